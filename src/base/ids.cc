@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/ids.h"
+
+#include <sys/syscall.h>
+
+#include <array>
+
+#include "base/clock.h"
+#include "base/sys.h"
+
+namespace coffer {
+
+Result<std::string> NewId() {
+  std::array<unsigned char, 16> bytes{};
+  const long got = raw::Syscall(SYS_getrandom, raw::Arg(bytes.data()), bytes.size(), 0);
+  if (got != static_cast<long>(bytes.size())) {
+    return sys::ErrnoError("base.random", "the kernel gave no random bytes", got < 0 ? got : -5);
+  }
+  const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(WallTime()).count();
+  for (int i = 0; i < 6; ++i) {
+    bytes[static_cast<size_t>(i)] = static_cast<unsigned char>(millis >> (40 - 8 * i));
+  }
+  bytes[6] = static_cast<unsigned char>(0x70 | (bytes[6] & 0x0f));
+  bytes[8] = static_cast<unsigned char>(0x80 | (bytes[8] & 0x3f));
+
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) {
+      text += '-';
+    }
+    text += kDigits[bytes[i] >> 4];
+    text += kDigits[bytes[i] & 15];
+  }
+  return text;
+}
+
+}  // namespace coffer

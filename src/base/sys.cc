@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/sys.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/fault.h"
+
+namespace coffer::raw {
+
+long Syscall(long number, long a, long b, long c, long d, long e, long f) {
+  if (const int injected = fault::Next(number); injected != 0) {
+    return -injected;
+  }
+  const long answer = ::syscall(number, a, b, c, d, e, f);
+  return answer == -1 ? -errno : answer;
+}
+
+}  // namespace coffer::raw
+
+namespace coffer::sys {
+
+using raw::Arg;
+using raw::Syscall;
+
+namespace {
+
+template <typename Call>
+long RetryEintr(Call call) {
+  long answer = 0;
+  do {
+    answer = call();
+  } while (answer == -EINTR);
+  return answer;
+}
+
+Result<UniqueFd> Opened(long answer, const std::string& path) {
+  if (answer < 0) {
+    return ErrnoError("sys.open", "cannot open " + path, answer);
+  }
+  return UniqueFd(static_cast<int>(answer));
+}
+
+}  // namespace
+
+std::string ErrnoText(int error_number) {
+  std::array<char, 128> buffer{};
+  return ::strerror_r(error_number, buffer.data(), buffer.size());
+}
+
+Error ErrnoError(std::string_view code, std::string_view what, long negative_errno, ErrorKind kind) {
+  const int number = static_cast<int>(-negative_errno);
+  return {kind, std::string(code), std::string(what) + ": " + ErrnoText(number), {}, number};
+}
+
+Result<UniqueFd> OpenAt(int dir, const std::string& path, int flags, unsigned mode) {
+  return Opened(RetryEintr([&] {
+                  return Syscall(SYS_openat, dir, Arg(path.c_str()), flags | O_CLOEXEC, mode);
+                }),
+                path);
+}
+
+Result<UniqueFd> Open(const std::string& path, int flags, unsigned mode) {
+  return OpenAt(AT_FDCWD, path, flags, mode);
+}
+
+Result<UniqueFd> OpenNoLinks(int dir, const std::string& path, int flags) {
+  open_how how{};
+  how.flags = static_cast<uint64_t>(flags | O_CLOEXEC);
+  how.resolve = RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS;
+  return Opened(RetryEintr([&] {
+                  return Syscall(SYS_openat2, dir, Arg(path.c_str()), Arg(&how), sizeof(how));
+                }),
+                path);
+}
+
+Result<std::string> ReadFd(int fd, size_t limit) {
+  std::string text;
+  std::array<char, 4096> buffer;
+  for (;;) {
+    const long got = RetryEintr([&] { return Syscall(SYS_read, fd, Arg(buffer.data()), buffer.size()); });
+    if (got < 0) {
+      return ErrnoError("sys.read", "cannot read", got);
+    }
+    if (got == 0) {
+      return text;
+    }
+    if (text.size() + static_cast<size_t>(got) > limit) {
+      return Error{ErrorKind::kHost, "sys.read.limit", "file is larger than expected", {}, EFBIG};
+    }
+    text.append(buffer.data(), static_cast<size_t>(got));
+  }
+}
+
+Result<std::string> ReadFileAt(int dir, const std::string& path, size_t limit) {
+  TRY_ASSIGN(UniqueFd fd, OpenAt(dir, path, O_RDONLY));
+  Result<std::string> text = ReadFd(fd.get(), limit);
+  if (!text.ok()) {
+    text.error().message = path + ": " + text.error().message;
+  }
+  return text;
+}
+
+Result<std::string> ReadFile(const std::string& path, size_t limit) { return ReadFileAt(AT_FDCWD, path, limit); }
+
+Status WriteFileAt(int dir, const std::string& path, std::string_view data) {
+  TRY_ASSIGN(UniqueFd fd, OpenAt(dir, path, O_WRONLY));
+  const long wrote = RetryEintr([&] { return Syscall(SYS_write, fd.get(), Arg(data.data()), static_cast<long>(data.size())); });
+  if (wrote < 0) {
+    return ErrnoError("sys.write", "cannot write " + path, wrote);
+  }
+  if (static_cast<size_t>(wrote) != data.size()) {
+    return Error{ErrorKind::kHost, "sys.write.short", "short write to " + path, {}, EIO};
+  }
+  return {};
+}
+
+Status WriteFile(const std::string& path, std::string_view data) { return WriteFileAt(AT_FDCWD, path, data); }
+
+Status WriteAll(int fd, std::string_view data) {
+  while (!data.empty()) {
+    const long wrote = RetryEintr([&] { return Syscall(SYS_write, fd, Arg(data.data()), static_cast<long>(data.size())); });
+    if (wrote < 0) {
+      return ErrnoError("sys.write", "cannot write", wrote);
+    }
+    data.remove_prefix(static_cast<size_t>(wrote));
+  }
+  return {};
+}
+
+Result<Pipe> MakePipe(int flags) {
+  int ends[2] = {-1, -1};
+  const long answer = Syscall(SYS_pipe2, Arg(ends), flags | O_CLOEXEC);
+  if (answer < 0) {
+    return ErrnoError("sys.pipe", "cannot make a pipe", answer);
+  }
+  return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+Status MakeDirAt(int dir, const std::string& path, unsigned mode) {
+  const long answer = Syscall(SYS_mkdirat, dir, Arg(path.c_str()), mode);
+  if (answer < 0) {
+    return ErrnoError("sys.mkdir", "cannot create directory " + path, answer);
+  }
+  return {};
+}
+
+Status RemoveDirAt(int dir, const std::string& path) {
+  const long answer = Syscall(SYS_unlinkat, dir, Arg(path.c_str()), AT_REMOVEDIR);
+  if (answer < 0) {
+    return ErrnoError("sys.rmdir", "cannot remove directory " + path, answer);
+  }
+  return {};
+}
+
+Result<bool> Exists(const std::string& path) {
+  const long answer = Syscall(SYS_faccessat, AT_FDCWD, Arg(path.c_str()), F_OK);
+  if (answer == 0) {
+    return true;
+  }
+  if (answer == -ENOENT || answer == -ENOTDIR) {
+    return false;
+  }
+  return ErrnoError("sys.access", "cannot look at " + path, answer);
+}
+
+Result<std::vector<DirEntry>> ListDir(int dir_fd) {
+  struct LinuxDirent {
+    uint64_t inode;
+    int64_t offset;
+    uint16_t length;
+    unsigned char type;
+    char name[1];
+  };
+  std::vector<DirEntry> entries;
+  alignas(LinuxDirent) std::array<char, 8192> buffer;
+  for (;;) {
+    const long got = Syscall(SYS_getdents64, dir_fd, Arg(buffer.data()), buffer.size());
+    if (got < 0) {
+      return ErrnoError("sys.getdents", "cannot list a directory", got);
+    }
+    if (got == 0) {
+      return entries;
+    }
+    for (long at = 0; at < got;) {
+      const auto* entry = reinterpret_cast<const LinuxDirent*>(buffer.data() + at);
+      const std::string_view name = static_cast<const char*>(entry->name);
+      if (name != "." && name != "..") {
+        entries.push_back({std::string(name), entry->type});
+      }
+      at += entry->length;
+    }
+  }
+}
+
+Result<std::string> ReadLinkAt(int dir, const std::string& path) {
+  std::array<char, 4096> buffer;
+  const long got = Syscall(SYS_readlinkat, dir, Arg(path.c_str()), Arg(buffer.data()), buffer.size());
+  if (got < 0) {
+    return ErrnoError("sys.readlink", "cannot read the link " + path, got);
+  }
+  return std::string(buffer.data(), static_cast<size_t>(got));
+}
+
+}  // namespace coffer::sys
