@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The envelope: everything one call may touch, as one value.
+//
+// `coffer run` builds it from flags, a manifest builds it from TOML, and from here on there is one code path.
+// Defaults deny: no network, no host path, small limits. Pure data; checking a path against the host is done
+// where the path is opened (isolation/host_path.h), because only there is the answer free of races.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "policy/layer.h"
+
+namespace coffer::policy {
+
+enum class Level : uint8_t { kProcess, kContainer, kAuto };
+std::string_view LevelName(Level level);
+std::optional<Level> FindLevel(std::string_view name);
+
+// R21: every cap has a value; none is optional. `io` has a value because "no cap" is not something a call can ask for.
+struct Limits {
+  Nanos cpu = std::chrono::seconds(10);    // of the whole tree
+  Nanos wall = std::chrono::seconds(30);   // boot-time clock
+  uint64_t memory = 256ULL << 20;          // with swap and everything in tmpfs
+  uint64_t processes = 32;                 // processes and threads together
+  uint64_t open_files = 100;               // per process
+  uint64_t disk = 100ULL << 20;            // bytes in each writable place
+  uint64_t inodes = 16384;                 // files in each writable place
+  uint64_t io = 1ULL << 30;                // bytes to and from block devices
+  uint64_t output = 1ULL << 20;            // stdout and stderr together
+  uint64_t tmp = 16ULL << 20;              // size of /tmp
+  bool operator==(const Limits&) const = default;
+};
+
+enum class Access : uint8_t { kRead, kWrite };
+
+// A host directory or file that is visible inside at `at`.
+struct Mount {
+  std::string host;  // absolute, as the caller gave it
+  std::string at;    // absolute inside
+  Access access = Access::kRead;
+  bool operator==(const Mount&) const = default;
+};
+
+enum class SyscallProfile : uint8_t { kStrict, kDefault, kCompat, kImported };
+std::string_view SyscallProfileName(SyscallProfile profile);
+
+struct Envelope {
+  Level level = Level::kAuto;
+  LayerSet floor;
+  Limits limits;
+  std::vector<Mount> mounts;              // --ro, --rw, --out
+  std::vector<std::string> inputs;        // host files brought in read-only, by copy, under /in
+  std::vector<std::string> runtimes;      // empty: what the command needs
+  std::vector<std::pair<std::string, std::string>> env;
+  std::string cwd = "/workspace";
+  uint32_t uid = 1000;                    // as seen inside
+  SyscallProfile syscalls = SyscallProfile::kDefault;
+  std::string imported_seccomp;           // the OCI JSON text, if syscalls is kImported
+  bool tty = false;
+};
+
+// One canonical line of JSON: same envelope, same bytes.
+std::string CanonicalForm(const Envelope& envelope);
+// "sha256:..." over the canonical form (R48).
+std::string EnvelopeId(const Envelope& envelope);
+
+// Why a host path is too broad to be mounted ("/", "/etc", "/home", a runtime socket, ...), or nothing.
+// `path` is absolute and free of "..", "." and double slashes.
+std::optional<std::string> OverBroadReason(std::string_view path);
+
+}  // namespace coffer::policy
