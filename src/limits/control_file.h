@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reading and writing the kernel's small control files, in three system calls each and without building an Error:
+// on the hot path a missing file is an answer, not a failure. `dir` and `name` are as for openat(2).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace coffer::limits {
+
+// 0, or -errno. The value goes out in one write.
+long WriteControl(int dir, const char* name, std::string_view value);
+
+// The first `buffer.size()` bytes, or nothing. Control files of a few lines come whole in one read.
+std::optional<std::string_view> ReadControl(int dir, const char* name, std::span<char> buffer);
+
+// A file that holds one number. "max" and anything else is nothing.
+std::optional<uint64_t> ReadNumber(int dir, const char* name);
+
+// The number after `key` and `separator`s, on a line that starts with `key`; 0 if there is none.
+uint64_t KeyedNumber(std::string_view text, std::string_view key, char separator = ' ');
+
+}  // namespace coffer::limits

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Removes the cgroups that a SIGKILLed supervisor left behind, and kills what still runs in them.
+//
+// A name carries the supervisor's pid and the inode of its pid namespace. Only cgroups of our own pid namespace whose
+// pid does not exist are touched; while the pid exists, even as another process's, they stay for a later sweep. The
+// first hierarchy a Cgroup makes is the last it removes, so looking there is enough, and a sweep that finds nothing
+// costs one open, one getdents and one close.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "limits/cgroup_host.h"
+
+namespace coffer::limits {
+
+enum class SweepDepth : uint8_t {
+  kHere,        // where this process would make its own: cheap, at every start
+  kEverywhere,  // all hierarchies, all depths: `coffer doctor --sweep`
+};
+
+struct SweepReport {
+  size_t removed = 0;                  // cgroup directories
+  size_t alive = 0;                    // left alone because their supervisor lives
+  std::vector<std::string> problems;   // one line each: what could not be removed and why
+};
+
+SweepReport SweepCgroups(const CgroupHost& host, SweepDepth depth = SweepDepth::kHere);
+
+}  // namespace coffer::limits

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "limits/tree_usage.h"
+
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "base/sys.h"
+#include "limits/control_file.h"
+#include "limits/held_files.h"
+
+namespace coffer::limits {
+namespace {
+
+constexpr size_t kMostProcesses = 65536;  // a walk must end even if the tree grows faster than it is walked
+
+// Field `index` (1 is the first) of a space-separated line.
+uint64_t Field(std::string_view text, int index) {
+  for (; index > 1; --index) {
+    const size_t space = text.find(' ');
+    if (space == std::string_view::npos) {
+      return 0;
+    }
+    text.remove_prefix(space + 1);
+  }
+  uint64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+void AppendPids(std::string_view text, std::vector<pid_t>& pids) {
+  const char* at = text.data();
+  const char* end = at + text.size();
+  while (at < end) {
+    pid_t pid = 0;
+    const auto [rest, problem] = std::from_chars(at, end, pid);
+    if (problem != std::errc()) {
+      return;
+    }
+    pids.push_back(pid);
+    at = rest + 1;
+  }
+}
+
+bool IsNumber(std::string_view name) { return !name.empty() && name.front() >= '1' && name.front() <= '9'; }
+
+}  // namespace
+
+TreeUsage::TreeUsage(pid_t init, uint64_t memory_cap, std::string proc)
+    : init_(init),
+      memory_cap_(memory_cap),
+      proc_(std::move(proc)),
+      page_size_(static_cast<uint64_t>(::sysconf(_SC_PAGESIZE))),
+      tick_(Nanos(std::chrono::seconds(1)) / ::sysconf(_SC_CLK_TCK)),
+      memfd_device_(MemfdDevice()) {}
+
+std::string TreeUsage::PathOf(pid_t pid, std::string_view name) const {
+  std::string path = proc_ + "/" + std::to_string(pid) + "/";
+  path += name;
+  return path;
+}
+
+bool TreeUsage::ReadStat(pid_t pid, Process& out) const {
+  std::array<char, 1024> buffer;
+  const std::optional<std::string_view> text = ReadControl(AT_FDCWD, PathOf(pid, "stat").c_str(), buffer);
+  if (!text) {
+    return false;
+  }
+  // The name is in parentheses and may contain anything, so count from the last one: the state is field 3.
+  const size_t name_end = text->rfind(')');
+  if (name_end == std::string_view::npos || name_end + 2 > text->size()) {
+    return false;
+  }
+  const std::string_view rest = text->substr(name_end + 2);
+  const auto field = [&](int number) { return Field(rest, number - 2); };
+  out.parent = static_cast<pid_t>(field(4));
+  out.own_ticks = field(14) + field(15);
+  out.children_ticks = field(16) + field(17);
+  out.threads = field(20);
+  out.start = field(22);
+  return true;
+}
+
+bool TreeUsage::FindByChildren(std::vector<Process>& processes) {
+  pids_.assign(1, init_);
+  size_t kept = 0;
+  for (size_t at = 0; at < pids_.size() && pids_.size() < kMostProcesses; ++at) {
+    const pid_t pid = pids_[at];
+    Process process;
+    if (!ReadStat(pid, process)) {
+      continue;  // gone; its children are now init's, and seen next time
+    }
+    pids_[kept++] = pid;
+    processes.push_back(process);
+    std::vector<std::string> threads = {std::to_string(pid)};
+    if (process.threads > 1) {
+      const Result<UniqueFd> dir = sys::Open(PathOf(pid, "task"), O_RDONLY | O_DIRECTORY);
+      Result<std::vector<sys::DirEntry>> tasks = dir.ok() ? sys::ListDir(dir->get()) : std::vector<sys::DirEntry>();
+      threads.clear();
+      for (sys::DirEntry& task : tasks.ok() ? *tasks : std::vector<sys::DirEntry>()) {
+        threads.push_back(std::move(task.name));
+      }
+    }
+    bool listed = false;
+    for (const std::string& thread : threads) {
+      const Result<std::string> children = sys::ReadFile(PathOf(pid, "task/" + thread + "/children"));
+      if (children.ok()) {
+        listed = true;
+        AppendPids(*children, pids_);
+      }
+    }
+    if (!listed && pid == init_ && ReadStat(pid, process)) {
+      return false;  // no such file for a process that lives: the kernel has no CONFIG_PROC_CHILDREN
+    }
+  }
+  pids_.resize(kept);
+  return true;
+}
+
+void TreeUsage::FindByScan(std::vector<Process>& processes) {
+  struct Entry {
+    pid_t pid;
+    Process process;
+  };
+  std::vector<Entry> all;
+  const Result<UniqueFd> dir = sys::Open(proc_, O_RDONLY | O_DIRECTORY);
+  const Result<std::vector<sys::DirEntry>> names = dir.ok() ? sys::ListDir(dir->get()) : std::vector<sys::DirEntry>();
+  for (const sys::DirEntry& name : names.ok() ? *names : std::vector<sys::DirEntry>()) {
+    Entry entry{};
+    if (IsNumber(name.name)) {
+      std::from_chars(name.name.data(), name.name.data() + name.name.size(), entry.pid);
+      if (ReadStat(entry.pid, entry.process)) {
+        all.push_back(entry);
+      }
+    }
+  }
+  pids_.clear();
+  processes.clear();
+  for (const Entry& entry : all) {
+    if (entry.pid == init_) {
+      pids_.push_back(init_);
+      processes.push_back(entry.process);
+    }
+  }
+  for (size_t at = 0; at < pids_.size(); ++at) {
+    for (const Entry& entry : all) {
+      if (entry.process.parent == pids_[at] && entry.pid != init_) {
+        pids_.push_back(entry.pid);
+        processes.push_back(entry.process);
+      }
+    }
+  }
+}
+
+uint64_t TreeUsage::CpuTicks(const std::vector<Process>& processes) {
+  ++sample_;
+  uint64_t kernel_sum = 0;
+  for (size_t i = 0; i < processes.size(); ++i) {
+    const Process& process = processes[i];
+    kernel_sum += process.own_ticks + process.children_ticks;
+    Seen& seen = seen_[pids_[i]];
+    if (seen.start != process.start) {
+      seen = {process.start, 0, 0};
+    }
+    seen_ticks_ += process.own_ticks - std::min(seen.ticks, process.own_ticks);
+    seen.ticks = process.own_ticks;
+    seen.sample = sample_;
+  }
+  std::erase_if(seen_, [this](const auto& entry) { return entry.second.sample != sample_; });
+  return std::max(kernel_sum, seen_ticks_);
+}
+
+uint64_t TreeUsage::FilesInMemory() const {
+  uint64_t bytes = memfd_device_ != 0 ? UnnamedBytes(pids_, memfd_device_, proc_) : 0;
+  for (const int fd : tmpfs_) {
+    struct statfs info {};
+    if (raw::Syscall(SYS_fstatfs, fd, raw::Arg(&info)) == 0) {
+      bytes += (static_cast<uint64_t>(info.f_blocks) - info.f_bfree) * static_cast<uint64_t>(info.f_bsize);
+    }
+  }
+  return bytes;
+}
+
+uint64_t TreeUsage::MemoryNow() const {
+  uint64_t resident = 0;
+  uint64_t unshared = 0;
+  for (const pid_t pid : pids_) {
+    std::array<char, 256> buffer;
+    const std::string_view statm = ReadControl(AT_FDCWD, PathOf(pid, "statm").c_str(), buffer).value_or("");
+    const uint64_t pages = Field(statm, 2);
+    resident += pages * page_size_;
+    unshared += (pages - std::min(pages, Field(statm, 3))) * page_size_;
+  }
+  const uint64_t files = FilesInMemory();
+  if (resident + files <= memory_cap_) {
+    return unshared + files;
+  }
+  uint64_t anonymous = 0;
+  uint64_t mapped_files = 0;
+  for (const pid_t pid : pids_) {
+    std::array<char, 4096> buffer;
+    const std::optional<std::string_view> rollup =
+        ReadControl(AT_FDCWD, PathOf(pid, "smaps_rollup").c_str(), buffer);
+    if (!rollup || rollup->find("Pss_Anon:") == std::string_view::npos) {
+      // Not readable, or it just died: what is known is an overstatement, and a limit errs that way.
+      const std::string_view statm = ReadControl(AT_FDCWD, PathOf(pid, "statm").c_str(), buffer).value_or("");
+      anonymous += (Field(statm, 2) - std::min(Field(statm, 2), Field(statm, 3))) * page_size_;
+      continue;
+    }
+    anonymous += 1024 * (KeyedNumber(*rollup, "Pss_Anon:") + KeyedNumber(*rollup, "SwapPss:"));
+    mapped_files += 1024 * KeyedNumber(*rollup, "Pss_Shmem:");
+  }
+  return anonymous + std::max(files, mapped_files);
+}
+
+uint64_t ReadIoOf(pid_t pid, const std::string& proc) {
+  std::array<char, 512> buffer;
+  const std::string path = proc + "/" + std::to_string(pid) + "/io";
+  const std::string_view io = ReadControl(AT_FDCWD, path.c_str(), buffer).value_or("");
+  return KeyedNumber(io, "read_bytes:") + KeyedNumber(io, "write_bytes:");
+}
+
+Result<Usage> TreeUsage::Measure() {
+  std::vector<Process> processes;
+  if (has_children_files_ && !FindByChildren(processes)) {
+    has_children_files_ = false;
+  }
+  if (!has_children_files_) {
+    FindByScan(processes);
+  }
+  if (processes.empty() || pids_.front() != init_) {
+    return HostFault("limits.tree", "the boundary's init is gone");
+  }
+  Usage usage;
+  usage.cpu = tick_ * CpuTicks(processes);
+  for (const Process& process : processes) {
+    usage.pids += process.threads;
+  }
+  usage.memory = MemoryNow();
+  for (const pid_t pid : pids_) {
+    usage.io_bytes += ReadIoOf(pid, proc_);
+  }
+  KeepPeaks(last_, usage);
+  last_ = usage;
+  return usage;
+}
+
+}  // namespace coffer::limits

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "limits/breach.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+namespace coffer::limits {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+TEST(FindBreach, NothingWithinTheCaps) {
+  Usage usage;
+  usage.cpu = milliseconds(9999);
+  usage.memory = 256ULL << 20;
+  usage.pids = 33;
+  usage.pids_denied = 5;
+  usage.io_bytes = 1ULL << 30;
+  Events events;
+  events.wall = milliseconds(29999);
+  events.output_bytes = 1ULL << 40;
+  events.disk_bytes = 100ULL << 20;
+  EXPECT_FALSE(FindBreach({}, usage, events).has_value());
+}
+
+TEST(FindBreach, CpuSaysHowMuch) {
+  Usage usage;
+  usage.cpu = milliseconds(10020);
+  const auto breach = FindBreach({}, usage, {});
+  ASSERT_TRUE(breach.has_value());
+  EXPECT_EQ(breach->error_class(), "limit.cpu");
+  EXPECT_EQ(breach->message, "used 10.02s of CPU, the cap is 10s");
+  EXPECT_EQ(breach->hint, "raise the cap with --cpu if the call needs it");
+}
+
+TEST(FindBreach, Wall) {
+  Events events;
+  events.wall = milliseconds(1003);
+  events.wall_spent = true;
+  policy::Limits caps;
+  caps.wall = seconds(1);
+  const auto breach = FindBreach(caps, {}, events);
+  ASSERT_TRUE(breach.has_value());
+  EXPECT_EQ(breach->error_class(), "limit.wall");
+  EXPECT_EQ(breach->message, "ran for 1.00s, the cap is 1s");
+}
+
+TEST(FindBreach, MemoryByTheKernelOrByTheSum) {
+  policy::Limits caps;
+  caps.memory = 64ULL << 20;
+  Usage killed;
+  killed.oom_kills = 1;
+  EXPECT_EQ(FindBreach(caps, killed, {})->message, "needed more memory than the cap of 64MiB");
+  Usage summed;
+  summed.memory = 80ULL << 20;
+  EXPECT_EQ(FindBreach(caps, summed, {})->message, "used 80.0MiB of memory, the cap is 64MiB");
+  Usage peaked;
+  peaked.memory_peak = 64ULL << 20;
+  EXPECT_FALSE(FindBreach(caps, peaked, {}).has_value()) << "a cache that filled the cap is no breach";
+}
+
+TEST(FindBreach, MemoryExplainsTheTimeItCost) {
+  Usage usage;
+  usage.oom_kills = 1;
+  usage.cpu = seconds(20);
+  Events events;
+  events.wall_spent = true;
+  EXPECT_EQ(FindBreach({}, usage, events)->cap, Cap::kMemory);
+}
+
+TEST(FindBreach, DiskBytesInodesAndIo) {
+  Events bytes;
+  bytes.disk_bytes = (100ULL << 20) + (1 << 20);
+  EXPECT_EQ(FindBreach({}, {}, bytes)->message, "wrote 101.0MiB to a writable place, the cap is 100MiB");
+  Events inodes;
+  inodes.disk_inodes = 20000;
+  EXPECT_EQ(FindBreach({}, {}, inodes)->message, "made 20000 files, the cap is 16384");
+  Usage io;
+  io.io_bytes = (1ULL << 30) + 1;
+  EXPECT_EQ(FindBreach({}, io, {})->error_class(), "limit.disk");
+}
+
+TEST(FindBreach, ProcessesOnlyWhereTheKernelDidNotRefuse) {
+  Usage usage;
+  usage.pids = 40;
+  EXPECT_EQ(FindBreach({}, usage, {})->message, "ran 39 processes and threads, the cap is 32");
+}
+
+TEST(ExplainFailure, RefusedForksExplainAFailureAndNotASuccess) {
+  Usage usage;
+  usage.pids_denied = 3;
+  Events events;
+  EXPECT_FALSE(ExplainFailure({}, usage, events).has_value());
+  events.failed = true;
+  EXPECT_EQ(ExplainFailure({}, usage, events)->error_class(), "limit.processes");
+}
+
+TEST(ExplainFailure, SignalsOfRlimits) {
+  Events events;
+  events.failed = true;
+  events.exit_signal = SIGXCPU;
+  EXPECT_EQ(ExplainFailure({}, {}, events)->cap, Cap::kCpu);
+  events.exit_signal = SIGXFSZ;
+  EXPECT_EQ(ExplainFailure({}, {}, events)->cap, Cap::kDisk);
+  events.exit_signal = SIGSEGV;
+  EXPECT_FALSE(ExplainFailure({}, {}, events).has_value());
+}
+
+TEST(ExplainFailure, AFullPlaceExplainsAFailure) {
+  Events events;
+  events.disk_bytes = 100ULL << 20;
+  EXPECT_FALSE(ExplainFailure({}, {}, events).has_value());
+  events.failed = true;
+  EXPECT_EQ(ExplainFailure({}, {}, events)->cap, Cap::kDisk);
+}
+
+TEST(Reached, ReportsEachCapByItself) {
+  Usage usage;
+  usage.pids_denied = 1;
+  Events events;
+  events.output_bytes = (1ULL << 20) + 1;
+  EXPECT_TRUE(Reached(Cap::kProcesses, {}, usage, events));
+  EXPECT_TRUE(Reached(Cap::kOutput, {}, usage, events));
+  for (const Cap cap : {Cap::kCpu, Cap::kWall, Cap::kMemory, Cap::kDisk, Cap::kIo}) {
+    EXPECT_FALSE(Reached(cap, {}, usage, events)) << CapName(cap);
+  }
+  events.output_bytes = 1ULL << 20;
+  EXPECT_FALSE(Reached(Cap::kOutput, {}, usage, events));
+}
+
+TEST(KeepPeaks, OnlyWhatIsNowMayShrink) {
+  Usage earlier;
+  earlier.cpu = seconds(2);
+  earlier.memory = 100;
+  earlier.memory_peak = 200;
+  earlier.oom_kills = 1;
+  Usage later;
+  later.memory = 50;
+  later.pids = 3;
+  KeepPeaks(earlier, later);
+  EXPECT_EQ(later.cpu, seconds(2));
+  EXPECT_EQ(later.memory, 50U);
+  EXPECT_EQ(later.memory_peak, 200U);
+  EXPECT_EQ(later.pids_peak, 3U);
+  EXPECT_EQ(later.oom_kills, 1U);
+}
+
+}  // namespace
+}  // namespace coffer::limits

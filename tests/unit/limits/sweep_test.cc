@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "limits/sweep.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "base/sys.h"
+#include "limits/cgroup_name.h"
+#include "test_support.h"
+
+namespace coffer::limits {
+namespace {
+
+pid_t DeadPid() {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::_exit(0);
+  }
+  WaitFor(pid);
+  return pid;
+}
+
+std::string NameOf(pid_t pid, uint64_t pid_namespace) {
+  return "coffer-" + std::to_string(pid) + "-" + std::to_string(pid_namespace) + "-0badcafe";
+}
+
+class SweepTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    host_ = *ProbeCgroups();
+    if (!host_.Usable(Controller::kMemory) || !host_.Usable(Controller::kPids)) {
+      GTEST_SKIP() << "this host lets us make no cgroups: " << host_.at(Controller::kMemory).why_not;
+    }
+    dirs_ = {host_.at(Controller::kMemory).dir};
+    if (host_.at(Controller::kPids).dir != dirs_[0]) {
+      dirs_.push_back(host_.at(Controller::kPids).dir);
+    }
+  }
+  void TearDown() override {
+    for (const std::string& dir : dirs_) {
+      for (const std::string& name : made_) {
+        ::rmdir((dir + "/" + name).c_str());
+      }
+    }
+  }
+  void Make(const std::string& name) {
+    made_.push_back(name);
+    for (const std::string& dir : dirs_) {
+      ASSERT_EQ(::mkdir((dir + "/" + name).c_str(), 0755), 0) << dir;
+    }
+  }
+  size_t Count(const std::string& name) const {
+    size_t count = 0;
+    for (const std::string& dir : dirs_) {
+      count += std::filesystem::exists(dir + "/" + name) ? 1 : 0;
+    }
+    return count;
+  }
+
+  CgroupHost host_;
+  std::vector<std::string> dirs_;
+  std::vector<std::string> made_;
+};
+
+TEST_F(SweepTest, RemovesWhatADeadSupervisorLeft) {
+  const std::string name = NameOf(DeadPid(), host_.pid_namespace);
+  Make(name);
+  const SweepReport report = SweepCgroups(host_);
+  EXPECT_GE(report.removed, dirs_.size());
+  EXPECT_EQ(Count(name), 0U);
+}
+
+TEST_F(SweepTest, KillsWhatIsStillInside) {
+  const std::string name = NameOf(DeadPid(), host_.pid_namespace);
+  Make(name);
+  Result<sys::Pipe> ready = sys::MakePipe();
+  const std::string join = dirs_[0] + "/" + name + "/cgroup.procs";
+  const pid_t stray = ::fork();
+  if (stray == 0) {
+    const int fd = ::open(join.c_str(), O_WRONLY);
+    if (::write(fd, "0", 1) != 1) {
+      ::_exit(1);
+    }
+    (void)!::write(ready->write_end.get(), "x", 1);
+    ::pause();
+    ::_exit(0);
+  }
+  ASSERT_TRUE(Ready(ready->read_end.get()));
+  const SweepReport report = SweepCgroups(host_);
+  const int status = WaitFor(stray);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
+  EXPECT_EQ(Count(name), 0U) << (report.problems.empty() ? "" : report.problems[0]);
+}
+
+TEST_F(SweepTest, NeverTouchesTheLivingTheForeignAndTheUnknown) {
+  const std::string ours = NameOf(::getpid(), host_.pid_namespace);
+  const std::string foreign = NameOf(DeadPid(), host_.pid_namespace + 1);
+  const std::string unknown = "coffer-of-somebody-else";
+  Make(ours);
+  Make(foreign);
+  Make(unknown);
+  const SweepReport report = SweepCgroups(host_);
+  EXPECT_GE(report.alive, 2U);
+  EXPECT_EQ(Count(ours), dirs_.size());
+  EXPECT_EQ(Count(foreign), dirs_.size());
+  EXPECT_EQ(Count(unknown), dirs_.size());
+}
+
+TEST_F(SweepTest, EverywhereAlsoLooksBelowOtherCgroups) {
+  const std::string name = NameOf(DeadPid(), host_.pid_namespace);
+  Make("coffer-test-nest");
+  const std::string nested = dirs_[0] + "/coffer-test-nest/" + name;
+  ASSERT_EQ(::mkdir(nested.c_str(), 0755), 0);
+  // Only our own part of the hierarchy: the rest of this host is not the test's.
+  CgroupHost here;
+  here.pid_namespace = host_.pid_namespace;
+  here.at(Controller::kMemory) = host_.at(Controller::kMemory);
+  here.at(Controller::kMemory).mount_point = dirs_[0];
+  EXPECT_EQ(SweepCgroups(here).removed, 0U) << "the cheap sweep does not look there";
+  const SweepReport report = SweepCgroups(here, SweepDepth::kEverywhere);
+  EXPECT_EQ(report.removed, 1U);
+  EXPECT_FALSE(std::filesystem::exists(nested));
+}
+
+TEST(Sweep, WithoutCgroupsThereIsNothingToDo) {
+  const SweepReport report = SweepCgroups(CgroupHost());
+  EXPECT_EQ(report.removed, 0U);
+  EXPECT_TRUE(report.problems.empty());
+}
+
+}  // namespace
+}  // namespace coffer::limits

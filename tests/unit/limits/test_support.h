@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the tests of limits/ share: a temporary directory, and children that live inside a Cgroup.
+#pragma once
+
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "limits/cgroup.h"
+
+namespace coffer::limits {
+
+class TempDir {
+ public:
+  TempDir() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "coffer-limits-XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  ~TempDir() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  const std::string& path() const { return path_; }
+
+  void Put(const std::string& name, const std::string& text) const {
+    const std::filesystem::path full = path_ + "/" + name;
+    std::filesystem::create_directories(full.parent_path());
+    std::ofstream(full) << text;
+  }
+  std::string Get(const std::string& name) const {
+    std::ifstream in(path_ + "/" + name);
+    std::stringstream text;
+    text << in.rdbuf();
+    return text.str();
+  }
+
+ private:
+  std::string path_;
+};
+
+// Starts `body` in a child that is inside `cgroup` before it does anything, the way a boundary's init gets in. The
+// child exits with what `body` returns, or 99 if it could not join.
+template <typename Body>
+pid_t SpawnInside(const Cgroup& cgroup, Body body) {
+  pid_t pid = 0;
+  if (cgroup.clone_into_fd() >= 0) {
+    clone_args args{};
+    args.flags = CLONE_INTO_CGROUP;
+    args.exit_signal = SIGCHLD;
+    args.cgroup = static_cast<uint64_t>(cgroup.clone_into_fd());
+    pid = static_cast<pid_t>(::syscall(SYS_clone3, &args, sizeof(args)));
+  } else {
+    pid = ::fork();
+  }
+  if (pid == 0) {
+    for (const int fd : cgroup.tasks_fds()) {
+      if (::write(fd, "0", 1) != 1) {
+        ::_exit(99);
+      }
+    }
+    ::_exit(body());
+  }
+  return pid;
+}
+
+inline int WaitFor(pid_t pid) {
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0) {
+  }
+  return status;
+}
+
+// Waits until every process that holds the write end has gone. False after ten seconds.
+inline bool EndOfFile(int read_end) {
+  for (;;) {
+    pollfd waiting{read_end, POLLIN, 0};
+    if (::poll(&waiting, 1, 10000) <= 0) {
+      return false;
+    }
+    char byte = 0;
+    if (::read(read_end, &byte, 1) == 0) {
+      return true;
+    }
+  }
+}
+
+// Reads one byte: a child says that it has come so far.
+inline bool Ready(int read_end) {
+  pollfd waiting{read_end, POLLIN, 0};
+  char byte = 0;
+  return ::poll(&waiting, 1, 10000) == 1 && ::read(read_end, &byte, 1) == 1;
+}
+
+inline void SpinCpu(int milliseconds) {
+  timespec now{};
+  do {
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  } while (now.tv_sec * 1000 + now.tv_nsec / 1000000 < milliseconds);
+}
+
+}  // namespace coffer::limits
