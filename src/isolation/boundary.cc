@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/boundary.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/sys.h"
+
+namespace coffer::isolation {
+namespace {
+
+using raw::Arg;
+using raw::Syscall;
+
+constexpr size_t kCallOffset = 4096;
+
+// Host uids of boundaries: a range that neither users, containers nor systemd hand out. Adding init's pid makes one
+// that no other live boundary of this pid namespace has (pid_max is at most 2^22).
+constexpr uint32_t kFirstBoundaryUid = 0x70000000;
+
+size_t CallBytes(const Call& call) {
+  size_t bytes = call.program.size() + call.cwd.size() + 2;
+  for (const std::string& arg : call.argv) {
+    bytes += arg.size() + 1;
+  }
+  for (const std::string& variable : call.env) {
+    bytes += variable.size() + 1;
+  }
+  return bytes;
+}
+
+Error ExplainClone(long answer) {
+  Error error = sys::ErrnoError("isolation.clone", "cannot create the boundary's namespaces", answer);
+  if (answer == -EPERM || answer == -ENOSPC || answer == -EUSERS || answer == -EINVAL) {
+    error.code = "isolation.userns";
+    error.hint = "`coffer doctor` says what forbids user namespaces on this host and how to allow them";
+  } else if (answer == -EAGAIN || answer == -ENOMEM) {
+    error.hint = "the host has no processes or memory to spare";
+  }
+  return error;
+}
+
+}  // namespace
+
+void Boundary::Unmap::operator()(Shared* shared) const { ::munmap(shared, size); }
+
+CallBlock* Boundary::call_block() const {
+  return reinterpret_cast<CallBlock*>(reinterpret_cast<char*>(shared_.get()) + kCallOffset);
+}
+
+Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, const PayloadStdio& stdio, size_t call_bytes,
+                                 OwnCommandLine own) {
+  static_assert(sizeof(Shared) <= kCallOffset);
+  Boundary boundary;
+  boundary.plan_ = &plan;
+  boundary.call_capacity_ = sizeof(CallBlock) + call_bytes;
+  const size_t size = kCallOffset + boundary.call_capacity_;
+  const long map = Syscall(SYS_mmap, 0, static_cast<long>(size), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (map < 0 && map > -4096) {
+    return sys::ErrnoError("isolation.memory", "cannot map memory for a boundary", map);
+  }
+  boundary.shared_ = std::unique_ptr<Shared, Unmap>(reinterpret_cast<Shared*>(map), Unmap{size});
+  boundary.shared_->report.version = kReportVersion;
+  boundary.shared_->report.listener_fd = -1;
+  boundary.shared_->report.pty_master = -1;
+
+  int ends[2] = {-1, -1};
+  long answer = Syscall(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, Arg(ends));
+  if (answer < 0) {
+    return sys::ErrnoError("isolation.socketpair", "cannot make the control socket", answer);
+  }
+  boundary.control_ = UniqueFd(ends[0]);
+  UniqueFd child_end(ends[1]);
+
+  ChildContext context;
+  context.plan = &plan;
+  context.report = &boundary.shared_->report;
+  context.admission = &boundary.shared_->admission;
+  context.call = boundary.call_block();
+  context.call_capacity = boundary.call_capacity_;
+  context.control = child_end.get();
+  std::copy(std::begin(stdio.fd), std::end(stdio.fd), context.stdio);
+  context.argv_start = own.start;
+  context.argv_size = own.size;
+
+  int pidfd = -1;
+  clone_args args{};
+  // The descriptor table is shared until init has installed its filter, so that the notification descriptor it gets
+  // is ours as well. After that init keeps a table of its own.
+  args.flags = CLONE_FILES | CLONE_PIDFD | CLONE_CLEAR_SIGHAND;
+  if (plan.level == policy::Level::kContainer) {
+    args.flags |= CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS;
+  }
+  args.pidfd = reinterpret_cast<uint64_t>(&pidfd);
+  args.exit_signal = SIGCHLD;
+  if (plan.clone_into_cgroup >= 0) {
+    args.flags |= CLONE_INTO_CGROUP;
+    args.cgroup = static_cast<uint64_t>(plan.clone_into_cgroup);
+  }
+  boundary.spawned_ = BootTime();
+  answer = Syscall(SYS_clone3, Arg(&args), sizeof(args));
+  if (answer == 0) {
+    EnterBoundary(context);
+  }
+  if (answer < 0) {
+    boundary.reaped_ = true;
+    return ExplainClone(answer);
+  }
+  boundary.pid_ = static_cast<pid_t>(answer);
+  boundary.pidfd_ = UniqueFd(pidfd);
+  boundary.host_uid_ = plan.own_uid ? kFirstBoundaryUid + static_cast<uint32_t>(boundary.pid_) : ::geteuid();
+  // Closing the child's end here would close it there too: it stays until init has a table of its own.
+  boundary.child_end_ = std::move(child_end);
+  return boundary;
+}
+
+Boundary::~Boundary() {
+  if (shared_ != nullptr && !reaped_ && pid_ > 0) {
+    Kill();
+    (void)Syscall(SYS_waitid, P_PIDFD, pidfd_.get(), 0, WEXITED | __WALL, 0);
+  }
+}
+
+Status Boundary::WriteMaps() {
+  const std::string proc = fmt::format("/proc/{}/", pid_);
+  Admission& admission = shared_->admission;
+  const uint32_t host_gid = plan_->own_uid ? host_uid_ : ::getegid();
+  if (plan_->level != policy::Level::kContainer) {
+    admission.host_uid = plan_->own_uid ? host_uid_ : 0;
+    admission.groups_allowed = plan_->own_uid ? 1 : 0;
+    return {};
+  }
+  admission.groups_allowed = plan_->own_uid ? 1 : 0;
+  if (!plan_->own_uid) {
+    TRY(sys::WriteFile(proc + "setgroups", "deny"));
+  }
+  Status wrote = sys::WriteFile(proc + "uid_map", fmt::format("{} {} 1", plan_->uid, host_uid_));
+  if (wrote.ok()) {
+    wrote = sys::WriteFile(proc + "gid_map", fmt::format("{} {} 1", plan_->uid, host_gid));
+  }
+  if (!wrote.ok()) {
+    Error error = std::move(wrote.error());
+    error.code = "isolation.userns.map";
+    if (error.sys_errno == ENOENT) {
+      error.hint = "mount /proc: coffer needs it to map the boundary's user";
+    } else if (error.sys_errno == EPERM) {
+      error.hint = "this user namespace has no uid to spare for a boundary; run coffer as an ordinary user instead";
+    }
+    return error;
+  }
+  return {};
+}
+
+Status Boundary::Admit(std::span<const int> tasks, std::span<const int> trees) {
+  TRY(WriteMaps());
+  Admission& admission = shared_->admission;
+  if (tasks.size() > std::size(admission.tasks) || trees.size() > std::size(admission.trees)) {
+    return Internal("isolation.cgroups", "too many cgroup hierarchies or mounts");
+  }
+  std::copy(tasks.begin(), tasks.end(), admission.tasks);
+  std::copy(trees.begin(), trees.end(), admission.trees);
+  admission.tasks_count = static_cast<uint32_t>(tasks.size());
+  const long sent = Syscall(SYS_sendto, control_.get(), Arg("A"), 1, MSG_NOSIGNAL, 0, 0);
+  if (sent != 1) {
+    return sys::ErrnoError("isolation.control", "cannot reach the boundary's init", sent);
+  }
+  return {};
+}
+
+Status Boundary::AwaitReady() {
+  pollfd waits[2] = {{control_.get(), POLLIN, 0}, {pidfd_.get(), POLLIN, 0}};
+  for (;;) {
+    const long answer = Syscall(SYS_ppoll, Arg(waits), 2, 0, 0, 0);
+    if (answer == -EINTR) {
+      continue;
+    }
+    if (answer < 0) {
+      return sys::ErrnoError("isolation.control", "cannot wait for the boundary's init", answer);
+    }
+    char word = 0;
+    if ((waits[0].revents & POLLIN) != 0 &&
+        Syscall(SYS_recvfrom, control_.get(), Arg(&word), 1, MSG_DONTWAIT, 0, 0) == 1 && word == 'R') {
+      child_end_.Reset();
+      return {};
+    }
+    return SetupError();
+  }
+}
+
+Error Boundary::SetupError() const {
+  const ChildReport& report = shared_->report;
+  const uint32_t stage = report.stage.load(std::memory_order_acquire);
+  const int number = report.error;
+  if (stage >= kStageCount || number <= 0 || number > 4095) {
+    return HostFault("isolation.init", "the boundary's init died during setup",
+                     "the host may be out of memory; the limits may be too small to start anything");
+  }
+  std::string what = fmt::format("cannot set up the boundary ({})", StageName(static_cast<Stage>(stage)));
+  const bool about_a_bind = stage == static_cast<uint32_t>(Stage::kOpenSources) ||
+                            stage == static_cast<uint32_t>(Stage::kAttach);
+  ErrorKind kind = ErrorKind::kHost;
+  std::string hint;
+  if (about_a_bind && report.item < plan_->binds.size()) {
+    what += ": " + plan_->binds[report.item].host;
+    if (number == ESTALE) {
+      kind = ErrorKind::kRefused;
+      hint = "the path changed while the boundary was being built";
+    } else if (number == EINVAL) {
+      kind = ErrorKind::kRefused;
+      hint = "another file system is mounted below it; name that part on its own";
+    }
+  }
+  Error error = sys::ErrnoError(fmt::format("isolation.setup.{}", stage), what, -number, kind);
+  error.hint = std::move(hint);
+  return error;
+}
+
+Status Boundary::Give(const Call& call) {
+  const size_t bytes = CallBytes(call);
+  if (bytes > call_capacity_ - sizeof(CallBlock) || call.argv.empty() || call.argv.size() > kMaxArguments ||
+      call.env.size() > kMaxArguments) {
+    return Refused("policy.arguments", "the command line and environment are too large",
+                   "pass large data through stdin or --in");
+  }
+  CallBlock* block = call_block();
+  char* const strings = reinterpret_cast<char*>(block + 1);
+  char* at = strings;
+  const auto put = [&at](const std::string& text) {
+    char* const start = at;
+    memcpy(at, text.c_str(), text.size() + 1);
+    at += text.size() + 1;
+    return start;
+  };
+  for (const std::string& arg : call.argv) {
+    put(arg);
+  }
+  for (const std::string& variable : call.env) {
+    put(variable);
+  }
+  block->program = static_cast<uint32_t>(put(call.program) - strings);
+  block->cwd = static_cast<uint32_t>(put(call.cwd) - strings);
+  block->argc = static_cast<uint32_t>(call.argv.size());
+  block->envc = static_cast<uint32_t>(call.env.size());
+  block->tty = call.tty ? 1 : 0;
+  block->size = static_cast<uint32_t>(at - strings);
+  block->magic = kCallMagic;
+  return {};
+}
+
+Status Boundary::Start() {
+  const long sent = Syscall(SYS_sendto, control_.get(), Arg("S"), 1, MSG_NOSIGNAL, 0, 0);
+  if (sent != 1) {
+    return sys::ErrnoError("isolation.control", "cannot start the call", sent);
+  }
+  return {};
+}
+
+void Boundary::Kill() { (void)Syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, 0, 0); }
+
+void Boundary::Forward(int signal) { (void)Syscall(SYS_pidfd_send_signal, pidfd_.get(), signal, 0, 0); }
+
+UniqueFd Boundary::TakePty() { return UniqueFd(std::exchange(shared_->report.pty_master, -1)); }
+
+UniqueFd Boundary::TakeListener() {
+  return UniqueFd(std::exchange(shared_->report.listener_fd, -1));
+}
+
+bool Boundary::exec_happened() const {
+  return shared_->report.stage.load(std::memory_order_acquire) >= static_cast<uint32_t>(Stage::kRunning);
+}
+
+Result<PayloadEnd> Boundary::Reap() {
+  siginfo_t info{};
+  long answer = 0;
+  do {
+    answer = Syscall(SYS_waitid, P_PIDFD, pidfd_.get(), Arg(&info), WEXITED | __WALL);
+  } while (answer == -EINTR);
+  if (answer < 0) {
+    return sys::ErrnoError("isolation.wait", "cannot wait for the boundary's init", answer);
+  }
+  reaped_ = true;
+  const ChildReport& report = shared_->report;
+  PayloadEnd end;
+  end.exec_error = report.exec_error;
+  end.ran = exec_happened() && report.exec_error == 0;
+  if (report.ended == 1 && end.ran) {
+    const int status = report.wait_status;
+    if (WIFEXITED(status)) {
+      end.exit_code = WEXITSTATUS(status);
+    } else if (WIFSIGNALED(status)) {
+      end.signal = WTERMSIG(status);
+    } else {
+      return Internal("isolation.report", "the boundary's report makes no sense");
+    }
+    return end;
+  }
+  if (end.exec_error != 0) {
+    return end;
+  }
+  if (info.si_code == CLD_EXITED && !end.ran) {
+    return SetupError();
+  }
+  end.signal = info.si_code == CLD_EXITED ? 0 : SIGKILL;  // init was killed, and everything with it
+  return end;
+}
+
+std::vector<std::pair<std::string, int64_t>> Boundary::StepTimes() const {
+  std::vector<std::pair<std::string, int64_t>> steps;
+  for (uint32_t i = 0; i < kStageCount; ++i) {
+    const int64_t entered = shared_->report.entered_ns[i];
+    if (entered > 0) {
+      steps.emplace_back(StageName(static_cast<Stage>(i)), (entered - spawned_.count()) / 1000);
+    }
+  }
+  return steps;
+}
+
+}  // namespace coffer::isolation

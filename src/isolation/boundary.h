@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A Boundary is one live confinement: prepared from a plan, given one call, run once, destroyed.
+//
+//   Spawn       clones init; it starts on what needs nothing from us (network namespace, opening mount sources)
+//   Admit       gives it its identity and cgroups; it builds its root and gives up every power
+//   AwaitReady  it is confined and waits; layers can be probed now
+//   Give        the call: program, arguments, environment, working directory
+//   Start       it runs
+//   Kill, Reap  nothing of it is left
+//
+// The steps are separate because boundaries can be prepared ahead of their calls; none can be skipped, and none
+// repeated. If this process dies, init dies with it (PR_SET_PDEATHSIG, and the control socket before that), and the
+// kernel kills the rest of the pid namespace. At the process level there is no pid namespace: see process_tree.h.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "isolation/child/enter.h"
+#include "isolation/plan.h"
+
+namespace coffer::isolation {
+
+struct Call {
+  std::string program;  // absolute path inside
+  std::vector<std::string> argv;
+  std::vector<std::string> env;  // "K=V"
+  std::string cwd = "/workspace";
+  bool tty = false;
+};
+
+// The ends of stdio that the payload gets. None may be below 3.
+struct PayloadStdio {
+  int fd[3] = {-1, -1, -1};
+};
+
+// Our own command line in memory, wiped in the child so that /proc/1/cmdline does not show it.
+struct OwnCommandLine {
+  char* start = nullptr;
+  size_t size = 0;
+};
+
+// How the payload ended. `ran` is false if execve never happened; then `exec_error` says why.
+struct PayloadEnd {
+  bool ran = false;
+  int exec_error = 0;
+  int exit_code = -1;   // if it exited
+  int signal = 0;       // if a signal ended it
+};
+
+class Boundary {
+ public:
+  // `call_bytes` is the room kept for the call's strings.
+  static Result<Boundary> Spawn(const BoundaryPlan& plan, const PayloadStdio& stdio, size_t call_bytes,
+                                OwnCommandLine own);
+
+  Boundary(Boundary&&) noexcept = default;
+  Boundary& operator=(Boundary&&) = delete;
+  ~Boundary();  // kills and reaps what is still there
+
+  // `tasks` are descriptors of v1 `tasks` files that init writes "0" to; on v2 it was born in its cgroup.
+  // `trees` are the detached mounts that the plan's supervised binds name.
+  Status Admit(std::span<const int> tasks, std::span<const int> trees = {});
+  // The host uid the boundary has or will have; decided at Spawn.
+  uint32_t host_uid() const { return host_uid_; }
+  Status AwaitReady();
+  Status Give(const Call& call);
+  Status Start();
+
+  // SIGKILL to init, and so to the whole pid namespace.
+  void Kill();
+  // Forwards a signal to the payload's process group.
+  void Forward(int signal);
+  // Waits for init to be gone; by then everything in its pid namespace is. Fails if the report makes no sense.
+  Result<PayloadEnd> Reap();
+
+  int pidfd() const { return pidfd_.get(); }      // readable when init has ended
+  pid_t init_pid() const { return pid_; }
+  int control_fd() const { return control_.get(); }
+  // The seccomp notification descriptor, once ready; given away once.
+  UniqueFd TakeListener();
+  // The master of the boundary's terminal, once ready; invalid without a terminal. Given away once.
+  UniqueFd TakePty();
+  bool proc_mounted() const { return shared_->report.proc_mounted == 1; }
+  bool landlock_held() const { return shared_->report.landlock_held == 1; }
+  bool exec_happened() const;
+  bool denials_recorded() const { return shared_->report.denials_unrecorded == 0; }
+
+  // Microseconds from Spawn to the entry of each stage that was reached, by name.
+  std::vector<std::pair<std::string, int64_t>> StepTimes() const;
+
+ private:
+  struct Shared {
+    ChildReport report;
+    Admission admission;
+  };
+  struct Unmap {
+    size_t size;
+    void operator()(Shared* shared) const;
+  };
+
+  Boundary() = default;
+  Error SetupError() const;
+  Status WriteMaps();
+  CallBlock* call_block() const;
+
+  std::unique_ptr<Shared, Unmap> shared_{nullptr, Unmap{0}};
+  size_t call_capacity_ = 0;
+  UniqueFd pidfd_;
+  UniqueFd control_;
+  UniqueFd child_end_;
+  pid_t pid_ = -1;
+  uint32_t host_uid_ = 0;
+  Nanos spawned_{0};
+  const BoundaryPlan* plan_ = nullptr;  // outlives the boundary
+  bool reaped_ = false;
+};
+
+}  // namespace coffer::isolation

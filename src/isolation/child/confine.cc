@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/child/confine.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <linux/if.h>
+#include <linux/keyctl.h>
+#include <linux/prctl.h>
+#include <linux/securebits.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+
+namespace coffer::isolation {
+namespace {
+
+using raw::Arg;
+using raw::Syscall;
+
+long Prctl(int option, unsigned long a = 0, unsigned long b = 0) {
+  return Syscall(SYS_prctl, option, static_cast<long>(a), static_cast<long>(b), 0, 0);
+}
+
+}  // namespace
+
+long RaiseLoopback() {
+  const long socket = Syscall(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (socket < 0) {
+    return socket;
+  }
+  ifreq request{};
+  request.ifr_name[0] = 'l';
+  request.ifr_name[1] = 'o';
+  request.ifr_flags = IFF_UP | IFF_RUNNING;
+  const long answer = Syscall(SYS_ioctl, socket, SIOCSIFFLAGS, Arg(&request));
+  ::close(static_cast<int>(socket));
+  return answer;
+}
+
+long EnforceIdentity(uint32_t uid, bool groups_allowed) {
+  long answer = 0;
+  if (groups_allowed) {
+    answer = Syscall(SYS_setgroups, 0, 0);
+  }
+  if (answer >= 0) {
+    answer = Syscall(SYS_setresgid, uid, uid, uid);
+  }
+  if (answer >= 0) {
+    answer = Syscall(SYS_setresuid, uid, uid, uid);
+  }
+  return answer;
+}
+
+long EnforceRlimits(const BoundaryPlan& plan, uint32_t* item) {
+  for (size_t i = 0; i < plan.rlimits.size(); ++i) {
+    *item = static_cast<uint32_t>(i);
+    const Rlimit& wanted = plan.rlimits[i];
+    rlimit64 limit{wanted.soft, wanted.hard};
+    // A host that allows less than the plan wants keeps its own, smaller limit.
+    rlimit64 current{};
+    long answer = Syscall(SYS_prlimit64, 0, wanted.resource, 0, Arg(&current));
+    if (answer < 0) {
+      return answer;
+    }
+    if (limit.rlim_max > current.rlim_max) {
+      limit.rlim_max = current.rlim_max;
+    }
+    if (limit.rlim_cur > limit.rlim_max) {
+      limit.rlim_cur = limit.rlim_max;
+    }
+    answer = Syscall(SYS_prlimit64, 0, wanted.resource, Arg(&limit), 0);
+    if (answer < 0) {
+      return answer;
+    }
+  }
+  return 0;
+}
+
+long DetachKeyring() {
+  const long answer = Syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, 0);
+  return answer == -ENOSYS || answer >= 0 ? 0 : answer;  // a kernel without keys has none to leak
+}
+
+long EnforceNoCapabilities() {
+  for (int capability = 0; capability <= CAP_LAST_CAP + 24; ++capability) {
+    const long answer = Prctl(PR_CAPBSET_DROP, static_cast<unsigned long>(capability));
+    if (answer == -EINVAL) {
+      break;  // past the last capability this kernel knows
+    }
+    if (answer < 0) {
+      return answer;
+    }
+  }
+  long answer = Prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL);
+  if (answer < 0) {
+    return answer;
+  }
+  answer = Prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+                                        SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+                                        SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED);
+  if (answer < 0) {
+    return answer;
+  }
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct none[2]{};
+  return Syscall(SYS_capset, Arg(&header), Arg(none));
+}
+
+long EnforceNoNewPrivs() { return Prctl(PR_SET_NO_NEW_PRIVS, 1); }
+
+long EnforceInitPosture() {
+  // Dumpable only until the call starts, so that a supervisor without privilege can look at the parked boundary
+  // from outside; nothing else runs in it yet.
+  long answer = Prctl(PR_SET_DUMPABLE, 1);
+  if (answer >= 0) {
+    answer = Syscall(SYS_personality, PER_LINUX);
+  }
+  if (answer >= 0) {
+    answer = Prctl(PR_SET_NAME, reinterpret_cast<unsigned long>("init"));
+  }
+  if (answer >= 0) {
+    // Last: a change of identity clears it. What died before is noticed on the control socket.
+    answer = Prctl(PR_SET_PDEATHSIG, SIGKILL);
+  }
+  return answer < 0 ? answer : 0;
+}
+
+long EnforceNotDumpable() { return Prctl(PR_SET_DUMPABLE, 0); }
+
+}  // namespace coffer::isolation

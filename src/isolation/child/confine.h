@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The steps that take power away from a process for good. Each returns 0 or -errno; none can be undone.
+//
+// Runs in the child after clone: no heap, no locks, no formatting.
+#pragma once
+
+#include <cstdint>
+
+#include "isolation/plan.h"
+
+namespace coffer::isolation {
+
+// The only network a boundary has: its own loopback device, up.
+long RaiseLoopback();
+
+// Takes `uid` as the only identity; drops supplementary groups where the kernel lets us (always as root).
+// `groups_allowed` is false where setgroups is denied in this user namespace.
+long EnforceIdentity(uint32_t uid, bool groups_allowed);
+
+long EnforceRlimits(const BoundaryPlan& plan, uint32_t* item);
+
+// A session keyring of its own, so that the host's keys cannot be searched.
+long DetachKeyring();
+
+// Empties the bounding, ambient, inheritable, permitted and effective sets and locks the securebits.
+long EnforceNoCapabilities();
+
+// No setuid program, file capability or looser filter from here on.
+long EnforceNoNewPrivs();
+
+// Plain personality, a name of its own, dies with the supervisor.
+long EnforceInitPosture();
+
+// No ptrace, no core, and /proc/1 belongs to nobody inside. The last thing before the payload exists.
+long EnforceNotDumpable();
+
+}  // namespace coffer::isolation

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The whole order of confinement, as one ladder. Called right after clone, never returns.
+#pragma once
+
+#include <cstddef>
+
+#include "isolation/child/report.h"
+#include "isolation/plan.h"
+
+namespace coffer::isolation {
+
+struct ChildContext {
+  const BoundaryPlan* plan = nullptr;
+  ChildReport* report = nullptr;
+  const Admission* admission = nullptr;
+  const CallBlock* call = nullptr;
+  size_t call_capacity = 0;
+  int control = -1;
+  int stdio[3] = {-1, -1, -1};
+  char* argv_start = nullptr;  // the supervisor's own command line, wiped in the child
+  size_t argv_size = 0;
+};
+
+[[noreturn]] void EnterBoundary(const ChildContext& context);
+
+}  // namespace coffer::isolation

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/child/init.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/prctl.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/sys.h"
+#include "isolation/child/confine.h"
+
+namespace coffer::isolation {
+namespace {
+
+using raw::Arg;
+using raw::Syscall;
+
+// Read by the signal handler; init is single-threaded and serves one payload in its life.
+volatile sig_atomic_t g_payload = 0;
+
+void Enter(ChildReport* report, Stage stage) {
+  report->entered_ns[static_cast<uint32_t>(stage)] = BootTime().count();
+  report->stage.store(static_cast<uint32_t>(stage), std::memory_order_release);
+}
+
+void ForwardToPayload(int signal) {
+  if (g_payload > 0) {
+    ::syscall(SYS_kill, -g_payload, signal);  // the payload leads its own process group
+  }
+}
+
+void CatchForwardedSignals() {
+  struct sigaction action {};
+  action.sa_handler = ForwardToPayload;
+  action.sa_flags = SA_RESTART;
+  for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGALRM}) {
+    sigaction(signal, &action, nullptr);
+  }
+}
+
+void DefaultSignals() {
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < 32; ++signal) {
+    if (signal != SIGKILL && signal != SIGSTOP) {
+      sigaction(signal, &action, nullptr);
+    }
+  }
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+// argv and envp as the kernel wants them, in one anonymous mapping.
+struct Vectors {
+  char** argv = nullptr;
+  char** envp = nullptr;
+};
+
+bool BuildVectors(const CallBlock* call, Vectors* vectors) {
+  const size_t pointers = static_cast<size_t>(call->argc) + call->envc + 2;
+  const long map = Syscall(SYS_mmap, 0, static_cast<long>(pointers * sizeof(char*)), PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (map < 0 && map > -4096) {
+    return false;
+  }
+  char** slots = reinterpret_cast<char**>(map);
+  char* string = const_cast<char*>(reinterpret_cast<const char*>(call + 1));
+  vectors->argv = slots;
+  vectors->envp = slots + call->argc + 1;
+  for (uint32_t i = 0; i < call->argc; ++i, string += strlen(string) + 1) {
+    vectors->argv[i] = string;
+  }
+  for (uint32_t i = 0; i < call->envc; ++i, string += strlen(string) + 1) {
+    vectors->envp[i] = string;
+  }
+  return true;  // the mapping is zeroed, so both vectors end in a null pointer
+}
+
+// Runs in the vfork child: it borrows init's memory until execve, so it must not return.
+[[noreturn]] void ExecPayload(ChildReport* report, const CallBlock* call, const Vectors& vectors) {
+  const char* strings = reinterpret_cast<const char*>(call + 1);
+  Enter(report, Stage::kTerminal);
+  DefaultSignals();
+  long answer = Syscall(SYS_setsid);
+  if (answer >= 0 && call->tty != 0) {
+    answer = Syscall(SYS_ioctl, 0, TIOCSCTTY, 0);
+  }
+  if (answer >= 0) {
+    answer = Syscall(SYS_close_range, 3, ~0U, 0);
+  }
+  if (answer >= 0) {
+    Enter(report, Stage::kWorkingDir);
+    answer = Syscall(SYS_chdir, Arg(strings + call->cwd));
+  }
+  if (answer >= 0) {
+    Enter(report, Stage::kExec);
+    answer = Syscall(SYS_execve, Arg(strings + call->program), Arg(vectors.argv), Arg(vectors.envp));
+  }
+  report->exec_error = static_cast<int32_t>(-answer);
+  ::_exit(127);
+}
+
+// The wait status of the payload. Everything else that dies meanwhile is reaped on the way.
+int ReapUntil(pid_t payload) {
+  for (;;) {
+    int status = 0;
+    const long dead = Syscall(SYS_wait4, -1, Arg(&status), 0, 0);
+    if (dead == payload) {
+      return status;
+    }
+    if (dead < 0 && dead != -EINTR) {
+      return 0x7f00;
+    }
+  }
+}
+
+}  // namespace
+
+void RunInit(ChildReport* report, const CallBlock* call, size_t call_capacity, int control) {
+  Enter(report, Stage::kReady);
+  char word = 'R';
+  if (Syscall(SYS_sendto, control, Arg(&word), 1, MSG_NOSIGNAL, 0, 0) != 1) {
+    ::_exit(1);
+  }
+  // The supervisor's go. An end of file means that it is gone.
+  long got = 0;
+  do {
+    got = Syscall(SYS_read, control, Arg(&word), 1);
+  } while (got == -EINTR);
+  if (got != 1 || word != 'S') {
+    ::_exit(1);
+  }
+  Enter(report, Stage::kCall);
+  Vectors vectors;
+  if (!ValidCallBlock(call, call_capacity) || !BuildVectors(call, &vectors)) {
+    report->error = EINVAL;
+    ::_exit(1);
+  }
+  Enter(report, Stage::kSpawn);
+  if (const long answer = EnforceNotDumpable(); answer < 0) {
+    report->error = static_cast<int32_t>(-answer);
+    ::_exit(1);
+  }
+  CatchForwardedSignals();
+  // vfork: init is stopped until execve, so the stack may be shared and nothing is copied.
+  const pid_t payload = ::vfork();
+  if (payload == 0) {
+    ExecPayload(report, call, vectors);
+  }
+  if (payload < 0) {
+    report->error = EAGAIN;
+    ::_exit(1);
+  }
+  g_payload = payload;
+  Enter(report, Stage::kRunning);
+  // Nothing but the control socket stays open here: the payload's end of file must be its own.
+  Syscall(SYS_close_range, 0, control - 1, 0);
+  Syscall(SYS_close_range, control + 1, ~0U, 0);
+
+  report->wait_status = ReapUntil(payload);
+  Enter(report, Stage::kDone);
+  report->ended = 1;
+  ::_exit(0);
+}
+
+}  // namespace coffer::isolation

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/child/report.h"
+
+#include <string.h>
+
+namespace coffer::isolation {
+
+const char* StageName(Stage stage) {
+  static constexpr const char* kNames[] = {
+      "start",       "network namespace", "loopback",     "opening mount sources", "waiting for the supervisor",
+      "joining the cgroup", "cgroup namespace", "taking the identity", "mounting the private root",
+      "populating the private root", "attaching a mount", "mounting /proc", "pivot_root", "opening a terminal", "hostname", "keyring",
+      "session",           "capabilities", "no_new_privs",          "Landlock",
+      "seccomp",     "probing Landlock",  "descriptors", "rlimits", "ready",                 "reading the call",
+      "starting the command", "controlling terminal", "working directory", "exec", "running", "done",
+  };
+  static_assert(sizeof(kNames) / sizeof(kNames[0]) == kStageCount);
+  const auto index = static_cast<uint32_t>(stage);
+  return index < kStageCount ? kNames[index] : "an unknown stage";
+}
+
+bool ValidCallBlock(const CallBlock* block, uint64_t capacity) {
+  if (capacity < sizeof(CallBlock) || block->magic != kCallMagic || block->size == 0 ||
+      block->size > capacity - sizeof(CallBlock)) {
+    return false;
+  }
+  if (block->argc == 0 || block->argc > kMaxArguments || block->envc > kMaxArguments ||
+      block->program >= block->size || block->cwd >= block->size || block->tty > 1) {
+    return false;
+  }
+  const char* strings = reinterpret_cast<const char*>(block + 1);
+  if (strings[block->size - 1] != '\0') {
+    return false;
+  }
+  // With the last byte a NUL, walking argc + envc strings ends inside the block if there are that many.
+  uint64_t at = 0;
+  for (uint64_t i = 0; i < static_cast<uint64_t>(block->argc) + block->envc; ++i) {
+    if (at >= block->size) {
+      return false;
+    }
+    at += strlen(strings + at) + 1;
+  }
+  return true;
+}
+
+}  // namespace coffer::isolation

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What crosses between the supervisor and init: two blocks of shared memory with a fixed, versioned layout.
+//
+// ChildReport flows out: how far setup came, and how the payload ended. CallBlock flows in: the call that a
+// prepared boundary is given. Both ends check bounds and versions; the supervisor treats every field of a report
+// as hostile, because a boundary may have been broken into by the time it is read. The payload never has these
+// pages: execve drops them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace coffer::isolation {
+
+inline constexpr uint32_t kReportVersion = 1;
+
+// The rungs of child/enter.cc, in order. The first one that fails is reported with its errno.
+enum class Stage : uint32_t {
+  kStart,
+  kNetwork,
+  kLoopback,
+  kOpenSources,
+  kAwaitSupervisor,
+  kJoinCgroup,
+  kCgroupNamespace,
+  kIdentity,
+  kRootMount,
+  kPopulate,
+  kAttach,
+  kProc,
+  kPivot,
+  kPty,
+  kHostname,
+  kKeyring,
+  kSession,
+  kCapabilities,
+  kNoNewPrivs,
+  kLandlock,
+  kSeccomp,
+  kLandlockProbe,
+  kDescriptors,
+  kRlimits,
+  kReady,      // prepared; waiting for a call
+  kCall,       // the call block was refused
+  kSpawn,
+  kTerminal,
+  kWorkingDir,
+  kExec,
+  kRunning,
+  kDone,
+};
+inline constexpr uint32_t kStageCount = static_cast<uint32_t>(Stage::kDone) + 1;
+const char* StageName(Stage stage);
+
+struct ChildReport {
+  uint32_t version;
+  std::atomic<uint32_t> stage;  // the last stage entered
+  int32_t error;                // errno of the stage that failed, 0 otherwise
+  uint32_t item;                // which mount, file or rule the failing stage was at
+  int32_t listener_fd;          // seccomp notification descriptor, in the descriptor table still shared then
+  int32_t pty_master;           // the boundary's own terminal, likewise; -1 without --tty
+  uint32_t proc_mounted;        // 1 if /proc is there
+  uint32_t denials_unrecorded;  // 1 if the filter has no listener
+  uint32_t landlock_held;       // 1 if the canary was refused
+  uint32_t ended;               // 1 once wait_status is final
+  int32_t wait_status;          // of the payload, as wait4 gives it
+  int32_t exec_error;           // errno of execve, 0 if it succeeded
+  int64_t entered_ns[kStageCount];  // boot-time clock at the entry of each stage
+};
+
+// What the supervisor tells the child after clone, through shared memory: valid once 'A' has come on the control socket.
+struct Admission {
+  uint32_t tasks_count = 0;
+  int32_t tasks[8] = {};         // v1 cgroups: descriptors of `tasks` files
+  uint32_t groups_allowed = 0;   // setgroups works in this user namespace
+  int32_t trees[64] = {};        // detached mount trees for binds with `supervised`
+  uint32_t host_uid = 0;         // process level as root: the uid to become
+};
+
+inline constexpr uint32_t kCallMagic = 0xc0ffe701;
+inline constexpr uint32_t kMaxArguments = 65536;
+
+// Header of the call block; `size` bytes of strings follow. Offsets count from the first byte after the header.
+// argv and envp are `argc` + `envc` consecutive NUL-terminated strings starting at offset 0.
+struct CallBlock {
+  uint32_t magic;
+  uint32_t size;      // bytes of strings
+  uint32_t argc;
+  uint32_t envc;
+  uint32_t program;   // offset of the path to execute
+  uint32_t cwd;       // offset of the working directory
+  uint32_t tty;       // 1: stdin is a terminal that becomes the controlling one
+  uint32_t reserved;
+};
+
+// True if every offset and string of the block lies inside it. `capacity` is the size of the mapping.
+bool ValidCallBlock(const CallBlock* block, uint64_t capacity);
+
+}  // namespace coffer::isolation

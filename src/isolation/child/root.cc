@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/child/root.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <linux/openat2.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+
+namespace coffer::isolation {
+namespace {
+
+using raw::Arg;
+using raw::Syscall;
+
+// Decimal without the C library.
+const char* Decimal(uint64_t value, char (&buffer)[24]) {
+  char* at = buffer + sizeof(buffer) - 1;
+  *at = '\0';
+  do {
+    *--at = static_cast<char>('0' + value % 10);
+    value /= 10;
+  } while (value != 0);
+  return at;
+}
+
+const char* Octal(unsigned value, char (&buffer)[24]) {
+  char* at = buffer + sizeof(buffer) - 1;
+  *at = '\0';
+  do {
+    *--at = static_cast<char>('0' + (value & 7));
+    value >>= 3;
+  } while (value != 0);
+  return at;
+}
+
+struct Option {
+  const char* key;
+  const char* value;
+};
+
+// A new file system instance as a detached mount, or -errno.
+long MountNew(const char* type, std::initializer_list<Option> options, unsigned attributes) {
+  const long context = Syscall(SYS_fsopen, Arg(type), FSOPEN_CLOEXEC);
+  if (context < 0) {
+    return context;
+  }
+  long answer = 0;
+  for (const Option& option : options) {
+    answer = Syscall(SYS_fsconfig, context, FSCONFIG_SET_STRING, Arg(option.key), Arg(option.value), 0);
+    if (answer < 0) {
+      break;
+    }
+  }
+  if (answer >= 0) {
+    answer = Syscall(SYS_fsconfig, context, FSCONFIG_CMD_CREATE, 0, 0, 0);
+  }
+  if (answer >= 0) {
+    answer = Syscall(SYS_fsmount, context, FSMOUNT_CLOEXEC, attributes);
+  }
+  ::close(static_cast<int>(context));
+  return answer;
+}
+
+long MoveTo(int tree, int root, const char* at) {
+  // Paths of a plan are absolute inside; below the new root they are relative.
+  while (*at == '/') {
+    ++at;
+  }
+  return Syscall(SYS_move_mount, tree, Arg(""), root, Arg(*at == '\0' ? "." : at), MOVE_MOUNT_F_EMPTY_PATH);
+}
+
+const char* Relative(const std::string& path) { return path.c_str() + 1; }
+
+unsigned Attributes(const BindMount& bind) {
+  unsigned flags = MOUNT_ATTR_NOSUID;
+  if (!bind.writable) {
+    flags |= MOUNT_ATTR_RDONLY;
+  }
+  if (!bind.executable) {
+    flags |= MOUNT_ATTR_NOEXEC;
+  }
+  if (!bind.device) {
+    flags |= MOUNT_ATTR_NODEV;
+  }
+  return flags;
+}
+
+long OpenSource(const BindMount& bind) {
+  int from = AT_FDCWD;
+  const char* path = bind.host.c_str();
+  long opened = -1;
+  long tree = 0;
+  if (!bind.follow_links) {
+    open_how how{};
+    how.flags = O_PATH | O_CLOEXEC;
+    how.resolve = RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS;
+    opened = Syscall(SYS_openat2, AT_FDCWD, Arg(path), Arg(&how), sizeof(how));
+    if (opened < 0) {
+      return opened;
+    }
+    struct stat info;
+    if (fstat(static_cast<int>(opened), &info) != 0 ||
+        (bind.expected_dev != 0 && (info.st_dev != bind.expected_dev || info.st_ino != bind.expected_ino))) {
+      ::close(static_cast<int>(opened));
+      return -ESTALE;  // not what the supervisor looked at
+    }
+    from = static_cast<int>(opened);
+    path = "";
+  }
+  // Not recursive: a mount below the named path stays outside.
+  tree = Syscall(SYS_open_tree, from, Arg(path),
+                 OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | (*path == '\0' ? AT_EMPTY_PATH : 0));
+  if (opened >= 0) {
+    ::close(static_cast<int>(opened));
+  }
+  return tree;
+}
+
+long WritePrivateFile(int root, const PrivateFile& file) {
+  const long fd = Syscall(SYS_openat, root, Arg(Relative(file.at)), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                          file.mode);
+  if (fd < 0) {
+    return fd;
+  }
+  const char* data = file.content.data();
+  size_t left = file.content.size();
+  long answer = 0;
+  while (left > 0) {
+    const long wrote = Syscall(SYS_write, fd, Arg(data), static_cast<long>(left));
+    if (wrote <= 0) {
+      answer = wrote < 0 ? wrote : -EIO;
+      break;
+    }
+    data += wrote;
+    left -= static_cast<size_t>(wrote);
+  }
+  ::close(static_cast<int>(fd));
+  return answer;
+}
+
+}  // namespace
+
+long OpenSources(const BoundaryPlan& plan, OpenedSources* sources, uint32_t* item) {
+  if (plan.binds.size() > kMaxBinds) {
+    return -E2BIG;
+  }
+  for (size_t i = 0; i < plan.binds.size(); ++i) {
+    *item = static_cast<uint32_t>(i);
+    const BindMount& bind = plan.binds[i];
+    if (bind.supervised >= 0) {
+      continue;
+    }
+    const long tree = OpenSource(bind);
+    if (tree < 0) {
+      return tree;
+    }
+    sources->tree[i] = static_cast<int>(tree);
+  }
+  return 0;
+}
+
+long MountRoot(const BoundaryPlan& plan) {
+  char size[24];
+  const long root = MountNew("tmpfs", {{"size", Decimal(plan.private_bytes + (4U << 20), size)}, {"nr_inodes", "4096"}, {"mode", "755"}},
+                             MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+  if (root < 0) {
+    return root;
+  }
+  const long answer = Syscall(SYS_move_mount, root, Arg(""), AT_FDCWD, Arg("/"), MOVE_MOUNT_F_EMPTY_PATH);
+  return answer < 0 ? answer : root;
+}
+
+long Populate(const BoundaryPlan& plan, int root, uint32_t* item) {
+  *item = 0;
+  for (const std::string& dir : plan.dirs) {
+    const long answer = Syscall(SYS_mkdirat, root, Arg(Relative(dir)), 0755);
+    if (answer < 0 && answer != -EEXIST) {
+      return answer;
+    }
+    ++*item;
+  }
+  for (const PrivateTmpfs& place : plan.tmpfs) {
+    char size[24];
+    char inodes[24];
+    char mode[24];
+    const long mount = MountNew("tmpfs",
+                                {{"size", Decimal(place.bytes, size)},
+                                 {"nr_inodes", Decimal(place.inodes, inodes)},
+                                 {"mode", Octal(place.mode, mode)}},
+                                MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+    if (mount < 0) {
+      return mount;
+    }
+    const long answer = MoveTo(static_cast<int>(mount), root, place.at.c_str());
+    ::close(static_cast<int>(mount));
+    if (answer < 0) {
+      return answer;
+    }
+    ++*item;
+  }
+  for (const PrivateFile& file : plan.files) {
+    if (const long answer = WritePrivateFile(root, file); answer < 0) {
+      return answer;
+    }
+    ++*item;
+  }
+  for (const PrivateLink& link : plan.links) {
+    const long answer = Syscall(SYS_symlinkat, Arg(link.target.c_str()), root, Arg(Relative(link.at)));
+    if (answer < 0) {
+      return answer;
+    }
+    ++*item;
+  }
+  return 0;
+}
+
+long AttachSources(const BoundaryPlan& plan, const OpenedSources& sources, const Admission& admission, int root,
+                   uint32_t* item) {
+  for (size_t i = 0; i < plan.binds.size(); ++i) {
+    *item = static_cast<uint32_t>(i);
+    const BindMount& bind = plan.binds[i];
+    const int tree = bind.supervised >= 0 ? admission.trees[bind.supervised] : sources.tree[i];
+    if (!bind.directory) {
+      // A place to mount on: an empty file, never seen again.
+      const long fd = Syscall(SYS_mknodat, root, Arg(Relative(bind.at)), S_IFREG | 0444, 0);
+      if (fd < 0 && fd != -EEXIST) {
+        return fd;
+      }
+    }
+    mount_attr attributes{};
+    attributes.attr_set = Attributes(bind);
+    long answer = Syscall(SYS_mount_setattr, tree, Arg(""), AT_EMPTY_PATH, Arg(&attributes),
+                          sizeof(attributes));
+    if (answer >= 0) {
+      answer = MoveTo(tree, root, bind.at.c_str());
+    }
+    if (bind.supervised < 0) {
+      ::close(tree);
+    }
+    if (answer < 0) {
+      return answer;
+    }
+  }
+  return 0;
+}
+
+long MountProc(int root) {
+  // subset=pid (5.8) hides everything that is not a process; hidepid=invisible hides init, which is not dumpable.
+  const long mount = MountNew("proc", {{"subset", "pid"}, {"hidepid", "invisible"}},
+                              MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+  if (mount == -EPERM) {
+    return 0;  // the host's own /proc is masked (inside another container): none is better than a wide one
+  }
+  if (mount < 0) {
+    return mount;
+  }
+  const long answer = MoveTo(static_cast<int>(mount), root, "/proc");
+  ::close(static_cast<int>(mount));
+  return answer < 0 ? answer : 1;
+}
+
+long MountPts(int root) {
+  const long mount = MountNew("devpts", {{"ptmxmode", "666"}, {"mode", "620"}}, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+  if (mount < 0) {
+    return mount;
+  }
+  const long answer = MoveTo(static_cast<int>(mount), root, "/dev/pts");
+  ::close(static_cast<int>(mount));
+  return answer;
+}
+
+long PivotInto(int root) {
+  mount_attr attributes{};
+  attributes.attr_set = MOUNT_ATTR_RDONLY;
+  long answer = Syscall(SYS_mount_setattr, root, Arg(""), AT_EMPTY_PATH, Arg(&attributes), sizeof(attributes));
+  if (answer < 0) {
+    return answer;
+  }
+  answer = Syscall(SYS_fchdir, root);
+  if (answer < 0) {
+    return answer;
+  }
+  // pivot_root(".", ".") stacks the old root on top of the new one; detaching "." then drops the old one.
+  answer = Syscall(SYS_pivot_root, Arg("."), Arg("."));
+  if (answer < 0) {
+    return answer;
+  }
+  answer = Syscall(SYS_umount2, Arg("."), MNT_DETACH);
+  if (answer < 0) {
+    return answer;
+  }
+  return Syscall(SYS_chdir, Arg("/"));
+}
+
+}  // namespace coffer::isolation

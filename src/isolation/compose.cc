@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/compose.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+
+#include "isolation/etc.h"
+#include "isolation/runtime/runtime.h"
+
+namespace coffer::isolation {
+namespace {
+
+constexpr std::string_view kOwnPlaces[] = {"/", "/etc", "/dev", "/proc", "/tmp", "/workspace", "/in", "/usr", "/bin", "/lib", "/sbin", "/sys"};
+constexpr uint64_t kTmpInodes = 4096;
+
+bool Inside(std::string_view path, std::string_view tree) {
+  return path.size() > tree.size() && path.starts_with(tree) && path[tree.size()] == '/';
+}
+
+std::string TopOf(const std::string& path) { return path.substr(0, path.find('/', 1)); }
+
+// Directories that must exist, every parent before its children.
+class DirectoryList {
+ public:
+  void AddParentsOf(const std::string& path) {
+    for (size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1)) {
+      Add(path.substr(0, at));
+    }
+  }
+  void Add(const std::string& path) { dirs_.insert(path); }
+  // A set is sorted, and a parent sorts before what is below it.
+  std::vector<std::string> list() const { return {dirs_.begin(), dirs_.end()}; }
+
+ private:
+  std::set<std::string> dirs_;
+};
+
+void AddRuntime(const RuntimeSet& runtime, BoundaryPlan& plan, DirectoryList& dirs) {
+  std::set<std::string> tops;
+  for (const RuntimeFile& file : runtime.files) {
+    BindMount bind;
+    bind.host = file.host;
+    bind.at = file.inside;
+    bind.directory = file.directory;
+    bind.executable = true;  // libraries are mapped executable; Landlock decides what execve may run
+    plan.binds.push_back(bind);
+    dirs.AddParentsOf(file.inside);
+    if (file.directory) {
+      dirs.Add(file.inside);
+    }
+    tops.insert(TopOf(file.inside));
+  }
+  for (const auto& [name, target] : runtime.links) {
+    plan.links.push_back({name, target});
+    dirs.AddParentsOf(name);
+  }
+  for (const std::string& top : tops) {
+    plan.landlock.push_back({top, landlock::kRead | landlock::kExecute});
+  }
+}
+
+void AddDevices(const policy::Envelope& envelope, BoundaryPlan& plan, DirectoryList& dirs) {
+  dirs.Add("/dev");
+  dirs.Add("/dev/shm");
+  for (const char* name : {"null", "zero", "full", "random", "urandom"}) {
+    BindMount bind;
+    bind.host = std::string("/dev/") + name;
+    bind.at = bind.host;
+    bind.device = true;
+    bind.writable = true;
+    plan.binds.push_back(bind);
+  }
+  uint64_t rights = landlock::kRead | landlock::kWriteFile | landlock::kTruncate;
+  if (envelope.tty) {
+    BindMount tty;
+    tty.host = tty.at = "/dev/tty";
+    tty.device = true;
+    tty.writable = true;
+    plan.binds.push_back(tty);
+    dirs.Add("/dev/pts");
+    plan.links.push_back({"/dev/ptmx", "pts/ptmx"});
+    rights |= landlock::kIoctlDev;
+  }
+  for (const auto& [name, target] : {std::pair("fd", "/proc/self/fd"), std::pair("stdin", "/proc/self/fd/0"),
+                                     std::pair("stdout", "/proc/self/fd/1"), std::pair("stderr", "/proc/self/fd/2")}) {
+    plan.links.push_back({std::string("/dev/") + name, target});
+  }
+  plan.landlock.push_back({"/dev", rights});
+}
+
+void AddPrivatePlaces(const policy::Envelope& envelope, BoundaryPlan& plan, DirectoryList& dirs) {
+  const policy::Limits& limits = envelope.limits;
+  const auto place = [&](const char* at, uint64_t bytes, uint64_t inodes, mode_t mode) {
+    dirs.Add(at);
+    plan.tmpfs.push_back({at, bytes, inodes, mode});
+    plan.landlock.push_back({at, landlock::kRead | landlock::kPrivateChange});
+  };
+  place("/workspace", limits.disk, limits.inodes, 0755);
+  place("/tmp", limits.tmp, kTmpInodes, 01777);
+  place("/dev/shm", limits.tmp, kTmpInodes, 01777);
+  dirs.Add("/proc");
+  plan.landlock.push_back({"/proc", landlock::kRead});
+}
+
+void AddEtc(const policy::Envelope& envelope, const RuntimeSet& runtime, BoundaryPlan& plan, DirectoryList& dirs) {
+  dirs.Add("/etc");
+  for (PrivateFile& file : SyntheticEtc(envelope.uid, plan.hostname)) {
+    plan.files.push_back(std::move(file));
+  }
+  plan.files.push_back({"/etc/ld.so.cache", MakeLoaderCache(runtime), 0444});
+  static constexpr const char* kCaBundle = "/etc/ssl/certs/ca-certificates.crt";
+  const bool interpreter = std::any_of(runtime.files.begin(), runtime.files.end(),
+                                       [](const RuntimeFile& file) { return file.directory; });
+  if (interpreter && ::access(kCaBundle, R_OK) == 0) {
+    BindMount bind;
+    bind.host = bind.at = kCaBundle;
+    bind.follow_links = true;
+    plan.binds.push_back(bind);
+    dirs.AddParentsOf(kCaBundle);
+  }
+  plan.landlock.push_back({"/etc", landlock::kRead});
+}
+
+void AddInputs(const std::vector<Input>& inputs, BoundaryPlan& plan, DirectoryList& dirs) {
+  dirs.Add("/in");
+  plan.landlock.push_back({"/in", landlock::kRead});
+  for (const Input& input : inputs) {
+    plan.files.push_back({"/in/" + input.name, input.content, 0444});
+    plan.links.push_back({"/workspace/" + input.name, "/in/" + input.name});
+    plan.private_bytes += input.content.size();
+  }
+}
+
+void AddMounts(const std::vector<OpenedMount>& mounts, bool privileged, BoundaryPlan& plan, DirectoryList& dirs) {
+  int supervised = 0;
+  for (const OpenedMount& mount : mounts) {
+    BindMount bind;
+    bind.host = mount.path.path;
+    bind.at = mount.at;
+    bind.directory = mount.path.directory;
+    bind.writable = mount.access == policy::Access::kWrite;
+    bind.supervised = privileged ? supervised++ : -1;
+    bind.expected_dev = mount.path.dev;
+    bind.expected_ino = mount.path.ino;
+    plan.binds.push_back(bind);
+    dirs.AddParentsOf(mount.at);
+    if (bind.directory) {
+      dirs.Add(mount.at);
+    }
+    plan.landlock.push_back(
+        {mount.at, bind.writable ? landlock::kRead | landlock::kChange : landlock::kRead});
+    for (const std::string& fifo : mount.fifos) {
+      BindMount cover;
+      cover.host = "/dev/null";  // on a nodev mount: it cannot be opened
+      cover.at = mount.at + "/" + fifo;
+      plan.binds.push_back(cover);
+    }
+  }
+}
+
+}  // namespace
+
+Status CheckTargets(const std::vector<OpenedMount>& mounts) {
+  for (size_t i = 0; i < mounts.size(); ++i) {
+    const std::string& at = mounts[i].at;
+    if (std::find(std::begin(kOwnPlaces), std::end(kOwnPlaces), at) != std::end(kOwnPlaces) || Inside(at, "/dev") ||
+        Inside(at, "/proc") || Inside(at, "/etc") || Inside(at, "/sys") || Inside(at, "/in")) {
+      return Refused("policy.mount.target", fmt::format("{} cannot be a mount target: Cofferdam makes it itself", at),
+                     "choose another place, such as /data");
+    }
+    for (size_t j = 0; j < i; ++j) {
+      const std::string& other = mounts[j].at;
+      if (at == other || Inside(at, other) || Inside(other, at)) {
+        return Refused("policy.mount.overlap", fmt::format("the mount targets {} and {} overlap", other, at),
+                       "give each mount a place of its own");
+      }
+    }
+  }
+  return {};
+}
+
+Result<BoundaryPlan> ComposeContainer(const policy::Envelope& envelope, const RuntimeSet& runtime,
+                                      const std::vector<OpenedMount>& mounts, const std::vector<Input>& inputs,
+                                      bool privileged) {
+  TRY(CheckTargets(mounts));
+  BoundaryPlan plan;
+  plan.level = policy::Level::kContainer;
+  plan.uid = envelope.uid;
+  plan.own_uid = privileged;
+  plan.tty = envelope.tty;
+  plan.landlock_canary = "/.coffer";
+  plan.files.push_back({plan.landlock_canary, "", 0444});
+  plan.landlock.push_back({"/", landlock::kReadDir});
+
+  DirectoryList dirs;
+  AddRuntime(runtime, plan, dirs);
+  AddDevices(envelope, plan, dirs);
+  AddPrivatePlaces(envelope, plan, dirs);
+  AddEtc(envelope, runtime, plan, dirs);
+  AddInputs(inputs, plan, dirs);
+  AddMounts(mounts, privileged, plan, dirs);
+
+  // A link inside the runtime (/bin -> usr/bin) stands where a directory would otherwise be made.
+  std::vector<std::string> wanted = dirs.list();
+  std::erase_if(wanted, [&](const std::string& dir) {
+    return std::any_of(plan.links.begin(), plan.links.end(), [&](const PrivateLink& link) { return link.at == dir; });
+  });
+  plan.dirs = std::move(wanted);
+  if (plan.binds.size() > 512) {
+    return Refused("policy.mount.count", "too many mounts");
+  }
+  return plan;
+}
+
+}  // namespace coffer::isolation

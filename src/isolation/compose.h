@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Composes the plan of a container boundary: what its private root holds, where it may write, what Landlock grants.
+//
+// Inside: the runtime's files and nothing else of the host; a synthetic /etc; a minimal /dev; /proc of its own
+// processes; /workspace and /tmp in memory with a size; inputs as copies in /in, with a link in /workspace; the
+// mounts that were asked for. No /sys, no /home, no /root, no /var.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "isolation/host_path.h"
+#include "isolation/plan.h"
+#include "isolation/runtime/runtime_set.h"
+#include "policy/envelope.h"
+
+namespace coffer::isolation {
+
+// A host path that was opened, and where it goes.
+struct OpenedMount {
+  HostPath path;
+  std::string at;
+  policy::Access access = policy::Access::kRead;
+  std::vector<std::string> fifos;  // relative; each is covered
+};
+
+// A file brought in by copy.
+struct Input {
+  std::string name;  // below /in
+  std::string content;
+};
+
+// A mount target: absolute, clean, not a place that Cofferdam makes itself, not above or inside another one.
+Status CheckTargets(const std::vector<OpenedMount>& mounts);
+
+// `privileged`: the supervisor clones and id-maps the mounts itself (as root).
+Result<BoundaryPlan> ComposeContainer(const policy::Envelope& envelope, const RuntimeSet& runtime,
+                                      const std::vector<OpenedMount>& mounts, const std::vector<Input>& inputs,
+                                      bool privileged);
+
+}  // namespace coffer::isolation

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The /etc of a boundary: just enough for programs to start, made up, never the host's.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "isolation/plan.h"
+
+namespace coffer::isolation {
+
+// passwd and group with one user, hosts with localhost, nsswitch without a name service, UTC as local time.
+std::vector<PrivateFile> SyntheticEtc(uint32_t uid, const std::string& hostname);
+
+// The name of that user.
+inline constexpr const char* kUserName = "agent";
+
+}  // namespace coffer::isolation

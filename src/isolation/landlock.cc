@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/landlock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+
+namespace coffer::isolation {
+namespace {
+
+using raw::Arg;
+using raw::Syscall;
+
+// The kernel's own structures; Debian 12's headers know ABI 2 only.
+struct RulesetAttr {
+  uint64_t handled_access_fs;
+  uint64_t handled_access_net;  // ABI 4
+  uint64_t scoped;              // ABI 6
+};
+struct __attribute__((packed)) PathBeneathAttr {
+  uint64_t allowed_access;
+  int32_t parent_fd;
+};
+constexpr unsigned kCreateRulesetVersion = 1;
+constexpr int kRulePathBeneath = 1;
+constexpr uint64_t kNetBindTcp = 1ULL << 0;
+constexpr uint64_t kNetConnectTcp = 1ULL << 1;
+constexpr uint64_t kScopeAbstractUnixSocket = 1ULL << 0;
+constexpr uint64_t kScopeSignal = 1ULL << 1;
+
+// Rights that apply to a file that is not a directory; others are refused with EINVAL.
+constexpr uint64_t kFileRights = landlock::kExecute | landlock::kWriteFile | landlock::kReadFile |
+                                 landlock::kTruncate | landlock::kIoctlDev;
+
+uint64_t HandledFs(int abi) {
+  uint64_t rights = (1ULL << 13) - 1;
+  if (abi >= 2) {
+    rights |= landlock::kRefer;
+  }
+  if (abi >= 3) {
+    rights |= landlock::kTruncate;
+  }
+  if (abi >= 5) {
+    rights |= landlock::kIoctlDev;
+  }
+  return rights;
+}
+
+long AddRule(int ruleset, const LandlockRule& rule, uint64_t handled) {
+  const long fd = Syscall(SYS_openat, AT_FDCWD, Arg(rule.path.c_str()), O_PATH | O_CLOEXEC);
+  if (fd < 0) {
+    return fd == -ENOENT && !rule.required ? 0 : fd;
+  }
+  struct stat info;
+  uint64_t rights = rule.rights & handled;
+  if (fstat(static_cast<int>(fd), &info) == 0 && !S_ISDIR(info.st_mode)) {
+    rights &= kFileRights;
+  }
+  PathBeneathAttr attr{rights, static_cast<int32_t>(fd)};
+  const long answer =
+      rights == 0 ? 0 : Syscall(SYS_landlock_add_rule, ruleset, kRulePathBeneath, Arg(&attr), 0);
+  ::close(static_cast<int>(fd));
+  return answer;
+}
+
+}  // namespace
+
+int LandlockAbi() {
+  const long abi = Syscall(SYS_landlock_create_ruleset, 0, 0, kCreateRulesetVersion);
+  return abi > 0 ? static_cast<int>(abi) : 0;
+}
+
+long EnforceLandlock(int abi, std::span<const LandlockRule> rules, uint32_t* failed_rule) {
+  if (abi <= 0) {
+    return -ENOSYS;
+  }
+  const uint64_t handled = HandledFs(abi);
+  RulesetAttr attr{handled, 0, 0};
+  if (abi >= 4) {
+    attr.handled_access_net = kNetBindTcp | kNetConnectTcp;
+  }
+  if (abi >= 6) {
+    attr.scoped = kScopeAbstractUnixSocket | kScopeSignal;
+  }
+  const long ruleset = Syscall(SYS_landlock_create_ruleset, Arg(&attr), sizeof(attr), 0);
+  if (ruleset < 0) {
+    return ruleset;
+  }
+  long answer = 0;
+  for (size_t i = 0; i < rules.size() && answer == 0; ++i) {
+    *failed_rule = static_cast<uint32_t>(i);
+    answer = AddRule(static_cast<int>(ruleset), rules[i], handled);
+  }
+  if (answer == 0) {
+    answer = Syscall(SYS_landlock_restrict_self, ruleset, 0);
+  }
+  ::close(static_cast<int>(ruleset));
+  return answer;
+}
+
+}  // namespace coffer::isolation

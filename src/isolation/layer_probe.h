@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which layers are active in a parked boundary, as seen from outside: from /proc/PID of its init, not from what we
+// meant to set up. Landlock is the exception, it shows nowhere: init opens a canary that no rule grants, and reports.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "isolation/boundary.h"
+#include "policy/layer.h"
+
+namespace coffer::isolation {
+
+struct ProbeExpectations {
+  std::string cgroup_name;            // must show in /proc/PID/cgroup for the cgroup layers to count
+  policy::LayerSet cgroup_layers;     // what that cgroup limits
+  uint64_t workspace_bytes = 0;       // size of /workspace
+  bool writable_mounts = false;       // then there is no disk quota over everything
+};
+
+// Fails only if init cannot be looked at at all.
+Result<policy::LayerSet> ProbeLayers(const Boundary& boundary, const BoundaryPlan& plan,
+                                     const ProbeExpectations& expected);
+
+}  // namespace coffer::isolation

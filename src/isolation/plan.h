@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A BoundaryPlan is everything a boundary needs, worked out before clone(): the child only carries it out.
+//
+// It is built in the supervisor, where memory, formatting and errors are free, and read in the child, where they
+// are not. Order matters and is the plan's: directories before what is inside them, mounts from the outside in.
+// Nothing in a plan says which command will run; that is the Call, given later (boundary.h).
+#pragma once
+
+#include <linux/filter.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "isolation/landlock.h"
+#include "policy/envelope.h"
+
+namespace coffer::isolation {
+
+// Something of the host that becomes visible. Bound by descriptor, never by name: the child (or, with privilege,
+// the supervisor) opens `host` without following links, and compares device and inode with what was checked.
+struct BindMount {
+  std::string host;
+  std::string at;            // absolute inside
+  bool directory = false;
+  bool writable = false;
+  bool executable = false;   // otherwise noexec
+  bool device = false;       // a device node: the only mounts without nodev
+  bool follow_links = false; // system files only (libraries): their links are the host's own
+  int supervised = -1;       // which tree of the Admission it is, if a privileged supervisor makes it; -1: the child does
+  dev_t expected_dev = 0;    // 0: not compared
+  ino_t expected_ino = 0;
+};
+
+struct PrivateFile {
+  std::string at;
+  std::string content;
+  mode_t mode = 0444;
+};
+
+struct PrivateLink {
+  std::string at;
+  std::string target;
+};
+
+// A tmpfs of its own: the only writable places of a boundary beside writable binds.
+struct PrivateTmpfs {
+  std::string at;
+  uint64_t bytes = 0;
+  uint64_t inodes = 0;
+  mode_t mode = 01777;
+};
+
+struct Rlimit {
+  int resource = 0;
+  uint64_t soft = 0;
+  uint64_t hard = 0;
+};
+
+struct BoundaryPlan {
+  policy::Level level = policy::Level::kContainer;
+  uint32_t uid = 1000;               // inside (container), or on the host (process level as root)
+  bool own_uid = false;              // as root: a host uid of its own; otherwise the caller's
+  bool tty = false;                  // give it /dev/pts and /dev/tty
+  bool want_proc = true;
+  int clone_into_cgroup = -1;        // v2 cgroup directory, or -1
+
+  std::vector<std::string> dirs;     // parents first
+  std::vector<PrivateFile> files;
+  std::vector<PrivateLink> links;
+  std::vector<PrivateTmpfs> tmpfs;   // mounted before `files`, so that files may lie in them
+  std::vector<BindMount> binds;
+  std::vector<Rlimit> rlimits;
+  uint64_t private_bytes = 0;        // contents of `files` beyond a few kilobytes; sizes the root tmpfs
+
+  int landlock_abi = 0;              // 0: Landlock is not used
+  std::vector<LandlockRule> landlock;
+  std::string landlock_canary;       // a file that no rule grants; opening it must fail
+  std::span<const sock_filter> filter;
+  std::string hostname = "coffer";
+};
+
+}  // namespace coffer::isolation

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/runtime/program.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+
+#include <array>
+
+#include "base/sys.h"
+
+namespace coffer::isolation {
+
+namespace {
+
+constexpr size_t kMaxShebang = 256;  // BINPRM_BUF_SIZE
+
+Error NotFound(const std::string& what, std::string hint = {}) {
+  return {ErrorKind::kNotFound, "runtime.command.missing", what + ": command not found", std::move(hint), ENOENT};
+}
+
+Error NotExecutable(std::string_view code, std::string message, std::string hint = {}) {
+  return {ErrorKind::kNotExecutable, "runtime.command." + std::string(code), std::move(message), std::move(hint), 0};
+}
+
+Error PathError(const std::string& path, Error error) {
+  switch (error.sys_errno) {
+    case ENOENT:
+    case ENOTDIR:
+      return {ErrorKind::kNotFound, "runtime.command.missing", path + ": not found: no such file", {}, error.sys_errno};
+    case EISDIR:
+      return NotExecutable("directory", path + " is a directory");
+    case EACCES:
+      return NotExecutable("access", path + ": permission denied", "it must be a file that you may read");
+    case ELOOP:
+      return NotExecutable("loop", path + ": too many levels of symbolic links");
+    default:
+      error.message = path + ": " + sys::ErrnoText(error.sys_errno);
+      return error;
+  }
+}
+
+bool IsSpace(char c) { return c == ' ' || c == '\t'; }
+
+std::string_view Trim(std::string_view text) {
+  while (!text.empty() && IsSpace(text.front())) {
+    text.remove_prefix(1);
+  }
+  while (!text.empty() && (IsSpace(text.back()) || text.back() == '\r')) {
+    text.remove_suffix(1);
+  }
+  return text;
+}
+
+// A regular file with an x bit; `blocked` is set if there is a file without one.
+bool IsProgram(const std::string& path, bool& blocked) {
+  struct stat status {};
+  if (!Stat(path, status) || !S_ISREG(status.st_mode)) {
+    return false;
+  }
+  const bool executable = (status.st_mode & 0111) != 0;
+  blocked = blocked || !executable;
+  return executable;
+}
+
+}  // namespace
+
+Shebang ParseShebang(std::string_view head) {
+  head = head.substr(0, kMaxShebang);
+  if (!head.starts_with("#!")) {
+    return {};
+  }
+  head.remove_prefix(2);
+  head = head.substr(0, head.find('\n'));
+  if (head.find('\0') != std::string_view::npos) {
+    return {};
+  }
+  head = Trim(head);
+  size_t end = 0;
+  while (end < head.size() && !IsSpace(head[end])) {
+    ++end;
+  }
+  return {std::string(head.substr(0, end)), std::string(Trim(head.substr(end)))};
+}
+
+Result<Program> OpenProgram(RealPaths& paths, const std::string& host, NeedX need_x, const std::string& shown) {
+  const std::string& path = shown.empty() ? host : shown;
+  Program program;
+  Result<RealPaths::OpenedFile> file = paths.Open(host);
+  if (!file.ok()) {
+    return PathError(path, std::move(file.error()));
+  }
+  program.place = std::move(file->place);
+  program.status = file->status;
+  if (need_x == NeedX::kYes && (file->status.st_mode & 0111) == 0) {
+    return NotExecutable("mode", path + ": permission denied: it is not executable", "chmod +x " + path);
+  }
+  if ((file->status.st_mode & (S_ISUID | S_ISGID)) != 0) {
+    return NotExecutable("setuid", path + " is setuid or setgid, and such programs are never brought in",
+                         "inside a boundary it would run without its privilege anyway");
+  }
+  Result<ElfInfo> elf = ReadElf(file->fd.get());
+  if (elf.ok()) {
+    program.elf = std::move(elf).value();
+    return program;
+  }
+  if (elf.error().code != "runtime.elf.magic") {
+    elf.error().message = path + " is " + elf.error().message;
+    return std::move(elf.error());
+  }
+  std::array<char, kMaxShebang> head;
+  const long got =
+      raw::Syscall(SYS_pread64, file->fd.get(), raw::Arg(head.data()), static_cast<long>(head.size()), 0);
+  if (got < 0) {
+    return PathError(path, sys::ErrnoError("runtime.path", path, got));
+  }
+  program.is_script = true;
+  program.shebang = ParseShebang({head.data(), static_cast<size_t>(got)});
+  return program;
+}
+
+const std::vector<std::string>& SearchPath() {
+  // Built when first asked for: nothing may run at load.
+  static const std::vector<std::string> path = {"/usr/local/bin",  "/usr/bin",  "/bin",
+                                                "/usr/local/sbin", "/usr/sbin", "/sbin"};
+  return path;
+}
+
+std::string FindSystemProgram(std::string_view name) {
+  bool blocked = false;
+  for (const std::string& directory : SearchPath()) {
+    std::string path = directory + "/";
+    path += name;
+    if (IsProgram(path, blocked)) {
+      return path;
+    }
+  }
+  return {};
+}
+
+Result<std::string> FindProgram(const std::string& name) {
+  if (name.empty() || name.size() > 255) {
+    return NotFound(name.empty() ? "''" : "a name of more than 255 bytes");
+  }
+  bool blocked = false;
+  for (const std::string& directory : SearchPath()) {
+    std::string path = directory + "/" + name;
+    if (IsProgram(path, blocked)) {
+      return path;
+    }
+  }
+  const char* const caller = ::getenv("PATH");
+  std::string_view rest = caller == nullptr ? "" : caller;
+  while (!rest.empty()) {
+    const size_t colon = rest.find(':');
+    const std::string_view directory = rest.substr(0, colon);
+    rest.remove_prefix(colon == std::string_view::npos ? rest.size() : colon + 1);
+    if (directory.starts_with('/')) {
+      std::string path = std::string(directory) + "/" + name;
+      if (IsProgram(path, blocked)) {
+        return path;
+      }
+    }
+  }
+  if (blocked) {
+    return NotExecutable("mode", name + ": permission denied: the file of that name is not executable");
+  }
+  return NotFound(name, "it is searched for in /usr/local/bin, /usr/bin, /bin, their sbin, and your PATH");
+}
+
+Result<std::string> Absolute(const std::string& path) {
+  if (path.starts_with('/')) {
+    return path;
+  }
+  std::array<char, 4096> here;
+  const long size = raw::Syscall(SYS_getcwd, raw::Arg(here.data()), static_cast<long>(here.size()));
+  if (size < 0) {
+    return sys::ErrnoError("runtime.cwd", "cannot tell the working directory", size);
+  }
+  return std::string(here.data()) + "/" + path;
+}
+
+}  // namespace coffer::isolation

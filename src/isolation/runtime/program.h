@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Finds a program on the host, opens it, and says what kind it is: an ELF program or a script with a shebang.
+//
+// Nothing is executed to find out. A setuid or setgid program, a directory, a file without the x bit and a program for
+// another machine are errors here (kNotExecutable), so that no set ever holds one.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "isolation/runtime/elf.h"
+#include "isolation/runtime/real_path.h"
+
+namespace coffer::isolation {
+
+// "#!/usr/bin/env -S python3 -u" -> {"/usr/bin/env", "-S python3 -u"}: one argument, as the kernel splits it.
+struct Shebang {
+  std::string interpreter;
+  std::string argument;
+};
+
+// Of the first line of a file; empty interpreter if it is none. At most 256 bytes count, as for the kernel.
+Shebang ParseShebang(std::string_view head);
+
+struct Program {
+  RealPaths::Place place;
+  struct stat status {};
+  bool is_script = false;
+  Shebang shebang;  // of a script
+  ElfInfo elf;      // of a program
+};
+
+enum class NeedX : uint8_t { kYes, kNo };  // kNo: for scripts that their interpreter will read
+
+// `path` is absolute. kNotFound or kNotExecutable; messages call the file `shown`, or `path` if that is empty.
+Result<Program> OpenProgram(RealPaths& paths, const std::string& path, NeedX need_x = NeedX::kYes,
+                            const std::string& shown = {});
+
+// The directories that are searched, in order.
+const std::vector<std::string>& SearchPath();
+
+// Where `name` (no slash) is, absolute: on SearchPath(), then on the caller's PATH. kNotFound or kNotExecutable.
+Result<std::string> FindProgram(const std::string& name);
+
+// On SearchPath() alone; empty if it is not there.
+std::string FindSystemProgram(std::string_view name);
+
+// `path` made absolute by the working directory.
+Result<std::string> Absolute(const std::string& path);
+
+}  // namespace coffer::isolation

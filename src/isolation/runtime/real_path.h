@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Turns the names of host files into real paths, and remembers which links were followed on the way.
+//
+// A program is asked for as /bin/sh and lies at /usr/bin/dash: inside, both names must work, so each link that was
+// followed is part of the answer. Directories are walked once and remembered, so a further file in a known directory
+// costs one system call. No /proc is needed. Not thread-safe; made for one resolution, while the host is taken as it is.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <array>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace coffer::isolation {
+
+// A link of a directory, and where it leads after every hop: {"/bin", "/usr/bin"}. Both without links in the middle.
+using FollowedLink = std::pair<std::string, std::string>;
+
+class RealPaths {
+ public:
+  struct Place {
+    std::string directory;  // real
+    std::string name;       // last component, perhaps a link itself
+    std::string real;       // after following that too; real == directory + "/" + name if it is no link
+    std::string Inside() const { return directory == "/" ? "/" + name : directory + "/" + name; }
+    bool is_link() const { return real != Inside(); }
+  };
+
+  // `path` is absolute; "." and ".." and "//" are fine. The errno is in the error: ENOENT, ENOTDIR, EACCES, ELOOP.
+  Result<Place> Find(const std::string& path);
+
+  struct OpenedFile {
+    Place place;
+    UniqueFd fd;
+    struct stat status {};
+  };
+  // Finds a regular file and opens it for reading, most often in one step. Never blocks on a fifo.
+  // EISDIR for a directory, EACCES for anything else that is no file.
+  Result<OpenedFile> Open(const std::string& path);
+
+  // Follows `path` as the directory of a file would be; the links show up in followed(). Nothing if it is not there.
+  void Follow(const std::string& path);
+
+  // Links of directories that were followed so far, in the order of their names.
+  const std::map<std::string, std::string>& followed() const { return followed_; }
+
+ private:
+  Result<std::string> Directory(const std::string& path, int depth);
+  Result<Place> Walk(const std::string& path, int depth);
+  bool OpenStraight(const std::string& path, OpenedFile& file);
+
+  std::map<std::string, std::string, std::less<>> directories_;  // as named -> real
+  std::map<std::string, std::string> followed_;
+  std::array<char, 4096> target_;  // of the link that is being read
+};
+
+// newfstatat of `path`, following links; nothing if there is nothing.
+bool Stat(const std::string& path, struct stat& status);
+
+// "/a/b/../c//d/." -> "/a/c/d". Purely by text: only right where no component before a ".." is a link.
+std::string Normalize(std::string_view path);
+
+std::string_view DirName(std::string_view path);
+std::string_view BaseName(std::string_view path);
+
+// `target` as seen from the directory of `link`: ("/usr/bin/awk", "/usr/bin/mawk") -> "mawk".
+std::string RelativeTarget(std::string_view link, std::string_view target);
+
+}  // namespace coffer::isolation

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/runtime/recipes.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/sys.h"
+#include "isolation/runtime/busybox.h"
+#include "isolation/runtime/shell_tools.h"
+
+namespace coffer::isolation {
+
+namespace {
+
+std::vector<std::string> SortedNames(const std::string& directory) {
+  std::vector<std::string> names;
+  const Result<UniqueFd> fd = sys::Open(directory, O_RDONLY | O_DIRECTORY);
+  if (!fd.ok()) {
+    return names;
+  }
+  const Result<std::vector<sys::DirEntry>> entries = sys::ListDir(fd->get());
+  if (entries.ok()) {
+    for (const sys::DirEntry& entry : *entries) {
+      names.push_back(entry.name);
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool IsVersion(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
+std::string Prefix(const Program& program) {
+  return std::string(DirName(DirName(program.place.real)));  // /usr of /usr/bin/python3.11
+}
+
+// "python3.11", from the file's name or, if that is only "python3", from the library beside it.
+std::string PythonName(const Program& program, const std::string& prefix) {
+  const std::string_view file = BaseName(program.place.real);
+  const std::string_view stem = "python";
+  if (file.starts_with(stem) && file.find('.') != std::string_view::npos) {
+    std::string name(file);
+    while (!name.empty() && !IsVersion(name.substr(stem.size()))) {
+      name.pop_back();  // the "d" of a debug build
+    }
+    return name;
+  }
+  std::string found;
+  for (const std::string& name : SortedNames(prefix + "/lib")) {
+    struct stat status {};
+    if (name.starts_with("python3.") && Stat(prefix + "/lib/" + name + "/os.py", status)) {
+      found = found.size() > name.size() ? found : name;  // python3.9 < python3.11
+    }
+  }
+  return found;
+}
+
+// Tests of the interpreter itself, and nis, whose Kerberos libraries would be a quarter of all mounts.
+const std::vector<std::string_view>& UnusedPythonModules() {
+  static const std::vector<std::string_view> modules = {
+      "nis", "_testbuffer", "_testcapi", "_testclinic", "_testimportmultiple", "_testinternalcapi", "_testmultiphase",
+      "_ctypes_test", "_xxtestfuzz", "_xxsubinterpreters", "xxlimited", "xxsubtype", "ossaudiodev"};
+  return modules;
+}
+
+void AddPythonPackages(SetBuilder& set, const std::string& directory) {
+  // Bindings to the system's services and package manager: useless inside, and their libraries are many.
+  static const std::vector<std::string_view> kSystem = {"apt",  "apt_pkg", "apt_inst", "_dbus_bindings", "_dbus_glib_bindings",
+                                                        "dbus", "gi",      "perf",     "systemd",        "cups",
+                                                        "brlapi", "cairo", "selinux",  "pip",            "setuptools"};
+  set.Watch(directory);
+  if (set.AddTree(directory)) {
+    set.AddModules(directory, 3, kSystem);
+  }
+}
+
+// A virtual environment is a link to the real program, with its packages and pyvenv.cfg beside the link.
+void AddVirtualEnvironment(SetBuilder& set, const Program& program, const std::string& python) {
+  const std::string root(DirName(program.place.directory));
+  if (!program.place.is_link()) {
+    return;
+  }
+  set.Watch(root + "/pyvenv.cfg");
+  if (set.AddFile(root + "/pyvenv.cfg")) {
+    AddPythonPackages(set, root + "/lib/" + python + "/site-packages");
+  }
+}
+
+Status AddPython(SetBuilder& set, const Program& program) {
+  const std::string prefix = Prefix(program);
+  const std::string python = PythonName(program, prefix);
+  bool has_library = false;
+  for (const char* const lib : {"/lib/", "/lib64/"}) {
+    const std::string library = prefix + lib + python;
+    if (!python.empty() && set.AddTree(library)) {
+      has_library = true;
+      set.Watch(library);
+      set.Watch(library + "/lib-dynload");
+      set.AddModules(library + "/lib-dynload", 0, UnusedPythonModules());
+    }
+  }
+  if (!has_library) {
+    return Error{ErrorKind::kHost, "runtime.python3.library",
+                 program.place.real + " has no standard library in " + prefix + "/lib", "apt install python3", 0};
+  }
+  if (prefix == "/usr") {
+    AddPythonPackages(set, "/usr/lib/python3/dist-packages");
+    AddPythonPackages(set, "/usr/local/lib/" + python + "/dist-packages");
+  } else {
+    set.Watch(prefix + "/lib/" + python + "/site-packages");
+    set.AddModules(prefix + "/lib/" + python + "/site-packages", 3);
+  }
+  AddVirtualEnvironment(set, program, python);
+  set.AddName(prefix + "/bin/python3");
+  set.AddName(prefix + "/bin/python");
+  set.AddTree("/usr/share/zoneinfo");
+  set.AddTree("/usr/lib/terminfo");
+  set.AddLibrary("libgcc_s.so.1");  // libc loads it when a thread ends early
+  return {};
+}
+
+Status AddNode(SetBuilder& set, const Program& program) {
+  set.AddName(std::string(program.place.directory) + "/nodejs");
+  set.AddName(std::string(program.place.directory) + "/node");
+  const auto& needed = program.elf.needed;
+  if (std::any_of(needed.begin(), needed.end(), [](const std::string& name) { return name.starts_with("libnode."); })) {
+    set.AddTree("/usr/share/nodejs");  // Debian's node reads parts of itself from there
+  }
+  set.AddLibrary("libgcc_s.so.1");
+  return {};
+}
+
+Status AddPerl(SetBuilder& set, const Program& program) {
+  const std::string prefix = Prefix(program);
+  const std::string triplet(kTriplet);
+  // Debian's places, then those of others, below the program's own prefix. Architecture-dependent ones have modules.
+  for (const std::string& place : {"/lib/" + triplet + "/perl", "/lib/" + triplet + "/perl-base",
+                                   "/lib/" + triplet + "/perl5", std::string("/lib64/perl5"), std::string("/lib/perl5")}) {
+    if (set.AddTree(prefix + place)) {
+      set.Watch(prefix + place);
+      set.AddModules(prefix + place, 8);
+    }
+  }
+  set.AddTree(prefix + "/share/perl");
+  set.AddTree(prefix + "/share/perl5");
+  set.AddLibrary("libgcc_s.so.1");
+  return {};
+}
+
+Status AddShell(SetBuilder& set, const Program& /*program*/) {
+  for (const char* const directory : {"/usr/bin", "/bin"}) {
+    struct stat status {};
+    if (!Stat(directory, status)) {
+      continue;
+    }
+    set.Watch(directory);
+    for (const std::string_view tool : ShellTools()) {
+      set.AddOptionalProgram(std::string(directory) + "/" + std::string(tool));
+    }
+    const Result<RealPaths::Place> bin = set.paths().Find("/bin");
+    if (bin.ok() && bin->real == directory) {
+      break;  // merged: /bin is the same directory
+    }
+  }
+  set.Watch("/etc/alternatives");
+  set.AddTree("/usr/share/zoneinfo");
+  set.AddLibrary("libgcc_s.so.1");
+  return {};
+}
+
+Status AddBash(SetBuilder& set, const Program& program) {
+  set.AddTree("/usr/lib/terminfo");
+  return AddShell(set, program);
+}
+
+Status AddBusybox(SetBuilder& set, const Program& program) {
+  for (const std::string& applet : BusyboxApplets(program.place.real)) {
+    if (applet != BaseName(program.place.real)) {
+      set.AddLink(program.place.directory + "/" + applet, std::string(BaseName(program.place.real)));
+    }
+  }
+  return {};
+}
+
+Status AddHostUsr(SetBuilder& set, const Program& /*program*/) {
+  for (const char* const tree : {"/usr", "/bin", "/sbin", "/lib", "/lib64"}) {
+    const Result<RealPaths::Place> place = set.paths().Find(tree);
+    if (place.ok() && !place->is_link()) {
+      set.AddTree(tree, SetBuilder::Exec::kYes);
+    }
+  }
+  set.AddTree("/etc/alternatives");  // links only; /usr/bin/awk leads through it
+  return {};
+}
+
+constexpr std::array kRecipes = {
+    Recipe{"python3", "python3", "python3", "Python with its standard library", AddPython},
+    Recipe{"node", "node", "nodejs", "Node.js", AddNode},
+    Recipe{"bash", "bash", "bash", "bash and everyday tools", AddBash},
+    Recipe{"sh", "sh", "dash", "sh and everyday tools", AddShell},
+    Recipe{"perl", "perl", "perl", "Perl with its standard library", AddPerl},
+    Recipe{"busybox", "busybox", "busybox-static", "busybox and its applets", AddBusybox},
+    Recipe{"host-usr", "", "", "all of the host's /usr: wide, compilers included", AddHostUsr},
+};
+
+const Recipe* RecipeForName(std::string_view name) {
+  const auto versioned = [&](std::string_view stem) {
+    return name.starts_with(stem) && (name.size() == stem.size() || IsVersion(name.substr(stem.size())));
+  };
+  if (versioned("python3") || name == "python") {
+    return FindRecipe("python3");
+  }
+  if (name == "node" || name == "nodejs") {
+    return FindRecipe("node");
+  }
+  if (versioned("perl")) {
+    return FindRecipe("perl");
+  }
+  if (name == "bash" || name == "busybox") {
+    return FindRecipe(name);
+  }
+  return name == "sh" || name == "dash" ? FindRecipe("sh") : nullptr;
+}
+
+}  // namespace
+
+std::span<const Recipe> Recipes() { return kRecipes; }
+
+const Recipe* FindRecipe(std::string_view name) {
+  const auto found = std::find_if(kRecipes.begin(), kRecipes.end(), [&](const Recipe& recipe) { return recipe.name == name; });
+  return found == kRecipes.end() ? nullptr : &*found;
+}
+
+const Recipe* FindRecipeFor(const RealPaths::Place& place) {
+  const Recipe* const by_file = RecipeForName(BaseName(place.real));
+  return by_file != nullptr ? by_file : RecipeForName(place.name);
+}
+
+}  // namespace coffer::isolation

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/runtime/runtime.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "isolation/runtime/named.h"
+#include "isolation/runtime/recipes.h"
+#include "isolation/runtime/resolution_cache.h"
+
+namespace coffer::isolation {
+
+namespace {
+
+std::string KnownNames() {
+  std::string names;
+  for (const std::string_view name : RuntimeNames()) {
+    names += names.empty() ? "" : ", ";
+    names += name;
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string DefaultCacheDir() {
+  if (::geteuid() == 0) {
+    return "/var/cache/coffer";
+  }
+  const char* const cache = ::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && cache[0] == '/') {
+    return std::string(cache) + "/coffer";
+  }
+  const char* const home = ::getenv("HOME");
+  return home != nullptr && home[0] == '/' ? std::string(home) + "/.cache/coffer" : std::string();
+}
+
+const std::vector<std::string_view>& RuntimeNames() {
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> all;
+    for (const Recipe& recipe : Recipes()) {
+      all.push_back(recipe.name);
+    }
+    return all;
+  }();
+  return names;
+}
+
+Result<RuntimeSet> ResolveRecipe(const Recipe& recipe, const std::string& program_path, const ResolveOptions& options) {
+  const bool cached = options.use_cache && !recipe.program.empty();
+  const ResolutionCache cache(cached ? options.cache_dir.empty() ? DefaultCacheDir() : options.cache_dir : std::string());
+  const std::string key = std::string(recipe.name) + " " + program_path;
+  if (cached) {
+    if (std::optional<RuntimeSet> set = cache.Find(key)) {
+      return std::move(*set);
+    }
+  }
+  // Observed before anything is read: a change in between makes the answer stale, not wrong.
+  SetBuilder builder;
+  Program program;
+  if (!recipe.program.empty()) {
+    builder.Watch(program_path);
+    builder.Watch("/etc/ld.so.cache");
+    TRY_ASSIGN(program, OpenProgram(builder.paths(), program_path));
+    if (program.is_script) {
+      return Error{ErrorKind::kHost, "runtime.wrapped",
+                   program_path + " is a script, not the program of the runtime " + std::string(recipe.name),
+                   "install the package " + std::string(recipe.package), 0};
+    }
+    TRY(builder.AddProgram(program));
+  }
+  TRY(recipe.add(builder, program));
+  RuntimeSet set = builder.Finish();
+  if (cached) {
+    cache.Keep(key, builder.witnesses(), set);
+  }
+  return set;
+}
+
+Result<RuntimeSet> ResolveRuntimes(const std::vector<std::string>& names, const ResolveOptions& options) {
+  RuntimeSet all;
+  for (const std::string& name : names) {
+    const Recipe* const recipe = FindRecipe(name);
+    if (recipe == nullptr) {
+      return Refused("runtime.unknown", "there is no runtime called " + name, "known runtimes: " + KnownNames());
+    }
+    std::string program;
+    if (!recipe->program.empty()) {
+      program = FindSystemProgram(recipe->program);
+      if (program.empty()) {
+        return HostFault("runtime.missing", "this host has no " + std::string(recipe->program) + " for the runtime " + name,
+                         "apt install " + std::string(recipe->package));
+      }
+    }
+    TRY_ASSIGN(RuntimeSet set, ResolveRecipe(*recipe, program, options));
+    all = names.size() == 1 ? std::move(set) : Merge(std::move(all), std::move(set));
+  }
+  return all;
+}
+
+}  // namespace coffer::isolation

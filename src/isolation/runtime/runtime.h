@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runtimes: named sets of host paths that become visible, read-only, inside a boundary. Nothing else of the host is.
+//
+// Three questions are answered here: what is the runtime "python3" on this host (ResolveRuntimes), what does
+// `coffer run -- CMD` need (ResolveCommand), what runs the script FILE (ResolveScript). Programs are looked up on a
+// fixed path before the caller's PATH, whose shims are scripts that need half the host. LD_LIBRARY_PATH is ignored.
+// A program that is setuid or setgid, is for another machine, or needs a library that is not there is an error, and the
+// message names it. What a program loads by name at run time (dlopen, a helper program, a data file) is known only for
+// the named runtimes; anything else needs `--runtime host-usr` or `--ro`.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "isolation/runtime/runtime_set.h"
+
+namespace coffer::isolation {
+
+struct ResolveOptions {
+  std::string cache_dir;  // empty: DefaultCacheDir()
+  bool use_cache = true;
+};
+
+// /var/cache/coffer for root, else $XDG_CACHE_HOME/coffer or ~/.cache/coffer; empty if there is neither.
+std::string DefaultCacheDir();
+
+// The names that ResolveRuntimes knows: python3, node, bash, sh, perl, busybox, host-usr.
+const std::vector<std::string_view>& RuntimeNames();
+
+// All of them together. An unknown name is kRefused; one that the host does not have is kHost, with the package as hint.
+Result<RuntimeSet> ResolveRuntimes(const std::vector<std::string>& names, const ResolveOptions& options = {});
+
+// What execve gets, and what must be visible for it.
+struct Command {
+  std::string program;                // absolute path inside; empty if FILE is itself the program (see ResolveScript)
+  std::vector<std::string> argv;      // argv[0] included
+  std::vector<std::string> runtimes;  // names for the receipt; empty: one program with its libraries
+  RuntimeSet runtime;
+};
+
+// For `coffer run -- CMD ARG...`. `argv` is what the caller typed; it must not be empty.
+// `runtimes` empty: what CMD needs. Otherwise exactly those, and CMD (for a script: its interpreter) must be in them.
+// A script is run as the kernel would run it: interpreter, its one argument, the script at its own path inside.
+// kNotFound (exit 127): no such command. kNotExecutable (126): a directory, no x bit, wrong architecture, setuid.
+Result<Command> ResolveCommand(const std::vector<std::string>& argv, const std::vector<std::string>& runtimes = {},
+                               const ResolveOptions& options = {});
+
+// For `coffer run FILE ARG...`. Interpreter by shebang, else by extension (.py .js .mjs .cjs .sh .bash .pl).
+// `argv` of the answer is what goes before the script: {"python3", "-I"}; the caller appends the script's path inside
+// and ARG... If FILE is an ELF program, `program` and `argv` are empty: its copy is executed as it is.
+// FILE itself is not in the set. It need not have the x bit. kNotFound, kNotExecutable, kRefused (unsupported).
+Result<Command> ResolveScript(const std::string& file, const std::vector<std::string>& runtimes = {},
+                              const ResolveOptions& options = {});
+
+// A loader cache ("glibc-ld.so.cache1.1") that lists exactly the libraries of the set, for /etc/ld.so.cache inside.
+// Needed only where a library lies outside the loader's default directories; saves the loader a search elsewhere.
+std::string MakeLoaderCache(const RuntimeSet& set);
+
+}  // namespace coffer::isolation

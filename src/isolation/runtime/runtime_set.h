@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A runtime set is the answer to "what of the host must be visible for this to run": files, trees and links.
+//
+// Everything in it is meant read-only, and nothing outside it is needed. `host` has no symlink in it, so it can be
+// opened with RESOLVE_NO_SYMLINKS; `inside` has none either once the links of the set exist, so mount points can be
+// made with plain mkdir. No entry lies inside a tree of the same set. Links are one hop, relative, never leave the set,
+// and none is the parent of an entry.
+// The paths were true when they were looked up; whoever mounts opens them again and takes what is there then.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace coffer::isolation {
+
+struct RuntimeFile {
+  std::string host;         // real path on the host, absolute
+  std::string inside;       // absolute path inside; often a name of `host` (libz.so.1 for libz.so.1.2.13)
+  bool executable = false;  // execve may run it. Libraries are not: they are mapped, so their mount is not noexec
+  bool directory = false;   // the whole tree below it
+  bool operator==(const RuntimeFile&) const = default;
+};
+
+struct RuntimeSet {
+  std::vector<RuntimeFile> files;                          // sorted by `inside`: parents before children
+  std::vector<std::pair<std::string, std::string>> links;  // name inside -> target: {"/bin", "usr/bin"}
+  bool operator==(const RuntimeSet&) const = default;
+};
+
+// Both together: what is in two sets once, what lies in a tree of the other one left out.
+RuntimeSet Merge(RuntimeSet first, RuntimeSet second);
+
+// Follows the links of the set: "/bin/sh" -> "/usr/bin/dash". Gives "" if nothing in the set can be found there.
+// For a path inside a tree the host is asked.
+std::string FindInside(const RuntimeSet& set, const std::string& path);
+
+}  // namespace coffer::isolation

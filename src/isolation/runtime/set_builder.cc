@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/runtime/set_builder.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+
+#include <algorithm>
+
+#include "base/sys.h"
+
+namespace coffer::isolation {
+
+namespace {
+
+bool IsSharedObject(std::string_view name) {
+  return name.ends_with(".so") || name.find(".so.") != std::string_view::npos;
+}
+
+bool IsBookkeeping(std::string_view name) {
+  return name == "__pycache__" || name == "tests" || name == "test" || name.ends_with(".dist-info") ||
+         name.ends_with(".egg-info");
+}
+
+// "apt" in the list skips apt, apt_pkg.cpython-311.so and apt-stubs, not aptly.
+bool IsSkipped(std::string_view name, const std::vector<std::string_view>& skip) {
+  return std::any_of(skip.begin(), skip.end(), [&](std::string_view prefix) {
+    return name.starts_with(prefix) &&
+           (name.size() == prefix.size() || std::string_view("._-").find(name[prefix.size()]) != std::string_view::npos);
+  });
+}
+
+}  // namespace
+
+Status SetBuilder::AddProgram(const Program& program) {
+  const std::string& real = program.place.real;
+  if (program.place.is_link()) {
+    links_.emplace_back(program.place.Inside(), RelativeTarget(program.place.Inside(), real));
+  }
+  if (!program.is_script) {
+    const std::string& interpreter = program.elf.interpreter;
+    if (!interpreter.empty() && std::find(interpreters_.begin(), interpreters_.end(), interpreter) == interpreters_.end()) {
+      Result<RealPaths::Place> place = paths_.Find(interpreter);
+      if (!place.ok()) {
+        return Error{ErrorKind::kNotExecutable, "runtime.command.interpreter",
+                     real + " needs the loader " + interpreter + ", which is not installed", {}, 0};
+      }
+      files_.push_back({place->real, place->Inside(), true, false});
+      interpreters_.push_back(interpreter);
+      libraries_.Provide(std::string(BaseName(interpreter)));
+      libraries_.SetLoaderDirectory(std::string(DirName(place->real)));
+    }
+    Status closed = libraries_.Close(program.elf, std::string(DirName(real)), Missing::kFail);
+    if (!closed.ok()) {
+      closed.error().message = real + " " + closed.error().message;
+      return closed;
+    }
+    if (program.elf.unwinds) {
+      AddLibrary("libgcc_s.so.1");
+    }
+  }
+  files_.push_back({real, real, true, false});
+  return {};
+}
+
+bool SetBuilder::AddOptionalProgram(const std::string& path) {
+  const Result<Program> program = OpenProgram(paths_, path);
+  return program.ok() && AddProgram(*program).ok();
+}
+
+bool SetBuilder::AddTree(const std::string& path, Exec exec) {
+  Result<RealPaths::Place> place = paths_.Find(path);
+  struct stat status {};
+  if (!place.ok() || !Stat(place->real, status) || !S_ISDIR(status.st_mode)) {
+    return false;
+  }
+  files_.push_back({place->real, place->Inside(), exec == Exec::kYes, true});
+  return true;
+}
+
+bool SetBuilder::AddFile(const std::string& path) {
+  Result<RealPaths::Place> place = paths_.Find(path);
+  struct stat status {};
+  if (!place.ok() || !Stat(place->real, status) || !S_ISREG(status.st_mode)) {
+    return false;
+  }
+  files_.push_back({place->real, place->Inside(), false, false});
+  return true;
+}
+
+void SetBuilder::AddName(const std::string& path) {
+  const Result<RealPaths::Place> place = paths_.Find(path);
+  if (place.ok() && place->is_link() &&
+      std::any_of(files_.begin(), files_.end(), [&](const RuntimeFile& file) { return file.inside == place->real; })) {
+    links_.emplace_back(place->Inside(), RelativeTarget(place->Inside(), place->real));
+  }
+}
+
+void SetBuilder::AddLibrary(const std::string& soname) {
+  // Absent or damaged, the host's own programs do without it as well.
+  [[maybe_unused]] const Status added = libraries_.CloseName(soname);
+}
+
+void SetBuilder::AddModules(const std::string& directory, int depth, const std::vector<std::string_view>& skip) {
+  const Result<UniqueFd> fd = sys::Open(directory, O_RDONLY | O_DIRECTORY);
+  if (!fd.ok()) {
+    return;
+  }
+  const Result<std::vector<sys::DirEntry>> entries = sys::ListDir(fd->get());
+  if (!entries.ok()) {
+    return;
+  }
+  for (const sys::DirEntry& entry : *entries) {
+    if (IsSkipped(entry.name, skip)) {
+      continue;
+    }
+    if (entry.type == DT_DIR) {
+      if (depth > 0 && !IsBookkeeping(entry.name)) {
+        AddModules(directory + "/" + entry.name, depth - 1);
+      }
+      continue;
+    }
+    if (!IsSharedObject(entry.name)) {
+      continue;
+    }
+    const Result<UniqueFd> file = sys::OpenAt(fd->get(), entry.name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    if (!file.ok()) {
+      continue;
+    }
+    const Result<ElfInfo> info = ReadElf(file->get(), ElfDetail::kLibrary);
+    if (info.ok()) {
+      [[maybe_unused]] const Status closed = libraries_.Close(*info, directory, Missing::kSkip);
+    }
+  }
+}
+
+RuntimeSet SetBuilder::Finish() {
+  RuntimeSet set;
+  set.files = std::move(files_);
+  for (const Library& library : libraries_.found()) {
+    set.files.push_back({library.real, library.name, false, false});
+  }
+  set.links = std::move(links_);
+  for (const std::string top : {"/bin", "/sbin", "/lib", "/lib64"}) {
+    // Scripts and programs have these names built in. On a host with merged /usr they are links.
+    const std::string merged = "/usr" + top + "/";
+    if (std::any_of(set.files.begin(), set.files.end(), [&](const RuntimeFile& file) {
+          return file.inside.starts_with(merged) || (file.directory && file.inside == "/usr");
+        })) {
+      paths_.Follow(top);
+    }
+  }
+  for (const auto& [name, target] : paths_.followed()) {
+    set.links.emplace_back(name, RelativeTarget(name, target));
+  }
+  return Merge(std::move(set), {});
+}
+
+}  // namespace coffer::isolation

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every comparison is made on the bits that the kernel keeps. It takes an ioctl command, a socket family, a prctl
+// option, open flags and a personality as 32-bit values, clone's flags as the lower half of a register and a file
+// mode as 16 bits; whatever a caller puts above them is dropped by the kernel and must be ignored here as well.
+#include "isolation/seccomp/argument_rules.h"
+
+#include <asm/ioctls.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <initializer_list>
+#include <utility>
+
+namespace coffer::isolation {
+namespace {
+
+constexpr uint64_t kRenameWhiteout = 1U << 2;  // linux/fs.h, which cannot be included beside sys/mount.h
+// asm-generic/fcntl.h, the same on both architectures; O_TMPFILE itself includes O_DIRECTORY, which is not.
+constexpr uint64_t kTmpfileBit = 020000000;
+constexpr uint64_t kSpecialModes = S_ISUID | S_ISGID;
+constexpr uint64_t kNamespaceFlags = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
+                                     CLONE_NEWPID | CLONE_NEWNET;  // CLONE_NEWTIME means a signal number to clone(2)
+constexpr uint64_t kSocketTypeMask = 0xf;  // the rest of the type is SOCK_NONBLOCK and SOCK_CLOEXEC
+constexpr uint64_t kProtocolMptcp = 262;   // IPPROTO_MPTCP, Linux 5.6
+
+Condition Is(uint8_t arg, uint64_t value, uint64_t mask = kLowHalf) { return {arg, Compare::kEqual, value, mask}; }
+Condition HasAny(uint8_t arg, uint64_t bits) { return {arg, Compare::kNotEqual, 0, bits}; }
+Condition HasNone(uint8_t arg, uint64_t bits) { return {arg, Compare::kEqual, 0, bits}; }
+
+class Builder {
+ public:
+  explicit Builder(Profile* profile) : profile_(profile) {}
+  void Allow(const char* name, std::vector<Condition> when = {}) { Add(name, kAllow, std::move(when)); }
+  void Refuse(const char* name, std::vector<Condition> when = {}) { Add(name, kNotify, std::move(when)); }
+  void Fail(const char* name, int error, std::vector<Condition> when = {}) {
+    Add(name, FailWith(error), std::move(when));
+  }
+  // Allowed if argument `arg`, as an int, is one of `values`.
+  void AllowValues(const char* name, uint8_t arg, std::initializer_list<unsigned> values) {
+    for (const unsigned value : values) {
+      Allow(name, {Is(arg, value)});
+    }
+  }
+
+ private:
+  void Add(const char* name, Action action, std::vector<Condition> when) {
+    profile_->rules.push_back({name, action, std::move(when)});
+  }
+  Profile* profile_;
+};
+
+// A child in a new user namespace has every capability there, and with them most of the kernel's attack surface.
+// clone3 keeps its flags behind a pointer; answered ENOSYS, libc falls back to clone.
+void Processes(Builder& rules) {
+  rules.Allow("clone", {HasNone(0, kNamespaceFlags)});
+  rules.Fail("clone3", ENOSYS);
+}
+
+// A boundary must not leave a setuid file in a directory it shares with the host, so no call that sets a mode may
+// carry those bits. Device nodes are refused as well, also the one that RENAME_WHITEOUT leaves behind.
+void Files(Builder& rules) {
+  constexpr uint64_t kCreates = O_CREAT | kTmpfileBit;  // without one of these the mode is an unused register
+  rules.Allow("open", {HasNone(1, kCreates)});
+  rules.Allow("open", {HasNone(2, kSpecialModes)});
+  rules.Allow("openat", {HasNone(2, kCreates)});
+  rules.Allow("openat", {HasNone(3, kSpecialModes)});
+  rules.Fail("openat2", ENOSYS);  // flags and mode are behind a pointer; callers fall back to openat
+  rules.Allow("creat", {HasNone(1, kSpecialModes)});
+  rules.Allow("mkdir", {HasNone(1, kSpecialModes)});
+  rules.Allow("mkdirat", {HasNone(2, kSpecialModes)});
+  rules.Allow("chmod", {HasNone(1, kSpecialModes)});
+  rules.Allow("fchmod", {HasNone(1, kSpecialModes)});
+  rules.Allow("fchmodat", {HasNone(2, kSpecialModes)});
+  rules.Allow("fchmodat2", {HasNone(2, kSpecialModes)});
+  for (const uint64_t type : {0, S_IFREG, S_IFIFO}) {
+    rules.Allow("mknod", {Is(1, type, S_IFMT | kSpecialModes)});
+    rules.Allow("mknodat", {Is(2, type, S_IFMT | kSpecialModes)});
+  }
+  rules.Allow("renameat2", {HasNone(4, kRenameWhiteout)});
+}
+
+// Families and protocols by name; vsock, packet, alg, bluetooth and all others never: each is a driver that a
+// network namespace does not confine, or a module that the call itself would load. Raw sockets forge packets.
+void Sockets(Tier tier, FilterOptions options, Builder& rules) {
+  for (const uint64_t type : {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET}) {
+    rules.Allow("socketpair", {Is(0, AF_UNIX), Is(1, type, kSocketTypeMask)});
+    if (options.unix_sockets && tier >= Tier::kDefault) {
+      rules.Allow("socket", {Is(0, AF_UNIX), Is(1, type, kSocketTypeMask)});
+    }
+  }
+  if (options.inet_sockets && tier >= Tier::kDefault) {
+    static_assert(AF_INET == 2 && AF_INET6 == 10);
+    const Condition inet = Is(0, AF_INET, kLowHalf & ~uint64_t{8});  // both families, which differ in one bit
+    const Condition stream = Is(1, SOCK_STREAM, kSocketTypeMask);
+    const Condition datagram = Is(1, SOCK_DGRAM, kSocketTypeMask);
+    rules.Allow("socket", {inet, stream, Is(2, 0)});
+    rules.Allow("socket", {inet, stream, Is(2, IPPROTO_TCP)});
+    rules.Fail("socket", EPROTONOSUPPORT, {inet, stream, Is(2, kProtocolMptcp)});  // Go asks for it, and goes on
+    rules.Allow("socket", {inet, datagram, Is(2, 0)});
+    rules.Allow("socket", {inet, datagram, Is(2, IPPROTO_UDP)});
+  }
+  if (tier == Tier::kCompat) {
+    // getifaddrs and ip(8); for netlink, raw and datagram are the same thing. Without capabilities it only reads.
+    for (const uint64_t type : {SOCK_RAW, SOCK_DGRAM}) {
+      rules.Allow("socket", {Is(0, AF_NETLINK), Is(1, type, kSocketTypeMask), Is(2, 0 /* NETLINK_ROUTE */)});
+    }
+  }
+}
+
+// TIOCSTI types into the caller's terminal, TIOCLINUX pastes into a console, TIOCSETD loads line disciplines, TIOCCONS
+// takes over the console's output. strict turns it round: only what isatty, stty and non-blocking I/O use.
+void Ioctls(Tier tier, Builder& rules) {
+  if (tier == Tier::kStrict) {
+    rules.AllowValues("ioctl", 1,
+                      {TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIOCLEX, FIONCLEX, TCSETS, TCSETSW, TCSETSF, TIOCGPGRP,
+                       TIOCSPGRP, TIOCSCTTY, TIOCSWINSZ, TIOCGSID, TIOCNOTTY});
+    return;
+  }
+  for (const uint64_t command : {TIOCSTI, TIOCLINUX, TIOCSETD, TIOCCONS}) {
+    rules.Refuse("ioctl", {Is(1, command)});
+  }
+  rules.Allow("ioctl");
+}
+
+// Options that read something, or change only the caller in ways that cannot widen anything. Left out on purpose:
+// speculation control (could switch a mitigation off), PR_SET_MM, core scheduling, memory merging (a side channel).
+void Prctl(Tier tier, Builder& rules) {
+  rules.AllowValues("prctl", 0,
+                    {PR_SET_NAME, PR_GET_NAME, PR_SET_PDEATHSIG, PR_GET_PDEATHSIG, PR_GET_DUMPABLE, PR_SET_DUMPABLE,
+                     PR_SET_NO_NEW_PRIVS, PR_GET_NO_NEW_PRIVS, PR_SET_VMA, PR_CAPBSET_READ, PR_GET_SECCOMP,
+                     PR_GET_TID_ADDRESS, PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER, PR_SET_TIMERSLACK,
+                     PR_GET_TIMERSLACK, PR_SET_THP_DISABLE, PR_GET_THP_DISABLE,
+                     PR_PAC_RESET_KEYS, PR_SET_TAGGED_ADDR_CTRL, PR_GET_TAGGED_ADDR_CTRL,
+                     65 /* PR_SET_MDWE, 6.3 */, 66 /* PR_GET_MDWE, 6.3 */, 0x41555856 /* PR_GET_AUXV, 6.4 */});
+  if (tier >= Tier::kDefault) {
+    rules.AllowValues("prctl", 0,
+                      {PR_GET_KEEPCAPS, PR_SET_KEEPCAPS, PR_GET_SECUREBITS, PR_GET_SPECULATION_CTRL, PR_SVE_SET_VL,
+                       PR_SVE_GET_VL, 63 /* PR_SME_SET_VL, 5.19 */, 64 /* PR_SME_GET_VL, 5.19 */});
+  }
+  if (tier == Tier::kCompat) {
+    rules.AllowValues("prctl", 0,
+                      {PR_GET_TIMING, PR_GET_TSC, PR_MCE_KILL_GET, PR_PAC_GET_ENABLED_KEYS, PR_GET_IO_FLUSHER});
+    rules.Allow("prctl", {Is(0, PR_CAP_AMBIENT), Is(1, PR_CAP_AMBIENT_IS_SET, kWholeArgument)});
+    rules.Allow("prctl", {Is(0, PR_CAP_AMBIENT), Is(1, PR_CAP_AMBIENT_CLEAR_ALL, kWholeArgument)});
+    // A further filter can only narrow: the kernel takes the strictest answer of all of them.
+    rules.AllowValues("prctl", 0, {PR_SET_SECCOMP, PR_SET_PTRACER, PR_SET_SYSCALL_USER_DISPATCH});
+    rules.Refuse("seccomp", {HasAny(1, SECCOMP_FILTER_FLAG_NEW_LISTENER)});  // it would answer in our place
+    rules.AllowValues("seccomp", 0,
+                      {SECCOMP_SET_MODE_STRICT, SECCOMP_SET_MODE_FILTER, SECCOMP_GET_ACTION_AVAIL,
+                       SECCOMP_GET_NOTIF_SIZES});
+  }
+}
+
+void Scheduling(Tier tier, Builder& rules) {
+  rules.AllowValues("personality", 0, {0xffffffff /* only asks */, 0 /* PER_LINUX */});
+  // Without SCHED_FIFO and SCHED_RR: where the host's limits allow real-time priorities they would own a core.
+  if (tier >= Tier::kDefault) {
+    rules.AllowValues("sched_setscheduler", 1, {SCHED_OTHER, SCHED_BATCH, SCHED_IDLE});
+  }
+  // Without a pid namespace another process's limits are in reach; asking for them changes nothing.
+  if (tier == Tier::kCompat) {
+    rules.Allow("prlimit64");
+  } else {
+    rules.Allow("prlimit64", {Is(0, 0)});
+    rules.Allow("prlimit64", {Is(2, 0, kWholeArgument)});
+  }
+}
+
+}  // namespace
+
+void AddArgumentRules(Tier tier, FilterOptions options, Profile* profile) {
+  Builder rules(profile);
+  Processes(rules);
+  Files(rules);
+  Sockets(tier, options, rules);
+  Ioctls(tier, rules);
+  Prctl(tier, rules);
+  Scheduling(tier, rules);
+}
+
+}  // namespace coffer::isolation

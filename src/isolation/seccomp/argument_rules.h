@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The calls that are allowed only with some arguments: clone, socket, ioctl, prctl, modes with setuid bits and a few
+// more. The other half of profiles.cc, and only for it.
+#pragma once
+
+#include <cstdint>
+
+#include "isolation/seccomp/profile.h"
+
+namespace coffer::isolation {
+
+// From which profile on a call is allowed.
+enum class Tier : uint8_t { kStrict, kDefault, kCompat, kNever };
+
+void AddArgumentRules(Tier tier, FilterOptions options, Profile* profile);
+
+}  // namespace coffer::isolation

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/seccomp/notify.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/sys.h"
+#include "isolation/seccomp/decode.h"
+#include "isolation/seccomp/syscall_table.h"
+
+namespace coffer::isolation {
+namespace {
+
+// Linux 6.6: the answer wakes the caller on this processor, which makes a denial two to five times cheaper.
+constexpr unsigned long kIoctlSetFlags = SECCOMP_IOW(4, __u64);
+constexpr long kSyncWakeUp = 1;
+
+long Ioctl(int fd, unsigned long command, long argument) {
+  return raw::Syscall(SYS_ioctl, fd, static_cast<long>(command), argument);
+}
+
+// The poll events that are there now, or -errno.
+long PollNow(int fd) {
+  pollfd entry{fd, POLLIN, 0};
+  timespec zero{};
+  const long answer = raw::Syscall(SYS_ppoll, raw::Arg(&entry), 1, raw::Arg(&zero));
+  return answer < 0 ? answer : entry.revents;
+}
+
+std::string NameOrNumber(int number) {
+  const std::string_view name = SyscallName(number);
+  return name.empty() ? "syscall_" + std::to_string(number) : std::string(name);
+}
+
+}  // namespace
+
+Status DenialRecorder::Prepare(int notify_fd) {
+  seccomp_notif_sizes sizes{};
+  const long answer = raw::Syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, raw::Arg(&sizes));
+  if (answer < 0) {
+    return sys::ErrnoError("isolation.seccomp.sizes", "cannot ask for the size of seccomp notifications", answer);
+  }
+  // A newer kernel may write more than this program knows, an older one less.
+  request_.resize(std::max<size_t>(sizes.seccomp_notif, sizeof(seccomp_notif)));
+  response_.resize(std::max<size_t>(sizes.seccomp_notif_resp, sizeof(seccomp_notif_resp)));
+  (void)Ioctl(notify_fd, kIoctlSetFlags, kSyncWakeUp);  // only speed: older kernels refuse it
+  return {};
+}
+
+Status DenialRecorder::Serve(int notify_fd) {
+  if (request_.empty()) {
+    TRY(Prepare(notify_fd));
+  }
+  for (int served = 0; served < kBatch; ++served) {
+    // RECV waits if nothing is pending, so ask first. If the caller dies in between, RECV answers ENOENT.
+    const long events = PollNow(notify_fd);
+    if (events < 0 && events != -EINTR) {
+      return sys::ErrnoError("isolation.seccomp.poll", "cannot poll the seccomp listener", events);
+    }
+    if (events > 0 && (events & POLLNVAL) != 0) {
+      return Internal("isolation.seccomp.poll", "the seccomp listener is not an open descriptor");
+    }
+    if (events < 0 || (events & POLLIN) == 0) {
+      hung_up_ = hung_up_ || (events > 0 && (events & (POLLHUP | POLLERR)) != 0);
+      return {};
+    }
+    std::fill(request_.begin(), request_.end(), std::byte{0});  // the kernel refuses a used buffer
+    const long received = Ioctl(notify_fd, SECCOMP_IOCTL_NOTIF_RECV, raw::Arg(request_.data()));
+    if (received == -ENOENT || received == -EINTR) {
+      continue;  // the caller died before we came to it
+    }
+    if (received < 0) {
+      return sys::ErrnoError("isolation.seccomp.receive", "cannot receive a seccomp notification", received);
+    }
+    const auto* request = reinterpret_cast<const seccomp_notif*>(request_.data());
+    std::fill(response_.begin(), response_.end(), std::byte{0});
+    auto* response = reinterpret_cast<seccomp_notif_resp*>(response_.data());
+    response->id = request->id;
+    response->error = -EPERM;
+    const long sent = Ioctl(notify_fd, SECCOMP_IOCTL_NOTIF_SEND, raw::Arg(response_.data()));
+    Record(request->data);
+    if (sent < 0 && sent != -ENOENT) {  // ENOENT: the caller died or was interrupted; the attempt still counts
+      return sys::ErrnoError("isolation.seccomp.answer", "cannot answer a seccomp notification", sent);
+    }
+  }
+  return {};
+}
+
+void DenialRecorder::Record(const seccomp_data& data) {
+  ++total_;
+  std::string name = NameOrNumber(data.nr);
+  std::string arguments = DecodeArguments(name, data);
+  std::string key = name + '(' + arguments;
+  const auto known = index_.find(key);
+  if (known != index_.end()) {
+    ++denials_[known->second].count;
+    return;
+  }
+  if (index_.size() < kMaxDistinct) {
+    index_.emplace(std::move(key), denials_.size());
+    denials_.push_back({std::move(name), std::move(arguments), 1});
+    return;
+  }
+  if (denials_.size() == kMaxDistinct) {
+    denials_.push_back({"others", "", 0});
+  }
+  ++denials_.back().count;
+}
+
+}  // namespace coffer::isolation

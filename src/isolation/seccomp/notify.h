@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The supervisor's side of a filter: every refused call is written down and answered EPERM.
+//
+// Only registers are read. The caller's memory is never looked at (it can change between look and use), and no call
+// is ever let through from here, so losing a race can make a record less telling but never lets anything happen.
+// A flood cannot grow the record: after kMaxDistinct different calls the rest is one counter.
+#pragma once
+
+#include <linux/seccomp.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+
+namespace coffer::isolation {
+
+struct DeniedCall {
+  std::string syscall;    // "clone", "syscall_463" for a number without a name, "others" for the overflow bucket
+  std::string arguments;  // "CLONE_NEWUSER|SIGCHLD, ptr, ..."; pointers are never numbers
+  uint64_t count = 0;
+};
+
+class DenialRecorder {
+ public:
+  static constexpr size_t kMaxDistinct = 256;
+
+  // Answers what is pending on `notify_fd`, at most kBatch calls, and never waits; call it whenever the descriptor
+  // polls readable. The bound keeps a flood of denied calls from starving the caller's loop: what is left makes the
+  // descriptor readable again at once. Fails only if the descriptor is not a listener or memory ran out.
+  Status Serve(int notify_fd);
+
+  // In order of first appearance; "others" is last.
+  const std::vector<DeniedCall>& denials() const { return denials_; }
+  // How many calls were refused in all.
+  uint64_t total() const { return total_; }
+  // The last process under the filter is gone: stop polling the descriptor, it stays readable for ever.
+  bool hung_up() const { return hung_up_; }
+
+  // Adds one refused call. Serve does this; public so that records can be tested without a kernel.
+  void Record(const seccomp_data& data);
+
+  static constexpr int kBatch = 64;
+
+ private:
+  Status Prepare(int notify_fd);
+
+  std::vector<DeniedCall> denials_;
+  std::unordered_map<std::string, size_t> index_;
+  std::vector<std::byte> request_;   // as large as the kernel says its structs are
+  std::vector<std::byte> response_;
+  uint64_t total_ = 0;
+  bool hung_up_ = false;
+};
+
+}  // namespace coffer::isolation
