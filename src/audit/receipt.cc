@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "audit/receipt.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/sys.h"
+
+namespace coffer::audit {
+namespace {
+
+constexpr const char* kSchema = "coffer.receipt/1";
+
+Json Optional(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json IsolationOf(const Receipt& receipt) {
+  Json missing = Json::array();
+  for (const MissingLayer& layer : receipt.missing) {
+    missing.push_back({{"layer", layer.layer}, {"reason", layer.reason}, {"stand_in", Optional(layer.stand_in)}});
+  }
+  return {{"level", Optional(receipt.level)},
+          {"layers", receipt.layers},
+          {"floor", receipt.floor},
+          {"missing", std::move(missing)},
+          {"runtimes", receipt.runtimes}};
+}
+
+Json LimitsOf(const Receipt& receipt) {
+  Json limits = Json::object();
+  for (const auto& [name, use] : receipt.limits) {
+    limits[name] = {{"cap", use.cap},
+                    {"used", use.used ? Json(*use.used) : Json(nullptr)},
+                    {"breached", use.breached},
+                    {"unit", use.unit}};
+  }
+  return limits;
+}
+
+Json DenialsOf(const Receipt& receipt) {
+  Json denials = Json::array();
+  for (const Denial& denial : receipt.denials) {
+    denials.push_back({{"surface", denial.surface},
+                       {"operation", denial.operation},
+                       {"target", denial.target},
+                       {"rule", denial.rule},
+                       {"reason", denial.reason},
+                       {"fix", Optional(denial.fix)},
+                       {"count", denial.count}});
+  }
+  return denials;
+}
+
+Json SyscallsOf(const Receipt& receipt) {
+  Json denied = Json::object();
+  for (const auto& [name, count] : receipt.syscalls_denied) {
+    denied[name] = count;
+  }
+  return {{"denied", std::move(denied)}, {"summary", Json::object()}, {"recorded", receipt.denials_recorded}};
+}
+
+Json ToJson(const Receipt& receipt) {
+  Json steps = Json::object();
+  for (const auto& [name, micros] : receipt.steps_us) {
+    steps[name] = micros;
+  }
+  Json json;
+  json["schema"] = kSchema;
+  json["call_id"] = receipt.call_id;
+  json["parent_id"] = nullptr;
+  json["session_id"] = nullptr;
+  json["tenant"] = "local";
+  json["agent"] = nullptr;
+  json["user"] = receipt.user;
+  json["tool"] = receipt.tool;
+  json["tool_version"] = nullptr;
+  json["manifest_hash"] = nullptr;
+  json["envelope_id"] = receipt.envelope_id;
+  json["effect"] = receipt.effect;
+  json["blast_radius"] = receipt.blast_radius;
+  json["args_hash"] = receipt.args_hash;
+  json["args_redacted"] = receipt.args_redacted;
+  json["code_hash"] = Optional(receipt.code_hash);
+  json["requested_at"] = FormatTime(receipt.requested_at);
+  json["started_at"] = receipt.started_at.count() != 0 ? Json(FormatTime(receipt.started_at)) : Json(nullptr);
+  json["finished_at"] = FormatTime(receipt.finished_at);
+  json["duration_ms"] = static_cast<double>(receipt.duration.count() / 1000) / 1000.0;
+  json["isolation"] = IsolationOf(receipt);
+  json["limits"] = LimitsOf(receipt);
+  json["denials"] = DenialsOf(receipt);
+  json["scan"] = {{"verdict", nullptr}, {"findings", Json::array()}};
+  json["approval"] = {{"state", nullptr}, {"digest", nullptr}, {"chain", Json::array()}};
+  json["leases"] = Json::array();
+  json["network"] = Json::array();
+  json["syscalls"] = SyscallsOf(receipt);
+  json["files"] = {{"staged", {{"added", Json::array()}, {"changed", Json::array()}, {"removed", Json::array()}}},
+                   {"exported", Json::array()}};
+  json["output"] = {{"bytes", receipt.output_bytes},
+                    {"produced", receipt.output_produced},
+                    {"truncated", receipt.output_truncated},
+                    {"sha256", Optional(receipt.output_sha256)},
+                    {"stderr_sha256", Optional(receipt.stderr_sha256)},
+                    {"redactions", Json::array()},
+                    {"findings", Json::array()},
+                    {"provenance", "untrusted"}};
+  json["incidents"] = Json::array();
+  json["outcome"] = receipt.outcome;
+  json["error"] = receipt.error_class.empty()
+                      ? Json(nullptr)
+                      : Json({{"class", receipt.error_class}, {"message", receipt.error_message}});
+  json["exit"] = {{"code", receipt.exit_code ? Json(*receipt.exit_code) : Json(nullptr)},
+                  {"signal", receipt.exit_signal ? Json(*receipt.exit_signal) : Json(nullptr)}};
+  json["cost"] = {{"steps_us", std::move(steps)}};
+  json["log"] = {{"index", nullptr}, {"size", nullptr}, {"root", nullptr}};
+  json["signature"] = nullptr;
+  return json;
+}
+
+}  // namespace
+
+std::string FormatReceipt(const Receipt& receipt) { return PrintJson(ToJson(receipt), 2) + "\n"; }
+
+Status WriteReceipt(const Receipt& receipt, const std::string& path) {
+  const std::string text = FormatReceipt(receipt);
+  if (path == "-") {
+    return sys::WriteAll(STDERR_FILENO, text);
+  }
+  struct stat info;
+  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    TRY_ASSIGN(const UniqueFd direct, sys::Open(path, O_WRONLY));
+    return sys::WriteAll(direct.get(), text);
+  }
+  const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
+  Result<UniqueFd> file = sys::Open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+  if (!file.ok()) {
+    file.error().message = fmt::format("cannot write the receipt: {}", file.error().message);
+    return std::move(file.error());
+  }
+  Status wrote = sys::WriteAll(file->get(), text);
+  if (wrote.ok()) {
+    const long renamed = raw::Syscall(SYS_renameat, AT_FDCWD, raw::Arg(temporary.c_str()), AT_FDCWD, raw::Arg(path.c_str()));
+    if (renamed < 0) {
+      wrote = sys::ErrnoError("audit.receipt", "cannot write the receipt " + path, renamed);
+    }
+  }
+  if (!wrote.ok()) {
+    ::unlink(temporary.c_str());
+  }
+  return wrote;
+}
+
+}  // namespace coffer::audit

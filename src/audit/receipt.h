@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The receipt: one JSON document per call, also for calls that were refused, failed or killed (R103).
+//
+// The field names are a public contract (schema "coffer.receipt/1") and all of them are always present; those of
+// surfaces that took no part are empty. Nothing here decides or measures: whoever ran the call fills the struct.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+
+namespace coffer::audit {
+
+struct Denial {
+  std::string surface;    // "isolation"
+  std::string operation;  // "syscall"
+  std::string target;     // "unshare(CLONE_NEWUSER)"
+  std::string rule;       // "seccomp.default"
+  std::string reason;
+  std::string fix;
+  uint64_t count = 1;
+};
+
+struct CapUse {
+  uint64_t cap = 0;
+  std::optional<uint64_t> used;  // nothing measured it
+  std::string unit;              // "ns", "bytes", "count"
+  bool breached = false;
+};
+
+// A layer that is not there, why, and what stood in for it.
+struct MissingLayer {
+  std::string layer;
+  std::string reason;
+  std::string stand_in;
+};
+
+struct Receipt {
+  std::string call_id;
+  std::string tool = "run";
+  std::string user;
+  std::string envelope_id;
+  std::string effect = "irreversible";
+  std::string blast_radius;
+  std::string args_hash;
+  std::vector<std::string> args_redacted;
+  std::string code_hash;
+  Nanos requested_at{0};
+  Nanos started_at{0};
+  Nanos finished_at{0};
+  Nanos duration{0};
+
+  std::string level;
+  std::vector<std::string> layers;
+  std::vector<std::string> floor;
+  std::vector<MissingLayer> missing;
+  std::vector<std::string> runtimes;
+
+  std::vector<std::pair<std::string, CapUse>> limits;
+  std::vector<Denial> denials;
+  bool denials_recorded = true;
+  std::vector<std::pair<std::string, uint64_t>> syscalls_denied;
+
+  uint64_t output_bytes = 0;
+  uint64_t output_produced = 0;
+  bool output_truncated = false;
+  std::string output_sha256;
+  std::string stderr_sha256;
+
+  std::string outcome = "error";  // success | error | denied | terminated
+  std::string error_class;        // empty: no error
+  std::string error_message;
+  std::optional<int> exit_code;
+  std::optional<int> exit_signal;
+  std::vector<std::pair<std::string, int64_t>> steps_us;
+};
+
+std::string FormatReceipt(const Receipt& receipt);
+
+// Reads back what FormatReceipt wrote; refuses anything else. Round trip: Format(Parse(Format(r))) == Format(r).
+Result<Receipt> ParseReceipt(std::string_view text);
+
+// `path` "-" is stderr. Written whole or not at all (a temporary file beside it, then rename); devices and pipes are
+// written directly.
+Status WriteReceipt(const Receipt& receipt, const std::string& path);
+
+}  // namespace coffer::audit

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/launch.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+#include "isolation/layer_probe.h"
+#include "isolation/mount_source.h"
+#include "isolation/seccomp/builtin.h"
+#include "isolation/seccomp/compile.h"
+#include "isolation/seccomp/oci_import.h"
+#include "limits/rlimits.h"
+#include "limits/sweep.h"
+
+namespace coffer::call {
+namespace {
+
+using policy::Layer;
+using policy::LayerSet;
+
+LayerSet PromisedLayers(policy::Level level) {
+  LayerSet layers{Layer::kUid,     Layer::kCapabilities, Layer::kNoNewPrivs,   Layer::kSeccomp,    Layer::kLandlock,
+                  Layer::kRlimits, Layer::kDiskQuota,    Layer::kCgroupMemory, Layer::kCgroupPids, Layer::kCgroupCpu};
+  if (level == policy::Level::kContainer) {
+    layers = layers.Union({Layer::kUserns, Layer::kMountns, Layer::kPidns, Layer::kNetns, Layer::kIpcns,
+                           Layer::kUtsns, Layer::kCgroupns, Layer::kPrivateRoot, Layer::kPrivateProc});
+  }
+  return layers;
+}
+
+struct StdioPair {
+  SupervisorStdio ours;
+  UniqueFd theirs[3];
+};
+
+Result<StdioPair> MakeStdio(bool tty) {
+  StdioPair pair;
+  if (tty) {
+    // The terminal is made inside; until then its descriptors are places to put it.
+    for (UniqueFd& fd : pair.theirs) {
+      TRY_ASSIGN(fd, sys::Open("/dev/null", O_RDWR));
+    }
+    return pair;
+  }
+  TRY_ASSIGN(sys::Pipe in, sys::MakePipe());
+  TRY_ASSIGN(sys::Pipe out, sys::MakePipe());
+  TRY_ASSIGN(sys::Pipe err, sys::MakePipe());
+  // Only our ends may be non-blocking: programs expect blocking stdio. The flag is per open file, and the two ends of
+  // a pipe are two open files.
+  ::fcntl(in.write_end.get(), F_SETFL, O_NONBLOCK);
+  ::fcntl(out.read_end.get(), F_SETFL, O_NONBLOCK);
+  ::fcntl(err.read_end.get(), F_SETFL, O_NONBLOCK);
+  pair.theirs[0] = std::move(in.read_end);
+  pair.theirs[1] = std::move(out.write_end);
+  pair.theirs[2] = std::move(err.write_end);
+  pair.ours = {std::move(in.write_end), std::move(out.read_end), std::move(err.read_end)};
+  return pair;
+}
+
+size_t CallBytes(const isolation::Call& call) {
+  size_t bytes = call.program.size() + call.cwd.size() + 2;
+  for (const std::string& arg : call.argv) {
+    bytes += arg.size() + 1;
+  }
+  for (const std::string& variable : call.env) {
+    bytes += variable.size() + 1;
+  }
+  return bytes;
+}
+
+bool HasDirectoryMount(const Prepared& prepared) {
+  for (const isolation::OpenedMount& mount : prepared.mounts) {
+    if (mount.path.directory) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool HasWritableMount(const Prepared& prepared) {
+  for (const isolation::OpenedMount& mount : prepared.mounts) {
+    if (mount.access == policy::Access::kWrite) {
+      return true;
+    }
+  }
+  return false;
+}
+
+Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy::Level level,
+                    isolation::BoundaryPlan& plan, std::vector<sock_filter>& storage) {
+  isolation::FilterOptions options;
+  options.inet_sockets = level == policy::Level::kContainer;
+  // A host directory may hold sockets, and connecting to one needs no write access.
+  options.unix_sockets = level == policy::Level::kContainer && !HasDirectoryMount(prepared);
+  if (request.envelope.syscalls == policy::SyscallProfile::kImported) {
+    TRY_ASSIGN(const isolation::Profile profile,
+               isolation::ImportOciProfile(request.envelope.imported_seccomp, isolation::NativeImportContext(options)));
+    TRY_ASSIGN(storage, isolation::Compile(profile, isolation::NativeSyscalls()));
+    plan.filter = storage;
+  } else {
+    plan.filter = isolation::BuiltinFilter(request.envelope.syscalls, options);
+  }
+  return {};
+}
+
+void AddRlimits(const policy::Limits& caps, bool cgroup_memory, isolation::BoundaryPlan& plan) {
+  const limits::RlimitTable table = limits::BuildRlimits(caps, cgroup_memory);
+  for (size_t i = 0; i < table.count; ++i) {
+    plan.rlimits.push_back({table.entries[i].resource, table.entries[i].soft, table.entries[i].hard});
+  }
+}
+
+// As root the mounts are cloned and id-mapped here, for the uid that the boundary turned out to have.
+Result<std::vector<UniqueFd>> CloneMounts(const Prepared& prepared, uint32_t boundary_uid) {
+  std::vector<UniqueFd> trees;
+  for (const isolation::OpenedMount& mount : prepared.mounts) {
+    TRY_ASSIGN(const UniqueFd id_map, isolation::MakeIdMap(mount.path, boundary_uid));
+    TRY_ASSIGN(UniqueFd tree, isolation::CloneTree(mount.path, id_map, mount.access));
+    trees.push_back(std::move(tree));
+  }
+  return trees;
+}
+
+std::vector<int> Numbers(const std::vector<UniqueFd>& fds) {
+  std::vector<int> numbers;
+  for (const UniqueFd& fd : fds) {
+    numbers.push_back(fd.get());
+  }
+  return numbers;
+}
+
+std::string WhyNoCgroup(const limits::CgroupHost& host) {
+  for (const limits::ControllerPlace& place : host.places) {
+    if (!place.usable && !place.why_not.empty()) {
+      return place.fix.empty() ? place.why_not : place.why_not + "; " + place.fix;
+    }
+  }
+  return "the host has no cgroup controllers";
+}
+
+Status CheckFloor(const RunRequest& request, const Launched& launched) {
+  const LayerSet lacking = request.envelope.floor.Minus(launched.layers);
+  if (lacking.empty()) {
+    return {};
+  }
+  std::string names;
+  for (const Layer layer : lacking.list()) {
+    names += (names.empty() ? "" : ", ") + std::string(policy::LayerName(layer));
+  }
+  return Refused("isolation.floor", fmt::format("this host cannot provide what the floor demands: {}", names),
+                 launched.cgroup_why.empty() ? "`coffer doctor` says why, and what would help" : launched.cgroup_why);
+}
+
+}  // namespace
+
+Result<Launched> Launch(const RunRequest& request, const Prepared& prepared, const LaunchOptions& options) {
+  Launched launched;
+  const bool privileged = ::geteuid() == 0;
+  TRY_ASSIGN(isolation::BoundaryPlan plan,
+             isolation::ComposeContainer(request.envelope, prepared.runtime, prepared.mounts, prepared.inputs, privileged));
+  launched.plan = std::make_unique<isolation::BoundaryPlan>(std::move(plan));
+  launched.plan->landlock_abi = isolation::LandlockAbi();
+  std::vector<sock_filter> imported;
+  TRY(ChooseFilter(request, prepared, options.level, *launched.plan, imported));
+
+  TRY_ASSIGN(const limits::CgroupHost cgroups, limits::ProbeCgroups());
+  const bool cgroup_memory = cgroups.Usable(limits::Controller::kMemory);
+  launched.promised = PromisedLayers(options.level);
+  if (!cgroups.layers().Has(Layer::kCgroupMemory) || !cgroups.layers().Has(Layer::kCgroupPids)) {
+    launched.cgroup_why = WhyNoCgroup(cgroups);
+  }
+  AddRlimits(request.envelope.limits, cgroup_memory, *launched.plan);
+  limits::CgroupWants wants;
+  wants.io = !prepared.mounts.empty();
+  const bool born_inside = !cgroups.v2_dir.empty();
+  if (born_inside) {
+    TRY_ASSIGN(launched.cgroup, limits::Cgroup::Create(cgroups, request.envelope.limits, wants));
+    launched.plan->clone_into_cgroup = launched.cgroup.clone_into_fd();
+  }
+
+  TRY_ASSIGN(StdioPair stdio, MakeStdio(request.envelope.tty));
+  const isolation::PayloadStdio theirs{{stdio.theirs[0].get(), stdio.theirs[1].get(), stdio.theirs[2].get()}};
+  TRY_ASSIGN(isolation::Boundary boundary,
+             isolation::Boundary::Spawn(*launched.plan, theirs, CallBytes(prepared.call), request.own));
+
+  // From here on the child works beside us.
+  if (!born_inside) {
+    TRY_ASSIGN(launched.cgroup, limits::Cgroup::Create(cgroups, request.envelope.limits, wants));
+  }
+  std::vector<UniqueFd> trees;
+  if (privileged && !prepared.mounts.empty()) {
+    TRY_ASSIGN(trees, CloneMounts(prepared, boundary.host_uid()));
+  }
+  TRY(boundary.Admit(launched.cgroup.tasks_fds(), Numbers(trees)));
+  TRY(boundary.Give(prepared.call));
+  if (!options.probe) {
+    TRY(boundary.Start());
+  }
+  (void)limits::SweepCgroups(cgroups);
+  TRY(boundary.AwaitReady());
+  launched.cgroup.CloseTasks();
+  if (options.probe) {
+    const isolation::ProbeExpectations expected{launched.cgroup.name(), launched.cgroup.layers(),
+                                                request.envelope.limits.disk, HasWritableMount(prepared)};
+    TRY_ASSIGN(launched.layers, isolation::ProbeLayers(boundary, *launched.plan, expected));
+    launched.probed = true;
+    TRY(CheckFloor(request, launched));
+    TRY(boundary.Start());
+  }
+  launched.started_at = WallTime();
+  launched.stdio = std::move(stdio.ours);
+  launched.boundary.emplace(std::move(boundary));
+  return launched;
+}
+
+}  // namespace coffer::call

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/prepare.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/hash.h"
+#include "base/quantity.h"
+#include "base/sys.h"
+#include "isolation/etc.h"
+
+namespace coffer::call {
+namespace {
+
+constexpr uint64_t kMaxInput = 64ULL << 20;
+
+std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+Result<isolation::Input> ReadInput(const UniqueFd& fd, const std::string& path) {
+  struct stat info;
+  if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    return Refused("policy.path.kind", fmt::format("{} is not a regular file", path), "only files are brought in by copy; use --ro for a directory");
+  }
+  if (static_cast<uint64_t>(info.st_size) > kMaxInput) {
+    return Refused("policy.input.size", fmt::format("{} is larger than {}", path, FormatSize(kMaxInput)),
+                   "use --ro to show it without a copy");
+  }
+  Result<std::string> content = sys::ReadFd(fd.get(), kMaxInput);
+  if (!content.ok()) {
+    content.error().message = path + ": " + content.error().message;
+    return std::move(content.error());
+  }
+  return isolation::Input{BaseName(path), std::move(content).value()};
+}
+
+// The script may be behind a link: it is read, not mounted, by somebody who may read it.
+Result<isolation::Input> ReadScript(const std::string& path) {
+  Result<UniqueFd> fd = sys::Open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!fd.ok()) {
+    const int number = fd.error().sys_errno;
+    const bool missing = number == ENOENT || number == ENOTDIR;
+    return Error{missing ? ErrorKind::kNotFound : ErrorKind::kNotExecutable, "policy.command",
+                 fmt::format("cannot read {}: {}", path, sys::ErrnoText(number)),
+                 missing ? "to run a command instead of a file, write: coffer run -- CMD ARG..." : "", number};
+  }
+  return ReadInput(*fd, path);
+}
+
+Status AddInputs(const RunRequest& request, Prepared& prepared) {
+  for (const std::string& given : request.envelope.inputs) {
+    TRY_ASSIGN(const isolation::HostPath path, isolation::OpenHostPath(given, policy::Access::kRead));
+    if (path.directory) {
+      return Refused("policy.path.kind", fmt::format("{} is a directory", path.path), "use --ro for a directory");
+    }
+    TRY_ASSIGN(const UniqueFd readable, sys::OpenNoLinks(AT_FDCWD, path.path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+    TRY_ASSIGN(isolation::Input input, ReadInput(readable, path.path));
+    const bool twice = std::any_of(prepared.inputs.begin(), prepared.inputs.end(),
+                                   [&](const isolation::Input& other) { return other.name == input.name; });
+    if (twice) {
+      return Refused("policy.input.twice", fmt::format("two inputs are called {}", input.name), "rename one of them");
+    }
+    prepared.inputs.push_back(std::move(input));
+  }
+  return {};
+}
+
+Status MakeOutDir(const std::string& given) {
+  if (given.empty()) {
+    return {};
+  }
+  TRY_ASSIGN(const std::string path, isolation::CleanPath(given));
+  const Status made = sys::MakeDirAt(AT_FDCWD, path, 0755);
+  if (!made.ok() && made.error().sys_errno != EEXIST) {
+    return Refused("policy.path", fmt::format("cannot create {}: {}", path, sys::ErrnoText(made.error().sys_errno)),
+                   "create the directory for --out first");
+  }
+  return {};
+}
+
+Status OpenMounts(const RunRequest& request, Prepared& prepared) {
+  TRY(MakeOutDir(request.out_dir));
+  for (const policy::Mount& mount : request.envelope.mounts) {
+    isolation::OpenedMount opened;
+    TRY_ASSIGN(opened.path, isolation::OpenHostPath(mount.host, mount.access));
+    if (mount.at.empty()) {
+      opened.at = opened.path.path;
+    } else {
+      if (mount.at.front() != '/') {
+        return Refused("policy.mount.target", fmt::format("the mount target {} is not absolute", mount.at), "write it as /data");
+      }
+      TRY_ASSIGN(opened.at, isolation::CleanPath(mount.at));
+    }
+    opened.access = mount.access;
+    if (opened.path.directory) {
+      TRY_ASSIGN(opened.fifos, isolation::FindFifos(opened.path));
+    }
+    prepared.mounts.push_back(std::move(opened));
+  }
+  return isolation::CheckTargets(prepared.mounts);
+}
+
+Status ResolveProgram(const RunRequest& request, Prepared& prepared) {
+  const std::vector<std::string>& command = request.command;
+  isolation::Command resolved;
+  if (request.script) {
+    TRY_ASSIGN(isolation::Input script, ReadScript(command.front()));
+    TRY_ASSIGN(resolved, isolation::ResolveScript(command.front(), request.envelope.runtimes));
+    prepared.code_hash = HashOf(script.content);
+    if (!resolved.program.empty()) {
+      resolved.argv.push_back("/in/" + script.name);
+      resolved.argv.insert(resolved.argv.end(), command.begin() + 1, command.end());
+      prepared.inputs.push_back(std::move(script));
+    }
+  }
+  if (resolved.program.empty()) {
+    std::vector<std::string> argv = command;
+    if (request.script) {
+      TRY_ASSIGN(argv.front(), isolation::CleanPath(argv.front()));  // an ELF program: run as it is
+    }
+    TRY_ASSIGN(resolved, isolation::ResolveCommand(argv, request.envelope.runtimes));
+  }
+  prepared.call.program = std::move(resolved.program);
+  prepared.call.argv = std::move(resolved.argv);
+  prepared.runtime = std::move(resolved.runtime);
+  prepared.runtimes = std::move(resolved.runtimes);
+  return {};
+}
+
+std::vector<std::string> BuildEnvironment(const policy::Envelope& envelope) {
+  std::vector<std::pair<std::string, std::string>> variables = {
+      {"PATH", "/usr/local/bin:/usr/bin:/bin"},
+      {"HOME", "/workspace"},
+      {"USER", envelope.uid == 0 ? "root" : isolation::kUserName},
+      {"LOGNAME", envelope.uid == 0 ? "root" : isolation::kUserName},
+      {"LANG", "C.UTF-8"},
+      {"TMPDIR", "/tmp"},
+  };
+  if (envelope.tty) {
+    variables.emplace_back("TERM", "xterm-256color");
+  }
+  for (const auto& [name, value] : envelope.env) {
+    const auto same = std::find_if(variables.begin(), variables.end(), [&](const auto& v) { return v.first == name; });
+    if (same != variables.end()) {
+      same->second = value;
+    } else {
+      variables.emplace_back(name, value);
+    }
+  }
+  std::vector<std::string> env;
+  env.reserve(variables.size());
+  for (const auto& [name, value] : variables) {
+    env.push_back(name + "=" + value);
+  }
+  return env;
+}
+
+}  // namespace
+
+Result<Prepared> Prepare(const RunRequest& request) {
+  Prepared prepared;
+  TRY(OpenMounts(request, prepared));
+  TRY(AddInputs(request, prepared));
+  TRY(ResolveProgram(request, prepared));
+  prepared.call.env = BuildEnvironment(request.envelope);
+  prepared.call.cwd = request.envelope.cwd;
+  prepared.call.tty = request.envelope.tty;
+  return prepared;
+}
+
+}  // namespace coffer::call

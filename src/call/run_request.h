@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What `coffer run` was asked to do, after its flags were read and before anything was opened.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "isolation/boundary.h"
+#include "policy/envelope.h"
+
+namespace coffer::call {
+
+struct RunRequest {
+  policy::Envelope envelope;
+  std::vector<std::string> command;  // CMD ARG..., or FILE ARG...
+  bool script = false;               // command[0] is a FILE to bring in
+  std::string out_dir;               // --out: made if missing; also in envelope.mounts at /out
+  std::string receipt_path;          // empty: none is written
+  bool quiet = false;
+  bool trace = false;
+  isolation::OwnCommandLine own;
+};
+
+}  // namespace coffer::call

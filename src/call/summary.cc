@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/summary.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <map>
+
+#include "base/hash.h"
+#include "base/quantity.h"
+
+namespace coffer::call {
+namespace {
+
+using policy::Layer;
+
+std::string BlastRadius(const policy::Envelope& envelope) {
+  std::string changes;
+  for (const policy::Mount& mount : envelope.mounts) {
+    if (mount.access == policy::Access::kWrite) {
+      changes += (changes.empty() ? "can change files under " : ", ") + mount.host;
+    }
+  }
+  std::string reads;
+  for (const policy::Mount& mount : envelope.mounts) {
+    if (mount.access == policy::Access::kRead) {
+      reads += (reads.empty() ? "can read " : ", ") + mount.host;
+    }
+  }
+  return fmt::format("{}; {}; cannot reach the network; at most {} of memory and {} of CPU",
+                     changes.empty() ? "can change nothing on the host" : changes,
+                     reads.empty() ? "can read no host file but its runtime and inputs" : reads,
+                     FormatSize(envelope.limits.memory), FormatDuration(envelope.limits.cpu));
+}
+
+std::string StandIn(Layer layer) {
+  switch (layer) {
+    case Layer::kCgroupMemory:
+      return "the supervisor sums the tree every 10 ms and kills at the cap; RLIMIT_DATA below it";
+    case Layer::kCgroupPids:
+      return "RLIMIT_NPROC";
+    case Layer::kCgroupCpu:
+      return "the supervisor sums the tree; RLIMIT_CPU below it";
+    case Layer::kDiskQuota:
+      return "the supervisor watches the directory and kills at the cap; RLIMIT_FSIZE below it";
+    default:
+      return "";
+  }
+}
+
+std::string ReasonFor(Layer layer, const Launched& launched) {
+  switch (layer) {
+    case Layer::kCgroupMemory:
+    case Layer::kCgroupPids:
+    case Layer::kCgroupCpu:
+    case Layer::kCgroupIo:
+      return launched.cgroup_why;
+    case Layer::kLandlock:
+      return "this kernel has no Landlock, or it is switched off";
+    case Layer::kDiskQuota:
+      return "a writable host directory has no quota of its own";
+    default:
+      return "not found active when probed";
+  }
+}
+
+audit::CapUse Use(uint64_t cap, std::optional<uint64_t> used, const char* unit, bool breached) {
+  return {cap, used, unit, breached};
+}
+
+}  // namespace
+
+void DescribeRequest(const RunRequest& request, audit::Receipt& receipt) {
+  receipt.user = fmt::format("uid:{}", ::getuid());
+  receipt.envelope_id = policy::EnvelopeId(request.envelope);
+  receipt.blast_radius = BlastRadius(request.envelope);
+  std::string all;
+  for (const std::string& arg : request.command) {
+    all += arg;
+    all += '\0';
+  }
+  receipt.args_hash = HashOf(all);
+  for (const Layer layer : request.envelope.floor.list()) {
+    receipt.floor.emplace_back(policy::LayerName(layer));
+  }
+  bool writes = false;
+  for (const policy::Mount& mount : request.envelope.mounts) {
+    writes = writes || mount.access == policy::Access::kWrite;
+  }
+  receipt.effect = writes ? "irreversible" : "read-only";
+  for (const std::string& arg : request.command) {
+    receipt.args_redacted.push_back(receipt.args_redacted.empty() ? arg : HashOf(arg));
+  }
+}
+
+void DescribeIsolation(const RunRequest& /*request*/, const Launched& launched, audit::Receipt& receipt) {
+  receipt.level = std::string(policy::LevelName(launched.plan->level));
+  if (!launched.probed) {
+    return;
+  }
+  for (const Layer layer : launched.layers.list()) {
+    receipt.layers.emplace_back(policy::LayerName(layer));
+  }
+  for (const Layer layer : launched.promised.Minus(launched.layers).list()) {
+    receipt.missing.push_back({std::string(policy::LayerName(layer)), ReasonFor(layer, launched), StandIn(layer)});
+  }
+}
+
+void DescribeEnd(const RunRequest& request, const isolation::Boundary& boundary, Watch& watch,
+                 const WatchResult& watched, audit::Receipt& receipt) {
+  const policy::Limits& caps = request.envelope.limits;
+  const limits::Usage& usage = watched.usage;
+  const limits::Events& events = watched.events;
+  const auto reached = [&](limits::Cap cap) {
+    return (watched.breach && watched.breach->cap == cap) || limits::Reached(cap, caps, usage, events);
+  };
+  using limits::Cap;
+  receipt.limits = {
+      {"cpu", Use(static_cast<uint64_t>(caps.cpu.count()), static_cast<uint64_t>(usage.cpu.count()), "ns", reached(Cap::kCpu))},
+      {"wall", Use(static_cast<uint64_t>(caps.wall.count()), static_cast<uint64_t>(events.wall.count()), "ns", reached(Cap::kWall))},
+      {"memory", Use(caps.memory, usage.memory_peak, "bytes", reached(Cap::kMemory))},
+      {"processes", Use(caps.processes, usage.pids_peak, "count", reached(Cap::kProcesses))},
+      {"open_files", Use(caps.open_files, std::nullopt, "count", false)},
+      {"disk", Use(caps.disk, events.disk_bytes, "bytes", reached(Cap::kDisk))},
+      {"io", Use(caps.io, usage.io_bytes, "bytes", reached(Cap::kIo))},
+      {"output", Use(caps.output, events.output_bytes, "bytes", watch.budget().truncated())},
+  };
+  const std::string rule = "seccomp." + std::string(policy::SyscallProfileName(request.envelope.syscalls));
+  std::map<std::string, uint64_t> by_name;
+  for (const isolation::DeniedCall& denied : watch.denials().denials()) {
+    by_name[denied.syscall] += denied.count;
+    receipt.denials.push_back({"isolation", "syscall", fmt::format("{}({})", denied.syscall, denied.arguments), rule,
+                               "the system call is not in the profile; it was answered EPERM",
+                               "use --seccomp compat, or a profile that allows it", denied.count});
+  }
+  receipt.syscalls_denied.assign(by_name.begin(), by_name.end());
+  receipt.denials_recorded = boundary.denials_recorded();
+  receipt.output_bytes = watch.budget().delivered;
+  receipt.output_produced = watch.budget().produced;
+  receipt.output_truncated = watch.budget().truncated();
+  receipt.output_sha256 = watch.out().Digest();
+  receipt.stderr_sha256 = watch.err().Digest();
+  receipt.steps_us = boundary.StepTimes();
+}
+
+}  // namespace coffer::call

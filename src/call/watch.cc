@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "base/quantity.h"
+#include "base/sys.h"
+
+namespace coffer::call {
+namespace {
+
+using raw::Arg;
+using raw::Syscall;
+
+constexpr Nanos kFirstTick = std::chrono::milliseconds(20);
+constexpr Nanos kGrace = std::chrono::seconds(2);
+
+// Adds descriptors to a poll set and tells afterwards which fired. A descriptor of -1 is left out by the kernel.
+class PollSet {
+ public:
+  size_t Add(int fd, short events) {
+    entries_[count_] = {fd, events, 0};
+    return count_++;
+  }
+  long Wait(Nanos timeout) {
+    timespec time{timeout.count() / 1000000000, timeout.count() % 1000000000};
+    return Syscall(SYS_ppoll, Arg(entries_.data()), static_cast<long>(count_),
+                   timeout == Nanos::max() ? 0 : Arg(&time), 0, 0);
+  }
+  short operator[](size_t at) const { return entries_[at].fd < 0 ? static_cast<short>(0) : entries_[at].revents; }
+
+ private:
+  std::array<pollfd, 16> entries_{};
+  size_t count_ = 0;
+};
+
+}  // namespace
+
+Watch::Watch(const policy::Envelope& envelope, isolation::Boundary& boundary, limits::Cgroup& cgroup, int signal_fd,
+             bool hashing)
+    : envelope_(envelope),
+      boundary_(boundary),
+      cgroup_(cgroup),
+      signal_fd_(signal_fd),
+      budget_{envelope.limits.output, 0, 0},
+      out_(STDOUT_FILENO, &budget_, hashing),
+      err_(STDERR_FILENO, &budget_, hashing),
+      in_(STDIN_FILENO) {}
+
+Status Watch::WatchDisk(int dir) {
+  TRY_ASSIGN(limits::DiskWatch watch, limits::DiskWatch::Start(dir, envelope_.limits));
+  disks_.push_back(std::move(watch));
+  return {};
+}
+
+void Watch::Attach(SupervisorStdio stdio) {
+  out_.Attach(std::move(stdio.out));
+  err_.Attach(std::move(stdio.err));
+  in_.Attach(std::move(stdio.in));
+}
+
+void Watch::AttachTerminal(UniqueFd master, Terminal* own_terminal) {
+  pty_ = std::move(master);
+  ::fcntl(pty_.get(), F_SETFL, O_RDWR | O_NONBLOCK);
+  out_.Attach(UniqueFd(::fcntl(pty_.get(), F_DUPFD_CLOEXEC, 3)));
+  in_.Attach(UniqueFd(::fcntl(pty_.get(), F_DUPFD_CLOEXEC, 3)));
+  own_terminal_ = own_terminal;
+  own_terminal_->CopySizeTo(pty_.get());
+}
+
+limits::Events Watch::EventsNow() const {
+  limits::Events events;
+  events.wall = deadline_.elapsed();
+  events.wall_spent = deadline_.Spent();
+  events.output_bytes = budget_.produced;
+  events.disk_bytes = disk_bytes_;
+  events.disk_inodes = disk_inodes_;
+  return events;
+}
+
+void Watch::Breached(limits::Breach breach) {
+  if (!breach_ && !ended_) {
+    breach_ = std::move(breach);
+    boundary_.Kill();
+  }
+}
+
+void Watch::Interrupt(int signal) {
+  if (interrupted_by_ != 0) {
+    boundary_.Kill();  // asked twice
+    return;
+  }
+  interrupted_by_ = signal;
+  kill_at_ = BootTime() + kGrace;
+  boundary_.Forward(signal);
+}
+
+void Watch::OnSignal() {
+  signalfd_siginfo info{};
+  while (Syscall(SYS_read, signal_fd_, Arg(&info), sizeof(info)) == static_cast<long>(sizeof(info))) {
+    switch (info.ssi_signo) {
+      case SIGINT:
+      case SIGTERM:
+      case SIGHUP:
+      case SIGQUIT:
+        if (ended_) {
+          out_.DropReader();  // told to end while our own reader is slow
+          err_.DropReader();
+        } else {
+          Interrupt(static_cast<int>(info.ssi_signo));
+        }
+        break;
+      case SIGWINCH:
+        if (own_terminal_ != nullptr) {
+          own_terminal_->CopySizeTo(pty_.get());
+        }
+        break;
+      default:
+        boundary_.Forward(static_cast<int>(info.ssi_signo));
+    }
+  }
+}
+
+void Watch::CheckUsage() {
+  const bool by_cgroup = cgroup_.layers().Has(policy::Layer::kCgroupCpu) &&
+                         cgroup_.layers().Has(policy::Layer::kCgroupMemory);
+  if (by_cgroup) {
+    if (Result<limits::Usage> usage = cgroup_.ReadUsage(); usage.ok()) {
+      limits::KeepPeaks(usage_, *usage);
+      usage_ = *usage;
+    }
+  } else {
+    if (tree_ == nullptr) {
+      tree_ = std::make_unique<limits::TreeUsage>(boundary_.init_pid(), envelope_.limits.memory);
+    }
+    if (Result<limits::Usage> usage = tree_->Measure(); usage.ok()) {
+      limits::KeepPeaks(usage_, *usage);
+      usage_ = *usage;
+    }
+  }
+  const Nanos until = limits::NextCpuCheck(usage_.cpu, envelope_.limits.cpu, cpus_);
+  next_tick_ = BootTime() + (by_cgroup ? until : std::min(until, limits::kMemoryCheck));
+}
+
+void Watch::CheckDisk() {
+  // Files that are deleted but open are found through the processes that hold them.
+  if (tree_ == nullptr) {
+    tree_ = std::make_unique<limits::TreeUsage>(boundary_.init_pid(), envelope_.limits.memory);
+  }
+  (void)tree_->Measure();
+  Nanos soonest = std::chrono::seconds(1);
+  for (limits::DiskWatch& disk : disks_) {
+    if (const Result<limits::DiskWatch::Growth> growth = disk.Check(tree_->pids()); growth.ok()) {
+      disk_bytes_ = std::max(disk_bytes_, growth->over ? envelope_.limits.disk + 1 : growth->bytes);
+      disk_inodes_ = std::max(disk_inodes_, growth->inodes);
+    }
+    soonest = std::min(soonest, disk.NextCheck());
+  }
+  next_disk_ = BootTime() + soonest;
+}
+
+void Watch::Tick() {
+  const Nanos now = BootTime();
+  if (kill_at_.count() != 0 && now >= kill_at_) {
+    boundary_.Kill();
+    kill_at_ = Nanos(0);
+  }
+  if (now >= next_tick_) {
+    if (oom_fd_ < 0) {
+      oom_fd_ = cgroup_.oom_event_fd();
+    }
+    CheckUsage();
+  }
+  if (!disks_.empty() && now >= next_disk_) {
+    CheckDisk();
+  }
+  if (auto breach = limits::FindBreach(envelope_.limits, usage_, EventsNow())) {
+    Breached(std::move(*breach));
+  }
+}
+
+Nanos Watch::UntilNextTick() const {
+  if (ended_) {
+    return Nanos::max();
+  }
+  Nanos at = next_tick_;
+  if (!disks_.empty()) {
+    at = std::min(at, next_disk_);
+  }
+  if (kill_at_.count() != 0) {
+    at = std::min(at, kill_at_);
+  }
+  return std::max(at - BootTime(), Nanos(0));
+}
+
+void Watch::PollOnce(Nanos timeout) {
+  PollSet set;
+  const size_t life = set.Add(ended_ ? -1 : boundary_.pidfd(), POLLIN);
+  const size_t signals = set.Add(signal_fd_, POLLIN);
+  const size_t wall = set.Add(ended_ ? -1 : deadline_.fd(), POLLIN);
+  const size_t refused = set.Add(listener_.valid() && !denials_.hung_up() ? listener_.get() : -1, POLLIN);
+  const size_t oom = set.Add(ended_ ? -1 : oom_fd_, POLLIN);
+  const size_t out_read = set.Add(out_.read_fd(), POLLIN);
+  const size_t err_read = set.Add(err_.read_fd(), POLLIN);
+  const size_t out_write = set.Add(out_.write_fd(), POLLOUT);
+  const size_t err_write = set.Add(err_.write_fd(), POLLOUT);
+  const size_t in_read = set.Add(ended_ ? -1 : in_.read_fd(), POLLIN);
+  const size_t in_write = set.Add(ended_ ? -1 : in_.write_fd(), POLLOUT);
+  if (set.Wait(timeout) < 0) {
+    return;  // EINTR: whatever it was shows again
+  }
+  if (set[refused] != 0) {
+    (void)denials_.Serve(listener_.get());
+  }
+  if (set[signals] != 0) {
+    OnSignal();
+  }
+  if (set[oom] != 0 && cgroup_.OomHappened()) {
+    CheckUsage();
+  }
+  if (set[out_read] != 0) {
+    out_.OnReadable();
+  }
+  if (set[err_read] != 0) {
+    err_.OnReadable();
+  }
+  if (set[out_write] != 0) {
+    out_.OnWritable();
+  }
+  if (set[err_write] != 0) {
+    err_.OnWritable();
+  }
+  if (set[in_read] != 0) {
+    in_.OnReadable();
+  }
+  if (set[in_write] != 0) {
+    in_.OnWritable();
+  }
+  if (set[wall] != 0 || set[oom] != 0) {
+    if (auto breach = limits::FindBreach(envelope_.limits, usage_, EventsNow())) {
+      Breached(std::move(*breach));
+    }
+  }
+  ended_ = ended_ || set[life] != 0;
+}
+
+void Watch::FinalUsage(bool wanted, WatchResult& result) {
+  const bool clean = result.end.exit_code == 0 && !breach_;
+  if (wanted || !clean) {
+    if (Result<limits::Usage> usage = cgroup_.ReadUsage(); usage.ok()) {
+      limits::KeepPeaks(usage_, *usage);
+      usage_ = *usage;
+    }
+    if (!disks_.empty()) {
+      CheckDisk();
+    }
+  }
+  result.usage = usage_;
+  result.events = EventsNow();
+  result.events.exit_signal = result.end.signal;
+  result.events.failed = !clean;
+  if (!breach_ && !clean && interrupted_by_ == 0 && result.end.ran) {
+    breach_ = limits::ExplainFailure(envelope_.limits, usage_, result.events);
+  }
+}
+
+Result<WatchResult> Watch::Run(bool wanted_usage) {
+  TRY_ASSIGN(deadline_, limits::Deadline::Start(envelope_.limits.wall));
+  listener_ = boundary_.TakeListener();
+  cpus_ = limits::UsableCpus();
+  const bool by_cgroup = cgroup_.layers().Has(policy::Layer::kCgroupMemory);
+  next_tick_ = BootTime() + (by_cgroup ? kFirstTick : limits::kMemoryCheck);
+  next_disk_ = next_tick_;
+  while (!ended_) {
+    const Nanos timeout = UntilNextTick();
+    PollOnce(timeout);
+    if (!ended_ && UntilNextTick() == Nanos(0)) {
+      Tick();
+    }
+  }
+  WatchResult result;
+  TRY_ASSIGN(result.end, boundary_.Reap());
+  // Every writer is gone: what is left in the pipes is all there will be.
+  while (Draining()) {
+    PollOnce(Nanos::max());
+  }
+  FinalUsage(wanted_usage, result);
+  result.breach = std::move(breach_);
+  result.interrupted_by = interrupted_by_;
+  return result;
+}
+
+}  // namespace coffer::call

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// coffer: picks the verb. Everything before the verb is on the path of every call, so there is very little.
+#include <fcntl.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <string_view>
+#include <vector>
+
+#include "base/fault.h"
+#include "cli/print.h"
+#include "cli/verb_doctor.h"
+#include "cli/verb_run.h"
+#include "cli/verb_runtimes.h"
+
+namespace {
+
+constexpr std::string_view kHelp =
+    R"(coffer: a watertight wall around every tool call
+
+Usage:
+  coffer run [flags] FILE [ARG...]    run a script in a boundary: that one file comes in, read-only
+  coffer run [flags] -- CMD ARG...    run a command in a boundary built from flags
+  coffer doctor [--json] [--sweep]    what this host can enforce, and how to fix what it cannot
+  coffer runtimes [--json]            what can be made executable inside a boundary
+  coffer --version | --help           `coffer run --help` lists the flags
+
+Start with:  coffer run -- python3 -c 'print(2 + 2)'
+)";
+
+// A closed stdin, stdout or stderr would be taken by the first descriptor we open, and then mistaken for it.
+bool OpenMissingStdio() {
+  for (int fd = 0; fd < 3; ++fd) {
+    if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY) != fd) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Mount sources are held open while a boundary is built; the boundary's own limit is set inside it.
+void RaiseOpenFiles() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+    limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  coffer::fault::Arm();
+  if (!OpenMissingStdio()) {
+    return 125;
+  }
+  const std::vector<std::string_view> words(argv + 1, argv + (argc > 0 ? argc : 1));
+  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
+    coffer::cli::PrintOut(kHelp);
+    return words.empty() ? 120 : 0;
+  }
+  if (words[0] == "--version" || words[0] == "-V" || words[0] == "version") {
+    coffer::cli::PrintOut("coffer " COFFER_VERSION "\n");
+    return 0;
+  }
+  const std::span<const std::string_view> rest(words.begin() + 1, words.end());
+  if (words[0] == "run") {
+    RaiseOpenFiles();
+    char* const last = argv[argc - 1];
+    return coffer::cli::RunVerb(rest, {argv[0], static_cast<size_t>(last + strlen(last) - argv[0])});
+  }
+  if (words[0] == "doctor") {
+    return coffer::cli::DoctorVerb(rest);
+  }
+  if (words[0] == "runtimes") {
+    return coffer::cli::RunRuntimesVerb(rest);
+  }
+  coffer::cli::PrintError(coffer::Refused("policy.usage", "there is no verb called " + std::string(words[0]),
+                                          "`coffer --help` lists the verbs"));
+  return 120;
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/print.h"
+
+#include <unistd.h>
+
+#include <string>
+
+#include "base/sys.h"
+
+namespace coffer::cli {
+namespace {
+
+// One line, whatever the message holds: a file name may carry a newline or an escape sequence.
+std::string OneLine(std::string_view text) {
+  std::string line;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    line += byte < 0x20 || byte == 0x7f ? '?' : c;
+  }
+  return line;
+}
+
+}  // namespace
+
+void PrintOut(std::string_view text) { (void)sys::WriteAll(STDOUT_FILENO, text); }
+
+void PrintError(std::string_view line) { (void)sys::WriteAll(STDERR_FILENO, std::string(line) + "\n"); }
+
+void PrintError(const Error& error) {
+  std::string text = "coffer: " + error.code + ": " + OneLine(error.message) + "\n";
+  if (!error.hint.empty()) {
+    text += "  hint: " + OneLine(error.hint) + "\n";
+  }
+  (void)sys::WriteAll(STDERR_FILENO, text);
+}
+
+}  // namespace coffer::cli

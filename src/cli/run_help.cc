@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run_flags.h"
+
+namespace coffer::cli {
+
+std::string_view RunHelp() {
+  return R"(Run a script or a command where its worst case is small.
+
+Usage:
+  coffer run [flags] FILE [ARG...]    bring in that one file, read-only, and run it with its interpreter
+  coffer run [flags] -- CMD ARG...    run a command of this host
+
+Without flags: no network, no host files but the runtime, /workspace (100 MiB, in memory) as working directory,
+10 s of CPU, 30 s, 256 MiB, 32 processes, 100 open files, 1 MiB of output. The current directory is not visible.
+
+What it may see:
+  --ro PATH[:AT]      a host file or directory, read-only (repeat for more)
+  --rw PATH[:AT]      a host directory it may change; what it writes belongs to the directory's owner
+  --in FILE...        copies of files, in /in and linked from /workspace
+  --out DIR           an output directory, at /out; made if missing
+  --runtime NAME...   what is executable: python3, node, bash, sh, perl, busybox, host-usr (default: what the command needs)
+  --env K=V           a variable; nothing of your own environment is passed on
+  --cwd PATH          working directory inside (/workspace)
+  --uid N             user id inside (1000)
+  --tty               a terminal of its own
+
+What it may use:
+  --cpu TIME          CPU time of the whole tree (10s)        --wall TIME         elapsed time (30s)
+  --memory SIZE       with tmpfs, without swap (256MiB)       --processes N       processes and threads (32)
+  --open-files N      per process (100)                       --disk SIZE         in each writable place (100MiB)
+  --tmp SIZE          size of /tmp (16MiB)                    --io SIZE           block device bytes (1GiB)
+  --output SIZE       stdout and stderr together (1MiB)
+
+How it is confined:
+  --level LEVEL       process, container or auto (auto)
+  --floor LAYER...    refuse to run without these layers (see `coffer doctor`)
+  --seccomp PROFILE   strict, default, compat, or an OCI/Docker profile in JSON, which can only narrow compat
+
+What you are told:
+  --receipt FILE      write the receipt ("-" is stderr)
+  --trace             print each setup step with its time, and every refused system call
+  --quiet             no notes of coffer's own on stderr, only errors
+
+Exit status: the command's own; 120 refused, 122 a limit was breached, 125 Cofferdam failed, 126 the command cannot be
+run, 127 it does not exist, 128+N it died of signal N.
+)";
+}
+
+}  // namespace coffer::cli

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/verb_run.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+#include "base/text.h"
+#include "call/run_call.h"
+#include "cli/print.h"
+#include "cli/run_flags.h"
+
+namespace coffer::cli {
+namespace {
+
+constexpr int kExitRefused = 120;
+constexpr int kExitFailed = 125;
+
+Status ReadSeccompFile(call::RunRequest& request) {
+  std::string& profile = request.envelope.imported_seccomp;
+  if (profile.empty()) {
+    return {};
+  }
+  Result<std::string> text = sys::ReadFile(profile, 4 << 20);
+  if (!text.ok()) {
+    text.error().kind = ErrorKind::kRefused;
+    text.error().code = "policy.seccomp";
+    return std::move(text.error());
+  }
+  profile = std::move(text).value();
+  return {};
+}
+
+void PrintTrace(const audit::Receipt& receipt) {
+  for (const auto& [step, micros] : receipt.steps_us) {
+    PrintError(fmt::format("coffer: trace: {:>7} us  {}", micros, step));
+  }
+  for (const audit::Denial& denial : receipt.denials) {
+    PrintError(fmt::format("coffer: trace: refused {}x {}", denial.count, Printable(denial.target)));
+  }
+}
+
+}  // namespace
+
+int RunVerb(std::span<const std::string_view> words, isolation::OwnCommandLine own) {
+  if (!words.empty() && (words.front() == "--help" || words.front() == "-h")) {
+    PrintOut(RunHelp());
+    return 0;
+  }
+  Result<call::RunRequest> request = ParseRunFlags(words);
+  if (request.ok()) {
+    if (Status read = ReadSeccompFile(*request); !read.ok()) {
+      PrintError(read.error());
+      return kExitRefused;
+    }
+  } else {
+    PrintError(request.error());
+    return kExitRefused;
+  }
+  request->own = own;
+  const bool traced = request->trace && request->receipt_path.empty();
+  if (traced) {
+    request->receipt_path = "/dev/null";
+  }
+  const call::RunOutcome outcome = call::RunCall(*request);
+  if (outcome.error) {
+    PrintError(*outcome.error);
+  }
+  if (request->trace) {
+    PrintTrace(outcome.receipt);
+  }
+  if (!request->receipt_path.empty()) {
+    if (Status wrote = audit::WriteReceipt(outcome.receipt, request->receipt_path); !wrote.ok()) {
+      PrintError(wrote.error());
+      return kExitFailed;
+    }
+  }
+  return outcome.exit_status;
+}
+
+}  // namespace coffer::cli

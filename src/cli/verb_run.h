@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `coffer run`: flags in, one call, an exit status out.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "isolation/boundary.h"
+
+namespace coffer::cli {
+
+int RunVerb(std::span<const std::string_view> words, isolation::OwnCommandLine own);
+
+}  // namespace coffer::cli
