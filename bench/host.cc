@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host.h"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace coffer::bench {
+namespace {
+
+std::string SystemName() {
+  std::ifstream file("/etc/os-release");
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.rfind("PRETTY_NAME=", 0) == 0) {
+      std::string name = line.substr(12);
+      std::erase(name, '"');
+      return name;
+    }
+  }
+  return "Linux";
+}
+
+// "6.18" of "6.18.44-something": the suffix names a build, not a behaviour.
+std::string KernelSeries(const std::string& release) {
+  const size_t first = release.find('.');
+  const size_t second = first == std::string::npos ? first : release.find_first_not_of("0123456789", first + 1);
+  return release.substr(0, second);
+}
+
+std::string CgroupLayout() {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (fs::exists("/sys/fs/cgroup/cgroup.controllers", ignored)) {
+    return "v2";
+  }
+  if (fs::exists("/sys/fs/cgroup/unified/cgroup.procs", ignored)) {
+    return "v1 (with an empty v2 hierarchy beside it)";
+  }
+  return fs::exists("/sys/fs/cgroup/memory", ignored) ? "v1" : "none";
+}
+
+int MemoryGib() {
+  std::ifstream file("/proc/meminfo");
+  std::string word;
+  double kb = 0;
+  while (file >> word) {
+    if (word == "MemTotal:") {
+      file >> kb;
+      break;
+    }
+  }
+  return static_cast<int>(std::lround(kb / (1 << 20)));
+}
+
+}  // namespace
+
+Host DescribeHost() {
+  utsname names{};
+  ::uname(&names);
+  Host host;
+  host.architecture = names.machine;
+  host.kernel = KernelSeries(names.release);
+  host.system = SystemName();
+  host.cgroups = CgroupLayout();
+  host.user = ::geteuid() == 0 ? "root" : "an ordinary user";
+  host.cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  host.memory_gib = MemoryGib();
+  if (::getloadavg(&host.load, 1) != 1) {
+    host.load = 0;
+  }
+  return host;
+}
+
+}  // namespace coffer::bench

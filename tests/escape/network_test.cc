@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// NW, SC-13 to SC-16: without a grant there is no network, whatever the family. Canary servers are on this host only.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/support/host.h"
+#include "tests/support/verdicts.h"
+
+namespace coffer::test {
+namespace {
+
+class NetworkEscape : public LevelTest {};
+
+// A socket of the host that counts who came.
+class Canary {
+ public:
+  explicit Canary(int type) : fd_(socket(AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_ANY);
+    EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    if (type == SOCK_STREAM) {
+      EXPECT_EQ(listen(fd_, 64), 0);
+    }
+    socklen_t length = sizeof address;
+    getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &length);
+    port_ = std::to_string(ntohs(address.sin_port));
+  }
+  ~Canary() { close(fd_); }
+  Canary(const Canary&) = delete;
+  Canary& operator=(const Canary&) = delete;
+  const std::string& port() const { return port_; }
+  int Visitors() const {
+    int count = 0;
+    char byte = 0;
+    while (true) {
+      const int client = accept(fd_, nullptr, nullptr);
+      if (client >= 0) {
+        close(client);
+        ++count;
+      } else if (recv(fd_, &byte, 1, 0) == 1) {
+        ++count;
+      } else {
+        return count;
+      }
+    }
+  }
+
+ private:
+  int fd_;
+  std::string port_;
+};
+
+// The host's own addresses: connecting to them never leaves the machine.
+Strings OwnAddresses() {
+  Strings addresses = {"127.0.0.1"};
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) == 0) {
+    for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+      if (entry->ifa_addr != nullptr && entry->ifa_addr->sa_family == AF_INET &&
+          (entry->ifa_flags & IFF_LOOPBACK) == 0) {
+        char text[INET_ADDRSTRLEN] = {};
+        inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr, text,
+                  sizeof text);
+        addresses.emplace_back(text);
+      }
+    }
+    freeifaddrs(list);
+  }
+  return addresses;
+}
+
+TEST_P(NetworkEscape, NW_01_NoConnectionToTheHost) {
+  for (const char* protocol : {"tcp", "udp"}) {
+    const Canary canary(protocol[0] == 't' ? SOCK_STREAM : SOCK_DGRAM);
+    for (const std::string& address : OwnAddresses()) {
+      const Strings verb = {protocol, address, canary.port()};
+      RunOutside(verb);
+      EXPECT_EQ(canary.Visitors(), 1) << "NO-CONTROL: " << protocol << " to " << address;
+      const RunResult result = RunProbe(Flags(), verb);
+      EXPECT_EQ(canary.Visitors(), 0) << "OPEN: " << protocol << " to " << address << "\n"
+                                      << result.Describe();
+      EXPECT_EQ(result.exit, 0) << result.Describe();
+    }
+  }
+}
+
+TEST_P(NetworkEscape, NW_01_OnlyLoopback) {
+  const std::string outside = RunOutside({"interfaces"}).out;
+  EXPECT_GT(Lines(outside).size(), 2U) << "NO-CONTROL: the host has no other interface";
+  const RunResult result = RunProbe(Flags(), {"interfaces"});
+  if (container()) {
+    for (const std::string& line : Lines(result.out)) {
+      EXPECT_TRUE(line == "interface lo" || line == "done" || Contains(line, "REFUSED")) << line;
+    }
+  } else {
+    // No namespace of its own: then there are no sockets of these families to ask with.
+    EXPECT_FALSE(Contains(result.out, "interface eth")) << result.Describe();
+  }
+}
+
+TEST_P(NetworkEscape, NW_01_LoopbackWorksOrIsRefusedButNeverHangs) {
+  const RunResult result = RunProbe(Flags(), {"tcp", "127.0.0.1", "9"});
+  EXPECT_EQ(result.exit, 0) << result.Describe();
+  EXPECT_LT(result.took.count(), 10.0);
+  EXPECT_FALSE(Contains(result.out, "ETIMEDOUT")) << result.Describe();
+}
+
+TEST_P(NetworkEscape, NW_02_RawAndPingSockets) {
+  for (const Strings& verb : {Strings{"socket", "2", "raw", "1"},
+                              {"socket", "2", "dgram", "1"},
+                              {"socket", "10", "raw", "58"},
+                              {"socket", "2", "raw", "255"}}) {
+    Expectation expectation;
+    expectation.errnos = {"EPERM", "EACCES"};
+    expectation.syscalls = {{"", "socket"}};
+    ExpectContained("NW-02", Flags(), verb, expectation);
+  }
+}
+
+TEST_P(NetworkEscape, SC_13_FamiliesOutsideThePolicy) {
+  const auto families = [](const std::string& out) {
+    std::set<std::string> found;
+    for (const std::string& line : Lines(out)) {
+      if (line.starts_with("family ")) {
+        found.insert(line.substr(0, line.find(" protocol")));
+      }
+    }
+    return found;
+  };
+  const auto outside = families(RunOutside({"socket-sweep"}).out);
+  EXPECT_GT(outside.size(), 6U) << "NO-CONTROL";
+  const RunResult result = RunProbe(Flags(), {"socket-sweep"});
+  ASSERT_TRUE(Contains(result.out, "total ")) << result.Describe();
+  const std::set<std::string> allowed = {
+      "family 1 type stream", "family 1 type dgram", "family 1 type seqpacket",
+      "family 2 type stream", "family 2 type dgram", "family 10 type stream",
+      "family 10 type dgram", "family 1 type raw"};  // raw is dgram for AF_UNIX
+  for (const std::string& family : families(result.out)) {
+    EXPECT_TRUE(allowed.contains(family)) << family << " opens inside";
+  }
+}
+
+TEST_P(NetworkEscape, SC_14_Vsock) {
+  ExpectContained("SC-14", Flags(), {"socket", "40", "stream"}, {.syscalls = {{"", "socket"}}});
+}
+
+TEST_P(NetworkEscape, SC_16_PacketSockets) {
+  Expectation expectation;
+  expectation.control = Control::kNamespace;
+  expectation.syscalls = {{"", "socket"}};
+  ExpectContained("SC-16", Flags(), {"socket", "17", "raw", "768"}, expectation);
+}
+
+TEST_P(NetworkEscape, SC_22_NetfilterNetlink) {
+  Expectation expectation;
+  expectation.control = Control::kNamespace;
+  expectation.errnos = {"EPERM", "EAFNOSUPPORT"};
+  expectation.syscalls = {{"", "socket"}};
+  ExpectContained("SC-22", Flags(), {"socket", "16", "raw", "12"}, expectation);
+}
+
+INSTANTIATE_TEST_SUITE_P(Level, NetworkEscape, ::testing::Values("container", "process"),
+                         LevelTestName);
+
+}  // namespace
+}  // namespace coffer::test

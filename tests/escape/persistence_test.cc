@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PE: staying behind. Whatever a payload starts or writes is gone when the call is.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "tests/support/host.h"
+#include "tests/support/verdicts.h"
+
+namespace coffer::test {
+namespace {
+
+class PersistenceEscape : public LevelTest {};
+
+TEST_P(PersistenceEscape, PE_01_StartupFiles) {
+  const Strings places = {"/etc/cron.d/x",
+                          "/var/spool/cron/crontabs/x",
+                          "/etc/rc.local",
+                          "/etc/profile.d/x.sh",
+                          "/root/.bashrc",
+                          "/etc/ld.so.preload",
+                          "/etc/systemd/system/x.service",
+                          "/etc/sudoers.d/x",
+                          "/etc/passwd",
+                          "/root/.ssh/authorized_keys",
+                          "/usr/lib/python3/dist-packages/sitecustomize.py"};
+  std::map<std::string, std::optional<std::string>> before;
+  for (const std::string& place : places) {
+    before[place] = ReadFile(place);
+    const RunResult result = RunProbe(Flags(), {"write", place, "evil"});
+    EXPECT_TRUE(Contains(result.out, "REFUSED")) << result.Describe();
+  }
+  for (const std::string& place : places) {
+    EXPECT_EQ(ReadFile(place), before[place]) << place;
+  }
+}
+
+TEST_P(PersistenceEscape, PE_02_Daemons) {
+  {
+    // Control: outside, the daemon stays.
+    const std::string token = NewToken();
+    RunOutside({"daemonize", token});
+    const auto left = FindProcesses(token);
+    EXPECT_EQ(left.size(), 1U) << "NO-CONTROL";
+    for (const pid_t pid : left) {
+      kill(pid, SIGKILL);
+    }
+  }
+  for (const char* verb : {"daemonize", "daemonize-holding", "respawn"}) {
+    const std::string token = NewToken();
+    const RunResult result = RunProbe(Flags({"--wall", "20s"}), {verb, token});
+    // The command has ended, so the call ends: nobody waits for what it left behind.
+    EXPECT_EQ(result.exit, 0) << verb << "\n" << result.Describe();
+    EXPECT_LT(result.took.count(), 5.0) << verb << "\n" << result.Describe();
+    EXPECT_FALSE(result.timed_out) << verb << ": somebody still holds stdout";
+    EXPECT_TRUE(FindProcesses(token).empty()) << verb;
+  }
+}
+
+TEST_P(PersistenceEscape, PE_04_InjectionThroughEnvironmentHitsOnlyTheInside) {
+  TempDir dir;
+  const std::string witness = dir / "witness";
+  for (const std::string& variable :
+       {std::string("LD_PRELOAD=/workspace/none.so"), std::string("LD_LIBRARY_PATH=/workspace"),
+        std::string("LD_AUDIT=/workspace/none.so"), "BASH_ENV=" + witness, "ENV=" + witness,
+        std::string("PYTHONSTARTUP=/workspace/x.py"),
+        std::string("GLIBC_TUNABLES=glibc.malloc.check=3"),
+        std::string("NODE_OPTIONS=--require /workspace/x.js"), std::string("IFS=/"),
+        std::string("PATH=/workspace")}) {
+    const RunResult result = RunProbe(Flags({"--env", variable}), {"exit", "5"});
+    EXPECT_EQ(result.exit, 5) << variable << "\n" << result.Describe();
+  }
+  // The caller's own such variables do not get in and do not change coffer.
+  RunOptions caller;
+  caller.environment = Strings{"PATH=/usr/bin:/bin", "LD_PRELOAD=/nonexistent/evil.so",
+                               "LD_LIBRARY_PATH=/nonexistent", "BASH_ENV=/nonexistent",
+                               "COFFER_TEST_TOKEN=leak-of-the-caller"};
+  const RunResult result = RunCoffer(Flags(), {"env"}, caller);
+  EXPECT_EQ(result.exit, 0) << result.Describe();
+  EXPECT_FALSE(Contains(result.out, "LD_PRELOAD") || Contains(result.out, "leak-of-the-caller"))
+      << result.Describe();
+}
+
+TEST_P(PersistenceEscape, PE_04_ACommandIsNotTakenFromTheSharedDirectory) {
+  // A shim called `env` in a --rw directory and a PATH that points there: the command was resolved outside.
+  TempDir dir;
+  const std::string shared = dir.MakeDir("shared", 0777);
+  dir.Write("shared/env", "#!/bin/sh\necho SHIM\n", 0755);
+  const RunResult result =
+      RunCoffer(Flags({"--rw", shared, "--env", "PATH=" + shared + ":/usr/bin:/bin"}), {"env"});
+  EXPECT_FALSE(Contains(result.out, "SHIM")) << result.Describe();
+}
+
+TEST_P(PersistenceEscape, PE_09_TheBoundaryDiesWithItsSupervisor) {
+  for (const char* verb : {"wait", "stubborn", "stop-self"}) {
+    LiveBoundary boundary(Flags(), verb);
+    ASSERT_TRUE(boundary.ok()) << boundary.Why();
+    const Strings cgroups = CgroupDirs(boundary.payload());
+    kill(boundary.supervisor(), SIGKILL);
+    EXPECT_TRUE(WaitUntil([&] { return FindProcesses(boundary.token()).empty(); }, Seconds(2)))
+        << verb << " outlived its supervisor";
+    EXPECT_TRUE(WaitUntil(
+        [&] { return !Exists("/proc/" + std::to_string(boundary.init()) + "/ns"); }, Seconds(2)))
+        << verb;
+    // Directories of a killed supervisor go with the next start.
+    EXPECT_EQ(RunProbe(Flags(), {"exit", "0"}).exit, 0);
+    for (const std::string& cgroup : cgroups) {
+      if (Contains(cgroup, "coffer")) {
+        EXPECT_FALSE(Exists(cgroup)) << cgroup << " stayed after the next start";
+      }
+    }
+  }
+}
+
+TEST_P(PersistenceEscape, PE_12_NoBoundaryInsideABoundary) {
+  // coffer itself inside: it may say no, but must not hand out anything.
+  const RunResult result =
+      RunCoffer(Flags({"--ro", CofferPath()}), {CofferPath(), "run", "--", "/bin/true"});
+  EXPECT_TRUE(result.exit == 120 || result.exit == 125 || result.exit == 126) << result.Describe();
+}
+
+TEST_P(PersistenceEscape, AP_14_AFakeExitRecordIsIgnored) {
+  const RunResult result = RunProbe(Flags(), {"fake-record"});
+  EXPECT_EQ(result.exit, 7) << result.Describe();
+  ASSERT_TRUE(result.receipt.is_object());
+  EXPECT_EQ(result.receipt["exit"]["code"], 7);
+  EXPECT_EQ(result.receipt["outcome"], "error") << "7 is not success";
+}
+
+TEST_P(PersistenceEscape, TheExitCodesOfCofferCannotBeForgedIntoAReceipt) {
+  // A payload may exit with 122, but the receipt knows better.
+  for (const char* code : {"120", "121", "122", "125"}) {
+    const RunResult result = RunProbe(Flags(), {"exit", code});
+    EXPECT_EQ(result.exit, atoi(code));
+    ASSERT_TRUE(result.receipt.is_object());
+    EXPECT_EQ(result.receipt["exit"]["code"], atoi(code)) << result.Describe();
+    EXPECT_EQ(result.receipt["outcome"], "error") << result.Describe();
+    EXPECT_FALSE(result.ErrorClass().starts_with("limit.")) << result.Describe();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Level, PersistenceEscape, ::testing::Values("container", "process"),
+                         LevelTestName);
+
+}  // namespace
+}  // namespace coffer::test

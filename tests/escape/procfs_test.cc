@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PS: what /proc and /sys show and what they let one change.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <regex>
+
+#include "tests/support/host.h"
+#include "tests/support/verdicts.h"
+
+namespace coffer::test {
+namespace {
+
+class ProcfsEscape : public LevelTest {};
+
+bool NothingOpen(const RunResult& result) {
+  return !Contains(result.out, "OPEN") && Contains(result.out, "REFUSED");
+}
+
+TEST_P(ProcfsEscape, PS_01_SystemSettingsCannotBeWritten) {
+  const Strings verb = {"same-write", "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/hostname",
+                        "/proc/sys/vm/swappiness"};
+  if (IsRoot()) {
+    EXPECT_TRUE(Contains(RunOutside(verb).out, "core_pattern: OPEN")) << "NO-CONTROL";
+  }
+  const RunResult result = RunProbe(Flags(), verb);
+  EXPECT_TRUE(NothingOpen(result)) << result.Describe();
+}
+
+TEST_P(ProcfsEscape, PS_02_NothingOfTheKernelOpensForWriting) {
+  if (IsRoot()) {
+    EXPECT_TRUE(Contains(RunOutside({"sweep-writable", "/proc/sys/kernel"}).out, "writable /proc"))
+        << "NO-CONTROL";
+  }
+  const RunResult result = RunProbe(Flags(), {"sweep-writable", "/proc", "/sys"});
+  ASSERT_EQ(result.exit, 0) << result.Describe();
+  // Of its own processes a program may change some harmless things; of init (pid 1) and the kernel nothing.
+  const std::regex own("writable /proc/(self|thread-self|[2-9][0-9]*|1[0-9]+)/[a-z_]+(/[a-z_]+)*");
+  for (const std::string& line : Lines(result.out)) {
+    if (line.starts_with("writable ")) {
+      EXPECT_TRUE(std::regex_match(line, own)) << line;
+    }
+  }
+}
+
+TEST_P(ProcfsEscape, PS_03_KernelWideFilesAreHidden) {
+  const Strings files = {
+      "/proc/kcore",         "/proc/kmsg",         "/proc/keys",
+      "/proc/key-users",     "/proc/timer_list",   "/proc/slabinfo",
+      "/proc/kpagecount",    "/proc/vmallocinfo",  "/proc/config.gz",
+      "/proc/sysrq-trigger", "/proc/stat",         "/proc/modules",
+      "/proc/cmdline",       "/proc/interrupts",   "/proc/diskstats",
+      "/proc/iomem",         "/proc/buddyinfo",    "/proc/partitions",
+      "/proc/sched_debug",   "/proc/zoneinfo",     "/proc/locks",
+      "/proc/swaps",         "/proc/pagetypeinfo", "/proc/sys/kernel/random/boot_id"};
+  Strings verb = {"open-read"};
+  verb.insert(verb.end(), files.begin(), files.end());
+  EXPECT_TRUE(Contains(RunOutside({"open-read", "/proc/stat"}).out, "OPEN")) << "NO-CONTROL";
+  const RunResult result = RunProbe(Flags(), verb);
+  EXPECT_TRUE(NothingOpen(result)) << result.Describe();
+}
+
+TEST_P(ProcfsEscape, PS_04_TheCallersEnvironmentIsNowhere) {
+  const std::string secret = NewToken();
+  RunOptions options;
+  options.environment = Strings{"PATH=/usr/bin:/bin", "SECRET_OF_THE_CALLER=" + secret};
+  const Strings files = {"environ", "cmdline", "comm", "auxv", "stat", "status", "maps"};
+  Strings verb = {"proc-grep", secret};
+  verb.insert(verb.end(), files.begin(), files.end());
+  {
+    // Control: a process outside that carries the secret is found.
+    Background carrier({ProbePath(), "wait", "carrier"}, options);
+    ASSERT_TRUE(carrier.WaitForOutput("ready"));
+    EXPECT_TRUE(Contains(RunOutside(verb).out, "environ: OPEN")) << "NO-CONTROL";
+  }
+  const RunResult result = RunProbe(Flags(), verb, options);
+  EXPECT_FALSE(Contains(result.out, "OPEN")) << result.Describe();
+  EXPECT_EQ(result.exit, 0) << result.Describe();
+}
+
+TEST_P(ProcfsEscape, PS_04_NothingOfTheCallerIsLeftInMemory) {
+  const std::string secret = NewToken();
+  std::string rotated = secret;
+  for (char& letter : rotated) {
+    ++letter;
+  }
+  RunOptions options;
+  options.environment = Strings{"PATH=/usr/bin:/bin", "SECRET_OF_THE_CALLER=" + secret};
+  EXPECT_TRUE(Contains(RunOutside({"mem-grep", rotated}, options).out, "memory: OPEN"))
+      << "NO-CONTROL";
+  const RunResult result = RunProbe(Flags(), {"mem-grep", rotated}, options);
+  EXPECT_FALSE(Contains(result.out, "OPEN")) << result.Describe();
+}
+
+TEST_P(ProcfsEscape, PS_04_OurOwnArgumentsAreNowhere) {
+  const std::string secret = NewToken();
+  TempDir dir;
+  // The path of the receipt is an argument of ours that is none of the payload's business.
+  const std::string receipt = dir / (secret + ".json");
+  RunOptions options;
+  options.receipt = receipt;
+  const RunResult result =
+      RunProbe(Flags(), {"proc-grep", secret, "cmdline", "environ", "comm", "status"}, options);
+  EXPECT_FALSE(Contains(result.out, "OPEN")) << result.Describe();
+  EXPECT_EQ(result.exit, 0) << result.Describe();
+}
+
+TEST_P(ProcfsEscape, PS_06_KernelAddressesAndLog) {
+  const RunResult result =
+      RunProbe(Flags(), {"open-read", "/proc/kallsyms", "/dev/kmsg", "/proc/kmsg"});
+  EXPECT_TRUE(NothingOpen(result)) << result.Describe();
+}
+
+TEST_P(ProcfsEscape, PS_07_NoSysfs) {
+  EXPECT_TRUE(Contains(RunOutside({"list", "/sys/class/net"}).out, "entry ")) << "NO-CONTROL";
+  const RunResult result = RunProbe(Flags(), {"list", "/sys", "/sys/firmware", "/sys/kernel/debug",
+                                              "/sys/class/net", "/sys/block", "/sys/fs/cgroup"});
+  EXPECT_FALSE(Contains(result.out, "entry ")) << result.Describe();
+}
+
+TEST_P(ProcfsEscape, PS_12_IdMapsCannotBeWritten) {
+  RunOptions fresh;
+  fresh.in_child = [] {
+    if (unshare(CLONE_NEWUSER) != 0) {
+      _exit(90);
+    }
+  };
+  const std::string line = "0 " + std::to_string(geteuid()) + " 1";
+  EXPECT_TRUE(Contains(RunOutside({"write", "/proc/self/uid_map", line}, fresh).out, "OPEN"))
+      << "NO-CONTROL";
+  for (const char* name : {"uid_map", "gid_map", "projid_map", "setgroups"}) {
+    const RunResult result =
+        RunProbe(Flags(), {"write", std::string("/proc/self/") + name,
+                           std::string(name) == "setgroups" ? "allow" : "0 0 1"});
+    EXPECT_TRUE(NothingOpen(result)) << name << "\n" << result.Describe();
+  }
+}
+
+TEST_P(ProcfsEscape, PS_14_OnlyItsOwnProcesses) {
+  if (!container()) {
+    const RunResult result = RunProbe(Flags(), {"list", "/proc"});
+    EXPECT_FALSE(Contains(result.out, "entry 1\n")) << "the host's processes are listed\n"
+                                                    << result.Describe();
+    return;
+  }
+  const RunResult result = RunProbe(Flags(), {"pids"});
+  EXPECT_TRUE(Contains(result.out, "total 2") || Contains(result.out, "total 1"))
+      << result.Describe();
+}
+
+TEST_P(ProcfsEscape, InitCannotBeTouchedThroughProc) {
+  if (!container()) {
+    return;  // there is no init of ours to touch: pid 1 is the host's, and PS-02 covers it
+  }
+  const RunResult result =
+      RunProbe(Flags(), {"open-write", "/proc/1/mem", "/proc/1/oom_score_adj", "/proc/1/comm",
+                         "/proc/1/clear_refs", "/proc/1/coredump_filter", "/proc/1/timerslack_ns",
+                         "/proc/1/attr/current"});
+  EXPECT_TRUE(NothingOpen(result)) << result.Describe();
+  const RunResult read =
+      RunProbe(Flags(), {"open-read", "/proc/1/environ", "/proc/1/maps", "/proc/1/mem",
+                         "/proc/1/auxv", "/proc/1/stack", "/proc/1/syscall", "/proc/1/io"});
+  EXPECT_TRUE(NothingOpen(read)) << read.Describe();
+}
+
+TEST_P(ProcfsEscape, PS_16_NoHostIdentity) {
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  const std::string machine = ReadFile("/etc/machine-id").value_or("none-on-this-host");
+  const RunResult result = RunProbe(
+      Flags(), {"open-read", "/etc/machine-id", "/etc/hostname", "/var/lib/dbus/machine-id",
+                "/proc/device-tree/serial-number", "/proc/sys/kernel/random/boot_id"});
+  EXPECT_FALSE(Contains(result.out, Lines(machine).empty() ? "none" : Lines(machine).front()))
+      << result.Describe();
+  if (container()) {
+    const RunResult name =
+        RunCoffer(Flags(), {"python3", "-c", "import os; print('name', os.uname().nodename)"});
+    EXPECT_FALSE(Contains(name.out, std::string("name ") + host + "\n")) << name.Describe();
+    EXPECT_TRUE(Contains(name.out, "name ")) << name.Describe();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Level, ProcfsEscape, ::testing::Values("container", "process"),
+                         LevelTestName);
+
+}  // namespace
+}  // namespace coffer::test

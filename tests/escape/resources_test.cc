@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RS: eating the machine. Every cap must hold against the sum of the tree, and the host must not notice.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "tests/support/host.h"
+#include "tests/support/verdicts.h"
+
+namespace coffer::test {
+namespace {
+
+class ResourceEscape : public LevelTest {
+ protected:
+  // "wrote 1234" -> 1234
+  static long Figure(const std::string& out, const std::string& word) {
+    const size_t at = out.find(word + " ");
+    return at == std::string::npos ? -1 : atol(out.c_str() + at + word.size() + 1);
+  }
+  static bool Breached(const RunResult& result, const std::string& cap) {
+    return result.receipt.is_object() && result.receipt["limits"].contains(cap) &&
+           result.receipt["limits"][cap].value("breached", false);
+  }
+  static void ExpectEnded(const RunResult& result, const std::string& error_class) {
+    EXPECT_EQ(result.exit, 122) << result.Describe();
+    EXPECT_EQ(result.ErrorClass(), error_class) << result.Describe();
+    EXPECT_TRUE(Breached(result, error_class.substr(6))) << result.Describe();
+    EXPECT_FALSE(result.timed_out) << result.Describe();
+  }
+};
+
+TEST_P(ResourceEscape, RS_01_ForkBomb) {
+  EXPECT_TRUE(Contains(RunOutside({"fork-bomb", "200"}).out, "alive 200")) << "NO-CONTROL";
+  const RunResult result = RunProbe(Flags({"--processes", "20"}), {"fork-bomb", "500"});
+  const long alive = Figure(result.out, "alive");
+  EXPECT_TRUE(Contains(result.out, "fork: REFUSED errno=EAGAIN")) << result.Describe();
+  EXPECT_GE(alive, 10) << "the cap bites far too early\n" << result.Describe();
+  EXPECT_LE(alive, 20) << result.Describe();
+  EXPECT_TRUE(Breached(result, "processes")) << result.Describe();
+}
+
+TEST_P(ResourceEscape, RS_01_WildForkBomb) {
+  // Only with a cap that was just seen to work.
+  const RunResult first = RunProbe(Flags({"--processes", "20"}), {"fork-bomb", "200"});
+  ASSERT_LE(Figure(first.out, "alive"), 20) << "not bombing a host that is not protected\n"
+                                            << first.Describe();
+  const std::string token = NewToken();
+  const RunResult result = RunProbe(Flags({"--processes", "20", "--wall", "2s", "--cpu", "60s"}),
+                                    {"fork-bomb-wild", token});
+  ExpectEnded(result, "limit.wall");
+  EXPECT_LT(result.took.count(), 10.0);
+  EXPECT_TRUE(WaitUntil([&] { return FindProcesses(token).empty(); }, Seconds(2)))
+      << "processes stayed";
+}
+
+TEST_P(ResourceEscape, RS_02_ThreadBomb) {
+  EXPECT_TRUE(Contains(RunOutside({"thread-bomb", "200"}).out, "alive 200")) << "NO-CONTROL";
+  const RunResult result = RunProbe(Flags({"--processes", "20"}), {"thread-bomb", "500"});
+  EXPECT_TRUE(Contains(result.out, "thread: REFUSED errno=EAGAIN")) << result.Describe();
+  EXPECT_LE(Figure(result.out, "alive"), 20) << result.Describe();
+}
+
+TEST_P(ResourceEscape, RS_03_Memory) {
+  EXPECT_TRUE(Contains(RunOutside({"eat-memory", "300"}).out, "memory: OPEN")) << "NO-CONTROL";
+  const RunResult small = RunProbe(Flags({"--memory", "64MiB"}), {"eat-memory", "30"});
+  EXPECT_EQ(small.exit, 0) << "half of the cap must be usable\n" << small.Describe();
+  const RunResult result = RunProbe(Flags({"--memory", "64MiB"}), {"eat-memory", "640"});
+  EXPECT_FALSE(Contains(result.out, "OPEN")) << result.Describe();
+  ExpectEnded(result, "limit.memory");
+}
+
+TEST_P(ResourceEscape, RS_03_MemorySpreadOverChildren) {
+  const RunResult result = RunProbe(Flags({"--memory", "64MiB"}), {"eat-tree", "400", "8"});
+  EXPECT_FALSE(Contains(result.out, "OPEN")) << result.Describe();
+  ExpectEnded(result, "limit.memory");
+}
+
+TEST_P(ResourceEscape, RS_04_MemoryThatHidesInFiles) {
+  EXPECT_TRUE(Contains(RunOutside({"eat-memfd", "200"}).out, "memory: OPEN")) << "NO-CONTROL";
+  for (const char* verb : {"eat-memfd", "eat-shm"}) {
+    const RunResult result = RunProbe(Flags({"--memory", "64MiB"}), {verb, "400"});
+    EXPECT_FALSE(Contains(result.out, "OPEN")) << verb << "\n" << result.Describe();
+    // Refused by a size, or ended by the cap: never kept.
+    EXPECT_TRUE(Contains(result.out, "REFUSED") || result.exit == 122) << verb << "\n"
+                                                                       << result.Describe();
+  }
+}
+
+TEST_P(ResourceEscape, RS_04_EveryWritablePlaceIsBounded) {
+  for (const char* file :
+       {"/workspace/f", "/tmp/f", "/dev/shm/f", "/f", "/etc/f", "/dev/f", "/run/f", "/var/tmp/f"}) {
+    const RunResult result = RunProbe(
+        Flags({"--disk", "8MiB", "--tmp", "8MiB", "--memory", "512MiB"}), {"fill", file, "200"});
+    EXPECT_FALSE(Contains(result.out, "OPEN")) << file << "\n" << result.Describe();
+    EXPECT_LE(Figure(result.out, "wrote"), 9L << 20) << file << "\n" << result.Describe();
+    EXPECT_TRUE(Contains(result.out, "REFUSED") || result.exit == 122) << file << "\n"
+                                                                       << result.Describe();
+  }
+}
+
+TEST_P(ResourceEscape, RS_06_DiskInTheWorkspace) {
+  for (const Strings& verb : {Strings{"fill", "/workspace/f", "100"},
+                              {"fill-sparse", "/workspace/f", "100"},
+                              {"fill-allocate", "/workspace/f", "100"},
+                              {"fill-tmpfile", "/workspace", "100"},
+                              {"fill-many", "/workspace", "100", "50"}}) {
+    const RunResult result = RunProbe(Flags({"--disk", "16MiB"}), verb);
+    EXPECT_FALSE(Contains(result.out, "OPEN")) << verb[0] << "\n" << result.Describe();
+    const long wrote = Figure(result.out, "wrote");
+    EXPECT_LE(wrote, 17L << 20) << verb[0] << "\n" << result.Describe();
+    if (verb[0] == "fill" && container()) {
+      EXPECT_GE(wrote, 15L << 20) << "the cap bites too early\n" << result.Describe();
+      EXPECT_TRUE(Contains(result.out, "ENOSPC") || Contains(result.out, "EFBIG") ||
+                  Contains(result.out, "EDQUOT"))
+          << result.Describe();
+      EXPECT_TRUE(Breached(result, "disk")) << result.Describe();
+    }
+  }
+}
+
+TEST_P(ResourceEscape, RS_06_DiskInASharedDirectory) {
+  TempDir dir;
+  const std::string shared = dir.MakeDir("shared", 0777);
+  const std::string at = container() ? "/data" : shared;
+  const Strings flags =
+      Flags({"--rw", container() ? shared + ":/data" : shared, "--disk", "16MiB", "--io", "10GiB"});
+  for (const Strings& verb : {Strings{"fill", at + "/one", "400"},
+                              {"fill-many", at, "400", "80"},
+                              {"fill-allocate", at + "/two", "400"},
+                              {"fill-tmpfile", at, "400"}}) {
+    const RunResult result = RunProbe(flags, verb);
+    EXPECT_FALSE(Contains(result.out, "OPEN")) << verb[0] << ": 400 MiB went through a cap of 16\n"
+                                               << result.Describe();
+    uint64_t bytes = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(shared)) {
+      struct stat info = {};
+      stat(entry.path().c_str(), &info);
+      bytes += static_cast<uint64_t>(info.st_blocks) * 512;
+      std::filesystem::remove(entry.path());
+    }
+    // A watch, not a wall: some overshoot is documented, but never multiples.
+    EXPECT_LE(bytes, 200ULL << 20) << verb[0] << "\n" << result.Describe();
+  }
+}
+
+TEST_P(ResourceEscape, RS_07_ManyFiles) {
+  const RunResult result =
+      RunProbe(Flags({"--cpu", "60s", "--wall", "60s"}), {"many-files", "/workspace", "100000"},
+               {.timeout = Seconds(90)});
+  EXPECT_FALSE(Contains(result.out, "create: OPEN")) << result.Describe();
+  EXPECT_LE(Figure(result.out, "made"), 20000) << result.Describe();
+}
+
+TEST_P(ResourceEscape, RS_09_OpenFiles) {
+  RunOptions plain;
+  plain.in_child = [] {
+    const rlimit files = {1000, 1000};
+    setrlimit(RLIMIT_NOFILE, &files);
+  };
+  EXPECT_GT(Figure(RunOutside({"fds-bomb"}, plain).out, "opened"), 900) << "NO-CONTROL";
+  const RunResult result = RunProbe(Flags({"--open-files", "50"}), {"fds-bomb"});
+  EXPECT_EQ(Figure(result.out, "opened"), 47) << "50 with stdin, stdout and stderr\n"
+                                              << result.Describe();
+  EXPECT_TRUE(Contains(result.out, "EMFILE")) << result.Describe();
+}
+
+TEST_P(ResourceEscape, RS_09_DescriptorsInFlight) {
+  const RunResult result = RunProbe(Flags(), {"scm-bomb"});
+  EXPECT_LE(Figure(result.out, "parked"), 300) << "descriptors hide in sockets\n"
+                                               << result.Describe();
+}
+
+TEST_P(ResourceEscape, RS_10_OutputFlood) {
+  for (const char* fd : {"1", "2"}) {
+    rusage before = {};
+    getrusage(RUSAGE_CHILDREN, &before);
+    const RunResult result = RunProbe(Flags({"--output", "64KiB"}), {"flood", "500000000", fd},
+                                      {.timeout = Seconds(90)});
+    EXPECT_LT(result.out.size() + result.err.size(), 80000U) << "the cap did not hold";
+    EXPECT_GE(result.out.size() + result.err.size(), 60000U) << "output below the cap was lost";
+    ASSERT_TRUE(result.receipt.is_object()) << result.Describe();
+    EXPECT_EQ(result.receipt["output"].value("truncated", false), true) << result.Describe();
+    EXPECT_TRUE(result.exit == 0 || result.exit == 141) << result.Describe();
+    rusage after = {};
+    getrusage(RUSAGE_CHILDREN, &after);
+    EXPECT_LT(after.ru_maxrss, std::max(before.ru_maxrss, 64L * 1024))
+        << "the flood was kept in memory";
+  }
+}
+
+TEST_P(ResourceEscape, RS_12_ProcessorTimeOfTheWholeTree) {
+  for (const Strings& verb : {Strings{"spin", "1", "60"}, {"spin", "4", "60"}, {"spin-chain"}}) {
+    const RunResult result = RunProbe(Flags({"--cpu", "1s", "--wall", "20s"}), verb);
+    ExpectEnded(result, "limit.cpu");
+    EXPECT_LT(result.took.count(), 12.0) << result.Describe();
+  }
+}
+
+TEST_P(ResourceEscape, RS_13_WhatDoesNotWantToDie) {
+  for (const char* verb : {"stubborn", "stop-self", "respawn", "wait"}) {
+    const std::string token = NewToken();
+    const RunResult result = RunProbe(Flags({"--wall", "1s", "--cpu", "60s"}), {verb, token});
+    ExpectEnded(result, "limit.wall");
+    EXPECT_LT(result.took.count(), 6.0) << verb << "\n" << result.Describe();
+    EXPECT_TRUE(FindProcesses(token).empty())
+        << verb << ": a kill is confirmed before the call returns";
+  }
+}
+
+TEST_P(ResourceEscape, RS_13_AStoppedTreeDies) {
+  const std::string token = NewToken();
+  const RunResult result =
+      RunCoffer(Flags({"--wall", "1s"}), {"sh", "-c", "kill -STOP 0; sleep 100", token});
+  ExpectEnded(result, "limit.wall");
+  EXPECT_TRUE(FindProcesses(token).empty());
+}
+
+TEST_P(ResourceEscape, RS_14_OrphansAreReaped) {
+  const RunResult result = RunProbe(Flags({"--processes", "12", "--wall", "60s", "--cpu", "60s"}),
+                                    {"zombies", "2000"}, {.timeout = Seconds(90)});
+  EXPECT_GE(Figure(result.out, "orphans"), 1900) << result.Describe();
+}
+
+TEST_P(ResourceEscape, RS_17_Priorities) {
+  const RunResult result = RunProbe(Flags(), {"priorities"});
+  const auto inside = ParseAttempts(result.out);
+  const auto outside = ParseAttempts(RunOutside({"priorities"}).out);
+  for (const char* label : {"nice", "sched-fifo", "sched-deadline", "ioprio-rt", "oom-score",
+                            "rlimit-nproc", "rlimit-core", "rlimit-nofile", "mlockall"}) {
+    ASSERT_TRUE(inside.contains(label)) << result.Describe();
+    EXPECT_EQ(inside.at(label).state, Attempt::State::kRefused) << label << "\n"
+                                                                << result.Describe();
+  }
+  EXPECT_EQ(outside.at("mlockall").state, Attempt::State::kOpen) << "NO-CONTROL";
+  EXPECT_EQ(outside.at("nice").state == Attempt::State::kOpen, IsRoot())
+      << "the control should open for root only";
+}
+
+TEST_P(ResourceEscape, RS_18_CgroupsAreOutOfReach) {
+  EXPECT_TRUE(Contains(RunOutside({"list", "/sys/fs/cgroup"}).out, "entry ")) << "NO-CONTROL";
+  const RunResult result =
+      RunProbe(Flags(), {"open-write", "/sys/fs/cgroup/memory/tasks", "/sys/fs/cgroup/cgroup.procs",
+                         "/sys/fs/cgroup/unified/cgroup.procs", "/sys/fs/cgroup/pids/tasks"});
+  EXPECT_FALSE(Contains(result.out, "OPEN")) << result.Describe();
+  if (container()) {
+    const RunResult own = RunProbe(Flags(), {"open-read", "/proc/self/cgroup"});
+    EXPECT_FALSE(Contains(own.out, "coffer-")) << "the host's cgroup path is visible\n"
+                                               << own.Describe();
+  }
+}
+
+TEST_P(ResourceEscape, RS_20_NoCoreAnywhere) {
+  TempDir dir;
+  const std::string shared = dir.MakeDir("shared", 0777);
+  const std::string at = container() ? "/data" : shared;
+  RunOptions here = {.cwd = shared};
+  RunOutside({"crash", "1"}, here);
+  if (ReadFile("/proc/sys/kernel/core_pattern") == "core\n") {
+    EXPECT_FALSE(std::filesystem::is_empty(shared)) << "NO-CONTROL: no core outside either";
+    for (const auto& entry : std::filesystem::directory_iterator(shared)) {
+      std::filesystem::remove(entry.path());
+    }
+  }
+  for (int i = 0; i < 5; ++i) {
+    const RunResult result =
+        RunProbe(Flags({"--rw", container() ? shared + ":/data" : shared, "--cwd", at}),
+                 {"crash", "32"}, {.cwd = dir.path()});
+    EXPECT_EQ(result.exit, 128 + SIGSEGV) << result.Describe();
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(shared));
+  EXPECT_FALSE(Exists(dir / "core"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Level, ResourceEscape, ::testing::Values("container", "process"),
+                         LevelTestName);
+
+}  // namespace
+}  // namespace coffer::test

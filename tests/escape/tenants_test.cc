@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// XT: two boundaries at once, and one after another.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "tests/support/host.h"
+#include "tests/support/verdicts.h"
+
+namespace coffer::test {
+namespace {
+
+class TenantEscape : public LevelTest {};
+
+TEST_P(TenantEscape, XT_01_OneCannotSeeTheOther) {
+  LiveBoundary first(Flags());
+  ASSERT_TRUE(first.ok()) << first.Why();
+  EXPECT_TRUE(Contains(RunOutside({"proc-grep", first.token(), "cmdline"}).out, "OPEN"))
+      << "NO-CONTROL";
+  const RunResult result =
+      RunProbe(Flags(), {"proc-grep", first.token(), "cmdline", "environ", "maps", "status"});
+  EXPECT_FALSE(Contains(result.out, "OPEN")) << result.Describe();
+}
+
+TEST_P(TenantEscape, XT_03_OneCannotTouchTheOther) {
+  LiveBoundary first(Flags());
+  ASSERT_TRUE(first.ok()) << first.Why();
+  const std::string pid = std::to_string(first.payload());
+  for (const Strings& verb : {Strings{"kill", pid, "9"},
+                              {"kill", std::to_string(first.init()), "9"},
+                              {"ptrace-pid", pid},
+                              {"kill", std::to_string(first.supervisor()), "9"},
+                              {"pidfd-getfd", pid}}) {
+    const RunResult result = RunProbe(Flags(), verb);
+    EXPECT_FALSE(Contains(result.out, "OPEN")) << verb[0] << "\n" << result.Describe();
+  }
+  EXPECT_FALSE(first.process().ended());
+  EXPECT_FALSE(FindProcesses(first.token()).empty()) << "the other boundary's payload was killed";
+}
+
+TEST_P(TenantEscape, XT_05_NothingOfTheFirstIsThereForTheSecond) {
+  const std::string flag = NewToken();
+  const std::string places = "/workspace /tmp /dev/shm /var/tmp /home /root /run";
+  const RunResult first =
+      RunCoffer(Flags(), {"sh", "-c",
+                          "for d in " + places + "; do echo " + flag + " > $d/" + flag +
+                              "; done 2>/dev/null; echo wrote"});
+  EXPECT_TRUE(Contains(first.out, "wrote")) << first.Describe();
+  const RunResult second = RunCoffer(
+      Flags(),
+      {"sh", "-c", "for d in " + places + "; do cat $d/* $d/.[a-z]* 2>/dev/null; done; pwd"});
+  EXPECT_FALSE(Contains(second.out, flag)) << second.Describe();
+  EXPECT_TRUE(Contains(second.out, "/workspace")) << second.Describe();
+}
+
+TEST_P(TenantEscape, XT_05_SharedMemoryDoesNotOutliveACall) {
+  const int key = 0x20000000 | (getpid() & 0xffffff);
+  RunProbe(Flags(), {"sysv-create", std::to_string(key)});
+  const RunResult outside = RunOutside({"sysv-shm", std::to_string(key)});
+  EXPECT_TRUE(Contains(outside.out, "ENOENT")) << "left on the host: " << outside.out;
+  const RunResult second = RunProbe(Flags(), {"sysv-shm", std::to_string(key)});
+  EXPECT_FALSE(Contains(second.out, "OPEN")) << second.Describe();
+}
+
+TEST_P(TenantEscape, XT_14_TheProgramsOfOthersAreUnchanged) {
+  // The runtime's files are shared by all: try to write them every way we know, then look at the host's copy.
+  const std::string program = "/bin/sh";
+  const std::string before = *ReadFile(program);
+  for (const Strings& verb : {Strings{"open-write", "/bin/sh", "/usr/bin/dash", "/bin/bash"},
+                              {"dirty-pipe-shape", "/bin/sh"},
+                              {"dirty-cow-shape", "/bin/sh", "1"},
+                              {"setattr", "/bin/sh"}}) {
+    const RunResult result = RunProbe(Flags({"--runtime", "sh"}), verb);
+    if (verb[0] == "open-write" || verb[0] == "setattr") {
+      EXPECT_FALSE(Contains(result.out, "OPEN")) << result.Describe();
+    }
+  }
+  EXPECT_EQ(*ReadFile(program), before);
+}
+
+INSTANTIATE_TEST_SUITE_P(Level, TenantEscape, ::testing::Values("container", "process"),
+                         LevelTestName);
+
+}  // namespace
+}  // namespace coffer::test

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bad input: one line that says what is wrong and what to do, exit 120 (125 where the host is at fault), nothing ran,
+// nothing left behind.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "tests/support/host.h"
+
+namespace coffer::test {
+namespace {
+
+class BadInput : public HostWatchTest {
+ protected:
+  // The marker would appear on stdout if anything ran.
+  static void ExpectRefused(const Strings& flags, const std::string& named, int exit = 120) {
+    std::string all;
+    for (const std::string& flag : flags) {
+      all += flag + " ";
+    }
+    const RunResult result = RunProbe(flags, {"args", "it-ran"});
+    EXPECT_EQ(result.exit, exit) << all << "\n" << result.Describe();
+    EXPECT_TRUE(result.err.starts_with("coffer: ")) << all << "\n" << result.Describe();
+    EXPECT_TRUE(Contains(result.err, named))
+        << all << ": the message does not name " << named << "\n"
+        << result.err;
+    EXPECT_LE(Lines(result.err).size(), 3U) << "one line and a hint\n" << result.err;
+    EXPECT_FALSE(Contains(result.out, "it-ran")) << all << ": it ran all the same";
+  }
+};
+
+TEST_F(BadInput, Sizes) {
+  for (const char* flag : {"--memory", "--disk", "--output", "--tmp", "--io"}) {
+    for (const char* value :
+         {"-1", "1e99", "10XB", "", "0", "NaN", "18446744073709551616", "9223372036854775808GiB",
+          "1.5GiB", "unlimited", "0x10", " 1", "1 MiB", "+1"}) {
+      ExpectRefused({flag, value}, flag);
+    }
+  }
+}
+
+TEST_F(BadInput, Durations) {
+  for (const char* flag : {"--wall", "--cpu"}) {
+    for (const char* value :
+         {"banana", "-1s", "0", "0s", "1e9", "10000000h", "1y", "", "s", "inf"}) {
+      ExpectRefused({flag, value}, flag);
+    }
+  }
+}
+
+TEST_F(BadInput, Counts) {
+  for (const char* flag : {"--processes", "--open-files"}) {
+    for (const char* value : {"-1", "0", "banana", "1e3", "1000000000000", "", "3.5"}) {
+      ExpectRefused({flag, value}, flag);
+    }
+  }
+}
+
+TEST_F(BadInput, OtherValues) {
+  ExpectRefused({"--no-such-flag"}, "--no-such-flag");
+  ExpectRefused({"--level", "paranoid"}, "paranoid");
+  ExpectRefused({"--floor", "moat"}, "moat");
+  ExpectRefused({"--uid", "0"}, "--uid");
+  ExpectRefused({"--uid", "-5"}, "--uid");
+  ExpectRefused({"--env", "NOEQUALS"}, "NOEQUALS");
+  ExpectRefused({"--env", "=x"}, "--env");
+  ExpectRefused({"--cwd", "relative"}, "--cwd");
+  ExpectRefused({"--cwd", "/workspace/../etc"}, "..");
+}
+
+TEST_F(BadInput, AFlagWithoutItsValue) {
+  const RunResult result = RunProgram({CofferPath(), "run", "--memory"});
+  EXPECT_EQ(result.exit, 120) << result.Describe();
+  EXPECT_TRUE(Contains(result.err, "--memory")) << result.err;
+  const RunResult nothing = RunProgram({CofferPath(), "run"});
+  EXPECT_EQ(nothing.exit, 120) << nothing.Describe();
+  const RunResult dashes = RunProgram({CofferPath(), "run", "--"});
+  EXPECT_EQ(dashes.exit, 120) << dashes.Describe();
+}
+
+TEST_F(BadInput, OverBroadPaths) {
+  for (const char* path : {"/", "/etc", "/home", "/root", "/var", "/mnt", "/proc", "/sys", "/dev",
+                           "/run", "/usr", "/tmp"}) {
+    if (Exists(path)) {
+      ExpectRefused({"--ro", path}, path);
+      ExpectRefused({"--rw", std::string(path) + ":/data"}, path);
+    }
+  }
+  // Other spellings of the same thing.
+  for (const char* path :
+       {"//", "/.", "/etc/", "/etc/.", "//etc", "/usr/../etc", "/proc/self/root", "/proc/1/root"}) {
+    const RunResult result = RunProbe({"--ro", path}, {"args", "it-ran"});
+    EXPECT_EQ(result.exit, 120) << path << "\n" << result.Describe();
+  }
+}
+
+TEST_F(BadInput, PathsThatAreNotWhatTheySeem) {
+  TempDir dir;
+  const std::string real = dir.MakeDir("real");
+  const std::string link = dir / "link";
+  ASSERT_EQ(symlink(real.c_str(), link.c_str()), 0);
+  ExpectRefused({"--ro", link}, link);
+  ASSERT_EQ(symlink("/etc", (dir / "to-etc").c_str()), 0);
+  ExpectRefused({"--ro", dir / "to-etc"}, "to-etc");
+  dir.MakeDir("real/sub");
+  ExpectRefused({"--ro", link + "/sub"}, "link");
+  ExpectRefused({"--rw", real + "/../real"}, "..");
+  ExpectRefused({"--ro", dir / "missing"}, "missing");
+  ASSERT_EQ(mkfifo((dir / "fifo").c_str(), 0666), 0);
+  ExpectRefused({"--ro", dir / "fifo"}, "fifo");
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  strncpy(address.sun_path, (dir / "sock").c_str(), sizeof address.sun_path - 1);
+  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ExpectRefused({"--ro", dir / "sock"}, "sock");
+  close(fd);
+  ExpectRefused({"--ro", "/dev/null"}, "/dev/null");
+  const std::string file = dir.Write("file", "x");
+  ExpectRefused({"--out", file}, "file");
+}
+
+TEST_F(BadInput, MountTargets) {
+  TempDir dir;
+  const std::string one = dir.MakeDir("one");
+  const std::string two = dir.MakeDir("two");
+  for (const char* at : {"/proc", "/proc/self", "/dev", "/dev/null", "/", "/etc", "/usr",
+                         "/usr/bin", "relative", "/data/../x", "/sys", "/lib"}) {
+    ExpectRefused({"--ro", one + ":" + at}, at);
+  }
+  ExpectRefused({"--ro", one + ":/data", "--ro", two + ":/data"}, "/data");
+  ExpectRefused({"--ro", one + ":/data/a", "--rw", two + ":/data"}, "/data");
+  ExpectRefused({"--ro", one + ":"}, "--ro");
+}
+
+TEST_F(BadInput, NamesWithNewlinesAndInvalidUtf8) {
+  TempDir dir;
+  const std::string newline = dir.MakeDir("new\nline");
+  ExpectRefused({"--ro", newline + ":/data"}, "new");
+  const RunResult result = RunProbe({"--ro", newline + ":/data"}, {"exit", "0"});
+  EXPECT_FALSE(Contains(result.err, "new\nline")) << "a raw newline in the message: " << result.err;
+  const std::string invalid = dir.MakeDir("bad\xff\xfe");
+  const RunResult utf8 = RunProbe({"--ro", invalid + ":/data"}, {"exit", "0"});
+  EXPECT_TRUE(utf8.exit == 120 || utf8.exit == 0) << utf8.Describe();
+  const RunResult escape = RunProbe({"--no-such\033[31mflag"}, {"exit", "0"});
+  EXPECT_EQ(escape.exit, 120);
+  EXPECT_FALSE(Contains(escape.err, "\033")) << "an escape sequence in the message";
+}
+
+TEST_F(BadInput, ContradictoryFlags) {
+  TempDir dir;
+  const std::string one = dir.MakeDir("one");
+  ExpectRefused({"--ro", one, "--rw", one}, one);
+  const RunResult receipt = RunProgram({CofferPath(), "run", "--receipt", "/nonexistent/dir/r.json",
+                                        "--", ProbePath(), "args", "it-ran"});
+  EXPECT_TRUE(receipt.exit == 120 || receipt.exit == 125) << receipt.Describe();
+  EXPECT_FALSE(Contains(receipt.out, "it-ran")) << "no record, no action";
+}
+
+TEST_F(BadInput, TenThousandArguments) {
+  Strings verb = {"args"};
+  for (int i = 0; i < 10000; ++i) {
+    verb.push_back("argument-" + std::to_string(i));
+  }
+  const RunResult many = RunProbe({}, verb);
+  EXPECT_TRUE(Contains(many.out, "count 10000")) << many.Describe();
+  Strings flags;
+  for (int i = 0; i < 2000; ++i) {
+    flags.push_back("--env");
+    flags.push_back("V" + std::to_string(i) + "=" + std::string(100, 'v'));
+  }
+  EXPECT_EQ(RunProbe(flags, {"exit", "0"}).exit, 0);
+  const RunResult large = RunProbe({}, {"args", std::string(120000, 'a')});
+  EXPECT_TRUE(Contains(large.out, "count 1")) << large.exit << large.err;
+}
+
+TEST_F(BadInput, FewDescriptors) {
+  RunOptions options;
+  options.in_child = [] {
+    const rlimit few = {16, 16};
+    setrlimit(RLIMIT_NOFILE, &few);
+  };
+  const RunResult result = RunProbe({}, {"args", "it-ran"}, options);
+  // It may work or say why not; it must not half work.
+  if (result.exit != 0) {
+    EXPECT_TRUE(result.exit == 125 || result.exit == 120) << result.Describe();
+    EXPECT_TRUE(result.err.starts_with("coffer: ")) << result.Describe();
+    EXPECT_FALSE(Contains(result.out, "it-ran")) << result.Describe();
+  } else {
+    EXPECT_TRUE(Contains(result.out, "it-ran")) << result.Describe();
+  }
+}
+
+TEST_F(BadInput, NoMemoryForUs) {
+  RunOptions options;
+  options.in_child = [] {
+    const rlimit small = {24 << 20, 24 << 20};
+    setrlimit(RLIMIT_AS, &small);
+  };
+  const RunResult result = RunProbe({}, {"args", "it-ran"}, options);
+  EXPECT_TRUE(result.exit == 0 || result.exit == 125 || result.exit == 120 || result.exit == 122)
+      << result.Describe();
+  EXPECT_EQ(result.signal, 0) << result.Describe();
+}
+
+// Runs coffer in a mount namespace in which `spoil` has hidden something.
+RunResult RunSpoilt(const std::function<void()>& spoil) {
+  RunOptions options;
+  options.in_child = [spoil] {
+    const uid_t uid = geteuid();
+    const gid_t gid = getegid();
+    if (unshare(CLONE_NEWNS | (uid == 0 ? 0 : CLONE_NEWUSER)) != 0) {
+      _exit(90);
+    }
+    if (uid != 0) {
+      const auto put = [](const char* path, const std::string& text) {
+        const int fd = open(path, O_WRONLY | O_CLOEXEC);
+        if (fd < 0 || write(fd, text.data(), text.size()) < 0) {
+          _exit(91);
+        }
+        close(fd);
+      };
+      put("/proc/self/setgroups", "deny");
+      put("/proc/self/uid_map", std::to_string(uid) + " " + std::to_string(uid) + " 1");
+      put("/proc/self/gid_map", std::to_string(gid) + " " + std::to_string(gid) + " 1");
+    }
+    if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
+      _exit(92);
+    }
+    spoil();
+  };
+  TempDir dir;
+  options.receipt = dir / "r.json";
+  return RunProbe({}, {"args", "it-ran"}, options);
+}
+
+void ExpectWorkedOrSaidWhy(const RunResult& result) {
+  if (result.exit == 0) {
+    EXPECT_TRUE(Contains(result.out, "it-ran")) << result.Describe();
+    return;
+  }
+  EXPECT_TRUE(result.exit == 125 || result.exit == 120) << result.Describe();
+  EXPECT_TRUE(result.err.starts_with("coffer: ")) << result.Describe();
+  EXPECT_FALSE(Contains(result.out, "it-ran")) << result.Describe();
+}
+
+TEST_F(BadInput, NoProc) {
+  ExpectWorkedOrSaidWhy(RunSpoilt([] {
+    if (mount("none", "/proc", "tmpfs", MS_RDONLY, nullptr) != 0) {
+      _exit(93);
+    }
+  }));
+}
+
+TEST_F(BadInput, AFullTmp) {
+  ExpectWorkedOrSaidWhy(RunSpoilt([] {
+    // Only the place is full: the receipt of this test lies elsewhere (nothing of /tmp is visible any more).
+    if (mount("none", "/var/tmp", "tmpfs", 0, "size=4k,nr_inodes=1") != 0 ||
+        setenv("TMPDIR", "/var/tmp", 1) != 0) {
+      _exit(93);
+    }
+  }));
+}
+
+TEST_F(BadInput, AnUnreadableCgroupTree) {
+  const RunResult result = RunSpoilt([] {
+    if (mount("none", "/sys/fs/cgroup", "tmpfs", MS_RDONLY, "mode=000") != 0) {
+      _exit(93);
+    }
+  });
+  ExpectWorkedOrSaidWhy(result);
+  if (result.exit == 0) {
+    EXPECT_TRUE(Contains(result.receipt["isolation"]["missing"].dump(), "cgroup-memory"))
+        << "a layer that is not there must be called missing\n"
+        << result.Describe();
+  }
+}
+
+TEST_F(BadInput, UserNamespacesForbidden) {
+  // As a hardened host would: the cause is named, and without namespaces only a floor that allows it goes on.
+  RunOptions options;
+  options.in_child = [] {
+    const uid_t uid = geteuid();
+    const gid_t gid = getegid();
+    if (unshare(CLONE_NEWUSER) != 0) {
+      _exit(90);
+    }
+    const auto put = [](const char* path, const std::string& text) {
+      const int fd = open(path, O_WRONLY | O_CLOEXEC);
+      if (fd < 0 || write(fd, text.data(), text.size()) < 0) {
+        _exit(91);
+      }
+      close(fd);
+    };
+    put("/proc/self/setgroups", "deny");
+    put("/proc/self/uid_map", std::to_string(uid) + " " + std::to_string(uid) + " 1");
+    put("/proc/self/gid_map", std::to_string(gid) + " " + std::to_string(gid) + " 1");
+    put("/proc/sys/user/max_user_namespaces", "0");  // of this namespace only
+  };
+  const RunResult container = RunProbe({"--level", "container"}, {"args", "it-ran"}, options);
+  EXPECT_TRUE(container.exit == 125 || container.exit == 120) << container.Describe();
+  EXPECT_TRUE(Contains(container.err, "max_user_namespaces")) << "the exact cause\n"
+                                                              << container.Describe();
+  EXPECT_FALSE(Contains(container.out, "it-ran"));
+  const RunResult floor = RunProbe({"--floor", "userns"}, {"args", "it-ran"}, options);
+  EXPECT_TRUE(floor.exit == 125 || floor.exit == 120) << floor.Describe();
+  const RunResult automatic = RunProbe({}, {"args", "it-ran"}, options);
+  if (automatic.exit == 0) {
+    EXPECT_EQ(automatic.receipt["isolation"]["level"], "process") << automatic.Describe();
+    EXPECT_TRUE(Contains(automatic.err, "process")) << "never silently\n" << automatic.Describe();
+  } else {
+    EXPECT_TRUE(automatic.err.starts_with("coffer: ")) << automatic.Describe();
+  }
+}
+
+}  // namespace
+}  // namespace coffer::test

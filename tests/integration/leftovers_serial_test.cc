@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Nothing of a boundary outlives it: mounts, cgroups, files, processes, after ordinary ends and after SIGKILL.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <random>
+
+#include "tests/support/host.h"
+
+namespace coffer::test {
+namespace {
+
+class Leftovers : public LevelTest {};
+
+void ExpectNoNewTraces(const std::vector<std::string>& before) {
+  for (const std::string& trace : StayingTraces(before)) {
+    ADD_FAILURE() << "left behind: " << trace;
+  }
+}
+
+// Directories that stay for good (a parent of all cgroups, a state directory) exist after the first run.
+std::vector<std::string> TracesAfterOneRun(const Strings& flags) {
+  EXPECT_EQ(RunProbe(flags, {"exit", "0"}).exit, 0);
+  return CofferTraces();
+}
+
+TEST_P(Leftovers, AfterOrdinaryEnds) {
+  TempDir dir;
+  const std::string shared = dir.MakeDir("shared", 0777);
+  const auto before = TracesAfterOneRun(Flags());
+  RunProbe(Flags(), {"exit", "1"});
+  RunProbe(Flags(), {"die", "9"});
+  RunProbe(Flags({"--wall", "200ms"}), {"stubborn", "x"});
+  RunProbe(Flags({"--memory", "32MiB"}), {"eat-memory", "300"});
+  RunProbe(Flags({"--rw", shared}), {"write", shared + "/f", "x"});
+  RunProbe(Flags({"--ro", "/etc"}), {"exit", "0"});
+  RunProbe(Flags({"--memory", "-1"}), {"exit", "0"});
+  RunCoffer(Flags(), {"/nonexistent"});
+  RunProbe(Flags(), {"daemonize", "x"});
+  ExpectNoNewTraces(before);
+}
+
+TEST_P(Leftovers, PE_08_ManyCycles) {
+  const auto before = TracesAfterOneRun(Flags());
+  const auto count_fds = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+  };
+  const auto fds = count_fds();
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_EQ(
+        RunProgram({CofferPath(), "run", "--level", level(), "--", ProbePath(), "exit", "0"}).exit,
+        0)
+        << i;
+  }
+  EXPECT_EQ(count_fds(), fds);
+  ExpectNoNewTraces(before);
+}
+
+TEST_P(Leftovers, PE_08_TheMountTable) {
+  // In a mount namespace of our own whose mounts propagate: what a boundary forgets to make private would show.
+  int answer[2];
+  ASSERT_EQ(pipe2(answer, O_CLOEXEC), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto table = [] { return ReadFile("/proc/self/mountinfo").value_or("unreadable"); };
+    char verdict = 'e';
+    if (!IsRoot() || (unshare(CLONE_NEWNS) == 0 &&
+                      mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                      mount(nullptr, "/", nullptr, MS_REC | MS_SHARED, nullptr) == 0)) {
+      const std::string before = table();
+      Background live({CofferPath(), "run", "--level", level(), "--", ProbePath(), "wait", "x"});
+      const bool started = live.WaitForOutput("ready");
+      const bool same = table() == before;
+      live.Signal(SIGTERM);
+      live.Wait(Seconds(20));
+      verdict = !started ? 's' : !same ? 'd' : table() != before ? 'a' : 'k';
+    }
+    if (write(answer[1], &verdict, 1) != 1) {
+      _exit(1);
+    }
+    _exit(0);
+  }
+  close(answer[1]);
+  char verdict = '?';
+  EXPECT_EQ(read(answer[0], &verdict, 1), 1);
+  waitpid(child, nullptr, 0);
+  close(answer[0]);
+  EXPECT_EQ(verdict, 'k') << "e: no namespace for the test, s: it did not start, d: mounts appear "
+                             "on the host while it runs, "
+                             "a: mounts stay";
+}
+
+TEST_P(Leftovers, PE_09_TwoHundredRandomKills) {
+  const auto before = TracesAfterOneRun(Flags());
+  std::mt19937 random(20261115);
+  const std::string token = NewToken();
+  // How long one whole run takes here decides the instants at which it is killed.
+  const auto begin = std::chrono::steady_clock::now();
+  RunProgram({CofferPath(), "run", "--level", level(), "--", ProbePath(), "exit", "0"});
+  const auto whole = std::chrono::duration_cast<std::chrono::microseconds>(
+                         std::chrono::steady_clock::now() - begin)
+                         .count();
+  std::uniform_int_distribution<long> instant(0, whole * 2);
+  int killed = 0;
+  TempDir dir;
+  const std::string shared = dir.MakeDir("shared", 0777);
+  for (int i = 0; i < 200; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const int null = open("/dev/null", O_RDWR);
+      for (int fd = 0; fd < 3; ++fd) {
+        dup2(null, fd);
+      }
+      execl(CofferPath().c_str(), "coffer", "run", "--level", GetParam(), "--rw", shared.c_str(),
+            "--", ProbePath().c_str(), i % 2 == 0 ? "stubborn" : "daemonize", token.c_str(),
+            nullptr);
+      _exit(97);
+    }
+    usleep(static_cast<useconds_t>(instant(random)));
+    kill(child, SIGKILL);
+    int status = 0;
+    waitpid(child, &status, 0);
+    killed += WIFSIGNALED(status) ? 1 : 0;
+  }
+  EXPECT_GT(killed, 100) << "most of them ended before they were killed";
+  EXPECT_TRUE(WaitUntil([&] { return FindProcesses(token).empty(); }, Seconds(5)))
+      << FindProcesses(token).size() << " processes outlived their supervisors";
+  const RunResult sweep = RunProgram({CofferPath(), "doctor", "--sweep"});
+  EXPECT_TRUE(sweep.exit == 0 || sweep.exit == 1) << sweep.Describe();
+  ExpectNoNewTraces(before);
+  EXPECT_EQ(RunProbe(Flags(), {"exit", "0"}).exit, 0) << "a run after the kills";
+}
+
+INSTANTIATE_TEST_SUITE_P(Level, Leftovers, ::testing::Values("container", "process"),
+                         LevelTestName);
+
+}  // namespace
+}  // namespace coffer::test

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ways to meet a process of the host: sockets with and without a path, System V and POSIX IPC.
+#include <fcntl.h>
+#include <mqueue.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "probe.h"
+
+namespace probe {
+namespace {
+
+void Connect(const char* label, const char* name, bool abstract) {
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) {
+    Refused(label, errno);
+    return;
+  }
+  struct sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  strncpy(address.sun_path + (abstract ? 1 : 0), name, sizeof address.sun_path - 2);
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + strlen(name) + 1);
+  Verdict(label, connect(fd, reinterpret_cast<sockaddr*>(&address), length));
+  close(fd);
+}
+
+int ConnectUnix(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    Connect(nullptr, argv[i], false);
+  }
+  return 0;
+}
+
+int AbstractUnix(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    Connect(nullptr, argv[i], true);
+  }
+  return 0;
+}
+
+// `sysv-shm KEY`: attaches a segment that somebody else made.
+int SysvShm(int argc, char** argv) {
+  const key_t key = argc > 1 ? static_cast<key_t>(strtol(argv[1], nullptr, 0)) : 1;
+  const int id = shmget(key, 1, 0);
+  if (id < 0) {
+    Refused(nullptr, errno);
+    return 0;
+  }
+  const void* at = shmat(id, nullptr, SHM_RDONLY);
+  if (at == reinterpret_cast<void*>(-1)) {
+    Refused(nullptr, errno);
+    return 0;
+  }
+  Open(nullptr, "%.32s", static_cast<const char*>(at));
+  return 0;
+}
+
+int SysvCreate(int argc, char** argv) {
+  const key_t key = argc > 1 ? static_cast<key_t>(strtol(argv[1], nullptr, 0)) : 1;
+  Verdict(nullptr, shmget(key, 4096, IPC_CREAT | 0666));
+  return 0;
+}
+
+// `mq NAME`: opens a queue that somebody else made.
+int Mq(int argc, char** argv) {
+  Verdict(nullptr, mq_open(argc > 1 ? argv[1] : "/none", O_RDONLY));
+  return 0;
+}
+
+// `shm-open NAME`: POSIX shared memory of the host.
+int ShmOpen(int argc, char** argv) {
+  Verdict(nullptr, shm_open(argc > 1 ? argv[1] : "/none", O_RDONLY, 0));
+  return 0;
+}
+
+// `scm-receive`: descriptor 0 is a socket on which somebody may offer a descriptor.
+int ScmReceive(int, char**) {
+  char byte = 0;
+  struct iovec data = {&byte, 1};
+  char control[CMSG_SPACE(sizeof(int))] = {};
+  struct msghdr message = {};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const long got = recvmsg(0, &message, MSG_DONTWAIT);
+  if (got < 0) {
+    Refused(nullptr, errno);
+    return 0;
+  }
+  const cmsghdr* head = CMSG_FIRSTHDR(&message);
+  if (head != nullptr && head->cmsg_type == SCM_RIGHTS) {
+    Open(nullptr, "descriptor received");
+  } else {
+    Say("NOTHING");
+  }
+  return 0;
+}
+
+constexpr Verb kVerbs[] = {
+    {"connect-unix", ConnectUnix, "PATH..."},
+    {"abstract-unix", AbstractUnix, "NAME..."},
+    {"sysv-shm", SysvShm, "KEY"},
+    {"sysv-create", SysvCreate, "KEY"},
+    {"mq", Mq, "NAME"},
+    {"shm-open", ShmOpen, "NAME"},
+    {"scm-receive", ScmReceive, ""},
+};
+
+}  // namespace
+
+std::span<const Verb> IpcVerbs() { return kVerbs; }
+
+}  // namespace probe

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The host's side of the story: what a boundary must leave as it was, and how a live one looks from outside.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/types.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/support/run.h"
+
+namespace coffer::test {
+
+// Things of the machine that no run may move: device nodes, system settings, the host's name, coffer's own bytes,
+// /etc/passwd. Two snapshots are compared field by field.
+class HostSnapshot {
+ public:
+  static HostSnapshot Take();
+  // The names of what differs from `before`, with both values.
+  Strings DifferencesFrom(const HostSnapshot& before) const;
+
+ private:
+  std::map<std::string, std::string> facts_;
+};
+
+// A test whose every run is judged by the host as well (FS-36).
+class HostWatchTest : public ::testing::Test {
+ protected:
+  void SetUp() override;
+  void TearDown() override;
+
+ private:
+  HostSnapshot before_;
+};
+
+// The same, for each isolation level.
+class LevelTest : public HostWatchTest, public ::testing::WithParamInterface<const char*> {
+ protected:
+  std::string level() const { return GetParam(); }
+  bool container() const { return level() == "container"; }
+  // {"--level", LEVEL} and more.
+  Strings Flags(const Strings& more = {}) const;
+};
+
+std::string LevelTestName(const ::testing::TestParamInfo<const char*>& info);
+
+// Processes whose arguments hold `token`, without coffer itself and the test.
+std::vector<pid_t> FindProcesses(const std::string& token);
+
+struct ProcessView {
+  pid_t pid = 0;
+  std::map<std::string, std::string> status;  // /proc/PID/status
+  std::map<std::string, std::string> namespaces;
+  Strings cgroups;  // directories that exist on this host
+  pid_t parent = 0;
+};
+ProcessView LookAt(pid_t pid);
+
+// The cgroup directories (all hierarchies) of a process, as paths under /sys/fs/cgroup.
+Strings CgroupDirs(pid_t pid);
+
+// A boundary that runs `probe wait TOKEN` (or another verb) until it is destroyed.
+class LiveBoundary {
+ public:
+  explicit LiveBoundary(const Strings& flags, const std::string& verb = "wait",
+                        const RunOptions& options = {});
+  bool ok() const { return payload_ > 0; }
+  pid_t payload() const { return payload_; }
+  pid_t init() const { return init_; }  // the payload's parent, as the host sees it
+  pid_t supervisor() const { return process_.pid(); }
+  const std::string& token() const { return token_; }
+  Background& process() { return process_; }
+  Json Receipt() const;
+  std::string Why();
+
+ private:
+  std::string token_ = NewToken();
+  TempDir dir_;
+  Background process_;
+  pid_t payload_ = 0;
+  pid_t init_ = 0;
+};
+
+// Paths with "coffer" in their names in the places where a run might leave something.
+std::vector<std::string> CofferTraces();
+// Those in `after` that were not in `before` and are still there when nothing has changed for `limit`.
+std::vector<std::string> StayingTraces(const std::vector<std::string>& before,
+                                       Seconds limit = Seconds(40));
+
+}  // namespace coffer::test

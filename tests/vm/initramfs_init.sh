@@ -1,0 +1,35 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=dash
+#
+# The first process of the guest: reach the disks, mount them, hand over to guest_init.sh on the root disk.
+
+bb=/bin/busybox
+$bb mount -t proc proc /proc
+$bb mount -t sysfs sysfs /sys
+$bb mount -t devtmpfs dev /dev
+
+fail() {
+  echo "VM-RESULT: 0 passed, 1 failed (initramfs: $1)"
+  $bb poweroff -f
+}
+
+for module in virtio virtio_ring virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk; do
+  $bb insmod /lib/$module.ko || fail "insmod $module"
+done
+for module in overlay vsock fuse; do
+  [ ! -f /lib/$module.ko ] || $bb insmod /lib/$module.ko || echo "VM-NOTE: insmod $module failed"
+done
+
+# Disks may appear a moment after the driver: wait for the event, at most ten seconds.
+tries=0
+while [ ! -b /dev/vdb ] && [ $tries -lt 100 ]; do
+  $bb usleep 100000
+  tries=$((tries + 1))
+done
+$bb mount -t ext4 -o rw,noatime /dev/vda /root || fail "mount root disk"
+$bb mount -t ext4 -o ro,noatime /dev/vdb /root/opt/coffer || fail "mount payload disk"
+$bb mount --move /dev /root/dev
+$bb umount /sys
+$bb umount /proc
+exec $bb switch_root /root /opt/coffer/tests/vm/guest_init.sh
