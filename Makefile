@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The front door. Everything works on a bare Debian 12 (only `make` itself must be there), as root or as a user with
+# sudo: each target first installs what it needs and lacks, from deploy/packages.txt.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+DESTDIR ?=
+SECONDS_EACH ?= 60
+CONTRACT ?= ../shared/contract
+# Narrow a run: make test TESTS='escape:'  (a regular expression for ctest -R)
+TESTS ?=
+
+setup = scripts/setup.sh
+# Says what it did only when something went wrong; configuring again when nothing changed takes a moment.
+configure = log=$$(mktemp); cmake --preset $(1) >$$log 2>&1 || { cat $$log >&2; rm -f $$log; exit 1; }; \
+            grep -A4 'CMake Warning' $$log >&2 || true; rm -f $$log
+compile = cmake --build --preset $(1) -j $(JOBS) --
+
+.PHONY: help
+help:  ## this list
+	@echo "Cofferdam: a watertight wall around every tool call. After \`make build\` the program is build/coffer."
+	@echo
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null \
+	  || sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1 - \2/p' Makefile
+	@echo
+	@echo "Variables: JOBS, PREFIX, DESTDIR, TESTS (ctest -R), SECONDS_EACH (fuzz), CONTRACT (directory of boundary.py)"
+
+.PHONY: setup
+setup:  ## install every Debian package that any target needs
+	@$(setup) demo test check fuzz tsan coverage bench package
+	@$(setup) vm
+
+.PHONY: demo
+demo:  ## build, then run real commands and real attacks in boundaries and show what each could do
+	@$(setup) demo
+	@$(call configure,release)
+	@$(call compile,release) coffer
+	@scripts/demo.sh
+
+.PHONY: build
+build:  ## build/coffer, static and hardened
+	@$(setup) build
+	@$(call configure,release)
+	@$(call compile,release) coffer
+
+.PHONY: all
+all:
+	@$(setup) test
+	@$(call configure,release)
+	@$(call compile,release) all
+
+.PHONY: test
+test: all  ## the whole suite: as root, then as an ordinary user, then the public contract
+	@TESTS='$(TESTS)' CONTRACT='$(CONTRACT)' JOBS=$(JOBS) scripts/run_tests.sh build all
+
+.PHONY: test-user
+test-user: all  ## the suite as an ordinary user only
+	@TESTS='$(TESTS)' CONTRACT='$(CONTRACT)' JOBS=$(JOBS) scripts/run_tests.sh build user
+
+.PHONY: check
+check:  ## formatting, clang-tidy, layers, file sizes, words, licences, shell scripts
+	@$(setup) check
+	@$(call configure,release)
+	@$(call compile,release) coffer man
+	@JOBS=$(JOBS) scripts/check.sh
+
+.PHONY: asan
+asan:  ## the suite under AddressSanitizer and UndefinedBehaviorSanitizer
+	@$(setup) test
+	@$(call configure,asan)
+	@$(call compile,asan) all
+	@TESTS='$(TESTS)' JOBS=$(JOBS) scripts/run_tests.sh build-asan self
+
+.PHONY: tsan
+tsan:  ## the unit tests under ThreadSanitizer
+	@$(setup) tsan
+	@$(call configure,tsan)
+	@$(call compile,tsan) unit_tests
+	@TESTS='unit:' JOBS=$(JOBS) scripts/run_tests.sh build-tsan self
+
+.PHONY: coverage
+coverage:  ## run the suite with gcov and write build-coverage/coverage.html
+	@$(setup) coverage
+	@$(call configure,coverage)
+	@$(call compile,coverage) all
+	@TESTS='$(TESTS)' JOBS=$(JOBS) scripts/run_tests.sh build-coverage self
+	@gcovr --root . --filter src/ --object-directory build-coverage --exclude-throw-branches \
+	  --html-details build-coverage/coverage.html --print-summary
+
+.PHONY: fuzz
+fuzz:  ## run every fuzz target for SECONDS_EACH seconds (60)
+	@$(setup) fuzz
+	@$(call configure,fuzz)
+	@$(call compile,fuzz) fuzzers
+	@SECONDS_EACH=$(SECONDS_EACH) JOBS=$(JOBS) scripts/fuzz.sh build-fuzz
+
+.PHONY: bench
+bench:  ## measure against plain spawn, bubblewrap and crun; writes docs/BENCHMARKS.md
+	@$(setup) bench
+	@$(call configure,release)
+	@$(call compile,release) coffer
+	@scripts/bench.sh
+
+.PHONY: test-vm
+test-vm: all  ## limits, posture and escape tests in a virtual machine with an older kernel and cgroup v2
+	@$(setup) vm
+	@scripts/vm.sh test
+
+.PHONY: test-vm-short
+test-vm-short: all
+	@$(setup) vm
+	@scripts/vm.sh short
+
+.PHONY: test-vm-all
+test-vm-all: all  ## the same, and once more on the other architecture
+	@$(setup) vm vm-cross
+	@scripts/vm.sh all
+
+.PHONY: install
+install: build  ## put coffer, its manual page and completions below PREFIX (/usr/local)
+	@$(call compile,release) coffer man package_docs
+	@DESTDIR='$(DESTDIR)' cmake --install build --strip --prefix '$(PREFIX)'
+
+.PHONY: package
+package:  ## a Debian package in build/packages/
+	@$(setup) package
+	@$(call configure,release)
+	@$(call compile,release) coffer man package_docs
+	@scripts/package.sh build
+
+.PHONY: format
+format:  ## rewrite the sources with clang-format
+	@$(setup) check
+	@scripts/format.sh --fix
+
+.PHONY: clean
+clean:  ## remove every build directory
+	rm -rf build build-dev build-asan build-tsan build-tidy build-fuzz build-coverage

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# coffer: one static executable, because its own start is part of every call's time.
+# coffer-faults: the same program with the fault seam of base/fault.h switched on; tests only, never installed.
+include_guard()
+
+function(coffer_link_mode target)
+  if(COFFER_LINK_EFFECTIVE STREQUAL "static-pie")
+    target_link_options(${target} PRIVATE -static-pie)
+  elseif(COFFER_LINK_EFFECTIVE STREQUAL "static")
+    target_link_options(${target} PRIVATE -static -no-pie)
+  else()
+    target_link_options(${target} PRIVATE -pie)
+  endif()
+endfunction()
+
+set(COFFER_MAIN ${CMAKE_SOURCE_DIR}/src/cli/main.cc)
+if(NOT EXISTS ${COFFER_MAIN})
+  message(STATUS "src/cli/main.cc is not there yet: coffer is not built")
+  return()
+endif()
+
+add_executable(coffer ${COFFER_MAIN})
+target_link_libraries(coffer PRIVATE coffer_lib)
+set_target_properties(coffer PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+coffer_link_mode(coffer)
+
+if(BUILD_TESTING)
+  # Only the sources that look at the seam are compiled again; the linker takes everything else from coffer_lib.
+  # That is right only while no other header pulls base/fault.h in, so this is checked here.
+  set(fault_sources ${COFFER_MAIN})
+  file(GLOB_RECURSE fault_candidates CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/*.cc ${CMAKE_SOURCE_DIR}/src/*.h)
+  foreach(file IN LISTS fault_candidates)
+    file(STRINGS ${file} uses REGEX "#include \"base/fault\\.h\"|COFFER_FAULT_INJECTION" LIMIT_COUNT 1)
+    if(uses AND file MATCHES "\\.cc$")
+      list(APPEND fault_sources ${file})
+    elseif(uses AND NOT file MATCHES "/base/(fault|sys)\\.h$")
+      message(FATAL_ERROR "${file} is a header and mentions the fault seam: include base/fault.h in a .cc only")
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES fault_sources)
+  add_executable(coffer-faults ${fault_sources})
+  target_compile_definitions(coffer-faults PRIVATE COFFER_FAULT_INJECTION)
+  target_link_libraries(coffer-faults PRIVATE coffer_lib)
+  set_target_properties(coffer-faults PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+  coffer_link_mode(coffer-faults)
+endif()

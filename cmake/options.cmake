@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Everything that can be chosen, in one place. Presets set these; nobody else should need to.
+include_guard()
+
+option(BUILD_TESTING "Build the tests, the probes and coffer-faults" ON)
+option(COFFER_FUZZ "Build the fuzz targets of tests/fuzz (clang only)" OFF)
+option(COFFER_COVERAGE "Instrument for gcov" OFF)
+set(COFFER_SANITIZE "" CACHE STRING "Comma-separated sanitizers, e.g. address,undefined; makes coffer dynamic")
+
+# static-pie costs nothing measurable at start against static, and keeps address randomisation.
+# A sanitizer's runtime cannot be linked statically, so those builds are dynamic.
+set(COFFER_LINK static-pie CACHE STRING "How coffer is linked: static-pie, static or dynamic")
+set_property(CACHE COFFER_LINK PROPERTY STRINGS static-pie static dynamic)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
+endif()
+if(COFFER_SANITIZE OR COFFER_COVERAGE OR COFFER_FUZZ)
+  set(COFFER_LINK_EFFECTIVE dynamic)
+else()
+  set(COFFER_LINK_EFFECTIVE ${COFFER_LINK})
+endif()
+if(NOT COFFER_LINK_EFFECTIVE MATCHES "^(static-pie|static|dynamic)$")
+  message(FATAL_ERROR "COFFER_LINK is '${COFFER_LINK}'; choose static-pie, static or dynamic")
+endif()
+if(COFFER_FUZZ AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  message(FATAL_ERROR "COFFER_FUZZ needs clang: use the preset `fuzz`")
+endif()

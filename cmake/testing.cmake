@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Tests are found by where they stand:
+#   tests/unit/**/*_test.cc                               one executable, unit_tests
+#   tests/{integration,escape,posture,faults}/*_test.cc   one executable each; other *.cc in the folder go into all
+#   tests/support/*.cc                                    linked into every test
+#   tests/probes/*.c, *.cc                                small static programs that run inside boundaries
+# Every test runs as its own process, with its folder's name as label. A file called *_serial_test.cc looks at
+# state of the whole host and never runs beside another test. What a test needs to find is in its environment:
+#   COFFER_BIN, COFFER_FAULTS_BIN, COFFER_PROBES (a directory), COFFER_SOURCE (the checkout)
+# and never compiled in, because `make test-user` runs a copy of the build somewhere else.
+include_guard()
+include(GoogleTest)
+
+find_package(GTest QUIET)
+if(NOT GTest_FOUND)
+  message(WARNING "GoogleTest is missing, so there are no tests in this build. Run: scripts/setup.sh test")
+  return()
+endif()
+
+set(COFFER_TESTS_DIR ${CMAKE_BINARY_DIR}/tests)
+set(COFFER_TEST_ENVIRONMENT
+  COFFER_BIN=${CMAKE_BINARY_DIR}/coffer
+  COFFER_FAULTS_BIN=${CMAKE_BINARY_DIR}/coffer-faults
+  COFFER_PROBES=${COFFER_TESTS_DIR}/probes
+  COFFER_SOURCE=${CMAKE_SOURCE_DIR}
+  ASAN_OPTIONS=detect_leaks=0  # seconds for each process; see unit:leaks below
+  UBSAN_OPTIONS=print_stacktrace=1)
+
+# Probes: static, plain, without our library, so that they run in the emptiest of roots. main.cc and the files without
+# a main() make up the program `probe`; any other file is a program of its own.
+set(COFFER_PROBE_TARGETS)
+function(coffer_add_probe name)
+  add_executable(probe_${name} ${ARGN})
+  target_compile_definitions(probe_${name} PRIVATE _GNU_SOURCE)
+  target_compile_options(probe_${name} PRIVATE -O1 -Wall -Wextra -Werror)
+  target_link_options(probe_${name} PRIVATE -static)
+  set_target_properties(probe_${name} PROPERTIES
+    OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${COFFER_TESTS_DIR}/probes)
+  set(COFFER_PROBE_TARGETS ${COFFER_PROBE_TARGETS} probe_${name} PARENT_SCOPE)
+endfunction()
+file(GLOB probe_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/probes/*.c ${CMAKE_SOURCE_DIR}/tests/probes/*.cc)
+set(probe_parts)
+foreach(source IN LISTS probe_sources)
+  file(STRINGS ${source} has_main REGEX "^int main\\(" LIMIT_COUNT 1)
+  get_filename_component(name ${source} NAME_WE)
+  if(has_main AND NOT name STREQUAL "main")
+    coffer_add_probe(${name} ${source})
+  else()
+    list(APPEND probe_parts ${source})
+  endif()
+endforeach()
+if(probe_parts)
+  coffer_add_probe(probe ${probe_parts})
+endif()
+
+file(GLOB support_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/support/*.cc)
+if(support_sources)
+  add_library(test_support STATIC ${support_sources})
+  target_link_libraries(test_support PUBLIC coffer_lib GTest::gtest)
+  target_include_directories(test_support PUBLIC ${CMAKE_SOURCE_DIR})
+endif()
+
+# coffer_add_tests(NAME LABEL TIMEOUT SOURCE...)
+function(coffer_add_tests name label timeout)
+  add_executable(${name} ${ARGN})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  if(TARGET test_support)
+    target_link_libraries(${name} PRIVATE test_support)
+  endif()
+  target_link_libraries(${name} PRIVATE coffer_lib GTest::gmock GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${COFFER_TESTS_DIR})
+  if(NOT label STREQUAL "unit" AND TARGET coffer)
+    add_dependencies(${name} coffer coffer-faults ${COFFER_PROBE_TARGETS})
+  endif()
+  if(CMAKE_CROSSCOMPILING)
+    return()  # the virtual machine runs the executables; this host cannot ask them for their tests
+  endif()
+  set(serial FALSE)
+  if(name MATCHES "_serial_test$")
+    set(serial TRUE)
+  endif()
+  gtest_discover_tests(${name}
+    WORKING_DIRECTORY ${COFFER_TESTS_DIR}
+    TEST_PREFIX "${label}:"
+    DISCOVERY_TIMEOUT 60
+    TEST_LIST tests_of_${name}
+    PROPERTIES LABELS ${label} TIMEOUT ${timeout} RUN_SERIAL ${serial})
+  # gtest_discover_tests takes a list apart; what it found is known only when ctest reads its files.
+  set(script ${CMAKE_BINARY_DIR}/${name}_environment.cmake)
+  file(CONFIGURE OUTPUT ${script} @ONLY CONTENT [[
+if(tests_of_@name@)
+  set_tests_properties(${tests_of_@name@} PROPERTIES ENVIRONMENT "@COFFER_TEST_ENVIRONMENT@")
+endif()
+]])
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${script})
+endfunction()
+
+file(GLOB_RECURSE unit_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/*.cc)
+if(unit_sources)
+  coffer_add_tests(unit_tests unit 60 ${unit_sources})
+  if(COFFER_PROBE_TARGETS)
+    add_dependencies(unit_tests ${COFFER_PROBE_TARGETS})
+  endif()
+  if(COFFER_SANITIZE MATCHES "address" AND NOT CMAKE_CROSSCOMPILING)
+    # All unit tests in one process, so that the leak checker runs once.
+    add_test(NAME unit:leaks COMMAND unit_tests --gtest_brief=1)
+    set_tests_properties(unit:leaks PROPERTIES LABELS unit TIMEOUT 600
+      ENVIRONMENT "${COFFER_TEST_ENVIRONMENT};ASAN_OPTIONS=detect_leaks=1")
+  endif()
+endif()
+
+foreach(folder IN ITEMS integration escape posture faults)
+  file(GLOB test_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${folder}/*_test.cc)
+  file(GLOB helper_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${folder}/*.cc)
+  if(NOT test_sources)
+    continue()
+  endif()
+  list(REMOVE_ITEM helper_sources ${test_sources})
+  foreach(source IN LISTS test_sources)
+    get_filename_component(name ${source} NAME_WE)
+    coffer_add_tests(${folder}_${name} ${folder} 300 ${source} ${helper_sources})
+  endforeach()
+endforeach()

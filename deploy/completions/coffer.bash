@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+# bash completion for coffer(1)
+
+_coffer() {
+  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} verb=${COMP_WORDS[1]} i
+  local layers="userns mountns pidns netns ipcns utsns cgroupns private-root private-proc uid capabilities
+    no-new-privs seccomp landlock rlimits disk-quota cgroup-memory cgroup-pids cgroup-cpu cgroup-io"
+  COMPREPLY=()
+  if [ "$COMP_CWORD" = 1 ]; then
+    mapfile -t COMPREPLY < <(compgen -W "run doctor runtimes --help --version" -- "$cur")
+    return
+  fi
+  # After -- the rest is the command's own.
+  for ((i = 2; i < COMP_CWORD; i++)); do
+    if [ "${COMP_WORDS[i]}" = -- ]; then
+      mapfile -t COMPREPLY < <(compgen -c -f -- "$cur")
+      return
+    fi
+  done
+  case $verb in
+    doctor) mapfile -t COMPREPLY < <(compgen -W "--json --sweep --help" -- "$cur") ;;
+    runtimes) mapfile -t COMPREPLY < <(compgen -W "--json --help" -- "$cur") ;;
+    run)
+      case $prev in
+        --level) mapfile -t COMPREPLY < <(compgen -W "auto container process" -- "$cur") ;;
+        --floor) mapfile -t COMPREPLY < <(compgen -W "$layers" -- "$cur") ;;
+        --runtime) mapfile -t COMPREPLY < <(compgen -W "python3 node perl bash sh busybox host-usr" -- "$cur") ;;
+        --seccomp) mapfile -t COMPREPLY < <(compgen -W "strict default compat" -f -- "$cur") ;;
+        --ro | --rw | --in | --receipt) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+        --out | --cwd) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
+        --cpu | --wall) mapfile -t COMPREPLY < <(compgen -W "1s 10s 30s 1m" -- "$cur") ;;
+        --memory | --disk | --io | --output | --tmp) mapfile -t COMPREPLY < <(compgen -W "1MiB 64MiB 256MiB 1GiB" -- "$cur") ;;
+        --env | --uid | --processes | --open-files) ;;
+        *)
+          if [[ $cur == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "--level --floor --runtime --seccomp --uid --ro --rw --in --out --tmp
+              --cwd --cpu --wall --memory --processes --open-files --disk --io --output --env --tty --receipt --trace
+              --quiet --help --" -- "$cur")
+          else
+            mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+          fi ;;
+      esac ;;
+  esac
+}
+complete -o filenames -F _coffer coffer

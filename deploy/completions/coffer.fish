@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+# fish completion for coffer(1)
+
+complete -c coffer -f -n __fish_use_subcommand -a run -d "Run a script or a command in a boundary"
+complete -c coffer -f -n __fish_use_subcommand -a doctor -d "What this host can enforce"
+complete -c coffer -f -n __fish_use_subcommand -a runtimes -d "The runtimes found on this host"
+complete -c coffer -f -n __fish_use_subcommand -l version -d Version
+complete -c coffer -f -l help -d Help
+complete -c coffer -f -n "__fish_seen_subcommand_from doctor runtimes" -l json -d "For programs"
+complete -c coffer -f -n "__fish_seen_subcommand_from doctor" -l sweep -d "Remove what a crash left"
+
+set -l run "__fish_seen_subcommand_from run"
+complete -c coffer -n $run -x -l level -a "auto container process" -d "How strong the boundary is"
+complete -c coffer -n $run -x -l floor -a "userns mountns pidns netns ipcns utsns cgroupns private-root private-proc uid capabilities no-new-privs seccomp landlock rlimits disk-quota cgroup-memory cgroup-pids cgroup-cpu cgroup-io" -d "Layers that must stand"
+complete -c coffer -n $run -x -l runtime -a "python3 node perl bash sh busybox host-usr" -d "Runtimes visible inside"
+complete -c coffer -n $run -r -l seccomp -a "strict default compat" -d "Profile of system calls"
+complete -c coffer -n $run -x -l uid -d "User id as seen inside"
+complete -c coffer -n $run -r -l ro -d "Host path, read-only"
+complete -c coffer -n $run -r -l rw -d "Host path, writable"
+complete -c coffer -n $run -r -l in -d "Files to bring in"
+complete -c coffer -n $run -r -l out -d "Host directory, writable at /out"
+complete -c coffer -n $run -x -l tmp -d "Size of /tmp"
+complete -c coffer -n $run -x -l cwd -d "Working directory inside"
+complete -c coffer -n $run -x -l cpu -d "CPU time"
+complete -c coffer -n $run -x -l wall -d "Time on the clock"
+complete -c coffer -n $run -x -l memory -d "Memory"
+complete -c coffer -n $run -x -l processes -d "Processes and threads"
+complete -c coffer -n $run -x -l open-files -d "Open files of each process"
+complete -c coffer -n $run -x -l disk -d "Bytes in each writable place"
+complete -c coffer -n $run -x -l io -d "Bytes to and from block devices"
+complete -c coffer -n $run -x -l output -d "Bytes of output"
+complete -c coffer -n $run -x -l env -d "One variable, K=V"
+complete -c coffer -n $run -l tty -d "A pseudo-terminal"
+complete -c coffer -n $run -r -l receipt -d "Where the receipt goes"
+complete -c coffer -n $run -l trace -d "Print the steps"
+complete -c coffer -n $run -l quiet -d "Print nothing but errors"

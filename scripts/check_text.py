@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks on the text of every file in the repository:
+
+  licence   every source starts with an SPDX line
+  words     no paths of somebody's machine, no package-registry hosts, nothing about how a file came to be
+  packages  every Debian package that a script or document tells people to install is in deploy/packages.txt
+  flags     the manual page and the three completions know the same flags of `coffer run` as the program does
+
+Usage: check_text.py [ROOT]; check_text.py --self-test proves that each check can fail.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SKIP_DIRS = re.compile(r"^(\.git|build|build-.*|__pycache__|node_modules|\.cache)$")
+SPDX_SUFFIXES = {".cc", ".h", ".c", ".py", ".sh", ".cmake"}
+SPDX_NAMES = {"CMakeLists.txt", "Makefile", "Dockerfile", "run"}
+
+# The brackets keep this file from flagging itself.
+WORDS = [
+    (re.compile(r"(?<![\w.])/w[o]rk/"), "path of a build machine"),
+    (re.compile(r"(?<![\w.])/f[a]rm\b"), "path of a build machine"),
+    (re.compile(r"(?<![\w])\.l[i]brary\b"), "path of a build machine"),
+    (re.compile(r"/tmp/(?:b[r]ief|build-)"), "path of a build machine"),
+    (re.compile(r"https?://[a-z0-9.-]*\b(?:debian|npmjs|pypi|pythonhosted|crates)\.(?:org|io)"), "registry host"),
+    (re.compile(r"\bregistry\.[a-z0-9.-]+\.(?:org|com|io)\b"), "registry host"),
+    (re.compile(r"\bsub-?[a]gents?\b", re.I), "how the file was made"),
+    (re.compile(r"\b(?:generated|written|produced) (?:by|with) (?:an? )?(?:AI|LLM|language model)\b", re.I),
+     "how the file was made"),
+]
+
+
+def files_of(root: Path):
+    for directory, names, files in os.walk(root):
+        names[:] = sorted(n for n in names if not SKIP_DIRS.match(n))
+        for name in sorted(files):
+            path = Path(directory, name)
+            if not path.is_symlink():
+                yield path
+
+
+def text_of(path: Path):
+    data = path.read_bytes()
+    if b"\0" in data[:8192]:
+        return None
+    return data.decode("utf-8", errors="replace")
+
+
+def check_licence(relative: Path, text: str) -> list[str]:
+    if relative.suffix not in SPDX_SUFFIXES and relative.name not in SPDX_NAMES:
+        return []
+    if "corpus" in relative.parts or not text:
+        return []
+    first = text.splitlines()[:2]
+    if any("SPDX-License-Identifier: Apache-2.0" in line for line in first):
+        return []
+    return [f"{relative}:1: the first line should be: SPDX-License-Identifier: Apache-2.0"]
+
+
+def check_words(relative: Path, text: str) -> list[str]:
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        for pattern, what in WORDS:
+            match = pattern.search(line)
+            if match:
+                found.append(f"{relative}:{number}: '{match.group()}': {what}")
+    return found
+
+
+def listed_packages(root: Path) -> set[str]:
+    names = set()
+    for line in (root / "deploy/packages.txt").read_text(encoding="utf-8").splitlines():
+        line = line.split("#")[0].strip()
+        if line and line[0] not in "[@":
+            names.add(line.split()[0].rstrip("?"))
+    return names
+
+
+def check_packages(relative: Path, text: str, listed: set[str]) -> list[str]:
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        for match in re.finditer(r"apt(?:-get)? (?:-\S+ )*install ((?:-\S+ )*)([a-z0-9][a-z0-9.+ -]*)", line):
+            for name in match.group(2).split():
+                if not name.startswith("-") and name not in listed and name not in ("sudo", "git"):
+                    found.append(f"{relative}:{number}: package '{name}' is not in deploy/packages.txt")
+    return found
+
+
+def flags_of_program(root: Path) -> set[str]:
+    coffer = root / "build/coffer"
+    if not coffer.exists():
+        return set()
+    out = subprocess.run([coffer, "run", "--help"], capture_output=True, text=True, timeout=20, check=False)
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", out.stdout + out.stderr))
+
+
+def check_flags(root: Path, flags: set[str]) -> list[str]:
+    found = []
+    for name in ("docs/man/coffer.1.scd", "deploy/completions/coffer.bash", "deploy/completions/_coffer",
+                 "deploy/completions/coffer.fish"):
+        text = (root / name).read_text(encoding="utf-8").replace("\\-", "-")
+        if name.endswith(".fish"):
+            text = re.sub(r"-l ([a-z-]+)", r"--\1", text)
+        known = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
+        for flag in sorted(flags - known):
+            found.append(f"{name}:1: does not know the flag {flag} of `coffer run`")
+    return found
+
+
+def check(root: Path, flags=None) -> tuple[int, list[str]]:
+    count, problems = 0, []
+    listed = listed_packages(root)
+    for path in files_of(root):
+        text = text_of(path)
+        if text is None:
+            continue
+        count += 1
+        relative = path.relative_to(root)
+        problems += check_licence(relative, text)
+        problems += check_words(relative, text)
+        problems += check_packages(relative, text, listed)
+    flags = flags_of_program(root) if flags is None else flags
+    if flags:
+        problems += check_flags(root, flags)
+    return count, problems
+
+
+def self_test() -> int:
+    cases = [
+        ("src/base/a.cc", "int x;\n", "SPDX", set()),
+        ("src/base/a.cc", "// SPDX-License-Identifier: Apache-2.0\n", None, set()),
+        ("docs/a.md", "see /wo" + "rk/main\n", "build machine", set()),
+        ("docs/a.md", "see /workspace/x and a/work/b\n", None, set()),
+        ("docs/a.md", "from https://deb.deb" + "ian.org/debian\n", "registry", set()),
+        ("docs/a.md", "a sub" + "agent wrote this\n", "how the file was made", set()),
+        ("docs/a.md", "apt-get install" + " -y no-such-package\n", "not in deploy/packages.txt", set()),
+        ("docs/a.md", "apt-get install -y make\n", None, set()),
+        ("docs/a.md", "", "does not know the flag --frobnicate", {"--frobnicate"}),
+        ("docs/a.md", "", None, {"--known"}),
+    ]
+    failures = 0
+    for name, text, reason, flags in cases:
+        with tempfile.TemporaryDirectory() as directory:
+            root = Path(directory)
+            for other, content in (("deploy/packages.txt", "[build]\nmake\n"), ("docs/man/coffer.1.scd", "*--known*"),
+                                   ("deploy/completions/coffer.bash", "--known"), ("deploy/completions/_coffer", "--known"),
+                                   ("deploy/completions/coffer.fish", "-l known"), (name, text)):
+                (root / other).parent.mkdir(parents=True, exist_ok=True)
+                (root / other).write_text(content, encoding="utf-8")
+            _, problems = check(root, flags)
+        if not (not problems if reason is None else any(reason in p for p in problems)):
+            failures += 1
+            print(f"self-test: {name}: {text!r}: expected {reason!r}, got {problems}")
+    if failures == 0:
+        print(f"self-test: {len(cases)} cases")
+    return 1 if failures else 0
+
+
+def main() -> int:
+    if "--self-test" in sys.argv:
+        return self_test()
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
+    count, problems = check(root)
+    print("\n".join(problems) if problems else f"{count} files")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

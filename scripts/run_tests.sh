@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Runs the suite of a build directory.
+#   scripts/run_tests.sh BUILD all    as root and as an ordinary user (as yourself only, if you are not root), then
+#                                     the public contract, if CONTRACT/boundary.py is there
+#   scripts/run_tests.sh BUILD user   as an ordinary user only
+#   scripts/run_tests.sh BUILD self   as whoever you are
+# Environment: TESTS (a regular expression for ctest -R), JOBS, CONTRACT (a directory).
+#
+# As root, "an ordinary user" is a uid without a name, a home or subordinate ids. It runs a copy of the build in a
+# directory it can read, because the checkout may be below /root; no system user is created.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source_dir=$PWD
+build=$1
+mode=$2
+jobs=${JOBS:-2}
+ordinary_uid=48213
+contract=${CONTRACT:-../shared/contract}/boundary.py
+[ -f "$contract" ] && contract=$(realpath "$contract") || contract=
+summary=()
+status=0
+
+section() { printf '\n== %s ==\n' "$*"; }
+
+# run_suite TITLE BUILD-DIR COMMAND-PREFIX...
+run_suite() {
+  local title=$1 dir=$2 log started=$SECONDS failed=0
+  shift 2
+  log=$(mktemp)
+  section "tests $title"
+  local options=(--test-dir "$dir" --no-tests=error --output-on-failure -j "$jobs")
+  [ -n "${TESTS:-}" ] && options+=(-R "$TESTS")
+  # Passed tests are not worth a line each.
+  { "$@" ctest "${options[@]}" 2>&1 || echo "ctest-failed" >"$log.failed"; } | tee "$log" |
+    grep -vE '^ *Start +[0-9]+:|^ *[0-9]+/[0-9]+ Test .* Passed ' || true
+  [ ! -e "$log.failed" ] || failed=1
+  # A skip is never silent: the reason each skipped test gave.
+  local reasons
+  reasons=$(grep -A1 -hE '^[^ ]+:[0-9]+: Skipped$' "$dir/Testing/Temporary/LastTest.log" 2>/dev/null |
+    grep -vE ': Skipped$|^--$' | sort | uniq -c || true)
+  [ -n "$reasons" ] && printf 'Reasons for skipping:\n%s\n' "$reasons"
+  local line
+  line=$(grep -E 'tests passed|No tests were found' "$log" | tail -n 1 || true)
+  local skipped
+  skipped=$(grep -c '\*\*\*Skipped' "$log" || true)
+  grep -qE '^100% tests passed' <<<"$line" || failed=1
+  summary+=("$(printf '%-34s %s; %s skipped; %d s' "$title" "${line:-ctest ended early}" "$skipped" $((SECONDS - started)))")
+  [ $failed = 0 ] || status=1
+  rm -f "$log" "$log.failed"
+}
+
+# run_contract TITLE COFFER COMMAND-PREFIX...
+run_contract() {
+  local title=$1 coffer=$2 out code=0
+  shift 2
+  [ -n "$contract" ] || return 0
+  section "contract $title"
+  out=$("$@" python3 "${contract_at:-$contract}" "$coffer" 2>&1) || code=$?
+  printf '%s\n' "$out"
+  summary+=("$(printf '%-34s %s' "contract $title" "$(tail -n 1 <<<"$out")")")
+  [ $code = 0 ] || status=1
+}
+
+# Puts a copy of the build where any uid can read it, and says where. CTest's files name absolute paths: rewritten.
+copy_for_user() {
+  local place=$1 name
+  mkdir "$place/home" "$place/tmp" "$place/checkout" "$place/checkout/build"
+  for name in tests docs deploy scripts tools; do
+    [ -d "$name" ] && cp -r "$name" "$place/checkout/"
+  done
+  # Executables, and CTest's files; objects stay behind.
+  (cd "$build" && find . \( -name CMakeFiles -o -name vm -o -name packages -o -name Testing \) -prune -o -type f \
+    \( -executable -o -name '*.cmake' -o -path './tests/*' \) ! -name '*.a' -print0) |
+    tar -C "$build" --null -T - -cf - | tar -C "$place/checkout/build" -xf -
+  find "$place/checkout/build" -name '*.cmake' -exec \
+    sed -i -e "s|$(realpath "$build")|$place/checkout/build|g" -e "s|$source_dir|$place/checkout|g" {} +
+  [ -n "$contract" ] && cp "$contract" "$place/boundary.py"
+  chmod -R a+rX "$place"
+  chown -R "$ordinary_uid:$ordinary_uid" "$place"
+}
+
+run_as_ordinary_user() {
+  local place base
+  for base in "${TMPDIR:-/tmp}" /tmp /var/tmp; do
+    place=$(mktemp -d "$base/coffer-test-user.XXXXXX")
+    chmod 755 "$place"
+    printf '#!/bin/sh\n' >"$place/exec" && chmod 755 "$place/exec"
+    if setpriv --reuid=$ordinary_uid --regid=$ordinary_uid --clear-groups "$place/exec" 2>/dev/null; then break; fi
+    rm -rf "$place"
+    place=
+  done
+  if [ -z "$place" ]; then
+    echo "run_tests: no temporary directory that another user may run programs from" >&2
+    exit 1
+  fi
+  # shellcheck disable=SC2064
+  trap "rm -rf '$place'" EXIT
+  copy_for_user "$place"
+  local as=(setpriv "--reuid=$ordinary_uid" "--regid=$ordinary_uid" --clear-groups
+    env -i -C "$place/checkout" "PATH=/usr/local/bin:/usr/bin:/bin" "HOME=$place/home" "TMPDIR=$place/tmp" LANG=C.UTF-8)
+  run_suite "as an ordinary user (uid $ordinary_uid)" "$place/checkout/build" "${as[@]}"
+  contract_at=$place/boundary.py run_contract "as an ordinary user" "$place/checkout/build/coffer" "${as[@]}"
+  # Anything of that uid that is still running was left behind by a boundary or a test.
+  local left
+  left=$(ps -o pid=,args= -U $ordinary_uid 2>/dev/null || true)
+  if [ -n "$left" ]; then
+    printf 'Processes left behind:\n%s\n' "$left"
+    summary+=("ordinary user: processes were left behind")
+    status=1
+  fi
+}
+
+if [ "$mode" = self ] || [ "$(id -u)" != 0 ]; then
+  [ "$mode" = all ] && echo "You are uid $(id -u): the tests run as you. Run \`make test\` as root for the other half."
+  run_suite "as uid $(id -u)" "$build" env
+  [ "$mode" = self ] || run_contract "as uid $(id -u)" "$build/coffer" env
+else
+  if [ "$mode" = all ]; then
+    run_suite "as root" "$build" env
+    run_contract "as root" "$build/coffer" env
+  fi
+  run_as_ordinary_user
+fi
+
+section summary
+printf '%s\n' "${summary[@]}"
+[ $status = 0 ] && echo "All passed." || echo "FAILED."
+exit $status

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Installs what is missing from the given groups of deploy/packages.txt. Does nothing, quickly, when nothing is.
+#   scripts/setup.sh GROUP...          install
+#   scripts/setup.sh --list GROUP...   print the packages, one per line (optional ones end in "?")
+set -euo pipefail
+list="$(dirname "$0")/../deploy/packages.txt"
+arch=$(dpkg --print-architecture 2>/dev/null || true)
+if [ -z "$arch" ]; then
+  echo "setup: this is not Debian. Install by hand what deploy/packages.txt names, then run make again." >&2
+  exit 1
+fi
+
+# Prints the packages of one group, following @other.
+group() {
+  local want=$1 line name found=0 inside=0
+  while read -r line; do
+    line=${line%%#*}
+    line=${line%"${line##*[![:space:]]}"}
+    case $line in
+      '') ;;
+      '['*']') if [ "$line" = "[$want]" ]; then inside=1 found=1; else inside=0; fi ;;
+      *)
+        [ $inside = 1 ] || continue
+        case $line in
+          @*) group "${line#@}" ;;
+          *'['*) name=${line%% *}; case $line in *"[$arch]") echo "$name" ;; esac ;;
+          *) echo "$line" ;;
+        esac ;;
+    esac
+  done <"$list"
+  if [ $found = 0 ]; then
+    echo "setup: deploy/packages.txt has no group [$want]" >&2
+    return 1
+  fi
+}
+
+listing=0
+if [ "${1:-}" = --list ]; then listing=1; shift; fi
+if [ $# = 0 ]; then
+  echo "usage: scripts/setup.sh [--list] GROUP...; groups: $(sed -n 's/^\[\(.*\)\].*/\1/p' "$list" | tr '\n' ' ')" >&2
+  exit 2
+fi
+wanted=
+for name in "$@"; do wanted+="$(group "$name")"$'\n'; done
+wanted=$(printf '%s' "$wanted" | sort -u)
+if [ $listing = 1 ]; then printf '%s\n' "$wanted"; exit 0; fi
+
+installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' 2>/dev/null | sed -n 's/^installed //p')
+missing=() optional=()
+while read -r package; do
+  [ -n "$package" ] || continue
+  grep -qxF -- "${package%\?}" <<<"$installed" && continue
+  case $package in
+    *\?) optional+=("${package%\?}") ;;
+    *) missing+=("$package") ;;
+  esac
+done <<<"$wanted"
+# Optional packages never start an installation of their own outside CI: a person would wonder what it is doing.
+if [ ${#missing[@]} = 0 ] && { [ ${#optional[@]} = 0 ] || [ "${CI:-}" != true ]; }; then exit 0; fi
+
+as_root=()
+if [ "$(id -u)" != 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    [ ${#missing[@]} = 0 ] && exit 0
+    echo "setup: missing Debian packages: ${missing[*]}" >&2
+    echo "setup: I am neither root nor is sudo here. As root: apt-get install -y ${missing[*]}" >&2
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 -qq "$@"; }
+offered() { apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'; }
+
+fresh=0
+refresh() { if [ $fresh = 0 ]; then apt update; fresh=1; fi; }
+for package in "${missing[@]}"; do
+  offered "$package" || refresh
+done
+for package in "${optional[@]}"; do
+  if offered "$package"; then missing+=("$package"); fi
+done
+[ ${#missing[@]} = 0 ] && exit 0
+echo "setup: installing ${missing[*]}"
+# Lists that are old name packages that are gone: then once more, with new ones.
+apt install -y --no-install-recommends "${missing[@]}" >/dev/null || {
+  refresh
+  apt install -y --no-install-recommends "${missing[@]}" >/dev/null
+}

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""clang-tidy over src/, in parallel, remembering what was clean.
+
+The key of a file is a hash of clang-tidy's version, .clang-tidy, the compile command, the file and every header of
+ours that it includes, directly or not. Only clean files are remembered, so a finding shows until it is mended.
+
+Usage: tidy.py BUILD-DIR [FILE...]
+"""
+import hashlib
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TIDY = os.environ.get("CLANG_TIDY", "clang-tidy-19")
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
+
+
+def closure(path: Path, search: list[Path], seen: dict[Path, bytes]) -> dict[Path, bytes]:
+    """Every file of ours that `path` reads, with its bytes. System headers change only with their packages."""
+    if path in seen:
+        return seen
+    seen[path] = path.read_bytes()
+    for name in INCLUDE.findall(seen[path].decode("utf-8", errors="replace")):
+        for directory in [path.parent, *search]:
+            if (directory / name).is_file():
+                closure((directory / name).resolve(), search, seen)
+                break
+    return seen
+
+
+def key_of(entry: dict, fixed: bytes) -> str:
+    words = shlex.split(entry["command"])
+    search = [Path(entry["directory"], w[2:]) for w in words if w.startswith("-I")]
+    digest = hashlib.sha256(fixed + entry["command"].encode())
+    for path, data in sorted(closure(Path(entry["file"]), search, {}).items()):
+        digest.update(str(path).encode() + b"\0" + data)
+    return digest.hexdigest()
+
+
+def main() -> int:
+    build = Path(sys.argv[1]).resolve()
+    only = {str(Path(name).resolve()) for name in sys.argv[2:]}
+    entries = {e["file"]: e for e in json.loads((build / "compile_commands.json").read_text())}
+    entries = [e for f, e in sorted(entries.items()) if f.startswith(f"{ROOT}/src/") and (not only or f in only)]
+    if not entries:
+        print(f"tidy: no file of src/ in {build}/compile_commands.json", file=sys.stderr)
+        return 1
+    version = subprocess.run([TIDY, "--version"], capture_output=True, check=True).stdout
+    fixed = version + (ROOT / ".clang-tidy").read_bytes()
+    cache = build / "tidy-cache"
+    cache.mkdir(exist_ok=True)
+
+    def run(entry: dict) -> tuple[str, int, str]:
+        mark = cache / key_of(entry, fixed)
+        if mark.exists():
+            return entry["file"], 0, ""
+        command = [TIDY, "-p", str(build), "--quiet", "--extra-arg=-Wno-unknown-warning-option",
+                   "--extra-arg=-Wno-ignored-gch", entry["file"]]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            mark.touch()
+            return entry["file"], 1, ""
+        return entry["file"], 1, (done.stdout + done.stderr).strip()
+
+    findings, ran, shown = 0, 0, set()
+    with ThreadPoolExecutor(int(os.environ.get("JOBS", os.cpu_count() or 2))) as pool:
+        for _, fresh, text in pool.map(run, entries):
+            ran += fresh
+            if text:
+                findings += 1
+                # A finding in a header comes up in each file that includes it; once is enough.
+                for block in re.split(r"(?m)^(?=\S+:\d+:\d+: (?:error|warning))", text):
+                    if block and block not in shown and "warnings generated" not in block:
+                        shown.add(block)
+                        print(block.rstrip().replace(f"{ROOT}/", ""), flush=True)
+    print(f"{len(entries)} files, {len(entries) - ran} already known to be clean" +
+          (f", {findings} with findings" if findings else ""))
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
