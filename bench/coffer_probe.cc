@@ -22,14 +22,16 @@ constexpr policy::Layer kNotNeeded = policy::Layer::kCgroupIo;
 
 Json RunForReceipt(const std::string& coffer) {
   // `-` is standard error, which is a file in memory here: no disk takes part.
-  const Captured run = RunCaptured({{coffer, "run", "--quiet", "--receipt", "-", "--", "/usr/bin/true"}});
+  const Captured run =
+      RunCaptured({{coffer, "run", "--quiet", "--receipt", "-", "--", "/usr/bin/true"}});
   if (run.exit_code != 0) {
     Fail(fmt::format("coffer run failed with exit code {}:\n{}", run.exit_code, run.err));
   }
   const size_t begin = run.err.find('{');
   const size_t end = run.err.rfind('}');
-  Json receipt = begin == std::string::npos ? Json(Json::value_t::discarded)
-                                            : Json::parse(run.err.substr(begin, end - begin + 1), nullptr, false);
+  Json receipt = begin == std::string::npos
+                     ? Json(Json::value_t::discarded)
+                     : Json::parse(run.err.substr(begin, end - begin + 1), nullptr, false);
   if (!receipt.is_object()) {
     Fail("coffer wrote no receipt on standard error (--receipt -)");
   }
@@ -37,7 +39,8 @@ Json RunForReceipt(const std::string& coffer) {
 }
 
 Named FindSteps(const Json& receipt) {
-  for (const char* pointer : {"/cost/steps_us", "/cost/steps", "/isolation/steps_us", "/isolation/steps", "/steps_us"}) {
+  for (const char* pointer :
+       {"/cost/steps_us", "/cost/steps", "/isolation/steps_us", "/isolation/steps", "/steps_us"}) {
     const Json::json_pointer at{std::string(pointer)};
     if (!receipt.contains(at)) {
       continue;
@@ -65,8 +68,8 @@ Named FindSteps(const Json& receipt) {
 // A receipt may give the moment at which each step was entered instead of its length; then the numbers never fall. The
 // last step has no end of its own and is dropped.
 Named ToDurations(Named steps) {
-  const bool moments = std::is_sorted(steps.begin(), steps.end(),
-                                      [](const auto& a, const auto& b) { return a.second < b.second; });
+  const bool moments = std::is_sorted(
+      steps.begin(), steps.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   if (!moments || steps.size() < 2) {
     return steps;
   }
@@ -81,7 +84,8 @@ double RunProbe(const Command& command) {
   const Captured run = RunCaptured(command);
   const double nanos = std::strtod(run.out.c_str(), nullptr);
   if (run.exit_code != 0 || nanos <= 0) {
-    Fail(fmt::format("the system call probe failed with exit code {}:\n{}", run.exit_code, run.err));
+    Fail(
+        fmt::format("the system call probe failed with exit code {}:\n{}", run.exit_code, run.err));
   }
   return nanos;
 }
@@ -94,13 +98,15 @@ LayerCheck CheckLayers(const std::string& coffer) {
   const Json::json_pointer at("/isolation/layers");
   if (receipt.contains(at) && receipt.at(at).is_array()) {
     for (const Json& layer : receipt.at(at)) {
-      check.active.push_back(layer.is_string() ? layer.get<std::string>() : layer.value("name", ""));
+      check.active.push_back(layer.is_string() ? layer.get<std::string>()
+                                               : layer.value("name", ""));
     }
   }
   for (int i = 0; i < policy::kLayerCount; ++i) {
     const auto layer = static_cast<policy::Layer>(i);
     const std::string name(policy::LayerName(layer));
-    if (layer != kNotNeeded && std::find(check.active.begin(), check.active.end(), name) == check.active.end()) {
+    if (layer != kNotNeeded &&
+        std::find(check.active.begin(), check.active.end(), name) == check.active.end()) {
       check.absent.push_back(name);
     }
   }
@@ -120,8 +126,9 @@ Steps MeasureSteps(const std::string& coffer, int calls) {
   std::vector<std::pair<std::string, std::vector<double>>> samples;  // in the order of the receipt
   for (int i = 0; i < calls; ++i) {
     for (const auto& [name, micros] : ToDurations(FindSteps(RunForReceipt(coffer)))) {
-      auto known = std::find_if(samples.begin(), samples.end(),
-                                [&name = name](const auto& sample) { return sample.first == name; });
+      auto known = std::find_if(samples.begin(), samples.end(), [&name = name](const auto& sample) {
+        return sample.first == name;
+      });
       if (known == samples.end()) {
         known = samples.insert(samples.end(), {name, {}});
       }

@@ -13,7 +13,8 @@ namespace coffer::bench {
 
 struct LayerCheck {
   std::vector<std::string> active;
-  std::vector<std::string> absent;  // known layers that were not active: with one of these nothing is published
+  std::vector<std::string>
+      absent;  // known layers that were not active: with one of these nothing is published
 };
 LayerCheck CheckLayers(const std::string& coffer);
 

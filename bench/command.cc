@@ -45,7 +45,8 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
 struct Streams {
   pid_t owner = 0;
   UniqueFd null;
-  UniqueFd errors;     // a memory file: writing to it never blocks and costs the same as /dev/null if nothing is written
+  UniqueFd
+      errors;  // a memory file: writing to it never blocks and costs the same as /dev/null if nothing is written
   UniqueFd home_view;  // our own mount namespace
   UniqueFd home_dir;   // and working directory, which entering another one loses
   std::vector<std::string> env_strings;
@@ -107,7 +108,8 @@ class FileActions {
 
 pid_t Spawn(const FileActions& actions, char* const* argv) {
   pid_t pid = 0;
-  const int error = ::posix_spawn(&pid, argv[0], actions.get(), nullptr, argv, GetStreams().env.data());
+  const int error =
+      ::posix_spawn(&pid, argv[0], actions.get(), nullptr, argv, GetStreams().env.data());
   if (error != 0) {
     Fail(fmt::format("cannot start {}: {}", argv[0], std::strerror(error)));
   }
@@ -127,7 +129,9 @@ std::string TakeErrors() {
   return text;
 }
 
-int ExitCode(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
+int ExitCode(int status) {
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
 
 int WaitFor(pid_t pid) {
   int status = 0;
@@ -154,7 +158,8 @@ double NowMicros() {
 
 void SleepMicros(double micros) {
   const auto nanos = static_cast<long long>(micros * 1e3);
-  timespec left{static_cast<time_t>(nanos / 1'000'000'000), static_cast<long>(nanos % 1'000'000'000)};
+  timespec left{static_cast<time_t>(nanos / 1'000'000'000),
+                static_cast<long>(nanos % 1'000'000'000)};
   while (::clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR) {
   }
 }

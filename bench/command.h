@@ -17,7 +17,7 @@ namespace coffer::bench {
 
 struct Command {
   std::vector<std::string> argv;  // argv[0] is an absolute path
-  int mount_view = -1;            // a mount namespace to start it in, or -1; entered before the clock starts
+  int mount_view = -1;  // a mount namespace to start it in, or -1; entered before the clock starts
 };
 
 // Prints one line on standard error and exits with 1.

@@ -45,7 +45,10 @@ Json Spec(const Payload& payload, int slot, bool cgroups) {
                      {"env", {"PATH=/usr/bin:/bin"}},
                      {"cwd", "/"},
                      {"capabilities",
-                      {{"bounding", none}, {"effective", none}, {"inheritable", none}, {"permitted", none},
+                      {{"bounding", none},
+                       {"effective", none},
+                       {"inheritable", none},
+                       {"permitted", none},
                        {"ambient", none}}},
                      {"noNewPrivileges", true}};
   spec["root"] = {{"path", "rootfs"}, {"readonly", true}};
@@ -100,7 +103,8 @@ int ViewWithoutUnified() {
   const pid_t child = ::fork();
   if (child == 0) {
     ::close(done[1]);
-    const bool ok = ::unshare(CLONE_NEWNS) == 0 && ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+    const bool ok = ::unshare(CLONE_NEWNS) == 0 &&
+                    ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
                     ::umount2(kUnifiedMount, MNT_DETACH) == 0;
     char byte = ok ? 1 : 0;
     (void)!::write(ready[1], &byte, 1);
@@ -126,12 +130,13 @@ Command CrunCommand(const std::string& crun, const std::string& scratch, const C
                     const Payload& payload, int slot) {
   const std::string id = BundleId(payload, slot);
   return {{crun, "--root", scratch + "/state",
-           std::string("--cgroup-manager=") + (setup.cgroups ? "cgroupfs" : "disabled"), "run", "--bundle",
-           scratch + "/" + id, id},
+           std::string("--cgroup-manager=") + (setup.cgroups ? "cgroupfs" : "disabled"), "run",
+           "--bundle", scratch + "/" + id, id},
           setup.mount_view};
 }
 
-CrunSetup SetUpCrun(const std::string& crun, const std::string& scratch, const std::vector<Payload>& payloads) {
+CrunSetup SetUpCrun(const std::string& crun, const std::string& scratch,
+                    const std::vector<Payload>& payloads) {
   std::vector<CrunSetup> candidates;
   if (::geteuid() == 0) {
     candidates.push_back({true, -1, ""});

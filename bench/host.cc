@@ -29,7 +29,8 @@ std::string SystemName() {
 // "6.18" of "6.18.44-something": the suffix names a build, not a behaviour.
 std::string KernelSeries(const std::string& release) {
   const size_t first = release.find('.');
-  const size_t second = first == std::string::npos ? first : release.find_first_not_of("0123456789", first + 1);
+  const size_t second =
+      first == std::string::npos ? first : release.find_first_not_of("0123456789", first + 1);
   return release.substr(0, second);
 }
 

@@ -6,7 +6,8 @@
 
 namespace coffer::bench {
 
-std::vector<Series> MeasureLatency(const std::vector<Tool>& tools, const Payload& payload, int rounds, double gap_ms) {
+std::vector<Series> MeasureLatency(const std::vector<Tool>& tools, const Payload& payload,
+                                   int rounds, double gap_ms) {
   std::vector<Series> all;
   std::vector<Command> commands;
   std::vector<size_t> order;

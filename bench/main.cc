@@ -25,7 +25,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kUsage =
-    "usage: bench_coffer [--coffer PATH] [--probe PATH] [--short] [--peers-only] [--json FILE] [--docs DIR]\n"
+    "usage: bench_coffer [--coffer PATH] [--probe PATH] [--short] [--peers-only] [--json FILE] "
+    "[--docs DIR]\n"
     "                    [--rounds N] [--spaced-rounds N]\n"
     "  --coffer PATH    the program to measure (build/coffer)\n"
     "  --probe PATH     bench_probe, for the cost of the system call filter\n"
@@ -133,13 +134,15 @@ std::string UsableCoffer(const Options& options) {
   std::error_code error;
   const fs::path path = fs::canonical(options.coffer, error);
   if (error) {
-    Fail(fmt::format("{} does not exist: run `make build`, or name it with --coffer PATH, or pass --peers-only",
-                     options.coffer));
+    Fail(fmt::format(
+        "{} does not exist: run `make build`, or name it with --coffer PATH, or pass --peers-only",
+        options.coffer));
   }
   return path.string();
 }
 
-void MeasureCoffer(Results& results, const std::string& coffer, const std::string& probe, const Effort& effort) {
+void MeasureCoffer(Results& results, const std::string& coffer, const std::string& probe,
+                   const Effort& effort) {
   results.steps = MeasureSteps(coffer, effort.steps);
   if (fs::exists(probe)) {
     results.filter = MeasureFilter(coffer, fs::canonical(probe).string(), effort.filter);
@@ -162,7 +165,8 @@ void Publish(const Results& results, const Toolbox& box, const std::string& docs
     }
   };
   for (const Payload& payload : MeasuredPayloads()) {
-    plot(fmt::format("latency-{}.svg", payload.key), PlotLatency(results, payload.key, payload.title));
+    plot(fmt::format("latency-{}.svg", payload.key),
+         PlotLatency(results, payload.key, payload.title));
   }
   plot("steps.svg", PlotSteps(results));
   plot("throughput.svg", PlotThroughput(results));
@@ -179,7 +183,8 @@ int Run(const Options& options) {
   const auto say = [&](const std::string& what) {
     fmt::print(stderr, "bench: {:>4.0f} s  {}\n", (NowMicros() - begin) / 1e6, what);
   };
-  static const Scratch scratch;  // static: Fail() leaves through exit(), and that must remove it too
+  static const Scratch
+      scratch;  // static: Fail() leaves through exit(), and that must remove it too
   std::vector<Payload> payloads = MeasuredPayloads();
   payloads.push_back(SleepingPayload());
   const Toolbox box = FindTools(coffer, scratch.path(), payloads);
@@ -191,7 +196,8 @@ int Run(const Options& options) {
     results.tools.push_back(tool.info);
   }
   if (IsBusy(results.host)) {
-    say(fmt::format("the machine is busy (load {:.1f}): do not trust tails, nor throughput", results.host.load));
+    say(fmt::format("the machine is busy (load {:.1f}): do not trust tails, nor throughput",
+                    results.host.load));
   }
   for (const std::string& line : box.left_out) {
     say("left out: " + line);
@@ -201,30 +207,35 @@ int Run(const Options& options) {
     const LayerCheck check = CheckLayers(coffer);
     results.layers = check.active;
     for (const std::string& layer : check.absent) {
-      say(fmt::format("layer {} is not active in coffer's boundary: nothing will be published", layer));
+      say(fmt::format("layer {} is not active in coffer's boundary: nothing will be published",
+                      layer));
       publishable = false;
     }
     if (!check.absent.empty() && !options.docs.empty()) {
-      Fail("coffer must run with every layer to be compared; see `coffer doctor`, or measure without --docs");
+      Fail(
+          "coffer must run with every layer to be compared; see `coffer doctor`, or measure "
+          "without --docs");
     }
   }
   for (const Payload& payload : MeasuredPayloads()) {
     const bool python = payload.key == "python";
     say(fmt::format("{}, tight", payload.title));
-    Append(results.latency, MeasureLatency(box.tools, payload, python ? effort.python_tight : effort.tight, 0));
+    Append(results.latency,
+           MeasureLatency(box.tools, payload, python ? effort.python_tight : effort.tight, 0));
     say(fmt::format("{}, spaced", payload.title));
     Append(results.latency,
-           MeasureLatency(box.tools, payload, python ? effort.python_spaced : effort.spaced, results.gap_ms));
+           MeasureLatency(box.tools, payload, python ? effort.python_spaced : effort.spaced,
+                          results.gap_ms));
   }
   for (const int workers : {2, 8}) {
     say(fmt::format("{} workers", workers));
-    Append(results.throughput,
-           MeasureThroughput(box.tools, MeasuredPayloads()[0], workers, effort.slices, effort.slice_seconds));
+    Append(results.throughput, MeasureThroughput(box.tools, MeasuredPayloads()[0], workers,
+                                                 effort.slices, effort.slice_seconds));
   }
   if (!options.short_run) {
     say("python3, 2 workers");
-    Append(results.throughput,
-           MeasureThroughput(box.tools, MeasuredPayloads()[1], 2, effort.slices / 2, effort.slice_seconds));
+    Append(results.throughput, MeasureThroughput(box.tools, MeasuredPayloads()[1], 2,
+                                                 effort.slices / 2, effort.slice_seconds));
   }
   say("memory");
   results.memory = MeasureMemory(box.tools, effort.memory);
@@ -244,4 +255,6 @@ int Run(const Options& options) {
 }  // namespace
 }  // namespace coffer::bench
 
-int main(int argc, char** argv) { return coffer::bench::Run(coffer::bench::ParseOptions(argc, argv)); }
+int main(int argc, char** argv) {
+  return coffer::bench::Run(coffer::bench::ParseOptions(argc, argv));
+}

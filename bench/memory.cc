@@ -37,7 +37,8 @@ std::map<pid_t, Process> ListProcesses() {
     const std::string stat = text.str();
     const size_t open = stat.find('(');
     const size_t close = stat.rfind(')');
-    if (pid <= 0 || open == std::string::npos || close == std::string::npos || close + 4 > stat.size()) {
+    if (pid <= 0 || open == std::string::npos || close == std::string::npos ||
+        close + 4 > stat.size()) {
       continue;
     }
     // ") S 123": the state, then the parent.
@@ -102,30 +103,48 @@ std::optional<Sample> ReadSample(pid_t root) {
   return payload_runs ? std::optional<Sample>(sample) : std::nullopt;
 }
 
-Sample MeasureOnce(const Tool& tool, const Payload& payload) {
-  const pid_t root = Start(tool.make(payload, 0));
-  std::optional<Sample> sample;
-  for (int attempt = 0; attempt < 200 && !sample.has_value(); ++attempt) {
-    SleepMicros(10'000);
-    sample = ReadSample(root);
-  }
-  if (sample.has_value()) {
-    SleepMicros(50'000);  // what the start itself needed has been given back by now
-    sample = ReadSample(root);
-  }
-  // The payload first: a tool that forwards no signal still ends, and cleans up, when its payload does.
-  for (const auto& [pid, process] : ListProcesses()) {
-    if (process.name == "sleep" && Descends(ListProcesses(), pid, root)) {
+// Kills the payload: a tool that forwards no signal still ends, and cleans up, when its payload does.
+void EndPayload(pid_t root) {
+  const std::map<pid_t, Process> processes = ListProcesses();
+  for (const auto& [pid, process] : processes) {
+    if (process.name == "sleep" && Descends(processes, pid, root)) {
       ::kill(pid, SIGKILL);
     }
   }
   int status = 0;
   ::waitpid(root, &status, 0);
-  if (!sample.has_value()) {
-    Fail(fmt::format("{}: no sleeping payload within two seconds whose helpers can be read (run as root)",
-                     tool.info.name));
+}
+
+// Starts `live` of them and gives the mean of one.
+Sample MeasureLive(const Tool& tool, const Payload& payload, int live) {
+  std::vector<pid_t> roots;
+  bool ok = true;
+  for (int slot = 0; slot < live; ++slot) {
+    roots.push_back(Start(tool.make(payload, slot)));
+    std::optional<Sample> started;
+    for (int attempt = 0; attempt < 200 && !started.has_value(); ++attempt) {
+      SleepMicros(10'000);
+      started = ReadSample(roots.back());
+    }
+    ok = ok && started.has_value();
   }
-  return *sample;
+  SleepMicros(200'000);  // what the start itself needed has been given back by now
+  Sample sum;
+  for (const pid_t root : roots) {
+    const std::optional<Sample> sample = ReadSample(root);
+    ok = ok && sample.has_value();
+    sum.processes = sample.value_or(Sample{}).processes;
+    sum.pss_kb += sample.value_or(Sample{}).pss_kb / live;
+  }
+  for (const pid_t root : roots) {
+    EndPayload(root);
+  }
+  if (!ok) {
+    Fail(fmt::format(
+        "{}: no sleeping payload within two seconds whose helpers can be read (run as root)",
+        tool.info.name));
+  }
+  return sum;
 }
 
 }  // namespace
@@ -137,14 +156,17 @@ std::vector<Memory> MeasureMemory(const std::vector<Tool>& tools, int repetition
     if (tool.info.name == kPlain) {
       continue;
     }
-    std::vector<double> kb;
-    Memory memory{tool.info.name, 0, 0};
+    std::vector<double> alone;
+    std::vector<double> among;
+    Memory memory{tool.info.name};
     for (int i = 0; i < repetitions; ++i) {
-      const Sample sample = MeasureOnce(tool, payload);
+      const Sample sample = MeasureLive(tool, payload, 1);
       memory.processes = sample.processes;
-      kb.push_back(sample.pss_kb);
+      alone.push_back(sample.pss_kb);
+      among.push_back(MeasureLive(tool, payload, kLiveTogether).pss_kb);
     }
-    memory.pss_kb = Median(kb);
+    memory.alone_kb = Median(alone);
+    memory.pss_kb = Median(among);
     all.push_back(memory);
   }
   return all;

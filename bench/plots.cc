@@ -60,7 +60,8 @@ void DrawBox(Svg& svg, const LogAxis& axis, double y, const Series& series) {
   const double top = axis.At(Quantile(sorted, 0.995));
   for (size_t i = 0; i < std::min(kDots, sorted.size()); ++i) {
     // Evenly spaced quantiles, spread over the row by a fixed pattern.
-    const double value = Quantile(sorted, (static_cast<double>(i) + 0.5) / static_cast<double>(kDots));
+    const double value =
+        Quantile(sorted, (static_cast<double>(i) + 0.5) / static_cast<double>(kDots));
     const double x = std::min(axis.At(value), top);
     svg.Circle(x, y + 9.0 * (std::fmod(static_cast<double>(i) * 0.618, 1.0) - 0.5), 1.6, dot);
   }
@@ -73,7 +74,8 @@ void DrawBox(Svg& svg, const LogAxis& axis, double y, const Series& series) {
 
 }  // namespace
 
-std::string PlotLatency(const Results& results, const std::string& payload, const std::string& title) {
+std::string PlotLatency(const Results& results, const std::string& payload,
+                        const std::string& title) {
   double low = 1e12;
   double high = 0;
   for (const Series& series : results.latency) {
@@ -92,7 +94,8 @@ std::string PlotLatency(const Results& results, const std::string& payload, cons
   const double right = kWidth - 130;
   const double bottom = kTop + kGroup * static_cast<double>(results.tools.size());
   Svg svg(kWidth, bottom + 66, fmt::format("Time of one call: {}", title),
-          fmt::format("upper row back to back, lower row one call every {:g} ms; lower is better", results.gap_ms));
+          fmt::format("upper row back to back, lower row one call every {:g} ms; lower is better",
+                      results.gap_ms));
   const LogAxis axis(low / 1e3, high / 1e3, kLeft, right);
   const LogAxis micro_axis(low, high, kLeft, right);
   for (const double tick : axis.ticks()) {
@@ -101,7 +104,8 @@ std::string PlotLatency(const Results& results, const std::string& payload, cons
   }
   svg.Line(kLeft, bottom, right, bottom, "axis");
   svg.Text((kLeft + right) / 2, bottom + 38, "milliseconds, logarithmic", "soft mid");
-  svg.Text(20, bottom + 56, "box: middle half, bar: median, line: 5th to 95th percentile, disc: 99th", "soft");
+  svg.Text(20, bottom + 56,
+           "box: middle half, bar: median, line: 5th to 95th percentile, disc: 99th", "soft");
   svg.Text(kWidth - 20, kTop - 12, "median / p99, ms", "soft end");
   double y = kTop + 14;
   for (const ToolInfo& tool : results.tools) {
@@ -126,7 +130,8 @@ std::string PlotSteps(const Results& results) {
     return "";
   }
   constexpr size_t kColours = 12;
-  const std::vector<std::pair<std::string, double>> steps = LongestSteps(*results.steps, kColours - 1);
+  const std::vector<std::pair<std::string, double>> steps =
+      LongestSteps(*results.steps, kColours - 1);
   double total = 0;
   for (const auto& step : steps) {
     total += step.second;
@@ -137,7 +142,8 @@ std::string PlotSteps(const Results& results) {
   const size_t rows = (steps.size() + kColumns - 1) / kColumns;
   const double height = kTop + kBar + 62 + 22 * static_cast<double>(rows) + 10;
   Svg svg(kWidth, height, "Where the time of one call goes",
-          fmt::format("coffer run -- /bin/true, median of {} calls, {:.0f} us in the steps that the receipt names",
+          fmt::format("coffer run -- /bin/true, median of {} calls, {:.0f} us in the steps that "
+                      "the receipt names",
                       results.steps->calls, total));
   const double left = 20;
   const double right = kWidth - 20;
@@ -145,7 +151,10 @@ std::string PlotSteps(const Results& results) {
   const auto at = [&](double micros) { return left + (right - left) * micros / ticks.back(); };
   for (const double tick : ticks) {
     svg.Line(at(tick), kTop - 6, at(tick), kTop + kBar + 6, "grid");
-    svg.Text(at(tick), kTop + kBar + 22, Short(tick), tick == 0 ? "soft" : tick == ticks.back() ? "soft end" : "soft mid");
+    svg.Text(at(tick), kTop + kBar + 22, Short(tick),
+             tick == 0              ? "soft"
+             : tick == ticks.back() ? "soft end"
+                                    : "soft mid");
   }
   svg.Text((left + right) / 2, kTop + kBar + 40, "microseconds", "soft mid");
   double sum = 0;
@@ -153,11 +162,13 @@ std::string PlotSteps(const Results& results) {
     const std::string css = fmt::format("s{}", i % kColours);
     svg.Rect(at(sum), kTop, std::max(0.6, at(sum + steps[i].second) - at(sum) - 0.6), kBar, css);
     sum += steps[i].second;
-    const double x = left + (right - left) / static_cast<double>(kColumns) * static_cast<double>(i / rows);
+    const double x =
+        left + (right - left) / static_cast<double>(kColumns) * static_cast<double>(i / rows);
     const double y = kTop + kBar + 62 + 22 * static_cast<double>(i % rows);
     svg.Rect(x, y - 10, 12, 12, css, 2);
     svg.Text(x + 20, y, steps[i].first, "");
-    svg.Text(x + (right - left) / kColumns - 24, y, fmt::format("{:.0f} us", steps[i].second), "soft end");
+    svg.Text(x + (right - left) / kColumns - 24, y, fmt::format("{:.0f} us", steps[i].second),
+             "soft end");
   }
   return svg.Finish();
 }
@@ -191,7 +202,8 @@ std::string PlotThroughput(const Results& results) {
   const double bottom = kTop + kGroup * static_cast<double>(groups);
   const Throughput* plain = results.FindThroughput(kPlain, "true", 2);
   Svg svg(kWidth, bottom + 50, "Calls per second, /bin/true",
-          fmt::format("{} cores; higher is better; plain spawn without confinement reaches {:.0f} with 2 workers",
+          fmt::format("{} cores; higher is better; plain spawn without confinement reaches {:.0f} "
+                      "with 2 workers",
                       results.host.cores, plain == nullptr ? 0 : plain->per_second));
   const std::vector<double> ticks = LinearTicks(fastest);
   const auto at = [&](double value) { return kLeft + (right - kLeft) * value / ticks.back(); };
@@ -210,7 +222,8 @@ std::string PlotThroughput(const Results& results) {
       const double row = y + kRow * static_cast<double>(i);
       svg.Text(kLeft - 10, row + 4, fmt::format("{} workers", kWorkers[i]), "soft end");
       if (const Throughput* entry = results.FindThroughput(tool.name, "true", kWorkers[i])) {
-        const char* css = IsMine(tool.name) ? (i == 0 ? "mine" : "mine-soft") : (i == 0 ? "other" : "other-soft");
+        const char* css =
+            IsMine(tool.name) ? (i == 0 ? "mine" : "mine-soft") : (i == 0 ? "other" : "other-soft");
         svg.Rect(kLeft, row - 8, at(entry->per_second) - kLeft, 16, css, 2);
         svg.Text(at(entry->per_second) + 8, row + 4, fmt::format("{:.0f}", entry->per_second),
                  IsMine(tool.name) ? "strong" : "");

@@ -12,7 +12,8 @@ namespace coffer::bench {
 
 // Every tool twice, tight and spaced: samples as dots, the middle half as a box, median, 5th to 95th percentile as a
 // line, 99th percentile as a ring; logarithmic axis in milliseconds.
-std::string PlotLatency(const Results& results, const std::string& payload, const std::string& title);
+std::string PlotLatency(const Results& results, const std::string& payload,
+                        const std::string& title);
 
 // Where the time of one coffer call goes: one stacked bar and its legend, in microseconds.
 std::string PlotSteps(const Results& results);

@@ -43,10 +43,14 @@ struct Throughput {
   double per_second = 0;
 };
 
+// Proportional set size of a tool's processes beside the payload, medians over repetitions. Pages of a program are
+// shared by all its processes, so one of several live boundaries costs less than a lonely one.
+inline constexpr int kLiveTogether = 8;
 struct Memory {
   std::string tool;
-  int processes = 0;  // beside the payload
-  double pss_kb = 0;  // median over repetitions, summed over these processes
+  int processes = 0;    // per boundary
+  double pss_kb = 0;    // of one among kLiveTogether
+  double alone_kb = 0;  // of a single one
 };
 
 struct FilterCost {
@@ -74,7 +78,8 @@ struct Results {
   std::optional<Steps> steps;
 
   const Series* FindSeries(const std::string& tool, const std::string& payload, bool spaced) const;
-  const Throughput* FindThroughput(const std::string& tool, const std::string& payload, int workers) const;
+  const Throughput* FindThroughput(const std::string& tool, const std::string& payload,
+                                   int workers) const;
   const Memory* FindMemory(const std::string& tool) const;
   bool HasTool(const std::string& tool) const;
 };
@@ -84,11 +89,11 @@ inline bool IsBusy(const Host& host) { return host.load > 0.5; }
 
 // One promise of the project and what this run found.
 struct Target {
-  std::string text;      // "/bin/true, tight: time over plain spawn"
-  double limit = 0;      // "at most 5"
+  std::string text;  // "/bin/true, tight: time over plain spawn"
+  double limit = 0;  // "at most 5"
   double measured = 0;
-  bool at_least = false; // the limit is a lower one
-  std::string unit;      // "x", "kB", "ns", "us"
+  bool at_least = false;  // the limit is a lower one
+  std::string unit;       // "x", "kB", "ns", "us"
   bool met() const { return at_least ? measured >= limit : measured <= limit; }
 };
 

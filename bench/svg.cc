@@ -37,11 +37,20 @@ std::string Escape(std::string_view text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += c;
     }
   }
   return out;
@@ -51,29 +60,35 @@ std::string Escape(std::string_view text) {
 
 Svg::Svg(double width, double height, std::string_view title, std::string_view description)
     : width_(width), height_(height) {
-  body_ += fmt::format("<title>{}</title>\n<desc>{}</desc>\n<style>{}</style>\n", Escape(title), Escape(description),
-                       kStyle);
+  body_ += fmt::format("<title>{}</title>\n<desc>{}</desc>\n<style>{}</style>\n", Escape(title),
+                       Escape(description), kStyle);
   Rect(0, 0, width, height, "back");
   Text(20, 28, title, "title");
   Text(20, 48, description, "soft");
 }
 
 void Svg::Line(double x1, double y1, double x2, double y2, std::string_view css) {
-  body_ += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>\n", x1, y1, x2, y2,
-                       css);
+  body_ +=
+      fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>\n",
+                  x1, y1, x2, y2, css);
 }
 
-void Svg::Rect(double x, double y, double width, double height, std::string_view css, double radius) {
-  body_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"{:.1f}\" class=\"{}\"/>\n",
-                       x, y, width, height, radius, css);
+void Svg::Rect(double x, double y, double width, double height, std::string_view css,
+               double radius) {
+  body_ += fmt::format(
+      "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"{:.1f}\" "
+      "class=\"{}\"/>\n",
+      x, y, width, height, radius, css);
 }
 
 void Svg::Circle(double x, double y, double radius, std::string_view css) {
-  body_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\" class=\"{}\"/>\n", x, y, radius, css);
+  body_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\" class=\"{}\"/>\n", x, y,
+                       radius, css);
 }
 
 void Svg::Text(double x, double y, std::string_view text, std::string_view css) {
-  body_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"{}\">{}</text>\n", x, y, css, Escape(text));
+  body_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"{}\">{}</text>\n", x, y, css,
+                       Escape(text));
 }
 
 std::string Svg::Finish() const {
@@ -92,7 +107,8 @@ double LogAxis::At(double value) const {
 
 std::vector<double> LogAxis::ticks() const {
   std::vector<double> values;
-  for (int decade = static_cast<int>(std::floor(low_)); decade <= static_cast<int>(std::ceil(high_)); ++decade) {
+  for (int decade = static_cast<int>(std::floor(low_));
+       decade <= static_cast<int>(std::ceil(high_)); ++decade) {
     for (const double step : {1.0, 2.0, 5.0}) {
       const double value = step * std::pow(10.0, decade);
       if (std::log10(value) >= low_ && std::log10(value) <= high_) {

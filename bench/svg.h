@@ -16,7 +16,8 @@ class Svg {
   Svg(double width, double height, std::string_view title, std::string_view description);
 
   void Line(double x1, double y1, double x2, double y2, std::string_view css);
-  void Rect(double x, double y, double width, double height, std::string_view css, double radius = 0);
+  void Rect(double x, double y, double width, double height, std::string_view css,
+            double radius = 0);
   void Circle(double x, double y, double radius, std::string_view css);
   // `css` may hold the anchors "mid" or "end"; the default is the start.
   void Text(double x, double y, std::string_view text, std::string_view css);

@@ -22,7 +22,8 @@ struct Shared {
 
 // One page that the workers and we see.
 Shared* MapShared() {
-  void* page = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* page =
+      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) {
     Fail("cannot map a shared page");
   }
@@ -82,15 +83,16 @@ double RunSlice(const Tool& tool, const Payload& payload, int workers, double se
 
 }  // namespace
 
-std::vector<Throughput> MeasureThroughput(const std::vector<Tool>& tools, const Payload& payload, int workers,
-                                          int slices, double slice_seconds) {
+std::vector<Throughput> MeasureThroughput(const std::vector<Tool>& tools, const Payload& payload,
+                                          int workers, int slices, double slice_seconds) {
   std::vector<Throughput> all;
   std::vector<size_t> order;
   for (const Tool& tool : tools) {
     order.push_back(order.size());
     all.push_back({tool.info.name, payload.key, workers, 0});
   }
-  std::mt19937 shuffle(static_cast<unsigned>(workers));  // NOLINT: the same order every time is wanted
+  std::mt19937 shuffle(
+      static_cast<unsigned>(workers));  // NOLINT: the same order every time is wanted
   for (int slice = 0; slice < slices; ++slice) {
     std::shuffle(order.begin(), order.end(), shuffle);
     for (const size_t index : order) {

@@ -49,33 +49,38 @@ Tool Prefixed(ToolInfo info, std::vector<std::string> prefix) {
 }
 
 Tool Bubblewrap(const std::string& program) {
-  std::vector<std::string> argv = {program,    "--unshare-all", "--cap-drop", "ALL",  "--die-with-parent",
-                                   "--new-session", "--clearenv", "--setenv", "PATH", "/usr/bin:/bin",
-                                   "--ro-bind",     "/usr",       "/usr"};
+  std::vector<std::string> argv = {
+      program,         "--unshare-all", "--cap-drop", "ALL",  "--die-with-parent",
+      "--new-session", "--clearenv",    "--setenv",   "PATH", "/usr/bin:/bin",
+      "--ro-bind",     "/usr",          "/usr"};
   for (const TopLink& link : TopLinks()) {
     argv = link.target.empty() ? Join(argv, {"--ro-bind", link.at, link.at})
                                : Join(argv, {"--symlink", link.target, link.at});
   }
   argv = Join(argv, {"--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--"});
-  return Prefixed({kBubblewrap, VersionOf(program, "--version"),
-                   "all namespaces, no capabilities, read-only /usr; no cgroup, no seccomp, no Landlock"},
-                  argv);
+  return Prefixed(
+      {kBubblewrap, VersionOf(program, "--version"),
+       "all namespaces, no capabilities, read-only /usr; no cgroup, no seccomp, no Landlock"},
+      argv);
 }
 
 Tool Nsjail(const std::string& program) {
   std::vector<std::string> argv = {program, "-Mo", "--really_quiet", "-R", "/usr", "-T", "/tmp"};
   for (const TopLink& link : TopLinks()) {
-    argv = link.target.empty() ? Join(argv, {"-R", link.at}) : Join(argv, {"-s", link.target + ":" + link.at});
+    argv = link.target.empty() ? Join(argv, {"-R", link.at})
+                               : Join(argv, {"-s", link.target + ":" + link.at});
   }
   argv.emplace_back("--");
-  return Prefixed({"nsjail", FirstLine(VersionOf(program, "--version")),
-                   "all namespaces, no capabilities, rlimits, read-only /usr; no cgroup, no seccomp"},
-                  argv);
+  return Prefixed(
+      {"nsjail", FirstLine(VersionOf(program, "--version")),
+       "all namespaces, no capabilities, rlimits, read-only /usr; no cgroup, no seccomp"},
+      argv);
 }
 
 Tool Minijail(const std::string& program) {
   return Prefixed({"minijail", VersionOf(program, "--version"),
-                   "mount, pid, net, ipc, uts, cgroup namespaces, no capabilities; no user namespace, no cgroup limits"},
+                   "mount, pid, net, ipc, uts, cgroup namespaces, no capabilities; no user "
+                   "namespace, no cgroup limits"},
                   {program, "-p", "-v", "-e", "-l", "-N", "--uts", "-r", "-n", "-c", "0", "--"});
 }
 
@@ -85,19 +90,22 @@ void AddIfItRuns(Toolbox& box, Tool tool, const Payload& payload) {
   if (tried.exit_code == 0) {
     box.tools.push_back(std::move(tool));
   } else {
-    box.left_out.push_back(fmt::format("{}: exit code {}: {}", tool.info.name, tried.exit_code, FirstLine(tried.err)));
+    box.left_out.push_back(
+        fmt::format("{}: exit code {}: {}", tool.info.name, tried.exit_code, FirstLine(tried.err)));
   }
 }
 
 }  // namespace
 
 std::vector<Payload> MeasuredPayloads() {
-  return {{"true", "/bin/true", {"/usr/bin/true"}}, {"python", "python3 -c pass", {"/usr/bin/python3", "-c", "pass"}}};
+  return {{"true", "/bin/true", {"/usr/bin/true"}},
+          {"python", "python3 -c pass", {"/usr/bin/python3", "-c", "pass"}}};
 }
 
 Payload SleepingPayload() { return {"sleep", "/bin/sleep", {"/usr/bin/sleep", "20"}}; }
 
-Toolbox FindTools(const std::string& coffer, const std::string& scratch, const std::vector<Payload>& payloads) {
+Toolbox FindTools(const std::string& coffer, const std::string& scratch,
+                  const std::vector<Payload>& payloads) {
   Toolbox box;
   box.tools.push_back(Prefixed({kPlain, "", "posix_spawn and wait, no confinement"}, {}));
   if (!coffer.empty()) {
@@ -105,7 +113,8 @@ Toolbox FindTools(const std::string& coffer, const std::string& scratch, const s
                          {coffer, "run", "--quiet", "--"});
     const Captured tried = RunCaptured(tool.make(payloads.front(), 0));
     if (tried.exit_code != 0) {
-      Fail(fmt::format("coffer cannot run {} (exit code {}):\n{}", payloads.front().title, tried.exit_code, tried.err));
+      Fail(fmt::format("coffer cannot run {} (exit code {}):\n{}", payloads.front().title,
+                       tried.exit_code, tried.err));
     }
     box.tools.push_back(std::move(tool));
   }
@@ -117,12 +126,14 @@ Toolbox FindTools(const std::string& coffer, const std::string& scratch, const s
   if (const std::string program = FindOnPath("crun"); !program.empty()) {
     const CrunSetup setup = SetUpCrun(program, scratch, payloads);
     if (setup.why_not.empty()) {
-      box.tools.push_back({{"crun", VersionOf(program, "--version"),
-                            setup.cgroups ? "all namespaces, no capabilities, memory and process cgroups; no seccomp"
-                                          : "all namespaces but cgroup, no capabilities; no cgroup, no seccomp"},
-                           [program, scratch, setup](const Payload& payload, int slot) {
-                             return CrunCommand(program, scratch, setup, payload, slot);
-                           }});
+      box.tools.push_back(
+          {{"crun", VersionOf(program, "--version"),
+            setup.cgroups
+                ? "all namespaces, no capabilities, memory and process cgroups; no seccomp"
+                : "all namespaces but cgroup, no capabilities; no cgroup, no seccomp"},
+           [program, scratch, setup](const Payload& payload, int slot) {
+             return CrunCommand(program, scratch, setup, payload, slot);
+           }});
     } else {
       box.left_out.push_back("crun: " + FirstLine(setup.why_not));
     }

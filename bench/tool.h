@@ -39,6 +39,7 @@ Payload SleepingPayload();
 
 // Finds and tries every tool. `coffer` is the path of the program, or empty to measure only the peers; `scratch` is
 // a directory for bundles. Payloads must be known now because some tools keep them in files.
-Toolbox FindTools(const std::string& coffer, const std::string& scratch, const std::vector<Payload>& payloads);
+Toolbox FindTools(const std::string& coffer, const std::string& scratch,
+                  const std::vector<Payload>& payloads);
 
 }  // namespace coffer::bench

@@ -25,8 +25,10 @@ target_compile_options(coffer_options INTERFACE
 
 # One build of the library serves the static executable, the tests and the sanitizers.
 target_compile_options(coffer_options INTERFACE -fPIE -ffunction-sections -fdata-sections)
-# A path of the machine that built it has no business in an executable.
-target_compile_options(coffer_options INTERFACE -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
+# A path of the machine that built it has no business in an executable; gcov alone needs it.
+if(NOT COFFER_COVERAGE)
+  target_compile_options(coffer_options INTERFACE -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
+endif()
 
 # Hardening. Sanitizers bring their own checks and dislike _FORTIFY_SOURCE.
 target_compile_options(coffer_options INTERFACE -fstack-protector-strong)

@@ -125,33 +125,52 @@ Json ToJson(const Receipt& receipt) {
 
 std::string FormatReceipt(const Receipt& receipt) { return PrintJson(ToJson(receipt), 2) + "\n"; }
 
-Status WriteReceipt(const Receipt& receipt, const std::string& path) {
-  const std::string text = FormatReceipt(receipt);
-  if (path == "-") {
-    return sys::WriteAll(STDERR_FILENO, text);
-  }
+Result<ReceiptFile> ReceiptFile::Open(const std::string& path) {
+  ReceiptFile receipt;
   struct stat info;
-  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    TRY_ASSIGN(const UniqueFd direct, sys::Open(path, O_WRONLY));
-    return sys::WriteAll(direct.get(), text);
+  Result<UniqueFd> file = UniqueFd();
+  if (path == "-") {
+    file = UniqueFd(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
+  } else if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    file = sys::Open(path, O_WRONLY | O_NOCTTY);
+  } else {
+    receipt.path_ = path;
+    receipt.temporary_ = fmt::format("{}.{}.tmp", path, ::getpid());
+    file = sys::Open(receipt.temporary_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
   }
-  const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
-  Result<UniqueFd> file = sys::Open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
   if (!file.ok()) {
-    file.error().message = fmt::format("cannot write the receipt: {}", file.error().message);
-    return std::move(file.error());
+    receipt.temporary_.clear();
+    return Error{ErrorKind::kRefused, "policy.receipt",
+                 fmt::format("cannot write the receipt {}: {}", path, sys::ErrnoText(file.error().sys_errno)),
+                 "nothing was run; name a file in a directory that you can write", file.error().sys_errno};
   }
-  Status wrote = sys::WriteAll(file->get(), text);
-  if (wrote.ok()) {
-    const long renamed = raw::Syscall(SYS_renameat, AT_FDCWD, raw::Arg(temporary.c_str()), AT_FDCWD, raw::Arg(path.c_str()));
-    if (renamed < 0) {
-      wrote = sys::ErrnoError("audit.receipt", "cannot write the receipt " + path, renamed);
-    }
+  receipt.file_ = std::move(file).value();
+  return receipt;
+}
+
+ReceiptFile::ReceiptFile(ReceiptFile&& other) noexcept
+    : file_(std::move(other.file_)),
+      path_(std::move(other.path_)),
+      temporary_(std::exchange(other.temporary_, {})) {}
+
+ReceiptFile::~ReceiptFile() {
+  if (!temporary_.empty()) {
+    ::unlink(temporary_.c_str());
   }
-  if (!wrote.ok()) {
-    ::unlink(temporary.c_str());
+}
+
+Status ReceiptFile::Write(const Receipt& receipt) {
+  TRY(sys::WriteAll(file_.get(), FormatReceipt(receipt)));
+  if (temporary_.empty()) {
+    return {};
   }
-  return wrote;
+  const long renamed =
+      raw::Syscall(SYS_renameat, AT_FDCWD, raw::Arg(temporary_.c_str()), AT_FDCWD, raw::Arg(path_.c_str()));
+  if (renamed < 0) {
+    return sys::ErrnoError("audit.receipt", "cannot write the receipt " + path_, renamed);
+  }
+  temporary_.clear();
+  return {};
 }
 
 }  // namespace coffer::audit

@@ -3,11 +3,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "isolation/compose_process.h"
 #include "isolation/layer_probe.h"
 #include "isolation/mount_source.h"
+#include "isolation/process_tree.h"
 #include "isolation/seccomp/builtin.h"
 #include "isolation/seccomp/compile.h"
 #include "isolation/seccomp/oci_import.h"
@@ -59,6 +62,30 @@ Result<StdioPair> MakeStdio(bool tty) {
   return pair;
 }
 
+// Without a private root the well-known places are below the scratch directory.
+void MoveToScratch(const std::string& scratch, isolation::Call& call) {
+  const auto moved = [&](const std::string& path) {
+    for (const std::string_view place : {"/workspace", "/tmp", "/in"}) {
+      if (path == place || path.starts_with(std::string(place) + "/")) {
+        return scratch + path;
+      }
+    }
+    return path;
+  };
+  call.cwd = moved(call.cwd);
+  for (std::string& arg : call.argv) {
+    if (arg.starts_with("/in/")) {
+      arg = moved(arg);
+    }
+  }
+  for (std::string& variable : call.env) {
+    if (variable == "HOME=/workspace" || variable == "TMPDIR=/tmp") {
+      const size_t equals = variable.find('=') + 1;
+      variable = variable.substr(0, equals) + moved(variable.substr(equals));
+    }
+  }
+}
+
 size_t CallBytes(const isolation::Call& call) {
   size_t bytes = call.program.size() + call.cwd.size() + 2;
   for (const std::string& arg : call.argv) {
@@ -105,10 +132,18 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
   return {};
 }
 
-void AddRlimits(const policy::Limits& caps, bool cgroup_memory, isolation::BoundaryPlan& plan) {
+constexpr uint64_t kSpareProcesses = 16;
+
+void AddRlimits(const policy::Limits& caps, bool cgroup_memory, bool cgroup_pids, isolation::BoundaryPlan& plan) {
   const limits::RlimitTable table = limits::BuildRlimits(caps, cgroup_memory);
   for (size_t i = 0; i < table.count; ++i) {
-    plan.rlimits.push_back({table.entries[i].resource, table.entries[i].soft, table.entries[i].hard});
+    isolation::Rlimit limit{table.entries[i].resource, table.entries[i].soft, table.entries[i].hard};
+    if (limit.resource == RLIMIT_NPROC && cgroup_pids) {
+      // The cgroup refuses first and counts its refusals; this is the net below it.
+      limit.soft += kSpareProcesses;
+      limit.hard += kSpareProcesses;
+    }
+    plan.rlimits.push_back(limit);
   }
 }
 
@@ -121,6 +156,22 @@ Result<std::vector<UniqueFd>> CloneMounts(const Prepared& prepared, uint32_t bou
     trees.push_back(std::move(tree));
   }
   return trees;
+}
+
+// The sums that growth is counted from, taken before anything can grow.
+Status StartDiskWatches(const RunRequest& request, const Prepared& prepared, Launched& launched) {
+  for (const isolation::OpenedMount& mount : prepared.mounts) {
+    if (mount.access == policy::Access::kWrite && mount.path.directory) {
+      TRY_ASSIGN(limits::DiskWatch watch, limits::DiskWatch::Start(mount.path.fd.get(), request.envelope.limits));
+      launched.disks.push_back(std::move(watch));
+    }
+  }
+  if (!launched.scratch.path().empty()) {
+    TRY_ASSIGN(const UniqueFd dir, sys::Open(launched.scratch.path(), O_RDONLY | O_DIRECTORY));
+    TRY_ASSIGN(limits::DiskWatch watch, limits::DiskWatch::Start(dir.get(), request.envelope.limits));
+    launched.disks.push_back(std::move(watch));
+  }
+  return {};
 }
 
 std::vector<int> Numbers(const std::vector<UniqueFd>& fds) {
@@ -158,10 +209,21 @@ Status CheckFloor(const RunRequest& request, const Launched& launched) {
 Result<Launched> Launch(const RunRequest& request, const Prepared& prepared, const LaunchOptions& options) {
   Launched launched;
   const bool privileged = ::geteuid() == 0;
-  TRY_ASSIGN(isolation::BoundaryPlan plan,
-             isolation::ComposeContainer(request.envelope, prepared.runtime, prepared.mounts, prepared.inputs, privileged));
-  launched.plan = std::make_unique<isolation::BoundaryPlan>(std::move(plan));
-  launched.plan->landlock_abi = isolation::LandlockAbi();
+  const bool container = options.level == policy::Level::kContainer;
+  isolation::Call call = prepared.call;
+  if (container) {
+    TRY_ASSIGN(isolation::BoundaryPlan plan, isolation::ComposeContainer(request.envelope, prepared.runtime,
+                                                                         prepared.mounts, prepared.inputs, privileged));
+    launched.plan = std::make_unique<isolation::BoundaryPlan>(std::move(plan));
+    launched.plan->landlock_abi = isolation::LandlockAbi();
+  } else {
+    TRY_ASSIGN(launched.scratch, Scratch::Make(prepared.inputs));
+    TRY_ASSIGN(isolation::BoundaryPlan plan,
+               isolation::ComposeProcess(request.envelope, prepared.runtime, prepared.mounts, launched.scratch.path(), privileged));
+    launched.plan = std::make_unique<isolation::BoundaryPlan>(std::move(plan));
+    MoveToScratch(launched.scratch.path(), call);
+    TRY(isolation::AdoptOrphans());
+  }
   std::vector<sock_filter> imported;
   TRY(ChooseFilter(request, prepared, options.level, *launched.plan, imported));
 
@@ -171,7 +233,7 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared, con
   if (!cgroups.layers().Has(Layer::kCgroupMemory) || !cgroups.layers().Has(Layer::kCgroupPids)) {
     launched.cgroup_why = WhyNoCgroup(cgroups);
   }
-  AddRlimits(request.envelope.limits, cgroup_memory, *launched.plan);
+  AddRlimits(request.envelope.limits, cgroup_memory, cgroups.Usable(limits::Controller::kPids), *launched.plan);
   limits::CgroupWants wants;
   wants.io = !prepared.mounts.empty();
   const bool born_inside = !cgroups.v2_dir.empty();
@@ -180,21 +242,29 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared, con
     launched.plan->clone_into_cgroup = launched.cgroup.clone_into_fd();
   }
 
+  if (!container && request.envelope.tty) {
+    return Refused("policy.tty", "a terminal of its own needs --level container");
+  }
   TRY_ASSIGN(StdioPair stdio, MakeStdio(request.envelope.tty));
   const isolation::PayloadStdio theirs{{stdio.theirs[0].get(), stdio.theirs[1].get(), stdio.theirs[2].get()}};
   TRY_ASSIGN(isolation::Boundary boundary,
-             isolation::Boundary::Spawn(*launched.plan, theirs, CallBytes(prepared.call), request.own));
+             isolation::Boundary::Spawn(*launched.plan, theirs, CallBytes(call), request.own));
 
   // From here on the child works beside us.
+  TRY(boundary.Identify());
   if (!born_inside) {
     TRY_ASSIGN(launched.cgroup, limits::Cgroup::Create(cgroups, request.envelope.limits, wants));
   }
   std::vector<UniqueFd> trees;
-  if (privileged && !prepared.mounts.empty()) {
+  if (!container && privileged) {
+    TRY(launched.scratch.GiveTo(boundary.host_uid()));
+  }
+  if (container && privileged && !prepared.mounts.empty()) {
     TRY_ASSIGN(trees, CloneMounts(prepared, boundary.host_uid()));
   }
   TRY(boundary.Admit(launched.cgroup.tasks_fds(), Numbers(trees)));
-  TRY(boundary.Give(prepared.call));
+  TRY(boundary.Give(call));
+  TRY(StartDiskWatches(request, prepared, launched));
   if (!options.probe) {
     TRY(boundary.Start());
   }

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "call/prepare.h"
+#include "call/scratch.h"
 #include "call/watch.h"
 #include "isolation/boundary.h"
 #include "isolation/plan.h"
@@ -17,9 +18,11 @@ namespace coffer::call {
 
 struct Launched {
   std::unique_ptr<isolation::BoundaryPlan> plan;  // the boundary points to it
+  Scratch scratch;                                // process level only
   limits::Cgroup cgroup;
   std::optional<isolation::Boundary> boundary;
   SupervisorStdio stdio;
+  std::vector<limits::DiskWatch> disks;  // of every writable host directory
   policy::LayerSet layers;         // probed, if `probed`
   policy::LayerSet promised;       // what this level should have
   std::string cgroup_why;          // why a cgroup layer is missing

@@ -1,10 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "call/level.h"
 
+#include <errno.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+#include "isolation/host_support.h"
+
 namespace coffer::call {
+namespace {
+
+using policy::Layer;
+using policy::Level;
+
+// What the process level can never have.
+const policy::LayerSet kContainerOnly = {Layer::kUserns, Layer::kMountns,  Layer::kPidns,       Layer::kNetns,      Layer::kIpcns,
+                                         Layer::kUtsns,  Layer::kCgroupns, Layer::kPrivateRoot, Layer::kPrivateProc, Layer::kDiskQuota};
+
+// Errors that a host which forbids namespaces gives; anything else is not a reason to try a weaker level.
+bool MayBeForbidden(const Error& error) {
+  const bool about_setup = error.code == "isolation.userns" || error.code.starts_with("isolation.setup") ||
+                           error.code == "isolation.clone" || error.code == "isolation.userns.map";
+  return about_setup && (error.sys_errno == EPERM || error.sys_errno == EACCES || error.sys_errno == ENOSYS ||
+                         error.sys_errno == ENOSPC || error.sys_errno == EUSERS);
+}
+
+Error Forbidden(const isolation::HostSupport& host) {
+  return HostFault("isolation.userns", "no container boundary on this host: " + host.cause, host.fix);
+}
+
+}  // namespace
 
 Result<Launched> LaunchAtLevel(const RunRequest& request, const Prepared& prepared, bool probe) {
-  return Launch(request, prepared, {policy::Level::kContainer, probe});
+  const Level wanted = request.envelope.level;
+  if (wanted == Level::kProcess) {
+    return Launch(request, prepared, {Level::kProcess, probe});
+  }
+  Result<Launched> container = Launch(request, prepared, {Level::kContainer, probe});
+  if (container.ok() || !MayBeForbidden(container.error())) {
+    return container;
+  }
+  const isolation::HostSupport host = isolation::ProbeHost();
+  if (host.containers) {
+    return container;  // namespaces do work: the error stands as it is
+  }
+  if (wanted == Level::kContainer) {
+    return Forbidden(host);
+  }
+  for (const Layer layer : request.envelope.floor.list()) {
+    if (kContainerOnly.Has(layer)) {
+      Error error = Forbidden(host);
+      error.kind = ErrorKind::kRefused;
+      error.code = "isolation.floor";
+      error.message += fmt::format("; the floor demands {}, which the process level cannot give", policy::LayerName(layer));
+      return error;
+    }
+  }
+  // Never silent, not even with --quiet: the caller gets less than the default.
+  (void)sys::WriteAll(STDERR_FILENO, fmt::format("coffer: note: running at level process: {}\n  hint: {}\n", host.cause, host.fix));
+  return Launch(request, prepared, {Level::kProcess, probe});
 }
 
 }  // namespace coffer::call

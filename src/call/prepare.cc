@@ -74,7 +74,9 @@ Status MakeOutDir(const std::string& given) {
     return {};
   }
   TRY_ASSIGN(const std::string path, isolation::CleanPath(given));
-  const Status made = sys::MakeDirAt(AT_FDCWD, path, 0755);
+  const size_t slash = path.rfind('/');
+  TRY_ASSIGN(const UniqueFd parent, sys::OpenNoLinks(AT_FDCWD, slash == 0 ? "/" : path.substr(0, slash), O_PATH | O_DIRECTORY));
+  const Status made = sys::MakeDirAt(parent.get(), path.substr(slash + 1), 0755);
   if (!made.ok() && made.error().sys_errno != EEXIST) {
     return Refused("policy.path", fmt::format("cannot create {}: {}", path, sys::ErrnoText(made.error().sys_errno)),
                    "create the directory for --out first");
@@ -163,9 +165,9 @@ std::vector<std::string> BuildEnvironment(const policy::Envelope& envelope) {
 
 Result<Prepared> Prepare(const RunRequest& request) {
   Prepared prepared;
-  TRY(OpenMounts(request, prepared));
   TRY(AddInputs(request, prepared));
   TRY(ResolveProgram(request, prepared));
+  TRY(OpenMounts(request, prepared));
   prepared.call.env = BuildEnvironment(request.envelope);
   prepared.call.cwd = request.envelope.cwd;
   prepared.call.tty = request.envelope.tty;

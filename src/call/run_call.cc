@@ -16,6 +16,7 @@
 #include "call/prepare.h"
 #include "call/summary.h"
 #include "call/watch.h"
+#include "isolation/process_tree.h"
 
 namespace coffer::call {
 namespace {
@@ -70,6 +71,7 @@ Result<UniqueFd> CatchSignals() {
 }
 
 RunOutcome Refuse(RunOutcome outcome, Error error) {
+  error.code = ErrorClassOf(error);  // stderr and receipt say the same
   outcome.exit_status = ExitStatusOf(error);
   outcome.receipt.outcome = error.kind == ErrorKind::kRefused ? "denied" : "error";
   outcome.receipt.error_class = ErrorClassOf(error);
@@ -78,6 +80,13 @@ RunOutcome Refuse(RunOutcome outcome, Error error) {
   outcome.receipt.finished_at = WallTime();
   outcome.receipt.duration = outcome.receipt.finished_at - outcome.receipt.requested_at;
   return outcome;
+}
+
+// No pid namespace: what outlived the payload is found and ended here, then its files.
+Status EndProcessLevel(Launched& launched) {
+  TRY(launched.cgroup.Kill());
+  TRY(isolation::EndDescendants());
+  return launched.scratch.Remove();
 }
 
 Error ExecError(const Prepared& prepared, int number) {
@@ -150,13 +159,7 @@ RunOutcome RunCall(const RunRequest& request) {
   // watch
   isolation::Boundary& boundary = *launched->boundary;
   Watch watch(request.envelope, boundary, launched->cgroup, signals->get(), wants_receipt);
-  for (const isolation::OpenedMount& mount : prepared->mounts) {
-    if (mount.access == policy::Access::kWrite && mount.path.directory) {
-      if (Status watched = watch.WatchDisk(mount.path.fd.get()); !watched.ok()) {
-        return Refuse(std::move(outcome), std::move(watched.error()));
-      }
-    }
-  }
+  watch.WatchDisks(std::move(launched->disks));
   std::optional<Terminal> terminal;
   if (request.envelope.tty) {
     terminal.emplace(STDIN_FILENO);
@@ -170,6 +173,12 @@ RunOutcome RunCall(const RunRequest& request) {
     return Refuse(std::move(outcome), std::move(watched.error()));
   }
   // settle
+  if (launched->plan->level == policy::Level::kProcess) {
+    Status ended = EndProcessLevel(*launched);
+    if (!ended.ok()) {
+      return Refuse(std::move(outcome), std::move(ended.error()));
+    }
+  }
   if (Status removed = launched->cgroup.Remove(); !removed.ok()) {
     return Refuse(std::move(outcome), std::move(removed.error()));
   }

@@ -121,7 +121,7 @@ void DescribeEnd(const RunRequest& request, const isolation::Boundary& boundary,
       {"memory", Use(caps.memory, usage.memory_peak, "bytes", reached(Cap::kMemory))},
       {"processes", Use(caps.processes, usage.pids_peak, "count", reached(Cap::kProcesses))},
       {"open_files", Use(caps.open_files, std::nullopt, "count", false)},
-      {"disk", Use(caps.disk, events.disk_bytes, "bytes", reached(Cap::kDisk))},
+      {"disk", Use(caps.disk, events.disk_bytes, "bytes", watched.places_full || reached(Cap::kDisk))},
       {"io", Use(caps.io, usage.io_bytes, "bytes", reached(Cap::kIo))},
       {"output", Use(caps.output, events.output_bytes, "bytes", watch.budget().truncated())},
   };

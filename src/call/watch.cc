@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <array>
@@ -55,12 +56,6 @@ Watch::Watch(const policy::Envelope& envelope, isolation::Boundary& boundary, li
       out_(STDOUT_FILENO, &budget_, hashing),
       err_(STDERR_FILENO, &budget_, hashing),
       in_(STDIN_FILENO) {}
-
-Status Watch::WatchDisk(int dir) {
-  TRY_ASSIGN(limits::DiskWatch watch, limits::DiskWatch::Start(dir, envelope_.limits));
-  disks_.push_back(std::move(watch));
-  return {};
-}
 
 void Watch::Attach(SupervisorStdio stdio) {
   out_.Attach(std::move(stdio.out));
@@ -130,6 +125,34 @@ void Watch::OnSignal() {
   }
 }
 
+limits::TreeUsage& Watch::Tree() {
+  if (tree_ == nullptr) {
+    tree_ = std::make_unique<limits::TreeUsage>(boundary_.init_pid(), envelope_.limits.memory);
+    for (const UniqueFd& place : boundary_.tmpfs()) {
+      tree_->CountTmpfs(place.get());
+    }
+  }
+  return *tree_;
+}
+
+// How full the private places got: their own limit made writes fail, here it is only told.
+void Watch::CheckPrivatePlaces() {
+  bool first = true;
+  for (const UniqueFd& place : boundary_.tmpfs()) {
+    struct statfs info;
+    if (::fstatfs(place.get(), &info) == 0) {
+      const auto block = static_cast<uint64_t>(info.f_bsize);
+      const uint64_t used = (info.f_blocks - info.f_bfree) * block;
+      const bool full = info.f_bfree == 0 || info.f_ffree == 0;
+      if (first) {  // /workspace, whose size is the cap
+        disk_bytes_ = std::max(disk_bytes_, used);
+      }
+      places_full_ = places_full_ || full;
+    }
+    first = false;
+  }
+}
+
 void Watch::CheckUsage() {
   const bool by_cgroup = cgroup_.layers().Has(policy::Layer::kCgroupCpu) &&
                          cgroup_.layers().Has(policy::Layer::kCgroupMemory);
@@ -139,10 +162,7 @@ void Watch::CheckUsage() {
       usage_ = *usage;
     }
   } else {
-    if (tree_ == nullptr) {
-      tree_ = std::make_unique<limits::TreeUsage>(boundary_.init_pid(), envelope_.limits.memory);
-    }
-    if (Result<limits::Usage> usage = tree_->Measure(); usage.ok()) {
+    if (Result<limits::Usage> usage = Tree().Measure(); usage.ok()) {
       limits::KeepPeaks(usage_, *usage);
       usage_ = *usage;
     }
@@ -153,10 +173,7 @@ void Watch::CheckUsage() {
 
 void Watch::CheckDisk() {
   // Files that are deleted but open are found through the processes that hold them.
-  if (tree_ == nullptr) {
-    tree_ = std::make_unique<limits::TreeUsage>(boundary_.init_pid(), envelope_.limits.memory);
-  }
-  (void)tree_->Measure();
+  (void)Tree().Measure();
   Nanos soonest = std::chrono::seconds(1);
   for (limits::DiskWatch& disk : disks_) {
     if (const Result<limits::DiskWatch::Growth> growth = disk.Check(tree_->pids()); growth.ok()) {
@@ -219,7 +236,12 @@ void Watch::PollOnce(Nanos timeout) {
     return;  // EINTR: whatever it was shows again
   }
   if (set[refused] != 0) {
-    (void)denials_.Serve(listener_.get());
+    if (Status served = denials_.Serve(listener_.get()); !served.ok()) {
+      // Whoever made a refused call waits for an answer that will not come.
+      failure_ = std::move(served.error());
+      boundary_.Kill();
+      listener_.Reset();
+    }
   }
   if (set[signals] != 0) {
     OnSignal();
@@ -263,7 +285,9 @@ void Watch::FinalUsage(bool wanted, WatchResult& result) {
     if (!disks_.empty()) {
       CheckDisk();
     }
+    CheckPrivatePlaces();
   }
+  result.places_full = places_full_;
   result.usage = usage_;
   result.events = EventsNow();
   result.events.exit_signal = result.end.signal;
@@ -292,6 +316,9 @@ Result<WatchResult> Watch::Run(bool wanted_usage) {
   // Every writer is gone: what is left in the pipes is all there will be.
   while (Draining()) {
     PollOnce(Nanos::max());
+  }
+  if (failure_) {
+    return std::move(*failure_);
   }
   FinalUsage(wanted_usage, result);
   result.breach = std::move(breach_);

@@ -37,6 +37,7 @@ struct WatchResult {
   std::optional<limits::Breach> breach;
   limits::Usage usage;
   limits::Events events;
+  bool places_full = false;  // a private place ended full: writes failed
   int interrupted_by = 0;  // the signal that we were told to end with
 };
 
@@ -45,8 +46,8 @@ class Watch {
   Watch(const policy::Envelope& envelope, isolation::Boundary& boundary, limits::Cgroup& cgroup, int signal_fd,
         bool hashing);
 
-  // A writable host directory whose growth is watched.
-  Status WatchDisk(int dir);
+  // Writable host directories whose growth is watched.
+  void WatchDisks(std::vector<limits::DiskWatch> disks) { disks_ = std::move(disks); }
   // Takes our ends of the stdio; with a terminal, its master instead.
   void Attach(SupervisorStdio stdio);
   void AttachTerminal(UniqueFd master, Terminal* own_terminal);
@@ -66,6 +67,8 @@ class Watch {
   void Tick();
   void CheckUsage();
   void CheckDisk();
+  void CheckPrivatePlaces();
+  limits::TreeUsage& Tree();
   void Breached(limits::Breach breach);
   limits::Events EventsNow() const;
   Nanos UntilNextTick() const;
@@ -90,6 +93,7 @@ class Watch {
   std::vector<limits::DiskWatch> disks_;
   uint64_t disk_bytes_ = 0;
   uint64_t disk_inodes_ = 0;
+  bool places_full_ = false;
   Nanos next_tick_{0};
   Nanos next_disk_{0};
   Nanos kill_at_{0};
@@ -98,6 +102,7 @@ class Watch {
   int oom_fd_ = -1;
   bool ended_ = false;
   std::optional<limits::Breach> breach_;
+  std::optional<Error> failure_;
 };
 
 }  // namespace coffer::call

@@ -58,9 +58,17 @@ int RunVerb(std::span<const std::string_view> words, isolation::OwnCommandLine o
     return kExitRefused;
   }
   request->own = own;
-  const bool traced = request->trace && request->receipt_path.empty();
-  if (traced) {
+  if (request->trace && request->receipt_path.empty()) {
     request->receipt_path = "/dev/null";
+  }
+  std::optional<audit::ReceiptFile> receipt;
+  if (!request->receipt_path.empty()) {
+    Result<audit::ReceiptFile> opened = audit::ReceiptFile::Open(request->receipt_path);
+    if (!opened.ok()) {
+      PrintError(opened.error());
+      return kExitRefused;
+    }
+    receipt.emplace(std::move(opened).value());
   }
   const call::RunOutcome outcome = call::RunCall(*request);
   if (outcome.error) {
@@ -69,8 +77,8 @@ int RunVerb(std::span<const std::string_view> words, isolation::OwnCommandLine o
   if (request->trace) {
     PrintTrace(outcome.receipt);
   }
-  if (!request->receipt_path.empty()) {
-    if (Status wrote = audit::WriteReceipt(outcome.receipt, request->receipt_path); !wrote.ok()) {
+  if (receipt) {
+    if (Status wrote = receipt->Write(outcome.receipt); !wrote.ok()) {
       PrintError(wrote.error());
       return kExitFailed;
     }

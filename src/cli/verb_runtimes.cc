@@ -24,7 +24,8 @@ constexpr int kFailed = 125;
 constexpr std::string_view kUsage =
     "usage: coffer runtimes [--json]\n"
     "\n"
-    "Lists the named sets of programs that `coffer run --runtime NAME` makes visible and executable.\n";
+    "Lists the named sets of programs that `coffer run --runtime NAME` makes visible and "
+    "executable.\n";
 
 // "53.1 MiB": for reading, not for parsing.
 std::string Readable(uint64_t bytes) {
@@ -42,7 +43,8 @@ std::string Where(const RuntimeReport& report) {
   if (report.found) {
     return report.program.empty() ? "/usr" : report.program;
   }
-  return report.program.empty() ? fmt::format("missing: apt install {}", report.package) : report.problem;
+  return report.program.empty() ? fmt::format("missing: apt install {}", report.package)
+                                : report.problem;
 }
 
 std::string Table(const std::vector<RuntimeReport>& reports) {
@@ -50,11 +52,12 @@ std::string Table(const std::vector<RuntimeReport>& reports) {
   for (const RuntimeReport& report : reports) {
     where = std::max(where, Where(report).size());
   }
-  std::string text = fmt::format("{:<9}  {:<5}  {:<{}}  {:>6}  {:>6}  {:>9}  {}\n", "NAME", "FOUND", "PROGRAM", where,
-                                 "MOUNTS", "FILES", "SIZE", "WHAT");
+  std::string text = fmt::format("{:<9}  {:<5}  {:<{}}  {:>6}  {:>6}  {:>9}  {}\n", "NAME", "FOUND",
+                                 "PROGRAM", where, "MOUNTS", "FILES", "SIZE", "WHAT");
   for (const RuntimeReport& report : reports) {
-    text += fmt::format("{:<9}  {:<5}  {:<{}}  {:>6}  {:>6}  {:>9}  {}\n", report.name, report.found ? "yes" : "no",
-                        Where(report), where, report.found ? std::to_string(report.entries) : "-",
+    text += fmt::format("{:<9}  {:<5}  {:<{}}  {:>6}  {:>6}  {:>9}  {}\n", report.name,
+                        report.found ? "yes" : "no", Where(report), where,
+                        report.found ? std::to_string(report.entries) : "-",
                         report.files ? std::to_string(*report.files) : "-",
                         report.bytes ? Readable(*report.bytes) : "-", report.summary);
   }
@@ -87,7 +90,10 @@ int RunRuntimesVerb(std::span<const std::string_view> args) {
       return sys::WriteAll(STDOUT_FILENO, kUsage).ok() ? 0 : kFailed;
     } else {
       const Status told = sys::WriteAll(
-          STDERR_FILENO, fmt::format("coffer: refused: runtimes does not take '{}'\nhint: coffer runtimes [--json]\n", arg));
+          STDERR_FILENO,
+          fmt::format(
+              "coffer: refused: runtimes does not take '{}'\nhint: coffer runtimes [--json]\n",
+              arg));
       return told.ok() ? kRefused : kFailed;
     }
   }

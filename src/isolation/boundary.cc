@@ -28,6 +28,7 @@ constexpr size_t kCallOffset = 4096;
 // Host uids of boundaries: a range that neither users, containers nor systemd hand out. Adding init's pid makes one
 // that no other live boundary of this pid namespace has (pid_max is at most 2^22).
 constexpr uint32_t kFirstBoundaryUid = 0x70000000;
+constexpr uint32_t kFirstSmallUid = 2000;
 
 size_t CallBytes(const Call& call) {
   size_t bytes = call.program.size() + call.cwd.size() + 2;
@@ -74,6 +75,8 @@ Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, const PayloadStdio& s
   boundary.shared_->report.version = kReportVersion;
   boundary.shared_->report.listener_fd = -1;
   boundary.shared_->report.pty_master = -1;
+  boundary.shared_->report.pty_slave = -1;
+  std::fill(std::begin(boundary.shared_->report.tmpfs), std::end(boundary.shared_->report.tmpfs), -1);
 
   int ends[2] = {-1, -1};
   long answer = Syscall(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, Arg(ends));
@@ -132,22 +135,36 @@ Boundary::~Boundary() {
   }
 }
 
-Status Boundary::WriteMaps() {
+Status Boundary::WriteMaps(uint32_t host_uid, uint32_t host_gid) {
   const std::string proc = fmt::format("/proc/{}/", pid_);
+  TRY(sys::WriteFile(proc + "uid_map", fmt::format("{} {} 1", plan_->uid, host_uid)));
+  TRY(sys::WriteFile(proc + "gid_map", fmt::format("{} {} 1", plan_->uid, host_gid)));
+  host_uid_ = host_uid;
+  return {};
+}
+
+Status Boundary::Identify() {
   Admission& admission = shared_->admission;
-  const uint32_t host_gid = plan_->own_uid ? host_uid_ : ::getegid();
+  admission.groups_allowed = plan_->own_uid ? 1 : 0;
   if (plan_->level != policy::Level::kContainer) {
     admission.host_uid = plan_->own_uid ? host_uid_ : 0;
-    admission.groups_allowed = plan_->own_uid ? 1 : 0;
     return {};
   }
-  admission.groups_allowed = plan_->own_uid ? 1 : 0;
-  if (!plan_->own_uid) {
-    TRY(sys::WriteFile(proc + "setgroups", "deny"));
-  }
-  Status wrote = sys::WriteFile(proc + "uid_map", fmt::format("{} {} 1", plan_->uid, host_uid_));
-  if (wrote.ok()) {
-    wrote = sys::WriteFile(proc + "gid_map", fmt::format("{} {} 1", plan_->uid, host_gid));
+  Status wrote;
+  if (plan_->own_uid) {
+    wrote = WriteMaps(host_uid_, host_uid_);
+    if (!wrote.ok() && wrote.error().sys_errno == EPERM) {
+      // Root of a user namespace that has only the usual 65,536 ids.
+      const uint32_t small = kFirstSmallUid + static_cast<uint32_t>(pid_);
+      if (small < 65000) {
+        wrote = WriteMaps(small, small);
+      }
+    }
+  } else {
+    wrote = sys::WriteFile(fmt::format("/proc/{}/setgroups", pid_), "deny");
+    if (wrote.ok()) {
+      wrote = WriteMaps(host_uid_, ::getegid());
+    }
   }
   if (!wrote.ok()) {
     Error error = std::move(wrote.error());
@@ -163,7 +180,6 @@ Status Boundary::WriteMaps() {
 }
 
 Status Boundary::Admit(std::span<const int> tasks, std::span<const int> trees) {
-  TRY(WriteMaps());
   Admission& admission = shared_->admission;
   if (tasks.size() > std::size(admission.tasks) || trees.size() > std::size(admission.trees)) {
     return Internal("isolation.cgroups", "too many cgroup hierarchies or mounts");
@@ -192,6 +208,12 @@ Status Boundary::AwaitReady() {
     if ((waits[0].revents & POLLIN) != 0 &&
         Syscall(SYS_recvfrom, control_.get(), Arg(&word), 1, MSG_DONTWAIT, 0, 0) == 1 && word == 'R') {
       child_end_.Reset();
+      UniqueFd(shared_->report.pty_slave).Reset();
+      for (const int32_t fd : shared_->report.tmpfs) {
+        if (fd >= 0) {
+          tmpfs_.emplace_back(fd);
+        }
+      }
       return {};
     }
     return SetupError();

@@ -67,10 +67,12 @@ class Boundary {
   Boundary& operator=(Boundary&&) = delete;
   ~Boundary();  // kills and reaps what is still there
 
+  // Gives the boundary its user: maps written, host_uid() final.
+  Status Identify();
   // `tasks` are descriptors of v1 `tasks` files that init writes "0" to; on v2 it was born in its cgroup.
   // `trees` are the detached mounts that the plan's supervised binds name.
   Status Admit(std::span<const int> tasks, std::span<const int> trees = {});
-  // The host uid the boundary has or will have; decided at Spawn.
+  // The host uid the boundary has; final after Identify.
   uint32_t host_uid() const { return host_uid_; }
   Status AwaitReady();
   Status Give(const Call& call);
@@ -83,6 +85,8 @@ class Boundary {
   // Waits for init to be gone; by then everything in its pid namespace is. Fails if the report makes no sense.
   Result<PayloadEnd> Reap();
 
+  // The boundary's private writable places, once ready: descriptors for statfs.
+  const std::vector<UniqueFd>& tmpfs() const { return tmpfs_; }
   int pidfd() const { return pidfd_.get(); }      // readable when init has ended
   pid_t init_pid() const { return pid_; }
   int control_fd() const { return control_.get(); }
@@ -110,7 +114,7 @@ class Boundary {
 
   Boundary() = default;
   Error SetupError() const;
-  Status WriteMaps();
+  Status WriteMaps(uint32_t host_uid, uint32_t host_gid);
   CallBlock* call_block() const;
 
   std::unique_ptr<Shared, Unmap> shared_{nullptr, Unmap{0}};
@@ -118,6 +122,7 @@ class Boundary {
   UniqueFd pidfd_;
   UniqueFd control_;
   UniqueFd child_end_;
+  std::vector<UniqueFd> tmpfs_;
   pid_t pid_ = -1;
   uint32_t host_uid_ = 0;
   Nanos spawned_{0};

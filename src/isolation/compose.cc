@@ -124,6 +124,22 @@ void AddEtc(const policy::Envelope& envelope, const RuntimeSet& runtime, Boundar
   plan.landlock.push_back({"/etc", landlock::kRead});
 }
 
+// LANG is C.UTF-8; Debian keeps it as files.
+void AddLocale(const RuntimeSet& runtime, BoundaryPlan& plan, DirectoryList& dirs) {
+  static constexpr const char* kLocale = "/usr/lib/locale/C.utf8";
+  const bool whole_usr = std::any_of(runtime.files.begin(), runtime.files.end(), [](const RuntimeFile& file) {
+    return file.directory && Inside(kLocale, file.inside);
+  });
+  if (runtime.files.size() > 8 && !whole_usr && ::access(kLocale, X_OK) == 0) {
+    BindMount bind;
+    bind.host = bind.at = kLocale;
+    bind.directory = true;
+    plan.binds.push_back(bind);
+    dirs.AddParentsOf(kLocale);
+    dirs.Add(kLocale);
+  }
+}
+
 void AddInputs(const std::vector<Input>& inputs, BoundaryPlan& plan, DirectoryList& dirs) {
   dirs.Add("/in");
   plan.landlock.push_back({"/in", landlock::kRead});
@@ -200,6 +216,7 @@ Result<BoundaryPlan> ComposeContainer(const policy::Envelope& envelope, const Ru
   AddDevices(envelope, plan, dirs);
   AddPrivatePlaces(envelope, plan, dirs);
   AddEtc(envelope, runtime, plan, dirs);
+  AddLocale(runtime, plan, dirs);
   AddInputs(inputs, plan, dirs);
   AddMounts(mounts, privileged, plan, dirs);
 

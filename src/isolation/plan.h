@@ -64,6 +64,7 @@ struct BoundaryPlan {
   policy::Level level = policy::Level::kContainer;
   uint32_t uid = 1000;               // inside (container), or on the host (process level as root)
   bool own_uid = false;              // as root: a host uid of its own; otherwise the caller's
+  bool scoped_kill = false;          // process level: kill(-1) from inside reaches only the boundary
   bool tty = false;                  // give it /dev/pts and /dev/tty
   bool want_proc = true;
   int clone_into_cgroup = -1;        // v2 cgroup directory, or -1

@@ -36,11 +36,13 @@ std::string Seconds(Nanos time) {
 
 std::string Size(uint64_t bytes) {
   constexpr double kMiB = 1 << 20;
-  return bytes < (1 << 20) ? fmt::format("{} bytes", bytes) : fmt::format("{:.1f}MiB", static_cast<double>(bytes) / kMiB);
+  return bytes < (1 << 20) ? fmt::format("{} bytes", bytes)
+                           : fmt::format("{:.1f}MiB", static_cast<double>(bytes) / kMiB);
 }
 
 Breach Make(Cap cap, std::string message) {
-  return {cap, std::move(message), fmt::format("raise the cap with {} if the call needs it", TextOf(cap).flag)};
+  return {cap, std::move(message),
+          fmt::format("raise the cap with {} if the call needs it", TextOf(cap).flag)};
 }
 
 bool MemoryBreached(const policy::Limits& caps, const Usage& usage) {
@@ -48,22 +50,25 @@ bool MemoryBreached(const policy::Limits& caps, const Usage& usage) {
 }
 
 bool DiskReached(const policy::Limits& caps, const Events& events) {
-  return events.disk_bytes >= caps.disk || events.disk_inodes >= caps.inodes || events.exit_signal == SIGXFSZ;
+  return events.disk_bytes >= caps.disk || events.disk_inodes >= caps.inodes ||
+         events.exit_signal == SIGXFSZ;
 }
 
 Breach DiskBreach(const policy::Limits& caps, const Events& events) {
   if (events.disk_inodes >= caps.inodes) {
-    return Make(Cap::kDisk, fmt::format("made {} files, the cap is {}", events.disk_inodes, caps.inodes));
+    return Make(Cap::kDisk,
+                fmt::format("made {} files, the cap is {}", events.disk_inodes, caps.inodes));
   }
   if (events.disk_bytes >= caps.disk) {
-    return Make(Cap::kDisk,
-                fmt::format("wrote {} to a writable place, the cap is {}", Size(events.disk_bytes), FormatSize(caps.disk)));
+    return Make(Cap::kDisk, fmt::format("wrote {} to a writable place, the cap is {}",
+                                        Size(events.disk_bytes), FormatSize(caps.disk)));
   }
   return Make(Cap::kDisk, fmt::format("wrote a file beyond the cap of {}", FormatSize(caps.disk)));
 }
 
 Breach CpuBreach(const policy::Limits& caps, const Usage& usage) {
-  return Make(Cap::kCpu, fmt::format("used {} of CPU, the cap is {}", Seconds(usage.cpu), FormatDuration(caps.cpu)));
+  return Make(Cap::kCpu, fmt::format("used {} of CPU, the cap is {}", Seconds(usage.cpu),
+                                     FormatDuration(caps.cpu)));
 }
 
 }  // namespace
@@ -71,33 +76,40 @@ Breach CpuBreach(const policy::Limits& caps, const Usage& usage) {
 std::string_view CapName(Cap cap) { return TextOf(cap).name; }
 std::string_view CapClass(Cap cap) { return TextOf(cap).error_class; }
 
-std::optional<Breach> FindBreach(const policy::Limits& caps, const Usage& usage, const Events& events) {
+std::optional<Breach> FindBreach(const policy::Limits& caps, const Usage& usage,
+                                 const Events& events) {
   // Memory first: a boundary that thrashes at its cap also spends time, and memory is the reason.
   if (MemoryBreached(caps, usage)) {
     return Make(Cap::kMemory, usage.memory > caps.memory
-                                  ? fmt::format("used {} of memory, the cap is {}", Size(usage.memory), FormatSize(caps.memory))
-                                  : fmt::format("needed more memory than the cap of {}", FormatSize(caps.memory)));
+                                  ? fmt::format("used {} of memory, the cap is {}",
+                                                Size(usage.memory), FormatSize(caps.memory))
+                                  : fmt::format("needed more memory than the cap of {}",
+                                                FormatSize(caps.memory)));
   }
   if (usage.cpu >= caps.cpu) {
     return CpuBreach(caps, usage);
   }
   if (events.wall_spent || events.wall >= caps.wall) {
-    return Make(Cap::kWall, fmt::format("ran for {}, the cap is {}", Seconds(events.wall), FormatDuration(caps.wall)));
+    return Make(Cap::kWall, fmt::format("ran for {}, the cap is {}", Seconds(events.wall),
+                                        FormatDuration(caps.wall)));
   }
   if (events.disk_bytes > caps.disk || events.disk_inodes > caps.inodes) {
     return DiskBreach(caps, events);
   }
   if (usage.io_bytes > caps.io) {
-    return Make(Cap::kIo, fmt::format("moved {} to and from disks, the cap is {}", Size(usage.io_bytes), FormatSize(caps.io)));
+    return Make(Cap::kIo, fmt::format("moved {} to and from disks, the cap is {}",
+                                      Size(usage.io_bytes), FormatSize(caps.io)));
   }
-  if (usage.pids > caps.processes + 1) {  // only without a pids cgroup: the kernel refuses otherwise
-    return Make(Cap::kProcesses,
-                fmt::format("ran {} processes and threads, the cap is {}", usage.pids - 1, caps.processes));
+  if (usage.pids >
+      caps.processes + 1) {  // only without a pids cgroup: the kernel refuses otherwise
+    return Make(Cap::kProcesses, fmt::format("ran {} processes and threads, the cap is {}",
+                                             usage.pids - 1, caps.processes));
   }
   return std::nullopt;
 }
 
-std::optional<Breach> ExplainFailure(const policy::Limits& caps, const Usage& usage, const Events& events) {
+std::optional<Breach> ExplainFailure(const policy::Limits& caps, const Usage& usage,
+                                     const Events& events) {
   if (std::optional<Breach> breach = FindBreach(caps, usage, events)) {
     return breach;
   }
@@ -111,8 +123,9 @@ std::optional<Breach> ExplainFailure(const policy::Limits& caps, const Usage& us
     return DiskBreach(caps, events);
   }
   if (usage.pids_denied > 0) {
-    return Make(Cap::kProcesses, fmt::format("wanted more than {} processes and threads at once ({} refused)",
-                                             caps.processes, usage.pids_denied));
+    return Make(Cap::kProcesses,
+                fmt::format("wanted more than {} processes and threads at once ({} refused)",
+                            caps.processes, usage.pids_denied));
   }
   return std::nullopt;
 }

@@ -18,8 +18,8 @@
 namespace coffer::limits {
 
 enum class Cap : uint8_t { kCpu, kWall, kMemory, kProcesses, kDisk, kIo, kOutput };
-std::string_view CapName(Cap cap);    // "cpu", as in the receipt's `limits`
-std::string_view CapClass(Cap cap);   // "limit.cpu", the receipt's error.class
+std::string_view CapName(Cap cap);   // "cpu", as in the receipt's `limits`
+std::string_view CapClass(Cap cap);  // "limit.cpu", the receipt's error.class
 
 struct Breach {
   Cap cap = Cap::kCpu;
@@ -30,20 +30,23 @@ struct Breach {
 
 // What the supervisor saw besides usage.
 struct Events {
-  Nanos wall{0};                 // elapsed
-  bool wall_spent = false;       // the deadline fired
-  uint64_t output_bytes = 0;     // written by the call, before truncation
-  uint64_t disk_bytes = 0;       // in the writable place that holds the most, beyond what was there before
+  Nanos wall{0};              // elapsed
+  bool wall_spent = false;    // the deadline fired
+  uint64_t output_bytes = 0;  // written by the call, before truncation
+  uint64_t disk_bytes =
+      0;  // in the writable place that holds the most, beyond what was there before
   uint64_t disk_inodes = 0;
-  int exit_signal = 0;           // of the payload: SIGXCPU and SIGXFSZ are rlimits speaking
-  bool failed = false;           // the payload ended with a non-zero status or a signal
+  int exit_signal = 0;  // of the payload: SIGXCPU and SIGXFSZ are rlimits speaking
+  bool failed = false;  // the payload ended with a non-zero status or a signal
 };
 
 // While the call runs: must it be killed now? CPU, wall, memory (an OOM kill, or the sum without a cgroup), disk, I/O.
-std::optional<Breach> FindBreach(const policy::Limits& caps, const Usage& usage, const Events& events);
+std::optional<Breach> FindBreach(const policy::Limits& caps, const Usage& usage,
+                                 const Events& events);
 
 // When it has ended by itself and failed: the cap that explains it, which is FindBreach, and also refused forks.
-std::optional<Breach> ExplainFailure(const policy::Limits& caps, const Usage& usage, const Events& events);
+std::optional<Breach> ExplainFailure(const policy::Limits& caps, const Usage& usage,
+                                     const Events& events);
 
 // Whether the receipt's `limits.<cap>.breached` is true: ended or not, the cap was reached.
 bool Reached(Cap cap, const policy::Limits& caps, const Usage& usage, const Events& events);

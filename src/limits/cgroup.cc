@@ -25,11 +25,12 @@ using raw::Syscall;
 namespace {
 
 // The first is made first and removed last, which is what the sweep relies on.
-constexpr Controller kOrder[] = {Controller::kMemory, Controller::kPids, Controller::kCpuacct, Controller::kIo,
-                                 Controller::kFreezer};
+constexpr Controller kOrder[] = {Controller::kMemory, Controller::kPids, Controller::kCpuacct,
+                                 Controller::kIo, Controller::kFreezer};
 
 bool Wanted(Controller controller, const CgroupWants& wants) {
-  return controller == Controller::kIo ? wants.io : controller != Controller::kFreezer || wants.freezer;
+  return controller == Controller::kIo ? wants.io
+                                       : controller != Controller::kFreezer || wants.freezer;
 }
 
 Layer LayerOf(Controller controller) {
@@ -46,7 +47,8 @@ Layer LayerOf(Controller controller) {
 }
 
 Error MakeError(const std::string& path, long negative_errno) {
-  Error error = sys::ErrnoError("limits.cgroup.create", "cannot create the cgroup " + path, negative_errno);
+  Error error =
+      sys::ErrnoError("limits.cgroup.create", "cannot create the cgroup " + path, negative_errno);
   if (negative_errno == -EAGAIN) {
     error.hint = "the cgroup above has reached cgroup.max.descendants";
   }
@@ -181,7 +183,8 @@ Status Cgroup::CreateV2(const CgroupHost& host, const CgroupWants& wants) {
   return {};
 }
 
-Result<Cgroup> Cgroup::Create(const CgroupHost& host, const policy::Limits& caps, const CgroupWants& wants) {
+Result<Cgroup> Cgroup::Create(const CgroupHost& host, const policy::Limits& caps,
+                              const CgroupWants& wants) {
   Cgroup cgroup;
   cgroup.memory_cap_ = caps.memory;
   cgroup.pids_cap_ = caps.processes + 1;  // init is not the call's
@@ -222,10 +225,13 @@ Result<Usage> Cgroup::ReadUsage(Detail detail) const {
     ReadIoV2(v2_.get(), usage);
   }
   if (detail == Detail::kLive) {
-    usage.memory = memory != nullptr ? ReadNumber(AT_FDCWD, (memory->path + "/memory.usage_in_bytes").c_str()).value_or(0)
-                                     : ReadNumber(v2_.get(), "memory.current").value_or(0);
-    usage.pids = pids != nullptr ? ReadNumber(AT_FDCWD, (pids->path + "/pids.current").c_str()).value_or(0)
-                                 : ReadNumber(v2_.get(), "pids.current").value_or(0);
+    usage.memory =
+        memory != nullptr
+            ? ReadNumber(AT_FDCWD, (memory->path + "/memory.usage_in_bytes").c_str()).value_or(0)
+            : ReadNumber(v2_.get(), "memory.current").value_or(0);
+    usage.pids = pids != nullptr
+                     ? ReadNumber(AT_FDCWD, (pids->path + "/pids.current").c_str()).value_or(0)
+                     : ReadNumber(v2_.get(), "pids.current").value_or(0);
   }
   return usage;
 }

@@ -34,17 +34,20 @@ namespace coffer::limits {
 
 // What to create beyond memory, pids and CPU accounting. Each is one more directory on v1, about 15 us.
 struct CgroupWants {
-  bool io = false;       // count block I/O (v1: blkio; v2: the io controller)
-  bool freezer = false;  // v1 only: freeze before killing. Not needed where pids is usable (see Kill)
+  bool io = false;  // count block I/O (v1: blkio; v2: the io controller)
+  bool freezer =
+      false;  // v1 only: freeze before killing. Not needed where pids is usable (see Kill)
 };
 
 class Cgroup {
  public:
   // Makes the directories and writes the caps. Controllers that the host lacks are left out: compare layers() with
   // the floor. A controller that exists and cannot be limited is an error, and nothing is left behind.
-  static Result<Cgroup> Create(const CgroupHost& host, const policy::Limits& caps, const CgroupWants& wants);
+  static Result<Cgroup> Create(const CgroupHost& host, const policy::Limits& caps,
+                               const CgroupWants& wants);
 
-  Cgroup() = default;  // no cgroup at all: layers() is empty, everything else succeeds and does nothing
+  Cgroup() =
+      default;  // no cgroup at all: layers() is empty, everything else succeeds and does nothing
   Cgroup(Cgroup&& other) noexcept;
   Cgroup& operator=(Cgroup&& other) noexcept;
   Cgroup(const Cgroup&) = delete;
@@ -103,7 +106,8 @@ class Cgroup {
   uint64_t memory_cap_ = 0;
   uint64_t pids_cap_ = 0;
   std::array<V1Dir, kMaxV1> v1_;
-  std::array<int, kMaxV1> tasks_{-1, -1, -1, -1, -1};  // owned; plain ints, because the child wants an array
+  std::array<int, kMaxV1> tasks_{-1, -1, -1, -1,
+                                 -1};  // owned; plain ints, because the child wants an array
   size_t v1_count_ = 0;
   size_t tasks_count_ = 0;
   std::string v2_path_;

@@ -25,16 +25,22 @@ class KernelFiles : public CgroupFiles {
     const std::string full = root_ + path;
     return raw::Syscall(SYS_faccessat, AT_FDCWD, raw::Arg(full.c_str()), W_OK);
   }
-  uint64_t PidNamespace() const override {
-    const std::string path = root_ + "/proc/self/ns/pid";
+  uint64_t Namespace(std::string_view name) const override {
+    const std::string path = root_ + "/proc/self/ns/" + std::string(name);
     struct stat info {};
-    const long answer = raw::Syscall(SYS_newfstatat, AT_FDCWD, raw::Arg(path.c_str()), raw::Arg(&info), 0);
+    const long answer =
+        raw::Syscall(SYS_newfstatat, AT_FDCWD, raw::Arg(path.c_str()), raw::Arg(&info), 0);
     return answer == 0 ? info.st_ino : 0;
   }
 
  private:
   const std::string& root_;
 };
+
+bool NeededByEveryCall(Controller controller) {
+  return controller == Controller::kMemory || controller == Controller::kPids ||
+         controller == Controller::kCpuacct;
+}
 
 struct Reason {
   std::string why_not;
@@ -43,14 +49,17 @@ struct Reason {
 
 Reason WhyNotWritable(const ControllerPlace& place, long negative_errno) {
   if (negative_errno == -EROFS) {
-    return {place.mount_point + " is mounted read-only", "mount it writable, or give the container its own cgroup tree"};
+    return {place.mount_point + " is mounted read-only",
+            "mount it writable, or give the container its own cgroup tree"};
   }
   if (negative_errno == -EACCES || negative_errno == -EPERM) {
     return {place.dir + " is not writable for this user",
-            "run as root, or let an administrator give this user a cgroup: chown -R <user> " + place.dir};
+            "run as root, or let an administrator give this user a cgroup: chown -R <user> " +
+                place.dir};
   }
   return {"cannot use " + place.dir + ": " + sys::ErrnoText(static_cast<int>(-negative_errno)),
-          "check that the cgroup file systems are mounted as this process sees them in /proc/self/cgroup"};
+          "check that the cgroup file systems are mounted as this process sees them in "
+          "/proc/self/cgroup"};
 }
 
 const Membership* FindV1Membership(const std::vector<Membership>& all, ControllerBits bit) {
@@ -63,7 +72,8 @@ const Membership* FindV1Membership(const std::vector<Membership>& all, Controlle
 }
 
 // The first mount of the controller that shows our own cgroup; otherwise any of it.
-const CgroupMount* FindV1Mount(const std::vector<CgroupMount>& all, ControllerBits bit, const std::string& path) {
+const CgroupMount* FindV1Mount(const std::vector<CgroupMount>& all, ControllerBits bit,
+                               const std::string& path) {
   const CgroupMount* found = nullptr;
   for (const CgroupMount& mount : all) {
     if (!mount.v2 && (mount.controllers & bit) != 0) {
@@ -79,7 +89,8 @@ const CgroupMount* FindV1Mount(const std::vector<CgroupMount>& all, ControllerBi
 // Since Linux 6.10 blkio's counters stay at zero until the first throttle rule. A host that counts shows at least one
 // device, "8:0 Read ...", at the top of the hierarchy.
 bool CountsIo(const CgroupFiles& files, const std::string& mount_point) {
-  return files.Read(mount_point + "/blkio.throttle.io_service_bytes").value_or("").find(':') != std::string::npos;
+  return files.Read(mount_point + "/blkio.throttle.io_service_bytes").value_or("").find(':') !=
+         std::string::npos;
 }
 
 // True if the controller lives on a mounted v1 hierarchy, usable or not.
@@ -97,13 +108,16 @@ bool PlaceV1(const CgroupFiles& files, const std::vector<Membership>& membership
   place.own_path = membership->path;
   place.dir = DirInMount(*mount, membership->path);
   if (place.dir.empty()) {
-    place.why_not = "our own cgroup " + membership->path + " is not visible below " + mount->mount_point;
+    place.why_not =
+        "our own cgroup " + membership->path + " is not visible below " + mount->mount_point;
     place.fix = "mount the cgroup hierarchies of this cgroup namespace";
     return true;
   }
   if (controller == Controller::kIo && !CountsIo(files, place.mount_point)) {
     place.why_not = "this kernel counts no I/O on blkio until a throttle rule exists for the disk";
-    place.fix = "boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1); until then I/O is added up from /proc";
+    place.fix =
+        "boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1); until then I/O is added up from "
+        "/proc";
     return true;
   }
   for (const ControllerPlace& other : host.places) {
@@ -124,34 +138,92 @@ bool PlaceV1(const CgroupFiles& files, const std::vector<Membership>& membership
   return true;
 }
 
-void PlaceV2(const V2Plan& plan, const CgroupMount& mount, const std::string& own, Controller controller,
-             ControllerPlace& place) {
+void PlaceV2(const V2Plan& plan, const CgroupMount& mount, const std::string& own,
+             Controller controller, ControllerPlace& place) {
   const bool built_in = controller == Controller::kCpuacct || controller == Controller::kFreezer;
   place.version = CgroupVersion::kV2;
   place.mount_point = mount.mount_point;
   place.own_path = own;
   place.dir = plan.dir;
-  place.usable = !plan.dir.empty() && (built_in || ((plan.enabled | plan.can_enable) & Bit(controller)) != 0);
+  place.usable =
+      !plan.dir.empty() && (built_in || ((plan.enabled | plan.can_enable) & Bit(controller)) != 0);
   if (!place.usable) {
     const std::string name(ControllerName(controller));
-    place.why_not = plan.dir.empty() ? plan.why_not : "the " + name + " controller is not available below " + plan.dir;
+    place.why_not = plan.dir.empty()
+                        ? plan.why_not
+                        : "the " + name + " controller is not available below " + plan.dir;
     place.fix = plan.dir.empty() ? plan.fix
-                                 : "enable it in cgroup.subtree_control of the cgroups above " + plan.dir +
-                                       " (systemd: -p Delegate=" + name + ")";
+                                 : "enable it in cgroup.subtree_control of the cgroups above " +
+                                       plan.dir + " (systemd: -p Delegate=" + name + ")";
   }
 }
 
-void AddMissing(ControllerPlace& place, Controller controller, bool any_mounted, bool proc_readable) {
+void AddMissing(ControllerPlace& place, Controller controller, bool any_mounted) {
   const std::string name(ControllerName(controller));
-  if (!proc_readable) {
-    place.why_not = "/proc/self/cgroup or /proc/self/mountinfo cannot be read";
-    place.fix = "mount /proc";
-  } else if (!any_mounted) {
+  if (!any_mounted) {
     place.why_not = "no cgroup file system is mounted";
     place.fix = "mount -t cgroup2 none /sys/fs/cgroup";
   } else {
     place.why_not = "the kernel offers no " + name + " controller on a mounted hierarchy";
     place.fix = "mount it, or boot without cgroup_disable=" + name;
+  }
+}
+
+// Fills in layout, places and the v2 plan.
+void Place(const CgroupFiles& files, const std::vector<Membership>& memberships,
+           const std::vector<CgroupMount>& mounts, ProbeDepth depth, CgroupHost& host) {
+  const Membership* v2_membership = nullptr;
+  for (const Membership& one : memberships) {
+    v2_membership = one.v2 ? &one : v2_membership;
+  }
+  const CgroupMount* v2_mount = nullptr;
+  bool v1_mounted = false;
+  for (const CgroupMount& mount : mounts) {
+    if (mount.v2 && v2_membership != nullptr &&
+        (v2_mount == nullptr || DirInMount(*v2_mount, v2_membership->path).empty())) {
+      v2_mount = &mount;
+    }
+    v1_mounted = v1_mounted || (!mount.v2 && mount.controllers != 0);
+  }
+
+  ControllerBits left = 0;  // not on v1
+  for (size_t i = 0; i < kControllerCount; ++i) {
+    const auto controller = static_cast<Controller>(i);
+    if (depth == ProbeDepth::kCall && !NeededByEveryCall(controller)) {
+      host.at(controller).why_not = "not probed";
+      host.at(controller).fix = "coffer doctor probes everything";
+    } else if (!PlaceV1(files, memberships, mounts, controller, host)) {
+      left |= Bit(controller);
+    }
+  }
+  host.layout = v1_mounted ? (v2_mount != nullptr ? CgroupLayout::kHybrid : CgroupLayout::kV1)
+                           : (v2_mount != nullptr ? CgroupLayout::kV2 : CgroupLayout::kNone);
+
+  // On a hybrid host v2 usually has no controllers; then it costs a directory and gives nothing.
+  constexpr ControllerBits kBuiltIn = Bit(Controller::kCpuacct) | Bit(Controller::kFreezer);
+  const bool ask_v2 = v2_mount != nullptr && (left & ~kBuiltIn & ~Bit(Controller::kCpu)) != 0;
+  const V2Plan plan = ask_v2 ? PlanV2(files, *v2_mount, v2_membership->path) : V2Plan{};
+  for (size_t i = 0; i < kControllerCount; ++i) {
+    const auto controller = static_cast<Controller>(i);
+    if ((left & Bit(controller)) == 0) {
+      continue;
+    }
+    if (ask_v2) {
+      PlaceV2(plan, *v2_mount, v2_membership->path, controller, host.at(controller));
+    } else {
+      AddMissing(host.at(controller), controller, host.layout != CgroupLayout::kNone);
+    }
+  }
+  if (ask_v2 && (host.layout == CgroupLayout::kV2 || (plan.enabled | plan.can_enable) != 0)) {
+    host.v2_dir = plan.dir;
+    host.v2_move_self = plan.move_self;
+    for (const Controller controller : {Controller::kMemory, Controller::kPids}) {
+      if ((plan.can_enable & left & Bit(controller)) != 0) {
+        host.v2_enable +=
+            (host.v2_enable.empty() ? "+" : " +") + std::string(ControllerName(controller));
+      }
+    }
+    host.v2_enable_io = (plan.can_enable & left & Bit(Controller::kIo)) != 0;
   }
 }
 
@@ -188,67 +260,34 @@ policy::LayerSet CgroupHost::layers() const {
   return set;
 }
 
-CgroupHost ProbeCgroupsWith(const CgroupFiles& files) {
-  CgroupHost host;
+CgroupHost ProbeCgroupsWith(const CgroupFiles& files, ProbeDepth depth) {
+  // The inode of the first cgroup namespace (PROC_CGROUP_INIT_INO). In it, paths of /proc/self/cgroup start at the root
+  // of the hierarchy, so a directory of that path can only be our own cgroup.
+  constexpr uint64_t kInitialCgroupNamespace = 0xEFFFFFFB;
   const std::optional<std::string> self = files.Read("/proc/self/cgroup");
-  const std::optional<std::string> mountinfo = files.Read("/proc/self/mountinfo");
   const std::vector<Membership> memberships = ParseSelfCgroup(self.value_or(""));
-  const std::vector<CgroupMount> mounts = ParseMountinfo(mountinfo.value_or(""));
-  host.pid_namespace = files.PidNamespace();
-
-  const Membership* v2_membership = nullptr;
-  for (const Membership& one : memberships) {
-    v2_membership = one.v2 ? &one : v2_membership;
+  CgroupHost host;
+  if (depth == ProbeDepth::kCall && self && files.Namespace("cgroup") == kInitialCgroupNamespace) {
+    Place(files, memberships, UsualMounts(memberships), depth, host);
   }
-  const CgroupMount* v2_mount = nullptr;
-  bool v1_mounted = false;
-  for (const CgroupMount& mount : mounts) {
-    if (mount.v2 && v2_membership != nullptr && (v2_mount == nullptr || DirInMount(*v2_mount, v2_membership->path).empty())) {
-      v2_mount = &mount;
-    }
-    v1_mounted = v1_mounted || (!mount.v2 && mount.controllers != 0);
-  }
-
-  ControllerBits left = 0;  // not on v1
-  for (size_t i = 0; i < kControllerCount; ++i) {
-    const auto controller = static_cast<Controller>(i);
-    if (!PlaceV1(files, memberships, mounts, controller, host)) {
-      left |= Bit(controller);
-    }
-  }
-  host.layout = v1_mounted ? (v2_mount != nullptr ? CgroupLayout::kHybrid : CgroupLayout::kV1)
-                           : (v2_mount != nullptr ? CgroupLayout::kV2 : CgroupLayout::kNone);
-
-  // On a hybrid host v2 usually has no controllers; then it costs a directory and gives nothing.
-  constexpr ControllerBits kBuiltIn = Bit(Controller::kCpuacct) | Bit(Controller::kFreezer);
-  const bool ask_v2 = v2_mount != nullptr && (left & ~kBuiltIn & ~Bit(Controller::kCpu)) != 0;
-  const V2Plan plan = ask_v2 ? PlanV2(files, *v2_mount, v2_membership->path) : V2Plan{};
-  for (size_t i = 0; i < kControllerCount; ++i) {
-    const auto controller = static_cast<Controller>(i);
-    if ((left & Bit(controller)) == 0) {
-      continue;
-    }
-    if (ask_v2) {
-      PlaceV2(plan, *v2_mount, v2_membership->path, controller, host.at(controller));
-    } else {
-      AddMissing(host.at(controller), controller, host.layout != CgroupLayout::kNone, self && mountinfo);
-    }
-  }
-  if (ask_v2 && (host.layout == CgroupLayout::kV2 || (plan.enabled | plan.can_enable) != 0)) {
-    host.v2_dir = plan.dir;
-    host.v2_move_self = plan.move_self;
-    for (const Controller controller : {Controller::kMemory, Controller::kPids}) {
-      if ((plan.can_enable & left & Bit(controller)) != 0) {
-        host.v2_enable += (host.v2_enable.empty() ? "+" : " +") + std::string(ControllerName(controller));
+  if (!host.Usable(Controller::kMemory) || !host.Usable(Controller::kPids) ||
+      !host.Usable(Controller::kCpuacct)) {
+    host = CgroupHost();
+    const std::optional<std::string> mountinfo = files.Read("/proc/self/mountinfo");
+    Place(files, memberships, ParseMountinfo(mountinfo.value_or("")), depth, host);
+    if (!self || !mountinfo) {
+      for (ControllerPlace& place : host.places) {
+        place.why_not = "/proc/self/cgroup or /proc/self/mountinfo cannot be read";
+        place.fix = "mount /proc";
       }
     }
-    host.v2_enable_io = (plan.can_enable & left & Bit(Controller::kIo)) != 0;
   }
+  host.pid_namespace = files.Namespace("pid");
   return host;
 }
 
-Result<CgroupHost> ProbeCgroups(const std::string& root) {
-  CgroupHost host = ProbeCgroupsWith(KernelFiles(root));
+Result<CgroupHost> ProbeCgroups(const std::string& root, ProbeDepth depth) {
+  CgroupHost host = ProbeCgroupsWith(KernelFiles(root), depth);
   if (!root.empty()) {
     for (ControllerPlace& place : host.places) {
       place.dir = place.dir.empty() ? "" : root + place.dir;

@@ -47,22 +47,33 @@ struct CgroupHost {
   CgroupLayout layout = CgroupLayout::kNone;
   std::array<ControllerPlace, kControllerCount> places;
 
-  std::string v2_dir;         // parent of the boundaries' v2 cgroups; empty if v2 has no controller for us
-  std::string v2_enable;      // what must first be written to its cgroup.subtree_control, "+memory +pids", or empty
+  std::string v2_dir;  // parent of the boundaries' v2 cgroups; empty if v2 has no controller for us
+  std::string
+      v2_enable;  // what must first be written to its cgroup.subtree_control, "+memory +pids", or empty
   bool v2_enable_io = false;  // "+io" must be written there first, if I/O is to be counted
-  bool v2_move_self = false;  // we sit in v2_dir and must leave it for a leaf before v2_enable can be written
+  bool v2_move_self =
+      false;  // we sit in v2_dir and must leave it for a leaf before v2_enable can be written
 
-  uint64_t pid_namespace = 0;  // inode of our pid namespace: supervisors of another one are not ours to judge
+  uint64_t pid_namespace =
+      0;  // inode of our pid namespace: supervisors of another one are not ours to judge
 
   ControllerPlace& at(Controller controller) { return places[static_cast<size_t>(controller)]; }
-  const ControllerPlace& at(Controller controller) const { return places[static_cast<size_t>(controller)]; }
+  const ControllerPlace& at(Controller controller) const {
+    return places[static_cast<size_t>(controller)];
+  }
   bool Usable(Controller controller) const { return at(controller).usable; }
   // The cgroup-* layers that Cgroup::Create can provide here.
   policy::LayerSet layers() const;
 };
 
+enum class ProbeDepth : uint8_t {
+  kAll,   // every controller: for doctor, and for calls that want I/O counted or the freezer
+  kCall,  // memory, pids and CPU accounting, what every call uses; the others are reported as not probed. Where these
+  // are mounted as usual, mountinfo is not read (it takes a lock that every mount takes), and hybrid is called v1
+};
+
 // `root` is put before every path that is read, so that tests can present other hosts. A host without
 // cgroups, or with an unreadable /proc, is a CgroupHost of layout kNone whose places say why.
-Result<CgroupHost> ProbeCgroups(const std::string& root = "");
+Result<CgroupHost> ProbeCgroups(const std::string& root = "", ProbeDepth depth = ProbeDepth::kAll);
 
 }  // namespace coffer::limits

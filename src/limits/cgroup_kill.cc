@@ -103,7 +103,9 @@ Status KillByPid(const std::string& dir) {
   for (;;) {
     Result<std::vector<pid_t>> pids = ReadProcs(dir);
     if (!pids.ok()) {
-      return pids.error().sys_errno == ENOENT || pids.error().sys_errno == ENODEV ? Status() : Status(pids.error());
+      return pids.error().sys_errno == ENOENT || pids.error().sys_errno == ENODEV
+                 ? Status()
+                 : Status(pids.error());
     }
     if (pids->empty()) {
       return {};

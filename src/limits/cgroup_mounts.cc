@@ -17,9 +17,12 @@ std::string DecodeOctal(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   for (size_t i = 0; i < text.size(); ++i) {
-    const auto digit = [&](size_t at) { return at < text.size() && text[at] >= '0' && text[at] <= '7'; };
+    const auto digit = [&](size_t at) {
+      return at < text.size() && text[at] >= '0' && text[at] <= '7';
+    };
     if (text[i] == '\\' && digit(i + 1) && digit(i + 2) && digit(i + 3)) {
-      out += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
+      out += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 +
+                               (text[i + 3] - '0'));
       i += 3;
     } else {
       out += text[i];
@@ -41,8 +44,8 @@ ControllerBits BitOfName(std::string_view name) {
 }  // namespace
 
 std::string_view ControllerName(Controller controller) {
-  static constexpr std::array<std::string_view, kControllerCount> kNames = {"memory",  "pids", "cpu",
-                                                                            "cpuacct", "io",   "freezer"};
+  static constexpr std::array<std::string_view, kControllerCount> kNames = {
+      "memory", "pids", "cpu", "cpuacct", "io", "freezer"};
   return kNames[static_cast<size_t>(controller)];
 }
 
@@ -69,6 +72,7 @@ std::vector<Membership> ParseSelfCgroup(std::string_view text) {
     Membership membership;
     membership.v2 = id == "0" && controllers.empty();
     membership.controllers = ParseControllers(controllers, ',');
+    membership.names = std::string(controllers);
     membership.path = std::string(line);
     all.push_back(std::move(membership));
   }
@@ -102,6 +106,19 @@ std::vector<CgroupMount> ParseMountinfo(std::string_view text) {
     if (!mount.root.empty() && !mount.mount_point.empty()) {
       all.push_back(std::move(mount));
     }
+  }
+  return all;
+}
+
+std::vector<CgroupMount> UsualMounts(const std::vector<Membership>& memberships) {
+  std::vector<CgroupMount> all;
+  for (const Membership& one : memberships) {
+    if (one.controllers != 0) {
+      all.push_back({false, one.controllers, "/", "/sys/fs/cgroup/" + one.names});
+    }
+  }
+  if (all.empty()) {
+    all.push_back({true, 0, "/", "/sys/fs/cgroup"});
   }
   return all;
 }

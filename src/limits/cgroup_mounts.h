@@ -16,7 +16,9 @@ namespace coffer::limits {
 
 // A bit set of Controller.
 using ControllerBits = uint32_t;
-inline constexpr ControllerBits Bit(Controller controller) { return 1U << static_cast<unsigned>(controller); }
+inline constexpr ControllerBits Bit(Controller controller) {
+  return 1U << static_cast<unsigned>(controller);
+}
 
 // The controllers named in a list such as "rw,cpu,cpuacct" or "memory pids"; "blkio" and "io" are both kIo.
 ControllerBits ParseControllers(std::string_view list, char separator);
@@ -25,6 +27,7 @@ ControllerBits ParseControllers(std::string_view list, char separator);
 struct Membership {
   bool v2 = false;
   ControllerBits controllers = 0;  // of a v1 hierarchy; 0 for v2 and for named hierarchies
+  std::string names;               // the same as written there, "cpu,cpuacct"
   std::string path;
 };
 std::vector<Membership> ParseSelfCgroup(std::string_view text);
@@ -37,6 +40,10 @@ struct CgroupMount {
   std::string mount_point;  // octal escapes decoded
 };
 std::vector<CgroupMount> ParseMountinfo(std::string_view text);
+
+// Where everybody mounts them: one v2 mount at /sys/fs/cgroup, or each v1 hierarchy below it under its controllers'
+// names. A guess, to be confirmed by finding our own cgroup there.
+std::vector<CgroupMount> UsualMounts(const std::vector<Membership>& memberships);
 
 // The directory of cgroup `path` in `mount`, or "" if the mount does not show it.
 std::string DirInMount(const CgroupMount& mount, std::string_view path);

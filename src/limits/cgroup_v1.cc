@@ -34,7 +34,8 @@ uint64_t Keyed(const std::string& dir, std::string_view name, std::string_view k
 }
 
 Error CapError(std::string_view what, const std::string& dir, long negative_errno) {
-  Error error = sys::ErrnoError("limits.cgroup.cap", fmt::format("cannot set {} in {}", what, dir), negative_errno);
+  Error error = sys::ErrnoError("limits.cgroup.cap", fmt::format("cannot set {} in {}", what, dir),
+                                negative_errno);
   error.hint = "coffer doctor says what this host's cgroups allow";
   return error;
 }
@@ -65,7 +66,9 @@ Status WritePidsCapV1(const std::string& dir, uint64_t pids) {
   return {};
 }
 
-uint64_t ReadOomKillsV1(const std::string& dir) { return Keyed(dir, "/memory.oom_control", "oom_kill"); }
+uint64_t ReadOomKillsV1(const std::string& dir) {
+  return Keyed(dir, "/memory.oom_control", "oom_kill");
+}
 
 void ReadMemoryV1(const std::string& dir, uint64_t cap, Usage& usage) {
   usage.memory_peak = Number(dir, "/memory.max_usage_in_bytes");

@@ -18,7 +18,8 @@ namespace coffer::limits {
 namespace {
 
 Error CapError(std::string_view what, long negative_errno) {
-  Error error = sys::ErrnoError("limits.cgroup.cap", fmt::format("cannot set {}", what), negative_errno);
+  Error error =
+      sys::ErrnoError("limits.cgroup.cap", fmt::format("cannot set {}", what), negative_errno);
   error.hint = "coffer doctor says what this host's cgroups allow";
   return error;
 }
@@ -44,7 +45,8 @@ bool Distributes(int dir, std::string_view enable) {
 
 Status MoveSelf(const CgroupHost& host, int dir) {
   const std::string leaf = SupervisorLeafName(host.pid_namespace);
-  if (Status made = sys::MakeDirAt(dir, leaf, 0755); !made.ok() && made.error().sys_errno != EEXIST) {
+  if (Status made = sys::MakeDirAt(dir, leaf, 0755);
+      !made.ok() && made.error().sys_errno != EEXIST) {
     return made;
   }
   const long bad = WriteControl(dir, (leaf + "/cgroup.procs").c_str(), "0");
@@ -149,14 +151,17 @@ Status PrepareV2Parent(const CgroupHost& host, bool io) {
       (void)WriteControl(dir.get(), "cgroup.procs", "0");
       (void)sys::RemoveDirAt(dir.get(), SupervisorLeafName(host.pid_namespace));
     }
-    Error error = sys::ErrnoError("limits.cgroup.busy",
-                                  "cannot give " + host.v2_dir + " memory and pids limits while it holds other processes",
-                                  bad);
-    error.hint = "start coffer alone in its cgroup: systemd-run --user --scope -p Delegate=yes coffer ...";
+    Error error = sys::ErrnoError(
+        "limits.cgroup.busy",
+        "cannot give " + host.v2_dir + " memory and pids limits while it holds other processes",
+        bad);
+    error.hint =
+        "start coffer alone in its cgroup: systemd-run --user --scope -p Delegate=yes coffer ...";
     return error;
   }
   if (bad < 0) {
-    return sys::ErrnoError("limits.cgroup.enable", "cannot write " + host.v2_dir + "/cgroup.subtree_control", bad);
+    return sys::ErrnoError("limits.cgroup.enable",
+                           "cannot write " + host.v2_dir + "/cgroup.subtree_control", bad);
   }
   return {};
 }

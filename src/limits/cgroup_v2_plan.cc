@@ -15,7 +15,8 @@ ControllerBits Listed(const CgroupFiles& files, const std::string& path) {
 
 // The real root has no cgroup.type, and may distribute controllers while it holds processes.
 bool IsRealRoot(const CgroupFiles& files, const std::string& dir) {
-  return !files.Read(dir + "/cgroup.type").has_value() && files.Read(dir + "/cgroup.controllers").has_value();
+  return !files.Read(dir + "/cgroup.type").has_value() &&
+         files.Read(dir + "/cgroup.controllers").has_value();
 }
 
 bool HoldsProcesses(const CgroupFiles& files, const std::string& dir) {
@@ -57,14 +58,16 @@ V2Plan PlanV2(const CgroupFiles& files, const CgroupMount& mount, const std::str
       plan.enabled = Listed(files, dir + "/cgroup.subtree_control");
       if ((plan.enabled & kNeeded) != kNeeded || (plan.enabled & Bit(Controller::kIo)) == 0) {
         const bool may_enable = files.Writable(dir + "/cgroup.subtree_control") == 0;
-        plan.can_enable = may_enable ? Listed(files, dir + "/cgroup.controllers") & ~plan.enabled : 0;
+        plan.can_enable =
+            may_enable ? Listed(files, dir + "/cgroup.controllers") & ~plan.enabled : 0;
       }
       if ((plan.enabled & kNeeded) == kNeeded) {
         return plan;
       }
       const bool complete = ((plan.enabled | plan.can_enable) & kNeeded) == kNeeded;
       if (complete && (dir != own_dir || (top && IsRealRoot(files, dir)))) {
-        if (enabling.dir.empty() && (!HoldsProcesses(files, dir) || (top && IsRealRoot(files, dir)))) {
+        if (enabling.dir.empty() &&
+            (!HoldsProcesses(files, dir) || (top && IsRealRoot(files, dir)))) {
           enabling = plan;
         }
       } else if (complete && HoldsOnlyUs(files, dir)) {
@@ -92,13 +95,16 @@ V2Plan PlanV2(const CgroupFiles& files, const CgroupMount& mount, const std::str
                "/cgroup.procs); do echo $p > " + crowded + "/init/cgroup.procs; done";
   } else if (refusal == -EROFS) {
     none.why_not = mount.mount_point + " is mounted read-only";
-    none.fix = "mount the cgroup file system writable (in a container: --cgroupns=private and a writable mount)";
+    none.fix =
+        "mount the cgroup file system writable (in a container: --cgroupns=private and a writable "
+        "mount)";
   } else if (refusal != 0) {
     none.why_not = "no cgroup is delegated to this user";
     none.fix = std::string(kDelegate);
   } else {
     none.why_not = "the memory and pids controllers are not available in " + own_dir;
-    none.fix = "enable them in cgroup.subtree_control of the cgroups above it, or " + std::string(kDelegate);
+    none.fix = "enable them in cgroup.subtree_control of the cgroups above it, or " +
+               std::string(kDelegate);
   }
   return none;
 }

@@ -50,7 +50,8 @@ std::optional<uint64_t> ReadNumber(int dir, const char* name) {
   std::array<char, 64> buffer;
   const std::optional<std::string_view> text = ReadControl(dir, name, buffer);
   uint64_t number = 0;
-  if (!text || std::from_chars(text->data(), text->data() + text->size(), number).ec != std::errc()) {
+  if (!text ||
+      std::from_chars(text->data(), text->data() + text->size(), number).ec != std::errc()) {
     return std::nullopt;
   }
   return number;

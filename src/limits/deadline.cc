@@ -26,8 +26,8 @@ Result<Deadline> Deadline::Start(Nanos from_now) {
   itimerspec when{};
   when.it_value.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(deadline.at_).count();
   when.it_value.tv_nsec = (deadline.at_ % std::chrono::seconds(1)).count();
-  const long set =
-      raw::Syscall(SYS_timerfd_settime, deadline.timer_.get(), TFD_TIMER_ABSTIME, raw::Arg(&when), 0);
+  const long set = raw::Syscall(SYS_timerfd_settime, deadline.timer_.get(), TFD_TIMER_ABSTIME,
+                                raw::Arg(&when), 0);
   if (set < 0) {
     return sys::ErrnoError("limits.deadline", "cannot set a timer", set);
   }

@@ -20,9 +20,9 @@ class Deadline {
 
   int fd() const { return timer_.get(); }  // POLLIN when spent
   bool Spent() const { return BootTime() >= at_; }
-  Nanos at() const { return at_; }                                   // on BootTime()
+  Nanos at() const { return at_; }  // on BootTime()
   Nanos elapsed() const { return BootTime() - started_; }
-  Nanos remaining() const;                                           // never negative
+  Nanos remaining() const;  // never negative
 
  private:
   UniqueFd timer_;

@@ -40,7 +40,8 @@ class Scanner {
         return;
       }
       struct stat info {};
-      if (Syscall(SYS_newfstatat, dir, Arg(entry.name.c_str()), Arg(&info), AT_SYMLINK_NOFOLLOW) < 0 ||
+      if (Syscall(SYS_newfstatat, dir, Arg(entry.name.c_str()), Arg(&info), AT_SYMLINK_NOFOLLOW) <
+              0 ||
           info.st_dev != device_) {
         continue;  // gone meanwhile, or another file system
       }
@@ -63,7 +64,8 @@ class Scanner {
       use_.complete = false;
       return;
     }
-    const long fd = Syscall(SYS_openat, dir, Arg(name.c_str()), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    const long fd = Syscall(SYS_openat, dir, Arg(name.c_str()),
+                            O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0) {
       const UniqueFd child(static_cast<int>(fd));
       Scan(child.get(), depth + 1);
@@ -98,6 +100,13 @@ Result<DiskUse> ScanDisk(int dir, Nanos budget) {
   return scanner.use();
 }
 
+Nanos NextDiskCheck(uint64_t grown, uint64_t cap, Nanos scan) {
+  const double left =
+      cap == 0 ? 0.0 : 1.0 - std::min(1.0, static_cast<double>(grown) / static_cast<double>(cap));
+  const auto wish = Nanos(static_cast<int64_t>(left * 250e6));
+  return std::max<Nanos>({wish, std::chrono::milliseconds(10), scan * 9});
+}
+
 Result<DiskWatch> DiskWatch::Start(int dir, const policy::Limits& caps, Nanos budget) {
   DiskWatch watch;
   TRY_ASSIGN(watch.device_, DeviceOf(dir));
@@ -120,11 +129,7 @@ Result<DiskWatch::Growth> DiskWatch::Check(std::span<const pid_t> pids, Nanos bu
   growth.bytes = bytes - std::min(bytes, start_.bytes);
   growth.inodes = now.inodes - std::min(now.inodes, start_.inodes);
   growth.over = !now.complete || growth.bytes > cap_bytes_ || growth.inodes > cap_inodes_;
-  // Half full: look twice as often as when empty. At 1 GB/s, 100 MiB take a tenth of a second.
-  const double left = 1.0 - std::min(1.0, static_cast<double>(growth.bytes) / static_cast<double>(cap_bytes_));
-  const auto wish = Nanos(static_cast<int64_t>(left * 250e6));
-  next_check_ = std::clamp<Nanos>(wish, std::max<Nanos>(std::chrono::milliseconds(10), (BootTime() - before) * 9),
-                                  std::chrono::seconds(20));
+  next_check_ = NextDiskCheck(growth.bytes, cap_bytes_, BootTime() - before);
   return growth;
 }
 

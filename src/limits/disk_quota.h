@@ -28,19 +28,24 @@
 namespace coffer::limits {
 
 struct DiskUse {
-  uint64_t bytes = 0;     // allocated (st_blocks), each hard-linked inode once
+  uint64_t bytes = 0;  // allocated (st_blocks), each hard-linked inode once
   uint64_t inodes = 0;
-  bool complete = true;   // false: the time or depth ran out, the real numbers are larger
+  bool complete = true;  // false: the time or depth ran out, the real numbers are larger
 };
 
 // Sums the tree below `dir`, without following links or crossing mounts, until `budget` is spent.
 Result<DiskUse> ScanDisk(int dir, Nanos budget);
 
+// When to scan again after a scan that took `scan`: after 250 ms if nothing was written, ever sooner as the cap comes
+// near, but never so soon that more than a tenth of the time is spent scanning.
+Nanos NextDiskCheck(uint64_t grown, uint64_t cap, Nanos scan);
+
 class DiskWatch {
  public:
   // Duplicates `dir` and takes the first sum, from which growth is counted. A tree too large to sum within `budget` is
   // refused: a growth that cannot be known cannot be bounded.
-  static Result<DiskWatch> Start(int dir, const policy::Limits& caps, Nanos budget = std::chrono::seconds(2));
+  static Result<DiskWatch> Start(int dir, const policy::Limits& caps,
+                                 Nanos budget = std::chrono::seconds(2));
 
   struct Growth {
     uint64_t bytes = 0;
@@ -51,7 +56,7 @@ class DiskWatch {
   // (too deep, too slow) is `over`.
   Result<Growth> Check(std::span<const pid_t> pids, Nanos budget = std::chrono::seconds(2));
 
-  // When to scan again: often when little is left, and never more than a tenth of the time is spent scanning.
+  // How long to wait before the next Check.
   Nanos NextCheck() const { return next_check_; }
 
  private:

@@ -19,7 +19,8 @@ uint64_t UnnamedBytes(std::span<const pid_t> pids, uint64_t device, const std::s
   uint64_t bytes = 0;
   std::unordered_set<uint64_t> counted;
   for (const pid_t pid : pids) {
-    const Result<UniqueFd> dir = sys::Open(proc + "/" + std::to_string(pid) + "/fd", O_RDONLY | O_DIRECTORY);
+    const Result<UniqueFd> dir =
+        sys::Open(proc + "/" + std::to_string(pid) + "/fd", O_RDONLY | O_DIRECTORY);
     if (!dir.ok()) {
       continue;
     }
@@ -29,7 +30,8 @@ uint64_t UnnamedBytes(std::span<const pid_t> pids, uint64_t device, const std::s
     }
     for (const sys::DirEntry& entry : *entries) {
       struct stat info {};
-      const long answer = Syscall(SYS_newfstatat, dir->get(), Arg(entry.name.c_str()), Arg(&info), 0);
+      const long answer =
+          Syscall(SYS_newfstatat, dir->get(), Arg(entry.name.c_str()), Arg(&info), 0);
       if (answer == 0 && info.st_dev == device && info.st_nlink == 0 && S_ISREG(info.st_mode) &&
           counted.insert(info.st_ino).second) {
         bytes += static_cast<uint64_t>(info.st_blocks) * 512;

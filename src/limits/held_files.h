@@ -14,7 +14,8 @@ namespace coffer::limits {
 
 // Allocated bytes of the unnamed files on `device` that `pids` hold open, each once. Processes that vanish or may not
 // be looked at count nothing.
-uint64_t UnnamedBytes(std::span<const pid_t> pids, uint64_t device, const std::string& proc = "/proc");
+uint64_t UnnamedBytes(std::span<const pid_t> pids, uint64_t device,
+                      const std::string& proc = "/proc");
 
 // The device number of memfds, anonymous shared memory and System V segments; 0 if it cannot be told.
 uint64_t MemfdDevice();

@@ -44,7 +44,8 @@ const RlimitEntry* RlimitTable::Find(int resource) const {
 
 RlimitTable BuildRlimits(const policy::Limits& caps, bool cgroup_memory, uint64_t foreign_tasks) {
   RlimitTable table;
-  const auto cpu = static_cast<uint64_t>(std::chrono::ceil<std::chrono::seconds>(caps.cpu).count()) + 1;
+  const auto cpu =
+      static_cast<uint64_t>(std::chrono::ceil<std::chrono::seconds>(caps.cpu).count()) + 1;
   const uint64_t tasks = foreign_tasks + caps.processes + 1;  // init
   const uint64_t file = std::max(caps.disk, caps.tmp);
   Add(table, RLIMIT_CPU, cpu, cpu + 1);
@@ -98,7 +99,8 @@ Result<uint64_t> CountTasksOf(uid_t uid) {
       continue;
     }
     std::array<char, 4096> buffer;
-    const std::string_view status = ReadControl(proc.get(), (entry.name + "/status").c_str(), buffer).value_or("");
+    const std::string_view status =
+        ReadControl(proc.get(), (entry.name + "/status").c_str(), buffer).value_or("");
     if (KeyedNumber(status, "Uid:", '\t') == uid) {
       tasks += KeyedNumber(status, "Threads:", '\t');
     }

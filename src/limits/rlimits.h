@@ -38,7 +38,8 @@ struct RlimitTable {
 // With `cgroup_memory` false, RLIMIT_DATA is added as a backstop far above the cap: a program that runs into it sees
 // ENOMEM instead of the typed error, so the supervisor's own watch must come first. `foreign_tasks` is what counts
 // against the boundary's uid already: 0 if it has a user namespace or a uid of its own, CountTasksOf(uid) otherwise.
-RlimitTable BuildRlimits(const policy::Limits& caps, bool cgroup_memory, uint64_t foreign_tasks = 0);
+RlimitTable BuildRlimits(const policy::Limits& caps, bool cgroup_memory,
+                         uint64_t foreign_tasks = 0);
 
 // The processes and threads that `uid` runs now, from /proc. Milliseconds; only for the process level.
 Result<uint64_t> CountTasksOf(uid_t uid);

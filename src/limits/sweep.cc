@@ -101,8 +101,9 @@ class Sweeper {
 SweepReport SweepCgroups(const CgroupHost& host, SweepDepth depth) {
   Sweeper sweeper(host);
   if (depth == SweepDepth::kHere) {
-    for (const Controller controller : {Controller::kMemory, Controller::kPids, Controller::kCpuacct, Controller::kIo,
-                                        Controller::kFreezer}) {
+    for (const Controller controller :
+         {Controller::kMemory, Controller::kPids, Controller::kCpuacct, Controller::kIo,
+          Controller::kFreezer}) {
       const ControllerPlace& place = host.at(controller);
       if (place.usable) {
         sweeper.Look(place.dir, 0, place.version == CgroupVersion::kV2);
@@ -113,7 +114,8 @@ SweepReport SweepCgroups(const CgroupHost& host, SweepDepth depth) {
   }
   std::vector<std::string> seen;
   for (const ControllerPlace& place : host.places) {
-    if (!place.mount_point.empty() && std::find(seen.begin(), seen.end(), place.mount_point) == seen.end()) {
+    if (!place.mount_point.empty() &&
+        std::find(seen.begin(), seen.end(), place.mount_point) == seen.end()) {
       seen.push_back(place.mount_point);
       sweeper.Look(place.mount_point, kDeepest, place.version == CgroupVersion::kV2);
     }

@@ -22,9 +22,9 @@ enum class SweepDepth : uint8_t {
 };
 
 struct SweepReport {
-  size_t removed = 0;                  // cgroup directories
-  size_t alive = 0;                    // left alone because their supervisor lives
-  std::vector<std::string> problems;   // one line each: what could not be removed and why
+  size_t removed = 0;                 // cgroup directories
+  size_t alive = 0;                   // left alone because their supervisor lives
+  std::vector<std::string> problems;  // one line each: what could not be removed and why
 };
 
 SweepReport SweepCgroups(const CgroupHost& host, SweepDepth depth = SweepDepth::kHere);

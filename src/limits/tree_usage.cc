@@ -16,7 +16,8 @@
 namespace coffer::limits {
 namespace {
 
-constexpr size_t kMostProcesses = 65536;  // a walk must end even if the tree grows faster than it is walked
+constexpr size_t kMostProcesses =
+    65536;  // a walk must end even if the tree grows faster than it is walked
 
 // Field `index` (1 is the first) of a space-separated line.
 uint64_t Field(std::string_view text, int index) {
@@ -46,7 +47,9 @@ void AppendPids(std::string_view text, std::vector<pid_t>& pids) {
   }
 }
 
-bool IsNumber(std::string_view name) { return !name.empty() && name.front() >= '1' && name.front() <= '9'; }
+bool IsNumber(std::string_view name) {
+  return !name.empty() && name.front() >= '1' && name.front() <= '9';
+}
 
 }  // namespace
 
@@ -66,7 +69,8 @@ std::string TreeUsage::PathOf(pid_t pid, std::string_view name) const {
 
 bool TreeUsage::ReadStat(pid_t pid, Process& out) const {
   std::array<char, 1024> buffer;
-  const std::optional<std::string_view> text = ReadControl(AT_FDCWD, PathOf(pid, "stat").c_str(), buffer);
+  const std::optional<std::string_view> text =
+      ReadControl(AT_FDCWD, PathOf(pid, "stat").c_str(), buffer);
   if (!text) {
     return false;
   }
@@ -99,7 +103,8 @@ bool TreeUsage::FindByChildren(std::vector<Process>& processes) {
     std::vector<std::string> threads = {std::to_string(pid)};
     if (process.threads > 1) {
       const Result<UniqueFd> dir = sys::Open(PathOf(pid, "task"), O_RDONLY | O_DIRECTORY);
-      Result<std::vector<sys::DirEntry>> tasks = dir.ok() ? sys::ListDir(dir->get()) : std::vector<sys::DirEntry>();
+      Result<std::vector<sys::DirEntry>> tasks =
+          dir.ok() ? sys::ListDir(dir->get()) : std::vector<sys::DirEntry>();
       threads.clear();
       for (sys::DirEntry& task : tasks.ok() ? *tasks : std::vector<sys::DirEntry>()) {
         threads.push_back(std::move(task.name));
@@ -107,7 +112,8 @@ bool TreeUsage::FindByChildren(std::vector<Process>& processes) {
     }
     bool listed = false;
     for (const std::string& thread : threads) {
-      const Result<std::string> children = sys::ReadFile(PathOf(pid, "task/" + thread + "/children"));
+      const Result<std::string> children =
+          sys::ReadFile(PathOf(pid, "task/" + thread + "/children"));
       if (children.ok()) {
         listed = true;
         AppendPids(*children, pids_);
@@ -128,7 +134,8 @@ void TreeUsage::FindByScan(std::vector<Process>& processes) {
   };
   std::vector<Entry> all;
   const Result<UniqueFd> dir = sys::Open(proc_, O_RDONLY | O_DIRECTORY);
-  const Result<std::vector<sys::DirEntry>> names = dir.ok() ? sys::ListDir(dir->get()) : std::vector<sys::DirEntry>();
+  const Result<std::vector<sys::DirEntry>> names =
+      dir.ok() ? sys::ListDir(dir->get()) : std::vector<sys::DirEntry>();
   for (const sys::DirEntry& name : names.ok() ? *names : std::vector<sys::DirEntry>()) {
     Entry entry{};
     if (IsNumber(name.name)) {
@@ -179,7 +186,8 @@ uint64_t TreeUsage::FilesInMemory() const {
   for (const int fd : tmpfs_) {
     struct statfs info {};
     if (raw::Syscall(SYS_fstatfs, fd, raw::Arg(&info)) == 0) {
-      bytes += (static_cast<uint64_t>(info.f_blocks) - info.f_bfree) * static_cast<uint64_t>(info.f_bsize);
+      bytes += (static_cast<uint64_t>(info.f_blocks) - info.f_bfree) *
+               static_cast<uint64_t>(info.f_bsize);
     }
   }
   return bytes;
@@ -190,7 +198,8 @@ uint64_t TreeUsage::MemoryNow() const {
   uint64_t unshared = 0;
   for (const pid_t pid : pids_) {
     std::array<char, 256> buffer;
-    const std::string_view statm = ReadControl(AT_FDCWD, PathOf(pid, "statm").c_str(), buffer).value_or("");
+    const std::string_view statm =
+        ReadControl(AT_FDCWD, PathOf(pid, "statm").c_str(), buffer).value_or("");
     const uint64_t pages = Field(statm, 2);
     resident += pages * page_size_;
     unshared += (pages - std::min(pages, Field(statm, 3))) * page_size_;
@@ -207,7 +216,8 @@ uint64_t TreeUsage::MemoryNow() const {
         ReadControl(AT_FDCWD, PathOf(pid, "smaps_rollup").c_str(), buffer);
     if (!rollup || rollup->find("Pss_Anon:") == std::string_view::npos) {
       // Not readable, or it just died: what is known is an overstatement, and a limit errs that way.
-      const std::string_view statm = ReadControl(AT_FDCWD, PathOf(pid, "statm").c_str(), buffer).value_or("");
+      const std::string_view statm =
+          ReadControl(AT_FDCWD, PathOf(pid, "statm").c_str(), buffer).value_or("");
       anonymous += (Field(statm, 2) - std::min(Field(statm, 2), Field(statm, 3))) * page_size_;
       continue;
     }

@@ -93,6 +93,7 @@ TEST_P(PersistenceEscape, PE_04_ACommandIsNotTakenFromTheSharedDirectory) {
   const RunResult result =
       RunCoffer(Flags({"--rw", shared, "--env", "PATH=" + shared + ":/usr/bin:/bin"}), {"env"});
   EXPECT_FALSE(Contains(result.out, "SHIM")) << result.Describe();
+  EXPECT_TRUE(Contains(result.out, "PATH=" + shared)) << result.Describe();
 }
 
 TEST_P(PersistenceEscape, PE_09_TheBoundaryDiesWithItsSupervisor) {
@@ -106,6 +107,8 @@ TEST_P(PersistenceEscape, PE_09_TheBoundaryDiesWithItsSupervisor) {
     EXPECT_TRUE(WaitUntil(
         [&] { return !Exists("/proc/" + std::to_string(boundary.init()) + "/ns"); }, Seconds(2)))
         << verb;
+    boundary.process().Wait(
+        Seconds(5));  // reaped: a pid that exists would still answer for its cgroups
     // Directories of a killed supervisor go with the next start.
     EXPECT_EQ(RunProbe(Flags(), {"exit", "0"}).exit, 0);
     for (const std::string& cgroup : cgroups) {

@@ -76,6 +76,8 @@ TEST_P(SharingEscape, FS_16_NoSetuidFileIsPlantedForTheHost) {
                            "  except OSError as e: print(e)\n"
                            "print('tried')\n"});
   EXPECT_TRUE(Contains(python.out, "tried")) << python.Describe();
+  EXPECT_EQ(copied.exit, 0) << copied.Describe();
+  EXPECT_EQ(changed.exit, 0) << changed.Describe();
   for (const auto& entry : fs::directory_iterator(shared_)) {
     const struct stat info = StatOf(entry.path());
     EXPECT_EQ(info.st_mode & (S_ISUID | (S_ISDIR(info.st_mode) ? 0 : S_ISGID)), 0U)
@@ -95,6 +97,7 @@ TEST_P(SharingEscape, FS_04_SymlinksLeadNowhere) {
   const RunResult read =
       RunProbe(Rw(), {"open-read", at_ + "/there", at_ + "/up", at_ + "/../canary"});
   EXPECT_FALSE(Contains(read.out, flag)) << read.Describe();
+  EXPECT_EQ(read.exit, 0) << read.Describe();
   const RunResult written = RunProbe(Rw(), {"write", at_ + "/there", "owned"});
   EXPECT_FALSE(Contains(written.out, "OPEN")) << written.Describe();
   EXPECT_EQ(ReadFile(canary), flag);
@@ -116,11 +119,18 @@ TEST_P(SharingEscape, FS_05_TheSharedNameIsSwappedWhileCofferLooks) {
   }
   // Control: plain opening by name does land in the target now and then.
   int control_hits = 0;
-  for (int i = 0; i < 2000 && control_hits == 0; ++i) {
-    const int fd = open((name + "/control").c_str(), O_WRONLY | O_CREAT, 0600);
-    close(fd);
-    control_hits += Exists(target + "/control") ? 1 : 0;
-  }
+  WaitUntil(
+      [&] {
+        for (int i = 0; i < 1000 && control_hits == 0; ++i) {
+          const int fd = open((name + "/control").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+          if (fd >= 0) {
+            close(fd);
+          }
+          control_hits += Exists(target + "/control") ? 1 : 0;
+        }
+        return control_hits > 0;
+      },
+      Seconds(10));
   int tries = 0;
   int ran = 0;
   const auto end = std::chrono::steady_clock::now() + Seconds(25);

@@ -69,7 +69,6 @@ TEST_F(BadInput, OtherValues) {
   ExpectRefused({"--no-such-flag"}, "--no-such-flag");
   ExpectRefused({"--level", "paranoid"}, "paranoid");
   ExpectRefused({"--floor", "moat"}, "moat");
-  ExpectRefused({"--uid", "0"}, "--uid");
   ExpectRefused({"--uid", "-5"}, "--uid");
   ExpectRefused({"--env", "NOEQUALS"}, "NOEQUALS");
   ExpectRefused({"--env", "=x"}, "--env");
@@ -134,7 +133,7 @@ TEST_F(BadInput, MountTargets) {
   const std::string one = dir.MakeDir("one");
   const std::string two = dir.MakeDir("two");
   for (const char* at : {"/proc", "/proc/self", "/dev", "/dev/null", "/", "/etc", "/usr",
-                         "/usr/bin", "relative", "/data/../x", "/sys", "/lib"}) {
+                         "relative", "/data/../x", "/sys", "/lib"}) {
     ExpectRefused({"--ro", one + ":" + at}, at);
   }
   ExpectRefused({"--ro", one + ":/data", "--ro", two + ":/data"}, "/data");
@@ -142,10 +141,36 @@ TEST_F(BadInput, MountTargets) {
   ExpectRefused({"--ro", one + ":"}, "--ro");
 }
 
+TEST_F(BadInput, AMountDoesNotHideTheRuntime) {
+  TempDir dir;
+  const std::string one = dir.MakeDir("one");
+  for (const char* at : {"/usr/bin", "/usr/lib", "/bin"}) {
+    const RunResult result = RunCoffer({"--ro", one + ":" + at}, {"sh", "-c", "echo it-ran"});
+    EXPECT_EQ(result.exit, 120) << at << " lies above files of the runtime\n" << result.Describe();
+    EXPECT_TRUE(Contains(result.err, at)) << result.err;
+  }
+}
+
+TEST_F(BadInput, UidZeroInsideHasNoPower) {
+  // Refused, or a name without meaning: root inside has neither capabilities nor a host uid of 0 (see posture).
+  const RunResult result = RunProbe({"--uid", "0"}, {"open-read", "/proc/self/status"});
+  if (result.exit == 120) {
+    EXPECT_TRUE(Contains(result.err, "--uid")) << result.err;
+    return;
+  }
+  EXPECT_EQ(result.exit, 0) << result.Describe();
+  const RunResult caps =
+      RunCoffer({"--uid", "0"}, {"sh", "-c", "grep -E '^Cap|NoNewPrivs' /proc/self/status"});
+  for (const std::string& line : Lines(caps.out)) {
+    EXPECT_TRUE(line.ends_with("0000000000000000") || line.ends_with("\t1")) << line;
+  }
+  EXPECT_EQ(Lines(caps.out).size(), 6U) << caps.Describe();
+}
+
 TEST_F(BadInput, NamesWithNewlinesAndInvalidUtf8) {
   TempDir dir;
   const std::string newline = dir.MakeDir("new\nline");
-  ExpectRefused({"--ro", newline + ":/data"}, "new");
+  ExpectRefused({"--ro", newline + ":/data"}, "control character");
   const RunResult result = RunProbe({"--ro", newline + ":/data"}, {"exit", "0"});
   EXPECT_FALSE(Contains(result.err, "new\nline")) << "a raw newline in the message: " << result.err;
   const std::string invalid = dir.MakeDir("bad\xff\xfe");

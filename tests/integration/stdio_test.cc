@@ -113,7 +113,7 @@ TEST_P(Streams, TruncationIsMarked) {
   EXPECT_EQ(result.out.substr(0, 900), std::string(900, 'y')) << result.Describe();
   EXPECT_LT(result.out.size(), 1300U);
   EXPECT_TRUE(Contains(result.out + result.err, "truncated")) << result.Describe();
-  EXPECT_EQ(result.receipt["output"]["bytes"], 5000) << result.receipt["output"].dump();
+  EXPECT_EQ(result.receipt["output"]["produced"], 5000) << result.receipt["output"].dump();
   EXPECT_EQ(result.receipt["output"]["truncated"], true);
   const RunResult exact = RunProbe(Flags({"--output", "5000"}), {"flood", "5000"});
   EXPECT_EQ(exact.out.size(), 5000U) << exact.Describe();

@@ -188,6 +188,9 @@ TEST_P(Posture, WhereItStands) {
     EXPECT_FALSE(inside.st_dev == host.st_dev && inside.st_ino == host.st_ino)
         << "its root is the host's";
     for (const char* place : {"home", "root", "sys", "boot", "srv", "mnt", "opt", "var", "run"}) {
+      if (ProbePath().starts_with(std::string("/") + place + "/")) {
+        continue;  // the command's own file is there
+      }
       std::error_code error;
       const fs::path path = fs::path(Proc(boundary.payload(), "root")) / place;
       EXPECT_TRUE(!fs::exists(path, error) || fs::is_empty(path, error))
@@ -332,7 +335,7 @@ TEST_P(Posture, MountFlags) {
   TempDir dir;
   const std::string ro = dir.MakeDir("ro");
   const std::string rw = dir.MakeDir("rw");
-  LiveBoundary boundary(Flags({"--ro", ro + ":/ro", "--rw", rw + ":/rw", "--runtime", "sh"}));
+  LiveBoundary boundary(Flags({"--ro", ro + ":/ro", "--rw", rw + ":/rw"}));
   ASSERT_TRUE(boundary.ok()) << boundary.Why();
   const auto mounts = MountsOf(boundary.payload());
   if (mounts.empty() && !IsRoot()) {

@@ -148,7 +148,7 @@ int MemGrep(int argc, char** argv) {
   if (argc < 2) {
     return 2;
   }
-  char needle[256] = {};
+  static char needle[256] = {};
   for (size_t i = 0; argv[1][i] != '\0' && i < sizeof needle - 1; ++i) {
     needle[i] = static_cast<char>(argv[1][i] - 1);
   }
@@ -159,7 +159,12 @@ int MemGrep(int argc, char** argv) {
     return 0;
   }
   char line[512];
-  static char page[4096 + 256];
+  constexpr size_t kOverlap = 256;  // a needle may lie across two pages
+  static char page[4096 + kOverlap];
+  const auto inside = [](unsigned long address, const char* buffer, size_t size) {
+    const auto begin = reinterpret_cast<unsigned long>(buffer);
+    return address >= begin && address < begin + size;
+  };
   int hits = 0;
   unsigned long scanned = 0;
   while (fgets(line, sizeof line, maps) != nullptr) {
@@ -169,21 +174,22 @@ int MemGrep(int argc, char** argv) {
       continue;
     }
     for (unsigned long at = begin; at < end; at += 4096) {
-      const ssize_t n = pread(mem, page, 4096, static_cast<off_t>(at));
+      const ssize_t n = pread(mem, page, sizeof page, static_cast<off_t>(at));
       if (n <= 0) {
         continue;
       }
       ++scanned;
-      const void* hit = memmem(page, static_cast<size_t>(n), needle, strlen(needle));
-      const unsigned long where =
-          hit != nullptr ? at + static_cast<unsigned long>(static_cast<const char*>(hit) - page)
-                         : 0;
-      const auto own = reinterpret_cast<unsigned long>(needle);
-      const auto buffer = reinterpret_cast<unsigned long>(page);
-      if (hit != nullptr && !(where >= own && where < own + sizeof needle) &&
-          !(where >= buffer && where < buffer + sizeof page)) {
-        Open("memory", "%.60s", line);
-        ++hits;
+      const char* from = page;
+      while (const void* hit =
+                 memmem(from, static_cast<size_t>(page + n - from), needle, strlen(needle))) {
+        const auto* found = static_cast<const char*>(hit);
+        const unsigned long where = at + static_cast<unsigned long>(found - page);
+        // Our own two buffers do not count.
+        if (!inside(where, needle, sizeof needle) && !inside(where, page, sizeof page)) {
+          Open("memory", "%.60s", line);
+          ++hits;
+        }
+        from = found + 1;
       }
     }
   }

@@ -115,7 +115,7 @@ Strings LevelTest::Flags(const Strings& more) const {
 
 std::string LevelTestName(const ::testing::TestParamInfo<const char*>& info) { return info.param; }
 
-std::vector<pid_t> FindProcesses(const std::string& token) {
+std::vector<pid_t> FindProcesses(const std::string& token, Supervisors supervisors) {
   std::vector<pid_t> found;
   const std::string coffer = fs::path(CofferPath()).filename();
   for (const pid_t pid : AllPids()) {
@@ -127,7 +127,7 @@ std::vector<pid_t> FindProcesses(const std::string& token) {
       continue;
     }
     const std::string first = arguments->c_str();
-    if (fs::path(first).filename() != coffer) {
+    if (supervisors == Supervisors::kCount || fs::path(first).filename() != coffer) {
       found.push_back(pid);
     }
   }

@@ -47,8 +47,10 @@ class LevelTest : public HostWatchTest, public ::testing::WithParamInterface<con
 
 std::string LevelTestName(const ::testing::TestParamInfo<const char*>& info);
 
-// Processes whose arguments hold `token`, without coffer itself and the test.
-std::vector<pid_t> FindProcesses(const std::string& token);
+// Processes whose arguments hold `token`, without the test; coffer's own only if asked for.
+enum class Supervisors { kLeaveOut, kCount };
+std::vector<pid_t> FindProcesses(const std::string& token,
+                                 Supervisors supervisors = Supervisors::kLeaveOut);
 
 struct ProcessView {
   pid_t pid = 0;

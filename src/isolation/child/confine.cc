@@ -45,8 +45,9 @@ long RaiseLoopback() {
 }
 
 long EnforceIdentity(uint32_t uid, bool groups_allowed) {
-  long answer = 0;
-  if (groups_allowed) {
+  // Leaving uid 0 would empty the sets we still have to empty properly (the bounding set needs CAP_SETPCAP).
+  long answer = Prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP);
+  if (answer >= 0 && groups_allowed) {
     answer = Syscall(SYS_setgroups, 0, 0);
   }
   if (answer >= 0) {

@@ -116,7 +116,7 @@ void BuildPrivateRoot(const ChildContext& context, Ladder& ladder, const OpenedS
   ladder.Enter(Stage::kRootMount);
   const int root = static_cast<int>(ladder.Must(MountRoot(plan)));
   ladder.Enter(Stage::kPopulate);
-  ladder.Must(Populate(plan, root, ladder.item()));
+  ladder.Must(Populate(plan, root, context.report->tmpfs, ladder.item()));
   ladder.Enter(Stage::kAttach);
   ladder.Must(AttachSources(plan, sources, *context.admission, root, ladder.item()));
   ladder.Enter(Stage::kProc);
@@ -128,6 +128,7 @@ void BuildPrivateRoot(const ChildContext& context, Ladder& ladder, const OpenedS
   }
   ladder.Enter(Stage::kPivot);
   ladder.Must(PivotInto(root));
+  ::close(root);  // in the supervisor's table too: nothing outside may hold this mount
 }
 
 // A terminal on the boundary's own devpts. The master lands in the descriptor table that the supervisor still shares.
@@ -138,8 +139,12 @@ long OpenPty(ChildReport* report) {
   }
   report->pty_master = static_cast<int32_t>(master);
   int unlock = 0;
-  const long answer = Syscall(SYS_ioctl, master, TIOCSPTLCK, Arg(&unlock));
-  return answer < 0 ? answer : Syscall(SYS_ioctl, master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+  long answer = Syscall(SYS_ioctl, master, TIOCSPTLCK, Arg(&unlock));
+  if (answer >= 0) {
+    answer = Syscall(SYS_ioctl, master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    report->pty_slave = static_cast<int32_t>(answer);
+  }
+  return answer;
 }
 
 }  // namespace
@@ -189,7 +194,9 @@ void EnterBoundary(const ChildContext& given) {
   }
   ladder.Must(Stage::kKeyring, DetachKeyring);
   ladder.Enter(Stage::kSession);
-  ladder.Must(Syscall(SYS_setsid));
+  // A process group of its own, so that the terminal's Ctrl-C reaches init through the supervisor only. The payload gets
+  // a session of its own; a second one for init would cost an autogroup.
+  ladder.Must(Syscall(SYS_setpgid, 0, 0));
   if (!container) {
     // Without a pid namespace, what loses its parent comes to init, and is found there.
     ladder.Must(Syscall(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0));
@@ -224,7 +231,7 @@ void EnterBoundary(const ChildContext& given) {
   // Only now: until here the table was the supervisor's, with its descriptors in it.
   ladder.Enter(Stage::kRlimits);
   ladder.Must(EnforceRlimits(plan, ladder.item()));
-  RunInit(context.report, context.call, context.call_capacity, kControlFd);
+  RunInit(context.report, context.call, context.call_capacity, kControlFd, plan.scoped_kill);
 }
 
 }  // namespace coffer::isolation

@@ -45,6 +45,24 @@ void CatchForwardedSignals() {
   for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGALRM}) {
     sigaction(signal, &action, nullptr);
   }
+  // The supervisor takes its signals from a descriptor and had them blocked when it cloned us.
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+void EndEverything(int /*signal*/) {
+  ::syscall(SYS_kill, -1, SIGKILL);
+  ::_exit(1);
+}
+
+// There is no pid namespace to die with us. Within our Landlock domain, or with a uid of our own, kill(-1) reaches the
+// boundary's processes and no others.
+void EndAllWithSupervisor() {
+  struct sigaction action {};
+  action.sa_handler = EndEverything;
+  sigaction(SIGRTMIN, &action, nullptr);
+  Syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGRTMIN, 0, 0, 0);
 }
 
 void DefaultSignals() {
@@ -126,7 +144,7 @@ int ReapUntil(pid_t payload) {
 
 }  // namespace
 
-void RunInit(ChildReport* report, const CallBlock* call, size_t call_capacity, int control) {
+void RunInit(ChildReport* report, const CallBlock* call, size_t call_capacity, int control, bool ends_all) {
   Enter(report, Stage::kReady);
   char word = 'R';
   if (Syscall(SYS_sendto, control, Arg(&word), 1, MSG_NOSIGNAL, 0, 0) != 1) {
@@ -152,6 +170,9 @@ void RunInit(ChildReport* report, const CallBlock* call, size_t call_capacity, i
     ::_exit(1);
   }
   CatchForwardedSignals();
+  if (ends_all) {
+    EndAllWithSupervisor();
+  }
   // vfork: init is stopped until execve, so the stack may be shared and nothing is copied.
   const pid_t payload = ::vfork();
   if (payload == 0) {

@@ -16,6 +16,7 @@ namespace coffer::isolation {
 inline constexpr int kControlFd = 3;
 
 // Waits for the call on the control socket, runs it, exits.
-[[noreturn]] void RunInit(ChildReport* report, const CallBlock* call, size_t call_capacity, int control);
+// `ends_all` is for the process level: when the supervisor dies, init kills whatever kill(-1) reaches from inside.
+[[noreturn]] void RunInit(ChildReport* report, const CallBlock* call, size_t call_capacity, int control, bool ends_all);
 
 }  // namespace coffer::isolation

@@ -60,6 +60,8 @@ struct ChildReport {
   uint32_t item;                // which mount, file or rule the failing stage was at
   int32_t listener_fd;          // seccomp notification descriptor, in the descriptor table still shared then
   int32_t pty_master;           // the boundary's own terminal, likewise; -1 without --tty
+  int32_t tmpfs[4];             // the private writable places, likewise: how full they are can be seen from outside
+  int32_t pty_slave;            // its other end, which the supervisor must close
   uint32_t proc_mounted;        // 1 if /proc is there
   uint32_t denials_unrecorded;  // 1 if the filter has no listener
   uint32_t landlock_held;       // 1 if the canary was refused

@@ -176,7 +176,8 @@ long MountRoot(const BoundaryPlan& plan) {
   return answer < 0 ? answer : root;
 }
 
-long Populate(const BoundaryPlan& plan, int root, uint32_t* item) {
+long Populate(const BoundaryPlan& plan, int root, int32_t (&tmpfs)[4], uint32_t* item) {
+  size_t kept = 0;
   *item = 0;
   for (const std::string& dir : plan.dirs) {
     const long answer = Syscall(SYS_mkdirat, root, Arg(Relative(dir)), 0755);
@@ -198,7 +199,11 @@ long Populate(const BoundaryPlan& plan, int root, uint32_t* item) {
       return mount;
     }
     const long answer = MoveTo(static_cast<int>(mount), root, place.at.c_str());
-    ::close(static_cast<int>(mount));
+    if (kept < 4) {
+      tmpfs[kept++] = static_cast<int32_t>(mount);
+    } else {
+      ::close(static_cast<int>(mount));
+    }
     if (answer < 0) {
       return answer;
     }

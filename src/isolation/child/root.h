@@ -28,7 +28,8 @@ long OpenSources(const BoundaryPlan& plan, OpenedSources* sources, uint32_t* ite
 // Mounts the root tmpfs on top of "/" and returns its descriptor.
 long MountRoot(const BoundaryPlan& plan);
 // Makes tmpfs mounts, directories, links and files.
-long Populate(const BoundaryPlan& plan, int root, uint32_t* item);
+// The first four tmpfs mounts stay open; their descriptors are left in `tmpfs`.
+long Populate(const BoundaryPlan& plan, int root, int32_t (&tmpfs)[4], uint32_t* item);
 // Moves every opened source to its place.
 long AttachSources(const BoundaryPlan& plan, const OpenedSources& sources, const Admission& admission, int root,
                    uint32_t* item);

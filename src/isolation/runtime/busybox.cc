@@ -18,15 +18,20 @@ constexpr off_t kMaxFile = 16 << 20;
 constexpr std::string_view kStart("\0[\0[[\0", 6);
 
 bool IsAppletName(std::string_view name) {
-  return !name.empty() && name.size() < 32 && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.' || c == '[' || c == '+';
-  });
+  return !name.empty() && name.size() < 32 &&
+         std::all_of(
+             name.begin(), name.end(),
+             [](char c) {
+               return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+                      c == '.' || c == '[' || c == '+';
+             });
 }
 
 bool IsEveryday(std::string_view name) {
-  constexpr std::string_view kMore[] = {"[[",  "ash",     "awk",    "clear", "crc32", "dos2unix", "ed",    "less", "more",
-                                        "patch", "hexdump", "hd",   "strings", "unix2dos", "usleep", "vi", "unzip", "cpio",
-                                        "bunzip2", "unxz", "xzcat", "bzcat", "dc",    "tree", "ttysize", "watch"};
+  constexpr std::string_view kMore[] = {
+      "[[",      "ash",     "awk",   "clear",   "crc32",    "dos2unix", "ed",      "less",  "more",
+      "patch",   "hexdump", "hd",    "strings", "unix2dos", "usleep",   "vi",      "unzip", "cpio",
+      "bunzip2", "unxz",    "xzcat", "bzcat",   "dc",       "tree",     "ttysize", "watch"};
   const auto tools = ShellTools();
   return std::find(tools.begin(), tools.end(), name) != tools.end() ||
          std::find(std::begin(kMore), std::end(kMore), name) != std::end(kMore);
@@ -42,7 +47,8 @@ std::vector<std::string> BusyboxApplets(const std::string& file) {
     return applets;
   }
   std::string text(static_cast<size_t>(opened->status.st_size), '\0');
-  const long got = raw::Syscall(SYS_pread64, opened->fd.get(), raw::Arg(text.data()), static_cast<long>(text.size()), 0);
+  const long got = raw::Syscall(SYS_pread64, opened->fd.get(), raw::Arg(text.data()),
+                                static_cast<long>(text.size()), 0);
   const size_t start = got == opened->status.st_size ? text.find(kStart) : std::string::npos;
   if (start == std::string::npos) {
     return applets;

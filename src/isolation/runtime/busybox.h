@@ -2,8 +2,8 @@
 //
 // The names of the applets that are compiled into a busybox, read from the file without running it.
 //
-// Busybox keeps them as one sorted table of NUL-terminated names, which starts with "[". The answer is a subset: applets
-// that mount, change users or speak to the network get no name inside (`busybox nc` would still start, and fail).
+// Busybox keeps them as one sorted table of NUL-terminated names, which starts with "[". The answer is a subset:
+// applets that mount, change users or speak to the network get no name inside (`busybox nc` would start, and fail).
 #pragma once
 
 #include <string>

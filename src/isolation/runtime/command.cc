@@ -8,6 +8,7 @@
 
 #include "isolation/runtime/named.h"
 #include "isolation/runtime/program.h"
+#include "isolation/runtime/relocate.h"
 #include "isolation/runtime/runtime.h"
 #include "isolation/runtime/set_builder.h"
 
@@ -15,7 +16,8 @@ namespace coffer::isolation {
 
 namespace {
 
-constexpr int kMaxScripts = 4;  // a script whose interpreter is a script ...; the kernel stops at 4 as well
+constexpr int kMaxScripts =
+    4;  // a script whose interpreter is a script ...; the kernel stops at 4 as well
 
 std::vector<std::string> SplitWords(std::string_view text) {
   std::vector<std::string> words;
@@ -43,7 +45,8 @@ Result<std::vector<std::string>> InterpreterOf(const Shebang& shebang, const std
   if (split) {
     argument.remove_prefix(2);
   }
-  std::vector<std::string> words = split ? SplitWords(argument) : std::vector<std::string>{std::string(argument)};
+  std::vector<std::string> words =
+      split ? SplitWords(argument) : std::vector<std::string>{std::string(argument)};
   if (words.empty() || words.front().empty() || words.front().starts_with('-') ||
       words.front().find('=') != std::string::npos) {
     return Error{ErrorKind::kNotExecutable, "runtime.script.env",
@@ -61,8 +64,11 @@ Result<std::string> FindInterpreter(const std::string& name, const std::string& 
     path = FindProgram("python3");
   }
   if (path.ok() && !path->starts_with('/')) {
-    return Error{ErrorKind::kNotExecutable, "runtime.script.relative",
-                 script + ": its interpreter " + name + " is not an absolute path", {}, 0};
+    return Error{ErrorKind::kNotExecutable,
+                 "runtime.script.relative",
+                 script + ": its interpreter " + name + " is not an absolute path",
+                 {},
+                 0};
   }
   if (!path.ok()) {
     path.error().message = script + ": its interpreter " + name + " was not found";
@@ -72,20 +78,23 @@ Result<std::string> FindInterpreter(const std::string& name, const std::string& 
 
 // What is run in the end, before its set is known.
 struct Chain {
-  Program program;                     // the ELF program
-  std::string path;                    // as it was found on the host
-  std::vector<std::string> before;     // argv of the program up to the first script: {"/bin/sh", "-e"}
-  std::vector<std::string> scripts;    // host paths of scripts that must be brought in, in the order of argv
+  Program program;                  // the ELF program
+  std::string path;                 // as it was found on the host
+  std::vector<std::string> before;  // argv of the program up to the first script: {"/bin/sh", "-e"}
+  std::vector<std::string>
+      scripts;  // host paths of scripts that must be brought in, in the order of argv
 };
 
 // Follows shebangs from the interpreter words to an ELF program.
-Result<Chain> FollowInterpreter(RealPaths& paths, std::vector<std::string> words, const std::string& script) {
+Result<Chain> FollowInterpreter(RealPaths& paths, std::vector<std::string> words,
+                                const std::string& script) {
   Chain chain;
   for (int depth = 0; depth < kMaxScripts; ++depth) {
     TRY_ASSIGN(chain.path, FindInterpreter(words.front(), script));
     Result<Program> program = OpenProgram(paths, chain.path);
     if (!program.ok()) {
-      program.error().message = script + ": its interpreter cannot be used: " + program.error().message;
+      program.error().message =
+          script + ": its interpreter cannot be used: " + program.error().message;
       return std::move(program.error());
     }
     chain.program = std::move(program).value();
@@ -97,16 +106,20 @@ Result<Chain> FollowInterpreter(RealPaths& paths, std::vector<std::string> words
       break;
     }
     TRY_ASSIGN(std::vector<std::string> outer, InterpreterOf(chain.program.shebang, chain.path));
-    words.front() = chain.path;
+    words.front() = Relocated(chain.path);
     chain.scripts.insert(chain.scripts.begin(), chain.path);
     words.insert(words.begin(), outer.begin(), outer.end());
   }
-  return Error{ErrorKind::kNotExecutable, "runtime.script.chain",
-               script + ": its interpreter is a script that leads to no program", {}, 0};
+  return Error{ErrorKind::kNotExecutable,
+               "runtime.script.chain",
+               script + ": its interpreter is a script that leads to no program",
+               {},
+               0};
 }
 
 // The program's own runtime, or the program alone with its libraries.
-Status AddDefaultSet(SetBuilder& builder, const Chain& chain, const ResolveOptions& options, Command& command) {
+Status AddDefaultSet(SetBuilder& builder, const Chain& chain, const ResolveOptions& options,
+                     Command& command) {
   const Recipe* const recipe = FindRecipeFor(chain.program.place);
   if (recipe != nullptr) {
     Result<RuntimeSet> set = ResolveRecipe(*recipe, chain.path, options);
@@ -119,7 +132,8 @@ Status AddDefaultSet(SetBuilder& builder, const Chain& chain, const ResolveOptio
     TRY(builder.AddProgram(chain.program));
     command.runtime = builder.Finish();
   }
-  command.program = chain.program.place.Inside();
+  command.runtime = Relocated(std::move(command.runtime));
+  command.program = Relocated(chain.program.place.Inside());
   return {};
 }
 
@@ -128,8 +142,10 @@ Error NotInRuntimes(const std::string& name, const std::vector<std::string>& run
   for (const std::string& runtime : runtimes) {
     list += list.empty() ? runtime : ", " + runtime;
   }
-  return {ErrorKind::kNotFound, "runtime.command.outside", name + ": command not found in the runtime " + list,
-          "leave out --runtime to bring in what the command needs, or name a runtime that has it", ENOENT};
+  return {ErrorKind::kNotFound, "runtime.command.outside",
+          name + ": command not found in the runtime " + list,
+          "leave out --runtime to bring in what the command needs, or name a runtime that has it",
+          ENOENT};
 }
 
 // Where `name` is inside a set, by the same rules as on the host.
@@ -147,7 +163,8 @@ std::string FindInSet(const RuntimeSet& set, const std::string& name) {
 }
 
 // `words` run by a program of the set; "python" means python3 here too.
-Status UseSet(const std::vector<std::string>& words, const std::vector<std::string>& runtimes, Command& command) {
+Status UseSet(const std::vector<std::string>& words, const std::vector<std::string>& runtimes,
+              Command& command) {
   command.program = FindInSet(command.runtime, words.front());
   if (command.program.empty() && words.front() == "python") {
     command.program = FindInSet(command.runtime, "python3");
@@ -173,21 +190,24 @@ void BringScripts(RealPaths& paths, const std::vector<std::string>& scripts, Run
   for (const auto& [name, target] : paths.followed()) {
     extra.links.emplace_back(name, RelativeTarget(name, target));
   }
-  set = Merge(std::move(set), std::move(extra));
+  set = Relocated(Merge(std::move(set), std::move(extra)));
 }
 
 void Append(std::vector<std::string>& argv, const std::vector<std::string>& more, size_t from) {
-  argv.insert(argv.end(), more.begin() + static_cast<std::ptrdiff_t>(std::min(from, more.size())), more.end());
+  argv.insert(argv.end(), more.begin() + static_cast<std::ptrdiff_t>(std::min(from, more.size())),
+              more.end());
 }
 
 // A CMD that is a script of the caller's own or of the host.
-Result<Command> ResolveScriptCommand(SetBuilder& builder, const Program& script, const std::string& path,
-                                     const std::vector<std::string>& argv, const std::vector<std::string>& runtimes,
+Result<Command> ResolveScriptCommand(SetBuilder& builder, const Program& script,
+                                     const std::string& path, const std::vector<std::string>& argv,
+                                     const std::vector<std::string>& runtimes,
                                      const ResolveOptions& options) {
   if (script.shebang.interpreter.empty()) {
     return Error{ErrorKind::kNotExecutable, "runtime.command.format",
                  path + " is neither a program nor a script: its first line names no interpreter",
-                 "start it with #!/bin/sh, or run it by an interpreter: coffer run -- sh " + path, 0};
+                 "start it with #!/bin/sh, or run it by an interpreter: coffer run -- sh " + path,
+                 0};
   }
   Command command;
   std::vector<std::string> scripts = {path};
@@ -202,7 +222,7 @@ Result<Command> ResolveScriptCommand(SetBuilder& builder, const Program& script,
     scripts.insert(scripts.begin(), chain.scripts.begin(), chain.scripts.end());
   }
   BringScripts(builder.paths(), scripts, command.runtime);
-  command.argv.push_back(script.place.Inside());
+  command.argv.push_back(Relocated(script.place.Inside()));
   Append(command.argv, argv, 1);
   return command;
 }
@@ -212,16 +232,19 @@ struct Extension {
   std::string_view interpreter;
 };
 constexpr std::array kExtensions = {
-    Extension{".py", "python3"}, Extension{".js", "node"},   Extension{".mjs", "node"}, Extension{".cjs", "node"},
-    Extension{".sh", "sh"},      Extension{".bash", "bash"}, Extension{".pl", "perl"},
+    Extension{".py", "python3"}, Extension{".js", "node"}, Extension{".mjs", "node"},
+    Extension{".cjs", "node"},   Extension{".sh", "sh"},   Extension{".bash", "bash"},
+    Extension{".pl", "perl"},
 };
 
 }  // namespace
 
-Result<Command> ResolveCommand(const std::vector<std::string>& argv, const std::vector<std::string>& runtimes,
+Result<Command> ResolveCommand(const std::vector<std::string>& argv,
+                               const std::vector<std::string>& runtimes,
                                const ResolveOptions& options) {
   if (argv.empty() || argv.front().empty()) {
-    return Refused("runtime.command.empty", "no command was given", "coffer run -- COMMAND ARGUMENT...");
+    return Refused("runtime.command.empty", "no command was given",
+                   "coffer run -- COMMAND ARGUMENT...");
   }
   const std::string& name = argv.front();
   const bool is_path = name.find('/') != std::string::npos;
@@ -252,6 +275,9 @@ Result<Command> ResolveCommand(const std::vector<std::string>& argv, const std::
   Command command;
   TRY(AddDefaultSet(builder, Chain{std::move(program), path, {}, {}}, options, command));
   command.argv = argv;
+  if (is_path && (!name.starts_with('/') || Relocated(name) != name)) {
+    command.argv.front() = command.program;  // programs look for their parts by this name
+  }
   return command;
 }
 
@@ -272,17 +298,19 @@ Result<Command> ResolveScript(const std::string& file, const std::vector<std::st
     // The copy that is executed lies elsewhere: what it needs by $ORIGIN beside itself does not come with it.
     TRY(builder.AddProgram(*script));
     RuntimeSet own = builder.Finish();
-    std::erase_if(own.files, [&](const RuntimeFile& entry) { return entry.inside == script->place.real; });
-    command.runtime = Merge(std::move(command.runtime), std::move(own));
+    std::erase_if(own.files,
+                  [&](const RuntimeFile& entry) { return entry.inside == script->place.real; });
+    command.runtime = Relocated(Merge(std::move(command.runtime), std::move(own)));
     return command;
   }
   std::vector<std::string> words;
   if (!script->shebang.interpreter.empty()) {
     TRY_ASSIGN(words, InterpreterOf(script->shebang, file));
   } else {
-    const auto known = std::find_if(kExtensions.begin(), kExtensions.end(), [&](const Extension& extension) {
-      return file.size() > extension.ending.size() && file.ends_with(extension.ending);
-    });
+    const auto known =
+        std::find_if(kExtensions.begin(), kExtensions.end(), [&](const Extension& extension) {
+          return file.size() > extension.ending.size() && file.ends_with(extension.ending);
+        });
     if (known == kExtensions.end()) {
       return Refused("runtime.script.unknown", file + ": cannot tell what runs it",
                      "give it a first line such as #!/usr/bin/env python3, or one of the endings "

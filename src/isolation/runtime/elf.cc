@@ -84,14 +84,16 @@ class Window {
     if (offset >= start_ && offset - start_ <= length_ && length_ - (offset - start_) >= size) {
       return true;
     }
-    if (size > kSize || offset > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) - kSize) {
+    if (size > kSize ||
+        offset > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) - kSize) {
       return false;
     }
     start_ = offset;
     length_ = 0;
     while (length_ < size) {
-      const long got = raw::Syscall(SYS_pread64, fd_, raw::Arg(buffer_.data() + length_),
-                                    static_cast<long>(kSize - length_), static_cast<long>(offset + length_));
+      const long got =
+          raw::Syscall(SYS_pread64, fd_, raw::Arg(buffer_.data() + length_),
+                       static_cast<long>(kSize - length_), static_cast<long>(offset + length_));
       if (got == -EINTR) {
         continue;
       }
@@ -147,15 +149,16 @@ Status CheckHeader(const Elf64_Ehdr& header) {
     return Bad("machine", "a big-endian program, and this machine is little-endian");
   }
   if (header.e_machine != kNativeMachine) {
-    return Bad("machine",
-               "a program for " + MachineName(header.e_machine) + ", and this machine is " + MachineName(kNativeMachine));
+    return Bad("machine", "a program for " + MachineName(header.e_machine) +
+                              ", and this machine is " + MachineName(kNativeMachine));
   }
   if (header.e_type != ET_EXEC && header.e_type != ET_DYN) {
     return Bad("type", header.e_type == ET_REL    ? "an object file, not a program"
                        : header.e_type == ET_CORE ? "a core dump, not a program"
                                                   : "an ELF file of unknown type, not a program");
   }
-  if (header.e_phnum == 0 || header.e_phnum > kMaxHeaders || header.e_phentsize != sizeof(Elf64_Phdr)) {
+  if (header.e_phnum == 0 || header.e_phnum > kMaxHeaders ||
+      header.e_phentsize != sizeof(Elf64_Phdr)) {
     return Damaged();
   }
   return {};
@@ -276,7 +279,9 @@ bool NamesUnwinder(Window& file, uint64_t begin, uint64_t end) {
 
 }  // namespace
 
-bool LooksLikeElf(std::string_view head) { return head.starts_with(std::string_view(ELFMAG, SELFMAG)); }
+bool LooksLikeElf(std::string_view head) {
+  return head.starts_with(std::string_view(ELFMAG, SELFMAG));
+}
 
 Result<ElfInfo> ReadElf(int fd, ElfDetail detail) {
   Window file(fd);
@@ -301,7 +306,9 @@ Result<ElfInfo> ReadElf(int fd, ElfDetail detail) {
   if (detail == ElfDetail::kProgram && layout.interpreter.p_type == PT_INTERP) {
     const uint64_t begin = layout.interpreter.p_offset;
     const uint64_t size = std::min<uint64_t>(layout.interpreter.p_filesz, kMaxName);
-    const auto path = begin > std::numeric_limits<uint64_t>::max() - size ? std::nullopt : file.Text(begin, begin + size);
+    const auto path = begin > std::numeric_limits<uint64_t>::max() - size
+                          ? std::nullopt
+                          : file.Text(begin, begin + size);
     if (!path || !path->starts_with('/')) {
       return Damaged();
     }
@@ -325,7 +332,8 @@ Result<ElfInfo> ReadElf(int fd, ElfDetail detail) {
     return offset >= end - begin ? std::nullopt : file.Text(begin + offset, end);
   };
   if (detail == ElfDetail::kProgram) {
-    info.unwinds = NamesUnwinder(file, begin, end);  // first: where it fits, the names below come from the same read
+    info.unwinds = NamesUnwinder(
+        file, begin, end);  // first: where it fits, the names below come from the same read
   }
   for (const uint64_t offset : dynamic.needed) {
     const auto name = text(offset);
@@ -334,9 +342,9 @@ Result<ElfInfo> ReadElf(int fd, ElfDetail detail) {
     }
     info.needed.push_back(*name);
   }
-  for (const auto& [offset, member] : {std::pair(dynamic.soname, &ElfInfo::soname),
-                                       std::pair(dynamic.rpath, &ElfInfo::rpath),
-                                       std::pair(dynamic.runpath, &ElfInfo::runpath)}) {
+  for (const auto& [offset, member] :
+       {std::pair(dynamic.soname, &ElfInfo::soname), std::pair(dynamic.rpath, &ElfInfo::rpath),
+        std::pair(dynamic.runpath, &ElfInfo::runpath)}) {
     if (!offset) {
       continue;
     }

@@ -39,8 +39,9 @@ std::string Expand(std::string_view entry, const std::string& origin) {
 }
 
 bool IsPartOfLibc(const std::string& soname) {
-  return soname == "libc.so.6" || soname == "libm.so.6" || soname == "libpthread.so.0" || soname == "libdl.so.2" ||
-         soname == "librt.so.1" || soname == "libresolv.so.2" || soname == "libutil.so.1";
+  return soname == "libc.so.6" || soname == "libm.so.6" || soname == "libpthread.so.0" ||
+         soname == "libdl.so.2" || soname == "librt.so.1" || soname == "libresolv.so.2" ||
+         soname == "libutil.so.1";
 }
 
 }  // namespace
@@ -62,7 +63,8 @@ std::optional<LibraryFinder::Located> LibraryFinder::Locate(std::string name) {
   return Located{std::move(name), std::move(file).value()};
 }
 
-std::optional<LibraryFinder::Located> LibraryFinder::FindInPath(std::string_view search_path, const std::string& origin,
+std::optional<LibraryFinder::Located> LibraryFinder::FindInPath(std::string_view search_path,
+                                                                const std::string& origin,
                                                                 const std::string& soname) {
   while (!search_path.empty()) {
     const size_t colon = search_path.find(':');
@@ -93,8 +95,9 @@ std::optional<LibraryFinder::Located> LibraryFinder::FindByDefault(const std::st
     }
   }
   const std::string triplet(kTriplet);
-  for (const std::string& directory : {"/lib/" + triplet, "/usr/lib/" + triplet, std::string("/lib64"),
-                                       std::string("/usr/lib64"), std::string("/lib"), std::string("/usr/lib")}) {
+  for (const std::string& directory :
+       {"/lib/" + triplet, "/usr/lib/" + triplet, std::string("/lib64"), std::string("/usr/lib64"),
+        std::string("/lib"), std::string("/usr/lib")}) {
     if (auto located = Locate(directory + "/" + soname)) {
       return located;
     }
@@ -102,7 +105,8 @@ std::optional<LibraryFinder::Located> LibraryFinder::FindByDefault(const std::st
   return std::nullopt;
 }
 
-std::optional<LibraryFinder::Located> LibraryFinder::Find(const std::string& soname, const Search& search) {
+std::optional<LibraryFinder::Located> LibraryFinder::Find(const std::string& soname,
+                                                          const Search& search) {
   if (soname.find('/') != std::string::npos) {
     return soname.starts_with('/') ? Locate(soname) : std::nullopt;
   }
@@ -139,7 +143,8 @@ Status LibraryFinder::CloseName(const std::string& soname) {
 
 Status LibraryFinder::Visit(const Search& search, Missing missing, int depth) {
   if (depth > kMaxDepth || found_.size() > kMaxLibraries) {
-    return Error{ErrorKind::kNotExecutable, "runtime.library.depth", "needs too many libraries", {}, 0};
+    return Error{
+        ErrorKind::kNotExecutable, "runtime.library.depth", "needs too many libraries", {}, 0};
   }
   for (const std::string& soname : search.object.needed) {
     auto located = Find(soname, search);
@@ -168,8 +173,11 @@ Status LibraryFinder::Add(Located located, const Search& search, Missing missing
     return {};
   }
   if ((located.file.status.st_mode & (S_ISUID | S_ISGID)) != 0) {
-    return Error{ErrorKind::kNotExecutable, "runtime.library.setuid",
-                 "needs " + located.name + ", which is setuid or setgid", {}, 0};
+    return Error{ErrorKind::kNotExecutable,
+                 "runtime.library.setuid",
+                 "needs " + located.name + ", which is setuid or setgid",
+                 {},
+                 0};
   }
   Result<ElfInfo> info = ReadElf(located.file.fd.get(), ElfDetail::kLibrary);
   if (!info.ok()) {

@@ -3,9 +3,9 @@
 // Finds shared libraries the way ld.so does, for programs that are not running yet.
 //
 // Order: DT_RPATH of the object and of what loaded it (unless the object has DT_RUNPATH), DT_RUNPATH of the object, the
-// loader's cache, the default directories. LD_LIBRARY_PATH and LD_PRELOAD of the caller play no part. Relative entries in
-// a search path are ignored: inside, the working directory is writable. Only baseline libraries are taken: variants in
-// glibc-hwcaps directories are not part of the set, so the loader inside falls back to the baseline as well.
+// loader's cache, the default directories. LD_LIBRARY_PATH and LD_PRELOAD of the caller play no part. Relative entries
+// of a search path are ignored: inside, the working directory is writable. Only baseline libraries are taken: variants
+// in glibc-hwcaps directories are not part of the set, so the loader inside falls back to the baseline as well.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 #include "base/result.h"
 #include "isolation/runtime/elf.h"
-#include "isolation/runtime/real_path.h"
 #include "isolation/runtime/loader_cache.h"
+#include "isolation/runtime/real_path.h"
 
 namespace coffer::isolation {
 
@@ -62,7 +62,8 @@ class LibraryFinder {
   };
   std::optional<Located> Locate(std::string name);
   std::optional<Located> Find(const std::string& soname, const Search& search);
-  std::optional<Located> FindInPath(std::string_view search_path, const std::string& origin, const std::string& soname);
+  std::optional<Located> FindInPath(std::string_view search_path, const std::string& origin,
+                                    const std::string& soname);
   std::optional<Located> FindByDefault(const std::string& soname);
   Status Visit(const Search& search, Missing missing, int depth);
   Status Add(Located located, const Search& search, Missing missing, int depth);

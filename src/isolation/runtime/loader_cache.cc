@@ -19,8 +19,9 @@ constexpr std::string_view kMagic = "glibc-ld.so.cache1.1";
 constexpr std::string_view kOldMagic = "ld.so-1.7.0";
 constexpr size_t kOldHeader = 16;  // magic, padding, count
 constexpr size_t kOldEntry = 12;
-constexpr size_t kHeader = 48;  // magic, count, string bytes, flags, padding, extension offset, unused
-constexpr size_t kEntry = 24;   // flags, key, value, osversion, hwcap
+constexpr size_t kHeader =
+    48;  // magic, count, string bytes, flags, padding, extension offset, unused
+constexpr size_t kEntry = 24;  // flags, key, value, osversion, hwcap
 constexpr off_t kMaxFile = 64 << 20;
 
 // FLAG_ELF_LIBC6 with the machine's flag (glibc, sysdeps/generic/ldconfig.h).
@@ -92,20 +93,20 @@ struct LoaderCache::Entry {
 
 void LoaderCache::Open(const std::string& path) {
   const Result<UniqueFd> fd = sys::Open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  struct stat status {};
+  struct stat status{};
   if (!fd.ok() || raw::Syscall(SYS_fstat, fd->get(), raw::Arg(&status)) < 0) {
     return;
   }
-  if (!S_ISREG(status.st_mode) || status.st_uid != 0 || (status.st_mode & 022) != 0 || status.st_size <= 0 ||
-      status.st_size > kMaxFile) {
+  if (!S_ISREG(status.st_mode) || status.st_uid != 0 || (status.st_mode & 022) != 0 ||
+      status.st_size <= 0 || status.st_size > kMaxFile) {
     return;
   }
   const auto size = static_cast<size_t>(status.st_size);
   owned_ = std::make_unique_for_overwrite<char[]>(size);
   size_t have = 0;
   while (have < size) {
-    const long got = raw::Syscall(SYS_pread64, fd->get(), raw::Arg(owned_.get() + have), static_cast<long>(size - have),
-                                  static_cast<long>(have));
+    const long got = raw::Syscall(SYS_pread64, fd->get(), raw::Arg(owned_.get() + have),
+                                  static_cast<long>(size - have), static_cast<long>(have));
     if (got <= 0) {
       break;
     }
@@ -139,8 +140,8 @@ void LoaderCache::Use(std::string_view bytes) {
 
 LoaderCache::Entry LoaderCache::At(size_t index) const {
   const size_t at = kHeader + index * kEntry;
-  return {Load<uint32_t>(bytes_, at), Load<uint32_t>(bytes_, at + 4), Load<uint32_t>(bytes_, at + 8),
-          Load<uint64_t>(bytes_, at + 16)};
+  return {Load<uint32_t>(bytes_, at), Load<uint32_t>(bytes_, at + 4),
+          Load<uint32_t>(bytes_, at + 8), Load<uint64_t>(bytes_, at + 16)};
 }
 
 std::string_view LoaderCache::Text(size_t offset) const {

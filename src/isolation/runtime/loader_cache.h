@@ -2,9 +2,9 @@
 //
 // Reads and writes the cache of the dynamic loader, /etc/ld.so.cache, in the format "glibc-ld.so.cache1.1".
 //
-// The layout (glibc, sysdeps/generic/dl-cache.h): a header of 48 bytes, `count` entries of 24 bytes sorted by descending
-// name, then the strings; numbers in host byte order, offsets from the start of the header. Files from before glibc 2.32
-// carry an older table in front. Every offset is checked; a file that is damaged answers "not there" and nothing worse.
+// The layout (glibc, sysdeps/generic/dl-cache.h): a header of 48 bytes, `count` entries of 24 bytes sorted by
+// descending name, then the strings; numbers in host byte order, offsets from the start of the header. Files from
+// before glibc 2.32 carry an older table in front. Every offset is checked; a damaged file answers "not there".
 #pragma once
 
 #include <memory>

@@ -12,6 +12,7 @@
 namespace coffer::isolation {
 
 // `program_path` is absolute, as it was found: a name, not necessarily the real file. Empty for host-usr.
-Result<RuntimeSet> ResolveRecipe(const Recipe& recipe, const std::string& program_path, const ResolveOptions& options);
+Result<RuntimeSet> ResolveRecipe(const Recipe& recipe, const std::string& program_path,
+                                 const ResolveOptions& options);
 
 }  // namespace coffer::isolation

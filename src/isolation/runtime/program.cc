@@ -16,22 +16,29 @@ namespace {
 constexpr size_t kMaxShebang = 256;  // BINPRM_BUF_SIZE
 
 Error NotFound(const std::string& what, std::string hint = {}) {
-  return {ErrorKind::kNotFound, "runtime.command.missing", what + ": command not found", std::move(hint), ENOENT};
+  return {ErrorKind::kNotFound, "runtime.command.missing", what + ": command not found",
+          std::move(hint), ENOENT};
 }
 
 Error NotExecutable(std::string_view code, std::string message, std::string hint = {}) {
-  return {ErrorKind::kNotExecutable, "runtime.command." + std::string(code), std::move(message), std::move(hint), 0};
+  return {ErrorKind::kNotExecutable, "runtime.command." + std::string(code), std::move(message),
+          std::move(hint), 0};
 }
 
 Error PathError(const std::string& path, Error error) {
   switch (error.sys_errno) {
     case ENOENT:
     case ENOTDIR:
-      return {ErrorKind::kNotFound, "runtime.command.missing", path + ": not found: no such file", {}, error.sys_errno};
+      return {ErrorKind::kNotFound,
+              "runtime.command.missing",
+              path + ": not found: no such file",
+              {},
+              error.sys_errno};
     case EISDIR:
       return NotExecutable("directory", path + " is a directory");
     case EACCES:
-      return NotExecutable("access", path + ": permission denied", "it must be a file that you may read");
+      return NotExecutable("access", path + ": permission denied",
+                           "it must be a file that you may read");
     case ELOOP:
       return NotExecutable("loop", path + ": too many levels of symbolic links");
     default:
@@ -54,7 +61,7 @@ std::string_view Trim(std::string_view text) {
 
 // A regular file with an x bit; `blocked` is set if there is a file without one.
 bool IsProgram(const std::string& path, bool& blocked) {
-  struct stat status {};
+  struct stat status{};
   if (!Stat(path, status) || !S_ISREG(status.st_mode)) {
     return false;
   }
@@ -83,7 +90,8 @@ Shebang ParseShebang(std::string_view head) {
   return {std::string(head.substr(0, end)), std::string(Trim(head.substr(end)))};
 }
 
-Result<Program> OpenProgram(RealPaths& paths, const std::string& host, NeedX need_x, const std::string& shown) {
+Result<Program> OpenProgram(RealPaths& paths, const std::string& host, NeedX need_x,
+                            const std::string& shown) {
   const std::string& path = shown.empty() ? host : shown;
   Program program;
   Result<RealPaths::OpenedFile> file = paths.Open(host);
@@ -93,10 +101,12 @@ Result<Program> OpenProgram(RealPaths& paths, const std::string& host, NeedX nee
   program.place = std::move(file->place);
   program.status = file->status;
   if (need_x == NeedX::kYes && (file->status.st_mode & 0111) == 0) {
-    return NotExecutable("mode", path + ": permission denied: it is not executable", "chmod +x " + path);
+    return NotExecutable("mode", path + ": permission denied: it is not executable",
+                         "chmod +x " + path);
   }
   if ((file->status.st_mode & (S_ISUID | S_ISGID)) != 0) {
-    return NotExecutable("setuid", path + " is setuid or setgid, and such programs are never brought in",
+    return NotExecutable("setuid",
+                         path + " is setuid or setgid, and such programs are never brought in",
                          "inside a boundary it would run without its privilege anyway");
   }
   Result<ElfInfo> elf = ReadElf(file->fd.get());
@@ -109,8 +119,8 @@ Result<Program> OpenProgram(RealPaths& paths, const std::string& host, NeedX nee
     return std::move(elf.error());
   }
   std::array<char, kMaxShebang> head;
-  const long got =
-      raw::Syscall(SYS_pread64, file->fd.get(), raw::Arg(head.data()), static_cast<long>(head.size()), 0);
+  const long got = raw::Syscall(SYS_pread64, file->fd.get(), raw::Arg(head.data()),
+                                static_cast<long>(head.size()), 0);
   if (got < 0) {
     return PathError(path, sys::ErrnoError("runtime.path", path, got));
   }
@@ -163,9 +173,11 @@ Result<std::string> FindProgram(const std::string& name) {
     }
   }
   if (blocked) {
-    return NotExecutable("mode", name + ": permission denied: the file of that name is not executable");
+    return NotExecutable("mode",
+                         name + ": permission denied: the file of that name is not executable");
   }
-  return NotFound(name, "it is searched for in /usr/local/bin, /usr/bin, /bin, their sbin, and your PATH");
+  return NotFound(
+      name, "it is searched for in /usr/local/bin, /usr/bin, /bin, their sbin, and your PATH");
 }
 
 Result<std::string> Absolute(const std::string& path) {

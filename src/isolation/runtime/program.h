@@ -27,7 +27,7 @@ Shebang ParseShebang(std::string_view head);
 
 struct Program {
   RealPaths::Place place;
-  struct stat status {};
+  struct stat status{};
   bool is_script = false;
   Shebang shebang;  // of a script
   ElfInfo elf;      // of a program

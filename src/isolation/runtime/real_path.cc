@@ -16,9 +16,7 @@ namespace {
 
 constexpr int kMaxLinks = 40;  // as the kernel
 
-Error Loop(const std::string& path) {
-  return sys::ErrnoError("runtime.path", path, -ELOOP);
-}
+Error Loop(const std::string& path) { return sys::ErrnoError("runtime.path", path, -ELOOP); }
 
 std::string Join(const std::string& directory, std::string_view name) {
   std::string joined;
@@ -123,7 +121,8 @@ Result<RealPaths::Place> RealPaths::Walk(const std::string& path, int depth) {
   if (name.empty()) {
     return Place{"/", "", "/"};
   }
-  if (const auto known = directories_.find(rest); known != directories_.end() && known->second == rest) {
+  if (const auto known = directories_.find(rest);
+      known != directories_.end() && known->second == rest) {
     return Place{std::string(DirName(rest)), std::string(name), std::string(rest)};
   }
   TRY_ASSIGN(std::string directory, Directory(std::string(DirName(rest)), depth + 1));
@@ -134,8 +133,8 @@ Result<RealPaths::Place> RealPaths::Walk(const std::string& path, int depth) {
     return Walk(std::string(DirName(directory)), depth + 1);
   }
   Place place{directory, std::string(name), Join(directory, name)};
-  const long size = raw::Syscall(SYS_readlinkat, AT_FDCWD, raw::Arg(place.real.c_str()), raw::Arg(target_.data()),
-                                 static_cast<long>(target_.size()));
+  const long size = raw::Syscall(SYS_readlinkat, AT_FDCWD, raw::Arg(place.real.c_str()),
+                                 raw::Arg(target_.data()), static_cast<long>(target_.size()));
   if (size == -EINVAL) {  // there, and not a link
     return place;
   }
@@ -174,15 +173,18 @@ bool RealPaths::OpenStraight(const std::string& path, OpenedFile& file) {
   open_how how{};
   how.flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
   how.resolve = RESOLVE_NO_SYMLINKS;
-  const long fd = raw::Syscall(SYS_openat2, AT_FDCWD, raw::Arg(straight.c_str()), raw::Arg(&how), sizeof(how));
+  const long fd =
+      raw::Syscall(SYS_openat2, AT_FDCWD, raw::Arg(straight.c_str()), raw::Arg(&how), sizeof(how));
   if (fd < 0) {
     return false;
   }
   file.fd.Reset(static_cast<int>(fd));
-  for (std::string_view at = DirName(straight); at.size() > 1 && !directories_.contains(at); at = DirName(at)) {
+  for (std::string_view at = DirName(straight); at.size() > 1 && !directories_.contains(at);
+       at = DirName(at)) {
     directories_.emplace(at, at);
   }
-  file.place = {std::string(DirName(straight)), std::string(BaseName(straight)), std::move(straight)};
+  file.place = {std::string(DirName(straight)), std::string(BaseName(straight)),
+                std::move(straight)};
   return true;
 }
 

@@ -4,7 +4,7 @@
 //
 // A program is asked for as /bin/sh and lies at /usr/bin/dash: inside, both names must work, so each link that was
 // followed is part of the answer. Directories are walked once and remembered, so a further file in a known directory
-// costs one system call. No /proc is needed. Not thread-safe; made for one resolution, while the host is taken as it is.
+// costs one system call. No /proc is needed. Not thread-safe; made for one resolution, with the host taken as it is.
 #pragma once
 
 #include <sys/stat.h>
@@ -29,7 +29,7 @@ class RealPaths {
   struct Place {
     std::string directory;  // real
     std::string name;       // last component, perhaps a link itself
-    std::string real;       // after following that too; real == directory + "/" + name if it is no link
+    std::string real;  // after following that too; real == directory + "/" + name if it is no link
     std::string Inside() const { return directory == "/" ? "/" + name : directory + "/" + name; }
     bool is_link() const { return real != Inside(); }
   };
@@ -40,7 +40,7 @@ class RealPaths {
   struct OpenedFile {
     Place place;
     UniqueFd fd;
-    struct stat status {};
+    struct stat status{};
   };
   // Finds a regular file and opens it for reading, most often in one step. Never blocks on a fifo.
   // EISDIR for a directory, EACCES for anything else that is no file.

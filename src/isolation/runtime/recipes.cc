@@ -52,7 +52,7 @@ std::string PythonName(const Program& program, const std::string& prefix) {
   }
   std::string found;
   for (const std::string& name : SortedNames(prefix + "/lib")) {
-    struct stat status {};
+    struct stat status{};
     if (name.starts_with("python3.") && Stat(prefix + "/lib/" + name + "/os.py", status)) {
       found = found.size() > name.size() ? found : name;  // python3.9 < python3.11
     }
@@ -62,17 +62,39 @@ std::string PythonName(const Program& program, const std::string& prefix) {
 
 // Tests of the interpreter itself, and nis, whose Kerberos libraries would be a quarter of all mounts.
 const std::vector<std::string_view>& UnusedPythonModules() {
-  static const std::vector<std::string_view> modules = {
-      "nis", "_testbuffer", "_testcapi", "_testclinic", "_testimportmultiple", "_testinternalcapi", "_testmultiphase",
-      "_ctypes_test", "_xxtestfuzz", "_xxsubinterpreters", "xxlimited", "xxsubtype", "ossaudiodev"};
+  static const std::vector<std::string_view> modules = {"nis",
+                                                        "_testbuffer",
+                                                        "_testcapi",
+                                                        "_testclinic",
+                                                        "_testimportmultiple",
+                                                        "_testinternalcapi",
+                                                        "_testmultiphase",
+                                                        "_ctypes_test",
+                                                        "_xxtestfuzz",
+                                                        "_xxsubinterpreters",
+                                                        "xxlimited",
+                                                        "xxsubtype",
+                                                        "ossaudiodev"};
   return modules;
 }
 
 void AddPythonPackages(SetBuilder& set, const std::string& directory) {
   // Bindings to the system's services and package manager: useless inside, and their libraries are many.
-  static const std::vector<std::string_view> kSystem = {"apt",  "apt_pkg", "apt_inst", "_dbus_bindings", "_dbus_glib_bindings",
-                                                        "dbus", "gi",      "perf",     "systemd",        "cups",
-                                                        "brlapi", "cairo", "selinux",  "pip",            "setuptools"};
+  static const std::vector<std::string_view> kSystem = {"apt",
+                                                        "apt_pkg",
+                                                        "apt_inst",
+                                                        "_dbus_bindings",
+                                                        "_dbus_glib_bindings",
+                                                        "dbus",
+                                                        "gi",
+                                                        "perf",
+                                                        "systemd",
+                                                        "cups",
+                                                        "brlapi",
+                                                        "cairo",
+                                                        "selinux",
+                                                        "pip",
+                                                        "setuptools"};
   set.Watch(directory);
   if (set.AddTree(directory)) {
     set.AddModules(directory, 3, kSystem);
@@ -106,7 +128,8 @@ Status AddPython(SetBuilder& set, const Program& program) {
   }
   if (!has_library) {
     return Error{ErrorKind::kHost, "runtime.python3.library",
-                 program.place.real + " has no standard library in " + prefix + "/lib", "apt install python3", 0};
+                 program.place.real + " has no standard library in " + prefix + "/lib",
+                 "apt install python3", 0};
   }
   if (prefix == "/usr") {
     AddPythonPackages(set, "/usr/lib/python3/dist-packages");
@@ -128,7 +151,8 @@ Status AddNode(SetBuilder& set, const Program& program) {
   set.AddName(std::string(program.place.directory) + "/nodejs");
   set.AddName(std::string(program.place.directory) + "/node");
   const auto& needed = program.elf.needed;
-  if (std::any_of(needed.begin(), needed.end(), [](const std::string& name) { return name.starts_with("libnode."); })) {
+  if (std::any_of(needed.begin(), needed.end(),
+                  [](const std::string& name) { return name.starts_with("libnode."); })) {
     set.AddTree("/usr/share/nodejs");  // Debian's node reads parts of itself from there
   }
   set.AddLibrary("libgcc_s.so.1");
@@ -139,8 +163,9 @@ Status AddPerl(SetBuilder& set, const Program& program) {
   const std::string prefix = Prefix(program);
   const std::string triplet(kTriplet);
   // Debian's places, then those of others, below the program's own prefix. Architecture-dependent ones have modules.
-  for (const std::string& place : {"/lib/" + triplet + "/perl", "/lib/" + triplet + "/perl-base",
-                                   "/lib/" + triplet + "/perl5", std::string("/lib64/perl5"), std::string("/lib/perl5")}) {
+  for (const std::string& place :
+       {"/lib/" + triplet + "/perl", "/lib/" + triplet + "/perl-base", "/lib/" + triplet + "/perl5",
+        std::string("/lib64/perl5"), std::string("/lib/perl5")}) {
     if (set.AddTree(prefix + place)) {
       set.Watch(prefix + place);
       set.AddModules(prefix + place, 8);
@@ -154,7 +179,7 @@ Status AddPerl(SetBuilder& set, const Program& program) {
 
 Status AddShell(SetBuilder& set, const Program& /*program*/) {
   for (const char* const directory : {"/usr/bin", "/bin"}) {
-    struct stat status {};
+    struct stat status{};
     if (!Stat(directory, status)) {
       continue;
     }
@@ -181,7 +206,8 @@ Status AddBash(SetBuilder& set, const Program& program) {
 Status AddBusybox(SetBuilder& set, const Program& program) {
   for (const std::string& applet : BusyboxApplets(program.place.real)) {
     if (applet != BaseName(program.place.real)) {
-      set.AddLink(program.place.directory + "/" + applet, std::string(BaseName(program.place.real)));
+      set.AddLink(program.place.directory + "/" + applet,
+                  std::string(BaseName(program.place.real)));
     }
   }
   return {};
@@ -210,7 +236,8 @@ constexpr std::array kRecipes = {
 
 const Recipe* RecipeForName(std::string_view name) {
   const auto versioned = [&](std::string_view stem) {
-    return name.starts_with(stem) && (name.size() == stem.size() || IsVersion(name.substr(stem.size())));
+    return name.starts_with(stem) &&
+           (name.size() == stem.size() || IsVersion(name.substr(stem.size())));
   };
   if (versioned("python3") || name == "python") {
     return FindRecipe("python3");
@@ -232,7 +259,8 @@ const Recipe* RecipeForName(std::string_view name) {
 std::span<const Recipe> Recipes() { return kRecipes; }
 
 const Recipe* FindRecipe(std::string_view name) {
-  const auto found = std::find_if(kRecipes.begin(), kRecipes.end(), [&](const Recipe& recipe) { return recipe.name == name; });
+  const auto found = std::find_if(kRecipes.begin(), kRecipes.end(),
+                                  [&](const Recipe& recipe) { return recipe.name == name; });
   return found == kRecipes.end() ? nullptr : &*found;
 }
 

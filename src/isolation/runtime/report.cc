@@ -35,9 +35,10 @@ void AddTree(int parent, const std::string& name, int depth, Sum& sum) {
       AddTree(fd->get(), entry.name, depth + 1, sum);
       continue;
     }
-    struct stat status {};
-    if (entry.type == DT_REG && raw::Syscall(SYS_newfstatat, fd->get(), raw::Arg(entry.name.c_str()),
-                                             raw::Arg(&status), AT_SYMLINK_NOFOLLOW) == 0) {
+    struct stat status{};
+    if (entry.type == DT_REG &&
+        raw::Syscall(SYS_newfstatat, fd->get(), raw::Arg(entry.name.c_str()), raw::Arg(&status),
+                     AT_SYMLINK_NOFOLLOW) == 0) {
       ++sum.files;
       sum.bytes += static_cast<uint64_t>(status.st_size);
     }
@@ -47,7 +48,7 @@ void AddTree(int parent, const std::string& name, int depth, Sum& sum) {
 Sum Measure(const RuntimeSet& set) {
   Sum sum;
   for (const RuntimeFile& file : set.files) {
-    struct stat status {};
+    struct stat status{};
     if (file.directory) {
       AddTree(AT_FDCWD, file.host, 0, sum);
     } else if (Stat(file.host, status)) {

@@ -20,7 +20,8 @@ struct RuntimeReport {
   std::string package;  // what would bring it
   std::string problem;  // why it cannot be used
   size_t entries = 0;   // mounts: files and trees
-  std::optional<uint64_t> files;  // in all of them; nothing where nobody should wait for the answer (host-usr)
+  std::optional<uint64_t>
+      files;  // in all of them; nothing where nobody should wait for the answer (host-usr)
   std::optional<uint64_t> bytes;
 };
 

@@ -18,11 +18,13 @@ namespace coffer::isolation {
 
 namespace {
 
-constexpr std::string_view kMagic = "coffer-runtime-1\n";  // raised whenever the format or a recipe changes
+constexpr std::string_view kMagic =
+    "coffer-runtime-1\n";  // raised whenever the format or a recipe changes
 constexpr size_t kMaxFile = 1 << 20;
 constexpr uint32_t kMaxEntries = 8192;
 
-uint64_t Fingerprint(std::string_view bytes) {  // FNV-1a: finds damage, not malice; the file is ours alone
+uint64_t Fingerprint(
+    std::string_view bytes) {  // FNV-1a: finds damage, not malice; the file is ours alone
   uint64_t hash = 0xcbf29ce484222325ULL;
   for (const char c : bytes) {
     hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
@@ -73,7 +75,8 @@ class Reader {
   // An absolute path without surprises.
   std::string Path() {
     const std::string_view path = Text();
-    good_ = good_ && path.starts_with('/') && path.size() < 4096 && path.find('\0') == std::string_view::npos &&
+    good_ = good_ && path.starts_with('/') && path.size() < 4096 &&
+            path.find('\0') == std::string_view::npos &&
             path.find("/../") == std::string_view::npos && !path.ends_with("/..");
     return std::string(path);
   }
@@ -101,9 +104,9 @@ enum Flag : uint8_t { kExecutable = 1, kDirectory = 2, kSameName = 4 };
 // Opened only if it is ours alone.
 UniqueFd OpenDirectory(const std::string& path) {
   Result<UniqueFd> fd = sys::Open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-  struct stat status {};
-  if (!fd.ok() || raw::Syscall(SYS_fstat, fd->get(), raw::Arg(&status)) < 0 || status.st_uid != ::geteuid() ||
-      (status.st_mode & 077) != 0) {
+  struct stat status{};
+  if (!fd.ok() || raw::Syscall(SYS_fstat, fd->get(), raw::Arg(&status)) < 0 ||
+      status.st_uid != ::geteuid() || (status.st_mode & 077) != 0) {
     return {};
   }
   return std::move(fd).value();
@@ -114,9 +117,11 @@ UniqueFd OpenDirectory(const std::string& path) {
 Witness Observe(const std::string& path) {
   Witness witness;
   witness.path = path;
-  struct stat status {};
+  struct stat status{};
   if (Stat(path, status)) {
-    const auto nanos = [](const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; };
+    const auto nanos = [](const timespec& time) {
+      return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+    };
     witness.device = status.st_dev;
     witness.inode = status.st_ino;
     witness.size = static_cast<uint64_t>(status.st_size);
@@ -127,7 +132,8 @@ Witness Observe(const std::string& path) {
   return witness;
 }
 
-std::string EncodeResolution(std::string_view key, const std::vector<Witness>& witnesses, const RuntimeSet& set) {
+std::string EncodeResolution(std::string_view key, const std::vector<Witness>& witnesses,
+                             const RuntimeSet& set) {
   std::string body;
   PutText(body, key);
   Put(body, static_cast<uint32_t>(witnesses.size()));
@@ -143,8 +149,8 @@ std::string EncodeResolution(std::string_view key, const std::vector<Witness>& w
   Put(body, static_cast<uint32_t>(set.files.size()));
   for (const RuntimeFile& file : set.files) {
     const bool same = file.host == file.inside;
-    Put(body, static_cast<uint8_t>((file.executable ? kExecutable : 0) | (file.directory ? kDirectory : 0) |
-                                   (same ? kSameName : 0)));
+    Put(body, static_cast<uint8_t>((file.executable ? kExecutable : 0) |
+                                   (file.directory ? kDirectory : 0) | (same ? kSameName : 0)));
     PutText(body, file.inside);
     if (!same) {
       PutText(body, file.host);
@@ -222,9 +228,9 @@ std::optional<RuntimeSet> ResolutionCache::Find(std::string_view key) const {
   }
   const Result<UniqueFd> fd =
       sys::OpenAt(directory_.get(), FileName(key), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-  struct stat status {};
-  if (!fd.ok() || raw::Syscall(SYS_fstat, fd->get(), raw::Arg(&status)) < 0 || !S_ISREG(status.st_mode) ||
-      status.st_uid != ::geteuid() || (status.st_mode & 077) != 0) {
+  struct stat status{};
+  if (!fd.ok() || raw::Syscall(SYS_fstat, fd->get(), raw::Arg(&status)) < 0 ||
+      !S_ISREG(status.st_mode) || status.st_uid != ::geteuid() || (status.st_mode & 077) != 0) {
     return std::nullopt;
   }
   const Result<std::string> bytes = sys::ReadFd(fd->get(), kMaxFile);
@@ -235,17 +241,21 @@ std::optional<RuntimeSet> ResolutionCache::Find(std::string_view key) const {
   if (!remembered) {
     return std::nullopt;
   }
-  const bool unchanged = std::all_of(remembered->witnesses.begin(), remembered->witnesses.end(),
-                                     [](const Witness& witness) { return Observe(witness.path) == witness; });
-  return unchanged && !remembered->witnesses.empty() ? std::optional(std::move(remembered->set)) : std::nullopt;
+  const bool unchanged =
+      std::all_of(remembered->witnesses.begin(), remembered->witnesses.end(),
+                  [](const Witness& witness) { return Observe(witness.path) == witness; });
+  return unchanged && !remembered->witnesses.empty() ? std::optional(std::move(remembered->set))
+                                                     : std::nullopt;
 }
 
-void ResolutionCache::Keep(std::string_view key, const std::vector<Witness>& witnesses, const RuntimeSet& set) const {
+void ResolutionCache::Keep(std::string_view key, const std::vector<Witness>& witnesses,
+                           const RuntimeSet& set) const {
   if (directory_path_.empty()) {
     return;
   }
   if (!directory_.valid()) {
-    [[maybe_unused]] const Status made = sys::MakeDirAt(AT_FDCWD, std::string(DirName(directory_path_)), 0700);
+    [[maybe_unused]] const Status made =
+        sys::MakeDirAt(AT_FDCWD, std::string(DirName(directory_path_)), 0700);
     if (!sys::MakeDirAt(AT_FDCWD, directory_path_, 0700).ok()) {
       return;  // there, but not ours alone; or the place above it cannot be written
     }
@@ -262,7 +272,8 @@ void ResolutionCache::Keep(std::string_view key, const std::vector<Witness>& wit
   const std::string draft = name + "." + std::to_string(::getpid());
   raw::Syscall(SYS_unlinkat, directory_.get(), raw::Arg(draft.c_str()), 0);
   {
-    const Result<UniqueFd> fd = sys::OpenAt(directory_.get(), draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    const Result<UniqueFd> fd =
+        sys::OpenAt(directory_.get(), draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     if (!fd.ok()) {
       return;
     }
@@ -271,8 +282,8 @@ void ResolutionCache::Keep(std::string_view key, const std::vector<Witness>& wit
       return;
     }
   }
-  if (raw::Syscall(SYS_renameat2, directory_.get(), raw::Arg(draft.c_str()), directory_.get(), raw::Arg(name.c_str()),
-                   0) < 0) {
+  if (raw::Syscall(SYS_renameat2, directory_.get(), raw::Arg(draft.c_str()), directory_.get(),
+                   raw::Arg(name.c_str()), 0) < 0) {
     raw::Syscall(SYS_unlinkat, directory_.get(), raw::Arg(draft.c_str()), 0);
   }
 }

@@ -3,8 +3,8 @@
 // Remembers resolved runtimes between calls: reading eighty ELF files each time would cost more than the boundary.
 //
 // One file per runtime in a directory that is ours alone (mode 0700, our uid, not a link); anything else is ignored,
-// never repaired and never trusted. An answer counts only while everything it was made from is unchanged: device, inode,
-// size, mtime, ctime and mode of the program, of /etc/ld.so.cache and of the directories that were listed. What is not
+// never repaired and never trusted. An answer counts only while everything it was made from is unchanged: device,
+// inode, size, mtime, ctime and mode of the program, of /etc/ld.so.cache and of the directories listed. What is not
 // noticed is a change to a listed file that keeps its name; that is harmless, because a set holds names, not contents.
 // Failing to write is not an error: the next call resolves again.
 #pragma once
@@ -41,7 +41,8 @@ class ResolutionCache {
 
   // `key` is free text; the file's name is made from it.
   std::optional<RuntimeSet> Find(std::string_view key) const;
-  void Keep(std::string_view key, const std::vector<Witness>& witnesses, const RuntimeSet& set) const;
+  void Keep(std::string_view key, const std::vector<Witness>& witnesses,
+            const RuntimeSet& set) const;
 
  private:
   std::string directory_path_;
@@ -53,7 +54,8 @@ struct Remembered {
   std::vector<Witness> witnesses;
   RuntimeSet set;
 };
-std::string EncodeResolution(std::string_view key, const std::vector<Witness>& witnesses, const RuntimeSet& set);
+std::string EncodeResolution(std::string_view key, const std::vector<Witness>& witnesses,
+                             const RuntimeSet& set);
 std::optional<Remembered> DecodeResolution(std::string_view key, std::string_view bytes);
 
 }  // namespace coffer::isolation

@@ -46,9 +46,11 @@ const std::vector<std::string_view>& RuntimeNames() {
   return names;
 }
 
-Result<RuntimeSet> ResolveRecipe(const Recipe& recipe, const std::string& program_path, const ResolveOptions& options) {
+Result<RuntimeSet> ResolveRecipe(const Recipe& recipe, const std::string& program_path,
+                                 const ResolveOptions& options) {
   const bool cached = options.use_cache && !recipe.program.empty();
-  const ResolutionCache cache(cached ? options.cache_dir.empty() ? DefaultCacheDir() : options.cache_dir : std::string());
+  const ResolutionCache cache(
+      cached ? options.cache_dir.empty() ? DefaultCacheDir() : options.cache_dir : std::string());
   const std::string key = std::string(recipe.name) + " " + program_path;
   if (cached) {
     if (std::optional<RuntimeSet> set = cache.Find(key)) {
@@ -63,9 +65,10 @@ Result<RuntimeSet> ResolveRecipe(const Recipe& recipe, const std::string& progra
     builder.Watch("/etc/ld.so.cache");
     TRY_ASSIGN(program, OpenProgram(builder.paths(), program_path));
     if (program.is_script) {
-      return Error{ErrorKind::kHost, "runtime.wrapped",
-                   program_path + " is a script, not the program of the runtime " + std::string(recipe.name),
-                   "install the package " + std::string(recipe.package), 0};
+      return Error{
+          ErrorKind::kHost, "runtime.wrapped",
+          program_path + " is a script, not the program of the runtime " + std::string(recipe.name),
+          "install the package " + std::string(recipe.package), 0};
     }
     TRY(builder.AddProgram(program));
   }
@@ -77,19 +80,23 @@ Result<RuntimeSet> ResolveRecipe(const Recipe& recipe, const std::string& progra
   return set;
 }
 
-Result<RuntimeSet> ResolveRuntimes(const std::vector<std::string>& names, const ResolveOptions& options) {
+Result<RuntimeSet> ResolveRuntimes(const std::vector<std::string>& names,
+                                   const ResolveOptions& options) {
   RuntimeSet all;
   for (const std::string& name : names) {
     const Recipe* const recipe = FindRecipe(name);
     if (recipe == nullptr) {
-      return Refused("runtime.unknown", "there is no runtime called " + name, "known runtimes: " + KnownNames());
+      return Refused("runtime.unknown", "there is no runtime called " + name,
+                     "known runtimes: " + KnownNames());
     }
     std::string program;
     if (!recipe->program.empty()) {
       program = FindSystemProgram(recipe->program);
       if (program.empty()) {
-        return HostFault("runtime.missing", "this host has no " + std::string(recipe->program) + " for the runtime " + name,
-                         "apt install " + std::string(recipe->package));
+        return HostFault(
+            "runtime.missing",
+            "this host has no " + std::string(recipe->program) + " for the runtime " + name,
+            "apt install " + std::string(recipe->package));
       }
     }
     TRY_ASSIGN(RuntimeSet set, ResolveRecipe(*recipe, program, options));

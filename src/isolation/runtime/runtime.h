@@ -31,29 +31,35 @@ std::string DefaultCacheDir();
 // The names that ResolveRuntimes knows: python3, node, bash, sh, perl, busybox, host-usr.
 const std::vector<std::string_view>& RuntimeNames();
 
-// All of them together. An unknown name is kRefused; one that the host does not have is kHost, with the package as hint.
-Result<RuntimeSet> ResolveRuntimes(const std::vector<std::string>& names, const ResolveOptions& options = {});
+// All of them together. An unknown name is kRefused; one that the host lacks is kHost, with the package as hint.
+Result<RuntimeSet> ResolveRuntimes(const std::vector<std::string>& names,
+                                   const ResolveOptions& options = {});
 
 // What execve gets, and what must be visible for it.
 struct Command {
-  std::string program;                // absolute path inside; empty if FILE is itself the program (see ResolveScript)
-  std::vector<std::string> argv;      // argv[0] included
-  std::vector<std::string> runtimes;  // names for the receipt; empty: one program with its libraries
+  std::string
+      program;  // absolute path inside; empty if FILE is itself the program (see ResolveScript)
+  std::vector<std::string> argv;  // argv[0] included
+  std::vector<std::string>
+      runtimes;  // names for the receipt; empty: one program with its libraries
   RuntimeSet runtime;
 };
 
 // For `coffer run -- CMD ARG...`. `argv` is what the caller typed; it must not be empty.
 // `runtimes` empty: what CMD needs. Otherwise exactly those, and CMD (for a script: its interpreter) must be in them.
-// A script is run as the kernel would run it: interpreter, its one argument, the script at its own path inside.
+// A script is run as the kernel would run it: interpreter, its one argument, the script at its own path inside; only
+// what lies in a place that a boundary makes itself (/tmp, /workspace, ...) moves to /run/command (see relocate.h).
 // kNotFound (exit 127): no such command. kNotExecutable (126): a directory, no x bit, wrong architecture, setuid.
-Result<Command> ResolveCommand(const std::vector<std::string>& argv, const std::vector<std::string>& runtimes = {},
+Result<Command> ResolveCommand(const std::vector<std::string>& argv,
+                               const std::vector<std::string>& runtimes = {},
                                const ResolveOptions& options = {});
 
 // For `coffer run FILE ARG...`. Interpreter by shebang, else by extension (.py .js .mjs .cjs .sh .bash .pl).
 // `argv` of the answer is what goes before the script: {"python3", "-I"}; the caller appends the script's path inside
 // and ARG... If FILE is an ELF program, `program` and `argv` are empty: its copy is executed as it is.
 // FILE itself is not in the set. It need not have the x bit. kNotFound, kNotExecutable, kRefused (unsupported).
-Result<Command> ResolveScript(const std::string& file, const std::vector<std::string>& runtimes = {},
+Result<Command> ResolveScript(const std::string& file,
+                              const std::vector<std::string>& runtimes = {},
                               const ResolveOptions& options = {});
 
 // A loader cache ("glibc-ld.so.cache1.1") that lists exactly the libraries of the set, for /etc/ld.so.cache inside.

@@ -2,6 +2,7 @@
 #include "isolation/runtime/runtime_set.h"
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 
 #include "isolation/runtime/loader_cache.h"
@@ -20,10 +21,12 @@ bool IsBelow(std::string_view path, std::string_view directory) {
 // The entry of a sorted list that is `path` or a tree around it.
 const RuntimeFile* FindEntry(const std::vector<RuntimeFile>& files, const std::string& path) {
   for (std::string_view at = path;; at = DirName(at)) {
-    const auto entry = std::lower_bound(files.begin(), files.end(), at, [](const RuntimeFile& file, std::string_view name) {
-      return std::string_view(file.inside) < name;
-    });
-    if (entry != files.end() && entry->inside == at && (entry->directory || at.size() == path.size())) {
+    const auto entry = std::lower_bound(files.begin(), files.end(), at,
+                                        [](const RuntimeFile& file, std::string_view name) {
+                                          return std::string_view(file.inside) < name;
+                                        });
+    if (entry != files.end() && entry->inside == at &&
+        (entry->directory || at.size() == path.size())) {
       return &*entry;
     }
     if (at.size() <= 1) {
@@ -37,8 +40,9 @@ bool HasAnythingAt(const std::vector<RuntimeFile>& files, const std::string& pat
     return true;
   }
   const std::string prefix = path + "/";
-  const auto next = std::lower_bound(files.begin(), files.end(), prefix,
-                                     [](const RuntimeFile& file, const std::string& name) { return file.inside < name; });
+  const auto next = std::lower_bound(
+      files.begin(), files.end(), prefix,
+      [](const RuntimeFile& file, const std::string& name) { return file.inside < name; });
   return next != files.end() && next->inside.starts_with(prefix);
 }
 
@@ -49,40 +53,33 @@ std::string TargetOf(const std::pair<std::string, std::string>& link) {
 }  // namespace
 
 RuntimeSet Merge(RuntimeSet first, RuntimeSet second) {
-  std::vector<RuntimeFile>& files = first.files;
-  files.insert(files.end(), std::make_move_iterator(second.files.begin()), std::make_move_iterator(second.files.end()));
-  // Of two with the same name the earlier stays, but a program stays executable.
-  std::stable_sort(files.begin(), files.end(),
-                   [](const RuntimeFile& a, const RuntimeFile& b) { return a.inside < b.inside; });
-  std::vector<RuntimeFile> kept;
-  kept.reserve(files.size());
-  for (RuntimeFile& file : files) {
-    if (!kept.empty() && kept.back().inside == file.inside) {
-      kept.back().executable = kept.back().executable || file.executable;
-      continue;
+  std::map<std::string, RuntimeFile> files;
+  std::map<std::string, std::string> links;
+  for (RuntimeSet* const set : {&first, &second}) {
+    for (RuntimeFile& file : set->files) {
+      // Of two with the same name the earlier stays, but a program stays executable.
+      const bool executable = file.executable;
+      const auto kept = files.try_emplace(file.inside, std::move(file)).first;
+      kept->second.executable = kept->second.executable || executable;
     }
-    const RuntimeFile* const tree = FindEntry(kept, file.inside);
-    // Something else than what the tree has at that place (a library's other name) is in the tree by its own name.
-    if (tree != nullptr && IsBelow(file.inside, tree->inside)) {
-      continue;
-    }
-    kept.push_back(std::move(file));
-  }
-  files = std::move(kept);
-
-  auto& links = first.links;
-  links.insert(links.end(), std::make_move_iterator(second.links.begin()), std::make_move_iterator(second.links.end()));
-  std::stable_sort(links.begin(), links.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<std::pair<std::string, std::string>> kept_links;
-  kept_links.reserve(links.size());
-  for (auto& link : links) {
-    const bool again = !kept_links.empty() && kept_links.back().first == link.first;
-    if (!again && FindEntry(files, link.first) == nullptr && HasAnythingAt(files, TargetOf(link))) {
-      kept_links.push_back(std::move(link));
+    for (auto& [name, target] : set->links) {
+      links.try_emplace(std::move(name), std::move(target));
     }
   }
-  links = std::move(kept_links);
-  return first;
+  RuntimeSet merged;
+  merged.files.reserve(files.size());
+  for (auto& [name, file] : files) {
+    if (FindEntry(merged.files, name) == nullptr) {  // not inside a tree
+      merged.files.push_back(std::move(file));
+    }
+  }
+  for (auto& [name, target] : links) {
+    std::pair<std::string, std::string> link(name, std::move(target));
+    if (FindEntry(merged.files, name) == nullptr && HasAnythingAt(merged.files, TargetOf(link))) {
+      merged.links.push_back(std::move(link));
+    }
+  }
+  return merged;
 }
 
 std::string FindInside(const RuntimeSet& set, const std::string& path) {
@@ -93,13 +90,15 @@ std::string FindInside(const RuntimeSet& set, const std::string& path) {
         return at;
       }
       RealPaths paths;
-      const Result<RealPaths::Place> place = paths.Find(entry->host + at.substr(entry->inside.size()));
+      const Result<RealPaths::Place> place =
+          paths.Find(entry->host + at.substr(entry->inside.size()));
       if (!place.ok()) {
         return {};
       }
-      const bool stays = std::any_of(set.files.begin(), set.files.end(), [&](const RuntimeFile& file) {
-        return file.host == place->real || (file.directory && IsBelow(place->real, file.host));
-      });
+      const bool stays =
+          std::any_of(set.files.begin(), set.files.end(), [&](const RuntimeFile& file) {
+            return file.host == place->real || (file.directory && IsBelow(place->real, file.host));
+          });
       return stays ? at : std::string();
     }
     const auto link = std::find_if(set.links.begin(), set.links.end(), [&](const auto& candidate) {
@@ -117,7 +116,8 @@ std::string MakeLoaderCache(const RuntimeSet& set) {
   std::vector<std::pair<std::string, std::string>> libraries;
   for (const RuntimeFile& file : set.files) {
     const std::string_view name = BaseName(file.inside);
-    if (!file.directory && !file.executable && name.starts_with("lib") && name.find(".so") != std::string_view::npos) {
+    if (!file.directory && !file.executable && name.starts_with("lib") &&
+        name.find(".so") != std::string_view::npos) {
       libraries.emplace_back(name, file.inside);
     }
   }

@@ -16,16 +16,19 @@
 namespace coffer::isolation {
 
 struct RuntimeFile {
-  std::string host;         // real path on the host, absolute
-  std::string inside;       // absolute path inside; often a name of `host` (libz.so.1 for libz.so.1.2.13)
-  bool executable = false;  // execve may run it. Libraries are not: they are mapped, so their mount is not noexec
-  bool directory = false;   // the whole tree below it
+  std::string host;  // real path on the host, absolute
+  std::string
+      inside;  // absolute path inside; often a name of `host` (libz.so.1 for libz.so.1.2.13)
+  bool executable =
+      false;  // execve may run it. Libraries are not: they are mapped, so their mount is not noexec
+  bool directory = false;  // the whole tree below it
   bool operator==(const RuntimeFile&) const = default;
 };
 
 struct RuntimeSet {
-  std::vector<RuntimeFile> files;                          // sorted by `inside`: parents before children
-  std::vector<std::pair<std::string, std::string>> links;  // name inside -> target: {"/bin", "usr/bin"}
+  std::vector<RuntimeFile> files;  // sorted by `inside`: parents before children
+  std::vector<std::pair<std::string, std::string>>
+      links;  // name inside -> target: {"/bin", "usr/bin"}
   bool operator==(const RuntimeSet&) const = default;
 };
 

@@ -17,15 +17,16 @@ bool IsSharedObject(std::string_view name) {
 }
 
 bool IsBookkeeping(std::string_view name) {
-  return name == "__pycache__" || name == "tests" || name == "test" || name.ends_with(".dist-info") ||
-         name.ends_with(".egg-info");
+  return name == "__pycache__" || name == "tests" || name == "test" ||
+         name.ends_with(".dist-info") || name.ends_with(".egg-info");
 }
 
 // "apt" in the list skips apt, apt_pkg.cpython-311.so and apt-stubs, not aptly.
 bool IsSkipped(std::string_view name, const std::vector<std::string_view>& skip) {
   return std::any_of(skip.begin(), skip.end(), [&](std::string_view prefix) {
     return name.starts_with(prefix) &&
-           (name.size() == prefix.size() || std::string_view("._-").find(name[prefix.size()]) != std::string_view::npos);
+           (name.size() == prefix.size() ||
+            std::string_view("._-").find(name[prefix.size()]) != std::string_view::npos);
   });
 }
 
@@ -38,11 +39,15 @@ Status SetBuilder::AddProgram(const Program& program) {
   }
   if (!program.is_script) {
     const std::string& interpreter = program.elf.interpreter;
-    if (!interpreter.empty() && std::find(interpreters_.begin(), interpreters_.end(), interpreter) == interpreters_.end()) {
+    if (!interpreter.empty() &&
+        std::find(interpreters_.begin(), interpreters_.end(), interpreter) == interpreters_.end()) {
       Result<RealPaths::Place> place = paths_.Find(interpreter);
       if (!place.ok()) {
-        return Error{ErrorKind::kNotExecutable, "runtime.command.interpreter",
-                     real + " needs the loader " + interpreter + ", which is not installed", {}, 0};
+        return Error{ErrorKind::kNotExecutable,
+                     "runtime.command.interpreter",
+                     real + " needs the loader " + interpreter + ", which is not installed",
+                     {},
+                     0};
       }
       files_.push_back({place->real, place->Inside(), true, false});
       interpreters_.push_back(interpreter);
@@ -69,7 +74,7 @@ bool SetBuilder::AddOptionalProgram(const std::string& path) {
 
 bool SetBuilder::AddTree(const std::string& path, Exec exec) {
   Result<RealPaths::Place> place = paths_.Find(path);
-  struct stat status {};
+  struct stat status{};
   if (!place.ok() || !Stat(place->real, status) || !S_ISDIR(status.st_mode)) {
     return false;
   }
@@ -79,7 +84,7 @@ bool SetBuilder::AddTree(const std::string& path, Exec exec) {
 
 bool SetBuilder::AddFile(const std::string& path) {
   Result<RealPaths::Place> place = paths_.Find(path);
-  struct stat status {};
+  struct stat status{};
   if (!place.ok() || !Stat(place->real, status) || !S_ISREG(status.st_mode)) {
     return false;
   }
@@ -90,7 +95,8 @@ bool SetBuilder::AddFile(const std::string& path) {
 void SetBuilder::AddName(const std::string& path) {
   const Result<RealPaths::Place> place = paths_.Find(path);
   if (place.ok() && place->is_link() &&
-      std::any_of(files_.begin(), files_.end(), [&](const RuntimeFile& file) { return file.inside == place->real; })) {
+      std::any_of(files_.begin(), files_.end(),
+                  [&](const RuntimeFile& file) { return file.inside == place->real; })) {
     links_.emplace_back(place->Inside(), RelativeTarget(place->Inside(), place->real));
   }
 }
@@ -100,7 +106,8 @@ void SetBuilder::AddLibrary(const std::string& soname) {
   [[maybe_unused]] const Status added = libraries_.CloseName(soname);
 }
 
-void SetBuilder::AddModules(const std::string& directory, int depth, const std::vector<std::string_view>& skip) {
+void SetBuilder::AddModules(const std::string& directory, int depth,
+                            const std::vector<std::string_view>& skip) {
   const Result<UniqueFd> fd = sys::Open(directory, O_RDONLY | O_DIRECTORY);
   if (!fd.ok()) {
     return;
@@ -122,7 +129,8 @@ void SetBuilder::AddModules(const std::string& directory, int depth, const std::
     if (!IsSharedObject(entry.name)) {
       continue;
     }
-    const Result<UniqueFd> file = sys::OpenAt(fd->get(), entry.name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    const Result<UniqueFd> file =
+        sys::OpenAt(fd->get(), entry.name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (!file.ok()) {
       continue;
     }

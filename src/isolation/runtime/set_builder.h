@@ -2,7 +2,7 @@
 //
 // Collects a runtime set: programs with their loaders and libraries, trees, single files, and the names they go by.
 //
-// Keeps the promises of runtime_set.h: real paths, no duplicates, nothing inside a tree twice, links of one hop. It also
+// Keeps the promises of runtime_set.h: real paths, no duplicates, nothing in a tree twice, links of one hop. It also
 // remembers what the answer depends on (the watch list), so that a cached answer can be checked with a few stats.
 #pragma once
 
@@ -38,11 +38,14 @@ class SetBuilder {
 
   // A further name for something in the set, if the host has it too and it leads to the same file.
   void AddName(const std::string& path);
-  void AddLink(std::string name, std::string target) { links_.emplace_back(std::move(name), std::move(target)); }
+  void AddLink(std::string name, std::string target) {
+    links_.emplace_back(std::move(name), std::move(target));
+  }
 
   // What the shared objects in `directory`, and `depth` levels below it, need; the objects themselves are in a tree.
   // Names in `skip` and Python's own bookkeeping are left out. Libraries that are missing are missing on the host too.
-  void AddModules(const std::string& directory, int depth, const std::vector<std::string_view>& skip = {});
+  void AddModules(const std::string& directory, int depth,
+                  const std::vector<std::string_view>& skip = {});
 
   // A library that is loaded by name at run time, if the host has it.
   void AddLibrary(const std::string& soname);

@@ -21,24 +21,32 @@
 namespace coffer::isolation {
 namespace {
 
-constexpr uint64_t kRenameWhiteout = 1U << 2;  // linux/fs.h, which cannot be included beside sys/mount.h
+constexpr uint64_t kRenameWhiteout =
+    1U << 2;  // linux/fs.h, which cannot be included beside sys/mount.h
 // asm-generic/fcntl.h, the same on both architectures; O_TMPFILE itself includes O_DIRECTORY, which is not.
 constexpr uint64_t kTmpfileBit = 020000000;
 constexpr uint64_t kSpecialModes = S_ISUID | S_ISGID;
-constexpr uint64_t kNamespaceFlags = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
-                                     CLONE_NEWPID | CLONE_NEWNET;  // CLONE_NEWTIME means a signal number to clone(2)
+constexpr uint64_t kNamespaceFlags =
+    CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |
+    CLONE_NEWNET;                          // CLONE_NEWTIME means a signal number to clone(2)
 constexpr uint64_t kSocketTypeMask = 0xf;  // the rest of the type is SOCK_NONBLOCK and SOCK_CLOEXEC
 constexpr uint64_t kProtocolMptcp = 262;   // IPPROTO_MPTCP, Linux 5.6
 
-Condition Is(uint8_t arg, uint64_t value, uint64_t mask = kLowHalf) { return {arg, Compare::kEqual, value, mask}; }
+Condition Is(uint8_t arg, uint64_t value, uint64_t mask = kLowHalf) {
+  return {arg, Compare::kEqual, value, mask};
+}
 Condition HasAny(uint8_t arg, uint64_t bits) { return {arg, Compare::kNotEqual, 0, bits}; }
 Condition HasNone(uint8_t arg, uint64_t bits) { return {arg, Compare::kEqual, 0, bits}; }
 
 class Builder {
  public:
   explicit Builder(Profile* profile) : profile_(profile) {}
-  void Allow(const char* name, std::vector<Condition> when = {}) { Add(name, kAllow, std::move(when)); }
-  void Refuse(const char* name, std::vector<Condition> when = {}) { Add(name, kNotify, std::move(when)); }
+  void Allow(const char* name, std::vector<Condition> when = {}) {
+    Add(name, kAllow, std::move(when));
+  }
+  void Refuse(const char* name, std::vector<Condition> when = {}) {
+    Add(name, kNotify, std::move(when));
+  }
   void Fail(const char* name, int error, std::vector<Condition> when = {}) {
     Add(name, FailWith(error), std::move(when));
   }
@@ -66,12 +74,14 @@ void Processes(Builder& rules) {
 // A boundary must not leave a setuid file in a directory it shares with the host, so no call that sets a mode may
 // carry those bits. Device nodes are refused as well, also the one that RENAME_WHITEOUT leaves behind.
 void Files(Builder& rules) {
-  constexpr uint64_t kCreates = O_CREAT | kTmpfileBit;  // without one of these the mode is an unused register
+  constexpr uint64_t kCreates =
+      O_CREAT | kTmpfileBit;  // without one of these the mode is an unused register
   rules.Allow("open", {HasNone(1, kCreates)});
   rules.Allow("open", {HasNone(2, kSpecialModes)});
   rules.Allow("openat", {HasNone(2, kCreates)});
   rules.Allow("openat", {HasNone(3, kSpecialModes)});
-  rules.Fail("openat2", ENOSYS);  // flags and mode are behind a pointer; callers fall back to openat
+  rules.Fail("openat2",
+             ENOSYS);  // flags and mode are behind a pointer; callers fall back to openat
   rules.Allow("creat", {HasNone(1, kSpecialModes)});
   rules.Allow("mkdir", {HasNone(1, kSpecialModes)});
   rules.Allow("mkdirat", {HasNone(2, kSpecialModes)});
@@ -97,19 +107,22 @@ void Sockets(Tier tier, FilterOptions options, Builder& rules) {
   }
   if (options.inet_sockets && tier >= Tier::kDefault) {
     static_assert(AF_INET == 2 && AF_INET6 == 10);
-    const Condition inet = Is(0, AF_INET, kLowHalf & ~uint64_t{8});  // both families, which differ in one bit
+    const Condition inet =
+        Is(0, AF_INET, kLowHalf & ~uint64_t{8});  // both families, which differ in one bit
     const Condition stream = Is(1, SOCK_STREAM, kSocketTypeMask);
     const Condition datagram = Is(1, SOCK_DGRAM, kSocketTypeMask);
     rules.Allow("socket", {inet, stream, Is(2, 0)});
     rules.Allow("socket", {inet, stream, Is(2, IPPROTO_TCP)});
-    rules.Fail("socket", EPROTONOSUPPORT, {inet, stream, Is(2, kProtocolMptcp)});  // Go asks for it, and goes on
+    rules.Fail("socket", EPROTONOSUPPORT,
+               {inet, stream, Is(2, kProtocolMptcp)});  // Go asks for it, and goes on
     rules.Allow("socket", {inet, datagram, Is(2, 0)});
     rules.Allow("socket", {inet, datagram, Is(2, IPPROTO_UDP)});
   }
   if (tier == Tier::kCompat) {
     // getifaddrs and ip(8); for netlink, raw and datagram are the same thing. Without capabilities it only reads.
     for (const uint64_t type : {SOCK_RAW, SOCK_DGRAM}) {
-      rules.Allow("socket", {Is(0, AF_NETLINK), Is(1, type, kSocketTypeMask), Is(2, 0 /* NETLINK_ROUTE */)});
+      rules.Allow("socket",
+                  {Is(0, AF_NETLINK), Is(1, type, kSocketTypeMask), Is(2, 0 /* NETLINK_ROUTE */)});
     }
   }
 }
@@ -119,8 +132,8 @@ void Sockets(Tier tier, FilterOptions options, Builder& rules) {
 void Ioctls(Tier tier, Builder& rules) {
   if (tier == Tier::kStrict) {
     rules.AllowValues("ioctl", 1,
-                      {TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIOCLEX, FIONCLEX, TCSETS, TCSETSW, TCSETSF, TIOCGPGRP,
-                       TIOCSPGRP, TIOCSCTTY, TIOCSWINSZ, TIOCGSID, TIOCNOTTY});
+                      {TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIOCLEX, FIONCLEX, TCSETS, TCSETSW,
+                       TCSETSF, TIOCGPGRP, TIOCSPGRP, TIOCSCTTY, TIOCSWINSZ, TIOCGSID, TIOCNOTTY});
     return;
   }
   for (const uint64_t command : {TIOCSTI, TIOCLINUX, TIOCSETD, TIOCCONS}) {
@@ -133,25 +146,46 @@ void Ioctls(Tier tier, Builder& rules) {
 // speculation control (could switch a mitigation off), PR_SET_MM, core scheduling, memory merging (a side channel).
 void Prctl(Tier tier, Builder& rules) {
   rules.AllowValues("prctl", 0,
-                    {PR_SET_NAME, PR_GET_NAME, PR_SET_PDEATHSIG, PR_GET_PDEATHSIG, PR_GET_DUMPABLE, PR_SET_DUMPABLE,
-                     PR_SET_NO_NEW_PRIVS, PR_GET_NO_NEW_PRIVS, PR_SET_VMA, PR_CAPBSET_READ, PR_GET_SECCOMP,
-                     PR_GET_TID_ADDRESS, PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER, PR_SET_TIMERSLACK,
-                     PR_GET_TIMERSLACK, PR_SET_THP_DISABLE, PR_GET_THP_DISABLE,
-                     PR_PAC_RESET_KEYS, PR_SET_TAGGED_ADDR_CTRL, PR_GET_TAGGED_ADDR_CTRL,
-                     65 /* PR_SET_MDWE, 6.3 */, 66 /* PR_GET_MDWE, 6.3 */, 0x41555856 /* PR_GET_AUXV, 6.4 */});
+                    {PR_SET_NAME,
+                     PR_GET_NAME,
+                     PR_SET_PDEATHSIG,
+                     PR_GET_PDEATHSIG,
+                     PR_GET_DUMPABLE,
+                     PR_SET_DUMPABLE,
+                     PR_SET_NO_NEW_PRIVS,
+                     PR_GET_NO_NEW_PRIVS,
+                     PR_SET_VMA,
+                     PR_CAPBSET_READ,
+                     PR_GET_SECCOMP,
+                     PR_GET_TID_ADDRESS,
+                     PR_SET_CHILD_SUBREAPER,
+                     PR_GET_CHILD_SUBREAPER,
+                     PR_SET_TIMERSLACK,
+                     PR_GET_TIMERSLACK,
+                     PR_SET_THP_DISABLE,
+                     PR_GET_THP_DISABLE,
+                     PR_PAC_RESET_KEYS,
+                     PR_SET_TAGGED_ADDR_CTRL,
+                     PR_GET_TAGGED_ADDR_CTRL,
+                     65 /* PR_SET_MDWE, 6.3 */,
+                     66 /* PR_GET_MDWE, 6.3 */,
+                     0x41555856 /* PR_GET_AUXV, 6.4 */});
   if (tier >= Tier::kDefault) {
-    rules.AllowValues("prctl", 0,
-                      {PR_GET_KEEPCAPS, PR_SET_KEEPCAPS, PR_GET_SECUREBITS, PR_GET_SPECULATION_CTRL, PR_SVE_SET_VL,
-                       PR_SVE_GET_VL, 63 /* PR_SME_SET_VL, 5.19 */, 64 /* PR_SME_GET_VL, 5.19 */});
+    rules.AllowValues(
+        "prctl", 0,
+        {PR_GET_KEEPCAPS, PR_SET_KEEPCAPS, PR_GET_SECUREBITS, PR_GET_SPECULATION_CTRL,
+         PR_SVE_SET_VL, PR_SVE_GET_VL, 63 /* PR_SME_SET_VL, 5.19 */, 64 /* PR_SME_GET_VL, 5.19 */});
   }
   if (tier == Tier::kCompat) {
-    rules.AllowValues("prctl", 0,
-                      {PR_GET_TIMING, PR_GET_TSC, PR_MCE_KILL_GET, PR_PAC_GET_ENABLED_KEYS, PR_GET_IO_FLUSHER});
+    rules.AllowValues(
+        "prctl", 0,
+        {PR_GET_TIMING, PR_GET_TSC, PR_MCE_KILL_GET, PR_PAC_GET_ENABLED_KEYS, PR_GET_IO_FLUSHER});
     rules.Allow("prctl", {Is(0, PR_CAP_AMBIENT), Is(1, PR_CAP_AMBIENT_IS_SET, kWholeArgument)});
     rules.Allow("prctl", {Is(0, PR_CAP_AMBIENT), Is(1, PR_CAP_AMBIENT_CLEAR_ALL, kWholeArgument)});
     // A further filter can only narrow: the kernel takes the strictest answer of all of them.
     rules.AllowValues("prctl", 0, {PR_SET_SECCOMP, PR_SET_PTRACER, PR_SET_SYSCALL_USER_DISPATCH});
-    rules.Refuse("seccomp", {HasAny(1, SECCOMP_FILTER_FLAG_NEW_LISTENER)});  // it would answer in our place
+    rules.Refuse("seccomp",
+                 {HasAny(1, SECCOMP_FILTER_FLAG_NEW_LISTENER)});  // it would answer in our place
     rules.AllowValues("seccomp", 0,
                       {SECCOMP_SET_MODE_STRICT, SECCOMP_SET_MODE_FILTER, SECCOMP_GET_ACTION_AVAIL,
                        SECCOMP_GET_NOTIF_SIZES});

@@ -11,7 +11,8 @@ namespace {
 // Defines kSyscallNames, kSyscallsByName, kSyscallsByNumber, kAuditArch, kHasX32, kProgramN and kPrograms.
 #include "isolation/seccomp/builtin.inc"
 
-constexpr SyscallTable kNativeSyscalls = {kAuditArch, kHasX32, kSyscallNames, kSyscallsByName, kSyscallsByNumber};
+constexpr SyscallTable kNativeSyscalls = {kAuditArch, kHasX32, kSyscallNames, kSyscallsByName,
+                                          kSyscallsByNumber};
 
 }  // namespace
 

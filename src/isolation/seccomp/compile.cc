@@ -23,7 +23,9 @@ constexpr size_t kMaxArguments = 6;
 constexpr uint32_t High(uint64_t value) { return static_cast<uint32_t>(value >> 32); }
 constexpr uint32_t Low(uint64_t value) { return static_cast<uint32_t>(value); }
 // Both architectures are little-endian.
-uint32_t LowOffset(uint8_t arg) { return static_cast<uint32_t>(offsetof(seccomp_data, args)) + 8U * arg; }
+uint32_t LowOffset(uint8_t arg) {
+  return static_cast<uint32_t>(offsetof(seccomp_data, args)) + 8U * arg;
+}
 uint32_t HighOffset(uint8_t arg) { return LowOffset(arg) + 4; }
 
 // What decides about one number: guarded verdicts in order, then a verdict for the rest.
@@ -45,12 +47,13 @@ struct Range {
   uint64_t weight = 0;
 };
 constexpr uint64_t kNumberWeight = 1;
-constexpr uint64_t kArgumentWeight = 24;
+constexpr uint64_t kArgumentWeight = 8;
 
 // One Leaf per number from 0 to the highest, from the rules in order.
 std::vector<Leaf> LeavesByNumber(const Profile& profile, const SyscallTable& table) {
   std::vector<Leaf> leaves(table.highest() + 1, Leaf{{}, KernelAction(profile.fallback)});
-  std::vector<bool> closed(leaves.size(), false);  // an unconditional rule was met; later ones cannot match
+  std::vector<bool> closed(leaves.size(),
+                           false);  // an unconditional rule was met; later ones cannot match
   for (const Rule& rule : profile.rules) {
     const std::optional<uint32_t> number = table.Find(rule.syscall);
     if (!number || closed[*number]) {
@@ -177,13 +180,16 @@ class Compiler {
       return false;
     }
     const Condition& test = guarded.conditions[depth];
-    return test.compare == Compare::kEqual && Low(test.mask) != 0 && High(test.mask) == 0 && High(test.value) == 0;
+    return test.compare == Compare::kEqual && Low(test.mask) != 0 && High(test.mask) == 0 &&
+           High(test.value) == 0;
   }
   // All such tests of the same word that end at `end`, with one load for all of them.
-  Place WordTests(std::span<const Guarded> guarded, size_t depth, size_t end, Place next, size_t* begin) {
+  Place WordTests(std::span<const Guarded> guarded, size_t depth, size_t end, Place next,
+                  size_t* begin) {
     const Condition& last = guarded[end - 1].conditions[depth];
     size_t at = end;
-    while (at > 0 && IsWordTest(guarded[at - 1], depth) && guarded[at - 1].conditions[depth].arg == last.arg &&
+    while (at > 0 && IsWordTest(guarded[at - 1], depth) &&
+           guarded[at - 1].conditions[depth].arg == last.arg &&
            guarded[at - 1].conditions[depth].mask == last.mask) {
       --at;
     }
@@ -264,7 +270,8 @@ class Compiler {
     const Place low = LoadWord(LowOffset(test.arg), Low(test.mask),
                                out_.Jump(low_operation, Low(test.value), yes, no));
     const Place equal = out_.Jump(BPF_JEQ, High(test.value), low, no);
-    return LoadWord(HighOffset(test.arg), High(test.mask), out_.Jump(BPF_JGT, High(test.value), yes, equal));
+    return LoadWord(HighOffset(test.arg), High(test.mask),
+                    out_.Jump(BPF_JGT, High(test.value), yes, equal));
   }
 
   Place LoadWord(uint32_t offset, uint32_t mask, Place next) {
@@ -306,7 +313,8 @@ Result<std::vector<sock_filter>> Compile(const Profile& profile, const SyscallTa
     for (const Condition& condition : rule.conditions) {
       if (condition.arg >= kMaxArguments) {
         return Refused("seccomp.argument", "rule for " + rule.syscall + " tests argument " +
-                                               std::to_string(condition.arg) + "; the last one is 5");
+                                               std::to_string(condition.arg) +
+                                               "; the last one is 5");
       }
     }
   }

@@ -18,7 +18,8 @@ BackwardEmitter::Place BackwardEmitter::SteppingStone(Place target) {
   return Goto(target);
 }
 
-BackwardEmitter::Place BackwardEmitter::Jump(uint16_t operation, uint32_t value, Place if_true, Place if_false) {
+BackwardEmitter::Place BackwardEmitter::Jump(uint16_t operation, uint32_t value, Place if_true,
+                                             Place if_false) {
   if (if_true == if_false) {
     return if_true;  // nothing to decide
   }

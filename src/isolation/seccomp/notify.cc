@@ -43,7 +43,8 @@ Status DenialRecorder::Prepare(int notify_fd) {
   seccomp_notif_sizes sizes{};
   const long answer = raw::Syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, raw::Arg(&sizes));
   if (answer < 0) {
-    return sys::ErrnoError("isolation.seccomp.sizes", "cannot ask for the size of seccomp notifications", answer);
+    return sys::ErrnoError("isolation.seccomp.sizes",
+                           "cannot ask for the size of seccomp notifications", answer);
   }
   // A newer kernel may write more than this program knows, an older one less.
   request_.resize(std::max<size_t>(sizes.seccomp_notif, sizeof(seccomp_notif)));
@@ -75,7 +76,8 @@ Status DenialRecorder::Serve(int notify_fd) {
       continue;  // the caller died before we came to it
     }
     if (received < 0) {
-      return sys::ErrnoError("isolation.seccomp.receive", "cannot receive a seccomp notification", received);
+      return sys::ErrnoError("isolation.seccomp.receive", "cannot receive a seccomp notification",
+                             received);
     }
     const auto* request = reinterpret_cast<const seccomp_notif*>(request_.data());
     std::fill(response_.begin(), response_.end(), std::byte{0});
@@ -84,8 +86,10 @@ Status DenialRecorder::Serve(int notify_fd) {
     response->error = -EPERM;
     const long sent = Ioctl(notify_fd, SECCOMP_IOCTL_NOTIF_SEND, raw::Arg(response_.data()));
     Record(request->data);
-    if (sent < 0 && sent != -ENOENT) {  // ENOENT: the caller died or was interrupted; the attempt still counts
-      return sys::ErrnoError("isolation.seccomp.answer", "cannot answer a seccomp notification", sent);
+    if (sent < 0 &&
+        sent != -ENOENT) {  // ENOENT: the caller died or was interrupted; the attempt still counts
+      return sys::ErrnoError("isolation.seccomp.answer", "cannot answer a seccomp notification",
+                             sent);
     }
   }
   return {};

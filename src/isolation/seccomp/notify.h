@@ -20,7 +20,8 @@
 namespace coffer::isolation {
 
 struct DeniedCall {
-  std::string syscall;    // "clone", "syscall_463" for a number without a name, "others" for the overflow bucket
+  std::string
+      syscall;  // "clone", "syscall_463" for a number without a name, "others" for the overflow bucket
   std::string arguments;  // "CLONE_NEWUSER|SIGCHLD, ptr, ..."; pointers are never numbers
   uint64_t count = 0;
 };
@@ -51,7 +52,7 @@ class DenialRecorder {
 
   std::vector<DeniedCall> denials_;
   std::unordered_map<std::string, size_t> index_;
-  std::vector<std::byte> request_;   // as large as the kernel says its structs are
+  std::vector<std::byte> request_;  // as large as the kernel says its structs are
   std::vector<std::byte> response_;
   uint64_t total_ = 0;
   bool hung_up_ = false;

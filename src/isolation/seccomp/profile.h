@@ -67,7 +67,8 @@ struct Profile {
 
 // What the rest of the boundary makes safe to allow.
 struct FilterOptions {
-  bool inet_sockets = false;  // AF_INET, AF_INET6: only where the boundary has a network namespace of its own
+  bool inet_sockets =
+      false;  // AF_INET, AF_INET6: only where the boundary has a network namespace of its own
   bool unix_sockets = false;  // socket(AF_UNIX); socketpair(AF_UNIX) is always allowed
   bool operator==(const FilterOptions&) const = default;
 };

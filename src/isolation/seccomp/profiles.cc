@@ -26,8 +26,10 @@ struct Group {
 constexpr Group kGroups[] = {
     // Bytes in and out of descriptors that are already open.
     {Tier::kStrict,
-     "read readv pread64 preadv preadv2 write writev pwrite64 pwritev pwritev2 lseek sendfile copy_file_range "
-     "fsync fdatasync sync_file_range fadvise64 readahead fallocate ftruncate truncate flock fcntl"},
+     "read readv pread64 preadv preadv2 write writev pwrite64 pwritev pwritev2 lseek sendfile "
+     "copy_file_range "
+     "fsync fdatasync sync_file_range fadvise64 readahead fallocate ftruncate truncate flock "
+     "fcntl"},
 
     // Making, copying and closing descriptors. memfd_create stays although it gives executable memory without a
     // file: JITs and multiprocessing use it, and what runs from it is under this same filter.
@@ -35,51 +37,63 @@ constexpr Group kGroups[] = {
 
     // Waiting for descriptors.
     {Tier::kStrict,
-     "poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 "
+     "poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait "
+     "epoll_pwait2 "
      "signalfd signalfd4 timerfd_create timerfd_settime timerfd_gettime"},
 
     // Looking at files and directories.
     {Tier::kStrict,
-     "stat lstat fstat newfstatat statx access faccessat faccessat2 readlink readlinkat getcwd chdir fchdir "
-     "getdents getdents64 statfs fstatfs umask cachestat getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr"},
+     "stat lstat fstat newfstatat statx access faccessat faccessat2 readlink readlinkat getcwd "
+     "chdir fchdir "
+     "getdents getdents64 statfs fstatfs umask cachestat getxattr lgetxattr fgetxattr listxattr "
+     "llistxattr flistxattr"},
 
     // Changing names and times. What can be reached is decided by the mount table and Landlock.
     {Tier::kStrict,
-     "rename renameat link linkat symlink symlinkat unlink unlinkat rmdir utime utimes utimensat futimesat"},
+     "rename renameat link linkat symlink symlinkat unlink unlinkat rmdir utime utimes utimensat "
+     "futimesat"},
 
     // Owners and attributes. Without capabilities the kernel refuses all that matters.
     {Tier::kDefault,
-     "chown lchown fchown fchownat setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr"},
+     "chown lchown fchown fchownat setxattr lsetxattr fsetxattr removexattr lremovexattr "
+     "fremovexattr"},
 
     // Memory.
     {Tier::kStrict,
-     "brk mmap munmap mremap mprotect madvise msync mincore mlock mlock2 munlock mlockall munlockall "
+     "brk mmap munmap mremap mprotect madvise msync mincore mlock mlock2 munlock mlockall "
+     "munlockall "
      "pkey_alloc pkey_free pkey_mprotect membarrier mseal map_shadow_stack"},
 
     // Threads and locks.
     {Tier::kStrict,
-     "futex futex_waitv futex_wait futex_wake futex_requeue set_robust_list get_robust_list set_tid_address rseq "
-     "gettid sched_yield sched_getaffinity sched_setaffinity sched_getscheduler sched_getparam sched_getattr "
+     "futex futex_waitv futex_wait futex_wake futex_requeue set_robust_list get_robust_list "
+     "set_tid_address rseq "
+     "gettid sched_yield sched_getaffinity sched_setaffinity sched_getscheduler sched_getparam "
+     "sched_getattr "
      "sched_get_priority_max sched_get_priority_min sched_rr_get_interval getcpu arch_prctl"},
 
     // Starting, waiting for and ending processes. clone is in argument_rules.cc.
     {Tier::kStrict,
-     "execve execveat fork vfork exit exit_group wait4 waitid getpid getppid getpgid getpgrp setpgid getsid setsid "
+     "execve execveat fork vfork exit exit_group wait4 waitid getpid getppid getpgid getpgrp "
+     "setpgid getsid setsid "
      "kill tkill tgkill pidfd_open pidfd_send_signal restart_syscall"},
 
     // Signals to oneself, and with data to others inside.
     {Tier::kStrict,
-     "rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigsuspend rt_sigtimedwait sigaltstack pause "
+     "rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigsuspend rt_sigtimedwait "
+     "sigaltstack pause "
      "rt_sigqueueinfo rt_tgsigqueueinfo"},
 
     // Clocks to read and timers to set; setting a clock is under "never".
     {Tier::kStrict,
-     "clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday time times alarm getitimer setitimer "
+     "clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday time times alarm getitimer "
+     "setitimer "
      "timer_create timer_settime timer_gettime timer_getoverrun timer_delete"},
 
     // Who and where am I.
     {Tier::kStrict,
-     "getuid geteuid getgid getegid getresuid getresgid getgroups uname sysinfo getrusage getrlimit getpriority "
+     "getuid geteuid getgid getegid getresuid getresgid getgroups uname sysinfo getrusage "
+     "getrlimit getpriority "
      "capget getrandom"},
 
     // Becoming another user or group: without capabilities only to what one already is, and programs do call them.
@@ -92,7 +106,8 @@ constexpr Group kGroups[] = {
 
     // Talking over sockets that exist. In strict these can only be ends of a socketpair, which are already connected.
     {Tier::kStrict,
-     "sendmsg recvmsg sendto recvfrom sendmmsg recvmmsg shutdown getsockname getpeername getsockopt setsockopt"},
+     "sendmsg recvmsg sendto recvfrom sendmmsg recvmmsg shutdown getsockname getpeername "
+     "getsockopt setsockopt"},
     {Tier::kDefault, "bind listen accept accept4 connect"},
 
     // Moving pages between pipes, watching files: ordinary programs use them, computation does not.
@@ -103,8 +118,10 @@ constexpr Group kGroups[] = {
     // is no IPC namespace around them; sync flushes the disks of the whole host; sched_setattr hides its policy
     // behind a pointer.
     {Tier::kCompat,
-     "shmget shmat shmdt shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl mq_open mq_unlink "
-     "mq_timedsend mq_timedreceive mq_notify mq_getsetattr io_setup io_destroy io_submit io_cancel io_getevents "
+     "shmget shmat shmdt shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl mq_open "
+     "mq_unlink "
+     "mq_timedsend mq_timedreceive mq_notify mq_getsetattr io_setup io_destroy io_submit io_cancel "
+     "io_getevents "
      "io_pgetevents sync remap_file_pages sched_setattr set_mempolicy process_mrelease"},
 
     // Landlock can only take rights away; for programs that confine themselves further.
@@ -112,7 +129,8 @@ constexpr Group kGroups[] = {
 
     // Namespaces and the mount table: the walls themselves.
     {Tier::kNever,
-     "unshare setns mount umount2 pivot_root chroot fsopen fsconfig fsmount fspick open_tree open_tree_attr "
+     "unshare setns mount umount2 pivot_root chroot fsopen fsconfig fsmount fspick open_tree "
+     "open_tree_attr "
      "move_mount mount_setattr statmount listmount listns"},
 
     // Opening files by handle walks around every path rule.
@@ -120,7 +138,8 @@ constexpr Group kGroups[] = {
 
     // Other processes' memory, descriptors and pages.
     {Tier::kNever,
-     "ptrace process_vm_readv process_vm_writev process_madvise pidfd_getfd kcmp move_pages migrate_pages mbind "
+     "ptrace process_vm_readv process_vm_writev process_madvise pidfd_getfd kcmp move_pages "
+     "migrate_pages mbind "
      "set_mempolicy_home_node"},
 
     // Large interfaces with a long record of kernel bugs. io_uring also does I/O that no filter sees.
@@ -133,9 +152,12 @@ constexpr Group kGroups[] = {
 
     // Administering the machine.
     {Tier::kNever,
-     "kexec_load kexec_file_load init_module finit_module delete_module create_module query_module get_kernel_syms "
-     "quotactl quotactl_fd acct swapon swapoff reboot settimeofday clock_settime adjtimex clock_adjtime syslog "
-     "vhangup sethostname setdomainname lookup_dcookie nfsservctl _sysctl sysfs ustat uselib lsm_set_self_attr"},
+     "kexec_load kexec_file_load init_module finit_module delete_module create_module query_module "
+     "get_kernel_syms "
+     "quotactl quotactl_fd acct swapon swapoff reboot settimeofday clock_settime adjtimex "
+     "clock_adjtime syslog "
+     "vhangup sethostname setdomainname lookup_dcookie nfsservctl _sysctl sysfs ustat uselib "
+     "lsm_set_self_attr"},
 
     // Ports, segments and what else only emulators of the last century need.
     {Tier::kNever, "iopl ioperm modify_ldt vserver security tuxcall afs_syscall getpmsg putpmsg"},

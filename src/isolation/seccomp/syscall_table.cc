@@ -17,9 +17,9 @@ std::optional<uint32_t> SyscallTable::Find(std::string_view name) const {
 }
 
 std::string_view SyscallTable::Find(uint32_t number) const {
-  const auto found =
-      std::lower_bound(by_number.begin(), by_number.end(), number,
-                       [](const SyscallEntry& entry, uint32_t wanted) { return entry.number < wanted; });
+  const auto found = std::lower_bound(
+      by_number.begin(), by_number.end(), number,
+      [](const SyscallEntry& entry, uint32_t wanted) { return entry.number < wanted; });
   if (found == by_number.end() || found->number != number) {
     return {};
   }

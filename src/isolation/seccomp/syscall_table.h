@@ -20,13 +20,15 @@ struct SyscallEntry {
 };
 
 struct SyscallTable {
-  uint32_t audit_arch = 0;   // AUDIT_ARCH_*
-  bool has_x32 = false;      // numbers from 0x40000000 on are another ABI of the same architecture
+  uint32_t audit_arch = 0;  // AUDIT_ARCH_*
+  bool has_x32 = false;     // numbers from 0x40000000 on are another ABI of the same architecture
   std::string_view names;
   std::span<const SyscallEntry> by_name;    // sorted by name
   std::span<const SyscallEntry> by_number;  // sorted by number
 
-  std::string_view NameOf(const SyscallEntry& entry) const { return names.substr(entry.name_at, entry.name_size); }
+  std::string_view NameOf(const SyscallEntry& entry) const {
+    return names.substr(entry.name_at, entry.name_size);
+  }
   std::optional<uint32_t> Find(std::string_view name) const;
   std::string_view Find(uint32_t number) const;  // empty if there is none
   uint32_t highest() const { return by_number.empty() ? 0 : by_number.back().number; }

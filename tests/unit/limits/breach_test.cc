@@ -57,7 +57,8 @@ TEST(FindBreach, MemoryByTheKernelOrByTheSum) {
   EXPECT_EQ(FindBreach(caps, summed, {})->message, "used 80.0MiB of memory, the cap is 64MiB");
   Usage peaked;
   peaked.memory_peak = 64ULL << 20;
-  EXPECT_FALSE(FindBreach(caps, peaked, {}).has_value()) << "a cache that filled the cap is no breach";
+  EXPECT_FALSE(FindBreach(caps, peaked, {}).has_value())
+      << "a cache that filled the cap is no breach";
 }
 
 TEST(FindBreach, MemoryExplainsTheTimeItCost) {
@@ -72,7 +73,8 @@ TEST(FindBreach, MemoryExplainsTheTimeItCost) {
 TEST(FindBreach, DiskBytesInodesAndIo) {
   Events bytes;
   bytes.disk_bytes = (100ULL << 20) + (1 << 20);
-  EXPECT_EQ(FindBreach({}, {}, bytes)->message, "wrote 101.0MiB to a writable place, the cap is 100MiB");
+  EXPECT_EQ(FindBreach({}, {}, bytes)->message,
+            "wrote 101.0MiB to a writable place, the cap is 100MiB");
   Events inodes;
   inodes.disk_inodes = 20000;
   EXPECT_EQ(FindBreach({}, {}, inodes)->message, "made 20000 files, the cap is 16384");

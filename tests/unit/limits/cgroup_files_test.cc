@@ -16,7 +16,8 @@ namespace {
 
 class Dir {
  public:
-  explicit Dir(const TempDir& dir) : fd_(::open(dir.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
+  explicit Dir(const TempDir& dir)
+      : fd_(::open(dir.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
   int get() const { return fd_.get(); }
 
  private:
@@ -75,7 +76,8 @@ TEST(CgroupV1Files, UsageIsRead) {
   dir.Put("pids.peak", "5\n");
   dir.Put("pids.events", "max 9\n");
   dir.Put("cpuacct.usage", "1500000\n");
-  dir.Put("blkio.throttle.io_service_bytes", "8:0 Read 10\n8:0 Write 20\n8:0 Total 30\n9:0 Total 12\nTotal 42\n");
+  dir.Put("blkio.throttle.io_service_bytes",
+          "8:0 Read 10\n8:0 Write 20\n8:0 Total 30\n9:0 Total 12\nTotal 42\n");
   Usage usage;
   ReadMemoryV1(dir.path(), 65536, usage);
   ReadPidsV1(dir.path(), 5, usage);
@@ -120,7 +122,8 @@ TEST(CgroupV2Files, UsageIsRead) {
   dir.Put("memory.events", "low 0\nhigh 0\nmax 12\noom 1\noom_kill 3\noom_group_kill 1\n");
   dir.Put("pids.peak", "4\n");
   dir.Put("pids.events", "max 2\n");
-  dir.Put("io.stat", "8:0 rbytes=100 wbytes=20 rios=1 wios=1 dbytes=7 dios=0\n9:0 rbytes=3 wbytes=0 rios=1\n");
+  dir.Put("io.stat",
+          "8:0 rbytes=100 wbytes=20 rios=1 wios=1 dbytes=7 dios=0\n9:0 rbytes=3 wbytes=0 rios=1\n");
   const Dir fd(dir);
   Usage usage;
   ReadMemoryV2(fd.get(), 1048576, usage);
@@ -197,10 +200,12 @@ TEST(CgroupName, CarriesItsOwner) {
 }
 
 TEST(CgroupName, OthersAreNotOurs) {
-  for (const char* name : {"", "coffer", "coffer-", "coffer-1-2", "coffer-1-2-", "coffer-1-2-xyz", "coffer-1-2-0123456g",
-                           "coffer-1-2-012345678", "coffer-0-2-01234567", "coffer--1-2-01234567", "xcoffer-1-2-01234567",
-                           "coffer-supervisor-1-2-01234567", "coffer-supervisor-1", "coffer-99999999999-2-01234567",
-                           "coffer-1-2-0123456A", "docker-1-2-01234567"}) {
+  for (const char* name :
+       {"", "coffer", "coffer-", "coffer-1-2", "coffer-1-2-", "coffer-1-2-xyz",
+        "coffer-1-2-0123456g", "coffer-1-2-012345678", "coffer-0-2-01234567",
+        "coffer--1-2-01234567", "xcoffer-1-2-01234567", "coffer-supervisor-1-2-01234567",
+        "coffer-supervisor-1", "coffer-99999999999-2-01234567", "coffer-1-2-0123456A",
+        "docker-1-2-01234567"}) {
     EXPECT_EQ(FindOwner(name), std::nullopt) << name;
   }
 }

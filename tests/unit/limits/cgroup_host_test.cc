@@ -17,7 +17,8 @@ using policy::Layer;
 FakeFiles HybridSystemd() {
   FakeFiles files;
   files.texts["/proc/self/cgroup"] =
-      "6:memory:/user.slice\n5:pids:/user.slice/user-1000.slice\n4:cpu,cpuacct:/\n3:blkio:/\n2:freezer:/\n"
+      "6:memory:/user.slice\n5:pids:/user.slice/user-1000.slice\n4:cpu,cpuacct:/\n3:blkio:/"
+      "\n2:freezer:/\n"
       "1:name=systemd:/user.slice/session-1.scope\n0::/user.slice/session-1.scope\n";
   files.texts["/proc/self/mountinfo"] =
       "30 20 0:1 / /sys/fs/cgroup ro - tmpfs tmpfs ro,mode=755\n"
@@ -28,14 +29,16 @@ FakeFiles HybridSystemd() {
       "35 30 0:6 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
       "36 30 0:7 / /sys/fs/cgroup/blkio rw - cgroup cgroup rw,blkio\n"
       "37 30 0:8 / /sys/fs/cgroup/freezer rw - cgroup cgroup rw,freezer\n";
-  files.texts["/sys/fs/cgroup/blkio/blkio.throttle.io_service_bytes"] = "8:0 Read 4096\n8:0 Total 4096\nTotal 4096\n";
+  files.texts["/sys/fs/cgroup/blkio/blkio.throttle.io_service_bytes"] =
+      "8:0 Read 4096\n8:0 Total 4096\nTotal 4096\n";
   files.AddV2("/sys/fs/cgroup/unified", "", "");
   return files;
 }
 
 void AllowHybrid(FakeFiles& files) {
-  files.writable = {"/sys/fs/cgroup/memory/user.slice", "/sys/fs/cgroup/pids/user.slice/user-1000.slice",
-                    "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/blkio", "/sys/fs/cgroup/freezer"};
+  files.writable = {"/sys/fs/cgroup/memory/user.slice",
+                    "/sys/fs/cgroup/pids/user.slice/user-1000.slice", "/sys/fs/cgroup/cpu,cpuacct",
+                    "/sys/fs/cgroup/blkio", "/sys/fs/cgroup/freezer"};
 }
 
 TEST(ProbeCgroups, HybridAsRootUsesV1BelowOurOwnCgroups) {
@@ -51,8 +54,8 @@ TEST(ProbeCgroups, HybridAsRootUsesV1BelowOurOwnCgroups) {
     EXPECT_TRUE(place.usable) << place.mount_point << ": " << place.why_not;
     EXPECT_EQ(place.version, CgroupVersion::kV1);
   }
-  EXPECT_EQ(host.layers(), policy::LayerSet({Layer::kCgroupMemory, Layer::kCgroupPids, Layer::kCgroupCpu,
-                                             Layer::kCgroupIo}));
+  EXPECT_EQ(host.layers(), policy::LayerSet({Layer::kCgroupMemory, Layer::kCgroupPids,
+                                             Layer::kCgroupCpu, Layer::kCgroupIo}));
 }
 
 TEST(ProbeCgroups, HybridAsOrdinaryUserNamesEveryMissingController) {
@@ -74,6 +77,55 @@ TEST(ProbeCgroups, BlkioThatCountsNothingIsNotClaimed) {
   EXPECT_FALSE(host.Usable(Controller::kIo));
   EXPECT_FALSE(host.layers().Has(Layer::kCgroupIo));
   EXPECT_NE(host.at(Controller::kIo).why_not.find("counts no I/O"), std::string::npos);
+}
+
+TEST(ProbeCgroups, ForACallOnlyWhatEveryCallNeedsIsProbed) {
+  FakeFiles files = HybridSystemd();
+  AllowHybrid(files);
+  const CgroupHost host = ProbeCgroupsWith(files, ProbeDepth::kCall);
+  EXPECT_EQ(host.layers(),
+            policy::LayerSet({Layer::kCgroupMemory, Layer::kCgroupPids, Layer::kCgroupCpu}));
+  EXPECT_EQ(host.at(Controller::kIo).why_not, "not probed");
+  EXPECT_EQ(host.v2_dir, "");
+}
+
+TEST(ProbeCgroups, ForACallTheUsualMountsNeedNoMountinfo) {
+  FakeFiles files = HybridSystemd();
+  AllowHybrid(files);
+  const std::string mountinfo = files.texts["/proc/self/mountinfo"];
+  files.texts.erase("/proc/self/mountinfo");
+  EXPECT_EQ(ProbeCgroupsWith(files, ProbeDepth::kCall).at(Controller::kPids).dir,
+            "/sys/fs/cgroup/pids/user.slice/user-1000.slice");
+  files.in_container = true;  // here the same path may be somebody else's cgroup
+  EXPECT_FALSE(ProbeCgroupsWith(files, ProbeDepth::kCall).Usable(Controller::kPids));
+  files.texts["/proc/self/mountinfo"] = mountinfo;
+  EXPECT_TRUE(ProbeCgroupsWith(files, ProbeDepth::kCall).Usable(Controller::kPids));
+}
+
+TEST(ProbeCgroups, ForACallUnusualMountsAreFoundInMountinfo) {
+  FakeFiles files;
+  files.texts["/proc/self/cgroup"] = "3:memory:/a\n2:pids:/a\n1:cpuacct:/a\n";
+  files.texts["/proc/self/mountinfo"] =
+      "33 30 0:4 / /cg/m rw - cgroup cgroup rw,memory\n34 30 0:5 / /cg/p rw - cgroup cgroup "
+      "rw,pids\n"
+      "35 30 0:6 / /cg/c rw - cgroup cgroup rw,cpuacct\n";
+  files.writable = {"/cg/m/a", "/cg/p/a", "/cg/c/a"};
+  const CgroupHost host = ProbeCgroupsWith(files, ProbeDepth::kCall);
+  EXPECT_EQ(host.at(Controller::kMemory).dir, "/cg/m/a");
+  EXPECT_EQ(host.layers(),
+            policy::LayerSet({Layer::kCgroupMemory, Layer::kCgroupPids, Layer::kCgroupCpu}));
+}
+
+TEST(ProbeCgroups, ForACallOnV2TheUsualMountIsFound) {
+  FakeFiles files;
+  files.texts["/proc/self/cgroup"] = "0::/\n";
+  files.AddV2("/sys/fs/cgroup", "memory pids\n", "memory pids\n", "1\n");
+  files.MakeRealRoot("/sys/fs/cgroup");
+  files.Allow("/sys/fs/cgroup");
+  const CgroupHost host = ProbeCgroupsWith(files, ProbeDepth::kCall);
+  EXPECT_EQ(host.layout, CgroupLayout::kV2);
+  EXPECT_EQ(host.v2_dir, "/sys/fs/cgroup");
+  EXPECT_TRUE(host.Usable(Controller::kMemory));
 }
 
 TEST(ProbeCgroups, PlainV1) {
@@ -104,9 +156,11 @@ TEST(ProbeCgroups, DockerOnV1SeesItsOwnPartOfTheHierarchyReadOnly) {
 TEST(ProbeCgroups, V2AsRootOnSystemd) {
   FakeFiles files;
   files.texts["/proc/self/cgroup"] = "0::/user.slice/user-0.slice/session-1.scope\n";
-  files.texts["/proc/self/mountinfo"] = "30 20 0:1 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n";
+  files.texts["/proc/self/mountinfo"] =
+      "30 20 0:1 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n";
   files.AddV2("/sys/fs/cgroup/user.slice/user-0.slice", "cpu io memory pids\n", "memory pids\n");
-  files.AddV2("/sys/fs/cgroup/user.slice/user-0.slice/session-1.scope", "memory pids\n", "", "7\n8\n");
+  files.AddV2("/sys/fs/cgroup/user.slice/user-0.slice/session-1.scope", "memory pids\n", "",
+              "7\n8\n");
   files.Allow("/sys/fs/cgroup/user.slice/user-0.slice");
   files.Allow("/sys/fs/cgroup/user.slice/user-0.slice/session-1.scope");
   const CgroupHost host = ProbeCgroupsWith(files);

@@ -9,13 +9,15 @@ namespace {
 TEST(ParseControllers, KnowsBothNamesOfIo) {
   EXPECT_EQ(ParseControllers("rw,blkio", ','), Bit(Controller::kIo));
   EXPECT_EQ(ParseControllers("cpuset cpu io memory pids\n", ' '),
-            Bit(Controller::kCpu) | Bit(Controller::kIo) | Bit(Controller::kMemory) | Bit(Controller::kPids));
+            Bit(Controller::kCpu) | Bit(Controller::kIo) | Bit(Controller::kMemory) |
+                Bit(Controller::kPids));
   EXPECT_EQ(ParseControllers("", ' '), 0U);
   EXPECT_EQ(ParseControllers("memoryx,xpids", ','), 0U);
 }
 
 TEST(ParseSelfCgroup, TellsV1V2AndNamedHierarchiesApart) {
-  const auto all = ParseSelfCgroup("4:cpu,cpuacct:/a:b\n1:name=systemd:/init.scope\n0::/user.slice/x\n");
+  const auto all =
+      ParseSelfCgroup("4:cpu,cpuacct:/a:b\n1:name=systemd:/init.scope\n0::/user.slice/x\n");
   ASSERT_EQ(all.size(), 3U);
   EXPECT_FALSE(all[0].v2);
   EXPECT_EQ(all[0].controllers, Bit(Controller::kCpu) | Bit(Controller::kCpuacct));
@@ -34,7 +36,8 @@ TEST(ParseSelfCgroup, LeavesOutWhatDoesNotParse) {
 TEST(ParseMountinfo, TakesOnlyCgroupsAndDecodesNames) {
   const auto all = ParseMountinfo(
       "25 1 0:23 / /sys rw,nosuid shared:2 - sysfs sysfs rw\n"
-      "34 33 0:31 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid shared:9 master:1 - cgroup cgroup rw,cpu,cpuacct\n"
+      "34 33 0:31 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid shared:9 master:1 - cgroup cgroup "
+      "rw,cpu,cpuacct\n"
       "35 33 0:32 /docker/ab /mnt/with\\040space\\134x rw - cgroup cgroup rw,memory\n"
       "36 33 0:33 / /sys/fs/cgroup/unified rw shared:5 - cgroup2 cgroup2 rw,nsdelegate\n"
       "37 33 0:34 / /fuse rw - cgroupfsfuse x rw\n"

@@ -19,8 +19,10 @@ FakeFiles Systemd() {
   files.AddV2("/cg/user.slice/user-1000.slice", "cpu memory pids\n", "memory pids\n");
   files.AddV2("/cg/user.slice/user-1000.slice/session-2.scope", "memory pids\n", "", "77\n78\n");
   files.AddV2("/cg/user.slice/user-1000.slice/user@1000.service", "memory pids\n", "memory pids\n");
-  files.AddV2("/cg/user.slice/user-1000.slice/user@1000.service/app.slice", "memory pids\n", "memory pids\n");
-  files.AddV2("/cg/user.slice/user-1000.slice/user@1000.service/app.slice/run-1.scope", "memory pids\n", "", "99\n");
+  files.AddV2("/cg/user.slice/user-1000.slice/user@1000.service/app.slice", "memory pids\n",
+              "memory pids\n");
+  files.AddV2("/cg/user.slice/user-1000.slice/user@1000.service/app.slice/run-1.scope",
+              "memory pids\n", "", "99\n");
   return files;
 }
 
@@ -38,7 +40,8 @@ TEST(PlanV2, RootInASessionUsesTheNearestSliceSoThatItsLimitsStillHold) {
 
 TEST(PlanV2, AnOrdinaryUserInASessionHasNothing) {
   FakeFiles files = Systemd();
-  files.Allow("/cg/user.slice/user-1000.slice/user@1000.service");  // delegated, but we are not in it
+  files.Allow(
+      "/cg/user.slice/user-1000.slice/user@1000.service");  // delegated, but we are not in it
   const V2Plan plan = PlanV2(files, kMount, "/user.slice/user-1000.slice/session-2.scope");
   EXPECT_EQ(plan.dir, "");
   EXPECT_NE(plan.fix.find("systemd-run --user --scope -p Delegate=yes"), std::string::npos);
@@ -58,7 +61,8 @@ TEST(PlanV2, AnOrdinaryUserInAScopeOfItsManagerUsesTheSliceAbove) {
 
 TEST(PlanV2, TheCommonAncestorsProcsFileMustBeWritable) {
   FakeFiles files = Systemd();
-  files.writable.insert("/cg/user.slice/user-1000.slice");  // the directory alone is not enough to be born there
+  files.writable.insert(
+      "/cg/user.slice/user-1000.slice");  // the directory alone is not enough to be born there
   const V2Plan plan = PlanV2(files, kMount, "/user.slice/user-1000.slice/session-2.scope");
   EXPECT_EQ(plan.dir, "");
 }

@@ -14,7 +14,9 @@ namespace {
 
 using std::chrono::seconds;
 
-UniqueFd OpenDir(const TempDir& dir) { return UniqueFd(::open(dir.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)); }
+UniqueFd OpenDir(const TempDir& dir) {
+  return UniqueFd(::open(dir.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
 
 // ext4 allocates late; what a call wrote is known once it is on its way to the disk.
 void PutSynced(const TempDir& dir, const std::string& name, size_t bytes) {
@@ -121,18 +123,14 @@ TEST(DiskWatch, SeesFilesDeletedWhileOpen) {
   EXPECT_TRUE(watch->Check({&self, 1})->over);
 }
 
-TEST(DiskWatch, LooksMoreOftenAsTheCapComesNear) {
-  TempDir dir;
-  policy::Limits caps;
-  caps.disk = 4 << 20;
-  const UniqueFd fd = OpenDir(dir);
-  Result<DiskWatch> watch = DiskWatch::Start(fd.get(), caps);
-  ASSERT_TRUE(watch.ok());
-  ASSERT_TRUE(watch->Check({}).ok());
-  const Nanos early = watch->NextCheck();
-  PutSynced(dir, "most", (4 << 20) - (64 << 10));
-  ASSERT_TRUE(watch->Check({}).ok());
-  EXPECT_LT(watch->NextCheck(), early);
+TEST(NextDiskCheck, ComesSoonerAsTheCapComesNearAndNeverKeepsTheDiskBusy) {
+  using std::chrono::milliseconds;
+  EXPECT_EQ(NextDiskCheck(0, 100, Nanos(0)), milliseconds(250));
+  EXPECT_EQ(NextDiskCheck(50, 100, Nanos(0)), milliseconds(125));
+  EXPECT_EQ(NextDiskCheck(99, 100, Nanos(0)), milliseconds(10));
+  EXPECT_EQ(NextDiskCheck(1000, 100, Nanos(0)), milliseconds(10));
+  EXPECT_EQ(NextDiskCheck(0, 0, Nanos(0)), milliseconds(10));
+  EXPECT_EQ(NextDiskCheck(99, 100, seconds(1)), seconds(9));
 }
 
 }  // namespace

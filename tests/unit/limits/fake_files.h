@@ -26,7 +26,9 @@ class FakeFiles : public CgroupFiles {
     }
     return writable.contains(path) ? 0 : -EACCES;
   }
-  uint64_t PidNamespace() const override { return 4026531836; }
+  uint64_t Namespace(std::string_view name) const override {
+    return name == "pid" ? 4026531836 : (in_container ? 4026532000 : 4026531835);
+  }
 
   // A v2 cgroup with its four files. `procs` is what cgroup.procs lists.
   void AddV2(const std::string& dir, const std::string& controllers, const std::string& subtree,
@@ -44,6 +46,7 @@ class FakeFiles : public CgroupFiles {
   std::map<std::string, std::string> texts;
   std::set<std::string> writable;
   bool read_only = false;
+  bool in_container = false;  // a cgroup namespace of our own
 };
 
 }  // namespace coffer::limits

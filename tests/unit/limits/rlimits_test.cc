@@ -60,8 +60,11 @@ TEST(ApplyRlimits, SetsEveryEntry) {
                            [&] {
                              for (size_t i = 0; i < table.count; ++i) {
                                rlimit64 now{};
-                               ::prlimit64(0, static_cast<__rlimit_resource>(table.entries[i].resource), nullptr, &now);
-                               if (now.rlim_cur > table.entries[i].soft || now.rlim_max > table.entries[i].hard) {
+                               ::prlimit64(
+                                   0, static_cast<__rlimit_resource>(table.entries[i].resource),
+                                   nullptr, &now);
+                               if (now.rlim_cur > table.entries[i].soft ||
+                                   now.rlim_max > table.entries[i].hard) {
                                  return 1 + table.entries[i].resource;
                                }
                              }
@@ -95,7 +98,8 @@ TEST(ApplyRlimits, AFileBeyondTheCapIsRefused) {
     return fits && refused ? 0 : 1;
   };
   EXPECT_EQ(InLimitedChild(BuildRlimits(caps, true), [&] { return write_past(true); }), 0);
-  EXPECT_EQ(WTERMSIG(InLimitedChild(BuildRlimits(caps, true), [&] { return write_past(false); })), SIGXFSZ);
+  EXPECT_EQ(WTERMSIG(InLimitedChild(BuildRlimits(caps, true), [&] { return write_past(false); })),
+            SIGXFSZ);
 }
 
 TEST(ApplyRlimits, ACapAboveTheInheritedLimitIsLoweredToIt) {

@@ -31,7 +31,8 @@ class SweepTest : public ::testing::Test {
   void SetUp() override {
     host_ = *ProbeCgroups();
     if (!host_.Usable(Controller::kMemory) || !host_.Usable(Controller::kPids)) {
-      GTEST_SKIP() << "this host lets us make no cgroups: " << host_.at(Controller::kMemory).why_not;
+      GTEST_SKIP() << "this host lets us make no cgroups: "
+                   << host_.at(Controller::kMemory).why_not;
     }
     dirs_ = {host_.at(Controller::kMemory).dir};
     if (host_.at(Controller::kPids).dir != dirs_[0]) {

@@ -25,7 +25,8 @@ namespace coffer::limits {
 class TempDir {
  public:
   TempDir() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "coffer-limits-XXXXXX").string();
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "coffer-limits-XXXXXX").string();
     path_ = ::mkdtemp(pattern.data());
   }
   ~TempDir() {

@@ -32,9 +32,10 @@ class LibseccompTable {
       names_ += text;
     }
     by_name_ = by_number_;
-    std::sort(by_name_.begin(), by_name_.end(), [this](const SyscallEntry& a, const SyscallEntry& b) {
-      return names_.substr(a.name_at, a.name_size) < names_.substr(b.name_at, b.name_size);
-    });
+    std::sort(
+        by_name_.begin(), by_name_.end(), [this](const SyscallEntry& a, const SyscallEntry& b) {
+          return names_.substr(a.name_at, a.name_size) < names_.substr(b.name_at, b.name_size);
+        });
   }
 
   SyscallTable table() const {

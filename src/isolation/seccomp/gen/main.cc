@@ -30,7 +30,8 @@ struct Target {
   const char* macro;
   uint32_t arch;
 };
-constexpr Target kTargets[] = {{"__aarch64__", SCMP_ARCH_AARCH64}, {"__x86_64__", SCMP_ARCH_X86_64}};
+constexpr Target kTargets[] = {{"__aarch64__", SCMP_ARCH_AARCH64},
+                               {"__x86_64__", SCMP_ARCH_X86_64}};
 
 void WriteEntries(std::FILE* out, const char* name, std::span<const SyscallEntry> entries) {
   std::fprintf(out, "constexpr SyscallEntry %s[] = {\n", name);
@@ -41,8 +42,8 @@ void WriteEntries(std::FILE* out, const char* name, std::span<const SyscallEntry
 }
 
 void WriteTable(std::FILE* out, const SyscallTable& table) {
-  std::fprintf(out, "constexpr uint32_t kAuditArch = 0x%08x;\nconstexpr bool kHasX32 = %s;\n", table.audit_arch,
-               table.has_x32 ? "true" : "false");
+  std::fprintf(out, "constexpr uint32_t kAuditArch = 0x%08x;\nconstexpr bool kHasX32 = %s;\n",
+               table.audit_arch, table.has_x32 ? "true" : "false");
   std::fprintf(out, "constexpr char kSyscallNames[] =");
   for (const SyscallEntry& entry : table.by_number) {
     std::fprintf(out, "\n\"%.*s\"", static_cast<int>(entry.name_size), table.NameOf(entry).data());
@@ -67,12 +68,13 @@ bool WritePrograms(std::FILE* out, const SyscallTable& table) {
       }
       std::string text;
       for (const sock_filter& line : *program) {
-        text += "{" + std::to_string(line.code) + "," + std::to_string(line.jt) + "," + std::to_string(line.jf) + "," +
-                std::to_string(line.k) + "u},\n";
+        text += "{" + std::to_string(line.code) + "," + std::to_string(line.jt) + "," +
+                std::to_string(line.jf) + "," + std::to_string(line.k) + "u},\n";
       }
       const auto [entry, fresh] = known.emplace(text, static_cast<int>(known.size()));
       if (fresh) {
-        std::fprintf(out, "constexpr sock_filter kProgram%d[] = {\n%s};\n", entry->second, text.c_str());
+        std::fprintf(out, "constexpr sock_filter kProgram%d[] = {\n%s};\n", entry->second,
+                     text.c_str());
       }
       matrix += "kProgram" + std::to_string(entry->second) + ", ";
     }
@@ -80,7 +82,8 @@ bool WritePrograms(std::FILE* out, const SyscallTable& table) {
   }
   std::fprintf(out,
                "// [profile][inet_sockets + 2 * unix_sockets]\n"
-               "constexpr std::array<std::array<std::span<const sock_filter>, 4>, %zu> kPrograms = {{\n%s}};\n",
+               "constexpr std::array<std::array<std::span<const sock_filter>, 4>, %zu> kPrograms = "
+               "{{\n%s}};\n",
                kProfiles.size(), matrix.c_str());
   return true;
 }

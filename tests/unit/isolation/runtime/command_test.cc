@@ -6,6 +6,7 @@
 #include "elf_maker.h"
 #include "inside.h"
 #include "isolation/runtime/program.h"
+#include "isolation/runtime/relocate.h"
 #include "isolation/runtime/runtime.h"
 #include "temp_dir.h"
 
@@ -17,16 +18,19 @@ using Words = std::vector<std::string>;
 
 Error CommandError(const Words& argv, const Words& runtimes = {}) {
   const Result<Command> command = ResolveCommand(argv, runtimes, kFresh);
-  return command.ok() ? Error{ErrorKind::kInternal, "found", "it was found", {}, 0} : command.error();
+  return command.ok() ? Error{ErrorKind::kInternal, "found", "it was found", {}, 0}
+                      : command.error();
 }
 
 Error ScriptError(const std::string& file) {
   const Result<Command> command = ResolveScript(file, {}, kFresh);
-  return command.ok() ? Error{ErrorKind::kInternal, "found", "it was found", {}, 0} : command.error();
+  return command.ok() ? Error{ErrorKind::kInternal, "found", "it was found", {}, 0}
+                      : command.error();
 }
 
 TEST(Shebang, IsSplitAsTheKernelDoes) {
-  const auto check = [](std::string_view head, const std::string& interpreter, const std::string& argument) {
+  const auto check = [](std::string_view head, const std::string& interpreter,
+                        const std::string& argument) {
     const Shebang shebang = ParseShebang(head);
     EXPECT_EQ(shebang.interpreter, interpreter) << head;
     EXPECT_EQ(shebang.argument, argument) << head;
@@ -45,8 +49,10 @@ TEST(Shebang, IsSplitAsTheKernelDoes) {
 }
 
 TEST(Command, WhatIsNotThereIs127) {
-  for (const Words& argv : {Words{"no-such-command-anywhere"}, Words{"./no-such"}, Words{"/no/such"}, Words{"/etc/passwd/x"},
-                            Words{std::string(5000, 'x')}, Words{"line\nbreak"}, Words{"\xff\xfe"}}) {
+  for (const Words& argv :
+       {Words{"no-such-command-anywhere"}, Words{"./no-such"}, Words{"/no/such"},
+        Words{"/etc/passwd/x"}, Words{std::string(5000, 'x')}, Words{"line\nbreak"},
+        Words{"\xff\xfe"}}) {
     const Error error = CommandError(argv);
     EXPECT_EQ(error.kind, ErrorKind::kNotFound) << argv[0] << error.message;
     EXPECT_NE(error.message.find("not found"), std::string::npos) << error.message;
@@ -73,8 +79,10 @@ TEST(Command, WhatCannotBeRunIs126) {
   expect(dir.Write("empty", "", 0755), "names no interpreter");
   expect(dir.Write("setuid", MakeElf({}), 04755), "setuid");
   expect(dir.Write("setgid", MakeElf({}), 02755), "setgid");
-  expect(dir.Write("missing-library", MakeElf({.needed = {"libnowhere.so.9"}}), 0755), "libnowhere.so.9, which is not installed");
-  expect(dir.Write("missing-loader", MakeElf({.interpreter = "/lib/ld-nowhere.so"}), 0755), "needs the loader /lib/ld-nowhere.so");
+  expect(dir.Write("missing-library", MakeElf({.needed = {"libnowhere.so.9"}}), 0755),
+         "libnowhere.so.9, which is not installed");
+  expect(dir.Write("missing-loader", MakeElf({.interpreter = "/lib/ld-nowhere.so"}), 0755),
+         "needs the loader /lib/ld-nowhere.so");
   expect("/dev/null", "permission denied");
   dir.Link("loop", "loop");
   expect(dir.path() + "/loop", "symbolic links");
@@ -94,7 +102,7 @@ TEST(Command, TheFixedPathComesBeforeTheCallers) {
   ASSERT_TRUE(system.ok());
   EXPECT_FALSE(system->program.starts_with(dir.path()));
   ASSERT_TRUE(own.ok()) << own.error().message;
-  EXPECT_EQ(own->program, dir.path() + "/coffer-test-only-here");
+  EXPECT_EQ(own->program, Relocated(dir.path() + "/coffer-test-only-here"));
   EXPECT_EQ(no_x.kind, ErrorKind::kNotExecutable);
 }
 
@@ -103,7 +111,8 @@ TEST(Command, LinksAreFollowedAndTheNameStays) {
   ASSERT_TRUE(command.ok());
   EXPECT_EQ(command->argv, (Words{"/bin/sh", "-c", "x"}));
   EXPECT_EQ(command->runtimes, Words{"sh"});
-  EXPECT_EQ(FindInside(command->runtime, command->program), std::filesystem::canonical("/bin/sh").string());
+  EXPECT_EQ(FindInside(command->runtime, command->program),
+            std::filesystem::canonical("/bin/sh").string());
 }
 
 TEST(Command, AScriptBringsItsInterpreterAndItself) {
@@ -111,11 +120,14 @@ TEST(Command, AScriptBringsItsInterpreterAndItself) {
   const std::string script = dir.Write("tool", "#!/bin/sh -e\necho \"got $1\"\n", 0755);
   const Result<Command> command = ResolveCommand({script, "one"}, {}, kFresh);
   ASSERT_TRUE(command.ok()) << command.error().message;
-  EXPECT_EQ(command->argv, (Words{"/bin/sh", "-e", script, "one"}));
-  EXPECT_EQ(FindInside(command->runtime, script), script);
-  const Result<Command> by_env = ResolveCommand({dir.Write("env", "#!/usr/bin/env -S sh -e\n", 0755)}, {}, kFresh);
+  EXPECT_EQ(command->argv, (Words{"/bin/sh", "-e", Relocated(script), "one"}));
+  EXPECT_EQ(FindInside(command->runtime, Relocated(script)), Relocated(script));
+  const InsideResult result = RunInside(command->runtime, command->program, command->argv);
+  EXPECT_TRUE(!result.supported || result.output == "got one\n") << result.output;
+  const Result<Command> by_env =
+      ResolveCommand({dir.Write("env", "#!/usr/bin/env -S sh -e\n", 0755)}, {}, kFresh);
   ASSERT_TRUE(by_env.ok()) << by_env.error().message;
-  EXPECT_EQ(by_env->argv, (Words{"sh", "-e", dir.path() + "/env"}));
+  EXPECT_EQ(by_env->argv, (Words{"sh", "-e", Relocated(dir.path() + "/env")}));
 }
 
 TEST(Command, AScriptWhoseInterpreterIsAScript) {
@@ -124,8 +136,8 @@ TEST(Command, AScriptWhoseInterpreterIsAScript) {
   const std::string outer = dir.Write("outer", "#!" + inner + "\n", 0755);
   const Result<Command> command = ResolveCommand({outer, "x"}, {}, kFresh);
   ASSERT_TRUE(command.ok()) << command.error().message;
-  EXPECT_EQ(command->argv, (Words{"/bin/sh", inner, outer, "x"}));
-  EXPECT_FALSE(FindInside(command->runtime, inner).empty());
+  EXPECT_EQ(command->argv, (Words{"/bin/sh", Relocated(inner), Relocated(outer), "x"}));
+  EXPECT_FALSE(FindInside(command->runtime, Relocated(inner)).empty());
   const std::string self = dir.Write("self", "#!" + dir.path() + "/self\n", 0755);
   EXPECT_EQ(CommandError({self}).kind, ErrorKind::kNotExecutable);
 }
@@ -135,9 +147,12 @@ TEST(Command, BadInterpretersAreNamed) {
   const Error missing = CommandError({dir.Write("a", "#!/no/such/interpreter\n", 0755)});
   EXPECT_EQ(missing.kind, ErrorKind::kNotFound);
   EXPECT_NE(missing.message.find("/no/such/interpreter"), std::string::npos);
-  EXPECT_EQ(CommandError({dir.Write("b", "#!/usr/bin/env no-such-interpreter\n", 0755)}).kind, ErrorKind::kNotFound);
-  EXPECT_EQ(CommandError({dir.Write("c", "#!bin/relative\n", 0755)}).kind, ErrorKind::kNotExecutable);
-  EXPECT_EQ(CommandError({dir.Write("d", "#!/usr/bin/env -i FOO=1 sh\n", 0755)}).kind, ErrorKind::kNotExecutable);
+  EXPECT_EQ(CommandError({dir.Write("b", "#!/usr/bin/env no-such-interpreter\n", 0755)}).kind,
+            ErrorKind::kNotFound);
+  EXPECT_EQ(CommandError({dir.Write("c", "#!bin/relative\n", 0755)}).kind,
+            ErrorKind::kNotExecutable);
+  EXPECT_EQ(CommandError({dir.Write("d", "#!/usr/bin/env -i FOO=1 sh\n", 0755)}).kind,
+            ErrorKind::kNotExecutable);
 }
 
 TEST(Command, NamedRuntimesAreAllThereIs) {
@@ -155,8 +170,49 @@ TEST(Command, NamedRuntimesAreAllThereIs) {
   const std::string script = dir.Write("s", "#!/bin/sh\n", 0755);
   const Result<Command> by_script = ResolveCommand({script}, {"sh"}, kFresh);
   ASSERT_TRUE(by_script.ok()) << by_script.error().message;
-  EXPECT_FALSE(FindInside(by_script->runtime, script).empty());
-  EXPECT_EQ(CommandError({dir.Write("p", "#!/usr/bin/perl\n", 0755)}, {"sh"}).kind, ErrorKind::kNotFound);
+  EXPECT_FALSE(FindInside(by_script->runtime, Relocated(script)).empty());
+  EXPECT_EQ(CommandError({dir.Write("p", "#!/usr/bin/perl\n", 0755)}, {"sh"}).kind,
+            ErrorKind::kNotFound);
+}
+
+TEST(Command, WhatLiesInAPrivatePlaceMoves) {
+  EXPECT_EQ(Relocated("/tmp/x/tool"), "/run/command/tmp/x/tool");
+  EXPECT_EQ(Relocated("/tmpfile"), "/tmpfile");
+  EXPECT_EQ(Relocated("/home/me/tool"), "/home/me/tool");
+  RuntimeSet set;
+  set.files = {{"/tmp/app/bin/tool", "/tmp/app/bin/tool", true, false},
+               {"/tmp/app/lib/libx.so", "/tmp/app/lib/libx.so", false, false},
+               {"/usr/bin/dash", "/usr/bin/dash", true, false},
+               {"/etc/alternatives", "/etc/alternatives", false, true}};
+  set.links = {{"/tmp/app/sh", "../../usr/bin/dash"}, {"/usr/bin/tool", "../../tmp/app/bin/tool"}};
+  const RuntimeSet moved = Relocated(Merge(set, {}));
+  EXPECT_EQ(FindInside(moved, "/run/command/tmp/app/sh"), "/usr/bin/dash");
+  EXPECT_EQ(FindInside(moved, "/usr/bin/tool"), "/run/command/tmp/app/bin/tool");
+  EXPECT_EQ(FindInside(moved, "/run/command/tmp/app/bin/../lib/libx.so"),
+            "/run/command/tmp/app/lib/libx.so");
+  EXPECT_EQ(FindInside(moved, "/etc/alternatives"), "/etc/alternatives");
+  EXPECT_EQ(FindInside(moved, "/tmp/app/bin/tool"), "");
+}
+
+TEST(Command, AVirtualEnvironmentComesWithItsPackages) {
+  const std::string python = FindSystemProgram("python3");
+  if (python.empty()) {
+    GTEST_SKIP() << "this host has no python3";
+  }
+  const TempDir dir;
+  const std::string version(BaseName(std::filesystem::canonical(python).string()));
+  dir.Write("venv/pyvenv.cfg", "home = /usr/bin\ninclude-system-site-packages = false\n");
+  dir.Write("venv/lib/" + version + "/site-packages/only_here.py",
+            "print('from the environment')\n");
+  dir.Link("venv/bin/python", python);
+  const Result<Command> command =
+      ResolveCommand({dir.path() + "/venv/bin/python", "-c", "import only_here"}, {}, kFresh);
+  ASSERT_TRUE(command.ok()) << command.error().message;
+  const InsideResult result = RunInside(command->runtime, command->program, command->argv);
+  if (!result.supported) {
+    GTEST_SKIP() << "this host allows neither root nor user namespaces";
+  }
+  EXPECT_EQ(result.output, "from the environment\n");
 }
 
 TEST(Script, TheInterpreterComesFromTheFirstLineOrTheEnding) {
@@ -175,7 +231,8 @@ TEST(Script, TheInterpreterComesFromTheFirstLineOrTheEnding) {
     EXPECT_EQ(argv("a.py", "print()\n"), Words{"python3"});
     const Result<Command> command = ResolveScript(dir.path() + "/a.py", {}, kFresh);
     EXPECT_EQ(command->runtimes, Words{"python3"});
-    EXPECT_TRUE(FindInside(command->runtime, dir.path() + "/a.py").empty());  // the caller brings the script in
+    EXPECT_TRUE(FindInside(command->runtime, dir.path() + "/a.py")
+                    .empty());  // the caller brings the script in
   }
   if (!FindSystemProgram("node").empty()) {
     EXPECT_EQ(argv("a.mjs", ""), Words{"node"});
@@ -199,7 +256,8 @@ TEST(Script, WhatCannotRunIsRefusedWithWhatCan) {
   EXPECT_NE(unknown.hint.find(".py .js .mjs .cjs .sh .bash .pl"), std::string::npos);
   EXPECT_EQ(ScriptError(dir.path() + "/none.py").kind, ErrorKind::kNotFound);
   EXPECT_EQ(ScriptError(dir.path()).kind, ErrorKind::kNotExecutable);
-  EXPECT_EQ(ScriptError(dir.Write("x", MakeElf({.elf_class = ELFCLASS32}))).kind, ErrorKind::kNotExecutable);
+  EXPECT_EQ(ScriptError(dir.Write("x", MakeElf({.elf_class = ELFCLASS32}))).kind,
+            ErrorKind::kNotExecutable);
 }
 
 }  // namespace

@@ -86,14 +86,24 @@ TEST(Elf, EveryTruncationIsAnErrorOrAnAnswer) {
   const std::string whole = MakeElf(Everything());
   for (size_t size = 0; size < whole.size(); ++size) {
     const Result<ElfInfo> info = Read(whole.substr(0, size));
-    EXPECT_FALSE(info.ok() && info->needed.size() == 2 && size + 2 * sizeof(Elf64_Dyn) < whole.size()) << size;
+    EXPECT_FALSE(info.ok() && info->needed.size() == 2 &&
+                 size + 2 * sizeof(Elf64_Dyn) < whole.size())
+        << size;
   }
 }
 
 TEST(Elf, HugeOffsetsAndCountsDoNoHarm) {
   const std::string whole = MakeElf(Everything());
-  const uint64_t values[] = {0, 1, 0x7fff, 0xffff, 0x7fffffff, 0xffffffff, 0x7fffffffffffffff, 0xffffffffffffff00,
-                             0xffffffffffffffff, 0x8000000000000000};
+  const uint64_t values[] = {0,
+                             1,
+                             0x7fff,
+                             0xffff,
+                             0x7fffffff,
+                             0xffffffff,
+                             0x7fffffffffffffff,
+                             0xffffffffffffff00,
+                             0xffffffffffffffff,
+                             0x8000000000000000};
   for (size_t at = 16; at + 8 <= whole.size(); ++at) {
     for (const uint64_t value : values) {
       std::string bytes = whole;
@@ -111,13 +121,14 @@ TEST(Elf, MutatedProgramsNeverCrash) {
   ASSERT_GT(original.size(), 1000U);
   std::mt19937 random(20240607);  // NOLINT(cert-msc51-cpp): the same every time
   const UniqueFd fd(::memfd_create("elf", MFD_CLOEXEC));
-  ASSERT_EQ(::write(fd.get(), original.data(), original.size()), static_cast<ssize_t>(original.size()));
+  ASSERT_EQ(::write(fd.get(), original.data(), original.size()),
+            static_cast<ssize_t>(original.size()));
   ASSERT_TRUE(ReadElf(fd.get()).ok());
   // Where it matters: the headers, and the dynamic section, found by asking for its address.
   Elf64_Ehdr header;
   std::memcpy(&header, original.data(), sizeof(header));
-  std::vector<std::pair<size_t, size_t>> regions = {{0, sizeof(header) + header.e_phnum * sizeof(Elf64_Phdr)},
-                                                    {0, original.size()}};
+  std::vector<std::pair<size_t, size_t>> regions = {
+      {0, sizeof(header) + header.e_phnum * sizeof(Elf64_Phdr)}, {0, original.size()}};
   for (size_t i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr segment;
     std::memcpy(&segment, original.data() + header.e_phoff + i * sizeof(segment), sizeof(segment));

@@ -43,7 +43,8 @@ std::set<std::string> Ldd(const std::string& program) {
 
 TEST(Libraries, AgreeWithTheLoader) {
   int compared = 0;
-  for (const std::string name : {"true", "ls", "bash", "tar", "python3", "perl", "node", "git", "bwrap", "find"}) {
+  for (const std::string name :
+       {"true", "ls", "bash", "tar", "python3", "perl", "node", "git", "bwrap", "find"}) {
     const std::string path = FindSystemProgram(name);
     if (path.empty()) {
       continue;
@@ -53,7 +54,8 @@ TEST(Libraries, AgreeWithTheLoader) {
     ASSERT_TRUE(program.ok()) << program.error().message;
     LibraryFinder finder(paths);
     finder.Provide(std::string(BaseName(program->elf.interpreter)));
-    const Status closed = finder.Close(program->elf, std::string(DirName(program->place.real)), Missing::kFail);
+    const Status closed =
+        finder.Close(program->elf, std::string(DirName(program->place.real)), Missing::kFail);
     ASSERT_TRUE(closed.ok()) << path << ": " << closed.error().message;
     std::set<std::string> ours;
     for (const Library& library : finder.found()) {
@@ -67,7 +69,9 @@ TEST(Libraries, AgreeWithTheLoader) {
 
 class LibrariesTree : public ::testing::Test {
  protected:
-  std::string Write(const std::string& name, const ElfRecipe& recipe) { return dir_.Write(name, MakeElf(recipe), 0755); }
+  std::string Write(const std::string& name, const ElfRecipe& recipe) {
+    return dir_.Write(name, MakeElf(recipe), 0755);
+  }
 
   // The libraries of `object`, or the error's message.
   std::vector<std::string> Close(const std::string& path, Missing missing = Missing::kFail) {
@@ -75,7 +79,8 @@ class LibrariesTree : public ::testing::Test {
     const Result<Program> program = OpenProgram(paths, path);
     EXPECT_TRUE(program.ok()) << program.error().message;
     LibraryFinder finder(paths, dir_.path() + "/no-cache");
-    const Status closed = finder.Close(program->elf, std::string(DirName(program->place.real)), missing);
+    const Status closed =
+        finder.Close(program->elf, std::string(DirName(program->place.real)), missing);
     if (!closed.ok()) {
       return {closed.error().message};
     }
@@ -92,8 +97,10 @@ class LibrariesTree : public ::testing::Test {
 TEST_F(LibrariesTree, OriginIsWhereTheObjectLies) {
   Write("app/lib/libone.so", {.needed = {"libtwo.so"}, .runpath = "${ORIGIN}/deep"});
   Write("app/lib/deep/libtwo.so", {});
-  const std::string program = Write("app/bin/program", {.needed = {"libone.so"}, .runpath = "$ORIGIN/../lib"});
-  EXPECT_EQ(Close(program), (std::vector<std::string>{"/app/lib/libone.so", "/app/lib/deep/libtwo.so"}));
+  const std::string program =
+      Write("app/bin/program", {.needed = {"libone.so"}, .runpath = "$ORIGIN/../lib"});
+  EXPECT_EQ(Close(program),
+            (std::vector<std::string>{"/app/lib/libone.so", "/app/lib/deep/libtwo.so"}));
 }
 
 TEST_F(LibrariesTree, RpathIsInheritedAndRunpathIsNot) {
@@ -101,7 +108,8 @@ TEST_F(LibrariesTree, RpathIsInheritedAndRunpathIsNot) {
   Write("lib/libtwo.so", {});
   EXPECT_EQ(Close(Write("by-rpath", {.needed = {"libone.so"}, .rpath = "$ORIGIN/lib"})),
             (std::vector<std::string>{"/lib/libone.so", "/lib/libtwo.so"}));
-  const auto by_runpath = Close(Write("by-runpath", {.needed = {"libone.so"}, .runpath = "$ORIGIN/lib"}));
+  const auto by_runpath =
+      Close(Write("by-runpath", {.needed = {"libone.so"}, .runpath = "$ORIGIN/lib"}));
   ASSERT_EQ(by_runpath.size(), 1U);
   EXPECT_NE(by_runpath.front().find("libtwo.so, which is not installed"), std::string::npos);
 }
@@ -109,7 +117,8 @@ TEST_F(LibrariesTree, RpathIsInheritedAndRunpathIsNot) {
 TEST_F(LibrariesTree, RunpathMakesRpathVoid) {
   Write("a/libone.so", {});
   Write("b/libone.so", {});
-  EXPECT_EQ(Close(Write("program", {.needed = {"libone.so"}, .rpath = "$ORIGIN/a", .runpath = "$ORIGIN/b"})),
+  EXPECT_EQ(Close(Write("program",
+                        {.needed = {"libone.so"}, .rpath = "$ORIGIN/a", .runpath = "$ORIGIN/b"})),
             (std::vector<std::string>{"/b/libone.so"}));
 }
 
@@ -129,12 +138,14 @@ TEST_F(LibrariesTree, TheNameStaysAndTheFileIsReal) {
 TEST_F(LibrariesTree, ACircleEnds) {
   Write("lib/libone.so", {.needed = {"libtwo.so"}, .runpath = "$ORIGIN"});
   Write("lib/libtwo.so", {.needed = {"libone.so"}, .runpath = "$ORIGIN"});
-  EXPECT_EQ(Close(Write("program", {.needed = {"libone.so"}, .runpath = "$ORIGIN/lib"})).size(), 2U);
+  EXPECT_EQ(Close(Write("program", {.needed = {"libone.so"}, .runpath = "$ORIGIN/lib"})).size(),
+            2U);
 }
 
 TEST_F(LibrariesTree, AnEndlessChainIsAnError) {
   for (int i = 0; i < 100; ++i) {
-    Write("lib/lib" + std::to_string(i) + ".so", {.needed = {"lib" + std::to_string(i + 1) + ".so"}, .runpath = "$ORIGIN"});
+    Write("lib/lib" + std::to_string(i) + ".so",
+          {.needed = {"lib" + std::to_string(i + 1) + ".so"}, .runpath = "$ORIGIN"});
   }
   EXPECT_EQ(Close(Write("program", {.needed = {"lib0.so"}, .runpath = "$ORIGIN/lib"})),
             (std::vector<std::string>{"needs too many libraries"}));

@@ -13,7 +13,9 @@ namespace coffer::isolation {
 namespace {
 
 std::string Three() {
-  return BuildLoaderCache({{"liba.so.9", "/lib/liba.so.9"}, {"liba.so.10", "/lib/liba.so.10"}, {"libz.so.1", "/x/libz.so.1"}});
+  return BuildLoaderCache({{"liba.so.9", "/lib/liba.so.9"},
+                           {"liba.so.10", "/lib/liba.so.10"},
+                           {"libz.so.1", "/x/libz.so.1"}});
 }
 
 TEST(LoaderCache, FindsWhatWasBuilt) {
@@ -50,7 +52,8 @@ TEST(LoaderCache, AgreesWithLdconfig) {
   int compared = 0;
   std::string before;
   while (::fgets(line, sizeof(line), listing) != nullptr) {
-    const std::string text(line);  // "\tlibz.so.1 (libc6,AArch64) => /lib/aarch64-linux-gnu/libz.so.1\n"
+    const std::string text(
+        line);  // "\tlibz.so.1 (libc6,AArch64) => /lib/aarch64-linux-gnu/libz.so.1\n"
     const size_t paren = text.find(" (");
     const size_t arrow = text.find(" => ");
     if (paren == std::string::npos || arrow == std::string::npos) {
@@ -58,7 +61,8 @@ TEST(LoaderCache, AgreesWithLdconfig) {
     }
     const std::string flags = text.substr(paren, arrow - paren);
     const std::string soname = text.substr(1, paren - 1);
-    const bool native = flags.find("AArch64") != std::string::npos || flags.find("x86-64") != std::string::npos;
+    const bool native =
+        flags.find("AArch64") != std::string::npos || flags.find("x86-64") != std::string::npos;
     if (!native || flags.find("hwcap") != std::string::npos || soname == before) {
       continue;  // of several the first counts
     }
@@ -76,12 +80,14 @@ TEST(LoaderCache, AgreesWithLdconfig) {
 TEST(LoaderCache, DamageIsNotThereAndNothingWorse) {
   const std::string whole = Three();
   for (size_t size = 0; size < whole.size(); ++size) {
-    const std::string bytes = whole.substr(0, size);  // its own allocation: a read past the end is seen by asan
+    const std::string bytes =
+        whole.substr(0, size);  // its own allocation: a read past the end is seen by asan
     LoaderCache cache;
     cache.Use(bytes);
     for (const std::string_view name : {"liba.so.9", "libz.so.1", "nothing"}) {
       const std::string_view found = cache.Find(name);
-      EXPECT_TRUE(found.empty() || (found.data() >= bytes.data() && found.data() + found.size() <= bytes.data() + size));
+      EXPECT_TRUE(found.empty() || (found.data() >= bytes.data() &&
+                                    found.data() + found.size() <= bytes.data() + size));
     }
   }
   std::mt19937 random(7);  // NOLINT(cert-msc51-cpp)

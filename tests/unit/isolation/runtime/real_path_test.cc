@@ -20,7 +20,8 @@ TEST(RealPath, RelativeTargets) {
   EXPECT_EQ(RelativeTarget("/bin", "/usr/bin"), "usr/bin");
   EXPECT_EQ(RelativeTarget("/usr/bin/awk", "/usr/bin/mawk"), "mawk");
   EXPECT_EQ(RelativeTarget("/usr/lib64", "/usr/lib"), "lib");
-  EXPECT_EQ(RelativeTarget("/opt/x/bin/python", "/usr/bin/python3.11"), "../../../usr/bin/python3.11");
+  EXPECT_EQ(RelativeTarget("/opt/x/bin/python", "/usr/bin/python3.11"),
+            "../../../usr/bin/python3.11");
   EXPECT_EQ(RelativeTarget("/usr/binary/x", "/usr/bin/x"), "../bin/x");
   EXPECT_EQ(RelativeTarget("/a/b", "/a"), ".");
 }

@@ -23,9 +23,12 @@ RuntimeSet SomeSet() {
 
 class ResolutionCacheTest : public ::testing::Test {
  protected:
-  ResolutionCacheTest() : watched_(dir_.Write("watched", "one")), cache_dir_(dir_.path() + "/cache/coffer") {}
+  ResolutionCacheTest()
+      : watched_(dir_.Write("watched", "one")), cache_dir_(dir_.path() + "/cache/coffer") {}
 
-  void Keep(const std::string& key = "k") { ResolutionCache(cache_dir_).Keep(key, {Observe(watched_)}, SomeSet()); }
+  void Keep(const std::string& key = "k") {
+    ResolutionCache(cache_dir_).Keep(key, {Observe(watched_)}, SomeSet());
+  }
   bool Finds(const std::string& key = "k") {
     const std::optional<RuntimeSet> set = ResolutionCache(cache_dir_).Find(key);
     EXPECT_TRUE(!set || *set == SomeSet());
@@ -48,7 +51,7 @@ TEST_F(ResolutionCacheTest, RemembersWhileNothingChanges) {
   Keep();
   EXPECT_TRUE(Finds());
   EXPECT_FALSE(Finds("another"));
-  struct stat status {};
+  struct stat status{};
   ASSERT_EQ(::stat(cache_dir_.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0700U);
   ASSERT_EQ(::stat(File().c_str(), &status), 0);
@@ -76,7 +79,8 @@ TEST_F(ResolutionCacheTest, ForgetsWhenSomethingWatchedChanges) {
 TEST_F(ResolutionCacheTest, ReplacingAFileByOneLikeItIsNoticed) {
   Keep();
   dir_.Write("new", "one");
-  std::filesystem::last_write_time(dir_.path() + "/new", std::filesystem::last_write_time(watched_));
+  std::filesystem::last_write_time(dir_.path() + "/new",
+                                   std::filesystem::last_write_time(watched_));
   std::filesystem::rename(dir_.path() + "/new", watched_);
   EXPECT_FALSE(Finds());
 }

@@ -12,7 +12,8 @@ namespace {
 
 TEST(RuntimeSet, MergeKeepsOneOfEachAndNothingInsideATree) {
   RuntimeSet first;
-  first.files = {{"/usr/bin/dash", "/usr/bin/dash", true, false}, {"/usr/lib/libc.so.6", "/usr/lib/libc.so.6"}};
+  first.files = {{"/usr/bin/dash", "/usr/bin/dash", true, false},
+                 {"/usr/lib/libc.so.6", "/usr/lib/libc.so.6"}};
   first.links = {{"/bin", "usr/bin"}, {"/usr/bin/sh", "dash"}};
   RuntimeSet second;
   second.files = {{"/usr/lib/libc.so.6", "/usr/lib/libc.so.6"},
@@ -25,9 +26,11 @@ TEST(RuntimeSet, MergeKeepsOneOfEachAndNothingInsideATree) {
   for (const RuntimeFile& file : both.files) {
     names.push_back(file.inside);
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"/usr/bin/dash", "/usr/lib/libc.so.6", "/usr/lib/py", "/usr/lib/python"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"/usr/bin/dash", "/usr/lib/libc.so.6", "/usr/lib/py",
+                                             "/usr/lib/python"}));
   // /sbin leads nowhere, and a file is not shadowed by a link.
-  EXPECT_EQ(both.links, (std::vector<std::pair<std::string, std::string>>{{"/bin", "usr/bin"}, {"/usr/bin/sh", "dash"}}));
+  EXPECT_EQ(both.links, (std::vector<std::pair<std::string, std::string>>{
+                            {"/bin", "usr/bin"}, {"/usr/bin/sh", "dash"}}));
   EXPECT_EQ(Merge(both, both), both);
 }
 
@@ -44,7 +47,8 @@ TEST(RuntimeSet, FindsByLinks) {
   dir.Write("tree/sub/file", "");
   dir.Link("tree/out", "/etc/hostname");
   RuntimeSet set;
-  set.files = {{dir.path() + "/tree", "/opt/tree", false, true}, {"/usr/bin/dash", "/usr/bin/dash", true, false}};
+  set.files = {{dir.path() + "/tree", "/opt/tree", false, true},
+               {"/usr/bin/dash", "/usr/bin/dash", true, false}};
   set.links = {{"/bin", "usr/bin"}, {"/usr/bin/sh", "dash"}};
   EXPECT_EQ(FindInside(set, "/bin/sh"), "/usr/bin/dash");
   EXPECT_EQ(FindInside(set, "/bin/../bin//sh"), "/usr/bin/dash");

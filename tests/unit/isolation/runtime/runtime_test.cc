@@ -9,8 +9,8 @@
 
 #include "inside.h"
 #include "isolation/runtime/program.h"
-#include "isolation/runtime/report.h"
 #include "isolation/runtime/real_path.h"
+#include "isolation/runtime/report.h"
 #include "temp_dir.h"
 
 namespace coffer::isolation {
@@ -75,28 +75,37 @@ print(' '.join(good)))";
 }
 
 TEST(Runtime, NodeIsComplete) {
-  ExpectInside({"node", "-e",
-                "const c = require('crypto'); require('zlib').gzipSync('x'); require('worker_threads');"
-                "if (c.createHash('sha256').update('').digest('hex').length !== 64) process.exit(3);"
-                "setTimeout(() => console.log('complete'), 1)"},
-               "complete");
+  ExpectInside(
+      {"node", "-e",
+       "const c = require('crypto'); require('zlib').gzipSync('x'); require('worker_threads');"
+       "if (c.createHash('sha256').update('').digest('hex').length !== 64) process.exit(3);"
+       "setTimeout(() => console.log('complete'), 1)"},
+      "complete");
 }
 
 TEST(Runtime, PerlIsComplete) {
   ExpectInside({"perl", "-e",
-                "use strict; use POSIX; use Data::Dumper; use JSON::PP; use Digest::SHA; use Encode; use Socket; use Storable;"
+                "use strict; use POSIX; use Data::Dumper; use JSON::PP; use Digest::SHA; use "
+                "Encode; use Socket; use Storable;"
                 "use File::Temp; use Time::HiRes; use List::Util; print \"complete\\n\""},
                "complete");
 }
 
 TEST(Runtime, ShellToolsWork) {
   ExpectInside({"sh", "-c",
-                "set -e; printf 'b\\na\\n' | sort | head -1 | tr a c | grep -q c; echo hi | gzip | gunzip | grep -q hi;"
-                "echo x | sed s/x/y/ | awk '{ print $1 }' | egrep -q y; mkdir d; touch d/f; find d -type f | xargs ls >/dev/null;"
-                "tar cf a.tar d; tar tf a.tar | grep -q d/f; seq 3 | wc -l | grep -q 3; date >/dev/null; /bin/ls /bin/sh >/dev/null;"
-                "expr 2 + 3 | grep -q 5; echo abc | sha256sum | cut -c1-8 >/dev/null; diff d/f d/f; env | grep -q PATH; echo complete"},
+                "set -e; printf 'b\\na\\n' | sort | head -1 | tr a c | grep -q c; echo hi | gzip | "
+                "gunzip | grep -q hi;"
+                "echo x | sed s/x/y/ | awk '{ print $1 }' | egrep -q y; mkdir d; touch d/f; find d "
+                "-type f | xargs ls >/dev/null;"
+                "tar cf a.tar d; tar tf a.tar | grep -q d/f; seq 3 | wc -l | grep -q 3; date "
+                ">/dev/null; /bin/ls /bin/sh >/dev/null;"
+                "expr 2 + 3 | grep -q 5; echo abc | sha256sum | cut -c1-8 >/dev/null; diff d/f "
+                "d/f; env | grep -q PATH; echo complete"},
                "complete");
-  ExpectInside({"bash", "-c", "diff <(echo a) <(echo a) && [[ $BASH_VERSION ]] && ls >/dev/null && echo complete"}, "complete");
+  ExpectInside(
+      {"bash", "-c",
+       "diff <(echo a) <(echo a) && [[ $BASH_VERSION ]] && ls >/dev/null && echo complete"},
+      "complete");
 }
 
 // Each program of the set starts: no library of any of them is missing.
@@ -116,11 +125,14 @@ done; echo done)"});
 }
 
 TEST(Runtime, BusyboxHasItsApplets) {
-  ExpectInside({"busybox", "sh", "-c", "ls / | sort | wc -l >/dev/null && awk 'BEGIN { print \"complete\" }'"}, "complete");
+  ExpectInside({"busybox", "sh", "-c",
+                "ls / | sort | wc -l >/dev/null && awk 'BEGIN { print \"complete\" }'"},
+               "complete");
 }
 
 TEST(Runtime, HostUsrRunsAnything) {
-  const Result<Command> command = ResolveCommand({"awk", "BEGIN { print 7 }"}, {"host-usr"}, kFresh);
+  const Result<Command> command =
+      ResolveCommand({"awk", "BEGIN { print 7 }"}, {"host-usr"}, kFresh);
   ASSERT_TRUE(command.ok()) << command.error().message;
   const InsideResult result = RunInside(command->runtime, command->program, command->argv);
   if (!result.supported) {
@@ -135,15 +147,17 @@ TEST(Runtime, ASingleProgramIsThreeFiles) {
   EXPECT_EQ(command->argv, std::vector<std::string>{"/bin/true"});
   EXPECT_TRUE(command->runtimes.empty());
   EXPECT_EQ(command->runtime.files.size(), 3U);
-  EXPECT_EQ(FindInside(command->runtime, "/bin/true"), FindInside(command->runtime, command->program));
+  EXPECT_EQ(FindInside(command->runtime, "/bin/true"),
+            FindInside(command->runtime, command->program));
   const InsideResult result = RunInside(command->runtime, command->program, command->argv);
   EXPECT_TRUE(!result.supported || result.status == 0) << result.output;
 }
 
 TEST(Runtime, NoSetuidNoCompilerNoPackageManagerNoNetworkTool) {
-  const std::set<std::string> forbidden = {"gcc", "g++",  "cc",  "c++",   "clang", "ld",   "as",    "make", "apt", "apt-get",
-                                           "dpkg", "pip", "npm", "cargo", "su",    "sudo", "mount", "umount", "ip", "nc",
-                                           "ssh", "curl", "wget", "chroot", "unshare", "nsenter", "strace", "gdb"};
+  const std::set<std::string> forbidden = {
+      "gcc",  "g++",  "cc",   "c++",    "clang",   "ld",      "as",     "make",   "apt", "apt-get",
+      "dpkg", "pip",  "npm",  "cargo",  "su",      "sudo",    "mount",  "umount", "ip",  "nc",
+      "ssh",  "curl", "wget", "chroot", "unshare", "nsenter", "strace", "gdb"};
   for (const std::string_view name : RuntimeNames()) {
     if (name == "host-usr") {
       continue;  // wide by definition
@@ -155,7 +169,7 @@ TEST(Runtime, NoSetuidNoCompilerNoPackageManagerNoNetworkTool) {
     }
     EXPECT_FALSE(set->files.empty());
     for (const RuntimeFile& file : set->files) {
-      struct stat status {};
+      struct stat status{};
       ASSERT_EQ(::lstat(file.host.c_str(), &status), 0) << file.host;
       EXPECT_EQ(file.directory, S_ISDIR(status.st_mode)) << file.host;
       EXPECT_EQ(file.directory, !S_ISREG(status.st_mode)) << file.host;

@@ -16,7 +16,8 @@ namespace coffer::isolation {
 class TempDir {
  public:
   TempDir() {
-    std::string pattern = std::filesystem::temp_directory_path().string() + "/coffer-runtime-XXXXXX";
+    std::string pattern =
+        std::filesystem::temp_directory_path().string() + "/coffer-runtime-XXXXXX";
     EXPECT_NE(::mkdtemp(pattern.data()), nullptr);
     path_ = std::filesystem::canonical(pattern).string();
   }
@@ -29,7 +30,8 @@ class TempDir {
 
   const std::string& path() const { return path_; }
 
-  std::string Write(const std::string& name, const std::string& content, unsigned mode = 0644) const {
+  std::string Write(const std::string& name, const std::string& content,
+                    unsigned mode = 0644) const {
     const std::string path = path_ + "/" + name;
     std::filesystem::create_directories(std::filesystem::path(path).parent_path());
     std::ofstream(path, std::ios::binary | std::ios::trunc) << content;

@@ -15,7 +15,8 @@ namespace {
 using policy::SyscallProfile;
 
 TEST(Builtin, ProgramsAreWhatTheCompilerMakesNow) {
-  for (const SyscallProfile profile : {SyscallProfile::kStrict, SyscallProfile::kDefault, SyscallProfile::kCompat}) {
+  for (const SyscallProfile profile :
+       {SyscallProfile::kStrict, SyscallProfile::kDefault, SyscallProfile::kCompat}) {
     for (const bool inet : {false, true}) {
       for (const bool local : {false, true}) {
         const FilterOptions options{.inet_sockets = inet, .unix_sockets = local};
@@ -29,7 +30,9 @@ TEST(Builtin, ProgramsAreWhatTheCompilerMakesNow) {
   }
 }
 
-TEST(Builtin, ImportedHasNoProgram) { EXPECT_TRUE(BuiltinFilter(SyscallProfile::kImported, {}).empty()); }
+TEST(Builtin, ImportedHasNoProgram) {
+  EXPECT_TRUE(BuiltinFilter(SyscallProfile::kImported, {}).empty());
+}
 
 TEST(SyscallTable, KnowsThisArchitecture) {
   EXPECT_EQ(SyscallNumber("openat"), SYS_openat);

@@ -42,8 +42,9 @@ std::vector<uint64_t> EdgeValues(const Profile& profile, std::string_view syscal
   for (const Rule& rule : profile.rules) {
     if (rule.syscall == syscall) {
       for (const Condition& condition : rule.conditions) {
-        for (const uint64_t base : {condition.value, condition.mask, condition.value | ~condition.mask,
-                                    condition.value ^ condition.mask}) {
+        for (const uint64_t base :
+             {condition.value, condition.mask, condition.value | ~condition.mask,
+              condition.value ^ condition.mask}) {
           values.insert({base - 1, base, base + 1, base ^ 0x8000000000000000, base ^ 0x100000000});
         }
       }
@@ -54,7 +55,8 @@ std::vector<uint64_t> EdgeValues(const Profile& profile, std::string_view syscal
 
 // Calls `check` with every number and, where arguments matter, random choices among their edge values.
 template <typename Check>
-void ForCalls(const Profile& profile, const SyscallTable& table, std::mt19937_64& random, Check check) {
+void ForCalls(const Profile& profile, const SyscallTable& table, std::mt19937_64& random,
+              Check check) {
   for (uint32_t number = 0; number <= 600; ++number) {
     const std::vector<uint64_t> values = EdgeValues(profile, table.Find(number));
     const int rounds = values.size() == kPlainEdges.size() ? 2 : 200;
@@ -66,17 +68,20 @@ void ForCalls(const Profile& profile, const SyscallTable& table, std::mt19937_64
       check(Call(table.audit_arch, number, args));
     }
   }
-  for (const uint32_t number : {0x40000000U, 0x40000001U, 0x40000200U, 0x7fffffffU, 0x80000000U, 0xfffffffeU}) {
+  for (const uint32_t number :
+       {0x40000000U, 0x40000001U, 0x40000200U, 0x7fffffffU, 0x80000000U, 0xfffffffeU}) {
     check(Call(table.audit_arch, number));
   }
-  for (const uint32_t arch : std::initializer_list<uint32_t>{AUDIT_ARCH_ARM, AUDIT_ARCH_I386, AUDIT_ARCH_PPC64, 0}) {
+  for (const uint32_t arch :
+       std::initializer_list<uint32_t>{AUDIT_ARCH_ARM, AUDIT_ARCH_I386, AUDIT_ARCH_PPC64, 0}) {
     check(Call(arch, static_cast<uint32_t>(random() % 600)));
   }
 }
 
 std::string CallText(const SyscallTable& table, const seccomp_data& call) {
   std::ostringstream text;
-  text << table.Find(static_cast<uint32_t>(call.nr)) << " " << call.nr << " arch " << std::hex << call.arch;
+  text << table.Find(static_cast<uint32_t>(call.nr)) << " " << call.nr << " arch " << std::hex
+       << call.arch;
   for (const uint64_t value : call.args) {
     text << " " << value;
   }
@@ -89,7 +94,8 @@ std::string RulesText(const Profile& profile, std::string_view syscall) {
     if (rule.syscall == syscall) {
       text << VerdictText(KernelAction(rule.action)) << " if" << std::hex;
       for (const Condition& c : rule.conditions) {
-        text << " (" << int{c.arg} << " & " << c.mask << ") op" << static_cast<int>(c.compare) << " " << c.value;
+        text << " (" << int{c.arg} << " & " << c.mask << ") op" << static_cast<int>(c.compare)
+             << " " << c.value;
       }
       text << "\n";
     }
@@ -97,7 +103,8 @@ std::string RulesText(const Profile& profile, std::string_view syscall) {
   return text.str();
 }
 
-void ExpectMeansTheSame(const Profile& profile, const SyscallTable& table, std::mt19937_64& random) {
+void ExpectMeansTheSame(const Profile& profile, const SyscallTable& table,
+                        std::mt19937_64& random) {
   const auto program = Compile(profile, table);
   ASSERT_TRUE(program.ok()) << program.error().message;
   CheckShape(*program);
@@ -110,13 +117,16 @@ void ExpectMeansTheSame(const Profile& profile, const SyscallTable& table, std::
 }
 
 Condition RandomCondition(std::mt19937_64& random) {
-  constexpr uint64_t kMasks[] = {kWholeArgument, kLowHalf, 0xf, 0x7e020000, 0xffffffff00000000, 0x8000000080000000};
-  constexpr uint64_t kValues[] = {0, 1, 2, 0x5412, 0xffffffff, 0x100000000, 0x100005412, ~uint64_t{0}, uint64_t{1} << 63};
+  constexpr uint64_t kMasks[] = {kWholeArgument, kLowHalf,           0xf,
+                                 0x7e020000,     0xffffffff00000000, 0x8000000080000000};
+  constexpr uint64_t kValues[] = {
+      0, 1, 2, 0x5412, 0xffffffff, 0x100000000, 0x100005412, ~uint64_t{0}, uint64_t{1} << 63};
   Condition condition;
   condition.arg = static_cast<uint8_t>(random() % 6);
   condition.compare = static_cast<Compare>(random() % 6);
   condition.mask = kMasks[random() % std::size(kMasks)];
-  condition.value = kValues[random() % std::size(kValues)] & (random() % 4 == 0 ? ~uint64_t{0} : condition.mask);
+  condition.value =
+      kValues[random() % std::size(kValues)] & (random() % 4 == 0 ? ~uint64_t{0} : condition.mask);
   return condition;
 }
 
@@ -128,7 +138,8 @@ Action RandomAction(std::mt19937_64& random) {
 TEST(Compile, BuiltinProfilesMeanWhatTheySay) {
   std::mt19937_64 random(1);
   for (const uint32_t arch : kArches) {
-    for (const SyscallProfile name : {SyscallProfile::kStrict, SyscallProfile::kDefault, SyscallProfile::kCompat}) {
+    for (const SyscallProfile name :
+         {SyscallProfile::kStrict, SyscallProfile::kDefault, SyscallProfile::kCompat}) {
       for (const FilterOptions options : {FilterOptions{false, false}, FilterOptions{true, true}}) {
         ExpectMeansTheSame(BuiltinProfile(name, options), TableFor(arch), random);
       }
@@ -145,7 +156,8 @@ TEST(Compile, RandomProfilesMeanWhatTheySay) {
     profile.beyond = RandomAction(random);
     const size_t rules = random() % 200;
     for (size_t i = 0; i < rules; ++i) {
-      const SyscallEntry& entry = table.by_number[random() % (round % 3 == 0 ? 10 : table.by_number.size())];
+      const SyscallEntry& entry =
+          table.by_number[random() % (round % 3 == 0 ? 10 : table.by_number.size())];
       Rule rule{std::string(table.NameOf(entry)), RandomAction(random), {}};
       for (size_t n = random() % 4; n > 0; --n) {
         rule.conditions.push_back(RandomCondition(random));
@@ -165,7 +177,9 @@ TEST(Compile, ProgramsBeyondTheReachOfAJump) {
   for (const SyscallEntry& entry : TableFor(SCMP_ARCH_X86_64).by_number) {
     const std::string name(TableFor(SCMP_ARCH_X86_64).NameOf(entry));
     for (uint64_t i = 0; i < 2; ++i) {
-      profile.rules.push_back({name, RandomAction(random), {{0, Compare::kEqual, entry.number * 2 + i, kWholeArgument}}});
+      profile.rules.push_back({name,
+                               RandomAction(random),
+                               {{0, Compare::kEqual, entry.number * 2 + i, kWholeArgument}}});
     }
   }
   const auto program = Compile(profile, TableFor(SCMP_ARCH_X86_64));
@@ -177,7 +191,10 @@ TEST(Compile, ProgramsBeyondTheReachOfAJump) {
 TEST(Compile, RefusesWhatTheKernelWouldNotTake) {
   Profile profile;
   for (uint64_t i = 0; i < 5000; ++i) {
-    profile.rules.push_back({"read", kAllow, {{0, Compare::kEqual, i, kWholeArgument}, {1, Compare::kLess, i, kLowHalf}}});
+    profile.rules.push_back(
+        {"read",
+         kAllow,
+         {{0, Compare::kEqual, i, kWholeArgument}, {1, Compare::kLess, i, kLowHalf}}});
   }
   const auto too_long = Compile(profile, TableFor(SCMP_ARCH_AARCH64));
   ASSERT_FALSE(too_long.ok());
@@ -189,9 +206,11 @@ TEST(Compile, RefusesWhatTheKernelWouldNotTake) {
 }
 
 TEST(Compile, UnknownNamesHaveNoEffect) {
-  const auto with = Compile({kNotify, kNotify, {{"read", kAllow, {}}, {"no_such_call", kAllow, {}}}},
-                            TableFor(SCMP_ARCH_AARCH64));
-  const auto without = Compile({kNotify, kNotify, {{"read", kAllow, {}}}}, TableFor(SCMP_ARCH_AARCH64));
+  const auto with =
+      Compile({kNotify, kNotify, {{"read", kAllow, {}}, {"no_such_call", kAllow, {}}}},
+              TableFor(SCMP_ARCH_AARCH64));
+  const auto without =
+      Compile({kNotify, kNotify, {{"read", kAllow, {}}}}, TableFor(SCMP_ARCH_AARCH64));
   ASSERT_TRUE(with.ok() && without.ok());
   EXPECT_EQ(with->size(), without->size());
 }
@@ -223,7 +242,8 @@ uint32_t LibraryAction(Action action) {
 
 class LibraryFilter {
  public:
-  LibraryFilter(Action fallback, uint32_t arch) : arch_(arch), context_(nullptr, ::seccomp_release) {
+  LibraryFilter(Action fallback, uint32_t arch)
+      : arch_(arch), context_(nullptr, ::seccomp_release) {
     context_.reset(::seccomp_init(LibraryAction(fallback)));
     Check(::seccomp_attr_set(context_.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS));
     if (::seccomp_arch_native() != arch) {
@@ -236,20 +256,23 @@ class LibraryFilter {
     if (::seccomp_syscall_resolve_name_arch(arch_, rule.syscall.c_str()) < 0) {
       return;  // not on this architecture
     }
-    const int number = ::seccomp_syscall_resolve_name(rule.syscall.c_str());  // translated by the library
+    const int number =
+        ::seccomp_syscall_resolve_name(rule.syscall.c_str());  // translated by the library
     std::vector<scmp_arg_cmp> tests;
     for (const Condition& condition : rule.conditions) {
       tests.push_back(Convert(condition));
     }
-    const int answer = ::seccomp_rule_add_exact_array(context_.get(), LibraryAction(rule.action), number,
-                                                      static_cast<unsigned>(tests.size()), tests.data());
+    const int answer =
+        ::seccomp_rule_add_exact_array(context_.get(), LibraryAction(rule.action), number,
+                                       static_cast<unsigned>(tests.size()), tests.data());
     EXPECT_EQ(answer, 0) << rule.syscall << " " << number << " " << tests.size();
   }
 
   std::vector<sock_filter> Export() const {
     const int fd = ::memfd_create("filter", MFD_CLOEXEC);
     EXPECT_EQ(::seccomp_export_bpf(context_.get(), fd), 0);
-    std::vector<sock_filter> program(static_cast<size_t>(::lseek(fd, 0, SEEK_END)) / sizeof(sock_filter));
+    std::vector<sock_filter> program(static_cast<size_t>(::lseek(fd, 0, SEEK_END)) /
+                                     sizeof(sock_filter));
     EXPECT_EQ(::pread(fd, program.data(), program.size() * sizeof(sock_filter), 0),
               static_cast<ssize_t>(program.size() * sizeof(sock_filter)));
     ::close(fd);
@@ -263,7 +286,8 @@ class LibraryFilter {
     if (condition.compare == Compare::kEqual) {
       return {condition.arg, SCMP_CMP_MASKED_EQ, condition.mask, condition.value};
     }
-    constexpr scmp_compare kOperators[] = {SCMP_CMP_EQ, SCMP_CMP_NE, SCMP_CMP_LT, SCMP_CMP_LE, SCMP_CMP_GT, SCMP_CMP_GE};
+    constexpr scmp_compare kOperators[] = {SCMP_CMP_EQ, SCMP_CMP_NE, SCMP_CMP_LT,
+                                           SCMP_CMP_LE, SCMP_CMP_GT, SCMP_CMP_GE};
     EXPECT_EQ(condition.mask, kWholeArgument);
     return {condition.arg, kOperators[static_cast<size_t>(condition.compare)], condition.value, 0};
   }
@@ -278,7 +302,8 @@ TEST(Differential, BuiltinProfilesAgreeWithLibseccomp) {
   std::mt19937_64 random(4);
   for (const uint32_t arch : kArches) {
     const SyscallTable& table = TableFor(arch);
-    for (const SyscallProfile name : {SyscallProfile::kStrict, SyscallProfile::kDefault, SyscallProfile::kCompat}) {
+    for (const SyscallProfile name :
+         {SyscallProfile::kStrict, SyscallProfile::kDefault, SyscallProfile::kCompat}) {
       Profile profile = BuiltinProfile(name, {true, true});
       profile.beyond = profile.fallback;  // the library has no notion of numbers that are too new
       const auto ours = Compile(profile, table);
@@ -289,11 +314,13 @@ TEST(Differential, BuiltinProfilesAgreeWithLibseccomp) {
         if (rule.action != kNotify) {
           allows.Add(rule);
         } else if (!rule.conditions.empty()) {
-          const bool any_bit = rule.conditions[0].compare == Compare::kNotEqual;  // one rule per bit: libseccomp
-          for (int bit = 0; any_bit && bit < 32; ++bit) {                         // has no "any of these bits"
+          const bool any_bit =
+              rule.conditions[0].compare == Compare::kNotEqual;  // one rule per bit: libseccomp
+          for (int bit = 0; any_bit && bit < 32; ++bit) {        // has no "any of these bits"
             if ((rule.conditions[0].mask >> bit & 1) != 0) {
               const uint64_t mask = uint64_t{1} << bit;
-              refuses.Add({rule.syscall, kKill, {{rule.conditions[0].arg, Compare::kEqual, mask, mask}}});
+              refuses.Add(
+                  {rule.syscall, kKill, {{rule.conditions[0].arg, Compare::kEqual, mask, mask}}});
             }
           }
           if (!any_bit) {
@@ -327,9 +354,12 @@ TEST(Differential, RandomProfilesAgreeWithLibseccomp) {
     profile.fallback = RandomAction(random);
     profile.beyond = profile.fallback;
     LibraryFilter library(profile.fallback, arch);
-    std::map<std::string, Action> actions;  // one action for one call: conflicts mean something else to the library
+    std::map<std::string, Action>
+        actions;  // one action for one call: conflicts mean something else to the library
     for (size_t i = random() % 80; i > 0; --i) {
-      Rule rule{std::string(table.NameOf(table.by_number[random() % table.by_number.size()])), RandomAction(random), {}};
+      Rule rule{std::string(table.NameOf(table.by_number[random() % table.by_number.size()])),
+                RandomAction(random),
+                {}};
       const auto [known, fresh] = actions.emplace(rule.syscall, rule.action);
       rule.action = known->second;
       if (rule.action == profile.fallback || (!fresh && !equality_only)) {

@@ -8,7 +8,6 @@
 namespace coffer::isolation {
 namespace {
 
-
 constexpr sock_filter Ret(uint32_t value) { return BPF_STMT(BPF_RET | BPF_K, value); }
 constexpr sock_filter Load(uint32_t offset) { return BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset); }
 
@@ -42,8 +41,13 @@ TEST(Evaluator, LoadsEveryWordOfTheCall) {
 
 TEST(Evaluator, JumpsBothWays) {
   const std::vector<sock_filter> program = {
-      Load(0), BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 10, 0, 2), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 10, 2, 3),
-      Ret(99), Ret(1), Ret(2), Ret(3),
+      Load(0),
+      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 10, 0, 2),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 10, 2, 3),
+      Ret(99),
+      Ret(1),
+      Ret(2),
+      Ret(3),
   };
   EXPECT_EQ(RunProgram(program, Call(0, 5)), 1U);
   EXPECT_EQ(RunProgram(program, Call(0, 10)), 2U);
@@ -51,19 +55,21 @@ TEST(Evaluator, JumpsBothWays) {
 }
 
 TEST(Evaluator, ComparesUnsigned) {
-  const std::vector<sock_filter> program = {Load(0), BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, 5, 0, 1), Ret(1), Ret(0)};
+  const std::vector<sock_filter> program = {Load(0), BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, 5, 0, 1),
+                                            Ret(1), Ret(0)};
   EXPECT_EQ(RunProgram(program, Call(0, 0xffffffff)), 1U);
   EXPECT_EQ(RunProgram(program, Call(0, 5)), 0U);
 }
 
 TEST(Evaluator, DoesArithmeticAndMemory) {
-  EXPECT_EQ(RunProgram({BPF_STMT(BPF_LD | BPF_IMM, 6), BPF_STMT(BPF_ST, 3), BPF_STMT(BPF_LDX | BPF_MEM, 3),
-                 BPF_STMT(BPF_ALU | BPF_MUL | BPF_X, 0), BPF_STMT(BPF_ALU | BPF_SUB | BPF_K, 1),
-                 BPF_STMT(BPF_RET | BPF_A, 0)}),
+  EXPECT_EQ(RunProgram({BPF_STMT(BPF_LD | BPF_IMM, 6), BPF_STMT(BPF_ST, 3),
+                        BPF_STMT(BPF_LDX | BPF_MEM, 3), BPF_STMT(BPF_ALU | BPF_MUL | BPF_X, 0),
+                        BPF_STMT(BPF_ALU | BPF_SUB | BPF_K, 1), BPF_STMT(BPF_RET | BPF_A, 0)}),
             35U);
-  EXPECT_EQ(RunProgram({BPF_STMT(BPF_LD | BPF_IMM, 0xf0f0), BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xff),
-                 BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 4), BPF_STMT(BPF_RET | BPF_A, 0)}),
-            0xfU);
+  EXPECT_EQ(
+      RunProgram({BPF_STMT(BPF_LD | BPF_IMM, 0xf0f0), BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xff),
+                  BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 4), BPF_STMT(BPF_RET | BPF_A, 0)}),
+      0xfU);
 }
 
 TEST(Evaluator, RefusesWhatTheKernelRefuses) {
@@ -77,8 +83,10 @@ TEST(Evaluator, RefusesWhatTheKernelRefuses) {
   EXPECT_FALSE(Valid({BPF_STMT(BPF_ST, 16), Ret(0)})) << "no such memory";
   EXPECT_FALSE(Valid({BPF_STMT(BPF_ALU | BPF_DIV | BPF_K, 0), Ret(0)})) << "division by zero";
   EXPECT_FALSE(Valid({BPF_STMT(BPF_JMP | BPF_JA, 1), Ret(0)})) << "jump beyond the end";
-  EXPECT_FALSE(Valid({BPF_STMT(BPF_JMP | BPF_JA, 0xffffffff), Ret(0)})) << "jump backwards by overflow";
-  EXPECT_FALSE(Valid({BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0), Ret(0)})) << "jump beyond the end";
+  EXPECT_FALSE(Valid({BPF_STMT(BPF_JMP | BPF_JA, 0xffffffff), Ret(0)}))
+      << "jump backwards by overflow";
+  EXPECT_FALSE(Valid({BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0), Ret(0)}))
+      << "jump beyond the end";
 }
 
 }  // namespace

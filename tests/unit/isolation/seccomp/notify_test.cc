@@ -48,7 +48,8 @@ struct Outcome {
 
 // Runs `body` in a child under `program` while this process serves its listener. The body writes raw answers.
 Outcome RunUnder(std::span<const sock_filter> program, const std::function<void(long*)>& body) {
-  void* page = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* page =
+      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   EXPECT_NE(page, MAP_FAILED);
   auto* shared = new (page) Shared();
   const pid_t child = ::fork();
@@ -72,9 +73,11 @@ Outcome RunUnder(std::span<const sock_filter> program, const std::function<void(
   }
   EXPECT_GT(shared->listener, 0) << "install failed";
   UniqueFd pidfd(static_cast<int>(Syscall(SYS_pidfd_open, child, 0)));
-  UniqueFd listener(static_cast<int>(Syscall(SYS_pidfd_getfd, pidfd.get(), shared->listener - 1, 0)));
+  UniqueFd listener(
+      static_cast<int>(Syscall(SYS_pidfd_getfd, pidfd.get(), shared->listener - 1, 0)));
   EXPECT_TRUE(listener.valid());
-  EXPECT_TRUE(outcome.recorder.Serve(listener.get()).ok()) << "nothing is pending yet: returns at once";
+  EXPECT_TRUE(outcome.recorder.Serve(listener.get()).ok())
+      << "nothing is pending yet: returns at once";
   EXPECT_EQ(outcome.recorder.total(), 0U);
   shared->taken = 1;
   while (!outcome.recorder.hung_up()) {
@@ -93,7 +96,8 @@ Outcome RunUnder(std::span<const sock_filter> program, const std::function<void(
   return outcome;
 }
 
-uint64_t CountOf(const DenialRecorder& recorder, std::string_view syscall, std::string_view arguments) {
+uint64_t CountOf(const DenialRecorder& recorder, std::string_view syscall,
+                 std::string_view arguments) {
   for (const DeniedCall& call : recorder.denials()) {
     if (call.syscall == syscall && call.arguments == arguments) {
       return call.count;
@@ -104,7 +108,8 @@ uint64_t CountOf(const DenialRecorder& recorder, std::string_view syscall, std::
 
 class Live : public ::testing::TestWithParam<SyscallProfile> {};
 INSTANTIATE_TEST_SUITE_P(Profiles, Live,
-                         ::testing::Values(SyscallProfile::kStrict, SyscallProfile::kDefault, SyscallProfile::kCompat));
+                         ::testing::Values(SyscallProfile::kStrict, SyscallProfile::kDefault,
+                                           SyscallProfile::kCompat));
 
 TEST_P(Live, AllowedCallsWorkAndRefusedOnesAreRecorded) {
   const Outcome outcome = RunUnder(BuiltinFilter(GetParam(), {}), [](long* answer) {
@@ -162,7 +167,9 @@ TEST_P(Live, SweepOfAllNumbersAgreesWithTheEvaluator) {
         continue;  // some of them would end or stop this process
       }
       const long got = Syscall(number);
-      const long want = *verdict == SECCOMP_RET_USER_NOTIF ? -EPERM : -static_cast<long>(*verdict & SECCOMP_RET_DATA);
+      const long want = *verdict == SECCOMP_RET_USER_NOTIF
+                            ? -EPERM
+                            : -static_cast<long>(*verdict & SECCOMP_RET_DATA);
       if (got != want) {
         answer[0] = number;
         answer[1] = got;
@@ -178,7 +185,7 @@ TEST_P(Live, SweepOfAllNumbersAgreesWithTheEvaluator) {
   EXPECT_LE(outcome.recorder.denials().size(), DenialRecorder::kMaxDistinct + 1);
 }
 
-TEST(Live2, ThreadsAndChildrenAreUnderTheFilterToo) {
+TEST(LiveFilter, ThreadsAndChildrenAreUnderTheFilterToo) {
   const Outcome outcome = RunUnder(BuiltinFilter(SyscallProfile::kDefault, {}), [](long* answer) {
     const long child = Syscall(SYS_clone, SIGCHLD);
     if (child == 0) {
@@ -192,7 +199,46 @@ TEST(Live2, ThreadsAndChildrenAreUnderTheFilterToo) {
   EXPECT_EQ(CountOf(outcome.recorder, "unshare", "CLONE_NEWNS"), 1U);
 }
 
-TEST(Live2, ACallerKilledWhileWaitingDoesNotStopTheRecorder) {
+#if defined(__aarch64__)
+// A whole AArch32 program: exit(42).
+constexpr uint32_t kForeignProgram[] = {
+    0x464c457f, 0x00010101, 0,          0,  // ELF, 32 bits, little-endian
+    0x00280002, 1,          0x10054,    0x34,    0,
+    0x05000000, 0x00200034, 1,          0,  // executable for ARM, entry, one program header
+    1,          0,          0x10000,    0x10000, 0x60,
+    0x60,       5,          0x1000,      // load all of it, readable and executable
+    0xe3a0002a, 0xe3a07001, 0xef000000,  // mov r0, #42; mov r7, #1; svc #0
+};
+// Runs it, if the kernel does; returns only if it does not.
+void CallForeignAbi() {
+  const long file = Syscall(SYS_memfd_create, raw::Arg("foreign"), 0);
+  Syscall(SYS_write, file, raw::Arg(kForeignProgram), sizeof(kForeignProgram));
+  const char* argv[] = {"foreign", nullptr};
+  const char* env[] = {nullptr};
+  Syscall(SYS_execveat, file, raw::Arg(""), raw::Arg(argv), raw::Arg(env), AT_EMPTY_PATH);
+}
+#elif defined(__x86_64__)
+// exit(42) through the 32-bit entry; returns only if the kernel has none.
+void CallForeignAbi() { asm volatile("int $0x80" : : "a"(1), "b"(42) : "memory"); }
+#endif
+
+TEST(LiveFilter, AnotherAbiOfTheSameMachineDies) {
+  const pid_t control = ::fork();
+  if (control == 0) {
+    CallForeignAbi();
+    ::_exit(1);
+  }
+  int status = 0;
+  ::waitpid(control, &status, 0);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 42) {
+    GTEST_SKIP() << "this kernel runs no 32-bit programs";
+  }
+  const Outcome outcome =
+      RunUnder(BuiltinFilter(SyscallProfile::kCompat, {}), [](long*) { CallForeignAbi(); });
+  EXPECT_TRUE(WIFSIGNALED(outcome.status) && WTERMSIG(outcome.status) == SIGSYS) << outcome.status;
+}
+
+TEST(LiveFilter, ACallerKilledWhileWaitingDoesNotStopTheRecorder) {
   const Outcome outcome = RunUnder(BuiltinFilter(SyscallProfile::kDefault, {}), [](long* answer) {
     for (int i = 0; i < 50; ++i) {
       const long child = Syscall(SYS_clone, SIGCHLD);
@@ -213,10 +259,9 @@ TEST(Live2, ACallerKilledWhileWaitingDoesNotStopTheRecorder) {
   EXPECT_TRUE(WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == 0);
 }
 
-TEST(Live2, ServeDoesNotWaitWhenNothingIsPending) {
-  const Outcome outcome = RunUnder(BuiltinFilter(SyscallProfile::kDefault, {}), [](long* answer) {
-    answer[0] = Syscall(SYS_getppid);
-  });
+TEST(LiveFilter, ServeDoesNotWaitWhenNothingIsPending) {
+  const Outcome outcome = RunUnder(BuiltinFilter(SyscallProfile::kDefault, {}),
+                                   [](long* answer) { answer[0] = Syscall(SYS_getppid); });
   EXPECT_EQ(outcome.recorder.total(), 0U);
   EXPECT_TRUE(outcome.recorder.hung_up());
   DenialRecorder recorder;

@@ -20,7 +20,8 @@ std::string Ask(std::string_view json, const std::string& name, const Args& args
   if (!profile.ok()) {
     return profile.error().message;
   }
-  const SyscallTable& table = TableFor(context.arch == "arm64" ? SCMP_ARCH_AARCH64 : SCMP_ARCH_X86_64);
+  const SyscallTable& table =
+      TableFor(context.arch == "arm64" ? SCMP_ARCH_AARCH64 : SCMP_ARCH_X86_64);
   const auto program = Compile(*profile, table);
   if (!program.ok()) {
     return program.error().message;
@@ -54,8 +55,11 @@ TEST(OciImport, NeverLoosens) {
   }
   EXPECT_EQ(Ask(everything, "clone3"), "errno 38");
   EXPECT_EQ(Ask(everything, "clone", {CLONE_NEWUSER}), "notify");
-  EXPECT_EQ(Ask(everything, "socket", {AF_INET, SOCK_STREAM, 0}), "notify") << "no network namespace";
-  EXPECT_EQ(Ask(everything, "socket", {AF_INET, SOCK_STREAM, 0}, {{.inet_sockets = true}, "arm64", 6, 1}), "allow");
+  EXPECT_EQ(Ask(everything, "socket", {AF_INET, SOCK_STREAM, 0}), "notify")
+      << "no network namespace";
+  EXPECT_EQ(
+      Ask(everything, "socket", {AF_INET, SOCK_STREAM, 0}, {{.inet_sockets = true}, "arm64", 6, 1}),
+      "allow");
   EXPECT_EQ(Ask(everything, "read"), "allow");
   const char* named = R"({"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [
       {"names": ["mount", "unshare", "bpf", "clone", "clone3"], "action": "SCMP_ACT_ALLOW"}]})";
@@ -66,9 +70,10 @@ TEST(OciImport, NeverLoosens) {
 
 TEST(OciImport, EveryAction) {
   const auto with = [](const std::string& action) {
-    return Ask(R"({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["read"], "action": ")" + action +
-                   R"(", "errnoRet": 13}]})",
-               "read");
+    return Ask(
+        R"({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["read"], "action": ")" +
+            action + R"(", "errnoRet": 13}]})",
+        "read");
   };
   EXPECT_EQ(with("SCMP_ACT_ALLOW"), "allow");
   EXPECT_EQ(with("SCMP_ACT_LOG"), "allow");
@@ -84,9 +89,11 @@ TEST(OciImport, EveryAction) {
 
 TEST(OciImport, EveryOperator) {
   const auto with = [](const std::string& op, uint64_t argument) {
-    return Ask(R"({"defaultAction": "SCMP_ACT_KILL", "syscalls": [{"name": "lseek", "action": "SCMP_ACT_ALLOW",
-                   "args": [{"index": 1, "value": 10, "valueTwo": 8, "op": ")" + op + R"("}]}]})",
-               "lseek", {0, argument});
+    return Ask(
+        R"({"defaultAction": "SCMP_ACT_KILL", "syscalls": [{"name": "lseek", "action": "SCMP_ACT_ALLOW",
+                   "args": [{"index": 1, "value": 10, "valueTwo": 8, "op": ")" +
+            op + R"("}]}]})",
+        "lseek", {0, argument});
   };
   struct Case {
     const char* op;
@@ -94,10 +101,11 @@ TEST(OciImport, EveryOperator) {
     const char* at_10;
     const char* at_11;
   };
-  for (const Case& test : {Case{"SCMP_CMP_EQ", "kill", "allow", "kill"}, Case{"SCMP_CMP_NE", "allow", "kill", "allow"},
-                           Case{"SCMP_CMP_LT", "allow", "kill", "kill"}, Case{"SCMP_CMP_LE", "allow", "allow", "kill"},
-                           Case{"SCMP_CMP_GT", "kill", "kill", "allow"}, Case{"SCMP_CMP_GE", "kill", "allow", "allow"},
-                           Case{"SCMP_CMP_MASKED_EQ", "allow", "kill", "kill"}}) {
+  for (const Case& test :
+       {Case{"SCMP_CMP_EQ", "kill", "allow", "kill"}, Case{"SCMP_CMP_NE", "allow", "kill", "allow"},
+        Case{"SCMP_CMP_LT", "allow", "kill", "kill"}, Case{"SCMP_CMP_LE", "allow", "allow", "kill"},
+        Case{"SCMP_CMP_GT", "kill", "kill", "allow"}, Case{"SCMP_CMP_GE", "kill", "allow", "allow"},
+        Case{"SCMP_CMP_MASKED_EQ", "allow", "kill", "kill"}}) {
     EXPECT_EQ(with(test.op, 9), test.at_9) << test.op;
     EXPECT_EQ(with(test.op, 10), test.at_10) << test.op;
     EXPECT_EQ(with(test.op, 11), test.at_11) << test.op;
@@ -131,7 +139,8 @@ TEST(OciImport, AlternativesAreAddedUp) {
 TEST(OciImport, IncludesAndExcludes) {
   const auto with = [](const std::string& filter, const ImportContext& context) {
     return Ask(R"({"defaultAction": "SCMP_ACT_KILL", "syscalls": [
-        {"names": ["read"], "action": "SCMP_ACT_ALLOW", "comment": "x", )" + filter + "}]}",
+        {"names": ["read"], "action": "SCMP_ACT_ALLOW", "comment": "x", )" +
+                   filter + "}]}",
                "read", {}, context);
   };
   const ImportContext arm = Arm64();
@@ -141,31 +150,38 @@ TEST(OciImport, IncludesAndExcludes) {
   EXPECT_EQ(with(R"("includes": {"arches": ["arm64", "arm"]})", amd), "kill");
   EXPECT_EQ(with(R"("excludes": {"arches": ["amd64"]})", arm), "allow");
   EXPECT_EQ(with(R"("excludes": {"arches": ["amd64"]})", amd), "kill");
-  EXPECT_EQ(with(R"("includes": {"caps": ["CAP_SYS_ADMIN"]})", arm), "kill") << "a boundary has no capability";
+  EXPECT_EQ(with(R"("includes": {"caps": ["CAP_SYS_ADMIN"]})", arm), "kill")
+      << "a boundary has no capability";
   EXPECT_EQ(with(R"("excludes": {"caps": ["CAP_SYS_ADMIN"]})", arm), "allow");
   EXPECT_EQ(with(R"("includes": {"minKernel": "4.8"})", arm), "allow");
   EXPECT_EQ(with(R"("includes": {"minKernel": "5.11"})", amd), "kill");
   EXPECT_EQ(with(R"("includes": {"minKernel": "5.10"})", amd), "allow");
   EXPECT_NE(with(R"("includes": {"minKernel": "new"})", arm).find("minKernel"), std::string::npos);
-  EXPECT_NE(with(R"("includes": {"maxKernel": "9.9"})", arm).find("unknown key"), std::string::npos);
+  EXPECT_NE(with(R"("includes": {"maxKernel": "9.9"})", arm).find("unknown key"),
+            std::string::npos);
 }
 
 TEST(OciImport, Architectures) {
-  EXPECT_EQ(Complaint(R"({"defaultAction": "SCMP_ACT_ERRNO", "architectures": ["SCMP_ARCH_AARCH64", "SCMP_ARCH_ARM"]})"),
-            "accepted");
+  EXPECT_EQ(
+      Complaint(
+          R"({"defaultAction": "SCMP_ACT_ERRNO", "architectures": ["SCMP_ARCH_AARCH64", "SCMP_ARCH_ARM"]})"),
+      "accepted");
   EXPECT_EQ(Complaint(R"({"defaultAction": "SCMP_ACT_ERRNO", "archMap": [
       {"architecture": "SCMP_ARCH_X86_64", "subArchitectures": ["SCMP_ARCH_X86"]},
       {"architecture": "SCMP_ARCH_AARCH64", "subArchitectures": null}]})"),
             "accepted");
-  EXPECT_NE(Complaint(R"({"defaultAction": "SCMP_ACT_ERRNO", "architectures": ["SCMP_ARCH_X86_64"]})")
-                .find("not for this architecture"),
-            std::string::npos);
-  EXPECT_NE(Complaint(R"({"defaultAction": "SCMP_ACT_ERRNO", "architectures": ["vax"]})").find("unknown architecture"),
+  EXPECT_NE(
+      Complaint(R"({"defaultAction": "SCMP_ACT_ERRNO", "architectures": ["SCMP_ARCH_X86_64"]})")
+          .find("not for this architecture"),
+      std::string::npos);
+  EXPECT_NE(Complaint(R"({"defaultAction": "SCMP_ACT_ERRNO", "architectures": ["vax"]})")
+                .find("unknown architecture"),
             std::string::npos);
 }
 
 TEST(OciImport, PodmanErrorNames) {
-  const char* json = R"({"defaultAction": "SCMP_ACT_ERRNO", "defaultErrnoRet": 38, "defaultErrno": "ENOSYS",
+  const char* json =
+      R"({"defaultAction": "SCMP_ACT_ERRNO", "defaultErrnoRet": 38, "defaultErrno": "ENOSYS",
       "syscalls": [{"names": ["read"], "action": "SCMP_ACT_ERRNO", "errnoRet": 1, "errno": "EPERM", "args": null},
                    {"names": ["write"], "action": "SCMP_ACT_ERRNO", "errno": "EACCES"}]})";
   EXPECT_EQ(Ask(json, "read"), "notify");
@@ -191,33 +207,43 @@ TEST(OciImport, SaysWhatIsWrong) {
       {R"({"defaultAction": "SCMP_ACT_ALLOW", "flags": ["ROOT"]})", "unknown flag"},
       {R"({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": {}})", "syscalls is not a list"},
       {R"({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [7]})", "is not an object"},
-      {R"({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": []}]})", "names no system call"},
-      {R"({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["read"]}]})", "action is missing"},
-      {R"({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": [1], "action": "SCMP_ACT_ALLOW"}]})", "not a string"},
+      {R"({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": []}]})",
+       "names no system call"},
+      {R"({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["read"]}]})",
+       "action is missing"},
+      {R"({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": [1], "action": "SCMP_ACT_ALLOW"}]})",
+       "not a string"},
       {R"({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["a b"], "action": "SCMP_ACT_ALLOW"}]})",
        "not the name of a system call"},
       {R"({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"name": "read", "names": ["read"],
-           "action": "SCMP_ACT_ALLOW"}]})", "both name and names"},
+           "action": "SCMP_ACT_ALLOW"}]})",
+       "both name and names"},
       {R"({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"name": "read", "action": "SCMP_ACT_KILL", "args": 3}]})",
        "args is not a list"},
       {R"({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"name": "read", "action": "SCMP_ACT_KILL",
-           "args": [{"index": 6, "value": 1, "op": "SCMP_CMP_EQ"}]}]})", "index is missing or not from 0 to 5"},
+           "args": [{"index": 6, "value": 1, "op": "SCMP_CMP_EQ"}]}]})",
+       "index is missing or not from 0 to 5"},
       {R"({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"name": "read", "action": "SCMP_ACT_KILL",
-           "args": [{"index": 0, "value": -1, "op": "SCMP_CMP_EQ"}]}]})", "not a whole number"},
+           "args": [{"index": 0, "value": -1, "op": "SCMP_CMP_EQ"}]}]})",
+       "not a whole number"},
       {R"({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"name": "read", "action": "SCMP_ACT_KILL",
-           "args": [{"index": 0, "value": 1.5, "op": "SCMP_CMP_EQ"}]}]})", "not a whole number"},
+           "args": [{"index": 0, "value": 1.5, "op": "SCMP_CMP_EQ"}]}]})",
+       "not a whole number"},
       {R"({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"name": "read", "action": "SCMP_ACT_KILL",
-           "args": [{"index": 0, "value": 1}]}]})", "op is missing"},
+           "args": [{"index": 0, "value": 1}]}]})",
+       "op is missing"},
       {R"({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"name": "read", "action": "SCMP_ACT_KILL",
            "args": [{"index": 0, "value": 1, "op": "SCMP_CMP_EQ"}, {"index": 0, "value": 2, "op": "SCMP_CMP_EQ"}]}]})",
        "two conditions on argument 0"},
       {R"({"defaultAction": "SCMP_ACT_ERRNO", "defaultErrnoRet": 0})", "not an error number"},
       {R"({"defaultAction": "SCMP_ACT_ERRNO", "defaultErrnoRet": 4096})", "not an error number"},
       {R"({"defaultAction": "SCMP_ACT_ERRNO", "defaultErrno": "EWHAT"})", "unknown error name"},
-      {R"({"defaultAction": "SCMP_ACT_ERRNO", "defaultErrno": "EPERM", "defaultErrnoRet": 2})", "disagree"},
+      {R"({"defaultAction": "SCMP_ACT_ERRNO", "defaultErrno": "EPERM", "defaultErrnoRet": 2})",
+       "disagree"},
   };
   for (const Case& test : cases) {
-    EXPECT_NE(Complaint(test.json).find(test.says), std::string::npos) << test.json << "\n" << Complaint(test.json);
+    EXPECT_NE(Complaint(test.json).find(test.says), std::string::npos) << test.json << "\n"
+                                                                       << Complaint(test.json);
   }
   EXPECT_NE(Complaint(std::string(2 << 20, ' ')).find("larger than 1 MiB"), std::string::npos);
 }
@@ -225,7 +251,8 @@ TEST(OciImport, SaysWhatIsWrong) {
 TEST(OciImport, TooManyRulesAreRefusedAndNotTruncated) {
   std::string json = R"({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [)";
   for (int i = 0; i < 3000; ++i) {
-    json += std::string(i == 0 ? "" : ",") + R"({"name": "prctl", "action": "SCMP_ACT_KILL", "args": [{"index": 1, "value": )" +
+    json += std::string(i == 0 ? "" : ",") +
+            R"({"name": "prctl", "action": "SCMP_ACT_KILL", "args": [{"index": 1, "value": )" +
             std::to_string(i) + R"(, "op": "SCMP_CMP_EQ"}]})";
   }
   EXPECT_NE(Complaint(json + "]}").find("more than 16384 rules"), std::string::npos);

@@ -21,12 +21,13 @@ namespace {
 
 using policy::SyscallProfile;
 
-constexpr std::array kAll = {SyscallProfile::kStrict, SyscallProfile::kDefault, SyscallProfile::kCompat};
+constexpr std::array kAll = {SyscallProfile::kStrict, SyscallProfile::kDefault,
+                             SyscallProfile::kCompat};
 constexpr FilterOptions kNothing = {};
 constexpr FilterOptions kEverything = {.inet_sockets = true, .unix_sockets = true};
 
-std::string Ask(SyscallProfile profile, FilterOptions options, uint32_t arch, const std::string& name,
-                const Args& args = {}) {
+std::string Ask(SyscallProfile profile, FilterOptions options, uint32_t arch,
+                const std::string& name, const Args& args = {}) {
   const SyscallTable& table = TableFor(arch);
   const std::optional<uint32_t> number = table.Find(name);
   if (!number) {
@@ -38,11 +39,13 @@ std::string Ask(SyscallProfile profile, FilterOptions options, uint32_t arch, co
 }
 
 // The three verdicts of strict, default, compat, which must be the same on both architectures.
-std::string Three(const std::string& name, const Args& args = {}, FilterOptions options = kNothing) {
+std::string Three(const std::string& name, const Args& args = {},
+                  FilterOptions options = kNothing) {
   std::string answers[2];
   for (size_t i = 0; i < kArches.size(); ++i) {
     for (const SyscallProfile profile : kAll) {
-      answers[i] += (answers[i].empty() ? "" : ", ") + Ask(profile, options, kArches[i], name, args);
+      answers[i] +=
+          (answers[i].empty() ? "" : ", ") + Ask(profile, options, kArches[i], name, args);
     }
   }
   if (answers[0] == answers[1] || answers[0].starts_with("no such call")) {
@@ -56,12 +59,46 @@ constexpr const char* kRefused = "notify, notify, notify";
 constexpr uint64_t kUpperHalf = 0xdead'beef'0000'0000;
 
 TEST(Profiles, WhatEveryProgramNeeds) {
-  for (const char* name :
-       {"read", "write", "close", "mmap", "mprotect", "munmap", "brk", "futex", "execve", "execveat", "exit_group",
-        "wait4", "waitid", "rt_sigaction", "rt_sigreturn", "newfstatat", "getdents64", "getrandom", "clock_gettime",
-        "rseq", "set_robust_list", "set_tid_address", "memfd_create", "close_range", "statx", "faccessat2", "pipe2",
-        "epoll_pwait", "eventfd2", "membarrier", "sched_getaffinity", "setsid", "setpgid", "kill", "sendmsg",
-        "recvmsg", "vfork", "fork", "arch_prctl", "getppid"}) {
+  for (const char* name : {"read",
+                           "write",
+                           "close",
+                           "mmap",
+                           "mprotect",
+                           "munmap",
+                           "brk",
+                           "futex",
+                           "execve",
+                           "execveat",
+                           "exit_group",
+                           "wait4",
+                           "waitid",
+                           "rt_sigaction",
+                           "rt_sigreturn",
+                           "newfstatat",
+                           "getdents64",
+                           "getrandom",
+                           "clock_gettime",
+                           "rseq",
+                           "set_robust_list",
+                           "set_tid_address",
+                           "memfd_create",
+                           "close_range",
+                           "statx",
+                           "faccessat2",
+                           "pipe2",
+                           "epoll_pwait",
+                           "eventfd2",
+                           "membarrier",
+                           "sched_getaffinity",
+                           "setsid",
+                           "setpgid",
+                           "kill",
+                           "sendmsg",
+                           "recvmsg",
+                           "vfork",
+                           "fork",
+                           "arch_prctl",
+                           "getppid"}) {
     EXPECT_EQ(Three(name), kAllowed) << name;
   }
 }
@@ -92,15 +129,65 @@ TEST(Profiles, NeverListIsRefusedByAllWhateverTheArgumentsAndOptions) {
 TEST(Profiles, NeverListIsComplete) {
   const std::vector<std::string> names = NeverAllowed();
   const std::set<std::string> never(names.begin(), names.end());
-  for (const char* name :
-       {"io_uring_setup", "io_uring_enter", "io_uring_register", "bpf", "userfaultfd", "perf_event_open", "ptrace",
-        "process_vm_readv", "process_vm_writev", "keyctl", "add_key", "request_key", "mount", "umount2", "pivot_root",
-        "chroot", "fsopen", "fsconfig", "fsmount", "fspick", "open_tree", "move_mount", "mount_setattr", "unshare",
-        "setns", "open_by_handle_at", "name_to_handle_at", "kexec_load", "kexec_file_load", "init_module",
-        "finit_module", "delete_module", "quotactl", "quotactl_fd", "acct", "swapon", "swapoff", "reboot",
-        "settimeofday", "clock_settime", "adjtimex", "clock_adjtime", "lookup_dcookie", "fanotify_init",
-        "pidfd_getfd", "kcmp", "syslog", "vhangup", "sethostname", "setdomainname", "iopl", "ioperm", "modify_ldt",
-        "memfd_secret", "move_pages", "mbind", "migrate_pages", "statmount", "listmount"}) {
+  for (const char* name : {"io_uring_setup",
+                           "io_uring_enter",
+                           "io_uring_register",
+                           "bpf",
+                           "userfaultfd",
+                           "perf_event_open",
+                           "ptrace",
+                           "process_vm_readv",
+                           "process_vm_writev",
+                           "keyctl",
+                           "add_key",
+                           "request_key",
+                           "mount",
+                           "umount2",
+                           "pivot_root",
+                           "chroot",
+                           "fsopen",
+                           "fsconfig",
+                           "fsmount",
+                           "fspick",
+                           "open_tree",
+                           "move_mount",
+                           "mount_setattr",
+                           "unshare",
+                           "setns",
+                           "open_by_handle_at",
+                           "name_to_handle_at",
+                           "kexec_load",
+                           "kexec_file_load",
+                           "init_module",
+                           "finit_module",
+                           "delete_module",
+                           "quotactl",
+                           "quotactl_fd",
+                           "acct",
+                           "swapon",
+                           "swapoff",
+                           "reboot",
+                           "settimeofday",
+                           "clock_settime",
+                           "adjtimex",
+                           "clock_adjtime",
+                           "lookup_dcookie",
+                           "fanotify_init",
+                           "pidfd_getfd",
+                           "kcmp",
+                           "syslog",
+                           "vhangup",
+                           "sethostname",
+                           "setdomainname",
+                           "iopl",
+                           "ioperm",
+                           "modify_ldt",
+                           "memfd_secret",
+                           "move_pages",
+                           "mbind",
+                           "migrate_pages",
+                           "statmount",
+                           "listmount"}) {
     EXPECT_TRUE(never.contains(name)) << name;
   }
 }
@@ -109,7 +196,8 @@ TEST(Profiles, NoNameHasTwoUnconditionalRules) {
   for (const SyscallProfile profile : kAll) {
     std::set<std::string> seen;
     for (const Rule& rule : BuiltinProfile(profile, kEverything).rules) {
-      EXPECT_FALSE(seen.contains(rule.syscall)) << rule.syscall << " comes again after an unconditional rule";
+      EXPECT_FALSE(seen.contains(rule.syscall))
+          << rule.syscall << " comes again after an unconditional rule";
       if (rule.conditions.empty()) {
         seen.insert(rule.syscall);
       }
@@ -125,8 +213,10 @@ TEST(Profiles, CompatAllowsWhatDefaultAllowsAndDefaultWhatStrictAllows) {
     const auto compat = Compile(BuiltinProfile(SyscallProfile::kCompat, kEverything), table);
     ASSERT_TRUE(strict.ok() && normal.ok() && compat.ok());
     for (uint32_t number = 0; number <= table.highest(); ++number) {
-      for (const uint64_t value : {uint64_t{0}, uint64_t{1}, uint64_t{2}, uint64_t{0x5401}, ~uint64_t{0}}) {
-        const seccomp_data call = Call(table.audit_arch, number, {value, value, value, value, value, value});
+      for (const uint64_t value :
+           {uint64_t{0}, uint64_t{1}, uint64_t{2}, uint64_t{0x5401}, ~uint64_t{0}}) {
+        const seccomp_data call =
+            Call(table.audit_arch, number, {value, value, value, value, value, value});
         if (Verdict(*strict, call) == "allow") {
           EXPECT_EQ(Verdict(*normal, call), "allow") << table.Find(number);
         }
@@ -141,11 +231,12 @@ TEST(Profiles, CompatAllowsWhatDefaultAllowsAndDefaultWhatStrictAllows) {
 TEST(Profiles, CloneWithoutNamespaces) {
   EXPECT_EQ(Three("clone", {SIGCHLD}), kAllowed);
   EXPECT_EQ(Three("clone", {CLONE_VM | CLONE_VFORK | SIGCHLD}), kAllowed);
-  EXPECT_EQ(Three("clone", {CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
-                            CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID}),
-            kAllowed);
-  for (const uint64_t flag : {CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID,
-                              CLONE_NEWNET}) {
+  EXPECT_EQ(
+      Three("clone", {CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+                      CLONE_SYSVSEM | CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID}),
+      kAllowed);
+  for (const uint64_t flag : {CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
+                              CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET}) {
     EXPECT_EQ(Three("clone", {flag | SIGCHLD}), kRefused) << std::hex << flag;
     EXPECT_EQ(Three("clone", {kUpperHalf | flag | SIGCHLD}), kRefused) << std::hex << flag;
   }
@@ -155,7 +246,8 @@ TEST(Profiles, CloneWithoutNamespaces) {
 
 TEST(Profiles, SocketsOfNoFamilyWithoutOptions) {
   for (uint64_t family = 0; family < 64; ++family) {
-    for (const uint64_t type : {SOCK_STREAM, SOCK_DGRAM, SOCK_RAW, SOCK_RDM, SOCK_SEQPACKET, SOCK_PACKET}) {
+    for (const uint64_t type :
+         {SOCK_STREAM, SOCK_DGRAM, SOCK_RAW, SOCK_RDM, SOCK_SEQPACKET, SOCK_PACKET}) {
       if (family == AF_NETLINK && (type == SOCK_RAW || type == SOCK_DGRAM)) {
         EXPECT_EQ(Three("socket", {family, type, 0}), "notify, notify, allow");
       } else {
@@ -171,7 +263,9 @@ TEST(Profiles, SocketsWithOptions) {
   constexpr const char* kNotStrict = "notify, allow, allow";
   for (const uint64_t family : {AF_INET, AF_INET6}) {
     EXPECT_EQ(Three("socket", {family, SOCK_STREAM, 0}, inet), kNotStrict);
-    EXPECT_EQ(Three("socket", {family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP}, inet), kNotStrict);
+    EXPECT_EQ(
+        Three("socket", {family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP}, inet),
+        kNotStrict);
     EXPECT_EQ(Three("socket", {family, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDP}, inet), kNotStrict);
     EXPECT_EQ(Three("socket", {family, SOCK_STREAM, 0}, local), kRefused);
     EXPECT_EQ(Three("socket", {family, SOCK_RAW, IPPROTO_TCP}, kEverything), kRefused);
@@ -180,14 +274,17 @@ TEST(Profiles, SocketsWithOptions) {
     EXPECT_EQ(Three("socket", {family, SOCK_DGRAM, IPPROTO_ICMPV6}, kEverything), kRefused);
     EXPECT_EQ(Three("socket", {family, SOCK_STREAM, IPPROTO_SCTP}, kEverything), kRefused);
     EXPECT_EQ(Three("socket", {family, SOCK_SEQPACKET, 0}, kEverything), kRefused);
-    EXPECT_EQ(Three("socket", {family, SOCK_STREAM, 262 /* MPTCP */}, inet), "notify, errno 93, errno 93");
+    EXPECT_EQ(Three("socket", {family, SOCK_STREAM, 262 /* MPTCP */}, inet),
+              "notify, errno 93, errno 93");
   }
   EXPECT_EQ(Three("socket", {AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0}, local), kNotStrict);
   EXPECT_EQ(Three("socket", {AF_UNIX, SOCK_DGRAM, 0}, local), kNotStrict);
   EXPECT_EQ(Three("socket", {AF_UNIX, SOCK_RAW, 0}, local), kRefused);
   EXPECT_EQ(Three("socket", {AF_UNIX, SOCK_STREAM, 0}, inet), kRefused);
-  EXPECT_EQ(Three("socket", {AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0}, kEverything), "notify, notify, allow");
-  EXPECT_EQ(Three("socket", {AF_NETLINK, SOCK_RAW, 12 /* NETLINK_NETFILTER */}, kEverything), kRefused);
+  EXPECT_EQ(Three("socket", {AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0}, kEverything),
+            "notify, notify, allow");
+  EXPECT_EQ(Three("socket", {AF_NETLINK, SOCK_RAW, 12 /* NETLINK_NETFILTER */}, kEverything),
+            kRefused);
   // The kernel drops the upper half of an int, so it must neither hide a family nor lend one.
   EXPECT_EQ(Three("socket", {kUpperHalf | AF_INET, SOCK_STREAM, 0}, inet), kNotStrict);
   EXPECT_EQ(Three("socket", {kUpperHalf | AF_VSOCK, SOCK_STREAM, 0}, kEverything), kRefused);
@@ -219,13 +316,14 @@ TEST(Profiles, TerminalInjection) {
 }
 
 TEST(Profiles, Prctl) {
-  for (const uint64_t option : {PR_SET_NAME, PR_GET_NAME, PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_SET_VMA,
-                                PR_CAPBSET_READ, PR_SET_CHILD_SUBREAPER}) {
+  for (const uint64_t option : {PR_SET_NAME, PR_GET_NAME, PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS,
+                                PR_SET_VMA, PR_CAPBSET_READ, PR_SET_CHILD_SUBREAPER}) {
     EXPECT_EQ(Three("prctl", {option}), kAllowed) << option;
     EXPECT_EQ(Three("prctl", {kUpperHalf | option}), kAllowed) << option;
   }
-  for (const uint64_t option : {PR_SET_MM, PR_SET_SECUREBITS, PR_CAPBSET_DROP, PR_SET_SPECULATION_CTRL, PR_SCHED_CORE,
-                                67 /* PR_SET_MEMORY_MERGE */, 0x7fffffff}) {
+  for (const uint64_t option :
+       {PR_SET_MM, PR_SET_SECUREBITS, PR_CAPBSET_DROP, PR_SET_SPECULATION_CTRL, PR_SCHED_CORE,
+        67 /* PR_SET_MEMORY_MERGE */, 0x7fffffff}) {
     EXPECT_EQ(Three("prctl", {option}), kRefused) << option;
   }
   EXPECT_EQ(Three("prctl", {PR_SET_SECCOMP, 2}), "notify, notify, allow");
@@ -235,8 +333,10 @@ TEST(Profiles, Prctl) {
 
 TEST(Profiles, SeccompWithoutAListener) {
   EXPECT_EQ(Three("seccomp", {SECCOMP_SET_MODE_FILTER, 0}), "notify, notify, allow");
-  EXPECT_EQ(Three("seccomp", {SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER}), kRefused);
-  EXPECT_EQ(Three("seccomp", {SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER | 1}), kRefused);
+  EXPECT_EQ(Three("seccomp", {SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER}),
+            kRefused);
+  EXPECT_EQ(Three("seccomp", {SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER | 1}),
+            kRefused);
 }
 
 TEST(Profiles, Personality) {
@@ -254,10 +354,19 @@ TEST(Profiles, NoSetuidFiles) {
     Args args;
   };
   const Case cases[] = {
-      {"chmod", 1, {}},    {"fchmod", 1, {}},   {"fchmodat", 2, {}}, {"fchmodat2", 2, {}},
-      {"mkdir", 1, {}},    {"mkdirat", 2, {}},  {"mknod", 1, {}},    {"mknodat", 2, {}},
-      {"creat", 1, {}},    {"open", 2, {0, O_CREAT | O_WRONLY}},     {"openat", 3, {0, 0, O_CREAT | O_WRONLY}},
-      {"open", 2, {0, O_TMPFILE | O_RDWR}},     {"openat", 3, {0, 0, O_TMPFILE | O_RDWR}},
+      {"chmod", 1, {}},
+      {"fchmod", 1, {}},
+      {"fchmodat", 2, {}},
+      {"fchmodat2", 2, {}},
+      {"mkdir", 1, {}},
+      {"mkdirat", 2, {}},
+      {"mknod", 1, {}},
+      {"mknodat", 2, {}},
+      {"creat", 1, {}},
+      {"open", 2, {0, O_CREAT | O_WRONLY}},
+      {"openat", 3, {0, 0, O_CREAT | O_WRONLY}},
+      {"open", 2, {0, O_TMPFILE | O_RDWR}},
+      {"openat", 3, {0, 0, O_TMPFILE | O_RDWR}},
   };
   for (const Case& test : cases) {
     const auto with = [&](uint64_t mode) {
@@ -287,10 +396,12 @@ TEST(Profiles, NoDeviceNodes) {
 }
 
 TEST(Profiles, OnlyWhereTheyBelong) {
-  for (const char* name : {"bind", "connect", "accept4", "listen", "splice", "inotify_init1", "chown", "setuid"}) {
+  for (const char* name :
+       {"bind", "connect", "accept4", "listen", "splice", "inotify_init1", "chown", "setuid"}) {
     EXPECT_EQ(Three(name), "notify, allow, allow") << name;
   }
-  for (const char* name : {"shmget", "msgget", "io_setup", "sync", "landlock_create_ruleset", "sched_setattr"}) {
+  for (const char* name :
+       {"shmget", "msgget", "io_setup", "sync", "landlock_create_ruleset", "sched_setattr"}) {
     EXPECT_EQ(Three(name), "notify, notify, allow") << name;
   }
   EXPECT_EQ(Three("sched_setscheduler", {0, SCHED_OTHER}), "notify, allow, allow");
@@ -311,8 +422,8 @@ TEST(Profiles, ForeignAbisDie) {
     ASSERT_TRUE(program.ok());
     for (uint32_t number = 0; number < 600; ++number) {
       const uint32_t other = arch == SCMP_ARCH_X86_64 ? AUDIT_ARCH_AARCH64 : AUDIT_ARCH_X86_64;
-      for (const uint32_t foreign :
-           std::initializer_list<uint32_t>{AUDIT_ARCH_ARM, AUDIT_ARCH_I386, AUDIT_ARCH_RISCV64, 0, other}) {
+      for (const uint32_t foreign : std::initializer_list<uint32_t>{AUDIT_ARCH_ARM, AUDIT_ARCH_I386,
+                                                                    AUDIT_ARCH_RISCV64, 0, other}) {
         ASSERT_EQ(Verdict(*program, Call(foreign, number)), "kill");
       }
       if (table.has_x32) {

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The other half of receipt.cc: JSON back to a Receipt, for tools that read receipts and for the round-trip tests.
+#include <time.h>
+
+#include <nlohmann/json.hpp>
+
+#include "audit/receipt.h"
+#include "base/json.h"
+
+namespace coffer::audit {
+namespace {
+
+// Thrown and caught in this file only: nlohmann's accessors throw on a wrong type anyway.
+[[noreturn]] void Bad(const std::string& what) { throw std::invalid_argument(what); }
+
+std::string Text(const Json& json, const char* key) {
+  const Json& value = json.at(key);
+  return value.is_null() ? std::string() : value.get<std::string>();
+}
+
+Nanos Time(const Json& json, const char* key) {
+  const std::string text = Text(json, key);
+  if (text.empty()) {
+    return Nanos(0);
+  }
+  tm parts{};
+  int millis = 0;
+  char end = 0;
+  if (text.size() != 24 || sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d.%3d%c", &parts.tm_year, &parts.tm_mon, &parts.tm_mday,
+                                  &parts.tm_hour, &parts.tm_min, &parts.tm_sec, &millis, &end) != 8 ||
+      end != 'Z') {
+    Bad(std::string(key) + " is not a time");
+  }
+  parts.tm_year -= 1900;
+  parts.tm_mon -= 1;
+  const Nanos time = std::chrono::seconds(::timegm(&parts)) + std::chrono::milliseconds(millis);
+  if (FormatTime(time) != text) {
+    Bad(std::string(key) + " is not a time");
+  }
+  return time;
+}
+
+void ReadIsolation(const Json& json, Receipt& receipt) {
+  receipt.level = Text(json, "level");
+  receipt.layers = json.at("layers").get<std::vector<std::string>>();
+  receipt.floor = json.at("floor").get<std::vector<std::string>>();
+  receipt.runtimes = json.at("runtimes").get<std::vector<std::string>>();
+  for (const Json& missing : json.at("missing")) {
+    receipt.missing.push_back({Text(missing, "layer"), Text(missing, "reason"), Text(missing, "stand_in")});
+  }
+}
+
+void ReadLimits(const Json& json, Receipt& receipt) {
+  for (const auto& [name, use] : json.items()) {
+    CapUse cap;
+    cap.cap = use.at("cap").get<uint64_t>();
+    if (!use.at("used").is_null()) {
+      cap.used = use.at("used").get<uint64_t>();
+    }
+    cap.breached = use.at("breached").get<bool>();
+    cap.unit = Text(use, "unit");
+    receipt.limits.emplace_back(name, cap);
+  }
+}
+
+Receipt FromJson(const Json& json) {
+  Receipt receipt;
+  if (Text(json, "schema") != "coffer.receipt/1") {
+    Bad("schema is not coffer.receipt/1");
+  }
+  receipt.call_id = Text(json, "call_id");
+  receipt.user = Text(json, "user");
+  receipt.tool = Text(json, "tool");
+  receipt.envelope_id = Text(json, "envelope_id");
+  receipt.effect = Text(json, "effect");
+  receipt.blast_radius = Text(json, "blast_radius");
+  receipt.args_hash = Text(json, "args_hash");
+  receipt.args_redacted = json.at("args_redacted").get<std::vector<std::string>>();
+  receipt.code_hash = Text(json, "code_hash");
+  receipt.requested_at = Time(json, "requested_at");
+  receipt.started_at = Time(json, "started_at");
+  receipt.finished_at = Time(json, "finished_at");
+  const double millis = json.at("duration_ms").get<double>();
+  if (!(millis >= 0 && millis < 1e12)) {
+    Bad("duration_ms is out of range");
+  }
+  receipt.duration = std::chrono::microseconds(static_cast<int64_t>(millis * 1000.0 + 0.5));
+  ReadIsolation(json.at("isolation"), receipt);
+  ReadLimits(json.at("limits"), receipt);
+  for (const Json& denial : json.at("denials")) {
+    receipt.denials.push_back({Text(denial, "surface"), Text(denial, "operation"), Text(denial, "target"),
+                               Text(denial, "rule"), Text(denial, "reason"), Text(denial, "fix"),
+                               denial.at("count").get<uint64_t>()});
+  }
+  for (const auto& [name, count] : json.at("syscalls").at("denied").items()) {
+    receipt.syscalls_denied.emplace_back(name, count.get<uint64_t>());
+  }
+  receipt.denials_recorded = json.at("syscalls").at("recorded").get<bool>();
+  const Json& output = json.at("output");
+  receipt.output_bytes = output.at("bytes").get<uint64_t>();
+  receipt.output_produced = output.at("produced").get<uint64_t>();
+  receipt.output_truncated = output.at("truncated").get<bool>();
+  receipt.output_sha256 = Text(output, "sha256");
+  receipt.stderr_sha256 = Text(output, "stderr_sha256");
+  receipt.outcome = Text(json, "outcome");
+  if (const Json& error = json.at("error"); !error.is_null()) {
+    receipt.error_class = Text(error, "class");
+    receipt.error_message = Text(error, "message");
+  }
+  const Json& exit = json.at("exit");
+  if (!exit.at("code").is_null()) {
+    receipt.exit_code = exit.at("code").get<int>();
+  }
+  if (!exit.at("signal").is_null()) {
+    receipt.exit_signal = exit.at("signal").get<int>();
+  }
+  for (const auto& [step, micros] : json.at("cost").at("steps_us").items()) {
+    receipt.steps_us.emplace_back(step, micros.get<int64_t>());
+  }
+  return receipt;
+}
+
+}  // namespace
+
+Result<Receipt> ParseReceipt(std::string_view text) {
+  TRY_ASSIGN(const Json json, ParseJson(text));
+  try {
+    return FromJson(json);
+  } catch (const std::exception& problem) {
+    return Refused("audit.receipt.parse", std::string("not a receipt: ") + problem.what());
+  }
+}
+
+}  // namespace coffer::audit

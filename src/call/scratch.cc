@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/scratch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <charconv>
+
+#include "base/sys.h"
+
+namespace coffer::call {
+namespace {
+
+constexpr std::string_view kPrefix = "coffer-scratch-";
+
+std::string Parent() { return ::geteuid() == 0 ? "/tmp" : std::string(::getenv("TMPDIR") != nullptr ? ::getenv("TMPDIR") : "/tmp"); }
+
+// Never follows a link; the tree may be as hostile as its writer.
+Status RemoveTree(int parent, const std::string& name) {
+  const long gone = raw::Syscall(SYS_unlinkat, parent, raw::Arg(name.c_str()), 0);
+  if (gone == 0 || gone == -ENOENT) {
+    return {};
+  }
+  Result<UniqueFd> dir = sys::OpenAt(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (!dir.ok() && dir.error().sys_errno == EACCES) {
+    (void)raw::Syscall(SYS_fchmodat, parent, raw::Arg(name.c_str()), 0700);
+    dir = sys::OpenAt(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  }
+  if (!dir.ok()) {
+    return std::move(dir.error());
+  }
+  (void)::fchmod(dir->get(), 0700);
+  TRY_ASSIGN(const std::vector<sys::DirEntry> entries, sys::ListDir(dir->get()));
+  for (const sys::DirEntry& entry : entries) {
+    TRY(RemoveTree(dir->get(), entry.name));
+  }
+  return sys::RemoveDirAt(parent, name);
+}
+
+}  // namespace
+
+Result<Scratch> Scratch::Make(const std::vector<isolation::Input>& inputs) {
+  std::string name = fmt::format("{}/{}{}-XXXXXX", Parent(), kPrefix, ::getpid());
+  if (::mkdtemp(name.data()) == nullptr) {
+    return HostFault("isolation.scratch", fmt::format("cannot create a scratch directory in {}", Parent()),
+                     "make room there, or set TMPDIR to a directory you can write");
+  }
+  Scratch scratch;
+  scratch.path_ = name;
+  TRY_ASSIGN(const UniqueFd dir, sys::Open(name, O_PATH | O_DIRECTORY));
+  (void)::chmod(name.c_str(), 0711);
+  TRY(sys::MakeDirAt(dir.get(), "workspace", 0700));
+  TRY(sys::MakeDirAt(dir.get(), "tmp", 0700));
+  TRY(sys::MakeDirAt(dir.get(), "in", 0755));
+  TRY_ASSIGN(const UniqueFd canary, sys::OpenAt(dir.get(), "canary", O_WRONLY | O_CREAT | O_EXCL, 0644));
+  for (const isolation::Input& input : inputs) {
+    TRY_ASSIGN(const UniqueFd file, sys::OpenAt(dir.get(), "in/" + input.name, O_WRONLY | O_CREAT | O_EXCL, 0444));
+    TRY(sys::WriteAll(file.get(), input.content));
+    if (::symlinkat((name + "/in/" + input.name).c_str(), dir.get(), ("workspace/" + input.name).c_str()) != 0) {
+      return HostFault("isolation.scratch", "cannot link an input into the workspace");
+    }
+  }
+  return scratch;
+}
+
+Scratch& Scratch::operator=(Scratch&& other) noexcept {
+  (void)Remove();
+  path_ = std::exchange(other.path_, {});
+  return *this;
+}
+
+Scratch::~Scratch() { (void)Remove(); }
+
+Status Scratch::GiveTo(uint32_t uid) const {
+  for (const char* part : {"/workspace", "/tmp"}) {
+    if (::chown((path_ + part).c_str(), uid, uid) != 0) {
+      return HostFault("isolation.scratch", "cannot give the scratch directory to the boundary");
+    }
+  }
+  return {};
+}
+
+Status Scratch::Remove() {
+  if (path_.empty()) {
+    return {};
+  }
+  const std::string path = std::exchange(path_, {});
+  const size_t slash = path.rfind('/');
+  TRY_ASSIGN(const UniqueFd parent, sys::Open(path.substr(0, slash), O_PATH | O_DIRECTORY));
+  return RemoveTree(parent.get(), path.substr(slash + 1));
+}
+
+size_t SweepScratch() {
+  size_t removed = 0;
+  const Result<UniqueFd> parent = sys::Open(Parent(), O_RDONLY | O_DIRECTORY);
+  if (!parent.ok()) {
+    return 0;
+  }
+  const Result<std::vector<sys::DirEntry>> entries = sys::ListDir(parent->get());
+  if (!entries.ok()) {
+    return 0;
+  }
+  for (const sys::DirEntry& entry : *entries) {
+    if (!std::string_view(entry.name).starts_with(kPrefix)) {
+      continue;
+    }
+    pid_t pid = 0;
+    std::from_chars(entry.name.data() + kPrefix.size(), entry.name.data() + entry.name.size(), pid);
+    struct stat info;
+    const bool ours = ::fstatat(parent->get(), entry.name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+                      S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
+    if (pid > 0 && ours && raw::Syscall(SYS_kill, pid, 0) == -ESRCH && RemoveTree(parent->get(), entry.name).ok()) {
+      ++removed;
+    }
+  }
+  return removed;
+}
+
+}  // namespace coffer::call

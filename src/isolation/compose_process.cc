@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/compose_process.h"
+
+#include <fmt/format.h>
+
+namespace coffer::isolation {
+
+Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const RuntimeSet& runtime,
+                                    const std::vector<OpenedMount>& mounts, const std::string& scratch,
+                                    bool privileged) {
+  BoundaryPlan plan;
+  plan.level = policy::Level::kProcess;
+  plan.uid = envelope.uid;
+  plan.own_uid = privileged;
+  plan.landlock_abi = LandlockAbi();
+  if (plan.landlock_abi == 0) {
+    return HostFault("isolation.landlock", "the process level needs Landlock, and this kernel has none",
+                     "boot with lsm=landlock,... or use a host that allows user namespaces");
+  }
+  plan.scoped_kill = privileged || plan.landlock_abi >= 6;
+  plan.landlock_canary = scratch + "/canary";
+  for (const RuntimeFile& file : runtime.files) {
+    plan.landlock.push_back({file.host, landlock::kRead | landlock::kExecute});
+  }
+  plan.landlock.push_back({"/etc/ld.so.cache", landlock::kReadFile, false});
+  for (const char* device : {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}) {
+    plan.landlock.push_back({device, landlock::kReadFile | landlock::kWriteFile | landlock::kTruncate, false});
+  }
+  plan.landlock.push_back({scratch + "/workspace", landlock::kRead | landlock::kPrivateChange});
+  plan.landlock.push_back({scratch + "/tmp", landlock::kRead | landlock::kPrivateChange});
+  plan.landlock.push_back({scratch + "/in", landlock::kRead});
+  for (const OpenedMount& mount : mounts) {
+    if (mount.at != mount.path.path) {
+      return Refused("policy.mount.target",
+                     fmt::format("{} cannot appear at {}: the process level has no private root", mount.path.path, mount.at),
+                     "use --level container, or leave out the target");
+    }
+    const bool writable = mount.access == policy::Access::kWrite;
+    if (privileged) {
+      return Refused("policy.mount.level", "the process level cannot id-map mounts, so as root it takes none",
+                     "use --level container, or run coffer as the owner of the directory");
+    }
+    plan.landlock.push_back({mount.path.path, writable ? landlock::kRead | landlock::kChange : landlock::kRead});
+  }
+  return plan;
+}
+
+}  // namespace coffer::isolation

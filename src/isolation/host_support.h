@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What this host lets us build boundaries from, tried rather than read off, and if not, which rule forbids it.
+//
+// Used by `coffer doctor`, and by the launcher once a container could not be made: the hot path never probes.
+#pragma once
+
+#include <string>
+
+namespace coffer::isolation {
+
+struct HostSupport {
+  bool containers = false;     // every namespace can be made and a file system mounted in it
+  std::string cause;           // if not: which rule of the host forbids it
+  std::string fix;             // and what would allow it
+  int landlock_abi = 0;
+  bool seccomp = false;
+  bool seccomp_notify = false; // refused calls can be recorded (Linux 5.0)
+  bool cgroup_clone = false;   // clone3 (Linux 5.3); CLONE_INTO_CGROUP needs 5.7
+  std::string kernel;          // release
+  std::string machine;
+};
+
+HostSupport ProbeHost();
+
+}  // namespace coffer::isolation

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/runtime/relocate.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "isolation/runtime/real_path.h"
+
+namespace coffer::isolation {
+
+namespace {
+
+constexpr std::string_view kPrivate[] = {"/tmp/",  "/workspace/", "/in/", "/dev/",
+                                         "/proc/", "/sys/",       "/etc/"};
+constexpr std::string_view kNewPlace = "/run/command";
+
+bool IsPrivate(std::string_view path) {
+  return path != "/etc/alternatives" &&  // a tree of links that host-usr needs where it is
+         std::any_of(std::begin(kPrivate), std::end(kPrivate),
+                     [&](std::string_view place) { return path.starts_with(place); });
+}
+
+}  // namespace
+
+std::string Relocated(const std::string& path) {
+  return IsPrivate(path) ? std::string(kNewPlace) + path : path;
+}
+
+RuntimeSet Relocated(RuntimeSet set) {
+  const bool any = std::any_of(set.files.begin(), set.files.end(),
+                               [](const RuntimeFile& file) { return IsPrivate(file.inside); }) ||
+                   std::any_of(set.links.begin(), set.links.end(),
+                               [](const auto& link) { return IsPrivate(link.first); });
+  if (!any) {
+    return set;
+  }
+  for (RuntimeFile& file : set.files) {
+    file.inside = Relocated(file.inside);
+  }
+  for (auto& [name, target] : set.links) {
+    const std::string absolute = Normalize(std::string(DirName(name)) + "/" + target);
+    name = Relocated(name);
+    target = RelativeTarget(name, Relocated(absolute));
+  }
+  return Merge(std::move(set), {});
+}
+
+}  // namespace coffer::isolation
