@@ -18,13 +18,14 @@ step() {
 }
 shell_scripts() {
   local files
-  mapfile -t files < <(grep -rlE --exclude-dir=.git --exclude-dir='build*' '^#!(/usr/bin/env bash|/bin/bash|/bin/sh)' . | sort)
+  mapfile -t files < <(grep -rlE --exclude-dir=.git --exclude-dir='build*' '^#!(/usr/bin/env bash|/bin/(ba)?sh)' . | sort)
   shellcheck -x -S warning "${files[@]}"
   echo "${#files[@]} scripts"
 }
 manual_page() {
   local out
-  out=$(LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z build/man/coffer.1 2>&1 >/dev/null)
+  out=$(LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 \
+    man --warnings -E UTF-8 -l -Tutf8 -Z build/man/coffer.1 2>&1 >/dev/null)
   echo "${out:-coffer.1}"
   [ -z "$out" ]
 }

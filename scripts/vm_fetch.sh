@@ -22,9 +22,9 @@ while (($#)); do
 done
 vm_use_arch "$arch"
 
-# virtio to reach the disks; overlay, vsock and fuse so that the probes of those have something to reach.
+# virtio to reach the disks; the others so that probes of overlay, vsock, fuse and the network have something to reach.
 required_modules="virtio virtio_ring virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_blk"
-optional_modules="overlay vsock fuse"
+optional_modules="overlay vsock fuse dummy"
 packages=$(vm_words "$VM_SOURCE/tests/vm/guest_packages.txt" | xargs)
 
 wanted=$(printf '%s\n' "$packages" "$required_modules" "$optional_modules" | sha256sum | cut -c1-16)

@@ -57,9 +57,9 @@ trap 'stop; exit 130' INT TERM
 trap stop EXIT
 
 # Progress, as it happens. Without --verbose only our own lines and the logs of what failed.
-filter='/^VM-LOG: begin/ { l = 1 } l || /^VM-/ || /Kernel panic|BUG:|Oops/ { print; fflush() } /^VM-LOG: end/ { l = 0 }'
-[[ -z $verbose ]] || filter='{ print; fflush() }'
-tail -n +1 -f --pid="$qemu" "$log" | tr -d '\r' | awk "$filter" &
+filter=(-e '/^VM-LOG: begin/,/^VM-LOG: end/{p;b}' -e '/^VM-/p' -e '/Kernel panic\|BUG:\|Oops/p')
+[[ -z $verbose ]] || filter=(-e p)
+tail -n +1 -f --pid="$qemu" "$log" | sed -un -e 's/\r$//' "${filter[@]}" &
 follow=$!
 
 hung=

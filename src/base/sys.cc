@@ -15,12 +15,32 @@
 
 namespace coffer::raw {
 
+// Straight to the kernel, whose answer is -errno already: errno itself belongs to a thread of the C library, and a
+// child that shares our memory (vfork, the network helper) must not write it.
 long Syscall(long number, long a, long b, long c, long d, long e, long f) {
   if (const int injected = fault::Next(number); injected != 0) {
     return -injected;
   }
-  const long answer = ::syscall(number, a, b, c, d, e, f);
-  return answer == -1 ? -errno : answer;
+#if defined(__aarch64__)
+  register long x8 asm("x8") = number;
+  register long x0 asm("x0") = a;
+  register long x1 asm("x1") = b;
+  register long x2 asm("x2") = c;
+  register long x3 asm("x3") = d;
+  register long x4 asm("x4") = e;
+  register long x5 asm("x5") = f;
+  asm volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory", "cc");
+  return x0;
+#elif defined(__x86_64__)
+  long answer = number;
+  register long r10 asm("r10") = d;
+  register long r8 asm("r8") = e;
+  register long r9 asm("r9") = f;
+  asm volatile("syscall" : "+a"(answer) : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+  return answer;
+#else
+#error "write the system call instruction of this architecture"
+#endif
 }
 
 }  // namespace coffer::raw

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one seam between this program and the kernel, and the only place where errno is read.
+// The one seam between this program and the kernel, and the only place where an errno becomes an Error.
 //
 // raw::Syscall and the functions built on it return the kernel's answer, or -errno. They take no locks and no
 // memory, so code that runs after clone() may use them. sys:: wraps them as Results for everybody else.

@@ -16,6 +16,7 @@
 #include "isolation/seccomp/oci_import.h"
 #include "limits/rlimits.h"
 #include "limits/sweep.h"
+#include "limits/unified.h"
 
 namespace coffer::call {
 namespace {
@@ -134,7 +135,8 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
 
 constexpr uint64_t kSpareProcesses = 16;
 
-void AddRlimits(const policy::Limits& caps, bool cgroup_memory, bool cgroup_pids, isolation::BoundaryPlan& plan) {
+std::vector<isolation::Rlimit> ChooseRlimits(const policy::Limits& caps, bool cgroup_memory, bool cgroup_pids) {
+  std::vector<isolation::Rlimit> rlimits;
   const limits::RlimitTable table = limits::BuildRlimits(caps, cgroup_memory);
   for (size_t i = 0; i < table.count; ++i) {
     isolation::Rlimit limit{table.entries[i].resource, table.entries[i].soft, table.entries[i].hard};
@@ -143,8 +145,36 @@ void AddRlimits(const policy::Limits& caps, bool cgroup_memory, bool cgroup_pids
       limit.soft += kSpareProcesses;
       limit.hard += kSpareProcesses;
     }
-    plan.rlimits.push_back(limit);
+    rlimits.push_back(limit);
   }
+  return rlimits;
+}
+
+std::string WhyNoCgroup(const limits::CgroupHost& host) {
+  for (const limits::ControllerPlace& place : host.places) {
+    if (!place.usable && !place.why_not.empty()) {
+      return place.fix.empty() ? place.why_not : place.why_not + "; " + place.fix;
+    }
+  }
+  return "the host has no cgroup controllers";
+}
+
+struct Cgroups {
+  limits::CgroupHost host;
+  std::vector<isolation::Rlimit> rlimits;  // what they are depends on what cgroups can do
+};
+
+Status MakeCgroup(const RunRequest& request, const Prepared& prepared, Cgroups& cgroups, Launched& launched) {
+  TRY_ASSIGN(cgroups.host, limits::ProbeCgroups());
+  const policy::LayerSet offered = cgroups.host.layers();
+  if (!offered.Has(Layer::kCgroupMemory) || !offered.Has(Layer::kCgroupPids)) {
+    launched.cgroup_why = WhyNoCgroup(cgroups.host);
+  }
+  cgroups.rlimits = ChooseRlimits(request.envelope.limits, offered.Has(Layer::kCgroupMemory), offered.Has(Layer::kCgroupPids));
+  limits::CgroupWants wants;
+  wants.io = !prepared.mounts.empty();
+  TRY_ASSIGN(launched.cgroup, limits::Cgroup::Create(cgroups.host, request.envelope.limits, wants));
+  return {};
 }
 
 // As root the mounts are cloned and id-mapped here, for the uid that the boundary turned out to have.
@@ -180,15 +210,6 @@ std::vector<int> Numbers(const std::vector<UniqueFd>& fds) {
     numbers.push_back(fd.get());
   }
   return numbers;
-}
-
-std::string WhyNoCgroup(const limits::CgroupHost& host) {
-  for (const limits::ControllerPlace& place : host.places) {
-    if (!place.usable && !place.why_not.empty()) {
-      return place.fix.empty() ? place.why_not : place.why_not + "; " + place.fix;
-    }
-  }
-  return "the host has no cgroup controllers";
 }
 
 Status CheckFloor(const RunRequest& request, const Launched& launched) {
@@ -227,21 +248,15 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared, con
   std::vector<sock_filter> imported;
   TRY(ChooseFilter(request, prepared, options.level, *launched.plan, imported));
 
-  TRY_ASSIGN(const limits::CgroupHost cgroups, limits::ProbeCgroups());
-  const bool cgroup_memory = cgroups.Usable(limits::Controller::kMemory);
-  launched.promised = PromisedLayers(options.level);
-  if (!cgroups.layers().Has(Layer::kCgroupMemory) || !cgroups.layers().Has(Layer::kCgroupPids)) {
-    launched.cgroup_why = WhyNoCgroup(cgroups);
-  }
-  AddRlimits(request.envelope.limits, cgroup_memory, cgroups.Usable(limits::Controller::kPids), *launched.plan);
-  limits::CgroupWants wants;
-  wants.io = !prepared.mounts.empty();
-  const bool born_inside = !cgroups.v2_dir.empty();
+  // On v2 the child is born in its cgroup, which must exist before; on v1 everything about cgroups can be done while
+  // the child already works.
+  Cgroups cgroups;
+  const bool born_inside = options.cgroup_first || limits::UnifiedCgroups();
   if (born_inside) {
-    TRY_ASSIGN(launched.cgroup, limits::Cgroup::Create(cgroups, request.envelope.limits, wants));
+    TRY(MakeCgroup(request, prepared, cgroups, launched));
     launched.plan->clone_into_cgroup = launched.cgroup.clone_into_fd();
   }
-
+  launched.promised = PromisedLayers(options.level);
   if (!container && request.envelope.tty) {
     return Refused("policy.tty", "a terminal of its own needs --level container");
   }
@@ -253,7 +268,13 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared, con
   // From here on the child works beside us.
   TRY(boundary.Identify());
   if (!born_inside) {
-    TRY_ASSIGN(launched.cgroup, limits::Cgroup::Create(cgroups, request.envelope.limits, wants));
+    TRY(MakeCgroup(request, prepared, cgroups, launched));
+    if (launched.cgroup.clone_into_fd() >= 0) {
+      // A v2 hierarchy with controllers, mounted where we did not look: this child can no longer get into it.
+      LaunchOptions again = options;
+      again.cgroup_first = true;
+      return Launch(request, prepared, again);
+    }
   }
   std::vector<UniqueFd> trees;
   if (!container && privileged) {
@@ -262,18 +283,19 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared, con
   if (container && privileged && !prepared.mounts.empty()) {
     TRY_ASSIGN(trees, CloneMounts(prepared, boundary.host_uid()));
   }
-  TRY(boundary.Admit(launched.cgroup.tasks_fds(), Numbers(trees)));
+  TRY(boundary.Admit(launched.cgroup.tasks_fds(), Numbers(trees), cgroups.rlimits));
   TRY(boundary.Give(call));
   TRY(StartDiskWatches(request, prepared, launched));
   if (!options.probe) {
     TRY(boundary.Start());
   }
-  (void)limits::SweepCgroups(cgroups);
+  (void)limits::SweepCgroups(cgroups.host);
   TRY(boundary.AwaitReady());
   launched.cgroup.CloseTasks();
   if (options.probe) {
     const isolation::ProbeExpectations expected{launched.cgroup.name(), launched.cgroup.layers(),
-                                                request.envelope.limits.disk, HasWritableMount(prepared)};
+                                                request.envelope.limits.disk, request.envelope.limits.open_files,
+                                                HasWritableMount(prepared)};
     TRY_ASSIGN(launched.layers, isolation::ProbeLayers(boundary, *launched.plan, expected));
     launched.probed = true;
     TRY(CheckFloor(request, launched));

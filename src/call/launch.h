@@ -32,6 +32,7 @@ struct Launched {
 
 struct LaunchOptions {
   policy::Level level = policy::Level::kContainer;  // never kAuto
+  bool cgroup_first = false;                        // the cgroup must exist before the child (v2)
   bool probe = false;                               // a receipt or a floor needs the layers
 };
 

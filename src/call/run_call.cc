@@ -16,7 +16,6 @@
 #include "call/prepare.h"
 #include "call/summary.h"
 #include "call/watch.h"
-#include "isolation/process_tree.h"
 
 namespace coffer::call {
 namespace {
@@ -80,13 +79,6 @@ RunOutcome Refuse(RunOutcome outcome, Error error) {
   outcome.receipt.finished_at = WallTime();
   outcome.receipt.duration = outcome.receipt.finished_at - outcome.receipt.requested_at;
   return outcome;
-}
-
-// No pid namespace: what outlived the payload is found and ended here, then its files.
-Status EndProcessLevel(Launched& launched) {
-  TRY(launched.cgroup.Kill());
-  TRY(isolation::EndDescendants());
-  return launched.scratch.Remove();
 }
 
 Error ExecError(const Prepared& prepared, int number) {
@@ -173,11 +165,8 @@ RunOutcome RunCall(const RunRequest& request) {
     return Refuse(std::move(outcome), std::move(watched.error()));
   }
   // settle
-  if (launched->plan->level == policy::Level::kProcess) {
-    Status ended = EndProcessLevel(*launched);
-    if (!ended.ok()) {
-      return Refuse(std::move(outcome), std::move(ended.error()));
-    }
+  if (Status removed = launched->scratch.Remove(); !removed.ok()) {
+    return Refuse(std::move(outcome), std::move(removed.error()));
   }
   if (Status removed = launched->cgroup.Remove(); !removed.ok()) {
     return Refuse(std::move(outcome), std::move(removed.error()));

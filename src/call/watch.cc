@@ -15,6 +15,7 @@
 
 #include "base/quantity.h"
 #include "base/sys.h"
+#include "isolation/process_tree.h"
 
 namespace coffer::call {
 namespace {
@@ -313,6 +314,11 @@ Result<WatchResult> Watch::Run(bool wanted_usage) {
   }
   WatchResult result;
   TRY_ASSIGN(result.end, boundary_.Reap());
+  if (!boundary_.has_pid_namespace()) {
+    // What outlived the payload is still there, and may hold the pipes open.
+    TRY(cgroup_.Kill());
+    TRY(isolation::EndDescendants());
+  }
   // Every writer is gone: what is left in the pipes is all there will be.
   while (Draining()) {
     PollOnce(Nanos::max());

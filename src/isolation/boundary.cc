@@ -179,14 +179,19 @@ Status Boundary::Identify() {
   return {};
 }
 
-Status Boundary::Admit(std::span<const int> tasks, std::span<const int> trees) {
+Status Boundary::Admit(std::span<const int> tasks, std::span<const int> trees, std::span<const Rlimit> rlimits) {
   Admission& admission = shared_->admission;
-  if (tasks.size() > std::size(admission.tasks) || trees.size() > std::size(admission.trees)) {
-    return Internal("isolation.cgroups", "too many cgroup hierarchies or mounts");
+  if (tasks.size() > std::size(admission.tasks) || trees.size() > std::size(admission.trees) ||
+      rlimits.size() > std::size(admission.rlimits)) {
+    return Internal("isolation.cgroups", "too many cgroup hierarchies, mounts or limits");
   }
   std::copy(tasks.begin(), tasks.end(), admission.tasks);
   std::copy(trees.begin(), trees.end(), admission.trees);
   admission.tasks_count = static_cast<uint32_t>(tasks.size());
+  for (size_t i = 0; i < rlimits.size(); ++i) {
+    admission.rlimits[i] = {rlimits[i].resource, rlimits[i].soft, rlimits[i].hard};
+  }
+  admission.rlimit_count = static_cast<uint32_t>(rlimits.size());
   const long sent = Syscall(SYS_sendto, control_.get(), Arg("A"), 1, MSG_NOSIGNAL, 0, 0);
   if (sent != 1) {
     return sys::ErrnoError("isolation.control", "cannot reach the boundary's init", sent);

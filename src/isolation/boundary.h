@@ -71,9 +71,11 @@ class Boundary {
   Status Identify();
   // `tasks` are descriptors of v1 `tasks` files that init writes "0" to; on v2 it was born in its cgroup.
   // `trees` are the detached mounts that the plan's supervised binds name.
-  Status Admit(std::span<const int> tasks, std::span<const int> trees = {});
+  Status Admit(std::span<const int> tasks, std::span<const int> trees, std::span<const Rlimit> rlimits);
   // The host uid the boundary has; final after Identify.
   uint32_t host_uid() const { return host_uid_; }
+  // True at the container level: then everything inside dies with init.
+  bool has_pid_namespace() const { return plan_->level == policy::Level::kContainer; }
   Status AwaitReady();
   Status Give(const Call& call);
   Status Start();

@@ -64,8 +64,7 @@ void AddRuntime(const RuntimeSet& runtime, BoundaryPlan& plan, DirectoryList& di
 
 void AddDevices(const policy::Envelope& envelope, BoundaryPlan& plan, DirectoryList& dirs) {
   dirs.Add("/dev");
-  dirs.Add("/dev/shm");
-  for (const char* name : {"null", "zero", "full", "random", "urandom"}) {
+  for (const char* name : {"null", "zero", "full", "urandom"}) {
     BindMount bind;
     bind.host = std::string("/dev/") + name;
     bind.at = bind.host;
@@ -84,7 +83,7 @@ void AddDevices(const policy::Envelope& envelope, BoundaryPlan& plan, DirectoryL
     plan.links.push_back({"/dev/ptmx", "pts/ptmx"});
     rights |= landlock::kIoctlDev;
   }
-  for (const auto& [name, target] : {std::pair("fd", "/proc/self/fd"), std::pair("stdin", "/proc/self/fd/0"),
+  for (const auto& [name, target] : {std::pair("random", "urandom"), std::pair("fd", "/proc/self/fd"), std::pair("stdin", "/proc/self/fd/0"),
                                      std::pair("stdout", "/proc/self/fd/1"), std::pair("stderr", "/proc/self/fd/2")}) {
     plan.links.push_back({std::string("/dev/") + name, target});
   }
@@ -100,20 +99,35 @@ void AddPrivatePlaces(const policy::Envelope& envelope, BoundaryPlan& plan, Dire
   };
   place("/workspace", limits.disk, limits.inodes, 0755);
   place("/tmp", limits.tmp, kTmpInodes, 01777);
-  place("/dev/shm", limits.tmp, kTmpInodes, 01777);
+  plan.links.push_back({"/dev/shm", "/tmp"});  // one place, one size
   dirs.Add("/proc");
   plan.landlock.push_back({"/proc", landlock::kRead});
 }
 
+// The loader searches /lib, /usr/lib and their multiarch directory by itself.
+bool NeedsLoaderCache(const RuntimeSet& runtime) {
+  return std::any_of(runtime.files.begin(), runtime.files.end(), [](const RuntimeFile& file) {
+    const std::string_view path = file.inside;
+    const bool library = path.find(".so") != std::string_view::npos;
+    const bool usual = path.starts_with("/usr/lib/") || path.starts_with("/lib/") || path.starts_with("/lib64/");
+    return library && (!usual || std::count(path.begin(), path.end(), '/') > 4);
+  });
+}
+
 void AddEtc(const policy::Envelope& envelope, const RuntimeSet& runtime, BoundaryPlan& plan, DirectoryList& dirs) {
   dirs.Add("/etc");
-  for (PrivateFile& file : SyntheticEtc(envelope.uid, plan.hostname)) {
-    plan.files.push_back(std::move(file));
-  }
-  plan.files.push_back({"/etc/ld.so.cache", MakeLoaderCache(runtime), 0444});
-  static constexpr const char* kCaBundle = "/etc/ssl/certs/ca-certificates.crt";
   const bool interpreter = std::any_of(runtime.files.begin(), runtime.files.end(),
                                        [](const RuntimeFile& file) { return file.directory; });
+  for (PrivateFile& file : SyntheticEtc(envelope.uid, plan.hostname)) {
+    // Every file costs each call some 10 us; a single program with its libraries finds UTC without a file.
+    if (interpreter || file.at != "/etc/localtime") {
+      plan.files.push_back(std::move(file));
+    }
+  }
+  if (interpreter || NeedsLoaderCache(runtime)) {
+    plan.files.push_back({"/etc/ld.so.cache", MakeLoaderCache(runtime), 0444});
+  }
+  static constexpr const char* kCaBundle = "/etc/ssl/certs/ca-certificates.crt";
   if (interpreter && ::access(kCaBundle, R_OK) == 0) {
     BindMount bind;
     bind.host = bind.at = kCaBundle;

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <linux/magic.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
@@ -32,7 +31,7 @@ bool AllZero(std::string_view digits) {
   return !digits.empty() && digits.find_first_not_of('0') == std::string_view::npos;
 }
 
-void ProbeStatus(std::string_view status, const Boundary& boundary, const BoundaryPlan& plan, LayerSet& active) {
+void ProbeStatus(std::string_view status, const Boundary& boundary, LayerSet& active) {
   bool no_capabilities = true;
   for (const char* set : {"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"}) {
     no_capabilities = no_capabilities && AllZero(Field(status, set));
@@ -51,7 +50,6 @@ void ProbeStatus(std::string_view status, const Boundary& boundary, const Bounda
   if (uids == expected && boundary.host_uid() != 0) {
     active.Add(Layer::kUid);
   }
-  (void)plan;
 }
 
 void ProbeNamespaces(int proc, LayerSet& active) {
@@ -90,24 +88,20 @@ void ProbeRoot(const std::string& proc, const Boundary& boundary, const ProbeExp
   }
 }
 
-void ProbeRlimits(int proc, const BoundaryPlan& plan, LayerSet& active) {
+void ProbeRlimits(int proc, uint64_t open_files, LayerSet& active) {
   const Result<std::string> limits = sys::ReadFileAt(proc, "limits");
   if (!limits.ok()) {
     return;
   }
-  for (const Rlimit& wanted : plan.rlimits) {
-    if (wanted.resource != RLIMIT_NOFILE) {
-      continue;
-    }
-    const size_t at = limits->find("Max open files");
-    uint64_t soft = 0;
-    if (at != std::string::npos) {
-      const size_t digits = limits->find_first_of("0123456789", at);
-      std::from_chars(limits->data() + digits, limits->data() + limits->size(), soft);
-      if (soft > 0 && soft <= wanted.soft) {
-        active.Add(Layer::kRlimits);
-      }
-    }
+  const size_t at = limits->find("Max open files");
+  if (at == std::string::npos) {
+    return;
+  }
+  uint64_t soft = 0;
+  const size_t digits = limits->find_first_of("0123456789", at);
+  std::from_chars(limits->data() + digits, limits->data() + limits->size(), soft);
+  if (soft > 0 && soft <= open_files) {
+    active.Add(Layer::kRlimits);
   }
 }
 
@@ -119,12 +113,12 @@ Result<policy::LayerSet> ProbeLayers(const Boundary& boundary, const BoundaryPla
   const std::string proc = fmt::format("/proc/{}/", boundary.init_pid());
   TRY_ASSIGN(const UniqueFd dir, sys::Open(proc, O_PATH | O_DIRECTORY));
   TRY_ASSIGN(const std::string status, sys::ReadFileAt(dir.get(), "status"));
-  ProbeStatus(status, boundary, plan, active);
+  ProbeStatus(status, boundary, active);
   ProbeNamespaces(dir.get(), active);
   if (plan.level == policy::Level::kContainer) {
     ProbeRoot(proc, boundary, expected, active);
   }
-  ProbeRlimits(dir.get(), plan, active);
+  ProbeRlimits(dir.get(), expected.open_files, active);
   if (boundary.landlock_held()) {
     active.Add(Layer::kLandlock);
   }

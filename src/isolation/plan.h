@@ -74,7 +74,6 @@ struct BoundaryPlan {
   std::vector<PrivateLink> links;
   std::vector<PrivateTmpfs> tmpfs;   // mounted before `files`, so that files may lie in them
   std::vector<BindMount> binds;
-  std::vector<Rlimit> rlimits;
   uint64_t private_bytes = 0;        // contents of `files` beyond a few kilobytes; sizes the root tmpfs
 
   int landlock_abi = 0;              // 0: Landlock is not used

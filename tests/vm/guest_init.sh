@@ -48,6 +48,8 @@ chown 1001:1001 /home/bare
 chmod 700 /home/user /home/bare /run/user/1000
 hostname vmguest
 busybox ip link set lo up
+# A network that a boundary must not see: the controls of the network probes need one.
+busybox ip link add outside type dummy && busybox ip addr add 10.99.0.1/24 dev outside && busybox ip link set outside up
 ldconfig
 # shellcheck source=/dev/null
 . $root/vm.env

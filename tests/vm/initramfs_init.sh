@@ -17,7 +17,7 @@ fail() {
 for module in virtio virtio_ring virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk; do
   $bb insmod /lib/$module.ko || fail "insmod $module"
 done
-for module in overlay vsock fuse; do
+for module in overlay vsock fuse dummy; do
   [ ! -f /lib/$module.ko ] || $bb insmod /lib/$module.ko || echo "VM-NOTE: insmod $module failed"
 done
 

@@ -7,6 +7,8 @@
 #include <linux/keyctl.h>
 #include <linux/prctl.h>
 #include <linux/securebits.h>
+#include <linux/sockios.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/personality.h>
@@ -15,6 +17,8 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include <iterator>
 
 #include "base/sys.h"
 
@@ -30,7 +34,11 @@ long Prctl(int option, unsigned long a = 0, unsigned long b = 0) {
 
 }  // namespace
 
-long RaiseLoopback() {
+long MakeNetwork() {
+  long answer = Syscall(SYS_unshare, CLONE_NEWNET);
+  if (answer < 0) {
+    return answer;
+  }
   const long socket = Syscall(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (socket < 0) {
     return socket;
@@ -39,7 +47,10 @@ long RaiseLoopback() {
   request.ifr_name[0] = 'l';
   request.ifr_name[1] = 'o';
   request.ifr_flags = IFF_UP | IFF_RUNNING;
-  const long answer = Syscall(SYS_ioctl, socket, SIOCSIFFLAGS, Arg(&request));
+  answer = Syscall(SYS_ioctl, socket, SIOCSIFFLAGS, Arg(&request));
+  if (answer >= 0) {
+    answer = Syscall(SYS_ioctl, socket, SIOCGSKNS, 0);
+  }
   ::close(static_cast<int>(socket));
   return answer;
 }
@@ -59,10 +70,10 @@ long EnforceIdentity(uint32_t uid, bool groups_allowed) {
   return answer;
 }
 
-long EnforceRlimits(const BoundaryPlan& plan, uint32_t* item) {
-  for (size_t i = 0; i < plan.rlimits.size(); ++i) {
-    *item = static_cast<uint32_t>(i);
-    const Rlimit& wanted = plan.rlimits[i];
+long EnforceRlimits(const Admission& admission, uint32_t* item) {
+  for (uint32_t i = 0; i < admission.rlimit_count && i < std::size(admission.rlimits); ++i) {
+    *item = i;
+    const auto& wanted = admission.rlimits[i];
     rlimit64 limit{wanted.soft, wanted.hard};
     // A host that allows less than the plan wants keeps its own, smaller limit.
     rlimit64 current{};

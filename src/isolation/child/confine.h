@@ -7,18 +7,19 @@
 
 #include <cstdint>
 
-#include "isolation/plan.h"
+#include "isolation/child/report.h"
 
 namespace coffer::isolation {
 
-// The only network a boundary has: its own loopback device, up.
-long RaiseLoopback();
+// A network of its own, for the calling process: nothing but a loopback device, up. Returns a descriptor of the
+// namespace, or -errno.
+long MakeNetwork();
 
 // Takes `uid` as the only identity; drops supplementary groups where the kernel lets us (always as root).
 // `groups_allowed` is false where setgroups is denied in this user namespace.
 long EnforceIdentity(uint32_t uid, bool groups_allowed);
 
-long EnforceRlimits(const BoundaryPlan& plan, uint32_t* item);
+long EnforceRlimits(const Admission& admission, uint32_t* item);
 
 // A session keyring of its own, so that the host's keys cannot be searched.
 long DetachKeyring();

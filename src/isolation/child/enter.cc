@@ -111,6 +111,38 @@ long KeepOnlyInitFds(const ChildContext& context) {
   return answer < 0 ? answer : 0;
 }
 
+// The network namespace takes as long to make as the private root. A helper that shares our memory and descriptors makes
+// it beside us, and we enter it by descriptor when the root stands. It is gone before anything else starts.
+struct NetworkHelper {
+  long pid = -1;
+  long descriptor = -EIO;  // of the namespace, or -errno
+  alignas(16) char stack[8192];
+};
+
+int RunNetworkHelper(void* given) {
+  static_cast<NetworkHelper*>(given)->descriptor = MakeNetwork();
+  Syscall(SYS_exit, 0);
+  return 0;
+}
+
+long StartNetwork(NetworkHelper* helper) {
+  helper->pid = ::clone(RunNetworkHelper, helper->stack + sizeof(helper->stack), CLONE_VM | CLONE_FILES | SIGCHLD, helper);
+  return helper->pid < 0 ? -EAGAIN : 0;
+}
+
+long EnterNetwork(const NetworkHelper& helper) {
+  long answer = 0;
+  do {
+    answer = Syscall(SYS_wait4, helper.pid, 0, 0, 0);
+  } while (answer == -EINTR);
+  if (answer < 0 || helper.descriptor < 0) {
+    return answer < 0 ? answer : helper.descriptor;
+  }
+  answer = Syscall(SYS_setns, helper.descriptor, CLONE_NEWNET);
+  ::close(static_cast<int>(helper.descriptor));
+  return answer;
+}
+
 void BuildPrivateRoot(const ChildContext& context, Ladder& ladder, const OpenedSources& sources) {
   const BoundaryPlan& plan = *context.plan;
   ladder.Enter(Stage::kRootMount);
@@ -160,11 +192,11 @@ void EnterBoundary(const ChildContext& given) {
   }
 
   OpenedSources sources;
+  NetworkHelper network;
   if (container) {
     // Before the supervisor is ready: what needs neither identity nor cgroup runs beside its work.
     ladder.Enter(Stage::kNetwork);
-    ladder.Must(Syscall(SYS_unshare, CLONE_NEWNET));
-    ladder.Must(Stage::kLoopback, RaiseLoopback);
+    ladder.Must(StartNetwork(&network));
     ladder.Enter(Stage::kOpenSources);
     ladder.Must(OpenSources(plan, &sources, ladder.item()));
   }
@@ -184,6 +216,8 @@ void EnterBoundary(const ChildContext& given) {
   }
   if (container) {
     BuildPrivateRoot(context, ladder, sources);
+    ladder.Enter(Stage::kLoopback);
+    ladder.Must(EnterNetwork(network));
     ladder.Enter(Stage::kPty);
     if (plan.tty) {
       const int terminal = static_cast<int>(ladder.Must(OpenPty(context.report)));
@@ -230,7 +264,7 @@ void EnterBoundary(const ChildContext& given) {
   ladder.Must(KeepOnlyInitFds(context));
   // Only now: until here the table was the supervisor's, with its descriptors in it.
   ladder.Enter(Stage::kRlimits);
-  ladder.Must(EnforceRlimits(plan, ladder.item()));
+  ladder.Must(EnforceRlimits(*context.admission, ladder.item()));
   RunInit(context.report, context.call, context.call_capacity, kControlFd, plan.scoped_kill);
 }
 

@@ -7,9 +7,9 @@ namespace coffer::isolation {
 
 const char* StageName(Stage stage) {
   static constexpr const char* kNames[] = {
-      "start",       "network namespace", "loopback",     "opening mount sources", "waiting for the supervisor",
+      "start",       "starting the network", "opening mount sources", "waiting for the supervisor",
       "joining the cgroup", "cgroup namespace", "taking the identity", "mounting the private root",
-      "populating the private root", "attaching a mount", "mounting /proc", "pivot_root", "opening a terminal", "hostname", "keyring",
+      "populating the private root", "attaching a mount", "mounting /proc", "pivot_root", "entering the network", "opening a terminal", "hostname", "keyring",
       "session",           "capabilities", "no_new_privs",          "Landlock",
       "seccomp",     "probing Landlock",  "descriptors", "rlimits", "ready",                 "reading the call",
       "starting the command", "controlling terminal", "working directory", "exec", "running", "done",

@@ -19,7 +19,6 @@ inline constexpr uint32_t kReportVersion = 1;
 enum class Stage : uint32_t {
   kStart,
   kNetwork,
-  kLoopback,
   kOpenSources,
   kAwaitSupervisor,
   kJoinCgroup,
@@ -30,6 +29,7 @@ enum class Stage : uint32_t {
   kAttach,
   kProc,
   kPivot,
+  kLoopback,
   kPty,
   kHostname,
   kKeyring,
@@ -77,6 +77,12 @@ struct Admission {
   int32_t tasks[8] = {};         // v1 cgroups: descriptors of `tasks` files
   uint32_t groups_allowed = 0;   // setgroups works in this user namespace
   int32_t trees[64] = {};        // detached mount trees for binds with `supervised`
+  uint32_t rlimit_count = 0;
+  struct {
+    int32_t resource;
+    uint64_t soft;
+    uint64_t hard;
+  } rlimits[20] = {};
   uint32_t host_uid = 0;         // process level as root: the uid to become
 };
 

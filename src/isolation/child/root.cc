@@ -122,6 +122,23 @@ long OpenSource(const BindMount& bind) {
   return tree;
 }
 
+// Mounts a sized tmpfs at its place; its descriptor, or -errno.
+long MountPlace(const PrivateTmpfs& place, int root) {
+  char size[24];
+  char inodes[24];
+  char mode[24];
+  const long mount = MountNew("tmpfs",
+                              {{"size", Decimal(place.bytes, size)},
+                               {"nr_inodes", Decimal(place.inodes, inodes)},
+                               {"mode", Octal(place.mode, mode)}},
+                              MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+  if (mount < 0) {
+    return mount;
+  }
+  const long answer = MoveTo(static_cast<int>(mount), root, place.at.c_str());
+  return answer < 0 ? answer : mount;
+}
+
 long WritePrivateFile(int root, const PrivateFile& file) {
   const long fd = Syscall(SYS_openat, root, Arg(Relative(file.at)), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
                           file.mode);
@@ -177,35 +194,26 @@ long MountRoot(const BoundaryPlan& plan) {
 }
 
 long Populate(const BoundaryPlan& plan, int root, int32_t (&tmpfs)[4], uint32_t* item) {
-  size_t kept = 0;
   *item = 0;
   for (const std::string& dir : plan.dirs) {
     const long answer = Syscall(SYS_mkdirat, root, Arg(Relative(dir)), 0755);
     if (answer < 0 && answer != -EEXIST) {
       return answer;
     }
-    ++*item;
-  }
-  for (const PrivateTmpfs& place : plan.tmpfs) {
-    char size[24];
-    char inodes[24];
-    char mode[24];
-    const long mount = MountNew("tmpfs",
-                                {{"size", Decimal(place.bytes, size)},
-                                 {"nr_inodes", Decimal(place.inodes, inodes)},
-                                 {"mode", Octal(place.mode, mode)}},
-                                MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
-    if (mount < 0) {
-      return mount;
-    }
-    const long answer = MoveTo(static_cast<int>(mount), root, place.at.c_str());
-    if (kept < 4) {
-      tmpfs[kept++] = static_cast<int32_t>(mount);
-    } else {
-      ::close(static_cast<int>(mount));
-    }
-    if (answer < 0) {
-      return answer;
+    // A place of its own is mounted as soon as its directory exists: what the plan puts below comes later.
+    for (size_t i = 0; i < plan.tmpfs.size(); ++i) {
+      if (plan.tmpfs[i].at != dir) {
+        continue;
+      }
+      const long mount = MountPlace(plan.tmpfs[i], root);
+      if (mount < 0) {
+        return mount;
+      }
+      if (i < 4) {
+        tmpfs[i] = static_cast<int32_t>(mount);
+      } else {
+        ::close(static_cast<int>(mount));
+      }
     }
     ++*item;
   }
