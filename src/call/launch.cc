@@ -237,6 +237,9 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared, con
                                                                          prepared.mounts, prepared.inputs, privileged));
     launched.plan = std::make_unique<isolation::BoundaryPlan>(std::move(plan));
     launched.plan->landlock_abi = isolation::LandlockAbi();
+    if (launched.plan->landlock_abi == 0) {
+      (void)sys::WriteAll(STDERR_FILENO, "coffer: note: this kernel has no Landlock; the other layers stand\n");
+    }
   } else {
     TRY_ASSIGN(launched.scratch, Scratch::Make(prepared.inputs));
     TRY_ASSIGN(isolation::BoundaryPlan plan,

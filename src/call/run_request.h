@@ -19,7 +19,7 @@ struct RunRequest {
   std::string receipt_path;          // empty: none is written
   bool quiet = false;
   bool trace = false;
-  isolation::OwnCommandLine own;
+  isolation::OwnMemory own;
 };
 
 }  // namespace coffer::call

@@ -15,6 +15,7 @@
 
 #include "base/quantity.h"
 #include "base/sys.h"
+#include "base/trim.h"
 #include "isolation/process_tree.h"
 
 namespace coffer::call {
@@ -193,8 +194,11 @@ void Watch::Tick() {
     kill_at_ = Nanos(0);
   }
   if (now >= next_tick_) {
-    if (oom_fd_ < 0) {
+    if (!settled_) {
+      // Whoever lives this long is worth a little more work: be told of an OOM kill, and use less memory.
+      settled_ = true;
       oom_fd_ = cgroup_.oom_event_fd();
+      TrimText();
     }
     CheckUsage();
   }

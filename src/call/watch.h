@@ -100,6 +100,7 @@ class Watch {
   int interrupted_by_ = 0;
   unsigned cpus_ = 1;
   int oom_fd_ = -1;
+  bool settled_ = false;
   bool ended_ = false;
   std::optional<limits::Breach> breach_;
   std::optional<Error> failure_;

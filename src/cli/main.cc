@@ -49,9 +49,21 @@ void RaiseOpenFiles() {
   }
 }
 
+// The kernel lays the arguments and the environment out as one run of strings.
+size_t WordBytes(char** argv, char** envp) {
+  char* last = argv[0];
+  for (char** list : {argv, envp}) {
+    for (; *list != nullptr; ++list) {
+      last = *list > last ? *list : last;
+    }
+  }
+  return static_cast<size_t>(last + strlen(last) - argv[0]);
+}
+
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv, char** envp) {
+  char* const heap = static_cast<char*>(::sbrk(0));
   coffer::fault::Arm();
   if (!OpenMissingStdio()) {
     return 125;
@@ -68,8 +80,7 @@ int main(int argc, char** argv) {
   const std::span<const std::string_view> rest(words.begin() + 1, words.end());
   if (words[0] == "run") {
     RaiseOpenFiles();
-    char* const last = argv[argc - 1];
-    return coffer::cli::RunVerb(rest, {argv[0], static_cast<size_t>(last + strlen(last) - argv[0])});
+    return coffer::cli::RunVerb(rest, {argv[0], WordBytes(argv, envp), heap});
   }
   if (words[0] == "doctor") {
     return coffer::cli::DoctorVerb(rest);

@@ -42,7 +42,7 @@ void PrintTrace(const audit::Receipt& receipt) {
 
 }  // namespace
 
-int RunVerb(std::span<const std::string_view> words, isolation::OwnCommandLine own) {
+int RunVerb(std::span<const std::string_view> words, isolation::OwnMemory own) {
   if (!words.empty() && (words.front() == "--help" || words.front() == "-h")) {
     PrintOut(RunHelp());
     return 0;

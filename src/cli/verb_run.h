@@ -10,6 +10,6 @@
 
 namespace coffer::cli {
 
-int RunVerb(std::span<const std::string_view> words, isolation::OwnCommandLine own);
+int RunVerb(std::span<const std::string_view> words, isolation::OwnMemory own);
 
 }  // namespace coffer::cli

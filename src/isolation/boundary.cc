@@ -61,7 +61,7 @@ CallBlock* Boundary::call_block() const {
 }
 
 Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, const PayloadStdio& stdio, size_t call_bytes,
-                                 OwnCommandLine own) {
+                                 OwnMemory own) {
   static_assert(sizeof(Shared) <= kCallOffset);
   Boundary boundary;
   boundary.plan_ = &plan;
@@ -94,8 +94,9 @@ Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, const PayloadStdio& s
   context.call_capacity = boundary.call_capacity_;
   context.control = child_end.get();
   std::copy(std::begin(stdio.fd), std::end(stdio.fd), context.stdio);
-  context.argv_start = own.start;
-  context.argv_size = own.size;
+  context.words = own.words;
+  context.words_size = own.size;
+  context.heap = own.heap;
 
   int pidfd = -1;
   clone_args args{};

@@ -43,10 +43,12 @@ struct PayloadStdio {
   int fd[3] = {-1, -1, -1};
 };
 
-// Our own command line in memory, wiped in the child so that /proc/1/cmdline does not show it.
-struct OwnCommandLine {
-  char* start = nullptr;
+// Our own command line and environment in memory, wiped in the child so that /proc/1 does not show them; and where our
+// heap starts, which init gives back.
+struct OwnMemory {
+  char* words = nullptr;
   size_t size = 0;
+  char* heap = nullptr;
 };
 
 // How the payload ended. `ran` is false if execve never happened; then `exec_error` says why.
@@ -61,7 +63,7 @@ class Boundary {
  public:
   // `call_bytes` is the room kept for the call's strings.
   static Result<Boundary> Spawn(const BoundaryPlan& plan, const PayloadStdio& stdio, size_t call_bytes,
-                                OwnCommandLine own);
+                                OwnMemory own);
 
   Boundary(Boundary&&) noexcept = default;
   Boundary& operator=(Boundary&&) = delete;

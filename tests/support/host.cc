@@ -2,6 +2,8 @@
 #include "tests/support/host.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,6 +130,35 @@ std::vector<pid_t> FindProcesses(const std::string& token, Supervisors superviso
     }
     const std::string first = arguments->c_str();
     if (supervisors == Supervisors::kCount || fs::path(first).filename() != coffer) {
+      found.push_back(pid);
+    }
+  }
+  return found;
+}
+
+ProgramCopy::ProgramCopy(const std::string& program)
+    : path_(dir_ / fs::path(program).filename().string()) {
+  fs::copy_file(program, path_);
+  chmod(path_.c_str(), 0755);
+}
+
+bool ProgramCopy::IsRunning() const {
+  const int fd = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd >= 0) {
+    close(fd);
+    return false;
+  }
+  EXPECT_EQ(errno, ETXTBSY) << path_;
+  return true;
+}
+
+std::vector<pid_t> ProgramCopy::Processes() const {
+  std::vector<pid_t> found;
+  for (const pid_t pid : AllPids()) {
+    char target[4096] = {};
+    if (readlink(("/proc/" + std::to_string(pid) + "/exe").c_str(), target, sizeof target - 1) >
+            0 &&
+        path_ == target) {
       found.push_back(pid);
     }
   }

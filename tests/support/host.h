@@ -52,6 +52,21 @@ enum class Supervisors { kLeaveOut, kCount };
 std::vector<pid_t> FindProcesses(const std::string& token,
                                  Supervisors supervisors = Supervisors::kLeaveOut);
 
+// A copy of a program under a name of its own, so that the kernel can be asked whether anybody still runs it. A process
+// can hide its arguments, and another user's cannot be looked at, but its file cannot be written while it runs (ETXTBSY).
+class ProgramCopy {
+ public:
+  explicit ProgramCopy(const std::string& program);
+  const std::string& path() const { return path_; }
+  bool IsRunning() const;
+  // Those that can be seen (all of them, as root).
+  std::vector<pid_t> Processes() const;
+
+ private:
+  TempDir dir_;
+  std::string path_;
+};
+
 struct ProcessView {
   pid_t pid = 0;
   std::map<std::string, std::string> status;  // /proc/PID/status

@@ -187,8 +187,8 @@ void EnterBoundary(const ChildContext& given) {
   const bool container = plan.level == policy::Level::kContainer;
   Ladder ladder(context);
   ladder.Enter(Stage::kStart);
-  if (context.argv_start != nullptr) {
-    memset(context.argv_start, 0, context.argv_size);
+  if (context.words != nullptr) {
+    memset(context.words, 0, context.words_size);
   }
 
   OpenedSources sources;
@@ -265,7 +265,7 @@ void EnterBoundary(const ChildContext& given) {
   // Only now: until here the table was the supervisor's, with its descriptors in it.
   ladder.Enter(Stage::kRlimits);
   ladder.Must(EnforceRlimits(*context.admission, ladder.item()));
-  RunInit(context.report, context.call, context.call_capacity, kControlFd, plan.scoped_kill);
+  RunInit(context.report, context.call, context.call_capacity, kControlFd, plan.scoped_kill, context.heap);
 }
 
 }  // namespace coffer::isolation

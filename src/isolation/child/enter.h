@@ -18,8 +18,9 @@ struct ChildContext {
   size_t call_capacity = 0;
   int control = -1;
   int stdio[3] = {-1, -1, -1};
-  char* argv_start = nullptr;  // the supervisor's own command line, wiped in the child
-  size_t argv_size = 0;
+  char* words = nullptr;  // the supervisor's own command line and environment, wiped in the child
+  size_t words_size = 0;
+  char* heap = nullptr;
 };
 
 [[noreturn]] void EnterBoundary(const ChildContext& context);

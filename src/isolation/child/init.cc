@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/sys.h"
+#include "base/trim.h"
 #include "isolation/child/confine.h"
 
 namespace coffer::isolation {
@@ -144,7 +145,7 @@ int ReapUntil(pid_t payload) {
 
 }  // namespace
 
-void RunInit(ChildReport* report, const CallBlock* call, size_t call_capacity, int control, bool ends_all) {
+void RunInit(ChildReport* report, const CallBlock* call, size_t call_capacity, int control, bool ends_all, char* heap) {
   Enter(report, Stage::kReady);
   char word = 'R';
   if (Syscall(SYS_sendto, control, Arg(&word), 1, MSG_NOSIGNAL, 0, 0) != 1) {
@@ -187,6 +188,11 @@ void RunInit(ChildReport* report, const CallBlock* call, size_t call_capacity, i
   // Nothing but the control socket stays open here: the payload's end of file must be its own.
   Syscall(SYS_close_range, 0, control - 1, 0);
   Syscall(SYS_close_range, control + 1, ~0U, 0);
+  // From here on init only waits.
+  if (heap != nullptr) {
+    TrimPages(heap, static_cast<char*>(::sbrk(0)));
+  }
+  TrimText();
 
   report->wait_status = ReapUntil(payload);
   Enter(report, Stage::kDone);
