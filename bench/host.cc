@@ -6,9 +6,10 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+
+#include "command.h"
 
 namespace coffer::bench {
 namespace {
@@ -59,6 +60,34 @@ int MemoryGib() {
   return static_cast<int>(std::lround(kb / (1 << 20)));
 }
 
+struct CpuTime {
+  double total = 0;
+  double idle = 0;
+};
+
+// The first line of /proc/stat: user, nice, system, idle, iowait and more, in ticks of all cores.
+CpuTime ReadCpuTime() {
+  std::ifstream file("/proc/stat");
+  std::string word;
+  file >> word;
+  CpuTime time;
+  double ticks = 0;
+  for (int column = 0; column < 8 && file >> ticks; ++column) {
+    time.total += ticks;
+    time.idle += column == 3 || column == 4 ? ticks : 0;
+  }
+  return time;
+}
+
+// How much of all cores others use, over half a second. Load averages still remember the compiler.
+double BusyShare() {
+  const CpuTime before = ReadCpuTime();
+  SleepMicros(500'000);
+  const CpuTime after = ReadCpuTime();
+  const double total = after.total - before.total;
+  return total > 0 ? 1 - (after.idle - before.idle) / total : 0;
+}
+
 }  // namespace
 
 Host DescribeHost() {
@@ -72,9 +101,7 @@ Host DescribeHost() {
   host.user = ::geteuid() == 0 ? "root" : "an ordinary user";
   host.cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
   host.memory_gib = MemoryGib();
-  if (::getloadavg(&host.load, 1) != 1) {
-    host.load = 0;
-  }
+  host.busy = BusyShare();
   return host;
 }
 

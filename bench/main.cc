@@ -196,8 +196,8 @@ int Run(const Options& options) {
     results.tools.push_back(tool.info);
   }
   if (IsBusy(results.host)) {
-    say(fmt::format("the machine is busy (load {:.1f}): do not trust tails, nor throughput",
-                    results.host.load));
+    say(fmt::format("the machine is busy (others use {:.0f}%): do not trust tails, nor throughput",
+                    100 * results.host.busy));
   }
   for (const std::string& line : box.left_out) {
     say("left out: " + line);

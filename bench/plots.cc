@@ -58,10 +58,11 @@ void DrawBox(Svg& svg, const LogAxis& axis, double y, const Series& series) {
   std::vector<double> sorted = series.micros;
   std::sort(sorted.begin(), sorted.end());
   const double top = axis.At(Quantile(sorted, 0.995));
-  for (size_t i = 0; i < std::min(kDots, sorted.size()); ++i) {
+  const size_t dots = std::min(kDots, sorted.size());
+  for (size_t i = 0; i < dots; ++i) {
     // Evenly spaced quantiles, spread over the row by a fixed pattern.
     const double value =
-        Quantile(sorted, (static_cast<double>(i) + 0.5) / static_cast<double>(kDots));
+        Quantile(sorted, (static_cast<double>(i) + 0.5) / static_cast<double>(dots));
     const double x = std::min(axis.At(value), top);
     svg.Circle(x, y + 9.0 * (std::fmod(static_cast<double>(i) * 0.618, 1.0) - 0.5), 1.6, dot);
   }

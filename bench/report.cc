@@ -108,8 +108,10 @@ std::string HostTable(const Results& results) {
       host.user, results.seconds);
   if (IsBusy(host)) {
     text += fmt::format(
-        "\n**The machine was busy (load {:.1f} at the start): run this again on a quiet one.**\n",
-        host.load);
+        "\n**The machine was busy (others used {:.0f}% of it at the start): run this again on a "
+        "quiet "
+        "one.**\n",
+        100 * host.busy);
   }
   return text;
 }
@@ -174,8 +176,9 @@ std::string WriteReport(const Results& results, const std::vector<std::string>& 
     out += "\n## Where the time of one call goes\n\n" +
            Picture(plots, "steps.svg", "Step breakdown") + StepTable(results);
     out +=
-        "\nSteps of the supervisor and of the boundary's init may overlap: they run on different "
-        "cores.\n";
+        "\nOf init, from `clone` to the end of the payload, in calls that wrote a receipt; the "
+        "supervisor's own "
+        "work\nand the network namespace are made beside it on another core.\n";
   }
   out +=
       "\n## How to reproduce\n\n```\nmake bench         # about four minutes; writes this page, "

@@ -129,7 +129,7 @@ std::string ToJson(const Results& results) {
                   {"user", results.host.user},
                   {"cores", results.host.cores},
                   {"memory_gib", results.host.memory_gib},
-                  {"load", results.host.load}};
+                  {"busy", results.host.busy}};
   root["run"] = {
       {"short", results.short_run}, {"gap_ms", results.gap_ms}, {"seconds", results.seconds}};
   for (const ToolInfo& tool : results.tools) {

@@ -19,7 +19,7 @@ struct Host {
   std::string architecture, system, kernel, cgroups, user;
   int cores = 0;
   int memory_gib = 0;
-  double load = 0;  // one-minute load average when the run began
+  double busy = 0;  // share of all cores that others used when the run began
 };
 
 struct ToolInfo {
@@ -84,8 +84,8 @@ struct Results {
   bool HasTool(const std::string& tool) const;
 };
 
-// Whether something else kept more than half a core busy when the run began.
-inline bool IsBusy(const Host& host) { return host.load > 0.5; }
+// Whether others used the machine enough to distort tails and throughput.
+inline bool IsBusy(const Host& host) { return host.busy > 0.15; }
 
 // One promise of the project and what this run found.
 struct Target {

@@ -34,6 +34,10 @@ WORDS = [
 ]
 
 
+# Flags of doctor, runtimes and coffer itself.
+OTHER_VERBS = {"--json", "--sweep", "--help", "--version"}
+
+
 def files_of(root: Path):
     for directory, names, files in os.walk(root):
         names[:] = sorted(n for n in names if not SKIP_DIRS.match(n))
@@ -104,10 +108,12 @@ def check_flags(root: Path, flags: set[str]) -> list[str]:
                  "deploy/completions/coffer.fish"):
         text = (root / name).read_text(encoding="utf-8").replace("\\-", "-")
         if name.endswith(".fish"):
-            text = re.sub(r"-l ([a-z-]+)", r"--\1", text)
+            text = re.sub(r" -l ([a-z-]+)", r" --\1", text.replace("set -l", ""))
         known = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
         for flag in sorted(flags - known):
             found.append(f"{name}:1: does not know the flag {flag} of `coffer run`")
+        for flag in sorted(known - flags - OTHER_VERBS):
+            found.append(f"{name}:1: names {flag}, which `coffer run --help` does not")
     return found
 
 
@@ -139,7 +145,8 @@ def self_test() -> int:
         ("docs/a.md", "a sub" + "agent wrote this\n", "how the file was made", set()),
         ("docs/a.md", "apt-get install" + " -y no-such-package\n", "not in deploy/packages.txt", set()),
         ("docs/a.md", "apt-get install -y make\n", None, set()),
-        ("docs/a.md", "", "does not know the flag --frobnicate", {"--frobnicate"}),
+        ("docs/a.md", "", "does not know the flag --frobnicate", {"--frobnicate", "--known"}),
+        ("docs/a.md", "", "names --known", {"--other"}),
         ("docs/a.md", "", None, {"--known"}),
     ]
     failures = 0
@@ -148,7 +155,7 @@ def self_test() -> int:
             root = Path(directory)
             for other, content in (("deploy/packages.txt", "[build]\nmake\n"), ("docs/man/coffer.1.scd", "*--known*"),
                                    ("deploy/completions/coffer.bash", "--known"), ("deploy/completions/_coffer", "--known"),
-                                   ("deploy/completions/coffer.fish", "-l known"), (name, text)):
+                                   ("deploy/completions/coffer.fish", "complete -l known"), (name, text)):
                 (root / other).parent.mkdir(parents=True, exist_ok=True)
                 (root / other).write_text(content, encoding="utf-8")
             _, problems = check(root, flags)

@@ -32,9 +32,9 @@ while (($#)); do
   esac
 done
 case $verb in
-  test) VM_MODE=full limit=2400 archs=${archs:-$(vm_host_arch)} ;;
-  short) VM_MODE=short limit=600 archs=${archs:-$(vm_host_arch)} ;;
-  all) VM_MODE=full limit=3600 archs=${archs:-$(vm_host_arch) $(vm_other_arch)} ;;
+  test) VM_MODE=full limit=3600 archs=${archs:-$(vm_host_arch)} ;;
+  short) VM_MODE=short limit=900 archs=${archs:-$(vm_host_arch)} ;;
+  all) VM_MODE=full limit=5400 archs=${archs:-$(vm_host_arch) $(vm_other_arch)} ;;
   *) usage ;;
 esac
 export VM_MODE

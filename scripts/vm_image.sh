@@ -26,6 +26,7 @@ done
 vm_use_arch "$arch"
 PATH=$PATH:/usr/sbin:/sbin
 vm_need mke2fs e2fsprogs
+vm_need readelf binutils
 [[ $(id -u) == 0 ]] || vm_need fakeroot fakeroot
 [[ -n $build ]] || vm_die "--build DIR is required"
 [[ -x $build/coffer ]] || vm_die "$build/coffer is missing; build first"
@@ -74,7 +75,7 @@ EOF
   echo 'vmguest' >"$tree/etc/hostname"
   printf '127.0.0.1 localhost\n::1 localhost\n' >"$tree/etc/hosts"
   printf 'passwd: files\ngroup: files\nhosts: files\n' >"$tree/etc/nsswitch.conf"
-  printf '/lib/%s\n/usr/lib/%s\n' "$VM_TRIPLET" "$VM_TRIPLET" >"$tree/etc/ld.so.conf"
+  printf '%s\n' "/lib/$VM_TRIPLET" "/usr/lib/$VM_TRIPLET" /opt/coffer/lib >"$tree/etc/ld.so.conf"
   ln -sf /usr/share/zoneinfo/Etc/UTC "$tree/etc/localtime"
   echo '0123456789abcdef0123456789abcdef' >"$tree/etc/machine-id"
   make_image "$tree" "$VM_HOME/root.img.tmp" 1024
@@ -100,19 +101,18 @@ add_libraries() {
   done < <(LC_ALL=C readelf -d "$file" 2>/dev/null | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
 }
 
-# copy_build TREE: every executable of the build, at its place in the build, because tests find each other there.
+# copy_build TREE: coffer, coffer-faults and the tests, at their place in the build, because tests find each other there.
 copy_build() {
-  local to=$1 file
-  (cd "$build" && find . -name CMakeFiles -prune -o -path ./vm -prune -o -type f -perm -u+x -print) |
-    while read -r file; do
-      [[ $(head -c4 "$build/$file" | tail -c3) == ELF ]] || continue
-      [[ $file == *.so || $file == *.a || $file == *_fuzz ]] && continue
-      readelf -h "$build/$file" | grep -q 'Machine:.*\(AArch64\|X86-64\)' || continue
-      mkdir -p "$to/$(dirname "$file")"
-      cp "$build/$file" "$to/$file"
-      # Symbols stay (a backtrace needs names), debug information goes.
-      "$(vm_tool strip)" --strip-debug "$to/$file" 2>/dev/null || true
-    done
+  local to=$1 file machine
+  case $VM_ARCH in aarch64) machine=AArch64 ;; x86_64) machine=X86-64 ;; esac
+  (cd "$build" && find coffer coffer-faults tests -type f -perm -u+x 2>/dev/null || true) | while read -r file; do
+    [[ $(head -c4 "$build/$file" | tail -c3) == ELF ]] || continue
+    readelf -h "$build/$file" | grep -q "Machine:.*$machine" || vm_die "$build/$file is not for $VM_ARCH"
+    mkdir -p "$to/$(dirname "$file")"
+    cp "$build/$file" "$to/$file"
+    # Symbols stay (a backtrace needs names), debug information goes.
+    "$(vm_tool strip)" --strip-debug "$to/$file"
+  done
 }
 
 # vm_tool NAME: binutils that understand the guest's architecture.

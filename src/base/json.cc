@@ -38,6 +38,9 @@ class Guard {
 }  // namespace
 
 Result<Json> ParseJson(std::string_view text) {
+  if (text.find('\0') != std::string_view::npos) {
+    return Refused("json.parse", "not JSON: a NUL byte");  // the parser would take it for the end
+  }
   Guard guard;
   Json value;
   try {

@@ -181,7 +181,8 @@ Status RemoveDirAt(int dir, const std::string& path) {
 }
 
 Result<bool> Exists(const std::string& path) {
-  const long answer = Syscall(SYS_faccessat, AT_FDCWD, Arg(path.c_str()), F_OK);
+  struct stat info {};
+  const long answer = Syscall(SYS_newfstatat, AT_FDCWD, Arg(path.c_str()), Arg(&info), AT_SYMLINK_NOFOLLOW);
   if (answer == 0) {
     return true;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "call/launch.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -127,6 +128,13 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
                isolation::ImportOciProfile(request.envelope.imported_seccomp, isolation::NativeImportContext(options)));
     TRY_ASSIGN(storage, isolation::Compile(profile, isolation::NativeSyscalls()));
     plan.filter = storage;
+  } else if (HasWritableMount(prepared)) {
+    // fallocate can take any amount of a disk in one call, past RLIMIT_FSIZE, before a watch could see it. Programs fall
+    // back to writing.
+    isolation::Profile profile = isolation::BuiltinProfile(request.envelope.syscalls, options);
+    profile.rules.insert(profile.rules.begin(), {"fallocate", isolation::FailWith(EOPNOTSUPP), {}});
+    TRY_ASSIGN(storage, isolation::Compile(profile, isolation::NativeSyscalls()));
+    plan.filter = storage;
   } else {
     plan.filter = isolation::BuiltinFilter(request.envelope.syscalls, options);
   }
@@ -165,7 +173,8 @@ struct Cgroups {
 };
 
 Status MakeCgroup(const RunRequest& request, const Prepared& prepared, Cgroups& cgroups, Launched& launched) {
-  TRY_ASSIGN(cgroups.host, limits::ProbeCgroups());
+  const limits::ProbeDepth depth = prepared.mounts.empty() ? limits::ProbeDepth::kCall : limits::ProbeDepth::kAll;
+  TRY_ASSIGN(cgroups.host, limits::ProbeCgroups("", depth));
   const policy::LayerSet offered = cgroups.host.layers();
   if (!offered.Has(Layer::kCgroupMemory) || !offered.Has(Layer::kCgroupPids)) {
     launched.cgroup_why = WhyNoCgroup(cgroups.host);

@@ -32,8 +32,8 @@ struct Launched {
 
 struct LaunchOptions {
   policy::Level level = policy::Level::kContainer;  // never kAuto
-  bool cgroup_first = false;                        // the cgroup must exist before the child (v2)
   bool probe = false;                               // a receipt or a floor needs the layers
+  bool cgroup_first = false;                        // the cgroup must exist before the child (v2)
 };
 
 // Nothing runs if this fails, and nothing of the attempt is left.

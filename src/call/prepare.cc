@@ -98,12 +98,16 @@ Status OpenMounts(const RunRequest& request, Prepared& prepared) {
       TRY_ASSIGN(opened.at, isolation::CleanPath(mount.at));
     }
     opened.access = mount.access;
+    if (mount.access == policy::Access::kWrite && !opened.path.directory) {
+      return Refused("policy.path.kind", fmt::format("{} is not a directory", opened.path.path),
+                     "--rw and --out take directories; --ro and --in take files");
+    }
     if (opened.path.directory) {
       TRY_ASSIGN(opened.fifos, isolation::FindFifos(opened.path));
     }
     prepared.mounts.push_back(std::move(opened));
   }
-  return isolation::CheckTargets(prepared.mounts);
+  return isolation::CheckTargets(prepared.mounts, prepared.runtime);
 }
 
 Status ResolveProgram(const RunRequest& request, Prepared& prepared) {

@@ -107,7 +107,6 @@ void Watch::OnSignal() {
     switch (info.ssi_signo) {
       case SIGINT:
       case SIGTERM:
-      case SIGHUP:
       case SIGQUIT:
         if (ended_) {
           out_.DropReader();  // told to end while our own reader is slow
@@ -167,6 +166,11 @@ void Watch::CheckUsage() {
     if (Result<limits::Usage> usage = Tree().Measure(); usage.ok()) {
       limits::KeepPeaks(usage_, *usage);
       usage_ = *usage;
+    }
+  }
+  if (by_cgroup && !envelope_.mounts.empty() && !cgroup_.layers().Has(policy::Layer::kCgroupIo)) {
+    if (const Result<limits::Usage> walked = Tree().Measure(); walked.ok()) {
+      usage_.io_bytes = std::max(usage_.io_bytes, walked->io_bytes);
     }
   }
   const Nanos until = limits::NextCpuCheck(usage_.cpu, envelope_.limits.cpu, cpus_);

@@ -14,6 +14,8 @@ namespace coffer::isolation {
 namespace {
 
 constexpr std::string_view kOwnPlaces[] = {"/", "/etc", "/dev", "/proc", "/tmp", "/workspace", "/in", "/usr", "/bin", "/lib", "/sbin", "/sys"};
+// Below these only runtimes are ever shown, so one Landlock rule each is enough.
+constexpr std::string_view kSystemTops[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64"};
 constexpr uint64_t kTmpInodes = 4096;
 
 bool Inside(std::string_view path, std::string_view tree) {
@@ -51,7 +53,13 @@ void AddRuntime(const RuntimeSet& runtime, BoundaryPlan& plan, DirectoryList& di
     if (file.directory) {
       dirs.Add(file.inside);
     }
-    tops.insert(TopOf(file.inside));
+    const std::string top = TopOf(file.inside);
+    if (std::find(std::begin(kSystemTops), std::end(kSystemTops), top) != std::end(kSystemTops)) {
+      tops.insert(top);
+    } else {
+      // A program of the caller's: it alone is executable, not what else may be shown beside it.
+      plan.landlock.push_back({file.inside, landlock::kRead | landlock::kExecute});
+    }
   }
   for (const auto& [name, target] : runtime.links) {
     plan.links.push_back({name, target});
@@ -193,13 +201,19 @@ void AddMounts(const std::vector<OpenedMount>& mounts, bool privileged, Boundary
 
 }  // namespace
 
-Status CheckTargets(const std::vector<OpenedMount>& mounts) {
+Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& runtime) {
   for (size_t i = 0; i < mounts.size(); ++i) {
     const std::string& at = mounts[i].at;
     if (std::find(std::begin(kOwnPlaces), std::end(kOwnPlaces), at) != std::end(kOwnPlaces) || Inside(at, "/dev") ||
         Inside(at, "/proc") || Inside(at, "/etc") || Inside(at, "/sys") || Inside(at, "/in")) {
       return Refused("policy.mount.target", fmt::format("{} cannot be a mount target: Cofferdam makes it itself", at),
                      "choose another place, such as /data");
+    }
+    for (const RuntimeFile& file : runtime.files) {
+      if (at == file.inside || Inside(file.inside, at) || (file.directory && Inside(at, file.inside))) {
+        return Refused("policy.mount.target", fmt::format("a mount at {} would hide {}, which the runtime needs", at, file.inside),
+                       "choose another place, such as /data");
+      }
     }
     for (size_t j = 0; j < i; ++j) {
       const std::string& other = mounts[j].at;
@@ -215,7 +229,7 @@ Status CheckTargets(const std::vector<OpenedMount>& mounts) {
 Result<BoundaryPlan> ComposeContainer(const policy::Envelope& envelope, const RuntimeSet& runtime,
                                       const std::vector<OpenedMount>& mounts, const std::vector<Input>& inputs,
                                       bool privileged) {
-  TRY(CheckTargets(mounts));
+  TRY(CheckTargets(mounts, runtime));
   BoundaryPlan plan;
   plan.level = policy::Level::kContainer;
   plan.uid = envelope.uid;

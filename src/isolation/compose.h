@@ -32,8 +32,9 @@ struct Input {
   std::string content;
 };
 
-// A mount target: absolute, clean, not a place that Cofferdam makes itself, not above or inside another one.
-Status CheckTargets(const std::vector<OpenedMount>& mounts);
+// A mount target: absolute, clean, not a place that Cofferdam makes itself, not above or inside another one,
+// and not hiding a file of the runtime.
+Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& runtime);
 
 // `privileged`: the supervisor clones and id-maps the mounts itself (as root).
 Result<BoundaryPlan> ComposeContainer(const policy::Envelope& envelope, const RuntimeSet& runtime,

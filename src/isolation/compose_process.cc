@@ -22,7 +22,10 @@ Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const Runt
   for (const RuntimeFile& file : runtime.files) {
     plan.landlock.push_back({file.host, landlock::kRead | landlock::kExecute});
   }
-  plan.landlock.push_back({"/etc/ld.so.cache", landlock::kReadFile, false});
+  // Public files of the host that programs insist on: with a private root they would simply not be there.
+  for (const char* file : {"/etc/ld.so.cache", "/etc/ssl/openssl.cnf", "/etc/localtime", "/usr/lib/locale/C.utf8"}) {
+    plan.landlock.push_back({file, landlock::kRead, false});
+  }
   for (const char* device : {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}) {
     plan.landlock.push_back({device, landlock::kReadFile | landlock::kWriteFile | landlock::kTruncate, false});
   }
@@ -36,8 +39,10 @@ Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const Runt
                      "use --level container, or leave out the target");
     }
     const bool writable = mount.access == policy::Access::kWrite;
-    if (privileged) {
-      return Refused("policy.mount.level", "the process level cannot id-map mounts, so as root it takes none",
+    if (privileged && writable) {
+      return Refused("policy.mount.level",
+                     fmt::format("as root, the process level cannot write to {}: what it writes would belong to no user",
+                                 mount.path.path),
                      "use --level container, or run coffer as the owner of the directory");
     }
     plan.landlock.push_back({mount.path.path, writable ? landlock::kRead | landlock::kChange : landlock::kRead});

@@ -55,9 +55,10 @@ Strings Confinement(const std::string& status) {
   return lines;
 }
 
-struct Run {
+struct Trial {
   RunResult result;
-  long calls = 0;           // seen by the seam; 0 if unknown
+  std::string seam;         // what the seam wrote at the end: how many calls it saw
+  long calls = 0;
   bool marker = false;      // the command ran
   Strings confinement;      // as the command saw it
   Json isolation;           // of the receipt; null without one
@@ -67,7 +68,7 @@ struct Run {
 
 class FaultSweep : public ::testing::TestWithParam<Sweep> {
  protected:
-  Run Once(long fail_at) const {
+  Trial Once(long fail_at) const {
     const Sweep& sweep = GetParam();
     TempDir dir;
     const std::string token = NewToken();
@@ -83,7 +84,7 @@ class FaultSweep : public ::testing::TestWithParam<Sweep> {
     } else {
       words.insert(words.end(), {"--", ProbePath(), "args", token});
     }
-    Run run;
+    Trial run;
     pid_t pid = 0;
     {
       RunOptions options;
@@ -94,7 +95,8 @@ class FaultSweep : public ::testing::TestWithParam<Sweep> {
       pid = process.pid();
       run.result = process.Wait(Seconds(30));
     }
-    run.calls = atol(ReadFile(dir / "count").value_or("0").c_str());
+    run.seam = ReadFile(dir / "count").value_or("0");
+    run.calls = atol(run.seam.c_str());
     run.marker = sweep.out ? Exists(out + "/" + token) : Contains(run.result.out, token);
     run.confinement = Confinement(ReadFile(out + "/" + token).value_or(""));
     if (const auto text = ReadFile(dir / "receipt.json")) {
@@ -140,7 +142,7 @@ class FaultSweep : public ::testing::TestWithParam<Sweep> {
   }
 
   // What is wrong with a run, in words; nothing if it is as it should be.
-  static std::string Judge(const Run& run, const Run& clean) {
+  static std::string Judge(const Trial& run, const Trial& clean) {
     std::string wrong;
     const auto complain = [&](const std::string& text) { wrong += (wrong.empty() ? "" : "; ") + text; };
     const int exit = run.result.exit;
@@ -154,7 +156,8 @@ class FaultSweep : public ::testing::TestWithParam<Sweep> {
       if (exit != 0 && exit != 125) {
         complain("the command ran, and the exit status is " + std::to_string(exit));
       }
-      if (run.confinement != clean.confinement) {
+      // A host may forbid a /proc inside: then there is none, and the command could copy nothing.
+      if (!run.confinement.empty() && run.confinement != clean.confinement) {
         complain("the command ran less confined: " + ::testing::PrintToString(run.confinement));
       }
       if (!run.isolation.is_null() && exit == 0 &&
@@ -185,7 +188,7 @@ TEST_P(FaultSweep, EveryCallOnce) {
   const Sweep& sweep = GetParam();
   ASSERT_TRUE(Exists(FaultsPath())) << FaultsPath();
   ASSERT_TRUE(Exists(ProbePath())) << ProbePath();
-  const Run clean = Once(1000000000);
+  const Trial clean = Once(1000000000);
   ASSERT_EQ(clean.result.exit, 0) << clean.result.Describe();
   ASSERT_TRUE(clean.marker) << clean.result.Describe();
   ASSERT_GT(clean.calls, 50) << "the seam does not count";
@@ -198,12 +201,12 @@ TEST_P(FaultSweep, EveryCallOnce) {
   int ran = 0, refused = 0;
   long calls = clean.calls;
   for (long n = 1; n <= calls; n += stride) {
-    const Run run = Once(n);
+    const Trial run = Once(n);
     (run.marker ? ran : refused) += 1;
     if (const std::string wrong = Judge(run, clean); !wrong.empty()) {
       ADD_FAILURE() << "call " << n << " of " << clean.calls << " fails with "
                     << strerrorname_np(sweep.error) << ": " << wrong << "\n  exit " << run.result.exit
-                    << ", stderr: " << run.result.err;
+                    << ", stderr: " << run.result.err << "  the seam: " << run.seam;
     }
     // A run may make more calls than the clean one: the loop ends where runs end, not where that one did.
     calls = std::max(calls, std::min(run.calls, clean.calls + 200));
@@ -224,7 +227,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Sweep{"NoReceiptEio", {"--quiet"}, false, true, EIO, 60},
                       Sweep{"ProcessEperm", {"--level", "process"}, true, false, EPERM, 200},
                       Sweep{"ProcessEagain", {"--level", "process"}, true, false, EAGAIN, 60}),
-    [](const auto& info) { return std::string(info.param.name); });
+    [](const auto& sweep) { return std::string(sweep.param.name); });
 
 }  // namespace
 }  // namespace coffer::test

@@ -58,7 +58,7 @@ TEST_P(Leftovers, PE_08_ManyCycles) {
   const auto fds = count_fds();
   for (int i = 0; i < 300; ++i) {
     ASSERT_EQ(
-        RunProgram({CofferPath(), "run", "--level", level(), "--", ProbePath(), "exit", "0"}).exit,
+        RunProgram({coffer.path(), "run", "--level", level(), "--", ProbePath(), "exit", "0"}).exit,
         0)
         << i;
   }
@@ -124,7 +124,7 @@ TEST_P(Leftovers, PE_09_TwoHundredRandomKills) {
         dup2(null, fd);
       }
       execl(coffer.path().c_str(), "coffer", "run", "--level", GetParam(), "--rw",
-            (shared + ":/data").c_str(), "--", ProbePath().c_str(),
+            (container() ? shared + ":/data" : shared).c_str(), "--", ProbePath().c_str(),
             i % 2 == 0 ? "stubborn" : "stop-self", token.c_str(), nullptr);
       _exit(97);
     }

@@ -120,7 +120,7 @@ run_one() {
     cd $root || exit 125
     # A login has none of init's descriptors, and no controlling terminal here.
     exec setsid setpriv --reuid $uid --regid $uid --init-groups \
-      env -i PATH="$PATH" HOME=$home USER=$who LC_ALL=C.UTF-8 TMPDIR=/tmp LD_LIBRARY_PATH=$root/lib \
+      env -i PATH="$PATH" HOME=$home USER=$who LC_ALL=C.UTF-8 TMPDIR=/tmp \
       COFFER_BIN=$root/build/coffer COFFER_FAULTS_BIN=$root/build/coffer-faults \
       COFFER_PROBES=$root/build/tests/probes COFFER_SOURCE=$root COFFER_VM=1 VM_WHO=$who \
       timeout -k 5 "$seconds" "$@"

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/compose.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+
+#include "isolation/compose_process.h"
+#include "tests/support/run.h"
+
+namespace coffer::isolation {
+namespace {
+
+using policy::Access;
+using test::TempDir;
+
+std::vector<OpenedMount> At(std::initializer_list<const char*> targets) {
+  std::vector<OpenedMount> mounts;
+  for (const char* at : targets) {
+    OpenedMount mount;
+    mount.path.path = "/srv/x";
+    mount.path.directory = true;
+    mount.at = at;
+    mounts.push_back(std::move(mount));
+  }
+  return mounts;
+}
+
+TEST(CheckTargets, Table) {
+  for (const char* at : {"/data", "/out", "/srv/x", "/tmp/x", "/usr/share/x", "/workspace/src", "/home/me", "/procs", "/etcetera",
+                         "/devil", "/inputs"}) {
+    EXPECT_TRUE(CheckTargets(At({at})).ok()) << at;
+  }
+  for (const char* at : {"/", "/etc", "/etc/passwd", "/etc/ssl/certs", "/dev", "/dev/null", "/dev/shm", "/proc", "/proc/1", "/tmp",
+                         "/workspace", "/in", "/in/x", "/usr", "/bin", "/lib", "/sbin", "/sys", "/sys/fs"}) {
+    const Status checked = CheckTargets(At({at}));
+    ASSERT_FALSE(checked.ok()) << at;
+    EXPECT_EQ(checked.error().code, "policy.mount.target") << at;
+    EXPECT_FALSE(CheckTargets(At({"/fine", at})).ok()) << at;
+  }
+}
+
+TEST(CheckTargets, NoneAboveOrInsideAnother) {
+  for (const auto& [first, second] :
+       {std::pair("/a", "/a"), std::pair("/a", "/a/b"), std::pair("/a/b/c", "/a"), std::pair("/a/b", "/a/b/c/d")}) {
+    EXPECT_FALSE(CheckTargets(At({first, second})).ok()) << first << " " << second;
+    EXPECT_FALSE(CheckTargets(At({"/z", first, "/y", second})).ok());
+  }
+  EXPECT_TRUE(CheckTargets(At({"/a", "/ab", "/b/a", "/b/c"})).ok());
+}
+
+class Compose : public ::testing::Test {
+ protected:
+  Compose() {
+    runtime_.files = {{"/usr/bin/dash", "/usr/bin/sh", true, false},
+                      {"/usr/lib/libc.so.6", "/usr/lib/libc.so.6", false, false},
+                      {"/usr/lib/python3", "/usr/lib/python3", false, true}};
+    runtime_.links = {{"/bin", "usr/bin"}, {"/lib", "usr/lib"}};
+    dir_.MakeDir("ro");
+    dir_.MakeDir("rw");
+    for (const auto& [name, access] : {std::pair("ro", Access::kRead), std::pair("rw", Access::kWrite)}) {
+      OpenedMount mount;
+      mount.path = std::move(OpenHostPath(dir_ / name, access)).value();
+      mount.at = std::string("/mnt/deep/") + name;
+      mount.access = access;
+      mounts_.push_back(std::move(mount));
+    }
+    mounts_[0].fifos = {"pipe", "a/b/pipe"};
+  }
+  BoundaryPlan Plan(bool privileged = false) {
+    Result<BoundaryPlan> plan = ComposeContainer(envelope_, runtime_, mounts_, {{"x.py", "print(1)"}}, privileged);
+    EXPECT_TRUE(plan.ok());
+    return std::move(plan).value();
+  }
+  uint64_t RightsAt(const BoundaryPlan& plan, const std::string& path) {
+    uint64_t rights = 0;
+    for (const LandlockRule& rule : plan.landlock) {
+      rights |= rule.path == path ? rule.rights : 0;
+    }
+    return rights;
+  }
+
+  TempDir dir_;
+  policy::Envelope envelope_;
+  RuntimeSet runtime_;
+  std::vector<OpenedMount> mounts_;
+};
+
+TEST_F(Compose, NothingIsWritableButDevicesAndWhatWasAskedFor) {
+  for (const BindMount& bind : Plan().binds) {
+    if (bind.at == "/mnt/deep/rw") {
+      EXPECT_TRUE(bind.writable);
+      EXPECT_FALSE(bind.executable) << "nobody may write what can then be run";
+      EXPECT_FALSE(bind.device);
+    } else if (bind.device) {
+      EXPECT_TRUE(std::set<std::string>({"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}).count(bind.at))
+          << bind.at;
+      EXPECT_EQ(bind.host, bind.at);
+      EXPECT_FALSE(bind.executable);
+    } else {
+      EXPECT_FALSE(bind.writable) << bind.at;
+    }
+  }
+}
+
+TEST_F(Compose, OnlyTheRuntimeIsExecutable) {
+  const BoundaryPlan plan = Plan();
+  std::set<std::string> executable;
+  for (const BindMount& bind : plan.binds) {
+    if (bind.executable) {
+      executable.insert(bind.at);
+    }
+  }
+  EXPECT_EQ(executable, (std::set<std::string>{"/usr/bin/sh", "/usr/lib/libc.so.6", "/usr/lib/python3"}));
+  for (const LandlockRule& rule : plan.landlock) {
+    const bool runtime = rule.path == "/usr";
+    EXPECT_EQ((rule.rights & landlock::kExecute) != 0, runtime) << rule.path;
+    EXPECT_TRUE((rule.rights & landlock::kExecute) == 0 || (rule.rights & landlock::kWriteFile) == 0) << rule.path;
+    EXPECT_TRUE(rule.required) << rule.path;
+  }
+}
+
+TEST_F(Compose, LandlockGrantsWhatTheMountsGrant) {
+  const BoundaryPlan plan = Plan();
+  EXPECT_EQ(RightsAt(plan, "/mnt/deep/ro"), landlock::kRead);
+  EXPECT_EQ(RightsAt(plan, "/mnt/deep/rw"), landlock::kRead | landlock::kChange);
+  EXPECT_EQ(RightsAt(plan, "/etc"), landlock::kRead);
+  EXPECT_EQ(RightsAt(plan, "/in"), landlock::kRead);
+  EXPECT_EQ(RightsAt(plan, "/proc"), landlock::kRead);
+  EXPECT_EQ(RightsAt(plan, "/"), landlock::kReadDir) << "or the canary could be read";
+  EXPECT_EQ(RightsAt(plan, "/dev") & landlock::kIoctlDev, 0U);
+  EXPECT_EQ(RightsAt(plan, plan.landlock_canary), 0U);
+  EXPECT_FALSE(plan.landlock_canary.empty());
+}
+
+TEST_F(Compose, ParentsComeFirst) {
+  const BoundaryPlan plan = Plan();
+  std::set<std::string> made = {"/", ""};
+  for (const std::string& dir : plan.dirs) {
+    EXPECT_TRUE(made.count(dir.substr(0, dir.rfind('/')))) << dir;
+    EXPECT_TRUE(made.insert(dir).second) << "twice: " << dir;
+  }
+  std::set<std::string> links;
+  for (const PrivateLink& link : plan.links) {
+    EXPECT_FALSE(made.count(link.at)) << "a directory where a link goes: " << link.at;
+    links.insert(link.at);
+  }
+  for (const PrivateTmpfs& tmpfs : plan.tmpfs) {
+    EXPECT_TRUE(made.count(tmpfs.at)) << tmpfs.at;
+    EXPECT_GT(tmpfs.bytes, 0U) << tmpfs.at;
+    EXPECT_GT(tmpfs.inodes, 0U) << tmpfs.at;
+  }
+  for (const PrivateFile& file : plan.files) {
+    EXPECT_TRUE(made.count(file.at.substr(0, file.at.rfind('/')))) << file.at;
+    EXPECT_EQ(file.mode & 0222, 0U) << file.at;
+  }
+  for (const BindMount& bind : plan.binds) {
+    const bool cover = bind.at.starts_with("/mnt/deep/ro/");  // lies in what is mounted there
+    EXPECT_TRUE(cover || made.count(bind.at.substr(0, bind.at.rfind('/')))) << bind.at;
+    EXPECT_TRUE(!bind.directory || made.count(bind.at)) << bind.at;
+  }
+}
+
+TEST_F(Compose, UserMountsAreComparedWithWhatWasChecked) {
+  for (const bool privileged : {false, true}) {
+    const BoundaryPlan plan = Plan(privileged);
+    int next = 0;
+    for (const BindMount& bind : plan.binds) {
+      if (bind.at == "/mnt/deep/ro" || bind.at == "/mnt/deep/rw") {
+        EXPECT_FALSE(bind.follow_links);
+        EXPECT_EQ(bind.expected_ino, mounts_[bind.at == "/mnt/deep/rw"].path.ino);
+        EXPECT_NE(bind.expected_dev, 0U);
+        EXPECT_EQ(bind.supervised, privileged ? next++ : -1);
+      } else {
+        EXPECT_EQ(bind.supervised, -1) << bind.at;
+      }
+    }
+    EXPECT_EQ(plan.own_uid, privileged);
+  }
+}
+
+TEST_F(Compose, FifosAreCoveredAfterTheirMount) {
+  const BoundaryPlan plan = Plan();
+  const auto place = [&](const std::string& at) {
+    return std::find_if(plan.binds.begin(), plan.binds.end(), [&](const BindMount& bind) { return bind.at == at; });
+  };
+  for (const char* at : {"/mnt/deep/ro/pipe", "/mnt/deep/ro/a/b/pipe"}) {
+    const auto cover = place(at);
+    ASSERT_NE(cover, plan.binds.end()) << at;
+    EXPECT_LT(place("/mnt/deep/ro"), cover);
+    EXPECT_EQ(cover->host, "/dev/null");
+    EXPECT_FALSE(cover->device) << "nodev: it cannot be opened";
+    EXPECT_FALSE(cover->writable);
+  }
+}
+
+TEST_F(Compose, LimitsSizeThePrivatePlaces) {
+  envelope_.limits.disk = 12345 << 10;
+  envelope_.limits.inodes = 77;
+  envelope_.limits.tmp = 54321 << 10;
+  for (const PrivateTmpfs& tmpfs : Plan().tmpfs) {
+    EXPECT_EQ(tmpfs.bytes, tmpfs.at == "/workspace" ? envelope_.limits.disk : envelope_.limits.tmp) << tmpfs.at;
+    if (tmpfs.at == "/workspace") {
+      EXPECT_EQ(tmpfs.inodes, 77U);
+    }
+  }
+}
+
+TEST_F(Compose, TheTerminalIsThereOnlyIfAskedFor) {
+  const auto has_tty = [](const BoundaryPlan& plan) {
+    return plan.tty || std::any_of(plan.binds.begin(), plan.binds.end(), [](const BindMount& bind) { return bind.at == "/dev/tty"; });
+  };
+  EXPECT_FALSE(has_tty(Plan()));
+  envelope_.tty = true;
+  EXPECT_TRUE(has_tty(Plan()));
+  EXPECT_NE(RightsAt(Plan(), "/dev") & landlock::kIoctlDev, 0U);
+}
+
+TEST_F(Compose, TooManyMountsAreRefused) {
+  for (int i = 0; i < 600; ++i) {
+    runtime_.files.push_back({"/usr/x", "/usr/x" + std::to_string(i), false, false});
+  }
+  EXPECT_FALSE(ComposeContainer(envelope_, runtime_, {}, {}, false).ok());
+}
+
+TEST_F(Compose, ProcessLevelGrantsByPathAndTakesNoMovedMounts) {
+  if (LandlockAbi() == 0) {
+    EXPECT_FALSE(ComposeProcess(envelope_, runtime_, {}, "/scratch", false).ok());
+    GTEST_SKIP() << "this kernel has no Landlock";
+  }
+  EXPECT_FALSE(ComposeProcess(envelope_, runtime_, mounts_, "/scratch", false).ok()) << "a target of its own";
+  for (OpenedMount& mount : mounts_) {
+    mount.at = mount.path.path;
+  }
+  EXPECT_FALSE(ComposeProcess(envelope_, runtime_, mounts_, "/scratch", true).ok()) << "no id-mapping as root";
+  const Result<BoundaryPlan> plan = ComposeProcess(envelope_, runtime_, mounts_, "/scratch", false);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_TRUE(plan->binds.empty() && plan->tmpfs.empty());
+  EXPECT_EQ(RightsAt(*plan, dir_ / "ro"), landlock::kRead);
+  EXPECT_EQ(RightsAt(*plan, dir_ / "rw"), landlock::kRead | landlock::kChange);
+  EXPECT_EQ(RightsAt(*plan, "/scratch/workspace") & landlock::kExecute, 0U);
+  EXPECT_EQ(RightsAt(*plan, "/usr/bin/dash"), landlock::kRead | landlock::kExecute);
+  EXPECT_EQ(RightsAt(*plan, "/") | RightsAt(*plan, "/etc") | RightsAt(*plan, "/proc") | RightsAt(*plan, "/scratch"), 0U);
+}
+
+}  // namespace
+}  // namespace coffer::isolation
