@@ -86,6 +86,12 @@ Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, const PayloadStdio& s
   boundary.control_ = UniqueFd(ends[0]);
   UniqueFd child_end(ends[1]);
 
+  answer = Syscall(SYS_pidfd_open, ::getpid(), 0);
+  if (answer < 0) {
+    return sys::ErrnoError("isolation.pidfd", "cannot open a descriptor of ourselves", answer);
+  }
+  boundary.self_ = UniqueFd(static_cast<int>(answer));
+
   ChildContext context;
   context.plan = &plan;
   context.report = &boundary.shared_->report;
@@ -93,6 +99,7 @@ Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, const PayloadStdio& s
   context.call = boundary.call_block();
   context.call_capacity = boundary.call_capacity_;
   context.control = child_end.get();
+  context.supervisor = boundary.self_.get();
   std::copy(std::begin(stdio.fd), std::end(stdio.fd), context.stdio);
   context.words = own.words;
   context.words_size = own.size;
@@ -214,6 +221,7 @@ Status Boundary::AwaitReady() {
     if ((waits[0].revents & POLLIN) != 0 &&
         Syscall(SYS_recvfrom, control_.get(), Arg(&word), 1, MSG_DONTWAIT, 0, 0) == 1 && word == 'R') {
       child_end_.Reset();
+      self_.Reset();
       UniqueFd(shared_->report.pty_slave).Reset();
       for (const int32_t fd : shared_->report.tmpfs) {
         if (fd >= 0) {

@@ -126,6 +126,7 @@ class Boundary {
   UniqueFd pidfd_;
   UniqueFd control_;
   UniqueFd child_end_;
+  UniqueFd self_;
   std::vector<UniqueFd> tmpfs_;
   pid_t pid_ = -1;
   uint32_t host_uid_ = 0;

@@ -112,9 +112,20 @@ TEST_P(NamespaceEscape, NS_11_KillEverybody) {
     EXPECT_EQ(result.exit, 0) << "init or the supervisor was hurt\n" << result.Describe();
     EXPECT_TRUE(result.receipt.is_object());
   }
-  const RunResult parent = RunProbe(Flags(), {"kill", "parent", "9"});
-  EXPECT_EQ(parent.exit, 0) << "the run must still report\n" << parent.Describe();
-  EXPECT_TRUE(parent.receipt.is_object()) << parent.Describe();
+}
+
+TEST_P(NamespaceEscape, NS_11_KillingTheParentSetsNobodyFree) {
+  // In a pid namespace init cannot be killed from inside; without one it can, and then everything must go with it.
+  const std::string token = NewToken();
+  const RunResult result =
+      RunCoffer(Flags({"--wall", "10s"}),
+                {"sh", "-c", "kill -9 $PPID; sleep 0.2; echo alive; exit 0", token});
+  EXPECT_TRUE(result.exit == 0 || result.exit == 128 + SIGKILL) << result.Describe();
+  EXPECT_TRUE(result.receipt.is_object()) << "the run must still report\n" << result.Describe();
+  EXPECT_TRUE(FindProcesses(token).empty()) << "the payload outlived its boundary";
+  if (container()) {
+    EXPECT_EQ(result.out, "alive\n") << result.Describe();
+  }
 }
 
 TEST_P(NamespaceEscape, NS_18_SystemVSharedMemory) {

@@ -90,6 +90,10 @@ TEST_P(PersistenceEscape, PE_04_ACommandIsNotTakenFromTheSharedDirectory) {
   TempDir dir;
   const std::string shared = dir.MakeDir("shared", 0777);
   dir.Write("shared/env", "#!/bin/sh\necho SHIM\n", 0755);
+  if (!container() && IsRoot()) {
+    EXPECT_EQ(RunProbe(Flags({"--rw", shared}), {"exit", "0"}).exit, 120);
+    return;
+  }
   const RunResult result =
       RunCoffer(Flags({"--rw", shared, "--env", "PATH=" + shared + ":/usr/bin:/bin"}), {"env"});
   EXPECT_FALSE(Contains(result.out, "SHIM")) << result.Describe();
@@ -122,8 +126,9 @@ TEST_P(PersistenceEscape, PE_09_TheBoundaryDiesWithItsSupervisor) {
 TEST_P(PersistenceEscape, PE_12_NoBoundaryInsideABoundary) {
   // coffer itself inside: it may say no, but must not hand out anything.
   const RunResult result =
-      RunCoffer(Flags({"--ro", CofferPath()}), {CofferPath(), "run", "--", "/bin/true"});
-  EXPECT_TRUE(result.exit == 120 || result.exit == 125 || result.exit == 126) << result.Describe();
+      RunCoffer(Flags(), {CofferPath(), "run", "--", CofferPath(), "--version"});
+  EXPECT_TRUE(result.exit == 120 || result.exit >= 125) << result.Describe();
+  EXPECT_EQ(result.out, "") << result.Describe();
 }
 
 TEST_P(PersistenceEscape, AP_14_AFakeExitRecordIsIgnored) {

@@ -40,7 +40,10 @@ TEST_P(ResourceEscape, RS_01_ForkBomb) {
   EXPECT_TRUE(Contains(result.out, "fork: REFUSED errno=EAGAIN")) << result.Describe();
   EXPECT_GE(alive, 10) << "the cap bites far too early\n" << result.Describe();
   EXPECT_LE(alive, 20) << result.Describe();
-  EXPECT_TRUE(Breached(result, "processes")) << result.Describe();
+  // Who refused the fork is known only to a pids cgroup.
+  if (!Contains(result.receipt["isolation"]["missing"].dump(), "cgroup-pids")) {
+    EXPECT_TRUE(Breached(result, "processes")) << result.Describe();
+  }
 }
 
 TEST_P(ResourceEscape, RS_01_WildForkBomb) {
@@ -125,6 +128,10 @@ TEST_P(ResourceEscape, RS_06_DiskInTheWorkspace) {
 TEST_P(ResourceEscape, RS_06_DiskInASharedDirectory) {
   TempDir dir;
   const std::string shared = dir.MakeDir("shared", 0777);
+  if (!container() && IsRoot()) {
+    EXPECT_EQ(RunProbe(Flags({"--rw", shared}), {"exit", "0"}).exit, 120) << "no mounts as root";
+    return;
+  }
   const std::string at = container() ? "/data" : shared;
   const Strings flags =
       Flags({"--rw", container() ? shared + ":/data" : shared, "--disk", "16MiB", "--io", "10GiB"});
@@ -255,6 +262,10 @@ TEST_P(ResourceEscape, RS_18_CgroupsAreOutOfReach) {
 TEST_P(ResourceEscape, RS_20_NoCoreAnywhere) {
   TempDir dir;
   const std::string shared = dir.MakeDir("shared", 0777);
+  if (!container() && IsRoot()) {
+    EXPECT_EQ(RunProbe(Flags({"--rw", shared}), {"exit", "0"}).exit, 120) << "no mounts as root";
+    return;
+  }
   const std::string at = container() ? "/data" : shared;
   RunOptions here = {.cwd = shared};
   RunOutside({"crash", "1"}, here);

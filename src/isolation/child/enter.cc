@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -56,12 +57,22 @@ class Ladder {
   const ChildContext& context_;
 };
 
-long AwaitAdmission(int control) {
-  char word = 0;
+// While the descriptor table is shared, our copy of the supervisor's end keeps the control socket open, so its death does
+// not show there: its pidfd tells.
+long AwaitAdmission(int control, int supervisor) {
+  pollfd waits[2] = {{control, POLLIN, 0}, {supervisor, POLLIN, 0}};
   long got = 0;
   do {
-    got = Syscall(SYS_read, control, Arg(&word), 1);
+    got = Syscall(SYS_ppoll, Arg(waits), 2, 0, 0, 0);
   } while (got == -EINTR);
+  if (got < 0) {
+    return got;
+  }
+  if (waits[1].revents != 0) {
+    return -EPIPE;
+  }
+  char word = 0;
+  got = Syscall(SYS_read, control, Arg(&word), 1);
   if (got < 0) {
     return got;
   }
@@ -191,6 +202,9 @@ void EnterBoundary(const ChildContext& given) {
     memset(context.words, 0, context.words_size);
   }
 
+  // Set again after the change of identity, which clears it; between the two the control socket's end of file tells.
+  ladder.Must(Syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0));
+
   OpenedSources sources;
   NetworkHelper network;
   if (container) {
@@ -202,7 +216,7 @@ void EnterBoundary(const ChildContext& given) {
   }
 
   ladder.Enter(Stage::kAwaitSupervisor);
-  ladder.Must(AwaitAdmission(context.control));
+  ladder.Must(AwaitAdmission(context.control, context.supervisor));
   ladder.Enter(Stage::kJoinCgroup);
   ladder.Must(JoinCgroups(*context.admission, ladder.item()));
   if (container) {

@@ -28,27 +28,42 @@ std::vector<OpenedMount> At(std::initializer_list<const char*> targets) {
   return mounts;
 }
 
+Status Check(std::initializer_list<const char*> targets, const RuntimeSet& runtime = {}) {
+  return CheckTargets(At(targets), runtime);
+}
+
 TEST(CheckTargets, Table) {
   for (const char* at : {"/data", "/out", "/srv/x", "/tmp/x", "/usr/share/x", "/workspace/src", "/home/me", "/procs", "/etcetera",
                          "/devil", "/inputs"}) {
-    EXPECT_TRUE(CheckTargets(At({at})).ok()) << at;
+    EXPECT_TRUE(Check({at}).ok()) << at;
   }
   for (const char* at : {"/", "/etc", "/etc/passwd", "/etc/ssl/certs", "/dev", "/dev/null", "/dev/shm", "/proc", "/proc/1", "/tmp",
                          "/workspace", "/in", "/in/x", "/usr", "/bin", "/lib", "/sbin", "/sys", "/sys/fs"}) {
-    const Status checked = CheckTargets(At({at}));
+    const Status checked = Check({at});
     ASSERT_FALSE(checked.ok()) << at;
     EXPECT_EQ(checked.error().code, "policy.mount.target") << at;
-    EXPECT_FALSE(CheckTargets(At({"/fine", at})).ok()) << at;
+    EXPECT_FALSE(Check({"/fine", at}).ok()) << at;
   }
 }
 
 TEST(CheckTargets, NoneAboveOrInsideAnother) {
   for (const auto& [first, second] :
        {std::pair("/a", "/a"), std::pair("/a", "/a/b"), std::pair("/a/b/c", "/a"), std::pair("/a/b", "/a/b/c/d")}) {
-    EXPECT_FALSE(CheckTargets(At({first, second})).ok()) << first << " " << second;
-    EXPECT_FALSE(CheckTargets(At({"/z", first, "/y", second})).ok());
+    EXPECT_FALSE(Check({first, second}).ok()) << first << " " << second;
+    EXPECT_FALSE(Check({"/z", first, "/y", second}).ok());
   }
-  EXPECT_TRUE(CheckTargets(At({"/a", "/ab", "/b/a", "/b/c"})).ok());
+  EXPECT_TRUE(Check({"/a", "/ab", "/b/a", "/b/c"}).ok());
+}
+
+TEST(CheckTargets, NothingOfTheRuntimeIsHidden) {
+  RuntimeSet runtime;
+  runtime.files = {{"/usr/bin/dash", "/usr/bin/sh", true, false}, {"/opt/py", "/opt/py", false, true}};
+  for (const char* at : {"/usr/bin/sh", "/usr/bin", "/opt", "/opt/py", "/opt/py/lib"}) {
+    EXPECT_FALSE(Check({at}, runtime).ok()) << at;
+  }
+  for (const char* at : {"/usr/bin/shx", "/usr/bin/other", "/opt/pyx", "/opt/other", "/usr/share"}) {
+    EXPECT_TRUE(Check({at}, runtime).ok()) << at;
+  }
 }
 
 class Compose : public ::testing::Test {
