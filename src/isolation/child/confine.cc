@@ -75,19 +75,17 @@ long EnforceRlimits(const Admission& admission, uint32_t* item) {
     *item = i;
     const auto& wanted = admission.rlimits[i];
     rlimit64 limit{wanted.soft, wanted.hard};
-    // A host that allows less than the plan wants keeps its own, smaller limit.
-    rlimit64 current{};
-    long answer = Syscall(SYS_prlimit64, 0, wanted.resource, 0, Arg(&current));
-    if (answer < 0) {
-      return answer;
+    long answer = Syscall(SYS_prlimit64, 0, wanted.resource, Arg(&limit), 0);
+    if (answer == -EPERM) {
+      // The host allows less than the plan wants: its own, smaller limit stays.
+      rlimit64 current{};
+      answer = Syscall(SYS_prlimit64, 0, wanted.resource, 0, Arg(&current));
+      limit.rlim_max = limit.rlim_max < current.rlim_max ? limit.rlim_max : current.rlim_max;
+      limit.rlim_cur = limit.rlim_cur < limit.rlim_max ? limit.rlim_cur : limit.rlim_max;
+      if (answer >= 0) {
+        answer = Syscall(SYS_prlimit64, 0, wanted.resource, Arg(&limit), 0);
+      }
     }
-    if (limit.rlim_max > current.rlim_max) {
-      limit.rlim_max = current.rlim_max;
-    }
-    if (limit.rlim_cur > limit.rlim_max) {
-      limit.rlim_cur = limit.rlim_max;
-    }
-    answer = Syscall(SYS_prlimit64, 0, wanted.resource, Arg(&limit), 0);
     if (answer < 0) {
       return answer;
     }
