@@ -56,6 +56,6 @@ for arch in $archs; do
   "$VM_SCRIPTS/vm_initramfs.sh" --arch "$arch"
   "$VM_SCRIPTS/vm_image.sh" --arch "$arch" --build "$tree"
   vm_say "$arch: ready to boot after $((SECONDS - began)) s"
-  "$VM_SCRIPTS/vm_run.sh" --arch "$arch" --timeout "$limit" "${run_options[@]}" 9>&- || failed="$failed $arch"
+  setpriv --pdeathsig TERM "$VM_SCRIPTS/vm_run.sh" --arch "$arch" --timeout "$limit" "${run_options[@]}" 9>&- || failed="$failed $arch"
 done
 [[ -z $failed ]] || vm_die "FAILED on:$failed"

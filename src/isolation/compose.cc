@@ -47,6 +47,7 @@ void AddRuntime(const RuntimeSet& runtime, BoundaryPlan& plan, DirectoryList& di
     bind.host = file.host;
     bind.at = file.inside;
     bind.directory = file.directory;
+    bind.follow_links = true;  // resolved already, and the host's own: one call instead of four
     bind.executable = true;  // libraries are mapped executable; Landlock decides what execve may run
     plan.binds.push_back(bind);
     dirs.AddParentsOf(file.inside);
@@ -76,6 +77,7 @@ void AddDevices(const policy::Envelope& envelope, BoundaryPlan& plan, DirectoryL
     BindMount bind;
     bind.host = std::string("/dev/") + name;
     bind.at = bind.host;
+    bind.follow_links = true;
     bind.device = true;
     bind.writable = true;
     plan.binds.push_back(bind);

@@ -60,7 +60,8 @@ Result<UniqueFd> CloneTree(const HostPath& path, const UniqueFd& id_map, policy:
   const long answer = Syscall(SYS_mount_setattr, owned.get(), Arg(""), AT_EMPTY_PATH, Arg(&attributes), sizeof(attributes));
   if (answer < 0 && access == policy::Access::kWrite) {
     Error error = sys::ErrnoError("isolation.mount.idmap", fmt::format("cannot id-map {}", path.path), answer);
-    error.hint = "its file system does not support id-mapped mounts; run coffer as the owner of the directory instead";
+    error.hint = "its file system has no id-mapped mounts on this kernel (tmpfs has them from 6.3); "
+                 "run coffer as the owner of the directory, or use a directory on ext4, xfs or btrfs";
     return error;
   }
   return owned;

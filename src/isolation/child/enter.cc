@@ -3,16 +3,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/clock.h"
 #include "base/sys.h"
@@ -122,34 +125,59 @@ long KeepOnlyInitFds(const ChildContext& context) {
   return answer < 0 ? answer : 0;
 }
 
-// The network namespace takes as long to make as the private root. A helper that shares our memory and descriptors makes
-// it beside us, and we enter it by descriptor when the root stands. It is gone before anything else starts.
-struct NetworkHelper {
+// One word between init and its helper, who share memory and nothing else that could wait.
+void Post(std::atomic<uint32_t>& flag) {
+  flag.store(1, std::memory_order_release);
+  Syscall(SYS_futex, Arg(&flag), FUTEX_WAKE, 1, 0, 0, 0);
+}
+
+void Await(std::atomic<uint32_t>& flag) {
+  while (flag.load(std::memory_order_acquire) == 0) {
+    Syscall(SYS_futex, Arg(&flag), FUTEX_WAIT, 0, 0, 0, 0);
+  }
+}
+
+// Two things take long and wait for nobody: making the network namespace, and detaching the old root (the kernel waits
+// for a grace period). A helper that shares our memory and descriptors does both beside us. We enter the network by
+// descriptor; and we are not ready before the helper is gone, so nothing ever runs while the old root is there.
+struct Helper {
   long pid = -1;
-  long descriptor = -EIO;  // of the namespace, or -errno
+  long descriptor = -EIO;           // of the namespace, or -errno
+  std::atomic<uint32_t> made{0};    // the network is there, or failed
+  std::atomic<uint32_t> pivoted{0};
+  long detached = -EIO;             // 0 once the old root is gone
   alignas(16) char stack[8192];
 };
 
-int RunNetworkHelper(void* given) {
-  static_cast<NetworkHelper*>(given)->descriptor = MakeNetwork();
+int RunHelper(void* given) {
+  auto* helper = static_cast<Helper*>(given);
+  helper->descriptor = MakeNetwork();
+  Post(helper->made);
+  Await(helper->pivoted);
+  helper->detached = Syscall(SYS_umount2, Arg("/"), MNT_DETACH);
   Syscall(SYS_exit, 0);
   return 0;
 }
 
-long StartNetwork(NetworkHelper* helper) {
-  helper->pid = ::clone(RunNetworkHelper, helper->stack + sizeof(helper->stack), CLONE_VM | CLONE_FILES | SIGCHLD, helper);
+long StartHelper(Helper* helper) {
+  helper->pid = ::clone(RunHelper, helper->stack + sizeof(helper->stack), CLONE_VM | CLONE_FILES | SIGCHLD, helper);
   return helper->pid < 0 ? -EAGAIN : 0;
 }
 
-long EnterNetwork(const NetworkHelper& helper) {
+long AwaitHelper(const Helper& helper) {
   long answer = 0;
   do {
     answer = Syscall(SYS_wait4, helper.pid, 0, 0, 0);
   } while (answer == -EINTR);
-  if (answer < 0 || helper.descriptor < 0) {
-    return answer < 0 ? answer : helper.descriptor;
+  return answer < 0 ? answer : helper.detached;
+}
+
+long EnterNetwork(Helper& helper) {
+  Await(helper.made);
+  if (helper.descriptor < 0) {
+    return helper.descriptor;
   }
-  answer = Syscall(SYS_setns, helper.descriptor, CLONE_NEWNET);
+  long answer = Syscall(SYS_setns, helper.descriptor, CLONE_NEWNET);
   ::close(static_cast<int>(helper.descriptor));
   return answer;
 }
@@ -206,11 +234,11 @@ void EnterBoundary(const ChildContext& given) {
   ladder.Must(Syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0));
 
   OpenedSources sources;
-  NetworkHelper network;
+  Helper helper;
   if (container) {
     // Before the supervisor is ready: what needs neither identity nor cgroup runs beside its work.
     ladder.Enter(Stage::kNetwork);
-    ladder.Must(StartNetwork(&network));
+    ladder.Must(StartHelper(&helper));
     ladder.Enter(Stage::kOpenSources);
     ladder.Must(OpenSources(plan, &sources, ladder.item()));
   }
@@ -230,8 +258,9 @@ void EnterBoundary(const ChildContext& given) {
   }
   if (container) {
     BuildPrivateRoot(context, ladder, sources);
+    Post(helper.pivoted);
     ladder.Enter(Stage::kLoopback);
-    ladder.Must(EnterNetwork(network));
+    ladder.Must(EnterNetwork(helper));
     ladder.Enter(Stage::kPty);
     if (plan.tty) {
       const int terminal = static_cast<int>(ladder.Must(OpenPty(context.report)));
@@ -279,6 +308,9 @@ void EnterBoundary(const ChildContext& given) {
   // Only now: until here the table was the supervisor's, with its descriptors in it.
   ladder.Enter(Stage::kRlimits);
   ladder.Must(EnforceRlimits(*context.admission, ladder.item()));
+  if (container) {
+    ladder.Must(AwaitHelper(helper));
+  }
   RunInit(context.report, context.call, context.call_capacity, kControlFd, plan.scoped_kill, context.heap);
 }
 

@@ -299,16 +299,12 @@ long PivotInto(int root) {
   if (answer < 0) {
     return answer;
   }
-  // pivot_root(".", ".") stacks the old root on top of the new one; detaching "." then drops the old one.
+  // pivot_root(".", ".") stacks the old root on top of the new one; the helper detaches it.
   answer = Syscall(SYS_pivot_root, Arg("."), Arg("."));
   if (answer < 0) {
     return answer;
   }
-  answer = Syscall(SYS_umount2, Arg("."), MNT_DETACH);
-  if (answer < 0) {
-    return answer;
-  }
-  return Syscall(SYS_chdir, Arg("/"));
+  return Syscall(SYS_fchdir, root);
 }
 
 }  // namespace coffer::isolation

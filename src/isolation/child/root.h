@@ -37,7 +37,8 @@ long AttachSources(const BoundaryPlan& plan, const OpenedSources& sources, const
 long MountProc(int root);
 // A private /dev/pts.
 long MountPts(int root);
-// Makes the root read-only, pivots into it and drops the old one.
+// Makes the root read-only and pivots into it. The old root then lies on top of "/" until somebody detaches it; lookups
+// already start below it.
 long PivotInto(int root);
 
 }  // namespace coffer::isolation
