@@ -81,7 +81,8 @@ function(coffer_add_tests name label timeout)
   gtest_discover_tests(${name}
     WORKING_DIRECTORY ${COFFER_TESTS_DIR}
     TEST_PREFIX "${label}:"
-    DISCOVERY_TIMEOUT 60
+    DISCOVERY_TIMEOUT 120
+    NO_PRETTY_VALUES
     TEST_LIST tests_of_${name}
     PROPERTIES LABELS ${label} TIMEOUT ${timeout} RUN_SERIAL ${serial})
   # gtest_discover_tests takes a list apart; what it found is known only when ctest reads its files.

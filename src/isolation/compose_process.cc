@@ -39,10 +39,9 @@ Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const Runt
                      "use --level container, or leave out the target");
     }
     const bool writable = mount.access == policy::Access::kWrite;
-    if (privileged && writable) {
-      return Refused("policy.mount.level",
-                     fmt::format("as root, the process level cannot write to {}: what it writes would belong to no user",
-                                 mount.path.path),
+    if (privileged) {
+      // The boundary's uid is nobody's: what it wrote would belong to no user, and what it reads is a matter of luck.
+      return Refused("policy.mount.level", "the process level cannot id-map mounts, so as root it takes none",
                      "use --level container, or run coffer as the owner of the directory");
     }
     plan.landlock.push_back({mount.path.path, writable ? landlock::kRead | landlock::kChange : landlock::kRead});

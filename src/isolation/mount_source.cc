@@ -8,6 +8,7 @@
 #include <linux/sched.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,10 +26,15 @@ Result<UniqueFd> MakeIdMap(const HostPath& path, uint32_t boundary_uid) {
   args.flags = CLONE_NEWUSER | CLONE_PIDFD;
   args.pidfd = reinterpret_cast<uint64_t>(&pidfd);
   args.exit_signal = SIGCHLD;
+  const pid_t supervisor = ::getpid();
   const long pid = Syscall(SYS_clone3, Arg(&args), sizeof(args));
   if (pid == 0) {
+    // Only its namespace is wanted. It must not outlive us, also if we died before it could say so.
+    if (Syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || ::getppid() != supervisor) {
+      ::_exit(1);
+    }
     for (;;) {
-      ::pause();  // only its namespace is wanted
+      ::pause();
     }
   }
   if (pid < 0) {

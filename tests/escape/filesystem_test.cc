@@ -136,7 +136,7 @@ TEST_P(FilesystemEscape, FS_13_NewDeviceNodes) {
       << "the control should open for root only";
   for (const auto& [type, major, minor] :
        {std::tuple{"c", "1", "5"}, {"b", "254", "0"}, {"c", "1", "1"}, {"c", "10", "229"}}) {
-    const RunResult result = RunProbe(Flags(), {"mknod", type, major, minor, "/workspace/node"});
+    const RunResult result = RunProbe(Flags(), {"mknod", type, major, minor, "node"});
     const auto attempts = ParseAttempts(result.out);
     ASSERT_TRUE(attempts.contains("mknod")) << result.Describe();
     EXPECT_EQ(attempts.at("mknod").state, Attempt::State::kRefused) << result.Describe();
@@ -191,11 +191,6 @@ TEST_P(FilesystemEscape, FS_15_AReadOnlyMountIsReadOnly) {
   EXPECT_TRUE(Contains(RunOutside({"create", shared + "/control"}).out, "OPEN")) << "NO-CONTROL";
   const std::string at = container() ? "/data" : shared;
   const Strings flags = Flags({"--ro", container() ? shared + ":/data" : shared});
-  if (!container() && IsRoot()) {
-    EXPECT_EQ(RunProbe(flags, {"exit", "0"}).exit, 120)
-        << "the process level takes no mounts as root";
-    return;
-  }
   for (const Strings& verb : {Strings{"create", at + "/x"},
                               {"open-write", at + "/file"},
                               {"write", at + "/file", "after"},
@@ -264,21 +259,24 @@ TEST_P(FilesystemEscape, FS_33_MountTablesOfAPlainRun) {
   }
 }
 
-TEST_P(FilesystemEscape, FS_33_AMountDoesNotShowItsHostPath) {
+// A bind mount names its source in mountinfo, and no kernel interface hides it (docs/HONEST_LIMITS.md). So the path of a
+// mount that the caller asked for shows there, in that one place; nothing else of the host does.
+TEST_P(FilesystemEscape, FS_33_AMountShowsNoPathButItsOwn) {
   const std::string shared = dir_.MakeDir("shared");
-  const std::string name = std::filesystem::path(dir_.path()).filename();
-  const Strings verb = {"self-grep",
-                        name,
-                        "/proc/self/mountinfo",
-                        "/proc/self/mounts",
-                        "/proc/self/mountstats",
-                        "/proc/1/mountinfo",
-                        "/proc/mounts"};
-  // At the process level a mount has no other place, so that its path is no secret.
-  const RunResult result =
-      RunProbe(container() ? Flags({"--ro", shared + ":/data"}) : Flags(), verb);
-  EXPECT_FALSE(Contains(result.out, "OPEN")) << "a host path is visible\n" << result.Describe();
-  EXPECT_EQ(result.exit, 0) << result.Describe();
+  const std::string beside = dir_.MakeDir("beside-it");
+  const auto tables = [&](const std::string& word) {
+    return Strings{"self-grep", word, "/proc/self/mountinfo", "/proc/self/mounts", "/proc/self/mountstats",
+                   "/proc/1/mountinfo", "/proc/mounts"};
+  };
+  const Strings flags = container() ? Flags({"--ro", shared + ":/data"}) : Flags();
+  const RunResult other = RunProbe(flags, tables("beside-it"));
+  EXPECT_FALSE(Contains(other.out, "OPEN")) << other.Describe();
+  EXPECT_EQ(other.exit, 0) << other.Describe();
+  const RunResult own = RunProbe(flags, tables(std::filesystem::path(dir_.path()).filename()));
+  // Control: the same question finds a path that is there, at the container level, where there is a mount.
+  EXPECT_EQ(Contains(own.out, "/proc/self/mountinfo: OPEN"), container()) << own.Describe();
+  EXPECT_FALSE(Contains(own.out, "/proc/self/mounts: OPEN")) << own.Describe();
+  EXPECT_FALSE(Contains(own.out, "/proc/self/mountstats: OPEN")) << own.Describe();
 }
 
 TEST_P(FilesystemEscape, FS_35_WhatIsWrittenInsideDoesNotRun) {
@@ -287,20 +285,18 @@ TEST_P(FilesystemEscape, FS_35_WhatIsWrittenInsideDoesNotRun) {
   EXPECT_TRUE(Contains(RunOutside({"copy", ProbePath(), out_copy, "755"}).out, "chmod: OPEN"));
   EXPECT_TRUE(Contains(RunOutside({"exec", out_copy, "ids"}).out, "ids ")) << "NO-CONTROL";
   // Inside, python makes the copy: it needs no program beside itself.
-  for (const char* place : {"/workspace/p", "/tmp/p"}) {
+  for (const char* place : {"HOME", "TMPDIR"}) {  // /workspace and /tmp, whatever they are called
     const std::string script =
         "import os, sys, subprocess\n"
+        "os.makedirs('sub', exist_ok=True)\n"
         "data = open(os.path.realpath(sys.executable), 'rb').read()\n"
-        "open('" +
+        "copy = os.environ['" +
         std::string(place) +
-        "', 'wb').write(data)\n"
-        "os.chmod('" +
-        std::string(place) +
-        "', 0o755)\n"
+        "'] + '/p'\n"
+        "open(copy, 'wb').write(data)\n"
+        "os.chmod(copy, 0o755)\n"
         "try:\n"
-        "  subprocess.run(['" +
-        std::string(place) +
-        "', '-c', 'print(\"it\" + \"-ran\")'])\n"
+        "  subprocess.run([copy, '-c', 'print(\"it\" + \"-ran\")'])\n"
         "except OSError as e: print('refused', e.errno)\n";
     const RunResult result = RunCoffer(Flags(), {"python3", "-c", script});
     EXPECT_FALSE(Contains(result.out, "it-ran")) << place << "\n" << result.Describe();

@@ -95,7 +95,7 @@ TEST_P(ResourceEscape, RS_04_MemoryThatHidesInFiles) {
 
 TEST_P(ResourceEscape, RS_04_EveryWritablePlaceIsBounded) {
   for (const char* file :
-       {"/workspace/f", "/tmp/f", "/dev/shm/f", "/f", "/etc/f", "/dev/f", "/run/f", "/var/tmp/f"}) {
+       {"f", "/tmp/f", "/dev/shm/f", "/f", "/etc/f", "/dev/f", "/run/f", "/var/tmp/f"}) {
     const RunResult result = RunProbe(
         Flags({"--disk", "8MiB", "--tmp", "8MiB", "--memory", "512MiB"}), {"fill", file, "200"});
     EXPECT_FALSE(Contains(result.out, "OPEN")) << file << "\n" << result.Describe();
@@ -106,11 +106,11 @@ TEST_P(ResourceEscape, RS_04_EveryWritablePlaceIsBounded) {
 }
 
 TEST_P(ResourceEscape, RS_06_DiskInTheWorkspace) {
-  for (const Strings& verb : {Strings{"fill", "/workspace/f", "100"},
-                              {"fill-sparse", "/workspace/f", "100"},
-                              {"fill-allocate", "/workspace/f", "100"},
-                              {"fill-tmpfile", "/workspace", "100"},
-                              {"fill-many", "/workspace", "100", "50"}}) {
+  for (const Strings& verb : {Strings{"fill", "f", "100"},
+                              {"fill-sparse", "f", "100"},
+                              {"fill-allocate", "f", "100"},
+                              {"fill-tmpfile", ".", "100"},
+                              {"fill-many", ".", "100", "50"}}) {
     const RunResult result = RunProbe(Flags({"--disk", "16MiB"}), verb);
     EXPECT_FALSE(Contains(result.out, "OPEN")) << verb[0] << "\n" << result.Describe();
     const long wrote = Figure(result.out, "wrote");
@@ -155,9 +155,8 @@ TEST_P(ResourceEscape, RS_06_DiskInASharedDirectory) {
 }
 
 TEST_P(ResourceEscape, RS_07_ManyFiles) {
-  const RunResult result =
-      RunProbe(Flags({"--cpu", "60s", "--wall", "60s"}), {"many-files", "/workspace", "100000"},
-               {.timeout = Seconds(90)});
+  const RunResult result = RunProbe(Flags({"--cpu", "60s", "--wall", "60s"}),
+                                    {"many-files", ".", "100000"}, {.timeout = Seconds(90)});
   EXPECT_FALSE(Contains(result.out, "create: OPEN")) << result.Describe();
   EXPECT_LE(Figure(result.out, "made"), 20000) << result.Describe();
 }
