@@ -221,6 +221,29 @@ std::vector<int> Numbers(const std::vector<UniqueFd>& fds) {
   return numbers;
 }
 
+// What setup claims to have done must be seen from outside; if not, something is wrong, and nothing runs.
+Status CheckProbe(const Launched& launched) {
+  const isolation::BoundaryPlan& plan = *launched.plan;
+  LayerSet expected{Layer::kNoNewPrivs, Layer::kSeccomp, Layer::kRlimits};
+  if (plan.level == policy::Level::kContainer) {
+    expected = expected.Union({Layer::kUserns, Layer::kMountns, Layer::kPidns, Layer::kNetns, Layer::kIpcns, Layer::kUtsns,
+                               Layer::kCgroupns, Layer::kPrivateRoot, Layer::kCapabilities});
+  }
+  if (plan.own_uid) {
+    expected = expected.Union({Layer::kUid, Layer::kCapabilities});
+  }
+  if (plan.landlock_abi > 0) {
+    expected.Add(Layer::kLandlock);
+  }
+  const LayerSet unseen = expected.Union(launched.cgroup.layers()).Minus(launched.layers);
+  if (unseen.empty()) {
+    return {};
+  }
+  return HostFault("isolation.probe", fmt::format("the boundary does not show a layer it was given: {}",
+                                                  policy::LayerName(unseen.list().front())),
+                   "nothing was run; `coffer doctor` looks at each layer");
+}
+
 Status CheckFloor(const RunRequest& request, const Launched& launched) {
   const LayerSet lacking = request.envelope.floor.Minus(launched.layers);
   if (lacking.empty()) {
@@ -246,6 +269,9 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared, con
                                                                          prepared.mounts, prepared.inputs, privileged));
     launched.plan = std::make_unique<isolation::BoundaryPlan>(std::move(plan));
     launched.plan->landlock_abi = isolation::LandlockAbi();
+    if (launched.plan->landlock_abi < 0) {
+      return sys::ErrnoError("isolation.landlock", "the kernel does not say which Landlock it has", launched.plan->landlock_abi);
+    }
     if (launched.plan->landlock_abi == 0) {
       (void)sys::WriteAll(STDERR_FILENO, "coffer: note: this kernel has no Landlock; the other layers stand\n");
     }
@@ -310,6 +336,7 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared, con
                                                 HasWritableMount(prepared)};
     TRY_ASSIGN(launched.layers, isolation::ProbeLayers(boundary, *launched.plan, expected));
     launched.probed = true;
+    TRY(CheckProbe(launched));
     TRY(CheckFloor(request, launched));
     TRY(boundary.Start());
   }

@@ -91,10 +91,11 @@ Status Scratch::Remove() {
   if (path_.empty()) {
     return {};
   }
-  const std::string path = std::exchange(path_, {});
-  const size_t slash = path.rfind('/');
-  TRY_ASSIGN(const UniqueFd parent, sys::Open(path.substr(0, slash), O_PATH | O_DIRECTORY));
-  return RemoveTree(parent.get(), path.substr(slash + 1));
+  const size_t slash = path_.rfind('/');
+  TRY_ASSIGN(const UniqueFd parent, sys::Open(path_.substr(0, slash), O_PATH | O_DIRECTORY));
+  TRY(RemoveTree(parent.get(), path_.substr(slash + 1)));
+  path_.clear();  // until then the destructor tries once more
+  return {};
 }
 
 size_t SweepScratch() {

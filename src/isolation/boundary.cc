@@ -344,10 +344,10 @@ Result<PayloadEnd> Boundary::Reap() {
   if (end.exec_error != 0) {
     return end;
   }
-  if (info.si_code == CLD_EXITED && !end.ran) {
-    return SetupError();
+  if (info.si_code == CLD_EXITED) {
+    return SetupError();  // init gave up
   }
-  end.signal = info.si_code == CLD_EXITED ? 0 : SIGKILL;  // init was killed, and everything with it
+  end.signal = SIGKILL;  // init was killed, and everything with it
   return end;
 }
 

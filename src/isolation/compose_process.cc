@@ -13,7 +13,7 @@ Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const Runt
   plan.uid = envelope.uid;
   plan.own_uid = privileged;
   plan.landlock_abi = LandlockAbi();
-  if (plan.landlock_abi == 0) {
+  if (plan.landlock_abi <= 0) {
     return HostFault("isolation.landlock", "the process level needs Landlock, and this kernel has none",
                      "boot with lsm=landlock,... or use a host that allows user namespaces");
   }

@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/sys.h"
 #include "isolation/landlock.h"
 
@@ -99,7 +101,7 @@ HostSupport ProbeHost() {
     support.kernel = name.release;
     support.machine = name.machine;
   }
-  support.landlock_abi = LandlockAbi();
+  support.landlock_abi = std::max(LandlockAbi(), 0);
   uint32_t action = SECCOMP_RET_USER_NOTIF;
   support.seccomp_notify = Syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, Arg(&action)) == 0;
   action = SECCOMP_RET_ERRNO;

@@ -71,7 +71,7 @@ long AddRule(int ruleset, const LandlockRule& rule, uint64_t handled) {
 
 int LandlockAbi() {
   const long abi = Syscall(SYS_landlock_create_ruleset, 0, 0, kCreateRulesetVersion);
-  return abi > 0 ? static_cast<int>(abi) : 0;
+  return abi == -ENOSYS || abi == -EOPNOTSUPP ? 0 : static_cast<int>(abi);
 }
 
 long EnforceLandlock(int abi, std::span<const LandlockRule> rules, uint32_t* failed_rule) {

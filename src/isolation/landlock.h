@@ -14,7 +14,7 @@
 
 namespace coffer::isolation {
 
-// 0 if the kernel has no Landlock or it is switched off. Async-signal-safe.
+// 0 if the kernel has no Landlock or it is switched off; -errno if the kernel did not say. Async-signal-safe.
 int LandlockAbi();
 
 namespace landlock {

@@ -41,7 +41,7 @@ TEST_P(Leftovers, AfterOrdinaryEnds) {
   RunProbe(Flags(), {"die", "9"});
   RunProbe(Flags({"--wall", "200ms"}), {"stubborn", "x"});
   RunProbe(Flags({"--memory", "32MiB"}), {"eat-memory", "300"});
-  RunProbe(Flags({container() ? "--rw" : "--ro", shared}), {"write", shared + "/f", "x"});
+  RunProbe(Flags({"--rw", shared}), {"write", shared + "/f", "x"});
   RunProbe(Flags({"--ro", "/etc"}), {"exit", "0"});
   RunProbe(Flags({"--memory", "-1"}), {"exit", "0"});
   RunCoffer(Flags(), {"/nonexistent"});
@@ -128,9 +128,9 @@ TEST_P(Leftovers, PE_09_TwoHundredRandomKills) {
         execl(coffer.path().c_str(), "coffer", "run", "--level", GetParam(), "--",
               ProbePath().c_str(), payload, token.c_str(), nullptr);
       } else {
-        execl(coffer.path().c_str(), "coffer", "run", "--level", GetParam(), "--rw",
-              (container() ? shared + ":/data" : shared).c_str(), "--", ProbePath().c_str(),
-              payload, token.c_str(), nullptr);
+        execl(coffer.path().c_str(), "coffer", "run", "--level", GetParam(),
+              container() ? "--rw" : "--ro", (container() ? shared + ":/data" : shared).c_str(),
+              "--", ProbePath().c_str(), payload, token.c_str(), nullptr);
       }
       _exit(97);
     }

@@ -132,8 +132,9 @@ void Post(std::atomic<uint32_t>& flag) {
 }
 
 void Await(std::atomic<uint32_t>& flag) {
+  const timespec look_again{0, 1000000};  // in case the wake-up itself failed
   while (flag.load(std::memory_order_acquire) == 0) {
-    Syscall(SYS_futex, Arg(&flag), FUTEX_WAIT, 0, 0, 0, 0);
+    Syscall(SYS_futex, Arg(&flag), FUTEX_WAIT, 0, Arg(&look_again), 0, 0);
   }
 }
 

@@ -129,16 +129,17 @@ bool BuildVectors(const CallBlock* call, Vectors* vectors) {
   ::_exit(127);
 }
 
-// The wait status of the payload. Everything else that dies meanwhile is reaped on the way.
-int ReapUntil(pid_t payload) {
+// Waits for the payload; everything else that dies meanwhile is reaped on the way. 0 and its status, or -errno.
+long ReapUntil(pid_t payload, int32_t* status) {
   for (;;) {
-    int status = 0;
-    const long dead = Syscall(SYS_wait4, -1, Arg(&status), 0, 0);
+    int ended_with = 0;
+    const long dead = Syscall(SYS_wait4, -1, Arg(&ended_with), 0, 0);
     if (dead == payload) {
-      return status;
+      *status = ended_with;
+      return 0;
     }
     if (dead < 0 && dead != -EINTR) {
-      return 0x7f00;
+      return dead;
     }
   }
 }
@@ -194,7 +195,10 @@ void RunInit(ChildReport* report, const CallBlock* call, size_t call_capacity, i
   }
   TrimText();
 
-  report->wait_status = ReapUntil(payload);
+  if (const long answer = ReapUntil(payload, &report->wait_status); answer < 0) {
+    report->error = static_cast<int32_t>(-answer);
+    ::_exit(1);
+  }
   Enter(report, Stage::kDone);
   report->ended = 1;
   ::_exit(0);
