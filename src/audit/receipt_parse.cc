@@ -32,6 +32,9 @@ Nanos Time(const Json& json, const char* key) {
       end != 'Z') {
     Bad(std::string(key) + " is not a time");
   }
+  if (parts.tm_year < 1970 || parts.tm_year > 2200) {
+    Bad(std::string(key) + " is out of range");  // nanoseconds since 1970 must fit in 64 bits
+  }
   parts.tm_year -= 1900;
   parts.tm_mon -= 1;
   const Nanos time = std::chrono::seconds(::timegm(&parts)) + std::chrono::milliseconds(millis);

@@ -88,6 +88,19 @@ void MoveToScratch(const std::string& scratch, isolation::Call& call) {
   }
 }
 
+// Without a private root a program is where the host has it, whatever it would be called inside.
+void UseHostPath(const isolation::RuntimeSet& runtime, isolation::Call& call) {
+  for (const isolation::RuntimeFile& file : runtime.files) {
+    if (!file.directory && file.inside == call.program) {
+      if (call.argv.front() == call.program) {
+        call.argv.front() = file.host;
+      }
+      call.program = file.host;
+      return;
+    }
+  }
+}
+
 size_t CallBytes(const isolation::Call& call) {
   size_t bytes = call.program.size() + call.cwd.size() + 2;
   for (const std::string& arg : call.argv) {
@@ -281,6 +294,7 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared, con
                isolation::ComposeProcess(request.envelope, prepared.runtime, prepared.mounts, launched.scratch.path(), privileged));
     launched.plan = std::make_unique<isolation::BoundaryPlan>(std::move(plan));
     MoveToScratch(launched.scratch.path(), call);
+    UseHostPath(prepared.runtime, call);
     TRY(isolation::AdoptOrphans());
   }
   std::vector<sock_filter> imported;

@@ -321,18 +321,24 @@ Result<WatchResult> Watch::Run(bool wanted_usage) {
     }
   }
   WatchResult result;
-  TRY_ASSIGN(result.end, boundary_.Reap());
+  Result<isolation::PayloadEnd> end = boundary_.Reap();
   if (!boundary_.has_pid_namespace()) {
     // What outlived the payload is still there, and may hold the pipes open.
     TRY(cgroup_.Kill());
     TRY(isolation::EndDescendants());
   }
+  TRY_ASSIGN(result.end, std::move(end));
   // Every writer is gone: what is left in the pipes is all there will be.
   while (Draining()) {
     PollOnce(Nanos::max());
   }
   if (failure_) {
     return std::move(*failure_);
+  }
+  for (const output::Relay* relay : {&out_, &err_}) {
+    if (relay->write_error() != 0) {
+      return sys::ErrnoError("internal.output", "cannot deliver the command's output", -relay->write_error());
+    }
   }
   FinalUsage(wanted_usage, result);
   result.breach = std::move(breach_);

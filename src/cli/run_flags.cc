@@ -165,6 +165,7 @@ class Parser {
     for (const auto profile : {policy::SyscallProfile::kStrict, policy::SyscallProfile::kDefault, policy::SyscallProfile::kCompat}) {
       if (policy::SyscallProfileName(profile) == text) {
         request_.envelope.syscalls = profile;
+        request_.envelope.imported_seccomp.clear();  // the last one counts
         return {};
       }
     }

@@ -210,9 +210,13 @@ Status Boundary::Admit(std::span<const int> tasks, std::span<const int> trees, s
 Status Boundary::AwaitReady() {
   pollfd waits[2] = {{control_.get(), POLLIN, 0}, {pidfd_.get(), POLLIN, 0}};
   for (;;) {
-    const long answer = Syscall(SYS_ppoll, Arg(waits), 2, 0, 0, 0);
+    const timespec patience{30, 0};  // setup takes a millisecond; a machine may be busy, but not for ever
+    const long answer = Syscall(SYS_ppoll, Arg(waits), 2, Arg(&patience), 0, 0);
     if (answer == -EINTR) {
       continue;
+    }
+    if (answer == 0) {
+      return HostFault("isolation.init", "the boundary was not ready within 30 s", "the host is overloaded, or a file system hangs");
     }
     if (answer < 0) {
       return sys::ErrnoError("isolation.control", "cannot wait for the boundary's init", answer);

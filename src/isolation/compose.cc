@@ -13,7 +13,7 @@
 namespace coffer::isolation {
 namespace {
 
-constexpr std::string_view kOwnPlaces[] = {"/", "/etc", "/dev", "/proc", "/tmp", "/workspace", "/in", "/usr", "/bin", "/lib", "/sbin", "/sys"};
+constexpr std::string_view kOwnPlaces[] = {"/", "/etc", "/dev", "/proc", "/tmp", "/workspace", "/in", "/usr", "/bin", "/lib", "/lib64", "/sbin", "/sys", "/run"};
 // Below these only runtimes are ever shown, so one Landlock rule each is enough.
 constexpr std::string_view kSystemTops[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64"};
 constexpr uint64_t kTmpInodes = 4096;
@@ -214,6 +214,12 @@ Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& ru
     for (const RuntimeFile& file : runtime.files) {
       if (at == file.inside || Inside(file.inside, at) || (file.directory && Inside(at, file.inside))) {
         return Refused("policy.mount.target", fmt::format("a mount at {} would hide {}, which the runtime needs", at, file.inside),
+                       "choose another place, such as /data");
+      }
+    }
+    for (const auto& [name, target] : runtime.links) {
+      if (at == name || Inside(at, name)) {
+        return Refused("policy.mount.target", fmt::format("{} is a link to {} inside, not a place for a mount", name, target),
                        "choose another place, such as /data");
       }
     }

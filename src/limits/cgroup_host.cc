@@ -19,12 +19,18 @@ class KernelFiles : public CgroupFiles {
 
   std::optional<std::string> Read(const std::string& path) const override {
     Result<std::string> text = sys::ReadFile(root_ + path, 8 << 20);
-    return text.ok() ? std::optional(std::move(text).value()) : std::nullopt;
+    if (!text.ok()) {
+      Note(-text.error().sys_errno);
+      return std::nullopt;
+    }
+    return std::move(text).value();
   }
   long Writable(const std::string& path) const override {
     const std::string full = root_ + path;
-    return raw::Syscall(SYS_faccessat, AT_FDCWD, raw::Arg(full.c_str()), W_OK);
+    return Note(raw::Syscall(SYS_faccessat, AT_FDCWD, raw::Arg(full.c_str()), W_OK));
   }
+  // 0, or why the host's answers cannot be relied on: a host that lacks something says so in other ways.
+  long failure() const { return failure_; }
   uint64_t Namespace(std::string_view name) const override {
     const std::string path = root_ + "/proc/self/ns/" + std::string(name);
     struct stat info {};
@@ -34,7 +40,16 @@ class KernelFiles : public CgroupFiles {
   }
 
  private:
+  long Note(long answer) const {
+    if (answer < 0 && answer != -ENOENT && answer != -ENOTDIR && answer != -EACCES && answer != -EPERM &&
+        answer != -EROFS) {
+      failure_ = answer;
+    }
+    return answer;
+  }
+
   const std::string& root_;
+  mutable long failure_ = 0;
 };
 
 bool NeededByEveryCall(Controller controller) {
@@ -287,7 +302,11 @@ CgroupHost ProbeCgroupsWith(const CgroupFiles& files, ProbeDepth depth) {
 }
 
 Result<CgroupHost> ProbeCgroups(const std::string& root, ProbeDepth depth) {
-  CgroupHost host = ProbeCgroupsWith(KernelFiles(root), depth);
+  const KernelFiles files(root);
+  CgroupHost host = ProbeCgroupsWith(files, depth);
+  if (files.failure() != 0) {
+    return sys::ErrnoError("isolation.cgroup", "cannot find out what cgroups this host has", files.failure());
+  }
   if (!root.empty()) {
     for (ControllerPlace& place : host.places) {
       place.dir = place.dir.empty() ? "" : root + place.dir;

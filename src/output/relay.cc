@@ -48,6 +48,7 @@ void Relay::OnWritable() {
   if (wrote > 0) {
     pending_.erase(0, static_cast<size_t>(wrote));
   } else if (wrote < 0 && wrote != -EAGAIN && wrote != -EINTR) {
+    write_error_ = wrote == -EPIPE ? 0 : static_cast<int>(-wrote);
     DropReader();
   }
 }

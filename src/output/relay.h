@@ -43,6 +43,9 @@ class Relay {
   // Our reader is gone: so is the boundary's.
   void DropReader();
 
+  // Why output could not be delivered (a full disk, ...); 0 if it was, or if its reader went away.
+  int write_error() const { return write_error_; }
+
   std::string Digest() { return hash_.Finish(); }
 
  private:
@@ -55,6 +58,7 @@ class Relay {
   Sha256 hash_;
   bool hashing_;
   bool marked_ = false;
+  int write_error_ = 0;
   bool reader_gone_ = false;
 };
 

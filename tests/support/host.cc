@@ -115,6 +115,20 @@ Strings LevelTest::Flags(const Strings& more) const {
   return flags;
 }
 
+bool LevelTest::MountsAreRefused(const Strings& flags) const {
+  if (container() || !IsRoot()) {
+    return false;
+  }
+  const RunResult result = RunProbe(flags, {"args", "it-ran"});
+  if (result.ErrorClass() != "policy.mount.level") {
+    return false;
+  }
+  EXPECT_EQ(result.exit, 120) << result.Describe();
+  EXPECT_TRUE(Contains(result.err, "--level container")) << result.Describe();
+  EXPECT_FALSE(Contains(result.out, "it-ran")) << result.Describe();
+  return true;
+}
+
 std::string LevelTestName(const ::testing::TestParamInfo<const char*>& info) { return info.param; }
 
 std::vector<pid_t> FindProcesses(const std::string& token, Supervisors supervisors) {

@@ -41,6 +41,9 @@ class LevelTest : public HostWatchTest, public ::testing::WithParamInterface<con
  protected:
   std::string level() const { return GetParam(); }
   bool container() const { return level() == "container"; }
+  // The process level cannot id-map, so as root it may take no mounts: then it must say so, and run nothing. True if it
+  // did; false if the mounts are there, and are to be attacked like any other.
+  bool MountsAreRefused(const Strings& flags) const;
   // {"--level", LEVEL} and more.
   Strings Flags(const Strings& more = {}) const;
 };
