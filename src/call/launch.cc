@@ -141,7 +141,7 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
                isolation::ImportOciProfile(request.envelope.imported_seccomp, isolation::NativeImportContext(options)));
     TRY_ASSIGN(storage, isolation::Compile(profile, isolation::NativeSyscalls()));
     plan.filter = storage;
-  } else if (HasWritableMount(prepared)) {
+  } else if (HasWritableMount(prepared) || level == policy::Level::kProcess) {
     // fallocate can take any amount of a disk in one call, past RLIMIT_FSIZE, before a watch could see it. Programs fall
     // back to writing.
     isolation::Profile profile = isolation::BuiltinProfile(request.envelope.syscalls, options);
@@ -189,7 +189,7 @@ Status MakeCgroup(const RunRequest& request, const Prepared& prepared, Cgroups& 
   const limits::ProbeDepth depth = prepared.mounts.empty() ? limits::ProbeDepth::kCall : limits::ProbeDepth::kAll;
   TRY_ASSIGN(cgroups.host, limits::ProbeCgroups("", depth));
   const policy::LayerSet offered = cgroups.host.layers();
-  if (!offered.Has(Layer::kCgroupMemory) || !offered.Has(Layer::kCgroupPids)) {
+  if (!offered.Has(Layer::kCgroupMemory) || !offered.Has(Layer::kCgroupPids) || !offered.Has(Layer::kCgroupCpu)) {
     launched.cgroup_why = WhyNoCgroup(cgroups.host);
   }
   cgroups.rlimits = ChooseRlimits(request.envelope.limits, offered.Has(Layer::kCgroupMemory), offered.Has(Layer::kCgroupPids));

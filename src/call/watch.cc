@@ -336,8 +336,8 @@ Result<WatchResult> Watch::Run(bool wanted_usage) {
     return std::move(*failure_);
   }
   for (const output::Relay* relay : {&out_, &err_}) {
-    if (relay->write_error() != 0) {
-      return sys::ErrnoError("internal.output", "cannot deliver the command's output", -relay->write_error());
+    if (relay->error() != 0) {
+      return sys::ErrnoError("internal.output", "cannot deliver the command's output", -relay->error());
     }
   }
   FinalUsage(wanted_usage, result);

@@ -38,6 +38,9 @@ void Relay::OnReadable() {
   if (got > 0) {
     Take(buffer.data(), static_cast<size_t>(got));
   } else if (got != -EAGAIN && got != -EINTR) {
+    if (got < 0 && got != -EIO) {  // EIO is how a terminal says that its other end is closed
+      error_ = static_cast<int>(-got);
+    }
     from_.Reset();
   }
 }
@@ -48,7 +51,7 @@ void Relay::OnWritable() {
   if (wrote > 0) {
     pending_.erase(0, static_cast<size_t>(wrote));
   } else if (wrote < 0 && wrote != -EAGAIN && wrote != -EINTR) {
-    write_error_ = wrote == -EPIPE ? 0 : static_cast<int>(-wrote);
+    error_ = wrote == -EPIPE ? 0 : static_cast<int>(-wrote);
     DropReader();
   }
 }

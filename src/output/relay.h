@@ -44,7 +44,7 @@ class Relay {
   void DropReader();
 
   // Why output could not be delivered (a full disk, ...); 0 if it was, or if its reader went away.
-  int write_error() const { return write_error_; }
+  int error() const { return error_; }
 
   std::string Digest() { return hash_.Finish(); }
 
@@ -58,7 +58,7 @@ class Relay {
   Sha256 hash_;
   bool hashing_;
   bool marked_ = false;
-  int write_error_ = 0;
+  int error_ = 0;
   bool reader_gone_ = false;
 };
 
