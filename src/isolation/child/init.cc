@@ -27,6 +27,8 @@ using raw::Syscall;
 
 // Read by the signal handler; init is single-threaded and serves one payload in its life.
 volatile sig_atomic_t g_payload = 0;
+// Signals that came while the payload had no number yet: it may run, and be known to run, before vfork returns here.
+volatile sig_atomic_t g_early[32] = {};
 
 void Enter(ChildReport* report, Stage stage) {
   report->entered_ns[static_cast<uint32_t>(stage)] = BootTime().count();
@@ -36,6 +38,16 @@ void Enter(ChildReport* report, Stage stage) {
 void ForwardToPayload(int signal) {
   if (g_payload > 0) {
     ::syscall(SYS_kill, -g_payload, signal);  // the payload leads its own process group
+  } else {
+    g_early[signal & 31] = 1;
+  }
+}
+
+void ForwardEarlySignals() {
+  for (int signal = 1; signal < 32; ++signal) {
+    if (g_early[signal] != 0) {
+      ForwardToPayload(signal);
+    }
   }
 }
 
@@ -185,6 +197,7 @@ void RunInit(ChildReport* report, const CallBlock* call, size_t call_capacity, i
     ::_exit(1);
   }
   g_payload = payload;
+  ForwardEarlySignals();
   Enter(report, Stage::kRunning);
   // Nothing but the control socket stays open here: the payload's end of file must be its own.
   Syscall(SYS_close_range, 0, control - 1, 0);
