@@ -118,7 +118,7 @@ pid_t Spawn(const FileActions& actions, char* const* argv) {
 
 std::string TakeErrors() {
   const int fd = GetStreams().errors.get();
-  struct stat info {};
+  struct stat info{};
   ::fstat(fd, &info);
   std::string text(static_cast<size_t>(info.st_size), '\0');
   const ssize_t got = ::pread(fd, text.data(), text.size(), 0);

@@ -22,7 +22,8 @@ Json Optional(const std::string& text) { return text.empty() ? Json(nullptr) : J
 Json IsolationOf(const Receipt& receipt) {
   Json missing = Json::array();
   for (const MissingLayer& layer : receipt.missing) {
-    missing.push_back({{"layer", layer.layer}, {"reason", layer.reason}, {"stand_in", Optional(layer.stand_in)}});
+    missing.push_back(
+        {{"layer", layer.layer}, {"reason", layer.reason}, {"stand_in", Optional(layer.stand_in)}});
   }
   return {{"level", Optional(receipt.level)},
           {"layers", receipt.layers},
@@ -61,7 +62,9 @@ Json SyscallsOf(const Receipt& receipt) {
   for (const auto& [name, count] : receipt.syscalls_denied) {
     denied[name] = count;
   }
-  return {{"denied", std::move(denied)}, {"summary", Json::object()}, {"recorded", receipt.denials_recorded}};
+  return {{"denied", std::move(denied)},
+          {"summary", Json::object()},
+          {"recorded", receipt.denials_recorded}};
 }
 
 Json ToJson(const Receipt& receipt) {
@@ -87,7 +90,8 @@ Json ToJson(const Receipt& receipt) {
   json["args_redacted"] = receipt.args_redacted;
   json["code_hash"] = Optional(receipt.code_hash);
   json["requested_at"] = FormatTime(receipt.requested_at);
-  json["started_at"] = receipt.started_at.count() != 0 ? Json(FormatTime(receipt.started_at)) : Json(nullptr);
+  json["started_at"] =
+      receipt.started_at.count() != 0 ? Json(FormatTime(receipt.started_at)) : Json(nullptr);
   json["finished_at"] = FormatTime(receipt.finished_at);
   json["duration_ms"] = static_cast<double>(receipt.duration.count() / 1000) / 1000.0;
   json["isolation"] = IsolationOf(receipt);
@@ -98,8 +102,10 @@ Json ToJson(const Receipt& receipt) {
   json["leases"] = Json::array();
   json["network"] = Json::array();
   json["syscalls"] = SyscallsOf(receipt);
-  json["files"] = {{"staged", {{"added", Json::array()}, {"changed", Json::array()}, {"removed", Json::array()}}},
-                   {"exported", Json::array()}};
+  json["files"] = {
+      {"staged",
+       {{"added", Json::array()}, {"changed", Json::array()}, {"removed", Json::array()}}},
+      {"exported", Json::array()}};
   json["output"] = {{"bytes", receipt.output_bytes},
                     {"produced", receipt.output_produced},
                     {"truncated", receipt.output_truncated},
@@ -141,8 +147,10 @@ Result<ReceiptFile> ReceiptFile::Open(const std::string& path) {
   if (!file.ok()) {
     receipt.temporary_.clear();
     return Error{ErrorKind::kRefused, "policy.receipt",
-                 fmt::format("cannot write the receipt {}: {}", path, sys::ErrnoText(file.error().sys_errno)),
-                 "nothing was run; name a file in a directory that you can write", file.error().sys_errno};
+                 fmt::format("cannot write the receipt {}: {}", path,
+                             sys::ErrnoText(file.error().sys_errno)),
+                 "nothing was run; name a file in a directory that you can write",
+                 file.error().sys_errno};
   }
   receipt.file_ = std::move(file).value();
   return receipt;
@@ -164,8 +172,8 @@ Status ReceiptFile::Write(const Receipt& receipt) {
   if (temporary_.empty()) {
     return {};
   }
-  const long renamed =
-      raw::Syscall(SYS_renameat, AT_FDCWD, raw::Arg(temporary_.c_str()), AT_FDCWD, raw::Arg(path_.c_str()));
+  const long renamed = raw::Syscall(SYS_renameat, AT_FDCWD, raw::Arg(temporary_.c_str()), AT_FDCWD,
+                                    raw::Arg(path_.c_str()));
   if (renamed < 0) {
     return sys::ErrnoError("audit.receipt", "cannot write the receipt " + path_, renamed);
   }

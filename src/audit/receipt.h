@@ -105,7 +105,7 @@ class ReceiptFile {
  private:
   ReceiptFile() = default;
   UniqueFd file_;
-  std::string path_;       // where it ends up; empty if written directly
+  std::string path_;  // where it ends up; empty if written directly
   std::string temporary_;
 };
 

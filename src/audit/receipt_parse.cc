@@ -27,8 +27,9 @@ Nanos Time(const Json& json, const char* key) {
   tm parts{};
   int millis = 0;
   char end = 0;
-  if (text.size() != 24 || sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d.%3d%c", &parts.tm_year, &parts.tm_mon, &parts.tm_mday,
-                                  &parts.tm_hour, &parts.tm_min, &parts.tm_sec, &millis, &end) != 8 ||
+  if (text.size() != 24 ||
+      sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d.%3d%c", &parts.tm_year, &parts.tm_mon,
+             &parts.tm_mday, &parts.tm_hour, &parts.tm_min, &parts.tm_sec, &millis, &end) != 8 ||
       end != 'Z') {
     Bad(std::string(key) + " is not a time");
   }
@@ -50,7 +51,8 @@ void ReadIsolation(const Json& json, Receipt& receipt) {
   receipt.floor = json.at("floor").get<std::vector<std::string>>();
   receipt.runtimes = json.at("runtimes").get<std::vector<std::string>>();
   for (const Json& missing : json.at("missing")) {
-    receipt.missing.push_back({Text(missing, "layer"), Text(missing, "reason"), Text(missing, "stand_in")});
+    receipt.missing.push_back(
+        {Text(missing, "layer"), Text(missing, "reason"), Text(missing, "stand_in")});
   }
 }
 
@@ -92,9 +94,9 @@ Receipt FromJson(const Json& json) {
   ReadIsolation(json.at("isolation"), receipt);
   ReadLimits(json.at("limits"), receipt);
   for (const Json& denial : json.at("denials")) {
-    receipt.denials.push_back({Text(denial, "surface"), Text(denial, "operation"), Text(denial, "target"),
-                               Text(denial, "rule"), Text(denial, "reason"), Text(denial, "fix"),
-                               denial.at("count").get<uint64_t>()});
+    receipt.denials.push_back({Text(denial, "surface"), Text(denial, "operation"),
+                               Text(denial, "target"), Text(denial, "rule"), Text(denial, "reason"),
+                               Text(denial, "fix"), denial.at("count").get<uint64_t>()});
   }
   for (const auto& [name, count] : json.at("syscalls").at("denied").items()) {
     receipt.syscalls_denied.emplace_back(name, count.get<uint64_t>());

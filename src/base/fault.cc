@@ -21,7 +21,8 @@ struct Shared {
   int with_errno;
 };
 
-Shared* g_shared = nullptr;  // test builds only: every process of the family must see the same counter
+Shared* g_shared =
+    nullptr;  // test builds only: every process of the family must see the same counter
 
 void WriteCount() {
   const char* path = getenv("COFFER_FAULT_COUNT");
@@ -41,7 +42,8 @@ void Arm() {
   if (at == nullptr) {
     return;
   }
-  void* page = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* page =
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) {
     abort();
   }

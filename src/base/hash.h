@@ -14,7 +14,8 @@ class Sha256 {
  public:
   Sha256() { ::crypto_hash_sha256_init(&state_); }
   void Update(std::string_view bytes) {
-    ::crypto_hash_sha256_update(&state_, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+    ::crypto_hash_sha256_update(&state_, reinterpret_cast<const unsigned char*>(bytes.data()),
+                                bytes.size());
   }
   // May be called once.
   std::string Finish();

@@ -14,16 +14,28 @@ struct Unit {
 };
 
 constexpr Unit kSizeUnits[] = {
-    {"", 1},           {"B", 1},
-    {"K", 1ULL << 10}, {"KiB", 1ULL << 10}, {"kB", 1000},          {"KB", 1000},
-    {"M", 1ULL << 20}, {"MiB", 1ULL << 20}, {"MB", 1000000},
-    {"G", 1ULL << 30}, {"GiB", 1ULL << 30}, {"GB", 1000000000},
-    {"T", 1ULL << 40}, {"TiB", 1ULL << 40}, {"TB", 1000000000000},
+    {"", 1},
+    {"B", 1},
+    {"K", 1ULL << 10},
+    {"KiB", 1ULL << 10},
+    {"kB", 1000},
+    {"KB", 1000},
+    {"M", 1ULL << 20},
+    {"MiB", 1ULL << 20},
+    {"MB", 1000000},
+    {"G", 1ULL << 30},
+    {"GiB", 1ULL << 30},
+    {"GB", 1000000000},
+    {"T", 1ULL << 40},
+    {"TiB", 1ULL << 40},
+    {"TB", 1000000000000},
 };
 constexpr uint64_t kMaxSize = 1ULL << 60;
 
-constexpr Unit kTimeUnits[] = {  // in milliseconds
-    {"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"min", 60000}, {"h", 3600000}, {"d", 86400000},
+constexpr Unit kTimeUnits[] = {
+    // in milliseconds
+    {"", 1000},     {"ms", 1},      {"s", 1000},     {"m", 60000},
+    {"min", 60000}, {"h", 3600000}, {"d", 86400000},
 };
 constexpr uint64_t kMaxMillis = 366ULL * 86400000;
 
@@ -43,8 +55,8 @@ Parsed ParseWithUnit(std::string_view text, const Unit (&units)[N], uint64_t max
   const std::string_view suffix(rest, static_cast<size_t>(end - rest));
   for (const Unit& unit : units) {
     uint64_t product = 0;
-    if (unit.name == suffix && !__builtin_mul_overflow(number, unit.factor, &product) && product >= 1 &&
-        product <= max) {
+    if (unit.name == suffix && !__builtin_mul_overflow(number, unit.factor, &product) &&
+        product >= 1 && product <= max) {
       return {product, true};
     }
   }

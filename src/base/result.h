@@ -17,8 +17,10 @@ namespace coffer {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}       // NOLINT(google-explicit-constructor)
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}   // NOLINT(google-explicit-constructor)
+  Result(T value)
+      : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Result(Error error)
+      : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
@@ -58,11 +60,11 @@ using Status = Result<void>;
 }  // namespace coffer
 
 // Returns the error of `expr` from the enclosing function, or goes on.
-#define TRY(expr)                                                  \
-  do {                                                             \
-    if (auto try_status_ = (expr); !try_status_.ok()) {            \
-      return std::move(try_status_.error());                       \
-    }                                                              \
+#define TRY(expr)                                       \
+  do {                                                  \
+    if (auto try_status_ = (expr); !try_status_.ok()) { \
+      return std::move(try_status_.error());            \
+    }                                                   \
   } while (false)
 
 #define COFFER_CONCAT_INNER(a, b) a##b
@@ -70,9 +72,9 @@ using Status = Result<void>;
 
 // TRY_ASSIGN(auto fd, OpenIt(path)): declares fd, or returns the error from the enclosing function.
 #define TRY_ASSIGN(decl, expr) TRY_ASSIGN_IMPL(COFFER_CONCAT(try_result_, __LINE__), decl, expr)
-#define TRY_ASSIGN_IMPL(result, decl, expr)         \
-  auto result = (expr);                             \
-  if (!result.ok()) {                               \
-    return std::move(result.error());               \
-  }                                                 \
+#define TRY_ASSIGN_IMPL(result, decl, expr) \
+  auto result = (expr);                     \
+  if (!result.ok()) {                       \
+    return std::move(result.error());       \
+  }                                         \
   decl = std::move(result).value()

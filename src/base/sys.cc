@@ -29,14 +29,20 @@ long Syscall(long number, long a, long b, long c, long d, long e, long f) {
   register long x3 asm("x3") = d;
   register long x4 asm("x4") = e;
   register long x5 asm("x5") = f;
-  asm volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory", "cc");
+  asm volatile("svc 0"
+               : "+r"(x0)
+               : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+               : "memory", "cc");
   return x0;
 #elif defined(__x86_64__)
   long answer = number;
   register long r10 asm("r10") = d;
   register long r8 asm("r8") = e;
   register long r9 asm("r9") = f;
-  asm volatile("syscall" : "+a"(answer) : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+  asm volatile("syscall"
+               : "+a"(answer)
+               : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+               : "rcx", "r11", "memory");
   return answer;
 #else
 #error "write the system call instruction of this architecture"
@@ -75,7 +81,8 @@ std::string ErrnoText(int error_number) {
   return ::strerror_r(error_number, buffer.data(), buffer.size());
 }
 
-Error ErrnoError(std::string_view code, std::string_view what, long negative_errno, ErrorKind kind) {
+Error ErrnoError(std::string_view code, std::string_view what, long negative_errno,
+                 ErrorKind kind) {
   const int number = static_cast<int>(-negative_errno);
   return {kind, std::string(code), std::string(what) + ": " + ErrnoText(number), {}, number};
 }
@@ -105,7 +112,8 @@ Result<std::string> ReadFd(int fd, size_t limit) {
   std::string text;
   std::array<char, 4096> buffer;
   for (;;) {
-    const long got = RetryEintr([&] { return Syscall(SYS_read, fd, Arg(buffer.data()), buffer.size()); });
+    const long got =
+        RetryEintr([&] { return Syscall(SYS_read, fd, Arg(buffer.data()), buffer.size()); });
     if (got < 0) {
       return ErrnoError("sys.read", "cannot read", got);
     }
@@ -128,11 +136,15 @@ Result<std::string> ReadFileAt(int dir, const std::string& path, size_t limit) {
   return text;
 }
 
-Result<std::string> ReadFile(const std::string& path, size_t limit) { return ReadFileAt(AT_FDCWD, path, limit); }
+Result<std::string> ReadFile(const std::string& path, size_t limit) {
+  return ReadFileAt(AT_FDCWD, path, limit);
+}
 
 Status WriteFileAt(int dir, const std::string& path, std::string_view data) {
   TRY_ASSIGN(UniqueFd fd, OpenAt(dir, path, O_WRONLY));
-  const long wrote = RetryEintr([&] { return Syscall(SYS_write, fd.get(), Arg(data.data()), static_cast<long>(data.size())); });
+  const long wrote = RetryEintr([&] {
+    return Syscall(SYS_write, fd.get(), Arg(data.data()), static_cast<long>(data.size()));
+  });
   if (wrote < 0) {
     return ErrnoError("sys.write", "cannot write " + path, wrote);
   }
@@ -142,11 +154,14 @@ Status WriteFileAt(int dir, const std::string& path, std::string_view data) {
   return {};
 }
 
-Status WriteFile(const std::string& path, std::string_view data) { return WriteFileAt(AT_FDCWD, path, data); }
+Status WriteFile(const std::string& path, std::string_view data) {
+  return WriteFileAt(AT_FDCWD, path, data);
+}
 
 Status WriteAll(int fd, std::string_view data) {
   while (!data.empty()) {
-    const long wrote = RetryEintr([&] { return Syscall(SYS_write, fd, Arg(data.data()), static_cast<long>(data.size())); });
+    const long wrote = RetryEintr(
+        [&] { return Syscall(SYS_write, fd, Arg(data.data()), static_cast<long>(data.size())); });
     if (wrote < 0) {
       return ErrnoError("sys.write", "cannot write", wrote);
     }
@@ -181,8 +196,9 @@ Status RemoveDirAt(int dir, const std::string& path) {
 }
 
 Result<bool> Exists(const std::string& path) {
-  struct stat info {};
-  const long answer = Syscall(SYS_newfstatat, AT_FDCWD, Arg(path.c_str()), Arg(&info), AT_SYMLINK_NOFOLLOW);
+  struct stat info{};
+  const long answer =
+      Syscall(SYS_newfstatat, AT_FDCWD, Arg(path.c_str()), Arg(&info), AT_SYMLINK_NOFOLLOW);
   if (answer == 0) {
     return true;
   }
@@ -223,7 +239,8 @@ Result<std::vector<DirEntry>> ListDir(int dir_fd) {
 
 Result<std::string> ReadLinkAt(int dir, const std::string& path) {
   std::array<char, 4096> buffer;
-  const long got = Syscall(SYS_readlinkat, dir, Arg(path.c_str()), Arg(buffer.data()), buffer.size());
+  const long got =
+      Syscall(SYS_readlinkat, dir, Arg(path.c_str()), Arg(buffer.data()), buffer.size());
   if (got < 0) {
     return ErrnoError("sys.readlink", "cannot read the link " + path, got);
   }

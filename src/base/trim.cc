@@ -16,7 +16,8 @@ extern char etext;
 namespace coffer {
 namespace {
 
-constexpr uintptr_t kPage = 4096;  // on a kernel with larger pages the call is refused, and nothing is lost
+constexpr uintptr_t kPage =
+    4096;  // on a kernel with larger pages the call is refused, and nothing is lost
 
 }  // namespace
 
@@ -25,7 +26,8 @@ void TrimPages(char* start, char* end) {
   const uintptr_t last = reinterpret_cast<uintptr_t>(end) & ~(kPage - 1);
   if (first < last) {
     // Straight to the kernel and unchecked: this is thrift, not safety, so it is not a call that may be made to fail.
-    (void)raw::Syscall(SYS_madvise, static_cast<long>(first), static_cast<long>(last - first), MADV_DONTNEED);
+    (void)raw::Syscall(SYS_madvise, static_cast<long>(first), static_cast<long>(last - first),
+                       MADV_DONTNEED);
   }
 }
 

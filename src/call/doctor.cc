@@ -27,8 +27,8 @@ limits::Controller ControllerOf(Layer layer) {
 }
 
 bool IsCgroup(Layer layer) {
-  return layer == Layer::kCgroupMemory || layer == Layer::kCgroupPids || layer == Layer::kCgroupCpu ||
-         layer == Layer::kCgroupIo;
+  return layer == Layer::kCgroupMemory || layer == Layer::kCgroupPids ||
+         layer == Layer::kCgroupCpu || layer == Layer::kCgroupIo;
 }
 
 bool ContainerOnly(Layer layer) {
@@ -61,7 +61,8 @@ LayerFinding FindLayer(Layer layer, Level level, const Diagnosis& diagnosis) {
   } else if (layer == Layer::kLandlock) {
     finding.available = diagnosis.host.landlock_abi > 0;
     finding.why = finding.available ? "" : "this kernel has no Landlock, or it is switched off";
-    finding.fix = finding.available ? "" : "boot with landlock in the lsm= list; Linux 5.13 or newer";
+    finding.fix =
+        finding.available ? "" : "boot with landlock in the lsm= list; Linux 5.13 or newer";
   } else if (layer == Layer::kSeccomp) {
     finding.available = diagnosis.host.seccomp;
     finding.why = finding.available ? "" : "this kernel has no seccomp filters";
@@ -105,8 +106,9 @@ Diagnosis Diagnose() {
     for (int i = 0; i < policy::kLayerCount; ++i) {
       finding.layers.push_back(FindLayer(static_cast<Layer>(i), level, diagnosis));
     }
-    finding.reachable = level == Level::kContainer ? diagnosis.trial_ok
-                                                   : diagnosis.host.landlock_abi > 0 && diagnosis.host.seccomp;
+    finding.reachable = level == Level::kContainer
+                            ? diagnosis.trial_ok
+                            : diagnosis.host.landlock_abi > 0 && diagnosis.host.seccomp;
     diagnosis.levels.push_back(std::move(finding));
   }
   return diagnosis;

@@ -28,7 +28,7 @@ struct LevelFinding {
 struct Diagnosis {
   isolation::HostSupport host;
   limits::CgroupHost cgroups;
-  std::vector<LevelFinding> levels;       // container, then process
+  std::vector<LevelFinding> levels;  // container, then process
   bool root = false;
   // A trial run of /bin/true at the default level, and what it showed.
   bool trial_ok = false;

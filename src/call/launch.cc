@@ -26,11 +26,14 @@ using policy::Layer;
 using policy::LayerSet;
 
 LayerSet PromisedLayers(policy::Level level) {
-  LayerSet layers{Layer::kUid,     Layer::kCapabilities, Layer::kNoNewPrivs,   Layer::kSeccomp,    Layer::kLandlock,
-                  Layer::kRlimits, Layer::kDiskQuota,    Layer::kCgroupMemory, Layer::kCgroupPids, Layer::kCgroupCpu};
+  LayerSet layers{Layer::kUid,       Layer::kCapabilities, Layer::kNoNewPrivs,
+                  Layer::kSeccomp,   Layer::kLandlock,     Layer::kRlimits,
+                  Layer::kDiskQuota, Layer::kCgroupMemory, Layer::kCgroupPids,
+                  Layer::kCgroupCpu};
   if (level == policy::Level::kContainer) {
-    layers = layers.Union({Layer::kUserns, Layer::kMountns, Layer::kPidns, Layer::kNetns, Layer::kIpcns,
-                           Layer::kUtsns, Layer::kCgroupns, Layer::kPrivateRoot, Layer::kPrivateProc});
+    layers =
+        layers.Union({Layer::kUserns, Layer::kMountns, Layer::kPidns, Layer::kNetns, Layer::kIpcns,
+                      Layer::kUtsns, Layer::kCgroupns, Layer::kPrivateRoot, Layer::kPrivateProc});
   }
   return layers;
 }
@@ -138,7 +141,8 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
   options.unix_sockets = level == policy::Level::kContainer && !HasDirectoryMount(prepared);
   if (request.envelope.syscalls == policy::SyscallProfile::kImported) {
     TRY_ASSIGN(const isolation::Profile profile,
-               isolation::ImportOciProfile(request.envelope.imported_seccomp, isolation::NativeImportContext(options)));
+               isolation::ImportOciProfile(request.envelope.imported_seccomp,
+                                           isolation::NativeImportContext(options)));
     TRY_ASSIGN(storage, isolation::Compile(profile, isolation::NativeSyscalls()));
     plan.filter = storage;
   } else if (HasWritableMount(prepared) || level == policy::Level::kProcess) {
@@ -156,11 +160,13 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
 
 constexpr uint64_t kSpareProcesses = 16;
 
-std::vector<isolation::Rlimit> ChooseRlimits(const policy::Limits& caps, bool cgroup_memory, bool cgroup_pids) {
+std::vector<isolation::Rlimit> ChooseRlimits(const policy::Limits& caps, bool cgroup_memory,
+                                             bool cgroup_pids) {
   std::vector<isolation::Rlimit> rlimits;
   const limits::RlimitTable table = limits::BuildRlimits(caps, cgroup_memory);
   for (size_t i = 0; i < table.count; ++i) {
-    isolation::Rlimit limit{table.entries[i].resource, table.entries[i].soft, table.entries[i].hard};
+    isolation::Rlimit limit{table.entries[i].resource, table.entries[i].soft,
+                            table.entries[i].hard};
     if (limit.resource == RLIMIT_NPROC && cgroup_pids) {
       // The cgroup refuses first and counts its refusals; this is the net below it.
       limit.soft += kSpareProcesses;
@@ -185,14 +191,18 @@ struct Cgroups {
   std::vector<isolation::Rlimit> rlimits;  // what they are depends on what cgroups can do
 };
 
-Status MakeCgroup(const RunRequest& request, const Prepared& prepared, Cgroups& cgroups, Launched& launched) {
-  const limits::ProbeDepth depth = prepared.mounts.empty() ? limits::ProbeDepth::kCall : limits::ProbeDepth::kAll;
+Status MakeCgroup(const RunRequest& request, const Prepared& prepared, Cgroups& cgroups,
+                  Launched& launched) {
+  const limits::ProbeDepth depth =
+      prepared.mounts.empty() ? limits::ProbeDepth::kCall : limits::ProbeDepth::kAll;
   TRY_ASSIGN(cgroups.host, limits::ProbeCgroups("", depth));
   const policy::LayerSet offered = cgroups.host.layers();
-  if (!offered.Has(Layer::kCgroupMemory) || !offered.Has(Layer::kCgroupPids) || !offered.Has(Layer::kCgroupCpu)) {
+  if (!offered.Has(Layer::kCgroupMemory) || !offered.Has(Layer::kCgroupPids) ||
+      !offered.Has(Layer::kCgroupCpu)) {
     launched.cgroup_why = WhyNoCgroup(cgroups.host);
   }
-  cgroups.rlimits = ChooseRlimits(request.envelope.limits, offered.Has(Layer::kCgroupMemory), offered.Has(Layer::kCgroupPids));
+  cgroups.rlimits = ChooseRlimits(request.envelope.limits, offered.Has(Layer::kCgroupMemory),
+                                  offered.Has(Layer::kCgroupPids));
   limits::CgroupWants wants;
   wants.io = !prepared.mounts.empty();
   TRY_ASSIGN(launched.cgroup, limits::Cgroup::Create(cgroups.host, request.envelope.limits, wants));
@@ -214,13 +224,15 @@ Result<std::vector<UniqueFd>> CloneMounts(const Prepared& prepared, uint32_t bou
 Status StartDiskWatches(const RunRequest& request, const Prepared& prepared, Launched& launched) {
   for (const isolation::OpenedMount& mount : prepared.mounts) {
     if (mount.access == policy::Access::kWrite && mount.path.directory) {
-      TRY_ASSIGN(limits::DiskWatch watch, limits::DiskWatch::Start(mount.path.fd.get(), request.envelope.limits));
+      TRY_ASSIGN(limits::DiskWatch watch,
+                 limits::DiskWatch::Start(mount.path.fd.get(), request.envelope.limits));
       launched.disks.push_back(std::move(watch));
     }
   }
   if (!launched.scratch.path().empty()) {
     TRY_ASSIGN(const UniqueFd dir, sys::Open(launched.scratch.path(), O_RDONLY | O_DIRECTORY));
-    TRY_ASSIGN(limits::DiskWatch watch, limits::DiskWatch::Start(dir.get(), request.envelope.limits));
+    TRY_ASSIGN(limits::DiskWatch watch,
+               limits::DiskWatch::Start(dir.get(), request.envelope.limits));
     launched.disks.push_back(std::move(watch));
   }
   return {};
@@ -239,8 +251,9 @@ Status CheckProbe(const Launched& launched) {
   const isolation::BoundaryPlan& plan = *launched.plan;
   LayerSet expected{Layer::kNoNewPrivs, Layer::kSeccomp, Layer::kRlimits};
   if (plan.level == policy::Level::kContainer) {
-    expected = expected.Union({Layer::kUserns, Layer::kMountns, Layer::kPidns, Layer::kNetns, Layer::kIpcns, Layer::kUtsns,
-                               Layer::kCgroupns, Layer::kPrivateRoot, Layer::kCapabilities});
+    expected = expected.Union({Layer::kUserns, Layer::kMountns, Layer::kPidns, Layer::kNetns,
+                               Layer::kIpcns, Layer::kUtsns, Layer::kCgroupns, Layer::kPrivateRoot,
+                               Layer::kCapabilities});
   }
   if (plan.own_uid) {
     expected = expected.Union({Layer::kUid, Layer::kCapabilities});
@@ -252,8 +265,9 @@ Status CheckProbe(const Launched& launched) {
   if (unseen.empty()) {
     return {};
   }
-  return HostFault("isolation.probe", fmt::format("the boundary does not show a layer it was given: {}",
-                                                  policy::LayerName(unseen.list().front())),
+  return HostFault("isolation.probe",
+                   fmt::format("the boundary does not show a layer it was given: {}",
+                               policy::LayerName(unseen.list().front())),
                    "nothing was run; `coffer doctor` looks at each layer");
 }
 
@@ -266,32 +280,39 @@ Status CheckFloor(const RunRequest& request, const Launched& launched) {
   for (const Layer layer : lacking.list()) {
     names += (names.empty() ? "" : ", ") + std::string(policy::LayerName(layer));
   }
-  return Refused("isolation.floor", fmt::format("this host cannot provide what the floor demands: {}", names),
-                 launched.cgroup_why.empty() ? "`coffer doctor` says why, and what would help" : launched.cgroup_why);
+  return Refused("isolation.floor",
+                 fmt::format("this host cannot provide what the floor demands: {}", names),
+                 launched.cgroup_why.empty() ? "`coffer doctor` says why, and what would help"
+                                             : launched.cgroup_why);
 }
 
 }  // namespace
 
-Result<Launched> Launch(const RunRequest& request, const Prepared& prepared, const LaunchOptions& options) {
+Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
+                        const LaunchOptions& options) {
   Launched launched;
   const bool privileged = ::geteuid() == 0;
   const bool container = options.level == policy::Level::kContainer;
   isolation::Call call = prepared.call;
   if (container) {
-    TRY_ASSIGN(isolation::BoundaryPlan plan, isolation::ComposeContainer(request.envelope, prepared.runtime,
-                                                                         prepared.mounts, prepared.inputs, privileged));
+    TRY_ASSIGN(isolation::BoundaryPlan plan,
+               isolation::ComposeContainer(request.envelope, prepared.runtime, prepared.mounts,
+                                           prepared.inputs, privileged));
     launched.plan = std::make_unique<isolation::BoundaryPlan>(std::move(plan));
     launched.plan->landlock_abi = isolation::LandlockAbi();
     if (launched.plan->landlock_abi < 0) {
-      return sys::ErrnoError("isolation.landlock", "the kernel does not say which Landlock it has", launched.plan->landlock_abi);
+      return sys::ErrnoError("isolation.landlock", "the kernel does not say which Landlock it has",
+                             launched.plan->landlock_abi);
     }
     if (launched.plan->landlock_abi == 0) {
-      (void)sys::WriteAll(STDERR_FILENO, "coffer: note: this kernel has no Landlock; the other layers stand\n");
+      (void)sys::WriteAll(STDERR_FILENO,
+                          "coffer: note: this kernel has no Landlock; the other layers stand\n");
     }
   } else {
     TRY_ASSIGN(launched.scratch, Scratch::Make(prepared.inputs));
     TRY_ASSIGN(isolation::BoundaryPlan plan,
-               isolation::ComposeProcess(request.envelope, prepared.runtime, prepared.mounts, launched.scratch.path(), privileged));
+               isolation::ComposeProcess(request.envelope, prepared.runtime, prepared.mounts,
+                                         launched.scratch.path(), privileged));
     launched.plan = std::make_unique<isolation::BoundaryPlan>(std::move(plan));
     MoveToScratch(launched.scratch.path(), call);
     UseHostPath(prepared.runtime, call);
@@ -313,7 +334,8 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared, con
     return Refused("policy.tty", "a terminal of its own needs --level container");
   }
   TRY_ASSIGN(StdioPair stdio, MakeStdio(request.envelope.tty));
-  const isolation::PayloadStdio theirs{{stdio.theirs[0].get(), stdio.theirs[1].get(), stdio.theirs[2].get()}};
+  const isolation::PayloadStdio theirs{
+      {stdio.theirs[0].get(), stdio.theirs[1].get(), stdio.theirs[2].get()}};
   TRY_ASSIGN(isolation::Boundary boundary,
              isolation::Boundary::Spawn(*launched.plan, theirs, CallBytes(call), request.own));
 
@@ -345,9 +367,9 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared, con
   TRY(boundary.AwaitReady());
   launched.cgroup.CloseTasks();
   if (options.probe) {
-    const isolation::ProbeExpectations expected{launched.cgroup.name(), launched.cgroup.layers(),
-                                                request.envelope.limits.disk, request.envelope.limits.open_files,
-                                                HasWritableMount(prepared)};
+    const isolation::ProbeExpectations expected{
+        launched.cgroup.name(), launched.cgroup.layers(), request.envelope.limits.disk,
+        request.envelope.limits.open_files, HasWritableMount(prepared)};
     TRY_ASSIGN(launched.layers, isolation::ProbeLayers(boundary, *launched.plan, expected));
     launched.probed = true;
     TRY(CheckProbe(launched));

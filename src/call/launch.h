@@ -23,11 +23,11 @@ struct Launched {
   std::optional<isolation::Boundary> boundary;
   SupervisorStdio stdio;
   std::vector<limits::DiskWatch> disks;  // of every writable host directory
-  policy::LayerSet layers;         // probed, if `probed`
-  policy::LayerSet promised;       // what this level should have
-  std::string cgroup_why;          // why a cgroup layer is missing
+  policy::LayerSet layers;               // probed, if `probed`
+  policy::LayerSet promised;             // what this level should have
+  std::string cgroup_why;                // why a cgroup layer is missing
   bool probed = false;
-  Nanos started_at{0};             // wall clock
+  Nanos started_at{0};  // wall clock
 };
 
 struct LaunchOptions {
@@ -37,6 +37,7 @@ struct LaunchOptions {
 };
 
 // Nothing runs if this fails, and nothing of the attempt is left.
-Result<Launched> Launch(const RunRequest& request, const Prepared& prepared, const LaunchOptions& options);
+Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
+                        const LaunchOptions& options);
 
 }  // namespace coffer::call

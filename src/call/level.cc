@@ -15,19 +15,23 @@ using policy::Layer;
 using policy::Level;
 
 // What the process level can never have.
-const policy::LayerSet kContainerOnly = {Layer::kUserns, Layer::kMountns,  Layer::kPidns,       Layer::kNetns,      Layer::kIpcns,
-                                         Layer::kUtsns,  Layer::kCgroupns, Layer::kPrivateRoot, Layer::kPrivateProc, Layer::kDiskQuota};
+const policy::LayerSet kContainerOnly = {
+    Layer::kUserns, Layer::kMountns,  Layer::kPidns,       Layer::kNetns,       Layer::kIpcns,
+    Layer::kUtsns,  Layer::kCgroupns, Layer::kPrivateRoot, Layer::kPrivateProc, Layer::kDiskQuota};
 
 // Errors that a host which forbids namespaces gives; anything else is not a reason to try a weaker level.
 bool MayBeForbidden(const Error& error) {
-  const bool about_setup = error.code == "isolation.userns" || error.code.starts_with("isolation.setup") ||
+  const bool about_setup = error.code == "isolation.userns" ||
+                           error.code.starts_with("isolation.setup") ||
                            error.code == "isolation.clone" || error.code == "isolation.userns.map";
-  return about_setup && (error.sys_errno == EPERM || error.sys_errno == EACCES || error.sys_errno == ENOSYS ||
-                         error.sys_errno == ENOSPC || error.sys_errno == EUSERS);
+  return about_setup &&
+         (error.sys_errno == EPERM || error.sys_errno == EACCES || error.sys_errno == ENOSYS ||
+          error.sys_errno == ENOSPC || error.sys_errno == EUSERS);
 }
 
 Error Forbidden(const isolation::HostSupport& host) {
-  return HostFault("isolation.userns", "no container boundary on this host: " + host.cause, host.fix);
+  return HostFault("isolation.userns", "no container boundary on this host: " + host.cause,
+                   host.fix);
 }
 
 }  // namespace
@@ -53,12 +57,15 @@ Result<Launched> LaunchAtLevel(const RunRequest& request, const Prepared& prepar
       Error error = Forbidden(host);
       error.kind = ErrorKind::kRefused;
       error.code = "isolation.floor";
-      error.message += fmt::format("; the floor demands {}, which the process level cannot give", policy::LayerName(layer));
+      error.message += fmt::format("; the floor demands {}, which the process level cannot give",
+                                   policy::LayerName(layer));
       return error;
     }
   }
   // Never silent, not even with --quiet: the caller gets less than the default.
-  (void)sys::WriteAll(STDERR_FILENO, fmt::format("coffer: note: running at level process: {}\n  hint: {}\n", host.cause, host.fix));
+  (void)sys::WriteAll(STDERR_FILENO,
+                      fmt::format("coffer: note: running at level process: {}\n  hint: {}\n",
+                                  host.cause, host.fix));
   return Launch(request, prepared, {Level::kProcess, probe});
 }
 

@@ -24,10 +24,12 @@ std::string BaseName(const std::string& path) { return path.substr(path.rfind('/
 Result<isolation::Input> ReadInput(const UniqueFd& fd, const std::string& path) {
   struct stat info;
   if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
-    return Refused("policy.path.kind", fmt::format("{} is not a regular file", path), "only files are brought in by copy; use --ro for a directory");
+    return Refused("policy.path.kind", fmt::format("{} is not a regular file", path),
+                   "only files are brought in by copy; use --ro for a directory");
   }
   if (static_cast<uint64_t>(info.st_size) > kMaxInput) {
-    return Refused("policy.input.size", fmt::format("{} is larger than {}", path, FormatSize(kMaxInput)),
+    return Refused("policy.input.size",
+                   fmt::format("{} is larger than {}", path, FormatSize(kMaxInput)),
                    "use --ro to show it without a copy");
   }
   Result<std::string> content = sys::ReadFd(fd.get(), kMaxInput);
@@ -44,25 +46,32 @@ Result<isolation::Input> ReadScript(const std::string& path) {
   if (!fd.ok()) {
     const int number = fd.error().sys_errno;
     const bool missing = number == ENOENT || number == ENOTDIR;
-    return Error{missing ? ErrorKind::kNotFound : ErrorKind::kNotExecutable, "policy.command",
-                 fmt::format("cannot read {}: {}", path, sys::ErrnoText(number)),
-                 missing ? "to run a command instead of a file, write: coffer run -- CMD ARG..." : "", number};
+    return Error{
+        missing ? ErrorKind::kNotFound : ErrorKind::kNotExecutable, "policy.command",
+        fmt::format("cannot read {}: {}", path, sys::ErrnoText(number)),
+        missing ? "to run a command instead of a file, write: coffer run -- CMD ARG..." : "",
+        number};
   }
   return ReadInput(*fd, path);
 }
 
 Status AddInputs(const RunRequest& request, Prepared& prepared) {
   for (const std::string& given : request.envelope.inputs) {
-    TRY_ASSIGN(const isolation::HostPath path, isolation::OpenHostPath(given, policy::Access::kRead));
+    TRY_ASSIGN(const isolation::HostPath path,
+               isolation::OpenHostPath(given, policy::Access::kRead));
     if (path.directory) {
-      return Refused("policy.path.kind", fmt::format("{} is a directory", path.path), "use --ro for a directory");
+      return Refused("policy.path.kind", fmt::format("{} is a directory", path.path),
+                     "use --ro for a directory");
     }
-    TRY_ASSIGN(const UniqueFd readable, sys::OpenNoLinks(AT_FDCWD, path.path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+    TRY_ASSIGN(const UniqueFd readable,
+               sys::OpenNoLinks(AT_FDCWD, path.path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
     TRY_ASSIGN(isolation::Input input, ReadInput(readable, path.path));
-    const bool twice = std::any_of(prepared.inputs.begin(), prepared.inputs.end(),
-                                   [&](const isolation::Input& other) { return other.name == input.name; });
+    const bool twice =
+        std::any_of(prepared.inputs.begin(), prepared.inputs.end(),
+                    [&](const isolation::Input& other) { return other.name == input.name; });
     if (twice) {
-      return Refused("policy.input.twice", fmt::format("two inputs are called {}", input.name), "rename one of them");
+      return Refused("policy.input.twice", fmt::format("two inputs are called {}", input.name),
+                     "rename one of them");
     }
     prepared.inputs.push_back(std::move(input));
   }
@@ -75,11 +84,15 @@ Status MakeOutDir(const std::string& given) {
   }
   TRY_ASSIGN(const std::string path, isolation::CleanPath(given));
   const size_t slash = path.rfind('/');
-  TRY_ASSIGN(const UniqueFd parent, sys::OpenNoLinks(AT_FDCWD, slash == 0 ? "/" : path.substr(0, slash), O_PATH | O_DIRECTORY));
+  TRY_ASSIGN(
+      const UniqueFd parent,
+      sys::OpenNoLinks(AT_FDCWD, slash == 0 ? "/" : path.substr(0, slash), O_PATH | O_DIRECTORY));
   const Status made = sys::MakeDirAt(parent.get(), path.substr(slash + 1), 0755);
   if (!made.ok() && made.error().sys_errno != EEXIST) {
-    return Refused("policy.path", fmt::format("cannot create {}: {}", path, sys::ErrnoText(made.error().sys_errno)),
-                   "create the directory for --out first");
+    return Refused(
+        "policy.path",
+        fmt::format("cannot create {}: {}", path, sys::ErrnoText(made.error().sys_errno)),
+        "create the directory for --out first");
   }
   return {};
 }
@@ -93,7 +106,9 @@ Status OpenMounts(const RunRequest& request, Prepared& prepared) {
       opened.at = opened.path.path;
     } else {
       if (mount.at.front() != '/') {
-        return Refused("policy.mount.target", fmt::format("the mount target {} is not absolute", mount.at), "write it as /data");
+        return Refused("policy.mount.target",
+                       fmt::format("the mount target {} is not absolute", mount.at),
+                       "write it as /data");
       }
       TRY_ASSIGN(opened.at, isolation::CleanPath(mount.at));
     }
@@ -150,7 +165,8 @@ std::vector<std::string> BuildEnvironment(const policy::Envelope& envelope) {
     variables.emplace_back("TERM", "xterm-256color");
   }
   for (const auto& [name, value] : envelope.env) {
-    const auto same = std::find_if(variables.begin(), variables.end(), [&](const auto& v) { return v.first == name; });
+    const auto same = std::find_if(variables.begin(), variables.end(),
+                                   [&](const auto& v) { return v.first == name; });
     if (same != variables.end()) {
       same->second = value;
     } else {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "call/run_call.h"
 
-#include <fmt/format.h>
 #include <errno.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -99,18 +99,22 @@ void ConcludeEnd(const WatchResult& watched, RunOutcome& outcome) {
     receipt.exit_code = watched.end.exit_code;
     outcome.exit_status = watched.end.exit_code;
   }
-  receipt.outcome = watched.end.signal != 0 ? "terminated" : watched.end.exit_code == 0 ? "success" : "error";
+  receipt.outcome = watched.end.signal != 0      ? "terminated"
+                    : watched.end.exit_code == 0 ? "success"
+                                                 : "error";
   if (watched.interrupted_by != 0) {
     receipt.outcome = "terminated";
-    outcome.exit_status = watched.end.signal != 0 || watched.end.exit_code < 0 ? 128 + watched.interrupted_by
-                                                                              : outcome.exit_status;
+    outcome.exit_status = watched.end.signal != 0 || watched.end.exit_code < 0
+                              ? 128 + watched.interrupted_by
+                              : outcome.exit_status;
   }
   if (watched.breach) {
     receipt.outcome = "terminated";
     receipt.error_class = std::string(watched.breach->error_class());
     receipt.error_message = watched.breach->message;
     outcome.exit_status = kExitLimit;
-    outcome.error = Error{ErrorKind::kRefused, receipt.error_class, watched.breach->message, watched.breach->hint, 0};
+    outcome.error = Error{ErrorKind::kRefused, receipt.error_class, watched.breach->message,
+                          watched.breach->hint, 0};
   }
 }
 

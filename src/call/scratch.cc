@@ -20,7 +20,11 @@ namespace {
 
 constexpr std::string_view kPrefix = "coffer-scratch-";
 
-std::string Parent() { return ::geteuid() == 0 ? "/tmp" : std::string(::getenv("TMPDIR") != nullptr ? ::getenv("TMPDIR") : "/tmp"); }
+std::string Parent() {
+  return ::geteuid() == 0
+             ? "/tmp"
+             : std::string(::getenv("TMPDIR") != nullptr ? ::getenv("TMPDIR") : "/tmp");
+}
 
 // Never follows a link; the tree may be as hostile as its writer.
 Status RemoveTree(int parent, const std::string& name) {
@@ -49,7 +53,8 @@ Status RemoveTree(int parent, const std::string& name) {
 Result<Scratch> Scratch::Make(const std::vector<isolation::Input>& inputs) {
   std::string name = fmt::format("{}/{}{}-XXXXXX", Parent(), kPrefix, ::getpid());
   if (::mkdtemp(name.data()) == nullptr) {
-    return HostFault("isolation.scratch", fmt::format("cannot create a scratch directory in {}", Parent()),
+    return HostFault("isolation.scratch",
+                     fmt::format("cannot create a scratch directory in {}", Parent()),
                      "make room there, or set TMPDIR to a directory you can write");
   }
   Scratch scratch;
@@ -59,11 +64,14 @@ Result<Scratch> Scratch::Make(const std::vector<isolation::Input>& inputs) {
   TRY(sys::MakeDirAt(dir.get(), "workspace", 0700));
   TRY(sys::MakeDirAt(dir.get(), "tmp", 0700));
   TRY(sys::MakeDirAt(dir.get(), "in", 0755));
-  TRY_ASSIGN(const UniqueFd canary, sys::OpenAt(dir.get(), "canary", O_WRONLY | O_CREAT | O_EXCL, 0644));
+  TRY_ASSIGN(const UniqueFd canary,
+             sys::OpenAt(dir.get(), "canary", O_WRONLY | O_CREAT | O_EXCL, 0644));
   for (const isolation::Input& input : inputs) {
-    TRY_ASSIGN(const UniqueFd file, sys::OpenAt(dir.get(), "in/" + input.name, O_WRONLY | O_CREAT | O_EXCL, 0444));
+    TRY_ASSIGN(const UniqueFd file,
+               sys::OpenAt(dir.get(), "in/" + input.name, O_WRONLY | O_CREAT | O_EXCL, 0444));
     TRY(sys::WriteAll(file.get(), input.content));
-    if (::symlinkat((name + "/in/" + input.name).c_str(), dir.get(), ("workspace/" + input.name).c_str()) != 0) {
+    if (::symlinkat((name + "/in/" + input.name).c_str(), dir.get(),
+                    ("workspace/" + input.name).c_str()) != 0) {
       return HostFault("isolation.scratch", "cannot link an input into the workspace");
     }
   }
@@ -115,9 +123,11 @@ size_t SweepScratch() {
     pid_t pid = 0;
     std::from_chars(entry.name.data() + kPrefix.size(), entry.name.data() + entry.name.size(), pid);
     struct stat info;
-    const bool ours = ::fstatat(parent->get(), entry.name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-                      S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
-    if (pid > 0 && ours && raw::Syscall(SYS_kill, pid, 0) == -ESRCH && RemoveTree(parent->get(), entry.name).ok()) {
+    const bool ours =
+        ::fstatat(parent->get(), entry.name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
+    if (pid > 0 && ours && raw::Syscall(SYS_kill, pid, 0) == -ESRCH &&
+        RemoveTree(parent->get(), entry.name).ok()) {
       ++removed;
     }
   }

@@ -93,7 +93,8 @@ void DescribeRequest(const RunRequest& request, audit::Receipt& receipt) {
   }
 }
 
-void DescribeIsolation(const RunRequest& /*request*/, const Launched& launched, audit::Receipt& receipt) {
+void DescribeIsolation(const RunRequest& /*request*/, const Launched& launched,
+                       audit::Receipt& receipt) {
   receipt.level = std::string(policy::LevelName(launched.plan->level));
   if (!launched.probed) {
     return;
@@ -102,7 +103,8 @@ void DescribeIsolation(const RunRequest& /*request*/, const Launched& launched, 
     receipt.layers.emplace_back(policy::LayerName(layer));
   }
   for (const Layer layer : launched.promised.Minus(launched.layers).list()) {
-    receipt.missing.push_back({std::string(policy::LayerName(layer)), ReasonFor(layer, launched), StandIn(layer)});
+    receipt.missing.push_back(
+        {std::string(policy::LayerName(layer)), ReasonFor(layer, launched), StandIn(layer)});
   }
 }
 
@@ -112,24 +114,30 @@ void DescribeEnd(const RunRequest& request, const isolation::Boundary& boundary,
   const limits::Usage& usage = watched.usage;
   const limits::Events& events = watched.events;
   const auto reached = [&](limits::Cap cap) {
-    return (watched.breach && watched.breach->cap == cap) || limits::Reached(cap, caps, usage, events);
+    return (watched.breach && watched.breach->cap == cap) ||
+           limits::Reached(cap, caps, usage, events);
   };
   using limits::Cap;
   receipt.limits = {
-      {"cpu", Use(static_cast<uint64_t>(caps.cpu.count()), static_cast<uint64_t>(usage.cpu.count()), "ns", reached(Cap::kCpu))},
-      {"wall", Use(static_cast<uint64_t>(caps.wall.count()), static_cast<uint64_t>(events.wall.count()), "ns", reached(Cap::kWall))},
+      {"cpu", Use(static_cast<uint64_t>(caps.cpu.count()), static_cast<uint64_t>(usage.cpu.count()),
+                  "ns", reached(Cap::kCpu))},
+      {"wall", Use(static_cast<uint64_t>(caps.wall.count()),
+                   static_cast<uint64_t>(events.wall.count()), "ns", reached(Cap::kWall))},
       {"memory", Use(caps.memory, usage.memory_peak, "bytes", reached(Cap::kMemory))},
       {"processes", Use(caps.processes, usage.pids_peak, "count", reached(Cap::kProcesses))},
       {"open_files", Use(caps.open_files, std::nullopt, "count", false)},
-      {"disk", Use(caps.disk, events.disk_bytes, "bytes", watched.places_full || reached(Cap::kDisk))},
+      {"disk",
+       Use(caps.disk, events.disk_bytes, "bytes", watched.places_full || reached(Cap::kDisk))},
       {"io", Use(caps.io, usage.io_bytes, "bytes", reached(Cap::kIo))},
       {"output", Use(caps.output, events.output_bytes, "bytes", watch.budget().truncated())},
   };
-  const std::string rule = "seccomp." + std::string(policy::SyscallProfileName(request.envelope.syscalls));
+  const std::string rule =
+      "seccomp." + std::string(policy::SyscallProfileName(request.envelope.syscalls));
   std::map<std::string, uint64_t> by_name;
   for (const isolation::DeniedCall& denied : watch.denials().denials()) {
     by_name[denied.syscall] += denied.count;
-    receipt.denials.push_back({"isolation", "syscall", fmt::format("{}({})", denied.syscall, denied.arguments), rule,
+    receipt.denials.push_back({"isolation", "syscall",
+                               fmt::format("{}({})", denied.syscall, denied.arguments), rule,
                                "the system call is not in the profile; it was answered EPERM",
                                "use --seccomp compat, or a profile that allows it", denied.count});
   }

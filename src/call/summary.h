@@ -11,7 +11,8 @@
 namespace coffer::call {
 
 void DescribeRequest(const RunRequest& request, audit::Receipt& receipt);
-void DescribeIsolation(const RunRequest& request, const Launched& launched, audit::Receipt& receipt);
+void DescribeIsolation(const RunRequest& request, const Launched& launched,
+                       audit::Receipt& receipt);
 void DescribeEnd(const RunRequest& request, const isolation::Boundary& boundary, Watch& watch,
                  const WatchResult& watched, audit::Receipt& receipt);
 

@@ -39,7 +39,9 @@ class PollSet {
     return Syscall(SYS_ppoll, Arg(entries_.data()), static_cast<long>(count_),
                    timeout == Nanos::max() ? 0 : Arg(&time), 0, 0);
   }
-  short operator[](size_t at) const { return entries_[at].fd < 0 ? static_cast<short>(0) : entries_[at].revents; }
+  short operator[](size_t at) const {
+    return entries_[at].fd < 0 ? static_cast<short>(0) : entries_[at].revents;
+  }
 
  private:
   std::array<pollfd, 16> entries_{};
@@ -48,8 +50,8 @@ class PollSet {
 
 }  // namespace
 
-Watch::Watch(const policy::Envelope& envelope, isolation::Boundary& boundary, limits::Cgroup& cgroup, int signal_fd,
-             bool hashing)
+Watch::Watch(const policy::Envelope& envelope, isolation::Boundary& boundary,
+             limits::Cgroup& cgroup, int signal_fd, bool hashing)
     : envelope_(envelope),
       boundary_(boundary),
       cgroup_(cgroup),
@@ -103,7 +105,8 @@ void Watch::Interrupt(int signal) {
 
 void Watch::OnSignal() {
   signalfd_siginfo info{};
-  while (Syscall(SYS_read, signal_fd_, Arg(&info), sizeof(info)) == static_cast<long>(sizeof(info))) {
+  while (Syscall(SYS_read, signal_fd_, Arg(&info), sizeof(info)) ==
+         static_cast<long>(sizeof(info))) {
     switch (info.ssi_signo) {
       case SIGINT:
       case SIGTERM:
@@ -233,7 +236,8 @@ void Watch::PollOnce(Nanos timeout) {
   const size_t life = set.Add(ended_ ? -1 : boundary_.pidfd(), POLLIN);
   const size_t signals = set.Add(signal_fd_, POLLIN);
   const size_t wall = set.Add(ended_ ? -1 : deadline_.fd(), POLLIN);
-  const size_t refused = set.Add(listener_.valid() && !denials_.hung_up() ? listener_.get() : -1, POLLIN);
+  const size_t refused =
+      set.Add(listener_.valid() && !denials_.hung_up() ? listener_.get() : -1, POLLIN);
   const size_t oom = set.Add(ended_ ? -1 : oom_fd_, POLLIN);
   const size_t out_read = set.Add(out_.read_fd(), POLLIN);
   const size_t err_read = set.Add(err_.read_fd(), POLLIN);
@@ -337,7 +341,8 @@ Result<WatchResult> Watch::Run(bool wanted_usage) {
   }
   for (const output::Relay* relay : {&out_, &err_}) {
     if (relay->error() != 0) {
-      return sys::ErrnoError("internal.output", "cannot deliver the command's output", -relay->error());
+      return sys::ErrnoError("internal.output", "cannot deliver the command's output",
+                             -relay->error());
     }
   }
   FinalUsage(wanted_usage, result);

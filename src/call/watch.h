@@ -38,13 +38,13 @@ struct WatchResult {
   limits::Usage usage;
   limits::Events events;
   bool places_full = false;  // a private place ended full: writes failed
-  int interrupted_by = 0;  // the signal that we were told to end with
+  int interrupted_by = 0;    // the signal that we were told to end with
 };
 
 class Watch {
  public:
-  Watch(const policy::Envelope& envelope, isolation::Boundary& boundary, limits::Cgroup& cgroup, int signal_fd,
-        bool hashing);
+  Watch(const policy::Envelope& envelope, isolation::Boundary& boundary, limits::Cgroup& cgroup,
+        int signal_fd, bool hashing);
 
   // Writable host directories whose growth is watched.
   void WatchDisks(std::vector<limits::DiskWatch> disks) { disks_ = std::move(disks); }

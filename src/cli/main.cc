@@ -88,7 +88,8 @@ int main(int argc, char** argv, char** envp) {
   if (words[0] == "runtimes") {
     return coffer::cli::RunRuntimesVerb(rest);
   }
-  coffer::cli::PrintError(coffer::Refused("policy.usage", "there is no verb called " + std::string(words[0]),
+  coffer::cli::PrintError(coffer::Refused("policy.usage",
+                                          "there is no verb called " + std::string(words[0]),
                                           "`coffer --help` lists the verbs"));
   return 120;
 }

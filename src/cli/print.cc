@@ -24,7 +24,9 @@ std::string OneLine(std::string_view text) {
 
 void PrintOut(std::string_view text) { (void)sys::WriteAll(STDOUT_FILENO, text); }
 
-void PrintError(std::string_view line) { (void)sys::WriteAll(STDERR_FILENO, std::string(line) + "\n"); }
+void PrintError(std::string_view line) {
+  (void)sys::WriteAll(STDERR_FILENO, std::string(line) + "\n");
+}
 
 void PrintError(const Error& error) {
   std::string text = "coffer: " + error.code + ": " + OneLine(error.message) + "\n";

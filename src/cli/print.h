@@ -9,8 +9,8 @@
 
 namespace coffer::cli {
 
-void PrintOut(std::string_view text);        // as it is
-void PrintError(std::string_view line);      // one line, a newline is added
+void PrintOut(std::string_view text);    // as it is
+void PrintError(std::string_view line);  // one line, a newline is added
 void PrintError(const Error& error);
 
 }  // namespace coffer::cli

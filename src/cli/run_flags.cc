@@ -34,13 +34,15 @@ class Parser {
       ++at_;
       TRY(Flag(word));
     }
-    return Refused("policy.usage", "no command was given", "write: coffer run FILE, or coffer run -- CMD ARG...");
+    return Refused("policy.usage", "no command was given",
+                   "write: coffer run FILE, or coffer run -- CMD ARG...");
   }
 
  private:
   Result<RunRequest> Finish(bool script) {
     if (at_ >= words_.size()) {
-      return Refused("policy.usage", "no command was given after --", "write: coffer run -- CMD ARG...");
+      return Refused("policy.usage", "no command was given after --",
+                     "write: coffer run -- CMD ARG...");
     }
     for (; at_ < words_.size(); ++at_) {
       request_.command.emplace_back(words_[at_]);
@@ -58,7 +60,8 @@ class Parser {
       return *inline_value_;
     }
     if (at_ >= words_.size() || words_[at_] == "--") {
-      return Refused("policy.usage", fmt::format("{} needs a value", flag), "`coffer run --help` lists the flags");
+      return Refused("policy.usage", fmt::format("{} needs a value", flag),
+                     "`coffer run --help` lists the flags");
     }
     return words_[at_++];
   }
@@ -68,7 +71,8 @@ class Parser {
     std::vector<std::string_view> values;
     TRY_ASSIGN(const std::string_view first, Value(flag));
     values.push_back(first);
-    while (!inline_value_ && has_separator_ && at_ < words_.size() && !words_[at_].starts_with("-")) {
+    while (!inline_value_ && has_separator_ && at_ < words_.size() &&
+           !words_[at_].starts_with("-")) {
       values.push_back(words_[at_++]);
     }
     return values;
@@ -109,7 +113,8 @@ class Parser {
     if (colon != std::string_view::npos) {
       mount.at = std::string(text.substr(colon + 1));
       if (mount.at.empty()) {
-        return Refused("policy.usage", fmt::format("{}: nothing after the colon", flag), "write PATH:AT, such as ./src:/src");
+        return Refused("policy.usage", fmt::format("{}: nothing after the colon", flag),
+                       "write PATH:AT, such as ./src:/src");
       }
     }
     if (mount.host.empty()) {
@@ -140,7 +145,8 @@ class Parser {
       return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '-';
     });
     if (equals == std::string_view::npos || !plain) {
-      return Refused("policy.usage", fmt::format("--env: \"{}\" is not NAME=VALUE", Printable(text)),
+      return Refused("policy.usage",
+                     fmt::format("--env: \"{}\" is not NAME=VALUE", Printable(text)),
                      "values are never taken from your own environment: write them out");
     }
     request_.envelope.env.emplace_back(name, text.substr(equals + 1));
@@ -152,7 +158,8 @@ class Parser {
     for (const std::string_view name : SplitCommas(values)) {
       const auto layer = policy::FindLayer(name);
       if (!layer) {
-        return Refused("policy.usage", fmt::format("--floor: there is no layer called \"{}\"", Printable(name)),
+        return Refused("policy.usage",
+                       fmt::format("--floor: there is no layer called \"{}\"", Printable(name)),
                        "`coffer doctor` lists the layers");
       }
       request_.envelope.floor.Add(*layer);
@@ -162,7 +169,8 @@ class Parser {
 
   Status Seccomp(std::string_view flag) {
     TRY_ASSIGN(const std::string_view text, Value(flag));
-    for (const auto profile : {policy::SyscallProfile::kStrict, policy::SyscallProfile::kDefault, policy::SyscallProfile::kCompat}) {
+    for (const auto profile : {policy::SyscallProfile::kStrict, policy::SyscallProfile::kDefault,
+                               policy::SyscallProfile::kCompat}) {
       if (policy::SyscallProfileName(profile) == text) {
         request_.envelope.syscalls = profile;
         request_.envelope.imported_seccomp.clear();  // the last one counts
@@ -170,8 +178,10 @@ class Parser {
       }
     }
     if (text.find_first_of("./") == std::string_view::npos) {
-      return Refused("policy.usage", fmt::format("--seccomp: there is no profile called \"{}\"", Printable(text)),
-                     "use strict, default, compat, or the path of an OCI or Docker profile in JSON");
+      return Refused(
+          "policy.usage",
+          fmt::format("--seccomp: there is no profile called \"{}\"", Printable(text)),
+          "use strict, default, compat, or the path of an OCI or Docker profile in JSON");
     }
     request_.envelope.syscalls = policy::SyscallProfile::kImported;
     request_.envelope.imported_seccomp = std::string(text);
@@ -183,7 +193,8 @@ class Parser {
     uint32_t uid = 0;
     const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), uid);
     if (problem != std::errc() || end != text.data() + text.size() || uid > 65535) {
-      return Refused("policy.value", fmt::format("--uid: \"{}\" is not a uid", Printable(text)), "write a number from 0 to 65535");
+      return Refused("policy.value", fmt::format("--uid: \"{}\" is not a uid", Printable(text)),
+                     "write a number from 0 to 65535");
     }
     request_.envelope.uid = uid;
     return {};
@@ -193,7 +204,8 @@ class Parser {
     TRY_ASSIGN(const std::string_view text, Value(flag));
     const auto level = policy::FindLevel(text);
     if (!level) {
-      return Refused("policy.usage", fmt::format("--level: there is no level called \"{}\"", Printable(text)),
+      return Refused("policy.usage",
+                     fmt::format("--level: there is no level called \"{}\"", Printable(text)),
                      "use process, container or auto");
     }
     request_.envelope.level = *level;
@@ -202,8 +214,10 @@ class Parser {
 
   Status Cwd(std::string_view flag) {
     TRY_ASSIGN(const std::string_view text, Value(flag));
-    if (!text.starts_with("/") || text.find("/../") != std::string_view::npos || text.ends_with("/..")) {
-      return Refused("policy.value", fmt::format("--cwd: \"{}\" is not an absolute path inside", Printable(text)),
+    if (!text.starts_with("/") || text.find("/../") != std::string_view::npos ||
+        text.ends_with("/..")) {
+      return Refused("policy.value",
+                     fmt::format("--cwd: \"{}\" is not an absolute path inside", Printable(text)),
                      "write it as /workspace or the target of a mount");
     }
     request_.envelope.cwd = std::string(text);
@@ -250,32 +264,57 @@ class Parser {
     }
     policy::Envelope& envelope = request_.envelope;
     policy::Limits& limits = envelope.limits;
-    if (flag == "--ro") return Mount(flag, policy::Access::kRead);
-    if (flag == "--rw") return Mount(flag, policy::Access::kWrite);
-    if (flag == "--in") return List(envelope.inputs, flag, /*commas=*/false);
-    if (flag == "--out") return Out(flag);
-    if (flag == "--level") return Level(flag);
-    if (flag == "--runtime") return List(envelope.runtimes, flag, /*commas=*/true);
-    if (flag == "--cpu") return Into(limits.cpu, flag, ParseDuration);
-    if (flag == "--wall") return Into(limits.wall, flag, ParseDuration);
-    if (flag == "--memory") return Into(limits.memory, flag, ParseSize);
-    if (flag == "--processes") return Into(limits.processes, flag, ParseCount);
-    if (flag == "--open-files") return Into(limits.open_files, flag, ParseCount);
-    if (flag == "--disk") return Into(limits.disk, flag, ParseSize);
-    if (flag == "--tmp") return Into(limits.tmp, flag, ParseSize);
-    if (flag == "--io") return Into(limits.io, flag, ParseSize);
-    if (flag == "--output") return Into(limits.output, flag, ParseSize);
-    if (flag == "--env") return Env(flag);
-    if (flag == "--cwd") return Cwd(flag);
-    if (flag == "--uid") return Uid(flag);
-    if (flag == "--floor") return Floor(flag);
-    if (flag == "--seccomp") return Seccomp(flag);
-    if (flag == "--receipt") return Text(request_.receipt_path, flag);
-    if (flag == "--tty") return Switch(envelope.tty, flag);
-    if (flag == "--quiet") return Switch(request_.quiet, flag);
-    if (flag == "--trace") return Switch(request_.trace, flag);
-    return Refused("policy.usage", fmt::format("there is no flag called {}", Printable(flag)),
-                   "`coffer run --help` lists the flags; the command's own go after the file or after --");
+    if (flag == "--ro")
+      return Mount(flag, policy::Access::kRead);
+    if (flag == "--rw")
+      return Mount(flag, policy::Access::kWrite);
+    if (flag == "--in")
+      return List(envelope.inputs, flag, /*commas=*/false);
+    if (flag == "--out")
+      return Out(flag);
+    if (flag == "--level")
+      return Level(flag);
+    if (flag == "--runtime")
+      return List(envelope.runtimes, flag, /*commas=*/true);
+    if (flag == "--cpu")
+      return Into(limits.cpu, flag, ParseDuration);
+    if (flag == "--wall")
+      return Into(limits.wall, flag, ParseDuration);
+    if (flag == "--memory")
+      return Into(limits.memory, flag, ParseSize);
+    if (flag == "--processes")
+      return Into(limits.processes, flag, ParseCount);
+    if (flag == "--open-files")
+      return Into(limits.open_files, flag, ParseCount);
+    if (flag == "--disk")
+      return Into(limits.disk, flag, ParseSize);
+    if (flag == "--tmp")
+      return Into(limits.tmp, flag, ParseSize);
+    if (flag == "--io")
+      return Into(limits.io, flag, ParseSize);
+    if (flag == "--output")
+      return Into(limits.output, flag, ParseSize);
+    if (flag == "--env")
+      return Env(flag);
+    if (flag == "--cwd")
+      return Cwd(flag);
+    if (flag == "--uid")
+      return Uid(flag);
+    if (flag == "--floor")
+      return Floor(flag);
+    if (flag == "--seccomp")
+      return Seccomp(flag);
+    if (flag == "--receipt")
+      return Text(request_.receipt_path, flag);
+    if (flag == "--tty")
+      return Switch(envelope.tty, flag);
+    if (flag == "--quiet")
+      return Switch(request_.quiet, flag);
+    if (flag == "--trace")
+      return Switch(request_.trace, flag);
+    return Refused(
+        "policy.usage", fmt::format("there is no flag called {}", Printable(flag)),
+        "`coffer run --help` lists the flags; the command's own go after the file or after --");
   }
 
   Words words_;

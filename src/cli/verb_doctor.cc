@@ -45,9 +45,10 @@ Json AsJson(const call::Diagnosis& diagnosis, const call::SweepSummary* sweep) {
   json["root"] = diagnosis.root;
   json["landlock_abi"] = diagnosis.host.landlock_abi;
   json["seccomp"] = {{"filter", diagnosis.host.seccomp}, {"notify", diagnosis.host.seccomp_notify}};
-  json["user_namespaces"] = {{"usable", diagnosis.host.containers},
-                             {"cause", diagnosis.host.cause.empty() ? Json(nullptr) : Json(diagnosis.host.cause)},
-                             {"fix", diagnosis.host.fix.empty() ? Json(nullptr) : Json(diagnosis.host.fix)}};
+  json["user_namespaces"] = {
+      {"usable", diagnosis.host.containers},
+      {"cause", diagnosis.host.cause.empty() ? Json(nullptr) : Json(diagnosis.host.cause)},
+      {"fix", diagnosis.host.fix.empty() ? Json(nullptr) : Json(diagnosis.host.fix)}};
   Json controllers = Json::object();
   for (size_t i = 0; i < limits::kControllerCount; ++i) {
     const limits::ControllerPlace& place = diagnosis.cgroups.places[i];
@@ -56,9 +57,11 @@ Json AsJson(const call::Diagnosis& diagnosis, const call::SweepSummary* sweep) {
       entry["why"] = place.why_not;
       entry["fix"] = place.fix;
     }
-    controllers[std::string(limits::ControllerName(static_cast<limits::Controller>(i)))] = std::move(entry);
+    controllers[std::string(limits::ControllerName(static_cast<limits::Controller>(i)))] =
+        std::move(entry);
   }
-  json["cgroups"] = {{"layout", limits::CgroupLayoutName(diagnosis.cgroups.layout)}, {"controllers", std::move(controllers)}};
+  json["cgroups"] = {{"layout", limits::CgroupLayoutName(diagnosis.cgroups.layout)},
+                     {"controllers", std::move(controllers)}};
   json["levels"] = Json::object();
   for (const call::LevelFinding& level : diagnosis.levels) {
     json["levels"][std::string(policy::LevelName(level.level))] = LevelJson(level);
@@ -72,7 +75,9 @@ Json AsJson(const call::Diagnosis& diagnosis, const call::SweepSummary* sweep) {
   json["missing_packages"] = std::move(packages);
   json["trial_layers"] = diagnosis.trial_layers;
   if (sweep != nullptr) {
-    json["swept"] = {{"cgroups", sweep->cgroups}, {"directories", sweep->directories}, {"problems", sweep->problems}};
+    json["swept"] = {{"cgroups", sweep->cgroups},
+                     {"directories", sweep->directories},
+                     {"problems", sweep->problems}};
   }
   return json;
 }
@@ -86,21 +91,25 @@ std::string AsText(const call::Diagnosis& diagnosis, const call::SweepSummary* s
     }
     text += "\n";
   }
-  text += fmt::format("kernel          {} ({}), as {}\n", diagnosis.host.kernel, diagnosis.host.machine,
-                      diagnosis.root ? "root" : "an ordinary user");
-  text += fmt::format("landlock        {}\n", diagnosis.host.landlock_abi > 0
-                                                  ? fmt::format("ABI {}", diagnosis.host.landlock_abi)
-                                                  : std::string("none"));
-  text += fmt::format("seccomp         {}\n", !diagnosis.host.seccomp         ? "none"
-                                              : diagnosis.host.seccomp_notify ? "filter, refusals recorded"
-                                                                              : "filter");
-  text += fmt::format("namespaces      {}\n", diagnosis.host.containers ? "usable" : "forbidden: " + diagnosis.host.cause);
+  text += fmt::format("kernel          {} ({}), as {}\n", diagnosis.host.kernel,
+                      diagnosis.host.machine, diagnosis.root ? "root" : "an ordinary user");
+  text +=
+      fmt::format("landlock        {}\n", diagnosis.host.landlock_abi > 0
+                                              ? fmt::format("ABI {}", diagnosis.host.landlock_abi)
+                                              : std::string("none"));
+  text += fmt::format("seccomp         {}\n", !diagnosis.host.seccomp ? "none"
+                                              : diagnosis.host.seccomp_notify
+                                                  ? "filter, refusals recorded"
+                                                  : "filter");
+  text += fmt::format("namespaces      {}\n",
+                      diagnosis.host.containers ? "usable" : "forbidden: " + diagnosis.host.cause);
   if (!diagnosis.host.fix.empty()) {
     text += fmt::format("                fix: {}\n", diagnosis.host.fix);
   }
   text += fmt::format("cgroups         {}\n", limits::CgroupLayoutName(diagnosis.cgroups.layout));
   for (const call::LevelFinding& level : diagnosis.levels) {
-    text += fmt::format("\nlevel {}: {}\n", policy::LevelName(level.level), level.reachable ? "yes" : "NO");
+    text += fmt::format("\nlevel {}: {}\n", policy::LevelName(level.level),
+                        level.reachable ? "yes" : "NO");
     std::string have;
     for (const call::LayerFinding& finding : level.layers) {
       if (finding.available) {
@@ -119,11 +128,13 @@ std::string AsText(const call::Diagnosis& diagnosis, const call::SweepSummary* s
   }
   for (const isolation::RuntimeReport& report : isolation::DescribeRuntimes()) {
     if (!report.found && !report.package.empty()) {
-      text += fmt::format("\nruntime {} is not installed; apt-get install {}\n", report.name, report.package);
+      text += fmt::format("\nruntime {} is not installed; apt-get install {}\n", report.name,
+                          report.package);
     }
   }
-  text += diagnosis.trial_ok ? "\nThe default level works here: a trial call ran in it.\n"
-                             : "\nThe default level does NOT work here: " + diagnosis.trial_error + "\n";
+  text += diagnosis.trial_ok
+              ? "\nThe default level works here: a trial call ran in it.\n"
+              : "\nThe default level does NOT work here: " + diagnosis.trial_error + "\n";
   return text;
 }
 
@@ -141,7 +152,8 @@ int DoctorVerb(std::span<const std::string_view> words) {
       PrintOut(kUsage);
       return 0;
     } else {
-      PrintError(Refused("policy.usage", "doctor takes --json and --sweep, not " + std::string(word)));
+      PrintError(
+          Refused("policy.usage", "doctor takes --json and --sweep, not " + std::string(word)));
       return 120;
     }
   }

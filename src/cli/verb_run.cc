@@ -36,7 +36,8 @@ void PrintTrace(const audit::Receipt& receipt) {
     PrintError(fmt::format("coffer: trace: {:>7} us  {}", micros, step));
   }
   for (const audit::Denial& denial : receipt.denials) {
-    PrintError(fmt::format("coffer: trace: refused {}x {}", denial.count, Printable(denial.target)));
+    PrintError(
+        fmt::format("coffer: trace: refused {}x {}", denial.count, Printable(denial.target)));
   }
 }
 

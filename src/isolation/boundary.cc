@@ -42,10 +42,12 @@ size_t CallBytes(const Call& call) {
 }
 
 Error ExplainClone(long answer) {
-  Error error = sys::ErrnoError("isolation.clone", "cannot create the boundary's namespaces", answer);
+  Error error =
+      sys::ErrnoError("isolation.clone", "cannot create the boundary's namespaces", answer);
   if (answer == -EPERM || answer == -ENOSPC || answer == -EUSERS || answer == -EINVAL) {
     error.code = "isolation.userns";
-    error.hint = "`coffer doctor` says what forbids user namespaces on this host and how to allow them";
+    error.hint =
+        "`coffer doctor` says what forbids user namespaces on this host and how to allow them";
   } else if (answer == -EAGAIN || answer == -ENOMEM) {
     error.hint = "the host has no processes or memory to spare";
   }
@@ -60,14 +62,15 @@ CallBlock* Boundary::call_block() const {
   return reinterpret_cast<CallBlock*>(reinterpret_cast<char*>(shared_.get()) + kCallOffset);
 }
 
-Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, const PayloadStdio& stdio, size_t call_bytes,
-                                 OwnMemory own) {
+Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, const PayloadStdio& stdio,
+                                 size_t call_bytes, OwnMemory own) {
   static_assert(sizeof(Shared) <= kCallOffset);
   Boundary boundary;
   boundary.plan_ = &plan;
   boundary.call_capacity_ = sizeof(CallBlock) + call_bytes;
   const size_t size = kCallOffset + boundary.call_capacity_;
-  const long map = Syscall(SYS_mmap, 0, static_cast<long>(size), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  const long map = Syscall(SYS_mmap, 0, static_cast<long>(size), PROT_READ | PROT_WRITE,
+                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (map < 0 && map > -4096) {
     return sys::ErrnoError("isolation.memory", "cannot map memory for a boundary", map);
   }
@@ -76,7 +79,8 @@ Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, const PayloadStdio& s
   boundary.shared_->report.listener_fd = -1;
   boundary.shared_->report.pty_master = -1;
   boundary.shared_->report.pty_slave = -1;
-  std::fill(std::begin(boundary.shared_->report.tmpfs), std::end(boundary.shared_->report.tmpfs), -1);
+  std::fill(std::begin(boundary.shared_->report.tmpfs), std::end(boundary.shared_->report.tmpfs),
+            -1);
 
   int ends[2] = {-1, -1};
   long answer = Syscall(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, Arg(ends));
@@ -130,7 +134,8 @@ Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, const PayloadStdio& s
   }
   boundary.pid_ = static_cast<pid_t>(answer);
   boundary.pidfd_ = UniqueFd(pidfd);
-  boundary.host_uid_ = plan.own_uid ? kFirstBoundaryUid + static_cast<uint32_t>(boundary.pid_) : ::geteuid();
+  boundary.host_uid_ =
+      plan.own_uid ? kFirstBoundaryUid + static_cast<uint32_t>(boundary.pid_) : ::geteuid();
   // Closing the child's end here would close it there too: it stays until init has a table of its own.
   boundary.child_end_ = std::move(child_end);
   return boundary;
@@ -180,14 +185,17 @@ Status Boundary::Identify() {
     if (error.sys_errno == ENOENT) {
       error.hint = "mount /proc: coffer needs it to map the boundary's user";
     } else if (error.sys_errno == EPERM) {
-      error.hint = "this user namespace has no uid to spare for a boundary; run coffer as an ordinary user instead";
+      error.hint =
+          "this user namespace has no uid to spare for a boundary; run coffer as an ordinary user "
+          "instead";
     }
     return error;
   }
   return {};
 }
 
-Status Boundary::Admit(std::span<const int> tasks, std::span<const int> trees, std::span<const Rlimit> rlimits) {
+Status Boundary::Admit(std::span<const int> tasks, std::span<const int> trees,
+                       std::span<const Rlimit> rlimits) {
   Admission& admission = shared_->admission;
   if (tasks.size() > std::size(admission.tasks) || trees.size() > std::size(admission.trees) ||
       rlimits.size() > std::size(admission.rlimits)) {
@@ -210,20 +218,23 @@ Status Boundary::Admit(std::span<const int> tasks, std::span<const int> trees, s
 Status Boundary::AwaitReady() {
   pollfd waits[2] = {{control_.get(), POLLIN, 0}, {pidfd_.get(), POLLIN, 0}};
   for (;;) {
-    const timespec patience{30, 0};  // setup takes a millisecond; a machine may be busy, but not for ever
+    const timespec patience{
+        30, 0};  // setup takes a millisecond; a machine may be busy, but not for ever
     const long answer = Syscall(SYS_ppoll, Arg(waits), 2, Arg(&patience), 0, 0);
     if (answer == -EINTR) {
       continue;
     }
     if (answer == 0) {
-      return HostFault("isolation.init", "the boundary was not ready within 30 s", "the host is overloaded, or a file system hangs");
+      return HostFault("isolation.init", "the boundary was not ready within 30 s",
+                       "the host is overloaded, or a file system hangs");
     }
     if (answer < 0) {
       return sys::ErrnoError("isolation.control", "cannot wait for the boundary's init", answer);
     }
     char word = 0;
     if ((waits[0].revents & POLLIN) != 0 &&
-        Syscall(SYS_recvfrom, control_.get(), Arg(&word), 1, MSG_DONTWAIT, 0, 0) == 1 && word == 'R') {
+        Syscall(SYS_recvfrom, control_.get(), Arg(&word), 1, MSG_DONTWAIT, 0, 0) == 1 &&
+        word == 'R') {
       child_end_.Reset();
       self_.Reset();
       UniqueFd(shared_->report.pty_slave).Reset();
@@ -243,10 +254,12 @@ Error Boundary::SetupError() const {
   const uint32_t stage = report.stage.load(std::memory_order_acquire);
   const int number = report.error;
   if (stage >= kStageCount || number <= 0 || number > 4095) {
-    return HostFault("isolation.init", "the boundary's init died during setup",
-                     "the host may be out of memory; the limits may be too small to start anything");
+    return HostFault(
+        "isolation.init", "the boundary's init died during setup",
+        "the host may be out of memory; the limits may be too small to start anything");
   }
-  std::string what = fmt::format("cannot set up the boundary ({})", StageName(static_cast<Stage>(stage)));
+  std::string what =
+      fmt::format("cannot set up the boundary ({})", StageName(static_cast<Stage>(stage)));
   const bool about_a_bind = stage == static_cast<uint32_t>(Stage::kOpenSources) ||
                             stage == static_cast<uint32_t>(Stage::kAttach);
   ErrorKind kind = ErrorKind::kHost;
@@ -268,8 +281,8 @@ Error Boundary::SetupError() const {
 
 Status Boundary::Give(const Call& call) {
   const size_t bytes = CallBytes(call);
-  if (bytes > call_capacity_ - sizeof(CallBlock) || call.argv.empty() || call.argv.size() > kMaxArguments ||
-      call.env.size() > kMaxArguments) {
+  if (bytes > call_capacity_ - sizeof(CallBlock) || call.argv.empty() ||
+      call.argv.size() > kMaxArguments || call.env.size() > kMaxArguments) {
     return Refused("policy.arguments", "the command line and environment are too large",
                    "pass large data through stdin or --in");
   }
@@ -308,7 +321,9 @@ Status Boundary::Start() {
 
 void Boundary::Kill() { (void)Syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, 0, 0); }
 
-void Boundary::Forward(int signal) { (void)Syscall(SYS_pidfd_send_signal, pidfd_.get(), signal, 0, 0); }
+void Boundary::Forward(int signal) {
+  (void)Syscall(SYS_pidfd_send_signal, pidfd_.get(), signal, 0, 0);
+}
 
 UniqueFd Boundary::TakePty() { return UniqueFd(std::exchange(shared_->report.pty_master, -1)); }
 
@@ -317,7 +332,8 @@ UniqueFd Boundary::TakeListener() {
 }
 
 bool Boundary::exec_happened() const {
-  return shared_->report.stage.load(std::memory_order_acquire) >= static_cast<uint32_t>(Stage::kRunning);
+  return shared_->report.stage.load(std::memory_order_acquire) >=
+         static_cast<uint32_t>(Stage::kRunning);
 }
 
 Result<PayloadEnd> Boundary::Reap() {

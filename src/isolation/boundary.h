@@ -55,15 +55,15 @@ struct OwnMemory {
 struct PayloadEnd {
   bool ran = false;
   int exec_error = 0;
-  int exit_code = -1;   // if it exited
-  int signal = 0;       // if a signal ended it
+  int exit_code = -1;  // if it exited
+  int signal = 0;      // if a signal ended it
 };
 
 class Boundary {
  public:
   // `call_bytes` is the room kept for the call's strings.
-  static Result<Boundary> Spawn(const BoundaryPlan& plan, const PayloadStdio& stdio, size_t call_bytes,
-                                OwnMemory own);
+  static Result<Boundary> Spawn(const BoundaryPlan& plan, const PayloadStdio& stdio,
+                                size_t call_bytes, OwnMemory own);
 
   Boundary(Boundary&&) noexcept = default;
   Boundary& operator=(Boundary&&) = delete;
@@ -73,7 +73,8 @@ class Boundary {
   Status Identify();
   // `tasks` are descriptors of v1 `tasks` files that init writes "0" to; on v2 it was born in its cgroup.
   // `trees` are the detached mounts that the plan's supervised binds name.
-  Status Admit(std::span<const int> tasks, std::span<const int> trees, std::span<const Rlimit> rlimits);
+  Status Admit(std::span<const int> tasks, std::span<const int> trees,
+               std::span<const Rlimit> rlimits);
   // The host uid the boundary has; final after Identify.
   uint32_t host_uid() const { return host_uid_; }
   // True at the container level: then everything inside dies with init.
@@ -91,7 +92,7 @@ class Boundary {
 
   // The boundary's private writable places, once ready: descriptors for statfs.
   const std::vector<UniqueFd>& tmpfs() const { return tmpfs_; }
-  int pidfd() const { return pidfd_.get(); }      // readable when init has ended
+  int pidfd() const { return pidfd_.get(); }  // readable when init has ended
   pid_t init_pid() const { return pid_; }
   int control_fd() const { return control_.get(); }
   // The seccomp notification descriptor, once ready; given away once.

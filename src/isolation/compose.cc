@@ -13,7 +13,9 @@
 namespace coffer::isolation {
 namespace {
 
-constexpr std::string_view kOwnPlaces[] = {"/", "/etc", "/dev", "/proc", "/tmp", "/workspace", "/in", "/usr", "/bin", "/lib", "/lib64", "/sbin", "/sys", "/run"};
+constexpr std::string_view kOwnPlaces[] = {"/",          "/etc",  "/dev", "/proc", "/tmp",
+                                           "/workspace", "/in",   "/usr", "/bin",  "/lib",
+                                           "/lib64",     "/sbin", "/sys", "/run"};
 // Below these only runtimes are ever shown, so one Landlock rule each is enough.
 constexpr std::string_view kSystemTops[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64"};
 constexpr uint64_t kTmpInodes = 4096;
@@ -48,7 +50,8 @@ void AddRuntime(const RuntimeSet& runtime, BoundaryPlan& plan, DirectoryList& di
     bind.at = file.inside;
     bind.directory = file.directory;
     bind.follow_links = true;  // resolved already, and the host's own: one call instead of four
-    bind.executable = true;  // libraries are mapped executable; Landlock decides what execve may run
+    bind.executable =
+        true;  // libraries are mapped executable; Landlock decides what execve may run
     plan.binds.push_back(bind);
     dirs.AddParentsOf(file.inside);
     if (file.directory) {
@@ -93,8 +96,10 @@ void AddDevices(const policy::Envelope& envelope, BoundaryPlan& plan, DirectoryL
     plan.links.push_back({"/dev/ptmx", "pts/ptmx"});
     rights |= landlock::kIoctlDev;
   }
-  for (const auto& [name, target] : {std::pair("random", "urandom"), std::pair("fd", "/proc/self/fd"), std::pair("stdin", "/proc/self/fd/0"),
-                                     std::pair("stdout", "/proc/self/fd/1"), std::pair("stderr", "/proc/self/fd/2")}) {
+  for (const auto& [name, target] :
+       {std::pair("random", "urandom"), std::pair("fd", "/proc/self/fd"),
+        std::pair("stdin", "/proc/self/fd/0"), std::pair("stdout", "/proc/self/fd/1"),
+        std::pair("stderr", "/proc/self/fd/2")}) {
     plan.links.push_back({std::string("/dev/") + name, target});
   }
   plan.landlock.push_back({"/dev", rights});
@@ -119,12 +124,14 @@ bool NeedsLoaderCache(const RuntimeSet& runtime) {
   return std::any_of(runtime.files.begin(), runtime.files.end(), [](const RuntimeFile& file) {
     const std::string_view path = file.inside;
     const bool library = path.find(".so") != std::string_view::npos;
-    const bool usual = path.starts_with("/usr/lib/") || path.starts_with("/lib/") || path.starts_with("/lib64/");
+    const bool usual =
+        path.starts_with("/usr/lib/") || path.starts_with("/lib/") || path.starts_with("/lib64/");
     return library && (!usual || std::count(path.begin(), path.end(), '/') > 4);
   });
 }
 
-void AddEtc(const policy::Envelope& envelope, const RuntimeSet& runtime, BoundaryPlan& plan, DirectoryList& dirs) {
+void AddEtc(const policy::Envelope& envelope, const RuntimeSet& runtime, BoundaryPlan& plan,
+            DirectoryList& dirs) {
   dirs.Add("/etc");
   const bool interpreter = std::any_of(runtime.files.begin(), runtime.files.end(),
                                        [](const RuntimeFile& file) { return file.directory; });
@@ -151,9 +158,9 @@ void AddEtc(const policy::Envelope& envelope, const RuntimeSet& runtime, Boundar
 // LANG is C.UTF-8; Debian keeps it as files.
 void AddLocale(const RuntimeSet& runtime, BoundaryPlan& plan, DirectoryList& dirs) {
   static constexpr const char* kLocale = "/usr/lib/locale/C.utf8";
-  const bool whole_usr = std::any_of(runtime.files.begin(), runtime.files.end(), [](const RuntimeFile& file) {
-    return file.directory && Inside(kLocale, file.inside);
-  });
+  const bool whole_usr = std::any_of(
+      runtime.files.begin(), runtime.files.end(),
+      [](const RuntimeFile& file) { return file.directory && Inside(kLocale, file.inside); });
   if (runtime.files.size() > 8 && !whole_usr && ::access(kLocale, X_OK) == 0) {
     BindMount bind;
     bind.host = bind.at = kLocale;
@@ -174,7 +181,8 @@ void AddInputs(const std::vector<Input>& inputs, BoundaryPlan& plan, DirectoryLi
   }
 }
 
-void AddMounts(const std::vector<OpenedMount>& mounts, bool privileged, BoundaryPlan& plan, DirectoryList& dirs) {
+void AddMounts(const std::vector<OpenedMount>& mounts, bool privileged, BoundaryPlan& plan,
+               DirectoryList& dirs) {
   int supervised = 0;
   for (const OpenedMount& mount : mounts) {
     BindMount bind;
@@ -206,27 +214,35 @@ void AddMounts(const std::vector<OpenedMount>& mounts, bool privileged, Boundary
 Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& runtime) {
   for (size_t i = 0; i < mounts.size(); ++i) {
     const std::string& at = mounts[i].at;
-    if (std::find(std::begin(kOwnPlaces), std::end(kOwnPlaces), at) != std::end(kOwnPlaces) || Inside(at, "/dev") ||
-        Inside(at, "/proc") || Inside(at, "/etc") || Inside(at, "/sys") || Inside(at, "/in")) {
-      return Refused("policy.mount.target", fmt::format("{} cannot be a mount target: Cofferdam makes it itself", at),
+    if (std::find(std::begin(kOwnPlaces), std::end(kOwnPlaces), at) != std::end(kOwnPlaces) ||
+        Inside(at, "/dev") || Inside(at, "/proc") || Inside(at, "/etc") || Inside(at, "/sys") ||
+        Inside(at, "/in")) {
+      return Refused("policy.mount.target",
+                     fmt::format("{} cannot be a mount target: Cofferdam makes it itself", at),
                      "choose another place, such as /data");
     }
     for (const RuntimeFile& file : runtime.files) {
-      if (at == file.inside || Inside(file.inside, at) || (file.directory && Inside(at, file.inside))) {
-        return Refused("policy.mount.target", fmt::format("a mount at {} would hide {}, which the runtime needs", at, file.inside),
-                       "choose another place, such as /data");
+      if (at == file.inside || Inside(file.inside, at) ||
+          (file.directory && Inside(at, file.inside))) {
+        return Refused(
+            "policy.mount.target",
+            fmt::format("a mount at {} would hide {}, which the runtime needs", at, file.inside),
+            "choose another place, such as /data");
       }
     }
     for (const auto& [name, target] : runtime.links) {
       if (at == name || Inside(at, name)) {
-        return Refused("policy.mount.target", fmt::format("{} is a link to {} inside, not a place for a mount", name, target),
-                       "choose another place, such as /data");
+        return Refused(
+            "policy.mount.target",
+            fmt::format("{} is a link to {} inside, not a place for a mount", name, target),
+            "choose another place, such as /data");
       }
     }
     for (size_t j = 0; j < i; ++j) {
       const std::string& other = mounts[j].at;
       if (at == other || Inside(at, other) || Inside(other, at)) {
-        return Refused("policy.mount.overlap", fmt::format("the mount targets {} and {} overlap", other, at),
+        return Refused("policy.mount.overlap",
+                       fmt::format("the mount targets {} and {} overlap", other, at),
                        "give each mount a place of its own");
       }
     }
@@ -235,8 +251,8 @@ Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& ru
 }
 
 Result<BoundaryPlan> ComposeContainer(const policy::Envelope& envelope, const RuntimeSet& runtime,
-                                      const std::vector<OpenedMount>& mounts, const std::vector<Input>& inputs,
-                                      bool privileged) {
+                                      const std::vector<OpenedMount>& mounts,
+                                      const std::vector<Input>& inputs, bool privileged) {
   TRY(CheckTargets(mounts, runtime));
   BoundaryPlan plan;
   plan.level = policy::Level::kContainer;
@@ -259,7 +275,8 @@ Result<BoundaryPlan> ComposeContainer(const policy::Envelope& envelope, const Ru
   // A link inside the runtime (/bin -> usr/bin) stands where a directory would otherwise be made.
   std::vector<std::string> wanted = dirs.list();
   std::erase_if(wanted, [&](const std::string& dir) {
-    return std::any_of(plan.links.begin(), plan.links.end(), [&](const PrivateLink& link) { return link.at == dir; });
+    return std::any_of(plan.links.begin(), plan.links.end(),
+                       [&](const PrivateLink& link) { return link.at == dir; });
   });
   plan.dirs = std::move(wanted);
   if (plan.binds.size() > 512) {

@@ -38,7 +38,7 @@ Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& ru
 
 // `privileged`: the supervisor clones and id-maps the mounts itself (as root).
 Result<BoundaryPlan> ComposeContainer(const policy::Envelope& envelope, const RuntimeSet& runtime,
-                                      const std::vector<OpenedMount>& mounts, const std::vector<Input>& inputs,
-                                      bool privileged);
+                                      const std::vector<OpenedMount>& mounts,
+                                      const std::vector<Input>& inputs, bool privileged);
 
 }  // namespace coffer::isolation

@@ -6,15 +6,16 @@
 namespace coffer::isolation {
 
 Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const RuntimeSet& runtime,
-                                    const std::vector<OpenedMount>& mounts, const std::string& scratch,
-                                    bool privileged) {
+                                    const std::vector<OpenedMount>& mounts,
+                                    const std::string& scratch, bool privileged) {
   BoundaryPlan plan;
   plan.level = policy::Level::kProcess;
   plan.uid = envelope.uid;
   plan.own_uid = privileged;
   plan.landlock_abi = LandlockAbi();
   if (plan.landlock_abi <= 0) {
-    return HostFault("isolation.landlock", "the process level needs Landlock, and this kernel has none",
+    return HostFault("isolation.landlock",
+                     "the process level needs Landlock, and this kernel has none",
                      "boot with lsm=landlock,... or use a host that allows user namespaces");
   }
   plan.scoped_kill = privileged || plan.landlock_abi >= 6;
@@ -23,11 +24,14 @@ Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const Runt
     plan.landlock.push_back({file.host, landlock::kRead | landlock::kExecute});
   }
   // Public files of the host that programs insist on: with a private root they would simply not be there.
-  for (const char* file : {"/etc/ld.so.cache", "/etc/ssl/openssl.cnf", "/etc/localtime", "/usr/lib/locale/C.utf8"}) {
+  for (const char* file :
+       {"/etc/ld.so.cache", "/etc/ssl/openssl.cnf", "/etc/localtime", "/usr/lib/locale/C.utf8"}) {
     plan.landlock.push_back({file, landlock::kRead, false});
   }
-  for (const char* device : {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}) {
-    plan.landlock.push_back({device, landlock::kReadFile | landlock::kWriteFile | landlock::kTruncate, false});
+  for (const char* device :
+       {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}) {
+    plan.landlock.push_back(
+        {device, landlock::kReadFile | landlock::kWriteFile | landlock::kTruncate, false});
   }
   plan.landlock.push_back({scratch + "/workspace", landlock::kRead | landlock::kPrivateChange});
   plan.landlock.push_back({scratch + "/tmp", landlock::kRead | landlock::kPrivateChange});
@@ -35,16 +39,19 @@ Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const Runt
   for (const OpenedMount& mount : mounts) {
     if (mount.at != mount.path.path) {
       return Refused("policy.mount.target",
-                     fmt::format("{} cannot appear at {}: the process level has no private root", mount.path.path, mount.at),
+                     fmt::format("{} cannot appear at {}: the process level has no private root",
+                                 mount.path.path, mount.at),
                      "use --level container, or leave out the target");
     }
     const bool writable = mount.access == policy::Access::kWrite;
     if (privileged) {
       // The boundary's uid is nobody's: what it wrote would belong to no user, and what it reads is a matter of luck.
-      return Refused("policy.mount.level", "the process level cannot id-map mounts, so as root it takes none",
+      return Refused("policy.mount.level",
+                     "the process level cannot id-map mounts, so as root it takes none",
                      "use --level container, or run coffer as the owner of the directory");
     }
-    plan.landlock.push_back({mount.path.path, writable ? landlock::kRead | landlock::kChange : landlock::kRead});
+    plan.landlock.push_back(
+        {mount.path.path, writable ? landlock::kRead | landlock::kChange : landlock::kRead});
   }
   return plan;
 }

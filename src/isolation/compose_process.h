@@ -17,6 +17,7 @@ namespace coffer::isolation {
 
 // `scratch` is an existing directory with workspace/, tmp/ and in/ in it.
 Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const RuntimeSet& runtime,
-                                    const std::vector<OpenedMount>& mounts, const std::string& scratch, bool privileged);
+                                    const std::vector<OpenedMount>& mounts,
+                                    const std::string& scratch, bool privileged);
 
 }  // namespace coffer::isolation

@@ -20,7 +20,8 @@ namespace {
 
 // Directories whose aliases (bind mounts under another name) are refused as they are themselves.
 constexpr std::array<const char*, 14> kNeverByAnyName = {
-    "/", "/etc", "/home", "/root", "/var", "/usr", "/boot", "/dev", "/proc", "/sys", "/run", "/mnt", "/data", "/srv",
+    "/",    "/etc",  "/home", "/root", "/var", "/usr",  "/boot",
+    "/dev", "/proc", "/sys",  "/run",  "/mnt", "/data", "/srv",
 };
 
 bool PseudoFileSystem(long type) {
@@ -60,7 +61,8 @@ Error OpenError(const std::string& path, Error error) {
     error.code = "policy.path.link";
     error.message = fmt::format("{} is a symbolic link, or lies behind one", path);
     char* real = ::realpath(path.c_str(), nullptr);
-    error.hint = real != nullptr ? fmt::format("if you mean {}, name that", real) : "name the real path";
+    error.hint =
+        real != nullptr ? fmt::format("if you mean {}, name that", real) : "name the real path";
     ::free(real);
   } else if (error.sys_errno == ENOENT) {
     error.message = fmt::format("{} does not exist", path);
@@ -88,7 +90,8 @@ Result<std::string> CleanPath(std::string_view given) {
     std::array<char, 4096> cwd{};
     const long got = raw::Syscall(SYS_getcwd, raw::Arg(cwd.data()), cwd.size());
     if (got <= 0 || cwd[0] != '/') {
-      return HostFault("policy.path.cwd", "the current directory is gone", "change to a directory that exists");
+      return HostFault("policy.path.cwd", "the current directory is gone",
+                       "change to a directory that exists");
     }
     whole = cwd.data();
     whole += '/';
@@ -99,7 +102,8 @@ Result<std::string> CleanPath(std::string_view given) {
     const size_t end = std::min(whole.find('/', at), whole.size());
     const std::string_view part = std::string_view(whole).substr(at, end - at);
     if (part == "..") {
-      return Refused("policy.path.dotdot", fmt::format("\"..\" in {}", given), "write the path without \"..\"");
+      return Refused("policy.path.dotdot", fmt::format("\"..\" in {}", given),
+                     "write the path without \"..\"");
     }
     if (!part.empty() && part != ".") {
       clean += '/';
@@ -131,11 +135,15 @@ Result<HostPath> OpenHostPath(std::string_view given, policy::Access access) {
                    "only files and directories can be brought into a boundary");
   }
   if (PseudoFileSystem(file_system.f_type)) {
-    return Refused("policy.path.kind", fmt::format("{} is on a pseudo file system of the kernel", opened.path));
+    return Refused("policy.path.kind",
+                   fmt::format("{} is on a pseudo file system of the kernel", opened.path));
   }
-  if (access == policy::Access::kWrite && static_cast<unsigned long>(file_system.f_type) == FUSE_SUPER_MAGIC) {
-    return Refused("policy.path.remote", fmt::format("{} is on a FUSE file system, whose far end is unknown", opened.path),
-                   "write to a local directory and copy from there");
+  if (access == policy::Access::kWrite &&
+      static_cast<unsigned long>(file_system.f_type) == FUSE_SUPER_MAGIC) {
+    return Refused(
+        "policy.path.remote",
+        fmt::format("{} is on a FUSE file system, whose far end is unknown", opened.path),
+        "write to a local directory and copy from there");
   }
   TRY(CheckNotAlias(opened.path, info));
   opened.directory = S_ISDIR(info.st_mode);
@@ -162,7 +170,8 @@ Result<std::vector<std::string>> FindFifos(const HostPath& root) {
     TRY_ASSIGN(const std::vector<sys::DirEntry> entries, sys::ListDir(dir->get()));
     scanned += entries.size();
     if (scanned > kMaxScanned) {
-      return Refused("policy.path.size", fmt::format("{} holds too many files to be checked", root.path),
+      return Refused("policy.path.size",
+                     fmt::format("{} holds too many files to be checked", root.path),
                      "name a smaller directory");
     }
     for (const sys::DirEntry& entry : entries) {
@@ -174,7 +183,8 @@ Result<std::vector<std::string>> FindFifos(const HostPath& root) {
       }
     }
     if (fifos.size() > kMaxFifos) {
-      return Refused("policy.path.fifo", fmt::format("{} holds more than {} fifos", root.path, kMaxFifos));
+      return Refused("policy.path.fifo",
+                     fmt::format("{} holds more than {} fifos", root.path, kMaxFifos));
     }
   }
   return fifos;

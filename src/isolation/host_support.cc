@@ -67,23 +67,32 @@ std::string Sysctl(const char* path) {
 
 void ExplainContainer(int error, HostSupport& support) {
   if (error == ENOSYS) {
-    support.cause = "clone3 is not there: the kernel is older than 5.3, or an outer seccomp filter (Docker's default) hides it";
-    support.fix = "in Docker: run the container with --security-opt seccomp=unconfined, or as its root with --privileged; "
-                  "otherwise use a newer kernel";
+    support.cause =
+        "clone3 is not there: the kernel is older than 5.3, or an outer seccomp filter (Docker's "
+        "default) hides it";
+    support.fix =
+        "in Docker: run the container with --security-opt seccomp=unconfined, or as its root with "
+        "--privileged; "
+        "otherwise use a newer kernel";
   } else if (Sysctl("/proc/sys/user/max_user_namespaces") == "0") {
     support.cause = "user namespaces are switched off (user.max_user_namespaces = 0)";
     support.fix = "sysctl -w user.max_user_namespaces=15000";
   } else if (::geteuid() != 0 && Sysctl("/proc/sys/kernel/unprivileged_userns_clone") == "0") {
     support.cause = "user namespaces are for root only (kernel.unprivileged_userns_clone = 0)";
     support.fix = "sysctl -w kernel.unprivileged_userns_clone=1, or run coffer as root";
-  } else if (::geteuid() != 0 && Sysctl("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1") {
-    support.cause = "AppArmor forbids user namespaces to unconfined programs (Ubuntu 23.10 and later)";
-    support.fix = "install the AppArmor profile of docs/OPERATIONS.md for coffer, or "
-                  "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0";
+  } else if (::geteuid() != 0 &&
+             Sysctl("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1") {
+    support.cause =
+        "AppArmor forbids user namespaces to unconfined programs (Ubuntu 23.10 and later)";
+    support.fix =
+        "install the AppArmor profile of docs/OPERATIONS.md for coffer, or "
+        "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0";
   } else if (error == EPERM || error == EACCES) {
-    support.cause = fmt::format("the host forbids namespaces ({}): an outer container, seccomp filter or security module",
-                                sys::ErrnoText(error));
-    support.fix = "in Docker or Kubernetes: allow user namespaces to this container (see docs/OPERATIONS.md)";
+    support.cause = fmt::format(
+        "the host forbids namespaces ({}): an outer container, seccomp filter or security module",
+        sys::ErrnoText(error));
+    support.fix =
+        "in Docker or Kubernetes: allow user namespaces to this container (see docs/OPERATIONS.md)";
   } else if (error == ENOSPC || error == EUSERS) {
     support.cause = "there are too many user namespaces already, or they are nested too deep";
     support.fix = "raise user.max_user_namespaces, or leave the outer sandbox";

@@ -10,14 +10,14 @@
 namespace coffer::isolation {
 
 struct HostSupport {
-  bool containers = false;     // every namespace can be made and a file system mounted in it
-  std::string cause;           // if not: which rule of the host forbids it
-  std::string fix;             // and what would allow it
+  bool containers = false;  // every namespace can be made and a file system mounted in it
+  std::string cause;        // if not: which rule of the host forbids it
+  std::string fix;          // and what would allow it
   int landlock_abi = 0;
   bool seccomp = false;
-  bool seccomp_notify = false; // refused calls can be recorded (Linux 5.0)
-  bool cgroup_clone = false;   // clone3 (Linux 5.3); CLONE_INTO_CGROUP needs 5.7
-  std::string kernel;          // release
+  bool seccomp_notify = false;  // refused calls can be recorded (Linux 5.0)
+  bool cgroup_clone = false;    // clone3 (Linux 5.3); CLONE_INTO_CGROUP needs 5.7
+  std::string kernel;           // release
   std::string machine;
 };
 

@@ -29,13 +29,13 @@ inline constexpr uint64_t kMakeReg = 1ULL << 8;
 inline constexpr uint64_t kMakeSock = 1ULL << 9;
 inline constexpr uint64_t kMakeFifo = 1ULL << 10;
 inline constexpr uint64_t kMakeSym = 1ULL << 12;
-inline constexpr uint64_t kRefer = 1ULL << 13;      // ABI 2
-inline constexpr uint64_t kTruncate = 1ULL << 14;   // ABI 3
-inline constexpr uint64_t kIoctlDev = 1ULL << 15;   // ABI 5
+inline constexpr uint64_t kRefer = 1ULL << 13;     // ABI 2
+inline constexpr uint64_t kTruncate = 1ULL << 14;  // ABI 3
+inline constexpr uint64_t kIoctlDev = 1ULL << 15;  // ABI 5
 
 inline constexpr uint64_t kRead = kReadFile | kReadDir;
-inline constexpr uint64_t kChange = kWriteFile | kRemoveDir | kRemoveFile | kMakeDir | kMakeReg | kMakeSym |
-                                    kRefer | kTruncate;
+inline constexpr uint64_t kChange =
+    kWriteFile | kRemoveDir | kRemoveFile | kMakeDir | kMakeReg | kMakeSym | kRefer | kTruncate;
 // What may be done in a private, writable tmpfs: everything that cannot reach outside.
 inline constexpr uint64_t kPrivateChange = kChange | kMakeSock | kMakeFifo;
 }  // namespace landlock

@@ -54,30 +54,35 @@ void ProbeStatus(std::string_view status, const Boundary& boundary, LayerSet& ac
 
 void ProbeNamespaces(int proc, LayerSet& active) {
   static constexpr std::pair<const char*, Layer> kSpaces[] = {
-      {"user", Layer::kUserns}, {"mnt", Layer::kMountns}, {"pid", Layer::kPidns},       {"net", Layer::kNetns},
-      {"ipc", Layer::kIpcns},   {"uts", Layer::kUtsns},   {"cgroup", Layer::kCgroupns},
+      {"user", Layer::kUserns},     {"mnt", Layer::kMountns}, {"pid", Layer::kPidns},
+      {"net", Layer::kNetns},       {"ipc", Layer::kIpcns},   {"uts", Layer::kUtsns},
+      {"cgroup", Layer::kCgroupns},
   };
   for (const auto& [name, layer] : kSpaces) {
     const Result<std::string> theirs = sys::ReadLinkAt(proc, std::string("ns/") + name);
-    const Result<std::string> ours = sys::ReadLinkAt(AT_FDCWD, std::string("/proc/self/ns/") + name);
+    const Result<std::string> ours =
+        sys::ReadLinkAt(AT_FDCWD, std::string("/proc/self/ns/") + name);
     if (theirs.ok() && ours.ok() && *theirs != *ours) {
       active.Add(layer);
     }
   }
 }
 
-void ProbeRoot(const std::string& proc, const Boundary& boundary, const ProbeExpectations& expected, LayerSet& active) {
+void ProbeRoot(const std::string& proc, const Boundary& boundary, const ProbeExpectations& expected,
+               LayerSet& active) {
   struct stat ours;
   struct stat theirs;
   struct statfs file_system;
   const std::string root = proc + "root/";
-  if (::stat("/", &ours) == 0 && ::stat(root.c_str(), &theirs) == 0 && ours.st_dev != theirs.st_dev &&
-      ::statfs(root.c_str(), &file_system) == 0 && file_system.f_type == TMPFS_MAGIC) {
+  if (::stat("/", &ours) == 0 && ::stat(root.c_str(), &theirs) == 0 &&
+      ours.st_dev != theirs.st_dev && ::statfs(root.c_str(), &file_system) == 0 &&
+      file_system.f_type == TMPFS_MAGIC) {
     active.Add(Layer::kPrivateRoot);
     const bool shows_proc = ::statfs((root + "proc/").c_str(), &file_system) == 0 &&
                             file_system.f_type == PROC_SUPER_MAGIC;
     struct stat kernel_wide;
-    if (shows_proc == boundary.proc_mounted() && ::stat((root + "proc/sys").c_str(), &kernel_wide) != 0) {
+    if (shows_proc == boundary.proc_mounted() &&
+        ::stat((root + "proc/sys").c_str(), &kernel_wide) != 0) {
       active.Add(Layer::kPrivateProc);
     }
     if (!expected.writable_mounts && ::statfs((root + "workspace/").c_str(), &file_system) == 0 &&

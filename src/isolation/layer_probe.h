@@ -13,11 +13,11 @@
 namespace coffer::isolation {
 
 struct ProbeExpectations {
-  std::string cgroup_name;            // must show in /proc/PID/cgroup for the cgroup layers to count
-  policy::LayerSet cgroup_layers;     // what that cgroup limits
-  uint64_t workspace_bytes = 0;       // size of /workspace
-  uint64_t open_files = 0;            // RLIMIT_NOFILE
-  bool writable_mounts = false;       // then there is no disk quota over everything
+  std::string cgroup_name;         // must show in /proc/PID/cgroup for the cgroup layers to count
+  policy::LayerSet cgroup_layers;  // what that cgroup limits
+  uint64_t workspace_bytes = 0;    // size of /workspace
+  uint64_t open_files = 0;         // RLIMIT_NOFILE
+  bool writable_mounts = false;    // then there is no disk quota over everything
 };
 
 // Fails only if init cannot be looked at at all.

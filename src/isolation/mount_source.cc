@@ -57,17 +57,21 @@ Result<UniqueFd> CloneTree(const HostPath& path, const UniqueFd& id_map, policy:
   const long tree = Syscall(SYS_open_tree, path.fd.get(), Arg(""),
                             OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
   if (tree < 0) {
-    return sys::ErrnoError("isolation.mount.clone", fmt::format("cannot mount {}", path.path), tree);
+    return sys::ErrnoError("isolation.mount.clone", fmt::format("cannot mount {}", path.path),
+                           tree);
   }
   UniqueFd owned(static_cast<int>(tree));
   mount_attr attributes{};
   attributes.attr_set = MOUNT_ATTR_IDMAP;
   attributes.userns_fd = static_cast<uint64_t>(id_map.get());
-  const long answer = Syscall(SYS_mount_setattr, owned.get(), Arg(""), AT_EMPTY_PATH, Arg(&attributes), sizeof(attributes));
+  const long answer = Syscall(SYS_mount_setattr, owned.get(), Arg(""), AT_EMPTY_PATH,
+                              Arg(&attributes), sizeof(attributes));
   if (answer < 0 && access == policy::Access::kWrite) {
-    Error error = sys::ErrnoError("isolation.mount.idmap", fmt::format("cannot id-map {}", path.path), answer);
-    error.hint = "its file system has no id-mapped mounts on this kernel (tmpfs has them from 6.3); "
-                 "run coffer as the owner of the directory, or use a directory on ext4, xfs or btrfs";
+    Error error = sys::ErrnoError("isolation.mount.idmap",
+                                  fmt::format("cannot id-map {}", path.path), answer);
+    error.hint =
+        "its file system has no id-mapped mounts on this kernel (tmpfs has them from 6.3); "
+        "run coffer as the owner of the directory, or use a directory on ext4, xfs or btrfs";
     return error;
   }
   return owned;

@@ -24,14 +24,15 @@ namespace coffer::isolation {
 // the supervisor) opens `host` without following links, and compares device and inode with what was checked.
 struct BindMount {
   std::string host;
-  std::string at;            // absolute inside
+  std::string at;  // absolute inside
   bool directory = false;
   bool writable = false;
-  bool executable = false;   // otherwise noexec
-  bool device = false;       // a device node: the only mounts without nodev
-  bool follow_links = false; // system files only (libraries): their links are the host's own
-  int supervised = -1;       // which tree of the Admission it is, if a privileged supervisor makes it; -1: the child does
-  dev_t expected_dev = 0;    // 0: not compared
+  bool executable = false;    // otherwise noexec
+  bool device = false;        // a device node: the only mounts without nodev
+  bool follow_links = false;  // system files only (libraries): their links are the host's own
+  int supervised =
+      -1;  // which tree of the Admission it is, if a privileged supervisor makes it; -1: the child does
+  dev_t expected_dev = 0;  // 0: not compared
   ino_t expected_ino = 0;
 };
 
@@ -62,23 +63,23 @@ struct Rlimit {
 
 struct BoundaryPlan {
   policy::Level level = policy::Level::kContainer;
-  uint32_t uid = 1000;               // inside (container), or on the host (process level as root)
-  bool own_uid = false;              // as root: a host uid of its own; otherwise the caller's
-  bool scoped_kill = false;          // process level: kill(-1) from inside reaches only the boundary
-  bool tty = false;                  // give it /dev/pts and /dev/tty
+  uint32_t uid = 1000;       // inside (container), or on the host (process level as root)
+  bool own_uid = false;      // as root: a host uid of its own; otherwise the caller's
+  bool scoped_kill = false;  // process level: kill(-1) from inside reaches only the boundary
+  bool tty = false;          // give it /dev/pts and /dev/tty
   bool want_proc = true;
-  int clone_into_cgroup = -1;        // v2 cgroup directory, or -1
+  int clone_into_cgroup = -1;  // v2 cgroup directory, or -1
 
-  std::vector<std::string> dirs;     // parents first
+  std::vector<std::string> dirs;  // parents first
   std::vector<PrivateFile> files;
   std::vector<PrivateLink> links;
-  std::vector<PrivateTmpfs> tmpfs;   // mounted before `files`, so that files may lie in them
+  std::vector<PrivateTmpfs> tmpfs;  // mounted before `files`, so that files may lie in them
   std::vector<BindMount> binds;
-  uint64_t private_bytes = 0;        // contents of `files` beyond a few kilobytes; sizes the root tmpfs
+  uint64_t private_bytes = 0;  // contents of `files` beyond a few kilobytes; sizes the root tmpfs
 
-  int landlock_abi = 0;              // 0: Landlock is not used
+  int landlock_abi = 0;  // 0: Landlock is not used
   std::vector<LandlockRule> landlock;
-  std::string landlock_canary;       // a file that no rule grants; opening it must fail
+  std::string landlock_canary;  // a file that no rule grants; opening it must fail
   std::span<const sock_filter> filter;
   std::string hostname = "coffer";
 };

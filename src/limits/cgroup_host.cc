@@ -33,7 +33,7 @@ class KernelFiles : public CgroupFiles {
   long failure() const { return failure_; }
   uint64_t Namespace(std::string_view name) const override {
     const std::string path = root_ + "/proc/self/ns/" + std::string(name);
-    struct stat info {};
+    struct stat info{};
     const long answer =
         raw::Syscall(SYS_newfstatat, AT_FDCWD, raw::Arg(path.c_str()), raw::Arg(&info), 0);
     return answer == 0 ? info.st_ino : 0;
@@ -41,8 +41,8 @@ class KernelFiles : public CgroupFiles {
 
  private:
   long Note(long answer) const {
-    if (answer < 0 && answer != -ENOENT && answer != -ENOTDIR && answer != -EACCES && answer != -EPERM &&
-        answer != -EROFS) {
+    if (answer < 0 && answer != -ENOENT && answer != -ENOTDIR && answer != -EACCES &&
+        answer != -EPERM && answer != -EROFS) {
       failure_ = answer;
     }
     return answer;
@@ -305,7 +305,8 @@ Result<CgroupHost> ProbeCgroups(const std::string& root, ProbeDepth depth) {
   const KernelFiles files(root);
   CgroupHost host = ProbeCgroupsWith(files, depth);
   if (files.failure() != 0) {
-    return sys::ErrnoError("isolation.cgroup", "cannot find out what cgroups this host has", files.failure());
+    return sys::ErrnoError("isolation.cgroup", "cannot find out what cgroups this host has",
+                           files.failure());
   }
   if (!root.empty()) {
     for (ControllerPlace& place : host.places) {

@@ -39,7 +39,7 @@ class Scanner {
         use_.complete = false;
         return;
       }
-      struct stat info {};
+      struct stat info{};
       if (Syscall(SYS_newfstatat, dir, Arg(entry.name.c_str()), Arg(&info), AT_SYMLINK_NOFOLLOW) <
               0 ||
           info.st_dev != device_) {
@@ -81,7 +81,7 @@ class Scanner {
 };
 
 Result<uint64_t> DeviceOf(int dir) {
-  struct stat info {};
+  struct stat info{};
   const long answer = Syscall(SYS_fstat, dir, Arg(&info));
   if (answer < 0) {
     return sys::ErrnoError("limits.disk", "cannot look at a writable directory", answer);

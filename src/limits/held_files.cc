@@ -29,7 +29,7 @@ uint64_t UnnamedBytes(std::span<const pid_t> pids, uint64_t device, const std::s
       continue;
     }
     for (const sys::DirEntry& entry : *entries) {
-      struct stat info {};
+      struct stat info{};
       const long answer =
           Syscall(SYS_newfstatat, dir->get(), Arg(entry.name.c_str()), Arg(&info), 0);
       if (answer == 0 && info.st_dev == device && info.st_nlink == 0 && S_ISREG(info.st_mode) &&
@@ -43,7 +43,7 @@ uint64_t UnnamedBytes(std::span<const pid_t> pids, uint64_t device, const std::s
 
 uint64_t MemfdDevice() {
   const UniqueFd fd(static_cast<int>(Syscall(SYS_memfd_create, Arg("coffer-probe"), MFD_CLOEXEC)));
-  struct stat info {};
+  struct stat info{};
   const long answer = fd ? Syscall(SYS_fstat, fd.get(), Arg(&info)) : -1;
   return answer == 0 ? info.st_dev : 0;
 }

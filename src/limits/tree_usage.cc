@@ -184,7 +184,7 @@ uint64_t TreeUsage::CpuTicks(const std::vector<Process>& processes) {
 uint64_t TreeUsage::FilesInMemory() const {
   uint64_t bytes = memfd_device_ != 0 ? UnnamedBytes(pids_, memfd_device_, proc_) : 0;
   for (const int fd : tmpfs_) {
-    struct statfs info {};
+    struct statfs info{};
     if (raw::Syscall(SYS_fstatfs, fd, raw::Arg(&info)) == 0) {
       bytes += (static_cast<uint64_t>(info.f_blocks) - info.f_bfree) *
                static_cast<uint64_t>(info.f_bsize);

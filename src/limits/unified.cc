@@ -10,7 +10,7 @@
 namespace coffer::limits {
 
 bool UnifiedCgroups() {
-  struct statfs info {};
+  struct statfs info{};
   const long answer = raw::Syscall(SYS_statfs, raw::Arg("/sys/fs/cgroup"), raw::Arg(&info));
   return answer == 0 && info.f_type == CGROUP2_SUPER_MAGIC;
 }

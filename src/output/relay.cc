@@ -73,7 +73,8 @@ void Feed::OnReadable() {
 }
 
 void Feed::OnWritable() {
-  const long wrote = Syscall(SYS_write, to_.get(), Arg(buffer_.data() + at_), static_cast<long>(size_));
+  const long wrote =
+      Syscall(SYS_write, to_.get(), Arg(buffer_.data() + at_), static_cast<long>(size_));
   if (wrote > 0) {
     at_ += static_cast<size_t>(wrote);
     size_ -= static_cast<size_t>(wrote);

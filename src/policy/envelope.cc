@@ -31,7 +31,8 @@ std::optional<Level> FindLevel(std::string_view name) {
 }
 
 std::string_view SyscallProfileName(SyscallProfile profile) {
-  static constexpr std::array<std::string_view, 4> kNames = {"strict", "default", "compat", "imported"};
+  static constexpr std::array<std::string_view, 4> kNames = {"strict", "default", "compat",
+                                                             "imported"};
   return kNames[static_cast<size_t>(profile)];
 }
 
@@ -43,11 +44,11 @@ std::string CanonicalForm(const Envelope& envelope) {
     floor.push_back(LayerName(layer));
   }
   const Limits& limits = envelope.limits;
-  json["limits"] = {{"cpu_ns", limits.cpu.count()},       {"wall_ns", limits.wall.count()},
-                    {"memory", limits.memory},            {"processes", limits.processes},
-                    {"open_files", limits.open_files},    {"disk", limits.disk},
-                    {"inodes", limits.inodes},            {"io", limits.io},
-                    {"output", limits.output},            {"tmp", limits.tmp}};
+  json["limits"] = {{"cpu_ns", limits.cpu.count()},    {"wall_ns", limits.wall.count()},
+                    {"memory", limits.memory},         {"processes", limits.processes},
+                    {"open_files", limits.open_files}, {"disk", limits.disk},
+                    {"inodes", limits.inodes},         {"io", limits.io},
+                    {"output", limits.output},         {"tmp", limits.tmp}};
   Json& mounts = json["mounts"] = Json::array();
   for (const Mount& mount : envelope.mounts) {
     mounts.push_back({{"host", mount.host},

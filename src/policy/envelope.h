@@ -24,16 +24,16 @@ std::optional<Level> FindLevel(std::string_view name);
 
 // R21: every cap has a value; none is optional. `io` has a value because "no cap" is not something a call can ask for.
 struct Limits {
-  Nanos cpu = std::chrono::seconds(10);    // of the whole tree
-  Nanos wall = std::chrono::seconds(30);   // boot-time clock
-  uint64_t memory = 256ULL << 20;          // with swap and everything in tmpfs
-  uint64_t processes = 32;                 // processes and threads together
-  uint64_t open_files = 100;               // per process
-  uint64_t disk = 100ULL << 20;            // bytes in each writable place
-  uint64_t inodes = 16384;                 // files in each writable place
-  uint64_t io = 1ULL << 30;                // bytes to and from block devices
-  uint64_t output = 1ULL << 20;            // stdout and stderr together
-  uint64_t tmp = 16ULL << 20;              // size of /tmp
+  Nanos cpu = std::chrono::seconds(10);   // of the whole tree
+  Nanos wall = std::chrono::seconds(30);  // boot-time clock
+  uint64_t memory = 256ULL << 20;         // with swap and everything in tmpfs
+  uint64_t processes = 32;                // processes and threads together
+  uint64_t open_files = 100;              // per process
+  uint64_t disk = 100ULL << 20;           // bytes in each writable place
+  uint64_t inodes = 16384;                // files in each writable place
+  uint64_t io = 1ULL << 30;               // bytes to and from block devices
+  uint64_t output = 1ULL << 20;           // stdout and stderr together
+  uint64_t tmp = 16ULL << 20;             // size of /tmp
   bool operator==(const Limits&) const = default;
 };
 
@@ -54,14 +54,14 @@ struct Envelope {
   Level level = Level::kAuto;
   LayerSet floor;
   Limits limits;
-  std::vector<Mount> mounts;              // --ro, --rw, --out
-  std::vector<std::string> inputs;        // host files brought in read-only, by copy, under /in
-  std::vector<std::string> runtimes;      // empty: what the command needs
+  std::vector<Mount> mounts;          // --ro, --rw, --out
+  std::vector<std::string> inputs;    // host files brought in read-only, by copy, under /in
+  std::vector<std::string> runtimes;  // empty: what the command needs
   std::vector<std::pair<std::string, std::string>> env;
   std::string cwd = "/workspace";
-  uint32_t uid = 1000;                    // as seen inside
+  uint32_t uid = 1000;  // as seen inside
   SyscallProfile syscalls = SyscallProfile::kDefault;
-  std::string imported_seccomp;           // the OCI JSON text, if syscalls is kImported
+  std::string imported_seccomp;  // the OCI JSON text, if syscalls is kImported
   bool tty = false;
 };
 

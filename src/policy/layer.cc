@@ -7,9 +7,10 @@ namespace coffer::policy {
 namespace {
 
 constexpr std::array<std::string_view, kLayerCount> kNames = {
-    "userns",       "mountns",      "pidns",        "netns",   "ipcns",    "utsns",   "cgroupns",
-    "private-root", "private-proc", "uid",          "capabilities", "no-new-privs", "seccomp", "landlock",
-    "rlimits",      "disk-quota",   "cgroup-memory", "cgroup-pids", "cgroup-cpu", "cgroup-io",
+    "userns",       "mountns",       "pidns",        "netns",        "ipcns",
+    "utsns",        "cgroupns",      "private-root", "private-proc", "uid",
+    "capabilities", "no-new-privs",  "seccomp",      "landlock",     "rlimits",
+    "disk-quota",   "cgroup-memory", "cgroup-pids",  "cgroup-cpu",   "cgroup-io",
 };
 
 }  // namespace

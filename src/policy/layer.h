@@ -27,7 +27,7 @@ enum class Layer : uint8_t {
   kSeccomp,
   kLandlock,
   kRlimits,
-  kDiskQuota,     // every writable place fails writes at the cap
+  kDiskQuota,  // every writable place fails writes at the cap
   kCgroupMemory,
   kCgroupPids,
   kCgroupCpu,

@@ -12,20 +12,35 @@ namespace coffer::policy {
 namespace {
 
 constexpr std::string_view kBroad[] = {
-    "/",      "/bin",     "/boot",    "/data",    "/dev",      "/etc",     "/home",    "/lib",    "/lib64",
-    "/media", "/mnt",     "/opt",     "/proc",    "/root",     "/run",     "/sbin",    "/srv",    "/sys",
-    "/tmp",   "/usr",     "/var",     "/var/lib", "/var/log",  "/var/run", "/var/tmp", "/Users",  "/var/cache",
+    "/",        "/bin",     "/boot",    "/data",    "/dev",   "/etc",       "/home",
+    "/lib",     "/lib64",   "/media",   "/mnt",     "/opt",   "/proc",      "/root",
+    "/run",     "/sbin",    "/srv",     "/sys",     "/tmp",   "/usr",       "/var",
+    "/var/lib", "/var/log", "/var/run", "/var/tmp", "/Users", "/var/cache",
 };
 
 // Nothing below these is a file one works on.
 constexpr std::string_view kClosedTrees[] = {
-    "/proc", "/sys", "/dev", "/run", "/var/run", "/boot", "/var/lib/docker", "/var/lib/containerd",
-    "/var/lib/kubelet", "/var/lib/coffer", "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssh",
+    "/proc",
+    "/sys",
+    "/dev",
+    "/run",
+    "/var/run",
+    "/boot",
+    "/var/lib/docker",
+    "/var/lib/containerd",
+    "/var/lib/kubelet",
+    "/var/lib/coffer",
+    "/etc/shadow",
+    "/etc/gshadow",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/ssh",
 };
 
 // Directories that hold credentials, wherever they are.
 constexpr std::string_view kCredentialNames[] = {
-    ".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".netrc", ".pgpass", ".npmrc", ".git-credentials",
+    ".ssh",   ".aws",   ".gnupg",  ".kube",  ".docker",
+    ".azure", ".netrc", ".pgpass", ".npmrc", ".git-credentials",
 };
 
 bool Below(std::string_view path, std::string_view tree) {

@@ -34,9 +34,9 @@ struct Sweep {
   const char* name;
   Strings flags;
   bool receipt;
-  bool out;         // a writable mount; the process level takes none as root
+  bool out;  // a writable mount; the process level takes none as root
   int error;
-  int most;         // how many N to try unless all are asked for
+  int most;  // how many N to try unless all are asked for
 };
 
 std::ostream& operator<<(std::ostream& stream, const Sweep& sweep) { return stream << sweep.name; }
@@ -57,13 +57,13 @@ Strings Confinement(const std::string& status) {
 
 struct Trial {
   RunResult result;
-  std::string seam;         // what the seam wrote at the end: how many calls it saw
+  std::string seam;  // what the seam wrote at the end: how many calls it saw
   long calls = 0;
-  bool marker = false;      // the command ran
-  Strings confinement;      // as the command saw it
-  Json isolation;           // of the receipt; null without one
+  bool marker = false;  // the command ran
+  Strings confinement;  // as the command saw it
+  Json isolation;       // of the receipt; null without one
   std::string outcome;
-  Strings left;             // what should not be there
+  Strings left;  // what should not be there
 };
 
 class FaultSweep : public ::testing::TestWithParam<Sweep> {
@@ -88,9 +88,10 @@ class FaultSweep : public ::testing::TestWithParam<Sweep> {
     pid_t pid = 0;
     {
       RunOptions options;
-      options.environment = Strings{"PATH=/usr/bin:/bin", "COFFER_FAULT_AT=" + std::to_string(fail_at),
-                                    "COFFER_FAULT_ERRNO=" + std::to_string(sweep.error),
-                                    "COFFER_FAULT_COUNT=" + (dir / "count")};
+      options.environment =
+          Strings{"PATH=/usr/bin:/bin", "COFFER_FAULT_AT=" + std::to_string(fail_at),
+                  "COFFER_FAULT_ERRNO=" + std::to_string(sweep.error),
+                  "COFFER_FAULT_COUNT=" + (dir / "count")};
       Background process(words, options);
       pid = process.pid();
       run.result = process.Wait(Seconds(30));
@@ -166,7 +167,9 @@ class FaultSweep : public ::testing::TestWithParam<Sweep> {
   // What is wrong with a run, in words; nothing if it is as it should be.
   static std::string Judge(const Trial& run, const Trial& clean, bool host_forbids) {
     std::string wrong;
-    const auto complain = [&](const std::string& text) { wrong += (wrong.empty() ? "" : "; ") + text; };
+    const auto complain = [&](const std::string& text) {
+      wrong += (wrong.empty() ? "" : "; ") + text;
+    };
     const int exit = run.result.exit;
     if (run.result.timed_out) {
       complain("hung");
@@ -233,8 +236,9 @@ TEST_P(FaultSweep, EveryCallOnce) {
     (run.marker ? ran : refused) += 1;
     if (const std::string wrong = Judge(run, clean, sweep.error == EPERM); !wrong.empty()) {
       ADD_FAILURE() << "call " << n << " of " << clean.calls << " fails with "
-                    << strerrorname_np(sweep.error) << ": " << wrong << "\n  exit " << run.result.exit
-                    << ", stderr: " << run.result.err << "  the seam: " << run.seam;
+                    << strerrorname_np(sweep.error) << ": " << wrong << "\n  exit "
+                    << run.result.exit << ", stderr: " << run.result.err
+                    << "  the seam: " << run.seam;
     }
     // A run may make more calls than the clean one: the loop ends where runs end, not where that one did.
     calls = std::max(calls, std::min(run.calls, clean.calls + 200));
@@ -243,7 +247,8 @@ TEST_P(FaultSweep, EveryCallOnce) {
   EXPECT_GT(refused, 10);
   EXPECT_GT(ran, 0);
   RecordProperty("calls", std::to_string(calls));
-  std::printf("%s: %ld calls, stride %ld: %d refused, %d ran\n", sweep.name, calls, stride, refused, ran);
+  std::printf("%s: %ld calls, stride %ld: %d refused, %d ran\n", sweep.name, calls, stride, refused,
+              ran);
 }
 
 // The process level as root takes no mounts: there the command's output is the marker.

@@ -22,8 +22,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!info.ok()) {
       continue;
     }
-    if (info->needed.size() > 512 || info->interpreter.size() > size || info->soname.size() > size ||
-        info->rpath.size() > size || info->runpath.size() > size) {
+    if (info->needed.size() > 512 || info->interpreter.size() > size ||
+        info->soname.size() > size || info->rpath.size() > size || info->runpath.size() > size) {
       std::abort();
     }
     for (const std::string& name : info->needed) {

@@ -21,10 +21,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::memcpy(copy.get(), data + 1 + name_size, rest);
   coffer::isolation::LoaderCache cache;
   cache.Use({copy.get(), rest});
-  for (const std::string_view wanted : {name, std::string_view("libc.so.6"), std::string_view("libm.so.6")}) {
+  for (const std::string_view wanted :
+       {name, std::string_view("libc.so.6"), std::string_view("libm.so.6")}) {
     const std::string_view path = cache.Find(wanted);
-    if (!path.empty() && (path.data() < copy.get() || path.data() + path.size() >= copy.get() + rest ||
-                          path.data()[path.size()] != '\0')) {
+    if (!path.empty() &&
+        (path.data() < copy.get() || path.data() + path.size() >= copy.get() + rest ||
+         path.data()[path.size()] != '\0')) {
       std::abort();
     }
   }

@@ -114,7 +114,8 @@ long EnforceNoCapabilities() {
   }
   answer = Prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
                                         SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
-                                        SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED);
+                                        SECBIT_NO_CAP_AMBIENT_RAISE |
+                                        SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED);
   if (answer < 0) {
     return answer;
   }

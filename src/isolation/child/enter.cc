@@ -143,10 +143,10 @@ void Await(std::atomic<uint32_t>& flag) {
 // descriptor; and we are not ready before the helper is gone, so nothing ever runs while the old root is there.
 struct Helper {
   long pid = -1;
-  long descriptor = -EIO;           // of the namespace, or -errno
-  std::atomic<uint32_t> made{0};    // the network is there, or failed
+  long descriptor = -EIO;         // of the namespace, or -errno
+  std::atomic<uint32_t> made{0};  // the network is there, or failed
   std::atomic<uint32_t> pivoted{0};
-  long detached = -EIO;             // 0 once the old root is gone
+  long detached = -EIO;  // 0 once the old root is gone
   alignas(16) char stack[8192];
 };
 
@@ -161,7 +161,8 @@ int RunHelper(void* given) {
 }
 
 long StartHelper(Helper* helper) {
-  helper->pid = ::clone(RunHelper, helper->stack + sizeof(helper->stack), CLONE_VM | CLONE_FILES | SIGCHLD, helper);
+  helper->pid = ::clone(RunHelper, helper->stack + sizeof(helper->stack),
+                        CLONE_VM | CLONE_FILES | SIGCHLD, helper);
   return helper->pid < 0 ? -EAGAIN : 0;
 }
 
@@ -205,7 +206,8 @@ void BuildPrivateRoot(const ChildContext& context, Ladder& ladder, const OpenedS
 
 // A terminal on the boundary's own devpts. The master lands in the descriptor table that the supervisor still shares.
 long OpenPty(ChildReport* report) {
-  const long master = Syscall(SYS_openat, AT_FDCWD, Arg("/dev/pts/ptmx"), O_RDWR | O_NOCTTY | O_CLOEXEC);
+  const long master =
+      Syscall(SYS_openat, AT_FDCWD, Arg("/dev/pts/ptmx"), O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (master < 0) {
     return master;
   }
@@ -312,7 +314,8 @@ void EnterBoundary(const ChildContext& given) {
   if (container) {
     ladder.Must(AwaitHelper(helper));
   }
-  RunInit(context.report, context.call, context.call_capacity, kControlFd, plan.scoped_kill, context.heap);
+  RunInit(context.report, context.call, context.call_capacity, kControlFd, plan.scoped_kill,
+          context.heap);
 }
 
 }  // namespace coffer::isolation

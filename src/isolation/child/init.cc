@@ -52,10 +52,11 @@ void ForwardEarlySignals() {
 }
 
 void CatchForwardedSignals() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = ForwardToPayload;
   action.sa_flags = SA_RESTART;
-  for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGALRM}) {
+  for (const int signal :
+       {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGALRM}) {
     sigaction(signal, &action, nullptr);
   }
   // The supervisor takes its signals from a descriptor and had them blocked when it cloned us.
@@ -72,14 +73,14 @@ void EndEverything(int /*signal*/) {
 // There is no pid namespace to die with us. Within our Landlock domain, or with a uid of our own, kill(-1) reaches the
 // boundary's processes and no others.
 void EndAllWithSupervisor() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = EndEverything;
   sigaction(SIGRTMIN, &action, nullptr);
   Syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGRTMIN, 0, 0, 0);
 }
 
 void DefaultSignals() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = SIG_DFL;
   for (int signal = 1; signal < 32; ++signal) {
     if (signal != SIGKILL && signal != SIGSTOP) {
@@ -99,8 +100,8 @@ struct Vectors {
 
 bool BuildVectors(const CallBlock* call, Vectors* vectors) {
   const size_t pointers = static_cast<size_t>(call->argc) + call->envc + 2;
-  const long map = Syscall(SYS_mmap, 0, static_cast<long>(pointers * sizeof(char*)), PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const long map = Syscall(SYS_mmap, 0, static_cast<long>(pointers * sizeof(char*)),
+                           PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (map < 0 && map > -4096) {
     return false;
   }
@@ -135,7 +136,8 @@ bool BuildVectors(const CallBlock* call, Vectors* vectors) {
   }
   if (answer >= 0) {
     Enter(report, Stage::kExec);
-    answer = Syscall(SYS_execve, Arg(strings + call->program), Arg(vectors.argv), Arg(vectors.envp));
+    answer =
+        Syscall(SYS_execve, Arg(strings + call->program), Arg(vectors.argv), Arg(vectors.envp));
   }
   report->exec_error = static_cast<int32_t>(-answer);
   ::_exit(127);
@@ -158,7 +160,8 @@ long ReapUntil(pid_t payload, int32_t* status) {
 
 }  // namespace
 
-void RunInit(ChildReport* report, const CallBlock* call, size_t call_capacity, int control, bool ends_all, char* heap) {
+void RunInit(ChildReport* report, const CallBlock* call, size_t call_capacity, int control,
+             bool ends_all, char* heap) {
   Enter(report, Stage::kReady);
   char word = 'R';
   if (Syscall(SYS_sendto, control, Arg(&word), 1, MSG_NOSIGNAL, 0, 0) != 1) {

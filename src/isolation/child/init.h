@@ -18,7 +18,7 @@ inline constexpr int kControlFd = 3;
 // Waits for the call on the control socket, runs it, exits.
 // `heap` is where the memory starts that is of no use to init once the payload runs, or null.
 // `ends_all` is for the process level: when the supervisor dies, init kills whatever kill(-1) reaches from inside.
-[[noreturn]] void RunInit(ChildReport* report, const CallBlock* call, size_t call_capacity, int control, bool ends_all,
-                          char* heap);
+[[noreturn]] void RunInit(ChildReport* report, const CallBlock* call, size_t call_capacity,
+                          int control, bool ends_all, char* heap);
 
 }  // namespace coffer::isolation

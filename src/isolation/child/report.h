@@ -41,8 +41,8 @@ enum class Stage : uint32_t {
   kLandlockProbe,
   kDescriptors,
   kRlimits,
-  kReady,      // prepared; waiting for a call
-  kCall,       // the call block was refused
+  kReady,  // prepared; waiting for a call
+  kCall,   // the call block was refused
   kSpawn,
   kTerminal,
   kWorkingDir,
@@ -58,32 +58,34 @@ struct ChildReport {
   std::atomic<uint32_t> stage;  // the last stage entered
   int32_t error;                // errno of the stage that failed, 0 otherwise
   uint32_t item;                // which mount, file or rule the failing stage was at
-  int32_t listener_fd;          // seccomp notification descriptor, in the descriptor table still shared then
-  int32_t pty_master;           // the boundary's own terminal, likewise; -1 without --tty
-  int32_t tmpfs[4];             // the private writable places, likewise: how full they are can be seen from outside
-  int32_t pty_slave;            // its other end, which the supervisor must close
-  uint32_t proc_mounted;        // 1 if /proc is there
-  uint32_t denials_unrecorded;  // 1 if the filter has no listener
-  uint32_t landlock_held;       // 1 if the canary was refused
-  uint32_t ended;               // 1 once wait_status is final
-  int32_t wait_status;          // of the payload, as wait4 gives it
-  int32_t exec_error;           // errno of execve, 0 if it succeeded
+  int32_t
+      listener_fd;     // seccomp notification descriptor, in the descriptor table still shared then
+  int32_t pty_master;  // the boundary's own terminal, likewise; -1 without --tty
+  int32_t tmpfs
+      [4];  // the private writable places, likewise: how full they are can be seen from outside
+  int32_t pty_slave;                // its other end, which the supervisor must close
+  uint32_t proc_mounted;            // 1 if /proc is there
+  uint32_t denials_unrecorded;      // 1 if the filter has no listener
+  uint32_t landlock_held;           // 1 if the canary was refused
+  uint32_t ended;                   // 1 once wait_status is final
+  int32_t wait_status;              // of the payload, as wait4 gives it
+  int32_t exec_error;               // errno of execve, 0 if it succeeded
   int64_t entered_ns[kStageCount];  // boot-time clock at the entry of each stage
 };
 
 // What the supervisor tells the child after clone, through shared memory: valid once 'A' has come on the control socket.
 struct Admission {
   uint32_t tasks_count = 0;
-  int32_t tasks[8] = {};         // v1 cgroups: descriptors of `tasks` files
-  uint32_t groups_allowed = 0;   // setgroups works in this user namespace
-  int32_t trees[64] = {};        // detached mount trees for binds with `supervised`
+  int32_t tasks[8] = {};        // v1 cgroups: descriptors of `tasks` files
+  uint32_t groups_allowed = 0;  // setgroups works in this user namespace
+  int32_t trees[64] = {};       // detached mount trees for binds with `supervised`
   uint32_t rlimit_count = 0;
   struct {
     int32_t resource;
     uint64_t soft;
     uint64_t hard;
   } rlimits[20] = {};
-  uint32_t host_uid = 0;         // process level as root: the uid to become
+  uint32_t host_uid = 0;  // process level as root: the uid to become
 };
 
 inline constexpr uint32_t kCallMagic = 0xc0ffe701;
@@ -93,12 +95,12 @@ inline constexpr uint32_t kMaxArguments = 65536;
 // argv and envp are `argc` + `envc` consecutive NUL-terminated strings starting at offset 0.
 struct CallBlock {
   uint32_t magic;
-  uint32_t size;      // bytes of strings
+  uint32_t size;  // bytes of strings
   uint32_t argc;
   uint32_t envc;
-  uint32_t program;   // offset of the path to execute
-  uint32_t cwd;       // offset of the working directory
-  uint32_t tty;       // 1: stdin is a terminal that becomes the controlling one
+  uint32_t program;  // offset of the path to execute
+  uint32_t cwd;      // offset of the working directory
+  uint32_t tty;      // 1: stdin is a terminal that becomes the controlling one
   uint32_t reserved;
 };
 

@@ -52,7 +52,8 @@ long MountNew(const char* type, std::initializer_list<Option> options, unsigned 
   }
   long answer = 0;
   for (const Option& option : options) {
-    answer = Syscall(SYS_fsconfig, context, FSCONFIG_SET_STRING, Arg(option.key), Arg(option.value), 0);
+    answer =
+        Syscall(SYS_fsconfig, context, FSCONFIG_SET_STRING, Arg(option.key), Arg(option.value), 0);
     if (answer < 0) {
       break;
     }
@@ -72,7 +73,8 @@ long MoveTo(int tree, int root, const char* at) {
   while (*at == '/') {
     ++at;
   }
-  return Syscall(SYS_move_mount, tree, Arg(""), root, Arg(*at == '\0' ? "." : at), MOVE_MOUNT_F_EMPTY_PATH);
+  return Syscall(SYS_move_mount, tree, Arg(""), root, Arg(*at == '\0' ? "." : at),
+                 MOVE_MOUNT_F_EMPTY_PATH);
 }
 
 const char* Relative(const std::string& path) { return path.c_str() + 1; }
@@ -106,7 +108,8 @@ long OpenSource(const BindMount& bind) {
     }
     struct stat info;
     if (fstat(static_cast<int>(opened), &info) != 0 ||
-        (bind.expected_dev != 0 && (info.st_dev != bind.expected_dev || info.st_ino != bind.expected_ino))) {
+        (bind.expected_dev != 0 &&
+         (info.st_dev != bind.expected_dev || info.st_ino != bind.expected_ino))) {
       ::close(static_cast<int>(opened));
       return -ESTALE;  // not what the supervisor looked at
     }
@@ -140,8 +143,8 @@ long MountPlace(const PrivateTmpfs& place, int root) {
 }
 
 long WritePrivateFile(int root, const PrivateFile& file) {
-  const long fd = Syscall(SYS_openat, root, Arg(Relative(file.at)), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-                          file.mode);
+  const long fd = Syscall(SYS_openat, root, Arg(Relative(file.at)),
+                          O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, file.mode);
   if (fd < 0) {
     return fd;
   }
@@ -184,12 +187,16 @@ long OpenSources(const BoundaryPlan& plan, OpenedSources* sources, uint32_t* ite
 
 long MountRoot(const BoundaryPlan& plan) {
   char size[24];
-  const long root = MountNew("tmpfs", {{"size", Decimal(plan.private_bytes + (4U << 20), size)}, {"nr_inodes", "4096"}, {"mode", "755"}},
+  const long root = MountNew("tmpfs",
+                             {{"size", Decimal(plan.private_bytes + (4U << 20), size)},
+                              {"nr_inodes", "4096"},
+                              {"mode", "755"}},
                              MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
   if (root < 0) {
     return root;
   }
-  const long answer = Syscall(SYS_move_mount, root, Arg(""), AT_FDCWD, Arg("/"), MOVE_MOUNT_F_EMPTY_PATH);
+  const long answer =
+      Syscall(SYS_move_mount, root, Arg(""), AT_FDCWD, Arg("/"), MOVE_MOUNT_F_EMPTY_PATH);
   return answer < 0 ? answer : root;
 }
 
@@ -224,7 +231,8 @@ long Populate(const BoundaryPlan& plan, int root, int32_t (&tmpfs)[4], uint32_t*
     ++*item;
   }
   for (const PrivateLink& link : plan.links) {
-    const long answer = Syscall(SYS_symlinkat, Arg(link.target.c_str()), root, Arg(Relative(link.at)));
+    const long answer =
+        Syscall(SYS_symlinkat, Arg(link.target.c_str()), root, Arg(Relative(link.at)));
     if (answer < 0) {
       return answer;
     }
@@ -233,8 +241,8 @@ long Populate(const BoundaryPlan& plan, int root, int32_t (&tmpfs)[4], uint32_t*
   return 0;
 }
 
-long AttachSources(const BoundaryPlan& plan, const OpenedSources& sources, const Admission& admission, int root,
-                   uint32_t* item) {
+long AttachSources(const BoundaryPlan& plan, const OpenedSources& sources,
+                   const Admission& admission, int root, uint32_t* item) {
   for (size_t i = 0; i < plan.binds.size(); ++i) {
     *item = static_cast<uint32_t>(i);
     const BindMount& bind = plan.binds[i];
@@ -265,8 +273,9 @@ long AttachSources(const BoundaryPlan& plan, const OpenedSources& sources, const
 
 long MountProc(int root) {
   // subset=pid (5.8) hides everything that is not a process; hidepid=invisible hides init, which is not dumpable.
-  const long mount = MountNew("proc", {{"subset", "pid"}, {"hidepid", "invisible"}},
-                              MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+  const long mount =
+      MountNew("proc", {{"subset", "pid"}, {"hidepid", "invisible"}},
+               MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
   if (mount == -EPERM) {
     return 0;  // the host's own /proc is masked (inside another container): none is better than a wide one
   }
@@ -279,7 +288,8 @@ long MountProc(int root) {
 }
 
 long MountPts(int root) {
-  const long mount = MountNew("devpts", {{"ptmxmode", "666"}, {"mode", "620"}}, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+  const long mount = MountNew("devpts", {{"ptmxmode", "666"}, {"mode", "620"}},
+                              MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
   if (mount < 0) {
     return mount;
   }
@@ -291,7 +301,8 @@ long MountPts(int root) {
 long PivotInto(int root) {
   mount_attr attributes{};
   attributes.attr_set = MOUNT_ATTR_RDONLY;
-  long answer = Syscall(SYS_mount_setattr, root, Arg(""), AT_EMPTY_PATH, Arg(&attributes), sizeof(attributes));
+  long answer = Syscall(SYS_mount_setattr, root, Arg(""), AT_EMPTY_PATH, Arg(&attributes),
+                        sizeof(attributes));
   if (answer < 0) {
     return answer;
   }

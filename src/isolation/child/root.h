@@ -31,8 +31,8 @@ long MountRoot(const BoundaryPlan& plan);
 // The first four tmpfs mounts stay open; their descriptors are left in `tmpfs`.
 long Populate(const BoundaryPlan& plan, int root, int32_t (&tmpfs)[4], uint32_t* item);
 // Moves every opened source to its place.
-long AttachSources(const BoundaryPlan& plan, const OpenedSources& sources, const Admission& admission, int root,
-                   uint32_t* item);
+long AttachSources(const BoundaryPlan& plan, const OpenedSources& sources,
+                   const Admission& admission, int root, uint32_t* item);
 // A /proc that shows only this pid namespace, without kernel-wide files. 1 if mounted, 0 if the host forbids it.
 long MountProc(int root);
 // A private /dev/pts.

@@ -34,12 +34,15 @@ Receipt Full() {
   receipt.level = "container";
   receipt.layers = {"userns", "seccomp"};
   receipt.floor = {"seccomp"};
-  receipt.missing = {{"cgroup-io", "no controller", ""}, {"disk-quota", "a writable mount", "the supervisor"}};
+  receipt.missing = {{"cgroup-io", "no controller", ""},
+                     {"disk-quota", "a writable mount", "the supervisor"}};
   receipt.runtimes = {"python3"};
-  receipt.limits = {{"wall", {30000000000, 5, "ns", true}}, {"open_files", {100, std::nullopt, "count", false}},
+  receipt.limits = {{"wall", {30000000000, 5, "ns", true}},
+                    {"open_files", {100, std::nullopt, "count", false}},
                     {"io", {UINT64_MAX, UINT64_MAX, "bytes", false}}};
-  receipt.denials = {{"isolation", "syscall", "unshare(0x10000000)", "seccomp.default", "why", "fix", 3},
-                     {"isolation", "syscall", "bpf", "seccomp.default", "why", "", UINT64_MAX}};
+  receipt.denials = {
+      {"isolation", "syscall", "unshare(0x10000000)", "seccomp.default", "why", "fix", 3},
+      {"isolation", "syscall", "bpf", "seccomp.default", "why", "", UINT64_MAX}};
   receipt.denials_recorded = false;
   receipt.syscalls_denied = {{"bpf", 1}, {"unshare", 3}};
   receipt.output_bytes = 10;
@@ -58,12 +61,13 @@ Receipt Full() {
 
 TEST(Receipt, EveryFieldOfTheContractIsAlwaysThere) {
   const char* const kFields[] = {
-      "schema",     "call_id",      "parent_id",     "session_id",    "tenant",       "agent",        "user",
-      "tool",       "tool_version", "manifest_hash", "envelope_id",   "effect",       "blast_radius", "args_hash",
-      "args_redacted", "code_hash", "requested_at",  "started_at",    "finished_at",  "duration_ms",  "isolation",
-      "limits",     "denials",      "scan",          "approval",      "leases",       "network",      "syscalls",
-      "files",      "output",       "incidents",     "outcome",       "error",        "exit",         "cost",
-      "log",        "signature"};
+      "schema",       "call_id",     "parent_id",     "session_id",    "tenant",       "agent",
+      "user",         "tool",        "tool_version",  "manifest_hash", "envelope_id",  "effect",
+      "blast_radius", "args_hash",   "args_redacted", "code_hash",     "requested_at", "started_at",
+      "finished_at",  "duration_ms", "isolation",     "limits",        "denials",      "scan",
+      "approval",     "leases",      "network",       "syscalls",      "files",        "output",
+      "incidents",    "outcome",     "error",         "exit",          "cost",         "log",
+      "signature"};
   for (const Receipt& receipt : {Receipt(), Full()}) {
     const Json json = *ParseJson(FormatReceipt(receipt));
     EXPECT_EQ(json.size(), std::size(kFields));
@@ -73,7 +77,8 @@ TEST(Receipt, EveryFieldOfTheContractIsAlwaysThere) {
     for (const char* field : {"level", "layers", "floor", "missing", "runtimes"}) {
       EXPECT_TRUE(json["isolation"].contains(field)) << field;
     }
-    for (const char* field : {"bytes", "truncated", "sha256", "redactions", "findings", "provenance"}) {
+    for (const char* field :
+         {"bytes", "truncated", "sha256", "redactions", "findings", "provenance"}) {
       EXPECT_TRUE(json["output"].contains(field)) << field;
     }
     EXPECT_TRUE(json["exit"].contains("code") && json["exit"].contains("signal"));
@@ -115,18 +120,23 @@ TEST(Receipt, BytesThatAreNotTextDoNoHarm) {
 
 TEST(Receipt, AnythingElseIsRefused) {
   const std::string good = FormatReceipt(Full());
-  for (const std::string& text :
-       {std::string(), std::string("null"), std::string("[]"), std::string("{}"), good.substr(0, good.size() / 2), good + "x",
-        good + good, std::string(R"({"schema":"coffer.receipt/1"})")}) {
+  for (const std::string& text : {std::string(), std::string("null"), std::string("[]"),
+                                  std::string("{}"), good.substr(0, good.size() / 2), good + "x",
+                                  good + good, std::string(R"({"schema":"coffer.receipt/1"})")}) {
     EXPECT_FALSE(ParseReceipt(text).ok()) << text.substr(0, 40);
   }
   const std::pair<const char*, const char*> changes[] = {
-      {"coffer.receipt/1", "coffer.receipt/2"},       {"\"call_id\":", "\"callid\":"},
-      {"2025-11-15T02:55:25.123Z", "2025-11-15"},     {"2025-11-15T02:55:25.123Z", "2025-02-30T02:55:25.123Z"},
+      {"coffer.receipt/1", "coffer.receipt/2"},
+      {"\"call_id\":", "\"callid\":"},
+      {"2025-11-15T02:55:25.123Z", "2025-11-15"},
+      {"2025-11-15T02:55:25.123Z", "2025-02-30T02:55:25.123Z"},
       {"2025-11-15T02:55:25.123Z", "9999-99-99T99:99:99.999Z"},
-      {"\"truncated\": true", "\"truncated\": 1"},    {"\"truncated\": true", "\"truncated\": null"},
-      {"\"duration_ms\": 1876.543", "\"duration_ms\": -1"}, {"\"duration_ms\": 1876.543", "\"duration_ms\": \"1\""},
-      {"\"layers\": [", "\"layers\": [1,"},           {"\"breached\": true", "\"breached\": \"yes\""},
+      {"\"truncated\": true", "\"truncated\": 1"},
+      {"\"truncated\": true", "\"truncated\": null"},
+      {"\"duration_ms\": 1876.543", "\"duration_ms\": -1"},
+      {"\"duration_ms\": 1876.543", "\"duration_ms\": \"1\""},
+      {"\"layers\": [", "\"layers\": [1,"},
+      {"\"breached\": true", "\"breached\": \"yes\""},
       {"\"exit\": {", "\"exit\": {}, \"exit\": {"},
   };
   for (const auto& [from, to] : changes) {
@@ -161,7 +171,9 @@ TEST(ReceiptFile, AppearsWholeOrNotAtAll) {
 
 TEST(ReceiptFile, WhatWasNotWrittenIsRemoved) {
   const TempDir dir;
-  { ASSERT_TRUE(ReceiptFile::Open(dir / "receipt").ok()); }
+  {
+    ASSERT_TRUE(ReceiptFile::Open(dir / "receipt").ok());
+  }
   EXPECT_EQ(EntriesIn(dir), 0U);
 }
 
@@ -179,7 +191,8 @@ TEST(ReceiptFile, AFailedRenameIsAnErrorAndLeavesNothing) {
 TEST(ReceiptFile, WhatCannotBeWrittenFailsBeforeTheRun) {
   const TempDir dir;
   const std::string file = dir.Write("file", "");
-  for (const std::string& path : {dir / "missing/receipt", file + "/receipt", dir.path(), std::string(5000, 'x')}) {
+  for (const std::string& path :
+       {dir / "missing/receipt", file + "/receipt", dir.path(), std::string(5000, 'x')}) {
     const Result<ReceiptFile> opened = ReceiptFile::Open(path);
     ASSERT_FALSE(opened.ok()) << path;
     EXPECT_EQ(opened.error().kind, ErrorKind::kRefused);
@@ -191,7 +204,9 @@ TEST(ReceiptFile, WhatCannotBeWrittenFailsBeforeTheRun) {
 TEST(ReceiptFile, NeverFollowsALinkThatWaitsForIt) {
   const TempDir dir;
   const std::string victim = dir.Write("victim", "precious");
-  ASSERT_EQ(::symlink(victim.c_str(), (dir / ("receipt." + std::to_string(::getpid()) + ".tmp")).c_str()), 0);
+  ASSERT_EQ(
+      ::symlink(victim.c_str(), (dir / ("receipt." + std::to_string(::getpid()) + ".tmp")).c_str()),
+      0);
   EXPECT_FALSE(ReceiptFile::Open(dir / "receipt").ok());
   EXPECT_EQ(*test::ReadFile(victim), "precious");
 }

@@ -33,13 +33,17 @@ TEST(JsonText, DepthIsBounded) {
 TEST(JsonText, DuplicateKeysAreRefused) {
   EXPECT_FALSE(ParseJson(R"({"a":1,"a":2})").ok());
   EXPECT_FALSE(ParseJson(R"({"x":{"a":1,"b":2,"a":3}})").ok());
-  EXPECT_FALSE(ParseJson(R"([{"a":1},{"\u0062":1,"b":2}])").ok()) << "the same key, written differently";
-  EXPECT_TRUE(ParseJson(R"({"a":{"a":1},"b":[{"a":1},{"a":2}]})").ok()) << "the same key in different objects";
+  EXPECT_FALSE(ParseJson(R"([{"a":1},{"\u0062":1,"b":2}])").ok())
+      << "the same key, written differently";
+  EXPECT_TRUE(ParseJson(R"({"a":{"a":1},"b":[{"a":1},{"a":2}]})").ok())
+      << "the same key in different objects";
 }
 
 TEST(JsonText, OneDocumentOrNothing) {
-  for (const char* text : {"", " ", "{", "}", "[1,]", "{\"a\":1,}", "{a:1}", "'a'", "1 2", "{} {}", "nul", "NaN", "+1", "01",
-                           "\"\n\"", "// x\n1", "\"\\ud800\"", "[1]x", "\xef\xbb\xbf", "1e999999"}) {
+  for (const char* text :
+       {"",       " ",       "{",           "}",    "[1,]",         "{\"a\":1,}", "{a:1}",
+        "'a'",    "1 2",     "{} {}",       "nul",  "NaN",          "+1",         "01",
+        "\"\n\"", "// x\n1", "\"\\ud800\"", "[1]x", "\xef\xbb\xbf", "1e999999"}) {
     EXPECT_FALSE(ParseJson(text).ok()) << text;
   }
   EXPECT_FALSE(ParseJson("\"\xff\"").ok());

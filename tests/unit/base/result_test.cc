@@ -55,7 +55,9 @@ TEST(Result, TryPassesTheErrorOn) {
 }
 
 TEST(Result, MovesValuesThatCannotBeCopied) {
-  const auto make = []() -> Result<std::unique_ptr<std::string>> { return std::make_unique<std::string>("x"); };
+  const auto make = []() -> Result<std::unique_ptr<std::string>> {
+    return std::make_unique<std::string>("x");
+  };
   const auto take = [&]() -> Result<std::unique_ptr<std::string>> {
     TRY_ASSIGN(auto owned, make());
     return owned;

@@ -67,7 +67,9 @@ TEST(Sys, OpenNoLinksRefusesLinksAnywhere) {
   }
   EXPECT_FALSE(OpenNoLinks(AT_FDCWD, "/proc/self/exe", O_PATH).ok());
   const UniqueFd held = std::move(Open(dir / "real/file", O_RDONLY)).value();
-  EXPECT_FALSE(OpenNoLinks(AT_FDCWD, "/proc/thread-self/fd/" + std::to_string(held.get()), O_PATH).ok()) << "a magic link";
+  EXPECT_FALSE(
+      OpenNoLinks(AT_FDCWD, "/proc/thread-self/fd/" + std::to_string(held.get()), O_PATH).ok())
+      << "a magic link";
 }
 
 TEST(Sys, DescriptorsCloseOnExec) {
@@ -120,8 +122,9 @@ TEST(Sys, ListDirNamesEverything) {
   const Result<std::vector<DirEntry>> entries = ListDir(fd.get());
   ASSERT_TRUE(entries.ok());
   EXPECT_EQ(entries->size(), 701U);
-  EXPECT_TRUE(std::any_of(entries->begin(), entries->end(),
-                          [](const DirEntry& entry) { return entry.name == "d" && entry.type == DT_DIR; }));
+  EXPECT_TRUE(std::any_of(entries->begin(), entries->end(), [](const DirEntry& entry) {
+    return entry.name == "d" && entry.type == DT_DIR;
+  }));
 }
 
 TEST(Sys, ExistsAndLinksAndDirectories) {

@@ -38,7 +38,8 @@ TEST(Text, PrintableIsBounded) {
 
 TEST(Hash, KnownVectors) {
   EXPECT_EQ(HashOf(""), "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  EXPECT_EQ(HashOf("abc"), "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(HashOf("abc"),
+            "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(HashOf("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
             "sha256:248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
   Sha256 million;
@@ -47,7 +48,8 @@ TEST(Hash, KnownVectors) {
     million.Update(part);
   }
   million.Update("a");  // 999 * 1001 + 1
-  EXPECT_EQ(million.Finish(), "sha256:cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+  EXPECT_EQ(million.Finish(),
+            "sha256:cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
 TEST(Ids, AreVersion7UniqueAndSortedByTime) {
@@ -70,8 +72,10 @@ TEST(Ids, AreVersion7UniqueAndSortedByTime) {
 
 TEST(Clock, TimesAreRfc3339InUtc) {
   EXPECT_EQ(FormatTime(Nanos(0)), "1970-01-01T00:00:00.000Z");
-  EXPECT_EQ(FormatTime(std::chrono::seconds(951826554) + std::chrono::milliseconds(7)), "2000-02-29T12:15:54.007Z");
-  EXPECT_EQ(FormatTime(std::chrono::seconds(4102444799) + Nanos(999999999)), "2099-12-31T23:59:59.999Z");
+  EXPECT_EQ(FormatTime(std::chrono::seconds(951826554) + std::chrono::milliseconds(7)),
+            "2000-02-29T12:15:54.007Z");
+  EXPECT_EQ(FormatTime(std::chrono::seconds(4102444799) + Nanos(999999999)),
+            "2099-12-31T23:59:59.999Z");
   const Nanos first = BootTime();
   EXPECT_GE(BootTime(), first);
 }

@@ -31,17 +31,20 @@ TEST(RunFlags, FileAndItsArguments) {
 }
 
 TEST(RunFlags, ValuesAsNextWordOrAfterEquals) {
-  for (const Words& words : {Words{"--memory", "64MiB", "--", "x"}, Words{"--memory=64MiB", "--", "x"}}) {
+  for (const Words& words :
+       {Words{"--memory", "64MiB", "--", "x"}, Words{"--memory=64MiB", "--", "x"}}) {
     EXPECT_EQ(Accepted(words).envelope.limits.memory, 64U << 20);
   }
   EXPECT_EQ(Accepted({"--env=A=b=c", "--", "x"}).envelope.env.front().second, "b=c");
-  EXPECT_EQ(Accepted({"--memory", "1MiB", "--memory", "2MiB", "--", "x"}).envelope.limits.memory, 2U << 20);
+  EXPECT_EQ(Accepted({"--memory", "1MiB", "--memory", "2MiB", "--", "x"}).envelope.limits.memory,
+            2U << 20);
 }
 
 TEST(RunFlags, EveryLimitReachesItsPlace) {
   const policy::Limits limits =
-      Accepted({"--cpu", "1s", "--wall", "2s", "--memory", "3MiB", "--processes", "4", "--open-files", "5", "--disk", "6MiB",
-                "--tmp", "7MiB", "--io", "8MiB", "--output", "9KiB", "--", "x"})
+      Accepted({"--cpu", "1s",           "--wall",   "2s",     "--memory", "3MiB",  "--processes",
+                "4",     "--open-files", "5",        "--disk", "6MiB",     "--tmp", "7MiB",
+                "--io",  "8MiB",         "--output", "9KiB",   "--",       "x"})
           .envelope.limits;
   EXPECT_EQ(limits.cpu, std::chrono::seconds(1));
   EXPECT_EQ(limits.wall, std::chrono::seconds(2));
@@ -57,7 +60,8 @@ TEST(RunFlags, EveryLimitReachesItsPlace) {
 
 TEST(RunFlags, Mounts) {
   const auto mounts =
-      Accepted({"--ro", "/a", "--rw", "/b:/c", "--ro=/x:y:/z", "--out", "o", "--", "x"}).envelope.mounts;
+      Accepted({"--ro", "/a", "--rw", "/b:/c", "--ro=/x:y:/z", "--out", "o", "--", "x"})
+          .envelope.mounts;
   using policy::Access;
   EXPECT_EQ(mounts, (std::vector<policy::Mount>{{"/a", "", Access::kRead},
                                                 {"/b", "/c", Access::kWrite},
@@ -71,18 +75,22 @@ TEST(RunFlags, ListsTakeManyWordsOnlyBeforeASeparator) {
   const RunRequest script = Accepted({"--in", "a", "script.sh", "b"});
   EXPECT_EQ(script.envelope.inputs, std::vector<std::string>{"a"});
   EXPECT_EQ(script.command, (std::vector<std::string>{"script.sh", "b"}));
-  EXPECT_EQ(Accepted({"--in=a", "b", "--", "c"}).command, (std::vector<std::string>{"b", "--", "c"}))
+  EXPECT_EQ(Accepted({"--in=a", "b", "--", "c"}).command,
+            (std::vector<std::string>{"b", "--", "c"}))
       << "after = it is one word, even before a separator";
   EXPECT_EQ(Accepted({"--runtime", "python3,sh", "node", "--", "x"}).envelope.runtimes,
             (std::vector<std::string>{"python3", "sh", "node"}));
-  EXPECT_EQ(Accepted({"--in", "a,b", "--", "x"}).envelope.inputs, std::vector<std::string>{"a,b"}) << "a file name";
+  EXPECT_EQ(Accepted({"--in", "a,b", "--", "x"}).envelope.inputs, std::vector<std::string>{"a,b"})
+      << "a file name";
   const auto floor = Accepted({"--floor", "seccomp,landlock", "userns", "--", "x"}).envelope.floor;
-  EXPECT_EQ(floor, (policy::LayerSet{policy::Layer::kSeccomp, policy::Layer::kLandlock, policy::Layer::kUserns}));
+  EXPECT_EQ(floor, (policy::LayerSet{policy::Layer::kSeccomp, policy::Layer::kLandlock,
+                                     policy::Layer::kUserns}));
 }
 
 TEST(RunFlags, TheRest) {
-  const RunRequest request = Accepted({"--level", "container", "--seccomp", "strict", "--uid", "0", "--cwd", "/tmp", "--tty",
-                                       "--receipt", "-", "--trace", "--quiet", "--", "x"});
+  const RunRequest request =
+      Accepted({"--level", "container", "--seccomp", "strict", "--uid", "0", "--cwd", "/tmp",
+                "--tty", "--receipt", "-", "--trace", "--quiet", "--", "x"});
   EXPECT_EQ(request.envelope.level, policy::Level::kContainer);
   EXPECT_EQ(request.envelope.syscalls, policy::SyscallProfile::kStrict);
   EXPECT_EQ(request.envelope.uid, 0U);
@@ -152,7 +160,8 @@ TEST(RunFlags, RefusedByName) {
     ASSERT_FALSE(request.ok()) << ::testing::PrintToString(words);
     EXPECT_EQ(request.error().kind, ErrorKind::kRefused) << ::testing::PrintToString(words);
     EXPECT_TRUE(request.error().code.starts_with("policy.")) << request.error().code;
-    EXPECT_EQ(request.error().message.find('\n'), std::string::npos) << ::testing::PrintToString(words);
+    EXPECT_EQ(request.error().message.find('\n'), std::string::npos)
+        << ::testing::PrintToString(words);
   }
 }
 
@@ -185,9 +194,11 @@ TEST(RunFlags, ManyAndStrangeArgumentsPassUnchanged) {
 }
 
 TEST(RunFlags, HelpNamesEveryFlag) {
-  for (const char* flag : {"--ro", "--rw", "--in", "--out", "--level", "--runtime", "--cpu", "--wall", "--memory", "--processes",
-                           "--open-files", "--disk", "--tmp", "--io", "--output", "--env", "--cwd", "--uid", "--floor",
-                           "--seccomp", "--receipt", "--tty", "--quiet", "--trace"}) {
+  for (const char* flag :
+       {"--ro",    "--rw",      "--in",      "--out",       "--level",      "--runtime",
+        "--cpu",   "--wall",    "--memory",  "--processes", "--open-files", "--disk",
+        "--tmp",   "--io",      "--output",  "--env",       "--cwd",        "--uid",
+        "--floor", "--seccomp", "--receipt", "--tty",       "--quiet",      "--trace"}) {
     EXPECT_NE(RunHelp().find(flag), std::string_view::npos) << flag;
   }
 }

@@ -33,12 +33,13 @@ Status Check(std::initializer_list<const char*> targets, const RuntimeSet& runti
 }
 
 TEST(CheckTargets, Table) {
-  for (const char* at : {"/data", "/out", "/srv/x", "/tmp/x", "/usr/share/x", "/workspace/src", "/home/me", "/procs", "/etcetera",
-                         "/devil", "/inputs"}) {
+  for (const char* at : {"/data", "/out", "/srv/x", "/tmp/x", "/usr/share/x", "/workspace/src",
+                         "/home/me", "/procs", "/etcetera", "/devil", "/inputs"}) {
     EXPECT_TRUE(Check({at}).ok()) << at;
   }
-  for (const char* at : {"/", "/etc", "/etc/passwd", "/etc/ssl/certs", "/dev", "/dev/null", "/dev/shm", "/proc", "/proc/1", "/tmp",
-                         "/workspace", "/in", "/in/x", "/usr", "/bin", "/lib", "/sbin", "/sys", "/sys/fs"}) {
+  for (const char* at : {"/", "/etc", "/etc/passwd", "/etc/ssl/certs", "/dev", "/dev/null",
+                         "/dev/shm", "/proc", "/proc/1", "/tmp", "/workspace", "/in", "/in/x",
+                         "/usr", "/bin", "/lib", "/sbin", "/sys", "/sys/fs"}) {
     const Status checked = Check({at});
     ASSERT_FALSE(checked.ok()) << at;
     EXPECT_EQ(checked.error().code, "policy.mount.target") << at;
@@ -47,8 +48,8 @@ TEST(CheckTargets, Table) {
 }
 
 TEST(CheckTargets, NoneAboveOrInsideAnother) {
-  for (const auto& [first, second] :
-       {std::pair("/a", "/a"), std::pair("/a", "/a/b"), std::pair("/a/b/c", "/a"), std::pair("/a/b", "/a/b/c/d")}) {
+  for (const auto& [first, second] : {std::pair("/a", "/a"), std::pair("/a", "/a/b"),
+                                      std::pair("/a/b/c", "/a"), std::pair("/a/b", "/a/b/c/d")}) {
     EXPECT_FALSE(Check({first, second}).ok()) << first << " " << second;
     EXPECT_FALSE(Check({"/z", first, "/y", second}).ok());
   }
@@ -57,11 +58,13 @@ TEST(CheckTargets, NoneAboveOrInsideAnother) {
 
 TEST(CheckTargets, NothingOfTheRuntimeIsHidden) {
   RuntimeSet runtime;
-  runtime.files = {{"/usr/bin/dash", "/usr/bin/sh", true, false}, {"/opt/py", "/opt/py", false, true}};
+  runtime.files = {{"/usr/bin/dash", "/usr/bin/sh", true, false},
+                   {"/opt/py", "/opt/py", false, true}};
   for (const char* at : {"/usr/bin/sh", "/usr/bin", "/opt", "/opt/py", "/opt/py/lib"}) {
     EXPECT_FALSE(Check({at}, runtime).ok()) << at;
   }
-  for (const char* at : {"/usr/bin/shx", "/usr/bin/other", "/opt/pyx", "/opt/other", "/usr/share"}) {
+  for (const char* at :
+       {"/usr/bin/shx", "/usr/bin/other", "/opt/pyx", "/opt/other", "/usr/share"}) {
     EXPECT_TRUE(Check({at}, runtime).ok()) << at;
   }
 }
@@ -75,7 +78,8 @@ class Compose : public ::testing::Test {
     runtime_.links = {{"/bin", "usr/bin"}, {"/lib", "usr/lib"}};
     dir_.MakeDir("ro");
     dir_.MakeDir("rw");
-    for (const auto& [name, access] : {std::pair("ro", Access::kRead), std::pair("rw", Access::kWrite)}) {
+    for (const auto& [name, access] :
+         {std::pair("ro", Access::kRead), std::pair("rw", Access::kWrite)}) {
       OpenedMount mount;
       mount.path = std::move(OpenHostPath(dir_ / name, access)).value();
       mount.at = std::string("/mnt/deep/") + name;
@@ -85,7 +89,8 @@ class Compose : public ::testing::Test {
     mounts_[0].fifos = {"pipe", "a/b/pipe"};
   }
   BoundaryPlan Plan(bool privileged = false) {
-    Result<BoundaryPlan> plan = ComposeContainer(envelope_, runtime_, mounts_, {{"x.py", "print(1)"}}, privileged);
+    Result<BoundaryPlan> plan =
+        ComposeContainer(envelope_, runtime_, mounts_, {{"x.py", "print(1)"}}, privileged);
     EXPECT_TRUE(plan.ok());
     return std::move(plan).value();
   }
@@ -110,7 +115,9 @@ TEST_F(Compose, NothingIsWritableButDevicesAndWhatWasAskedFor) {
       EXPECT_FALSE(bind.executable) << "nobody may write what can then be run";
       EXPECT_FALSE(bind.device);
     } else if (bind.device) {
-      EXPECT_TRUE(std::set<std::string>({"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}).count(bind.at))
+      EXPECT_TRUE(std::set<std::string>(
+                      {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"})
+                      .count(bind.at))
           << bind.at;
       EXPECT_EQ(bind.host, bind.at);
       EXPECT_FALSE(bind.executable);
@@ -128,11 +135,14 @@ TEST_F(Compose, OnlyTheRuntimeIsExecutable) {
       executable.insert(bind.at);
     }
   }
-  EXPECT_EQ(executable, (std::set<std::string>{"/usr/bin/sh", "/usr/lib/libc.so.6", "/usr/lib/python3"}));
+  EXPECT_EQ(executable,
+            (std::set<std::string>{"/usr/bin/sh", "/usr/lib/libc.so.6", "/usr/lib/python3"}));
   for (const LandlockRule& rule : plan.landlock) {
     const bool runtime = rule.path == "/usr";
     EXPECT_EQ((rule.rights & landlock::kExecute) != 0, runtime) << rule.path;
-    EXPECT_TRUE((rule.rights & landlock::kExecute) == 0 || (rule.rights & landlock::kWriteFile) == 0) << rule.path;
+    EXPECT_TRUE((rule.rights & landlock::kExecute) == 0 ||
+                (rule.rights & landlock::kWriteFile) == 0)
+        << rule.path;
     EXPECT_TRUE(rule.required) << rule.path;
   }
 }
@@ -199,7 +209,8 @@ TEST_F(Compose, UserMountsAreComparedWithWhatWasChecked) {
 TEST_F(Compose, FifosAreCoveredAfterTheirMount) {
   const BoundaryPlan plan = Plan();
   const auto place = [&](const std::string& at) {
-    return std::find_if(plan.binds.begin(), plan.binds.end(), [&](const BindMount& bind) { return bind.at == at; });
+    return std::find_if(plan.binds.begin(), plan.binds.end(),
+                        [&](const BindMount& bind) { return bind.at == at; });
   };
   for (const char* at : {"/mnt/deep/ro/pipe", "/mnt/deep/ro/a/b/pipe"}) {
     const auto cover = place(at);
@@ -216,7 +227,8 @@ TEST_F(Compose, LimitsSizeThePrivatePlaces) {
   envelope_.limits.inodes = 77;
   envelope_.limits.tmp = 54321 << 10;
   for (const PrivateTmpfs& tmpfs : Plan().tmpfs) {
-    EXPECT_EQ(tmpfs.bytes, tmpfs.at == "/workspace" ? envelope_.limits.disk : envelope_.limits.tmp) << tmpfs.at;
+    EXPECT_EQ(tmpfs.bytes, tmpfs.at == "/workspace" ? envelope_.limits.disk : envelope_.limits.tmp)
+        << tmpfs.at;
     if (tmpfs.at == "/workspace") {
       EXPECT_EQ(tmpfs.inodes, 77U);
     }
@@ -225,7 +237,8 @@ TEST_F(Compose, LimitsSizeThePrivatePlaces) {
 
 TEST_F(Compose, TheTerminalIsThereOnlyIfAskedFor) {
   const auto has_tty = [](const BoundaryPlan& plan) {
-    return plan.tty || std::any_of(plan.binds.begin(), plan.binds.end(), [](const BindMount& bind) { return bind.at == "/dev/tty"; });
+    return plan.tty || std::any_of(plan.binds.begin(), plan.binds.end(),
+                                   [](const BindMount& bind) { return bind.at == "/dev/tty"; });
   };
   EXPECT_FALSE(has_tty(Plan()));
   envelope_.tty = true;
@@ -245,11 +258,13 @@ TEST_F(Compose, ProcessLevelGrantsByPathAndTakesNoMovedMounts) {
     EXPECT_FALSE(ComposeProcess(envelope_, runtime_, {}, "/scratch", false).ok());
     GTEST_SKIP() << "this kernel has no Landlock";
   }
-  EXPECT_FALSE(ComposeProcess(envelope_, runtime_, mounts_, "/scratch", false).ok()) << "a target of its own";
+  EXPECT_FALSE(ComposeProcess(envelope_, runtime_, mounts_, "/scratch", false).ok())
+      << "a target of its own";
   for (OpenedMount& mount : mounts_) {
     mount.at = mount.path.path;
   }
-  EXPECT_FALSE(ComposeProcess(envelope_, runtime_, mounts_, "/scratch", true).ok()) << "no id-mapping as root";
+  EXPECT_FALSE(ComposeProcess(envelope_, runtime_, mounts_, "/scratch", true).ok())
+      << "no id-mapping as root";
   const Result<BoundaryPlan> plan = ComposeProcess(envelope_, runtime_, mounts_, "/scratch", false);
   ASSERT_TRUE(plan.ok());
   EXPECT_TRUE(plan->binds.empty() && plan->tmpfs.empty());
@@ -257,7 +272,9 @@ TEST_F(Compose, ProcessLevelGrantsByPathAndTakesNoMovedMounts) {
   EXPECT_EQ(RightsAt(*plan, dir_ / "rw"), landlock::kRead | landlock::kChange);
   EXPECT_EQ(RightsAt(*plan, "/scratch/workspace") & landlock::kExecute, 0U);
   EXPECT_EQ(RightsAt(*plan, "/usr/bin/dash"), landlock::kRead | landlock::kExecute);
-  EXPECT_EQ(RightsAt(*plan, "/") | RightsAt(*plan, "/etc") | RightsAt(*plan, "/proc") | RightsAt(*plan, "/scratch"), 0U);
+  EXPECT_EQ(RightsAt(*plan, "/") | RightsAt(*plan, "/etc") | RightsAt(*plan, "/proc") |
+                RightsAt(*plan, "/scratch"),
+            0U);
 }
 
 }  // namespace

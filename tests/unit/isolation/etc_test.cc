@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isolation/etc.h"
 
-#include <gtest/gtest.h>
 #include <grp.h>
+#include <gtest/gtest.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <time.h>
@@ -63,7 +63,8 @@ TEST(Etc, TheZoneIsUtcForTheCLibrary) {
   ::tzset();
   ASSERT_NE(::localtime_r(&noon, &parts), nullptr);
   EXPECT_EQ(parts.tm_gmtoff, 0);
-  EXPECT_STREQ(parts.tm_zone, "UTC") << "an unreadable file would also give offset 0, but another name";
+  EXPECT_STREQ(parts.tm_zone, "UTC")
+      << "an unreadable file would also give offset 0, but another name";
   ::unsetenv("TZ");
   ::tzset();
 }

@@ -24,16 +24,17 @@ using test::TempDir;
 
 TEST(CleanPath, Table) {
   const std::pair<const char*, const char*> accepted[] = {
-      {"/", "/"},          {"//", "/"},        {"/.", "/"},       {"/a", "/a"},       {"/a/", "/a"},
-      {"//a///b", "/a/b"}, {"/a/./b", "/a/b"}, {"/a/b/.", "/a/b"}, {"/a..b", "/a..b"}, {"/...", "/..."},
-      {"/a b", "/a b"},    {"/\xc3\xa4", "/\xc3\xa4"},
+      {"/", "/"},         {"//", "/"},         {"/.", "/"},        {"/a", "/a"},
+      {"/a/", "/a"},      {"//a///b", "/a/b"}, {"/a/./b", "/a/b"}, {"/a/b/.", "/a/b"},
+      {"/a..b", "/a..b"}, {"/...", "/..."},    {"/a b", "/a b"},   {"/\xc3\xa4", "/\xc3\xa4"},
   };
   for (const auto& [given, clean] : accepted) {
     const Result<std::string> path = CleanPath(given);
     ASSERT_TRUE(path.ok()) << given;
     EXPECT_EQ(*path, clean) << given;
   }
-  for (const char* given : {"", "..", "/..", "/a/..", "/a/../b", "../x", "/a/b/../../c", "/a\nb", "/a\tb", "/\x1b[0m", "/\x7f"}) {
+  for (const char* given : {"", "..", "/..", "/a/..", "/a/../b", "../x", "/a/b/../../c", "/a\nb",
+                            "/a\tb", "/\x1b[0m", "/\x7f"}) {
     const Result<std::string> path = CleanPath(given);
     ASSERT_FALSE(path.ok()) << given;
     EXPECT_EQ(path.error().kind, ErrorKind::kRefused) << given;
@@ -105,7 +106,8 @@ TEST(HostPath, OnlyFilesAndDirectories) {
 }
 
 TEST(HostPath, BroadMissingAndPseudo) {
-  for (const char* path : {"/", "//", "/.", "/etc/", "/home", "/usr/", "/proc/self", "/sys/kernel", "/run/x"}) {
+  for (const char* path :
+       {"/", "//", "/.", "/etc/", "/home", "/usr/", "/proc/self", "/sys/kernel", "/run/x"}) {
     EXPECT_EQ(CodeOf(path), "policy.path.broad") << path;
   }
   EXPECT_EQ(CodeOf("/srv/does-not-exist-here"), "policy.path");
@@ -116,7 +118,8 @@ TEST(HostPath, BroadMissingAndPseudo) {
 int InMountNamespace(const std::function<bool()>& check) {
   const pid_t child = ::fork();
   if (child == 0) {
-    if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
       ::_exit(77);
     }
     ::_exit(check() ? 0 : 1);
@@ -134,12 +137,17 @@ TEST(HostPath, ABroadDirectoryUnderAnotherNameIsStillBroad) {
   const std::string alias = dir.MakeDir("alias");
   EXPECT_EQ(CodeOf(alias), "ok") << "the control";
   EXPECT_EQ(InMountNamespace([&] {
-              return ::mount("/etc", alias.c_str(), nullptr, MS_BIND, nullptr) == 0 && CodeOf(alias) == "policy.path.broad";
-            }), 0);
+              return ::mount("/etc", alias.c_str(), nullptr, MS_BIND, nullptr) == 0 &&
+                     CodeOf(alias) == "policy.path.broad";
+            }),
+            0);
   EXPECT_EQ(InMountNamespace([&] {
-              return ::mount("proc", alias.c_str(), "proc", 0, nullptr) == 0 && CodeOf(alias) == "policy.path.kind" &&
+              return ::mount("proc", alias.c_str(), "proc", 0, nullptr) == 0 &&
+                     CodeOf(alias) == "policy.path.kind" &&
                      CodeOf(alias + "/sys") == "policy.path.kind";
-            }), 0) << "proc under another name";
+            }),
+            0)
+      << "proc under another name";
 }
 
 TEST(HostPath, WhatWasOpenedStaysWhenTheNameIsSwapped) {

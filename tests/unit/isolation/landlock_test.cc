@@ -34,7 +34,8 @@ class Landlock : public ::testing::Test {
     }
   }
   // Runs `check` twice in children: free, where everything must work, and confined. The children answer with a word.
-  static std::string InChild(const std::vector<LandlockRule>* rules, const std::function<bool()>& check) {
+  static std::string InChild(const std::vector<LandlockRule>* rules,
+                             const std::function<bool()>& check) {
     const pid_t child = ::fork();
     if (child == 0) {
       uint32_t failed = 0;
@@ -47,10 +48,14 @@ class Landlock : public ::testing::Test {
     int status = 0;
     ::waitpid(child, &status, 0);
     switch (WIFEXITED(status) ? WEXITSTATUS(status) : -1) {
-      case 0: return "allowed";
-      case 1: return "denied";
-      case 2: return "not enforced";
-      default: return "crashed";
+      case 0:
+        return "allowed";
+      case 1:
+        return "denied";
+      case 2:
+        return "not enforced";
+      default:
+        return "crashed";
     }
   }
   std::string Confined(const std::function<bool()>& check) {
@@ -58,7 +63,8 @@ class Landlock : public ::testing::Test {
     const std::vector<LandlockRule> rules = {
         {dir_ / "read", landlock::kRead},
         {dir_ / "write", landlock::kRead | landlock::kChange},
-        {dir_ / "read/f", landlock::kRead | landlock::kChange, true},  // rights of directories are left out on a file
+        {dir_ / "read/f", landlock::kRead | landlock::kChange,
+         true},  // rights of directories are left out on a file
         {"/nonexistent", landlock::kRead, false},
     };
     return InChild(&rules, check);
@@ -82,17 +88,20 @@ TEST_F(Landlock, PathsWithoutARuleAreClosed) {
 TEST_F(Landlock, RulesGrantWhatTheySay) {
   EXPECT_EQ(Confined([&] { return Opens(dir_ / "read", O_RDONLY | O_DIRECTORY); }), "allowed");
   EXPECT_EQ(Confined([&] { return Opens(dir_ / "write/f", O_WRONLY | O_TRUNC); }), "allowed");
-  EXPECT_EQ(Confined([&] { return Opens(dir_ / "read/f", O_WRONLY); }), "allowed") << "its own rule";
+  EXPECT_EQ(Confined([&] { return Opens(dir_ / "read/f", O_WRONLY); }), "allowed")
+      << "its own rule";
   EXPECT_EQ(Confined([&] { return Opens(dir_ / "read/new", O_WRONLY | O_CREAT); }), "denied");
   EXPECT_EQ(Confined([&] { return Opens(dir_ / "write/new", O_WRONLY | O_CREAT); }), "allowed");
   EXPECT_EQ(Confined([&] {
               ::unlink((dir_ / "write/pipe").c_str());
               return ::mkfifo((dir_ / "write/pipe").c_str(), 0600) == 0;
-            }), "denied");
+            }),
+            "denied");
   EXPECT_EQ(Confined([&] {
               return ::rename((dir_ / "read/f").c_str(), (dir_ / "read/f2").c_str()) == 0 &&
                      ::rename((dir_ / "read/f2").c_str(), (dir_ / "read/f").c_str()) == 0;
-            }), "denied");
+            }),
+            "denied");
 }
 
 TEST_F(Landlock, MovingBetweenTreesCannotGainRights) {
@@ -102,7 +111,8 @@ TEST_F(Landlock, MovingBetweenTreesCannotGainRights) {
   EXPECT_EQ(Confined([&] {
               ::unlink((dir_ / "none/linked").c_str());
               return ::link((dir_ / "write/f").c_str(), (dir_ / "none/linked").c_str()) == 0;
-            }), "denied");
+            }),
+            "denied");
 }
 
 TEST_F(Landlock, NoTcpAtAll) {
@@ -115,16 +125,22 @@ TEST_F(Landlock, NoTcpAtAll) {
               address.sin_family = AF_INET;
               address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
               return ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-            }), "denied");
+            }),
+            "denied");
 }
 
 TEST_F(Landlock, FailuresAreReportedWithTheRule) {
-  const std::vector<LandlockRule> rules = {{dir_ / "read", landlock::kRead}, {dir_ / "missing", landlock::kRead}};
-  EXPECT_EQ(InChild(nullptr, [&] {
-              uint32_t failed = 99;
-              ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-              return EnforceLandlock(LandlockAbi(), rules, &failed) == -ENOENT && failed == 1 && Opens(dir_ / "none/f", O_RDONLY);
-            }), "allowed") << "a required path that is missing: an error, and nothing was enforced";
+  const std::vector<LandlockRule> rules = {{dir_ / "read", landlock::kRead},
+                                           {dir_ / "missing", landlock::kRead}};
+  EXPECT_EQ(InChild(nullptr,
+                    [&] {
+                      uint32_t failed = 99;
+                      ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+                      return EnforceLandlock(LandlockAbi(), rules, &failed) == -ENOENT &&
+                             failed == 1 && Opens(dir_ / "none/f", O_RDONLY);
+                    }),
+            "allowed")
+      << "a required path that is missing: an error, and nothing was enforced";
   uint32_t failed = 0;
   EXPECT_EQ(EnforceLandlock(0, {}, &failed), -ENOSYS);
 }
@@ -138,7 +154,8 @@ TEST_F(Landlock, ChildrenInheritTheDomain) {
               int status = 0;
               ::waitpid(child, &status, 0);
               return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-            }), "denied");
+            }),
+            "denied");
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ TEST(CallBlock, AGoodOneIsAccepted) {
   block.header()->program = 10;
   block.header()->cwd = 18;
   EXPECT_TRUE(block.Valid());
-  EXPECT_TRUE(ValidCallBlock(block.header(), block.bytes.size() + 100)) << "the mapping may be larger";
+  EXPECT_TRUE(ValidCallBlock(block.header(), block.bytes.size() + 100))
+      << "the mapping may be larger";
   Block empty_strings(std::string(3, '\0'));
   EXPECT_TRUE(empty_strings.Valid());
 }
@@ -44,14 +45,19 @@ TEST(CallBlock, MalformedOnesAreRefused) {
       {"more arguments than strings", [](CallBlock& b) { b.argc = 5; }},
       {"more variables than strings", [](CallBlock& b) { b.envc = 4; }},
       {"too many arguments", [](CallBlock& b) { b.argc = kMaxArguments + 1; }},
-      {"arguments that wrap", [](CallBlock& b) { b.argc = UINT32_MAX; b.envc = 3; }},
+      {"arguments that wrap",
+       [](CallBlock& b) {
+         b.argc = UINT32_MAX;
+         b.envc = 3;
+       }},
       {"variables that wrap", [](CallBlock& b) { b.envc = UINT32_MAX; }},
       {"program outside", [](CallBlock& b) { b.program = b.size; }},
       {"program far outside", [](CallBlock& b) { b.program = UINT32_MAX; }},
       {"directory outside", [](CallBlock& b) { b.cwd = b.size; }},
       {"a terminal of 2", [](CallBlock& b) { b.tty = 2; }},
       {"no end", [](CallBlock& b) { --b.size; }},
-      {"an unterminated string", [](CallBlock& b) { reinterpret_cast<char*>(&b + 1)[b.size - 1] = 'x'; }},
+      {"an unterminated string",
+       [](CallBlock& b) { reinterpret_cast<char*>(&b + 1)[b.size - 1] = 'x'; }},
   };
   for (const auto& [name, change] : cases) {
     Block block(kStrings);

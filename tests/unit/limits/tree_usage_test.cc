@@ -250,7 +250,7 @@ TEST(UnnamedBytes, FindsADeletedFileThatIsStillOpen) {
   const std::string block(1 << 20, 'x');
   ASSERT_EQ(::write(fd.get(), block.data(), block.size()), static_cast<ssize_t>(block.size()));
   ::fsync(fd.get());
-  struct stat info {};
+  struct stat info{};
   ::fstat(fd.get(), &info);
   const pid_t self = ::getpid();
   const uint64_t named = UnnamedBytes({&self, 1}, info.st_dev);

@@ -33,7 +33,8 @@ class Stream {
     relay.Attach(std::move(in_.read_end));
   }
   void Write(const std::string& text) {
-    ASSERT_EQ(::write(in_.write_end.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    ASSERT_EQ(::write(in_.write_end.get(), text.data(), text.size()),
+              static_cast<ssize_t>(text.size()));
   }
   void EndOfFile() { in_.write_end.Reset(); }
   void CloseReader() { out_.read_end.Reset(); }
@@ -58,7 +59,8 @@ class Stream {
   }
   void Drain() {
     char buffer[65536];
-    for (ssize_t n = 0; out_.read_end.valid() && (n = ::read(out_.read_end.get(), buffer, sizeof buffer)) > 0;) {
+    for (ssize_t n = 0;
+         out_.read_end.valid() && (n = ::read(out_.read_end.get(), buffer, sizeof buffer)) > 0;) {
       delivered.append(buffer, static_cast<size_t>(n));
     }
   }
@@ -96,7 +98,8 @@ TEST(Relay, TheCapIsExact) {
     stream.Pump();
     EXPECT_EQ(budget.truncated(), size > 100) << size;
     EXPECT_EQ(stream.delivered.find("truncated") != std::string::npos, size > 100) << size;
-    EXPECT_EQ(stream.delivered.substr(0, std::min<size_t>(size, 100)), std::string(std::min<size_t>(size, 100), 'x'));
+    EXPECT_EQ(stream.delivered.substr(0, std::min<size_t>(size, 100)),
+              std::string(std::min<size_t>(size, 100), 'x'));
     EXPECT_EQ(budget.delivered, std::min<size_t>(size, 100));
   }
 }
@@ -160,8 +163,10 @@ TEST(Relay, NothingIsReadWhileOurReaderIsSlow) {
     idle = n > 0 ? 0 : idle + 1;
     pollfd waits[2] = {{stream.relay.read_fd(), POLLIN, 0}, {stream.relay.write_fd(), POLLOUT, 0}};
     ::poll(waits, 2, 0);
-    if (waits[0].fd >= 0 && waits[0].revents != 0) stream.relay.OnReadable();
-    if (waits[1].fd >= 0 && waits[1].revents != 0) stream.relay.OnWritable();
+    if (waits[0].fd >= 0 && waits[0].revents != 0)
+      stream.relay.OnReadable();
+    if (waits[1].fd >= 0 && waits[1].revents != 0)
+      stream.relay.OnWritable();
   }
   EXPECT_LT(written, 400U * 1024) << "two pipes and one buffer";
   EXPECT_EQ(stream.relay.read_fd(), -1);
@@ -198,8 +203,10 @@ TEST(Feed, CarriesInputAndEndOfFile) {
     pollfd waits[2] = {{feed.read_fd(), POLLIN, 0}, {feed.write_fd(), POLLOUT, 0}};
     ASSERT_GT(::poll(waits, 2, 10000), 0);
     EXPECT_TRUE(feed.read_fd() < 0 || feed.write_fd() < 0) << "one buffer: never both";
-    if (waits[0].fd >= 0 && waits[0].revents != 0) feed.OnReadable();
-    if (waits[1].fd >= 0 && waits[1].revents != 0) feed.OnWritable();
+    if (waits[0].fd >= 0 && waits[0].revents != 0)
+      feed.OnReadable();
+    if (waits[1].fd >= 0 && waits[1].revents != 0)
+      feed.OnWritable();
     char buffer[65536];
     for (ssize_t n = 0; (n = ::read(to.read_end.get(), buffer, sizeof buffer)) > 0;) {
       got.append(buffer, static_cast<size_t>(n));

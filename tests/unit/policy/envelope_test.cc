@@ -82,15 +82,63 @@ TEST(Envelope, SecretsAreNotInTheCanonicalForm) {
 }
 
 TEST(OverBroad, WholeTreesAndSecretsAreRefused) {
-  for (const char* path :
-       {"/", "/bin", "/boot", "/data", "/dev", "/etc", "/home", "/lib", "/lib64", "/media", "/mnt", "/opt", "/proc",
-        "/root", "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/var", "/var/lib", "/var/log", "/var/run", "/var/tmp",
-        "/Users", "/var/cache", "/home/alice", "/proc/self", "/proc/1/root", "/sys/kernel", "/dev/sda", "/dev/shm",
-        "/run/docker.sock", "/var/run/docker.sock", "/run/user/1000", "/boot/grub", "/var/lib/docker", "/var/lib/docker/x",
-        "/var/lib/containerd/x", "/var/lib/kubelet/pods", "/var/lib/coffer/state", "/etc/shadow", "/etc/sudoers",
-        "/etc/sudoers.d/x", "/etc/ssh/key", "/home/alice/.ssh", "/home/alice/.ssh/id_ed25519", "/home/alice/.aws/credentials",
-        "/root/.gnupg", "/srv/x/.kube/config", "/srv/.docker", "/srv/.netrc", "/srv/.pgpass", "/srv/a/.npmrc",
-        "/srv/.git-credentials", "/srv/.azure/x"}) {
+  for (const char* path : {"/",
+                           "/bin",
+                           "/boot",
+                           "/data",
+                           "/dev",
+                           "/etc",
+                           "/home",
+                           "/lib",
+                           "/lib64",
+                           "/media",
+                           "/mnt",
+                           "/opt",
+                           "/proc",
+                           "/root",
+                           "/run",
+                           "/sbin",
+                           "/srv",
+                           "/sys",
+                           "/tmp",
+                           "/usr",
+                           "/var",
+                           "/var/lib",
+                           "/var/log",
+                           "/var/run",
+                           "/var/tmp",
+                           "/Users",
+                           "/var/cache",
+                           "/home/alice",
+                           "/proc/self",
+                           "/proc/1/root",
+                           "/sys/kernel",
+                           "/dev/sda",
+                           "/dev/shm",
+                           "/run/docker.sock",
+                           "/var/run/docker.sock",
+                           "/run/user/1000",
+                           "/boot/grub",
+                           "/var/lib/docker",
+                           "/var/lib/docker/x",
+                           "/var/lib/containerd/x",
+                           "/var/lib/kubelet/pods",
+                           "/var/lib/coffer/state",
+                           "/etc/shadow",
+                           "/etc/sudoers",
+                           "/etc/sudoers.d/x",
+                           "/etc/ssh/key",
+                           "/home/alice/.ssh",
+                           "/home/alice/.ssh/id_ed25519",
+                           "/home/alice/.aws/credentials",
+                           "/root/.gnupg",
+                           "/srv/x/.kube/config",
+                           "/srv/.docker",
+                           "/srv/.netrc",
+                           "/srv/.pgpass",
+                           "/srv/a/.npmrc",
+                           "/srv/.git-credentials",
+                           "/srv/.azure/x"}) {
     const auto reason = OverBroadReason(path);
     ASSERT_TRUE(reason) << path;
     EXPECT_NE(reason->find(path), std::string::npos) << *reason;
@@ -98,10 +146,10 @@ TEST(OverBroad, WholeTreesAndSecretsAreRefused) {
 }
 
 TEST(OverBroad, WhatACallWorksOnIsNot) {
-  for (const char* path :
-       {"/home/alice/project", "/srv/data", "/data/set1", "/tmp/x", "/var/tmp/x", "/opt/tool", "/usr/share/dict", "/mnt/disk/a",
-        "/etc/hostname", "/homes", "/procx", "/devices/x", "/runs", "/var/lib/dockerx", "/srv/ssh", "/srv/.sshx", "/srv/x.ssh",
-        "/etc/sshx", "/home/alice/.config/app"}) {
+  for (const char* path : {"/home/alice/project", "/srv/data", "/data/set1", "/tmp/x", "/var/tmp/x",
+                           "/opt/tool", "/usr/share/dict", "/mnt/disk/a", "/etc/hostname", "/homes",
+                           "/procx", "/devices/x", "/runs", "/var/lib/dockerx", "/srv/ssh",
+                           "/srv/.sshx", "/srv/x.ssh", "/etc/sshx", "/home/alice/.config/app"}) {
     EXPECT_FALSE(OverBroadReason(path)) << path << ": " << OverBroadReason(path).value_or("");
   }
 }
