@@ -77,7 +77,9 @@ void MoveToScratch(const std::string& scratch, isolation::Call& call) {
     }
     return path;
   };
-  call.cwd = moved(call.cwd);
+  if (call.cwd == "/workspace" || call.cwd == "/tmp" || call.cwd.starts_with("/workspace/")) {
+    call.cwd = scratch + call.cwd;  // anything else is the place of a mount
+  }
   for (std::string& arg : call.argv) {
     if (arg.starts_with("/in/")) {
       arg = moved(arg);
@@ -161,9 +163,9 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
 constexpr uint64_t kSpareProcesses = 16;
 
 std::vector<isolation::Rlimit> ChooseRlimits(const policy::Limits& caps, bool cgroup_memory,
-                                             bool cgroup_pids) {
+                                             bool cgroup_pids, uint64_t foreign_tasks) {
   std::vector<isolation::Rlimit> rlimits;
-  const limits::RlimitTable table = limits::BuildRlimits(caps, cgroup_memory);
+  const limits::RlimitTable table = limits::BuildRlimits(caps, cgroup_memory, foreign_tasks);
   for (size_t i = 0; i < table.count; ++i) {
     isolation::Rlimit limit{table.entries[i].resource, table.entries[i].soft,
                             table.entries[i].hard};
@@ -201,8 +203,13 @@ Status MakeCgroup(const RunRequest& request, const Prepared& prepared, Cgroups& 
       !offered.Has(Layer::kCgroupCpu)) {
     launched.cgroup_why = WhyNoCgroup(cgroups.host);
   }
+  // Without a user namespace or a uid of its own, the boundary shares its count with everything else of the user.
+  uint64_t foreign_tasks = 0;
+  if (launched.plan->level == policy::Level::kProcess && !launched.plan->own_uid) {
+    TRY_ASSIGN(foreign_tasks, limits::CountTasksOf(::getuid()));
+  }
   cgroups.rlimits = ChooseRlimits(request.envelope.limits, offered.Has(Layer::kCgroupMemory),
-                                  offered.Has(Layer::kCgroupPids));
+                                  offered.Has(Layer::kCgroupPids), foreign_tasks);
   limits::CgroupWants wants;
   wants.io = !prepared.mounts.empty();
   TRY_ASSIGN(launched.cgroup, limits::Cgroup::Create(cgroups.host, request.envelope.limits, wants));

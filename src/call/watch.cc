@@ -186,6 +186,7 @@ void Watch::CheckDisk() {
   Nanos soonest = std::chrono::seconds(1);
   for (limits::DiskWatch& disk : disks_) {
     if (const Result<limits::DiskWatch::Growth> growth = disk.Check(tree_->pids()); growth.ok()) {
+      grown_too_far_ = grown_too_far_ || growth->over;
       disk_bytes_ = std::max(disk_bytes_, growth->over ? envelope_.limits.disk + 1 : growth->bytes);
       disk_inodes_ = std::max(disk_inodes_, growth->inodes);
     }
@@ -295,10 +296,14 @@ void Watch::FinalUsage(bool wanted, WatchResult& result) {
       limits::KeepPeaks(usage_, *usage);
       usage_ = *usage;
     }
-    if (!disks_.empty()) {
-      CheckDisk();
-    }
     CheckPrivatePlaces();
+  }
+  if (!disks_.empty()) {
+    // A directory of the host has a watch, not a wall: what went past it since the last look is a breach all the same.
+    CheckDisk();
+    if (!breach_ && grown_too_far_) {
+      breach_ = limits::FindBreach(envelope_.limits, limits::Usage{}, EventsNow());
+    }
   }
   result.places_full = places_full_;
   result.usage = usage_;

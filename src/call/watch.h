@@ -94,6 +94,7 @@ class Watch {
   uint64_t disk_bytes_ = 0;
   uint64_t disk_inodes_ = 0;
   bool places_full_ = false;
+  bool grown_too_far_ = false;  // a watched directory of the host
   Nanos next_tick_{0};
   Nanos next_disk_{0};
   Nanos kill_at_{0};

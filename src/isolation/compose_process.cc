@@ -50,8 +50,18 @@ Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const Runt
                      "the process level cannot id-map mounts, so as root it takes none",
                      "use --level container, or run coffer as the owner of the directory");
     }
-    plan.landlock.push_back(
-        {mount.path.path, writable ? landlock::kRead | landlock::kChange : landlock::kRead});
+    if (!mount.fifos.empty()) {
+      return Refused("policy.path.fifo",
+                     fmt::format("{} holds a fifo ({}), and the process level cannot cover it",
+                                 mount.path.path, mount.fifos.front()),
+                     "use --level container, or move the fifo away");
+    }
+    // By descriptor: the name may lead elsewhere by the time the rule is made.
+    LandlockRule rule;
+    rule.path = mount.path.path;
+    rule.rights = writable ? landlock::kRead | landlock::kChange : landlock::kRead;
+    rule.fd = mount.path.fd.get();
+    plan.landlock.push_back(std::move(rule));
   }
   return plan;
 }
