@@ -3,6 +3,8 @@
 // The other half of receipt.cc: JSON back to a Receipt, for tools that read receipts and for the round-trip tests.
 #include <time.h>
 
+#include <cmath>
+
 #include <nlohmann/json.hpp>
 
 #include "audit/receipt.h"
@@ -90,7 +92,7 @@ Receipt FromJson(const Json& json) {
   if (!(millis >= 0 && millis < 1e12)) {
     Bad("duration_ms is out of range");
   }
-  receipt.duration = std::chrono::microseconds(static_cast<int64_t>(millis * 1000.0 + 0.5));
+  receipt.duration = std::chrono::microseconds(std::llround(millis * 1000.0));
   ReadIsolation(json.at("isolation"), receipt);
   ReadLimits(json.at("limits"), receipt);
   for (const Json& denial : json.at("denials")) {

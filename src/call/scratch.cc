@@ -21,9 +21,8 @@ namespace {
 constexpr std::string_view kPrefix = "coffer-scratch-";
 
 std::string Parent() {
-  return ::geteuid() == 0
-             ? "/tmp"
-             : std::string(::getenv("TMPDIR") != nullptr ? ::getenv("TMPDIR") : "/tmp");
+  const char* const wished = ::getenv("TMPDIR");
+  return ::geteuid() == 0 || wished == nullptr ? "/tmp" : wished;
 }
 
 // Never follows a link; the tree may be as hostile as its writer.
@@ -78,7 +77,7 @@ Result<Scratch> Scratch::Make(const std::vector<isolation::Input>& inputs) {
   return scratch;
 }
 
-Scratch& Scratch::operator=(Scratch&& other) noexcept {
+Scratch& Scratch::operator=(Scratch&& other) noexcept {  // NOLINT(bugprone-exception-escape): out of memory ends us anyway
   (void)Remove();
   path_ = std::exchange(other.path_, {});
   return *this;

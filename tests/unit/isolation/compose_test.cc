@@ -265,6 +265,11 @@ TEST_F(Compose, ProcessLevelGrantsByPathAndTakesNoMovedMounts) {
   }
   EXPECT_FALSE(ComposeProcess(envelope_, runtime_, mounts_, "/scratch", true).ok())
       << "no id-mapping as root";
+  EXPECT_FALSE(ComposeProcess(envelope_, runtime_, mounts_, "/scratch", false).ok())
+      << "a fifo that cannot be covered";
+  for (OpenedMount& mount : mounts_) {
+    mount.fifos.clear();
+  }
   const Result<BoundaryPlan> plan = ComposeProcess(envelope_, runtime_, mounts_, "/scratch", false);
   ASSERT_TRUE(plan.ok());
   EXPECT_TRUE(plan->binds.empty() && plan->tmpfs.empty());
