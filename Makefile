@@ -11,6 +11,8 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 DESTDIR ?=
 SECONDS_EACH ?= 60
+# make check TIDY=off leaves clang-tidy out (`make tidy` is it alone)
+TIDY ?= on
 CONTRACT ?= ../shared/contract
 # Narrow a run: make test TESTS='escape:'  (a regular expression for ctest -R)
 TESTS ?=
@@ -67,7 +69,14 @@ check:  ## formatting, clang-tidy, layers, file sizes, words, licences, shell sc
 	@$(setup) check
 	@$(call configure,release)
 	@$(call compile,release) coffer man
-	@JOBS=$(JOBS) scripts/check.sh
+	@JOBS=$(JOBS) TIDY=$(TIDY) scripts/check.sh
+
+.PHONY: tidy
+tidy:  ## clang-tidy alone
+	@$(setup) check
+	@$(call configure,release)
+	@$(call compile,release) coffer
+	@python3 scripts/tidy.py build
 
 .PHONY: asan
 asan:  ## the suite under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -105,6 +114,13 @@ bench:  ## measure against plain spawn, bubblewrap and crun; writes docs/BENCHMA
 	@$(call configure,release)
 	@$(call compile,release) coffer
 	@scripts/bench.sh
+
+.PHONY: bench-short
+bench-short:  ## the same in about a minute, with fewer rounds
+	@$(setup) bench
+	@$(call configure,release)
+	@$(call compile,release) coffer
+	@scripts/bench.sh short
 
 .PHONY: test-vm
 test-vm: all  ## limits, posture and escape tests in a virtual machine with an older kernel and cgroup v2

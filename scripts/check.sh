@@ -37,7 +37,9 @@ step "text, self-test" python3 scripts/check_text.py --self-test
 step "text" python3 scripts/check_text.py
 step "shell scripts" shell_scripts
 step "manual page" manual_page
-step "clang-tidy" python3 scripts/tidy.py build
+if [ "${TIDY:-on}" != off ]; then
+  step "clang-tidy" python3 scripts/tidy.py build
+fi
 echo
 python3 scripts/file_sizes.py || failed+=("file sizes")
 

@@ -93,7 +93,10 @@ Json ToJson(const Receipt& receipt) {
   json["started_at"] =
       receipt.started_at.count() != 0 ? Json(FormatTime(receipt.started_at)) : Json(nullptr);
   json["finished_at"] = FormatTime(receipt.finished_at);
-  json["duration_ms"] = static_cast<double>(std::chrono::duration_cast<std::chrono::microseconds>(receipt.duration).count()) / 1000.0;
+  json["duration_ms"] =
+      static_cast<double>(
+          std::chrono::duration_cast<std::chrono::microseconds>(receipt.duration).count()) /
+      1000.0;
   json["isolation"] = IsolationOf(receipt);
   json["limits"] = LimitsOf(receipt);
   json["denials"] = DenialsOf(receipt);

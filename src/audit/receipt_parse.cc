@@ -4,7 +4,6 @@
 #include <time.h>
 
 #include <cmath>
-
 #include <nlohmann/json.hpp>
 
 #include "audit/receipt.h"

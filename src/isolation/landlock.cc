@@ -51,8 +51,9 @@ uint64_t HandledFs(int abi) {
 }
 
 long AddRule(int ruleset, const LandlockRule& rule, uint64_t handled) {
-  const long fd = rule.fd >= 0 ? Syscall(SYS_fcntl, rule.fd, F_DUPFD_CLOEXEC, 3)
-                               : Syscall(SYS_openat, AT_FDCWD, Arg(rule.path.c_str()), O_PATH | O_CLOEXEC);
+  const long fd = rule.fd >= 0
+                      ? Syscall(SYS_fcntl, rule.fd, F_DUPFD_CLOEXEC, 3)
+                      : Syscall(SYS_openat, AT_FDCWD, Arg(rule.path.c_str()), O_PATH | O_CLOEXEC);
   if (fd < 0) {
     return fd == -ENOENT && !rule.required ? 0 : fd;
   }

@@ -44,7 +44,8 @@ struct LandlockRule {
   std::string path;  // as the child sees it when the rule is made
   uint64_t rights = 0;
   bool required = true;  // a path that is missing is an error, not a rule less
-  int fd = -1;           // what the rule is about, if it was opened and checked before; `path` then only names it
+  int fd =
+      -1;  // what the rule is about, if it was opened and checked before; `path` then only names it
 };
 
 // Makes the domain and enters it. Returns 0 or -errno; `failed_rule` then names the rule. Async-signal-safe.
