@@ -100,7 +100,9 @@ run_as_ordinary_user() {
   copy_for_user "$place"
   local as=(setpriv "--reuid=$ordinary_uid" "--regid=$ordinary_uid" --clear-groups
     env -i -C "$place/checkout" "PATH=/usr/local/bin:/usr/bin:/bin" "HOME=$place/home" "TMPDIR=$place/tmp" LANG=C.UTF-8)
-  run_suite "as an ordinary user (uid $ordinary_uid)" "$place/checkout/build" "${as[@]}"
+  # One at a time: at the process level RLIMIT_NPROC counts everything the uid runs, and one test's fork bomb is
+  # another's refused fork.
+  jobs=1 run_suite "as an ordinary user (uid $ordinary_uid)" "$place/checkout/build" "${as[@]}"
   contract_at=$place/boundary.py run_contract "as an ordinary user" "$place/checkout/build/coffer" "${as[@]}"
   # Anything of that uid that is still running was left behind by a boundary or a test.
   local left

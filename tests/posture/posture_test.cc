@@ -68,6 +68,10 @@ TEST_P(Posture, NS_05_CapabilitiesAndPrivileges) {
   for (const pid_t pid : {boundary.payload(), container() ? boundary.init() : boundary.payload()}) {
     auto status = LookAt(pid).status;
     for (const char* set : {"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"}) {
+      // Emptying the bounding set takes a capability, which an ordinary user has only in a user namespace.
+      if (std::string(set) == "CapBnd" && !container() && !IsRoot()) {
+        continue;
+      }
       EXPECT_EQ(status[set], "0000000000000000") << set << " of pid " << pid;
     }
     EXPECT_EQ(status["NoNewPrivs"], "1") << pid;
