@@ -34,6 +34,8 @@ class SweepTest : public ::testing::Test {
       GTEST_SKIP() << "this host lets us make no cgroups: "
                    << host_.at(Controller::kMemory).why_not;
     }
+    // Names of a pid namespace that no other process has: every sweep of this host but the test's leaves them alone.
+    host_.pid_namespace = 1'000'000'000'000 + static_cast<uint64_t>(::getpid());
     dirs_ = {host_.at(Controller::kMemory).dir};
     if (host_.at(Controller::kPids).dir != dirs_[0]) {
       dirs_.push_back(host_.at(Controller::kPids).dir);
