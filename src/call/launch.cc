@@ -38,35 +38,6 @@ LayerSet PromisedLayers(policy::Level level) {
   return layers;
 }
 
-struct StdioPair {
-  SupervisorStdio ours;
-  UniqueFd theirs[3];
-};
-
-Result<StdioPair> MakeStdio(bool tty) {
-  StdioPair pair;
-  if (tty) {
-    // The terminal is made inside; until then its descriptors are places to put it.
-    for (UniqueFd& fd : pair.theirs) {
-      TRY_ASSIGN(fd, sys::Open("/dev/null", O_RDWR));
-    }
-    return pair;
-  }
-  TRY_ASSIGN(sys::Pipe in, sys::MakePipe());
-  TRY_ASSIGN(sys::Pipe out, sys::MakePipe());
-  TRY_ASSIGN(sys::Pipe err, sys::MakePipe());
-  // Only our ends may be non-blocking: programs expect blocking stdio. The flag is per open file, and the two ends of
-  // a pipe are two open files.
-  ::fcntl(in.write_end.get(), F_SETFL, O_NONBLOCK);
-  ::fcntl(out.read_end.get(), F_SETFL, O_NONBLOCK);
-  ::fcntl(err.read_end.get(), F_SETFL, O_NONBLOCK);
-  pair.theirs[0] = std::move(in.read_end);
-  pair.theirs[1] = std::move(out.write_end);
-  pair.theirs[2] = std::move(err.write_end);
-  pair.ours = {std::move(in.write_end), std::move(out.read_end), std::move(err.read_end)};
-  return pair;
-}
-
 // Without a private root the well-known places are below the scratch directory.
 void MoveToScratch(const std::string& scratch, isolation::Call& call) {
   const auto moved = [&](const std::string& path) {
@@ -136,7 +107,7 @@ bool HasWritableMount(const Prepared& prepared) {
 }
 
 Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy::Level level,
-                    isolation::BoundaryPlan& plan, std::vector<sock_filter>& storage) {
+                    isolation::BoundaryPlan& plan) {
   isolation::FilterOptions options;
   options.inet_sockets = level == policy::Level::kContainer;
   // A host directory may hold sockets, and connecting to one needs no write access.
@@ -145,15 +116,15 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
     TRY_ASSIGN(const isolation::Profile profile,
                isolation::ImportOciProfile(request.envelope.imported_seccomp,
                                            isolation::NativeImportContext(options)));
-    TRY_ASSIGN(storage, isolation::Compile(profile, isolation::NativeSyscalls()));
-    plan.filter = storage;
+    TRY_ASSIGN(plan.own_filter, isolation::Compile(profile, isolation::NativeSyscalls()));
+    plan.filter = plan.own_filter;
   } else if (HasWritableMount(prepared) || level == policy::Level::kProcess) {
     // fallocate can take any amount of a disk in one call, past RLIMIT_FSIZE, before a watch could see it. Programs fall
     // back to writing.
     isolation::Profile profile = isolation::BuiltinProfile(request.envelope.syscalls, options);
     profile.rules.insert(profile.rules.begin(), {"fallocate", isolation::FailWith(EOPNOTSUPP), {}});
-    TRY_ASSIGN(storage, isolation::Compile(profile, isolation::NativeSyscalls()));
-    plan.filter = storage;
+    TRY_ASSIGN(plan.own_filter, isolation::Compile(profile, isolation::NativeSyscalls()));
+    plan.filter = plan.own_filter;
   } else {
     plan.filter = isolation::BuiltinFilter(request.envelope.syscalls, options);
   }
@@ -205,7 +176,7 @@ Status MakeCgroup(const RunRequest& request, const Prepared& prepared, Cgroups& 
   }
   // Without a user namespace or a uid of its own, the boundary shares its count with everything else of the user.
   uint64_t foreign_tasks = 0;
-  if (launched.plan->level == policy::Level::kProcess && !launched.plan->own_uid) {
+  if (launched.begun.plan->level == policy::Level::kProcess && !launched.begun.plan->own_uid) {
     TRY_ASSIGN(foreign_tasks, limits::CountTasksOf(::getuid()));
   }
   cgroups.rlimits = ChooseRlimits(request.envelope.limits, offered.Has(Layer::kCgroupMemory),
@@ -216,12 +187,22 @@ Status MakeCgroup(const RunRequest& request, const Prepared& prepared, Cgroups& 
   return {};
 }
 
-// As root the mounts are cloned and id-mapped here, for the uid that the boundary turned out to have.
-Result<std::vector<UniqueFd>> CloneMounts(const Prepared& prepared, uint32_t boundary_uid) {
+// As root every mount is cloned here: the caller's own id-mapped, for the uid that the boundary turned out to have.
+Result<std::vector<UniqueFd>> CloneMounts(const Prepared& prepared,
+                                          const isolation::BoundaryPlan& plan,
+                                          uint32_t boundary_uid) {
   std::vector<UniqueFd> trees;
-  for (const isolation::OpenedMount& mount : prepared.mounts) {
-    TRY_ASSIGN(const UniqueFd id_map, isolation::MakeIdMap(mount.path, boundary_uid));
-    TRY_ASSIGN(UniqueFd tree, isolation::CloneTree(mount.path, id_map, mount.access));
+  auto mount = prepared.mounts.begin();
+  for (const isolation::BindMount& bind : plan.call_root.binds) {
+    UniqueFd tree;
+    if (bind.supervised && bind.follow_links) {
+      TRY_ASSIGN(tree, isolation::CloneSystemTree(bind.host));
+    } else if (bind.supervised) {
+      // The plan has the mounts in the order in which they were asked for.
+      TRY_ASSIGN(const UniqueFd id_map, isolation::MakeIdMap(mount->path, boundary_uid));
+      TRY_ASSIGN(tree, isolation::CloneTree(mount->path, id_map, mount->access));
+      ++mount;
+    }
     trees.push_back(std::move(tree));
   }
   return trees;
@@ -245,6 +226,19 @@ Status StartDiskWatches(const RunRequest& request, const Prepared& prepared, Lau
   return {};
 }
 
+// Where a child that shares our memory goes: out of the payload's memory cgroup, into ours.
+Status ChooseEntry(const limits::Cgroup& cgroup, const limits::CgroupHost& host,
+                   isolation::CgroupEntry& entry, UniqueFd& outside) {
+  entry.tasks = cgroup.tasks_fds();
+  entry.memory = cgroup.memory_tasks_fd();
+  if (entry.memory >= 0) {
+    const std::string& ours = host.at(limits::Controller::kMemory).dir;
+    TRY_ASSIGN(outside, sys::Open(ours + "/tasks", O_WRONLY));
+    entry.outside = outside.get();
+  }
+  return {};
+}
+
 std::vector<int> Numbers(const std::vector<UniqueFd>& fds) {
   std::vector<int> numbers;
   for (const UniqueFd& fd : fds) {
@@ -255,7 +249,7 @@ std::vector<int> Numbers(const std::vector<UniqueFd>& fds) {
 
 // What setup claims to have done must be seen from outside; if not, something is wrong, and nothing runs.
 Status CheckProbe(const Launched& launched) {
-  const isolation::BoundaryPlan& plan = *launched.plan;
+  const isolation::BoundaryPlan& plan = *launched.begun.plan;
   LayerSet expected{Layer::kNoNewPrivs, Layer::kSeccomp, Layer::kRlimits};
   if (plan.level == policy::Level::kContainer) {
     expected = expected.Union({Layer::kUserns, Layer::kMountns, Layer::kPidns, Layer::kNetns,
@@ -296,64 +290,65 @@ Status CheckFloor(const RunRequest& request, const Launched& launched) {
 }  // namespace
 
 Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
-                        const LaunchOptions& options) {
+                        const LaunchOptions& options, Begun begun) {
   Launched launched;
+  launched.begun = std::move(begun);
+  std::unique_ptr<isolation::BoundaryPlan>& plan = launched.begun.plan;
+  const bool early = plan != nullptr;
   const bool privileged = ::geteuid() == 0;
   const bool container = options.level == policy::Level::kContainer;
   isolation::Call call = prepared.call;
   if (container) {
-    TRY_ASSIGN(isolation::BoundaryPlan plan,
-               isolation::ComposeContainer(request.envelope, prepared.runtime, prepared.mounts,
-                                           prepared.inputs, privileged));
-    launched.plan = std::make_unique<isolation::BoundaryPlan>(std::move(plan));
-    launched.plan->landlock_abi = isolation::LandlockAbi();
-    if (launched.plan->landlock_abi < 0) {
-      return sys::ErrnoError("isolation.landlock", "the kernel does not say which Landlock it has",
-                             launched.plan->landlock_abi);
+    if (!early) {
+      plan = std::make_unique<isolation::BoundaryPlan>(
+          isolation::BeginContainer(request.envelope, privileged));
     }
-    if (launched.plan->landlock_abi == 0) {
+    TRY(isolation::CompleteContainer(request.envelope, prepared.runtime, prepared.mounts,
+                                     prepared.inputs, *plan));
+    plan->landlock_abi = isolation::LandlockAbi();
+    if (plan->landlock_abi < 0) {
+      return sys::ErrnoError("isolation.landlock", "the kernel does not say which Landlock it has",
+                             plan->landlock_abi);
+    }
+    if (plan->landlock_abi == 0) {
       (void)sys::WriteAll(STDERR_FILENO,
                           "coffer: note: this kernel has no Landlock; the other layers stand\n");
     }
   } else {
     TRY_ASSIGN(launched.scratch, Scratch::Make(prepared.inputs));
-    TRY_ASSIGN(isolation::BoundaryPlan plan,
+    TRY_ASSIGN(isolation::BoundaryPlan composed,
                isolation::ComposeProcess(request.envelope, prepared.runtime, prepared.mounts,
                                          launched.scratch.path(), privileged));
-    launched.plan = std::make_unique<isolation::BoundaryPlan>(std::move(plan));
+    plan = std::make_unique<isolation::BoundaryPlan>(std::move(composed));
     MoveToScratch(launched.scratch.path(), call);
     UseHostPath(prepared.runtime, call);
     TRY(isolation::AdoptOrphans());
+    if (request.envelope.tty) {
+      return Refused("policy.tty", "a terminal of its own needs --level container");
+    }
   }
-  std::vector<sock_filter> imported;
-  TRY(ChooseFilter(request, prepared, options.level, *launched.plan, imported));
+  TRY(ChooseFilter(request, prepared, options.level, *plan));
+  launched.promised = PromisedLayers(options.level);
 
   // On v2 the child is born in its cgroup, which must exist before; on v1 everything about cgroups can be done while
   // the child already works.
   Cgroups cgroups;
-  const bool born_inside = options.cgroup_first || limits::UnifiedCgroups();
+  const bool born_inside = !early && (options.cgroup_first || limits::UnifiedCgroups());
   if (born_inside) {
     TRY(MakeCgroup(request, prepared, cgroups, launched));
-    launched.plan->clone_into_cgroup = launched.cgroup.clone_into_fd();
+    plan->clone_into_cgroup = launched.cgroup.clone_into_fd();
   }
-  launched.promised = PromisedLayers(options.level);
-  if (!container && request.envelope.tty) {
-    return Refused("policy.tty", "a terminal of its own needs --level container");
+  if (!early) {
+    TRY(Begin(request, CallBytes(call), launched.begun));
   }
-  TRY_ASSIGN(StdioPair stdio, MakeStdio(request.envelope.tty));
-  const isolation::PayloadStdio theirs{
-      {stdio.theirs[0].get(), stdio.theirs[1].get(), stdio.theirs[2].get()}};
-  TRY_ASSIGN(isolation::Boundary boundary,
-             isolation::Boundary::Spawn(*launched.plan, theirs, CallBytes(call), request.own));
-
-  // From here on the child works beside us.
-  TRY(boundary.Identify());
+  isolation::Boundary& boundary = *launched.begun.boundary;
   if (!born_inside) {
     TRY(MakeCgroup(request, prepared, cgroups, launched));
     if (launched.cgroup.clone_into_fd() >= 0) {
       // A v2 hierarchy with controllers, mounted where we did not look: this child can no longer get into it.
       LaunchOptions again = options;
       again.cgroup_first = true;
+      launched.begun.boundary.reset();
       return Launch(request, prepared, again);
     }
   }
@@ -361,31 +356,37 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   if (!container && privileged) {
     TRY(launched.scratch.GiveTo(boundary.host_uid()));
   }
-  if (container && privileged && !prepared.mounts.empty()) {
-    TRY_ASSIGN(trees, CloneMounts(prepared, boundary.host_uid()));
+  if (container && privileged) {
+    TRY_ASSIGN(trees, CloneMounts(prepared, *plan, boundary.host_uid()));
   }
-  TRY(boundary.Admit(launched.cgroup.tasks_fds(), Numbers(trees), cgroups.rlimits));
+  isolation::CgroupEntry entry{launched.cgroup.tasks_fds()};
+  UniqueFd outside;
+  if (plan->shares_memory) {
+    TRY(ChooseEntry(launched.cgroup, cgroups.host, entry, outside));
+  }
+  TRY(boundary.Admit(entry, Numbers(trees), cgroups.rlimits));
   TRY(boundary.Give(call));
   TRY(StartDiskWatches(request, prepared, launched));
   if (!options.probe) {
     TRY(boundary.Start());
   }
-  (void)limits::SweepCgroups(cgroups.host);
   TRY(boundary.AwaitReady());
   launched.cgroup.CloseTasks();
+  for (UniqueFd& fd : launched.begun.theirs) {
+    fd.Reset();
+  }
   if (options.probe) {
     const isolation::ProbeExpectations expected{
         launched.cgroup.name(), launched.cgroup.layers(), request.envelope.limits.disk,
         request.envelope.limits.open_files, HasWritableMount(prepared)};
-    TRY_ASSIGN(launched.layers, isolation::ProbeLayers(boundary, *launched.plan, expected));
+    TRY_ASSIGN(launched.layers, isolation::ProbeLayers(boundary, *plan, expected));
     launched.probed = true;
     TRY(CheckProbe(launched));
     TRY(CheckFloor(request, launched));
     TRY(boundary.Start());
   }
   launched.started_at = WallTime();
-  launched.stdio = std::move(stdio.ours);
-  launched.boundary.emplace(std::move(boundary));
+  (void)limits::SweepCgroups(cgroups.host);  // beside the command
   return launched;
 }
 

@@ -3,31 +3,24 @@
 // The launch rung: a fresh boundary with the envelope applied, its layers compared with the floor.
 #pragma once
 
-#include <memory>
-#include <optional>
-
 #include "base/result.h"
+#include "call/begin.h"
 #include "call/prepare.h"
 #include "call/scratch.h"
-#include "call/watch.h"
-#include "isolation/boundary.h"
-#include "isolation/plan.h"
 #include "limits/cgroup.h"
 
 namespace coffer::call {
 
 struct Launched {
-  std::unique_ptr<isolation::BoundaryPlan> plan;  // the boundary points to it
-  Scratch scratch;                                // process level only
+  Scratch scratch;  // process level only
   limits::Cgroup cgroup;
-  std::optional<isolation::Boundary> boundary;
-  SupervisorStdio stdio;
   std::vector<limits::DiskWatch> disks;  // of every writable host directory
   policy::LayerSet layers;               // probed, if `probed`
   policy::LayerSet promised;             // what this level should have
   std::string cgroup_why;                // why a cgroup layer is missing
   bool probed = false;
   Nanos started_at{0};  // wall clock
+  Begun begun;          // last: what is inside ends before its cgroup and its files are removed
 };
 
 struct LaunchOptions {
@@ -36,8 +29,9 @@ struct LaunchOptions {
   bool cgroup_first = false;                        // the cgroup must exist before the child (v2)
 };
 
-// Nothing runs if this fails, and nothing of the attempt is left.
+// Goes on with `begun`, if there is one for this level; otherwise begins here. Nothing runs if this fails, and nothing
+// of the attempt is left.
 Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
-                        const LaunchOptions& options);
+                        const LaunchOptions& options, Begun begun = {});
 
 }  // namespace coffer::call

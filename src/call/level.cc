@@ -36,12 +36,14 @@ Error Forbidden(const isolation::HostSupport& host) {
 
 }  // namespace
 
-Result<Launched> LaunchAtLevel(const RunRequest& request, const Prepared& prepared, bool probe) {
+Result<Launched> LaunchAtLevel(const RunRequest& request, const Prepared& prepared, bool probe,
+                               Begun begun) {
   const Level wanted = request.envelope.level;
   if (wanted == Level::kProcess) {
     return Launch(request, prepared, {Level::kProcess, probe});
   }
-  Result<Launched> container = Launch(request, prepared, {Level::kContainer, probe});
+  Result<Launched> container =
+      Launch(request, prepared, {Level::kContainer, probe}, std::move(begun));
   if (container.ok() || !MayBeForbidden(container.error())) {
     return container;
   }

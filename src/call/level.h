@@ -8,6 +8,8 @@
 
 namespace coffer::call {
 
-Result<Launched> LaunchAtLevel(const RunRequest& request, const Prepared& prepared, bool probe);
+// `begun` is a container that was begun early, or nothing.
+Result<Launched> LaunchAtLevel(const RunRequest& request, const Prepared& prepared, bool probe,
+                               Begun begun);
 
 }  // namespace coffer::call

@@ -133,6 +133,17 @@ RunOutcome RunCall(const RunRequest& request) {
     }
     DescribeRequest(request, outcome.receipt);
   }
+  // A boundary is begun beside the evaluation: it holds nothing and runs nothing before launch.
+  Result<UniqueFd> signals = CatchSignals();
+  if (!signals.ok()) {
+    return Refuse(std::move(outcome), std::move(signals.error()));
+  }
+  Begun begun;
+  if (CanBeginEarly(request)) {
+    if (Result<Begun> early = BeginEarly(request); early.ok()) {
+      begun = std::move(early).value();
+    }  // otherwise launch begins it, and knows what to do about the reason
+  }
   // evaluate
   Result<Prepared> prepared = Prepare(request);
   if (!prepared.ok()) {
@@ -141,19 +152,15 @@ RunOutcome RunCall(const RunRequest& request) {
   outcome.receipt.code_hash = prepared->code_hash;
   outcome.receipt.runtimes = prepared->runtimes;
   // launch
-  Result<UniqueFd> signals = CatchSignals();
-  if (!signals.ok()) {
-    return Refuse(std::move(outcome), std::move(signals.error()));
-  }
   const bool probe = wants_receipt || !request.envelope.floor.empty();
-  Result<Launched> launched = LaunchAtLevel(request, *prepared, probe);
+  Result<Launched> launched = LaunchAtLevel(request, *prepared, probe, std::move(begun));
   if (!launched.ok()) {
     return Refuse(std::move(outcome), std::move(launched.error()));
   }
   outcome.receipt.started_at = launched->started_at;
   DescribeIsolation(request, *launched, outcome.receipt);
   // watch
-  isolation::Boundary& boundary = *launched->boundary;
+  isolation::Boundary& boundary = *launched->begun.boundary;
   Watch watch(request.envelope, boundary, launched->cgroup, signals->get(), wants_receipt);
   watch.WatchDisks(std::move(launched->disks));
   std::optional<Terminal> terminal;
@@ -161,7 +168,7 @@ RunOutcome RunCall(const RunRequest& request) {
     terminal.emplace(STDIN_FILENO);
     watch.AttachTerminal(boundary.TakePty(), &*terminal);
   } else {
-    watch.Attach(std::move(launched->stdio));
+    watch.Attach(std::move(launched->begun.ours));
   }
   Result<WatchResult> watched = watch.Run(wants_receipt);
   terminal.reset();

@@ -77,8 +77,7 @@ Result<Scratch> Scratch::Make(const std::vector<isolation::Input>& inputs) {
   return scratch;
 }
 
-Scratch& Scratch::operator=(
-    Scratch&& other) noexcept {  // NOLINT(bugprone-exception-escape): out of memory ends us anyway
+Scratch& Scratch::operator=(Scratch&& other) noexcept {
   (void)Remove();
   path_ = std::exchange(other.path_, {});
   return *this;

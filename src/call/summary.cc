@@ -95,7 +95,7 @@ void DescribeRequest(const RunRequest& request, audit::Receipt& receipt) {
 
 void DescribeIsolation(const RunRequest& /*request*/, const Launched& launched,
                        audit::Receipt& receipt) {
-  receipt.level = std::string(policy::LevelName(launched.plan->level));
+  receipt.level = std::string(policy::LevelName(launched.begun.plan->level));
   if (!launched.probed) {
     return;
   }

@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <new>
 
+#include "base/clone.h"
 #include "base/sys.h"
 
 namespace coffer::isolation {
@@ -24,6 +26,12 @@ using raw::Arg;
 using raw::Syscall;
 
 constexpr size_t kCallOffset = 4096;
+
+// The stack of an init that shares our memory. There is one such init at a time: its signal handlers have their state in
+// our memory too.
+constexpr size_t kInitStack = 64 << 10;
+alignas(16) char g_init_stack[kInitStack];
+bool g_sharing = false;
 
 // Host uids of boundaries: a range that neither users, containers nor systemd hand out. Adding init's pid makes one
 // that no other live boundary of this pid namespace has (pid_max is at most 2^22).
@@ -105,9 +113,11 @@ Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, const PayloadStdio& s
   context.control = child_end.get();
   context.supervisor = boundary.self_.get();
   std::copy(std::begin(stdio.fd), std::end(stdio.fd), context.stdio);
-  context.words = own.words;
-  context.words_size = own.size;
-  context.heap = own.heap;
+  if (!plan.shares_memory) {
+    context.words = own.words;
+    context.words_size = own.size;
+    context.heap = own.heap;
+  }
 
   int pidfd = -1;
   clone_args args{};
@@ -123,15 +133,24 @@ Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, const PayloadStdio& s
     args.flags |= CLONE_INTO_CGROUP;
     args.cgroup = static_cast<uint64_t>(plan.clone_into_cgroup);
   }
-  boundary.spawned_ = BootTime();
-  answer = Syscall(SYS_clone3, Arg(&args), sizeof(args));
-  if (answer == 0) {
-    EnterBoundary(context);
+  if (plan.shares_memory) {
+    if (g_sharing) {
+      return Internal("isolation.shared", "a second boundary cannot share this process's memory");
+    }
+    args.flags |= CLONE_VM;
+    args.stack = reinterpret_cast<uint64_t>(g_init_stack);
+    args.stack_size = kInitStack;
   }
+  // On the shared pages, because a child that shares our memory outlives this frame.
+  auto* const given = new (&boundary.shared_->context) ChildContext(context);
+  boundary.spawned_ = BootTime();
+  answer = raw::CloneInto(
+      args, [](void* child) { EnterBoundary(*static_cast<ChildContext*>(child)); }, given);
   if (answer < 0) {
     boundary.reaped_ = true;
     return ExplainClone(answer);
   }
+  g_sharing = plan.shares_memory;
   boundary.pid_ = static_cast<pid_t>(answer);
   boundary.pidfd_ = UniqueFd(pidfd);
   boundary.host_uid_ =
@@ -145,6 +164,9 @@ Boundary::~Boundary() {
   if (shared_ != nullptr && !reaped_ && pid_ > 0) {
     Kill();
     (void)Syscall(SYS_waitid, P_PIDFD, pidfd_.get(), 0, WEXITED | __WALL, 0);
+  }
+  if (shared_ != nullptr && plan_->shares_memory) {
+    g_sharing = false;
   }
 }
 
@@ -161,7 +183,7 @@ Status Boundary::Identify() {
   admission.groups_allowed = plan_->own_uid ? 1 : 0;
   if (plan_->level != policy::Level::kContainer) {
     admission.host_uid = plan_->own_uid ? host_uid_ : 0;
-    return {};
+    return Tell('I');
   }
   Status wrote;
   if (plan_->own_uid) {
@@ -191,28 +213,34 @@ Status Boundary::Identify() {
     }
     return error;
   }
-  return {};
+  return Tell('I');
 }
 
-Status Boundary::Admit(std::span<const int> tasks, std::span<const int> trees,
-                       std::span<const Rlimit> rlimits) {
-  Admission& admission = shared_->admission;
-  if (tasks.size() > std::size(admission.tasks) || trees.size() > std::size(admission.trees) ||
-      rlimits.size() > std::size(admission.rlimits)) {
-    return Internal("isolation.cgroups", "too many cgroup hierarchies, mounts or limits");
-  }
-  std::copy(tasks.begin(), tasks.end(), admission.tasks);
-  std::copy(trees.begin(), trees.end(), admission.trees);
-  admission.tasks_count = static_cast<uint32_t>(tasks.size());
-  for (size_t i = 0; i < rlimits.size(); ++i) {
-    admission.rlimits[i] = {rlimits[i].resource, rlimits[i].soft, rlimits[i].hard};
-  }
-  admission.rlimit_count = static_cast<uint32_t>(rlimits.size());
-  const long sent = Syscall(SYS_sendto, control_.get(), Arg("A"), 1, MSG_NOSIGNAL, 0, 0);
+Status Boundary::Tell(char word) {
+  const long sent = Syscall(SYS_sendto, control_.get(), Arg(&word), 1, MSG_NOSIGNAL, 0, 0);
   if (sent != 1) {
     return sys::ErrnoError("isolation.control", "cannot reach the boundary's init", sent);
   }
   return {};
+}
+
+Status Boundary::Admit(const CgroupEntry& cgroups, std::span<const int> trees,
+                       std::span<const Rlimit> rlimits) {
+  Admission& admission = shared_->admission;
+  if (cgroups.tasks.size() > std::size(admission.tasks) ||
+      trees.size() > std::size(admission.trees) || rlimits.size() > std::size(admission.rlimits)) {
+    return Internal("isolation.cgroups", "too many cgroup hierarchies, mounts or limits");
+  }
+  std::copy(cgroups.tasks.begin(), cgroups.tasks.end(), admission.tasks);
+  std::copy(trees.begin(), trees.end(), admission.trees);
+  admission.tasks_count = static_cast<uint32_t>(cgroups.tasks.size());
+  admission.payload_tasks = cgroups.memory;
+  admission.outside_tasks = cgroups.outside;
+  for (size_t i = 0; i < rlimits.size(); ++i) {
+    admission.rlimits[i] = {rlimits[i].resource, rlimits[i].soft, rlimits[i].hard};
+  }
+  admission.rlimit_count = static_cast<uint32_t>(rlimits.size());
+  return Tell('A');
 }
 
 Status Boundary::AwaitReady() {
@@ -260,12 +288,12 @@ Error Boundary::SetupError() const {
   }
   std::string what =
       fmt::format("cannot set up the boundary ({})", StageName(static_cast<Stage>(stage)));
-  const bool about_a_bind = stage == static_cast<uint32_t>(Stage::kOpenSources) ||
-                            stage == static_cast<uint32_t>(Stage::kAttach);
+  const bool about_a_bind = stage == static_cast<uint32_t>(Stage::kAttach);
+  const std::vector<BindMount>& binds = plan_->call_root.binds;
   ErrorKind kind = ErrorKind::kHost;
   std::string hint;
-  if (about_a_bind && report.item < plan_->binds.size()) {
-    what += ": " + plan_->binds[report.item].host;
+  if (about_a_bind && report.item < binds.size()) {
+    what += ": " + binds[report.item].host;
     if (number == ESTALE) {
       kind = ErrorKind::kRefused;
       hint = "the path changed while the boundary was being built";
@@ -311,13 +339,7 @@ Status Boundary::Give(const Call& call) {
   return {};
 }
 
-Status Boundary::Start() {
-  const long sent = Syscall(SYS_sendto, control_.get(), Arg("S"), 1, MSG_NOSIGNAL, 0, 0);
-  if (sent != 1) {
-    return sys::ErrnoError("isolation.control", "cannot start the call", sent);
-  }
-  return {};
-}
+Status Boundary::Start() { return Tell('S'); }
 
 void Boundary::Kill() { (void)Syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, 0, 0); }
 

@@ -2,8 +2,9 @@
 //
 // A Boundary is one live confinement: prepared from a plan, given one call, run once, destroyed.
 //
-//   Spawn       clones init; it starts on what needs nothing from us (network namespace, opening mount sources)
-//   Admit       gives it its identity and cgroups; it builds its root and gives up every power
+//   Spawn       clones init; it starts on what the envelope alone decides (network namespace, half of its root)
+//   Identify    gives it its user
+//   Admit       the plan is complete, and there are cgroups: it ends its root and gives up every power
 //   AwaitReady  it is confined and waits; layers can be probed now
 //   Give        the call: program, arguments, environment, working directory
 //   Start       it runs
@@ -12,6 +13,11 @@
 // The steps are separate because boundaries can be prepared ahead of their calls; none can be skipped, and none
 // repeated. If this process dies, init dies with it (PR_SET_PDEATHSIG, and the control socket before that), and the
 // kernel kills the rest of the pid namespace. At the process level there is no pid namespace: see process_tree.h.
+//
+// A plan with `shares_memory` clones init with our memory instead of a copy of it: that saves a tenth of the call, and
+// the plan's second half may be written while init already works. What it costs: whoever takes over init has our
+// memory. Init runs nothing but child/, is confined like the payload and, not being dumpable, cannot be seen, traced or
+// written to from inside. It must not be in the payload's memory cgroup (see Admission).
 #pragma once
 
 #include <sys/types.h>
@@ -59,6 +65,13 @@ struct PayloadEnd {
   int signal = 0;      // if a signal ended it
 };
 
+// The v1 cgroups to enter: descriptors of `tasks` files. On v2 init was born in its cgroup.
+struct CgroupEntry {
+  std::span<const int> tasks;  // init writes "0" to each
+  int memory = -1;             // one of them, if the payload shall join it by itself ...
+  int outside = -1;            // ... because init leaves it for this one
+};
+
 class Boundary {
  public:
   // `call_bytes` is the room kept for the call's strings.
@@ -71,9 +84,8 @@ class Boundary {
 
   // Gives the boundary its user: maps written, host_uid() final.
   Status Identify();
-  // `tasks` are descriptors of v1 `tasks` files that init writes "0" to; on v2 it was born in its cgroup.
-  // `trees` are the detached mounts that the plan's supervised binds name.
-  Status Admit(std::span<const int> tasks, std::span<const int> trees,
+  // `trees` are the detached mounts of the plan's supervised binds, by the index of the bind.
+  Status Admit(const CgroupEntry& cgroups, std::span<const int> trees,
                std::span<const Rlimit> rlimits);
   // The host uid the boundary has; final after Identify.
   uint32_t host_uid() const { return host_uid_; }
@@ -111,6 +123,7 @@ class Boundary {
   struct Shared {
     ChildReport report;
     Admission admission;
+    ChildContext context;
   };
   struct Unmap {
     size_t size;
@@ -120,6 +133,7 @@ class Boundary {
   Boundary() = default;
   Error SetupError() const;
   Status WriteMaps(uint32_t host_uid, uint32_t host_gid);
+  Status Tell(char word);
   CallBlock* call_block() const;
 
   std::unique_ptr<Shared, Unmap> shared_{nullptr, Unmap{0}};

@@ -43,6 +43,7 @@ class DirectoryList {
 };
 
 void AddRuntime(const RuntimeSet& runtime, BoundaryPlan& plan, DirectoryList& dirs) {
+  RootPart& root = plan.call_root;
   std::set<std::string> tops;
   for (const RuntimeFile& file : runtime.files) {
     BindMount bind;
@@ -50,9 +51,10 @@ void AddRuntime(const RuntimeSet& runtime, BoundaryPlan& plan, DirectoryList& di
     bind.at = file.inside;
     bind.directory = file.directory;
     bind.follow_links = true;  // resolved already, and the host's own: one call instead of four
+    bind.supervised = plan.own_uid;
     bind.executable =
         true;  // libraries are mapped executable; Landlock decides what execve may run
-    plan.binds.push_back(bind);
+    root.binds.push_back(bind);
     dirs.AddParentsOf(file.inside);
     if (file.directory) {
       dirs.Add(file.inside);
@@ -66,7 +68,7 @@ void AddRuntime(const RuntimeSet& runtime, BoundaryPlan& plan, DirectoryList& di
     }
   }
   for (const auto& [name, target] : runtime.links) {
-    plan.links.push_back({name, target});
+    root.links.push_back({name, target});
     dirs.AddParentsOf(name);
   }
   for (const std::string& top : tops) {
@@ -74,7 +76,7 @@ void AddRuntime(const RuntimeSet& runtime, BoundaryPlan& plan, DirectoryList& di
   }
 }
 
-void AddDevices(const policy::Envelope& envelope, BoundaryPlan& plan, DirectoryList& dirs) {
+void AddDevices(bool tty, RootPart& root, DirectoryList& dirs) {
   dirs.Add("/dev");
   for (const char* name : {"null", "zero", "full", "urandom"}) {
     BindMount bind;
@@ -83,40 +85,49 @@ void AddDevices(const policy::Envelope& envelope, BoundaryPlan& plan, DirectoryL
     bind.follow_links = true;
     bind.device = true;
     bind.writable = true;
-    plan.binds.push_back(bind);
+    root.binds.push_back(bind);
   }
-  uint64_t rights = landlock::kRead | landlock::kWriteFile | landlock::kTruncate;
-  if (envelope.tty) {
-    BindMount tty;
-    tty.host = tty.at = "/dev/tty";
-    tty.device = true;
-    tty.writable = true;
-    plan.binds.push_back(tty);
+  if (tty) {
+    BindMount device;
+    device.host = device.at = "/dev/tty";
+    device.device = true;
+    device.writable = true;
+    root.binds.push_back(device);
     dirs.Add("/dev/pts");
-    plan.links.push_back({"/dev/ptmx", "pts/ptmx"});
-    rights |= landlock::kIoctlDev;
+    root.links.push_back({"/dev/ptmx", "pts/ptmx"});
   }
   for (const auto& [name, target] :
        {std::pair("random", "urandom"), std::pair("fd", "/proc/self/fd"),
         std::pair("stdin", "/proc/self/fd/0"), std::pair("stdout", "/proc/self/fd/1"),
         std::pair("stderr", "/proc/self/fd/2")}) {
-    plan.links.push_back({std::string("/dev/") + name, target});
+    root.links.push_back({std::string("/dev/") + name, target});
   }
-  plan.landlock.push_back({"/dev", rights});
+  root.links.push_back({"/dev/shm", "/tmp"});  // one place, one size
 }
 
-void AddPrivatePlaces(const policy::Envelope& envelope, BoundaryPlan& plan, DirectoryList& dirs) {
-  const policy::Limits& limits = envelope.limits;
-  const auto place = [&](const char* at, uint64_t bytes, uint64_t inodes, mode_t mode) {
-    dirs.Add(at);
-    plan.tmpfs.push_back({at, bytes, inodes, mode});
-    plan.landlock.push_back({at, landlock::kRead | landlock::kPrivateChange});
-  };
-  place("/workspace", limits.disk, limits.inodes, 0755);
-  place("/tmp", limits.tmp, kTmpInodes, 01777);
-  plan.links.push_back({"/dev/shm", "/tmp"});  // one place, one size
+void AddPrivatePlaces(const policy::Limits& limits, RootPart& root, DirectoryList& dirs) {
+  for (const PrivateTmpfs& place : {PrivateTmpfs{"/workspace", limits.disk, limits.inodes, 0755},
+                                    PrivateTmpfs{"/tmp", limits.tmp, kTmpInodes, 01777}}) {
+    dirs.Add(place.at);
+    root.tmpfs.push_back(place);
+  }
   dirs.Add("/proc");
-  plan.landlock.push_back({"/proc", landlock::kRead});
+}
+
+// What Landlock grants in every container, whatever the command.
+void AddCommonRules(bool tty, BoundaryPlan& plan) {
+  plan.landlock.push_back({"/", landlock::kReadDir});
+  uint64_t device_rights = landlock::kRead | landlock::kWriteFile | landlock::kTruncate;
+  if (tty) {
+    device_rights |= landlock::kIoctlDev;
+  }
+  plan.landlock.push_back({"/dev", device_rights});
+  for (const char* place : {"/workspace", "/tmp"}) {
+    plan.landlock.push_back({place, landlock::kRead | landlock::kPrivateChange});
+  }
+  for (const char* place : {"/proc", "/etc", "/in"}) {
+    plan.landlock.push_back({place, landlock::kRead});
+  }
 }
 
 // The loader searches /lib, /usr/lib and their multiarch directory by itself.
@@ -130,33 +141,30 @@ bool NeedsLoaderCache(const RuntimeSet& runtime) {
   });
 }
 
-void AddEtc(const policy::Envelope& envelope, const RuntimeSet& runtime, BoundaryPlan& plan,
-            DirectoryList& dirs) {
-  dirs.Add("/etc");
+// Every file costs each call some 10 us; a single program with its libraries finds UTC, and its libraries, without one.
+void AddRuntimeEtc(const RuntimeSet& runtime, RootPart& root, bool supervised,
+                   DirectoryList& dirs) {
   const bool interpreter = std::any_of(runtime.files.begin(), runtime.files.end(),
                                        [](const RuntimeFile& file) { return file.directory; });
-  for (PrivateFile& file : SyntheticEtc(envelope.uid, plan.hostname)) {
-    // Every file costs each call some 10 us; a single program with its libraries finds UTC without a file.
-    if (interpreter || file.at != "/etc/localtime") {
-      plan.files.push_back(std::move(file));
-    }
+  if (interpreter) {
+    root.files.push_back(SyntheticLocaltime());
   }
   if (interpreter || NeedsLoaderCache(runtime)) {
-    plan.files.push_back({"/etc/ld.so.cache", MakeLoaderCache(runtime), 0444});
+    root.files.push_back({"/etc/ld.so.cache", MakeLoaderCache(runtime), 0444});
   }
   static constexpr const char* kCaBundle = "/etc/ssl/certs/ca-certificates.crt";
   if (interpreter && ::access(kCaBundle, R_OK) == 0) {
     BindMount bind;
     bind.host = bind.at = kCaBundle;
     bind.follow_links = true;
-    plan.binds.push_back(bind);
+    bind.supervised = supervised;
+    root.binds.push_back(bind);
     dirs.AddParentsOf(kCaBundle);
   }
-  plan.landlock.push_back({"/etc", landlock::kRead});
 }
 
 // LANG is C.UTF-8; Debian keeps it as files.
-void AddLocale(const RuntimeSet& runtime, BoundaryPlan& plan, DirectoryList& dirs) {
+void AddLocale(const RuntimeSet& runtime, RootPart& root, bool supervised, DirectoryList& dirs) {
   static constexpr const char* kLocale = "/usr/lib/locale/C.utf8";
   const bool whole_usr = std::any_of(
       runtime.files.begin(), runtime.files.end(),
@@ -165,35 +173,33 @@ void AddLocale(const RuntimeSet& runtime, BoundaryPlan& plan, DirectoryList& dir
     BindMount bind;
     bind.host = bind.at = kLocale;
     bind.directory = true;
-    plan.binds.push_back(bind);
+    bind.follow_links = true;
+    bind.supervised = supervised;
+    root.binds.push_back(bind);
     dirs.AddParentsOf(kLocale);
     dirs.Add(kLocale);
   }
 }
 
-void AddInputs(const std::vector<Input>& inputs, BoundaryPlan& plan, DirectoryList& dirs) {
-  dirs.Add("/in");
-  plan.landlock.push_back({"/in", landlock::kRead});
+void AddInputs(const std::vector<Input>& inputs, RootPart& root) {
   for (const Input& input : inputs) {
-    plan.files.push_back({"/in/" + input.name, input.content, 0444});
-    plan.links.push_back({"/workspace/" + input.name, "/in/" + input.name});
-    plan.private_bytes += input.content.size();
+    root.files.push_back({"/in/" + input.name, input.content, 0444});
+    root.links.push_back({"/workspace/" + input.name, "/in/" + input.name});
   }
 }
 
-void AddMounts(const std::vector<OpenedMount>& mounts, bool privileged, BoundaryPlan& plan,
-               DirectoryList& dirs) {
-  int supervised = 0;
+void AddMounts(const std::vector<OpenedMount>& mounts, BoundaryPlan& plan, DirectoryList& dirs) {
+  RootPart& root = plan.call_root;
   for (const OpenedMount& mount : mounts) {
     BindMount bind;
     bind.host = mount.path.path;
     bind.at = mount.at;
     bind.directory = mount.path.directory;
     bind.writable = mount.access == policy::Access::kWrite;
-    bind.supervised = privileged ? supervised++ : -1;
+    bind.supervised = plan.own_uid;
     bind.expected_dev = mount.path.dev;
     bind.expected_ino = mount.path.ino;
-    plan.binds.push_back(bind);
+    root.binds.push_back(bind);
     dirs.AddParentsOf(mount.at);
     if (bind.directory) {
       dirs.Add(mount.at);
@@ -204,7 +210,7 @@ void AddMounts(const std::vector<OpenedMount>& mounts, bool privileged, Boundary
       BindMount cover;
       cover.host = "/dev/null";  // on a nodev mount: it cannot be opened
       cover.at = mount.at + "/" + fifo;
-      plan.binds.push_back(cover);
+      root.binds.push_back(cover);
     }
   }
 }
@@ -250,39 +256,51 @@ Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& ru
   return {};
 }
 
-Result<BoundaryPlan> ComposeContainer(const policy::Envelope& envelope, const RuntimeSet& runtime,
-                                      const std::vector<OpenedMount>& mounts,
-                                      const std::vector<Input>& inputs, bool privileged) {
-  TRY(CheckTargets(mounts, runtime));
+BoundaryPlan BeginContainer(const policy::Envelope& envelope, bool privileged) {
   BoundaryPlan plan;
   plan.level = policy::Level::kContainer;
   plan.uid = envelope.uid;
   plan.own_uid = privileged;
   plan.tty = envelope.tty;
   plan.landlock_canary = "/.coffer";
-  plan.files.push_back({plan.landlock_canary, "", 0444});
-  plan.landlock.push_back({"/", landlock::kReadDir});
-
+  plan.root.files.push_back({plan.landlock_canary, "", 0444});
   DirectoryList dirs;
-  AddRuntime(runtime, plan, dirs);
-  AddDevices(envelope, plan, dirs);
-  AddPrivatePlaces(envelope, plan, dirs);
-  AddEtc(envelope, runtime, plan, dirs);
-  AddLocale(runtime, plan, dirs);
-  AddInputs(inputs, plan, dirs);
-  AddMounts(mounts, privileged, plan, dirs);
+  AddDevices(envelope.tty, plan.root, dirs);
+  AddPrivatePlaces(envelope.limits, plan.root, dirs);
+  dirs.Add("/etc");
+  dirs.Add("/in");
+  for (PrivateFile& file : SyntheticEtc(envelope.uid, plan.hostname)) {
+    plan.root.files.push_back(std::move(file));
+  }
+  plan.root.dirs = dirs.list();
+  return plan;
+}
 
-  // A link inside the runtime (/bin -> usr/bin) stands where a directory would otherwise be made.
-  std::vector<std::string> wanted = dirs.list();
-  std::erase_if(wanted, [&](const std::string& dir) {
-    return std::any_of(plan.links.begin(), plan.links.end(),
-                       [&](const PrivateLink& link) { return link.at == dir; });
+Status CompleteContainer(const policy::Envelope& envelope, const RuntimeSet& runtime,
+                         const std::vector<OpenedMount>& mounts, const std::vector<Input>& inputs,
+                         BoundaryPlan& plan) {
+  TRY(CheckTargets(mounts, runtime));
+  DirectoryList dirs;
+  RootPart& root = plan.call_root;
+  AddCommonRules(envelope.tty, plan);
+  AddRuntime(runtime, plan, dirs);
+  AddRuntimeEtc(runtime, root, plan.own_uid, dirs);
+  AddLocale(runtime, root, plan.own_uid, dirs);
+  AddInputs(inputs, root);
+  AddMounts(mounts, plan, dirs);
+
+  // A link inside the runtime (/bin -> usr/bin) stands where a directory would otherwise be made; what the first half
+  // made is there.
+  root.dirs = dirs.list();
+  std::erase_if(root.dirs, [&](const std::string& dir) {
+    return std::any_of(root.links.begin(), root.links.end(),
+                       [&](const PrivateLink& link) { return link.at == dir; }) ||
+           std::find(plan.root.dirs.begin(), plan.root.dirs.end(), dir) != plan.root.dirs.end();
   });
-  plan.dirs = std::move(wanted);
-  if (plan.binds.size() > 512) {
+  if (root.binds.size() > kMaxBinds) {
     return Refused("policy.mount.count", "too many mounts");
   }
-  return plan;
+  return {};
 }
 
 }  // namespace coffer::isolation

@@ -36,9 +36,13 @@ struct Input {
 // and not hiding a file of the runtime.
 Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& runtime);
 
-// `privileged`: the supervisor clones and id-maps the mounts itself (as root).
-Result<BoundaryPlan> ComposeContainer(const policy::Envelope& envelope, const RuntimeSet& runtime,
-                                      const std::vector<OpenedMount>& mounts,
-                                      const std::vector<Input>& inputs, bool privileged);
+// The half of the plan that the envelope alone decides. `privileged`: the supervisor is root; it gives the boundary a
+// uid of its own, and clones what is mounted itself.
+BoundaryPlan BeginContainer(const policy::Envelope& envelope, bool privileged);
+
+// The other half: what the command needs, and what was asked for.
+Status CompleteContainer(const policy::Envelope& envelope, const RuntimeSet& runtime,
+                         const std::vector<OpenedMount>& mounts, const std::vector<Input>& inputs,
+                         BoundaryPlan& plan);
 
 }  // namespace coffer::isolation

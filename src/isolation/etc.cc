@@ -34,8 +34,9 @@ std::vector<PrivateFile> SyntheticEtc(uint32_t uid, const std::string& hostname)
       {"/etc/group", group + (uid == 65534 ? "" : "nogroup:x:65534:\n"), 0444},
       {"/etc/hosts", fmt::format("127.0.0.1 localhost {0}\n::1 localhost {0}\n", hostname), 0444},
       {"/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n", 0444},
-      {"/etc/localtime", UtcZone(), 0444},
   };
 }
+
+PrivateFile SyntheticLocaltime() { return {"/etc/localtime", UtcZone(), 0444}; }
 
 }  // namespace coffer::isolation

@@ -11,8 +11,10 @@
 
 namespace coffer::isolation {
 
-// passwd and group with one user, hosts with localhost, nsswitch without a name service, UTC as local time.
+// passwd and group with one user, hosts with localhost, nsswitch without a name service.
 std::vector<PrivateFile> SyntheticEtc(uint32_t uid, const std::string& hostname);
+// UTC. Without the file the C library assumes it; some runtimes look.
+PrivateFile SyntheticLocaltime();
 
 // The name of that user.
 inline constexpr const char* kUserName = "agent";

@@ -77,4 +77,13 @@ Result<UniqueFd> CloneTree(const HostPath& path, const UniqueFd& id_map, policy:
   return owned;
 }
 
+Result<UniqueFd> CloneSystemTree(const std::string& path) {
+  const long tree =
+      Syscall(SYS_open_tree, AT_FDCWD, Arg(path.c_str()), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  if (tree < 0) {
+    return sys::ErrnoError("isolation.mount.clone", fmt::format("cannot mount {}", path), tree);
+  }
+  return UniqueFd(static_cast<int>(tree));
+}
+
 }  // namespace coffer::isolation

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A BoundaryPlan is everything a boundary needs, worked out before clone(): the child only carries it out.
+// A BoundaryPlan is everything a boundary needs: the child only carries it out.
 //
 // It is built in the supervisor, where memory, formatting and errors are free, and read in the child, where they
 // are not. Order matters and is the plan's: directories before what is inside them, mounts from the outside in.
-// Nothing in a plan says which command will run; that is the Call, given later (boundary.h).
+// It has two halves. The first (everything above `call_root`) follows from the envelope alone and is complete before
+// the clone. The second follows from the command; a child that shares our memory can be cloned before it is known, and
+// reads it only once it was admitted. Nothing in a plan says which command will run; that is the Call (boundary.h).
 #pragma once
 
 #include <linux/filter.h>
@@ -20,6 +22,8 @@
 
 namespace coffer::isolation {
 
+inline constexpr size_t kMaxBinds = 512;
+
 // Something of the host that becomes visible. Bound by descriptor, never by name: the child (or, with privilege,
 // the supervisor) opens `host` without following links, and compares device and inode with what was checked.
 struct BindMount {
@@ -30,9 +34,8 @@ struct BindMount {
   bool executable = false;    // otherwise noexec
   bool device = false;        // a device node: the only mounts without nodev
   bool follow_links = false;  // system files only (libraries): their links are the host's own
-  int supervised =
-      -1;  // which tree of the Admission it is, if a privileged supervisor makes it; -1: the child does
-  dev_t expected_dev = 0;  // 0: not compared
+  bool supervised = false;    // a privileged supervisor clones it; otherwise the child does
+  dev_t expected_dev = 0;     // 0: not compared
   ino_t expected_ino = 0;
 };
 
@@ -61,6 +64,16 @@ struct Rlimit {
   uint64_t hard = 0;
 };
 
+// What a private root holds.
+struct RootPart {
+  std::vector<std::string> dirs;  // parents first
+  std::vector<PrivateTmpfs>
+      tmpfs;  // mounted as soon as their directory exists, so that files may lie in them
+  std::vector<PrivateFile> files;
+  std::vector<PrivateLink> links;
+  std::vector<BindMount> binds;
+};
+
 struct BoundaryPlan {
   policy::Level level = policy::Level::kContainer;
   uint32_t uid = 1000;       // inside (container), or on the host (process level as root)
@@ -68,20 +81,17 @@ struct BoundaryPlan {
   bool scoped_kill = false;  // process level: kill(-1) from inside reaches only the boundary
   bool tty = false;          // give it /dev/pts and /dev/tty
   bool want_proc = true;
+  bool shares_memory = false;  // init runs in our memory until its end (boundary.h)
   int clone_into_cgroup = -1;  // v2 cgroup directory, or -1
+  std::string hostname = "coffer";
+  RootPart root;
 
-  std::vector<std::string> dirs;  // parents first
-  std::vector<PrivateFile> files;
-  std::vector<PrivateLink> links;
-  std::vector<PrivateTmpfs> tmpfs;  // mounted before `files`, so that files may lie in them
-  std::vector<BindMount> binds;
-  uint64_t private_bytes = 0;  // contents of `files` beyond a few kilobytes; sizes the root tmpfs
-
+  RootPart call_root;
   int landlock_abi = 0;  // 0: Landlock is not used
   std::vector<LandlockRule> landlock;
   std::string landlock_canary;  // a file that no rule grants; opening it must fail
   std::span<const sock_filter> filter;
-  std::string hostname = "coffer";
+  std::vector<sock_filter> own_filter;  // where `filter` points unless it is a built-in one
 };
 
 }  // namespace coffer::isolation

@@ -11,8 +11,8 @@
 
 namespace coffer::isolation {
 
-// A network of its own, for the calling process: nothing but a loopback device, up. Returns a descriptor of the
-// namespace, or -errno.
+// A network of its own, for the calling process: nothing but a loopback device, up. A descriptor of the namespace, or
+// -errno.
 long MakeNetwork();
 
 // Takes `uid` as the only identity; drops supplementary groups where the kernel lets us (always as root).

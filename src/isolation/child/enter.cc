@@ -3,23 +3,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 
 #include "base/clock.h"
 #include "base/sys.h"
 #include "isolation/child/confine.h"
+#include "isolation/child/helper.h"
 #include "isolation/child/init.h"
 #include "isolation/child/root.h"
 #include "isolation/seccomp/install.h"
@@ -62,7 +60,7 @@ class Ladder {
 
 // While the descriptor table is shared, our copy of the supervisor's end keeps the control socket open, so its death does
 // not show there: its pidfd tells.
-long AwaitAdmission(int control, int supervisor) {
+long AwaitWord(char expected, int control, int supervisor) {
   pollfd waits[2] = {{control, POLLIN, 0}, {supervisor, POLLIN, 0}};
   long got = 0;
   do {
@@ -79,7 +77,7 @@ long AwaitAdmission(int control, int supervisor) {
   if (got < 0) {
     return got;
   }
-  return got == 1 && word == 'A' ? 0 : -EPIPE;
+  return got == 1 && word == expected ? 0 : -EPIPE;
 }
 
 // A single-threaded process that writes "0" to its own `tasks` file does not take the slow lock (ADR 3).
@@ -92,6 +90,12 @@ long JoinCgroups(const Admission& admission, uint32_t* item) {
     }
   }
   return 0;
+}
+
+// The kernel kills what shares memory with a process it kills for its memory, and we may share the supervisor's. So we
+// stay in the memory cgroup only until the cgroup namespace has it as its root; the payload joins by itself.
+long LeaveMemoryCgroup(const Admission& admission) {
+  return admission.outside_tasks < 0 ? 0 : Syscall(SYS_write, admission.outside_tasks, Arg("0"), 1);
 }
 
 long SetHostname(const std::string& name) {
@@ -108,90 +112,41 @@ long ProbeLandlock(const std::string& canary) {
   return fd == -EACCES ? 1 : 0;
 }
 
-// Ends the sharing of the supervisor's descriptor table and keeps four descriptors: 0, 1, 2 and the control socket.
-// The supervisor guarantees that none of the four is below 3.
+// Ends the sharing of the supervisor's descriptor table and keeps 0, 1, 2, the control socket and, if the payload has to
+// join a cgroup by itself, its `tasks` file. The supervisor guarantees that none of them is below 3.
 long KeepOnlyInitFds(const ChildContext& context) {
   // CLOSE_RANGE_UNSHARE (5.9) on an empty range copies the table; unshare(2) is refused by the filter already.
   long answer = Syscall(SYS_close_range, ~0U, ~0U, 2 /* CLOSE_RANGE_UNSHARE */);
   for (int i = 0; i < 3 && answer >= 0; ++i) {
     answer = Syscall(SYS_dup3, context.stdio[i], i, 0);
   }
+  // One of the two may be where the other has to go: a free place first.
+  const int tasks = context.admission->payload_tasks;
+  long spare = -1;
+  if (answer >= 0 && tasks >= 0) {
+    spare = answer = Syscall(SYS_fcntl, tasks, F_DUPFD_CLOEXEC, kTasksFd + 1);
+  }
   if (answer >= 0 && context.control != kControlFd) {
     answer = Syscall(SYS_dup3, context.control, kControlFd, O_CLOEXEC);
   }
+  if (answer >= 0 && spare >= 0) {
+    answer = Syscall(SYS_dup3, spare, kTasksFd, O_CLOEXEC);
+  }
   if (answer >= 0) {
-    answer = Syscall(SYS_close_range, kControlFd + 1, ~0U, 0);
+    answer = Syscall(SYS_close_range, spare >= 0 ? kTasksFd + 1 : kControlFd + 1, ~0U, 0);
   }
   return answer < 0 ? answer : 0;
 }
 
-// One word between init and its helper, who share memory and nothing else that could wait.
-void Post(std::atomic<uint32_t>& flag) {
-  flag.store(1, std::memory_order_release);
-  Syscall(SYS_futex, Arg(&flag), FUTEX_WAKE, 1, 0, 0, 0);
-}
-
-void Await(std::atomic<uint32_t>& flag) {
-  const timespec look_again{0, 1000000};  // in case the wake-up itself failed
-  while (flag.load(std::memory_order_acquire) == 0) {
-    Syscall(SYS_futex, Arg(&flag), FUTEX_WAIT, 0, Arg(&look_again), 0, 0);
-  }
-}
-
-// Two things take long and wait for nobody: making the network namespace, and detaching the old root (the kernel waits
-// for a grace period). A helper that shares our memory and descriptors does both beside us. We enter the network by
-// descriptor; and we are not ready before the helper is gone, so nothing ever runs while the old root is there.
-struct Helper {
-  long pid = -1;
-  long descriptor = -EIO;         // of the namespace, or -errno
-  std::atomic<uint32_t> made{0};  // the network is there, or failed
-  std::atomic<uint32_t> pivoted{0};
-  long detached = -EIO;  // 0 once the old root is gone
-  alignas(16) char stack[8192];
-};
-
-int RunHelper(void* given) {
-  auto* helper = static_cast<Helper*>(given);
-  helper->descriptor = MakeNetwork();
-  Post(helper->made);
-  Await(helper->pivoted);
-  helper->detached = Syscall(SYS_umount2, Arg("/"), MNT_DETACH);
-  Syscall(SYS_exit, 0);
-  return 0;
-}
-
-long StartHelper(Helper* helper) {
-  helper->pid = ::clone(RunHelper, helper->stack + sizeof(helper->stack),
-                        CLONE_VM | CLONE_FILES | SIGCHLD, helper);
-  return helper->pid < 0 ? -EAGAIN : 0;
-}
-
-long AwaitHelper(const Helper& helper) {
-  long answer = 0;
-  do {
-    answer = Syscall(SYS_wait4, helper.pid, 0, 0, 0);
-  } while (answer == -EINTR);
-  return answer < 0 ? answer : helper.detached;
-}
-
-long EnterNetwork(Helper& helper) {
-  Await(helper.made);
-  if (helper.descriptor < 0) {
-    return helper.descriptor;
-  }
-  long answer = Syscall(SYS_setns, helper.descriptor, CLONE_NEWNET);
-  ::close(static_cast<int>(helper.descriptor));
-  return answer;
-}
-
-void BuildPrivateRoot(const ChildContext& context, Ladder& ladder, const OpenedSources& sources) {
+// The half of the private root that the envelope alone decides. Its descriptor.
+int BeginPrivateRoot(const ChildContext& context, Ladder& ladder) {
   const BoundaryPlan& plan = *context.plan;
   ladder.Enter(Stage::kRootMount);
-  const int root = static_cast<int>(ladder.Must(MountRoot(plan)));
+  const int root = static_cast<int>(ladder.Must(MountRoot()));
   ladder.Enter(Stage::kPopulate);
-  ladder.Must(Populate(plan, root, context.report->tmpfs, ladder.item()));
-  ladder.Enter(Stage::kAttach);
-  ladder.Must(AttachSources(plan, sources, *context.admission, root, ladder.item()));
+  ladder.Must(Populate(plan.root, root, &context.report->tmpfs, ladder.item()));
+  ladder.Enter(Stage::kDevices);
+  ladder.Must(AttachBinds(plan.root, nullptr, root, ladder.item()));
   ladder.Enter(Stage::kProc);
   if (plan.want_proc) {
     context.report->proc_mounted = static_cast<uint32_t>(ladder.Must(MountProc(root)));
@@ -199,6 +154,16 @@ void BuildPrivateRoot(const ChildContext& context, Ladder& ladder, const OpenedS
   if (plan.tty) {
     ladder.Must(MountPts(root));
   }
+  return root;
+}
+
+// What the command needs; then the old root is left for good.
+void EnterPrivateRoot(const ChildContext& context, Ladder& ladder, int root) {
+  const RootPart& part = context.plan->call_root;
+  ladder.Enter(Stage::kPopulateCall);
+  ladder.Must(Populate(part, root, nullptr, ladder.item()));
+  ladder.Enter(Stage::kAttach);
+  ladder.Must(AttachBinds(part, context.admission->trees, root, ladder.item()));
   ladder.Enter(Stage::kPivot);
   ladder.Must(PivotInto(root));
   ::close(root);  // in the supervisor's table too: nothing outside may hold this mount
@@ -226,6 +191,7 @@ long OpenPty(ChildReport* report) {
 void EnterBoundary(const ChildContext& given) {
   ChildContext context = given;
   const BoundaryPlan& plan = *context.plan;
+  const Admission& admission = *context.admission;
   const bool container = plan.level == policy::Level::kContainer;
   Ladder ladder(context);
   ladder.Enter(Stage::kStart);
@@ -233,37 +199,37 @@ void EnterBoundary(const ChildContext& given) {
     memset(context.words, 0, context.words_size);
   }
 
-  // Set again after the change of identity, which clears it; between the two the control socket's end of file tells.
+  // Set again after the change of identity, which clears it; between the two the supervisor's pidfd tells.
   ladder.Must(Syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0));
 
-  OpenedSources sources;
+  // First half: beside the supervisor's own work.
   Helper helper;
   if (container) {
-    // Before the supervisor is ready: what needs neither identity nor cgroup runs beside its work.
     ladder.Enter(Stage::kNetwork);
     ladder.Must(StartHelper(&helper));
-    ladder.Enter(Stage::kOpenSources);
-    ladder.Must(OpenSources(plan, &sources, ladder.item()));
   }
+  ladder.Enter(Stage::kAwaitIdentity);
+  ladder.Must(AwaitWord('I', context.control, context.supervisor));
+  ladder.Enter(Stage::kIdentity);
+  if (container || admission.host_uid != 0) {
+    ladder.Must(
+        EnforceIdentity(container ? plan.uid : admission.host_uid, admission.groups_allowed != 0));
+  }
+  const int root = container ? BeginPrivateRoot(context, ladder) : -1;
 
-  ladder.Enter(Stage::kAwaitSupervisor);
-  ladder.Must(AwaitAdmission(context.control, context.supervisor));
+  // Second half: the plan is complete.
+  ladder.Enter(Stage::kAwaitAdmission);
+  ladder.Must(AwaitWord('A', context.control, context.supervisor));
   ladder.Enter(Stage::kJoinCgroup);
-  ladder.Must(JoinCgroups(*context.admission, ladder.item()));
+  ladder.Must(JoinCgroups(admission, ladder.item()));
   if (container) {
     ladder.Enter(Stage::kCgroupNamespace);
     ladder.Must(Syscall(SYS_unshare, CLONE_NEWCGROUP));
-  }
-  ladder.Enter(Stage::kIdentity);
-  if (container || context.admission->host_uid != 0) {
-    ladder.Must(EnforceIdentity(container ? plan.uid : context.admission->host_uid,
-                                context.admission->groups_allowed != 0));
-  }
-  if (container) {
-    BuildPrivateRoot(context, ladder, sources);
-    Post(helper.pivoted);
+    ladder.Must(LeaveMemoryCgroup(admission));
+    EnterPrivateRoot(context, ladder, root);
+    DetachOldRoot(&helper);
     ladder.Enter(Stage::kLoopback);
-    ladder.Must(EnterNetwork(helper));
+    ladder.Must(EnterNetwork(&helper));
     ladder.Enter(Stage::kPty);
     if (plan.tty) {
       const int terminal = static_cast<int>(ladder.Must(OpenPty(context.report)));
@@ -282,7 +248,7 @@ void EnterBoundary(const ChildContext& given) {
     ladder.Must(Syscall(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0));
   }
   ladder.Enter(Stage::kCapabilities);
-  if (container || context.admission->host_uid != 0) {
+  if (container || admission.host_uid != 0) {
     ladder.Must(EnforceNoCapabilities());
   }
   ladder.Must(Stage::kNoNewPrivs, EnforceNoNewPrivs);
@@ -310,12 +276,11 @@ void EnterBoundary(const ChildContext& given) {
   ladder.Must(KeepOnlyInitFds(context));
   // Only now: until here the table was the supervisor's, with its descriptors in it.
   ladder.Enter(Stage::kRlimits);
-  ladder.Must(EnforceRlimits(*context.admission, ladder.item()));
+  ladder.Must(EnforceRlimits(admission, ladder.item()));
   if (container) {
     ladder.Must(AwaitHelper(helper));
   }
-  RunInit(context.report, context.call, context.call_capacity, kControlFd, plan.scoped_kill,
-          context.heap);
+  RunInit(context, admission.payload_tasks >= 0 ? kTasksFd : -1);
 }
 
 }  // namespace coffer::isolation

@@ -79,7 +79,8 @@ void EndAllWithSupervisor() {
   Syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGRTMIN, 0, 0, 0);
 }
 
-void DefaultSignals() {
+// Init has no handler for what was ignored when we were started (CLONE_CLEAR_SIGHAND leaves that), and execve would too.
+void HeedEverySignal() {
   struct sigaction action{};
   action.sa_handler = SIG_DFL;
   for (int signal = 1; signal < 32; ++signal) {
@@ -87,9 +88,6 @@ void DefaultSignals() {
       sigaction(signal, &action, nullptr);
     }
   }
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
 // argv and envp as the kernel wants them, in one anonymous mapping.
@@ -118,11 +116,27 @@ bool BuildVectors(const CallBlock* call, Vectors* vectors) {
   return true;  // the mapping is zeroed, so both vectors end in a null pointer
 }
 
+struct ExecContext {
+  ChildReport* report;
+  const CallBlock* call;
+  Vectors vectors;
+  int payload_tasks;
+};
+
 // Runs in the vfork child: it borrows init's memory until execve, so it must not return.
-[[noreturn]] void ExecPayload(ChildReport* report, const CallBlock* call, const Vectors& vectors) {
+[[noreturn]] void ExecPayload(const ExecContext& given) {
+  ChildReport* const report = given.report;
+  const CallBlock* const call = given.call;
   const char* strings = reinterpret_cast<const char*>(call + 1);
+  if (given.payload_tasks >= 0) {
+    Enter(report, Stage::kPayloadCgroup);
+    if (const long joined = Syscall(SYS_write, given.payload_tasks, Arg("0"), 1); joined < 0) {
+      report->error = static_cast<int32_t>(-joined);  // nothing runs without its cap
+      ::_exit(1);
+    }
+  }
   Enter(report, Stage::kTerminal);
-  DefaultSignals();
+  HeedEverySignal();
   long answer = Syscall(SYS_setsid);
   if (answer >= 0 && call->tty != 0) {
     answer = Syscall(SYS_ioctl, 0, TIOCSCTTY, 0);
@@ -136,8 +150,8 @@ bool BuildVectors(const CallBlock* call, Vectors* vectors) {
   }
   if (answer >= 0) {
     Enter(report, Stage::kExec);
-    answer =
-        Syscall(SYS_execve, Arg(strings + call->program), Arg(vectors.argv), Arg(vectors.envp));
+    answer = Syscall(SYS_execve, Arg(strings + call->program), Arg(given.vectors.argv),
+                     Arg(given.vectors.envp));
   }
   report->exec_error = static_cast<int32_t>(-answer);
   ::_exit(127);
@@ -160,24 +174,29 @@ long ReapUntil(pid_t payload, int32_t* status) {
 
 }  // namespace
 
-void RunInit(ChildReport* report, const CallBlock* call, size_t call_capacity, int control,
-             bool ends_all, char* heap) {
+void RunInit(const ChildContext& context, int payload_tasks) {
+  ChildReport* const report = context.report;
+  g_payload = 0;
+  for (volatile sig_atomic_t& early : g_early) {
+    early = 0;
+  }
   Enter(report, Stage::kReady);
   char word = 'R';
-  if (Syscall(SYS_sendto, control, Arg(&word), 1, MSG_NOSIGNAL, 0, 0) != 1) {
+  if (Syscall(SYS_sendto, kControlFd, Arg(&word), 1, MSG_NOSIGNAL, 0, 0) != 1) {
     ::_exit(1);
   }
   // The supervisor's go. An end of file means that it is gone.
   long got = 0;
   do {
-    got = Syscall(SYS_read, control, Arg(&word), 1);
+    got = Syscall(SYS_read, kControlFd, Arg(&word), 1);
   } while (got == -EINTR);
   if (got != 1 || word != 'S') {
     ::_exit(1);
   }
   Enter(report, Stage::kCall);
-  Vectors vectors;
-  if (!ValidCallBlock(call, call_capacity) || !BuildVectors(call, &vectors)) {
+  ExecContext exec{report, context.call, {}, payload_tasks};
+  if (!ValidCallBlock(context.call, context.call_capacity) ||
+      !BuildVectors(context.call, &exec.vectors)) {
     report->error = EINVAL;
     ::_exit(1);
   }
@@ -187,29 +206,33 @@ void RunInit(ChildReport* report, const CallBlock* call, size_t call_capacity, i
     ::_exit(1);
   }
   CatchForwardedSignals();
-  if (ends_all) {
+  if (context.plan->scoped_kill) {
     EndAllWithSupervisor();
   }
   // vfork: init is stopped until execve, so the stack may be shared and nothing is copied.
   const pid_t payload = ::vfork();
   if (payload == 0) {
-    ExecPayload(report, call, vectors);
+    ExecPayload(exec);
   }
   if (payload < 0) {
     report->error = EAGAIN;
+  }
+  if (report->error != 0) {
     ::_exit(1);
   }
   g_payload = payload;
   ForwardEarlySignals();
   Enter(report, Stage::kRunning);
   // Nothing but the control socket stays open here: the payload's end of file must be its own.
-  Syscall(SYS_close_range, 0, control - 1, 0);
-  Syscall(SYS_close_range, control + 1, ~0U, 0);
-  // From here on init only waits.
-  if (heap != nullptr) {
-    TrimPages(heap, static_cast<char*>(::sbrk(0)));
+  Syscall(SYS_close_range, 0, kControlFd - 1, 0);
+  Syscall(SYS_close_range, kControlFd + 1, ~0U, 0);
+  if (!context.plan->shares_memory) {
+    // From here on init only waits, and most of its copy of our memory is of no use to it.
+    if (context.heap != nullptr) {
+      TrimPages(context.heap, static_cast<char*>(::sbrk(0)));
+    }
+    TrimText();
   }
-  TrimText();
 
   if (const long answer = ReapUntil(payload, &report->wait_status); answer < 0) {
     report->error = static_cast<int32_t>(-answer);

@@ -6,19 +6,16 @@
 // socket, runs under the same Landlock domain, filter and identity as the payload, and is not dumpable.
 #pragma once
 
-#include <cstddef>
-
-#include "isolation/child/report.h"
+#include "isolation/child/enter.h"
 
 namespace coffer::isolation {
 
-// The descriptors of init: the payload's stdio at 0, 1 and 2 until it runs, and the control socket.
+// The descriptors of init: the payload's stdio at 0, 1 and 2 until it runs, the control socket, and the `tasks` file of
+// the memory cgroup if the payload joins it by itself.
 inline constexpr int kControlFd = 3;
+inline constexpr int kTasksFd = 4;
 
-// Waits for the call on the control socket, runs it, exits.
-// `heap` is where the memory starts that is of no use to init once the payload runs, or null.
-// `ends_all` is for the process level: when the supervisor dies, init kills whatever kill(-1) reaches from inside.
-[[noreturn]] void RunInit(ChildReport* report, const CallBlock* call, size_t call_capacity,
-                          int control, bool ends_all, char* heap);
+// Waits for the call on the control socket, runs it, exits. `payload_tasks` is kTasksFd or -1.
+[[noreturn]] void RunInit(const ChildContext& context, int payload_tasks);
 
 }  // namespace coffer::isolation

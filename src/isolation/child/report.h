@@ -9,6 +9,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 namespace coffer::isolation {
@@ -19,15 +20,17 @@ inline constexpr uint32_t kReportVersion = 1;
 enum class Stage : uint32_t {
   kStart,
   kNetwork,
-  kOpenSources,
-  kAwaitSupervisor,
-  kJoinCgroup,
-  kCgroupNamespace,
+  kAwaitIdentity,
   kIdentity,
   kRootMount,
   kPopulate,
-  kAttach,
+  kDevices,
   kProc,
+  kAwaitAdmission,  // everything above needs nothing but the envelope
+  kJoinCgroup,
+  kCgroupNamespace,
+  kPopulateCall,
+  kAttach,
   kPivot,
   kLoopback,
   kPty,
@@ -44,6 +47,7 @@ enum class Stage : uint32_t {
   kReady,  // prepared; waiting for a call
   kCall,   // the call block was refused
   kSpawn,
+  kPayloadCgroup,
   kTerminal,
   kWorkingDir,
   kExec,
@@ -73,19 +77,27 @@ struct ChildReport {
   int64_t entered_ns[kStageCount];  // boot-time clock at the entry of each stage
 };
 
-// What the supervisor tells the child after clone, through shared memory: valid once 'A' has come on the control socket.
+inline constexpr size_t kMaxTrees = 512;
+
+// What the supervisor tells the child after clone, through shared memory.
 struct Admission {
-  uint32_t tasks_count = 0;
-  int32_t tasks[8] = {};        // v1 cgroups: descriptors of `tasks` files
+  // Valid once 'I' has come on the control socket.
   uint32_t groups_allowed = 0;  // setgroups works in this user namespace
-  int32_t trees[64] = {};       // detached mount trees for binds with `supervised`
+  uint32_t host_uid = 0;        // process level as root: the uid to become
+
+  // Valid once 'A' has come.
+  uint32_t tasks_count = 0;
+  int32_t tasks[8] = {};  // v1 cgroups: descriptors of `tasks` files
+  int32_t payload_tasks =
+      -1;  // the one that the payload joins by itself, because init leaves it again ...
+  int32_t outside_tasks = -1;     // ... for this one, the supervisor's own
+  int32_t trees[kMaxTrees] = {};  // detached mount trees, by the index of the bind
   uint32_t rlimit_count = 0;
   struct {
     int32_t resource;
     uint64_t soft;
     uint64_t hard;
   } rlimits[20] = {};
-  uint32_t host_uid = 0;  // process level as root: the uid to become
 };
 
 inline constexpr uint32_t kCallMagic = 0xc0ffe701;

@@ -166,32 +166,11 @@ long WritePrivateFile(int root, const PrivateFile& file) {
 
 }  // namespace
 
-long OpenSources(const BoundaryPlan& plan, OpenedSources* sources, uint32_t* item) {
-  if (plan.binds.size() > kMaxBinds) {
-    return -E2BIG;
-  }
-  for (size_t i = 0; i < plan.binds.size(); ++i) {
-    *item = static_cast<uint32_t>(i);
-    const BindMount& bind = plan.binds[i];
-    if (bind.supervised >= 0) {
-      continue;
-    }
-    const long tree = OpenSource(bind);
-    if (tree < 0) {
-      return tree;
-    }
-    sources->tree[i] = static_cast<int>(tree);
-  }
-  return 0;
-}
-
-long MountRoot(const BoundaryPlan& plan) {
-  char size[24];
-  const long root = MountNew("tmpfs",
-                             {{"size", Decimal(plan.private_bytes + (4U << 20), size)},
-                              {"nr_inodes", "4096"},
-                              {"mode", "755"}},
-                             MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+long MountRoot() {
+  // Nothing inside can write to it, so its size only bounds what the plan brings in.
+  const long root =
+      MountNew("tmpfs", {{"size", "4294967296"}, {"nr_inodes", "4096"}, {"mode", "755"}},
+               MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
   if (root < 0) {
     return root;
   }
@@ -200,37 +179,37 @@ long MountRoot(const BoundaryPlan& plan) {
   return answer < 0 ? answer : root;
 }
 
-long Populate(const BoundaryPlan& plan, int root, int32_t (&tmpfs)[4], uint32_t* item) {
+long Populate(const RootPart& part, int root, int32_t (*kept)[4], uint32_t* item) {
   *item = 0;
-  for (const std::string& dir : plan.dirs) {
+  for (const std::string& dir : part.dirs) {
     const long answer = Syscall(SYS_mkdirat, root, Arg(Relative(dir)), 0755);
     if (answer < 0 && answer != -EEXIST) {
       return answer;
     }
     // A place of its own is mounted as soon as its directory exists: what the plan puts below comes later.
-    for (size_t i = 0; i < plan.tmpfs.size(); ++i) {
-      if (plan.tmpfs[i].at != dir) {
+    for (size_t i = 0; i < part.tmpfs.size(); ++i) {
+      if (part.tmpfs[i].at != dir) {
         continue;
       }
-      const long mount = MountPlace(plan.tmpfs[i], root);
+      const long mount = MountPlace(part.tmpfs[i], root);
       if (mount < 0) {
         return mount;
       }
-      if (i < 4) {
-        tmpfs[i] = static_cast<int32_t>(mount);
+      if (kept != nullptr && i < 4) {
+        (*kept)[i] = static_cast<int32_t>(mount);
       } else {
         ::close(static_cast<int>(mount));
       }
     }
     ++*item;
   }
-  for (const PrivateFile& file : plan.files) {
+  for (const PrivateFile& file : part.files) {
     if (const long answer = WritePrivateFile(root, file); answer < 0) {
       return answer;
     }
     ++*item;
   }
-  for (const PrivateLink& link : plan.links) {
+  for (const PrivateLink& link : part.links) {
     const long answer =
         Syscall(SYS_symlinkat, Arg(link.target.c_str()), root, Arg(Relative(link.at)));
     if (answer < 0) {
@@ -241,17 +220,19 @@ long Populate(const BoundaryPlan& plan, int root, int32_t (&tmpfs)[4], uint32_t*
   return 0;
 }
 
-long AttachSources(const BoundaryPlan& plan, const OpenedSources& sources,
-                   const Admission& admission, int root, uint32_t* item) {
-  for (size_t i = 0; i < plan.binds.size(); ++i) {
+long AttachBinds(const RootPart& part, const int32_t* trees, int root, uint32_t* item) {
+  for (size_t i = 0; i < part.binds.size(); ++i) {
     *item = static_cast<uint32_t>(i);
-    const BindMount& bind = plan.binds[i];
-    const int tree = bind.supervised >= 0 ? admission.trees[bind.supervised] : sources.tree[i];
+    const BindMount& bind = part.binds[i];
+    const long tree = bind.supervised ? trees[i] : OpenSource(bind);
+    if (tree < 0) {
+      return tree;
+    }
     if (!bind.directory) {
       // A place to mount on: an empty file, never seen again.
-      const long fd = Syscall(SYS_mknodat, root, Arg(Relative(bind.at)), S_IFREG | 0444, 0);
-      if (fd < 0 && fd != -EEXIST) {
-        return fd;
+      const long made = Syscall(SYS_mknodat, root, Arg(Relative(bind.at)), S_IFREG | 0444, 0);
+      if (made < 0 && made != -EEXIST) {
+        return made;
       }
     }
     mount_attr attributes{};
@@ -259,10 +240,10 @@ long AttachSources(const BoundaryPlan& plan, const OpenedSources& sources,
     long answer = Syscall(SYS_mount_setattr, tree, Arg(""), AT_EMPTY_PATH, Arg(&attributes),
                           sizeof(attributes));
     if (answer >= 0) {
-      answer = MoveTo(tree, root, bind.at.c_str());
+      answer = MoveTo(static_cast<int>(tree), root, bind.at.c_str());
     }
-    if (bind.supervised < 0) {
-      ::close(tree);
+    if (!bind.supervised) {
+      ::close(static_cast<int>(tree));
     }
     if (answer < 0) {
       return answer;

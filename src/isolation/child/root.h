@@ -9,30 +9,18 @@
 
 #include <cstdint>
 
-#include "isolation/child/report.h"
 #include "isolation/plan.h"
 
 namespace coffer::isolation {
 
-inline constexpr int kMaxBinds = 512;
-
-// Descriptors of the detached trees, one per bind of the plan.
-struct OpenedSources {
-  int tree[kMaxBinds];
-};
-
-// Clones the mount of every bind that the supervisor has not cloned already. Must run before the old root is gone
-// and before the identity changes.
-long OpenSources(const BoundaryPlan& plan, OpenedSources* sources, uint32_t* item);
-
-// Mounts the root tmpfs on top of "/" and returns its descriptor.
-long MountRoot(const BoundaryPlan& plan);
-// Makes tmpfs mounts, directories, links and files.
-// The first four tmpfs mounts stay open; their descriptors are left in `tmpfs`.
-long Populate(const BoundaryPlan& plan, int root, int32_t (&tmpfs)[4], uint32_t* item);
-// Moves every opened source to its place.
-long AttachSources(const BoundaryPlan& plan, const OpenedSources& sources,
-                   const Admission& admission, int root, uint32_t* item);
+// Mounts the root tmpfs on top of "/" and returns its descriptor. Absolute paths still lead to the old root.
+long MountRoot();
+// Makes directories, with the tmpfs mounts that belong on them, then files and links. The first four tmpfs mounts stay
+// open; their descriptors are left in `kept`, if it is given.
+long Populate(const RootPart& part, int root, int32_t (*kept)[4], uint32_t* item);
+// Puts every bind in its place. `trees` holds what the supervisor cloned, by the index of the bind; the rest is opened
+// here, by name, so the old root must still be there.
+long AttachBinds(const RootPart& part, const int32_t* trees, int root, uint32_t* item);
 // A /proc that shows only this pid namespace, without kernel-wide files. 1 if mounted, 0 if the host forbids it.
 long MountProc(int root);
 // A private /dev/pts.

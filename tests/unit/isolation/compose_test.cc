@@ -89,10 +89,20 @@ class Compose : public ::testing::Test {
     mounts_[0].fifos = {"pipe", "a/b/pipe"};
   }
   BoundaryPlan Plan(bool privileged = false) {
-    Result<BoundaryPlan> plan =
-        ComposeContainer(envelope_, runtime_, mounts_, {{"x.py", "print(1)"}}, privileged);
-    EXPECT_TRUE(plan.ok());
-    return std::move(plan).value();
+    BoundaryPlan plan = BeginContainer(envelope_, privileged);
+    EXPECT_TRUE(CompleteContainer(envelope_, runtime_, mounts_, {{"x.py", "print(1)"}}, plan).ok());
+    return plan;
+  }
+  // Both halves of the root, as the child makes them.
+  static RootPart WholeRoot(const BoundaryPlan& plan) {
+    RootPart whole = plan.root;
+    const RootPart& rest = plan.call_root;
+    whole.dirs.insert(whole.dirs.end(), rest.dirs.begin(), rest.dirs.end());
+    whole.tmpfs.insert(whole.tmpfs.end(), rest.tmpfs.begin(), rest.tmpfs.end());
+    whole.files.insert(whole.files.end(), rest.files.begin(), rest.files.end());
+    whole.links.insert(whole.links.end(), rest.links.begin(), rest.links.end());
+    whole.binds.insert(whole.binds.end(), rest.binds.begin(), rest.binds.end());
+    return whole;
   }
   uint64_t RightsAt(const BoundaryPlan& plan, const std::string& path) {
     uint64_t rights = 0;
@@ -109,7 +119,7 @@ class Compose : public ::testing::Test {
 };
 
 TEST_F(Compose, NothingIsWritableButDevicesAndWhatWasAskedFor) {
-  for (const BindMount& bind : Plan().binds) {
+  for (const BindMount& bind : WholeRoot(Plan()).binds) {
     if (bind.at == "/mnt/deep/rw") {
       EXPECT_TRUE(bind.writable);
       EXPECT_FALSE(bind.executable) << "nobody may write what can then be run";
@@ -130,7 +140,7 @@ TEST_F(Compose, NothingIsWritableButDevicesAndWhatWasAskedFor) {
 TEST_F(Compose, OnlyTheRuntimeIsExecutable) {
   const BoundaryPlan plan = Plan();
   std::set<std::string> executable;
-  for (const BindMount& bind : plan.binds) {
+  for (const BindMount& bind : WholeRoot(plan).binds) {
     if (bind.executable) {
       executable.insert(bind.at);
     }
@@ -161,7 +171,7 @@ TEST_F(Compose, LandlockGrantsWhatTheMountsGrant) {
 }
 
 TEST_F(Compose, ParentsComeFirst) {
-  const BoundaryPlan plan = Plan();
+  const RootPart plan = WholeRoot(Plan());
   std::set<std::string> made = {"/", ""};
   for (const std::string& dir : plan.dirs) {
     EXPECT_TRUE(made.count(dir.substr(0, dir.rfind('/')))) << dir;
@@ -191,23 +201,39 @@ TEST_F(Compose, ParentsComeFirst) {
 TEST_F(Compose, UserMountsAreComparedWithWhatWasChecked) {
   for (const bool privileged : {false, true}) {
     const BoundaryPlan plan = Plan(privileged);
-    int next = 0;
-    for (const BindMount& bind : plan.binds) {
+    for (const BindMount& bind : plan.call_root.binds) {
       if (bind.at == "/mnt/deep/ro" || bind.at == "/mnt/deep/rw") {
         EXPECT_FALSE(bind.follow_links);
         EXPECT_EQ(bind.expected_ino, mounts_[bind.at == "/mnt/deep/rw"].path.ino);
         EXPECT_NE(bind.expected_dev, 0U);
-        EXPECT_EQ(bind.supervised, privileged ? next++ : -1);
-      } else {
-        EXPECT_EQ(bind.supervised, -1) << bind.at;
+        EXPECT_EQ(bind.supervised, privileged) << bind.at;
+      } else if (!bind.at.starts_with("/mnt/deep/")) {
+        EXPECT_TRUE(bind.follow_links) << bind.at << ": only the host's own files";
+        EXPECT_EQ(bind.supervised, privileged) << bind.at;
       }
+    }
+    for (const BindMount& bind : plan.root.binds) {
+      EXPECT_FALSE(bind.supervised) << bind.at << ": made before anybody was asked";
     }
     EXPECT_EQ(plan.own_uid, privileged);
   }
 }
 
+// Init makes the first half before the command is known.
+TEST_F(Compose, TheFirstHalfDependsOnTheEnvelopeAlone) {
+  const BoundaryPlan plan = BeginContainer(envelope_, true);
+  EXPECT_TRUE(plan.call_root.binds.empty() && plan.call_root.files.empty());
+  for (const BindMount& bind : plan.root.binds) {
+    EXPECT_TRUE(bind.device) << bind.at;
+  }
+  const BoundaryPlan whole = Plan(true);
+  EXPECT_EQ(whole.root.dirs, plan.root.dirs);
+  EXPECT_EQ(whole.root.binds.size(), plan.root.binds.size());
+  EXPECT_EQ(whole.root.files.size(), plan.root.files.size());
+}
+
 TEST_F(Compose, FifosAreCoveredAfterTheirMount) {
-  const BoundaryPlan plan = Plan();
+  const RootPart plan = WholeRoot(Plan());
   const auto place = [&](const std::string& at) {
     return std::find_if(plan.binds.begin(), plan.binds.end(),
                         [&](const BindMount& bind) { return bind.at == at; });
@@ -226,7 +252,7 @@ TEST_F(Compose, LimitsSizeThePrivatePlaces) {
   envelope_.limits.disk = 12345 << 10;
   envelope_.limits.inodes = 77;
   envelope_.limits.tmp = 54321 << 10;
-  for (const PrivateTmpfs& tmpfs : Plan().tmpfs) {
+  for (const PrivateTmpfs& tmpfs : WholeRoot(Plan()).tmpfs) {
     EXPECT_EQ(tmpfs.bytes, tmpfs.at == "/workspace" ? envelope_.limits.disk : envelope_.limits.tmp)
         << tmpfs.at;
     if (tmpfs.at == "/workspace") {
@@ -237,7 +263,7 @@ TEST_F(Compose, LimitsSizeThePrivatePlaces) {
 
 TEST_F(Compose, TheTerminalIsThereOnlyIfAskedFor) {
   const auto has_tty = [](const BoundaryPlan& plan) {
-    return plan.tty || std::any_of(plan.binds.begin(), plan.binds.end(),
+    return plan.tty || std::any_of(plan.root.binds.begin(), plan.root.binds.end(),
                                    [](const BindMount& bind) { return bind.at == "/dev/tty"; });
   };
   EXPECT_FALSE(has_tty(Plan()));
@@ -250,7 +276,8 @@ TEST_F(Compose, TooManyMountsAreRefused) {
   for (int i = 0; i < 600; ++i) {
     runtime_.files.push_back({"/usr/x", "/usr/x" + std::to_string(i), false, false});
   }
-  EXPECT_FALSE(ComposeContainer(envelope_, runtime_, {}, {}, false).ok());
+  BoundaryPlan plan = BeginContainer(envelope_, false);
+  EXPECT_FALSE(CompleteContainer(envelope_, runtime_, {}, {}, plan).ok());
 }
 
 TEST_F(Compose, ProcessLevelGrantsByPathAndTakesNoMovedMounts) {
@@ -272,7 +299,7 @@ TEST_F(Compose, ProcessLevelGrantsByPathAndTakesNoMovedMounts) {
   }
   const Result<BoundaryPlan> plan = ComposeProcess(envelope_, runtime_, mounts_, "/scratch", false);
   ASSERT_TRUE(plan.ok());
-  EXPECT_TRUE(plan->binds.empty() && plan->tmpfs.empty());
+  EXPECT_TRUE(plan->root.tmpfs.empty() && plan->call_root.binds.empty());
   EXPECT_EQ(RightsAt(*plan, dir_ / "ro"), landlock::kRead);
   EXPECT_EQ(RightsAt(*plan, dir_ / "rw"), landlock::kRead | landlock::kChange);
   EXPECT_EQ(RightsAt(*plan, "/scratch/workspace") & landlock::kExecute, 0U);

@@ -52,7 +52,7 @@ TEST(Etc, EveryUserHasAName) {
 
 TEST(Etc, TheZoneIsUtcForTheCLibrary) {
   const test::TempDir dir;
-  const std::string zone = dir.Write("zone", Files(1000)["/etc/localtime"]);
+  const std::string zone = dir.Write("zone", SyntheticLocaltime().content);
   // The control: a zone that is not UTC has its effect on the same call.
   ::setenv("TZ", "XYZ-5", 1);
   ::tzset();
@@ -70,7 +70,7 @@ TEST(Etc, TheZoneIsUtcForTheCLibrary) {
 }
 
 TEST(Etc, TheZoneFileIsWellFormed) {
-  const std::string zone = Files(1000)["/etc/localtime"];
+  const std::string zone = SyntheticLocaltime().content;
   ASSERT_EQ(zone.size(), 2 * (44 + 6 + 4) + 6U);
   EXPECT_EQ(zone.substr(0, 5), "TZif2");
   EXPECT_EQ(zone.substr(54, 5), "TZif2");
