@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What we link: static archives of libseccomp and libsodium; fmt and nlohmann/json are headers only (Debian ships
-# no libfmt.a). All of them come from the group `build` of deploy/packages.txt.
+# What we link: static archives of libseccomp, libsodium and SQLite; fmt and nlohmann/json are headers only (Debian
+# ships no libfmt.a).
+# All of them come from the group `build` of deploy/packages.txt.
 include_guard()
 
 add_library(coffer_libraries INTERFACE)
@@ -24,5 +25,7 @@ endfunction()
 
 coffer_need_archive(seccomp seccomp.h libseccomp-dev)
 coffer_need_archive(sodium sodium.h libsodium-dev)
+coffer_need_archive(sqlite3 sqlite3.h libsqlite3-dev)
 coffer_need_header(fmt fmt/format.h libfmt-dev)
 coffer_need_header(json nlohmann/json.hpp nlohmann-json3-dev)
+coffer_need_header(toml toml++/toml.h libtomlplusplus-dev)

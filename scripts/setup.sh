@@ -47,7 +47,9 @@ for name in "$@"; do wanted+="$(group "$name")"$'\n'; done
 wanted=$(printf '%s' "$wanted" | sort -u)
 if [ $listing = 1 ]; then printf '%s\n' "$wanted"; exit 0; fi
 
-installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' 2>/dev/null | sed -n 's/^installed //p')
+# A package also counts if another provides it: some builds of nodejs bring npm along, and refuse Debian's.
+installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}, ${Provides}\n' 2>/dev/null |
+  sed -n 's/^installed //p' | tr -d ' ' | tr ',' '\n' | sed 's/(.*//')
 missing=() optional=()
 while read -r package; do
   [ -n "$package" ] || continue

@@ -54,6 +54,14 @@ std::string CanonicalForm(const Envelope& envelope) {
     mounts.push_back({{"host", mount.host},
                       {"at", mount.at},
                       {"access", mount.access == Access::kWrite ? "write" : "read"}});
+    if (mount.dangerous) {
+      mounts.back()["dangerous"] = true;
+    }
+  }
+  if (!envelope.workspace.empty()) {
+    json["workspace"] = {
+        {"host", envelope.workspace},
+        {"access", envelope.workspace_access == Access::kWrite ? "write" : "read"}};
   }
   json["inputs"] = envelope.inputs;
   json["runtimes"] = envelope.runtimes;

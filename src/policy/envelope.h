@@ -44,6 +44,7 @@ struct Mount {
   std::string host;  // absolute, as the caller gave it
   std::string at;    // absolute inside
   Access access = Access::kRead;
+  bool dangerous = false;  // broad, and a manifest's dangerously_host says why; never from flags
   bool operator==(const Mount&) const = default;
 };
 
@@ -55,6 +56,8 @@ struct Envelope {
   LayerSet floor;
   Limits limits;
   std::vector<Mount> mounts;          // --ro, --rw, --out
+  std::string workspace;              // a session's directory that is /workspace; empty: a fresh one
+  Access workspace_access = Access::kWrite;
   std::vector<std::string> inputs;    // host files brought in read-only, by copy, under /in
   std::vector<std::string> runtimes;  // empty: what the command needs
   std::vector<std::pair<std::string, std::string>> env;

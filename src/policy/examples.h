@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The examples of a manifest are its tests: what must be accepted and what must be refused, checked whenever it is
+// loaded.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "policy/manifest.h"
+
+namespace coffer::policy {
+
+// Everything between arguments and launch: schema, paths, templates. An error is a refusal.
+using ArgsCheck = std::function<Status(const Json& args)>;
+
+// One mistake for every [[examples.allow]] that `check` refuses and every [[examples.deny]] that it lets pass.
+std::vector<Mistake> CheckExamples(const Manifest& manifest, const ArgsCheck& check);
+
+}  // namespace coffer::policy

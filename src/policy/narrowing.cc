@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/narrowing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+
+namespace coffer::policy {
+namespace {
+
+bool Within(std::string_view path, std::string_view tree) {
+  return path == tree || tree == "/" ||
+         (path.size() > tree.size() && path.starts_with(tree) && path[tree.size()] == '/');
+}
+
+// Process < auto < container: auto may end as either.
+int Strength(Level level) {
+  switch (level) {
+    case Level::kProcess:
+      return 0;
+    case Level::kAuto:
+      return 1;
+    case Level::kContainer:
+      break;
+  }
+  return 2;
+}
+
+template <typename T>
+struct Cap {
+  std::string_view name;
+  T Limits::* member;
+};
+
+constexpr std::array<Cap<Nanos>, 2> kTimes = {{{"cpu", &Limits::cpu}, {"wall", &Limits::wall}}};
+constexpr std::array<Cap<uint64_t>, 8> kSizes = {{{"memory", &Limits::memory},
+                                                  {"processes", &Limits::processes},
+                                                  {"open_files", &Limits::open_files},
+                                                  {"disk", &Limits::disk},
+                                                  {"inodes", &Limits::inodes},
+                                                  {"io", &Limits::io},
+                                                  {"output", &Limits::output},
+                                                  {"tmp", &Limits::tmp}}};
+
+bool Imported(const Envelope& envelope) { return envelope.syscalls == SyscallProfile::kImported; }
+
+// The part of `child`'s mount that `parent` also shows, in the child's arrangement.
+std::optional<Mount> Common(const Mount& parent, const Mount& child) {
+  Mount common = child;
+  if (Within(child.host, parent.host)) {
+    // the child's is the smaller one
+  } else if (Within(parent.host, child.host)) {
+    const std::string_view rest =
+        std::string_view(parent.host).substr(child.host == "/" ? 0 : child.host.size());
+    common.host = parent.host;
+    // An empty `at` shows a path under its own name.
+    common.at = child.at.empty() ? "" : (child.at == "/" ? "" : child.at) + std::string(rest);
+  } else {
+    return std::nullopt;
+  }
+  common.access = std::min(parent.access, child.access);
+  common.dangerous = parent.dangerous && child.dangerous;
+  return common;
+}
+
+std::vector<Mount> CommonMounts(const Envelope& parent, const Envelope& child) {
+  std::vector<Mount> mounts;
+  for (const Mount& inner : child.mounts) {
+    // Within one mount of the child, the widest of the parent's that holds all of it, or else the parts.
+    std::vector<Mount> parts;
+    for (const Mount& outer : parent.mounts) {
+      if (auto part = Common(outer, inner)) {
+        parts.push_back(std::move(*part));
+      }
+    }
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const bool hidden = std::any_of(parts.begin(), parts.end(), [&](const Mount& other) {
+        if (&other == &parts[i] || !Within(parts[i].host, other.host)) {
+          return false;
+        }
+        const bool better = other.access > parts[i].access;
+        const bool same = other.access == parts[i].access;
+        return better || (same && (other.host != parts[i].host || &other < &parts[i]));
+      });
+      if (!hidden) {
+        mounts.push_back(parts[i]);
+      }
+    }
+  }
+  return mounts;
+}
+
+Result<std::vector<std::string>> CommonRuntimes(const Envelope& parent, const Envelope& child) {
+  if (parent.runtimes.empty()) {
+    return child.runtimes;
+  }
+  if (child.runtimes.empty()) {
+    return parent.runtimes;
+  }
+  std::vector<std::string> both;
+  for (const std::string& runtime : child.runtimes) {
+    if (std::find(parent.runtimes.begin(), parent.runtimes.end(), runtime) !=
+        parent.runtimes.end()) {
+      both.push_back(runtime);
+    }
+  }
+  if (both.empty()) {
+    return Refused("policy.narrow",
+                   fmt::format("the calling tool may not run {}",
+                               Printable(fmt::format("{}", fmt::join(child.runtimes, ", ")))),
+                   "a call from a tool has at most that tool's permissions");
+  }
+  return both;
+}
+
+bool Readable(const Envelope& envelope, const std::string& path) {
+  return std::find(envelope.inputs.begin(), envelope.inputs.end(), path) != envelope.inputs.end() ||
+         std::any_of(envelope.mounts.begin(), envelope.mounts.end(),
+                     [&](const Mount& mount) { return Within(path, mount.host); });
+}
+
+Status NarrowSyscalls(const Envelope& parent, Envelope& child) {
+  if (!Imported(parent) && !Imported(child)) {
+    child.syscalls = std::min(parent.syscalls, child.syscalls);
+    return {};
+  }
+  if (Imported(parent) && Imported(child) && parent.imported_seccomp == child.imported_seccomp) {
+    return {};
+  }
+  if (Imported(child) && parent.syscalls == SyscallProfile::kCompat) {
+    return {};  // an imported profile only ever narrows compat
+  }
+  if (Imported(parent) && child.syscalls == SyscallProfile::kCompat) {
+    child.syscalls = SyscallProfile::kImported;
+    child.imported_seccomp = parent.imported_seccomp;
+    return {};
+  }
+  return Refused("policy.narrow", "the seccomp profiles of the two tools cannot be combined",
+                 "give both tools the same profile");
+}
+
+}  // namespace
+
+Result<Envelope> Intersect(const Envelope& parent, const Envelope& child) {
+  Envelope both = child;
+  both.level = Strength(parent.level) > Strength(child.level) ? parent.level : child.level;
+  both.floor = parent.floor.Union(child.floor);
+  for (const auto& cap : kTimes) {
+    both.limits.*cap.member = std::min(parent.limits.*cap.member, child.limits.*cap.member);
+  }
+  for (const auto& cap : kSizes) {
+    both.limits.*cap.member = std::min(parent.limits.*cap.member, child.limits.*cap.member);
+  }
+  both.mounts = CommonMounts(parent, child);
+  std::erase_if(both.inputs, [&](const std::string& path) { return !Readable(parent, path); });
+  TRY_ASSIGN(both.runtimes, CommonRuntimes(parent, child));
+  if (parent.workspace != child.workspace) {
+    both.workspace.clear();  // not the same place: a fresh one
+    both.workspace_access = Access::kWrite;
+  } else if (!child.workspace.empty()) {
+    both.workspace_access = std::min(parent.workspace_access, child.workspace_access);
+  }
+  if (both.uid == 0) {
+    both.uid = parent.uid;
+  }
+  TRY(NarrowSyscalls(parent, both));
+  both.tty = parent.tty && child.tty;
+  return both;
+}
+
+std::vector<std::string> WiderThan(const Envelope& outer, const Envelope& inner) {
+  std::vector<std::string> wider;
+  if (Strength(inner.level) < Strength(outer.level)) {
+    wider.push_back(
+        fmt::format("level {} instead of {}", LevelName(inner.level), LevelName(outer.level)));
+  }
+  for (const Layer layer : outer.floor.Minus(inner.floor).list()) {
+    wider.push_back(fmt::format("the floor lacks {}", LayerName(layer)));
+  }
+  for (const auto& cap : kTimes) {
+    if (inner.limits.*cap.member > outer.limits.*cap.member) {
+      wider.push_back(fmt::format("more {}", cap.name));
+    }
+  }
+  for (const auto& cap : kSizes) {
+    if (inner.limits.*cap.member > outer.limits.*cap.member) {
+      wider.push_back(fmt::format("more {}", cap.name));
+    }
+  }
+  for (const Mount& mount : inner.mounts) {
+    const bool held =
+        std::any_of(outer.mounts.begin(), outer.mounts.end(), [&](const Mount& other) {
+          return Within(mount.host, other.host) && mount.access <= other.access;
+        });
+    if (!held) {
+      wider.push_back(fmt::format("{} of {}",
+                                  mount.access == Access::kWrite ? "writing" : "reading",
+                                  Printable(mount.host)));
+    }
+  }
+  for (const std::string& path : inner.inputs) {
+    if (!Readable(outer, path)) {
+      wider.push_back(fmt::format("reading of {}", Printable(path)));
+    }
+  }
+  if (!inner.workspace.empty() &&
+      (inner.workspace != outer.workspace || inner.workspace_access > outer.workspace_access)) {
+    wider.emplace_back("the session's workspace");
+  }
+  for (const std::string& runtime : inner.runtimes) {
+    if (!outer.runtimes.empty() &&
+        std::find(outer.runtimes.begin(), outer.runtimes.end(), runtime) == outer.runtimes.end()) {
+      wider.push_back(fmt::format("the runtime {}", Printable(runtime)));
+    }
+  }
+  if (inner.runtimes.empty() && !outer.runtimes.empty()) {
+    wider.emplace_back("any runtime");
+  }
+  const bool same_filter =
+      inner.syscalls == outer.syscalls && inner.imported_seccomp == outer.imported_seccomp;
+  const bool narrower = outer.syscalls == SyscallProfile::kCompat ||
+                        (!Imported(inner) && !Imported(outer) && inner.syscalls <= outer.syscalls);
+  if (!same_filter && !narrower) {
+    wider.push_back(fmt::format("the system calls of {}", SyscallProfileName(inner.syscalls)));
+  }
+  if (inner.uid == 0 && outer.uid != 0) {
+    wider.emplace_back("uid 0 inside");
+  }
+  if (inner.tty && !outer.tty) {
+    wider.emplace_back("a terminal");
+  }
+  return wider;
+}
+
+bool Covers(const Envelope& outer, const Envelope& inner) {
+  return WiderThan(outer, inner).empty();
+}
+
+}  // namespace coffer::policy

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A call that a call makes never has more than its maker: the effective envelope is the intersection along the chain
+// (R126).
+//
+// Intersect is never wider than either side; Covers says so in terms of what can be touched: host paths, limits,
+// runtimes, system calls, layers. How things are arranged inside (working directory, variables, mount points) is the
+// child's own and is no permission. What two envelopes cannot have in common, such as a runtime, is a refusal, not an
+// empty grant.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "policy/envelope.h"
+
+namespace coffer::policy {
+
+// Refused if there is no runtime in common, or if one side has an imported seccomp profile and the other a different
+// one that is not compat: one filter cannot be both.
+Result<Envelope> Intersect(const Envelope& parent, const Envelope& child);
+
+// True if everything that `inner` allows is allowed by `outer`.
+bool Covers(const Envelope& outer, const Envelope& inner);
+
+// What makes `inner` wider than `outer`, one line each; empty if Covers.
+std::vector<std::string> WiderThan(const Envelope& outer, const Envelope& inner);
+
+}  // namespace coffer::policy

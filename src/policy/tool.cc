@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/tool.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "policy/examples.h"
+#include "policy/manifest_hash.h"
+#include "policy/manifest_parse.h"
+
+namespace coffer::policy {
+namespace {
+
+// A schema's problems, each at its own line of the manifest.
+std::optional<Schema> CompileAt(const std::string& text, std::string_view pointer,
+                                const Manifest& manifest, MistakeList& mistakes) {
+  Result<Json> json = ParseJson(text);
+  if (!json.ok()) {
+    mistakes.Add(manifest.PlaceOf(pointer), Printable(json.error().message));
+    return std::nullopt;
+  }
+  std::vector<SchemaProblem> problems;
+  Result<Schema> schema = Schema::Compile(*json, &problems);
+  if (schema.ok()) {
+    return std::move(schema).value();
+  }
+  for (SchemaProblem& problem : problems) {
+    mistakes.Add(manifest.PlaceOf(std::string(pointer) + problem.at), Printable(problem.message),
+                 std::move(problem.hint));
+  }
+  if (problems.empty()) {
+    mistakes.Add(manifest.PlaceOf(pointer), Printable(schema.error().message), schema.error().hint);
+  }
+  return std::nullopt;
+}
+
+Status CheckSchema(const Schema& schema, const Json& args) {
+  const std::vector<SchemaError> errors = schema.Validate(args);
+  if (errors.empty()) {
+    return {};
+  }
+  const SchemaError& first = errors.front();
+  const std::string more =
+      errors.size() > 1 ? fmt::format(" (and {} more)", errors.size() - 1) : "";
+  return Refused(
+      "policy.args.schema",
+      fmt::format("{} {}{}", first.instance.empty() ? "the arguments" : Printable(first.instance),
+                  first.message, more));
+}
+
+}  // namespace
+
+Result<ToolCall> PrepareToolCall(const Tool& tool, const Json& args, const CallPlaces& places) {
+  TRY(CheckSchema(tool.input, args));
+  return MakeToolCall(tool.manifest, args, places);
+}
+
+LoadedTool LoadTool(std::string_view text, std::string_view file,
+                    const std::set<Surface>& available) {
+  LoadedTool loaded;
+  ParsedManifest parsed = ParseManifest(text, file);
+  if (!parsed.manifest) {
+    loaded.mistakes = std::move(parsed.mistakes);
+    return loaded;
+  }
+  const Manifest& manifest = *parsed.manifest;
+  MistakeList mistakes;
+  std::optional<Schema> input =
+      CompileAt(manifest.input_schema, "/input/schema", manifest, mistakes);
+  std::optional<Schema> output;
+  if (!manifest.output_schema.empty()) {
+    output = CompileAt(manifest.output_schema, "/output/schema", manifest, mistakes);
+  }
+  for (Mistake& mistake : UnsupportedSurfaces(manifest, available)) {
+    mistakes.Add(mistake.at, std::move(mistake.message), std::move(mistake.hint));
+  }
+  if (input) {
+    const auto check = [&](const Json& args) -> Status {
+      TRY(CheckSchema(*input, args));
+      TRY(RenderCall(manifest, args));
+      return {};
+    };
+    for (Mistake& mistake : CheckExamples(manifest, check)) {
+      mistakes.Add(mistake.at, std::move(mistake.message), std::move(mistake.hint));
+    }
+  }
+  if (input && mistakes.empty()) {
+    std::string hash = ManifestHash(manifest);
+    loaded.tool =
+        Tool{std::move(*parsed.manifest), std::move(*input), std::move(output), std::move(hash)};
+  }
+  loaded.mistakes = mistakes.Take();
+  return loaded;
+}
+
+}  // namespace coffer::policy

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/tool.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "policy/manifest_starter.h"
+#include "tests/support/run.h"
+#include "tests/unit/policy/manifest_text.h"
+
+namespace coffer::policy {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+const char* const kHead =
+    "[tool]\nname = \"x\"\nversion = \"1\"\neffect = \"read-only\"\n[run]\nruntime = \"sh\"\nargv "
+    "= [\"cat\", \"{f}\"]\n"
+    "[run.paths]\nf = { mount = \"/workspace\" }\n[input.schema]\ntype = \"object\"\n";
+
+std::vector<std::string> Mistakes(const std::string& text) {
+  const LoadedTool loaded = LoadTool(text, "f", {});
+  EXPECT_EQ(loaded.tool.has_value(), loaded.mistakes.empty());
+  std::vector<std::string> lines;
+  for (const Mistake& mistake : loaded.mistakes) {
+    lines.push_back(FormatMistake("f", mistake));
+  }
+  return lines;
+}
+
+TEST(Tool, LoadsAndPreparesACall) {
+  const LoadedTool loaded =
+      LoadTool(std::string(kHead) +
+                   "required = [\"f\"]\nproperties.f = { type = \"string\", maxLength = 9 }\n",
+               "f", {});
+  ASSERT_TRUE(loaded.tool) << testing::PrintToString(loaded.mistakes.size());
+  EXPECT_EQ(loaded.tool->hash.size(), 71U);
+  const Result<ToolCall> call = PrepareToolCall(*loaded.tool, {{"f", "a.txt"}}, {});
+  ASSERT_TRUE(call.ok());
+  EXPECT_THAT(call->command, ElementsAre("cat", "/workspace/a.txt"));
+  for (const Json& bad :
+       {Json::object(), Json({{"f", 1}}), Json({{"f", "0123456789"}}), Json({{"f", "a"}, {"g", 1}}),
+        Json({{"f", "../a"}}), Json(nullptr), Json::array(), Json("f")}) {
+    const Result<ToolCall> refused = PrepareToolCall(*loaded.tool, bad, {});
+    ASSERT_FALSE(refused.ok()) << bad.dump();
+    EXPECT_THAT(refused.error().code, StartsWith("policy.args"));
+  }
+}
+
+TEST(Tool, SchemaProblemsStandWhereTheyAreWritten) {
+  EXPECT_THAT(Mistakes(std::string(kHead) + "properties.f = { type = \"strnig\" }\n"),
+              ElementsAre(StartsWith("f:12:")));
+  EXPECT_THAT(
+      Mistakes(std::string(kHead) + "properties.f = { type = \"string\", maxLenght = 5 }\n"),
+      ElementsAre(StartsWith("f:12:35: ")));
+  EXPECT_THAT(
+      Mistakes(std::string(kHead) + "properties.f = { \"$ref\" = \"https://example.com/s\" }\n"),
+      ElementsAre(StartsWith("f:12:18: ")));
+}
+
+TEST(Tool, ExamplesAndSurfacesAreCheckedTogether) {
+  const std::vector<std::string> lines =
+      Mistakes(std::string(kHead) +
+               "properties.f = { type = \"string\" }\n[[examples.allow]]\nargs = { f = "
+               "\"/etc/passwd\" }\nwhy = \"absolute\"\n"
+               "[[examples.deny]]\nargs = { f = \"a\" }\nwhy = \"fine\"\n[output]\nschema = { type "
+               "= \"object\" }\n");
+  ASSERT_THAT(lines, SizeIs(3)) << testing::PrintToString(lines);
+  EXPECT_THAT(lines[0], StartsWith("f:13:1: examples.allow \"absolute\" is refused"));
+  EXPECT_THAT(lines[1], StartsWith("f:16:1: examples.deny \"fine\" is accepted"));
+  EXPECT_THAT(lines[2], StartsWith("f:20:1: output.schema needs output schemas"));
+}
+
+TEST(Tool, TheStarterLoadsAsItIs) {
+  EXPECT_THAT(Mistakes(StarterManifest("my-tool")), IsEmpty());
+  EXPECT_EQ(LoadTool(StarterManifest("my-tool"), "f", {}).tool->manifest.tool.name, "my-tool");
+}
+
+TEST(Tool, EveryShippedManifestLoads) {
+  const char* source = std::getenv("COFFER_SOURCE");
+  ASSERT_NE(source, nullptr) << "COFFER_SOURCE must be the checkout";
+  for (const char* name : {"python", "bash", "node", "read-file", "write-file", "search-text"}) {
+    const auto text = test::ReadFile(std::string(source) + "/tools/" + name + ".toml");
+    ASSERT_TRUE(text) << name;
+    EXPECT_THAT(Mistakes(*text), IsEmpty()) << name;
+    const LoadedTool loaded = LoadTool(*text, name, {});
+    ASSERT_TRUE(loaded.tool) << name;
+    EXPECT_EQ(loaded.tool->manifest.tool.name, name);
+    EXPECT_THAT(loaded.tool->manifest.dangers, IsEmpty());
+    EXPECT_FALSE(loaded.tool->manifest.allow_examples.empty()) << name;
+    EXPECT_FALSE(loaded.tool->manifest.deny_examples.empty()) << name;
+  }
+}
+
+}  // namespace
+}  // namespace coffer::policy
