@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/admission.h"
+
+#include <fmt/format.h>
+
+#include "base/ids.h"
+#include "store/core.h"
+#include "store/idempotency.h"
+#include "store/lineage.h"
+#include "store/quota_take.h"
+#include "store/session_row.h"
+#include "store/switch_row.h"
+#include "store/tenant_row.h"
+
+namespace coffer::store {
+namespace {
+
+constexpr std::string_view kVerdicts[] = {
+    "admitted",       "replay",        "in-flight",   "key-conflict", "switched-off",
+    "no-session",     "session-ended", "no-parent",   "too-deep",     "cycle",
+    "retry-too-soon", "budget-spent",  "rate-limited"};
+
+Admission No(AdmitVerdict verdict, std::string_view error_class, std::string reason) {
+  Admission admission;
+  admission.verdict = verdict;
+  admission.error_class = error_class;
+  admission.reason = std::move(reason);
+  return admission;
+}
+
+Result<std::optional<Admission>> LookAtSwitches(Connection& db, const AdmitRequest& request) {
+  using Maybe = std::optional<Admission>;
+  TRY_ASSIGN(const std::optional<Switch> found,
+             FindSwitchIn(db, request.tenant, {request.tool, request.agent, request.session_id}));
+  if (!found.has_value()) {
+    return Maybe();
+  }
+  return Maybe(No(AdmitVerdict::kSwitchedOff, "policy.switch",
+                  found->kind == SwitchKind::kDisabledTool
+                      ? std::string("this tool is disabled")
+                      : fmt::format("this {} is stopped", SwitchKindName(found->kind))));
+}
+
+// Another agent's session is as good as none: its existence is none of this agent's business.
+std::optional<Admission> LookAtSession(const AdmitRequest& request,
+                                       const std::optional<Session>& session, Nanos now) {
+  if (request.session_id.empty()) {
+    return std::nullopt;
+  }
+  if (!session.has_value() || session->agent != request.agent) {
+    return No(AdmitVerdict::kNoSession, "policy.session", "there is no such session");
+  }
+  if (session->ended_at.has_value() || now >= session->ends_at) {
+    return No(AdmitVerdict::kSessionEnded, "policy.session", "the session has ended");
+  }
+  return std::nullopt;
+}
+
+// What comes from outside has been looked at by nobody yet.
+Status CheckSizes(const AdmitRequest& request) {
+  for (const std::string* name : {&request.tool, &request.agent, &request.user, &request.args_hash,
+                                  &request.request_hash, &request.session_id, &request.parent_id}) {
+    if (name->size() > 256) {
+      return Refused("policy.request", "a name in the request is longer than 256 bytes");
+    }
+  }
+  return {};
+}
+
+Result<Admission> Admit(Core& core, Connection& db, const AdmitRequest& request,
+                        const std::string& id) {
+  const Nanos now = core.Now();
+  TRY(CheckTenantIn(db, request.tenant));
+  TRY_ASSIGN(std::optional<Admission> no, LookAtSwitches(db, request));
+  if (no.has_value()) {
+    return *no;
+  }
+  TRY_ASSIGN(no, LookAtKey(db, request, now));
+  if (no.has_value()) {
+    return *no;
+  }
+  std::optional<Session> session;
+  if (!request.session_id.empty()) {
+    TRY_ASSIGN(session, FindSessionIn(db, request.tenant, request.session_id));
+  }
+  no = LookAtSession(request, session, now);
+  if (no.has_value()) {
+    return *no;
+  }
+  TRY_ASSIGN(const Place place, FindPlace(db, request));
+  if (place.no.has_value()) {
+    return *place.no;
+  }
+  QuotaCheck quotas(db, request, session, now);
+  TRY_ASSIGN(no, quotas.Look());
+  if (no.has_value()) {
+    return *no;
+  }
+
+  TRY(quotas.Take());
+  TRY(ClaimKey(db, request, id, now));
+  TRY(
+      db.Run("INSERT INTO calls (tenant, id, state, owner, parent_id, session_id, depth, agent, "
+             "user, tool, args_hash, idempotency_key, requested_at) "
+             "VALUES (?, ?, 'admitted', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+             request.tenant.name(), id, core.owner->number(), request.parent_id, request.session_id,
+             static_cast<int64_t>(place.depth), request.agent, request.user, request.tool,
+             request.args_hash, request.idempotency_key, now));
+  Admission admitted;
+  admitted.call_id = id;
+  admitted.depth = place.depth;
+  return admitted;
+}
+
+}  // namespace
+
+std::string_view AdmitVerdictName(AdmitVerdict verdict) {
+  return kVerdicts[static_cast<size_t>(verdict)];
+}
+
+int64_t Admission::RetryAfterSeconds() const {
+  return (retry_after.count() + 999'999'999) / 1'000'000'000;
+}
+
+Result<Admission> AdmitCall(Store& store, const AdmitRequest& request) {
+  TRY(CheckSizes(request));
+  Core& core = store.core();
+  TRY_ASSIGN(const std::string id, NewId());
+  return core.Write(Durability::kCommitted,
+                    [&](Connection& db) { return Admit(core, db, request, id); });
+}
+
+}  // namespace coffer::store

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Admission: the first rung. Everything that may stop a call before its content is looked at, in one transaction.
+//
+// In this order: tenant, kill switches, idempotency key, session, parent, identical retries, budgets, rates, calls at the same
+// time. The first that says no decides, nothing is written, and it is a value, not an Error. If nothing says
+// no, the key is claimed, the counters are taken and the call exists as `admitted`, all or nothing, so of any number
+// of processes that bring the same key exactly one admits. Committed when it returns, not flushed: after a loss of power
+// the call never was, and nothing had happened.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "store/call.h"
+#include "store/quota.h"
+#include "store/tenant.h"
+
+namespace coffer::store {
+
+struct AdmitRequest {
+  TenantId tenant = TenantId::Local();
+  std::string agent;  // names, ids and hashes are at most 256 bytes
+  std::string user;
+  std::string tool;
+  std::string session_id;       // empty: none
+  std::string parent_id;        // empty: none
+  std::string args_hash;        // what "identical" means for retries
+  std::string idempotency_key;  // empty: none; at most 255 bytes
+  std::string request_hash;     // of the whole request; same key, other hash: conflict
+  Quotas quotas;
+  uint32_t max_depth = 3;  // of parents; a call without one has depth 0
+};
+
+enum class AdmitVerdict : uint8_t {
+  kAdmitted,
+  kReplay,       // the key was used by a call that ended: `result` is its result
+  kInFlight,     // the key was used by a call that has not ended
+  kKeyConflict,  // the key was used by another request
+  kSwitchedOff,
+  kNoSession,  // this tenant and agent have no such session
+  kSessionEnded,
+  kNoParent,  // this tenant has no such call, or it is not running
+  kTooDeep,
+  kCycle,  // the tool is already one of the callers
+  kRetryTooSoon,
+  kBudgetSpent,
+  kRateLimited,  // a rate, a burst or too many at the same time
+};
+std::string_view AdmitVerdictName(AdmitVerdict verdict);
+
+struct Admission {
+  AdmitVerdict verdict = AdmitVerdict::kAdmitted;
+  std::string call_id;  // the new one, or the one that used the key
+  uint32_t depth = 0;
+  CallState state = CallState::kAdmitted;  // of the call that used the key
+  std::string result;                      // kReplay
+  std::string reason;                      // for the agent: "rate limit of tool python: 10/s"
+  std::string error_class;                 // "policy.rate"; empty if admitted or replayed
+  Nanos retry_after{0};                    // 0: waiting does not help
+  // What Retry-After says: whole seconds, rounded up.
+  int64_t RetryAfterSeconds() const;
+};
+
+Result<Admission> AdmitCall(Store& store, const AdmitRequest& request);
+
+}  // namespace coffer::store

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Calls, and the states they go through. The store is the state machine: what is not written here did not happen.
+//
+//   admitted -> recorded -> started -> finished       refused: from admitted, gated or recorded; nothing ran
+//          \-> gated -/           \--> unknown        unknown: it ran and nobody saw the end; never run again
+//
+// A transition is one transaction. One that is not in this picture, or of a call that another process owns, is an Error and changes
+// nothing. Record and start are on disk before they return unless the caller asks for kCommitted and calls
+// Store::Flush itself before anything runs; ends are on disk because they are acknowledged to whoever asked.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "store/page.h"
+#include "store/store.h"
+#include "store/supervisor.h"
+#include "store/tenant.h"
+
+namespace coffer::store {
+
+enum class CallState : uint8_t {
+  kAdmitted,
+  kGated,
+  kRecorded,
+  kStarted,
+  kFinished,
+  kRefused,
+  kUnknown,
+};
+std::string_view CallStateName(CallState state);
+std::optional<CallState> FindCallState(std::string_view name);
+inline bool HasEnded(CallState state) { return state >= CallState::kFinished; }
+bool IsLegal(CallState from, CallState to);
+
+// As in the receipt.
+enum class Outcome : uint8_t { kSuccess, kError, kDenied, kGated, kTerminated, kUnknown };
+std::string_view OutcomeName(Outcome outcome);
+std::optional<Outcome> FindOutcome(std::string_view name);
+
+// What evaluation found out; durable before anything happens.
+struct CallDecision {
+  std::string tool_version;
+  std::string manifest_hash;
+  std::string envelope_id;
+  std::string effect;
+  std::string args_redacted;  // JSON
+};
+
+struct CallEnd {
+  Outcome outcome = Outcome::kError;
+  std::string error_class;    // empty: no error
+  std::string error_message;  // what an agent may see
+  std::optional<int> exit_code;
+  std::optional<int> exit_signal;
+  std::string receipt;  // JSON
+  std::string result;   // what a retry with the same idempotency key gets
+  Nanos cpu{0};
+  uint64_t bytes_out = 0;
+  std::optional<CallDecision> decision;  // of a refused call: as much as was found out
+};
+
+struct Call {
+  std::string id;
+  TenantId tenant = TenantId::Local();
+  std::string parent_id;   // empty: none
+  std::string session_id;  // empty: none
+  uint32_t depth = 0;      // 0: no parent
+  std::string agent;
+  std::string user;
+  std::string tool;
+  std::string tool_version;
+  std::string manifest_hash;
+  std::string envelope_id;
+  std::string effect;
+  std::string args_hash;
+  CallState state = CallState::kAdmitted;
+  std::optional<Outcome> outcome;
+  std::string error_class;
+  std::string error_message;
+  std::optional<int> exit_code;
+  std::optional<int> exit_signal;
+  Nanos requested_at{0};
+  std::optional<Nanos> decided_at;
+  std::optional<Nanos> started_at;
+  std::optional<Nanos> finished_at;
+  Nanos cpu{0};
+  uint64_t bytes_out = 0;
+  std::optional<Supervisor> supervisor;
+};
+
+// admitted -> gated. On disk when it returns.
+Status GateCall(Store& store, const TenantId& tenant, std::string_view id,
+                const CallDecision& decision);
+// admitted or gated -> recorded.
+Status RecordCall(Store& store, const TenantId& tenant, std::string_view id,
+                  const CallDecision& decision, Durability durability = Durability::kOnDisk);
+// recorded -> started.
+Status StartCall(Store& store, const TenantId& tenant, std::string_view id,
+                 const Supervisor& supervisor, Durability durability = Durability::kOnDisk);
+// Both in one transaction, one fsync, for calls that need nothing (a lease) between the two.
+Status RecordAndStartCall(Store& store, const TenantId& tenant, std::string_view id,
+                          const CallDecision& decision, const Supervisor& supervisor,
+                          Durability durability = Durability::kOnDisk);
+// started -> finished; outcome success, error, denied or terminated. Adds to the budgets. On disk when it returns.
+Status FinishCall(Store& store, const TenantId& tenant, std::string_view id, const CallEnd& end);
+// started -> unknown; the outcome is kUnknown whatever `end` says. On disk when it returns.
+Status LoseCall(Store& store, const TenantId& tenant, std::string_view id, const CallEnd& end);
+
+enum class KeyFate : uint8_t {
+  kKeep,     // a retry with the same idempotency key gets this refusal again
+  kRelease,  // it may try again: nothing was decided about the request itself
+};
+// admitted, gated or recorded -> refused; outcome denied or error. On disk when it returns.
+Status RefuseCall(Store& store, const TenantId& tenant, std::string_view id, const CallEnd& end,
+                  KeyFate key_fate = KeyFate::kKeep);
+
+// A receipt for a call that ended without one (recovery). Refused if there is one.
+Status AddReceipt(Store& store, const TenantId& tenant, std::string_view id,
+                  std::string_view receipt);
+
+// Nothing if this tenant has no such call.
+Result<std::optional<Call>> FindCall(Store& store, const TenantId& tenant, std::string_view id);
+// JSON, as given; nothing if there is none (yet, or any more).
+Result<std::optional<std::string>> FindReceipt(Store& store, const TenantId& tenant,
+                                               std::string_view id);
+Result<std::optional<std::string>> FindResult(Store& store, const TenantId& tenant,
+                                              std::string_view id);
+Result<std::optional<std::string>> FindArgs(Store& store, const TenantId& tenant,
+                                            std::string_view id);
+
+}  // namespace coffer::store

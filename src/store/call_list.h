@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lists of calls: by tenant, newest first, in pages; and the chain of a call's parents.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/call.h"
+#include "store/page.h"
+#include "store/tenant.h"
+
+namespace coffer::store {
+
+// Empty fields do not filter.
+struct CallFilter {
+  std::string session_id;
+  std::string agent;
+  std::string tool;
+  std::string error_class;
+  std::optional<CallState> state;
+  std::optional<Outcome> outcome;
+  std::optional<Nanos> since;  // requested at or after
+  std::optional<Nanos> until;  // requested before
+};
+
+Result<Page<Call>> ListCalls(Store& store, const TenantId& tenant, const CallFilter& filter,
+                             const PageRequest& page);
+Result<Page<Call>> ListCalls(Store& store, AllTenants, const CallFilter& filter,
+                             const PageRequest& page);
+
+// All calls that have not ended, whoever owns them. Their number is bounded by the concurrency limits.
+Result<std::vector<Call>> OpenCalls(Store& store, const TenantId& tenant);
+Result<std::vector<Call>> OpenCalls(Store& store, AllTenants);
+
+// The call, its parent, and so on to the one without a parent. Refused if this tenant has no such call, or if the chain is
+// longer than 64 or broken (a parent was pruned).
+Result<std::vector<Call>> CallChain(Store& store, const TenantId& tenant, std::string_view id);
+
+}  // namespace coffer::store

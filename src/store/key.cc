@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/key.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+#include <sodium/utils.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/hash.h"
+#include "base/sys.h"
+#include "store/core.h"
+#include "store/tenant_row.h"
+
+namespace coffer::store {
+namespace {
+
+constexpr std::string_view kPrefix = "coffer_";
+constexpr size_t kIdLength = 16;      // hex digits
+constexpr size_t kSecretLength = 64;  // hex digits: 256 bits
+constexpr Nanos kUseGrain = std::chrono::minutes(1);
+
+#define KEY_COLUMNS "id, tenant, role, agent, created_at, expires_at, revoked_at, last_used_at"
+
+Result<std::string> RandomHex(size_t digits) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::array<unsigned char, 32> bytes{};
+  const long wanted = static_cast<long>(digits / 2);
+  const long got = raw::Syscall(SYS_getrandom, raw::Arg(bytes.data()), wanted, 0);
+  if (got != wanted) {
+    return sys::ErrnoError("store.random", "the kernel gave no random bytes", got < 0 ? got : -EIO);
+  }
+  std::string text;
+  for (size_t i = 0; i < digits / 2; ++i) {
+    text += kDigits[bytes[i] >> 4];
+    text += kDigits[bytes[i] & 15];
+  }
+  ::sodium_memzero(bytes.data(), bytes.size());
+  return text;
+}
+
+std::string HashKey(std::string_view salt, std::string_view text) {
+  return HashOf(std::string(salt) + ":" + std::string(text));
+}
+
+ApiKey ReadKey(const Statement& row) {
+  ApiKey key;
+  key.id = row.Text(0);
+  key.tenant = TenantIdReader::Read(row, 1);
+  key.role = FindRole(row.Text(2)).value_or(Role::kAgent);
+  key.agent = row.Text(3);
+  key.created_at = row.Time(4);
+  key.expires_at = row.MaybeTime(5);
+  key.revoked_at = row.MaybeTime(6);
+  key.last_used_at = row.MaybeTime(7);
+  return key;
+}
+
+Status CheckAgentName(std::string_view agent) {
+  const bool good =
+      !agent.empty() && agent.size() <= 128 &&
+      std::all_of(agent.begin(), agent.end(), [](char c) { return c > ' ' && c < 127; });
+  if (!good) {
+    return Refused("policy.agent",
+                   "an agent's name is 1 to 128 printable ASCII characters, no spaces");
+  }
+  return {};
+}
+
+Result<NewKey> InsertKey(Connection& db, const TenantId& tenant, const KeyRequest& request,
+                         Nanos now) {
+  TRY(CheckAgentName(request.agent));
+  TRY(CheckTenantIn(db, tenant));
+  NewKey made;
+  // Seconds first, so that ids sort by time.
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+  TRY_ASSIGN(const std::string random, RandomHex(kIdLength - 8));
+  made.key.id = fmt::format("{:08x}{}", static_cast<uint32_t>(seconds), random);
+  TRY_ASSIGN(const std::string secret, RandomHex(kSecretLength));
+  TRY_ASSIGN(const std::string salt, RandomHex(32));
+  made.text = std::string(kPrefix) + made.key.id + "_" + secret;
+  made.key.tenant = tenant;
+  made.key.role = request.role;
+  made.key.agent = request.agent;
+  made.key.created_at = now;
+  if (request.lifetime > Nanos(0)) {
+    made.key.expires_at = now + request.lifetime;
+  }
+  TRY(
+      db.Run("INSERT INTO api_keys (id, tenant, role, agent, salt, hash, created_at, expires_at) "
+             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+             made.key.id, tenant.name(), RoleName(request.role), request.agent, salt,
+             HashKey(salt, made.text), now, made.key.expires_at));
+  TRY(db.Run("UPDATE facts SET value = 1 WHERE name = 'first_key_made'"));
+  return made;
+}
+
+Result<Page<ApiKey>> ReadPage(Statement& query, int64_t limit) {
+  Page<ApiKey> page;
+  for (;;) {
+    TRY_ASSIGN(const bool row, query.Step());
+    if (!row) {
+      return page;
+    }
+    if (static_cast<int64_t>(page.rows.size()) == limit) {
+      page.next = page.rows.back().id;
+      return page;
+    }
+    page.rows.push_back(ReadKey(query));
+  }
+}
+
+}  // namespace
+
+std::string_view RoleName(Role role) {
+  switch (role) {
+    case Role::kAgent:
+      return "agent";
+    case Role::kApprover:
+      return "approver";
+    case Role::kOperator:
+      return "operator";
+    case Role::kAuditor:
+      return "auditor";
+  }
+  return "agent";
+}
+
+std::optional<Role> FindRole(std::string_view name) {
+  for (const Role role : {Role::kAgent, Role::kApprover, Role::kOperator, Role::kAuditor}) {
+    if (RoleName(role) == name) {
+      return role;
+    }
+  }
+  return std::nullopt;
+}
+
+Result<NewKey> CreateKey(Store& store, const TenantId& tenant, const KeyRequest& request) {
+  Core& core = store.core();
+  return core.Write(Durability::kOnDisk,
+                    [&](Connection& db) { return InsertKey(db, tenant, request, core.Now()); });
+}
+
+Result<std::optional<NewKey>> CreateFirstKey(Store& store, const TenantId& tenant,
+                                             const KeyRequest& request) {
+  Core& core = store.core();
+  return core.Write(Durability::kOnDisk, [&](Connection& db) -> Result<std::optional<NewKey>> {
+    TRY_ASSIGN(const int64_t made,
+               db.Number("SELECT value FROM facts WHERE name = 'first_key_made'"));
+    if (made != 0) {
+      return std::optional<NewKey>();
+    }
+    TRY_ASSIGN([[maybe_unused]] const Tenant owner, EnsureTenantIn(db, tenant, core.Now()));
+    TRY_ASSIGN(NewKey key, InsertKey(db, tenant, request, core.Now()));
+    return std::optional<NewKey>(std::move(key));
+  });
+}
+
+Result<KeyVerdict> CheckKey(Store& store, std::string_view text) {
+  const size_t secret_at = kPrefix.size() + kIdLength + 1;
+  if (text.size() != secret_at + kSecretLength || !text.starts_with(kPrefix) ||
+      text[secret_at - 1] != '_') {
+    return KeyVerdict{};
+  }
+  Core& core = store.core();
+  const Nanos now = core.Now();
+  TRY_ASSIGN(KeyVerdict verdict, core.Read([&](Connection& db) -> Result<KeyVerdict> {
+    TRY_ASSIGN(Statement query,
+               db.Query("SELECT " KEY_COLUMNS ", salt, hash FROM api_keys WHERE id = ?",
+                        text.substr(kPrefix.size(), kIdLength)));
+    TRY_ASSIGN(const bool row, query.Step());
+    if (!row) {
+      return KeyVerdict{};
+    }
+    const std::string presented = HashKey(query.Text(8), text);
+    const std::string stored = query.Text(9);
+    if (presented.size() != stored.size() ||
+        ::sodium_memcmp(presented.data(), stored.data(), stored.size()) != 0) {
+      return KeyVerdict{};
+    }
+    KeyVerdict found{KeyState::kValid, ReadKey(query)};
+    if (found.key->revoked_at.has_value()) {
+      found.state = KeyState::kRevoked;
+    } else if (found.key->expires_at.has_value() && now >= *found.key->expires_at) {
+      found.state = KeyState::kExpired;
+    }
+    return found;
+  }));
+  if (verdict.state == KeyState::kValid &&
+      now - verdict.key->last_used_at.value_or(Nanos(0)) >= kUseGrain) {
+    verdict.key->last_used_at = now;
+    // A full disk must not keep an operator out.
+    (void)core
+        .Write(Durability::kCommitted,
+               [&](Connection& db) {
+                 return db.Run("UPDATE api_keys SET last_used_at = ? WHERE id = ?", now,
+                               verdict.key->id);
+               })
+        .ok();
+  }
+  return verdict;
+}
+
+Result<Page<ApiKey>> ListKeys(Store& store, const TenantId& tenant, const PageRequest& page) {
+  return store.core().Read([&](Connection& db) -> Result<Page<ApiKey>> {
+    TRY_ASSIGN(Statement query,
+               db.Query("SELECT " KEY_COLUMNS " FROM api_keys WHERE tenant = ? AND id < ? "
+                        "ORDER BY id DESC LIMIT ?",
+                        tenant.name(), page.Before(), page.Rows() + 1));
+    return ReadPage(query, page.Rows());
+  });
+}
+
+Result<Page<ApiKey>> ListKeys(Store& store, AllTenants /*tag*/, const PageRequest& page) {
+  return store.core().Read([&](Connection& db) -> Result<Page<ApiKey>> {
+    TRY_ASSIGN(Statement query, db.Query("SELECT " KEY_COLUMNS
+                                         " FROM api_keys WHERE id < ? ORDER BY id DESC LIMIT ?",
+                                         page.Before(), page.Rows() + 1));
+    return ReadPage(query, page.Rows());
+  });
+}
+
+Status RevokeKey(Store& store, const TenantId& tenant, std::string_view id) {
+  Core& core = store.core();
+  return core.Write(Durability::kOnDisk, [&](Connection& db) -> Status {
+    TRY(
+        db.Run("UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?) "
+               "WHERE tenant = ? AND id = ?",
+               core.Now(), tenant.name(), id));
+    if (db.changes() != 1) {
+      return Refused("policy.key", "there is no such key", "coffer key list shows their ids");
+    }
+    return {};
+  });
+}
+
+}  // namespace coffer::store

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// API keys: who is asking, for which tenant, in which role.
+//
+// A key is "coffer_ID_SECRET" with 256 random bits of secret. The store keeps a salted SHA-256 of it (fast is enough: such
+// a secret cannot be guessed) and the text is shown once. Secrets are compared in constant time. Expiry and revocation
+// take effect with the next FindKey. Whoever can read the state directory cannot make a key from it; whoever can
+// write it can.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "store/page.h"
+#include "store/tenant.h"
+
+namespace coffer::store {
+
+enum class Role : uint8_t { kAgent, kApprover, kOperator, kAuditor };
+std::string_view RoleName(Role role);
+std::optional<Role> FindRole(std::string_view name);
+
+struct ApiKey {
+  std::string id;  // 16 hex digits that sort by time; not secret
+  TenantId tenant = TenantId::Local();
+  Role role = Role::kAgent;
+  std::string agent;  // the name it acts under
+  Nanos created_at{0};
+  std::optional<Nanos> expires_at;
+  std::optional<Nanos> revoked_at;
+  std::optional<Nanos> last_used_at;  // to the minute
+};
+
+struct KeyRequest {
+  Role role = Role::kAgent;
+  std::string agent;  // 1 to 128 printable ASCII characters
+  Nanos lifetime{0};  // 0: does not expire
+};
+
+struct NewKey {
+  ApiKey key;
+  std::string text;  // the only time it is seen
+};
+
+// On disk when it returns. The tenant must exist.
+Result<NewKey> CreateKey(Store& store, const TenantId& tenant, const KeyRequest& request);
+
+// On a store that never had a key: makes the tenant and its key, once, however many ask at the same time. Nothing otherwise.
+Result<std::optional<NewKey>> CreateFirstKey(Store& store, const TenantId& tenant,
+                                             const KeyRequest& request);
+
+enum class KeyState : uint8_t { kValid, kUnknown, kExpired, kRevoked };
+struct KeyVerdict {
+  KeyState state = KeyState::kUnknown;
+  std::optional<ApiKey> key;  // unless unknown; whom to name in the log
+};
+// What a bearer presented. Only kValid lets anybody in. Notes the use, at most once a minute.
+Result<KeyVerdict> CheckKey(Store& store, std::string_view text);
+
+// Newest first, with those that ended.
+Result<Page<ApiKey>> ListKeys(Store& store, const TenantId& tenant, const PageRequest& page);
+Result<Page<ApiKey>> ListKeys(Store& store, AllTenants, const PageRequest& page);
+
+// On disk when it returns. Refused if the tenant has no such key; revoking twice keeps the first time.
+Status RevokeKey(Store& store, const TenantId& tenant, std::string_view id);
+
+}  // namespace coffer::store

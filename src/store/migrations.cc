@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/migrations.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+namespace coffer::store {
+namespace {
+
+constexpr int64_t kApplicationId = 0x434f4652;  // "COFR"
+
+// Times are nanoseconds since 1970. Everything that belongs to a tenant has the tenant first in its key, so a query of one
+// tenant cannot reach the rows of another, and reads neighbouring pages. Calls and sessions sort by time, because their ids do.
+constexpr const char* kSteps[] = {
+    // 1
+    R"sql(
+CREATE TABLE tenants (
+  number      INTEGER PRIMARY KEY AUTOINCREMENT,
+  name        TEXT NOT NULL UNIQUE,
+  created_at  INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE api_keys (
+  id            TEXT PRIMARY KEY,
+  tenant        TEXT NOT NULL,
+  role          TEXT NOT NULL CHECK (role IN ('agent', 'approver', 'operator', 'auditor')),
+  agent         TEXT NOT NULL,
+  salt          TEXT NOT NULL,
+  hash          TEXT NOT NULL,
+  created_at    INTEGER NOT NULL,
+  expires_at    INTEGER,
+  revoked_at    INTEGER,
+  last_used_at  INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE INDEX api_keys_of_tenant ON api_keys (tenant, id);
+
+CREATE TABLE sessions (
+  tenant      TEXT NOT NULL,
+  id          TEXT NOT NULL,
+  agent       TEXT NOT NULL,
+  created_at  INTEGER NOT NULL,
+  ends_at     INTEGER NOT NULL,
+  ended_at    INTEGER,
+  end_reason  TEXT,
+  workspace   TEXT NOT NULL,
+  most_calls      INTEGER NOT NULL,
+  most_retries    INTEGER NOT NULL,
+  most_cpu        INTEGER NOT NULL,
+  most_bytes_out  INTEGER NOT NULL,
+  PRIMARY KEY (tenant, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX sessions_open ON sessions (ends_at) WHERE ended_at IS NULL;
+
+CREATE TABLE calls (
+  tenant         TEXT NOT NULL,
+  id             TEXT NOT NULL,
+  state          TEXT NOT NULL CHECK (state IN
+                   ('admitted', 'gated', 'recorded', 'started', 'finished', 'refused', 'unknown')),
+  owner          INTEGER NOT NULL,
+  parent_id      TEXT NOT NULL,
+  session_id     TEXT NOT NULL,
+  depth          INTEGER NOT NULL,
+  agent          TEXT NOT NULL,
+  user           TEXT NOT NULL,
+  tool           TEXT NOT NULL,
+  args_hash      TEXT NOT NULL,
+  idempotency_key  TEXT NOT NULL,
+  requested_at   INTEGER NOT NULL,
+  waiting        INTEGER NOT NULL DEFAULT 0,
+  tool_version   TEXT,
+  manifest_hash  TEXT,
+  envelope_id    TEXT,
+  effect         TEXT,
+  decided_at     INTEGER,
+  started_at     INTEGER,
+  supervisor_pid    INTEGER,
+  supervisor_start  INTEGER,
+  supervisor_boot   TEXT,
+  finished_at    INTEGER,
+  outcome        TEXT CHECK (outcome IN ('success', 'error', 'denied', 'terminated', 'unknown')),
+  error_class    TEXT,
+  error_message  TEXT,
+  exit_code      INTEGER,
+  exit_signal    INTEGER,
+  cpu            INTEGER NOT NULL DEFAULT 0,
+  bytes_out      INTEGER NOT NULL DEFAULT 0,
+  cleanup        INTEGER NOT NULL DEFAULT 0,
+  CHECK ((finished_at IS NULL) = (state IN ('admitted', 'gated', 'recorded', 'started'))),
+  CHECK ((outcome IS NULL) = (finished_at IS NULL)),
+  CHECK ((started_at IS NULL) = (state NOT IN ('started', 'finished', 'unknown'))),
+  CHECK (waiting = (state = 'gated')),
+  PRIMARY KEY (tenant, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX calls_open ON calls (tenant, tool, agent, waiting) WHERE finished_at IS NULL;
+CREATE INDEX calls_cleanup ON calls (owner) WHERE cleanup = 1;
+
+CREATE TABLE documents (
+  tenant   TEXT NOT NULL,
+  call_id  TEXT NOT NULL,
+  kind     TEXT NOT NULL CHECK (kind IN ('args', 'receipt')),
+  body     TEXT NOT NULL,
+  PRIMARY KEY (tenant, call_id, kind)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE results (
+  tenant   TEXT NOT NULL,
+  call_id  TEXT NOT NULL,
+  body     TEXT NOT NULL,
+  PRIMARY KEY (tenant, call_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE idempotency (
+  tenant        TEXT NOT NULL,
+  key           TEXT NOT NULL,
+  request_hash  TEXT NOT NULL,
+  call_id       TEXT NOT NULL,
+  created_at    INTEGER NOT NULL,
+  PRIMARY KEY (tenant, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX idempotency_by_time ON idempotency (tenant, created_at);
+
+CREATE TABLE rates (
+  tenant    TEXT NOT NULL,
+  scope     TEXT NOT NULL CHECK (scope IN ('tenant', 'agent', 'tool')),
+  name      TEXT NOT NULL,
+  taken_at  INTEGER NOT NULL,
+  windows   BLOB NOT NULL,
+  PRIMARY KEY (tenant, scope, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE spent (
+  tenant     TEXT NOT NULL,
+  scope      TEXT NOT NULL CHECK (scope IN ('tenant', 'session')),
+  name       TEXT NOT NULL,
+  since      INTEGER NOT NULL,
+  period     INTEGER NOT NULL,
+  calls      INTEGER NOT NULL,
+  retries    INTEGER NOT NULL,
+  cpu        INTEGER NOT NULL,
+  bytes_out  INTEGER NOT NULL,
+  PRIMARY KEY (tenant, scope, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE failures (
+  tenant     TEXT NOT NULL,
+  agent      TEXT NOT NULL,
+  tool       TEXT NOT NULL,
+  args_hash  TEXT NOT NULL,
+  failed_at  INTEGER NOT NULL,
+  PRIMARY KEY (tenant, agent, tool, args_hash)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE switches (
+  tenant  TEXT NOT NULL,
+  kind    TEXT NOT NULL CHECK (kind IN ('tool', 'agent', 'session', 'tenant', 'disabled-tool')),
+  name    TEXT NOT NULL,
+  is_on   INTEGER NOT NULL,
+  who     TEXT NOT NULL,
+  why     TEXT NOT NULL,
+  at      INTEGER NOT NULL,
+  PRIMARY KEY (tenant, kind, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE facts (
+  name   TEXT PRIMARY KEY,
+  value  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+INSERT INTO facts VALUES ('switch_generation', 0), ('first_key_made', 0);
+)sql",
+};
+
+constexpr int kNewest = static_cast<int>(std::size(kSteps));
+
+}  // namespace
+
+int SchemaVersion() { return kNewest; }
+
+Status Migrate(Connection& db) {
+  TRY_ASSIGN(const int64_t version, db.Number("PRAGMA user_version"));
+  TRY_ASSIGN(const int64_t application, db.Number("PRAGMA application_id"));
+  TRY_ASSIGN(const int64_t tables, db.Number("SELECT count(*) FROM sqlite_master"));
+  if (application != kApplicationId && (application != 0 || version != 0 || tables != 0)) {
+    return HostFault("store.foreign", "coffer.db is the database of another program",
+                     "choose another state directory");
+  }
+  if (version > kNewest) {
+    return HostFault(
+        "store.newer",
+        fmt::format("the store has schema {}, this program knows {} at most", version, kNewest),
+        "run the newer coffer that wrote it, or choose another state directory");
+  }
+  if (version < 0 || (version == 0) != (tables == 0)) {
+    return HostFault("store.corrupt", "the store's schema and its version do not fit together",
+                     "restore coffer.db from a backup");
+  }
+  if (version == kNewest) {
+    return {};
+  }
+  TRY_ASSIGN(Transaction transaction, Transaction::Begin(db));
+  for (int64_t step = version; step < kNewest; ++step) {
+    TRY(db.Script(kSteps[step]));
+  }
+  TRY(db.Script(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {};", kApplicationId,
+                            kNewest)));
+  return transaction.Commit();
+}
+
+}  // namespace coffer::store

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/retention.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "store/core.h"
+
+namespace coffer::store {
+namespace {
+
+constexpr int64_t kBatch = 200;  // rows in one transaction
+constexpr int kBatches = 20;     // of one kind in one Prune
+// The longest rate window, and how long a failure is remembered (quota.cc).
+constexpr Nanos kCounters = std::chrono::hours(48);
+
+// Parameters: 1 the tenant, 2 the time before which something must have ended, 3 an id: all made before that time are
+// smaller, which keeps the search at the old end of the table, 4 how many rows.
+#define KEY_IS_KEPT                                                            \
+  "EXISTS (SELECT 1 FROM idempotency i WHERE i.tenant = c.tenant AND i.key = " \
+  "c.idempotency_key AND i.call_id = c.id)"
+
+constexpr const char* kOldKeys =
+    "DELETE FROM idempotency WHERE tenant = ?1 AND key IN (SELECT i.key FROM idempotency i "
+    "JOIN calls c ON c.tenant = i.tenant AND c.id = i.call_id "
+    "WHERE i.tenant = ?1 AND i.created_at < ?2 AND c.finished_at IS NOT NULL AND ?3 <> '' "
+    "LIMIT ?4)";
+constexpr const char* kOldResults =
+    "DELETE FROM results WHERE tenant = ?1 AND call_id IN (SELECT r.call_id FROM results r "
+    "JOIN calls c ON c.tenant = r.tenant AND c.id = r.call_id "
+    "WHERE r.tenant = ?1 AND r.call_id < ?3 AND c.finished_at < ?2 AND NOT " KEY_IS_KEPT
+    " LIMIT ?4)";
+constexpr const char* kOldCalls =
+    "DELETE FROM calls WHERE tenant = ?1 AND id IN (SELECT c.id FROM calls c WHERE c.tenant = ?1 "
+    "AND c.id < ?3 AND c.finished_at < ?2 AND c.cleanup = 0 AND NOT " KEY_IS_KEPT " LIMIT ?4)";
+constexpr const char* kOrphanDocuments =
+    "DELETE FROM documents WHERE tenant = ?1 AND call_id IN (SELECT d.call_id FROM documents d "
+    "WHERE d.tenant = ?1 AND d.call_id < ?3 AND ?2 <> 0 AND NOT EXISTS (SELECT 1 FROM calls c "
+    "WHERE c.tenant = ?1 AND c.id = d.call_id) LIMIT ?4)";
+constexpr const char* kOrphanResults =
+    "DELETE FROM results WHERE tenant = ?1 AND call_id IN (SELECT r.call_id FROM results r "
+    "WHERE r.tenant = ?1 AND r.call_id < ?3 AND ?2 <> 0 AND NOT EXISTS (SELECT 1 FROM calls c "
+    "WHERE c.tenant = ?1 AND c.id = r.call_id) LIMIT ?4)";
+constexpr const char* kOldSessions =
+    "DELETE FROM sessions WHERE tenant = ?1 AND id IN (SELECT id FROM sessions WHERE tenant = ?1 "
+    "AND id < ?3 AND ended_at < ?2 LIMIT ?4)";
+constexpr const char* kOrphanSpent =
+    "DELETE FROM spent WHERE tenant = ?1 AND scope = 'session' AND name IN (SELECT p.name FROM "
+    "spent p WHERE p.tenant = ?1 AND p.scope = 'session' AND p.name < ?3 AND ?2 <> 0 AND NOT "
+    "EXISTS (SELECT 1 FROM sessions s WHERE s.tenant = ?1 AND s.id = p.name) LIMIT ?4)";
+constexpr const char* kOldApiKeys =
+    "DELETE FROM api_keys WHERE id IN (SELECT id FROM api_keys WHERE tenant = ?1 AND ?3 <> '' AND "
+    "(revoked_at < ?2 OR expires_at < ?2) LIMIT ?4)";
+constexpr const char* kOldRates =
+    "DELETE FROM rates WHERE (tenant, scope, name) IN (SELECT tenant, scope, name FROM rates "
+    "WHERE tenant = ?1 AND taken_at < ?2 AND ?3 <> '' LIMIT ?4)";
+constexpr const char* kOldFailures =
+    "DELETE FROM failures WHERE (tenant, agent, tool, args_hash) IN (SELECT tenant, agent, tool, "
+    "args_hash FROM failures WHERE tenant = ?1 AND failed_at < ?2 AND ?3 <> '' LIMIT ?4)";
+
+// Ids begin with their time in milliseconds (base/ids.h).
+std::string FirstIdAt(Nanos time) {
+  const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
+  const auto bits = static_cast<uint64_t>(std::max<int64_t>(millis, 0));
+  return fmt::format("{:08x}-{:04x}", bits >> 16, bits & 0xffff);
+}
+
+// In several transactions, until there is nothing left to do or it was enough for now.
+Status Remove(Core& core, const char* sql, const TenantId& tenant, Nanos before,
+              uint64_t& removed) {
+  const std::string first_kept = FirstIdAt(before);
+  for (int i = 0; i < kBatches; ++i) {
+    int64_t changed = 0;
+    const Status done = core.Write(Durability::kCommitted, [&](Connection& db) -> Status {
+      TRY(db.Run(sql, tenant.name(), before, first_kept, kBatch));
+      changed = db.changes();
+      return {};
+    });
+    TRY(done);
+    removed += static_cast<uint64_t>(changed);
+    if (changed < kBatch) {
+      break;
+    }
+  }
+  return {};
+}
+
+Status PruneTenant(Core& core, const TenantId& tenant, const Retention& retention, Pruned& pruned) {
+  const Nanos now = core.Now();
+  const Nanos calls = now - std::max(retention.calls, kIdempotencyTime);
+  const Nanos results = now - std::max(retention.results, kIdempotencyTime);
+  uint64_t belongings = 0;  // of what was counted already
+  // Keys first: a call stays as long as its key does.
+  TRY(Remove(core, kOldKeys, tenant, now - kIdempotencyTime, pruned.idempotency_keys));
+  TRY(Remove(core, kOldResults, tenant, results, pruned.results));
+  TRY(Remove(core, kOldCalls, tenant, calls, pruned.calls));
+  TRY(Remove(core, kOrphanDocuments, tenant, calls, belongings));
+  TRY(Remove(core, kOrphanResults, tenant, calls, belongings));
+  TRY(Remove(core, kOldSessions, tenant, now - retention.sessions, pruned.sessions));
+  TRY(Remove(core, kOrphanSpent, tenant, now - retention.sessions, belongings));
+  TRY(Remove(core, kOldApiKeys, tenant, now - retention.keys, pruned.api_keys));
+  TRY(Remove(core, kOldRates, tenant, now - kCounters, pruned.counters));
+  TRY(Remove(core, kOldFailures, tenant, now - kCounters, pruned.counters));
+  return {};
+}
+
+}  // namespace
+
+Result<Pruned> Prune(Store& store, const TenantId& tenant, const Retention& retention) {
+  Pruned pruned;
+  TRY(PruneTenant(store.core(), tenant, retention, pruned));
+  return pruned;
+}
+
+Result<Pruned> Prune(Store& store, AllTenants tag, const Retention& retention) {
+  Pruned pruned;
+  TRY_ASSIGN(const std::vector<Tenant> tenants, ListTenants(store, tag));
+  for (const Tenant& tenant : tenants) {
+    TRY(PruneTenant(store.core(), tenant.id, retention, pruned));
+  }
+  return pruned;
+}
+
+}  // namespace coffer::store

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/switches.h"
+
+#include "store/core.h"
+#include "store/switch_row.h"
+#include "store/tenant_row.h"
+
+namespace coffer::store {
+namespace {
+
+constexpr std::string_view kKinds[] = {"tool", "agent", "session", "tenant", "disabled-tool"};
+constexpr std::string_view kEverybody;  // the tenant column of a switch for all
+
+Switch ReadSwitch(const Statement& row) {
+  Switch found;
+  if (row.Text(0) != kEverybody) {
+    found.tenant = TenantIdReader::Read(row, 0);
+  }
+  found.kind = FindSwitchKind(row.Text(1)).value_or(SwitchKind::kTenant);
+  found.name = row.Text(2);
+  found.on = row.Int(3) != 0;
+  found.who = row.Text(4);
+  found.why = row.Text(5);
+  found.at = row.Time(6);
+  return found;
+}
+
+Status Set(Store& store, std::string_view tenant, const SwitchChange& change) {
+  const std::string_view name = change.kind == SwitchKind::kTenant ? tenant : change.name;
+  if (name.empty() && change.kind != SwitchKind::kTenant) {
+    return Refused("policy.switch", "a switch needs the name of what it stops");
+  }
+  Core& core = store.core();
+  return core.Write(Durability::kOnDisk, [&](Connection& db) -> Status {
+    TRY(
+        db.Run("INSERT INTO switches (tenant, kind, name, is_on, who, why, at) "
+               "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET is_on = excluded.is_on, "
+               "who = excluded.who, why = excluded.why, at = excluded.at",
+               tenant, SwitchKindName(change.kind), name, static_cast<int>(change.on), change.who,
+               change.why, core.Now()));
+    return db.Run("UPDATE facts SET value = value + 1 WHERE name = 'switch_generation'");
+  });
+}
+
+Result<std::vector<Switch>> ReadAll(Statement& query) {
+  std::vector<Switch> switches;
+  for (;;) {
+    TRY_ASSIGN(const bool row, query.Step());
+    if (!row) {
+      return switches;
+    }
+    switches.push_back(ReadSwitch(query));
+  }
+}
+
+}  // namespace
+
+std::string_view SwitchKindName(SwitchKind kind) { return kKinds[static_cast<size_t>(kind)]; }
+
+std::optional<SwitchKind> FindSwitchKind(std::string_view name) {
+  for (size_t i = 0; i < std::size(kKinds); ++i) {
+    if (kKinds[i] == name) {
+      return static_cast<SwitchKind>(i);
+    }
+  }
+  return std::nullopt;
+}
+
+Status SetSwitch(Store& store, const TenantId& tenant, const SwitchChange& change) {
+  return Set(store, tenant.name(), change);
+}
+
+Status SetSwitch(Store& store, AllTenants /*tag*/, const SwitchChange& change) {
+  return Set(store, kEverybody, change);
+}
+
+Result<std::optional<Switch>> FindSwitchIn(Connection& db, const TenantId& tenant,
+                                           const SwitchSubject& subject) {
+  TRY_ASSIGN(Statement query,
+             db.Query("SELECT tenant, kind, name, is_on, who, why, at FROM switches "
+                      "WHERE tenant IN (?1, '') AND is_on = 1 AND ("
+                      "kind = 'tenant' "
+                      "OR (kind = 'tool' AND name = ?2) OR (kind = 'disabled-tool' AND name = ?2) "
+                      "OR (kind = 'agent' AND name = ?3) "
+                      "OR (kind = 'session' AND name = ?4 AND ?4 <> '')) LIMIT 1",
+                      tenant.name(), subject.tool, subject.agent, subject.session));
+  TRY_ASSIGN(const bool row, query.Step());
+  return row ? std::optional<Switch>(ReadSwitch(query)) : std::nullopt;
+}
+
+Result<std::optional<Switch>> FindSwitch(Store& store, const TenantId& tenant,
+                                         const SwitchSubject& subject) {
+  return store.core().Read([&](Connection& db) { return FindSwitchIn(db, tenant, subject); });
+}
+
+Result<std::vector<Switch>> ListSwitches(Store& store, const TenantId& tenant) {
+  return store.core().Read([&](Connection& db) -> Result<std::vector<Switch>> {
+    // Who stopped everybody, and why, is the operator's.
+    TRY_ASSIGN(Statement query,
+               db.Query("SELECT tenant, kind, name, is_on, iif(tenant = '', '', who), "
+                        "iif(tenant = '', '', why), at FROM switches "
+                        "WHERE tenant = ? OR (tenant = '' AND is_on = 1 AND kind IN "
+                        "('tenant', 'tool', 'disabled-tool')) ORDER BY tenant, kind, name",
+                        tenant.name()));
+    return ReadAll(query);
+  });
+}
+
+Result<std::vector<Switch>> ListSwitches(Store& store, AllTenants /*tag*/) {
+  return store.core().Read([](Connection& db) -> Result<std::vector<Switch>> {
+    TRY_ASSIGN(Statement query, db.Prepare("SELECT tenant, kind, name, is_on, who, why, at "
+                                           "FROM switches ORDER BY tenant, kind, name"));
+    return ReadAll(query);
+  });
+}
+
+Result<int64_t> SwitchGeneration(Store& store) {
+  return store.core().Read([](Connection& db) {
+    return db.Number("SELECT value FROM facts WHERE name = 'switch_generation'");
+  });
+}
+
+}  // namespace coffer::store

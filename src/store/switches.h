@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kill switches: a tool, an agent, a session or a tenant is stopped, by whom, why and when.
+//
+// Admission looks at them in its own transaction, so nothing is admitted after a switch is on. Killing what runs is the
+// caller's: SwitchGeneration changes with every change and is cheap to ask for several times a second; when it has
+// changed, look through the open calls (call_list.h) with FindSwitch. A disabled tool is a switch of its own kind, so
+// that releasing a kill switch does not enable it. Everything here is on disk when it returns.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "store/tenant.h"
+
+namespace coffer::store {
+
+enum class SwitchKind : uint8_t { kTool, kAgent, kSession, kTenant, kDisabledTool };
+std::string_view SwitchKindName(SwitchKind kind);
+std::optional<SwitchKind> FindSwitchKind(std::string_view name);
+
+struct Switch {
+  std::optional<TenantId> tenant;  // nothing: for all tenants
+  SwitchKind kind = SwitchKind::kTool;
+  std::string name;  // of the tool, agent or session; the tenant's own for kTenant
+  bool on = false;
+  std::string who;
+  std::string why;
+  Nanos at{0};
+};
+
+struct SwitchChange {
+  SwitchKind kind = SwitchKind::kTool;
+  std::string name;  // ignored for kTenant
+  bool on = true;
+  std::string who;
+  std::string why;
+};
+Status SetSwitch(Store& store, const TenantId& tenant, const SwitchChange& change);
+// For all tenants: a tool or an agent of that name, whoever calls; kTenant with AllTenants stops everybody.
+Status SetSwitch(Store& store, AllTenants, const SwitchChange& change);
+
+// What a call is, as far as switches care.
+struct SwitchSubject {
+  std::string_view tool;
+  std::string_view agent;
+  std::string_view session;  // empty: none
+};
+// A switch that stops such a call of this tenant, or nothing.
+Result<std::optional<Switch>> FindSwitch(Store& store, const TenantId& tenant,
+                                         const SwitchSubject& subject);
+
+// Those of this tenant and, without their reasons, those for all tenants that stop it too.
+Result<std::vector<Switch>> ListSwitches(Store& store, const TenantId& tenant);
+Result<std::vector<Switch>> ListSwitches(Store& store, AllTenants);
+
+// Grows by one with every change, of whoever's switch; also by other processes.
+Result<int64_t> SwitchGeneration(Store& store);
+
+}  // namespace coffer::store
