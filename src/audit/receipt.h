@@ -45,8 +45,14 @@ struct MissingLayer {
 
 struct Receipt {
   std::string call_id;
-  std::string tool = "run";
+  std::string parent_id;   // empty: none
+  std::string session_id;  // empty: none
+  std::string tenant = "local";
+  std::string agent;  // empty: a person at a terminal
   std::string user;
+  std::string tool = "run";
+  std::string tool_version;   // empty: no manifest
+  std::string manifest_hash;  // empty: no manifest
   std::string envelope_id;
   std::string effect = "irreversible";
   std::string blast_radius;
@@ -75,7 +81,7 @@ struct Receipt {
   std::string output_sha256;
   std::string stderr_sha256;
 
-  std::string outcome = "error";  // success | error | denied | terminated
+  std::string outcome = "error";  // success | error | denied | gated | terminated | unknown
   std::string error_class;        // empty: no error
   std::string error_message;
   std::optional<int> exit_code;

@@ -76,8 +76,14 @@ Receipt FromJson(const Json& json) {
     Bad("schema is not coffer.receipt/1");
   }
   receipt.call_id = Text(json, "call_id");
+  receipt.parent_id = Text(json, "parent_id");
+  receipt.session_id = Text(json, "session_id");
+  receipt.tenant = Text(json, "tenant");
+  receipt.agent = Text(json, "agent");
   receipt.user = Text(json, "user");
   receipt.tool = Text(json, "tool");
+  receipt.tool_version = Text(json, "tool_version");
+  receipt.manifest_hash = Text(json, "manifest_hash");
   receipt.envelope_id = Text(json, "envelope_id");
   receipt.effect = Text(json, "effect");
   receipt.blast_radius = Text(json, "blast_radius");

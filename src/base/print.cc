@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/print.h"
+#include "base/print.h"
 
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 
 #include "base/sys.h"
 
-namespace coffer::cli {
+namespace coffer {
 namespace {
 
 // One line, whatever the message holds: a file name may carry a newline or an escape sequence.
@@ -36,4 +36,4 @@ void PrintError(const Error& error) {
   (void)sys::WriteAll(STDERR_FILENO, text);
 }
 
-}  // namespace coffer::cli
+}  // namespace coffer

@@ -7,10 +7,10 @@
 
 #include "base/error.h"
 
-namespace coffer::cli {
+namespace coffer {
 
 void PrintOut(std::string_view text);    // as it is
 void PrintError(std::string_view line);  // one line, a newline is added
 void PrintError(const Error& error);
 
-}  // namespace coffer::cli
+}  // namespace coffer

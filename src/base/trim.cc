@@ -9,7 +9,7 @@
 #include "base/sys.h"
 
 extern "C" {
-extern char __executable_start;  // NOLINT(bugprone-reserved-identifier): the linker's names
+extern char __executable_start;  // the linker's names
 extern char etext;
 }
 

@@ -241,6 +241,7 @@ Status ChooseEntry(const limits::Cgroup& cgroup, const limits::CgroupHost& host,
 
 std::vector<int> Numbers(const std::vector<UniqueFd>& fds) {
   std::vector<int> numbers;
+  numbers.reserve(fds.size());
   for (const UniqueFd& fd : fds) {
     numbers.push_back(fd.get());
   }

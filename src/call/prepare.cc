@@ -97,11 +97,29 @@ Status MakeOutDir(const std::string& given) {
   return {};
 }
 
+// A session's own directory, in place of a fresh /workspace.
+Status OpenWorkspace(const policy::Envelope& envelope, Prepared& prepared) {
+  if (envelope.workspace.empty()) {
+    return {};
+  }
+  isolation::OpenedMount opened;
+  TRY_ASSIGN(opened.path, isolation::OpenHostPath(envelope.workspace, envelope.workspace_access,
+                                                  isolation::Breadth::kAny));
+  opened.at = "/workspace";
+  opened.access = envelope.workspace_access;
+  opened.workspace = true;
+  TRY_ASSIGN(opened.fifos, isolation::FindFifos(opened.path));
+  prepared.mounts.push_back(std::move(opened));
+  return {};
+}
+
 Status OpenMounts(const RunRequest& request, Prepared& prepared) {
   TRY(MakeOutDir(request.out_dir));
   for (const policy::Mount& mount : request.envelope.mounts) {
     isolation::OpenedMount opened;
-    TRY_ASSIGN(opened.path, isolation::OpenHostPath(mount.host, mount.access));
+    TRY_ASSIGN(opened.path, isolation::OpenHostPath(mount.host, mount.access,
+                                                    mount.dangerous ? isolation::Breadth::kAny
+                                                                    : isolation::Breadth::kNarrow));
     if (mount.at.empty()) {
       opened.at = opened.path.path;
     } else {
@@ -122,6 +140,7 @@ Status OpenMounts(const RunRequest& request, Prepared& prepared) {
     }
     prepared.mounts.push_back(std::move(opened));
   }
+  TRY(OpenWorkspace(request.envelope, prepared));
   return isolation::CheckTargets(prepared.mounts, prepared.runtime);
 }
 

@@ -148,7 +148,7 @@ void Watch::CheckPrivatePlaces() {
       const auto block = static_cast<uint64_t>(info.f_bsize);
       const uint64_t used = (info.f_blocks - info.f_bfree) * block;
       const bool full = info.f_bfree == 0 || info.f_ffree == 0;
-      if (first) {  // /workspace, whose size is the cap
+      if (first && envelope_.workspace.empty()) {  // /workspace, whose size is the cap
         disk_bytes_ = std::max(disk_bytes_, used);
       }
       places_full_ = places_full_ || full;

@@ -10,10 +10,14 @@
 #include <vector>
 
 #include "base/fault.h"
-#include "cli/print.h"
+#include "base/print.h"
+#include "cli/verb_call.h"
 #include "cli/verb_doctor.h"
+#include "cli/verb_key.h"
 #include "cli/verb_run.h"
 #include "cli/verb_runtimes.h"
+#include "cli/verb_serve.h"
+#include "cli/verb_tools.h"
 
 namespace {
 
@@ -25,6 +29,10 @@ Usage:
   coffer run [flags] -- CMD ARG...    run a command in a boundary built from flags
   coffer doctor [--json] [--sweep]    what this host can enforce, and how to fix what it cannot
   coffer runtimes [--json]            what can be made executable inside a boundary
+  coffer call TOOL [--args JSON]      call a declared tool through the whole ladder
+  coffer serve [flags]                the daemon: tools over HTTP, for tenants, with keys
+  coffer key new|list|revoke          API keys of the daemon
+  coffer tools list|show|check|new    the tools that agents may call, and their manifests
   coffer --version | --help           `coffer run --help` lists the flags
 
 Start with:  coffer run -- python3 -c 'print(2 + 2)'
@@ -70,11 +78,11 @@ int main(int argc, char** argv, char** envp) {
   }
   const std::vector<std::string_view> words(argv + 1, argv + (argc > 0 ? argc : 1));
   if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
-    coffer::cli::PrintOut(kHelp);
+    coffer::PrintOut(kHelp);
     return words.empty() ? 120 : 0;
   }
   if (words[0] == "--version" || words[0] == "-V" || words[0] == "version") {
-    coffer::cli::PrintOut("coffer " COFFER_VERSION "\n");
+    coffer::PrintOut("coffer " COFFER_VERSION "\n");
     return 0;
   }
   const std::span<const std::string_view> rest(words.begin() + 1, words.end());
@@ -88,7 +96,24 @@ int main(int argc, char** argv, char** envp) {
   if (words[0] == "runtimes") {
     return coffer::cli::RunRuntimesVerb(rest);
   }
-  coffer::cli::PrintError(coffer::Refused("policy.usage",
+  if (words[0] == "call") {
+    RaiseOpenFiles();
+    return coffer::cli::CallVerb(rest);
+  }
+  if (words[0] == "serve") {
+    return coffer::cli::ServeVerb(rest);
+  }
+  if (words[0] == "warden") {
+    RaiseOpenFiles();
+    return coffer::cli::WardenVerb(rest);
+  }
+  if (words[0] == "key") {
+    return coffer::cli::KeyVerb(rest);
+  }
+  if (words[0] == "tools") {
+    return coffer::cli::ToolsVerb(rest);
+  }
+  coffer::PrintError(coffer::Refused("policy.usage",
                                           "there is no verb called " + std::string(words[0]),
                                           "`coffer --help` lists the verbs"));
   return 120;

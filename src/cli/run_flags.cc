@@ -264,6 +264,7 @@ class Parser {
     }
     policy::Envelope& envelope = request_.envelope;
     policy::Limits& limits = envelope.limits;
+    // NOLINTBEGIN(readability-braces-around-statements): a table
     if (flag == "--ro")
       return Mount(flag, policy::Access::kRead);
     if (flag == "--rw")
@@ -312,6 +313,7 @@ class Parser {
       return Switch(request_.quiet, flag);
     if (flag == "--trace")
       return Switch(request_.trace, flag);
+    // NOLINTEND(readability-braces-around-statements)
     return Refused(
         "policy.usage", fmt::format("there is no flag called {}", Printable(flag)),
         "`coffer run --help` lists the flags; the command's own go after the file or after --");

@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "call/doctor.h"
-#include "cli/print.h"
+#include "base/print.h"
 #include "isolation/runtime/report.h"
 
 namespace coffer::cli {

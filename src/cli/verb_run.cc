@@ -7,7 +7,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "call/run_call.h"
-#include "cli/print.h"
+#include "base/print.h"
 #include "cli/run_flags.h"
 
 namespace coffer::cli {

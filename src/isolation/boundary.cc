@@ -281,6 +281,13 @@ Error Boundary::SetupError() const {
   const ChildReport& report = shared_->report;
   const uint32_t stage = report.stage.load(std::memory_order_acquire);
   const int number = report.error;
+  if (stage == 0 && number == 0 && plan_->clone_into_cgroup >= 0) {
+    // Linux 6.1.130 to 6.18 compare the wrong counters when a child is born in another cgroup.
+    return HostFault(
+        "isolation.init", "the kernel killed the boundary's init at birth",
+        "coffer runs in a cgroup that was once killed as a whole (cgroup.kill), which kernels up to "
+        "6.18 hold against children born elsewhere: start coffer from another session or service");
+  }
   if (stage >= kStageCount || number <= 0 || number > 4095) {
     return HostFault(
         "isolation.init", "the boundary's init died during setup",

@@ -105,25 +105,29 @@ void AddDevices(bool tty, RootPart& root, DirectoryList& dirs) {
   root.links.push_back({"/dev/shm", "/tmp"});  // one place, one size
 }
 
-void AddPrivatePlaces(const policy::Limits& limits, RootPart& root, DirectoryList& dirs) {
+void AddPrivatePlaces(const policy::Envelope& envelope, RootPart& root, DirectoryList& dirs) {
+  const policy::Limits& limits = envelope.limits;
   for (const PrivateTmpfs& place : {PrivateTmpfs{"/workspace", limits.disk, limits.inodes, 0755},
                                     PrivateTmpfs{"/tmp", limits.tmp, kTmpInodes, 01777}}) {
     dirs.Add(place.at);
-    root.tmpfs.push_back(place);
+    if (place.at != "/workspace" || envelope.workspace.empty()) {
+      root.tmpfs.push_back(place);
+    }
   }
   dirs.Add("/proc");
 }
 
 // What Landlock grants in every container, whatever the command.
-void AddCommonRules(bool tty, BoundaryPlan& plan) {
+void AddCommonRules(bool tty, bool fresh_workspace, BoundaryPlan& plan) {
   plan.landlock.push_back({"/", landlock::kReadDir});
   uint64_t device_rights = landlock::kRead | landlock::kWriteFile | landlock::kTruncate;
   if (tty) {
     device_rights |= landlock::kIoctlDev;
   }
   plan.landlock.push_back({"/dev", device_rights});
-  for (const char* place : {"/workspace", "/tmp"}) {
-    plan.landlock.push_back({place, landlock::kRead | landlock::kPrivateChange});
+  plan.landlock.push_back({"/tmp", landlock::kRead | landlock::kPrivateChange});
+  if (fresh_workspace) {
+    plan.landlock.push_back({"/workspace", landlock::kRead | landlock::kPrivateChange});
   }
   for (const char* place : {"/proc", "/etc", "/in"}) {
     plan.landlock.push_back({place, landlock::kRead});
@@ -181,10 +185,13 @@ void AddLocale(const RuntimeSet& runtime, RootPart& root, bool supervised, Direc
   }
 }
 
-void AddInputs(const std::vector<Input>& inputs, RootPart& root) {
+// A session's workspace is a directory of the host: nothing is put into it.
+void AddInputs(const std::vector<Input>& inputs, bool link, RootPart& root) {
   for (const Input& input : inputs) {
     root.files.push_back({"/in/" + input.name, input.content, 0444});
-    root.links.push_back({"/workspace/" + input.name, "/in/" + input.name});
+    if (link) {
+      root.links.push_back({"/workspace/" + input.name, "/in/" + input.name});
+    }
   }
 }
 
@@ -220,6 +227,9 @@ void AddMounts(const std::vector<OpenedMount>& mounts, BoundaryPlan& plan, Direc
 Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& runtime) {
   for (size_t i = 0; i < mounts.size(); ++i) {
     const std::string& at = mounts[i].at;
+    if (mounts[i].workspace) {
+      continue;
+    }
     if (std::find(std::begin(kOwnPlaces), std::end(kOwnPlaces), at) != std::end(kOwnPlaces) ||
         Inside(at, "/dev") || Inside(at, "/proc") || Inside(at, "/etc") || Inside(at, "/sys") ||
         Inside(at, "/in")) {
@@ -266,7 +276,7 @@ BoundaryPlan BeginContainer(const policy::Envelope& envelope, bool privileged) {
   plan.root.files.push_back({plan.landlock_canary, "", 0444});
   DirectoryList dirs;
   AddDevices(envelope.tty, plan.root, dirs);
-  AddPrivatePlaces(envelope.limits, plan.root, dirs);
+  AddPrivatePlaces(envelope, plan.root, dirs);
   dirs.Add("/etc");
   dirs.Add("/in");
   for (PrivateFile& file : SyntheticEtc(envelope.uid, plan.hostname)) {
@@ -282,11 +292,11 @@ Status CompleteContainer(const policy::Envelope& envelope, const RuntimeSet& run
   TRY(CheckTargets(mounts, runtime));
   DirectoryList dirs;
   RootPart& root = plan.call_root;
-  AddCommonRules(envelope.tty, plan);
+  AddCommonRules(envelope.tty, envelope.workspace.empty(), plan);
   AddRuntime(runtime, plan, dirs);
   AddRuntimeEtc(runtime, root, plan.own_uid, dirs);
   AddLocale(runtime, root, plan.own_uid, dirs);
-  AddInputs(inputs, root);
+  AddInputs(inputs, envelope.workspace.empty(), root);
   AddMounts(mounts, plan, dirs);
 
   // A link inside the runtime (/bin -> usr/bin) stands where a directory would otherwise be made; what the first half

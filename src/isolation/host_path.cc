@@ -114,10 +114,12 @@ Result<std::string> CleanPath(std::string_view given) {
   return clean.empty() ? std::string("/") : clean;
 }
 
-Result<HostPath> OpenHostPath(std::string_view given, policy::Access access) {
+Result<HostPath> OpenHostPath(std::string_view given, policy::Access access, Breadth breadth) {
   HostPath opened;
   TRY_ASSIGN(opened.path, CleanPath(given));
-  if (const auto reason = policy::OverBroadReason(opened.path)) {
+  const auto reason =
+      breadth == Breadth::kNarrow ? policy::OverBroadReason(opened.path) : std::nullopt;
+  if (reason) {
     return Refused("policy.path.broad", *reason, "name the directory the call needs, not more");
   }
   Result<UniqueFd> fd = sys::OpenNoLinks(AT_FDCWD, opened.path, O_PATH);
@@ -145,7 +147,9 @@ Result<HostPath> OpenHostPath(std::string_view given, policy::Access access) {
         fmt::format("{} is on a FUSE file system, whose far end is unknown", opened.path),
         "write to a local directory and copy from there");
   }
-  TRY(CheckNotAlias(opened.path, info));
+  if (breadth == Breadth::kNarrow) {
+    TRY(CheckNotAlias(opened.path, info));
+  }
   opened.directory = S_ISDIR(info.st_mode);
   opened.dev = info.st_dev;
   opened.ino = info.st_ino;

@@ -32,7 +32,11 @@ struct HostPath {
 // Absolute and without ".", "..", "//"; ".." and control characters are refused, never resolved.
 Result<std::string> CleanPath(std::string_view given);
 
-Result<HostPath> OpenHostPath(std::string_view given, policy::Access access);
+// How broad a path may be: a manifest's dangerously_host, and a session's workspace below our own state directory, are no
+// business of the rules about broad paths. Everything else still holds.
+enum class Breadth : uint8_t { kNarrow, kAny };
+Result<HostPath> OpenHostPath(std::string_view given, policy::Access access,
+                              Breadth breadth = Breadth::kNarrow);
 
 // Fifos below a directory: they have no mount flag that stops their use, so each is covered. Bounded: a tree with
 // more than `kMaxScanned` entries or too many fifos is refused. Relative paths, in no order.

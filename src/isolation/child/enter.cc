@@ -112,28 +112,27 @@ long ProbeLandlock(const std::string& canary) {
   return fd == -EACCES ? 1 : 0;
 }
 
-// Ends the sharing of the supervisor's descriptor table and keeps 0, 1, 2, the control socket and, if the payload has to
-// join a cgroup by itself, its `tasks` file. The supervisor guarantees that none of them is below 3.
-long KeepOnlyInitFds(const ChildContext& context) {
+// Ends the sharing of the supervisor's descriptor table and keeps 0, 1, 2, the control socket and `extra`, unless that is
+// -1. The supervisor guarantees that none of them is below 3.
+long KeepOnlyInitFds(const ChildContext& context, long extra) {
   // CLOSE_RANGE_UNSHARE (5.9) on an empty range copies the table; unshare(2) is refused by the filter already.
   long answer = Syscall(SYS_close_range, ~0U, ~0U, 2 /* CLOSE_RANGE_UNSHARE */);
   for (int i = 0; i < 3 && answer >= 0; ++i) {
     answer = Syscall(SYS_dup3, context.stdio[i], i, 0);
   }
   // One of the two may be where the other has to go: a free place first.
-  const int tasks = context.admission->payload_tasks;
   long spare = -1;
-  if (answer >= 0 && tasks >= 0) {
-    spare = answer = Syscall(SYS_fcntl, tasks, F_DUPFD_CLOEXEC, kTasksFd + 1);
+  if (answer >= 0 && extra >= 0) {
+    spare = answer = Syscall(SYS_fcntl, extra, F_DUPFD_CLOEXEC, kExtraFd + 1);
   }
   if (answer >= 0 && context.control != kControlFd) {
     answer = Syscall(SYS_dup3, context.control, kControlFd, O_CLOEXEC);
   }
   if (answer >= 0 && spare >= 0) {
-    answer = Syscall(SYS_dup3, spare, kTasksFd, O_CLOEXEC);
+    answer = Syscall(SYS_dup3, spare, kExtraFd, O_CLOEXEC);
   }
   if (answer >= 0) {
-    answer = Syscall(SYS_close_range, spare >= 0 ? kTasksFd + 1 : kControlFd + 1, ~0U, 0);
+    answer = Syscall(SYS_close_range, spare >= 0 ? kExtraFd + 1 : kControlFd + 1, ~0U, 0);
   }
   return answer < 0 ? answer : 0;
 }
@@ -238,6 +237,9 @@ void EnterBoundary(const ChildContext& given) {
     ladder.Enter(Stage::kHostname);
     ladder.Must(SetHostname(plan.hostname));
   }
+  InitDuty duty;
+  duty.payload_joins = admission.payload_tasks >= 0;
+  long extra = admission.payload_tasks;
   ladder.Must(Stage::kKeyring, DetachKeyring);
   ladder.Enter(Stage::kSession);
   // A process group of its own, so that the terminal's Ctrl-C reaches init through the supervisor only. The payload gets
@@ -246,6 +248,13 @@ void EnterBoundary(const ChildContext& given) {
   if (!container) {
     // Without a pid namespace, what loses its parent comes to init, and is found there.
     ladder.Must(Syscall(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0));
+    duty.ending = Ending::kKillReach;
+    if (!plan.scoped_kill) {
+      // Now, because Landlock will not let us later.
+      extra = ladder.Must(
+          Syscall(SYS_openat, AT_FDCWD, Arg("/proc/thread-self/children"), O_RDONLY | O_CLOEXEC));
+      duty.ending = Ending::kKillChildren;
+    }
   }
   ladder.Enter(Stage::kCapabilities);
   if (container || admission.host_uid != 0) {
@@ -273,14 +282,14 @@ void EnterBoundary(const ChildContext& given) {
     context.report->landlock_held = static_cast<uint32_t>(ProbeLandlock(plan.landlock_canary));
   }
   ladder.Enter(Stage::kDescriptors);
-  ladder.Must(KeepOnlyInitFds(context));
+  ladder.Must(KeepOnlyInitFds(context, extra));
   // Only now: until here the table was the supervisor's, with its descriptors in it.
   ladder.Enter(Stage::kRlimits);
   ladder.Must(EnforceRlimits(admission, ladder.item()));
   if (container) {
     ladder.Must(AwaitHelper(helper));
   }
-  RunInit(context, admission.payload_tasks >= 0 ? kTasksFd : -1);
+  RunInit(context, duty);
 }
 
 }  // namespace coffer::isolation

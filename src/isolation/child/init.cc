@@ -70,11 +70,31 @@ void EndEverything(int /*signal*/) {
   ::_exit(1);
 }
 
+// Whatever loses its parent comes to init, so killing the children until there are none ends their children too.
+void EndChildren(int /*signal*/) {
+  char list[4096];
+  for (;;) {
+    const long size = ::syscall(SYS_pread64, kExtraFd, list, sizeof(list), 0);
+    pid_t pid = 0;
+    for (long i = 0; i < size; ++i) {
+      if (list[i] != ' ') {
+        pid = pid * 10 + (list[i] - '0');
+      } else {
+        ::syscall(SYS_kill, pid, SIGKILL);
+        pid = 0;
+      }
+    }
+    if (::syscall(SYS_wait4, -1, nullptr, 0, nullptr) < 0) {
+      ::_exit(1);  // nobody is left
+    }
+  }
+}
+
 // There is no pid namespace to die with us. Within our Landlock domain, or with a uid of our own, kill(-1) reaches the
-// boundary's processes and no others.
-void EndAllWithSupervisor() {
+// boundary's processes and no others. Otherwise (an ordinary user before Linux 6.12) it would reach all of the caller's.
+void EndAllWithSupervisor(Ending ending) {
   struct sigaction action{};
-  action.sa_handler = EndEverything;
+  action.sa_handler = ending == Ending::kKillReach ? EndEverything : EndChildren;
   sigaction(SIGRTMIN, &action, nullptr);
   Syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGRTMIN, 0, 0, 0);
 }
@@ -120,7 +140,7 @@ struct ExecContext {
   ChildReport* report;
   const CallBlock* call;
   Vectors vectors;
-  int payload_tasks;
+  bool joins;
 };
 
 // Runs in the vfork child: it borrows init's memory until execve, so it must not return.
@@ -128,9 +148,9 @@ struct ExecContext {
   ChildReport* const report = given.report;
   const CallBlock* const call = given.call;
   const char* strings = reinterpret_cast<const char*>(call + 1);
-  if (given.payload_tasks >= 0) {
+  if (given.joins) {
     Enter(report, Stage::kPayloadCgroup);
-    if (const long joined = Syscall(SYS_write, given.payload_tasks, Arg("0"), 1); joined < 0) {
+    if (const long joined = Syscall(SYS_write, kExtraFd, Arg("0"), 1); joined < 0) {
       report->error = static_cast<int32_t>(-joined);  // nothing runs without its cap
       ::_exit(1);
     }
@@ -174,7 +194,7 @@ long ReapUntil(pid_t payload, int32_t* status) {
 
 }  // namespace
 
-void RunInit(const ChildContext& context, int payload_tasks) {
+void RunInit(const ChildContext& context, const InitDuty& duty) {
   ChildReport* const report = context.report;
   g_payload = 0;
   for (volatile sig_atomic_t& early : g_early) {
@@ -194,7 +214,7 @@ void RunInit(const ChildContext& context, int payload_tasks) {
     ::_exit(1);
   }
   Enter(report, Stage::kCall);
-  ExecContext exec{report, context.call, {}, payload_tasks};
+  ExecContext exec{report, context.call, {}, duty.payload_joins};
   if (!ValidCallBlock(context.call, context.call_capacity) ||
       !BuildVectors(context.call, &exec.vectors)) {
     report->error = EINVAL;
@@ -206,8 +226,8 @@ void RunInit(const ChildContext& context, int payload_tasks) {
     ::_exit(1);
   }
   CatchForwardedSignals();
-  if (context.plan->scoped_kill) {
-    EndAllWithSupervisor();
+  if (duty.ending != Ending::kDie) {
+    EndAllWithSupervisor(duty.ending);
   }
   // vfork: init is stopped until execve, so the stack may be shared and nothing is copied.
   const pid_t payload = ::vfork();
@@ -223,9 +243,10 @@ void RunInit(const ChildContext& context, int payload_tasks) {
   g_payload = payload;
   ForwardEarlySignals();
   Enter(report, Stage::kRunning);
-  // Nothing but the control socket stays open here: the payload's end of file must be its own.
+  // Nothing of the payload's stays open here: its end of file must be its own.
   Syscall(SYS_close_range, 0, kControlFd - 1, 0);
-  Syscall(SYS_close_range, kControlFd + 1, ~0U, 0);
+  Syscall(SYS_close_range, duty.ending == Ending::kKillChildren ? kExtraFd + 1 : kControlFd + 1, ~0U,
+          0);
   if (!context.plan->shares_memory) {
     // From here on init only waits, and most of its copy of our memory is of no use to it.
     if (context.heap != nullptr) {

@@ -10,12 +10,24 @@
 
 namespace coffer::isolation {
 
-// The descriptors of init: the payload's stdio at 0, 1 and 2 until it runs, the control socket, and the `tasks` file of
-// the memory cgroup if the payload joins it by itself.
+// The descriptors of init: the payload's stdio at 0, 1 and 2 until it runs, the control socket, and one more if its duty
+// needs it.
 inline constexpr int kControlFd = 3;
-inline constexpr int kTasksFd = 4;
+inline constexpr int kExtraFd = 4;
 
-// Waits for the call on the control socket, runs it, exits. `payload_tasks` is kTasksFd or -1.
-[[noreturn]] void RunInit(const ChildContext& context, int payload_tasks);
+// What becomes of the boundary when the supervisor dies.
+enum class Ending {
+  kDie,           // init dies, and the pid namespace with it
+  kKillReach,     // init kills whatever kill(-1) reaches from inside
+  kKillChildren,  // init kills its children until there are none; kExtraFd is their list in /proc
+};
+
+struct InitDuty {
+  Ending ending = Ending::kDie;
+  bool payload_joins = false;  // its memory cgroup, by itself; kExtraFd is the `tasks` file
+};
+
+// Waits for the call on the control socket, runs it, exits.
+[[noreturn]] void RunInit(const ChildContext& context, const InitDuty& duty);
 
 }  // namespace coffer::isolation

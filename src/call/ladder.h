@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ladder of a declared tool (DESIGN section 3), in two halves around the boundary:
+//
+//   Climb     admit, evaluate, [scan, gate], record: a call that may be launched, or an answer
+//   Descend   [inspect], settle, seal: what came back becomes an answer and a receipt
+//
+// Between the two somebody launches the boundary (call/launcher.h) and collects what it prints; `coffer call` does so
+// in one go, the gateway beside everything else. Rungs in brackets have no surface yet: a manifest that asks for one
+// does not load. Once a call is admitted it ends in the store, whatever happens here; what the store cannot write does
+// not run. Thread-safe.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <variant>
+
+#include "call/run_request.h"
+#include "call/tool_call.h"
+#include "call/tool_shelf.h"
+#include "call/wire.h"
+#include "store/quota.h"
+#include "store/store.h"
+
+namespace coffer::call {
+
+// A call that was recorded as started: its boundary must be launched, and Descend called, whatever comes.
+struct ReadyCall {
+  std::string call_id;
+  ToolRequest request;
+  std::shared_ptr<const policy::Tool> tool;
+  RunRequest run;
+  std::string stdin_text;
+  audit::Receipt receipt;  // what is known before it ran
+};
+
+// What was collected of a call that ended. No report: its runner died, and nobody knows how far it came.
+struct Collected {
+  std::string stdout_text;
+  std::string stderr_text;
+  std::optional<RunReport> report;
+};
+
+struct LadderOptions {
+  std::string sessions;   // directory of session workspaces
+  store::Quotas quotas;   // of tenants and agents; a tool's own are in its manifest
+  uint32_t max_depth = 3;
+};
+
+class Ladder {
+ public:
+  Ladder(store::Store& store, const ToolShelf& shelf, LadderOptions options)
+      : store_(store), shelf_(shelf), options_(std::move(options)) {}
+
+  std::variant<ReadyCall, ToolReply> Climb(const ToolRequest& request);
+  ToolReply Descend(const ReadyCall& call, Collected collected);
+  // A call that could not be launched after all.
+  ToolReply DescendUnlaunched(const ReadyCall& call, const Error& error);
+
+ private:
+  std::optional<policy::Envelope> RunningEnvelope(const std::string& call_id);
+
+  store::Store& store_;
+  const ToolShelf& shelf_;
+  const LadderOptions options_;
+  // Of the calls between Climb and Descend, for the calls that they make.
+  std::mutex mutex_;
+  std::map<std::string, policy::Envelope> running_;
+};
+
+}  // namespace coffer::call

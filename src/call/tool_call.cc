@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/tool_call.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+
+namespace coffer::call {
+namespace {
+
+// Output is any bytes; JSON is not. What is not UTF-8 is replaced on the way out anyway (base/json.h).
+Json Optional(const std::optional<int>& value) { return value ? Json(*value) : Json(nullptr); }
+
+std::optional<int> ReadOptional(const Json& value) {
+  return value.is_number_integer() ? std::optional<int>(value.get<int>()) : std::nullopt;
+}
+
+ToolReply FromJson(const Json& json) {
+  ToolReply reply;
+  reply.call_id = json.at("call_id").get<std::string>();
+  reply.outcome = json.at("outcome").get<std::string>();
+  const auto refusal = json.at("refusal").get<uint8_t>();
+  reply.refusal = refusal <= static_cast<uint8_t>(ToolRefusal::kFailed)
+                      ? static_cast<ToolRefusal>(refusal)
+                      : ToolRefusal::kFailed;
+  reply.error_class = json.at("error_class").get<std::string>();
+  reply.error_message = json.at("error_message").get<std::string>();
+  reply.hint = json.at("hint").get<std::string>();
+  reply.stdout_text = json.at("stdout").get<std::string>();
+  reply.stderr_text = json.at("stderr").get<std::string>();
+  reply.exit_code = ReadOptional(json.at("exit_code"));
+  reply.exit_signal = ReadOptional(json.at("exit_signal"));
+  for (const Json& denial : json.at("denials")) {
+    reply.denials.push_back(
+        {denial.at("surface").get<std::string>(), denial.at("operation").get<std::string>(),
+         denial.at("target").get<std::string>(), denial.at("rule").get<std::string>(),
+         denial.at("reason").get<std::string>(), denial.at("fix").get<std::string>(),
+         denial.at("count").get<uint64_t>()});
+  }
+  return reply;
+}
+
+}  // namespace
+
+std::string FormatReply(const ToolReply& reply) {
+  Json denials = Json::array();
+  for (const audit::Denial& denial : reply.denials) {
+    denials.push_back({{"surface", denial.surface},
+                       {"operation", denial.operation},
+                       {"target", denial.target},
+                       {"rule", denial.rule},
+                       {"reason", denial.reason},
+                       {"fix", denial.fix},
+                       {"count", denial.count}});
+  }
+  return PrintJson({{"call_id", reply.call_id},
+                    {"outcome", reply.outcome},
+                    {"refusal", static_cast<uint8_t>(reply.refusal)},
+                    {"error_class", reply.error_class},
+                    {"error_message", reply.error_message},
+                    {"hint", reply.hint},
+                    {"stdout", reply.stdout_text},
+                    {"stderr", reply.stderr_text},
+                    {"exit_code", Optional(reply.exit_code)},
+                    {"exit_signal", Optional(reply.exit_signal)},
+                    {"denials", std::move(denials)}});
+}
+
+Result<ToolReply> ParseReply(std::string_view text) {
+  TRY_ASSIGN(const Json json, ParseJson(text));
+  try {
+    return FromJson(json);
+  } catch (const nlohmann::json::exception&) {
+    return Internal("internal.store", "a stored reply makes no sense");
+  }
+}
+
+}  // namespace coffer::call

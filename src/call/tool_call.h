@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A call of a declared tool: what was asked, by whom, and what is answered.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "audit/receipt.h"
+#include "base/clock.h"
+#include "store/tenant.h"
+
+namespace coffer::call {
+
+struct ToolRequest {
+  // From the channel, never from the request.
+  store::TenantId tenant = store::TenantId::Local();
+  std::string agent;
+  std::string user;
+
+  std::string tool;
+  std::string args_json = "{}";
+  std::string session_id;       // empty: none
+  std::string parent_id;        // empty: none
+  std::string idempotency_key;  // empty: none
+  bool dry_run = false;         // everything up to the decision, and nothing after it
+};
+
+// Why there is no call, or none any more: in words that do not depend on a protocol.
+enum class ToolRefusal : uint8_t {
+  kNone,
+  kInvalid,        // not JSON, not an object
+  kNotFound,       // no such tool, session or parent for this tenant
+  kDenied,         // known, and not allowed
+  kInFlight,       // the same idempotency key is being worked on
+  kKeyConflict,    // the idempotency key was used for another request
+  kUnprocessable,  // arguments that do not fit
+  kRateLimited,    // with retry_after
+  kFailed,         // Cofferdam or the host failed
+};
+
+struct ToolReply {
+  std::string call_id;  // empty: nothing was admitted
+  std::string outcome;  // as in the receipt
+  ToolRefusal refusal = ToolRefusal::kNone;
+  std::string error_class;  // empty: no error
+  std::string error_message;
+  std::string hint;
+  std::optional<int64_t> retry_after_seconds;
+  bool replayed = false;  // the stored answer of an earlier request with the same key
+
+  std::string stdout_text;
+  std::string stderr_text;
+  std::optional<int> exit_code;
+  std::optional<int> exit_signal;
+  std::vector<audit::Denial> denials;
+  std::string receipt;  // JSON; empty if nothing was admitted
+};
+
+// What is kept for a retry with the same key, and back.
+std::string FormatReply(const ToolReply& reply);
+Result<ToolReply> ParseReply(std::string_view text);
+
+}  // namespace coffer::call

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/tool_shelf.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/sys.h"
+#include "isolation/host_path.h"
+
+namespace coffer::call {
+namespace {
+
+struct ShippedTool {
+  std::string_view file;
+  std::string_view text;
+};
+
+constexpr ShippedTool kShipped[] = {
+#include "call/shipped_tools.inc"
+};
+
+constexpr size_t kMaxManifest = 1 << 20;
+constexpr std::string_view kSuffix = ".toml";
+
+std::string StemOf(std::string_view file) {
+  const size_t slash = file.rfind('/');
+  std::string_view name = slash == std::string_view::npos ? file : file.substr(slash + 1);
+  if (name.ends_with(kSuffix)) {
+    name.remove_suffix(kSuffix.size());
+  }
+  return std::string(name);
+}
+
+// The manifests of a directory, sorted, so that the same files always give the same shelf.
+Result<std::vector<std::string>> ManifestsIn(const std::string& directory) {
+  TRY_ASSIGN(const UniqueFd dir, sys::Open(directory, O_RDONLY | O_DIRECTORY));
+  TRY_ASSIGN(const std::vector<sys::DirEntry> entries, sys::ListDir(dir.get()));
+  std::vector<std::string> names;
+  for (const sys::DirEntry& entry : entries) {
+    if (entry.name.ends_with(kSuffix) && entry.name.front() != '.') {
+      names.push_back(entry.name);
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+class ShelfBuilder {
+ public:
+  using Entries = std::map<std::string, ShelfEntry, std::less<>>;
+  explicit ShelfBuilder(const Entries& before) : before_(before) {}
+
+  void Add(const std::string& file, Result<std::string> text, bool shipped) {
+    policy::LoadedTool loaded;
+    if (text.ok()) {
+      loaded = LoadToolHere(*text, file);
+    } else {
+      loaded.mistakes.push_back({{}, text.error().message, ""});
+    }
+    ShelfEntry entry;
+    entry.file = file;
+    entry.shipped = shipped;
+    entry.mistakes = std::move(loaded.mistakes);
+    if (loaded.tool) {
+      entry.tool = std::make_shared<const policy::Tool>(std::move(*loaded.tool));
+      entry.name = entry.tool->manifest.tool.name;
+    } else if (const ShelfEntry* last = LastGood(file)) {
+      entry.tool = last->tool;
+      entry.name = last->name;
+      entry.state = ToolState::kStale;
+    } else {
+      entry.name = StemOf(file);
+      entry.state = ToolState::kBroken;
+    }
+    Place(std::move(entry));
+  }
+
+  Entries Take() { return std::move(entries_); }
+
+ private:
+  const ShelfEntry* LastGood(const std::string& file) const {
+    for (const auto& [name, entry] : before_) {
+      if (entry.file == file && entry.tool != nullptr) {
+        return &entry;
+      }
+    }
+    return nullptr;
+  }
+
+  void Place(ShelfEntry entry) {
+    const auto there = entries_.find(entry.name);
+    if (there == entries_.end() || there->second.shipped) {
+      entries_[entry.name] = std::move(entry);
+      return;
+    }
+    // Two files of the operator for one tool: the first stays, and the second says so under its own name.
+    const std::string other = there->second.file;
+    entry.mistakes.push_back(
+        {{}, fmt::format("the tool {} is already declared in {}", entry.name, other), ""});
+    entry.name = fmt::format("{} ({})", entry.name, StemOf(entry.file));
+    entry.tool = nullptr;
+    entry.state = ToolState::kBroken;
+    entries_[entry.name] = std::move(entry);
+  }
+
+  const Entries& before_;
+  Entries entries_;
+};
+
+}  // namespace
+
+const std::set<policy::Surface>& AvailableSurfaces() {
+  static const std::set<policy::Surface> kNone;
+  return kNone;
+}
+
+policy::LoadedTool LoadToolHere(std::string_view text, std::string_view file) {
+  policy::LoadedTool loaded = policy::LoadTool(text, file, AvailableSurfaces());
+  if (!loaded.tool) {
+    return loaded;
+  }
+  for (const policy::FileMount& mount : loaded.tool->manifest.mounts) {
+    const auto access =
+        mount.mode == policy::MountMode::kRead ? policy::Access::kRead : policy::Access::kWrite;
+    const Result<isolation::HostPath> opened = isolation::OpenHostPath(
+        mount.host, access,
+        mount.dangerous ? isolation::Breadth::kAny : isolation::Breadth::kNarrow);
+    if (!opened.ok()) {
+      loaded.mistakes.push_back({mount.position, opened.error().message, opened.error().hint});
+    }
+  }
+  if (!loaded.mistakes.empty()) {
+    loaded.tool.reset();
+  }
+  return loaded;
+}
+
+ToolShelf::ToolShelf(std::vector<std::string> directories) : directories_(std::move(directories)) {}
+
+Status ToolShelf::Reload() {
+  TRY_ASSIGN(std::string signature, Signature());
+  const std::shared_ptr<const Entries> before = Now();
+  ShelfBuilder builder(*before);
+  for (const ShippedTool& shipped : kShipped) {
+    builder.Add(std::string(shipped.file), std::string(shipped.text), true);
+  }
+  for (const std::string& directory : directories_) {
+    TRY_ASSIGN(const std::vector<std::string> names, ManifestsIn(directory));
+    for (const std::string& name : names) {
+      const std::string path = directory + "/" + name;
+      builder.Add(path, sys::ReadFile(path, kMaxManifest), false);
+    }
+  }
+  auto made = std::make_shared<const Entries>(builder.Take());
+  const std::lock_guard lock(mutex_);
+  entries_ = std::move(made);
+  signature_ = std::move(signature);
+  return {};
+}
+
+Result<bool> ToolShelf::ReloadIfChanged() {
+  TRY_ASSIGN(const std::string signature, Signature());
+  {
+    const std::lock_guard lock(mutex_);
+    if (signature == signature_) {
+      return false;
+    }
+  }
+  TRY(Reload());
+  return true;
+}
+
+Result<std::string> ToolShelf::Signature() const {
+  std::string signature = "read";  // never empty, so that a shelf that was never filled differs
+  for (const std::string& directory : directories_) {
+    TRY_ASSIGN(const std::vector<std::string> names, ManifestsIn(directory));
+    for (const std::string& name : names) {
+      struct stat info {};
+      const std::string path = directory + "/" + name;
+      if (::stat(path.c_str(), &info) == 0) {
+        signature += fmt::format("\n{}|{}|{}|{}.{}|{}.{}", path, info.st_ino, info.st_size,
+                                 info.st_mtim.tv_sec, info.st_mtim.tv_nsec, info.st_ctim.tv_sec,
+                                 info.st_ctim.tv_nsec);
+      }
+    }
+  }
+  return signature;
+}
+
+std::shared_ptr<const ToolShelf::Entries> ToolShelf::Now() const {
+  const std::lock_guard lock(mutex_);
+  return entries_;
+}
+
+std::shared_ptr<const policy::Tool> ToolShelf::Find(std::string_view name) const {
+  const std::shared_ptr<const Entries> entries = Now();
+  const auto found = entries->find(name);
+  return found == entries->end() ? nullptr : found->second.tool;
+}
+
+std::vector<ShelfEntry> ToolShelf::List() const {
+  std::vector<ShelfEntry> list;
+  const std::shared_ptr<const Entries> entries = Now();
+  for (const auto& [name, entry] : *entries) {
+    list.push_back(entry);
+  }
+  return list;
+}
+
+}  // namespace coffer::call

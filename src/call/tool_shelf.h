@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The tools that can be called: those that are shipped, and those of the operator's directories, which may replace them
+// by name. What is not on the shelf does not exist.
+//
+// A file that stops loading keeps its last good version on the shelf, marked as stale, with every mistake that was found;
+// a file that never loaded is listed and cannot be called. A reload swaps all tools at once. Beside the manifest's own
+// checks the host is looked at: a mount that is a link, is missing or is an alias of something broad is a mistake.
+// Thread-safe; whoever has a tool keeps it, whatever happens to the shelf.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "policy/mistake.h"
+#include "policy/surfaces.h"
+#include "policy/tool.h"
+
+namespace coffer::call {
+
+enum class ToolState : uint8_t { kReady, kStale, kBroken };
+
+struct ShelfEntry {
+  std::string file;                          // "python.toml", or the whole path in a directory
+  std::string name;                          // of the tool; of the file, if it never loaded
+  std::shared_ptr<const policy::Tool> tool;  // null if broken
+  ToolState state = ToolState::kReady;
+  bool shipped = false;
+  std::vector<policy::Mistake> mistakes;
+};
+
+// What this version can do; a manifest that asks for more is refused.
+const std::set<policy::Surface>& AvailableSurfaces();
+
+// Everything that is wrong with the text of one manifest, the host included.
+policy::LoadedTool LoadToolHere(std::string_view text, std::string_view file);
+
+class ToolShelf {
+ public:
+  // Later directories replace tools of earlier ones, and all of them the shipped ones.
+  explicit ToolShelf(std::vector<std::string> directories);
+
+  // Reads everything again. Fails only if a directory cannot be read; the shelf is then as it was.
+  Status Reload();
+  // Reload, if a file was added, removed or changed since. Cheap: a look at names, times and sizes.
+  Result<bool> ReloadIfChanged();
+
+  // Null if there is no such tool, or it is broken.
+  std::shared_ptr<const policy::Tool> Find(std::string_view name) const;
+  // Sorted by name.
+  std::vector<ShelfEntry> List() const;
+
+ private:
+  Result<std::string> Signature() const;
+
+  using Entries = std::map<std::string, ShelfEntry, std::less<>>;  // by tool name
+  std::shared_ptr<const Entries> Now() const;
+
+  const std::vector<std::string> directories_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Entries> entries_ = std::make_shared<const Entries>();
+  std::string signature_;
+};
+
+}  // namespace coffer::call

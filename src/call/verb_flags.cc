@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/verb_flags.h"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/sys.h"
+#include "base/text.h"
+#include "isolation/host_path.h"
+#include "policy/mistake.h"
+
+namespace coffer::call {
+namespace {
+
+constexpr FlagSpec kCommon[] = {{"--state", true},  {"--tools", true}, {"--json", false},
+                                {"--help", false}, {"-h", false}};
+
+const FlagSpec* Find(std::string_view name, std::span<const FlagSpec> specs) {
+  const auto found = std::find_if(specs.begin(), specs.end(),
+                                  [&](const FlagSpec& spec) { return spec.name == name; });
+  return found == specs.end() ? nullptr : &*found;
+}
+
+Error UnknownFlag(std::string_view verb, std::string_view name, std::span<const FlagSpec> specs) {
+  std::vector<std::string_view> known;
+  for (const FlagSpec& spec : specs) {
+    known.push_back(spec.name);
+  }
+  for (const FlagSpec& spec : kCommon) {
+    known.push_back(spec.name);
+  }
+  const std::string_view nearest = policy::NearestWord(name, known);
+  return Refused("policy.usage", fmt::format("coffer {} has no flag {}", verb, Printable(name)),
+                 nearest.empty() ? fmt::format("`coffer {} --help` lists them", verb)
+                                 : fmt::format("did you mean {}?", nearest));
+}
+
+std::string FromEnvironment(const char* name) {
+  const char* const value = ::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+Result<VerbFlags> VerbFlags::Parse(std::string_view verb, std::span<const std::string_view> words,
+                                   std::span<const FlagSpec> specs) {
+  VerbFlags flags;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    if (word == "--") {
+      flags.rest_.assign(words.begin() + static_cast<std::ptrdiff_t>(i) + 1, words.end());
+      break;
+    }
+    if (word.size() < 2 || word.front() != '-') {
+      flags.words_.emplace_back(word);
+      continue;
+    }
+    const size_t equals = word.find('=');
+    const std::string_view name = word.substr(0, equals);
+    const FlagSpec* spec = Find(name, specs);
+    spec = spec == nullptr ? Find(name, kCommon) : spec;
+    if (spec == nullptr) {
+      return UnknownFlag(verb, name, specs);
+    }
+    if (!spec->takes_value) {
+      if (equals != std::string_view::npos) {
+        return Refused("policy.usage", fmt::format("{} takes no value", name));
+      }
+      flags.flags_[std::string(name)].emplace_back();
+      continue;
+    }
+    if (equals == std::string_view::npos && i + 1 == words.size()) {
+      return Refused("policy.usage", fmt::format("{} needs a value", name));
+    }
+    flags.flags_[std::string(name)].emplace_back(
+        equals == std::string_view::npos ? words[++i] : word.substr(equals + 1));
+  }
+  return flags;
+}
+
+bool VerbFlags::Has(std::string_view name) const { return flags_.find(name) != flags_.end(); }
+
+std::string VerbFlags::Value(std::string_view name, std::string_view otherwise) const {
+  const auto found = flags_.find(name);
+  return found == flags_.end() ? std::string(otherwise) : found->second.back();
+}
+
+std::vector<std::string> VerbFlags::Values(std::string_view name) const {
+  const auto found = flags_.find(name);
+  return found == flags_.end() ? std::vector<std::string>() : found->second;
+}
+
+Result<std::string> VerbFlags::StateDir() const {
+  std::string given = Value("--state", FromEnvironment("COFFER_STATE"));
+  if (given.empty() && ::geteuid() == 0) {
+    given = "/var/lib/coffer";
+  }
+  if (given.empty()) {
+    const std::string state = FromEnvironment("XDG_STATE_HOME");
+    const std::string home = FromEnvironment("HOME");
+    if (state.empty() && home.empty()) {
+      return Refused("policy.state", "there is no place for a state directory",
+                     "name one with --state DIR or COFFER_STATE");
+    }
+    given = (state.empty() ? home + "/.local/state" : state) + "/coffer";
+  }
+  return isolation::CleanPath(given);
+}
+
+Result<std::vector<std::string>> VerbFlags::ToolDirs() const {
+  std::vector<std::string> given = Values("--tools");
+  if (given.empty()) {
+    const std::string list = FromEnvironment("COFFER_TOOLS");
+    for (size_t at = 0; at < list.size();) {
+      const size_t end = std::min(list.find(':', at), list.size());
+      if (end > at) {
+        given.push_back(list.substr(at, end - at));
+      }
+      at = end + 1;
+    }
+  }
+  if (given.empty()) {
+    TRY_ASSIGN(const std::string state, StateDir());
+    const Result<bool> there = sys::Exists(state + "/tools");
+    if (there.ok() && *there) {
+      given.push_back(state + "/tools");
+    }
+  }
+  for (std::string& dir : given) {
+    TRY_ASSIGN(dir, isolation::CleanPath(dir));
+  }
+  return given;
+}
+
+}  // namespace coffer::call

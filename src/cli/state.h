@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The state directory as the verbs use it: its store and its tools, opened together.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "call/ladder.h"
+#include "call/tool_shelf.h"
+#include "call/verb_flags.h"
+#include "store/store.h"
+
+namespace coffer::cli {
+
+class State {
+ public:
+  // Makes the directory if it is not there, ends what a killed process left, reads the tools.
+  static Result<State> Open(const call::VerbFlags& flags);
+
+  store::Store& store() { return *store_; }
+  const call::ToolShelf& shelf() const { return *shelf_; }
+  const std::string& directory() const { return directory_; }
+  call::LadderOptions ladder_options() const;
+
+ private:
+  State() = default;
+  std::string directory_;
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<call::ToolShelf> shelf_;
+};
+
+}  // namespace coffer::cli

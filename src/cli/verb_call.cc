@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/verb_call.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/sys.h"
+#include "call/collect.h"
+#include "call/ladder.h"
+#include "call/launcher.h"
+#include "base/print.h"
+#include "cli/state.h"
+#include "call/verb_flags.h"
+#include "store/tenant.h"
+
+namespace coffer::cli {
+namespace {
+
+constexpr int kRefused = 120;
+constexpr int kLimit = 122;
+constexpr int kFailed = 125;
+
+constexpr std::string_view kUsage = R"(Call a declared tool, through the whole ladder.
+
+Usage: coffer call TOOL [flags]
+
+  --args JSON         the arguments, one JSON object (default {}); @FILE reads them from a file, - from stdin
+  --session ID        in this session, whose workspace the tool then has
+  --key KEY           idempotency key: the same key and request runs once, and gets the same answer again
+  --dry-run           decide, say the worst it could do, run nothing
+  --receipt FILE      write the receipt there (- is stderr)
+  --json              the answer as one JSON document on stdout, instead of the tool's own output
+  --state DIR, --tools DIR   as in `coffer tools --help`
+
+Exit status: the tool's own; 120 refused, 122 a limit was breached, 125 Cofferdam failed.
+)";
+
+constexpr call::FlagSpec kFlags[] = {{"--args", true}, {"--session", true},  {"--key", true},
+                               {"--dry-run"},    {"--receipt", true}};
+
+Result<std::string> ReadArgs(const std::string& given) {
+  constexpr size_t kMax = 16 << 20;
+  if (given == "-") {
+    return sys::ReadFd(STDIN_FILENO, kMax);
+  }
+  return given.starts_with("@") ? sys::ReadFile(given.substr(1), kMax) : Result<std::string>(given);
+}
+
+int CatchSignals() {
+  sigset_t caught;
+  sigemptyset(&caught);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    sigaddset(&caught, signal);
+  }
+  ::sigprocmask(SIG_BLOCK, &caught, nullptr);
+  return ::signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+// The same names as the answer of POST /v1/calls.
+std::string AnswerJson(const call::ToolReply& reply) {
+  const auto number = [](const std::optional<int>& value) {
+    return value ? Json(*value) : Json(nullptr);
+  };
+  Json json;
+  json["call_id"] = reply.call_id.empty() ? Json(nullptr) : Json(reply.call_id);
+  json["outcome"] = reply.outcome;
+  json["result"] = nullptr;
+  if (reply.outcome != "denied") {
+    json["result"] = {
+        {"stdout", reply.stdout_text},
+        {"stderr", reply.stderr_text},
+        {"exit", {{"code", number(reply.exit_code)}, {"signal", number(reply.exit_signal)}}},
+        {"structured", nullptr}};
+  }
+  json["error"] = nullptr;
+  if (!reply.error_class.empty()) {
+    json["error"] = {{"class", reply.error_class}, {"message", reply.error_message}};
+  }
+  json["denials"] = Json::array();
+  for (const audit::Denial& denial : reply.denials) {
+    json["denials"].push_back({{"surface", denial.surface},
+                               {"operation", denial.operation},
+                               {"target", denial.target},
+                               {"rule", denial.rule},
+                               {"reason", denial.reason},
+                               {"fix", denial.fix.empty() ? Json(nullptr) : Json(denial.fix)}});
+  }
+  json["log"] = nullptr;
+  json["replayed"] = reply.replayed;
+  return PrintJson(json);
+}
+
+int ExitStatus(const call::ToolReply& reply) {
+  if (reply.outcome == "success") {
+    return reply.exit_code.value_or(0);
+  }
+  if (reply.error_class.starts_with("limit.")) {
+    return kLimit;
+  }
+  if (reply.refusal == call::ToolRefusal::kFailed) {
+    return kFailed;
+  }
+  if (reply.exit_code) {
+    return *reply.exit_code;
+  }
+  if (reply.exit_signal) {
+    return 128 + *reply.exit_signal;
+  }
+  return reply.outcome == "denied" ? kRefused : kFailed;
+}
+
+// From a request to its answer. What the tool prints is passed on as it comes unless `quiet`.
+call::ToolReply RunLadder(call::Ladder& ladder, const call::ToolRequest& request, bool quiet) {
+  std::variant<call::ReadyCall, call::ToolReply> climbed = ladder.Climb(request);
+  if (auto* answered = std::get_if<call::ToolReply>(&climbed)) {
+    if (!quiet && answered->outcome == "success") {
+      PrintOut(answered->stdout_text);
+    }
+    return std::move(*answered);
+  }
+  const call::ReadyCall& ready = std::get<call::ReadyCall>(climbed);
+  const UniqueFd signals(CatchSignals());
+  call::LocalLauncher launcher;
+  Result<call::RunChannels> channels = launcher.Launch(ready.call_id, ready.run, ready.stdin_text);
+  if (!channels.ok()) {
+    return ladder.DescendUnlaunched(ready, channels.error());
+  }
+  call::CollectOptions options;
+  options.signals = signals.get();
+  options.on_signal = [&](int signal) { launcher.Signal(ready.call_id, signal); };
+  if (!quiet) {
+    options.sink = [](call::Stream stream, std::string_view piece) {
+      (void)sys::WriteAll(stream == call::Stream::kOut ? STDOUT_FILENO : STDERR_FILENO, piece);
+    };
+  }
+  return ladder.Descend(ready, call::Collect(std::move(channels).value(), options));
+}
+
+}  // namespace
+
+int CallVerb(std::span<const std::string_view> words) {
+  const Result<call::VerbFlags> flags = call::VerbFlags::Parse("call", words, kFlags);
+  if (!flags.ok()) {
+    PrintError(flags.error());
+    return kRefused;
+  }
+  if (flags->help() || flags->words().size() != 1) {
+    PrintOut(kUsage);
+    return flags->help() ? 0 : kRefused;
+  }
+  Result<State> state = State::Open(*flags);
+  if (!state.ok()) {
+    PrintError(state.error());
+    return state.error().kind == ErrorKind::kRefused ? kRefused : kFailed;
+  }
+  std::optional<audit::ReceiptFile> receipt;
+  if (flags->Has("--receipt")) {
+    Result<audit::ReceiptFile> opened = audit::ReceiptFile::Open(flags->Value("--receipt"));
+    if (!opened.ok()) {
+      PrintError(opened.error());
+      return kRefused;
+    }
+    receipt.emplace(std::move(opened).value());
+  }
+  call::ToolRequest request;
+  request.agent = "cli";
+  request.user = fmt::format("uid:{}", ::getuid());
+  request.tool = flags->words().front();
+  request.session_id = flags->Value("--session");
+  request.idempotency_key = flags->Value("--key");
+  request.dry_run = flags->Has("--dry-run");
+  Result<std::string> args = ReadArgs(flags->Value("--args", "{}"));
+  if (!args.ok()) {
+    PrintError(args.error());
+    return kRefused;
+  }
+  request.args_json = std::move(args).value();
+  call::Ladder ladder(state->store(), state->shelf(), state->ladder_options());
+  const call::ToolReply reply = RunLadder(ladder, request, flags->json());
+  if (flags->json()) {
+    PrintOut(AnswerJson(reply) + "\n");
+  } else if (!reply.error_class.empty()) {
+    PrintError(Error{ErrorKind::kRefused, reply.error_class, reply.error_message, reply.hint, 0});
+  }
+  if (receipt && !reply.receipt.empty()) {
+    if (const Result<audit::Receipt> parsed = audit::ParseReceipt(reply.receipt); parsed.ok()) {
+      if (const Status wrote = receipt->Write(*parsed); !wrote.ok()) {
+        PrintError(wrote.error());
+        return kFailed;
+      }
+    }
+  }
+  return ExitStatus(reply);
+}
+
+}  // namespace coffer::cli

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/verb_key.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/quantity.h"
+#include "base/print.h"
+#include "cli/state.h"
+#include "call/verb_flags.h"
+#include "store/key.h"
+#include "store/tenant.h"
+
+namespace coffer::cli {
+namespace {
+
+constexpr int kRefused = 120;
+constexpr int kFailed = 125;
+
+constexpr std::string_view kUsage = R"(API keys of the daemon. A key belongs to one tenant and one role, and is shown once.
+
+Usage:
+  coffer key new [--role agent|approver|operator|auditor] [--tenant T] [--agent NAME] [--expires DURATION] [--json]
+  coffer key list [--tenant T] [--json]
+  coffer key revoke ID [--tenant T]
+
+  --tenant T    the tenant (local); `new` makes it if it does not exist
+  --state DIR   the state directory (default: COFFER_STATE, /var/lib/coffer, or ~/.local/state/coffer)
+)";
+
+constexpr call::FlagSpec kFlags[] = {
+    {"--role", true}, {"--tenant", true}, {"--agent", true}, {"--expires", true}};
+
+Json KeyJson(const store::ApiKey& key) {
+  const auto time = [](const std::optional<Nanos>& at) {
+    return at ? Json(FormatTime(*at)) : Json(nullptr);
+  };
+  return {{"id", key.id},
+          {"tenant", key.tenant.name()},
+          {"role", store::RoleName(key.role)},
+          {"agent", key.agent},
+          {"created_at", FormatTime(key.created_at)},
+          {"expires_at", time(key.expires_at)},
+          {"revoked_at", time(key.revoked_at)},
+          {"last_used_at", time(key.last_used_at)}};
+}
+
+Result<std::string> New(const call::VerbFlags& flags, State& state, const store::TenantId& tenant) {
+  store::KeyRequest request;
+  const std::string role = flags.Value("--role", "agent");
+  const std::optional<store::Role> found = store::FindRole(role);
+  if (!found) {
+    return Refused("policy.usage", fmt::format("there is no role {}", role),
+                   "agent, approver, operator or auditor");
+  }
+  request.role = *found;
+  request.agent = flags.Value("--agent", role);
+  if (flags.Has("--expires")) {
+    TRY_ASSIGN(request.lifetime, ParseDuration(flags.Value("--expires")));
+  }
+  TRY_ASSIGN(const store::Tenant made, store::EnsureTenant(state.store(), tenant));
+  TRY_ASSIGN(const store::NewKey key, store::CreateKey(state.store(), made.id, request));
+  if (!flags.json()) {
+    return key.text + "\n";
+  }
+  Json json = KeyJson(key.key);
+  json["key"] = key.text;
+  return PrintJson(json) + "\n";
+}
+
+Result<std::string> List(const call::VerbFlags& flags, State& state, const store::TenantId& tenant) {
+  TRY_ASSIGN(const store::Page<store::ApiKey> keys,
+             store::ListKeys(state.store(), tenant, store::PageRequest{1000, ""}));
+  Json list = Json::array();
+  std::string text = fmt::format("{:<16}  {:<9}  {:<20}  {:<24}  {}\n", "ID", "ROLE", "AGENT",
+                                 "CREATED", "STATE");
+  for (const store::ApiKey& key : keys.rows) {
+    list.push_back(KeyJson(key));
+    const std::string_view word = key.revoked_at                                          ? "revoked"
+                                  : key.expires_at && *key.expires_at <= state.store().Now() ? "expired"
+                                                                                          : "valid";
+    text += fmt::format("{:<16}  {:<9}  {:<20}  {:<24}  {}\n", key.id, store::RoleName(key.role),
+                        key.agent, FormatTime(key.created_at), word);
+  }
+  return flags.json() ? PrintJson(Json{{"keys", std::move(list)}}, 2) + "\n" : text;
+}
+
+Result<std::string> Act(const call::VerbFlags& flags) {
+  const std::vector<std::string>& given = flags.words();
+  TRY_ASSIGN(const store::TenantId tenant, store::TenantId::Parse(flags.Value("--tenant", "local")));
+  TRY_ASSIGN(State state, State::Open(flags));
+  if (given[0] == "new" && given.size() == 1) {
+    return New(flags, state, tenant);
+  }
+  if (given[0] == "list" && given.size() == 1) {
+    return List(flags, state, tenant);
+  }
+  if (given[0] == "revoke" && given.size() == 2) {
+    TRY(store::RevokeKey(state.store(), tenant, given[1]));
+    return fmt::format("{} is revoked\n", given[1]);
+  }
+  return Refused("policy.usage", "coffer key does not take this",
+                 "coffer key new | list | revoke ID");
+}
+
+}  // namespace
+
+int KeyVerb(std::span<const std::string_view> words) {
+  const Result<call::VerbFlags> flags = call::VerbFlags::Parse("key", words, kFlags);
+  if (!flags.ok()) {
+    PrintError(flags.error());
+    return kRefused;
+  }
+  if (flags->help() || flags->words().empty()) {
+    PrintOut(kUsage);
+    return flags->help() ? 0 : kRefused;
+  }
+  const Result<std::string> said = Act(*flags);
+  if (!said.ok()) {
+    PrintError(said.error());
+    return said.error().kind == ErrorKind::kRefused ? kRefused : kFailed;
+  }
+  PrintOut(*said);
+  return 0;
+}
+
+}  // namespace coffer::cli

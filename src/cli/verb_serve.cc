@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/verb_serve.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "base/sys.h"
+#include "call/warden.h"
+#include "base/print.h"
+#include "call/verb_flags.h"
+
+namespace coffer::cli {
+namespace {
+
+constexpr int kRefused = 120;
+constexpr int kFailed = 125;
+constexpr int kControl = 3;  // where cofferd puts the socket
+
+// Beside this executable, or where `make install` puts it.
+std::vector<std::string> Places(const std::string& self) {
+  const std::string here = self.substr(0, self.rfind('/'));
+  return {here + "/cofferd", here + "/../libexec/coffer/cofferd", here + "/../lib/coffer/cofferd"};
+}
+
+}  // namespace
+
+int ServeVerb(std::span<const std::string_view> words) {
+  const Result<std::string> self = sys::ReadLinkAt(AT_FDCWD, "/proc/self/exe");
+  if (!self.ok()) {
+    PrintError(self.error());
+    return kFailed;
+  }
+  std::vector<std::string> texts = {"cofferd", "--warden", *self};
+  texts.insert(texts.end(), words.begin(), words.end());
+  std::vector<char*> argv;
+  for (std::string& text : texts) {
+    argv.push_back(text.data());
+  }
+  argv.push_back(nullptr);
+  for (const std::string& place : Places(*self)) {
+    ::execv(place.c_str(), argv.data());
+  }
+  PrintError(HostFault("daemon.missing", "cofferd is not beside coffer",
+                       "install both; `make all` builds them"));
+  return kFailed;
+}
+
+int WardenVerb(std::span<const std::string_view> words) {
+  constexpr call::FlagSpec kFlags[] = {{"--sessions", true}, {"--allow-dangerous", false}};
+  const Result<call::VerbFlags> flags = call::VerbFlags::Parse("warden", words, kFlags);
+  if (!flags.ok()) {
+    PrintError(flags.error());
+    return kRefused;
+  }
+  call::WardenRules rules;
+  rules.sessions = flags->Value("--sessions");
+  rules.allow_broad = flags->Has("--allow-dangerous");
+  if (const Status ended = call::RunWarden(kControl, rules); !ended.ok()) {
+    PrintError(ended.error());
+    return kFailed;
+  }
+  return 0;
+}
+
+}  // namespace coffer::cli

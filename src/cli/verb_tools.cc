@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/verb_tools.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/sys.h"
+#include "base/text.h"
+#include "call/tool_shelf.h"
+#include "base/print.h"
+#include "call/verb_flags.h"
+#include "policy/blast_radius.h"
+#include "policy/make_envelope.h"
+#include "policy/manifest_starter.h"
+
+namespace coffer::cli {
+namespace {
+
+using call::ShelfEntry;
+using call::ToolState;
+
+constexpr int kMistakes = 1;
+constexpr int kRefused = 120;
+constexpr int kFailed = 125;
+
+constexpr std::string_view kUsage = R"(The tools that agents may call, each declared by a manifest.
+
+Usage:
+  coffer tools list [--json]            every tool, and what is wrong with those that do not load
+  coffer tools show NAME [--json]       one tool: what it takes, what it may touch, the worst it can do
+  coffer tools check FILE... [--json]   every mistake of these manifests at once; exit 1 if there is one
+  coffer tools new NAME                 write NAME.toml, a commented manifest to start from
+
+  --tools DIR   a directory of manifests (several; default: `tools` in the state directory). They replace shipped
+                tools of the same name.
+  --state DIR   the state directory (default: COFFER_STATE, /var/lib/coffer, or ~/.local/state/coffer)
+
+docs/MANIFEST.md describes every field of a manifest.
+)";
+
+std::string Red(std::string_view text) {
+  return ::isatty(STDOUT_FILENO) == 1 ? fmt::format("\033[31m{}\033[0m", text) : std::string(text);
+}
+
+std::string_view StateName(ToolState state) {
+  switch (state) {
+    case ToolState::kReady:
+      return "ready";
+    case ToolState::kStale:
+      return "stale";
+    case ToolState::kBroken:
+      break;
+  }
+  return "broken";
+}
+
+Json MistakesJson(const std::vector<policy::Mistake>& mistakes) {
+  Json list = Json::array();
+  for (const policy::Mistake& mistake : mistakes) {
+    list.push_back({{"line", mistake.at.line},
+                    {"column", mistake.at.column},
+                    {"message", mistake.message},
+                    {"hint", mistake.hint.empty() ? Json(nullptr) : Json(mistake.hint)}});
+  }
+  return list;
+}
+
+Json DangersJson(const policy::Manifest& manifest) {
+  Json list = Json::array();
+  for (const policy::Danger& danger : manifest.dangers) {
+    list.push_back({{"key", danger.key},
+                    {"value", danger.value},
+                    {"reason", danger.reason},
+                    {"line", danger.position.line}});
+  }
+  return list;
+}
+
+Json EntryJson(const ShelfEntry& entry) {
+  Json json = {{"name", entry.name},
+               {"state", StateName(entry.state)},
+               {"file", entry.file},
+               {"shipped", entry.shipped}};
+  if (entry.tool != nullptr) {
+    const policy::ToolInfo& info = entry.tool->manifest.tool;
+    json["version"] = info.version;
+    json["owner"] = info.owner;
+    json["summary"] = info.summary;
+    json["effect"] = policy::EffectName(info.effect);
+    json["manifest_hash"] = entry.tool->hash;
+    json["dangers"] = DangersJson(entry.tool->manifest);
+  }
+  json["mistakes"] = MistakesJson(entry.mistakes);
+  return json;
+}
+
+// The worst that a call can do, before any argument is known.
+Result<policy::BlastRadius> WorstCase(const policy::Manifest& manifest) {
+  TRY_ASSIGN(const policy::Envelope envelope,
+             policy::MakeEnvelope(manifest, {}, policy::CallPlaces{}));
+  std::vector<policy::LeaseGrant> leases;
+  for (const policy::CredentialRule& rule : manifest.credentials) {
+    leases.push_back({rule.name, rule.scope, rule.hosts});
+  }
+  return policy::ComputeBlastRadius(envelope, manifest.network, leases, manifest.tool.effect);
+}
+
+Json SchemaJson(const policy::Manifest& manifest) {
+  Result<Json> schema = ParseJson(manifest.input_schema);
+  return schema.ok() ? std::move(schema).value() : Json(nullptr);
+}
+
+Result<std::unique_ptr<call::ToolShelf>> OpenShelf(const call::VerbFlags& flags) {
+  TRY_ASSIGN(std::vector<std::string> dirs, flags.ToolDirs());
+  auto shelf = std::make_unique<call::ToolShelf>(std::move(dirs));
+  TRY(shelf->Reload());
+  return shelf;
+}
+
+void PrintMistakes(const ShelfEntry& entry) {
+  for (const policy::Mistake& mistake : entry.mistakes) {
+    PrintError(policy::FormatMistake(entry.file, mistake));
+  }
+}
+
+int List(const call::VerbFlags& flags) {
+  const Result<std::unique_ptr<call::ToolShelf>> shelf = OpenShelf(flags);
+  if (!shelf.ok()) {
+    PrintError(shelf.error());
+    return kRefused;
+  }
+  const std::vector<ShelfEntry> entries = (*shelf)->List();
+  if (flags.json()) {
+    Json list = Json::array();
+    for (const ShelfEntry& entry : entries) {
+      list.push_back(EntryJson(entry));
+    }
+    PrintOut(PrintJson(Json{{"tools", std::move(list)}}, 2) + "\n");
+    return 0;
+  }
+  size_t width = 4;
+  for (const ShelfEntry& entry : entries) {
+    width = std::max(width, entry.name.size());
+  }
+  PrintOut(fmt::format("{:<{}}  {:<9}  {:<12}  {:<7}  {}\n", "NAME", width, "VERSION", "EFFECT",
+                       "STATE", "WHAT"));
+  for (const ShelfEntry& entry : entries) {
+    const policy::ToolInfo info =
+        entry.tool == nullptr ? policy::ToolInfo{} : entry.tool->manifest.tool;
+    const std::string state = fmt::format("{:<7}", StateName(entry.state));
+    PrintOut(fmt::format("{:<{}}  {:<9}  {:<12}  {}  {}\n", entry.name, width,
+                         entry.tool == nullptr ? "-" : info.version,
+                         entry.tool == nullptr ? "-" : policy::EffectName(info.effect),
+                         entry.state == ToolState::kReady ? state : Red(state), info.summary));
+    if (entry.tool != nullptr) {
+      for (const policy::Danger& danger : entry.tool->manifest.dangers) {
+        PrintOut(Red(fmt::format("{:<{}}  DANGEROUS {} = {}: {}\n", "", width, danger.key,
+                                 Printable(danger.value), Printable(danger.reason))));
+      }
+    }
+  }
+  for (const ShelfEntry& entry : entries) {
+    PrintMistakes(entry);
+  }
+  return 0;
+}
+
+int Show(const call::VerbFlags& flags, const std::string& name) {
+  const Result<std::unique_ptr<call::ToolShelf>> shelf = OpenShelf(flags);
+  if (!shelf.ok()) {
+    PrintError(shelf.error());
+    return kRefused;
+  }
+  for (const ShelfEntry& entry : (*shelf)->List()) {
+    if (entry.name != name) {
+      continue;
+    }
+    if (entry.tool == nullptr) {
+      PrintMistakes(entry);
+      return kMistakes;
+    }
+    const policy::Manifest& manifest = entry.tool->manifest;
+    const Result<policy::BlastRadius> worst = WorstCase(manifest);
+    const std::string sentence = worst.ok() ? policy::Sentence(*worst) : worst.error().message;
+    if (flags.json()) {
+      Json json = EntryJson(entry);
+      json["blast_radius"] = sentence;
+      json["blast_radius_detail"] = worst.ok() ? policy::ToJson(*worst) : Json(nullptr);
+      json["input_schema"] = SchemaJson(manifest);
+      PrintOut(PrintJson(json, 2) + "\n");
+      return 0;
+    }
+    PrintOut(fmt::format("{} {} ({}, from {})\n{}\n\nEffect:  {}\nWorst:   it {}\nHash:    {}\n",
+                         manifest.tool.name, manifest.tool.version, StateName(entry.state),
+                         entry.shipped ? "Cofferdam" : entry.file, manifest.tool.summary,
+                         policy::EffectName(manifest.tool.effect), sentence, entry.tool->hash));
+    for (const policy::Danger& danger : manifest.dangers) {
+      PrintOut(Red(fmt::format("DANGEROUS: {} = {}: {}\n", danger.key, Printable(danger.value),
+                               Printable(danger.reason))));
+    }
+    PrintOut(fmt::format("\nArguments (JSON Schema):\n{}\n",
+                         PrintJson(SchemaJson(manifest), 2)));
+    PrintMistakes(entry);
+    return 0;
+  }
+  PrintError(Refused("policy.tool", fmt::format("there is no tool called {}", Printable(name)),
+                     "`coffer tools list` names them"));
+  return kRefused;
+}
+
+int Check(const call::VerbFlags& flags, std::span<const std::string> files) {
+  Json list = Json::array();
+  size_t wrong = 0;
+  for (const std::string& file : files) {
+    std::vector<policy::Mistake> mistakes;
+    if (const Result<std::string> text = sys::ReadFile(file); text.ok()) {
+      mistakes = call::LoadToolHere(*text, file).mistakes;
+    } else {
+      mistakes.push_back({{}, text.error().message, ""});
+    }
+    wrong += mistakes.empty() ? 0 : 1;
+    list.push_back({{"file", file}, {"ok", mistakes.empty()}, {"mistakes", MistakesJson(mistakes)}});
+    if (flags.json()) {
+      continue;
+    }
+    for (const policy::Mistake& mistake : mistakes) {
+      PrintOut(policy::FormatMistake(file, mistake) + "\n");
+    }
+    if (mistakes.empty()) {
+      PrintOut(file + ": ok\n");
+    }
+  }
+  if (flags.json()) {
+    PrintOut(PrintJson(Json{{"files", std::move(list)}}, 2) + "\n");
+  }
+  return wrong == 0 ? 0 : kMistakes;
+}
+
+int New(const std::string& name) {
+  if (!policy::IsToolName(name)) {
+    PrintError(Refused("policy.tool", fmt::format("{} cannot be a tool's name", Printable(name)),
+                       "lower-case letters, digits and \"-\", beginning with a letter"));
+    return kRefused;
+  }
+  const std::string path = name + ".toml";
+  Result<UniqueFd> file = sys::Open(path, O_WRONLY | O_CREAT | O_EXCL, 0644);
+  if (!file.ok()) {
+    PrintError(file.error());
+    return kRefused;
+  }
+  if (const Status wrote = sys::WriteAll(file->get(), policy::StarterManifest(name)); !wrote.ok()) {
+    PrintError(wrote.error());
+    return kFailed;
+  }
+  PrintOut(fmt::format("{} is there; next: coffer tools check {}\n", path, path));
+  return 0;
+}
+
+}  // namespace
+
+int ToolsVerb(std::span<const std::string_view> words) {
+  const Result<call::VerbFlags> flags = call::VerbFlags::Parse("tools", words, {});
+  if (!flags.ok()) {
+    PrintError(flags.error());
+    return kRefused;
+  }
+  const std::vector<std::string>& given = flags->words();
+  if (flags->help() || given.empty()) {
+    PrintOut(kUsage);
+    return flags->help() ? 0 : kRefused;
+  }
+  if (given[0] == "list" && given.size() == 1) {
+    return List(*flags);
+  }
+  if (given[0] == "show" && given.size() == 2) {
+    return Show(*flags, given[1]);
+  }
+  if (given[0] == "check" && given.size() >= 2) {
+    return Check(*flags, std::span(given).subspan(1));
+  }
+  if (given[0] == "new" && given.size() == 2) {
+    return New(given[1]);
+  }
+  PrintError(Refused("policy.usage", "coffer tools does not take this",
+                     "coffer tools list | show NAME | check FILE... | new NAME"));
+  return kRefused;
+}
+
+}  // namespace coffer::cli

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/ladder.h"
+
+#include <gtest/gtest.h>
+
+#include "call/collect.h"
+#include "call/launcher.h"
+#include "policy/manifest_starter.h"
+#include "store/call.h"
+#include "store/session.h"
+#include "store/switches.h"
+#include "tests/support/run.h"
+
+namespace coffer::call {
+namespace {
+
+class LadderTest : public ::testing::Test {
+ protected:
+  LadderTest() : shelf_({}) {
+    Result<store::Store> opened = store::Store::Open(dir_ / "state");
+    EXPECT_TRUE(opened.ok()) << opened.error().message;
+    store_ = std::make_unique<store::Store>(std::move(opened).value());
+    EXPECT_TRUE(shelf_.Reload().ok());
+    EXPECT_TRUE(store::EnsureTenant(*store_, store::TenantId::Local()).ok());
+    LadderOptions options;
+    options.sessions = dir_.MakeDir("sessions");
+    ladder_ = std::make_unique<Ladder>(*store_, shelf_, options);
+  }
+  static ToolRequest Python(const std::string& code) {
+    ToolRequest request;
+    request.agent = "tester";
+    request.tool = "python";
+    request.args_json = nlohmann::json({{"code", code}}).dump();
+    return request;
+  }
+  ToolReply Run(const ToolRequest& request) {
+    std::variant<ReadyCall, ToolReply> climbed = ladder_->Climb(request);
+    if (auto* reply = std::get_if<ToolReply>(&climbed)) {
+      return *reply;
+    }
+    const ReadyCall& ready = std::get<ReadyCall>(climbed);
+    LocalLauncher launcher;
+    Result<RunChannels> channels = launcher.Launch(ready.call_id, ready.run, ready.stdin_text);
+    EXPECT_TRUE(channels.ok());
+    ++ran_;
+    return ladder_->Descend(ready, Collect(std::move(channels).value(), {}));
+  }
+  store::CallState StateOf(const std::string& id) {
+    Result<std::optional<store::Call>> call =
+        store::FindCall(*store_, store::TenantId::Local(), id);
+    return call.ok() && *call ? (*call)->state : store::CallState::kAdmitted;
+  }
+
+  test::TempDir dir_;
+  std::unique_ptr<store::Store> store_;
+  ToolShelf shelf_;
+  std::unique_ptr<Ladder> ladder_;
+  int ran_ = 0;
+};
+
+TEST_F(LadderTest, ACallRunsAndIsOnRecord) {
+  const ToolReply reply = Run(Python("print(2 + 2)"));
+  EXPECT_EQ(reply.outcome, "success") << reply.error_message;
+  EXPECT_EQ(reply.stdout_text, "4\n");
+  EXPECT_EQ(StateOf(reply.call_id), store::CallState::kFinished);
+  const Result<audit::Receipt> receipt = audit::ParseReceipt(reply.receipt);
+  ASSERT_TRUE(receipt.ok());
+  EXPECT_EQ(receipt->call_id, reply.call_id);
+  EXPECT_EQ(receipt->tenant, "local");
+  EXPECT_EQ(receipt->agent, "tester");
+  EXPECT_EQ(receipt->tool, "python");
+  EXPECT_TRUE(receipt->manifest_hash.starts_with("sha256:"));
+  EXPECT_EQ(receipt->args_redacted, (std::vector<std::string>{"code=<12 bytes>"}));
+  EXPECT_FALSE(receipt->layers.empty()) << "the boundary's own part";
+}
+
+TEST_F(LadderTest, WhatDoesNotFitIsRefusedOnRecordAndNothingRuns) {
+  ToolRequest request = Python("x");
+  request.args_json = "{\"code\": 7}";
+  const ToolReply reply = Run(request);
+  EXPECT_EQ(reply.refusal, ToolRefusal::kUnprocessable);
+  EXPECT_EQ(reply.outcome, "denied");
+  EXPECT_FALSE(reply.denials.empty());
+  EXPECT_EQ(StateOf(reply.call_id), store::CallState::kRefused);
+  EXPECT_EQ(ran_, 0);
+  for (const char* args : {"", "[]", "7", "{", "{\"a\":1,\"a\":2}"}) {
+    request.args_json = args;
+    EXPECT_EQ(Run(request).refusal, ToolRefusal::kInvalid) << args;
+  }
+  request = Python("x");
+  request.tool = "no-such-tool";
+  EXPECT_EQ(Run(request).refusal, ToolRefusal::kNotFound);
+}
+
+TEST_F(LadderTest, TheSameKeyRunsOnce) {
+  ToolRequest request = Python("import os; print(os.urandom(8).hex())");
+  request.idempotency_key = "k";
+  const ToolReply first = Run(request);
+  const ToolReply again = Run(request);
+  EXPECT_EQ(first.outcome, "success");
+  EXPECT_TRUE(again.replayed);
+  EXPECT_EQ(again.stdout_text, first.stdout_text);
+  EXPECT_EQ(ran_, 1);
+  request.args_json = "{\"code\": \"print(1)\"}";
+  EXPECT_EQ(Run(request).refusal, ToolRefusal::kKeyConflict);
+  EXPECT_EQ(ran_, 1);
+}
+
+TEST_F(LadderTest, ADryRunSaysTheWorstAndRunsNothing) {
+  ToolRequest request = Python("print(1)");
+  request.dry_run = true;
+  const ToolReply reply = Run(request);
+  EXPECT_EQ(reply.outcome, "success");
+  EXPECT_TRUE(test::Contains(reply.stdout_text, "cannot reach the network")) << reply.stdout_text;
+  EXPECT_EQ(ran_, 0);
+}
+
+TEST_F(LadderTest, ASwitchStopsBeforeAnythingIsAdmitted) {
+  store::SwitchChange change;
+  change.kind = store::SwitchKind::kTool;
+  change.name = "python";
+  change.who = "test";
+  change.why = "incident";
+  ASSERT_TRUE(store::SetSwitch(*store_, store::TenantId::Local(), change).ok());
+  EXPECT_EQ(Run(Python("print(1)")).refusal, ToolRefusal::kDenied);
+  change.on = false;
+  ASSERT_TRUE(store::SetSwitch(*store_, store::TenantId::Local(), change).ok());
+  EXPECT_EQ(Run(Python("print(1)")).outcome, "success");
+}
+
+TEST_F(LadderTest, ASessionsFilesSurviveBetweenItsCallsAndNowhereElse) {
+  store::SessionRequest asked;
+  asked.agent = "tester";
+  const Result<store::Session> session =
+      store::CreateSession(*store_, store::TenantId::Local(), asked);
+  ASSERT_TRUE(session.ok()) << session.error().message;
+  dir_.MakeDir("sessions/" + session->workspace, 0700);
+  ToolRequest request = Python("open('kept', 'w').write('hello')");
+  request.session_id = session->id;
+  const ToolReply wrote = Run(request);
+  ASSERT_EQ(wrote.outcome, "success") << wrote.error_message << wrote.stderr_text;
+  request.args_json = nlohmann::json({{"code", "print(open('kept').read())"}}).dump();
+  EXPECT_EQ(Run(request).stdout_text, "hello\n");
+  request.session_id.clear();
+  EXPECT_EQ(Run(request).outcome, "error") << "another workspace";
+  request.session_id = "no-such-session";
+  EXPECT_EQ(Run(request).refusal, ToolRefusal::kNotFound);
+}
+
+TEST_F(LadderTest, ACallWhoseEndNobodySawIsUnknownAndNeverRunsAgain) {
+  ToolRequest request = Python("print(1)");
+  request.idempotency_key = "lost";
+  std::variant<ReadyCall, ToolReply> climbed = ladder_->Climb(request);
+  ASSERT_TRUE(std::holds_alternative<ReadyCall>(climbed));
+  const ToolReply lost = ladder_->Descend(std::get<ReadyCall>(climbed), Collected{});
+  EXPECT_EQ(lost.outcome, "unknown");
+  EXPECT_EQ(StateOf(lost.call_id), store::CallState::kUnknown);
+  const ToolReply again = Run(request);
+  EXPECT_EQ(again.outcome, "unknown");
+  EXPECT_EQ(ran_, 0);
+}
+
+TEST_F(LadderTest, AChildNeedsAParentThatRuns) {
+  ToolRequest request = Python("print(1)");
+  request.parent_id = "01a1ddc8-4478-7351-9cde-749dbb6a2d9e";
+  EXPECT_EQ(Run(request).refusal, ToolRefusal::kNotFound);
+  EXPECT_EQ(ran_, 0);
+}
+
+TEST(ToolReply, IsKeptWhole) {
+  ToolReply reply;
+  reply.call_id = "id";
+  reply.outcome = "error";
+  reply.error_class = "limit.wall";
+  reply.stdout_text = "a\n";
+  reply.exit_code = 3;
+  reply.denials.push_back({"policy", "call", "t", "r", "why", "fix", 2});
+  const Result<ToolReply> back = ParseReply(FormatReply(reply));
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(FormatReply(*back), FormatReply(reply));
+  EXPECT_FALSE(ParseReply("{}").ok());
+  EXPECT_FALSE(ParseReply("").ok());
+}
+
+}  // namespace
+}  // namespace coffer::call
