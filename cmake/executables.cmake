@@ -13,7 +13,16 @@ function(coffer_link_mode target)
   else()
     target_link_options(${target} PRIVATE -pie)
   endif()
+  if(COFFER_SANITIZE MATCHES "address")
+    target_sources(${target} PRIVATE ${CMAKE_BINARY_DIR}/sanitizer_options.cc)
+  endif()
 endfunction()
+
+# Tests start the program with an environment of their own, so ASAN_OPTIONS does not reach it; looking for leaks takes
+# seconds at each exit, and the unit tests do it once for all (unit:leaks).
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/sanitizer_options.cc CONTENT [[
+extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
+]])
 
 set(COFFER_MAIN ${CMAKE_SOURCE_DIR}/src/cli/main.cc)
 if(NOT EXISTS ${COFFER_MAIN})

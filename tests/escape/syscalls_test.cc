@@ -88,8 +88,8 @@ std::set<long> Reached(const std::string& out) {
 
 TEST_P(SyscallEscape, SC_01_SweepOfAllNumbers) {
   const std::set<long> outside = Reached(RunOutside({"sweep-syscalls"}).out);
-  const RunResult result =
-      RunProbe(Flags({"--wall", "60s"}), {"sweep-syscalls"}, {.timeout = Seconds(90)});
+  const RunResult result = RunProbe(Flags({"--wall", "60s", "--cpu", "60s"}), {"sweep-syscalls"},
+                                    {.timeout = Seconds(90)});
   const std::set<long> inside = Reached(result.out);
   ASSERT_TRUE(Contains(result.out, "total reached")) << result.Describe();
   for (const Named& call : kForbidden) {

@@ -194,8 +194,10 @@ TEST_P(Posture, WhereItStands) {
     EXPECT_FALSE(inside.st_dev == host.st_dev && inside.st_ino == host.st_ino)
         << "its root is the host's";
     for (const char* place : {"home", "root", "sys", "boot", "srv", "mnt", "opt", "var", "run"}) {
-      if (ProbePath().starts_with(std::string("/") + place + "/")) {
-        continue;  // the command's own file is there
+      // The command's own file is there; one from a private place such as /tmp is moved below /run.
+      if (ProbePath().starts_with(std::string("/") + place + "/") ||
+          (place == std::string_view("run") && ProbePath().starts_with("/tmp/"))) {
+        continue;
       }
       std::error_code error;
       const fs::path path = fs::path(Proc(boundary.payload(), "root")) / place;

@@ -14,6 +14,8 @@
 #include <filesystem>
 #include <sstream>
 
+#include "isolation/landlock.h"
+
 namespace coffer::test {
 namespace {
 
@@ -113,6 +115,10 @@ Strings LevelTest::Flags(const Strings& more) const {
   Strings flags = {"--level", level()};
   flags.insert(flags.end(), more.begin(), more.end());
   return flags;
+}
+
+bool LevelTest::SignalsStayInside() const {
+  return container() || IsRoot() || isolation::LandlockAbi() >= 6;
 }
 
 bool LevelTest::MountsAreRefused(const Strings& flags) const {
