@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the daemon was started with. Everything has a default: `coffer serve` alone works.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace coffer::daemon {
+
+struct Config {
+  std::string state;               // directory; made if missing
+  std::vector<std::string> tools;  // directories of manifests
+  std::string host = "127.0.0.1";
+  uint16_t port = 7433;  // 0: any free one
+  std::string socket;    // path of the unix socket; default: coffer.sock in the state directory
+  std::string tls_certificate;
+  std::string tls_key;
+  std::string jwt_issuer;
+  std::string jwt_audience;
+  std::string jwks;  // a file
+  std::vector<std::string> names;  // further names that a Host header may have
+  std::string warden;              // the `coffer` executable
+  bool allow_dangerous = false;
+  bool json = false;
+};
+
+// From the flags that `coffer serve` passes on.
+Result<Config> ParseConfig(std::span<const std::string_view> words);
+
+std::string_view ServeHelp();
+
+}  // namespace coffer::daemon

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The desk: what the daemon's service works with, in one place, so that its parts can be written apart.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "call/ladder.h"
+#include "call/launcher.h"
+#include "call/tool_shelf.h"
+#include "daemon/workers.h"
+#include "gateway/loop.h"
+#include "gateway/service.h"
+#include "store/store.h"
+
+namespace coffer::daemon {
+
+// Filled in two steps: listening needs privileges that are gone by the time the store is opened. Nothing is asked of the
+// service before the loop runs, and by then everything is there.
+class Desk {
+ public:
+  explicit Desk(gateway::Loop& given_loop) : loop(given_loop) {}
+
+  gateway::Loop& loop;
+  std::string sessions;  // directory of session workspaces
+
+  store::Store& store() const { return *store_; }
+  call::ToolShelf& shelf() const { return *shelf_; }
+  call::Ladder& ladder() const { return *ladder_; }
+  call::Launcher& launcher() const { return *launcher_; }
+  Workers& workers() const { return *workers_; }
+
+  void Fill(store::Store* store, call::ToolShelf* shelf, call::Ladder* ladder,
+            call::Launcher* launcher, Workers* workers) {
+    store_ = store;
+    shelf_ = shelf;
+    ladder_ = ladder;
+    launcher_ = launcher;
+    workers_ = workers;
+  }
+
+ private:
+  store::Store* store_ = nullptr;
+  call::ToolShelf* shelf_ = nullptr;
+  call::Ladder* ladder_ = nullptr;
+  call::Launcher* launcher_ = nullptr;
+  Workers* workers_ = nullptr;
+};
+
+// A failure of ours as the asker may hear it: nothing of the host.
+gateway::Refusal RefusalOf(const Error& error);
+gateway::Refusal Busy();
+
+// Runs `work` on a worker and hands its answer to `reply` on the loop. A full queue answers at once.
+template <typename T>
+void Answer(Desk& desk, gateway::Reply<T> reply, std::function<gateway::Answer<T>()> work) {
+  const bool taken = desk.workers().Submit([&desk, reply, work = std::move(work)] {
+    desk.loop.Post([reply, answer = work()]() mutable { reply(std::move(answer)); });
+  });
+  if (!taken) {
+    reply(Busy());
+  }
+}
+
+}  // namespace coffer::daemon

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/event_log.h"
+
+namespace coffer::daemon {
+namespace {
+
+constexpr size_t kMaxBytes = 4 << 20;
+constexpr size_t kMaxEvents = 4096;
+
+}  // namespace
+
+void EventLog::AddState(std::string_view state) {
+  Add({0, gateway::CallEvent::Kind::kState, std::string(state)});
+}
+
+void EventLog::AddOutput(gateway::CallEvent::Kind kind, std::string_view bytes) {
+  Add({0, kind, std::string(bytes)});
+}
+
+void EventLog::Add(gateway::CallEvent event) {
+  event.seq = next_++;
+  bytes_ += event.data.size();
+  events_.push_back(std::move(event));
+  while (events_.size() > kMaxEvents || bytes_ > kMaxBytes) {
+    bytes_ -= events_.front().data.size();
+    events_.pop_front();
+  }
+  Wake();
+}
+
+void EventLog::Finish() {
+  finished_ = true;
+  Wake();
+}
+
+gateway::EventBatch EventLog::BatchAfter(uint64_t after, size_t max_bytes) const {
+  gateway::EventBatch batch;
+  size_t bytes = 0;
+  for (const gateway::CallEvent& event : events_) {
+    if (event.seq <= after) {
+      continue;
+    }
+    if (!batch.events.empty() && bytes + event.data.size() > max_bytes) {
+      return batch;
+    }
+    if (batch.events.empty()) {
+      batch.gap = event.seq > after + 1;
+    }
+    bytes += event.data.size();
+    batch.events.push_back(event);
+  }
+  batch.finished = finished_;
+  return batch;
+}
+
+gateway::WaitHandle EventLog::Wait(uint64_t after, size_t max_bytes,
+                                   gateway::Reply<gateway::EventBatch> reply) {
+  auto waiter = std::make_shared<Waiter>(Waiter{after, max_bytes, std::move(reply)});
+  if (finished_ || next_ > after + 1) {
+    waiter->reply(BatchAfter(after, max_bytes));
+  } else {
+    waiters_.push_back(waiter);
+  }
+  return waiter;
+}
+
+void EventLog::Wake() {
+  std::list<std::weak_ptr<Waiter>> waiting;
+  waiting.swap(waiters_);  // a reply may come back with the next wait
+  for (const std::weak_ptr<Waiter>& weak : waiting) {
+    if (const std::shared_ptr<Waiter> waiter = weak.lock()) {
+      if (finished_ || next_ > waiter->after + 1) {
+        waiter->reply(BatchAfter(waiter->after, waiter->max_bytes));
+      } else {
+        waiters_.push_back(weak);
+      }
+    }
+  }
+}
+
+}  // namespace coffer::daemon

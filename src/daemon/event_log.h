@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a call has said so far, in order, for whoever watches it: a bounded tail, because a watcher may be slow or absent.
+// Used on the gateway's loop only.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "gateway/service.h"
+
+namespace coffer::daemon {
+
+class EventLog {
+ public:
+  void AddState(std::string_view state);
+  void AddOutput(gateway::CallEvent::Kind kind, std::string_view bytes);
+  // Nothing follows any more.
+  void Finish();
+  bool finished() const { return finished_; }
+
+  // Replies at once if there is something after `after`, or when there is. Dropping the handle ends the wait.
+  gateway::WaitHandle Wait(uint64_t after, size_t max_bytes,
+                           gateway::Reply<gateway::EventBatch> reply);
+
+ private:
+  struct Waiter {
+    uint64_t after;
+    size_t max_bytes;
+    gateway::Reply<gateway::EventBatch> reply;
+  };
+  gateway::EventBatch BatchAfter(uint64_t after, size_t max_bytes) const;
+  void Add(gateway::CallEvent event);
+  void Wake();
+
+  std::deque<gateway::CallEvent> events_;
+  size_t bytes_ = 0;
+  uint64_t next_ = 1;
+  bool finished_ = false;
+  std::list<std::weak_ptr<Waiter>> waiters_;
+};
+
+}  // namespace coffer::daemon

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cofferd: started by `coffer serve`.
+#include <string_view>
+#include <vector>
+
+#include "base/print.h"
+#include "daemon/config.h"
+#include "daemon/monitor.h"
+
+int main(int argc, char** argv) {
+  const std::vector<std::string_view> words(argv + 1, argv + (argc > 0 ? argc : 1));
+  for (const std::string_view word : words) {
+    if (word == "--help" || word == "-h") {
+      coffer::PrintOut(coffer::daemon::ServeHelp());
+      return 0;
+    }
+  }
+  const coffer::Result<coffer::daemon::Config> config = coffer::daemon::ParseConfig(words);
+  if (!config.ok()) {
+    coffer::PrintError(config.error());
+    return 120;
+  }
+  return coffer::daemon::RunMonitor(*config);
+}

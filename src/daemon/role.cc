@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/role.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+#include "isolation/seccomp/compile.h"
+#include "isolation/seccomp/install.h"
+
+namespace coffer::daemon {
+namespace {
+
+using raw::Arg;
+using raw::Syscall;
+
+Status Must(const char* what, long answer) {
+  return answer < 0 ? Status(sys::ErrnoError("daemon.role", what, answer)) : Status();
+}
+
+Status LeaveIdentity(uid_t uid) {
+  TRY(Must("cannot leave the groups", Syscall(SYS_setgroups, 0, 0)));
+  TRY(Must("cannot leave the group", Syscall(SYS_setresgid, uid, uid, uid)));
+  return Must("cannot leave the user", Syscall(SYS_setresuid, uid, uid, uid));
+}
+
+// While we still may: narrowing the bounding set takes a capability.
+Status NarrowCapabilities() {
+  for (int capability = 0; capability <= CAP_LAST_CAP + 24; ++capability) {
+    const long dropped = Syscall(SYS_prctl, PR_CAPBSET_DROP, capability, 0, 0, 0);
+    if (dropped == -EINVAL || dropped == -EPERM) {
+      break;  // past the last one, or no right to narrow what we do not have
+    }
+  }
+  return {};
+}
+
+Status LeaveCapabilities() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct none[2]{};
+  return Must("cannot drop the capabilities", Syscall(SYS_capset, Arg(&header), Arg(none)));
+}
+
+// The default profile of boundaries, for a program that was trusted when it started.
+isolation::Profile FilterOf(RoleKind kind) {
+  isolation::Profile profile;
+  if (kind == RoleKind::kWarden) {
+    // Whatever it runs inherits this, so it refuses only what nobody below may ever do.
+    profile.fallback = isolation::kAllow;
+    profile.beyond = isolation::kAllow;
+    for (const char* never :
+         {"kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module", "reboot",
+          "swapon", "swapoff", "acct", "quotactl", "quotactl_fd", "bpf", "perf_event_open",
+          "ptrace", "process_vm_readv", "process_vm_writev", "userfaultfd", "iopl", "ioperm",
+          "lookup_dcookie", "settimeofday", "clock_settime", "clock_adjtime", "adjtimex",
+          "open_by_handle_at", "io_uring_setup", "io_uring_enter", "io_uring_register", "add_key",
+          "request_key", "vhangup", "nfsservctl", "fanotify_init"}) {
+      profile.rules.push_back({never, isolation::FailWith(EPERM), {}});
+    }
+    return profile;
+  }
+  profile = isolation::BuiltinProfile(policy::SyscallProfile::kDefault, {true, true});
+  // Descriptors of sockets were made before; new ones, and new programs, are not for these roles. The gateway reaches
+  // nobody by itself.
+  std::vector<std::string> refused = {"execve", "execveat", "socket", "bind", "listen", "ptrace"};
+  if (kind == RoleKind::kGateway) {
+    refused.emplace_back("connect");
+  }
+  for (const char* needed : {"openat2", "renameat2"}) {
+    profile.rules.insert(profile.rules.begin(), {needed, isolation::kAllow, {}});
+  }
+  for (const std::string& name : refused) {
+    profile.rules.insert(profile.rules.begin(), {name, isolation::FailWith(EPERM), {}});
+  }
+  return profile;
+}
+
+}  // namespace
+
+bool DieWith(pid_t parent) {
+  return Syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) >= 0 && ::getppid() == parent;
+}
+
+Status EnterRole(RoleKind kind) {
+  const pid_t parent = ::getppid();
+  if (kind != RoleKind::kWarden) {
+    TRY(NarrowCapabilities());
+    if (::geteuid() == 0) {
+      TRY(LeaveIdentity(kind == RoleKind::kGateway ? kGatewayUid : kEgressUid));
+    }
+    TRY(LeaveCapabilities());
+    TRY(Must("cannot stop being dumpable", Syscall(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0)));
+  }
+  // A change of identity clears the parent-death signal.
+  if (!DieWith(parent)) {
+    return Internal("daemon.role", "the daemon ended while a role was starting");
+  }
+  if (kind != RoleKind::kWarden || ::geteuid() != 0) {
+    TRY(Must("cannot set no_new_privs", Syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)));
+  }
+  TRY_ASSIGN(const std::vector<sock_filter> filter,
+             isolation::Compile(FilterOf(kind), isolation::NativeSyscalls()));
+  return Must("cannot install the role's filter", isolation::InstallFilterUnrecorded(filter));
+}
+
+}  // namespace coffer::daemon

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The daemon's answer to every question a protocol can ask: gateway::Service over the ladder, the store and the warden.
+//
+// Lives on the gateway's loop; whatever touches the store or the disk happens on workers. A call belongs to the tenant of
+// the identity that made it, and every look-up is by tenant. A timer ends what must end: sessions whose time is over,
+// calls that a switch stopped, also when another process flipped it.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "daemon/desk.h"
+#include "daemon/running_call.h"
+#include "gateway/service.h"
+
+namespace coffer::daemon {
+
+struct ServiceOptions {
+  uid_t owner = 0;                            // a peer of the unix socket with this uid is an operator
+  uint64_t session_bytes = 100ULL << 20;      // files of one session
+  Nanos longest_session = std::chrono::hours(24);
+};
+
+class DaemonService : public gateway::Service {
+ public:
+  DaemonService(Desk& desk, ServiceOptions options);
+  ~DaemonService() override;
+
+  void Authenticate(const gateway::Credential& credential,
+                    gateway::Reply<gateway::Identity> reply) override;
+  void Submit(const gateway::Identity& who, gateway::CallRequest request,
+              gateway::Reply<gateway::CallView> reply) override;
+  void GetCall(const gateway::Identity& who, const std::string& call_id,
+               gateway::Reply<gateway::CallView> reply) override;
+  void GetReceipt(const gateway::Identity& who, const std::string& call_id,
+                  gateway::Reply<std::string> reply) override;
+  void CancelCall(const gateway::Identity& who, const std::string& call_id,
+                  gateway::Reply<gateway::CallView> reply) override;
+  gateway::WaitHandle WaitEvents(const gateway::Identity& who, const std::string& call_id,
+                                 uint64_t after, size_t max_bytes,
+                                 gateway::Reply<gateway::EventBatch> reply) override;
+
+  void CreateSession(const gateway::Identity& who, gateway::SessionRequest request,
+                     gateway::Reply<gateway::SessionView> reply) override;
+  void ListSessions(const gateway::Identity& who, gateway::PageRequest page,
+                    gateway::Reply<gateway::Page<gateway::SessionView>> reply) override;
+  void GetSession(const gateway::Identity& who, const std::string& session_id,
+                  gateway::Reply<gateway::SessionView> reply) override;
+  void EndSession(const gateway::Identity& who, const std::string& session_id,
+                  gateway::Reply<gateway::SessionView> reply) override;
+
+  void ListFiles(const gateway::Identity& who, const gateway::FileOwner& owner,
+                 gateway::PageRequest page,
+                 gateway::Reply<gateway::Page<gateway::FileView>> reply) override;
+  void OpenUpload(const gateway::Identity& who, const gateway::FileOwner& owner,
+                  const std::string& path, std::optional<uint64_t> size,
+                  gateway::Reply<std::shared_ptr<gateway::Upload>> reply) override;
+  void OpenDownload(const gateway::Identity& who, const gateway::FileOwner& owner,
+                    const std::string& path,
+                    gateway::Reply<std::shared_ptr<gateway::Download>> reply) override;
+  void RemoveFile(const gateway::Identity& who, const gateway::FileOwner& owner,
+                  const std::string& path, gateway::Reply<gateway::Nothing> reply) override;
+
+  void ListTools(const gateway::Identity& who,
+                 gateway::Reply<std::vector<gateway::ToolView>> reply) override;
+  void GetTool(const gateway::Identity& who, const std::string& name,
+               gateway::Reply<gateway::ToolView> reply) override;
+
+  void CreateKey(const gateway::Identity& who, gateway::KeyRequest request,
+                 gateway::Reply<gateway::NewKey> reply) override;
+  void ListKeys(const gateway::Identity& who,
+                gateway::Reply<std::vector<gateway::KeyView>> reply) override;
+  void RevokeKey(const gateway::Identity& who, const std::string& key_id,
+                 gateway::Reply<gateway::KeyView> reply) override;
+  void ListSwitches(const gateway::Identity& who,
+                    gateway::Reply<std::vector<gateway::SwitchView>> reply) override;
+  void SetSwitch(const gateway::Identity& who, const gateway::SwitchTarget& target,
+                 const std::string& reason, gateway::Reply<gateway::SwitchView> reply) override;
+  void ClearSwitch(const gateway::Identity& who, const gateway::SwitchTarget& target,
+                   gateway::Reply<gateway::Nothing> reply) override;
+  gateway::Readiness GetReadiness() override;
+
+  size_t running() const { return calls_.size(); }
+
+ private:
+  struct Flight {
+    std::unique_ptr<RunningCall> call;
+    gateway::Reply<gateway::CallView> reply;  // empty once answered
+    call::ToolRequest request;
+  };
+
+  void Watch(std::shared_ptr<call::ReadyCall> ready, std::shared_ptr<call::RunChannels> channels,
+             bool wait, gateway::Reply<gateway::CallView> reply);
+  void End(const std::string& call_id);
+  void KillWhere(const std::function<bool(const call::ReadyCall&)>& stopped);
+  void Tick();
+  void CheckSwitches();
+  void EndExpired();
+  // A call of this tenant that runs here, or null.
+  Flight* FindFlight(const gateway::Identity& who, const std::string& call_id);
+
+  Desk& desk_;
+  const ServiceOptions options_;
+  std::map<std::string, Flight> calls_;
+  // What recently ended calls said, for watchers that come late.
+  std::deque<std::pair<std::string, std::shared_ptr<EventLog>>> recent_;
+  std::shared_ptr<void> timer_;
+  std::atomic<int64_t> switch_generation_{-1};
+  std::atomic<bool> store_ok_{true};
+};
+
+}  // namespace coffer::daemon

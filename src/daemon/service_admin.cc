@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The part of the service that is about tools, keys and switches, and the timer that enforces them.
+#include "daemon/service.h"
+#include "daemon/views.h"
+#include "store/key.h"
+#include "store/switches.h"
+
+namespace coffer::daemon {
+namespace {
+
+constexpr std::chrono::milliseconds kTick{250};
+
+template <typename T>
+using Made = gateway::Answer<T>;
+
+// The tenant's own name of what a switch is about.
+store::SwitchChange ChangeOf(const gateway::Identity& who, const gateway::SwitchTarget& target,
+                             bool on, const std::string& reason) {
+  return {KindOf(target.scope), target.name, on, who.key_id, reason};
+}
+
+}  // namespace
+
+DaemonService::DaemonService(Desk& desk, ServiceOptions options)
+    : desk_(desk), options_(options) {
+  timer_ = desk_.loop.After(kTick, [this] { Tick(); });
+}
+
+DaemonService::~DaemonService() = default;
+
+void DaemonService::Tick() {
+  const std::shared_ptr<void> keep = std::move(timer_);  // we are running inside it
+  if (!desk_.workers().Submit([this] {
+        (void)desk_.shelf().ReloadIfChanged();
+        CheckSwitches();
+        EndExpired();
+        store_ok_ = desk_.store().Maintain().ok();
+      })) {
+    store_ok_ = false;
+  }
+  timer_ = desk_.loop.After(kTick, [this] { Tick(); });
+}
+
+// On a worker. A switch may have been flipped by another process.
+void DaemonService::CheckSwitches() {
+  const Result<int64_t> generation = store::SwitchGeneration(desk_.store());
+  if (!generation.ok() || *generation == switch_generation_) {
+    return;
+  }
+  switch_generation_ = *generation;
+  desk_.loop.Post([this] {
+    for (const auto& [id, flight] : calls_) {
+      desk_.workers().SubmitAlways([this, call_id = id, request = flight.request] {
+        const Result<std::optional<store::Switch>> stopped = store::FindSwitch(
+            desk_.store(), request.tenant, {request.tool, request.agent, request.session_id});
+        if (stopped.ok() && *stopped) {
+          desk_.launcher().Kill(call_id);
+        }
+      });
+    }
+  });
+}
+
+void DaemonService::KillWhere(const std::function<bool(const call::ReadyCall&)>& stopped) {
+  for (const auto& [id, flight] : calls_) {
+    if (flight.call != nullptr && stopped(flight.call->ready())) {
+      desk_.launcher().Kill(id);
+    }
+  }
+}
+
+void DaemonService::ListTools(const gateway::Identity& /*who*/,
+                              gateway::Reply<std::vector<gateway::ToolView>> reply) {
+  std::vector<gateway::ToolView> views;
+  for (const call::ShelfEntry& entry : desk_.shelf().List()) {
+    views.push_back(ViewOf(entry, false));
+  }
+  reply(std::move(views));
+}
+
+void DaemonService::GetTool(const gateway::Identity& /*who*/, const std::string& name,
+                            gateway::Reply<gateway::ToolView> reply) {
+  for (const call::ShelfEntry& entry : desk_.shelf().List()) {
+    if (entry.name == name && entry.tool != nullptr) {
+      reply(ViewOf(entry, true));
+      return;
+    }
+  }
+  reply(gateway::Refusal{gateway::RefusalKind::kNotFound, "tool.unknown", "there is no such tool",
+                         "GET /v1/tools lists them", {}, "", {}});
+}
+
+void DaemonService::CreateKey(const gateway::Identity& who, gateway::KeyRequest request,
+                              gateway::Reply<gateway::NewKey> reply) {
+  Answer<gateway::NewKey>(desk_, std::move(reply), [this, who, request]() -> Made<gateway::NewKey> {
+    Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
+    if (!tenant.ok()) {
+      return RefusalOf(tenant.error());
+    }
+    store::KeyRequest asked;
+    asked.role = RoleOf(request.role);
+    asked.agent = request.agent;
+    asked.lifetime = request.expires_in.value_or(std::chrono::seconds(0));
+    Result<store::NewKey> made = store::CreateKey(desk_.store(), *tenant, asked);
+    if (!made.ok()) {
+      return RefusalOf(made.error());
+    }
+    return gateway::NewKey{ViewOf(made->key), made->text};
+  });
+}
+
+void DaemonService::ListKeys(const gateway::Identity& who,
+                             gateway::Reply<std::vector<gateway::KeyView>> reply) {
+  using Views = std::vector<gateway::KeyView>;
+  Answer<Views>(desk_, std::move(reply), [this, who]() -> Made<Views> {
+    Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
+    if (!tenant.ok()) {
+      return RefusalOf(tenant.error());
+    }
+    Result<store::Page<store::ApiKey>> keys =
+        store::ListKeys(desk_.store(), *tenant, store::PageRequest{1000, ""});
+    if (!keys.ok()) {
+      return RefusalOf(keys.error());
+    }
+    Views views;
+    for (const store::ApiKey& key : keys->rows) {
+      views.push_back(ViewOf(key));
+    }
+    return views;
+  });
+}
+
+void DaemonService::RevokeKey(const gateway::Identity& who, const std::string& key_id,
+                              gateway::Reply<gateway::KeyView> reply) {
+  Answer<gateway::KeyView>(desk_, std::move(reply), [this, who, key_id]() -> Made<gateway::KeyView> {
+    Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
+    Status revoked = tenant.ok() ? store::RevokeKey(desk_.store(), *tenant, key_id)
+                                 : Status(tenant.error());
+    if (!revoked.ok()) {
+      gateway::Refusal refusal = RefusalOf(revoked.error());
+      if (refusal.kind == gateway::RefusalKind::kRefused) {
+        refusal.kind = gateway::RefusalKind::kNotFound;
+      }
+      return refusal;
+    }
+    Result<store::Page<store::ApiKey>> keys =
+        store::ListKeys(desk_.store(), *tenant, store::PageRequest{1000, ""});
+    if (keys.ok()) {
+      for (const store::ApiKey& key : keys->rows) {
+        if (key.id == key_id) {
+          return ViewOf(key);
+        }
+      }
+    }
+    gateway::KeyView view;
+    view.key_id = key_id;
+    view.tenant = who.tenant;
+    view.revoked_at = WallTime();
+    return view;
+  });
+}
+
+void DaemonService::ListSwitches(const gateway::Identity& who,
+                                 gateway::Reply<std::vector<gateway::SwitchView>> reply) {
+  using Views = std::vector<gateway::SwitchView>;
+  Answer<Views>(desk_, std::move(reply), [this, who]() -> Made<Views> {
+    Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
+    if (!tenant.ok()) {
+      return RefusalOf(tenant.error());
+    }
+    Result<std::vector<store::Switch>> switches = store::ListSwitches(desk_.store(), *tenant);
+    if (!switches.ok()) {
+      return RefusalOf(switches.error());
+    }
+    Views views;
+    for (const store::Switch& found : *switches) {
+      if (found.on) {
+        views.push_back(ViewOf(found));
+      }
+    }
+    return views;
+  });
+}
+
+void DaemonService::SetSwitch(const gateway::Identity& who, const gateway::SwitchTarget& target,
+                              const std::string& reason,
+                              gateway::Reply<gateway::SwitchView> reply) {
+  Answer<gateway::SwitchView>(
+      desk_, std::move(reply), [this, who, target, reason]() -> Made<gateway::SwitchView> {
+        Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
+        Status set = tenant.ok() ? store::SetSwitch(desk_.store(), *tenant,
+                                                    ChangeOf(who, target, true, reason))
+                                 : Status(tenant.error());
+        if (!set.ok()) {
+          return RefusalOf(set.error());
+        }
+        CheckSwitches();  // at once, not at the next tick
+        return gateway::SwitchView{target, reason, who.key_id, WallTime()};
+      });
+}
+
+void DaemonService::ClearSwitch(const gateway::Identity& who, const gateway::SwitchTarget& target,
+                                gateway::Reply<gateway::Nothing> reply) {
+  Answer<gateway::Nothing>(
+      desk_, std::move(reply), [this, who, target]() -> Made<gateway::Nothing> {
+        Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
+        Status cleared = tenant.ok() ? store::SetSwitch(desk_.store(), *tenant,
+                                                        ChangeOf(who, target, false, ""))
+                                     : Status(tenant.error());
+        if (!cleared.ok()) {
+          return RefusalOf(cleared.error());
+        }
+        return gateway::Nothing{};
+      });
+}
+
+gateway::Readiness DaemonService::GetReadiness() {
+  gateway::Readiness readiness;
+  readiness.checks = {{"store", store_ok_.load(), ""}};
+  readiness.ready = store_ok_;
+  return readiness;
+}
+
+}  // namespace coffer::daemon

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The part of the service that is about sessions and their files.
+#include <algorithm>
+
+#include "base/sys.h"
+#include "daemon/service.h"
+#include "daemon/views.h"
+#include "daemon/workspace.h"
+#include "store/session.h"
+
+namespace coffer::daemon {
+namespace {
+
+using gateway::Refusal;
+using gateway::RefusalKind;
+
+Refusal UnknownSession() {
+  return {RefusalKind::kNotFound, "session.unknown", "there is no such session", "", {}, "", {}};
+}
+
+// An agent sees its own sessions; those who look after a tenant see all of its.
+bool MaySee(const gateway::Identity& who, const store::Session& session) {
+  return who.role != gateway::Role::kAgent || who.agent == session.agent;
+}
+
+gateway::Answer<store::Session> Find(store::Store& store, const gateway::Identity& who,
+                                     const std::string& session_id) {
+  Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
+  if (!tenant.ok()) {
+    return UnknownSession();
+  }
+  Result<std::optional<store::Session>> session = store::FindSession(store, *tenant, session_id);
+  if (!session.ok()) {
+    return RefusalOf(session.error());
+  }
+  if (!*session || !MaySee(who, **session)) {
+    return UnknownSession();
+  }
+  return std::move(**session);
+}
+
+// The open session whose files are asked for.
+gateway::Answer<store::Session> FindFiles(store::Store& store, const gateway::Identity& who,
+                                          const gateway::FileOwner& owner) {
+  if (owner.kind != gateway::FileOwner::Kind::kSession) {
+    return Refusal{RefusalKind::kNotFound, "file.unknown", "this call exported no files",
+                   "",                     {},             "",
+                   {}};
+  }
+  gateway::Answer<store::Session> session = Find(store, who, owner.id);
+  if (session.ok() && session->ended_at) {
+    return Refusal{RefusalKind::kConflict, "session.ended", "the session has ended", "", {}, "", {}};
+  }
+  return session;
+}
+
+class WorkspaceUpload : public gateway::Upload {
+ public:
+  WorkspaceUpload(Desk& desk, Workspace workspace, Workspace::Writing writing, std::string path,
+                  uint64_t room)
+      : desk_(desk),
+        state_(std::make_shared<State>(State{std::move(workspace), std::move(writing),
+                                             std::move(path), room, 0, false})) {}
+  ~WorkspaceUpload() override {
+    if (!state_->committed) {
+      desk_.workers().SubmitAlways([state = state_] {
+        if (!state->committed) {
+          state->workspace.Discard(state->writing);
+        }
+      });
+    }
+  }
+
+  void Write(std::string bytes, gateway::Reply<gateway::Nothing> reply) override {
+    Answer<gateway::Nothing>(
+        desk_, std::move(reply),
+        [state = state_, bytes = std::move(bytes)]() -> gateway::Answer<gateway::Nothing> {
+          if (bytes.size() > state->room - state->written) {
+            return Refusal{RefusalKind::kTooLarge, "file.quota", "the session's files are too large",
+                           "remove some",          {},           "",
+                           {}};
+          }
+          if (Status wrote = sys::WriteAll(state->writing.file.get(), bytes); !wrote.ok()) {
+            return RefusalOf(wrote.error());
+          }
+          state->written += bytes.size();
+          return gateway::Nothing{};
+        });
+  }
+
+  void Finish(gateway::Reply<gateway::FileView> reply) override {
+    Answer<gateway::FileView>(
+        desk_, std::move(reply), [state = state_]() -> gateway::Answer<gateway::FileView> {
+          if (Status done = state->workspace.Commit(state->writing); !done.ok()) {
+            return RefusalOf(done.error());
+          }
+          state->committed = true;
+          gateway::FileView view;
+          view.path = state->path;
+          view.size = state->written;
+          view.modified_at = WallTime();
+          return view;
+        });
+  }
+
+ private:
+  struct State {
+    Workspace workspace;
+    Workspace::Writing writing;
+    std::string path;
+    uint64_t room;
+    uint64_t written;
+    std::atomic<bool> committed;
+    State(Workspace w, Workspace::Writing f, std::string p, uint64_t r, uint64_t n, bool c)
+        : workspace(std::move(w)),
+          writing(std::move(f)),
+          path(std::move(p)),
+          room(r),
+          written(n),
+          committed(c) {}
+    State(State&& other) noexcept
+        : workspace(std::move(other.workspace)),
+          writing(std::move(other.writing)),
+          path(std::move(other.path)),
+          room(other.room),
+          written(other.written),
+          committed(other.committed.load()) {}
+  };
+  Desk& desk_;
+  std::shared_ptr<State> state_;
+};
+
+class WorkspaceDownload : public gateway::Download {
+ public:
+  WorkspaceDownload(Desk& desk, UniqueFd file, gateway::FileView view)
+      : desk_(desk), file_(std::make_shared<UniqueFd>(std::move(file))), view_(std::move(view)) {}
+  const gateway::FileView& file() const override { return view_; }
+  void Read(size_t max, gateway::Reply<std::string> reply) override {
+    // What was added since the size was told is not part of it.
+    const size_t most = static_cast<size_t>(std::min<uint64_t>(max, view_.size - given_));
+    given_ += most;
+    Answer<std::string>(desk_, std::move(reply),
+                        [file = file_, most]() -> gateway::Answer<std::string> {
+                          std::string bytes(most, '\0');
+                          size_t at = 0;
+                          while (at < bytes.size()) {
+                            const ssize_t got =
+                                ::read(file->get(), bytes.data() + at, bytes.size() - at);
+                            if (got <= 0) {
+                              break;
+                            }
+                            at += static_cast<size_t>(got);
+                          }
+                          bytes.resize(at);
+                          return bytes;
+                        });
+  }
+
+ private:
+  Desk& desk_;
+  std::shared_ptr<UniqueFd> file_;
+  gateway::FileView view_;
+  uint64_t given_ = 0;
+};
+
+}  // namespace
+
+void DaemonService::CreateSession(const gateway::Identity& who, gateway::SessionRequest request,
+                                  gateway::Reply<gateway::SessionView> reply) {
+  Answer<gateway::SessionView>(
+      desk_, std::move(reply),
+      [this, who, request = std::move(request)]() -> gateway::Answer<gateway::SessionView> {
+        Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
+        if (!tenant.ok()) {
+          return RefusalOf(tenant.error());
+        }
+        store::SessionRequest asked;
+        asked.agent = who.agent;
+        if (request.lifetime) {
+          asked.lifetime = std::min<Nanos>(*request.lifetime, options_.longest_session);
+        }
+        asked.budget.calls = request.max_calls.value_or(0);
+        Result<store::Session> session = store::CreateSession(desk_.store(), *tenant, asked);
+        if (!session.ok()) {
+          return RefusalOf(session.error());
+        }
+        if (Status made = Workspace(desk_.sessions, session->workspace).Make(); !made.ok()) {
+          (void)store::EndSession(desk_.store(), *tenant, session->id, "no workspace");
+          return RefusalOf(made.error());
+        }
+        return ViewOf(*session);
+      });
+}
+
+void DaemonService::ListSessions(const gateway::Identity& who, gateway::PageRequest page,
+                                 gateway::Reply<gateway::Page<gateway::SessionView>> reply) {
+  using Views = gateway::Page<gateway::SessionView>;
+  Answer<Views>(desk_, std::move(reply), [this, who, page]() -> gateway::Answer<Views> {
+    Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
+    if (!tenant.ok()) {
+      return RefusalOf(tenant.error());
+    }
+    Result<store::Page<store::Session>> sessions = store::ListSessions(
+        desk_.store(), *tenant, store::SessionFilter::kAll, {page.limit, page.cursor});
+    if (!sessions.ok()) {
+      return RefusalOf(sessions.error());
+    }
+    Views views;
+    for (const store::Session& session : sessions->rows) {
+      if (MaySee(who, session)) {
+        views.items.push_back(ViewOf(session));
+      }
+    }
+    views.next = sessions->next;
+    return views;
+  });
+}
+
+void DaemonService::GetSession(const gateway::Identity& who, const std::string& session_id,
+                               gateway::Reply<gateway::SessionView> reply) {
+  Answer<gateway::SessionView>(desk_, std::move(reply),
+                               [this, who, session_id]() -> gateway::Answer<gateway::SessionView> {
+                                 gateway::Answer<store::Session> session =
+                                     Find(desk_.store(), who, session_id);
+                                 if (!session.ok()) {
+                                   return session.refusal();
+                                 }
+                                 return ViewOf(session.value());
+                               });
+}
+
+void DaemonService::EndSession(const gateway::Identity& who, const std::string& session_id,
+                               gateway::Reply<gateway::SessionView> reply) {
+  KillWhere([&](const call::ReadyCall& call) {
+    return call.request.tenant.name() == who.tenant && call.request.session_id == session_id;
+  });
+  Answer<gateway::SessionView>(
+      desk_, std::move(reply), [this, who, session_id]() -> gateway::Answer<gateway::SessionView> {
+        gateway::Answer<store::Session> session = Find(desk_.store(), who, session_id);
+        if (!session.ok()) {
+          return session.refusal();
+        }
+        Result<store::EndedSession> ended = store::EndSession(
+            desk_.store(), session->tenant, session_id, "ended by " + who.agent);
+        if (!ended.ok()) {
+          return RefusalOf(ended.error());
+        }
+        (void)Workspace(desk_.sessions, ended->session.workspace).Remove();  // else by the timer
+        return ViewOf(ended->session);
+      });
+}
+
+void DaemonService::ListFiles(const gateway::Identity& who, const gateway::FileOwner& owner,
+                              gateway::PageRequest page,
+                              gateway::Reply<gateway::Page<gateway::FileView>> reply) {
+  using Views = gateway::Page<gateway::FileView>;
+  Answer<Views>(desk_, std::move(reply), [this, who, owner, page]() -> gateway::Answer<Views> {
+    gateway::Answer<store::Session> session = FindFiles(desk_.store(), who, owner);
+    if (!session.ok()) {
+      return session.refusal();
+    }
+    Result<std::vector<gateway::FileView>> files =
+        Workspace(desk_.sessions, session->workspace).List(page.limit);
+    if (!files.ok()) {
+      return RefusalOf(files.error());
+    }
+    Views views;
+    views.items = std::move(files).value();
+    return views;
+  });
+}
+
+void DaemonService::OpenUpload(const gateway::Identity& who, const gateway::FileOwner& owner,
+                               const std::string& path, std::optional<uint64_t> size,
+                               gateway::Reply<std::shared_ptr<gateway::Upload>> reply) {
+  using Made = std::shared_ptr<gateway::Upload>;
+  Answer<Made>(desk_, std::move(reply), [this, who, owner, path, size]() -> gateway::Answer<Made> {
+    gateway::Answer<store::Session> session = FindFiles(desk_.store(), who, owner);
+    if (!session.ok()) {
+      return session.refusal();
+    }
+    Workspace workspace(desk_.sessions, session->workspace);
+    Result<uint64_t> used = workspace.Used();
+    if (!used.ok()) {
+      return RefusalOf(used.error());
+    }
+    const uint64_t room =
+        *used >= options_.session_bytes ? 0 : options_.session_bytes - *used;
+    if (size.value_or(0) > room) {
+      return Refusal{RefusalKind::kTooLarge, "file.quota", "the session's files are too large",
+                     "remove some",          {},           "",
+                     {}};
+    }
+    Result<Workspace::Writing> writing = workspace.OpenToWrite(path);
+    if (!writing.ok()) {
+      return RefusalOf(writing.error());
+    }
+    return Made(std::make_shared<WorkspaceUpload>(desk_, std::move(workspace),
+                                                  std::move(writing).value(), path, room));
+  });
+}
+
+void DaemonService::OpenDownload(const gateway::Identity& who, const gateway::FileOwner& owner,
+                                 const std::string& path,
+                                 gateway::Reply<std::shared_ptr<gateway::Download>> reply) {
+  using Made = std::shared_ptr<gateway::Download>;
+  Answer<Made>(desk_, std::move(reply), [this, who, owner, path]() -> gateway::Answer<Made> {
+    gateway::Answer<store::Session> session = FindFiles(desk_.store(), who, owner);
+    if (!session.ok()) {
+      return session.refusal();
+    }
+    gateway::FileView view;
+    Result<UniqueFd> file =
+        Workspace(desk_.sessions, session->workspace).OpenToRead(path, &view);
+    if (!file.ok()) {
+      return RefusalOf(file.error());
+    }
+    return Made(std::make_shared<WorkspaceDownload>(desk_, std::move(file).value(), view));
+  });
+}
+
+void DaemonService::RemoveFile(const gateway::Identity& who, const gateway::FileOwner& owner,
+                               const std::string& path, gateway::Reply<gateway::Nothing> reply) {
+  Answer<gateway::Nothing>(
+      desk_, std::move(reply), [this, who, owner, path]() -> gateway::Answer<gateway::Nothing> {
+        gateway::Answer<store::Session> session = FindFiles(desk_.store(), who, owner);
+        if (!session.ok()) {
+          return session.refusal();
+        }
+        if (Status gone = Workspace(desk_.sessions, session->workspace).RemoveFile(path);
+            !gone.ok()) {
+          return RefusalOf(gone.error());
+        }
+        return gateway::Nothing{};
+      });
+}
+
+void DaemonService::EndExpired() {
+  Result<std::vector<store::EndedSession>> ended =
+      store::EndExpiredSessions(desk_.store(), store::AllTenants{});
+  if (!ended.ok()) {
+    return;
+  }
+  for (const store::EndedSession& session : *ended) {
+    desk_.loop.Post([this, id = session.session.id] {
+      KillWhere([&](const call::ReadyCall& call) { return call.request.session_id == id; });
+    });
+    (void)Workspace(desk_.sessions, session.session.workspace).Remove();
+  }
+}
+
+}  // namespace coffer::daemon

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/views.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "policy/blast_radius.h"
+#include "policy/make_envelope.h"
+
+namespace coffer::daemon {
+namespace {
+
+using gateway::RefusalKind;
+
+RefusalKind KindOf(call::ToolRefusal refusal) {
+  switch (refusal) {
+    case call::ToolRefusal::kInvalid:
+      return RefusalKind::kInvalid;
+    case call::ToolRefusal::kNotFound:
+      return RefusalKind::kNotFound;
+    case call::ToolRefusal::kInFlight:
+      return RefusalKind::kInFlight;
+    case call::ToolRefusal::kKeyConflict:
+    case call::ToolRefusal::kUnprocessable:
+      return RefusalKind::kUnprocessable;
+    case call::ToolRefusal::kRateLimited:
+      return RefusalKind::kRateLimited;
+    case call::ToolRefusal::kDenied:
+      return RefusalKind::kRefused;
+    case call::ToolRefusal::kNone:
+    case call::ToolRefusal::kFailed:
+      break;
+  }
+  return RefusalKind::kInternal;
+}
+
+std::string CodeOf(const call::ToolReply& reply) {
+  switch (reply.refusal) {
+    case call::ToolRefusal::kNotFound:
+      return reply.error_class == "policy.tool" ? "tool.unknown" : reply.error_class;
+    case call::ToolRefusal::kInFlight:
+      return "idempotency.in_flight";
+    case call::ToolRefusal::kKeyConflict:
+      return "idempotency.mismatch";
+    default:
+      return reply.error_class;
+  }
+}
+
+void FillResult(const call::ToolReply& reply, gateway::CallView& view) {
+  view.outcome = reply.outcome;
+  view.denials = reply.denials;
+  view.replayed = reply.replayed;
+  if (!reply.error_class.empty()) {
+    view.error = gateway::CallError{reply.error_class, reply.error_message};
+  }
+  if (reply.outcome != "denied") {
+    view.result = gateway::CallResult{reply.stdout_text, reply.stderr_text, reply.exit_code,
+                                      reply.exit_signal, ""};
+  }
+}
+
+}  // namespace
+
+gateway::Answer<gateway::CallView> ViewOf(const call::ToolReply& reply,
+                                          const call::ToolRequest& request) {
+  const bool exists = !reply.receipt.empty() || reply.replayed;
+  if (!exists) {
+    gateway::Refusal refusal;
+    refusal.kind = KindOf(reply.refusal);
+    refusal.code = CodeOf(reply);
+    refusal.message = reply.refusal == call::ToolRefusal::kFailed
+                          ? "Cofferdam could not do this; its log says why"
+                          : reply.error_message;
+    refusal.hint = reply.refusal == call::ToolRefusal::kFailed ? "" : reply.hint;
+    refusal.call_id = reply.call_id;
+    if (reply.retry_after_seconds) {
+      refusal.retry_after = std::chrono::seconds(*reply.retry_after_seconds);
+    }
+    return refusal;
+  }
+  gateway::CallView view;
+  view.call_id = reply.call_id;
+  view.tool = request.tool;
+  view.session_id = request.session_id;
+  view.parent_id = request.parent_id;
+  view.dry_run = request.dry_run;
+  FillResult(reply, view);
+  return view;
+}
+
+gateway::CallView ViewOf(const store::Call& call, const std::optional<call::ToolReply>& reply) {
+  gateway::CallView view;
+  view.call_id = call.id;
+  view.state = store::HasEnded(call.state)                 ? gateway::CallState::kFinished
+               : call.state == store::CallState::kGated    ? gateway::CallState::kGated
+               : call.state == store::CallState::kStarted  ? gateway::CallState::kRunning
+                                                           : gateway::CallState::kQueued;
+  view.tool = call.tool;
+  view.session_id = call.session_id;
+  view.parent_id = call.parent_id;
+  view.requested_at = call.requested_at;
+  view.finished_at = call.finished_at.value_or(Nanos(0));
+  if (reply) {
+    FillResult(*reply, view);
+    view.replayed = false;
+  } else if (call.outcome) {
+    view.outcome = store::OutcomeName(*call.outcome);
+    if (!call.error_class.empty()) {
+      view.error = gateway::CallError{call.error_class, call.error_message};
+    }
+  }
+  return view;
+}
+
+gateway::SessionView ViewOf(const store::Session& session) {
+  gateway::SessionView view;
+  view.session_id = session.id;
+  view.agent = session.agent;
+  view.state = session.ended_at ? "ended" : "open";
+  view.created_at = session.created_at;
+  view.expires_at = session.ends_at;
+  view.ended_at = session.ended_at.value_or(Nanos(0));
+  view.calls = session.spent.calls;
+  if (session.budget.calls != 0) {
+    view.max_calls = session.budget.calls;
+  }
+  return view;
+}
+
+gateway::KeyView ViewOf(const store::ApiKey& key) {
+  gateway::KeyView view;
+  view.key_id = key.id;
+  view.role = RoleOf(key.role);
+  view.tenant = key.tenant.name();
+  view.agent = key.agent;
+  view.created_at = key.created_at;
+  view.expires_at = key.expires_at.value_or(Nanos(0));
+  view.revoked_at = key.revoked_at.value_or(Nanos(0));
+  return view;
+}
+
+gateway::SwitchView ViewOf(const store::Switch& found) {
+  gateway::SwitchView view;
+  using Scope = gateway::SwitchTarget::Scope;
+  view.target.scope = found.kind == store::SwitchKind::kAgent     ? Scope::kAgent
+                      : found.kind == store::SwitchKind::kSession ? Scope::kSession
+                      : found.kind == store::SwitchKind::kTenant  ? Scope::kTenant
+                                                                  : Scope::kTool;
+  view.target.name = found.name;
+  view.reason = found.why;
+  view.set_by = found.who;
+  view.set_at = found.at;
+  return view;
+}
+
+gateway::ToolView ViewOf(const call::ShelfEntry& entry, bool whole) {
+  gateway::ToolView view;
+  view.name = entry.name;
+  view.state = entry.state == call::ToolState::kReady ? "ready" : "stale";
+  if (!entry.mistakes.empty()) {
+    const size_t slash = entry.file.rfind('/');
+    view.problem = policy::FormatMistake(
+        slash == std::string::npos ? entry.file : entry.file.substr(slash + 1),
+        entry.mistakes.front());
+  }
+  if (entry.tool == nullptr) {
+    return view;
+  }
+  const policy::Manifest& manifest = entry.tool->manifest;
+  view.version = manifest.tool.version;
+  view.owner = manifest.tool.owner;
+  view.summary = manifest.tool.summary;
+  view.effect = policy::EffectName(manifest.tool.effect);
+  view.manifest_hash = entry.tool->hash;
+  if (whole) {
+    view.input_schema_json = manifest.input_schema;
+    if (const Result<policy::Envelope> envelope = policy::MakeEnvelope(manifest, {}, {});
+        envelope.ok()) {
+      const policy::BlastRadius worst =
+          policy::ComputeBlastRadius(*envelope, manifest.network, {}, manifest.tool.effect);
+      view.blast_radius = policy::Sentence(worst);
+      view.blast_radius_json = PrintJson(policy::ToJson(worst));
+    }
+  }
+  return view;
+}
+
+gateway::Role RoleOf(store::Role role) {
+  switch (role) {
+    case store::Role::kAgent:
+      return gateway::Role::kAgent;
+    case store::Role::kApprover:
+      return gateway::Role::kApprover;
+    case store::Role::kOperator:
+      return gateway::Role::kOperator;
+    case store::Role::kAuditor:
+      break;
+  }
+  return gateway::Role::kAuditor;
+}
+
+store::Role RoleOf(gateway::Role role) {
+  switch (role) {
+    case gateway::Role::kAgent:
+      return store::Role::kAgent;
+    case gateway::Role::kApprover:
+      return store::Role::kApprover;
+    case gateway::Role::kOperator:
+      return store::Role::kOperator;
+    case gateway::Role::kAuditor:
+      break;
+  }
+  return store::Role::kAuditor;
+}
+
+store::SwitchKind KindOf(gateway::SwitchTarget::Scope scope) {
+  using Scope = gateway::SwitchTarget::Scope;
+  switch (scope) {
+    case Scope::kTool:
+      return store::SwitchKind::kTool;
+    case Scope::kAgent:
+      return store::SwitchKind::kAgent;
+    case Scope::kSession:
+      return store::SwitchKind::kSession;
+    case Scope::kTenant:
+      break;
+  }
+  return store::SwitchKind::kTenant;
+}
+
+}  // namespace coffer::daemon

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From what the store and the ladder know to what a protocol shows.
+#pragma once
+
+#include "call/tool_call.h"
+#include "call/tool_shelf.h"
+#include "gateway/service.h"
+#include "store/call.h"
+#include "store/key.h"
+#include "store/session.h"
+#include "store/switches.h"
+
+namespace coffer::daemon {
+
+// A call that exists has a view, however it ended; one that was never admitted has a refusal.
+gateway::Answer<gateway::CallView> ViewOf(const call::ToolReply& reply,
+                                          const call::ToolRequest& request);
+gateway::CallView ViewOf(const store::Call& call, const std::optional<call::ToolReply>& reply);
+gateway::SessionView ViewOf(const store::Session& session);
+gateway::KeyView ViewOf(const store::ApiKey& key);
+gateway::SwitchView ViewOf(const store::Switch& found);
+// With everything, or as in a list.
+gateway::ToolView ViewOf(const call::ShelfEntry& entry, bool whole);
+
+gateway::Role RoleOf(store::Role role);
+store::Role RoleOf(gateway::Role role);
+store::SwitchKind KindOf(gateway::SwitchTarget::Scope scope);
+
+}  // namespace coffer::daemon

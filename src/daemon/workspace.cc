@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/workspace.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/ids.h"
+#include "base/sys.h"
+
+namespace coffer::daemon {
+namespace {
+
+using raw::Arg;
+using raw::Syscall;
+
+constexpr int kDeepest = 64;
+constexpr size_t kMostEntries = 1'000'000;
+
+Error NotThere(const std::string& path) {
+  return {ErrorKind::kNotFound, "file.unknown", fmt::format("there is no file {}", path), "", 0};
+}
+
+// Beneath `root` and nowhere else, whatever links lie on the way.
+Result<UniqueFd> OpenBeneath(int root, const std::string& path, int flags, mode_t mode = 0) {
+  open_how how{};
+  how.flags = static_cast<uint64_t>(flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  how.mode = mode;
+  how.resolve =
+      RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
+  const long fd = Syscall(SYS_openat2, root, Arg(path.c_str()), Arg(&how), sizeof(how));
+  if (fd == -ENOENT || fd == -ELOOP || fd == -EXDEV || fd == -ENOTDIR) {
+    return NotThere(path);
+  }
+  if (fd < 0) {
+    return sys::ErrnoError("file.open", "cannot open a file of the workspace", fd);
+  }
+  return UniqueFd(static_cast<int>(fd));
+}
+
+gateway::FileView ViewOf(const std::string& path, const struct stat& info) {
+  gateway::FileView view;
+  view.path = path;
+  view.size = static_cast<uint64_t>(info.st_size);
+  view.modified_at =
+      std::chrono::seconds(info.st_mtim.tv_sec) + Nanos(info.st_mtim.tv_nsec);
+  return view;
+}
+
+// Visits every entry below `dir`, children before parents; `visit` gets the directory, the name and the path.
+Status Walk(int dir, const std::string& prefix, int depth, size_t& left,
+            const std::function<Status(int, const sys::DirEntry&, const std::string&)>& visit) {
+  if (depth == 0) {
+    return Refused("file.depth", "the workspace is nested too deeply");
+  }
+  TRY_ASSIGN(const std::vector<sys::DirEntry> entries, sys::ListDir(dir));
+  for (const sys::DirEntry& entry : entries) {
+    if (left-- == 0) {
+      return Refused("file.count", "the workspace holds too many files");
+    }
+    const std::string path = prefix + entry.name;
+    if (entry.type == DT_DIR) {
+      TRY_ASSIGN(const UniqueFd inner, OpenBeneath(dir, entry.name, O_RDONLY | O_DIRECTORY));
+      TRY(Walk(inner.get(), path + "/", depth - 1, left, visit));
+    }
+    TRY(visit(dir, entry, path));
+  }
+  return {};
+}
+
+Result<UniqueFd> OpenRoot(const std::string& path) {
+  return sys::OpenNoLinks(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
+}
+
+}  // namespace
+
+Status Workspace::Make() const { return sys::MakeDirAt(AT_FDCWD, path_, 0700); }
+
+Status Workspace::Remove() const {
+  Result<UniqueFd> root = OpenRoot(path_);
+  if (!root.ok()) {
+    return root.error().sys_errno == ENOENT ? Status() : Status(std::move(root.error()));
+  }
+  size_t left = kMostEntries;
+  TRY(Walk(root->get(), "", kDeepest, left,
+           [](int dir, const sys::DirEntry& entry, const std::string&) -> Status {
+             const long gone = Syscall(SYS_unlinkat, dir, Arg(entry.name.c_str()),
+                                       entry.type == DT_DIR ? AT_REMOVEDIR : 0);
+             return gone < 0 && gone != -ENOENT
+                        ? Status(sys::ErrnoError("file.remove", "cannot empty a workspace", gone))
+                        : Status();
+           }));
+  return sys::RemoveDirAt(AT_FDCWD, path_);
+}
+
+Result<std::vector<gateway::FileView>> Workspace::List(size_t limit) const {
+  TRY_ASSIGN(const UniqueFd root, OpenRoot(path_));
+  std::vector<gateway::FileView> files;
+  size_t left = kMostEntries;
+  TRY(Walk(root.get(), "", kDeepest, left,
+           [&](int dir, const sys::DirEntry& entry, const std::string& path) -> Status {
+             struct stat info {};
+             if (entry.type == DT_REG && files.size() < limit &&
+                 ::fstatat(dir, entry.name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+                 S_ISREG(info.st_mode)) {
+               files.push_back(ViewOf(path, info));
+             }
+             return {};
+           }));
+  return files;
+}
+
+Result<UniqueFd> Workspace::OpenToRead(const std::string& path, gateway::FileView* view) const {
+  TRY_ASSIGN(const UniqueFd root, OpenRoot(path_));
+  TRY_ASSIGN(UniqueFd file, OpenBeneath(root.get(), path, O_RDONLY));
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    return NotThere(path);
+  }
+  *view = ViewOf(path, info);
+  return file;
+}
+
+Result<Workspace::Writing> Workspace::OpenToWrite(const std::string& path) const {
+  TRY_ASSIGN(UniqueFd directory, OpenRoot(path_));
+  std::string rest = path;
+  for (size_t slash = rest.find('/'); slash != std::string::npos; slash = rest.find('/')) {
+    const std::string part = rest.substr(0, slash);
+    const Status made = sys::MakeDirAt(directory.get(), part, 0700);
+    if (!made.ok() && made.error().sys_errno != EEXIST) {
+      return made.error();
+    }
+    TRY_ASSIGN(directory, OpenBeneath(directory.get(), part, O_RDONLY | O_DIRECTORY));
+    rest.erase(0, slash + 1);
+  }
+  Writing writing;
+  TRY_ASSIGN(const std::string id, NewId());
+  writing.temporary = ".coffer-upload-" + id;
+  writing.name = rest;
+  TRY_ASSIGN(writing.file, OpenBeneath(directory.get(), writing.temporary,
+                                       O_WRONLY | O_CREAT | O_EXCL, 0600));
+  writing.directory = std::move(directory);
+  return writing;
+}
+
+Status Workspace::Commit(const Writing& writing) const {
+  const long moved =
+      Syscall(SYS_renameat2, writing.directory.get(), Arg(writing.temporary.c_str()),
+              writing.directory.get(), Arg(writing.name.c_str()), 0);
+  return moved < 0 ? Status(sys::ErrnoError("file.write", "cannot put a file in its place", moved))
+                   : Status();
+}
+
+void Workspace::Discard(const Writing& writing) const {
+  (void)Syscall(SYS_unlinkat, writing.directory.get(), Arg(writing.temporary.c_str()), 0);
+}
+
+Status Workspace::RemoveFile(const std::string& path) const {
+  TRY_ASSIGN(UniqueFd directory, OpenRoot(path_));
+  const size_t slash = path.rfind('/');
+  if (slash != std::string::npos) {
+    TRY_ASSIGN(directory,
+               OpenBeneath(directory.get(), path.substr(0, slash), O_RDONLY | O_DIRECTORY));
+  }
+  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  const long gone = Syscall(SYS_unlinkat, directory.get(), Arg(name.c_str()), 0);
+  if (gone == -ENOENT || gone == -EISDIR) {
+    return NotThere(path);
+  }
+  return gone < 0 ? Status(sys::ErrnoError("file.remove", "cannot remove a file", gone)) : Status();
+}
+
+Result<uint64_t> Workspace::Used() const {
+  TRY_ASSIGN(const std::vector<gateway::FileView> files, List(kMostEntries));
+  uint64_t bytes = 0;
+  for (const gateway::FileView& file : files) {
+    bytes += file.size;
+  }
+  return bytes;
+}
+
+}  // namespace coffer::daemon

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The files of a session, on the host's side: made, read, written and removed without ever following a link that a call may
+// have left there.
+//
+// Everything below the workspace is hostile. Paths are opened beneath it (openat2, no links, no magic links, no other
+// mount), and only regular files are touched. What is written is bounded by the session's quota.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "gateway/service.h"
+
+namespace coffer::daemon {
+
+class Workspace {
+ public:
+  // `name` is the store's; nothing of it comes from a request.
+  Workspace(const std::string& sessions, const std::string& name) : path_(sessions + "/" + name) {}
+
+  const std::string& path() const { return path_; }
+  Status Make() const;
+  // With everything in it. Nothing outside is touched.
+  Status Remove() const;
+
+  Result<std::vector<gateway::FileView>> List(size_t limit) const;
+  Result<UniqueFd> OpenToRead(const std::string& path, gateway::FileView* view) const;
+  // A new file beside the final name, and the way to put it there.
+  struct Writing {
+    UniqueFd directory;
+    UniqueFd file;
+    std::string temporary;
+    std::string name;
+  };
+  Result<Writing> OpenToWrite(const std::string& path) const;
+  Status Commit(const Writing& writing) const;
+  void Discard(const Writing& writing) const;
+  Status RemoveFile(const std::string& path) const;
+  // Bytes in all files.
+  Result<uint64_t> Used() const;
+
+ private:
+  std::string path_;
+};
+
+}  // namespace coffer::daemon

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One request on its way to its answer: what handlers work with.
+//
+// By the time a handler sees it, the head was checked, the caller has one of the route's roles, the values of the path
+// and the query are decoded and valid, and a JSON body is complete. An Exchange is shared between the connection and
+// the replies that are still to come; a handler keeps it as long as it needs it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "gateway/http/head_checks.h"
+#include "gateway/http/limits.h"
+#include "gateway/http/message.h"
+#include "gateway/http/route.h"
+#include "gateway/jwt.h"
+#include "gateway/loop.h"
+#include "gateway/service.h"
+
+namespace coffer::gateway {
+
+struct HttpConfig {
+  HttpLimits limits;
+  SiteNames names;
+  std::shared_ptr<const JwtVerifier> jwt;  // nothing: tokens are API keys only
+};
+
+// What every handler may use; outlives all exchanges.
+struct Api {
+  Service& service;
+  Loop& loop;
+  HttpConfig config;
+};
+
+// The body of an upload, pulled by its handler.
+class BodyReader {
+ public:
+  struct Piece {
+    std::string bytes;
+    bool end = false;
+    std::optional<Problem> problem;  // too large, too slow, malformed, gone
+  };
+  virtual ~BodyReader() = default;
+  // One at a time. Never invoked if the connection is destroyed first.
+  virtual void Read(std::function<void(Piece)> reply) = 0;
+};
+
+struct Exchange {
+  const Api* api = nullptr;
+  Channel channel;
+  Head head;
+  const Route* route = nullptr;
+  Values values;  // of the path
+  Values query;
+  Identity who;
+  std::string body;
+  std::shared_ptr<BodyReader> reader;  // BodyKind::kStream
+
+  // "" if there is none.
+  const std::string& Value(std::string_view name) const;
+  const std::string* Query(std::string_view name) const;
+};
+
+}  // namespace coffer::gateway

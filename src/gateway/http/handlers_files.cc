@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include "gateway/http/handlers.h"
+#include "gateway/http/views.h"
+
+namespace coffer::gateway {
+namespace {
+
+constexpr size_t kPieceBytes = 64 * 1024;
+
+FileOwner OwnerOf(const Exchange& exchange) {
+  const std::string& session = exchange.Value("session_id");
+  return session.empty() ? FileOwner{FileOwner::Kind::kCall, exchange.Value("call_id")}
+                         : FileOwner{FileOwner::Kind::kSession, session};
+}
+
+class FileStream : public BodyStream, public std::enable_shared_from_this<FileStream> {
+ public:
+  explicit FileStream(std::shared_ptr<Download> download)
+      : download_(std::move(download)), left_(download_->file().size) {}
+
+  void Next(std::function<void(Piece)> next) override {
+    download_->Read(kPieceBytes, [weak = weak_from_this(), next = std::move(next)](Answer<std::string> answer) {
+      auto self = weak.lock();
+      if (self == nullptr) {
+        return;
+      }
+      // A file that is not as long as its Content-Length said must not look complete.
+      if (!answer.ok() || answer.value().size() > self->left_ || (answer.value().empty() && self->left_ > 0)) {
+        next({{}, true, true});
+        return;
+      }
+      self->left_ -= answer.value().size();
+      next({std::move(answer.value()), self->left_ == 0, false});
+    });
+  }
+
+ private:
+  std::shared_ptr<Download> download_;
+  uint64_t left_;
+};
+
+// Takes the body piece by piece; keeps itself alive through the replies it waits for.
+class Receiver : public std::enable_shared_from_this<Receiver> {
+ public:
+  Receiver(std::shared_ptr<Exchange> exchange, std::shared_ptr<Upload> upload, Respond respond)
+      : exchange_(std::move(exchange)), upload_(std::move(upload)), respond_(std::move(respond)) {}
+
+  void Pull() {
+    exchange_->reader->Read([self = shared_from_this()](BodyReader::Piece piece) { self->Take(std::move(piece)); });
+  }
+
+ private:
+  void Take(BodyReader::Piece piece) {
+    if (piece.problem.has_value()) {
+      respond_(ProblemResponse(*piece.problem));
+      return;
+    }
+    if (piece.bytes.empty()) {
+      Continue(piece.end);
+      return;
+    }
+    upload_->Write(std::move(piece.bytes), [self = shared_from_this(), end = piece.end](Answer<Nothing> answer) {
+      if (answer.ok()) {
+        self->Continue(end);
+      } else {
+        self->respond_(ProblemResponse(FromRefusal(answer.refusal())));
+      }
+    });
+  }
+
+  void Continue(bool end) {
+    if (end) {
+      upload_->Finish(Answering<FileView>(respond_, 201, FormatFile));
+    } else {
+      Pull();
+    }
+  }
+
+  std::shared_ptr<Exchange> exchange_;
+  std::shared_ptr<Upload> upload_;
+  Respond respond_;
+};
+
+}  // namespace
+
+void GetFiles(const std::shared_ptr<Exchange>& exchange, Respond respond) {
+  Answer<PageRequest> page = ReadPage(*exchange);
+  if (!page.ok()) {
+    respond(ProblemResponse(FromRefusal(page.refusal())));
+    return;
+  }
+  exchange->api->service.ListFiles(exchange->who, OwnerOf(*exchange), std::move(page.value()),
+                                   Answering<Page<FileView>>(std::move(respond), 200, FormatFiles));
+}
+
+void GetFile(const std::shared_ptr<Exchange>& exchange, Respond respond) {
+  exchange->api->service.OpenDownload(
+      exchange->who, OwnerOf(*exchange), exchange->Value("path"),
+      [respond = std::move(respond)](Answer<std::shared_ptr<Download>> answer) {
+        if (!answer.ok()) {
+          respond(ProblemResponse(FromRefusal(answer.refusal())));
+          return;
+        }
+        Response response;
+        response.content_type = "application/octet-stream";
+        // A file written by a tool is never a page of ours.
+        response.headers.push_back({"Content-Disposition", "attachment"});
+        response.headers.push_back({"Content-Security-Policy", "sandbox; default-src 'none'"});
+        if (answer.value()->file().size == 0) {
+          respond(std::move(response));
+          return;
+        }
+        response.stream_size = answer.value()->file().size;
+        response.stream = std::make_shared<FileStream>(std::move(answer.value()));
+        respond(std::move(response));
+      });
+}
+
+void PutFile(const std::shared_ptr<Exchange>& exchange, Respond respond) {
+  exchange->api->service.OpenUpload(
+      exchange->who, OwnerOf(*exchange), exchange->Value("path"), exchange->head.content_length,
+      [exchange, respond = std::move(respond)](Answer<std::shared_ptr<Upload>> answer) mutable {
+        if (!answer.ok()) {
+          respond(ProblemResponse(FromRefusal(answer.refusal())));
+          return;
+        }
+        std::make_shared<Receiver>(exchange, std::move(answer.value()), std::move(respond))->Pull();
+      });
+}
+
+void DeleteFile(const std::shared_ptr<Exchange>& exchange, Respond respond) {
+  exchange->api->service.RemoveFile(exchange->who, OwnerOf(*exchange), exchange->Value("path"),
+                                    [respond = std::move(respond)](Answer<Nothing> answer) {
+                                      Response response;
+                                      response.status = 204;
+                                      respond(answer.ok() ? std::move(response)
+                                                          : ProblemResponse(FromRefusal(answer.refusal())));
+                                    });
+}
+
+}  // namespace coffer::gateway

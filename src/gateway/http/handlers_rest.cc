@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/http/fields.h"
+#include "gateway/http/handlers.h"
+#include "gateway/http/json_body.h"
+#include "gateway/http/names.h"
+#include "gateway/http/openapi.h"
+#include "gateway/http/views.h"
+#include "gateway/http/words.h"
+
+namespace coffer::gateway {
+namespace {
+
+SwitchTarget TargetOf(const Exchange& exchange) {
+  return {FindScope(exchange.Value("scope")).value_or(SwitchTarget::Scope::kTool), exchange.Value("name")};
+}
+
+}  // namespace
+
+Answer<PageRequest> ReadPage(const Exchange& exchange) {
+  PageRequest page;
+  const auto refused = [](std::string message) {
+    return Refusal{.kind = RefusalKind::kInvalid, .code = "query.invalid", .message = std::move(message)};
+  };
+  if (const std::string* limit = exchange.Query("limit"); limit != nullptr) {
+    const std::optional<uint64_t> number = ReadNumber(*limit);
+    if (!number.has_value() || *number < 1 || *number > 1000) {
+      return refused("limit must be a number from 1 to 1000");
+    }
+    page.limit = *number;
+  }
+  if (const std::string* cursor = exchange.Query("cursor"); cursor != nullptr) {
+    if (!IsCursor(*cursor)) {
+      return refused("cursor is not one that was given out");
+    }
+    page.cursor = *cursor;
+  }
+  return page;
+}
+
+void GetHealth(const std::shared_ptr<Exchange>&, Respond respond) { respond(JsonResponse(200, R"({"status":"ok"})")); }
+
+void GetReady(const std::shared_ptr<Exchange>& exchange, Respond respond) {
+  const Readiness readiness = exchange->api->service.GetReadiness();
+  respond(JsonResponse(readiness.ready ? 200 : 503, FormatReadiness(readiness)));
+}
+
+void GetOpenApi(const std::shared_ptr<Exchange>&, Respond respond) {
+  respond(JsonResponse(200, std::string(OpenApiDocument())));
+}
+
+void PostSession(const std::shared_ptr<Exchange>& exchange, Respond respond) {
+  Answer<SessionRequest> request = ParseSessionBody(exchange->body, exchange->api->config.limits);
+  if (!request.ok()) {
+    respond(ProblemResponse(FromRefusal(request.refusal())));
+    return;
+  }
+  exchange->api->service.CreateSession(exchange->who, std::move(request.value()),
+                                       Answering<SessionView>(std::move(respond), 201, FormatSession));
+}
+
+void GetSessions(const std::shared_ptr<Exchange>& exchange, Respond respond) {
+  Answer<PageRequest> page = ReadPage(*exchange);
+  if (!page.ok()) {
+    respond(ProblemResponse(FromRefusal(page.refusal())));
+    return;
+  }
+  exchange->api->service.ListSessions(exchange->who, std::move(page.value()),
+                                      Answering<Page<SessionView>>(std::move(respond), 200, FormatSessions));
+}
+
+void GetSession(const std::shared_ptr<Exchange>& exchange, Respond respond) {
+  exchange->api->service.GetSession(exchange->who, exchange->Value("session_id"),
+                                    Answering<SessionView>(std::move(respond), 200, FormatSession));
+}
+
+void DeleteSession(const std::shared_ptr<Exchange>& exchange, Respond respond) {
+  exchange->api->service.EndSession(exchange->who, exchange->Value("session_id"),
+                                    Answering<SessionView>(std::move(respond), 200, FormatSession));
+}
+
+void GetTools(const std::shared_ptr<Exchange>& exchange, Respond respond) {
+  exchange->api->service.ListTools(exchange->who,
+                                   Answering<std::vector<ToolView>>(std::move(respond), 200, FormatTools));
+}
+
+void GetTool(const std::shared_ptr<Exchange>& exchange, Respond respond) {
+  exchange->api->service.GetTool(exchange->who, exchange->Value("tool"),
+                                 Answering<ToolView>(std::move(respond), 200, FormatTool));
+}
+
+void PostKey(const std::shared_ptr<Exchange>& exchange, Respond respond) {
+  Answer<KeyRequest> request = ParseKeyBody(exchange->body, exchange->api->config.limits);
+  if (!request.ok()) {
+    respond(ProblemResponse(FromRefusal(request.refusal())));
+    return;
+  }
+  exchange->api->service.CreateKey(exchange->who, std::move(request.value()),
+                                   Answering<NewKey>(std::move(respond), 201, FormatNewKey));
+}
+
+void GetKeys(const std::shared_ptr<Exchange>& exchange, Respond respond) {
+  exchange->api->service.ListKeys(exchange->who,
+                                  Answering<std::vector<KeyView>>(std::move(respond), 200, FormatKeys));
+}
+
+void DeleteKey(const std::shared_ptr<Exchange>& exchange, Respond respond) {
+  exchange->api->service.RevokeKey(exchange->who, exchange->Value("key_id"),
+                                   Answering<KeyView>(std::move(respond), 200, FormatKey));
+}
+
+void GetSwitches(const std::shared_ptr<Exchange>& exchange, Respond respond) {
+  exchange->api->service.ListSwitches(exchange->who,
+                                      Answering<std::vector<SwitchView>>(std::move(respond), 200, FormatSwitches));
+}
+
+void PutSwitch(const std::shared_ptr<Exchange>& exchange, Respond respond) {
+  Answer<std::string> reason = ParseSwitchBody(exchange->body, exchange->api->config.limits);
+  if (!reason.ok()) {
+    respond(ProblemResponse(FromRefusal(reason.refusal())));
+    return;
+  }
+  exchange->api->service.SetSwitch(exchange->who, TargetOf(*exchange), reason.value(),
+                                   Answering<SwitchView>(std::move(respond), 200, FormatSwitch));
+}
+
+void DeleteSwitch(const std::shared_ptr<Exchange>& exchange, Respond respond) {
+  exchange->api->service.ClearSwitch(exchange->who, TargetOf(*exchange),
+                                     [respond = std::move(respond)](Answer<Nothing> answer) {
+                                       Response response;
+                                       response.status = 204;
+                                       respond(answer.ok() ? std::move(response)
+                                                           : ProblemResponse(FromRefusal(answer.refusal())));
+                                     });
+}
+
+}  // namespace coffer::gateway

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/http/json_body.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "gateway/http/names.h"
+#include "gateway/http/words.h"
+#include "policy/manifest.h"
+
+namespace coffer::gateway {
+namespace {
+
+Refusal Bad(std::string_view code, std::string message, std::string pointer = {}) {
+  Refusal refusal{.kind = RefusalKind::kInvalid, .code = std::string(code), .message = message};
+  if (!pointer.empty()) {
+    refusal.details.push_back({std::move(pointer), std::move(message)});
+  }
+  return refusal;
+}
+
+// Counts while the library reads; returning false stops it.
+class Bounds : public nlohmann::json_sax<Json> {
+ public:
+  explicit Bounds(const HttpLimits& limits) : limits_(limits) {}
+
+  bool null() override { return Value(); }
+  bool boolean(bool) override { return Value(); }
+  bool number_integer(number_integer_t) override { return Value(); }
+  bool number_unsigned(number_unsigned_t) override { return Value(); }
+  bool number_float(number_float_t, const string_t& text) override {
+    if (text.find_first_of(".eE") == string_t::npos) {
+      return Stop("json.number", "an integer that does not fit in 64 bits");
+    }
+    return Value();
+  }
+  bool string(string_t&) override { return Value(); }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(std::size_t) override { return Open(); }
+  bool key(string_t&) override { return true; }
+  bool end_object() override { return Close(); }
+  bool start_array(std::size_t) override { return Open(); }
+  bool end_array() override { return Close(); }
+  bool parse_error(std::size_t at, const std::string&, const nlohmann::detail::exception& failure) override {
+    // 406 is a number beyond any double. The library's text repeats the input, so it is not passed on.
+    return failure.id == 406 ? Stop("json.number", "a number beyond the range of a double")
+                             : Stop("json.syntax", "not JSON: wrong at byte " + std::to_string(at));
+  }
+
+  const Refusal& refusal() const { return refusal_; }
+
+ private:
+  bool Value() { return ++values_ <= limits_.json_values || Stop("json.too_many", "too many values"); }
+  bool Open() { return ++depth_ <= limits_.json_depth ? Value() : Stop("json.too_deep", "nested too deep"); }
+  bool Close() {
+    --depth_;
+    return true;
+  }
+  bool Stop(std::string_view code, std::string message) {
+    if (refusal_.code.empty()) {
+      refusal_ = Bad(code, std::move(message));
+    }
+    return false;
+  }
+
+  const HttpLimits& limits_;
+  size_t depth_ = 0;
+  size_t values_ = 0;
+  Refusal refusal_{.kind = RefusalKind::kInvalid};
+};
+
+// An object with its members, each of which must be asked for.
+class Members {
+ public:
+  static Answer<Members> Read(std::string_view text, const HttpLimits& limits) {
+    if (text.size() > limits.body_bytes) {
+      return Refusal{.kind = RefusalKind::kTooLarge, .code = "body.too_large", .message = "the body is too large"};
+    }
+    if (text.find('\0') != std::string_view::npos || text.starts_with("\xef\xbb\xbf")) {
+      return Bad("json.syntax", "not JSON: a NUL byte or a byte order mark");
+    }
+    Bounds bounds(limits);
+    if (!Json::sax_parse(text, &bounds)) {
+      return bounds.refusal();
+    }
+    Result<Json> json = ParseJson(text);
+    if (!json.ok()) {
+      return Bad("json.duplicate", "a key appears twice in one object");  // all else was found before
+    }
+    if (!json->is_object()) {
+      return Bad("json.type", "the body must be a JSON object");
+    }
+    return Members(std::move(*json));
+  }
+
+  // Null counts as absent.
+  const Json* Find(std::string_view name) {
+    known_.emplace_back(name);
+    const auto found = json_.find(name);
+    return found == json_.end() || found->is_null() ? nullptr : &*found;
+  }
+
+  std::optional<std::string> Text(std::string_view name) {
+    const Json* value = Find(name);
+    if (value == nullptr) {
+      return std::nullopt;
+    }
+    if (!value->is_string()) {
+      Wrong(name, "must be a string");
+      return std::nullopt;
+    }
+    return value->get<std::string>();
+  }
+
+  std::optional<uint64_t> Number(std::string_view name, uint64_t most) {
+    const Json* value = Find(name);
+    if (value == nullptr) {
+      return std::nullopt;
+    }
+    if (!value->is_number_unsigned() || value->get<uint64_t>() == 0 || value->get<uint64_t>() > most) {
+      Wrong(name, "must be a whole number from 1 to " + std::to_string(most));
+      return std::nullopt;
+    }
+    return value->get<uint64_t>();
+  }
+
+  bool Flag(std::string_view name) {
+    const Json* value = Find(name);
+    if (value != nullptr && !value->is_boolean()) {
+      Wrong(name, "must be true or false");
+      return false;
+    }
+    return value != nullptr && value->get<bool>();
+  }
+
+  void Wrong(std::string_view name, std::string message) {
+    details_.push_back({"/" + std::string(name), std::move(message)});
+  }
+
+  // After everything was asked for: what is wrong, all at once.
+  std::optional<Refusal> Finish() {
+    for (const auto& [name, value] : json_.items()) {
+      if (std::find(known_.begin(), known_.end(), name) == known_.end()) {
+        details_.push_back({"/" + Printable(name), "is not a member of this request"});
+        if (details_.size() > 20) {
+          break;
+        }
+      }
+    }
+    if (details_.empty()) {
+      return std::nullopt;
+    }
+    Refusal refusal = Bad("body.invalid", details_.front().pointer + " " + details_.front().message);
+    refusal.details = std::move(details_);
+    return refusal;
+  }
+
+ private:
+  explicit Members(Json json) : json_(std::move(json)) {}
+  Json json_;
+  std::vector<std::string> known_;
+  std::vector<RefusalDetail> details_;
+};
+
+std::string ReadLabel(Members* members, std::string_view name, size_t most) {
+  std::string label = members->Text(name).value_or("");
+  const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  if (label.size() > most || std::any_of(label.begin(), label.end(), control)) {
+    members->Wrong(name, "must be one line of at most " + std::to_string(most) + " bytes");
+  }
+  return label;
+}
+
+std::optional<std::string> ReadId(Members* members, std::string_view name) {
+  std::optional<std::string> id = members->Text(name);
+  if (id.has_value() && !IsId(*id)) {
+    members->Wrong(name, "is not an id");
+  }
+  return id;
+}
+
+constexpr uint64_t kTenYears = 10ULL * 366 * 86400;
+
+}  // namespace
+
+Answer<CallRequest> ParseCallBody(std::string_view text, const HttpLimits& limits) {
+  Answer<Members> read = Members::Read(text, limits);
+  if (!read.ok()) {
+    return read.refusal();
+  }
+  Members& members = read.value();
+  CallRequest request;
+  const std::optional<std::string> tool = members.Text("tool");
+  if (!tool.has_value() || !policy::IsToolName(*tool)) {
+    members.Wrong("tool", "must be the name of a tool: lower-case letters, digits and dashes");
+  } else {
+    request.tool = *tool;
+  }
+  if (const Json* args = members.Find("args"); args != nullptr) {
+    if (args->is_object()) {
+      request.args_json = PrintJson(*args);
+    } else {
+      members.Wrong("args", "must be an object");
+    }
+  }
+  request.session_id = ReadId(&members, "session_id");
+  request.parent_id = ReadId(&members, "parent_id");
+  request.dry_run = members.Flag("dry_run");
+  if (std::optional<Refusal> refusal = members.Finish(); refusal.has_value()) {
+    return *refusal;
+  }
+  return request;
+}
+
+Answer<SessionRequest> ParseSessionBody(std::string_view text, const HttpLimits& limits) {
+  SessionRequest request;
+  if (text.empty()) {
+    return request;
+  }
+  Answer<Members> read = Members::Read(text, limits);
+  if (!read.ok()) {
+    return read.refusal();
+  }
+  Members& members = read.value();
+  if (const auto seconds = members.Number("lifetime_seconds", kTenYears); seconds.has_value()) {
+    request.lifetime = std::chrono::seconds(*seconds);
+  }
+  request.max_calls = members.Number("max_calls", 1'000'000'000);
+  request.label = ReadLabel(&members, "label", 200);
+  if (std::optional<Refusal> refusal = members.Finish(); refusal.has_value()) {
+    return *refusal;
+  }
+  return request;
+}
+
+Answer<KeyRequest> ParseKeyBody(std::string_view text, const HttpLimits& limits) {
+  Answer<Members> read = Members::Read(text, limits);
+  if (!read.ok()) {
+    return read.refusal();
+  }
+  Members& members = read.value();
+  KeyRequest request;
+  const std::optional<Role> role = FindRole(members.Text("role").value_or(""));
+  if (!role.has_value()) {
+    members.Wrong("role", "must be one of agent, approver, operator, auditor");
+  }
+  request.role = role.value_or(Role::kAuditor);
+  request.agent = members.Text("agent").value_or("");
+  if (!request.agent.empty() && !IsName(request.agent)) {
+    members.Wrong("agent", "is not a name");
+  }
+  request.label = ReadLabel(&members, "label", 200);
+  if (const auto seconds = members.Number("expires_in_seconds", kTenYears); seconds.has_value()) {
+    request.expires_in = std::chrono::seconds(*seconds);
+  }
+  if (std::optional<Refusal> refusal = members.Finish(); refusal.has_value()) {
+    return *refusal;
+  }
+  return request;
+}
+
+Answer<std::string> ParseSwitchBody(std::string_view text, const HttpLimits& limits) {
+  Answer<Members> read = Members::Read(text, limits);
+  if (!read.ok()) {
+    return read.refusal();
+  }
+  Members& members = read.value();
+  std::string reason = ReadLabel(&members, "reason", 500);
+  if (reason.empty()) {
+    members.Wrong("reason", "is needed: who reads the record will ask");
+  }
+  if (std::optional<Refusal> refusal = members.Finish(); refusal.has_value()) {
+    return *refusal;
+  }
+  return reason;
+}
+
+}  // namespace coffer::gateway

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/http/names.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace coffer::gateway {
+namespace {
+
+bool Digit(char c) { return c >= '0' && c <= '9'; }
+bool Lower(char c) { return c >= 'a' && c <= 'z'; }
+bool Upper(char c) { return c >= 'A' && c <= 'Z'; }
+bool Alnum(char c) { return Digit(c) || Lower(c) || Upper(c); }
+
+int HexValue(char c) {
+  if (Digit(c)) {
+    return c - '0';
+  }
+  if (c >= 'a' && c <= 'f') {
+    return c - 'a' + 10;
+  }
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+// How many bytes the character at the front takes, 0 if it is none (RFC 3629: shortest form, no surrogates).
+size_t Utf8Length(std::string_view text) {
+  const auto at = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = at(0);
+  if (first < 0x80) {
+    return 1;
+  }
+  size_t length = 0;
+  unsigned char low = 0x80;
+  unsigned char high = 0xbf;
+  if (first >= 0xc2 && first <= 0xdf) {
+    length = 2;
+  } else if (first >= 0xe0 && first <= 0xef) {
+    length = 3;
+    low = first == 0xe0 ? 0xa0 : 0x80;
+    high = first == 0xed ? 0x9f : 0xbf;
+  } else if (first >= 0xf0 && first <= 0xf4) {
+    length = 4;
+    low = first == 0xf0 ? 0x90 : 0x80;
+    high = first == 0xf4 ? 0x8f : 0xbf;
+  }
+  if (length == 0 || text.size() < length || at(1) < low || at(1) > high) {
+    return 0;
+  }
+  for (size_t i = 2; i < length; ++i) {
+    if ((at(i) & 0xc0) != 0x80) {
+      return 0;
+    }
+  }
+  return length;
+}
+
+}  // namespace
+
+bool IsId(std::string_view text) {
+  if (text.size() != 36) {
+    return false;
+  }
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+    const char c = text[i];
+    if (dash ? c != '-' : !(Digit(c) || (c >= 'a' && c <= 'f'))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool IsName(std::string_view text) {
+  constexpr std::string_view kMarks = "._:@-";
+  return !text.empty() && text.size() <= 128 && Alnum(text.front()) &&
+         std::all_of(text.begin(), text.end(),
+                     [&](char c) { return Alnum(c) || kMarks.find(c) != std::string_view::npos; });
+}
+
+bool IsCursor(std::string_view text) {
+  return !text.empty() && text.size() <= 128 && std::all_of(text.begin(), text.end(), [](char c) {
+    return Alnum(c) || c == '.' || c == '_' || c == '-';
+  });
+}
+
+bool IsUtf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t length = Utf8Length(text);
+    if (length == 0) {
+      return false;
+    }
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+bool IsFilePath(std::string_view text) {
+  const auto control = [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte < 0x20 || byte == 0x7f;
+  };
+  if (text.empty() || text.size() > 1024 || std::any_of(text.begin(), text.end(), control) || !IsUtf8(text)) {
+    return false;
+  }
+  // C1 controls in UTF-8: U+0080 to U+009F.
+  for (size_t i = 0; i + 1 < text.size(); ++i) {
+    if (text[i] == '\xc2' && static_cast<unsigned char>(text[i + 1]) < 0xa0) {
+      return false;
+    }
+  }
+  size_t parts = 0;
+  while (true) {
+    const size_t slash = text.find('/');
+    const std::string_view part = text.substr(0, slash);
+    if (part.empty() || part == "." || part == ".." || part.size() > 255 || ++parts > 32) {
+      return false;
+    }
+    if (slash == std::string_view::npos) {
+      return true;
+    }
+    text.remove_prefix(slash + 1);
+  }
+}
+
+std::optional<std::string> PercentDecode(std::string_view text) {
+  std::string decoded;
+  decoded.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      decoded += text[i];
+      continue;
+    }
+    if (i + 2 >= text.size()) {
+      return std::nullopt;
+    }
+    const int high = HexValue(text[i + 1]);
+    const int low = HexValue(text[i + 2]);
+    if (high < 0 || low < 0 || (high == 0 && low == 0)) {
+      return std::nullopt;
+    }
+    decoded += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  return decoded;
+}
+
+}  // namespace coffer::gateway

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What may stand in a path of the API: ids, names and relative file paths, checked before anybody uses them.
+//
+// The alphabets are narrow on purpose: an id that passes here can be part of a file name, a query or a log line without
+// quoting. That it exists, and whose it is, is the service's business.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace coffer::gateway {
+
+// A UUID in lower case, as base/ids.h makes them.
+bool IsId(std::string_view text);
+
+// Agents, tenants, keys: letters, digits and ._:@- , starting with a letter or digit, at most 128 characters.
+bool IsName(std::string_view text);
+
+// A page's cursor: [A-Za-z0-9._-], at most 128 characters.
+bool IsCursor(std::string_view text);
+
+// "a/b.txt": at most 1024 bytes and 32 parts; no part empty, ".", ".." or longer than 255 bytes; valid UTF-8, no control
+// character. See FileView in service.h.
+bool IsFilePath(std::string_view text);
+
+bool IsUtf8(std::string_view text);
+
+// %XX becomes the byte. Nothing if an escape is broken or is a NUL.
+std::optional<std::string> PercentDecode(std::string_view text);
+
+}  // namespace coffer::gateway

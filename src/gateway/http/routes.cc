@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+
+#include "gateway/http/handlers.h"
+#include "gateway/http/route.h"
+
+namespace coffer::gateway {
+namespace {
+
+// Who works, who decides, who runs the place, who looks. An operator may do what an agent may; nobody else calls tools.
+constexpr Access kWorks = Access::Of(Role::kAgent, Role::kOperator);
+constexpr Access kReads = Access::Of(Role::kAgent, Role::kApprover, Role::kOperator, Role::kAuditor);
+constexpr Access kOperates = Access::Of(Role::kOperator);
+constexpr Access kOversees = Access::Of(Role::kOperator, Role::kAuditor);
+
+using enum BodyKind;
+
+constexpr std::array kRoutes = {
+    Route{Method::kGet, "/healthz", Access::Public(), kNone, GetHealth},
+    Route{Method::kGet, "/readyz", Access::Public(), kNone, GetReady},
+    Route{Method::kGet, "/openapi.json", Access::Public(), kNone, GetOpenApi},
+
+    Route{Method::kPost, "/v1/calls", kWorks, kJson, PostCall},
+    Route{Method::kGet, "/v1/calls/{call_id}", kReads, kNone, GetCall},
+    Route{Method::kGet, "/v1/calls/{call_id}/events", kReads, kNone, GetCallEvents},
+    Route{Method::kPost, "/v1/calls/{call_id}/cancel", kWorks, kOptionalJson, PostCallCancel},
+    Route{Method::kGet, "/v1/calls/{call_id}/receipt", kReads, kNone, GetCallReceipt},
+    Route{Method::kGet, "/v1/calls/{call_id}/files", kWorks, kNone, GetFiles, "limit,cursor"},
+    Route{Method::kGet, "/v1/calls/{call_id}/files/{path*}", kWorks, kNone, GetFile},
+
+    Route{Method::kPost, "/v1/sessions", kWorks, kOptionalJson, PostSession},
+    Route{Method::kGet, "/v1/sessions", kReads, kNone, GetSessions, "limit,cursor"},
+    Route{Method::kGet, "/v1/sessions/{session_id}", kReads, kNone, GetSession},
+    Route{Method::kDelete, "/v1/sessions/{session_id}", kWorks, kNone, DeleteSession},
+    Route{Method::kGet, "/v1/sessions/{session_id}/files", kWorks, kNone, GetFiles, "limit,cursor"},
+    Route{Method::kGet, "/v1/sessions/{session_id}/files/{path*}", kWorks, kNone, GetFile},
+    Route{Method::kPut, "/v1/sessions/{session_id}/files/{path*}", kWorks, kStream, PutFile},
+    Route{Method::kDelete, "/v1/sessions/{session_id}/files/{path*}", kWorks, kNone, DeleteFile},
+
+    Route{Method::kGet, "/v1/tools", kReads, kNone, GetTools},
+    Route{Method::kGet, "/v1/tools/{tool}", kReads, kNone, GetTool},
+
+    Route{Method::kPost, "/v1/keys", kOperates, kJson, PostKey},
+    Route{Method::kGet, "/v1/keys", kOversees, kNone, GetKeys},
+    Route{Method::kDelete, "/v1/keys/{key_id}", kOperates, kNone, DeleteKey},
+
+    Route{Method::kGet, "/v1/switches", kOversees, kNone, GetSwitches},
+    Route{Method::kPut, "/v1/switches/{scope}/{name}", kOperates, kJson, PutSwitch},
+    Route{Method::kDelete, "/v1/switches/{scope}/{name}", kOperates, kNone, DeleteSwitch},
+};
+
+}  // namespace
+
+std::span<const Route> Routes() { return kRoutes; }
+
+}  // namespace coffer::gateway

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/http/sse.h"
+
+#include <sodium/utils.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/json.h"
+#include "gateway/http/names.h"
+
+namespace coffer::gateway {
+namespace {
+
+constexpr size_t kBatchBytes = 64 * 1024;
+// A stream with nothing to say yet begins anyway, so that the client sees its headers.
+constexpr std::chrono::milliseconds kPatience{250};
+
+std::string Base64(std::string_view bytes) {
+  std::string text(sodium_base64_ENCODED_LEN(bytes.size(), sodium_base64_VARIANT_ORIGINAL), '\0');
+  ::sodium_bin2base64(text.data(), text.size(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+                      sodium_base64_VARIANT_ORIGINAL);
+  text.pop_back();  // the NUL
+  return text;
+}
+
+// Waits for batches, one at a time, and hands them out as text. Before it is streamed, the first batch decides what
+// the answer is.
+class EventStream : public BodyStream, public std::enable_shared_from_this<EventStream> {
+ public:
+  EventStream(std::shared_ptr<Exchange> exchange, uint64_t after) : exchange_(std::move(exchange)), after_(after) {}
+
+  // `begin` gets what was wrong, or nothing: then this stream is the answer. `empty()` tells if it ended already.
+  void Begin(std::function<void(std::optional<Refusal>)> begin) {
+    begin_ = std::move(begin);
+    timer_ = exchange_->api->loop.After(kPatience, [weak = weak_from_this()] {
+      if (auto self = weak.lock()) {
+        self->Decide(std::nullopt);
+      }
+    });
+    Ask();
+  }
+
+  bool empty() const { return finished_ && text_.empty(); }
+
+  void Next(std::function<void(Piece)> next) override {
+    if (!std::exchange(greeted_, true)) {
+      text_.insert(0, "retry: 1000\n\n");  // how soon a browser comes back
+    }
+    next_ = std::move(next);
+    if (!Deliver()) {
+      Ask();
+      SetHeartbeat();
+    }
+  }
+
+ private:
+  void Ask() {
+    if (waiting_) {
+      return;
+    }
+    waiting_ = true;
+    // The reply may come before the handle does; then there is nothing left to hold.
+    WaitHandle handle = exchange_->api->service.WaitEvents(
+        exchange_->who, exchange_->Value("call_id"), after_, kBatchBytes,
+        [weak = weak_from_this()](Answer<EventBatch> answer) {
+          if (auto self = weak.lock()) {
+            self->Take(std::move(answer));
+          }
+        });
+    if (waiting_) {
+      handle_ = std::move(handle);
+    }
+  }
+
+  void Take(Answer<EventBatch> answer) {
+    waiting_ = false;
+    const auto done = std::move(handle_);  // dropped on return, not inside its own reply
+    if (!answer.ok()) {
+      finished_ = failed_ = true;
+      Decide(answer.refusal());
+      Deliver();
+      return;
+    }
+    for (const CallEvent& event : answer->events) {
+      after_ = std::max(after_, event.seq);
+    }
+    text_ += FormatBatch(answer.value());
+    finished_ = answer->finished;
+    Decide(std::nullopt);
+    if (next_ != nullptr && !Deliver()) {
+      Ask();  // an empty batch: go on waiting
+    }
+  }
+
+  void Decide(std::optional<Refusal> refusal) {
+    if (auto begin = std::exchange(begin_, nullptr); begin != nullptr) {
+      timer_.reset();
+      begin(std::move(refusal));
+    }
+  }
+
+  bool Deliver() {
+    if (next_ == nullptr || (text_.empty() && !finished_)) {
+      return false;
+    }
+    timer_.reset();
+    Piece piece{std::exchange(text_, {}), finished_, failed_};
+    std::exchange(next_, nullptr)(std::move(piece));
+    return true;
+  }
+
+  void SetHeartbeat() {
+    timer_ = exchange_->api->loop.After(exchange_->api->config.limits.heartbeat, [weak = weak_from_this()] {
+      if (auto self = weak.lock(); self != nullptr && self->next_ != nullptr) {
+        std::exchange(self->next_, nullptr)(Piece{": still here\n\n", false, false});
+      }
+    });
+  }
+
+  std::shared_ptr<Exchange> exchange_;
+  uint64_t after_;
+  std::function<void(std::optional<Refusal>)> begin_;
+  std::function<void(Piece)> next_;
+  WaitHandle handle_;
+  std::shared_ptr<void> timer_;
+  std::string text_;
+  bool greeted_ = false;
+  bool waiting_ = false;
+  bool finished_ = false;
+  bool failed_ = false;
+};
+
+}  // namespace
+
+std::string FormatEvent(const CallEvent& event) {
+  static constexpr std::string_view kNames[] = {"state", "stdout", "stderr"};
+  Json data;
+  if (event.kind == CallEvent::Kind::kState) {
+    data["state"] = event.data;
+  } else if (IsUtf8(event.data)) {
+    data["text"] = event.data;
+  } else {
+    data["base64"] = Base64(event.data);
+  }
+  return "id: " + std::to_string(event.seq) + "\nevent: " + std::string(kNames[static_cast<size_t>(event.kind)]) +
+         "\ndata: " + PrintJson(data) + "\n\n";
+}
+
+std::string FormatBatch(const EventBatch& batch) {
+  std::string text = batch.gap ? "event: gap\ndata: {}\n\n" : "";
+  for (const CallEvent& event : batch.events) {
+    text += FormatEvent(event);
+  }
+  return text;
+}
+
+void RespondWithEvents(const std::shared_ptr<Exchange>& exchange, uint64_t after, Respond respond) {
+  auto stream = std::make_shared<EventStream>(exchange, after);
+  // The lambda keeps the stream alive until it has begun; Begin drops the lambda when it has called it.
+  stream->Begin([stream, respond = std::move(respond)](std::optional<Refusal> refusal) {
+    Response response;
+    if (refusal.has_value()) {
+      response = ProblemResponse(FromRefusal(*refusal));
+    } else if (stream->empty()) {
+      response.status = 204;  // an EventSource that gets this does not come back
+    } else {
+      response.content_type = "text/event-stream";
+      response.headers.push_back({"X-Accel-Buffering", "no"});
+      response.stream = stream;
+    }
+    respond(std::move(response));
+  });
+}
+
+}  // namespace coffer::gateway

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/http/views.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "gateway/http/words.h"
+
+namespace coffer::gateway {
+namespace {
+
+Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+Json TimeOrNull(Nanos time) { return time.count() == 0 ? Json(nullptr) : Json(FormatTime(time)); }
+
+template <typename T>
+Json OrNull(const std::optional<T>& value) {
+  return value.has_value() ? Json(*value) : Json(nullptr);
+}
+
+Json Embedded(const std::string& text) {
+  if (text.empty()) {
+    return nullptr;
+  }
+  Result<Json> json = ParseJson(text);
+  return json.ok() ? std::move(*json) : Json(nullptr);
+}
+
+Json ResultOf(const CallView& call) {
+  if (!call.result.has_value()) {
+    return nullptr;
+  }
+  const CallResult& result = *call.result;
+  return {{"stdout", result.stdout_text},
+          {"stderr", result.stderr_text},
+          {"exit", {{"code", OrNull(result.exit_code)}, {"signal", OrNull(result.exit_signal)}}},
+          {"structured", Embedded(result.structured_json)}};
+}
+
+Json ErrorOf(const CallView& call) {
+  if (!call.error.has_value()) {
+    return nullptr;
+  }
+  return {{"class", call.error->error_class}, {"message", call.error->message}};
+}
+
+Json DenialsOf(const CallView& call) {
+  Json denials = Json::array();
+  for (const audit::Denial& denial : call.denials) {
+    denials.push_back({{"surface", denial.surface},
+                       {"operation", denial.operation},
+                       {"target", denial.target},
+                       {"rule", denial.rule},
+                       {"reason", denial.reason},
+                       {"fix", OrNull(denial.fix)},
+                       {"count", denial.count}});
+  }
+  return denials;
+}
+
+Json LogOf(const CallView& call) {
+  if (!call.log.has_value()) {
+    return nullptr;
+  }
+  return {{"index", call.log->index}, {"size", call.log->size}, {"root", call.log->root}};
+}
+
+Json ApprovalOf(const CallView& call) {
+  if (!call.approval.has_value()) {
+    return nullptr;
+  }
+  return {{"id", call.approval->id},
+          {"digest", call.approval->digest},
+          {"url", call.approval->url},
+          {"expires_at", TimeOrNull(call.approval->expires_at)}};
+}
+
+Json CallJson(const CallView& call) {
+  return {{"call_id", call.call_id}, {"outcome", OrNull(call.outcome)}, {"result", ResultOf(call)},
+          {"error", ErrorOf(call)},  {"denials", DenialsOf(call)},      {"log", LogOf(call)}};
+}
+
+Json SessionJson(const SessionView& session) {
+  return {{"session_id", session.session_id},
+          {"agent", session.agent},
+          {"label", OrNull(session.label)},
+          {"state", session.state},
+          {"created_at", TimeOrNull(session.created_at)},
+          {"expires_at", TimeOrNull(session.expires_at)},
+          {"ended_at", TimeOrNull(session.ended_at)},
+          {"calls", session.calls},
+          {"max_calls", OrNull(session.max_calls)}};
+}
+
+Json FileJson(const FileView& file) {
+  return {{"path", file.path},
+          {"size", file.size},
+          {"sha256", OrNull(file.sha256)},
+          {"modified_at", TimeOrNull(file.modified_at)}};
+}
+
+Json ToolJson(const ToolView& tool) {
+  return {{"name", tool.name},       {"version", tool.version},          {"owner", OrNull(tool.owner)},
+          {"summary", tool.summary}, {"effect", tool.effect},            {"state", tool.state},
+          {"problem", OrNull(tool.problem)}, {"manifest_hash", OrNull(tool.manifest_hash)}};
+}
+
+Json KeyJson(const KeyView& key) {
+  return {{"key_id", key.key_id},
+          {"role", RoleName(key.role)},
+          {"tenant", key.tenant},
+          {"agent", OrNull(key.agent)},
+          {"label", OrNull(key.label)},
+          {"created_at", TimeOrNull(key.created_at)},
+          {"expires_at", TimeOrNull(key.expires_at)},
+          {"revoked_at", TimeOrNull(key.revoked_at)}};
+}
+
+Json SwitchJson(const SwitchView& one) {
+  return {{"scope", ScopeName(one.target.scope)},
+          {"name", one.target.name},
+          {"reason", one.reason},
+          {"set_by", OrNull(one.set_by)},
+          {"set_at", TimeOrNull(one.set_at)}};
+}
+
+template <typename T>
+Json ListOf(const std::vector<T>& items, Json (*format)(const T&)) {
+  Json list = Json::array();
+  for (const T& item : items) {
+    list.push_back(format(item));
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string FormatCallResult(const CallView& call) { return PrintJson(CallJson(call)); }
+
+std::string FormatCallAccepted(const CallView& call) {
+  if (call.state == CallState::kGated) {
+    return PrintJson({{"call_id", call.call_id}, {"outcome", "gated"}, {"approval", ApprovalOf(call)}});
+  }
+  return PrintJson({{"call_id", call.call_id}, {"outcome", nullptr}, {"state", StateName(call.state)}});
+}
+
+std::string FormatCall(const CallView& call) {
+  Json json = CallJson(call);
+  json["state"] = StateName(call.state);
+  json["tool"] = call.tool;
+  json["session_id"] = OrNull(call.session_id);
+  json["parent_id"] = OrNull(call.parent_id);
+  json["dry_run"] = call.dry_run;
+  json["approval"] = ApprovalOf(call);
+  json["requested_at"] = TimeOrNull(call.requested_at);
+  json["finished_at"] = TimeOrNull(call.finished_at);
+  return PrintJson(json);
+}
+
+std::string FormatSession(const SessionView& session) { return PrintJson(SessionJson(session)); }
+std::string FormatSessions(const Page<SessionView>& page) {
+  return PrintJson({{"sessions", ListOf(page.items, SessionJson)}, {"next", OrNull(page.next)}});
+}
+
+std::string FormatFile(const FileView& file) { return PrintJson(FileJson(file)); }
+std::string FormatFiles(const Page<FileView>& page) {
+  return PrintJson({{"files", ListOf(page.items, FileJson)}, {"next", OrNull(page.next)}});
+}
+
+std::string FormatTool(const ToolView& tool) {
+  Json json = ToolJson(tool);
+  json["blast_radius"] = {{"sentence", tool.blast_radius}, {"data", Embedded(tool.blast_radius_json)}};
+  json["input_schema"] = Embedded(tool.input_schema_json);
+  return PrintJson(json);
+}
+std::string FormatTools(const std::vector<ToolView>& tools) {
+  return PrintJson({{"tools", ListOf(tools, ToolJson)}});
+}
+
+std::string FormatKey(const KeyView& key) { return PrintJson(KeyJson(key)); }
+std::string FormatNewKey(const NewKey& key) {
+  Json json = KeyJson(key.view);
+  json["key"] = key.secret;
+  return PrintJson(json);
+}
+std::string FormatKeys(const std::vector<KeyView>& keys) { return PrintJson({{"keys", ListOf(keys, KeyJson)}}); }
+
+std::string FormatSwitch(const SwitchView& one) { return PrintJson(SwitchJson(one)); }
+std::string FormatSwitches(const std::vector<SwitchView>& switches) {
+  return PrintJson({{"switches", ListOf(switches, SwitchJson)}});
+}
+
+std::string FormatReadiness(const Readiness& readiness) {
+  Json checks = Json::array();
+  for (const ReadinessCheck& check : readiness.checks) {
+    checks.push_back({{"name", check.name}, {"ok", check.ok}, {"detail", OrNull(check.detail)}});
+  }
+  return PrintJson({{"status", readiness.ready ? "ready" : "not ready"}, {"checks", std::move(checks)}});
+}
+
+}  // namespace coffer::gateway

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The HTTP server: listeners, connections, and the order in which they end.
+//
+// Everything runs on the Loop's thread. Opening can fail and needs privileges (ports, the socket's directory), so it
+// is apart from serving: Open, drop privileges, then Loop::Run. A Server must be destroyed on the loop's thread or
+// after Run has returned, before the Loop and the Service.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "gateway/http/exchange.h"
+#include "gateway/loop.h"
+#include "gateway/service.h"
+
+namespace coffer::gateway {
+
+struct TcpListen {
+  std::string address = "127.0.0.1";  // a literal, never a name
+  uint16_t port = 0;                  // 0: any
+};
+
+struct UnixListen {
+  std::string path;        // replaced if a socket nobody listens on is there
+  unsigned mode = 0600;    // 0666 leaves the decision to the peer's uid
+};
+
+struct TlsFiles {
+  std::string certificate;  // PEM, the whole chain
+  std::string key;          // PEM
+};
+
+struct ServerConfig {
+  std::vector<TcpListen> tcp;
+  std::vector<UnixListen> unix_sockets;
+  std::optional<TlsFiles> tls;  // for all TCP listeners
+  HttpConfig http;
+};
+
+struct ServerStats {
+  size_t connections = 0;  // now
+  uint64_t accepted = 0;
+  uint64_t turned_away = 0;  // over a limit of connections
+  uint64_t timed_out = 0;
+  uint64_t requests = 0;
+};
+
+class Server {
+ public:
+  // Listens when it returns. Fails if an address, a path or the certificate cannot be used.
+  static Result<std::unique_ptr<Server>> Open(Loop& loop, Service& service, ServerConfig config);
+  virtual ~Server() = default;
+
+  // The ports of config.tcp, in its order.
+  virtual std::vector<uint16_t> ports() const = 0;
+  virtual ServerStats stats() const = 0;
+
+  // Stops listening, lets every request in progress end, closes idle connections at once; after `deadline` the rest
+  // is cut. `drained` is invoked on the loop's thread.
+  virtual void Drain(std::chrono::milliseconds deadline, std::function<void()> drained) = 0;
+};
+
+}  // namespace coffer::gateway

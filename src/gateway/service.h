@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the protocols (HTTP, later MCP and the console) need from the rest of Cofferdam: plain values and one interface.
+//
+// The gateway parses bytes and checks roles; the Service decides and acts. It gets an Identity that came from the
+// channel (key, token, socket), and looks at nothing but that identity's tenant: an object of another tenant is
+// kNotFound, the same words as one that does not exist. The gateway never sees a path, a store or a process.
+//
+// Threads: every method is called on the loop's thread (gateway/loop.h) and must not block it; what takes longer than
+// about a millisecond goes to another thread. A Reply is invoked exactly once, on the loop's thread, possibly before
+// the method returns; another thread hands it over with Executor::Post. The client may be gone by then, and the Server
+// too: a Reply stays safe to invoke. A call goes on when its client goes away.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "audit/receipt.h"
+#include "base/clock.h"
+
+namespace coffer::gateway {
+
+// ---- answers ----
+
+// Why something was not done, in words that do not depend on a protocol. HTTP's status is in brackets.
+enum class RefusalKind {
+  kInvalid,          // [400] malformed in a way only the service can see
+  kUnauthenticated,  // [401] no such key, expired, revoked
+  kRefused,          // [403] known, and not allowed
+  kNotFound,         // [404] does not exist, or belongs to somebody else
+  kConflict,         // [409] not in this state: a finished call cannot be cancelled
+  kInFlight,         // [409] the same Idempotency-Key is being worked on
+  kTooLarge,         // [413] over a quota of bytes
+  kUnprocessable,  // [422] well-formed and wrong: arguments against the schema, a key used for another request
+  kRateLimited,  // [429] with retry_after
+  kInternal,     // [500] Cofferdam failed; the message is for an agent and says nothing of the host
+  kUnavailable,  // [503] not now: draining, no store; retry_after if known
+};
+
+// One place in the request that is wrong.
+struct RefusalDetail {
+  std::string pointer;  // JSON Pointer into the request's body: "/args/code"
+  std::string message;
+};
+
+struct Refusal {
+  RefusalKind kind = RefusalKind::kInternal;
+  std::string code;     // stable, dotted: "tool.unknown", "idempotency.mismatch", "limit.rate"
+  std::string message;  // one line, no host path, no secret
+  std::string hint;     // what to do about it; may be empty
+  std::optional<std::chrono::milliseconds> retry_after;
+  std::string call_id;  // the call that has a receipt of this refusal; may be empty
+  std::vector<RefusalDetail> details;
+};
+
+// A T, or why not.
+template <typename T>
+class [[nodiscard]] Answer {
+ public:
+  Answer(T value)
+      : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Answer(Refusal refusal)
+      : state_(std::in_place_index<1>, std::move(refusal)) {
+  }  // NOLINT(google-explicit-constructor)
+
+  bool ok() const { return state_.index() == 0; }
+  T& value() { return std::get<0>(state_); }
+  const T& value() const { return std::get<0>(state_); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+  const Refusal& refusal() const { return std::get<1>(state_); }
+
+ private:
+  std::variant<T, Refusal> state_;
+};
+
+struct Nothing {};
+
+template <typename T>
+using Reply = std::function<void(Answer<T>)>;
+
+// ---- who ----
+
+enum class Role { kAgent, kApprover, kOperator, kAuditor };
+
+struct Identity {
+  std::string tenant;
+  std::string agent;
+  Role role = Role::kAgent;
+  std::string key_id;  // which key, token id or uid it was: for the record
+  std::string user;    // the person behind the agent, where a token names one; may be empty
+};
+
+// What a client showed. Exactly one of the first three is set; a unix socket without a bearer token shows its peer.
+struct Credential {
+  std::string bearer;  // an API key, as sent (not a JWT)
+  std::optional<Identity>
+      verified;  // a JWT whose signature, times, issuer and audience the gateway checked
+  struct Peer {
+    uid_t uid;
+    gid_t gid;
+    pid_t pid;
+  };
+  std::optional<Peer> peer;  // SO_PEERCRED of a unix socket
+  std::string address;       // "127.0.0.1", "unix": for the record
+};
+
+// ---- calls ----
+
+struct CallRequest {
+  std::string tool;  // checked against the alphabet of names, not for existence
+  std::string args_json =
+      "{}";  // one JSON object: bounded depth and size, valid UTF-8, no duplicate keys
+  std::optional<std::string> session_id;
+  std::optional<std::string> parent_id;
+  bool dry_run = false;
+  std::optional<std::string> idempotency_key;  // 1 to 255 visible ASCII characters
+  std::optional<std::string> traceparent;      // valid W3C trace context
+  bool wait =
+      true;  // false (Prefer: respond-async): reply as soon as the call is recorded and has an id
+};
+
+struct CallResult {
+  std::string stdout_text;  // any bytes: what is not UTF-8 is replaced on the way out
+  std::string stderr_text;
+  std::optional<int> exit_code;
+  std::optional<int> exit_signal;
+  std::string structured_json;  // "" is null
+};
+
+struct CallError {
+  std::string error_class;  // DESIGN section 8: "limit.wall", "policy.schema"
+  std::string message;
+};
+
+struct LogPosition {
+  uint64_t index = 0;
+  uint64_t size = 0;
+  std::string root;
+};
+
+struct ApprovalView {
+  std::string id;
+  std::string digest;
+  std::string url;
+  Nanos expires_at{0};
+};
+
+enum class CallState { kQueued, kGated, kRunning, kFinished };
+
+// What the caller may see of a call. A denied call is a CallView with outcome "denied", not a Refusal.
+struct CallView {
+  std::string call_id;
+  CallState state = CallState::kFinished;
+  std::string
+      outcome;  // success | error | denied | gated | terminated | unknown; "" while queued or running
+  std::optional<CallResult> result;
+  std::optional<CallError> error;
+  std::vector<audit::Denial> denials;
+  std::optional<LogPosition> log;
+  std::optional<ApprovalView> approval;  // when gated
+  bool replayed = false;  // the stored result of an earlier request with this Idempotency-Key
+
+  // Shown by GET only.
+  std::string tool;
+  std::string session_id;
+  std::string parent_id;
+  bool dry_run = false;
+  Nanos requested_at{0};
+  Nanos finished_at{0};  // 0: not yet
+};
+
+// ---- events of a call ----
+
+// seq starts at 1 and grows by one; it is SSE's event id. The service keeps a bounded tail per call.
+struct CallEvent {
+  enum class Kind { kState, kStdout, kStderr };
+  uint64_t seq = 0;
+  Kind kind = Kind::kState;
+  std::string
+      data;  // bytes of the output, or for kState a word: queued | gated | running | finished
+};
+
+struct EventBatch {
+  std::vector<CallEvent> events;
+  bool gap = false;       // events between `after` and the first of these are no longer kept
+  bool finished = false;  // nothing will follow these
+};
+
+// ---- sessions, files, tools ----
+
+template <typename T>
+struct Page {
+  std::vector<T> items;
+  std::string next;  // cursor of the following page; "" is the last
+};
+
+struct PageRequest {
+  size_t limit = 100;  // 1 to 1000
+  std::string cursor;  // as given out before; [A-Za-z0-9._-], at most 128 characters
+};
+
+struct SessionRequest {
+  std::optional<std::chrono::seconds> lifetime;  // the service caps it
+  std::optional<uint64_t> max_calls;
+  std::string label;
+};
+
+struct SessionView {
+  std::string session_id;
+  std::string agent;
+  std::string label;
+  std::string state = "open";  // open | ended
+  Nanos created_at{0};
+  Nanos expires_at{0};
+  Nanos ended_at{0};  // 0: not yet
+  uint64_t calls = 0;
+  std::optional<uint64_t> max_calls;
+};
+
+// Whose files: the workspace of a session, or what a call exported.
+struct FileOwner {
+  enum class Kind { kSession, kCall };
+  Kind kind = Kind::kSession;
+  std::string id;
+};
+
+// `path` is relative, normal ("a/b": no empty, "." or ".." part), valid UTF-8 without control characters, at most 1024
+// bytes. Links inside a workspace are the service's affair: it resolves beneath the workspace or refuses.
+struct FileView {
+  std::string path;
+  uint64_t size = 0;
+  std::string sha256;  // "sha256:..."; "" if not known
+  Nanos modified_at{0};
+};
+
+// A file being written. Destroyed without Finish: nothing of it remains.
+class Upload {
+ public:
+  virtual ~Upload() = default;
+  // One at a time: the next Write or Finish comes after the reply. The quota is checked here.
+  virtual void Write(std::string bytes, Reply<Nothing> reply) = 0;
+  virtual void Finish(Reply<FileView> reply) = 0;
+};
+
+// A file being read; its size does not change while it is open.
+class Download {
+ public:
+  virtual ~Download() = default;
+  virtual const FileView& file() const = 0;
+  // At most `max` bytes; "" is the end. One at a time.
+  virtual void Read(size_t max, Reply<std::string> reply) = 0;
+};
+
+struct ToolView {
+  std::string name;
+  std::string version;
+  std::string owner;
+  std::string summary;
+  std::string effect;
+  std::string state =
+      "ready";  // ready | disabled | stale (the last good version of a file that has mistakes)
+  std::string problem;  // why it is not ready: "x.toml:3:7: ..." without the directory
+  std::string manifest_hash;
+  // Shown by GET /v1/tools/{name} only.
+  std::string blast_radius;       // the sentence
+  std::string blast_radius_json;  // "" is null
+  std::string input_schema_json;  // "" is null
+};
+
+// ---- operators ----
+
+struct KeyRequest {
+  Role role = Role::kAgent;
+  std::string agent;
+  std::string label;
+  std::optional<std::chrono::seconds> expires_in;
+};
+
+struct KeyView {
+  std::string key_id;
+  Role role = Role::kAgent;
+  std::string tenant;
+  std::string agent;
+  std::string label;
+  Nanos created_at{0};
+  Nanos expires_at{0};  // 0: never
+  Nanos revoked_at{0};  // 0: not
+};
+
+struct NewKey {
+  KeyView view;
+  std::string secret;  // shown once
+};
+
+// A kill switch: what it names does not run, and what runs of it is killed.
+struct SwitchTarget {
+  enum class Scope { kTool, kAgent, kSession, kTenant };
+  Scope scope = Scope::kTool;
+  std::string name;
+};
+
+struct SwitchView {
+  SwitchTarget target;
+  std::string reason;
+  std::string set_by;  // key id
+  Nanos set_at{0};
+};
+
+struct ReadinessCheck {
+  std::string name;  // "store", "warden"
+  bool ok = false;
+  std::string detail;  // no host path
+};
+
+struct Readiness {
+  bool ready = false;
+  std::vector<ReadinessCheck> checks;
+};
+
+// ---- the interface ----
+
+// Ends a wait when it is dropped: the reply that belongs to it is then never invoked.
+using WaitHandle = std::shared_ptr<void>;
+
+class Service {
+ public:
+  virtual ~Service() = default;
+
+  // Once per request, before its body is read. kUnauthenticated if it is nobody.
+  virtual void Authenticate(const Credential& credential, Reply<Identity> reply) = 0;
+
+  virtual void Submit(const Identity& who, CallRequest request, Reply<CallView> reply) = 0;
+  virtual void GetCall(const Identity& who, const std::string& call_id, Reply<CallView> reply) = 0;
+  // The receipt as one JSON document. kConflict while the call goes on.
+  virtual void GetReceipt(const Identity& who, const std::string& call_id,
+                          Reply<std::string> reply) = 0;
+  // The view after the cancellation was accepted; kConflict if the call had finished.
+  virtual void CancelCall(const Identity& who, const std::string& call_id,
+                          Reply<CallView> reply) = 0;
+  // Replies when there is an event with seq > after, or nothing will follow; at most about max_bytes of them (one
+  // event at least). The gateway asks again after it has written them, so a slow client costs the service nothing.
+  [[nodiscard]] virtual WaitHandle WaitEvents(const Identity& who, const std::string& call_id,
+                                              uint64_t after, size_t max_bytes,
+                                              Reply<EventBatch> reply) = 0;
+
+  virtual void CreateSession(const Identity& who, SessionRequest request,
+                             Reply<SessionView> reply) = 0;
+  virtual void ListSessions(const Identity& who, PageRequest page,
+                            Reply<Page<SessionView>> reply) = 0;
+  virtual void GetSession(const Identity& who, const std::string& session_id,
+                          Reply<SessionView> reply) = 0;
+  virtual void EndSession(const Identity& who, const std::string& session_id,
+                          Reply<SessionView> reply) = 0;
+
+  virtual void ListFiles(const Identity& who, const FileOwner& owner, PageRequest page,
+                         Reply<Page<FileView>> reply) = 0;
+  // `size` if the client said how much it will send. Only sessions have files that can be written.
+  virtual void OpenUpload(const Identity& who, const FileOwner& owner, const std::string& path,
+                          std::optional<uint64_t> size, Reply<std::shared_ptr<Upload>> reply) = 0;
+  virtual void OpenDownload(const Identity& who, const FileOwner& owner, const std::string& path,
+                            Reply<std::shared_ptr<Download>> reply) = 0;
+  virtual void RemoveFile(const Identity& who, const FileOwner& owner, const std::string& path,
+                          Reply<Nothing> reply) = 0;
+
+  virtual void ListTools(const Identity& who, Reply<std::vector<ToolView>> reply) = 0;
+  virtual void GetTool(const Identity& who, const std::string& name, Reply<ToolView> reply) = 0;
+
+  // Of the identity's own tenant.
+  virtual void CreateKey(const Identity& who, KeyRequest request, Reply<NewKey> reply) = 0;
+  virtual void ListKeys(const Identity& who, Reply<std::vector<KeyView>> reply) = 0;
+  virtual void RevokeKey(const Identity& who, const std::string& key_id, Reply<KeyView> reply) = 0;
+
+  virtual void ListSwitches(const Identity& who, Reply<std::vector<SwitchView>> reply) = 0;
+  virtual void SetSwitch(const Identity& who, const SwitchTarget& target, const std::string& reason,
+                         Reply<SwitchView> reply) = 0;
+  virtual void ClearSwitch(const Identity& who, const SwitchTarget& target,
+                           Reply<Nothing> reply) = 0;
+
+  // Cheap: probes ask often, without a credential.
+  virtual Readiness GetReadiness() = 0;
+};
+
+}  // namespace coffer::gateway

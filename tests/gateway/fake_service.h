@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A Service that does nothing and remembers everything: what the gateway is tested against.
+//
+// What a call does is chosen by the tool's name (see Submit). Like a real one it is used on the loop's thread only.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gateway/service.h"
+
+namespace coffer::gateway {
+
+inline const std::string kCallId = "01890a5d-ac96-774b-bcce-b302099a8057";
+inline const std::string kSessionId = "01890a5d-ac96-774b-bcce-b302099a8058";
+inline const std::string kOtherId = "01890a5d-ac96-774b-bcce-b302099a8059";
+
+class FakeService : public Service {
+ public:
+  // Keys: "agent-key", "approver-key", "operator-key", "auditor-key". A unix peer is an operator.
+  void Authenticate(const Credential& credential, Reply<Identity> reply) override;
+
+  // Tools: echo, gated, limited, inflight, mismatch, denied, broken (internal), wait (see Finish), big (output of a MiB).
+  void Submit(const Identity& who, CallRequest request, Reply<CallView> reply) override;
+  void GetCall(const Identity& who, const std::string& call_id, Reply<CallView> reply) override;
+  void GetReceipt(const Identity& who, const std::string& call_id, Reply<std::string> reply) override;
+  void CancelCall(const Identity& who, const std::string& call_id, Reply<CallView> reply) override;
+  WaitHandle WaitEvents(const Identity& who, const std::string& call_id, uint64_t after, size_t max_bytes,
+                        Reply<EventBatch> reply) override;
+
+  void CreateSession(const Identity& who, SessionRequest request, Reply<SessionView> reply) override;
+  void ListSessions(const Identity& who, PageRequest page, Reply<Page<SessionView>> reply) override;
+  void GetSession(const Identity& who, const std::string& session_id, Reply<SessionView> reply) override;
+  void EndSession(const Identity& who, const std::string& session_id, Reply<SessionView> reply) override;
+
+  void ListFiles(const Identity& who, const FileOwner& owner, PageRequest page, Reply<Page<FileView>> reply) override;
+  void OpenUpload(const Identity& who, const FileOwner& owner, const std::string& path, std::optional<uint64_t> size,
+                  Reply<std::shared_ptr<Upload>> reply) override;
+  void OpenDownload(const Identity& who, const FileOwner& owner, const std::string& path,
+                    Reply<std::shared_ptr<Download>> reply) override;
+  void RemoveFile(const Identity& who, const FileOwner& owner, const std::string& path, Reply<Nothing> reply) override;
+
+  void ListTools(const Identity& who, Reply<std::vector<ToolView>> reply) override;
+  void GetTool(const Identity& who, const std::string& name, Reply<ToolView> reply) override;
+  void CreateKey(const Identity& who, KeyRequest request, Reply<NewKey> reply) override;
+  void ListKeys(const Identity& who, Reply<std::vector<KeyView>> reply) override;
+  void RevokeKey(const Identity& who, const std::string& key_id, Reply<KeyView> reply) override;
+  void ListSwitches(const Identity& who, Reply<std::vector<SwitchView>> reply) override;
+  void SetSwitch(const Identity& who, const SwitchTarget& target, const std::string& reason,
+                 Reply<SwitchView> reply) override;
+  void ClearSwitch(const Identity& who, const SwitchTarget& target, Reply<Nothing> reply) override;
+  Readiness GetReadiness() override;
+
+  // Answers the calls of the tool `wait`.
+  void Finish();
+  // Adds an event of kCallId and answers who waits for it.
+  void AddEvent(CallEvent::Kind kind, std::string data);
+  void EndEvents();
+
+  std::vector<CallRequest> submitted;
+  std::vector<std::string> asked;  // names of the other methods that were called
+  std::optional<Credential> last_credential;
+  Identity last_who;
+  std::map<std::string, std::string> files;
+  std::set<std::string> discarded;  // uploads that were not finished
+  size_t quota = 1 << 20;
+  uint64_t first_event = 1;  // events before this are forgotten
+  size_t event_waits = 0;    // waits that are open
+  bool ready = true;
+
+ private:
+  struct Waiter {
+    uint64_t after = 0;
+    Reply<EventBatch> reply;
+  };
+  void Note(const Identity& who, const char* method);
+  bool AnswerEvents(uint64_t after, const Reply<EventBatch>& reply);
+  void WakeWaiters();
+
+  std::vector<Reply<CallView>> waiting_calls_;
+  std::vector<CallEvent> events_;
+  bool events_ended_ = false;
+  std::map<int, Waiter> waiters_;
+  int next_waiter_ = 0;
+};
+
+}  // namespace coffer::gateway

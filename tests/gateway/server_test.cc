@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a well-behaved client sees of the real server.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/gateway/harness.h"
+
+namespace coffer::gateway {
+namespace {
+
+using nlohmann::json;
+
+std::string TempDir() {
+  std::string path = ::testing::TempDir() + "/gatewayXXXXXX";
+  EXPECT_NE(::mkdtemp(path.data()), nullptr);
+  return path;
+}
+
+TEST(Server, AnswersAndKeepsTheConnection) {
+  RunningServer server;
+  RawClient client = RawClient::Tcp(server.port());
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(client.Send(Request("GET", "/healthz")));
+    const Reply1 reply = client.Receive();
+    ASSERT_EQ(reply.status, 200);
+    EXPECT_EQ(reply.body, R"({"status":"ok"})");
+    EXPECT_EQ(reply.Field("Content-Type"), "application/json");
+    EXPECT_EQ(reply.Field("Connection"), "");
+    EXPECT_NE(reply.Field("Date"), "");
+  }
+  server.OnLoop([&] { EXPECT_EQ(server.server().stats().accepted, 1U); });
+}
+
+TEST(Server, ClosesWhenAsked) {
+  RunningServer server;
+  RawClient client = RawClient::Tcp(server.port());
+  client.Send(Request("GET", "/healthz", {}, "Connection: close\r\n"));
+  const Reply1 reply = client.Receive();
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.Field("Connection"), "close");
+  EXPECT_TRUE(client.Ends());
+}
+
+TEST(Server, AnswersPipelinedRequestsInOrder) {
+  RunningServer server;
+  RawClient client = RawClient::Tcp(server.port());
+  std::string all;
+  for (int i = 0; i < 50; ++i) {
+    all += i % 2 == 0 ? Request("GET", "/healthz") : Request("GET", "/nowhere");
+  }
+  ASSERT_TRUE(client.Send(all));
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_EQ(client.Receive().status, i % 2 == 0 ? 200 : 404) << i;
+  }
+}
+
+TEST(Server, HeadHasNoBody) {
+  RunningServer server;
+  RawClient client = RawClient::Tcp(server.port());
+  client.Send(Request("HEAD", "/healthz"));
+  const Reply1 head = client.Receive(/*head_only=*/true);
+  EXPECT_EQ(head.status, 200);
+  EXPECT_EQ(head.Field("Content-Length"), "15");
+  client.Send(Request("GET", "/healthz"));
+  EXPECT_EQ(client.Receive().body, R"({"status":"ok"})");
+}
+
+TEST(Server, RunsACall) {
+  RunningServer server;
+  RawClient client = RawClient::Tcp(server.port());
+  const std::string trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+  client.Send(CallOf(R"({"tool":"echo","args":{"b":1,"a":"ü"},"session_id":null,"dry_run":true})",
+                     "Idempotency-Key: \"k-1\"\r\ntraceparent: " + trace + "\r\n"));
+  const Reply1 reply = client.Receive();
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  const json body = json::parse(reply.body);
+  EXPECT_EQ(body["call_id"], kCallId);
+  EXPECT_EQ(body["outcome"], "success");
+  EXPECT_EQ(body["result"]["stdout"], R"({"b":1,"a":"ü"})");
+  EXPECT_EQ(body["result"]["exit"]["code"], 0);
+  EXPECT_TRUE(body["result"]["structured"].is_null());
+  EXPECT_TRUE(body["error"].is_null());
+  EXPECT_TRUE(body["denials"].is_array());
+  EXPECT_EQ(body["log"]["index"], 7);
+  EXPECT_EQ(body.size(), 6U);
+  server.OnLoop([&] {
+    ASSERT_EQ(server.service.submitted.size(), 1U);
+    const CallRequest& request = server.service.submitted[0];
+    EXPECT_EQ(request.idempotency_key, "k-1");
+    EXPECT_EQ(request.traceparent, trace);
+    EXPECT_TRUE(request.dry_run);
+    EXPECT_TRUE(request.wait);
+    EXPECT_FALSE(request.session_id.has_value());
+    EXPECT_EQ(server.service.last_who.tenant, "t1");
+  });
+}
+
+TEST(Server, TakesAChunkedBody) {
+  RunningServer server;
+  RawClient client = RawClient::Tcp(server.port());
+  client.Send(Request("POST", "/v1/calls", "agent-key",
+                      "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n") +
+              "8\r\n{\"tool\":\r\n");
+  client.Send("7\r\n\"echo\"}\r\n");
+  client.Send("0\r\n\r\n");
+  EXPECT_EQ(client.Receive().status, 200);
+  client.Send(Request("GET", "/healthz"));
+  EXPECT_EQ(client.Receive().status, 200);
+}
+
+TEST(Server, SendsContinueToWhoWaitsForIt) {
+  RunningServer server;
+  RawClient client = RawClient::Tcp(server.port());
+  client.Send(Request("POST", "/v1/calls", "agent-key",
+                      "Content-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 15\r\n"));
+  EXPECT_EQ(client.Receive().status, 100);
+  client.Send(R"({"tool":"echo"})");
+  EXPECT_EQ(client.Receive().status, 200);
+  // Somebody without a key is not asked for the body.
+  client.Send(Request("POST", "/v1/calls", "wrong",
+                      "Content-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 15\r\n"));
+  EXPECT_EQ(client.Receive().status, 401);
+}
+
+TEST(Server, SaysWhenToComeBack) {
+  RunningServer server;
+  RawClient client = RawClient::Tcp(server.port());
+  client.Send(CallOf(R"({"tool":"limited"})"));
+  const Reply1 reply = client.Receive();
+  EXPECT_EQ(reply.status, 429);
+  EXPECT_EQ(reply.Field("Retry-After"), "3");
+  EXPECT_EQ(reply.Field("Content-Type"), "application/problem+json");
+  EXPECT_EQ(reply.Code(), "limit.rate");
+  EXPECT_EQ(json::parse(reply.body)["call_id"], kCallId);
+  client.Send(CallOf(R"({"tool":"inflight"})"));
+  EXPECT_EQ(client.Receive().status, 409);
+  client.Send(CallOf(R"({"tool":"mismatch"})"));
+  EXPECT_EQ(client.Receive().status, 422);
+  client.Send(CallOf(R"({"tool":"broken"})"));
+  EXPECT_EQ(client.Receive().status, 500);
+}
+
+TEST(Server, GatedAndAsyncCallsAreAccepted) {
+  RunningServer server;
+  RawClient client = RawClient::Tcp(server.port());
+  client.Send(CallOf(R"({"tool":"gated"})"));
+  const Reply1 gated = client.Receive();
+  EXPECT_EQ(gated.status, 202);
+  const json body = json::parse(gated.body);
+  EXPECT_EQ(body["outcome"], "gated");
+  EXPECT_EQ(body["approval"]["id"], "a1");
+  EXPECT_EQ(body["approval"]["expires_at"], "2023-11-14T22:28:20.000Z");
+  EXPECT_EQ(body.size(), 3U);
+  client.Send(CallOf(R"({"tool":"wait"})", "Prefer: respond-async\r\n"));
+  const Reply1 accepted = client.Receive();
+  EXPECT_EQ(accepted.status, 202);
+  EXPECT_EQ(accepted.Field("Preference-Applied"), "respond-async");
+  EXPECT_EQ(accepted.Field("Location"), "/v1/calls/" + kCallId);
+  EXPECT_EQ(json::parse(accepted.body)["state"], "queued");
+}
+
+TEST(Server, OtherClientsAreServedWhileACallRuns) {
+  RunningServer server;
+  RawClient slow = RawClient::Tcp(server.port());
+  slow.Send(CallOf(R"({"tool":"wait"})"));
+  ASSERT_TRUE(server.Eventually([&] { return server.service.submitted.size() == 1; }));
+  RawClient other = RawClient::Tcp(server.port());
+  other.Send(CallOf(R"({"tool":"echo"})"));
+  EXPECT_EQ(other.Receive().status, 200);
+  server.OnLoop([&] { server.service.Finish(); });
+  const Reply1 reply = slow.Receive();
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(json::parse(reply.body)["result"]["stdout"], "waited");
+}
+
+TEST(Server, ReplyAfterTheClientIsGoneDoesNoHarm) {
+  RunningServer server;
+  {
+    RawClient client = RawClient::Tcp(server.port());
+    client.Send(CallOf(R"({"tool":"wait"})"));
+    ASSERT_TRUE(server.Eventually([&] { return server.service.submitted.size() == 1; }));
+    client.Reset();
+  }
+  server.OnLoop([&] { server.service.Finish(); });
+  EXPECT_TRUE(server.Eventually([&] { return server.server().stats().connections == 0; }));
+}
+
+TEST(Server, SendsALargeAnswer) {
+  RunningServer server;
+  RawClient client = RawClient::Tcp(server.port());
+  client.Send(CallOf(R"({"tool":"big"})"));
+  const Reply1 reply = client.Receive();
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(json::parse(reply.body)["result"]["stdout"].get<std::string>().size(), 1U << 20);
+}
+
+TEST(Server, FilesGoInAndComeOut) {
+  RunningServer server;
+  RawClient client = RawClient::Tcp(server.port());
+  const std::string path = "/v1/sessions/" + kSessionId + "/files/data/a%20b.bin";
+  std::string content(300'000, '\0');
+  for (size_t i = 0; i < content.size(); ++i) {
+    content[i] = static_cast<char>(i * 7);
+  }
+  client.Send(Request("PUT", path, "agent-key", {}, content));
+  const Reply1 put = client.Receive();
+  ASSERT_EQ(put.status, 201) << put.body;
+  EXPECT_EQ(json::parse(put.body)["size"], content.size());
+  client.Send(Request("GET", path, "agent-key"));
+  const Reply1 get = client.Receive();
+  EXPECT_EQ(get.status, 200);
+  EXPECT_EQ(get.Field("Content-Type"), "application/octet-stream");
+  EXPECT_EQ(get.Field("Content-Disposition"), "attachment");
+  EXPECT_EQ(get.body, content);
+  client.Send(Request("GET", "/v1/sessions/" + kSessionId + "/files", "agent-key"));
+  EXPECT_EQ(json::parse(client.Receive().body)["files"][0]["path"], "data/a b.bin");
+  client.Send(Request("DELETE", path, "agent-key"));
+  EXPECT_EQ(client.Receive().status, 204);
+  client.Send(Request("GET", path, "agent-key"));
+  EXPECT_EQ(client.Receive().status, 404);
+}
+
+TEST(Server, AnEmptyFileIsAFile) {
+  RunningServer server;
+  RawClient client = RawClient::Tcp(server.port());
+  const std::string path = "/v1/sessions/" + kSessionId + "/files/empty";
+  client.Send(Request("PUT", path, "agent-key", "Content-Length: 0\r\n"));
+  EXPECT_EQ(client.Receive().status, 201);
+  client.Send(Request("GET", path, "agent-key"));
+  const Reply1 reply = client.Receive();
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.Field("Content-Length"), "0");
+}
+
+TEST(Server, AQuotaEndsAnUploadAndNothingRemains) {
+  RunningServer server;
+  server.OnLoop([&] { server.service.quota = 100'000; });
+  RawClient client = RawClient::Tcp(server.port());
+  const std::string path = "/v1/sessions/" + kSessionId + "/files/f";
+  client.Send(Request("PUT", path, "agent-key", "Transfer-Encoding: chunked\r\n"));
+  const std::string chunk = "10000\r\n" + std::string(65536, 'x') + "\r\n";
+  client.Send(chunk);
+  client.Send(chunk);
+  const Reply1 reply = client.Receive();
+  EXPECT_EQ(reply.status, 413);
+  EXPECT_EQ(reply.Code(), "quota.disk");
+  EXPECT_TRUE(client.Ends());
+  EXPECT_TRUE(server.Eventually([&] { return server.service.discarded.count("f") == 1; }));
+  server.OnLoop([&] { EXPECT_TRUE(server.service.files.empty()); });
+}
+
+TEST(Server, AnUploadThatIsCutLeavesNothing) {
+  RunningServer server;
+  RawClient client = RawClient::Tcp(server.port());
+  client.Send(Request("PUT", "/v1/sessions/" + kSessionId + "/files/f", "agent-key", "Content-Length: 1000\r\n") + "abc");
+  ASSERT_TRUE(server.Eventually([&] { return !server.service.asked.empty(); }));
+  client.Reset();
+  EXPECT_TRUE(server.Eventually([&] { return server.service.discarded.count("f") == 1; }));
+  server.OnLoop([&] { EXPECT_TRUE(server.service.files.empty()); });
+}
+
+TEST(Server, UnixSocketShowsThePeer) {
+  const std::string dir = TempDir();
+  ServerConfig config;
+  config.unix_sockets.push_back({dir + "/s", 0600});
+  {
+    RunningServer server(std::move(config));
+    struct stat info{};
+    ASSERT_EQ(::stat((dir + "/s").c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 07777, 0600U);
+    RawClient client = RawClient::Unix(dir + "/s");
+    client.Send(Request("GET", "/v1/tools"));
+    EXPECT_EQ(client.Receive().status, 200);
+    server.OnLoop([&] {
+      ASSERT_TRUE(server.service.last_credential->peer.has_value());
+      EXPECT_EQ(server.service.last_credential->peer->uid, ::geteuid());
+      EXPECT_EQ(server.service.last_credential->peer->gid, ::getegid());
+      EXPECT_EQ(server.service.last_credential->peer->pid, ::getpid());
+    });
+    // A key that is shown counts, also when it is wrong: the peer is no second chance.
+    client.Send(Request("GET", "/v1/tools", "wrong"));
+    EXPECT_EQ(client.Receive().status, 401);
+  }
+  EXPECT_FALSE(std::filesystem::exists(dir + "/s"));
+  std::filesystem::remove_all(dir);
+}
+
+TEST(Server, ReplacesALeftOverSocketAndNoOther) {
+  const std::string dir = TempDir();
+  ServerConfig config;
+  config.unix_sockets.push_back({dir + "/s", 0600});
+  RunningServer first(config);
+  auto loop = MakeLoop();
+  FakeService service;
+  auto second = Server::Open(*loop, service, config);
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().code, "gateway.listen.taken");
+  // Left over: bound by somebody who is gone.
+  std::filesystem::rename(dir + "/s", dir + "/old");
+  first.OnLoop([&] { first.server().Drain(std::chrono::milliseconds(10), [] {}); });
+  config.unix_sockets[0].path = dir + "/old";
+  auto third = Server::Open(*loop, service, config);
+  EXPECT_TRUE(third.ok()) << third.error().message;
+  // Not a socket at all.
+  { std::FILE* file = std::fopen((dir + "/file").c_str(), "w"); std::fclose(file); }
+  config.unix_sockets[0].path = dir + "/file";
+  EXPECT_FALSE(Server::Open(*loop, service, config).ok());
+  EXPECT_TRUE(std::filesystem::is_regular_file(dir + "/file"));
+  if (third.ok()) {
+    third->reset();
+  }
+  std::filesystem::remove_all(dir);
+}
+
+TEST(Server, DrainLetsRequestsEndAndClosesTheIdle) {
+  RunningServer server;
+  RawClient idle = RawClient::Tcp(server.port());
+  idle.Send(Request("GET", "/healthz"));
+  ASSERT_EQ(idle.Receive().status, 200);
+  RawClient busy = RawClient::Tcp(server.port());
+  busy.Send(CallOf(R"({"tool":"wait"})"));
+  ASSERT_TRUE(server.Eventually([&] { return server.service.submitted.size() == 1; }));
+  bool drained = false;
+  server.OnLoop([&] { server.server().Drain(std::chrono::seconds(30), [&] { drained = true; }); });
+  EXPECT_TRUE(idle.Ends());
+  EXPECT_FALSE(RawClient::Tcp(server.port()).connected());
+  server.OnLoop([&] { EXPECT_FALSE(drained); });
+  server.OnLoop([&] { server.service.Finish(); });
+  const Reply1 reply = busy.Receive();
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.Field("Connection"), "close");
+  busy.FinishSending();
+  EXPECT_TRUE(server.Eventually([&] { return drained; }));
+}
+
+TEST(Server, DrainCutsWhatTakesTooLong) {
+  RunningServer server;
+  RawClient busy = RawClient::Tcp(server.port());
+  busy.Send(CallOf(R"({"tool":"wait"})"));
+  ASSERT_TRUE(server.Eventually([&] { return server.service.submitted.size() == 1; }));
+  bool drained = false;
+  server.OnLoop([&] { server.server().Drain(std::chrono::milliseconds(50), [&] { drained = true; }); });
+  EXPECT_TRUE(busy.Ends());
+  EXPECT_TRUE(server.Eventually([&] { return drained; }));
+  server.OnLoop([&] { server.service.Finish(); });  // the reply comes late, and goes nowhere
+}
+
+TEST(Server, ReadinessIsAStatus) {
+  RunningServer server;
+  RawClient client = RawClient::Tcp(server.port());
+  client.Send(Request("GET", "/readyz"));
+  EXPECT_EQ(client.Receive().status, 200);
+  server.OnLoop([&] { server.service.ready = false; });
+  client.Send(Request("GET", "/readyz"));
+  const Reply1 reply = client.Receive();
+  EXPECT_EQ(reply.status, 503);
+  EXPECT_EQ(json::parse(reply.body)["checks"][0]["detail"], "migrating");
+}
+
+}  // namespace
+}  // namespace coffer::gateway

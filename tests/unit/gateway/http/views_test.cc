@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/http/views.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace coffer::gateway {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string KeysOf(const ordered_json& object) {
+  std::string keys;
+  for (const auto& [key, value] : object.items()) {
+    keys += key + " ";
+  }
+  return keys;
+}
+
+CallView Call() {
+  CallView call;
+  call.call_id = "c";
+  call.outcome = "denied";
+  call.result = CallResult{"out\xff", "err", std::nullopt, 9, R"({"a":1})"};
+  call.error = CallError{"policy.schema", "no"};
+  call.denials.push_back({"policy", "call", "t", "r", "why", "", 2});
+  call.log = LogPosition{1, 2, "sha256:x"};
+  return call;
+}
+
+// The names of DESIGN section 10, in its order.
+TEST(Views, ACallHasTheNamesOfTheContract) {
+  const auto json = ordered_json::parse(FormatCallResult(Call()));
+  EXPECT_EQ(KeysOf(json), "call_id outcome result error denials log ");
+  EXPECT_EQ(KeysOf(json["result"]), "stdout stderr exit structured ");
+  EXPECT_EQ(KeysOf(json["error"]), "class message ");
+  EXPECT_EQ(KeysOf(json["log"]), "index size root ");
+  EXPECT_EQ(KeysOf(json["denials"][0]), "surface operation target rule reason fix count ");
+  EXPECT_EQ(json["result"]["stdout"], "out\xef\xbf\xbd");
+  EXPECT_EQ(json["result"]["exit"]["signal"], 9);
+  EXPECT_TRUE(json["result"]["exit"]["code"].is_null());
+  EXPECT_EQ(json["result"]["structured"]["a"], 1);
+}
+
+TEST(Views, NothingIsNull) {
+  CallView call;
+  call.call_id = "c";
+  const auto json = ordered_json::parse(FormatCallResult(call));
+  EXPECT_TRUE(json["outcome"].is_null());
+  EXPECT_TRUE(json["result"].is_null());
+  EXPECT_TRUE(json["error"].is_null());
+  EXPECT_TRUE(json["log"].is_null());
+  EXPECT_EQ(json["denials"].size(), 0U);
+}
+
+TEST(Views, AGatedCall) {
+  CallView call = Call();
+  call.state = CallState::kGated;
+  call.approval = ApprovalView{"a", "d", "u", std::chrono::seconds(1)};
+  const auto json = ordered_json::parse(FormatCallAccepted(call));
+  EXPECT_EQ(KeysOf(json), "call_id outcome approval ");
+  EXPECT_EQ(KeysOf(json["approval"]), "id digest url expires_at ");
+  EXPECT_EQ(json["outcome"], "gated");
+}
+
+TEST(Views, ABrokenSchemaOfTheServiceIsNull) {
+  ToolView tool;
+  tool.name = "t";
+  tool.input_schema_json = "{broken";
+  EXPECT_TRUE(ordered_json::parse(FormatTool(tool))["input_schema"].is_null());
+}
+
+TEST(Views, TheSecretIsShownOnlyWithANewKey) {
+  NewKey key;
+  key.view.key_id = "k";
+  key.secret = "s3cret";
+  EXPECT_NE(FormatNewKey(key).find("s3cret"), std::string::npos);
+  EXPECT_EQ(FormatKey(key.view).find("s3cret"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace coffer::gateway
