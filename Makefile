@@ -34,21 +34,21 @@ help:  ## this list
 
 .PHONY: setup
 setup:  ## install every Debian package that any target needs
-	@$(setup) demo test check fuzz tsan coverage bench package
+	@$(setup) demo test conformance check fuzz tsan coverage bench package
 	@$(setup) vm
 
 .PHONY: demo
 demo:  ## build, then run real commands and real attacks in boundaries and show what each could do
 	@$(setup) demo
 	@$(call configure,release)
-	@$(call compile,release) coffer
+	@$(call compile,release) coffer cofferd
 	@scripts/demo.sh
 
 .PHONY: build
-build:  ## build/coffer, static and hardened
+build:  ## build/coffer, static and hardened, and build/cofferd, the daemon
 	@$(setup) build
 	@$(call configure,release)
-	@$(call compile,release) coffer
+	@$(call compile,release) coffer cofferd
 
 .PHONY: all
 all:
@@ -139,14 +139,14 @@ test-vm-all: all  ## the same, and once more on the other architecture
 
 .PHONY: install
 install: build  ## put coffer, its manual page and completions below PREFIX (/usr/local)
-	@$(call compile,release) coffer man package_docs
+	@$(call compile,release) coffer cofferd man package_docs
 	@DESTDIR='$(DESTDIR)' cmake --install build --strip --prefix '$(PREFIX)'
 
 .PHONY: package
 package:  ## a Debian package in build/packages/
 	@$(setup) package
 	@$(call configure,release)
-	@$(call compile,release) coffer man package_docs
+	@$(call compile,release) coffer cofferd man package_docs
 	@scripts/package.sh build
 
 .PHONY: format

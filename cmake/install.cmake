@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What `make install` and the Debian package hold: the program, its manual page, completions, changelog, licence.
+# What `make install` and the Debian package hold: the programs, their manual pages, completions, changelog, licence.
 include_guard()
 include(GNUInstallDirs)
 
 if(TARGET coffer)
   install(TARGETS coffer RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+if(TARGET cofferd)
+  install(TARGETS cofferd RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/coffer)  # `coffer serve` finds it there
 endif()
 
 # Manual pages, from scdoc; compressed because Debian wants them so (-n: the same bytes each time).

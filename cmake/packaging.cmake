@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# `make package`: a .deb made by CPack. The executable is static, so the package depends on nothing.
+# `make package`: a .deb made by CPack. `coffer` is static; what the package depends on, `cofferd` needs.
 include_guard()
 
 if(GZIP)
@@ -30,6 +30,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
 set(CPACK_DEBIAN_PACKAGE_SECTION admin)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "python3")
 set(CPACK_OUTPUT_FILE_PREFIX ${CMAKE_BINARY_DIR}/packages)
 include(CPack)

@@ -8,7 +8,8 @@
 # An attack is judged by the host, never by what the attacker says. Where it is harmless, the same code first runs
 # outside, to show that it works when nothing stops it. Everything planted is removed at the end, also after Ctrl-C.
 set -uo pipefail
-coffer=$(realpath "${1:-$(dirname "$0")/../build/coffer}")
+here=$(realpath "$(dirname "$0")")
+coffer=$(realpath "${1:-$here/../build/coffer}")
 python=$(PATH=/usr/bin:/bin:$PATH command -v python3) || { echo 'demo: there is no python3' >&2; exit 1; }
 if [ ! -x "$coffer" ]; then
   echo "demo: $coffer is not there; \`make demo\` builds it first" >&2
@@ -24,6 +25,8 @@ fi
 # --- what is planted, and how it is taken away again ------------------------------------------------------------------
 started=$SECONDS
 work=$(cd "$(mktemp -d "${TMPDIR:-/tmp}/coffer-demo.XXXXXX")" && pwd -P) || exit 1
+# The daemon's gateway has a uid of its own and must be able to pass.
+gate=$(mktemp -d "${TMPDIR:-/tmp}/coffer-demo-gate.XXXXXX") && chmod 711 "$gate" || exit 1
 token=canary-$$-$RANDOM$RANDOM
 home=${HOME:-}
 if [ ! -d "$home" ] || [ ! -w "$home" ]; then home=$work/home; mkdir "$home"; fi
@@ -33,7 +36,7 @@ clean() {
   local pid
   for pid in "${helpers[@]}"; do kill -KILL "$pid" 2>/dev/null; done
   wait 2>/dev/null
-  rm -rf -- "$work"
+  rm -rf -- "$work" "$gate"
   rm -f -- "$secret"
 }
 trap clean EXIT
@@ -376,6 +379,9 @@ for key, value in show.items():
     print(f"   {key + ':':13} {json.dumps(value)}")
 PY
 [ $status = 0 ] || bad FAILED "exit $status"
+
+chapter 'The gate: declared tools over HTTP, a denial with its fix, fourteen retries that run once'
+"$python" -I "$here/demo_gate.py" "$coffer" "$gate/state" || bad FAILED 'the gate is not as told'
 
 chapter 'coffer doctor: what this host can enforce'
 if "$coffer" doctor >out 2>&1; then

@@ -9,9 +9,9 @@ namespace coffer::daemon {
 namespace {
 
 constexpr call::FlagSpec kFlags[] = {
-    {"--listen", true},     {"--socket", true},       {"--tls-cert", true},
-    {"--tls-key", true},    {"--jwt-issuer", true},   {"--jwt-audience", true},
-    {"--jwks", true},       {"--name", true},         {"--allow-dangerous", false},
+    {"--listen", true},  {"--socket", true},     {"--tls-cert", true},
+    {"--tls-key", true}, {"--jwt-issuer", true}, {"--jwt-audience", true},
+    {"--jwks", true},    {"--name", true},       {"--allow-dangerous", false},
     {"--warden", true}};
 
 // "127.0.0.1:7433", "[::1]:0".

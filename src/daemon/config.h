@@ -23,7 +23,7 @@ struct Config {
   std::string tls_key;
   std::string jwt_issuer;
   std::string jwt_audience;
-  std::string jwks;  // a file
+  std::string jwks;                // a file
   std::vector<std::string> names;  // further names that a Host header may have
   std::string warden;              // the `coffer` executable
   bool allow_dangerous = false;

@@ -61,8 +61,8 @@ Status SettleRecovered(store::Store& store) {
 
 void Announce(const Config& config, uint16_t port, const std::optional<store::NewKey>& key) {
   const std::string scheme = config.tls_certificate.empty() ? "http" : "https";
-  const std::string host = config.host.find(':') == std::string::npos ? config.host
-                                                                       : "[" + config.host + "]";
+  const std::string host =
+      config.host.find(':') == std::string::npos ? config.host : "[" + config.host + "]";
   const std::string listen = fmt::format("{}://{}:{}", scheme, host, port);
   if (config.json) {
     PrintOut(PrintJson(Json{{"listen", listen},
@@ -104,8 +104,7 @@ Status Serve(const Config& config, int warden) {
   first.role = store::Role::kOperator;
   first.agent = "operator";
   TRY_ASSIGN(const store::Tenant local, store::EnsureTenant(store, store::TenantId::Local()));
-  TRY_ASSIGN(const std::optional<store::NewKey> key,
-             store::CreateFirstKey(store, local.id, first));
+  TRY_ASSIGN(const std::optional<store::NewKey> key, store::CreateFirstKey(store, local.id, first));
   call::ToolShelf shelf(config.tools);
   TRY(shelf.Reload());
   call::LadderOptions ladder_options;

@@ -13,8 +13,8 @@
 
 #include <array>
 
-#include "base/sys.h"
 #include "base/print.h"
+#include "base/sys.h"
 #include "daemon/gateway_role.h"
 #include "daemon/role.h"
 
@@ -40,6 +40,21 @@ Result<SocketPair> MakeSocketPair() {
   return SocketPair{UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
+// The gateway has a uid of its own: every directory above its state must let strangers pass.
+Status CheckReachable(const std::string& path) {
+  for (size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1)) {
+    const std::string parent = path.substr(0, at);
+    struct stat info{};
+    if (::stat(parent.c_str(), &info) == 0 && (info.st_mode & S_IXOTH) == 0 &&
+        info.st_uid != kGatewayUid) {
+      return Refused("daemon.state",
+                     parent + " is closed to others, so the daemon's gateway cannot reach " + path,
+                     "choose another --state, or: chmod o+x " + parent);
+    }
+  }
+  return {};
+}
+
 // The directories on the way, for us alone; the last one, and what is in it, for the gateway.
 Status PrepareState(const Config& config) {
   for (const std::string& path : {config.state, config.state + "/sessions"}) {
@@ -56,6 +71,7 @@ Status PrepareState(const Config& config) {
   if (::geteuid() != 0) {
     return {};
   }
+  TRY(CheckReachable(config.state));
   TRY_ASSIGN(const UniqueFd dir, sys::OpenNoLinks(AT_FDCWD, config.state, O_RDONLY | O_DIRECTORY));
   TRY_ASSIGN(const std::vector<sys::DirEntry> entries, sys::ListDir(dir.get()));
   std::vector<std::string> names = {""};
@@ -68,7 +84,8 @@ Status PrepareState(const Config& config) {
     const long given = Syscall(SYS_fchownat, dir.get(), Arg(name.c_str()), kGatewayUid, kGatewayUid,
                                AT_SYMLINK_NOFOLLOW | (name.empty() ? AT_EMPTY_PATH : 0));
     if (given < 0) {
-      return sys::ErrnoError("daemon.state", "cannot give the state directory to the gateway", given);
+      return sys::ErrnoError("daemon.state", "cannot give the state directory to the gateway",
+                             given);
     }
   }
   return {};
@@ -97,9 +114,12 @@ bool KeepControl(int control) {
   std::string flag = "--sessions";
   std::string sessions = config.state + "/sessions";
   std::string dangerous = "--allow-dangerous";
-  const std::array<char*, 6> argv = {name.data(),     verb.data(),
-                                     flag.data(),     sessions.data(),
-                                     config.allow_dangerous ? dangerous.data() : nullptr, nullptr};
+  const std::array<char*, 6> argv = {name.data(),
+                                     verb.data(),
+                                     flag.data(),
+                                     sessions.data(),
+                                     config.allow_dangerous ? dangerous.data() : nullptr,
+                                     nullptr};
   std::array<char*, 1> environment = {nullptr};
   Syscall(SYS_execve, Arg(config.warden.c_str()), Arg(argv.data()), Arg(environment.data()));
   ::_exit(kFailed);
@@ -137,6 +157,7 @@ struct Roles {
 // Until the first role has ended; then nobody is left.
 int Wait(const Roles& roles, int signals) {
   int status = kFailed;
+  pid_t gone = -1;
   for (;;) {
     signalfd_siginfo info{};
     if (::read(signals, &info, sizeof(info)) != static_cast<ssize_t>(sizeof(info))) {
@@ -147,7 +168,18 @@ int Wait(const Roles& roles, int signals) {
       continue;
     }
     int how = 0;
-    const pid_t ended = ::waitpid(-1, &how, WNOHANG);
+    pid_t ended = ::waitpid(roles.gateway, &how, WNOHANG);
+    if (ended <= 0) {
+      ended = ::waitpid(-1, &how, WNOHANG);
+      // The others end when the gateway's sockets are closed, which is a moment before it can be waited for.
+      for (int left = 100; ended > 0 && ended != roles.gateway && left > 0; --left) {
+        ::usleep(10'000);
+        if (::waitpid(roles.gateway, &how, WNOHANG) == roles.gateway) {
+          gone = ended;
+          ended = roles.gateway;
+        }
+      }
+    }
     if (ended <= 0) {
       continue;
     }
@@ -157,7 +189,7 @@ int Wait(const Roles& roles, int signals) {
       PrintError("coffer: internal: a role of the daemon ended unexpectedly; everything ends");
     }
     for (const pid_t role : {roles.gateway, roles.warden, roles.egress}) {
-      if (role != ended) {
+      if (role != ended && role != gone) {
         // The warden ends its calls when the gateway's end of its socket is closed; it gets the time for that.
         if (role != roles.warden) {
           ::kill(role, SIGKILL);
@@ -176,8 +208,11 @@ int RunMonitor(const Config& config) {
   Result<SocketPair> to_warden = MakeSocketPair();
   Result<SocketPair> to_egress = MakeSocketPair();
   if (!prepared.ok() || !to_warden.ok() || !to_egress.ok()) {
-    PrintError(!prepared.ok() ? prepared.error() : to_warden.ok() ? to_egress.error() : to_warden.error());
-    return kFailed;
+    const Error& error = !prepared.ok()   ? prepared.error()
+                         : to_warden.ok() ? to_egress.error()
+                                          : to_warden.error();
+    PrintError(error);
+    return error.kind == ErrorKind::kRefused ? 120 : kFailed;
   }
   sigset_t watched;
   sigemptyset(&watched);

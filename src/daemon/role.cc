@@ -53,13 +53,39 @@ isolation::Profile FilterOf(RoleKind kind) {
     // Whatever it runs inherits this, so it refuses only what nobody below may ever do.
     profile.fallback = isolation::kAllow;
     profile.beyond = isolation::kAllow;
-    for (const char* never :
-         {"kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module", "reboot",
-          "swapon", "swapoff", "acct", "quotactl", "quotactl_fd", "bpf", "perf_event_open",
-          "ptrace", "process_vm_readv", "process_vm_writev", "userfaultfd", "iopl", "ioperm",
-          "lookup_dcookie", "settimeofday", "clock_settime", "clock_adjtime", "adjtimex",
-          "open_by_handle_at", "io_uring_setup", "io_uring_enter", "io_uring_register", "add_key",
-          "request_key", "vhangup", "nfsservctl", "fanotify_init"}) {
+    for (const char* never : {"kexec_load",
+                              "kexec_file_load",
+                              "init_module",
+                              "finit_module",
+                              "delete_module",
+                              "reboot",
+                              "swapon",
+                              "swapoff",
+                              "acct",
+                              "quotactl",
+                              "quotactl_fd",
+                              "bpf",
+                              "perf_event_open",
+                              "ptrace",
+                              "process_vm_readv",
+                              "process_vm_writev",
+                              "userfaultfd",
+                              "iopl",
+                              "ioperm",
+                              "lookup_dcookie",
+                              "settimeofday",
+                              "clock_settime",
+                              "clock_adjtime",
+                              "adjtimex",
+                              "open_by_handle_at",
+                              "io_uring_setup",
+                              "io_uring_enter",
+                              "io_uring_register",
+                              "add_key",
+                              "request_key",
+                              "vhangup",
+                              "nfsservctl",
+                              "fanotify_init"}) {
       profile.rules.push_back({never, isolation::FailWith(EPERM), {}});
     }
     return profile;

@@ -32,8 +32,7 @@ void RunningCall::Watch(gateway::Loop& loop, Channel& channel, UniqueFd fd, std:
 
 void RunningCall::Read(Channel& channel) {
   std::array<char, 65536> buffer;
-  const long got =
-      raw::Syscall(SYS_read, channel.fd.get(), raw::Arg(buffer.data()), buffer.size());
+  const long got = raw::Syscall(SYS_read, channel.fd.get(), raw::Arg(buffer.data()), buffer.size());
   if (got == -EAGAIN || got == -EINTR) {
     return;
   }
@@ -41,9 +40,9 @@ void RunningCall::Read(Channel& channel) {
     const std::string_view piece(buffer.data(), static_cast<size_t>(got));
     channel.into->append(piece);
     if (&channel != &report_channel_) {
-      log_->AddOutput(&channel == &out_ ? gateway::CallEvent::Kind::kStdout
-                                        : gateway::CallEvent::Kind::kStderr,
-                      piece);
+      log_->AddOutput(
+          &channel == &out_ ? gateway::CallEvent::Kind::kStdout : gateway::CallEvent::Kind::kStderr,
+          piece);
     }
     return;
   }

@@ -19,8 +19,8 @@
 namespace coffer::daemon {
 
 struct ServiceOptions {
-  uid_t owner = 0;                            // a peer of the unix socket with this uid is an operator
-  uint64_t session_bytes = 100ULL << 20;      // files of one session
+  uid_t owner = 0;                        // a peer of the unix socket with this uid is an operator
+  uint64_t session_bytes = 100ULL << 20;  // files of one session
   Nanos longest_session = std::chrono::hours(24);
 };
 

@@ -22,8 +22,7 @@ store::SwitchChange ChangeOf(const gateway::Identity& who, const gateway::Switch
 
 }  // namespace
 
-DaemonService::DaemonService(Desk& desk, ServiceOptions options)
-    : desk_(desk), options_(options) {
+DaemonService::DaemonService(Desk& desk, ServiceOptions options) : desk_(desk), options_(options) {
   timer_ = desk_.loop.After(kTick, [this] { Tick(); });
 }
 
@@ -87,8 +86,13 @@ void DaemonService::GetTool(const gateway::Identity& /*who*/, const std::string&
       return;
     }
   }
-  reply(gateway::Refusal{gateway::RefusalKind::kNotFound, "tool.unknown", "there is no such tool",
-                         "GET /v1/tools lists them", {}, "", {}});
+  reply(gateway::Refusal{gateway::RefusalKind::kNotFound,
+                         "tool.unknown",
+                         "there is no such tool",
+                         "GET /v1/tools lists them",
+                         {},
+                         "",
+                         {}});
 }
 
 void DaemonService::CreateKey(const gateway::Identity& who, gateway::KeyRequest request,
@@ -133,32 +137,33 @@ void DaemonService::ListKeys(const gateway::Identity& who,
 
 void DaemonService::RevokeKey(const gateway::Identity& who, const std::string& key_id,
                               gateway::Reply<gateway::KeyView> reply) {
-  Answer<gateway::KeyView>(desk_, std::move(reply), [this, who, key_id]() -> Made<gateway::KeyView> {
-    Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
-    Status revoked = tenant.ok() ? store::RevokeKey(desk_.store(), *tenant, key_id)
-                                 : Status(tenant.error());
-    if (!revoked.ok()) {
-      gateway::Refusal refusal = RefusalOf(revoked.error());
-      if (refusal.kind == gateway::RefusalKind::kRefused) {
-        refusal.kind = gateway::RefusalKind::kNotFound;
-      }
-      return refusal;
-    }
-    Result<store::Page<store::ApiKey>> keys =
-        store::ListKeys(desk_.store(), *tenant, store::PageRequest{1000, ""});
-    if (keys.ok()) {
-      for (const store::ApiKey& key : keys->rows) {
-        if (key.id == key_id) {
-          return ViewOf(key);
+  Answer<gateway::KeyView>(
+      desk_, std::move(reply), [this, who, key_id]() -> Made<gateway::KeyView> {
+        Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
+        Status revoked =
+            tenant.ok() ? store::RevokeKey(desk_.store(), *tenant, key_id) : Status(tenant.error());
+        if (!revoked.ok()) {
+          gateway::Refusal refusal = RefusalOf(revoked.error());
+          if (refusal.kind == gateway::RefusalKind::kRefused) {
+            refusal.kind = gateway::RefusalKind::kNotFound;
+          }
+          return refusal;
         }
-      }
-    }
-    gateway::KeyView view;
-    view.key_id = key_id;
-    view.tenant = who.tenant;
-    view.revoked_at = WallTime();
-    return view;
-  });
+        Result<store::Page<store::ApiKey>> keys =
+            store::ListKeys(desk_.store(), *tenant, store::PageRequest{1000, ""});
+        if (keys.ok()) {
+          for (const store::ApiKey& key : keys->rows) {
+            if (key.id == key_id) {
+              return ViewOf(key);
+            }
+          }
+        }
+        gateway::KeyView view;
+        view.key_id = key_id;
+        view.tenant = who.tenant;
+        view.revoked_at = WallTime();
+        return view;
+      });
 }
 
 void DaemonService::ListSwitches(const gateway::Identity& who,
@@ -205,9 +210,9 @@ void DaemonService::ClearSwitch(const gateway::Identity& who, const gateway::Swi
   Answer<gateway::Nothing>(
       desk_, std::move(reply), [this, who, target]() -> Made<gateway::Nothing> {
         Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
-        Status cleared = tenant.ok() ? store::SetSwitch(desk_.store(), *tenant,
-                                                        ChangeOf(who, target, false, ""))
-                                     : Status(tenant.error());
+        Status cleared =
+            tenant.ok() ? store::SetSwitch(desk_.store(), *tenant, ChangeOf(who, target, false, ""))
+                        : Status(tenant.error());
         if (!cleared.ok()) {
           return RefusalOf(cleared.error());
         }

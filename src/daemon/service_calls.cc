@@ -79,7 +79,8 @@ void DaemonService::Authenticate(const gateway::Credential& credential,
   }
   if (!credential.bearer.empty()) {
     Answer<gateway::Identity>(
-        desk_, std::move(reply), [this, text = credential.bearer]() -> gateway::Answer<gateway::Identity> {
+        desk_, std::move(reply),
+        [this, text = credential.bearer]() -> gateway::Answer<gateway::Identity> {
           Result<store::KeyVerdict> verdict = store::CheckKey(desk_.store(), text);
           if (!verdict.ok()) {
             return RefusalOf(verdict.error());
@@ -152,9 +153,9 @@ void DaemonService::Watch(std::shared_ptr<call::ReadyCall> ready,
     reply(RunningView(flight.request, id));
   }
   // The end is handled after the reading that saw it has returned.
-  flight.call = std::make_unique<RunningCall>(
-      desk_.loop, std::move(*ready), std::move(*channels),
-      [this, id] { desk_.loop.Post([this, id] { End(id); }); });
+  flight.call =
+      std::make_unique<RunningCall>(desk_.loop, std::move(*ready), std::move(*channels),
+                                    [this, id] { desk_.loop.Post([this, id] { End(id); }); });
 }
 
 void DaemonService::End(const std::string& call_id) {
@@ -211,8 +212,7 @@ void DaemonService::GetReceipt(const gateway::Identity& who, const std::string& 
     return;
   }
   Answer<std::string>(
-      desk_, std::move(reply),
-      [this, tenant = *tenant, call_id]() -> gateway::Answer<std::string> {
+      desk_, std::move(reply), [this, tenant = *tenant, call_id]() -> gateway::Answer<std::string> {
         Result<std::optional<store::Call>> call = store::FindCall(desk_.store(), tenant, call_id);
         Result<std::optional<std::string>> receipt =
             store::FindReceipt(desk_.store(), tenant, call_id);
@@ -223,9 +223,12 @@ void DaemonService::GetReceipt(const gateway::Identity& who, const std::string& 
           return UnknownCall();
         }
         if (!*receipt) {
-          return gateway::Refusal{gateway::RefusalKind::kConflict, "call.running",
-                                  "the call has not ended",        "ask again when it has",
-                                  {},                              "",
+          return gateway::Refusal{gateway::RefusalKind::kConflict,
+                                  "call.running",
+                                  "the call has not ended",
+                                  "ask again when it has",
+                                  {},
+                                  "",
                                   {}};
         }
         return std::move(**receipt);
@@ -244,8 +247,13 @@ void DaemonService::CancelCall(const gateway::Identity& who, const std::string& 
       reply(std::move(found));
       return;
     }
-    reply(gateway::Refusal{gateway::RefusalKind::kConflict, "call.ended", "the call has ended", "",
-                           {}, found->call_id, {}});
+    reply(gateway::Refusal{gateway::RefusalKind::kConflict,
+                           "call.ended",
+                           "the call has ended",
+                           "",
+                           {},
+                           found->call_id,
+                           {}});
   });
 }
 
@@ -260,30 +268,31 @@ gateway::WaitHandle DaemonService::WaitEvents(const gateway::Identity& who,
   // see it, and the store knows whose it is.
   const auto alive = std::make_shared<bool>(true);
   const std::weak_ptr<bool> waiting = alive;
-  GetCall(who, call_id, [this, waiting, call_id, after, max_bytes,
-                         reply](gateway::Answer<gateway::CallView> found) {
-    if (waiting.expired()) {
-      return;
-    }
-    if (!found.ok()) {
-      reply(found.refusal());
-      return;
-    }
-    for (const auto& [id, log] : recent_) {
-      if (id == call_id) {
-        (void)log->Wait(after, max_bytes, reply);
-        return;
-      }
-    }
-    EventLog told;
-    if (found->result) {
-      told.AddOutput(gateway::CallEvent::Kind::kStdout, found->result->stdout_text);
-      told.AddOutput(gateway::CallEvent::Kind::kStderr, found->result->stderr_text);
-    }
-    told.AddState("finished");
-    told.Finish();
-    (void)told.Wait(after, max_bytes, reply);
-  });
+  GetCall(
+      who, call_id,
+      [this, waiting, call_id, after, max_bytes, reply](gateway::Answer<gateway::CallView> found) {
+        if (waiting.expired()) {
+          return;
+        }
+        if (!found.ok()) {
+          reply(found.refusal());
+          return;
+        }
+        for (const auto& [id, log] : recent_) {
+          if (id == call_id) {
+            (void)log->Wait(after, max_bytes, reply);
+            return;
+          }
+        }
+        EventLog told;
+        if (found->result) {
+          told.AddOutput(gateway::CallEvent::Kind::kStdout, found->result->stdout_text);
+          told.AddOutput(gateway::CallEvent::Kind::kStderr, found->result->stderr_text);
+        }
+        told.AddState("finished");
+        told.Finish();
+        (void)told.Wait(after, max_bytes, reply);
+      });
   return alive;
 }
 

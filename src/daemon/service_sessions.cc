@@ -44,13 +44,13 @@ gateway::Answer<store::Session> Find(store::Store& store, const gateway::Identit
 gateway::Answer<store::Session> FindFiles(store::Store& store, const gateway::Identity& who,
                                           const gateway::FileOwner& owner) {
   if (owner.kind != gateway::FileOwner::Kind::kSession) {
-    return Refusal{RefusalKind::kNotFound, "file.unknown", "this call exported no files",
-                   "",                     {},             "",
-                   {}};
+    return Refusal{
+        RefusalKind::kNotFound, "file.unknown", "this call exported no files", "", {}, "", {}};
   }
   gateway::Answer<store::Session> session = Find(store, who, owner.id);
   if (session.ok() && session->ended_at) {
-    return Refusal{RefusalKind::kConflict, "session.ended", "the session has ended", "", {}, "", {}};
+    return Refusal{
+        RefusalKind::kConflict, "session.ended", "the session has ended", "", {}, "", {}};
   }
   return session;
 }
@@ -60,8 +60,8 @@ class WorkspaceUpload : public gateway::Upload {
   WorkspaceUpload(Desk& desk, Workspace workspace, Workspace::Writing writing, std::string path,
                   uint64_t room)
       : desk_(desk),
-        state_(std::make_shared<State>(State{std::move(workspace), std::move(writing),
-                                             std::move(path), room, 0, false})) {}
+        state_(std::make_shared<State>(
+            State{std::move(workspace), std::move(writing), std::move(path), room, 0, false})) {}
   ~WorkspaceUpload() override {
     if (!state_->committed) {
       desk_.workers().SubmitAlways([state = state_] {
@@ -77,8 +77,12 @@ class WorkspaceUpload : public gateway::Upload {
         desk_, std::move(reply),
         [state = state_, bytes = std::move(bytes)]() -> gateway::Answer<gateway::Nothing> {
           if (bytes.size() > state->room - state->written) {
-            return Refusal{RefusalKind::kTooLarge, "file.quota", "the session's files are too large",
-                           "remove some",          {},           "",
+            return Refusal{RefusalKind::kTooLarge,
+                           "file.quota",
+                           "the session's files are too large",
+                           "remove some",
+                           {},
+                           "",
                            {}};
           }
           if (Status wrote = sys::WriteAll(state->writing.file.get(), bytes); !wrote.ok()) {
@@ -140,21 +144,20 @@ class WorkspaceDownload : public gateway::Download {
     // What was added since the size was told is not part of it.
     const size_t most = static_cast<size_t>(std::min<uint64_t>(max, view_.size - given_));
     given_ += most;
-    Answer<std::string>(desk_, std::move(reply),
-                        [file = file_, most]() -> gateway::Answer<std::string> {
-                          std::string bytes(most, '\0');
-                          size_t at = 0;
-                          while (at < bytes.size()) {
-                            const ssize_t got =
-                                ::read(file->get(), bytes.data() + at, bytes.size() - at);
-                            if (got <= 0) {
-                              break;
-                            }
-                            at += static_cast<size_t>(got);
-                          }
-                          bytes.resize(at);
-                          return bytes;
-                        });
+    Answer<std::string>(
+        desk_, std::move(reply), [file = file_, most]() -> gateway::Answer<std::string> {
+          std::string bytes(most, '\0');
+          size_t at = 0;
+          while (at < bytes.size()) {
+            const ssize_t got = ::read(file->get(), bytes.data() + at, bytes.size() - at);
+            if (got <= 0) {
+              break;
+            }
+            at += static_cast<size_t>(got);
+          }
+          bytes.resize(at);
+          return bytes;
+        });
   }
 
  private:
@@ -219,15 +222,14 @@ void DaemonService::ListSessions(const gateway::Identity& who, gateway::PageRequ
 
 void DaemonService::GetSession(const gateway::Identity& who, const std::string& session_id,
                                gateway::Reply<gateway::SessionView> reply) {
-  Answer<gateway::SessionView>(desk_, std::move(reply),
-                               [this, who, session_id]() -> gateway::Answer<gateway::SessionView> {
-                                 gateway::Answer<store::Session> session =
-                                     Find(desk_.store(), who, session_id);
-                                 if (!session.ok()) {
-                                   return session.refusal();
-                                 }
-                                 return ViewOf(session.value());
-                               });
+  Answer<gateway::SessionView>(
+      desk_, std::move(reply), [this, who, session_id]() -> gateway::Answer<gateway::SessionView> {
+        gateway::Answer<store::Session> session = Find(desk_.store(), who, session_id);
+        if (!session.ok()) {
+          return session.refusal();
+        }
+        return ViewOf(session.value());
+      });
 }
 
 void DaemonService::EndSession(const gateway::Identity& who, const std::string& session_id,
@@ -241,8 +243,8 @@ void DaemonService::EndSession(const gateway::Identity& who, const std::string& 
         if (!session.ok()) {
           return session.refusal();
         }
-        Result<store::EndedSession> ended = store::EndSession(
-            desk_.store(), session->tenant, session_id, "ended by " + who.agent);
+        Result<store::EndedSession> ended =
+            store::EndSession(desk_.store(), session->tenant, session_id, "ended by " + who.agent);
         if (!ended.ok()) {
           return RefusalOf(ended.error());
         }
@@ -285,11 +287,14 @@ void DaemonService::OpenUpload(const gateway::Identity& who, const gateway::File
     if (!used.ok()) {
       return RefusalOf(used.error());
     }
-    const uint64_t room =
-        *used >= options_.session_bytes ? 0 : options_.session_bytes - *used;
+    const uint64_t room = *used >= options_.session_bytes ? 0 : options_.session_bytes - *used;
     if (size.value_or(0) > room) {
-      return Refusal{RefusalKind::kTooLarge, "file.quota", "the session's files are too large",
-                     "remove some",          {},           "",
+      return Refusal{RefusalKind::kTooLarge,
+                     "file.quota",
+                     "the session's files are too large",
+                     "remove some",
+                     {},
+                     "",
                      {}};
     }
     Result<Workspace::Writing> writing = workspace.OpenToWrite(path);
@@ -311,8 +316,7 @@ void DaemonService::OpenDownload(const gateway::Identity& who, const gateway::Fi
       return session.refusal();
     }
     gateway::FileView view;
-    Result<UniqueFd> file =
-        Workspace(desk_.sessions, session->workspace).OpenToRead(path, &view);
+    Result<UniqueFd> file = Workspace(desk_.sessions, session->workspace).OpenToRead(path, &view);
     if (!file.ok()) {
       return RefusalOf(file.error());
     }

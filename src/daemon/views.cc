@@ -92,10 +92,10 @@ gateway::Answer<gateway::CallView> ViewOf(const call::ToolReply& reply,
 gateway::CallView ViewOf(const store::Call& call, const std::optional<call::ToolReply>& reply) {
   gateway::CallView view;
   view.call_id = call.id;
-  view.state = store::HasEnded(call.state)                 ? gateway::CallState::kFinished
-               : call.state == store::CallState::kGated    ? gateway::CallState::kGated
-               : call.state == store::CallState::kStarted  ? gateway::CallState::kRunning
-                                                           : gateway::CallState::kQueued;
+  view.state = store::HasEnded(call.state)                ? gateway::CallState::kFinished
+               : call.state == store::CallState::kGated   ? gateway::CallState::kGated
+               : call.state == store::CallState::kStarted ? gateway::CallState::kRunning
+                                                          : gateway::CallState::kQueued;
   view.tool = call.tool;
   view.session_id = call.session_id;
   view.parent_id = call.parent_id;

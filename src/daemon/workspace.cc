@@ -32,8 +32,7 @@ Result<UniqueFd> OpenBeneath(int root, const std::string& path, int flags, mode_
   open_how how{};
   how.flags = static_cast<uint64_t>(flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   how.mode = mode;
-  how.resolve =
-      RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
   const long fd = Syscall(SYS_openat2, root, Arg(path.c_str()), Arg(&how), sizeof(how));
   if (fd == -ENOENT || fd == -ELOOP || fd == -EXDEV || fd == -ENOTDIR) {
     return NotThere(path);
@@ -48,8 +47,7 @@ gateway::FileView ViewOf(const std::string& path, const struct stat& info) {
   gateway::FileView view;
   view.path = path;
   view.size = static_cast<uint64_t>(info.st_size);
-  view.modified_at =
-      std::chrono::seconds(info.st_mtim.tv_sec) + Nanos(info.st_mtim.tv_nsec);
+  view.modified_at = std::chrono::seconds(info.st_mtim.tv_sec) + Nanos(info.st_mtim.tv_nsec);
   return view;
 }
 
@@ -105,7 +103,7 @@ Result<std::vector<gateway::FileView>> Workspace::List(size_t limit) const {
   size_t left = kMostEntries;
   TRY(Walk(root.get(), "", kDeepest, left,
            [&](int dir, const sys::DirEntry& entry, const std::string& path) -> Status {
-             struct stat info {};
+             struct stat info{};
              if (entry.type == DT_REG && files.size() < limit &&
                  ::fstatat(dir, entry.name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
                  S_ISREG(info.st_mode)) {
@@ -119,7 +117,7 @@ Result<std::vector<gateway::FileView>> Workspace::List(size_t limit) const {
 Result<UniqueFd> Workspace::OpenToRead(const std::string& path, gateway::FileView* view) const {
   TRY_ASSIGN(const UniqueFd root, OpenRoot(path_));
   TRY_ASSIGN(UniqueFd file, OpenBeneath(root.get(), path, O_RDONLY));
-  struct stat info {};
+  struct stat info{};
   if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
     return NotThere(path);
   }
@@ -143,16 +141,15 @@ Result<Workspace::Writing> Workspace::OpenToWrite(const std::string& path) const
   TRY_ASSIGN(const std::string id, NewId());
   writing.temporary = ".coffer-upload-" + id;
   writing.name = rest;
-  TRY_ASSIGN(writing.file, OpenBeneath(directory.get(), writing.temporary,
-                                       O_WRONLY | O_CREAT | O_EXCL, 0600));
+  TRY_ASSIGN(writing.file,
+             OpenBeneath(directory.get(), writing.temporary, O_WRONLY | O_CREAT | O_EXCL, 0600));
   writing.directory = std::move(directory);
   return writing;
 }
 
 Status Workspace::Commit(const Writing& writing) const {
-  const long moved =
-      Syscall(SYS_renameat2, writing.directory.get(), Arg(writing.temporary.c_str()),
-              writing.directory.get(), Arg(writing.name.c_str()), 0);
+  const long moved = Syscall(SYS_renameat2, writing.directory.get(), Arg(writing.temporary.c_str()),
+                             writing.directory.get(), Arg(writing.name.c_str()), 0);
   return moved < 0 ? Status(sys::ErrnoError("file.write", "cannot put a file in its place", moved))
                    : Status();
 }
