@@ -100,7 +100,8 @@ int Connect(uint16_t port) {
 }
 
 void SendOne(int fd) {
-  if (::send(fd, kRequest.data(), kRequest.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(kRequest.size())) {
+  if (::send(fd, kRequest.data(), kRequest.size(), MSG_NOSIGNAL) !=
+      static_cast<ssize_t>(kRequest.size())) {
     std::perror("send");
     std::exit(1);
   }
@@ -158,16 +159,19 @@ int main(int argc, char** argv) {
 
   const double cpu_before = CpuSeconds(server);
   const auto began = Clock::now();
-  const size_t answers =
-      Drive(poll, SIZE_MAX, began + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
+  const size_t answers = Drive(
+      poll, SIZE_MAX,
+      began + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
   const double wall = std::chrono::duration<double>(Clock::now() - began).count();
   const double cpu = CpuSeconds(server) - cpu_before;
 
   Drive(poll, 90'000, never);
-  std::printf("{\"requests\": %zu, \"connections\": %d, \"per_second\": %.0f, \"server_cpu_seconds\": %.2f, "
-              "\"per_core_second\": %.0f, \"rss_kib_after_10000\": %ld, \"rss_kib_at_end\": %ld}\n",
-              answers, connections, static_cast<double>(answers) / wall, cpu, static_cast<double>(answers) / cpu,
-              after_10k, ResidentKib(server));
+  std::printf(
+      "{\"requests\": %zu, \"connections\": %d, \"per_second\": %.0f, \"server_cpu_seconds\": "
+      "%.2f, "
+      "\"per_core_second\": %.0f, \"rss_kib_after_10000\": %ld, \"rss_kib_at_end\": %ld}\n",
+      answers, connections, static_cast<double>(answers) / wall, cpu,
+      static_cast<double>(answers) / cpu, after_10k, ResidentKib(server));
   ::kill(server, SIGKILL);
   ::waitpid(server, nullptr, 0);
   return 0;

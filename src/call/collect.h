@@ -9,8 +9,8 @@
 #include <functional>
 #include <string_view>
 
-#include "call/launcher.h"
 #include "call/ladder.h"
+#include "call/launcher.h"
 
 namespace coffer::call {
 

@@ -79,7 +79,8 @@ struct Decision {
   std::string blast_radius;
 };
 
-Result<Decision> Evaluate(const policy::Tool& tool, const Json& args, const std::string& workspace) {
+Result<Decision> Evaluate(const policy::Tool& tool, const Json& args,
+                          const std::string& workspace) {
   TRY_ASSIGN(policy::ToolCall made, policy::PrepareToolCall(tool, args, {workspace}));
   Decision decision;
   decision.blast_radius = policy::Sentence(policy::ComputeBlastRadius(
@@ -173,10 +174,10 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
   }
   const std::shared_ptr<const policy::Tool> tool = shelf_.Find(request.tool);
   if (tool == nullptr) {
-    return Refuse(ToolRefusal::kNotFound,
-                  Refused("policy.tool",
-                          fmt::format("there is no tool called {}", Printable(request.tool)),
-                          "`coffer tools list` names them"));
+    return Refuse(
+        ToolRefusal::kNotFound,
+        Refused("policy.tool", fmt::format("there is no tool called {}", Printable(request.tool)),
+                "`coffer tools list` names them"));
   }
   const policy::Manifest& manifest = tool->manifest;
   const std::string args_hash = HashOf(PrintJson(*args));
@@ -209,8 +210,8 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
     return std::move(stored).value();
   }
   if (admission->verdict != store::AdmitVerdict::kAdmitted) {
-    ToolReply reply = Refuse(RefusalOf(admission->verdict),
-                             Refused(admission->error_class, admission->reason));
+    ToolReply reply =
+        Refuse(RefusalOf(admission->verdict), Refused(admission->error_class, admission->reason));
     if (admission->retry_after.count() > 0) {
       reply.retry_after_seconds = admission->RetryAfterSeconds();
     }
@@ -257,9 +258,9 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
     // A call that a call makes has at most what its maker has.
     const std::optional<policy::Envelope> parent = RunningEnvelope(request.parent_id);
     Result<policy::Envelope> narrowed =
-        !parent
-            ? Result<policy::Envelope>(Refused("policy.parent", "the parent call does not run here"))
-            : policy::Intersect(*parent, call.run.envelope);
+        !parent ? Result<policy::Envelope>(
+                      Refused("policy.parent", "the parent call does not run here"))
+                : policy::Intersect(*parent, call.run.envelope);
     if (!narrowed.ok()) {
       return RefuseAdmitted(store_, request, receipt, ToolRefusal::kDenied, narrowed.error());
     }
@@ -287,8 +288,8 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
   record.effect = receipt.effect;
   record.args_redacted = PrintJson(Json(receipt.args_redacted));
   Result<store::Supervisor> supervisor = store::ThisProcess();
-  Status recorded = supervisor.ok() ? store::RecordAndStartCall(store_, request.tenant, call.call_id,
-                                                                record, *supervisor)
+  Status recorded = supervisor.ok() ? store::RecordAndStartCall(store_, request.tenant,
+                                                                call.call_id, record, *supervisor)
                                     : Status(supervisor.error());
   if (!recorded.ok()) {
     return RefuseAdmitted(store_, request, receipt, ToolRefusal::kFailed, recorded.error());

@@ -44,8 +44,8 @@ struct Collected {
 };
 
 struct LadderOptions {
-  std::string sessions;   // directory of session workspaces
-  store::Quotas quotas;   // of tenants and agents; a tool's own are in its manifest
+  std::string sessions;  // directory of session workspaces
+  store::Quotas quotas;  // of tenants and agents; a tool's own are in its manifest
   uint32_t max_depth = 3;
 };
 

@@ -180,7 +180,7 @@ Result<std::string> ToolShelf::Signature() const {
   for (const std::string& directory : directories_) {
     TRY_ASSIGN(const std::vector<std::string> names, ManifestsIn(directory));
     for (const std::string& name : names) {
-      struct stat info {};
+      struct stat info{};
       const std::string path = directory + "/" + name;
       if (::stat(path.c_str(), &info) == 0) {
         signature += fmt::format("\n{}|{}|{}|{}.{}|{}.{}", path, info.st_ino, info.st_size,

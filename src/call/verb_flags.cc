@@ -15,8 +15,8 @@
 namespace coffer::call {
 namespace {
 
-constexpr FlagSpec kCommon[] = {{"--state", true},  {"--tools", true}, {"--json", false},
-                                {"--help", false}, {"-h", false}};
+constexpr FlagSpec kCommon[] = {
+    {"--state", true}, {"--tools", true}, {"--json", false}, {"--help", false}, {"-h", false}};
 
 const FlagSpec* Find(std::string_view name, std::span<const FlagSpec> specs) {
   const auto found = std::find_if(specs.begin(), specs.end(),

@@ -60,7 +60,8 @@ class Warden {
       waits.push_back({runner.pidfd.get(), POLLIN, 0});
       ids.push_back(id);
     }
-    const long answer = Syscall(SYS_ppoll, Arg(waits.data()), static_cast<long>(waits.size()), 0, 0, 0);
+    const long answer =
+        Syscall(SYS_ppoll, Arg(waits.data()), static_cast<long>(waits.size()), 0, 0, 0);
     if (answer == -EINTR) {
       return true;
     }
@@ -110,8 +111,9 @@ class Warden {
       return;
     }
     if (runners_.size() >= rules_.max_running) {
-      SendReport(report, RefusalReport(Refused("limit.concurrency", "too many calls run on this host",
-                                      "try again when one has ended")));
+      SendReport(report,
+                 RefusalReport(Refused("limit.concurrency", "too many calls run on this host",
+                                       "try again when one has ended")));
       return;
     }
     const pid_t warden = ::getpid();
@@ -127,8 +129,9 @@ class Warden {
         ::kill(pid, SIGKILL);
         ::waitpid(pid, nullptr, 0);
       }
-      SendReport(report, RefusalReport(HostFault("isolation.host", "the host cannot start another process",
-                                        "wait until calls have ended, or raise its limits")));
+      SendReport(report,
+                 RefusalReport(HostFault("isolation.host", "the host cannot start another process",
+                                         "wait until calls have ended, or raise its limits")));
       return;
     }
     runners_[id] = {pid, UniqueFd(static_cast<int>(pidfd))};

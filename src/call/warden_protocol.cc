@@ -139,7 +139,7 @@ Result<UniqueFd> SealedBytes(std::string_view bytes) {
 
 Result<std::string> ReadSealed(int fd, uint64_t size) {
   const long seals = Syscall(SYS_fcntl, fd, F_GET_SEALS, 0);
-  struct stat info {};
+  struct stat info{};
   if (seals < 0 || (seals & kSeals) != kSeals || ::fstat(fd, &info) != 0 ||
       static_cast<uint64_t>(info.st_size) != size || size > kMaxWireBytes) {
     return Malformed("its request");

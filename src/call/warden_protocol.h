@@ -27,8 +27,8 @@ struct WardenMessage {
   uint32_t version = 1;
   uint32_t verb = 0;
   uint32_t reserved = 0;
-  uint64_t size = 0;       // bytes in the request
-  char call_id[40] = {};   // NUL-terminated
+  uint64_t size = 0;      // bytes in the request
+  char call_id[40] = {};  // NUL-terminated
 };
 static_assert(sizeof(WardenMessage) == 64);
 

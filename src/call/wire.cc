@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-
 namespace coffer::call {
 namespace {
 

@@ -114,7 +114,7 @@ int main(int argc, char** argv, char** envp) {
     return coffer::cli::ToolsVerb(rest);
   }
   coffer::PrintError(coffer::Refused("policy.usage",
-                                          "there is no verb called " + std::string(words[0]),
-                                          "`coffer --help` lists the verbs"));
+                                     "there is no verb called " + std::string(words[0]),
+                                     "`coffer --help` lists the verbs"));
   return 120;
 }

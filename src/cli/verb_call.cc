@@ -9,13 +9,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/print.h"
 #include "base/sys.h"
 #include "call/collect.h"
 #include "call/ladder.h"
 #include "call/launcher.h"
-#include "base/print.h"
-#include "cli/state.h"
 #include "call/verb_flags.h"
+#include "cli/state.h"
 #include "store/tenant.h"
 
 namespace coffer::cli {
@@ -40,8 +40,8 @@ Usage: coffer call TOOL [flags]
 Exit status: the tool's own; 120 refused, 122 a limit was breached, 125 Cofferdam failed.
 )";
 
-constexpr call::FlagSpec kFlags[] = {{"--args", true}, {"--session", true},  {"--key", true},
-                               {"--dry-run"},    {"--receipt", true}};
+constexpr call::FlagSpec kFlags[] = {
+    {"--args", true}, {"--session", true}, {"--key", true}, {"--dry-run"}, {"--receipt", true}};
 
 Result<std::string> ReadArgs(const std::string& given) {
   constexpr size_t kMax = 16 << 20;

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
-#include "call/doctor.h"
 #include "base/print.h"
+#include "call/doctor.h"
 #include "isolation/runtime/report.h"
 
 namespace coffer::cli {

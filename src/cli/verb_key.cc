@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
-#include "base/quantity.h"
 #include "base/print.h"
-#include "cli/state.h"
+#include "base/quantity.h"
 #include "call/verb_flags.h"
+#include "cli/state.h"
 #include "store/key.h"
 #include "store/tenant.h"
 
@@ -19,7 +19,8 @@ namespace {
 constexpr int kRefused = 120;
 constexpr int kFailed = 125;
 
-constexpr std::string_view kUsage = R"(API keys of the daemon. A key belongs to one tenant and one role, and is shown once.
+constexpr std::string_view kUsage =
+    R"(API keys of the daemon. A key belongs to one tenant and one role, and is shown once.
 
 Usage:
   coffer key new [--role agent|approver|operator|auditor] [--tenant T] [--agent NAME] [--expires DURATION] [--json]
@@ -70,17 +71,19 @@ Result<std::string> New(const call::VerbFlags& flags, State& state, const store:
   return PrintJson(json) + "\n";
 }
 
-Result<std::string> List(const call::VerbFlags& flags, State& state, const store::TenantId& tenant) {
+Result<std::string> List(const call::VerbFlags& flags, State& state,
+                         const store::TenantId& tenant) {
   TRY_ASSIGN(const store::Page<store::ApiKey> keys,
              store::ListKeys(state.store(), tenant, store::PageRequest{1000, ""}));
   Json list = Json::array();
-  std::string text = fmt::format("{:<16}  {:<9}  {:<20}  {:<24}  {}\n", "ID", "ROLE", "AGENT",
-                                 "CREATED", "STATE");
+  std::string text =
+      fmt::format("{:<16}  {:<9}  {:<20}  {:<24}  {}\n", "ID", "ROLE", "AGENT", "CREATED", "STATE");
   for (const store::ApiKey& key : keys.rows) {
     list.push_back(KeyJson(key));
-    const std::string_view word = key.revoked_at                                          ? "revoked"
-                                  : key.expires_at && *key.expires_at <= state.store().Now() ? "expired"
-                                                                                          : "valid";
+    const std::string_view word = key.revoked_at ? "revoked"
+                                  : key.expires_at && *key.expires_at <= state.store().Now()
+                                      ? "expired"
+                                      : "valid";
     text += fmt::format("{:<16}  {:<9}  {:<20}  {:<24}  {}\n", key.id, store::RoleName(key.role),
                         key.agent, FormatTime(key.created_at), word);
   }
@@ -89,7 +92,8 @@ Result<std::string> List(const call::VerbFlags& flags, State& state, const store
 
 Result<std::string> Act(const call::VerbFlags& flags) {
   const std::vector<std::string>& given = flags.words();
-  TRY_ASSIGN(const store::TenantId tenant, store::TenantId::Parse(flags.Value("--tenant", "local")));
+  TRY_ASSIGN(const store::TenantId tenant,
+             store::TenantId::Parse(flags.Value("--tenant", "local")));
   TRY_ASSIGN(State state, State::Open(flags));
   if (given[0] == "new" && given.size() == 1) {
     return New(flags, state, tenant);

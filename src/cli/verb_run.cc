@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "base/print.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "call/run_call.h"
-#include "base/print.h"
 #include "cli/run_flags.h"
 
 namespace coffer::cli {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "base/sys.h"
-#include "call/warden.h"
 #include "base/print.h"
+#include "base/sys.h"
 #include "call/verb_flags.h"
+#include "call/warden.h"
 
 namespace coffer::cli {
 namespace {

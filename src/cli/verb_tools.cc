@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/print.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "call/tool_shelf.h"
-#include "base/print.h"
 #include "call/verb_flags.h"
 #include "policy/blast_radius.h"
 #include "policy/make_envelope.h"
@@ -203,8 +203,7 @@ int Show(const call::VerbFlags& flags, const std::string& name) {
       PrintOut(Red(fmt::format("DANGEROUS: {} = {}: {}\n", danger.key, Printable(danger.value),
                                Printable(danger.reason))));
     }
-    PrintOut(fmt::format("\nArguments (JSON Schema):\n{}\n",
-                         PrintJson(SchemaJson(manifest), 2)));
+    PrintOut(fmt::format("\nArguments (JSON Schema):\n{}\n", PrintJson(SchemaJson(manifest), 2)));
     PrintMistakes(entry);
     return 0;
   }
@@ -224,7 +223,8 @@ int Check(const call::VerbFlags& flags, std::span<const std::string> files) {
       mistakes.push_back({{}, text.error().message, ""});
     }
     wrong += mistakes.empty() ? 0 : 1;
-    list.push_back({{"file", file}, {"ok", mistakes.empty()}, {"mistakes", MistakesJson(mistakes)}});
+    list.push_back(
+        {{"file", file}, {"ok", mistakes.empty()}, {"mistakes", MistakesJson(mistakes)}});
     if (flags.json()) {
       continue;
     }

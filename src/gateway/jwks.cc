@@ -31,7 +31,9 @@ using ParamBldPtr = std::unique_ptr<OSSL_PARAM_BLD, Freer<OSSL_PARAM_BLD_free>>;
 using ParamPtr = std::unique_ptr<OSSL_PARAM, Freer<OSSL_PARAM_free>>;
 using SigPtr = std::unique_ptr<ECDSA_SIG, Freer<ECDSA_SIG_free>>;
 
-const unsigned char* Bytes(std::string_view text) { return reinterpret_cast<const unsigned char*>(text.data()); }
+const unsigned char* Bytes(std::string_view text) {
+  return reinterpret_cast<const unsigned char*>(text.data());
+}
 
 PkeyPtr FromParams(const char* type, OSSL_PARAM_BLD* builder) {
   const ParamPtr params(::OSSL_PARAM_BLD_to_param(builder));
@@ -48,8 +50,9 @@ PkeyPtr MakeRsa(std::string_view n, std::string_view e) {
   const BnPtr modulus(::BN_bin2bn(Bytes(n), static_cast<int>(n.size()), nullptr));
   const BnPtr exponent(::BN_bin2bn(Bytes(e), static_cast<int>(e.size()), nullptr));
   const ParamBldPtr builder(::OSSL_PARAM_BLD_new());
-  if (modulus == nullptr || exponent == nullptr || builder == nullptr || ::BN_num_bits(modulus.get()) < 2048 ||
-      ::BN_num_bits(modulus.get()) > 8192 || ::BN_num_bits(exponent.get()) > 64 ||
+  if (modulus == nullptr || exponent == nullptr || builder == nullptr ||
+      ::BN_num_bits(modulus.get()) < 2048 || ::BN_num_bits(modulus.get()) > 8192 ||
+      ::BN_num_bits(exponent.get()) > 64 ||
       ::OSSL_PARAM_BLD_push_BN(builder.get(), OSSL_PKEY_PARAM_RSA_N, modulus.get()) != 1 ||
       ::OSSL_PARAM_BLD_push_BN(builder.get(), OSSL_PKEY_PARAM_RSA_E, exponent.get()) != 1) {
     return nullptr;
@@ -64,8 +67,10 @@ PkeyPtr MakeP256(std::string_view x, std::string_view y) {
   const std::string point = "\x04" + std::string(x) + std::string(y);
   const ParamBldPtr builder(::OSSL_PARAM_BLD_new());
   if (builder == nullptr ||
-      ::OSSL_PARAM_BLD_push_utf8_string(builder.get(), OSSL_PKEY_PARAM_GROUP_NAME, "prime256v1", 0) != 1 ||
-      ::OSSL_PARAM_BLD_push_octet_string(builder.get(), OSSL_PKEY_PARAM_PUB_KEY, point.data(), point.size()) != 1) {
+      ::OSSL_PARAM_BLD_push_utf8_string(builder.get(), OSSL_PKEY_PARAM_GROUP_NAME, "prime256v1",
+                                        0) != 1 ||
+      ::OSSL_PARAM_BLD_push_octet_string(builder.get(), OSSL_PKEY_PARAM_PUB_KEY, point.data(),
+                                         point.size()) != 1) {
     return nullptr;
   }
   PkeyPtr key = FromParams("EC", builder.get());
@@ -79,7 +84,8 @@ PkeyPtr MakeP256(std::string_view x, std::string_view y) {
 
 PkeyPtr MakeEd25519(std::string_view x) {
   return x.size() != 32 ? nullptr
-                        : PkeyPtr(::EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, Bytes(x), x.size()));
+                        : PkeyPtr(::EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, Bytes(x),
+                                                                x.size()));
 }
 
 // r || s, 32 bytes each, as DER: what OpenSSL wants (RFC 7518 section 3.4).
@@ -90,7 +96,8 @@ std::optional<std::string> DerOf(std::string_view raw) {
   const SigPtr sig(::ECDSA_SIG_new());
   BnPtr r(::BN_bin2bn(Bytes(raw), 32, nullptr));
   BnPtr s(::BN_bin2bn(Bytes(raw.substr(32)), 32, nullptr));
-  if (sig == nullptr || r == nullptr || s == nullptr || ::ECDSA_SIG_set0(sig.get(), r.get(), s.get()) != 1) {
+  if (sig == nullptr || r == nullptr || s == nullptr ||
+      ::ECDSA_SIG_set0(sig.get(), r.get(), s.get()) != 1) {
     return std::nullopt;
   }
   (void)r.release();  // now the signature's
@@ -136,8 +143,10 @@ size_t JwkSet::size() const { return keys_.size(); }
 
 Result<JwkSet> JwkSet::Parse(std::string_view json_text) {
   TRY_ASSIGN(const Json json, ParseJson(json_text));
-  if (!json.is_object() || !json.contains("keys") || !json["keys"].is_array() || json["keys"].size() > 100) {
-    return Refused("jwt.jwks", "the JWKS file must be an object with a list \"keys\" of at most 100");
+  if (!json.is_object() || !json.contains("keys") || !json["keys"].is_array() ||
+      json["keys"].size() > 100) {
+    return Refused("jwt.jwks",
+                   "the JWKS file must be an object with a list \"keys\" of at most 100");
   }
   JwkSet set;
   for (const Json& jwk : json["keys"]) {
@@ -155,9 +164,10 @@ Result<JwkSet> JwkSet::Parse(std::string_view json_text) {
     }
     auto key = std::make_unique<Key>();
     key->id = Text(jwk, "kid");
-    const bool ours = (type == "RSA" && (alg.empty() || alg == "RS256")) ||
-                      (type == "EC" && Text(jwk, "crv") == "P-256" && (alg.empty() || alg == "ES256")) ||
-                      (type == "OKP" && Text(jwk, "crv") == "Ed25519" && (alg.empty() || alg == "EdDSA"));
+    const bool ours =
+        (type == "RSA" && (alg.empty() || alg == "RS256")) ||
+        (type == "EC" && Text(jwk, "crv") == "P-256" && (alg.empty() || alg == "ES256")) ||
+        (type == "OKP" && Text(jwk, "crv") == "Ed25519" && (alg.empty() || alg == "EdDSA"));
     if (!ours || (!use.empty() && use != "sig")) {
       continue;
     }
@@ -173,7 +183,8 @@ Result<JwkSet> JwkSet::Parse(std::string_view json_text) {
     }
     if (key->key == nullptr) {
       ::ERR_clear_error();
-      return Refused("jwt.jwks", "a key in the JWKS file is broken or too weak", "RSA needs 2048 to 8192 bits");
+      return Refused("jwt.jwks", "a key in the JWKS file is broken or too weak",
+                     "RSA needs 2048 to 8192 bits");
     }
     set.keys_.push_back(std::move(key));
   }
@@ -210,8 +221,10 @@ bool JwkSet::Verify(JwtAlgorithm algorithm, std::string_view key_id, std::string
   const MdCtxPtr context(::EVP_MD_CTX_new());
   const EVP_MD* digest = algorithm == JwtAlgorithm::kEdDsa ? nullptr : ::EVP_sha256();
   const bool good =
-      context != nullptr && ::EVP_DigestVerifyInit(context.get(), nullptr, digest, nullptr, chosen->key.get()) == 1 &&
-      ::EVP_DigestVerify(context.get(), Bytes(signature), signature.size(), Bytes(data), data.size()) == 1;
+      context != nullptr &&
+      ::EVP_DigestVerifyInit(context.get(), nullptr, digest, nullptr, chosen->key.get()) == 1 &&
+      ::EVP_DigestVerify(context.get(), Bytes(signature), signature.size(), Bytes(data),
+                         data.size()) == 1;
   ::ERR_clear_error();
   return good;
 }

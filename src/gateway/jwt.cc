@@ -56,8 +56,8 @@ bool HasAudience(const Json& claims, const std::string& audience) {
     return found->get<std::string>() == audience;
   }
   return found->is_array() && std::any_of(found->begin(), found->end(), [&](const Json& one) {
-    return one.is_string() && one.get<std::string>() == audience;
-  });
+           return one.is_string() && one.get<std::string>() == audience;
+         });
 }
 
 Status CheckTimes(const Json& claims, Nanos now, std::chrono::seconds leeway) {
@@ -65,7 +65,8 @@ Status CheckTimes(const Json& claims, Nanos now, std::chrono::seconds leeway) {
   const auto slack = static_cast<double>(leeway.count());
   const auto time = [&](const char* name) -> std::optional<double> {
     const auto found = claims.find(name);
-    return found != claims.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
+    return found != claims.end() && found->is_number() ? std::optional(found->get<double>())
+                                                       : std::nullopt;
   };
   for (const char* name : {"exp", "nbf", "iat"}) {
     if (claims.contains(name) && (!time(name).has_value() || !std::isfinite(*time(name)))) {
@@ -101,7 +102,8 @@ std::optional<Role> RoleOf(const JwtConfig& config, const std::string& value) {
 
 Result<Identity> IdentityOf(const JwtConfig& config, const Json& claims) {
   Identity identity;
-  identity.tenant = config.fixed_tenant.empty() ? TextClaim(claims, config.tenant_claim) : config.fixed_tenant;
+  identity.tenant =
+      config.fixed_tenant.empty() ? TextClaim(claims, config.tenant_claim) : config.fixed_tenant;
   identity.agent = TextClaim(claims, config.agent_claim);
   if (!IsName(identity.tenant) || !IsName(identity.agent)) {
     return NotAccepted("the claims for tenant and agent are missing or no names");
@@ -122,11 +124,14 @@ Result<Identity> IdentityOf(const JwtConfig& config, const Json& claims) {
 
 }  // namespace
 
-bool LooksLikeJwt(std::string_view token) { return std::count(token.begin(), token.end(), '.') == 2; }
+bool LooksLikeJwt(std::string_view token) {
+  return std::count(token.begin(), token.end(), '.') == 2;
+}
 
 Result<std::shared_ptr<const JwtVerifier>> JwtVerifier::Make(JwtConfig config) {
   if (config.issuer.empty() || config.audience.empty()) {
-    return Refused("jwt.config", "tokens need an issuer and an audience", "set both, or leave out the JWKS file");
+    return Refused("jwt.config", "tokens need an issuer and an audience",
+                   "set both, or leave out the JWKS file");
   }
   if (!config.fixed_tenant.empty() && !IsName(config.fixed_tenant)) {
     return Refused("jwt.config", "the tenant of the issuer is no name");
@@ -151,7 +156,8 @@ Result<Identity> JwtVerifier::Verify(std::string_view token, Nanos now) const {
     return NotAccepted("its algorithm is none of RS256, ES256, EdDSA");
   }
   if (header->contains("crit")) {
-    return NotAccepted("it demands extensions");  // RFC 7515 section 4.1.11: what is not understood is refused
+    return NotAccepted(
+        "it demands extensions");  // RFC 7515 section 4.1.11: what is not understood is refused
   }
   if (!keys_.Verify(*algorithm, TextClaim(*header, "kid"), token.substr(0, second), *signature)) {
     return NotAccepted("no key of the issuer made its signature");

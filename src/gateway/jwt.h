@@ -29,9 +29,10 @@ struct JwtConfig {
   std::string fixed_tenant;  // instead of a claim: the issuer serves one tenant
   std::string agent_claim = "sub";
   std::string role_claim = "role";
-  std::string user_claim;                              // "": none
-  std::vector<std::pair<std::string, Role>> role_map;  // a claim's value to a role; empty: the value is a role's name
-  std::chrono::seconds leeway{30};                     // between the clocks
+  std::string user_claim;  // "": none
+  std::vector<std::pair<std::string, Role>>
+      role_map;                     // a claim's value to a role; empty: the value is a role's name
+  std::chrono::seconds leeway{30};  // between the clocks
 };
 
 // Two dots: an API key has none.

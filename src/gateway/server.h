@@ -28,8 +28,8 @@ struct TcpListen {
 };
 
 struct UnixListen {
-  std::string path;        // replaced if a socket nobody listens on is there
-  unsigned mode = 0600;    // 0666 leaves the decision to the peer's uid
+  std::string path;      // replaced if a socket nobody listens on is there
+  unsigned mode = 0600;  // 0666 leaves the decision to the peer's uid
 };
 
 struct TlsFiles {

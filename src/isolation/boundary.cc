@@ -285,7 +285,8 @@ Error Boundary::SetupError() const {
     // Linux 6.1.130 to 6.18 compare the wrong counters when a child is born in another cgroup.
     return HostFault(
         "isolation.init", "the kernel killed the boundary's init at birth",
-        "coffer runs in a cgroup that was once killed as a whole (cgroup.kill), which kernels up to "
+        "coffer runs in a cgroup that was once killed as a whole (cgroup.kill), which kernels up "
+        "to "
         "6.18 hold against children born elsewhere: start coffer from another session or service");
   }
   if (stage >= kStageCount || number <= 0 || number > 4095) {

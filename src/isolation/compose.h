@@ -24,7 +24,7 @@ struct OpenedMount {
   std::string at;
   policy::Access access = policy::Access::kRead;
   std::vector<std::string> fifos;  // relative; each is covered
-  bool workspace = false;          // a session's own /workspace: the one own place that can be a mount
+  bool workspace = false;  // a session's own /workspace: the one own place that can be a mount
 };
 
 // A file brought in by copy.

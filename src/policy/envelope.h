@@ -55,8 +55,8 @@ struct Envelope {
   Level level = Level::kAuto;
   LayerSet floor;
   Limits limits;
-  std::vector<Mount> mounts;          // --ro, --rw, --out
-  std::string workspace;              // a session's directory that is /workspace; empty: a fresh one
+  std::vector<Mount> mounts;  // --ro, --rw, --out
+  std::string workspace;      // a session's directory that is /workspace; empty: a fresh one
   Access workspace_access = Access::kWrite;
   std::vector<std::string> inputs;    // host files brought in read-only, by copy, under /in
   std::vector<std::string> runtimes;  // empty: what the command needs

@@ -133,7 +133,8 @@ TEST(Events, ADrainCutsStreamsAtItsDeadline) {
   client.Send(EventsOf());
   ASSERT_NE(client.ReadUntil("retry:"), "");
   bool drained = false;
-  server.OnLoop([&] { server.server().Drain(std::chrono::milliseconds(50), [&] { drained = true; }); });
+  server.OnLoop(
+      [&] { server.server().Drain(std::chrono::milliseconds(50), [&] { drained = true; }); });
   EXPECT_TRUE(client.Ends());
   EXPECT_TRUE(server.Eventually([&] { return drained; }));
   server.OnLoop([&] { EXPECT_EQ(server.service.event_waits, 0U); });

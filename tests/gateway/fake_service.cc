@@ -8,7 +8,8 @@ namespace coffer::gateway {
 namespace {
 
 Refusal Missing(std::string code) {
-  return {.kind = RefusalKind::kNotFound, .code = std::move(code), .message = "there is no such thing"};
+  return {
+      .kind = RefusalKind::kNotFound, .code = std::move(code), .message = "there is no such thing"};
 }
 
 CallView Done(std::string stdout_text) {
@@ -44,7 +45,9 @@ class FakeUpload : public Upload {
   void Write(std::string bytes, Reply<Nothing> reply) override {
     content_ += bytes;
     if (content_.size() > service_->quota) {
-      reply(Refusal{.kind = RefusalKind::kTooLarge, .code = "quota.disk", .message = "the workspace is full"});
+      reply(Refusal{.kind = RefusalKind::kTooLarge,
+                    .code = "quota.disk",
+                    .message = "the workspace is full"});
       return;
     }
     reply(Nothing{});
@@ -95,7 +98,8 @@ void FakeService::Authenticate(const Credential& credential, Reply<Identity> rep
     return;
   }
   if (credential.peer.has_value()) {
-    reply(Identity{"local", "peer", Role::kOperator, "uid:" + std::to_string(credential.peer->uid), {}});
+    reply(Identity{
+        "local", "peer", Role::kOperator, "uid:" + std::to_string(credential.peer->uid), {}});
     return;
   }
   static const std::map<std::string, Role> kKeys = {{"agent-key", Role::kAgent},
@@ -104,7 +108,8 @@ void FakeService::Authenticate(const Credential& credential, Reply<Identity> rep
                                                     {"auditor-key", Role::kAuditor}};
   const auto found = kKeys.find(credential.bearer);
   if (found == kKeys.end()) {
-    reply(Refusal{.kind = RefusalKind::kUnauthenticated, .code = "auth.key", .message = "no such key"});
+    reply(Refusal{
+        .kind = RefusalKind::kUnauthenticated, .code = "auth.key", .message = "no such key"});
     return;
   }
   reply(Identity{"t1", "bot", found->second, found->first, {}});
@@ -129,15 +134,20 @@ void FakeService::Submit(const Identity& who, CallRequest request, Reply<CallVie
     call.call_id = kCallId;
     call.state = CallState::kGated;
     call.outcome = "gated";
-    call.approval = ApprovalView{"a1", "sha256:d", "/console/approvals/a1", std::chrono::seconds(1'700'000'900)};
+    call.approval = ApprovalView{"a1", "sha256:d", "/console/approvals/a1",
+                                 std::chrono::seconds(1'700'000'900)};
     reply(std::move(call));
   } else if (request.tool == "denied") {
     CallView call;
     call.call_id = kCallId;
     call.outcome = "denied";
     call.error = CallError{"policy.schema", "args do not match"};
-    call.denials.push_back({.surface = "policy", .operation = "call", .target = "denied", .rule = "input.schema",
-                            .reason = "code is missing", .fix = "send code"});
+    call.denials.push_back({.surface = "policy",
+                            .operation = "call",
+                            .target = "denied",
+                            .rule = "input.schema",
+                            .reason = "code is missing",
+                            .fix = "send code"});
     reply(std::move(call));
   } else if (request.tool == "limited") {
     reply(Refusal{.kind = RefusalKind::kRateLimited,
@@ -146,11 +156,16 @@ void FakeService::Submit(const Identity& who, CallRequest request, Reply<CallVie
                   .retry_after = std::chrono::milliseconds(2500),
                   .call_id = kCallId});
   } else if (request.tool == "inflight") {
-    reply(Refusal{.kind = RefusalKind::kInFlight, .code = "idempotency.in_flight", .message = "it is running"});
+    reply(Refusal{.kind = RefusalKind::kInFlight,
+                  .code = "idempotency.in_flight",
+                  .message = "it is running"});
   } else if (request.tool == "mismatch") {
-    reply(Refusal{.kind = RefusalKind::kUnprocessable, .code = "idempotency.mismatch", .message = "another request"});
+    reply(Refusal{.kind = RefusalKind::kUnprocessable,
+                  .code = "idempotency.mismatch",
+                  .message = "another request"});
   } else if (request.tool == "broken") {
-    reply(Refusal{.kind = RefusalKind::kInternal, .code = "internal", .message = "something failed"});
+    reply(
+        Refusal{.kind = RefusalKind::kInternal, .code = "internal", .message = "something failed"});
   } else {
     reply(Missing("tool.unknown"));
   }
@@ -176,10 +191,12 @@ void FakeService::GetReceipt(const Identity& who, const std::string&, Reply<std:
   reply(std::string(R"({"schema":"coffer.receipt/1"})"));
 }
 
-void FakeService::CancelCall(const Identity& who, const std::string& call_id, Reply<CallView> reply) {
+void FakeService::CancelCall(const Identity& who, const std::string& call_id,
+                             Reply<CallView> reply) {
   Note(who, "CancelCall");
   if (call_id != kCallId) {
-    reply(Refusal{.kind = RefusalKind::kConflict, .code = "call.finished", .message = "it has ended"});
+    reply(Refusal{
+        .kind = RefusalKind::kConflict, .code = "call.finished", .message = "it has ended"});
     return;
   }
   CallView call;
@@ -204,8 +221,8 @@ bool FakeService::AnswerEvents(uint64_t after, const Reply<EventBatch>& reply) {
   return true;
 }
 
-WaitHandle FakeService::WaitEvents(const Identity& who, const std::string& call_id, uint64_t after, size_t,
-                                   Reply<EventBatch> reply) {
+WaitHandle FakeService::WaitEvents(const Identity& who, const std::string& call_id, uint64_t after,
+                                   size_t, Reply<EventBatch> reply) {
   Note(who, "WaitEvents");
   if (call_id != kCallId) {
     reply(Missing("call.unknown"));
@@ -247,7 +264,8 @@ void FakeService::EndEvents() {
   WakeWaiters();
 }
 
-void FakeService::CreateSession(const Identity& who, SessionRequest request, Reply<SessionView> reply) {
+void FakeService::CreateSession(const Identity& who, SessionRequest request,
+                                Reply<SessionView> reply) {
   Note(who, "CreateSession");
   SessionView session = Session();
   session.label = request.label;
@@ -255,12 +273,14 @@ void FakeService::CreateSession(const Identity& who, SessionRequest request, Rep
   reply(std::move(session));
 }
 
-void FakeService::ListSessions(const Identity& who, PageRequest page, Reply<Page<SessionView>> reply) {
+void FakeService::ListSessions(const Identity& who, PageRequest page,
+                               Reply<Page<SessionView>> reply) {
   Note(who, "ListSessions");
   reply(Page<SessionView>{{Session()}, page.cursor.empty() ? "c2" : ""});
 }
 
-void FakeService::GetSession(const Identity& who, const std::string& session_id, Reply<SessionView> reply) {
+void FakeService::GetSession(const Identity& who, const std::string& session_id,
+                             Reply<SessionView> reply) {
   Note(who, "GetSession");
   if (session_id != kSessionId) {
     reply(Missing("session.unknown"));
@@ -276,7 +296,8 @@ void FakeService::EndSession(const Identity& who, const std::string&, Reply<Sess
   reply(std::move(session));
 }
 
-void FakeService::ListFiles(const Identity& who, const FileOwner&, PageRequest, Reply<Page<FileView>> reply) {
+void FakeService::ListFiles(const Identity& who, const FileOwner&, PageRequest,
+                            Reply<Page<FileView>> reply) {
   Note(who, "ListFiles");
   Page<FileView> page;
   for (const auto& [path, content] : files) {
@@ -285,11 +306,12 @@ void FakeService::ListFiles(const Identity& who, const FileOwner&, PageRequest, 
   reply(std::move(page));
 }
 
-void FakeService::OpenUpload(const Identity& who, const FileOwner&, const std::string& path, std::optional<uint64_t> size,
-                             Reply<std::shared_ptr<Upload>> reply) {
+void FakeService::OpenUpload(const Identity& who, const FileOwner&, const std::string& path,
+                             std::optional<uint64_t> size, Reply<std::shared_ptr<Upload>> reply) {
   Note(who, "OpenUpload");
   if (size.value_or(0) > quota) {
-    reply(Refusal{.kind = RefusalKind::kTooLarge, .code = "quota.disk", .message = "the workspace is full"});
+    reply(Refusal{
+        .kind = RefusalKind::kTooLarge, .code = "quota.disk", .message = "the workspace is full"});
     return;
   }
   reply(std::shared_ptr<Upload>(std::make_shared<FakeUpload>(this, path)));
@@ -306,7 +328,8 @@ void FakeService::OpenDownload(const Identity& who, const FileOwner&, const std:
   reply(std::shared_ptr<Download>(std::make_shared<FakeDownload>(path, found->second)));
 }
 
-void FakeService::RemoveFile(const Identity& who, const FileOwner&, const std::string& path, Reply<Nothing> reply) {
+void FakeService::RemoveFile(const Identity& who, const FileOwner&, const std::string& path,
+                             Reply<Nothing> reply) {
   Note(who, "RemoveFile");
   if (files.erase(path) == 0) {
     reply(Missing("file.unknown"));
@@ -317,7 +340,8 @@ void FakeService::RemoveFile(const Identity& who, const FileOwner&, const std::s
 
 void FakeService::ListTools(const Identity& who, Reply<std::vector<ToolView>> reply) {
   Note(who, "ListTools");
-  reply(std::vector<ToolView>{{.name = "echo", .version = "1.0.0", .summary = "Says it again.", .effect = "read-only"}});
+  reply(std::vector<ToolView>{
+      {.name = "echo", .version = "1.0.0", .summary = "Says it again.", .effect = "read-only"}});
 }
 
 void FakeService::GetTool(const Identity& who, const std::string& name, Reply<ToolView> reply) {
@@ -347,8 +371,8 @@ void FakeService::ListSwitches(const Identity& who, Reply<std::vector<SwitchView
   reply(std::vector<SwitchView>{});
 }
 
-void FakeService::SetSwitch(const Identity& who, const SwitchTarget& target, const std::string& reason,
-                            Reply<SwitchView> reply) {
+void FakeService::SetSwitch(const Identity& who, const SwitchTarget& target,
+                            const std::string& reason, Reply<SwitchView> reply) {
   Note(who, "SetSwitch");
   reply(SwitchView{target, reason, who.key_id, std::chrono::seconds(1'700'000'000)});
 }
@@ -358,6 +382,8 @@ void FakeService::ClearSwitch(const Identity& who, const SwitchTarget&, Reply<No
   reply(Nothing{});
 }
 
-Readiness FakeService::GetReadiness() { return {ready, {{"store", ready, ready ? "" : "migrating"}}}; }
+Readiness FakeService::GetReadiness() {
+  return {ready, {{"store", ready, ready ? "" : "migrating"}}};
+}
 
 }  // namespace coffer::gateway

@@ -28,22 +28,28 @@ class FakeService : public Service {
   // Tools: echo, gated, limited, inflight, mismatch, denied, broken (internal), wait (see Finish), big (output of a MiB).
   void Submit(const Identity& who, CallRequest request, Reply<CallView> reply) override;
   void GetCall(const Identity& who, const std::string& call_id, Reply<CallView> reply) override;
-  void GetReceipt(const Identity& who, const std::string& call_id, Reply<std::string> reply) override;
+  void GetReceipt(const Identity& who, const std::string& call_id,
+                  Reply<std::string> reply) override;
   void CancelCall(const Identity& who, const std::string& call_id, Reply<CallView> reply) override;
-  WaitHandle WaitEvents(const Identity& who, const std::string& call_id, uint64_t after, size_t max_bytes,
-                        Reply<EventBatch> reply) override;
+  WaitHandle WaitEvents(const Identity& who, const std::string& call_id, uint64_t after,
+                        size_t max_bytes, Reply<EventBatch> reply) override;
 
-  void CreateSession(const Identity& who, SessionRequest request, Reply<SessionView> reply) override;
+  void CreateSession(const Identity& who, SessionRequest request,
+                     Reply<SessionView> reply) override;
   void ListSessions(const Identity& who, PageRequest page, Reply<Page<SessionView>> reply) override;
-  void GetSession(const Identity& who, const std::string& session_id, Reply<SessionView> reply) override;
-  void EndSession(const Identity& who, const std::string& session_id, Reply<SessionView> reply) override;
+  void GetSession(const Identity& who, const std::string& session_id,
+                  Reply<SessionView> reply) override;
+  void EndSession(const Identity& who, const std::string& session_id,
+                  Reply<SessionView> reply) override;
 
-  void ListFiles(const Identity& who, const FileOwner& owner, PageRequest page, Reply<Page<FileView>> reply) override;
-  void OpenUpload(const Identity& who, const FileOwner& owner, const std::string& path, std::optional<uint64_t> size,
-                  Reply<std::shared_ptr<Upload>> reply) override;
+  void ListFiles(const Identity& who, const FileOwner& owner, PageRequest page,
+                 Reply<Page<FileView>> reply) override;
+  void OpenUpload(const Identity& who, const FileOwner& owner, const std::string& path,
+                  std::optional<uint64_t> size, Reply<std::shared_ptr<Upload>> reply) override;
   void OpenDownload(const Identity& who, const FileOwner& owner, const std::string& path,
                     Reply<std::shared_ptr<Download>> reply) override;
-  void RemoveFile(const Identity& who, const FileOwner& owner, const std::string& path, Reply<Nothing> reply) override;
+  void RemoveFile(const Identity& who, const FileOwner& owner, const std::string& path,
+                  Reply<Nothing> reply) override;
 
   void ListTools(const Identity& who, Reply<std::vector<ToolView>> reply) override;
   void GetTool(const Identity& who, const std::string& name, Reply<ToolView> reply) override;

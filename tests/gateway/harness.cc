@@ -74,7 +74,8 @@ std::string Reply1::Field(std::string_view name) const {
 
 std::string Reply1::Code() const {
   const auto json = nlohmann::json::parse(body, nullptr, false);
-  return json.is_object() && json.contains("code") ? json["code"].get<std::string>() : std::string();
+  return json.is_object() && json.contains("code") ? json["code"].get<std::string>()
+                                                   : std::string();
 }
 
 RawClient RawClient::Tcp(uint16_t port) {
@@ -209,8 +210,8 @@ Reply1 RawClient::Receive(bool head_only) {
   return reply;
 }
 
-std::string Request(std::string_view method, std::string_view path, std::string_view key, std::string_view more_fields,
-                    std::string_view body) {
+std::string Request(std::string_view method, std::string_view path, std::string_view key,
+                    std::string_view more_fields, std::string_view body) {
   std::string text(method);
   text += " " + std::string(path) + " HTTP/1.1\r\nHost: localhost\r\n";
   if (!key.empty()) {
@@ -224,7 +225,8 @@ std::string Request(std::string_view method, std::string_view path, std::string_
 }
 
 std::string CallOf(std::string_view body, std::string_view more_fields) {
-  return Request("POST", "/v1/calls", "agent-key", "Content-Type: application/json\r\n" + std::string(more_fields), body);
+  return Request("POST", "/v1/calls", "agent-key",
+                 "Content-Type: application/json\r\n" + std::string(more_fields), body);
 }
 
 }  // namespace coffer::gateway

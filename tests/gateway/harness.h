@@ -45,7 +45,7 @@ class RunningServer {
 struct Reply1 {
   int status = 0;  // 0: the connection ended first
   std::string head;
-  std::string body;  // chunks put together
+  std::string body;    // chunks put together
   bool ended = false;  // the server closed after it
 
   std::string Field(std::string_view name) const;

@@ -116,14 +116,16 @@ TEST(Server, TakesAChunkedBody) {
 TEST(Server, SendsContinueToWhoWaitsForIt) {
   RunningServer server;
   RawClient client = RawClient::Tcp(server.port());
-  client.Send(Request("POST", "/v1/calls", "agent-key",
-                      "Content-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 15\r\n"));
+  client.Send(
+      Request("POST", "/v1/calls", "agent-key",
+              "Content-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 15\r\n"));
   EXPECT_EQ(client.Receive().status, 100);
   client.Send(R"({"tool":"echo"})");
   EXPECT_EQ(client.Receive().status, 200);
   // Somebody without a key is not asked for the body.
-  client.Send(Request("POST", "/v1/calls", "wrong",
-                      "Content-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 15\r\n"));
+  client.Send(
+      Request("POST", "/v1/calls", "wrong",
+              "Content-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 15\r\n"));
   EXPECT_EQ(client.Receive().status, 401);
 }
 
@@ -257,7 +259,9 @@ TEST(Server, AQuotaEndsAnUploadAndNothingRemains) {
 TEST(Server, AnUploadThatIsCutLeavesNothing) {
   RunningServer server;
   RawClient client = RawClient::Tcp(server.port());
-  client.Send(Request("PUT", "/v1/sessions/" + kSessionId + "/files/f", "agent-key", "Content-Length: 1000\r\n") + "abc");
+  client.Send(Request("PUT", "/v1/sessions/" + kSessionId + "/files/f", "agent-key",
+                      "Content-Length: 1000\r\n") +
+              "abc");
   ASSERT_TRUE(server.Eventually([&] { return !server.service.asked.empty(); }));
   client.Reset();
   EXPECT_TRUE(server.Eventually([&] { return server.service.discarded.count("f") == 1; }));
@@ -307,7 +311,10 @@ TEST(Server, ReplacesALeftOverSocketAndNoOther) {
   auto third = Server::Open(*loop, service, config);
   EXPECT_TRUE(third.ok()) << third.error().message;
   // Not a socket at all.
-  { std::FILE* file = std::fopen((dir + "/file").c_str(), "w"); std::fclose(file); }
+  {
+    std::FILE* file = std::fopen((dir + "/file").c_str(), "w");
+    std::fclose(file);
+  }
   config.unix_sockets[0].path = dir + "/file";
   EXPECT_FALSE(Server::Open(*loop, service, config).ok());
   EXPECT_TRUE(std::filesystem::is_regular_file(dir + "/file"));
@@ -344,7 +351,8 @@ TEST(Server, DrainCutsWhatTakesTooLong) {
   busy.Send(CallOf(R"({"tool":"wait"})"));
   ASSERT_TRUE(server.Eventually([&] { return server.service.submitted.size() == 1; }));
   bool drained = false;
-  server.OnLoop([&] { server.server().Drain(std::chrono::milliseconds(50), [&] { drained = true; }); });
+  server.OnLoop(
+      [&] { server.server().Drain(std::chrono::milliseconds(50), [&] { drained = true; }); });
   EXPECT_TRUE(busy.Ends());
   EXPECT_TRUE(server.Eventually([&] { return drained; }));
   server.OnLoop([&] { server.service.Finish(); });  // the reply comes late, and goes nowhere

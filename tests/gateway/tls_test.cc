@@ -40,8 +40,8 @@ class Tls : public ::testing::Test {
     ::X509_gmtime_adj(::X509_getm_notAfter(cert), 3600);
     ::X509_set_pubkey(cert, key);
     X509_NAME* subject = ::X509_get_subject_name(cert);
-    ::X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("localhost"), -1, -1,
-                                 0);
+    ::X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC,
+                                 reinterpret_cast<const unsigned char*>("localhost"), -1, -1, 0);
     ::X509_set_issuer_name(cert, subject);
     ASSERT_GT(::X509_sign(cert, key, ::EVP_sha256()), 0);
     std::FILE* file = std::fopen((dir_ + "/" + name + ".crt").c_str(), "w");
@@ -60,7 +60,8 @@ class Tls : public ::testing::Test {
 
 // A client; `connected` is whether the handshake succeeded.
 struct Client {
-  Client(uint16_t port, int lowest, int highest, const char* ciphers = nullptr) : raw(RawClient::Tcp(port)) {
+  Client(uint16_t port, int lowest, int highest, const char* ciphers = nullptr)
+      : raw(RawClient::Tcp(port)) {
     context = ::SSL_CTX_new(::TLS_client_method());
     ::SSL_CTX_set_security_level(context, 0);
     ::SSL_CTX_set_min_proto_version(context, lowest);
@@ -114,8 +115,10 @@ TEST_F(Tls, AnswersWithTls12And13) {
 TEST_F(Tls, OlderVersionsAndWeakCiphersAreRefused) {
   RunningServer server(config_);
   EXPECT_FALSE(Client(server.port(), TLS1_VERSION, TLS1_1_VERSION).connected);
-  EXPECT_FALSE(Client(server.port(), TLS1_2_VERSION, TLS1_2_VERSION, "ECDHE-ECDSA-AES128-SHA").connected);
-  EXPECT_TRUE(Client(server.port(), TLS1_2_VERSION, TLS1_2_VERSION, "ECDHE-ECDSA-AES128-GCM-SHA256").connected);
+  EXPECT_FALSE(
+      Client(server.port(), TLS1_2_VERSION, TLS1_2_VERSION, "ECDHE-ECDSA-AES128-SHA").connected);
+  EXPECT_TRUE(Client(server.port(), TLS1_2_VERSION, TLS1_2_VERSION, "ECDHE-ECDSA-AES128-GCM-SHA256")
+                  .connected);
 }
 
 TEST_F(Tls, BodiesAndStreamsGoThrough) {
@@ -127,7 +130,8 @@ TEST_F(Tls, BodiesAndStreamsGoThrough) {
     server.service.AddEvent(CallEvent::Kind::kStdout, "over tls");
     server.service.EndEvents();
   });
-  EXPECT_NE(client.Ask(Request("GET", "/v1/calls/" + kCallId + "/events", "agent-key"), "0\r\n\r\n").find("over tls"),
+  EXPECT_NE(client.Ask(Request("GET", "/v1/calls/" + kCallId + "/events", "agent-key"), "0\r\n\r\n")
+                .find("over tls"),
             std::string::npos);
 }
 
@@ -151,9 +155,11 @@ TEST_F(Tls, AHandshakeThatDoesNotComeIsCut) {
 TEST_F(Tls, AnOriginMustHaveTheScheme) {
   RunningServer server(config_);
   Client client(server.port(), TLS1_2_VERSION, TLS1_3_VERSION);
-  EXPECT_NE(client.Ask(Request("GET", "/healthz", {}, "Origin: http://localhost\r\n"), "}").find("403"),
-            std::string::npos);
-  EXPECT_NE(client.Ask(Request("GET", "/healthz", {}, "Origin: https://localhost\r\n"), "}").find("200 OK"),
+  EXPECT_NE(
+      client.Ask(Request("GET", "/healthz", {}, "Origin: http://localhost\r\n"), "}").find("403"),
+      std::string::npos);
+  EXPECT_NE(client.Ask(Request("GET", "/healthz", {}, "Origin: https://localhost\r\n"), "}")
+                .find("200 OK"),
             std::string::npos);
 }
 

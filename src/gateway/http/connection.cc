@@ -15,9 +15,9 @@
 namespace coffer::gateway {
 namespace {
 
-constexpr size_t kReadBytes = 4096;        // what an idle connection holds
-constexpr size_t kBodyReadBytes = 65536;   // while a body comes in
-constexpr size_t kWriteBytes = 65536;      // each of these must be taken within stall_time
+constexpr size_t kReadBytes = 4096;       // what an idle connection holds
+constexpr size_t kBodyReadBytes = 65536;  // while a body comes in
+constexpr size_t kWriteBytes = 65536;     // each of these must be taken within stall_time
 constexpr size_t kLingerBytes = 1 << 20;
 constexpr std::chrono::milliseconds kLastWords{2000};
 constexpr Connection::Clock::time_point kNever = Connection::Clock::time_point::max();
@@ -56,7 +56,8 @@ class Connection::Reader : public BodyReader {
   std::weak_ptr<Connection> connection_;
 };
 
-Connection::Connection(std::shared_ptr<ServerShared> shared, std::unique_ptr<Stream> stream, Channel channel)
+Connection::Connection(std::shared_ptr<ServerShared> shared, std::unique_ptr<Stream> stream,
+                       Channel channel)
     : shared_(std::move(shared)),
       stream_(std::move(stream)),
       channel_(std::move(channel)),
@@ -171,8 +172,11 @@ Task<bool> Connection::ServeOne() {
   }
   ++shared_->stats.requests;
   std::function<void(std::function<void(std::optional<Response>)>)> admit =
-      [exchange](std::function<void(std::optional<Response>)> decided) { Admit(exchange, std::move(decided)); };
-  std::optional<std::optional<Response>> refused = co_await Await<std::optional<Response>>(std::move(admit));
+      [exchange](std::function<void(std::optional<Response>)> decided) {
+        Admit(exchange, std::move(decided));
+      };
+  std::optional<std::optional<Response>> refused =
+      co_await Await<std::optional<Response>>(std::move(admit));
   if (!refused.has_value()) {
     co_return false;
   }
@@ -281,7 +285,8 @@ Task<BodyReader::Piece> Connection::NextPiece(std::chrono::milliseconds at_most)
       if (step.done || !piece.bytes.empty()) {
         break;
       }
-      if (input_.size() > shared_->api.config.limits.head_bytes) {  // a chunk's head that does not end
+      if (input_.size() >
+          shared_->api.config.limits.head_bytes) {  // a chunk's head that does not end
         piece.problem = FatalProblem(400, "http.chunking", "the body is not properly chunked");
         co_return piece;
       }
@@ -297,7 +302,8 @@ Task<BodyReader::Piece> Connection::NextPiece(std::chrono::milliseconds at_most)
     deadline_ = std::min(Clock::now() + at_most, body_deadline_);
     const bool filled = co_await Fill();
     if (!filled) {
-      piece.problem = expired_ ? TooSlow() : FatalProblem(400, "http.cut", "the body ended before its length");
+      piece.problem =
+          expired_ ? TooSlow() : FatalProblem(400, "http.cut", "the body ended before its length");
       co_return piece;
     }
   }
@@ -310,7 +316,8 @@ Task<bool> Connection::Handle(std::shared_ptr<Exchange> exchange) {
     try {
       exchange->route->handler(exchange, respond);
     } catch (const std::exception&) {
-      respond(ProblemResponse(MakeProblem(500, "internal", "something went wrong inside Cofferdam")));
+      respond(
+          ProblemResponse(MakeProblem(500, "internal", "something went wrong inside Cofferdam")));
     }
   };
   std::optional<Response> response = co_await Await<Response>(std::move(handle));
@@ -326,7 +333,8 @@ Task<bool> Connection::Handle(std::shared_ptr<Exchange> exchange) {
 Task<bool> Connection::Answer(const Exchange& exchange, Response response) {
   const bool understood = parser_.head_done();
   const bool unread = !understood || !parser_.body_done();
-  const bool keep_alive = understood && exchange.head.keep_alive && !response.close && !unread && !shared_->draining;
+  const bool keep_alive =
+      understood && exchange.head.keep_alive && !response.close && !unread && !shared_->draining;
   const bool without_body = exchange.head.method == Method::kHead;
   if (exchange.head.version == 10) {
     response.chunked = false;

@@ -23,7 +23,8 @@ namespace coffer::gateway {
 
 // What connections share; outlives them.
 struct ServerShared {
-  ServerShared(Loop& loop, Service& service, HttpConfig config) : api{service, loop, std::move(config)} {}
+  ServerShared(Loop& loop, Service& service, HttpConfig config)
+      : api{service, loop, std::move(config)} {}
   Api api;
   std::shared_ptr<TlsContext> tls;
   ServerStats stats;
@@ -82,7 +83,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::unique_ptr<Stream> stream_;
   Channel channel_;
   RequestParser parser_;
-  std::string input_;      // received and not parsed
+  std::string input_;  // received and not parsed
   Clock::time_point deadline_;
   Clock::time_point body_deadline_;
   uint64_t body_limit_ = 0;

@@ -33,7 +33,8 @@ std::optional<Problem> CheckShape(const Exchange& exchange) {
 // Everything that is known from the head alone; sets the route and its raw values.
 std::optional<Problem> FindIt(Exchange* exchange, Match* match, std::string* query) {
   std::optional<Target> target = SplitTarget(&exchange->head);
-  if (auto problem = CheckSite(exchange->head, exchange->channel, exchange->api->config.names); problem.has_value()) {
+  if (auto problem = CheckSite(exchange->head, exchange->channel, exchange->api->config.names);
+      problem.has_value()) {
     return problem;
   }
   if (!target.has_value()) {
@@ -42,7 +43,8 @@ std::optional<Problem> FindIt(Exchange* exchange, Match* match, std::string* que
   *match = FindRoute(Routes(), exchange->head.method, target->path);
   if (match->route == nullptr) {
     if (match->allow.empty()) {
-      return MakeProblem(404, "route.unknown", "there is nothing at this path", "GET /openapi.json lists what there is");
+      return MakeProblem(404, "route.unknown", "there is nothing at this path",
+                         "GET /openapi.json lists what there is");
     }
     Problem problem = MakeProblem(405, "route.method", "this path does not take this method");
     problem.allow = match->allow;
@@ -133,7 +135,8 @@ uint64_t BodyLimit(const Exchange& exchange) {
   return exchange.route->body == BodyKind::kStream ? limits.upload_bytes : limits.body_bytes;
 }
 
-void Admit(const std::shared_ptr<Exchange>& exchange, std::function<void(std::optional<Response>)> decided) {
+void Admit(const std::shared_ptr<Exchange>& exchange,
+           std::function<void(std::optional<Response>)> decided) {
   Match match;
   std::string query;
   if (auto problem = FindIt(exchange.get(), &match, &query); problem.has_value()) {
@@ -149,7 +152,8 @@ void Admit(const std::shared_ptr<Exchange>& exchange, std::function<void(std::op
   if (!credential.ok()) {
     Problem problem = FromRefusal(credential.refusal());
     if (problem.code == "auth.missing") {
-      problem.authenticate = R"(Bearer realm="coffer")";  // RFC 6750 section 3.1: no error code if nothing was sent
+      problem.authenticate =
+          R"(Bearer realm="coffer")";  // RFC 6750 section 3.1: no error code if nothing was sent
     }
     decided(ProblemResponse(problem));
     return;
@@ -163,8 +167,9 @@ void Admit(const std::shared_ptr<Exchange>& exchange, std::function<void(std::op
         }
         exchange->who = std::move(answer.value());
         if (!exchange->route->access.Allows(exchange->who.role)) {
-          decided(ProblemResponse(MakeProblem(403, "auth.role", "this path is not for your role",
-                                              "it needs one of: " + exchange->route->access.Names())));
+          decided(
+              ProblemResponse(MakeProblem(403, "auth.role", "this path is not for your role",
+                                          "it needs one of: " + exchange->route->access.Names())));
           return;
         }
         auto problem = CheckRest(exchange.get(), raw, query);

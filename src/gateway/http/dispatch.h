@@ -16,7 +16,8 @@ namespace coffer::gateway {
 
 // `decided` gets the answer if the request is refused, nothing if the body may be read and Route::handler be called.
 // exchange->api, ->channel and ->head are set; this sets the rest, except body and reader.
-void Admit(const std::shared_ptr<Exchange>& exchange, std::function<void(std::optional<Response>)> decided);
+void Admit(const std::shared_ptr<Exchange>& exchange,
+           std::function<void(std::optional<Response>)> decided);
 
 // The most that the body of this exchange may have.
 uint64_t BodyLimit(const Exchange& exchange);

@@ -82,7 +82,8 @@ Answer<std::string> ReadBearer(const Head& head) {
   const auto token_char = [](char c) {
     return Alnum(c) || std::string_view("-._~+/").find(c) != std::string_view::npos;
   };
-  if (body.empty() || value.size() > kMaxToken || !std::all_of(body.begin(), body.end(), token_char) ||
+  if (body.empty() || value.size() > kMaxToken ||
+      !std::all_of(body.begin(), body.end(), token_char) ||
       value.substr(body.size()).find_first_not_of('=') != std::string_view::npos) {
     return BadToken("the bearer token is malformed");
   }
@@ -106,9 +107,11 @@ Answer<std::optional<std::string>> ReadIdempotencyKey(const Head& head) {
     }
     key = std::move(*plain);
   } else if (value.find_first_of("\",;\\") != std::string_view::npos) {
-    return BadKey("Idempotency-Key without quotes may not hold quotes, commas, semicolons or backslashes");
+    return BadKey(
+        "Idempotency-Key without quotes may not hold quotes, commas, semicolons or backslashes");
   }
-  const bool visible = std::all_of(key.begin(), key.end(), [](char c) { return c > 0x20 && c < 0x7f; });
+  const bool visible =
+      std::all_of(key.begin(), key.end(), [](char c) { return c > 0x20 && c < 0x7f; });
   if (key.empty() || key.size() > kMaxKey || !visible) {
     return BadKey("Idempotency-Key is empty, too long, or holds more than visible ASCII");
   }
@@ -117,15 +120,16 @@ Answer<std::optional<std::string>> ReadIdempotencyKey(const Head& head) {
 
 std::optional<std::string> ReadTraceparent(const Head& head) {
   const std::string* value = head.Find("traceparent");
-  if (value == nullptr || head.Count("traceparent") != 1 || value->size() != 55 || !value->starts_with("00-") ||
-      (*value)[35] != '-' || (*value)[52] != '-') {
+  if (value == nullptr || head.Count("traceparent") != 1 || value->size() != 55 ||
+      !value->starts_with("00-") || (*value)[35] != '-' || (*value)[52] != '-') {
     return std::nullopt;
   }
   const std::string trace = value->substr(3, 32);
   const std::string span = value->substr(36, 16);
   const std::string all = trace + span + value->substr(53);
   if (all.find_first_not_of("0123456789abcdef") != std::string::npos ||
-      trace.find_first_not_of('0') == std::string::npos || span.find_first_not_of('0') == std::string::npos) {
+      trace.find_first_not_of('0') == std::string::npos ||
+      span.find_first_not_of('0') == std::string::npos) {
     return std::nullopt;
   }
   return *value;
@@ -150,7 +154,8 @@ bool PrefersAsync(const Head& head) {
 }
 
 std::optional<uint64_t> ReadNumber(std::string_view text) {
-  if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != std::string_view::npos) {
+  if (text.empty() || text.size() > 18 ||
+      text.find_first_not_of("0123456789") != std::string_view::npos) {
     return std::nullopt;
   }
   uint64_t number = 0;
@@ -165,7 +170,8 @@ Answer<uint64_t> ReadLastEventId(const Head& head) {
   if (value == nullptr || value->empty()) {
     return uint64_t{0};
   }
-  const std::optional<uint64_t> number = head.Count("Last-Event-ID") == 1 ? ReadNumber(*value) : std::nullopt;
+  const std::optional<uint64_t> number =
+      head.Count("Last-Event-ID") == 1 ? ReadNumber(*value) : std::nullopt;
   if (!number.has_value()) {
     return Refusal{.kind = RefusalKind::kInvalid,
                    .code = "events.last_id",

@@ -49,8 +49,9 @@ void PostCall(const std::shared_ptr<Exchange>& exchange, Respond respond) {
   const bool wait = request->wait;
   exchange->api->service.Submit(exchange->who, std::move(request.value()),
                                 [respond = std::move(respond), wait](Answer<CallView> answer) {
-                                  respond(answer.ok() ? CallResponse(answer.value(), wait)
-                                                      : ProblemResponse(FromRefusal(answer.refusal())));
+                                  respond(answer.ok()
+                                              ? CallResponse(answer.value(), wait)
+                                              : ProblemResponse(FromRefusal(answer.refusal())));
                                 });
 }
 

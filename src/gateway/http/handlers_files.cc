@@ -21,19 +21,21 @@ class FileStream : public BodyStream, public std::enable_shared_from_this<FileSt
       : download_(std::move(download)), left_(download_->file().size) {}
 
   void Next(std::function<void(Piece)> next) override {
-    download_->Read(kPieceBytes, [weak = weak_from_this(), next = std::move(next)](Answer<std::string> answer) {
-      auto self = weak.lock();
-      if (self == nullptr) {
-        return;
-      }
-      // A file that is not as long as its Content-Length said must not look complete.
-      if (!answer.ok() || answer.value().size() > self->left_ || (answer.value().empty() && self->left_ > 0)) {
-        next({{}, true, true});
-        return;
-      }
-      self->left_ -= answer.value().size();
-      next({std::move(answer.value()), self->left_ == 0, false});
-    });
+    download_->Read(kPieceBytes,
+                    [weak = weak_from_this(), next = std::move(next)](Answer<std::string> answer) {
+                      auto self = weak.lock();
+                      if (self == nullptr) {
+                        return;
+                      }
+                      // A file that is not as long as its Content-Length said must not look complete.
+                      if (!answer.ok() || answer.value().size() > self->left_ ||
+                          (answer.value().empty() && self->left_ > 0)) {
+                        next({{}, true, true});
+                        return;
+                      }
+                      self->left_ -= answer.value().size();
+                      next({std::move(answer.value()), self->left_ == 0, false});
+                    });
   }
 
  private:
@@ -48,7 +50,8 @@ class Receiver : public std::enable_shared_from_this<Receiver> {
       : exchange_(std::move(exchange)), upload_(std::move(upload)), respond_(std::move(respond)) {}
 
   void Pull() {
-    exchange_->reader->Read([self = shared_from_this()](BodyReader::Piece piece) { self->Take(std::move(piece)); });
+    exchange_->reader->Read(
+        [self = shared_from_this()](BodyReader::Piece piece) { self->Take(std::move(piece)); });
   }
 
  private:
@@ -61,13 +64,14 @@ class Receiver : public std::enable_shared_from_this<Receiver> {
       Continue(piece.end);
       return;
     }
-    upload_->Write(std::move(piece.bytes), [self = shared_from_this(), end = piece.end](Answer<Nothing> answer) {
-      if (answer.ok()) {
-        self->Continue(end);
-      } else {
-        self->respond_(ProblemResponse(FromRefusal(answer.refusal())));
-      }
-    });
+    upload_->Write(std::move(piece.bytes),
+                   [self = shared_from_this(), end = piece.end](Answer<Nothing> answer) {
+                     if (answer.ok()) {
+                       self->Continue(end);
+                     } else {
+                       self->respond_(ProblemResponse(FromRefusal(answer.refusal())));
+                     }
+                   });
   }
 
   void Continue(bool end) {
@@ -131,13 +135,13 @@ void PutFile(const std::shared_ptr<Exchange>& exchange, Respond respond) {
 }
 
 void DeleteFile(const std::shared_ptr<Exchange>& exchange, Respond respond) {
-  exchange->api->service.RemoveFile(exchange->who, OwnerOf(*exchange), exchange->Value("path"),
-                                    [respond = std::move(respond)](Answer<Nothing> answer) {
-                                      Response response;
-                                      response.status = 204;
-                                      respond(answer.ok() ? std::move(response)
-                                                          : ProblemResponse(FromRefusal(answer.refusal())));
-                                    });
+  exchange->api->service.RemoveFile(
+      exchange->who, OwnerOf(*exchange), exchange->Value("path"),
+      [respond = std::move(respond)](Answer<Nothing> answer) {
+        Response response;
+        response.status = 204;
+        respond(answer.ok() ? std::move(response) : ProblemResponse(FromRefusal(answer.refusal())));
+      });
 }
 
 }  // namespace coffer::gateway

@@ -11,7 +11,8 @@ namespace coffer::gateway {
 namespace {
 
 SwitchTarget TargetOf(const Exchange& exchange) {
-  return {FindScope(exchange.Value("scope")).value_or(SwitchTarget::Scope::kTool), exchange.Value("name")};
+  return {FindScope(exchange.Value("scope")).value_or(SwitchTarget::Scope::kTool),
+          exchange.Value("name")};
 }
 
 }  // namespace
@@ -19,7 +20,8 @@ SwitchTarget TargetOf(const Exchange& exchange) {
 Answer<PageRequest> ReadPage(const Exchange& exchange) {
   PageRequest page;
   const auto refused = [](std::string message) {
-    return Refusal{.kind = RefusalKind::kInvalid, .code = "query.invalid", .message = std::move(message)};
+    return Refusal{
+        .kind = RefusalKind::kInvalid, .code = "query.invalid", .message = std::move(message)};
   };
   if (const std::string* limit = exchange.Query("limit"); limit != nullptr) {
     const std::optional<uint64_t> number = ReadNumber(*limit);
@@ -37,7 +39,9 @@ Answer<PageRequest> ReadPage(const Exchange& exchange) {
   return page;
 }
 
-void GetHealth(const std::shared_ptr<Exchange>&, Respond respond) { respond(JsonResponse(200, R"({"status":"ok"})")); }
+void GetHealth(const std::shared_ptr<Exchange>&, Respond respond) {
+  respond(JsonResponse(200, R"({"status":"ok"})"));
+}
 
 void GetReady(const std::shared_ptr<Exchange>& exchange, Respond respond) {
   const Readiness readiness = exchange->api->service.GetReadiness();
@@ -54,8 +58,9 @@ void PostSession(const std::shared_ptr<Exchange>& exchange, Respond respond) {
     respond(ProblemResponse(FromRefusal(request.refusal())));
     return;
   }
-  exchange->api->service.CreateSession(exchange->who, std::move(request.value()),
-                                       Answering<SessionView>(std::move(respond), 201, FormatSession));
+  exchange->api->service.CreateSession(
+      exchange->who, std::move(request.value()),
+      Answering<SessionView>(std::move(respond), 201, FormatSession));
 }
 
 void GetSessions(const std::shared_ptr<Exchange>& exchange, Respond respond) {
@@ -64,8 +69,9 @@ void GetSessions(const std::shared_ptr<Exchange>& exchange, Respond respond) {
     respond(ProblemResponse(FromRefusal(page.refusal())));
     return;
   }
-  exchange->api->service.ListSessions(exchange->who, std::move(page.value()),
-                                      Answering<Page<SessionView>>(std::move(respond), 200, FormatSessions));
+  exchange->api->service.ListSessions(
+      exchange->who, std::move(page.value()),
+      Answering<Page<SessionView>>(std::move(respond), 200, FormatSessions));
 }
 
 void GetSession(const std::shared_ptr<Exchange>& exchange, Respond respond) {
@@ -79,8 +85,8 @@ void DeleteSession(const std::shared_ptr<Exchange>& exchange, Respond respond) {
 }
 
 void GetTools(const std::shared_ptr<Exchange>& exchange, Respond respond) {
-  exchange->api->service.ListTools(exchange->who,
-                                   Answering<std::vector<ToolView>>(std::move(respond), 200, FormatTools));
+  exchange->api->service.ListTools(
+      exchange->who, Answering<std::vector<ToolView>>(std::move(respond), 200, FormatTools));
 }
 
 void GetTool(const std::shared_ptr<Exchange>& exchange, Respond respond) {
@@ -99,8 +105,8 @@ void PostKey(const std::shared_ptr<Exchange>& exchange, Respond respond) {
 }
 
 void GetKeys(const std::shared_ptr<Exchange>& exchange, Respond respond) {
-  exchange->api->service.ListKeys(exchange->who,
-                                  Answering<std::vector<KeyView>>(std::move(respond), 200, FormatKeys));
+  exchange->api->service.ListKeys(
+      exchange->who, Answering<std::vector<KeyView>>(std::move(respond), 200, FormatKeys));
 }
 
 void DeleteKey(const std::shared_ptr<Exchange>& exchange, Respond respond) {
@@ -109,8 +115,8 @@ void DeleteKey(const std::shared_ptr<Exchange>& exchange, Respond respond) {
 }
 
 void GetSwitches(const std::shared_ptr<Exchange>& exchange, Respond respond) {
-  exchange->api->service.ListSwitches(exchange->who,
-                                      Answering<std::vector<SwitchView>>(std::move(respond), 200, FormatSwitches));
+  exchange->api->service.ListSwitches(
+      exchange->who, Answering<std::vector<SwitchView>>(std::move(respond), 200, FormatSwitches));
 }
 
 void PutSwitch(const std::shared_ptr<Exchange>& exchange, Respond respond) {
@@ -124,13 +130,12 @@ void PutSwitch(const std::shared_ptr<Exchange>& exchange, Respond respond) {
 }
 
 void DeleteSwitch(const std::shared_ptr<Exchange>& exchange, Respond respond) {
-  exchange->api->service.ClearSwitch(exchange->who, TargetOf(*exchange),
-                                     [respond = std::move(respond)](Answer<Nothing> answer) {
-                                       Response response;
-                                       response.status = 204;
-                                       respond(answer.ok() ? std::move(response)
-                                                           : ProblemResponse(FromRefusal(answer.refusal())));
-                                     });
+  exchange->api->service.ClearSwitch(
+      exchange->who, TargetOf(*exchange), [respond = std::move(respond)](Answer<Nothing> answer) {
+        Response response;
+        response.status = 204;
+        respond(answer.ok() ? std::move(response) : ProblemResponse(FromRefusal(answer.refusal())));
+      });
 }
 
 }  // namespace coffer::gateway

@@ -20,7 +20,9 @@ bool SameText(std::string_view a, std::string_view b) {
   return a.size() == b.size() && ::strncasecmp(a.data(), b.data(), a.size()) == 0;
 }
 
-Problem Malformed(std::string detail) { return FatalProblem(400, "http.malformed", std::move(detail)); }
+Problem Malformed(std::string detail) {
+  return FatalProblem(400, "http.malformed", std::move(detail));
+}
 
 // "name:port", "[::1]:port" or either without a port. Nothing if it is not one of these.
 struct Authority {
@@ -46,8 +48,8 @@ std::optional<Authority> SplitAuthority(std::string_view text) {
     authority.host = text.substr(0, colon);
     port = colon == std::string_view::npos ? std::string_view{} : text.substr(colon);
     const auto plain = [](char c) {
-      return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '.' ||
-             c == '_';
+      return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+             c == '-' || c == '.' || c == '_';
     };
     if (!std::all_of(authority.host.begin(), authority.host.end(), plain)) {
       return std::nullopt;
@@ -70,7 +72,8 @@ std::optional<Authority> SplitAuthority(std::string_view text) {
 
 bool KnownHost(const Authority& authority, const Channel& channel, const SiteNames& names) {
   // A web page cannot reach a unix socket, and there is no name for one.
-  return channel.unix_socket || authority.host == "localhost" || authority.host == channel.local_address ||
+  return channel.unix_socket || authority.host == "localhost" ||
+         authority.host == channel.local_address ||
          std::any_of(names.hosts.begin(), names.hosts.end(),
                      [&](const std::string& name) { return SameText(name, authority.host); });
 }
@@ -78,13 +81,15 @@ bool KnownHost(const Authority& authority, const Channel& channel, const SiteNam
 std::optional<Problem> CheckOrigin(const Head& head, const Channel& channel, const SiteNames& names,
                                    std::string_view host) {
   const auto refused = [](std::string_view what) {
-    return MakeProblem(403, "http.origin", "requests from another site are refused: " + Printable(what),
+    return MakeProblem(403, "http.origin",
+                       "requests from another site are refused: " + Printable(what),
                        "if this page may use the API, name its origin in the configuration");
   };
   if (const std::string* origin = head.Find("Origin"); origin != nullptr) {
     const std::string own = (channel.tls ? "https://" : "http://") + std::string(host);
-    const bool known = SameText(*origin, own) || std::any_of(names.origins.begin(), names.origins.end(),
-                                                             [&](const std::string& o) { return SameText(o, *origin); });
+    const bool known = SameText(*origin, own) ||
+                       std::any_of(names.origins.begin(), names.origins.end(),
+                                   [&](const std::string& o) { return SameText(o, *origin); });
     if (head.Count("Origin") != 1 || !known) {
       return refused("Origin " + *origin);
     }
@@ -94,7 +99,8 @@ std::optional<Problem> CheckOrigin(const Head& head, const Channel& channel, con
   // the page.
   const std::string* site = head.Find("Sec-Fetch-Site");
   const std::string* mode = head.Find("Sec-Fetch-Mode");
-  if (site != nullptr && SameText(*site, "cross-site") && (mode == nullptr || !SameText(*mode, "navigate"))) {
+  if (site != nullptr && SameText(*site, "cross-site") &&
+      (mode == nullptr || !SameText(*mode, "navigate"))) {
     return refused("Sec-Fetch-Site cross-site");
   }
   return std::nullopt;
@@ -119,11 +125,13 @@ std::optional<Problem> CheckRawHead(std::string_view raw, const HttpLimits& limi
       return Malformed("a control character in the head of the request");
     }
     if (line.empty()) {
-      return lines == 0 ? std::optional(Malformed("an empty line where a request should begin")) : std::nullopt;
+      return lines == 0 ? std::optional(Malformed("an empty line where a request should begin"))
+                        : std::nullopt;
     }
     if (lines++ == 0) {
       if (line.size() > limits.target_bytes + 32) {
-        return FatalProblem(414, "http.target_too_long", "the request target is longer than the limit");
+        return FatalProblem(414, "http.target_too_long",
+                            "the request target is longer than the limit");
       }
       continue;
     }
@@ -135,7 +143,8 @@ std::optional<Problem> CheckRawHead(std::string_view raw, const HttpLimits& limi
     }
     const size_t colon = line.find(':');
     if (colon == 0 || colon == std::string_view::npos ||
-        !std::all_of(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(colon), IsTokenChar)) {
+        !std::all_of(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(colon),
+                     IsTokenChar)) {
       return Malformed("a header field without a proper name");
     }
   }
@@ -150,14 +159,18 @@ std::optional<Problem> CheckFraming(const Head& head) {
   }
   if (lengths == 1) {
     const std::string& value = *head.Find("Content-Length");
-    if (value.empty() || value.size() > 18 || value.find_first_not_of("0123456789") != std::string::npos) {
+    if (value.empty() || value.size() > 18 ||
+        value.find_first_not_of("0123456789") != std::string::npos) {
       return FatalProblem(400, "http.framing", "Content-Length is not a number of bytes");
     }
   }
-  if (codings == 1 && (head.version < 11 || !SameText(*head.Find("Transfer-Encoding"), "chunked"))) {
-    return FatalProblem(501, "http.transfer_coding", "the only transfer coding is chunked, in HTTP/1.1");
+  if (codings == 1 &&
+      (head.version < 11 || !SameText(*head.Find("Transfer-Encoding"), "chunked"))) {
+    return FatalProblem(501, "http.transfer_coding",
+                        "the only transfer coding is chunked, in HTTP/1.1");
   }
-  if (const std::string* expect = head.Find("Expect"); expect != nullptr && !SameText(*expect, "100-continue")) {
+  if (const std::string* expect = head.Find("Expect");
+      expect != nullptr && !SameText(*expect, "100-continue")) {
     return FatalProblem(417, "http.expect", "the only expectation is 100-continue");
   }
   return std::nullopt;
@@ -170,11 +183,13 @@ std::optional<Problem> CheckSite(const Head& head, const Channel& channel, const
   }
   const std::optional<Authority> authority = SplitAuthority(*host);
   if (!authority.has_value()) {
-    return FatalProblem(400, "http.malformed", "Host is not a name or address with an optional port");
+    return FatalProblem(400, "http.malformed",
+                        "Host is not a name or address with an optional port");
   }
   if (!KnownHost(*authority, channel, names)) {
-    return MakeProblem(421, "http.host", "this server does not answer to the name " + Printable(*host),
-                       "use localhost or the address it listens on, or add the name to the configuration");
+    return MakeProblem(
+        421, "http.host", "this server does not answer to the name " + Printable(*host),
+        "use localhost or the address it listens on, or add the name to the configuration");
   }
   return CheckOrigin(head, channel, names, *host);
 }

@@ -27,8 +27,10 @@ std::optional<Problem> CheckRawHead(std::string_view raw, const HttpLimits& limi
 std::optional<Problem> CheckFraming(const Head& head);
 
 struct SiteNames {
-  std::vector<std::string> hosts;    // names that Host may show besides localhost and the address; no port
-  std::vector<std::string> origins;  // "https://console.example.com": may send requests from a browser
+  std::vector<std::string>
+      hosts;  // names that Host may show besides localhost and the address; no port
+  std::vector<std::string>
+      origins;  // "https://console.example.com": may send requests from a browser
 };
 std::optional<Problem> CheckSite(const Head& head, const Channel& channel, const SiteNames& names);
 

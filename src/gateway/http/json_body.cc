@@ -43,7 +43,8 @@ class Bounds : public nlohmann::json_sax<Json> {
   bool end_object() override { return Close(); }
   bool start_array(std::size_t) override { return Open(); }
   bool end_array() override { return Close(); }
-  bool parse_error(std::size_t at, const std::string&, const nlohmann::detail::exception& failure) override {
+  bool parse_error(std::size_t at, const std::string&,
+                   const nlohmann::detail::exception& failure) override {
     // 406 is a number beyond any double. The library's text repeats the input, so it is not passed on.
     return failure.id == 406 ? Stop("json.number", "a number beyond the range of a double")
                              : Stop("json.syntax", "not JSON: wrong at byte " + std::to_string(at));
@@ -52,8 +53,12 @@ class Bounds : public nlohmann::json_sax<Json> {
   const Refusal& refusal() const { return refusal_; }
 
  private:
-  bool Value() { return ++values_ <= limits_.json_values || Stop("json.too_many", "too many values"); }
-  bool Open() { return ++depth_ <= limits_.json_depth ? Value() : Stop("json.too_deep", "nested too deep"); }
+  bool Value() {
+    return ++values_ <= limits_.json_values || Stop("json.too_many", "too many values");
+  }
+  bool Open() {
+    return ++depth_ <= limits_.json_depth ? Value() : Stop("json.too_deep", "nested too deep");
+  }
   bool Close() {
     --depth_;
     return true;
@@ -76,7 +81,9 @@ class Members {
  public:
   static Answer<Members> Read(std::string_view text, const HttpLimits& limits) {
     if (text.size() > limits.body_bytes) {
-      return Refusal{.kind = RefusalKind::kTooLarge, .code = "body.too_large", .message = "the body is too large"};
+      return Refusal{.kind = RefusalKind::kTooLarge,
+                     .code = "body.too_large",
+                     .message = "the body is too large"};
     }
     if (text.find('\0') != std::string_view::npos || text.starts_with("\xef\xbb\xbf")) {
       return Bad("json.syntax", "not JSON: a NUL byte or a byte order mark");
@@ -87,7 +94,8 @@ class Members {
     }
     Result<Json> json = ParseJson(text);
     if (!json.ok()) {
-      return Bad("json.duplicate", "a key appears twice in one object");  // all else was found before
+      return Bad("json.duplicate",
+                 "a key appears twice in one object");  // all else was found before
     }
     if (!json->is_object()) {
       return Bad("json.type", "the body must be a JSON object");
@@ -119,7 +127,8 @@ class Members {
     if (value == nullptr) {
       return std::nullopt;
     }
-    if (!value->is_number_unsigned() || value->get<uint64_t>() == 0 || value->get<uint64_t>() > most) {
+    if (!value->is_number_unsigned() || value->get<uint64_t>() == 0 ||
+        value->get<uint64_t>() > most) {
       Wrong(name, "must be a whole number from 1 to " + std::to_string(most));
       return std::nullopt;
     }
@@ -152,7 +161,8 @@ class Members {
     if (details_.empty()) {
       return std::nullopt;
     }
-    Refusal refusal = Bad("body.invalid", details_.front().pointer + " " + details_.front().message);
+    Refusal refusal =
+        Bad("body.invalid", details_.front().pointer + " " + details_.front().message);
     refusal.details = std::move(details_);
     return refusal;
   }

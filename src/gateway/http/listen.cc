@@ -61,7 +61,8 @@ Result<Address> UnixAddress(const std::string& path) {
   Address address;
   auto* un = reinterpret_cast<sockaddr_un*>(&address.storage);
   if (path.empty() || path.size() >= sizeof(un->sun_path) || path.find('\0') != std::string::npos) {
-    return Refused("gateway.listen.path", "the path of the socket is empty or longer than 107 bytes: " + path,
+    return Refused("gateway.listen.path",
+                   "the path of the socket is empty or longer than 107 bytes: " + path,
                    "use a shorter state directory");
   }
   un->sun_family = AF_UNIX;
@@ -94,7 +95,8 @@ Status BindAndListen(int fd, const Address& address, const std::string& name, un
 std::string AddressText(const sockaddr_storage& storage) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   if (storage.ss_family == AF_INET) {
-    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(storage).sin_addr, text.data(), text.size());
+    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(storage).sin_addr, text.data(),
+                text.size());
   } else {
     const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);
     if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
@@ -129,7 +131,8 @@ Result<UniqueFd> ListenUnix(const std::string& path, unsigned mode) {
     }
     if (answer == -ECONNREFUSED) {
       struct stat info{};
-      if (Syscall(SYS_newfstatat, AT_FDCWD, Arg(path.c_str()), Arg(&info), AT_SYMLINK_NOFOLLOW) < 0 ||
+      if (Syscall(SYS_newfstatat, AT_FDCWD, Arg(path.c_str()), Arg(&info), AT_SYMLINK_NOFOLLOW) <
+              0 ||
           !S_ISSOCK(info.st_mode)) {
         return Refused("gateway.listen.path", path + " is there and is not a socket");
       }
@@ -166,7 +169,8 @@ Result<Channel> DescribeChannel(int fd) {
     got = Syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_PEERCRED, Arg(&peer), Arg(&size));
     // A uid that is not mapped into our namespace reads as -1 or as the overflow uid: nobody we know.
     if (got < 0 || peer.uid == static_cast<uid_t>(-1)) {
-      return sys::ErrnoError("gateway.accept.peer", "cannot read the peer of a unix socket", got < 0 ? got : -ESRCH);
+      return sys::ErrnoError("gateway.accept.peer", "cannot read the peer of a unix socket",
+                             got < 0 ? got : -ESRCH);
     }
     channel.unix_socket = true;
     channel.address = "unix";
@@ -205,9 +209,12 @@ void TuneTcp(int fd) {
 }
 
 void SendAtOnce(int fd, std::string_view text) {
-  Syscall(SYS_sendto, fd, Arg(text.data()), static_cast<long>(text.size()), MSG_DONTWAIT | MSG_NOSIGNAL);
+  Syscall(SYS_sendto, fd, Arg(text.data()), static_cast<long>(text.size()),
+          MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-void RemoveSocketFile(const std::string& path) { Syscall(SYS_unlinkat, AT_FDCWD, Arg(path.c_str()), 0); }
+void RemoveSocketFile(const std::string& path) {
+  Syscall(SYS_unlinkat, AT_FDCWD, Arg(path.c_str()), 0);
+}
 
 }  // namespace coffer::gateway

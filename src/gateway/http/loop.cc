@@ -2,9 +2,9 @@
 #include "gateway/loop.h"
 
 #include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/posix/descriptor_base.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
@@ -26,7 +26,8 @@ class AsioLoop : public Loop {
   }
   void Stop() override { context_.stop(); }
 
-  std::shared_ptr<void> After(std::chrono::milliseconds delay, std::function<void()> task) override {
+  std::shared_ptr<void> After(std::chrono::milliseconds delay,
+                              std::function<void()> task) override {
     auto timer = std::make_shared<asio::steady_timer>(context_, delay);
     // The wait does not own the timer: dropping the handle cancels it, also if it is due already.
     timer->async_wait([weak = std::weak_ptr(timer), task = std::move(task)](error_code error) {
@@ -57,31 +58,35 @@ class AsioLoop : public Loop {
     asio::posix::stream_descriptor descriptor;
   };
 
-  static void WaitAgain(const std::shared_ptr<Watch>& watch, std::shared_ptr<std::function<void()>> ready) {
-    watch->descriptor.async_wait(asio::posix::descriptor_base::wait_read,
-                                 [weak = std::weak_ptr(watch), ready = std::move(ready)](error_code error) {
-                                   auto alive = weak.lock();
-                                   if (error || alive == nullptr) {
-                                     return;
-                                   }
-                                   alive.reset();  // `ready` may drop the handle
-                                   (*ready)();
-                                   if (auto still = weak.lock(); still != nullptr) {
-                                     WaitAgain(still, ready);
-                                   }
-                                 });
+  static void WaitAgain(const std::shared_ptr<Watch>& watch,
+                        std::shared_ptr<std::function<void()>> ready) {
+    watch->descriptor.async_wait(
+        asio::posix::descriptor_base::wait_read,
+        [weak = std::weak_ptr(watch), ready = std::move(ready)](error_code error) {
+          auto alive = weak.lock();
+          if (error || alive == nullptr) {
+            return;
+          }
+          alive.reset();  // `ready` may drop the handle
+          (*ready)();
+          if (auto still = weak.lock(); still != nullptr) {
+            WaitAgain(still, ready);
+          }
+        });
   }
 
-  static void WaitSignal(const std::shared_ptr<asio::signal_set>& signals, std::shared_ptr<std::function<void()>> seen) {
-    signals->async_wait([weak = std::weak_ptr(signals), seen = std::move(seen)](error_code error, int) {
-      if (error || weak.expired()) {
-        return;
-      }
-      (*seen)();
-      if (auto still = weak.lock(); still != nullptr) {
-        WaitSignal(still, seen);
-      }
-    });
+  static void WaitSignal(const std::shared_ptr<asio::signal_set>& signals,
+                         std::shared_ptr<std::function<void()>> seen) {
+    signals->async_wait(
+        [weak = std::weak_ptr(signals), seen = std::move(seen)](error_code error, int) {
+          if (error || weak.expired()) {
+            return;
+          }
+          (*seen)();
+          if (auto still = weak.lock(); still != nullptr) {
+            WaitSignal(still, seen);
+          }
+        });
   }
 
   asio::io_context context_;

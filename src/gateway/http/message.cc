@@ -29,14 +29,16 @@ Method FindMethod(std::string_view text) {
 }
 
 const std::string* Head::Find(std::string_view name) const {
-  const auto found =
-      std::find_if(headers.begin(), headers.end(), [&](const Header& header) { return SameName(header.name, name); });
+  const auto found = std::find_if(headers.begin(), headers.end(), [&](const Header& header) {
+    return SameName(header.name, name);
+  });
   return found == headers.end() ? nullptr : &found->value;
 }
 
 size_t Head::Count(std::string_view name) const {
-  return static_cast<size_t>(std::count_if(headers.begin(), headers.end(),
-                                           [&](const Header& header) { return SameName(header.name, name); }));
+  return static_cast<size_t>(
+      std::count_if(headers.begin(), headers.end(),
+                    [&](const Header& header) { return SameName(header.name, name); }));
 }
 
 Response ProblemResponse(const Problem& problem) {
@@ -120,7 +122,8 @@ std::string_view ReasonPhrase(int status) {
 
 std::string HttpDate(Nanos since_epoch) {
   // Not strftime: the names of days and months must not depend on a locale.
-  static constexpr std::array<const char*, 7> kDays = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+  static constexpr std::array<const char*, 7> kDays = {"Sun", "Mon", "Tue", "Wed",
+                                                       "Thu", "Fri", "Sat"};
   static constexpr std::array<const char*, 12> kMonths = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                                           "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
   const time_t seconds = std::chrono::duration_cast<std::chrono::seconds>(since_epoch).count();
@@ -129,8 +132,8 @@ std::string HttpDate(Nanos since_epoch) {
   std::array<char, 64> text{};
   std::snprintf(text.data(), text.size(), "%s, %02d %s %d %02d:%02d:%02d GMT",
                 kDays[static_cast<size_t>(parts.tm_wday) % 7], parts.tm_mday,
-                kMonths[static_cast<size_t>(parts.tm_mon) % 12], parts.tm_year + 1900, parts.tm_hour, parts.tm_min,
-                parts.tm_sec);
+                kMonths[static_cast<size_t>(parts.tm_mon) % 12], parts.tm_year + 1900,
+                parts.tm_hour, parts.tm_min, parts.tm_sec);
   return text.data();
 }
 
@@ -149,7 +152,8 @@ std::string FormatResponseHead(const Response& response, bool keep_alive, std::s
   if (response.stream == nullptr || response.stream_size.has_value()) {
     if (response.status != 204) {
       text += "\r\nContent-Length: ";
-      text += std::to_string(response.stream == nullptr ? response.body.size() : *response.stream_size);
+      text +=
+          std::to_string(response.stream == nullptr ? response.body.size() : *response.stream_size);
     }
   } else if (response.chunked) {
     text += "\r\nTransfer-Encoding: chunked";

@@ -30,8 +30,8 @@ struct Header {
 
 struct Head {
   Method method = Method::kOther;
-  std::string target;   // as sent
-  int version = 11;     // 10 or 11
+  std::string target;  // as sent
+  int version = 11;    // 10 or 11
   bool keep_alive = true;
   std::vector<Header> headers;
   std::optional<uint64_t> content_length;
@@ -72,7 +72,7 @@ struct Response {
   std::vector<Header> headers;
   std::shared_ptr<BodyStream> stream;
   std::optional<uint64_t> stream_size;  // known: Content-Length, otherwise chunked
-  bool chunked = true;                  // false for HTTP/1.0: the end of the connection ends the stream
+  bool chunked = true;  // false for HTTP/1.0: the end of the connection ends the stream
   bool close = false;
 };
 

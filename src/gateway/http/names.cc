@@ -99,7 +99,8 @@ bool IsFilePath(std::string_view text) {
     const auto byte = static_cast<unsigned char>(c);
     return byte < 0x20 || byte == 0x7f;
   };
-  if (text.empty() || text.size() > 1024 || std::any_of(text.begin(), text.end(), control) || !IsUtf8(text)) {
+  if (text.empty() || text.size() > 1024 || std::any_of(text.begin(), text.end(), control) ||
+      !IsUtf8(text)) {
     return false;
   }
   // C1 controls in UTF-8: U+0080 to U+009F.

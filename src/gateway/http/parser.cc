@@ -32,7 +32,9 @@ class Collector : public http::basic_parser<true> {
     head->target.assign(target.data(), target.size());
     head->version = version;
   }
-  void on_response_impl(int, View, int, error_code& error) override { error = http::error::bad_version; }
+  void on_response_impl(int, View, int, error_code& error) override {
+    error = http::error::bad_version;
+  }
   void on_field_impl(http::field, View name, View value, error_code& error) override {
     if (head == nullptr) {
       error = http::error::bad_field;  // a trailer
@@ -65,7 +67,10 @@ struct RequestParser::Impl {
   uint64_t body_bytes = 0;
 };
 
-RequestParser::RequestParser(const HttpLimits& limits) : impl_(std::make_unique<Impl>()), limits_(limits) { Reset(); }
+RequestParser::RequestParser(const HttpLimits& limits)
+    : impl_(std::make_unique<Impl>()), limits_(limits) {
+  Reset();
+}
 RequestParser::~RequestParser() = default;
 
 void RequestParser::Reset() {
@@ -92,7 +97,8 @@ size_t RequestParser::FindHead(std::string_view bytes, std::optional<Problem>* p
   }
   searched_ = view.size();
   if (bytes.size() >= limits_.head_bytes) {
-    *problem = FatalProblem(431, "http.head_too_large", "the head of the request is larger than the limit");
+    *problem = FatalProblem(431, "http.head_too_large",
+                            "the head of the request is larger than the limit");
   }
   return 0;
 }
@@ -114,10 +120,12 @@ std::optional<Problem> RequestParser::ParseHead(std::string_view bytes, Head* he
   if (error == http::error::bad_version) {
     return FatalProblem(505, "http.version", "only HTTP/1.1 and HTTP/1.0 are spoken here");
   }
-  const bool framing = error == http::error::bad_content_length || error == http::error::multiple_content_length ||
+  const bool framing = error == http::error::bad_content_length ||
+                       error == http::error::multiple_content_length ||
                        error == http::error::bad_transfer_encoding;
   if (framing) {
-    return FatalProblem(400, "http.framing", "the length of the body is missing, wrong or given more than once");
+    return FatalProblem(400, "http.framing",
+                        "the length of the body is missing, wrong or given more than once");
   }
   if (error || !collector.is_header_done() || used != bytes.size()) {
     return FatalProblem(400, "http.malformed", "the head of the request is malformed");

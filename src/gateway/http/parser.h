@@ -33,7 +33,8 @@ class RequestParser {
   std::optional<Problem> ParseHead(std::string_view bytes, Head* head);
 
   struct BodyStep {
-    size_t consumed = 0;  // bytes of the input that are done with; the rest must come again, with more after it
+    size_t consumed =
+        0;  // bytes of the input that are done with; the rest must come again, with more after it
     std::string data;
     bool done = false;
     std::optional<Problem> problem;

@@ -52,8 +52,9 @@ int StatusOf(RefusalKind kind) {
 }
 
 Problem FromRefusal(const Refusal& refusal) {
-  Problem problem = MakeProblem(StatusOf(refusal.kind), refusal.code.empty() ? "internal" : refusal.code,
-                                refusal.message, refusal.hint);
+  Problem problem =
+      MakeProblem(StatusOf(refusal.kind), refusal.code.empty() ? "internal" : refusal.code,
+                  refusal.message, refusal.hint);
   problem.call_id = refusal.call_id;
   problem.details = refusal.details;
   if (refusal.retry_after.has_value()) {

@@ -125,7 +125,8 @@ Answer<Values> CheckValues(const Values& raw) {
 Answer<Values> ParseQuery(std::string_view query, std::string_view known) {
   Values values;
   const auto refused = [](std::string message) {
-    return Refusal{.kind = RefusalKind::kInvalid, .code = "query.invalid", .message = std::move(message)};
+    return Refusal{
+        .kind = RefusalKind::kInvalid, .code = "query.invalid", .message = std::move(message)};
   };
   while (!query.empty()) {
     const size_t end = query.find('&');

@@ -39,7 +39,9 @@ class Access {
   std::string Names() const;  // "agent, operator"
 
  private:
-  static constexpr uint8_t Bit(Role role) { return static_cast<uint8_t>(1U << static_cast<unsigned>(role)); }
+  static constexpr uint8_t Bit(Role role) {
+    return static_cast<uint8_t>(1U << static_cast<unsigned>(role));
+  }
   explicit constexpr Access(uint8_t roles) : roles_(roles) {}
   uint8_t roles_;
 };

@@ -9,7 +9,8 @@ namespace {
 
 // Who works, who decides, who runs the place, who looks. An operator may do what an agent may; nobody else calls tools.
 constexpr Access kWorks = Access::Of(Role::kAgent, Role::kOperator);
-constexpr Access kReads = Access::Of(Role::kAgent, Role::kApprover, Role::kOperator, Role::kAuditor);
+constexpr Access kReads =
+    Access::Of(Role::kAgent, Role::kApprover, Role::kOperator, Role::kAuditor);
 constexpr Access kOperates = Access::Of(Role::kOperator);
 constexpr Access kOversees = Access::Of(Role::kOperator, Role::kAuditor);
 

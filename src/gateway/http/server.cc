@@ -21,13 +21,15 @@ namespace {
 
 using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol, IoExecutor>;
 constexpr std::chrono::milliseconds kSweepEvery{200};
-constexpr std::chrono::milliseconds kAcceptPause{100};  // when descriptors run out, and the next accept would fail too
+constexpr std::chrono::milliseconds kAcceptPause{
+    100};  // when descriptors run out, and the next accept would fail too
 
 class PlainStream : public Stream {
  public:
   explicit PlainStream(Socket socket) : socket_(std::move(socket)) {}
   Task<size_t> ReadSome(char* data, size_t size) override {
-    const auto [error, count] = co_await socket_.async_read_some(asio::buffer(data, size), kAwaitTuple);
+    const auto [error, count] =
+        co_await socket_.async_read_some(asio::buffer(data, size), kAwaitTuple);
     co_return error ? 0 : count;
   }
   Task<bool> Write(std::string_view first, std::string_view second) override {
@@ -81,7 +83,8 @@ class Core : public std::enable_shared_from_this<Core> {
 
   void Start() {
     for (const auto& listener : listeners_) {
-      asio::co_spawn(ContextOf(loop_).get_executor(), AcceptAll(shared_from_this(), listener), asio::detached);
+      asio::co_spawn(ContextOf(loop_).get_executor(), AcceptAll(shared_from_this(), listener),
+                     asio::detached);
     }
   }
 
@@ -140,7 +143,8 @@ class Core : public std::enable_shared_from_this<Core> {
     error_code error;
     listener->acceptor.assign(asio::generic::stream_protocol(family, 0), fd.get(), error);
     if (error) {
-      return HostFault("gateway.listen.assign", "cannot watch a listening socket: " + error.message());
+      return HostFault("gateway.listen.assign",
+                       "cannot watch a listening socket: " + error.message());
     }
     (void)fd.Release();
     listeners_.push_back(std::move(listener));
@@ -181,7 +185,8 @@ class Core : public std::enable_shared_from_this<Core> {
     if (!channel->unix_socket) {
       TuneTcp(socket.native_handle());
     }
-    auto stream = tls ? shared_->tls->Wrap(std::move(socket)) : std::make_unique<PlainStream>(std::move(socket));
+    auto stream = tls ? shared_->tls->Wrap(std::move(socket))
+                      : std::make_unique<PlainStream>(std::move(socket));
     auto connection = std::make_shared<Connection>(shared_, std::move(stream), std::move(*channel));
     connections_.insert(connection);
     asio::co_spawn(ContextOf(loop_).get_executor(), Connection::Serve(connection),
@@ -199,11 +204,13 @@ class Core : public std::enable_shared_from_this<Core> {
     if (tls) {
       return;  // a handshake just to say no is what an attacker would like
     }
-    Problem problem = full ? FatalProblem(503, "http.connections", "too many connections")
-                           : FatalProblem(429, "http.connections_per_peer", "too many connections from you");
+    Problem problem =
+        full ? FatalProblem(503, "http.connections", "too many connections")
+             : FatalProblem(429, "http.connections_per_peer", "too many connections from you");
     problem.retry_after = 1;
     const Response response = ProblemResponse(problem);
-    SendAtOnce(socket->native_handle(), FormatResponseHead(response, false, shared_->Date()) + response.body);
+    SendAtOnce(socket->native_handle(),
+               FormatResponseHead(response, false, shared_->Date()) + response.body);
   }
 
   void Remove(const std::shared_ptr<Connection>& connection, const std::string& peer) {

@@ -19,7 +19,8 @@ constexpr std::chrono::milliseconds kPatience{250};
 
 std::string Base64(std::string_view bytes) {
   std::string text(sodium_base64_ENCODED_LEN(bytes.size(), sodium_base64_VARIANT_ORIGINAL), '\0');
-  ::sodium_bin2base64(text.data(), text.size(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+  ::sodium_bin2base64(text.data(), text.size(),
+                      reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
                       sodium_base64_VARIANT_ORIGINAL);
   text.pop_back();  // the NUL
   return text;
@@ -29,7 +30,8 @@ std::string Base64(std::string_view bytes) {
 // the answer is.
 class EventStream : public BodyStream, public std::enable_shared_from_this<EventStream> {
  public:
-  EventStream(std::shared_ptr<Exchange> exchange, uint64_t after) : exchange_(std::move(exchange)), after_(after) {}
+  EventStream(std::shared_ptr<Exchange> exchange, uint64_t after)
+      : exchange_(std::move(exchange)), after_(after) {}
 
   // `begin` gets what was wrong, or nothing: then this stream is the answer. `empty()` tells if it ended already.
   void Begin(std::function<void(std::optional<Refusal>)> begin) {
@@ -112,11 +114,12 @@ class EventStream : public BodyStream, public std::enable_shared_from_this<Event
   }
 
   void SetHeartbeat() {
-    timer_ = exchange_->api->loop.After(exchange_->api->config.limits.heartbeat, [weak = weak_from_this()] {
-      if (auto self = weak.lock(); self != nullptr && self->next_ != nullptr) {
-        std::exchange(self->next_, nullptr)(Piece{": still here\n\n", false, false});
-      }
-    });
+    timer_ = exchange_->api->loop.After(
+        exchange_->api->config.limits.heartbeat, [weak = weak_from_this()] {
+          if (auto self = weak.lock(); self != nullptr && self->next_ != nullptr) {
+            std::exchange(self->next_, nullptr)(Piece{": still here\n\n", false, false});
+          }
+        });
   }
 
   std::shared_ptr<Exchange> exchange_;
@@ -144,7 +147,8 @@ std::string FormatEvent(const CallEvent& event) {
   } else {
     data["base64"] = Base64(event.data);
   }
-  return "id: " + std::to_string(event.seq) + "\nevent: " + std::string(kNames[static_cast<size_t>(event.kind)]) +
+  return "id: " + std::to_string(event.seq) +
+         "\nevent: " + std::string(kNames[static_cast<size_t>(event.kind)]) +
          "\ndata: " + PrintJson(data) + "\n\n";
 }
 

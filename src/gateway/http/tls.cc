@@ -24,7 +24,8 @@ class TlsStream : public Stream {
     co_return !error;
   }
   Task<size_t> ReadSome(char* data, size_t size) override {
-    const auto [error, count] = co_await stream_.async_read_some(asio::buffer(data, size), kAwaitTuple);
+    const auto [error, count] =
+        co_await stream_.async_read_some(asio::buffer(data, size), kAwaitTuple);
     co_return error ? 0 : count;
   }
   Task<bool> Write(std::string_view first, std::string_view second) override {
@@ -60,20 +61,23 @@ class Context : public TlsContext {
   Status LoadFiles(const std::string& certificate, const std::string& key) {
     SSL_CTX* raw = context_.native_handle();
     ::SSL_CTX_set_min_proto_version(raw, TLS1_2_VERSION);
-    ::SSL_CTX_set_options(raw, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE |
-                                   SSL_OP_PRIORITIZE_CHACHA | SSL_OP_NO_TICKET);
+    ::SSL_CTX_set_options(raw, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |
+                                   SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA |
+                                   SSL_OP_NO_TICKET);
     ::SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);
     ::SSL_CTX_set_num_tickets(raw, 0);
-    ::SSL_CTX_set_mode(raw, SSL_MODE_RELEASE_BUFFERS);  // an idle connection holds no 32 KiB of buffers
-    const bool settings =
-        ::SSL_CTX_set_cipher_list(raw,
-                                  "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:"
-                                  "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:"
-                                  "ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305") == 1 &&
-        ::SSL_CTX_set1_groups_list(raw, "X25519:P-256:P-384") == 1;
+    ::SSL_CTX_set_mode(raw,
+                       SSL_MODE_RELEASE_BUFFERS);  // an idle connection holds no 32 KiB of buffers
+    const bool settings = ::SSL_CTX_set_cipher_list(
+                              raw,
+                              "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:"
+                              "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:"
+                              "ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305") == 1 &&
+                          ::SSL_CTX_set1_groups_list(raw, "X25519:P-256:P-384") == 1;
     ::SSL_CTX_set_alpn_select_cb(raw, &Context::SelectProtocol, nullptr);
     if (!settings) {
-      return Internal("gateway.tls.settings", "this OpenSSL does not know the ciphers or groups we ask for");
+      return Internal("gateway.tls.settings",
+                      "this OpenSSL does not know the ciphers or groups we ask for");
     }
     error_code error;
     context_.use_certificate_chain_file(certificate, error);
@@ -85,7 +89,8 @@ class Context : public TlsContext {
     if (error || ::SSL_CTX_check_private_key(raw) != 1) {
       ::ERR_clear_error();
       return HostFault("gateway.tls.key", "cannot use the key " + key + " with the certificate",
-                       "give the PEM file of the key that the certificate was made for, readable only to its owner");
+                       "give the PEM file of the key that the certificate was made for, readable "
+                       "only to its owner");
     }
     return {};
   }
@@ -93,15 +98,17 @@ class Context : public TlsContext {
   std::unique_ptr<Stream> Wrap(Socket socket) override {
     return std::make_unique<TlsStream>(std::move(socket), context_);
   }
-  Task<bool> Handshake(Stream* stream) override { return static_cast<TlsStream*>(stream)->Handshake(); }
+  Task<bool> Handshake(Stream* stream) override {
+    return static_cast<TlsStream*>(stream)->Handshake();
+  }
 
  private:
-  static int SelectProtocol(SSL*, const unsigned char** chosen, unsigned char* chosen_size, const unsigned char* offered,
-                            unsigned offered_size, void*) {
+  static int SelectProtocol(SSL*, const unsigned char** chosen, unsigned char* chosen_size,
+                            const unsigned char* offered, unsigned offered_size, void*) {
     static constexpr unsigned char kOurs[] = "\x08http/1.1";
     unsigned char* out = nullptr;
-    if (::SSL_select_next_proto(&out, chosen_size, kOurs, sizeof(kOurs) - 1, offered, offered_size) !=
-        OPENSSL_NPN_NEGOTIATED) {
+    if (::SSL_select_next_proto(&out, chosen_size, kOurs, sizeof(kOurs) - 1, offered,
+                                offered_size) != OPENSSL_NPN_NEGOTIATED) {
       return SSL_TLSEXT_ERR_ALERT_FATAL;
     }
     *chosen = out;
@@ -113,7 +120,8 @@ class Context : public TlsContext {
 
 }  // namespace
 
-Result<std::shared_ptr<TlsContext>> TlsContext::Load(const std::string& certificate, const std::string& key) {
+Result<std::shared_ptr<TlsContext>> TlsContext::Load(const std::string& certificate,
+                                                     const std::string& key) {
   auto context = std::make_shared<Context>();
   TRY(context->LoadFiles(certificate, key));
   return std::shared_ptr<TlsContext>(std::move(context));

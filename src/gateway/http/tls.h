@@ -15,7 +15,8 @@ namespace coffer::gateway {
 class TlsContext {
  public:
   // Fails if a file cannot be read, or the key does not belong to the certificate.
-  static Result<std::shared_ptr<TlsContext>> Load(const std::string& certificate, const std::string& key);
+  static Result<std::shared_ptr<TlsContext>> Load(const std::string& certificate,
+                                                  const std::string& key);
   virtual ~TlsContext() = default;
 
   virtual std::unique_ptr<Stream> Wrap(Socket socket) = 0;

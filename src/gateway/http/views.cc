@@ -99,9 +99,14 @@ Json FileJson(const FileView& file) {
 }
 
 Json ToolJson(const ToolView& tool) {
-  return {{"name", tool.name},       {"version", tool.version},          {"owner", OrNull(tool.owner)},
-          {"summary", tool.summary}, {"effect", tool.effect},            {"state", tool.state},
-          {"problem", OrNull(tool.problem)}, {"manifest_hash", OrNull(tool.manifest_hash)}};
+  return {{"name", tool.name},
+          {"version", tool.version},
+          {"owner", OrNull(tool.owner)},
+          {"summary", tool.summary},
+          {"effect", tool.effect},
+          {"state", tool.state},
+          {"problem", OrNull(tool.problem)},
+          {"manifest_hash", OrNull(tool.manifest_hash)}};
 }
 
 Json KeyJson(const KeyView& key) {
@@ -138,9 +143,11 @@ std::string FormatCallResult(const CallView& call) { return PrintJson(CallJson(c
 
 std::string FormatCallAccepted(const CallView& call) {
   if (call.state == CallState::kGated) {
-    return PrintJson({{"call_id", call.call_id}, {"outcome", "gated"}, {"approval", ApprovalOf(call)}});
+    return PrintJson(
+        {{"call_id", call.call_id}, {"outcome", "gated"}, {"approval", ApprovalOf(call)}});
   }
-  return PrintJson({{"call_id", call.call_id}, {"outcome", nullptr}, {"state", StateName(call.state)}});
+  return PrintJson(
+      {{"call_id", call.call_id}, {"outcome", nullptr}, {"state", StateName(call.state)}});
 }
 
 std::string FormatCall(const CallView& call) {
@@ -168,7 +175,8 @@ std::string FormatFiles(const Page<FileView>& page) {
 
 std::string FormatTool(const ToolView& tool) {
   Json json = ToolJson(tool);
-  json["blast_radius"] = {{"sentence", tool.blast_radius}, {"data", Embedded(tool.blast_radius_json)}};
+  json["blast_radius"] = {{"sentence", tool.blast_radius},
+                          {"data", Embedded(tool.blast_radius_json)}};
   json["input_schema"] = Embedded(tool.input_schema_json);
   return PrintJson(json);
 }
@@ -182,7 +190,9 @@ std::string FormatNewKey(const NewKey& key) {
   json["key"] = key.secret;
   return PrintJson(json);
 }
-std::string FormatKeys(const std::vector<KeyView>& keys) { return PrintJson({{"keys", ListOf(keys, KeyJson)}}); }
+std::string FormatKeys(const std::vector<KeyView>& keys) {
+  return PrintJson({{"keys", ListOf(keys, KeyJson)}});
+}
 
 std::string FormatSwitch(const SwitchView& one) { return PrintJson(SwitchJson(one)); }
 std::string FormatSwitches(const std::vector<SwitchView>& switches) {
@@ -194,7 +204,8 @@ std::string FormatReadiness(const Readiness& readiness) {
   for (const ReadinessCheck& check : readiness.checks) {
     checks.push_back({{"name", check.name}, {"ok", check.ok}, {"detail", OrNull(check.detail)}});
   }
-  return PrintJson({{"status", readiness.ready ? "ready" : "not ready"}, {"checks", std::move(checks)}});
+  return PrintJson(
+      {{"status", readiness.ready ? "ready" : "not ready"}, {"checks", std::move(checks)}});
 }
 
 }  // namespace coffer::gateway

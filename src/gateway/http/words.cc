@@ -24,7 +24,9 @@ std::optional<Role> FindRole(std::string_view name) { return FindWord<Role>(kRol
 
 std::string_view StateName(CallState state) { return kStates[static_cast<size_t>(state)]; }
 
-std::string_view ScopeName(SwitchTarget::Scope scope) { return kScopes[static_cast<size_t>(scope)]; }
+std::string_view ScopeName(SwitchTarget::Scope scope) {
+  return kScopes[static_cast<size_t>(scope)];
+}
 std::optional<SwitchTarget::Scope> FindScope(std::string_view name) {
   return FindWord<SwitchTarget::Scope>(kScopes, name);
 }

@@ -245,8 +245,8 @@ void RunInit(const ChildContext& context, const InitDuty& duty) {
   Enter(report, Stage::kRunning);
   // Nothing of the payload's stays open here: its end of file must be its own.
   Syscall(SYS_close_range, 0, kControlFd - 1, 0);
-  Syscall(SYS_close_range, duty.ending == Ending::kKillChildren ? kExtraFd + 1 : kControlFd + 1, ~0U,
-          0);
+  Syscall(SYS_close_range, duty.ending == Ending::kKillChildren ? kExtraFd + 1 : kControlFd + 1,
+          ~0U, 0);
   if (!context.plan->shares_memory) {
     // From here on init only waits, and most of its copy of our memory is of no use to it.
     if (context.heap != nullptr) {

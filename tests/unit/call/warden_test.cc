@@ -66,7 +66,8 @@ RunRequest Command(std::vector<std::string> words) {
 
 TEST_F(WardenTest, RunsACallAndReports) {
   Start({});
-  const Collected got = Run("one", Command({"/bin/sh", "-c", "cat; echo err >&2; exit 5"}), "in put");
+  const Collected got =
+      Run("one", Command({"/bin/sh", "-c", "cat; echo err >&2; exit 5"}), "in put");
   ASSERT_TRUE(got.report.has_value());
   EXPECT_EQ(got.stdout_text, "in put");
   EXPECT_EQ(got.stderr_text, "err\n");
@@ -81,7 +82,8 @@ TEST_F(WardenTest, KillsWhatItIsAskedToKillAndNothingElse) {
   WardenLauncher launcher(control_.get());
   Result<RunChannels> doomed =
       launcher.Launch("doomed", Command({"/bin/sh", "-c", "echo up; sleep 60"}), "");
-  Result<RunChannels> other = launcher.Launch("other", Command({"/bin/sh", "-c", "echo up; cat"}), "");
+  Result<RunChannels> other =
+      launcher.Launch("other", Command({"/bin/sh", "-c", "echo up; cat"}), "");
   ASSERT_TRUE(doomed.ok() && other.ok());
   char word[4] = {};
   ASSERT_EQ(::read(doomed->out.get(), word, 3), 3);

@@ -23,8 +23,10 @@ using nlohmann::json;
 constexpr Nanos kNow = std::chrono::seconds(1'800'000'000);
 
 std::string Encode(std::string_view bytes) {
-  std::string text(sodium_base64_ENCODED_LEN(bytes.size(), sodium_base64_VARIANT_URLSAFE_NO_PADDING), '\0');
-  ::sodium_bin2base64(text.data(), text.size(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+  std::string text(
+      sodium_base64_ENCODED_LEN(bytes.size(), sodium_base64_VARIANT_URLSAFE_NO_PADDING), '\0');
+  ::sodium_bin2base64(text.data(), text.size(),
+                      reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
                       sodium_base64_VARIANT_URLSAFE_NO_PADDING);
   text.pop_back();
   return text;
@@ -37,7 +39,8 @@ std::string Number(const Key& key, const char* name, size_t size) {
   BIGNUM* number = nullptr;
   EXPECT_EQ(::EVP_PKEY_get_bn_param(key.get(), name, &number), 1);
   std::string bytes(size == 0 ? static_cast<size_t>(BN_num_bytes(number)) : size, '\0');
-  ::BN_bn2binpad(number, reinterpret_cast<unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
+  ::BN_bn2binpad(number, reinterpret_cast<unsigned char*>(bytes.data()),
+                 static_cast<int>(bytes.size()));
   ::BN_free(number);
   return bytes;
 }
@@ -46,7 +49,9 @@ std::string Sign(const Key& key, const std::string& data, bool ecdsa, bool plain
   EVP_MD_CTX* context = ::EVP_MD_CTX_new();
   size_t size = 0;
   const auto* bytes = reinterpret_cast<const unsigned char*>(data.data());
-  EXPECT_EQ(::EVP_DigestSignInit(context, nullptr, plain ? nullptr : ::EVP_sha256(), nullptr, key.get()), 1);
+  EXPECT_EQ(
+      ::EVP_DigestSignInit(context, nullptr, plain ? nullptr : ::EVP_sha256(), nullptr, key.get()),
+      1);
   EXPECT_EQ(::EVP_DigestSign(context, nullptr, &size, bytes, data.size()), 1);
   std::string signature(size, '\0');
   auto* out = reinterpret_cast<unsigned char*>(signature.data());
@@ -74,11 +79,19 @@ struct Issuer {
   json Jwks() const {
     std::string x(32, '\0');
     size_t size = x.size();
-    EXPECT_EQ(::EVP_PKEY_get_raw_public_key(ed.get(), reinterpret_cast<unsigned char*>(x.data()), &size), 1);
+    EXPECT_EQ(
+        ::EVP_PKEY_get_raw_public_key(ed.get(), reinterpret_cast<unsigned char*>(x.data()), &size),
+        1);
     return {{"keys",
-             {{{"kty", "RSA"}, {"kid", "r1"}, {"use", "sig"}, {"n", Encode(Number(rsa, OSSL_PKEY_PARAM_RSA_N, 0))},
+             {{{"kty", "RSA"},
+               {"kid", "r1"},
+               {"use", "sig"},
+               {"n", Encode(Number(rsa, OSSL_PKEY_PARAM_RSA_N, 0))},
                {"e", Encode(Number(rsa, OSSL_PKEY_PARAM_RSA_E, 0))}},
-              {{"kty", "EC"}, {"kid", "e1"}, {"crv", "P-256"}, {"alg", "ES256"},
+              {{"kty", "EC"},
+               {"kid", "e1"},
+               {"crv", "P-256"},
+               {"alg", "ES256"},
                {"x", Encode(Number(ec, OSSL_PKEY_PARAM_EC_PUB_X, 32))},
                {"y", Encode(Number(ec, OSSL_PKEY_PARAM_EC_PUB_Y, 32))}},
               {{"kty", "OKP"}, {"kid", "d1"}, {"crv", "Ed25519"}, {"x", Encode(x)}}}}};
@@ -98,8 +111,14 @@ const Issuer& TheIssuer() {
 }
 
 json Claims() {
-  return {{"iss", "https://id.example.com"}, {"aud", "coffer"}, {"sub", "bot-7"}, {"tenant", "acme"}, {"role", "agent"},
-          {"exp", 1'800'000'300},            {"iat", 1'800'000'000}, {"jti", "t1"}};
+  return {{"iss", "https://id.example.com"},
+          {"aud", "coffer"},
+          {"sub", "bot-7"},
+          {"tenant", "acme"},
+          {"role", "agent"},
+          {"exp", 1'800'000'300},
+          {"iat", 1'800'000'000},
+          {"jti", "t1"}};
 }
 
 JwtConfig Config() {
@@ -125,7 +144,9 @@ std::string CheckClaims(const json& change, const JwtConfig& config = Config()) 
 
 TEST(Jwt, EveryAlgorithm) {
   for (const auto& [alg, kid] : {std::pair{"RS256", "r1"}, {"ES256", "e1"}, {"EdDSA", "d1"}}) {
-    EXPECT_EQ(Check(TheIssuer().Token({{"alg", alg}, {"kid", kid}, {"typ", "JWT"}}, Claims())), "ok") << alg;
+    EXPECT_EQ(Check(TheIssuer().Token({{"alg", alg}, {"kid", kid}, {"typ", "JWT"}}, Claims())),
+              "ok")
+        << alg;
     EXPECT_EQ(Check(TheIssuer().Token({{"alg", alg}}, Claims())), "ok") << alg << " without kid";
     EXPECT_NE(Check(TheIssuer().Token({{"alg", alg}, {"kid", "other"}}, Claims())), "ok") << alg;
   }
@@ -134,7 +155,8 @@ TEST(Jwt, EveryAlgorithm) {
 TEST(Jwt, BecomesAnIdentity) {
   const auto verifier = JwtVerifier::Make(Config());
   ASSERT_TRUE(verifier.ok());
-  const auto identity = (*verifier)->Verify(TheIssuer().Token({{"alg", "ES256"}, {"kid", "e1"}}, Claims()), kNow);
+  const auto identity =
+      (*verifier)->Verify(TheIssuer().Token({{"alg", "ES256"}, {"kid", "e1"}}, Claims()), kNow);
   ASSERT_TRUE(identity.ok());
   EXPECT_EQ(identity->tenant, "acme");
   EXPECT_EQ(identity->agent, "bot-7");
@@ -162,7 +184,8 @@ TEST(Jwt, NoneAndSymmetricDoNotExist) {
 
 TEST(Jwt, AKeyIsUsedOnlyAsWhatItIs) {
   // Signed by the Ed25519 key, claiming to be the RSA key's.
-  const std::string data = Encode(json{{"alg", "RS256"}, {"kid", "d1"}}.dump()) + "." + Encode(Claims().dump());
+  const std::string data =
+      Encode(json{{"alg", "RS256"}, {"kid", "d1"}}.dump()) + "." + Encode(Claims().dump());
   EXPECT_NE(Check(data + "." + Encode(Sign(TheIssuer().ed, data, false, true))), "ok");
 }
 
@@ -220,11 +243,13 @@ TEST(Jwt, ClaimsByConfiguration) {
 TEST(Jwt, MalformedTokens) {
   const std::string good = TheIssuer().Token({{"alg", "EdDSA"}}, Claims());
   for (const std::string& wrong :
-       {std::string(), std::string(".."), std::string("a.b"), good + ".x", good + "=", "=" + good, good.substr(1),
-        std::string(9000, 'a') + ".b.c", std::string("e30.e30.e30"), std::string("W10.e30.e30")}) {
+       {std::string(), std::string(".."), std::string("a.b"), good + ".x", good + "=", "=" + good,
+        good.substr(1), std::string(9000, 'a') + ".b.c", std::string("e30.e30.e30"),
+        std::string("W10.e30.e30")}) {
     EXPECT_NE(Check(wrong), "ok") << wrong.substr(0, 20);
   }
-  EXPECT_EQ(Check(TheIssuer().Token({{"alg", "EdDSA"}, {"crit", {"exp"}}}, Claims())), "it demands extensions");
+  EXPECT_EQ(Check(TheIssuer().Token({{"alg", "EdDSA"}, {"crit", {"exp"}}}, Claims())),
+            "it demands extensions");
 }
 
 TEST(Jwt, ConfigurationIsComplete) {
@@ -239,7 +264,9 @@ TEST(Jwt, ConfigurationIsComplete) {
 TEST(Jwks, RefusesWhatDoesNotBelong) {
   json keys = TheIssuer().Jwks();
   EXPECT_EQ(JwkSet::Parse(keys.dump())->size(), 3U);
-  const auto refused = [](const json& key) { return !JwkSet::Parse(json{{"keys", {key}}}.dump()).ok(); };
+  const auto refused = [](const json& key) {
+    return !JwkSet::Parse(json{{"keys", {key}}}.dump()).ok();
+  };
   EXPECT_TRUE(refused({{"kty", "oct"}, {"k", "c2VjcmV0"}}));
   json with_private = keys["keys"][1];
   with_private["d"] = "AA";

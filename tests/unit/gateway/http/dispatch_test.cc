@@ -15,7 +15,9 @@ class NoLoop : public Loop {
   void Post(std::function<void()> task) override { task(); }
   void Run() override {}
   void Stop() override {}
-  std::shared_ptr<void> After(std::chrono::milliseconds, std::function<void()>) override { return nullptr; }
+  std::shared_ptr<void> After(std::chrono::milliseconds, std::function<void()>) override {
+    return nullptr;
+  }
   std::shared_ptr<void> WatchReadable(int, std::function<void()>) override { return nullptr; }
   std::shared_ptr<void> WatchSignal(int, std::function<void()>) override { return nullptr; }
 };
@@ -23,7 +25,8 @@ class NoLoop : public Loop {
 class Dispatch : public ::testing::Test {
  protected:
   // The problem's code, or "admitted".
-  std::string Ask(Method method, const std::string& target, const std::string& key, std::vector<Header> more = {}) {
+  std::string Ask(Method method, const std::string& target, const std::string& key,
+                  std::vector<Header> more = {}) {
     auto exchange = std::make_shared<Exchange>();
     exchange->api = &api_;
     exchange->channel.local_address = "127.0.0.1";
@@ -38,7 +41,9 @@ class Dispatch : public ::testing::Test {
     }
     std::string answer = "undecided";
     Admit(exchange, [&](std::optional<Response> response) {
-      answer = response.has_value() ? nlohmann::json::parse(response->body)["code"].get<std::string>() : "admitted";
+      answer = response.has_value()
+                   ? nlohmann::json::parse(response->body)["code"].get<std::string>()
+                   : "admitted";
     });
     last_ = exchange;
     return answer;
@@ -46,10 +51,10 @@ class Dispatch : public ::testing::Test {
 
   static std::string TargetOf(const Route& route) {
     std::string path(route.path);
-    const std::pair<const char*, std::string> values[] = {{"{call_id}", kCallId}, {"{session_id}", kSessionId},
-                                                          {"{tool}", "python"},   {"{key_id}", "k1"},
-                                                          {"{scope}", "tool"},    {"{name}", "python"},
-                                                          {"{path*}", "a/b"}};
+    const std::pair<const char*, std::string> values[] = {
+        {"{call_id}", kCallId}, {"{session_id}", kSessionId}, {"{tool}", "python"},
+        {"{key_id}", "k1"},     {"{scope}", "tool"},          {"{name}", "python"},
+        {"{path*}", "a/b"}};
     for (const auto& [name, value] : values) {
       if (const size_t at = path.find(name); at != std::string::npos) {
         path.replace(at, std::string(name).size(), value);
@@ -72,8 +77,10 @@ TEST_F(Dispatch, EveryRouteWithEveryRole) {
   for (const Route& route : Routes()) {
     SCOPED_TRACE(route.path);
     const std::string target = TargetOf(route);
-    EXPECT_EQ(Ask(route.method, target, ""), route.access.is_public() ? "admitted" : "auth.missing");
-    EXPECT_EQ(Ask(route.method, target, "nobody"), route.access.is_public() ? "admitted" : "auth.key");
+    EXPECT_EQ(Ask(route.method, target, ""),
+              route.access.is_public() ? "admitted" : "auth.missing");
+    EXPECT_EQ(Ask(route.method, target, "nobody"),
+              route.access.is_public() ? "admitted" : "auth.key");
     for (const auto& [key, role] : keys) {
       const bool may = route.access.is_public() || route.access.Allows(role);
       EXPECT_EQ(Ask(route.method, target, key), may ? "admitted" : "auth.role") << key;
@@ -93,7 +100,8 @@ TEST_F(Dispatch, TheSiteComesFirst) {
 }
 
 TEST_F(Dispatch, ValuesAreDecoded) {
-  EXPECT_EQ(Ask(Method::kGet, "/v1/sessions/" + kSessionId + "/files/a%20b/c", "agent-key"), "admitted");
+  EXPECT_EQ(Ask(Method::kGet, "/v1/sessions/" + kSessionId + "/files/a%20b/c", "agent-key"),
+            "admitted");
   EXPECT_EQ(last_->Value("path"), "a b/c");
   EXPECT_EQ(last_->Value("session_id"), kSessionId);
   EXPECT_EQ(last_->Value("nothing"), "");

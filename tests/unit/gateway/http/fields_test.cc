@@ -20,12 +20,13 @@ TEST(Fields, Bearer) {
   EXPECT_EQ(read("Bearer abc.DEF-1_~+/=="), "abc.DEF-1_~+/==");
   EXPECT_EQ(read("bearer x"), "x");
   EXPECT_EQ(ReadBearer(HeadWith({})).value(), "");
-  for (const char* wrong : {"", "Bearer", "Bearer ", "Bearer a b", "Bearer =", "Bearer a=b", "Basic abc", "Bearer \xff",
-                            "Bearer a,b", "abc"}) {
+  for (const char* wrong : {"", "Bearer", "Bearer ", "Bearer a b", "Bearer =", "Bearer a=b",
+                            "Basic abc", "Bearer \xff", "Bearer a,b", "abc"}) {
     EXPECT_EQ(read(wrong), "auth.malformed") << wrong;
   }
   EXPECT_EQ(read(("Bearer " + std::string(8193, 'a')).c_str()), "auth.malformed");
-  EXPECT_FALSE(ReadBearer(HeadWith({{"Authorization", "Bearer a"}, {"Authorization", "Bearer a"}})).ok());
+  EXPECT_FALSE(
+      ReadBearer(HeadWith({{"Authorization", "Bearer a"}, {"Authorization", "Bearer a"}})).ok());
 }
 
 TEST(Fields, IdempotencyKey) {
@@ -33,15 +34,17 @@ TEST(Fields, IdempotencyKey) {
     auto key = ReadIdempotencyKey(HeadWith({{"Idempotency-Key", value}}));
     return key.ok() ? key.value().value_or("none") : key.refusal().code;
   };
-  EXPECT_EQ(read("\"8e03978e-40d5-43dd-bc93-6894a57f9324\""), "8e03978e-40d5-43dd-bc93-6894a57f9324");
+  EXPECT_EQ(read("\"8e03978e-40d5-43dd-bc93-6894a57f9324\""),
+            "8e03978e-40d5-43dd-bc93-6894a57f9324");
   EXPECT_EQ(read("8e03978e"), "8e03978e");
   EXPECT_EQ(read("\"a\\\"b\\\\c\""), "a\"b\\c");
   EXPECT_EQ(read(std::string(255, 'k')), std::string(255, 'k'));
   EXPECT_FALSE(ReadIdempotencyKey(HeadWith({})).value().has_value());
   for (const std::string& wrong :
-       {std::string(), std::string("\"\""), std::string("\"a"), std::string("a\""), std::string("\"a\"b"),
-        std::string("\"a\";x=1"), std::string("a, b"), std::string("a b"), std::string("\"a b\""), std::string("\"\\x\""),
-        std::string("\"\\"), std::string("\xc3\xa9"), std::string(256, 'k'), std::string("a;b")}) {
+       {std::string(), std::string("\"\""), std::string("\"a"), std::string("a\""),
+        std::string("\"a\"b"), std::string("\"a\";x=1"), std::string("a, b"), std::string("a b"),
+        std::string("\"a b\""), std::string("\"\\x\""), std::string("\"\\"),
+        std::string("\xc3\xa9"), std::string(256, 'k'), std::string("a;b")}) {
     EXPECT_EQ(read(wrong), "idempotency.key") << wrong;
   }
 }
@@ -56,7 +59,8 @@ TEST(Fields, TraceparentIsTakenOnlyIfValid) {
         std::string("00-4BF92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")}) {
     EXPECT_FALSE(ReadTraceparent(HeadWith({{"traceparent", wrong}})).has_value()) << wrong;
   }
-  EXPECT_FALSE(ReadTraceparent(HeadWith({{"traceparent", good}, {"traceparent", good}})).has_value());
+  EXPECT_FALSE(
+      ReadTraceparent(HeadWith({{"traceparent", good}, {"traceparent", good}})).has_value());
 }
 
 TEST(Fields, Prefer) {
@@ -84,11 +88,13 @@ TEST(Fields, JsonBody) {
   EXPECT_EQ(check({{"Content-Type", "Application/JSON; charset=UTF-8"}}), "ok");
   EXPECT_EQ(check({{"Content-Type", "application/json"}, {"Content-Encoding", "identity"}}), "ok");
   EXPECT_EQ(check({}), "body.type");
-  for (const char* wrong : {"", "text/plain", "application/jsonx", "application/json; charset=latin1",
-                            "application/x-www-form-urlencoded", "application/json, text/plain"}) {
+  for (const char* wrong :
+       {"", "text/plain", "application/jsonx", "application/json; charset=latin1",
+        "application/x-www-form-urlencoded", "application/json, text/plain"}) {
     EXPECT_EQ(check({{"Content-Type", wrong}}), "body.type") << wrong;
   }
-  EXPECT_EQ(check({{"Content-Type", "application/json"}, {"Content-Encoding", "br"}}), "body.encoding");
+  EXPECT_EQ(check({{"Content-Type", "application/json"}, {"Content-Encoding", "br"}}),
+            "body.encoding");
 }
 
 }  // namespace

@@ -6,7 +6,9 @@
 namespace coffer::gateway {
 namespace {
 
-std::string CodeOf(const std::optional<Problem>& problem) { return problem.has_value() ? problem->code : "ok"; }
+std::string CodeOf(const std::optional<Problem>& problem) {
+  return problem.has_value() ? problem->code : "ok";
+}
 
 Head HeadWith(std::vector<Header> headers) {
   Head head;
@@ -18,19 +20,25 @@ Head HeadWith(std::vector<Header> headers) {
 
 TEST(RawHead, TakesAnOrdinaryOne) {
   const HttpLimits limits;
-  EXPECT_EQ(CodeOf(CheckRawHead("GET / HTTP/1.1\r\nHost: a\r\nX-Y: \tz \r\nEmpty:\r\n\r\n", limits)), "ok");
+  EXPECT_EQ(
+      CodeOf(CheckRawHead("GET / HTTP/1.1\r\nHost: a\r\nX-Y: \tz \r\nEmpty:\r\n\r\n", limits)),
+      "ok");
   EXPECT_EQ(CodeOf(CheckRawHead("GET / HTTP/1.1\r\nA: caf\xc3\xa9\r\n\r\n", limits)), "ok");
 }
 
 TEST(RawHead, RefusesWhatHasTwoReadings) {
   const HttpLimits limits;
   for (const std::string& wrong :
-       {std::string("GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n"), std::string("GET / HTTP/1.1\r\n\tA: b\r\n\r\n"),
-        std::string("GET / HTTP/1.1\r\nA : b\r\n\r\n"), std::string("GET / HTTP/1.1\r\nA: b\nC: d\r\n\r\n"),
-        std::string("GET / HTTP/1.1\r\nA: b\rC: d\r\n\r\n"), std::string("GET / HTTP/1.1\r\nA: \0\r\n\r\n", 25),
+       {std::string("GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n"),
+        std::string("GET / HTTP/1.1\r\n\tA: b\r\n\r\n"),
+        std::string("GET / HTTP/1.1\r\nA : b\r\n\r\n"),
+        std::string("GET / HTTP/1.1\r\nA: b\nC: d\r\n\r\n"),
+        std::string("GET / HTTP/1.1\r\nA: b\rC: d\r\n\r\n"),
+        std::string("GET / HTTP/1.1\r\nA: \0\r\n\r\n", 25),
         std::string("GET / HTTP/1.1\r\nA\r\n\r\n"), std::string("GET / HTTP/1.1\r\n: b\r\n\r\n"),
-        std::string("GET / HTTP/1.1\r\n\xc3\xa9: b\r\n\r\n"), std::string("\r\n"), std::string("GET / HTTP/1.1"),
-        std::string("GET / HTTP/1.1\r\nA(b): c\r\n\r\n"), std::string("GET / HTTP/1.1\r\nA: \x7f\r\n\r\n")}) {
+        std::string("GET / HTTP/1.1\r\n\xc3\xa9: b\r\n\r\n"), std::string("\r\n"),
+        std::string("GET / HTTP/1.1"), std::string("GET / HTTP/1.1\r\nA(b): c\r\n\r\n"),
+        std::string("GET / HTTP/1.1\r\nA: \x7f\r\n\r\n")}) {
     const auto problem = CheckRawHead(wrong, limits);
     EXPECT_EQ(CodeOf(problem), "http.malformed") << wrong;
     EXPECT_TRUE(problem.has_value() && problem->close);
@@ -41,21 +49,26 @@ TEST(RawHead, CountsFields) {
   HttpLimits limits;
   limits.headers = 2;
   EXPECT_EQ(CodeOf(CheckRawHead("GET / HTTP/1.1\r\nA: 1\r\nB: 2\r\n\r\n", limits)), "ok");
-  EXPECT_EQ(CodeOf(CheckRawHead("GET / HTTP/1.1\r\nA: 1\r\nB: 2\r\nC: 3\r\n\r\n", limits)), "http.too_many_headers");
+  EXPECT_EQ(CodeOf(CheckRawHead("GET / HTTP/1.1\r\nA: 1\r\nB: 2\r\nC: 3\r\n\r\n", limits)),
+            "http.too_many_headers");
 }
 
 TEST(Framing, OneLengthInOneForm) {
   EXPECT_EQ(CodeOf(CheckFraming(HeadWith({}))), "ok");
   EXPECT_EQ(CodeOf(CheckFraming(HeadWith({{"content-length", "12"}}))), "ok");
   EXPECT_EQ(CodeOf(CheckFraming(HeadWith({{"Transfer-Encoding", "Chunked"}}))), "ok");
-  EXPECT_EQ(CodeOf(CheckFraming(HeadWith({{"Content-Length", "1"}, {"Content-Length", "1"}}))), "http.framing");
-  EXPECT_EQ(CodeOf(CheckFraming(HeadWith({{"Content-Length", "1"}, {"transfer-encoding", "chunked"}}))),
+  EXPECT_EQ(CodeOf(CheckFraming(HeadWith({{"Content-Length", "1"}, {"Content-Length", "1"}}))),
             "http.framing");
+  EXPECT_EQ(
+      CodeOf(CheckFraming(HeadWith({{"Content-Length", "1"}, {"transfer-encoding", "chunked"}}))),
+      "http.framing");
   for (const char* wrong : {"", "1,1", "+1", "-1", "0x1", "1 ", "1234567890123456789"}) {
     EXPECT_EQ(CodeOf(CheckFraming(HeadWith({{"Content-Length", wrong}}))), "http.framing") << wrong;
   }
   for (const char* wrong : {"gzip", "chunked, chunked", "identity", "chunked;q=1", ""}) {
-    EXPECT_EQ(CodeOf(CheckFraming(HeadWith({{"Transfer-Encoding", wrong}}))), "http.transfer_coding") << wrong;
+    EXPECT_EQ(CodeOf(CheckFraming(HeadWith({{"Transfer-Encoding", wrong}}))),
+              "http.transfer_coding")
+        << wrong;
   }
   Head old = HeadWith({{"Transfer-Encoding", "chunked"}});
   old.version = 10;
@@ -71,15 +84,19 @@ Channel Loopback() {
 
 TEST(Site, HostIsOurs) {
   const SiteNames names{{"coffer.example.com"}, {}};
-  for (const char* right : {"localhost", "LOCALHOST:8080", "127.0.0.1", "127.0.0.1:1", "coffer.example.com:443"}) {
+  for (const char* right :
+       {"localhost", "LOCALHOST:8080", "127.0.0.1", "127.0.0.1:1", "coffer.example.com:443"}) {
     EXPECT_EQ(CodeOf(CheckSite(HeadWith({{"Host", right}}), Loopback(), names)), "ok") << right;
   }
-  for (const char* wrong : {"evil.example", "127.0.0.2", "localhost.evil.example", "xcoffer.example.com", "[::1]",
-                            "127.0.0.1.nip.io:80"}) {
-    EXPECT_EQ(CodeOf(CheckSite(HeadWith({{"Host", wrong}}), Loopback(), names)), "http.host") << wrong;
+  for (const char* wrong : {"evil.example", "127.0.0.2", "localhost.evil.example",
+                            "xcoffer.example.com", "[::1]", "127.0.0.1.nip.io:80"}) {
+    EXPECT_EQ(CodeOf(CheckSite(HeadWith({{"Host", wrong}}), Loopback(), names)), "http.host")
+        << wrong;
   }
-  for (const char* wrong : {"", ":80", "a b", "localhost:x", "localhost:123456", "[::1", "user@localhost", "[zz]"}) {
-    EXPECT_EQ(CodeOf(CheckSite(HeadWith({{"Host", wrong}}), Loopback(), names)), "http.malformed") << wrong;
+  for (const char* wrong :
+       {"", ":80", "a b", "localhost:x", "localhost:123456", "[::1", "user@localhost", "[zz]"}) {
+    EXPECT_EQ(CodeOf(CheckSite(HeadWith({{"Host", wrong}}), Loopback(), names)), "http.malformed")
+        << wrong;
   }
   EXPECT_EQ(CodeOf(CheckSite(HeadWith({}), Loopback(), names)), "http.host_missing");
 }
@@ -96,12 +113,14 @@ TEST(Site, Ipv6AndUnix) {
 TEST(Site, OriginIsOursOrConfigured) {
   const SiteNames names{{}, {"https://console.example.com"}};
   const auto check = [&](const char* origin) {
-    return CodeOf(CheckSite(HeadWith({{"Host", "localhost:80"}, {"Origin", origin}}), Loopback(), names));
+    return CodeOf(
+        CheckSite(HeadWith({{"Host", "localhost:80"}, {"Origin", origin}}), Loopback(), names));
   };
   EXPECT_EQ(check("http://localhost:80"), "ok");
   EXPECT_EQ(check("https://console.example.com"), "ok");
-  for (const char* wrong : {"https://localhost:80", "http://localhost", "http://localhost:81", "null", "",
-                            "http://evil.example", "https://console.example.com.evil.example"}) {
+  for (const char* wrong :
+       {"https://localhost:80", "http://localhost", "http://localhost:81", "null", "",
+        "http://evil.example", "https://console.example.com.evil.example"}) {
     EXPECT_EQ(check(wrong), "http.origin") << wrong;
   }
 }
@@ -109,7 +128,8 @@ TEST(Site, OriginIsOursOrConfigured) {
 TEST(Site, FetchMetadata) {
   const auto check = [](const char* site, const char* mode) {
     return CodeOf(CheckSite(
-        HeadWith({{"Host", "localhost"}, {"Sec-Fetch-Site", site}, {"Sec-Fetch-Mode", mode}}), Loopback(), {}));
+        HeadWith({{"Host", "localhost"}, {"Sec-Fetch-Site", site}, {"Sec-Fetch-Mode", mode}}),
+        Loopback(), {}));
   };
   EXPECT_EQ(check("cross-site", "no-cors"), "http.origin");
   EXPECT_EQ(check("cross-site", "navigate"), "ok");
@@ -122,7 +142,8 @@ TEST(Target, Forms) {
     Head head = HeadWith({{"Host", "localhost"}});
     head.target = text;
     const auto target = SplitTarget(&head);
-    return target.has_value() ? *head.Find("Host") + "|" + target->path + "|" + target->query : std::string("none");
+    return target.has_value() ? *head.Find("Host") + "|" + target->path + "|" + target->query
+                              : std::string("none");
   };
   EXPECT_EQ(split("/a/b?c=d?e"), "localhost|/a/b|c=d?e");
   EXPECT_EQ(split("http://other:1/a"), "other:1|/a|");

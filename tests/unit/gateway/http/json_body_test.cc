@@ -14,9 +14,10 @@ std::string CodeOf(std::string_view text) {
 }
 
 TEST(CallBody, AllMembers) {
-  const auto request = ParseCallBody(R"({"tool":"invoice-report","args":{"z":1,"a":[true,null,1.5,"x"]},"session_id":")" +
-                                         kId + R"(","parent_id":")" + kId + R"(","dry_run":true})",
-                                     HttpLimits());
+  const auto request = ParseCallBody(
+      R"({"tool":"invoice-report","args":{"z":1,"a":[true,null,1.5,"x"]},"session_id":")" + kId +
+          R"(","parent_id":")" + kId + R"(","dry_run":true})",
+      HttpLimits());
   ASSERT_TRUE(request.ok());
   EXPECT_EQ(request->tool, "invoice-report");
   EXPECT_EQ(request->args_json, R"({"z":1,"a":[true,null,1.5,"x"]})");
@@ -28,7 +29,8 @@ TEST(CallBody, AllMembers) {
 
 TEST(CallBody, NullIsAbsent) {
   const auto request =
-      ParseCallBody(R"({"tool":"t","args":null,"session_id":null,"parent_id":null,"dry_run":null})", HttpLimits());
+      ParseCallBody(R"({"tool":"t","args":null,"session_id":null,"parent_id":null,"dry_run":null})",
+                    HttpLimits());
   ASSERT_TRUE(request.ok());
   EXPECT_EQ(request->args_json, "{}");
   EXPECT_FALSE(request->session_id.has_value());
@@ -37,7 +39,8 @@ TEST(CallBody, NullIsAbsent) {
 
 TEST(CallBody, NumbersArriveUnchanged) {
   const auto args = [](const char* number) {
-    const auto request = ParseCallBody(std::string(R"({"tool":"t","args":{"n":)") + number + "}}", HttpLimits());
+    const auto request =
+        ParseCallBody(std::string(R"({"tool":"t","args":{"n":)") + number + "}}", HttpLimits());
     return request.ok() ? request->args_json : request.refusal().code;
   };
   EXPECT_EQ(args("18446744073709551615"), R"({"n":18446744073709551615})");
@@ -55,9 +58,10 @@ TEST(CallBody, DepthIsBounded) {
   HttpLimits limits;
   limits.json_depth = 5;
   const auto code = [&](int depth) {  // the body and args are two
-    const auto request = ParseCallBody(R"({"tool":"t","args":{"a":)" + std::string(static_cast<size_t>(depth), '[') +
-                                           std::string(static_cast<size_t>(depth), ']') + "}}",
-                                       limits);
+    const auto request =
+        ParseCallBody(R"({"tool":"t","args":{"a":)" + std::string(static_cast<size_t>(depth), '[') +
+                          std::string(static_cast<size_t>(depth), ']') + "}}",
+                      limits);
     return request.ok() ? "ok" : request.refusal().code;
   };
   EXPECT_EQ(code(3), "ok");
@@ -69,14 +73,16 @@ TEST(CallBody, ValuesAndBytesAreBounded) {
   HttpLimits limits;
   limits.json_values = 6;
   EXPECT_TRUE(ParseCallBody(R"({"tool":"t","args":{"a":[1,2]}})", limits).ok());
-  EXPECT_EQ(ParseCallBody(R"({"tool":"t","args":{"a":[1,2,3]}})", limits).refusal().code, "json.too_many");
+  EXPECT_EQ(ParseCallBody(R"({"tool":"t","args":{"a":[1,2,3]}})", limits).refusal().code,
+            "json.too_many");
   limits.body_bytes = 20;
-  EXPECT_EQ(ParseCallBody(R"({"tool":"t","args":{}})", limits).refusal().kind, RefusalKind::kTooLarge);
+  EXPECT_EQ(ParseCallBody(R"({"tool":"t","args":{}})", limits).refusal().kind,
+            RefusalKind::kTooLarge);
 }
 
 TEST(CallBody, ListsEverythingThatIsWrong) {
-  const auto request =
-      ParseCallBody(R"({"tool":1,"args":"x","session_id":"y","dry_run":0,"user":"root"})", HttpLimits());
+  const auto request = ParseCallBody(
+      R"({"tool":1,"args":"x","session_id":"y","dry_run":0,"user":"root"})", HttpLimits());
   ASSERT_FALSE(request.ok());
   EXPECT_EQ(request.refusal().code, "body.invalid");
   std::string pointers;
@@ -99,7 +105,8 @@ TEST(CallBody, RefusesByKind) {
   EXPECT_EQ(CodeOf("{\"tool\":\"t\"} x"), "json.syntax");
   EXPECT_EQ(CodeOf(R"({"tool":"t","args":{"a":1,"a":2}})"), "json.duplicate");
   EXPECT_EQ(CodeOf("{\"tool\":\"t\",\"args\":{\"a\":\"\xc0\xaf\"}}"), "json.syntax");
-  EXPECT_EQ(CodeOf(R"({"tool":"t","args":{"a":"\u0000"}})"), "ok");  // the schema's and the template's business
+  EXPECT_EQ(CodeOf(R"({"tool":"t","args":{"a":"\u0000"}})"),
+            "ok");  // the schema's and the template's business
   for (const char* wrong : {"", "T", "a/b", "a b", "-a", "a-", "\\u0000"}) {
     EXPECT_EQ(CodeOf(std::string(R"({"tool":")") + wrong + "\"}"), "body.invalid") << wrong;
   }
@@ -107,21 +114,23 @@ TEST(CallBody, RefusesByKind) {
 
 TEST(SessionBody, MayBeEmpty) {
   EXPECT_TRUE(ParseSessionBody("", HttpLimits()).ok());
-  const auto request = ParseSessionBody(R"({"lifetime_seconds":60,"max_calls":5,"label":"build 7"})", HttpLimits());
+  const auto request =
+      ParseSessionBody(R"({"lifetime_seconds":60,"max_calls":5,"label":"build 7"})", HttpLimits());
   ASSERT_TRUE(request.ok());
   EXPECT_EQ(request->lifetime, std::chrono::seconds(60));
   EXPECT_EQ(request->max_calls, 5U);
   EXPECT_EQ(request->label, "build 7");
-  for (const char* wrong : {R"({"lifetime_seconds":0})", R"({"lifetime_seconds":-1})", R"({"lifetime_seconds":1.5})",
-                            R"({"max_calls":"5"})", R"({"label":"a\nb"})", R"({"tenant":"x"})",
-                            R"({"lifetime_seconds":99999999999999})"}) {
+  for (const char* wrong :
+       {R"({"lifetime_seconds":0})", R"({"lifetime_seconds":-1})", R"({"lifetime_seconds":1.5})",
+        R"({"max_calls":"5"})", R"({"label":"a\nb"})", R"({"tenant":"x"})",
+        R"({"lifetime_seconds":99999999999999})"}) {
     EXPECT_FALSE(ParseSessionBody(wrong, HttpLimits()).ok()) << wrong;
   }
 }
 
 TEST(KeyBody, NeedsARole) {
-  const auto request =
-      ParseKeyBody(R"({"role":"approver","agent":"alice","expires_in_seconds":3600})", HttpLimits());
+  const auto request = ParseKeyBody(
+      R"({"role":"approver","agent":"alice","expires_in_seconds":3600})", HttpLimits());
   ASSERT_TRUE(request.ok());
   EXPECT_EQ(request->role, Role::kApprover);
   EXPECT_EQ(request->agent, "alice");

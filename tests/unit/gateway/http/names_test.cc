@@ -14,9 +14,10 @@ TEST(Names, AnIdIsWhatNewIdMakes) {
   const auto id = NewId();
   ASSERT_TRUE(id.ok());
   EXPECT_TRUE(IsId(*id));
-  for (const char* wrong : {"", "x", "01890a5d-ac96-774b-bcce-b302099a805", "01890A5D-ac96-774b-bcce-b302099a8057",
-                            "01890a5d_ac96_774b_bcce_b302099a8057", "01890a5d-ac96-774b-bcce-b302099a805/",
-                            "01890a5d-ac96-774b-bcce-b302099a80577", "../../../../../../../../etc/passwd00"}) {
+  for (const char* wrong :
+       {"", "x", "01890a5d-ac96-774b-bcce-b302099a805", "01890A5D-ac96-774b-bcce-b302099a8057",
+        "01890a5d_ac96_774b_bcce_b302099a8057", "01890a5d-ac96-774b-bcce-b302099a805/",
+        "01890a5d-ac96-774b-bcce-b302099a80577", "../../../../../../../../etc/passwd00"}) {
     EXPECT_FALSE(IsId(wrong)) << wrong;
   }
 }
@@ -36,8 +37,8 @@ TEST(Names, FilePathsStayBelow) {
   for (const char* right : {"a", "a/b.txt", "a b", "...", "..a", "ü/日本", "a\\b", ".hidden"}) {
     EXPECT_TRUE(IsFilePath(right)) << right;
   }
-  for (const char* wrong : {"", "/", "/a", "a/", "a//b", ".", "..", "a/..", "../a", "a/./b", "a\nb", "a\x7f", "\xff",
-                            "\xc0\xaf", "a\xc2\x85"}) {
+  for (const char* wrong : {"", "/", "/a", "a/", "a//b", ".", "..", "a/..", "../a", "a/./b", "a\nb",
+                            "a\x7f", "\xff", "\xc0\xaf", "a\xc2\x85"}) {
     EXPECT_FALSE(IsFilePath(wrong)) << wrong;
   }
   EXPECT_FALSE(IsFilePath(std::string("a\0b", 3)));
@@ -52,12 +53,13 @@ TEST(Names, FilePathsStayBelow) {
 }
 
 TEST(Names, Utf8IsTheShortestForm) {
-  for (const char* right : {"", "a", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xef\xbf\xbf",
-                            "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"}) {
+  for (const char* right : {"", "a", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf",
+                            "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"}) {
     EXPECT_TRUE(IsUtf8(right)) << right;
   }
-  for (const char* wrong : {"\x80", "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf",
-                            "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xc2", "\xe2\x82", "\xe2\x82\x28"}) {
+  for (const char* wrong :
+       {"\x80", "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf",
+        "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xc2", "\xe2\x82", "\xe2\x82\x28"}) {
     EXPECT_FALSE(IsUtf8(wrong));
   }
 }

@@ -56,8 +56,9 @@ TEST(OpenApi, SaysWhoMayUseARoute) {
       EXPECT_EQ(operation["security"], json::array()) << route.path;
     } else {
       EXPECT_FALSE(operation.contains("security")) << route.path;
-      EXPECT_NE(operation["description"].get<std::string>().find("Roles: " + route.access.Names() + "."),
-                std::string::npos)
+      EXPECT_NE(
+          operation["description"].get<std::string>().find("Roles: " + route.access.Names() + "."),
+          std::string::npos)
           << route.path;
     }
   }
@@ -66,7 +67,9 @@ TEST(OpenApi, SaysWhoMayUseARoute) {
 TEST(OpenApi, SaysWhichRoutesTakeABodyAndWhichParameters) {
   const json document = Document();
   const auto resolve = [&](const json& one) {
-    return one.contains("$ref") ? document[json::json_pointer(one["$ref"].get<std::string>().substr(1))] : one;
+    return one.contains("$ref")
+               ? document[json::json_pointer(one["$ref"].get<std::string>().substr(1))]
+               : one;
   };
   for (const Route& route : Routes()) {
     const json& item = document["paths"][PathOf(route)];
@@ -78,7 +81,8 @@ TEST(OpenApi, SaysWhichRoutesTakeABodyAndWhichParameters) {
       for (const json& one : holder->value("parameters", json::array())) {
         const json parameter = resolve(one);
         if (parameter["in"] != "header") {
-          (parameter["in"] == "path" ? in_path : in_query).insert(parameter["name"].get<std::string>());
+          (parameter["in"] == "path" ? in_path : in_query)
+              .insert(parameter["name"].get<std::string>());
         }
       }
     }
@@ -86,7 +90,8 @@ TEST(OpenApi, SaysWhichRoutesTakeABodyAndWhichParameters) {
     std::string_view rest = route.query;
     while (!rest.empty()) {
       query.insert(std::string(rest.substr(0, rest.find(','))));
-      rest = rest.find(',') == std::string_view::npos ? std::string_view{} : rest.substr(rest.find(',') + 1);
+      rest = rest.find(',') == std::string_view::npos ? std::string_view{}
+                                                      : rest.substr(rest.find(',') + 1);
     }
     EXPECT_EQ(in_query, query) << route.path;
     for (const std::string& name : in_path) {

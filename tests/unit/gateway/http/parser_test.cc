@@ -6,7 +6,9 @@
 namespace coffer::gateway {
 namespace {
 
-std::string CodeOf(const std::optional<Problem>& problem) { return problem.has_value() ? problem->code : "ok"; }
+std::string CodeOf(const std::optional<Problem>& problem) {
+  return problem.has_value() ? problem->code : "ok";
+}
 
 TEST(Parser, FindsTheEndOfAHeadInEveryCut) {
   const HttpLimits limits;
@@ -37,7 +39,9 @@ TEST(Parser, ReadsAHead) {
   const HttpLimits limits;
   RequestParser parser(limits);
   Head head;
-  ASSERT_EQ(CodeOf(parser.ParseHead("POST /a?b HTTP/1.1\r\nHost: c\r\nX:  y \r\nContent-Length: 4\r\n\r\n", &head)), "ok");
+  ASSERT_EQ(CodeOf(parser.ParseHead(
+                "POST /a?b HTTP/1.1\r\nHost: c\r\nX:  y \r\nContent-Length: 4\r\n\r\n", &head)),
+            "ok");
   EXPECT_EQ(head.method, Method::kPost);
   EXPECT_EQ(head.target, "/a?b");
   EXPECT_EQ(head.version, 11);
@@ -60,7 +64,9 @@ TEST(Parser, ReadsChunksInEveryCut) {
   for (size_t cut = 0; cut <= body.size(); ++cut) {
     RequestParser parser(limits);
     Head head;
-    ASSERT_EQ(CodeOf(parser.ParseHead("PUT / HTTP/1.1\r\nHost: c\r\nTransfer-Encoding: chunked\r\n\r\n", &head)), "ok");
+    ASSERT_EQ(CodeOf(parser.ParseHead(
+                  "PUT / HTTP/1.1\r\nHost: c\r\nTransfer-Encoding: chunked\r\n\r\n", &head)),
+              "ok");
     EXPECT_TRUE(head.chunked);
     std::string input;
     std::string data;
@@ -86,17 +92,22 @@ TEST(Parser, BoundsABody) {
   const HttpLimits limits;
   RequestParser parser(limits);
   Head head;
-  ASSERT_EQ(CodeOf(parser.ParseHead("PUT / HTTP/1.1\r\nHost: c\r\nTransfer-Encoding: chunked\r\n\r\n", &head)), "ok");
+  ASSERT_EQ(CodeOf(parser.ParseHead(
+                "PUT / HTTP/1.1\r\nHost: c\r\nTransfer-Encoding: chunked\r\n\r\n", &head)),
+            "ok");
   EXPECT_EQ(CodeOf(parser.ParseBody("5\r\nabcde\r\n", 4).problem), "body.too_large");
 }
 
 TEST(Parser, RefusesExtensionsAndTrailers) {
   const HttpLimits limits;
-  for (const char* body : {"1;x\r\na\r\n0\r\n\r\n", "1\r\na\r\n0\r\nA: b\r\n\r\n", "1\r\na\r\n0;x=y\r\n\r\n", "g\r\n",
-                           "1\r\nab\r\n0\r\n\r\n", "-1\r\n", "11111111111111111\r\n"}) {
+  for (const char* body :
+       {"1;x\r\na\r\n0\r\n\r\n", "1\r\na\r\n0\r\nA: b\r\n\r\n", "1\r\na\r\n0;x=y\r\n\r\n", "g\r\n",
+        "1\r\nab\r\n0\r\n\r\n", "-1\r\n", "11111111111111111\r\n"}) {
     RequestParser parser(limits);
     Head head;
-    ASSERT_EQ(CodeOf(parser.ParseHead("PUT / HTTP/1.1\r\nHost: c\r\nTransfer-Encoding: chunked\r\n\r\n", &head)), "ok");
+    ASSERT_EQ(CodeOf(parser.ParseHead(
+                  "PUT / HTTP/1.1\r\nHost: c\r\nTransfer-Encoding: chunked\r\n\r\n", &head)),
+              "ok");
     std::string input = body;
     std::optional<Problem> problem;
     for (int i = 0; i < 10 && !problem.has_value() && !parser.body_done(); ++i) {

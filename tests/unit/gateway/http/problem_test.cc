@@ -13,7 +13,8 @@ namespace {
 using nlohmann::json;
 
 TEST(Problem, HasTheMembersOfTheStandard) {
-  const json problem = json::parse(FormatProblem(MakeProblem(404, "route.unknown", "nothing here")));
+  const json problem =
+      json::parse(FormatProblem(MakeProblem(404, "route.unknown", "nothing here")));
   EXPECT_EQ(problem["type"], "urn:coffer:problem:route.unknown");
   EXPECT_EQ(problem["title"], "Not Found");
   EXPECT_EQ(problem["status"], 404);
@@ -24,10 +25,12 @@ TEST(Problem, HasTheMembersOfTheStandard) {
 
 TEST(Problem, EveryKindOfRefusalHasItsStatus) {
   const std::pair<RefusalKind, int> table[] = {
-      {RefusalKind::kInvalid, 400},      {RefusalKind::kUnauthenticated, 401}, {RefusalKind::kRefused, 403},
-      {RefusalKind::kNotFound, 404},     {RefusalKind::kConflict, 409},        {RefusalKind::kInFlight, 409},
-      {RefusalKind::kTooLarge, 413},     {RefusalKind::kUnprocessable, 422},   {RefusalKind::kRateLimited, 429},
-      {RefusalKind::kInternal, 500},     {RefusalKind::kUnavailable, 503}};
+      {RefusalKind::kInvalid, 400},     {RefusalKind::kUnauthenticated, 401},
+      {RefusalKind::kRefused, 403},     {RefusalKind::kNotFound, 404},
+      {RefusalKind::kConflict, 409},    {RefusalKind::kInFlight, 409},
+      {RefusalKind::kTooLarge, 413},    {RefusalKind::kUnprocessable, 422},
+      {RefusalKind::kRateLimited, 429}, {RefusalKind::kInternal, 500},
+      {RefusalKind::kUnavailable, 503}};
   for (const auto& [kind, status] : table) {
     EXPECT_EQ(StatusOf(kind), status);
     EXPECT_NE(ReasonPhrase(status), "Unknown");
@@ -36,7 +39,9 @@ TEST(Problem, EveryKindOfRefusalHasItsStatus) {
 
 TEST(Problem, RetryAfterIsRoundedUp) {
   const auto seconds = [](int millis) {
-    return FromRefusal({.kind = RefusalKind::kRateLimited, .code = "c", .retry_after = std::chrono::milliseconds(millis)})
+    return FromRefusal({.kind = RefusalKind::kRateLimited,
+                        .code = "c",
+                        .retry_after = std::chrono::milliseconds(millis)})
         .retry_after;
   };
   EXPECT_EQ(seconds(1), 1U);
@@ -45,11 +50,13 @@ TEST(Problem, RetryAfterIsRoundedUp) {
   EXPECT_EQ(seconds(0), 1U);
   EXPECT_EQ(seconds(-5), 1U);
   // A limit never answers without saying when to come back.
-  EXPECT_TRUE(FromRefusal({.kind = RefusalKind::kRateLimited, .code = "c"}).retry_after.has_value());
+  EXPECT_TRUE(
+      FromRefusal({.kind = RefusalKind::kRateLimited, .code = "c"}).retry_after.has_value());
 }
 
 TEST(Problem, CarriesDetails) {
-  Refusal refusal{.kind = RefusalKind::kUnprocessable, .code = "args.schema", .message = "m", .hint = "h"};
+  Refusal refusal{
+      .kind = RefusalKind::kUnprocessable, .code = "args.schema", .message = "m", .hint = "h"};
   refusal.call_id = "id";
   refusal.details.push_back({"/args/code", "is missing"});
   const json problem = json::parse(FormatProblem(FromRefusal(refusal)));
@@ -63,7 +70,8 @@ TEST(Message, HeadOfAResponse) {
   EXPECT_EQ(FormatResponseHead(response, true, "D"),
             "HTTP/1.1 200 OK\r\nDate: D\r\nContent-Type: application/json\r\nContent-Length: 2\r\n"
             "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n\r\n");
-  EXPECT_NE(FormatResponseHead(response, false, "D").find("\r\nConnection: close\r\n\r\n"), std::string::npos);
+  EXPECT_NE(FormatResponseHead(response, false, "D").find("\r\nConnection: close\r\n\r\n"),
+            std::string::npos);
   response.status = 204;
   response.body.clear();
   EXPECT_EQ(FormatResponseHead(response, true, "D").find("Content-Length"), std::string::npos);

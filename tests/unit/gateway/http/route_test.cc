@@ -32,7 +32,8 @@ TEST(Route, OnlyTheProbesAndTheDocumentArePublic) {
 TEST(Route, RolesAsATable) {
   std::set<std::string> table;
   for (const Route& route : Routes()) {
-    table.insert(std::string(MethodName(route.method)) + " " + std::string(route.path) + ": " + route.access.Names());
+    table.insert(std::string(MethodName(route.method)) + " " + std::string(route.path) + ": " +
+                 route.access.Names());
   }
   const std::string all = "agent, approver, operator, auditor";
   const std::set<std::string> expected = {
@@ -69,7 +70,8 @@ TEST(Route, RolesAsATable) {
 
 // Every placeholder of the table is of a kind that CheckValues knows; an unknown kind accepts nothing.
 TEST(Route, EveryPlaceholderHasAnAlphabet) {
-  const std::set<std::string_view> known = {"call_id", "session_id", "tool", "scope", "name", "key_id", "path"};
+  const std::set<std::string_view> known = {"call_id", "session_id", "tool", "scope",
+                                            "name",    "key_id",     "path"};
   for (const Route& route : Routes()) {
     std::string_view rest = route.path;
     for (size_t open = rest.find('{'); open != std::string_view::npos; open = rest.find('{')) {
@@ -103,11 +105,14 @@ TEST(Route, Matching) {
   EXPECT_EQ(Find(Method::kGet, "/v1/calls/x"), "/v1/calls/{call_id} call_id=x");
   EXPECT_EQ(Find(Method::kGet, "/v1/calls/x/files/a/b%20c"),
             "/v1/calls/{call_id}/files/{path*} call_id=x path=a/b%20c");
-  EXPECT_EQ(Find(Method::kPut, "/v1/switches/tool/python"), "/v1/switches/{scope}/{name} scope=tool name=python");
-  for (const char* path : {"", "/", "//", "healthz", "/healthz/", "/Healthz", "/v1", "/v1/calls/x/", "/v1/calls/x/y",
-                           "/v1/calls//events", "/v1/calls/x/events/", "/v1//calls", "/%68ealthz"}) {
+  EXPECT_EQ(Find(Method::kPut, "/v1/switches/tool/python"),
+            "/v1/switches/{scope}/{name} scope=tool name=python");
+  for (const char* path :
+       {"", "/", "//", "healthz", "/healthz/", "/Healthz", "/v1", "/v1/calls/x/", "/v1/calls/x/y",
+        "/v1/calls//events", "/v1/calls/x/events/", "/v1//calls", "/%68ealthz"}) {
     const std::string found = Find(Method::kGet, path);
-    EXPECT_TRUE(found == "none" || found.find("call_id=") != std::string::npos) << path << " " << found;
+    EXPECT_TRUE(found == "none" || found.find("call_id=") != std::string::npos)
+        << path << " " << found;
   }
   EXPECT_EQ(Find(Method::kGet, "/healthz/"), "none");
   EXPECT_EQ(Find(Method::kGet, "/v1/calls/x/"), "none");
@@ -126,7 +131,8 @@ TEST(Route, Query) {
   EXPECT_EQ(values.value()[0].second, "5");
   EXPECT_EQ(values.value()[1].second, "a-b");
   EXPECT_TRUE(ParseQuery("", "").ok());
-  for (const char* wrong : {"x=1", "limit", "limit=1&limit=2", "=1", "limit=%ff", "limit=%00", "lim=1", "&", "limit=1&&"}) {
+  for (const char* wrong : {"x=1", "limit", "limit=1&limit=2", "=1", "limit=%ff", "limit=%00",
+                            "lim=1", "&", "limit=1&&"}) {
     EXPECT_FALSE(ParseQuery(wrong, "limit,cursor").ok()) << wrong;
   }
 }
