@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <dirent.h>
 #include <fmt/format.h>
+#include <linux/kcmp.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <map>
 #include <optional>
 #include <sstream>
+#include <vector>
 
 #include "measure.h"
 #include "stats.h"
@@ -84,6 +88,7 @@ struct Sample {
 std::optional<Sample> ReadSample(pid_t root) {
   const std::map<pid_t, Process> processes = ListProcesses();
   bool payload_runs = false;
+  std::vector<pid_t> seen;
   Sample sample;
   for (const auto& [pid, process] : processes) {
     if (process.zombie || !Descends(processes, pid, root)) {
@@ -91,6 +96,15 @@ std::optional<Sample> ReadSample(pid_t root) {
     }
     if (process.name == "sleep") {
       payload_runs = true;
+      continue;
+    }
+    // Processes that share their memory would each report all of it.
+    const bool counted = std::any_of(seen.begin(), seen.end(), [pid = pid](pid_t other) {
+      return ::syscall(SYS_kcmp, pid, other, KCMP_VM, 0, 0) == 0;
+    });
+    seen.push_back(pid);
+    if (counted) {
+      ++sample.processes;
       continue;
     }
     const std::optional<double> pss = PssKb(pid);
