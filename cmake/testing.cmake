@@ -6,6 +6,7 @@
 #   tests/{integration,escape,posture,faults}/*_test.cc   one executable each; other *.cc in the folder go into all
 #   tests/support/*.cc                                    linked into every test
 #   tests/conformance/schema_oracle/                      our schema validator against ajv (scripts/schema_oracle.sh)
+#   tests/conformance/openapi_lint/                       openapi.json against a linter (scripts/lint_openapi.sh)
 #   tests/probes/*.c, *.cc                                small static programs that run inside boundaries
 # Every test runs as its own process, with its folder's name as label. A file called *_serial_test.cc looks at
 # state of the whole host and never runs beside another test. What a test needs to find is in its environment:
@@ -155,4 +156,11 @@ if(TARGET coffer_gateway)
     ${CMAKE_SOURCE_DIR}/tests/unit/gateway/*.cc ${CMAKE_SOURCE_DIR}/tests/gateway/*.cc)
   coffer_add_tests(gateway_tests gateway 120 ${gateway_test_sources})
   target_link_libraries(gateway_tests PRIVATE coffer_gateway)
+endif()
+
+# The API's description against a linter's rules.
+if(TARGET coffer_gateway)
+  add_test(NAME conformance:openapi_lint COMMAND ${CMAKE_SOURCE_DIR}/scripts/lint_openapi.sh ${COFFER_TESTS_DIR})
+  set_tests_properties(conformance:openapi_lint PROPERTIES
+    LABELS conformance TIMEOUT 900 SKIP_RETURN_CODE 77 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
 endif()

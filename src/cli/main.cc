@@ -17,6 +17,7 @@
 #include "cli/verb_run.h"
 #include "cli/verb_runtimes.h"
 #include "cli/verb_serve.h"
+#include "cli/verb_sessions.h"
 #include "cli/verb_tools.h"
 
 namespace {
@@ -32,7 +33,8 @@ Usage:
   coffer call TOOL [--args JSON]      call a declared tool through the whole ladder
   coffer serve [flags]                the daemon: tools over HTTP, for tenants, with keys
   coffer key new|list|revoke          API keys of the daemon
-  coffer tools list|show|check|new    the tools that agents may call, and their manifests
+  coffer sessions list|end            sessions of agents, and an end to them
+  coffer tools list|show|check|new|..  the tools that agents may call, and their manifests
   coffer --version | --help           `coffer run --help` lists the flags
 
 Start with:  coffer run -- python3 -c 'print(2 + 2)'
@@ -109,6 +111,9 @@ int main(int argc, char** argv, char** envp) {
   }
   if (words[0] == "key") {
     return coffer::cli::KeyVerb(rest);
+  }
+  if (words[0] == "sessions") {
+    return coffer::cli::SessionsVerb(rest);
   }
   if (words[0] == "tools") {
     return coffer::cli::ToolsVerb(rest);

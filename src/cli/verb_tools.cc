@@ -14,9 +14,11 @@
 #include "base/text.h"
 #include "call/tool_shelf.h"
 #include "call/verb_flags.h"
+#include "cli/state.h"
 #include "policy/blast_radius.h"
 #include "policy/make_envelope.h"
 #include "policy/manifest_starter.h"
+#include "store/switches.h"
 
 namespace coffer::cli {
 namespace {
@@ -35,6 +37,8 @@ Usage:
   coffer tools show NAME [--json]       one tool: what it takes, what it may touch, the worst it can do
   coffer tools check FILE... [--json]   every mistake of these manifests at once; exit 1 if there is one
   coffer tools new NAME                 write NAME.toml, a commented manifest to start from
+  coffer tools disable NAME --reason WHY   nobody can call it any more, and what runs of it is killed
+  coffer tools enable NAME              undo that
 
   --tools DIR   a directory of manifests (several; default: `tools` in the state directory). They replace shipped
                 tools of the same name.
@@ -261,10 +265,38 @@ int New(const std::string& name) {
   return 0;
 }
 
+// For every tenant of this state directory; a daemon that has it open notices within a second.
+int Switch(const call::VerbFlags& flags, const std::string& name, bool off) {
+  const std::string reason = flags.Value("--reason");
+  if (off && reason.empty()) {
+    PrintError(
+        Refused("policy.usage", "disabling a tool needs a reason", "add --reason 'what happened'"));
+    return kRefused;
+  }
+  Result<State> state = State::Open(flags);
+  if (!state.ok()) {
+    PrintError(state.error());
+    return kFailed;
+  }
+  store::SwitchChange change;
+  change.kind = store::SwitchKind::kDisabledTool;
+  change.name = name;
+  change.on = off;
+  change.who = fmt::format("uid:{}", ::getuid());
+  change.why = reason;
+  if (const Status set = store::SetSwitch(state->store(), store::AllTenants{}, change); !set.ok()) {
+    PrintError(set.error());
+    return kRefused;
+  }
+  PrintOut(fmt::format("{} is {}\n", name, off ? "disabled" : "enabled"));
+  return 0;
+}
+
 }  // namespace
 
 int ToolsVerb(std::span<const std::string_view> words) {
-  const Result<call::VerbFlags> flags = call::VerbFlags::Parse("tools", words, {});
+  constexpr call::FlagSpec kFlags[] = {{"--reason", true}};
+  const Result<call::VerbFlags> flags = call::VerbFlags::Parse("tools", words, kFlags);
   if (!flags.ok()) {
     PrintError(flags.error());
     return kRefused;
@@ -286,8 +318,12 @@ int ToolsVerb(std::span<const std::string_view> words) {
   if (given[0] == "new" && given.size() == 2) {
     return New(given[1]);
   }
-  PrintError(Refused("policy.usage", "coffer tools does not take this",
-                     "coffer tools list | show NAME | check FILE... | new NAME"));
+  if ((given[0] == "disable" || given[0] == "enable") && given.size() == 2) {
+    return Switch(*flags, given[1], given[0] == "disable");
+  }
+  PrintError(Refused(
+      "policy.usage", "coffer tools does not take this",
+      "coffer tools list | show NAME | check FILE... | new NAME | disable NAME | enable NAME"));
   return kRefused;
 }
 

@@ -99,6 +99,8 @@ class DaemonService : public gateway::Service {
   void Tick();
   void CheckSwitches();
   void EndExpired();
+  // Removes the workspaces of sessions that ended elsewhere, or before a crash.
+  void SweepWorkspaces();
   // A call of this tenant that runs here, or null.
   Flight* FindFlight(const gateway::Identity& who, const std::string& call_id);
 
@@ -110,6 +112,7 @@ class DaemonService : public gateway::Service {
   std::shared_ptr<void> timer_;
   std::atomic<int64_t> switch_generation_{-1};
   std::atomic<bool> store_ok_{true};
+  std::atomic<uint32_t> ticks_{0};
 };
 
 }  // namespace coffer::daemon

@@ -10,6 +10,7 @@ namespace coffer::daemon {
 namespace {
 
 constexpr std::chrono::milliseconds kTick{250};
+constexpr uint32_t kSweepEvery = 4;
 
 template <typename T>
 using Made = gateway::Answer<T>;
@@ -34,6 +35,9 @@ void DaemonService::Tick() {
         (void)desk_.shelf().ReloadIfChanged();
         CheckSwitches();
         EndExpired();
+        if (ticks_++ % kSweepEvery == 0) {
+          SweepWorkspaces();
+        }
         store_ok_ = desk_.store().Maintain().ok();
       })) {
     store_ok_ = false;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The part of the service that is about sessions and their files.
+#include <fcntl.h>
+
 #include <algorithm>
+#include <set>
 
 #include "base/sys.h"
 #include "daemon/service.h"
@@ -351,6 +354,36 @@ void DaemonService::EndExpired() {
       KillWhere([&](const call::ReadyCall& call) { return call.request.session_id == id; });
     });
     (void)Workspace(desk_.sessions, session.session.workspace).Remove();
+  }
+}
+
+void DaemonService::SweepWorkspaces() {
+  // First the directories, then the sessions: one that is made in between has its row before its directory.
+  const Result<UniqueFd> dir = sys::OpenNoLinks(AT_FDCWD, desk_.sessions, O_RDONLY | O_DIRECTORY);
+  if (!dir.ok()) {
+    return;
+  }
+  const Result<std::vector<sys::DirEntry>> entries = sys::ListDir(dir->get());
+  if (!entries.ok() || entries->empty()) {
+    return;
+  }
+  std::set<std::string> open;
+  store::PageRequest page{1000, ""};
+  do {
+    const Result<store::Page<store::Session>> sessions =
+        store::ListSessions(desk_.store(), store::AllTenants{}, store::SessionFilter::kOpen, page);
+    if (!sessions.ok()) {
+      return;  // nothing is removed on a guess
+    }
+    for (const store::Session& session : sessions->rows) {
+      open.insert(session.workspace);
+    }
+    page.cursor = sessions->next;
+  } while (!page.cursor.empty());
+  for (const sys::DirEntry& entry : *entries) {
+    if (!open.contains(entry.name)) {
+      (void)Workspace(desk_.sessions, entry.name).Remove();
+    }
   }
 }
 

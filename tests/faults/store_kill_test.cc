@@ -130,8 +130,8 @@ class StoreKillTest : public ::testing::Test {
  protected:
   std::string Path() const { return dir_ / "state"; }
 
-  // Kills a writer after `delay`; what it said.
-  std::map<int, Known> KillOne(int round, std::chrono::microseconds delay) {
+  // Kills a writer `delay` after it has said `messages` things; returns all that it said.
+  std::map<int, Known> KillOne(int round, int messages, std::chrono::microseconds delay) {
     int pipe_ends[2];
     EXPECT_EQ(::pipe2(pipe_ends, O_CLOEXEC), 0);
     EXPECT_GT(::fcntl(pipe_ends[1], F_SETPIPE_SZ, 1 << 18), 0);  // all it may say fits
@@ -142,16 +142,12 @@ class StoreKillTest : public ::testing::Test {
       Write(Path(), round, pipe_ends[1]);
     }
     ::close(pipe_ends[1]);
-    ::usleep(static_cast<useconds_t>(delay.count()));  // the random moment
-    ::kill(child, SIGKILL);
-    int status = 0;
-    EXPECT_EQ(::waitpid(child, &status, 0), child);
-    killed_ += WIFSIGNALED(status) ? 1 : 0;
-    EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0)
-        << "the writer failed: " << WEXITSTATUS(status);
     std::map<int, Known> known;
-    Message message;
-    while (::read(pipe_ends[0], &message, sizeof(message)) == sizeof(message)) {
+    const auto listen = [&] {
+      Message message;
+      if (::read(pipe_ends[0], &message, sizeof(message)) != sizeof(message)) {
+        return false;
+      }
       Known& call = known[message.call];
       if (message.done) {
         call = {message.state, std::nullopt};
@@ -159,6 +155,18 @@ class StoreKillTest : public ::testing::Test {
       } else {
         call.asked = message.state;
       }
+      return true;
+    };
+    for (int i = 0; i < messages && listen(); ++i) {
+    }
+    ::usleep(static_cast<useconds_t>(delay.count()));  // the random moment
+    ::kill(child, SIGKILL);
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    killed_ += WIFSIGNALED(status) ? 1 : 0;
+    EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0)
+        << "the writer failed: " << WEXITSTATUS(status);
+    while (listen()) {
     }
     ::close(pipe_ends[0]);
     return known;
@@ -236,8 +244,11 @@ TEST_F(StoreKillTest, NothingAcknowledgedIsLost) {
   int rounds = 0;
   for (; rounds < kRounds || killed_ < 200; ++rounds) {
     ASSERT_LT(rounds, 4 * kRounds) << "too few writers were still alive when they were killed";
-    const auto delay = std::chrono::microseconds(random() % (rounds % 3 == 0 ? 3000 : 12000));
-    const std::map<int, Known> known = KillOne(rounds, delay);
+    // Every third is killed in its first moments, most of them while they open the store.
+    const bool early = rounds % 3 == 0;
+    const int messages = early ? 0 : static_cast<int>(random() % 120);
+    const auto delay = std::chrono::microseconds(random() % (early ? 5000 : 400));
+    const std::map<int, Known> known = KillOne(rounds, messages, delay);
     Result<Store> store = Store::Open(Path(), OptionsOf(1));
     ASSERT_TRUE(store.ok()) << store.error().message;
     for (const RecoveredCall& one : store->recovered()) {
@@ -291,17 +302,12 @@ TEST_F(StoreKillTest, ControlALostLogIsNoticed) {
         Connection::Open(Path() + "/coffer.db", std::chrono::seconds(5));
     ASSERT_TRUE(db.ok() && (*db)->RunCheckpoint(Connection::Checkpoint::kRestart).ok());
   }
-  std::map<int, Known> known;
-  int round = 0;
-  while (known.empty() || !known[0].acknowledged.has_value()) {
-    ASSERT_LT(++round, 20);
-    known = KillOne(round, std::chrono::milliseconds(20 * round));
-  }
+  const std::map<int, Known> known = KillOne(1, 20, std::chrono::microseconds(0));
   std::filesystem::remove(Path() + "/coffer.db-wal");
   std::filesystem::remove(Path() + "/coffer.db-shm");
   Result<Store> store = Store::Open(Path());
   ASSERT_TRUE(store.ok()) << store.error().message;
-  EXPECT_FALSE(Check(*store, round, known).empty());
+  EXPECT_FALSE(Check(*store, 1, known).empty());
 }
 
 }  // namespace
