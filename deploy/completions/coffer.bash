@@ -7,7 +7,7 @@ _coffer() {
     no-new-privs seccomp landlock rlimits disk-quota cgroup-memory cgroup-pids cgroup-cpu cgroup-io"
   COMPREPLY=()
   if [ "$COMP_CWORD" = 1 ]; then
-    mapfile -t COMPREPLY < <(compgen -W "run doctor runtimes --help --version" -- "$cur")
+    mapfile -t COMPREPLY < <(compgen -W "run call tools serve key doctor runtimes --help --version" -- "$cur")
     return
   fi
   # After -- the rest is the command's own.
@@ -20,6 +20,55 @@ _coffer() {
   case $verb in
     doctor) mapfile -t COMPREPLY < <(compgen -W "--json --sweep --help" -- "$cur") ;;
     runtimes) mapfile -t COMPREPLY < <(compgen -W "--json --help" -- "$cur") ;;
+    call)
+      case $prev in
+        --state | --tools) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
+        --receipt) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+        --args | --session | --key) ;;
+        *)
+          if [[ $cur == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "--args --session --key --dry-run --receipt --json --state --tools
+              --help" -- "$cur")
+          elif [ "$COMP_CWORD" = 2 ]; then
+            mapfile -t COMPREPLY < <(compgen -W "$(coffer tools list 2>/dev/null | sed '1d;s/ .*//')" -- "$cur")
+          fi ;;
+      esac ;;
+    tools)
+      case $prev in
+        --state | --tools) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
+        show) mapfile -t COMPREPLY < <(compgen -W "$(coffer tools list 2>/dev/null | sed '1d;s/ .*//')" -- "$cur") ;;
+        *)
+          if [ "$COMP_CWORD" = 2 ]; then
+            mapfile -t COMPREPLY < <(compgen -W "list show check new --help" -- "$cur")
+          elif [[ $cur == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "--json --state --tools --help" -- "$cur")
+          elif [ "${COMP_WORDS[2]}" = check ]; then
+            mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+          fi ;;
+      esac ;;
+    key)
+      case $prev in
+        --role) mapfile -t COMPREPLY < <(compgen -W "agent approver operator auditor" -- "$cur") ;;
+        --state) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
+        --expires) mapfile -t COMPREPLY < <(compgen -W "1h 24h 720h" -- "$cur") ;;
+        --tenant | --agent) ;;
+        *)
+          if [ "$COMP_CWORD" = 2 ]; then
+            mapfile -t COMPREPLY < <(compgen -W "new list revoke --help" -- "$cur")
+          else
+            mapfile -t COMPREPLY < <(compgen -W "--role --tenant --agent --expires --json --state --help" -- "$cur")
+          fi ;;
+      esac ;;
+    serve)
+      case $prev in
+        --state | --tools) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
+        --socket | --tls-cert | --tls-key | --jwks) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+        --listen) mapfile -t COMPREPLY < <(compgen -W "127.0.0.1:7433 127.0.0.1:0" -- "$cur") ;;
+        --jwt-issuer | --jwt-audience | --name) ;;
+        *)
+          mapfile -t COMPREPLY < <(compgen -W "--listen --socket --tls-cert --tls-key --jwks --jwt-issuer --jwt-audience
+            --name --allow-dangerous --json --state --tools --help" -- "$cur") ;;
+      esac ;;
     run)
       case $prev in
         --level) mapfile -t COMPREPLY < <(compgen -W "auto container process" -- "$cur") ;;

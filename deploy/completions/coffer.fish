@@ -2,11 +2,15 @@
 # fish completion for coffer(1)
 
 complete -c coffer -f -n __fish_use_subcommand -a run -d "Run a script or a command in a boundary"
+complete -c coffer -f -n __fish_use_subcommand -a call -d "Call a declared tool"
+complete -c coffer -f -n __fish_use_subcommand -a tools -d "The tools that agents may call"
+complete -c coffer -f -n __fish_use_subcommand -a serve -d "The daemon"
+complete -c coffer -f -n __fish_use_subcommand -a key -d "API keys of the daemon"
 complete -c coffer -f -n __fish_use_subcommand -a doctor -d "What this host can enforce"
 complete -c coffer -f -n __fish_use_subcommand -a runtimes -d "The runtimes found on this host"
 complete -c coffer -f -n __fish_use_subcommand -l version -d Version
 complete -c coffer -f -l help -d Help
-complete -c coffer -f -n "__fish_seen_subcommand_from doctor runtimes" -l json -d "For programs"
+complete -c coffer -f -n "__fish_seen_subcommand_from doctor runtimes call tools key serve" -l json -d "For programs"
 complete -c coffer -f -n "__fish_seen_subcommand_from doctor" -l sweep -d "Remove what a crash left"
 
 set -l run "__fish_seen_subcommand_from run"
@@ -34,3 +38,35 @@ complete -c coffer -n $run -l tty -d "A pseudo-terminal"
 complete -c coffer -n $run -r -l receipt -d "Where the receipt goes"
 complete -c coffer -n $run -l trace -d "Print the steps"
 complete -c coffer -n $run -l quiet -d "Print nothing but errors"
+
+set -l stateful "__fish_seen_subcommand_from call tools key serve"
+complete -c coffer -n $stateful -r -l state -d "State directory"
+complete -c coffer -n "__fish_seen_subcommand_from call tools serve" -r -l tools -d "Directory of manifests"
+
+set -l call "__fish_seen_subcommand_from call"
+complete -c coffer -n $call -x -l args -d "The arguments, one JSON object, @FILE or -"
+complete -c coffer -n $call -x -l session -d "In this session"
+complete -c coffer -n $call -x -l key -d "Idempotency key"
+complete -c coffer -n $call -l dry-run -d "Decide, and run nothing"
+complete -c coffer -n $call -r -l receipt -d "Where the receipt goes"
+complete -c coffer -f -n $call -a "(coffer tools list 2>/dev/null | sed '1d;s/ .*//')"
+
+complete -c coffer -n "__fish_seen_subcommand_from tools" -a "list show check new"
+
+set -l key "__fish_seen_subcommand_from key"
+complete -c coffer -f -n $key -a "new list revoke"
+complete -c coffer -n $key -x -l role -a "agent approver operator auditor" -d "What the key may do"
+complete -c coffer -n $key -x -l tenant -d "The tenant"
+complete -c coffer -n $key -x -l agent -d "The name it acts under"
+complete -c coffer -n $key -x -l expires -d "How long it is valid"
+
+set -l serve "__fish_seen_subcommand_from serve"
+complete -c coffer -n $serve -x -l listen -d "Where to listen"
+complete -c coffer -n $serve -r -l socket -d "The unix socket"
+complete -c coffer -n $serve -r -l tls-cert -d "Certificate"
+complete -c coffer -n $serve -r -l tls-key -d "Key of the certificate"
+complete -c coffer -n $serve -r -l jwks -d "Public keys of a token issuer"
+complete -c coffer -n $serve -x -l jwt-issuer -d "Issuer of tokens"
+complete -c coffer -n $serve -x -l jwt-audience -d "Audience of tokens"
+complete -c coffer -n $serve -x -l name -d "A further name in Host headers"
+complete -c coffer -n $serve -l allow-dangerous -d "Let tools have broad mounts"

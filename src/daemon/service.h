@@ -101,6 +101,7 @@ class DaemonService : public gateway::Service {
   void EndExpired();
   // Removes the workspaces of sessions that ended elsewhere, or before a crash.
   void SweepWorkspaces();
+  void SettleDead();
   // A call of this tenant that runs here, or null.
   Flight* FindFlight(const gateway::Identity& who, const std::string& call_id);
 

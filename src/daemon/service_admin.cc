@@ -4,6 +4,7 @@
 #include "daemon/service.h"
 #include "daemon/views.h"
 #include "store/key.h"
+#include "store/recovery.h"
 #include "store/switches.h"
 
 namespace coffer::daemon {
@@ -37,12 +38,24 @@ void DaemonService::Tick() {
         EndExpired();
         if (ticks_++ % kSweepEvery == 0) {
           SweepWorkspaces();
+          SettleDead();
         }
         store_ok_ = desk_.store().Maintain().ok();
       })) {
     store_ok_ = false;
   }
   timer_ = desk_.loop.After(kTick, [this] { Tick(); });
+}
+
+// On a worker. `coffer call` beside us may have been killed: its boundary died with it, and only the record is left.
+void DaemonService::SettleDead() {
+  if (const Result<std::vector<store::RecoveredCall>> dead =
+          store::RecoverAgain(desk_.store(), store::AllTenants{});
+      dead.ok()) {
+    for (const store::RecoveredCall& left : *dead) {
+      (void)store::FinishCleanup(desk_.store(), left.call.tenant, left.call.id);
+    }
+  }
 }
 
 // On a worker. A switch may have been flipped by another process.
