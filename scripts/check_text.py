@@ -5,7 +5,7 @@
   licence   every source starts with an SPDX line
   words     no paths of somebody's machine, no package-registry hosts, nothing about how a file came to be
   packages  every Debian package that a script or document tells people to install is in deploy/packages.txt
-  flags     the manual page and the three completions know the same flags of `coffer run` as the program does
+  flags     the manual pages and the three completions know the same flags as the program's verbs do
 
 Usage: check_text.py [ROOT]; check_text.py --self-test proves that each check can fail.
 """
@@ -34,7 +34,8 @@ WORDS = [
 ]
 
 
-# Flags of doctor, runtimes and coffer itself.
+# Verbs whose help lists their flags; those of coffer itself and of doctor and runtimes are few.
+VERBS = ("run", "call", "tools", "key", "sessions", "serve")
 OTHER_VERBS = {"--json", "--sweep", "--help", "--version"}
 
 
@@ -98,22 +99,26 @@ def flags_of_program(root: Path) -> set[str]:
     coffer = root / "build/coffer"
     if not coffer.exists():
         return set()
-    out = subprocess.run([coffer, "run", "--help"], capture_output=True, text=True, timeout=20, check=False)
-    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", out.stdout + out.stderr))
+    flags = set()
+    for verb in VERBS:
+        out = subprocess.run([coffer, verb, "--help"], capture_output=True, text=True, timeout=20, check=False)
+        flags |= set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", out.stdout + out.stderr))
+    return flags
 
 
 def check_flags(root: Path, flags: set[str]) -> list[str]:
     found = []
-    for name in ("docs/man/coffer.1.scd", "deploy/completions/coffer.bash", "deploy/completions/_coffer",
+    for name in ("docs/man", "deploy/completions/coffer.bash", "deploy/completions/_coffer",
                  "deploy/completions/coffer.fish"):
-        text = (root / name).read_text(encoding="utf-8").replace("\\-", "-")
+        pages = sorted((root / name).glob("*.scd")) if (root / name).is_dir() else [root / name]
+        text = "\n".join(page.read_text(encoding="utf-8") for page in pages).replace("\\-", "-")
         if name.endswith(".fish"):
             text = re.sub(r" -l ([a-z-]+)", r" --\1", text.replace("set -l", ""))
         known = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
         for flag in sorted(flags - known):
-            found.append(f"{name}:1: does not know the flag {flag} of `coffer run`")
+            found.append(f"{name}:1: does not know the flag {flag} of the program")
         for flag in sorted(known - flags - OTHER_VERBS):
-            found.append(f"{name}:1: names {flag}, which `coffer run --help` does not")
+            found.append(f"{name}:1: names {flag}, which no verb's --help does")
     return found
 
 

@@ -7,7 +7,7 @@ _coffer() {
     no-new-privs seccomp landlock rlimits disk-quota cgroup-memory cgroup-pids cgroup-cpu cgroup-io"
   COMPREPLY=()
   if [ "$COMP_CWORD" = 1 ]; then
-    mapfile -t COMPREPLY < <(compgen -W "run call tools serve key doctor runtimes --help --version" -- "$cur")
+    mapfile -t COMPREPLY < <(compgen -W "run call tools serve key sessions doctor runtimes --help --version" -- "$cur")
     return
   fi
   # After -- the rest is the command's own.
@@ -36,12 +36,13 @@ _coffer() {
     tools)
       case $prev in
         --state | --tools) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
-        show) mapfile -t COMPREPLY < <(compgen -W "$(coffer tools list 2>/dev/null | sed '1d;s/ .*//')" -- "$cur") ;;
+        --reason) ;;
+        show | disable | enable) mapfile -t COMPREPLY < <(compgen -W "$(coffer tools list 2>/dev/null | sed '1d;s/ .*//')" -- "$cur") ;;
         *)
           if [ "$COMP_CWORD" = 2 ]; then
-            mapfile -t COMPREPLY < <(compgen -W "list show check new --help" -- "$cur")
+            mapfile -t COMPREPLY < <(compgen -W "list show check new disable enable --help" -- "$cur")
           elif [[ $cur == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--json --state --tools --help" -- "$cur")
+            mapfile -t COMPREPLY < <(compgen -W "--json --reason --state --tools --help" -- "$cur")
           elif [ "${COMP_WORDS[2]}" = check ]; then
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
           fi ;;
@@ -57,6 +58,17 @@ _coffer() {
             mapfile -t COMPREPLY < <(compgen -W "new list revoke --help" -- "$cur")
           else
             mapfile -t COMPREPLY < <(compgen -W "--role --tenant --agent --expires --json --state --help" -- "$cur")
+          fi ;;
+      esac ;;
+    sessions)
+      case $prev in
+        --state) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
+        --tenant) ;;
+        *)
+          if [ "$COMP_CWORD" = 2 ]; then
+            mapfile -t COMPREPLY < <(compgen -W "list end --help" -- "$cur")
+          else
+            mapfile -t COMPREPLY < <(compgen -W "--tenant --all --json --state --help" -- "$cur")
           fi ;;
       esac ;;
     serve)

@@ -6,11 +6,12 @@ complete -c coffer -f -n __fish_use_subcommand -a call -d "Call a declared tool"
 complete -c coffer -f -n __fish_use_subcommand -a tools -d "The tools that agents may call"
 complete -c coffer -f -n __fish_use_subcommand -a serve -d "The daemon"
 complete -c coffer -f -n __fish_use_subcommand -a key -d "API keys of the daemon"
+complete -c coffer -f -n __fish_use_subcommand -a sessions -d "Sessions of agents, and an end to them"
 complete -c coffer -f -n __fish_use_subcommand -a doctor -d "What this host can enforce"
 complete -c coffer -f -n __fish_use_subcommand -a runtimes -d "The runtimes found on this host"
 complete -c coffer -f -n __fish_use_subcommand -l version -d Version
 complete -c coffer -f -l help -d Help
-complete -c coffer -f -n "__fish_seen_subcommand_from doctor runtimes call tools key serve" -l json -d "For programs"
+complete -c coffer -f -n "__fish_seen_subcommand_from doctor runtimes call tools key sessions serve" -l json -d "For programs"
 complete -c coffer -f -n "__fish_seen_subcommand_from doctor" -l sweep -d "Remove what a crash left"
 
 set -l run "__fish_seen_subcommand_from run"
@@ -39,7 +40,7 @@ complete -c coffer -n $run -r -l receipt -d "Where the receipt goes"
 complete -c coffer -n $run -l trace -d "Print the steps"
 complete -c coffer -n $run -l quiet -d "Print nothing but errors"
 
-set -l stateful "__fish_seen_subcommand_from call tools key serve"
+set -l stateful "__fish_seen_subcommand_from call tools key sessions serve"
 complete -c coffer -n $stateful -r -l state -d "State directory"
 complete -c coffer -n "__fish_seen_subcommand_from call tools serve" -r -l tools -d "Directory of manifests"
 
@@ -51,7 +52,13 @@ complete -c coffer -n $call -l dry-run -d "Decide, and run nothing"
 complete -c coffer -n $call -r -l receipt -d "Where the receipt goes"
 complete -c coffer -f -n $call -a "(coffer tools list 2>/dev/null | sed '1d;s/ .*//')"
 
-complete -c coffer -n "__fish_seen_subcommand_from tools" -a "list show check new"
+complete -c coffer -n "__fish_seen_subcommand_from tools" -a "list show check new disable enable"
+complete -c coffer -n "__fish_seen_subcommand_from tools" -x -l reason -d "Why it is disabled"
+
+set -l sessions "__fish_seen_subcommand_from sessions"
+complete -c coffer -f -n $sessions -a "list end"
+complete -c coffer -n $sessions -x -l tenant -d "The tenant"
+complete -c coffer -n $sessions -l all -d "Ended ones too"
 
 set -l key "__fish_seen_subcommand_from key"
 complete -c coffer -f -n $key -a "new list revoke"

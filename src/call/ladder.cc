@@ -18,6 +18,8 @@ namespace coffer::call {
 namespace {
 
 constexpr size_t kShownBytes = 64;
+constexpr const char* kNobodyKnows =
+    "the call was started and nobody saw its end; look at what it was to change";
 constexpr Nanos kRetryCooldown = std::chrono::seconds(10);
 
 ToolReply Refuse(ToolRefusal refusal, const Error& error) {
@@ -202,6 +204,14 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
     return Failed(admission.error());
   }
   if (admission->verdict == store::AdmitVerdict::kReplay) {
+    if (admission->result.empty()) {
+      // It was under way when a process died: nobody knows how far it came, and it is not run again.
+      ToolReply lost = Failed(Internal("internal", kNobodyKnows));
+      lost.call_id = admission->call_id;
+      lost.outcome = "unknown";
+      lost.replayed = true;
+      return lost;
+    }
     Result<ToolReply> stored = ParseReply(admission->result);
     if (!stored.ok()) {
       return Failed(stored.error());
@@ -323,8 +333,7 @@ ToolReply Ladder::Descend(const ReadyCall& call, Collected collected) {
     audit::Receipt receipt = call.receipt;
     receipt.outcome = reply.outcome = "unknown";
     receipt.error_class = reply.error_class = "internal";
-    receipt.error_message = reply.error_message =
-        "the call was started and nobody saw its end; look at what it was to change";
+    receipt.error_message = reply.error_message = kNobodyKnows;
     receipt.finished_at = store_.Now();
     receipt.duration = receipt.finished_at - receipt.requested_at;
     reply.refusal = ToolRefusal::kFailed;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 
 #include "base/sys.h"
+#include "call/recovered.h"
 #include "store/tenant.h"
 
 namespace coffer::cli {
@@ -34,6 +35,7 @@ Result<State> State::Open(const call::VerbFlags& flags) {
   TRY(MakeDirs(state.directory_));
   TRY_ASSIGN(store::Store store, store::Store::Open(state.directory_));
   state.store_ = std::make_unique<store::Store>(std::move(store));
+  TRY(call::SettleRecovered(*state.store_, state.store_->recovered()));
   TRY_ASSIGN(const store::Tenant local,
              store::EnsureTenant(*state.store_, store::TenantId::Local()));
   (void)local;

@@ -12,6 +12,7 @@
 #include "base/sys.h"
 #include "call/ladder.h"
 #include "call/launcher.h"
+#include "call/recovered.h"
 #include "call/tool_shelf.h"
 #include "daemon/desk.h"
 #include "daemon/role.h"
@@ -20,7 +21,6 @@
 #include "gateway/jwt.h"
 #include "gateway/server.h"
 #include "store/key.h"
-#include "store/recovery.h"
 #include "store/store.h"
 #include "store/tenant.h"
 
@@ -48,15 +48,6 @@ Result<gateway::ServerConfig> ServerConfigOf(const Config& config) {
     TRY_ASSIGN(made.http.jwt, gateway::JwtVerifier::Make(std::move(jwt)));
   }
   return made;
-}
-
-// What a killed daemon left in its sessions is removed with the sessions; its boundaries died with their supervisors, and
-// the next boundary sweeps their cgroups. So there is nothing left to clean up after but the record.
-Status SettleRecovered(store::Store& store) {
-  for (const store::RecoveredCall& left : store.recovered()) {
-    TRY(store::FinishCleanup(store, left.call.tenant, left.call.id));
-  }
-  return {};
 }
 
 void Announce(const Config& config, uint16_t port, const std::optional<store::NewKey>& key) {
@@ -99,7 +90,7 @@ Status Serve(const Config& config, int warden) {
 
   // From here on without any privilege.
   TRY_ASSIGN(store::Store store, store::Store::Open(config.state));
-  TRY(SettleRecovered(store));
+  TRY(call::SettleRecovered(store, store.recovered()));
   store::KeyRequest first;
   first.role = store::Role::kOperator;
   first.agent = "operator";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The part of the service that is about tools, keys and switches, and the timer that enforces them.
+#include "call/recovered.h"
 #include "daemon/service.h"
 #include "daemon/views.h"
 #include "store/key.h"
@@ -52,9 +53,7 @@ void DaemonService::SettleDead() {
   if (const Result<std::vector<store::RecoveredCall>> dead =
           store::RecoverAgain(desk_.store(), store::AllTenants{});
       dead.ok()) {
-    for (const store::RecoveredCall& left : *dead) {
-      (void)store::FinishCleanup(desk_.store(), left.call.tenant, left.call.id);
-    }
+    (void)call::SettleRecovered(desk_.store(), *dead);
   }
 }
 

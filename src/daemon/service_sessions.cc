@@ -237,9 +237,6 @@ void DaemonService::GetSession(const gateway::Identity& who, const std::string& 
 
 void DaemonService::EndSession(const gateway::Identity& who, const std::string& session_id,
                                gateway::Reply<gateway::SessionView> reply) {
-  KillWhere([&](const call::ReadyCall& call) {
-    return call.request.tenant.name() == who.tenant && call.request.session_id == session_id;
-  });
   Answer<gateway::SessionView>(
       desk_, std::move(reply), [this, who, session_id]() -> gateway::Answer<gateway::SessionView> {
         gateway::Answer<store::Session> session = Find(desk_.store(), who, session_id);
@@ -251,6 +248,10 @@ void DaemonService::EndSession(const gateway::Identity& who, const std::string& 
         if (!ended.ok()) {
           return RefusalOf(ended.error());
         }
+        desk_.loop.Post([this, session_id] {
+          KillWhere(
+              [&](const call::ReadyCall& call) { return call.request.session_id == session_id; });
+        });
         (void)Workspace(desk_.sessions, ended->session.workspace).Remove();  // else by the timer
         return ViewOf(ended->session);
       });

@@ -91,7 +91,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Phase phase_ = Phase::kIdle;
   bool expired_ = false;
   bool closed_ = false;
-  bool keep_alive_ = true;
   std::shared_ptr<std::function<void()>> wake_;
 };
 
