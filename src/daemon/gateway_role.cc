@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/print.h"
 #include "base/sys.h"
@@ -105,7 +106,21 @@ Status Serve(const Config& config, int warden) {
   Workers workers(kWorkers, kMaxQueued);
   desk.Fill(&store, &shelf, &ladder, &launcher, &workers);
 
-  const auto stop = [&] { server->Drain(kDrain, [&] { loop->Stop(); }); };
+  // No new requests; then the calls that run get the rest of the time, also those nobody waits for.
+  std::shared_ptr<void> waiting;
+  Nanos deadline{0};
+  std::function<void()> finish = [&] {
+    const std::shared_ptr<void> keep = std::move(waiting);  // we may be running inside it
+    if (service.running() == 0 || BootTime() >= deadline) {
+      loop->Stop();
+    } else {
+      waiting = loop->After(std::chrono::milliseconds(50), finish);
+    }
+  };
+  const auto stop = [&] {
+    deadline = BootTime() + kDrain;
+    server->Drain(kDrain, finish);
+  };
   const std::shared_ptr<void> on_term = loop->WatchSignal(SIGTERM, stop);
   const std::shared_ptr<void> on_int = loop->WatchSignal(SIGINT, stop);
   const std::shared_ptr<void> on_hup =

@@ -141,7 +141,8 @@ pid_t Start(const auto& become) {
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid == 0) {
-    if (!DieWith(parent)) {
+    // A group of its own: the terminal's Ctrl-C is for the monitor, which ends the roles in order.
+    if (!DieWith(parent) || ::setpgid(0, 0) != 0) {
       ::_exit(kFailed);
     }
     become();
