@@ -4,6 +4,7 @@
 #   tests/unit/**/*_test.cc                               one executable, unit_tests
 #   tests/unit/gateway/**, tests/gateway/*_test.cc        one executable, gateway_tests
 #   tests/{integration,escape,posture,faults}/*_test.cc   one executable each; other *.cc in the folder go into all
+#   tests/daemon/*.cc                                     one executable, daemon_tests, one test at a time
 #   tests/support/*.cc                                    linked into every test
 #   tests/conformance/schema_oracle/                      our schema validator against ajv (scripts/schema_oracle.sh)
 #   tests/conformance/openapi_lint/                       openapi.json against a linter (scripts/lint_openapi.sh)
@@ -82,7 +83,7 @@ function(coffer_add_tests name label timeout)
     return()  # the virtual machine runs the executables; this host cannot ask them for their tests
   endif()
   set(serial FALSE)
-  if(name MATCHES "_serial_test$")
+  if(name MATCHES "_serial_test$" OR label STREQUAL "daemon")
     set(serial TRUE)
   endif()
   gtest_discover_tests(${name}
@@ -163,4 +164,13 @@ if(TARGET coffer_gateway)
   add_test(NAME conformance:openapi_lint COMMAND ${CMAKE_SOURCE_DIR}/scripts/lint_openapi.sh ${COFFER_TESTS_DIR})
   set_tests_properties(conformance:openapi_lint PROPERTIES
     LABELS conformance TIMEOUT 900 SKIP_RETURN_CODE 77 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
+endif()
+
+# The whole daemon, started for every test.
+if(TARGET cofferd)
+  file(GLOB daemon_test_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/daemon/*.cc)
+  coffer_add_tests(daemon_tests daemon 120 ${daemon_test_sources}
+    ${CMAKE_SOURCE_DIR}/tests/gateway/harness.cc ${CMAKE_SOURCE_DIR}/tests/gateway/fake_service.cc)
+  target_link_libraries(daemon_tests PRIVATE coffer_gateway)
+  add_dependencies(daemon_tests coffer cofferd)
 endif()

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/desk.h"
 
+#include "base/print.h"
+
 namespace coffer::daemon {
 
 gateway::Refusal RefusalOf(const Error& error) {
@@ -13,6 +15,7 @@ gateway::Refusal RefusalOf(const Error& error) {
       refusal.kind = gateway::RefusalKind::kNotFound;
       break;
     default:
+      PrintError(error);  // the daemon's log is its stderr
       refusal.kind = gateway::RefusalKind::kInternal;
       refusal.code = "internal";
       refusal.message = "Cofferdam could not do this; its log says why";

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // cofferd: started by `coffer serve`.
+#include <unistd.h>
+
 #include <string_view>
 #include <vector>
 
@@ -9,6 +11,8 @@
 #include "daemon/monitor.h"
 
 int main(int argc, char** argv) {
+  // Whatever our starter left open is nobody's business here.
+  (void)::close_range(3, ~0U, 0);
   const std::vector<std::string_view> words(argv + 1, argv + (argc > 0 ? argc : 1));
   for (const std::string_view word : words) {
     if (word == "--help" || word == "-h") {

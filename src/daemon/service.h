@@ -98,6 +98,7 @@ class DaemonService : public gateway::Service {
   void KillWhere(const std::function<bool(const call::ReadyCall&)>& stopped);
   void Tick();
   void CheckSwitches();
+  void KillIfStopped(const std::string& call_id, const call::ToolRequest& request);
   void EndExpired();
   // Removes the workspaces of sessions that ended elsewhere, or before a crash.
   void SweepWorkspaces();

@@ -66,13 +66,17 @@ void DaemonService::CheckSwitches() {
   switch_generation_ = *generation;
   desk_.loop.Post([this] {
     for (const auto& [id, flight] : calls_) {
-      desk_.workers().SubmitAlways([this, call_id = id, request = flight.request] {
-        const Result<std::optional<store::Switch>> stopped = store::FindSwitch(
-            desk_.store(), request.tenant, {request.tool, request.agent, request.session_id});
-        if (stopped.ok() && *stopped) {
-          desk_.launcher().Kill(call_id);
-        }
-      });
+      KillIfStopped(id, flight.request);
+    }
+  });
+}
+
+void DaemonService::KillIfStopped(const std::string& call_id, const call::ToolRequest& request) {
+  desk_.workers().SubmitAlways([this, call_id, request] {
+    const Result<std::optional<store::Switch>> stopped = store::FindSwitch(
+        desk_.store(), request.tenant, {request.tool, request.agent, request.session_id});
+    if (stopped.ok() && *stopped) {
+      desk_.launcher().Kill(call_id);
     }
   });
 }

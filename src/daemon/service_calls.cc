@@ -156,6 +156,8 @@ void DaemonService::Watch(std::shared_ptr<call::ReadyCall> ready,
   flight.call =
       std::make_unique<RunningCall>(desk_.loop, std::move(*ready), std::move(*channels),
                                     [this, id] { desk_.loop.Post([this, id] { End(id); }); });
+  // A switch that was flipped between admission and now was looked for among the running calls before this was one.
+  KillIfStopped(id, flight.request);
 }
 
 void DaemonService::End(const std::string& call_id) {

@@ -64,14 +64,11 @@ class WorkspaceUpload : public gateway::Upload {
                   uint64_t room)
       : desk_(desk),
         state_(std::make_shared<State>(
-            State{std::move(workspace), std::move(writing), std::move(path), room, 0, false})) {}
+            State{std::move(workspace), std::move(writing), std::move(path), room, 0})) {}
   ~WorkspaceUpload() override {
-    if (!state_->committed) {
-      desk_.workers().SubmitAlways([state = state_] {
-        if (!state->committed) {
-          state->workspace.Discard(state->writing);
-        }
-      });
+    // Once Finish was asked for, it decides: it may still be on its way.
+    if (!finishing_) {
+      desk_.workers().SubmitAlways([state = state_] { state->workspace.Discard(state->writing); });
     }
   }
 
@@ -97,12 +94,13 @@ class WorkspaceUpload : public gateway::Upload {
   }
 
   void Finish(gateway::Reply<gateway::FileView> reply) override {
+    finishing_ = true;
     Answer<gateway::FileView>(
         desk_, std::move(reply), [state = state_]() -> gateway::Answer<gateway::FileView> {
           if (Status done = state->workspace.Commit(state->writing); !done.ok()) {
+            state->workspace.Discard(state->writing);
             return RefusalOf(done.error());
           }
-          state->committed = true;
           gateway::FileView view;
           view.path = state->path;
           view.size = state->written;
@@ -118,24 +116,10 @@ class WorkspaceUpload : public gateway::Upload {
     std::string path;
     uint64_t room;
     uint64_t written;
-    std::atomic<bool> committed;
-    State(Workspace w, Workspace::Writing f, std::string p, uint64_t r, uint64_t n, bool c)
-        : workspace(std::move(w)),
-          writing(std::move(f)),
-          path(std::move(p)),
-          room(r),
-          written(n),
-          committed(c) {}
-    State(State&& other) noexcept
-        : workspace(std::move(other.workspace)),
-          writing(std::move(other.writing)),
-          path(std::move(other.path)),
-          room(other.room),
-          written(other.written),
-          committed(other.committed.load()) {}
   };
   Desk& desk_;
   std::shared_ptr<State> state_;
+  bool finishing_ = false;
 };
 
 class WorkspaceDownload : public gateway::Download {

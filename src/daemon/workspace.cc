@@ -30,7 +30,8 @@ Error NotThere(const std::string& path) {
 // Beneath `root` and nowhere else, whatever links lie on the way.
 Result<UniqueFd> OpenBeneath(int root, const std::string& path, int flags, mode_t mode = 0) {
   open_how how{};
-  how.flags = static_cast<uint64_t>(flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  how.flags = static_cast<uint64_t>(flags | O_CLOEXEC) |
+              ((flags & O_PATH) != 0 ? 0 : uint64_t{O_NONBLOCK | O_NOCTTY});
   how.mode = mode;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
   const long fd = Syscall(SYS_openat2, root, Arg(path.c_str()), Arg(&how), sizeof(how));
@@ -51,6 +52,20 @@ gateway::FileView ViewOf(const std::string& path, const struct stat& info) {
   return view;
 }
 
+constexpr mode_t kOurs = 0700;
+
+// A directory of the workspace, also one that a call has closed to everybody.
+Result<UniqueFd> OpenInner(int dir, const std::string& name) {
+  Result<UniqueFd> inner = OpenBeneath(dir, name, O_RDONLY | O_DIRECTORY);
+  if (inner.ok() || inner.error().sys_errno != EACCES) {
+    return inner;
+  }
+  TRY_ASSIGN(const UniqueFd closed, OpenBeneath(dir, name, O_PATH | O_DIRECTORY));
+  const std::string self = fmt::format("/proc/self/fd/{}", closed.get());
+  (void)Syscall(SYS_fchmodat, AT_FDCWD, Arg(self.c_str()), kOurs);  // else it does not open
+  return OpenBeneath(dir, name, O_RDONLY | O_DIRECTORY);
+}
+
 // Visits every entry below `dir`, children before parents; `visit` gets the directory, the name and the path.
 Status Walk(int dir, const std::string& prefix, int depth, size_t& left,
             const std::function<Status(int, const sys::DirEntry&, const std::string&)>& visit) {
@@ -64,7 +79,7 @@ Status Walk(int dir, const std::string& prefix, int depth, size_t& left,
     }
     const std::string path = prefix + entry.name;
     if (entry.type == DT_DIR) {
-      TRY_ASSIGN(const UniqueFd inner, OpenBeneath(dir, entry.name, O_RDONLY | O_DIRECTORY));
+      TRY_ASSIGN(const UniqueFd inner, OpenInner(dir, entry.name));
       TRY(Walk(inner.get(), path + "/", depth - 1, left, visit));
     }
     TRY(visit(dir, entry, path));
@@ -73,6 +88,8 @@ Status Walk(int dir, const std::string& prefix, int depth, size_t& left,
 }
 
 Result<UniqueFd> OpenRoot(const std::string& path) {
+  // No call can put something else in its place; it can only close it.
+  (void)Syscall(SYS_fchmodat, AT_FDCWD, Arg(path.c_str()), kOurs);
   return sys::OpenNoLinks(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
 }
 
@@ -88,8 +105,11 @@ Status Workspace::Remove() const {
   size_t left = kMostEntries;
   TRY(Walk(root->get(), "", kDeepest, left,
            [](int dir, const sys::DirEntry& entry, const std::string&) -> Status {
-             const long gone = Syscall(SYS_unlinkat, dir, Arg(entry.name.c_str()),
-                                       entry.type == DT_DIR ? AT_REMOVEDIR : 0);
+             const int how = entry.type == DT_DIR ? AT_REMOVEDIR : 0;
+             long gone = Syscall(SYS_unlinkat, dir, Arg(entry.name.c_str()), how);
+             if (gone == -EACCES && Syscall(SYS_fchmod, dir, kOurs) >= 0) {
+               gone = Syscall(SYS_unlinkat, dir, Arg(entry.name.c_str()), how);
+             }
              return gone < 0 && gone != -ENOENT
                         ? Status(sys::ErrnoError("file.remove", "cannot empty a workspace", gone))
                         : Status();

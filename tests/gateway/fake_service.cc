@@ -50,7 +50,7 @@ class FakeUpload : public Upload {
                     .message = "the workspace is full"});
       return;
     }
-    reply(Nothing{});
+    service_->ReplyWhenAllowed([reply] { reply(Nothing{}); });
   }
   void Finish(Reply<FileView> reply) override {
     finished_ = true;
@@ -86,6 +86,21 @@ class FakeDownload : public Download {
 
 }  // namespace
 
+void FakeService::ReplyWhenAllowed(std::function<void()> reply) {
+  if (hold) {
+    held_.push_back(std::move(reply));
+  } else {
+    reply();
+  }
+}
+
+void FakeService::Release() {
+  hold = false;
+  for (const auto& reply : std::exchange(held_, {})) {
+    reply();
+  }
+}
+
 void FakeService::Note(const Identity& who, const char* method) {
   last_who = who;
   asked.emplace_back(method);
@@ -112,7 +127,8 @@ void FakeService::Authenticate(const Credential& credential, Reply<Identity> rep
         .kind = RefusalKind::kUnauthenticated, .code = "auth.key", .message = "no such key"});
     return;
   }
-  reply(Identity{"t1", "bot", found->second, found->first, {}});
+  ReplyWhenAllowed(
+      [reply, who = Identity{"t1", "bot", found->second, found->first, {}}] { reply(who); });
 }
 
 void FakeService::Submit(const Identity& who, CallRequest request, Reply<CallView> reply) {
@@ -314,7 +330,8 @@ void FakeService::OpenUpload(const Identity& who, const FileOwner&, const std::s
         .kind = RefusalKind::kTooLarge, .code = "quota.disk", .message = "the workspace is full"});
     return;
   }
-  reply(std::shared_ptr<Upload>(std::make_shared<FakeUpload>(this, path)));
+  ReplyWhenAllowed([reply, upload = std::shared_ptr<Upload>(
+                               std::make_shared<FakeUpload>(this, path))] { reply(upload); });
 }
 
 void FakeService::OpenDownload(const Identity& who, const FileOwner&, const std::string& path,

@@ -5,6 +5,7 @@
 // What a call does is chosen by the tool's name (see Submit). Like a real one it is used on the loop's thread only.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -78,6 +79,11 @@ class FakeService : public Service {
   uint64_t first_event = 1;  // events before this are forgotten
   size_t event_waits = 0;    // waits that are open
   bool ready = true;
+  bool hold = false;  // Authenticate, OpenUpload and Upload::Write reply only in Release
+  void Release();
+  size_t held() const { return held_.size(); }
+  // Now, or in Release.
+  void ReplyWhenAllowed(std::function<void()> reply);
 
  private:
   struct Waiter {
@@ -88,6 +94,7 @@ class FakeService : public Service {
   bool AnswerEvents(uint64_t after, const Reply<EventBatch>& reply);
   void WakeWaiters();
 
+  std::vector<std::function<void()>> held_;
   std::vector<Reply<CallView>> waiting_calls_;
   std::vector<CallEvent> events_;
   bool events_ended_ = false;

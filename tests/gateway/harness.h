@@ -30,6 +30,9 @@ class RunningServer {
   // Whether `condition` became true, asked on the loop's thread, within ten seconds.
   bool Eventually(const std::function<bool()>& condition);
 
+  // On the loop's thread: what a daemon does that does not wait.
+  void CloseServer() { server_.reset(); }
+
   Loop& loop() { return *loop_; }
   Server& server() { return *server_; }
 

@@ -268,6 +268,40 @@ TEST(Server, AnUploadThatIsCutLeavesNothing) {
   server.OnLoop([&] { EXPECT_TRUE(server.service.files.empty()); });
 }
 
+// Wherever a request waits for the service, the client may vanish and even the server may be gone when the reply comes.
+TEST(Server, LateRepliesFindNobodyAndDoNoHarm) {
+  const std::string put = Request("PUT", "/v1/sessions/" + kSessionId + "/files/f", "agent-key",
+                                  "Content-Length: 10\r\n") +
+                          "abc";
+  for (const int stage : {0, 1, 2}) {
+    for (const bool server_too : {false, true}) {
+      SCOPED_TRACE(std::to_string(stage) + (server_too ? " and the server" : ""));
+      RunningServer server;
+      RawClient client = RawClient::Tcp(server.port());
+      server.OnLoop([&] { server.service.hold = true; });
+      client.Send(put);
+      ASSERT_TRUE(server.Eventually([&] { return server.service.last_credential.has_value(); }));
+      for (int i = 0; i < stage; ++i) {  // then it waits for OpenUpload, then for Write
+        server.OnLoop([&] {
+          server.service.Release();
+          server.service.hold = true;
+        });
+        ASSERT_TRUE(server.Eventually([&] { return server.service.held() == 1; }));
+      }
+      client.Reset();
+      server.OnLoop([&] {
+        if (server_too) {
+          server.CloseServer();
+        }
+      });
+      server.OnLoop([&] { server.service.Release(); });
+      EXPECT_TRUE(server_too ||
+                  server.Eventually([&] { return server.server().stats().connections == 0; }));
+      server.OnLoop([&] { EXPECT_TRUE(server.service.files.empty()); });
+    }
+  }
+}
+
 TEST(Server, UnixSocketShowsThePeer) {
   const std::string dir = TempDir();
   ServerConfig config;

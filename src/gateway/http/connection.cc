@@ -164,7 +164,7 @@ Task<bool> Connection::ServeOne() {
   parser_.Reset();
   body_deadline_ = kNever;
   auto exchange = std::make_shared<Exchange>();
-  exchange->api = &shared_->api;
+  exchange->api = std::shared_ptr<const Api>(shared_, &shared_->api);
   exchange->channel = channel_;
   const bool understood = co_await ReadHead(exchange.get());
   if (!understood) {
@@ -284,11 +284,6 @@ Task<BodyReader::Piece> Connection::NextPiece(std::chrono::milliseconds at_most)
       }
       if (step.done || !piece.bytes.empty()) {
         break;
-      }
-      if (input_.size() >
-          shared_->api.config.limits.head_bytes) {  // a chunk's head that does not end
-        piece.problem = FatalProblem(400, "http.chunking", "the body is not properly chunked");
-        co_return piece;
       }
     }
     if (std::exchange(expects_continue_, false) && input_.empty()) {

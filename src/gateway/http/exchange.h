@@ -29,7 +29,7 @@ struct HttpConfig {
   std::shared_ptr<const JwtVerifier> jwt;  // nothing: tokens are API keys only
 };
 
-// What every handler may use; outlives all exchanges.
+// What every handler may use. Exchanges share it: a late reply finds it, also after the server is gone.
 struct Api {
   Service& service;
   Loop& loop;
@@ -50,7 +50,7 @@ class BodyReader {
 };
 
 struct Exchange {
-  const Api* api = nullptr;
+  std::shared_ptr<const Api> api;
   Channel channel;
   Head head;
   const Route* route = nullptr;
@@ -58,7 +58,7 @@ struct Exchange {
   Values query;
   Identity who;
   std::string body;
-  std::shared_ptr<BodyReader> reader;  // BodyKind::kStream
+  std::shared_ptr<BodyReader> reader;  // BodyKind::kStream; nothing once the client is gone
 
   // "" if there is none.
   const std::string& Value(std::string_view name) const;

@@ -50,6 +50,9 @@ class Receiver : public std::enable_shared_from_this<Receiver> {
       : exchange_(std::move(exchange)), upload_(std::move(upload)), respond_(std::move(respond)) {}
 
   void Pull() {
+    if (exchange_->reader == nullptr) {
+      return;  // the client is gone; nothing is finished, so nothing remains
+    }
     exchange_->reader->Read(
         [self = shared_from_this()](BodyReader::Piece piece) { self->Take(std::move(piece)); });
   }

@@ -6,6 +6,7 @@
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
 
+#include "gateway/http/chunks.h"
 #include "gateway/http/head_checks.h"
 
 namespace coffer::gateway {
@@ -15,7 +16,7 @@ namespace http = boost::beast::http;
 using boost::beast::error_code;
 using View = boost::beast::string_view;
 
-// Collects what Beast finds; it stops at the end of the head, then takes the body as it comes.
+// Collects what Beast finds in a head; it never sees a body.
 class Collector : public http::basic_parser<true> {
  public:
   Collector() {
@@ -24,7 +25,6 @@ class Collector : public http::basic_parser<true> {
   }
 
   Head* head = nullptr;
-  std::string* body = nullptr;
 
  private:
   void on_request_impl(http::verb, View method, View target, int version, error_code&) override {
@@ -35,28 +35,14 @@ class Collector : public http::basic_parser<true> {
   void on_response_impl(int, View, int, error_code& error) override {
     error = http::error::bad_version;
   }
-  void on_field_impl(http::field, View name, View value, error_code& error) override {
-    if (head == nullptr) {
-      error = http::error::bad_field;  // a trailer
-      return;
-    }
+  void on_field_impl(http::field, View name, View value, error_code&) override {
     head->headers.push_back({{name.data(), name.size()}, {value.data(), value.size()}});
   }
   void on_header_impl(error_code&) override {}
   void on_body_init_impl(boost::optional<std::uint64_t> const&, error_code&) override {}
-  std::size_t on_body_impl(View piece, error_code&) override {
-    body->append(piece.data(), piece.size());
-    return piece.size();
-  }
-  void on_chunk_header_impl(std::uint64_t, View extensions, error_code& error) override {
-    if (!extensions.empty()) {
-      error = http::error::bad_chunk_extension;
-    }
-  }
-  std::size_t on_chunk_body_impl(std::uint64_t, View piece, error_code&) override {
-    body->append(piece.data(), piece.size());
-    return piece.size();
-  }
+  std::size_t on_body_impl(View, error_code&) override { return 0; }
+  void on_chunk_header_impl(std::uint64_t, View, error_code&) override {}
+  std::size_t on_chunk_body_impl(std::uint64_t, View, error_code&) override { return 0; }
   void on_finish_impl(error_code&) override {}
 };
 
@@ -64,6 +50,9 @@ class Collector : public http::basic_parser<true> {
 
 struct RequestParser::Impl {
   std::optional<Collector> collector;
+  ChunkDecoder chunks;
+  bool chunked = false;
+  uint64_t left = 0;  // of a body with a known length
   uint64_t body_bytes = 0;
 };
 
@@ -75,11 +64,15 @@ RequestParser::~RequestParser() = default;
 
 void RequestParser::Reset() {
   impl_->collector.emplace();
-  impl_->body_bytes = 0;
+  impl_->chunks = {};
+  impl_->chunked = false;
+  impl_->left = impl_->body_bytes = 0;
   searched_ = 0;
 }
 
-bool RequestParser::body_done() const { return impl_->collector->is_done(); }
+bool RequestParser::body_done() const {
+  return head_done() && (impl_->chunked ? impl_->chunks.done() : impl_->left == 0);
+}
 bool RequestParser::head_done() const { return impl_->collector->is_header_done(); }
 
 size_t RequestParser::FindHead(std::string_view bytes, std::optional<Problem>* problem) {
@@ -137,26 +130,29 @@ std::optional<Problem> RequestParser::ParseHead(std::string_view bytes, Head* he
   head->chunked = collector.chunked();
   if (const auto length = collector.content_length(); length.has_value()) {
     head->content_length = *length;
+    impl_->left = *length;
   }
+  impl_->chunked = head->chunked;
   return std::nullopt;
 }
 
 RequestParser::BodyStep RequestParser::ParseBody(std::string_view bytes, uint64_t limit) {
   BodyStep step;
-  Collector& collector = *impl_->collector;
-  collector.body = &step.data;
-  collector.eager(true);
-  error_code error;
-  step.consumed = collector.put({bytes.data(), bytes.size()}, error);
-  collector.body = nullptr;
+  if (impl_->chunked) {
+    step.consumed = impl_->chunks.Feed(bytes, &step.data);
+  } else {
+    step.consumed = static_cast<size_t>(std::min<uint64_t>(impl_->left, bytes.size()));
+    step.data = bytes.substr(0, step.consumed);
+    impl_->left -= step.consumed;
+  }
   impl_->body_bytes += step.data.size();
-  if (error && error != http::error::need_more) {
+  if (impl_->chunks.broken()) {
     step.problem = FatalProblem(400, "http.chunking", "the body is not properly chunked",
                                 "chunk extensions and trailers are not taken");
   } else if (impl_->body_bytes > limit) {
     step.problem = FatalProblem(413, "body.too_large", "the body is larger than the limit");
   }
-  step.done = collector.is_done();
+  step.done = body_done();
   return step;
 }
 

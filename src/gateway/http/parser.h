@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From bytes to a Head and the bytes of its body: Boost.Beast's parser behind plain types, one object per request.
+// From bytes to a Head and the bytes of its body, behind plain types; one object per request.
 //
-// It never reads a socket. Of what Beast accepts, this refuses what has two readings: see head_checks.h, and for
-// bodies chunk extensions and trailers.
+// It never reads a socket. Beast reads the head only; of what it accepts, this refuses what has two readings: see
+// head_checks.h, and chunks.h for bodies.
 #pragma once
 
 #include <cstddef>

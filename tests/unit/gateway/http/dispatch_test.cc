@@ -28,7 +28,7 @@ class Dispatch : public ::testing::Test {
   std::string Ask(Method method, const std::string& target, const std::string& key,
                   std::vector<Header> more = {}) {
     auto exchange = std::make_shared<Exchange>();
-    exchange->api = &api_;
+    exchange->api = std::shared_ptr<const Api>(std::shared_ptr<void>(), &api_);
     exchange->channel.local_address = "127.0.0.1";
     exchange->head.method = method;
     exchange->head.target = target;
@@ -113,7 +113,7 @@ TEST_F(Dispatch, ValuesAreDecoded) {
 
 TEST_F(Dispatch, APeerOfAUnixSocketNeedsNoKey) {
   auto exchange = std::make_shared<Exchange>();
-  exchange->api = &api_;
+  exchange->api = std::shared_ptr<const Api>(std::shared_ptr<void>(), &api_);
   exchange->channel.unix_socket = true;
   exchange->channel.peer = Credential::Peer{1000, 1000, 1};
   exchange->head.method = Method::kGet;

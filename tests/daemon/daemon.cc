@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/daemon/daemon.h"
+
+#include <dirent.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "tests/gateway/harness.h"
+
+namespace coffer::test {
+
+std::string HttpAnswer::Field(std::string_view name) const {
+  gateway::Reply1 reply;
+  reply.head = head;
+  return reply.Field(name);
+}
+
+std::string HttpAnswer::At(const std::string& name) const {
+  return body.is_object() && body.contains(name) && body[name].is_string()
+             ? body[name].get<std::string>()
+             : std::string();
+}
+
+std::map<std::string, std::string> StatusOf(pid_t pid) {
+  std::map<std::string, std::string> fields;
+  for (const std::string& line :
+       Lines(ReadFile("/proc/" + std::to_string(pid) + "/status").value_or(""))) {
+    const size_t colon = line.find(":\t");
+    if (colon != std::string::npos) {
+      fields[line.substr(0, colon)] = line.substr(colon + 2);
+    }
+  }
+  return fields;
+}
+
+bool IsAlive(pid_t pid) {
+  const std::string state = StatusOf(pid)["State"];
+  return !state.empty() && state[0] != 'Z' && state[0] != 'X';
+}
+
+std::vector<pid_t> ChildrenOf(pid_t pid) {
+  std::vector<pid_t> children;
+  DIR* const proc = ::opendir("/proc");
+  while (const dirent* entry = ::readdir(proc)) {
+    const pid_t one = std::atoi(entry->d_name);
+    if (one > 0 && StatusOf(one)["PPid"] == std::to_string(pid)) {
+      children.push_back(one);
+    }
+  }
+  ::closedir(proc);
+  return children;
+}
+
+Json Bash(const std::string& command, const std::string& session) {
+  Json body = {{"tool", "bash"}, {"args", {{"command", command}}}};
+  if (!session.empty()) {
+    body["session_id"] = session;
+  }
+  return body;
+}
+
+std::string WaitForGo() {
+  return "echo >> began; until [ -e go ]; do sleep 0.01; done; : " + NewToken();
+}
+
+namespace {
+
+// Whether no child is left.
+bool ReapAll() {
+  while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+  }
+  return ChildrenOf(::getpid()).empty();
+}
+
+}  // namespace
+
+// What loses its parent becomes the test's, so that it can be waited for wherever the test runs.
+Daemon::Daemon() : state_(dir_ / "state"), tools_(dir_.MakeDir("tools")) {
+  EXPECT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
+}
+
+Daemon::~Daemon() {
+  if (process_ != nullptr) {
+    if (!process_->ended()) {
+      process_->Signal(SIGKILL);
+    }
+    process_->Wait(Seconds(5));
+  }
+  EXPECT_TRUE(WaitUntil([] { return ReapAll(); }, Seconds(5)))
+      << "processes of the daemon are left";
+}
+
+bool Daemon::Start() {
+  process_ =
+      std::make_unique<Background>(Strings{CofferPath(), "serve", "--state", state_, "--tools",
+                                           tools_, "--listen", "127.0.0.1:0", "--json"});
+  if (!process_->WaitForOutput("}\n")) {
+    ADD_FAILURE() << "the daemon does not start: " << process_->out() << process_->err();
+    return false;
+  }
+  const Json said = Json::parse(process_->out());
+  const std::string listen = said.at("listen");
+  port_ = static_cast<uint16_t>(std::atoi(listen.c_str() + listen.rfind(':') + 1));
+  if (said.at("key").is_string()) {
+    key_ = said.at("key");
+  }
+  return true;
+}
+
+int Daemon::Stop() {
+  process_->Signal(SIGTERM);
+  return process_->Wait(Seconds(15)).exit;
+}
+
+bool Daemon::Gone(Seconds limit) {
+  const bool gone = WaitUntil([&] { return process_->ended(); }, limit);
+  // What it left is ours now. A process that nobody has waited for keeps its number, and its cgroups count as in use.
+  return gone && WaitUntil([] { return ReapAll(); }, limit);
+}
+
+pid_t Daemon::monitor() const { return process_->pid(); }
+
+std::string Daemon::Said() const { return process_->err(); }
+
+pid_t Daemon::Find(RoleOf role) const {
+  if (role == RoleOf::kMonitor) {
+    return monitor();
+  }
+  for (const pid_t child : ChildrenOf(monitor())) {
+    std::map<std::string, std::string> status = StatusOf(child);
+    const bool warden = status["Name"] == "coffer";
+    const RoleOf is = warden                     ? RoleOf::kWarden
+                      : status["Threads"] == "1" ? RoleOf::kEgress
+                                                 : RoleOf::kGateway;
+    if (is == role) {
+      return child;
+    }
+  }
+  return 0;
+}
+
+std::vector<pid_t> Daemon::Runners() const {
+  const pid_t warden = Find(RoleOf::kWarden);
+  return warden == 0 ? std::vector<pid_t>() : ChildrenOf(warden);
+}
+
+std::string Daemon::Workspace(const std::string& session) const {
+  return state_ + "/sessions/session-" + session;
+}
+
+HttpAnswer Daemon::Ask(const std::string& method, const std::string& path, const std::string& key,
+                       const std::string& body, const std::string& fields) const {
+  gateway::RawClient client = gateway::RawClient::Tcp(port_);
+  HttpAnswer answer;
+  const std::string type =
+      body.starts_with("{") ? "Content-Type: application/json\r\n" : std::string();
+  if (!client.connected() ||
+      !client.Send(
+          gateway::Request(method, path, key, type + "Connection: close\r\n" + fields, body))) {
+    return answer;
+  }
+  gateway::Reply1 reply = client.Receive();
+  answer.status = reply.status;
+  answer.head = reply.head;
+  answer.text = reply.body;
+  answer.body = Json::parse(reply.body, nullptr, false);
+  if (answer.body.is_discarded()) {
+    answer.body = nullptr;
+  }
+  return answer;
+}
+
+HttpAnswer Daemon::Call(const std::string& key, const Json& body, const std::string& fields) const {
+  return Ask("POST", "/v1/calls", key, body.dump(), fields);
+}
+
+std::string Daemon::NewSession(const std::string& key, const Json& how) const {
+  const HttpAnswer made = Ask("POST", "/v1/sessions", key, how.dump());
+  EXPECT_EQ(made.status, 201) << made.text;
+  return made.At("session_id");
+}
+
+Json Daemon::NewKey(const std::string& tenant, const std::string& role,
+                    const std::string& agent) const {
+  const RunResult made = RunProgram({CofferPath(), "key", "new", "--tenant", tenant, "--role", role,
+                                     "--agent", agent, "--state", state_, "--json"});
+  EXPECT_EQ(made.exit, 0) << made.Describe();
+  return Json::parse(made.out, nullptr, false);
+}
+
+}  // namespace coffer::test

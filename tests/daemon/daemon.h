@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The real daemon on a free port with a state directory of its own, and a client for it.
+//
+// Whatever a test does, the daemon is ended and waited for; its roles die with it. Nothing here judges.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/run.h"
+
+namespace coffer::test {
+
+struct HttpAnswer {
+  int status = 0;  // 0: the connection ended before an answer
+  std::string head;
+  std::string text;
+  Json body;  // null if it is not JSON
+
+  std::string Field(std::string_view name) const;
+  std::string At(const std::string& name) const;  // a string member of the body, or ""
+  std::string Outcome() const { return At("outcome"); }
+};
+
+enum class RoleOf { kMonitor, kGateway, kEgress, kWarden };
+
+class Daemon {
+ public:
+  Daemon();
+  ~Daemon();
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+
+  // False, with a failure noted, if it does not say that it listens. A daemon that was ended can be started again.
+  bool Start();
+  // SIGTERM, and the exit status.
+  int Stop();
+  // After somebody else ended it: whether it is gone within `limit`.
+  bool Gone(Seconds limit = Seconds(10));
+
+  pid_t monitor() const;
+  // 0 if there is none.
+  pid_t Find(RoleOf role) const;
+  // Children of the warden: one for each call that runs.
+  std::vector<pid_t> Runners() const;
+
+  const std::string& state() const { return state_; }
+  const std::string& tools() const { return tools_; }
+  std::string Workspace(const std::string& session) const;
+  const std::string& key() const { return key_; }  // the first operator's
+  std::string Said() const;
+
+  // Usable from several threads at once.
+  HttpAnswer Ask(const std::string& method, const std::string& path, const std::string& key,
+                 const std::string& body = {}, const std::string& fields = {}) const;
+  HttpAnswer Call(const std::string& key, const Json& body, const std::string& fields = {}) const;
+  std::string NewSession(const std::string& key, const Json& how = Json::object()) const;
+  // With `coffer key new`, from outside the daemon; {"id", "key", ...}.
+  Json NewKey(const std::string& tenant, const std::string& role, const std::string& agent) const;
+
+ private:
+  TempDir dir_;
+  std::string state_, tools_, key_;
+  uint16_t port_ = 0;
+  std::unique_ptr<Background> process_;
+};
+
+inline constexpr const char* kAsync = "Prefer: respond-async\r\n";
+inline constexpr const char* kNoSuchId = "00000000-0000-7000-8000-000000000000";
+
+// {"tool": "bash", "args": {"command": COMMAND}}, in a session if there is one.
+Json Bash(const std::string& command, const std::string& session = {});
+// A command that says (in the workspace's file `began`) that it runs, and ends when `go` is there. No two are
+// the same, because what has just failed may not be tried again at once.
+std::string WaitForGo();
+
+std::vector<pid_t> ChildrenOf(pid_t pid);
+bool IsAlive(pid_t pid);  // a zombie is not
+std::map<std::string, std::string> StatusOf(pid_t pid);
+
+}  // namespace coffer::test

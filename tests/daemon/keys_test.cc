@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who may do what: every role on every route, and keys that are none.
+#include <gtest/gtest.h>
+
+#include "tests/daemon/daemon.h"
+
+namespace coffer::test {
+namespace {
+
+struct RouteCase {
+  const char* method;
+  const char* path;
+  const char* body;
+  const char* roles;  // a agent, p approver, o operator, u auditor
+};
+
+constexpr const char* kSwitchBody = R"({"reason":"test"})";
+constexpr RouteCase kRoutes[] = {
+    {"POST", "/v1/calls", R"({"tool":"nothing-of-this-name","args":{}})", "ao"},
+    {"GET", "/v1/calls/ID", "", "apou"},
+    {"GET", "/v1/calls/ID/events", "", "apou"},
+    {"GET", "/v1/calls/ID/receipt", "", "apou"},
+    {"POST", "/v1/calls/ID/cancel", "", "ao"},
+    {"GET", "/v1/calls/ID/files", "", "ao"},
+    {"GET", "/v1/calls/ID/files/x", "", "ao"},
+    {"POST", "/v1/sessions", "{}", "ao"},
+    {"GET", "/v1/sessions", "", "apou"},
+    {"GET", "/v1/sessions/ID", "", "apou"},
+    {"DELETE", "/v1/sessions/ID", "", "ao"},
+    {"GET", "/v1/sessions/ID/files", "", "ao"},
+    {"GET", "/v1/sessions/ID/files/x", "", "ao"},
+    {"PUT", "/v1/sessions/ID/files/x", "x", "ao"},
+    {"DELETE", "/v1/sessions/ID/files/x", "", "ao"},
+    {"GET", "/v1/tools", "", "apou"},
+    {"GET", "/v1/tools/bash", "", "apou"},
+    {"POST", "/v1/keys", R"({"role":"agent","agent":"made"})", "o"},
+    {"GET", "/v1/keys", "", "ou"},
+    {"DELETE", "/v1/keys/0000000000000000", "", "o"},
+    {"GET", "/v1/switches", "", "ou"},
+    {"PUT", "/v1/switches/agent/nobody", kSwitchBody, "o"},
+    {"DELETE", "/v1/switches/agent/nobody", "", "o"},
+};
+
+HttpAnswer Ask(const Daemon& daemon, const RouteCase& route, const std::string& key) {
+  std::string path = route.path;
+  if (const size_t at = path.find("ID"); at != std::string::npos) {
+    path.replace(at, 2, kNoSuchId);
+  }
+  return daemon.Ask(route.method, path, key, route.body);
+}
+
+TEST(Keys, EveryRoleOnEveryRoute) {
+  Daemon daemon;
+  ASSERT_TRUE(daemon.Start());
+  for (const std::string role : {"agent", "approver", "operator", "auditor"}) {
+    const std::string key = daemon.NewKey("local", role, "x-" + role)["key"];
+    const char letter = role == "approver" ? 'p' : role == "auditor" ? 'u' : role[0];
+    for (const RouteCase& route : kRoutes) {
+      SCOPED_TRACE(role + ": " + route.method + " " + route.path);
+      const HttpAnswer answer = Ask(daemon, route, key);
+      const bool may = std::string(route.roles).find(letter) != std::string::npos;
+      if (may) {
+        EXPECT_NE(answer.status, 403) << answer.text;
+        EXPECT_NE(answer.status, 401) << answer.text;
+        EXPECT_NE(answer.status, 0);
+      } else {
+        EXPECT_EQ(answer.status, 403) << answer.text;
+      }
+    }
+  }
+}
+
+// The table above is complete: what the daemon says it offers is in it.
+TEST(Keys, TheTableHasEveryRoute) {
+  Daemon daemon;
+  ASSERT_TRUE(daemon.Start());
+  const HttpAnswer document = daemon.Ask("GET", "/openapi.json", "");
+  ASSERT_EQ(document.status, 200);
+  size_t offered = 0;
+  for (const auto& [path, item] : document.body["paths"].items()) {
+    if (path.starts_with("/v1/")) {
+      for (const char* method : {"get", "post", "put", "delete", "patch"}) {
+        offered += item.contains(method) ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_EQ(offered, std::size(kRoutes));
+}
+
+TEST(Keys, WithoutAGoodKeyNothingIsAnswered) {
+  Daemon daemon;
+  ASSERT_TRUE(daemon.Start());
+  std::string changed = daemon.key();
+  changed.back() = changed.back() == '0' ? '1' : '0';
+  for (const std::string& key :
+       {std::string(), std::string("garbage"), changed,
+        daemon.key().substr(0, daemon.key().size() - 1), daemon.key() + "0", std::string(4000, 'a'),
+        std::string("coffer_0000000000000000_00")}) {
+    for (const RouteCase& route : kRoutes) {
+      SCOPED_TRACE(key.substr(0, 30) + ": " + route.method + " " + route.path);
+      EXPECT_EQ(Ask(daemon, route, key).status, 401);
+    }
+  }
+  // The control, and what is for everyone.
+  EXPECT_EQ(daemon.Ask("GET", "/v1/tools", daemon.key()).status, 200);
+  EXPECT_EQ(daemon.Ask("GET", "/healthz", "").status, 200);
+}
+
+TEST(Keys, RevokedAndExpired) {
+  Daemon daemon;
+  ASSERT_TRUE(daemon.Start());
+  const auto works = [&](const std::string& key) {
+    return daemon.Ask("GET", "/v1/tools", key).status;
+  };
+  const HttpAnswer revoked =
+      daemon.Ask("POST", "/v1/keys", daemon.key(), R"({"role":"agent","agent":"x"})");
+  ASSERT_EQ(revoked.status, 201) << revoked.text;
+  EXPECT_EQ(works(revoked.At("key")), 200);
+  EXPECT_EQ(daemon.Ask("DELETE", "/v1/keys/" + revoked.At("key_id"), daemon.key()).status, 200);
+  EXPECT_EQ(works(revoked.At("key")), 401);
+
+  const HttpAnswer brief = daemon.Ask("POST", "/v1/keys", daemon.key(),
+                                      R"({"role":"agent","agent":"x","expires_in_seconds":1})");
+  const auto made = std::chrono::steady_clock::now();
+  ASSERT_EQ(brief.status, 201) << brief.text;
+  EXPECT_TRUE(WaitUntil([&] { return works(brief.At("key")) == 401; }, Seconds(5)));
+  EXPECT_GT(std::chrono::steady_clock::now() - made, std::chrono::milliseconds(500))
+      << "it never worked";
+
+  // One that another process revokes, while the daemon runs.
+  const Json outside = daemon.NewKey("local", "agent", "outside");
+  EXPECT_EQ(works(outside["key"]), 200);
+  const std::string id = outside["id"];
+  EXPECT_EQ(RunProgram({CofferPath(), "key", "revoke", id, "--state", daemon.state()}).exit, 0);
+  EXPECT_TRUE(WaitUntil([&] { return works(outside["key"]) == 401; }, Seconds(1)));
+  EXPECT_EQ(works(daemon.key()), 200);
+}
+
+}  // namespace
+}  // namespace coffer::test
