@@ -70,6 +70,7 @@ copy_for_user() {
   for name in tests docs deploy scripts tools; do
     [ -d "$name" ] && cp -r "$name" "$place/checkout/"
   done
+  mkdir -p "$place/checkout/src/gateway" && cp src/gateway/openapi.json "$place/checkout/src/gateway/"
   # Executables, and CTest's files; objects stay behind.
   (cd "$build" && find . \( -name CMakeFiles -o -name vm -o -name packages -o -name Testing \) -prune -o -type f \
     \( -executable -o -name '*.cmake' -o -path './tests/*' \) ! -name '*.a' -print0) |

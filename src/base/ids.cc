@@ -16,11 +16,15 @@ Result<std::string> NewId() {
   if (got != static_cast<long>(bytes.size())) {
     return sys::ErrnoError("base.random", "the kernel gave no random bytes", got < 0 ? got : -5);
   }
-  const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(WallTime()).count();
+  const int64_t nanos = WallTime().count();
+  const int64_t millis = nanos / 1'000'000;
+  // Twelve bits of the fraction (a quarter of a microsecond), so that ids made one after the other also sort so.
+  const auto fraction = static_cast<unsigned>(nanos % 1'000'000 * 4096 / 1'000'000);
   for (int i = 0; i < 6; ++i) {
     bytes[static_cast<size_t>(i)] = static_cast<unsigned char>(millis >> (40 - 8 * i));
   }
-  bytes[6] = static_cast<unsigned char>(0x70 | (bytes[6] & 0x0f));
+  bytes[6] = static_cast<unsigned char>(0x70 | (fraction >> 8));
+  bytes[7] = static_cast<unsigned char>(fraction & 0xff);
   bytes[8] = static_cast<unsigned char>(0x80 | (bytes[8] & 0x3f));
 
   static constexpr char kDigits[] = "0123456789abcdef";

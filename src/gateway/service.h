@@ -66,11 +66,10 @@ struct Refusal {
 template <typename T>
 class [[nodiscard]] Answer {
  public:
-  Answer(T value)
-      : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
-  Answer(Refusal refusal)
-      : state_(std::in_place_index<1>, std::move(refusal)) {
-  }  // NOLINT(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor): values and refusals are returned as they are
+  Answer(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Answer(Refusal refusal) : state_(std::in_place_index<1>, std::move(refusal)) {}
 
   bool ok() const { return state_.index() == 0; }
   T& value() { return std::get<0>(state_); }

@@ -96,6 +96,10 @@ void FakeService::ReplyWhenAllowed(std::function<void()> reply) {
 
 void FakeService::Release() {
   hold = false;
+  ReleaseHeld();
+}
+
+void FakeService::ReleaseHeld() {
   for (const auto& reply : std::exchange(held_, {})) {
     reply();
   }

@@ -282,10 +282,7 @@ TEST(Server, LateRepliesFindNobodyAndDoNoHarm) {
       client.Send(put);
       ASSERT_TRUE(server.Eventually([&] { return server.service.last_credential.has_value(); }));
       for (int i = 0; i < stage; ++i) {  // then it waits for OpenUpload, then for Write
-        server.OnLoop([&] {
-          server.service.Release();
-          server.service.hold = true;
-        });
+        server.OnLoop([&] { server.service.ReleaseHeld(); });
         ASSERT_TRUE(server.Eventually([&] { return server.service.held() == 1; }));
       }
       client.Reset();

@@ -52,7 +52,8 @@ std::optional<std::string> Unquote(std::string_view text) {
       return i + 1 == text.size() ? std::optional(plain) : std::nullopt;
     }
     if (c == '\\') {
-      if (++i == text.size() || (text[i] != '"' && text[i] != '\\')) {
+      ++i;
+      if (i == text.size() || (text[i] != '"' && text[i] != '\\')) {
         return std::nullopt;
       }
       c = text[i];

@@ -7,7 +7,7 @@
 namespace coffer::gateway {
 namespace {
 
-constexpr size_t kPieceBytes = 64 * 1024;
+constexpr size_t kPieceBytes = 65536;
 
 FileOwner OwnerOf(const Exchange& exchange) {
   const std::string& session = exchange.Value("session_id");
@@ -68,7 +68,7 @@ class Receiver : public std::enable_shared_from_this<Receiver> {
       return;
     }
     upload_->Write(std::move(piece.bytes),
-                   [self = shared_from_this(), end = piece.end](Answer<Nothing> answer) {
+                   [self = shared_from_this(), end = piece.end](const Answer<Nothing>& answer) {
                      if (answer.ok()) {
                        self->Continue(end);
                      } else {
@@ -140,7 +140,7 @@ void PutFile(const std::shared_ptr<Exchange>& exchange, Respond respond) {
 void DeleteFile(const std::shared_ptr<Exchange>& exchange, Respond respond) {
   exchange->api->service.RemoveFile(
       exchange->who, OwnerOf(*exchange), exchange->Value("path"),
-      [respond = std::move(respond)](Answer<Nothing> answer) {
+      [respond = std::move(respond)](const Answer<Nothing>& answer) {
         Response response;
         response.status = 204;
         respond(answer.ok() ? std::move(response) : ProblemResponse(FromRefusal(answer.refusal())));

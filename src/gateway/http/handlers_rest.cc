@@ -131,7 +131,8 @@ void PutSwitch(const std::shared_ptr<Exchange>& exchange, Respond respond) {
 
 void DeleteSwitch(const std::shared_ptr<Exchange>& exchange, Respond respond) {
   exchange->api->service.ClearSwitch(
-      exchange->who, TargetOf(*exchange), [respond = std::move(respond)](Answer<Nothing> answer) {
+      exchange->who, TargetOf(*exchange),
+      [respond = std::move(respond)](const Answer<Nothing>& answer) {
         Response response;
         response.status = 204;
         respond(answer.ok() ? std::move(response) : ProblemResponse(FromRefusal(answer.refusal())));

@@ -13,11 +13,12 @@
 namespace coffer::gateway {
 
 struct HttpLimits {
-  size_t head_bytes = 16 * 1024;
+  size_t head_bytes = 16UL * 1024;
   size_t headers = 64;
   size_t target_bytes = 4096;
-  size_t body_bytes = 1024 * 1024;            // a JSON body
-  uint64_t upload_bytes = 256 * 1024 * 1024;  // a file; the session's own quota is usually smaller
+  size_t body_bytes = 1024UL * 1024;  // a JSON body
+  uint64_t upload_bytes =
+      256UL * 1024 * 1024;  // a file; the session's own quota is usually smaller
   size_t json_depth = 32;
   size_t json_values = 10'000;
 

@@ -13,7 +13,7 @@
 namespace coffer::gateway {
 namespace {
 
-constexpr size_t kBatchBytes = 64 * 1024;
+constexpr size_t kBatchBytes = 65536;
 // A stream with nothing to say yet begins anyway, so that the client sees its headers.
 constexpr std::chrono::milliseconds kPatience{250};
 
