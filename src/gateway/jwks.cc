@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <tuple>
 
 #include "base/json.h"
 
@@ -100,8 +101,8 @@ std::optional<std::string> DerOf(std::string_view raw) {
       ::ECDSA_SIG_set0(sig.get(), r.get(), s.get()) != 1) {
     return std::nullopt;
   }
-  (void)r.release();  // now the signature's
-  (void)s.release();
+  std::ignore = r.release();  // now the signature's
+  std::ignore = s.release();
   unsigned char* der = nullptr;
   const int size = ::i2d_ECDSA_SIG(sig.get(), &der);
   if (size <= 0) {

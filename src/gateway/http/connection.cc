@@ -307,7 +307,7 @@ Task<BodyReader::Piece> Connection::NextPiece(std::chrono::milliseconds at_most)
 }
 
 Task<bool> Connection::Handle(std::shared_ptr<Exchange> exchange) {
-  std::function<void(std::function<void(Response)>)> handle = [exchange](Respond respond) {
+  std::function<void(std::function<void(Response)>)> handle = [exchange](const Respond& respond) {
     try {
       exchange->route->handler(exchange, respond);
     } catch (const std::exception&) {

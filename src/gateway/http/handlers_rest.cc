@@ -39,15 +39,18 @@ Answer<PageRequest> ReadPage(const Exchange& exchange) {
   return page;
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): all handlers have one signature
 void GetHealth(const std::shared_ptr<Exchange>&, Respond respond) {
   respond(JsonResponse(200, R"({"status":"ok"})"));
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): all handlers have one signature
 void GetReady(const std::shared_ptr<Exchange>& exchange, Respond respond) {
   const Readiness readiness = exchange->api->service.GetReadiness();
   respond(JsonResponse(readiness.ready ? 200 : 503, FormatReadiness(readiness)));
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): all handlers have one signature
 void GetOpenApi(const std::shared_ptr<Exchange>&, Respond respond) {
   respond(JsonResponse(200, std::string(OpenApiDocument())));
 }

@@ -190,7 +190,7 @@ class Core : public std::enable_shared_from_this<Core> {
     auto connection = std::make_shared<Connection>(shared_, std::move(stream), std::move(*channel));
     connections_.insert(connection);
     asio::co_spawn(ContextOf(loop_).get_executor(), Connection::Serve(connection),
-                   [weak = weak_from_this(), connection, peer](std::exception_ptr) {
+                   [weak = weak_from_this(), connection, peer](const std::exception_ptr&) {
                      connection->Close();
                      if (auto self = weak.lock()) {
                        self->Remove(connection, peer);
@@ -292,7 +292,7 @@ class AsioServer : public Server {
 }  // namespace
 
 Result<std::unique_ptr<Server>> Server::Open(Loop& loop, Service& service, ServerConfig config) {
-  auto core = std::make_shared<Core>(loop, service, config.http);
+  auto core = std::make_shared<Core>(loop, service, std::move(config.http));
   TRY(core->Open(config));
   core->Start();
   return std::unique_ptr<Server>(std::make_unique<AsioServer>(std::move(core)));
