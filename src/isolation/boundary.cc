@@ -282,12 +282,11 @@ Error Boundary::SetupError() const {
   const uint32_t stage = report.stage.load(std::memory_order_acquire);
   const int number = report.error;
   if (stage == 0 && number == 0 && plan_->clone_into_cgroup >= 0) {
-    // Linux 6.1.130 to 6.18 compare the wrong counters when a child is born in another cgroup.
-    return HostFault(
-        "isolation.init", "the kernel killed the boundary's init at birth",
-        "coffer runs in a cgroup that was once killed as a whole (cgroup.kill), which kernels up "
-        "to "
-        "6.18 hold against children born elsewhere: start coffer from another session or service");
+    // Seen on Linux 6.1: children born in another cgroup die at once if ours was ever killed as a whole.
+    return HostFault("isolation.init", "the kernel killed the boundary's init at birth",
+                     "if coffer's own cgroup was ever killed as a whole (cgroup.kill), some "
+                     "kernels do that: start "
+                     "coffer from another session or service");
   }
   if (stage >= kStageCount || number <= 0 || number > 4095) {
     return HostFault(

@@ -155,7 +155,7 @@ run_one() {
     { echo "VM-NOTE: processes stayed behind:"; cat /run/vm/processes.after; } >>$out
     failed=$((failed + 1))
     # Not by cgroup.kill: afterwards the kernel kills at birth whatever CLONE_INTO_CGROUP makes from inside that cgroup,
-    # because it compares how often the parent's cgroup was killed with how often the child's was (6.1.130 to 6.18).
+    # seen in this guest; probably it compares how often the parent's cgroup was killed with the child's.
     while read -r pid _; do kill -9 "$pid"; done </run/vm/processes.after
   fi
   cgroups >/run/vm/cgroups.after
