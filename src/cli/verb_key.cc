@@ -6,18 +6,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
-#include "base/print.h"
 #include "base/quantity.h"
-#include "call/verb_flags.h"
 #include "cli/state.h"
+#include "cli/text_verb.h"
 #include "store/key.h"
 #include "store/tenant.h"
 
 namespace coffer::cli {
 namespace {
-
-constexpr int kRefused = 120;
-constexpr int kFailed = 125;
 
 constexpr std::string_view kUsage =
     R"(API keys of the daemon. A key belongs to one tenant and one role, and is shown once.
@@ -112,22 +108,7 @@ Result<std::string> Act(const call::VerbFlags& flags) {
 }  // namespace
 
 int KeyVerb(std::span<const std::string_view> words) {
-  const Result<call::VerbFlags> flags = call::VerbFlags::Parse("key", words, kFlags);
-  if (!flags.ok()) {
-    PrintError(flags.error());
-    return kRefused;
-  }
-  if (flags->help() || flags->words().empty()) {
-    PrintOut(kUsage);
-    return flags->help() ? 0 : kRefused;
-  }
-  const Result<std::string> said = Act(*flags);
-  if (!said.ok()) {
-    PrintError(said.error());
-    return said.error().kind == ErrorKind::kRefused ? kRefused : kFailed;
-  }
-  PrintOut(*said);
-  return 0;
+  return RunTextVerb("key", kUsage, kFlags, words, Act);
 }
 
 }  // namespace coffer::cli

@@ -7,17 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
-#include "base/print.h"
-#include "call/verb_flags.h"
 #include "cli/state.h"
+#include "cli/text_verb.h"
 #include "store/session.h"
 #include "store/switches.h"
 
 namespace coffer::cli {
 namespace {
-
-constexpr int kRefused = 120;
-constexpr int kFailed = 125;
 
 constexpr std::string_view kUsage =
     R"(Sessions: calls of one agent that share a workspace, a lifetime and budgets.
@@ -91,22 +87,7 @@ Result<std::string> Act(const call::VerbFlags& flags) {
 }  // namespace
 
 int SessionsVerb(std::span<const std::string_view> words) {
-  const Result<call::VerbFlags> flags = call::VerbFlags::Parse("sessions", words, kFlags);
-  if (!flags.ok()) {
-    PrintError(flags.error());
-    return kRefused;
-  }
-  if (flags->help() || flags->words().empty()) {
-    PrintOut(kUsage);
-    return flags->help() ? 0 : kRefused;
-  }
-  const Result<std::string> said = Act(*flags);
-  if (!said.ok()) {
-    PrintError(said.error());
-    return said.error().kind == ErrorKind::kRefused ? kRefused : kFailed;
-  }
-  PrintOut(*said);
-  return 0;
+  return RunTextVerb("sessions", kUsage, kFlags, words, Act);
 }
 
 }  // namespace coffer::cli

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/sys.h"
 #include "store/core.h"
+#include "store/read_page.h"
 #include "store/tenant_row.h"
 
 namespace coffer::store {
@@ -95,21 +96,6 @@ Result<NewKey> InsertKey(Connection& db, const TenantId& tenant, const KeyReques
              HashKey(salt, made.text), now, made.key.expires_at));
   TRY(db.Run("UPDATE facts SET value = 1 WHERE name = 'first_key_made'"));
   return made;
-}
-
-Result<Page<ApiKey>> ReadPage(Statement& query, int64_t limit) {
-  Page<ApiKey> page;
-  for (;;) {
-    TRY_ASSIGN(const bool row, query.Step());
-    if (!row) {
-      return page;
-    }
-    if (static_cast<int64_t>(page.rows.size()) == limit) {
-      page.next = page.rows.back().id;
-      return page;
-    }
-    page.rows.push_back(ReadKey(query));
-  }
 }
 
 }  // namespace
@@ -209,7 +195,7 @@ Result<Page<ApiKey>> ListKeys(Store& store, const TenantId& tenant, const PageRe
                db.Query("SELECT " KEY_COLUMNS " FROM api_keys WHERE tenant = ? AND id < ? "
                         "ORDER BY id DESC LIMIT ?",
                         tenant.name(), page.Before(), page.Rows() + 1));
-    return ReadPage(query, page.Rows());
+    return ReadPage<ApiKey>(query, page.Rows(), ReadKey);
   });
 }
 
@@ -218,7 +204,7 @@ Result<Page<ApiKey>> ListKeys(Store& store, AllTenants /*tag*/, const PageReques
     TRY_ASSIGN(Statement query, db.Query("SELECT " KEY_COLUMNS
                                          " FROM api_keys WHERE id < ? ORDER BY id DESC LIMIT ?",
                                          page.Before(), page.Rows() + 1));
-    return ReadPage(query, page.Rows());
+    return ReadPage<ApiKey>(query, page.Rows(), ReadKey);
   });
 }
 

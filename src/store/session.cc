@@ -3,6 +3,7 @@
 
 #include "base/ids.h"
 #include "store/core.h"
+#include "store/read_page.h"
 #include "store/session_row.h"
 #include "store/tenant_row.h"
 
@@ -28,21 +29,6 @@ Session ReadSession(const Statement& row) {
   session.budget = {row.Count(8), row.Count(9), row.Time(10), row.Count(11), Nanos(0)};
   session.spent = {row.Count(12), row.Count(13), row.Time(14), row.Count(15)};
   return session;
-}
-
-Result<Page<Session>> ReadPage(Statement& query, int64_t limit) {
-  Page<Session> page;
-  for (;;) {
-    TRY_ASSIGN(const bool row, query.Step());
-    if (!row) {
-      return page;
-    }
-    if (static_cast<int64_t>(page.rows.size()) == limit) {
-      page.next = page.rows.back().id;
-      return page;
-    }
-    page.rows.push_back(ReadSession(query));
-  }
 }
 
 Result<EndedSession> End(Connection& db, Session session, std::string_view reason, Nanos now) {
@@ -122,7 +108,7 @@ Result<Page<Session>> ListSessions(Store& store, const TenantId& tenant, Session
     TRY_ASSIGN(Statement query, db.Query(kListOfTenant, tenant.name(), page.Before(),
                                          static_cast<int>(filter == SessionFilter::kAll),
                                          core.Now(), page.Rows() + 1));
-    return ReadPage(query, page.Rows());
+    return ReadPage<Session>(query, page.Rows(), ReadSession);
   });
 }
 
@@ -133,7 +119,7 @@ Result<Page<Session>> ListSessions(Store& store, AllTenants /*tag*/, SessionFilt
     TRY_ASSIGN(Statement query,
                db.Query(kListOfAll, page.Before(), static_cast<int>(filter == SessionFilter::kAll),
                         core.Now(), page.Rows() + 1));
-    return ReadPage(query, page.Rows());
+    return ReadPage<Session>(query, page.Rows(), ReadSession);
   });
 }
 
