@@ -168,6 +168,48 @@ CREATE TABLE facts (
 ) STRICT, WITHOUT ROWID;
 INSERT INTO facts VALUES ('switch_generation', 0), ('first_key_made', 0);
 )sql",
+    // 2: the record: what an auditor filters by, who may see more than one tenant, what still has to be sent
+    R"sql(
+ALTER TABLE api_keys ADD COLUMN all_tenants INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN label TEXT NOT NULL DEFAULT '';
+
+ALTER TABLE calls ADD COLUMN trace_id TEXT NOT NULL DEFAULT '';
+ALTER TABLE calls ADD COLUMN denials INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE calls ADD COLUMN approval TEXT NOT NULL DEFAULT '';
+ALTER TABLE calls ADD COLUMN log_index INTEGER;
+CREATE INDEX calls_by_time ON calls (id);
+CREATE INDEX calls_by_tool ON calls (tenant, tool, id);
+CREATE INDEX calls_by_outcome ON calls (tenant, outcome, id);
+CREATE INDEX calls_by_error ON calls (tenant, error_class, id) WHERE error_class IS NOT NULL;
+CREATE INDEX calls_by_denial ON calls (tenant, id) WHERE denials > 0;
+CREATE INDEX calls_by_approval ON calls (tenant, approval, id) WHERE approval <> '';
+CREATE INDEX calls_by_parent ON calls (tenant, parent_id) WHERE parent_id <> '';
+CREATE INDEX calls_by_session ON calls (tenant, session_id, id) WHERE session_id <> '';
+CREATE INDEX calls_by_agent ON calls (tenant, agent, id);
+CREATE INDEX calls_by_trace ON calls (tenant, trace_id) WHERE trace_id <> '';
+
+CREATE TABLE outbox (
+  id          INTEGER PRIMARY KEY AUTOINCREMENT,
+  target      TEXT NOT NULL,
+  tenant      TEXT NOT NULL,
+  body        TEXT NOT NULL,
+  created_at  INTEGER NOT NULL,
+  next_at     INTEGER NOT NULL,
+  attempts    INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX outbox_due ON outbox (next_at);
+
+CREATE TABLE baselines (
+  tenant   TEXT NOT NULL,
+  tool     TEXT NOT NULL,
+  measure  TEXT NOT NULL,
+  hour     INTEGER NOT NULL,
+  samples  INTEGER NOT NULL,
+  total    REAL NOT NULL,
+  squares  REAL NOT NULL,
+  PRIMARY KEY (tenant, tool, measure, hour)
+) STRICT, WITHOUT ROWID;
+)sql",
 };
 
 constexpr int kNewest = static_cast<int>(std::size(kSteps));
