@@ -2,7 +2,7 @@
 #
 # Tests are found by where they stand:
 #   tests/unit/**/*_test.cc                               one executable, unit_tests
-#   tests/unit/gateway/**, tests/gateway/*_test.cc        one executable, gateway_tests
+#   tests/unit/{gateway,daemon}/**, tests/gateway/*_test.cc   one executable, gateway_tests
 #   tests/{integration,escape,posture,faults}/*_test.cc   one executable each; other *.cc in the folder go into all
 #   tests/daemon/*.cc                                     one executable, daemon_tests, one test at a time
 #   tests/support/*.cc                                    linked into every test
@@ -60,7 +60,7 @@ endif()
 
 # What every test includes is parsed once: two seconds of the three that a small test takes to compile.
 file(GLOB support_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/support/*.cc)
-file(WRITE ${CMAKE_BINARY_DIR}/test_support.cc "")
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_support.cc CONTENT "")  # written only once: WRITE would relink every test
 add_library(test_support STATIC ${support_sources} ${CMAKE_BINARY_DIR}/test_support.cc)
 target_link_libraries(test_support PUBLIC coffer_lib GTest::gmock)
 target_include_directories(test_support PUBLIC ${CMAKE_SOURCE_DIR})
@@ -154,7 +154,8 @@ endif()
 # The gateway: its own unit tests, and tests that talk to a real server.
 if(TARGET coffer_gateway)
   file(GLOB_RECURSE gateway_test_sources CONFIGURE_DEPENDS
-    ${CMAKE_SOURCE_DIR}/tests/unit/gateway/*.cc ${CMAKE_SOURCE_DIR}/tests/gateway/*.cc)
+    ${CMAKE_SOURCE_DIR}/tests/unit/gateway/*.cc ${CMAKE_SOURCE_DIR}/tests/unit/daemon/*.cc
+    ${CMAKE_SOURCE_DIR}/tests/gateway/*.cc)
   coffer_add_tests(gateway_tests gateway 120 ${gateway_test_sources})
   target_link_libraries(gateway_tests PRIVATE coffer_gateway)
 endif()

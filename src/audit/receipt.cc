@@ -77,6 +77,8 @@ Json ToJson(const Receipt& receipt) {
   json["call_id"] = receipt.call_id;
   json["parent_id"] = Optional(receipt.parent_id);
   json["session_id"] = Optional(receipt.session_id);
+  json["trace_id"] = Optional(receipt.trace_id);
+  json["parent_span"] = Optional(receipt.parent_span);
   json["tenant"] = receipt.tenant;
   json["agent"] = Optional(receipt.agent);
   json["user"] = receipt.user;
@@ -117,7 +119,7 @@ Json ToJson(const Receipt& receipt) {
                     {"redactions", Json::array()},
                     {"findings", Json::array()},
                     {"provenance", "untrusted"}};
-  json["incidents"] = Json::array();
+  json["incidents"] = receipt.incidents;
   json["outcome"] = receipt.outcome;
   json["error"] = receipt.error_class.empty()
                       ? Json(nullptr)
@@ -170,8 +172,8 @@ ReceiptFile::~ReceiptFile() {
   }
 }
 
-Status ReceiptFile::Write(const Receipt& receipt) {
-  TRY(sys::WriteAll(file_.get(), FormatReceipt(receipt)));
+Status ReceiptFile::Write(std::string_view text) {
+  TRY(sys::WriteAll(file_.get(), text));
   if (temporary_.empty()) {
     return {};
   }

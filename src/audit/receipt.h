@@ -45,8 +45,10 @@ struct MissingLayer {
 
 struct Receipt {
   std::string call_id;
-  std::string parent_id;   // empty: none
-  std::string session_id;  // empty: none
+  std::string parent_id;    // empty: none
+  std::string session_id;   // empty: none
+  std::string trace_id;     // of the W3C trace context it came with; empty: none
+  std::string parent_span;  // of the same
   std::string tenant = "local";
   std::string agent;  // empty: a person at a terminal
   std::string user;
@@ -81,6 +83,8 @@ struct Receipt {
   std::string output_sha256;
   std::string stderr_sha256;
 
+  std::vector<std::string> incidents;  // sentences
+
   std::string outcome = "error";  // success | error | denied | gated | terminated | unknown
   std::string error_class;        // empty: no error
   std::string error_message;
@@ -89,9 +93,11 @@ struct Receipt {
   std::vector<std::pair<std::string, int64_t>> steps_us;
 };
 
+// Not sealed: `log` and `signature` are empty until it is in the log (audit/seal.h).
 std::string FormatReceipt(const Receipt& receipt);
 
-// Reads back what FormatReceipt wrote; refuses anything else. Round trip: Format(Parse(Format(r))) == Format(r).
+// Reads back what FormatReceipt wrote; refuses anything else. Round trip: Format(Parse(Format(r))) == Format(r). The seal
+// of a sealed one is not looked at and not kept.
 Result<Receipt> ParseReceipt(std::string_view text);
 
 // The place a receipt will go, opened before the call runs: what cannot be recorded does not run (R109).
@@ -106,7 +112,7 @@ class ReceiptFile {
   ~ReceiptFile();
 
   // May be called once.
-  Status Write(const Receipt& receipt);
+  Status Write(std::string_view text);
 
  private:
   ReceiptFile() = default;

@@ -78,6 +78,8 @@ Receipt FromJson(const Json& json) {
   receipt.call_id = Text(json, "call_id");
   receipt.parent_id = Text(json, "parent_id");
   receipt.session_id = Text(json, "session_id");
+  receipt.trace_id = Text(json, "trace_id");
+  receipt.parent_span = Text(json, "parent_span");
   receipt.tenant = Text(json, "tenant");
   receipt.agent = Text(json, "agent");
   receipt.user = Text(json, "user");
@@ -115,6 +117,7 @@ Receipt FromJson(const Json& json) {
   receipt.output_truncated = output.at("truncated").get<bool>();
   receipt.output_sha256 = Text(output, "sha256");
   receipt.stderr_sha256 = Text(output, "stderr_sha256");
+  receipt.incidents = json.at("incidents").get<std::vector<std::string>>();
   receipt.outcome = Text(json, "outcome");
   if (const Json& error = json.at("error"); !error.is_null()) {
     receipt.error_class = Text(error, "class");

@@ -5,18 +5,35 @@
 
 #include <array>
 
-#include "base/clock.h"
 #include "base/sys.h"
 
 namespace coffer {
 
-Result<std::string> NewId() {
+namespace {
+
+constexpr char kDigits[] = "0123456789abcdef";
+
+}  // namespace
+
+std::string IdBound(Nanos time) {
+  const int64_t millis = time.count() / 1'000'000;
+  std::string text;
+  for (int digit = 0; digit < 12; ++digit) {
+    if (digit == 8) {
+      text += '-';
+    }
+    text += kDigits[(millis >> (44 - 4 * digit)) & 15];
+  }
+  return text;
+}
+
+Result<std::string> NewId(Nanos now) {
   std::array<unsigned char, 16> bytes{};
   const long got = raw::Syscall(SYS_getrandom, raw::Arg(bytes.data()), bytes.size(), 0);
   if (got != static_cast<long>(bytes.size())) {
     return sys::ErrnoError("base.random", "the kernel gave no random bytes", got < 0 ? got : -5);
   }
-  const int64_t nanos = WallTime().count();
+  const int64_t nanos = now.count();
   const int64_t millis = nanos / 1'000'000;
   // Twelve bits of the fraction (a quarter of a microsecond), so that ids made one after the other also sort so.
   const auto fraction = static_cast<unsigned>(nanos % 1'000'000 * 4096 / 1'000'000);
@@ -27,7 +44,6 @@ Result<std::string> NewId() {
   bytes[7] = static_cast<unsigned char>(fraction & 0xff);
   bytes[8] = static_cast<unsigned char>(0x80 | (bytes[8] & 0x3f));
 
-  static constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
   for (size_t i = 0; i < bytes.size(); ++i) {
     if (i == 4 || i == 6 || i == 8 || i == 10) {

@@ -5,11 +5,15 @@
 
 #include <string>
 
+#include "base/clock.h"
 #include "base/result.h"
 
 namespace coffer {
 
 // Fails only if the kernel gives no randomness; then nothing may run.
-Result<std::string> NewId();
+Result<std::string> NewId(Nanos now = WallTime());
+
+// Before every id made at or after `time`, and after those made at least a millisecond earlier.
+std::string IdBound(Nanos time);
 
 }  // namespace coffer

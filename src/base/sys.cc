@@ -187,6 +187,18 @@ Status MakeDirAt(int dir, const std::string& path, unsigned mode) {
   return {};
 }
 
+Status MakeDirs(const std::string& path, unsigned mode) {
+  for (size_t at = path.find('/', 1);; at = path.find('/', at + 1)) {
+    Status made = MakeDirAt(AT_FDCWD, path.substr(0, at), mode);
+    if (!made.ok() && made.error().sys_errno != EEXIST) {
+      return made;
+    }
+    if (at == std::string::npos) {
+      return {};
+    }
+  }
+}
+
 Status RemoveDirAt(int dir, const std::string& path) {
   const long answer = Syscall(SYS_unlinkat, dir, Arg(path.c_str()), AT_REMOVEDIR);
   if (answer < 0) {

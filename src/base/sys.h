@@ -66,6 +66,8 @@ struct Pipe {
 Result<Pipe> MakePipe(int flags = 0);  // O_CLOEXEC is always added
 
 Status MakeDirAt(int dir, const std::string& path, unsigned mode);
+// Every directory on the way that is not there yet, with `mode`; `path` is absolute.
+Status MakeDirs(const std::string& path, unsigned mode);
 Status RemoveDirAt(int dir, const std::string& path);
 Result<bool> Exists(const std::string& path);  // does not follow a last link
 

@@ -46,6 +46,7 @@ bool CanBeginEarly(const RunRequest& request) {
 
 Status Begin(const RunRequest& request, size_t call_bytes, Begun& begun) {
   TRY(MakeStdio(request.envelope.tty, begun));
+  begun.plan->uids = request.uids;
   const isolation::PayloadStdio theirs{
       {begun.theirs[0].get(), begun.theirs[1].get(), begun.theirs[2].get()}};
   TRY_ASSIGN(isolation::Boundary boundary,

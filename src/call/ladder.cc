@@ -8,21 +8,20 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "policy/blast_radius.h"
+#include "call/evaluate.h"
 #include "policy/narrowing.h"
+#include "policy/scrub.h"
 #include "store/admission.h"
-#include "store/call.h"
 #include "store/session.h"
 
 namespace coffer::call {
 namespace {
 
-constexpr size_t kShownBytes = 64;
 constexpr const char* kNobodyKnows =
     "the call was started and nobody saw its end; look at what it was to change";
 constexpr Nanos kRetryCooldown = std::chrono::seconds(10);
 
-ToolReply Refuse(ToolRefusal refusal, const Error& error) {
+ToolReply Reply(ToolRefusal refusal, const Error& error) {
   ToolReply reply;
   reply.refusal = refusal;
   reply.outcome = refusal == ToolRefusal::kFailed ? "error" : "denied";
@@ -34,7 +33,7 @@ ToolReply Refuse(ToolRefusal refusal, const Error& error) {
 
 // The store or the host failed: the agent learns that, and nothing of the host.
 ToolReply Failed(const Error& error) {
-  ToolReply reply = Refuse(ToolRefusal::kFailed, error);
+  ToolReply reply = Reply(ToolRefusal::kFailed, error);
   reply.error_class = "internal";
   return reply;
 }
@@ -57,62 +56,33 @@ ToolRefusal RefusalOf(store::AdmitVerdict verdict) {
   }
 }
 
-// Values are shown only if they are short and plain; what is long is named by its size. The hash is beside them.
-std::vector<std::string> Redact(const Json& args) {
-  std::vector<std::string> shown;
-  for (const auto& [name, value] : args.items()) {
-    const std::string text = value.is_string() ? value.get<std::string>() : PrintJson(value);
-    const bool plain = !value.is_string() && text.size() <= kShownBytes;
-    shown.push_back(fmt::format("{}={}", Printable(name),
-                                plain ? text : fmt::format("<{} bytes>", text.size())));
-  }
-  return shown;
-}
-
 std::string RequestHash(const ToolRequest& request, const std::string& args_hash) {
-  return HashOf(fmt::format("{}\n{}\n{}\n{}\n{}", request.tool, args_hash, request.session_id,
+  // The agent too: a key is the tenant's, but what one agent was answered is not told to another.
+  return HashOf(fmt::format("{}\n{}\n{}\n{}\n{}\n{}", request.agent, request.tool, args_hash, request.session_id,
                             request.parent_id, request.dry_run));
 }
 
-// What evaluation decides: the boundary, the command, and the words about both.
-struct Decision {
-  RunRequest run;
-  std::string stdin_text;
-  std::string blast_radius;
-};
-
-Result<Decision> Evaluate(const policy::Tool& tool, const Json& args,
-                          const std::string& workspace) {
-  TRY_ASSIGN(policy::ToolCall made, policy::PrepareToolCall(tool, args, {workspace}));
-  Decision decision;
-  decision.blast_radius = policy::Sentence(policy::ComputeBlastRadius(
-      made.envelope, tool.manifest.network, {}, tool.manifest.tool.effect));
-  decision.run.envelope = std::move(made.envelope);
-  decision.run.command = std::move(made.command);
-  decision.stdin_text = std::move(made.stdin_text);
-  return decision;
+audit::Receipt ReceiptOf(const ToolRequest& request, Nanos now) {
+  audit::Receipt receipt;
+  receipt.parent_id = request.parent_id;
+  receipt.session_id = request.session_id;
+  receipt.trace_id = request.trace_id;
+  receipt.parent_span = request.parent_span;
+  receipt.tenant = request.tenant.name();
+  receipt.agent = request.agent;
+  receipt.user = request.user;
+  receipt.tool = request.tool;
+  receipt.requested_at = now;
+  return receipt;
 }
 
-void FillEnd(const ToolReply& reply, store::CallEnd& end) {
-  end.outcome = store::FindOutcome(reply.outcome).value_or(store::Outcome::kError);
-  end.error_class = reply.error_class;
-  end.error_message = reply.error_message;
-  end.exit_code = reply.exit_code;
-  end.exit_signal = reply.exit_signal;
-  end.receipt = reply.receipt;
-  end.result = FormatReply(reply);
-}
-
-// A refusal of a call that exists: it has a receipt, and a retry with the same key hears the same.
-ToolReply RefuseAdmitted(store::Store& store, const ToolRequest& request, audit::Receipt receipt,
-                         ToolRefusal refusal, const Error& error) {
-  ToolReply reply = Refuse(refusal, error);
+// A refusal as its receipt and its answer tell it.
+void FillRefusal(const Error& error, Nanos now, audit::Receipt& receipt, ToolReply& reply) {
   receipt.outcome = reply.outcome;
   receipt.error_class = reply.error_class;
   receipt.error_message = reply.error_message;
-  receipt.finished_at = store.Now();
+  receipt.finished_at = now;
   receipt.duration = receipt.finished_at - receipt.requested_at;
-  reply.call_id = receipt.call_id;
   if (error.kind == ErrorKind::kRefused) {
     audit::Denial denial;
     denial.surface = "policy";
@@ -122,33 +92,33 @@ ToolReply RefuseAdmitted(store::Store& store, const ToolRequest& request, audit:
     denial.reason = error.message;
     denial.fix = error.hint;
     receipt.denials.push_back(denial);
-    reply.denials.push_back(denial);
+    reply.denials.push_back(std::move(denial));
   }
-  reply.receipt = audit::FormatReceipt(receipt);
-  store::CallEnd end;
-  FillEnd(reply, end);
-  const store::KeyFate fate =
-      refusal == ToolRefusal::kFailed ? store::KeyFate::kRelease : store::KeyFate::kKeep;
-  if (Status wrote = store::RefuseCall(store, request.tenant, receipt.call_id, end, fate);
-      !wrote.ok()) {
-    return Failed(wrote.error());
-  }
-  return reply;
 }
 
-uint64_t UsedOf(const audit::Receipt& receipt, std::string_view name) {
-  for (const auto& [limit, use] : receipt.limits) {
-    if (limit == name) {
-      return use.used.value_or(0);
-    }
+ToolReply Replayed(const store::Admission& admission) {
+  if (admission.result.empty()) {
+    // It was under way when a process died: nobody knows how far it came, and it is not run again.
+    ToolReply lost = Failed(Internal("internal", kNobodyKnows));
+    lost.call_id = admission.call_id;
+    lost.outcome = "unknown";
+    lost.replayed = true;
+    return lost;
   }
-  return 0;
+  Result<ToolReply> stored = ParseReply(admission.result);
+  if (!stored.ok()) {
+    return Failed(stored.error());
+  }
+  stored->replayed = true;
+  return std::move(stored).value();
 }
 
 // The runner's receipt knows how it went, ours who asked for what.
 audit::Receipt Merge(const audit::Receipt& before, audit::Receipt after) {
   after.call_id = before.call_id;
   after.parent_id = before.parent_id;
+  after.trace_id = before.trace_id;
+  after.parent_span = before.parent_span;
   after.session_id = before.session_id;
   after.tenant = before.tenant;
   after.agent = before.agent;
@@ -168,23 +138,11 @@ audit::Receipt Merge(const audit::Receipt& before, audit::Receipt after) {
 }  // namespace
 
 std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
-  Result<Json> args = ParseJson(request.args_json);
-  if (!args.ok() || !args->is_object()) {
-    return Refuse(ToolRefusal::kInvalid,
-                  Refused("policy.args", "the arguments are not one JSON object",
-                          "write them as {\"name\": value}"));
-  }
+  const Result<Json> args = ParseJson(request.args_json);
   const std::shared_ptr<const policy::Tool> tool = shelf_.Find(request.tool);
-  if (tool == nullptr) {
-    return Refuse(
-        ToolRefusal::kNotFound,
-        Refused("policy.tool", fmt::format("there is no tool called {}", Printable(request.tool)),
-                "`coffer tools list` names them"));
-  }
-  const policy::Manifest& manifest = tool->manifest;
-  const std::string args_hash = HashOf(PrintJson(*args));
+  const bool readable = args.ok() && args->is_object();
+  const std::string exactly = recorder_.Fingerprint(readable ? PrintJson(*args) : request.args_json);
 
-  // admit
   store::AdmitRequest asked;
   asked.tenant = request.tenant;
   asked.agent = request.agent;
@@ -192,60 +150,73 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
   asked.tool = request.tool;
   asked.session_id = request.session_id;
   asked.parent_id = request.parent_id;
-  asked.args_hash = args_hash;
+  asked.args_hash = exactly;
   asked.idempotency_key = request.dry_run ? "" : request.idempotency_key;
-  asked.request_hash = RequestHash(request, args_hash);
-  asked.quotas = options_.quotas;
-  asked.quotas.tool = manifest.rate;
-  asked.quotas.retry_cooldown = kRetryCooldown;
+  asked.request_hash = RequestHash(request, exactly);
   asked.max_depth = options_.max_depth;
-  Result<store::Admission> admission = store::AdmitCall(store_, asked);
+  asked.trace_id = request.trace_id;
+  audit::Receipt receipt = ReceiptOf(request, store_.Now());
+  if (!readable) {
+    return RefuseUnadmitted(
+        asked, std::move(receipt),
+        Reply(ToolRefusal::kInvalid, Refused("policy.args", "the arguments are not one JSON object",
+                                             "write them as {\"name\": value}")));
+  }
+  receipt.args_hash = HashOf(PrintJson(policy::ScrubJson(*args)));
+  receipt.args_redacted = RedactArgs(*args);
+  if (tool == nullptr) {
+    return RefuseUnadmitted(
+        asked, std::move(receipt),
+        Reply(ToolRefusal::kNotFound,
+              Refused("policy.tool",
+                      fmt::format("there is no tool called {}", Printable(request.tool)),
+                      "`coffer tools list` names them")));
+  }
+  receipt.tool_version = tool->manifest.tool.version;
+  receipt.manifest_hash = tool->hash;
+  receipt.effect = policy::EffectName(tool->manifest.tool.effect);
+
+  // admit
+  asked.quotas = options_.quotas ? options_.quotas(request.tenant) : store::Quotas{};
+  asked.quotas.tool = tool->manifest.rate;
+  asked.quotas.retry_cooldown = kRetryCooldown;
+  const Result<store::Admission> admission = store::AdmitCall(store_, asked);
   if (!admission.ok()) {
     return Failed(admission.error());
   }
   if (admission->verdict == store::AdmitVerdict::kReplay) {
-    if (admission->result.empty()) {
-      // It was under way when a process died: nobody knows how far it came, and it is not run again.
-      ToolReply lost = Failed(Internal("internal", kNobodyKnows));
-      lost.call_id = admission->call_id;
-      lost.outcome = "unknown";
-      lost.replayed = true;
-      return lost;
-    }
-    Result<ToolReply> stored = ParseReply(admission->result);
-    if (!stored.ok()) {
-      return Failed(stored.error());
-    }
-    stored->replayed = true;
-    return std::move(stored).value();
+    return Replayed(*admission);
   }
   if (admission->verdict != store::AdmitVerdict::kAdmitted) {
-    ToolReply reply =
-        Refuse(RefusalOf(admission->verdict), Refused(admission->error_class, admission->reason));
+    ToolReply reply = Reply(RefusalOf(admission->verdict),
+                            Refused(admission->error_class, admission->reason));
     if (admission->retry_after.count() > 0) {
       reply.retry_after_seconds = admission->RetryAfterSeconds();
     }
-    reply.call_id = admission->call_id;
-    return reply;
+    if (admission->verdict == store::AdmitVerdict::kInFlight) {
+      reply.call_id = admission->call_id;  // a repetition: the call that it repeats has the receipt
+      return reply;
+    }
+    if (admission->verdict == store::AdmitVerdict::kNoSession) {
+      asked.session_id.clear();  // not theirs, or not there: nothing of it goes under that name
+    }
+    if (admission->verdict == store::AdmitVerdict::kNoParent) {
+      asked.parent_id.clear();
+    }
+    return RefuseUnadmitted(asked, std::move(receipt), std::move(reply));
   }
   ReadyCall call;
   call.call_id = admission->call_id;
   call.request = request;
   call.tool = tool;
+  call.receipt = std::move(receipt);
+  call.receipt.call_id = call.call_id;
+  return Evaluated(std::move(call), *args);
+}
+
+std::variant<ReadyCall, ToolReply> Ladder::Evaluated(ReadyCall call, const Json& args) {
+  const ToolRequest& request = call.request;
   audit::Receipt& receipt = call.receipt;
-  receipt.call_id = call.call_id;
-  receipt.parent_id = request.parent_id;
-  receipt.session_id = request.session_id;
-  receipt.tenant = request.tenant.name();
-  receipt.agent = request.agent;
-  receipt.user = request.user;
-  receipt.tool = request.tool;
-  receipt.tool_version = manifest.tool.version;
-  receipt.manifest_hash = tool->hash;
-  receipt.effect = policy::EffectName(manifest.tool.effect);
-  receipt.args_hash = args_hash;
-  receipt.args_redacted = Redact(*args);
-  receipt.requested_at = store_.Now();
 
   // evaluate
   std::string workspace;
@@ -253,17 +224,22 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
     Result<std::optional<store::Session>> session =
         store::FindSession(store_, request.tenant, request.session_id);
     if (!session.ok() || !*session) {
-      return RefuseAdmitted(store_, request, receipt, ToolRefusal::kFailed,
-                            Internal("internal", "the session is gone"));
+      return Refuse(request, Ending::kRefusedForNow, receipt, ToolRefusal::kFailed,
+                    Internal("internal", "the session is gone"));
     }
     workspace = options_.sessions + "/" + (*session)->workspace;
   }
-  Result<Decision> decision = Evaluate(*tool, *args, workspace);
-  if (!decision.ok()) {
-    return RefuseAdmitted(store_, request, receipt, ToolRefusal::kUnprocessable, decision.error());
+  const Nanos began = BootTime();
+  Result<Evaluation> evaluation = Evaluate(*call.tool, args, workspace);
+  if (options_.evaluated) {
+    options_.evaluated(request.tenant, BootTime() - began);
   }
-  call.run = std::move(decision->run);
-  call.stdin_text = std::move(decision->stdin_text);
+  if (!evaluation.ok()) {
+    return Refuse(request, Ending::kRefused, receipt, ToolRefusal::kUnprocessable,
+                  evaluation.error());
+  }
+  call.run = std::move(evaluation->run);
+  call.stdin_text = std::move(evaluation->stdin_text);
   if (!request.parent_id.empty()) {
     // A call that a call makes has at most what its maker has.
     const std::optional<policy::Envelope> parent = RunningEnvelope(request.parent_id);
@@ -272,16 +248,15 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
                       Refused("policy.parent", "the parent call does not run here"))
                 : policy::Intersect(*parent, call.run.envelope);
     if (!narrowed.ok()) {
-      return RefuseAdmitted(store_, request, receipt, ToolRefusal::kDenied, narrowed.error());
+      return Refuse(request, Ending::kRefused, receipt, ToolRefusal::kDenied, narrowed.error());
     }
     call.run.envelope = std::move(narrowed).value();
   }
   receipt.envelope_id = policy::EnvelopeId(call.run.envelope);
-  receipt.blast_radius = decision->blast_radius;
+  receipt.blast_radius = evaluation->blast_radius;
   if (request.dry_run) {
-    ToolReply reply =
-        RefuseAdmitted(store_, request, receipt, ToolRefusal::kNone,
-                       Refused("policy.dry_run", "it would be allowed; nothing was run"));
+    ToolReply reply = Refuse(request, Ending::kRefused, receipt, ToolRefusal::kNone,
+                             Refused("policy.dry_run", "it would be allowed; nothing was run"));
     reply.outcome = "success";
     reply.error_class.clear();
     reply.error_message.clear();
@@ -291,22 +266,33 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
   }
 
   // record: nothing happens that is not on disk before
-  store::CallDecision record;
-  record.tool_version = receipt.tool_version;
-  record.manifest_hash = receipt.manifest_hash;
-  record.envelope_id = receipt.envelope_id;
-  record.effect = receipt.effect;
-  record.args_redacted = PrintJson(Json(receipt.args_redacted));
-  Result<store::Supervisor> supervisor = store::ThisProcess();
-  Status recorded = supervisor.ok() ? store::RecordAndStartCall(store_, request.tenant,
-                                                                call.call_id, record, *supervisor)
-                                    : Status(supervisor.error());
-  if (!recorded.ok()) {
-    return RefuseAdmitted(store_, request, receipt, ToolRefusal::kFailed, recorded.error());
+  if (const Status recorded = recorder_.Start(request.tenant, receipt); !recorded.ok()) {
+    return Refuse(request, Ending::kRefusedForNow, receipt, ToolRefusal::kFailed, recorded.error());
   }
   const std::lock_guard lock(mutex_);
   running_[call.call_id] = call.run.envelope;
   return call;
+}
+
+ToolReply Ladder::Refuse(const ToolRequest& request, Ending ending, audit::Receipt receipt,
+                         ToolRefusal refusal, const Error& error) {
+  ToolReply reply = Reply(refusal, error);
+  reply.call_id = receipt.call_id;
+  FillRefusal(error, store_.Now(), receipt, reply);
+  if (const Status wrote = recorder_.End(request.tenant, ending, receipt, reply); !wrote.ok()) {
+    return Failed(wrote.error());
+  }
+  return reply;
+}
+
+ToolReply Ladder::RefuseUnadmitted(const store::AdmitRequest& asked, audit::Receipt receipt,
+                                   ToolReply reply) {
+  FillRefusal(Refused(reply.error_class, reply.error_message, reply.hint), store_.Now(), receipt,
+              reply);
+  if (const Status wrote = recorder_.Refuse(asked, std::move(receipt), reply); !wrote.ok()) {
+    return Failed(wrote.error());
+  }
+  return reply;
 }
 
 std::optional<policy::Envelope> Ladder::RunningEnvelope(const std::string& call_id) {
@@ -327,38 +313,33 @@ ToolReply Ladder::Descend(const ReadyCall& call, Collected collected) {
   Result<audit::Receipt> ran =
       collected.report ? audit::ParseReceipt(collected.report->receipt)
                        : Result<audit::Receipt>(Internal("internal", "no report came back"));
-  store::CallEnd end;
-  if (!ran.ok()) {
+  audit::Receipt receipt = call.receipt;
+  Ending ending = Ending::kFinished;
+  if (ran.ok()) {
+    receipt = Merge(call.receipt, std::move(ran).value());
+    reply.hint = collected.report->error ? collected.report->error->hint : "";
+  } else {
     // It may have run, wholly or in part: nobody knows, and it is never run again on its own.
-    audit::Receipt receipt = call.receipt;
-    receipt.outcome = reply.outcome = "unknown";
-    receipt.error_class = reply.error_class = "internal";
-    receipt.error_message = reply.error_message = kNobodyKnows;
+    ending = Ending::kLost;
+    receipt.outcome = "unknown";
+    receipt.error_class = "internal";
+    receipt.error_message = kNobodyKnows;
     receipt.finished_at = store_.Now();
     receipt.duration = receipt.finished_at - receipt.requested_at;
     reply.refusal = ToolRefusal::kFailed;
-    reply.receipt = audit::FormatReceipt(receipt);
-    FillEnd(reply, end);
-    (void)store::LoseCall(store_, call.request.tenant, call.call_id, end);
-    return reply;
   }
-  const audit::Receipt receipt = Merge(call.receipt, std::move(ran).value());
   reply.outcome = receipt.outcome;
   reply.error_class = receipt.error_class;
   reply.error_message = receipt.error_message;
-  reply.hint = collected.report->error ? collected.report->error->hint : "";
   reply.exit_code = receipt.exit_code;
   reply.exit_signal = receipt.exit_signal;
   reply.denials = receipt.denials;
-  reply.receipt = audit::FormatReceipt(receipt);
-  FillEnd(reply, end);
-  end.cpu = Nanos(UsedOf(receipt, "cpu"));
-  end.bytes_out = receipt.output_bytes;
-  if (Status wrote = store::FinishCall(store_, call.request.tenant, call.call_id, end);
+  if (const Status wrote = recorder_.End(call.request.tenant, ending, receipt, reply);
       !wrote.ok()) {
     // It ran; that its end cannot be written must not look like success.
     ToolReply failed = Failed(wrote.error());
     failed.call_id = call.call_id;
+    failed.admitted = true;
     failed.outcome = "unknown";
     failed.receipt = reply.receipt;
     return failed;

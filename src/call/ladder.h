@@ -7,16 +7,18 @@
 //
 // Between the two somebody launches the boundary (call/launcher.h) and collects what it prints; `coffer call` does so
 // in one go, the gateway beside everything else. Rungs in brackets have no surface yet: a manifest that asks for one
-// does not load. Once a call is admitted it ends in the store, whatever happens here; what the store cannot write does
-// not run. Thread-safe.
+// does not load. Once a call is admitted it ends in the store, whatever happens here; what the store and the log cannot
+// write does not run. Every request that is not a repetition has a receipt (call/recorder.h). Thread-safe.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <variant>
 
+#include "call/recorder.h"
 #include "call/run_request.h"
 #include "call/tool_call.h"
 #include "call/tool_shelf.h"
@@ -45,14 +47,20 @@ struct Collected {
 
 struct LadderOptions {
   std::string sessions;  // directory of session workspaces
-  store::Quotas quotas;  // of tenants and agents; a tool's own are in its manifest
+  // Of a tenant and its agents, asked at every admission, from any thread; a tool's own are in its manifest. Empty: none.
+  std::function<store::Quotas(const store::TenantId&)> quotas;
   uint32_t max_depth = 3;
+  // Told how long a request was evaluated; from any thread. Empty: nobody asks.
+  std::function<void(const store::TenantId&, Nanos)> evaluated;
 };
 
 class Ladder {
  public:
-  Ladder(store::Store& store, const ToolShelf& shelf, LadderOptions options)
-      : store_(store), shelf_(shelf), options_(std::move(options)) {}
+  Ladder(Recorder& recorder, const ToolShelf& shelf, LadderOptions options)
+      : recorder_(recorder),
+        store_(recorder.store()),
+        shelf_(shelf),
+        options_(std::move(options)) {}
 
   std::variant<ReadyCall, ToolReply> Climb(const ToolRequest& request);
   ToolReply Descend(const ReadyCall& call, Collected collected);
@@ -60,8 +68,15 @@ class Ladder {
   ToolReply DescendUnlaunched(const ReadyCall& call, const Error& error);
 
  private:
+  // Ends a call that was admitted, or asked for, before anything ran.
+  ToolReply Refuse(const ToolRequest& request, Ending ending, audit::Receipt receipt,
+                   ToolRefusal refusal, const Error& error);
+  ToolReply RefuseUnadmitted(const store::AdmitRequest& asked, audit::Receipt receipt,
+                             ToolReply reply);
+  std::variant<ReadyCall, ToolReply> Evaluated(ReadyCall call, const Json& args);
   std::optional<policy::Envelope> RunningEnvelope(const std::string& call_id);
 
+  Recorder& recorder_;
   store::Store& store_;
   const ToolShelf& shelf_;
   const LadderOptions options_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "isolation/boundary.h"
+#include "isolation/plan.h"
 #include "policy/envelope.h"
 
 namespace coffer::call {
@@ -20,6 +21,8 @@ struct RunRequest {
   bool quiet = false;
   bool trace = false;
   isolation::OwnMemory own;
+  uint32_t tenant = 0;         // its number in the store; 0: none
+  isolation::UidRange uids;    // as root: made from the tenant by whoever starts the boundary (tenant_uids.h)
 };
 
 }  // namespace coffer::call

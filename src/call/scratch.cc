@@ -78,12 +78,19 @@ Result<Scratch> Scratch::Make(const std::vector<isolation::Input>& inputs) {
 }
 
 Scratch& Scratch::operator=(Scratch&& other) noexcept {
-  (void)Remove();
+  Discard();
   path_ = std::exchange(other.path_, {});
   return *this;
 }
 
-Scratch::~Scratch() { (void)Remove(); }
+Scratch::~Scratch() { Discard(); }
+
+void Scratch::Discard() noexcept {
+  try {
+    (void)Remove();
+  } catch (...) {  // out of memory: SweepScratch of a later start removes it
+  }
+}
 
 Status Scratch::GiveTo(uint32_t uid) const {
   for (const char* part : {"/workspace", "/tmp"}) {

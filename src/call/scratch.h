@@ -26,6 +26,8 @@ class Scratch {
   Status Remove();
 
  private:
+  void Discard() noexcept;  // Remove, where nobody can hear of a failure
+
   std::string path_;
 };
 

@@ -106,6 +106,15 @@ void DescribeIsolation(const RunRequest& /*request*/, const Launched& launched,
     receipt.missing.push_back(
         {std::string(policy::LayerName(layer)), ReasonFor(layer, launched), StandIn(layer)});
   }
+  const isolation::BoundaryPlan& plan = *launched.begun.plan;
+  if (plan.level == policy::Level::kProcess && !plan.scoped_kill) {
+    receipt.missing.push_back(
+        {"signal-scope",
+         "the command has the caller's uid, and this kernel's Landlock does not scope signals "
+         "(ABI 6, Linux 6.12)",
+         "nothing: it can signal the caller's other processes; use --level container, or run "
+         "coffer as root"});
+  }
 }
 
 void DescribeEnd(const RunRequest& request, const isolation::Boundary& boundary, Watch& watch,

@@ -37,6 +37,11 @@ ToolReply FromJson(const Json& json) {
          denial.at("reason").get<std::string>(), denial.at("fix").get<std::string>(),
          denial.at("count").get<uint64_t>()});
   }
+  reply.admitted = true;
+  if (const Json& log = json.at("log"); !log.is_null()) {
+    reply.log = audit::LogPosition{log.at("index").get<uint64_t>(), log.at("size").get<uint64_t>(),
+                                   log.at("root").get<std::string>()};
+  }
   return reply;
 }
 
@@ -63,7 +68,26 @@ std::string FormatReply(const ToolReply& reply) {
                     {"stderr", reply.stderr_text},
                     {"exit_code", Optional(reply.exit_code)},
                     {"exit_signal", Optional(reply.exit_signal)},
-                    {"denials", std::move(denials)}});
+                    {"denials", std::move(denials)},
+                    {"log", LogJson(reply.log)}});
+}
+
+Json LogJson(const std::optional<audit::LogPosition>& log) {
+  return log ? Json{{"index", log->index}, {"size", log->size}, {"root", log->root}} : Json(nullptr);
+}
+
+void TakeTrace(std::string_view traceparent, ToolRequest& request) {
+  const auto hex = [](std::string_view part) {
+    return part.find_first_not_of("0123456789abcdef") == std::string_view::npos &&
+           part.find_first_not_of('0') != std::string_view::npos;
+  };
+  if (traceparent.size() < 55 || traceparent[2] != '-' || traceparent[35] != '-' ||
+      traceparent[52] != '-' || traceparent.starts_with("ff") || !hex(traceparent.substr(3, 32)) ||
+      !hex(traceparent.substr(36, 16))) {
+    return;
+  }
+  request.trace_id = traceparent.substr(3, 32);
+  request.parent_span = traceparent.substr(36, 16);
 }
 
 Result<ToolReply> ParseReply(std::string_view text) {

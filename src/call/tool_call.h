@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "audit/log.h"
 #include "audit/receipt.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "store/tenant.h"
 
 namespace coffer::call {
@@ -26,7 +28,12 @@ struct ToolRequest {
   std::string parent_id;        // empty: none
   std::string idempotency_key;  // empty: none
   bool dry_run = false;         // everything up to the decision, and nothing after it
+  std::string trace_id;         // W3C trace context, 32 and 16 hexadecimal digits; empty: none
+  std::string parent_span;
 };
+
+// "00-<trace id>-<parent id>-<flags>" as the request's trace; anything else is no trace.
+void TakeTrace(std::string_view traceparent, ToolRequest& request);
 
 // Why there is no call, or none any more: in words that do not depend on a protocol.
 enum class ToolRefusal : uint8_t {
@@ -42,7 +49,8 @@ enum class ToolRefusal : uint8_t {
 };
 
 struct ToolReply {
-  std::string call_id;  // empty: nothing was admitted
+  std::string call_id;    // empty: there is no record of it
+  bool admitted = false;  // false: refused before anything about it was decided
   std::string outcome;  // as in the receipt
   ToolRefusal refusal = ToolRefusal::kNone;
   std::string error_class;  // empty: no error
@@ -56,10 +64,13 @@ struct ToolReply {
   std::optional<int> exit_code;
   std::optional<int> exit_signal;
   std::vector<audit::Denial> denials;
-  std::string receipt;  // JSON; empty if nothing was admitted
+  std::string receipt;  // JSON, sealed; empty: there is none
+  std::optional<audit::LogPosition> log;  // of the receipt
 };
 
 // What is kept for a retry with the same key, and back.
+// {"index", "size", "root"}, or null.
+Json LogJson(const std::optional<audit::LogPosition>& log);
 std::string FormatReply(const ToolReply& reply);
 Result<ToolReply> ParseReply(std::string_view text);
 

@@ -2,6 +2,7 @@
 #include "call/tool_shelf.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -140,7 +141,30 @@ policy::LoadedTool LoadToolHere(std::string_view text, std::string_view file) {
   return loaded;
 }
 
-ToolShelf::ToolShelf(std::vector<std::string> directories) : directories_(std::move(directories)) {}
+ToolShelf::ToolShelf(std::vector<std::string> directories, std::string may_be_missing)
+    : directories_(std::move(directories)), may_be_missing_(std::move(may_be_missing)) {}
+
+// All manifests, in the order in which they count.
+Result<std::vector<std::string>> ToolShelf::Files() const {
+  std::vector<std::string> files;
+  const auto add = [&](const std::string& directory, const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+      files.push_back(directory + "/" + name);
+    }
+  };
+  for (const std::string& directory : directories_) {
+    TRY_ASSIGN(const std::vector<std::string> names, ManifestsIn(directory));
+    add(directory, names);
+  }
+  if (!may_be_missing_.empty()) {
+    Result<std::vector<std::string>> names = ManifestsIn(may_be_missing_);
+    if (!names.ok() && names.error().sys_errno != ENOENT) {
+      return std::move(names.error());
+    }
+    add(may_be_missing_, names.ok() ? *names : std::vector<std::string>());
+  }
+  return files;
+}
 
 Status ToolShelf::Reload() {
   TRY_ASSIGN(std::string signature, Signature());
@@ -149,12 +173,9 @@ Status ToolShelf::Reload() {
   for (const ShippedTool& shipped : kShipped) {
     builder.Add(std::string(shipped.file), std::string(shipped.text), true);
   }
-  for (const std::string& directory : directories_) {
-    TRY_ASSIGN(const std::vector<std::string> names, ManifestsIn(directory));
-    for (const std::string& name : names) {
-      const std::string path = directory + "/" + name;
-      builder.Add(path, sys::ReadFile(path, kMaxManifest), false);
-    }
+  TRY_ASSIGN(const std::vector<std::string> files, Files());
+  for (const std::string& path : files) {
+    builder.Add(path, sys::ReadFile(path, kMaxManifest), false);
   }
   auto made = std::make_shared<const Entries>(builder.Take());
   const std::lock_guard lock(mutex_);
@@ -177,16 +198,13 @@ Result<bool> ToolShelf::ReloadIfChanged() {
 
 Result<std::string> ToolShelf::Signature() const {
   std::string signature = "read";  // never empty, so that a shelf that was never filled differs
-  for (const std::string& directory : directories_) {
-    TRY_ASSIGN(const std::vector<std::string> names, ManifestsIn(directory));
-    for (const std::string& name : names) {
-      struct stat info{};
-      const std::string path = directory + "/" + name;
-      if (::stat(path.c_str(), &info) == 0) {
-        signature += fmt::format("\n{}|{}|{}|{}.{}|{}.{}", path, info.st_ino, info.st_size,
-                                 info.st_mtim.tv_sec, info.st_mtim.tv_nsec, info.st_ctim.tv_sec,
-                                 info.st_ctim.tv_nsec);
-      }
+  TRY_ASSIGN(const std::vector<std::string> files, Files());
+  for (const std::string& path : files) {
+    struct stat info{};
+    if (::stat(path.c_str(), &info) == 0) {
+      signature += fmt::format("\n{}|{}|{}|{}.{}|{}.{}", path, info.st_ino, info.st_size,
+                               info.st_mtim.tv_sec, info.st_mtim.tv_nsec, info.st_ctim.tv_sec,
+                               info.st_ctim.tv_nsec);
     }
   }
   return signature;

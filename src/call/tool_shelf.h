@@ -44,8 +44,9 @@ policy::LoadedTool LoadToolHere(std::string_view text, std::string_view file);
 
 class ToolShelf {
  public:
-  // Later directories replace tools of earlier ones, and all of them the shipped ones.
-  explicit ToolShelf(std::vector<std::string> directories);
+  // Later directories replace tools of earlier ones, and all of them the shipped ones. `may_be_missing` comes last: a
+  // directory that need not be there, and counts as soon as it is.
+  explicit ToolShelf(std::vector<std::string> directories, std::string may_be_missing = {});
 
   // Reads everything again. Fails only if a directory cannot be read; the shelf is then as it was.
   Status Reload();
@@ -63,7 +64,10 @@ class ToolShelf {
   using Entries = std::map<std::string, ShelfEntry, std::less<>>;  // by tool name
   std::shared_ptr<const Entries> Now() const;
 
+  Result<std::vector<std::string>> Files() const;
+
   const std::vector<std::string> directories_;
+  const std::string may_be_missing_;
   mutable std::mutex mutex_;
   std::shared_ptr<const Entries> entries_ = std::make_shared<const Entries>();
   std::string signature_;

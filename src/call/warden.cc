@@ -4,16 +4,20 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/sys.h"
 #include "call/runner.h"
+#include "call/tenant_uids.h"
 #include "call/warden_protocol.h"
 #include "call/wire.h"
+#include "isolation/host_path.h"
 
 namespace coffer::call {
 namespace {
@@ -23,11 +27,13 @@ using raw::Syscall;
 
 struct Runner {
   pid_t pid = -1;
+  uint32_t uid_index = 0;  // no other runner has it
   UniqueFd pidfd;
 };
 
 // In the runner: one call, from bytes to a report.
-[[noreturn]] void RunOne(const WardenRules& rules, ReceivedMessage& received, pid_t warden) {
+[[noreturn]] void RunOne(const WardenRules& rules, ReceivedMessage& received, pid_t warden,
+                         uint32_t uid_index) {
   std::vector<UniqueFd>& given = received.descriptors;
   if (!BecomeRunner(given[1].get(), given[2].get(), given[3].get(), warden)) {
     ::_exit(125);
@@ -40,6 +46,11 @@ struct Runner {
   Result<RunRequest> request =
       bytes.ok() ? DecodeRun(*bytes) : Result<RunRequest>(std::move(bytes.error()));
   Status allowed = request.ok() ? CheckRequest(rules, *request) : Status(request.error());
+  if (allowed.ok()) {
+    const Result<isolation::UidRange> uids = UidOfTenant(request->tenant, uid_index);
+    allowed = uids.ok() ? Status() : Status(uids.error());
+    request->uids = uids.ok() ? *uids : isolation::UidRange{};
+  }
   if (!allowed.ok()) {
     SendReport(report, RefusalReport(allowed.error()));
     ::_exit(120);
@@ -117,11 +128,12 @@ class Warden {
       return;
     }
     const pid_t warden = ::getpid();
+    const uint32_t uid_index = FreeUidIndex();
     const pid_t pid = ::fork();
     if (pid == 0) {
       ::close(control_);
       runners_.clear();
-      RunOne(rules_, received, warden);
+      RunOne(rules_, received, warden, uid_index);
     }
     const long pidfd = pid < 0 ? -EAGAIN : Syscall(SYS_pidfd_open, pid, 0);
     if (pidfd < 0) {
@@ -134,7 +146,19 @@ class Warden {
                                          "wait until calls have ended, or raise its limits")));
       return;
     }
-    runners_[id] = {pid, UniqueFd(static_cast<int>(pidfd))};
+    runners_[id] = {pid, uid_index, UniqueFd(static_cast<int>(pidfd))};
+  }
+
+  // Round and round, so that a uid rests before it is used again. There are more of them than runners.
+  uint32_t FreeUidIndex() {
+    const auto used = [&](uint32_t index) {
+      return std::any_of(runners_.begin(), runners_.end(),
+                         [&](const auto& one) { return one.second.uid_index == index; });
+    };
+    do {
+      next_uid_index_ = (next_uid_index_ + 1) % kWardenUids;
+    } while (used(next_uid_index_));
+    return next_uid_index_;
   }
 
   void Kill(const std::string& id) {
@@ -158,15 +182,51 @@ class Warden {
   const int control_;
   const WardenRules& rules_;
   std::map<std::string, Runner> runners_;
+  uint32_t next_uid_index_ = 0;
 };
+
+// One directory right below the one of sessions.
+bool IsWorkspace(const std::string& sessions, const std::string& path) {
+  if (sessions.empty() || !path.starts_with(sessions + "/")) {
+    return false;
+  }
+  const std::string_view name = std::string_view(path).substr(sessions.size() + 1);
+  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos;
+}
+
+bool IsBelow(std::string_view path, std::string_view directory) {
+  return path == directory || directory == "/" ||
+         (path.starts_with(directory) && path[directory.size()] == '/');
+}
+
+// Opened here only to look; the runner opens it again in the same way, and mounts what it opened.
+Status CheckMount(const WardenRules& rules, const policy::Mount& mount) {
+  TRY_ASSIGN(const isolation::HostPath opened,
+             isolation::OpenHostPath(mount.host, mount.access,
+                                     mount.dangerous ? isolation::Breadth::kAny
+                                                     : isolation::Breadth::kNarrow));
+  if (rules.sessions.empty()) {
+    return {};
+  }
+  const std::string state = rules.sessions.substr(0, rules.sessions.rfind('/'));
+  bool alias = false;  // a bind mount of it somewhere else
+  for (const std::string& own : {state, rules.sessions}) {
+    struct stat info{};
+    alias = alias || (::stat(own.c_str(), &info) == 0 && info.st_dev == opened.dev &&
+                      info.st_ino == opened.ino);
+  }
+  if (alias || IsBelow(opened.path, state) || IsBelow(state, opened.path)) {
+    return Refused("policy.path.state", "a mount may not show the state directory",
+                   "mount something else, or move the state directory");
+  }
+  return {};
+}
 
 }  // namespace
 
 Status CheckRequest(const WardenRules& rules, const RunRequest& request) {
   const policy::Envelope& envelope = request.envelope;
-  if (!envelope.workspace.empty() &&
-      (rules.sessions.empty() || !envelope.workspace.starts_with(rules.sessions + "/") ||
-       envelope.workspace.find("/../") != std::string::npos)) {
+  if (!envelope.workspace.empty() && !IsWorkspace(rules.sessions, envelope.workspace)) {
     return Refused("policy.workspace", "the workspace is not a session's");
   }
   for (const policy::Mount& mount : envelope.mounts) {
@@ -174,9 +234,13 @@ Status CheckRequest(const WardenRules& rules, const RunRequest& request) {
       return Refused("policy.path.broad", "the daemon was started without --allow-dangerous",
                      "narrow the mount, or start the daemon with it");
     }
+    TRY(CheckMount(rules, mount));
   }
-  if (envelope.tty || !request.out_dir.empty()) {
-    return Refused("policy.request", "a declared tool has neither a terminal nor --out");
+  if (envelope.tty || !request.out_dir.empty() || request.script || !envelope.inputs.empty() ||
+      !envelope.imported_seccomp.empty()) {
+    return Refused("policy.request",
+                   "a declared tool has no terminal, no --out, no script, no input and no imported "
+                   "profile");
   }
   return {};
 }

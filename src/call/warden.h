@@ -4,8 +4,11 @@
 // kills those it is asked to kill, and knows nothing else.
 //
 // It parses no JSON, no TOML and no HTTP, opens no socket and holds no secret. The gateway that asks may have been broken
-// into, so a request is bounded by rules that the warden was started with: a workspace lies below the session directory,
-// and broad mounts are refused unless the operator allowed them at the start. When the gateway is gone, so are all calls.
+// into, so the warden looks at every mount itself: no link anywhere in the path, nothing too broad (by name or as an
+// alias of such a directory) unless the operator allowed that at the start, nothing of the state directory but a
+// session's own workspace, and of the host's files no other way in than a mount. It cannot know whether a narrow mount is
+// the one that the tool's manifest names, nor whose session or tenant it is: for that it has only the gateway's word.
+// When the gateway is gone, so are all calls.
 #pragma once
 
 #include <string>

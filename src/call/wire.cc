@@ -74,9 +74,10 @@ class Reader {
     return static_cast<Enum>(value);
   }
   bool Flag() { return Number<uint8_t>() == 1; }
+  // Paths, words and JSON: nothing we send holds a NUL, and the kernel would see another text than our checks.
   std::string Text() {
     const auto size = Number<uint64_t>();
-    if (size > bytes_.size()) {
+    if (size > bytes_.size() || bytes_.substr(0, size).find('\0') != std::string_view::npos) {
       Fail();
       return {};
     }
@@ -217,15 +218,6 @@ Error Malformed(const char* what) {
   return Internal("internal.wire", std::string("a malformed ") + what + " from another role");
 }
 
-bool HasNul(const std::vector<std::string>& texts) {
-  for (const std::string& text : texts) {
-    if (text.find('\0') != std::string::npos) {
-      return true;
-    }
-  }
-  return false;
-}
-
 }  // namespace
 
 std::string EncodeRun(const RunRequest& request) {
@@ -233,6 +225,7 @@ std::string EncodeRun(const RunRequest& request) {
   WriteEnvelope(writer, request.envelope);
   writer.Texts(request.command);
   writer.Number<uint8_t>(request.script ? 1 : 0);
+  writer.Number(request.tenant);
   return writer.Take();
 }
 
@@ -242,12 +235,12 @@ Result<RunRequest> DecodeRun(std::string_view bytes) {
   request.envelope = ReadEnvelope(reader);
   request.command = reader.Texts();
   request.script = reader.Flag();
-  if (!reader.Complete() || request.command.empty() || HasNul(request.command) ||
-      !Sane(request.envelope.limits)) {
+  request.tenant = reader.Number<uint32_t>();
+  if (!reader.Complete() || request.command.empty() || !Sane(request.envelope.limits)) {
     return Malformed("request");
   }
   for (const auto& [name, value] : request.envelope.env) {
-    if (name.empty() || HasNul({name, value}) || name.find('=') != std::string::npos) {
+    if (name.empty() || name.find('=') != std::string::npos) {
       return Malformed("request");
     }
   }

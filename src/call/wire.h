@@ -18,7 +18,7 @@
 
 namespace coffer::call {
 
-inline constexpr uint32_t kWireVersion = 1;
+inline constexpr uint32_t kWireVersion = 2;
 inline constexpr size_t kMaxWireBytes = 8 << 20;
 
 // Everything of a RunRequest that a role may decide for another: not where a receipt goes, and no terminal.

@@ -1,30 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/state.h"
 
-#include <errno.h>
-#include <fcntl.h>
-
 #include "base/sys.h"
-#include "call/recovered.h"
 #include "store/tenant.h"
 
 namespace coffer::cli {
 namespace {
 
-// Every directory on the way, for the user alone.
 Status MakeDirs(const std::string& path) {
-  for (size_t at = path.find('/', 1);; at = path.find('/', at + 1)) {
-    const std::string part = path.substr(0, at);
-    const Status made = sys::MakeDirAt(AT_FDCWD, part, 0700);
-    if (!made.ok() && made.error().sys_errno != EEXIST) {
-      Error error = made.error();
-      error.hint = "name another state directory with --state DIR";
-      return error;
-    }
-    if (at == std::string::npos) {
-      return {};
-    }
+  Status made = sys::MakeDirs(path, 0700);
+  if (!made.ok()) {
+    made.error().hint = "name another state directory with --state DIR";
   }
+  return made;
 }
 
 }  // namespace
@@ -35,7 +23,10 @@ Result<State> State::Open(const call::VerbFlags& flags) {
   TRY(MakeDirs(state.directory_));
   TRY_ASSIGN(store::Store store, store::Store::Open(state.directory_));
   state.store_ = std::make_unique<store::Store>(std::move(store));
-  TRY(call::SettleRecovered(*state.store_, state.store_->recovered()));
+  TRY_ASSIGN(audit::Log log, audit::Log::Open(state.directory_ + "/log"));
+  state.log_ = std::make_unique<audit::Log>(std::move(log));
+  state.recorder_ = std::make_unique<call::Recorder>(*state.store_, *state.log_);
+  TRY(state.recorder_->Settle(state.store_->recovered()));
   TRY_ASSIGN(const store::Tenant local,
              store::EnsureTenant(*state.store_, store::TenantId::Local()));
   (void)local;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The state directory as the verbs use it: its store and its tools, opened together.
+// The state directory as the verbs use it: its store, its log and its tools, opened together.
 #pragma once
 
 #include <memory>
 #include <string>
 
+#include "audit/log.h"
 #include "call/ladder.h"
+#include "call/recorder.h"
 #include "call/tool_shelf.h"
 #include "call/verb_flags.h"
 #include "store/store.h"
@@ -19,6 +21,7 @@ class State {
   static Result<State> Open(const call::VerbFlags& flags);
 
   store::Store& store() { return *store_; }
+  call::Recorder& recorder() { return *recorder_; }
   const call::ToolShelf& shelf() const { return *shelf_; }
   const std::string& directory() const { return directory_; }
   call::LadderOptions ladder_options() const;
@@ -27,6 +30,8 @@ class State {
   State() = default;
   std::string directory_;
   std::unique_ptr<store::Store> store_;
+  std::unique_ptr<audit::Log> log_;
+  std::unique_ptr<call::Recorder> recorder_;
   std::unique_ptr<call::ToolShelf> shelf_;
 };
 

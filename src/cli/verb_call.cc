@@ -13,6 +13,7 @@
 #include "base/sys.h"
 #include "call/collect.h"
 #include "call/ladder.h"
+#include "call/tenant_uids.h"
 #include "call/launcher.h"
 #include "call/verb_flags.h"
 #include "cli/state.h"
@@ -32,6 +33,7 @@ Usage: coffer call TOOL [flags]
   --args JSON         the arguments, one JSON object (default {}); @FILE reads them from a file, - from stdin
   --session ID        in this session, whose workspace the tool then has
   --key KEY           idempotency key: the same key and request runs once, and gets the same answer again
+  --traceparent TEXT  the W3C trace context it belongs to (default: $TRACEPARENT)
   --dry-run           decide, say the worst it could do, run nothing
   --receipt FILE      write the receipt there (- is stderr)
   --json              the answer as one JSON document on stdout, instead of the tool's own output
@@ -41,7 +43,8 @@ Exit status: the tool's own; 120 refused, 122 a limit was breached, 125 Cofferda
 )";
 
 constexpr call::FlagSpec kFlags[] = {
-    {"--args", true}, {"--session", true}, {"--key", true}, {"--dry-run"}, {"--receipt", true}};
+    {"--args", true}, {"--session", true}, {"--key", true},
+    {"--dry-run"},    {"--receipt", true}, {"--traceparent", true}};
 
 Result<std::string> ReadArgs(const std::string& given) {
   constexpr size_t kMax = 16 << 20;
@@ -90,7 +93,7 @@ std::string AnswerJson(const call::ToolReply& reply) {
                                {"reason", denial.reason},
                                {"fix", denial.fix.empty() ? Json(nullptr) : Json(denial.fix)}});
   }
-  json["log"] = nullptr;
+  json["log"] = call::LogJson(reply.log);
   json["replayed"] = reply.replayed;
   return PrintJson(json);
 }
@@ -114,8 +117,15 @@ int ExitStatus(const call::ToolReply& reply) {
   return reply.outcome == "denied" ? kRefused : kFailed;
 }
 
+// As root a boundary has a uid of its tenant's range.
+Result<isolation::UidRange> UidsOf(store::Store& store, const store::TenantId& id) {
+  TRY_ASSIGN(const std::optional<store::Tenant> tenant, store::FindTenant(store, id));
+  return call::UidsOfTenant(tenant ? tenant->number : 0);
+}
+
 // From a request to its answer. What the tool prints is passed on as it comes unless `quiet`.
-call::ToolReply RunLadder(call::Ladder& ladder, const call::ToolRequest& request, bool quiet) {
+call::ToolReply RunLadder(call::Ladder& ladder, store::Store& store,
+                          const call::ToolRequest& request, bool quiet) {
   std::variant<call::ReadyCall, call::ToolReply> climbed = ladder.Climb(request);
   if (auto* answered = std::get_if<call::ToolReply>(&climbed)) {
     if (!quiet && answered->outcome == "success") {
@@ -123,7 +133,12 @@ call::ToolReply RunLadder(call::Ladder& ladder, const call::ToolRequest& request
     }
     return std::move(*answered);
   }
-  const call::ReadyCall& ready = std::get<call::ReadyCall>(climbed);
+  call::ReadyCall& ready = std::get<call::ReadyCall>(climbed);
+  const Result<isolation::UidRange> uids = UidsOf(store, request.tenant);
+  if (!uids.ok()) {
+    return ladder.DescendUnlaunched(ready, uids.error());
+  }
+  ready.run.uids = *uids;
   const UniqueFd signals(CatchSignals());
   call::LocalLauncher launcher;
   Result<call::RunChannels> channels = launcher.Launch(ready.call_id, ready.run, ready.stdin_text);
@@ -174,25 +189,25 @@ int CallVerb(std::span<const std::string_view> words) {
   request.session_id = flags->Value("--session");
   request.idempotency_key = flags->Value("--key");
   request.dry_run = flags->Has("--dry-run");
+  const char* const inherited = ::getenv("TRACEPARENT");
+  call::TakeTrace(flags->Value("--traceparent", inherited == nullptr ? "" : inherited), request);
   Result<std::string> args = ReadArgs(flags->Value("--args", "{}"));
   if (!args.ok()) {
     PrintError(args.error());
     return kRefused;
   }
   request.args_json = std::move(args).value();
-  call::Ladder ladder(state->store(), state->shelf(), state->ladder_options());
-  const call::ToolReply reply = RunLadder(ladder, request, flags->json());
+  call::Ladder ladder(state->recorder(), state->shelf(), state->ladder_options());
+  const call::ToolReply reply = RunLadder(ladder, state->store(), request, flags->json());
   if (flags->json()) {
     PrintOut(AnswerJson(reply) + "\n");
   } else if (!reply.error_class.empty()) {
     PrintError(Error{ErrorKind::kRefused, reply.error_class, reply.error_message, reply.hint, 0});
   }
   if (receipt && !reply.receipt.empty()) {
-    if (const Result<audit::Receipt> parsed = audit::ParseReceipt(reply.receipt); parsed.ok()) {
-      if (const Status wrote = receipt->Write(*parsed); !wrote.ok()) {
-        PrintError(wrote.error());
-        return kFailed;
-      }
+    if (const Status wrote = receipt->Write(reply.receipt); !wrote.ok()) {
+      PrintError(wrote.error());
+      return kFailed;
     }
   }
   return ExitStatus(reply);

@@ -19,16 +19,22 @@ constexpr std::string_view kUsage =
     R"(API keys of the daemon. A key belongs to one tenant and one role, and is shown once.
 
 Usage:
-  coffer key new [--role agent|approver|operator|auditor] [--tenant T] [--agent NAME] [--expires DURATION] [--json]
+  coffer key new [--role agent|approver|operator|auditor] [--tenant T] [--agent NAME] [--expires DURATION]
+                 [--all-tenants] [--json]
   coffer key list [--tenant T] [--json]
   coffer key revoke ID [--tenant T]
 
   --tenant T    the tenant (local); `new` makes it if it does not exist
+  --all-tenants `new`: an operator or auditor who sees every tenant, and acts for this one; `list`: of every tenant
   --state DIR   the state directory (default: COFFER_STATE, /var/lib/coffer, or ~/.local/state/coffer)
 )";
 
 constexpr call::FlagSpec kFlags[] = {
-    {"--role", true}, {"--tenant", true}, {"--agent", true}, {"--expires", true}};
+    {"--role", true},
+    {"--tenant", true},
+    {"--agent", true},
+    {"--expires", true},
+    {"--all-tenants", false}};
 
 Json KeyJson(const store::ApiKey& key) {
   const auto time = [](const std::optional<Nanos>& at) {
@@ -38,6 +44,7 @@ Json KeyJson(const store::ApiKey& key) {
           {"tenant", key.tenant.name()},
           {"role", store::RoleName(key.role)},
           {"agent", key.agent},
+          {"all_tenants", key.all_tenants},
           {"created_at", FormatTime(key.created_at)},
           {"expires_at", time(key.expires_at)},
           {"revoked_at", time(key.revoked_at)},
@@ -53,6 +60,7 @@ Result<std::string> New(const call::VerbFlags& flags, State& state, const store:
                    "agent, approver, operator or auditor");
   }
   request.role = *found;
+  request.all_tenants = flags.Has("--all-tenants");
   request.agent = flags.Value("--agent", role);
   if (flags.Has("--expires")) {
     TRY_ASSIGN(request.lifetime, ParseDuration(flags.Value("--expires")));
@@ -70,18 +78,21 @@ Result<std::string> New(const call::VerbFlags& flags, State& state, const store:
 Result<std::string> List(const call::VerbFlags& flags, State& state,
                          const store::TenantId& tenant) {
   TRY_ASSIGN(const store::Page<store::ApiKey> keys,
-             store::ListKeys(state.store(), tenant, store::PageRequest{1000, ""}));
+             flags.Has("--all-tenants")
+                 ? store::ListKeys(state.store(), store::AllTenants{}, store::PageRequest{1000, ""})
+                 : store::ListKeys(state.store(), tenant, store::PageRequest{1000, ""}));
   Json list = Json::array();
-  std::string text =
-      fmt::format("{:<16}  {:<9}  {:<20}  {:<24}  {}\n", "ID", "ROLE", "AGENT", "CREATED", "STATE");
+  std::string text = fmt::format("{:<16}  {:<12}  {:<9}  {:<20}  {:<24}  {}\n", "ID", "TENANT",
+                                 "ROLE", "AGENT", "CREATED", "STATE");
   for (const store::ApiKey& key : keys.rows) {
     list.push_back(KeyJson(key));
     const std::string_view word = key.revoked_at ? "revoked"
                                   : key.expires_at && *key.expires_at <= state.store().Now()
                                       ? "expired"
                                       : "valid";
-    text += fmt::format("{:<16}  {:<9}  {:<20}  {:<24}  {}\n", key.id, store::RoleName(key.role),
-                        key.agent, FormatTime(key.created_at), word);
+    text += fmt::format("{:<16}  {:<12}  {:<9}  {:<20}  {:<24}  {}{}\n", key.id, key.tenant.name(),
+                        store::RoleName(key.role), key.agent, FormatTime(key.created_at), word,
+                        key.all_tenants ? ", all tenants" : "");
   }
   return flags.json() ? PrintJson(Json{{"keys", std::move(list)}}, 2) + "\n" : text;
 }

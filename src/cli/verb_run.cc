@@ -79,7 +79,7 @@ int RunVerb(std::span<const std::string_view> words, isolation::OwnMemory own) {
     PrintTrace(outcome.receipt);
   }
   if (receipt) {
-    if (Status wrote = receipt->Write(outcome.receipt); !wrote.ok()) {
+    if (Status wrote = receipt->Write(audit::FormatReceipt(outcome.receipt)); !wrote.ok()) {
       PrintError(wrote.error());
       return kExitFailed;
     }

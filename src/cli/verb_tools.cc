@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -103,6 +104,32 @@ Json EntryJson(const ShelfEntry& entry) {
   return json;
 }
 
+// Why each tool is disabled on this host, by name. A list of tools makes no state directory.
+std::map<std::string, std::string> Disabled(const call::VerbFlags& flags) {
+  std::map<std::string, std::string> disabled;
+  const Result<std::string> directory = flags.StateDir();
+  const Result<bool> there =
+      directory.ok() ? sys::Exists(*directory + "/coffer.db") : Result<bool>(false);
+  if (!there.ok() || !*there) {
+    return disabled;
+  }
+  Result<store::Store> store = store::Store::Open(*directory);
+  const Result<std::vector<store::Switch>> switches =
+      store.ok() ? store::ListSwitches(*store, store::AllTenants{})
+                 : Result<std::vector<store::Switch>>(store.error());
+  if (!switches.ok()) {
+    PrintError("coffer: note: which tools are disabled cannot be seen: " +
+               switches.error().message);
+    return disabled;
+  }
+  for (const store::Switch& found : *switches) {
+    if (found.on && !found.tenant && found.kind == store::SwitchKind::kDisabledTool) {
+      disabled[found.name] = found.why;
+    }
+  }
+  return disabled;
+}
+
 // The worst that a call can do, before any argument is known.
 Result<policy::BlastRadius> WorstCase(const policy::Manifest& manifest) {
   TRY_ASSIGN(const policy::Envelope envelope,
@@ -139,10 +166,16 @@ int List(const call::VerbFlags& flags) {
     return kRefused;
   }
   const std::vector<ShelfEntry> entries = (*shelf)->List();
+  const std::map<std::string, std::string> disabled = Disabled(flags);
   if (flags.json()) {
     Json list = Json::array();
     for (const ShelfEntry& entry : entries) {
-      list.push_back(EntryJson(entry));
+      Json json = EntryJson(entry);
+      if (const auto off = disabled.find(entry.name); off != disabled.end()) {
+        json["state"] = "disabled";
+        json["reason"] = off->second;
+      }
+      list.push_back(std::move(json));
     }
     PrintOut(PrintJson(Json{{"tools", std::move(list)}}, 2) + "\n");
     return 0;
@@ -151,16 +184,23 @@ int List(const call::VerbFlags& flags) {
   for (const ShelfEntry& entry : entries) {
     width = std::max(width, entry.name.size());
   }
-  PrintOut(fmt::format("{:<{}}  {:<9}  {:<12}  {:<7}  {}\n", "NAME", width, "VERSION", "EFFECT",
+  PrintOut(fmt::format("{:<{}}  {:<9}  {:<12}  {:<8}  {}\n", "NAME", width, "VERSION", "EFFECT",
                        "STATE", "WHAT"));
   for (const ShelfEntry& entry : entries) {
     const policy::ToolInfo info =
         entry.tool == nullptr ? policy::ToolInfo{} : entry.tool->manifest.tool;
-    const std::string state = fmt::format("{:<7}", StateName(entry.state));
+    const auto off = disabled.find(entry.name);
+    const std::string state =
+        fmt::format("{:<8}", off != disabled.end() ? "disabled" : StateName(entry.state));
     PrintOut(fmt::format("{:<{}}  {:<9}  {:<12}  {}  {}\n", entry.name, width,
                          entry.tool == nullptr ? "-" : info.version,
                          entry.tool == nullptr ? "-" : policy::EffectName(info.effect),
-                         entry.state == ToolState::kReady ? state : Red(state), info.summary));
+                         entry.state == ToolState::kReady && off == disabled.end() ? state
+                                                                                   : Red(state),
+                         info.summary));
+    if (off != disabled.end()) {
+      PrintOut(Red(fmt::format("{:<{}}  disabled: {}\n", "", width, Printable(off->second))));
+    }
     if (entry.tool != nullptr) {
       for (const policy::Danger& danger : entry.tool->manifest.dangers) {
         PrintOut(Red(fmt::format("{:<{}}  DANGEROUS {} = {}: {}\n", "", width, danger.key,

@@ -12,7 +12,7 @@ constexpr call::FlagSpec kFlags[] = {
     {"--listen", true},  {"--socket", true},     {"--tls-cert", true},
     {"--tls-key", true}, {"--jwt-issuer", true}, {"--jwt-audience", true},
     {"--jwks", true},    {"--name", true},       {"--allow-dangerous", false},
-    {"--warden", true}};
+    {"--warden", true},  {"--config", true}};
 
 // "127.0.0.1:7433", "[::1]:0".
 Status ReadListen(const std::string& given, Config& config) {
@@ -44,6 +44,7 @@ Usage: coffer serve [flags]
   --socket PATH           the unix socket (coffer.sock in the state directory); its owner is an operator without a key
   --tls-cert FILE --tls-key FILE   serve HTTPS
   --jwks FILE --jwt-issuer ISSUER --jwt-audience AUDIENCE   accept JSON Web Tokens
+  --config FILE           quotas, budgets, retention and more (coffer.toml in the state directory, if it is there)
   --name HOST             a further name that clients may use in their Host header (several)
   --allow-dangerous       let tools have the broad mounts that their manifests grant with dangerously_host
   --json                  print one line of JSON when ready: {"listen", "socket", "key"}
@@ -51,7 +52,7 @@ Usage: coffer serve [flags]
 
 Without any flag it keeps its state in the state directory, offers the shipped tools to the tenant "local", and prints a
 first key once. SIGTERM and SIGINT end it after the calls that run have ended, at most 10 s later; SIGHUP reads the
-manifests again.
+manifests, the configuration file, the certificate and the JWKS again.
 )";
 }
 
@@ -63,6 +64,11 @@ Result<Config> ParseConfig(std::span<const std::string_view> words) {
   Config config;
   TRY_ASSIGN(config.state, flags.StateDir());
   TRY_ASSIGN(config.tools, flags.ToolDirs());
+  if (const std::string here = config.state + "/tools";
+      config.tools.empty() || config.tools == std::vector<std::string>{here}) {
+    config.tools.clear();
+    config.default_tools = here;
+  }
   if (flags.Has("--listen")) {
     TRY(ReadListen(flags.Value("--listen"), config));
   }
@@ -75,6 +81,8 @@ Result<Config> ParseConfig(std::span<const std::string_view> words) {
   config.names = flags.Values("--name");
   config.allow_dangerous = flags.Has("--allow-dangerous");
   config.warden = flags.Value("--warden");
+  config.file = flags.Value("--config", config.state + "/coffer.toml");
+  config.file_is_default = !flags.Has("--config");
   config.json = flags.json();
   if (config.tls_certificate.empty() != config.tls_key.empty()) {
     return Refused("policy.usage", "--tls-cert and --tls-key go together");

@@ -16,6 +16,7 @@ namespace coffer::daemon {
 struct Config {
   std::string state;               // directory; made if missing
   std::vector<std::string> tools;  // directories of manifests
+  std::string default_tools;       // another one, which need not be there: none was named
   std::string host = "127.0.0.1";
   uint16_t port = 7433;  // 0: any free one
   std::string socket;    // path of the unix socket; default: coffer.sock in the state directory
@@ -24,6 +25,8 @@ struct Config {
   std::string jwt_issuer;
   std::string jwt_audience;
   std::string jwks;                // a file
+  std::string file;                // the configuration file (config_file.h); coffer.toml in the state directory
+  bool file_is_default = true;     // then it need not exist
   std::vector<std::string> names;  // further names that a Host header may have
   std::string warden;              // the `coffer` executable
   bool allow_dangerous = false;

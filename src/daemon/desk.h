@@ -8,7 +8,10 @@
 
 #include "call/ladder.h"
 #include "call/launcher.h"
+#include "call/recorder.h"
 #include "call/tool_shelf.h"
+#include "daemon/metrics.h"
+#include "daemon/rules.h"
 #include "daemon/workers.h"
 #include "gateway/loop.h"
 #include "gateway/service.h"
@@ -24,16 +27,19 @@ class Desk {
 
   gateway::Loop& loop;
   std::string sessions;  // directory of session workspaces
+  Rules rules;           // what the operator configured; replaced while it runs
+  Meter meter;           // what happened, for whoever scrapes it
 
-  store::Store& store() const { return *store_; }
+  store::Store& store() const { return recorder_->store(); }
+  call::Recorder& recorder() const { return *recorder_; }
   call::ToolShelf& shelf() const { return *shelf_; }
   call::Ladder& ladder() const { return *ladder_; }
   call::Launcher& launcher() const { return *launcher_; }
   Workers& workers() const { return *workers_; }
 
-  void Fill(store::Store* store, call::ToolShelf* shelf, call::Ladder* ladder,
+  void Fill(call::Recorder* recorder, call::ToolShelf* shelf, call::Ladder* ladder,
             call::Launcher* launcher, Workers* workers) {
-    store_ = store;
+    recorder_ = recorder;
     shelf_ = shelf;
     ladder_ = ladder;
     launcher_ = launcher;
@@ -41,7 +47,7 @@ class Desk {
   }
 
  private:
-  store::Store* store_ = nullptr;
+  call::Recorder* recorder_ = nullptr;
   call::ToolShelf* shelf_ = nullptr;
   call::Ladder* ladder_ = nullptr;
   call::Launcher* launcher_ = nullptr;

@@ -13,9 +13,11 @@
 #include "base/sys.h"
 #include "call/ladder.h"
 #include "call/launcher.h"
-#include "call/recovered.h"
+#include "call/recorder.h"
 #include "call/tool_shelf.h"
+#include "daemon/config_file.h"
 #include "daemon/desk.h"
+#include "daemon/operator_files.h"
 #include "daemon/role.h"
 #include "daemon/service.h"
 #include "daemon/workers.h"
@@ -33,22 +35,46 @@ constexpr std::chrono::milliseconds kDrain{10'000};
 constexpr size_t kWorkers = 4;
 constexpr size_t kMaxQueued = 1024;
 
-Result<gateway::ServerConfig> ServerConfigOf(const Config& config) {
+using Jwt = std::shared_ptr<const gateway::JwtVerifier>;
+
+Result<Jwt> JwtOf(const Config& config, const OperatorFiles& files) {
+  if (!files.jwks) {
+    return Jwt();
+  }
+  gateway::JwtConfig jwt;
+  jwt.issuer = config.jwt_issuer;
+  jwt.audience = config.jwt_audience;
+  jwt.jwks = *files.jwks;
+  return gateway::JwtVerifier::Make(std::move(jwt));
+}
+
+Result<FileConfig> ConfigOf(const Config& config, const OperatorFiles& files) {
+  return files.config ? ReadConfigText(*files.config, config.file) : FileConfig{};
+}
+
+Result<gateway::ServerConfig> ServerConfigOf(const Config& config, const OperatorFiles& files) {
   gateway::ServerConfig made;
   made.tcp.push_back({config.host, config.port});
   made.unix_sockets.push_back({config.socket, 0600});
-  if (!config.tls_certificate.empty()) {
-    made.tls = gateway::TlsFiles{config.tls_certificate, config.tls_key};
+  if (files.tls_certificate && files.tls_key) {
+    made.tls = gateway::TlsPair{*files.tls_certificate, *files.tls_key};
   }
   made.http.names.hosts = config.names;
-  if (!config.jwks.empty()) {
-    gateway::JwtConfig jwt;
-    jwt.issuer = config.jwt_issuer;
-    jwt.audience = config.jwt_audience;
-    TRY_ASSIGN(jwt.jwks, sys::ReadFile(config.jwks));
-    TRY_ASSIGN(made.http.jwt, gateway::JwtVerifier::Make(std::move(jwt)));
-  }
+  TRY_ASSIGN(made.http.jwt, JwtOf(config, files));
   return made;
+}
+
+// All of it, or nothing: a mistake in one file leaves everything as it was.
+Status Reload(const Config& config, int from_monitor, gateway::Server& server, Rules& rules) {
+  TRY_ASSIGN(const OperatorFiles files, ReceiveOperatorFiles(config, from_monitor));
+  TRY_ASSIGN(FileConfig parsed, ConfigOf(config, files));
+  TRY_ASSIGN(Jwt jwt, JwtOf(config, files));
+  if (files.tls_certificate && files.tls_key) {
+    TRY(server.ReplaceTls({*files.tls_certificate, *files.tls_key}));
+  }
+  server.ReplaceJwt(std::move(jwt));
+  rules.Replace(std::move(parsed));
+  return {};
 }
 
 void Announce(const Config& config, uint16_t port, const std::optional<store::NewKey>& key) {
@@ -77,34 +103,61 @@ void Announce(const Config& config, uint16_t port, const std::optional<store::Ne
   PrintOut(text);
 }
 
-Status Serve(const Config& config, int warden) {
+Status Serve(const Config& config, const GatewaySockets& sockets) {
+  const int warden = sockets.warden.get();
+  const int monitor = sockets.monitor.get();
   const std::unique_ptr<gateway::Loop> loop = gateway::MakeLoop();
   Desk desk(*loop);
   desk.sessions = config.state + "/sessions";
   ServiceOptions options;
   options.owner = ::geteuid();
   DaemonService service(desk, options);
-  TRY_ASSIGN(gateway::ServerConfig http, ServerConfigOf(config));
+  TRY_ASSIGN(const OperatorFiles files, ReadOperatorFiles(config));
+  TRY_ASSIGN(FileConfig rules, ConfigOf(config, files));
+  desk.rules.Replace(std::move(rules));
+  TRY_ASSIGN(gateway::ServerConfig http, ServerConfigOf(config, files));
+  http.http.answered = [&desk](std::string_view tenant, std::string_view route,
+                               std::string_view method, int status) {
+    desk.meter.metrics().Answered(tenant, route, method, status);
+  };
   TRY_ASSIGN(std::unique_ptr<gateway::Server> server,
              gateway::Server::Open(*loop, service, std::move(http)));
   TRY(EnterRole(RoleKind::kGateway));
 
   // From here on without any privilege.
   TRY_ASSIGN(store::Store store, store::Store::Open(config.state));
-  TRY(call::SettleRecovered(store, store.recovered()));
+  audit::LogOptions log_options;
+  log_options.appended = [&desk](const std::string& tenant, Nanos took, uint64_t size) {
+    desk.meter.metrics().Appended(tenant, took);
+    desk.meter.metrics().LogGrew(size);
+  };
+  TRY_ASSIGN(audit::Log log, audit::Log::Open(config.state + "/log", log_options));
+  call::Recorder recorder(store, log);
+  recorder.OnEnd([&desk](const audit::Receipt& receipt) { desk.meter.CallEnded(receipt); });
+  TRY(recorder.Settle(store.recovered()));
   store::KeyRequest first;
   first.role = store::Role::kOperator;
   first.agent = "operator";
   TRY_ASSIGN(const store::Tenant local, store::EnsureTenant(store, store::TenantId::Local()));
   TRY_ASSIGN(const std::optional<store::NewKey> key, store::CreateFirstKey(store, local.id, first));
-  call::ToolShelf shelf(config.tools);
+  call::ToolShelf shelf(config.tools, config.default_tools);
   TRY(shelf.Reload());
   call::LadderOptions ladder_options;
   ladder_options.sessions = desk.sessions;
-  call::Ladder ladder(store, shelf, ladder_options);
+  ladder_options.quotas = [&desk](const store::TenantId& tenant) {
+    return desk.rules.current()->QuotasOf(tenant.name());
+  };
+  ladder_options.evaluated = [&desk](const store::TenantId& tenant, Nanos took) {
+    desk.meter.metrics().Evaluated(tenant.name(), took);
+  };
+  desk.meter.Begin(store, shelf, desk.rules, [&recorder](const watch::Alert& alert) {
+    (void)recorder.Event(alert.tenant, "alert." + alert.measure,
+                         {{"tool", alert.tool}, {"words", alert.words}});
+  });
+  call::Ladder ladder(recorder, shelf, ladder_options);
   call::WardenLauncher launcher(warden);
   Workers workers(kWorkers, kMaxQueued);
-  desk.Fill(&store, &shelf, &ladder, &launcher, &workers);
+  desk.Fill(&recorder, &shelf, &ladder, &launcher, &workers);
 
   // No new requests; then the calls that run get the rest of the time, also those nobody waits for.
   std::shared_ptr<void> waiting;
@@ -123,19 +176,30 @@ Status Serve(const Config& config, int warden) {
   };
   const std::shared_ptr<void> on_term = loop->WatchSignal(SIGTERM, stop);
   const std::shared_ptr<void> on_int = loop->WatchSignal(SIGINT, stop);
-  const std::shared_ptr<void> on_hup =
-      loop->WatchSignal(SIGHUP, [&] { (void)workers.Submit([&] { (void)shelf.Reload(); }); });
+  const auto reload_tools = [&] { (void)workers.Submit([&] { service.ReloadTools(); }); };
+  const std::shared_ptr<void> on_hup = loop->WatchSignal(SIGHUP, reload_tools);
+  // The monitor turns its own SIGHUP into a message with the operator's files.
+  const std::shared_ptr<void> on_monitor = loop->WatchReadable(monitor, [&] {
+    if (const Status done = Reload(config, monitor, *server, desk.rules); !done.ok()) {
+      PrintError(done.error());
+      if (done.error().code == kMonitorGone) {
+        loop->Stop();
+      }
+    }
+    reload_tools();
+  });
   const std::shared_ptr<void> on_warden = loop->WatchReadable(warden, [&] { loop->Stop(); });
   Announce(config, server->ports().front(), key);
   loop->Run();
+  desk.meter.End();
   server.reset();
   return {};
 }
 
 }  // namespace
 
-int RunGateway(const Config& config, UniqueFd warden, UniqueFd /*egress*/) {
-  if (const Status served = Serve(config, warden.get()); !served.ok()) {
+int RunGateway(const Config& config, const GatewaySockets& sockets) {
+  if (const Status served = Serve(config, sockets); !served.ok()) {
     PrintError(served.error());
     return served.error().kind == ErrorKind::kRefused ? 120 : kFailed;
   }

@@ -8,7 +8,14 @@
 
 namespace coffer::daemon {
 
-// The exit status. `warden` and `egress` are our ends of the sockets to the other roles.
-int RunGateway(const Config& config, UniqueFd warden, UniqueFd egress);
+// Our ends of the sockets to the other roles.
+struct GatewaySockets {
+  UniqueFd warden;
+  UniqueFd egress;
+  UniqueFd monitor;  // the operator's files, again (operator_files.h)
+};
+
+// The exit status.
+int RunGateway(const Config& config, const GatewaySockets& sockets);
 
 }  // namespace coffer::daemon

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -12,10 +14,13 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
+#include <optional>
 
 #include "base/print.h"
 #include "base/sys.h"
 #include "daemon/gateway_role.h"
+#include "daemon/operator_files.h"
 #include "daemon/role.h"
 
 namespace coffer::daemon {
@@ -26,6 +31,8 @@ using raw::Syscall;
 
 constexpr int kFailed = 125;
 constexpr int kControl = 3;
+constexpr std::chrono::milliseconds kOrderlyEnd{1'000};
+constexpr std::chrono::milliseconds kWardenEnd{10'000};
 
 struct SocketPair {
   UniqueFd first, second;
@@ -57,17 +64,7 @@ Status CheckReachable(const std::string& path) {
 
 // The directories on the way, for us alone; the last one, and what is in it, for the gateway.
 Status PrepareState(const Config& config) {
-  for (const std::string& path : {config.state, config.state + "/sessions"}) {
-    for (size_t at = path.find('/', 1);; at = path.find('/', at + 1)) {
-      const Status made = sys::MakeDirAt(AT_FDCWD, path.substr(0, at), 0700);
-      if (!made.ok() && made.error().sys_errno != EEXIST) {
-        return made;
-      }
-      if (at == std::string::npos) {
-        break;
-      }
-    }
-  }
+  TRY(sys::MakeDirs(config.state + "/sessions", 0700));
   if (::geteuid() != 0) {
     return {};
   }
@@ -151,54 +148,78 @@ pid_t Start(const auto& become) {
   return pid;
 }
 
+const Error* ErrorOf(const auto& result) { return result.ok() ? nullptr : &result.error(); }
+
 struct Roles {
   pid_t gateway = -1, warden = -1, egress = -1;
 };
 
-// Until the first role has ended; then nobody is left.
-int Wait(const Roles& roles, int signals) {
-  int status = kFailed;
-  pid_t gone = -1;
+// Calls have three descriptors each, clients one: what the host allows is ours, and no default of a shell bounds it.
+void RaiseDescriptors() {
+  rlimit limit{};
+  if (Syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, Arg(&limit)) >= 0) {
+    limit.rlim_cur = limit.rlim_max;
+    (void)Syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, Arg(&limit), 0);
+  }
+}
+
+// Its wait status, or nothing if it still runs after that time.
+std::optional<int> WaitFor(pid_t role, std::chrono::milliseconds time) {
+  const UniqueFd pidfd(static_cast<int>(Syscall(SYS_pidfd_open, role, 0)));
+  pollfd ended{pidfd.get(), POLLIN, 0};
+  int status = 0;
+  (void)::poll(&ended, 1, static_cast<int>(time.count()));
+  return ::waitpid(role, &status, WNOHANG) == role ? std::optional(status) : std::nullopt;
+}
+
+// The first role that ended takes the others along. Nobody is left when it returns.
+int EndAll(const Roles& roles, pid_t ended, int how) {
+  // Warden and egress end by themselves, well, when the gateway's sockets are closed, which is a moment before the gateway
+  // can be waited for. Whatever else ends first was killed or is broken: then nothing goes on.
+  std::optional<int> gateway;
+  if (ended == roles.gateway) {
+    gateway = how;
+  } else if (WIFEXITED(how) && WEXITSTATUS(how) == 0) {
+    gateway = WaitFor(roles.gateway, kOrderlyEnd);
+  }
+  const bool orderly = gateway && WIFEXITED(*gateway);
+  if (!orderly) {
+    PrintError("coffer: internal: a role of the daemon ended unexpectedly; everything ends");
+  }
+  if (!gateway) {
+    ::kill(roles.gateway, SIGKILL);
+    ::waitpid(roles.gateway, nullptr, 0);
+  }
+  if (ended != roles.egress) {
+    ::kill(roles.egress, SIGKILL);
+    ::waitpid(roles.egress, nullptr, 0);
+  }
+  // The warden ends its calls now that nobody is at the other end; it gets the time for that.
+  if (ended != roles.warden && !WaitFor(roles.warden, kWardenEnd)) {
+    ::kill(roles.warden, SIGKILL);
+    ::waitpid(roles.warden, nullptr, 0);
+  }
+  return orderly ? WEXITSTATUS(*gateway) : kFailed;
+}
+
+int Wait(const Config& config, const Roles& roles, int signals, int to_gateway) {
   for (;;) {
     signalfd_siginfo info{};
     if (::read(signals, &info, sizeof(info)) != static_cast<ssize_t>(sizeof(info))) {
       continue;
     }
+    if (info.ssi_signo == SIGHUP) {
+      SendOperatorFiles(config, to_gateway);
+      continue;
+    }
     if (info.ssi_signo != SIGCHLD) {
-      ::kill(roles.gateway, info.ssi_signo == SIGHUP ? SIGHUP : SIGTERM);
+      ::kill(roles.gateway, SIGTERM);
       continue;
     }
     int how = 0;
-    pid_t ended = ::waitpid(roles.gateway, &how, WNOHANG);
-    if (ended <= 0) {
-      ended = ::waitpid(-1, &how, WNOHANG);
-      // The others end when the gateway's sockets are closed, which is a moment before it can be waited for.
-      for (int left = 100; ended > 0 && ended != roles.gateway && left > 0; --left) {
-        ::usleep(10'000);
-        if (::waitpid(roles.gateway, &how, WNOHANG) == roles.gateway) {
-          gone = ended;
-          ended = roles.gateway;
-        }
-      }
+    if (const pid_t ended = ::waitpid(-1, &how, WNOHANG); ended > 0) {
+      return EndAll(roles, ended, how);
     }
-    if (ended <= 0) {
-      continue;
-    }
-    if (ended == roles.gateway && WIFEXITED(how)) {
-      status = WEXITSTATUS(how);
-    } else {
-      PrintError("coffer: internal: a role of the daemon ended unexpectedly; everything ends");
-    }
-    for (const pid_t role : {roles.gateway, roles.warden, roles.egress}) {
-      if (role != ended && role != gone) {
-        // The warden ends its calls when the gateway's end of its socket is closed; it gets the time for that.
-        if (role != roles.warden) {
-          ::kill(role, SIGKILL);
-        }
-        ::waitpid(role, nullptr, 0);
-      }
-    }
-    return status;
   }
 }
 
@@ -208,13 +229,15 @@ int RunMonitor(const Config& config) {
   Status prepared = PrepareState(config);
   Result<SocketPair> to_warden = MakeSocketPair();
   Result<SocketPair> to_egress = MakeSocketPair();
-  if (!prepared.ok() || !to_warden.ok() || !to_egress.ok()) {
-    const Error& error = !prepared.ok()   ? prepared.error()
-                         : to_warden.ok() ? to_egress.error()
-                                          : to_warden.error();
-    PrintError(error);
-    return error.kind == ErrorKind::kRefused ? 120 : kFailed;
+  Result<SocketPair> to_gateway = MakeSocketPair();
+  for (const Error* error : {ErrorOf(prepared), ErrorOf(to_warden), ErrorOf(to_egress),
+                             ErrorOf(to_gateway)}) {
+    if (error != nullptr) {
+      PrintError(*error);
+      return error->kind == ErrorKind::kRefused ? 120 : kFailed;
+    }
   }
+  RaiseDescriptors();
   sigset_t watched;
   sigemptyset(&watched);
   for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT}) {
@@ -228,16 +251,19 @@ int RunMonitor(const Config& config) {
   roles.gateway = Start([&] {
     to_warden->first.Reset();
     to_egress->first.Reset();
+    to_gateway->first.Reset();
     Unblock();
-    ::_exit(RunGateway(config, std::move(to_warden->second), std::move(to_egress->second)));
+    ::_exit(RunGateway(config, {std::move(to_warden->second), std::move(to_egress->second),
+                                std::move(to_gateway->second)}));
   });
   to_warden = SocketPair{};
   to_egress = SocketPair{};
+  to_gateway->second.Reset();
   if (roles.warden < 0 || roles.egress < 0 || roles.gateway < 0) {
     PrintError(HostFault("daemon.fork", "the host cannot start the roles of the daemon"));
     return kFailed;  // those that started die with us
   }
-  return Wait(roles, signals.get());
+  return Wait(config, roles, signals.get(), to_gateway->first.get());
 }
 
 }  // namespace coffer::daemon

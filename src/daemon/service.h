@@ -81,15 +81,19 @@ class DaemonService : public gateway::Service {
                  const std::string& reason, gateway::Reply<gateway::SwitchView> reply) override;
   void ClearSwitch(const gateway::Identity& who, const gateway::SwitchTarget& target,
                    gateway::Reply<gateway::Nothing> reply) override;
+  void GetMetrics(const gateway::Identity& who, gateway::Reply<std::string> reply) override;
   gateway::Readiness GetReadiness() override;
 
   size_t running() const { return calls_.size(); }
+  // On a worker: reads the manifests again.
+  void ReloadTools();
 
  private:
   struct Flight {
     std::unique_ptr<RunningCall> call;
     gateway::Reply<gateway::CallView> reply;  // empty once answered
     call::ToolRequest request;
+    std::string told;  // the manifest of which the operator was told that it allows less
   };
 
   void Watch(std::shared_ptr<call::ReadyCall> ready, std::shared_ptr<call::RunChannels> channels,
@@ -103,6 +107,8 @@ class DaemonService : public gateway::Service {
   // Removes the workspaces of sessions that ended elsewhere, or before a crash.
   void SweepWorkspaces();
   void SettleDead();
+  void TellNarrowed();
+  void PruneOld();
   // A call of this tenant that runs here, or null.
   Flight* FindFlight(const gateway::Identity& who, const std::string& call_id);
 
@@ -115,6 +121,7 @@ class DaemonService : public gateway::Service {
   std::atomic<int64_t> switch_generation_{-1};
   std::atomic<bool> store_ok_{true};
   std::atomic<uint32_t> ticks_{0};
+  std::atomic<Nanos> next_prune_{Nanos(0)};
 };
 
 }  // namespace coffer::daemon

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The part of the service that is about tools, keys and switches, and the timer that enforces them.
-#include "call/recovered.h"
+#include <map>
+
 #include "daemon/service.h"
 #include "daemon/views.h"
 #include "store/key.h"
@@ -13,6 +14,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kTick{250};
 constexpr uint32_t kSweepEvery = 4;
+constexpr size_t kMaxKeys = 1000;
 
 template <typename T>
 using Made = gateway::Answer<T>;
@@ -21,6 +23,36 @@ using Made = gateway::Answer<T>;
 store::SwitchChange ChangeOf(const gateway::Identity& who, const gateway::SwitchTarget& target,
                              bool on, const std::string& reason) {
   return {KindOf(target.scope), target.name, on, who.key_id, reason};
+}
+
+// The tools that a switch of the tenant or of the host stops, and why.
+Result<std::map<std::string, std::string>> StoppedTools(store::Store& store,
+                                                        const gateway::Identity& who) {
+  TRY_ASSIGN(const store::TenantId tenant, store::TenantId::Parse(who.tenant));
+  TRY_ASSIGN(const std::vector<store::Switch> switches, store::ListSwitches(store, tenant));
+  std::map<std::string, std::string> stopped;
+  for (const store::Switch& found : switches) {
+    if (found.on && (found.kind == store::SwitchKind::kTool ||
+                     found.kind == store::SwitchKind::kDisabledTool)) {
+      stopped[found.name] = found.why;
+    }
+  }
+  return stopped;
+}
+
+void MarkStopped(const std::map<std::string, std::string>& stopped, gateway::ToolView& view) {
+  if (const auto found = stopped.find(view.name); found != stopped.end()) {
+    view.state = "disabled";
+    view.problem = found->second.empty() ? "an operator disabled it" : "disabled: " + found->second;
+  }
+}
+
+// Those an identity may see: of its tenant, or of all.
+Result<store::Page<store::ApiKey>> KeysFor(store::Store& store, const gateway::Identity& who,
+                                           const store::TenantId& tenant) {
+  const store::PageRequest page{kMaxKeys, ""};
+  return who.all_tenants ? store::ListKeys(store, store::AllTenants{}, page)
+                         : store::ListKeys(store, tenant, page);
 }
 
 }  // namespace
@@ -34,13 +66,18 @@ DaemonService::~DaemonService() = default;
 void DaemonService::Tick() {
   const std::shared_ptr<void> keep = std::move(timer_);  // we are running inside it
   if (!desk_.workers().Submit([this] {
-        (void)desk_.shelf().ReloadIfChanged();
+        if (const Result<bool> changed = desk_.shelf().ReloadIfChanged();
+            changed.ok() && *changed) {
+          TellNarrowed();
+        }
         CheckSwitches();
         EndExpired();
         if (ticks_++ % kSweepEvery == 0) {
           SweepWorkspaces();
           SettleDead();
+          PruneOld();
         }
+        desk_.meter.Tick();
         store_ok_ = desk_.store().Maintain().ok();
       })) {
     store_ok_ = false;
@@ -53,7 +90,7 @@ void DaemonService::SettleDead() {
   if (const Result<std::vector<store::RecoveredCall>> dead =
           store::RecoverAgain(desk_.store(), store::AllTenants{});
       dead.ok()) {
-    (void)call::SettleRecovered(desk_.store(), *dead);
+    (void)desk_.recorder().Settle(*dead);
   }
 }
 
@@ -89,30 +126,45 @@ void DaemonService::KillWhere(const std::function<bool(const call::ReadyCall&)>&
   }
 }
 
-void DaemonService::ListTools(const gateway::Identity& /*who*/,
+void DaemonService::ListTools(const gateway::Identity& who,
                               gateway::Reply<std::vector<gateway::ToolView>> reply) {
-  std::vector<gateway::ToolView> views;
-  for (const call::ShelfEntry& entry : desk_.shelf().List()) {
-    views.push_back(ViewOf(entry, false));
-  }
-  reply(std::move(views));
+  using Views = std::vector<gateway::ToolView>;
+  Answer<Views>(desk_, std::move(reply), [this, who]() -> Made<Views> {
+    const Result<std::map<std::string, std::string>> stopped = StoppedTools(desk_.store(), who);
+    if (!stopped.ok()) {
+      return RefusalOf(stopped.error());
+    }
+    Views views;
+    for (const call::ShelfEntry& entry : desk_.shelf().List()) {
+      views.push_back(ViewOf(entry, false));
+      MarkStopped(*stopped, views.back());
+    }
+    return views;
+  });
 }
 
-void DaemonService::GetTool(const gateway::Identity& /*who*/, const std::string& name,
+void DaemonService::GetTool(const gateway::Identity& who, const std::string& name,
                             gateway::Reply<gateway::ToolView> reply) {
-  for (const call::ShelfEntry& entry : desk_.shelf().List()) {
-    if (entry.name == name && entry.tool != nullptr) {
-      reply(ViewOf(entry, true));
-      return;
+  Answer<gateway::ToolView>(desk_, std::move(reply), [this, who, name]() -> Made<gateway::ToolView> {
+    const Result<std::map<std::string, std::string>> stopped = StoppedTools(desk_.store(), who);
+    if (!stopped.ok()) {
+      return RefusalOf(stopped.error());
     }
-  }
-  reply(gateway::Refusal{gateway::RefusalKind::kNotFound,
-                         "tool.unknown",
-                         "there is no such tool",
-                         "GET /v1/tools lists them",
-                         {},
-                         "",
-                         {}});
+    for (const call::ShelfEntry& entry : desk_.shelf().List()) {
+      if (entry.name == name && entry.tool != nullptr) {
+        gateway::ToolView view = ViewOf(entry, true);
+        MarkStopped(*stopped, view);
+        return view;
+      }
+    }
+    return gateway::Refusal{gateway::RefusalKind::kNotFound,
+                            "tool.unknown",
+                            "there is no such tool",
+                            "GET /v1/tools lists them",
+                            {},
+                            "",
+                            {}};
+  });
 }
 
 void DaemonService::CreateKey(const gateway::Identity& who, gateway::KeyRequest request,
@@ -142,8 +194,7 @@ void DaemonService::ListKeys(const gateway::Identity& who,
     if (!tenant.ok()) {
       return RefusalOf(tenant.error());
     }
-    Result<store::Page<store::ApiKey>> keys =
-        store::ListKeys(desk_.store(), *tenant, store::PageRequest{1000, ""});
+    Result<store::Page<store::ApiKey>> keys = KeysFor(desk_.store(), who, *tenant);
     if (!keys.ok()) {
       return RefusalOf(keys.error());
     }
@@ -159,29 +210,26 @@ void DaemonService::RevokeKey(const gateway::Identity& who, const std::string& k
                               gateway::Reply<gateway::KeyView> reply) {
   Answer<gateway::KeyView>(
       desk_, std::move(reply), [this, who, key_id]() -> Made<gateway::KeyView> {
-        Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
-        Status revoked =
-            tenant.ok() ? store::RevokeKey(desk_.store(), *tenant, key_id) : Status(tenant.error());
-        if (!revoked.ok()) {
-          gateway::Refusal refusal = RefusalOf(revoked.error());
-          if (refusal.kind == gateway::RefusalKind::kRefused) {
-            refusal.kind = gateway::RefusalKind::kNotFound;
-          }
-          return refusal;
+        Result<std::optional<store::ApiKey>> key =
+            store::FindKey(desk_.store(), store::AllTenants{}, key_id);
+        if (!key.ok()) {
+          return RefusalOf(key.error());
         }
-        Result<store::Page<store::ApiKey>> keys =
-            store::ListKeys(desk_.store(), *tenant, store::PageRequest{1000, ""});
-        if (keys.ok()) {
-          for (const store::ApiKey& key : keys->rows) {
-            if (key.id == key_id) {
-              return ViewOf(key);
-            }
-          }
+        if (!*key || ((*key)->tenant.name() != who.tenant && !who.all_tenants)) {
+          return gateway::Refusal{gateway::RefusalKind::kNotFound,
+                                  "policy.key",
+                                  "there is no such key",
+                                  "GET /v1/keys lists them",
+                                  {},
+                                  "",
+                                  {}};
         }
-        gateway::KeyView view;
-        view.key_id = key_id;
-        view.tenant = who.tenant;
-        view.revoked_at = WallTime();
+        if (Status revoked = store::RevokeKey(desk_.store(), (*key)->tenant, key_id);
+            !revoked.ok()) {
+          return RefusalOf(revoked.error());
+        }
+        gateway::KeyView view = ViewOf(**key);
+        view.revoked_at = (*key)->revoked_at.value_or(WallTime());
         return view;
       });
 }

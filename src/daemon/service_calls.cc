@@ -4,22 +4,16 @@
 #include <fmt/format.h>
 
 #include "daemon/service.h"
+#include "daemon/sight.h"
 #include "daemon/views.h"
 #include "store/call.h"
 #include "store/key.h"
+#include "store/tenant.h"
 
 namespace coffer::daemon {
 namespace {
 
 constexpr size_t kRecent = 256;
-
-Result<store::TenantId> TenantOf(const gateway::Identity& who) {
-  return store::TenantId::Parse(who.tenant);
-}
-
-gateway::Refusal UnknownCall() {
-  return {gateway::RefusalKind::kNotFound, "call.unknown", "there is no such call", "", {}, "", {}};
-}
 
 gateway::Refusal Nobody(std::string message) {
   return {gateway::RefusalKind::kUnauthenticated, "auth.key", std::move(message), "", {}, "", {}};
@@ -37,6 +31,7 @@ call::ToolRequest RequestOf(const gateway::Identity& who, const store::TenantId&
   made.parent_id = request.parent_id.value_or("");
   made.idempotency_key = request.idempotency_key.value_or("");
   made.dry_run = request.dry_run;
+  call::TakeTrace(request.traceparent.value_or(""), made);
   return made;
 }
 
@@ -50,23 +45,20 @@ gateway::CallView RunningView(const call::ToolRequest& request, const std::strin
   return view;
 }
 
-gateway::Answer<gateway::CallView> LookUp(store::Store& store, const store::TenantId& tenant,
+gateway::Answer<gateway::CallView> LookUp(store::Store& store, const gateway::Identity& who,
                                           const std::string& call_id) {
-  Result<std::optional<store::Call>> call = store::FindCall(store, tenant, call_id);
+  const gateway::Answer<store::Call> call = FindVisibleCall(store, who, call_id);
   if (!call.ok()) {
-    return RefusalOf(call.error());
-  }
-  if (!*call) {
-    return UnknownCall();
+    return call.refusal();
   }
   std::optional<call::ToolReply> reply;
-  if (Result<std::optional<std::string>> stored = store::FindResult(store, tenant, call_id);
+  if (Result<std::optional<std::string>> stored = store::FindResult(store, call->tenant, call_id);
       stored.ok() && *stored) {
     if (Result<call::ToolReply> parsed = call::ParseReply(**stored); parsed.ok()) {
       reply = std::move(parsed).value();
     }
   }
-  return ViewOf(**call, reply);
+  return ViewOf(call.value(), reply);
 }
 
 }  // namespace
@@ -74,7 +66,28 @@ gateway::Answer<gateway::CallView> LookUp(store::Store& store, const store::Tena
 void DaemonService::Authenticate(const gateway::Credential& credential,
                                  gateway::Reply<gateway::Identity> reply) {
   if (credential.verified) {
-    reply(*credential.verified);
+    // An identity provider may know tenants that nobody made here.
+    Answer<gateway::Identity>(
+        desk_, std::move(reply),
+        [this, who = *credential.verified]() -> gateway::Answer<gateway::Identity> {
+          const Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
+          Result<std::optional<store::Tenant>> found =
+              tenant.ok() ? store::FindTenant(desk_.store(), *tenant)
+                          : Result<std::optional<store::Tenant>>(std::optional<store::Tenant>());
+          if (!found.ok()) {
+            return RefusalOf(found.error());
+          }
+          if (!*found) {
+            return gateway::Refusal{gateway::RefusalKind::kRefused,
+                                    "auth.tenant",
+                                    "the token's tenant does not exist here",
+                                    "its operator makes it with `coffer key new --tenant NAME`",
+                                    {},
+                                    "",
+                                    {}};
+          }
+          return who;
+        });
     return;
   }
   if (!credential.bearer.empty()) {
@@ -96,13 +109,14 @@ void DaemonService::Authenticate(const gateway::Credential& credential,
               return Nobody("there is no such key");
           }
           const store::ApiKey& key = *verdict->key;
-          return gateway::Identity{key.tenant.name(), key.agent, RoleOf(key.role), key.id, ""};
+          return gateway::Identity{key.tenant.name(), key.agent, RoleOf(key.role), key.id, "",
+                                   key.all_tenants};
         });
     return;
   }
   if (credential.peer && (credential.peer->uid == options_.owner || credential.peer->uid == 0)) {
     const std::string uid = fmt::format("uid:{}", credential.peer->uid);
-    reply(gateway::Identity{"local", "operator", gateway::Role::kOperator, uid, uid});
+    reply(gateway::Identity{"local", "operator", gateway::Role::kOperator, uid, uid, true});
     return;
   }
   reply(Nobody("a key is needed"));
@@ -110,14 +124,15 @@ void DaemonService::Authenticate(const gateway::Credential& credential,
 
 void DaemonService::Submit(const gateway::Identity& who, gateway::CallRequest request,
                            gateway::Reply<gateway::CallView> reply) {
-  Result<store::TenantId> tenant = TenantOf(who);
+  Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
   if (!tenant.ok()) {
     reply(RefusalOf(tenant.error()));
     return;
   }
   const bool wait = request.wait;
   auto asked = std::make_shared<call::ToolRequest>(RequestOf(who, *tenant, std::move(request)));
-  const bool taken = desk_.workers().Submit([this, asked, wait, reply] {
+  const Nanos arrived = BootTime();
+  const bool taken = desk_.workers().Submit([this, asked, wait, reply, arrived] {
     std::variant<call::ReadyCall, call::ToolReply> climbed = desk_.ladder().Climb(*asked);
     if (auto* answered = std::get_if<call::ToolReply>(&climbed)) {
       desk_.loop.Post(
@@ -125,8 +140,14 @@ void DaemonService::Submit(const gateway::Identity& who, gateway::CallRequest re
       return;
     }
     auto ready = std::make_shared<call::ReadyCall>(std::move(std::get<call::ReadyCall>(climbed)));
+    desk_.meter.metrics().Waited(asked->tenant.name(), BootTime() - arrived);
+    const Result<std::optional<store::Tenant>> owner =
+        store::FindTenant(desk_.store(), asked->tenant);
+    ready->run.tenant = owner.ok() && *owner ? (*owner)->number : 0;
     Result<call::RunChannels> channels =
-        desk_.launcher().Launch(ready->call_id, ready->run, ready->stdin_text);
+        ready->run.tenant != 0
+            ? desk_.launcher().Launch(ready->call_id, ready->run, ready->stdin_text)
+            : Result<call::RunChannels>(Internal("internal", "the call has no tenant"));
     if (!channels.ok()) {
       const call::ToolReply failed = desk_.ladder().DescendUnlaunched(*ready, channels.error());
       desk_.loop.Post(
@@ -147,6 +168,7 @@ void DaemonService::Watch(std::shared_ptr<call::ReadyCall> ready,
   const std::string id = ready->call_id;
   Flight& flight = calls_[id];
   flight.request = ready->request;
+  desk_.meter.metrics().CallRuns(flight.request.tenant.name());
   if (wait) {
     flight.reply = std::move(reply);
   } else {
@@ -172,6 +194,7 @@ void DaemonService::End(const std::string& call_id) {
         desk_.ladder().Descend(flight->call->ready(), std::move(*collected));
     desk_.loop.Post([this, flight, call_id, answer = ViewOf(ended, flight->request)]() mutable {
       calls_.erase(call_id);
+      desk_.meter.metrics().CallIsOver(flight->request.tenant.name());
       const std::shared_ptr<EventLog> log = flight->call->shared_log();
       log->AddState("finished");
       log->Finish();
@@ -189,40 +212,31 @@ void DaemonService::End(const std::string& call_id) {
 DaemonService::Flight* DaemonService::FindFlight(const gateway::Identity& who,
                                                  const std::string& call_id) {
   const auto found = calls_.find(call_id);
-  return found == calls_.end() || found->second.request.tenant.name() != who.tenant
+  return found == calls_.end() || !MaySee(who, found->second.request.tenant.name(),
+                                          found->second.request.agent)
              ? nullptr
              : &found->second;
 }
 
 void DaemonService::GetCall(const gateway::Identity& who, const std::string& call_id,
                             gateway::Reply<gateway::CallView> reply) {
-  Result<store::TenantId> tenant = TenantOf(who);
-  if (!tenant.ok()) {
-    reply(UnknownCall());
-    return;
-  }
-  Answer<gateway::CallView>(desk_, std::move(reply), [this, tenant = *tenant, call_id] {
-    return LookUp(desk_.store(), tenant, call_id);
+  Answer<gateway::CallView>(desk_, std::move(reply), [this, who, call_id] {
+    return LookUp(desk_.store(), who, call_id);
   });
 }
 
 void DaemonService::GetReceipt(const gateway::Identity& who, const std::string& call_id,
                                gateway::Reply<std::string> reply) {
-  Result<store::TenantId> tenant = TenantOf(who);
-  if (!tenant.ok()) {
-    reply(UnknownCall());
-    return;
-  }
   Answer<std::string>(
-      desk_, std::move(reply), [this, tenant = *tenant, call_id]() -> gateway::Answer<std::string> {
-        Result<std::optional<store::Call>> call = store::FindCall(desk_.store(), tenant, call_id);
-        Result<std::optional<std::string>> receipt =
-            store::FindReceipt(desk_.store(), tenant, call_id);
-        if (!call.ok() || !receipt.ok()) {
-          return RefusalOf(call.ok() ? receipt.error() : call.error());
+      desk_, std::move(reply), [this, who, call_id]() -> gateway::Answer<std::string> {
+        const gateway::Answer<store::Call> call = FindVisibleCall(desk_.store(), who, call_id);
+        if (!call.ok()) {
+          return call.refusal();
         }
-        if (!*call) {
-          return UnknownCall();
+        Result<std::optional<std::string>> receipt =
+            store::FindReceipt(desk_.store(), call->tenant, call_id);
+        if (!receipt.ok()) {
+          return RefusalOf(receipt.error());
         }
         if (!*receipt) {
           return gateway::Refusal{gateway::RefusalKind::kConflict,
@@ -266,7 +280,7 @@ gateway::WaitHandle DaemonService::WaitEvents(const gateway::Identity& who,
   if (Flight* const flight = FindFlight(who, call_id)) {
     return flight->call->log().Wait(after, max_bytes, std::move(reply));
   }
-  // A call that has ended: what it said, as one piece each. A recent one still has its own log, but only its tenant may
+  // A call that has ended: what it said, as one piece each. A recent one still has its own log, but only who may
   // see it, and the store knows whose it is.
   const auto alive = std::make_shared<bool>(true);
   const std::weak_ptr<bool> waiting = alive;

@@ -8,6 +8,7 @@
 
 #include "base/sys.h"
 #include "daemon/service.h"
+#include "daemon/sight.h"
 #include "daemon/views.h"
 #include "daemon/workspace.h"
 #include "store/session.h"
@@ -18,31 +19,6 @@ namespace {
 using gateway::Refusal;
 using gateway::RefusalKind;
 
-Refusal UnknownSession() {
-  return {RefusalKind::kNotFound, "session.unknown", "there is no such session", "", {}, "", {}};
-}
-
-// An agent sees its own sessions; those who look after a tenant see all of its.
-bool MaySee(const gateway::Identity& who, const store::Session& session) {
-  return who.role != gateway::Role::kAgent || who.agent == session.agent;
-}
-
-gateway::Answer<store::Session> Find(store::Store& store, const gateway::Identity& who,
-                                     const std::string& session_id) {
-  Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
-  if (!tenant.ok()) {
-    return UnknownSession();
-  }
-  Result<std::optional<store::Session>> session = store::FindSession(store, *tenant, session_id);
-  if (!session.ok()) {
-    return RefusalOf(session.error());
-  }
-  if (!*session || !MaySee(who, **session)) {
-    return UnknownSession();
-  }
-  return std::move(**session);
-}
-
 // The open session whose files are asked for.
 gateway::Answer<store::Session> FindFiles(store::Store& store, const gateway::Identity& who,
                                           const gateway::FileOwner& owner) {
@@ -50,7 +26,7 @@ gateway::Answer<store::Session> FindFiles(store::Store& store, const gateway::Id
     return Refusal{
         RefusalKind::kNotFound, "file.unknown", "this call exported no files", "", {}, "", {}};
   }
-  gateway::Answer<store::Session> session = Find(store, who, owner.id);
+  gateway::Answer<store::Session> session = FindVisibleSession(store, who, owner.id);
   if (session.ok() && session->ended_at) {
     return Refusal{
         RefusalKind::kConflict, "session.ended", "the session has ended", "", {}, "", {}};
@@ -170,7 +146,13 @@ void DaemonService::CreateSession(const gateway::Identity& who, gateway::Session
         if (request.lifetime) {
           asked.lifetime = std::min<Nanos>(*request.lifetime, options_.longest_session);
         }
-        asked.budget.calls = request.max_calls.value_or(0);
+        asked.label = request.label;
+        // What the operator allows a session, or less.
+        asked.budget = desk_.rules.current()->RulesOf(who.tenant).session_budget;
+        if (const uint64_t calls = request.max_calls.value_or(0);
+            calls != 0 && (asked.budget.calls == 0 || calls < asked.budget.calls)) {
+          asked.budget.calls = calls;
+        }
         Result<store::Session> session = store::CreateSession(desk_.store(), *tenant, asked);
         if (!session.ok()) {
           return RefusalOf(session.error());
@@ -191,14 +173,17 @@ void DaemonService::ListSessions(const gateway::Identity& who, gateway::PageRequ
     if (!tenant.ok()) {
       return RefusalOf(tenant.error());
     }
-    Result<store::Page<store::Session>> sessions = store::ListSessions(
-        desk_.store(), *tenant, store::SessionFilter::kAll, {page.limit, page.cursor});
+    const store::PageRequest asked{page.limit, page.cursor};
+    constexpr auto kAll = store::SessionFilter::kAll;
+    Result<store::Page<store::Session>> sessions =
+        who.all_tenants ? store::ListSessions(desk_.store(), store::AllTenants{}, kAll, asked)
+                        : store::ListSessions(desk_.store(), *tenant, kAll, asked);
     if (!sessions.ok()) {
       return RefusalOf(sessions.error());
     }
     Views views;
     for (const store::Session& session : sessions->rows) {
-      if (MaySee(who, session)) {
+      if (MaySee(who, session.tenant.name(), session.agent)) {
         views.items.push_back(ViewOf(session));
       }
     }
@@ -211,7 +196,8 @@ void DaemonService::GetSession(const gateway::Identity& who, const std::string& 
                                gateway::Reply<gateway::SessionView> reply) {
   Answer<gateway::SessionView>(
       desk_, std::move(reply), [this, who, session_id]() -> gateway::Answer<gateway::SessionView> {
-        gateway::Answer<store::Session> session = Find(desk_.store(), who, session_id);
+        gateway::Answer<store::Session> session =
+            FindVisibleSession(desk_.store(), who, session_id);
         if (!session.ok()) {
           return session.refusal();
         }
@@ -223,7 +209,8 @@ void DaemonService::EndSession(const gateway::Identity& who, const std::string& 
                                gateway::Reply<gateway::SessionView> reply) {
   Answer<gateway::SessionView>(
       desk_, std::move(reply), [this, who, session_id]() -> gateway::Answer<gateway::SessionView> {
-        gateway::Answer<store::Session> session = Find(desk_.store(), who, session_id);
+        gateway::Answer<store::Session> session =
+            FindVisibleSession(desk_.store(), who, session_id);
         if (!session.ok()) {
           return session.refusal();
         }

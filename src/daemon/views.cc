@@ -51,6 +51,9 @@ void FillResult(const call::ToolReply& reply, gateway::CallView& view) {
   view.outcome = reply.outcome;
   view.denials = reply.denials;
   view.replayed = reply.replayed;
+  if (reply.log) {
+    view.log = gateway::LogPosition{reply.log->index, reply.log->size, reply.log->root};
+  }
   if (!reply.error_class.empty()) {
     view.error = gateway::CallError{reply.error_class, reply.error_message};
   }
@@ -64,7 +67,7 @@ void FillResult(const call::ToolReply& reply, gateway::CallView& view) {
 
 gateway::Answer<gateway::CallView> ViewOf(const call::ToolReply& reply,
                                           const call::ToolRequest& request) {
-  const bool exists = !reply.receipt.empty() || reply.replayed;
+  const bool exists = reply.admitted || reply.replayed;
   if (!exists) {
     gateway::Refusal refusal;
     refusal.kind = KindOf(reply.refusal);
@@ -116,6 +119,8 @@ gateway::CallView ViewOf(const store::Call& call, const std::optional<call::Tool
 gateway::SessionView ViewOf(const store::Session& session) {
   gateway::SessionView view;
   view.session_id = session.id;
+  view.tenant = session.tenant.name();
+  view.label = session.label;
   view.agent = session.agent;
   view.state = session.ended_at ? "ended" : "open";
   view.created_at = session.created_at;
@@ -134,6 +139,7 @@ gateway::KeyView ViewOf(const store::ApiKey& key) {
   view.role = RoleOf(key.role);
   view.tenant = key.tenant.name();
   view.agent = key.agent;
+  view.all_tenants = key.all_tenants;
   view.created_at = key.created_at;
   view.expires_at = key.expires_at.value_or(Nanos(0));
   view.revoked_at = key.revoked_at.value_or(Nanos(0));

@@ -32,7 +32,8 @@ struct UnixListen {
   unsigned mode = 0600;  // 0666 leaves the decision to the peer's uid
 };
 
-struct TlsFiles {
+// Texts, not files: whoever may read them does.
+struct TlsPair {
   std::string certificate;  // PEM, the whole chain
   std::string key;          // PEM
 };
@@ -40,7 +41,7 @@ struct TlsFiles {
 struct ServerConfig {
   std::vector<TcpListen> tcp;
   std::vector<UnixListen> unix_sockets;
-  std::optional<TlsFiles> tls;  // for all TCP listeners
+  std::optional<TlsPair> tls;   // for all TCP listeners
   HttpConfig http;
 };
 
@@ -61,6 +62,11 @@ class Server {
   // The ports of config.tcp, in its order.
   virtual std::vector<uint16_t> ports() const = 0;
   virtual ServerStats stats() const = 0;
+
+  // For the handshakes and tokens that follow; connections keep what they began with. A pair that cannot be used changes
+  // nothing. Only a server that was opened with TLS can replace it.
+  virtual Status ReplaceTls(const TlsPair& pair) = 0;
+  virtual void ReplaceJwt(std::shared_ptr<const JwtVerifier> jwt) = 0;
 
   // Stops listening, lets every request in progress end, closes idle connections at once; after `deadline` the rest
   // is cut. `drained` is invoked on the loop's thread.

@@ -3,8 +3,8 @@
 // What the protocols (HTTP, later MCP and the console) need from the rest of Cofferdam: plain values and one interface.
 //
 // The gateway parses bytes and checks roles; the Service decides and acts. It gets an Identity that came from the
-// channel (key, token, socket), and looks at nothing but that identity's tenant: an object of another tenant is
-// kNotFound, the same words as one that does not exist. The gateway never sees a path, a store or a process.
+// channel (key, token, socket), and looks at nothing but that identity's tenant, and of an agent only at
+// its own: an object of another is kNotFound, the same words as one that does not exist (all_tenants sees more). The gateway never sees a path, a store or a process.
 //
 // Threads: every method is called on the loop's thread (gateway/loop.h) and must not block it; what takes longer than
 // about a millisecond goes to another thread. A Reply is invoked exactly once, on the loop's thread, possibly before
@@ -97,6 +97,7 @@ struct Identity {
   Role role = Role::kAgent;
   std::string key_id;  // which key, token id or uid it was: for the record
   std::string user;    // the person behind the agent, where a token names one; may be empty
+  bool all_tenants = false;  // an operator or auditor who sees every tenant; what it makes is of its own
 };
 
 // What a client showed. Exactly one of the first three is set; a unix socket without a bearer token shows its peer.
@@ -216,6 +217,7 @@ struct SessionRequest {
 
 struct SessionView {
   std::string session_id;
+  std::string tenant;
   std::string agent;
   std::string label;
   std::string state = "open";  // open | ended
@@ -291,6 +293,7 @@ struct KeyView {
   std::string tenant;
   std::string agent;
   std::string label;
+  bool all_tenants = false;
   Nanos created_at{0};
   Nanos expires_at{0};  // 0: never
   Nanos revoked_at{0};  // 0: not
@@ -384,6 +387,9 @@ class Service {
                          Reply<SwitchView> reply) = 0;
   virtual void ClearSwitch(const Identity& who, const SwitchTarget& target,
                            Reply<Nothing> reply) = 0;
+
+  // Prometheus' text format: the identity's tenant, or the sums over all for one who sees them.
+  virtual void GetMetrics(const Identity& who, Reply<std::string> reply) = 0;
 
   // Cheap: probes ask often, without a credential.
   virtual Readiness GetReadiness() = 0;

@@ -33,9 +33,6 @@ constexpr size_t kInitStack = 64 << 10;
 alignas(16) char g_init_stack[kInitStack];
 bool g_sharing = false;
 
-// Host uids of boundaries: a range that neither users, containers nor systemd hand out. Adding init's pid makes one
-// that no other live boundary of this pid namespace has (pid_max is at most 2^22).
-constexpr uint32_t kFirstBoundaryUid = 0x70000000;
 constexpr uint32_t kFirstSmallUid = 2000;
 
 size_t CallBytes(const Call& call) {
@@ -154,7 +151,8 @@ Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, const PayloadStdio& s
   boundary.pid_ = static_cast<pid_t>(answer);
   boundary.pidfd_ = UniqueFd(pidfd);
   boundary.host_uid_ =
-      plan.own_uid ? kFirstBoundaryUid + static_cast<uint32_t>(boundary.pid_) : ::geteuid();
+      plan.own_uid ? plan.uids.first + static_cast<uint32_t>(boundary.pid_) % plan.uids.count
+                   : ::geteuid();
   // Closing the child's end here would close it there too: it stays until init has a table of its own.
   boundary.child_end_ = std::move(child_end);
   return boundary;

@@ -74,10 +74,18 @@ struct RootPart {
   std::vector<BindMount> binds;
 };
 
+// Host uids of boundaries (ADR 4): first + pid of init, modulo the count. The default is a range that neither users,
+// containers nor systemd hand out, as large as pid_max can be, so that no two live boundaries share a uid.
+struct UidRange {
+  uint32_t first = 0x70000000;
+  uint32_t count = 1U << 22;
+};
+
 struct BoundaryPlan {
   policy::Level level = policy::Level::kContainer;
   uint32_t uid = 1000;       // inside (container), or on the host (process level as root)
   bool own_uid = false;      // as root: a host uid of its own; otherwise the caller's
+  UidRange uids;             // which one
   bool scoped_kill = false;  // process level: kill(-1) from inside reaches only the boundary
   bool tty = false;          // give it /dev/pts and /dev/tty
   bool want_proc = true;

@@ -101,10 +101,10 @@ Result<DiskUse> ScanDisk(int dir, Nanos budget) {
 }
 
 Nanos NextDiskCheck(uint64_t grown, uint64_t cap, Nanos scan) {
-  const double left =
-      cap == 0 ? 0.0 : 1.0 - std::min(1.0, static_cast<double>(grown) / static_cast<double>(cap));
-  const auto wish = Nanos(static_cast<int64_t>(left * 250e6));
-  return std::max<Nanos>({wish, std::chrono::milliseconds(10), scan * 9});
+  constexpr uint64_t kBytesPerMilli = 1 << 20;  // about a gigabyte per second
+  const uint64_t left = cap - std::min(cap, grown);
+  const std::chrono::milliseconds wish(std::clamp<uint64_t>(left / kBytesPerMilli, 10, 250));
+  return std::max<Nanos>(wish, scan * 9);
 }
 
 Result<DiskWatch> DiskWatch::Start(int dir, const policy::Limits& caps, Nanos budget) {

@@ -36,8 +36,8 @@ struct DiskUse {
 // Sums the tree below `dir`, without following links or crossing mounts, until `budget` is spent.
 Result<DiskUse> ScanDisk(int dir, Nanos budget);
 
-// When to scan again after a scan that took `scan`: after 250 ms if nothing was written, ever sooner as the cap comes
-// near, but never so soon that more than a tenth of the time is spent scanning.
+// When to scan again after a scan that took `scan`: when a writer of a gigabyte per second (the page cache takes that)
+// could be at the cap, between 10 and 250 ms; but never so soon that more than a tenth of the time is spent scanning.
 Nanos NextDiskCheck(uint64_t grown, uint64_t cap, Nanos scan);
 
 class DiskWatch {

@@ -49,12 +49,15 @@ std::string_view ExampleOf(TomlKind kind) {
 }
 
 TableReader::TableReader(const TomlNode& table, std::string_view path, MistakeList& mistakes)
+    : TableReader(table, path, KeysOf(path), mistakes) {}
+
+TableReader::TableReader(const TomlNode& table, std::string_view path,
+                         const std::vector<std::string_view>& known, MistakeList& mistakes)
     : table_(table), path_(path), mistakes_(mistakes) {
-  const std::vector<std::string_view> known = KeysOf(path);
   for (const TomlEntry& entry : table.entries) {
     if (std::find(known.begin(), known.end(), entry.key) == known.end()) {
       const std::string where =
-          path.empty() ? "a manifest has no table" : fmt::format("[{}] has no key", path);
+          path.empty() ? "the file has no table" : fmt::format("[{}] has no key", path);
       mistakes.Add(entry.at, fmt::format("{} \"{}\"", where, Printable(entry.key)),
                    WordHint(entry.key, known));
     }

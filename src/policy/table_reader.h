@@ -22,6 +22,9 @@ class TableReader {
  public:
   // `path` is the name in manifest_keys.h ("files.mount"); unknown keys are reported at once.
   TableReader(const TomlNode& table, std::string_view path, MistakeList& mistakes);
+  // A table of another file than a manifest, with the keys it may have; `path` is kept, not copied.
+  TableReader(const TomlNode& table, std::string_view path,
+              const std::vector<std::string_view>& known, MistakeList& mistakes);
 
   const TomlEntry* Find(std::string_view key) const { return table_.Find(key); }
   // The table's own position: where a missing key belongs.

@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include "base/ids.h"
+#include "store/call_row.h"
 #include "store/core.h"
+#include "store/outbox.h"
+#include "store/outbox_row.h"
 #include "store/idempotency.h"
 #include "store/lineage.h"
 #include "store/quota_take.h"
@@ -59,7 +62,8 @@ std::optional<Admission> LookAtSession(const AdmitRequest& request,
 // What comes from outside has been looked at by nobody yet.
 Status CheckSizes(const AdmitRequest& request) {
   for (const std::string* name : {&request.tool, &request.agent, &request.user, &request.args_hash,
-                                  &request.request_hash, &request.session_id, &request.parent_id}) {
+                                  &request.request_hash, &request.session_id, &request.parent_id,
+                                  &request.trace_id}) {
     if (name->size() > 256) {
       return Refused("policy.request", "a name in the request is longer than 256 bytes");
     }
@@ -101,11 +105,11 @@ Result<Admission> Admit(Core& core, Connection& db, const AdmitRequest& request,
   TRY(ClaimKey(db, request, id, now));
   TRY(
       db.Run("INSERT INTO calls (tenant, id, state, owner, parent_id, session_id, depth, agent, "
-             "user, tool, args_hash, idempotency_key, requested_at) "
-             "VALUES (?, ?, 'admitted', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+             "user, tool, args_hash, idempotency_key, requested_at, trace_id) "
+             "VALUES (?, ?, 'admitted', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
              request.tenant.name(), id, core.owner->number(), request.parent_id, request.session_id,
              static_cast<int64_t>(place.depth), request.agent, request.user, request.tool,
-             request.args_hash, request.idempotency_key, now));
+             request.args_hash, request.idempotency_key, now, request.trace_id));
   Admission admitted;
   admitted.call_id = id;
   admitted.depth = place.depth;
@@ -125,9 +129,29 @@ int64_t Admission::RetryAfterSeconds() const {
 Result<Admission> AdmitCall(Store& store, const AdmitRequest& request) {
   TRY(CheckSizes(request));
   Core& core = store.core();
-  TRY_ASSIGN(const std::string id, NewId());
+  TRY_ASSIGN(const std::string id, NewId(core.Now()));
   return core.Write(Durability::kCommitted,
                     [&](Connection& db) { return Admit(core, db, request, id); });
+}
+
+Status AddRefusedCall(Store& store, const AdmitRequest& request, std::string_view id,
+                      const CallEnd& end) {
+  TRY(CheckSizes(request));
+  Core& core = store.core();
+  return core.Write(Durability::kCommitted, [&](Connection& db) -> Status {
+    TRY(CheckTenantIn(db, request.tenant));
+    const Nanos now = core.Now();
+    TRY(db.Run(
+        "INSERT INTO calls (tenant, id, state, owner, parent_id, session_id, depth, agent, user, "
+        "tool, args_hash, idempotency_key, requested_at, trace_id, finished_at, outcome, "
+        "error_class, error_message, denials, log_index) "
+        "VALUES (?, ?, 'refused', ?, ?, ?, 0, ?, ?, ?, ?, '', ?, ?, ?, ?, ?, ?, ?, ?)",
+        request.tenant.name(), id, core.owner->number(), request.parent_id, request.session_id,
+        request.agent, request.user, request.tool, request.args_hash, now, request.trace_id, now,
+        OutcomeName(end.outcome), end.error_class, end.error_message, end.denials, end.log_index));
+    TRY(PutInOutbox(db, now, end.send_to, request.tenant.name(), OutboxCallBody(id)));
+    return PutDocument(db, request.tenant, id, Document::kReceipt, end.receipt);
+  });
 }
 
 }  // namespace coffer::store

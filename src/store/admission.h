@@ -32,6 +32,7 @@ struct AdmitRequest {
   std::string request_hash;     // of the whole request; same key, other hash: conflict
   Quotas quotas;
   uint32_t max_depth = 3;  // of parents; a call without one has depth 0
+  std::string trace_id;    // W3C trace context, 32 hexadecimal digits; empty: none
 };
 
 enum class AdmitVerdict : uint8_t {
@@ -65,5 +66,10 @@ struct Admission {
 };
 
 Result<Admission> AdmitCall(Store& store, const AdmitRequest& request);
+
+// A call that was never admitted, so that its refusal is on record too: it exists as `refused` from the start, uses no
+// quota and claims no key. Committed when it returns, not flushed: its receipt is in the log.
+Status AddRefusedCall(Store& store, const AdmitRequest& request, std::string_view id,
+                      const CallEnd& end);
 
 }  // namespace coffer::store

@@ -6,6 +6,8 @@
 #include "base/text.h"
 #include "store/call_row.h"
 #include "store/core.h"
+#include "store/outbox.h"
+#include "store/outbox_row.h"
 #include "store/quota_take.h"
 
 namespace coffer::store {
@@ -22,7 +24,7 @@ Result<Call> FindForTransition(Core& core, Connection& db, const TenantId& tenan
     return Refused("store.call", "there is no call " + Printable(id));
   }
   TRY_ASSIGN(Call call, ReadCall(query));
-  if (query.Int(28) != core.owner->number()) {
+  if (query.Int(kCallColumns) != core.owner->number()) {
     return Internal("store.owner", "call " + call.id + " belongs to another process");
   }
   if (!IsLegal(call.state, to)) {
@@ -84,11 +86,13 @@ Status End(Core& core, Connection& db, const Call& call, const CallEnd& end, Cal
   TRY(db.Run(
       "UPDATE calls SET state = ?3, waiting = 0, finished_at = ?4, outcome = ?5, "
       "error_class = ?6, error_message = ?7, exit_code = ?8, exit_signal = ?9, cpu = ?10, "
-      "bytes_out = ?11 WHERE tenant = ?1 AND id = ?2",
+      "bytes_out = ?11, denials = ?12, log_index = ?13 WHERE tenant = ?1 AND id = ?2",
       call.tenant.name(), call.id, CallStateName(to), now, OutcomeName(end.outcome),
-      end.error_class, end.error_message, end.exit_code, end.exit_signal, end.cpu, end.bytes_out));
+      end.error_class, end.error_message, end.exit_code, end.exit_signal, end.cpu, end.bytes_out,
+      end.denials, end.log_index));
   TRY(PutDocument(db, call.tenant, call.id, Document::kReceipt, end.receipt));
   TRY(PutDocument(db, call.tenant, call.id, Document::kResult, end.result));
+  TRY(PutInOutbox(db, now, end.send_to, call.tenant.name(), OutboxCallBody(call.id)));
   if (to == CallState::kRefused) {
     if (key_fate == KeyFate::kRelease) {
       return ReleaseKey(db, call.tenant, call.id);
@@ -188,7 +192,7 @@ Status RefuseCall(Store& store, const TenantId& tenant, std::string_view id, con
 }
 
 Status AddReceipt(Store& store, const TenantId& tenant, std::string_view id,
-                  std::string_view receipt) {
+                  std::string_view receipt, std::optional<uint64_t> log_index) {
   return store.core().Write(Durability::kOnDisk, [&](Connection& db) -> Status {
     TRY_ASSIGN(const std::optional<Call> call, FindCallIn(db, tenant, id));
     TRY_ASSIGN(const std::optional<std::string> there,
@@ -196,6 +200,8 @@ Status AddReceipt(Store& store, const TenantId& tenant, std::string_view id,
     if (!call.has_value() || !HasEnded(call->state) || there.has_value()) {
       return Internal("store.receipt", "only a call that ended without a receipt can be given one");
     }
+    TRY(db.Run("UPDATE calls SET log_index = ?3 WHERE tenant = ?1 AND id = ?2", tenant.name(), id,
+               log_index));
     return PutDocument(db, tenant, id, Document::kReceipt, receipt);
   });
 }

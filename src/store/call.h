@@ -64,6 +64,9 @@ struct CallEnd {
   Nanos cpu{0};
   uint64_t bytes_out = 0;
   std::optional<CallDecision> decision;  // of a refused call: as much as was found out
+  uint64_t denials = 0;
+  std::optional<uint64_t> log_index;  // of its receipt
+  std::vector<std::string> send_to;   // who is told (store/outbox.h)
 };
 
 struct Call {
@@ -93,6 +96,10 @@ struct Call {
   Nanos cpu{0};
   uint64_t bytes_out = 0;
   std::optional<Supervisor> supervisor;
+  std::string trace_id;  // empty: none
+  uint64_t denials = 0;
+  std::string approval;               // its state; empty: nobody had to be asked
+  std::optional<uint64_t> log_index;  // of its receipt
 };
 
 // admitted -> gated. On disk when it returns.
@@ -123,7 +130,7 @@ Status RefuseCall(Store& store, const TenantId& tenant, std::string_view id, con
 
 // A receipt for a call that ended without one (recovery). Refused if there is one.
 Status AddReceipt(Store& store, const TenantId& tenant, std::string_view id,
-                  std::string_view receipt);
+                  std::string_view receipt, std::optional<uint64_t> log_index);
 
 // Nothing if this tenant has no such call.
 Result<std::optional<Call>> FindCall(Store& store, const TenantId& tenant, std::string_view id);

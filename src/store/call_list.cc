@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/call_list.h"
 
+#include "base/ids.h"
 #include "store/call_row.h"
 #include "store/core.h"
 #include "store/lineage.h"
@@ -8,16 +9,49 @@
 namespace coffer::store {
 namespace {
 
-// Empty and NULL parameters do not filter.
-#define FILTERS                                                                     \
-  "AND id < ?2 AND (?3 = '' OR session_id = ?3) AND (?4 = '' OR agent = ?4) "       \
-  "AND (?5 = '' OR tool = ?5) AND (?6 = '' OR error_class = ?6) "                   \
-  "AND (?7 IS NULL OR state = ?7) AND (?8 IS NULL OR outcome = ?8) "                \
-  "AND (?9 IS NULL OR requested_at >= ?9) AND (?10 IS NULL OR requested_at < ?10) " \
-  "ORDER BY id DESC LIMIT ?11"
+// Empty and NULL parameters do not filter. Ids sort by time, so the time is also a range of ids, which is what the primary
+// key and every index end in.
+#define FILTERS                                                                          \
+  "AND id < ?2 AND id >= ?3 AND (?4 = '' OR session_id = ?4) AND (?5 = '' OR agent = ?5) " \
+  "AND (?6 = '' OR tool = ?6) AND (?7 = '' OR error_class = ?7) "                        \
+  "AND (?8 IS NULL OR state = ?8) AND (?9 IS NULL OR outcome = ?9) "                     \
+  "AND (?10 IS NULL OR requested_at >= ?10) AND (?11 IS NULL OR requested_at < ?11) "    \
+  "AND (?12 = '' OR trace_id = ?12) AND (?13 = '' OR approval = ?13) "                   \
+  "AND (?14 = 0 OR denials > 0) ORDER BY id DESC LIMIT ?15"
+#define OF_TENANT(index, condition)                              \
+  "SELECT " CALL_COLUMNS " FROM calls " index " WHERE tenant = ?1 " condition FILTERS
 
-constexpr const char* kOfTenant = "SELECT " CALL_COLUMNS " FROM calls WHERE tenant = ?1 " FILTERS;
-constexpr const char* kOfAll = "SELECT " CALL_COLUMNS " FROM calls WHERE ?1 IS NULL " FILTERS;
+// The most telling filter decides which index is read; the rest is checked row by row.
+const char* QueryFor(bool one_tenant, const CallFilter& filter) {
+  if (!one_tenant) {
+    return "SELECT " CALL_COLUMNS " FROM calls INDEXED BY calls_by_time WHERE ?1 IS NULL " FILTERS;
+  }
+  if (!filter.trace_id.empty()) {
+    return OF_TENANT("INDEXED BY calls_by_trace", "AND trace_id = ?12 AND trace_id <> '' ");
+  }
+  if (!filter.session_id.empty()) {
+    return OF_TENANT("INDEXED BY calls_by_session", "AND session_id = ?4 AND session_id <> '' ");
+  }
+  if (!filter.error_class.empty()) {
+    return OF_TENANT("INDEXED BY calls_by_error", "AND error_class = ?7 ");
+  }
+  if (!filter.approval.empty()) {
+    return OF_TENANT("INDEXED BY calls_by_approval", "AND approval = ?13 AND approval <> '' ");
+  }
+  if (filter.denied) {
+    return OF_TENANT("INDEXED BY calls_by_denial", "AND denials > 0 ");
+  }
+  if (filter.outcome.has_value()) {
+    return OF_TENANT("INDEXED BY calls_by_outcome", "AND outcome = ?9 ");
+  }
+  if (!filter.tool.empty()) {
+    return OF_TENANT("INDEXED BY calls_by_tool", "AND tool = ?6 ");
+  }
+  if (!filter.agent.empty()) {
+    return OF_TENANT("INDEXED BY calls_by_agent", "AND agent = ?5 ");
+  }
+  return OF_TENANT("", "");
+}
 
 Result<std::vector<Call>> ReadAll(Statement& query) {
   std::vector<Call> calls;
@@ -37,11 +71,16 @@ Result<Page<Call>> List(Store& store, const std::optional<std::string>& tenant,
       filter.state.has_value() ? std::optional(CallStateName(*filter.state)) : std::nullopt;
   const auto outcome =
       filter.outcome.has_value() ? std::optional(OutcomeName(*filter.outcome)) : std::nullopt;
+  const std::string cursor(page.Before());
+  const std::string until = filter.until ? IdBound(*filter.until + std::chrono::milliseconds(1)) : "~";
+  const std::string before = std::min(cursor, until);
+  const std::string since = filter.since ? IdBound(*filter.since) : "";
   return store.core().Read([&](Connection& db) -> Result<Page<Call>> {
     TRY_ASSIGN(Statement query,
-               db.Query(tenant.has_value() ? kOfTenant : kOfAll, tenant, page.Before(),
+               db.Query(QueryFor(tenant.has_value(), filter), tenant, before, since,
                         filter.session_id, filter.agent, filter.tool, filter.error_class, state,
-                        outcome, filter.since, filter.until, page.Rows() + 1));
+                        outcome, filter.since, filter.until, filter.trace_id, filter.approval,
+                        static_cast<int64_t>(filter.denied), page.Rows() + 1));
     Page<Call> found;
     TRY_ASSIGN(found.rows, ReadAll(query));
     if (static_cast<int64_t>(found.rows.size()) > page.Rows()) {
@@ -62,6 +101,27 @@ Result<Page<Call>> ListCalls(Store& store, const TenantId& tenant, const CallFil
 Result<Page<Call>> ListCalls(Store& store, AllTenants /*tag*/, const CallFilter& filter,
                              const PageRequest& page) {
   return List(store, std::nullopt, filter, page);
+}
+
+Result<std::optional<Call>> FindCall(Store& store, AllTenants /*tag*/, std::string_view id) {
+  return store.core().Read([&](Connection& db) -> Result<std::optional<Call>> {
+    TRY_ASSIGN(Statement query, db.Query("SELECT " CALL_COLUMNS
+                                         " FROM calls INDEXED BY calls_by_time WHERE id = ?",
+                                         id));
+    TRY_ASSIGN(std::vector<Call> calls, ReadAll(query));
+    return calls.empty() ? std::nullopt : std::optional<Call>(std::move(calls.front()));
+  });
+}
+
+Result<std::vector<Call>> ChildCalls(Store& store, const TenantId& tenant, std::string_view id) {
+  return store.core().Read([&](Connection& db) -> Result<std::vector<Call>> {
+    TRY_ASSIGN(Statement query,
+               db.Query("SELECT " CALL_COLUMNS " FROM calls INDEXED BY calls_by_parent "
+                        "WHERE tenant = ? AND parent_id = ? AND parent_id <> '' "
+                        "ORDER BY id LIMIT 1000",
+                        tenant.name(), id));
+    return ReadAll(query);
+  });
 }
 
 Result<std::vector<Call>> OpenCalls(Store& store, const TenantId& tenant) {

@@ -24,12 +24,21 @@ struct CallFilter {
   std::optional<Outcome> outcome;
   std::optional<Nanos> since;  // requested at or after
   std::optional<Nanos> until;  // requested before
+  std::string trace_id;
+  std::string approval;  // its state
+  bool denied = false;   // only calls of which something was denied
 };
 
 Result<Page<Call>> ListCalls(Store& store, const TenantId& tenant, const CallFilter& filter,
                              const PageRequest& page);
 Result<Page<Call>> ListCalls(Store& store, AllTenants, const CallFilter& filter,
                              const PageRequest& page);
+
+// A call, whosever it is.
+Result<std::optional<Call>> FindCall(Store& store, AllTenants, std::string_view id);
+
+// The calls that this one made, oldest first; at most 1000.
+Result<std::vector<Call>> ChildCalls(Store& store, const TenantId& tenant, std::string_view id);
 
 // All calls that have not ended, whoever owns them. Their number is bounded by the concurrency limits.
 Result<std::vector<Call>> OpenCalls(Store& store, const TenantId& tenant);

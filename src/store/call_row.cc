@@ -67,6 +67,12 @@ Result<Call> ReadCall(const Statement& row) {
   if (!row.IsNull(25)) {
     call.supervisor = Supervisor{row.Int(25), row.Count(26), row.Text(27)};
   }
+  call.trace_id = row.Text(28);
+  call.denials = row.Count(29);
+  call.approval = row.Text(30);
+  if (!row.IsNull(31)) {
+    call.log_index = row.Count(31);
+  }
   return call;
 }
 

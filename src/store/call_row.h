@@ -16,7 +16,8 @@ namespace coffer::store {
   "id, tenant, parent_id, session_id, depth, agent, user, tool, tool_version, manifest_hash, " \
   "envelope_id, effect, args_hash, state, outcome, error_class, error_message, exit_code, "    \
   "exit_signal, requested_at, decided_at, started_at, finished_at, cpu, bytes_out, "           \
-  "supervisor_pid, supervisor_start, supervisor_boot"
+  "supervisor_pid, supervisor_start, supervisor_boot, trace_id, denials, approval, log_index"
+inline constexpr int kCallColumns = 32;
 
 // A row that makes no sense is an Error (store.corrupt), never a guess.
 Result<Call> ReadCall(const Statement& row);

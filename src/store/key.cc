@@ -23,7 +23,8 @@ constexpr size_t kIdLength = 16;      // hex digits
 constexpr size_t kSecretLength = 64;  // hex digits: 256 bits
 constexpr Nanos kUseGrain = std::chrono::minutes(1);
 
-#define KEY_COLUMNS "id, tenant, role, agent, created_at, expires_at, revoked_at, last_used_at"
+#define KEY_COLUMNS "id, tenant, role, agent, created_at, expires_at, revoked_at, last_used_at, " \
+  "all_tenants"
 
 Result<std::string> RandomHex(size_t digits) {
   static constexpr char kDigits[] = "0123456789abcdef";
@@ -56,6 +57,7 @@ ApiKey ReadKey(const Statement& row) {
   key.expires_at = row.MaybeTime(5);
   key.revoked_at = row.MaybeTime(6);
   key.last_used_at = row.MaybeTime(7);
+  key.all_tenants = row.Count(8) != 0;
   return key;
 }
 
@@ -74,6 +76,10 @@ Result<NewKey> InsertKey(Connection& db, const TenantId& tenant, const KeyReques
                          Nanos now) {
   TRY(CheckAgentName(request.agent));
   TRY(CheckTenantIn(db, tenant));
+  if (request.all_tenants && request.role != Role::kOperator && request.role != Role::kAuditor) {
+    return Refused("policy.key", "only operators and auditors may see all tenants",
+                   "give it the role operator or auditor");
+  }
   NewKey made;
   // Seconds first, so that ids sort by time.
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
@@ -85,15 +91,17 @@ Result<NewKey> InsertKey(Connection& db, const TenantId& tenant, const KeyReques
   made.key.tenant = tenant;
   made.key.role = request.role;
   made.key.agent = request.agent;
+  made.key.all_tenants = request.all_tenants;
   made.key.created_at = now;
   if (request.lifetime > Nanos(0)) {
     made.key.expires_at = now + request.lifetime;
   }
   TRY(
-      db.Run("INSERT INTO api_keys (id, tenant, role, agent, salt, hash, created_at, expires_at) "
-             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+      db.Run("INSERT INTO api_keys (id, tenant, role, agent, salt, hash, created_at, expires_at, "
+             "all_tenants) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
              made.key.id, tenant.name(), RoleName(request.role), request.agent, salt,
-             HashKey(salt, made.text), now, made.key.expires_at));
+             HashKey(salt, made.text), now, made.key.expires_at,
+             static_cast<int>(request.all_tenants)));
   TRY(db.Run("UPDATE facts SET value = 1 WHERE name = 'first_key_made'"));
   return made;
 }
@@ -160,8 +168,8 @@ Result<KeyVerdict> CheckKey(Store& store, std::string_view text) {
     if (!row) {
       return KeyVerdict{};
     }
-    const std::string presented = HashKey(query.Text(8), text);
-    const std::string stored = query.Text(9);
+    const std::string presented = HashKey(query.Text(9), text);
+    const std::string stored = query.Text(10);
     if (presented.size() != stored.size() ||
         ::sodium_memcmp(presented.data(), stored.data(), stored.size()) != 0) {
       return KeyVerdict{};
@@ -205,6 +213,14 @@ Result<Page<ApiKey>> ListKeys(Store& store, AllTenants /*tag*/, const PageReques
                                          " FROM api_keys WHERE id < ? ORDER BY id DESC LIMIT ?",
                                          page.Before(), page.Rows() + 1));
     return ReadPage<ApiKey>(query, page.Rows(), ReadKey);
+  });
+}
+
+Result<std::optional<ApiKey>> FindKey(Store& store, AllTenants /*tag*/, std::string_view id) {
+  return store.core().Read([&](Connection& db) -> Result<std::optional<ApiKey>> {
+    TRY_ASSIGN(Statement query, db.Query("SELECT " KEY_COLUMNS " FROM api_keys WHERE id = ?", id));
+    TRY_ASSIGN(const bool row, query.Step());
+    return row ? std::optional<ApiKey>(ReadKey(query)) : std::nullopt;
   });
 }
 

@@ -4,7 +4,7 @@
 //
 // A key is "coffer_ID_SECRET" with 256 random bits of secret. The store keeps a salted SHA-256 of it (fast is enough: such
 // a secret cannot be guessed) and the text is shown once. Secrets are compared in constant time. Expiry and revocation
-// take effect with the next FindKey. Whoever can read the state directory cannot make a key from it; whoever can
+// take effect with the next CheckKey. Whoever can read the state directory cannot make a key from it; whoever can
 // write it can.
 #pragma once
 
@@ -27,6 +27,7 @@ struct ApiKey {
   TenantId tenant = TenantId::Local();
   Role role = Role::kAgent;
   std::string agent;  // the name it acts under
+  bool all_tenants = false;  // sees those of others too; acts for its own
   Nanos created_at{0};
   std::optional<Nanos> expires_at;
   std::optional<Nanos> revoked_at;
@@ -37,6 +38,7 @@ struct KeyRequest {
   Role role = Role::kAgent;
   std::string agent;  // 1 to 128 printable ASCII characters
   Nanos lifetime{0};  // 0: does not expire
+  bool all_tenants = false;  // operators and auditors only
 };
 
 struct NewKey {
@@ -62,6 +64,9 @@ Result<KeyVerdict> CheckKey(Store& store, std::string_view text);
 // Newest first, with those that ended.
 Result<Page<ApiKey>> ListKeys(Store& store, const TenantId& tenant, const PageRequest& page);
 Result<Page<ApiKey>> ListKeys(Store& store, AllTenants, const PageRequest& page);
+
+// A key by its id, whosever it is.
+Result<std::optional<ApiKey>> FindKey(Store& store, AllTenants, std::string_view id);
 
 // On disk when it returns. Refused if the tenant has no such key; revoking twice keeps the first time.
 Status RevokeKey(Store& store, const TenantId& tenant, std::string_view id);

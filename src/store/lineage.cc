@@ -41,10 +41,11 @@ Result<Place> FindPlace(Connection& db, const AdmitRequest& request) {
     return Place();
   }
   const Result<std::vector<Call>> chain = ChainIn(db, request.tenant, request.parent_id);
-  if (!chain.ok()) {
-    if (chain.error().code != "store.chain") {
-      return chain.error();
-    }
+  if (!chain.ok() && chain.error().code != "store.chain") {
+    return chain.error();
+  }
+  // Another agent's call is as good as none.
+  if (!chain.ok() || chain->front().agent != request.agent) {
     return No(AdmitVerdict::kNoParent, "policy.parent", "there is no such parent call");
   }
   const Call& parent = chain->front();

@@ -197,7 +197,7 @@ CREATE TABLE outbox (
   next_at     INTEGER NOT NULL,
   attempts    INTEGER NOT NULL DEFAULT 0
 ) STRICT;
-CREATE INDEX outbox_due ON outbox (next_at);
+CREATE INDEX outbox_due ON outbox (target, next_at);
 
 CREATE TABLE baselines (
   tenant   TEXT NOT NULL,

@@ -23,7 +23,7 @@ Result<std::vector<Call>> FindDead(Core& core, Connection& db) {
       if (!row) {
         break;
       }
-      const int64_t owner = query.Int(28);
+      const int64_t owner = query.Int(kCallColumns);
       if (alive.find(owner) == alive.end()) {
         TRY_ASSIGN(alive[owner], core.owner->IsHeld(owner));
       }

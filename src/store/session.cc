@@ -13,7 +13,7 @@ namespace {
 #define SESSION_QUERY                                                                   \
   "SELECT s.id, s.tenant, s.agent, s.created_at, s.ends_at, s.ended_at, s.end_reason, " \
   "s.workspace, s.most_calls, s.most_retries, s.most_cpu, s.most_bytes_out, "           \
-  "u.calls, u.retries, u.cpu, u.bytes_out FROM sessions s LEFT JOIN spent u "           \
+  "u.calls, u.retries, u.cpu, u.bytes_out, s.label FROM sessions s LEFT JOIN spent u "           \
   "ON u.tenant = s.tenant AND u.scope = 'session' AND u.name = s.id "
 
 Session ReadSession(const Statement& row) {
@@ -27,6 +27,7 @@ Session ReadSession(const Statement& row) {
   session.end_reason = row.Text(6);
   session.workspace = row.Text(7);
   session.budget = {row.Count(8), row.Count(9), row.Time(10), row.Count(11), Nanos(0)};
+  session.label = row.Text(16);
   session.spent = {row.Count(12), row.Count(13), row.Time(14), row.Count(15)};
   return session;
 }
@@ -73,11 +74,15 @@ Result<Session> CreateSession(Store& store, const TenantId& tenant, const Sessio
   if (request.lifetime <= Nanos(0) || request.lifetime > std::chrono::hours(24 * 366)) {
     return Refused("policy.session", "a session needs a lifetime of at most 366 days");
   }
+  if (request.label.size() > 200) {
+    return Refused("policy.session", "a session's label has at most 200 bytes");
+  }
   Core& core = store.core();
   Session session;
   TRY_ASSIGN(session.id, NewId());
   session.tenant = tenant;
   session.agent = request.agent;
+  session.label = request.label;
   session.created_at = core.Now();
   session.ends_at = session.created_at + request.lifetime;
   session.budget = request.budget;
@@ -87,10 +92,11 @@ Result<Session> CreateSession(Store& store, const TenantId& tenant, const Sessio
     TRY(CheckTenantIn(db, tenant));
     return db.Run(
         "INSERT INTO sessions (tenant, id, agent, created_at, ends_at, workspace, most_calls, "
-        "most_retries, most_cpu, most_bytes_out) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "most_retries, most_cpu, most_bytes_out, label) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         tenant.name(), session.id, session.agent, session.created_at, session.ends_at,
         session.workspace, session.budget.calls, session.budget.retries, session.budget.cpu,
-        session.budget.bytes_out);
+        session.budget.bytes_out, session.label);
   });
   TRY(written);
   return session;
@@ -99,6 +105,14 @@ Result<Session> CreateSession(Store& store, const TenantId& tenant, const Sessio
 Result<std::optional<Session>> FindSession(Store& store, const TenantId& tenant,
                                            std::string_view id) {
   return store.core().Read([&](Connection& db) { return FindSessionIn(db, tenant, id); });
+}
+
+Result<std::optional<Session>> FindSession(Store& store, AllTenants /*tag*/, std::string_view id) {
+  return store.core().Read([&](Connection& db) -> Result<std::optional<Session>> {
+    TRY_ASSIGN(Statement query, db.Query(SESSION_QUERY "WHERE s.id = ?", id));
+    TRY_ASSIGN(const bool row, query.Step());
+    return row ? std::optional<Session>(ReadSession(query)) : std::nullopt;
+  });
 }
 
 Result<Page<Session>> ListSessions(Store& store, const TenantId& tenant, SessionFilter filter,

@@ -22,6 +22,7 @@ struct SessionRequest {
   std::string agent;
   Nanos lifetime = std::chrono::minutes(30);
   Budget budget;  // of the whole session; budget.calls is the action budget
+  std::string label;  // what it is for, in its maker's words; at most 200 bytes
 };
 
 struct Session {
@@ -34,6 +35,7 @@ struct Session {
   std::string end_reason;  // "ended by operator", "lifetime"
   Budget budget;
   Spent spent;
+  std::string label;
   std::string workspace;  // a directory's name, not a path; unique on this host
 };
 
@@ -47,6 +49,8 @@ Result<Session> CreateSession(Store& store, const TenantId& tenant, const Sessio
 
 Result<std::optional<Session>> FindSession(Store& store, const TenantId& tenant,
                                            std::string_view id);
+
+Result<std::optional<Session>> FindSession(Store& store, AllTenants, std::string_view id);
 
 enum class SessionFilter : uint8_t { kOpen, kAll };
 Result<Page<Session>> ListSessions(Store& store, const TenantId& tenant, SessionFilter filter,

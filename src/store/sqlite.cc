@@ -133,6 +133,12 @@ Statement& Statement::Bind(uint64_t number) {
   return Bind(static_cast<int64_t>(std::min(number, kMost)));
 }
 
+Statement& Statement::Bind(double number) {
+  const int answer = ::sqlite3_bind_double(raw_, ++next_, number);
+  problem_ = problem_ != 0 ? problem_ : answer;
+  return *this;
+}
+
 Statement& Statement::BindNull() {
   const int answer = ::sqlite3_bind_null(raw_, ++next_);
   problem_ = problem_ != 0 ? problem_ : answer;
@@ -160,6 +166,8 @@ Status Statement::Run() {
 }
 
 int64_t Statement::Int(int column) const { return ::sqlite3_column_int64(raw_, column); }
+
+double Statement::Real(int column) const { return ::sqlite3_column_double(raw_, column); }
 
 uint64_t Statement::Count(int column) const {
   return static_cast<uint64_t>(std::max<int64_t>(Int(column), 0));

@@ -40,6 +40,7 @@ class Statement {
   Statement& Bind(int number) { return Bind(static_cast<int64_t>(number)); }
   Statement& Bind(Nanos time) { return Bind(static_cast<int64_t>(time.count())); }
   Statement& Bind(uint64_t number);  // beyond int64 becomes the largest int64
+  Statement& Bind(double number);
   Statement& BindBlob(std::string_view bytes);
   template <typename T>
   Statement& Bind(const std::optional<T>& value) {
@@ -53,6 +54,7 @@ class Statement {
 
   int64_t Int(int column) const;
   uint64_t Count(int column) const;  // never negative
+  double Real(int column) const;
   Nanos Time(int column) const { return Nanos(Int(column)); }
   std::string Text(int column) const;  // also a blob; empty for NULL
   bool IsNull(int column) const;

@@ -95,10 +95,19 @@ Daemon::~Daemon() {
       << "processes of the daemon are left";
 }
 
-bool Daemon::Start() {
-  process_ =
-      std::make_unique<Background>(Strings{CofferPath(), "serve", "--state", state_, "--tools",
-                                           tools_, "--listen", "127.0.0.1:0", "--json"});
+bool Daemon::Start(const std::vector<std::string>& more_flags) {
+  Strings words = {"--tools", tools_};
+  words.insert(words.end(), more_flags.begin(), more_flags.end());
+  return StartWith(std::move(words));
+}
+
+bool Daemon::StartWithoutTools() { return StartWith({}); }
+
+bool Daemon::StartWith(std::vector<std::string> words) {
+  const Strings always = {CofferPath(), "serve", "--state", state_, "--listen", "127.0.0.1:0",
+                          "--json"};
+  words.insert(words.begin(), always.begin(), always.end());
+  process_ = std::make_unique<Background>(words);
   if (!process_->WaitForOutput("}\n")) {
     ADD_FAILURE() << "the daemon does not start: " << process_->out() << process_->err();
     return false;
@@ -125,7 +134,10 @@ bool Daemon::Gone(Seconds limit) {
 
 pid_t Daemon::monitor() const { return process_->pid(); }
 
-std::string Daemon::Said() const { return process_->err(); }
+std::string Daemon::Said() const {
+  (void)process_->WaitForOutput("nothing of the kind", Seconds(0));  // reads what came since
+  return process_->err();
+}
 
 pid_t Daemon::Find(RoleOf role) const {
   if (role == RoleOf::kMonitor) {

@@ -36,7 +36,9 @@ class Daemon {
   Daemon& operator=(const Daemon&) = delete;
 
   // False, with a failure noted, if it does not say that it listens. A daemon that was ended can be started again.
-  bool Start();
+  bool Start(const std::vector<std::string>& more_flags = {});
+  // The same without --tools: manifests lie in the state directory, if anywhere.
+  bool StartWithoutTools();
   // SIGTERM, and the exit status.
   int Stop();
   // After somebody else ended it: whether it is gone within `limit`.
@@ -48,6 +50,7 @@ class Daemon {
   // Children of the warden: one for each call that runs.
   std::vector<pid_t> Runners() const;
 
+  uint16_t port() const { return port_; }
   const std::string& state() const { return state_; }
   const std::string& tools() const { return tools_; }
   std::string Workspace(const std::string& session) const;
@@ -63,6 +66,8 @@ class Daemon {
   Json NewKey(const std::string& tenant, const std::string& role, const std::string& agent) const;
 
  private:
+  bool StartWith(std::vector<std::string> words);
+
   TempDir dir_;
   std::string state_, tools_, key_;
   uint16_t port_ = 0;

@@ -403,6 +403,11 @@ void FakeService::ClearSwitch(const Identity& who, const SwitchTarget&, Reply<No
   reply(Nothing{});
 }
 
+void FakeService::GetMetrics(const Identity& who, Reply<std::string> reply) {
+  Note(who, "GetMetrics");
+  reply("# HELP fake_total Fakes.\n# TYPE fake_total counter\nfake_total 1\n");
+}
+
 Readiness FakeService::GetReadiness() {
   return {ready, {{"store", ready, ready ? "" : "migrating"}}};
 }

@@ -61,6 +61,7 @@ class FakeService : public Service {
   void SetSwitch(const Identity& who, const SwitchTarget& target, const std::string& reason,
                  Reply<SwitchView> reply) override;
   void ClearSwitch(const Identity& who, const SwitchTarget& target, Reply<Nothing> reply) override;
+  void GetMetrics(const Identity& who, Reply<std::string> reply) override;
   Readiness GetReadiness() override;
 
   // Answers the calls of the tool `wait`.

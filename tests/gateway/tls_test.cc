@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include "tests/gateway/harness.h"
@@ -27,7 +28,7 @@ class Tls : public ::testing::Test {
     ASSERT_NE(::mkdtemp(dir_.data()), nullptr);
     MakeCertificate("server");
     config_.tcp.emplace_back();
-    config_.tls = TlsFiles{dir_ + "/server.crt", dir_ + "/server.key"};
+    config_.tls = TlsPair{ReadText("server.crt"), ReadText("server.key")};
   }
   void TearDown() override { std::filesystem::remove_all(dir_); }
 
@@ -52,6 +53,11 @@ class Tls : public ::testing::Test {
     std::fclose(file);
     ::X509_free(cert);
     ::EVP_PKEY_free(key);
+  }
+
+  std::string ReadText(const std::string& name) const {
+    std::ifstream file(dir_ + "/" + name);
+    return {std::istreambuf_iterator<char>(file), {}};
   }
 
   std::string dir_;
@@ -167,7 +173,7 @@ TEST_F(Tls, FilesThatDoNotFitAreRefused) {
   MakeCertificate("other");
   auto loop = MakeLoop();
   FakeService service;
-  config_.tls->key = dir_ + "/other.key";
+  config_.tls->key = ReadText("other.key");
   auto server = Server::Open(*loop, service, config_);
   ASSERT_FALSE(server.ok());
   EXPECT_EQ(server.error().code, "gateway.tls.key");

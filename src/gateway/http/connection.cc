@@ -326,6 +326,11 @@ Task<bool> Connection::Handle(std::shared_ptr<Exchange> exchange) {
 
 // Whether another request may follow.
 Task<bool> Connection::Answer(const Exchange& exchange, Response response) {
+  if (const auto& answered = shared_->api.config.answered; answered != nullptr) {
+    answered(exchange.who.tenant,
+             exchange.route != nullptr ? exchange.route->path : std::string_view{},
+             MethodName(exchange.head.method), response.status);
+  }
   const bool understood = parser_.head_done();
   const bool unread = !understood || !parser_.body_done();
   const bool keep_alive =

@@ -27,6 +27,11 @@ struct HttpConfig {
   HttpLimits limits;
   SiteNames names;
   std::shared_ptr<const JwtVerifier> jwt;  // nothing: tokens are API keys only
+  // Told of every answer: whose request it was ("" before that is known), the route's path ("" if there is none), the
+  // method and the status. On the loop's thread; must not block.
+  std::function<void(std::string_view tenant, std::string_view route, std::string_view method,
+                     int status)>
+      answered;
 };
 
 // What every handler may use. Exchanges share it: a late reply finds it, also after the server is gone.

@@ -13,6 +13,7 @@ namespace coffer::gateway {
 void GetHealth(const std::shared_ptr<Exchange>& exchange, Respond respond);
 void GetReady(const std::shared_ptr<Exchange>& exchange, Respond respond);
 void GetOpenApi(const std::shared_ptr<Exchange>& exchange, Respond respond);
+void GetMetrics(const std::shared_ptr<Exchange>& exchange, Respond respond);
 
 void PostCall(const std::shared_ptr<Exchange>& exchange, Respond respond);
 void GetCall(const std::shared_ptr<Exchange>& exchange, Respond respond);

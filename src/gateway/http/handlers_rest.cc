@@ -55,6 +55,20 @@ void GetOpenApi(const std::shared_ptr<Exchange>&, Respond respond) {
   respond(JsonResponse(200, std::string(OpenApiDocument())));
 }
 
+void GetMetrics(const std::shared_ptr<Exchange>& exchange, Respond respond) {
+  exchange->api->service.GetMetrics(
+      exchange->who, [respond = std::move(respond)](Answer<std::string> answer) {
+        Response response;
+        if (!answer.ok()) {
+          response = ProblemResponse(FromRefusal(answer.refusal()));
+        } else {
+          response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+          response.body = std::move(answer.value());
+        }
+        respond(std::move(response));
+      });
+}
+
 void PostSession(const std::shared_ptr<Exchange>& exchange, Respond respond) {
   Answer<SessionRequest> request = ParseSessionBody(exchange->body, exchange->api->config.limits);
   if (!request.ok()) {

@@ -61,8 +61,8 @@ Problem FromRefusal(const Refusal& refusal) {
     // Rounded up: a client that comes back on the second must not be early.
     const int64_t millis = std::max<int64_t>(refusal.retry_after->count(), 1);
     problem.retry_after = static_cast<uint64_t>((millis + 999) / 1000);
-  } else if (refusal.kind == RefusalKind::kRateLimited || refusal.kind == RefusalKind::kInFlight) {
-    problem.retry_after = 1;
+  } else if (refusal.kind == RefusalKind::kInFlight) {
+    problem.retry_after = 1;  // a limit without a time is one that waiting does not lift
   }
   if (refusal.kind == RefusalKind::kUnauthenticated) {
     problem.authenticate = R"(Bearer realm="coffer", error="invalid_token")";

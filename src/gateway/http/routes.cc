@@ -20,6 +20,7 @@ constexpr std::array kRoutes = {
     Route{Method::kGet, "/healthz", Access::Public(), kNone, GetHealth},
     Route{Method::kGet, "/readyz", Access::Public(), kNone, GetReady},
     Route{Method::kGet, "/openapi.json", Access::Public(), kNone, GetOpenApi},
+    Route{Method::kGet, "/metrics", kOversees, kNone, GetMetrics},
 
     Route{Method::kPost, "/v1/calls", kWorks, kJson, PostCall},
     Route{Method::kGet, "/v1/calls/{call_id}", kReads, kNone, GetCall},

@@ -88,6 +88,17 @@ class Core : public std::enable_shared_from_this<Core> {
     }
   }
 
+  Status ReplaceTls(const TlsPair& pair) {
+    if (shared_->tls == nullptr) {
+      return Internal("gateway.tls.none", "this server has no TLS");
+    }
+    TRY_ASSIGN(shared_->tls, TlsContext::Load(pair.certificate, pair.key));
+    return {};
+  }
+  void ReplaceJwt(std::shared_ptr<const JwtVerifier> jwt) {
+    shared_->api.config.jwt = std::move(jwt);
+  }
+
   const std::vector<uint16_t>& ports() const { return ports_; }
   ServerStats stats() const {
     ServerStats stats = shared_->stats;
@@ -281,6 +292,10 @@ class AsioServer : public Server {
   ~AsioServer() override { core_->Shutdown(); }
   std::vector<uint16_t> ports() const override { return core_->ports(); }
   ServerStats stats() const override { return core_->stats(); }
+  Status ReplaceTls(const TlsPair& pair) override { return core_->ReplaceTls(pair); }
+  void ReplaceJwt(std::shared_ptr<const JwtVerifier> jwt) override {
+    core_->ReplaceJwt(std::move(jwt));
+  }
   void Drain(std::chrono::milliseconds deadline, std::function<void()> drained) override {
     core_->Drain(deadline, std::move(drained));
   }

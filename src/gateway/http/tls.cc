@@ -58,7 +58,7 @@ class Context : public TlsContext {
  public:
   Context() : context_(ssl::context::tls_server) {}
 
-  Status LoadFiles(const std::string& certificate, const std::string& key) {
+  Status LoadTexts(const std::string& certificate, const std::string& key) {
     SSL_CTX* raw = context_.native_handle();
     ::SSL_CTX_set_min_proto_version(raw, TLS1_2_VERSION);
     ::SSL_CTX_set_options(raw, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |
@@ -80,15 +80,16 @@ class Context : public TlsContext {
                       "this OpenSSL does not know the ciphers or groups we ask for");
     }
     error_code error;
-    context_.use_certificate_chain_file(certificate, error);
+    context_.use_certificate_chain(asio::buffer(certificate), error);
     if (error) {
-      return HostFault("gateway.tls.certificate", "cannot use the certificate " + certificate,
+      ::ERR_clear_error();
+      return HostFault("gateway.tls.certificate", "cannot use the certificate",
                        "give a PEM file with the server's certificate first, then the chain");
     }
-    context_.use_private_key_file(key, ssl::context::pem, error);
+    context_.use_private_key(asio::buffer(key), ssl::context::pem, error);
     if (error || ::SSL_CTX_check_private_key(raw) != 1) {
       ::ERR_clear_error();
-      return HostFault("gateway.tls.key", "cannot use the key " + key + " with the certificate",
+      return HostFault("gateway.tls.key", "cannot use the key with the certificate",
                        "give the PEM file of the key that the certificate was made for, readable "
                        "only to its owner");
     }
@@ -123,7 +124,7 @@ class Context : public TlsContext {
 Result<std::shared_ptr<TlsContext>> TlsContext::Load(const std::string& certificate,
                                                      const std::string& key) {
   auto context = std::make_shared<Context>();
-  TRY(context->LoadFiles(certificate, key));
+  TRY(context->LoadTexts(certificate, key));
   return std::shared_ptr<TlsContext>(std::move(context));
 }
 

@@ -14,7 +14,7 @@ namespace coffer::gateway {
 
 class TlsContext {
  public:
-  // Fails if a file cannot be read, or the key does not belong to the certificate.
+  // Of PEM texts. Fails if one of them is none, or the key does not belong to the certificate.
   static Result<std::shared_ptr<TlsContext>> Load(const std::string& certificate,
                                                   const std::string& key);
   virtual ~TlsContext() = default;

@@ -81,6 +81,7 @@ Json CallJson(const CallView& call) {
 
 Json SessionJson(const SessionView& session) {
   return {{"session_id", session.session_id},
+          {"tenant", session.tenant},
           {"agent", session.agent},
           {"label", OrNull(session.label)},
           {"state", session.state},
@@ -115,6 +116,7 @@ Json KeyJson(const KeyView& key) {
           {"tenant", key.tenant},
           {"agent", OrNull(key.agent)},
           {"label", OrNull(key.label)},
+          {"all_tenants", key.all_tenants},
           {"created_at", TimeOrNull(key.created_at)},
           {"expires_at", TimeOrNull(key.expires_at)},
           {"revoked_at", TimeOrNull(key.revoked_at)}};

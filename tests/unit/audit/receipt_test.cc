@@ -160,7 +160,7 @@ TEST(ReceiptFile, AppearsWholeOrNotAtAll) {
     ASSERT_TRUE(file.ok());
     EXPECT_EQ(*test::ReadFile(path), "an older receipt") << "opening changes nothing";
     ReceiptFile moved = std::move(file).value();
-    ASSERT_TRUE(moved.Write(Full()).ok());
+    ASSERT_TRUE(moved.Write(FormatReceipt(Full())).ok());
   }
   EXPECT_EQ(*test::ReadFile(path), FormatReceipt(Full()));
   EXPECT_EQ(EntriesIn(dir), 1U);

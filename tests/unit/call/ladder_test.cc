@@ -24,7 +24,11 @@ class LadderTest : public ::testing::Test {
     EXPECT_TRUE(store::EnsureTenant(*store_, store::TenantId::Local()).ok());
     LadderOptions options;
     options.sessions = dir_.MakeDir("sessions");
-    ladder_ = std::make_unique<Ladder>(*store_, shelf_, options);
+    Result<audit::Log> log = audit::Log::Open(dir_ / "state/log");
+    EXPECT_TRUE(log.ok()) << log.error().message;
+    log_ = std::make_unique<audit::Log>(std::move(log).value());
+    recorder_ = std::make_unique<Recorder>(*store_, *log_);
+    ladder_ = std::make_unique<Ladder>(*recorder_, shelf_, options);
   }
   static ToolRequest Python(const std::string& code) {
     ToolRequest request;
@@ -53,6 +57,8 @@ class LadderTest : public ::testing::Test {
 
   test::TempDir dir_;
   std::unique_ptr<store::Store> store_;
+  std::unique_ptr<audit::Log> log_;
+  std::unique_ptr<Recorder> recorder_;
   ToolShelf shelf_;
   std::unique_ptr<Ladder> ladder_;
   int ran_ = 0;

@@ -6,8 +6,12 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <filesystem>
+#include <functional>
 
 #include "audit/receipt.h"
 #include "base/sys.h"
@@ -103,7 +107,8 @@ TEST_F(WardenTest, RefusesWhatItsRulesForbid) {
   RunRequest request = Command({"/bin/true"});
   EXPECT_TRUE(CheckRequest(rules, request).ok());
   for (const char* workspace : {"/etc", "/state/sessions", "/state/sessionsx/a",
-                                "/state/sessions/../../etc", "/state/sessions/a/../../../etc"}) {
+                                "/state/sessions/../../etc", "/state/sessions/a/../../../etc",
+                                "/state/sessions/..", "/state/sessions/a/b", "/state/sessions/"}) {
     request.envelope.workspace = workspace;
     EXPECT_FALSE(CheckRequest(rules, request).ok()) << workspace;
   }
@@ -113,8 +118,57 @@ TEST_F(WardenTest, RefusesWhatItsRulesForbid) {
   EXPECT_FALSE(CheckRequest(rules, request).ok());
   rules.allow_broad = true;
   EXPECT_TRUE(CheckRequest(rules, request).ok());
-  request.envelope.tty = true;
-  EXPECT_FALSE(CheckRequest(rules, request).ok());
+  // Ways to a file of the host that no declared tool has.
+  for (const auto& ask : std::vector<std::function<void(RunRequest&)>>{
+           [](RunRequest& r) { r.envelope.tty = true; }, [](RunRequest& r) { r.script = true; },
+           [](RunRequest& r) { r.envelope.inputs = {"/etc/shadow"}; },
+           [](RunRequest& r) { r.envelope.imported_seccomp = "{}"; },
+           [](RunRequest& r) { r.out_dir = "/etc"; }}) {
+    RunRequest asked = request;
+    ask(asked);
+    EXPECT_FALSE(CheckRequest(rules, asked).ok());
+  }
+}
+
+// The gateway may have been broken into: what it says about a mount is looked at again.
+TEST_F(WardenTest, LooksAtMountsItself) {
+  std::string dir = ::testing::TempDir() + "/wardenXXXXXX";
+  ASSERT_NE(::mkdtemp(dir.data()), nullptr);
+  const auto make = [&](const std::string& name) {
+    EXPECT_EQ(::mkdir((dir + "/" + name).c_str(), 0755), 0);
+    return dir + "/" + name;
+  };
+  WardenRules rules;
+  const std::string state = make("state");
+  rules.sessions = make("state/sessions");
+  const std::string fine = make("fine");
+  const std::string below = make("state/sessions/of-somebody");
+  const std::string link = dir + "/link";
+  ASSERT_EQ(::symlink(fine.c_str(), link.c_str()), 0);
+  const auto code = [&](const std::string& host, bool dangerous) {
+    RunRequest request = Command({"/bin/true"});
+    request.envelope.mounts = {{host, "/data", policy::Access::kRead, dangerous}};
+    const Status checked = CheckRequest(rules, request);
+    return checked.ok() ? "" : checked.error().code;
+  };
+  EXPECT_EQ(code(fine, false), "");
+  EXPECT_NE(code(link, false), "");
+  EXPECT_NE(code(dir + "/fine/../state", false), "");
+  EXPECT_NE(code("relative", false), "");
+  EXPECT_NE(code(dir + "/missing", false), "");
+  for (const char* broad : {"/", "/etc", "/home", "/proc", "/proc/self", "/dev"}) {
+    EXPECT_NE(code(broad, false), "") << broad;
+  }
+  for (const std::string& own : {state, rules.sessions, below, dir}) {
+    EXPECT_EQ(code(own, false), "policy.path.state") << own;
+  }
+  EXPECT_EQ(code("/etc", true), "policy.path.broad");
+  rules.allow_broad = true;
+  EXPECT_EQ(code("/etc", true), "");
+  EXPECT_NE(code("/etc", false), "");
+  // No permission shows the store of all tenants.
+  EXPECT_EQ(code("/", true), "policy.path.state");
+  std::filesystem::remove_all(dir);
 }
 
 TEST_F(WardenTest, MoreCallsThanItMayRunAreRefusedNotQueued) {

@@ -82,6 +82,9 @@ TEST(Wire, RefusesWhatCannotBeRun) {
   };
   EXPECT_TRUE(refused([](RunRequest& r) { r.command.clear(); }));
   EXPECT_TRUE(refused([](RunRequest& r) { r.command[1] = std::string("a\0b", 3); }));
+  EXPECT_TRUE(refused([](RunRequest& r) { r.envelope.workspace += std::string("\0x", 2); }));
+  EXPECT_TRUE(refused([](RunRequest& r) { r.envelope.mounts[0].host += std::string("\0x", 2); }));
+  EXPECT_TRUE(refused([](RunRequest& r) { r.envelope.env = {{"A", std::string("\0x", 2)}}; }));
   EXPECT_TRUE(refused([](RunRequest& r) { r.envelope.env = {{"A=B", "1"}}; }));
   EXPECT_TRUE(refused([](RunRequest& r) { r.envelope.env = {{"", "1"}}; }));
   EXPECT_TRUE(refused([](RunRequest& r) { r.envelope.limits.memory = 0; }));

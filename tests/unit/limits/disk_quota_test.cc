@@ -125,10 +125,12 @@ TEST(DiskWatch, SeesFilesDeletedWhileOpen) {
 
 TEST(NextDiskCheck, ComesSoonerAsTheCapComesNearAndNeverKeepsTheDiskBusy) {
   using std::chrono::milliseconds;
-  EXPECT_EQ(NextDiskCheck(0, 100, Nanos(0)), milliseconds(250));
-  EXPECT_EQ(NextDiskCheck(50, 100, Nanos(0)), milliseconds(125));
-  EXPECT_EQ(NextDiskCheck(99, 100, Nanos(0)), milliseconds(10));
-  EXPECT_EQ(NextDiskCheck(1000, 100, Nanos(0)), milliseconds(10));
+  constexpr uint64_t kMiB = 1 << 20;
+  EXPECT_EQ(NextDiskCheck(0, 4096 * kMiB, Nanos(0)), milliseconds(250));
+  EXPECT_EQ(NextDiskCheck(0, 100 * kMiB, Nanos(0)), milliseconds(100)) << "a small cap is near";
+  EXPECT_EQ(NextDiskCheck(50 * kMiB, 100 * kMiB, Nanos(0)), milliseconds(50));
+  EXPECT_EQ(NextDiskCheck(99 * kMiB, 100 * kMiB, Nanos(0)), milliseconds(10));
+  EXPECT_EQ(NextDiskCheck(1000 * kMiB, 100 * kMiB, Nanos(0)), milliseconds(10));
   EXPECT_EQ(NextDiskCheck(0, 0, Nanos(0)), milliseconds(10));
   EXPECT_EQ(NextDiskCheck(99, 100, seconds(1)), seconds(9));
 }

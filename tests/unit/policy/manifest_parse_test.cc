@@ -97,7 +97,7 @@ TEST(ManifestParse, EveryMistakeHasItsPlaceAndAWayOut) {
     const char* expected;
   };
   const Case cases[] = {
-      {"[limts]\n", "f:7:2: a manifest has no table \"limts\": did you mean limits?"},
+      {"[limts]\n", "f:7:2: the file has no table \"limts\": did you mean limits?"},
       {"[limits]\nmemroy = \"1GiB\"\n",
        "f:8:1: [limits] has no key \"memroy\": did you mean memory?"},
       {"[limits]\nmemory = 5\n",

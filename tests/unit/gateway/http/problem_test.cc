@@ -49,9 +49,10 @@ TEST(Problem, RetryAfterIsRoundedUp) {
   EXPECT_EQ(seconds(1001), 2U);
   EXPECT_EQ(seconds(0), 1U);
   EXPECT_EQ(seconds(-5), 1U);
-  // A limit never answers without saying when to come back.
-  EXPECT_TRUE(
+  // A budget that is spent does not come back: nobody is told to try again.
+  EXPECT_FALSE(
       FromRefusal({.kind = RefusalKind::kRateLimited, .code = "c"}).retry_after.has_value());
+  EXPECT_TRUE(FromRefusal({.kind = RefusalKind::kInFlight, .code = "c"}).retry_after.has_value());
 }
 
 TEST(Problem, CarriesDetails) {

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/recorder.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "audit/seal.h"
+#include "base/hash.h"
+#include "base/ids.h"
+#include "base/json.h"
+#include "policy/scrub.h"
+#include "store/call.h"
+
+namespace coffer::call {
+namespace {
+
+constexpr size_t kMostUnwritten = 4096;
+
+// The store will not take it later either: somebody else has ended the call.
+bool Hopeless(const Error& error) {
+  return error.code == "store.state" || error.code == "store.owner" || error.code == "store.call";
+}
+
+// Whoever wrote a sentence of the receipt may have quoted an argument in it.
+void Scrub(audit::Receipt& receipt) {
+  receipt.error_message = policy::ScrubText(receipt.error_message);
+  for (std::string& argument : receipt.args_redacted) {
+    argument = policy::ScrubText(argument);
+  }
+  for (audit::Denial& denial : receipt.denials) {
+    denial.target = policy::ScrubText(denial.target);
+    denial.reason = policy::ScrubText(denial.reason);
+  }
+}
+
+uint64_t UsedOf(const audit::Receipt& receipt, std::string_view name) {
+  for (const auto& [limit, use] : receipt.limits) {
+    if (limit == name) {
+      return use.used.value_or(0);
+    }
+  }
+  return 0;
+}
+
+store::CallEnd EndOf(const audit::Receipt& receipt, const ToolReply& reply) {
+  store::CallEnd end;
+  end.outcome = store::FindOutcome(receipt.outcome).value_or(store::Outcome::kError);
+  end.error_class = receipt.error_class;
+  end.error_message = receipt.error_message;
+  end.exit_code = receipt.exit_code;
+  end.exit_signal = receipt.exit_signal;
+  end.receipt = reply.receipt;
+  end.result = FormatReply(reply);
+  end.cpu = Nanos(UsedOf(receipt, "cpu"));
+  end.bytes_out = receipt.output_bytes;
+  end.denials = receipt.denials.size();
+  if (reply.log) {
+    end.log_index = reply.log->index;
+  }
+  return end;
+}
+
+// The receipt in the log, and sealed.
+Status Seal(audit::Log& log, const audit::Receipt& receipt, bool ran, bool recovered,
+            ToolReply& reply) {
+  const std::string text = audit::FormatReceipt(receipt);
+  audit::ReceiptRecord record;
+  record.tenant = receipt.tenant;
+  record.call = receipt.call_id;
+  record.tool = receipt.tool;
+  record.outcome = receipt.outcome;
+  record.error_class = receipt.error_class;
+  record.ran = ran;
+  record.recovered = recovered;
+  TRY_ASSIGN(record.body, audit::BodyHash(text));
+  record.trace = receipt.trace_id;
+  TRY_ASSIGN(const audit::Appended appended, log.Append(record));
+  TRY_ASSIGN(reply.receipt, audit::SealReceipt(text, appended, log));
+  reply.log = appended.position;
+  return {};
+}
+
+audit::Receipt ReceiptOf(const store::Call& call) {
+  audit::Receipt receipt;
+  receipt.call_id = call.id;
+  receipt.parent_id = call.parent_id;
+  receipt.session_id = call.session_id;
+  receipt.trace_id = call.trace_id;
+  receipt.tenant = call.tenant.name();
+  receipt.agent = call.agent;
+  receipt.user = call.user;
+  receipt.tool = call.tool;
+  receipt.tool_version = call.tool_version;
+  receipt.manifest_hash = call.manifest_hash;
+  receipt.envelope_id = call.envelope_id;
+  receipt.effect = call.effect.empty() ? receipt.effect : call.effect;
+  receipt.args_hash = call.args_hash;
+  receipt.requested_at = call.requested_at;
+  receipt.started_at = call.started_at.value_or(Nanos(0));
+  receipt.finished_at = call.finished_at.value_or(call.requested_at);
+  receipt.duration = receipt.finished_at - receipt.requested_at;
+  receipt.outcome = store::OutcomeName(call.outcome.value_or(store::Outcome::kUnknown));
+  receipt.error_class = call.error_class.empty() ? "internal" : call.error_class;
+  receipt.error_message = call.error_message;
+  return receipt;
+}
+
+}  // namespace
+
+Status Recorder::Start(const store::TenantId& tenant, const audit::Receipt& receipt) {
+  TRY(WritePending());
+  audit::DecisionRecord decision;
+  decision.tenant = receipt.tenant;
+  decision.call = receipt.call_id;
+  decision.parent = receipt.parent_id;
+  decision.session = receipt.session_id;
+  decision.agent = receipt.agent;
+  decision.user = receipt.user;
+  decision.tool = receipt.tool;
+  decision.tool_version = receipt.tool_version;
+  decision.manifest = receipt.manifest_hash;
+  decision.envelope = receipt.envelope_id;
+  decision.effect = receipt.effect;
+  decision.args_hash = receipt.args_hash;
+  decision.trace = receipt.trace_id;
+  TRY(log_.Append(decision));
+
+  store::CallDecision record;
+  record.tool_version = receipt.tool_version;
+  record.manifest_hash = receipt.manifest_hash;
+  record.envelope_id = receipt.envelope_id;
+  record.effect = receipt.effect;
+  record.args_redacted = PrintJson(Json(receipt.args_redacted));
+  TRY_ASSIGN(const store::Supervisor supervisor, store::ThisProcess());
+  return store::RecordAndStartCall(store_, tenant, receipt.call_id, record, supervisor);
+}
+
+Status Recorder::Write(Unwritten& end) {
+  if (!end.logged) {
+    const bool ran = end.ending == Ending::kFinished || end.ending == Ending::kLost;
+    TRY(Seal(log_, end.receipt, ran, /*recovered=*/false, end.reply));
+    end.logged = true;
+  }
+  const store::CallEnd row = EndOf(end.receipt, end.reply);
+  const std::string& id = end.receipt.call_id;
+  switch (end.ending) {
+    case Ending::kFinished:
+      return store::FinishCall(store_, end.tenant, id, row);
+    case Ending::kLost:
+      return store::LoseCall(store_, end.tenant, id, row);
+    case Ending::kRefused:
+      return store::RefuseCall(store_, end.tenant, id, row, store::KeyFate::kKeep);
+    case Ending::kRefusedForNow:
+      return store::RefuseCall(store_, end.tenant, id, row, store::KeyFate::kRelease);
+  }
+  return {};
+}
+
+Status Recorder::End(const store::TenantId& tenant, Ending ending, const audit::Receipt& receipt,
+                     ToolReply& reply) {
+  Unwritten end{tenant, ending, receipt, reply, false};
+  end.reply.admitted = true;
+  Scrub(end.receipt);
+  const Status written = Write(end);
+  if (told_) {
+    told_(end.receipt);
+  }
+  reply.receipt = end.reply.receipt;
+  reply.log = end.reply.log;
+  reply.admitted = true;
+  if (!written.ok()) {
+    const std::lock_guard lock(mutex_);
+    if (unwritten_.size() < kMostUnwritten) {
+      unwritten_.push_back(std::move(end));
+    }
+  }
+  return written;
+}
+
+Status Recorder::WritePending() {
+  for (;;) {
+    std::optional<Unwritten> next;
+    {
+      const std::lock_guard lock(mutex_);
+      if (unwritten_.empty()) {
+        return {};
+      }
+      next = std::move(unwritten_.front());
+      unwritten_.pop_front();
+    }
+    if (const Status written = Write(*next); !written.ok() && !Hopeless(written.error())) {
+      const std::lock_guard lock(mutex_);
+      unwritten_.push_front(std::move(*next));
+      return written;
+    }
+  }
+}
+
+size_t Recorder::pending() const {
+  const std::lock_guard lock(mutex_);
+  return unwritten_.size();
+}
+
+Status Recorder::Refuse(const store::AdmitRequest& request, audit::Receipt receipt,
+                        ToolReply& reply) {
+  if (told_) {
+    told_(receipt);
+  }
+  const int64_t second = receipt.finished_at.count() / 1'000'000'000;
+  {
+    const std::lock_guard lock(mutex_);
+    Flood& flood = floods_[request.tenant.name()];
+    if (flood.second != second) {
+      flood.second = second;
+      flood.written = 0;
+    }
+    if (flood.written >= kRefusalsPerSecond) {
+      ++flood.left_out;
+      return {};
+    }
+    ++flood.written;
+    if (flood.left_out > 0) {
+      receipt.incidents.push_back(
+          fmt::format("{} further refusals of this tenant were not written one by one before this", flood.left_out));
+      flood.left_out = 0;
+    }
+  }
+  TRY_ASSIGN(receipt.call_id, NewId(receipt.requested_at));
+  Scrub(receipt);
+  reply.call_id = receipt.call_id;
+  TRY(Seal(log_, receipt, /*ran=*/false, /*recovered=*/false, reply));
+  return store::AddRefusedCall(store_, request, receipt.call_id, EndOf(receipt, reply));
+}
+
+Status Recorder::Event(const std::string& tenant, std::string_view name,
+                       const std::map<std::string, std::string>& detail) {
+  audit::EventRecord event;
+  event.tenant = tenant;
+  event.name = name;
+  for (const auto& [key, value] : detail) {
+    event.detail.emplace_back(key, policy::ScrubText(value));
+  }
+  TRY(log_.Append(event));
+  return {};
+}
+
+Status Recorder::Settle(std::span<const store::RecoveredCall> calls) {
+  for (const store::RecoveredCall& left : calls) {
+    TRY_ASSIGN(const std::optional<std::string> there,
+               store::FindReceipt(store_, left.call.tenant, left.call.id));
+    if (!there) {
+      ToolReply reply;
+      TRY(Seal(log_, ReceiptOf(left.call), left.call.started_at.has_value(), /*recovered=*/true,
+               reply));
+      // Refused if another process was faster; then there is one.
+      (void)store::AddReceipt(store_, left.call.tenant, left.call.id, reply.receipt,
+                              reply.log->index);
+    }
+    TRY(store::FinishCleanup(store_, left.call.tenant, left.call.id));
+  }
+  return {};
+}
+
+std::string Recorder::Fingerprint(std::string_view text) const {
+  return HashOf(log_.Sign("coffer fingerprint\n" + HashOf(text)));
+}
+
+}  // namespace coffer::call

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rungs "record" and "seal": the store and the audit log, written in the one order that keeps both true.
+//
+//   Start   the decision is on disk in the log, then in the store; only then may anything run
+//   End     the receipt's hash is on disk in the log, then the sealed receipt in the store; only then is it acknowledged
+//
+// What cannot be written at its end (a full disk) is kept and written again before the next call starts, and until that
+// has worked no call starts: nothing that ran is forgotten while this process lives, and if it dies, the store's recovery
+// ends those calls. Secrets are scrubbed from what is written here, whoever wrote it. Thread-safe.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "audit/log.h"
+#include "audit/receipt.h"
+#include "call/tool_call.h"
+#include "store/admission.h"
+#include "store/recovery.h"
+#include "store/store.h"
+
+namespace coffer::call {
+
+// How a call leaves the ladder.
+enum class Ending : uint8_t {
+  kFinished,        // its boundary was launched and its end was seen
+  kLost,            // it may have run, and nobody knows how far
+  kRefused,         // nothing ran; a retry with the same key hears the same
+  kRefusedForNow,   // nothing ran, and nothing was decided about the request: the key is free again
+};
+
+class Recorder {
+ public:
+  Recorder(store::Store& store, audit::Log& log) : store_(store), log_(log) {}
+
+  store::Store& store() { return store_; }
+  audit::Log& log() { return log_; }
+
+  // Status: whether it may run.
+  Status Start(const store::TenantId& tenant, const audit::Receipt& receipt);
+
+  // Seals: fills the reply's receipt and its place in the log. An Error: not acknowledged, kept for later.
+  Status End(const store::TenantId& tenant, Ending ending, const audit::Receipt& receipt,
+             ToolReply& reply);
+
+  // A request that was not admitted; gets an id of its own. At most kRefusalsPerSecond of one tenant are written one by
+  // one: a flood of refusals must not cost more than what it was refused. The next one says how many were left out.
+  Status Refuse(const store::AdmitRequest& request, audit::Receipt receipt, ToolReply& reply);
+  static constexpr uint32_t kRefusalsPerSecond = 20;
+
+  // What an operator did, or what happened to Cofferdam itself. Details are short words.
+  Status Event(const std::string& tenant, std::string_view name,
+               const std::map<std::string, std::string>& detail);
+
+  // Receipts of calls whose process died.
+  Status Settle(std::span<const store::RecoveredCall> calls);
+
+  // What is still to be written; for a timer.
+  Status WritePending();
+  size_t pending() const;
+
+  // Called once for every receipt, also for those that are kept for later or left out of a flood; from any thread. Set
+  // before the first call.
+  void OnEnd(std::function<void(const audit::Receipt&)> told) { told_ = std::move(told); }
+
+  // Tells two texts apart without saying anything about them to whoever has no key: arguments may be guessable.
+  std::string Fingerprint(std::string_view text) const;
+
+ private:
+  struct Unwritten {
+    store::TenantId tenant = store::TenantId::Local();
+    Ending ending = Ending::kFinished;
+    audit::Receipt receipt;
+    ToolReply reply;
+    bool logged = false;  // only the store still lacks it
+  };
+  Status Write(Unwritten& end);
+
+  store::Store& store_;
+  audit::Log& log_;
+  std::function<void(const audit::Receipt&)> told_;
+  mutable std::mutex mutex_;  // of what follows
+  std::deque<Unwritten> unwritten_;
+  struct Flood {
+    int64_t second = 0;
+    uint32_t written = 0;
+    uint64_t left_out = 0;
+  };
+  std::map<std::string, Flood> floods_;
+};
+
+}  // namespace coffer::call

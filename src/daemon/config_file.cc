@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/config_file.h"
+
+#include <fmt/format.h>
+
+#include "base/quantity.h"
+#include "base/text.h"
+#include "policy/table_reader.h"
+#include "policy/toml_tree.h"
+#include "store/tenant.h"
+
+namespace coffer::daemon {
+namespace {
+
+using policy::MistakeList;
+using policy::TableReader;
+using policy::TomlEntry;
+using policy::TomlNode;
+using Keys = std::vector<std::string_view>;
+
+constexpr uint64_t kMostCount = 1'000'000;
+constexpr uint64_t kMostBudget = 1'000'000'000'000;
+constexpr size_t kMostWebhooks = 16;
+
+void ReadRate(const TomlNode& table, const std::string& path, policy::RateLimits& limits,
+              MistakeList& mistakes) {
+  TableReader reader(table, path, Keys{"calls", "burst", "concurrency"}, mistakes);
+  if (const auto rules = reader.Strings("calls")) {
+    limits.calls.clear();
+    for (size_t i = 0; i < rules->size(); ++i) {
+      const Result<policy::RateRule> rule = policy::ParseRate((*rules)[i]);
+      if (rule.ok()) {
+        limits.calls.push_back(*rule);
+      } else {
+        mistakes.Add(reader.Find("calls")->value.items[i].at,
+                     reader.NameOf("calls") + ": " + Printable(rule.error().message),
+                     rule.error().hint);
+      }
+    }
+    if (rules->size() > 4) {
+      reader.Add("calls", "more than 4 windows", "one per second, minute, hour and day is enough");
+    }
+  }
+  limits.burst = reader.Count("burst", 1, kMostCount).value_or(limits.burst);
+  limits.concurrency = reader.Count("concurrency", 1, kMostCount).value_or(limits.concurrency);
+}
+
+void ReadBudget(const TomlNode& table, const std::string& path, bool has_period,
+                store::Budget& budget, MistakeList& mistakes) {
+  Keys keys = {"calls", "retries", "cpu", "bytes_out"};
+  if (has_period) {
+    keys.emplace_back("period");
+  }
+  TableReader reader(table, path, keys, mistakes);
+  budget.calls = reader.Count("calls", 1, kMostBudget).value_or(budget.calls);
+  budget.retries = reader.Count("retries", 1, kMostBudget).value_or(budget.retries);
+  reader.Parsed(budget.cpu, "cpu", ParseDuration);
+  reader.Parsed(budget.bytes_out, "bytes_out", ParseSize);
+  if (has_period) {
+    reader.Parsed(budget.period, "period", ParseDuration);
+  }
+}
+
+void ReadRetention(const TomlNode& table, const std::string& path, store::Retention& retention,
+                   MistakeList& mistakes) {
+  TableReader reader(table, path, Keys{"calls", "results", "sessions", "keys"}, mistakes);
+  reader.Parsed(retention.calls, "calls", ParseDuration);
+  reader.Parsed(retention.results, "results", ParseDuration);
+  reader.Parsed(retention.sessions, "sessions", ParseDuration);
+  reader.Parsed(retention.keys, "keys", ParseDuration);
+  for (const auto& [key, value] :
+       {std::pair("calls", retention.calls), std::pair("results", retention.results)}) {
+    if (value < store::kIdempotencyTime && reader.Find(key) != nullptr) {
+      reader.Add(key, "shorter than the 24 hours in which a retry must find its result",
+                 "write 24h or more");
+    }
+  }
+}
+
+// quotas, budgets and retention of everybody, or of one tenant.
+void ReadRules(TableReader& root, const std::string& prefix, TenantRules& rules,
+               MistakeList& mistakes) {
+  if (const TomlNode* const quotas = root.Table("quotas")) {
+    const std::string path = prefix + "quotas";
+    TableReader reader(*quotas, path, Keys{"tenant", "agent"}, mistakes);
+    if (const TomlNode* const table = reader.Table("tenant")) {
+      ReadRate(*table, path + ".tenant", rules.tenant_rate, mistakes);
+    }
+    if (const TomlNode* const table = reader.Table("agent")) {
+      ReadRate(*table, path + ".agent", rules.agent_rate, mistakes);
+    }
+  }
+  if (const TomlNode* const budgets = root.Table("budgets")) {
+    const std::string path = prefix + "budgets";
+    TableReader reader(*budgets, path, Keys{"tenant", "session"}, mistakes);
+    if (const TomlNode* const table = reader.Table("tenant")) {
+      ReadBudget(*table, path + ".tenant", true, rules.tenant_budget, mistakes);
+    }
+    if (const TomlNode* const table = reader.Table("session")) {
+      ReadBudget(*table, path + ".session", false, rules.session_budget, mistakes);
+    }
+  }
+  if (const TomlNode* const retention = root.Table("retention")) {
+    ReadRetention(*retention, prefix + "retention", rules.retention, mistakes);
+  }
+}
+
+void ReadTenants(TableReader& root, FileConfig& config, MistakeList& mistakes) {
+  const TomlNode* const tenants = root.Table("tenant");
+  if (tenants == nullptr) {
+    return;
+  }
+  for (const TomlEntry& entry : tenants->entries) {
+    const Result<store::TenantId> name = store::TenantId::Parse(entry.key);
+    if (!name.ok() || entry.value.kind != policy::TomlKind::kTable) {
+      mistakes.Add(entry.at,
+                   name.ok() ? fmt::format("tenant.{} is not a table", entry.key)
+                             : fmt::format("\"{}\" is not a tenant's name", Printable(entry.key)),
+                   "write [tenant.NAME.quotas.tenant]");
+      continue;
+    }
+    const std::string path = "tenant." + entry.key;
+    TableReader reader(entry.value, path, Keys{"quotas", "budgets", "retention"}, mistakes);
+    TenantRules rules = config.general;
+    ReadRules(reader, path + ".", rules, mistakes);
+    config.tenants.emplace(entry.key, std::move(rules));
+  }
+}
+
+std::string AbsoluteFile(TableReader& reader, std::string_view key) {
+  const std::string path = reader.String(key).value_or("");
+  if (!path.empty() && path.front() != '/') {
+    reader.Add(key, "not an absolute path", "begin it with /");
+  }
+  return path;
+}
+
+bool IsHttp(std::string_view url) {
+  return url.starts_with("https://") || url.starts_with("http://");
+}
+
+void ReadWebhooks(TableReader& root, FileConfig& config, MistakeList& mistakes) {
+  for (const TomlNode* const table : root.Tables("webhook")) {
+    TableReader reader(*table, "webhook", Keys{"url", "secret_file", "events"}, mistakes);
+    WebhookConfig hook;
+    hook.url = reader.Required("url", "\"https://example.com/hook\"").value_or("");
+    if (!hook.url.empty() && !IsHttp(hook.url)) {
+      reader.Add("url", "neither https:// nor http://", "write the whole URL");
+    }
+    hook.secret_file = AbsoluteFile(reader, "secret_file");
+    hook.events = reader.Strings("events").value_or(std::vector<std::string>());
+    config.webhooks.push_back(std::move(hook));
+  }
+  if (config.webhooks.size() > kMostWebhooks) {
+    root.Add("webhook", fmt::format("more than {}", kMostWebhooks), "send from one to the others");
+  }
+}
+
+void ReadOtlp(TableReader& root, FileConfig& config, MistakeList& mistakes) {
+  const TomlNode* const table = root.Table("otlp");
+  if (table == nullptr) {
+    return;
+  }
+  TableReader reader(*table, "otlp", Keys{"endpoint", "headers_file"}, mistakes);
+  config.otlp.endpoint = reader.Required("endpoint", "\"http://127.0.0.1:4318\"").value_or("");
+  if (!config.otlp.endpoint.empty() && !IsHttp(config.otlp.endpoint)) {
+    reader.Add("endpoint", "neither https:// nor http://", "write the whole URL");
+  }
+  config.otlp.headers_file = AbsoluteFile(reader, "headers_file");
+}
+
+void ReadAnomaly(TableReader& root, FileConfig& config, MistakeList& mistakes) {
+  const TomlNode* const table = root.Table("anomaly");
+  if (table == nullptr) {
+    return;
+  }
+  TableReader reader(*table, "anomaly", Keys{"enabled", "window", "deviations", "rate_factor"},
+                     mistakes);
+  AnomalyConfig& anomaly = config.anomaly;
+  anomaly.enabled = reader.Boolean("enabled").value_or(anomaly.enabled);
+  reader.Parsed(anomaly.window, "window", ParseDuration);
+  anomaly.deviations = reader.Count("deviations", 1, 100).value_or(anomaly.deviations);
+  anomaly.rate_factor = reader.Count("rate_factor", 2, 1000).value_or(anomaly.rate_factor);
+}
+
+}  // namespace
+
+const TenantRules& FileConfig::RulesOf(std::string_view tenant) const {
+  const auto found = tenants.find(tenant);
+  return found == tenants.end() ? general : found->second;
+}
+
+store::Quotas FileConfig::QuotasOf(std::string_view tenant) const {
+  const TenantRules& rules = RulesOf(tenant);
+  store::Quotas quotas;
+  quotas.tenant = rules.tenant_rate;
+  quotas.agent = rules.agent_rate;
+  quotas.tenant_budget = rules.tenant_budget;
+  return quotas;
+}
+
+ParsedConfig ParseConfigFile(std::string_view text) {
+  ParsedConfig parsed;
+  const std::variant<TomlNode, policy::Mistake> read = policy::ReadToml(text);
+  if (const auto* mistake = std::get_if<policy::Mistake>(&read)) {
+    parsed.mistakes.push_back(*mistake);
+    return parsed;
+  }
+  MistakeList mistakes;
+  FileConfig config;
+  TableReader root(
+      std::get<TomlNode>(read), "",
+      Keys{"quotas", "budgets", "retention", "tenant", "webhook", "otlp", "anomaly"}, mistakes);
+  ReadRules(root, "", config.general, mistakes);
+  ReadTenants(root, config, mistakes);
+  ReadWebhooks(root, config, mistakes);
+  ReadOtlp(root, config, mistakes);
+  ReadAnomaly(root, config, mistakes);
+  parsed.mistakes = mistakes.Take();
+  if (parsed.mistakes.empty()) {
+    parsed.config = std::move(config);
+  }
+  return parsed;
+}
+
+Result<FileConfig> ReadConfigText(std::string_view text, std::string_view file) {
+  ParsedConfig parsed = ParseConfigFile(text);
+  if (parsed.mistakes.empty()) {
+    return std::move(parsed.config);
+  }
+  std::string message;
+  for (const policy::Mistake& mistake : parsed.mistakes) {
+    message += (message.empty() ? "" : "\n") + policy::FormatMistake(file, mistake);
+  }
+  return Refused("policy.config", std::move(message), "docs/OPERATIONS.md names every key");
+}
+
+}  // namespace coffer::daemon

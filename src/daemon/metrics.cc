@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/metrics.h"
+
+#include <set>
+
+#include "daemon/metrics_process.h"
+#include "gateway/http/route.h"
+#include "watch/incident.h"
+
+namespace coffer::daemon {
+namespace {
+
+constexpr uint32_t kFlushEvery = 20;  // ticks: five seconds
+
+bool Same(const AnomalyConfig& a, const AnomalyConfig& b) {
+  return a.enabled == b.enabled && a.window == b.window && a.deviations == b.deviations &&
+         a.rate_factor == b.rate_factor;
+}
+
+std::optional<uint64_t> UsedOf(const audit::Receipt& receipt, std::string_view name) {
+  for (const auto& [cap, use] : receipt.limits) {
+    if (cap == name) {
+      return use.used;
+    }
+  }
+  return std::nullopt;
+}
+
+watch::CallMeasures MeasuresOf(const audit::Receipt& receipt) {
+  watch::CallMeasures call;
+  call.at = receipt.finished_at;
+  for (const audit::Denial& denial : receipt.denials) {
+    call.denials += denial.count;
+  }
+  if (receipt.started_at.count() != 0) {
+    call.duration = receipt.finished_at - receipt.requested_at;
+    if (const std::optional<uint64_t> cpu = UsedOf(receipt, "cpu")) {
+      call.cpu = Nanos(*cpu);
+    }
+    call.memory = UsedOf(receipt, "memory");
+    call.output = receipt.output_produced;
+  }
+  return call;
+}
+
+}  // namespace
+
+Meter::Meter() {
+  use_.started_at = std::chrono::duration<double>(WallTime()).count();
+  std::vector<std::string> paths;
+  for (const gateway::Route& route : gateway::Routes()) {
+    paths.emplace_back(route.path);
+  }
+  metrics_.AllowRoutes(paths);
+}
+
+void Meter::Begin(store::Store& store, const call::ToolShelf& shelf, const Rules& rules,
+                  std::function<void(const watch::Alert&)> told) {
+  store_ = &store;
+  shelf_ = &shelf;
+  rules_ = &rules;
+  told_ = std::move(told);
+  in_force_.enabled = false;
+  Tick();
+}
+
+std::shared_ptr<watch::Anomalies> Meter::anomalies() const {
+  const std::lock_guard lock(mutex_);
+  return anomalies_;
+}
+
+void Meter::LearnTools() {
+  std::vector<std::string> names;
+  for (const call::ShelfEntry& entry : shelf_->List()) {
+    if (entry.tool != nullptr) {
+      names.push_back(entry.name);
+    }
+  }
+  metrics_.AllowTools(names);
+}
+
+void Meter::CallEnded(const audit::Receipt& receipt) {
+  metrics_.CallEnded(receipt);
+  std::set<std::string_view> kinds;
+  for (const auto& [syscall, count] : receipt.syscalls_denied) {
+    if (const std::optional<std::string_view> kind = watch::FindIncident(syscall)) {
+      kinds.insert(*kind);
+    }
+  }
+  for (const std::string_view kind : kinds) {
+    metrics_.Happened(receipt.tenant, kind);
+  }
+  const std::shared_ptr<watch::Anomalies> watched = anomalies();
+  const Result<store::TenantId> tenant = store::TenantId::Parse(receipt.tenant);
+  // A name that is no tool's would let whoever asks fill the store with baselines.
+  if (watched != nullptr && tenant.ok() && shelf_->Find(receipt.tool) != nullptr &&
+      !audit::IsRehearsal(receipt)) {
+    (void)watched->Observe(*tenant, receipt.tool, MeasuresOf(receipt));
+  }
+}
+
+void Meter::Tick() {
+  if (store_ == nullptr) {
+    return;
+  }
+  LearnTools();
+  const AnomalyConfig wanted = rules_->current()->anomaly;
+  std::shared_ptr<watch::Anomalies> flushed;
+  {
+    const std::lock_guard lock(mutex_);
+    const bool changed = !Same(wanted, in_force_);
+    if (changed || ++ticks_ % kFlushEvery == 0) {
+      flushed = anomalies_;
+    }
+    if (changed) {
+      in_force_ = wanted;
+      watch::AnomalyRules rules;
+      rules.window = wanted.window;
+      rules.deviations = static_cast<double>(wanted.deviations);
+      rules.rate_factor = static_cast<double>(wanted.rate_factor);
+      anomalies_ = wanted.enabled ? std::make_shared<watch::Anomalies>(
+                                        *store_, rules,
+                                        [this](const watch::Alert& alert) {
+                                          metrics_.Alerted(alert.tenant, alert.measure);
+                                          if (told_) {
+                                            told_(alert);
+                                          }
+                                        })
+                                  : nullptr;
+    }
+  }
+  if (flushed != nullptr) {
+    (void)flushed->Flush();
+  }
+}
+
+void Meter::End() {
+  std::shared_ptr<watch::Anomalies> last;
+  {
+    const std::lock_guard lock(mutex_);
+    last = std::move(anomalies_);
+  }
+  if (last != nullptr) {
+    (void)last->Flush();
+  }
+}
+
+gateway::Answer<std::string> Meter::Print(const gateway::Identity& who) {
+  if (who.all_tenants) {
+    audit::ProcessUse use = use_;
+    ReadProcessUse(use);
+    metrics_.Measured(use);
+    return metrics_.Print(store::AllTenants{});
+  }
+  const Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
+  if (!tenant.ok()) {
+    return gateway::Refusal{.kind = gateway::RefusalKind::kNotFound,
+                            .code = "policy.tenant",
+                            .message = "there is no such tenant"};
+  }
+  return metrics_.Print(*tenant);
+}
+
+}  // namespace coffer::daemon

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The part of the service that is about metrics.
+#include "daemon/service.h"
+
+namespace coffer::daemon {
+
+void DaemonService::GetMetrics(const gateway::Identity& who, gateway::Reply<std::string> reply) {
+  Answer<std::string>(desk_, std::move(reply), [this, who] { return desk_.meter.Print(who); });
+}
+
+}  // namespace coffer::daemon

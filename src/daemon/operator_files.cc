@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/operator_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include <array>
+#include <filesystem>
+#include <vector>
+
+#include "base/sys.h"
+
+namespace coffer::daemon {
+namespace {
+
+using raw::Arg;
+using raw::Syscall;
+
+constexpr size_t kFiles = 4;
+constexpr size_t kMaxBytes = 1 << 20;
+
+// What the monitor says about each file.
+enum Slot : char { kNone = '-', kSent = 'f', kYourself = 'y', kFailed = 'e' };
+
+struct Named {
+  const std::string& path;
+  std::optional<std::string> OperatorFiles::*text;
+  bool may_be_missing;
+};
+
+std::array<Named, kFiles> NamesOf(const Config& config) {
+  return {Named{config.file, &OperatorFiles::config, config.file_is_default},
+          Named{config.tls_certificate, &OperatorFiles::tls_certificate, false},
+          Named{config.tls_key, &OperatorFiles::tls_key, false},
+          Named{config.jwks, &OperatorFiles::jwks, false}};
+}
+
+bool IsBelow(const std::filesystem::path& path, const std::filesystem::path& directory) {
+  const auto [end, rest] =
+      std::mismatch(directory.begin(), directory.end(), path.begin(), path.end());
+  return end == directory.end();
+}
+
+// As it is written, and as its directory really is.
+bool GatewayMayWrite(const Config& config, const std::string& path) {
+  std::error_code failed;
+  const std::filesystem::path state = std::filesystem::weakly_canonical(config.state, failed);
+  const std::filesystem::path given = std::filesystem::absolute(path, failed).lexically_normal();
+  const std::filesystem::path real =
+      std::filesystem::weakly_canonical(given.parent_path(), failed) / given.filename();
+  return failed || IsBelow(given, std::filesystem::path(config.state).lexically_normal()) ||
+         IsBelow(given, state) || IsBelow(real, state);
+}
+
+Result<UniqueFd> OpenFile(const std::string& path) {
+  return sys::Open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
+Status ReadInto(const Named& name, Result<UniqueFd> opened, OperatorFiles& files) {
+  if (!opened.ok()) {
+    if (name.may_be_missing && opened.error().sys_errno == ENOENT) {
+      return {};
+    }
+    return HostFault("daemon.file", "cannot open " + name.path + ": " + opened.error().message);
+  }
+  Result<std::string> text = sys::ReadFd(opened->get(), kMaxBytes);
+  if (!text.ok()) {
+    return HostFault("daemon.file", "cannot read " + name.path + ": " + text.error().message);
+  }
+  files.*name.text = std::move(text).value();
+  return {};
+}
+
+}  // namespace
+
+Result<OperatorFiles> ReadOperatorFiles(const Config& config) {
+  OperatorFiles files;
+  for (const Named& name : NamesOf(config)) {
+    if (!name.path.empty()) {
+      TRY(ReadInto(name, OpenFile(name.path), files));
+    }
+  }
+  return files;
+}
+
+void SendOperatorFiles(const Config& config, int to_gateway) {
+  std::array<char, kFiles> slots{};
+  std::vector<UniqueFd> opened;
+  size_t at = 0;
+  for (const Named& name : NamesOf(config)) {
+    char& slot = slots[at++];
+    slot = name.path.empty() ? kNone : kYourself;
+    if (slot == kNone || GatewayMayWrite(config, name.path)) {
+      continue;
+    }
+    Result<UniqueFd> file = OpenFile(name.path);
+    slot = file.ok() ? kSent : kFailed;
+    if (file.ok()) {
+      opened.push_back(std::move(file).value());
+    }
+  }
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kFiles * sizeof(int))> room{};
+  iovec bytes{slots.data(), slots.size()};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  if (!opened.empty()) {
+    message.msg_control = room.data();
+    message.msg_controllen = CMSG_SPACE(opened.size() * sizeof(int));
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(opened.size() * sizeof(int));
+    for (size_t i = 0; i < opened.size(); ++i) {
+      const int fd = opened[i].get();
+      memcpy(CMSG_DATA(header) + i * sizeof(int), &fd, sizeof(fd));
+    }
+  }
+  (void)Syscall(SYS_sendmsg, to_gateway, Arg(&message), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+Result<OperatorFiles> ReceiveOperatorFiles(const Config& config, int from_monitor) {
+  std::array<char, kFiles> slots{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kFiles * sizeof(int))> room{};
+  iovec bytes{slots.data(), slots.size()};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = room.data();
+  message.msg_controllen = room.size();
+  const long got =
+      Syscall(SYS_recvmsg, from_monitor, Arg(&message), MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  std::vector<UniqueFd> received;
+  if (got >= 0) {
+    for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+         header = CMSG_NXTHDR(&message, header)) {
+      for (size_t i = 0; header->cmsg_type == SCM_RIGHTS &&
+                         CMSG_LEN((i + 1) * sizeof(int)) <= header->cmsg_len;
+           ++i) {
+        int fd = -1;
+        memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(fd));
+        received.emplace_back(fd);
+      }
+    }
+  }
+  if (got != static_cast<long>(slots.size())) {
+    return Internal(std::string(kMonitorGone), "the monitor is gone");
+  }
+  OperatorFiles files;
+  size_t at = 0;
+  size_t next = 0;
+  for (const Named& name : NamesOf(config)) {
+    switch (slots[at++]) {
+      case kNone:
+        break;
+      case kSent:
+        if (next >= received.size()) {
+          return Internal("daemon.file", "a descriptor is missing");
+        }
+        TRY(ReadInto(name, std::move(received[next++]), files));
+        break;
+      default:
+        // Also what the monitor could not open: the reason is the same for us, or "permission denied".
+        TRY(ReadInto(name, OpenFile(name.path), files));
+        break;
+    }
+  }
+  return files;
+}
+
+}  // namespace coffer::daemon

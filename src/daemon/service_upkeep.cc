@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The part of the service that happens by itself: manifests that changed under running calls, and what is old enough to
+// be forgotten.
+#include <fmt/format.h>
+
+#include "base/print.h"
+#include "base/text.h"
+#include "daemon/service.h"
+#include "policy/manifest_diff.h"
+#include "store/retention.h"
+#include "store/tenant.h"
+
+namespace coffer::daemon {
+namespace {
+
+constexpr Nanos kPruneEvery = std::chrono::minutes(1);
+// More than that at once: there is probably more, and the next tick goes on.
+constexpr uint64_t kManyRows = 1000;
+constexpr size_t kMaxTold = 200;
+
+// What a call that runs under `before` may do and a new one may not; empty if that is nothing.
+std::string TakenAway(const policy::Tool& before, const policy::Tool* now) {
+  if (now == nullptr) {
+    return "the tool itself";
+  }
+  std::string text;
+  for (const policy::ManifestChange& change :
+       policy::DiffManifests(before.manifest, now->manifest)) {
+    if (change.kind == policy::ChangeKind::kNarrowed) {
+      text += fmt::format("{}{} ({} -> {})", text.empty() ? "" : ", ", change.what,
+                          change.before.empty() ? "nothing" : change.before,
+                          change.after.empty() ? "nothing" : change.after);
+    }
+  }
+  return Printable(text).substr(0, kMaxTold);
+}
+
+}  // namespace
+
+// On a worker. New calls are under the new manifests at once; those that run are told to the operator, who can cancel
+// them or flip a switch.
+void DaemonService::ReloadTools() {
+  const Status loaded = desk_.shelf().Reload();
+  if (!loaded.ok()) {
+    PrintError(loaded.error());
+  }
+  TellNarrowed();
+}
+
+void DaemonService::TellNarrowed() {
+  desk_.loop.Post([this] {
+    for (auto& [id, flight] : calls_) {
+      if (flight.call == nullptr) {
+        continue;
+      }
+      const call::ReadyCall& ready = flight.call->ready();
+      const std::shared_ptr<const policy::Tool> now = desk_.shelf().Find(ready.request.tool);
+      const std::string hash = now == nullptr ? "" : now->hash;
+      if (hash == ready.tool->hash || hash == flight.told) {
+        continue;
+      }
+      flight.told = hash;
+      const std::string lost = TakenAway(*ready.tool, now.get());
+      if (lost.empty()) {
+        continue;
+      }
+      const std::string tenant = ready.request.tenant.name();
+      PrintError(fmt::format(
+          "coffer: note: call {} of {} (tenant {}, agent {}) still runs with what its tool may no "
+          "longer do: {}; cancel it, or stop the tool with a switch",
+          id, ready.request.tool, tenant, Printable(ready.request.agent), lost));
+      const std::map<std::string, std::string> detail = {
+          {"call", id}, {"tool", ready.request.tool}, {"removed", lost}};
+      desk_.workers().SubmitAlways(
+          [this, tenant, detail] { (void)desk_.recorder().Event(tenant, "policy.narrowed", detail); });
+    }
+  });
+}
+
+// On a worker.
+void DaemonService::PruneOld() {
+  const Nanos now = BootTime();
+  if (now < next_prune_.load()) {
+    return;
+  }
+  next_prune_ = now + kPruneEvery;
+  const Result<std::vector<store::Tenant>> tenants =
+      store::ListTenants(desk_.store(), store::AllTenants{});
+  if (!tenants.ok()) {
+    return;
+  }
+  const std::shared_ptr<const FileConfig> rules = desk_.rules.current();
+  for (const store::Tenant& tenant : *tenants) {
+    const store::Retention& retention = rules->RulesOf(tenant.id.name()).retention;
+    const Nanos before = desk_.store().Now() - retention.calls;
+    const Result<store::Pruned> gone = store::Prune(desk_.store(), tenant.id, retention);
+    if (!gone.ok()) {
+      PrintError(gone.error());
+      continue;
+    }
+    if (gone->calls + gone->results + gone->sessions >= kManyRows) {
+      next_prune_ = now;
+    }
+    if (gone->calls + gone->sessions + gone->api_keys > 0) {
+      (void)desk_.recorder().Event(tenant.id.name(), "pruned",
+                                   {{"calls", std::to_string(gone->calls)},
+                                    {"sessions", std::to_string(gone->sessions)},
+                                    {"keys", std::to_string(gone->api_keys)},
+                                    {"calls_before", FormatTime(before)}});
+    }
+  }
+}
+
+}  // namespace coffer::daemon

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Scrubbing: what looks like a secret is taken out of a text before it is hashed, stored or shown (R105).
+//
+// A secret is known by the name it is given (a member "password" of a JSON object), or by its own shape: keys of well-known
+// services, bearer tokens, JSON Web Tokens, private keys, passwords in URLs, our own API keys. It is replaced by what
+// kind it was, so that the text still reads. A secret without a name and without a shape is not recognised: the record
+// therefore shows short plain values only, and sizes of everything else (call/evaluate.h).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+
+namespace coffer::policy {
+
+// "password", "api_key", "X-Auth-Token": whatever is kept under such a name is not shown.
+bool IsSecretName(std::string_view name);
+
+// The text with "<redacted: KIND>" in the place of every secret.
+std::string ScrubText(std::string_view text);
+
+// The same for every string of a document, names included; values under a secret name go whole.
+Json ScrubJson(const Json& value);
+
+}  // namespace coffer::policy

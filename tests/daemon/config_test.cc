@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The configuration file: what it bounds, how it changes while the daemon runs, and that a bad one changes nothing.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "tests/daemon/daemon.h"
+
+namespace coffer::test {
+namespace {
+
+Json DryRun(const std::string& word) {
+  Json body = Bash("echo " + word);
+  body["dry_run"] = true;
+  return body;
+}
+
+// How many of `count` calls were let in before the first that was not.
+int LetIn(const Daemon& daemon, const std::string& key, int count) {
+  for (int i = 0; i < count; ++i) {
+    if (const HttpAnswer answer = daemon.Call(key, DryRun(std::to_string(i)));
+        answer.status != 200) {
+      EXPECT_EQ(answer.status, 429) << answer.text;
+      return i;
+    }
+  }
+  return count;
+}
+
+class ConfigFile : public ::testing::Test {
+ protected:
+  // Read by the gateway's own uid, wherever it lies.
+  void Write(const std::string& text) {
+    std::ofstream(file_, std::ios::trunc) << text;
+    ASSERT_EQ(::chmod(file_.c_str(), 0644), 0);
+  }
+  // True when what follows the signal is visible.
+  bool Reload(const std::function<bool()>& visible) {
+    ::kill(daemon_.monitor(), SIGHUP);
+    return WaitUntil(visible, Seconds(10));
+  }
+
+  TempDir dir_;
+  std::string file_ = dir_ / "coffer.toml";
+  Daemon daemon_;
+};
+
+TEST_F(ConfigFile, QuotasHoldPerTenantAndPerAgent) {
+  Write(R"(
+[quotas.tenant]
+calls = ["5/d"]
+[tenant.small.quotas.tenant]
+calls = ["2/d"]
+[tenant.wide.quotas.tenant]
+calls = ["50/d"]
+[tenant.wide.quotas.agent]
+calls = ["3/d"]
+)");
+  ASSERT_TRUE(daemon_.Start({"--config", file_}));
+  EXPECT_EQ(LetIn(daemon_, daemon_.NewKey("some", "agent", "a")["key"], 10), 5);
+  EXPECT_EQ(LetIn(daemon_, daemon_.NewKey("small", "agent", "a")["key"], 10), 2);
+  // Another tenant's limit takes nothing from this one, and one agent's nothing from another's.
+  EXPECT_EQ(LetIn(daemon_, daemon_.NewKey("wide", "agent", "a")["key"], 10), 3);
+  EXPECT_EQ(LetIn(daemon_, daemon_.NewKey("wide", "agent", "b")["key"], 10), 3);
+  const HttpAnswer answer = daemon_.Call(daemon_.NewKey("wide", "agent", "a")["key"], DryRun("x"));
+  EXPECT_EQ(answer.At("code"), "policy.rate");
+  EXPECT_FALSE(answer.Field("Retry-After").empty());
+}
+
+TEST_F(ConfigFile, BudgetsOfTenantsAndSessions) {
+  Write(R"(
+[budgets.session]
+calls = 2
+[tenant.poor.budgets.tenant]
+calls = 3
+)");
+  ASSERT_TRUE(daemon_.Start({"--config", file_}));
+  const std::string key = daemon_.NewKey("some", "agent", "a")["key"];
+  const std::string poor = daemon_.NewKey("poor", "agent", "a")["key"];
+  EXPECT_EQ(LetIn(daemon_, poor, 10), 3);
+  for (const Json& how : {Json::object(), Json{{"max_calls", 1000}}}) {
+    const std::string session = daemon_.NewSession(key, how);
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(daemon_.Call(key, Bash("true", session)).status, 200);
+    }
+    const HttpAnswer over = daemon_.Call(key, Bash("true", session));
+    EXPECT_EQ(over.status, 429) << over.text;
+    EXPECT_EQ(over.At("code"), "policy.budget");
+    // Waiting does not help: the budget never comes back.
+    EXPECT_EQ(over.Field("Retry-After"), "");
+  }
+  // A session may have less than that.
+  const std::string session = daemon_.NewSession(key, {{"max_calls", 1}});
+  EXPECT_EQ(daemon_.Call(key, Bash("true", session)).status, 200);
+  EXPECT_EQ(daemon_.Call(key, Bash("true", session)).status, 429);
+}
+
+TEST_F(ConfigFile, ReloadsOnHangup) {
+  Write("[quotas.tenant]\ncalls = [\"1/d\"]\n");
+  ASSERT_TRUE(daemon_.Start({"--config", file_}));
+  const std::string key = daemon_.NewKey("some", "agent", "a")["key"];
+  EXPECT_EQ(LetIn(daemon_, key, 5), 1);
+  Write("[quotas.tenant]\ncalls = [\"1000/d\"]\n");
+  EXPECT_TRUE(Reload([&] { return daemon_.Call(key, DryRun("again")).status == 200; }));
+  // A bad file changes nothing and is named, with its line.
+  Write("[quotas.tenant]\ncalls = [\"1/d\"]\nbad = 1\n");
+  EXPECT_TRUE(Reload([&] { return daemon_.Said().find("coffer.toml:3:1") != std::string::npos; }));
+  EXPECT_EQ(LetIn(daemon_, key, 5), 5);
+  // A file that was named and is gone is a mistake too.
+  ASSERT_EQ(::unlink(file_.c_str()), 0);
+  EXPECT_TRUE(Reload([&] { return daemon_.Said().find("cannot open") != std::string::npos; }));
+  EXPECT_EQ(LetIn(daemon_, key, 5), 5);
+}
+
+// A key file that only root may read is how these files are kept; the gateway is not root.
+TEST_F(ConfigFile, AFileThatOnlyTheMonitorMayReadIsReloaded) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "an ordinary user's roles share one uid";
+  }
+  Write("[quotas.tenant]\ncalls = [\"1/d\"]\n");
+  ASSERT_EQ(::chmod(file_.c_str(), 0600), 0);
+  ASSERT_TRUE(daemon_.Start({"--config", file_}));
+  const std::string key = daemon_.NewKey("some", "agent", "a")["key"];
+  EXPECT_EQ(LetIn(daemon_, key, 5), 1);
+  std::ofstream(file_, std::ios::trunc) << "[quotas.tenant]\ncalls = [\"1000/d\"]\n";
+  EXPECT_TRUE(Reload([&] { return daemon_.Call(key, DryRun("again")).status == 200; }));
+}
+
+// Below the state directory the gateway may write: a link there must not show it what only root may read.
+TEST_F(ConfigFile, ALinkInTheStateDirectoryBorrowsNoRights) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "an ordinary user's roles share one uid";
+  }
+  ASSERT_TRUE(daemon_.Start());
+  Write("[quotas.tenant]\ncalls = [\"0/d\"]\n");
+  ASSERT_EQ(::chmod(file_.c_str(), 0600), 0);
+  ASSERT_EQ(::symlink(file_.c_str(), (daemon_.state() + "/coffer.toml").c_str()), 0);
+  EXPECT_TRUE(Reload([&] { return daemon_.Said().find("cannot open") != std::string::npos; }));
+  EXPECT_EQ(daemon_.Said().find("0/d"), std::string::npos);
+}
+
+TEST_F(ConfigFile, TheDefaultIsInTheStateDirectory) {
+  ASSERT_TRUE(daemon_.Start());
+  const std::string key = daemon_.NewKey("some", "agent", "a")["key"];
+  EXPECT_EQ(LetIn(daemon_, key, 3), 3);
+  file_ = daemon_.state() + "/coffer.toml";
+  Write("[quotas.agent]\ncalls = [\"1/d\"]\n");
+  EXPECT_TRUE(Reload([&] { return daemon_.Call(key, DryRun("again")).status == 429; }));
+  // Without it, nothing is bounded again.
+  ASSERT_EQ(::unlink(file_.c_str()), 0);
+  EXPECT_TRUE(Reload([&] { return daemon_.Call(key, DryRun("again")).status == 200; }));
+}
+
+TEST_F(ConfigFile, ABadFileAtTheStartIsRefused) {
+  Write("[quotas.tenant]\nbad = 1\n[otlp]\nworse = 1\n");
+  const RunResult run = RunProgram({CofferPath(), "serve", "--state", daemon_.state(), "--listen",
+                                    "127.0.0.1:0", "--config", file_});
+  EXPECT_EQ(run.exit, 120);
+  EXPECT_NE(run.err.find("coffer.toml:2:1: "), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("coffer.toml:4:1: "), std::string::npos) << run.err;
+}
+
+}  // namespace
+}  // namespace coffer::test

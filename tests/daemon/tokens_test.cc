@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tokens of an identity provider against the whole daemon: tenants it does not know, and keys that change.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sodium/crypto_sign.h>
+#include <sodium/utils.h>
+
+#include <ctime>
+
+#include "tests/daemon/daemon.h"
+
+namespace coffer::test {
+namespace {
+
+std::string Encode(const std::string& bytes) {
+  std::string text(
+      sodium_base64_ENCODED_LEN(bytes.size(), sodium_base64_VARIANT_URLSAFE_NO_PADDING), '\0');
+  ::sodium_bin2base64(text.data(), text.size(),
+                      reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+                      sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+  text.pop_back();
+  return text;
+}
+
+// An issuer with one Ed25519 key.
+class Issuer {
+ public:
+  Issuer() { EXPECT_EQ(::crypto_sign_keypair(public_, secret_), 0); }
+  std::string Jwks() const {
+    return Json{{"keys",
+                 {{{"kty", "OKP"},
+                   {"crv", "Ed25519"},
+                   {"kid", "k"},
+                   {"x", Encode({reinterpret_cast<const char*>(public_), sizeof(public_)})}}}}}
+        .dump();
+  }
+  std::string Token(const std::string& tenant, const std::string& role) const {
+    const std::string said =
+        Encode(Json{{"alg", "EdDSA"}, {"kid", "k"}, {"typ", "JWT"}}.dump()) + "." +
+        Encode(Json{{"iss", "https://issuer"},
+                    {"aud", "coffer"},
+                    {"sub", "bot"},
+                    {"tenant", tenant},
+                    {"role", role},
+                    {"iat", std::time(nullptr)},
+                    {"exp", std::time(nullptr) + 600}}
+                   .dump());
+    std::string signature(crypto_sign_BYTES, '\0');
+    EXPECT_EQ(::crypto_sign_detached(reinterpret_cast<unsigned char*>(signature.data()), nullptr,
+                                     reinterpret_cast<const unsigned char*>(said.data()),
+                                     said.size(), secret_),
+              0);
+    return said + "." + Encode(signature);
+  }
+
+ private:
+  unsigned char public_[crypto_sign_PUBLICKEYBYTES];
+  unsigned char secret_[crypto_sign_SECRETKEYBYTES];
+};
+
+class Tokens : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    // Readable to nobody but the operator, as such files are kept.
+    jwks_ = dir_.Write("jwks.json", issuer_.Jwks(), 0600);
+    ASSERT_TRUE(daemon_.Start(
+        {"--jwks", jwks_, "--jwt-issuer", "https://issuer", "--jwt-audience", "coffer"}));
+  }
+  HttpAnswer Tools(const std::string& token) { return daemon_.Ask("GET", "/v1/tools", token); }
+
+  TempDir dir_;
+  Issuer issuer_;
+  std::string jwks_;
+  Daemon daemon_;
+};
+
+TEST_F(Tokens, ATenantThatDoesNotExistIsRefused) {
+  EXPECT_EQ(Tools(issuer_.Token("local", "agent")).status, 200);
+  for (const std::string tenant : {"nobody", "NOT-A-NAME", "../etc"}) {
+    const std::string token = issuer_.Token(tenant, "operator");
+    for (const char* path : {"/v1/tools", "/v1/sessions", "/v1/keys"}) {
+      const HttpAnswer answer = daemon_.Ask("GET", path, token);
+      EXPECT_EQ(answer.status, 403) << path << answer.text;
+      EXPECT_EQ(answer.At("code"), "auth.tenant");
+    }
+    EXPECT_EQ(daemon_.Call(token, Bash("true")).status, 403);
+    EXPECT_EQ(daemon_.Ask("POST", "/v1/sessions", token, "{}").status, 403);
+  }
+  // From the moment that somebody makes it.
+  daemon_.NewKey("nobody", "agent", "x");
+  EXPECT_EQ(Tools(issuer_.Token("nobody", "agent")).status, 200);
+}
+
+TEST_F(Tokens, TheKeysChangeOnHangup) {
+  const Issuer next;
+  EXPECT_EQ(Tools(issuer_.Token("local", "agent")).status, 200);
+  EXPECT_EQ(Tools(next.Token("local", "agent")).status, 401);
+  // Something that is no JWKS changes nothing.
+  dir_.Write("jwks.json", "{", 0600);
+  ::kill(daemon_.monitor(), SIGHUP);
+  EXPECT_TRUE(WaitUntil([&] { return !daemon_.Said().empty(); }));
+  EXPECT_EQ(Tools(issuer_.Token("local", "agent")).status, 200);
+  dir_.Write("jwks.json", next.Jwks(), 0600);
+  ::kill(daemon_.monitor(), SIGHUP);
+  EXPECT_TRUE(WaitUntil([&] { return Tools(next.Token("local", "agent")).status == 200; }));
+  EXPECT_EQ(Tools(issuer_.Token("local", "agent")).status, 401);
+}
+
+}  // namespace
+}  // namespace coffer::test
