@@ -122,6 +122,12 @@ bench-short:  ## the same in about a minute, with fewer rounds
 	@$(call compile,release) coffer
 	@scripts/bench.sh short
 
+.PHONY: bench-gate
+bench-gate:  ## measure the daemon: admission, policy, /healthz, memory; writes docs/BENCHMARKS_GATE.md
+	@$(call configure,release)
+	@$(call compile,release) coffer cofferd
+	@scripts/bench_gate.sh
+
 .PHONY: test-vm
 test-vm: all  ## limits, posture and escape tests in a virtual machine with an older kernel and cgroup v2
 	@$(setup) vm

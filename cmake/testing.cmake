@@ -170,7 +170,7 @@ endif()
 # The whole daemon, started for every test.
 if(TARGET cofferd)
   file(GLOB daemon_test_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/daemon/*.cc)
-  coffer_add_tests(daemon_tests daemon 120 ${daemon_test_sources}
+  coffer_add_tests(daemon_tests daemon 600 ${daemon_test_sources}
     ${CMAKE_SOURCE_DIR}/tests/gateway/harness.cc ${CMAKE_SOURCE_DIR}/tests/gateway/fake_service.cc)
   target_link_libraries(daemon_tests PRIVATE coffer_gateway)
   add_dependencies(daemon_tests coffer cofferd)

@@ -59,7 +59,8 @@ Status ChunkScanner::Begin() {
   const auto held = std::make_shared<std::unique_ptr<ScannedChunk>>(std::move(chunk));
   const auto scan = [held] { return ScanAll(std::move(*held)); };
   try {
-    under_way_.push_back(std::async(threads_ > 1 ? std::launch::async : std::launch::deferred, scan));
+    under_way_.push_back(
+        std::async(threads_ > 1 ? std::launch::async : std::launch::deferred, scan));
   } catch (const std::system_error&) {  // no thread to be had: then on this one
     under_way_.push_back(std::async(std::launch::deferred, scan));
   }

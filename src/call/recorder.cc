@@ -5,12 +5,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include "audit/export_cloud_event.h"
 #include "audit/seal.h"
 #include "base/hash.h"
 #include "base/ids.h"
 #include "base/json.h"
 #include "policy/scrub.h"
 #include "store/call.h"
+#include "store/call_list.h"
+#include "store/outbox.h"
 
 namespace coffer::call {
 namespace {
@@ -41,24 +44,6 @@ uint64_t UsedOf(const audit::Receipt& receipt, std::string_view name) {
     }
   }
   return 0;
-}
-
-store::CallEnd EndOf(const audit::Receipt& receipt, const ToolReply& reply) {
-  store::CallEnd end;
-  end.outcome = store::FindOutcome(receipt.outcome).value_or(store::Outcome::kError);
-  end.error_class = receipt.error_class;
-  end.error_message = receipt.error_message;
-  end.exit_code = receipt.exit_code;
-  end.exit_signal = receipt.exit_signal;
-  end.receipt = reply.receipt;
-  end.result = FormatReply(reply);
-  end.cpu = Nanos(UsedOf(receipt, "cpu"));
-  end.bytes_out = receipt.output_bytes;
-  end.denials = receipt.denials.size();
-  if (reply.log) {
-    end.log_index = reply.log->index;
-  }
-  return end;
 }
 
 // The receipt in the log, and sealed.
@@ -107,6 +92,29 @@ audit::Receipt ReceiptOf(const store::Call& call) {
 }
 
 }  // namespace
+
+store::CallEnd Recorder::EndOf(const audit::Receipt& receipt, const ToolReply& reply) const {
+  store::CallEnd end;
+  end.outcome = store::FindOutcome(receipt.outcome).value_or(store::Outcome::kError);
+  end.error_class = receipt.error_class;
+  end.error_message = receipt.error_message;
+  end.exit_code = receipt.exit_code;
+  end.exit_signal = receipt.exit_signal;
+  end.receipt = reply.receipt;
+  end.result = FormatReply(reply);
+  end.cpu = Nanos(UsedOf(receipt, "cpu"));
+  end.bytes_out = receipt.output_bytes;
+  end.denials = receipt.denials.size();
+  if (reply.log) {
+    end.log_index = reply.log->index;
+  }
+  end.send_to = ReceiversOf(audit::CallEventType(receipt.outcome));
+  return end;
+}
+
+std::vector<std::string> Recorder::ReceiversOf(std::string_view event) const {
+  return receivers_ ? receivers_(event) : std::vector<std::string>();
+}
 
 Status Recorder::Start(const store::TenantId& tenant, const audit::Receipt& receipt) {
   TRY(WritePending());
@@ -222,7 +230,8 @@ Status Recorder::Refuse(const store::AdmitRequest& request, audit::Receipt recei
     ++flood.written;
     if (flood.left_out > 0) {
       receipt.incidents.push_back(
-          fmt::format("{} further refusals of this tenant were not written one by one before this", flood.left_out));
+          fmt::format("{} further refusals of this tenant were not written one by one before this",
+                      flood.left_out));
       flood.left_out = 0;
     }
   }
@@ -242,7 +251,20 @@ Status Recorder::Event(const std::string& tenant, std::string_view name,
     event.detail.emplace_back(key, policy::ScrubText(value));
   }
   TRY(log_.Append(event));
-  return {};
+  const std::vector<std::string> receivers = ReceiversOf(name);
+  if (receivers.empty()) {
+    return {};
+  }
+  audit::CloudEvent told;
+  TRY_ASSIGN(told.id, NewId());
+  told.type = name;
+  told.tenant = tenant;
+  told.time = store_.Now();
+  Json data = Json::object();
+  for (const auto& [key, value] : detail) {
+    data[key] = policy::ScrubText(value);
+  }
+  return store::AddToOutbox(store_, receivers, tenant, audit::FormatCloudEvent(told, data));
 }
 
 Status Recorder::Settle(std::span<const store::RecoveredCall> calls) {
@@ -257,9 +279,29 @@ Status Recorder::Settle(std::span<const store::RecoveredCall> calls) {
       (void)store::AddReceipt(store_, left.call.tenant, left.call.id, reply.receipt,
                               reply.log->index);
     }
+    const std::string_view outcome =
+        store::OutcomeName(left.call.outcome.value_or(store::Outcome::kUnknown));
+    TRY(store::AddToOutbox(store_, ReceiversOf(audit::CallEventType(outcome)),
+                           left.call.tenant.name(), store::OutboxCallBody(left.call.id)));
     TRY(store::FinishCleanup(store_, left.call.tenant, left.call.id));
   }
   return {};
+}
+
+Result<store::Pruned> Recorder::Prune(const store::TenantId& tenant,
+                                      const store::Retention& retention) {
+  const Nanos before = store_.Now() - std::max(retention.calls, store::kIdempotencyTime);
+  store::CallFilter old;
+  old.until = before;
+  TRY_ASSIGN(const store::Page<store::Call> oldest, store::ListCalls(store_, tenant, old, {1, ""}));
+  if (!oldest.rows.empty()) {
+    audit::EventRecord event;
+    event.tenant = tenant.name();
+    event.name = "pruned";
+    event.detail.emplace_back("before", before.count());
+    TRY(log_.Append(event));
+  }
+  return store::Prune(store_, tenant, retention);
 }
 
 std::string Recorder::Fingerprint(std::string_view text) const {

@@ -17,22 +17,25 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "audit/log.h"
 #include "audit/receipt.h"
 #include "call/tool_call.h"
 #include "store/admission.h"
+#include "store/call.h"
 #include "store/recovery.h"
+#include "store/retention.h"
 #include "store/store.h"
 
 namespace coffer::call {
 
 // How a call leaves the ladder.
 enum class Ending : uint8_t {
-  kFinished,        // its boundary was launched and its end was seen
-  kLost,            // it may have run, and nobody knows how far
-  kRefused,         // nothing ran; a retry with the same key hears the same
-  kRefusedForNow,   // nothing ran, and nothing was decided about the request: the key is free again
+  kFinished,       // its boundary was launched and its end was seen
+  kLost,           // it may have run, and nobody knows how far
+  kRefused,        // nothing ran; a retry with the same key hears the same
+  kRefusedForNow,  // nothing ran, and nothing was decided about the request: the key is free again
 };
 
 class Recorder {
@@ -41,6 +44,11 @@ class Recorder {
 
   store::Store& store() { return store_; }
   audit::Log& log() { return log_; }
+
+  // Who is told of an event ("call.finished", "switch.on"), by their names in the store's outbox. Nobody, unless set
+  // before the first call; asked from any thread.
+  using Receivers = std::function<std::vector<std::string>(std::string_view event)>;
+  void SetReceivers(Receivers receivers) { receivers_ = std::move(receivers); }
 
   // Status: whether it may run.
   Status Start(const store::TenantId& tenant, const audit::Receipt& receipt);
@@ -60,6 +68,10 @@ class Recorder {
 
   // Receipts of calls whose process died.
   Status Settle(std::span<const store::RecoveredCall> calls);
+
+  // Forgets what is older than its time, for a timer or an operator. The log keeps the hashes, and an event `pruned` of it
+  // says up to when bodies may be missing, before they are.
+  Result<store::Pruned> Prune(const store::TenantId& tenant, const store::Retention& retention);
 
   // What is still to be written; for a timer.
   Status WritePending();
@@ -81,9 +93,12 @@ class Recorder {
     bool logged = false;  // only the store still lacks it
   };
   Status Write(Unwritten& end);
+  store::CallEnd EndOf(const audit::Receipt& receipt, const ToolReply& reply) const;
+  std::vector<std::string> ReceiversOf(std::string_view event) const;
 
   store::Store& store_;
   audit::Log& log_;
+  Receivers receivers_;
   std::function<void(const audit::Receipt&)> told_;
   mutable std::mutex mutex_;  // of what follows
   std::deque<Unwritten> unwritten_;

@@ -11,6 +11,7 @@
 
 #include "base/fault.h"
 #include "base/print.h"
+#include "cli/verb_audit.h"
 #include "cli/verb_call.h"
 #include "cli/verb_doctor.h"
 #include "cli/verb_key.h"
@@ -32,6 +33,7 @@ Usage:
   coffer runtimes [--json]            what can be made executable inside a boundary
   coffer call TOOL [--args JSON]      call a declared tool through the whole ladder
   coffer serve [flags]                the daemon: tools over HTTP, for tenants, with keys
+  coffer audit list|show|verify|..    what was decided and done, and the proof that nobody edited it
   coffer key new|list|revoke          API keys of the daemon
   coffer sessions list|end            sessions of agents, and an end to them
   coffer tools list|show|check|new|..  the tools that agents may call, and their manifests
@@ -108,6 +110,9 @@ int main(int argc, char** argv, char** envp) {
   if (words[0] == "warden") {
     RaiseOpenFiles();
     return coffer::cli::WardenVerb(rest);
+  }
+  if (words[0] == "audit") {
+    return coffer::cli::AuditVerb(rest);
   }
   if (words[0] == "key") {
     return coffer::cli::KeyVerb(rest);

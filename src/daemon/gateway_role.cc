@@ -16,6 +16,7 @@
 #include "call/recorder.h"
 #include "call/tool_shelf.h"
 #include "daemon/config_file.h"
+#include "daemon/deliver.h"
 #include "daemon/desk.h"
 #include "daemon/operator_files.h"
 #include "daemon/role.h"
@@ -114,6 +115,10 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
   DaemonService service(desk, options);
   TRY_ASSIGN(const OperatorFiles files, ReadOperatorFiles(config));
   TRY_ASSIGN(FileConfig rules, ConfigOf(config, files));
+  TRY_ASSIGN(const std::vector<Receiver> receivers, ReceiversOf(rules));
+  if (!receivers.empty()) {
+    TRY(CheckOperatorsOwn(config.file));
+  }
   desk.rules.Replace(std::move(rules));
   TRY_ASSIGN(gateway::ServerConfig http, ServerConfigOf(config, files));
   http.http.answered = [&desk](std::string_view tenant, std::string_view route,
@@ -134,7 +139,13 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
   TRY_ASSIGN(audit::Log log, audit::Log::Open(config.state + "/log", log_options));
   call::Recorder recorder(store, log);
   recorder.OnEnd([&desk](const audit::Receipt& receipt) { desk.meter.CallEnded(receipt); });
+  recorder.SetReceivers(
+      [&receivers](std::string_view event) { return NamesOfWanting(receivers, event); });
   TRY(recorder.Settle(store.recovered()));
+  Deliverer deliverer(store, receivers, sockets.egress.get());
+  if (!receivers.empty()) {
+    TRY(deliverer.Start());
+  }
   store::KeyRequest first;
   first.role = store::Role::kOperator;
   first.agent = "operator";

@@ -19,6 +19,7 @@
 
 #include "base/print.h"
 #include "base/sys.h"
+#include "daemon/egress_role.h"
 #include "daemon/gateway_role.h"
 #include "daemon/operator_files.h"
 #include "daemon/role.h"
@@ -122,16 +123,13 @@ bool KeepControl(int control) {
   ::_exit(kFailed);
 }
 
-// Nothing to do yet: it holds its place, and its posture can be looked at.
-[[noreturn]] void BecomeEgress(int control) {
-  if (!KeepControl(control) || !EnterRole(RoleKind::kEgress).ok()) {
+// Whatever it needs, also its secrets, it reads itself before it gives up the right to: nobody else ever has them.
+[[noreturn]] void BecomeEgress(const Config& config, int control) {
+  if (!KeepControl(control)) {
     ::_exit(kFailed);
   }
   Unblock();
-  char word = 0;
-  while (Syscall(SYS_read, kControl, Arg(&word), 1) == -EINTR) {
-  }
-  ::_exit(0);  // the gateway is gone
+  RunEgress(config, kControl);
 }
 
 pid_t Start(const auto& become) {
@@ -230,8 +228,8 @@ int RunMonitor(const Config& config) {
   Result<SocketPair> to_warden = MakeSocketPair();
   Result<SocketPair> to_egress = MakeSocketPair();
   Result<SocketPair> to_gateway = MakeSocketPair();
-  for (const Error* error : {ErrorOf(prepared), ErrorOf(to_warden), ErrorOf(to_egress),
-                             ErrorOf(to_gateway)}) {
+  for (const Error* error :
+       {ErrorOf(prepared), ErrorOf(to_warden), ErrorOf(to_egress), ErrorOf(to_gateway)}) {
     if (error != nullptr) {
       PrintError(*error);
       return error->kind == ErrorKind::kRefused ? 120 : kFailed;
@@ -247,7 +245,7 @@ int RunMonitor(const Config& config) {
   const UniqueFd signals(::signalfd(-1, &watched, SFD_CLOEXEC));
   Roles roles;
   roles.warden = Start([&] { BecomeWarden(config, to_warden->first.get()); });
-  roles.egress = Start([&] { BecomeEgress(to_egress->first.get()); });
+  roles.egress = Start([&] { BecomeEgress(config, to_egress->first.get()); });
   roles.gateway = Start([&] {
     to_warden->first.Reset();
     to_egress->first.Reset();

@@ -90,15 +90,25 @@ isolation::Profile FilterOf(RoleKind kind) {
     }
     return profile;
   }
-  profile = isolation::BuiltinProfile(policy::SyscallProfile::kDefault, {true, true});
-  // Descriptors of sockets were made before; new ones, and new programs, are not for these roles. The gateway reaches
-  // nobody by itself.
-  std::vector<std::string> refused = {"execve", "execveat", "socket", "bind", "listen", "ptrace"};
-  if (kind == RoleKind::kGateway) {
-    refused.emplace_back("connect");
-  }
-  for (const char* needed : {"openat2", "renameat2"}) {
-    profile.rules.insert(profile.rules.begin(), {needed, isolation::kAllow, {}});
+  const bool gateway = kind == RoleKind::kGateway;
+  profile = isolation::BuiltinProfile(policy::SyscallProfile::kDefault, {true, gateway});
+  // New programs are not for these roles, nor is listening: what the gateway listens on was made before. The gateway
+  // reaches nobody by itself; the egress role dials, TCP and what resolving names needs, and changes no file.
+  std::vector<std::string> refused = {"execve", "execveat", "bind",  "listen",
+                                      "accept", "accept4",  "ptrace"};
+  if (gateway) {
+    refused = {"execve", "execveat", "socket", "bind", "listen", "ptrace", "connect"};
+    for (const char* needed : {"openat2", "renameat2"}) {
+      profile.rules.insert(profile.rules.begin(), {needed, isolation::kAllow, {}});
+    }
+  } else {
+    for (const char* change :
+         {"rename",    "renameat", "renameat2", "link",      "linkat",   "symlink",
+          "symlinkat", "unlink",   "unlinkat",  "mkdir",     "mkdirat",  "rmdir",
+          "truncate",  "creat",    "mknod",     "mknodat",   "fchmodat", "chmod",
+          "fchownat",  "chown",    "lchown",    "utimensat", "kill",     "tkill"}) {
+      refused.emplace_back(change);
+    }
   }
   for (const std::string& name : refused) {
     profile.rules.insert(profile.rules.begin(), {name, isolation::FailWith(EPERM), {}});

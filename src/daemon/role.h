@@ -3,8 +3,8 @@
 // What a role of the daemon gives up before it looks at anything from outside (DESIGN section 5).
 //
 // The gateway and the egress role lose every privilege: an unprivileged uid of their own (if we are root), no group, no
-// capability in any set, no_new_privs, not dumpable, and a filter that refuses new programs, new sockets and everything
-// an ordinary program has no use for. The warden keeps its privilege, which is its task, and loses what it never needs.
+// capability in any set, no_new_privs, not dumpable, and a filter that refuses new programs, listening, and everything
+// an ordinary program has no use for. Only the egress role may make sockets, TCP and UDP, and connect them. The warden keeps its privilege, which is its task, and loses what it never needs.
 #pragma once
 
 #include <sys/types.h>

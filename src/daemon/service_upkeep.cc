@@ -93,21 +93,13 @@ void DaemonService::PruneOld() {
   const std::shared_ptr<const FileConfig> rules = desk_.rules.current();
   for (const store::Tenant& tenant : *tenants) {
     const store::Retention& retention = rules->RulesOf(tenant.id.name()).retention;
-    const Nanos before = desk_.store().Now() - retention.calls;
-    const Result<store::Pruned> gone = store::Prune(desk_.store(), tenant.id, retention);
+    const Result<store::Pruned> gone = desk_.recorder().Prune(tenant.id, retention);
     if (!gone.ok()) {
       PrintError(gone.error());
       continue;
     }
     if (gone->calls + gone->results + gone->sessions >= kManyRows) {
       next_prune_ = now;
-    }
-    if (gone->calls + gone->sessions + gone->api_keys > 0) {
-      (void)desk_.recorder().Event(tenant.id.name(), "pruned",
-                                   {{"calls", std::to_string(gone->calls)},
-                                    {"sessions", std::to_string(gone->sessions)},
-                                    {"keys", std::to_string(gone->api_keys)},
-                                    {"calls_before", FormatTime(before)}});
     }
   }
 }

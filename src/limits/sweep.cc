@@ -16,7 +16,19 @@ namespace {
 
 constexpr int kDeepest = 32;
 
-bool Lives(pid_t pid) { return raw::Syscall(SYS_kill, pid, 0) != -ESRCH; }
+// A zombie holds its number until somebody waits for it, and nothing else: what it owned is free.
+bool Lives(pid_t pid) {
+  if (raw::Syscall(SYS_kill, pid, 0) == -ESRCH) {
+    return false;
+  }
+  const Result<std::string> stat = sys::ReadFile("/proc/" + std::to_string(pid) + "/stat");
+  if (!stat.ok()) {
+    return stat.error().sys_errno != ENOENT;  // where it cannot be read, nothing is removed on a guess
+  }
+  const size_t name_end = stat->rfind(')');  // the name may hold anything
+  return name_end == std::string::npos || name_end + 2 >= stat->size() ||
+         ((*stat)[name_end + 2] != 'Z' && (*stat)[name_end + 2] != 'X');
+}
 
 class Sweeper {
  public:

@@ -6,10 +6,10 @@
 #include "base/ids.h"
 #include "store/call_row.h"
 #include "store/core.h"
-#include "store/outbox.h"
-#include "store/outbox_row.h"
 #include "store/idempotency.h"
 #include "store/lineage.h"
+#include "store/outbox.h"
+#include "store/outbox_row.h"
 #include "store/quota_take.h"
 #include "store/session_row.h"
 #include "store/switch_row.h"
@@ -61,9 +61,9 @@ std::optional<Admission> LookAtSession(const AdmitRequest& request,
 
 // What comes from outside has been looked at by nobody yet.
 Status CheckSizes(const AdmitRequest& request) {
-  for (const std::string* name : {&request.tool, &request.agent, &request.user, &request.args_hash,
-                                  &request.request_hash, &request.session_id, &request.parent_id,
-                                  &request.trace_id}) {
+  for (const std::string* name :
+       {&request.tool, &request.agent, &request.user, &request.args_hash, &request.request_hash,
+        &request.session_id, &request.parent_id, &request.trace_id}) {
     if (name->size() > 256) {
       return Refused("policy.request", "a name in the request is longer than 256 bytes");
     }

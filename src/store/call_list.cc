@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/call_list.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/ids.h"
 #include "store/call_row.h"
 #include "store/core.h"
@@ -22,10 +25,7 @@ namespace {
   "SELECT " CALL_COLUMNS " FROM calls " index " WHERE tenant = ?1 " condition FILTERS
 
 // The most telling filter decides which index is read; the rest is checked row by row.
-const char* QueryFor(bool one_tenant, const CallFilter& filter) {
-  if (!one_tenant) {
-    return "SELECT " CALL_COLUMNS " FROM calls INDEXED BY calls_by_time WHERE ?1 IS NULL " FILTERS;
-  }
+const char* QueryFor(const CallFilter& filter) {
   if (!filter.trace_id.empty()) {
     return OF_TENANT("INDEXED BY calls_by_trace", "AND trace_id = ?12 AND trace_id <> '' ");
   }
@@ -65,8 +65,10 @@ Result<std::vector<Call>> ReadAll(Statement& query) {
   }
 }
 
-Result<Page<Call>> List(Store& store, const std::optional<std::string>& tenant,
-                        const CallFilter& filter, const PageRequest& page) {
+}  // namespace
+
+Result<Page<Call>> ListCalls(Store& store, const TenantId& tenant, const CallFilter& filter,
+                             const PageRequest& page) {
   const auto state =
       filter.state.has_value() ? std::optional(CallStateName(*filter.state)) : std::nullopt;
   const auto outcome =
@@ -77,7 +79,7 @@ Result<Page<Call>> List(Store& store, const std::optional<std::string>& tenant,
   const std::string since = filter.since ? IdBound(*filter.since) : "";
   return store.core().Read([&](Connection& db) -> Result<Page<Call>> {
     TRY_ASSIGN(Statement query,
-               db.Query(QueryFor(tenant.has_value(), filter), tenant, before, since,
+               db.Query(QueryFor(filter), tenant.name(), before, since,
                         filter.session_id, filter.agent, filter.tool, filter.error_class, state,
                         outcome, filter.since, filter.until, filter.trace_id, filter.approval,
                         static_cast<int64_t>(filter.denied), page.Rows() + 1));
@@ -91,26 +93,26 @@ Result<Page<Call>> List(Store& store, const std::optional<std::string>& tenant,
   });
 }
 
-}  // namespace
-
-Result<Page<Call>> ListCalls(Store& store, const TenantId& tenant, const CallFilter& filter,
+// Tenant by tenant: every index begins with the tenant.
+Result<Page<Call>> ListCalls(Store& store, AllTenants tag, const CallFilter& filter,
                              const PageRequest& page) {
-  return List(store, tenant.name(), filter, page);
-}
-
-Result<Page<Call>> ListCalls(Store& store, AllTenants /*tag*/, const CallFilter& filter,
-                             const PageRequest& page) {
-  return List(store, std::nullopt, filter, page);
-}
-
-Result<std::optional<Call>> FindCall(Store& store, AllTenants /*tag*/, std::string_view id) {
-  return store.core().Read([&](Connection& db) -> Result<std::optional<Call>> {
-    TRY_ASSIGN(Statement query, db.Query("SELECT " CALL_COLUMNS
-                                         " FROM calls INDEXED BY calls_by_time WHERE id = ?",
-                                         id));
-    TRY_ASSIGN(std::vector<Call> calls, ReadAll(query));
-    return calls.empty() ? std::nullopt : std::optional<Call>(std::move(calls.front()));
-  });
+  TRY_ASSIGN(const std::vector<Tenant> tenants, ListTenants(store, tag));
+  Page<Call> all;
+  bool more = false;
+  for (const Tenant& tenant : tenants) {
+    TRY_ASSIGN(Page<Call> found, ListCalls(store, tenant.id, filter, page));
+    more = more || !found.next.empty();
+    std::move(found.rows.begin(), found.rows.end(), std::back_inserter(all.rows));
+  }
+  std::sort(all.rows.begin(), all.rows.end(),
+            [](const Call& a, const Call& b) { return a.id > b.id; });
+  const auto most = static_cast<size_t>(page.Rows());
+  more = more || all.rows.size() > most;
+  all.rows.resize(std::min(all.rows.size(), most));
+  if (more) {
+    all.next = all.rows.back().id;
+  }
+  return all;
 }
 
 Result<std::vector<Call>> ChildCalls(Store& store, const TenantId& tenant, std::string_view id) {

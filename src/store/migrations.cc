@@ -177,7 +177,6 @@ ALTER TABLE calls ADD COLUMN trace_id TEXT NOT NULL DEFAULT '';
 ALTER TABLE calls ADD COLUMN denials INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE calls ADD COLUMN approval TEXT NOT NULL DEFAULT '';
 ALTER TABLE calls ADD COLUMN log_index INTEGER;
-CREATE INDEX calls_by_time ON calls (id);
 CREATE INDEX calls_by_tool ON calls (tenant, tool, id);
 CREATE INDEX calls_by_outcome ON calls (tenant, outcome, id);
 CREATE INDEX calls_by_error ON calls (tenant, error_class, id) WHERE error_class IS NOT NULL;

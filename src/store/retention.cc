@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/retention.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
+#include "base/ids.h"
 #include "store/core.h"
 
 namespace coffer::store {
@@ -59,17 +58,10 @@ constexpr const char* kOldFailures =
     "DELETE FROM failures WHERE (tenant, agent, tool, args_hash) IN (SELECT tenant, agent, tool, "
     "args_hash FROM failures WHERE tenant = ?1 AND failed_at < ?2 AND ?3 <> '' LIMIT ?4)";
 
-// Ids begin with their time in milliseconds (base/ids.h).
-std::string FirstIdAt(Nanos time) {
-  const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
-  const auto bits = static_cast<uint64_t>(std::max<int64_t>(millis, 0));
-  return fmt::format("{:08x}-{:04x}", bits >> 16, bits & 0xffff);
-}
-
 // In several transactions, until there is nothing left to do or it was enough for now.
 Status Remove(Core& core, const char* sql, const TenantId& tenant, Nanos before,
               uint64_t& removed) {
-  const std::string first_kept = FirstIdAt(before);
+  const std::string first_kept = IdBound(std::max(before, Nanos(0)));
   for (int i = 0; i < kBatches; ++i) {
     int64_t changed = 0;
     const Status done = core.Write(Durability::kCommitted, [&](Connection& db) -> Status {

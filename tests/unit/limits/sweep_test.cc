@@ -75,6 +75,21 @@ TEST_F(SweepTest, RemovesWhatADeadSupervisorLeft) {
   EXPECT_EQ(Count(name), 0U);
 }
 
+TEST_F(SweepTest, AZombieOwnsNothing) {
+  const pid_t zombie = ::fork();
+  if (zombie == 0) {
+    ::_exit(0);
+  }
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(zombie), &ended, WEXITED | WNOWAIT), 0);
+  ASSERT_EQ(::kill(zombie, 0), 0) << "the control: its number is still taken";
+  const std::string name = NameOf(zombie, host_.pid_namespace);
+  Make(name);
+  const SweepReport report = SweepCgroups(host_);
+  EXPECT_EQ(Count(name), 0U) << (report.problems.empty() ? "" : report.problems[0]);
+  ::waitpid(zombie, nullptr, 0);
+}
+
 TEST_F(SweepTest, KillsWhatIsStillInside) {
   const std::string name = NameOf(DeadPid(), host_.pid_namespace);
   Make(name);

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A receipt told as a story: who asked, what was believed, what was denied and why, what came out, and when (R111).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace coffer::audit {
+
+// `seal` is a sentence about the receipt's seal (VerifyReceipt), for its last line.
+Result<std::string> TellStory(std::string_view receipt_text, std::string_view seal);
+
+}  // namespace coffer::audit

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The store against the log: every stored receipt is the one that the log names, and every call that ended is in the log.
+//
+// The log can be verified with nothing but its files (verify_log.h); this is what can be said beyond that where the
+// store is there too. Bodies that retention removed are missed only as far as an event `pruned` of the log covers them.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "audit/verify_log.h"
+#include "store/store.h"
+
+namespace coffer::audit {
+
+class StoreCheck {
+ public:
+  explicit StoreCheck(store::Store& store) : store_(store) {}
+
+  // For VerifyOptions::on_record.
+  void Note(const LeafFacts& facts);
+  // After the log was read. An Error: the store could not be read.
+  Status Finish(std::vector<LogFinding>& findings);
+
+  uint64_t bodies() const { return bodies_; }  // receipts whose hash was compared
+
+ private:
+  struct Logged {
+    std::string body;
+    uint64_t seq = 0;
+    int64_t at = 0;
+  };
+  Status CheckCalls(std::vector<LogFinding>& findings);
+
+  store::Store& store_;
+  // By tenant and call; the newest receipt of each.
+  std::map<std::pair<std::string, std::string>, Logged, std::less<>> receipts_;
+  std::map<std::string, int64_t> pruned_before_;  // by tenant, "" for all
+  int64_t first_at_ = 0;
+  uint64_t bodies_ = 0;
+};
+
+}  // namespace coffer::audit

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `coffer audit verify` and `verify-receipt`.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "audit/seal.h"
+#include "audit/verify_log.h"
+#include "audit/verify_store.h"
+#include "base/json.h"
+#include "base/print.h"
+#include "base/sys.h"
+#include "base/text.h"
+#include "cli/verb_audit.h"
+#include "store/store.h"
+
+namespace coffer::cli {
+namespace {
+
+Result<audit::PublicKey> ReadKey(const std::string& path) {
+  TRY_ASSIGN(const std::string text, sys::ReadFile(path, 4096));
+  return audit::PublicKey::Parse(text);
+}
+
+Json FindingJson(const audit::LogFinding& finding) {
+  return {{"line", finding.line != 0 ? Json(finding.line) : Json(nullptr)},
+          {"seq", finding.seq ? Json(*finding.seq) : Json(nullptr)},
+          {"code", finding.code},
+          {"message", finding.message}};
+}
+
+std::string FindingText(const audit::LogFinding& finding) {
+  std::string where;
+  if (finding.line != 0) {
+    where += fmt::format("line {}: ", finding.line);
+  }
+  if (finding.seq) {
+    where += fmt::format("record {}: ", *finding.seq);
+  }
+  return fmt::format("{}{} ({})\n", where, Printable(finding.message), finding.code);
+}
+
+// Findings are an answer, not a failure of ours: printed, and told by the exit status.
+[[noreturn]] void ExitWithFindings(const std::string& text) {
+  constexpr int kFound = 1;
+  PrintOut(text);
+  ::_exit(kFound);
+}
+
+}  // namespace
+
+Result<std::string> AuditVerify(const call::VerbFlags& flags) {
+  audit::VerifyOptions options;
+  std::string directory = flags.Value("--log");
+  std::optional<store::Store> store;
+  if (directory.empty()) {
+    TRY_ASSIGN(const std::string state, flags.StateDir());
+    directory = state + "/log";
+    if (!flags.Has("--log-only") && ::access((state + "/coffer.db").c_str(), F_OK) == 0) {
+      TRY_ASSIGN(store::Store opened, store::Store::Open(state));
+      store.emplace(std::move(opened));
+    }
+  }
+  if (flags.Has("--key")) {
+    TRY_ASSIGN(options.key, ReadKey(flags.Value("--key")));
+  }
+  if (flags.Has("--checkpoint")) {
+    TRY_ASSIGN(options.kept_checkpoint, sys::ReadFile(flags.Value("--checkpoint"), 65536));
+  }
+  std::optional<audit::StoreCheck> check;
+  if (store) {
+    check.emplace(*store);
+    options.on_record = [&](const audit::LeafFacts& facts) {
+      check->Note(facts);
+      return std::optional<audit::LogFinding>();
+    };
+  }
+  TRY_ASSIGN(audit::LogVerdict verdict, audit::VerifyLog(directory, options));
+  if (check) {
+    TRY(check->Finish(verdict.findings));
+  }
+  if (flags.json()) {
+    Json findings = Json::array();
+    for (const audit::LogFinding& finding : verdict.findings) {
+      findings.push_back(FindingJson(finding));
+    }
+    const std::string text = PrintJson(Json{{"ok", verdict.ok()},
+                                            {"origin", verdict.origin},
+                                            {"key_id", verdict.key_id},
+                                            {"records", verdict.records},
+                                            {"checkpoints", verdict.checkpoints},
+                                            {"size", verdict.size},
+                                            {"root", verdict.root},
+                                            {"receipts_compared", check ? Json(check->bodies()) : Json(nullptr)},
+                                            {"findings", std::move(findings)}},
+                                       2) +
+                             "\n";
+    if (!verdict.ok()) {
+      ExitWithFindings(text);
+    }
+    return text;
+  }
+  if (!verdict.ok()) {
+    std::string text;
+    for (const audit::LogFinding& finding : verdict.findings) {
+      text += FindingText(finding);
+    }
+    text += fmt::format("\nNOT GOOD: {}{} findings in {} records of {}\n", verdict.findings.size(),
+                        verdict.more_findings ? " or more" : "", verdict.records, Printable(verdict.origin));
+    ExitWithFindings(text);
+  }
+  std::string text = fmt::format("good: {} records, {} checkpoints, root {}\n      signed by key {} of {}\n",
+                                 verdict.records, verdict.checkpoints, verdict.root, verdict.key_id, verdict.origin);
+  if (check) {
+    text += fmt::format("      {} stored receipts are the ones that were logged\n", check->bodies());
+  }
+  if (options.kept_checkpoint) {
+    text += "      and it continues the checkpoint that was kept\n";
+  }
+  return text;
+}
+
+Result<std::string> AuditVerifyReceipt(const call::VerbFlags& flags) {
+  if (!flags.Has("--key")) {
+    return Refused("policy.usage", "verify-receipt needs --key FILE", "`coffer audit key` prints the public key");
+  }
+  TRY_ASSIGN(const audit::PublicKey key, ReadKey(flags.Value("--key")));
+  TRY_ASSIGN(const std::string receipt, sys::ReadFile(flags.words()[1], 64 << 20));
+  const Status verified = audit::VerifyReceipt(receipt, key);
+  if (!verified.ok()) {
+    if (flags.json()) {
+      ExitWithFindings(PrintJson(Json{{"ok", false}, {"message", verified.error().message}}) + "\n");
+    }
+    ExitWithFindings("NOT GOOD: " + verified.error().message + "\n");
+  }
+  return flags.json() ? PrintJson(Json{{"ok", true}, {"key_id", key.id()}}) + "\n"
+                      : fmt::format("good: sealed by key {}, and nothing was changed since\n", key.id());
+}
+
+}  // namespace coffer::cli

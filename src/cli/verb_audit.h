@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `coffer audit`: what was believed, decided and done, and the proof that nobody edited it since.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "base/result.h"
+#include "call/verb_flags.h"
+
+namespace coffer::cli {
+
+int AuditVerb(std::span<const std::string_view> words);
+
+// Its parts, each in a file of its own. Text for stdout.
+Result<std::string> AuditVerify(const call::VerbFlags& flags);
+Result<std::string> AuditVerifyReceipt(const call::VerbFlags& flags);
+Result<std::string> AuditExport(const call::VerbFlags& flags);
+Result<std::string> AuditTail(const call::VerbFlags& flags);
+
+}  // namespace coffer::cli
