@@ -7,6 +7,7 @@
 #   tests/daemon/*.cc                                     one executable, daemon_tests, one test at a time
 #   tests/support/*.cc                                    linked into every test
 #   tests/conformance/schema_oracle/                      our schema validator against ajv (scripts/schema_oracle.sh)
+#   tests/conformance/log_agreement/                      our verifier of audit logs against the one in Python
 #   tests/conformance/openapi_lint/                       openapi.json against a linter (scripts/lint_openapi.sh)
 #   tests/probes/*.c, *.cc                                small static programs that run inside boundaries
 # Every test runs as its own process, with its folder's name as label. A file called *_serial_test.cc looks at
@@ -124,6 +125,11 @@ if(unit_sources)
   endif()
 endif()
 
+# The seam of base/sys for tests that bring a fault::Next of their own (tests/faults/log_fault_test.cc).
+add_library(coffer_fault_seam OBJECT ${CMAKE_SOURCE_DIR}/src/base/sys.cc)
+target_compile_definitions(coffer_fault_seam PRIVATE COFFER_FAULT_INJECTION)
+target_link_libraries(coffer_fault_seam PRIVATE coffer_options)
+
 foreach(folder IN ITEMS integration escape posture faults)
   file(GLOB test_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${folder}/*_test.cc)
   file(GLOB helper_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${folder}/*.cc)
@@ -134,6 +140,9 @@ foreach(folder IN ITEMS integration escape posture faults)
   foreach(source IN LISTS test_sources)
     get_filename_component(name ${source} NAME_WE)
     coffer_add_tests(${folder}_${name} ${folder} 300 ${source} ${helper_sources})
+    if(name MATCHES "_fault_test$")
+      target_sources(${folder}_${name} PRIVATE $<TARGET_OBJECTS:coffer_fault_seam>)
+    endif()
   endforeach()
 endforeach()
 
@@ -149,6 +158,19 @@ if(EXISTS ${schema_answer_source})
     set_tests_properties(conformance:schema_oracle PROPERTIES
       LABELS conformance TIMEOUT 900 SKIP_RETURN_CODE 77 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
   endif()
+endif()
+
+# Our verifier of audit logs and the one in Python: the same answers to good, forged and mutated logs.
+add_executable(log_answer ${CMAKE_SOURCE_DIR}/tests/conformance/log_agreement/log_answer.cc)
+target_link_libraries(log_answer PRIVATE coffer_lib)
+target_include_directories(log_answer PRIVATE ${CMAKE_SOURCE_DIR})
+set_target_properties(log_answer PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${COFFER_TESTS_DIR})
+if(NOT CMAKE_CROSSCOMPILING)
+  add_test(NAME conformance:log_agreement
+    COMMAND python3 ${CMAKE_SOURCE_DIR}/tests/conformance/log_agreement/compare.py
+      --program ${COFFER_TESTS_DIR}/log_answer --verifier ${CMAKE_SOURCE_DIR}/sdk/python)
+  set_tests_properties(conformance:log_agreement PROPERTIES
+    LABELS conformance TIMEOUT 600 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
 endif()
 
 # The gateway: its own unit tests, and tests that talk to a real server.

@@ -105,7 +105,7 @@ Daemon Start(const Options& options, const std::string& directory) {
   return daemon;
 }
 
-constexpr const char* kCall = R"({"tool":"python","args":{"code":"print(2 + 2)"}})";
+constexpr const char* kCall = R"json({"tool":"python","args":{"code":"print(2 + 2)"}})json";
 
 // Nanoseconds from when each call was due to when its boundary was launched; `rate` 0 is as fast as it goes.
 std::vector<double> MakeCalls(const Daemon& daemon, int count, int rate) {

@@ -20,9 +20,6 @@ struct AuditFilter {
 };
 Result<AuditFilter> ReadAuditFilter(const call::VerbFlags& flags);
 
-// "2h" is two hours ago; "2026-01-31", "2026-01-31T12:00", "2026-01-31T12:00:00Z" are UTC.
-Result<Nanos> ParseMoment(std::string_view text, Nanos now);
-
 Result<store::Page<store::Call>> ListFiltered(store::Store& store, const AuditFilter& filter,
                                               const store::PageRequest& page);
 

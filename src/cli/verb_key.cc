@@ -2,6 +2,7 @@
 #include "cli/verb_key.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -66,6 +67,11 @@ Result<std::string> New(const call::VerbFlags& flags, State& state, const store:
     TRY_ASSIGN(request.lifetime, ParseDuration(flags.Value("--expires")));
   }
   TRY_ASSIGN(const store::Tenant made, store::EnsureTenant(state.store(), tenant));
+  // Who gives power away is on record before it is given.
+  TRY(state.recorder().Event(made.id.name(), "key.created",
+                             {{"by", fmt::format("uid:{}", ::getuid())},
+                              {"role", std::string(store::RoleName(request.role))},
+                              {"agent", request.agent}}));
   TRY_ASSIGN(const store::NewKey key, store::CreateKey(state.store(), made.id, request));
   if (!flags.json()) {
     return key.text + "\n";
@@ -110,6 +116,8 @@ Result<std::string> Act(const call::VerbFlags& flags) {
   }
   if (given[0] == "revoke" && given.size() == 2) {
     TRY(store::RevokeKey(state.store(), tenant, given[1]));
+    TRY(state.recorder().Event(tenant.name(), "key.revoked",
+                               {{"by", fmt::format("uid:{}", ::getuid())}, {"key", given[1]}}));
     return fmt::format("{} is revoked\n", given[1]);
   }
   return Refused("policy.usage", "coffer key does not take this",

@@ -328,6 +328,13 @@ int Switch(const call::VerbFlags& flags, const std::string& name, bool off) {
     PrintError(set.error());
     return kRefused;
   }
+  // The switch is thrown already: that it cannot be recorded must not undo it.
+  if (const Status told = state->recorder().Event(
+          "", off ? "switch.on" : "switch.off",
+          {{"by", change.who}, {"scope", "disabled-tool"}, {"name", name}, {"reason", reason}});
+      !told.ok()) {
+    PrintError(told.error());
+  }
   PrintOut(fmt::format("{} is {}\n", name, off ? "disabled" : "enabled"));
   return 0;
 }

@@ -82,6 +82,10 @@ class DaemonService : public gateway::Service {
   void ClearSwitch(const gateway::Identity& who, const gateway::SwitchTarget& target,
                    gateway::Reply<gateway::Nothing> reply) override;
   void GetMetrics(const gateway::Identity& who, gateway::Reply<std::string> reply) override;
+  void ListAudit(const gateway::Identity& who, gateway::AuditQuery query,
+                 gateway::Reply<gateway::Page<gateway::AuditView>> reply) override;
+  void GetCheckpoint(const gateway::Identity& who,
+                     gateway::Reply<gateway::CheckpointView> reply) override;
   gateway::Readiness GetReadiness() override;
 
   size_t running() const { return calls_.size(); }
@@ -120,6 +124,7 @@ class DaemonService : public gateway::Service {
   std::shared_ptr<void> timer_;
   std::atomic<int64_t> switch_generation_{-1};
   std::atomic<bool> store_ok_{true};
+  std::atomic<bool> log_ok_{true};
   std::atomic<uint32_t> ticks_{0};
   std::atomic<Nanos> next_prune_{Nanos(0)};
 };

@@ -55,6 +55,17 @@ Result<store::Page<store::ApiKey>> KeysFor(store::Store& store, const gateway::I
                          : store::ListKeys(store, tenant, page);
 }
 
+// The switch is thrown already: that it cannot be recorded must not undo it.
+void TellSwitch(call::Recorder& recorder, const gateway::Identity& who,
+                const gateway::SwitchTarget& target, std::string_view event,
+                const std::string& reason) {
+  (void)recorder.Event(who.tenant, event,
+                       {{"by", who.key_id},
+                        {"scope", std::string(store::SwitchKindName(KindOf(target.scope)))},
+                        {"name", target.name},
+                        {"reason", reason}});
+}
+
 }  // namespace
 
 DaemonService::DaemonService(Desk& desk, ServiceOptions options) : desk_(desk), options_(options) {
@@ -79,6 +90,7 @@ void DaemonService::Tick() {
         }
         desk_.meter.Tick();
         store_ok_ = desk_.store().Maintain().ok();
+        log_ok_ = desk_.recorder().WritePending().ok();
       })) {
     store_ok_ = false;
   }
@@ -178,6 +190,14 @@ void DaemonService::CreateKey(const gateway::Identity& who, gateway::KeyRequest 
     asked.role = RoleOf(request.role);
     asked.agent = request.agent;
     asked.lifetime = request.expires_in.value_or(std::chrono::seconds(0));
+    // Who gives power away is on record before it is given.
+    if (const Status told = desk_.recorder().Event(who.tenant, "key.created",
+                                                   {{"by", who.key_id},
+                                                    {"role", std::string(store::RoleName(asked.role))},
+                                                    {"agent", asked.agent}});
+        !told.ok()) {
+      return RefusalOf(told.error());
+    }
     Result<store::NewKey> made = store::CreateKey(desk_.store(), *tenant, asked);
     if (!made.ok()) {
       return RefusalOf(made.error());
@@ -228,6 +248,8 @@ void DaemonService::RevokeKey(const gateway::Identity& who, const std::string& k
             !revoked.ok()) {
           return RefusalOf(revoked.error());
         }
+        (void)desk_.recorder().Event((*key)->tenant.name(), "key.revoked",
+                                     {{"by", who.key_id}, {"key", key_id}});
         gateway::KeyView view = ViewOf(**key);
         view.revoked_at = (*key)->revoked_at.value_or(WallTime());
         return view;
@@ -269,6 +291,7 @@ void DaemonService::SetSwitch(const gateway::Identity& who, const gateway::Switc
           return RefusalOf(set.error());
         }
         CheckSwitches();  // at once, not at the next tick
+        TellSwitch(desk_.recorder(), who, target, "switch.on", reason);
         return gateway::SwitchView{target, reason, who.key_id, WallTime()};
       });
 }
@@ -284,14 +307,15 @@ void DaemonService::ClearSwitch(const gateway::Identity& who, const gateway::Swi
         if (!cleared.ok()) {
           return RefusalOf(cleared.error());
         }
+        TellSwitch(desk_.recorder(), who, target, "switch.off", "");
         return gateway::Nothing{};
       });
 }
 
 gateway::Readiness DaemonService::GetReadiness() {
   gateway::Readiness readiness;
-  readiness.checks = {{"store", store_ok_.load(), ""}};
-  readiness.ready = store_ok_;
+  readiness.checks = {{"store", store_ok_.load(), ""}, {"log", log_ok_.load(), ""}};
+  readiness.ready = store_ok_ && log_ok_;
   return readiness;
 }
 

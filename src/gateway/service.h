@@ -318,6 +318,48 @@ struct SwitchView {
   Nanos set_at{0};
 };
 
+// ---- the record ----
+
+// Empty fields do not filter.
+struct AuditQuery {
+  std::string tenant;  // only with all_tenants, or one's own
+  std::string tool;
+  std::string agent;
+  std::string session_id;
+  std::string trace_id;
+  std::string outcome;
+  std::string error_class;
+  std::string approval;
+  bool denied = false;
+  std::string since;  // base/moment.h
+  std::string until;
+  PageRequest page;
+};
+
+struct AuditView {
+  std::string call_id;
+  std::string tenant;
+  std::string agent;
+  std::string user;
+  std::string tool;
+  std::string session_id;
+  std::string parent_id;
+  std::string trace_id;
+  std::string state;
+  std::string outcome;  // "" while it has none
+  std::string error_class;
+  uint64_t denials = 0;
+  std::string approval;
+  Nanos requested_at{0};
+  Nanos finished_at{0};               // 0: not yet
+  std::optional<uint64_t> log_index;  // of its receipt
+};
+
+struct CheckpointView {
+  std::string note;  // a signed note
+  std::string key;   // the public key, as text
+};
+
 struct ReadinessCheck {
   std::string name;  // "store", "warden"
   bool ok = false;
@@ -390,6 +432,9 @@ class Service {
 
   // Prometheus' text format: the identity's tenant, or the sums over all for one who sees them.
   virtual void GetMetrics(const Identity& who, Reply<std::string> reply) = 0;
+
+  virtual void ListAudit(const Identity& who, AuditQuery query, Reply<Page<AuditView>> reply) = 0;
+  virtual void GetCheckpoint(const Identity& who, Reply<CheckpointView> reply) = 0;
 
   // Cheap: probes ask often, without a credential.
   virtual Readiness GetReadiness() = 0;

@@ -115,6 +115,16 @@ Result<Page<Call>> ListCalls(Store& store, AllTenants tag, const CallFilter& fil
   return all;
 }
 
+Result<std::optional<Call>> FindCall(Store& store, AllTenants /*tag*/, std::string_view id) {
+  return store.core().Read([&](Connection& db) -> Result<std::optional<Call>> {
+    TRY_ASSIGN(Statement query, db.Query("SELECT " CALL_COLUMNS " FROM calls "
+                                         "WHERE tenant IN (SELECT name FROM tenants) AND id = ?",
+                                         id));
+    TRY_ASSIGN(std::vector<Call> calls, ReadAll(query));
+    return calls.empty() ? std::nullopt : std::optional<Call>(std::move(calls.front()));
+  });
+}
+
 Result<std::vector<Call>> ChildCalls(Store& store, const TenantId& tenant, std::string_view id) {
   return store.core().Read([&](Connection& db) -> Result<std::vector<Call>> {
     TRY_ASSIGN(Statement query,

@@ -109,7 +109,9 @@ Result<std::optional<Session>> FindSession(Store& store, const TenantId& tenant,
 
 Result<std::optional<Session>> FindSession(Store& store, AllTenants /*tag*/, std::string_view id) {
   return store.core().Read([&](Connection& db) -> Result<std::optional<Session>> {
-    TRY_ASSIGN(Statement query, db.Query(SESSION_QUERY "WHERE s.id = ?", id));
+    TRY_ASSIGN(Statement query, db.Query(SESSION_QUERY
+                                         "WHERE s.tenant IN (SELECT name FROM tenants) AND s.id = ?",
+                                         id));
     TRY_ASSIGN(const bool row, query.Step());
     return row ? std::optional<Session>(ReadSession(query)) : std::nullopt;
   });

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <set>
 #include <sstream>
 
@@ -178,9 +180,45 @@ TEST_F(RolePosture, NothingIsOpenThatARoleDoesNotNeed) {
   }
 }
 
+// As root, each tenant's boundaries have uids of a range of its own, which no other tenant ever had.
+TEST_F(RolePosture, BoundariesHaveUidsOfTheirTenant) {
+  if (!IsRoot()) {
+    GTEST_SKIP() << "an ordinary user has one uid for everything";
+  }
+  const auto uid_of = [&](const std::string& key, const std::string& session) -> uint64_t {
+    const std::vector<pid_t> before = daemon_.Runners();
+    EXPECT_EQ(daemon_.Call(key, Bash(WaitForGo(), session), kAsync).status, 202);
+    EXPECT_TRUE(WaitUntil([&] { return Exists(daemon_.Workspace(session) + "/began"); }));
+    for (const pid_t runner : daemon_.Runners()) {
+      if (std::find(before.begin(), before.end(), runner) == before.end()) {
+        for (const pid_t init : ChildrenOf(runner)) {
+          return std::strtoull(StatusOf(init)["Uid"].c_str(), nullptr, 10);
+        }
+      }
+    }
+    ADD_FAILURE() << "there is no boundary";
+    return 0;
+  };
+  constexpr uint64_t kFirst = 0x70400000, kEach = 0x8000;
+  std::set<uint64_t> uids, ranges;
+  for (const std::string tenant : {"one", "two", "three"}) {
+    const std::string key = daemon_.NewKey(tenant, "agent", "a")["key"];
+    std::set<uint64_t> of_tenant;
+    for (int i = 0; i < 2; ++i) {
+      const uint64_t uid = uid_of(key, daemon_.NewSession(key));
+      EXPECT_GE(uid, kFirst) << tenant;
+      EXPECT_TRUE(uids.insert(uid).second) << "two boundaries have the uid " << uid;
+      of_tenant.insert((uid - kFirst) / kEach);
+    }
+    EXPECT_EQ(of_tenant.size(), 1U) << tenant;
+    ranges.merge(of_tenant);
+  }
+  EXPECT_EQ(ranges.size(), 3U) << "two tenants share a range";
+}
+
 void ExpectAllGone(Daemon& daemon, pid_t victim, const std::vector<pid_t>& processes) {
   ASSERT_EQ(::kill(victim, SIGKILL), 0);
-  EXPECT_TRUE(daemon.Gone());
+  EXPECT_TRUE(daemon.Gone(Seconds(3)));  // at once; the rest is the machine's
   for (const pid_t pid : processes) {
     EXPECT_TRUE(WaitUntil([&] { return !IsAlive(pid); }, Seconds(5))) << pid << " goes on";
   }

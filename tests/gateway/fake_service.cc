@@ -387,6 +387,22 @@ void FakeService::RevokeKey(const Identity& who, const std::string&, Reply<KeyVi
   reply(Key());
 }
 
+void FakeService::ListAudit(const Identity& who, AuditQuery query,
+                            Reply<Page<AuditView>> reply) {
+  Note(who, "ListAudit");
+  AuditView call;
+  call.call_id = "01890000-0000-7000-8000-000000000001";
+  call.tenant = who.tenant;
+  call.tool = query.tool;
+  call.state = "finished";
+  reply(Page<AuditView>{{std::move(call)}, ""});
+}
+
+void FakeService::GetCheckpoint(const Identity& who, Reply<CheckpointView> reply) {
+  Note(who, "GetCheckpoint");
+  reply(CheckpointView{"a note", "a key"});
+}
+
 void FakeService::ListSwitches(const Identity& who, Reply<std::vector<SwitchView>> reply) {
   Note(who, "ListSwitches");
   reply(std::vector<SwitchView>{});
@@ -405,7 +421,7 @@ void FakeService::ClearSwitch(const Identity& who, const SwitchTarget&, Reply<No
 
 void FakeService::GetMetrics(const Identity& who, Reply<std::string> reply) {
   Note(who, "GetMetrics");
-  reply("# HELP fake_total Fakes.\n# TYPE fake_total counter\nfake_total 1\n");
+  reply(std::string("# HELP fake_total Fakes.\n# TYPE fake_total counter\nfake_total 1\n"));
 }
 
 Readiness FakeService::GetReadiness() {

@@ -57,6 +57,8 @@ class FakeService : public Service {
   void CreateKey(const Identity& who, KeyRequest request, Reply<NewKey> reply) override;
   void ListKeys(const Identity& who, Reply<std::vector<KeyView>> reply) override;
   void RevokeKey(const Identity& who, const std::string& key_id, Reply<KeyView> reply) override;
+  void ListAudit(const Identity& who, AuditQuery query, Reply<Page<AuditView>> reply) override;
+  void GetCheckpoint(const Identity& who, Reply<CheckpointView> reply) override;
   void ListSwitches(const Identity& who, Reply<std::vector<SwitchView>> reply) override;
   void SetSwitch(const Identity& who, const SwitchTarget& target, const std::string& reason,
                  Reply<SwitchView> reply) override;

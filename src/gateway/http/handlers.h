@@ -43,6 +43,9 @@ void GetSwitches(const std::shared_ptr<Exchange>& exchange, Respond respond);
 void PutSwitch(const std::shared_ptr<Exchange>& exchange, Respond respond);
 void DeleteSwitch(const std::shared_ptr<Exchange>& exchange, Respond respond);
 
+void GetAudit(const std::shared_ptr<Exchange>& exchange, Respond respond);
+void GetCheckpoint(const std::shared_ptr<Exchange>& exchange, Respond respond);
+
 // ?limit=&cursor=
 Answer<PageRequest> ReadPage(const Exchange& exchange);
 

@@ -46,6 +46,10 @@ constexpr std::array kRoutes = {
     Route{Method::kGet, "/v1/keys", kOversees, kNone, GetKeys},
     Route{Method::kDelete, "/v1/keys/{key_id}", kOperates, kNone, DeleteKey},
 
+    Route{Method::kGet, "/v1/audit", kOversees, kNone, GetAudit,
+          "limit,cursor,tenant,tool,agent,session,trace,outcome,class,approval,denied,since,until"},
+    Route{Method::kGet, "/v1/audit/checkpoint", kReads, kNone, GetCheckpoint},
+
     Route{Method::kGet, "/v1/switches", kOversees, kNone, GetSwitches},
     Route{Method::kPut, "/v1/switches/{scope}/{name}", kOperates, kJson, PutSwitch},
     Route{Method::kDelete, "/v1/switches/{scope}/{name}", kOperates, kNone, DeleteSwitch},

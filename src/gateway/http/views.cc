@@ -122,6 +122,25 @@ Json KeyJson(const KeyView& key) {
           {"revoked_at", TimeOrNull(key.revoked_at)}};
 }
 
+Json AuditJson(const AuditView& call) {
+  return {{"call_id", call.call_id},
+          {"tenant", call.tenant},
+          {"agent", OrNull(call.agent)},
+          {"user", OrNull(call.user)},
+          {"tool", call.tool},
+          {"session_id", OrNull(call.session_id)},
+          {"parent_id", OrNull(call.parent_id)},
+          {"trace_id", OrNull(call.trace_id)},
+          {"state", call.state},
+          {"outcome", OrNull(call.outcome)},
+          {"error_class", OrNull(call.error_class)},
+          {"denials", call.denials},
+          {"approval", OrNull(call.approval)},
+          {"requested_at", TimeOrNull(call.requested_at)},
+          {"finished_at", TimeOrNull(call.finished_at)},
+          {"log_index", call.log_index ? Json(*call.log_index) : Json(nullptr)}};
+}
+
 Json SwitchJson(const SwitchView& one) {
   return {{"scope", ScopeName(one.target.scope)},
           {"name", one.target.name},
@@ -196,6 +215,12 @@ std::string FormatKeys(const std::vector<KeyView>& keys) {
   return PrintJson({{"keys", ListOf(keys, KeyJson)}});
 }
 
+std::string FormatAudit(const Page<AuditView>& page) {
+  return PrintJson({{"calls", ListOf(page.items, AuditJson)}, {"next", OrNull(page.next)}});
+}
+std::string FormatCheckpoint(const CheckpointView& checkpoint) {
+  return PrintJson({{"checkpoint", checkpoint.note}, {"key", checkpoint.key}});
+}
 std::string FormatSwitch(const SwitchView& one) { return PrintJson(SwitchJson(one)); }
 std::string FormatSwitches(const std::vector<SwitchView>& switches) {
   return PrintJson({{"switches", ListOf(switches, SwitchJson)}});

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "audit/receipt.h"
 #include "tests/support/export_rules.h"
 #include "tests/unit/audit/export_samples.h"

@@ -60,6 +60,8 @@ TEST(Route, RolesAsATable) {
       "POST /v1/keys: operator",
       "GET /v1/keys: operator, auditor",
       "DELETE /v1/keys/{key_id}: operator",
+      "GET /v1/audit: operator, auditor",
+      "GET /v1/audit/checkpoint: " + all,
       "GET /v1/switches: operator, auditor",
       "PUT /v1/switches/{scope}/{name}: operator",
       "DELETE /v1/switches/{scope}/{name}: operator",
