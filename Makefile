@@ -16,6 +16,12 @@ TIDY ?= on
 CONTRACT ?= ../shared/contract
 # Narrow a run: make test TESTS='escape:'  (a regular expression for ctest -R)
 TESTS ?=
+# Narrow the build as well: make asan SUITES='unit gateway'  (folders of tests/; gateway is also tests/unit/gateway)
+SUITES ?=
+suites = $(if $(SUITES),$(addsuffix _suite,$(SUITES)),all)
+only = $(or $(TESTS),$(if $(SUITES),^($(subst $(space),|,$(strip $(SUITES)))):))
+empty :=
+space := $(empty) $(empty)
 
 setup = scripts/setup.sh
 # Says what it did only when something went wrong; configuring again when nothing changed takes a moment.
@@ -30,7 +36,7 @@ help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null \
 	  || sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1 - \2/p' Makefile
 	@echo
-	@echo "Variables: JOBS, PREFIX, DESTDIR, TESTS (ctest -R), SECONDS_EACH (fuzz), CONTRACT (directory of boundary.py)"
+	@echo "Variables: JOBS, PREFIX, DESTDIR, TESTS (ctest -R), SUITES (asan, coverage), SECONDS_EACH (fuzz), CONTRACT (directory of boundary.py)"
 
 .PHONY: setup
 setup:  ## install every Debian package that any target needs
@@ -82,8 +88,8 @@ tidy:  ## clang-tidy alone
 asan:  ## the suite under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(setup) test
 	@$(call configure,asan)
-	@$(call compile,asan) all
-	@TESTS='$(TESTS)' JOBS=$(JOBS) scripts/run_tests.sh build-asan self
+	@$(call compile,asan) $(suites)
+	@TESTS='$(only)' JOBS=$(JOBS) scripts/run_tests.sh build-asan self
 
 .PHONY: tsan
 tsan:  ## the unit tests under ThreadSanitizer
@@ -96,8 +102,8 @@ tsan:  ## the unit tests under ThreadSanitizer
 coverage:  ## run the suite with gcov and write build-coverage/coverage.html
 	@$(setup) coverage
 	@$(call configure,coverage)
-	@$(call compile,coverage) all
-	@TESTS='$(TESTS)' JOBS=$(JOBS) scripts/run_tests.sh build-coverage self
+	@$(call compile,coverage) $(suites)
+	@TESTS='$(only)' JOBS=$(JOBS) scripts/run_tests.sh build-coverage self
 	@gcovr --root . --filter src/ --object-directory build-coverage --exclude-throw-branches \
 	  --html-details build-coverage/coverage.html --print-summary
 

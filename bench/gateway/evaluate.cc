@@ -40,7 +40,7 @@ memory = "256MiB"
 [rate]
 calls = ["1000/s"]
 )",
-                                                                                i, i, 1000 + i);
+                                                                               i, i, 1000 + i);
   }
 }
 
@@ -56,9 +56,8 @@ std::vector<double> MeasureEvaluation(const std::string& directory) {
   size_t allowed = 0;
   for (int i = 0; i < 20'000; ++i) {
     const std::string name = fmt::format("tool-{}", random() % (count - 10));
-    const std::string text = fmt::format(
-        R"({{"code": "{}", "count": {}, "tags": ["a-{}", "b"]}})", std::string(1000, 'x'),
-        random() % 1200, i);
+    const std::string text = fmt::format(R"({{"code": "{}", "count": {}, "tags": ["a-{}", "b"]}})",
+                                         std::string(1000, 'x'), random() % 1200, i);
     const auto begin = std::chrono::steady_clock::now();
     const std::shared_ptr<const policy::Tool> tool = shelf.Find(name);
     const Result<Json> args = ParseJson(text);
@@ -68,13 +67,13 @@ std::vector<double> MeasureEvaluation(const std::string& directory) {
     }
     const Result<policy::ToolCall> made = policy::PrepareToolCall(*tool, *args, {});
     if (made.ok()) {
-      (void)policy::Sentence(policy::ComputeBlastRadius(
-          made->envelope, tool->manifest.network, {}, tool->manifest.tool.effect));
+      (void)policy::Sentence(policy::ComputeBlastRadius(made->envelope, tool->manifest.network, {},
+                                                        tool->manifest.tool.effect));
       (void)policy::EnvelopeId(made->envelope);
       ++allowed;
     }
-    took.push_back(std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin)
-                       .count());
+    took.push_back(
+        std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count());
   }
   if (allowed < 1000) {
     std::fprintf(stderr, "almost nothing was allowed\n");

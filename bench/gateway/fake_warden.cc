@@ -18,8 +18,7 @@ int main() {
   receipt.exit_code = 0;
   const coffer::call::RunReport report{0, std::nullopt, coffer::audit::FormatReceipt(receipt)};
   for (;;) {
-    coffer::Result<coffer::call::ReceivedMessage> received =
-        coffer::call::ReceiveMessage(kControl);
+    coffer::Result<coffer::call::ReceivedMessage> received = coffer::call::ReceiveMessage(kControl);
     if (!received.ok() || received->ended) {
       return received.ok() ? 0 : 1;
     }

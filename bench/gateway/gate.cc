@@ -168,8 +168,8 @@ Health MeasureHealth(const Daemon& daemon) {
   constexpr double kSeconds = 4;
   const double cpu_before = CpuSeconds(daemon.gateway);
   const auto begin = Clock::now();
-  const auto until = begin + std::chrono::duration_cast<Clock::duration>(
-                                 std::chrono::duration<double>(kSeconds));
+  const auto until =
+      begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(kSeconds));
   const size_t answers = AskHealth(daemon.port, 32, until);
   const double wall = std::chrono::duration<double>(Clock::now() - begin).count();
   const double cpu = CpuSeconds(daemon.gateway) - cpu_before;
@@ -229,9 +229,11 @@ int Main(const Options& options) {
     double load[3] = {0, 0, 0};
     (void)::getloadavg(load, 3);
     std::ofstream(options.docs)
-        << "# Benchmarks of the gate\n\nWritten by `make bench-gate` (`bench/gateway/gate.cc`): the "
+        << "# Benchmarks of the gate\n\nWritten by `make bench-gate` (`bench/gateway/gate.cc`): "
+           "the "
            "real daemon, over HTTP on loopback, with\nauthentication, store and log on disk; only "
-           "the warden is one that starts nothing, so that the boundary\n([BENCHMARKS](BENCHMARKS.md)) "
+           "the warden is one that starts nothing, so that the "
+           "boundary\n([BENCHMARKS](BENCHMARKS.md)) "
            "does not count. Latencies count from the time a request was due.\n\n"
         << table << "\nHost: " << std::thread::hardware_concurrency()
         << " cores, load average when it ended " << Text("%.1f", load[0])

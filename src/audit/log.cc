@@ -105,6 +105,7 @@ struct Log::Impl {
     if (!file->broken()) {
       return {};
     }
+    file->Close();
     TRY_ASSIGN(std::unique_ptr<LogFile> fresh, LogFile::Open(home, options, file.get()));
     if (fresh->origin() != origin) {
       return HostFault("audit.log.damaged", "the log was replaced by another one",

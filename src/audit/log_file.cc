@@ -161,20 +161,21 @@ Status LogFile::CatchUp() {
   if (size == tip_.end) {
     return {};
   }
-  TRY_ASSIGN(LogTip found, ReadForward(records_.get(), size, tip_));
-  if (found.end != tip_.end) {
-    if (!found.last->SignedBy(home_.signer.public_key(), origin_)) {
-      return Damaged("the log's last checkpoint is not signed with its key");
-    }
-    tip_ = std::move(found);
+  TRY_ASSIGN(FoundTips found, ReadForward(records_.get(), size, tip_));
+  const PublicKey& key = home_.signer.public_key();
+  LogTip& end =
+      found.last.last && found.last.last->SignedBy(key, origin_) ? found.last : found.before;
+  if (!end.last || !end.last->SignedBy(key, origin_)) {
+    return Damaged("the log's last checkpoint is not signed with its key");
   }
+  tip_ = std::move(end);
   return size == tip_.end ? Status() : CutTail(size);
 }
 
 // What stands behind the last valid checkpoint was never acknowledged: a crash left it, unless more batches follow.
 Status LogFile::CutTail(uint64_t file_size) {
-  TRY_ASSIGN(const bool more, HasSignedCheckpoint(records_.get(), file_size, tip_.end,
-                                                  home_.signer.public_key(), origin_));
+  TRY_ASSIGN(const bool more,
+             HasLaterBatch(records_.get(), file_size, tip_, home_.signer.public_key(), origin_));
   if (more) {
     return Damaged(fmt::format("the log is not what was signed after record {}, byte {}",
                                tip_.frontier.size(), tip_.end));

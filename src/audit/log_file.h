@@ -32,6 +32,8 @@ class LogFile {
 
   const std::string& origin() const { return origin_; }
   bool broken() const { return broken_; }
+  // Closes the file, and with it whatever lock could not be given back. Only Open(..., before) makes sense after it.
+  void Close() { records_.Reset(); }
 
  private:
   LogFile(const LogHome& home, const LogOptions& options) : home_(home), options_(options) {}

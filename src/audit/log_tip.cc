@@ -14,6 +14,7 @@ namespace coffer::audit {
 namespace {
 
 constexpr std::string_view kCacheHeader = "coffer tree 1";
+constexpr uint64_t kMostTornBytes = 128 << 20;
 constexpr size_t kMostCheckpointBytes = 256;  // "= ", 19 + 44 + 64 + 92 and three spaces: 224
 
 }  // namespace
@@ -25,14 +26,15 @@ LogTip TipOfHeader(std::string_view header) {
   return tip;
 }
 
-Result<LogTip> ReadForward(int records, uint64_t file_size, LogTip from) {
-  LogTip tip = std::move(from);
+Result<FoundTips> ReadForward(int records, uint64_t file_size, LogTip from) {
+  FoundTips found{from, from};
+  LogTip& tip = found.last;
   Frontier frontier = tip.frontier;
   LineReader lines(records, tip.end, file_size);
   for (;;) {
     TRY_ASSIGN(const std::optional<std::string_view> line, lines.Next());
     if (!line) {
-      return tip;
+      return found;
     }
     if (line->starts_with('{')) {
       frontier.Append(LeafHash(*line));
@@ -42,25 +44,30 @@ Result<LogTip> ReadForward(int records, uint64_t file_size, LogTip from) {
     const bool grows = read && (!tip.last || read->size > tip.last->size);
     if (!grows || read->size != frontier.size() || read->prev != tip.last_line ||
         read->root != frontier.Root()) {
-      return tip;
+      return found;
     }
+    found.before = std::move(tip);
     tip = {lines.offset(), frontier, std::move(read), LineHash(*line)};
   }
 }
 
-Result<bool> HasSignedCheckpoint(int records, uint64_t file_size, uint64_t from,
-                                 const PublicKey& key, std::string_view origin) {
-  LineReader lines(records, from, file_size);
-  for (;;) {
-    TRY_ASSIGN(const std::optional<std::string_view> line, lines.Next());
-    if (!line || lines.offset() == file_size) {
-      return false;
-    }
-    const std::optional<Checkpoint> read = ParseCheckpointLine(*line);
-    if (read && read->SignedBy(key, origin)) {
+Result<bool> HasLaterBatch(int records, uint64_t file_size, const LogTip& tip, const PublicKey& key,
+                           std::string_view origin) {
+  if (file_size - tip.end > kMostTornBytes) {
+    return true;  // no batch is that long
+  }
+  std::string tail(file_size - tip.end, '\0');
+  TRY(ReadAt(records, tail.data(), tail.size(), tip.end));
+  for (std::string_view rest = tail; !rest.empty();) {
+    const size_t end = rest.find('\n');
+    const std::optional<Checkpoint> read = ParseCheckpointLine(rest.substr(0, end));
+    if (read && read->size > tip.frontier.size() && read->prev != tip.last_line &&
+        read->SignedBy(key, origin)) {
       return true;
     }
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
   }
+  return false;
 }
 
 std::string FormatTipCache(const LogTip& tip, std::string_view origin) {

@@ -26,14 +26,18 @@ struct LogTip {
 // The tip of a file with nothing but this header line.
 LogTip TipOfHeader(std::string_view header);
 
-// Follows the file from `from` as far as it is a log: complete batches whose size, root and chain are right. The
-// signature of the last one is the caller's to check.
-Result<LogTip> ReadForward(int records, uint64_t file_size, LogTip from);
+// Follows the file from `from` as far as it is a log: complete batches whose size, root and chain are right. Signatures
+// are the caller's to check: that of the last one may be torn, too, and then the log ends with the batch before it.
+struct FoundTips {
+  LogTip last;
+  LogTip before;  // the same as `last` if nothing was found
+};
+Result<FoundTips> ReadForward(int records, uint64_t file_size, LogTip from);
 
-// True if between `from` and the end of the file stands a checkpoint of this key, with more behind it. A crash cannot
-// leave that: a batch is begun when the one before it is on disk.
-Result<bool> HasSignedCheckpoint(int records, uint64_t file_size, uint64_t from,
-                                 const PublicKey& key, std::string_view origin);
+// True if behind the tip stands a checkpoint of this key for a batch that is not the next one. A crash cannot leave that: a
+// batch is begun when the one before it is on disk. (Old ones may be there, if the disk gives back what it held before.)
+Result<bool> HasLaterBatch(int records, uint64_t file_size, const LogTip& tip, const PublicKey& key,
+                           std::string_view origin);
 
 // The cache. Nothing if it is not there or is not whole.
 std::optional<LogTip> ReadTipCache(int directory, std::string_view origin);

@@ -95,6 +95,16 @@ void Metrics::Answered(std::string_view tenant, std::string_view route, std::str
       {route, method, index < kClasses.size() ? kClasses[index] : kOtherValue});
 }
 
+void Metrics::Delivered(uint64_t sent, uint64_t failed, uint64_t dropped) {
+  const auto set = [this](std::string_view result, uint64_t count) {
+    registry_.Set({}, static_cast<size_t>(Metric::kDeliveries), {result},
+                  static_cast<double>(count));
+  };
+  set("sent", sent);
+  set("failed", failed);
+  set("dropped", dropped);
+}
+
 void Metrics::Measured(const ProcessUse& use) {
   const auto set = [this](Metric metric, double value) {
     registry_.Set({}, static_cast<size_t>(metric), {}, value);

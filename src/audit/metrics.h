@@ -51,6 +51,8 @@ class Metrics {
   void Answered(std::string_view tenant, std::string_view route, std::string_view method,
                 int status);
   void Measured(const ProcessUse& use);
+  // How much it is by now.
+  void Delivered(uint64_t sent, uint64_t failed, uint64_t dropped);
 
   std::string Print(const store::TenantId& tenant) const { return registry_.Print(tenant); }
   std::string Print(store::AllTenants all) const { return registry_.Print(all); }

@@ -53,6 +53,7 @@ constexpr Words kCaps = {"cpu",        "wall", "memory", "processes",
 constexpr Words kIncidentKinds = {"namespace", "mount", "process", "kernel", "keyring"};
 constexpr Words kAlertKinds = {"rate", "duration", "denials", "cpu", "memory", "output"};
 
+constexpr Words kDeliveryResults = {"sent", "failed", "dropped"};
 constexpr Words kMethods = {"GET", "HEAD", "POST", "PUT", "DELETE"};
 constexpr Words kStatusClasses = {"1xx", "2xx", "3xx", "4xx", "5xx"};
 constexpr Words kVersions = {COFFER_VERSION};
@@ -66,6 +67,7 @@ constexpr MetricLabel kByIncident[] = {{"kind", kIncidentKinds}};
 constexpr MetricLabel kByAlert[] = {{"kind", kAlertKinds}};
 constexpr MetricLabel kByRequest[] = {
     {"route", {}}, {"method", kMethods}, {"status", kStatusClasses}};
+constexpr MetricLabel kByResult[] = {{"result", kDeliveryResults}};
 constexpr MetricLabel kByVersion[] = {{"version", kVersions}};
 
 // Seconds. A boundary starts in milliseconds; a call takes as long as its tool; an append is one fsync at most.
@@ -156,6 +158,13 @@ constexpr MetricSpec kSpecs[] = {
      {},
      false,
      false},
+    {"coffer_deliveries_total",
+     "Events for receivers: taken by one, attempts that failed, given up.",
+     kCounter,
+     kByResult,
+     {},
+     true,
+     true},
     {"coffer_build_info",
      "1; the label says which version this is.",
      kGauge,

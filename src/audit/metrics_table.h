@@ -26,6 +26,7 @@ enum class Metric : uint8_t {
   kAuditAppend,
   kAuditLogSize,
   kHttpRequests,
+  kDeliveries,
   kBuildInfo,
   kResidentBytes,
   kOpenFiles,

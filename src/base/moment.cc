@@ -11,7 +11,8 @@
 namespace coffer {
 
 Result<Nanos> ParseMoment(std::string_view text, Nanos now) {
-  if (const Result<Nanos> ago = ParseDuration(text); ago.ok()) {
+  const bool has_unit = text.find_first_not_of("0123456789") != std::string_view::npos;
+  if (const Result<Nanos> ago = ParseDuration(text); has_unit && ago.ok()) {
     return now - *ago;
   }
   const std::string given(text);

@@ -150,7 +150,7 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
   asked.tool = request.tool;
   asked.session_id = request.session_id;
   asked.parent_id = request.parent_id;
-  asked.args_hash = exactly;
+  asked.args_hash = request.dry_run ? "" : exactly;  // what was not run has not failed
   asked.idempotency_key = request.dry_run ? "" : request.idempotency_key;
   asked.request_hash = RequestHash(request, exactly);
   asked.max_depth = options_.max_depth;
@@ -165,11 +165,12 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
   receipt.args_hash = HashOf(PrintJson(policy::ScrubJson(*args)));
   receipt.args_redacted = RedactArgs(*args);
   if (tool == nullptr) {
+    asked.tool = receipt.tool = policy::ScrubText(request.tool);  // it may be anything
     return RefuseUnadmitted(
         asked, std::move(receipt),
         Reply(ToolRefusal::kNotFound,
               Refused("policy.tool",
-                      fmt::format("there is no tool called {}", Printable(request.tool)),
+                      fmt::format("there is no tool called {}", Printable(receipt.tool)),
                       "`coffer tools list` names them")));
   }
   receipt.tool_version = tool->manifest.tool.version;

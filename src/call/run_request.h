@@ -21,8 +21,9 @@ struct RunRequest {
   bool quiet = false;
   bool trace = false;
   isolation::OwnMemory own;
-  uint32_t tenant = 0;         // its number in the store; 0: none
-  isolation::UidRange uids;    // as root: made from the tenant by whoever starts the boundary (tenant_uids.h)
+  uint32_t tenant = 0;  // its number in the store; 0: none
+  isolation::UidRange
+      uids;  // as root: made from the tenant by whoever starts the boundary (tenant_uids.h)
 };
 
 }  // namespace coffer::call

@@ -14,7 +14,8 @@
 
 namespace coffer::call {
 
-inline constexpr uint32_t kFirstTenantUid = 0x70400000;  // above those of boundaries without a tenant
+inline constexpr uint32_t kFirstTenantUid =
+    0x70400000;  // above those of boundaries without a tenant
 inline constexpr uint32_t kUidsPerTenant = 0x8000;
 inline constexpr uint32_t kMostTenants = (0x80000000 - kFirstTenantUid) / kUidsPerTenant;
 inline constexpr uint32_t kWardenUids = 1024;

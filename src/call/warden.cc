@@ -202,9 +202,9 @@ bool IsBelow(std::string_view path, std::string_view directory) {
 // Opened here only to look; the runner opens it again in the same way, and mounts what it opened.
 Status CheckMount(const WardenRules& rules, const policy::Mount& mount) {
   TRY_ASSIGN(const isolation::HostPath opened,
-             isolation::OpenHostPath(mount.host, mount.access,
-                                     mount.dangerous ? isolation::Breadth::kAny
-                                                     : isolation::Breadth::kNarrow));
+             isolation::OpenHostPath(
+                 mount.host, mount.access,
+                 mount.dangerous ? isolation::Breadth::kAny : isolation::Breadth::kNarrow));
   if (rules.sessions.empty()) {
     return {};
   }

@@ -13,8 +13,8 @@
 #include "base/sys.h"
 #include "call/collect.h"
 #include "call/ladder.h"
-#include "call/tenant_uids.h"
 #include "call/launcher.h"
+#include "call/tenant_uids.h"
 #include "call/verb_flags.h"
 #include "cli/state.h"
 #include "store/tenant.h"
@@ -42,9 +42,9 @@ Usage: coffer call TOOL [flags]
 Exit status: the tool's own; 120 refused, 122 a limit was breached, 125 Cofferdam failed.
 )";
 
-constexpr call::FlagSpec kFlags[] = {
-    {"--args", true}, {"--session", true}, {"--key", true},
-    {"--dry-run"},    {"--receipt", true}, {"--traceparent", true}};
+constexpr call::FlagSpec kFlags[] = {{"--args", true},    {"--session", true},
+                                     {"--key", true},     {"--dry-run"},
+                                     {"--receipt", true}, {"--traceparent", true}};
 
 Result<std::string> ReadArgs(const std::string& given) {
   constexpr size_t kMax = 16 << 20;

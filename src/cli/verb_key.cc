@@ -30,12 +30,11 @@ Usage:
   --state DIR   the state directory (default: COFFER_STATE, /var/lib/coffer, or ~/.local/state/coffer)
 )";
 
-constexpr call::FlagSpec kFlags[] = {
-    {"--role", true},
-    {"--tenant", true},
-    {"--agent", true},
-    {"--expires", true},
-    {"--all-tenants", false}};
+constexpr call::FlagSpec kFlags[] = {{"--role", true},
+                                     {"--tenant", true},
+                                     {"--agent", true},
+                                     {"--expires", true},
+                                     {"--all-tenants", false}};
 
 Json KeyJson(const store::ApiKey& key) {
   const auto time = [](const std::optional<Nanos>& at) {

@@ -192,12 +192,12 @@ int List(const call::VerbFlags& flags) {
     const auto off = disabled.find(entry.name);
     const std::string state =
         fmt::format("{:<8}", off != disabled.end() ? "disabled" : StateName(entry.state));
-    PrintOut(fmt::format("{:<{}}  {:<9}  {:<12}  {}  {}\n", entry.name, width,
-                         entry.tool == nullptr ? "-" : info.version,
-                         entry.tool == nullptr ? "-" : policy::EffectName(info.effect),
-                         entry.state == ToolState::kReady && off == disabled.end() ? state
-                                                                                   : Red(state),
-                         info.summary));
+    PrintOut(
+        fmt::format("{:<{}}  {:<9}  {:<12}  {}  {}\n", entry.name, width,
+                    entry.tool == nullptr ? "-" : info.version,
+                    entry.tool == nullptr ? "-" : policy::EffectName(info.effect),
+                    entry.state == ToolState::kReady && off == disabled.end() ? state : Red(state),
+                    info.summary));
     if (off != disabled.end()) {
       PrintOut(Red(fmt::format("{:<{}}  disabled: {}\n", "", width, Printable(off->second))));
     }

@@ -24,8 +24,8 @@ struct Config {
   std::string tls_key;
   std::string jwt_issuer;
   std::string jwt_audience;
-  std::string jwks;                // a file
-  std::string file;                // the configuration file (config_file.h); coffer.toml in the state directory
+  std::string jwks;  // a file
+  std::string file;  // the configuration file (config_file.h); coffer.toml in the state directory
   bool file_is_default = true;     // then it need not exist
   std::vector<std::string> names;  // further names that a Host header may have
   std::string warden;              // the `coffer` executable

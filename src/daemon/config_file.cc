@@ -208,9 +208,9 @@ ParsedConfig ParseConfigFile(std::string_view text) {
   }
   MistakeList mistakes;
   FileConfig config;
-  TableReader root(
-      std::get<TomlNode>(read), "",
-      Keys{"quotas", "budgets", "retention", "tenant", "webhook", "otlp", "anomaly"}, mistakes);
+  TableReader root(std::get<TomlNode>(read), "",
+                   Keys{"quotas", "budgets", "retention", "tenant", "webhook", "otlp", "anomaly"},
+                   mistakes);
   ReadRules(root, "", config.general, mistakes);
   ReadTenants(root, config, mistakes);
   ReadWebhooks(root, config, mistakes);

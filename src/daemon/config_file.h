@@ -28,7 +28,8 @@ struct TenantRules {
   policy::RateLimits tenant_rate;
   policy::RateLimits agent_rate;  // of each agent of the tenant
   store::Budget tenant_budget;
-  store::Budget session_budget;  // of every session, and at most this where a session asks for its own
+  store::Budget
+      session_budget;  // of every session, and at most this where a session asks for its own
   store::Retention retention;
 };
 
@@ -55,7 +56,8 @@ struct AnomalyConfig {
 
 struct FileConfig {
   TenantRules general;
-  std::map<std::string, TenantRules, std::less<>> tenants;  // complete: general with what is its own
+  std::map<std::string, TenantRules, std::less<>>
+      tenants;  // complete: general with what is its own
   std::vector<WebhookConfig> webhooks;
   OtlpConfig otlp;
   AnomalyConfig anomaly;

@@ -8,7 +8,10 @@
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "audit/export_cloud_event.h"
 #include "audit/export_otlp.h"
@@ -101,14 +104,13 @@ DeliveryCounts Deliverer::counts() const { return {sent_, failed_, dropped_}; }
 
 void Deliverer::Run() {
   while (!stopping_ && !egress_gone_) {
-    bool room = true;
     Nanos wait = options_.look;
     for (Lane& lane : lanes_) {
       const Nanos now = BootTime();
-      if (lane.not_before <= now) {
-        room = room && Fill(lane);
-      } else {
+      if (lane.not_before > now) {
         wait = std::min(wait, lane.not_before - now);
+      } else if (!Fill(lane)) {
+        break;
       }
     }
     if (BootTime() - trimmed_ >= kTrimEvery) {
@@ -290,11 +292,13 @@ void Deliverer::Drain() {
 
 void Deliverer::Settle(Lane& lane, const DeliverAnswer& answer) {
   const Shipment shipment = std::move(lane.under_way.extract(answer.number).mapped());
-  for (const int64_t row : shipment.rows) {
-    lane.rows.erase(row);
-  }
   const DeliverFate fate = FateOf(answer);
   const auto result = static_cast<DeliverResult>(answer.result);
+  if (fate != DeliverFate::kDone) {
+    for (const int64_t row : shipment.rows) {
+      lane.rows.erase(row);
+    }
+  }
   if (fate == DeliverFate::kRetry) {
     ++failed_;
     // Those that were sent together fail together, and count once.
@@ -332,10 +336,7 @@ void Deliverer::Settle(Lane& lane, const DeliverAnswer& answer) {
     return;
   }
   sent_ += shipment.rows.size();
-  for (const int64_t row : shipment.rows) {
-    lane.refusals.erase(row);
-  }
-  Note(store::RemoveSent(store_, AllTenants{}, shipment.rows));
+  Remove(lane, shipment.rows);
 }
 
 void Deliverer::Refuse(Lane& lane, const Shipment& shipment, const DeliverAnswer& answer) {
@@ -357,15 +358,34 @@ void Deliverer::Refuse(Lane& lane, const Shipment& shipment, const DeliverAnswer
 
 void Deliverer::Drop(Lane& lane, std::span<const int64_t> rows, const std::string& why) {
   dropped_ += rows.size();
+  Say(fmt::format("{} event(s) dropped: {}", rows.size(), why));
+  Remove(lane, rows);
+}
+
+void Deliverer::Remove(Lane& lane, std::span<const int64_t> rows) {
   for (const int64_t row : rows) {
     lane.refusals.erase(row);
   }
-  Say(fmt::format("{} event(s) dropped: {}", rows.size(), why));
-  Note(store::RemoveSent(store_, AllTenants{}, rows));
+  const Status removed = store::RemoveSent(store_, AllTenants{}, rows);
+  for (const int64_t row : rows) {
+    if (removed.ok()) {
+      lane.rows.erase(row);
+    } else {
+      // A full disk: it stays out of the way, and is not sent once more while this process lives.
+      lane.rows.insert(row);
+      lane.unremoved.push_back(row);
+    }
+  }
+  Note(removed);
 }
 
 void Deliverer::Trim() {
   trimmed_ = BootTime();
+  for (Lane& lane : lanes_) {
+    if (!lane.unremoved.empty()) {
+      Remove(lane, std::exchange(lane.unremoved, {}));
+    }
+  }
   const Result<uint64_t> removed = store::TrimOutbox(store_, AllTenants{}, options_.most_rows);
   if (!removed.ok()) {
     Note(removed.error());

@@ -13,7 +13,9 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -71,6 +73,7 @@ class Deliverer {
     std::map<uint64_t, Shipment> under_way;
     std::set<int64_t> rows;                // of those
     std::map<int64_t, uint32_t> refusals;  // of rows, since this process began
+    std::vector<int64_t> unremoved;        // rows that should be gone, and are not yet
   };
 
   void Run();
@@ -82,6 +85,7 @@ class Deliverer {
   void Settle(Lane& lane, const DeliverAnswer& answer);
   void Refuse(Lane& lane, const Shipment& shipment, const DeliverAnswer& answer);
   void Drop(Lane& lane, std::span<const int64_t> rows, const std::string& why);
+  void Remove(Lane& lane, std::span<const int64_t> rows);
   void Trim();
   // What a receiver gets; nothing if it cannot be made any more. An error: not now.
   struct Message {

@@ -128,6 +128,7 @@ Task<Outcome> Exchange(Stream& stream, const Request& request) {
   beast::flat_buffer buffer(kMostHead);
   http::response_parser<http::empty_body> parser;
   parser.header_limit(kMostHead);
+  parser.body_limit(boost::none);  // however much it announces, none of it is read
   const auto [read_error, read] =
       co_await http::async_read_header(stream, buffer, parser, kAwaitTuple);
   if (read_error) {

@@ -143,6 +143,7 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
       [&receivers](std::string_view event) { return NamesOfWanting(receivers, event); });
   TRY(recorder.Settle(store.recovered()));
   Deliverer deliverer(store, receivers, sockets.egress.get());
+  desk.meter.WatchDeliveries([&deliverer] { return deliverer.counts(); });
   if (!receivers.empty()) {
     TRY(deliverer.Start());
   }
@@ -161,9 +162,12 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
   ladder_options.evaluated = [&desk](const store::TenantId& tenant, Nanos took) {
     desk.meter.metrics().Evaluated(tenant.name(), took);
   };
-  desk.meter.Begin(store, shelf, desk.rules, [&recorder](const watch::Alert& alert) {
-    (void)recorder.Event(alert.tenant, "alert." + alert.measure,
-                         {{"tool", alert.tool}, {"words", alert.words}});
+  desk.meter.Begin(store, shelf, desk.rules, [&desk](const watch::Alert& alert) {
+    // Beside the call that raised it, which does not wait for a record of something else.
+    desk.workers().SubmitAlways([&desk, alert] {
+      (void)desk.recorder().Event(alert.tenant, "alert." + alert.measure,
+                                  {{"tool", alert.tool}, {"words", alert.words}});
+    });
   });
   call::Ladder ladder(recorder, shelf, ladder_options);
   call::WardenLauncher launcher(warden);

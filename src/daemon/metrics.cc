@@ -150,6 +150,10 @@ gateway::Answer<std::string> Meter::Print(const gateway::Identity& who) {
     audit::ProcessUse use = use_;
     ReadProcessUse(use);
     metrics_.Measured(use);
+    if (deliveries_) {
+      const DeliveryCounts counts = deliveries_();
+      metrics_.Delivered(counts.sent, counts.failed, counts.dropped);
+    }
     return metrics_.Print(store::AllTenants{});
   }
   const Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);

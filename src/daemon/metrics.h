@@ -16,6 +16,7 @@
 #include "audit/metrics.h"
 #include "audit/receipt.h"
 #include "call/tool_shelf.h"
+#include "daemon/deliver.h"
 #include "daemon/rules.h"
 #include "gateway/service.h"
 #include "store/store.h"
@@ -33,6 +34,9 @@ class Meter {
   // ended the call. All of them outlive the meter.
   void Begin(store::Store& store, const call::ToolShelf& shelf, const Rules& rules,
              std::function<void(const watch::Alert&)> told);
+
+  // Asked at every scrape.
+  void WatchDeliveries(std::function<DeliveryCounts()> counts) { deliveries_ = std::move(counts); }
 
   void CallEnded(const audit::Receipt& receipt);
 
@@ -55,6 +59,7 @@ class Meter {
   const call::ToolShelf* shelf_ = nullptr;
   const Rules* rules_ = nullptr;
   std::function<void(const watch::Alert&)> told_;
+  std::function<DeliveryCounts()> deliveries_;
 
   mutable std::mutex mutex_;  // of what follows
   AnomalyConfig in_force_;

@@ -63,7 +63,17 @@ Status CheckReachable(const std::string& path) {
   return {};
 }
 
-// The directories on the way, for us alone; the last one, and what is in it, for the gateway.
+// Makes the gateway the owner of `name` below `dir` (of `dir` itself, if it is empty), never of what a link leads to.
+Status Give(int dir, const std::string& name) {
+  const long given = Syscall(SYS_fchownat, dir, Arg(name.c_str()), kGatewayUid, kGatewayUid,
+                             AT_SYMLINK_NOFOLLOW | (name.empty() ? AT_EMPTY_PATH : 0));
+  return given < 0 ? Status(sys::ErrnoError(
+                         "daemon.state", "cannot give the state directory to the gateway", given))
+                   : Status();
+}
+
+// The directories on the way, for us alone; the last one, and what is in it, for the gateway: `coffer key new` and the
+// like may have made it as root.
 Status PrepareState(const Config& config) {
   TRY(sys::MakeDirs(config.state + "/sessions", 0700));
   if (::geteuid() != 0) {
@@ -72,18 +82,18 @@ Status PrepareState(const Config& config) {
   TRY(CheckReachable(config.state));
   TRY_ASSIGN(const UniqueFd dir, sys::OpenNoLinks(AT_FDCWD, config.state, O_RDONLY | O_DIRECTORY));
   TRY_ASSIGN(const std::vector<sys::DirEntry> entries, sys::ListDir(dir.get()));
-  std::vector<std::string> names = {""};
+  TRY(Give(dir.get(), ""));
   for (const sys::DirEntry& entry : entries) {
     if (entry.name.starts_with("coffer.db") || entry.name == "owners" || entry.name == "sessions") {
-      names.push_back(entry.name);
+      TRY(Give(dir.get(), entry.name));
     }
-  }
-  for (const std::string& name : names) {
-    const long given = Syscall(SYS_fchownat, dir.get(), Arg(name.c_str()), kGatewayUid, kGatewayUid,
-                               AT_SYMLINK_NOFOLLOW | (name.empty() ? AT_EMPTY_PATH : 0));
-    if (given < 0) {
-      return sys::ErrnoError("daemon.state", "cannot give the state directory to the gateway",
-                             given);
+    if (entry.name == "log") {
+      TRY_ASSIGN(const UniqueFd log, sys::OpenNoLinks(dir.get(), "log", O_RDONLY | O_DIRECTORY));
+      TRY_ASSIGN(const std::vector<sys::DirEntry> files, sys::ListDir(log.get()));
+      TRY(Give(log.get(), ""));
+      for (const sys::DirEntry& file : files) {
+        TRY(Give(log.get(), file.name));
+      }
     }
   }
   return {};

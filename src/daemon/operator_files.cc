@@ -27,7 +27,7 @@ enum Slot : char { kNone = '-', kSent = 'f', kYourself = 'y', kFailed = 'e' };
 
 struct Named {
   const std::string& path;
-  std::optional<std::string> OperatorFiles::*text;
+  std::optional<std::string> OperatorFiles::* text;
   bool may_be_missing;
 };
 
@@ -137,8 +137,8 @@ Result<OperatorFiles> ReceiveOperatorFiles(const Config& config, int from_monito
   if (got >= 0) {
     for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
          header = CMSG_NXTHDR(&message, header)) {
-      for (size_t i = 0; header->cmsg_type == SCM_RIGHTS &&
-                         CMSG_LEN((i + 1) * sizeof(int)) <= header->cmsg_len;
+      for (size_t i = 0;
+           header->cmsg_type == SCM_RIGHTS && CMSG_LEN((i + 1) * sizeof(int)) <= header->cmsg_len;
            ++i) {
         int fd = -1;
         memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(fd));

@@ -157,26 +157,27 @@ void DaemonService::ListTools(const gateway::Identity& who,
 
 void DaemonService::GetTool(const gateway::Identity& who, const std::string& name,
                             gateway::Reply<gateway::ToolView> reply) {
-  Answer<gateway::ToolView>(desk_, std::move(reply), [this, who, name]() -> Made<gateway::ToolView> {
-    const Result<std::map<std::string, std::string>> stopped = StoppedTools(desk_.store(), who);
-    if (!stopped.ok()) {
-      return RefusalOf(stopped.error());
-    }
-    for (const call::ShelfEntry& entry : desk_.shelf().List()) {
-      if (entry.name == name && entry.tool != nullptr) {
-        gateway::ToolView view = ViewOf(entry, true);
-        MarkStopped(*stopped, view);
-        return view;
-      }
-    }
-    return gateway::Refusal{gateway::RefusalKind::kNotFound,
-                            "tool.unknown",
-                            "there is no such tool",
-                            "GET /v1/tools lists them",
-                            {},
-                            "",
-                            {}};
-  });
+  Answer<gateway::ToolView>(
+      desk_, std::move(reply), [this, who, name]() -> Made<gateway::ToolView> {
+        const Result<std::map<std::string, std::string>> stopped = StoppedTools(desk_.store(), who);
+        if (!stopped.ok()) {
+          return RefusalOf(stopped.error());
+        }
+        for (const call::ShelfEntry& entry : desk_.shelf().List()) {
+          if (entry.name == name && entry.tool != nullptr) {
+            gateway::ToolView view = ViewOf(entry, true);
+            MarkStopped(*stopped, view);
+            return view;
+          }
+        }
+        return gateway::Refusal{gateway::RefusalKind::kNotFound,
+                                "tool.unknown",
+                                "there is no such tool",
+                                "GET /v1/tools lists them",
+                                {},
+                                "",
+                                {}};
+      });
 }
 
 void DaemonService::CreateKey(const gateway::Identity& who, gateway::KeyRequest request,
@@ -191,10 +192,11 @@ void DaemonService::CreateKey(const gateway::Identity& who, gateway::KeyRequest 
     asked.agent = request.agent;
     asked.lifetime = request.expires_in.value_or(std::chrono::seconds(0));
     // Who gives power away is on record before it is given.
-    if (const Status told = desk_.recorder().Event(who.tenant, "key.created",
-                                                   {{"by", who.key_id},
-                                                    {"role", std::string(store::RoleName(asked.role))},
-                                                    {"agent", asked.agent}});
+    if (const Status told =
+            desk_.recorder().Event(who.tenant, "key.created",
+                                   {{"by", who.key_id},
+                                    {"role", std::string(store::RoleName(asked.role))},
+                                    {"agent", asked.agent}});
         !told.ok()) {
       return RefusalOf(told.error());
     }

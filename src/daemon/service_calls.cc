@@ -212,17 +212,16 @@ void DaemonService::End(const std::string& call_id) {
 DaemonService::Flight* DaemonService::FindFlight(const gateway::Identity& who,
                                                  const std::string& call_id) {
   const auto found = calls_.find(call_id);
-  return found == calls_.end() || !MaySee(who, found->second.request.tenant.name(),
-                                          found->second.request.agent)
+  return found == calls_.end() ||
+                 !MaySee(who, found->second.request.tenant.name(), found->second.request.agent)
              ? nullptr
              : &found->second;
 }
 
 void DaemonService::GetCall(const gateway::Identity& who, const std::string& call_id,
                             gateway::Reply<gateway::CallView> reply) {
-  Answer<gateway::CallView>(desk_, std::move(reply), [this, who, call_id] {
-    return LookUp(desk_.store(), who, call_id);
-  });
+  Answer<gateway::CallView>(desk_, std::move(reply),
+                            [this, who, call_id] { return LookUp(desk_.store(), who, call_id); });
 }
 
 void DaemonService::GetReceipt(const gateway::Identity& who, const std::string& call_id,

@@ -194,15 +194,15 @@ void DaemonService::ListSessions(const gateway::Identity& who, gateway::PageRequ
 
 void DaemonService::GetSession(const gateway::Identity& who, const std::string& session_id,
                                gateway::Reply<gateway::SessionView> reply) {
-  Answer<gateway::SessionView>(
-      desk_, std::move(reply), [this, who, session_id]() -> gateway::Answer<gateway::SessionView> {
-        gateway::Answer<store::Session> session =
-            FindVisibleSession(desk_.store(), who, session_id);
-        if (!session.ok()) {
-          return session.refusal();
-        }
-        return ViewOf(session.value());
-      });
+  Answer<gateway::SessionView>(desk_, std::move(reply),
+                               [this, who, session_id]() -> gateway::Answer<gateway::SessionView> {
+                                 gateway::Answer<store::Session> session =
+                                     FindVisibleSession(desk_.store(), who, session_id);
+                                 if (!session.ok()) {
+                                   return session.refusal();
+                                 }
+                                 return ViewOf(session.value());
+                               });
 }
 
 void DaemonService::EndSession(const gateway::Identity& who, const std::string& session_id,

@@ -72,8 +72,9 @@ void DaemonService::TellNarrowed() {
           id, ready.request.tool, tenant, Printable(ready.request.agent), lost));
       const std::map<std::string, std::string> detail = {
           {"call", id}, {"tool", ready.request.tool}, {"removed", lost}};
-      desk_.workers().SubmitAlways(
-          [this, tenant, detail] { (void)desk_.recorder().Event(tenant, "policy.narrowed", detail); });
+      desk_.workers().SubmitAlways([this, tenant, detail] {
+        (void)desk_.recorder().Event(tenant, "policy.narrowed", detail);
+      });
     }
   });
 }

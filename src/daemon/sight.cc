@@ -58,8 +58,7 @@ gateway::Answer<store::Session> FindVisibleSession(store::Store& store,
   return FindVisible<store::Session>(
       who,
       [&](const store::TenantId& tenant) { return store::FindSession(store, tenant, session_id); },
-      [&] { return store::FindSession(store, store::AllTenants{}, session_id); },
-      UnknownSession());
+      [&] { return store::FindSession(store, store::AllTenants{}, session_id); }, UnknownSession());
 }
 
 }  // namespace coffer::daemon

@@ -41,7 +41,7 @@ struct TlsPair {
 struct ServerConfig {
   std::vector<TcpListen> tcp;
   std::vector<UnixListen> unix_sockets;
-  std::optional<TlsPair> tls;   // for all TCP listeners
+  std::optional<TlsPair> tls;  // for all TCP listeners
   HttpConfig http;
 };
 

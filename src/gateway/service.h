@@ -97,7 +97,8 @@ struct Identity {
   Role role = Role::kAgent;
   std::string key_id;  // which key, token id or uid it was: for the record
   std::string user;    // the person behind the agent, where a token names one; may be empty
-  bool all_tenants = false;  // an operator or auditor who sees every tenant; what it makes is of its own
+  bool all_tenants =
+      false;  // an operator or auditor who sees every tenant; what it makes is of its own
 };
 
 // What a client showed. Exactly one of the first three is set; a unix socket without a bearer token shows its peer.

@@ -23,7 +23,8 @@ bool Lives(pid_t pid) {
   }
   const Result<std::string> stat = sys::ReadFile("/proc/" + std::to_string(pid) + "/stat");
   if (!stat.ok()) {
-    return stat.error().sys_errno != ENOENT;  // where it cannot be read, nothing is removed on a guess
+    return stat.error().sys_errno !=
+           ENOENT;  // where it cannot be read, nothing is removed on a guess
   }
   const size_t name_end = stat->rfind(')');  // the name may hold anything
   return name_end == std::string::npos || name_end + 2 >= stat->size() ||

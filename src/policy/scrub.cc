@@ -128,6 +128,14 @@ std::optional<Found> UrlPassword(std::string_view text, size_t at) {
   return Found{start + colon + 1, start + sign, "password"};
 }
 
+size_t ValueEnd(std::string_view text, size_t at) {
+  constexpr std::string_view kEnds = "\"',&;)";
+  while (at < text.size() && static_cast<unsigned char>(text[at]) > ' ' && kEnds.find(text[at]) == std::string_view::npos) {
+    ++at;
+  }
+  return at;
+}
+
 // "password=X", "api_key: X", "--token X": the name stays.
 std::optional<Found> NamedValue(std::string_view text, size_t at) {
   size_t name_end = at;
@@ -149,10 +157,15 @@ std::optional<Found> NamedValue(std::string_view text, size_t at) {
   while (value < text.size() && (text[value] == ' ' || text[value] == '"' || text[value] == '\'')) {
     ++value;
   }
-  size_t end = value;
-  while (end < text.size() && text[end] > ' ' && text[end] != '"' && text[end] != '\'' && text[end] != ',' &&
-         text[end] != '&' && text[end] != ';' && text[end] != ')') {
-    ++end;
+  size_t end = ValueEnd(text, value);
+  // "Authorization: Bearer X": the scheme is not the secret.
+  for (const std::string_view scheme : {"bearer", "basic", "token", "digest"}) {
+    if (SameLetters(text.substr(value, end - value), scheme) && end < text.size() &&
+        text[end] == ' ') {
+      value = end + 1;
+      end = ValueEnd(text, value);
+      break;
+    }
   }
   if (end == value || text.substr(value).starts_with("<redacted")) {
     return std::nullopt;

@@ -130,7 +130,7 @@ Status RefuseCall(Store& store, const TenantId& tenant, std::string_view id, con
 
 // A receipt for a call that ended without one (recovery). Refused if there is one.
 Status AddReceipt(Store& store, const TenantId& tenant, std::string_view id,
-                  std::string_view receipt, std::optional<uint64_t> log_index);
+                  std::string_view receipt, std::optional<uint64_t> log_index = {});
 
 // Nothing if this tenant has no such call.
 Result<std::optional<Call>> FindCall(Store& store, const TenantId& tenant, std::string_view id);

@@ -14,14 +14,14 @@ namespace {
 
 // Empty and NULL parameters do not filter. Ids sort by time, so the time is also a range of ids, which is what the primary
 // key and every index end in.
-#define FILTERS                                                                          \
+#define FILTERS                                                                            \
   "AND id < ?2 AND id >= ?3 AND (?4 = '' OR session_id = ?4) AND (?5 = '' OR agent = ?5) " \
-  "AND (?6 = '' OR tool = ?6) AND (?7 = '' OR error_class = ?7) "                        \
-  "AND (?8 IS NULL OR state = ?8) AND (?9 IS NULL OR outcome = ?9) "                     \
-  "AND (?10 IS NULL OR requested_at >= ?10) AND (?11 IS NULL OR requested_at < ?11) "    \
-  "AND (?12 = '' OR trace_id = ?12) AND (?13 = '' OR approval = ?13) "                   \
+  "AND (?6 = '' OR tool = ?6) AND (?7 = '' OR error_class = ?7) "                          \
+  "AND (?8 IS NULL OR state = ?8) AND (?9 IS NULL OR outcome = ?9) "                       \
+  "AND (?10 IS NULL OR requested_at >= ?10) AND (?11 IS NULL OR requested_at < ?11) "      \
+  "AND (?12 = '' OR trace_id = ?12) AND (?13 = '' OR approval = ?13) "                     \
   "AND (?14 = 0 OR denials > 0) ORDER BY id DESC LIMIT ?15"
-#define OF_TENANT(index, condition)                              \
+#define OF_TENANT(index, condition) \
   "SELECT " CALL_COLUMNS " FROM calls " index " WHERE tenant = ?1 " condition FILTERS
 
 // The most telling filter decides which index is read; the rest is checked row by row.
@@ -74,14 +74,15 @@ Result<Page<Call>> ListCalls(Store& store, const TenantId& tenant, const CallFil
   const auto outcome =
       filter.outcome.has_value() ? std::optional(OutcomeName(*filter.outcome)) : std::nullopt;
   const std::string cursor(page.Before());
-  const std::string until = filter.until ? IdBound(*filter.until + std::chrono::milliseconds(1)) : "~";
+  const std::string until =
+      filter.until ? IdBound(*filter.until + std::chrono::milliseconds(1)) : "~";
   const std::string before = std::min(cursor, until);
   const std::string since = filter.since ? IdBound(*filter.since) : "";
   return store.core().Read([&](Connection& db) -> Result<Page<Call>> {
     TRY_ASSIGN(Statement query,
-               db.Query(QueryFor(filter), tenant.name(), before, since,
-                        filter.session_id, filter.agent, filter.tool, filter.error_class, state,
-                        outcome, filter.since, filter.until, filter.trace_id, filter.approval,
+               db.Query(QueryFor(filter), tenant.name(), before, since, filter.session_id,
+                        filter.agent, filter.tool, filter.error_class, state, outcome, filter.since,
+                        filter.until, filter.trace_id, filter.approval,
                         static_cast<int64_t>(filter.denied), page.Rows() + 1));
     Page<Call> found;
     TRY_ASSIGN(found.rows, ReadAll(query));

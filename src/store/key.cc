@@ -23,7 +23,8 @@ constexpr size_t kIdLength = 16;      // hex digits
 constexpr size_t kSecretLength = 64;  // hex digits: 256 bits
 constexpr Nanos kUseGrain = std::chrono::minutes(1);
 
-#define KEY_COLUMNS "id, tenant, role, agent, created_at, expires_at, revoked_at, last_used_at, " \
+#define KEY_COLUMNS                                                             \
+  "id, tenant, role, agent, created_at, expires_at, revoked_at, last_used_at, " \
   "all_tenants"
 
 Result<std::string> RandomHex(size_t digits) {
@@ -96,12 +97,11 @@ Result<NewKey> InsertKey(Connection& db, const TenantId& tenant, const KeyReques
   if (request.lifetime > Nanos(0)) {
     made.key.expires_at = now + request.lifetime;
   }
-  TRY(
-      db.Run("INSERT INTO api_keys (id, tenant, role, agent, salt, hash, created_at, expires_at, "
-             "all_tenants) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-             made.key.id, tenant.name(), RoleName(request.role), request.agent, salt,
-             HashKey(salt, made.text), now, made.key.expires_at,
-             static_cast<int>(request.all_tenants)));
+  TRY(db.Run(
+      "INSERT INTO api_keys (id, tenant, role, agent, salt, hash, created_at, expires_at, "
+      "all_tenants) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      made.key.id, tenant.name(), RoleName(request.role), request.agent, salt,
+      HashKey(salt, made.text), now, made.key.expires_at, static_cast<int>(request.all_tenants)));
   TRY(db.Run("UPDATE facts SET value = 1 WHERE name = 'first_key_made'"));
   return made;
 }

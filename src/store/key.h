@@ -26,7 +26,7 @@ struct ApiKey {
   std::string id;  // 16 hex digits that sort by time; not secret
   TenantId tenant = TenantId::Local();
   Role role = Role::kAgent;
-  std::string agent;  // the name it acts under
+  std::string agent;         // the name it acts under
   bool all_tenants = false;  // sees those of others too; acts for its own
   Nanos created_at{0};
   std::optional<Nanos> expires_at;
@@ -36,8 +36,8 @@ struct ApiKey {
 
 struct KeyRequest {
   Role role = Role::kAgent;
-  std::string agent;  // 1 to 128 printable ASCII characters
-  Nanos lifetime{0};  // 0: does not expire
+  std::string agent;         // 1 to 128 printable ASCII characters
+  Nanos lifetime{0};         // 0: does not expire
   bool all_tenants = false;  // operators and auditors only
 };
 

@@ -13,7 +13,7 @@ namespace {
 #define SESSION_QUERY                                                                   \
   "SELECT s.id, s.tenant, s.agent, s.created_at, s.ends_at, s.ended_at, s.end_reason, " \
   "s.workspace, s.most_calls, s.most_retries, s.most_cpu, s.most_bytes_out, "           \
-  "u.calls, u.retries, u.cpu, u.bytes_out, s.label FROM sessions s LEFT JOIN spent u "           \
+  "u.calls, u.retries, u.cpu, u.bytes_out, s.label FROM sessions s LEFT JOIN spent u "  \
   "ON u.tenant = s.tenant AND u.scope = 'session' AND u.name = s.id "
 
 Session ReadSession(const Statement& row) {
@@ -109,9 +109,9 @@ Result<std::optional<Session>> FindSession(Store& store, const TenantId& tenant,
 
 Result<std::optional<Session>> FindSession(Store& store, AllTenants /*tag*/, std::string_view id) {
   return store.core().Read([&](Connection& db) -> Result<std::optional<Session>> {
-    TRY_ASSIGN(Statement query, db.Query(SESSION_QUERY
-                                         "WHERE s.tenant IN (SELECT name FROM tenants) AND s.id = ?",
-                                         id));
+    TRY_ASSIGN(
+        Statement query,
+        db.Query(SESSION_QUERY "WHERE s.tenant IN (SELECT name FROM tenants) AND s.id = ?", id));
     TRY_ASSIGN(const bool row, query.Step());
     return row ? std::optional<Session>(ReadSession(query)) : std::nullopt;
   });

@@ -21,7 +21,7 @@ namespace coffer::store {
 struct SessionRequest {
   std::string agent;
   Nanos lifetime = std::chrono::minutes(30);
-  Budget budget;  // of the whole session; budget.calls is the action budget
+  Budget budget;      // of the whole session; budget.calls is the action budget
   std::string label;  // what it is for, in its maker's words; at most 200 bytes
 };
 

@@ -153,19 +153,18 @@ TEST_F(Agents, WhoWasGrantedItSeesEveryTenant) {
   const std::string of_all = KeyOfAll("beta", "operator");
   EXPECT_EQ(daemon_.Ask("GET", "/v1/sessions/" + daemon_.NewSession(of_all), of_all).At("tenant"),
             "beta");
-  EXPECT_EQ(daemon_.Ask("POST", "/v1/calls/" + call_ + "/cancel", KeyOfAll("beta", "auditor"))
-                .status,
-            403);
+  EXPECT_EQ(
+      daemon_.Ask("POST", "/v1/calls/" + call_ + "/cancel", KeyOfAll("beta", "auditor")).status,
+      403);
   EXPECT_EQ(daemon_.Ask("POST", "/v1/calls/" + call_ + "/cancel", of_all).status, 202);
-  EXPECT_TRUE(WaitUntil([&] {
-    return daemon_.Ask("GET", "/v1/calls/" + call_, owner_).At("state") == "finished";
-  }));
+  EXPECT_TRUE(WaitUntil(
+      [&] { return daemon_.Ask("GET", "/v1/calls/" + call_, owner_).At("state") == "finished"; }));
 }
 
 TEST_F(Agents, OnlyOperatorsAndAuditorsAreGrantedIt) {
   for (const std::string role : {"agent", "approver"}) {
-    const RunResult made = RunProgram({CofferPath(), "key", "new", "--role", role, "--all-tenants",
-                                       "--state", daemon_.state()});
+    const RunResult made = RunProgram(
+        {CofferPath(), "key", "new", "--role", role, "--all-tenants", "--state", daemon_.state()});
     EXPECT_EQ(made.exit, 120) << made.Describe();
   }
   // An operator cannot give it away over HTTP either.

@@ -99,6 +99,15 @@ calls = 3
   EXPECT_EQ(daemon_.Call(key, Bash("true", session)).status, 429);
 }
 
+// A dry run was no attempt: what it showed to be allowed may be done at once.
+TEST_F(ConfigFile, ADryRunIsNoFailure) {
+  ASSERT_TRUE(daemon_.Start());
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(daemon_.Call(daemon_.key(), DryRun("x")).status, 200);
+  }
+  EXPECT_EQ(daemon_.Call(daemon_.key(), Bash("echo x")).Outcome(), "success");
+}
+
 TEST_F(ConfigFile, ReloadsOnHangup) {
   Write("[quotas.tenant]\ncalls = [\"1/d\"]\n");
   ASSERT_TRUE(daemon_.Start({"--config", file_}));

@@ -245,8 +245,8 @@ class Crash : public ::testing::Test {
   Daemon daemon_;
   std::string session_;
   Strings traces_, mounts_;
-  size_t answered_ = 0, ended_unheard_ = 0, ran_later_ = 0, unknown_before_ = 0,
-         unknown_after_ = 0, refused_ = 0;
+  size_t answered_ = 0, ended_unheard_ = 0, ran_later_ = 0, unknown_before_ = 0, unknown_after_ = 0,
+         refused_ = 0;
 };
 
 TEST_F(Crash, AtAnyMomentLeavesEverythingTrue) {
@@ -269,9 +269,10 @@ TEST_F(Crash, AtAnyMomentLeavesEverythingTrue) {
       Judge(sent);
     }
   }
-  std::printf("answered %zu, ended unheard %zu, never began %zu, unknown before its command %zu, "
-              "unknown after it %zu, refused %zu\n",
-              answered_, ended_unheard_, ran_later_, unknown_before_, unknown_after_, refused_);
+  std::printf(
+      "answered %zu, ended unheard %zu, never began %zu, unknown before its command %zu, "
+      "unknown after it %zu, refused %zu\n",
+      answered_, ended_unheard_, ran_later_, unknown_before_, unknown_after_, refused_);
   // The controls: calls were hit on every part of their way, and others were not hit.
   const size_t some = std::max<size_t>(1, static_cast<size_t>(kills) / 100);
   EXPECT_GE(answered_, some);

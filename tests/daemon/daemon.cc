@@ -104,8 +104,8 @@ bool Daemon::Start(const std::vector<std::string>& more_flags) {
 bool Daemon::StartWithoutTools() { return StartWith({}); }
 
 bool Daemon::StartWith(std::vector<std::string> words) {
-  const Strings always = {CofferPath(), "serve", "--state", state_, "--listen", "127.0.0.1:0",
-                          "--json"};
+  const Strings always = {CofferPath(), "serve",       "--state", state_,
+                          "--listen",   "127.0.0.1:0", "--json"};
   words.insert(words.begin(), always.begin(), always.end());
   process_ = std::make_unique<Background>(words);
   if (!process_->WaitForOutput("}\n")) {
@@ -145,10 +145,9 @@ pid_t Daemon::Find(RoleOf role) const {
   }
   for (const pid_t child : ChildrenOf(monitor())) {
     std::map<std::string, std::string> status = StatusOf(child);
-    const bool warden = status["Name"] == "coffer";
-    const RoleOf is = warden                     ? RoleOf::kWarden
-                      : status["Threads"] == "1" ? RoleOf::kEgress
-                                                 : RoleOf::kGateway;
+    const RoleOf is = status["Name"] == "coffer"          ? RoleOf::kWarden
+                      : status["Name"] == "coffer-egress" ? RoleOf::kEgress
+                                                          : RoleOf::kGateway;
     if (is == role) {
       return child;
     }

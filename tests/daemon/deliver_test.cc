@@ -271,6 +271,8 @@ TEST_F(Deliver, AReceiverThatHangsSlowsNoCall) {
   std::sort(fast.begin(), fast.end());
   const double ratio = slow[slow.size() / 2] / fast[fast.size() / 2];
   RecordProperty("ratio", std::to_string(ratio));
+  EXPECT_EQ(with.Stop(), 0);
+  EXPECT_EQ(without.Stop(), 0);
   EXPECT_LT(ratio, 1.5) << slow[12] << " s against " << fast[12] << " s";
 }
 

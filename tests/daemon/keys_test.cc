@@ -140,5 +140,14 @@ TEST(Keys, RevokedAndExpired) {
   EXPECT_EQ(works(daemon.key()), 200);
 }
 
+// What OPERATIONS says about journals: a key before the first start, as whoever starts the daemon.
+TEST(Keys, AStateDirectoryThatACommandMadeIsTheDaemons) {
+  Daemon daemon;
+  const std::string key = daemon.NewKey("local", "operator", "early")["key"];
+  ASSERT_TRUE(daemon.Start());
+  EXPECT_EQ(daemon.key(), "") << "a first key was made although there is one";
+  EXPECT_EQ(daemon.Call(key, Bash("true")).Outcome(), "success");
+}
+
 }  // namespace
 }  // namespace coffer::test

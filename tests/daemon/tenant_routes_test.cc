@@ -33,7 +33,8 @@ constexpr RouteCase kRoutes[] = {
     {"get", "/readyz", Kept::kPublic},
     {"get", "/openapi.json", Kept::kPublic},
     {"get", "/metrics", Kept::kOwn},
-    {"post", "/v1/calls", Kept::kOwn, R"({"tool":"bash","args":{"command":"ls -laR / ; env; id"}})"},
+    {"post", "/v1/calls", Kept::kOwn,
+     R"({"tool":"bash","args":{"command":"ls -laR / ; env; id"}})"},
     {"get", "/v1/calls/{call_id}", Kept::kNotFound, "", true},
     {"get", "/v1/calls/{call_id}/events", Kept::kNotFound, "", true},
     {"post", "/v1/calls/{call_id}/cancel", Kept::kNotFound},
@@ -72,19 +73,18 @@ class TenantRoutes : public ::testing::Test {
     attacker_ = daemon_.NewKey("attacker", "operator", "attacker")["key"];
     session_ = daemon_.NewSession(victim_, {{"label", Mark()}});
     file_ = Mark();
-    EXPECT_EQ(daemon_.Ask("PUT", "/v1/sessions/" + session_ + "/files/" + file_, victim_, Mark())
-                  .status,
-              201);
-    const HttpAnswer call = daemon_.Call(
-        victim_, Bash("echo " + Mark() + "; echo " + Mark() + " >&2", session_),
-        "Idempotency-Key: " + Mark() + "\r\n");
+    EXPECT_EQ(
+        daemon_.Ask("PUT", "/v1/sessions/" + session_ + "/files/" + file_, victim_, Mark()).status,
+        201);
+    const HttpAnswer call =
+        daemon_.Call(victim_, Bash("echo " + Mark() + "; echo " + Mark() + " >&2", session_),
+                     "Idempotency-Key: " + Mark() + "\r\n");
     EXPECT_EQ(call.Outcome(), "success") << call.text;
     call_ = call.At("call_id");
-    EXPECT_EQ(daemon_
-                  .Ask("PUT", "/v1/switches/tool/python", victim_,
-                       "{\"reason\":\"" + Mark() + "\"}")
-                  .status,
-              200);
+    EXPECT_EQ(
+        daemon_.Ask("PUT", "/v1/switches/tool/python", victim_, "{\"reason\":\"" + Mark() + "\"}")
+            .status,
+        200);
     for (const std::string& id : {session_, call_, key_id_}) {
       marks_.push_back(id);
     }
@@ -185,11 +185,10 @@ TEST_F(TenantRoutes, NothingOfOneTenantShowsToAnother) {
 // What lies below the routes: processes, files and uids of boundaries that run at the same time.
 TEST_F(TenantRoutes, BoundariesOfTwoTenantsDoNotMeet) {
   const std::string secret = Mark();
-  const HttpAnswer began =
-      daemon_.Call(victim_, Bash("echo " + secret + " > /tmp/" + secret + "; : " + secret + "; " +
-                                     WaitForGo(),
-                                 session_),
-                   kAsync);
+  const HttpAnswer began = daemon_.Call(
+      victim_,
+      Bash("echo " + secret + " > /tmp/" + secret + "; : " + secret + "; " + WaitForGo(), session_),
+      kAsync);
   ASSERT_EQ(began.status, 202) << began.text;
   ASSERT_TRUE(WaitUntil([&] { return Exists(daemon_.Workspace(session_) + "/began"); }));
   // Everything an attacker's own call can see or reach.
@@ -231,8 +230,8 @@ calls = ["3/d"]
                out);
     std::fclose(out);
   }
-  ASSERT_TRUE(WaitUntil(
-      [&] { return daemon_.Ask("GET", "/v1/tools/few", attacker_).status == 200; }));
+  ASSERT_TRUE(
+      WaitUntil([&] { return daemon_.Ask("GET", "/v1/tools/few", attacker_).status == 200; }));
   const Json call = {{"tool", "few"}, {"args", Json::object()}, {"dry_run", true}};
   int refused = 0;
   for (int i = 0; i < 8; ++i) {

@@ -36,16 +36,16 @@ class Issuer {
         .dump();
   }
   std::string Token(const std::string& tenant, const std::string& role) const {
-    const std::string said =
-        Encode(Json{{"alg", "EdDSA"}, {"kid", "k"}, {"typ", "JWT"}}.dump()) + "." +
-        Encode(Json{{"iss", "https://issuer"},
-                    {"aud", "coffer"},
-                    {"sub", "bot"},
-                    {"tenant", tenant},
-                    {"role", role},
-                    {"iat", std::time(nullptr)},
-                    {"exp", std::time(nullptr) + 600}}
-                   .dump());
+    const std::string said = Encode(Json{{"alg", "EdDSA"}, {"kid", "k"}, {"typ", "JWT"}}.dump()) +
+                             "." +
+                             Encode(Json{{"iss", "https://issuer"},
+                                         {"aud", "coffer"},
+                                         {"sub", "bot"},
+                                         {"tenant", tenant},
+                                         {"role", role},
+                                         {"iat", std::time(nullptr)},
+                                         {"exp", std::time(nullptr) + 600}}
+                                        .dump());
     std::string signature(crypto_sign_BYTES, '\0');
     EXPECT_EQ(::crypto_sign_detached(reinterpret_cast<unsigned char*>(signature.data()), nullptr,
                                      reinterpret_cast<const unsigned char*>(said.data()),
@@ -77,15 +77,17 @@ class Tokens : public ::testing::Test {
 
 TEST_F(Tokens, ATenantThatDoesNotExistIsRefused) {
   EXPECT_EQ(Tools(issuer_.Token("local", "agent")).status, 200);
-  for (const std::string tenant : {"nobody", "NOT-A-NAME", "../etc"}) {
-    const std::string token = issuer_.Token(tenant, "operator");
-    for (const char* path : {"/v1/tools", "/v1/sessions", "/v1/keys"}) {
-      const HttpAnswer answer = daemon_.Ask("GET", path, token);
-      EXPECT_EQ(answer.status, 403) << path << answer.text;
-      EXPECT_EQ(answer.At("code"), "auth.tenant");
-    }
-    EXPECT_EQ(daemon_.Call(token, Bash("true")).status, 403);
-    EXPECT_EQ(daemon_.Ask("POST", "/v1/sessions", token, "{}").status, 403);
+  const std::string token = issuer_.Token("nobody", "operator");
+  for (const char* path : {"/v1/tools", "/v1/sessions", "/v1/keys"}) {
+    const HttpAnswer answer = daemon_.Ask("GET", path, token);
+    EXPECT_EQ(answer.status, 403) << path << answer.text;
+    EXPECT_EQ(answer.At("code"), "auth.tenant");
+  }
+  EXPECT_EQ(daemon_.Call(token, Bash("true")).status, 403);
+  EXPECT_EQ(daemon_.Ask("POST", "/v1/sessions", token, "{}").status, 403);
+  // What is no name at all is no token of ours.
+  for (const std::string tenant : {"", "NOT A NAME", "../etc"}) {
+    EXPECT_EQ(Tools(issuer_.Token(tenant, "operator")).status, 401) << tenant;
   }
   // From the moment that somebody makes it.
   daemon_.NewKey("nobody", "agent", "x");

@@ -24,7 +24,7 @@ schema = { type = "object", required = ["command"], properties = { command = { t
 runtime = "bash"
 argv = ["bash", "-c", "{command}"]
 [files]
-workspace = "write"
+workspace = "session-write"
 [limits]
 memory = ")" +
          memory + "\"\n" +
@@ -82,8 +82,8 @@ TEST(Tools, ADirectoryThatComesLaterIsNoticed) {
   const std::string tools = daemon.state() + "/tools";
   ASSERT_EQ(::mkdir(tools.c_str(), 0755), 0);
   Put(tools + "/slow.toml", Slow("64MiB", false, ""));
-  EXPECT_TRUE(WaitUntil(
-      [&] { return daemon.Ask("GET", "/v1/tools/slow", daemon.key()).status == 200; }));
+  EXPECT_TRUE(
+      WaitUntil([&] { return daemon.Ask("GET", "/v1/tools/slow", daemon.key()).status == 200; }));
 }
 
 TEST(Tools, ACallThatRunsUnderARemovedPermissionIsTold) {

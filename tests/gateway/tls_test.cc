@@ -169,6 +169,37 @@ TEST_F(Tls, AnOriginMustHaveTheScheme) {
             std::string::npos);
 }
 
+std::string Certificate(const Client& client) {
+  X509* const shown = ::SSL_get1_peer_certificate(client.ssl);
+  std::string bytes(32, '\0');
+  unsigned size = 0;
+  ::X509_digest(shown, ::EVP_sha256(), reinterpret_cast<unsigned char*>(bytes.data()), &size);
+  ::X509_free(shown);
+  return bytes;
+}
+
+TEST_F(Tls, ANewCertificateIsForTheNextHandshake) {
+  RunningServer server(config_);
+  Client before(server.port(), TLS1_2_VERSION, TLS1_3_VERSION);
+  ASSERT_TRUE(before.connected);
+  MakeCertificate("other");
+  const TlsPair other{ReadText("other.crt"), ReadText("other.key")};
+  server.OnLoop([&] {
+    // What does not fit changes nothing.
+    EXPECT_FALSE(server.server().ReplaceTls({other.certificate, config_.tls->key}).ok());
+    EXPECT_FALSE(server.server().ReplaceTls({"", ""}).ok());
+  });
+  Client unchanged(server.port(), TLS1_2_VERSION, TLS1_3_VERSION);
+  ASSERT_TRUE(unchanged.connected);
+  EXPECT_EQ(Certificate(unchanged), Certificate(before));
+  server.OnLoop([&] { EXPECT_TRUE(server.server().ReplaceTls(other).ok()); });
+  Client after(server.port(), TLS1_2_VERSION, TLS1_3_VERSION);
+  ASSERT_TRUE(after.connected);
+  EXPECT_NE(Certificate(after), Certificate(before));
+  // The connection that was there goes on.
+  EXPECT_NE(before.Ask(Request("GET", "/healthz"), "}").find("200 OK"), std::string::npos);
+}
+
 TEST_F(Tls, FilesThatDoNotFitAreRefused) {
   MakeCertificate("other");
   auto loop = MakeLoop();

@@ -279,6 +279,8 @@ TEST(Metrics, TheRest) {
   metrics.Answered("", "/wp-login.php", "PROPFIND", 404);
   metrics.Answered("", "", "", 999);
   metrics.Measured({1e9, 20, 1.5, 1.7e9});
+  metrics.Delivered(5, 2, 0);
+  metrics.Delivered(7, 2, 1);
   const auto all = Samples(metrics.Print(store::AllTenants{}));
   EXPECT_EQ(all.at("coffer_calls_running"), "1");
   EXPECT_EQ(Samples(metrics.Print(Id("a"))).at("coffer_calls_running"), "0");
@@ -297,6 +299,8 @@ TEST(Metrics, TheRest) {
             "1");
   EXPECT_EQ(all.at(R"(coffer_http_requests_total{route="other",method="other",status="other"})"),
             "1");
+  EXPECT_EQ(all.at(R"(coffer_deliveries_total{result="sent"})"), "7");
+  EXPECT_EQ(all.at(R"(coffer_deliveries_total{result="dropped"})"), "1");
   EXPECT_EQ(all.at("process_resident_memory_bytes"), "1000000000");
   EXPECT_EQ(all.at("process_cpu_seconds_total"), "1.5");
 }

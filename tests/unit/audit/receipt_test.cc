@@ -61,7 +61,7 @@ Receipt Full() {
 
 TEST(Receipt, EveryFieldOfTheContractIsAlwaysThere) {
   const char* const kFields[] = {
-      "schema",       "call_id",     "parent_id",     "session_id",    "tenant",       "agent",
+      "schema",       "call_id",     "parent_id",     "session_id",    "trace_id",     "parent_span", "tenant",       "agent",
       "user",         "tool",        "tool_version",  "manifest_hash", "envelope_id",  "effect",
       "blast_radius", "args_hash",   "args_redacted", "code_hash",     "requested_at", "started_at",
       "finished_at",  "duration_ms", "isolation",     "limits",        "denials",      "scan",
@@ -183,7 +183,7 @@ TEST(ReceiptFile, AFailedRenameIsAnErrorAndLeavesNothing) {
     Result<ReceiptFile> file = ReceiptFile::Open(dir / "receipt");
     ASSERT_TRUE(file.ok());
     dir.MakeDir("receipt");  // in the way now
-    EXPECT_FALSE(file->Write(Full()).ok());
+    EXPECT_FALSE(file->Write(FormatReceipt(Full())).ok());
   }
   EXPECT_EQ(EntriesIn(dir), 1U) << "only the directory";
 }
@@ -214,13 +214,13 @@ TEST(ReceiptFile, NeverFollowsALinkThatWaitsForIt) {
 TEST(ReceiptFile, DevicesAndPipesAreWrittenDirectly) {
   Result<ReceiptFile> null = ReceiptFile::Open("/dev/null");
   ASSERT_TRUE(null.ok());
-  EXPECT_TRUE(null->Write(Full()).ok());
+  EXPECT_TRUE(null->Write(FormatReceipt(Full())).ok());
   struct stat info;
   ASSERT_EQ(::stat("/dev/null", &info), 0);
   EXPECT_TRUE(S_ISCHR(info.st_mode)) << "still a device";
   Result<ReceiptFile> full = ReceiptFile::Open("/dev/full");
   ASSERT_TRUE(full.ok());
-  EXPECT_FALSE(full->Write(Full()).ok());
+  EXPECT_FALSE(full->Write(FormatReceipt(Full())).ok());
 }
 
 }  // namespace

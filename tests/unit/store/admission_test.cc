@@ -141,6 +141,9 @@ TEST_F(AdmissionTest, AParentMustRunInTheSameTenantAndSession) {
   AdmitRequest foreign = Child(parent, "inner");
   foreign.tenant = b_;
   EXPECT_EQ(Verdict(foreign), "no-parent");
+  AdmitRequest of_another = Child(parent, "inner");
+  of_another.agent = "another";
+  EXPECT_EQ(Verdict(of_another), "no-parent") << "another agent's call";
   AdmitRequest elsewhere = Child(parent, "inner");
   elsewhere.session_id = NewSession({.agent = "bot", .lifetime = hours(1), .budget = {}});
   EXPECT_EQ(Verdict(elsewhere), "no-parent");

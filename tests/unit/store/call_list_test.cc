@@ -48,6 +48,15 @@ TEST_F(CallListTest, NewCallsDoNotDisturbAPage) {
   EXPECT_EQ(second.next, "");
 }
 
+TEST_F(CallListTest, WhoeverSeesAllTenantsFindsACallByItsId) {
+  AdmitRequest of_b = Request();
+  of_b.tenant = b_;
+  const std::string id = Admitted(of_b);
+  EXPECT_EQ(Must(FindCall(store(), AllTenants{}, id))->tenant, b_);
+  EXPECT_FALSE(Must(FindCall(store(), a_, id)).has_value());
+  EXPECT_FALSE(Must(FindCall(store(), AllTenants{}, "x")).has_value());
+}
+
 TEST_F(CallListTest, FiltersAreAllApplied) {
   const std::string session = Must(CreateSession(store(), a_, {.agent = "bot", .budget = {}})).id;
   AdmitRequest in_session = Request();

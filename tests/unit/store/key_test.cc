@@ -75,6 +75,19 @@ TEST_F(KeyTest, ExpiresAndIsRevoked) {
   EXPECT_EQ(*Must(CheckKey(store(), revoked.text)).key->revoked_at, first);
 }
 
+TEST_F(KeyTest, SeesAllTenantsOnlyIfGrantedAndOnlyWhoLooksAfterThem) {
+  const NewKey granted = Make(a_, {Role::kAuditor, "eve", Nanos(0), true});
+  const NewKey plain = Make(a_, {Role::kOperator, "ann", Nanos(0)});
+  Reopen();
+  EXPECT_TRUE(Must(CheckKey(store(), granted.text)).key->all_tenants);
+  EXPECT_FALSE(Must(CheckKey(store(), plain.text)).key->all_tenants);
+  EXPECT_TRUE(Must(FindKey(store(), AllTenants{}, granted.key.id))->all_tenants);
+  EXPECT_FALSE(Must(FindKey(store(), AllTenants{}, "0000000000000000")).has_value());
+  for (const Role role : {Role::kAgent, Role::kApprover}) {
+    EXPECT_FALSE(CreateKey(store(), a_, {role, "bot", Nanos(0), true}).ok());
+  }
+}
+
 TEST_F(KeyTest, NobodyRevokesAnothersKey) {
   const NewKey made = Make(a_, {Role::kAgent, "bot", Nanos(0)});
   EXPECT_EQ(Code(RevokeKey(store(), b_, made.key.id)), "policy.key");

@@ -31,6 +31,16 @@ TEST_F(SessionTest, IsFoundAsItWasMade) {
   EXPECT_NE(Make(a_).workspace, made.workspace);
 }
 
+TEST_F(SessionTest, KeepsItsLabelAndIsFoundByWhoeverSeesAllTenants) {
+  const Session made =
+      Must(CreateSession(store(), b_, {.agent = "bot", .budget = {}, .label = "build 7"}));
+  Reopen();
+  EXPECT_EQ(Must(FindSession(store(), b_, made.id))->label, "build 7");
+  EXPECT_EQ(Must(FindSession(store(), AllTenants{}, made.id))->tenant, b_);
+  EXPECT_FALSE(Must(FindSession(store(), a_, made.id)).has_value());
+  EXPECT_FALSE(CreateSession(store(), a_, {.agent = "bot", .label = std::string(201, 'x')}).ok());
+}
+
 TEST_F(SessionTest, EndsOnceAndNamesWhatWasUnderWay) {
   const Session made = Make(a_);
   AdmitRequest request = Request();

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The record as an operator and an auditor meet it: calls are made, then listed, told, proven, tampered with and pruned.
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "tests/support/run.h"
+
+namespace coffer::test {
+namespace {
+
+class AuditTest : public ::testing::Test {
+ protected:
+  RunResult Coffer(Strings words, const RunOptions& options = {}) {
+    words.insert(words.begin(), CofferPath());
+    words.insert(words.end(), {"--state", state_});
+    return RunProgram(words, options);
+  }
+  Json Ask(Strings words) {
+    words.push_back("--json");
+    const RunResult result = Coffer(std::move(words));
+    EXPECT_EQ(result.exit, 0) << result.Describe();
+    return Json::parse(result.out, nullptr, false);
+  }
+  std::string Call(const std::string& tool, const std::string& args, const Strings& more = {}) {
+    Strings words = {"call", tool, "--args", args, "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const RunResult result = Coffer(words);
+    const Json answer = Json::parse(result.out, nullptr, false);
+    EXPECT_TRUE(answer.is_object()) << result.Describe();
+    return answer.is_object() ? answer.value("call_id", "") : "";
+  }
+  Strings Ids(const Strings& filters) {
+    Strings words = {"audit", "list"};
+    words.insert(words.end(), filters.begin(), filters.end());
+    Strings ids;
+    for (const Json& call : Ask(words).at("calls")) {
+      ids.push_back(call.at("call_id"));
+    }
+    return ids;
+  }
+  std::string Log() const { return state_ + "/log/records"; }
+
+  TempDir dir_;
+  std::string state_ = dir_ / "state";
+};
+
+TEST_F(AuditTest, ACallCanBeFoundToldAndProven) {
+  const std::string ran = Call("python", R"j({"code":"print(2 + 2)"})j", {"--receipt", dir_ / "receipt"});
+  const std::string denied = Call("python", R"j({"code":7})j");
+  const std::string nothing = Call("no-such-tool", "{}");
+
+  EXPECT_EQ(Ids({}), (Strings{nothing, denied, ran})) << "newest first";
+  EXPECT_EQ(Ids({"--outcome", "success"}), Strings{ran});
+  EXPECT_EQ(Ids({"--tool", "python"}), (Strings{denied, ran}));
+  EXPECT_EQ(Ids({"--class", "policy.tool"}), Strings{nothing});
+  EXPECT_EQ(Ids({"--denied"}), (Strings{nothing, denied}));
+  EXPECT_EQ(Ids({"--tenant", "somebody-else"}), Strings{});
+  EXPECT_EQ(Ids({"--since", "1h"}).size(), 3U);
+  EXPECT_EQ(Ids({"--until", "1h"}).size(), 0U);
+  EXPECT_EQ(Ids({"--limit", "1"}), Strings{nothing});
+  EXPECT_EQ(Ids({"--limit", "1", "--cursor", nothing}), Strings{denied});
+
+  const RunResult story = Coffer({"audit", "show", ran});
+  for (const char* part : {"asked", "believed", "came out", "success", "the ladder", "its seal is good"}) {
+    EXPECT_TRUE(Contains(story.out, part)) << part << "\n" << story.Describe();
+  }
+  EXPECT_EQ(Ask({"audit", "show", denied}).at("seal"), "good");
+
+  const RunResult key = Coffer({"audit", "key"});
+  const std::string key_file = dir_.Write("key.pub", key.out);
+  EXPECT_EQ(RunProgram({CofferPath(), "audit", "verify-receipt", dir_ / "receipt", "--key", key_file}).exit, 0);
+  const Json verdict = Ask({"audit", "verify"});
+  EXPECT_EQ(verdict.at("ok"), true);
+  EXPECT_EQ(verdict.at("records"), 4);  // one decision, three receipts
+  EXPECT_EQ(verdict.at("receipts_compared"), 3);
+}
+
+// Every byte of a receipt is held by its seal: one of each kind is changed, and white space is not meaning.
+TEST_F(AuditTest, AChangedReceiptIsNotGood) {
+  (void)Call("python", R"j({"code":"print(1)"})j", {"--receipt", dir_ / "receipt"});
+  const std::string key_file = dir_.Write("key.pub", Coffer({"audit", "key"}).out);
+  const Json good = Json::parse(*ReadFile(dir_ / "receipt"));
+  const auto verify = [&](const Json& receipt) {
+    const std::string file = dir_.Write("changed", receipt.dump());
+    return RunProgram({CofferPath(), "audit", "verify-receipt", file, "--key", key_file}).exit;
+  };
+  EXPECT_EQ(verify(good), 0) << "the control";
+  for (const auto& [name, value] : good.items()) {
+    Json changed = good;
+    changed[name] = "changed";
+    EXPECT_EQ(verify(changed), 1) << name;
+    changed = good;
+    changed.erase(name);
+    EXPECT_EQ(verify(changed), 1) << name;
+  }
+  for (const char* pointer : {"/log/index", "/log/size", "/log/root", "/log/leaf", "/signature/value",
+                              "/exit/code", "/isolation/level", "/output/sha256"}) {
+    Json changed = good;
+    changed[Json::json_pointer(pointer)] = 99;
+    EXPECT_EQ(verify(changed), 1) << pointer;
+  }
+}
+
+TEST_F(AuditTest, AnEditedLogIsFoundAndNamed) {
+  for (int i = 0; i < 3; ++i) {
+    (void)Call("no-such-tool", "{}");
+  }
+  const std::string good = *ReadFile(Log());
+  ASSERT_EQ(Coffer({"audit", "verify"}).exit, 0) << "the control";
+  Strings lines = Lines(good);
+  const auto write = [&](const Strings& changed) {
+    std::ofstream file(Log(), std::ios::trunc);
+    for (const std::string& line : changed) {
+      file << line << "\n";
+    }
+  };
+  std::vector<Strings> edits;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    Strings flipped = lines;
+    flipped[i][flipped[i].size() / 2] ^= 1;
+    edits.push_back(flipped);
+    Strings dropped = lines;
+    dropped.erase(dropped.begin() + static_cast<long>(i));
+    edits.push_back(dropped);
+    Strings doubled = lines;
+    doubled.insert(doubled.begin() + static_cast<long>(i), lines[i]);
+    edits.push_back(doubled);
+    if (i + 1 < lines.size()) {
+      Strings swapped = lines;
+      std::swap(swapped[i], swapped[i + 1]);
+      edits.push_back(swapped);
+    }
+  }
+  for (const Strings& edit : edits) {
+    write(edit);
+    const RunResult verdict = Coffer({"audit", "verify"});
+    EXPECT_EQ(verdict.exit, 1) << verdict.Describe();
+    EXPECT_TRUE(Contains(verdict.out, "NOT GOOD")) << verdict.Describe();
+  }
+  write(lines);
+  EXPECT_EQ(Coffer({"audit", "verify"}).exit, 0) << "and it is good again";
+}
+
+// A log that was cut back to an earlier checkpoint is good in itself; the store and a kept checkpoint both miss the rest.
+TEST_F(AuditTest, ACutLogIsMissedByTheStoreAndByAKeptCheckpoint) {
+  (void)Call("no-such-tool", "{}");
+  const std::string early = *ReadFile(Log());
+  (void)Call("another-tool", "{}");
+  const std::string kept = dir_.Write("checkpoint", Coffer({"audit", "checkpoint"}).out);
+  EXPECT_EQ(Coffer({"audit", "verify", "--checkpoint", kept}).exit, 0) << "the control";
+  std::ofstream(Log(), std::ios::trunc) << early;
+  EXPECT_EQ(Coffer({"audit", "verify", "--log-only"}).exit, 0) << "by itself it looks good";
+  EXPECT_EQ(Coffer({"audit", "verify", "--log-only", "--checkpoint", kept}).exit, 1);
+  const RunResult store = Coffer({"audit", "verify"});
+  EXPECT_EQ(store.exit, 1);
+  EXPECT_TRUE(Contains(store.out, "store.unlogged")) << store.Describe();
+}
+
+TEST_F(AuditTest, ExportsAreOneDocumentALine) {
+  (void)Call("python", R"j({"code":"print(1)"})j", {"--traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"});
+  (void)Call("no-such-tool", "{}");
+  for (const char* format : {"jsonl", "ocsf", "otlp"}) {
+    const RunResult exported = Coffer({"audit", "export", "--format", format});
+    EXPECT_EQ(exported.exit, 0) << exported.Describe();
+    const Strings lines = Lines(exported.out);
+    EXPECT_GE(lines.size(), 2U) << format;
+    for (const std::string& line : lines) {
+      EXPECT_FALSE(Json::parse(line, nullptr, false).is_discarded()) << line;
+    }
+  }
+  EXPECT_TRUE(Contains(Coffer({"audit", "export", "--format", "otlp"}).out, "0af7651916cd43dd8448eb211c80319c"));
+  EXPECT_EQ(Coffer({"audit", "export", "--format", "xml"}).exit, 120);
+  EXPECT_TRUE(Contains(Coffer({"audit", "chain", "0af7651916cd43dd8448eb211c80319c"}).out, "python"));
+}
+
+TEST_F(AuditTest, TailFollows) {
+  (void)Call("no-such-tool", "{}");
+  Background tail({CofferPath(), "audit", "tail", "--state", state_});
+  ASSERT_TRUE(tail.WaitForOutput("no-such-tool"));
+  (void)Call("a-later-tool", "{}");
+  EXPECT_TRUE(tail.WaitForOutput("a-later-tool"));
+  tail.Signal(SIGINT);
+  (void)tail.Wait();
+}
+
+// Root only: a disk of 2 MiB in a mount namespace of the test's own. Nothing is lost, and it goes on when there is room.
+TEST_F(AuditTest, AFullDiskRefusesCallsAndRecovers) {
+  if (!IsRoot()) {
+    GTEST_SKIP() << "only root can mount a small disk";
+  }
+  const std::string script = R"sh(
+set -e
+mount -t tmpfs -o size=2m small "$1"; cd "$1"
+"$2" call no-such-tool --state "$1/s" >/dev/null 2>&1 || true
+"$2" audit verify --state "$1/s" >/dev/null
+dd if=/dev/zero of=filler bs=1k 2>/dev/null || true
+code=0; "$2" call python --args '{"code":"print(1)"}' --state "$1/s" >out 2>&1 || code=$?
+echo "full: $code"; cat out
+rm filler
+"$2" call python --args '{"code":"print(40 + 2)"}' --state "$1/s"
+"$2" audit verify --state "$1/s"
+)sh";
+  const std::string disk = dir_.MakeDir("disk");
+  const std::string file = dir_.Write("script.sh", script, 0755);
+  const RunResult result = RunProgram({"unshare", "-m", "--propagation", "private", "sh", file, disk, CofferPath()});
+  EXPECT_EQ(result.exit, 0) << result.Describe();
+  EXPECT_TRUE(Contains(result.out, "full: 125")) << result.Describe();
+  EXPECT_TRUE(Contains(result.out, "42\n")) << result.Describe();
+  EXPECT_TRUE(Contains(result.out, "good: ")) << result.Describe();
+}
+
+TEST_F(AuditTest, WrongUseIsRefusedWithAHint) {
+  for (const Strings& words :
+       {Strings{"audit", "nothing"}, Strings{"audit", "show"}, Strings{"audit", "show", "no-such-call"},
+        Strings{"audit", "list", "--outcome", "great"}, Strings{"audit", "list", "--since", "yesterday"},
+        Strings{"audit", "verify-receipt", "/nonexistent"}, Strings{"audit", "chain", "nothing"},
+        Strings{"audit", "prune"}}) {
+    const RunResult result = Coffer(words);
+    EXPECT_EQ(result.exit, 120) << result.Describe();
+    EXPECT_TRUE(Contains(result.err, "coffer: ")) << result.Describe();
+  }
+}
+
+}  // namespace
+}  // namespace coffer::test

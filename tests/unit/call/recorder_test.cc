@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What goes on record: every request that is no repetition, no secret, and nothing that cannot be verified afterwards.
+#include "call/recorder.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <nlohmann/json.hpp>
+
+#include "audit/seal.h"
+#include "audit/verify_log.h"
+#include "audit/verify_store.h"
+#include "call/ladder.h"
+#include "store/call_list.h"
+#include "store/switches.h"
+#include "tests/support/run.h"
+
+namespace coffer::call {
+namespace {
+
+class RecorderTest : public ::testing::Test {
+ protected:
+  RecorderTest() : shelf_({}) {
+    Result<store::Store> opened = store::Store::Open(dir_ / "state");
+    EXPECT_TRUE(opened.ok()) << opened.error().message;
+    store_ = std::make_unique<store::Store>(std::move(opened).value());
+    EXPECT_TRUE(shelf_.Reload().ok());
+    EXPECT_TRUE(store::EnsureTenant(*store_, store::TenantId::Local()).ok());
+    Result<audit::Log> log = audit::Log::Open(dir_ / "state/log");
+    EXPECT_TRUE(log.ok()) << log.error().message;
+    log_ = std::make_unique<audit::Log>(std::move(log).value());
+    recorder_ = std::make_unique<Recorder>(*store_, *log_);
+    LadderOptions options;
+    options.sessions = dir_.MakeDir("sessions");
+    options.quotas = [this](const store::TenantId&) { return quotas_; };
+    ladder_ = std::make_unique<Ladder>(*recorder_, shelf_, options);
+  }
+  static ToolRequest Asking(const std::string& tool, const std::string& args) {
+    ToolRequest request;
+    request.agent = "tester";
+    request.tool = tool;
+    request.args_json = args;
+    return request;
+  }
+  ToolReply Refused(const ToolRequest& request) {
+    std::variant<ReadyCall, ToolReply> climbed = ladder_->Climb(request);
+    auto* reply = std::get_if<ToolReply>(&climbed);
+    EXPECT_NE(reply, nullptr) << "it may run";
+    return reply == nullptr ? ToolReply() : *reply;
+  }
+  audit::LogVerdict Verify() {
+    audit::StoreCheck check(*store_);
+    audit::VerifyOptions options;
+    options.on_record = [&](const audit::LeafFacts& facts) {
+      check.Note(facts);
+      return std::optional<audit::LogFinding>();
+    };
+    Result<audit::LogVerdict> verdict = audit::VerifyLog(dir_ / "state/log", options);
+    EXPECT_TRUE(verdict.ok());
+    EXPECT_TRUE(check.Finish(verdict->findings).ok());
+    return std::move(verdict).value();
+  }
+  // What a call that ran would have been told.
+  ToolReply Descend(const ReadyCall& ready) {
+    Collected collected;
+    audit::Receipt receipt;
+    receipt.outcome = "success";
+    receipt.started_at = receipt.finished_at = store_->Now();
+    receipt.exit_code = 0;
+    collected.report = RunReport{0, std::nullopt, audit::FormatReceipt(receipt)};
+    return ladder_->Descend(ready, std::move(collected));
+  }
+
+  test::TempDir dir_;
+  store::Quotas quotas_;
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<audit::Log> log_;
+  std::unique_ptr<Recorder> recorder_;
+  ToolShelf shelf_;
+  std::unique_ptr<Ladder> ladder_;
+};
+
+TEST_F(RecorderTest, EveryRefusalHasAReceiptThatVerifies) {
+  store::SwitchChange change;
+  change.kind = store::SwitchKind::kTool;
+  change.name = "bash";
+  change.who = change.why = "test";
+  ASSERT_TRUE(store::SetSwitch(*store_, store::TenantId::Local(), change).ok());
+  ToolRequest no_session = Asking("python", R"({"code":"1"})");
+  no_session.session_id = "01890000-0000-7000-8000-000000000001";
+  ToolRequest no_parent = Asking("python", R"({"code":"1"})");
+  no_parent.parent_id = "01890000-0000-7000-8000-000000000002";
+  size_t asked = 0;
+  for (const ToolRequest& request :
+       {Asking("python", "not json"), Asking("python", "[]"), Asking("no-such-tool", "{}"),
+        Asking("python", R"({"code": 7})"), Asking("bash", R"({"command":"true"})"), no_session,
+        no_parent}) {
+    const ToolReply reply = Refused(request);
+    ++asked;
+    EXPECT_EQ(reply.outcome, "denied");
+    ASSERT_FALSE(reply.call_id.empty()) << request.args_json;
+    ASSERT_TRUE(reply.log.has_value());
+    const Status sealed = audit::VerifyReceipt(reply.receipt, log_->public_key());
+    EXPECT_TRUE(sealed.ok()) << sealed.error().message;
+    Result<std::optional<store::Call>> row =
+        store::FindCall(*store_, store::TenantId::Local(), reply.call_id);
+    ASSERT_TRUE(row.ok() && row->has_value());
+    EXPECT_EQ((*row)->state, store::CallState::kRefused);
+    EXPECT_EQ((*row)->denials, 1U);
+    EXPECT_EQ((*row)->log_index, reply.log->index);
+  }
+  const audit::LogVerdict verdict = Verify();
+  EXPECT_TRUE(verdict.ok()) << verdict.findings.front().message;
+  EXPECT_EQ(verdict.records, asked);
+}
+
+TEST_F(RecorderTest, ARateLimitIsOnRecordAndAFloodOfThemIsNot) {
+  quotas_.tenant.calls = {{1, std::chrono::hours(1)}};
+  std::variant<ReadyCall, ToolReply> first = ladder_->Climb(Asking("python", R"({"code":"1"})"));
+  ASSERT_TRUE(std::holds_alternative<ReadyCall>(first));
+  (void)Descend(std::get<ReadyCall>(first));
+  constexpr int kFlood = 200;
+  int written = 0;
+  for (int i = 0; i < kFlood; ++i) {
+    const ToolReply reply = Refused(Asking("python", R"({"code":")" + std::to_string(i) + R"("})"));
+    EXPECT_EQ(reply.refusal, ToolRefusal::kRateLimited);
+    EXPECT_TRUE(reply.retry_after_seconds.has_value());
+    written += reply.receipt.empty() ? 0 : 1;
+  }
+  EXPECT_GT(written, 0);
+  EXPECT_LT(written, kFlood);
+  EXPECT_TRUE(Verify().ok());
+}
+
+TEST_F(RecorderTest, WhatRanHasItsDecisionBeforeIt) {
+  std::variant<ReadyCall, ToolReply> climbed = ladder_->Climb(Asking("python", R"({"code":"1"})"));
+  ASSERT_TRUE(std::holds_alternative<ReadyCall>(climbed));
+  const std::string decided = *test::ReadFile(dir_ / "state/log/records");
+  EXPECT_TRUE(test::Contains(decided, "\"kind\":\"decision\"")) << "before anything could run";
+  const ToolReply reply = Descend(std::get<ReadyCall>(climbed));
+  EXPECT_EQ(reply.outcome, "success") << reply.error_message;
+  EXPECT_TRUE(audit::VerifyReceipt(reply.receipt, log_->public_key()).ok());
+  const audit::LogVerdict verdict = Verify();
+  EXPECT_TRUE(verdict.ok()) << verdict.findings.front().message;
+  EXPECT_EQ(verdict.records, 2U);
+}
+
+// Everything the state directory holds is searched for the secret; the control is a word that must be there.
+TEST_F(RecorderTest, ASecretIsNowhere) {
+  const std::string secret = "hunter2hunter2hunter2";
+  const std::string control = "plainword";
+  (void)Refused(Asking("python", R"({"password":")" + secret + R"(","n":{"api_key":")" + secret + R"("}})"));
+  (void)Refused(Asking("token=" + secret, "{}"));
+  (void)Refused(Asking(control, "{}"));
+  bool control_seen = false;
+  for (const char* name : {"coffer.db", "coffer.db-wal", "log/records"}) {
+    const std::string bytes = test::ReadFile(dir_ / ("state/" + std::string(name))).value_or("");
+    EXPECT_FALSE(test::Contains(bytes, secret)) << name;
+    control_seen = control_seen || test::Contains(bytes, control);
+  }
+  EXPECT_TRUE(control_seen);
+}
+
+// Guessing the arguments does not confirm the guess: no hash in the record is one of the plain arguments.
+TEST_F(RecorderTest, ASecretCannotBeGuessedFromAHash) {
+  const std::string args = R"({"password":"1234"})";
+  const ToolReply one = Refused(Asking("python", args));
+  const ToolReply two = Refused(Asking("python", R"({"password":"9876"})"));
+  const Result<audit::Receipt> first = audit::ParseReceipt(one.receipt);
+  const Result<audit::Receipt> second = audit::ParseReceipt(two.receipt);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(first->args_hash, second->args_hash) << "the secret is not in what is hashed";
+  EXPECT_EQ(recorder_->Fingerprint(args), recorder_->Fingerprint(args));
+  EXPECT_NE(recorder_->Fingerprint(args), recorder_->Fingerprint(args + " "));
+}
+
+// The store's receipt is edited behind our back.
+TEST_F(RecorderTest, AnEditedReceiptInTheStoreIsFound) {
+  const ToolReply reply = Refused(Asking("no-such-tool", "{}"));
+  ASSERT_TRUE(Verify().ok());
+  store_.reset();
+  const std::string changed = "UPDATE documents SET body = replace(body, 'no-such-tool', 'another-tool')";
+  const test::RunResult edit = test::RunProgram({"python3", "-c",
+                                          "import sqlite3,sys; c=sqlite3.connect(sys.argv[1]); "
+                                          "c.execute(sys.argv[2]); c.commit()",
+                                          dir_ / "state/coffer.db", changed});
+  ASSERT_EQ(edit.exit, 0) << edit.err;
+  Result<store::Store> opened = store::Store::Open(dir_ / "state");
+  ASSERT_TRUE(opened.ok());
+  store_ = std::make_unique<store::Store>(std::move(opened).value());
+  const audit::LogVerdict verdict = Verify();
+  ASSERT_EQ(verdict.findings.size(), 1U);
+  EXPECT_EQ(verdict.findings[0].code, "store.receipt");
+  EXPECT_TRUE(test::Contains(verdict.findings[0].message, reply.call_id));
+}
+
+TEST_F(RecorderTest, PrunedBodiesAreCoveredAndOthersAreMissed) {
+  (void)Refused(Asking("no-such-tool", "{}"));
+  store::Retention retention;
+  ASSERT_TRUE(recorder_->Prune(store::TenantId::Local(), retention).ok());
+  EXPECT_EQ(Verify().records, 1U) << "nothing is old enough, so nothing is said";
+  store_.reset();
+  const test::RunResult edit = test::RunProgram({"python3", "-c",
+                                          "import sqlite3,sys; c=sqlite3.connect(sys.argv[1]); "
+                                          "c.execute('DELETE FROM documents'); "
+                                          "c.execute('DELETE FROM calls'); c.commit()",
+                                          dir_ / "state/coffer.db"});
+  ASSERT_EQ(edit.exit, 0) << edit.err;
+  Result<store::Store> opened = store::Store::Open(dir_ / "state");
+  ASSERT_TRUE(opened.ok());
+  store_ = std::make_unique<store::Store>(std::move(opened).value());
+  const audit::LogVerdict verdict = Verify();
+  ASSERT_EQ(verdict.findings.size(), 1U);
+  EXPECT_EQ(verdict.findings[0].code, "store.gone");
+}
+
+}  // namespace
+}  // namespace coffer::call
