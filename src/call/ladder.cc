@@ -58,8 +58,8 @@ ToolRefusal RefusalOf(store::AdmitVerdict verdict) {
 
 std::string RequestHash(const ToolRequest& request, const std::string& args_hash) {
   // The agent too: a key is the tenant's, but what one agent was answered is not told to another.
-  return HashOf(fmt::format("{}\n{}\n{}\n{}\n{}\n{}", request.agent, request.tool, args_hash, request.session_id,
-                            request.parent_id, request.dry_run));
+  return HashOf(fmt::format("{}\n{}\n{}\n{}\n{}\n{}", request.agent, request.tool, args_hash,
+                            request.session_id, request.parent_id, request.dry_run));
 }
 
 audit::Receipt ReceiptOf(const ToolRequest& request, Nanos now) {
@@ -141,7 +141,8 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
   const Result<Json> args = ParseJson(request.args_json);
   const std::shared_ptr<const policy::Tool> tool = shelf_.Find(request.tool);
   const bool readable = args.ok() && args->is_object();
-  const std::string exactly = recorder_.Fingerprint(readable ? PrintJson(*args) : request.args_json);
+  const std::string exactly =
+      recorder_.Fingerprint(readable ? PrintJson(*args) : request.args_json);
 
   store::AdmitRequest asked;
   asked.tenant = request.tenant;
@@ -189,8 +190,8 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
     return Replayed(*admission);
   }
   if (admission->verdict != store::AdmitVerdict::kAdmitted) {
-    ToolReply reply = Reply(RefusalOf(admission->verdict),
-                            Refused(admission->error_class, admission->reason));
+    ToolReply reply =
+        Reply(RefusalOf(admission->verdict), Refused(admission->error_class, admission->reason));
     if (admission->retry_after.count() > 0) {
       reply.retry_after_seconds = admission->RetryAfterSeconds();
     }

@@ -45,8 +45,8 @@ Result<std::vector<Receiver>> ReceiversOf(const FileConfig& config);
 std::vector<std::string> NamesOfWanting(std::span<const Receiver> receivers,
                                         std::string_view event);
 
-// A configuration that names receivers and files with secrets must be the operator's own: not a link, of the user who
-// starts the daemon or of root, and not writable for others. As root the state directory belongs to the gateway, which
+// A configuration that names receivers and files with secrets must be the operator's own: it, and a link that leads to
+// it, of the user who starts the daemon or of root, and not writable for others. As root the state directory belongs to the gateway, which
 // could otherwise put a file of its own there.
 Status CheckOperatorsOwn(const std::string& path);
 

@@ -40,23 +40,6 @@ constexpr const char* kNames[] = {"/etc/hosts",
                                   "/usr/lib",
                                   "/lib64"};
 
-// Everything else of the file system is out of reach, also what is readable for everybody. A kernel without Landlock
-// leaves what the uid can read.
-Status LeaveFiles() {
-  std::vector<LandlockRule> rules;
-  for (const char* const path : kNames) {
-    rules.push_back({path, isolation::landlock::kRead, /*required=*/false, -1});
-  }
-  if (const long set = Syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); set < 0) {
-    return sys::ErrnoError("daemon.role", "cannot set no_new_privs", set);
-  }
-  uint32_t failed = 0;
-  const int abi = std::min(isolation::LandlockAbi(), kFileRights);
-  const long entered = abi <= 0 ? 0 : isolation::EnforceLandlock(abi, rules, &failed);
-  return entered < 0 ? Status(sys::ErrnoError("daemon.role", "cannot leave the files", entered))
-                     : Status();
-}
-
 void WaitForEnd(int control) {
   char word = 0;
   long got = 0;
@@ -76,7 +59,7 @@ Status Serve(const Config& config, int control) {
   if (::getaddrinfo("localhost", nullptr, nullptr, &found) == 0) {
     ::freeaddrinfo(found);
   }
-  TRY(LeaveFiles());
+  TRY(EnforceNoFiles());
   TRY(EnterRole(RoleKind::kEgress));
 
   const std::shared_ptr<void> watch = loop->WatchReadable(control, [&] {
@@ -96,6 +79,21 @@ Status Serve(const Config& config, int control) {
 }
 
 }  // namespace
+
+Status EnforceNoFiles() {
+  std::vector<LandlockRule> rules;
+  for (const char* const path : kNames) {
+    rules.push_back({path, isolation::landlock::kRead, /*required=*/false, -1});
+  }
+  if (const long set = Syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); set < 0) {
+    return sys::ErrnoError("daemon.role", "cannot set no_new_privs", set);
+  }
+  uint32_t failed = 0;
+  const int abi = std::min(isolation::LandlockAbi(), kFileRights);
+  const long entered = abi <= 0 ? 0 : isolation::EnforceLandlock(abi, rules, &failed);
+  return entered < 0 ? Status(sys::ErrnoError("daemon.role", "cannot leave the files", entered))
+                     : Status();
+}
 
 void RunEgress(const Config& config, int control) {
   (void)Syscall(SYS_prctl, PR_SET_NAME, Arg("coffer-egress"), 0, 0, 0);

@@ -7,9 +7,14 @@
 // Whatever the gateway says is hostile: see deliver_protocol.h. It ends when the gateway's end of the socket is closed.
 #pragma once
 
+#include "base/result.h"
 #include "daemon/config.h"
 
 namespace coffer::daemon {
+
+// No file is in reach any more but those that name resolution reads, not even what everybody may read. A kernel without
+// Landlock leaves what the uid can read. Sets no_new_privs. There is no way back.
+Status EnforceNoFiles();
 
 // Loads what it needs, gives everything up, serves, and exits. `control` is the socket to the gateway.
 [[noreturn]] void RunEgress(const Config& config, int control);

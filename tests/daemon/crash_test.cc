@@ -19,6 +19,8 @@
 #include <iterator>
 #include <mutex>
 #include <random>
+#include <set>
+#include <string_view>
 #include <thread>
 
 #include "base/unique_fd.h"
@@ -140,6 +142,7 @@ class Crash : public ::testing::Test {
     const auto when = std::chrono::steady_clock::now() + moment;
     std::this_thread::sleep_until(when);  // the moment itself, not a wait for something
     const std::vector<pid_t> family = Family();
+    seen_.insert(family.begin(), family.end());
     EXPECT_TRUE(Kill(kind));
     stop = true;
     if (kind == kRunner) {
@@ -204,7 +207,10 @@ class Crash : public ::testing::Test {
     std::set_difference(now.begin(), now.end(), traces_.begin(), traces_.end(),
                         std::back_inserter(fresh));
     std::erase_if(fresh, [&](const std::string& path) {
-      return cgroups ? !path.starts_with("/sys/fs/") : !Contains(path, "/coffer-scratch-");
+      constexpr std::string_view kScratch = "/tmp/coffer-scratch-";
+      return cgroups ? !path.starts_with("/sys/fs/")
+                     : !path.starts_with(kScratch) ||
+                           !seen_.contains(std::atoi(path.c_str() + kScratch.size()));
     });
     return fresh;
   }
@@ -245,6 +251,7 @@ class Crash : public ::testing::Test {
   Daemon daemon_;
   std::string session_;
   Strings traces_, mounts_;
+  std::set<pid_t> seen_;  // processes that were ours when something was killed
   size_t answered_ = 0, ended_unheard_ = 0, ran_later_ = 0, unknown_before_ = 0, unknown_after_ = 0,
          refused_ = 0;
 };

@@ -174,6 +174,19 @@ TEST_F(Deliver, TracesFollowTheSchemaAndHangWhereTheAgentsTraceIs) {
   EXPECT_EQ(in_trace, 1U);
 }
 
+// Resolving happens inside the role: under its filter, without any file but those it needs for that.
+TEST_F(Deliver, AReceiverMayHaveAName) {
+  HttpReceiver receiver;
+  std::string config = Webhook(receiver);
+  const size_t host = config.find("127.0.0.1");
+  ASSERT_NE(host, std::string::npos);
+  Daemon daemon;
+  ASSERT_TRUE(Start(daemon, config.replace(host, 9, "localhost")));
+  const std::string call = Work(daemon);
+  EXPECT_TRUE(WaitForCalls(receiver, {call})) << daemon.Said();
+  EXPECT_TRUE(receiver.posts().at(0).fields.at("host").starts_with("localhost:"));
+}
+
 TEST_F(Deliver, AReceiverThatWasAwayGetsEverything) {
   HttpReceiver receiver;
   Daemon daemon;

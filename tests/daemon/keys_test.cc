@@ -38,7 +38,6 @@ constexpr RouteCase kRoutes[] = {
     {"GET", "/v1/keys", "", "ou"},
     {"DELETE", "/v1/keys/0000000000000000", "", "o"},
     {"GET", "/v1/audit", "", "ou"},
-    {"GET", "/v1/audit?tool=python&denied=true&since=1h", "", "ou"},
     {"GET", "/v1/audit/checkpoint", "", "apou"},
     {"GET", "/v1/switches", "", "ou"},
     {"PUT", "/v1/switches/agent/nobody", kSwitchBody, "o"},

@@ -90,7 +90,7 @@ std::vector<Case> Malformed() {
       {"two slashes", "GET //healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, "route.unknown"},
       {"dot segments", "GET /v1/../healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", 404,
        "route.unknown"},
-      {"not yet", "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, "route.unknown"},
+      {"not yet", "GET /v1/approvals HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, "route.unknown"},
       {"wrong method", "DELETE /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", 405, "route.method"},
       {"unknown method", "BREW /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", 405, "route.method"},
       {"method in lower case", "get /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", 405,

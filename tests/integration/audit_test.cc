@@ -38,7 +38,8 @@ class AuditTest : public ::testing::Test {
     Strings words = {"audit", "list"};
     words.insert(words.end(), filters.begin(), filters.end());
     Strings ids;
-    for (const Json& call : Ask(words).at("calls")) {
+    const Json answer = Ask(words);
+    for (const Json& call : answer.at("calls")) {
       ids.push_back(call.at("call_id"));
     }
     return ids;

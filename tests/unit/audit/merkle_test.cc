@@ -98,7 +98,7 @@ TEST(MerkleTest, FrontierIsTheRecursiveRoot) {
 }
 
 TEST(MerkleTest, ABatchProvesItsLeavesWhateverWasBefore) {
-  const std::vector<Hash> leaves = Leaves(70);
+  const std::vector<Hash> leaves = Leaves(36);
   for (size_t before = 0; before < leaves.size(); ++before) {
     Frontier frontier;
     for (size_t i = 0; i < before; ++i) {

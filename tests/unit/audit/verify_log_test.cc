@@ -123,8 +123,8 @@ TEST_F(VerifyLogTest, AKeptCheckpointShowsWhatTheFileCannot) {
   EXPECT_EQ(verify(notes[2]), "");
   EXPECT_EQ(verify(notes[3]), "");
   EXPECT_EQ(verify(notes[4]), "log.kept");
-  const Log other = Log::Open(dir_ / "other").value();
-  EXPECT_EQ(verify(Log::Open(dir_ / "other")->Checkpoint()), "log.kept").value();
+  Log other = Log::Open(dir_ / "other").value();
+  EXPECT_EQ(verify(*other.Checkpoint()), "log.kept");
   EXPECT_FALSE(VerifyLog(path, {.kept_checkpoint = "rubbish"}).ok());
 }
 

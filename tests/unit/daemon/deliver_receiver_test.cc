@@ -135,9 +135,12 @@ TEST(DeliverReceiver, OnlyTheOperatorsOwnFileCounts) {
   ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
   EXPECT_TRUE(CheckOperatorsOwn(path).ok());
   ASSERT_EQ(::symlink(path.c_str(), (dir / "link.toml").c_str()), 0);
-  EXPECT_FALSE(CheckOperatorsOwn(dir / "link.toml").ok());
+  EXPECT_TRUE(CheckOperatorsOwn(dir / "link.toml").ok());
   EXPECT_FALSE(CheckOperatorsOwn(dir / "none.toml").ok());
+  EXPECT_FALSE(CheckOperatorsOwn(dir.path()).ok());
   if (test::IsRoot()) {
+    ASSERT_EQ(::lchown((dir / "link.toml").c_str(), 0x6fff0001, 0), 0);
+    EXPECT_FALSE(CheckOperatorsOwn(dir / "link.toml").ok()) << "somebody else's link";
     ASSERT_EQ(::chown(path.c_str(), 0x6fff0001, 0), 0);  // as the gateway would leave it
     EXPECT_FALSE(CheckOperatorsOwn(path).ok());
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the egress role and the gateway can and cannot do once they have entered their roles, asked of the kernel.
+#include "daemon/egress_role.h"
+
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -10,10 +12,12 @@
 #include <unistd.h>
 
 #include <functional>
+#include <optional>
 #include <thread>
 
 #include "base/sys.h"
 #include "daemon/role.h"
+#include "isolation/landlock.h"
 
 namespace coffer::daemon {
 namespace {
@@ -101,6 +105,46 @@ TEST(RoleFilter, TheEgressRoleDialsAndNothingElse) {
       EXPECT_EQ(InRole(std::nullopt, one.act), kMay) << one.what;
     }
   }
+}
+
+TEST(EgressFiles, OnlyWhatNamesNeedIsLeft) {
+  if (isolation::LandlockAbi() <= 0) {
+    GTEST_SKIP() << "this kernel has no Landlock";
+  }
+  const auto open = [](const char* path, int flags) {
+    return Made(raw::Syscall(SYS_openat, AT_FDCWD, raw::Arg(path), flags | O_CLOEXEC));
+  };
+  struct File {
+    const char* path;
+    int flags;
+    bool left;
+  };
+  const File files[] = {
+      {"/etc/hosts", O_RDONLY, true},          {"/etc/passwd", O_RDONLY, false},
+      {"/proc/self/maps", O_RDONLY, false},    {"/", O_RDONLY | O_DIRECTORY, false},
+      {"/tmp", O_RDONLY | O_DIRECTORY, false}, {"/dev/null", O_RDWR, false}};
+  for (const File& file : files) {
+    EXPECT_EQ(InRole(std::nullopt, [&] { return open(file.path, file.flags); }), kMay)
+        << "the control: " << file.path;
+    const int answer = InRole(
+        std::nullopt, [&] { return EnforceNoFiles().ok() ? open(file.path, file.flags) : 200; });
+    EXPECT_EQ(answer, file.left ? kMay : EACCES) << file.path;
+  }
+  // And it can still dial: Landlock's rights of sockets are not among those it gave up.
+  EXPECT_EQ(InRole(std::nullopt,
+                   [] {
+                     if (!EnforceNoFiles().ok() || !EnterRole(RoleKind::kEgress).ok()) {
+                       return 200;
+                     }
+                     const long fd =
+                         raw::Syscall(SYS_socket, AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+                     sockaddr_in nobody{};
+                     nobody.sin_family = AF_INET;
+                     nobody.sin_port = htons(1);
+                     nobody.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+                     return Made(raw::Syscall(SYS_connect, fd, raw::Arg(&nobody), sizeof(nobody)));
+                   }),
+            ECONNREFUSED);
 }
 
 }  // namespace

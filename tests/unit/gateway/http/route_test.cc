@@ -40,6 +40,7 @@ TEST(Route, RolesAsATable) {
       "GET /healthz: ",
       "GET /readyz: ",
       "GET /openapi.json: ",
+      "GET /metrics: operator, auditor",
       "POST /v1/calls: agent, operator",
       "GET /v1/calls/{call_id}: " + all,
       "GET /v1/calls/{call_id}/events: " + all,
