@@ -380,7 +380,7 @@ for key, value in show.items():
 PY
 [ $status = 0 ] || bad FAILED "exit $status"
 
-chapter 'The gate: declared tools over HTTP, a denial with its fix, fourteen retries that run once'
+chapter 'The gate and the record: declared tools over HTTP, a denial with its fix, fourteen retries that run once, the proof'
 "$python" -I "$here/demo_gate.py" "$coffer" "$gate/state" || bad FAILED 'the gate is not as told'
 
 chapter 'coffer doctor: what this host can enforce'

@@ -7,8 +7,10 @@ Starts `coffer serve` on a free port of the loopback interface and ends it again
 """
 import concurrent.futures
 import json
+import os
 import subprocess
 import sys
+import tempfile
 import urllib.error
 import urllib.request
 
@@ -75,6 +77,32 @@ def retry_storm(base, key, session):
     return told(good, f"{counts}; a retry afterwards: {again}, the stored answer; payments made: {payments}")
 
 
+def record(coffer, state, base, key):
+    """What happened is told, proven, and a forged receipt is noticed."""
+    body = {"tool": "python", "args": {"code": "print('on record')"}}
+    _, answer = ask(base, key, "POST", "/v1/calls", body)
+    _, receipt = ask(base, key, "GET", f"/v1/calls/{answer['call_id']}/receipt")
+
+    def audit(*words):
+        return subprocess.run([coffer, "audit", *words, "--state", state], capture_output=True, text=True, timeout=60)
+
+    print("   $ coffer audit verify")
+    verified = audit("verify")
+    good = told(verified.returncode == 0, verified.stdout.splitlines()[0] if verified.stdout else verified.stderr)
+    with tempfile.TemporaryDirectory() as place:
+        key_file, file = os.path.join(place, "key.pub"), os.path.join(place, "receipt.json")
+        with open(key_file, "w", encoding="utf-8") as out:
+            out.write(audit("key").stdout)
+        verdicts = []
+        for outcome in ("success", "denied"):
+            with open(file, "w", encoding="utf-8") as out:
+                json.dump({**receipt, "outcome": outcome}, out)
+            verdicts.append(audit("verify-receipt", file, "--key", key_file))
+    print("   $ coffer audit verify-receipt receipt.json --key key.pub   # as it was, then with one word changed")
+    words = "; ".join(verdict.stdout.strip() for verdict in verdicts)
+    return told([verdict.returncode for verdict in verdicts] == [0, 1], words) and good
+
+
 def main():
     coffer, state = sys.argv[1:3]
     daemon = subprocess.Popen([coffer, "serve", "--state", state, "--listen", "127.0.0.1:0", "--json"],
@@ -91,6 +119,7 @@ def main():
         _, session = ask(base, key, "POST", "/v1/sessions", {})
         good = denial(base, key, session["session_id"]) and good
         good = retry_storm(base, key, session["session_id"]) and good
+        good = record(coffer, state, base, key) and good
         return 0 if good else 1
     finally:
         daemon.terminate()

@@ -7,7 +7,7 @@ _coffer() {
     no-new-privs seccomp landlock rlimits disk-quota cgroup-memory cgroup-pids cgroup-cpu cgroup-io"
   COMPREPLY=()
   if [ "$COMP_CWORD" = 1 ]; then
-    mapfile -t COMPREPLY < <(compgen -W "run call tools serve key sessions doctor runtimes --help --version" -- "$cur")
+    mapfile -t COMPREPLY < <(compgen -W "run call tools audit serve key sessions doctor runtimes --help --version" -- "$cur")
     return
   fi
   # After -- the rest is the command's own.
@@ -45,6 +45,22 @@ _coffer() {
             mapfile -t COMPREPLY < <(compgen -W "--json --reason --state --tools --help" -- "$cur")
           elif [ "${COMP_WORDS[2]}" = check ]; then
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+          fi ;;
+      esac ;;
+    audit)
+      case $prev in
+        --state | --log) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
+        --key | --checkpoint | verify-receipt) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+        --format) mapfile -t COMPREPLY < <(compgen -W "jsonl ocsf otlp" -- "$cur") ;;
+        --outcome) mapfile -t COMPREPLY < <(compgen -W "success error denied terminated unknown" -- "$cur") ;;
+        *)
+          if [ "$COMP_CWORD" = 2 ]; then
+            mapfile -t COMPREPLY < <(compgen -W "list show chain tail verify verify-receipt checkpoint key export prune
+              --help" -- "$cur")
+          else
+            mapfile -t COMPREPLY < <(compgen -W "--tenant --tool --agent --session --trace --outcome --class --denied
+              --approval --since --until --limit --cursor --log --key --checkpoint --log-only --last --format
+              --older-than --json --state --help" -- "$cur")
           fi ;;
       esac ;;
     key)

@@ -6,12 +6,13 @@ complete -c coffer -f -n __fish_use_subcommand -a call -d "Call a declared tool"
 complete -c coffer -f -n __fish_use_subcommand -a tools -d "The tools that agents may call"
 complete -c coffer -f -n __fish_use_subcommand -a serve -d "The daemon"
 complete -c coffer -f -n __fish_use_subcommand -a key -d "API keys of the daemon"
+complete -c coffer -f -n __fish_use_subcommand -a audit -d "What was decided and done, and its proof"
 complete -c coffer -f -n __fish_use_subcommand -a sessions -d "Sessions of agents, and an end to them"
 complete -c coffer -f -n __fish_use_subcommand -a doctor -d "What this host can enforce"
 complete -c coffer -f -n __fish_use_subcommand -a runtimes -d "The runtimes found on this host"
 complete -c coffer -f -n __fish_use_subcommand -l version -d Version
 complete -c coffer -f -l help -d Help
-complete -c coffer -f -n "__fish_seen_subcommand_from doctor runtimes call tools key sessions serve" -l json -d "For programs"
+complete -c coffer -f -n "__fish_seen_subcommand_from doctor runtimes call tools audit key sessions serve" -l json -d "For programs"
 complete -c coffer -f -n "__fish_seen_subcommand_from doctor" -l sweep -d "Remove what a crash left"
 
 set -l run "__fish_seen_subcommand_from run"
@@ -40,7 +41,7 @@ complete -c coffer -n $run -r -l receipt -d "Where the receipt goes"
 complete -c coffer -n $run -l trace -d "Print the steps"
 complete -c coffer -n $run -l quiet -d "Print nothing but errors"
 
-set -l stateful "__fish_seen_subcommand_from call tools key sessions serve"
+set -l stateful "__fish_seen_subcommand_from call tools audit key sessions serve"
 complete -c coffer -n $stateful -r -l state -d "State directory"
 complete -c coffer -n "__fish_seen_subcommand_from call tools serve" -r -l tools -d "Directory of manifests"
 
@@ -54,6 +55,19 @@ complete -c coffer -f -n $call -a "(coffer tools list 2>/dev/null | sed '1d;s/ .
 
 complete -c coffer -n "__fish_seen_subcommand_from tools" -a "list show check new disable enable"
 complete -c coffer -n "__fish_seen_subcommand_from tools" -x -l reason -d "Why it is disabled"
+
+set -l audit "__fish_seen_subcommand_from audit"
+complete -c coffer -f -n $audit -a "list show chain tail verify verify-receipt checkpoint key export prune"
+complete -c coffer -n $audit -x -l outcome -a "success error denied terminated unknown" -d "With this outcome"
+complete -c coffer -n $audit -x -l format -a "jsonl ocsf otlp" -d "Of the export"
+complete -c coffer -n $audit -x -l since -d "Requested at or after: 2h, 2026-01-31"
+complete -c coffer -n $audit -x -l until -d "Requested before"
+complete -c coffer -n $audit -x -l tool -d "Of this tool"
+complete -c coffer -n $audit -x -l tenant -d "Of this tenant"
+complete -c coffer -n $audit -l denied -d "Only what was denied"
+complete -c coffer -n $audit -r -l key -d "The public key"
+complete -c coffer -n $audit -r -l checkpoint -d "One that was kept elsewhere"
+complete -c coffer -n $audit -l log-only -d "Leave the store alone"
 
 set -l sessions "__fish_seen_subcommand_from sessions"
 complete -c coffer -f -n $sessions -a "list end"
