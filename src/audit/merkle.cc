@@ -1,43 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audit/merkle.h"
 
-#include <sodium/crypto_hash_sha256.h>
+#include <algorithm>
+#include <array>
+
+#include "audit/merkle_sha256.h"
 
 namespace coffer::audit {
-namespace {
 
-void Feed(crypto_hash_sha256_state& state, std::string_view bytes) {
-  ::crypto_hash_sha256_update(&state, reinterpret_cast<const unsigned char*>(bytes.data()),
-                              bytes.size());
-}
+Hash Sha256Of(std::string_view bytes) { return FastSha256({}, bytes); }
 
-}  // namespace
-
-Hash Sha256Of(std::string_view bytes) {
-  Hash hash;
-  ::crypto_hash_sha256(hash.data(), reinterpret_cast<const unsigned char*>(bytes.data()),
-                       bytes.size());
-  return hash;
-}
-
-Hash LeafHash(std::string_view line) {
-  crypto_hash_sha256_state state;
-  ::crypto_hash_sha256_init(&state);
-  Feed(state, {"\0", 1});
-  Feed(state, line);
-  Hash hash;
-  ::crypto_hash_sha256_final(&state, hash.data());
-  return hash;
-}
+Hash LeafHash(std::string_view line) { return FastSha256({"\0", 1}, line); }
 
 Hash NodeHash(const Hash& left, const Hash& right) {
-  std::array<unsigned char, 65> bytes;
+  std::array<char, 65> bytes;
   bytes[0] = 1;
   std::copy(left.begin(), left.end(), bytes.begin() + 1);
   std::copy(right.begin(), right.end(), bytes.begin() + 33);
-  Hash hash;
-  ::crypto_hash_sha256(hash.data(), bytes.data(), bytes.size());
-  return hash;
+  return FastSha256({}, {bytes.data(), bytes.size()});
 }
 
 void Frontier::Append(const Hash& leaf) {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The first half of a launch: a boundary of which only the envelope is known. It holds no file of the caller and runs
-// nothing until it was admitted and given a call, so it may be begun while the request is still being evaluated, and
-// simply dropped if that ends in a refusal.
+// The first half of a launch: a boundary of which nothing but the level, or only the envelope, is known. It holds no file
+// of the caller and runs nothing until it was admitted and given a call, so it may be begun while the request is still
+// being read and evaluated, and simply dropped if that ends in a refusal.
 #pragma once
 
 #include <memory>
+#include <span>
+#include <string_view>
 
 #include "base/result.h"
 #include "base/unique_fd.h"
@@ -17,20 +19,29 @@
 namespace coffer::call {
 
 struct Begun {
+  UniqueFd signals;                               // the signals we take from a descriptor
   std::unique_ptr<isolation::BoundaryPlan> plan;  // the boundary points to it
   SupervisorStdio ours;
   UniqueFd theirs[3];  // in the table that init shares until it is ready
   std::unique_ptr<isolation::Boundary> boundary;
 };
 
-// True if a container of this request can be begun before its plan is complete: then its init shares our memory, which
-// takes root, and cgroups of v1, where the payload can join its memory cgroup without init.
-bool CanBeginEarly(const RunRequest& request);
+// From here on signals come from the descriptor; init must be cloned later, and gets them unblocked.
+Result<UniqueFd> CatchSignals();
 
-// Clones init for `begun.plan` and gives it its identity. `call_bytes` is room for the call's strings.
+// Clones an init before anything is known but the words of the command line, if these leave no doubt that it will be
+// wanted: as root, with cgroups of v1, where it may share our memory (ADR 13), and at no level given by hand. Otherwise,
+// and if it cannot be done, what is returned holds no boundary, and launch knows what to do about the reason.
+Begun BeginUnread(std::span<const std::string_view> words, isolation::OwnMemory own);
+
+// The same for a request that is known; and in any case the request's envelope becomes the first half of the plan.
+// `begun` ends without a boundary if it must be begun by launch.
+void BeginEarly(const RunRequest& request, Begun& begun);
+
+// Clones init for the complete plan in `begun`, with room for the call's strings, and gives it its identity.
 Status Begin(const RunRequest& request, size_t call_bytes, Begun& begun);
 
-// The above for a request that can begin early.
-Result<Begun> BeginEarly(const RunRequest& request);
+// The payload's stdio, into `begun`.
+Status MakeStdio(bool tty, Begun& begun);
 
 }  // namespace coffer::call

@@ -13,6 +13,7 @@
 #include "policy/scrub.h"
 #include "store/admission.h"
 #include "store/session.h"
+#include "watch/incident.h"
 
 namespace coffer::call {
 namespace {
@@ -319,6 +320,7 @@ ToolReply Ladder::Descend(const ReadyCall& call, Collected collected) {
   Ending ending = Ending::kFinished;
   if (ran.ok()) {
     receipt = Merge(call.receipt, std::move(ran).value());
+    receipt.incidents = watch::DescribeIncidents(receipt.syscalls_denied);
     reply.hint = collected.report->error ? collected.report->error->hint : "";
   } else {
     // It may have run, wholly or in part: nobody knows, and it is never run again on its own.

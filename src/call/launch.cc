@@ -164,8 +164,8 @@ struct Cgroups {
   std::vector<isolation::Rlimit> rlimits;  // what they are depends on what cgroups can do
 };
 
-Status MakeCgroup(const RunRequest& request, const Prepared& prepared, Cgroups& cgroups,
-                  Launched& launched) {
+Status ProbeCgroup(const RunRequest& request, const Prepared& prepared, Cgroups& cgroups,
+                   Launched& launched) {
   const limits::ProbeDepth depth =
       prepared.mounts.empty() ? limits::ProbeDepth::kCall : limits::ProbeDepth::kAll;
   TRY_ASSIGN(cgroups.host, limits::ProbeCgroups("", depth));
@@ -181,6 +181,11 @@ Status MakeCgroup(const RunRequest& request, const Prepared& prepared, Cgroups& 
   }
   cgroups.rlimits = ChooseRlimits(request.envelope.limits, offered.Has(Layer::kCgroupMemory),
                                   offered.Has(Layer::kCgroupPids), foreign_tasks);
+  return {};
+}
+
+Status MakeCgroup(const RunRequest& request, const Prepared& prepared, const Cgroups& cgroups,
+                  Launched& launched) {
   limits::CgroupWants wants;
   wants.io = !prepared.mounts.empty();
   TRY_ASSIGN(launched.cgroup, limits::Cgroup::Create(cgroups.host, request.envelope.limits, wants));
@@ -336,6 +341,7 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   Cgroups cgroups;
   const bool born_inside = !early && (options.cgroup_first || limits::UnifiedCgroups());
   if (born_inside) {
+    TRY(ProbeCgroup(request, prepared, cgroups, launched));
     TRY(MakeCgroup(request, prepared, cgroups, launched));
     plan->clone_into_cgroup = launched.cgroup.clone_into_fd();
   }
@@ -343,7 +349,19 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
     TRY(Begin(request, CallBytes(call), launched.begun));
   }
   isolation::Boundary& boundary = *launched.begun.boundary;
+  std::vector<UniqueFd> trees;
+  if (!container && privileged) {
+    TRY(launched.scratch.GiveTo(boundary.host_uid()));
+  }
+  if (container && privileged) {
+    TRY_ASSIGN(trees, CloneMounts(prepared, *plan, boundary.host_uid()));
+  }
+  TRY(MakeStdio(request.envelope.tty, launched.begun));
+  const UniqueFd(&theirs)[3] = launched.begun.theirs;
+  TRY(boundary.Complete({{theirs[0].get(), theirs[1].get(), theirs[2].get()}}, Numbers(trees)));
   if (!born_inside) {
+    TRY(ProbeCgroup(request, prepared, cgroups, launched));
+    boundary.LendProcessor();
     TRY(MakeCgroup(request, prepared, cgroups, launched));
     if (launched.cgroup.clone_into_fd() >= 0) {
       // A v2 hierarchy with controllers, mounted where we did not look: this child can no longer get into it.
@@ -353,19 +371,12 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
       return Launch(request, prepared, again);
     }
   }
-  std::vector<UniqueFd> trees;
-  if (!container && privileged) {
-    TRY(launched.scratch.GiveTo(boundary.host_uid()));
-  }
-  if (container && privileged) {
-    TRY_ASSIGN(trees, CloneMounts(prepared, *plan, boundary.host_uid()));
-  }
   isolation::CgroupEntry entry{launched.cgroup.tasks_fds()};
   UniqueFd outside;
   if (plan->shares_memory) {
     TRY(ChooseEntry(launched.cgroup, cgroups.host, entry, outside));
   }
-  TRY(boundary.Admit(entry, Numbers(trees), cgroups.rlimits));
+  TRY(boundary.Admit(entry, cgroups.rlimits));
   TRY(boundary.Give(call));
   TRY(StartDiskWatches(request, prepared, launched));
   if (!options.probe) {
@@ -387,7 +398,9 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
     TRY(boundary.Start());
   }
   launched.started_at = WallTime();
-  (void)limits::SweepCgroups(cgroups.host);  // beside the command
+  // Beside the command.
+  (void)limits::SweepCgroups(cgroups.host, limits::SweepDepth::kHere,
+                             launched.cgroup.name().empty() ? 0 : 1);
   return launched;
 }
 

@@ -3,9 +3,9 @@
 
 #include <errno.h>
 #include <fmt/format.h>
-#include <signal.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
+
+#include <memory>
 
 #include "base/hash.h"
 #include "base/ids.h"
@@ -50,23 +50,6 @@ std::string ErrorClassOf(const Error& error) {
                  error.kind == ErrorKind::kNotExecutable
              ? "policy." + error.code
              : (error.kind == ErrorKind::kHost ? "isolation.host" : "internal");
-}
-
-Result<UniqueFd> CatchSignals() {
-  sigset_t caught;
-  sigemptyset(&caught);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH}) {
-    sigaddset(&caught, signal);
-  }
-  sigset_t blocked = caught;
-  sigaddset(&blocked, SIGPIPE);  // a reader that went away shows as EPIPE
-  sigaddset(&blocked, SIGTTOU);  // restoring our terminal from the background must not stop us
-  ::sigprocmask(SIG_BLOCK, &blocked, nullptr);
-  const int fd = ::signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (fd < 0) {
-    return HostFault("internal.signals", "cannot watch for signals");
-  }
-  return UniqueFd(fd);
 }
 
 RunOutcome Refuse(RunOutcome outcome, Error error) {
@@ -120,7 +103,7 @@ void ConcludeEnd(const WatchResult& watched, RunOutcome& outcome) {
 
 }  // namespace
 
-RunOutcome RunCall(const RunRequest& request) {
+RunOutcome RunCall(const RunRequest& request, Begun begun) {
   RunOutcome outcome;
   const bool wants_receipt = !request.receipt_path.empty();
   // admit
@@ -134,16 +117,15 @@ RunOutcome RunCall(const RunRequest& request) {
     DescribeRequest(request, outcome.receipt);
   }
   // A boundary is begun beside the evaluation: it holds nothing and runs nothing before launch.
-  Result<UniqueFd> signals = CatchSignals();
-  if (!signals.ok()) {
-    return Refuse(std::move(outcome), std::move(signals.error()));
+  UniqueFd signals = std::move(begun.signals);
+  if (!signals) {
+    Result<UniqueFd> caught = CatchSignals();
+    if (!caught.ok()) {
+      return Refuse(std::move(outcome), std::move(caught.error()));
+    }
+    signals = std::move(caught).value();
   }
-  Begun begun;
-  if (CanBeginEarly(request)) {
-    if (Result<Begun> early = BeginEarly(request); early.ok()) {
-      begun = std::move(early).value();
-    }  // otherwise launch begins it, and knows what to do about the reason
-  }
+  BeginEarly(request, begun);
   // evaluate
   Result<Prepared> prepared = Prepare(request);
   if (!prepared.ok()) {
@@ -153,24 +135,27 @@ RunOutcome RunCall(const RunRequest& request) {
   outcome.receipt.runtimes = prepared->runtimes;
   // launch
   const bool probe = wants_receipt || !request.envelope.floor.empty();
-  Result<Launched> launched = LaunchAtLevel(request, *prepared, probe, std::move(begun));
-  if (!launched.ok()) {
-    return Refuse(std::move(outcome), std::move(launched.error()));
+  std::unique_ptr<Result<Launched>> held(
+      new Result<Launched>(LaunchAtLevel(request, *prepared, probe, std::move(begun))));
+  if (!held->ok()) {
+    return Refuse(std::move(outcome), std::move(held->error()));
   }
+  Launched* const launched = &held->value();
   outcome.receipt.started_at = launched->started_at;
   DescribeIsolation(request, *launched, outcome.receipt);
   // watch
   isolation::Boundary& boundary = *launched->begun.boundary;
-  Watch watch(request.envelope, boundary, launched->cgroup, signals->get(), wants_receipt);
-  watch.WatchDisks(std::move(launched->disks));
+  auto watch = std::make_unique<Watch>(request.envelope, boundary, launched->cgroup, signals.get(),
+                                       wants_receipt);
+  watch->WatchDisks(std::move(launched->disks));
   std::optional<Terminal> terminal;
   if (request.envelope.tty) {
     terminal.emplace(STDIN_FILENO);
-    watch.AttachTerminal(boundary.TakePty(), &*terminal);
+    watch->AttachTerminal(boundary.TakePty(), &*terminal);
   } else {
-    watch.Attach(std::move(launched->begun.ours));
+    watch->Attach(std::move(launched->begun.ours));
   }
-  Result<WatchResult> watched = watch.Run(wants_receipt);
+  Result<WatchResult> watched = watch->Run(wants_receipt);
   terminal.reset();
   if (!watched.ok()) {
     return Refuse(std::move(outcome), std::move(watched.error()));
@@ -186,12 +171,18 @@ RunOutcome RunCall(const RunRequest& request) {
   outcome.receipt.finished_at = WallTime();
   outcome.receipt.duration = outcome.receipt.finished_at - outcome.receipt.requested_at;
   if (wants_receipt) {
-    DescribeEnd(request, boundary, watch, *watched, outcome.receipt);
+    DescribeEnd(request, boundary, *watch, *watched, outcome.receipt);
   }
   if (watched->end.exec_error != 0) {
     return Refuse(std::move(outcome), ExecError(*prepared, watched->end.exec_error));
   }
   ConcludeEnd(*watched, outcome);
+  if (request.ends_process) {
+    // All that matters is gone; the rest is descriptors and memory, and the kernel is faster at those.
+    (void)watch.release();
+    (void)held.release();
+    (void)signals.Release();
+  }
   return outcome;
 }
 

@@ -7,6 +7,7 @@
 
 #include "audit/receipt.h"
 #include "base/error.h"
+#include "call/begin.h"
 #include "call/run_request.h"
 
 namespace coffer::call {
@@ -18,6 +19,7 @@ struct RunOutcome {
 };
 
 // Never fails: every way to end is an outcome with a receipt.
-RunOutcome RunCall(const RunRequest& request);
+// `begun` is a boundary that was begun before the request was read, or none.
+RunOutcome RunCall(const RunRequest& request, Begun begun = {});
 
 }  // namespace coffer::call

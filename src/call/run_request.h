@@ -21,7 +21,8 @@ struct RunRequest {
   bool quiet = false;
   bool trace = false;
   isolation::OwnMemory own;
-  uint32_t tenant = 0;  // its number in the store; 0: none
+  bool ends_process = false;  // nothing comes after this call: what it holds is left to the kernel
+  uint32_t tenant = 0;        // its number in the store; 0: none
   isolation::UidRange
       uids;  // as root: made from the tenant by whoever starts the boundary (tenant_uids.h)
 };

@@ -2,8 +2,10 @@
 #include "call/warden.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -208,7 +210,10 @@ Status CheckMount(const WardenRules& rules, const policy::Mount& mount) {
   if (rules.sessions.empty()) {
     return {};
   }
-  const std::string state = rules.sessions.substr(0, rules.sessions.rfind('/'));
+  // As the kernel knows it: the operator may have written it with links or doubled slashes.
+  const std::string given = rules.sessions.substr(0, rules.sessions.rfind('/'));
+  char resolved[PATH_MAX];
+  const std::string state = ::realpath(given.c_str(), resolved) != nullptr ? resolved : given;
   bool alias = false;  // a bind mount of it somewhere else
   for (const std::string& own : {state, rules.sessions}) {
     struct stat info{};

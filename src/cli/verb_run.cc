@@ -48,6 +48,7 @@ int RunVerb(std::span<const std::string_view> words, isolation::OwnMemory own) {
     PrintOut(RunHelp());
     return 0;
   }
+  call::Begun begun = call::BeginUnread(words, own);
   Result<call::RunRequest> request = ParseRunFlags(words);
   if (request.ok()) {
     if (Status read = ReadSeccompFile(*request); !read.ok()) {
@@ -59,6 +60,7 @@ int RunVerb(std::span<const std::string_view> words, isolation::OwnMemory own) {
     return kExitRefused;
   }
   request->own = own;
+  request->ends_process = true;
   if (request->trace && request->receipt_path.empty()) {
     request->receipt_path = "/dev/null";
   }
@@ -71,7 +73,7 @@ int RunVerb(std::span<const std::string_view> words, isolation::OwnMemory own) {
     }
     receipt.emplace(std::move(opened).value());
   }
-  const call::RunOutcome outcome = call::RunCall(*request);
+  const call::RunOutcome outcome = call::RunCall(*request, std::move(begun));
   if (outcome.error) {
     PrintError(*outcome.error);
   }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fmt/format.h>
+#include <linux/futex.h>
 #include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
@@ -67,15 +68,18 @@ CallBlock* Boundary::call_block() const {
   return reinterpret_cast<CallBlock*>(reinterpret_cast<char*>(shared_.get()) + kCallOffset);
 }
 
-Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, const PayloadStdio& stdio,
-                                 size_t call_bytes, OwnMemory own) {
+size_t Boundary::call_room() const { return call_capacity_ - sizeof(CallBlock); }
+
+Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, size_t call_bytes, OwnMemory own) {
   static_assert(sizeof(Shared) <= kCallOffset);
   Boundary boundary;
   boundary.plan_ = &plan;
   boundary.call_capacity_ = sizeof(CallBlock) + call_bytes;
   const size_t size = kCallOffset + boundary.call_capacity_;
-  const long map = Syscall(SYS_mmap, 0, static_cast<long>(size), PROT_READ | PROT_WRITE,
-                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  // For an init that shares our memory anyway, pages of our own are shared enough, and cheaper.
+  const long map =
+      Syscall(SYS_mmap, 0, static_cast<long>(size), PROT_READ | PROT_WRITE,
+              (plan.shares_memory ? MAP_PRIVATE : MAP_SHARED) | MAP_ANONYMOUS, -1, 0);
   if (map < 0 && map > -4096) {
     return sys::ErrnoError("isolation.memory", "cannot map memory for a boundary", map);
   }
@@ -109,7 +113,6 @@ Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, const PayloadStdio& s
   context.call_capacity = boundary.call_capacity_;
   context.control = child_end.get();
   context.supervisor = boundary.self_.get();
-  std::copy(std::begin(stdio.fd), std::end(stdio.fd), context.stdio);
   if (!plan.shares_memory) {
     context.words = own.words;
     context.words_size = own.size;
@@ -122,7 +125,7 @@ Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, const PayloadStdio& s
   // is ours as well. After that init keeps a table of its own.
   args.flags = CLONE_FILES | CLONE_PIDFD | CLONE_CLEAR_SIGHAND;
   if (plan.level == policy::Level::kContainer) {
-    args.flags |= CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS;
+    args.flags |= CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWUTS;
   }
   args.pidfd = reinterpret_cast<uint64_t>(&pidfd);
   args.exit_signal = SIGCHLD;
@@ -222,15 +225,34 @@ Status Boundary::Tell(char word) {
   return {};
 }
 
-Status Boundary::Admit(const CgroupEntry& cgroups, std::span<const int> trees,
-                       std::span<const Rlimit> rlimits) {
+Status Boundary::Complete(const PayloadStdio& stdio, std::span<const int> trees) {
+  Admission& admission = shared_->admission;
+  if (trees.size() > std::size(admission.trees)) {
+    return Internal("isolation.trees", "too many mounts");
+  }
+  std::copy(std::begin(stdio.fd), std::end(stdio.fd), admission.stdio);
+  std::copy(trees.begin(), trees.end(), admission.trees);
+  return Tell('P');
+}
+
+void Boundary::LendProcessor() {
+  ChildReport& report = shared_->report;
+  if (plan_->level != policy::Level::kContainer || report.helped.load() != 0) {
+    return;
+  }
+  const timespec patience{0, 5000000};
+  report.awaits_ask.store(1);
+  (void)Syscall(SYS_futex, Arg(&report.asks), FUTEX_WAIT, 0, Arg(&patience), 0, 0);
+  report.awaits_ask.store(0);
+}
+
+Status Boundary::Admit(const CgroupEntry& cgroups, std::span<const Rlimit> rlimits) {
   Admission& admission = shared_->admission;
   if (cgroups.tasks.size() > std::size(admission.tasks) ||
-      trees.size() > std::size(admission.trees) || rlimits.size() > std::size(admission.rlimits)) {
-    return Internal("isolation.cgroups", "too many cgroup hierarchies, mounts or limits");
+      rlimits.size() > std::size(admission.rlimits)) {
+    return Internal("isolation.cgroups", "too many cgroup hierarchies or limits");
   }
   std::copy(cgroups.tasks.begin(), cgroups.tasks.end(), admission.tasks);
-  std::copy(trees.begin(), trees.end(), admission.trees);
   admission.tasks_count = static_cast<uint32_t>(cgroups.tasks.size());
   admission.payload_tasks = cgroups.memory;
   admission.outside_tasks = cgroups.outside;
@@ -314,8 +336,8 @@ Error Boundary::SetupError() const {
 
 Status Boundary::Give(const Call& call) {
   const size_t bytes = CallBytes(call);
-  if (bytes > call_capacity_ - sizeof(CallBlock) || call.argv.empty() ||
-      call.argv.size() > kMaxArguments || call.env.size() > kMaxArguments) {
+  if (bytes > call_room() || call.argv.empty() || call.argv.size() > kMaxArguments ||
+      call.env.size() > kMaxArguments) {
     return Refused("policy.arguments", "the command line and environment are too large",
                    "pass large data through stdin or --in");
   }
@@ -361,6 +383,10 @@ UniqueFd Boundary::TakeListener() {
 bool Boundary::exec_happened() const {
   return shared_->report.stage.load(std::memory_order_acquire) >=
          static_cast<uint32_t>(Stage::kRunning);
+}
+
+bool Boundary::says_clean_end() const {
+  return shared_->report.ended == 1 && shared_->report.wait_status == 0;
 }
 
 Result<PayloadEnd> Boundary::Reap() {

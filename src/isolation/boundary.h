@@ -2,9 +2,10 @@
 //
 // A Boundary is one live confinement: prepared from a plan, given one call, run once, destroyed.
 //
-//   Spawn       clones init; it starts on what the envelope alone decides (network namespace, half of its root)
-//   Identify    gives it its user
-//   Admit       the plan is complete, and there are cgroups: it ends its root and gives up every power
+//   Spawn       clones init; it starts on what nobody has to decide (the network namespace)
+//   Identify    gives it its user, and the first half of the plan: it begins its root
+//   Complete    the plan is complete: it ends its root and enters it
+//   Admit       there are cgroups: it joins them and gives up every power
 //   AwaitReady  it is confined and waits; layers can be probed now
 //   Give        the call: program, arguments, environment, working directory
 //   Start       it runs
@@ -15,7 +16,7 @@
 // kernel kills the rest of the pid namespace. At the process level there is no pid namespace: see process_tree.h.
 //
 // A plan with `shares_memory` clones init with our memory instead of a copy of it: that saves a tenth of the call, and
-// the plan's second half may be written while init already works. What it costs: whoever takes over init has our
+// the plan may be written while init already works, each half before it is told of it. What it costs: whoever takes over init has our
 // memory. Init runs nothing but child/, is confined like the payload and, not being dumpable, cannot be seen, traced or
 // written to from inside. It must not be in the payload's memory cgroup (see Admission).
 #pragma once
@@ -75,8 +76,7 @@ struct CgroupEntry {
 class Boundary {
  public:
   // `call_bytes` is the room kept for the call's strings.
-  static Result<Boundary> Spawn(const BoundaryPlan& plan, const PayloadStdio& stdio,
-                                size_t call_bytes, OwnMemory own);
+  static Result<Boundary> Spawn(const BoundaryPlan& plan, size_t call_bytes, OwnMemory own);
 
   Boundary(Boundary&&) noexcept = default;
   Boundary& operator=(Boundary&&) = delete;
@@ -85,8 +85,13 @@ class Boundary {
   // Gives the boundary its user: maps written, host_uid() final.
   Status Identify();
   // `trees` are the detached mounts of the plan's supervised binds, by the index of the bind.
-  Status Admit(const CgroupEntry& cgroups, std::span<const int> trees,
-               std::span<const Rlimit> rlimits);
+  Status Complete(const PayloadStdio& stdio, std::span<const int> trees);
+  // Making the network takes longest, so it must not wait for a processor behind what we do meanwhile: if the helper does
+  // not run yet, sleeps until init needs us again, a few milliseconds at most.
+  void LendProcessor();
+  Status Admit(const CgroupEntry& cgroups, std::span<const Rlimit> rlimits);
+  // The room there is for the call's strings.
+  size_t call_room() const;
   // The host uid the boundary has; final after Identify.
   uint32_t host_uid() const { return host_uid_; }
   // True at the container level: then everything inside dies with init.
@@ -114,6 +119,8 @@ class Boundary {
   bool proc_mounted() const { return shared_->report.proc_mounted == 1; }
   bool landlock_held() const { return shared_->report.landlock_held == 1; }
   bool exec_happened() const;
+  // What init says while it ends; final, and to be believed, only after Reap.
+  bool says_clean_end() const;
   bool denials_recorded() const { return shared_->report.denials_unrecorded == 0; }
 
   // Microseconds from Spawn to the entry of each stage that was reached, by name.

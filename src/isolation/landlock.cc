@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -57,14 +56,18 @@ long AddRule(int ruleset, const LandlockRule& rule, uint64_t handled) {
   if (fd < 0) {
     return fd == -ENOENT && !rule.required ? 0 : fd;
   }
-  struct stat info;
-  uint64_t rights = rule.rights & handled;
-  if (fstat(static_cast<int>(fd), &info) == 0 && !S_ISDIR(info.st_mode)) {
-    rights &= kFileRights;
+  PathBeneathAttr attr{rule.rights & handled, static_cast<int32_t>(fd)};
+  long answer = 0;
+  if (attr.allowed_access != 0) {
+    answer = Syscall(SYS_landlock_add_rule, ruleset, kRulePathBeneath, Arg(&attr), 0);
   }
-  PathBeneathAttr attr{rights, static_cast<int32_t>(fd)};
-  const long answer =
-      rights == 0 ? 0 : Syscall(SYS_landlock_add_rule, ruleset, kRulePathBeneath, Arg(&attr), 0);
+  if (answer == -EINVAL && (attr.allowed_access & ~kFileRights) != 0) {
+    // Not a directory, and most rules are about one: asking first would cost each of them a call.
+    attr.allowed_access &= kFileRights;
+    answer = attr.allowed_access == 0
+                 ? 0
+                 : Syscall(SYS_landlock_add_rule, ruleset, kRulePathBeneath, Arg(&attr), 0);
+  }
   ::close(static_cast<int>(fd));
   return answer;
 }
@@ -76,7 +79,7 @@ int LandlockAbi() {
   return abi == -ENOSYS || abi == -EOPNOTSUPP ? 0 : static_cast<int>(abi);
 }
 
-long EnforceLandlock(int abi, std::span<const LandlockRule> rules, uint32_t* failed_rule) {
+long MakeLandlockRules(int abi, std::span<const LandlockRule> rules, uint32_t* failed_rule) {
   if (abi <= 0) {
     return -ENOSYS;
   }
@@ -97,11 +100,22 @@ long EnforceLandlock(int abi, std::span<const LandlockRule> rules, uint32_t* fai
     *failed_rule = static_cast<uint32_t>(i);
     answer = AddRule(static_cast<int>(ruleset), rules[i], handled);
   }
-  if (answer == 0) {
-    answer = Syscall(SYS_landlock_restrict_self, ruleset, 0);
+  if (answer < 0) {
+    ::close(static_cast<int>(ruleset));
+    return answer;
   }
-  ::close(static_cast<int>(ruleset));
+  return ruleset;
+}
+
+long EnterLandlock(int ruleset) {
+  const long answer = Syscall(SYS_landlock_restrict_self, ruleset, 0);
+  ::close(ruleset);
   return answer;
+}
+
+long EnforceLandlock(int abi, std::span<const LandlockRule> rules, uint32_t* failed_rule) {
+  const long ruleset = MakeLandlockRules(abi, rules, failed_rule);
+  return ruleset < 0 ? ruleset : EnterLandlock(static_cast<int>(ruleset));
 }
 
 }  // namespace coffer::isolation

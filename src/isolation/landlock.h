@@ -48,6 +48,10 @@ struct LandlockRule {
       -1;  // what the rule is about, if it was opened and checked before; `path` then only names it
 };
 
+// The two halves of EnforceLandlock: a ruleset's descriptor, or -errno; and entering it, which closes the descriptor.
+long MakeLandlockRules(int abi, std::span<const LandlockRule> rules, uint32_t* failed_rule);
+long EnterLandlock(int ruleset);
+
 // Makes the domain and enters it. Returns 0 or -errno; `failed_rule` then names the rule. Async-signal-safe.
 // Needs no_new_privs. With abi 0 it does nothing and returns -ENOSYS.
 long EnforceLandlock(int abi, std::span<const LandlockRule> rules, uint32_t* failed_rule);

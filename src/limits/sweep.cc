@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -33,10 +34,15 @@ bool Lives(pid_t pid) {
 
 class Sweeper {
  public:
-  explicit Sweeper(const CgroupHost& host) : host_(host) {}
+  Sweeper(const CgroupHost& host, size_t known) : host_(host), known_(known) {}
 
   // The names below `dir` that nobody answers for any more; with `depth` > 0 also below other directories there.
   void Look(const std::string& dir, int depth, bool v2) {
+    struct stat info{};
+    if (raw::Syscall(SYS_newfstatat, AT_FDCWD, raw::Arg(dir.c_str()), raw::Arg(&info), 0) == 0 &&
+        info.st_nlink == 2 + known_) {
+      return;  // a cgroup file system counts the directories in one, and these are all ours
+    }
     const Result<UniqueFd> fd = sys::Open(dir, O_RDONLY | O_DIRECTORY);
     if (!fd.ok()) {
       return;  // nothing of ours can be where we cannot look
@@ -106,16 +112,17 @@ class Sweeper {
   }
 
   const CgroupHost& host_;
+  const size_t known_;
   SweepReport report_;
 };
 
 }  // namespace
 
-SweepReport SweepCgroups(const CgroupHost& host, SweepDepth depth) {
-  Sweeper sweeper(host);
+SweepReport SweepCgroups(const CgroupHost& host, SweepDepth depth, size_t known) {
+  Sweeper sweeper(host, known);
   if (depth == SweepDepth::kHere) {
     for (const Controller controller :
-         {Controller::kMemory, Controller::kPids, Controller::kCpuacct, Controller::kIo,
+         {Controller::kPids, Controller::kMemory, Controller::kCpuacct, Controller::kIo,
           Controller::kFreezer}) {
       const ControllerPlace& place = host.at(controller);
       if (place.usable) {

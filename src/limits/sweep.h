@@ -27,6 +27,8 @@ struct SweepReport {
   std::vector<std::string> problems;  // one line each: what could not be removed and why
 };
 
-SweepReport SweepCgroups(const CgroupHost& host, SweepDepth depth = SweepDepth::kHere);
+// `known`: how many directories of our own are there now. If there are no others, that is all it looks at.
+SweepReport SweepCgroups(const CgroupHost& host, SweepDepth depth = SweepDepth::kHere,
+                         size_t known = 0);
 
 }  // namespace coffer::limits

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watch/incident.h"
 
+#include <fmt/format.h>
+
 namespace coffer::watch {
 namespace {
 
@@ -38,6 +40,18 @@ std::optional<std::string_view> FindIncident(std::string_view denied_syscall) {
     }
   }
   return std::nullopt;
+}
+
+std::vector<std::string> DescribeIncidents(
+    const std::vector<std::pair<std::string, uint64_t>>& denied_syscalls) {
+  std::vector<std::string> sentences;
+  for (const auto& [name, count] : denied_syscalls) {
+    if (const std::optional<std::string_view> kind = FindIncident(name)) {
+      sentences.push_back(fmt::format("{}: {} was tried {} and denied", *kind, name,
+                                      count == 1 ? "once" : fmt::format("{} times", count)));
+    }
+  }
+  return sentences;
 }
 
 }  // namespace coffer::watch

@@ -31,6 +31,14 @@ TEST(Cli, ASignalIs128PlusItsNumber) {
   }
 }
 
+TEST(Cli, WhateverSignalsTheCallerIgnores) {
+  // The trap of a shell is inherited; a call without a receipt takes the shortest way.
+  const RunResult result = RunProgram(
+      {"/bin/sh", "-c", "trap '' CHLD HUP PIPE TERM; exec \"$0\" run -- /bin/sh -c 'kill -HUP $$'",
+       CofferPath()});
+  EXPECT_EQ(result.exit, 128 + SIGHUP) << result.Describe();
+}
+
 TEST(Cli, NotThereIs127NotExecutableIs126) {
   TempDir dir;
   EXPECT_EQ(RunCoffer({}, {"/nonexistent/program"}).exit, 127);

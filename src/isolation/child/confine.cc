@@ -98,7 +98,7 @@ long DetachKeyring() {
   return answer == -ENOSYS || answer >= 0 ? 0 : answer;  // a kernel without keys has none to leak
 }
 
-long EnforceNoCapabilities() {
+long EnforceNoGain() {
   for (int capability = 0; capability <= CAP_LAST_CAP + 24; ++capability) {
     const long answer = Prctl(PR_CAPBSET_DROP, static_cast<unsigned long>(capability));
     if (answer == -EINVAL) {
@@ -108,17 +108,17 @@ long EnforceNoCapabilities() {
       return answer;
     }
   }
-  long answer = Prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL);
+  const long answer = Prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL);
   if (answer < 0) {
     return answer;
   }
-  answer = Prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
-                                        SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
-                                        SECBIT_NO_CAP_AMBIENT_RAISE |
-                                        SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED);
-  if (answer < 0) {
-    return answer;
-  }
+  return Prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+                                      SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+                                      SECBIT_NO_CAP_AMBIENT_RAISE |
+                                      SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED);
+}
+
+long EnforceNoCapabilities() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct none[2]{};
   return Syscall(SYS_capset, Arg(&header), Arg(none));

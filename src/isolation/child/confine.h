@@ -24,7 +24,10 @@ long EnforceRlimits(const Admission& admission, uint32_t* item);
 // A session keyring of its own, so that the host's keys cannot be searched.
 long DetachKeyring();
 
-// Empties the bounding, ambient, inheritable, permitted and effective sets and locks the securebits.
+// Empties the bounding and ambient sets and locks the securebits: from here on nothing can be gained.
+long EnforceNoGain();
+
+// Empties the inheritable, permitted and effective sets: after EnforceNoGain nothing is left, for good.
 long EnforceNoCapabilities();
 
 // No setuid program, file capability or looser filter from here on.

@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -62,22 +64,28 @@ class Ladder {
 // not show there: its pidfd tells.
 long AwaitWord(char expected, int control, int supervisor) {
   pollfd waits[2] = {{control, POLLIN, 0}, {supervisor, POLLIN, 0}};
-  long got = 0;
-  do {
-    got = Syscall(SYS_ppoll, Arg(waits), 2, 0, 0, 0);
-  } while (got == -EINTR);
-  if (got < 0) {
-    return got;
-  }
-  if (waits[1].revents != 0) {
-    return -EPIPE;
-  }
   char word = 0;
-  got = Syscall(SYS_read, control, Arg(&word), 1);
-  if (got < 0) {
-    return got;
+  for (;;) {
+    const long got = Syscall(SYS_recvfrom, control, Arg(&word), 1, MSG_DONTWAIT, 0, 0);
+    if (got != -EAGAIN && got != -EINTR) {
+      return got < 0 ? got : (got == 1 && word == expected ? 0 : -EPIPE);
+    }
+    const long ready = Syscall(SYS_ppoll, Arg(waits), 2, 0, 0, 0);
+    if (ready < 0 && ready != -EINTR) {
+      return ready;
+    }
+    if (ready > 0 && waits[1].revents != 0) {
+      return -EPIPE;
+    }
   }
-  return got == 1 && word == expected ? 0 : -EPIPE;
+}
+
+// The supervisor may have lent its processor to the helper (Boundary::LendProcessor).
+void AskForAdmission(ChildReport* report) {
+  report->asks.store(1);
+  if (report->awaits_ask.load() != 0) {
+    Syscall(SYS_futex, Arg(&report->asks), FUTEX_WAKE, 1, 0, 0, 0);
+  }
 }
 
 // A single-threaded process that writes "0" to its own `tasks` file does not take the slow lock (ADR 3).
@@ -114,11 +122,11 @@ long ProbeLandlock(const std::string& canary) {
 
 // Ends the sharing of the supervisor's descriptor table and keeps 0, 1, 2, the control socket and `extra`, unless that is
 // -1. The supervisor guarantees that none of them is below 3.
-long KeepOnlyInitFds(const ChildContext& context, long extra) {
+long KeepOnlyInitFds(const ChildContext& context, const int32_t (&stdio)[3], long extra) {
   // CLOSE_RANGE_UNSHARE (5.9) on an empty range copies the table; unshare(2) is refused by the filter already.
   long answer = Syscall(SYS_close_range, ~0U, ~0U, 2 /* CLOSE_RANGE_UNSHARE */);
   for (int i = 0; i < 3 && answer >= 0; ++i) {
-    answer = Syscall(SYS_dup3, context.stdio[i], i, 0);
+    answer = Syscall(SYS_dup3, stdio[i], i, 0);
   }
   // One of the two may be where the other has to go: a free place first.
   long spare = -1;
@@ -148,10 +156,10 @@ int BeginPrivateRoot(const ChildContext& context, Ladder& ladder) {
   ladder.Must(AttachBinds(plan.root, nullptr, root, ladder.item()));
   ladder.Enter(Stage::kProc);
   if (plan.want_proc) {
-    context.report->proc_mounted = static_cast<uint32_t>(ladder.Must(MountProc(root)));
+    context.report->proc_mounted = static_cast<uint32_t>(ladder.Must(MountProc()));
   }
   if (plan.tty) {
-    ladder.Must(MountPts(root));
+    ladder.Must(MountPts());
   }
   return root;
 }
@@ -205,8 +213,11 @@ void EnterBoundary(const ChildContext& given) {
   Helper helper;
   if (container) {
     ladder.Enter(Stage::kNetwork);
+    helper.runs = &context.report->helped;
     ladder.Must(StartHelper(&helper));
+    ladder.Must(Syscall(SYS_unshare, CLONE_NEWIPC));
   }
+  HeedEverySignal();
   ladder.Enter(Stage::kAwaitIdentity);
   ladder.Must(AwaitWord('I', context.control, context.supervisor));
   ladder.Enter(Stage::kIdentity);
@@ -216,35 +227,28 @@ void EnterBoundary(const ChildContext& given) {
   }
   const int root = container ? BeginPrivateRoot(context, ladder) : -1;
 
-  // Second half: the plan is complete.
-  ladder.Enter(Stage::kAwaitAdmission);
-  ladder.Must(AwaitWord('A', context.control, context.supervisor));
-  ladder.Enter(Stage::kJoinCgroup);
-  ladder.Must(JoinCgroups(admission, ladder.item()));
+  // Second half: the plan is complete. What it takes from here on needs no cgroup, and waits for nobody.
+  ladder.Enter(Stage::kAwaitPlan);
+  ladder.Must(AwaitWord('P', context.control, context.supervisor));
+  int32_t stdio[3];
+  std::copy(std::begin(admission.stdio), std::end(admission.stdio), stdio);
   if (container) {
-    ladder.Enter(Stage::kCgroupNamespace);
-    ladder.Must(Syscall(SYS_unshare, CLONE_NEWCGROUP));
-    ladder.Must(LeaveMemoryCgroup(admission));
     EnterPrivateRoot(context, ladder, root);
-    DetachOldRoot(&helper);
-    ladder.Enter(Stage::kLoopback);
-    ladder.Must(EnterNetwork(&helper));
     ladder.Enter(Stage::kPty);
     if (plan.tty) {
-      const int terminal = static_cast<int>(ladder.Must(OpenPty(context.report)));
-      std::fill(std::begin(context.stdio), std::end(context.stdio), terminal);
+      const auto terminal = static_cast<int32_t>(ladder.Must(OpenPty(context.report)));
+      std::fill(std::begin(stdio), std::end(stdio), terminal);
     }
     ladder.Enter(Stage::kHostname);
     ladder.Must(SetHostname(plan.hostname));
   }
-  InitDuty duty;
-  duty.payload_joins = admission.payload_tasks >= 0;
-  long extra = admission.payload_tasks;
   ladder.Must(Stage::kKeyring, DetachKeyring);
   ladder.Enter(Stage::kSession);
   // A process group of its own, so that the terminal's Ctrl-C reaches init through the supervisor only. The payload gets
   // a session of its own; a second one for init would cost an autogroup.
   ladder.Must(Syscall(SYS_setpgid, 0, 0));
+  InitDuty duty;
+  long extra = -1;
   if (!container) {
     // Without a pid namespace, what loses its parent comes to init, and is found there.
     ladder.Must(Syscall(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0));
@@ -256,14 +260,50 @@ void EnterBoundary(const ChildContext& given) {
       duty.ending = Ending::kKillChildren;
     }
   }
+  const bool powerful = container || admission.host_uid != 0;
+  ladder.Enter(Stage::kBoundingSet);
+  if (powerful) {
+    ladder.Must(EnforceNoGain());
+  }
+  // Outside a container the rules are made without power over the host's files, further down.
+  int ruleset = -1;
+  ladder.Enter(Stage::kLandlockRules);
+  if (container && plan.landlock_abi > 0) {
+    ruleset = static_cast<int>(
+        ladder.Must(MakeLandlockRules(plan.landlock_abi, plan.landlock, ladder.item())));
+  }
+
+  // The end: its cgroups, its network, and then no power any more.
+  AskForAdmission(context.report);
+  ladder.Enter(Stage::kDetach);
+  if (container) {
+    ladder.Must(DetachOldRoot());
+  }
+  ladder.Enter(Stage::kAwaitAdmission);
+  ladder.Must(AwaitWord('A', context.control, context.supervisor));
+  ladder.Enter(Stage::kJoinCgroup);
+  ladder.Must(JoinCgroups(admission, ladder.item()));
+  if (container) {
+    ladder.Enter(Stage::kCgroupNamespace);
+    ladder.Must(Syscall(SYS_unshare, CLONE_NEWCGROUP));
+    ladder.Must(LeaveMemoryCgroup(admission));
+    ladder.Enter(Stage::kLoopback);
+    ladder.Must(EnterNetwork(&helper));
+  }
+  if (admission.payload_tasks >= 0) {
+    duty.payload_joins = true;
+    extra = admission.payload_tasks;
+  }
   ladder.Enter(Stage::kCapabilities);
-  if (container || admission.host_uid != 0) {
+  if (powerful) {
     ladder.Must(EnforceNoCapabilities());
   }
   ladder.Must(Stage::kNoNewPrivs, EnforceNoNewPrivs);
   ladder.Must(EnforceInitPosture());
   ladder.Enter(Stage::kLandlock);
-  if (plan.landlock_abi > 0) {
+  if (ruleset >= 0) {
+    ladder.Must(EnterLandlock(ruleset));
+  } else if (plan.landlock_abi > 0) {
     ladder.Must(EnforceLandlock(plan.landlock_abi, plan.landlock, ladder.item()));
   }
   ladder.Enter(Stage::kSeccomp);
@@ -282,7 +322,7 @@ void EnterBoundary(const ChildContext& given) {
     context.report->landlock_held = static_cast<uint32_t>(ProbeLandlock(plan.landlock_canary));
   }
   ladder.Enter(Stage::kDescriptors);
-  ladder.Must(KeepOnlyInitFds(context, extra));
+  ladder.Must(KeepOnlyInitFds(context, stdio, extra));
   // Only now: until here the table was the supervisor's, with its descriptors in it.
   ladder.Enter(Stage::kRlimits);
   ladder.Must(EnforceRlimits(admission, ladder.item()));

@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <iterator>
+
 #include "base/clock.h"
 #include "base/sys.h"
 #include "base/trim.h"
@@ -99,31 +101,24 @@ void EndAllWithSupervisor(Ending ending) {
   Syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGRTMIN, 0, 0, 0);
 }
 
-// Init has no handler for what was ignored when we were started (CLONE_CLEAR_SIGHAND leaves that), and execve would too.
-void HeedEverySignal() {
-  struct sigaction action{};
-  action.sa_handler = SIG_DFL;
-  for (int signal = 1; signal < 32; ++signal) {
-    if (signal != SIGKILL && signal != SIGSTOP) {
-      sigaction(signal, &action, nullptr);
-    }
-  }
-}
-
-// argv and envp as the kernel wants them, in one anonymous mapping.
+// argv and envp as the kernel wants them: here, or if they are many, in an anonymous mapping.
 struct Vectors {
   char** argv = nullptr;
   char** envp = nullptr;
+  char* few[48] = {};
 };
 
 bool BuildVectors(const CallBlock* call, Vectors* vectors) {
   const size_t pointers = static_cast<size_t>(call->argc) + call->envc + 2;
-  const long map = Syscall(SYS_mmap, 0, static_cast<long>(pointers * sizeof(char*)),
-                           PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (map < 0 && map > -4096) {
-    return false;
+  char** slots = vectors->few;
+  if (pointers > std::size(vectors->few)) {
+    const long map = Syscall(SYS_mmap, 0, static_cast<long>(pointers * sizeof(char*)),
+                             PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map < 0 && map > -4096) {
+      return false;
+    }
+    slots = reinterpret_cast<char**>(map);
   }
-  char** slots = reinterpret_cast<char**>(map);
   char* string = const_cast<char*>(reinterpret_cast<const char*>(call + 1));
   vectors->argv = slots;
   vectors->envp = slots + call->argc + 1;
@@ -133,7 +128,7 @@ bool BuildVectors(const CallBlock* call, Vectors* vectors) {
   for (uint32_t i = 0; i < call->envc; ++i, string += strlen(string) + 1) {
     vectors->envp[i] = string;
   }
-  return true;  // the mapping is zeroed, so both vectors end in a null pointer
+  return true;  // the slots are zeroed, so both vectors end in a null pointer
 }
 
 struct ExecContext {
@@ -156,7 +151,6 @@ struct ExecContext {
     }
   }
   Enter(report, Stage::kTerminal);
-  HeedEverySignal();
   long answer = Syscall(SYS_setsid);
   if (answer >= 0 && call->tty != 0) {
     answer = Syscall(SYS_ioctl, 0, TIOCSCTTY, 0);
@@ -192,7 +186,32 @@ long ReapUntil(pid_t payload, int32_t* status) {
   }
 }
 
+bool TellReady() {
+  const char word = 'R';
+  return Syscall(SYS_sendto, kControlFd, Arg(&word), 1, MSG_NOSIGNAL, 0, 0) == 1;
+}
+
+// An end of file means that the supervisor is gone.
+bool ReadGo(int flags) {
+  char word = 0;
+  long got = 0;
+  do {
+    got = Syscall(SYS_recvfrom, kControlFd, Arg(&word), 1, flags, 0, 0);
+  } while (got == -EINTR);
+  return got == 1 && word == 'S';
+}
+
 }  // namespace
+
+void HeedEverySignal() {
+  struct sigaction action{};
+  action.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < 32; ++signal) {
+    if (signal != SIGKILL && signal != SIGSTOP) {
+      sigaction(signal, &action, nullptr);
+    }
+  }
+}
 
 void RunInit(const ChildContext& context, const InitDuty& duty) {
   ChildReport* const report = context.report;
@@ -201,16 +220,10 @@ void RunInit(const ChildContext& context, const InitDuty& duty) {
     early = 0;
   }
   Enter(report, Stage::kReady);
-  char word = 'R';
-  if (Syscall(SYS_sendto, kControlFd, Arg(&word), 1, MSG_NOSIGNAL, 0, 0) != 1) {
-    ::_exit(1);
-  }
-  // The supervisor's go. An end of file means that it is gone.
-  long got = 0;
-  do {
-    got = Syscall(SYS_read, kControlFd, Arg(&word), 1);
-  } while (got == -EINTR);
-  if (got != 1 || word != 'S') {
+  // The supervisor's go. If it wants to look at us first, it waits to hear that we are ready; otherwise the go is there
+  // already, and the payload need not wait while we tell.
+  const bool told = !ReadGo(MSG_DONTWAIT);
+  if (told && (!TellReady() || !ReadGo(0))) {
     ::_exit(1);
   }
   Enter(report, Stage::kCall);
@@ -236,6 +249,9 @@ void RunInit(const ChildContext& context, const InitDuty& duty) {
   }
   if (payload < 0) {
     report->error = EAGAIN;
+  }
+  if (!told && !TellReady()) {
+    ::_exit(1);
   }
   if (report->error != 0) {
     ::_exit(1);

@@ -27,6 +27,9 @@ struct InitDuty {
   bool payload_joins = false;  // its memory cgroup, by itself; kExtraFd is the `tasks` file
 };
 
+// CLONE_CLEAR_SIGHAND leaves what was ignored when we were started, and so would execve.
+void HeedEverySignal();
+
 // Waits for the call on the control socket, runs it, exits.
 [[noreturn]] void RunInit(const ChildContext& context, const InitDuty& duty);
 

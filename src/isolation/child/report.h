@@ -26,17 +26,21 @@ enum class Stage : uint32_t {
   kPopulate,
   kDevices,
   kProc,
-  kAwaitAdmission,  // everything above needs nothing but the envelope
-  kJoinCgroup,
-  kCgroupNamespace,
+  kAwaitPlan,  // everything above needs nothing but the envelope
   kPopulateCall,
   kAttach,
   kPivot,
-  kLoopback,
   kPty,
   kHostname,
   kKeyring,
   kSession,
+  kBoundingSet,
+  kLandlockRules,
+  kDetach,
+  kAwaitAdmission,  // everything above needs no cgroup
+  kJoinCgroup,
+  kCgroupNamespace,
+  kLoopback,
   kCapabilities,
   kNoNewPrivs,
   kLandlock,
@@ -67,14 +71,17 @@ struct ChildReport {
   int32_t pty_master;  // the boundary's own terminal, likewise; -1 without --tty
   int32_t tmpfs
       [4];  // the private writable places, likewise: how full they are can be seen from outside
-  int32_t pty_slave;                // its other end, which the supervisor must close
-  uint32_t proc_mounted;            // 1 if /proc is there
-  uint32_t denials_unrecorded;      // 1 if the filter has no listener
-  uint32_t landlock_held;           // 1 if the canary was refused
-  uint32_t ended;                   // 1 once wait_status is final
-  int32_t wait_status;              // of the payload, as wait4 gives it
-  int32_t exec_error;               // errno of execve, 0 if it succeeded
-  int64_t entered_ns[kStageCount];  // boot-time clock at the entry of each stage
+  int32_t pty_slave;                 // its other end, which the supervisor must close
+  uint32_t proc_mounted;             // 1 if /proc is there
+  uint32_t denials_unrecorded;       // 1 if the filter has no listener
+  uint32_t landlock_held;            // 1 if the canary was refused
+  std::atomic<uint32_t> helped;      // 1 once the helper runs
+  std::atomic<uint32_t> asks;        // 1 once init has nothing left to do but to wait for 'A'
+  std::atomic<uint32_t> awaits_ask;  // 1 while the supervisor sleeps until then
+  uint32_t ended;                    // 1 once wait_status is final
+  int32_t wait_status;               // of the payload, as wait4 gives it
+  int32_t exec_error;                // errno of execve, 0 if it succeeded
+  int64_t entered_ns[kStageCount];   // boot-time clock at the entry of each stage
 };
 
 inline constexpr size_t kMaxTrees = 512;
@@ -85,13 +92,16 @@ struct Admission {
   uint32_t groups_allowed = 0;  // setgroups works in this user namespace
   uint32_t host_uid = 0;        // process level as root: the uid to become
 
+  // Valid once 'P' has come, and with it the plan's second half.
+  int32_t stdio[3] = {-1, -1, -1};  // the payload's ends
+  int32_t trees[kMaxTrees] = {};    // detached mount trees, by the index of the bind
+
   // Valid once 'A' has come.
   uint32_t tasks_count = 0;
   int32_t tasks[8] = {};  // v1 cgroups: descriptors of `tasks` files
   int32_t payload_tasks =
       -1;  // the one that the payload joins by itself, because init leaves it again ...
-  int32_t outside_tasks = -1;     // ... for this one, the supervisor's own
-  int32_t trees[kMaxTrees] = {};  // detached mount trees, by the index of the bind
+  int32_t outside_tasks = -1;  // ... for this one, the supervisor's own
   uint32_t rlimit_count = 0;
   struct {
     int32_t resource;

@@ -12,6 +12,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <utility>
 
 #include "audit/receipt.h"
 #include "base/sys.h"
@@ -162,6 +163,13 @@ TEST_F(WardenTest, LooksAtMountsItself) {
   for (const std::string& own : {state, rules.sessions, below, dir}) {
     EXPECT_EQ(code(own, false), "policy.path.state") << own;
   }
+  // Also if the operator named it by a link.
+  const std::string alias = dir + "/alias";
+  ASSERT_EQ(::symlink(state.c_str(), alias.c_str()), 0);
+  const std::string sessions = std::exchange(rules.sessions, alias + "/sessions");
+  EXPECT_EQ(code(below, false), "policy.path.state");
+  EXPECT_EQ(code(fine, false), "");
+  rules.sessions = sessions;
   EXPECT_EQ(code("/etc", true), "policy.path.broad");
   rules.allow_broad = true;
   EXPECT_EQ(code("/etc", true), "");

@@ -121,7 +121,7 @@ TEST(ConfigFile, MistakesHaveTheirPlace) {
       {"[[webhook]]\nurl = \"http://x\"\nsecret_file = \"x\"\n", "not an absolute path"},
       {"[webhook]\nurl = \"http://x\"\n", "webhook: an array is wanted"},
       {"[otlp]\n", "otlp.endpoint is missing"},
-      {"[anomaly]\nenabled = \"yes\"\n", "anomaly.enabled: a boolean is wanted"},
+      {"[anomaly]\nenabled = \"yes\"\n", "anomaly.enabled: true or false is wanted"},
       {"[quotas\n", "f:1:"},
   };
   for (const auto& [text, says] : cases) {

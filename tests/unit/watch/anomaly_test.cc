@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <random>
+#include <thread>
 
 #include "tests/unit/store/store_fixture.h"
 
@@ -258,6 +259,39 @@ TEST_F(AnomalyTest, AShortWindowStillWorks) {
   Load(hours(1), 200, Usually());
   ASSERT_FALSE(raised_.empty());
   EXPECT_EQ(raised_[0].measure, "rate");
+}
+
+TEST_F(AnomalyTest, ThreadsLoseNothing) {
+  constexpr int kThreads = 4;
+  constexpr int kRounds = 500;
+  const CallMeasures call = [this] {
+    CallMeasures now = Usually();
+    now.at = store().Now();
+    return now;
+  }();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([this, t, &call] {
+      for (int i = 0; i < kRounds; ++i) {
+        store::Must(anomalies_->Observe(t % 2 == 0 ? a_ : b_, "bash", call));
+        if (i % 50 == 0) {
+          store::Must(anomalies_->Flush());
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  store::Must(anomalies_->Flush());
+  for (const store::TenantId& tenant : {a_, b_}) {
+    uint64_t calls = 0;
+    for (const store::BaselineHour& hour :
+         store::Must(store::ReadBaselines(store(), tenant, "bash", 0))) {
+      calls += hour.measure == "duration" ? hour.samples : 0;
+    }
+    EXPECT_EQ(calls, static_cast<uint64_t>(kThreads / 2 * kRounds));
+  }
 }
 
 TEST_F(AnomalyTest, AClockThatGoesBackDoesNoHarm) {

@@ -24,5 +24,12 @@ TEST(Incident, OrdinaryDenialsAreNone) {
   }
 }
 
+TEST(Incident, Sentences) {
+  EXPECT_EQ(DescribeIncidents({}), std::vector<std::string>{});
+  EXPECT_EQ(DescribeIncidents({{"bpf", 1}, {"chown", 3}, {"pivot_root", 2}}),
+            (std::vector<std::string>{"kernel: bpf was tried once and denied",
+                                      "namespace: pivot_root was tried 2 times and denied"}));
+}
+
 }  // namespace
 }  // namespace coffer::watch
