@@ -6,7 +6,7 @@
 // The daemon's warden is replaced by one that starts nothing (fake_warden.cc), so that the boundary, which has figures of
 // its own, does not count. Requests are sent at fixed times, whether or not earlier ones were answered, and a latency
 // counts from the time a request was due: a daemon that stalls is not flattered.
-// Usage: bench_gate --cofferd FILE --fake-warden FILE [--docs FILE]
+// Usage: bench_gate --cofferd FILE --fake-warden FILE [--docs FILE] [--calls 10000]
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -35,11 +35,11 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kRate = 200;  // calls a second
 constexpr int kClients = 16;
-constexpr int kMany = 10'000;
 constexpr size_t kManifests = 500;
 
 struct Options {
   std::string cofferd, fake_warden, docs;
+  int calls = 10'000;
 };
 
 [[noreturn]] void Fail(const std::string& why) {
@@ -198,12 +198,13 @@ int Main(const Options& options) {
   const std::vector<double> evaluations = MeasureEvaluation(directory + "/tools");
 
   const Daemon daemon = Start(options, directory);
-  (void)MakeCalls(daemon, 400, 0);  // warm
-  const std::vector<double> paced = MakeCalls(daemon, kRate * 20, kRate);
+  (void)MakeCalls(daemon, 400, 0);                 // warm
+  const int paced_calls = options.calls * 4 / 10;  // 20 seconds' worth
+  const std::vector<double> paced = MakeCalls(daemon, paced_calls, kRate);
   const Health health = MeasureHealth(daemon);
-  (void)MakeCalls(daemon, kMany - 400 - kRate * 20, 0);
+  (void)MakeCalls(daemon, options.calls - 400 - paced_calls, 0);
   const long after = Resident(daemon);
-  (void)MakeCalls(daemon, kMany, 0);
+  (void)MakeCalls(daemon, options.calls, 0);
   const long later = Resident(daemon);
   ::kill(daemon.monitor, SIGTERM);
   ::waitpid(daemon.monitor, nullptr, 0);
@@ -249,6 +250,10 @@ int main(int argc, char** argv) {
   coffer::bench::Options options;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string flag = argv[i];
+    if (flag == "--calls") {
+      options.calls = std::max(1000, std::atoi(argv[i + 1]));
+      continue;
+    }
     (flag == "--cofferd"       ? options.cofferd
      : flag == "--fake-warden" ? options.fake_warden
                                : options.docs) = argv[i + 1];

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -253,6 +254,14 @@ std::vector<int> Numbers(const std::vector<UniqueFd>& fds) {
   return numbers;
 }
 
+// The command may ask for it as soon as it runs.
+void CopyWindowSize(int master) {
+  winsize size{};
+  if (::ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0) {
+    ::ioctl(master, TIOCSWINSZ, &size);
+  }
+}
+
 // What setup claims to have done must be seen from outside; if not, something is wrong, and nothing runs.
 Status CheckProbe(const Launched& launched) {
   const isolation::BoundaryPlan& plan = *launched.begun.plan;
@@ -379,7 +388,9 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   TRY(boundary.Admit(entry, cgroups.rlimits));
   TRY(boundary.Give(call));
   TRY(StartDiskWatches(request, prepared, launched));
-  if (!options.probe) {
+  // Where nothing has to be seen to first, the go is given before anybody waits for it.
+  const bool at_once = !options.probe && !request.envelope.tty;
+  if (at_once) {
     TRY(boundary.Start());
   }
   TRY(boundary.AwaitReady());
@@ -395,6 +406,11 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
     launched.probed = true;
     TRY(CheckProbe(launched));
     TRY(CheckFloor(request, launched));
+  }
+  if (request.envelope.tty) {
+    CopyWindowSize(boundary.pty());
+  }
+  if (!at_once) {
     TRY(boundary.Start());
   }
   launched.started_at = WallTime();

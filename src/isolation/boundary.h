@@ -116,6 +116,7 @@ class Boundary {
   UniqueFd TakeListener();
   // The master of the boundary's terminal, once ready; invalid without a terminal. Given away once.
   UniqueFd TakePty();
+  int pty() const { return shared_->report.pty_master; }
   bool proc_mounted() const { return shared_->report.proc_mounted == 1; }
   bool landlock_held() const { return shared_->report.landlock_held == 1; }
   bool exec_happened() const;
