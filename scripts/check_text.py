@@ -35,7 +35,7 @@ WORDS = [
 
 
 # Verbs whose help lists their flags; those of coffer itself and of doctor and runtimes are few.
-VERBS = ("run", "call", "tools", "key", "sessions", "serve")
+VERBS = ("run", "call", "tools", "audit", "key", "sessions", "serve")
 OTHER_VERBS = {"--json", "--sweep", "--help", "--version"}
 
 

@@ -109,22 +109,19 @@ def trace(command, text, start=None):
 
 
 def read_map(path):
-    """Input sections with code, as (address, size, name, file), and the addresses of symbols."""
-    sections, symbols, pending = [], {}, None
+    """Input sections with code, as (address, size, name, file)."""
+    sections, pending = [], None
     lines = open(path, encoding="utf-8", errors="replace").read().split("Linker script and memory map", 1)[1]
     for line in lines.splitlines():
         whole = re.match(r"^ (\.text\S*)\s+0x([0-9a-f]+)\s+0x([0-9a-f]+)\s+(\S.*)$", line)
         rest = re.match(r"^\s+0x([0-9a-f]+)\s+0x([0-9a-f]+)\s+(\S.*)$", line)
         name = re.match(r"^ (\.\S+)\s*$", line)
-        symbol = re.match(r"^\s+0x([0-9a-f]+)\s+(\S.*)$", line)
         if whole:
             sections.append((int(whole[2], 16), int(whole[3], 16), whole[1], whole[4]))
         elif rest and pending and pending.startswith(".text"):
             sections.append((int(rest[1], 16), int(rest[2], 16), pending, rest[3]))
-        elif symbol:
-            symbols[symbol[2]] = int(symbol[1], 16)
         pending = name[1] if name else None
-    return sorted(s for s in sections if s[0] != 0 and s[1] != 0), symbols
+    return sorted(s for s in sections if s[0] != 0 and s[1] != 0)
 
 
 def pattern(section):
@@ -139,10 +136,11 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     coffer, map_file = os.path.abspath(sys.argv[1]), sys.argv[2]
-    sections, symbols = read_map(map_file)
+    sections = read_map(map_file)
     starts = [s[0] for s in sections]
     text = (starts[0], sections[-1][0] + sections[-1][1])
     trim = next(s[0] for s in sections if s[2].startswith(".text._ZN6coffer8TrimText"))
+    # Long enough: step by step the supervisor takes a while until it watches.
     watching = trace([coffer, "run", "--", "/bin/sleep", "4"], text, trim)
     running = trace([coffer, "run", "--", "/bin/true"], text)
     if not watching or not running:

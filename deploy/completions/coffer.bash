@@ -27,7 +27,7 @@ _coffer() {
         --args | --session | --key) ;;
         *)
           if [[ $cur == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--args --session --key --dry-run --receipt --json --state --tools
+            mapfile -t COMPREPLY < <(compgen -W "--args --session --key --dry-run --traceparent --receipt --json --state --tools
               --help" -- "$cur")
           elif [ "$COMP_CWORD" = 2 ]; then
             mapfile -t COMPREPLY < <(compgen -W "$(coffer tools list 2>/dev/null | sed '1d;s/ .*//')" -- "$cur")
@@ -73,7 +73,7 @@ _coffer() {
           if [ "$COMP_CWORD" = 2 ]; then
             mapfile -t COMPREPLY < <(compgen -W "new list revoke --help" -- "$cur")
           else
-            mapfile -t COMPREPLY < <(compgen -W "--role --tenant --agent --expires --json --state --help" -- "$cur")
+            mapfile -t COMPREPLY < <(compgen -W "--role --tenant --agent --expires --all-tenants --json --state --help" -- "$cur")
           fi ;;
       esac ;;
     sessions)
@@ -94,7 +94,7 @@ _coffer() {
         --listen) mapfile -t COMPREPLY < <(compgen -W "127.0.0.1:7433 127.0.0.1:0" -- "$cur") ;;
         --jwt-issuer | --jwt-audience | --name) ;;
         *)
-          mapfile -t COMPREPLY < <(compgen -W "--listen --socket --tls-cert --tls-key --jwks --jwt-issuer --jwt-audience
+          mapfile -t COMPREPLY < <(compgen -W "--config --listen --socket --tls-cert --tls-key --jwks --jwt-issuer --jwt-audience
             --name --allow-dangerous --json --state --tools --help" -- "$cur") ;;
       esac ;;
     run)

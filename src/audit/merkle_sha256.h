@@ -2,7 +2,7 @@
 //
 // SHA-256 with the processor's own instructions where it has them (ARMv8 sha2), libsodium's otherwise.
 //
-// Only for the tree, where verifying a long log is nothing but hashing: three to five times as many records a second. The
+// Only for the tree, where verifying a long log is nothing but hashing. The
 // fast way is used only after it gave libsodium's answer for a message of several blocks on this very machine.
 #pragma once
 

@@ -6,6 +6,7 @@
 // The first byte says where the rest arrives: as a request, as a report, as a message on the socket (with the number
 // of descriptors its upper bits say), or as the request's memfd.
 #include <fcntl.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -79,7 +80,7 @@ void SendRaw(int socket, std::string_view bytes, const std::vector<int>& descrip
     rights->cmsg_level = SOL_SOCKET;
     rights->cmsg_type = SCM_RIGHTS;
     rights->cmsg_len = CMSG_LEN(size);
-    __builtin_memcpy(CMSG_DATA(rights), descriptors.data(), size);
+    memcpy(CMSG_DATA(rights), descriptors.data(), size);
   }
   Demand(::sendmsg(socket, &header, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()),
          "the fuzzer cannot send");
@@ -107,8 +108,8 @@ void AsMessage(std::string_view bytes, size_t count) {
       Demand(launch || message.verb == static_cast<uint32_t>(WardenVerb::kKill), "a strange verb");
       Demand(received->descriptors.size() == (launch ? kLaunchDescriptors : 0),
              "descriptors that do not belong");
-      Demand(message.call_id[0] != '\0' && message.call_id[sizeof(message.call_id) - 1] == '\0',
-             "an id without an end");
+      const size_t length = strnlen(message.call_id, sizeof(message.call_id));
+      Demand(length > 0 && length < sizeof(message.call_id), "an id without an end");
     }
   }
   Demand(LowestFree() == before, "a descriptor stayed open");
