@@ -33,15 +33,17 @@ std::string Or(const std::string& value, std::string_view otherwise) {
 
 std::string Amount(uint64_t value, const std::string& unit) {
   if (unit == "ns") {
-    return value < 1'000'000 ? fmt::format("{} us", value / 1000) : fmt::format("{:.3f} s", static_cast<double>(value) / 1e9);
+    return value < 1'000'000 ? fmt::format("{} us", value / 1000)
+                             : fmt::format("{:.3f} s", static_cast<double>(value) / 1e9);
   }
   return unit == "bytes" ? FormatSize(value) : std::to_string(value);
 }
 
 void TellAsking(const Receipt& receipt, Teller& teller) {
-  teller.Say("asked", fmt::format("{} by agent {}{}, tenant {}", FormatTime(receipt.requested_at),
-                                  Or(receipt.agent, "(none)"),
-                                  receipt.user.empty() ? "" : " for " + receipt.user, receipt.tenant));
+  teller.Say("asked",
+             fmt::format("{} by agent {}{}, tenant {}", FormatTime(receipt.requested_at),
+                         Or(receipt.agent, "(none)"),
+                         receipt.user.empty() ? "" : " for " + receipt.user, receipt.tenant));
   if (!receipt.session_id.empty()) {
     teller.Say("asked", "in session " + receipt.session_id);
   }
@@ -55,7 +57,8 @@ void TellAsking(const Receipt& receipt, Teller& teller) {
 
 void TellBelief(const Receipt& receipt, Teller& teller) {
   if (!receipt.manifest_hash.empty()) {
-    teller.Say("believed", fmt::format("{} {}, manifest {}", receipt.tool, receipt.tool_version, receipt.manifest_hash));
+    teller.Say("believed", fmt::format("{} {}, manifest {}", receipt.tool, receipt.tool_version,
+                                       receipt.manifest_hash));
   }
   teller.Say("believed", "effect " + receipt.effect);
   for (const std::string& argument : receipt.args_redacted) {
@@ -74,24 +77,28 @@ void TellRun(const Receipt& receipt, Teller& teller) {
     teller.Say("ran", "nothing");
     return;
   }
-  teller.Say("ran", fmt::format("in a {} boundary with {}", Or(receipt.level, "?"), fmt::join(receipt.layers, ", ")));
+  teller.Say("ran", fmt::format("in a {} boundary with {}", Or(receipt.level, "?"),
+                                fmt::join(receipt.layers, ", ")));
   for (const MissingLayer& missing : receipt.missing) {
-    teller.Say("missing", fmt::format("{}: {}{}", missing.layer, missing.reason,
-                                      missing.stand_in.empty() ? "" : "; instead " + missing.stand_in));
+    teller.Say("missing",
+               fmt::format("{}: {}{}", missing.layer, missing.reason,
+                           missing.stand_in.empty() ? "" : "; instead " + missing.stand_in));
   }
   for (const auto& [name, use] : receipt.limits) {
     if (use.breached || use.used.value_or(0) > 0) {
-      teller.Say("used", fmt::format("{} {} of {}{}", name, use.used ? Amount(*use.used, use.unit) : "?",
-                                     Amount(use.cap, use.unit), use.breached ? ", BREACHED" : ""));
+      teller.Say("used",
+                 fmt::format("{} {} of {}{}", name, use.used ? Amount(*use.used, use.unit) : "?",
+                             Amount(use.cap, use.unit), use.breached ? ", BREACHED" : ""));
     }
   }
 }
 
 void TellDenials(const Receipt& receipt, Teller& teller) {
   for (const Denial& denial : receipt.denials) {
-    teller.Say("denied", fmt::format("{} {} by {}{}: {}", denial.operation, denial.target, denial.rule,
-                                     denial.count > 1 ? fmt::format(", {} times", denial.count) : "",
-                                     denial.reason));
+    teller.Say("denied",
+               fmt::format("{} {} by {}{}: {}", denial.operation, denial.target, denial.rule,
+                           denial.count > 1 ? fmt::format(", {} times", denial.count) : "",
+                           denial.reason));
     if (!denial.fix.empty()) {
       teller.Say("denied", "what would allow it: " + denial.fix);
     }
@@ -109,20 +116,24 @@ void TellEnd(const Receipt& receipt, Teller& teller) {
   if (receipt.exit_signal) {
     end += fmt::format(", killed by signal {}", *receipt.exit_signal);
   }
-  teller.Say("came out", fmt::format("{}, after {:.3f} s", end, static_cast<double>(receipt.duration.count()) / 1e9));
+  teller.Say("came out", fmt::format("{}, after {:.3f} s", end,
+                                     static_cast<double>(receipt.duration.count()) / 1e9));
   if (!receipt.error_class.empty()) {
     teller.Say("came out", receipt.error_class + ": " + receipt.error_message);
   }
   if (!receipt.output_sha256.empty()) {
     teller.Say("came out", fmt::format("{} bytes of output{}, {}", receipt.output_bytes,
-                                       receipt.output_truncated ? fmt::format(" of {} produced", receipt.output_produced) : "",
+                                       receipt.output_truncated
+                                           ? fmt::format(" of {} produced", receipt.output_produced)
+                                           : "",
                                        receipt.output_sha256));
   }
 }
 
 void TellTimes(const Receipt& receipt, Teller& teller) {
   const auto since = [&](Nanos at) {
-    return fmt::format("{:+10.3f} ms", static_cast<double>((at - receipt.requested_at).count()) / 1e6);
+    return fmt::format("{:+10.3f} ms",
+                       static_cast<double>((at - receipt.requested_at).count()) / 1e6);
   };
   std::string& text = teller.text();
   text += "\n  the ladder, from the request on\n";
@@ -131,7 +142,9 @@ void TellTimes(const Receipt& receipt, Teller& teller) {
     text += fmt::format("  {}  launched\n", since(receipt.started_at));
   }
   for (const auto& [step, micros] : receipt.steps_us) {
-    text += fmt::format("  {}    {}\n", since(receipt.started_at + std::chrono::microseconds(micros)), Printable(step));
+    text +=
+        fmt::format("  {}    {}\n", since(receipt.started_at + std::chrono::microseconds(micros)),
+                    Printable(step));
   }
   text += fmt::format("  {}  ended and sealed\n", since(receipt.finished_at));
 }
@@ -142,8 +155,8 @@ Result<std::string> TellStory(std::string_view receipt_text, std::string_view se
   TRY_ASSIGN(const Receipt receipt, ParseReceipt(receipt_text));
   TRY_ASSIGN(const Json json, ParseJson(receipt_text));
   Teller teller;
-  teller.text() = fmt::format("Call {} of {}: {}\n\n", Printable(receipt.call_id), Printable(receipt.tool),
-                              Printable(receipt.outcome));
+  teller.text() = fmt::format("Call {} of {}: {}\n\n", Printable(receipt.call_id),
+                              Printable(receipt.tool), Printable(receipt.outcome));
   TellAsking(receipt, teller);
   TellBelief(receipt, teller);
   TellRun(receipt, teller);
@@ -153,8 +166,9 @@ Result<std::string> TellStory(std::string_view receipt_text, std::string_view se
   if (log.is_object() && log.value("index", Json(nullptr)).is_number()) {
     const Json given = log.value("root", Json("?"));
     const std::string root = given.is_string() ? given.get<std::string>() : PrintJson(given);
-    teller.Say("recorded", fmt::format("as record {} of {} in the log, root {}", PrintJson(log["index"]), PrintJson(log.value("size", Json("?"))),
-                                       root));
+    teller.Say("recorded",
+               fmt::format("as record {} of {} in the log, root {}", PrintJson(log["index"]),
+                           PrintJson(log.value("size", Json("?"))), root));
   } else {
     teller.Say("recorded", "not in a log");
   }

@@ -28,7 +28,7 @@ void StoreCheck::Note(const LeafFacts& facts) {
   }
   if (facts.kind == LeafFacts::Kind::kReceipt) {
     receipts_[{std::string(facts.tenant), std::string(facts.call)}] = {std::string(facts.body),
-                                                                      facts.seq, facts.at};
+                                                                       facts.seq, facts.at};
   } else if (facts.kind == LeafFacts::Kind::kEvent && facts.name == "pruned") {
     if (const Result<Json> detail = ParseJson(facts.detail); detail.ok() && detail->is_object()) {
       const Json before = detail->value("before", Json(0));

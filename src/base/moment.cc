@@ -18,7 +18,8 @@ Result<Nanos> ParseMoment(std::string_view text, Nanos now) {
   const std::string given(text);
   tm parts{};
   int used = 0;
-  int fields = sscanf(given.c_str(), "%4d-%2d-%2d%n", &parts.tm_year, &parts.tm_mon, &parts.tm_mday, &used);
+  int fields =
+      sscanf(given.c_str(), "%4d-%2d-%2d%n", &parts.tm_year, &parts.tm_mon, &parts.tm_mday, &used);
   bool good = fields == 3 && used == 10;
   size_t end = 10;
   if (good && given.size() > end) {
@@ -36,8 +37,9 @@ Result<Nanos> ParseMoment(std::string_view text, Nanos now) {
     }
     good = good && (given.size() == end || given.substr(end) == "Z");
   }
-  good = good && parts.tm_year >= 1970 && parts.tm_year <= 2200 && parts.tm_mon >= 1 && parts.tm_mon <= 12 &&
-         parts.tm_mday >= 1 && parts.tm_mday <= 31 && parts.tm_hour < 24 && parts.tm_min < 60 && parts.tm_sec <= 60;
+  good = good && parts.tm_year >= 1970 && parts.tm_year <= 2200 && parts.tm_mon >= 1 &&
+         parts.tm_mon <= 12 && parts.tm_mday >= 1 && parts.tm_mday <= 31 && parts.tm_hour < 24 &&
+         parts.tm_min < 60 && parts.tm_sec <= 60;
   if (!good) {
     return Refused("policy.usage", fmt::format("\"{}\" is not a time", Printable(text)),
                    "write 2h for two hours ago, or 2026-01-31T12:00:00Z");

@@ -108,6 +108,14 @@ RunOutcome RunCall(const RunRequest& request, Begun begun) {
   const bool wants_receipt = !request.receipt_path.empty();
   // admit
   outcome.receipt.requested_at = WallTime();
+  // A boundary is begun beside all this: it holds nothing and runs nothing before launch.
+  Result<UniqueFd> signals = std::move(begun.signals);
+  if (!*signals) {
+    signals = CatchSignals();
+  }
+  if (signals.ok()) {
+    BeginEarly(request, begun);
+  }
   if (wants_receipt) {
     if (Result<std::string> id = NewId(); id.ok()) {
       outcome.receipt.call_id = std::move(id).value();
@@ -116,16 +124,9 @@ RunOutcome RunCall(const RunRequest& request, Begun begun) {
     }
     DescribeRequest(request, outcome.receipt);
   }
-  // A boundary is begun beside the evaluation: it holds nothing and runs nothing before launch.
-  UniqueFd signals = std::move(begun.signals);
-  if (!signals) {
-    Result<UniqueFd> caught = CatchSignals();
-    if (!caught.ok()) {
-      return Refuse(std::move(outcome), std::move(caught.error()));
-    }
-    signals = std::move(caught).value();
+  if (!signals.ok()) {
+    return Refuse(std::move(outcome), std::move(signals.error()));
   }
-  BeginEarly(request, begun);
   // evaluate
   Result<Prepared> prepared = Prepare(request);
   if (!prepared.ok()) {
@@ -145,7 +146,7 @@ RunOutcome RunCall(const RunRequest& request, Begun begun) {
   DescribeIsolation(request, *launched, outcome.receipt);
   // watch
   isolation::Boundary& boundary = *launched->begun.boundary;
-  auto watch = std::make_unique<Watch>(request.envelope, boundary, launched->cgroup, signals.get(),
+  auto watch = std::make_unique<Watch>(request.envelope, boundary, launched->cgroup, signals->get(),
                                        wants_receipt);
   watch->WatchDisks(std::move(launched->disks));
   std::optional<Terminal> terminal;
@@ -181,7 +182,7 @@ RunOutcome RunCall(const RunRequest& request, Begun begun) {
     // All that matters is gone; the rest is descriptors and memory, and the kernel is faster at those.
     (void)watch.release();
     (void)held.release();
-    (void)signals.Release();
+    (void)signals->Release();
   }
   return outcome;
 }

@@ -73,7 +73,8 @@ std::string FormatReply(const ToolReply& reply) {
 }
 
 Json LogJson(const std::optional<audit::LogPosition>& log) {
-  return log ? Json{{"index", log->index}, {"size", log->size}, {"root", log->root}} : Json(nullptr);
+  return log ? Json{{"index", log->index}, {"size", log->size}, {"root", log->root}}
+             : Json(nullptr);
 }
 
 void TakeTrace(std::string_view traceparent, ToolRequest& request) {

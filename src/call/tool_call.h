@@ -51,7 +51,7 @@ enum class ToolRefusal : uint8_t {
 struct ToolReply {
   std::string call_id;    // empty: there is no record of it
   bool admitted = false;  // false: refused before anything about it was decided
-  std::string outcome;  // as in the receipt
+  std::string outcome;    // as in the receipt
   ToolRefusal refusal = ToolRefusal::kNone;
   std::string error_class;  // empty: no error
   std::string error_message;
@@ -64,7 +64,7 @@ struct ToolReply {
   std::optional<int> exit_code;
   std::optional<int> exit_signal;
   std::vector<audit::Denial> denials;
-  std::string receipt;  // JSON, sealed; empty: there is none
+  std::string receipt;                    // JSON, sealed; empty: there is none
   std::optional<audit::LogPosition> log;  // of the receipt
 };
 

@@ -20,6 +20,8 @@
 #include "call/warden_protocol.h"
 #include "call/wire.h"
 #include "isolation/host_path.h"
+#include "limits/cgroup_host.h"
+#include "limits/sweep.h"
 
 namespace coffer::call {
 namespace {
@@ -251,6 +253,10 @@ Status CheckRequest(const WardenRules& rules, const RunRequest& request) {
 }
 
 Status RunWarden(int control, const WardenRules& rules) {
+  // What a killed daemon left, also where somebody else's sweep has taken away only a part of it. Nothing of ours runs yet.
+  if (const Result<limits::CgroupHost> cgroups = limits::ProbeCgroups(); cgroups.ok()) {
+    (void)limits::SweepCgroups(*cgroups, limits::SweepDepth::kEverywhere);
+  }
   Warden warden(control, rules);
   for (;;) {
     Result<bool> more = warden.Serve();

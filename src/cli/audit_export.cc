@@ -14,7 +14,8 @@
 namespace coffer::cli {
 
 Result<std::string> AuditExport(const call::VerbFlags& flags) {
-  const std::optional<audit::ExportFormat> format = audit::FindExportFormat(flags.Value("--format", "jsonl"));
+  const std::optional<audit::ExportFormat> format =
+      audit::FindExportFormat(flags.Value("--format", "jsonl"));
   if (!format) {
     return Refused("policy.usage", "--format takes jsonl, ocsf or otlp");
   }
@@ -32,7 +33,8 @@ Result<std::string> AuditExport(const call::VerbFlags& flags) {
     page.cursor = calls.next;
   } while (!page.cursor.empty());
   for (const auto& [tenant, id] : ids) {
-    TRY_ASSIGN(const std::optional<std::string> receipt, store::FindReceipt(state.store(), tenant, id));
+    TRY_ASSIGN(const std::optional<std::string> receipt,
+               store::FindReceipt(state.store(), tenant, id));
     if (!receipt) {
       continue;  // it runs, or retention has removed it
     }

@@ -24,7 +24,8 @@ Result<AuditFilter> ReadAuditFilter(const call::VerbFlags& flags) {
   if (flags.Has("--outcome")) {
     filter.calls.outcome = store::FindOutcome(flags.Value("--outcome"));
     if (!filter.calls.outcome) {
-      return Refused("policy.usage", "--outcome takes one of success, error, denied, gated, terminated, unknown");
+      return Refused("policy.usage",
+                     "--outcome takes one of success, error, denied, gated, terminated, unknown");
     }
   }
   if (flags.Has("--since")) {
@@ -43,14 +44,16 @@ Result<store::Page<store::Call>> ListFiltered(store::Store& store, const AuditFi
 }
 
 Result<store::Call> FindAnyCall(store::Store& store, const std::string& id) {
-  TRY_ASSIGN(const std::vector<store::Tenant> tenants, store::ListTenants(store, store::AllTenants{}));
+  TRY_ASSIGN(const std::vector<store::Tenant> tenants,
+             store::ListTenants(store, store::AllTenants{}));
   for (const store::Tenant& tenant : tenants) {
     TRY_ASSIGN(std::optional<store::Call> call, store::FindCall(store, tenant.id, id));
     if (call) {
       return std::move(*call);
     }
   }
-  return Refused("policy.call", "there is no call " + Printable(id), "`coffer audit list` names them");
+  return Refused("policy.call", "there is no call " + Printable(id),
+                 "`coffer audit list` names them");
 }
 
 }  // namespace coffer::cli

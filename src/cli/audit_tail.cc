@@ -31,19 +31,23 @@ std::string LineOf(const Json& leaf) {
   const std::string kind = Text(leaf, "kind");
   std::string rest;
   if (kind == "decision") {
-    rest = fmt::format("{}  {}  agent {}", Text(leaf, "call"), Text(leaf, "tool"), Text(leaf, "agent"));
+    rest = fmt::format("{}  {}  agent {}", Text(leaf, "call"), Text(leaf, "tool"),
+                       Text(leaf, "agent"));
   } else if (kind == "receipt") {
-    rest = fmt::format("{}  {}  {}{}", Text(leaf, "call"), Text(leaf, "tool"), Text(leaf, "outcome"),
-                       Text(leaf, "class") == "-" ? "" : " (" + Text(leaf, "class") + ")");
+    rest =
+        fmt::format("{}  {}  {}{}", Text(leaf, "call"), Text(leaf, "tool"), Text(leaf, "outcome"),
+                    Text(leaf, "class") == "-" ? "" : " (" + Text(leaf, "class") + ")");
   } else {
-    rest = fmt::format("{}  {}", Text(leaf, "name"), Printable(PrintJson(leaf.value("detail", Json::object()))));
+    rest = fmt::format("{}  {}", Text(leaf, "name"),
+                       Printable(PrintJson(leaf.value("detail", Json::object()))));
   }
   return fmt::format("{}  {:<8}  {:<10}  {}\n", time, kind, Text(leaf, "tenant"), rest);
 }
 
 class Follower {
  public:
-  Follower(const call::VerbFlags& flags, size_t last) : json_(flags.json()), tenant_(flags.Value("--tenant")), last_(last) {}
+  Follower(const call::VerbFlags& flags, size_t last)
+      : json_(flags.json()), tenant_(flags.Value("--tenant")), last_(last) {}
 
   // What is new in the file. The last line may still be written: it is taken up again with its end.
   Status Read(int file) {
@@ -113,7 +117,8 @@ Result<std::string> AuditTail(const call::VerbFlags& flags) {
   TRY_ASSIGN(const UniqueFd file, sys::Open(path, O_RDONLY));
   const UniqueFd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   if (!watch.valid() || ::inotify_add_watch(watch.get(), path.c_str(), IN_MODIFY) < 0) {
-    return HostFault("audit.tail", "the log cannot be watched", "raise fs.inotify.max_user_watches");
+    return HostFault("audit.tail", "the log cannot be watched",
+                     "raise fs.inotify.max_user_watches");
   }
   Follower follower(flags, last);
   TRY(follower.Read(file.get()));

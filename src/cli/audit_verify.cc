@@ -86,17 +86,18 @@ Result<std::string> AuditVerify(const call::VerbFlags& flags) {
     for (const audit::LogFinding& finding : verdict.findings) {
       findings.push_back(FindingJson(finding));
     }
-    const std::string text = PrintJson(Json{{"ok", verdict.ok()},
-                                            {"origin", verdict.origin},
-                                            {"key_id", verdict.key_id},
-                                            {"records", verdict.records},
-                                            {"checkpoints", verdict.checkpoints},
-                                            {"size", verdict.size},
-                                            {"root", verdict.root},
-                                            {"receipts_compared", check ? Json(check->bodies()) : Json(nullptr)},
-                                            {"findings", std::move(findings)}},
-                                       2) +
-                             "\n";
+    const std::string text =
+        PrintJson(Json{{"ok", verdict.ok()},
+                       {"origin", verdict.origin},
+                       {"key_id", verdict.key_id},
+                       {"records", verdict.records},
+                       {"checkpoints", verdict.checkpoints},
+                       {"size", verdict.size},
+                       {"root", verdict.root},
+                       {"receipts_compared", check ? Json(check->bodies()) : Json(nullptr)},
+                       {"findings", std::move(findings)}},
+                  2) +
+        "\n";
     if (!verdict.ok()) {
       ExitWithFindings(text);
     }
@@ -108,13 +109,16 @@ Result<std::string> AuditVerify(const call::VerbFlags& flags) {
       text += FindingText(finding);
     }
     text += fmt::format("\nNOT GOOD: {}{} findings in {} records of {}\n", verdict.findings.size(),
-                        verdict.more_findings ? " or more" : "", verdict.records, Printable(verdict.origin));
+                        verdict.more_findings ? " or more" : "", verdict.records,
+                        Printable(verdict.origin));
     ExitWithFindings(text);
   }
-  std::string text = fmt::format("good: {} records, {} checkpoints, root {}\n      signed by key {} of {}\n",
-                                 verdict.records, verdict.checkpoints, verdict.root, verdict.key_id, verdict.origin);
+  std::string text = fmt::format(
+      "good: {} records, {} checkpoints, root {}\n      signed by key {} of {}\n", verdict.records,
+      verdict.checkpoints, verdict.root, verdict.key_id, verdict.origin);
   if (check) {
-    text += fmt::format("      {} stored receipts are the ones that were logged\n", check->bodies());
+    text +=
+        fmt::format("      {} stored receipts are the ones that were logged\n", check->bodies());
   }
   if (options.kept_checkpoint) {
     text += "      and it continues the checkpoint that was kept\n";
@@ -124,19 +128,22 @@ Result<std::string> AuditVerify(const call::VerbFlags& flags) {
 
 Result<std::string> AuditVerifyReceipt(const call::VerbFlags& flags) {
   if (!flags.Has("--key")) {
-    return Refused("policy.usage", "verify-receipt needs --key FILE", "`coffer audit key` prints the public key");
+    return Refused("policy.usage", "verify-receipt needs --key FILE",
+                   "`coffer audit key` prints the public key");
   }
   TRY_ASSIGN(const audit::PublicKey key, ReadKey(flags.Value("--key")));
   TRY_ASSIGN(const std::string receipt, sys::ReadFile(flags.words()[1], 64 << 20));
   const Status verified = audit::VerifyReceipt(receipt, key);
   if (!verified.ok()) {
     if (flags.json()) {
-      ExitWithFindings(PrintJson(Json{{"ok", false}, {"message", verified.error().message}}) + "\n");
+      ExitWithFindings(PrintJson(Json{{"ok", false}, {"message", verified.error().message}}) +
+                       "\n");
     }
     ExitWithFindings("NOT GOOD: " + verified.error().message + "\n");
   }
-  return flags.json() ? PrintJson(Json{{"ok", true}, {"key_id", key.id()}}) + "\n"
-                      : fmt::format("good: sealed by key {}, and nothing was changed since\n", key.id());
+  return flags.json()
+             ? PrintJson(Json{{"ok", true}, {"key_id", key.id()}}) + "\n"
+             : fmt::format("good: sealed by key {}, and nothing was changed since\n", key.id());
 }
 
 }  // namespace coffer::cli

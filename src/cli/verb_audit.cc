@@ -46,14 +46,19 @@ Exit status: 0 good, 1 verification found something, 120 refused, 125 failed.
 )";
 
 constexpr call::FlagSpec kFlags[] = {
-    {"--tenant", true},     {"--tool", true},  {"--agent", true},    {"--session", true}, {"--trace", true},
-    {"--outcome", true},    {"--class", true}, {"--denied", false},  {"--approval", true}, {"--since", true},
-    {"--until", true},      {"--limit", true}, {"--cursor", true},   {"--log", true},     {"--key", true},
-    {"--checkpoint", true}, {"--last", true},  {"--log-only", false}, {"--format", true},  {"--older-than", true}};
+    {"--tenant", true},   {"--tool", true},      {"--agent", true},  {"--session", true},
+    {"--trace", true},    {"--outcome", true},   {"--class", true},  {"--denied", false},
+    {"--approval", true}, {"--since", true},     {"--until", true},  {"--limit", true},
+    {"--cursor", true},   {"--log", true},       {"--key", true},    {"--checkpoint", true},
+    {"--last", true},     {"--log-only", false}, {"--format", true}, {"--older-than", true}};
 
 Json CallJson(const store::Call& call) {
-  const auto text = [](const std::string& value) { return value.empty() ? Json(nullptr) : Json(value); };
-  const auto time = [](const std::optional<Nanos>& at) { return at ? Json(FormatTime(*at)) : Json(nullptr); };
+  const auto text = [](const std::string& value) {
+    return value.empty() ? Json(nullptr) : Json(value);
+  };
+  const auto time = [](const std::optional<Nanos>& at) {
+    return at ? Json(FormatTime(*at)) : Json(nullptr);
+  };
   return {{"call_id", call.id},
           {"tenant", call.tenant.name()},
           {"agent", text(call.agent)},
@@ -76,7 +81,8 @@ Json CallJson(const store::Call& call) {
 }
 
 std::string OutcomeOf(const store::Call& call) {
-  return std::string(call.outcome ? store::OutcomeName(*call.outcome) : store::CallStateName(call.state));
+  return std::string(call.outcome ? store::OutcomeName(*call.outcome)
+                                  : store::CallStateName(call.state));
 }
 
 Result<std::string> List(const call::VerbFlags& flags, State& state) {
@@ -92,14 +98,18 @@ Result<std::string> List(const call::VerbFlags& flags, State& state) {
     for (const store::Call& call : calls.rows) {
       list.push_back(CallJson(call));
     }
-    return PrintJson(Json{{"calls", std::move(list)}, {"next", calls.next.empty() ? Json(nullptr) : Json(calls.next)}}, 2) +
+    return PrintJson(Json{{"calls", std::move(list)},
+                          {"next", calls.next.empty() ? Json(nullptr) : Json(calls.next)}},
+                     2) +
            "\n";
   }
-  std::string text = fmt::format("{:<24}  {:<36}  {:<10}  {:<12}  {:<16}  {:<10}  {}\n", "REQUESTED", "CALL", "TENANT", "AGENT",
-                                 "TOOL", "OUTCOME", "WHY");
+  std::string text = fmt::format("{:<24}  {:<36}  {:<10}  {:<12}  {:<16}  {:<10}  {}\n",
+                                 "REQUESTED", "CALL", "TENANT", "AGENT", "TOOL", "OUTCOME", "WHY");
   for (const store::Call& call : calls.rows) {
-    text += fmt::format("{:<24}  {:<36}  {:<10}  {:<12}  {:<16}  {:<10}  {}\n", FormatTime(call.requested_at), call.id,
-                        call.tenant.name(), Printable(call.agent), Printable(call.tool), OutcomeOf(call), call.error_class);
+    text +=
+        fmt::format("{:<24}  {:<36}  {:<10}  {:<12}  {:<16}  {:<10}  {}\n",
+                    FormatTime(call.requested_at), call.id, call.tenant.name(),
+                    Printable(call.agent), Printable(call.tool), OutcomeOf(call), call.error_class);
   }
   if (!calls.next.empty()) {
     text += fmt::format("\nthere are more: --cursor {}\n", calls.next);
@@ -109,19 +119,26 @@ Result<std::string> List(const call::VerbFlags& flags, State& state) {
 
 Result<std::string> Show(const call::VerbFlags& flags, State& state, const std::string& id) {
   TRY_ASSIGN(const store::Call call, FindAnyCall(state.store(), id));
-  TRY_ASSIGN(const std::optional<std::string> receipt, store::FindReceipt(state.store(), call.tenant, id));
+  TRY_ASSIGN(const std::optional<std::string> receipt,
+             store::FindReceipt(state.store(), call.tenant, id));
   if (!receipt) {
     if (flags.json()) {
-      return PrintJson(Json{{"call", CallJson(call)}, {"receipt", nullptr}, {"seal", nullptr}}, 2) + "\n";
+      return PrintJson(Json{{"call", CallJson(call)}, {"receipt", nullptr}, {"seal", nullptr}}, 2) +
+             "\n";
     }
-    return fmt::format("Call {} of {}: {}; it has no receipt yet\n", call.id, Printable(call.tool), OutcomeOf(call));
+    return fmt::format("Call {} of {}: {}; it has no receipt yet\n", call.id, Printable(call.tool),
+                       OutcomeOf(call));
   }
   const Status sealed = audit::VerifyReceipt(*receipt, state.recorder().log().public_key());
-  const std::string seal = sealed.ok() ? "its seal is good: nothing in it was changed since it was written"
-                                       : "ITS SEAL IS BROKEN: " + sealed.error().message;
+  const std::string seal = sealed.ok()
+                               ? "its seal is good: nothing in it was changed since it was written"
+                               : "ITS SEAL IS BROKEN: " + sealed.error().message;
   if (flags.json()) {
     TRY_ASSIGN(const Json parsed, ParseJson(*receipt));
-    return PrintJson(Json{{"call", CallJson(call)}, {"receipt", parsed}, {"seal", sealed.ok() ? "good" : "broken"}}, 2) +
+    return PrintJson(Json{{"call", CallJson(call)},
+                          {"receipt", parsed},
+                          {"seal", sealed.ok() ? "good" : "broken"}},
+                     2) +
            "\n";
   }
   return audit::TellStory(*receipt, seal);
@@ -132,20 +149,30 @@ class Tree {
  public:
   Tree(store::Store& store, const std::string& mark) : store_(store), mark_(mark) {}
 
-  Status Draw(const store::Call& call, const std::string& indent, bool last, int depth, Json& json) {
+  Status Draw(const store::Call& call, const std::string& indent, bool last, int depth,
+              Json& json) {
     const bool top = depth == 0;
-    text_ += fmt::format("{}{}{}  {}  {}{}{}\n", indent, top ? "" : last ? "`-- " : "|-- ", call.id, Printable(call.tool),
-                         OutcomeOf(call), call.error_class.empty() ? "" : " (" + call.error_class + ")",
+    text_ += fmt::format("{}{}{}  {}  {}{}{}\n", indent,
+                         top    ? ""
+                         : last ? "`-- "
+                                : "|-- ",
+                         call.id, Printable(call.tool), OutcomeOf(call),
+                         call.error_class.empty() ? "" : " (" + call.error_class + ")",
                          call.id == mark_ ? "   <--" : "");
     json = CallJson(call);
     json["children"] = Json::array();
     if (depth >= 64) {
       return {};
     }
-    TRY_ASSIGN(const std::vector<store::Call> children, store::ChildCalls(store_, call.tenant, call.id));
+    TRY_ASSIGN(const std::vector<store::Call> children,
+               store::ChildCalls(store_, call.tenant, call.id));
     for (size_t i = 0; i < children.size(); ++i) {
       Json child;
-      TRY(Draw(children[i], indent + (top ? "" : last ? "    " : "|   "), i + 1 == children.size(), depth + 1, child));
+      TRY(Draw(children[i],
+               indent + (top    ? ""
+                         : last ? "    "
+                                : "|   "),
+               i + 1 == children.size(), depth + 1, child));
       json["children"].push_back(std::move(child));
     }
     return {};
@@ -163,7 +190,8 @@ Result<std::vector<store::Call>> FindRoots(store::Store& store, const std::strin
   if (const Result<store::Call> call = FindAnyCall(store, id); call.ok()) {
     store::Call top = *call;
     for (int depth = 0; depth < 64 && !top.parent_id.empty(); ++depth) {
-      TRY_ASSIGN(std::optional<store::Call> parent, store::FindCall(store, top.tenant, top.parent_id));
+      TRY_ASSIGN(std::optional<store::Call> parent,
+                 store::FindCall(store, top.tenant, top.parent_id));
       if (!parent) {
         break;  // pruned: the rest is still a tree
       }
@@ -177,7 +205,8 @@ Result<std::vector<store::Call>> FindRoots(store::Store& store, const std::strin
   store::CallFilter by_trace;
   by_trace.trace_id = id;
   for (const store::CallFilter& filter : {by_session, by_trace}) {
-    TRY_ASSIGN(const store::Page<store::Call> found, store::ListCalls(store, store::AllTenants{}, filter, {1000, ""}));
+    TRY_ASSIGN(const store::Page<store::Call> found,
+               store::ListCalls(store, store::AllTenants{}, filter, {1000, ""}));
     for (auto call = found.rows.rbegin(); call != found.rows.rend(); ++call) {
       if (call->parent_id.empty()) {
         roots.push_back(*call);
@@ -185,7 +214,8 @@ Result<std::vector<store::Call>> FindRoots(store::Store& store, const std::strin
     }
   }
   if (roots.empty()) {
-    return Refused("policy.call", "there is no call, session or trace " + Printable(id), "`coffer audit list` names calls");
+    return Refused("policy.call", "there is no call, session or trace " + Printable(id),
+                   "`coffer audit list` names calls");
   }
   return roots;
 }
@@ -207,7 +237,8 @@ Result<std::string> Prune(const call::VerbFlags& flags, State& state) {
   TRY_ASSIGN(const AuditFilter filter, ReadAuditFilter(flags));
   store::Retention retention;
   retention.calls = age;
-  TRY_ASSIGN(const std::vector<store::Tenant> tenants, store::ListTenants(state.store(), store::AllTenants{}));
+  TRY_ASSIGN(const std::vector<store::Tenant> tenants,
+             store::ListTenants(state.store(), store::AllTenants{}));
   uint64_t calls = 0;
   for (const store::Tenant& tenant : tenants) {
     if (filter.tenant && tenant.id != *filter.tenant) {
@@ -256,7 +287,8 @@ Result<std::string> Act(const call::VerbFlags& flags) {
   if (what == "prune" && given.size() == 1 && flags.Has("--older-than")) {
     return Prune(flags, state);
   }
-  return Refused("policy.usage", "coffer audit does not take this", "`coffer audit --help` lists what it does");
+  return Refused("policy.usage", "coffer audit does not take this",
+                 "`coffer audit --help` lists what it does");
 }
 
 }  // namespace

@@ -77,9 +77,8 @@ Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, size_t call_bytes, Ow
   boundary.call_capacity_ = sizeof(CallBlock) + call_bytes;
   const size_t size = kCallOffset + boundary.call_capacity_;
   // For an init that shares our memory anyway, pages of our own are shared enough, and cheaper.
-  const long map =
-      Syscall(SYS_mmap, 0, static_cast<long>(size), PROT_READ | PROT_WRITE,
-              (plan.shares_memory ? MAP_PRIVATE : MAP_SHARED) | MAP_ANONYMOUS, -1, 0);
+  const long map = Syscall(SYS_mmap, 0, static_cast<long>(size), PROT_READ | PROT_WRITE,
+                           (plan.shares_memory ? MAP_PRIVATE : MAP_SHARED) | MAP_ANONYMOUS, -1, 0);
   if (map < 0 && map > -4096) {
     return sys::ErrnoError("isolation.memory", "cannot map memory for a boundary", map);
   }

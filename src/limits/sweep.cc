@@ -89,18 +89,22 @@ class Sweeper {
     if (!host_.v2_dir.empty() && host_.v2_dir != dir) {
       others.push_back(host_.v2_dir);
     }
+    bool all = true;
     for (const std::string& other : others) {
-      Remove(other + "/" + name, /*may_be_absent=*/true);
+      all = Remove(other + "/" + name, /*may_be_absent=*/true) && all;
     }
-    Remove(path, /*may_be_absent=*/false);
+    // This one last, and only then: without it nobody would find the others again.
+    if (all) {
+      Remove(path, /*may_be_absent=*/false);
+    }
   }
 
  private:
-  void Remove(const std::string& path, bool may_be_absent) {
+  bool Remove(const std::string& path, bool may_be_absent) {
     if (may_be_absent) {
       const Result<bool> exists = sys::Exists(path);
       if (!exists.ok() || !*exists) {
-        return;
+        return true;
       }
     }
     const Status removed = RemoveCgroupDir(path);
@@ -109,6 +113,7 @@ class Sweeper {
     } else {
       report_.problems.push_back(removed.error().message);
     }
+    return removed.ok();
   }
 
   const CgroupHost& host_;

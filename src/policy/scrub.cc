@@ -9,9 +9,9 @@ namespace coffer::policy {
 namespace {
 
 constexpr std::string_view kSecretWords[] = {
-    "password",   "passwd",     "passphrase", "secret",     "token",     "apikey",
-    "accesskey",  "privatekey", "signingkey", "credential", "authorization", "cookie",
-    "connectionstring", "clientkey", "masterkey", "encryptionkey"};
+    "password",         "passwd",     "passphrase", "secret",       "token",         "apikey",
+    "accesskey",        "privatekey", "signingkey", "credential",   "authorization", "cookie",
+    "connectionstring", "clientkey",  "masterkey",  "encryptionkey"};
 
 // A token that starts like this, goes on with at least `least` characters of its alphabet, and ends where they do.
 struct Shape {
@@ -20,26 +20,27 @@ struct Shape {
   std::string_view kind;
 };
 constexpr Shape kShapes[] = {
-    {"AKIA", 16, "cloud access key"},    {"ASIA", 16, "cloud access key"},
-    {"AIza", 30, "cloud api key"},       {"ya29.", 20, "oauth token"},
-    {"ghp_", 20, "forge token"},         {"gho_", 20, "forge token"},
-    {"ghu_", 20, "forge token"},         {"ghs_", 20, "forge token"},
-    {"ghr_", 20, "forge token"},         {"github_pat_", 20, "forge token"},
-    {"glpat-", 16, "forge token"},       {"sk-", 20, "api key"},
-    {"sk_live_", 12, "payment key"},     {"sk_test_", 12, "payment key"},
-    {"rk_live_", 12, "payment key"},     {"whsec_", 16, "webhook secret"},
-    {"xoxb-", 10, "chat token"},         {"xoxp-", 10, "chat token"},
-    {"xoxa-", 10, "chat token"},         {"xapp-", 10, "chat token"},
-    {"npm_", 30, "registry token"},      {"pypi-", 30, "registry token"},
-    {"hvs.", 20, "vault token"},         {"SG.", 30, "mail key"},
-    {"dop_v1_", 30, "cloud token"},      {"coffer_", 20, "coffer key"},
+    {"AKIA", 16, "cloud access key"}, {"ASIA", 16, "cloud access key"},
+    {"AIza", 30, "cloud api key"},    {"ya29.", 20, "oauth token"},
+    {"ghp_", 20, "forge token"},      {"gho_", 20, "forge token"},
+    {"ghu_", 20, "forge token"},      {"ghs_", 20, "forge token"},
+    {"ghr_", 20, "forge token"},      {"github_pat_", 20, "forge token"},
+    {"glpat-", 16, "forge token"},    {"sk-", 20, "api key"},
+    {"sk_live_", 12, "payment key"},  {"sk_test_", 12, "payment key"},
+    {"rk_live_", 12, "payment key"},  {"whsec_", 16, "webhook secret"},
+    {"xoxb-", 10, "chat token"},      {"xoxp-", 10, "chat token"},
+    {"xoxa-", 10, "chat token"},      {"xapp-", 10, "chat token"},
+    {"npm_", 30, "registry token"},   {"pypi-", 30, "registry token"},
+    {"hvs.", 20, "vault token"},      {"SG.", 30, "mail key"},
+    {"dop_v1_", 30, "cloud token"},   {"coffer_", 20, "coffer key"},
 };
 
 bool IsWordByte(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 bool IsTokenByte(char c) {
-  return IsWordByte(c) || c == '_' || c == '-' || c == '.' || c == '+' || c == '/' || c == '=' || c == '~';
+  return IsWordByte(c) || c == '_' || c == '-' || c == '.' || c == '+' || c == '/' || c == '=' ||
+         c == '~';
 }
 
 // No token is longer than this; what follows is looked at anew. Keeps the whole search linear.
@@ -99,8 +100,8 @@ std::optional<Found> WebToken(std::string_view text, size_t at) {
 // "Bearer X", "Basic X": the word stays.
 std::optional<Found> Authorization(std::string_view text, size_t at) {
   for (const std::string_view scheme : {std::string_view("bearer"), std::string_view("basic")}) {
-    if (!SameLetters(text.substr(at, scheme.size()), scheme) ||
-        at + scheme.size() >= text.size() || text[at + scheme.size()] != ' ') {
+    if (!SameLetters(text.substr(at, scheme.size()), scheme) || at + scheme.size() >= text.size() ||
+        text[at + scheme.size()] != ' ') {
       continue;
     }
     const size_t start = at + scheme.size() + 1;
@@ -119,7 +120,8 @@ std::optional<Found> UrlPassword(std::string_view text, size_t at) {
   }
   const size_t start = at + 3;
   const size_t end = text.find_first_of("/ \t\n\"'<>", start);
-  const std::string_view authority = text.substr(start, end == std::string_view::npos ? end : end - start);
+  const std::string_view authority =
+      text.substr(start, end == std::string_view::npos ? end : end - start);
   const size_t sign = authority.rfind('@');
   const size_t colon = authority.find(':');
   if (sign == std::string_view::npos || colon == std::string_view::npos || colon > sign) {
@@ -130,7 +132,8 @@ std::optional<Found> UrlPassword(std::string_view text, size_t at) {
 
 size_t ValueEnd(std::string_view text, size_t at) {
   constexpr std::string_view kEnds = "\"',&;)";
-  while (at < text.size() && static_cast<unsigned char>(text[at]) > ' ' && kEnds.find(text[at]) == std::string_view::npos) {
+  while (at < text.size() && static_cast<unsigned char>(text[at]) > ' ' &&
+         kEnds.find(text[at]) == std::string_view::npos) {
     ++at;
   }
   return at;

@@ -229,7 +229,8 @@ TEST_P(FaultSweep, EveryCallOnce) {
   }
   const bool all = getenv("COFFER_FAULTS_ALL") != nullptr;
 #ifdef COFFER_SANITIZED
-  const long most = std::min<long>(sweep.most, 60);  // far slower, and the plain build tries them all
+  const long most =
+      std::min<long>(sweep.most, 60);  // far slower, and the plain build tries them all
 #else
   const long most = sweep.most;
 #endif

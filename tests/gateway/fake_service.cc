@@ -387,8 +387,7 @@ void FakeService::RevokeKey(const Identity& who, const std::string&, Reply<KeyVi
   reply(Key());
 }
 
-void FakeService::ListAudit(const Identity& who, AuditQuery query,
-                            Reply<Page<AuditView>> reply) {
+void FakeService::ListAudit(const Identity& who, AuditQuery query, Reply<Page<AuditView>> reply) {
   Note(who, "ListAudit");
   AuditView call;
   call.call_id = "01890000-0000-7000-8000-000000000001";

@@ -51,7 +51,8 @@ class AuditTest : public ::testing::Test {
 };
 
 TEST_F(AuditTest, ACallCanBeFoundToldAndProven) {
-  const std::string ran = Call("python", R"j({"code":"print(2 + 2)"})j", {"--receipt", dir_ / "receipt"});
+  const std::string ran =
+      Call("python", R"j({"code":"print(2 + 2)"})j", {"--receipt", dir_ / "receipt"});
   const std::string denied = Call("python", R"j({"code":7})j");
   const std::string nothing = Call("no-such-tool", "{}");
 
@@ -67,14 +68,18 @@ TEST_F(AuditTest, ACallCanBeFoundToldAndProven) {
   EXPECT_EQ(Ids({"--limit", "1", "--cursor", nothing}), Strings{denied});
 
   const RunResult story = Coffer({"audit", "show", ran});
-  for (const char* part : {"asked", "believed", "came out", "success", "the ladder", "its seal is good"}) {
+  for (const char* part :
+       {"asked", "believed", "came out", "success", "the ladder", "its seal is good"}) {
     EXPECT_TRUE(Contains(story.out, part)) << part << "\n" << story.Describe();
   }
   EXPECT_EQ(Ask({"audit", "show", denied}).at("seal"), "good");
 
   const RunResult key = Coffer({"audit", "key"});
   const std::string key_file = dir_.Write("key.pub", key.out);
-  EXPECT_EQ(RunProgram({CofferPath(), "audit", "verify-receipt", dir_ / "receipt", "--key", key_file}).exit, 0);
+  EXPECT_EQ(
+      RunProgram({CofferPath(), "audit", "verify-receipt", dir_ / "receipt", "--key", key_file})
+          .exit,
+      0);
   const Json verdict = Ask({"audit", "verify"});
   EXPECT_EQ(verdict.at("ok"), true);
   EXPECT_EQ(verdict.at("records"), 4);  // one decision, three receipts
@@ -99,8 +104,9 @@ TEST_F(AuditTest, AChangedReceiptIsNotGood) {
     changed.erase(name);
     EXPECT_EQ(verify(changed), 1) << name;
   }
-  for (const char* pointer : {"/log/index", "/log/size", "/log/root", "/log/leaf", "/signature/value",
-                              "/exit/code", "/isolation/level", "/output/sha256"}) {
+  for (const char* pointer :
+       {"/log/index", "/log/size", "/log/root", "/log/leaf", "/signature/value", "/exit/code",
+        "/isolation/level", "/output/sha256"}) {
     Json changed = good;
     changed[Json::json_pointer(pointer)] = 99;
     EXPECT_EQ(verify(changed), 1) << pointer;
@@ -163,7 +169,8 @@ TEST_F(AuditTest, ACutLogIsMissedByTheStoreAndByAKeptCheckpoint) {
 }
 
 TEST_F(AuditTest, ExportsAreOneDocumentALine) {
-  (void)Call("python", R"j({"code":"print(1)"})j", {"--traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"});
+  (void)Call("python", R"j({"code":"print(1)"})j",
+             {"--traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"});
   (void)Call("no-such-tool", "{}");
   for (const char* format : {"jsonl", "ocsf", "otlp"}) {
     const RunResult exported = Coffer({"audit", "export", "--format", format});
@@ -174,9 +181,11 @@ TEST_F(AuditTest, ExportsAreOneDocumentALine) {
       EXPECT_FALSE(Json::parse(line, nullptr, false).is_discarded()) << line;
     }
   }
-  EXPECT_TRUE(Contains(Coffer({"audit", "export", "--format", "otlp"}).out, "0af7651916cd43dd8448eb211c80319c"));
+  EXPECT_TRUE(Contains(Coffer({"audit", "export", "--format", "otlp"}).out,
+                       "0af7651916cd43dd8448eb211c80319c"));
   EXPECT_EQ(Coffer({"audit", "export", "--format", "xml"}).exit, 120);
-  EXPECT_TRUE(Contains(Coffer({"audit", "chain", "0af7651916cd43dd8448eb211c80319c"}).out, "python"));
+  EXPECT_TRUE(
+      Contains(Coffer({"audit", "chain", "0af7651916cd43dd8448eb211c80319c"}).out, "python"));
 }
 
 TEST_F(AuditTest, TailFollows) {
@@ -208,7 +217,8 @@ rm filler
 )sh";
   const std::string disk = dir_.MakeDir("disk");
   const std::string file = dir_.Write("script.sh", script, 0755);
-  const RunResult result = RunProgram({"unshare", "-m", "--propagation", "private", "sh", file, disk, CofferPath()});
+  const RunResult result =
+      RunProgram({"unshare", "-m", "--propagation", "private", "sh", file, disk, CofferPath()});
   EXPECT_EQ(result.exit, 0) << result.Describe();
   EXPECT_TRUE(Contains(result.out, "full: 125")) << result.Describe();
   EXPECT_TRUE(Contains(result.out, "42\n")) << result.Describe();
@@ -217,8 +227,9 @@ rm filler
 
 TEST_F(AuditTest, WrongUseIsRefusedWithAHint) {
   for (const Strings& words :
-       {Strings{"audit", "nothing"}, Strings{"audit", "show"}, Strings{"audit", "show", "no-such-call"},
-        Strings{"audit", "list", "--outcome", "great"}, Strings{"audit", "list", "--since", "yesterday"},
+       {Strings{"audit", "nothing"}, Strings{"audit", "show"},
+        Strings{"audit", "show", "no-such-call"}, Strings{"audit", "list", "--outcome", "great"},
+        Strings{"audit", "list", "--since", "yesterday"},
         Strings{"audit", "verify-receipt", "/nonexistent"}, Strings{"audit", "chain", "nothing"},
         Strings{"audit", "prune"}}) {
     const RunResult result = Coffer(words);

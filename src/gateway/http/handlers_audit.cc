@@ -14,8 +14,8 @@ Answer<AuditQuery> ReadAuditQuery(const Exchange& exchange) {
   }
   query.page = std::move(page.value());
   const std::pair<const char*, std::string*> names[] = {
-      {"tenant", &query.tenant},     {"tool", &query.tool},       {"agent", &query.agent},
-      {"session", &query.session_id}, {"trace", &query.trace_id},  {"outcome", &query.outcome},
+      {"tenant", &query.tenant},      {"tool", &query.tool},         {"agent", &query.agent},
+      {"session", &query.session_id}, {"trace", &query.trace_id},    {"outcome", &query.outcome},
       {"class", &query.error_class},  {"approval", &query.approval}, {"since", &query.since},
       {"until", &query.until}};
   for (const auto& [name, field] : names) {

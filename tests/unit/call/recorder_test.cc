@@ -150,7 +150,8 @@ TEST_F(RecorderTest, WhatRanHasItsDecisionBeforeIt) {
 TEST_F(RecorderTest, ASecretIsNowhere) {
   const std::string secret = "hunter2hunter2hunter2";
   const std::string control = "plainword";
-  (void)Refused(Asking("python", R"({"password":")" + secret + R"(","n":{"api_key":")" + secret + R"("}})"));
+  (void)Refused(
+      Asking("python", R"({"password":")" + secret + R"(","n":{"api_key":")" + secret + R"("}})"));
   (void)Refused(Asking("token=" + secret, "{}"));
   (void)Refused(Asking(control, "{}"));
   bool control_seen = false;
@@ -180,11 +181,13 @@ TEST_F(RecorderTest, AnEditedReceiptInTheStoreIsFound) {
   const ToolReply reply = Refused(Asking("no-such-tool", "{}"));
   ASSERT_TRUE(Verify().ok());
   store_.reset();
-  const std::string changed = "UPDATE documents SET body = replace(body, 'no-such-tool', 'another-tool')";
-  const test::RunResult edit = test::RunProgram({"python3", "-c",
-                                          "import sqlite3,sys; c=sqlite3.connect(sys.argv[1]); "
-                                          "c.execute(sys.argv[2]); c.commit()",
-                                          dir_ / "state/coffer.db", changed});
+  const std::string changed =
+      "UPDATE documents SET body = replace(body, 'no-such-tool', 'another-tool')";
+  const test::RunResult edit =
+      test::RunProgram({"python3", "-c",
+                        "import sqlite3,sys; c=sqlite3.connect(sys.argv[1]); "
+                        "c.execute(sys.argv[2]); c.commit()",
+                        dir_ / "state/coffer.db", changed});
   ASSERT_EQ(edit.exit, 0) << edit.err;
   Result<store::Store> opened = store::Store::Open(dir_ / "state");
   ASSERT_TRUE(opened.ok());
@@ -201,11 +204,12 @@ TEST_F(RecorderTest, PrunedBodiesAreCoveredAndOthersAreMissed) {
   ASSERT_TRUE(recorder_->Prune(store::TenantId::Local(), retention).ok());
   EXPECT_EQ(Verify().records, 1U) << "nothing is old enough, so nothing is said";
   store_.reset();
-  const test::RunResult edit = test::RunProgram({"python3", "-c",
-                                          "import sqlite3,sys; c=sqlite3.connect(sys.argv[1]); "
-                                          "c.execute('DELETE FROM documents'); "
-                                          "c.execute('DELETE FROM calls'); c.commit()",
-                                          dir_ / "state/coffer.db"});
+  const test::RunResult edit =
+      test::RunProgram({"python3", "-c",
+                        "import sqlite3,sys; c=sqlite3.connect(sys.argv[1]); "
+                        "c.execute('DELETE FROM documents'); "
+                        "c.execute('DELETE FROM calls'); c.commit()",
+                        dir_ / "state/coffer.db"});
   ASSERT_EQ(edit.exit, 0) << edit.err;
   Result<store::Store> opened = store::Store::Open(dir_ / "state");
   ASSERT_TRUE(opened.ok());

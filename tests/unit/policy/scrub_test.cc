@@ -37,8 +37,8 @@ TEST(Scrub, WhatIsAroundASecretStays) {
 TEST(Scrub, PlainTextIsNotTouched) {
   for (const std::string text :
        {"print(2 + 2)", "https://example.com/a?b=c", "the token is in the drawer", "max_tokens=100",
-        "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----", "task-list sk-", "Bearer of bad news",
-        "user@example.com: hello", ""}) {
+        "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----", "task-list sk-",
+        "Bearer of bad news", "user@example.com: hello", ""}) {
     EXPECT_EQ(ScrubText(text), text);
   }
 }
@@ -69,7 +69,8 @@ TEST(Scrub, HostileTextIsScannedInLinearTime) {
       return std::chrono::steady_clock::now() - start;
     };
     // 16 times the text: a quadratic search would take 256 times as long.
-    const auto little = std::max<std::chrono::nanoseconds>(took(small), std::chrono::microseconds(200));
+    const auto little =
+        std::max<std::chrono::nanoseconds>(took(small), std::chrono::microseconds(200));
     EXPECT_LT(took(large), 100 * little) << piece;
   }
 }
