@@ -97,7 +97,7 @@ Daemon Start(const Options& options, const std::string& directory) {
   daemon.processes = {daemon.monitor};
   for (const pid_t child : ChildrenOf(daemon.monitor)) {
     const std::string name = NameOf(child);
-    if (name == "cofferd") {
+    if (name.starts_with("coffer")) {
       daemon.processes.push_back(child);
       daemon.gateway = Threads(child) > 1 ? child : daemon.gateway;
     }

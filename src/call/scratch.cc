@@ -88,7 +88,8 @@ Scratch::~Scratch() { Discard(); }
 void Scratch::Discard() noexcept {
   try {
     (void)Remove();
-  } catch (...) {  // out of memory: SweepScratch of a later start removes it
+    // NOLINTNEXTLINE(bugprone-empty-catch): out of memory; SweepScratch of a later start removes it
+  } catch (...) {
   }
 }
 

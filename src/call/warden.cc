@@ -15,13 +15,12 @@
 #include <map>
 
 #include "base/sys.h"
+#include "call/doctor.h"
 #include "call/runner.h"
 #include "call/tenant_uids.h"
 #include "call/warden_protocol.h"
 #include "call/wire.h"
 #include "isolation/host_path.h"
-#include "limits/cgroup_host.h"
-#include "limits/sweep.h"
 
 namespace coffer::call {
 namespace {
@@ -254,9 +253,7 @@ Status CheckRequest(const WardenRules& rules, const RunRequest& request) {
 
 Status RunWarden(int control, const WardenRules& rules) {
   // What a killed daemon left, also where somebody else's sweep has taken away only a part of it. Nothing of ours runs yet.
-  if (const Result<limits::CgroupHost> cgroups = limits::ProbeCgroups(); cgroups.ok()) {
-    (void)limits::SweepCgroups(*cgroups, limits::SweepDepth::kEverywhere);
-  }
+  (void)SweepAll();
   Warden warden(control, rules);
   for (;;) {
     Result<bool> more = warden.Serve();

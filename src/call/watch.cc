@@ -235,7 +235,6 @@ Nanos Watch::UntilNextTick() const {
 void Watch::PollOnce(Nanos timeout) {
   PollSet set;
   const size_t life = set.Add(ended_ ? -1 : boundary_.pidfd(), POLLIN);
-  const size_t leaving = set.Add(ended_ || leaving_ ? -1 : boundary_.control_fd(), POLLIN);
   const size_t signals = set.Add(signal_fd_, POLLIN);
   const size_t wall = set.Add(ended_ ? -1 : deadline_.fd(), POLLIN);
   const size_t refused =
@@ -288,13 +287,6 @@ void Watch::PollOnce(Nanos timeout) {
     }
   }
   ended_ = ended_ || set[life] != 0;
-  if (set[leaving] != 0) {
-    // Init has let go of everything and takes a while to take its namespaces apart: what can be done beside it.
-    leaving_ = true;
-    if (!usage_wanted_ && !breach_ && boundary_.has_pid_namespace() && boundary_.says_clean_end()) {
-      cgroup_.RemoveMemory();
-    }
-  }
 }
 
 void Watch::FinalUsage(bool wanted, WatchResult& result) {
@@ -324,7 +316,6 @@ void Watch::FinalUsage(bool wanted, WatchResult& result) {
 }
 
 Result<WatchResult> Watch::Run(bool wanted_usage) {
-  usage_wanted_ = wanted_usage;
   TRY_ASSIGN(deadline_, limits::Deadline::Start(envelope_.limits.wall));
   listener_ = boundary_.TakeListener();
   cpus_ = limits::UsableCpus();

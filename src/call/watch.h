@@ -103,8 +103,6 @@ class Watch {
   int oom_fd_ = -1;
   bool settled_ = false;
   bool ended_ = false;
-  bool leaving_ = false;
-  bool usage_wanted_ = false;
   std::optional<limits::Breach> breach_;
   std::optional<Error> failure_;
 };

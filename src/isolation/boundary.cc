@@ -384,10 +384,6 @@ bool Boundary::exec_happened() const {
          static_cast<uint32_t>(Stage::kRunning);
 }
 
-bool Boundary::says_clean_end() const {
-  return shared_->report.ended == 1 && shared_->report.wait_status == 0;
-}
-
 Result<PayloadEnd> Boundary::Reap() {
   siginfo_t info{};
   long answer = 0;

@@ -120,8 +120,6 @@ class Boundary {
   bool proc_mounted() const { return shared_->report.proc_mounted == 1; }
   bool landlock_held() const { return shared_->report.landlock_held == 1; }
   bool exec_happened() const;
-  // What init says while it ends; final, and to be believed, only after Reap.
-  bool says_clean_end() const;
   bool denials_recorded() const { return shared_->report.denials_unrecorded == 0; }
 
   // Microseconds from Spawn to the entry of each stage that was reached, by name.

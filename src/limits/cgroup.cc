@@ -6,7 +6,6 @@
 #include <sys/inotify.h>
 #include <sys/syscall.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "base/sys.h"
@@ -25,9 +24,8 @@ using raw::Syscall;
 
 namespace {
 
-// The first is made first and removed last, which is what the sweep relies on; memory is not it, because it can go before
-// the others (RemoveMemory).
-constexpr Controller kOrder[] = {Controller::kPids, Controller::kMemory, Controller::kCpuacct,
+// The first is made first and removed last, which is what the sweep relies on.
+constexpr Controller kOrder[] = {Controller::kMemory, Controller::kPids, Controller::kCpuacct,
                                  Controller::kIo, Controller::kFreezer};
 
 bool Wanted(Controller controller, const CgroupWants& wants) {
@@ -315,23 +313,6 @@ Status Cgroup::Kill() {
     TRY(std::move(signalled));
   }
   return KillByPid(v1_[0].path);
-}
-
-void Cgroup::RemoveMemory() {
-  for (size_t i = 1; i < v1_count_; ++i) {
-    if (v1_[i].controllers != Bit(Controller::kMemory)) {
-      continue;
-    }
-    oom_event_.Reset();
-    oom_source_.Reset();
-    CloseTasks();
-    if (Syscall(SYS_unlinkat, AT_FDCWD, Arg(v1_[i].path.c_str()), AT_REMOVEDIR) == 0) {
-      std::move(v1_.begin() + static_cast<long>(i) + 1, v1_.begin() + static_cast<long>(v1_count_),
-                v1_.begin() + static_cast<long>(i));
-      --v1_count_;
-    }
-    return;
-  }
 }
 
 Status Cgroup::Remove() {

@@ -86,10 +86,6 @@ class Cgroup {
   // uninterruptible call). v2: cgroup.kill. v1: no new process may start (pids.max 0, or frozen), then SIGKILL to each.
   Status Kill();
 
-  // v1, after the end of a call whose usage nobody asks for: removes the directory of the memory hierarchy if nobody is
-  // left in it. Init is in the others until it is gone.
-  void RemoveMemory();
-
   // Removes the directories, waiting up to two seconds for dying processes. On error the rest stays owned and may be
   // tried again.
   Status Remove();

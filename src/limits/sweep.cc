@@ -127,7 +127,7 @@ SweepReport SweepCgroups(const CgroupHost& host, SweepDepth depth, size_t known)
   Sweeper sweeper(host, known);
   if (depth == SweepDepth::kHere) {
     for (const Controller controller :
-         {Controller::kPids, Controller::kMemory, Controller::kCpuacct, Controller::kIo,
+         {Controller::kMemory, Controller::kPids, Controller::kCpuacct, Controller::kIo,
           Controller::kFreezer}) {
       const ControllerPlace& place = host.at(controller);
       if (place.usable) {

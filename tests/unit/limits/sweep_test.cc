@@ -37,9 +37,9 @@ class SweepTest : public ::testing::Test {
     // Names of a pid namespace that no other process has: every sweep of this host but the test's leaves them alone.
     host_.pid_namespace = 1'000'000'000'000 + static_cast<uint64_t>(::getpid());
     // The hierarchy that the sweep goes by is the first.
-    dirs_ = {host_.at(Controller::kPids).dir};
-    if (host_.at(Controller::kMemory).dir != dirs_[0]) {
-      dirs_.push_back(host_.at(Controller::kMemory).dir);
+    dirs_ = {host_.at(Controller::kMemory).dir};
+    if (host_.at(Controller::kPids).dir != dirs_[0]) {
+      dirs_.push_back(host_.at(Controller::kPids).dir);
     }
   }
   void TearDown() override {
@@ -135,8 +135,8 @@ TEST_F(SweepTest, EverywhereAlsoLooksBelowOtherCgroups) {
   // Only our own part of the hierarchy: the rest of this host is not the test's.
   CgroupHost here;
   here.pid_namespace = host_.pid_namespace;
-  here.at(Controller::kPids) = host_.at(Controller::kPids);
-  here.at(Controller::kPids).mount_point = dirs_[0];
+  here.at(Controller::kMemory) = host_.at(Controller::kMemory);
+  here.at(Controller::kMemory).mount_point = dirs_[0];
   EXPECT_EQ(SweepCgroups(here).removed, 0U) << "the cheap sweep does not look there";
   const SweepReport report = SweepCgroups(here, SweepDepth::kEverywhere);
   EXPECT_EQ(report.removed, 1U);
