@@ -67,7 +67,7 @@ run_contract() {
 copy_for_user() {
   local place=$1 name
   mkdir "$place/home" "$place/tmp" "$place/checkout" "$place/checkout/build"
-  for name in tests docs deploy scripts tools; do
+  for name in tests docs deploy scripts sdk tools; do
     [ -d "$name" ] && cp -r "$name" "$place/checkout/"
   done
   mkdir -p "$place/checkout/src/gateway" && cp src/gateway/openapi.json "$place/checkout/src/gateway/"

@@ -256,13 +256,26 @@ TEST_F(LogFaultTest, ShortWrites) {
   EXPECT_GT(acknowledged.size(), 10u);
 }
 
+bool WriteWhole(const char* path, const std::string& text) {
+  const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
+  const bool wrote =
+      fd >= 0 && ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  ::close(fd);
+  return wrote;
+}
+
 // In a child with a mount namespace of its own; says on the pipe what went wrong.
 void FillTheDisk(const std::string& place, int out) {
   const auto say = [&](const std::string& text) {
     (void)!::write(out, text.data(), text.size());
     ::_exit(0);
   };
-  if (::unshare(::geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) != 0 ||
+  const uid_t uid = ::geteuid();
+  const gid_t gid = ::getegid();
+  if (::unshare(uid == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) != 0 ||
+      (uid != 0 && !(WriteWhole("/proc/self/setgroups", "deny") &&
+                     WriteWhole("/proc/self/gid_map", "0 " + std::to_string(gid) + " 1") &&
+                     WriteWhole("/proc/self/uid_map", "0 " + std::to_string(uid) + " 1"))) ||
       ::mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
       ::mount("none", place.c_str(), "tmpfs", 0, "size=1m") != 0) {
     say("skip: no mount namespace or tmpfs of our own");
