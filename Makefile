@@ -134,6 +134,14 @@ bench-gate:  ## measure the daemon: admission, policy, /healthz, memory; writes 
 	@$(call compile,release) coffer cofferd
 	@scripts/bench_gate.sh
 
+.PHONY: bench-record
+bench-record:  ## measure the log (append, verify, size) and audit list over a million calls
+	@$(setup) bench
+	@$(call configure,release)
+	@$(call compile,release) coffer bench_log
+	@place=$$(mktemp -d); trap 'rm -rf "$$place"' EXIT; build/bench/bench_log "$$place/log" 200000
+	@python3 scripts/bench_audit_list.py build/coffer
+
 .PHONY: test-vm
 test-vm: all  ## limits, posture and escape tests in a virtual machine with an older kernel and cgroup v2
 	@$(setup) vm
