@@ -353,6 +353,8 @@ TEST_F(DelivererTest, TheOutboxIsBounded) {
   }
   Begin({hook_});
   EXPECT_TRUE(WaitUntil([&] { return Left() == 50; }));
+  // Counted right after the rows are gone, by another thread.
+  EXPECT_TRUE(WaitUntil([&] { return deliverer_->counts().dropped >= 150U; }));
   EXPECT_EQ(deliverer_->counts().dropped, 150U);
 }
 
