@@ -18,7 +18,8 @@ namespace coffer::audit {
 
 class StoreCheck {
  public:
-  explicit StoreCheck(store::Store& store) : store_(store) {}
+  // Make it before the log is read: what ends while it is read is left to the next verification.
+  explicit StoreCheck(store::Store& store) : store_(store), began_(store.Now()) {}
 
   // For VerifyOptions::on_record.
   void Note(const LeafFacts& facts);
@@ -35,7 +36,11 @@ class StoreCheck {
   };
   Status CheckCalls(std::vector<LogFinding>& findings);
 
+  // False after a while: the log is written first, and the store a moment later.
+  Result<bool> AppearsLater(const std::string& tenant, const std::string& call);
+
   store::Store& store_;
+  const Nanos began_;
   // By tenant and call; the newest receipt of each.
   std::map<std::pair<std::string, std::string>, Logged, std::less<>> receipts_;
   std::map<std::string, int64_t> pruned_before_;  // by tenant, "" for all

@@ -170,6 +170,10 @@ Status Recorder::End(const store::TenantId& tenant, Ending ending, const audit::
   Unwritten end{tenant, ending, receipt, reply, false};
   end.reply.admitted = true;
   Scrub(end.receipt);
+  // What a retry is told is stored too.
+  end.reply.error_message = policy::ScrubText(end.reply.error_message);
+  end.reply.hint = policy::ScrubText(end.reply.hint);
+  end.reply.denials = end.receipt.denials;
   const Status written = Write(end);
   if (told_) {
     told_(end.receipt);

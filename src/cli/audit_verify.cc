@@ -13,6 +13,7 @@
 #include "base/print.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "call/recorder.h"
 #include "cli/verb_audit.h"
 #include "store/store.h"
 
@@ -42,6 +43,16 @@ std::string FindingText(const audit::LogFinding& finding) {
   return fmt::format("{}{} ({})\n", where, Printable(finding.message), finding.code);
 }
 
+// Calls of dead processes were just ended by opening the store: they get their receipts, as everywhere, or they would look
+// like calls that somebody hid from the log. A log that cannot be opened is left to the verification.
+Status SettleDead(store::Store& store, const std::string& directory) {
+  if (store.recovered().empty()) {
+    return {};
+  }
+  Result<audit::Log> log = audit::Log::Open(directory);
+  return log.ok() ? call::Recorder(store, *log).Settle(store.recovered()) : Status();
+}
+
 // Findings are an answer, not a failure of ours: printed, and told by the exit status.
 [[noreturn]] void ExitWithFindings(const std::string& text) {
   constexpr int kFound = 1;
@@ -61,6 +72,7 @@ Result<std::string> AuditVerify(const call::VerbFlags& flags) {
     if (!flags.Has("--log-only") && ::access((state + "/coffer.db").c_str(), F_OK) == 0) {
       TRY_ASSIGN(store::Store opened, store::Store::Open(state));
       store.emplace(std::move(opened));
+      TRY(SettleDead(*store, directory));
     }
   }
   if (flags.Has("--key")) {

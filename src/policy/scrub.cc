@@ -153,7 +153,8 @@ std::optional<Found> NamedValue(std::string_view text, size_t at) {
   while (value < text.size() && (text[value] == '"' || text[value] == '\'')) {
     ++value;
   }
-  if (value >= text.size() || (text[value] != '=' && text[value] != ':')) {
+  const bool flag = text.substr(at).starts_with("--") && value < text.size() && text[value] == ' ';
+  if (value >= text.size() || (text[value] != '=' && text[value] != ':' && !flag)) {
     return std::nullopt;
   }
   ++value;

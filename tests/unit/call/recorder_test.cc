@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "audit/seal.h"
 #include "audit/verify_log.h"
@@ -153,6 +155,8 @@ TEST_F(RecorderTest, ASecretIsNowhere) {
   (void)Refused(
       Asking("python", R"({"password":")" + secret + R"(","n":{"api_key":")" + secret + R"("}})"));
   (void)Refused(Asking("token=" + secret, "{}"));
+  (void)Refused(Asking(
+      "read-file", R"j({"path":"../password=)j" + secret + R"j("})j"));  // quoted in the refusal
   (void)Refused(Asking(control, "{}"));
   bool control_seen = false;
   for (const char* name : {"coffer.db", "coffer.db-wal", "log/records"}) {
@@ -161,6 +165,29 @@ TEST_F(RecorderTest, ASecretIsNowhere) {
     control_seen = control_seen || test::Contains(bytes, control);
   }
   EXPECT_TRUE(control_seen);
+}
+
+// Calls end while the log is read and compared: that is no finding.
+TEST_F(RecorderTest, VerifyingBesideCallsFindsNothing) {
+  std::atomic<bool> stop{false};
+  std::thread calls([&] {
+    for (int i = 0; !stop; ++i) {
+      std::variant<ReadyCall, ToolReply> climbed =
+          ladder_->Climb(Asking("python", R"({"code":")" + std::to_string(i) + R"("})"));
+      if (auto* ready = std::get_if<ReadyCall>(&climbed)) {
+        (void)Descend(*ready);
+      }
+    }
+  });
+  uint64_t records = 0;
+  for (int i = 0; i < 30; ++i) {
+    const audit::LogVerdict verdict = Verify();
+    EXPECT_TRUE(verdict.ok()) << verdict.findings.front().message;
+    records = verdict.records;
+  }
+  stop = true;
+  calls.join();
+  EXPECT_GT(records, 2U) << "calls were made meanwhile";
 }
 
 // Guessing the arguments does not confirm the guess: no hash in the record is one of the plain arguments.

@@ -18,8 +18,8 @@ TEST(Scrub, SecretsByShapeAreGone) {
        {"AKIA" + needle, "key sk-" + needle + " end", "ghp_" + needle, "xoxb-" + needle,
         "Authorization: Bearer " + needle, "authorization: basic " + needle,
         "postgres://app:" + needle + "@db.example.com/x", "password=" + needle,
-        "{\"api_key\": \"" + needle + "\"}", "curl -H 'X-Auth-Token: " + needle + "'",
-        "eyJhbGciOiJub25lIn0.eyJzdWIiOiJ4In0." + needle,
+        "curl --token " + needle + " x", "{\"api_key\": \"" + needle + "\"}",
+        "curl -H 'X-Auth-Token: " + needle + "'", "eyJhbGciOiJub25lIn0.eyJzdWIiOiJ4In0." + needle,
         "-----BEGIN RSA PRIVATE KEY-----\n" + needle + "\n-----END RSA PRIVATE KEY-----",
         "-----BEGIN PRIVATE KEY-----\n" + needle, "coffer_0123_" + needle}) {
     const std::string scrubbed = ScrubText(text);
