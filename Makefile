@@ -135,12 +135,11 @@ bench-gate:  ## measure the daemon: admission, policy, /healthz, memory; writes 
 	@scripts/bench_gate.sh
 
 .PHONY: bench-record
-bench-record:  ## measure the log (append, verify, size) and audit list over a million calls
+bench-record:  ## measure the log (append, verify, size), audit verify, and audit list over a million calls
 	@$(setup) bench
 	@$(call configure,release)
-	@$(call compile,release) coffer bench_log
-	@place=$$(mktemp -d); trap 'rm -rf "$$place"' EXIT; build/bench/bench_log "$$place/log" 200000
-	@python3 scripts/bench_audit_list.py build/coffer
+	@$(call compile,release) coffer bench_log fill_state
+	@scripts/bench_record.sh build
 
 .PHONY: test-vm
 test-vm: all  ## limits, posture and escape tests in a virtual machine with an older kernel and cgroup v2
@@ -156,6 +155,11 @@ test-vm-short: all
 test-vm-all: all  ## the same, and once more on the other architecture
 	@$(setup) vm vm-cross
 	@scripts/vm.sh all
+
+.PHONY: test-fresh
+test-fresh:  ## make demo and make test on a new Debian 12 in a directory, as root and as a user with sudo
+	@$(setup) fresh
+	@TESTS='$(TESTS)' scripts/fresh.sh
 
 .PHONY: install
 install: build  ## put coffer, its manual page and completions below PREFIX (/usr/local)

@@ -23,7 +23,7 @@ endif()
 
 add_library(coffer_options INTERFACE)
 target_include_directories(coffer_options INTERFACE ${CMAKE_SOURCE_DIR}/src)
-target_compile_definitions(coffer_options INTERFACE _GNU_SOURCE FMT_HEADER_ONLY
+target_compile_definitions(coffer_options INTERFACE _GNU_SOURCE
                            COFFER_VERSION="${PROJECT_VERSION}")
 target_compile_options(coffer_options INTERFACE
   -Wall -Wextra -Werror -Wshadow -Wvla -Wno-missing-field-initializers

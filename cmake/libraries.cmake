@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What we link: static archives of libseccomp, libsodium and SQLite; fmt and nlohmann/json are headers only (Debian
-# ships no libfmt.a).
+# What we link: static archives of libseccomp, libsodium and SQLite; nlohmann/json is headers only, and fmt compiled in
+# src/base/format.cc (Debian ships no libfmt.a).
 # All of them come from the group `build` of deploy/packages.txt.
 include_guard()
 

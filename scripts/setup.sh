@@ -73,16 +73,15 @@ if [ "$(id -u)" != 0 ]; then
   as_root=(sudo)
 fi
 apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive DEBCONF_NOWARNINGS=yes apt-get -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 -qq "$@"; }
-offered() { [[ $(apt-cache policy "$1" 2>/dev/null) =~ Candidate:\ [^\(] ]]; }
+# Those of the arguments that apt could install. Asked once for all: without root each question reads all lists again.
+offered() { apt-cache policy "$@" 2>/dev/null | awk '/^[^ ]/ { name = $1 } /Candidate: [^(]/ { sub(":$", "", name); print name }'; }
 
 fresh=0
 refresh() { if [ $fresh = 0 ]; then apt update; fresh=1; fi; }
-for package in "${missing[@]}"; do
-  offered "$package" || refresh
-done
-for package in "${optional[@]}"; do
-  if offered "$package"; then missing+=("$package"); fi
-done
+if [ "$(offered "${missing[@]}" | wc -l)" -lt ${#missing[@]} ]; then refresh; fi
+if [ ${#optional[@]} -gt 0 ]; then
+  while read -r package; do missing+=("$package"); done < <(offered "${optional[@]}")
+fi
 [ ${#missing[@]} = 0 ] && exit 0
 echo "setup: installing ${missing[*]}"
 # Lists that are old name packages that are gone: then once more, with new ones.

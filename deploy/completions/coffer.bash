@@ -23,11 +23,11 @@ _coffer() {
     call)
       case $prev in
         --state | --tools) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
-        --receipt) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+        --receipt | --config) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
         --args | --session | --key) ;;
         *)
           if [[ $cur == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--args --session --key --dry-run --traceparent --receipt --json --state --tools
+            mapfile -t COMPREPLY < <(compgen -W "--args --session --key --dry-run --traceparent --receipt --config --json --state --tools
               --help" -- "$cur")
           elif [ "$COMP_CWORD" = 2 ]; then
             mapfile -t COMPREPLY < <(compgen -W "$(coffer tools list 2>/dev/null | sed '1d;s/ .*//')" -- "$cur")
@@ -111,8 +111,8 @@ _coffer() {
         *)
           if [[ $cur == -* ]]; then
             mapfile -t COMPREPLY < <(compgen -W "--level --floor --runtime --seccomp --uid --ro --rw --in --out --tmp
-              --cwd --cpu --wall --memory --processes --open-files --disk --io --output --env --tty --receipt --trace
-              --quiet --help --" -- "$cur")
+              --cwd --cpu --wall --memory --processes --open-files --disk --io --output --env --tty --receipt --state
+              --trace --quiet --help --" -- "$cur")
           else
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
           fi ;;

@@ -45,6 +45,7 @@ struct Log::Impl {
       lock.unlock();
       Write(batch);
       lock.lock();
+      NoteRecovered();
       busy = false;
       turn.notify_all();
     }
@@ -71,6 +72,13 @@ struct Log::Impl {
       return newest.error();
     }
     return newest->Note(origin);
+  }
+
+  // With the mutex, while nobody else uses the file.
+  void NoteRecovered() {
+    for (const uint64_t bytes : file->TakeSaid()) {
+      recovered.push_back(bytes);
+    }
   }
 
   std::vector<Waiter*> TakeBatch() {
@@ -122,6 +130,7 @@ struct Log::Impl {
   std::mutex mutex;
   std::condition_variable turn;
   std::vector<Waiter*> waiting;
+  std::vector<uint64_t> recovered;
   bool busy = false;              // somebody uses `file`
   std::unique_ptr<LogFile> file;  // never null
 };
@@ -136,6 +145,7 @@ Result<Log> Log::Open(const std::string& directory, LogOptions options) {
   auto impl = std::make_unique<Impl>(std::move(home), options);
   TRY_ASSIGN(impl->file, LogFile::Open(impl->home, impl->options));
   impl->origin = impl->file->origin();
+  impl->NoteRecovered();
   return Log(std::move(impl));
 }
 
@@ -147,6 +157,11 @@ Result<Appended> Log::Append(const ReceiptRecord& record) {
 }
 Result<Appended> Log::Append(const EventRecord& record) {
   return impl_->Append(FormatLeaf(record), record.tenant);
+}
+
+std::vector<uint64_t> Log::TakeRecovered() {
+  const std::lock_guard lock(impl_->mutex);
+  return std::exchange(impl_->recovered, {});
 }
 
 Result<std::string> Log::Checkpoint() { return impl_->Newest(); }

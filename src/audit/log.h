@@ -60,6 +60,10 @@ class Log {
   Result<Appended> Append(const ReceiptRecord& record);
   Result<Appended> Append(const EventRecord& record);
 
+  // How many bytes each crash had left, of those that this process cut off and said so in the log (`log.recovered`) since
+  // it was last asked.
+  std::vector<uint64_t> TakeRecovered();
+
   // The newest checkpoint as a C2SP signed note, with what other processes have appended.
   Result<std::string> Checkpoint();
 

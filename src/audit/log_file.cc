@@ -121,6 +121,7 @@ Status LogFile::FirstLook(const LogFile* before) {
   const auto size = static_cast<uint64_t>(info.st_size);
   if (before != nullptr) {
     recovered_ = before->recovered_;
+    said_ = before->said_;
   }
   std::optional<LogTip> cached = before != nullptr ? std::optional(before->tip_)
                                                    : ReadTipCache(home_.directory.get(), origin_);
@@ -194,7 +195,7 @@ Status LogFile::CutTail(uint64_t file_size) {
   event.name = "log.recovered";
   event.detail = {{"bytes", static_cast<int64_t>(dropped)}, {"sha256", HashOf(tail)}};
   TRY_ASSIGN(LeafText leaf, FormatLeaf(event));
-  recovered_.push_back(std::move(leaf));
+  recovered_.push_back({std::move(leaf), dropped});
   return {};
 }
 
@@ -212,8 +213,8 @@ Result<Checkpoint> LogFile::Newest() {
 
 Result<std::vector<Appended>> LogFile::WriteBatch(std::span<const LeafText* const> leaves) {
   std::vector<const LeafText*> all;
-  for (const LeafText& event : recovered_) {
-    all.push_back(&event);
+  for (const Owed& owed : recovered_) {
+    all.push_back(&owed.leaf);
   }
   all.insert(all.end(), leaves.begin(), leaves.end());
 
@@ -242,6 +243,9 @@ Result<std::vector<Appended>> LogFile::WriteBatch(std::span<const LeafText* cons
   for (size_t i = recovered_.size(); i < lines.size(); ++i) {
     answers.push_back(
         {{first + i, tree.size(), root}, std::move(lines[i]), HexOfAll(tree.Proof(first + i))});
+  }
+  for (const Owed& owed : recovered_) {
+    said_.push_back(owed.bytes);
   }
   recovered_.clear();
   return answers;

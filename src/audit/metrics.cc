@@ -105,6 +105,11 @@ void Metrics::Delivered(uint64_t sent, uint64_t failed, uint64_t dropped) {
   set("dropped", dropped);
 }
 
+void Metrics::Unwritten(uint64_t pending, uint64_t lost) {
+  registry_.Set({}, static_cast<size_t>(Metric::kAuditPending), {}, static_cast<double>(pending));
+  registry_.Set({}, static_cast<size_t>(Metric::kAuditLost), {}, static_cast<double>(lost));
+}
+
 void Metrics::Measured(const ProcessUse& use) {
   const auto set = [this](Metric metric, double value) {
     registry_.Set({}, static_cast<size_t>(metric), {}, value);

@@ -53,6 +53,7 @@ class Metrics {
   void Measured(const ProcessUse& use);
   // How much it is by now.
   void Delivered(uint64_t sent, uint64_t failed, uint64_t dropped);
+  void Unwritten(uint64_t pending, uint64_t lost);
 
   std::string Print(const store::TenantId& tenant) const { return registry_.Print(tenant); }
   std::string Print(store::AllTenants all) const { return registry_.Print(all); }

@@ -25,6 +25,8 @@ enum class Metric : uint8_t {
   kAlerts,
   kAuditAppend,
   kAuditLogSize,
+  kAuditPending,
+  kAuditLost,
   kHttpRequests,
   kDeliveries,
   kBuildInfo,

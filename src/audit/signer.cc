@@ -2,10 +2,14 @@
 #include "audit/signer.h"
 
 #include <sodium.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <utility>
 
 #include "audit/note_text.h"
+#include "base/sys.h"
 
 namespace coffer::audit {
 namespace {
@@ -28,6 +32,13 @@ Result<unsigned char*> SecretFrom(const unsigned char* seed, std::array<uint8_t,
   auto* secret = static_cast<unsigned char*>(::sodium_malloc(crypto_sign_SECRETKEYBYTES));
   if (secret == nullptr) {
     return HostFault("audit.log.key", "no locked memory for the log's key", "raise RLIMIT_MEMLOCK");
+  }
+  // A child (a runner, an init) has no business with it, and must not even have a copy.
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  void* const start = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(secret) & ~(page - 1));
+  if (raw::Syscall(SYS_madvise, raw::Arg(start), page, MADV_DONTFORK) < 0) {
+    ::sodium_free(secret);
+    return HostFault("audit.log.key", "the log's key cannot be kept out of child processes");
   }
   ::crypto_sign_seed_keypair(public_half.data(), secret, seed);
   ::sodium_mprotect_readonly(secret);

@@ -4,9 +4,13 @@
 #include <fmt/format.h>
 #include <time.h>
 
+#include <algorithm>
+#include <atomic>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
 
-#include "audit/seal.h"
+#include "audit/body_match.h"
 #include "base/json.h"
 #include "store/call_list.h"
 
@@ -14,6 +18,15 @@ namespace coffer::audit {
 namespace {
 
 constexpr Nanos kMoment = std::chrono::seconds(10);  // store::StoreOptions::busy_timeout
+
+constexpr uint32_t kPage = 1000;
+
+// No name of a tenant has a newline.
+std::string KeyOf(std::string_view tenant, std::string_view call) {
+  std::string key;
+  key.reserve(tenant.size() + 1 + call.size());
+  return key.append(tenant).append("\n").append(call);
+}
 
 LogFinding Finding(std::optional<uint64_t> seq, std::string code, std::string message) {
   LogFinding finding;
@@ -30,8 +43,11 @@ void StoreCheck::Note(const LeafFacts& facts) {
     first_at_ = facts.at;
   }
   if (facts.kind == LeafFacts::Kind::kReceipt) {
-    receipts_[{std::string(facts.tenant), std::string(facts.call)}] = {std::string(facts.body),
-                                                                       facts.seq, facts.at};
+    Logged& logged = receipts_[KeyOf(facts.tenant, facts.call)];
+    logged = {{}, facts.seq, facts.at};
+    if (facts.body.size() == logged.body.size()) {
+      std::copy(facts.body.begin(), facts.body.end(), logged.body.begin());
+    }
   } else if (facts.kind == LeafFacts::Kind::kEvent && facts.name == "pruned") {
     if (const Result<Json> detail = ParseJson(facts.detail); detail.ok() && detail->is_object()) {
       const Json before = detail->value("before", Json(0));
@@ -41,41 +57,74 @@ void StoreCheck::Note(const LeafFacts& facts) {
   }
 }
 
+struct StoreCheck::Work {
+  struct Pair {
+    store::EndedCall call;
+    Logged logged;
+    bool same = false;
+  };
+  std::vector<Pair> pairs;
+  std::atomic<size_t> next = 0;
+};
+
+void StoreCheck::Match(Work& work) {
+  for (size_t i = work.next++; i < work.pairs.size(); i = work.next++) {
+    Work::Pair& pair = work.pairs[i];
+    pair.same = HasBody(*pair.call.receipt, pair.logged.words());
+  }
+}
+
 Status StoreCheck::CheckCalls(std::vector<LogFinding>& findings) {
-  store::PageRequest page;
-  page.limit = 1000;
-  do {
-    TRY_ASSIGN(const store::Page<store::Call> calls,
-               store::ListCalls(store_, store::AllTenants{}, {}, page));
-    for (const store::Call& call : calls.rows) {
-      if (!store::HasEnded(call.state) || call.finished_at.value_or(began_) >= began_) {
+  std::unique_ptr<Work> work;
+  std::thread helper;
+  const auto finish = [&] {
+    if (work == nullptr) {
+      return;
+    }
+    Match(*work);
+    helper.join();
+    for (const Work::Pair& pair : work->pairs) {
+      ++bodies_;
+      if (!pair.same) {
+        findings.push_back(
+            Finding(pair.logged.seq, "store.receipt",
+                    fmt::format("the stored receipt of call {} is not the one that was logged",
+                                pair.call.id)));
+      }
+    }
+    work.reset();
+  };
+  // One page is read while another thread compares the one before.
+  store::EndedPlace place;
+  for (;;) {
+    Result<std::vector<store::EndedCall>> calls =
+        store::ListEnded(store_, store::AllTenants{}, place, kPage);
+    finish();
+    if (!calls.ok()) {
+      return calls.error();
+    }
+    if (calls->empty()) {
+      return {};
+    }
+    place = {calls->back().tenant, calls->back().id};
+    work = std::make_unique<Work>();
+    for (store::EndedCall& call : *calls) {
+      if (call.finished_at >= began_) {
         continue;
       }
-      const auto logged = receipts_.find({call.tenant.name(), call.id});
+      const auto logged = receipts_.find(KeyOf(call.tenant, call.id));
       if (logged == receipts_.end()) {
         if (call.requested_at.count() >= first_at_) {
           findings.push_back(Finding(std::nullopt, "store.unlogged",
                                      fmt::format("call {} ended and is not in the log", call.id)));
         }
-        continue;
-      }
-      TRY_ASSIGN(const std::optional<std::string> receipt,
-                 store::FindReceipt(store_, call.tenant, call.id));
-      if (receipt) {
-        const Result<std::string> body = BodyHash(*receipt);
-        ++bodies_;
-        if (!body.ok() || *body != logged->second.body) {
-          findings.push_back(
-              Finding(logged->second.seq, "store.receipt",
-                      fmt::format("the stored receipt of call {} is not the one that was logged",
-                                  call.id)));
-        }
+      } else if (call.receipt) {
+        work->pairs.push_back({std::move(call), logged->second, false});
         receipts_.erase(logged);
       }
     }
-    page.cursor = calls.next;
-  } while (!page.cursor.empty());
-  return {};
+    helper = std::thread([this, &held = *work] { Match(held); });
+  }
 }
 
 Result<bool> StoreCheck::AppearsLater(const std::string& tenant, const std::string& call) {
@@ -94,8 +143,10 @@ Result<bool> StoreCheck::AppearsLater(const std::string& tenant, const std::stri
 Status StoreCheck::Finish(std::vector<LogFinding>& findings) {
   TRY(CheckCalls(findings));
   // What is left has no receipt in the store any more.
-  for (const auto& [call, logged] : receipts_) {
-    const auto own = pruned_before_.find(call.first);
+  for (const auto& [key, logged] : receipts_) {
+    const std::string tenant = key.substr(0, key.find('\n'));
+    const std::string call = key.substr(tenant.size() + 1);
+    const auto own = pruned_before_.find(tenant);
     const auto all = pruned_before_.find("");
     const int64_t until = std::max(own == pruned_before_.end() ? 0 : own->second,
                                    all == pruned_before_.end() ? 0 : all->second);
@@ -104,12 +155,12 @@ Status StoreCheck::Finish(std::vector<LogFinding>& findings) {
     }
     bool appears = false;
     if (Nanos(logged.at) > began_ - kMoment) {
-      TRY_ASSIGN(appears, AppearsLater(call.first, call.second));
+      TRY_ASSIGN(appears, AppearsLater(tenant, call));
     }
     if (!appears) {
-      findings.push_back(Finding(
-          logged.seq, "store.gone",
-          fmt::format("the receipt of call {} is gone, and no pruning covers it", call.second)));
+      findings.push_back(
+          Finding(logged.seq, "store.gone",
+                  fmt::format("the receipt of call {} is gone, and no pruning covers it", call)));
     }
   }
   return {};

@@ -6,9 +6,12 @@
 // store is there too. Bodies that retention removed are missed only as far as an event `pruned` of the log covers them.
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "audit/verify_log.h"
@@ -30,10 +33,14 @@ class StoreCheck {
 
  private:
   struct Logged {
-    std::string body;
+    std::array<char, 71> body{};  // "sha256:..."; zeros: it was none
     uint64_t seq = 0;
     int64_t at = 0;
+    std::string_view words() const { return {body.data(), body.size()}; }
   };
+  // Stored receipts whose hashes are to be compared, by as many threads as want to.
+  struct Work;
+  void Match(Work& work);
   Status CheckCalls(std::vector<LogFinding>& findings);
 
   // False after a while: the log is written first, and the store a moment later.
@@ -41,8 +48,8 @@ class StoreCheck {
 
   store::Store& store_;
   const Nanos began_;
-  // By tenant and call; the newest receipt of each.
-  std::map<std::pair<std::string, std::string>, Logged, std::less<>> receipts_;
+  // By tenant and call (KeyOf); the newest receipt of each.
+  std::unordered_map<std::string, Logged> receipts_;
   std::map<std::string, int64_t> pruned_before_;  // by tenant, "" for all
   int64_t first_at_ = 0;
   uint64_t bodies_ = 0;

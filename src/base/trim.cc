@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/trim.h"
 
+#include <link.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -9,8 +11,7 @@
 #include "base/sys.h"
 
 extern "C" {
-extern char __executable_start;  // the linker's names
-extern char etext;
+extern char __executable_start;  // the linker's name
 }
 
 namespace coffer {
@@ -31,6 +32,22 @@ void TrimPages(char* start, char* end) {
   }
 }
 
-void TrimText() { TrimPages(&__executable_start, &etext); }
+void TrimText() {
+  const auto* header = reinterpret_cast<const ElfW(Phdr)*>(::getauxval(AT_PHDR));
+  const unsigned long headers = ::getauxval(AT_PHNUM);
+  for (unsigned long i = 0; i < headers; ++i, ++header) {
+    // The text, and the constants that lie behind it; nothing in there was ever written.
+    if (header->p_type == PT_LOAD && (header->p_flags & PF_W) == 0) {
+      char* const start = &__executable_start + header->p_offset;
+      TrimPages(start, start + header->p_memsz);
+    }
+  }
+}
+
+void TrimStack() {
+  // What is below this frame belongs to functions that have returned. A page is left for the one that is about to.
+  auto* const here = static_cast<char*>(__builtin_frame_address(0));
+  TrimPages(here - (128 << 10), here - kPage);
+}
 
 }  // namespace coffer

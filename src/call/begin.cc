@@ -8,6 +8,7 @@
 
 #include "base/sys.h"
 #include "isolation/compose.h"
+#include "isolation/prepared_tree.h"
 #include "limits/unified.h"
 
 namespace coffer::call {
@@ -52,6 +53,15 @@ void CloneShared(size_t call_bytes, isolation::OwnMemory own, isolation::UidRang
 }
 
 }  // namespace
+
+isolation::BoundaryPlan BeginPlan(const RunRequest& request, bool privileged, UniqueFd& devices) {
+  if (privileged && !request.envelope.tty) {
+    if (Result<UniqueFd> tree = isolation::OpenPreparedTree(isolation::DeviceTree()); tree.ok()) {
+      devices = std::move(tree).value();
+    }
+  }
+  return isolation::BeginContainer(request.envelope, privileged, static_cast<bool>(devices));
+}
 
 Result<UniqueFd> CatchSignals() {
   sigset_t caught;
@@ -103,7 +113,8 @@ Begun BeginUnread(std::span<const std::string_view> words, isolation::OwnMemory 
   for (const std::string_view word : words) {
     bytes += word.size() + 2;
     flags = flags && word != "--";
-    if (flags && (word.starts_with("--level") || word == "--help" || word == "-h")) {
+    if (flags && (word.starts_with("--level") || word.starts_with("--state") || word == "--help" ||
+                  word == "-h")) {
       return begun;
     }
   }
@@ -129,13 +140,14 @@ void BeginEarly(const RunRequest& request, Begun& begun) {
     begun.boundary.reset();
     begun.plan.reset();
   }
-  if (begun.boundary == nullptr && container && MayShareMemory()) {
+  // What is recorded has the log's key in its memory, and shares that with nobody.
+  if (begun.boundary == nullptr && container && request.record == nullptr && MayShareMemory()) {
     CloneShared(bytes, request.own, request.uids, begun);
   }
   if (begun.boundary == nullptr) {
     return;
   }
-  isolation::BoundaryPlan plan = isolation::BeginContainer(request.envelope, /*privileged=*/true);
+  isolation::BoundaryPlan plan = BeginPlan(request, /*privileged=*/true, begun.devices);
   plan.shares_memory = true;
   plan.uids = request.uids;
   *begun.plan = std::move(plan);

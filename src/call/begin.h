@@ -21,6 +21,7 @@ namespace coffer::call {
 struct Begun {
   UniqueFd signals;                               // the signals we take from a descriptor
   std::unique_ptr<isolation::BoundaryPlan> plan;  // the boundary points to it
+  UniqueFd devices;                               // the prepared /dev, if the plan has one
   SupervisorStdio ours;
   UniqueFd theirs[3];  // in the table that init shares until it is ready
   std::unique_ptr<isolation::Boundary> boundary;
@@ -40,6 +41,9 @@ void BeginEarly(const RunRequest& request, Begun& begun);
 
 // Clones init for the complete plan in `begun`, with room for the call's strings, and gives it its identity.
 Status Begin(const RunRequest& request, size_t call_bytes, Begun& begun);
+
+// The first half of the plan of a container, and with it the prepared /dev if there is one to be had.
+isolation::BoundaryPlan BeginPlan(const RunRequest& request, bool privileged, UniqueFd& devices);
 
 // The payload's stdio, into `begun`.
 Status MakeStdio(bool tty, Begun& begun);

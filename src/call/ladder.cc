@@ -157,6 +157,7 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
   asked.request_hash = RequestHash(request, exactly);
   asked.max_depth = options_.max_depth;
   asked.trace_id = request.trace_id;
+  asked.quotas = options_.quotas ? options_.quotas(request.tenant) : store::Quotas{};
   audit::Receipt receipt = ReceiptOf(request, store_.Now());
   if (!readable) {
     return RefuseUnadmitted(
@@ -168,19 +169,20 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
   receipt.args_redacted = RedactArgs(*args);
   if (tool == nullptr) {
     asked.tool = receipt.tool = policy::ScrubText(request.tool);  // it may be anything
-    return RefuseUnadmitted(
-        asked, std::move(receipt),
-        Reply(ToolRefusal::kNotFound,
-              Refused("policy.tool",
-                      fmt::format("there is no tool called {}", Printable(receipt.tool)),
-                      "`coffer tools list` names them")));
+    ToolReply reply = Reply(
+        ToolRefusal::kNotFound,
+        Refused("policy.tool", fmt::format("there is no tool called {}", Printable(receipt.tool)),
+                "`coffer tools list` names them"));
+    return RefuseUnadmitted(asked, std::move(receipt), std::move(reply));
   }
   receipt.tool_version = tool->manifest.tool.version;
   receipt.manifest_hash = tool->hash;
   receipt.effect = policy::EffectName(tool->manifest.tool.effect);
 
-  // admit
-  asked.quotas = options_.quotas ? options_.quotas(request.tenant) : store::Quotas{};
+  // admit; what is owed to the log goes first, and until it is written nothing new begins
+  if (const Status owed = recorder_.WritePending(); !owed.ok()) {
+    return Failed(owed.error());
+  }
   asked.quotas.tool = tool->manifest.rate;
   asked.quotas.retry_cooldown = kRetryCooldown;
   const Result<store::Admission> admission = store::AdmitCall(store_, asked);
@@ -290,6 +292,17 @@ ToolReply Ladder::Refuse(const ToolRequest& request, Ending ending, audit::Recei
 
 ToolReply Ladder::RefuseUnadmitted(const store::AdmitRequest& asked, audit::Receipt receipt,
                                    ToolReply reply) {
+  if (reply.refusal != ToolRefusal::kRateLimited) {
+    // It takes from the rates like any other request: they bound how many of its kind are written.
+    const Result<std::optional<store::Admission>> spent = store::ChargeRefusal(store_, asked);
+    if (!spent.ok()) {
+      return Failed(spent.error());
+    }
+    if (*spent) {
+      reply = Reply(ToolRefusal::kRateLimited, Refused((*spent)->error_class, (*spent)->reason));
+      reply.retry_after_seconds = (*spent)->RetryAfterSeconds();
+    }
+  }
   FillRefusal(Refused(reply.error_class, reply.error_message, reply.hint), store_.Now(), receipt,
               reply);
   if (const Status wrote = recorder_.Refuse(asked, std::move(receipt), reply); !wrote.ok()) {

@@ -12,6 +12,7 @@
 #include "isolation/compose_process.h"
 #include "isolation/layer_probe.h"
 #include "isolation/mount_source.h"
+#include "isolation/prepared_tree.h"
 #include "isolation/process_tree.h"
 #include "isolation/seccomp/builtin.h"
 #include "isolation/seccomp/compile.h"
@@ -196,12 +197,14 @@ Status MakeCgroup(const RunRequest& request, const Prepared& prepared, const Cgr
 // As root every mount is cloned here: the caller's own id-mapped, for the uid that the boundary turned out to have.
 Result<std::vector<UniqueFd>> CloneMounts(const Prepared& prepared,
                                           const isolation::BoundaryPlan& plan,
-                                          uint32_t boundary_uid) {
+                                          uint32_t boundary_uid, UniqueFd devices, UniqueFd etc) {
   std::vector<UniqueFd> trees;
   auto mount = prepared.mounts.begin();
   for (const isolation::BindMount& bind : plan.call_root.binds) {
     UniqueFd tree;
-    if (bind.supervised && bind.follow_links) {
+    if (bind.prepared) {
+      tree = std::move(bind.device ? devices : etc);
+    } else if (bind.supervised && bind.follow_links) {
       TRY_ASSIGN(tree, isolation::CloneSystemTree(bind.host));
     } else if (bind.supervised) {
       // The plan has the mounts in the order in which they were asked for.
@@ -313,13 +316,21 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   const bool privileged = ::geteuid() == 0;
   const bool container = options.level == policy::Level::kContainer;
   isolation::Call call = prepared.call;
+  UniqueFd etc;  // the prepared one, if there is one
   if (container) {
     if (!early) {
       plan = std::make_unique<isolation::BoundaryPlan>(
-          isolation::BeginContainer(request.envelope, privileged));
+          BeginPlan(request, privileged, launched.begun.devices));
     }
     TRY(isolation::CompleteContainer(request.envelope, prepared.runtime, prepared.mounts,
                                      prepared.inputs, *plan));
+    if (plan->prepared) {
+      if (Result<UniqueFd> tree = isolation::OpenPreparedTree(plan->etc); tree.ok()) {
+        etc = std::move(tree).value();
+      } else {
+        isolation::MakeEtcPrivate(*plan);
+      }
+    }
     plan->landlock_abi = isolation::LandlockAbi();
     if (plan->landlock_abi < 0) {
       return sys::ErrnoError("isolation.landlock", "the kernel does not say which Landlock it has",
@@ -363,7 +374,8 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
     TRY(launched.scratch.GiveTo(boundary.host_uid()));
   }
   if (container && privileged) {
-    TRY_ASSIGN(trees, CloneMounts(prepared, *plan, boundary.host_uid()));
+    TRY_ASSIGN(trees, CloneMounts(prepared, *plan, boundary.host_uid(),
+                                  std::move(launched.begun.devices), std::move(etc)));
   }
   TRY(MakeStdio(request.envelope.tty, launched.begun));
   const UniqueFd(&theirs)[3] = launched.begun.theirs;

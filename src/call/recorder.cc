@@ -14,6 +14,7 @@
 #include "store/call.h"
 #include "store/call_list.h"
 #include "store/outbox.h"
+#include "store/receivers.h"
 
 namespace coffer::call {
 namespace {
@@ -185,6 +186,8 @@ Status Recorder::End(const store::TenantId& tenant, Ending ending, const audit::
     const std::lock_guard lock(mutex_);
     if (unwritten_.size() < kMostUnwritten) {
       unwritten_.push_back(std::move(end));
+    } else {
+      ++lost_;
     }
   }
   return written;
@@ -196,7 +199,7 @@ Status Recorder::WritePending() {
     {
       const std::lock_guard lock(mutex_);
       if (unwritten_.empty()) {
-        return {};
+        break;
       }
       next = std::move(unwritten_.front());
       unwritten_.pop_front();
@@ -207,6 +210,91 @@ Status Recorder::WritePending() {
       return written;
     }
   }
+  TRY(WriteLost());
+  TRY(TellRecovered());
+  return WriteCounts(store_.Now());
+}
+
+uint64_t Recorder::lost() const {
+  const std::lock_guard lock(mutex_);
+  return lost_;
+}
+
+Status Recorder::WriteLost() {
+  uint64_t all = 0, unsaid = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    all = lost_;
+    unsaid = lost_ - lost_said_;
+  }
+  if (unsaid == 0) {
+    return {};
+  }
+  audit::EventRecord event;
+  event.name = "receipts.lost";
+  event.detail = {{"count", static_cast<int64_t>(unsaid)}};
+  TRY(Say(std::move(event)));
+  const std::lock_guard lock(mutex_);
+  lost_said_ = std::max(lost_said_, all);
+  return {};
+}
+
+// The log wrote it down by itself; here it is sent.
+Status Recorder::TellRecovered() {
+  std::vector<uint64_t> untold = log_.TakeRecovered();
+  {
+    const std::lock_guard lock(mutex_);
+    untold.insert(untold.end(), recovered_.begin(), recovered_.end());
+    recovered_.clear();
+  }
+  Status told;
+  for (const uint64_t bytes : untold) {
+    if (told.ok()) {
+      audit::EventRecord event;
+      event.name = "log.recovered";
+      event.detail = {{"bytes", static_cast<int64_t>(bytes)}};
+      told = Tell(event);
+    }
+    if (!told.ok()) {
+      const std::lock_guard lock(mutex_);
+      recovered_.push_back(bytes);
+    }
+  }
+  return told;
+}
+
+Status Recorder::WriteCounts(Nanos now) {
+  std::vector<RefusalFlood::Counted> over;
+  {
+    const std::lock_guard lock(mutex_);
+    over = flood_.TakeCounts(now);
+  }
+  Status written;
+  for (const RefusalFlood::Counted& counted : over) {
+    if (written.ok()) {
+      audit::EventRecord event;
+      event.tenant = counted.tenant;
+      event.name = "refusals.counted";
+      event.detail = {{"agent", policy::ScrubText(counted.agent)},
+                      {"tool", policy::ScrubText(counted.tool)},
+                      {"class", counted.error_class},
+                      {"count", static_cast<int64_t>(counted.count)},
+                      {"since", counted.since.count()},
+                      {"until", counted.until.count()}};
+      written = Say(std::move(event));
+      if (written.ok()) {
+        continue;
+      }
+    }
+    const std::lock_guard lock(mutex_);
+    flood_.PutBack(counted);
+  }
+  return written;
+}
+
+Recorder::~Recorder() {
+  // Of this second too: nobody will write them later. What fails here is lost with the process.
+  (void)WriteCounts(store_.Now() + std::chrono::seconds(1));
 }
 
 size_t Recorder::pending() const {
@@ -219,24 +307,11 @@ Status Recorder::Refuse(const store::AdmitRequest& request, audit::Receipt recei
   if (told_) {
     told_(receipt);
   }
-  const int64_t second = receipt.finished_at.count() / 1'000'000'000;
-  {
+  if (reply.refusal == ToolRefusal::kRateLimited) {
     const std::lock_guard lock(mutex_);
-    Flood& flood = floods_[request.tenant.name()];
-    if (flood.second != second) {
-      flood.second = second;
-      flood.written = 0;
-    }
-    if (flood.written >= kRefusalsPerSecond) {
-      ++flood.left_out;
+    if (!flood_.Take(receipt.tenant, receipt.agent, receipt.tool, receipt.error_class,
+                     store_.Now())) {
       return {};
-    }
-    ++flood.written;
-    if (flood.left_out > 0) {
-      receipt.incidents.push_back(
-          fmt::format("{} further refusals of this tenant were not written one by one before this",
-                      flood.left_out));
-      flood.left_out = 0;
     }
   }
   TRY_ASSIGN(receipt.call_id, NewId(receipt.requested_at));
@@ -254,24 +329,53 @@ Status Recorder::Event(const std::string& tenant, std::string_view name,
   for (const auto& [key, value] : detail) {
     event.detail.emplace_back(key, policy::ScrubText(value));
   }
+  return Say(std::move(event));
+}
+
+Status Recorder::Say(audit::EventRecord event) {
   TRY(log_.Append(event));
-  const std::vector<std::string> receivers = ReceiversOf(name);
+  return Tell(event);
+}
+
+Status Recorder::Tell(const audit::EventRecord& event) {
+  const std::vector<std::string> receivers = ReceiversOf(event.name);
   if (receivers.empty()) {
     return {};
   }
   audit::CloudEvent told;
   TRY_ASSIGN(told.id, NewId());
-  told.type = name;
-  told.tenant = tenant;
+  told.type = event.name;
+  told.tenant = event.tenant;
   told.time = store_.Now();
   Json data = Json::object();
-  for (const auto& [key, value] : detail) {
-    data[key] = policy::ScrubText(value);
+  for (const auto& [key, value] : event.detail) {
+    std::visit([&, &name = key](const auto& one) { data[name] = one; }, value);
   }
-  return store::AddToOutbox(store_, receivers, tenant, audit::FormatCloudEvent(told, data));
+  return store::AddToOutbox(store_, receivers, event.tenant, audit::FormatCloudEvent(told, data));
+}
+
+Status Recorder::UseKnownReceivers() {
+  TRY_ASSIGN(std::vector<store::KnownReceiver> known,
+             store::ListReceivers(store_, store::AllTenants{}));
+  if (known.empty()) {
+    return {};
+  }
+  // The daemon that would do so may be away for long.
+  TRY(store::TrimOutbox(store_, store::AllTenants{}, store::kMostOutboxRows));
+  receivers_ = [known = std::move(known)](std::string_view event) {
+    std::vector<std::string> names;
+    for (const store::KnownReceiver& one : known) {
+      if (one.Wants(event)) {
+        names.push_back(one.name);
+      }
+    }
+    return names;
+  };
+  return {};
 }
 
 Status Recorder::Settle(std::span<const store::RecoveredCall> calls) {
+  TRY(TellRecovered());
   for (const store::RecoveredCall& left : calls) {
     TRY_ASSIGN(const std::optional<std::string> there,
                store::FindReceipt(store_, left.call.tenant, left.call.id));
@@ -303,7 +407,7 @@ Result<store::Pruned> Recorder::Prune(const store::TenantId& tenant,
     event.tenant = tenant.name();
     event.name = "pruned";
     event.detail.emplace_back("before", before.count());
-    TRY(log_.Append(event));
+    TRY(Say(std::move(event)));
   }
   return store::Prune(store_, tenant, retention);
 }

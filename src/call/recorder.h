@@ -21,6 +21,7 @@
 
 #include "audit/log.h"
 #include "audit/receipt.h"
+#include "call/refusal_flood.h"
 #include "call/tool_call.h"
 #include "store/admission.h"
 #include "store/call.h"
@@ -41,6 +42,9 @@ enum class Ending : uint8_t {
 class Recorder {
  public:
   Recorder(store::Store& store, audit::Log& log) : store_(store), log_(log) {}
+  ~Recorder();  // writes what was only counted so far
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
 
   store::Store& store() { return store_; }
   audit::Log& log() { return log_; }
@@ -49,6 +53,8 @@ class Recorder {
   // before the first call; asked from any thread.
   using Receivers = std::function<std::vector<std::string>(std::string_view event)>;
   void SetReceivers(Receivers receivers) { receivers_ = std::move(receivers); }
+  // Those whom the daemon of this state directory tells: it sends what is left for it here.
+  Status UseKnownReceivers();
 
   // Status: whether it may run.
   Status Start(const store::TenantId& tenant, const audit::Receipt& receipt);
@@ -57,10 +63,10 @@ class Recorder {
   Status End(const store::TenantId& tenant, Ending ending, const audit::Receipt& receipt,
              ToolReply& reply);
 
-  // A request that was not admitted; gets an id of its own. At most kRefusalsPerSecond of one tenant are written one by
-  // one: a flood of refusals must not cost more than what it was refused. The next one says how many were left out.
+  // A request that was not admitted; gets an id and a receipt of its own. Only refusals by a rate limit (kRateLimited)
+  // may be counted instead (refusal_flood.h); the reply then has no id, and an event `refusals.counted` of the log says
+  // how many there were, of whom and of what.
   Status Refuse(const store::AdmitRequest& request, audit::Receipt receipt, ToolReply& reply);
-  static constexpr uint32_t kRefusalsPerSecond = 20;
 
   // What an operator did, or what happened to Cofferdam itself. Details are short words.
   Status Event(const std::string& tenant, std::string_view name,
@@ -76,6 +82,9 @@ class Recorder {
   // What is still to be written; for a timer.
   Status WritePending();
   size_t pending() const;
+  // Receipts of calls that could not be written and were too many to be kept. The log says so when it can be written again;
+  // the store's recovery ends those calls.
+  uint64_t lost() const;
 
   // Called once for every receipt, also for those that are kept for later or left out of a flood; from any thread. Set
   // before the first call.
@@ -95,6 +104,12 @@ class Recorder {
   Status Write(Unwritten& end);
   store::CallEnd EndOf(const audit::Receipt& receipt, const ToolReply& reply) const;
   std::vector<std::string> ReceiversOf(std::string_view event) const;
+  Status WriteCounts(Nanos now);
+  Status WriteLost();
+  Status TellRecovered();
+  // In the log, and to whoever wants to know. Details are words and numbers.
+  Status Say(audit::EventRecord event);
+  Status Tell(const audit::EventRecord& event);
 
   store::Store& store_;
   audit::Log& log_;
@@ -102,12 +117,10 @@ class Recorder {
   std::function<void(const audit::Receipt&)> told_;
   mutable std::mutex mutex_;  // of what follows
   std::deque<Unwritten> unwritten_;
-  struct Flood {
-    int64_t second = 0;
-    uint32_t written = 0;
-    uint64_t left_out = 0;
-  };
-  std::map<std::string, Flood> floods_;
+  uint64_t lost_ = 0;
+  uint64_t lost_said_ = 0;           // of those
+  std::vector<uint64_t> recovered_;  // not told yet
+  RefusalFlood flood_;
 };
 
 }  // namespace coffer::call

@@ -14,6 +14,7 @@
 #include "call/launch.h"
 #include "call/level.h"
 #include "call/prepare.h"
+#include "call/run_record.h"
 #include "call/summary.h"
 #include "call/watch.h"
 
@@ -105,7 +106,7 @@ void ConcludeEnd(const WatchResult& watched, RunOutcome& outcome) {
 
 RunOutcome RunCall(const RunRequest& request, Begun begun) {
   RunOutcome outcome;
-  const bool wants_receipt = !request.receipt_path.empty();
+  const bool wants_receipt = !request.receipt_path.empty() || request.record != nullptr;
   // admit
   outcome.receipt.requested_at = WallTime();
   // A boundary is begun beside all this: it holds nothing and runs nothing before launch.
@@ -117,7 +118,9 @@ RunOutcome RunCall(const RunRequest& request, Begun begun) {
     BeginEarly(request, begun);
   }
   if (wants_receipt) {
-    if (Result<std::string> id = NewId(); id.ok()) {
+    if (request.record != nullptr) {
+      outcome.receipt = request.record->asked();
+    } else if (Result<std::string> id = NewId(); id.ok()) {
       outcome.receipt.call_id = std::move(id).value();
     } else {
       return Refuse(std::move(outcome), std::move(id.error()));
@@ -134,6 +137,12 @@ RunOutcome RunCall(const RunRequest& request, Begun begun) {
   }
   outcome.receipt.code_hash = prepared->code_hash;
   outcome.receipt.runtimes = prepared->runtimes;
+  // record: where a state directory is named, nothing happens that is not on disk before
+  if (request.record != nullptr) [[unlikely]] {
+    if (Status recorded = request.record->Start(outcome.receipt); !recorded.ok()) {
+      return Refuse(std::move(outcome), std::move(recorded.error()));
+    }
+  }
   // launch
   const bool probe = wants_receipt || !request.envelope.floor.empty();
   std::unique_ptr<Result<Launched>> held(

@@ -12,12 +12,16 @@
 
 namespace coffer::call {
 
+class RunRecord;
+
 struct RunRequest {
   policy::Envelope envelope;
   std::vector<std::string> command;  // CMD ARG..., or FILE ARG...
   bool script = false;               // command[0] is a FILE to bring in
   std::string out_dir;               // --out: made if missing; also in envelope.mounts at /out
   std::string receipt_path;          // empty: none is written
+  std::string state;                 // --state: where it is recorded; empty: not named
+  RunRecord* record = nullptr;       // the same, opened; null: it is not recorded
   bool quiet = false;
   bool trace = false;
   isolation::OwnMemory own;

@@ -13,6 +13,8 @@
 
 #include <charconv>
 
+#include "base/clock.h"
+#include "base/maker.h"
 #include "base/sys.h"
 
 namespace coffer::call {
@@ -50,7 +52,9 @@ Status RemoveTree(int parent, const std::string& name) {
 }  // namespace
 
 Result<Scratch> Scratch::Make(const std::vector<isolation::Input>& inputs) {
-  std::string name = fmt::format("{}/{}{}-XXXXXX", Parent(), kPrefix, ::getpid());
+  std::string name =
+      fmt::format("{}/{}{}-{:x}-XXXXXX", Parent(), kPrefix, ::getpid(),
+                  std::chrono::duration_cast<std::chrono::milliseconds>(BootTime()).count());
   if (::mkdtemp(name.data()) == nullptr) {
     return HostFault("isolation.scratch",
                      fmt::format("cannot create a scratch directory in {}", Parent()),
@@ -128,12 +132,18 @@ size_t SweepScratch() {
       continue;
     }
     pid_t pid = 0;
-    std::from_chars(entry.name.data() + kPrefix.size(), entry.name.data() + entry.name.size(), pid);
+    int64_t made = 0;
+    const char* const end = entry.name.data() + entry.name.size();
+    const auto [after, problem] = std::from_chars(entry.name.data() + kPrefix.size(), end, pid);
+    if (problem != std::errc() || after == end ||
+        std::from_chars(after + 1, end, made, 16).ec != std::errc()) {
+      continue;
+    }
     struct stat info;
     const bool ours =
         ::fstatat(parent->get(), entry.name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
         S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
-    if (pid > 0 && ours && raw::Syscall(SYS_kill, pid, 0) == -ESRCH &&
+    if (pid > 0 && ours && !MakerLives(pid, std::chrono::milliseconds(made)) &&
         RemoveTree(parent->get(), entry.name).ok()) {
       ++removed;
     }

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/quantity.h"
+#include "policy/scrub.h"
 
 namespace coffer::call {
 namespace {
@@ -74,8 +75,9 @@ void DescribeRequest(const RunRequest& request, audit::Receipt& receipt) {
   receipt.user = fmt::format("uid:{}", ::getuid());
   receipt.envelope_id = policy::EnvelopeId(request.envelope);
   receipt.blast_radius = BlastRadius(request.envelope);
+  const std::vector<std::string> words = policy::ScrubWords(request.command);
   std::string all;
-  for (const std::string& arg : request.command) {
+  for (const std::string& arg : words) {
     all += arg;
     all += '\0';
   }
@@ -88,7 +90,7 @@ void DescribeRequest(const RunRequest& request, audit::Receipt& receipt) {
     writes = writes || mount.access == policy::Access::kWrite;
   }
   receipt.effect = writes ? "irreversible" : "read-only";
-  for (const std::string& arg : request.command) {
+  for (const std::string& arg : words) {
     receipt.args_redacted.push_back(receipt.args_redacted.empty() ? arg : HashOf(arg));
   }
 }

@@ -122,10 +122,15 @@ const std::set<policy::Surface>& AvailableSurfaces() {
 
 policy::LoadedTool LoadToolHere(std::string_view text, std::string_view file) {
   policy::LoadedTool loaded = policy::LoadTool(text, file, AvailableSurfaces());
-  if (!loaded.tool) {
+  if (!loaded.tool && !loaded.draft) {
     return loaded;
   }
-  for (const policy::FileMount& mount : loaded.tool->manifest.mounts) {
+  const std::vector<policy::Mistake> known = loaded.mistakes;
+  for (const policy::FileMount& mount :
+       loaded.tool ? loaded.tool->manifest.mounts : loaded.draft->mounts) {
+    if (mount.host.empty() || policy::IsWrongAlready(known, mount.position)) {
+      continue;
+    }
     const auto access =
         mount.mode == policy::MountMode::kRead ? policy::Access::kRead : policy::Access::kWrite;
     const Result<isolation::HostPath> opened = isolation::OpenHostPath(
@@ -136,8 +141,11 @@ policy::LoadedTool LoadToolHere(std::string_view text, std::string_view file) {
     }
   }
   if (!loaded.mistakes.empty()) {
+    std::sort(loaded.mistakes.begin(), loaded.mistakes.end(),
+              [](const policy::Mistake& a, const policy::Mistake& b) { return a.at < b.at; });
     loaded.tool.reset();
   }
+  loaded.draft.reset();
   return loaded;
 }
 

@@ -25,6 +25,7 @@ using raw::Arg;
 using raw::Syscall;
 
 constexpr Nanos kFirstTick = std::chrono::milliseconds(20);
+constexpr Nanos kWorthTrimming = std::chrono::milliseconds(50);  // getting it back takes 50 us
 constexpr Nanos kGrace = std::chrono::seconds(2);
 
 // Adds descriptors to a poll set and tells afterwards which fired. A descriptor of -1 is left out by the kernel.
@@ -203,10 +204,9 @@ void Watch::Tick() {
   }
   if (now >= next_tick_) {
     if (!settled_) {
-      // Whoever lives this long is worth a little more work: be told of an OOM kill, and use less memory.
+      // Whoever lives this long is worth a little more work: to be told of an OOM kill.
       settled_ = true;
       oom_fd_ = cgroup_.oom_event_fd();
-      TrimText();
     }
     CheckUsage();
   }
@@ -215,6 +215,10 @@ void Watch::Tick() {
   }
   if (auto breach = limits::FindBreach(envelope_.limits, usage_, EventsNow())) {
     Breached(std::move(*breach));
+  }
+  if (UntilNextTick() >= kWorthTrimming) {
+    TrimStack();  // what waits does not need what worked
+    TrimText();
   }
 }
 

@@ -50,7 +50,12 @@ Status SettleDead(store::Store& store, const std::string& directory) {
     return {};
   }
   Result<audit::Log> log = audit::Log::Open(directory);
-  return log.ok() ? call::Recorder(store, *log).Settle(store.recovered()) : Status();
+  if (!log.ok()) {
+    return {};
+  }
+  call::Recorder recorder(store, *log);
+  TRY(recorder.UseKnownReceivers());
+  return recorder.Settle(store.recovered());
 }
 
 // Findings are an answer, not a failure of ours: printed, and told by the exit status.

@@ -307,6 +307,8 @@ class Parser {
       return Seccomp(flag);
     if (flag == "--receipt")
       return Text(request_.receipt_path, flag);
+    if (flag == "--state")
+      return Text(request_.state, flag);
     if (flag == "--tty")
       return Switch(envelope.tty, flag);
     if (flag == "--quiet")

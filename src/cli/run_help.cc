@@ -38,6 +38,8 @@ How it is confined:
 
 What you are told:
   --receipt FILE      write the receipt ("-" is stderr)
+  --state DIR         record it in this state directory: the decision before it runs, a sealed receipt after it; what
+                      cannot be recorded does not run (default: $COFFER_STATE; neither: it is not recorded)
   --trace             print each setup step with its time, and every refused system call
   --quiet             no notes of coffer's own on stderr, only errors
 

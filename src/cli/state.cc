@@ -17,19 +17,26 @@ Status MakeDirs(const std::string& path) {
 
 }  // namespace
 
-Result<State> State::Open(const call::VerbFlags& flags) {
+Result<State> State::OpenRecord(const std::string& directory) {
   State state;
-  TRY_ASSIGN(state.directory_, flags.StateDir());
+  state.directory_ = directory;
   TRY(MakeDirs(state.directory_));
   TRY_ASSIGN(store::Store store, store::Store::Open(state.directory_));
   state.store_ = std::make_unique<store::Store>(std::move(store));
   TRY_ASSIGN(audit::Log log, audit::Log::Open(state.directory_ + "/log"));
   state.log_ = std::make_unique<audit::Log>(std::move(log));
   state.recorder_ = std::make_unique<call::Recorder>(*state.store_, *state.log_);
+  TRY(state.recorder_->UseKnownReceivers());
   TRY(state.recorder_->Settle(state.store_->recovered()));
   TRY_ASSIGN(const store::Tenant local,
              store::EnsureTenant(*state.store_, store::TenantId::Local()));
   (void)local;
+  return state;
+}
+
+Result<State> State::Open(const call::VerbFlags& flags) {
+  TRY_ASSIGN(const std::string directory, flags.StateDir());
+  TRY_ASSIGN(State state, OpenRecord(directory));
   TRY(MakeDirs(state.directory_ + "/sessions"));
   TRY_ASSIGN(std::vector<std::string> tools, flags.ToolDirs());
   state.shelf_ = std::make_unique<call::ToolShelf>(std::move(tools));

@@ -19,10 +19,12 @@ class State {
  public:
   // Makes the directory if it is not there, ends what a killed process left, reads the tools.
   static Result<State> Open(const call::VerbFlags& flags);
+  // The same without the tools.
+  static Result<State> OpenRecord(const std::string& directory);
 
   store::Store& store() { return *store_; }
   call::Recorder& recorder() { return *recorder_; }
-  const call::ToolShelf& shelf() const { return *shelf_; }
+  const call::ToolShelf& shelf() const { return *shelf_; }  // not of OpenRecord
   const std::string& directory() const { return directory_; }
   call::LadderOptions ladder_options() const;
 

@@ -12,11 +12,16 @@
 #include "base/print.h"
 #include "base/sys.h"
 #include "call/collect.h"
+#include "call/config_file.h"
 #include "call/ladder.h"
 #include "call/launcher.h"
+#include "call/runner.h"
 #include "call/tenant_uids.h"
 #include "call/verb_flags.h"
+#include "call/warden.h"
 #include "cli/state.h"
+#include "store/call_list.h"
+#include "store/retention.h"
 #include "store/tenant.h"
 
 namespace coffer::cli {
@@ -36,15 +41,16 @@ Usage: coffer call TOOL [flags]
   --traceparent TEXT  the W3C trace context it belongs to (default: $TRACEPARENT)
   --dry-run           decide, say the worst it could do, run nothing
   --receipt FILE      write the receipt there (- is stderr)
+  --config FILE       the limits of tenants and agents (coffer.toml in the state directory, if it is there)
   --json              the answer as one JSON document on stdout, instead of the tool's own output
   --state DIR, --tools DIR   as in `coffer tools --help`
 
 Exit status: the tool's own; 120 refused, 122 a limit was breached, 125 Cofferdam failed.
 )";
 
-constexpr call::FlagSpec kFlags[] = {{"--args", true},    {"--session", true},
-                                     {"--key", true},     {"--dry-run"},
-                                     {"--receipt", true}, {"--traceparent", true}};
+constexpr call::FlagSpec kFlags[] = {
+    {"--args", true},    {"--session", true},     {"--key", true},   {"--dry-run"},
+    {"--receipt", true}, {"--traceparent", true}, {"--config", true}};
 
 Result<std::string> ReadArgs(const std::string& given) {
   constexpr size_t kMax = 16 << 20;
@@ -124,7 +130,7 @@ Result<isolation::UidRange> UidsOf(store::Store& store, const store::TenantId& i
 }
 
 // From a request to its answer. What the tool prints is passed on as it comes unless `quiet`.
-call::ToolReply RunLadder(call::Ladder& ladder, store::Store& store,
+call::ToolReply RunLadder(call::Ladder& ladder, store::Store& store, const call::WardenRules& rules,
                           const call::ToolRequest& request, bool quiet) {
   std::variant<call::ReadyCall, call::ToolReply> climbed = ladder.Climb(request);
   if (auto* answered = std::get_if<call::ToolReply>(&climbed)) {
@@ -139,6 +145,11 @@ call::ToolReply RunLadder(call::Ladder& ladder, store::Store& store,
     return ladder.DescendUnlaunched(ready, uids.error());
   }
   ready.run.uids = *uids;
+  if (const Status allowed = call::CheckRequest(rules, ready.run); !allowed.ok()) {
+    call::Collected refused;
+    refused.report = call::RefusalReport(allowed.error());
+    return ladder.Descend(ready, std::move(refused));
+  }
   const UniqueFd signals(CatchSignals());
   call::LocalLauncher launcher;
   Result<call::RunChannels> channels = launcher.Launch(ready.call_id, ready.run, ready.stdin_text);
@@ -154,6 +165,17 @@ call::ToolReply RunLadder(call::Ladder& ladder, store::Store& store,
     };
   }
   return ladder.Descend(ready, call::Collect(std::move(channels).value(), options));
+}
+
+// Where no daemon runs, nobody else does it. The call is answered: what fails here is tried again by the next one.
+void ForgetOld(State& state, const store::TenantId& tenant, const store::Retention& retention) {
+  store::CallFilter old;
+  old.until = state.store().Now() - retention.calls;
+  const Result<store::Page<store::Call>> oldest =
+      store::ListCalls(state.store(), tenant, old, {1, ""});
+  if (oldest.ok() && !oldest->rows.empty()) {
+    (void)state.recorder().Prune(tenant, retention);
+  }
 }
 
 }  // namespace
@@ -197,8 +219,21 @@ int CallVerb(std::span<const std::string_view> words) {
     return kRefused;
   }
   request.args_json = std::move(args).value();
-  call::Ladder ladder(state->recorder(), state->shelf(), state->ladder_options());
-  const call::ToolReply reply = RunLadder(ladder, state->store(), request, flags->json());
+  const Result<call::FileConfig> config =
+      call::LoadConfigFile(flags->Value("--config", state->directory() + "/coffer.toml"),
+                           /*may_be_missing=*/!flags->Has("--config"));
+  if (!config.ok()) {
+    PrintError(config.error());
+    return kRefused;
+  }
+  call::LadderOptions options = state->ladder_options();
+  options.quotas = [&](const store::TenantId& tenant) { return config->QuotasOf(tenant.name()); };
+  call::Ladder ladder(state->recorder(), state->shelf(), options);
+  // What the warden would refuse is refused here too. Broad mounts are the caller's own to give.
+  call::WardenRules rules;
+  rules.sessions = options.sessions;
+  rules.allow_broad = true;
+  const call::ToolReply reply = RunLadder(ladder, state->store(), rules, request, flags->json());
   if (flags->json()) {
     PrintOut(AnswerJson(reply) + "\n");
   } else if (!reply.error_class.empty()) {
@@ -210,6 +245,7 @@ int CallVerb(std::span<const std::string_view> words) {
       return kFailed;
     }
   }
+  ForgetOld(*state, request.tenant, config->RulesOf(request.tenant.name()).retention);
   return ExitStatus(reply);
 }
 

@@ -2,12 +2,13 @@
 #include "cli/verb_run.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
+#include <stdlib.h>
 
 #include "base/print.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "call/run_call.h"
+#include "cli/recorded_run.h"
 #include "cli/run_flags.h"
 
 namespace coffer::cli {
@@ -31,6 +32,8 @@ Status ReadSeccompFile(call::RunRequest& request) {
   return {};
 }
 
+}  // namespace
+
 void PrintTrace(const audit::Receipt& receipt) {
   for (const auto& [step, micros] : receipt.steps_us) {
     PrintError(fmt::format("coffer: trace: {:>7} us  {}", micros, step));
@@ -41,14 +44,14 @@ void PrintTrace(const audit::Receipt& receipt) {
   }
 }
 
-}  // namespace
-
 int RunVerb(std::span<const std::string_view> words, isolation::OwnMemory own) {
   if (!words.empty() && (words.front() == "--help" || words.front() == "-h")) {
     PrintOut(RunHelp());
     return 0;
   }
-  call::Begun begun = call::BeginUnread(words, own);
+  const char* const state = ::getenv("COFFER_STATE");
+  const bool recorded = state != nullptr && *state != '\0';
+  call::Begun begun = recorded ? call::Begun() : call::BeginUnread(words, own);
   Result<call::RunRequest> request = ParseRunFlags(words);
   if (request.ok()) {
     if (Status read = ReadSeccompFile(*request); !read.ok()) {
@@ -72,6 +75,12 @@ int RunVerb(std::span<const std::string_view> words, isolation::OwnMemory own) {
       return kExitRefused;
     }
     receipt.emplace(std::move(opened).value());
+  }
+  if (recorded || !request->state.empty()) [[unlikely]] {
+    if (request->state.empty()) {
+      request->state = state;
+    }
+    return RecordedRun(*request, std::move(receipt));
   }
   const call::RunOutcome outcome = call::RunCall(*request, std::move(begun));
   if (outcome.error) {

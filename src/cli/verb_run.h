@@ -6,10 +6,14 @@
 #include <span>
 #include <string_view>
 
+#include "audit/receipt.h"
 #include "isolation/boundary.h"
 
 namespace coffer::cli {
 
 int RunVerb(std::span<const std::string_view> words, isolation::OwnMemory own);
+
+// What --trace shows.
+void PrintTrace(const audit::Receipt& receipt);
 
 }  // namespace coffer::cli

@@ -33,7 +33,7 @@ struct DelivererOptions {
   Nanos first_wait = std::chrono::seconds(1);
   Nanos longest_wait = std::chrono::hours(1);
   uint32_t most_refusals = 5;                   // attempts of an event that its receiver refuses
-  uint64_t most_rows = 100'000;                 // of all receivers together
+  uint64_t most_rows = store::kMostOutboxRows;  // of all receivers together
   uint32_t window = 8;                          // of one receiver, at a time
   uint32_t batch = 64;                          // calls in one request to a collector
   Nanos look = std::chrono::milliseconds(200);  // how often it looks for something new

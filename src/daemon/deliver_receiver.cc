@@ -99,13 +99,6 @@ Result<Receiver> ReadUrl(const std::string& url, std::string_view what) {
   return made;
 }
 
-bool Matches(std::string_view pattern, std::string_view event) {
-  if (pattern == "*" || pattern == event) {
-    return true;
-  }
-  return pattern.ends_with(".*") && event.starts_with(pattern.substr(0, pattern.size() - 1));
-}
-
 }  // namespace
 
 std::string Receiver::shown() const {
@@ -114,12 +107,11 @@ std::string Receiver::shown() const {
                      port);
 }
 
-bool Receiver::Wants(std::string_view event) const {
-  if (kind == Kind::kOtlp) {
-    return event.starts_with("call.");  // a trace is made of calls
-  }
-  return events.empty() || std::any_of(events.begin(), events.end(),
-                                       [&](const std::string& one) { return Matches(one, event); });
+bool Receiver::Wants(std::string_view event) const { return Known().Wants(event); }
+
+store::KnownReceiver Receiver::Known() const {
+  // A trace is made of calls.
+  return {name, kind == Kind::kOtlp ? std::vector<std::string>{"call.*"} : events};
 }
 
 Result<std::vector<Receiver>> ReceiversOf(const FileConfig& config) {

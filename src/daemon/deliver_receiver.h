@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "daemon/config.h"
 #include "daemon/config_file.h"
+#include "store/receivers.h"
 
 namespace coffer::daemon {
 
@@ -36,6 +37,8 @@ struct Receiver {
   std::string shown() const;
   // Whether it is told of this: "call.finished", "switch.on".
   bool Wants(std::string_view event) const;
+  // For others who work on the same state directory.
+  store::KnownReceiver Known() const;
 };
 
 // Refused with the URL's place in words if one cannot be used.

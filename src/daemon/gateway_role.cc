@@ -25,6 +25,7 @@
 #include "gateway/jwt.h"
 #include "gateway/server.h"
 #include "store/key.h"
+#include "store/receivers.h"
 #include "store/store.h"
 #include "store/tenant.h"
 
@@ -53,10 +54,12 @@ Result<FileConfig> ConfigOf(const Config& config, const OperatorFiles& files) {
   return files.config ? ReadConfigText(*files.config, config.file) : FileConfig{};
 }
 
-Result<gateway::ServerConfig> ServerConfigOf(const Config& config, const OperatorFiles& files) {
+Result<gateway::ServerConfig> ServerConfigOf(const Config& config, const OperatorFiles& files,
+                                             const FileConfig& rules) {
   gateway::ServerConfig made;
   made.tcp.push_back({config.host, config.port});
-  made.unix_sockets.push_back({config.socket, 0600});
+  // Others may knock only if some of them are to be let in; the kernel says who they are either way.
+  made.unix_sockets.push_back({config.socket, rules.peers.empty() ? 0600U : 0666U});
   if (files.tls_certificate && files.tls_key) {
     made.tls = gateway::TlsPair{*files.tls_certificate, *files.tls_key};
   }
@@ -65,10 +68,28 @@ Result<gateway::ServerConfig> ServerConfigOf(const Config& config, const Operato
   return made;
 }
 
+// What was made with the configuration at the start and stays as it is; empty if nothing of that was changed.
+std::string NeedRestart(const FileConfig& now, const FileConfig& wanted) {
+  std::string keys;
+  const auto add = [&](bool changed, const char* key) {
+    keys += !changed ? "" : keys.empty() ? key : std::string(", ") + key;
+  };
+  add(now.webhooks != wanted.webhooks, "[[webhook]]");
+  add(now.otlp != wanted.otlp, "[otlp]");
+  add(now.peers.empty() != wanted.peers.empty(), "the first or last [[peer]]");
+  return keys;
+}
+
 // All of it, or nothing: a mistake in one file leaves everything as it was.
 Status Reload(const Config& config, int from_monitor, gateway::Server& server, Rules& rules) {
   TRY_ASSIGN(const OperatorFiles files, ReceiveOperatorFiles(config, from_monitor));
   TRY_ASSIGN(FileConfig parsed, ConfigOf(config, files));
+  if (const std::string keys = NeedRestart(*rules.current(), parsed); !keys.empty()) {
+    return Refused("policy.config",
+                   fmt::format("{}: {} changed, which needs a restart; nothing was reloaded",
+                               config.file, keys),
+                   "restart the daemon, or undo that change and send SIGHUP again");
+  }
   TRY_ASSIGN(Jwt jwt, JwtOf(config, files));
   if (files.tls_certificate && files.tls_key) {
     TRY(server.ReplaceTls({*files.tls_certificate, *files.tls_key}));
@@ -119,8 +140,8 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
   if (!receivers.empty()) {
     TRY(CheckOperatorsOwn(config.file));
   }
+  TRY_ASSIGN(gateway::ServerConfig http, ServerConfigOf(config, files, rules));
   desk.rules.Replace(std::move(rules));
-  TRY_ASSIGN(gateway::ServerConfig http, ServerConfigOf(config, files));
   http.http.answered = [&desk](std::string_view tenant, std::string_view route,
                                std::string_view method, int status) {
     desk.meter.metrics().Answered(tenant, route, method, status);
@@ -139,10 +160,17 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
   TRY_ASSIGN(audit::Log log, audit::Log::Open(config.state + "/log", log_options));
   call::Recorder recorder(store, log);
   recorder.OnEnd([&desk](const audit::Receipt& receipt) { desk.meter.CallEnded(receipt); });
+  std::vector<store::KnownReceiver> known;
+  for (const Receiver& receiver : receivers) {
+    known.push_back(receiver.Known());
+  }
+  TRY(store::KeepReceivers(store, store::AllTenants{}, known));
   recorder.SetReceivers(
       [&receivers](std::string_view event) { return NamesOfWanting(receivers, event); });
   TRY(recorder.Settle(store.recovered()));
   Deliverer deliverer(store, receivers, sockets.egress.get());
+  desk.meter.WatchRecorder(
+      [&recorder] { return RecorderCounts{recorder.pending(), recorder.lost()}; });
   desk.meter.WatchDeliveries([&deliverer] { return deliverer.counts(); });
   if (!receivers.empty()) {
     TRY(deliverer.Start());

@@ -154,6 +154,10 @@ gateway::Answer<std::string> Meter::Print(const gateway::Identity& who) {
       const DeliveryCounts counts = deliveries_();
       metrics_.Delivered(counts.sent, counts.failed, counts.dropped);
     }
+    if (recorder_) {
+      const RecorderCounts counts = recorder_();
+      metrics_.Unwritten(counts.pending, counts.lost);
+    }
     return metrics_.Print(store::AllTenants{});
   }
   const Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);

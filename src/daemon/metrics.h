@@ -24,6 +24,11 @@
 
 namespace coffer::daemon {
 
+struct RecorderCounts {
+  uint64_t pending = 0;  // receipts that wait for the disk
+  uint64_t lost = 0;     // that were too many to wait
+};
+
 class Meter {
  public:
   Meter();
@@ -36,6 +41,7 @@ class Meter {
              std::function<void(const watch::Alert&)> told);
 
   // Asked at every scrape.
+  void WatchRecorder(std::function<RecorderCounts()> counts) { recorder_ = std::move(counts); }
   void WatchDeliveries(std::function<DeliveryCounts()> counts) { deliveries_ = std::move(counts); }
 
   void CallEnded(const audit::Receipt& receipt);
@@ -60,6 +66,7 @@ class Meter {
   const Rules* rules_ = nullptr;
   std::function<void(const watch::Alert&)> told_;
   std::function<DeliveryCounts()> deliveries_;
+  std::function<RecorderCounts()> recorder_;
 
   mutable std::mutex mutex_;  // of what follows
   AnomalyConfig in_force_;

@@ -100,6 +100,7 @@ class DaemonService : public gateway::Service {
     std::string told;  // the manifest of which the operator was told that it allows less
   };
 
+  void AuthenticatePeer(uid_t uid, gateway::Reply<gateway::Identity> reply);
   void Watch(std::shared_ptr<call::ReadyCall> ready, std::shared_ptr<call::RunChannels> channels,
              bool wait, gateway::Reply<gateway::CallView> reply);
   void End(const std::string& call_id);

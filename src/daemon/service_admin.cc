@@ -190,6 +190,7 @@ void DaemonService::CreateKey(const gateway::Identity& who, gateway::KeyRequest 
     store::KeyRequest asked;
     asked.role = RoleOf(request.role);
     asked.agent = request.agent;
+    asked.label = request.label;
     asked.lifetime = request.expires_in.value_or(std::chrono::seconds(0));
     // Who gives power away is on record before it is given.
     if (const Status told =
@@ -266,7 +267,9 @@ void DaemonService::ListSwitches(const gateway::Identity& who,
     if (!tenant.ok()) {
       return RefusalOf(tenant.error());
     }
-    Result<std::vector<store::Switch>> switches = store::ListSwitches(desk_.store(), *tenant);
+    Result<std::vector<store::Switch>> switches =
+        who.all_tenants ? store::ListSwitches(desk_.store(), store::AllTenants{})
+                        : store::ListSwitches(desk_.store(), *tenant);
     if (!switches.ok()) {
       return RefusalOf(switches.error());
     }
@@ -294,7 +297,7 @@ void DaemonService::SetSwitch(const gateway::Identity& who, const gateway::Switc
         }
         CheckSwitches();  // at once, not at the next tick
         TellSwitch(desk_.recorder(), who, target, "switch.on", reason);
-        return gateway::SwitchView{target, reason, who.key_id, WallTime()};
+        return gateway::SwitchView{target, who.tenant, reason, who.key_id, WallTime()};
       });
 }
 

@@ -114,12 +114,38 @@ void DaemonService::Authenticate(const gateway::Credential& credential,
         });
     return;
   }
-  if (credential.peer && (credential.peer->uid == options_.owner || credential.peer->uid == 0)) {
-    const std::string uid = fmt::format("uid:{}", credential.peer->uid);
-    reply(gateway::Identity{"local", "operator", gateway::Role::kOperator, uid, uid, true});
+  if (credential.peer) {
+    AuthenticatePeer(credential.peer->uid, std::move(reply));
     return;
   }
   reply(Nobody("a key is needed"));
+}
+
+// The kernel says who it is; the configuration says what that means. The owner and root need no entry.
+void DaemonService::AuthenticatePeer(uid_t uid, gateway::Reply<gateway::Identity> reply) {
+  const std::string name = fmt::format("uid:{}", uid);
+  if (uid == options_.owner || uid == 0) {
+    reply(gateway::Identity{"local", "operator", gateway::Role::kOperator, name, name, true});
+    return;
+  }
+  const std::shared_ptr<const FileConfig> rules = desk_.rules.current();
+  const PeerConfig* const peer = rules->FindPeer(uid);
+  if (peer == nullptr) {
+    reply(Nobody("a key is needed: the configuration has no [[peer]] with your uid"));
+    return;
+  }
+  Answer<gateway::Identity>(
+      desk_, std::move(reply), [this, peer = *peer, name]() -> gateway::Answer<gateway::Identity> {
+        const Result<store::TenantId> tenant = store::TenantId::Parse(peer.tenant);
+        if (!tenant.ok()) {
+          return RefusalOf(tenant.error());
+        }
+        if (const Result<store::Tenant> made = store::EnsureTenant(desk_.store(), *tenant);
+            !made.ok()) {
+          return RefusalOf(made.error());
+        }
+        return gateway::Identity{peer.tenant, peer.agent, RoleOf(peer.role), name, name, false};
+      });
 }
 
 void DaemonService::Submit(const gateway::Identity& who, gateway::CallRequest request,

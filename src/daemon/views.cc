@@ -140,6 +140,7 @@ gateway::KeyView ViewOf(const store::ApiKey& key) {
   view.tenant = key.tenant.name();
   view.agent = key.agent;
   view.all_tenants = key.all_tenants;
+  view.label = key.label;
   view.created_at = key.created_at;
   view.expires_at = key.expires_at.value_or(Nanos(0));
   view.revoked_at = key.revoked_at.value_or(Nanos(0));
@@ -154,6 +155,7 @@ gateway::SwitchView ViewOf(const store::Switch& found) {
                       : found.kind == store::SwitchKind::kTenant  ? Scope::kTenant
                                                                   : Scope::kTool;
   view.target.name = found.name;
+  view.tenant = found.tenant ? found.tenant->name() : "";
   view.reason = found.why;
   view.set_by = found.who;
   view.set_at = found.at;

@@ -314,6 +314,7 @@ struct SwitchTarget {
 
 struct SwitchView {
   SwitchTarget target;
+  std::string tenant;  // whose; empty: it stops all of them
   std::string reason;
   std::string set_by;  // key id
   Nanos set_at{0};

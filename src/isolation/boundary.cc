@@ -47,6 +47,16 @@ size_t CallBytes(const Call& call) {
   return bytes;
 }
 
+bool HasThreeProcessors() {
+  unsigned long mask[128] = {};
+  const long bytes = Syscall(SYS_sched_getaffinity, 0, sizeof(mask), Arg(mask));
+  int processors = 0;
+  for (long i = 0; i < bytes / static_cast<long>(sizeof(mask[0])); ++i) {
+    processors += __builtin_popcountl(mask[i]);
+  }
+  return processors > 2;
+}
+
 Error ExplainClone(long answer) {
   Error error =
       sys::ErrnoError("isolation.clone", "cannot create the boundary's namespaces", answer);
@@ -236,7 +246,8 @@ Status Boundary::Complete(const PayloadStdio& stdio, std::span<const int> trees)
 
 void Boundary::LendProcessor() {
   ChildReport& report = shared_->report;
-  if (plan_->level != policy::Level::kContainer || report.helped.load() != 0) {
+  if (plan_->level != policy::Level::kContainer || report.asks.load() != 0 ||
+      (report.helped.load() != 0 && HasThreeProcessors())) {
     return;
   }
   const timespec patience{0, 5000000};

@@ -86,8 +86,8 @@ class Boundary {
   Status Identify();
   // `trees` are the detached mounts of the plan's supervised binds, by the index of the bind.
   Status Complete(const PayloadStdio& stdio, std::span<const int> trees);
-  // Making the network takes longest, so it must not wait for a processor behind what we do meanwhile: if the helper does
-  // not run yet, sleeps until init needs us again, a few milliseconds at most.
+  // Three have work and there may be two processors. Making the network takes longest, then comes init: neither must wait
+  // behind what we do meanwhile. If one of them may have to, sleeps until either is done, a few milliseconds at most.
   void LendProcessor();
   Status Admit(const CgroupEntry& cgroups, std::span<const Rlimit> rlimits);
   // The room there is for the call's strings.

@@ -77,7 +77,6 @@ void AddRuntime(const RuntimeSet& runtime, BoundaryPlan& plan, DirectoryList& di
 }
 
 void AddDevices(bool tty, RootPart& root, DirectoryList& dirs) {
-  dirs.Add("/dev");
   for (const char* name : {"null", "zero", "full", "urandom"}) {
     BindMount bind;
     bind.host = std::string("/dev/") + name;
@@ -145,24 +144,76 @@ bool NeedsLoaderCache(const RuntimeSet& runtime) {
   });
 }
 
+bool HasInterpreter(const RuntimeSet& runtime) {
+  return std::any_of(runtime.files.begin(), runtime.files.end(),
+                     [](const RuntimeFile& file) { return file.directory; });
+}
+
 // Every file costs each call some 10 us; a single program with its libraries finds UTC, and its libraries, without one.
-void AddRuntimeEtc(const RuntimeSet& runtime, RootPart& root, bool supervised,
-                   DirectoryList& dirs) {
-  const bool interpreter = std::any_of(runtime.files.begin(), runtime.files.end(),
-                                       [](const RuntimeFile& file) { return file.directory; });
-  if (interpreter) {
-    root.files.push_back(SyntheticLocaltime());
+// In a prepared tree they cost nothing.
+std::vector<PrivateFile> RuntimeEtc(const RuntimeSet& runtime, bool prepared) {
+  std::vector<PrivateFile> files;
+  if (prepared || HasInterpreter(runtime)) {
+    files.push_back(SyntheticLocaltime());
   }
-  if (interpreter || NeedsLoaderCache(runtime)) {
-    root.files.push_back({"/etc/ld.so.cache", MakeLoaderCache(runtime), 0444});
+  if (prepared || HasInterpreter(runtime) || NeedsLoaderCache(runtime)) {
+    files.push_back({"/etc/ld.so.cache", MakeLoaderCache(runtime), 0444});
   }
-  static constexpr const char* kCaBundle = "/etc/ssl/certs/ca-certificates.crt";
-  if (interpreter && ::access(kCaBundle, R_OK) == 0) {
+  return files;
+}
+
+constexpr const char* kCaBundle = "/etc/ssl/certs/ca-certificates.crt";
+
+// True if the runtime gets the host's certificate bundle.
+bool AddCertificates(const RuntimeSet& runtime, BoundaryPlan& plan) {
+  if (!HasInterpreter(runtime) || ::access(kCaBundle, R_OK) != 0) {
+    return false;
+  }
+  BindMount bind;
+  bind.host = bind.at = kCaBundle;
+  bind.follow_links = true;
+  bind.supervised = plan.own_uid;
+  plan.call_root.binds.push_back(bind);
+  return true;
+}
+
+// Paths of the plan's /etc, as the tree that will be /etc has them.
+std::string WithoutEtc(const std::string& path) { return path.substr(std::size("/etc") - 1); }
+
+// /dev and /etc as two mounts, before whatever is mounted below them.
+void AddPrepared(std::vector<PrivateFile> etc, BoundaryPlan& plan) {
+  for (const char* place : {"/dev", "/etc"}) {
     BindMount bind;
-    bind.host = bind.at = kCaBundle;
-    bind.follow_links = true;
-    bind.supervised = supervised;
-    root.binds.push_back(bind);
+    bind.host = std::string("the prepared ") + place;
+    bind.at = place;
+    bind.directory = true;
+    bind.supervised = bind.prepared = true;
+    bind.device = bind.at == "/dev";
+    plan.call_root.binds.push_back(bind);
+  }
+  for (PrivateFile& file : etc) {
+    file.at = WithoutEtc(file.at);
+    plan.etc.files.push_back(std::move(file));
+  }
+}
+
+void AddEtc(const RuntimeSet& runtime, BoundaryPlan& plan, DirectoryList& dirs) {
+  std::vector<PrivateFile> files = RuntimeEtc(runtime, plan.prepared);
+  if (plan.prepared) {
+    for (PrivateFile& file : SyntheticEtc(plan.uid, plan.hostname)) {
+      files.push_back(std::move(file));
+    }
+    AddPrepared(std::move(files), plan);
+    if (AddCertificates(runtime, plan)) {
+      plan.etc.dirs = {"/ssl", "/ssl/certs"};
+      plan.etc.files.push_back({WithoutEtc(kCaBundle), "", 0444});
+    }
+    return;
+  }
+  for (PrivateFile& file : files) {
+    plan.call_root.files.push_back(std::move(file));
+  }
+  if (AddCertificates(runtime, plan)) {
     dirs.AddParentsOf(kCaBundle);
   }
 }
@@ -266,21 +317,25 @@ Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& ru
   return {};
 }
 
-BoundaryPlan BeginContainer(const policy::Envelope& envelope, bool privileged) {
+BoundaryPlan BeginContainer(const policy::Envelope& envelope, bool privileged, bool prepared) {
   BoundaryPlan plan;
   plan.level = policy::Level::kContainer;
   plan.uid = envelope.uid;
   plan.own_uid = privileged;
   plan.tty = envelope.tty;
+  plan.prepared = prepared && privileged && !envelope.tty;
   plan.landlock_canary = "/.coffer";
   plan.root.files.push_back({plan.landlock_canary, "", 0444});
   DirectoryList dirs;
-  AddDevices(envelope.tty, plan.root, dirs);
-  AddPrivatePlaces(envelope, plan.root, dirs);
+  dirs.Add("/dev");
   dirs.Add("/etc");
   dirs.Add("/in");
-  for (PrivateFile& file : SyntheticEtc(envelope.uid, plan.hostname)) {
-    plan.root.files.push_back(std::move(file));
+  AddPrivatePlaces(envelope, plan.root, dirs);
+  if (!plan.prepared) {
+    AddDevices(envelope.tty, plan.root, dirs);
+    for (PrivateFile& file : SyntheticEtc(envelope.uid, plan.hostname)) {
+      plan.root.files.push_back(std::move(file));
+    }
   }
   plan.root.dirs = dirs.list();
   return plan;
@@ -293,8 +348,8 @@ Status CompleteContainer(const policy::Envelope& envelope, const RuntimeSet& run
   DirectoryList dirs;
   RootPart& root = plan.call_root;
   AddCommonRules(envelope.tty, envelope.workspace.empty(), plan);
+  AddEtc(runtime, plan, dirs);
   AddRuntime(runtime, plan, dirs);
-  AddRuntimeEtc(runtime, root, plan.own_uid, dirs);
   AddLocale(runtime, root, plan.own_uid, dirs);
   AddInputs(inputs, envelope.workspace.empty(), root);
   AddMounts(mounts, plan, dirs);
@@ -311,6 +366,20 @@ Status CompleteContainer(const policy::Envelope& envelope, const RuntimeSet& run
     return Refused("policy.mount.count", "too many mounts");
   }
   return {};
+}
+
+void MakeEtcPrivate(BoundaryPlan& plan) {
+  RootPart& root = plan.call_root;
+  for (const std::string& dir : plan.etc.dirs) {
+    root.dirs.push_back("/etc" + dir);
+  }
+  for (PrivateFile& file : plan.etc.files) {
+    file.at = "/etc" + file.at;
+    root.files.push_back(std::move(file));
+  }
+  std::erase_if(root.binds,
+                [](const BindMount& bind) { return bind.prepared && bind.at == "/etc"; });
+  plan.etc = {};
 }
 
 }  // namespace coffer::isolation

@@ -38,12 +38,16 @@ struct Input {
 Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& runtime);
 
 // The half of the plan that the envelope alone decides. `privileged`: the supervisor is root; it gives the boundary a
-// uid of its own, and clones what is mounted itself.
-BoundaryPlan BeginContainer(const policy::Envelope& envelope, bool privileged);
+// uid of its own, and clones what is mounted itself. `prepared`: there is a prepared tree for /dev.
+BoundaryPlan BeginContainer(const policy::Envelope& envelope, bool privileged,
+                            bool prepared = false);
 
 // The other half: what the command needs, and what was asked for.
 Status CompleteContainer(const policy::Envelope& envelope, const RuntimeSet& runtime,
                          const std::vector<OpenedMount>& mounts, const std::vector<Input>& inputs,
                          BoundaryPlan& plan);
+
+// There is no prepared tree for the plan's /etc after all: its files are made in the private root.
+void MakeEtcPrivate(BoundaryPlan& plan);
 
 }  // namespace coffer::isolation

@@ -35,6 +35,7 @@ struct BindMount {
   bool device = false;        // a device node: the only mounts without nodev
   bool follow_links = false;  // system files only (libraries): their links are the host's own
   bool supervised = false;    // a privileged supervisor clones it; otherwise the child does
+  bool prepared = false;      // a prepared tree, opened by the supervisor: `host` only names it
   dev_t expected_dev = 0;     // 0: not compared
   ino_t expected_ino = 0;
 };
@@ -74,6 +75,20 @@ struct RootPart {
   std::vector<BindMount> binds;
 };
 
+struct DeviceNode {
+  std::string at;
+  unsigned major = 0;
+  unsigned minor = 0;
+};
+
+// What a prepared tree holds (prepared_tree.h); paths start with a slash, which is the tree's own.
+struct TreeContent {
+  std::vector<std::string> dirs;  // parents first
+  std::vector<PrivateFile> files;
+  std::vector<PrivateLink> links;
+  std::vector<DeviceNode> devices;
+};
+
 // Host uids of boundaries (ADR 4): first + pid of init, modulo the count. The default is a range that neither users,
 // containers nor systemd hand out, as large as pid_max can be, so that no two live boundaries share a uid.
 struct UidRange {
@@ -91,10 +106,12 @@ struct BoundaryPlan {
   bool want_proc = true;
   bool shares_memory = false;  // init runs in our memory until its end (boundary.h)
   int clone_into_cgroup = -1;  // v2 cgroup directory, or -1
+  bool prepared = false;       // /dev and /etc are prepared trees, the first two binds of call_root
   std::string hostname = "coffer";
   RootPart root;
 
   RootPart call_root;
+  TreeContent etc;       // if `prepared`
   int landlock_abi = 0;  // 0: Landlock is not used
   std::vector<LandlockRule> landlock;
   std::string landlock_canary;  // a file that no rule grants; opening it must fail

@@ -64,7 +64,7 @@ class Cgroup {
   void CloseTasks();
 
   policy::LayerSet layers() const { return layers_; }
-  const std::string& name() const { return name_; }  // "coffer-<pid>-<pid namespace>-<random>"
+  const std::string& name() const { return name_; }  // see cgroup_name.h
 
   // Everything but `memory` and `pids`, which only kLive reads: after the end they are of no interest.
   enum class Detail : uint8_t { kFinal, kLive };

@@ -2,6 +2,7 @@
 #include "limits/cgroup_host.h"
 
 #include <errno.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,6 +13,16 @@
 
 namespace coffer::limits {
 namespace {
+
+// Without /proc, whose directories for a new process take 20 us to come into being. `which` is the number in
+// <linux/pidfd.h>: 1 is the cgroup namespace, 5 the pid namespace (Linux 6.11). 0 on an older kernel.
+uint64_t OwnNamespace(unsigned which) {
+  const UniqueFd self(static_cast<int>(raw::Syscall(SYS_pidfd_open, ::getpid(), 0)));
+  const UniqueFd space(
+      static_cast<int>(self ? raw::Syscall(SYS_ioctl, self.get(), _IO(0xFF, which), 0) : -1));
+  struct stat info{};
+  return space && ::fstat(space.get(), &info) == 0 ? info.st_ino : 0;
+}
 
 class KernelFiles : public CgroupFiles {
  public:
@@ -32,6 +43,10 @@ class KernelFiles : public CgroupFiles {
   // 0, or why the host's answers cannot be relied on: a host that lacks something says so in other ways.
   long failure() const { return failure_; }
   uint64_t Namespace(std::string_view name) const override {
+    if (const uint64_t inode = root_.empty() ? OwnNamespace(name == "pid" ? 5 : 1) : 0;
+        inode != 0) {
+      return inode;
+    }
     const std::string path = root_ + "/proc/self/ns/" + std::string(name);
     struct stat info{};
     const long answer =

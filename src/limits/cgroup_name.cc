@@ -15,10 +15,11 @@ namespace {
 constexpr std::string_view kPrefix = "coffer-";
 constexpr std::string_view kSupervisor = "supervisor-";
 constexpr size_t kRandomDigits = 8;
+constexpr int64_t kLatest = 1'000'000'000'000;  // milliseconds: thirty years of uptime
 
 template <typename T>
-bool TakeNumber(std::string_view& rest, T& number) {
-  const auto [end, problem] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+bool TakeNumber(std::string_view& rest, T& number, int base = 10) {
+  const auto [end, problem] = std::from_chars(rest.data(), rest.data() + rest.size(), number, base);
   if (problem != std::errc() || number <= 0) {
     return false;
   }
@@ -42,7 +43,9 @@ Result<std::string> NewCgroupName(uint64_t pid_namespace) {
   if (got < 0) {
     return sys::ErrnoError("limits.random", "the kernel gives no randomness", got);
   }
-  return fmt::format("{}{}-{}-{:08x}", kPrefix, ::getpid(), pid_namespace, random);
+  return fmt::format("{}{}-{}-{:x}-{:08x}", kPrefix, ::getpid(), pid_namespace,
+                     std::chrono::duration_cast<std::chrono::milliseconds>(BootTime()).count(),
+                     random);
 }
 
 std::string SupervisorLeafName(uint64_t pid_namespace) {
@@ -61,6 +64,11 @@ std::optional<CgroupOwner> FindOwner(std::string_view name) {
   if (leaf) {
     return name.empty() ? std::optional(owner) : std::nullopt;
   }
+  int64_t made = 0;
+  if (!Take(name, "-") || !TakeNumber(name, made, 16) || made > kLatest) {
+    return std::nullopt;
+  }
+  owner.made = std::chrono::milliseconds(made);
   if (!Take(name, "-") || name.size() != kRandomDigits ||
       name.find_first_not_of("0123456789abcdef") != std::string_view::npos) {
     return std::nullopt;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The name of a boundary's cgroup says who answers for it: "coffer-<pid>-<pid namespace>-<random>".
+// The name of a boundary's cgroup says who answers for it: "coffer-<pid>-<pid namespace>-<made>-<random>".
 //
 // `pid` is the supervisor's. Numbers of different pid namespaces must not be compared, so the namespace's inode is
-// part of the name. "coffer-supervisor-<pid>-<pid namespace>" is the leaf a supervisor moved itself to (v2).
+// part of the name. `made` is when the name was made, in milliseconds of CLOCK_BOOTTIME (hexadecimal): a process that
+// started later and has that pid got it second hand. "coffer-supervisor-<pid>-<pid namespace>" is the leaf a supervisor moved itself to (v2).
 #pragma once
 
 #include <sys/types.h>
@@ -13,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/clock.h"
 #include "base/result.h"
 
 namespace coffer::limits {
@@ -23,6 +25,7 @@ std::string SupervisorLeafName(uint64_t pid_namespace);
 struct CgroupOwner {
   pid_t pid = 0;
   uint64_t pid_namespace = 0;
+  std::optional<Nanos> made;  // a supervisor's leaf does not say
   bool operator==(const CgroupOwner&) const = default;
 };
 // Nothing if the name is not one of the two forms, exactly.

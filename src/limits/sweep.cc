@@ -2,12 +2,12 @@
 #include "limits/sweep.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
 
+#include "base/maker.h"
 #include "base/sys.h"
 #include "limits/cgroup_kill.h"
 #include "limits/cgroup_name.h"
@@ -16,21 +16,6 @@ namespace coffer::limits {
 namespace {
 
 constexpr int kDeepest = 32;
-
-// A zombie holds its number until somebody waits for it, and nothing else: what it owned is free.
-bool Lives(pid_t pid) {
-  if (raw::Syscall(SYS_kill, pid, 0) == -ESRCH) {
-    return false;
-  }
-  const Result<std::string> stat = sys::ReadFile("/proc/" + std::to_string(pid) + "/stat");
-  if (!stat.ok()) {
-    return stat.error().sys_errno !=
-           ENOENT;  // where it cannot be read, nothing is removed on a guess
-  }
-  const size_t name_end = stat->rfind(')');  // the name may hold anything
-  return name_end == std::string::npos || name_end + 2 >= stat->size() ||
-         ((*stat)[name_end + 2] != 'Z' && (*stat)[name_end + 2] != 'X');
-}
 
 class Sweeper {
  public:
@@ -61,7 +46,8 @@ class Sweeper {
         if (depth > 0) {
           Look(dir + "/" + entry.name, depth - 1, v2);
         }
-      } else if (owner->pid_namespace != host_.pid_namespace || Lives(owner->pid)) {
+      } else if (owner->pid_namespace != host_.pid_namespace ||
+                 MakerLives(owner->pid, owner->made)) {
         ++report_.alive;
       } else {
         Clear(dir, entry.name, v2);

@@ -2,8 +2,8 @@
 //
 // Removes the cgroups that a SIGKILLed supervisor left behind, and kills what still runs in them.
 //
-// A name carries the supervisor's pid and the inode of its pid namespace. Only cgroups of our own pid namespace whose
-// pid does not exist are touched; while the pid exists, even as another process's, they stay for a later sweep. The
+// A name carries the supervisor's pid, the inode of its pid namespace and the time it was made. Only cgroups of our own
+// pid namespace are touched, whose pid does not exist, or belongs to a process that began after the name was made. The
 // first hierarchy a Cgroup makes is the last it removes, so looking there is enough, and a sweep that finds nothing
 // costs one open, one getdents and one close.
 #pragma once

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "policy/scrub.h"
 
 namespace coffer::policy {
 
@@ -67,7 +68,8 @@ std::string CanonicalForm(const Envelope& envelope) {
   json["runtimes"] = envelope.runtimes;
   Json& env = json["env"] = Json::array();
   for (const auto& [name, value] : envelope.env) {
-    env.push_back({name, HashOf(value)});  // a value may be a secret
+    // A value may be a secret, and the hash of one that can be guessed tells it.
+    env.push_back({name, HashOf(IsSecretName(name) ? "<redacted: value>" : ScrubText(value))});
   }
   json["cwd"] = envelope.cwd;
   json["uid"] = envelope.uid;

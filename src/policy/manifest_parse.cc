@@ -275,9 +275,7 @@ ParsedManifest ParseManifest(std::string_view text, std::string_view file) {
   MistakeList mistakes;
   ReadSections(root, manifest, mistakes);
   result.mistakes = mistakes.Take();
-  if (result.mistakes.empty()) {
-    result.manifest = std::move(manifest);
-  }
+  (result.mistakes.empty() ? result.manifest : result.draft) = std::move(manifest);
   return result;
 }
 

@@ -19,6 +19,7 @@ namespace coffer::policy {
 
 struct ParsedManifest {
   std::optional<Manifest> manifest;  // only if there is no mistake
+  std::optional<Manifest> draft;     // otherwise: what could be read, so that all mistakes are found at once
   std::vector<Mistake> mistakes;     // sorted by position
 };
 

@@ -82,4 +82,11 @@ std::string_view NearestWord(std::string_view word, const std::vector<std::strin
   return best;
 }
 
+bool IsWrongAlready(const std::vector<Mistake>& mistakes, Position at) {
+  constexpr uint32_t kHeader = 2;  // "[table]": the name's column, where its missing keys are told
+  return std::any_of(mistakes.begin(), mistakes.end(), [&](const Mistake& mistake) {
+    return mistake.at.line == at.line && mistake.at.column > kHeader;
+  });
+}
+
 }  // namespace coffer::policy

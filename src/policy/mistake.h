@@ -30,6 +30,10 @@ struct Mistake {
 
 inline constexpr size_t kMaxMistakes = 100;
 
+// Whether a value on this line is known to be wrong already: what follows from it is not told again. What is missing is
+// told at the beginning of a line, and does not count.
+bool IsWrongAlready(const std::vector<Mistake>& mistakes, Position at);
+
 // Collects mistakes; beyond kMaxMistakes it only counts.
 class MistakeList {
  public:

@@ -266,6 +266,17 @@ std::string ScrubText(std::string_view text) {
   return scrubbed;
 }
 
+std::vector<std::string> ScrubWords(std::span<const std::string> words) {
+  std::vector<std::string> scrubbed;
+  bool named = false;
+  for (const std::string& word : words) {
+    const bool flag = word.starts_with("-");
+    scrubbed.push_back(named && !flag ? "<redacted: value>" : ScrubText(word));
+    named = flag && word.find_first_of("= ") == std::string::npos && IsSecretName(word);
+  }
+  return scrubbed;
+}
+
 Json ScrubJson(const Json& value) { return ScrubBelow(value, 0); }
 
 }  // namespace coffer::policy

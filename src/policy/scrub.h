@@ -8,8 +8,10 @@
 // therefore shows short plain values only, and sizes of everything else (call/evaluate.h).
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
 
@@ -20,6 +22,9 @@ bool IsSecretName(std::string_view name);
 
 // The text with "<redacted: KIND>" in the place of every secret.
 std::string ScrubText(std::string_view text);
+
+// The same for the words of a command line, where a secret may also be the word after its name ("--token X").
+std::vector<std::string> ScrubWords(std::span<const std::string> words);
 
 // The same for every string of a document, names included; values under a secret name go whole.
 Json ScrubJson(const Json& value);

@@ -61,22 +61,31 @@ LoadedTool LoadTool(std::string_view text, std::string_view file,
                     const std::set<Surface>& available) {
   LoadedTool loaded;
   ParsedManifest parsed = ParseManifest(text, file);
-  if (!parsed.manifest) {
+  if (!parsed.manifest && !parsed.draft) {
     loaded.mistakes = std::move(parsed.mistakes);
     return loaded;
   }
-  const Manifest& manifest = *parsed.manifest;
+  // One with mistakes is looked at as well, as far as that makes sense: all are told at once.
+  const bool whole = parsed.manifest.has_value();
+  const Manifest& manifest = whole ? *parsed.manifest : *parsed.draft;
   MistakeList mistakes;
-  std::optional<Schema> input =
-      CompileAt(manifest.input_schema, "/input/schema", manifest, mistakes);
+  for (const Mistake& mistake : parsed.mistakes) {
+    mistakes.Add(mistake.at, mistake.message, mistake.hint);
+  }
+  std::optional<Schema> input;
+  if (!manifest.input_schema.empty()) {
+    input = CompileAt(manifest.input_schema, "/input/schema", manifest, mistakes);
+  }
   std::optional<Schema> output;
   if (!manifest.output_schema.empty()) {
     output = CompileAt(manifest.output_schema, "/output/schema", manifest, mistakes);
   }
   for (Mistake& mistake : UnsupportedSurfaces(manifest, available)) {
-    mistakes.Add(mistake.at, std::move(mistake.message), std::move(mistake.hint));
+    if (!IsWrongAlready(parsed.mistakes, mistake.at)) {
+      mistakes.Add(mistake.at, std::move(mistake.message), std::move(mistake.hint));
+    }
   }
-  if (input) {
+  if (input && whole) {
     const auto check = [&](const Json& args) -> Status {
       TRY(CheckSchema(*input, args));
       TRY(RenderCall(manifest, args));
@@ -90,6 +99,9 @@ LoadedTool LoadTool(std::string_view text, std::string_view file,
     std::string hash = ManifestHash(manifest);
     loaded.tool =
         Tool{std::move(*parsed.manifest), std::move(*input), std::move(output), std::move(hash)};
+  }
+  if (!loaded.tool) {
+    loaded.draft = whole ? std::move(parsed.manifest) : std::move(parsed.draft);
   }
   loaded.mistakes = mistakes.Take();
   return loaded;

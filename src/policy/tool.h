@@ -30,6 +30,7 @@ struct Tool {
 struct LoadedTool {
   std::optional<Tool> tool;       // only if there is no mistake
   std::vector<Mistake> mistakes;  // sorted by position
+  std::optional<Manifest> draft;  // of one with mistakes, for those who look for more
 };
 
 LoadedTool LoadTool(std::string_view text, std::string_view file,

@@ -134,6 +134,21 @@ Result<Admission> AdmitCall(Store& store, const AdmitRequest& request) {
                     [&](Connection& db) { return Admit(core, db, request, id); });
 }
 
+Result<std::optional<Admission>> ChargeRefusal(Store& store, const AdmitRequest& request) {
+  const auto unlimited = [](const policy::RateLimits& limits) {
+    return limits.calls.empty() && limits.burst == 0;
+  };
+  if (unlimited(request.quotas.tenant) && unlimited(request.quotas.agent)) {
+    return std::optional<Admission>();
+  }
+  AdmitRequest charged = request;
+  charged.quotas.tool = {};
+  Core& core = store.core();
+  return core.Write(Durability::kCommitted, [&](Connection& db) {
+    return QuotaCheck(db, charged, std::nullopt, core.Now()).Charge();
+  });
+}
+
 Status AddRefusedCall(Store& store, const AdmitRequest& request, std::string_view id,
                       const CallEnd& end) {
   TRY(CheckSizes(request));

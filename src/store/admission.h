@@ -67,8 +67,12 @@ struct Admission {
 
 Result<Admission> AdmitCall(Store& store, const AdmitRequest& request);
 
+// For a request that is refused before it comes to the rates: it takes from those of its tenant and agent (not of the tool,
+// which may not exist), so that they bound how many refusals there can be. The refusal if nothing is left.
+Result<std::optional<Admission>> ChargeRefusal(Store& store, const AdmitRequest& request);
+
 // A call that was never admitted, so that its refusal is on record too: it exists as `refused` from the start, uses no
-// quota and claims no key. Committed when it returns, not flushed: its receipt is in the log.
+// budget and claims no key. Committed when it returns, not flushed: its receipt is in the log.
 Status AddRefusedCall(Store& store, const AdmitRequest& request, std::string_view id,
                       const CallEnd& end);
 

@@ -159,4 +159,28 @@ Result<std::vector<Call>> CallChain(Store& store, const TenantId& tenant, std::s
   return store.core().Read([&](Connection& db) { return ChainIn(db, tenant, id); });
 }
 
+Result<std::vector<EndedCall>> ListEnded(Store& store, AllTenants /*tag*/, const EndedPlace& after,
+                                         uint32_t limit) {
+  return store.core().Read([&](Connection& db) -> Result<std::vector<EndedCall>> {
+    TRY_ASSIGN(Statement query,
+               db.Query("SELECT c.tenant, c.id, c.requested_at, c.finished_at, d.body "
+                        "FROM calls AS c LEFT JOIN documents AS d "
+                        "ON d.tenant = c.tenant AND d.call_id = c.id AND d.kind = 'receipt' "
+                        "WHERE (c.tenant, c.id) > (?, ?) AND c.finished_at IS NOT NULL "
+                        "ORDER BY c.tenant, c.id LIMIT ?",
+                        after.tenant, after.id, static_cast<int64_t>(limit)));
+    std::vector<EndedCall> ended;
+    for (;;) {
+      TRY_ASSIGN(const bool row, query.Step());
+      if (!row) {
+        return ended;
+      }
+      ended.push_back({query.Text(0), query.Text(1), query.Time(2), query.Time(3), std::nullopt});
+      if (!query.IsNull(4)) {
+        ended.back().receipt = query.Text(4);
+      }
+    }
+  });
+}
+
 }  // namespace coffer::store

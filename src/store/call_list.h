@@ -48,4 +48,20 @@ Result<std::vector<Call>> OpenCalls(Store& store, AllTenants);
 // longer than 64 or broken (a parent was pruned).
 Result<std::vector<Call>> CallChain(Store& store, const TenantId& tenant, std::string_view id);
 
+// A call that has ended, and the receipt it has in the store: what a verifier wants of each. By tenant and id.
+struct EndedCall {
+  std::string tenant;
+  std::string id;
+  Nanos requested_at{0};
+  Nanos finished_at{0};
+  std::optional<std::string> receipt;  // nothing: none yet, or none any more
+};
+struct EndedPlace {
+  std::string tenant;
+  std::string id;
+};
+// At most `limit` of them, behind `after`; none: that was all.
+Result<std::vector<EndedCall>> ListEnded(Store& store, AllTenants, const EndedPlace& after,
+                                         uint32_t limit);
+
 }  // namespace coffer::store

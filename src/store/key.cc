@@ -25,7 +25,7 @@ constexpr Nanos kUseGrain = std::chrono::minutes(1);
 
 #define KEY_COLUMNS                                                             \
   "id, tenant, role, agent, created_at, expires_at, revoked_at, last_used_at, " \
-  "all_tenants"
+  "all_tenants, label"
 
 Result<std::string> RandomHex(size_t digits) {
   static constexpr char kDigits[] = "0123456789abcdef";
@@ -59,6 +59,7 @@ ApiKey ReadKey(const Statement& row) {
   key.revoked_at = row.MaybeTime(6);
   key.last_used_at = row.MaybeTime(7);
   key.all_tenants = row.Count(8) != 0;
+  key.label = row.Text(9);
   return key;
 }
 
@@ -81,6 +82,9 @@ Result<NewKey> InsertKey(Connection& db, const TenantId& tenant, const KeyReques
     return Refused("policy.key", "only operators and auditors may see all tenants",
                    "give it the role operator or auditor");
   }
+  if (request.label.size() > 200) {
+    return Refused("policy.key", "a key's label has at most 200 bytes");
+  }
   NewKey made;
   // Seconds first, so that ids sort by time.
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
@@ -93,15 +97,17 @@ Result<NewKey> InsertKey(Connection& db, const TenantId& tenant, const KeyReques
   made.key.role = request.role;
   made.key.agent = request.agent;
   made.key.all_tenants = request.all_tenants;
+  made.key.label = request.label;
   made.key.created_at = now;
   if (request.lifetime > Nanos(0)) {
     made.key.expires_at = now + request.lifetime;
   }
-  TRY(db.Run(
-      "INSERT INTO api_keys (id, tenant, role, agent, salt, hash, created_at, expires_at, "
-      "all_tenants) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      made.key.id, tenant.name(), RoleName(request.role), request.agent, salt,
-      HashKey(salt, made.text), now, made.key.expires_at, static_cast<int>(request.all_tenants)));
+  TRY(
+      db.Run("INSERT INTO api_keys (id, tenant, role, agent, salt, hash, created_at, expires_at, "
+             "all_tenants, label) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+             made.key.id, tenant.name(), RoleName(request.role), request.agent, salt,
+             HashKey(salt, made.text), now, made.key.expires_at,
+             static_cast<int>(request.all_tenants), request.label));
   TRY(db.Run("UPDATE facts SET value = 1 WHERE name = 'first_key_made'"));
   return made;
 }
@@ -168,8 +174,8 @@ Result<KeyVerdict> CheckKey(Store& store, std::string_view text) {
     if (!row) {
       return KeyVerdict{};
     }
-    const std::string presented = HashKey(query.Text(9), text);
-    const std::string stored = query.Text(10);
+    const std::string presented = HashKey(query.Text(10), text);
+    const std::string stored = query.Text(11);
     if (presented.size() != stored.size() ||
         ::sodium_memcmp(presented.data(), stored.data(), stored.size()) != 0) {
       return KeyVerdict{};

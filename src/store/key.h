@@ -28,6 +28,7 @@ struct ApiKey {
   Role role = Role::kAgent;
   std::string agent;         // the name it acts under
   bool all_tenants = false;  // sees those of others too; acts for its own
+  std::string label;         // what it is for, in its maker's words
   Nanos created_at{0};
   std::optional<Nanos> expires_at;
   std::optional<Nanos> revoked_at;
@@ -39,6 +40,7 @@ struct KeyRequest {
   std::string agent;         // 1 to 128 printable ASCII characters
   Nanos lifetime{0};         // 0: does not expire
   bool all_tenants = false;  // operators and auditors only
+  std::string label;         // at most 200 bytes
 };
 
 struct NewKey {

@@ -209,6 +209,17 @@ CREATE TABLE baselines (
   PRIMARY KEY (tenant, tool, measure, hour)
 ) STRICT, WITHOUT ROWID;
 )sql",
+    // 3: whom the daemon tells, for those who leave something for it to send
+    R"sql(
+CREATE TABLE receivers (
+  name    TEXT PRIMARY KEY,
+  events  TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+)sql",
+    // 3: what a key is for, in its maker's words
+    R"sql(
+ALTER TABLE api_keys ADD COLUMN label TEXT NOT NULL DEFAULT '';
+)sql",
 };
 
 constexpr int kNewest = static_cast<int>(std::size(kSteps));

@@ -22,6 +22,9 @@
 
 namespace coffer::store {
 
+// More than this is not kept, whoever writes.
+inline constexpr uint64_t kMostOutboxRows = 100'000;
+
 struct OutboxRow {
   int64_t id = 0;
   std::string tenant;  // empty: of the whole daemon

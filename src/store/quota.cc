@@ -198,7 +198,15 @@ Result<std::optional<Admission>> QuotaCheck::LookAtConcurrency() {
   return std::optional<Admission>();
 }
 
-Status QuotaCheck::Take() {
+Result<std::optional<Admission>> QuotaCheck::Charge() {
+  TRY_ASSIGN(std::optional<Admission> no, LookAtRates());
+  if (!no.has_value()) {
+    TRY(TakeRates());
+  }
+  return no;
+}
+
+Status QuotaCheck::TakeRates() {
   for (Gate& gate : gates_) {
     if (gate.windows.empty()) {
       continue;
@@ -213,6 +221,11 @@ Status QuotaCheck::Take() {
                          request_.tenant.name(), gate.scope, gate.name, now_));
     TRY(put.BindBlob(PackWindows(gate.windows)).Run());
   }
+  return {};
+}
+
+Status QuotaCheck::Take() {
+  TRY(TakeRates());
   // A tenant's period that is over starts anew here; a session has none.
   const Nanos period = request_.quotas.tenant_budget.period;
   TRY(db_.Run(

@@ -25,6 +25,8 @@ class QuotaCheck {
   Result<std::optional<Admission>> Look();
   // After a Look that found nothing, in the same transaction.
   Status Take();
+  // Instead of both, for a request that is refused for another reason: looks at the rates and takes from them.
+  Result<std::optional<Admission>> Charge();
 
  private:
   struct Gate {
@@ -39,6 +41,7 @@ class QuotaCheck {
   Result<std::optional<Admission>> LookAtRates();
   Result<std::optional<Admission>> LookAtConcurrency();
   Status Load(Gate& gate);
+  Status TakeRates();
 
   Connection& db_;
   const AdmitRequest& request_;

@@ -132,6 +132,26 @@ TEST_F(Agents, WhoLooksAfterTheTenantSeesAll) {
   EXPECT_EQ(daemon_.Ask("GET", "/v1/calls/" + call_, stranger).status, 404);
 }
 
+TEST_F(Agents, WhoWasGrantedItSeesTheSwitchesOfEveryTenant) {
+  const std::string alpha = daemon_.NewKey("alpha", "operator", "ops")["key"];
+  ASSERT_EQ(
+      daemon_.Ask("PUT", "/v1/switches/agent/nobody", alpha, R"({"reason":"its own"})").status,
+      200);
+  const auto seen = [&](const std::string& key) {
+    const HttpAnswer list = daemon_.Ask("GET", "/v1/switches", key);
+    for (const Json& one : list.body["switches"]) {
+      if (one["tenant"] == "alpha" && one["scope"] == "agent" && one["name"] == "nobody") {
+        return one["reason"].get<std::string>();
+      }
+    }
+    return std::string("none");
+  };
+  EXPECT_EQ(seen(alpha), "its own");
+  EXPECT_EQ(seen(KeyOfAll("beta", "auditor")), "its own");
+  EXPECT_EQ(seen(daemon_.NewKey("beta", "operator", "x")["key"]), "none") << "another tenant";
+  Finish();
+}
+
 TEST_F(Agents, WhoWasGrantedItSeesEveryTenant) {
   for (const std::string role : {"operator", "auditor"}) {
     SCOPED_TRACE(role);

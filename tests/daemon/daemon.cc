@@ -8,7 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <thread>
 
 #include "tests/gateway/harness.h"
 
@@ -84,7 +86,38 @@ Daemon::Daemon() : state_(dir_ / "state"), tools_(dir_.MakeDir("tools")) {
   EXPECT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
 }
 
+// A daemon whose system calls are watched, by the thread that started it.
+struct Daemon::Tracing {
+  Tracing(const Strings& words, KillRule given, const std::string& out_file,
+          const std::string& err_file)
+      : rule(std::move(given)), out(out_file), err(err_file), thread([this, words] {
+          result = RunTraced(
+              words, out, err,
+              [this](const TracedProcess& caller, const std::map<pid_t, TracedProcess>& family) {
+                if (caller.depth == 0) {
+                  root = caller.pid;
+                }
+                return rule(caller, family);
+              },
+              Seconds(120));
+          done = true;
+        }) {}
+  ~Tracing() {
+    if (!done && root > 0) {
+      ::kill(root, SIGKILL);
+    }
+    thread.join();
+  }
+  const KillRule rule;
+  const std::string out, err;
+  std::atomic<pid_t> root = 0;
+  std::atomic<bool> done = false;
+  Traced result;
+  std::thread thread;
+};
+
 Daemon::~Daemon() {
+  tracing_.reset();
   if (process_ != nullptr) {
     if (!process_->ended()) {
       process_->Signal(SIGKILL);
@@ -107,12 +140,34 @@ bool Daemon::StartWith(std::vector<std::string> words) {
   const Strings always = {CofferPath(), "serve",       "--state", state_,
                           "--listen",   "127.0.0.1:0", "--json"};
   words.insert(words.begin(), always.begin(), always.end());
+  tracing_.reset();
   process_ = std::make_unique<Background>(words);
   if (!process_->WaitForOutput("}\n")) {
     ADD_FAILURE() << "the daemon does not start: " << process_->out() << process_->err();
     return false;
   }
-  const Json said = Json::parse(process_->out());
+  return TakeAnnouncement(process_->out());
+}
+
+bool Daemon::StartTraced(KillRule rule) {
+  process_.reset();
+  tracing_.reset();
+  const std::string out = dir_ / "traced.out";
+  (void)::unlink(out.c_str());
+  tracing_ = std::make_unique<Tracing>(Strings{CofferPath(), "serve", "--state", state_, "--listen",
+                                               "127.0.0.1:0", "--json", "--tools", tools_},
+                                       std::move(rule), out, dir_ / "traced.err");
+  if (!WaitUntil([&] { return tracing_->done || Contains(ReadFile(out).value_or(""), "}\n"); },
+                 Seconds(30)) ||
+      tracing_->done) {
+    ADD_FAILURE() << "the daemon does not start: " << Said();
+    return false;
+  }
+  return TakeAnnouncement(ReadFile(out).value_or(""));
+}
+
+bool Daemon::TakeAnnouncement(const std::string& text) {
+  const Json said = Json::parse(text);
   const std::string listen = said.at("listen");
   port_ = static_cast<uint16_t>(std::atoi(listen.c_str() + listen.rfind(':') + 1));
   if (said.at("key").is_string()) {
@@ -122,19 +177,32 @@ bool Daemon::StartWith(std::vector<std::string> words) {
 }
 
 int Daemon::Stop() {
+  if (tracing_ != nullptr) {
+    ::kill(tracing_->root, SIGTERM);
+    return Gone(Seconds(15)) ? tracing_->result.exit : -1;
+  }
   process_->Signal(SIGTERM);
   return process_->Wait(Seconds(15)).exit;
 }
 
 bool Daemon::Gone(Seconds limit) {
+  if (tracing_ != nullptr) {
+    return WaitUntil([&] { return tracing_->done.load(); }, limit) &&
+           WaitUntil([] { return ReapAll(); }, limit);
+  }
   const bool gone = WaitUntil([&] { return process_->ended(); }, limit);
   // What it left is ours now. A process that nobody has waited for keeps its number, and its cgroups count as in use.
   return gone && WaitUntil([] { return ReapAll(); }, limit);
 }
 
-pid_t Daemon::monitor() const { return process_->pid(); }
+pid_t Daemon::monitor() const {
+  return tracing_ != nullptr ? tracing_->root.load() : process_->pid();
+}
 
 std::string Daemon::Said() const {
+  if (tracing_ != nullptr) {
+    return ReadFile(tracing_->err).value_or("");
+  }
   (void)process_->WaitForOutput("nothing of the kind", Seconds(0));  // reads what came since
   return process_->err();
 }

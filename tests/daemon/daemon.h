@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/support/run.h"
+#include "tests/support/tracer.h"
 
 namespace coffer::test {
 
@@ -39,6 +40,8 @@ class Daemon {
   bool Start(const std::vector<std::string>& more_flags = {});
   // The same without --tools: manifests lie in the state directory, if anywhere.
   bool StartWithoutTools();
+  // Under a tracer that kills by `rule`; nothing else differs.
+  bool StartTraced(KillRule rule);
   // SIGTERM, and the exit status.
   int Stop();
   // After somebody else ended it: whether it is gone within `limit`.
@@ -66,12 +69,15 @@ class Daemon {
   Json NewKey(const std::string& tenant, const std::string& role, const std::string& agent) const;
 
  private:
+  struct Tracing;
   bool StartWith(std::vector<std::string> words);
+  bool TakeAnnouncement(const std::string& said);
 
   TempDir dir_;
   std::string state_, tools_, key_;
   uint16_t port_ = 0;
-  std::unique_ptr<Background> process_;
+  std::unique_ptr<Background> process_;  // or:
+  std::unique_ptr<Tracing> tracing_;
 };
 
 inline constexpr const char* kAsync = "Prefer: respond-async\r\n";

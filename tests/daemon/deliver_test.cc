@@ -3,8 +3,6 @@
 // What the daemon tells others: it arrives, signed, at least once, whatever the receiver does, and no call waits for it.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,20 +19,6 @@ namespace coffer::test {
 namespace {
 
 constexpr const char* kTraceParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-
-std::string HmacHex(const std::string& key, const std::string& text) {
-  unsigned char mac[EVP_MAX_MD_SIZE];
-  unsigned size = 0;
-  ::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()),
-         reinterpret_cast<const unsigned char*>(text.data()), text.size(), mac, &size);
-  std::string hex;
-  for (unsigned i = 0; i < size; ++i) {
-    char digits[3];
-    std::snprintf(digits, sizeof(digits), "%02x", mac[i]);
-    hex += digits;
-  }
-  return hex;
-}
 
 class Deliver : public ::testing::Test {
  protected:

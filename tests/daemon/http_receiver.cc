@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
@@ -86,6 +87,20 @@ bool ReadPost(const Wire& wire, Posted& post) {
 }
 
 }  // namespace
+
+std::string HmacHex(const std::string& key, const std::string& text) {
+  unsigned char mac[EVP_MAX_MD_SIZE];
+  unsigned size = 0;
+  ::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()),
+         reinterpret_cast<const unsigned char*>(text.data()), text.size(), mac, &size);
+  std::string hex;
+  for (unsigned i = 0; i < size; ++i) {
+    char digits[3];
+    std::snprintf(digits, sizeof(digits), "%02x", mac[i]);
+    hex += digits;
+  }
+  return hex;
+}
 
 void MakeCertificate(const std::string& names, const std::string& certificate,
                      const std::string& key_path) {

@@ -31,6 +31,9 @@ struct Posted {
 void MakeCertificate(const std::string& names, const std::string& certificate,
                      const std::string& key);
 
+// HMAC-SHA256 in hex, as in the signature of an event.
+std::string HmacHex(const std::string& key, const std::string& text);
+
 class HttpReceiver {
  public:
   // What is sent back, as bytes; empty: nothing at all, and the connection is held.

@@ -139,6 +139,24 @@ TEST(Keys, RevokedAndExpired) {
   EXPECT_EQ(works(daemon.key()), 200);
 }
 
+TEST(Keys, KeepTheirLabel) {
+  Daemon daemon;
+  ASSERT_TRUE(daemon.Start());
+  const HttpAnswer made = daemon.Ask("POST", "/v1/keys", daemon.key(),
+                                     R"({"role":"agent","agent":"x","label":"the nightly build"})");
+  ASSERT_EQ(made.status, 201) << made.text;
+  EXPECT_EQ(made.At("label"), "the nightly build");
+  EXPECT_EQ(daemon.Stop(), 0);
+  ASSERT_TRUE(daemon.Start());
+  const std::string id = made.At("key_id");
+  size_t found = 0;
+  for (const Json& key : daemon.Ask("GET", "/v1/keys", daemon.key()).body["keys"]) {
+    found += key["key_id"] == id && key["label"] == "the nightly build" ? 1 : 0;
+    EXPECT_TRUE(key["key_id"] == id || key["label"].is_null()) << key;
+  }
+  EXPECT_EQ(found, 1U);
+}
+
 // What OPERATIONS says about journals: a key before the first start, as whoever starts the daemon.
 TEST(Keys, AStateDirectoryThatACommandMadeIsTheDaemons) {
   Daemon daemon;

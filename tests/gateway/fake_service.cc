@@ -410,7 +410,7 @@ void FakeService::ListSwitches(const Identity& who, Reply<std::vector<SwitchView
 void FakeService::SetSwitch(const Identity& who, const SwitchTarget& target,
                             const std::string& reason, Reply<SwitchView> reply) {
   Note(who, "SetSwitch");
-  reply(SwitchView{target, reason, who.key_id, std::chrono::seconds(1'700'000'000)});
+  reply(SwitchView{target, who.tenant, reason, who.key_id, std::chrono::seconds(1'700'000'000)});
 }
 
 void FakeService::ClearSwitch(const Identity& who, const SwitchTarget&, Reply<Nothing> reply) {

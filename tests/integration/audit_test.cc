@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 
 #include "tests/support/run.h"
 
@@ -223,6 +224,51 @@ rm filler
   EXPECT_TRUE(Contains(result.out, "full: 125")) << result.Describe();
   EXPECT_TRUE(Contains(result.out, "42\n")) << result.Describe();
   EXPECT_TRUE(Contains(result.out, "good: ")) << result.Describe();
+}
+
+// A database that is damaged beside a log that is not, and the other way round: nothing runs, the answer says what to do,
+// and when the file is back everything goes on where it was.
+TEST_F(AuditTest, ADamagedStoreOrLogRefusesCallsAndRecovers) {
+  const std::string first = Call("python", R"j({"code":"print(1)"})j");
+  const std::string database = state_ + "/coffer.db";
+  struct Damage {
+    const char* what;
+    std::string file;
+    std::function<std::string(std::string)> done;
+    const char* words;
+    const char* hint;
+  };
+  const auto half = [](const std::string& text) { return text.substr(0, text.size() / 2); };
+  const auto noise = [](std::string text) {
+    std::fill(text.begin(), text.end(), 'x');
+    return text;
+  };
+  const auto nothing = [](const std::string&) { return std::string(); };
+  int round = 0;
+  for (const Damage& damage :
+       {Damage{"the log is cut", Log(), half, "log", "coffer audit verify"},
+        Damage{"the log is noise", Log(), noise, "log", "coffer audit verify"},
+        Damage{"the log is empty", Log(), nothing, "log", "coffer audit verify"},
+        Damage{"the database is noise", database, noise, "damaged", "restore coffer.db"},
+        Damage{"the database is empty", database, nothing, "coffer.db", "restore it"}}) {
+    const std::string good = *ReadFile(damage.file);
+    std::ofstream(damage.file, std::ios::trunc) << damage.done(good);
+    const RunResult refused = Coffer({"call", "python", "--args", R"j({"code":"print('ran')"})j"});
+    EXPECT_EQ(refused.exit, 125) << damage.what << refused.Describe();
+    EXPECT_EQ(refused.out, "") << damage.what;
+    EXPECT_TRUE(Contains(refused.err, damage.words)) << damage.what << refused.Describe();
+    EXPECT_TRUE(Contains(refused.err, damage.hint)) << damage.what << refused.Describe();
+    EXPECT_NE(Coffer({"audit", "verify"}).exit, 0) << damage.what;
+    std::ofstream(damage.file, std::ios::trunc) << good;
+    const std::string again =
+        Call("python", "{\"code\":\"print(" + std::to_string(++round) + ")\"}");
+    EXPECT_FALSE(again.empty()) << damage.what;
+    const RunResult verdict = Coffer({"audit", "verify"});
+    EXPECT_EQ(verdict.exit, 0) << damage.what << verdict.Describe();
+    const Strings ids = Ids({});
+    EXPECT_EQ(ids.size(), 1U + static_cast<size_t>(round)) << damage.what;
+    EXPECT_EQ(ids.back(), first) << damage.what;
+  }
 }
 
 TEST_F(AuditTest, WrongUseIsRefusedWithAHint) {

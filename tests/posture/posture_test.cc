@@ -5,9 +5,11 @@
 #include <linux/kcmp.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -359,8 +361,10 @@ TEST_P(Posture, MountFlags) {
   for (const MountEntry& mount : mounts) {
     seen.insert(mount.at);
     EXPECT_TRUE(mount.options.contains("nosuid")) << mount.at << " may hold setuid programs";
+    // A device of its own, or all of /dev as one tree: then nothing can be added to it, and see below what is in it.
     const bool device =
-        mount.at.starts_with("/dev/") && mount.type != "tmpfs" && mount.type != "devpts";
+        (mount.at.starts_with("/dev/") && mount.type != "tmpfs" && mount.type != "devpts") ||
+        (mount.at == "/dev" && mount.options.contains("ro") && mount.options.contains("noexec"));
     EXPECT_TRUE(mount.options.contains("nodev") || device) << mount.at << " may hold devices";
     EXPECT_NE(mount.type, "sysfs") << mount.at;
     EXPECT_FALSE(mount.type.starts_with("cgroup")) << mount.at;
@@ -392,6 +396,34 @@ TEST_P(Posture, MountFlags) {
   for (const char* place : {"/", "/proc", "/workspace", "/tmp", "/ro", "/rw"}) {
     EXPECT_TRUE(seen.contains(place)) << place << " is not a mount";
   }
+}
+
+// Whichever way /dev was made: these four devices, as every kernel numbers them, and links.
+TEST_P(Posture, DevHoldsFourDevices) {
+  if (!container()) {
+    return;  // the process level has the host's /dev, and Landlock in front of it (FS tests)
+  }
+  LiveBoundary boundary(Flags());
+  ASSERT_TRUE(boundary.ok()) << boundary.Why();
+  const std::string dev = "/proc/" + std::to_string(boundary.payload()) + "/root/dev";
+  std::error_code error;
+  std::map<std::string, std::pair<unsigned, unsigned>> devices;
+  for (const auto& entry : std::filesystem::directory_iterator(dev, error)) {
+    struct stat info;
+    ASSERT_EQ(::lstat(entry.path().c_str(), &info), 0);
+    if (S_ISLNK(info.st_mode)) {
+      continue;
+    }
+    ASSERT_TRUE(S_ISCHR(info.st_mode)) << entry.path();
+    devices[entry.path().filename()] = {major(info.st_rdev), minor(info.st_rdev)};
+  }
+  if (error && !IsRoot()) {
+    return;  // not ours to read; the run as root covers it
+  }
+  ASSERT_FALSE(error) << error.message();
+  const std::map<std::string, std::pair<unsigned, unsigned>> expected = {
+      {"null", {1, 3}}, {"zero", {1, 5}}, {"full", {1, 7}}, {"urandom", {1, 9}}};
+  EXPECT_EQ(devices, expected);
 }
 
 TEST_P(Posture, ThePersonalityIsPlain) {

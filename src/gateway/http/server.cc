@@ -292,7 +292,8 @@ class AsioServer : public Server {
   ~AsioServer() override {
     try {
       core_->Shutdown();
-    } catch (const std::exception&) {  // the sockets close with what holds them
+      // NOLINTNEXTLINE(bugprone-empty-catch): the sockets close with what holds them
+    } catch (const std::exception&) {
     }
   }
   std::vector<uint16_t> ports() const override { return core_->ports(); }

@@ -80,14 +80,6 @@ long AwaitWord(char expected, int control, int supervisor) {
   }
 }
 
-// The supervisor may have lent its processor to the helper (Boundary::LendProcessor).
-void AskForAdmission(ChildReport* report) {
-  report->asks.store(1);
-  if (report->awaits_ask.load() != 0) {
-    Syscall(SYS_futex, Arg(&report->asks), FUTEX_WAKE, 1, 0, 0, 0);
-  }
-}
-
 // A single-threaded process that writes "0" to its own `tasks` file does not take the slow lock (ADR 3).
 long JoinCgroups(const Admission& admission, uint32_t* item) {
   for (uint32_t i = 0; i < admission.tasks_count && i < 8; ++i) {
@@ -213,7 +205,7 @@ void EnterBoundary(const ChildContext& given) {
   Helper helper;
   if (container) {
     ladder.Enter(Stage::kNetwork);
-    helper.runs = &context.report->helped;
+    helper.report = context.report;
     ladder.Must(StartHelper(&helper));
     ladder.Must(Syscall(SYS_unshare, CLONE_NEWIPC));
   }
@@ -274,7 +266,7 @@ void EnterBoundary(const ChildContext& given) {
   }
 
   // The end: its cgroups, its network, and then no power any more.
-  AskForAdmission(context.report);
+  ReturnProcessor(context.report);
   ladder.Enter(Stage::kDetach);
   if (container) {
     ladder.Must(DetachOldRoot());

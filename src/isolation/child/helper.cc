@@ -32,13 +32,21 @@ void Await(std::atomic<uint32_t>& flag) {
 
 [[noreturn]] void RunHelper(void* given) {
   auto* const helper = static_cast<Helper*>(given);
-  helper->runs->store(1, std::memory_order_release);
+  helper->report->helped.store(1, std::memory_order_release);
   helper->network = MakeNetwork();
   Post(helper->made);
+  ReturnProcessor(helper->report);
   ::_exit(0);
 }
 
 }  // namespace
+
+void ReturnProcessor(ChildReport* report) {
+  report->asks.store(1);
+  if (report->awaits_ask.load() != 0) {
+    Syscall(SYS_futex, Arg(&report->asks), FUTEX_WAKE, 1, 0, 0, 0);
+  }
+}
 
 long StartHelper(Helper* helper) {
   clone_args args{};

@@ -9,15 +9,21 @@
 #include <atomic>
 #include <cstdint>
 
+#include "isolation/child/report.h"
+
 namespace coffer::isolation {
 
 struct Helper {
-  std::atomic<uint32_t>* runs = nullptr;  // set to 1 by the helper, first of all
+  ChildReport* report =
+      nullptr;  // `helped` is set by the helper, first of all; `asks` when it is done
   long pid = -1;
   long network = -EIO;            // a descriptor of the namespace, or -errno
   std::atomic<uint32_t> made{0};  // `network` is final
   alignas(16) char stack[8192];
 };
+
+// The supervisor may have lent its processor (Boundary::LendProcessor): it can have it back.
+void ReturnProcessor(ChildReport* report);
 
 long StartHelper(Helper* helper);
 // Waits for the network and enters it.

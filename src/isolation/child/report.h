@@ -71,12 +71,13 @@ struct ChildReport {
   int32_t pty_master;  // the boundary's own terminal, likewise; -1 without --tty
   int32_t tmpfs
       [4];  // the private writable places, likewise: how full they are can be seen from outside
-  int32_t pty_slave;                 // its other end, which the supervisor must close
-  uint32_t proc_mounted;             // 1 if /proc is there
-  uint32_t denials_unrecorded;       // 1 if the filter has no listener
-  uint32_t landlock_held;            // 1 if the canary was refused
-  std::atomic<uint32_t> helped;      // 1 once the helper runs
-  std::atomic<uint32_t> asks;        // 1 once init has nothing left to do but to wait for 'A'
+  int32_t pty_slave;             // its other end, which the supervisor must close
+  uint32_t proc_mounted;         // 1 if /proc is there
+  uint32_t denials_unrecorded;   // 1 if the filter has no listener
+  uint32_t landlock_held;        // 1 if the canary was refused
+  std::atomic<uint32_t> helped;  // 1 once the helper runs
+  std::atomic<uint32_t>
+      asks;  // 1 once the helper is done, or init has nothing left to do but to wait for 'A'
   std::atomic<uint32_t> awaits_ask;  // 1 while the supervisor sleeps until then
   uint32_t ended;                    // 1 once wait_status is final
   int32_t wait_status;               // of the payload, as wait4 gives it

@@ -96,6 +96,7 @@ TEST_F(LadderTest, WhatDoesNotFitIsRefusedOnRecordAndNothingRuns) {
   request = Python("x");
   request.tool = "no-such-tool";
   EXPECT_EQ(Run(request).refusal, ToolRefusal::kNotFound);
+  EXPECT_NE(Run(request).error_message.find(request.tool), std::string::npos);
 }
 
 TEST_F(LadderTest, TheSameKeyRunsOnce) {

@@ -5,14 +5,19 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "audit/seal.h"
 #include "audit/verify_log.h"
 #include "audit/verify_store.h"
+#include "base/json.h"
 #include "call/ladder.h"
 #include "store/call_list.h"
+#include "store/outbox.h"
+#include "store/receivers.h"
 #include "store/switches.h"
 #include "tests/support/run.h"
 
@@ -72,6 +77,22 @@ class RecorderTest : public ::testing::Test {
     return ladder_->Descend(ready, std::move(collected));
   }
 
+  void EndRecorder() {
+    ladder_.reset();
+    recorder_.reset();
+  }
+  // Leaves of this name.
+  std::vector<Json> Events(const std::string& name) {
+    std::vector<Json> events;
+    for (const std::string& line : test::Lines(*test::ReadFile(dir_ / "state/log/records"))) {
+      const Result<Json> leaf = ParseJson(line);
+      if (leaf.ok() && leaf->value("name", "") == name) {
+        events.push_back(*leaf);
+      }
+    }
+    return events;
+  }
+
   test::TempDir dir_;
   store::Quotas quotas_;
   std::unique_ptr<store::Store> store_;
@@ -115,22 +136,114 @@ TEST_F(RecorderTest, EveryRefusalHasAReceiptThatVerifies) {
   EXPECT_EQ(verdict.records, asked);
 }
 
-TEST_F(RecorderTest, ARateLimitIsOnRecordAndAFloodOfThemIsNot) {
+// Of refusals by a rate limit some are written one by one; the log says how many the others were, and whose.
+TEST_F(RecorderTest, AFloodOfRateLimitsIsCountedInTheLog) {
   quotas_.tenant.calls = {{1, std::chrono::hours(1)}};
   std::variant<ReadyCall, ToolReply> first = ladder_->Climb(Asking("python", R"({"code":"1"})"));
   ASSERT_TRUE(std::holds_alternative<ReadyCall>(first));
   (void)Descend(std::get<ReadyCall>(first));
   constexpr int kFlood = 200;
-  int written = 0;
+  int64_t written = 0;
   for (int i = 0; i < kFlood; ++i) {
     const ToolReply reply = Refused(Asking("python", R"({"code":")" + std::to_string(i) + R"("})"));
     EXPECT_EQ(reply.refusal, ToolRefusal::kRateLimited);
     EXPECT_TRUE(reply.retry_after_seconds.has_value());
+    EXPECT_EQ(reply.receipt.empty(), reply.call_id.empty());
     written += reply.receipt.empty() ? 0 : 1;
   }
   EXPECT_GT(written, 0);
   EXPECT_LT(written, kFlood);
+  EndRecorder();  // writes what it has counted in this second too
+  int64_t counted = 0;
+  for (const Json& event : Events("refusals.counted")) {
+    EXPECT_EQ(event.at("tenant"), "local");
+    EXPECT_EQ(event.at("detail").at("agent"), "tester");
+    EXPECT_EQ(event.at("detail").at("tool"), "python");
+    EXPECT_EQ(event.at("detail").at("class"), "policy.rate");
+    counted += event.at("detail").at("count").get<int64_t>();
+  }
+  EXPECT_EQ(written + counted, kFlood);
   EXPECT_TRUE(Verify().ok());
+}
+
+// Whatever is denied for another reason has a receipt, however many there are: the rates bound those.
+TEST_F(RecorderTest, EveryDenialByPolicyHasAReceipt) {
+  constexpr int kDenied = 100;
+  for (int i = 0; i < kDenied; ++i) {
+    EXPECT_FALSE(Refused(Asking("no-such-tool", "{}")).receipt.empty());
+    EXPECT_FALSE(Refused(Asking("python", "not json")).receipt.empty());
+  }
+  EXPECT_EQ(Verify().records, 2U * kDenied);
+
+  quotas_.agent.calls = {{30, std::chrono::hours(1)}};
+  int denied = 0;
+  for (int i = 0; i < kDenied; ++i) {
+    const ToolReply reply = Refused(Asking("no-such-tool", "{}"));
+    denied += reply.error_class == "policy.tool" ? 1 : 0;
+    EXPECT_TRUE(reply.error_class == "policy.tool" || reply.error_class == "policy.rate");
+    EXPECT_EQ(reply.retry_after_seconds.has_value(), reply.error_class == "policy.rate");
+  }
+  EXPECT_EQ(denied, 30);
+  const std::variant<ReadyCall, ToolReply> good =
+      ladder_->Climb(Asking("python", R"({"code":"1"})"));
+  ASSERT_TRUE(std::holds_alternative<ToolReply>(good)) << "denials take from the same rate";
+  EXPECT_EQ(std::get<ToolReply>(good).error_class, "policy.rate");
+}
+
+// What a crash tore off is said in the log, and to whoever wants to hear of it; once.
+TEST_F(RecorderTest, ARecoveredLogIsTold) {
+  EndRecorder();
+  log_.reset();
+  std::ofstream(dir_ / "state/log/records", std::ios::app) << "torn";
+  Result<audit::Log> log = audit::Log::Open(dir_ / "state/log");
+  ASSERT_TRUE(log.ok()) << log.error().message;
+  const std::vector<store::KnownReceiver> known = {{"all", {}}, {"alerts", {"alert.*"}}};
+  ASSERT_TRUE(store::KeepReceivers(*store_, store::AllTenants{}, known).ok());
+  Recorder recorder(*store_, *log);
+  ASSERT_TRUE(recorder.UseKnownReceivers().ok());
+  ASSERT_TRUE(recorder.Settle({}).ok());
+  ASSERT_TRUE(recorder.WritePending().ok());
+  const auto due = [&](const char* receiver) {
+    return store::ListDue(*store_, store::AllTenants{}, receiver, 10).value();
+  };
+  ASSERT_EQ(due("all").size(), 1U);
+  const Json event = ParseJson(due("all").front().body).value();
+  EXPECT_EQ(event.at("type"), "io.cofferdam.log.recovered");
+  EXPECT_EQ(event.at("data").at("bytes"), 4);
+  EXPECT_EQ(due("alerts").size(), 0U);
+  EXPECT_EQ(Events("log.recovered").size(), 1U);
+}
+
+// The disk is gone for so long that not even what ended meanwhile can be kept: then at least that is on record.
+TEST_F(RecorderTest, ReceiptsThatAreLostAreCounted) {
+  EndRecorder();
+  log_.reset();
+  const std::string records = dir_ / "state/log/records";
+  const std::string good = *test::ReadFile(records);
+  audit::LogOptions options;
+  options.fsync = false;
+  Result<audit::Log> log = audit::Log::Open(dir_ / "state/log", options);
+  ASSERT_TRUE(log.ok());
+  Recorder recorder(*store_, *log);
+  ASSERT_EQ(::truncate(records.c_str(), 10), 0);
+  constexpr uint64_t kEnded = 4096 + 3;
+  for (uint64_t i = 0; i < kEnded; ++i) {
+    audit::Receipt receipt;
+    receipt.call_id = "none-" + std::to_string(i);
+    receipt.outcome = "success";
+    ToolReply reply;
+    EXPECT_FALSE(recorder.End(store::TenantId::Local(), Ending::kFinished, receipt, reply).ok());
+  }
+  EXPECT_EQ(recorder.lost(), 3U);
+  EXPECT_EQ(recorder.pending(), kEnded - 3);
+  EXPECT_FALSE(recorder.WritePending().ok()) << "the control";
+  std::ofstream(records, std::ios::trunc) << good;
+  const Status written = recorder.WritePending();
+  EXPECT_TRUE(written.ok()) << written.error().message;
+  EXPECT_EQ(recorder.pending(), 0U);
+  ASSERT_TRUE(recorder.WritePending().ok());
+  ASSERT_EQ(Events("receipts.lost").size(), 1U);
+  EXPECT_EQ(Events("receipts.lost").front().at("detail").at("count"), 3);
 }
 
 TEST_F(RecorderTest, WhatRanHasItsDecisionBeforeIt) {

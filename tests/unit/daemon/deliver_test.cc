@@ -14,6 +14,7 @@
 #include "daemon/deliver_schedule.h"
 #include "store/admission.h"
 #include "store/call.h"
+#include "store/core.h"
 #include "store/outbox.h"
 #include "tests/support/export_rules.h"
 #include "tests/support/run.h"
@@ -221,6 +222,32 @@ TEST_F(DelivererTest, ARowGoesWhenItsReceiverHasIt) {
   EXPECT_TRUE(WaitUntil([&] { return Left() == 0; }));
   EXPECT_TRUE(Next(100).ended);
   EXPECT_EQ(deliverer_->counts().sent, 1U);
+}
+
+// A disk that is full when a receiver has answered: it is not told again while this process lives, and the row goes when
+// it can.
+TEST_F(DelivererTest, ARowThatCannotBeRemovedIsNotSentAgainAndGoesLater) {
+  const auto run = [&](const char* sql) {
+    EXPECT_TRUE(store_.core()
+                    .Write(store::Durability::kCommitted,
+                           [&](store::Connection& db) { return db.Script(sql); })
+                    .ok());
+  };
+  run("CREATE TRIGGER stuck BEFORE DELETE ON outbox BEGIN SELECT raise(ABORT, 'stuck'); END");
+  Begin({hook_});
+  Add("hook", "1");
+  Answer(Next(), 204);
+  EXPECT_TRUE(WaitUntil([&] { return deliverer_->counts().sent == 1; }));
+  Add("hook", "2");
+  const ReceivedDelivery second = Next();
+  EXPECT_STREQ(second.header.id, "2") << "the others go on";
+  Answer(second, 204);
+  EXPECT_TRUE(Next(300).ended) << "and nothing comes again";
+  EXPECT_EQ(Left(), 2U) << "the control: they are still there";
+  run("DROP TRIGGER stuck");
+  EXPECT_TRUE(WaitUntil([&] { return Left() == 0; }));
+  EXPECT_TRUE(Next(100).ended);
+  EXPECT_EQ(deliverer_->counts().sent, 2U);
 }
 
 TEST_F(DelivererTest, WhatFailsComesAgainUnchanged) {

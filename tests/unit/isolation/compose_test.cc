@@ -232,6 +232,46 @@ TEST_F(Compose, TheFirstHalfDependsOnTheEnvelopeAlone) {
   EXPECT_EQ(whole.root.files.size(), plan.root.files.size());
 }
 
+// Prepared or made for the call: a boundary sees the same /dev and /etc.
+TEST_F(Compose, PreparedTreesReplaceWhatWouldBeMade) {
+  BoundaryPlan plan = BeginContainer(envelope_, true, true);
+  EXPECT_TRUE(plan.prepared);
+  EXPECT_TRUE(plan.root.binds.empty() && plan.root.links.empty());
+  ASSERT_TRUE(CompleteContainer(envelope_, runtime_, mounts_, {}, plan).ok());
+  ASSERT_GE(plan.call_root.binds.size(), 2U);
+  for (const size_t i : {0, 1}) {
+    const BindMount& bind = plan.call_root.binds[i];
+    EXPECT_EQ(bind.at, i == 0 ? "/dev" : "/etc") << "before whatever is mounted below it";
+    EXPECT_TRUE(bind.prepared && bind.supervised && bind.directory);
+    EXPECT_FALSE(bind.writable || bind.executable);
+    EXPECT_EQ(bind.device, i == 0);
+  }
+  const auto named = [](const std::vector<PrivateFile>& files, const std::string& at) {
+    for (const PrivateFile& file : files) {
+      if (file.at == at) {
+        return file.content;
+      }
+    }
+    return std::string("none");
+  };
+  const RootPart made = WholeRoot(Plan(true));
+  for (const char* name : {"/passwd", "/group", "/hosts", "/nsswitch.conf"}) {
+    EXPECT_EQ(named(plan.etc.files, name), named(made.files, std::string("/etc") + name)) << name;
+    EXPECT_NE(named(plan.etc.files, name), "none") << name;
+  }
+  // There is no tree for it after all.
+  MakeEtcPrivate(plan);
+  EXPECT_EQ(named(plan.call_root.files, "/etc/passwd"), named(made.files, "/etc/passwd"));
+  EXPECT_EQ(plan.call_root.binds[0].at, "/dev");
+  EXPECT_NE(plan.call_root.binds[1].at, "/etc");
+}
+
+TEST_F(Compose, WithoutRootOrWithATerminalNothingIsPrepared) {
+  EXPECT_FALSE(BeginContainer(envelope_, false, true).prepared);
+  envelope_.tty = true;
+  EXPECT_FALSE(BeginContainer(envelope_, true, true).prepared);
+}
+
 TEST_F(Compose, FifosAreCoveredAfterTheirMount) {
   const RootPart plan = WholeRoot(Plan());
   const auto place = [&](const std::string& at) {

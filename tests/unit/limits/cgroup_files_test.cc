@@ -192,22 +192,46 @@ TEST(OomPossible, IsNeverFalseNearTheCap) {
 }
 
 TEST(CgroupName, CarriesItsOwner) {
+  const Nanos before = BootTime() - std::chrono::milliseconds(1);
   const Result<std::string> name = NewCgroupName(4026531836);
   ASSERT_TRUE(name.ok());
-  EXPECT_EQ(FindOwner(*name), (CgroupOwner{::getpid(), 4026531836}));
-  EXPECT_EQ(FindOwner(SupervisorLeafName(5)), (CgroupOwner{::getpid(), 5}));
+  const std::optional<CgroupOwner> owner = FindOwner(*name);
+  ASSERT_TRUE(owner.has_value()) << *name;
+  EXPECT_EQ(owner->pid, ::getpid());
+  EXPECT_EQ(owner->pid_namespace, 4026531836U);
+  ASSERT_TRUE(owner->made.has_value());
+  EXPECT_GE(*owner->made, before);
+  EXPECT_LE(*owner->made, BootTime());
+  EXPECT_EQ(FindOwner(SupervisorLeafName(5)), (CgroupOwner{::getpid(), 5, std::nullopt}));
   EXPECT_NE(*name, *NewCgroupName(4026531836));
 }
 
 TEST(CgroupName, OthersAreNotOurs) {
-  for (const char* name :
-       {"", "coffer", "coffer-", "coffer-1-2", "coffer-1-2-", "coffer-1-2-xyz",
-        "coffer-1-2-0123456g", "coffer-1-2-012345678", "coffer-0-2-01234567",
-        "coffer--1-2-01234567", "xcoffer-1-2-01234567", "coffer-supervisor-1-2-01234567",
-        "coffer-supervisor-1", "coffer-99999999999-2-01234567", "coffer-1-2-0123456A",
-        "docker-1-2-01234567"}) {
+  for (const char* name : {"",
+                           "coffer",
+                           "coffer-",
+                           "coffer-1-2",
+                           "coffer-1-2-",
+                           "coffer-1-2-01234567",
+                           "coffer-1-2-5f-",
+                           "coffer-1-2-5f-xyz",
+                           "coffer-1-2-5f-0123456g",
+                           "coffer-1-2-5f-012345678",
+                           "coffer-0-2-5f-01234567",
+                           "coffer--1-2-5f-01234567",
+                           "coffer-1-2-0-01234567",
+                           "coffer-1-2-ffffffffffffffff-01234567",
+                           "coffer-1-2-e8d4a51001-01234567",
+                           "xcoffer-1-2-5f-01234567",
+                           "coffer-supervisor-1-2-5f-01234567",
+                           "coffer-supervisor-1",
+                           "coffer-99999999999-2-5f-01234567",
+                           "coffer-1-2-5f-0123456A",
+                           "docker-1-2-5f-01234567"}) {
     EXPECT_EQ(FindOwner(name), std::nullopt) << name;
   }
+  // The control.
+  EXPECT_TRUE(FindOwner("coffer-1-2-5f-01234567").has_value());
 }
 
 }  // namespace

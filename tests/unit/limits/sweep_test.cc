@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "limits/sweep.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -22,8 +23,8 @@ pid_t DeadPid() {
   return pid;
 }
 
-std::string NameOf(pid_t pid, uint64_t pid_namespace) {
-  return "coffer-" + std::to_string(pid) + "-" + std::to_string(pid_namespace) + "-0badcafe";
+std::string NameOf(pid_t pid, uint64_t pid_namespace, Nanos made = BootTime()) {
+  return fmt::format("coffer-{}-{}-{:x}-0badcafe", pid, pid_namespace, made.count() / 1'000'000);
 }
 
 class SweepTest : public ::testing::Test {
@@ -89,6 +90,17 @@ TEST_F(SweepTest, AZombieOwnsNothing) {
   const SweepReport report = SweepCgroups(host_);
   EXPECT_EQ(Count(name), 0U) << (report.problems.empty() ? "" : report.problems[0]);
   ::waitpid(zombie, nullptr, 0);
+}
+
+TEST_F(SweepTest, AProcessThatBeganLaterOwnsNothing) {
+  // Our own number, as if it had belonged to somebody else before us; and the control, which we may have made.
+  const std::string before = NameOf(::getpid(), host_.pid_namespace, std::chrono::milliseconds(1));
+  const std::string ours = NameOf(::getpid(), host_.pid_namespace);
+  Make(before);
+  Make(ours);
+  const SweepReport report = SweepCgroups(host_);
+  EXPECT_EQ(Count(before), 0U) << (report.problems.empty() ? "" : report.problems[0]);
+  EXPECT_EQ(Count(ours), dirs_.size());
 }
 
 TEST_F(SweepTest, KillsWhatIsStillInside) {

@@ -47,6 +47,17 @@ TEST(TomlRead, KeepsOrderKindsAndPositions) {
   EXPECT_EQ(table.Find("nothing"), nullptr);
 }
 
+// toml++ ends in __builtin_unreachable for these, which only a sanitizer can see.
+TEST(TomlRead, LettersThatAreNotAsciiAreNoWhiteSpace) {
+  for (const std::string_view letter : {"\xc2\xa1", "\xc3\xbc", "\xd2\x99", "\xe1\x9a\x81",
+                                        "\xe2\x80\x8c", "\xe3\x80\x81", "\xef\xbb\xbe"}) {
+    const std::string text = "a = 1 " + std::string(letter) + "\n";
+    EXPECT_TRUE(Bad(text).starts_with("f:1:7: not TOML: ")) << Bad(text);
+  }
+  const std::string space = Bad("a = 1 \xe3\x80\x80\n");  // U+3000 is one, though not TOML's
+  EXPECT_NE(space.find("expected space or tab"), std::string::npos) << space;
+}
+
 TEST(TomlRead, WhatIsNotTomlIsAMistakeWithItsPlace) {
   EXPECT_TRUE(Bad("a = 1\nb = = 2\n").starts_with("f:2:5: not TOML: ")) << Bad("a = 1\nb = = 2\n");
   EXPECT_TRUE(Bad("a = 1\na = 2\n").starts_with("f:2:"));

@@ -78,6 +78,24 @@ TEST(Tool, ExamplesAndSurfacesAreCheckedTogether) {
   EXPECT_THAT(lines[2], StartsWith("f:20:1: output.schema needs output schemas"));
 }
 
+// A wrong key, a wrong value, a schema that does not compile, a surface that does not exist: nobody has to mend one to be
+// told of the next. What only follows from a mistake is no mistake of its own.
+TEST(Tool, MistakesOfAllKindsAreToldAtOnce) {
+  const std::vector<std::string> lines = Mistakes(
+      "[tool]\nname = \"x\"\nversion = \"1\"\n[run]\nruntime = \"sh\"\nargv = [\"cat\"]\n"
+      "[limits]\nmemroy = \"1MiB\"\n[input.schema]\ntype = \"strnig\"\n"
+      "[output]\nschema = { type = \"object\" }\n");
+  ASSERT_THAT(lines, SizeIs(4)) << testing::PrintToString(lines);
+  EXPECT_THAT(lines[0], HasSubstr("an effect that is not declared"));
+  EXPECT_THAT(lines[1], HasSubstr("memroy"));
+  EXPECT_THAT(lines[2], HasSubstr("strnig"));
+  EXPECT_THAT(lines[3], HasSubstr("output.schema needs"));
+  const std::vector<std::string> effect = Mistakes(
+      "[tool]\nname = \"x\"\nversion = \"1\"\neffect = \"read\"\n[run]\nruntime = \"sh\"\n"
+      "argv = [\"cat\"]\n[input.schema]\ntype = \"object\"\n");
+  ASSERT_THAT(effect, SizeIs(1)) << testing::PrintToString(effect);
+}
+
 TEST(Tool, TheStarterLoadsAsItIs) {
   EXPECT_THAT(Mistakes(StarterManifest("my-tool")), IsEmpty());
   EXPECT_EQ(LoadTool(StarterManifest("my-tool"), "f", {}).tool->manifest.tool.name, "my-tool");

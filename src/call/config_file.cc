@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/config_file.h"
+#include "call/config_file.h"
 
+#include <errno.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/quantity.h"
+#include "base/sys.h"
 #include "base/text.h"
 #include "policy/table_reader.h"
 #include "policy/toml_tree.h"
 #include "store/tenant.h"
 
-namespace coffer::daemon {
+namespace coffer::call {
 namespace {
 
 using policy::MistakeList;
@@ -21,6 +25,11 @@ using Keys = std::vector<std::string_view>;
 constexpr uint64_t kMostCount = 1'000'000;
 constexpr uint64_t kMostBudget = 1'000'000'000'000;
 constexpr size_t kMostWebhooks = 16;
+constexpr size_t kMostPeers = 1000;
+constexpr uint64_t kMostUid = 0xfffffffe;  // the one after it means nobody
+constexpr uint32_t kOverflowUid = 65534;
+constexpr size_t kMostAgentBytes = 128;
+constexpr size_t kMostFileBytes = 1 << 20;
 
 void ReadRate(const TomlNode& table, const std::string& path, policy::RateLimits& limits,
               MistakeList& mistakes) {
@@ -183,7 +192,53 @@ void ReadAnomaly(TableReader& root, FileConfig& config, MistakeList& mistakes) {
   anomaly.rate_factor = reader.Count("rate_factor", 2, 1000).value_or(anomaly.rate_factor);
 }
 
+void ReadPeers(TableReader& root, FileConfig& config, MistakeList& mistakes) {
+  for (const TomlNode* const table : root.Tables("peer")) {
+    TableReader reader(*table, "peer", Keys{"uid", "tenant", "role", "agent"}, mistakes);
+    PeerConfig peer;
+    // Root needs no entry: whoever is root here is the operator, whatever a file says.
+    const std::optional<uint64_t> uid = reader.Count("uid", 1, kMostUid);
+    if (!uid && reader.Find("uid") == nullptr) {
+      reader.Add("uid", "missing", "write uid = 1001, as `id -u USER` says it");
+    }
+    peer.uid = static_cast<uint32_t>(uid.value_or(0));
+    if (peer.uid == kOverflowUid) {
+      reader.Add("uid", "what everybody from another user namespace looks like",
+                 "let them use keys");
+    }
+    if (uid && config.FindPeer(peer.uid) != nullptr) {
+      reader.Add("uid", "twice in this file", "one entry for each uid");
+    }
+    peer.tenant = reader.Required("tenant", "\"local\"").value_or("local");
+    if (!store::TenantId::Parse(peer.tenant).ok()) {
+      reader.Add("tenant", "not a tenant's name", "lower-case letters, digits and -");
+    }
+    const std::string role = reader.Required("role", "\"agent\"").value_or("agent");
+    const std::optional<store::Role> found = store::FindRole(role);
+    if (!found) {
+      reader.Add("role", "not a role", "agent, approver, operator or auditor");
+    }
+    peer.role = found.value_or(store::Role::kAgent);
+    peer.agent = reader.String("agent").value_or(fmt::format("uid-{}", peer.uid));
+    if (peer.agent.size() > kMostAgentBytes ||
+        !std::all_of(peer.agent.begin(), peer.agent.end(),
+                     [](char c) { return c > ' ' && c < 127; })) {
+      reader.Add("agent", "not a name", "1 to 128 printable ASCII characters, no spaces");
+    }
+    config.peers.push_back(std::move(peer));
+  }
+  if (config.peers.size() > kMostPeers) {
+    root.Add("peer", fmt::format("more than {}", kMostPeers), "give keys to the others");
+  }
+}
+
 }  // namespace
+
+const PeerConfig* FileConfig::FindPeer(uint32_t uid) const {
+  const auto found = std::find_if(peers.begin(), peers.end(),
+                                  [&](const PeerConfig& peer) { return peer.uid == uid; });
+  return found == peers.end() ? nullptr : &*found;
+}
 
 const TenantRules& FileConfig::RulesOf(std::string_view tenant) const {
   const auto found = tenants.find(tenant);
@@ -208,14 +263,16 @@ ParsedConfig ParseConfigFile(std::string_view text) {
   }
   MistakeList mistakes;
   FileConfig config;
-  TableReader root(std::get<TomlNode>(read), "",
-                   Keys{"quotas", "budgets", "retention", "tenant", "webhook", "otlp", "anomaly"},
-                   mistakes);
+  TableReader root(
+      std::get<TomlNode>(read), "",
+      Keys{"quotas", "budgets", "retention", "tenant", "webhook", "otlp", "anomaly", "peer"},
+      mistakes);
   ReadRules(root, "", config.general, mistakes);
   ReadTenants(root, config, mistakes);
   ReadWebhooks(root, config, mistakes);
   ReadOtlp(root, config, mistakes);
   ReadAnomaly(root, config, mistakes);
+  ReadPeers(root, config, mistakes);
   parsed.mistakes = mistakes.Take();
   if (parsed.mistakes.empty()) {
     parsed.config = std::move(config);
@@ -235,4 +292,16 @@ Result<FileConfig> ReadConfigText(std::string_view text, std::string_view file) 
   return Refused("policy.config", std::move(message), "docs/OPERATIONS.md names every key");
 }
 
-}  // namespace coffer::daemon
+Result<FileConfig> LoadConfigFile(const std::string& file, bool may_be_missing) {
+  const Result<std::string> text = sys::ReadFile(file, kMostFileBytes);
+  if (!text.ok()) {
+    if (may_be_missing && text.error().sys_errno == ENOENT) {
+      return FileConfig{};
+    }
+    return Refused("policy.config", text.error().message,
+                   "it must be readable to whoever calls, or its limits could not hold");
+  }
+  return ReadConfigText(*text, file);
+}
+
+}  // namespace coffer::call

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/config_file.h"
+#include "call/config_file.h"
 
 #include <gtest/gtest.h>
 
-namespace coffer::daemon {
+namespace coffer::call {
 namespace {
 
 using std::chrono::hours;
@@ -123,6 +123,22 @@ TEST(ConfigFile, MistakesHaveTheirPlace) {
       {"[otlp]\n", "otlp.endpoint is missing"},
       {"[anomaly]\nenabled = \"yes\"\n", "anomaly.enabled: true or false is wanted"},
       {"[quotas\n", "f:1:"},
+      {"[[peer]]\ntenant = \"a\"\nrole = \"agent\"\n", "peer.uid: missing"},
+      {"[[peer]]\nuid = 0\ntenant = \"a\"\nrole = \"agent\"\n",
+       "f:2:7: peer.uid: 0 is out of range"},
+      {"[[peer]]\nuid = -1\ntenant = \"a\"\nrole = \"agent\"\n", "f:2:7: peer.uid: "},
+      {"[[peer]]\nuid = 4294967295\ntenant = \"a\"\nrole = \"agent\"\n", "f:2:7: peer.uid: "},
+      {"[[peer]]\nuid = 65534\ntenant = \"a\"\nrole = \"agent\"\n", "another user namespace"},
+      {"[[peer]]\nuid = 5\nrole = \"agent\"\n", "peer.tenant is missing"},
+      {"[[peer]]\nuid = 5\ntenant = \"A B\"\nrole = \"agent\"\n",
+       "peer.tenant: not a tenant's name"},
+      {"[[peer]]\nuid = 5\ntenant = \"a\"\n", "peer.role is missing"},
+      {"[[peer]]\nuid = 5\ntenant = \"a\"\nrole = \"root\"\n", "peer.role: not a role"},
+      {"[[peer]]\nuid = 5\ntenant = \"a\"\nrole = \"agent\"\nagent = \"a b\"\n",
+       "peer.agent: not a name"},
+      {"[[peer]]\nuid = 5\ntenant = \"a\"\nrole = \"agent\"\n"
+       "[[peer]]\nuid = 5\ntenant = \"b\"\nrole = \"agent\"\n",
+       "f:6:7: peer.uid: twice in this file"},
   };
   for (const auto& [text, says] : cases) {
     const Result<FileConfig> config = ReadConfigText(text, "f");
@@ -130,6 +146,29 @@ TEST(ConfigFile, MistakesHaveTheirPlace) {
     EXPECT_NE(config.error().message.find(says), std::string::npos)
         << text << "says: " << config.error().message;
   }
+}
+
+TEST(ConfigFile, PeersAreKnownByTheirUid) {
+  const Result<FileConfig> config = ReadConfigText(R"(
+[[peer]]
+uid = 1001
+tenant = "acme"
+role = "auditor"
+agent = "eyes"
+[[peer]]
+uid = 1002
+tenant = "acme"
+role = "agent"
+)",
+                                                   "f");
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  ASSERT_NE(config->FindPeer(1001), nullptr);
+  EXPECT_EQ(config->FindPeer(1001)->tenant, "acme");
+  EXPECT_EQ(config->FindPeer(1001)->role, store::Role::kAuditor);
+  EXPECT_EQ(config->FindPeer(1001)->agent, "eyes");
+  EXPECT_EQ(config->FindPeer(1002)->agent, "uid-1002");
+  EXPECT_EQ(config->FindPeer(1003), nullptr);
+  EXPECT_EQ(config->FindPeer(0), nullptr);
 }
 
 TEST(ConfigFile, AllMistakesAreToldAtOnceAndNothingIsHalfRead) {
@@ -140,4 +179,4 @@ TEST(ConfigFile, AllMistakesAreToldAtOnceAndNothingIsHalfRead) {
 }
 
 }  // namespace
-}  // namespace coffer::daemon
+}  // namespace coffer::call

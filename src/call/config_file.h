@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The configuration file: what tenants and agents may use up, how long things are kept, who may come by the unix socket,
+// where news are sent. One file for the daemon and for `coffer call` without it.
+//
+// TOML, strict like a manifest: an unknown key, a wrong type or a value out of range is a mistake with its place, all
+// are reported together, and a file with one mistake gives nothing. Everything has a default, so there need be no file.
+// [tenant.NAME.*] repeats the general tables for one tenant: what it does not name stays as it is in general. The
+// files whose names it holds are not opened here.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "policy/mistake.h"
+#include "policy/rate.h"
+#include "store/key.h"
+#include "store/quota.h"
+#include "store/retention.h"
+
+namespace coffer::call {
+
+// What holds for one tenant.
+struct TenantRules {
+  policy::RateLimits tenant_rate;
+  policy::RateLimits agent_rate;  // of each agent of the tenant
+  store::Budget tenant_budget;
+  store::Budget
+      session_budget;  // of every session, and at most this where a session asks for its own
+  store::Retention retention;
+};
+
+// One receiver of events: [[webhook]].
+struct WebhookConfig {
+  std::string url;                  // https://, or http:// to this host
+  std::string secret_file;          // absolute; what the signature is made with; may be empty
+  std::vector<std::string> events;  // "call.finished", "alert.*"; empty: all
+  bool operator==(const WebhookConfig&) const = default;
+};
+
+// Where traces go: [otlp]. No endpoint: nowhere.
+struct OtlpConfig {
+  std::string endpoint;
+  std::string headers_file;  // absolute; "Name: value" lines; may be empty
+  bool operator==(const OtlpConfig&) const = default;
+};
+
+// What is told as unusual: [anomaly].
+struct AnomalyConfig {
+  bool enabled = true;
+  Nanos window = std::chrono::hours(24 * 7);
+  uint64_t deviations = 2;
+  uint64_t rate_factor = 2;
+};
+
+// Who a user of this machine is on the unix socket, without a key: [[peer]].
+struct PeerConfig {
+  uint32_t uid = 0;
+  std::string tenant;  // made if it is not there yet
+  store::Role role = store::Role::kAgent;
+  std::string agent;  // the name it acts under
+};
+
+struct FileConfig {
+  TenantRules general;
+  std::map<std::string, TenantRules, std::less<>>
+      tenants;  // complete: general with what is its own
+  std::vector<WebhookConfig> webhooks;
+  OtlpConfig otlp;
+  AnomalyConfig anomaly;
+  std::vector<PeerConfig> peers;  // one for each uid
+
+  const TenantRules& RulesOf(std::string_view tenant) const;
+  // As the ladder asks for them; the tool's own limits and the cooldown are added there.
+  store::Quotas QuotasOf(std::string_view tenant) const;
+  // Null: nobody is known by that uid.
+  const PeerConfig* FindPeer(uint32_t uid) const;
+};
+
+struct ParsedConfig {
+  FileConfig config;                      // the defaults if there is a mistake
+  std::vector<policy::Mistake> mistakes;  // sorted by position
+};
+
+ParsedConfig ParseConfigFile(std::string_view text);
+
+// The same as an Error that names `file` and every mistake, for the start and the log.
+Result<FileConfig> ReadConfigText(std::string_view text, std::string_view file);
+
+// The file of a state directory, or another one. One that was not asked for by name need not be there.
+Result<FileConfig> LoadConfigFile(const std::string& file, bool may_be_missing);
+
+}  // namespace coffer::call

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/recorded_run.h"
+
+#include <stdlib.h>
+
+#include "base/print.h"
+#include "call/run_call.h"
+#include "call/run_record.h"
+#include "cli/state.h"
+#include "cli/verb_run.h"
+#include "isolation/host_path.h"
+
+namespace coffer::cli {
+namespace {
+
+constexpr int kRefused = 120;
+constexpr int kFailed = 125;
+
+// What cannot be recorded does not run.
+int NotRecorded(Error error) {
+  error.message += "; nothing was run";
+  PrintError(error);
+  return kFailed;
+}
+
+Result<State> OpenState(const std::string& given) {
+  TRY_ASSIGN(const std::string directory, isolation::CleanPath(given));
+  return State::OpenRecord(directory);
+}
+
+Status WriteReceipt(std::optional<audit::ReceiptFile>& receipt, const std::string& text) {
+  return receipt ? receipt->Write(text) : Status();
+}
+
+}  // namespace
+
+int RecordedRun(call::RunRequest& request, std::optional<audit::ReceiptFile> receipt) {
+  Result<State> state = OpenState(request.state);
+  if (!state.ok()) {
+    return NotRecorded(std::move(state.error()));
+  }
+  const char* const trace = ::getenv("TRACEPARENT");
+  call::RunRecord record(state->recorder(), trace == nullptr ? "" : trace);
+  call::ToolReply reply;
+  Result<bool> admitted = record.Admit(request, reply);
+  if (!admitted.ok()) {
+    return NotRecorded(std::move(admitted.error()));
+  }
+  if (!*admitted) {
+    PrintError(Refused(reply.error_class, reply.error_message));
+    if (const Status wrote = WriteReceipt(receipt, reply.receipt); !wrote.ok()) {
+      PrintError(wrote.error());
+    }
+    return kRefused;
+  }
+  request.record = &record;
+  const call::RunOutcome outcome = call::RunCall(request);
+  if (outcome.error) {
+    PrintError(*outcome.error);
+  }
+  if (request.trace) {
+    PrintTrace(outcome.receipt);
+  }
+  const Status sealed = record.End(outcome, reply);
+  if (!sealed.ok() && outcome.exit_status != kFailed) {
+    PrintError(Error{ErrorKind::kHost, "internal",
+                     "it ran, and its end could not be recorded: " + sealed.error().message,
+                     sealed.error().hint, 0});
+  }
+  // Without a seal if it could not get one: it still says what happened.
+  const Status wrote = WriteReceipt(
+      receipt, reply.receipt.empty() ? audit::FormatReceipt(outcome.receipt) : reply.receipt);
+  if (!wrote.ok()) {
+    PrintError(wrote.error());
+  }
+  return sealed.ok() && wrote.ok() ? outcome.exit_status : kFailed;
+}
+
+}  // namespace coffer::cli

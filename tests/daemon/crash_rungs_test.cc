@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every role of the daemon, and a runner, is killed while a call stands on each rung of the ladder, as the store and the
+// log tell it: afterwards nothing is forgotten, nothing ran twice, and nothing is left. crash_test.cc kills at moments of
+// time; here the moment is a system call of the gateway, so that no rung is left to luck.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "tests/daemon/daemon.h"
+#include "tests/support/host.h"
+#include "tests/support/wreck.h"
+
+namespace coffer::test {
+namespace {
+
+enum Victim : unsigned { kGateway, kWarden, kMonitor, kEgress, kRunner, kVictims };
+constexpr const char* kVictimNames[] = {"gateway", "warden", "monitor", "egress", "runner"};
+// As the disk tells them apart; launch stands for launch, watch and settle, which the gateway only waits for.
+constexpr Rung kOnDisk[] = {Rung::kAdmit,  Rung::kEvaluate, Rung::kRecord,
+                            Rung::kLaunch, Rung::kSeal,     Rung::kAnswer};
+
+class CrashRungs : public ::testing::Test {
+ protected:
+  // Asked at every system call of the daemon; does nothing until the test has armed it.
+  pid_t Rule(const TracedProcess& caller, const std::map<pid_t, TracedProcess>& family) {
+    if (!armed_ || caller.pid != gateway_ || ++seen_ < at_) {
+      return 0;
+    }
+    pid_t victim = victim_ == kRunner ? 0 : pids_[victim_];
+    for (const auto& [pid, process] : family) {
+      if (victim_ == kRunner && process.parent == pids_[kWarden] && process.alive) {
+        victim = pid;
+      }
+    }
+    if (victim != 0) {
+      // The gateway stands still while this is read.
+      const std::optional<LeftCall> now = FindLeft(ReadWreck(daemon_.state()), name_);
+      rung_ = now ? now->OnDisk() : Rung::kAdmit;
+    }
+    return victim;  // 0: there is no runner yet, so the first that comes
+  }
+
+  bool StartTraced() {
+    armed_ = false;
+    if (!daemon_.StartTraced(
+            [this](const auto& caller, const auto& family) { return Rule(caller, family); })) {
+      return false;
+    }
+    pids_[kGateway] = daemon_.Find(RoleOf::kGateway);
+    pids_[kWarden] = daemon_.Find(RoleOf::kWarden);
+    pids_[kMonitor] = daemon_.monitor();
+    pids_[kEgress] = daemon_.Find(RoleOf::kEgress);
+    gateway_ = pids_[kGateway];
+    return std::all_of(std::begin(pids_), std::end(pids_), [](pid_t pid) { return pid > 0; });
+  }
+
+  HttpAnswer Send(const std::string& name) const {
+    return daemon_.Call(daemon_.key(), Bash("echo " + name + " >> ran", session_),
+                        "Idempotency-Key: " + name + "\r\n");
+  }
+  long Runs(const std::string& name) const {
+    const Strings lines = Lines(ReadFile(daemon_.Workspace(session_) + "/ran").value_or(""));
+    return std::count(lines.begin(), lines.end(), name);
+  }
+
+  // A call is made and `victim` killed before the gateway's `at`th system call since. The rung on which the call stood
+  // then; nothing if nobody was killed. The daemon runs again, and everything was checked.
+  std::optional<Rung> Once(Victim victim, long at) {
+    const std::string name = NewToken();
+    name_ = name;
+    rung_.reset();
+    SCOPED_TRACE(std::string(kVictimNames[victim]) + " before the gateway's call " +
+                 std::to_string(at));
+    seen_ = 0;
+    at_ = at;
+    victim_ = victim;
+    armed_ = true;
+    HttpAnswer answer;
+    std::thread client([&] { answer = Send(name); });
+    client.join();
+    // The daemon makes calls of its own all the time, so that it comes to the number sooner or later. A runner that was
+    // killed leaves the daemon alive; a call that came to its end leaves none to be killed.
+    if (victim == kRunner) {
+      EXPECT_EQ(daemon_.Stop(), 0);
+    } else {
+      EXPECT_TRUE(daemon_.Gone(Seconds(20)));
+    }
+    ++kills_;
+    const std::optional<LeftCall> left = FindLeft(ReadWreck(daemon_.state()), name);
+    const long before = Runs(name);
+    EXPECT_LE(before, 1);
+    EXPECT_TRUE(StartTraced());
+    Judge(name, answer, left, before);
+    return rung_;
+  }
+
+  void Judge(const std::string& name, const HttpAnswer& heard, const std::optional<LeftCall>& left,
+             long before) {
+    for (const LeftCall& call : ReadWreck(daemon_.state())) {
+      EXPECT_EQ(call.OnDisk(), Rung::kAnswer) << call.id << " is still " << call.state;
+      EXPECT_TRUE(call.receipt) << call.id << " has no receipt";
+    }
+    const HttpAnswer again = Send(name);
+    const long runs = Runs(name);
+    if (!left || left->state == "admitted") {
+      EXPECT_EQ(heard.status, 0) << heard.text;
+      EXPECT_EQ(before, 0);
+      EXPECT_EQ(again.Outcome(), "success") << again.text;
+      EXPECT_EQ(runs, 1);
+      return;
+    }
+    EXPECT_EQ(runs, before) << "it ran again: " << again.text;
+    const HttpAnswer now = daemon_.Ask("GET", "/v1/calls/" + left->id, daemon_.key());
+    EXPECT_EQ(now.status, 200) << now.text;
+    EXPECT_EQ(now.At("state"), "finished") << now.text;
+    if (left->state == "finished") {
+      EXPECT_EQ(now.Outcome(), again.Outcome());
+      EXPECT_TRUE(now.Outcome() != "success" || runs == 1) << now.text;
+    } else {
+      EXPECT_EQ(now.Outcome(), "unknown") << now.text;
+      EXPECT_NE(again.Outcome(), "success") << again.text;
+    }
+    EXPECT_TRUE(heard.status != 200 || heard.Outcome() == now.Outcome()) << heard.text << now.text;
+  }
+
+  Daemon daemon_;
+  std::string session_;
+  std::string name_;          // of the call; set before armed_ is
+  std::optional<Rung> rung_;  // written by the tracer, read when the daemon is gone
+  std::atomic<bool> armed_ = false;
+  std::atomic<long> seen_ = 0, at_ = 0;
+  std::atomic<Victim> victim_ = kGateway;
+  std::atomic<pid_t> gateway_ = 0;
+  pid_t pids_[kRunner] = {};
+  long kills_ = 0;
+};
+
+TEST_F(CrashRungs, EveryRoleOnEveryRung) {
+  const Strings traces = CofferTraces();
+  if (const Traced probe = RunTraced({"/bin/true"}, "/dev/null", "/dev/null",
+                                     [](const auto&, const auto&) { return 0; });
+      !probe.started) {
+    GTEST_SKIP() << "this host lets nobody trace: " << probe.why;
+  }
+  ASSERT_TRUE(StartTraced());
+  session_ = daemon_.NewSession(daemon_.key());
+  ASSERT_FALSE(session_.empty());
+  // How long a call is, in system calls of the gateway.
+  at_ = 1'000'000'000;
+  seen_ = 0;
+  armed_ = true;
+  EXPECT_EQ(Send("first").Outcome(), "success");
+  const long length = seen_;
+  armed_ = false;
+  ASSERT_GT(length, 20);
+
+  // The gateway itself tells which numbers belong to which rung.
+  std::map<Rung, std::set<long>> where;
+  std::set<Rung> met[kVictims];
+  const long stride = std::max<long>(1, length / 40);
+  for (long at = 1; at <= length + 2 * stride && !HasFailure(); at += stride) {
+    if (const std::optional<Rung> rung = Once(kGateway, at)) {
+      where[*rung].insert(at);
+      met[kGateway].insert(*rung);
+    }
+  }
+  // What was missed lies before the first of the next rung; what others did meanwhile moves the numbers a little.
+  const auto aim = [&](Rung rung, int attempt) -> long {
+    const std::set<long>& known = where[rung];
+    if (!known.empty()) {
+      return *std::next(known.begin(), attempt % static_cast<long>(known.size()));
+    }
+    for (const auto& [later, numbers] : where) {
+      if (later > rung && !numbers.empty()) {
+        return std::max<long>(1, *numbers.begin() - attempt);
+      }
+    }
+    return std::max<long>(1, length - attempt);
+  };
+  constexpr int kAttempts = 25;
+  for (unsigned victim = 0; victim < kVictims; ++victim) {
+    for (const Rung rung : kOnDisk) {
+      if (victim == kRunner && rung != Rung::kLaunch) {
+        continue;  // it lives while a call runs, and at no other time
+      }
+      for (int attempt = 0; attempt < kAttempts && !met[victim].contains(rung) && !HasFailure();
+           ++attempt) {
+        if (const std::optional<Rung> found =
+                Once(static_cast<Victim>(victim), aim(rung, attempt))) {
+          met[victim].insert(*found);
+        }
+      }
+      EXPECT_TRUE(met[victim].contains(rung)) << kVictimNames[victim] << " was never killed on "
+                                              << kRungNames[static_cast<unsigned>(rung)];
+    }
+  }
+  std::printf("%ld kills; a call is %ld system calls of the gateway\n", kills_, length);
+
+  EXPECT_EQ(daemon_.Stop(), 0);
+  const RunResult verified =
+      RunProgram({CofferPath(), "audit", "verify", "--state", daemon_.state()});
+  EXPECT_EQ(verified.exit, 0) << verified.Describe();
+  ASSERT_TRUE(daemon_.Start());  // sweeps
+  EXPECT_EQ(Send("last").Outcome(), "success");
+  EXPECT_EQ(daemon_.Stop(), 0);
+  Strings left = StayingTraces(traces);
+  std::erase_if(left, [](const std::string& path) { return !path.starts_with("/sys/fs/"); });
+  EXPECT_TRUE(left.empty()) << ::testing::PrintToString(left);
+}
+
+}  // namespace
+}  // namespace coffer::test

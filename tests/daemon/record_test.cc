@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The record, from the cause to whoever is told: an anomaly, what the command line did beside the daemon, a log that a crash
+// tore; and a daemon whose log or database is damaged.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+
+#include "store/baseline.h"
+#include "store/store.h"
+#include "tests/daemon/daemon.h"
+#include "tests/daemon/http_receiver.h"
+#include "tests/support/export_rules.h"
+
+namespace coffer::test {
+namespace {
+
+class Record : public ::testing::Test {
+ protected:
+  Record() : secret_(NewToken()), secret_file_(dir_.Write("secret", secret_ + "\n", 0600)) {}
+
+  bool Start(const std::string& more = {}) {
+    const std::string file = dir_.Write("coffer.toml",
+                                        "[[webhook]]\nurl = \"" + receiver_.Url("/hook") +
+                                            "\"\nsecret_file = \"" + secret_file_ + "\"\n" + more,
+                                        0600);
+    return daemon_.Start({"--config", file});
+  }
+  RunResult Coffer(Strings words) const {
+    words.insert(words.begin(), CofferPath());
+    words.insert(words.begin() + 2, {"--state", daemon_.state()});
+    return RunProgram(words);
+  }
+  // The events of this type that came, as they came.
+  std::vector<Posted> Came(const std::string& type) const {
+    std::vector<Posted> found;
+    for (const Posted& post : receiver_.posts()) {
+      if (post.json().value("type", "") == "io.cofferdam." + type) {
+        found.push_back(post);
+      }
+    }
+    return found;
+  }
+  bool WaitFor(const std::string& type) const {
+    return WaitUntil([&] { return !Came(type).empty(); }, Seconds(30));
+  }
+  void ExpectSigned(const Posted& post) const {
+    EXPECT_EQ(CheckCloudEvent(post.json()), Strings()) << post.body;
+    std::map<std::string, std::string> fields = post.fields;
+    const std::string time = fields["webhook-timestamp"];
+    EXPECT_EQ(fields["webhook-id"], post.json()["id"]);
+    EXPECT_EQ(fields["webhook-signature"],
+              "t=" + time +
+                  ",v1=" + HmacHex(secret_, fields["webhook-id"] + "." + time + "." + post.body));
+  }
+  double Metric(const std::string& series) const {
+    const HttpAnswer scrape = daemon_.Ask("GET", "/metrics", daemon_.key());
+    EXPECT_EQ(scrape.status, 200) << scrape.text;
+    for (const std::string& line : Lines(scrape.text)) {
+      if (line.starts_with(series + " ")) {
+        return std::strtod(line.c_str() + series.size(), nullptr);
+      }
+    }
+    return std::nan("");
+  }
+  HttpAnswer Work(const std::string& word) const {
+    return daemon_.Call(daemon_.key(), Bash("echo " + word));
+  }
+  std::string Log() const { return daemon_.state() + "/log/records"; }
+
+  TempDir dir_;
+  const std::string secret_, secret_file_;
+  HttpReceiver receiver_;
+  Daemon daemon_;
+};
+
+TEST_F(Record, AnAnomalyBecomesAMetricAndASignedEvent) {
+  ASSERT_TRUE(Start());
+  ASSERT_EQ(daemon_.Stop(), 0);
+  const auto into_the_hour = [] { return WallTime() % std::chrono::hours(1); };
+  ASSERT_TRUE(WaitUntil([&] { return into_the_hour() < std::chrono::seconds(3540); }, Seconds(70)));
+  const int64_t hour = std::chrono::duration_cast<std::chrono::hours>(WallTime()).count();
+  {
+    // A day in which bash was called twice an hour and printed ten bytes.
+    Result<store::Store> store = store::Store::Open(daemon_.state());
+    ASSERT_TRUE(store.ok());
+    std::vector<store::BaselineHour> past;
+    for (int64_t before = 2; before <= 26; ++before) {
+      past.push_back({"bash", "rate", hour - before, 2, 2, 2});
+      past.push_back({"bash", "denials", hour - before, 2, 0, 0});
+      past.push_back({"bash", "output", hour - before, 4, 40, 400});
+    }
+    ASSERT_TRUE(store::AddBaselines(*store, store::TenantId::Local(), past).ok());
+  }
+  ASSERT_TRUE(Start());
+  const std::string series = R"(coffer_alerts_total{kind="output"})";
+  ASSERT_EQ(Work("small").Outcome(), "success");
+  EXPECT_EQ(Metric(series), 0) << "the control: what is usual is no alert";
+  ASSERT_EQ(daemon_.Call(daemon_.key(), Bash("head -c 500000 /dev/zero")).Outcome(), "success");
+  EXPECT_EQ(Metric(series), 1);
+  ASSERT_TRUE(WaitFor("alert.output")) << daemon_.Said();
+  const Posted alert = Came("alert.output").front();
+  ExpectSigned(alert);
+  EXPECT_EQ(alert.json()["data"]["tool"], "bash");
+  EXPECT_FALSE(alert.json()["data"].value("words", "").empty());
+  EXPECT_TRUE(Contains(alert.json().value("source", ""), "local"));
+}
+
+// Who flips a switch from the command line, or runs something on record, leaves it for the daemon to tell; also for one that is
+// not there at the moment.
+TEST_F(Record, WhatTheCommandLineDoesIsTold) {
+  ASSERT_TRUE(Start());
+  ASSERT_EQ(Coffer({"tools", "disable", "python", "--reason", "drill"}).exit, 0);
+  ASSERT_TRUE(WaitFor("switch.on")) << daemon_.Said();
+  ExpectSigned(Came("switch.on").front());
+  EXPECT_TRUE(Contains(Came("switch.on").front().body, "python"));
+
+  const RunResult ran = Coffer({"run", "--", "/bin/true"});
+  EXPECT_EQ(ran.exit, 0) << ran.Describe();
+  ASSERT_TRUE(WaitFor("call.finished")) << daemon_.Said();
+  EXPECT_EQ(Came("call.finished").front().json()["data"]["tool"], "run");
+
+  ASSERT_EQ(daemon_.Stop(), 0);
+  ASSERT_EQ(Coffer({"tools", "enable", "python"}).exit, 0);
+  EXPECT_TRUE(Came("switch.off").empty()) << "the control: nobody is there to send it";
+  ASSERT_TRUE(Start());
+  ASSERT_TRUE(WaitFor("switch.off")) << daemon_.Said();
+}
+
+// No receivers any more: nobody leaves anything for them.
+TEST_F(Record, ADaemonWithoutReceiversIsLeftNothing) {
+  ASSERT_TRUE(Start());
+  ASSERT_EQ(daemon_.Stop(), 0);
+  ASSERT_TRUE(daemon_.Start());
+  ASSERT_EQ(daemon_.Stop(), 0);
+  ASSERT_EQ(Coffer({"tools", "disable", "python", "--reason", "drill"}).exit, 0);
+  ASSERT_TRUE(Start());
+  ASSERT_EQ(Coffer({"tools", "enable", "python"}).exit, 0);
+  ASSERT_TRUE(WaitFor("switch.off")) << "the control";
+  EXPECT_TRUE(Came("switch.on").empty());
+}
+
+TEST_F(Record, ALogThatACrashToreIsToldOf) {
+  ASSERT_TRUE(Start());
+  ASSERT_EQ(Work("one").Outcome(), "success");
+  ASSERT_EQ(daemon_.Stop(), 0);
+  std::ofstream(Log(), std::ios::app) << "{\"torn\":";
+  ASSERT_TRUE(Start());
+  ASSERT_TRUE(WaitFor("log.recovered")) << daemon_.Said();
+  ExpectSigned(Came("log.recovered").front());
+  EXPECT_EQ(Came("log.recovered").front().json()["data"]["bytes"], 8);
+  // Found by the command line, told by the daemon.
+  ASSERT_EQ(daemon_.Stop(), 0);
+  std::ofstream(Log(), std::ios::app) << "torn again";
+  ASSERT_EQ(Coffer({"tools", "disable", "python", "--reason", "drill"}).exit, 0);
+  ASSERT_TRUE(Start());
+  EXPECT_TRUE(WaitUntil([&] { return Came("log.recovered").size() == 2; }, Seconds(30)));
+  EXPECT_EQ(Coffer({"audit", "verify"}).exit, 0);
+}
+
+// Under the running daemon the log goes, and comes back.
+TEST_F(Record, WithoutItsLogTheDaemonRunsNothingAndGoesOnWhenItIsBack) {
+  ASSERT_TRUE(Start());
+  ASSERT_EQ(Work("one").Outcome(), "success");
+  EXPECT_EQ(daemon_.Ask("GET", "/readyz", daemon_.key()).status, 200);
+  const std::string good = *ReadFile(Log());
+  std::ofstream(Log(), std::ios::trunc) << good.substr(0, good.size() / 2);
+  const HttpAnswer refused = Work("two");
+  EXPECT_NE(refused.Outcome(), "success") << refused.text;
+  EXPECT_GE(refused.status, 500) << refused.text;
+  EXPECT_FALSE(Contains(refused.text, daemon_.state())) << "nothing of the host";
+  EXPECT_TRUE(WaitUntil([&] { return Contains(daemon_.Said(), "coffer audit verify"); }))
+      << "the operator is told what to do: " << daemon_.Said();
+  EXPECT_TRUE(WaitUntil([&] { return daemon_.Ask("GET", "/readyz", daemon_.key()).status == 503; },
+                        Seconds(20)));
+  std::ofstream(Log(), std::ios::trunc) << good;
+  EXPECT_TRUE(WaitUntil([&] { return Work("three").Outcome() == "success"; }, Seconds(20)));
+  EXPECT_TRUE(WaitUntil([&] { return daemon_.Ask("GET", "/readyz", daemon_.key()).status == 200; },
+                        Seconds(20)));
+  const RunResult verdict = Coffer({"audit", "verify"});
+  EXPECT_EQ(verdict.exit, 0) << verdict.Describe();
+}
+
+TEST_F(Record, ADamagedStoreOrLogKeepsTheDaemonFromStarting) {
+  ASSERT_TRUE(Start());
+  const std::string call = Work("one").At("call_id");
+  ASSERT_EQ(daemon_.Stop(), 0);
+  for (const std::string& file : {Log(), daemon_.state() + "/coffer.db"}) {
+    const std::string good = *ReadFile(file);
+    std::ofstream(file, std::ios::trunc) << std::string(good.size(), 'x');
+    const RunResult refused = RunProgram(
+        {CofferPath(), "serve", "--state", daemon_.state(), "--listen", "127.0.0.1:0", "--json"},
+        {.timeout = Seconds(30)});
+    EXPECT_EQ(refused.exit, 125) << file << refused.Describe();
+    EXPECT_TRUE(Contains(refused.err, "hint: ")) << refused.Describe();
+    EXPECT_TRUE(Contains(refused.err, "restore")) << refused.Describe();
+    std::ofstream(file, std::ios::trunc) << good;
+  }
+  ASSERT_TRUE(Start());
+  EXPECT_EQ(daemon_.Ask("GET", "/v1/calls/" + call, daemon_.key()).status, 200)
+      << "nothing was lost";
+  EXPECT_EQ(Work("two").Outcome(), "success");
+  EXPECT_EQ(Coffer({"audit", "verify"}).exit, 0);
+}
+
+}  // namespace
+}  // namespace coffer::test

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `coffer run` with a state directory: in the log before it runs, sealed after it, or not run at all.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "tests/support/host.h"
+#include "tests/support/verdicts.h"
+
+namespace coffer::test {
+namespace {
+
+class RecordedRun : public LevelTest {
+ protected:
+  RunResult Run(const Strings& flags, const Strings& command, const RunOptions& options = {}) {
+    Strings all = Flags(flags);
+    all.insert(all.end(), {"--state", state_});
+    return RunCoffer(all, command, options);
+  }
+  RunResult Audit(Strings words) {
+    words.insert(words.begin(), {CofferPath(), "audit"});
+    words.insert(words.end(), {"--state", state_});
+    return RunProgram(words);
+  }
+  Json Calls() {
+    const RunResult result = Audit({"list", "--json"});
+    EXPECT_EQ(result.exit, 0) << result.Describe();
+    return Json::parse(result.out).at("calls");
+  }
+  int VerifyReceipt(const Json& receipt) {
+    const std::string key = dir_.Write("key.pub", Audit({"key"}).out);
+    const std::string file = dir_.Write("receipt.json", receipt.dump());
+    return RunProgram({CofferPath(), "audit", "verify-receipt", file, "--key", key}).exit;
+  }
+  std::string Records() const { return ReadFile(state_ + "/log/records").value_or(""); }
+
+  TempDir dir_;
+  std::string state_ = dir_ / "state";
+};
+
+TEST_P(RecordedRun, IsFoundToldAndProven) {
+  const RunResult result = Run({}, {ProbePath(), "exit", "3"});
+  EXPECT_EQ(result.exit, 3) << result.Describe();
+  ASSERT_TRUE(result.receipt.is_object()) << result.Describe();
+  EXPECT_EQ(result.receipt["log"]["index"], 1) << result.receipt["log"].dump();
+  EXPECT_EQ(result.receipt["log"]["size"], 2);
+  EXPECT_EQ(VerifyReceipt(result.receipt), 0);
+  Json changed = result.receipt;
+  changed["exit"]["code"] = 0;
+  EXPECT_EQ(VerifyReceipt(changed), 1) << "the control";
+
+  const Json calls = Calls();
+  ASSERT_EQ(calls.size(), 1U);
+  EXPECT_EQ(calls[0]["call_id"], result.receipt["call_id"]);
+  EXPECT_EQ(calls[0]["tool"], "run");
+  EXPECT_EQ(calls[0]["outcome"], "error");
+  const RunResult story = Audit({"show", calls[0]["call_id"]});
+  EXPECT_TRUE(Contains(story.out, "its seal is good")) << story.Describe();
+  const RunResult verdict = Audit({"verify", "--json"});
+  EXPECT_EQ(verdict.exit, 0) << verdict.Describe();
+  EXPECT_EQ(Json::parse(verdict.out)["receipts_compared"], 1);
+}
+
+// The same three ways as for any other verb that keeps state; and without any of them, nothing is made.
+TEST_P(RecordedRun, OnlyWhereAStateDirectoryIsNamed) {
+  RunOptions options;
+  options.environment =
+      Strings{"COFFER_STATE=" + state_, "HOME=" + dir_.path(), "PATH=/usr/bin:/bin"};
+  const RunResult by_variable = RunCoffer(Flags(), {ProbePath(), "exit", "0"}, options);
+  EXPECT_EQ(by_variable.exit, 0) << by_variable.Describe();
+  EXPECT_TRUE(by_variable.receipt["signature"].is_object());
+  EXPECT_EQ(Calls().size(), 1U);
+
+  options.environment = Strings{"COFFER_STATE=", "HOME=" + dir_ / "home", "PATH=/usr/bin:/bin"};
+  const RunResult unnamed = RunCoffer(Flags(), {ProbePath(), "exit", "0"}, options);
+  EXPECT_EQ(unnamed.exit, 0) << unnamed.Describe();
+  EXPECT_TRUE(unnamed.receipt["signature"].is_null());
+  EXPECT_TRUE(unnamed.receipt["log"]["index"].is_null());
+  EXPECT_EQ(Calls().size(), 1U);
+  EXPECT_FALSE(Exists(dir_ / "home"));
+}
+
+TEST_P(RecordedRun, OfEveryEnd) {
+  EXPECT_EQ(Run({"--wall", "300ms"}, {ProbePath(), "wait", "x"}).exit, 122);
+  EXPECT_EQ(Run({}, {ProbePath(), "die", "11"}).exit, 128 + SIGSEGV);
+  EXPECT_EQ(Run({}, {"/nonexistent"}).exit, 127);
+  EXPECT_EQ(Run({"--ro", "/nonexistent"}, {ProbePath(), "exit", "0"}).exit, 120);
+  const Json calls = Calls();
+  ASSERT_EQ(calls.size(), 4U);
+  EXPECT_EQ(calls[3]["outcome"], "terminated");
+  EXPECT_EQ(calls[2]["outcome"], "terminated");
+  EXPECT_EQ(calls[1]["outcome"], "error");
+  EXPECT_EQ(calls[0]["outcome"], "denied");
+  EXPECT_EQ(Audit({"verify"}).exit, 0) << Audit({"verify"}).Describe();
+}
+
+// The decision is in the log when the command begins, and a supervisor that dies then leaves a call that nobody knows the
+// end of: the next one who looks writes that down, once.
+TEST_P(RecordedRun, KilledInTheMiddleItIsUnknown) {
+  Strings words = {CofferPath(), "run"};
+  const Strings flags = Flags({"--state", state_});
+  words.insert(words.end(), flags.begin(), flags.end());
+  words.insert(words.end(), {"--", "/bin/sh", "-c", "echo begun; sleep 30"});
+  {
+    Background run(words);
+    ASSERT_TRUE(run.WaitForOutput("begun")) << run.err();
+    EXPECT_TRUE(Contains(Records(), R"("kind":"decision")"));
+    EXPECT_FALSE(Contains(Records(), R"("kind":"receipt")"));
+    run.Signal(SIGKILL);
+    (void)run.Wait();
+  }
+  const RunResult next = Run({}, {ProbePath(), "exit", "0"});
+  EXPECT_EQ(next.exit, 0) << next.Describe();
+  const Json calls = Calls();
+  ASSERT_EQ(calls.size(), 2U);
+  EXPECT_EQ(calls[1]["outcome"], "unknown");
+  EXPECT_EQ(calls[0]["outcome"], "success");
+  EXPECT_TRUE(Contains(Records(), R"("recovered":true)")) << Records();
+  const RunResult verdict = Audit({"verify"});
+  EXPECT_EQ(verdict.exit, 0) << verdict.Describe();
+}
+
+// Nothing runs that is not written down: the command says so if it runs at all.
+TEST_P(RecordedRun, WhatCannotBeRecordedDoesNotRun) {
+  const auto run = [&] { return Run({}, {"/bin/echo", "it ran"}); };
+  const RunResult control = run();
+  ASSERT_EQ(control.out, "it ran\n") << control.Describe();
+
+  const auto expect_refused = [&](const char* what, const std::string& words,
+                                  const std::string& hint) {
+    const RunResult refused = run();
+    EXPECT_EQ(refused.exit, 125) << what << refused.Describe();
+    EXPECT_EQ(refused.out, "") << what;
+    for (const std::string& part : {words, hint, std::string("nothing was run")}) {
+      EXPECT_TRUE(Contains(refused.err, part)) << what << refused.Describe();
+    }
+  };
+  const std::string log = Records();
+  std::ofstream(state_ + "/log/records", std::ios::trunc) << log.substr(0, log.size() / 2);
+  expect_refused("a log that was cut", "the log", "coffer audit verify");
+  std::ofstream(state_ + "/log/records", std::ios::trunc) << log;
+  const std::string database = *ReadFile(state_ + "/coffer.db");
+  std::ofstream(state_ + "/coffer.db", std::ios::trunc) << std::string(database.size(), 'x');
+  expect_refused("a database that is none", "the store is damaged", "restore coffer.db");
+  std::ofstream(state_ + "/coffer.db", std::ios::trunc) << database;
+  EXPECT_EQ(run().out, "it ran\n") << "and again when all is restored";
+  EXPECT_EQ(Calls().size(), 2U) << "nothing was lost";
+
+  state_ = dir_.Write("file", "") + "/state";
+  expect_refused("no directory", "Not a directory", "--state DIR");
+}
+
+TEST_P(RecordedRun, SecretsAreNotInTheRecord) {
+  const std::string secret = NewToken();
+  const RunResult one = Run({"--env", "API_TOKEN=" + secret},
+                            {ProbePath(), "exit", "0", "--password", secret, "token=" + secret});
+  const RunResult two =
+      Run({"--env", "API_TOKEN=x"}, {ProbePath(), "exit", "0", "--password", "x", "token=x"});
+  const RunResult other =
+      Run({"--env", "API_TOKEN=x"}, {ProbePath(), "exit", "1", "--password", "x", "token=x"});
+  ASSERT_TRUE(one.receipt.is_object() && two.receipt.is_object());
+  for (const char* field : {"args_hash", "args_redacted", "envelope_id"}) {
+    EXPECT_EQ(one.receipt[field], two.receipt[field]) << field << " depends on the secret";
+  }
+  EXPECT_NE(other.receipt["args_hash"], two.receipt["args_hash"]) << "the control";
+  const RunResult found = RunProgram({"grep", "-rl", secret, state_});
+  EXPECT_EQ(found.exit, 1) << found.out;
+}
+
+// A switch is a switch: who stops the tenant stops this too, and that is on record.
+TEST_P(RecordedRun, ASwitchStopsIt) {
+  ASSERT_EQ(Run({}, {ProbePath(), "exit", "0"}).exit, 0);
+  const RunResult off =
+      RunProgram({CofferPath(), "tools", "disable", "run", "--reason", "test", "--state", state_});
+  ASSERT_EQ(off.exit, 0) << off.Describe();
+  const RunResult refused = Run({}, {ProbePath(), "exit", "0"});
+  EXPECT_EQ(refused.exit, 120) << refused.Describe();
+  EXPECT_EQ(refused.ErrorClass(), "policy.switch");
+  EXPECT_EQ(VerifyReceipt(refused.receipt), 0);
+  EXPECT_EQ(Calls()[0]["outcome"], "denied");
+}
+
+INSTANTIATE_TEST_SUITE_P(Level, RecordedRun, ::testing::Values("container", "process"),
+                         LevelTestName);
+
+}  // namespace
+}  // namespace coffer::test
