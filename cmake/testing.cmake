@@ -8,6 +8,7 @@
 #   tests/support/*.cc                                    linked into every test
 #   tests/conformance/schema_oracle/                      our schema validator against ajv (scripts/schema_oracle.sh)
 #   tests/conformance/log_agreement/                      our verifier of audit logs against the one in Python
+#   tests/conformance/otlp_oracle/                        exported traces against the OTLP schema (scripts/otlp_oracle.sh)
 #   tests/conformance/openapi_lint/                       openapi.json against a linter (scripts/lint_openapi.sh)
 #   tests/probes/*.c, *.cc                                small static programs that run inside boundaries
 # Every test runs as its own process, with its folder's name as label. A file called *_serial_test.cc looks at
@@ -190,6 +191,14 @@ endif()
 if(TARGET coffer_gateway)
   add_test(NAME conformance:openapi_lint COMMAND ${CMAKE_SOURCE_DIR}/scripts/lint_openapi.sh ${COFFER_TESTS_DIR})
   set_tests_properties(conformance:openapi_lint PROPERTIES
+    LABELS conformance TIMEOUT 900 SKIP_RETURN_CODE 77 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
+endif()
+
+# Our traces against OpenTelemetry's own schema. The script puts that below the build directory.
+if(TARGET coffer AND NOT CMAKE_CROSSCOMPILING)
+  add_test(NAME conformance:otlp_oracle
+    COMMAND ${CMAKE_SOURCE_DIR}/scripts/otlp_oracle.sh ${COFFER_TESTS_DIR} $<TARGET_FILE:coffer>)
+  set_tests_properties(conformance:otlp_oracle PROPERTIES
     LABELS conformance TIMEOUT 900 SKIP_RETURN_CODE 77 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
 endif()
 

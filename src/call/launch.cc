@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "call/launch_cgroups.h"
+#include "call/launch_layers.h"
+#include "call/process_paths.h"
+#include "isolation/compose_etc.h"
 #include "isolation/compose_process.h"
 #include "isolation/layer_probe.h"
 #include "isolation/mount_source.h"
@@ -17,78 +19,11 @@
 #include "isolation/seccomp/builtin.h"
 #include "isolation/seccomp/compile.h"
 #include "isolation/seccomp/oci_import.h"
-#include "limits/rlimits.h"
 #include "limits/sweep.h"
 #include "limits/unified.h"
 
 namespace coffer::call {
 namespace {
-
-using policy::Layer;
-using policy::LayerSet;
-
-LayerSet PromisedLayers(policy::Level level) {
-  LayerSet layers{Layer::kUid,       Layer::kCapabilities, Layer::kNoNewPrivs,
-                  Layer::kSeccomp,   Layer::kLandlock,     Layer::kRlimits,
-                  Layer::kDiskQuota, Layer::kCgroupMemory, Layer::kCgroupPids,
-                  Layer::kCgroupCpu};
-  if (level == policy::Level::kContainer) {
-    layers =
-        layers.Union({Layer::kUserns, Layer::kMountns, Layer::kPidns, Layer::kNetns, Layer::kIpcns,
-                      Layer::kUtsns, Layer::kCgroupns, Layer::kPrivateRoot, Layer::kPrivateProc});
-  }
-  return layers;
-}
-
-// Without a private root the well-known places are below the scratch directory.
-void MoveToScratch(const std::string& scratch, isolation::Call& call) {
-  const auto moved = [&](const std::string& path) {
-    for (const std::string_view place : {"/workspace", "/tmp", "/in"}) {
-      if (path == place || path.starts_with(std::string(place) + "/")) {
-        return scratch + path;
-      }
-    }
-    return path;
-  };
-  if (call.cwd == "/workspace" || call.cwd == "/tmp" || call.cwd.starts_with("/workspace/")) {
-    call.cwd = scratch + call.cwd;  // anything else is the place of a mount
-  }
-  for (std::string& arg : call.argv) {
-    if (arg.starts_with("/in/")) {
-      arg = moved(arg);
-    }
-  }
-  for (std::string& variable : call.env) {
-    if (variable == "HOME=/workspace" || variable == "TMPDIR=/tmp") {
-      const size_t equals = variable.find('=') + 1;
-      variable = variable.substr(0, equals) + moved(variable.substr(equals));
-    }
-  }
-}
-
-// Without a private root a program is where the host has it, whatever it would be called inside.
-void UseHostPath(const isolation::RuntimeSet& runtime, isolation::Call& call) {
-  for (const isolation::RuntimeFile& file : runtime.files) {
-    if (!file.directory && file.inside == call.program) {
-      if (call.argv.front() == call.program) {
-        call.argv.front() = file.host;
-      }
-      call.program = file.host;
-      return;
-    }
-  }
-}
-
-size_t CallBytes(const isolation::Call& call) {
-  size_t bytes = call.program.size() + call.cwd.size() + 2;
-  for (const std::string& arg : call.argv) {
-    bytes += arg.size() + 1;
-  }
-  for (const std::string& variable : call.env) {
-    bytes += variable.size() + 1;
-  }
-  return bytes;
-}
 
 bool HasDirectoryMount(const Prepared& prepared) {
   for (const isolation::OpenedMount& mount : prepared.mounts) {
@@ -133,67 +68,6 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
   return {};
 }
 
-constexpr uint64_t kSpareProcesses = 16;
-
-std::vector<isolation::Rlimit> ChooseRlimits(const policy::Limits& caps, bool cgroup_memory,
-                                             bool cgroup_pids, uint64_t foreign_tasks) {
-  std::vector<isolation::Rlimit> rlimits;
-  const limits::RlimitTable table = limits::BuildRlimits(caps, cgroup_memory, foreign_tasks);
-  for (size_t i = 0; i < table.count; ++i) {
-    isolation::Rlimit limit{table.entries[i].resource, table.entries[i].soft,
-                            table.entries[i].hard};
-    if (limit.resource == RLIMIT_NPROC && cgroup_pids) {
-      // The cgroup refuses first and counts its refusals; this is the net below it.
-      limit.soft += kSpareProcesses;
-      limit.hard += kSpareProcesses;
-    }
-    rlimits.push_back(limit);
-  }
-  return rlimits;
-}
-
-std::string WhyNoCgroup(const limits::CgroupHost& host) {
-  for (const limits::ControllerPlace& place : host.places) {
-    if (!place.usable && !place.why_not.empty()) {
-      return place.fix.empty() ? place.why_not : place.why_not + "; " + place.fix;
-    }
-  }
-  return "the host has no cgroup controllers";
-}
-
-struct Cgroups {
-  limits::CgroupHost host;
-  std::vector<isolation::Rlimit> rlimits;  // what they are depends on what cgroups can do
-};
-
-Status ProbeCgroup(const RunRequest& request, const Prepared& prepared, Cgroups& cgroups,
-                   Launched& launched) {
-  const limits::ProbeDepth depth =
-      prepared.mounts.empty() ? limits::ProbeDepth::kCall : limits::ProbeDepth::kAll;
-  TRY_ASSIGN(cgroups.host, limits::ProbeCgroups("", depth));
-  const policy::LayerSet offered = cgroups.host.layers();
-  if (!offered.Has(Layer::kCgroupMemory) || !offered.Has(Layer::kCgroupPids) ||
-      !offered.Has(Layer::kCgroupCpu)) {
-    launched.cgroup_why = WhyNoCgroup(cgroups.host);
-  }
-  // Without a user namespace or a uid of its own, the boundary shares its count with everything else of the user.
-  uint64_t foreign_tasks = 0;
-  if (launched.begun.plan->level == policy::Level::kProcess && !launched.begun.plan->own_uid) {
-    TRY_ASSIGN(foreign_tasks, limits::CountTasksOf(::getuid()));
-  }
-  cgroups.rlimits = ChooseRlimits(request.envelope.limits, offered.Has(Layer::kCgroupMemory),
-                                  offered.Has(Layer::kCgroupPids), foreign_tasks);
-  return {};
-}
-
-Status MakeCgroup(const RunRequest& request, const Prepared& prepared, const Cgroups& cgroups,
-                  Launched& launched) {
-  limits::CgroupWants wants;
-  wants.io = !prepared.mounts.empty();
-  TRY_ASSIGN(launched.cgroup, limits::Cgroup::Create(cgroups.host, request.envelope.limits, wants));
-  return {};
-}
-
 // As root every mount is cloned here: the caller's own id-mapped, for the uid that the boundary turned out to have.
 Result<std::vector<UniqueFd>> CloneMounts(const Prepared& prepared,
                                           const isolation::BoundaryPlan& plan,
@@ -235,19 +109,6 @@ Status StartDiskWatches(const RunRequest& request, const Prepared& prepared, Lau
   return {};
 }
 
-// Where a child that shares our memory goes: out of the payload's memory cgroup, into ours.
-Status ChooseEntry(const limits::Cgroup& cgroup, const limits::CgroupHost& host,
-                   isolation::CgroupEntry& entry, UniqueFd& outside) {
-  entry.tasks = cgroup.tasks_fds();
-  entry.memory = cgroup.memory_tasks_fd();
-  if (entry.memory >= 0) {
-    const std::string& ours = host.at(limits::Controller::kMemory).dir;
-    TRY_ASSIGN(outside, sys::Open(ours + "/tasks", O_WRONLY));
-    entry.outside = outside.get();
-  }
-  return {};
-}
-
 std::vector<int> Numbers(const std::vector<UniqueFd>& fds) {
   std::vector<int> numbers;
   numbers.reserve(fds.size());
@@ -263,46 +124,6 @@ void CopyWindowSize(int master) {
   if (::ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0) {
     ::ioctl(master, TIOCSWINSZ, &size);
   }
-}
-
-// What setup claims to have done must be seen from outside; if not, something is wrong, and nothing runs.
-Status CheckProbe(const Launched& launched) {
-  const isolation::BoundaryPlan& plan = *launched.begun.plan;
-  LayerSet expected{Layer::kNoNewPrivs, Layer::kSeccomp, Layer::kRlimits};
-  if (plan.level == policy::Level::kContainer) {
-    expected = expected.Union({Layer::kUserns, Layer::kMountns, Layer::kPidns, Layer::kNetns,
-                               Layer::kIpcns, Layer::kUtsns, Layer::kCgroupns, Layer::kPrivateRoot,
-                               Layer::kCapabilities});
-  }
-  if (plan.own_uid) {
-    expected = expected.Union({Layer::kUid, Layer::kCapabilities});
-  }
-  if (plan.landlock_abi > 0) {
-    expected.Add(Layer::kLandlock);
-  }
-  const LayerSet unseen = expected.Union(launched.cgroup.layers()).Minus(launched.layers);
-  if (unseen.empty()) {
-    return {};
-  }
-  return HostFault("isolation.probe",
-                   fmt::format("the boundary does not show a layer it was given: {}",
-                               policy::LayerName(unseen.list().front())),
-                   "nothing was run; `coffer doctor` looks at each layer");
-}
-
-Status CheckFloor(const RunRequest& request, const Launched& launched) {
-  const LayerSet lacking = request.envelope.floor.Minus(launched.layers);
-  if (lacking.empty()) {
-    return {};
-  }
-  std::string names;
-  for (const Layer layer : lacking.list()) {
-    names += (names.empty() ? "" : ", ") + std::string(policy::LayerName(layer));
-  }
-  return Refused("isolation.floor",
-                 fmt::format("this host cannot provide what the floor demands: {}", names),
-                 launched.cgroup_why.empty() ? "`coffer doctor` says why, and what would help"
-                                             : launched.cgroup_why);
 }
 
 }  // namespace
@@ -366,7 +187,7 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
     plan->clone_into_cgroup = launched.cgroup.clone_into_fd();
   }
   if (!early) {
-    TRY(Begin(request, CallBytes(call), launched.begun));
+    TRY(Begin(request, isolation::CallBytes(call), launched.begun));
   }
   isolation::Boundary& boundary = *launched.begun.boundary;
   std::vector<UniqueFd> trees;

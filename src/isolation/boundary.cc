@@ -7,7 +7,6 @@
 #include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -19,6 +18,8 @@
 
 #include "base/clone.h"
 #include "base/sys.h"
+#include "isolation/call_block.h"
+#include "isolation/setup_error.h"
 
 namespace coffer::isolation {
 namespace {
@@ -36,17 +37,6 @@ bool g_sharing = false;
 
 constexpr uint32_t kFirstSmallUid = 2000;
 
-size_t CallBytes(const Call& call) {
-  size_t bytes = call.program.size() + call.cwd.size() + 2;
-  for (const std::string& arg : call.argv) {
-    bytes += arg.size() + 1;
-  }
-  for (const std::string& variable : call.env) {
-    bytes += variable.size() + 1;
-  }
-  return bytes;
-}
-
 bool HasThreeProcessors() {
   unsigned long mask[128] = {};
   const long bytes = Syscall(SYS_sched_getaffinity, 0, sizeof(mask), Arg(mask));
@@ -55,19 +45,6 @@ bool HasThreeProcessors() {
     processors += __builtin_popcountl(mask[i]);
   }
   return processors > 2;
-}
-
-Error ExplainClone(long answer) {
-  Error error =
-      sys::ErrnoError("isolation.clone", "cannot create the boundary's namespaces", answer);
-  if (answer == -EPERM || answer == -ENOSPC || answer == -EUSERS || answer == -EINVAL) {
-    error.code = "isolation.userns";
-    error.hint =
-        "`coffer doctor` says what forbids user namespaces on this host and how to allow them";
-  } else if (answer == -EAGAIN || answer == -ENOMEM) {
-    error.hint = "the host has no processes or memory to spare";
-  }
-  return error;
 }
 
 }  // namespace
@@ -303,78 +280,11 @@ Status Boundary::AwaitReady() {
       }
       return {};
     }
-    return SetupError();
+    return ExplainSetup(shared_->report, *plan_);
   }
 }
 
-Error Boundary::SetupError() const {
-  const ChildReport& report = shared_->report;
-  const uint32_t stage = report.stage.load(std::memory_order_acquire);
-  const int number = report.error;
-  if (stage == 0 && number == 0 && plan_->clone_into_cgroup >= 0) {
-    // Seen on Linux 6.1: children born in another cgroup die at once if ours was ever killed as a whole.
-    return HostFault("isolation.init", "the kernel killed the boundary's init at birth",
-                     "if coffer's own cgroup was ever killed as a whole (cgroup.kill), some "
-                     "kernels do that: start "
-                     "coffer from another session or service");
-  }
-  if (stage >= kStageCount || number <= 0 || number > 4095) {
-    return HostFault(
-        "isolation.init", "the boundary's init died during setup",
-        "the host may be out of memory; the limits may be too small to start anything");
-  }
-  std::string what =
-      fmt::format("cannot set up the boundary ({})", StageName(static_cast<Stage>(stage)));
-  const bool about_a_bind = stage == static_cast<uint32_t>(Stage::kAttach);
-  const std::vector<BindMount>& binds = plan_->call_root.binds;
-  ErrorKind kind = ErrorKind::kHost;
-  std::string hint;
-  if (about_a_bind && report.item < binds.size()) {
-    what += ": " + binds[report.item].host;
-    if (number == ESTALE) {
-      kind = ErrorKind::kRefused;
-      hint = "the path changed while the boundary was being built";
-    } else if (number == EINVAL) {
-      kind = ErrorKind::kRefused;
-      hint = "another file system is mounted below it; name that part on its own";
-    }
-  }
-  Error error = sys::ErrnoError(fmt::format("isolation.setup.{}", stage), what, -number, kind);
-  error.hint = std::move(hint);
-  return error;
-}
-
-Status Boundary::Give(const Call& call) {
-  const size_t bytes = CallBytes(call);
-  if (bytes > call_room() || call.argv.empty() || call.argv.size() > kMaxArguments ||
-      call.env.size() > kMaxArguments) {
-    return Refused("policy.arguments", "the command line and environment are too large",
-                   "pass large data through stdin or --in");
-  }
-  CallBlock* block = call_block();
-  char* const strings = reinterpret_cast<char*>(block + 1);
-  char* at = strings;
-  const auto put = [&at](const std::string& text) {
-    char* const start = at;
-    memcpy(at, text.c_str(), text.size() + 1);
-    at += text.size() + 1;
-    return start;
-  };
-  for (const std::string& arg : call.argv) {
-    put(arg);
-  }
-  for (const std::string& variable : call.env) {
-    put(variable);
-  }
-  block->program = static_cast<uint32_t>(put(call.program) - strings);
-  block->cwd = static_cast<uint32_t>(put(call.cwd) - strings);
-  block->argc = static_cast<uint32_t>(call.argv.size());
-  block->envc = static_cast<uint32_t>(call.env.size());
-  block->tty = call.tty ? 1 : 0;
-  block->size = static_cast<uint32_t>(at - strings);
-  block->magic = kCallMagic;
-  return {};
-}
+Status Boundary::Give(const Call& call) { return PackCall(call, call_room(), call_block()); }
 
 Status Boundary::Start() { return Tell('S'); }
 
@@ -424,7 +334,7 @@ Result<PayloadEnd> Boundary::Reap() {
     return end;
   }
   if (info.si_code == CLD_EXITED) {
-    return SetupError();  // init gave up
+    return ExplainSetup(shared_->report, *plan_);  // init gave up
   }
   end.signal = SIGKILL;  // init was killed, and everything with it
   return end;

@@ -32,18 +32,11 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "isolation/call_block.h"
 #include "isolation/child/enter.h"
 #include "isolation/plan.h"
 
 namespace coffer::isolation {
-
-struct Call {
-  std::string program;  // absolute path inside
-  std::vector<std::string> argv;
-  std::vector<std::string> env;  // "K=V"
-  std::string cwd = "/workspace";
-  bool tty = false;
-};
 
 // The ends of stdio that the payload gets. None may be below 3.
 struct PayloadStdio {
@@ -137,7 +130,6 @@ class Boundary {
   };
 
   Boundary() = default;
-  Error SetupError() const;
   Status WriteMaps(uint32_t host_uid, uint32_t host_gid);
   Status Tell(char word);
   CallBlock* call_block() const;

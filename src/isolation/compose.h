@@ -47,7 +47,4 @@ Status CompleteContainer(const policy::Envelope& envelope, const RuntimeSet& run
                          const std::vector<OpenedMount>& mounts, const std::vector<Input>& inputs,
                          BoundaryPlan& plan);
 
-// There is no prepared tree for the plan's /etc after all: its files are made in the private root.
-void MakeEtcPrivate(BoundaryPlan& plan);
-
 }  // namespace coffer::isolation

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <linux/fs.h>
 #include <linux/mount.h>
-#include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/maker.h"
 #include "base/sys.h"
 
 namespace coffer::isolation {
@@ -140,7 +140,7 @@ bool IsAbandoned(std::string_view entry, std::string_view name) {
     return false;
   }
   const pid_t maker = std::atoi(std::string(entry.substr(name.size() + 1)).c_str());
-  return maker > 0 && ::kill(maker, 0) != 0;
+  return maker > 0 && !MakerLives(maker, std::nullopt);
 }
 
 // Complete under a name of its own, then in one step under its right one.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isolation/compose.h"
+#include "isolation/compose_etc.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

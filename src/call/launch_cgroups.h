@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The cgroup of a boundary, and the limits that stand in where there is none.
+#pragma once
+
+#include <vector>
+
+#include "base/result.h"
+#include "call/launch.h"
+#include "limits/cgroup_host.h"
+
+namespace coffer::call {
+
+struct Cgroups {
+  limits::CgroupHost host;
+  std::vector<isolation::Rlimit> rlimits;  // what they are depends on what cgroups can do
+};
+
+// What the host offers, and the rlimits that follow. Tells `launched` why something is missing.
+Status ProbeCgroup(const RunRequest& request, const Prepared& prepared, Cgroups& cgroups,
+                   Launched& launched);
+
+Status MakeCgroup(const RunRequest& request, const Prepared& prepared, const Cgroups& cgroups,
+                  Launched& launched);
+
+// Where a child that shares our memory goes: out of the payload's memory cgroup, into ours.
+Status ChooseEntry(const limits::Cgroup& cgroup, const limits::CgroupHost& host,
+                   isolation::CgroupEntry& entry, UniqueFd& outside);
+
+}  // namespace coffer::call

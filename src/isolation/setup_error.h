@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Why a boundary could not be made, in words: from what clone answered, and from what init wrote into its report before it
+// gave up.
+#pragma once
+
+#include "base/result.h"
+#include "isolation/child/report.h"
+#include "isolation/plan.h"
+
+namespace coffer::isolation {
+
+// `answer` is clone's, below zero.
+Error ExplainClone(long answer);
+
+// The report is init's word and may make no sense.
+Error ExplainSetup(const ChildReport& report, const BoundaryPlan& plan);
+
+}  // namespace coffer::isolation
