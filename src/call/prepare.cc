@@ -12,7 +12,10 @@
 #include "base/hash.h"
 #include "base/quantity.h"
 #include "base/sys.h"
+#include "call/verb_flags.h"
 #include "isolation/etc.h"
+#include "isolation/own_places.h"
+#include "isolation/runtime/runtime.h"
 
 namespace coffer::call {
 namespace {
@@ -113,13 +116,27 @@ Status OpenWorkspace(const policy::Envelope& envelope, Prepared& prepared) {
   return {};
 }
 
+// What no mount may show, because we believe what is in it.
+std::vector<std::string> OwnPlaces(const RunRequest& request) {
+  std::vector<std::string> places;
+  for (const std::string& given : {request.state, UsualStateDir(), isolation::DefaultCacheDir()}) {
+    if (Result<std::string> clean = isolation::CleanPath(given); clean.ok()) {
+      places.push_back(std::move(clean).value());
+    }
+  }
+  return places;
+}
+
 Status OpenMounts(const RunRequest& request, Prepared& prepared) {
   TRY(MakeOutDir(request.out_dir));
+  const std::vector<std::string> own =
+      request.envelope.mounts.empty() ? std::vector<std::string>() : OwnPlaces(request);
   for (const policy::Mount& mount : request.envelope.mounts) {
     isolation::OpenedMount opened;
     TRY_ASSIGN(opened.path, isolation::OpenHostPath(mount.host, mount.access,
                                                     mount.dangerous ? isolation::Breadth::kAny
                                                                     : isolation::Breadth::kNarrow));
+    TRY(isolation::CheckShowsNone(opened.path, own));
     if (mount.at.empty()) {
       opened.at = opened.path.path;
     } else {

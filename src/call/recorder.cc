@@ -233,7 +233,8 @@ Status Recorder::WriteLost() {
   audit::EventRecord event;
   event.name = "receipts.lost";
   event.detail = {{"count", static_cast<int64_t>(unsaid)}};
-  TRY(Say(std::move(event)));
+  TRY(log_.Append(event));
+  (void)Tell(event);  // it is on record
   const std::lock_guard lock(mutex_);
   lost_said_ = std::max(lost_said_, all);
   return {};
@@ -281,10 +282,12 @@ Status Recorder::WriteCounts(Nanos now) {
                       {"count", static_cast<int64_t>(counted.count)},
                       {"since", counted.since.count()},
                       {"until", counted.until.count()}};
-      written = Say(std::move(event));
-      if (written.ok()) {
+      const Result<audit::Appended> appended = log_.Append(event);
+      if (appended.ok()) {
+        (void)Tell(event);  // it is on record, and must not be counted twice
         continue;
       }
+      written = appended.error();
     }
     const std::lock_guard lock(mutex_);
     flood_.PutBack(counted);

@@ -93,19 +93,26 @@ std::vector<std::string> VerbFlags::Values(std::string_view name) const {
   return found == flags_.end() ? std::vector<std::string>() : found->second;
 }
 
-Result<std::string> VerbFlags::StateDir() const {
-  std::string given = Value("--state", FromEnvironment("COFFER_STATE"));
-  if (given.empty() && ::geteuid() == 0) {
-    given = "/var/lib/coffer";
+std::string UsualStateDir() {
+  if (std::string named = FromEnvironment("COFFER_STATE"); !named.empty()) {
+    return named;
   }
+  if (::geteuid() == 0) {
+    return "/var/lib/coffer";
+  }
+  const std::string state = FromEnvironment("XDG_STATE_HOME");
+  const std::string home = FromEnvironment("HOME");
+  if (state.empty() && home.empty()) {
+    return {};
+  }
+  return (state.empty() ? home + "/.local/state" : state) + "/coffer";
+}
+
+Result<std::string> VerbFlags::StateDir() const {
+  const std::string given = Value("--state", UsualStateDir());
   if (given.empty()) {
-    const std::string state = FromEnvironment("XDG_STATE_HOME");
-    const std::string home = FromEnvironment("HOME");
-    if (state.empty() && home.empty()) {
-      return Refused("policy.state", "there is no place for a state directory",
-                     "name one with --state DIR or COFFER_STATE");
-    }
-    given = (state.empty() ? home + "/.local/state" : state) + "/coffer";
+    return Refused("policy.state", "there is no place for a state directory",
+                   "name one with --state DIR or COFFER_STATE");
   }
   return isolation::CleanPath(given);
 }

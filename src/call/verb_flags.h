@@ -19,6 +19,9 @@ struct FlagSpec {
   bool takes_value = false;
 };
 
+// COFFER_STATE, /var/lib/coffer for root, or ~/.local/state/coffer; empty if there is no home either.
+std::string UsualStateDir();
+
 class VerbFlags {
  public:
   // `specs` are those of the verb, beside the common ones.

@@ -2,11 +2,8 @@
 #include "call/warden.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,6 +18,7 @@
 #include "call/warden_protocol.h"
 #include "call/wire.h"
 #include "isolation/host_path.h"
+#include "isolation/own_places.h"
 
 namespace coffer::call {
 namespace {
@@ -197,11 +195,6 @@ bool IsWorkspace(const std::string& sessions, const std::string& path) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos;
 }
 
-bool IsBelow(std::string_view path, std::string_view directory) {
-  return path == directory || directory == "/" ||
-         (path.starts_with(directory) && path[directory.size()] == '/');
-}
-
 // Opened here only to look; the runner opens it again in the same way, and mounts what it opened.
 Status CheckMount(const WardenRules& rules, const policy::Mount& mount) {
   TRY_ASSIGN(const isolation::HostPath opened,
@@ -211,21 +204,8 @@ Status CheckMount(const WardenRules& rules, const policy::Mount& mount) {
   if (rules.sessions.empty()) {
     return {};
   }
-  // As the kernel knows it: the operator may have written it with links or doubled slashes.
-  const std::string given = rules.sessions.substr(0, rules.sessions.rfind('/'));
-  char resolved[PATH_MAX];
-  const std::string state = ::realpath(given.c_str(), resolved) != nullptr ? resolved : given;
-  bool alias = false;  // a bind mount of it somewhere else
-  for (const std::string& own : {state, rules.sessions}) {
-    struct stat info{};
-    alias = alias || (::stat(own.c_str(), &info) == 0 && info.st_dev == opened.dev &&
-                      info.st_ino == opened.ino);
-  }
-  if (alias || IsBelow(opened.path, state) || IsBelow(state, opened.path)) {
-    return Refused("policy.path.state", "a mount may not show the state directory",
-                   "mount something else, or move the state directory");
-  }
-  return {};
+  const std::string own[] = {rules.sessions.substr(0, rules.sessions.rfind('/')), rules.sessions};
+  return isolation::CheckShowsNone(opened, own);
 }
 
 }  // namespace

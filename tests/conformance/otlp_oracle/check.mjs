@@ -35,6 +35,18 @@ function toBytes(text, name) {
   return Uint8Array.from(Buffer.from(text, "hex"));
 }
 
+// To protobuf a list of nothing is the same as none.
+function withoutEmptyLists(value) {
+  if (Array.isArray(value)) {
+    return value.map(withoutEmptyLists);
+  }
+  if (value === null || typeof value !== "object") {
+    return value;
+  }
+  return Object.fromEntries(Object.entries(value).filter(([, one]) => !Array.isArray(one) || one.length > 0)
+    .map(([name, one]) => [name, withoutEmptyLists(one)]));
+}
+
 // Numbers of 64 bits are strings, enums are numbers: the schema's code would also take them otherwise, and give them back so.
 function check(request) {
   const message = Request.fromObject(mapIds(request, toBytes));
@@ -42,7 +54,7 @@ function check(request) {
   const back = Request.toObject(Request.decode(Request.encode(message).finish()),
     { longs: String, enums: Number, bytes: Array });
   const again = mapIds(back, (bytes) => Buffer.from(bytes).toString("hex"));
-  assert.deepStrictEqual(JSON.parse(JSON.stringify(again)), request);
+  assert.deepStrictEqual(JSON.parse(JSON.stringify(again)), withoutEmptyLists(request));
 }
 
 const spansOf = (request) =>

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Directories that Cofferdam itself believes in: the state directory (keys, log, store) and the cache of runtimes, which
+// says what of the host the next boundary will see. Whoever could write there could widen every later call, so no mount
+// may show one of them, be it as it is, a part of it, or something around it, by whatever name.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "isolation/host_path.h"
+
+namespace coffer::isolation {
+
+// `own` are absolute paths; they need not exist: what is made later is found by name.
+Status CheckShowsNone(const HostPath& mount, std::span<const std::string> own);
+
+}  // namespace coffer::isolation

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A call that could write what Cofferdam believes (its state, its cache of runtimes) could widen every later call: such a
+// mount is refused before anything runs.
+#include <gtest/gtest.h>
+
+#include "tests/support/run.h"
+
+namespace coffer::test {
+namespace {
+
+TEST(OwnPlaces, AreNeverMounted) {
+  TempDir dir;
+  dir.MakeDir("state");
+  dir.MakeDir("cache");
+  dir.MakeDir("work");
+  RunOptions options;
+  options.environment = Strings{"PATH=/usr/bin:/bin", "HOME=" + dir.path(),
+                                "COFFER_STATE=" + dir / "state", "XDG_CACHE_HOME=" + dir / "cache"};
+  const auto run = [&](const std::string& flag, const std::string& host) {
+    return RunProgram({CofferPath(), "run", flag, host + ":/d", "--", "true"}, options);
+  };
+  Strings closed = {dir / "state", dir.path()};
+  closed.push_back(IsRoot() ? "/var/cache/coffer" : dir / "cache");
+  for (const std::string& host : closed) {
+    for (const char* flag : {"--ro", "--rw"}) {
+      const RunResult result = run(flag, host);
+      EXPECT_EQ(result.exit, 120) << flag << " " << host << result.Describe();
+      EXPECT_TRUE(Contains(result.err, "policy.path.state")) << result.Describe();
+    }
+  }
+  EXPECT_EQ(run("--rw", dir / "work").exit, 0) << "the control";
+}
+
+}  // namespace
+}  // namespace coffer::test
