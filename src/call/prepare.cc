@@ -116,9 +116,12 @@ Status OpenWorkspace(const policy::Envelope& envelope, Prepared& prepared) {
   return {};
 }
 
-// What no mount may show, because we believe what is in it.
-std::vector<std::string> OwnPlaces(const RunRequest& request) {
+// What no mount may show, because we believe what is in it. Manifests may be read.
+std::vector<std::string> OwnPlaces(const RunRequest& request, policy::Access access) {
   std::vector<std::string> places;
+  if (access == policy::Access::kWrite) {
+    places = UsualToolDirs();
+  }
   for (const std::string& given : {request.state, UsualStateDir(), isolation::DefaultCacheDir()}) {
     if (Result<std::string> clean = isolation::CleanPath(given); clean.ok()) {
       places.push_back(std::move(clean).value());
@@ -129,14 +132,12 @@ std::vector<std::string> OwnPlaces(const RunRequest& request) {
 
 Status OpenMounts(const RunRequest& request, Prepared& prepared) {
   TRY(MakeOutDir(request.out_dir));
-  const std::vector<std::string> own =
-      request.envelope.mounts.empty() ? std::vector<std::string>() : OwnPlaces(request);
   for (const policy::Mount& mount : request.envelope.mounts) {
     isolation::OpenedMount opened;
     TRY_ASSIGN(opened.path, isolation::OpenHostPath(mount.host, mount.access,
                                                     mount.dangerous ? isolation::Breadth::kAny
                                                                     : isolation::Breadth::kNarrow));
-    TRY(isolation::CheckShowsNone(opened.path, own));
+    TRY(isolation::CheckShowsNone(opened.path, OwnPlaces(request, mount.access)));
     if (mount.at.empty()) {
       opened.at = opened.path.path;
     } else {

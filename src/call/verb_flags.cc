@@ -108,6 +108,19 @@ std::string UsualStateDir() {
   return (state.empty() ? home + "/.local/state" : state) + "/coffer";
 }
 
+std::vector<std::string> UsualToolDirs() {
+  std::vector<std::string> directories;
+  const std::string list = FromEnvironment("COFFER_TOOLS");
+  for (size_t at = 0; at < list.size();) {
+    const size_t end = std::min(list.find(':', at), list.size());
+    if (end > at) {
+      directories.push_back(list.substr(at, end - at));
+    }
+    at = end + 1;
+  }
+  return directories;
+}
+
 Result<std::string> VerbFlags::StateDir() const {
   const std::string given = Value("--state", UsualStateDir());
   if (given.empty()) {
@@ -120,14 +133,7 @@ Result<std::string> VerbFlags::StateDir() const {
 Result<std::vector<std::string>> VerbFlags::ToolDirs() const {
   std::vector<std::string> given = Values("--tools");
   if (given.empty()) {
-    const std::string list = FromEnvironment("COFFER_TOOLS");
-    for (size_t at = 0; at < list.size();) {
-      const size_t end = std::min(list.find(':', at), list.size());
-      if (end > at) {
-        given.push_back(list.substr(at, end - at));
-      }
-      at = end + 1;
-    }
+    given = UsualToolDirs();
   }
   if (given.empty()) {
     TRY_ASSIGN(const std::string state, StateDir());

@@ -21,6 +21,8 @@ struct FlagSpec {
 
 // COFFER_STATE, /var/lib/coffer for root, or ~/.local/state/coffer; empty if there is no home either.
 std::string UsualStateDir();
+// Those of COFFER_TOOLS.
+std::vector<std::string> UsualToolDirs();
 
 class VerbFlags {
  public:

@@ -201,10 +201,14 @@ Status CheckMount(const WardenRules& rules, const policy::Mount& mount) {
              isolation::OpenHostPath(
                  mount.host, mount.access,
                  mount.dangerous ? isolation::Breadth::kAny : isolation::Breadth::kNarrow));
-  if (rules.sessions.empty()) {
-    return {};
+  std::vector<std::string> own = rules.closed;
+  if (!rules.sessions.empty()) {
+    own.push_back(rules.sessions.substr(0, rules.sessions.rfind('/')));
+    own.push_back(rules.sessions);
   }
-  const std::string own[] = {rules.sessions.substr(0, rules.sessions.rfind('/')), rules.sessions};
+  if (mount.access == policy::Access::kWrite) {
+    own.insert(own.end(), rules.relied.begin(), rules.relied.end());
+  }
   return isolation::CheckShowsNone(opened, own);
 }
 

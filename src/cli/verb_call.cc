@@ -219,9 +219,9 @@ int CallVerb(std::span<const std::string_view> words) {
     return kRefused;
   }
   request.args_json = std::move(args).value();
+  const std::string config_file = flags->Value("--config", state->directory() + "/coffer.toml");
   const Result<call::FileConfig> config =
-      call::LoadConfigFile(flags->Value("--config", state->directory() + "/coffer.toml"),
-                           /*may_be_missing=*/!flags->Has("--config"));
+      call::LoadConfigFile(config_file, /*may_be_missing=*/!flags->Has("--config"));
   if (!config.ok()) {
     PrintError(config.error());
     return kRefused;
@@ -232,6 +232,10 @@ int CallVerb(std::span<const std::string_view> words) {
   // What the warden would refuse is refused here too. Broad mounts are the caller's own to give.
   call::WardenRules rules;
   rules.sessions = options.sessions;
+  if (Result<std::vector<std::string>> tools = flags->ToolDirs(); tools.ok()) {
+    rules.relied = std::move(tools).value();
+  }
+  rules.relied.push_back(config_file);
   rules.allow_broad = true;
   const call::ToolReply reply = RunLadder(ladder, state->store(), rules, request, flags->json());
   if (flags->json()) {

@@ -49,7 +49,8 @@ int ServeVerb(std::span<const std::string_view> words) {
 }
 
 int WardenVerb(std::span<const std::string_view> words) {
-  constexpr call::FlagSpec kFlags[] = {{"--sessions", true}, {"--allow-dangerous", false}};
+  constexpr call::FlagSpec kFlags[] = {
+      {"--sessions", true}, {"--closed", true}, {"--relied", true}, {"--allow-dangerous", false}};
   const Result<call::VerbFlags> flags = call::VerbFlags::Parse("warden", words, kFlags);
   if (!flags.ok()) {
     PrintError(flags.error());
@@ -57,6 +58,8 @@ int WardenVerb(std::span<const std::string_view> words) {
   }
   call::WardenRules rules;
   rules.sessions = flags->Value("--sessions");
+  rules.closed = flags->Values("--closed");
+  rules.relied = flags->Values("--relied");
   rules.allow_broad = flags->Has("--allow-dangerous");
   if (const Status ended = call::RunWarden(kControl, rules); !ended.ok()) {
     PrintError(ended.error());

@@ -112,22 +112,39 @@ bool KeepControl(int control) {
   return kept >= 0 && Syscall(SYS_close_range, kControl + 1, ~0U, 0) >= 0;
 }
 
+std::vector<std::string> WardenWords(const Config& config) {
+  std::vector<std::string> words = {"coffer", "warden", "--sessions", config.state + "/sessions"};
+  const auto add = [&](const char* flag, const std::string& path) {
+    if (!path.empty()) {
+      words.insert(words.end(), {flag, path});
+    }
+  };
+  add("--closed", config.tls_key);
+  for (const std::string& directory : config.tools) {
+    add("--relied", directory);
+  }
+  for (const std::string& path :
+       {config.default_tools, config.file, config.jwks, config.tls_certificate, config.socket}) {
+    add("--relied", path);
+  }
+  if (config.allow_dangerous) {
+    words.emplace_back("--allow-dangerous");
+  }
+  return words;
+}
+
 [[noreturn]] void BecomeWarden(const Config& config, int control) {
   if (!KeepControl(control) || !EnterRole(RoleKind::kWarden).ok()) {
     ::_exit(kFailed);
   }
   Unblock();
-  std::string name = "coffer";
-  std::string verb = "warden";
-  std::string flag = "--sessions";
-  std::string sessions = config.state + "/sessions";
-  std::string dangerous = "--allow-dangerous";
-  const std::array<char*, 6> argv = {name.data(),
-                                     verb.data(),
-                                     flag.data(),
-                                     sessions.data(),
-                                     config.allow_dangerous ? dangerous.data() : nullptr,
-                                     nullptr};
+  std::vector<std::string> words = WardenWords(config);
+  std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
+  for (std::string& word : words) {
+    argv.push_back(word.data());
+  }
+  argv.push_back(nullptr);
   std::array<char*, 1> environment = {nullptr};
   Syscall(SYS_execve, Arg(config.warden.c_str()), Arg(argv.data()), Arg(environment.data()));
   ::_exit(kFailed);

@@ -3,6 +3,7 @@
 // The part of the service that is about tools, keys and switches, and the timer that enforces them.
 #include <map>
 
+#include "base/print.h"
 #include "daemon/service.h"
 #include "daemon/views.h"
 #include "store/key.h"
@@ -90,7 +91,15 @@ void DaemonService::Tick() {
         }
         desk_.meter.Tick();
         store_ok_ = desk_.store().Maintain().ok();
-        log_ok_ = desk_.recorder().WritePending().ok();
+        const Status written = desk_.recorder().WritePending();
+        if (log_ok_.exchange(written.ok()) != written.ok()) {
+          // Once, for whoever reads our stderr; /readyz says it all the time.
+          if (written.ok()) {
+            PrintError("coffer: note: the record can be written again");
+          } else {
+            PrintError(written.error());
+          }
+        }
       })) {
     store_ok_ = false;
   }

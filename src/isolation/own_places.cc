@@ -14,6 +14,7 @@ bool IsAtOrBelow(std::string_view path, std::string_view directory) {
          (path.starts_with(directory) && path[directory.size()] == '/');
 }
 
+// Of a path with a slash in it.
 std::string Parent(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
@@ -25,8 +26,8 @@ std::string Real(const std::string& path) {
   if (::realpath(path.c_str(), resolved) != nullptr) {
     return resolved;
   }
-  if (path == "/") {
-    return path;
+  if (path == "/" || path == ".") {
+    return path;  // without a current directory
   }
   const std::string above = Real(Parent(path));
   return (above == "/" ? "" : above) + path.substr(path.rfind('/'));
@@ -53,7 +54,7 @@ bool LiesIn(std::string path, dev_t dev, ino_t ino) {
 
 Status CheckShowsNone(const HostPath& mount, std::span<const std::string> own) {
   for (const std::string& given : own) {
-    const std::string place = Real(given);
+    const std::string place = Real(given.starts_with('/') ? given : "./" + given);
     struct stat info{};
     const bool there = ::stat(place.c_str(), &info) == 0;
     if (IsAtOrBelow(mount.path, place) || IsAtOrBelow(place, mount.path) ||

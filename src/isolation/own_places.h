@@ -13,7 +13,7 @@
 
 namespace coffer::isolation {
 
-// `own` are absolute paths; they need not exist: what is made later is found by name.
+// The places in `own` need not exist: what is made later is found by name.
 Status CheckShowsNone(const HostPath& mount, std::span<const std::string> own);
 
 }  // namespace coffer::isolation

@@ -30,6 +30,11 @@ TEST(OwnPlaces, AreNeverMounted) {
     }
   }
   EXPECT_EQ(run("--rw", dir / "work").exit, 0) << "the control";
+
+  // Manifests decide what tools may do: they can be read, not written.
+  options.environment->push_back("COFFER_TOOLS=" + dir / "work/tools:" + dir / "other");
+  EXPECT_EQ(run("--rw", dir / "work").exit, 120);
+  EXPECT_EQ(run("--ro", dir / "work").exit, 0);
 }
 
 }  // namespace

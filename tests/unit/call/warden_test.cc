@@ -132,6 +132,32 @@ TEST_F(WardenTest, RefusesWhatItsRulesForbid) {
 }
 
 // The gateway may have been broken into: what it says about a mount is looked at again.
+// A tool that could write manifests or the configuration would decide what it may do next.
+TEST_F(WardenTest, NothingThatDecidesIsWritableAndNoKeyIsShown) {
+  std::string dir = ::testing::TempDir() + "/wardenXXXXXX";
+  ASSERT_NE(::mkdtemp(dir.data()), nullptr);
+  for (const char* name : {"/project", "/project/tools", "/keys", "/fine"}) {
+    ASSERT_EQ(::mkdir((dir + name).c_str(), 0755), 0);
+  }
+  WardenRules rules;
+  rules.relied = {dir + "/project/tools", dir + "/config/coffer.toml"};
+  rules.closed = {dir + "/keys/tls.key"};
+  const auto code = [&](const std::string& host, policy::Access access) {
+    RunRequest request = Command({"/bin/true"});
+    request.envelope.mounts = {{host, "/data", access}};
+    const Status checked = CheckRequest(rules, request);
+    return checked.ok() ? "" : checked.error().code;
+  };
+  using policy::Access;
+  for (const char* name : {"/project", "/project/tools", ""}) {
+    EXPECT_EQ(code(dir + name, Access::kWrite), "policy.path.state") << name;
+  }
+  EXPECT_EQ(code(dir + "/project", Access::kRead), "") << "manifests may be read";
+  EXPECT_EQ(code(dir + "/keys", Access::kRead), "policy.path.state");
+  EXPECT_EQ(code(dir + "/fine", Access::kWrite), "");
+  std::filesystem::remove_all(dir);
+}
+
 TEST_F(WardenTest, LooksAtMountsItself) {
   std::string dir = ::testing::TempDir() + "/wardenXXXXXX";
   ASSERT_NE(::mkdtemp(dir.data()), nullptr);

@@ -48,6 +48,20 @@ TEST_F(OwnPlaces, OneThatIsNotThereYetCounts) {
   EXPECT_FALSE(Refused(dir_ / "elsewhere", dir_ / "home/cache/coffer"));
 }
 
+TEST_F(OwnPlaces, FilesCountAndSoDoRelativeNames) {
+  dir_.Write("home/state/coffer.toml", "");
+  EXPECT_TRUE(Refused(dir_ / "home", dir_ / "home/state/coffer.toml"));
+  EXPECT_FALSE(Refused(dir_ / "home/state2", dir_ / "home/state/coffer.toml"));
+  char before[4096];
+  ASSERT_NE(::getcwd(before, sizeof(before)), nullptr);
+  ASSERT_EQ(::chdir((dir_ / "home").c_str()), 0);
+  EXPECT_TRUE(Refused(dir_ / "home/state", "state"));
+  EXPECT_TRUE(Refused(dir_ / "home/state", "state2/../state/later"));
+  EXPECT_TRUE(Refused(dir_ / "home", "not/there"));
+  EXPECT_FALSE(Refused(dir_ / "elsewhere", "state"));
+  ASSERT_EQ(::chdir(before), 0);
+}
+
 TEST_F(OwnPlaces, LinksInItsNameDoNotHideIt) {
   ASSERT_EQ(::symlink("home", (dir_ / "link").c_str()), 0);
   EXPECT_TRUE(Refused(dir_ / "home/state", dir_ / "link/state"));
