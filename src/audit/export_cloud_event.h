@@ -13,7 +13,7 @@
 
 namespace coffer::audit {
 
-inline constexpr size_t kMaxCloudEvent = 64 * 1024;
+inline constexpr size_t kMaxCloudEvent = 64 << 10;
 inline constexpr std::string_view kEventPrefix = "io.cofferdam.";
 
 struct CloudEvent {

@@ -76,9 +76,8 @@ struct Log::Impl {
 
   // With the mutex, while nobody else uses the file.
   void NoteRecovered() {
-    for (const uint64_t bytes : file->TakeSaid()) {
-      recovered.push_back(bytes);
-    }
+    const std::vector<uint64_t> said = file->TakeSaid();
+    recovered.insert(recovered.end(), said.begin(), said.end());
   }
 
   std::vector<Waiter*> TakeBatch() {
@@ -142,7 +141,7 @@ Log::~Log() = default;
 
 Result<Log> Log::Open(const std::string& directory, LogOptions options) {
   TRY_ASSIGN(LogHome home, OpenLogHome(directory));
-  auto impl = std::make_unique<Impl>(std::move(home), options);
+  auto impl = std::make_unique<Impl>(std::move(home), std::move(options));
   TRY_ASSIGN(impl->file, LogFile::Open(impl->home, impl->options));
   impl->origin = impl->file->origin();
   impl->NoteRecovered();

@@ -213,6 +213,7 @@ Result<Checkpoint> LogFile::Newest() {
 
 Result<std::vector<Appended>> LogFile::WriteBatch(std::span<const LeafText* const> leaves) {
   std::vector<const LeafText*> all;
+  all.reserve(recovered_.size() + leaves.size());
   for (const Owed& owed : recovered_) {
     all.push_back(&owed.leaf);
   }

@@ -27,7 +27,7 @@ LogTip TipOfHeader(std::string_view header) {
 }
 
 Result<FoundTips> ReadForward(int records, uint64_t file_size, LogTip from) {
-  FoundTips found{from, from};
+  FoundTips found{from, std::move(from)};
   LogTip& tip = found.last;
   Frontier frontier = tip.frontier;
   LineReader lines(records, tip.end, file_size);

@@ -56,11 +56,11 @@ __attribute__((target("+crypto"))) void Compress(State& state, const unsigned ch
   for (; blocks > 0; --blocks, data += kBlock) {
     const State before = state;
     uint32x4_t words[4];
-    for (int i = 0; i < 4; ++i) {
+    for (size_t i = 0; i < 4; ++i) {
       words[i] = vreinterpretq_u32_u8(vrev32q_u8(vld1q_u8(data + 16 * i)));
     }
 #pragma GCC unroll 16
-    for (int group = 0; group < 16; ++group) {
+    for (size_t group = 0; group < 16; ++group) {
       const uint32x4_t keyed = vaddq_u32(words[group % 4], vld1q_u32(kRounds + 4 * group));
       if (group < 12) {
         words[group % 4] =

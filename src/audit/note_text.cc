@@ -9,16 +9,16 @@ namespace {
 constexpr char kHexDigits[] = "0123456789abcdef";
 constexpr char kBase64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-constexpr std::array<int8_t, 256> ReverseOf(std::string_view alphabet) {
-  std::array<int8_t, 256> values{};
+constexpr std::array<int16_t, 256> ReverseOf(std::string_view alphabet) {
+  std::array<int16_t, 256> values{};
   values.fill(-1);
   for (size_t i = 0; i < alphabet.size(); ++i) {
-    values[static_cast<uint8_t>(alphabet[i])] = static_cast<int8_t>(i);
+    values[static_cast<uint8_t>(alphabet[i])] = static_cast<int16_t>(i);
   }
   return values;
 }
-constexpr std::array<int8_t, 256> kHexValues = ReverseOf({kHexDigits, 16});
-constexpr std::array<int8_t, 256> kBase64Values = ReverseOf({kBase64, 64});
+constexpr std::array<int16_t, 256> kHexValues = ReverseOf({kHexDigits, 16});
+constexpr std::array<int16_t, 256> kBase64Values = ReverseOf({kBase64, 64});
 
 }  // namespace
 

@@ -30,8 +30,8 @@ std::string Canonical(Json document) {
   document["log"] = nullptr;
   document["signature"] = nullptr;
   // The other kind of object sorts its members.
-  return nlohmann::json(std::move(document))
-      .dump(-1, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace);
+  return nlohmann::json(document).dump(-1, ' ', /*ensure_ascii=*/false,
+                                       nlohmann::json::error_handler_t::replace);
 }
 
 std::string SignedBytes(const LogPosition& at, const std::string& canonical) {

@@ -19,8 +19,6 @@
 namespace coffer::call {
 namespace {
 
-constexpr size_t kMostUnwritten = 4096;
-
 // The store will not take it later either: somebody else has ended the call.
 bool Hopeless(const Error& error) {
   return error.code == "store.state" || error.code == "store.owner" || error.code == "store.call";
@@ -184,7 +182,7 @@ Status Recorder::End(const store::TenantId& tenant, Ending ending, const audit::
   reply.admitted = true;
   if (!written.ok()) {
     const std::lock_guard lock(mutex_);
-    if (unwritten_.size() < kMostUnwritten) {
+    if (unwritten_.size() < most_unwritten_) {
       unwritten_.push_back(std::move(end));
     } else {
       ++lost_;
@@ -297,7 +295,7 @@ Status Recorder::WriteCounts(Nanos now) {
 
 Recorder::~Recorder() {
   // Of this second too: nobody will write them later. What fails here is lost with the process.
-  (void)WriteCounts(store_.Now() + std::chrono::seconds(1));
+  (void)WriteCounts(Nanos::max());
 }
 
 size_t Recorder::pending() const {

@@ -41,7 +41,10 @@ enum class Ending : uint8_t {
 
 class Recorder {
  public:
-  Recorder(store::Store& store, audit::Log& log) : store_(store), log_(log) {}
+  // How many receipts are kept that cannot be written; there are hardly more than calls that ran at the same time.
+  static constexpr size_t kMostUnwritten = 4096;
+  Recorder(store::Store& store, audit::Log& log, size_t most_unwritten = kMostUnwritten)
+      : store_(store), log_(log), most_unwritten_(most_unwritten) {}
   ~Recorder();  // writes what was only counted so far
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
@@ -113,6 +116,7 @@ class Recorder {
 
   store::Store& store_;
   audit::Log& log_;
+  const size_t most_unwritten_;
   Receivers receivers_;
   std::function<void(const audit::Receipt&)> told_;
   mutable std::mutex mutex_;  // of what follows

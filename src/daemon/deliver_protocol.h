@@ -15,7 +15,7 @@
 
 namespace coffer::daemon {
 
-inline constexpr size_t kMaxDeliverBody = 64 * 1024;
+inline constexpr size_t kMaxDeliverBody = 64 << 10;
 
 struct DeliverHeader {
   uint32_t magic = 0x636f4510;

@@ -18,7 +18,7 @@ namespace coffer::daemon {
 namespace {
 
 constexpr size_t kLongestSecret = 4096;
-constexpr size_t kLongestHeaders = 16 * 1024;
+constexpr size_t kLongestHeaders = 16 << 10;
 constexpr size_t kLongestConfig = 1 << 20;
 constexpr size_t kShortestSecret = 16;
 

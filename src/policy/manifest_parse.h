@@ -19,8 +19,9 @@ namespace coffer::policy {
 
 struct ParsedManifest {
   std::optional<Manifest> manifest;  // only if there is no mistake
-  std::optional<Manifest> draft;     // otherwise: what could be read, so that all mistakes are found at once
-  std::vector<Mistake> mistakes;     // sorted by position
+  std::optional<Manifest>
+      draft;  // otherwise: what could be read, so that all mistakes are found at once
+  std::vector<Mistake> mistakes;  // sorted by position
 };
 
 // `file` is only a name, for messages.

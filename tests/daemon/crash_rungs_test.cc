@@ -53,12 +53,16 @@ class CrashRungs : public ::testing::Test {
             [this](const auto& caller, const auto& family) { return Rule(caller, family); })) {
       return false;
     }
+    // The gateway may be ready before the others have the names by which they are found.
+    const bool all = WaitUntil([&] {
+      pids_[kWarden] = daemon_.Find(RoleOf::kWarden);
+      pids_[kEgress] = daemon_.Find(RoleOf::kEgress);
+      return pids_[kWarden] > 0 && pids_[kEgress] > 0;
+    });
     pids_[kGateway] = daemon_.Find(RoleOf::kGateway);
-    pids_[kWarden] = daemon_.Find(RoleOf::kWarden);
     pids_[kMonitor] = daemon_.monitor();
-    pids_[kEgress] = daemon_.Find(RoleOf::kEgress);
     gateway_ = pids_[kGateway];
-    return std::all_of(std::begin(pids_), std::end(pids_), [](pid_t pid) { return pid > 0; });
+    return all && gateway_ > 0;
   }
 
   HttpAnswer Send(const std::string& name) const {

@@ -150,7 +150,8 @@ TEST(Keys, KeepTheirLabel) {
   ASSERT_TRUE(daemon.Start());
   const std::string id = made.At("key_id");
   size_t found = 0;
-  for (const Json& key : daemon.Ask("GET", "/v1/keys", daemon.key()).body["keys"]) {
+  const HttpAnswer list = daemon.Ask("GET", "/v1/keys", daemon.key());
+  for (const Json& key : list.body["keys"]) {
     found += key["key_id"] == id && key["label"] == "the nightly build" ? 1 : 0;
     EXPECT_TRUE(key["key_id"] == id || key["label"].is_null()) << key;
   }

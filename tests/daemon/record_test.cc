@@ -188,16 +188,22 @@ TEST_F(Record, ADamagedStoreOrLogKeepsTheDaemonFromStarting) {
   ASSERT_TRUE(Start());
   const std::string call = Work("one").At("call_id");
   ASSERT_EQ(daemon_.Stop(), 0);
-  for (const std::string& file : {Log(), daemon_.state() + "/coffer.db"}) {
-    const std::string good = *ReadFile(file);
-    std::ofstream(file, std::ios::trunc) << std::string(good.size(), 'x');
+  const std::string database = daemon_.state() + "/coffer.db";
+  for (const Strings& files : {Strings{Log()}, Strings{database, database + "-wal"}}) {
+    Strings good;
+    for (const std::string& file : files) {
+      good.push_back(ReadFile(file).value_or(""));
+      std::ofstream(file, std::ios::trunc) << std::string(good.back().size(), 'x');
+    }
     const RunResult refused = RunProgram(
         {CofferPath(), "serve", "--state", daemon_.state(), "--listen", "127.0.0.1:0", "--json"},
         {.timeout = Seconds(30)});
-    EXPECT_EQ(refused.exit, 125) << file << refused.Describe();
+    EXPECT_EQ(refused.exit, 125) << refused.Describe();
     EXPECT_TRUE(Contains(refused.err, "hint: ")) << refused.Describe();
     EXPECT_TRUE(Contains(refused.err, "restore")) << refused.Describe();
-    std::ofstream(file, std::ios::trunc) << good;
+    for (size_t i = 0; i < files.size(); ++i) {
+      std::ofstream(files[i], std::ios::trunc) << good[i];
+    }
   }
   ASSERT_TRUE(Start());
   EXPECT_EQ(daemon_.Ask("GET", "/v1/calls/" + call, daemon_.key()).status, 200)

@@ -230,10 +230,10 @@ rm filler
 // and when the file is back everything goes on where it was.
 TEST_F(AuditTest, ADamagedStoreOrLogRefusesCallsAndRecovers) {
   const std::string first = Call("python", R"j({"code":"print(1)"})j");
-  const std::string database = state_ + "/coffer.db";
+  const Strings database = {state_ + "/coffer.db", state_ + "/coffer.db-wal"};
   struct Damage {
     const char* what;
-    std::string file;
+    Strings files;
     std::function<std::string(std::string)> done;
     const char* words;
     const char* hint;
@@ -246,20 +246,25 @@ TEST_F(AuditTest, ADamagedStoreOrLogRefusesCallsAndRecovers) {
   const auto nothing = [](const std::string&) { return std::string(); };
   int round = 0;
   for (const Damage& damage :
-       {Damage{"the log is cut", Log(), half, "log", "coffer audit verify"},
-        Damage{"the log is noise", Log(), noise, "log", "coffer audit verify"},
-        Damage{"the log is empty", Log(), nothing, "log", "coffer audit verify"},
+       {Damage{"the log is cut", {Log()}, half, "log", "coffer audit verify"},
+        Damage{"the log is noise", {Log()}, noise, "log", "coffer audit verify"},
+        Damage{"the log is empty", {Log()}, nothing, "log", "coffer audit verify"},
         Damage{"the database is noise", database, noise, "damaged", "restore coffer.db"},
         Damage{"the database is empty", database, nothing, "coffer.db", "restore it"}}) {
-    const std::string good = *ReadFile(damage.file);
-    std::ofstream(damage.file, std::ios::trunc) << damage.done(good);
+    Strings good;
+    for (const std::string& file : damage.files) {
+      good.push_back(ReadFile(file).value_or(""));
+      std::ofstream(file, std::ios::trunc) << damage.done(good.back());
+    }
     const RunResult refused = Coffer({"call", "python", "--args", R"j({"code":"print('ran')"})j"});
     EXPECT_EQ(refused.exit, 125) << damage.what << refused.Describe();
     EXPECT_EQ(refused.out, "") << damage.what;
     EXPECT_TRUE(Contains(refused.err, damage.words)) << damage.what << refused.Describe();
     EXPECT_TRUE(Contains(refused.err, damage.hint)) << damage.what << refused.Describe();
     EXPECT_NE(Coffer({"audit", "verify"}).exit, 0) << damage.what;
-    std::ofstream(damage.file, std::ios::trunc) << good;
+    for (size_t i = 0; i < good.size(); ++i) {
+      std::ofstream(damage.files[i], std::ios::trunc) << good[i];
+    }
     const std::string again =
         Call("python", "{\"code\":\"print(" + std::to_string(++round) + ")\"}");
     EXPECT_FALSE(again.empty()) << damage.what;

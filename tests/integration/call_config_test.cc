@@ -2,10 +2,10 @@
 //
 // `coffer call` without a daemon is under the same configuration file and the same refusals as with one.
 #include <gtest/gtest.h>
-#include <sqlite3.h>
 #include <unistd.h>
 
 #include "tests/support/run.h"
+#include "tests/support/wreck.h"
 
 namespace coffer::test {
 namespace {
@@ -72,15 +72,7 @@ TEST_F(CallConfig, AnotherFileCanBeNamedAndMistakesRefuse) {
 }
 
 TEST_F(CallConfig, WhatIsOlderThanItsTimeIsForgotten) {
-  const std::string old = AnswerOf(Call("1")).value("call_id", "");
-  sqlite3* db = nullptr;
-  ASSERT_EQ(::sqlite3_open((state_ + "/coffer.db").c_str(), &db), SQLITE_OK);
-  EXPECT_EQ(::sqlite3_exec(db,
-                           "UPDATE calls SET requested_at = requested_at - 172800000000000, "
-                           "finished_at = finished_at - 172800000000000",
-                           nullptr, nullptr, nullptr),
-            SQLITE_OK);
-  ::sqlite3_close(db);
+  const std::string old = AgeCall(state_, AnswerOf(Call("1")).value("call_id", ""), 2);
   const auto show = [&] {
     return RunProgram({CofferPath(), "audit", "show", old, "--state", state_}).exit;
   };
@@ -89,7 +81,6 @@ TEST_F(CallConfig, WhatIsOlderThanItsTimeIsForgotten) {
   Config("[retention]\ncalls = \"24h\"\n");
   EXPECT_EQ(Call("3").exit, 0);
   EXPECT_EQ(show(), 120);
-  EXPECT_EQ(RunProgram({CofferPath(), "audit", "verify", "--state", state_}).exit, 0);
 }
 
 // A tool that could write the store would write its own permissions.
@@ -109,6 +100,7 @@ summary = "Look."
 effect = "read-only"
 [input.schema]
 type = "object"
+properties.n = { type = "string", maxLength = 64 }
 [run]
 runtime = "bash"
 argv = ["bash", "-c", "ls -a /d"]
@@ -125,8 +117,10 @@ why = "any"
 args = { a = 1 }
 why = "unknown"
 )");
-    Strings words = {CofferPath(), "call",    "look",         "--state",
-                     state_,       "--tools", dir_ / "tools", "--json"};
+    // What has just failed may not be tried again at once, so no two are the same.
+    const std::string args = Json{{"n", NewToken()}}.dump();
+    Strings words = {CofferPath(), "call", "look",    "--args",       args,
+                     "--state",    state_, "--tools", dir_ / "tools", "--json"};
     words.insert(words.end(), more.begin(), more.end());
     return RunProgram(words);
   };

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <map>
 
 #include "tests/support/host.h"
 #include "tests/support/verdicts.h"
@@ -142,10 +143,17 @@ TEST_P(RecordedRun, WhatCannotBeRecordedDoesNotRun) {
   std::ofstream(state_ + "/log/records", std::ios::trunc) << log.substr(0, log.size() / 2);
   expect_refused("a log that was cut", "the log", "coffer audit verify");
   std::ofstream(state_ + "/log/records", std::ios::trunc) << log;
-  const std::string database = *ReadFile(state_ + "/coffer.db");
-  std::ofstream(state_ + "/coffer.db", std::ios::trunc) << std::string(database.size(), 'x');
+  // The database is what is in both files.
+  std::map<std::string, std::string> database;
+  for (const char* file : {"/coffer.db", "/coffer.db-wal"}) {
+    database[state_ + file] = ReadFile(state_ + file).value_or("");
+    std::ofstream(state_ + file, std::ios::trunc)
+        << std::string(database[state_ + file].size(), 'x');
+  }
   expect_refused("a database that is none", "the store is damaged", "restore coffer.db");
-  std::ofstream(state_ + "/coffer.db", std::ios::trunc) << database;
+  for (const auto& [file, bytes] : database) {
+    std::ofstream(file, std::ios::trunc) << bytes;
+  }
   EXPECT_EQ(run().out, "it ran\n") << "and again when all is restored";
   EXPECT_EQ(Calls().size(), 2U) << "nothing was lost";
 

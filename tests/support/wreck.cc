@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <set>
 
@@ -83,6 +84,29 @@ std::vector<LeftCall> ReadWreck(const std::string& state) {
     call.receipt = sealed.contains(call.id);
   }
   return calls;
+}
+
+std::string AgeCall(const std::string& state, const std::string& id, int days) {
+  // A UUID of version 7 begins with 48 bits of milliseconds.
+  const long long milliseconds = std::stoll(id.substr(0, 8) + id.substr(9, 4), nullptr, 16) -
+                                 static_cast<long long>(days) * 24 * 3600 * 1000;
+  char begin[16];
+  std::snprintf(begin, sizeof(begin), "%012llx", milliseconds);
+  const std::string older = std::string(begin, 8) + "-" + std::string(begin + 8, 4) + id.substr(13);
+  const std::string nanos = std::to_string(static_cast<long long>(days) * 24 * 3600) + "000000000";
+  const std::string set = "'" + older + "' WHERE ", is = " = '" + id + "';";
+  const std::string sql = "UPDATE calls SET requested_at = requested_at - " + nanos +
+                          ", finished_at = finished_at - " + nanos + ", id = " + set + "id" + is +
+                          "UPDATE documents SET call_id = " + set + "call_id" + is +
+                          "UPDATE results SET call_id = " + set + "call_id" + is;
+  sqlite3* db = nullptr;
+  char* problem = nullptr;
+  EXPECT_EQ(::sqlite3_open((state + "/coffer.db").c_str(), &db), SQLITE_OK);
+  EXPECT_EQ(::sqlite3_exec(db, sql.c_str(), nullptr, nullptr, &problem), SQLITE_OK)
+      << (problem == nullptr ? "" : problem);
+  ::sqlite3_free(problem);
+  ::sqlite3_close(db);
+  return older;
 }
 
 std::optional<LeftCall> FindLeft(const std::vector<LeftCall>& wreck, const std::string& key) {

@@ -42,4 +42,8 @@ struct LeftCall {
 std::vector<LeftCall> ReadWreck(const std::string& state);
 std::optional<LeftCall> FindLeft(const std::vector<LeftCall>& wreck, const std::string& key);
 
+// As if a call had been made and had ended `days` ago; nobody else may use the store. Its id tells its time, so it has a
+// new one, which is returned. The log still has the old one: such a state directory does not verify.
+std::string AgeCall(const std::string& state, const std::string& id, int days);
+
 }  // namespace coffer::test

@@ -142,12 +142,9 @@ Json AuditJson(const AuditView& call) {
 }
 
 Json SwitchJson(const SwitchView& one) {
-  return {{"scope", ScopeName(one.target.scope)},
-          {"name", one.target.name},
-          {"tenant", OrNull(one.tenant)},
-          {"reason", one.reason},
-          {"set_by", OrNull(one.set_by)},
-          {"set_at", TimeOrNull(one.set_at)}};
+  return {{"scope", ScopeName(one.target.scope)}, {"name", one.target.name},
+          {"tenant", OrNull(one.tenant)},         {"reason", one.reason},
+          {"set_by", OrNull(one.set_by)},         {"set_at", TimeOrNull(one.set_at)}};
 }
 
 template <typename T>
