@@ -9,7 +9,8 @@
 # Environment: TESTS (a regular expression for ctest -R), JOBS, CONTRACT (a directory).
 #
 # As root, "an ordinary user" is a uid without a name, a home or subordinate ids. It runs a copy of the build in a
-# directory it can read, because the checkout may be below /root; no system user is created.
+# directory it can read, because the checkout may be below /root; no system user is created. Root's own tests then run
+# from such a copy too: at the process level a call has another uid and the host's paths, and could not reach its program.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source_dir=$PWD
@@ -63,9 +64,9 @@ run_contract() {
   [ $code = 0 ] || status=1
 }
 
-# Puts a copy of the build where any uid can read it, and says where. CTest's files name absolute paths: rewritten.
-copy_for_user() {
-  local place=$1 name
+# copy_build PLACE UID: a copy of the build that any uid can read. CTest's files name absolute paths: rewritten.
+copy_build() {
+  local place=$1 owner=$2 name
   mkdir "$place/home" "$place/tmp" "$place/checkout" "$place/checkout/build"
   for name in tests docs deploy scripts sdk tools; do
     [ -d "$name" ] && cp -r "$name" "$place/checkout/"
@@ -79,26 +80,46 @@ copy_for_user() {
     sed -i -e "s|$(realpath "$build")|$place/checkout/build|g" -e "s|$source_dir|$place/checkout|g" {} +
   [ -n "$contract" ] && cp "$contract" "$place/boundary.py"
   chmod -R a+rX "$place"
-  chown -R "$ordinary_uid:$ordinary_uid" "$place"
+  chown -R "$owner:$owner" "$place"
 }
 
-run_as_ordinary_user() {
-  local place base
+as_ordinary() { setpriv --reuid=$ordinary_uid --regid=$ordinary_uid --clear-groups "$@"; }
+
+# Sets `place`: a new directory that the ordinary user may run programs from. It is removed at the end.
+places=()
+trap 'rm -rf "${places[@]}"' EXIT
+make_place() {
+  local base
   for base in "${TMPDIR:-/tmp}" /tmp /var/tmp; do
     place=$(mktemp -d "$base/coffer-test-user.XXXXXX")
     chmod 755 "$place"
     printf '#!/bin/sh\n' >"$place/exec" && chmod 755 "$place/exec"
-    if setpriv --reuid=$ordinary_uid --regid=$ordinary_uid --clear-groups "$place/exec" 2>/dev/null; then break; fi
+    if as_ordinary "$place/exec" 2>/dev/null; then
+      places+=("$place")
+      return
+    fi
     rm -rf "$place"
-    place=
   done
-  if [ -z "$place" ]; then
-    echo "run_tests: no temporary directory that another user may run programs from" >&2
-    exit 1
+  echo "run_tests: no temporary directory that another user may run programs from" >&2
+  exit 1
+}
+
+run_as_root() {
+  local place dir=$build coffer=$build/coffer
+  if ! as_ordinary test -x "$(realpath "$build")"; then
+    echo "Other users cannot enter $source_dir: root's tests run from a copy."
+    make_place
+    copy_build "$place" 0
+    dir=$place/checkout/build coffer=$place/checkout/build/coffer
   fi
-  # shellcheck disable=SC2064
-  trap "rm -rf '$place'" EXIT
-  copy_for_user "$place"
+  run_suite "as root" "$dir" env
+  [ "$mode" = self ] || run_contract "as root" "$coffer" env
+}
+
+run_as_ordinary_user() {
+  local place
+  make_place
+  copy_build "$place" $ordinary_uid
   local as=(setpriv "--reuid=$ordinary_uid" "--regid=$ordinary_uid" --clear-groups
     env -i -C "$place/checkout" "PATH=/usr/local/bin:/usr/bin:/bin" "HOME=$place/home" "TMPDIR=$place/tmp" LANG=C.UTF-8)
   # One at a time: at the process level RLIMIT_NPROC counts everything the uid runs, and one test's fork bomb is
@@ -115,16 +136,13 @@ run_as_ordinary_user() {
   fi
 }
 
-if [ "$mode" = self ] || [ "$(id -u)" != 0 ]; then
+if [ "$(id -u)" != 0 ]; then
   [ "$mode" = all ] && echo "You are uid $(id -u): the tests run as you. Run \`make test\` as root for the other half."
   run_suite "as uid $(id -u)" "$build" env
   [ "$mode" = self ] || run_contract "as uid $(id -u)" "$build/coffer" env
 else
-  if [ "$mode" = all ]; then
-    run_suite "as root" "$build" env
-    run_contract "as root" "$build/coffer" env
-  fi
-  run_as_ordinary_user
+  if [ "$mode" != user ]; then run_as_root; fi
+  if [ "$mode" != self ]; then run_as_ordinary_user; fi
 fi
 
 section summary

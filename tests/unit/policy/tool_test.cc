@@ -83,7 +83,8 @@ TEST(Tool, ExamplesAndSurfacesAreCheckedTogether) {
 TEST(Tool, MistakesOfAllKindsAreToldAtOnce) {
   const std::vector<std::string> lines = Mistakes(
       "[tool]\nname = \"x\"\nversion = \"1\"\n[run]\nruntime = \"sh\"\nargv = [\"cat\"]\n"
-      "[limits]\nmemroy = \"1MiB\"\n[input.schema]\ntype = \"strnig\"\n"
+      "[limits]\nmemroy = \"1MiB\"\n[input.schema]\ntype = \"object\"\n"
+      "properties.a = { type = \"strnig\" }\n"
       "[output]\nschema = { type = \"object\" }\n");
   ASSERT_THAT(lines, SizeIs(4)) << testing::PrintToString(lines);
   EXPECT_THAT(lines[0], HasSubstr("an effect that is not declared"));
