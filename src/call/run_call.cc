@@ -139,7 +139,7 @@ RunOutcome RunCall(const RunRequest& request, Begun begun) {
   outcome.receipt.runtimes = prepared->runtimes;
   // record: where a state directory is named, nothing happens that is not on disk before
   if (request.record != nullptr) [[unlikely]] {
-    if (Status recorded = request.record->Start(outcome.receipt); !recorded.ok()) {
+    if (Status recorded = request.record->Start(outcome.receipt, *prepared); !recorded.ok()) {
       return Refuse(std::move(outcome), std::move(recorded.error()));
     }
   }

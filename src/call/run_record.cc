@@ -2,6 +2,7 @@
 #include "call/run_record.h"
 
 #include "call/summary.h"
+#include "isolation/own_places.h"
 #include "store/admission.h"
 #include "watch/incident.h"
 
@@ -40,7 +41,11 @@ Result<bool> RunRecord::Admit(const RunRequest& request, ToolReply& reply) {
   return false;
 }
 
-Status RunRecord::Start(const audit::Receipt& receipt) {
+Status RunRecord::Start(const audit::Receipt& receipt, const Prepared& prepared) {
+  const std::string own[] = {recorder_.store().directory()};
+  for (const isolation::OpenedMount& mount : prepared.mounts) {
+    TRY(isolation::CheckShowsNone(mount.path, own));
+  }
   Status wrote = recorder_.Start(store::TenantId::Local(), receipt);
   started_ = wrote.ok();
   failed_ = !wrote.ok();

@@ -13,6 +13,7 @@
 
 #include "audit/receipt.h"
 #include "base/result.h"
+#include "call/prepare.h"
 #include "call/recorder.h"
 #include "call/run_call.h"
 #include "call/run_request.h"
@@ -31,7 +32,8 @@ class RunRecord {
   // What is known of it before it is evaluated: its id, who asked, when.
   const audit::Receipt& asked() const { return asked_; }
 
-  Status Start(const audit::Receipt& receipt);
+  // Refused if something that is brought in shows the state directory: a run does not get at its own record.
+  Status Start(const audit::Receipt& receipt, const Prepared& prepared);
 
   // Whatever came of it. The reply gets the sealed receipt. An Error: it could not be written, and whoever opens the state
   // directory next ends it as unknown if it had started.

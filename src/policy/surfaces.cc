@@ -28,7 +28,9 @@ std::vector<Mistake> UnsupportedSurfaces(const Manifest& manifest,
   };
   for (const NetworkRule& rule : manifest.network) {
     add(Surface::kNetwork, rule.position,
-        fmt::format("network.allow of {}", rule.any_host ? "any host" : Printable(rule.host)),
+        fmt::format("network.allow of {}", rule.any_host       ? "any host"
+                                           : rule.host.empty() ? "a host"
+                                                               : Printable(rule.host)),
         "leave it out; the tool then runs without network");
   }
   for (const CredentialRule& rule : manifest.credentials) {

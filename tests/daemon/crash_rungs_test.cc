@@ -39,12 +39,14 @@ class CrashRungs : public ::testing::Test {
         victim = pid;
       }
     }
-    if (victim != 0) {
-      // The gateway stands still while this is read.
-      const std::optional<LeftCall> now = FindLeft(ReadWreck(daemon_.state()), name_);
-      rung_ = now ? now->OnDisk() : Rung::kAdmit;
+    if (victim == 0) {
+      return 0;  // there is no runner yet
     }
-    return victim;  // 0: there is no runner yet, so the first that comes
+    // The gateway stands still while this is read.
+    const std::optional<LeftCall> now = FindLeft(ReadWreck(daemon_.state()), name_);
+    rung_ = now ? now->OnDisk() : Rung::kAdmit;
+    killed_ = true;
+    return victim;
   }
 
   bool StartTraced() {
@@ -79,30 +81,31 @@ class CrashRungs : public ::testing::Test {
   std::optional<Rung> Once(Victim victim, long at) {
     const std::string name = NewToken();
     name_ = name;
-    rung_.reset();
     SCOPED_TRACE(std::string(kVictimNames[victim]) + " before the gateway's call " +
                  std::to_string(at));
     seen_ = 0;
     at_ = at;
     victim_ = victim;
+    killed_ = false;
     armed_ = true;
     HttpAnswer answer;
     std::thread client([&] { answer = Send(name); });
     client.join();
-    // The daemon makes calls of its own all the time, so that it comes to the number sooner or later. A runner that was
-    // killed leaves the daemon alive; a call that came to its end leaves none to be killed.
-    if (victim == kRunner) {
+    // The daemon makes calls of its own all the time, so that it comes to a number sooner or later. A runner that was
+    // killed leaves the daemon alive.
+    if (!WaitUntil([&] { return killed_.load(); }, Seconds(3)) || victim == kRunner) {
+      armed_ = false;
       EXPECT_EQ(daemon_.Stop(), 0);
     } else {
       EXPECT_TRUE(daemon_.Gone(Seconds(20)));
     }
-    ++kills_;
+    kills_ += killed_ ? 1 : 0;
     const std::optional<LeftCall> left = FindLeft(ReadWreck(daemon_.state()), name);
     const long before = Runs(name);
     EXPECT_LE(before, 1);
     EXPECT_TRUE(StartTraced());
     Judge(name, answer, left, before);
-    return rung_;
+    return killed_ ? std::optional<Rung>(rung_) : std::nullopt;
   }
 
   void Judge(const std::string& name, const HttpAnswer& heard, const std::optional<LeftCall>& left,
@@ -137,7 +140,8 @@ class CrashRungs : public ::testing::Test {
   Daemon daemon_;
   std::string session_;
   std::string name_;          // of the call; set before armed_ is
-  std::optional<Rung> rung_;  // written by the tracer, read when the daemon is gone
+  Rung rung_ = Rung::kAdmit;  // written by the tracer before killed_ is
+  std::atomic<bool> killed_ = false;
   std::atomic<bool> armed_ = false;
   std::atomic<long> seen_ = 0, at_ = 0;
   std::atomic<Victim> victim_ = kGateway;
@@ -165,41 +169,33 @@ TEST_F(CrashRungs, EveryRoleOnEveryRung) {
   armed_ = false;
   ASSERT_GT(length, 20);
 
-  // The gateway itself tells which numbers belong to which rung.
-  std::map<Rung, std::set<long>> where;
+  // The gateway all over the length of a call; then everybody on every rung, however short it is.
   std::set<Rung> met[kVictims];
+  std::map<Rung, long> first;  // the number at which the gateway was met there
   const long stride = std::max<long>(1, length / 40);
   for (long at = 1; at <= length + 2 * stride && !HasFailure(); at += stride) {
     if (const std::optional<Rung> rung = Once(kGateway, at)) {
-      where[*rung].insert(at);
       met[kGateway].insert(*rung);
+      first.emplace(*rung, at);
     }
   }
-  // What was missed lies before the first of the next rung; what others did meanwhile moves the numbers a little.
-  const auto aim = [&](Rung rung, int attempt) -> long {
-    const std::set<long>& known = where[rung];
-    if (!known.empty()) {
-      return *std::next(known.begin(), attempt % static_cast<long>(known.size()));
-    }
-    for (const auto& [later, numbers] : where) {
-      if (later > rung && !numbers.empty()) {
-        return std::max<long>(1, *numbers.begin() - attempt);
-      }
-    }
-    return std::max<long>(1, length - attempt);
-  };
-  constexpr int kAttempts = 25;
+  // What else the daemon does moves the numbers, so each attempt corrects the next.
+  constexpr int kAttempts = 30;
   for (unsigned victim = 0; victim < kVictims; ++victim) {
     for (const Rung rung : kOnDisk) {
       if (victim == kRunner && rung != Rung::kLaunch) {
         continue;  // it lives while a call runs, and at no other time
       }
+      const auto known = first.lower_bound(rung);
+      long at = known == first.end() ? length : known->second;
       for (int attempt = 0; attempt < kAttempts && !met[victim].contains(rung) && !HasFailure();
            ++attempt) {
-        if (const std::optional<Rung> found =
-                Once(static_cast<Victim>(victim), aim(rung, attempt))) {
+        const std::optional<Rung> found = Once(static_cast<Victim>(victim), at);
+        if (found) {
           met[victim].insert(*found);
         }
+        const long step = 1 + attempt % 4;
+        at = std::max<long>(1, found && *found < rung ? at + step : at - step);
       }
       EXPECT_TRUE(met[victim].contains(rung)) << kVictimNames[victim] << " was never killed on "
                                               << kRungNames[static_cast<unsigned>(rung)];

@@ -178,6 +178,26 @@ TEST_P(RecordedRun, SecretsAreNotInTheRecord) {
   EXPECT_EQ(found.exit, 1) << found.out;
 }
 
+// What runs does not get at its own record.
+TEST_P(RecordedRun, DoesNotSeeItsStateDirectory) {
+  if (GetParam() == std::string("process") && IsRoot()) {
+    // As root the process level takes no mounts at all.
+    EXPECT_EQ(Run({"--ro", dir_.path()}, {ProbePath(), "exit", "0"}).exit, 120);
+    return;
+  }
+  ASSERT_EQ(Run({}, {ProbePath(), "exit", "0"}).exit, 0);
+  const std::string beside = dir_.MakeDir("beside");
+  EXPECT_EQ(Run({"--ro", beside}, {ProbePath(), "exit", "0"}).exit, 0) << "the control";
+  for (const char* how : {"--ro", "--rw"}) {
+    for (const std::string& place : {state_, dir_.path(), state_ + "/log"}) {
+      const RunResult refused = Run({how, place}, {ProbePath(), "exit", "0"});
+      EXPECT_EQ(refused.exit, 120) << how << place << refused.Describe();
+      EXPECT_EQ(refused.receipt["outcome"], "denied");
+    }
+  }
+  EXPECT_EQ(Calls().size(), 8U) << "each is on record";
+}
+
 // A switch is a switch: who stops the tenant stops this too, and that is on record.
 TEST_P(RecordedRun, ASwitchStopsIt) {
   ASSERT_EQ(Run({}, {ProbePath(), "exit", "0"}).exit, 0);

@@ -63,7 +63,9 @@ class Checker {
       problems_.push_back(where + " is not one AnyValue");
       return;
     }
-    const auto& [kind, inner] = *value.items().begin();
+    const auto member = value.begin();
+    const std::string& kind = member.key();
+    const Json& inner = member.value();
     if (kind == "arrayValue") {
       Only(inner, {"values"}, where);
       for (const Json& one : inner.value("values", Json::array())) {

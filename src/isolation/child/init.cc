@@ -101,6 +101,16 @@ void EndAllWithSupervisor(Ending ending) {
   Syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGRTMIN, 0, 0, 0);
 }
 
+// The same at once. A dying supervisor's sockets close before its children are told, so the payload may already run.
+[[noreturn]] void EndNow(Ending ending) {
+  if (ending == Ending::kKillReach) {
+    EndEverything(0);
+  } else if (ending == Ending::kKillChildren) {
+    EndChildren(0);
+  }
+  ::_exit(1);
+}
+
 // argv and envp as the kernel wants them: here, or if they are many, in an anonymous mapping.
 struct Vectors {
   char** argv = nullptr;
@@ -251,7 +261,7 @@ void RunInit(const ChildContext& context, const InitDuty& duty) {
     report->error = EAGAIN;
   }
   if (!told && !TellReady()) {
-    ::_exit(1);
+    EndNow(duty.ending);
   }
   if (report->error != 0) {
     ::_exit(1);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isolation/compose.h"
-#include "isolation/compose_etc.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -8,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "isolation/compose_etc.h"
 #include "isolation/compose_process.h"
 #include "tests/support/run.h"
 
