@@ -24,8 +24,11 @@ bool IsSimple(std::string_view inside) {
     if (inside[i] < ' ' || inside[i] > '~') {
       return false;
     }
-    if (inside[i] == '\\' && inside[++i] != '"' && inside[i] != '\\') {
-      return false;
+    if (inside[i] == '\\') {
+      ++i;
+      if (i == inside.size() || (inside[i] != '"' && inside[i] != '\\')) {
+        return false;
+      }
     }
   }
   return true;
@@ -95,8 +98,11 @@ class Compactor {
     const char* const begin = text_.data() + at_;
     const char* c = begin + 1;
     for (; c < end && *c != '"'; ++c) {
-      if (*c == '\\' && ++c == end) {
-        return false;
+      if (*c == '\\') {
+        ++c;
+        if (c == end) {
+          return false;
+        }
       }
     }
     if (c == end) {

@@ -91,6 +91,7 @@ struct Log::Impl {
   // Only while busy. The answers are read under the mutex, after it.
   void Write(const std::vector<Waiter*>& batch) {
     std::vector<const LeafText*> leaves;
+    leaves.reserve(batch.size());
     for (const Waiter* waiter : batch) {
       leaves.push_back(&waiter->leaf);
     }

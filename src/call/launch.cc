@@ -76,8 +76,10 @@ Result<std::vector<UniqueFd>> CloneMounts(const Prepared& prepared,
   auto mount = prepared.mounts.begin();
   for (const isolation::BindMount& bind : plan.call_root.binds) {
     UniqueFd tree;
-    if (bind.prepared) {
-      tree = std::move(bind.device ? devices : etc);
+    if (bind.prepared && bind.device) {
+      tree = std::move(devices);
+    } else if (bind.prepared) {
+      tree = std::move(etc);
     } else if (bind.supervised && bind.follow_links) {
       TRY_ASSIGN(tree, isolation::CloneSystemTree(bind.host));
     } else if (bind.supervised) {

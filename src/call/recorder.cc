@@ -295,7 +295,10 @@ Status Recorder::WriteCounts(Nanos now) {
 
 Recorder::~Recorder() {
   // Of this second too: nobody will write them later. What fails here is lost with the process.
-  (void)WriteCounts(Nanos::max());
+  try {
+    (void)WriteCounts(Nanos::max());
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory, and nobody to tell
+  }
 }
 
 size_t Recorder::pending() const {
