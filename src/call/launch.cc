@@ -6,6 +6,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "base/sys.h"
 #include "call/launch_cgroups.h"
 #include "call/launch_layers.h"
@@ -77,9 +79,9 @@ Result<std::vector<UniqueFd>> CloneMounts(const Prepared& prepared,
   for (const isolation::BindMount& bind : plan.call_root.binds) {
     UniqueFd tree;
     if (bind.prepared && bind.device) {
-      tree = std::move(devices);
+      tree = std::exchange(devices, UniqueFd());
     } else if (bind.prepared) {
-      tree = std::move(etc);
+      tree = std::exchange(etc, UniqueFd());
     } else if (bind.supervised && bind.follow_links) {
       TRY_ASSIGN(tree, isolation::CloneSystemTree(bind.host));
     } else if (bind.supervised) {

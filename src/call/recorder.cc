@@ -333,10 +333,10 @@ Status Recorder::Event(const std::string& tenant, std::string_view name,
   for (const auto& [key, value] : detail) {
     event.detail.emplace_back(key, policy::ScrubText(value));
   }
-  return Say(std::move(event));
+  return Say(event);
 }
 
-Status Recorder::Say(audit::EventRecord event) {
+Status Recorder::Say(const audit::EventRecord& event) {
   TRY(log_.Append(event));
   return Tell(event);
 }
@@ -411,7 +411,7 @@ Result<store::Pruned> Recorder::Prune(const store::TenantId& tenant,
     event.tenant = tenant.name();
     event.name = "pruned";
     event.detail.emplace_back("before", before.count());
-    TRY(Say(std::move(event)));
+    TRY(Say(event));
   }
   return store::Prune(store_, tenant, retention);
 }

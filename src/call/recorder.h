@@ -111,7 +111,7 @@ class Recorder {
   Status WriteLost();
   Status TellRecovered();
   // In the log, and to whoever wants to know. Details are words and numbers.
-  Status Say(audit::EventRecord event);
+  Status Say(const audit::EventRecord& event);
   Status Tell(const audit::EventRecord& event);
 
   store::Store& store_;
