@@ -359,5 +359,21 @@ TEST_F(BadInput, UserNamespacesForbidden) {
   }
 }
 
+// As root the process level runs with a uid of its own, which cannot enter what is only root's.
+TEST_F(BadInput, AProgramThatOnlyRootCanReachIsExplained) {
+  if (!IsRoot()) {
+    GTEST_SKIP() << "about root";
+  }
+  TempDir dir;
+  dir.MakeDir("closed", 0700);
+  const std::string program = dir.Write("closed/program", *ReadFile("/bin/true"), 0755);
+  const RunResult result = RunProgram({CofferPath(), "run", "--level", "process", "--", program});
+  EXPECT_EQ(result.exit, 125) << result.Describe();
+  EXPECT_TRUE(Contains(result.err, "others cannot enter")) << result.Describe();
+  ASSERT_EQ(::chmod((dir / "closed").c_str(), 0755), 0);
+  EXPECT_EQ(RunProgram({CofferPath(), "run", "--level", "process", "--", program}).exit, 0)
+      << "the control";
+}
+
 }  // namespace
 }  // namespace coffer::test
