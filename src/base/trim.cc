@@ -35,10 +35,15 @@ void TrimPages(char* start, char* end) {
 void TrimText() {
   const auto* header = reinterpret_cast<const ElfW(Phdr)*>(::getauxval(AT_PHDR));
   const unsigned long headers = ::getauxval(AT_PHNUM);
+  const ElfW(Phdr)* first = nullptr;  // begins at __executable_start, wherever we were loaded
   for (unsigned long i = 0; i < headers; ++i, ++header) {
+    if (header->p_type != PT_LOAD) {
+      continue;
+    }
+    first = first == nullptr ? header : first;
     // The text, and the constants that lie behind it; nothing in there was ever written.
-    if (header->p_type == PT_LOAD && (header->p_flags & PF_W) == 0) {
-      char* const start = &__executable_start + header->p_offset;
+    if ((header->p_flags & PF_W) == 0) {
+      char* const start = &__executable_start + (header->p_vaddr - first->p_vaddr);
       TrimPages(start, start + header->p_memsz);
     }
   }
