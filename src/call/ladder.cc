@@ -345,12 +345,7 @@ ToolReply Ladder::Descend(const ReadyCall& call, Collected collected) {
     receipt.duration = receipt.finished_at - receipt.requested_at;
     reply.refusal = ToolRefusal::kFailed;
   }
-  reply.outcome = receipt.outcome;
-  reply.error_class = receipt.error_class;
-  reply.error_message = receipt.error_message;
-  reply.exit_code = receipt.exit_code;
-  reply.exit_signal = receipt.exit_signal;
-  reply.denials = receipt.denials;
+  TakeOutcome(receipt, reply);
   if (const Status wrote = recorder_.End(call.request.tenant, ending, receipt, reply);
       !wrote.ok()) {
     // It ran; that its end cannot be written must not look like success.

@@ -62,12 +62,7 @@ Status RunRecord::End(const RunOutcome& outcome, ToolReply& reply) {
   audit::Receipt receipt = outcome.receipt;
   receipt.incidents = watch::DescribeIncidents(receipt.syscalls_denied);
   reply.call_id = receipt.call_id;
-  reply.outcome = receipt.outcome;
-  reply.error_class = receipt.error_class;
-  reply.error_message = receipt.error_message;
-  reply.exit_code = receipt.exit_code;
-  reply.exit_signal = receipt.exit_signal;
-  reply.denials = receipt.denials;
+  TakeOutcome(receipt, reply);
   const Ending ending = started_  ? Ending::kFinished
                         : failed_ ? Ending::kRefusedForNow
                                   : Ending::kRefused;

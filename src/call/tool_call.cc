@@ -77,6 +77,15 @@ Json LogJson(const std::optional<audit::LogPosition>& log) {
              : Json(nullptr);
 }
 
+void TakeOutcome(const audit::Receipt& receipt, ToolReply& reply) {
+  reply.outcome = receipt.outcome;
+  reply.error_class = receipt.error_class;
+  reply.error_message = receipt.error_message;
+  reply.exit_code = receipt.exit_code;
+  reply.exit_signal = receipt.exit_signal;
+  reply.denials = receipt.denials;
+}
+
 void TakeTrace(std::string_view traceparent, ToolRequest& request) {
   const auto hex = [](std::string_view part) {
     return part.find_first_not_of("0123456789abcdef") == std::string_view::npos &&
