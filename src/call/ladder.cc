@@ -35,7 +35,8 @@ ToolReply Reply(ToolRefusal refusal, const Error& error) {
 // The store or the host failed: the agent learns that, and nothing of the host.
 ToolReply Failed(const Error& error) {
   ToolReply reply = Reply(ToolRefusal::kFailed, error);
-  reply.error_class = "internal";
+  const bool record = error.code.starts_with("store.") || error.code.starts_with("audit.");
+  reply.error_class = record ? kRecordUnavailable : "internal";
   return reply;
 }
 

@@ -90,6 +90,27 @@ audit::Receipt ReceiptOf(const store::Call& call) {
   return receipt;
 }
 
+// What a receipt says that stands for several refusals: nothing that only one of them has.
+void KeepCommon(const RefusalFlood::Whose& whose, store::AdmitRequest& request,
+                audit::Receipt& receipt) {
+  request.agent = receipt.agent = whose.agent;
+  request.tool = receipt.tool = whose.tool;
+  if (whose.tool == RefusalFlood::kOthers) {
+    receipt.tool_version.clear();
+    receipt.manifest_hash.clear();
+  }
+  for (std::string* const own :
+       {&request.user, &request.session_id, &request.parent_id, &request.args_hash,
+        &request.trace_id, &receipt.user, &receipt.session_id, &receipt.parent_id,
+        &receipt.args_hash, &receipt.trace_id, &receipt.parent_span}) {
+    own->clear();
+  }
+  receipt.args_redacted.clear();
+  receipt.error_message +=
+      " (a flood: this receipt stands for this call and others of the same second; the event "
+      "refusals.counted says for how many)";
+}
+
 }  // namespace
 
 store::CallEnd Recorder::EndOf(const audit::Receipt& receipt, const ToolReply& reply) const {
@@ -272,11 +293,12 @@ Status Recorder::WriteCounts(Nanos now) {
   for (const RefusalFlood::Counted& counted : over) {
     if (written.ok()) {
       audit::EventRecord event;
-      event.tenant = counted.tenant;
+      event.tenant = counted.whose.tenant;
       event.name = "refusals.counted";
-      event.detail = {{"agent", policy::ScrubText(counted.agent)},
-                      {"tool", policy::ScrubText(counted.tool)},
-                      {"class", counted.error_class},
+      event.detail = {{"call", counted.call_id},
+                      {"agent", policy::ScrubText(counted.whose.agent)},
+                      {"tool", policy::ScrubText(counted.whose.tool)},
+                      {"class", counted.whose.error_class},
                       {"count", static_cast<int64_t>(counted.count)},
                       {"since", counted.since.count()},
                       {"until", counted.until.count()}};
@@ -311,13 +333,34 @@ Status Recorder::Refuse(const store::AdmitRequest& request, audit::Receipt recei
   if (told_) {
     told_(receipt);
   }
-  if (reply.refusal == ToolRefusal::kRateLimited) {
-    const std::lock_guard lock(mutex_);
-    if (!flood_.Take(receipt.tenant, receipt.agent, receipt.tool, receipt.error_class,
-                     store_.Now())) {
-      return {};
-    }
+  if (reply.refusal != ToolRefusal::kRateLimited) {
+    return WriteRefusal(request, std::move(receipt), reply);
   }
+  const Nanos now = store_.Now();
+  RefusalFlood::Answer answer;
+  {
+    const std::lock_guard lock(mutex_);
+    answer = flood_.Take({receipt.tenant, receipt.agent, receipt.tool, receipt.error_class}, now);
+  }
+  if (answer.shared) {
+    reply.call_id = answer.shared->call_id;
+    reply.receipt = answer.shared->receipt;
+    reply.log = answer.shared->log;
+    return {};
+  }
+  if (!answer.stands_for) {
+    return WriteRefusal(request, std::move(receipt), reply);
+  }
+  store::AdmitRequest common = request;
+  KeepCommon(*answer.stands_for, common, receipt);
+  TRY(WriteRefusal(common, std::move(receipt), reply));
+  const std::lock_guard lock(mutex_);
+  flood_.Share(*answer.stands_for, {reply.call_id, reply.receipt, *reply.log}, now);
+  return {};
+}
+
+Status Recorder::WriteRefusal(const store::AdmitRequest& request, audit::Receipt receipt,
+                              ToolReply& reply) {
   TRY_ASSIGN(receipt.call_id, NewId(receipt.requested_at));
   Scrub(receipt);
   reply.call_id = receipt.call_id;

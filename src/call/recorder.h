@@ -66,9 +66,8 @@ class Recorder {
   Status End(const store::TenantId& tenant, Ending ending, const audit::Receipt& receipt,
              ToolReply& reply);
 
-  // A request that was not admitted; gets an id and a receipt of its own. Only refusals by a rate limit (kRateLimited)
-  // may be counted instead (refusal_flood.h); the reply then has no id, and an event `refusals.counted` of the log says
-  // how many there were, of whom and of what.
+  // A request that was not admitted; gets an id and a receipt of its own. Only those of a flood that a rate limit refuses
+  // (kRateLimited) share theirs (refusal_flood.h), and an event `refusals.counted` of the log says how many did.
   Status Refuse(const store::AdmitRequest& request, audit::Receipt receipt, ToolReply& reply);
 
   // What an operator did, or what happened to Cofferdam itself. Details are short words.
@@ -89,7 +88,7 @@ class Recorder {
   // the store's recovery ends those calls.
   uint64_t lost() const;
 
-  // Called once for every receipt, also for those that are kept for later or left out of a flood; from any thread. Set
+  // Called once for every receipt, also for those that are kept for later or share one; from any thread. Set
   // before the first call.
   void OnEnd(std::function<void(const audit::Receipt&)> told) { told_ = std::move(told); }
 
@@ -107,6 +106,7 @@ class Recorder {
   Status Write(Unwritten& end);
   store::CallEnd EndOf(const audit::Receipt& receipt, const ToolReply& reply) const;
   std::vector<std::string> ReceiversOf(std::string_view event) const;
+  Status WriteRefusal(const store::AdmitRequest& request, audit::Receipt receipt, ToolReply& reply);
   Status WriteCounts(Nanos now);
   Status WriteLost();
   Status TellRecovered();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "call/refusal_flood.h"
 
-#include <algorithm>
+#include <utility>
 
 namespace coffer::call {
 namespace {
@@ -10,56 +10,76 @@ int64_t SecondOf(Nanos time) { return time.count() / 1'000'000'000; }
 
 }  // namespace
 
-bool RefusalFlood::Take(const std::string& tenant, const std::string& agent,
-                        const std::string& tool, const std::string& error_class, Nanos now) {
-  Second& current = seconds_[tenant];
-  if (current.second != SecondOf(now)) {
-    current = {SecondOf(now), 0};
+RefusalFlood::Answer RefusalFlood::Take(const Whose& whose, Nanos now) {
+  const int64_t second = SecondOf(now);
+  Second& current = seconds_[whose.tenant];
+  if (current.second != second) {
+    current = {second, 0, 0};
   }
   if (current.written < kPerSecond) {
     ++current.written;
-    return true;
+    return {};
   }
-  Add({tenant, agent, tool, error_class}, {tenant, agent, tool, error_class, 1, now, now});
-  return false;
+  const Whose others{whose.tenant, kOthers, kOthers, kOthers};
+  for (const Whose& one : {whose, others}) {
+    const auto found = groups_.find(one);
+    if (found != groups_.end() && found->second.second == second) {
+      Counted& counted = found->second.counted;
+      ++counted.count;
+      counted.until = now;
+      return {found->second.shared, std::nullopt};
+    }
+    if (current.shared < kMostShared) {
+      return {std::nullopt, one};
+    }
+  }
+  return {std::nullopt, others};
 }
 
-void RefusalFlood::Add(Key key, const Counted& counted) {
-  Counted added = counted;
-  if (counts_.size() >= kMostCounts && !counts_.contains(key)) {
-    key = {counted.tenant, kOthers, kOthers, kOthers};
-    added.agent = added.tool = added.error_class = kOthers;
+void RefusalFlood::Share(const Whose& whose, Shared shared, Nanos now) {
+  const int64_t second = SecondOf(now);
+  const auto found = groups_.find(whose);
+  if (found != groups_.end()) {
+    if (found->second.second >= second) {
+      return;
+    }
+    Retire(found->second);
   }
-  const auto [place, fresh] = counts_.try_emplace(std::move(key), added);
-  if (!fresh) {
-    Counted& sum = place->second;
-    sum.count += added.count;
-    sum.since = std::min(sum.since, added.since);
-    sum.until = std::max(sum.until, added.until);
+  if (const auto current = seconds_.find(whose.tenant);
+      current != seconds_.end() && current->second.second == second) {
+    ++current->second.shared;
+  }
+  const std::string call_id = shared.call_id;
+  groups_.insert_or_assign(whose, Group{second, std::move(shared), {whose, call_id, 0, now, now}});
+}
+
+void RefusalFlood::Retire(const Group& group) {
+  if (group.counted.count > 0) {
+    over_.push_back(group.counted);
   }
 }
 
 std::vector<RefusalFlood::Counted> RefusalFlood::TakeCounts(Nanos now) {
-  std::vector<Counted> over;
-  for (auto at = counts_.begin(); at != counts_.end();) {
-    if (SecondOf(at->second.until) != SecondOf(now)) {
-      over.push_back(std::move(at->second));
-      at = counts_.erase(at);
-    } else {
-      ++at;
+  const int64_t second = SecondOf(now);
+  std::erase_if(groups_, [&](const auto& entry) {
+    if (entry.second.second == second) {
+      return false;
     }
-  }
-  std::erase_if(seconds_, [&](const auto& entry) { return entry.second.second != SecondOf(now); });
-  return over;
+    Retire(entry.second);
+    return true;
+  });
+  std::erase_if(seconds_, [&](const auto& entry) { return entry.second.second != second; });
+  return std::exchange(over_, {});
 }
 
-void RefusalFlood::PutBack(const Counted& counted) {
-  Add({counted.tenant, counted.agent, counted.tool, counted.error_class}, counted);
-}
+void RefusalFlood::PutBack(Counted counted) { over_.push_back(std::move(counted)); }
 
 uint64_t RefusalFlood::waiting() const {
   uint64_t sum = 0;
-  for (const auto& [key, counted] : counts_) {
+  for (const auto& [whose, group] : groups_) {
+    sum += group.counted.count;
+  }
+  for (const Counted& counted : over_) {
     sum += counted.count;
   }
   return sum;

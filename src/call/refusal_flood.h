@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Refusals by a rate limit, of which some are written one by one and the others are counted.
+// Refusals by a rate limit, of which some have a receipt of their own and the others share one.
 //
-// A limit exists so that a flood costs little, so its refusals must cost less than what they refuse: kPerSecond of one
-// tenant have receipts of their own, further ones of that second are counted by agent, tool and class, and the counts go into
-// the log once the second is over. Refusals for any other reason never come here: each has a receipt, and takes
-// from the rates that are refused with. What was counted in the last second is lost if the process is killed. Not
-// thread-safe.
+// A limit exists so that a flood costs little, so its refusals must cost less than what they refuse. Of one tenant and
+// second kPerSecond have receipts of their own. Of the further ones each agent, tool and class has one receipt that stands for
+// all of them, at most kMostShared different ones; beyond that one stands for all the others. How many a receipt stood for goes
+// into the log once the second is over. So every refusal has a receipt, and a tenant causes at most
+// kPerSecond + kMostShared + 1 of them a second, beside those that are being written at that moment. Refusals for any other
+// reason never come here. Not thread-safe.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
+#include "audit/log.h"
 #include "base/clock.h"
 
 namespace coffer::call {
@@ -22,39 +25,60 @@ namespace coffer::call {
 class RefusalFlood {
  public:
   static constexpr uint32_t kPerSecond = 20;
-  static constexpr size_t kMostCounts = 1024;  // different ones; then they are counted as kOthers
+  static constexpr uint32_t kMostShared = 20;
   static constexpr const char* kOthers = "(others)";
 
-  struct Counted {
+  // What the refusals under one receipt have in common.
+  struct Whose {
     std::string tenant;
     std::string agent;
     std::string tool;
     std::string error_class;
-    uint64_t count = 0;
+    auto operator<=>(const Whose&) const = default;
+  };
+  struct Shared {
+    std::string call_id;
+    std::string receipt;  // sealed
+    audit::LogPosition log;
+  };
+  struct Counted {
+    Whose whose;
+    std::string call_id;  // of the receipt
+    uint64_t count = 0;   // beside the call for which it was written
     Nanos since{0};
     Nanos until{0};
   };
 
-  // True: it is to be written by itself. False: it was counted.
-  bool Take(const std::string& tenant, const std::string& agent, const std::string& tool,
-            const std::string& error_class, Nanos now);
+  struct Answer {
+    std::optional<Shared> shared;     // this is its receipt; it was counted
+    std::optional<Whose> stands_for;  // write one for all of these, and Share it
+  };  // neither: write one
+  Answer Take(const Whose& whose, Nanos now);
+  // `now`: when it was taken. Of two that were written at the same time the first is shared.
+  void Share(const Whose& whose, Shared shared, Nanos now);
 
   // The counts of seconds that are over at `now`; they are forgotten here.
   std::vector<Counted> TakeCounts(Nanos now);
   // One that could not be written after all.
-  void PutBack(const Counted& counted);
+  void PutBack(Counted counted);
   uint64_t waiting() const;
 
  private:
-  using Key = std::tuple<std::string, std::string, std::string, std::string>;
+  struct Group {
+    int64_t second = 0;
+    Shared shared;
+    Counted counted;
+  };
   struct Second {
     int64_t second = 0;
     uint32_t written = 0;
+    uint32_t shared = 0;
   };
-  void Add(Key key, const Counted& counted);
+  void Retire(const Group& group);
 
   std::map<std::string, Second> seconds_;  // by tenant
-  std::map<Key, Counted> counts_;
+  std::map<Whose, Group> groups_;
+  std::vector<Counted> over_;
 };
 
 }  // namespace coffer::call

@@ -35,6 +35,9 @@ struct ToolRequest {
 // "00-<trace id>-<parent id>-<flags>" as the request's trace; anything else is no trace.
 void TakeTrace(std::string_view traceparent, ToolRequest& request);
 
+// The error class of what could not be recorded, because the store or the log is damaged, full or away.
+inline constexpr const char* kRecordUnavailable = "record.unavailable";
+
 // Why there is no call, or none any more: in words that do not depend on a protocol.
 enum class ToolRefusal : uint8_t {
   kNone,

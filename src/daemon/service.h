@@ -126,6 +126,7 @@ class DaemonService : public gateway::Service {
   std::atomic<int64_t> switch_generation_{-1};
   std::atomic<bool> store_ok_{true};
   std::atomic<bool> log_ok_{true};
+  std::atomic<bool> behind_{false};  // no worker is free to look at either
   std::atomic<uint32_t> ticks_{0};
   std::atomic<Nanos> next_prune_{Nanos(0)};
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The part of the service that is about tools, keys and switches, and the timer that enforces them.
+#include <fmt/format.h>
+
 #include <map>
 
 #include "base/print.h"
@@ -67,6 +69,18 @@ void TellSwitch(call::Recorder& recorder, const gateway::Identity& who,
                         {"reason", reason}});
 }
 
+// Once, for whoever reads our stderr; /readyz says it all the time.
+void TellChange(std::atomic<bool>& was_good, const Status& now, std::string_view good_news) {
+  if (was_good.exchange(now.ok()) == now.ok()) {
+    return;
+  }
+  if (now.ok()) {
+    PrintError(fmt::format("coffer: note: {}", good_news));
+  } else {
+    PrintError(now.error());
+  }
+}
+
 }  // namespace
 
 DaemonService::DaemonService(Desk& desk, ServiceOptions options) : desk_(desk), options_(options) {
@@ -90,18 +104,15 @@ void DaemonService::Tick() {
           PruneOld();
         }
         desk_.meter.Tick();
-        store_ok_ = desk_.store().Maintain().ok();
-        const Status written = desk_.recorder().WritePending();
-        if (log_ok_.exchange(written.ok()) != written.ok()) {
-          // Once, for whoever reads our stderr; /readyz says it all the time.
-          if (written.ok()) {
-            PrintError("coffer: note: the record can be written again");
-          } else {
-            PrintError(written.error());
-          }
+        Status kept = desk_.store().Inspect();
+        if (kept.ok()) {
+          kept = desk_.store().Maintain();
         }
+        TellChange(store_ok_, kept, "the store can be used again");
+        TellChange(log_ok_, desk_.recorder().WritePending(), "the record can be written again");
+        behind_ = false;
       })) {
-    store_ok_ = false;
+    behind_ = true;
   }
   timer_ = desk_.loop.After(kTick, [this] { Tick(); });
 }
@@ -328,8 +339,8 @@ void DaemonService::ClearSwitch(const gateway::Identity& who, const gateway::Swi
 
 gateway::Readiness DaemonService::GetReadiness() {
   gateway::Readiness readiness;
-  readiness.checks = {{"store", store_ok_.load(), ""}, {"log", log_ok_.load(), ""}};
-  readiness.ready = store_ok_ && log_ok_;
+  readiness.checks = {{"store", store_ok_ && !behind_, ""}, {"log", log_ok_.load(), ""}};
+  readiness.ready = store_ok_ && log_ok_ && !behind_;
   return readiness;
 }
 

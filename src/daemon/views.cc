@@ -12,6 +12,8 @@ namespace {
 
 using gateway::RefusalKind;
 
+constexpr std::chrono::seconds kRecordRetry{5};
+
 RefusalKind KindOf(call::ToolRefusal refusal) {
   switch (refusal) {
     case call::ToolRefusal::kInvalid:
@@ -47,13 +49,31 @@ std::string CodeOf(const call::ToolReply& reply) {
   }
 }
 
+std::optional<gateway::LogPosition> PositionOf(const call::ToolReply& reply) {
+  if (!reply.log) {
+    return std::nullopt;
+  }
+  return gateway::LogPosition{reply.log->index, reply.log->size, reply.log->root};
+}
+
+// What failed is for the operator; the agent learns whether to come back.
+void HideHost(const call::ToolReply& reply, gateway::Refusal& refusal) {
+  refusal.message = "Cofferdam could not do this; its log says why";
+  refusal.hint.clear();
+  if (reply.error_class == call::kRecordUnavailable) {
+    refusal.kind = RefusalKind::kUnavailable;
+    refusal.message =
+        "calls cannot be recorded at the moment, so none is run; the operator is told why";
+    refusal.hint = "try again when /readyz answers 200";
+    refusal.retry_after = kRecordRetry;
+  }
+}
+
 void FillResult(const call::ToolReply& reply, gateway::CallView& view) {
   view.outcome = reply.outcome;
   view.denials = reply.denials;
   view.replayed = reply.replayed;
-  if (reply.log) {
-    view.log = gateway::LogPosition{reply.log->index, reply.log->size, reply.log->root};
-  }
+  view.log = PositionOf(reply);
   if (!reply.error_class.empty()) {
     view.error = gateway::CallError{reply.error_class, reply.error_message};
   }
@@ -72,11 +92,13 @@ gateway::Answer<gateway::CallView> ViewOf(const call::ToolReply& reply,
     gateway::Refusal refusal;
     refusal.kind = KindOf(reply.refusal);
     refusal.code = CodeOf(reply);
-    refusal.message = reply.refusal == call::ToolRefusal::kFailed
-                          ? "Cofferdam could not do this; its log says why"
-                          : reply.error_message;
-    refusal.hint = reply.refusal == call::ToolRefusal::kFailed ? "" : reply.hint;
+    refusal.message = reply.error_message;
+    refusal.hint = reply.hint;
+    if (reply.refusal == call::ToolRefusal::kFailed) {
+      HideHost(reply, refusal);
+    }
     refusal.call_id = reply.call_id;
+    refusal.log = PositionOf(reply);
     if (reply.retry_after_seconds) {
       refusal.retry_after = std::chrono::seconds(*reply.retry_after_seconds);
     }

@@ -47,6 +47,13 @@ enum class RefusalKind {
 };
 
 // One place in the request that is wrong.
+// Of a receipt in the audit log.
+struct LogPosition {
+  uint64_t index = 0;
+  uint64_t size = 0;
+  std::string root;
+};
+
 struct RefusalDetail {
   std::string pointer;  // JSON Pointer into the request's body: "/args/code"
   std::string message;
@@ -58,7 +65,8 @@ struct Refusal {
   std::string message;  // one line, no host path, no secret
   std::string hint;     // what to do about it; may be empty
   std::optional<std::chrono::milliseconds> retry_after;
-  std::string call_id;  // the call that has a receipt of this refusal; may be empty
+  std::string call_id;             // the call that has a receipt of this refusal; may be empty
+  std::optional<LogPosition> log;  // of that receipt
   std::vector<RefusalDetail> details;
 };
 
@@ -141,12 +149,6 @@ struct CallResult {
 struct CallError {
   std::string error_class;  // DESIGN section 8: "limit.wall", "policy.schema"
   std::string message;
-};
-
-struct LogPosition {
-  uint64_t index = 0;
-  uint64_t size = 0;
-  std::string root;
 };
 
 struct ApprovalView {

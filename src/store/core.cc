@@ -15,10 +15,40 @@ constexpr int kLong = 8192;
 // The first process to open a store reads the log that the last one left: about a microsecond for each page.
 constexpr int kLeftBehind = 256;
 
+// Reading a whole store may take a hundredth of one processor; a tenth while calls wait for it to be whole again.
+constexpr int kInspectShare = 100;
+constexpr int kHurriedShare = 10;
+
+Status ReadAll(Connection& db) {
+  TRY_ASSIGN(Statement check, db.Prepare("PRAGMA quick_check(1)"));
+  TRY_ASSIGN(const bool row, check.Step());
+  const std::string words = row ? check.Text(0) : "no answer";
+  if (words != "ok") {
+    return HostFault("store.corrupt", "the store is damaged (" + words + ")",
+                     "stop the daemon, restore the state directory from a backup, start it again");
+  }
+  return {};
+}
+
 }  // namespace
 
+Result<std::unique_ptr<Connection>> Core::Connect() const {
+  TRY_ASSIGN(std::unique_ptr<Connection> db,
+             Connection::Open(directory + "/coffer.db", options.busy_timeout));
+  TRY(db->Script("PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON"));
+  TRY_ASSIGN(Statement journal, db->Prepare("PRAGMA journal_mode = WAL"));
+  TRY_ASSIGN(const bool row, journal.Step());
+  if (!row || journal.Text(0) != "wal") {
+    return HostFault("store.open", "the state directory's file system has no shared memory",
+                     "put the state directory on a local file system");
+  }
+  // core.h says why this, together with Flush, is as good as FULL.
+  TRY(db->Script(options.fsync ? "PRAGMA synchronous = NORMAL" : "PRAGMA synchronous = OFF"));
+  return db;
+}
+
 Core::~Core() {
-  if (db_ != nullptr && db_->wal_pages() > kLeftBehind) {
+  if (db_ != nullptr && db_->wal_pages() > kLeftBehind && CheckFiles().ok()) {
     (void)db_->RunCheckpoint(Connection::Checkpoint::kLast).ok();
   }
 }
@@ -57,7 +87,7 @@ Status Core::FlushUntil(uint64_t number) {
     flushing_ = true;
     const uint64_t covered = committed_;
     lock.unlock();
-    const long answer = raw::Syscall(SYS_fdatasync, wal_.get());
+    const long answer = raw::Syscall(SYS_fdatasync, files_.wal());
     lock.lock();
     flushing_ = false;
     if (answer < 0) {
@@ -76,6 +106,7 @@ Status Core::Maintain() {
   int pages = 0;
   {
     const std::lock_guard<std::mutex> guard(mutex_);
+    TRY(CheckFiles());  // a checkpoint copies what is in the log, whatever it is
     pages = db_->wal_pages();
   }
   if (pages < kWorthMoving) {
@@ -93,6 +124,46 @@ Status Core::Maintain() {
                maintainer_->RunCheckpoint(Connection::Checkpoint::kRestart));
   }
   return {};
+}
+
+Status Core::CheckFiles() {
+  if (!damage_) {
+    NoteDamage(files_.Check(*db_));
+  }
+  return damage_ ? Status(*damage_) : Status();
+}
+
+Status Core::Inspect() {
+  const std::unique_lock<std::mutex> only(inspect_mutex_, std::try_to_lock);
+  const Nanos began = BootTime();
+  Status files;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    const Status known = CheckFiles();
+    if (!only.owns_lock() || began < NextInspection()) {
+      return known;
+    }
+    files = files_.Check(*db_);
+  }
+  // A connection of its own: the other has pages in memory that the files may no longer have.
+  Result<std::unique_ptr<Connection>> fresh = files.ok() ? Connect() : files.error();
+  const Status whole = fresh.ok() ? ReadAll(**fresh) : Status(fresh.error());
+
+  const std::lock_guard<std::mutex> guard(mutex_);
+  inspected_at_ = BootTime();
+  inspection_took_ = inspected_at_ - began;
+  if (damage_ && whole.ok()) {
+    db_ = std::move(*fresh);
+    damage_.reset();
+  }
+  NoteDamage(whole);
+  return whole;
+}
+
+Nanos Core::NextInspection() const {
+  return inspected_at_ + (damage_
+                              ? kHurriedShare * inspection_took_
+                              : std::max(options.inspect_every, kInspectShare * inspection_took_));
 }
 
 }  // namespace coffer::store

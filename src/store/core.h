@@ -6,7 +6,11 @@
 // fsync of a durable write happens after the lock is released: one thread calls fdatasync on the write-ahead log for all
 // that wait, which is what `synchronous=FULL` would do for each of them, one after the other. It is right because a
 // commit has written its frames to that file, and a checkpoint, which may move them to the database and start the file
-// anew, syncs both itself (`synchronous=NORMAL`). Only files of this folder include this header.
+// anew, syncs both itself (`synchronous=NORMAL`).
+//
+// A store that is damaged under a running process takes no further write, also not one that would succeed from memory: what is
+// seen (its files as a whole, an answer of SQLite, the check of Inspect) is kept until Inspect has read all of it and found it
+// whole. Only files of this folder include this header.
 #pragma once
 
 #include <condition_variable>
@@ -22,6 +26,7 @@
 #include "store/recovery.h"
 #include "store/sqlite.h"
 #include "store/store.h"
+#include "store/store_files.h"
 
 namespace coffer::store {
 
@@ -37,6 +42,8 @@ struct Core {
   std::vector<RecoveredCall> recovered;
 
   Nanos Now() const { return options.clock(); }
+
+  Result<std::unique_ptr<Connection>> Connect() const;
 
   // `body` takes a Connection& and returns a Result; an Error rolls back.
   template <typename Body>
@@ -55,33 +62,53 @@ struct Core {
     const std::lock_guard<std::mutex> guard(mutex_);
     TRY(db_->Run("BEGIN"));
     const Transaction snapshot(*db_);  // ends it, however the body ends
-    return body(*db_);
+    auto answer = body(*db_);
+    NoteDamage(answer);
+    return answer;
   }
 
   Status Flush();
   Status Maintain();
+  Status Inspect();
 
  private:
   template <typename Body>
   auto WriteCommitted(Body& body, uint64_t& number) -> std::invoke_result_t<Body, Connection&> {
     const std::lock_guard<std::mutex> guard(mutex_);
+    TRY(CheckFiles());
     TRY_ASSIGN(Transaction transaction, Transaction::Begin(*db_));
     auto answer = body(*db_);
     if (!answer.ok()) {
+      NoteDamage(answer);
       return answer;
     }
-    TRY(transaction.Commit());
+    const Status committed = transaction.Commit();
+    NoteDamage(committed);
+    TRY(committed);
     number = NoteCommit();
     return answer;
+  }
+
+  // With mutex_ held: an Error if the store is known to be damaged, or is seen to be.
+  Status CheckFiles();
+  Nanos NextInspection() const;
+  template <typename Answer>
+  void NoteDamage(const Answer& answer) {
+    if (!answer.ok() && answer.error().code == "store.corrupt") {
+      damage_ = answer.error();
+    }
   }
 
   uint64_t NoteCommit();  // its number; also keeps the log from growing without bound
   Status FlushUntil(uint64_t number);
 
   friend class Store;
-  std::mutex mutex_;  // of db_
+  StoreFiles files_;
+  std::mutex mutex_;  // of what follows
   std::unique_ptr<Connection> db_;
-  UniqueFd wal_;
+  std::optional<Error> damage_;
+  Nanos inspected_at_ = Nanos::min() / 2;  // never
+  Nanos inspection_took_{0};
 
   std::mutex flush_mutex_;  // of what follows
   std::condition_variable flushed_;
@@ -92,6 +119,8 @@ struct Core {
 
   std::mutex maintain_mutex_;  // of maintainer_
   std::unique_ptr<Connection> maintainer_;
+
+  std::mutex inspect_mutex_;  // held by the one who inspects
 };
 
 }  // namespace coffer::store

@@ -251,6 +251,25 @@ Status Connection::Script(const std::string& sql) {
   return {};
 }
 
+int64_t Connection::ReadStart(File which, std::span<char> bytes) const {
+  // Through SQLite's own descriptors: closing another one of the database would drop the locks of this process.
+  sqlite3_file* file = nullptr;
+  const int wanted =
+      which == File::kDatabase ? SQLITE_FCNTL_FILE_POINTER : SQLITE_FCNTL_JOURNAL_POINTER;
+  sqlite3_int64 size = 0;
+  if (::sqlite3_file_control(db_, "main", wanted, static_cast<void*>(&file)) != SQLITE_OK ||
+      file == nullptr || file->pMethods == nullptr ||
+      file->pMethods->xFileSize(file, &size) != SQLITE_OK) {
+    return -1;
+  }
+  const int64_t there = std::min<int64_t>(size, static_cast<int64_t>(bytes.size()));
+  if (there == 0) {
+    return 0;
+  }
+  const int read = file->pMethods->xRead(file, bytes.data(), static_cast<int>(there), 0);
+  return read == SQLITE_OK ? there : -1;
+}
+
 int64_t Connection::changes() const { return ::sqlite3_changes64(db_); }
 
 bool Connection::in_transaction() const { return ::sqlite3_get_autocommit(db_) == 0; }

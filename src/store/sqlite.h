@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -98,6 +99,10 @@ class Connection {
   Result<int64_t> Number(const char* sql);
   // Several statements, not cached, without values: migrations and pragmas.
   Status Script(const std::string& sql);
+
+  // How many of the first bytes of a file there are, as it is now and not as it is in memory; -1: it could not be read.
+  enum class File : uint8_t { kDatabase, kWal };
+  int64_t ReadStart(File file, std::span<char> bytes) const;
 
   int64_t changes() const;  // rows that the last statement changed
   bool in_transaction() const;

@@ -80,18 +80,6 @@ Result<bool> HasDatabase(int directory) {
   return info.st_size > 0;
 }
 
-Status Configure(Connection& db, const StoreOptions& options) {
-  TRY(db.Script("PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON"));
-  TRY_ASSIGN(Statement journal, db.Prepare("PRAGMA journal_mode = WAL"));
-  TRY_ASSIGN(const bool row, journal.Step());
-  if (!row || journal.Text(0) != "wal") {
-    return HostFault("store.open", "the state directory's file system has no shared memory",
-                     "put the state directory on a local file system");
-  }
-  // core.h says why this, together with Flush, is as good as FULL.
-  return db.Script(options.fsync ? "PRAGMA synchronous = NORMAL" : "PRAGMA synchronous = OFF");
-}
-
 Status SyncDirectory(int directory) {
   const long answer = raw::Syscall(SYS_fsync, directory);
   if (answer < 0) {
@@ -123,10 +111,9 @@ Result<Store> Store::Open(const std::string& directory, StoreOptions options) {
   if (!has) {
     TRY(MakeFile(home.get(), kDatabase));
   }
-  TRY_ASSIGN(core->db_, Connection::Open(directory + "/" + kDatabase, core->options.busy_timeout));
-  TRY(Configure(*core->db_, core->options));
+  TRY_ASSIGN(core->db_, core->Connect());
   TRY(Migrate(*core->db_));
-  TRY_ASSIGN(core->wal_, sys::OpenAt(home.get(), "coffer.db-wal", O_RDONLY | O_NOFOLLOW));
+  TRY_ASSIGN(core->files_, StoreFiles::Open(directory));
   if (!had) {
     TRY(core->FlushUntil(core->NoteCommit()));
     TRY(SyncDirectory(home.get()));
@@ -141,6 +128,7 @@ Result<Store> Store::Open(const std::string& directory, StoreOptions options) {
 const std::vector<RecoveredCall>& Store::recovered() const { return core_->recovered; }
 Status Store::Flush() { return core_->Flush(); }
 Status Store::Maintain() { return core_->Maintain(); }
+Status Store::Inspect() { return core_->Inspect(); }
 const std::string& Store::directory() const { return core_->directory; }
 Nanos Store::Now() const { return core_->Now(); }
 

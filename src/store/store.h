@@ -39,6 +39,7 @@ struct StoreOptions {
   std::function<Nanos()> clock = WallTime;        // since 1970; tests bring their own
   // Tests and benchmarks only: false never calls fsync, and a power loss may lose what was acknowledged.
   bool fsync = true;
+  Nanos inspect_every = std::chrono::minutes(1);  // at most
 };
 
 class Store {
@@ -61,6 +62,10 @@ class Store {
   // Moves what was written into the database file, so that the log beside it stays short. For a timer, once a second or so, on a
   // thread of its own: nobody else waits for it. Without it, a commit does so itself when the log is long.
   Status Maintain();
+
+  // Reads the whole database now and then, for a timer as above; in between it says what is known. An Error: the store is
+  // damaged, and no call is taken until this has found it whole again.
+  Status Inspect();
 
   // A full check of the database, for `coffer doctor`: seconds for large ones. The error says what is wrong.
   Status CheckIntegrity();

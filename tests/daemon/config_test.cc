@@ -71,6 +71,29 @@ calls = ["3/d"]
   EXPECT_FALSE(answer.Field("Retry-After").empty());
 }
 
+// However many a rate limit refuses, each answer names a receipt that is there, and its place in the log.
+TEST_F(ConfigFile, EveryRefusalOfAFloodHasAReceipt) {
+  Write("[quotas.tenant]\ncalls = [\"3/d\"]\n");
+  ASSERT_TRUE(daemon_.Start({"--config", file_}));
+  const std::string key = daemon_.NewKey("some", "agent", "a")["key"];
+  ASSERT_EQ(LetIn(daemon_, key, 3), 3);
+  std::map<std::string, Json> refused;  // where the receipts are, by their ids
+  constexpr int kFlood = 150;
+  for (int i = 0; i < kFlood; ++i) {
+    const HttpAnswer answer = daemon_.Call(key, DryRun(std::to_string(i)));
+    ASSERT_EQ(answer.status, 429) << answer.text;
+    ASSERT_TRUE(answer.body.contains("log")) << answer.text;
+    refused.emplace(answer.At("call_id"), answer.body["log"]);
+  }
+  EXPECT_LT(refused.size(), kFlood) << "the control: it was a flood";
+  for (const auto& [id, place] : refused) {
+    const HttpAnswer receipt = daemon_.Ask("GET", "/v1/calls/" + id + "/receipt", key);
+    ASSERT_EQ(receipt.status, 200) << id << receipt.text;
+    EXPECT_EQ(receipt.body["outcome"], "denied");
+    EXPECT_EQ(receipt.body["log"]["index"], place["index"]) << receipt.text;
+  }
+}
+
 TEST_F(ConfigFile, BudgetsOfTenantsAndSessions) {
   Write(R"(
 [budgets.session]

@@ -51,11 +51,19 @@ int StatusOf(RefusalKind kind) {
   return 500;
 }
 
+Json LogJson(const std::optional<LogPosition>& log) {
+  if (!log.has_value()) {
+    return nullptr;
+  }
+  return {{"index", log->index}, {"size", log->size}, {"root", log->root}};
+}
+
 Problem FromRefusal(const Refusal& refusal) {
   Problem problem =
       MakeProblem(StatusOf(refusal.kind), refusal.code.empty() ? "internal" : refusal.code,
                   refusal.message, refusal.hint);
   problem.call_id = refusal.call_id;
+  problem.log = refusal.log;
   problem.details = refusal.details;
   if (refusal.retry_after.has_value()) {
     // Rounded up: a client that comes back on the second must not be early.
@@ -81,6 +89,9 @@ std::string FormatProblem(const Problem& problem) {
   }
   if (!problem.call_id.empty()) {
     json["call_id"] = problem.call_id;
+  }
+  if (problem.log.has_value()) {
+    json["log"] = LogJson(problem.log);
   }
   if (problem.retry_after.has_value()) {
     json["retry_after"] = *problem.retry_after;

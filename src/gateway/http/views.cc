@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "gateway/http/problem.h"
 #include "gateway/http/words.h"
 
 namespace coffer::gateway {
@@ -57,13 +58,6 @@ Json DenialsOf(const CallView& call) {
   return denials;
 }
 
-Json LogOf(const CallView& call) {
-  if (!call.log.has_value()) {
-    return nullptr;
-  }
-  return {{"index", call.log->index}, {"size", call.log->size}, {"root", call.log->root}};
-}
-
 Json ApprovalOf(const CallView& call) {
   if (!call.approval.has_value()) {
     return nullptr;
@@ -76,7 +70,7 @@ Json ApprovalOf(const CallView& call) {
 
 Json CallJson(const CallView& call) {
   return {{"call_id", call.call_id}, {"outcome", OrNull(call.outcome)}, {"result", ResultOf(call)},
-          {"error", ErrorOf(call)},  {"denials", DenialsOf(call)},      {"log", LogOf(call)}};
+          {"error", ErrorOf(call)},  {"denials", DenialsOf(call)},      {"log", LogJson(call.log)}};
 }
 
 Json SessionJson(const SessionView& session) {

@@ -136,33 +136,52 @@ TEST_F(RecorderTest, EveryRefusalHasAReceiptThatVerifies) {
   EXPECT_EQ(verdict.records, asked);
 }
 
-// Of refusals by a rate limit some are written one by one; the log says how many the others were, and whose.
-TEST_F(RecorderTest, AFloodOfRateLimitsIsCountedInTheLog) {
+// Each of a flood of refusals by a rate limit is answered with a receipt that verifies. Few are written, and the log says
+// for how many each stood.
+TEST_F(RecorderTest, EveryRefusalOfAFloodHasAReceiptAndFewAreWritten) {
   quotas_.tenant.calls = {{1, std::chrono::hours(1)}};
   std::variant<ReadyCall, ToolReply> first = ladder_->Climb(Asking("python", R"({"code":"1"})"));
   ASSERT_TRUE(std::holds_alternative<ReadyCall>(first));
   (void)Descend(std::get<ReadyCall>(first));
   constexpr int kFlood = 200;
-  int64_t written = 0;
+  std::map<std::string, int64_t> answered;  // by the receipt's id
   for (int i = 0; i < kFlood; ++i) {
     const ToolReply reply = Refused(Asking("python", R"({"code":")" + std::to_string(i) + R"("})"));
     EXPECT_EQ(reply.refusal, ToolRefusal::kRateLimited);
     EXPECT_TRUE(reply.retry_after_seconds.has_value());
-    EXPECT_EQ(reply.receipt.empty(), reply.call_id.empty());
-    written += reply.receipt.empty() ? 0 : 1;
+    ASSERT_TRUE(reply.log.has_value());
+    const Status sealed = audit::VerifyReceipt(reply.receipt, log_->public_key());
+    EXPECT_TRUE(sealed.ok()) << sealed.error().message;
+    ++answered[reply.call_id];
   }
-  EXPECT_GT(written, 0);
-  EXPECT_LT(written, kFlood);
+  EXPECT_FALSE(answered.contains(""));
+  EXPECT_LT(answered.size(), kFlood / 2U);
+  int shared = 0;
+  for (const auto& [id, times] : answered) {
+    Result<std::optional<store::Call>> row = store::FindCall(*store_, store::TenantId::Local(), id);
+    ASSERT_TRUE(row.ok() && row->has_value());
+    EXPECT_EQ((*row)->tool, "python");
+    EXPECT_EQ((*row)->agent, "tester");
+    if (times > 1) {
+      ++shared;
+      EXPECT_EQ((*row)->args_hash, "") << "it is not of one call";
+      EXPECT_NE((*row)->error_message.find("stands for"), std::string::npos);
+    }
+  }
+  EXPECT_GT(shared, 0);
   EndRecorder();  // writes what it has counted in this second too
-  int64_t counted = 0;
   for (const Json& event : Events("refusals.counted")) {
     EXPECT_EQ(event.at("tenant"), "local");
-    EXPECT_EQ(event.at("detail").at("agent"), "tester");
-    EXPECT_EQ(event.at("detail").at("tool"), "python");
-    EXPECT_EQ(event.at("detail").at("class"), "policy.rate");
-    counted += event.at("detail").at("count").get<int64_t>();
+    const Json& detail = event.at("detail");
+    EXPECT_EQ(detail.at("agent"), "tester");
+    EXPECT_EQ(detail.at("tool"), "python");
+    EXPECT_EQ(detail.at("class"), "policy.rate");
+    const std::string id = detail.at("call").get<std::string>();
+    ASSERT_TRUE(answered.contains(id));
+    EXPECT_EQ(answered.at(id), 1 + detail.at("count").get<int64_t>());
+    --shared;
   }
-  EXPECT_EQ(written + counted, kFlood);
+  EXPECT_EQ(shared, 0) << "each that was shared is counted";
   EXPECT_TRUE(Verify().ok());
 }
 

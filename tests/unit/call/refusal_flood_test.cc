@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nothing that was taken is forgotten: it was to be written, or it is in a count.
+// Every refusal has a receipt, its own or one that is shared; how many are written is bounded, and none is forgotten.
 #include "call/refusal_flood.h"
 
 #include <gtest/gtest.h>
@@ -9,62 +9,115 @@ namespace coffer::call {
 namespace {
 
 constexpr Nanos kStart = std::chrono::hours(1);
+constexpr Nanos kSecond = std::chrono::seconds(1);
 
-TEST(RefusalFlood, AFewAreWrittenAndTheOthersCountedByWhose) {
-  RefusalFlood flood;
-  uint32_t written = 0;
-  for (int i = 0; i < 100; ++i) {
-    written += flood.Take("acme", i % 2 == 0 ? "a" : "b", "python", "policy.rate", kStart) ? 1 : 0;
-  }
-  EXPECT_EQ(written, RefusalFlood::kPerSecond);
-  EXPECT_TRUE(flood.Take("other", "a", "python", "policy.rate", kStart)) << "each tenant its own";
-  EXPECT_TRUE(flood.TakeCounts(kStart).empty()) << "the second is not over";
-  const std::vector<RefusalFlood::Counted> counts =
-      flood.TakeCounts(kStart + std::chrono::seconds(1));
-  ASSERT_EQ(counts.size(), 2U);
-  EXPECT_EQ(counts[0].agent, "a");
-  EXPECT_EQ(counts[0].count + counts[1].count, 80U);
-  EXPECT_EQ(flood.waiting(), 0U);
-  EXPECT_TRUE(flood.Take("acme", "a", "python", "policy.rate", kStart + std::chrono::seconds(1)))
-      << "a new second";
+RefusalFlood::Whose Of(const std::string& tenant, const std::string& agent) {
+  return {tenant, agent, "python", "policy.rate"};
 }
 
-TEST(RefusalFlood, WhatCouldNotBeWrittenIsCountedOn) {
-  RefusalFlood flood;
-  for (uint32_t i = 0; i < RefusalFlood::kPerSecond + 5; ++i) {
-    (void)flood.Take("acme", "a", "t", "policy.rate", kStart);
+// Does what a recorder does. Returns the id of the receipt.
+class Writer {
+ public:
+  std::string Refuse(const RefusalFlood::Whose& whose, Nanos now) {
+    const RefusalFlood::Answer answer = flood.Take(whose, now);
+    if (answer.shared) {
+      return answer.shared->call_id;
+    }
+    const std::string id = "call-" + std::to_string(++written);
+    if (answer.stands_for) {
+      flood.Share(*answer.stands_for, {id, "receipt of " + id, {}}, now);
+    }
+    return id;
   }
-  const std::vector<RefusalFlood::Counted> counts =
-      flood.TakeCounts(kStart + std::chrono::seconds(1));
-  ASSERT_EQ(counts.size(), 1U);
-  flood.PutBack(counts[0]);
-  for (uint32_t i = 0; i < RefusalFlood::kPerSecond + 2; ++i) {
-    (void)flood.Take("acme", "a", "t", "policy.rate", kStart + std::chrono::seconds(9));
-  }
-  const std::vector<RefusalFlood::Counted> both =
-      flood.TakeCounts(kStart + std::chrono::seconds(10));
-  ASSERT_EQ(both.size(), 1U);
-  EXPECT_EQ(both[0].count, 7U);
-  EXPECT_EQ(both[0].since, kStart);
-  EXPECT_EQ(both[0].until, kStart + std::chrono::seconds(9));
-}
 
-// Names come from agents: their number must not be ours.
-TEST(RefusalFlood, ItsMemoryIsBoundedAndItsSumIsNot) {
   RefusalFlood flood;
-  constexpr uint64_t kMany = 10'000;
   uint64_t written = 0;
-  for (uint64_t i = 0; i < kMany; ++i) {
-    written += flood.Take("acme", std::to_string(i), "t", "policy.rate", kStart) ? 1 : 0;
+};
+
+TEST(RefusalFlood, AFewHaveTheirOwnAndTheOthersShareOneOfTheirAgent) {
+  Writer writer;
+  std::map<std::string, int> receipts;
+  for (int i = 0; i < 100; ++i) {
+    ++receipts[writer.Refuse(Of("acme", i % 2 == 0 ? "a" : "b"), kStart)];
   }
-  const std::vector<RefusalFlood::Counted> counts =
-      flood.TakeCounts(kStart + std::chrono::seconds(1));
-  EXPECT_LE(counts.size(), RefusalFlood::kMostCounts + 1);
+  EXPECT_EQ(receipts.size(), RefusalFlood::kPerSecond + 2) << "one for a, one for b";
+  EXPECT_EQ(receipts.at("call-21"), 40);
+  EXPECT_EQ(receipts.at("call-22"), 40);
+  EXPECT_FALSE(writer.flood.Take(Of("other", "a"), kStart).shared) << "each tenant its own";
+  EXPECT_TRUE(writer.flood.TakeCounts(kStart).empty()) << "the second is not over";
+
+  const std::vector<RefusalFlood::Counted> counts = writer.flood.TakeCounts(kStart + kSecond);
+  ASSERT_EQ(counts.size(), 2U);
+  EXPECT_EQ(counts[0].whose, Of("acme", "a"));
+  EXPECT_EQ(counts[0].call_id, "call-21");
+  EXPECT_EQ(counts[0].count, 39U) << "beside the one for which it was written";
+  EXPECT_EQ(counts[1].count, 39U);
+  EXPECT_EQ(writer.flood.waiting(), 0U);
+  EXPECT_FALSE(writer.flood.Take(Of("acme", "a"), kStart + kSecond).shared) << "a new second";
+}
+
+// Nobody is answered with a receipt of another second, and a second that nobody asked about is still counted.
+TEST(RefusalFlood, AReceiptIsSharedWithinItsSecond) {
+  Writer writer;
+  std::string last;
+  for (int second = 0; second < 3; ++second) {
+    for (uint32_t i = 0; i < RefusalFlood::kPerSecond + 5; ++i) {
+      const std::string id = writer.Refuse(Of("acme", "a"), kStart + second * kSecond);
+      EXPECT_TRUE(i != 0 || id != last);
+      last = id;
+    }
+  }
+  EXPECT_EQ(writer.written, 3U * (RefusalFlood::kPerSecond + 1));
+  const std::vector<RefusalFlood::Counted> counts = writer.flood.TakeCounts(kStart + 9 * kSecond);
+  ASSERT_EQ(counts.size(), 3U);
+  for (size_t second = 0; second < 3; ++second) {
+    EXPECT_EQ(counts[second].count, 4U);
+    EXPECT_EQ(counts[second].since, kStart + static_cast<int64_t>(second) * kSecond);
+  }
+}
+
+// Two are being written at the same time: each is a receipt, and one of them is shared from then on.
+TEST(RefusalFlood, TheFirstThatIsWrittenIsShared) {
+  Writer writer;
+  for (uint32_t i = 0; i < RefusalFlood::kPerSecond; ++i) {
+    writer.Refuse(Of("acme", "a"), kStart);
+  }
+  const RefusalFlood::Answer one = writer.flood.Take(Of("acme", "a"), kStart);
+  const RefusalFlood::Answer two = writer.flood.Take(Of("acme", "a"), kStart);
+  ASSERT_TRUE(one.stands_for && two.stands_for);
+  writer.flood.Share(*two.stands_for, {"two", "", {}}, kStart);
+  writer.flood.Share(*one.stands_for, {"one", "", {}}, kStart);
+  EXPECT_EQ(writer.Refuse(Of("acme", "a"), kStart), "two");
+}
+
+TEST(RefusalFlood, WhatCouldNotBeWrittenIsGivenAgain) {
+  Writer writer;
+  for (uint32_t i = 0; i < RefusalFlood::kPerSecond + 5; ++i) {
+    writer.Refuse(Of("acme", "a"), kStart);
+  }
+  const std::vector<RefusalFlood::Counted> counts = writer.flood.TakeCounts(kStart + kSecond);
+  ASSERT_EQ(counts.size(), 1U);
+  writer.flood.PutBack(counts[0]);
+  EXPECT_EQ(writer.flood.waiting(), 4U);
+  const std::vector<RefusalFlood::Counted> again = writer.flood.TakeCounts(kStart + kSecond);
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0].call_id, counts[0].call_id);
+  EXPECT_EQ(again[0].count, 4U);
+}
+
+// Names come from agents: their number must not decide how much is written or kept.
+TEST(RefusalFlood, HowManyAreWrittenIsBoundedAndTheirSumIsNot) {
+  Writer writer;
+  constexpr uint64_t kMany = 10'000;
+  for (uint64_t i = 0; i < kMany; ++i) {
+    writer.Refuse(Of("acme", std::to_string(i)), kStart);
+  }
+  EXPECT_EQ(writer.written, RefusalFlood::kPerSecond + RefusalFlood::kMostShared + 1);
   uint64_t sum = 0;
-  for (const RefusalFlood::Counted& counted : counts) {
+  for (const RefusalFlood::Counted& counted : writer.flood.TakeCounts(kStart + kSecond)) {
     sum += counted.count;
   }
-  EXPECT_EQ(sum + written, kMany);
+  EXPECT_EQ(sum + writer.written, kMany);
 }
 
 }  // namespace
