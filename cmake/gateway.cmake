@@ -4,11 +4,6 @@
 # starts on every call, and must not pay for them.
 include_guard()
 
-# The virtual machines' lane tests boundaries, and has no OpenSSL of the other architecture.
-if(CMAKE_CROSSCOMPILING)
-  return()
-endif()
-
 find_package(OpenSSL 3.0 QUIET)
 find_path(COFFER_boost_INCLUDE boost/beast/http/basic_parser.hpp)
 if(NOT OpenSSL_FOUND OR NOT COFFER_boost_INCLUDE)

@@ -9,7 +9,7 @@
 #
 # usage: vm_image.sh [--arch ARCH] --build DIR      leaves build/vm/ARCH/{root,payload}.img
 #
-# The payload mirrors the source tree: build/{coffer,tests/...}  tests/  contract/  lib/ (what the root disk lacks)  vm.env
+# The payload mirrors the source tree: build/{coffer,cofferd,tests/...}  tests/  tools/ docs/ deploy/  contract/  lib/ (what the root disk lacks)  vm.env
 
 # shellcheck source=scripts/vm_lib.sh
 . "$(dirname "$0")/vm_lib.sh"
@@ -101,11 +101,11 @@ add_libraries() {
   done < <(LC_ALL=C readelf -d "$file" 2>/dev/null | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
 }
 
-# copy_build TREE: coffer, coffer-faults and the tests, at their place in the build, because tests find each other there.
+# copy_build TREE: coffer, coffer-faults, cofferd and the tests, at their place in the build, because tests find each other there.
 copy_build() {
   local to=$1 file machine
   case $VM_ARCH in aarch64) machine=AArch64 ;; x86_64) machine=X86-64 ;; esac
-  (cd "$build" && find coffer coffer-faults tests -type f -perm -u+x 2>/dev/null || true) | while read -r file; do
+  (cd "$build" && find coffer coffer-faults cofferd tests -type f -perm -u+x 2>/dev/null || true) | while read -r file; do
     [[ $(head -c4 "$build/$file" | tail -c3) == ELF ]] || continue
     readelf -h "$build/$file" | grep -q "Machine:.*$machine" || vm_die "$build/$file is not for $VM_ARCH"
     mkdir -p "$to/$(dirname "$file")"
@@ -127,6 +127,7 @@ make_payload() {
   copy_build "$tree/build"
   find "$tree/build" -type f -perm -u+x | while read -r file; do add_libraries "$file" "$tree/lib"; done
   cp -r "$VM_SOURCE/tests/." "$tree/tests/"
+  cp -r "$VM_SOURCE"/{tools,docs,deploy} "$tree/"
   if [[ -f $VM_SOURCE/../shared/contract/boundary.py ]]; then
     cp "$VM_SOURCE/../shared/contract/boundary.py" "$tree/contract/"
   fi

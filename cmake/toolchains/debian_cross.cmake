@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # What both cross builds share. The compiler's own libraries come with the cross compiler; libc and ours (libseccomp,
-# libsodium, fmt, nlohmann/json, GoogleTest) are unpacked Debian packages below COFFER_SYSROOT, and nothing of the host
-# may be found in their place.
+# libsodium, SQLite, OpenSSL, Boost, fmt, nlohmann/json, GoogleTest) are unpacked Debian packages below COFFER_SYSROOT, and
+# nothing of the host may be found in their place.
 set(triplet ${CMAKE_SYSTEM_PROCESSOR}-linux-gnu)
 set(CMAKE_C_COMPILER ${triplet}-gcc)
 set(CMAKE_CXX_COMPILER ${triplet}-g++)
