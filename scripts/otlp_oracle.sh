@@ -5,31 +5,10 @@
 #   scripts/otlp_oracle.sh DIRECTORY COFFER    the schema is installed below DIRECTORY, the build's tests directory
 # Without Node.js, npm or a network the test is skipped, with the reason; in CI (CI=true) that is a failure.
 set -euo pipefail
-source=$(realpath "$(dirname "$0")/../tests/conformance/otlp_oracle")
-tests=$(realpath "$1")
+# shellcheck source=scripts/npm_lib.sh
+. "$(dirname "$0")/npm_lib.sh"
+npm_install otlp_oracle "$1"
 coffer=$(realpath "$2")
-place=$tests/otlp_oracle
-
-skip() {
-  if [ "${CI:-}" = true ]; then
-    echo "otlp_oracle: $1" >&2
-    exit 1
-  fi
-  # The form in which GoogleTest says it: scripts/run_tests.sh looks for that.
-  printf 'otlp_oracle.sh:1: Skipped\n%s\n' "$1"
-  exit 77
-}
-
-command -v node >/dev/null || skip "Node.js is missing: scripts/setup.sh conformance"
-mkdir -p "$place"
-cp "$source"/*.mjs "$source"/*.json "$place/"
-if ! cmp -s "$place/package-lock.json" "$place/installed.json"; then
-  command -v npm >/dev/null || skip "npm is missing: scripts/setup.sh conformance"
-  rm -f "$place/installed.json"
-  (cd "$place" && timeout 300 npm ci --ignore-scripts --no-audit --no-fund) >"$place/npm.log" 2>&1 ||
-    skip "npm could not install the schema (see otlp_oracle/npm.log): $(grep -m 1 'ERR' "$place/npm.log" || tail -n 1 "$place/npm.log")"
-  cp "$place/package-lock.json" "$place/installed.json"
-fi
 
 state=$(mktemp -d)
 trap 'rm -rf "$state"' EXIT
