@@ -156,6 +156,9 @@ class Tracing {
     const bool others = std::any_of(threads_.begin(), threads_.end(),
                                     [&](const auto& one) { return one.second == group; });
     traced_.family[group].alive = others;
+    if (thread == group) {
+      traced_.family[group].signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    }
     if (thread == root_) {
       traced_.exit = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
       traced_.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;

@@ -25,6 +25,7 @@ struct TracedProcess {
   long calls = 0;  // system calls it has begun, also this one
   int execs = 0;
   bool alive = true;
+  int signal = 0;  // that ended it
 };
 
 // Asked before every system call, on the tracing thread: who is to be killed now? 0: nobody. Asked until somebody was.

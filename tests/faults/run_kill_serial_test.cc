@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The supervisor of `coffer run` is killed before system calls that are spread over all that it and its boundary make,
+// one after the other: whatever the boundary was doing, nothing of it goes on.
+//
+// The payload ends by itself a second after the last kill that can be, so one that outlives its supervisor cannot hide. The
+// real program is killed, from outside (tests/support/tracer.h). COFFER_FAULTS_ALL=1 kills before every single call.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "tests/support/host.h"
+#include "tests/support/tracer.h"
+
+namespace coffer::test {
+namespace {
+
+constexpr long kNever = 1'000'000'000;
+// Depths: the supervisor is 0, the shell 2.
+constexpr int kInit = 1;
+constexpr int kSleep = 3;
+
+enum class Counted { kSupervisor, kBoundary };
+
+class RunKill : public ::testing::TestWithParam<const char*> {
+ protected:
+  // Kills the supervisor before the `at`th call of those that are counted.
+  Traced Run(Counted counted, long at, const char* work) {
+    long calls = 0;
+    return RunTraced(
+        {CofferPath(), "run", "--quiet", "--level", GetParam(), "--", "/bin/sh", "-c", work},
+        dir_ / "out", dir_ / "err",
+        [&](const TracedProcess& caller, const std::map<pid_t, TracedProcess>& family) -> pid_t {
+          if ((caller.depth == 0) != (counted == Counted::kSupervisor) || ++calls != at) {
+            return 0;
+          }
+          pid_t supervisor = 0;
+          for (const auto& [pid, process] : family) {
+            if (process.depth == kSleep && !process.alive) {
+              return 0;  // too late: it is at the second one
+            }
+            supervisor = process.depth == 0 ? pid : supervisor;
+          }
+          return supervisor;
+        });
+  }
+  // The shell came to its own end.
+  static bool Lived(const Traced& run) {
+    return std::any_of(run.family.begin(), run.family.end(), [](const auto& one) {
+      return one.second.depth > kInit && one.second.depth != kSleep && one.second.execs > 0 &&
+             one.second.signal == 0;
+    });
+  }
+
+  TempDir dir_;
+};
+
+TEST_P(RunKill, NothingOutlivesTheSupervisor) {
+  const Traced clean = Run(Counted::kSupervisor, kNever, "sleep 0; sleep 0; true");
+  if (!clean.started) {
+    GTEST_SKIP() << "this host lets nobody trace: " << clean.why;
+  }
+  ASSERT_EQ(clean.exit, 0) << ReadFile(dir_ / "err").value_or("");
+  ASSERT_TRUE(Lived(clean)) << "the control: a payload that is left alone comes to its end";
+  long supervisor = 0, boundary = 0;
+  for (const auto& [pid, process] : clean.family) {
+    (process.depth == 0 ? supervisor : boundary) += process.calls;
+  }
+  ASSERT_GT(supervisor, 50);
+  ASSERT_GT(boundary, 50);
+  const bool all = getenv("COFFER_FAULTS_ALL") != nullptr;
+  constexpr long kEach = 60;
+  long kills = 0, after_start = 0;
+  for (const auto& [counted, calls] :
+       {std::pair(Counted::kSupervisor, supervisor), std::pair(Counted::kBoundary, boundary)}) {
+    const long stride = all ? 1 : std::max<long>(1, calls / kEach);
+    for (long at = 1; at <= calls && !HasFailure(); at += stride) {
+      const Traced run = Run(counted, at, "sleep 0.1; sleep 1; true");
+      if (!run.killed) {
+        continue;  // this time there were fewer calls
+      }
+      ++kills;
+      after_start += run.at_kill.size() > 2 ? 1 : 0;
+      EXPECT_FALSE(Lived(run)) << "killed before call " << at << " of "
+                               << (counted == Counted::kSupervisor ? "the supervisor"
+                                                                   : "the boundary");
+      EXPECT_FALSE(run.timed_out);
+    }
+  }
+  EXPECT_GE(kills, 90);
+  EXPECT_GT(after_start, 10) << "the control: there was more than a supervisor and an init";
+  const RunResult swept = RunProgram({CofferPath(), "doctor", "--sweep"});
+  EXPECT_NE(swept.exit, 125) << swept.Describe();
+}
+
+INSTANTIATE_TEST_SUITE_P(Level, RunKill, ::testing::Values("container", "process"),
+                         [](const auto& level) { return std::string(level.param); });
+
+}  // namespace
+}  // namespace coffer::test
