@@ -36,6 +36,7 @@ int ServeVerb(std::span<const std::string_view> words) {
   std::vector<std::string> texts = {"cofferd", "--warden", *self};
   texts.insert(texts.end(), words.begin(), words.end());
   std::vector<char*> argv;
+  argv.reserve(texts.size() + 1);
   for (std::string& text : texts) {
     argv.push_back(text.data());
   }

@@ -135,6 +135,7 @@ Result<policy::BlastRadius> WorstCase(const policy::Manifest& manifest) {
   TRY_ASSIGN(const policy::Envelope envelope,
              policy::MakeEnvelope(manifest, {}, policy::CallPlaces{}));
   std::vector<policy::LeaseGrant> leases;
+  leases.reserve(manifest.credentials.size());
   for (const policy::CredentialRule& rule : manifest.credentials) {
     leases.push_back({rule.name, rule.scope, rule.hosts});
   }

@@ -41,6 +41,7 @@ void Say(const std::string& text) { PrintError("coffer: delivery: " + text); }
 
 std::vector<int64_t> IdsOf(const std::vector<OutboxRow>& rows) {
   std::vector<int64_t> ids;
+  ids.reserve(rows.size());
   for (const OutboxRow& row : rows) {
     ids.push_back(row.id);
   }
@@ -82,6 +83,7 @@ Status Deliverer::Start() {
   }
   wake_ = UniqueFd(static_cast<int>(wake));
   std::vector<std::string> names;
+  names.reserve(lanes_.size());
   for (const Lane& lane : lanes_) {
     names.push_back(lane.receiver.name);
   }

@@ -61,11 +61,12 @@ gateway::Refusal Busy();
 // Runs `work` on a worker and hands its answer to `reply` on the loop. A full queue answers at once.
 template <typename T>
 void Answer(Desk& desk, gateway::Reply<T> reply, std::function<gateway::Answer<T>()> work) {
-  const bool taken = desk.workers().Submit([&desk, reply, work = std::move(work)] {
-    desk.loop.Post([reply, answer = work()]() mutable { reply(std::move(answer)); });
+  const auto asker = std::make_shared<gateway::Reply<T>>(std::move(reply));
+  const bool taken = desk.workers().Submit([&desk, asker, work = std::move(work)] {
+    desk.loop.Post([asker, answer = work()]() mutable { (*asker)(std::move(answer)); });
   });
   if (!taken) {
-    reply(Busy());
+    (*asker)(Busy());
   }
 }
 

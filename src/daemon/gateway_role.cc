@@ -161,6 +161,7 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
   call::Recorder recorder(store, log);
   recorder.OnEnd([&desk](const audit::Receipt& receipt) { desk.meter.CallEnded(receipt); });
   std::vector<store::KnownReceiver> known;
+  known.reserve(receivers.size());
   for (const Receiver& receiver : receivers) {
     known.push_back(receiver.Known());
   }

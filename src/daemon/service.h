@@ -101,8 +101,9 @@ class DaemonService : public gateway::Service {
   };
 
   void AuthenticatePeer(uid_t uid, gateway::Reply<gateway::Identity> reply);
-  void Watch(std::shared_ptr<call::ReadyCall> ready, std::shared_ptr<call::RunChannels> channels,
-             bool wait, gateway::Reply<gateway::CallView> reply);
+  void Watch(const std::shared_ptr<call::ReadyCall>& ready,
+             const std::shared_ptr<call::RunChannels>& channels, bool wait,
+             gateway::Reply<gateway::CallView> reply);
   void End(const std::string& call_id);
   void KillWhere(const std::function<bool(const call::ReadyCall&)>& stopped);
   void Tick();

@@ -188,8 +188,8 @@ void DaemonService::Submit(const gateway::Identity& who, gateway::CallRequest re
   }
 }
 
-void DaemonService::Watch(std::shared_ptr<call::ReadyCall> ready,
-                          std::shared_ptr<call::RunChannels> channels, bool wait,
+void DaemonService::Watch(const std::shared_ptr<call::ReadyCall>& ready,
+                          const std::shared_ptr<call::RunChannels>& channels, bool wait,
                           gateway::Reply<gateway::CallView> reply) {
   const std::string id = ready->call_id;
   Flight& flight = calls_[id];

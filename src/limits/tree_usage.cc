@@ -81,6 +81,7 @@ bool TreeUsage::ReadStat(pid_t pid, Process& out) const {
   }
   const std::string_view rest = text->substr(name_end + 2);
   const auto field = [&](int number) { return Field(rest, number - 2); };
+  out.dead = rest.front() == 'Z' || rest.front() == 'X';
   out.parent = static_cast<pid_t>(field(4));
   out.own_ticks = field(14) + field(15);
   out.children_ticks = field(16) + field(17);
@@ -248,7 +249,7 @@ Result<Usage> TreeUsage::Measure() {
   Usage usage;
   usage.cpu = tick_ * CpuTicks(processes);
   for (const Process& process : processes) {
-    usage.pids += process.threads;
+    usage.pids += process.dead && process.parent == init_ ? 0 : process.threads;
   }
   usage.memory = MemoryNow();
   for (const pid_t pid : pids_) {

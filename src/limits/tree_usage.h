@@ -5,6 +5,8 @@
 // The tree is everything below init: a pid namespace's pid 1, or a child subreaper, so orphans stay in it. It is
 // walked through /proc/PID/task/TID/children (CONFIG_PROC_CHILDREN), or found by scanning /proc where that is missing.
 //
+// Processes: a dead one counts while its parent has not reaped it, as everywhere; unless the parent is init, which is about to
+// and may be slower than who makes them.
 // CPU: own time of the living plus the time of children they reaped. A process that ignores SIGCHLD makes the kernel
 // forget its children's time, so what was seen while they lived is kept, and the larger of both counts.
 // Memory: resident pages first, which overstates (shared pages count once for each process); only if that exceeds the
@@ -52,6 +54,7 @@ class TreeUsage {
     uint64_t start = 0;
     uint64_t threads = 0;
     pid_t parent = 0;
+    bool dead = false;  // and not yet reaped
   };
   struct Seen {
     uint64_t start = 0;

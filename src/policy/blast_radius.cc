@@ -91,12 +91,14 @@ BlastRadius ComputeBlastRadius(const Envelope& envelope, const std::vector<Netwo
 
 std::string Sentence(const BlastRadius& radius) {
   std::vector<std::string> parts;
+  parts.reserve(radius.changes.size());
   for (const BlastRadius::Files& files : radius.changes) {
     parts.push_back(fmt::format("can change anything under {} and add {} in {} files there",
                                 Printable(files.path), FormatSize(files.bytes), files.files));
   }
   if (!radius.reads.empty()) {
     std::vector<std::string> paths;
+    paths.reserve(radius.reads.size());
     for (const std::string& path : radius.reads) {
       paths.push_back(Printable(path));
     }

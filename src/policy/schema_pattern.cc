@@ -44,10 +44,9 @@ class Simulation {
     std::vector<uint32_t> now;
     std::vector<uint32_t> then;
     size_t at = 0;
-    char32_t before = kNone;
     char32_t c = Next(text, at);
     ++round_;
-    Enter(0, before, c, now);
+    Enter(0, kNone, c, now);
     while (!found_ && c != kNone && work_ <= most_work_ && !(now.empty() && program_.anchored)) {
       const char32_t after = Next(text, at);
       ++round_;
@@ -61,7 +60,6 @@ class Simulation {
       if (!program_.anchored) {
         Enter(0, c, after, then);
       }
-      before = c;
       c = after;
       std::swap(now, then);
     }

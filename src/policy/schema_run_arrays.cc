@@ -27,10 +27,10 @@ bool SchemaRun::Items(const SchemaNode& node, const Json& value, const SchemaPat
   if (!valid && errors == nullptr) {
     return false;
   }
-  const size_t ruled =
-      rules.items != nullptr ? value.size() : std::min(value.size(), rules.prefix.size());
+  const size_t prefixed = std::min(value.size(), rules.prefix.size());
+  const size_t ruled = rules.items != nullptr ? value.size() : prefixed;
   for (size_t i = 0; i < ruled; ++i) {
-    const SchemaNode& rule = i < rules.prefix.size() ? *rules.prefix[i] : *rules.items;
+    const SchemaNode& rule = i < prefixed ? *rules.prefix[i] : *rules.items;
     if (!Check(rule, value[i], {.up = &path, .index = i}, nullptr, errors)) {
       valid = false;
       if (errors == nullptr || spent_) {

@@ -73,7 +73,7 @@ std::string TableReader::NameOf(std::string_view key) const {
   return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
 }
 
-void TableReader::Add(std::string_view key, std::string message, std::string hint) {
+void TableReader::Add(std::string_view key, const std::string& message, std::string hint) {
   const TomlEntry* entry = Find(key);
   mistakes_.Add(entry != nullptr ? entry->value.at : table_.at, NameOf(key) + ": " + message,
                 std::move(hint));

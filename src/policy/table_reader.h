@@ -56,7 +56,7 @@ class TableReader {
     }
   }
 
-  void Add(std::string_view key, std::string message, std::string hint = {});
+  void Add(std::string_view key, const std::string& message, std::string hint = {});
   void Add(std::string_view key, Error error);
   // "limits.memory".
   std::string NameOf(std::string_view key) const;

@@ -91,6 +91,34 @@ TEST(TreeUsage, FindsOrphansOtherSessionsAndThreads) {
   EXPECT_EQ(usage->pids, 5U) << "and one thread";
 }
 
+// Dead ones that only init has to reap are no one's fault but ours; those of a parent that does not wait are its own.
+TEST(TreeUsage, TheDeadCountUnlessInitIsToReapThem) {
+  constexpr int kDead = 20;
+  const auto make = [](int count) {
+    for (int i = 0; i < count; ++i) {
+      const pid_t child = ::fork();
+      if (child == 0) {
+        ::_exit(0);
+      }
+      siginfo_t info;
+      ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);
+    }
+  };
+  const Init slow([&](const Init& /*self*/) { make(kDead); });
+  EXPECT_EQ(TreeUsage(slow.pid(), kHugeCap).Measure()->pids, 1U);
+  const Init other([&](const Init& self) {
+    if (::fork() == 0) {
+      make(kDead);
+      self.SayReady();
+      self.Wait();
+      ::_exit(0);
+    }
+    self.Wait();
+    ::_exit(0);
+  });
+  EXPECT_EQ(TreeUsage(other.pid(), kHugeCap).Measure()->pids, 2U + kDead);
+}
+
 TEST(TreeUsage, CountsCpuOfTheLivingAndOfTheReaped) {
   const Init init([](const Init&) {
     if (::fork() == 0) {
