@@ -46,7 +46,6 @@ enum class RefusalKind {
   kUnavailable,  // [503] not now: draining, no store; retry_after if known
 };
 
-// One place in the request that is wrong.
 // Of a receipt in the audit log.
 struct LogPosition {
   uint64_t index = 0;
@@ -54,6 +53,7 @@ struct LogPosition {
   std::string root;
 };
 
+// One place in the request that is wrong.
 struct RefusalDetail {
   std::string pointer;  // JSON Pointer into the request's body: "/args/code"
   std::string message;
