@@ -140,7 +140,8 @@ Status Core::Inspect() {
   {
     const std::lock_guard<std::mutex> guard(mutex_);
     const Status known = CheckFiles();
-    if (!only.owns_lock() || began < NextInspection()) {
+    const bool wanted = !known.ok() || files_.Size() <= options.inspect_most;
+    if (!only.owns_lock() || !wanted || began < NextInspection()) {
       return known;
     }
     files = files_.Check(*db_);

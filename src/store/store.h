@@ -40,6 +40,8 @@ struct StoreOptions {
   // Tests and benchmarks only: false never calls fsync, and a power loss may lose what was acknowledged.
   bool fsync = true;
   Nanos inspect_every = std::chrono::minutes(1);  // at most
+  uint64_t inspect_most =
+      256ULL << 20;  // bytes: a larger database is not read just to see whether it can be
 };
 
 class Store {
@@ -63,7 +65,7 @@ class Store {
   // thread of its own: nobody else waits for it. Without it, a commit does so itself when the log is long.
   Status Maintain();
 
-  // Reads the whole database now and then, for a timer as above; in between it says what is known. An Error: the store is
+  // Reads the whole database now and then unless it is large, for a timer as above; in between it says what is known. An Error: the store is
   // damaged, and no call is taken until this has found it whole again.
   Status Inspect();
 

@@ -74,7 +74,7 @@ Result<StoreFiles::Place> StoreFiles::Look(const std::string& path) {
   if (answer < 0) {
     return sys::ErrnoError("store.open", "cannot look at " + path, answer);
   }
-  return Place{info.st_dev, info.st_ino};
+  return Place{info.st_dev, info.st_ino, static_cast<uint64_t>(info.st_size)};
 }
 
 Status StoreFiles::CheckPlace(const std::string& path, const Place& opened) {
@@ -82,10 +82,15 @@ Status StoreFiles::CheckPlace(const std::string& path, const Place& opened) {
   if (!now.ok()) {
     return Damaged(now.error().message);
   }
-  if (*now != opened) {
+  if (!now->IsAt(opened)) {
     return Damaged(path + " is another file than the one that was opened");
   }
   return {};
+}
+
+uint64_t StoreFiles::Size() const {
+  const Result<Place> now = Look(database_);
+  return now.ok() ? now->size : 0;
 }
 
 Status StoreFiles::Check(const Connection& db) const {

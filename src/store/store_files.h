@@ -26,6 +26,9 @@ class StoreFiles {
   // `db` has them open. An Error with the code store.corrupt says which file is wrong, and what to do.
   Status Check(const Connection& db) const;
 
+  // Of the database without its log; 0 if it cannot be told.
+  uint64_t Size() const;
+
   // Of the write-ahead log, for fdatasync.
   int wal() const { return wal_.get(); }
 
@@ -33,7 +36,8 @@ class StoreFiles {
   struct Place {
     uint64_t device = 0;
     uint64_t inode = 0;
-    bool operator==(const Place&) const = default;
+    uint64_t size = 0;
+    bool IsAt(const Place& other) const { return device == other.device && inode == other.inode; }
   };
   static Result<Place> Look(const std::string& path);
   static Status CheckPlace(const std::string& path, const Place& opened);

@@ -134,6 +134,26 @@ TEST_F(Damage, APageInTheMiddleIsFoundByTheTimer) {
   ExpectNothingLost();
 }
 
+// A large one is not read for this alone; what is wrong with its files as a whole is still seen, and then it is read.
+TEST_F(Damage, ALargeStoreIsReadOnlyToSeeThatItIsWholeAgain) {
+  store_.reset();
+  StoreOptions options = Options();
+  options.inspect_most = 4096;
+  store_ = std::make_unique<Store>(Must(Store::Open(Path(), options)));
+  const std::string database = File("coffer.db");
+  const std::string good = Bytes(database);
+  ASSERT_GT(good.size(), 16U * 4096);
+  Overwrite(database, std::string(good.size() - 4096, 'x'), 4096);
+  EXPECT_TRUE(store().Inspect().ok());
+  Overwrite(database, "x");
+  EXPECT_EQ(Code(store().Inspect()), "store.corrupt");
+  Overwrite(database, good.substr(0, 4096));
+  EXPECT_EQ(Code(store().Inspect()), "store.corrupt") << "now the middle is seen too";
+  Overwrite(database, good);
+  EXPECT_TRUE(BecomesWhole());
+  ExpectNothingLost();
+}
+
 // The other half of the control: what other processes rightly do to the files is not taken for damage.
 TEST_F(Damage, OthersThatWriteAndCheckpointAreNone) {
   const pid_t other = ::fork();
