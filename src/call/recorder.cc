@@ -252,8 +252,8 @@ Status Recorder::WriteLost() {
   audit::EventRecord event;
   event.name = "receipts.lost";
   event.detail = {{"count", static_cast<int64_t>(unsaid)}};
+  (void)Tell(event);  // what fails here does not keep it from the log
   TRY(log_.Append(event));
-  (void)Tell(event);  // it is on record
   const std::lock_guard lock(mutex_);
   lost_said_ = std::max(lost_said_, all);
   return {};
@@ -302,9 +302,9 @@ Status Recorder::WriteCounts(Nanos now) {
                       {"count", static_cast<int64_t>(counted.count)},
                       {"since", counted.since.count()},
                       {"until", counted.until.count()}};
+      (void)Tell(event);  // what fails here does not keep it from the log
       const Result<audit::Appended> appended = log_.Append(event);
       if (appended.ok()) {
-        (void)Tell(event);  // it is on record, and must not be counted twice
         continue;
       }
       written = appended.error();
@@ -380,8 +380,9 @@ Status Recorder::Event(const std::string& tenant, std::string_view name,
 }
 
 Status Recorder::Say(const audit::EventRecord& event) {
+  const Status told = Tell(event);
   TRY(log_.Append(event));
-  return Tell(event);
+  return told;
 }
 
 Status Recorder::Tell(const audit::EventRecord& event) {

@@ -110,7 +110,8 @@ class Recorder {
   Status WriteCounts(Nanos now);
   Status WriteLost();
   Status TellRecovered();
-  // In the log, and to whoever wants to know. Details are words and numbers.
+  // To whoever wants to know, and in the log. In this order: a process that dies in between has told, which a log that is
+  // damaged does not prevent either; what is left for receivers is sent at least once. Details are words and numbers.
   Status Say(const audit::EventRecord& event);
   Status Tell(const audit::EventRecord& event);
 

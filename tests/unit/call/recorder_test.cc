@@ -233,6 +233,24 @@ TEST_F(RecorderTest, ARecoveredLogIsTold) {
   EXPECT_EQ(Events("log.recovered").size(), 1U);
 }
 
+// What happens is left for its receivers before it goes into the log: neither a death in between nor a log that cannot be
+// written keeps it from them.
+TEST_F(RecorderTest, AnEventIsToldEvenIfItCannotBeLogged) {
+  const std::vector<store::KnownReceiver> known = {{"all", {}}};
+  ASSERT_TRUE(store::KeepReceivers(*store_, store::AllTenants{}, known).ok());
+  ASSERT_TRUE(recorder_->UseKnownReceivers().ok());
+  const auto due = [&] {
+    return store::ListDue(*store_, store::AllTenants{}, "all", 10).value().size();
+  };
+  ASSERT_TRUE(recorder_->Event("local", "switch.on", {{"name", "python"}}).ok());
+  EXPECT_EQ(due(), 1U) << "the control";
+  const std::string records = dir_ / "state/log/records";
+  const std::string good = *test::ReadFile(records);
+  std::ofstream(records, std::ios::trunc) << good.substr(0, good.size() / 2);
+  EXPECT_FALSE(recorder_->Event("local", "switch.off", {{"name", "python"}}).ok());
+  EXPECT_EQ(due(), 2U);
+}
+
 // The disk is gone for so long that not even what ended meanwhile can be kept: then at least that is on record.
 TEST_F(RecorderTest, ReceiptsThatAreLostAreCounted) {
   EndRecorder();
