@@ -380,7 +380,7 @@ Status Recorder::Event(const std::string& tenant, std::string_view name,
 }
 
 Status Recorder::Say(const audit::EventRecord& event) {
-  const Status told = Tell(event);
+  Status told = Tell(event);
   TRY(log_.Append(event));
   return told;
 }
