@@ -19,17 +19,6 @@ constexpr int kLeftBehind = 256;
 constexpr int kInspectShare = 100;
 constexpr int kHurriedShare = 10;
 
-Status ReadAll(Connection& db) {
-  TRY_ASSIGN(Statement check, db.Prepare("PRAGMA quick_check(1)"));
-  TRY_ASSIGN(const bool row, check.Step());
-  const std::string words = row ? check.Text(0) : "no answer";
-  if (words != "ok") {
-    return HostFault("store.corrupt", "the store is damaged (" + words + ")",
-                     "stop the daemon, restore the state directory from a backup, start it again");
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Connection>> Core::Connect() const {
@@ -139,16 +128,17 @@ Status Core::Inspect() {
   Status files;
   {
     const std::lock_guard<std::mutex> guard(mutex_);
-    const Status known = CheckFiles();
-    const bool wanted = !known.ok() || files_.Size() <= options.inspect_most;
-    if (!only.owns_lock() || !wanted || began < NextInspection()) {
-      return known;
-    }
     files = files_.Check(*db_);
+    NoteDamage(files);
+    const bool wanted = damage_ || files_.Size() <= options.inspect_most;
+    if (!only.owns_lock() || !wanted || began < NextInspection()) {
+      return damage_ ? Status(*damage_) : Status();
+    }
   }
   // A connection of its own: the other has pages in memory that the files may no longer have.
   Result<std::unique_ptr<Connection>> fresh = files.ok() ? Connect() : files.error();
-  const Status whole = fresh.ok() ? ReadAll(**fresh) : Status(fresh.error());
+  const Status whole =
+      fresh.ok() ? (*fresh)->ReadAll("PRAGMA quick_check(1)") : Status(fresh.error());
 
   const std::lock_guard<std::mutex> guard(mutex_);
   inspected_at_ = BootTime();

@@ -251,6 +251,17 @@ Status Connection::Script(const std::string& sql) {
   return {};
 }
 
+Status Connection::ReadAll(const char* check) {
+  TRY_ASSIGN(Statement statement, Prepare(check));
+  TRY_ASSIGN(const bool row, statement.Step());
+  const std::string words = row ? statement.Text(0) : "no answer";
+  if (words != "ok") {
+    return HostFault("store.corrupt", "the store is damaged (" + words + ")",
+                     "stop the daemon, restore the state directory from a backup, start it again");
+  }
+  return {};
+}
+
 int64_t Connection::ReadStart(File which, std::span<char> bytes) const {
   // Through SQLite's own descriptors: closing another one of the database would drop the locks of this process.
   sqlite3_file* file = nullptr;

@@ -100,6 +100,8 @@ class Connection {
   // Several statements, not cached, without values: migrations and pragmas.
   Status Script(const std::string& sql);
 
+  // One of SQLite's own checks of everything; an Error (store.corrupt) says what it found.
+  Status ReadAll(const char* check);
   // How many of the first bytes of a file there are, as it is now and not as it is in memory; -1: it could not be read.
   enum class File : uint8_t { kDatabase, kWal };
   int64_t ReadStart(File file, std::span<char> bytes) const;

@@ -133,16 +133,7 @@ const std::string& Store::directory() const { return core_->directory; }
 Nanos Store::Now() const { return core_->Now(); }
 
 Status Store::CheckIntegrity() {
-  return core_->Read([](Connection& db) -> Status {
-    TRY_ASSIGN(Statement check, db.Prepare("PRAGMA integrity_check(1)"));
-    TRY_ASSIGN(const bool row, check.Step());
-    const std::string words = row ? check.Text(0) : "no answer";
-    if (words != "ok") {
-      return HostFault("store.corrupt", "the store is damaged (" + words + ")",
-                       "restore coffer.db from a backup");
-    }
-    return {};
-  });
+  return core_->Read([](Connection& db) { return db.ReadAll("PRAGMA integrity_check(1)"); });
 }
 
 }  // namespace coffer::store
