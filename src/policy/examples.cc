@@ -9,7 +9,8 @@
 
 namespace coffer::policy {
 
-std::vector<Mistake> CheckExamples(const Manifest& manifest, const ArgsCheck& check) {
+std::vector<Mistake> CheckExamples(const Manifest& manifest, const ArgsCheck& check,
+                                   ExamplesOf which) {
   MistakeList list;
   for (const Example& example : manifest.allow_examples) {
     Result<Json> args = ParseJson(example.args);
@@ -20,6 +21,9 @@ std::vector<Mistake> CheckExamples(const Manifest& manifest, const ArgsCheck& ch
                            Printable(status.error().message)),
                "change the example, or what refuses it");
     }
+  }
+  if (which == ExamplesOf::kAllow) {
+    return list.Take();
   }
   for (const Example& example : manifest.deny_examples) {
     Result<Json> args = ParseJson(example.args);

@@ -4,6 +4,7 @@
 // loaded.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -16,7 +17,10 @@ namespace coffer::policy {
 // Everything between arguments and launch: schema, paths, templates. An error is a refusal.
 using ArgsCheck = std::function<Status(const Json& args)>;
 
+enum class ExamplesOf : uint8_t { kBoth, kAllow };
+
 // One mistake for every [[examples.allow]] that `check` refuses and every [[examples.deny]] that it lets pass.
-std::vector<Mistake> CheckExamples(const Manifest& manifest, const ArgsCheck& check);
+std::vector<Mistake> CheckExamples(const Manifest& manifest, const ArgsCheck& check,
+                                   ExamplesOf which = ExamplesOf::kBoth);
 
 }  // namespace coffer::policy

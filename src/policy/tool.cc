@@ -85,13 +85,17 @@ LoadedTool LoadTool(std::string_view text, std::string_view file,
       mistakes.Add(mistake.at, std::move(mistake.message), std::move(mistake.hint));
     }
   }
-  if (input && whole) {
+  if (input) {
     const auto check = [&](const Json& args) -> Status {
       TRY(CheckSchema(*input, args));
-      TRY(RenderCall(manifest, args));
+      if (whole) {
+        TRY(RenderCall(manifest, args));
+      }
       return {};
     };
-    for (Mistake& mistake : CheckExamples(manifest, check)) {
+    // What a draft accepts may still be refused once it is whole; what its schema refuses stays refused.
+    for (Mistake& mistake :
+         CheckExamples(manifest, check, whole ? ExamplesOf::kBoth : ExamplesOf::kAllow)) {
       mistakes.Add(mistake.at, std::move(mistake.message), std::move(mistake.hint));
     }
   }

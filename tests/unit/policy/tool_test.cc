@@ -97,6 +97,21 @@ TEST(Tool, MistakesOfAllKindsAreToldAtOnce) {
   ASSERT_THAT(effect, SizeIs(1)) << testing::PrintToString(effect);
 }
 
+// An example that the schema refuses is told beside other mistakes; one that must be refused and is not may still be, by
+// what is not right yet.
+TEST(Tool, ExamplesOfAManifestWithOtherMistakesAreCheckedAgainstItsSchema) {
+  const std::vector<std::string> lines = Mistakes(
+      "[tool]\nname = \"x\"\nversion = \"1\"\neffect = \"read-only\"\n[run]\nruntime = \"sh\"\n"
+      "argv = [\"cat\"]\n[limits]\nmemroy = \"1MiB\"\n[input.schema]\ntype = \"object\"\n"
+      "properties.a = { type = \"string\" }\n"
+      "[[examples.allow]]\nargs = { a = 1 }\nwhy = \"a number\"\n"
+      "[[examples.allow]]\nargs = { a = \"b\" }\nwhy = \"the control\"\n"
+      "[[examples.deny]]\nargs = { a = \"c\" }\nwhy = \"not known yet\"\n");
+  ASSERT_THAT(lines, SizeIs(2)) << testing::PrintToString(lines);
+  EXPECT_THAT(lines[0], HasSubstr("memroy"));
+  EXPECT_THAT(lines[1], HasSubstr("examples.allow \"a number\" is refused"));
+}
+
 TEST(Tool, TheStarterLoadsAsItIs) {
   EXPECT_THAT(Mistakes(StarterManifest("my-tool")), IsEmpty());
   EXPECT_EQ(LoadTool(StarterManifest("my-tool"), "f", {}).tool->manifest.tool.name, "my-tool");
