@@ -45,7 +45,6 @@ struct Log::Impl {
       lock.unlock();
       Write(batch);
       lock.lock();
-      NoteRecovered();
       busy = false;
       turn.notify_all();
     }
@@ -72,12 +71,6 @@ struct Log::Impl {
       return newest.error();
     }
     return newest->Note(origin);
-  }
-
-  // With the mutex, while nobody else uses the file.
-  void NoteRecovered() {
-    const std::vector<uint64_t> said = file->TakeSaid();
-    recovered.insert(recovered.end(), said.begin(), said.end());
   }
 
   std::vector<Waiter*> TakeBatch() {
@@ -130,7 +123,6 @@ struct Log::Impl {
   std::mutex mutex;
   std::condition_variable turn;
   std::vector<Waiter*> waiting;
-  std::vector<uint64_t> recovered;
   bool busy = false;              // somebody uses `file`
   std::unique_ptr<LogFile> file;  // never null
 };
@@ -145,7 +137,6 @@ Result<Log> Log::Open(const std::string& directory, LogOptions options) {
   auto impl = std::make_unique<Impl>(std::move(home), std::move(options));
   TRY_ASSIGN(impl->file, LogFile::Open(impl->home, impl->options));
   impl->origin = impl->file->origin();
-  impl->NoteRecovered();
   return Log(std::move(impl));
 }
 
@@ -157,11 +148,6 @@ Result<Appended> Log::Append(const ReceiptRecord& record) {
 }
 Result<Appended> Log::Append(const EventRecord& record) {
   return impl_->Append(FormatLeaf(record), record.tenant);
-}
-
-std::vector<uint64_t> Log::TakeRecovered() {
-  const std::lock_guard lock(impl_->mutex);
-  return std::exchange(impl_->recovered, {});
 }
 
 Result<std::string> Log::Checkpoint() { return impl_->Newest(); }

@@ -44,6 +44,9 @@ struct LogOptions {
   Nanos busy_timeout = std::chrono::seconds(10);  // for another process that has the lock
   // Told of every record that is on disk: whose, how long that took, and how many there are. From any thread.
   std::function<void(const std::string& tenant, Nanos took, uint64_t size)> appended = {};
+  // Asked before what a crash left is cut off, with the event that will say so in the log: the moment to tell others. If it
+  // fails, nothing is cut, and the log cannot be used until it is asked again and does not. From any thread.
+  std::function<Status(const EventRecord& event)> recovering = {};
 };
 
 class Log {
@@ -59,10 +62,6 @@ class Log {
   Result<Appended> Append(const DecisionRecord& record);
   Result<Appended> Append(const ReceiptRecord& record);
   Result<Appended> Append(const EventRecord& record);
-
-  // How many bytes each crash had left, of those that this process cut off and said so in the log (`log.recovered`) since
-  // it was last asked.
-  std::vector<uint64_t> TakeRecovered();
 
   // The newest checkpoint as a C2SP signed note, with what other processes have appended.
   Result<std::string> Checkpoint();

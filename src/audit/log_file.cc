@@ -121,7 +121,6 @@ Status LogFile::FirstLook(const LogFile* before) {
   const auto size = static_cast<uint64_t>(info.st_size);
   if (before != nullptr) {
     recovered_ = before->recovered_;
-    said_ = before->said_;
   }
   std::optional<LogTip> cached = before != nullptr ? std::optional(before->tip_)
                                                    : ReadTipCache(home_.directory.get(), origin_);
@@ -187,15 +186,18 @@ Status LogFile::CutTail(uint64_t file_size) {
   // For whoever wants to know; the disk may be full, and it is not needed.
   const std::string name = fmt::format("dropped.{}.{}", tip_.end, WallTime().count());
   (void)MakeLogFile(home_.directory.get(), name, tail, 0600).ok();
-  const long answer = Syscall(SYS_ftruncate, records_.get(), static_cast<long>(tip_.end));
-  if (answer < 0) {
-    return Unwritable("cannot cut off what a crash left in the log", answer);
-  }
   EventRecord event;
   event.name = "log.recovered";
   event.detail = {{"bytes", static_cast<int64_t>(dropped)}, {"sha256", HashOf(tail)}};
   TRY_ASSIGN(LeafText leaf, FormatLeaf(event));
-  recovered_.push_back({std::move(leaf), dropped});
+  if (options_.recovering) {
+    TRY(options_.recovering(event));
+  }
+  const long answer = Syscall(SYS_ftruncate, records_.get(), static_cast<long>(tip_.end));
+  if (answer < 0) {
+    return Unwritable("cannot cut off what a crash left in the log", answer);
+  }
+  recovered_.push_back(std::move(leaf));
   return {};
 }
 
@@ -214,8 +216,8 @@ Result<Checkpoint> LogFile::Newest() {
 Result<std::vector<Appended>> LogFile::WriteBatch(std::span<const LeafText* const> leaves) {
   std::vector<const LeafText*> all;
   all.reserve(recovered_.size() + leaves.size());
-  for (const Owed& owed : recovered_) {
-    all.push_back(&owed.leaf);
+  for (const LeafText& owed : recovered_) {
+    all.push_back(&owed);
   }
   all.insert(all.end(), leaves.begin(), leaves.end());
 
@@ -244,9 +246,6 @@ Result<std::vector<Appended>> LogFile::WriteBatch(std::span<const LeafText* cons
   for (size_t i = recovered_.size(); i < lines.size(); ++i) {
     answers.push_back(
         {{first + i, tree.size(), root}, std::move(lines[i]), HexOfAll(tree.Proof(first + i))});
-  }
-  for (const Owed& owed : recovered_) {
-    said_.push_back(owed.bytes);
   }
   recovered_.clear();
   return answers;

@@ -10,7 +10,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "audit/log.h"
@@ -33,8 +32,6 @@ class LogFile {
 
   const std::string& origin() const { return origin_; }
   bool broken() const { return broken_; }
-  // The bytes of each `log.recovered` that is in the log by now, once.
-  std::vector<uint64_t> TakeSaid() { return std::exchange(said_, {}); }
   // Closes the file, and with it whatever lock could not be given back. Only Open(..., before) makes sense after it.
   void Close() { records_.Reset(); }
 
@@ -57,12 +54,7 @@ class LogFile {
   UniqueFd records_;
   UniqueFd cache_;
   LogTip tip_;
-  struct Owed {
-    LeafText leaf;
-    uint64_t bytes = 0;
-  };
-  std::vector<Owed> recovered_;  // events that are owed to the log
-  std::vector<uint64_t> said_;
+  std::vector<LeafText> recovered_;  // events that are owed to the log
   bool broken_ = false;
 };
 

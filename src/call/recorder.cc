@@ -14,7 +14,6 @@
 #include "store/call.h"
 #include "store/call_list.h"
 #include "store/outbox.h"
-#include "store/receivers.h"
 
 namespace coffer::call {
 namespace {
@@ -90,6 +89,17 @@ audit::Receipt ReceiptOf(const store::Call& call) {
   return receipt;
 }
 
+audit::EventRecord EventOf(const std::string& tenant, std::string_view name,
+                           const Recorder::Detail& detail) {
+  audit::EventRecord event;
+  event.tenant = tenant;
+  event.name = name;
+  for (const auto& [key, value] : detail) {
+    event.detail.emplace_back(key, policy::ScrubText(value));
+  }
+  return event;
+}
+
 // What a receipt says that stands for several refusals: nothing that only one of them has.
 void KeepCommon(const RefusalFlood::Whose& whose, store::AdmitRequest& request,
                 audit::Receipt& receipt) {
@@ -128,12 +138,8 @@ store::CallEnd Recorder::EndOf(const audit::Receipt& receipt, const ToolReply& r
   if (reply.log) {
     end.log_index = reply.log->index;
   }
-  end.send_to = ReceiversOf(audit::CallEventType(receipt.outcome));
+  end.send_to = events_.ReceiversOf(audit::CallEventType(receipt.outcome));
   return end;
-}
-
-std::vector<std::string> Recorder::ReceiversOf(std::string_view event) const {
-  return receivers_ ? receivers_(event) : std::vector<std::string>();
 }
 
 Status Recorder::Start(const store::TenantId& tenant, const audit::Receipt& receipt) {
@@ -229,9 +235,9 @@ Status Recorder::WritePending() {
       return written;
     }
   }
-  TRY(WriteLost());
-  TRY(TellRecovered());
-  return WriteCounts(store_.Now());
+  SayLost();
+  SayCounts(store_.Now());
+  return events_.SayKept();
 }
 
 uint64_t Recorder::lost() const {
@@ -239,86 +245,47 @@ uint64_t Recorder::lost() const {
   return lost_;
 }
 
-Status Recorder::WriteLost() {
-  uint64_t all = 0, unsaid = 0;
+// What cannot be said now is kept there.
+void Recorder::SayLost() {
+  uint64_t unsaid = 0;
   {
     const std::lock_guard lock(mutex_);
-    all = lost_;
-    unsaid = lost_ - lost_said_;
+    unsaid = lost_ - std::exchange(lost_said_, lost_);
   }
   if (unsaid == 0) {
-    return {};
+    return;
   }
   audit::EventRecord event;
   event.name = "receipts.lost";
   event.detail = {{"count", static_cast<int64_t>(unsaid)}};
-  (void)Tell(event);  // what fails here does not keep it from the log
-  TRY(log_.Append(event));
-  const std::lock_guard lock(mutex_);
-  lost_said_ = std::max(lost_said_, all);
-  return {};
+  (void)events_.SayOrKeep(std::move(event));
 }
 
-// The log wrote it down by itself; here it is sent.
-Status Recorder::TellRecovered() {
-  std::vector<uint64_t> untold = log_.TakeRecovered();
-  {
-    const std::lock_guard lock(mutex_);
-    untold.insert(untold.end(), recovered_.begin(), recovered_.end());
-    recovered_.clear();
-  }
-  Status told;
-  for (const uint64_t bytes : untold) {
-    if (told.ok()) {
-      audit::EventRecord event;
-      event.name = "log.recovered";
-      event.detail = {{"bytes", static_cast<int64_t>(bytes)}};
-      told = Tell(event);
-    }
-    if (!told.ok()) {
-      const std::lock_guard lock(mutex_);
-      recovered_.push_back(bytes);
-    }
-  }
-  return told;
-}
-
-Status Recorder::WriteCounts(Nanos now) {
+void Recorder::SayCounts(Nanos now) {
   std::vector<RefusalFlood::Counted> over;
   {
     const std::lock_guard lock(mutex_);
     over = flood_.TakeCounts(now);
   }
-  Status written;
   for (const RefusalFlood::Counted& counted : over) {
-    if (written.ok()) {
-      audit::EventRecord event;
-      event.tenant = counted.whose.tenant;
-      event.name = "refusals.counted";
-      event.detail = {{"call", counted.call_id},
-                      {"agent", policy::ScrubText(counted.whose.agent)},
-                      {"tool", policy::ScrubText(counted.whose.tool)},
-                      {"class", counted.whose.error_class},
-                      {"count", static_cast<int64_t>(counted.count)},
-                      {"since", counted.since.count()},
-                      {"until", counted.until.count()}};
-      (void)Tell(event);  // what fails here does not keep it from the log
-      const Result<audit::Appended> appended = log_.Append(event);
-      if (appended.ok()) {
-        continue;
-      }
-      written = appended.error();
-    }
-    const std::lock_guard lock(mutex_);
-    flood_.PutBack(counted);
+    audit::EventRecord event;
+    event.tenant = counted.whose.tenant;
+    event.name = "refusals.counted";
+    event.detail = {{"call", counted.call_id},
+                    {"agent", policy::ScrubText(counted.whose.agent)},
+                    {"tool", policy::ScrubText(counted.whose.tool)},
+                    {"class", counted.whose.error_class},
+                    {"count", static_cast<int64_t>(counted.count)},
+                    {"since", counted.since.count()},
+                    {"until", counted.until.count()}};
+    (void)events_.SayOrKeep(std::move(event));
   }
-  return written;
 }
 
 Recorder::~Recorder() {
   // Of this second too: nobody will write them later. What fails here is lost with the process.
   try {
-    (void)WriteCounts(Nanos::max());
+    SayCounts(Nanos::max());
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory, and nobody to tell
   }
 }
@@ -368,62 +335,23 @@ Status Recorder::WriteRefusal(const store::AdmitRequest& request, audit::Receipt
   return store::AddRefusedCall(store_, request, receipt.call_id, EndOf(receipt, reply));
 }
 
-Status Recorder::Event(const std::string& tenant, std::string_view name,
-                       const std::map<std::string, std::string>& detail) {
-  audit::EventRecord event;
-  event.tenant = tenant;
-  event.name = name;
-  for (const auto& [key, value] : detail) {
-    event.detail.emplace_back(key, policy::ScrubText(value));
-  }
-  return Say(event);
+Status Recorder::Event(const std::string& tenant, std::string_view name, const Detail& detail) {
+  return events_.Say(EventOf(tenant, name, detail));
 }
 
-Status Recorder::Say(const audit::EventRecord& event) {
-  Status told = Tell(event);
-  TRY(log_.Append(event));
-  return told;
-}
-
-Status Recorder::Tell(const audit::EventRecord& event) {
-  const std::vector<std::string> receivers = ReceiversOf(event.name);
-  if (receivers.empty()) {
-    return {};
-  }
-  audit::CloudEvent told;
-  TRY_ASSIGN(told.id, NewId());
-  told.type = event.name;
-  told.tenant = event.tenant;
-  told.time = store_.Now();
-  Json data = Json::object();
-  for (const auto& [key, value] : event.detail) {
-    std::visit([&, &name = key](const auto& one) { data[name] = one; }, value);
-  }
-  return store::AddToOutbox(store_, receivers, event.tenant, audit::FormatCloudEvent(told, data));
+Status Recorder::Happened(const std::string& tenant, std::string_view name, const Detail& detail) {
+  return events_.SayOrKeep(EventOf(tenant, name, detail));
 }
 
 Status Recorder::UseKnownReceivers() {
-  TRY_ASSIGN(std::vector<store::KnownReceiver> known,
-             store::ListReceivers(store_, store::AllTenants{}));
-  if (known.empty()) {
-    return {};
-  }
+  TRY_ASSIGN(Receivers known, KnownReceivers(store_));
+  SetReceivers(std::move(known));
   // The daemon that would do so may be away for long.
   TRY(store::TrimOutbox(store_, store::AllTenants{}, store::kMostOutboxRows));
-  receivers_ = [known = std::move(known)](std::string_view event) {
-    std::vector<std::string> names;
-    for (const store::KnownReceiver& one : known) {
-      if (one.Wants(event)) {
-        names.push_back(one.name);
-      }
-    }
-    return names;
-  };
   return {};
 }
 
 Status Recorder::Settle(std::span<const store::RecoveredCall> calls) {
-  TRY(TellRecovered());
   for (const store::RecoveredCall& left : calls) {
     TRY_ASSIGN(const std::optional<std::string> there,
                store::FindReceipt(store_, left.call.tenant, left.call.id));
@@ -437,7 +365,7 @@ Status Recorder::Settle(std::span<const store::RecoveredCall> calls) {
     }
     const std::string_view outcome =
         store::OutcomeName(left.call.outcome.value_or(store::Outcome::kUnknown));
-    TRY(store::AddToOutbox(store_, ReceiversOf(audit::CallEventType(outcome)),
+    TRY(store::AddToOutbox(store_, events_.ReceiversOf(audit::CallEventType(outcome)),
                            left.call.tenant.name(), store::OutboxCallBody(left.call.id)));
     TRY(store::FinishCleanup(store_, left.call.tenant, left.call.id));
   }
@@ -455,7 +383,7 @@ Result<store::Pruned> Recorder::Prune(const store::TenantId& tenant,
     event.tenant = tenant.name();
     event.name = "pruned";
     event.detail.emplace_back("before", before.count());
-    TRY(Say(event));
+    TRY(events_.Say(event));
   }
   return store::Prune(store_, tenant, retention);
 }

@@ -21,6 +21,7 @@
 
 #include "audit/log.h"
 #include "audit/receipt.h"
+#include "call/events.h"
 #include "call/refusal_flood.h"
 #include "call/tool_call.h"
 #include "store/admission.h"
@@ -44,7 +45,10 @@ class Recorder {
   // How many receipts are kept that cannot be written; there are hardly more than calls that ran at the same time.
   static constexpr size_t kMostUnwritten = 4096;
   Recorder(store::Store& store, audit::Log& log, size_t most_unwritten = kMostUnwritten)
-      : store_(store), log_(log), most_unwritten_(most_unwritten) {}
+      : store_(store),
+        log_(log),
+        most_unwritten_(most_unwritten),
+        events_(store, log, most_unwritten) {}
   ~Recorder();  // writes what was only counted so far
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
@@ -52,10 +56,8 @@ class Recorder {
   store::Store& store() { return store_; }
   audit::Log& log() { return log_; }
 
-  // Who is told of an event ("call.finished", "switch.on"), by their names in the store's outbox. Nobody, unless set
-  // before the first call; asked from any thread.
-  using Receivers = std::function<std::vector<std::string>(std::string_view event)>;
-  void SetReceivers(Receivers receivers) { receivers_ = std::move(receivers); }
+  // Nobody is told of anything, unless set before the first call.
+  void SetReceivers(Receivers receivers) { events_.Receive(std::move(receivers)); }
   // Those whom the daemon of this state directory tells: it sends what is left for it here.
   Status UseKnownReceivers();
 
@@ -70,9 +72,11 @@ class Recorder {
   // (kRateLimited) share theirs (refusal_flood.h), and an event `refusals.counted` of the log says how many did.
   Status Refuse(const store::AdmitRequest& request, audit::Receipt receipt, ToolReply& reply);
 
-  // What an operator did, or what happened to Cofferdam itself. Details are short words.
-  Status Event(const std::string& tenant, std::string_view name,
-               const std::map<std::string, std::string>& detail);
+  // What an operator is about to do, or did. Details are short words.
+  using Detail = std::map<std::string, std::string>;
+  Status Event(const std::string& tenant, std::string_view name, const Detail& detail);
+  // What has happened already, whether it can be recorded or not: if not, it is kept for later.
+  Status Happened(const std::string& tenant, std::string_view name, const Detail& detail);
 
   // Receipts of calls whose process died.
   Status Settle(std::span<const store::RecoveredCall> calls);
@@ -105,26 +109,19 @@ class Recorder {
   };
   Status Write(Unwritten& end);
   store::CallEnd EndOf(const audit::Receipt& receipt, const ToolReply& reply) const;
-  std::vector<std::string> ReceiversOf(std::string_view event) const;
   Status WriteRefusal(const store::AdmitRequest& request, audit::Receipt receipt, ToolReply& reply);
-  Status WriteCounts(Nanos now);
-  Status WriteLost();
-  Status TellRecovered();
-  // To whoever wants to know, and in the log. In this order: a process that dies in between has told, which a log that is
-  // damaged does not prevent either; what is left for receivers is sent at least once. Details are words and numbers.
-  Status Say(const audit::EventRecord& event);
-  Status Tell(const audit::EventRecord& event);
+  void SayCounts(Nanos now);
+  void SayLost();
 
   store::Store& store_;
   audit::Log& log_;
   const size_t most_unwritten_;
-  Receivers receivers_;
+  Events events_;
   std::function<void(const audit::Receipt&)> told_;
   mutable std::mutex mutex_;  // of what follows
   std::deque<Unwritten> unwritten_;
   uint64_t lost_ = 0;
-  uint64_t lost_said_ = 0;           // of those
-  std::vector<uint64_t> recovered_;  // not told yet
+  uint64_t lost_said_ = 0;  // of those
   RefusalFlood flood_;
 };
 

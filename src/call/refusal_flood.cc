@@ -72,8 +72,6 @@ std::vector<RefusalFlood::Counted> RefusalFlood::TakeCounts(Nanos now) {
   return std::exchange(over_, {});
 }
 
-void RefusalFlood::PutBack(Counted counted) { over_.push_back(std::move(counted)); }
-
 uint64_t RefusalFlood::waiting() const {
   uint64_t sum = 0;
   for (const auto& [whose, group] : groups_) {

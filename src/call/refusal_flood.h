@@ -59,8 +59,6 @@ class RefusalFlood {
 
   // The counts of seconds that are over at `now`; they are forgotten here.
   std::vector<Counted> TakeCounts(Nanos now);
-  // One that could not be written after all.
-  void PutBack(Counted counted);
   uint64_t waiting() const;
 
  private:

@@ -49,7 +49,7 @@ Status SettleDead(store::Store& store, const std::string& directory) {
   if (store.recovered().empty()) {
     return {};
   }
-  Result<audit::Log> log = audit::Log::Open(directory);
+  Result<audit::Log> log = call::OpenLog(store, directory);
   if (!log.ok()) {
     return {};
   }

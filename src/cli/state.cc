@@ -23,7 +23,7 @@ Result<State> State::OpenRecord(const std::string& directory) {
   TRY(MakeDirs(state.directory_));
   TRY_ASSIGN(store::Store store, store::Store::Open(state.directory_));
   state.store_ = std::make_unique<store::Store>(std::move(store));
-  TRY_ASSIGN(audit::Log log, audit::Log::Open(state.directory_ + "/log"));
+  TRY_ASSIGN(audit::Log log, call::OpenLog(*state.store_, state.directory_ + "/log"));
   state.log_ = std::make_unique<audit::Log>(std::move(log));
   state.recorder_ = std::make_unique<call::Recorder>(*state.store_, *state.log_);
   TRY(state.recorder_->UseKnownReceivers());

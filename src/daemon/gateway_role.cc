@@ -157,15 +157,16 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
     desk.meter.metrics().Appended(tenant, took);
     desk.meter.metrics().LogGrew(size);
   };
-  TRY_ASSIGN(audit::Log log, audit::Log::Open(config.state + "/log", log_options));
-  call::Recorder recorder(store, log);
-  recorder.OnEnd([&desk](const audit::Receipt& receipt) { desk.meter.CallEnded(receipt); });
   std::vector<store::KnownReceiver> known;
   known.reserve(receivers.size());
   for (const Receiver& receiver : receivers) {
     known.push_back(receiver.Known());
   }
+  // Before the log is opened: it may have something to tell them.
   TRY(store::KeepReceivers(store, store::AllTenants{}, known));
+  TRY_ASSIGN(audit::Log log, call::OpenLog(store, config.state + "/log", log_options));
+  call::Recorder recorder(store, log);
+  recorder.OnEnd([&desk](const audit::Receipt& receipt) { desk.meter.CallEnded(receipt); });
   recorder.SetReceivers(
       [&receivers](std::string_view event) { return NamesOfWanting(receivers, event); });
   TRY(recorder.Settle(store.recovered()));
@@ -194,8 +195,8 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
   desk.meter.Begin(store, shelf, desk.rules, [&desk](const watch::Alert& alert) {
     // Beside the call that raised it, which does not wait for a record of something else.
     desk.workers().SubmitAlways([&desk, alert] {
-      (void)desk.recorder().Event(alert.tenant, "alert." + alert.measure,
-                                  {{"tool", alert.tool}, {"words", alert.words}});
+      (void)desk.recorder().Happened(alert.tenant, "alert." + alert.measure,
+                                     {{"tool", alert.tool}, {"words", alert.words}});
     });
   });
   call::Ladder ladder(recorder, shelf, ladder_options);

@@ -58,15 +58,15 @@ Result<store::Page<store::ApiKey>> KeysFor(store::Store& store, const gateway::I
                          : store::ListKeys(store, tenant, page);
 }
 
-// The switch is thrown already: that it cannot be recorded must not undo it.
+// The switch is thrown already: that it cannot be recorded now must not undo it.
 void TellSwitch(call::Recorder& recorder, const gateway::Identity& who,
                 const gateway::SwitchTarget& target, std::string_view event,
                 const std::string& reason) {
-  (void)recorder.Event(who.tenant, event,
-                       {{"by", who.key_id},
-                        {"scope", std::string(store::SwitchKindName(KindOf(target.scope)))},
-                        {"name", target.name},
-                        {"reason", reason}});
+  (void)recorder.Happened(who.tenant, event,
+                          {{"by", who.key_id},
+                           {"scope", std::string(store::SwitchKindName(KindOf(target.scope)))},
+                           {"name", target.name},
+                           {"reason", reason}});
 }
 
 // Once, for whoever reads our stderr; /readyz says it all the time.
@@ -271,8 +271,8 @@ void DaemonService::RevokeKey(const gateway::Identity& who, const std::string& k
             !revoked.ok()) {
           return RefusalOf(revoked.error());
         }
-        (void)desk_.recorder().Event((*key)->tenant.name(), "key.revoked",
-                                     {{"by", who.key_id}, {"key", key_id}});
+        (void)desk_.recorder().Happened((*key)->tenant.name(), "key.revoked",
+                                        {{"by", who.key_id}, {"key", key_id}});
         gateway::KeyView view = ViewOf(**key);
         view.revoked_at = (*key)->revoked_at.value_or(WallTime());
         return view;

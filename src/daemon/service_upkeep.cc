@@ -73,7 +73,7 @@ void DaemonService::TellNarrowed() {
       const std::map<std::string, std::string> detail = {
           {"call", id}, {"tool", ready.request.tool}, {"removed", lost}};
       desk_.workers().SubmitAlways([this, tenant, detail] {
-        (void)desk_.recorder().Event(tenant, "policy.narrowed", detail);
+        (void)desk_.recorder().Happened(tenant, "policy.narrowed", detail);
       });
     }
   });

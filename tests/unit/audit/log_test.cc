@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <thread>
 
@@ -303,6 +304,46 @@ TEST_F(LogTest, ADirectoryThatOthersCanWriteIsRefused) {
   dir_.MakeDir("log", 0777);
   std::filesystem::permissions(Path(), std::filesystem::perms::all);
   EXPECT_EQ(OpenError(), "audit.log");
+}
+
+// Others are told before what a crash left is cut off; while they cannot be, the log stays as the crash left it.
+TEST_F(LogTest, NothingIsCutOffBeforeOthersCouldBeTold) {
+  {
+    Log log = Open();
+    Append(log, 3);
+  }
+  const std::string whole = Text();
+  dir_.Write("log/records", whole + "torn", 0600);
+  Status answer = HostFault("test", "not now");
+  int asked = 0;
+  LogOptions options;
+  options.recovering = [&](const EventRecord& event) {
+    ++asked;
+    EXPECT_EQ(event.name, "log.recovered");
+    EXPECT_TRUE(Text().ends_with("torn")) << "still there";
+    return answer;
+  };
+  const Result<Log> refused = Log::Open(Path(), options);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, "test");
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(Text(), whole + "torn");
+
+  answer = {};
+  Result<Log> log = Log::Open(Path(), options);
+  ASSERT_TRUE(log.ok()) << log.error().message;
+  EXPECT_EQ(asked, 2);
+  ExpectGood(4);
+
+  // Another process tears it under ours.
+  const std::string now = Text();
+  std::ofstream(Path() + "/records", std::ios::app) << "torn";
+  answer = HostFault("test", "not now");
+  EXPECT_FALSE(log->Append(Event(1)).ok());
+  EXPECT_EQ(Text(), now + "torn");
+  dir_.Write("log/records", now, 0600);
+  EXPECT_TRUE(log->Append(Event(1)).ok()) << "nothing is left to be told";
+  ExpectGood(5);
 }
 
 }  // namespace

@@ -90,21 +90,6 @@ TEST(RefusalFlood, TheFirstThatIsWrittenIsShared) {
   EXPECT_EQ(writer.Refuse(Of("acme", "a"), kStart), "two");
 }
 
-TEST(RefusalFlood, WhatCouldNotBeWrittenIsGivenAgain) {
-  Writer writer;
-  for (uint32_t i = 0; i < RefusalFlood::kPerSecond + 5; ++i) {
-    writer.Refuse(Of("acme", "a"), kStart);
-  }
-  const std::vector<RefusalFlood::Counted> counts = writer.flood.TakeCounts(kStart + kSecond);
-  ASSERT_EQ(counts.size(), 1U);
-  writer.flood.PutBack(counts[0]);
-  EXPECT_EQ(writer.flood.waiting(), 4U);
-  const std::vector<RefusalFlood::Counted> again = writer.flood.TakeCounts(kStart + kSecond);
-  ASSERT_EQ(again.size(), 1U);
-  EXPECT_EQ(again[0].call_id, counts[0].call_id);
-  EXPECT_EQ(again[0].count, 4U);
-}
-
 // Names come from agents: their number must not decide how much is written or kept.
 TEST(RefusalFlood, HowManyAreWrittenIsBoundedAndTheirSumIsNot) {
   Writer writer;
