@@ -136,6 +136,9 @@ Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, size_t call_bytes, Ow
     boundary.reaped_ = true;
     return ExplainClone(answer);
   }
+  // Often the kernel has put it behind us on our own processor, idle ones or not. What it does first is to start the helper
+  // that makes the network, which takes longest: let it.
+  (void)Syscall(SYS_sched_yield);
   g_sharing = plan.shares_memory;
   boundary.pid_ = static_cast<pid_t>(answer);
   boundary.pidfd_ = UniqueFd(pidfd);
