@@ -309,9 +309,6 @@ TEST_F(BadInput, AFullTmp) {
 }
 
 TEST_F(BadInput, AnUnreadableCgroupTree) {
-#ifdef COFFER_SANITIZED
-  GTEST_SKIP() << "RLIMIT_DATA stands in for the memory cgroup, and a sanitizer in init needs more";
-#endif
   const RunResult result = RunSpoilt([] {
     if (mount("none", "/sys/fs/cgroup", "tmpfs", MS_RDONLY, "mode=000") != 0) {
       _exit(93);

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Init without a supervisor. Its socket closes before the kernel sends anybody a signal, and in between init may have
+// started the payload: then nobody else would end it where there is no pid namespace.
+#include "isolation/child/init.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "isolation/call_block.h"
+#include "tests/support/run.h"
+
+namespace coffer::isolation {
+namespace {
+
+constexpr size_t kRoom = 4096;
+
+class InitTest : public ::testing::Test {
+ protected:
+  InitTest() {
+    Call call;
+    call.program = "/bin/sh";
+    call.cwd = dir_.path();
+    // One that its parent left, too.
+    call.argv = {"sh", "-c",
+                 "(sleep 0.3; echo lived >> mark) & sleep 0.3; echo lived >> mark; wait"};
+    EXPECT_TRUE(PackCall(call, kRoom, block()).ok());
+  }
+  CallBlock* block() { return reinterpret_cast<CallBlock*>(memory_); }
+
+  // What init does when its go is there; `heard`: and somebody still listens.
+  [[noreturn]] void BeInit(bool heard) {
+    int ends[2] = {-1, -1};
+    const int children = ::open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+    if (children < 0 || ::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0 ||
+        ::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0 || ::send(ends[1], "S", 1, 0) != 1) {
+      ::_exit(90);
+    }
+    const int control = ::fcntl(ends[0], F_DUPFD, 100);
+    const int list = ::fcntl(children, F_DUPFD, 100);
+    const int other = ::fcntl(ends[1], F_DUPFD, 100);
+    ::close(ends[0]);
+    ::close(ends[1]);
+    if (!heard) {
+      ::close(other);
+    }
+    if (::dup2(control, kControlFd) < 0 || ::dup2(list, kExtraFd) < 0) {
+      ::_exit(91);
+    }
+    ::close(control);
+    BoundaryPlan plan;
+    plan.shares_memory = true;  // nothing is trimmed
+    ChildContext context;
+    context.plan = &plan;
+    context.report = report_.get();
+    context.call = block();
+    context.call_capacity = sizeof(memory_);
+    RunInit(context, {.ending = Ending::kKillChildren});
+  }
+  int ExitOfInit(bool heard) {
+    const pid_t init = ::fork();
+    if (init == 0) {
+      BeInit(heard);
+    }
+    int status = -1;
+    EXPECT_EQ(::waitpid(init, &status, 0), init);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+  test::TempDir dir_;
+  std::unique_ptr<ChildReport> report_ = std::make_unique<ChildReport>();
+  alignas(16) char memory_[sizeof(CallBlock) + kRoom] = {};
+};
+
+TEST_F(InitTest, WhatItStartedComesToItsEndIfSomebodyListens) {
+  EXPECT_EQ(ExitOfInit(true), 0);
+  EXPECT_EQ(test::ReadFile(dir_ / "mark").value_or(""), "lived\nlived\n");
+}
+
+TEST_F(InitTest, WhatItStartedEndsWithItIfNobodyListens) {
+  EXPECT_EQ(ExitOfInit(false), 1);
+  ::usleep(600'000);  // longer than the payload would take
+  EXPECT_EQ(test::ReadFile(dir_ / "mark").value_or(""), "");
+}
+
+}  // namespace
+}  // namespace coffer::isolation
