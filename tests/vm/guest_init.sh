@@ -98,6 +98,20 @@ excuse_of() {
   return 1
 }
 
+# as_who COMMAND...: as the user and in the scope that run_one chose.
+as_who() {
+  (
+    echo 0 >$cg/$scope/cgroup.procs || exit 125
+    cd $root || exit 125
+    # A login has none of init's descriptors, and no controlling terminal here.
+    exec setsid setpriv --reuid $uid --regid $uid --init-groups \
+      env -i PATH="$PATH" HOME=$home USER=$who LC_ALL=C.UTF-8 TMPDIR=/tmp \
+      COFFER_BIN=$root/build/coffer COFFER_FAULTS_BIN=$root/build/coffer-faults \
+      COFFER_PROBES=$root/build/tests/probes COFFER_SOURCE=$root COFFER_VM=1 VM_WHO=$who \
+      "$@"
+  )
+}
+
 # run_one NAME WHO SECONDS COMMAND...
 run_one() {
   name=$1 who=$2 seconds=$3
@@ -115,16 +129,7 @@ run_one() {
   cgroups >/run/vm/cgroups.before
   out=/run/vm/out
   began=$(now_cs)
-  (
-    echo 0 >$cg/$scope/cgroup.procs || exit 125
-    cd $root || exit 125
-    # A login has none of init's descriptors, and no controlling terminal here.
-    exec setsid setpriv --reuid $uid --regid $uid --init-groups \
-      env -i PATH="$PATH" HOME=$home USER=$who LC_ALL=C.UTF-8 TMPDIR=/tmp \
-      COFFER_BIN=$root/build/coffer COFFER_FAULTS_BIN=$root/build/coffer-faults \
-      COFFER_PROBES=$root/build/tests/probes COFFER_SOURCE=$root COFFER_VM=1 VM_WHO=$who \
-      timeout -k 5 "$seconds" "$@"
-  ) >$out 2>&1 </dev/null
+  as_who timeout -k 5 "$seconds" "$@" >$out 2>&1 </dev/null
   status=$?
   took=$(($(now_cs) - began))
 
@@ -158,6 +163,10 @@ run_one() {
     # seen in this guest; probably it compares how often the parent's cgroup was killed with the child's.
     while read -r pid _; do kill -9 "$pid"; done </run/vm/processes.after
   fi
+  # These kill Cofferdam itself, and what that leaves is for the next start to remove.
+  case $name in
+    daemon_tests | faults_*) as_who build/coffer doctor --sweep >>$out 2>&1 </dev/null || failed=$((failed + 1)) ;;
+  esac
   cgroups >/run/vm/cgroups.after
   mounts >/run/vm/mounts.after
   for kind in cgroups mounts; do
