@@ -64,12 +64,16 @@ Status Events::SayKept() {
       next = std::move(kept_.front());
       kept_.pop_front();
     }
-    // One that can never be written (too long for a record) must not keep the others.
-    if (const Status said = Write(*next); !said.ok() && said.error().kind != ErrorKind::kRefused) {
-      const std::lock_guard lock(mutex_);
+    const Status said = Write(*next);
+    if (said.ok()) {
+      continue;
+    }
+    const std::lock_guard lock(mutex_);
+    if (said.error().kind != ErrorKind::kRefused) {
       kept_.push_front(std::move(*next));
       return said;
     }
+    ++lost_;  // too long for a record: it must not keep the others
   }
 }
 

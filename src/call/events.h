@@ -2,7 +2,7 @@
 //
 // What an operator did, or what happened to Cofferdam itself, said to whoever wants to know and in the log.
 //
-// In this order: a process that dies in between has told, and told again is better than never. Either works or it is not
+// In this order: a process that dies in between has told, and told again is better than never. Both work or it is not
 // said; what nobody would say again is kept (SayOrKeep) and said as soon as that works. Thread-safe, but for Receive.
 #pragma once
 

@@ -128,6 +128,7 @@ TEST_F(EventsTest, WhatCanNeverBeWrittenIsNotKeptForever) {
   EXPECT_TRUE(events_->SayKept().ok());
   EXPECT_EQ(Logged("switch.on"), 1U);
   EXPECT_EQ(Logged("alert.rate"), 0U);
+  EXPECT_EQ(Logged("events.lost"), 1U);
 }
 
 }  // namespace

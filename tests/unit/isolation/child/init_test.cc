@@ -35,7 +35,7 @@ class InitTest : public ::testing::Test {
   CallBlock* block() { return reinterpret_cast<CallBlock*>(memory_); }
 
   // What init does when its go is there; `heard`: and somebody still listens.
-  [[noreturn]] void BeInit(bool heard) {
+  [[noreturn]] void BeInit(bool heard, int output) {
     int ends[2] = {-1, -1};
     const int children = ::open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
     if (children < 0 || ::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0 ||
@@ -50,7 +50,8 @@ class InitTest : public ::testing::Test {
     if (!heard) {
       ::close(other);
     }
-    if (::dup2(control, kControlFd) < 0 || ::dup2(list, kExtraFd) < 0) {
+    if (::dup2(output, STDOUT_FILENO) < 0 || ::dup2(control, kControlFd) < 0 ||
+        ::dup2(list, kExtraFd) < 0) {
       ::_exit(91);
     }
     ::close(control);
@@ -63,13 +64,20 @@ class InitTest : public ::testing::Test {
     context.call_capacity = sizeof(memory_);
     RunInit(context, {.ending = Ending::kKillChildren});
   }
+  // Returns when init and everything it started are gone.
   int ExitOfInit(bool heard) {
+    int output[2] = {-1, -1};
+    EXPECT_EQ(::pipe2(output, O_CLOEXEC), 0);
     const pid_t init = ::fork();
     if (init == 0) {
-      BeInit(heard);
+      BeInit(heard, output[1]);
     }
+    ::close(output[1]);
     int status = -1;
     EXPECT_EQ(::waitpid(init, &status, 0), init);
+    char byte = 0;
+    EXPECT_EQ(::read(output[0], &byte, 1), 0) << "nobody has its stdout any more";
+    ::close(output[0]);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
 
@@ -85,7 +93,6 @@ TEST_F(InitTest, WhatItStartedComesToItsEndIfSomebodyListens) {
 
 TEST_F(InitTest, WhatItStartedEndsWithItIfNobodyListens) {
   EXPECT_EQ(ExitOfInit(false), 1);
-  ::usleep(600'000);  // longer than the payload would take
   EXPECT_EQ(test::ReadFile(dir_ / "mark").value_or(""), "");
 }
 
