@@ -204,10 +204,12 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   }
   TRY(MakeStdio(request.envelope.tty, launched.begun));
   const UniqueFd(&theirs)[3] = launched.begun.theirs;
+  if (!born_inside) {
+    boundary.SendAway();
+  }
   TRY(boundary.Complete({{theirs[0].get(), theirs[1].get(), theirs[2].get()}}, Numbers(trees)));
   if (!born_inside) {
     TRY(ProbeCgroup(request, prepared, cgroups, launched));
-    boundary.LendProcessor();
     TRY(MakeCgroup(request, prepared, cgroups, launched));
     if (launched.cgroup.clone_into_fd() >= 0) {
       // A v2 hierarchy with controllers, mounted where we did not look: this child can no longer get into it.

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fmt/format.h>
-#include <linux/futex.h>
 #include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
@@ -19,6 +18,8 @@
 #include "base/clone.h"
 #include "base/sys.h"
 #include "isolation/call_block.h"
+#include "isolation/child/confine.h"
+#include "isolation/child/helper.h"
 #include "isolation/setup_error.h"
 
 namespace coffer::isolation {
@@ -36,16 +37,6 @@ alignas(16) char g_init_stack[kInitStack];
 bool g_sharing = false;
 
 constexpr uint32_t kFirstSmallUid = 2000;
-
-bool HasThreeProcessors() {
-  unsigned long mask[128] = {};
-  const long bytes = Syscall(SYS_sched_getaffinity, 0, sizeof(mask), Arg(mask));
-  int processors = 0;
-  for (long i = 0; i < bytes / static_cast<long>(sizeof(mask[0])); ++i) {
-    processors += __builtin_popcountl(mask[i]);
-  }
-  return processors > 2;
-}
 
 }  // namespace
 
@@ -74,6 +65,7 @@ Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, size_t call_bytes, Ow
   boundary.shared_->report.listener_fd = -1;
   boundary.shared_->report.pty_master = -1;
   boundary.shared_->report.pty_slave = -1;
+  boundary.shared_->report.network_socket = -1;
   std::fill(std::begin(boundary.shared_->report.tmpfs), std::end(boundary.shared_->report.tmpfs),
             -1);
 
@@ -203,7 +195,10 @@ Status Boundary::Identify() {
     }
     return error;
   }
-  return Tell('I');
+  TRY(Tell('I'));
+  // The helper has the other processor: if init waits behind us on this one, now is the time to begin its root.
+  (void)Syscall(SYS_sched_yield);
+  return {};
 }
 
 Status Boundary::Tell(char word) {
@@ -224,16 +219,10 @@ Status Boundary::Complete(const PayloadStdio& stdio, std::span<const int> trees)
   return Tell('P');
 }
 
-void Boundary::LendProcessor() {
-  ChildReport& report = shared_->report;
-  if (plan_->level != policy::Level::kContainer || report.asks.load() != 0 ||
-      (report.helped.load() != 0 && HasThreeProcessors())) {
-    return;
+void Boundary::SendAway() {
+  if (plan_->level == policy::Level::kContainer) {
+    placement_.SendAway(pid_);
   }
-  const timespec patience{0, 5000000};
-  report.awaits_ask.store(1);
-  (void)Syscall(SYS_futex, Arg(&report.asks), FUTEX_WAIT, 0, Arg(&patience), 0, 0);
-  report.awaits_ask.store(0);
 }
 
 Status Boundary::Admit(const CgroupEntry& cgroups, std::span<const Rlimit> rlimits) {
@@ -250,7 +239,30 @@ Status Boundary::Admit(const CgroupEntry& cgroups, std::span<const Rlimit> rlimi
     admission.rlimits[i] = {rlimits[i].resource, rlimits[i].soft, rlimits[i].hard};
   }
   admission.rlimit_count = static_cast<uint32_t>(rlimits.size());
-  return Tell('A');
+  TRY(placement_.Restore(pid_));
+  TRY(Tell('A'));
+  return plan_->level == policy::Level::kContainer ? RaiseNetwork() : Status();
+}
+
+// Beside init, which has most of its way still before it. Nothing runs before we say so, and that is after this.
+Status Boundary::RaiseNetwork() {
+  const ChildReport& report = shared_->report;
+  pollfd life{pidfd_.get(), POLLIN, 0};
+  const timespec now{};
+  while (!NetworkMade(report)) {
+    if (Syscall(SYS_ppoll, Arg(&life), 1, Arg(&now), 0, 0) == 1) {
+      return {};  // it gave up: AwaitReady says why
+    }
+  }
+  if (report.network < 0) {
+    return {};
+  }
+  const UniqueFd socket(report.network_socket);
+  if (const long answer = RaiseLoopback(socket.get()); answer < 0) {
+    return sys::ErrnoError("isolation.loopback", "cannot raise the boundary's loopback device",
+                           answer);
+  }
+  return {};
 }
 
 Status Boundary::AwaitReady() {

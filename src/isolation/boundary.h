@@ -34,6 +34,7 @@
 #include "base/unique_fd.h"
 #include "isolation/call_block.h"
 #include "isolation/child/enter.h"
+#include "isolation/placement.h"
 #include "isolation/plan.h"
 
 namespace coffer::isolation {
@@ -79,9 +80,8 @@ class Boundary {
   Status Identify();
   // `trees` are the detached mounts of the plan's supervised binds, by the index of the bind.
   Status Complete(const PayloadStdio& stdio, std::span<const int> trees);
-  // Three have work and there may be two processors. Making the network takes longest, then comes init: neither must wait
-  // behind what we do meanwhile. If one of them may have to, sleeps until either is done, a few milliseconds at most.
-  void LendProcessor();
+  // Before Complete, where there is work left to do between that and Admit: init wakes beside us (placement.h).
+  void SendAway();
   Status Admit(const CgroupEntry& cgroups, std::span<const Rlimit> rlimits);
   // The room there is for the call's strings.
   size_t call_room() const;
@@ -132,6 +132,7 @@ class Boundary {
   Boundary() = default;
   Status WriteMaps(uint32_t host_uid, uint32_t host_gid);
   Status Tell(char word);
+  Status RaiseNetwork();
   CallBlock* call_block() const;
 
   std::unique_ptr<Shared, Unmap> shared_{nullptr, Unmap{0}};
@@ -141,6 +142,7 @@ class Boundary {
   UniqueFd child_end_;
   UniqueFd self_;
   std::vector<UniqueFd> tmpfs_;
+  Placement placement_;
   pid_t pid_ = -1;
   uint32_t host_uid_ = 0;
   Nanos spawned_{0};

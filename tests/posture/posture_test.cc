@@ -437,6 +437,28 @@ TEST_P(Posture, ThePersonalityIsPlain) {
   }
 }
 
+// Init may be sent to one processor while it is set up; nothing of that may be inherited.
+TEST_P(Posture, ItHasAllTheProcessorsOfItsCaller) {
+  LiveBoundary boundary(Flags());
+  ASSERT_TRUE(boundary.ok()) << boundary.Why();
+  const std::string own = LookAt(getpid()).status["Cpus_allowed_list"];
+  ASSERT_FALSE(own.empty());
+  for (const pid_t pid : {boundary.payload(), boundary.init(), boundary.supervisor()}) {
+    EXPECT_EQ(LookAt(pid).status["Cpus_allowed_list"], own) << pid;
+  }
+}
+
+TEST_P(Posture, TheLoopbackOfItsNetworkIsUp) {
+  LiveBoundary boundary(Flags());
+  ASSERT_TRUE(boundary.ok()) << boundary.Why();
+  if (!container()) {
+    return;  // it has the host's network, and no socket for it
+  }
+  // An address is known to the table only while its device is up.
+  const std::string table = ReadFile(Proc(boundary.payload(), "net/fib_trie")).value_or("");
+  EXPECT_TRUE(Contains(table, "127.0.0.1")) << table;
+}
+
 TEST_P(Posture, TheOutOfMemoryKillerTakesItFirst) {
   LiveBoundary boundary(Flags());
   ASSERT_TRUE(boundary.ok()) << boundary.Why();

@@ -34,25 +34,24 @@ long Prctl(int option, unsigned long a = 0, unsigned long b = 0) {
 
 }  // namespace
 
-long MakeNetwork() {
+void MakeNetwork(int32_t* network, int32_t* socket) {
   long answer = Syscall(SYS_unshare, CLONE_NEWNET);
-  if (answer < 0) {
-    return answer;
+  if (answer >= 0) {
+    answer = Syscall(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    *socket = static_cast<int32_t>(answer);
   }
-  const long socket = Syscall(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (socket < 0) {
-    return socket;
+  if (answer >= 0) {
+    answer = Syscall(SYS_ioctl, answer, SIOCGSKNS, 0);
   }
+  *network = static_cast<int32_t>(answer);
+}
+
+long RaiseLoopback(int socket) {
   ifreq request{};
   request.ifr_name[0] = 'l';
   request.ifr_name[1] = 'o';
   request.ifr_flags = IFF_UP | IFF_RUNNING;
-  answer = Syscall(SYS_ioctl, socket, SIOCSIFFLAGS, Arg(&request));
-  if (answer >= 0) {
-    answer = Syscall(SYS_ioctl, socket, SIOCGSKNS, 0);
-  }
-  ::close(static_cast<int>(socket));
-  return answer;
+  return Syscall(SYS_ioctl, socket, SIOCSIFFLAGS, Arg(&request));
 }
 
 long EnforceIdentity(uint32_t uid, bool groups_allowed) {

@@ -11,9 +11,12 @@
 
 namespace coffer::isolation {
 
-// A network of its own, for the calling process: nothing but a loopback device, up. A descriptor of the namespace, or
-// -errno.
-long MakeNetwork();
+// A network of its own, for the calling process: nothing but a loopback device, which is down. Gives descriptors of the
+// namespace and of a socket in it; `network` is -errno if that fails.
+void MakeNetwork(int32_t* network, int32_t* socket);
+
+// Raises the loopback device of the network that `socket` belongs to.
+long RaiseLoopback(int socket);
 
 // Takes `uid` as the only identity; drops supplementary groups where the kernel lets us (always as root).
 // `groups_allowed` is false where setgroups is denied in this user namespace.

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -266,7 +265,6 @@ void EnterBoundary(const ChildContext& given) {
   }
 
   // The end: its cgroups, its network, and then no power any more.
-  ReturnProcessor(context.report);
   ladder.Enter(Stage::kDetach);
   if (container) {
     ladder.Must(DetachOldRoot());
@@ -280,7 +278,7 @@ void EnterBoundary(const ChildContext& given) {
     ladder.Must(Syscall(SYS_unshare, CLONE_NEWCGROUP));
     ladder.Must(LeaveMemoryCgroup(admission));
     ladder.Enter(Stage::kLoopback);
-    ladder.Must(EnterNetwork(&helper));
+    ladder.Must(EnterNetwork(helper));
   }
   if (admission.payload_tasks >= 0) {
     duty.payload_joins = true;

@@ -18,34 +18,22 @@ namespace {
 using raw::Arg;
 using raw::Syscall;
 
-void Post(std::atomic<uint32_t>& flag) {
-  flag.store(1, std::memory_order_release);
-  Syscall(SYS_futex, Arg(&flag), FUTEX_WAKE, 1, 0, 0, 0);
-}
-
-void Await(std::atomic<uint32_t>& flag) {
-  const timespec look_again{0, 1000000};  // in case the wake-up itself failed
-  while (flag.load(std::memory_order_acquire) == 0) {
-    Syscall(SYS_futex, Arg(&flag), FUTEX_WAIT, 0, Arg(&look_again), 0, 0);
-  }
-}
-
 [[noreturn]] void RunHelper(void* given) {
-  auto* const helper = static_cast<Helper*>(given);
-  helper->report->helped.store(1, std::memory_order_release);
-  helper->network = MakeNetwork();
-  Post(helper->made);
-  ReturnProcessor(helper->report);
+  ChildReport* const report = static_cast<Helper*>(given)->report;
+  MakeNetwork(&report->network, &report->network_socket);
+  report->network_made.store(1, std::memory_order_release);
+  Syscall(SYS_futex, Arg(&report->network_made), FUTEX_WAKE, 2, 0, 0, 0);
   ::_exit(0);
 }
 
 }  // namespace
 
-void ReturnProcessor(ChildReport* report) {
-  report->asks.store(1);
-  if (report->awaits_ask.load() != 0) {
-    Syscall(SYS_futex, Arg(&report->asks), FUTEX_WAKE, 1, 0, 0, 0);
+bool NetworkMade(const ChildReport& report) {
+  const timespec look_again{0, 1000000};  // in case the wake-up itself failed
+  if (report.network_made.load(std::memory_order_acquire) == 0) {
+    Syscall(SYS_futex, Arg(&report.network_made), FUTEX_WAIT, 0, Arg(&look_again), 0, 0);
   }
+  return report.network_made.load(std::memory_order_acquire) != 0;
 }
 
 long StartHelper(Helper* helper) {
@@ -58,13 +46,15 @@ long StartHelper(Helper* helper) {
   return helper->pid < 0 ? helper->pid : 0;
 }
 
-long EnterNetwork(Helper* helper) {
-  Await(helper->made);
-  if (helper->network < 0) {
-    return helper->network;
+long EnterNetwork(const Helper& helper) {
+  const ChildReport& report = *helper.report;
+  while (!NetworkMade(report)) {
   }
-  const long answer = Syscall(SYS_setns, helper->network, CLONE_NEWNET);
-  ::close(static_cast<int>(helper->network));
+  if (report.network < 0) {
+    return report.network;
+  }
+  const long answer = Syscall(SYS_setns, report.network, CLONE_NEWNET);
+  ::close(report.network);
   return answer;
 }
 

@@ -71,18 +71,17 @@ struct ChildReport {
   int32_t pty_master;  // the boundary's own terminal, likewise; -1 without --tty
   int32_t tmpfs
       [4];  // the private writable places, likewise: how full they are can be seen from outside
-  int32_t pty_slave;             // its other end, which the supervisor must close
-  uint32_t proc_mounted;         // 1 if /proc is there
-  uint32_t denials_unrecorded;   // 1 if the filter has no listener
-  uint32_t landlock_held;        // 1 if the canary was refused
-  std::atomic<uint32_t> helped;  // 1 once the helper runs
-  std::atomic<uint32_t>
-      asks;  // 1 once the helper is done, or init has nothing left to do but to wait for 'A'
-  std::atomic<uint32_t> awaits_ask;  // 1 while the supervisor sleeps until then
-  uint32_t ended;                    // 1 once wait_status is final
-  int32_t wait_status;               // of the payload, as wait4 gives it
-  int32_t exec_error;                // errno of execve, 0 if it succeeded
-  int64_t entered_ns[kStageCount];   // boot-time clock at the entry of each stage
+  int32_t pty_slave;                   // its other end, which the supervisor must close
+  uint32_t proc_mounted;               // 1 if /proc is there
+  uint32_t denials_unrecorded;         // 1 if the filter has no listener
+  uint32_t landlock_held;              // 1 if the canary was refused
+  std::atomic<uint32_t> network_made;  // 1 once the next two are final
+  int32_t network;         // a descriptor of the boundary's network namespace, or -errno
+  int32_t network_socket;  // one in it, in the table that is still shared: what raises its loopback
+  uint32_t ended;          // 1 once wait_status is final
+  int32_t wait_status;     // of the payload, as wait4 gives it
+  int32_t exec_error;      // errno of execve, 0 if it succeeded
+  int64_t entered_ns[kStageCount];  // boot-time clock at the entry of each stage
 };
 
 inline constexpr size_t kMaxTrees = 512;
