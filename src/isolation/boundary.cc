@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "base/clone.h"
 #include "base/sys.h"
@@ -147,6 +148,13 @@ Boundary::~Boundary() {
     Kill();
     (void)Syscall(SYS_waitid, P_PIDFD, pidfd_.get(), 0, WEXITED | __WALL, 0);
   }
+  if (shared_ != nullptr && !ready_) {
+    // What init had put into the table that we shared, and nobody took.
+    for (int32_t* const fd : {&shared_->report.network_socket, &shared_->report.listener_fd,
+                              &shared_->report.pty_master, &shared_->report.pty_slave}) {
+      UniqueFd(std::exchange(*fd, -1)).Reset();
+    }
+  }
   if (shared_ != nullptr && plan_->shares_memory) {
     g_sharing = false;
   }
@@ -246,7 +254,7 @@ Status Boundary::Admit(const CgroupEntry& cgroups, std::span<const Rlimit> rlimi
 
 // Beside init, which has most of its way still before it. Nothing runs before we say so, and that is after this.
 Status Boundary::RaiseNetwork() {
-  const ChildReport& report = shared_->report;
+  ChildReport& report = shared_->report;
   pollfd life{pidfd_.get(), POLLIN, 0};
   const timespec now{};
   while (!NetworkMade(report)) {
@@ -257,7 +265,7 @@ Status Boundary::RaiseNetwork() {
   if (report.network < 0) {
     return {};
   }
-  const UniqueFd socket(report.network_socket);
+  const UniqueFd socket(std::exchange(report.network_socket, -1));
   if (const long answer = RaiseLoopback(socket.get()); answer < 0) {
     return sys::ErrnoError("isolation.loopback", "cannot raise the boundary's loopback device",
                            answer);
@@ -285,6 +293,7 @@ Status Boundary::AwaitReady() {
     if ((waits[0].revents & POLLIN) != 0 &&
         Syscall(SYS_recvfrom, control_.get(), Arg(&word), 1, MSG_DONTWAIT, 0, 0) == 1 &&
         word == 'R') {
+      ready_ = true;
       child_end_.Reset();
       self_.Reset();
       UniqueFd(shared_->report.pty_slave).Reset();

@@ -147,6 +147,7 @@ class Boundary {
   uint32_t host_uid_ = 0;
   Nanos spawned_{0};
   const BoundaryPlan* plan_ = nullptr;  // outlives the boundary
+  bool ready_ = false;
   bool reaped_ = false;
 };
 
