@@ -12,7 +12,7 @@
 #include "call/launch_cgroups.h"
 #include "call/launch_layers.h"
 #include "call/process_paths.h"
-#include "isolation/compose_etc.h"
+#include "isolation/compose_prepared.h"
 #include "isolation/compose_process.h"
 #include "isolation/layer_probe.h"
 #include "isolation/mount_source.h"
@@ -73,15 +73,17 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
 // As root every mount is cloned here: the caller's own id-mapped, for the uid that the boundary turned out to have.
 Result<std::vector<UniqueFd>> CloneMounts(const Prepared& prepared,
                                           const isolation::BoundaryPlan& plan,
-                                          uint32_t boundary_uid, UniqueFd devices, UniqueFd etc) {
+                                          uint32_t boundary_uid, UniqueFd devices,
+                                          std::vector<UniqueFd> places) {
   std::vector<UniqueFd> trees;
+  auto place = places.begin();
   auto mount = prepared.mounts.begin();
   for (const isolation::BindMount& bind : plan.call_root.binds) {
     UniqueFd tree;
     if (bind.prepared && bind.device) {
       tree = std::exchange(devices, UniqueFd());
     } else if (bind.prepared) {
-      tree = std::exchange(etc, UniqueFd());
+      tree = std::move(*place++);
     } else if (bind.supervised && bind.follow_links) {
       TRY_ASSIGN(tree, isolation::CloneSystemTree(bind.host));
     } else if (bind.supervised) {
@@ -92,6 +94,22 @@ Result<std::vector<UniqueFd>> CloneMounts(const Prepared& prepared,
     }
     trees.push_back(std::move(tree));
   }
+  return trees;
+}
+
+// The trees of the plan's places, in their order. What cannot be had becomes part of the private root.
+std::vector<UniqueFd> OpenPlaces(isolation::BoundaryPlan& plan) {
+  std::vector<UniqueFd> trees;
+  std::vector<isolation::PreparedPlace> had;
+  for (isolation::PreparedPlace& place : plan.places) {
+    if (Result<UniqueFd> tree = isolation::OpenPreparedTree(place.content); tree.ok()) {
+      trees.push_back(std::move(tree).value());
+      had.push_back(std::move(place));
+    } else {
+      isolation::MakePrivate(place, plan);
+    }
+  }
+  plan.places = std::move(had);
   return trees;
 }
 
@@ -141,7 +159,7 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   const bool privileged = ::geteuid() == 0;
   const bool container = options.level == policy::Level::kContainer;
   isolation::Call call = prepared.call;
-  UniqueFd etc;  // the prepared one, if there is one
+  std::vector<UniqueFd> places;  // the prepared ones
   if (container) {
     if (!early) {
       plan = std::make_unique<isolation::BoundaryPlan>(
@@ -149,13 +167,7 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
     }
     TRY(isolation::CompleteContainer(request.envelope, prepared.runtime, prepared.mounts,
                                      prepared.inputs, *plan));
-    if (plan->prepared) {
-      if (Result<UniqueFd> tree = isolation::OpenPreparedTree(plan->etc); tree.ok()) {
-        etc = std::move(tree).value();
-      } else {
-        isolation::MakeEtcPrivate(*plan);
-      }
-    }
+    places = OpenPlaces(*plan);
     plan->landlock_abi = isolation::LandlockAbi();
     if (plan->landlock_abi < 0) {
       return sys::ErrnoError("isolation.landlock", "the kernel does not say which Landlock it has",
@@ -200,7 +212,7 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   }
   if (container && privileged) {
     TRY_ASSIGN(trees, CloneMounts(prepared, *plan, boundary.host_uid(),
-                                  std::move(launched.begun.devices), std::move(etc)));
+                                  std::move(launched.begun.devices), std::move(places)));
   }
   TRY(MakeStdio(request.envelope.tty, launched.begun));
   const UniqueFd(&theirs)[3] = launched.begun.theirs;

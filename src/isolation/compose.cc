@@ -8,6 +8,7 @@
 #include <set>
 
 #include "isolation/compose_etc.h"
+#include "isolation/compose_prepared.h"
 #include "isolation/directory_list.h"
 #include "isolation/etc.h"
 
@@ -262,6 +263,9 @@ Status CompleteContainer(const policy::Envelope& envelope, const RuntimeSet& run
                        [&](const PrivateLink& link) { return link.at == dir; }) ||
            std::find(plan.root.dirs.begin(), plan.root.dirs.end(), dir) != plan.root.dirs.end();
   });
+  if (plan.prepared) {
+    PrepareUsr(plan);
+  }
   if (root.binds.size() > kMaxBinds) {
     return Refused("policy.mount.count", "too many mounts");
   }

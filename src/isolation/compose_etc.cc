@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "isolation/compose_prepared.h"
 #include "isolation/etc.h"
 #include "isolation/runtime/runtime.h"
 
@@ -43,7 +44,7 @@ std::vector<PrivateFile> RuntimeEtc(const RuntimeSet& runtime, bool prepared) {
 constexpr const char* kCaBundle = "/etc/ssl/certs/ca-certificates.crt";
 
 // True if the runtime gets the host's certificate bundle.
-bool AddCertificates(const RuntimeSet& runtime, BoundaryPlan& plan) {
+bool AddCertificates(const RuntimeSet& runtime, BoundaryPlan& plan, bool placed) {
   if (!HasInterpreter(runtime) || ::access(kCaBundle, R_OK) != 0) {
     return false;
   }
@@ -51,6 +52,7 @@ bool AddCertificates(const RuntimeSet& runtime, BoundaryPlan& plan) {
   bind.host = bind.at = kCaBundle;
   bind.follow_links = true;
   bind.supervised = plan.own_uid;
+  bind.placed = placed;
   plan.call_root.binds.push_back(bind);
   return true;
 }
@@ -59,20 +61,21 @@ bool AddCertificates(const RuntimeSet& runtime, BoundaryPlan& plan) {
 std::string WithoutEtc(const std::string& path) { return path.substr(std::size("/etc") - 1); }
 
 // /dev and /etc as two mounts, before whatever is mounted below them.
-void AddPrepared(std::vector<PrivateFile> etc, BoundaryPlan& plan) {
-  for (const char* place : {"/dev", "/etc"}) {
-    BindMount bind;
-    bind.host = std::string("the prepared ") + place;
-    bind.at = place;
-    bind.directory = true;
-    bind.supervised = bind.prepared = true;
-    bind.device = bind.at == "/dev";
-    plan.call_root.binds.push_back(bind);
-  }
-  for (PrivateFile& file : etc) {
+void AddPrepared(const RuntimeSet& runtime, std::vector<PrivateFile> files, BoundaryPlan& plan) {
+  BindMount devices = PreparedBind("/dev");
+  devices.device = true;
+  plan.call_root.binds.push_back(std::move(devices));
+  plan.call_root.binds.push_back(PreparedBind("/etc"));
+  PreparedPlace etc{"/etc", {}};
+  for (PrivateFile& file : files) {
     file.at = WithoutEtc(file.at);
-    plan.etc.files.push_back(std::move(file));
+    etc.content.files.push_back(std::move(file));
   }
+  if (AddCertificates(runtime, plan, /*placed=*/true)) {
+    etc.content.dirs = {"/ssl", "/ssl/certs"};
+    etc.content.files.push_back({WithoutEtc(kCaBundle), "", 0444});
+  }
+  plan.places.push_back(std::move(etc));
 }
 
 }  // namespace
@@ -83,33 +86,15 @@ void AddEtc(const RuntimeSet& runtime, BoundaryPlan& plan, DirectoryList& dirs) 
     for (PrivateFile& file : SyntheticEtc(plan.uid, plan.hostname)) {
       files.push_back(std::move(file));
     }
-    AddPrepared(std::move(files), plan);
-    if (AddCertificates(runtime, plan)) {
-      plan.etc.dirs = {"/ssl", "/ssl/certs"};
-      plan.etc.files.push_back({WithoutEtc(kCaBundle), "", 0444});
-    }
+    AddPrepared(runtime, std::move(files), plan);
     return;
   }
   for (PrivateFile& file : files) {
     plan.call_root.files.push_back(std::move(file));
   }
-  if (AddCertificates(runtime, plan)) {
+  if (AddCertificates(runtime, plan, /*placed=*/false)) {
     dirs.AddParentsOf(kCaBundle);
   }
-}
-
-void MakeEtcPrivate(BoundaryPlan& plan) {
-  RootPart& root = plan.call_root;
-  for (const std::string& dir : plan.etc.dirs) {
-    root.dirs.push_back("/etc" + dir);
-  }
-  for (PrivateFile& file : plan.etc.files) {
-    file.at = "/etc" + file.at;
-    root.files.push_back(std::move(file));
-  }
-  std::erase_if(root.binds,
-                [](const BindMount& bind) { return bind.prepared && bind.at == "/etc"; });
-  plan.etc = {};
 }
 
 }  // namespace coffer::isolation

@@ -12,7 +12,4 @@ namespace coffer::isolation {
 // Into the plan's prepared trees if it has them, otherwise into its private root.
 void AddEtc(const RuntimeSet& runtime, BoundaryPlan& plan, DirectoryList& dirs);
 
-// There is no prepared tree for the plan's /etc after all: its files are made in the private root.
-void MakeEtcPrivate(BoundaryPlan& plan);
-
 }  // namespace coffer::isolation

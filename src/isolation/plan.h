@@ -36,6 +36,7 @@ struct BindMount {
   bool follow_links = false;  // system files only (libraries): their links are the host's own
   bool supervised = false;    // a privileged supervisor clones it; otherwise the child does
   bool prepared = false;      // a prepared tree, opened by the supervisor: `host` only names it
+  bool placed = false;        // what it is mounted on is there already
   dev_t expected_dev = 0;     // 0: not compared
   ino_t expected_ino = 0;
 };
@@ -89,6 +90,12 @@ struct TreeContent {
   std::vector<DeviceNode> devices;
 };
 
+// A directory of the boundary that is a prepared tree.
+struct PreparedPlace {
+  std::string at;
+  TreeContent content;
+};
+
 // Host uids of boundaries (ADR 4): first + pid of init, modulo the count. The default is a range that neither users,
 // containers nor systemd hand out, as large as pid_max can be, so that no two live boundaries share a uid.
 struct UidRange {
@@ -106,13 +113,13 @@ struct BoundaryPlan {
   bool want_proc = true;
   bool shares_memory = false;  // init runs in our memory until its end (boundary.h)
   int clone_into_cgroup = -1;  // v2 cgroup directory, or -1
-  bool prepared = false;       // /dev and /etc are prepared trees, the first two binds of call_root
+  bool prepared = false;  // /dev and the `places` are prepared trees, the first binds of call_root
   std::string hostname = "coffer";
   RootPart root;
 
   RootPart call_root;
-  TreeContent etc;       // if `prepared`
-  int landlock_abi = 0;  // 0: Landlock is not used
+  std::vector<PreparedPlace> places;  // if `prepared`, in the order of their binds
+  int landlock_abi = 0;               // 0: Landlock is not used
   std::vector<LandlockRule> landlock;
   std::string landlock_canary;  // a file that no rule grants; opening it must fail
   std::span<const sock_filter> filter;

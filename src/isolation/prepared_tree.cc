@@ -89,9 +89,11 @@ Status Fill(const TreeContent& content, int tree) {
     TRY_ASSIGN(const UniqueFd fd,
                sys::OpenAt(tree, Below(file.at), O_WRONLY | O_CREAT | O_EXCL, file.mode));
     TRY(sys::WriteAll(fd.get(), file.content));
-    if (const long synced =
-            ::fchmod(fd.get(), file.mode) != 0 ? -EPERM : Syscall(SYS_fsync, fd.get());
-        synced < 0) {
+    if (::fchmod(fd.get(), file.mode) != 0) {
+      return Failed("cannot open up a file", -EPERM);
+    }
+    // The name promises the content, also after a crash, where /run is on a disk.
+    if (const long synced = file.content.empty() ? 0 : Syscall(SYS_fsync, fd.get()); synced < 0) {
       return Failed("cannot write a file", synced);
     }
   }

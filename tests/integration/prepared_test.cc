@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where no prepared tree can be had, a boundary has the same /dev and /etc, made for it alone.
+// Where no prepared tree can be had, a boundary has the same /dev, /etc and /usr, made for it alone.
 #include <gtest/gtest.h>
 
 #include "tests/support/run.h"
@@ -9,10 +9,11 @@ namespace coffer::test {
 namespace {
 
 constexpr const char* kLook =
-    "cd / && for f in dev/* etc/* etc/ssl/certs/*; do "
+    "cd / && for f in dev/* etc/* etc/ssl/certs/* usr/* usr/bin/* usr/lib/* usr/lib/*/*; do "
     "if [ -L $f ]; then echo $f: $(readlink $f); elif [ -c $f ]; then stat -c '%n %t %T' $f; "
-    "elif [ -f $f ]; then sha256sum $f; fi; done; "
-    "echo x > /dev/null && head -c 4 /dev/urandom | wc -c; echo y > /etc/passwd || echo refused";
+    "elif [ -f $f ]; then sha256sum $f; elif [ -d $f ]; then ls -d $f; fi; done; "
+    "echo x > /dev/null && head -c 4 /dev/urandom | wc -c; echo y > /etc/passwd || echo refused; "
+    "echo z > /usr/bin/z || mkdir /usr/z || echo refused too";
 
 Strings Command() { return {CofferPath(), "run", "--runtime", "sh", "--", "sh", "-c", kLook}; }
 
@@ -33,7 +34,9 @@ TEST(PreparedTrees, WithoutThemEverythingIsTheSame) {
   EXPECT_TRUE(Contains(plain.out, "dev/null 1 3")) << plain.out;
   EXPECT_TRUE(Contains(plain.out, "dev/stdin: /proc/self/fd/0")) << plain.out;
   EXPECT_TRUE(Contains(plain.out, "etc/passwd")) << plain.out;
-  EXPECT_TRUE(Contains(plain.out, "refused")) << plain.out;
+  EXPECT_TRUE(Contains(plain.out, "refused\n")) << plain.out;
+  EXPECT_TRUE(Contains(plain.out, "refused too\n")) << plain.out;
+  EXPECT_TRUE(Contains(plain.out, "  usr/bin/sha256sum\n")) << plain.out;
   EXPECT_TRUE(Exists("/run/coffer-trees")) << "the control: there it was prepared";
 
   // A /run that cannot be written to; one where the place is somebody else's; one that lets nobody use devices.

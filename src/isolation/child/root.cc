@@ -253,7 +253,7 @@ long AttachBinds(const RootPart& part, const int32_t* trees, int root, uint32_t*
     if (tree < 0) {
       return tree;
     }
-    if (!bind.directory) {
+    if (!bind.directory && !bind.placed) {
       // A place to mount on: an empty file, never seen again.
       const long made = Syscall(SYS_mknodat, root, Arg(Relative(bind.at)), S_IFREG | 0444, 0);
       if (made < 0 && made != -EEXIST) {

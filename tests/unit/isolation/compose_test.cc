@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-#include "isolation/compose_etc.h"
+#include "isolation/compose_prepared.h"
 #include "isolation/compose_process.h"
 #include "tests/support/run.h"
 
@@ -239,10 +239,11 @@ TEST_F(Compose, PreparedTreesReplaceWhatWouldBeMade) {
   EXPECT_TRUE(plan.prepared);
   EXPECT_TRUE(plan.root.binds.empty() && plan.root.links.empty());
   ASSERT_TRUE(CompleteContainer(envelope_, runtime_, mounts_, {}, plan).ok());
-  ASSERT_GE(plan.call_root.binds.size(), 2U);
-  for (const size_t i : {0, 1}) {
+  ASSERT_GE(plan.call_root.binds.size(), 3U);
+  for (const size_t i : {0, 1, 2}) {
     const BindMount& bind = plan.call_root.binds[i];
-    EXPECT_EQ(bind.at, i == 0 ? "/dev" : "/etc") << "before whatever is mounted below it";
+    EXPECT_EQ(bind.at, std::vector<std::string>({"/dev", "/etc", "/usr"})[i])
+        << "before whatever is mounted below it";
     EXPECT_TRUE(bind.prepared && bind.supervised && bind.directory);
     EXPECT_FALSE(bind.writable || bind.executable);
     EXPECT_EQ(bind.device, i == 0);
@@ -256,15 +257,78 @@ TEST_F(Compose, PreparedTreesReplaceWhatWouldBeMade) {
     return std::string("none");
   };
   const RootPart made = WholeRoot(Plan(true));
+  ASSERT_EQ(plan.places.size(), 2U);
+  ASSERT_EQ(plan.places[0].at, "/etc");
   for (const char* name : {"/passwd", "/group", "/hosts", "/nsswitch.conf"}) {
-    EXPECT_EQ(named(plan.etc.files, name), named(made.files, std::string("/etc") + name)) << name;
-    EXPECT_NE(named(plan.etc.files, name), "none") << name;
+    const std::vector<PrivateFile>& files = plan.places[0].content.files;
+    EXPECT_EQ(named(files, name), named(made.files, std::string("/etc") + name)) << name;
+    EXPECT_NE(named(files, name), "none") << name;
   }
   // There is no tree for it after all.
-  MakeEtcPrivate(plan);
+  MakePrivate(plan.places[0], plan);
   EXPECT_EQ(named(plan.call_root.files, "/etc/passwd"), named(made.files, "/etc/passwd"));
   EXPECT_EQ(plan.call_root.binds[0].at, "/dev");
-  EXPECT_NE(plan.call_root.binds[1].at, "/etc");
+  EXPECT_EQ(plan.call_root.binds[1].at, "/usr");
+}
+
+// The places below /usr are in the tree or in the private root, each once, and nothing is mounted on what is not there.
+TEST_F(Compose, ThePreparedUsrHoldsThePlacesOfTheRuntime) {
+  BoundaryPlan plan = BeginContainer(envelope_, true, true);
+  ASSERT_TRUE(CompleteContainer(envelope_, runtime_, mounts_, {}, plan).ok());
+  ASSERT_EQ(plan.places.size(), 2U);
+  const PreparedPlace usr = plan.places[1];
+  ASSERT_EQ(usr.at, "/usr");
+  const auto below_usr = [](const std::string& path) { return path.starts_with("/usr/"); };
+  EXPECT_TRUE(std::none_of(plan.call_root.dirs.begin(), plan.call_root.dirs.end(), below_usr));
+  EXPECT_TRUE(std::any_of(plan.call_root.dirs.begin(), plan.call_root.dirs.end(),
+                          [](const std::string& dir) { return dir == "/usr"; }));
+  size_t placed = 0;
+  for (const BindMount& bind : plan.call_root.binds) {
+    if (!below_usr(bind.at)) {
+      continue;
+    }
+    EXPECT_TRUE(bind.placed) << bind.at;
+    ++placed;
+    const std::string at = bind.at.substr(4);
+    const bool there = bind.directory
+                           ? std::count(usr.content.dirs.begin(), usr.content.dirs.end(), at) == 1
+                           : std::count_if(usr.content.files.begin(), usr.content.files.end(),
+                                           [&](const PrivateFile& file) {
+                                             return file.at == at && file.content.empty();
+                                           }) == 1;
+    EXPECT_TRUE(there) << bind.at;
+  }
+  EXPECT_GT(placed, 0U);
+  // Without the tree everything is as if it had never been thought of.
+  MakePrivate(usr, plan);
+  const RootPart made = WholeRoot(Plan(true));
+  for (const std::string& dir : made.dirs) {
+    if (below_usr(dir)) {
+      EXPECT_EQ(std::count(plan.call_root.dirs.begin(), plan.call_root.dirs.end(), dir), 1) << dir;
+    }
+  }
+}
+
+TEST_F(Compose, AMountOfTheCallersBelowUsrKeepsItPrivate) {
+  OpenedMount mount;
+  mount.path.path = "/srv/mine";
+  mount.path.directory = true;
+  mount.at = "/usr/local/mine";
+  mounts_.push_back(std::move(mount));
+  BoundaryPlan plan = BeginContainer(envelope_, true, true);
+  ASSERT_TRUE(CompleteContainer(envelope_, runtime_, mounts_, {}, plan).ok());
+  ASSERT_EQ(plan.places.size(), 1U);
+  EXPECT_EQ(plan.places[0].at, "/etc");
+  EXPECT_EQ(std::count(plan.call_root.dirs.begin(), plan.call_root.dirs.end(), "/usr/local/mine"),
+            1);
+}
+
+TEST_F(Compose, AUsrThatIsShownWholeIsNotPrepared) {
+  runtime_.files = {{"/usr", "/usr", true}};
+  runtime_.links.clear();
+  BoundaryPlan plan = BeginContainer(envelope_, true, true);
+  ASSERT_TRUE(CompleteContainer(envelope_, runtime_, mounts_, {}, plan).ok());
+  ASSERT_EQ(plan.places.size(), 1U);
 }
 
 TEST_F(Compose, WithoutRootOrWithATerminalNothingIsPrepared) {
