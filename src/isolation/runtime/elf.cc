@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <type_traits>
@@ -41,6 +42,8 @@ Error Damaged() { return Bad("damaged", "a damaged ELF file"); }
 // Reads pieces of the file through one buffer. A piece that is not all there is not there.
 class Window {
  public:
+  static constexpr size_t kSize = 4096;
+
   explicit Window(int fd) : fd_(fd) {}
 
   // Bytes [offset, offset + size), valid until the next call; nothing if the file ends before. size <= kSize.
@@ -78,8 +81,6 @@ class Window {
   }
 
  private:
-  static constexpr size_t kSize = 4096;
-
   bool Load(uint64_t offset, size_t size) {
     if (offset >= start_ && offset - start_ <= length_ && length_ - (offset - start_) >= size) {
       return true;
@@ -258,18 +259,24 @@ Result<Dynamic> ReadDynamic(Window& file, const Elf64_Phdr& segment) {
 }
 
 bool NamesUnwinder(Window& file, uint64_t begin, uint64_t end) {
-  constexpr size_t kStep = 2048;
   constexpr size_t kOverlap = 32;  // longer than any of the names
+  constexpr size_t kStep = Window::kSize - kOverlap;
   if (end - begin > kMaxSymbolNames) {
     return true;
   }
+  // An interpreter has fifty kilobytes of names, and these skip most of them.
+  static constexpr std::string_view kNames[] = {"pthread_cancel", "pthread_exit", "backtrace"};
+  const auto searcher = [](std::string_view name) {
+    return std::boyer_moore_horspool_searcher(name.begin(), name.end());
+  };
+  const std::array searchers = {searcher(kNames[0]), searcher(kNames[1]), searcher(kNames[2])};
   for (uint64_t at = begin; at < end; at += kStep) {
-    const auto piece = file.Get(at, std::min<uint64_t>(kStep + kOverlap, end - at));
+    const auto piece = file.Get(at, std::min<uint64_t>(Window::kSize, end - at));
     if (!piece) {
       return false;
     }
-    for (const std::string_view name : {"pthread_cancel", "pthread_exit", "backtrace"}) {
-      if (piece->find(name) != std::string_view::npos) {
+    for (const auto& search : searchers) {
+      if (std::search(piece->begin(), piece->end(), search) != piece->end()) {
         return true;
       }
     }

@@ -50,8 +50,13 @@ TEST(Elf, NoInterpreterAndNoLibrariesIsStatic) {
 TEST(Elf, SeesWhetherThreadsMayEndEarly) {
   for (const std::string name : {"pthread_exit", "pthread_cancel", "backtrace"}) {
     ElfRecipe recipe;
-    recipe.symbols = {std::string(5000, 'x'), name};  // beyond the first window
-    EXPECT_TRUE(Read(MakeElf(recipe))->unwinds) << name;
+    for (const size_t padding :
+         {0, 4040, 4050, 4060, 4064, 4080, 4096, 5000, 50000}) {  // within a window, across two
+      recipe.symbols = {std::string(padding, 'x'), name};
+      EXPECT_TRUE(Read(MakeElf(recipe))->unwinds) << name << " after " << padding;
+      recipe.symbols = {std::string(padding, 'x'), name.substr(1)};
+      EXPECT_FALSE(Read(MakeElf(recipe))->unwinds) << name.substr(1) << " after " << padding;
+    }
   }
 }
 
