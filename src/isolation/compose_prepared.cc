@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isolation/compose_prepared.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <map>
 #include <string_view>
 
 namespace coffer::isolation {
@@ -17,6 +20,27 @@ std::string WithoutUsr(const std::string& path) { return path.substr(kUsr.size()
 
 // A system file or directory, as all of a runtime's are; the caller's own mounts are opened without following links.
 bool OfTheRuntime(const BindMount& bind) { return bind.follow_links && !bind.writable; }
+
+// Remembers which directories of the host everybody may enter.
+class Reach {
+ public:
+  bool OthersEnter(const std::string& directory) {
+    if (directory.empty()) {
+      return true;  // the root, where everything starts
+    }
+    if (const auto known = known_.find(directory); known != known_.end()) {
+      return known->second;
+    }
+    struct stat info;
+    const bool enter = OthersEnter(directory.substr(0, directory.rfind('/'))) &&
+                       ::stat(directory.c_str(), &info) == 0 && (info.st_mode & S_IXOTH) != 0;
+    known_.emplace(directory, enter);
+    return enter;
+  }
+
+ private:
+  std::map<std::string, bool> known_;
+};
 
 }  // namespace
 
@@ -52,11 +76,18 @@ void PrepareUsr(BoundaryPlan& plan) {
     }
   }
   std::erase_if(root.links, [](const PrivateLink& link) { return BelowUsr(link.at); });
+  Reach reach;
   for (BindMount& bind : root.binds) {
-    if (BelowUsr(bind.at)) {
-      bind.placed = true;
-      if (!bind.directory) {
-        usr.content.files.push_back({WithoutUsr(bind.at), "", 0444});
+    if (!BelowUsr(bind.at)) {
+      continue;
+    }
+    bind.placed = true;
+    if (!bind.directory) {
+      usr.content.files.push_back({WithoutUsr(bind.at), "", 0444});
+      if (bind.executable && reach.OthersEnter(bind.host.substr(0, bind.host.rfind('/')))) {
+        bind.by_name = true;
+        bind.supervised = false;
+        root.by_name_in = kUsr;
       }
     }
   }
@@ -69,6 +100,13 @@ void PrepareUsr(BoundaryPlan& plan) {
 
 void MakePrivate(const PreparedPlace& place, BoundaryPlan& plan) {
   RootPart& root = plan.call_root;
+  if (root.by_name_in == place.at) {
+    root.by_name_in.clear();
+    for (BindMount& bind : root.binds) {
+      bind.supervised = bind.supervised || bind.by_name;
+      bind.by_name = false;
+    }
+  }
   for (const std::string& dir : place.content.dirs) {
     root.dirs.push_back(place.at + dir);
   }

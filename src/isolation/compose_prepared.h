@@ -14,7 +14,8 @@ namespace coffer::isolation {
 BindMount PreparedBind(const std::string& at);
 
 // The directories, links and mount points below /usr: a shell has a hundred. Only what the runtime alone decides is
-// prepared, so nothing is done if a mount of the caller's lies there, or if /usr is shown whole.
+// prepared, so nothing is done if a mount of the caller's lies there, or if /usr is shown whole. Files that everybody can
+// reach on the host are left to init, which is not root there: it mounts them by name, for half the price.
 void PrepareUsr(BoundaryPlan& plan);
 
 // There is no tree for this place after all: what it holds is made in the private root.

@@ -37,7 +37,9 @@ struct BindMount {
   bool supervised = false;    // a privileged supervisor clones it; otherwise the child does
   bool prepared = false;      // a prepared tree, opened by the supervisor: `host` only names it
   bool placed = false;        // what it is mounted on is there already
-  dev_t expected_dev = 0;     // 0: not compared
+  bool by_name =
+      false;  // a file of the runtime: init mounts it by its name, in one call (RootPart::by_name_in)
+  dev_t expected_dev = 0;  // 0: not compared
   ino_t expected_ino = 0;
 };
 
@@ -74,6 +76,8 @@ struct RootPart {
   std::vector<PrivateFile> files;
   std::vector<PrivateLink> links;
   std::vector<BindMount> binds;
+  std::string
+      by_name_in;  // the prepared tree of all binds with `by_name`; its mounts get their attributes at once
 };
 
 struct DeviceNode {

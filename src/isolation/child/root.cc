@@ -93,6 +93,13 @@ unsigned Attributes(const BindMount& bind) {
   return flags;
 }
 
+// Adds to the attributes of a mount, or with AT_RECURSIVE of all below it too.
+long SetAttributes(int at, const char* path, unsigned flags, unsigned attributes) {
+  mount_attr wanted{};
+  wanted.attr_set = attributes;
+  return Syscall(SYS_mount_setattr, at, Arg(path), flags, Arg(&wanted), sizeof(wanted));
+}
+
 long OpenSource(const BindMount& bind) {
   int from = AT_FDCWD;
   const char* path = bind.host.c_str();
@@ -249,6 +256,14 @@ long AttachBinds(const RootPart& part, const int32_t* trees, int root, uint32_t*
   for (size_t i = 0; i < part.binds.size(); ++i) {
     *item = static_cast<uint32_t>(i);
     const BindMount& bind = part.binds[i];
+    if (bind.by_name) {
+      const long answer =
+          Syscall(SYS_mount, Arg(bind.host.c_str()), Arg(Relative(bind.at)), 0, MS_BIND, 0);
+      if (answer < 0) {
+        return answer;
+      }
+      continue;
+    }
     const long tree = bind.supervised ? trees[i] : OpenSource(bind);
     if (tree < 0) {
       return tree;
@@ -260,10 +275,7 @@ long AttachBinds(const RootPart& part, const int32_t* trees, int root, uint32_t*
         return made;
       }
     }
-    mount_attr attributes{};
-    attributes.attr_set = Attributes(bind);
-    long answer = Syscall(SYS_mount_setattr, tree, Arg(""), AT_EMPTY_PATH, Arg(&attributes),
-                          sizeof(attributes));
+    long answer = SetAttributes(static_cast<int>(tree), "", AT_EMPTY_PATH, Attributes(bind));
     if (answer >= 0) {
       answer = MoveTo(static_cast<int>(tree), root, bind.at.c_str());
     }
@@ -274,7 +286,11 @@ long AttachBinds(const RootPart& part, const int32_t* trees, int root, uint32_t*
       return answer;
     }
   }
-  return 0;
+  // Nothing runs here yet that could have used one without its attributes.
+  return part.by_name_in.empty()
+             ? 0
+             : SetAttributes(root, Relative(part.by_name_in), AT_RECURSIVE | AT_SYMLINK_NOFOLLOW,
+                             MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 }
 
 long MountProc() {
@@ -292,10 +308,7 @@ long MountPts() {
 }
 
 long PivotInto(int root) {
-  mount_attr attributes{};
-  attributes.attr_set = MOUNT_ATTR_RDONLY;
-  long answer = Syscall(SYS_mount_setattr, root, Arg(""), AT_EMPTY_PATH, Arg(&attributes),
-                        sizeof(attributes));
+  long answer = SetAttributes(root, "", AT_EMPTY_PATH, MOUNT_ATTR_RDONLY);
   if (answer < 0) {
     return answer;
   }

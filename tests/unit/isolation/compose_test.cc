@@ -2,6 +2,7 @@
 #include "isolation/compose.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -301,12 +302,47 @@ TEST_F(Compose, ThePreparedUsrHoldsThePlacesOfTheRuntime) {
   EXPECT_GT(placed, 0U);
   // Without the tree everything is as if it had never been thought of.
   MakePrivate(usr, plan);
+  EXPECT_TRUE(plan.call_root.by_name_in.empty());
+  for (const BindMount& bind : plan.call_root.binds) {
+    EXPECT_FALSE(bind.by_name) << bind.at;
+    EXPECT_TRUE(bind.supervised || !below_usr(bind.at)) << bind.at;
+  }
   const RootPart made = WholeRoot(Plan(true));
   for (const std::string& dir : made.dirs) {
     if (below_usr(dir)) {
       EXPECT_EQ(std::count(plan.call_root.dirs.begin(), plan.call_root.dirs.end(), dir), 1) << dir;
     }
   }
+}
+
+// Init is nobody on the host: what only root can reach, the supervisor opens.
+TEST_F(Compose, InitMountsByNameOnlyWhatEverybodyCanReach) {
+  const TempDir dir;
+  const std::string open = dir.path() + "/open";
+  const std::string shut = dir.path() + "/shut";
+  ASSERT_EQ(::mkdir(open.c_str(), 0755), 0);
+  ASSERT_EQ(::mkdir(shut.c_str(), 0755), 0);
+  ASSERT_EQ(::mkdir((shut + "/in").c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(dir.path().c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(shut.c_str(), 0700), 0);
+  runtime_.files = {{open + "/tool", "/usr/bin/tool", true, false},
+                    {shut + "/in/tool", "/usr/bin/other", true, false},
+                    {open, "/usr/share/open", true, true},
+                    {dir.path() + "/gone/tool", "/usr/bin/gone", true, false},
+                    {open + "/far", "/opt/far", true, false}};
+  runtime_.links.clear();
+  mounts_.clear();
+  BoundaryPlan plan = BeginContainer(envelope_, true, true);
+  ASSERT_TRUE(CompleteContainer(envelope_, runtime_, mounts_, {}, plan).ok());
+  EXPECT_EQ(plan.call_root.by_name_in, "/usr");
+  std::set<std::string> by_name;
+  for (const BindMount& bind : plan.call_root.binds) {
+    EXPECT_NE(bind.by_name, bind.supervised) << bind.at;
+    if (bind.by_name) {
+      by_name.insert(bind.at);
+    }
+  }
+  EXPECT_EQ(by_name, std::set<std::string>{"/usr/bin/tool"});
 }
 
 TEST_F(Compose, AMountOfTheCallersBelowUsrKeepsItPrivate) {
@@ -324,7 +360,7 @@ TEST_F(Compose, AMountOfTheCallersBelowUsrKeepsItPrivate) {
 }
 
 TEST_F(Compose, AUsrThatIsShownWholeIsNotPrepared) {
-  runtime_.files = {{"/usr", "/usr", true}};
+  runtime_.files = {{"/usr", "/usr", true, true}};
   runtime_.links.clear();
   BoundaryPlan plan = BeginContainer(envelope_, true, true);
   ASSERT_TRUE(CompleteContainer(envelope_, runtime_, mounts_, {}, plan).ok());
