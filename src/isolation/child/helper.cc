@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isolation/child/helper.h"
 
+#include <errno.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -49,6 +51,12 @@ long StartHelper(Helper* helper) {
 long EnterNetwork(const Helper& helper) {
   const ChildReport& report = *helper.report;
   while (!NetworkMade(report)) {
+    siginfo_t dead{};
+    const long asked =
+        Syscall(SYS_waitid, P_PID, helper.pid, Arg(&dead), WEXITED | WNOHANG | WNOWAIT | __WALL, 0);
+    if (asked < 0 || (dead.si_pid != 0 && report.network_made.load() == 0)) {
+      return -ECHILD;  // somebody killed it
+    }
   }
   if (report.network < 0) {
     return report.network;

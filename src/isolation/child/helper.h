@@ -20,7 +20,7 @@ struct Helper {
 bool NetworkMade(const ChildReport& report);
 
 long StartHelper(Helper* helper);
-// Waits for the network and enters it.
+// Waits for the network and enters it. -ECHILD if the helper is dead and has made none.
 long EnterNetwork(const Helper& helper);
 // Waits for the helper's end.
 long AwaitHelper(const Helper& helper);

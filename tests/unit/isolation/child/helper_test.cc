@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/child/helper.h"
+
+#include <errno.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace coffer::isolation {
+namespace {
+
+class HelperTest : public testing::Test {
+ protected:
+  // A helper that makes nothing; `report_` is as the supervisor leaves it.
+  void Start() {
+    helper_.report = &report_;
+    helper_.pid = ::fork();
+    if (helper_.pid == 0) {
+      for (;;) {
+        ::pause();
+      }
+    }
+    ASSERT_GT(helper_.pid, 0);
+  }
+  void Kill() { ::kill(static_cast<pid_t>(helper_.pid), SIGKILL); }
+
+  ChildReport report_{};
+  Helper helper_;
+};
+
+// Otherwise init would wait for ever, and the supervisor with it.
+TEST_F(HelperTest, ADeadOneThatMadeNothingIsAnError) {
+  Start();
+  EXPECT_FALSE(NetworkMade(report_)) << "the control: it lives, and has made nothing yet";
+  Kill();
+  EXPECT_EQ(EnterNetwork(helper_), -ECHILD);
+  EXPECT_EQ(AwaitHelper(helper_), 0) << "it is still there to be reaped";
+}
+
+TEST_F(HelperTest, WhatItSaysCountsAlsoIfItIsDead) {
+  Start();
+  report_.network = -ENOSPC;
+  report_.network_made = 1;
+  Kill();
+  EXPECT_EQ(EnterNetwork(helper_), -ENOSPC);
+  EXPECT_EQ(AwaitHelper(helper_), 0);
+}
+
+}  // namespace
+}  // namespace coffer::isolation
