@@ -191,7 +191,7 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
     }
   }
   TRY(ChooseFilter(request, prepared, options.level, *plan));
-  launched.promised = PromisedLayers(options.level);
+  launched.promised = PromisedLayers(options.level, !prepared.mounts.empty());
 
   // On v2 the child is born in its cgroup, which must exist before; on v1 everything about cgroups can be done while
   // the child already works.

@@ -18,6 +18,7 @@ struct Launched {
   policy::LayerSet layers;               // probed, if `probed`
   policy::LayerSet promised;             // what this level should have
   std::string cgroup_why;                // why a cgroup layer is missing
+  std::string io_why;  // why block I/O is not counted by a cgroup, where it should be
   bool probed = false;
   Nanos started_at{0};  // wall clock
   Begun begun;          // last: what is inside ends before its cgroup and its files are removed

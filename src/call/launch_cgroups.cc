@@ -33,13 +33,26 @@ std::vector<isolation::Rlimit> ChooseRlimits(const policy::Limits& caps, bool cg
   return rlimits;
 }
 
+// Empty if it is usable, or nobody knows.
+std::string WhyNot(const limits::ControllerPlace& place) {
+  if (place.usable || place.why_not.empty()) {
+    return {};
+  }
+  return place.fix.empty() ? place.why_not : place.why_not + "; " + place.fix;
+}
+
 std::string WhyNoCgroup(const limits::CgroupHost& host) {
   for (const limits::ControllerPlace& place : host.places) {
-    if (!place.usable && !place.why_not.empty()) {
-      return place.fix.empty() ? place.why_not : place.why_not + "; " + place.fix;
+    if (std::string why = WhyNot(place); !why.empty()) {
+      return why;
     }
   }
   return "the host has no cgroup controllers";
+}
+
+std::string WhyNoIo(const limits::CgroupHost& host) {
+  std::string why = WhyNot(host.at(limits::Controller::kIo));
+  return why.empty() ? "the host offers no controller that counts block I/O" : why;
 }
 
 }  // namespace
@@ -53,6 +66,9 @@ Status ProbeCgroup(const RunRequest& request, const Prepared& prepared, Cgroups&
   if (!offered.Has(Layer::kCgroupMemory) || !offered.Has(Layer::kCgroupPids) ||
       !offered.Has(Layer::kCgroupCpu)) {
     launched.cgroup_why = WhyNoCgroup(cgroups.host);
+  }
+  if (!prepared.mounts.empty() && !offered.Has(Layer::kCgroupIo)) {
+    launched.io_why = WhyNoIo(cgroups.host);
   }
   // Without a user namespace or a uid of its own, the boundary shares its count with everything else of the user.
   uint64_t foreign_tasks = 0;

@@ -8,7 +8,7 @@ namespace coffer::call {
 using policy::Layer;
 using policy::LayerSet;
 
-LayerSet PromisedLayers(policy::Level level) {
+LayerSet PromisedLayers(policy::Level level, bool shows_host_files) {
   LayerSet layers{Layer::kUid,       Layer::kCapabilities, Layer::kNoNewPrivs,
                   Layer::kSeccomp,   Layer::kLandlock,     Layer::kRlimits,
                   Layer::kDiskQuota, Layer::kCgroupMemory, Layer::kCgroupPids,
@@ -17,6 +17,9 @@ LayerSet PromisedLayers(policy::Level level) {
     layers =
         layers.Union({Layer::kUserns, Layer::kMountns, Layer::kPidns, Layer::kNetns, Layer::kIpcns,
                       Layer::kUtsns, Layer::kCgroupns, Layer::kPrivateRoot, Layer::kPrivateProc});
+  }
+  if (shows_host_files) {
+    layers.Add(Layer::kCgroupIo);
   }
   return layers;
 }

@@ -8,7 +8,8 @@
 
 namespace coffer::call {
 
-policy::LayerSet PromisedLayers(policy::Level level);
+// What a boundary of this level should have. Block I/O is counted only where files of the host are shown.
+policy::LayerSet PromisedLayers(policy::Level level, bool shows_host_files);
 
 // What setup claims to have done must be seen from outside; if not, something is wrong, and nothing runs.
 Status CheckProbe(const Launched& launched);

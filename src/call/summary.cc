@@ -42,6 +42,8 @@ std::string StandIn(Layer layer) {
       return "RLIMIT_NPROC";
     case Layer::kCgroupCpu:
       return "the supervisor sums the tree; RLIMIT_CPU below it";
+    case Layer::kCgroupIo:
+      return "the supervisor adds up what the tree's processes have read and written";
     case Layer::kDiskQuota:
       return "the supervisor watches the directory and kills at the cap; RLIMIT_FSIZE below it";
     default:
@@ -54,8 +56,9 @@ std::string ReasonFor(Layer layer, const Launched& launched) {
     case Layer::kCgroupMemory:
     case Layer::kCgroupPids:
     case Layer::kCgroupCpu:
-    case Layer::kCgroupIo:
       return launched.cgroup_why;
+    case Layer::kCgroupIo:
+      return launched.io_why;
     case Layer::kLandlock:
       return "this kernel has no Landlock, or it is switched off";
     case Layer::kDiskQuota:

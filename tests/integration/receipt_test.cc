@@ -59,6 +59,28 @@ TEST_P(Receipt, OfSuccess) {
       << result.receipt["error"].dump();
 }
 
+// Whoever shows files of the host is promised that their I/O is counted; if no cgroup does it, that is told.
+TEST_P(Receipt, BlockIoIsCountedOrCalledMissingWhereFilesAreShown) {
+  const TempDir dir;
+  for (const bool shown : {true, false}) {
+    const RunResult result =
+        RunProbe(Flags(shown ? Strings{"--ro", dir.path()} : Strings{}), {"exit", "0"});
+    ExpectComplete(result);
+    const Json& isolation = result.receipt["isolation"];
+    const bool active = Contains(isolation["layers"].dump(), "cgroup-io");
+    bool told = false;
+    for (const Json& missing : isolation["missing"]) {
+      if (missing["layer"] == "cgroup-io") {
+        told = true;
+        EXPECT_FALSE(missing["reason"].get<std::string>().empty()) << isolation.dump();
+        EXPECT_FALSE(missing["stand_in"].get<std::string>().empty()) << isolation.dump();
+      }
+    }
+    EXPECT_FALSE(active && told) << isolation.dump();
+    EXPECT_EQ(active || told, shown || active) << isolation.dump();
+  }
+}
+
 TEST_P(Receipt, OfFailureAndSignal) {
   const RunResult failed = RunProbe(Flags(), {"exit", "3"});
   ExpectComplete(failed);
