@@ -63,6 +63,9 @@ TEST_P(Receipt, OfSuccess) {
 TEST_P(Receipt, BlockIoIsCountedOrCalledMissingWhereFilesAreShown) {
   const TempDir dir;
   for (const bool shown : {true, false}) {
+    if (shown && IsRoot() && !container()) {
+      continue;  // as root the process level takes no mounts
+    }
     const RunResult result =
         RunProbe(Flags(shown ? Strings{"--ro", dir.path()} : Strings{}), {"exit", "0"});
     ExpectComplete(result);
