@@ -20,6 +20,19 @@
 
 #include "limits/cgroup.h"
 
+// ThreadSanitizer gives every process a thread of its own and several times its memory: what counts either cannot hold.
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define COFFER_COUNTS_ARE_INFLATED 1
+#endif
+#endif
+#ifdef COFFER_COUNTS_ARE_INFLATED
+#define SKIP_IF_COUNTS_ARE_INFLATED() \
+  GTEST_SKIP() << "ThreadSanitizer adds a thread and memory to every process"
+#else
+#define SKIP_IF_COUNTS_ARE_INFLATED() static_cast<void>(0)
+#endif
+
 namespace coffer::limits {
 
 class TempDir {
