@@ -5,7 +5,7 @@
 //   Spawn       clones init; it starts on what nobody has to decide (the network namespace)
 //   Identify    gives it its user, and the first half of the plan: it begins its root
 //   Complete    the plan is complete: it ends its root and enters it
-//   Admit       there are cgroups: it joins them and gives up every power
+//   Admit       there are cgroups: it joins them and gives up every power; meanwhile we raise its loopback
 //   AwaitReady  it is confined and waits; layers can be probed now
 //   Give        the call: program, arguments, environment, working directory
 //   Start       it runs

@@ -3,6 +3,8 @@
 // Where no prepared tree can be had, a boundary has the same /dev, /etc and /usr, made for it alone.
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "tests/support/run.h"
 
 namespace coffer::test {
@@ -47,6 +49,28 @@ TEST(PreparedTrees, WithoutThemEverythingIsTheSame) {
     EXPECT_EQ(other.exit, 0) << mount << other.Describe();
     EXPECT_EQ(other.out, plain.out) << mount;
   }
+}
+
+// As root init mounts a runtime's files by name, and they get their attributes together, at the end.
+TEST(PreparedTrees, EveryMountOfARuntimeHasItsAttributes) {
+  const RunResult result = RunProgram({CofferPath(), "run", "--level", "container", "--runtime",
+                                       "sh", "--", "sh", "-c", "cat /proc/self/mountinfo"});
+  ASSERT_EQ(result.exit, 0) << result.Describe();
+  int mounts = 0;
+  for (const std::string& line : Lines(result.out)) {
+    std::istringstream words(line);
+    std::string id, parent, device, root, at, options;
+    words >> id >> parent >> device >> root >> at >> options;
+    if (!at.starts_with("/usr")) {
+      continue;
+    }
+    ++mounts;
+    const std::string all = "," + options + ",";
+    for (const char* wanted : {",ro,", ",nosuid,", ",nodev,"}) {
+      EXPECT_TRUE(Contains(all, wanted)) << at << " is " << options;
+    }
+  }
+  EXPECT_GT(mounts, 20) << "the control: there is a runtime to look at\n" << result.out;
 }
 
 }  // namespace
