@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes cmake/text_order.ld: which functions of `coffer` lie first, side by side.
+"""Writes cmake/text_order_ARCH.ld: which functions of `coffer` lie first, side by side.
 
 A call runs some 400 functions of several thousand. Scattered over the whole program they cost a page fault for every
 64 KiB window, and each waiting supervisor keeps those windows mapped; side by side they are a few windows. What the
@@ -10,7 +10,7 @@ Runs two calls instruction by instruction (ptrace), and looks the addresses up i
 v1, so that init is seen too. A name that no longer exists does no harm, and a new one is merely not sorted: run this
 again when a release is made, not with every change.
 
-  scripts/order_text.py build/coffer build/coffer.map > cmake/text_order.ld
+  scripts/order_text.py build/coffer build/coffer.map > order && mv order cmake/text_order_$(uname -m).ld
 """
 import bisect
 import ctypes
@@ -20,6 +20,7 @@ import platform
 import re
 import signal
 import sys
+import time
 
 TRACEME, PEEK, POKE, CONT, STEP, DETACH = 0, 1, 4, 7, 9, 17
 SETOPTIONS, GETREGSET = 0x4200, 0x4204
@@ -71,8 +72,8 @@ def finish_exclusive(pid, pc):
     libc.ptrace(POKE, pid, end & ~7, kept)
 
 
-def trace(command, text, start=None):
-    """The addresses inside `text` that the program and its init run; with `start`, from that address on."""
+def trace(command, text, start=None, seconds=None):
+    """The addresses inside `text` that the program and its init run; with `start`, from that address on, for so long."""
     child = os.fork()
     if child == 0:
         null = os.open("/dev/null", os.O_RDWR)
@@ -84,7 +85,7 @@ def trace(command, text, start=None):
     libc.ptrace(SETOPTIONS, child, None, OPTIONS)
     libc.ptrace(STEP, child, None, None)
     seen = set()
-    started = start is None
+    until = None if start is not None else float("inf")  # None: not yet
     exclusive = platform.machine() == "aarch64"
     while True:
         try:
@@ -99,8 +100,9 @@ def trace(command, text, start=None):
             continue
         pc = program_counter(pid)
         if pc is not None and text[0] <= pc < text[1]:
-            started = started or pc == start
-            if started:
+            if until is None and pc == start:
+                until = time.monotonic() + seconds
+            if until is not None and time.monotonic() < until:
                 seen.add(pc)
             if exclusive and instruction(pid, pc) & 0x3FE00000 == 0x08400000:
                 finish_exclusive(pid, pc)
@@ -140,8 +142,9 @@ def main():
     starts = [s[0] for s in sections]
     text = (starts[0], sections[-1][0] + sections[-1][1])
     trim = next(s[0] for s in sections if s[2].startswith(".text._ZN6coffer8TrimText"))
-    # Long enough: step by step the supervisor takes a while until it watches.
-    watching = trace([coffer, "run", "--", "/bin/sleep", "4"], text, trim)
+    # Long enough: step by step the supervisor takes a while until it watches. What comes after the command's end is seen
+    # below; only what a waiting supervisor keeps running belongs in front.
+    watching = trace([coffer, "run", "--", "/bin/sleep", "6"], text, trim, 3)
     running = trace([coffer, "run", "--", "/bin/true"], text)
     if not watching or not running:
         sys.exit("order_text.py: nothing was seen; is the map that of this program?")

@@ -123,15 +123,21 @@ Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, size_t call_bytes, Ow
   // On the shared pages, because a child that shares our memory outlives this frame.
   auto* const given = new (&boundary.shared_->context) ChildContext(context);
   boundary.spawned_ = BootTime();
+  if (plan.level == policy::Level::kContainer) {
+    given->helper_processor = boundary.placement_.Gather();
+  }
   answer = raw::CloneInto(
       args, [](void* child) { EnterBoundary(*static_cast<ChildContext*>(child)); }, given);
+  if (answer >= 0) {
+    // It may be behind us on our own processor. What it does first is to start the helper that makes the network, which
+    // takes longest: let it.
+    (void)Syscall(SYS_sched_yield);
+  }
+  boundary.placement_.Release();
   if (answer < 0) {
     boundary.reaped_ = true;
     return ExplainClone(answer);
   }
-  // Often the kernel has put it behind us on our own processor, idle ones or not. What it does first is to start the helper
-  // that makes the network, which takes longest: let it.
-  (void)Syscall(SYS_sched_yield);
   g_sharing = plan.shares_memory;
   boundary.pid_ = static_cast<pid_t>(answer);
   boundary.pidfd_ = UniqueFd(pidfd);

@@ -205,6 +205,7 @@ void EnterBoundary(const ChildContext& given) {
   if (container) {
     ladder.Enter(Stage::kNetwork);
     helper.report = context.report;
+    helper.processor = context.helper_processor;
     ladder.Must(StartHelper(&helper));
     ladder.Must(Syscall(SYS_unshare, CLONE_NEWIPC));
   }

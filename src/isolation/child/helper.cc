@@ -13,6 +13,7 @@
 #include "base/clone.h"
 #include "base/sys.h"
 #include "isolation/child/confine.h"
+#include "isolation/placement.h"
 
 namespace coffer::isolation {
 namespace {
@@ -45,6 +46,9 @@ long StartHelper(Helper* helper) {
   args.stack = reinterpret_cast<uint64_t>(helper->stack);
   args.stack_size = sizeof(helper->stack);
   helper->pid = raw::CloneInto(args, RunHelper, helper);
+  if (helper->pid > 0 && helper->processor >= 0) {
+    (void)MoveTo(static_cast<pid_t>(helper->pid), helper->processor);  // elsewhere it is only later
+  }
   return helper->pid < 0 ? helper->pid : 0;
 }
 

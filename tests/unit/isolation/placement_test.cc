@@ -69,23 +69,53 @@ TEST_F(PlacementTest, OfTwoProcessorsItGetsTheOtherOneAndThenBothBack) {
   StartChild();
   Placement placement;
   placement.SendAway(child_);
-  ASSERT_TRUE(placement.sent_away());
+  ASSERT_TRUE(placement.narrowed());
   const std::vector<int> there = ProcessorsOf(child_);
   ASSERT_EQ(there.size(), 1U);
   EXPECT_TRUE(there[0] == two[0] || there[0] == two[1]);
   const Status restored = placement.Restore(child_);
   ASSERT_TRUE(restored.ok());
   EXPECT_EQ(ProcessorsOf(child_), two);
-  EXPECT_FALSE(placement.sent_away());
+  EXPECT_FALSE(placement.narrowed());
   EXPECT_EQ(ProcessorsOf(0), two) << "ours are not touched";
+}
+
+TEST_F(PlacementTest, WhatIsClonedStaysWithUsUntilItGetsBothBack) {
+  if (all_.size() < 2) {
+    GTEST_SKIP() << "one processor";
+  }
+  const std::vector<int> two = {all_[0], all_[1]};
+  ASSERT_TRUE(Use(two));
+  Placement placement;
+  const int other = placement.Gather();
+  const std::vector<int> here = ProcessorsOf(0);
+  ASSERT_EQ(here.size(), 1U);
+  EXPECT_NE(here[0], other);
+  EXPECT_TRUE(other == two[0] || other == two[1]);
+  StartChild();
+  placement.Release();
+  EXPECT_EQ(ProcessorsOf(0), two);
+  EXPECT_EQ(ProcessorsOf(child_), here);
+  EXPECT_TRUE(placement.narrowed());
+  ASSERT_TRUE(placement.Restore(child_).ok());
+  EXPECT_EQ(ProcessorsOf(child_), two);
+}
+
+TEST_F(PlacementTest, MovesOneProcess) {
+  StartChild();
+  EXPECT_TRUE(MoveTo(child_, all_.back()));
+  EXPECT_EQ(ProcessorsOf(child_), std::vector<int>{all_.back()});
+  EXPECT_EQ(ProcessorsOf(0), all_) << "ours are not touched";
 }
 
 TEST_F(PlacementTest, WithOneProcessorNothingHappens) {
   ASSERT_TRUE(Use({all_[0]}));
-  StartChild();
   Placement placement;
+  EXPECT_EQ(placement.Gather(), -1);
+  StartChild();
+  placement.Release();
   placement.SendAway(child_);
-  EXPECT_FALSE(placement.sent_away());
+  EXPECT_FALSE(placement.narrowed());
   EXPECT_TRUE(placement.Restore(child_).ok());
   EXPECT_EQ(ProcessorsOf(child_), std::vector<int>{all_[0]});
 }
@@ -98,7 +128,7 @@ TEST_F(PlacementTest, WhatIsGoneCannotBeSentAway) {
   child_ = -1;
   Placement placement;
   placement.SendAway(gone);
-  EXPECT_FALSE(placement.sent_away());
+  EXPECT_FALSE(placement.narrowed());
 }
 
 TEST_F(PlacementTest, ProcessorsThatCannotBeGivenBackAreAnError) {
@@ -109,7 +139,7 @@ TEST_F(PlacementTest, ProcessorsThatCannotBeGivenBackAreAnError) {
   StartChild();
   Placement placement;
   placement.SendAway(child_);
-  ASSERT_TRUE(placement.sent_away());
+  ASSERT_TRUE(placement.narrowed());
   ::kill(child_, SIGKILL);
   ::waitpid(child_, nullptr, 0);
   const Status restored = placement.Restore(child_);

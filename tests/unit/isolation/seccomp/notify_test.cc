@@ -197,8 +197,7 @@ TEST_P(Live, SweepOfAllNumbersAgreesWithTheEvaluator) {
       const long want = *verdict == SECCOMP_RET_USER_NOTIF
                             ? -EPERM
                             : -static_cast<long>(*verdict & SECCOMP_RET_DATA);
-      const long got =
-          table.Find(number).empty() ? AnswerOfUnknown(number, want) : Syscall(number);
+      const long got = table.Find(number).empty() ? AnswerOfUnknown(number, want) : Syscall(number);
       if (got == kPast) {
         ++answer[4];
         continue;
