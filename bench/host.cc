@@ -60,25 +60,6 @@ int MemoryGib() {
   return static_cast<int>(std::lround(kb / (1 << 20)));
 }
 
-struct CpuTime {
-  double total = 0;
-  double idle = 0;
-};
-
-// The first line of /proc/stat: user, nice, system, idle, iowait and more, in ticks of all cores.
-CpuTime ReadCpuTime() {
-  std::ifstream file("/proc/stat");
-  std::string word;
-  file >> word;
-  CpuTime time;
-  double ticks = 0;
-  for (int column = 0; column < 8 && file >> ticks; ++column) {
-    time.total += ticks;
-    time.idle += column == 3 || column == 4 ? ticks : 0;
-  }
-  return time;
-}
-
 // How much of all cores others use, over half a second. Load averages still remember the compiler.
 double BusyShare() {
   const CpuTime before = ReadCpuTime();
@@ -89,6 +70,26 @@ double BusyShare() {
 }
 
 }  // namespace
+
+// The first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal.
+CpuTime ReadCpuTime() {
+  std::ifstream file("/proc/stat");
+  std::string word;
+  file >> word;
+  CpuTime time;
+  double ticks = 0;
+  for (int column = 0; column < 8 && file >> ticks; ++column) {
+    time.total += ticks;
+    time.idle += column == 3 || column == 4 ? ticks : 0;
+    time.stolen += column == 7 ? ticks : 0;
+  }
+  return time;
+}
+
+double StolenShare(const CpuTime& before, const CpuTime& after) {
+  const double wanted = (after.total - before.total) - (after.idle - before.idle);
+  return wanted > 0 ? (after.stolen - before.stolen) / wanted : 0;
+}
 
 Host DescribeHost() {
   utsname names{};

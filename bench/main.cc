@@ -180,6 +180,7 @@ int Run(const Options& options) {
   effort.spaced = options.spaced_rounds > 0 ? options.spaced_rounds : effort.spaced;
 
   const double begin = NowMicros();
+  const CpuTime at_begin = ReadCpuTime();
   const auto say = [&](const std::string& what) {
     fmt::print(stderr, "bench: {:>4.0f} s  {}\n", (NowMicros() - begin) / 1e6, what);
   };
@@ -244,6 +245,13 @@ int Run(const Options& options) {
     MeasureCoffer(results, coffer, options.probe, effort);
   }
   results.seconds = (NowMicros() - begin) / 1e6;
+  results.host.stolen = StolenShare(at_begin, ReadCpuTime());
+  if (IsStolenFrom(results.host)) {
+    say(
+        fmt::format("other virtual machines took {:.0f}% of the processor time: do not trust "
+                    "tails, nor throughput",
+                    100 * results.host.stolen));
+  }
   WriteText(options.json, ToJson(results));
   if (publishable) {
     Publish(results, box, options.docs);

@@ -113,6 +113,12 @@ std::string HostTable(const Results& results) {
         "one.**\n",
         100 * host.busy);
   }
+  if (IsStolenFrom(host)) {
+    text += fmt::format(
+        "\n**Other virtual machines took {:.0f}% of the processor time this run wanted: tails and "
+        "throughput say\nmore about them than about the tools.**\n",
+        100 * host.stolen);
+  }
   return text;
 }
 

@@ -129,7 +129,8 @@ std::string ToJson(const Results& results) {
                   {"user", results.host.user},
                   {"cores", results.host.cores},
                   {"memory_gib", results.host.memory_gib},
-                  {"busy", results.host.busy}};
+                  {"busy", results.host.busy},
+                  {"stolen", results.host.stolen}};
   root["run"] = {
       {"short", results.short_run}, {"gap_ms", results.gap_ms}, {"seconds", results.seconds}};
   for (const ToolInfo& tool : results.tools) {

@@ -19,7 +19,8 @@ struct Host {
   std::string architecture, system, kernel, cgroups, user;
   int cores = 0;
   int memory_gib = 0;
-  double busy = 0;  // share of all cores that others used when the run began
+  double busy = 0;    // share of all cores that others used when the run began
+  double stolen = 0;  // share of the time wanted during the run that other virtual machines got
 };
 
 struct ToolInfo {
@@ -86,6 +87,7 @@ struct Results {
 
 // Whether others used the machine enough to distort tails and throughput.
 inline bool IsBusy(const Host& host) { return host.busy > 0.15; }
+inline bool IsStolenFrom(const Host& host) { return host.stolen > 0.02; }
 
 // One promise of the project and what this run found.
 struct Target {

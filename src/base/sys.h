@@ -36,8 +36,8 @@ long Arg(T* pointer) {
 namespace coffer::sys {
 
 // An Error for `negative_errno` (as raw:: returns it). The message reads "<what>: <text of the errno>".
-Error ErrnoError(std::string_view code, std::string_view what, long negative_errno,
-                 ErrorKind kind = ErrorKind::kHost);
+[[gnu::cold]] Error ErrnoError(std::string_view code, std::string_view what, long negative_errno,
+                               ErrorKind kind = ErrorKind::kHost);
 
 // The text of an errno, for messages: "No such file or directory".
 std::string ErrnoText(int error_number);

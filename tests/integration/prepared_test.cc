@@ -17,7 +17,11 @@ constexpr const char* kLook =
     "echo x > /dev/null && head -c 4 /dev/urandom | wc -c; echo y > /etc/passwd || echo refused; "
     "echo z > /usr/bin/z || mkdir /usr/z || echo refused too";
 
-Strings Command() { return {CofferPath(), "run", "--runtime", "sh", "--", "sh", "-c", kLook}; }
+// Every file is read, which takes an emulated processor longer than a call may by default.
+Strings Command() {
+  return {CofferPath(), "run", "--cpu", "60", "--wall", "120",
+          "--runtime",  "sh",  "--",    "sh", "-c",     kLook};
+}
 
 // The command in a mount namespace of its own, with `mount` done before.
 RunResult RunAfter(const std::string& mount) {
