@@ -25,11 +25,13 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kUsage =
-    "usage: bench_coffer [--coffer PATH] [--probe PATH] [--short] [--peers-only] [--json FILE] "
+    "usage: bench_coffer [--coffer PATH] [--probe PATH] [--floor PATH] [--short] [--peers-only] "
+    "[--json FILE] "
     "[--docs DIR]\n"
     "                    [--rounds N] [--spaced-rounds N]\n"
     "  --coffer PATH    the program to measure (build/coffer)\n"
     "  --probe PATH     bench_probe, for the cost of the system call filter\n"
+    "  --floor PATH     bench_floor, for what the kernel alone costs\n"
     "  --short          under a minute; reports ratios, publishes nothing\n"
     "  --peers-only     without coffer\n"
     "  --json FILE      where the results go (build/bench/results.json)\n"
@@ -38,6 +40,7 @@ constexpr const char* kUsage =
 struct Options {
   std::string coffer = "build/coffer";
   std::string probe = "build/bench/bench_probe";
+  std::string floor = "build/bench/bench_floor";
   std::string json = "build/bench/results.json";
   std::string docs;
   bool short_run = false;
@@ -67,6 +70,8 @@ Options ParseOptions(int argc, char** argv) {
       options.coffer = value();
     } else if (flag == "--probe") {
       options.probe = value();
+    } else if (flag == "--floor") {
+      options.floor = value();
     } else if (flag == "--json") {
       options.json = value();
     } else if (flag == "--docs") {
@@ -188,7 +193,7 @@ int Run(const Options& options) {
       scratch;  // static: Fail() leaves through exit(), and that must remove it too
   std::vector<Payload> payloads = MeasuredPayloads();
   payloads.push_back(SleepingPayload());
-  const Toolbox box = FindTools(coffer, scratch.path(), payloads);
+  const Toolbox box = FindTools(coffer, options.floor, scratch.path(), payloads);
 
   Results results;
   results.host = DescribeHost();

@@ -84,6 +84,15 @@ Tool Minijail(const std::string& program) {
                   {program, "-p", "-v", "-e", "-l", "-N", "--uts", "-r", "-n", "-c", "0", "--"});
 }
 
+// The kernel's own share (bench/floor.cc). It makes cgroups where only root may.
+Tool Floor(const std::string& program) {
+  return Prefixed({kFloor, "",
+                   "not a tool: coffer's layers asked of the kernel, in one process after the "
+                   "other, and nothing "
+                   "else; no checks, no watching, no receipt"},
+                  {program});
+}
+
 // Adds it if it runs /bin/true.
 void AddIfItRuns(Toolbox& box, Tool tool, const Payload& payload) {
   const Captured tried = RunCaptured(tool.make(payload, 0));
@@ -104,7 +113,7 @@ std::vector<Payload> MeasuredPayloads() {
 
 Payload SleepingPayload() { return {"sleep", "/bin/sleep", {"/usr/bin/sleep", "20"}}; }
 
-Toolbox FindTools(const std::string& coffer, const std::string& scratch,
+Toolbox FindTools(const std::string& coffer, const std::string& floor, const std::string& scratch,
                   const std::vector<Payload>& payloads) {
   Toolbox box;
   box.tools.push_back(Prefixed({kPlain, "", "posix_spawn and wait, no confinement"}, {}));
@@ -117,6 +126,9 @@ Toolbox FindTools(const std::string& coffer, const std::string& scratch,
                        tried.exit_code, tried.err));
     }
     box.tools.push_back(std::move(tool));
+  }
+  if (fs::exists(floor)) {
+    AddIfItRuns(box, Floor(fs::canonical(floor).string()), payloads.front());
   }
   if (const std::string program = FindOnPath("bwrap"); !program.empty()) {
     AddIfItRuns(box, Bubblewrap(program), payloads.front());

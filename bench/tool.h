@@ -37,9 +37,10 @@ struct Toolbox {
 std::vector<Payload> MeasuredPayloads();
 Payload SleepingPayload();
 
-// Finds and tries every tool. `coffer` is the path of the program, or empty to measure only the peers; `scratch` is
-// a directory for bundles. Payloads must be known now because some tools keep them in files.
-Toolbox FindTools(const std::string& coffer, const std::string& scratch,
+// Finds and tries every tool. `coffer` is the path of the program, or empty to measure only the peers; `floor` that of
+// bench_floor, which is left out where it does not exist; `scratch` is a directory for bundles. Payloads must be known
+// now because some tools keep them in files.
+Toolbox FindTools(const std::string& coffer, const std::string& floor, const std::string& scratch,
                   const std::vector<Payload>& payloads);
 
 }  // namespace coffer::bench

@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 build=${BUILD:-build}
-args=(--coffer "$build/coffer" --probe "$build/bench/bench_probe" --json "$build/bench/results.json")
+args=(--coffer "$build/coffer" --probe "$build/bench/bench_probe" --floor "$build/bench/bench_floor" --json "$build/bench/results.json")
 if [ "${1:-}" = short ]; then
   shift
   args+=(--short)
@@ -21,5 +21,5 @@ for program in bwrap crun; do
     echo "bench: $program is not installed and will be left out (scripts/setup.sh bench installs it)" >&2
   fi
 done
-cmake --build "$build" --target bench_coffer bench_probe >&2
+cmake --build "$build" --target bench_coffer bench_probe bench_floor >&2
 exec "$build/bench/bench_coffer" "${args[@]}" "$@"

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// bench_floor COMMAND ARG...: what the kernel alone costs. Asks it for the same layers as `coffer run` (all namespaces, a
+// private root, cgroups with limits, no capabilities, Landlock, the very same filter) and does nothing else: it looks at
+// no path, resolves nothing, watches nothing, keeps no output, writes no receipt, and trusts everything. Not a boundary
+// that anybody should use; as root only, and for the page of benchmarks only.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/capability.h>
+#include <linux/landlock.h>
+#include <linux/sched.h>
+#include <net/if.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "isolation/seccomp/builtin.h"
+#include "isolation/seccomp/install.h"
+
+namespace coffer::bench {
+namespace {
+
+constexpr int kUid = 1000;
+constexpr int kHostUid = 1879048192;
+
+void Must(long answer, const char* what) {
+  if (answer < 0) {
+    ::perror(what);
+    ::_exit(125);
+  }
+}
+
+void Write(const char* path, const char* text) {
+  const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
+  Must(fd, path);
+  Must(::write(fd, text, ::strlen(text)), path);
+  ::close(fd);
+}
+
+struct Cgroup {
+  std::string path;
+  int members = -1;  // of its tasks or cgroup.procs
+};
+
+Cgroup MakeCgroup(const char* hierarchy, const char* members) {
+  Cgroup cgroup{fmt::format("/sys/fs/cgroup/{}floor-{}", hierarchy, ::getpid())};
+  Must(::mkdir(cgroup.path.c_str(), 0755), cgroup.path.c_str());
+  cgroup.members = ::open((cgroup.path + "/" + members).c_str(), O_WRONLY | O_CLOEXEC);
+  Must(cgroup.members, members);
+  return cgroup;
+}
+
+void Limit(const Cgroup& cgroup, const char* file, const char* value) {
+  Write((cgroup.path + "/" + file).c_str(), value);
+}
+
+std::vector<Cgroup> MakeCgroups() {
+  if (::access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0) {
+    const Cgroup all = MakeCgroup("", "cgroup.procs");
+    Limit(all, "memory.max", "268435456");
+    Limit(all, "pids.max", "32");
+    return {all};
+  }
+  const Cgroup memory = MakeCgroup("memory/", "tasks");
+  Limit(memory, "memory.limit_in_bytes", "268435456");
+  const Cgroup pids = MakeCgroup("pids/", "tasks");
+  Limit(pids, "pids.max", "32");
+  return {memory, pids, MakeCgroup("cpuacct/", "tasks")};
+}
+
+void BuildRoot() {
+  Must(::mount("none", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "size=64k"), "root");
+  Must(::chdir("/tmp"), "root");
+  for (const char* place : {"usr", "proc", "tmp"}) {
+    Must(::mkdir(place, 0755), place);
+  }
+  for (const char* name : {"bin", "lib", "lib64"}) {
+    Must(::symlink((std::string("usr/") + name).c_str(), name), name);
+  }
+  Must(::mkdir("dev", 0755), "dev");
+  Must(::mknod("dev/null", S_IFREG | 0444, 0), "dev");
+  for (const char* place : {"usr", "dev/null"}) {
+    Must(::mount((std::string("/") + place).c_str(), place, nullptr, MS_BIND | MS_REC, nullptr),
+         place);
+  }
+  Must(::mount(nullptr, "usr", nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID, nullptr),
+       "usr");
+  Must(::mount("none", "tmp", "tmpfs", MS_NOSUID | MS_NODEV, "size=100m"), "tmp");
+  Must(::mount("none", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "subset=pid"), "proc");
+  Must(::syscall(SYS_pivot_root, ".", "."), "pivot_root");
+  Must(::umount2(".", MNT_DETACH), "umount");
+  Must(::chdir("/"), "root");
+}
+
+void RaiseLoopback() {
+  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  ifreq request{};
+  ::memcpy(request.ifr_name, "lo", 3);
+  request.ifr_flags = IFF_UP;
+  Must(::ioctl(fd, SIOCSIFFLAGS, &request), "loopback");
+  ::close(fd);
+}
+
+void DropCapabilities() {
+  for (int i = 0; ::prctl(PR_CAPBSET_DROP, i, 0, 0, 0) == 0; ++i) {
+  }
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct none[2] = {};
+  Must(::syscall(SYS_capset, &header, none), "capset");
+}
+
+void Confine() {
+  DropCapabilities();
+  Must(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs");
+  landlock_ruleset_attr rules{};
+  rules.handled_access_fs = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE |
+                            LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_WRITE_FILE;
+  const int ruleset = static_cast<int>(
+      ::syscall(SYS_landlock_create_ruleset, &rules, sizeof(rules.handled_access_fs), 0));
+  Must(ruleset, "Landlock");
+  for (const char* place : {"/usr", "/proc", "/dev", "/tmp"}) {
+    landlock_path_beneath_attr rule{};
+    rule.allowed_access = rules.handled_access_fs;
+    rule.parent_fd = ::open(place, O_PATH | O_CLOEXEC);
+    Must(::syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0), place);
+    ::close(rule.parent_fd);
+  }
+  Must(::syscall(SYS_landlock_restrict_self, ruleset, 0), "Landlock");
+  const long listener = isolation::InstallFilter(isolation::BuiltinFilter(
+      policy::SyscallProfile::kDefault, {.inet_sockets = true, .unix_sockets = true}));
+  Must(listener, "filter");
+  ::close(static_cast<int>(listener));  // nobody answers here
+}
+
+int Status(int wait_status) { return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 125; }
+
+// The boundary's init.
+[[noreturn]] void Inside(char** argv, const std::vector<Cgroup>& cgroups, int told) {
+  char word = 0;
+  Must(::read(told, &word, 1) == 1 ? 0 : -1, "identity");
+  Must(::setresgid(kUid, kUid, kUid), "gid");
+  Must(::prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0), "uid");
+  Must(::setresuid(kUid, kUid, kUid), "uid");
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct all[2] = {{~0U, ~0U, 0}, {~0U, ~0U, 0}};
+  Must(::syscall(SYS_capget, &header, all), "capget");
+  all[0].effective = all[0].permitted;
+  all[1].effective = all[1].permitted;
+  Must(::syscall(SYS_capset, &header, all), "capset");
+  for (const Cgroup& cgroup : cgroups) {
+    Must(::write(cgroup.members, "0", 1), "cgroup");
+  }
+  Must(::unshare(CLONE_NEWCGROUP), "cgroup namespace");
+  BuildRoot();
+  RaiseLoopback();
+  Confine();
+  const pid_t payload = ::vfork();
+  if (payload == 0) {
+    ::setsid();
+    ::execv(argv[0], argv);
+    ::_exit(127);
+  }
+  int status = 0;
+  Must(::waitpid(payload, &status, 0), "wait");
+  ::_exit(Status(status));
+}
+
+int Run(char** argv) {
+  const std::vector<Cgroup> cgroups = MakeCgroups();
+  int told[2];
+  Must(::pipe2(told, O_CLOEXEC), "pipe");
+  clone_args args{};
+  args.flags =
+      CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
+  args.exit_signal = SIGCHLD;
+  const pid_t init = static_cast<pid_t>(::syscall(SYS_clone3, &args, sizeof(args)));
+  Must(init, "clone3");
+  if (init == 0) {
+    Inside(argv, cgroups, told[0]);
+  }
+  for (const char* kind : {"uid", "gid"}) {
+    Write(fmt::format("/proc/{}/{}_map", init, kind).c_str(),
+          fmt::format("{} {} 1", kUid, kHostUid).c_str());
+  }
+  Must(::write(told[1], "I", 1), "identity");
+  int status = 0;
+  Must(::waitpid(init, &status, 0), "wait");
+  for (const Cgroup& cgroup : cgroups) {
+    ::close(cgroup.members);
+    Must(::rmdir(cgroup.path.c_str()), cgroup.path.c_str());
+  }
+  return Status(status);
+}
+
+}  // namespace
+}  // namespace coffer::bench
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    ::fputs("usage: bench_floor COMMAND ARG...\n", stderr);
+    return 120;
+  }
+  return coffer::bench::Run(argv + 1);
+}
