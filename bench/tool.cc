@@ -85,6 +85,10 @@ Tool Minijail(const std::string& program) {
 }
 
 // The kernel's own share (bench/floor.cc). It makes cgroups where only root may.
+Tool FloorBeside(const std::string& program) {
+  return Prefixed({"floor, beside", "", "the same, the network made by another process meanwhile"},
+                  {program, "--beside"});
+}
 Tool Floor(const std::string& program) {
   return Prefixed({kFloor, "",
                    "not a tool: coffer's layers asked of the kernel, in one process after the "
@@ -128,7 +132,9 @@ Toolbox FindTools(const std::string& coffer, const std::string& floor, const std
     box.tools.push_back(std::move(tool));
   }
   if (fs::exists(floor)) {
-    AddIfItRuns(box, Floor(fs::canonical(floor).string()), payloads.front());
+    const std::string program = fs::canonical(floor).string();
+    AddIfItRuns(box, Floor(program), payloads.front());
+    AddIfItRuns(box, FloorBeside(program), payloads.front());
   }
   if (const std::string program = FindOnPath("bwrap"); !program.empty()) {
     AddIfItRuns(box, Bubblewrap(program), payloads.front());
