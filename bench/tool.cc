@@ -90,11 +90,11 @@ Tool FloorBeside(const std::string& program) {
                   {program, "--beside"});
 }
 Tool Floor(const std::string& program) {
-  return Prefixed({kFloor, "",
-                   "not a tool: coffer's layers asked of the kernel, in one process after the "
-                   "other, and nothing "
-                   "else; no checks, no watching, no receipt"},
-                  {program});
+  return Prefixed(
+      {kFloor, "",
+       "not a tool: coffer's layers asked of the kernel and nothing else; no checks, no watching, "
+       "no receipt"},
+      {program});
 }
 
 // Adds it if it runs /bin/true.
