@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// bench_floor [--beside] COMMAND ARG...: what the kernel alone costs. Asks it for the same layers as `coffer run` (all namespaces, a
-// private root, cgroups with limits, no capabilities, Landlock, the very same filter) and does nothing else: it looks at
-// no path, resolves nothing, watches nothing, keeps no output, writes no receipt, and trusts everything. Not a boundary
+// bench_floor [--beside] COMMAND ARG...: what the kernel alone costs. Asks it for the same layers as `coffer run` (all
+// namespaces, a private root, cgroups with limits, no capabilities, Landlock, the very same filter) and does nothing
+// else: it looks at no path, resolves nothing, watches nothing, keeps no output, writes no receipt, and trusts everything. Not a boundary
 // that anybody should use; as root only, and for the page of benchmarks only. With --beside the network, which takes
 // longest, is made by another process while the rest is built, as coffer does it: shorter, and more work.
 #include <fcntl.h>
@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "isolation/placement.h"
@@ -36,9 +37,34 @@ namespace {
 constexpr int kUid = 1000;
 constexpr int kHostUid = 1879048192;
 
+struct Cgroup {
+  std::string path;
+  int joins = -1;  // v1: its tasks; v2: itself, to be born in
+};
+
+// What the one process that made it must remove, whatever happens.
+pid_t g_owner = -1;
+pid_t g_init = -1;
+std::vector<Cgroup> g_cgroups;
+
+void CleanUp() {
+  if (g_init > 0) {
+    ::kill(g_init, SIGKILL);
+    ::waitpid(g_init, nullptr, 0);
+  }
+  for (const Cgroup& cgroup : g_cgroups) {
+    if (::rmdir(cgroup.path.c_str()) < 0) {
+      ::perror(cgroup.path.c_str());
+    }
+  }
+}
+
 void Must(long answer, const char* what) {
   if (answer < 0) {
     ::perror(what);
+    if (::getpid() == g_owner) {
+      CleanUp();
+    }
     ::_exit(125);
   }
 }
@@ -50,38 +76,33 @@ void Write(const char* path, const char* text) {
   ::close(fd);
 }
 
-struct Cgroup {
-  std::string path;
-  int joins = -1;  // v1: its tasks; v2: itself, to be born in
-};
-
 bool Unified() { return ::access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0; }
 
-Cgroup MakeCgroup(const char* hierarchy) {
+const Cgroup& MakeCgroup(const char* hierarchy) {
   Cgroup cgroup{fmt::format("/sys/fs/cgroup/{}floor-{}", hierarchy, ::getpid())};
   Must(::mkdir(cgroup.path.c_str(), 0755), cgroup.path.c_str());
-  const std::string joins = Unified() ? cgroup.path : cgroup.path + "/tasks";
-  cgroup.joins = ::open(joins.c_str(), (Unified() ? O_RDONLY : O_WRONLY) | O_CLOEXEC);
-  Must(cgroup.joins, joins.c_str());
-  return cgroup;
+  Cgroup& made = g_cgroups.emplace_back(std::move(cgroup));
+  const std::string joins = Unified() ? made.path : made.path + "/tasks";
+  made.joins = ::open(joins.c_str(), (Unified() ? O_RDONLY : O_WRONLY) | O_CLOEXEC);
+  Must(made.joins, joins.c_str());
+  return made;
 }
 
 void Limit(const Cgroup& cgroup, const char* file, const char* value) {
   Write((cgroup.path + "/" + file).c_str(), value);
 }
 
-std::vector<Cgroup> MakeCgroups() {
+void MakeCgroups() {
+  g_cgroups.reserve(3);  // they are referred to
   if (Unified()) {
-    const Cgroup all = MakeCgroup("");
+    const Cgroup& all = MakeCgroup("");
     Limit(all, "memory.max", "268435456");
     Limit(all, "pids.max", "32");
-    return {all};
+    return;
   }
-  const Cgroup memory = MakeCgroup("memory/");
-  Limit(memory, "memory.limit_in_bytes", "268435456");
-  const Cgroup pids = MakeCgroup("pids/");
-  Limit(pids, "pids.max", "32");
-  return {memory, pids, MakeCgroup("cpuacct/")};
+  Limit(MakeCgroup("memory/"), "memory.limit_in_bytes", "268435456");
+  Limit(MakeCgroup("pids/"), "pids.max", "32");
+  MakeCgroup("cpuacct/");
 }
 
 void BuildRoot() {
@@ -223,6 +244,8 @@ void BecomeUser() {
   const pid_t payload = ::vfork();
   if (payload == 0) {
     ::setsid();
+    ::signal(SIGINT, SIG_DFL);
+    ::signal(SIGTERM, SIG_DFL);
     ::execv(plan.argv[0], plan.argv);
     ::_exit(127);
   }
@@ -234,7 +257,9 @@ void BecomeUser() {
 // On v2 the cgroup must be there first; on v1 it is made while init already works, as coffer does it.
 int Run(char** argv, bool beside) {
   Plan plan{argv, beside, Unified(), -1, -1};
-  std::vector<Cgroup> cgroups;
+  g_owner = ::getpid();
+  ::signal(SIGINT, SIG_IGN);  // nothing here lasts, and what was made must go
+  ::signal(SIGTERM, SIG_IGN);
   int told[2];
   Must(::pipe2(told, O_CLOEXEC), "pipe");
   plan.told = told[0];
@@ -243,9 +268,9 @@ int Run(char** argv, bool beside) {
                CLONE_NEWUTS | (beside ? 0 : CLONE_NEWNET);
   args.exit_signal = SIGCHLD;
   if (plan.unified) {
-    cgroups = MakeCgroups();
+    MakeCgroups();
     args.flags |= CLONE_INTO_CGROUP;
-    args.cgroup = static_cast<uint64_t>(cgroups[0].joins);
+    args.cgroup = static_cast<uint64_t>(g_cgroups[0].joins);
   }
   isolation::Placement placement;
   plan.processor = beside ? placement.Gather() : -1;
@@ -254,6 +279,7 @@ int Run(char** argv, bool beside) {
   if (init == 0) {
     Inside(plan);
   }
+  g_init = init;
   placement.Release();
   Must(placement.Restore(init).ok() ? 0 : -1, "processors");
   for (const char* kind : {"uid", "gid"}) {
@@ -262,15 +288,14 @@ int Run(char** argv, bool beside) {
   }
   Must(::write(told[1], "I", 1), "identity");
   if (!plan.unified) {
-    cgroups = MakeCgroups();
-    const int joins[3] = {cgroups[0].joins, cgroups[1].joins, cgroups[2].joins};
+    MakeCgroups();
+    const int joins[3] = {g_cgroups[0].joins, g_cgroups[1].joins, g_cgroups[2].joins};
     Must(::write(told[1], joins, sizeof(joins)), "cgroups");
   }
   int status = 0;
   Must(::waitpid(init, &status, 0), "wait");
-  for (const Cgroup& cgroup : cgroups) {
-    Must(::rmdir(cgroup.path.c_str()), cgroup.path.c_str());
-  }
+  g_init = -1;
+  CleanUp();
   return Status(status);
 }
 

@@ -14,7 +14,6 @@ namespace coffer::bench {
 inline constexpr const char* kPlain = "plain";
 inline constexpr const char* kCoffer = "coffer";
 inline constexpr const char* kBubblewrap = "bubblewrap";
-inline constexpr const char* kFloor = "floor";
 
 struct Host {
   std::string architecture, system, kernel, cgroups, user;

@@ -85,16 +85,16 @@ Tool Minijail(const std::string& program) {
 }
 
 // The kernel's own share (bench/floor.cc). It makes cgroups where only root may.
-Tool FloorBeside(const std::string& program) {
-  return Prefixed({"floor, beside", "", "the same, the network made by another process meanwhile"},
-                  {program, "--beside"});
-}
 Tool Floor(const std::string& program) {
   return Prefixed(
-      {kFloor, "",
+      {"floor", "",
        "not a tool: coffer's layers asked of the kernel and nothing else; no checks, no watching, "
        "no receipt"},
       {program});
+}
+Tool FloorBeside(const std::string& program) {
+  return Prefixed({"floor, beside", "", "the same, the network made by another process meanwhile"},
+                  {program, "--beside"});
 }
 
 // Adds it if it runs /bin/true.
