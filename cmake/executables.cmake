@@ -9,13 +9,6 @@ function(coffer_link_mode target)
     target_link_options(${target} PRIVATE -static-pie)
   elseif(COFFER_LINK_EFFECTIVE STREQUAL "static")
     target_link_options(${target} PRIVATE -static -no-pie)
-    # What a call runs lies side by side (scripts/order_text.py): fewer pages to map, fewer kept by a waiting supervisor.
-    set(order ${CMAKE_SOURCE_DIR}/cmake/text_order_${CMAKE_SYSTEM_PROCESSOR}.ld)
-    if(EXISTS ${order})
-      target_link_options(${target} PRIVATE -Wl,-T,${order})
-      set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${order})
-    endif()
-    target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src/cli/static_start.cc)
   else()
     target_link_options(${target} PRIVATE -pie)
   endif()
@@ -40,7 +33,6 @@ add_executable(coffer ${COFFER_MAIN})
 target_link_libraries(coffer PRIVATE coffer_lib)
 set_target_properties(coffer PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
 coffer_link_mode(coffer)
-target_link_options(coffer PRIVATE -Wl,-Map,$<TARGET_FILE:coffer>.map)  # for scripts/order_text.py
 # A linker writes its file here and there, and the page cache then holds it in pages of 4 KiB, each of which is mapped and
 # unmapped on its own; a copy written in pieces of 64 KiB starts a tenth faster (measured on ext4, Linux 6.18; CMake's own
 # copy writes 4 KiB). Larger pieces are faster still, but then a single fault maps, and keeps, a megabyte.

@@ -62,6 +62,17 @@ if(probe_parts)
   coffer_add_probe(probe ${probe_parts})
 endif()
 
+# A program with a library of its own beside it, as projects have them: own_tree/bin/tool and own_tree/lib/libown.so.
+add_library(probe_own_library SHARED ${CMAKE_SOURCE_DIR}/tests/probes/own_tree/own.c)
+set_target_properties(probe_own_library PROPERTIES
+  OUTPUT_NAME own LIBRARY_OUTPUT_DIRECTORY ${COFFER_TESTS_DIR}/probes/own_tree/lib)
+add_executable(probe_own_tool ${CMAKE_SOURCE_DIR}/tests/probes/own_tree/tool.c)
+target_link_libraries(probe_own_tool PRIVATE probe_own_library)
+set_target_properties(probe_own_tool PROPERTIES
+  OUTPUT_NAME tool RUNTIME_OUTPUT_DIRECTORY ${COFFER_TESTS_DIR}/probes/own_tree/bin
+  BUILD_RPATH "$ORIGIN/../lib" BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/../lib")
+list(APPEND COFFER_PROBE_TARGETS probe_own_library probe_own_tool)
+
 # What every test includes is parsed once: two seconds of the three that a small test takes to compile.
 file(GLOB support_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/support/*.cc)
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_support.cc CONTENT "")  # written only once: WRITE would relink every test

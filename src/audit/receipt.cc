@@ -107,7 +107,16 @@ Json ToJson(const Receipt& receipt) {
   json["leases"] = Json::array();
   json["network"] = Json::array();
   json["syscalls"] = SyscallsOf(receipt);
+  Json bound = Json::array();
+  for (const BoundPath& entry : receipt.bound) {
+    bound.push_back({{"path", entry.path},
+                     {"class", entry.path_class},
+                     {"why", entry.why},
+                     {"count", entry.count}});
+  }
   json["files"] = {
+      {"bound", std::move(bound)},
+      {"planted", Json::array()},
       {"staged",
        {{"added", Json::array()}, {"changed", Json::array()}, {"removed", Json::array()}}},
       {"exported", Json::array()}};

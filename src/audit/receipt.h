@@ -43,6 +43,14 @@ struct MissingLayer {
   std::string stand_in;
 };
 
+// Something of the host that the call was shown.
+struct BoundPath {
+  std::string path;
+  std::string path_class;  // "system" or "caller"
+  std::string why;         // "program", "library", "mount", ...
+  uint64_t count = 1;      // of files; more than one only where they are summarised
+};
+
 struct Receipt {
   std::string call_id;
   std::string parent_id;    // empty: none
@@ -71,6 +79,7 @@ struct Receipt {
   std::vector<std::string> floor;
   std::vector<MissingLayer> missing;
   std::vector<std::string> runtimes;
+  std::vector<BoundPath> bound;
 
   std::vector<std::pair<std::string, CapUse>> limits;
   std::vector<Denial> denials;

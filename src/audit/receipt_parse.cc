@@ -57,6 +57,17 @@ void ReadIsolation(const Json& json, Receipt& receipt) {
   }
 }
 
+void ReadBound(const Json& files, Receipt& receipt) {
+  const auto bound = files.find("bound");
+  if (bound == files.end()) {
+    return;  // written before there was such a list
+  }
+  for (const Json& entry : *bound) {
+    receipt.bound.push_back({Text(entry, "path"), Text(entry, "class"), Text(entry, "why"),
+                             entry.at("count").get<uint64_t>()});
+  }
+}
+
 void ReadLimits(const Json& json, Receipt& receipt) {
   for (const auto& [name, use] : json.items()) {
     CapUse cap;
@@ -102,6 +113,7 @@ Receipt FromJson(const Json& json) {
   receipt.duration = std::chrono::microseconds(std::llround(millis * 1000.0));
   ReadIsolation(json.at("isolation"), receipt);
   ReadLimits(json.at("limits"), receipt);
+  ReadBound(json.at("files"), receipt);
   for (const Json& denial : json.at("denials")) {
     receipt.denials.push_back({Text(denial, "surface"), Text(denial, "operation"),
                                Text(denial, "target"), Text(denial, "rule"), Text(denial, "reason"),

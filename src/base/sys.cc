@@ -108,6 +108,10 @@ Result<UniqueFd> OpenNoLinks(int dir, const std::string& path, int flags) {
                 path);
 }
 
+Result<UniqueFd> ReopenForReading(int path_fd) {
+  return Open("/proc/self/fd/" + std::to_string(path_fd), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+}
+
 Result<std::string> ReadFd(int fd, size_t limit) {
   std::string text;
   std::array<char, 4096> buffer;

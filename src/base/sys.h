@@ -48,6 +48,8 @@ Result<UniqueFd> Open(const std::string& path, int flags, unsigned mode = 0);
 
 // openat2 with RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS: no component of `path` may be a link.
 Result<UniqueFd> OpenNoLinks(int dir, const std::string& path, int flags);
+// Opens for reading the very file that an O_PATH descriptor of a regular file stands for. Needs /proc.
+Result<UniqueFd> ReopenForReading(int path_fd);
 
 // The whole file, at most `limit` bytes; a longer one is an error. Works on /proc and cgroup files.
 Result<std::string> ReadFile(const std::string& path, size_t limit = 1 << 20);

@@ -6,34 +6,30 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/sys.h"
 #include "call/launch_cgroups.h"
 #include "call/launch_layers.h"
 #include "call/process_paths.h"
-#include "isolation/compose_prepared.h"
 #include "isolation/compose_process.h"
 #include "isolation/layer_probe.h"
 #include "isolation/mount_source.h"
-#include "isolation/prepared_tree.h"
 #include "isolation/process_tree.h"
 #include "isolation/seccomp/builtin.h"
 #include "isolation/seccomp/compile.h"
 #include "isolation/seccomp/oci_import.h"
 #include "limits/sweep.h"
-#include "limits/unified.h"
 
 namespace coffer::call {
 namespace {
 
-bool HasDirectoryMount(const Prepared& prepared) {
-  for (const isolation::OpenedMount& mount : prepared.mounts) {
-    if (mount.path.directory) {
-      return true;
-    }
-  }
-  return false;
+// True if a directory is shown that may hold a socket of the host: any of the caller's.
+bool ShowsCallerDirectory(const Prepared& prepared) {
+  return prepared.runtime.ShowsCallerDirectory() ||
+         std::any_of(prepared.mounts.begin(), prepared.mounts.end(),
+                     [](const isolation::OpenedMount& mount) { return mount.path.directory; });
 }
 
 bool HasWritableMount(const Prepared& prepared) {
@@ -50,7 +46,7 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
   isolation::FilterOptions options;
   options.inet_sockets = level == policy::Level::kContainer;
   // A host directory may hold sockets, and connecting to one needs no write access.
-  options.unix_sockets = level == policy::Level::kContainer && !HasDirectoryMount(prepared);
+  options.unix_sockets = level == policy::Level::kContainer && !ShowsCallerDirectory(prepared);
   if (request.envelope.syscalls == policy::SyscallProfile::kImported) {
     TRY_ASSIGN(const isolation::Profile profile,
                isolation::ImportOciProfile(request.envelope.imported_seccomp,
@@ -70,46 +66,27 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
   return {};
 }
 
-// As root every mount is cloned here: the caller's own id-mapped, for the uid that the boundary turned out to have.
+// As root every mount is cloned here, by the descriptor that was examined: the caller's own mounts id-mapped, for the uid
+// that the boundary has.
 Result<std::vector<UniqueFd>> CloneMounts(const Prepared& prepared,
                                           const isolation::BoundaryPlan& plan,
-                                          uint32_t boundary_uid, UniqueFd devices,
-                                          std::vector<UniqueFd> places) {
+                                          uint32_t boundary_uid) {
   std::vector<UniqueFd> trees;
-  auto place = places.begin();
+  // The plan has the runtime's files first, then the mounts, each in their order.
+  auto file = prepared.runtime.paths.begin();
   auto mount = prepared.mounts.begin();
   for (const isolation::BindMount& bind : plan.call_root.binds) {
     UniqueFd tree;
-    if (bind.prepared && bind.device) {
-      tree = std::exchange(devices, UniqueFd());
-    } else if (bind.prepared) {
-      tree = std::move(*place++);
-    } else if (bind.supervised && bind.follow_links) {
-      TRY_ASSIGN(tree, isolation::CloneSystemTree(bind.host));
-    } else if (bind.supervised) {
-      // The plan has the mounts in the order in which they were asked for.
+    if (bind.supervised && bind.id_mapped) {
       TRY_ASSIGN(const UniqueFd id_map, isolation::MakeIdMap(mount->path, boundary_uid));
       TRY_ASSIGN(tree, isolation::CloneTree(mount->path, id_map, mount->access));
       ++mount;
+    } else if (bind.supervised) {
+      TRY_ASSIGN(tree, isolation::CloneTree(*file));
+      ++file;
     }
     trees.push_back(std::move(tree));
   }
-  return trees;
-}
-
-// The trees of the plan's places, in their order. What cannot be had becomes part of the private root.
-std::vector<UniqueFd> OpenPlaces(isolation::BoundaryPlan& plan) {
-  std::vector<UniqueFd> trees;
-  std::vector<isolation::PreparedPlace> had;
-  for (isolation::PreparedPlace& place : plan.places) {
-    if (Result<UniqueFd> tree = isolation::OpenPreparedTree(place.content); tree.ok()) {
-      trees.push_back(std::move(tree).value());
-      had.push_back(std::move(place));
-    } else {
-      isolation::MakePrivate(place, plan);
-    }
-  }
-  plan.places = std::move(had);
   return trees;
 }
 
@@ -148,124 +125,108 @@ void CopyWindowSize(int master) {
   }
 }
 
+// Everything the boundary will be, at the container level.
+Result<isolation::BoundaryPlan> ComposeContainer(const RunRequest& request,
+                                                 const Prepared& prepared) {
+  isolation::BoundaryPlan plan = isolation::BeginContainer(request.envelope, ::geteuid() == 0);
+  TRY(isolation::CompleteContainer(request.envelope, prepared.runtime, prepared.mounts,
+                                   prepared.inputs, plan));
+  plan.landlock_abi = isolation::LandlockAbi();
+  if (plan.landlock_abi < 0) {
+    return sys::ErrnoError("isolation.landlock", "the kernel does not say which Landlock it has",
+                           plan.landlock_abi);
+  }
+  if (plan.landlock_abi == 0) {
+    (void)sys::WriteAll(STDERR_FILENO,
+                        "coffer: note: this kernel has no Landlock; the other layers stand\n");
+  }
+  return plan;
+}
+
+// The same at the process level, where the call works in a scratch directory of the host.
+Result<isolation::BoundaryPlan> ComposeInScratch(const RunRequest& request,
+                                                 const Prepared& prepared, Launched& launched,
+                                                 isolation::Call& call) {
+  if (request.envelope.tty) {
+    return Refused("policy.tty", "a terminal of its own needs --level container");
+  }
+  TRY_ASSIGN(launched.scratch, Scratch::Make(prepared.inputs));
+  MoveToScratch(launched.scratch.path(), call);
+  UseHostPath(prepared.runtime.set, call);
+  TRY(isolation::AdoptOrphans());
+  return isolation::ComposeProcess(request.envelope, prepared.runtime, prepared.mounts,
+                                   launched.scratch.path(), ::geteuid() == 0);
+}
+
+// Looks at the parked boundary from outside: it has the layers it was given, and those that the floor demands.
+Status ProbeBoundary(const RunRequest& request, const Prepared& prepared, Launched& launched) {
+  const isolation::ProbeExpectations expected{
+      launched.cgroup.name(), launched.cgroup.layers(), request.envelope.limits.disk,
+      request.envelope.limits.open_files, HasWritableMount(prepared)};
+  TRY_ASSIGN(launched.layers,
+             isolation::ProbeLayers(*launched.boundary, *launched.plan, expected));
+  launched.probed = true;
+  TRY(CheckProbe(launched));
+  return CheckFloor(request, launched);
+}
+
 }  // namespace
 
 Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
-                        const LaunchOptions& options, Begun begun) {
+                        const LaunchOptions& options) {
   Launched launched;
-  launched.begun = std::move(begun);
-  std::unique_ptr<isolation::BoundaryPlan>& plan = launched.begun.plan;
-  const bool early = plan != nullptr;
   const bool privileged = ::geteuid() == 0;
   const bool container = options.level == policy::Level::kContainer;
   isolation::Call call = prepared.call;
-  std::vector<UniqueFd> places;  // the prepared ones
-  if (container) {
-    if (!early) {
-      plan = std::make_unique<isolation::BoundaryPlan>(
-          BeginPlan(request, privileged, launched.begun.devices));
-    }
-    TRY(isolation::CompleteContainer(request.envelope, prepared.runtime, prepared.mounts,
-                                     prepared.inputs, *plan));
-    places = OpenPlaces(*plan);
-    plan->landlock_abi = isolation::LandlockAbi();
-    if (plan->landlock_abi < 0) {
-      return sys::ErrnoError("isolation.landlock", "the kernel does not say which Landlock it has",
-                             plan->landlock_abi);
-    }
-    if (plan->landlock_abi == 0) {
-      (void)sys::WriteAll(STDERR_FILENO,
-                          "coffer: note: this kernel has no Landlock; the other layers stand\n");
-    }
-  } else {
-    TRY_ASSIGN(launched.scratch, Scratch::Make(prepared.inputs));
-    TRY_ASSIGN(isolation::BoundaryPlan composed,
-               isolation::ComposeProcess(request.envelope, prepared.runtime, prepared.mounts,
-                                         launched.scratch.path(), privileged));
-    plan = std::make_unique<isolation::BoundaryPlan>(std::move(composed));
-    MoveToScratch(launched.scratch.path(), call);
-    UseHostPath(prepared.runtime, call);
-    TRY(isolation::AdoptOrphans());
-    if (request.envelope.tty) {
-      return Refused("policy.tty", "a terminal of its own needs --level container");
-    }
-  }
-  TRY(ChooseFilter(request, prepared, options.level, *plan));
+
+  // The plan, complete.
+  Result<isolation::BoundaryPlan> composed =
+      container ? ComposeContainer(request, prepared)
+                : ComposeInScratch(request, prepared, launched, call);
+  TRY_ASSIGN(isolation::BoundaryPlan plan, std::move(composed));
+  plan.uids = request.uids;
+  launched.plan = std::make_unique<isolation::BoundaryPlan>(std::move(plan));
+  TRY(ChooseFilter(request, prepared, options.level, *launched.plan));
   launched.promised = PromisedLayers(options.level, !prepared.mounts.empty());
 
-  // On v2 the child is born in its cgroup, which must exist before; on v1 everything about cgroups can be done while
-  // the child already works.
+  // Its cgroup, before the clone: on v2 init is born in it.
   Cgroups cgroups;
-  const bool born_inside = !early && (options.cgroup_first || limits::UnifiedCgroups());
-  if (born_inside) {
-    TRY(ProbeCgroup(request, prepared, cgroups, launched));
-    TRY(MakeCgroup(request, prepared, cgroups, launched));
-    plan->clone_into_cgroup = launched.cgroup.clone_into_fd();
-  }
-  if (!early) {
-    TRY(Begin(request, isolation::CallBytes(call), launched.begun));
-  }
-  isolation::Boundary& boundary = *launched.begun.boundary;
+  TRY(ProbeCgroup(request, prepared, cgroups, launched));
+  TRY(MakeCgroup(request, prepared, cgroups, launched));
+  launched.plan->clone_into_cgroup = launched.cgroup.clone_into_fd();
+
+  // Init, its user, and what it gets from us.
+  TRY_ASSIGN(isolation::Boundary spawned,
+             isolation::Boundary::Spawn(*launched.plan, isolation::CallBytes(call), request.own));
+  launched.boundary = std::make_unique<isolation::Boundary>(std::move(spawned));
+  isolation::Boundary& boundary = *launched.boundary;
+  TRY(boundary.Identify());
   std::vector<UniqueFd> trees;
-  if (!container && privileged) {
+  if (privileged && container) {
+    TRY_ASSIGN(trees, CloneMounts(prepared, *launched.plan, boundary.host_uid()));
+  } else if (privileged) {
     TRY(launched.scratch.GiveTo(boundary.host_uid()));
   }
-  if (container && privileged) {
-    TRY_ASSIGN(trees, CloneMounts(prepared, *plan, boundary.host_uid(),
-                                  std::move(launched.begun.devices), std::move(places)));
-  }
-  TRY(MakeStdio(request.envelope.tty, launched.begun));
-  const UniqueFd(&theirs)[3] = launched.begun.theirs;
-  if (!born_inside) {
-    boundary.SendAway();
-  }
+  TRY_ASSIGN(StdioPipes stdio, MakeStdio(request.envelope.tty));
+  launched.stdio = std::move(stdio.ours);
+  const UniqueFd(&theirs)[3] = stdio.theirs;
   TRY(boundary.Complete({{theirs[0].get(), theirs[1].get(), theirs[2].get()}}, Numbers(trees)));
-  if (!born_inside) {
-    TRY(ProbeCgroup(request, prepared, cgroups, launched));
-    TRY(MakeCgroup(request, prepared, cgroups, launched));
-    if (launched.cgroup.clone_into_fd() >= 0) {
-      // A v2 hierarchy with controllers, mounted where we did not look: this child can no longer get into it.
-      LaunchOptions again = options;
-      again.cgroup_first = true;
-      launched.begun.boundary.reset();
-      return Launch(request, prepared, again);
-    }
-  }
-  isolation::CgroupEntry entry{launched.cgroup.tasks_fds()};
-  UniqueFd outside;
-  if (plan->shares_memory) {
-    TRY(ChooseEntry(launched.cgroup, cgroups.host, entry, outside));
-  }
-  TRY(boundary.Admit(entry, cgroups.rlimits));
+  TRY(boundary.Admit(launched.cgroup.tasks_fds(), cgroups.rlimits));
   TRY(boundary.Give(call));
   TRY(StartDiskWatches(request, prepared, launched));
-  // Where nothing has to be seen to first, the go is given before anybody waits for it.
-  const bool at_once = !options.probe && !request.envelope.tty;
-  if (at_once) {
-    TRY(boundary.Start());
-  }
+
+  // It is confined and waits. It starts only if it is what it should be.
   TRY(boundary.AwaitReady());
   launched.cgroup.CloseTasks();
-  for (UniqueFd& fd : launched.begun.theirs) {
-    fd.Reset();
-  }
   if (options.probe) {
-    const isolation::ProbeExpectations expected{
-        launched.cgroup.name(), launched.cgroup.layers(), request.envelope.limits.disk,
-        request.envelope.limits.open_files, HasWritableMount(prepared)};
-    TRY_ASSIGN(launched.layers, isolation::ProbeLayers(boundary, *plan, expected));
-    launched.probed = true;
-    TRY(CheckProbe(launched));
-    TRY(CheckFloor(request, launched));
+    TRY(ProbeBoundary(request, prepared, launched));
   }
   if (request.envelope.tty) {
     CopyWindowSize(boundary.pty());
   }
-  if (!at_once) {
-    TRY(boundary.Start());
-  }
+  TRY(boundary.Start());
   launched.started_at = WallTime();
-  // Beside the command.
+  // Beside the command: what crashed calls left.
   (void)limits::SweepCgroups(cgroups.host, limits::SweepDepth::kHere,
                              launched.cgroup.name().empty() ? 0 : 1);
   return launched;

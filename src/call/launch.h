@@ -3,8 +3,10 @@
 // The launch rung: a fresh boundary with the envelope applied, its layers compared with the floor.
 #pragma once
 
+#include <memory>
+
 #include "base/result.h"
-#include "call/begin.h"
+#include "call/payload_stdio.h"
 #include "call/prepare.h"
 #include "call/scratch.h"
 #include "limits/cgroup.h"
@@ -21,18 +23,20 @@ struct Launched {
   std::string io_why;  // why block I/O is not counted by a cgroup, where it should be
   bool probed = false;
   Nanos started_at{0};  // wall clock
-  Begun begun;          // last: what is inside ends before its cgroup and its files are removed
+  SupervisorStdio stdio;
+  std::unique_ptr<isolation::BoundaryPlan> plan;  // the boundary points to it
+  // Last: what is inside ends before its cgroup and its files are removed.
+  std::unique_ptr<isolation::Boundary> boundary;
 };
 
 struct LaunchOptions {
   policy::Level level = policy::Level::kContainer;  // never kAuto
   bool probe = false;                               // a receipt or a floor needs the layers
-  bool cgroup_first = false;                        // the cgroup must exist before the child (v2)
 };
 
-// Goes on with `begun`, if there is one for this level; otherwise begins here. Nothing runs if this fails, and nothing
-// of the attempt is left.
+// One order of steps, for root and users, for cgroup v1 and v2. Nothing runs if this fails, and nothing of the attempt is
+// left.
 Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
-                        const LaunchOptions& options, Begun begun = {});
+                        const LaunchOptions& options);
 
 }  // namespace coffer::call

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "call/launch_cgroups.h"
 
-#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/sys.h"
 #include "limits/rlimits.h"
 
 namespace coffer::call {
@@ -72,7 +70,7 @@ Status ProbeCgroup(const RunRequest& request, const Prepared& prepared, Cgroups&
   }
   // Without a user namespace or a uid of its own, the boundary shares its count with everything else of the user.
   uint64_t foreign_tasks = 0;
-  if (launched.begun.plan->level == policy::Level::kProcess && !launched.begun.plan->own_uid) {
+  if (launched.plan->level == policy::Level::kProcess && !launched.plan->own_uid) {
     TRY_ASSIGN(foreign_tasks, limits::CountTasksOf(::getuid()));
   }
   cgroups.rlimits = ChooseRlimits(request.envelope.limits, offered.Has(Layer::kCgroupMemory),
@@ -85,18 +83,6 @@ Status MakeCgroup(const RunRequest& request, const Prepared& prepared, const Cgr
   limits::CgroupWants wants;
   wants.io = !prepared.mounts.empty();
   TRY_ASSIGN(launched.cgroup, limits::Cgroup::Create(cgroups.host, request.envelope.limits, wants));
-  return {};
-}
-
-Status ChooseEntry(const limits::Cgroup& cgroup, const limits::CgroupHost& host,
-                   isolation::CgroupEntry& entry, UniqueFd& outside) {
-  entry.tasks = cgroup.tasks_fds();
-  entry.memory = cgroup.memory_tasks_fd();
-  if (entry.memory >= 0) {
-    const std::string& ours = host.at(limits::Controller::kMemory).dir;
-    TRY_ASSIGN(outside, sys::Open(ours + "/tasks", O_WRONLY));
-    entry.outside = outside.get();
-  }
   return {};
 }
 

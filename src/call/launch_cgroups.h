@@ -23,8 +23,4 @@ Status ProbeCgroup(const RunRequest& request, const Prepared& prepared, Cgroups&
 Status MakeCgroup(const RunRequest& request, const Prepared& prepared, const Cgroups& cgroups,
                   Launched& launched);
 
-// Where a child that shares our memory goes: out of the payload's memory cgroup, into ours.
-Status ChooseEntry(const limits::Cgroup& cgroup, const limits::CgroupHost& host,
-                   isolation::CgroupEntry& entry, UniqueFd& outside);
-
 }  // namespace coffer::call

@@ -25,7 +25,7 @@ LayerSet PromisedLayers(policy::Level level, bool shows_host_files) {
 }
 
 Status CheckProbe(const Launched& launched) {
-  const isolation::BoundaryPlan& plan = *launched.begun.plan;
+  const isolation::BoundaryPlan& plan = *launched.plan;
   LayerSet expected{Layer::kNoNewPrivs, Layer::kSeccomp, Layer::kRlimits};
   if (plan.level == policy::Level::kContainer) {
     expected = expected.Union({Layer::kUserns, Layer::kMountns, Layer::kPidns, Layer::kNetns,

@@ -36,14 +36,12 @@ Error Forbidden(const isolation::HostSupport& host) {
 
 }  // namespace
 
-Result<Launched> LaunchAtLevel(const RunRequest& request, const Prepared& prepared, bool probe,
-                               Begun begun) {
+Result<Launched> LaunchAtLevel(const RunRequest& request, const Prepared& prepared, bool probe) {
   const Level wanted = request.envelope.level;
   if (wanted == Level::kProcess) {
     return Launch(request, prepared, {Level::kProcess, probe});
   }
-  Result<Launched> container =
-      Launch(request, prepared, {Level::kContainer, probe}, std::move(begun));
+  Result<Launched> container = Launch(request, prepared, {Level::kContainer, probe});
   if (container.ok() || !MayBeForbidden(container.error())) {
     return container;
   }

@@ -9,7 +9,6 @@
 namespace coffer::call {
 
 // `begun` is a container that was begun early, or nothing.
-Result<Launched> LaunchAtLevel(const RunRequest& request, const Prepared& prepared, bool probe,
-                               Begun begun);
+Result<Launched> LaunchAtLevel(const RunRequest& request, const Prepared& prepared, bool probe);
 
 }  // namespace coffer::call

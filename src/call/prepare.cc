@@ -12,9 +12,13 @@
 #include "base/hash.h"
 #include "base/quantity.h"
 #include "base/sys.h"
+#include "call/run_config.h"
 #include "call/verb_flags.h"
+#include "isolation/compose_etc.h"
 #include "isolation/etc.h"
 #include "isolation/own_places.h"
+#include "isolation/runtime/own_tree.h"
+#include "isolation/runtime/program.h"
 #include "isolation/runtime/runtime.h"
 
 namespace coffer::call {
@@ -43,11 +47,13 @@ Result<isolation::Input> ReadInput(const UniqueFd& fd, const std::string& path) 
   return isolation::Input{BaseName(path), std::move(content).value()};
 }
 
-// The script may be behind a link: it is read, not mounted, by somebody who may read it.
-Result<isolation::Input> ReadScript(const std::string& path) {
-  Result<UniqueFd> fd = sys::Open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  if (!fd.ok()) {
-    const int number = fd.error().sys_errno;
+// The script may be behind a link, as a program may: where the link leads is judged in the same way.
+Result<isolation::Input> ReadScript(const std::string& path, const isolation::RuntimeGrounds& grounds) {
+  isolation::RealPaths paths;
+  TRY_ASSIGN(const std::string absolute, isolation::Absolute(path));
+  const Result<isolation::RealPaths::Place> place = paths.Find(absolute);
+  if (!place.ok()) {
+    const int number = place.error().sys_errno;
     const bool missing = number == ENOENT || number == ENOTDIR;
     return Error{
         missing ? ErrorKind::kNotFound : ErrorKind::kNotExecutable, "policy.command",
@@ -55,19 +61,27 @@ Result<isolation::Input> ReadScript(const std::string& path) {
         missing ? "to run a command instead of a file, write: coffer run -- CMD ARG..." : "",
         number};
   }
+  isolation::RuntimeSet set;
+  set.files.push_back({place->real, place->real, false, false, isolation::BindReason::kScript,
+                       place->link_directory.empty()});
+  set.own_trees.push_back(isolation::OwnTree(*place));
+  std::erase(set.own_trees, "");
+  TRY_ASSIGN(const isolation::OpenedRuntime opened, isolation::OpenRuntime(std::move(set), grounds));
+  Result<UniqueFd> fd = isolation::OpenForReading(opened.paths.front());
+  if (!fd.ok()) {
+    return Error{ErrorKind::kNotExecutable, "policy.command",
+                 fmt::format("cannot read {}: {}", path, sys::ErrnoText(fd.error().sys_errno)), "",
+                 fd.error().sys_errno};
+  }
   return ReadInput(*fd, path);
 }
 
 Status AddInputs(const RunRequest& request, Prepared& prepared) {
   for (const std::string& given : request.envelope.inputs) {
     TRY_ASSIGN(const isolation::HostPath path,
-               isolation::OpenHostPath(given, policy::Access::kRead));
-    if (path.directory) {
-      return Refused("policy.path.kind", fmt::format("{} is a directory", path.path),
-                     "use --ro for a directory");
-    }
-    TRY_ASSIGN(const UniqueFd readable,
-               sys::OpenNoLinks(AT_FDCWD, path.path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+               isolation::OpenHostPath(given, policy::Access::kRead, isolation::Breadth::kNarrow,
+                                       isolation::BindReason::kInput));
+    TRY_ASSIGN(const UniqueFd readable, isolation::OpenForReading(path));
     TRY_ASSIGN(isolation::Input input, ReadInput(readable, path.path));
     const bool twice =
         std::any_of(prepared.inputs.begin(), prepared.inputs.end(),
@@ -107,7 +121,8 @@ Status OpenWorkspace(const policy::Envelope& envelope, Prepared& prepared) {
   }
   isolation::OpenedMount opened;
   TRY_ASSIGN(opened.path, isolation::OpenHostPath(envelope.workspace, envelope.workspace_access,
-                                                  isolation::Breadth::kAny));
+                                                  isolation::Breadth::kAny,
+                                                  isolation::BindReason::kWorkspace));
   opened.at = "/workspace";
   opened.access = envelope.workspace_access;
   opened.workspace = true;
@@ -116,11 +131,17 @@ Status OpenWorkspace(const policy::Envelope& envelope, Prepared& prepared) {
   return {};
 }
 
-// What no mount may show, because we believe what is in it. Manifests may be read.
-std::vector<std::string> OwnPlaces(const RunRequest& request, policy::Access access) {
+// What no mount may show, because Cofferdam believes what is in it. Manifests, the configuration and toolchains may be
+// read.
+std::vector<std::string> OwnPlaces(const RunRequest& request, const RunConfig& config,
+                                   policy::Access access) {
   std::vector<std::string> places;
   if (access == policy::Access::kWrite) {
     places = UsualToolDirs();
+    places.insert(places.end(), config.toolchains.begin(), config.toolchains.end());
+    if (!config.directory.empty()) {
+      places.push_back(config.directory);
+    }
   }
   for (const std::string& given : {request.state, UsualStateDir(), isolation::DefaultCacheDir()}) {
     if (Result<std::string> clean = isolation::CleanPath(given); clean.ok()) {
@@ -130,14 +151,14 @@ std::vector<std::string> OwnPlaces(const RunRequest& request, policy::Access acc
   return places;
 }
 
-Status OpenMounts(const RunRequest& request, Prepared& prepared) {
+Status OpenMounts(const RunRequest& request, const RunConfig& config, Prepared& prepared) {
   TRY(MakeOutDir(request.out_dir));
   for (const policy::Mount& mount : request.envelope.mounts) {
     isolation::OpenedMount opened;
     TRY_ASSIGN(opened.path, isolation::OpenHostPath(mount.host, mount.access,
                                                     mount.dangerous ? isolation::Breadth::kAny
                                                                     : isolation::Breadth::kNarrow));
-    TRY(isolation::CheckShowsNone(opened.path, OwnPlaces(request, mount.access)));
+    TRY(isolation::CheckShowsNone(opened.path, OwnPlaces(request, config, mount.access)));
     if (mount.at.empty()) {
       opened.at = opened.path.path;
     } else {
@@ -159,15 +180,20 @@ Status OpenMounts(const RunRequest& request, Prepared& prepared) {
     prepared.mounts.push_back(std::move(opened));
   }
   TRY(OpenWorkspace(request.envelope, prepared));
-  return isolation::CheckTargets(prepared.mounts, prepared.runtime);
+  return isolation::CheckTargets(prepared.mounts, prepared.runtime.set);
 }
 
-Status ResolveProgram(const RunRequest& request, Prepared& prepared) {
+// What runs, what it needs, and what goes before the script's own arguments.
+Result<isolation::Command> ResolveProgram(const RunRequest& request,
+                                          const isolation::RuntimeGrounds& grounds,
+                                          const isolation::ResolveOptions& options,
+                                          Prepared& prepared) {
   const std::vector<std::string>& command = request.command;
   isolation::Command resolved;
   if (request.script) {
-    TRY_ASSIGN(isolation::Input script, ReadScript(command.front()));
-    TRY_ASSIGN(resolved, isolation::ResolveScript(command.front(), request.envelope.runtimes));
+    TRY_ASSIGN(isolation::Input script, ReadScript(command.front(), grounds));
+    TRY_ASSIGN(resolved,
+               isolation::ResolveScript(command.front(), request.envelope.runtimes, options));
     prepared.code_hash = HashOf(script.content);
     if (!resolved.program.empty()) {
       resolved.argv.push_back("/in/" + script.name);
@@ -180,13 +206,34 @@ Status ResolveProgram(const RunRequest& request, Prepared& prepared) {
     if (request.script) {
       TRY_ASSIGN(argv.front(), isolation::CleanPath(argv.front()));  // an ELF program: run as it is
     }
-    TRY_ASSIGN(resolved, isolation::ResolveCommand(argv, request.envelope.runtimes));
+    TRY_ASSIGN(resolved, isolation::ResolveCommand(argv, request.envelope.runtimes, options));
   }
-  prepared.call.program = std::move(resolved.program);
-  prepared.call.argv = std::move(resolved.argv);
-  prepared.runtime = std::move(resolved.runtime);
-  prepared.runtimes = std::move(resolved.runtimes);
-  return {};
+  return resolved;
+}
+
+// Resolves, and opens what was resolved. An answer of the cache that is out of date is not used.
+Status OpenProgramFiles(const RunRequest& request, const RunConfig& config, Prepared& prepared) {
+  const isolation::RuntimeGrounds grounds{config.toolchains,
+                                          OwnPlaces(request, config, policy::Access::kRead)};
+  for (const bool use_cache : {true, false}) {
+    const size_t inputs = prepared.inputs.size();
+    isolation::ResolveOptions options;
+    options.use_cache = use_cache;
+    TRY_ASSIGN(isolation::Command resolved, ResolveProgram(request, grounds, options, prepared));
+    isolation::AddPublicFiles(resolved.runtime);
+    Result<isolation::OpenedRuntime> opened =
+        isolation::OpenRuntime(std::move(resolved.runtime), grounds);
+    if (!opened.ok() && use_cache && opened.error().code == isolation::kStaleRuntime) {
+      prepared.inputs.resize(inputs);
+      continue;
+    }
+    TRY_ASSIGN(prepared.runtime, std::move(opened));
+    prepared.call.program = std::move(resolved.program);
+    prepared.call.argv = std::move(resolved.argv);
+    prepared.runtimes = std::move(resolved.runtimes);
+    return {};
+  }
+  return Internal("runtime.stale", "a runtime changed while it was being looked up");
 }
 
 std::vector<std::string> BuildEnvironment(const policy::Envelope& envelope) {
@@ -223,8 +270,12 @@ std::vector<std::string> BuildEnvironment(const policy::Envelope& envelope) {
 Result<Prepared> Prepare(const RunRequest& request) {
   Prepared prepared;
   TRY(AddInputs(request, prepared));
-  TRY(ResolveProgram(request, prepared));
-  TRY(OpenMounts(request, prepared));
+  RunConfig config;
+  if (request.reads_config) {
+    TRY_ASSIGN(config, ReadRunConfig());
+  }
+  TRY(OpenProgramFiles(request, config, prepared));
+  TRY(OpenMounts(request, config, prepared));
   prepared.call.env = BuildEnvironment(request.envelope);
   prepared.call.cwd = request.envelope.cwd;
   prepared.call.tty = request.envelope.tty;

@@ -16,7 +16,7 @@ namespace coffer::call {
 struct Prepared {
   std::vector<isolation::OpenedMount> mounts;
   std::vector<isolation::Input> inputs;
-  isolation::RuntimeSet runtime;
+  isolation::OpenedRuntime runtime;
   std::vector<std::string> runtimes;  // names, for the receipt
   isolation::Call call;
   std::string code_hash;              // of the script, if there is one

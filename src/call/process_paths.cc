@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "call/process_paths.h"
 
+#include "isolation/runtime/relocate.h"
+
 namespace coffer::call {
 
 void MoveToScratch(const std::string& scratch, isolation::Call& call) {
@@ -35,8 +37,13 @@ void UseHostPath(const isolation::RuntimeSet& runtime, isolation::Call& call) {
         call.argv.front() = file.host;
       }
       call.program = file.host;
-      return;
+      break;
     }
+  }
+  // A link to the program, and the scripts in its arguments, have no entry of their own.
+  call.program = isolation::NotRelocated(call.program);
+  for (std::string& word : call.argv) {
+    word = isolation::NotRelocated(word);
   }
 }
 

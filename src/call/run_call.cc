@@ -11,6 +11,8 @@
 #include "base/ids.h"
 #include "base/quantity.h"
 #include "base/sys.h"
+#include "call/bound_files.h"
+#include "call/caught_signals.h"
 #include "call/launch.h"
 #include "call/level.h"
 #include "call/prepare.h"
@@ -104,19 +106,12 @@ void ConcludeEnd(const WatchResult& watched, RunOutcome& outcome) {
 
 }  // namespace
 
-RunOutcome RunCall(const RunRequest& request, Begun begun) {
+RunOutcome RunCall(const RunRequest& request) {
   RunOutcome outcome;
   const bool wants_receipt = !request.receipt_path.empty() || request.record != nullptr;
   // admit
   outcome.receipt.requested_at = WallTime();
-  // A boundary is begun beside all this: it holds nothing and runs nothing before launch.
-  Result<UniqueFd> signals = std::move(begun.signals);
-  if (!*signals) {
-    signals = CatchSignals();
-  }
-  if (signals.ok()) {
-    BeginEarly(request, begun);
-  }
+  const Result<UniqueFd> signals = CatchSignals();
   if (wants_receipt) {
     if (request.record != nullptr) {
       outcome.receipt = request.record->asked();
@@ -128,7 +123,7 @@ RunOutcome RunCall(const RunRequest& request, Begun begun) {
     DescribeRequest(request, outcome.receipt);
   }
   if (!signals.ok()) {
-    return Refuse(std::move(outcome), std::move(signals.error()));
+    return Refuse(std::move(outcome), signals.error());
   }
   // evaluate
   Result<Prepared> prepared = Prepare(request);
@@ -137,6 +132,9 @@ RunOutcome RunCall(const RunRequest& request, Begun begun) {
   }
   outcome.receipt.code_hash = prepared->code_hash;
   outcome.receipt.runtimes = prepared->runtimes;
+  if (wants_receipt) {
+    DescribeBound(request, *prepared, outcome.receipt);
+  }
   // record: where a state directory is named, nothing happens that is not on disk before
   if (request.record != nullptr) [[unlikely]] {
     if (Status recorded = request.record->Start(outcome.receipt, *prepared); !recorded.ok()) {
@@ -145,27 +143,24 @@ RunOutcome RunCall(const RunRequest& request, Begun begun) {
   }
   // launch
   const bool probe = wants_receipt || !request.envelope.floor.empty();
-  std::unique_ptr<Result<Launched>> held(
-      new Result<Launched>(LaunchAtLevel(request, *prepared, probe, std::move(begun))));
-  if (!held->ok()) {
-    return Refuse(std::move(outcome), std::move(held->error()));
+  Result<Launched> launched = LaunchAtLevel(request, *prepared, probe);
+  if (!launched.ok()) {
+    return Refuse(std::move(outcome), std::move(launched.error()));
   }
-  Launched* const launched = &held->value();
   outcome.receipt.started_at = launched->started_at;
   DescribeIsolation(request, *launched, outcome.receipt);
   // watch
-  isolation::Boundary& boundary = *launched->begun.boundary;
-  auto watch = std::make_unique<Watch>(request.envelope, boundary, launched->cgroup, signals->get(),
-                                       wants_receipt);
-  watch->WatchDisks(std::move(launched->disks));
+  isolation::Boundary& boundary = *launched->boundary;
+  Watch watch(request.envelope, boundary, launched->cgroup, signals->get(), wants_receipt);
+  watch.WatchDisks(std::move(launched->disks));
   std::optional<Terminal> terminal;
   if (request.envelope.tty) {
     terminal.emplace(STDIN_FILENO);
-    watch->AttachTerminal(boundary.TakePty(), &*terminal);
+    watch.AttachTerminal(boundary.TakePty(), &*terminal);
   } else {
-    watch->Attach(std::move(launched->begun.ours));
+    watch.Attach(std::move(launched->stdio));
   }
-  Result<WatchResult> watched = watch->Run(wants_receipt);
+  Result<WatchResult> watched = watch.Run(wants_receipt);
   terminal.reset();
   if (!watched.ok()) {
     return Refuse(std::move(outcome), std::move(watched.error()));
@@ -181,18 +176,12 @@ RunOutcome RunCall(const RunRequest& request, Begun begun) {
   outcome.receipt.finished_at = WallTime();
   outcome.receipt.duration = outcome.receipt.finished_at - outcome.receipt.requested_at;
   if (wants_receipt) {
-    DescribeEnd(request, boundary, *watch, *watched, outcome.receipt);
+    DescribeEnd(request, boundary, watch, *watched, outcome.receipt);
   }
   if (watched->end.exec_error != 0) {
     return Refuse(std::move(outcome), ExecError(*prepared, watched->end.exec_error));
   }
   ConcludeEnd(*watched, outcome);
-  if (request.ends_process) {
-    // All that matters is gone; the rest is descriptors and memory, and the kernel is faster at those.
-    (void)watch.release();
-    (void)held.release();
-    (void)signals->Release();
-  }
   return outcome;
 }
 

@@ -7,7 +7,6 @@
 
 #include "audit/receipt.h"
 #include "base/error.h"
-#include "call/begin.h"
 #include "call/run_request.h"
 
 namespace coffer::call {
@@ -20,6 +19,6 @@ struct RunOutcome {
 
 // Never fails: every way to end is an outcome with a receipt.
 // `begun` is a boundary that was begun before the request was read, or none.
-RunOutcome RunCall(const RunRequest& request, Begun begun = {});
+RunOutcome RunCall(const RunRequest& request);
 
 }  // namespace coffer::call

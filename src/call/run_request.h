@@ -24,8 +24,8 @@ struct RunRequest {
   RunRecord* record = nullptr;       // the same, opened; null: it is not recorded
   bool quiet = false;
   bool trace = false;
-  isolation::OwnMemory own;
-  bool ends_process = false;  // nothing comes after this call: what it holds is left to the kernel
+  bool reads_config = false;         // the caller's own run.toml counts (run_config.h): `coffer run` alone
+  isolation::OwnWords own;
   uint32_t tenant = 0;        // its number in the store; 0: none
   isolation::UidRange
       uids;  // as root: made from the tenant by whoever starts the boundary (tenant_uids.h)

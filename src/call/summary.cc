@@ -15,25 +15,6 @@ namespace {
 
 using policy::Layer;
 
-std::string BlastRadius(const policy::Envelope& envelope) {
-  std::string changes;
-  for (const policy::Mount& mount : envelope.mounts) {
-    if (mount.access == policy::Access::kWrite) {
-      changes += (changes.empty() ? "can change files under " : ", ") + mount.host;
-    }
-  }
-  std::string reads;
-  for (const policy::Mount& mount : envelope.mounts) {
-    if (mount.access == policy::Access::kRead) {
-      reads += (reads.empty() ? "can read " : ", ") + mount.host;
-    }
-  }
-  return fmt::format("{}; {}; cannot reach the network; at most {} of memory and {} of CPU",
-                     changes.empty() ? "can change nothing on the host" : changes,
-                     reads.empty() ? "can read no host file but its runtime and inputs" : reads,
-                     FormatSize(envelope.limits.memory), FormatDuration(envelope.limits.cpu));
-}
-
 std::string StandIn(Layer layer) {
   switch (layer) {
     case Layer::kCgroupMemory:
@@ -77,7 +58,6 @@ audit::CapUse Use(uint64_t cap, std::optional<uint64_t> used, const char* unit, 
 void DescribeRequest(const RunRequest& request, audit::Receipt& receipt) {
   receipt.user = fmt::format("uid:{}", ::getuid());
   receipt.envelope_id = policy::EnvelopeId(request.envelope);
-  receipt.blast_radius = BlastRadius(request.envelope);
   const std::vector<std::string> words = policy::ScrubWords(request.command);
   std::string all;
   for (const std::string& arg : words) {
@@ -100,7 +80,7 @@ void DescribeRequest(const RunRequest& request, audit::Receipt& receipt) {
 
 void DescribeIsolation(const RunRequest& /*request*/, const Launched& launched,
                        audit::Receipt& receipt) {
-  receipt.level = std::string(policy::LevelName(launched.begun.plan->level));
+  receipt.level = std::string(policy::LevelName(launched.plan->level));
   if (!launched.probed) {
     return;
   }
@@ -111,7 +91,15 @@ void DescribeIsolation(const RunRequest& /*request*/, const Launched& launched,
     receipt.missing.push_back(
         {std::string(policy::LayerName(layer)), ReasonFor(layer, launched), StandIn(layer)});
   }
-  const isolation::BoundaryPlan& plan = *launched.begun.plan;
+  const isolation::BoundaryPlan& plan = *launched.plan;
+  if (!launched.boundary->counters_bounded() && !(plan.level == policy::Level::kProcess && plan.own_uid)) {
+    receipt.missing.push_back(
+        {"user-counters",
+         plan.level == policy::Level::kProcess
+             ? "the command has the caller's uid, and the kernel counts inotify and the like per user"
+             : "/proc/sys/user cannot be written on this host",
+         "the host's own limits per user, such as fs.inotify.max_user_instances"});
+  }
   if (plan.level == policy::Level::kProcess && !plan.scoped_kill) {
     receipt.missing.push_back(
         {"signal-scope",

@@ -15,7 +15,6 @@
 
 #include "base/quantity.h"
 #include "base/sys.h"
-#include "base/trim.h"
 #include "isolation/process_tree.h"
 
 namespace coffer::call {
@@ -25,7 +24,6 @@ using raw::Arg;
 using raw::Syscall;
 
 constexpr Nanos kFirstTick = std::chrono::milliseconds(20);
-constexpr Nanos kWorthTrimming = std::chrono::milliseconds(50);  // getting it back takes 50 us
 constexpr Nanos kGrace = std::chrono::seconds(2);
 
 // Adds descriptors to a poll set and tells afterwards which fired. A descriptor of -1 is left out by the kernel.
@@ -215,10 +213,6 @@ void Watch::Tick() {
   }
   if (auto breach = limits::FindBreach(envelope_.limits, usage_, EventsNow())) {
     Breached(std::move(*breach));
-  }
-  if (UntilNextTick() >= kWorthTrimming) {
-    TrimStack();  // what waits does not need what worked
-    TrimText();
   }
 }
 

@@ -75,7 +75,6 @@ size_t WordBytes(char** argv, char** envp) {
 }  // namespace
 
 int main(int argc, char** argv, char** envp) {
-  char* const heap = static_cast<char*>(::sbrk(0));
   coffer::fault::Arm();
   if (!OpenMissingStdio()) {
     return 125;
@@ -92,7 +91,7 @@ int main(int argc, char** argv, char** envp) {
   const std::span<const std::string_view> rest(words.begin() + 1, words.end());
   if (words[0] == "run") {
     RaiseOpenFiles();
-    return coffer::cli::RunVerb(rest, {argv[0], WordBytes(argv, envp), heap});
+    return coffer::cli::RunVerb(rest, {argv[0], WordBytes(argv, envp)});
   }
   if (words[0] == "doctor") {
     return coffer::cli::DoctorVerb(rest);

@@ -44,14 +44,13 @@ void PrintTrace(const audit::Receipt& receipt) {
   }
 }
 
-int RunVerb(std::span<const std::string_view> words, isolation::OwnMemory own) {
+int RunVerb(std::span<const std::string_view> words, isolation::OwnWords own) {
   if (!words.empty() && (words.front() == "--help" || words.front() == "-h")) {
     PrintOut(RunHelp());
     return 0;
   }
   const char* const state = ::getenv("COFFER_STATE");
   const bool recorded = state != nullptr && *state != '\0';
-  call::Begun begun = recorded ? call::Begun() : call::BeginUnread(words, own);
   Result<call::RunRequest> request = ParseRunFlags(words);
   if (request.ok()) {
     if (Status read = ReadSeccompFile(*request); !read.ok()) {
@@ -63,7 +62,7 @@ int RunVerb(std::span<const std::string_view> words, isolation::OwnMemory own) {
     return kExitRefused;
   }
   request->own = own;
-  request->ends_process = true;
+  request->reads_config = true;
   if (request->trace && request->receipt_path.empty()) {
     request->receipt_path = "/dev/null";
   }
@@ -82,7 +81,7 @@ int RunVerb(std::span<const std::string_view> words, isolation::OwnMemory own) {
     }
     return RecordedRun(*request, std::move(receipt));
   }
-  const call::RunOutcome outcome = call::RunCall(*request, std::move(begun));
+  const call::RunOutcome outcome = call::RunCall(*request);
   if (outcome.error) {
     PrintError(*outcome.error);
   }

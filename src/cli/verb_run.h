@@ -11,7 +11,7 @@
 
 namespace coffer::cli {
 
-int RunVerb(std::span<const std::string_view> words, isolation::OwnMemory own);
+int RunVerb(std::span<const std::string_view> words, isolation::OwnWords own);
 
 // What --trace shows.
 void PrintTrace(const audit::Receipt& receipt);

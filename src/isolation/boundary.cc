@@ -16,7 +16,6 @@
 #include <new>
 #include <utility>
 
-#include "base/clone.h"
 #include "base/sys.h"
 #include "isolation/call_block.h"
 #include "isolation/child/confine.h"
@@ -31,13 +30,49 @@ using raw::Syscall;
 
 constexpr size_t kCallOffset = 4096;
 
-// The stack of an init that shares our memory. There is one such init at a time: its signal handlers have their state in
-// our memory too.
-constexpr size_t kInitStack = 64 << 10;
-alignas(16) char g_init_stack[kInitStack];
-bool g_sharing = false;
-
+// Root of a user namespace that has only the usual 65,536 ids.
 constexpr uint32_t kFirstSmallUid = 2000;
+constexpr uint32_t kLastSmallUid = 65000;
+
+// Takes another effective uid for a moment. The capabilities come back with uid 0.
+class BorrowedUid {
+ public:
+  BorrowedUid() = default;
+  BorrowedUid(const BorrowedUid&) = delete;
+  BorrowedUid& operator=(const BorrowedUid&) = delete;
+  ~BorrowedUid() { GiveBack(); }
+  void GiveBack() {
+    if (std::exchange(borrowed_, false) && Syscall(SYS_setresuid, -1, 0, -1) < 0) {
+      ::abort();  // uid 0 is still our real one, so this cannot be refused
+    }
+  }
+  long Take(uint32_t uid) {
+    const long answer = Syscall(SYS_setresuid, -1, uid, -1);
+    borrowed_ = answer == 0;
+    // A cgroup that init is born into is root's: file accesses stay root's.
+    return answer < 0 ? answer : (Syscall(SYS_setfsuid, 0), 0L);
+  }
+
+ private:
+  bool borrowed_ = false;
+};
+
+// The uid of the range that is this supervisor's, or a small one where that is not mapped.
+Result<uint32_t> BorrowBoundaryUid(const UidRange& uids, BorrowedUid& borrowed) {
+  const auto pid = static_cast<uint32_t>(::getpid());
+  const uint32_t wanted = uids.first + pid % uids.count;
+  long answer = borrowed.Take(wanted);
+  if (answer == 0) {
+    return wanted;
+  }
+  const uint32_t small = kFirstSmallUid + pid;
+  if (answer == -EINVAL && small < kLastSmallUid && (answer = borrowed.Take(small)) == 0) {
+    return small;
+  }
+  Error error = sys::ErrnoError("isolation.userns.map", "cannot take a uid for the boundary", answer);
+  error.hint = "this user namespace has no uid to spare for a boundary; run coffer as an ordinary user instead";
+  return error;
+}
 
 }  // namespace
 
@@ -49,15 +84,14 @@ CallBlock* Boundary::call_block() const {
 
 size_t Boundary::call_room() const { return call_capacity_ - sizeof(CallBlock); }
 
-Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, size_t call_bytes, OwnMemory own) {
+Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, size_t call_bytes, OwnWords own) {
   static_assert(sizeof(Shared) <= kCallOffset);
   Boundary boundary;
   boundary.plan_ = &plan;
   boundary.call_capacity_ = sizeof(CallBlock) + call_bytes;
   const size_t size = kCallOffset + boundary.call_capacity_;
-  // For an init that shares our memory anyway, pages of our own are shared enough, and cheaper.
   const long map = Syscall(SYS_mmap, 0, static_cast<long>(size), PROT_READ | PROT_WRITE,
-                           (plan.shares_memory ? MAP_PRIVATE : MAP_SHARED) | MAP_ANONYMOUS, -1, 0);
+                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (map < 0 && map > -4096) {
     return sys::ErrnoError("isolation.memory", "cannot map memory for a boundary", map);
   }
@@ -92,11 +126,8 @@ Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, size_t call_bytes, Ow
   context.call_capacity = boundary.call_capacity_;
   context.control = child_end.get();
   context.supervisor = boundary.self_.get();
-  if (!plan.shares_memory) {
-    context.words = own.words;
-    context.words_size = own.size;
-    context.heap = own.heap;
-  }
+  context.words = own.start;
+  context.words_size = own.size;
 
   int pidfd = -1;
   clone_args args{};
@@ -112,38 +143,27 @@ Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, size_t call_bytes, Ow
     args.flags |= CLONE_INTO_CGROUP;
     args.cgroup = static_cast<uint64_t>(plan.clone_into_cgroup);
   }
-  if (plan.shares_memory) {
-    if (g_sharing) {
-      return Internal("isolation.shared", "a second boundary cannot share this process's memory");
+  boundary.host_uid_ = ::geteuid();
+  {
+    BorrowedUid borrowed;
+    if (plan.own_uid) {
+      TRY_ASSIGN(boundary.host_uid_, BorrowBoundaryUid(plan.uids, borrowed));
     }
-    args.flags |= CLONE_VM;
-    args.stack = reinterpret_cast<uint64_t>(g_init_stack);
-    args.stack_size = kInitStack;
+    if (plan.level != policy::Level::kContainer) {
+      borrowed.GiveBack();  // there is no user namespace to be charged; init needs root to change its uid
+    }
+    boundary.spawned_ = BootTime();
+    answer = Syscall(SYS_clone3, Arg(&args), sizeof(args));
+    if (answer == 0) {
+      EnterBoundary(context);
+    }
   }
-  // On the shared pages, because a child that shares our memory outlives this frame.
-  auto* const given = new (&boundary.shared_->context) ChildContext(context);
-  boundary.spawned_ = BootTime();
-  if (plan.level == policy::Level::kContainer) {
-    given->helper_processor = boundary.placement_.Gather();
-  }
-  answer = raw::CloneInto(
-      args, [](void* child) { EnterBoundary(*static_cast<ChildContext*>(child)); }, given);
-  if (answer >= 0) {
-    // It may be behind us on our own processor. What it does first is to start the helper that makes the network, which
-    // takes longest: let it.
-    (void)Syscall(SYS_sched_yield);
-  }
-  boundary.placement_.Release();
   if (answer < 0) {
     boundary.reaped_ = true;
     return ExplainClone(answer);
   }
-  g_sharing = plan.shares_memory;
   boundary.pid_ = static_cast<pid_t>(answer);
   boundary.pidfd_ = UniqueFd(pidfd);
-  boundary.host_uid_ =
-      plan.own_uid ? plan.uids.first + static_cast<uint32_t>(boundary.pid_) % plan.uids.count
-                   : ::geteuid();
   // Closing the child's end here would close it there too: it stays until init has a table of its own.
   boundary.child_end_ = std::move(child_end);
   return boundary;
@@ -155,23 +175,18 @@ Boundary::~Boundary() {
     (void)Syscall(SYS_waitid, P_PIDFD, pidfd_.get(), 0, WEXITED | __WALL, 0);
   }
   if (shared_ != nullptr && !ready_) {
-    // What init had put into the table that we shared, and nobody took.
+    // What init had put into the table that we shared.
     for (int32_t* const fd : {&shared_->report.network_socket, &shared_->report.listener_fd,
                               &shared_->report.pty_master, &shared_->report.pty_slave}) {
       UniqueFd(std::exchange(*fd, -1)).Reset();
     }
   }
-  if (shared_ != nullptr && plan_->shares_memory) {
-    g_sharing = false;
-  }
 }
 
-Status Boundary::WriteMaps(uint32_t host_uid, uint32_t host_gid) {
+Status Boundary::WriteMaps(uint32_t host_gid) {
   const std::string proc = fmt::format("/proc/{}/", pid_);
-  TRY(sys::WriteFile(proc + "uid_map", fmt::format("{} {} 1", plan_->uid, host_uid)));
-  TRY(sys::WriteFile(proc + "gid_map", fmt::format("{} {} 1", plan_->uid, host_gid)));
-  host_uid_ = host_uid;
-  return {};
+  TRY(sys::WriteFile(proc + "uid_map", fmt::format("{} {} 1", plan_->uid, host_uid_)));
+  return sys::WriteFile(proc + "gid_map", fmt::format("{} {} 1", plan_->uid, host_gid));
 }
 
 Status Boundary::Identify() {
@@ -183,18 +198,11 @@ Status Boundary::Identify() {
   }
   Status wrote;
   if (plan_->own_uid) {
-    wrote = WriteMaps(host_uid_, host_uid_);
-    if (!wrote.ok() && wrote.error().sys_errno == EPERM) {
-      // Root of a user namespace that has only the usual 65,536 ids.
-      const uint32_t small = kFirstSmallUid + static_cast<uint32_t>(pid_);
-      if (small < 65000) {
-        wrote = WriteMaps(small, small);
-      }
-    }
+    wrote = WriteMaps(host_uid_);
   } else {
     wrote = sys::WriteFile(fmt::format("/proc/{}/setgroups", pid_), "deny");
     if (wrote.ok()) {
-      wrote = WriteMaps(host_uid_, ::getegid());
+      wrote = WriteMaps(::getegid());
     }
   }
   if (!wrote.ok()) {
@@ -209,10 +217,7 @@ Status Boundary::Identify() {
     }
     return error;
   }
-  TRY(Tell('I'));
-  // The helper has the other processor: if init waits behind us on this one, now is the time to begin its root.
-  (void)Syscall(SYS_sched_yield);
-  return {};
+  return Tell('I');
 }
 
 Status Boundary::Tell(char word) {
@@ -233,27 +238,18 @@ Status Boundary::Complete(const PayloadStdio& stdio, std::span<const int> trees)
   return Tell('P');
 }
 
-void Boundary::SendAway() {
-  if (plan_->level == policy::Level::kContainer) {
-    placement_.SendAway(pid_);
-  }
-}
-
-Status Boundary::Admit(const CgroupEntry& cgroups, std::span<const Rlimit> rlimits) {
+Status Boundary::Admit(std::span<const int> tasks, std::span<const Rlimit> rlimits) {
   Admission& admission = shared_->admission;
-  if (cgroups.tasks.size() > std::size(admission.tasks) ||
+  if (tasks.size() > std::size(admission.tasks) ||
       rlimits.size() > std::size(admission.rlimits)) {
     return Internal("isolation.cgroups", "too many cgroup hierarchies or limits");
   }
-  std::copy(cgroups.tasks.begin(), cgroups.tasks.end(), admission.tasks);
-  admission.tasks_count = static_cast<uint32_t>(cgroups.tasks.size());
-  admission.payload_tasks = cgroups.memory;
-  admission.outside_tasks = cgroups.outside;
+  std::copy(tasks.begin(), tasks.end(), admission.tasks);
+  admission.tasks_count = static_cast<uint32_t>(tasks.size());
   for (size_t i = 0; i < rlimits.size(); ++i) {
     admission.rlimits[i] = {rlimits[i].resource, rlimits[i].soft, rlimits[i].hard};
   }
   admission.rlimit_count = static_cast<uint32_t>(rlimits.size());
-  TRY(placement_.Restore(pid_));
   TRY(Tell('A'));
   return plan_->level == policy::Level::kContainer ? RaiseNetwork() : Status();
 }

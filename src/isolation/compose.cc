@@ -2,13 +2,12 @@
 #include "isolation/compose.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <set>
 
 #include "isolation/compose_etc.h"
-#include "isolation/compose_prepared.h"
 #include "isolation/directory_list.h"
 #include "isolation/etc.h"
 
@@ -28,19 +27,48 @@ bool Inside(std::string_view path, std::string_view tree) {
 
 std::string TopOf(const std::string& path) { return path.substr(0, path.find('/', 1)); }
 
-void AddRuntime(const RuntimeSet& runtime, BoundaryPlan& plan, DirectoryList& dirs) {
+// A mount of what was examined: by its descriptor, or compared with it.
+BindMount BindOf(const HostPath& path, std::string at, bool supervised) {
+  BindMount bind;
+  bind.host = path.path;
+  bind.at = std::move(at);
+  bind.directory = path.directory;
+  bind.supervised = supervised;
+  bind.source = path.fd.get();
+  bind.expected_dev = path.dev;
+  bind.expected_ino = path.ino;
+  return bind;
+}
+
+BindMount DeviceBind(const char* host, unsigned number_major, unsigned number_minor) {
+  BindMount bind;
+  bind.host = bind.at = host;
+  bind.device = makedev(number_major, number_minor);
+  bind.usable_device = bind.writable = true;
+  return bind;
+}
+
+// /dev/null without its mount's permission to be a device: it covers a fifo, and cannot be opened.
+void CoverFifos(const std::string& directory, const std::vector<std::string>& fifos,
+                RootPart& root) {
+  for (const std::string& fifo : fifos) {
+    BindMount cover = DeviceBind("/dev/null", 1, 3);
+    cover.at = directory + "/" + fifo;
+    cover.usable_device = cover.writable = false;
+    root.binds.push_back(std::move(cover));
+  }
+}
+
+void AddRuntime(const OpenedRuntime& runtime, BoundaryPlan& plan, DirectoryList& dirs) {
   RootPart& root = plan.call_root;
   std::set<std::string> tops;
-  for (const RuntimeFile& file : runtime.files) {
-    BindMount bind;
-    bind.host = file.host;
-    bind.at = file.inside;
-    bind.directory = file.directory;
-    bind.follow_links = true;  // resolved already, and the host's own: one call instead of four
-    bind.supervised = plan.own_uid;
-    bind.executable =
-        true;  // libraries are mapped executable; Landlock decides what execve may run
+  for (size_t i = 0; i < runtime.set.files.size(); ++i) {
+    const RuntimeFile& file = runtime.set.files[i];
+    BindMount bind = BindOf(runtime.paths[i], file.inside, plan.own_uid);
+    // Libraries are mapped executable; Landlock decides what execve may run.
+    bind.executable = !IsAtOrBelow(file.inside, "/etc");
     root.binds.push_back(bind);
+    CoverFifos(file.inside, runtime.fifos[i], root);
     dirs.AddParentsOf(file.inside);
     if (file.directory) {
       dirs.Add(file.inside);
@@ -48,12 +76,12 @@ void AddRuntime(const RuntimeSet& runtime, BoundaryPlan& plan, DirectoryList& di
     const std::string top = TopOf(file.inside);
     if (std::find(std::begin(kSystemTops), std::end(kSystemTops), top) != std::end(kSystemTops)) {
       tops.insert(top);
-    } else {
+    } else if (bind.executable) {
       // A program of the caller's: it alone is executable, not what else may be shown beside it.
       plan.landlock.push_back({file.inside, landlock::kRead | landlock::kExecute});
     }
   }
-  for (const auto& [name, target] : runtime.links) {
+  for (const auto& [name, target] : runtime.set.links) {
     root.links.push_back({name, target});
     dirs.AddParentsOf(name);
   }
@@ -63,21 +91,12 @@ void AddRuntime(const RuntimeSet& runtime, BoundaryPlan& plan, DirectoryList& di
 }
 
 void AddDevices(bool tty, RootPart& root, DirectoryList& dirs) {
-  for (const char* name : {"null", "zero", "full", "urandom"}) {
-    BindMount bind;
-    bind.host = std::string("/dev/") + name;
-    bind.at = bind.host;
-    bind.follow_links = true;
-    bind.device = true;
-    bind.writable = true;
-    root.binds.push_back(bind);
-  }
+  root.binds.push_back(DeviceBind("/dev/null", 1, 3));
+  root.binds.push_back(DeviceBind("/dev/zero", 1, 5));
+  root.binds.push_back(DeviceBind("/dev/full", 1, 7));
+  root.binds.push_back(DeviceBind("/dev/urandom", 1, 9));
   if (tty) {
-    BindMount device;
-    device.host = device.at = "/dev/tty";
-    device.device = true;
-    device.writable = true;
-    root.binds.push_back(device);
+    root.binds.push_back(DeviceBind("/dev/tty", 5, 0));
     dirs.Add("/dev/pts");
     root.links.push_back({"/dev/ptmx", "pts/ptmx"});
   }
@@ -119,24 +138,6 @@ void AddCommonRules(bool tty, bool fresh_workspace, BoundaryPlan& plan) {
   }
 }
 
-// LANG is C.UTF-8; Debian keeps it as files.
-void AddLocale(const RuntimeSet& runtime, RootPart& root, bool supervised, DirectoryList& dirs) {
-  static constexpr const char* kLocale = "/usr/lib/locale/C.utf8";
-  const bool whole_usr = std::any_of(
-      runtime.files.begin(), runtime.files.end(),
-      [](const RuntimeFile& file) { return file.directory && Inside(kLocale, file.inside); });
-  if (runtime.files.size() > 8 && !whole_usr && ::access(kLocale, X_OK) == 0) {
-    BindMount bind;
-    bind.host = bind.at = kLocale;
-    bind.directory = true;
-    bind.follow_links = true;
-    bind.supervised = supervised;
-    root.binds.push_back(bind);
-    dirs.AddParentsOf(kLocale);
-    dirs.Add(kLocale);
-  }
-}
-
 // A session's workspace is a directory of the host: nothing is put into it.
 void AddInputs(const std::vector<Input>& inputs, bool link, RootPart& root) {
   for (const Input& input : inputs) {
@@ -150,14 +151,9 @@ void AddInputs(const std::vector<Input>& inputs, bool link, RootPart& root) {
 void AddMounts(const std::vector<OpenedMount>& mounts, BoundaryPlan& plan, DirectoryList& dirs) {
   RootPart& root = plan.call_root;
   for (const OpenedMount& mount : mounts) {
-    BindMount bind;
-    bind.host = mount.path.path;
-    bind.at = mount.at;
-    bind.directory = mount.path.directory;
+    BindMount bind = BindOf(mount.path, mount.at, plan.own_uid);
     bind.writable = mount.access == policy::Access::kWrite;
-    bind.supervised = plan.own_uid;
-    bind.expected_dev = mount.path.dev;
-    bind.expected_ino = mount.path.ino;
+    bind.id_mapped = true;
     root.binds.push_back(bind);
     dirs.AddParentsOf(mount.at);
     if (bind.directory) {
@@ -165,12 +161,7 @@ void AddMounts(const std::vector<OpenedMount>& mounts, BoundaryPlan& plan, Direc
     }
     plan.landlock.push_back(
         {mount.at, bind.writable ? landlock::kRead | landlock::kChange : landlock::kRead});
-    for (const std::string& fifo : mount.fifos) {
-      BindMount cover;
-      cover.host = "/dev/null";  // on a nodev mount: it cannot be opened
-      cover.at = mount.at + "/" + fifo;
-      root.binds.push_back(cover);
-    }
+    CoverFifos(mount.at, mount.fifos, root);
   }
 }
 
@@ -218,13 +209,12 @@ Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& ru
   return {};
 }
 
-BoundaryPlan BeginContainer(const policy::Envelope& envelope, bool privileged, bool prepared) {
+BoundaryPlan BeginContainer(const policy::Envelope& envelope, bool privileged) {
   BoundaryPlan plan;
   plan.level = policy::Level::kContainer;
   plan.uid = envelope.uid;
   plan.own_uid = privileged;
   plan.tty = envelope.tty;
-  plan.prepared = prepared && privileged && !envelope.tty;
   plan.landlock_canary = "/.coffer";
   plan.root.files.push_back({plan.landlock_canary, "", 0444});
   DirectoryList dirs;
@@ -232,26 +222,25 @@ BoundaryPlan BeginContainer(const policy::Envelope& envelope, bool privileged, b
   dirs.Add("/etc");
   dirs.Add("/in");
   AddPrivatePlaces(envelope, plan.root, dirs);
-  if (!plan.prepared) {
-    AddDevices(envelope.tty, plan.root, dirs);
-    for (PrivateFile& file : SyntheticEtc(envelope.uid, plan.hostname)) {
-      plan.root.files.push_back(std::move(file));
-    }
+  AddDevices(envelope.tty, plan.root, dirs);
+  for (PrivateFile& file : SyntheticEtc(envelope.uid, plan.hostname)) {
+    plan.root.files.push_back(std::move(file));
   }
   plan.root.dirs = dirs.list();
   return plan;
 }
 
-Status CompleteContainer(const policy::Envelope& envelope, const RuntimeSet& runtime,
+Status CompleteContainer(const policy::Envelope& envelope, const OpenedRuntime& runtime,
                          const std::vector<OpenedMount>& mounts, const std::vector<Input>& inputs,
                          BoundaryPlan& plan) {
-  TRY(CheckTargets(mounts, runtime));
+  TRY(CheckTargets(mounts, runtime.set));
   DirectoryList dirs;
   RootPart& root = plan.call_root;
   AddCommonRules(envelope.tty, envelope.workspace.empty(), plan);
-  AddEtc(runtime, plan, dirs);
+  for (PrivateFile& file : RuntimeEtc(runtime.set)) {
+    root.files.push_back(std::move(file));
+  }
   AddRuntime(runtime, plan, dirs);
-  AddLocale(runtime, root, plan.own_uid, dirs);
   AddInputs(inputs, envelope.workspace.empty(), root);
   AddMounts(mounts, plan, dirs);
 
@@ -263,9 +252,6 @@ Status CompleteContainer(const policy::Envelope& envelope, const RuntimeSet& run
                        [&](const PrivateLink& link) { return link.at == dir; }) ||
            std::find(plan.root.dirs.begin(), plan.root.dirs.end(), dir) != plan.root.dirs.end();
   });
-  if (plan.prepared) {
-    PrepareUsr(plan);
-  }
   if (root.binds.size() > kMaxBinds) {
     return Refused("policy.mount.count", "too many mounts");
   }

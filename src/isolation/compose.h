@@ -13,7 +13,7 @@
 #include "base/result.h"
 #include "isolation/host_path.h"
 #include "isolation/plan.h"
-#include "isolation/runtime/runtime_set.h"
+#include "isolation/opened_runtime.h"
 #include "policy/envelope.h"
 
 namespace coffer::isolation {
@@ -38,12 +38,12 @@ struct Input {
 Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& runtime);
 
 // The half of the plan that the envelope alone decides. `privileged`: the supervisor is root; it gives the boundary a
-// uid of its own, and clones what is mounted itself. `prepared`: there is a prepared tree for /dev.
-BoundaryPlan BeginContainer(const policy::Envelope& envelope, bool privileged,
-                            bool prepared = false);
+// uid of its own, and clones what is mounted itself.
+BoundaryPlan BeginContainer(const policy::Envelope& envelope, bool privileged);
 
-// The other half: what the command needs, and what was asked for.
-Status CompleteContainer(const policy::Envelope& envelope, const RuntimeSet& runtime,
+// The other half: what the command needs, and what was asked for. The descriptors in `runtime` and `mounts` must stay open
+// until the boundary is ready.
+Status CompleteContainer(const policy::Envelope& envelope, const OpenedRuntime& runtime,
                          const std::vector<OpenedMount>& mounts, const std::vector<Input>& inputs,
                          BoundaryPlan& plan);
 

@@ -4,8 +4,18 @@
 #include <fmt/format.h>
 
 namespace coffer::isolation {
+namespace {
 
-Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const RuntimeSet& runtime,
+Error CannotCover(const HostPath& path, const std::vector<std::string>& fifos) {
+  return Refused("policy.path.fifo",
+                 fmt::format("{} holds a fifo ({}), and the process level cannot cover it",
+                             path.path, fifos.front()),
+                 "use --level container, or move the fifo away");
+}
+
+}  // namespace
+
+Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const OpenedRuntime& runtime,
                                     const std::vector<OpenedMount>& mounts,
                                     const std::string& scratch, bool privileged) {
   BoundaryPlan plan;
@@ -20,8 +30,14 @@ Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const Runt
   }
   plan.scoped_kill = privileged || plan.landlock_abi >= 6;
   plan.landlock_canary = scratch + "/canary";
-  for (const RuntimeFile& file : runtime.files) {
-    plan.landlock.push_back({file.host, landlock::kRead | landlock::kExecute});
+  for (size_t i = 0; i < runtime.paths.size(); ++i) {
+    const HostPath& path = runtime.paths[i];
+    if (!runtime.fifos[i].empty()) {
+      return CannotCover(path, runtime.fifos[i]);
+    }
+    // By descriptor: the name may lead elsewhere by the time the rule is made.
+    plan.landlock.push_back(
+        {path.path, landlock::kRead | landlock::kExecute, true, path.fd.get()});
   }
   // Public files of the host that programs insist on: with a private root they would simply not be there.
   for (const char* file :
@@ -51,12 +67,8 @@ Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const Runt
                      "use --level container, or run coffer as the owner of the directory");
     }
     if (!mount.fifos.empty()) {
-      return Refused("policy.path.fifo",
-                     fmt::format("{} holds a fifo ({}), and the process level cannot cover it",
-                                 mount.path.path, mount.fifos.front()),
-                     "use --level container, or move the fifo away");
+      return CannotCover(mount.path, mount.fifos);
     }
-    // By descriptor: the name may lead elsewhere by the time the rule is made.
     LandlockRule rule;
     rule.path = mount.path.path;
     rule.rights = writable ? landlock::kRead | landlock::kChange : landlock::kRead;

@@ -16,7 +16,7 @@
 namespace coffer::isolation {
 
 // `scratch` is an existing directory with workspace/, tmp/ and in/ in it.
-Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const RuntimeSet& runtime,
+Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const OpenedRuntime& runtime,
                                     const std::vector<OpenedMount>& mounts,
                                     const std::string& scratch, bool privileged);
 

@@ -43,15 +43,14 @@ bool PseudoFileSystem(long type) {
   }
 }
 
-Status CheckNotAlias(const std::string& path, const struct stat& info) {
-  for (const char* broad : kNeverByAnyName) {
-    struct stat other;
-    if (::stat(broad, &other) == 0 && other.st_dev == info.st_dev && other.st_ino == info.st_ino) {
-      return Refused("policy.path.broad", fmt::format("{} is {} under another name", path, broad),
-                     "name the directory the call needs, not more");
-    }
-  }
-  return {};
+Error TooBroad(std::string message) {
+  return Refused("policy.path.broad", std::move(message),
+                 "name the directory the call needs, not more");
+}
+
+bool SameDirectory(const char* name, const HostPath& path) {
+  struct stat other;
+  return ::stat(name, &other) == 0 && other.st_dev == path.dev && other.st_ino == path.ino;
 }
 
 Error OpenError(const std::string& path, Error error) {
@@ -114,14 +113,36 @@ Result<std::string> CleanPath(std::string_view given) {
   return clean.empty() ? std::string("/") : clean;
 }
 
-Result<HostPath> OpenHostPath(std::string_view given, policy::Access access, Breadth breadth) {
-  HostPath opened;
-  TRY_ASSIGN(opened.path, CleanPath(given));
-  const auto reason =
-      breadth == Breadth::kNarrow ? policy::OverBroadReason(opened.path) : std::nullopt;
-  if (reason) {
-    return Refused("policy.path.broad", *reason, "name the directory the call needs, not more");
+std::string_view PathClassName(PathClass path_class) {
+  return path_class == PathClass::kSystem ? "system" : "caller";
+}
+
+std::string_view BindReasonName(BindReason reason) {
+  switch (reason) {
+    case BindReason::kRuntime:
+      return "runtime";
+    case BindReason::kProgram:
+      return "program";
+    case BindReason::kScript:
+      return "script";
+    case BindReason::kLoader:
+      return "loader";
+    case BindReason::kLibrary:
+      return "library";
+    case BindReason::kMount:
+      return "mount";
+    case BindReason::kInput:
+      return "input";
+    case BindReason::kWorkspace:
+      return "workspace";
   }
+  return "unknown";
+}
+
+Result<HostPath> ExamineHostPath(std::string path, BindReason reason, SystemPaths& system) {
+  HostPath opened;
+  opened.path = std::move(path);
+  opened.reason = reason;
   Result<UniqueFd> fd = sys::OpenNoLinks(AT_FDCWD, opened.path, O_PATH);
   if (!fd.ok()) {
     return OpenError(opened.path, std::move(fd.error()));
@@ -140,7 +161,46 @@ Result<HostPath> OpenHostPath(std::string_view given, policy::Access access, Bre
     return Refused("policy.path.kind",
                    fmt::format("{} is on a pseudo file system of the kernel", opened.path));
   }
-  if (access == policy::Access::kWrite &&
+  opened.directory = S_ISDIR(info.st_mode);
+  opened.dev = info.st_dev;
+  opened.ino = info.st_ino;
+  opened.owner = info.st_uid;
+  opened.group = info.st_gid;
+  opened.size = static_cast<uint64_t>(info.st_size);
+  opened.path_class =
+      system.IsSystem(opened.path, info) ? PathClass::kSystem : PathClass::kCaller;
+  return opened;
+}
+
+Status CheckNotBroad(const HostPath& path) {
+  if (auto reason = policy::OverBroadReason(path.path)) {
+    return TooBroad(std::move(*reason));
+  }
+  for (const char* broad : kNeverByAnyName) {
+    if (SameDirectory(broad, path)) {
+      return TooBroad(fmt::format("{} is {} under another name", path.path, broad));
+    }
+  }
+  if (const char* const home = ::getenv("HOME");
+      path.directory && home != nullptr && home[0] == '/' && SameDirectory(home, path)) {
+    return TooBroad(fmt::format("{} is a whole home directory", path.path));
+  }
+  return {};
+}
+
+Result<HostPath> OpenHostPath(std::string_view given, policy::Access access, Breadth breadth,
+                              BindReason reason) {
+  TRY_ASSIGN(std::string clean, CleanPath(given));
+  if (breadth == Breadth::kNarrow) {
+    // By name first: a broad path that is a link is called broad.
+    if (auto broad = policy::OverBroadReason(clean)) {
+      return TooBroad(std::move(*broad));
+    }
+  }
+  SystemPaths system;
+  TRY_ASSIGN(HostPath opened, ExamineHostPath(std::move(clean), reason, system));
+  struct statfs file_system;
+  if (access == policy::Access::kWrite && ::fstatfs(opened.fd.get(), &file_system) == 0 &&
       static_cast<unsigned long>(file_system.f_type) == FUSE_SUPER_MAGIC) {
     return Refused(
         "policy.path.remote",
@@ -148,15 +208,17 @@ Result<HostPath> OpenHostPath(std::string_view given, policy::Access access, Bre
         "write to a local directory and copy from there");
   }
   if (breadth == Breadth::kNarrow) {
-    TRY(CheckNotAlias(opened.path, info));
+    TRY(CheckNotBroad(opened));
   }
-  opened.directory = S_ISDIR(info.st_mode);
-  opened.dev = info.st_dev;
-  opened.ino = info.st_ino;
-  opened.owner = info.st_uid;
-  opened.group = info.st_gid;
-  opened.size = static_cast<uint64_t>(info.st_size);
   return opened;
+}
+
+Result<UniqueFd> OpenForReading(const HostPath& path) {
+  if (path.directory) {
+    return Refused("policy.path.kind", fmt::format("{} is a directory", path.path),
+                   "use --ro for a directory");
+  }
+  return sys::ReopenForReading(path.fd.get());
 }
 
 Result<std::vector<std::string>> FindFifos(const HostPath& root) {
@@ -166,8 +228,9 @@ Result<std::vector<std::string>> FindFifos(const HostPath& root) {
   while (!pending.empty()) {
     const std::string here = std::move(pending.back());
     pending.pop_back();
-    Result<UniqueFd> dir = sys::OpenAt(root.fd.get(), here.empty() ? "." : here,
-                                       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK);
+    // Without links: another user who can write there must not lead the search elsewhere.
+    Result<UniqueFd> dir =
+        sys::OpenNoLinks(root.fd.get(), here.empty() ? "." : here, O_RDONLY | O_DIRECTORY);
     if (!dir.ok()) {
       continue;  // unreadable for us: as root nothing is, as a user the boundary cannot read it either
     }
@@ -180,9 +243,14 @@ Result<std::vector<std::string>> FindFifos(const HostPath& root) {
     }
     for (const sys::DirEntry& entry : entries) {
       const std::string path = here.empty() ? entry.name : here + "/" + entry.name;
-      if (entry.type == DT_DIR) {
+      unsigned char type = entry.type;
+      if (struct stat info; type == DT_UNKNOWN && ::fstatat(dir->get(), entry.name.c_str(), &info,
+                                                            AT_SYMLINK_NOFOLLOW) == 0) {
+        type = IFTODT(info.st_mode);
+      }
+      if (type == DT_DIR) {
         pending.push_back(path);
-      } else if (entry.type == DT_FIFO) {
+      } else if (type == DT_FIFO) {
         fifos.push_back(path);
       }
     }

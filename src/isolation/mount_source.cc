@@ -53,14 +53,18 @@ Result<UniqueFd> MakeIdMap(const HostPath& path, uint32_t boundary_uid) {
   return space;
 }
 
-Result<UniqueFd> CloneTree(const HostPath& path, const UniqueFd& id_map, policy::Access access) {
+Result<UniqueFd> CloneTree(const HostPath& path) {
   const long tree = Syscall(SYS_open_tree, path.fd.get(), Arg(""),
                             OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
   if (tree < 0) {
     return sys::ErrnoError("isolation.mount.clone", fmt::format("cannot mount {}", path.path),
                            tree);
   }
-  UniqueFd owned(static_cast<int>(tree));
+  return UniqueFd(static_cast<int>(tree));
+}
+
+Result<UniqueFd> CloneTree(const HostPath& path, const UniqueFd& id_map, policy::Access access) {
+  TRY_ASSIGN(UniqueFd owned, CloneTree(path));
   mount_attr attributes{};
   attributes.attr_set = MOUNT_ATTR_IDMAP;
   attributes.userns_fd = static_cast<uint64_t>(id_map.get());
@@ -75,15 +79,6 @@ Result<UniqueFd> CloneTree(const HostPath& path, const UniqueFd& id_map, policy:
     return error;
   }
   return owned;
-}
-
-Result<UniqueFd> CloneSystemTree(const std::string& path) {
-  const long tree =
-      Syscall(SYS_open_tree, AT_FDCWD, Arg(path.c_str()), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-  if (tree < 0) {
-    return sys::ErrnoError("isolation.mount.clone", fmt::format("cannot mount {}", path), tree);
-  }
-  return UniqueFd(static_cast<int>(tree));
 }
 
 }  // namespace coffer::isolation

@@ -20,7 +20,7 @@ Result<UniqueFd> MakeIdMap(const HostPath& path, uint32_t boundary_uid);
 // an error for kWrite; for kRead the plain tree is returned, which shows less, never more.
 Result<UniqueFd> CloneTree(const HostPath& path, const UniqueFd& id_map, policy::Access access);
 
-// A detached clone of a system file or directory, whose links are the host's own.
-Result<UniqueFd> CloneSystemTree(const std::string& path);
+// A detached clone of `path`, not recursive, with the owners that its files have.
+Result<UniqueFd> CloneTree(const HostPath& path);
 
 }  // namespace coffer::isolation

@@ -9,11 +9,6 @@
 namespace coffer::isolation {
 namespace {
 
-bool IsAtOrBelow(std::string_view path, std::string_view directory) {
-  return path == directory || directory == "/" ||
-         (path.starts_with(directory) && path[directory.size()] == '/');
-}
-
 // Of a path with a slash in it.
 std::string Parent(const std::string& path) {
   const size_t slash = path.rfind('/');

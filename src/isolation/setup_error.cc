@@ -44,7 +44,7 @@ Error ExplainSetup(const ChildReport& report, const BoundaryPlan& plan) {
   std::string hint;
   if (about_a_bind && report.item < binds.size()) {
     what += ": " + binds[report.item].host;
-    if (number == ESTALE) {
+    if (number == ESTALE || number == ELOOP || number == ENOENT || number == ENOTDIR) {
       kind = ErrorKind::kRefused;
       hint = "the path changed while the boundary was being built";
     } else if (number == EINVAL) {

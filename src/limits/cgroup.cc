@@ -194,12 +194,6 @@ Result<Cgroup> Cgroup::Create(const CgroupHost& host, const policy::Limits& caps
   return cgroup;
 }
 
-int Cgroup::memory_tasks_fd() const {
-  const V1Dir* const memory = FindV1(Controller::kMemory);
-  const size_t at = memory == nullptr ? kMaxV1 : static_cast<size_t>(memory - v1_.data());
-  return at < tasks_count_ ? tasks_[at] : -1;
-}
-
 Result<Nanos> Cgroup::ReadCpu() const {
   if (const V1Dir* dir = FindV1(Controller::kCpuacct)) {
     return ReadCpuV1(dir->path);

@@ -58,8 +58,6 @@ class Cgroup {
   int clone_into_fd() const { return v2_.get(); }
   // v1: descriptors of the `tasks` files, to which the child writes "0". Close-on-exec.
   std::span<const int> tasks_fds() const { return {tasks_.data(), tasks_count_}; }
-  // v1: the one of the memory hierarchy, or -1.
-  int memory_tasks_fd() const;
   // Closes tasks_fds() in this process, once the child has joined.
   void CloseTasks();
 

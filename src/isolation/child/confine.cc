@@ -2,6 +2,7 @@
 #include "isolation/child/confine.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/if.h>
 #include <linux/keyctl.h>
@@ -10,6 +11,7 @@
 #include <linux/sockios.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
@@ -67,6 +69,38 @@ long EnforceIdentity(uint32_t uid, bool groups_allowed) {
     answer = Syscall(SYS_setresuid, uid, uid, uid);
   }
   return answer;
+}
+
+bool EnforceCounters() {
+  struct Counter {
+    const char* path;
+    const char* most;
+  };
+  // The boundary is in one namespace of each kind, all made by its own user: one is the count it already has. Only of
+  // mount namespaces it needs more while it is built: each detached mount counts as one.
+  static constexpr Counter kCounters[] = {
+      {"/proc/sys/user/max_inotify_instances", "64"}, {"/proc/sys/user/max_inotify_watches", "16384"},
+      {"/proc/sys/user/max_fanotify_groups", "0"},    {"/proc/sys/user/max_fanotify_marks", "0"},
+      {"/proc/sys/user/max_user_namespaces", "0"},    {"/proc/sys/user/max_time_namespaces", "0"},
+      {"/proc/sys/user/max_mnt_namespaces", "1024"},     {"/proc/sys/user/max_pid_namespaces", "1"},
+      {"/proc/sys/user/max_net_namespaces", "1"},     {"/proc/sys/user/max_ipc_namespaces", "1"},
+      {"/proc/sys/user/max_uts_namespaces", "1"},     {"/proc/sys/user/max_cgroup_namespaces", "1"},
+  };
+  bool all = true;
+  for (const Counter& counter : kCounters) {
+    const long fd = Syscall(SYS_openat, AT_FDCWD, Arg(counter.path), O_WRONLY | O_CLOEXEC);
+    if (fd == -ENOENT) {
+      continue;  // this kernel has no such counter
+    }
+    const long wrote =
+        fd < 0 ? fd
+               : Syscall(SYS_write, fd, Arg(counter.most), static_cast<long>(strlen(counter.most)));
+    all = all && wrote > 0;
+    if (fd >= 0) {
+      ::close(static_cast<int>(fd));
+    }
+  }
+  return all;
 }
 
 long EnforceRlimits(const Admission& admission, uint32_t* item) {

@@ -91,12 +91,6 @@ long JoinCgroups(const Admission& admission, uint32_t* item) {
   return 0;
 }
 
-// The kernel kills what shares memory with a process it kills for its memory, and we may share the supervisor's. So we
-// stay in the memory cgroup only until the cgroup namespace has it as its root; the payload joins by itself.
-long LeaveMemoryCgroup(const Admission& admission) {
-  return admission.outside_tasks < 0 ? 0 : Syscall(SYS_write, admission.outside_tasks, Arg("0"), 1);
-}
-
 long SetHostname(const std::string& name) {
   return Syscall(SYS_sethostname, Arg(name.c_str()), static_cast<long>(name.size()));
 }
@@ -186,8 +180,7 @@ long OpenPty(ChildReport* report) {
 
 }  // namespace
 
-void EnterBoundary(const ChildContext& given) {
-  ChildContext context = given;
+void EnterBoundary(const ChildContext& context) {
   const BoundaryPlan& plan = *context.plan;
   const Admission& admission = *context.admission;
   const bool container = plan.level == policy::Level::kContainer;
@@ -205,7 +198,6 @@ void EnterBoundary(const ChildContext& given) {
   if (container) {
     ladder.Enter(Stage::kNetwork);
     helper.report = context.report;
-    helper.processor = context.helper_processor;
     ladder.Must(StartHelper(&helper));
     ladder.Must(Syscall(SYS_unshare, CLONE_NEWIPC));
   }
@@ -217,9 +209,13 @@ void EnterBoundary(const ChildContext& given) {
     ladder.Must(
         EnforceIdentity(container ? plan.uid : admission.host_uid, admission.groups_allowed != 0));
   }
+  ladder.Enter(Stage::kCounters);
+  if (container) {
+    context.report->counters_bounded = EnforceCounters() ? 1 : 0;
+  }
   const int root = container ? BeginPrivateRoot(context, ladder) : -1;
 
-  // Second half: the plan is complete. What it takes from here on needs no cgroup, and waits for nobody.
+  // Second half: what the command needs.
   ladder.Enter(Stage::kAwaitPlan);
   ladder.Must(AwaitWord('P', context.control, context.supervisor));
   int32_t stdio[3];
@@ -277,13 +273,8 @@ void EnterBoundary(const ChildContext& given) {
   if (container) {
     ladder.Enter(Stage::kCgroupNamespace);
     ladder.Must(Syscall(SYS_unshare, CLONE_NEWCGROUP));
-    ladder.Must(LeaveMemoryCgroup(admission));
     ladder.Enter(Stage::kLoopback);
     ladder.Must(EnterNetwork(helper));
-  }
-  if (admission.payload_tasks >= 0) {
-    duty.payload_joins = true;
-    extra = admission.payload_tasks;
   }
   ladder.Enter(Stage::kCapabilities);
   if (powerful) {
@@ -300,7 +291,7 @@ void EnterBoundary(const ChildContext& given) {
   ladder.Enter(Stage::kSeccomp);
   long listener = InstallFilter(plan.filter);
   if (listener == -EBUSY) {
-    // We run below somebody else's listener: refusals stay refusals, but nobody is told of them.
+    // Another sandbox around us has a listener already: refusals stay refusals, but no record of them reaches us.
     ladder.Must(InstallFilterUnrecorded(plan.filter));
     listener = -1;
     context.report->denials_unrecorded = 1;

@@ -17,11 +17,9 @@ struct ChildContext {
   const CallBlock* call = nullptr;
   size_t call_capacity = 0;
   int control = -1;
-  int supervisor = -1;        // pidfd of the supervisor: readable once it is dead
-  int helper_processor = -1;  // where the helper that makes the network shall run, or -1
+  int supervisor = -1;    // pidfd of the supervisor: readable once it is dead
   char* words = nullptr;  // the supervisor's own command line and environment, wiped in the child
   size_t words_size = 0;
-  char* heap = nullptr;
 };
 
 [[noreturn]] void EnterBoundary(const ChildContext& context);

@@ -13,7 +13,6 @@
 #include "base/clone.h"
 #include "base/sys.h"
 #include "isolation/child/confine.h"
-#include "isolation/placement.h"
 
 namespace coffer::isolation {
 namespace {
@@ -46,9 +45,6 @@ long StartHelper(Helper* helper) {
   args.stack = reinterpret_cast<uint64_t>(helper->stack);
   args.stack_size = sizeof(helper->stack);
   helper->pid = raw::CloneInto(args, RunHelper, helper);
-  if (helper->pid > 0 && helper->processor >= 0) {
-    (void)MoveTo(static_cast<pid_t>(helper->pid), helper->processor);  // elsewhere it is only later
-  }
   return helper->pid < 0 ? helper->pid : 0;
 }
 
@@ -59,7 +55,7 @@ long EnterNetwork(const Helper& helper) {
     const long asked =
         Syscall(SYS_waitid, P_PID, helper.pid, Arg(&dead), WEXITED | WNOHANG | WNOWAIT | __WALL, 0);
     if (asked < 0 || (dead.si_pid != 0 && report.network_made.load() == 0)) {
-      return -ECHILD;  // somebody killed it
+      return -ECHILD;  // it was killed
     }
   }
   if (report.network < 0) {

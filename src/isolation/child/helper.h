@@ -12,7 +12,6 @@ namespace coffer::isolation {
 
 struct Helper {
   ChildReport* report = nullptr;  // where it tells what it made
-  int processor = -1;             // where it shall run, or -1 (isolation/placement.h)
   long pid = -1;
   alignas(16) char stack[8192];
 };

@@ -18,7 +18,6 @@
 
 #include "base/clock.h"
 #include "base/sys.h"
-#include "base/trim.h"
 #include "isolation/child/confine.h"
 
 namespace coffer::isolation {
@@ -101,16 +100,6 @@ void EndAllWithSupervisor(Ending ending) {
   Syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGRTMIN, 0, 0, 0);
 }
 
-// The same at once. A dying supervisor's sockets close before its children are told, so the payload may already run.
-[[noreturn]] void EndNow(Ending ending) {
-  if (ending == Ending::kKillReach) {
-    EndEverything(0);
-  } else if (ending == Ending::kKillChildren) {
-    EndChildren(0);
-  }
-  ::_exit(1);
-}
-
 // argv and envp as the kernel wants them: here, or if they are many, in an anonymous mapping.
 struct Vectors {
   char** argv = nullptr;
@@ -145,7 +134,6 @@ struct ExecContext {
   ChildReport* report;
   const CallBlock* call;
   Vectors vectors;
-  bool joins;
 };
 
 // Runs in the vfork child: it borrows init's memory until execve, so it must not return.
@@ -153,13 +141,6 @@ struct ExecContext {
   ChildReport* const report = given.report;
   const CallBlock* const call = given.call;
   const char* strings = reinterpret_cast<const char*>(call + 1);
-  if (given.joins) {
-    Enter(report, Stage::kPayloadCgroup);
-    if (const long joined = Syscall(SYS_write, kExtraFd, Arg("0"), 1); joined < 0) {
-      report->error = static_cast<int32_t>(-joined);  // nothing runs without its cap
-      ::_exit(1);
-    }
-  }
   Enter(report, Stage::kTerminal);
   long answer = Syscall(SYS_setsid);
   if (answer >= 0 && call->tty != 0) {
@@ -202,11 +183,11 @@ bool TellReady() {
 }
 
 // An end of file means that the supervisor is gone.
-bool ReadGo(int flags) {
+bool ReadGo() {
   char word = 0;
   long got = 0;
   do {
-    got = Syscall(SYS_recvfrom, kControlFd, Arg(&word), 1, flags, 0, 0);
+    got = Syscall(SYS_recvfrom, kControlFd, Arg(&word), 1, 0, 0, 0);
   } while (got == -EINTR);
   return got == 1 && word == 'S';
 }
@@ -230,14 +211,11 @@ void RunInit(const ChildContext& context, const InitDuty& duty) {
     early = 0;
   }
   Enter(report, Stage::kReady);
-  // The supervisor's go. If it wants to look at us first, it waits to hear that we are ready; otherwise the go is there
-  // already, and the payload need not wait while we tell.
-  const bool told = !ReadGo(MSG_DONTWAIT);
-  if (told && (!TellReady() || !ReadGo(0))) {
+  if (!TellReady() || !ReadGo()) {
     ::_exit(1);
   }
   Enter(report, Stage::kCall);
-  ExecContext exec{report, context.call, {}, duty.payload_joins};
+  ExecContext exec{report, context.call, {}};
   if (!ValidCallBlock(context.call, context.call_capacity) ||
       !BuildVectors(context.call, &exec.vectors)) {
     report->error = EINVAL;
@@ -260,9 +238,6 @@ void RunInit(const ChildContext& context, const InitDuty& duty) {
   if (payload < 0) {
     report->error = EAGAIN;
   }
-  if (!told && !TellReady()) {
-    EndNow(duty.ending);
-  }
   if (report->error != 0) {
     ::_exit(1);
   }
@@ -273,13 +248,6 @@ void RunInit(const ChildContext& context, const InitDuty& duty) {
   Syscall(SYS_close_range, 0, kControlFd - 1, 0);
   Syscall(SYS_close_range, duty.ending == Ending::kKillChildren ? kExtraFd + 1 : kControlFd + 1,
           ~0U, 0);
-  if (!context.plan->shares_memory) {
-    // From here on init only waits, and most of its copy of our memory is of no use to it.
-    if (context.heap != nullptr) {
-      TrimPages(context.heap, static_cast<char*>(::sbrk(0)));
-    }
-    TrimText();
-  }
 
   if (const long answer = ReapUntil(payload, &report->wait_status); answer < 0) {
     report->error = static_cast<int32_t>(-answer);

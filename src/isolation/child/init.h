@@ -24,7 +24,6 @@ enum class Ending {
 
 struct InitDuty {
   Ending ending = Ending::kDie;
-  bool payload_joins = false;  // its memory cgroup, by itself; kExtraFd is the `tasks` file
 };
 
 // CLONE_CLEAR_SIGHAND leaves what was ignored when we were started, and so would execve.

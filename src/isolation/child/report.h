@@ -22,6 +22,7 @@ enum class Stage : uint32_t {
   kNetwork,
   kAwaitIdentity,
   kIdentity,
+  kCounters,
   kRootMount,
   kPopulate,
   kDevices,
@@ -51,7 +52,6 @@ enum class Stage : uint32_t {
   kReady,  // prepared; waiting for a call
   kCall,   // the call block was refused
   kSpawn,
-  kPayloadCgroup,
   kTerminal,
   kWorkingDir,
   kExec,
@@ -75,6 +75,7 @@ struct ChildReport {
   uint32_t proc_mounted;               // 1 if /proc is there
   uint32_t denials_unrecorded;         // 1 if the filter has no listener
   uint32_t landlock_held;              // 1 if the canary was refused
+  uint32_t counters_bounded;           // 1 if EnforceCounters could do all it does
   std::atomic<uint32_t> network_made;  // 1 once the next two are final
   int32_t network;         // a descriptor of the boundary's network namespace, or -errno
   int32_t network_socket;  // one in it, in the table that is still shared: what raises its loopback
@@ -99,9 +100,6 @@ struct Admission {
   // Valid once 'A' has come.
   uint32_t tasks_count = 0;
   int32_t tasks[8] = {};  // v1 cgroups: descriptors of `tasks` files
-  int32_t payload_tasks =
-      -1;  // the one that the payload joins by itself, because init leaves it again ...
-  int32_t outside_tasks = -1;  // ... for this one, the supervisor's own
   uint32_t rlimit_count = 0;
   struct {
     int32_t resource;

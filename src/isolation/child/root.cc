@@ -87,7 +87,7 @@ unsigned Attributes(const BindMount& bind) {
   if (!bind.executable) {
     flags |= MOUNT_ATTR_NOEXEC;
   }
-  if (!bind.device) {
+  if (!bind.usable_device) {
     flags |= MOUNT_ATTR_NODEV;
   }
   return flags;
@@ -100,35 +100,32 @@ long SetAttributes(int at, const char* path, unsigned flags, unsigned attributes
   return Syscall(SYS_mount_setattr, at, Arg(path), flags, Arg(&wanted), sizeof(wanted));
 }
 
+// True if `info` is what the supervisor examined.
+bool IsExpected(const BindMount& bind, const struct stat& info) {
+  if (bind.device != 0) {
+    return S_ISCHR(info.st_mode) && info.st_rdev == bind.device;
+  }
+  return (bind.directory ? S_ISDIR(info.st_mode) : S_ISREG(info.st_mode)) &&
+         info.st_dev == bind.expected_dev && info.st_ino == bind.expected_ino;
+}
+
 long OpenSource(const BindMount& bind) {
-  int from = AT_FDCWD;
-  const char* path = bind.host.c_str();
-  long opened = -1;
-  long tree = 0;
-  if (!bind.follow_links) {
-    open_how how{};
-    how.flags = O_PATH | O_CLOEXEC;
-    how.resolve = RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS;
-    opened = Syscall(SYS_openat2, AT_FDCWD, Arg(path), Arg(&how), sizeof(how));
-    if (opened < 0) {
-      return opened;
-    }
-    struct stat info;
-    if (fstat(static_cast<int>(opened), &info) != 0 ||
-        (bind.expected_dev != 0 &&
-         (info.st_dev != bind.expected_dev || info.st_ino != bind.expected_ino))) {
-      ::close(static_cast<int>(opened));
-      return -ESTALE;  // not what the supervisor looked at
-    }
-    from = static_cast<int>(opened);
-    path = "";
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS;
+  const long opened =
+      Syscall(SYS_openat2, AT_FDCWD, Arg(bind.host.c_str()), Arg(&how), sizeof(how));
+  if (opened < 0) {
+    return opened;
   }
-  // Not recursive: a mount below the named path stays outside.
-  tree = Syscall(SYS_open_tree, from, Arg(path),
-                 OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | (*path == '\0' ? AT_EMPTY_PATH : 0));
-  if (opened >= 0) {
-    ::close(static_cast<int>(opened));
+  struct stat info;
+  long tree = -ESTALE;  // something else has taken its name
+  if (fstat(static_cast<int>(opened), &info) == 0 && IsExpected(bind, info)) {
+    // Not recursive: a mount below the named path stays outside.
+    tree = Syscall(SYS_open_tree, opened, Arg(""),
+                   OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
   }
+  ::close(static_cast<int>(opened));
   return tree;
 }
 
@@ -256,19 +253,11 @@ long AttachBinds(const RootPart& part, const int32_t* trees, int root, uint32_t*
   for (size_t i = 0; i < part.binds.size(); ++i) {
     *item = static_cast<uint32_t>(i);
     const BindMount& bind = part.binds[i];
-    if (bind.by_name) {
-      const long answer =
-          Syscall(SYS_mount, Arg(bind.host.c_str()), Arg(Relative(bind.at)), 0, MS_BIND, 0);
-      if (answer < 0) {
-        return answer;
-      }
-      continue;
-    }
     const long tree = bind.supervised ? trees[i] : OpenSource(bind);
     if (tree < 0) {
       return tree;
     }
-    if (!bind.directory && !bind.placed) {
+    if (!bind.directory) {
       // A place to mount on: an empty file, never seen again.
       const long made = Syscall(SYS_mknodat, root, Arg(Relative(bind.at)), S_IFREG | 0444, 0);
       if (made < 0 && made != -EEXIST) {
@@ -286,11 +275,7 @@ long AttachBinds(const RootPart& part, const int32_t* trees, int root, uint32_t*
       return answer;
     }
   }
-  // Nothing runs here yet that could have used one without its attributes.
-  return part.by_name_in.empty()
-             ? 0
-             : SetAttributes(root, Relative(part.by_name_in), AT_RECURSIVE | AT_SYMLINK_NOFOLLOW,
-                             MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+  return 0;
 }
 
 long MountProc() {

@@ -3,8 +3,7 @@
 // The private root of a boundary: a read-only tmpfs that holds only what the plan names, entered by pivot_root.
 //
 // Runs in the child after clone: no heap, no locks, no formatting. Every function returns 0 or -errno and leaves
-// the index of what it was at in `item`. What is bound goes by descriptor (Linux 5.2, mount_setattr 5.12), so that no path of
-// the host is looked up twice.
+// the index of what it was at in `item`. What is bound goes by descriptor (Linux 5.2, mount_setattr 5.12).
 #pragma once
 
 #include <cstdint>

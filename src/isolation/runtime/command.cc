@@ -7,6 +7,7 @@
 #include <array>
 
 #include "isolation/runtime/named.h"
+#include "isolation/runtime/own_tree.h"
 #include "isolation/runtime/program.h"
 #include "isolation/runtime/relocate.h"
 #include "isolation/runtime/runtime.h"
@@ -56,7 +57,8 @@ Result<std::vector<std::string>> InterpreterOf(const Shebang& shebang, const std
   return words;
 }
 
-// The interpreter's path on the host. "python" means python3 where there is no python.
+// The interpreter's path on the host. "python" means python3 where there is no python. A name without a slash is looked
+// up on the caller's PATH too, and what is found there counts as named by the caller.
 Result<std::string> FindInterpreter(const std::string& name, const std::string& script) {
   Result<std::string> path =
       name.find('/') == std::string::npos ? FindProgram(name) : Result<std::string>(name);
@@ -80,6 +82,7 @@ Result<std::string> FindInterpreter(const std::string& name, const std::string& 
 struct Chain {
   Program program;                  // the ELF program
   std::string path;                 // as it was found on the host
+  NamedBy named_by = NamedBy::kFile;
   std::vector<std::string> before;  // argv of the program up to the first script: {"/bin/sh", "-e"}
   std::vector<std::string>
       scripts;  // host paths of scripts that must be brought in, in the order of argv
@@ -90,6 +93,8 @@ Result<Chain> FollowInterpreter(RealPaths& paths, std::vector<std::string> words
                                 const std::string& script) {
   Chain chain;
   for (int depth = 0; depth < kMaxScripts; ++depth) {
+    chain.named_by =
+        words.front().find('/') == std::string::npos ? NamedBy::kCaller : NamedBy::kFile;
     TRY_ASSIGN(chain.path, FindInterpreter(words.front(), script));
     Result<Program> program = OpenProgram(paths, chain.path);
     if (!program.ok()) {
@@ -98,6 +103,7 @@ Result<Chain> FollowInterpreter(RealPaths& paths, std::vector<std::string> words
       return std::move(program.error());
     }
     chain.program = std::move(program).value();
+    chain.program.named_by_caller = chain.named_by == NamedBy::kCaller;
     if (!chain.program.is_script) {
       chain.before = std::move(words);
       return chain;
@@ -122,7 +128,7 @@ Status AddDefaultSet(SetBuilder& builder, const Chain& chain, const ResolveOptio
                      Command& command) {
   const Recipe* const recipe = FindRecipeFor(chain.program.place);
   if (recipe != nullptr) {
-    Result<RuntimeSet> set = ResolveRecipe(*recipe, chain.path, options);
+    Result<RuntimeSet> set = ResolveRecipe(*recipe, chain.path, chain.named_by, options);
     if (!set.ok()) {
       return std::move(set.error());
     }
@@ -177,11 +183,21 @@ Status UseSet(const std::vector<std::string>& words, const std::vector<std::stri
   return {};
 }
 
-void BringScripts(RealPaths& paths, const std::vector<std::string>& scripts, RuntimeSet& set) {
+// What the script names may lie beside it: the caller named the script.
+void TrustOwnTree(const RealPaths::Place& script, RuntimeSet& set) {
+  if (std::string tree = OwnTree(script); !tree.empty()) {
+    set.own_trees.push_back(std::move(tree));
+  }
+}
+
+// `typed` is the one of `scripts` that the caller named, if any; the others were named by a first line.
+void BringScripts(RealPaths& paths, const std::vector<std::string>& scripts,
+                  const std::string& typed, RuntimeSet& set) {
   RuntimeSet extra;
   for (const std::string& script : scripts) {
     if (const Result<RealPaths::Place> place = paths.Find(script); place.ok()) {
-      extra.files.push_back({place->real, place->real, true, false});
+      extra.files.push_back({place->real, place->real, true, false, BindReason::kScript,
+                             script == typed && place->link_directory.empty()});
       if (place->is_link()) {
         extra.links.emplace_back(place->Inside(), RelativeTarget(place->Inside(), place->real));
       }
@@ -221,7 +237,8 @@ Result<Command> ResolveScriptCommand(SetBuilder& builder, const Program& script,
     command.argv = std::move(chain.before);
     scripts.insert(scripts.begin(), chain.scripts.begin(), chain.scripts.end());
   }
-  BringScripts(builder.paths(), scripts, command.runtime);
+  TrustOwnTree(script.place, command.runtime);
+  BringScripts(builder.paths(), scripts, path, command.runtime);
   command.argv.push_back(Relocated(script.place.Inside()));
   Append(command.argv, argv, 1);
   return command;
@@ -266,6 +283,7 @@ Result<Command> ResolveCommand(const std::vector<std::string>& argv,
   const std::string path = std::move(found).value();
   SetBuilder builder;
   TRY_ASSIGN(Program program, OpenProgram(builder.paths(), path, NeedX::kYes, name));
+  program.named_by_caller = true;
   if (program.is_script) {
     return ResolveScriptCommand(builder, program, path, argv, runtimes, options);
   }
@@ -273,7 +291,7 @@ Result<Command> ResolveCommand(const std::vector<std::string>& argv,
     return NotInRuntimes(name, runtimes);
   }
   Command command;
-  TRY(AddDefaultSet(builder, Chain{std::move(program), path, {}, {}}, options, command));
+  TRY(AddDefaultSet(builder, Chain{std::move(program), path, NamedBy::kCaller, {}, {}}, options, command));
   command.argv = argv;
   if (is_path && (!name.starts_with('/') || Relocated(name) != name)) {
     command.argv.front() = command.program;  // programs look for their parts by this name
@@ -296,6 +314,7 @@ Result<Command> ResolveScript(const std::string& file, const std::vector<std::st
       command.runtimes = runtimes;
     }
     // The copy that is executed lies elsewhere: what it needs by $ORIGIN beside itself does not come with it.
+    script->named_by_caller = true;
     TRY(builder.AddProgram(*script));
     RuntimeSet own = builder.Finish();
     std::erase_if(own.files,
@@ -325,9 +344,10 @@ Result<Command> ResolveScript(const std::string& file, const std::vector<std::st
   }
   TRY_ASSIGN(Chain chain, FollowInterpreter(builder.paths(), std::move(words), file));
   TRY(AddDefaultSet(builder, chain, options, command));
+  TrustOwnTree(script->place, command.runtime);
   command.argv = std::move(chain.before);
   if (!chain.scripts.empty()) {
-    BringScripts(builder.paths(), chain.scripts, command.runtime);
+    BringScripts(builder.paths(), chain.scripts, /*typed=*/{}, command.runtime);
   }
   return command;
 }

@@ -12,6 +12,7 @@
 #include <limits>
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 #include "base/sys.h"
 
@@ -35,6 +36,11 @@ constexpr uint64_t kMaxSymbolNames = 256 << 10;  // a program with more is taken
 
 Error Bad(std::string_view code, std::string message) {
   return {ErrorKind::kNotExecutable, "runtime.elf." + std::string(code), std::move(message), {}, 0};
+}
+
+// Two readers could read it in two ways, and only the kernel's and the loader's reading count.
+Error Ambiguous(std::string_view what) {
+  return Bad("ambiguous", "an ELF file with " + std::string(what));
 }
 
 Error Damaged() { return Bad("damaged", "a damaged ELF file"); }
@@ -170,6 +176,19 @@ struct Layout {
   Elf64_Phdr dynamic{};
   Elf64_Phdr interpreter{};
 
+  bool Overlaps() const {
+    for (size_t i = 0; i < loads.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        const Elf64_Phdr& low = loads[i].p_vaddr < loads[j].p_vaddr ? loads[i] : loads[j];
+        const Elf64_Phdr& high = loads[i].p_vaddr < loads[j].p_vaddr ? loads[j] : loads[i];
+        if (high.p_vaddr - low.p_vaddr < low.p_memsz && high.p_memsz > 0) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
   // Where `address` lies in the file, and where its segment ends there.
   std::optional<std::pair<uint64_t, uint64_t>> Offset(uint64_t address) const {
     for (const Elf64_Phdr& load : loads) {
@@ -198,9 +217,26 @@ Result<Layout> ReadLayout(Window& file, const Elf64_Ehdr& header) {
     if (entry->p_type == PT_LOAD) {
       layout.loads.push_back(*entry);
     } else if (entry->p_type == PT_DYNAMIC) {
+      if (layout.dynamic.p_type == PT_DYNAMIC) {
+        return Ambiguous("two dynamic sections");
+      }
       layout.dynamic = *entry;
     } else if (entry->p_type == PT_INTERP) {
+      // The kernel takes the first, other readers the last.
+      if (layout.interpreter.p_type == PT_INTERP) {
+        return Ambiguous("two interpreters");
+      }
       layout.interpreter = *entry;
+    }
+  }
+  if (layout.Overlaps()) {
+    return Ambiguous("segments that overlap");
+  }
+  // The loader finds the dynamic section by its address, we by its place in the file: both must be the same.
+  if (layout.dynamic.p_type == PT_DYNAMIC) {
+    const auto place = layout.Offset(layout.dynamic.p_vaddr);
+    if (!place || place->first != layout.dynamic.p_offset) {
+      return Ambiguous("a dynamic section in two places");
     }
   }
   return layout;
@@ -213,7 +249,7 @@ struct Dynamic {
   std::optional<uint64_t> rpath;
   std::optional<uint64_t> runpath;
   std::optional<uint64_t> strings;
-  uint64_t strings_size = 0;
+  std::optional<uint64_t> strings_size;
 };
 
 Result<Dynamic> ReadDynamic(Window& file, const Elf64_Phdr& segment) {
@@ -222,10 +258,17 @@ Result<Dynamic> ReadDynamic(Window& file, const Elf64_Phdr& segment) {
   if (segment.p_offset > std::numeric_limits<uint64_t>::max() - kMaxDynamic * sizeof(Elf64_Dyn)) {
     return Damaged();
   }
+  const auto once = [](std::optional<uint64_t>& place, uint64_t value) {
+    return !std::exchange(place, value).has_value();
+  };
+  bool single = true;
   for (size_t i = 0; i < count; ++i) {
     const auto entry = file.Value<Elf64_Dyn>(segment.p_offset + i * sizeof(Elf64_Dyn));
     if (!entry) {
       return Damaged();
+    }
+    if (!single) {
+      return Ambiguous("the same dynamic entry twice");
     }
     switch (entry->d_tag) {
       case DT_NULL:
@@ -237,25 +280,25 @@ Result<Dynamic> ReadDynamic(Window& file, const Elf64_Phdr& segment) {
         dynamic.needed.push_back(entry->d_un.d_val);
         break;
       case DT_SONAME:
-        dynamic.soname = entry->d_un.d_val;
+        single = once(dynamic.soname, entry->d_un.d_val);
         break;
       case DT_RPATH:
-        dynamic.rpath = entry->d_un.d_val;
+        single = once(dynamic.rpath, entry->d_un.d_val);
         break;
       case DT_RUNPATH:
-        dynamic.runpath = entry->d_un.d_val;
+        single = once(dynamic.runpath, entry->d_un.d_val);
         break;
       case DT_STRTAB:
-        dynamic.strings = entry->d_un.d_ptr;
+        single = once(dynamic.strings, entry->d_un.d_ptr);
         break;
       case DT_STRSZ:
-        dynamic.strings_size = entry->d_un.d_val;
+        single = once(dynamic.strings_size, entry->d_un.d_val);
         break;
       default:
         break;
     }
   }
-  return dynamic;
+  return Ambiguous("a dynamic section without an end");
 }
 
 bool NamesUnwinder(Window& file, uint64_t begin, uint64_t end) {
@@ -316,7 +359,8 @@ Result<ElfInfo> ReadElf(int fd, ElfDetail detail) {
     const auto path = begin > std::numeric_limits<uint64_t>::max() - size
                           ? std::nullopt
                           : file.Text(begin, begin + size);
-    if (!path || !path->starts_with('/')) {
+    // The kernel wants the NUL as the last byte of the segment; one before it would end the name for some readers only.
+    if (!path || !path->starts_with('/') || path->size() + 1 != layout.interpreter.p_filesz) {
       return Damaged();
     }
     info.interpreter = *path;
@@ -334,7 +378,7 @@ Result<ElfInfo> ReadElf(int fd, ElfDetail detail) {
     return dynamic.needed.empty() ? Result<ElfInfo>(info) : Damaged();
   }
   const uint64_t begin = place->first;
-  const uint64_t end = begin + std::min(dynamic.strings_size, place->second - begin);
+  const uint64_t end = begin + std::min(dynamic.strings_size.value_or(0), place->second - begin);
   const auto text = [&](uint64_t offset) -> std::optional<std::string> {
     return offset >= end - begin ? std::nullopt : file.Text(begin + offset, end);
   };

@@ -25,6 +25,7 @@ namespace coffer::isolation {
 struct Library {
   std::string name;  // where the loader looks: "/lib/aarch64-linux-gnu/libz.so.1"
   std::string real;  // the file there: "/usr/lib/aarch64-linux-gnu/libz.so.1.2.13"
+  bool optional = false;  // only needed by something that can do without it
 };
 
 // "aarch64-linux-gnu": Debian's name for the machine this was compiled for.

@@ -11,8 +11,10 @@
 
 namespace coffer::isolation {
 
+enum class NamedBy : uint8_t { kCaller, kFile };
+
 // `program_path` is absolute, as it was found: a name, not necessarily the real file. Empty for host-usr.
 Result<RuntimeSet> ResolveRecipe(const Recipe& recipe, const std::string& program_path,
-                                 const ResolveOptions& options);
+                                 NamedBy named_by, const ResolveOptions& options);
 
 }  // namespace coffer::isolation

@@ -53,7 +53,7 @@ std::string_view Trim(std::string_view text) {
   while (!text.empty() && IsSpace(text.front())) {
     text.remove_prefix(1);
   }
-  while (!text.empty() && (IsSpace(text.back()) || text.back() == '\r')) {
+  while (!text.empty() && IsSpace(text.back())) {
     text.remove_suffix(1);
   }
   return text;
@@ -77,15 +77,19 @@ Shebang ParseShebang(std::string_view head) {
   if (!head.starts_with("#!")) {
     return {};
   }
+  const bool cut_off = head.size() == kMaxShebang && head.find('\n') == std::string_view::npos;
   head.remove_prefix(2);
   head = head.substr(0, head.find('\n'));
-  if (head.find('\0') != std::string_view::npos) {
+  if (head.find('\0') != std::string_view::npos || head.find('\r') != std::string_view::npos) {
     return {};
   }
   head = Trim(head);
   size_t end = 0;
   while (end < head.size() && !IsSpace(head[end])) {
     ++end;
+  }
+  if (cut_off && end == head.size()) {
+    return {};
   }
   return {std::string(head.substr(0, end)), std::string(Trim(head.substr(end)))};
 }

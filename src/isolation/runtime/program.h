@@ -22,7 +22,8 @@ struct Shebang {
   std::string argument;
 };
 
-// Of the first line of a file; empty interpreter if it is none. At most 256 bytes count, as for the kernel.
+// Of the first line of a file; empty interpreter if it is none, or if the kernel would not run it: a name that is cut
+// off by the end of the 256 bytes that count, a NUL, a carriage return.
 Shebang ParseShebang(std::string_view head);
 
 struct Program {
@@ -31,6 +32,7 @@ struct Program {
   bool is_script = false;
   Shebang shebang;  // of a script
   ElfInfo elf;      // of a program
+  bool named_by_caller = false;  // typed, or found on the caller's PATH; set by the caller of OpenProgram
 };
 
 enum class NeedX : uint8_t { kYes, kNo };  // kNo: for scripts that their interpreter will read

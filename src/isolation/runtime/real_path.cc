@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -89,9 +88,9 @@ std::string RelativeTarget(std::string_view link, std::string_view target) {
 
 Result<RealPaths::Place> RealPaths::Find(const std::string& path) { return Walk(path, 0); }
 
-Result<std::string> RealPaths::Directory(const std::string& path, int depth) {
+Result<RealPaths::RealDirectory> RealPaths::Directory(const std::string& path, int depth) {
   if (path.empty() || path == "/") {
-    return std::string("/");
+    return RealDirectory{"/", {}};
   }
   if (const auto known = directories_.find(path); known != directories_.end()) {
     return known->second;
@@ -100,13 +99,14 @@ Result<std::string> RealPaths::Directory(const std::string& path, int depth) {
   if (place.is_link()) {
     followed_.emplace(place.Inside(), place.real);
   }
-  directories_.emplace(path, place.real);
-  directories_.emplace(place.real, place.real);
-  return place.real;
+  RealDirectory found{place.real, place.link_directory};
+  directories_.emplace(path, found);
+  directories_.emplace(place.real, RealDirectory{place.real, {}});
+  return found;
 }
 
 void RealPaths::Follow(const std::string& path) {
-  [[maybe_unused]] const Result<std::string> real = Directory(path, 0);
+  [[maybe_unused]] const Result<RealDirectory> real = Directory(path, 0);
 }
 
 Result<RealPaths::Place> RealPaths::Walk(const std::string& path, int depth) {
@@ -122,17 +122,17 @@ Result<RealPaths::Place> RealPaths::Walk(const std::string& path, int depth) {
     return Place{"/", "", "/"};
   }
   if (const auto known = directories_.find(rest);
-      known != directories_.end() && known->second == rest) {
+      known != directories_.end() && known->second.real == rest) {
     return Place{std::string(DirName(rest)), std::string(name), std::string(rest)};
   }
-  TRY_ASSIGN(std::string directory, Directory(std::string(DirName(rest)), depth + 1));
-  if (name == ".") {
-    return Walk(directory, depth + 1);
+  TRY_ASSIGN(const RealDirectory above, Directory(std::string(DirName(rest)), depth + 1));
+  const std::string& directory = above.real;
+  if (name == "." || name == "..") {
+    TRY_ASSIGN(Place place, Walk(name == "." ? directory : std::string(DirName(directory)), depth + 1));
+    place.link_directory = above.link_directory;
+    return place;
   }
-  if (name == "..") {
-    return Walk(std::string(DirName(directory)), depth + 1);
-  }
-  Place place{directory, std::string(name), Join(directory, name)};
+  Place place{directory, std::string(name), Join(directory, name), above.link_directory};
   const long size = raw::Syscall(SYS_readlinkat, AT_FDCWD, raw::Arg(place.real.c_str()),
                                  raw::Arg(target_.data()), static_cast<long>(target_.size()));
   if (size == -EINVAL) {  // there, and not a link
@@ -148,6 +148,10 @@ Result<RealPaths::Place> RealPaths::Walk(const std::string& path, int depth) {
   const std::string next_path = to.front() == '/' ? std::string(to) : Join(directory, to);
   TRY_ASSIGN(Place next, Walk(next_path, depth + 1));
   place.real = std::move(next.real);
+  if (place.link_directory.empty()) {
+    place.link_directory =
+        system_.OnlyRootChanges(directory) ? std::move(next.link_directory) : directory;
+  }
   return place;
 }
 
@@ -155,52 +159,18 @@ bool Stat(const std::string& path, struct stat& status) {
   return raw::Syscall(SYS_newfstatat, AT_FDCWD, raw::Arg(path.c_str()), raw::Arg(&status), 0) == 0;
 }
 
-// The usual case in one call: no link but perhaps the first component, as in /bin/sh on a host with merged /usr.
-bool RealPaths::OpenStraight(const std::string& path, OpenedFile& file) {
-  std::string straight = path;
-  const size_t slash = path.find('/', 1);
-  if (slash != std::string::npos && !path.starts_with("/usr/")) {
-    const std::string top = path.substr(0, slash);
-    const Result<std::string> real = Directory(top, 0);
-    if (!real.ok()) {
-      return false;
-    }
-    straight = *real + path.substr(slash);
-  }
-  if (Normalize(straight) != straight) {
-    return false;
-  }
-  open_how how{};
-  how.flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-  how.resolve = RESOLVE_NO_SYMLINKS;
-  const long fd =
-      raw::Syscall(SYS_openat2, AT_FDCWD, raw::Arg(straight.c_str()), raw::Arg(&how), sizeof(how));
-  if (fd < 0) {
-    return false;
-  }
-  file.fd.Reset(static_cast<int>(fd));
-  for (std::string_view at = DirName(straight); at.size() > 1 && !directories_.contains(at);
-       at = DirName(at)) {
-    directories_.emplace(at, at);
-  }
-  file.place = {std::string(DirName(straight)), std::string(BaseName(straight)),
-                std::move(straight)};
-  return true;
-}
-
 Result<RealPaths::OpenedFile> RealPaths::Open(const std::string& path) {
   OpenedFile file;
-  if (!OpenStraight(path, file)) {
-    TRY_ASSIGN(file.place, Find(path));
-    TRY_ASSIGN(file.fd, sys::Open(file.place.real, O_RDONLY | O_NONBLOCK | O_NOCTTY));
-  }
-  const long answer = raw::Syscall(SYS_fstat, file.fd.get(), raw::Arg(&file.status));
+  TRY_ASSIGN(file.place, Find(path));
+  TRY_ASSIGN(const UniqueFd examined, sys::OpenNoLinks(AT_FDCWD, file.place.real, O_PATH));
+  const long answer = raw::Syscall(SYS_fstat, examined.get(), raw::Arg(&file.status));
   if (answer < 0) {
     return sys::ErrnoError("runtime.path", path, answer);
   }
   if (!S_ISREG(file.status.st_mode)) {
     return sys::ErrnoError("runtime.path", path, S_ISDIR(file.status.st_mode) ? -EISDIR : -EACCES);
   }
+  TRY_ASSIGN(file.fd, sys::ReopenForReading(examined.get()));
   return file;
 }
 

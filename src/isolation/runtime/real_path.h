@@ -4,7 +4,7 @@
 //
 // A program is asked for as /bin/sh and lies at /usr/bin/dash: inside, both names must work, so each link that was
 // followed is part of the answer. Directories are walked once and remembered, so a further file in a known directory
-// costs one system call. No /proc is needed. Not thread-safe; made for one resolution, with the host taken as it is.
+// costs one system call. Not thread-safe; made for one resolution, with the host taken as it is.
 #pragma once
 
 #include <sys/stat.h>
@@ -18,6 +18,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "isolation/system_paths.h"
 
 namespace coffer::isolation {
 
@@ -30,6 +31,9 @@ class RealPaths {
     std::string directory;  // real
     std::string name;       // last component, perhaps a link itself
     std::string real;  // after following that too; real == directory + "/" + name if it is no link
+    // The real directory of the first link on the way that another user than root could have made; empty if there is
+    // none. Where such a link leads is what a file says, not what the caller said.
+    std::string link_directory{};
     std::string Inside() const { return directory == "/" ? "/" + name : directory + "/" + name; }
     bool is_link() const { return real != Inside(); }
   };
@@ -42,7 +46,7 @@ class RealPaths {
     UniqueFd fd;
     struct stat status{};
   };
-  // Finds a regular file and opens it for reading, most often in one step. Never blocks on a fifo.
+  // Finds a regular file and opens it for reading. Looks at its type first: a fifo or device is never opened.
   // EISDIR for a directory, EACCES for anything else that is no file.
   Result<OpenedFile> Open(const std::string& path);
 
@@ -53,11 +57,15 @@ class RealPaths {
   const std::map<std::string, std::string>& followed() const { return followed_; }
 
  private:
-  Result<std::string> Directory(const std::string& path, int depth);
+  struct RealDirectory {
+    std::string real;
+    std::string link_directory;  // as in Place
+  };
+  Result<RealDirectory> Directory(const std::string& path, int depth);
   Result<Place> Walk(const std::string& path, int depth);
-  bool OpenStraight(const std::string& path, OpenedFile& file);
 
-  std::map<std::string, std::string, std::less<>> directories_;  // as named -> real
+  SystemPaths system_;
+  std::map<std::string, RealDirectory, std::less<>> directories_;  // by the path as named
   std::map<std::string, std::string> followed_;
   std::array<char, 4096> target_;  // of the link that is being read
 };

@@ -96,20 +96,21 @@ void AddPythonPackages(SetBuilder& set, const std::string& directory) {
                                                         "pip",
                                                         "setuptools"};
   set.Watch(directory);
-  if (set.AddTree(directory)) {
+  if (!SortedNames(directory).empty() && set.AddTree(directory)) {
     set.AddModules(directory, 3, kSystem);
   }
 }
 
 // A virtual environment is a link to the real program, with its packages and pyvenv.cfg beside the link.
-void AddVirtualEnvironment(SetBuilder& set, const Program& program, const std::string& python) {
-  const std::string root(DirName(program.place.directory));
-  if (!program.place.is_link()) {
+void AddVirtualEnvironment(SetBuilder& set, const RealPaths::Place& link) {
+  const std::string root(DirName(link.directory));
+  if (!set.AddFile(root + "/pyvenv.cfg")) {
     return;
   }
-  set.Watch(root + "/pyvenv.cfg");
-  if (set.AddFile(root + "/pyvenv.cfg")) {
-    AddPythonPackages(set, root + "/lib/" + python + "/site-packages");
+  for (const std::string& name : SortedNames(root + "/lib")) {
+    if (name.starts_with("python3.")) {
+      AddPythonPackages(set, root + "/lib/" + name + "/site-packages");
+    }
   }
 }
 
@@ -138,7 +139,6 @@ Status AddPython(SetBuilder& set, const Program& program) {
     set.Watch(prefix + "/lib/" + python + "/site-packages");
     set.AddModules(prefix + "/lib/" + python + "/site-packages", 3);
   }
-  AddVirtualEnvironment(set, program, python);
   set.AddName(prefix + "/bin/python3");
   set.AddName(prefix + "/bin/python");
   set.AddTree("/usr/share/zoneinfo");
@@ -225,7 +225,8 @@ Status AddHostUsr(SetBuilder& set, const Program& /*program*/) {
 }
 
 constexpr std::array kRecipes = {
-    Recipe{"python3", "python3", "python3", "Python with its standard library", AddPython},
+    Recipe{"python3", "python3", "python3", "Python with its standard library", AddPython,
+           AddVirtualEnvironment},
     Recipe{"node", "node", "nodejs", "Node.js", AddNode},
     Recipe{"bash", "bash", "bash", "bash and everyday tools", AddBash},
     Recipe{"sh", "sh", "dash", "sh and everyday tools", AddShell},

@@ -23,6 +23,8 @@ struct Recipe {
   std::string_view package;  // Debian package that brings it
   std::string_view summary;
   Status (*add)(SetBuilder& set, const Program& program);
+  // What belongs to a link to the program, at the place of the link; null: nothing.
+  void (*add_beside)(SetBuilder& set, const RealPaths::Place& link) = nullptr;
 };
 
 std::span<const Recipe> Recipes();

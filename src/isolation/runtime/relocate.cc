@@ -26,6 +26,11 @@ std::string Relocated(const std::string& path) {
   return IsPrivate(path) ? std::string(kNewPlace) + path : path;
 }
 
+std::string NotRelocated(const std::string& path) {
+  const std::string prefix = std::string(kNewPlace) + "/";
+  return path.starts_with(prefix) ? path.substr(kNewPlace.size()) : path;
+}
+
 RuntimeSet Relocated(RuntimeSet set) {
   const bool any = std::any_of(set.files.begin(), set.files.end(),
                                [](const RuntimeFile& file) { return IsPrivate(file.inside); }) ||

@@ -15,6 +15,8 @@ namespace coffer::isolation {
 
 // "/tmp/x/tool" -> "/run/command/tmp/x/tool"; any other path as it is.
 std::string Relocated(const std::string& path);
+// The other way round: where the host has it.
+std::string NotRelocated(const std::string& path);
 RuntimeSet Relocated(RuntimeSet set);
 
 }  // namespace coffer::isolation

@@ -201,6 +201,7 @@ std::optional<Remembered> DecodeResolution(std::string_view key, std::string_vie
     file.directory = (flags & kDirectory) != 0;
     file.inside = body.Path();
     file.host = (flags & kSameName) != 0 ? file.inside : body.Path();
+    file.remembered = true;
     remembered.set.files.push_back(std::move(file));
   }
   const uint32_t links = body.Count();

@@ -4,9 +4,10 @@
 //
 // One file per runtime in a directory that is ours alone (mode 0700, our uid, not a link); anything else is ignored,
 // never repaired and never trusted. An answer counts only while everything it was made from is unchanged: device,
-// inode, size, mtime, ctime and mode of the program, of /etc/ld.so.cache and of the directories listed. What is not
-// noticed is a change to a listed file that keeps its name; that is harmless, because a set holds names, not contents.
-// Failing to write is not an error: the next call resolves again.
+// inode, size, mtime, ctime and mode of the program, of /etc/ld.so.cache and of the directories listed. And an answer is
+// only kept, and only believed, where every entry is the system's own: each is opened and judged again like a fresh one
+// (opened_runtime.h), so what a cache says decides nothing about the caller's files. Failing to write is not an error: the
+// next call resolves again.
 #pragma once
 
 #include <cstdint>

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "isolation/opened_runtime.h"
 #include "isolation/runtime/named.h"
 #include "isolation/runtime/recipes.h"
 #include "isolation/runtime/resolution_cache.h"
@@ -46,8 +47,11 @@ const std::vector<std::string_view>& RuntimeNames() {
   return names;
 }
 
-Result<RuntimeSet> ResolveRecipe(const Recipe& recipe, const std::string& program_path,
-                                 const ResolveOptions& options) {
+namespace {
+
+// The recipe for the real program; remembered where only root can change what it consists of.
+Result<RuntimeSet> ResolveReal(const Recipe& recipe, const std::string& program_path,
+                               NamedBy named_by, const ResolveOptions& options) {
   const bool cached = options.use_cache && !recipe.program.empty();
   const ResolutionCache cache(
       cached ? options.cache_dir.empty() ? DefaultCacheDir() : options.cache_dir : std::string());
@@ -64,6 +68,7 @@ Result<RuntimeSet> ResolveRecipe(const Recipe& recipe, const std::string& progra
     builder.Watch(program_path);
     builder.Watch("/etc/ld.so.cache");
     TRY_ASSIGN(program, OpenProgram(builder.paths(), program_path));
+    program.named_by_caller = named_by == NamedBy::kCaller;
     if (program.is_script) {
       return Error{
           ErrorKind::kHost, "runtime.wrapped",
@@ -74,10 +79,37 @@ Result<RuntimeSet> ResolveRecipe(const Recipe& recipe, const std::string& progra
   }
   TRY(recipe.add(builder, program));
   RuntimeSet set = builder.Finish();
-  if (cached) {
+  if (cached && IsAllSystem(set)) {
     cache.Keep(key, builder.witnesses(), set);
   }
   return set;
+}
+
+}  // namespace
+
+Result<RuntimeSet> ResolveRecipe(const Recipe& recipe, const std::string& program_path,
+                                 NamedBy named_by, const ResolveOptions& options) {
+  if (recipe.program.empty()) {
+    return ResolveReal(recipe, program_path, named_by, options);
+  }
+  // A name of the program that lies elsewhere has its own surroundings (a virtual environment); they are never remembered.
+  SetBuilder beside;
+  TRY_ASSIGN(const RealPaths::Place place, beside.paths().Find(program_path));
+  if (!place.is_link()) {
+    return ResolveReal(recipe, program_path, named_by, options);
+  }
+  const bool linked_by_system = place.link_directory.empty();
+  TRY_ASSIGN(RuntimeSet real,
+             ResolveReal(recipe, place.real, linked_by_system ? named_by : NamedBy::kFile, options));
+  if (named_by == NamedBy::kCaller) {
+    beside.AddOwnTree(place);
+  }
+  beside.AddLink(place.Inside(), RelativeTarget(place.Inside(), place.real));
+  if (recipe.add_beside != nullptr) {
+    recipe.add_beside(beside, place);
+  }
+  RuntimeSet names = beside.Finish(SetBuilder::Links::kAll);
+  return Merge(std::move(real), std::move(names));
 }
 
 Result<RuntimeSet> ResolveRuntimes(const std::vector<std::string>& names,
@@ -99,7 +131,7 @@ Result<RuntimeSet> ResolveRuntimes(const std::vector<std::string>& names,
             "apt install " + std::string(recipe->package));
       }
     }
-    TRY_ASSIGN(RuntimeSet set, ResolveRecipe(*recipe, program, options));
+    TRY_ASSIGN(RuntimeSet set, ResolveRecipe(*recipe, program, NamedBy::kFile, options));
     all = names.size() == 1 ? std::move(set) : Merge(std::move(all), std::move(set));
   }
   return all;

@@ -59,14 +59,18 @@ RuntimeSet Merge(RuntimeSet first, RuntimeSet second) {
     for (RuntimeFile& file : set->files) {
       // Of two with the same name the earlier stays, but a program stays executable.
       const bool executable = file.executable;
+      const bool named = file.named_by_caller;
       const auto kept = files.try_emplace(file.inside, std::move(file)).first;
       kept->second.executable = kept->second.executable || executable;
+      kept->second.named_by_caller = kept->second.named_by_caller || named;
     }
     for (auto& [name, target] : set->links) {
       links.try_emplace(std::move(name), std::move(target));
     }
   }
   RuntimeSet merged;
+  merged.own_trees = std::move(first.own_trees);
+  merged.own_trees.insert(merged.own_trees.end(), second.own_trees.begin(), second.own_trees.end());
   merged.files.reserve(files.size());
   for (auto& [name, file] : files) {
     if (FindEntry(merged.files, name) == nullptr) {  // not inside a tree

@@ -6,12 +6,15 @@
 // opened with RESOLVE_NO_SYMLINKS; `inside` has none either once the links of the set exist, so mount points can be
 // made with plain mkdir. No entry lies inside a tree of the same set. Links are one hop, relative, never leave the set,
 // and none is the parent of an entry.
-// The paths were true when they were looked up; whoever mounts opens them again and takes what is there then.
+// A set only proposes: the paths were true when they were looked up, and opened_runtime.h opens each of them once, judges
+// what it finds there, and refuses the rest.
 #pragma once
 
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "isolation/host_path.h"
 
 namespace coffer::isolation {
 
@@ -22,14 +25,26 @@ struct RuntimeFile {
   bool executable =
       false;  // execve may run it. Libraries are not: they are mapped, so their mount is not noexec
   bool directory = false;  // the whole tree below it
-  bool operator==(const RuntimeFile&) const = default;
+  BindReason why = BindReason::kRuntime;
+  bool named_by_caller = false;  // typed, or found on the caller's PATH, with no link that another than root could make
+  bool optional = false;         // left out if it may not be shown
+  bool remembered = false;       // from the cache: it counts only if it is the system's own
+  // The same file at the same place; how it came into the set does not count.
+  bool operator==(const RuntimeFile& other) const {
+    return host == other.host && inside == other.inside && executable == other.executable &&
+           directory == other.directory;
+  }
 };
 
 struct RuntimeSet {
   std::vector<RuntimeFile> files;  // sorted by `inside`: parents before children
   std::vector<std::pair<std::string, std::string>>
       links;  // name inside -> target: {"/bin", "usr/bin"}
-  bool operator==(const RuntimeSet&) const = default;
+  // Directories of the programs that the caller named: what a file names may lie there (own_tree.h).
+  std::vector<std::string> own_trees;
+  bool operator==(const RuntimeSet& other) const {
+    return files == other.files && links == other.links;
+  }
 };
 
 // Both together: what is in two sets once, what lies in a tree of the other one left out.

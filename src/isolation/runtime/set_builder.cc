@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/sys.h"
+#include "isolation/runtime/own_tree.h"
 
 namespace coffer::isolation {
 
@@ -32,7 +33,16 @@ bool IsSkipped(std::string_view name, const std::vector<std::string_view>& skip)
 
 }  // namespace
 
+void SetBuilder::AddOwnTree(const RealPaths::Place& place) {
+  if (std::string tree = OwnTree(place); !tree.empty()) {
+    own_trees_.push_back(std::move(tree));
+  }
+}
+
 Status SetBuilder::AddProgram(const Program& program) {
+  if (program.named_by_caller) {
+    AddOwnTree(program.place);
+  }
   const std::string& real = program.place.real;
   if (program.place.is_link()) {
     links_.emplace_back(program.place.Inside(), RelativeTarget(program.place.Inside(), real));
@@ -49,7 +59,7 @@ Status SetBuilder::AddProgram(const Program& program) {
                      {},
                      0};
       }
-      files_.push_back({place->real, place->Inside(), true, false});
+      files_.push_back({place->real, place->Inside(), true, false, BindReason::kLoader});
       interpreters_.push_back(interpreter);
       libraries_.Provide(std::string(BaseName(interpreter)));
       libraries_.SetLoaderDirectory(std::string(DirName(place->real)));
@@ -63,7 +73,9 @@ Status SetBuilder::AddProgram(const Program& program) {
       AddLibrary("libgcc_s.so.1");
     }
   }
-  files_.push_back({real, real, true, false});
+  files_.push_back({real, real, true, false,
+                    program.is_script ? BindReason::kScript : BindReason::kProgram,
+                    program.named_by_caller && program.place.link_directory.empty()});
   return {};
 }
 
@@ -129,25 +141,26 @@ void SetBuilder::AddModules(const std::string& directory, int depth,
     if (!IsSharedObject(entry.name)) {
       continue;
     }
-    const Result<UniqueFd> file =
-        sys::OpenAt(fd->get(), entry.name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    const Result<RealPaths::OpenedFile> file = paths_.Open(directory + "/" + entry.name);
     if (!file.ok()) {
       continue;
     }
-    const Result<ElfInfo> info = ReadElf(file->get(), ElfDetail::kLibrary);
+    const Result<ElfInfo> info = ReadElf(file->fd.get(), ElfDetail::kLibrary);
     if (info.ok()) {
       [[maybe_unused]] const Status closed = libraries_.Close(*info, directory, Missing::kSkip);
     }
   }
 }
 
-RuntimeSet SetBuilder::Finish() {
+RuntimeSet SetBuilder::Finish(Links links) {
   RuntimeSet set;
   set.files = std::move(files_);
   for (const Library& library : libraries_.found()) {
-    set.files.push_back({library.real, library.name, false, false});
+    set.files.push_back({library.real, library.name, false, false, BindReason::kLibrary,
+                         /*named_by_caller=*/false, library.optional});
   }
   set.links = std::move(links_);
+  set.own_trees = std::move(own_trees_);
   for (const std::string top : {"/bin", "/sbin", "/lib", "/lib64"}) {
     // Scripts and programs have these names built in. On a host with merged /usr they are links.
     const std::string merged = "/usr" + top + "/";
@@ -160,7 +173,7 @@ RuntimeSet SetBuilder::Finish() {
   for (const auto& [name, target] : paths_.followed()) {
     set.links.emplace_back(name, RelativeTarget(name, target));
   }
-  return Merge(std::move(set), {});
+  return links == Links::kAll ? set : Merge(std::move(set), {});
 }
 
 }  // namespace coffer::isolation

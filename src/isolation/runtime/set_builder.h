@@ -25,6 +25,9 @@ class SetBuilder {
 
   RealPaths& paths() { return paths_; }
 
+  // What a file names may lie beside this program: the caller named it.
+  void AddOwnTree(const RealPaths::Place& place);
+
   // The program at its real path, its name if that is a link, its interpreter and libraries. A script: the file alone.
   Status AddProgram(const Program& program);
 
@@ -54,7 +57,9 @@ class SetBuilder {
   void Watch(const std::string& path) { witnesses_.push_back(Observe(path)); }
   const std::vector<Witness>& witnesses() const { return witnesses_; }
 
-  RuntimeSet Finish();
+  // kAll keeps links that lead out of the set: it will be merged with another one, which has their targets.
+  enum class Links : uint8_t { kInside, kAll };
+  RuntimeSet Finish(Links links = Links::kInside);
 
  private:
   RealPaths paths_;
@@ -62,6 +67,7 @@ class SetBuilder {
   std::vector<RuntimeFile> files_;
   std::vector<std::pair<std::string, std::string>> links_;
   std::vector<std::string> interpreters_;
+  std::vector<std::string> own_trees_;
   std::vector<Witness> witnesses_;
 };
 

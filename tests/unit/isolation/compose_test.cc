@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <set>
 
-#include "isolation/compose_prepared.h"
 #include "isolation/compose_process.h"
 #include "tests/support/run.h"
 
@@ -74,10 +73,10 @@ TEST(CheckTargets, NothingOfTheRuntimeIsHidden) {
 class Compose : public ::testing::Test {
  protected:
   Compose() {
-    runtime_.files = {{"/usr/bin/dash", "/usr/bin/sh", true, false},
-                      {"/usr/lib/libc.so.6", "/usr/lib/libc.so.6", false, false},
-                      {"/usr/lib/python3", "/usr/lib/python3", false, true}};
-    runtime_.links = {{"/bin", "usr/bin"}, {"/lib", "usr/lib"}};
+    AddFile({"/usr/bin/dash", "/usr/bin/sh", true, false});
+    AddFile({"/usr/lib/libc.so.6", "/usr/lib/libc.so.6", false, false});
+    AddFile({"/usr/lib/python3", "/usr/lib/python3", false, true});
+    runtime_.set.links = {{"/bin", "usr/bin"}, {"/lib", "usr/lib"}};
     dir_.MakeDir("ro");
     dir_.MakeDir("rw");
     for (const auto& [name, access] :
@@ -89,6 +88,17 @@ class Compose : public ::testing::Test {
       mounts_.push_back(std::move(mount));
     }
     mounts_[0].fifos = {"pipe", "a/b/pipe"};
+  }
+  // As if it had been opened: composing looks at nothing but what the examination found.
+  void AddFile(const RuntimeFile& file) {
+    HostPath path;
+    path.path = file.host;
+    path.directory = file.directory;
+    path.dev = 77;
+    path.ino = ++last_inode_;
+    runtime_.set.files.push_back(file);
+    runtime_.paths.push_back(std::move(path));
+    runtime_.fifos.emplace_back();
   }
   BoundaryPlan Plan(bool privileged = false) {
     BoundaryPlan plan = BeginContainer(envelope_, privileged);
@@ -116,7 +126,8 @@ class Compose : public ::testing::Test {
 
   TempDir dir_;
   policy::Envelope envelope_;
-  RuntimeSet runtime_;
+  OpenedRuntime runtime_;
+  ino_t last_inode_ = 1000;
   std::vector<OpenedMount> mounts_;
 };
 
@@ -125,8 +136,8 @@ TEST_F(Compose, NothingIsWritableButDevicesAndWhatWasAskedFor) {
     if (bind.at == "/mnt/deep/rw") {
       EXPECT_TRUE(bind.writable);
       EXPECT_FALSE(bind.executable) << "nobody may write what can then be run";
-      EXPECT_FALSE(bind.device);
-    } else if (bind.device) {
+      EXPECT_EQ(bind.device, 0U);
+    } else if (bind.usable_device) {
       EXPECT_TRUE(std::set<std::string>(
                       {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"})
                       .count(bind.at))
@@ -200,22 +211,26 @@ TEST_F(Compose, ParentsComeFirst) {
   }
 }
 
-TEST_F(Compose, UserMountsAreComparedWithWhatWasChecked) {
+TEST_F(Compose, EveryMountIsComparedWithWhatWasExamined) {
   for (const bool privileged : {false, true}) {
     const BoundaryPlan plan = Plan(privileged);
     for (const BindMount& bind : plan.call_root.binds) {
-      if (bind.at == "/mnt/deep/ro" || bind.at == "/mnt/deep/rw") {
-        EXPECT_FALSE(bind.follow_links);
+      if (bind.at.starts_with("/mnt/deep/ro/")) {
+        EXPECT_NE(bind.device, 0U) << "the cover of a fifo";
+        continue;
+      }
+      const bool mount = bind.at.starts_with("/mnt/deep/");
+      EXPECT_EQ(bind.device, 0U) << bind.at;
+      EXPECT_NE(bind.expected_dev, 0U) << bind.at;
+      EXPECT_NE(bind.expected_ino, 0U) << bind.at;
+      EXPECT_EQ(bind.supervised, privileged) << bind.at;
+      EXPECT_EQ(bind.id_mapped, mount) << bind.at;
+      if (mount) {
         EXPECT_EQ(bind.expected_ino, mounts_[bind.at == "/mnt/deep/rw"].path.ino);
-        EXPECT_NE(bind.expected_dev, 0U);
-        EXPECT_EQ(bind.supervised, privileged) << bind.at;
-      } else if (!bind.at.starts_with("/mnt/deep/")) {
-        EXPECT_TRUE(bind.follow_links) << bind.at << ": only the host's own files";
-        EXPECT_EQ(bind.supervised, privileged) << bind.at;
       }
     }
     for (const BindMount& bind : plan.root.binds) {
-      EXPECT_FALSE(bind.supervised) << bind.at << ": made before anybody was asked";
+      EXPECT_FALSE(bind.supervised) << bind.at;
     }
     EXPECT_EQ(plan.own_uid, privileged);
   }
@@ -226,151 +241,12 @@ TEST_F(Compose, TheFirstHalfDependsOnTheEnvelopeAlone) {
   const BoundaryPlan plan = BeginContainer(envelope_, true);
   EXPECT_TRUE(plan.call_root.binds.empty() && plan.call_root.files.empty());
   for (const BindMount& bind : plan.root.binds) {
-    EXPECT_TRUE(bind.device) << bind.at;
+    EXPECT_NE(bind.device, 0U) << bind.at;
   }
   const BoundaryPlan whole = Plan(true);
   EXPECT_EQ(whole.root.dirs, plan.root.dirs);
   EXPECT_EQ(whole.root.binds.size(), plan.root.binds.size());
   EXPECT_EQ(whole.root.files.size(), plan.root.files.size());
-}
-
-// Prepared or made for the call: a boundary sees the same /dev and /etc.
-TEST_F(Compose, PreparedTreesReplaceWhatWouldBeMade) {
-  BoundaryPlan plan = BeginContainer(envelope_, true, true);
-  EXPECT_TRUE(plan.prepared);
-  EXPECT_TRUE(plan.root.binds.empty() && plan.root.links.empty());
-  ASSERT_TRUE(CompleteContainer(envelope_, runtime_, mounts_, {}, plan).ok());
-  ASSERT_GE(plan.call_root.binds.size(), 3U);
-  for (const size_t i : {0, 1, 2}) {
-    const BindMount& bind = plan.call_root.binds[i];
-    EXPECT_EQ(bind.at, std::vector<std::string>({"/dev", "/etc", "/usr"})[i])
-        << "before whatever is mounted below it";
-    EXPECT_TRUE(bind.prepared && bind.supervised && bind.directory);
-    EXPECT_FALSE(bind.writable || bind.executable);
-    EXPECT_EQ(bind.device, i == 0);
-  }
-  const auto named = [](const std::vector<PrivateFile>& files, const std::string& at) {
-    for (const PrivateFile& file : files) {
-      if (file.at == at) {
-        return file.content;
-      }
-    }
-    return std::string("none");
-  };
-  const RootPart made = WholeRoot(Plan(true));
-  ASSERT_EQ(plan.places.size(), 2U);
-  ASSERT_EQ(plan.places[0].at, "/etc");
-  for (const char* name : {"/passwd", "/group", "/hosts", "/nsswitch.conf"}) {
-    const std::vector<PrivateFile>& files = plan.places[0].content.files;
-    EXPECT_EQ(named(files, name), named(made.files, std::string("/etc") + name)) << name;
-    EXPECT_NE(named(files, name), "none") << name;
-  }
-  // There is no tree for it after all.
-  MakePrivate(plan.places[0], plan);
-  EXPECT_EQ(named(plan.call_root.files, "/etc/passwd"), named(made.files, "/etc/passwd"));
-  EXPECT_EQ(plan.call_root.binds[0].at, "/dev");
-  EXPECT_EQ(plan.call_root.binds[1].at, "/usr");
-}
-
-// The places below /usr are in the tree or in the private root, each once, and nothing is mounted on what is not there.
-TEST_F(Compose, ThePreparedUsrHoldsThePlacesOfTheRuntime) {
-  BoundaryPlan plan = BeginContainer(envelope_, true, true);
-  ASSERT_TRUE(CompleteContainer(envelope_, runtime_, mounts_, {}, plan).ok());
-  ASSERT_EQ(plan.places.size(), 2U);
-  const PreparedPlace usr = plan.places[1];
-  ASSERT_EQ(usr.at, "/usr");
-  const auto below_usr = [](const std::string& path) { return path.starts_with("/usr/"); };
-  EXPECT_TRUE(std::none_of(plan.call_root.dirs.begin(), plan.call_root.dirs.end(), below_usr));
-  EXPECT_TRUE(std::any_of(plan.call_root.dirs.begin(), plan.call_root.dirs.end(),
-                          [](const std::string& dir) { return dir == "/usr"; }));
-  size_t placed = 0;
-  for (const BindMount& bind : plan.call_root.binds) {
-    if (!below_usr(bind.at)) {
-      continue;
-    }
-    EXPECT_TRUE(bind.placed) << bind.at;
-    ++placed;
-    const std::string at = bind.at.substr(4);
-    const bool there = bind.directory
-                           ? std::count(usr.content.dirs.begin(), usr.content.dirs.end(), at) == 1
-                           : std::count_if(usr.content.files.begin(), usr.content.files.end(),
-                                           [&](const PrivateFile& file) {
-                                             return file.at == at && file.content.empty();
-                                           }) == 1;
-    EXPECT_TRUE(there) << bind.at;
-  }
-  EXPECT_GT(placed, 0U);
-  // Without the tree everything is as if it had never been thought of.
-  MakePrivate(usr, plan);
-  EXPECT_TRUE(plan.call_root.by_name_in.empty());
-  for (const BindMount& bind : plan.call_root.binds) {
-    EXPECT_FALSE(bind.by_name) << bind.at;
-    EXPECT_TRUE(bind.supervised || !below_usr(bind.at)) << bind.at;
-  }
-  const RootPart made = WholeRoot(Plan(true));
-  for (const std::string& dir : made.dirs) {
-    if (below_usr(dir)) {
-      EXPECT_EQ(std::count(plan.call_root.dirs.begin(), plan.call_root.dirs.end(), dir), 1) << dir;
-    }
-  }
-}
-
-// Init is nobody on the host: what only root can reach, the supervisor opens.
-TEST_F(Compose, InitMountsByNameOnlyWhatEverybodyCanReach) {
-  const TempDir dir;
-  const std::string open = dir.path() + "/open";
-  const std::string shut = dir.path() + "/shut";
-  ASSERT_EQ(::mkdir(open.c_str(), 0755), 0);
-  ASSERT_EQ(::mkdir(shut.c_str(), 0755), 0);
-  ASSERT_EQ(::mkdir((shut + "/in").c_str(), 0755), 0);
-  ASSERT_EQ(::chmod(dir.path().c_str(), 0755), 0);
-  ASSERT_EQ(::chmod(shut.c_str(), 0700), 0);
-  runtime_.files = {{open + "/tool", "/usr/bin/tool", true, false},
-                    {shut + "/in/tool", "/usr/bin/other", true, false},
-                    {open, "/usr/share/open", true, true},
-                    {dir.path() + "/gone/tool", "/usr/bin/gone", true, false},
-                    {open + "/far", "/opt/far", true, false}};
-  runtime_.links.clear();
-  mounts_.clear();
-  BoundaryPlan plan = BeginContainer(envelope_, true, true);
-  ASSERT_TRUE(CompleteContainer(envelope_, runtime_, mounts_, {}, plan).ok());
-  EXPECT_EQ(plan.call_root.by_name_in, "/usr");
-  std::set<std::string> by_name;
-  for (const BindMount& bind : plan.call_root.binds) {
-    EXPECT_NE(bind.by_name, bind.supervised) << bind.at;
-    if (bind.by_name) {
-      by_name.insert(bind.at);
-    }
-  }
-  EXPECT_EQ(by_name, std::set<std::string>{"/usr/bin/tool"});
-}
-
-TEST_F(Compose, AMountOfTheCallersBelowUsrKeepsItPrivate) {
-  OpenedMount mount;
-  mount.path.path = "/srv/mine";
-  mount.path.directory = true;
-  mount.at = "/usr/local/mine";
-  mounts_.push_back(std::move(mount));
-  BoundaryPlan plan = BeginContainer(envelope_, true, true);
-  ASSERT_TRUE(CompleteContainer(envelope_, runtime_, mounts_, {}, plan).ok());
-  ASSERT_EQ(plan.places.size(), 1U);
-  EXPECT_EQ(plan.places[0].at, "/etc");
-  EXPECT_EQ(std::count(plan.call_root.dirs.begin(), plan.call_root.dirs.end(), "/usr/local/mine"),
-            1);
-}
-
-TEST_F(Compose, AUsrThatIsShownWholeIsNotPrepared) {
-  runtime_.files = {{"/usr", "/usr", true, true}};
-  runtime_.links.clear();
-  BoundaryPlan plan = BeginContainer(envelope_, true, true);
-  ASSERT_TRUE(CompleteContainer(envelope_, runtime_, mounts_, {}, plan).ok());
-  ASSERT_EQ(plan.places.size(), 1U);
-}
-
-TEST_F(Compose, WithoutRootOrWithATerminalNothingIsPrepared) {
-  EXPECT_FALSE(BeginContainer(envelope_, false, true).prepared);
-  envelope_.tty = true;
-  EXPECT_FALSE(BeginContainer(envelope_, true, true).prepared);
 }
 
 TEST_F(Compose, FifosAreCoveredAfterTheirMount) {
@@ -384,7 +260,7 @@ TEST_F(Compose, FifosAreCoveredAfterTheirMount) {
     ASSERT_NE(cover, plan.binds.end()) << at;
     EXPECT_LT(place("/mnt/deep/ro"), cover);
     EXPECT_EQ(cover->host, "/dev/null");
-    EXPECT_FALSE(cover->device) << "nodev: it cannot be opened";
+    EXPECT_FALSE(cover->usable_device) << "nodev: it cannot be opened";
     EXPECT_FALSE(cover->writable);
   }
 }
@@ -415,7 +291,7 @@ TEST_F(Compose, TheTerminalIsThereOnlyIfAskedFor) {
 
 TEST_F(Compose, TooManyMountsAreRefused) {
   for (int i = 0; i < 600; ++i) {
-    runtime_.files.push_back({"/usr/x", "/usr/x" + std::to_string(i), false, false});
+    AddFile({"/usr/x", "/usr/x" + std::to_string(i), false, false});
   }
   BoundaryPlan plan = BeginContainer(envelope_, false);
   EXPECT_FALSE(CompleteContainer(envelope_, runtime_, {}, {}, plan).ok());

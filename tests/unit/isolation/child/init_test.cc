@@ -56,7 +56,6 @@ class InitTest : public ::testing::Test {
     }
     ::close(control);
     BoundaryPlan plan;
-    plan.shares_memory = true;  // nothing is trimmed
     ChildContext context;
     context.plan = &plan;
     context.report = report_.get();

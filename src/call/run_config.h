@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The caller's own configuration of `coffer run`: $XDG_CONFIG_HOME/coffer/run.toml, or ~/.config/coffer/run.toml.
+//
+//   toolchains = ["~/.pyenv", "/srv/node-22"]
+//
+// A toolchain is a directory of programs that the caller vouches for. A first line, an ELF header or a link may name
+// files there, which otherwise only the caller's own words may (isolation/opened_runtime.h). In return no toolchain, and
+// not this file, can be mounted writable. Declared tools and the daemon do not read it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace coffer::call {
+
+struct RunConfig {
+  std::string directory;                // where the file is, or would be; empty without a home
+  std::vector<std::string> toolchains;  // real paths of directories that exist
+};
+
+// Without a file: no toolchains. A file that another user can change, is not a regular file, has an unknown key, or names
+// a directory that is missing or too broad is kRefused.
+Result<RunConfig> ReadRunConfig();
+
+}  // namespace coffer::call

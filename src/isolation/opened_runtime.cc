@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/opened_runtime.h"
+
+#include <fmt/format.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/sys.h"
+#include "isolation/own_places.h"
+#include "isolation/runtime/elf.h"
+
+namespace coffer::isolation {
+namespace {
+
+bool LiesInOneOf(const std::string& path, const std::vector<std::string>& directories) {
+  return std::any_of(directories.begin(), directories.end(), [&](const std::string& directory) {
+    return IsAtOrBelow(path, directory);
+  });
+}
+
+Status CheckIsElf(const HostPath& path) {
+  TRY_ASSIGN(const UniqueFd fd, OpenForReading(path));
+  std::array<char, 4> head{};
+  const long got = raw::Syscall(SYS_pread64, fd.get(), raw::Arg(head.data()), head.size(), 0);
+  if (got != static_cast<long>(head.size()) || !LooksLikeElf({head.data(), head.size()})) {
+    return Refused("policy.runtime.library",
+                   fmt::format("{} is named as a {}, and is no ELF file", path.path,
+                               BindReasonName(path.reason)));
+  }
+  return {};
+}
+
+Error NotNamed(const RuntimeFile& file) {
+  return Refused(
+      "policy.runtime.foreign",
+      fmt::format("a file of the command names {} ({}), which lies outside its own directory and "
+                  "is not the system's",
+                  file.host, BindReasonName(file.why)),
+      "if you trust it, name the real program on the command line, or declare its directory in "
+      "~/.config/coffer/run.toml: toolchains = [\"DIRECTORY\"]");
+}
+
+Status CheckCallers(const RuntimeFile& file, const HostPath& path, const RuntimeSet& set,
+                    const RuntimeGrounds& grounds) {
+  if (!file.named_by_caller && !LiesInOneOf(path.path, set.own_trees) &&
+      !LiesInOneOf(path.path, grounds.toolchains)) {
+    return NotNamed(file);
+  }
+  if (path.directory) {
+    TRY(CheckNotBroad(path));
+  }
+  if (file.why == BindReason::kLoader || file.why == BindReason::kLibrary) {
+    TRY(CheckIsElf(path));
+  }
+  return CheckShowsNone(path, grounds.protected_paths);
+}
+
+Result<HostPath> OpenEntry(const RuntimeFile& file, const RuntimeSet& set,
+                           const RuntimeGrounds& grounds, SystemPaths& system) {
+  Result<HostPath> path = ExamineHostPath(file.host, file.why, system);
+  if (!path.ok()) {
+    if (file.remembered) {
+      path.error().code = kStaleRuntime;
+    }
+    return path;
+  }
+  if (path->directory != file.directory) {
+    return Refused("policy.path.kind",
+                   fmt::format("{} is {}, and the runtime needs {} there", file.host,
+                               path->directory ? "a directory" : "a file",
+                               file.directory ? "a directory" : "a file"));
+  }
+  if (path->path_class == PathClass::kCaller) {
+    if (file.remembered) {
+      return Refused(kStaleRuntime, fmt::format("{} is not the system's any more", file.host));
+    }
+    TRY(CheckCallers(file, *path, set, grounds));
+  }
+  return path;
+}
+
+}  // namespace
+
+bool OpenedRuntime::ShowsCallerDirectory() const {
+  return std::any_of(paths.begin(), paths.end(), [](const HostPath& path) {
+    return path.directory && path.path_class == PathClass::kCaller;
+  });
+}
+
+Result<OpenedRuntime> OpenRuntime(RuntimeSet set, const RuntimeGrounds& grounds) {
+  OpenedRuntime opened;
+  SystemPaths system;
+  std::vector<RuntimeFile> files = std::move(set.files);
+  for (RuntimeFile& file : files) {
+    Result<HostPath> path = OpenEntry(file, set, grounds, system);
+    if (!path.ok()) {
+      if (file.optional) {
+        continue;
+      }
+      return std::move(path.error());
+    }
+    std::vector<std::string> fifos;
+    if (path->directory && path->path_class == PathClass::kCaller) {
+      TRY_ASSIGN(fifos, FindFifos(*path));
+    }
+    opened.fifos.push_back(std::move(fifos));
+    opened.paths.push_back(std::move(path).value());
+    opened.set.files.push_back(std::move(file));
+  }
+  opened.set.links = std::move(set.links);
+  opened.set.own_trees = std::move(set.own_trees);
+  return opened;
+}
+
+bool IsAllSystem(const RuntimeSet& set) {
+  SystemPaths system;
+  return std::all_of(set.files.begin(), set.files.end(), [&](const RuntimeFile& file) {
+    const Result<HostPath> path = ExamineHostPath(file.host, file.why, system);
+    return path.ok() && path->path_class == PathClass::kSystem &&
+           path->directory == file.directory;
+  });
+}
+
+}  // namespace coffer::isolation

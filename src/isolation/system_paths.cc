@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/system_paths.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/sys.h"
+
+namespace coffer::isolation {
+namespace {
+
+// /etc is not among them: only these parts of it are ever shown.
+constexpr std::string_view kSystemDirectories[] = {
+    "/usr",  "/bin",    "/sbin", "/lib",     "/lib32", "/lib64",
+    "/libx32", "/opt", "/etc/alternatives", "/etc/ssl/certs", "/etc/pki/ca-trust",
+};
+
+std::vector<std::string_view> SplitText(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) {
+      return parts;
+    }
+    text.remove_prefix(end + 1);
+  }
+}
+
+constexpr gid_t kFirstUserGroup = 100;
+
+// True if /etc/group lists no member of this group of the system, and /etc/passwd no user whose group it is. Debian gives
+// directories below /usr/local to such a group, staff.
+bool IsEmptyGroup(gid_t group) {
+  const Result<std::string> groups = sys::ReadFile("/etc/group");
+  const Result<std::string> users = sys::ReadFile("/etc/passwd");
+  if (group == 0 || group >= kFirstUserGroup || !groups.ok() || !users.ok()) {
+    return false;
+  }
+  const std::string id = std::to_string(group);
+  bool listed = false;
+  for (const auto& [text, field] : {std::pair(&*groups, size_t{2}), std::pair(&*users, size_t{3})}) {
+    for (const std::string_view line : SplitText(*text, '\n')) {
+      const std::vector<std::string_view> fields = SplitText(line, ':');
+      if (fields.size() <= field || fields[field] != id) {
+        continue;
+      }
+      if (text == &*users || fields.size() != 4 || !fields[3].empty()) {
+        return false;
+      }
+      listed = true;
+    }
+  }
+  return listed;
+}
+
+bool OnlyRootWrites(const struct stat& info) {
+  return info.st_uid == 0 && (info.st_mode & S_IWOTH) == 0 &&
+         ((info.st_mode & S_IWGRP) == 0 || IsEmptyGroup(info.st_gid));
+}
+
+std::string_view Parent(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  return slash == 0 || slash == std::string_view::npos ? "/" : path.substr(0, slash);
+}
+
+}  // namespace
+
+bool IsAtOrBelow(std::string_view path, std::string_view directory) {
+  return directory == "/" || path == directory ||
+         (path.size() > directory.size() && path.starts_with(directory) &&
+          path[directory.size()] == '/');
+}
+
+bool SystemPaths::OnlyRootChanges(const std::string& directory) {
+  if (const auto known = known_.find(directory); known != known_.end()) {
+    return known->second;
+  }
+  struct stat info{};
+  const bool only_root = (directory == "/" || OnlyRootChanges(std::string(Parent(directory)))) &&
+                         ::lstat(directory.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
+                         OnlyRootWrites(info);
+  known_.emplace(directory, only_root);
+  return only_root;
+}
+
+bool SystemPaths::IsSystem(const std::string& path, const struct stat& info) {
+  const mode_t public_bits = S_ISDIR(info.st_mode) ? S_IROTH | S_IXOTH : S_IROTH;
+  return std::any_of(std::begin(kSystemDirectories), std::end(kSystemDirectories),
+                     [&](std::string_view system) { return IsAtOrBelow(path, system); }) &&
+         OnlyRootWrites(info) && (info.st_mode & public_bits) == public_bits &&
+         OnlyRootChanges(std::string(Parent(path)));
+}
+
+}  // namespace coffer::isolation
