@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstddef>
+#include <cstring>
 #include <random>
 
 #include "base/unique_fd.h"
@@ -69,6 +71,45 @@ TEST(Elf, ANameThatStraddlesTwoWindowsIsWhole) {
     ASSERT_TRUE(info.ok()) << padding;
     EXPECT_EQ(info->needed, recipe.needed) << padding;
   }
+}
+
+// The kernel and the loader read some of these one way, other readers another way: none is brought in.
+TEST(Elf, WhatHasTwoReadingsIsRefused) {
+  const std::string good = MakeElf(Everything());
+  ASSERT_TRUE(Read(good).ok());
+  const auto header = [&](size_t index) { return sizeof(Elf64_Ehdr) + index * sizeof(Elf64_Phdr); };
+  const auto patched = [&](size_t at, const auto& value) {
+    std::string bytes = good;
+    std::memcpy(bytes.data() + at, &value, sizeof(value));
+    return bytes;
+  };
+  const auto code = [](const std::string& bytes) {
+    const Result<ElfInfo> info = Read(bytes);
+    return info.ok() ? std::string("read") : info.error().code;
+  };
+  // The headers of the maker: PT_LOAD, PT_DYNAMIC, PT_INTERP.
+  const uint32_t interpreter = PT_INTERP;
+  const uint32_t dynamic = PT_DYNAMIC;
+  const uint32_t load = PT_LOAD;
+  EXPECT_EQ(code(patched(header(1), interpreter)), "runtime.elf.ambiguous");
+  EXPECT_EQ(code(patched(header(2), dynamic)), "runtime.elf.ambiguous");
+  EXPECT_EQ(code(patched(header(2), load)), "runtime.elf.ambiguous") << "overlapping segments";
+  const uint64_t elsewhere = 0x10000;
+  EXPECT_EQ(code(patched(header(1) + offsetof(Elf64_Phdr, p_vaddr), elsewhere)),
+            "runtime.elf.ambiguous")
+      << "the loader looks there, not where the file says";
+  // An interpreter whose name ends before the segment does.
+  const uint64_t longer = std::strlen("/lib/ld-test.so.1") + 2;
+  EXPECT_EQ(code(patched(header(2) + offsetof(Elf64_Phdr, p_filesz), longer)),
+            "runtime.elf.damaged");
+  // Two DT_RPATH.
+  std::string twice = good;
+  const Elf64_Dyn rpath{DT_RPATH, {0}};
+  const Elf64_Dyn runpath{DT_RUNPATH, {0}};
+  const size_t at = twice.find(std::string(reinterpret_cast<const char*>(&runpath.d_tag), 8));
+  ASSERT_NE(at, std::string::npos);
+  std::memcpy(twice.data() + at, &rpath.d_tag, 8);
+  EXPECT_EQ(code(twice), "runtime.elf.ambiguous");
 }
 
 TEST(Elf, SaysWhyAnotherKindIsRefused) {

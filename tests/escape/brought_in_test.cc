@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a command brings in with it: loader, libraries, packages, scripts. Each of these tests is an earlier payload that
+// could write into a project, and a caller who later runs something of that project without any flag. The secret lies
+// outside the project; nothing of it may be shown.
+#include <elf.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "tests/support/host.h"
+#include "tests/support/tracer.h"
+
+namespace coffer::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+void Append(std::string& bytes, const std::string& more) { bytes += more; }
+
+// The program header `index` of an ELF file in memory.
+Elf64_Phdr ProgramHeader(const std::string& bytes, size_t index) {
+  Elf64_Ehdr header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  Elf64_Phdr entry;
+  std::memcpy(&entry, bytes.data() + header.e_phoff + index * sizeof(entry), sizeof(entry));
+  return entry;
+}
+
+size_t HeaderCount(const std::string& bytes) {
+  Elf64_Ehdr header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  return header.e_phnum;
+}
+
+void PutProgramHeader(std::string& bytes, size_t index, const Elf64_Phdr& entry) {
+  Elf64_Ehdr header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  std::memcpy(bytes.data() + header.e_phoff + index * sizeof(entry), &entry, sizeof(entry));
+}
+
+// An interpreter entry that names `path`, whose text is appended to the file.
+Elf64_Phdr InterpreterEntry(std::string& bytes, const std::string& path) {
+  Elf64_Phdr entry{};
+  entry.p_type = PT_INTERP;
+  entry.p_offset = bytes.size();
+  entry.p_filesz = entry.p_memsz = path.size() + 1;
+  entry.p_align = 1;
+  entry.p_flags = PF_R;
+  Append(bytes, path + std::string(1, '\0'));
+  return entry;
+}
+
+class BroughtIn : public LevelTest {
+ protected:
+  BroughtIn() {
+    fs::create_directories(home_ / "secrets");
+    dir_.Write("home/secrets/key", token_);
+    fs::create_directories(project_ / "bin");
+    fs::create_directories(project_ / "lib");
+    const fs::path fixture = fs::path(ProbePath()).parent_path() / "own_tree";
+    fs::copy_file(fixture / "bin/tool", tool_);
+    fs::copy_file(fixture / "lib/libown.so", project_ / "lib/libown.so");
+    fs::permissions(tool_, fs::perms(0755));
+    options_.environment = {{"HOME=" + home_.string(), "PATH=/usr/bin:/bin"}};
+  }
+
+  RunResult Run(const Strings& command, const Strings& flags = {}) {
+    return RunCoffer(Flags(flags), command, options_);
+  }
+  // With its own library, and with the secret named as an argument: it prints what it can.
+  RunResult RunTool() { return Run({tool_, SecretFile(), SecretDirectory()}); }
+  std::string SecretFile() const { return home_ / "secrets/key"; }
+  std::string SecretDirectory() const { return home_ / "secrets"; }
+
+  // The honest project runs, and the secret stays outside.
+  void ExpectHonest() {
+    const RunResult honest = RunTool();
+    EXPECT_EQ(honest.exit, 0) << honest.Describe();
+    EXPECT_TRUE(Contains(honest.out, "own library")) << honest.Describe();
+    ExpectNothing(honest);
+  }
+  // The control: the same program prints the secret where the caller shows it.
+  void ExpectControl() {
+    if (!container() && IsRoot()) {
+      // As root the process level takes no mounts: the program outside is the control.
+      EXPECT_TRUE(Contains(RunProgram({tool_, SecretFile()}).out, token_));
+      return;
+    }
+    const RunResult shown =
+        Run({tool_, SecretFile()}, {"--ro", SecretDirectory() + (container() ? ":" + SecretDirectory() : "")});
+    EXPECT_TRUE(Contains(shown.out, token_)) << "NO-CONTROL " << shown.Describe();
+  }
+  void ExpectNothing(const RunResult& result) {
+    EXPECT_FALSE(Contains(result.out, token_)) << result.Describe();
+    EXPECT_FALSE(Contains(result.out, "holds key")) << result.Describe();
+    EXPECT_FALSE(result.timed_out) << result.Describe();
+  }
+  // Nothing shown, and nothing run.
+  void ExpectRefused(const RunResult& result) {
+    ExpectNothing(result);
+    EXPECT_TRUE(result.exit == 120 || result.exit == 126) << result.Describe();
+    EXPECT_TRUE(result.err.starts_with("coffer: ")) << result.Describe();
+  }
+  // Puts a link to `target` in the place of `path`.
+  static void ReplaceByLink(const fs::path& path, const fs::path& target) {
+    fs::rename(path, path.string() + ".away");
+    fs::create_symlink(target, path);
+  }
+
+  TempDir dir_;
+  const std::string token_ = NewToken();
+  const fs::path home_ = dir_ / "home";
+  const fs::path project_ = dir_ / "proj";
+  const std::string tool_ = (project_ / "bin/tool").string();
+  RunOptions options_;
+};
+
+TEST_P(BroughtIn, TheCallersOwnProgramRunsWithItsOwnLibrary) {
+  ExpectHonest();
+  ExpectControl();
+  const RunResult result = RunTool();
+  bool program = false;
+  bool library = false;
+  for (const Json& entry : result.receipt["files"]["bound"]) {
+    program = program || (entry["path"] == tool_ && entry["class"] == "caller" && entry["why"] == "program");
+    library = library || (entry["why"] == "library" && entry["class"] == "caller");
+  }
+  EXPECT_TRUE(program && library) << result.receipt["files"].dump();
+  EXPECT_TRUE(Contains(result.receipt["blast_radius"].get<std::string>(), tool_));
+}
+
+TEST_P(BroughtIn, AnElfWithTwoInterpretersIsRefused) {
+  std::string bytes = ReadFile(tool_).value_or("");
+  ASSERT_FALSE(bytes.empty());
+  // The kernel takes the first; the last names the secret.
+  bool patched = false;
+  for (size_t i = HeaderCount(bytes); i-- > 0 && !patched;) {
+    if (ProgramHeader(bytes, i).p_type == PT_NOTE) {
+      const Elf64_Phdr second = InterpreterEntry(bytes, SecretFile());
+      PutProgramHeader(bytes, i, second);
+      patched = true;
+    }
+  }
+  ASSERT_TRUE(patched) << "the fixture has no header to spare";
+  ExpectControl();
+  dir_.Write("proj/bin/tool", bytes, 0755);
+  EXPECT_TRUE(Contains(RunProgram({tool_}).out, "own library")) << "NO-CONTROL: the kernel runs it";
+  ExpectRefused(RunTool());
+}
+
+TEST_P(BroughtIn, AnInterpreterOutsideTheProjectIsRefused) {
+  ExpectControl();
+  const std::string original = ReadFile(tool_).value_or("");
+  const std::string socket_path = dir_ / "home/socket";
+  const int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, socket_path.c_str(), sizeof(address.sun_path) - 1);
+  ASSERT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  // A file, a directory, a socket, and something of the project that is no program at all.
+  dir_.Write("proj/.env", token_);
+  fs::create_symlink(SecretFile(), project_ / "lib/ld.so");
+  for (const std::string& named :
+       {SecretFile(), SecretDirectory(), socket_path, (project_ / ".env").string(),
+        (project_ / "lib/ld.so").string(), std::string("/etc/hostname"), std::string("/dev/null")}) {
+    std::string bytes = original;
+    for (size_t i = 0; i < HeaderCount(bytes); ++i) {
+      if (ProgramHeader(bytes, i).p_type == PT_INTERP) {
+        const Elf64_Phdr entry = InterpreterEntry(bytes, named);
+        PutProgramHeader(bytes, i, entry);
+      }
+    }
+    dir_.Write("proj/bin/tool", bytes, 0755);
+    SCOPED_TRACE(named);
+    ExpectRefused(RunTool());
+  }
+  ::close(listener);
+}
+
+TEST_P(BroughtIn, AFifoThatAProgramNamesIsNotOpened) {
+  ASSERT_EQ(::mkfifo((project_ / "lib/pipe.so").c_str(), 0600), 0);
+  fs::remove(project_ / "lib/libown.so");
+  fs::rename(project_ / "lib/pipe.so", project_ / "lib/libown.so");
+  Background writer({"sh", "-c", "echo waiting; echo data > '" + (project_ / "lib/libown.so").string() +
+                                    "'; echo released"});
+  ASSERT_TRUE(writer.WaitForOutput("waiting"));
+  ExpectRefused(RunTool());
+  EXPECT_FALSE(Contains(writer.out(), "released"));
+  // The control: an ordinary reader does release it.
+  const int reader = ::open((project_ / "lib/libown.so").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(reader, 0);
+  EXPECT_TRUE(writer.WaitForOutput("released"));
+  ::close(reader);
+}
+
+TEST_P(BroughtIn, ALibraryThatBecameALinkIsRefused) {
+  ExpectHonest();  // and a cache may have its answer now
+  ExpectControl();
+  ReplaceByLink(project_ / "lib/libown.so", SecretFile());
+  ExpectRefused(RunTool());
+  fs::remove(project_ / "lib/libown.so");
+  // The same file outside the project, by a link: an ELF file, and still not the project's own.
+  fs::copy_file(project_ / "lib/libown.so.away", home_ / "secrets/other.so");
+  fs::create_symlink(home_ / "secrets/other.so", project_ / "lib/libown.so");
+  ExpectRefused(RunTool());
+}
+
+TEST_P(BroughtIn, AProgramThatBecameALinkIsRefused) {
+  ExpectHonest();
+  dir_.Write("home/secrets/deploy", "#!/bin/sh\necho " + token_ + "\n", 0755);
+  ReplaceByLink(tool_, home_ / "secrets/deploy");
+  EXPECT_TRUE(Contains(RunProgram({tool_}).out, token_)) << "NO-CONTROL";
+  ExpectRefused(Run({tool_}));
+  // A directory on the way.
+  fs::remove(tool_);
+  fs::rename(project_ / "bin", project_ / "bin.away");
+  dir_.Write("home/secrets/tool", "#!/bin/sh\necho " + token_ + "\n", 0755);
+  fs::create_symlink(home_ / "secrets", project_ / "bin");
+  ExpectRefused(Run({tool_}));
+}
+
+TEST_P(BroughtIn, AScriptThatBecameALinkIsRefused) {
+  const std::string script = dir_.Write("proj/report.py", "print('honest')\n");
+  const auto run = [&] {
+    Strings argv = {CofferPath(), "run", "--level", level(), script};
+    return RunProgram(argv, options_);
+  };
+  EXPECT_TRUE(Contains(run().out, "honest")) << run().Describe();
+  dir_.Write("home/secrets/key.py", "print('" + token_ + "')\n");
+  ReplaceByLink(script, home_ / "secrets/key.py");
+  EXPECT_TRUE(Contains(RunProgram({"python3", script}).out, token_)) << "NO-CONTROL";
+  const RunResult result = run();
+  ExpectRefused(result);
+}
+
+TEST_P(BroughtIn, AFirstLineNamesOnlyTheSystemOrItsOwnTree) {
+  dir_.Write("home/secrets/interpreter", "#!/bin/sh\necho " + token_ + "\n", 0755);
+  const std::string foreign = dir_.Write(
+      "proj/foreign", "#!" + (home_ / "secrets/interpreter").string() + "\n", 0755);
+  EXPECT_TRUE(Contains(RunProgram({foreign}).out, token_)) << "NO-CONTROL";
+  ExpectRefused(Run({foreign}));
+  // Its own tree, and the system.
+  const std::string own = dir_.Write("proj/bin/own", "#!" + tool_ + "\n", 0755);
+  const RunResult result = Run({own});
+  EXPECT_TRUE(Contains(result.out, "own library")) << result.Describe();
+  const std::string system = dir_.Write("proj/bin/system", "#!/bin/sh\necho fine\n", 0755);
+  EXPECT_EQ(Run({system}).out, "fine\n");
+  dir_.MakeDir("home/bin");
+  // A name that is found on the PATH of the caller must be a program, not another script.
+  dir_.Write("home/bin/wrapper", "#!/bin/sh\necho " + token_ + "\n", 0755);
+  const std::string by_path = dir_.Write("proj/bin/by-path", "#!/usr/bin/env wrapper\n", 0755);
+  options_.environment = {{"HOME=" + home_.string(), "PATH=/usr/bin:" + (home_ / "bin").string()}};
+  ExpectRefused(Run({by_path}));
+}
+
+class VirtualEnvironment : public BroughtIn {
+ protected:
+  VirtualEnvironment() {
+    packages_ = project_ / "venv/lib" / PythonName() / "site-packages";
+    fs::create_directories(packages_);
+    fs::create_directories(project_ / "venv/bin");
+    fs::create_symlink("/usr/bin/python3", project_ / "venv/bin/python3");
+    dir_.Write("proj/venv/pyvenv.cfg", "home = /usr/bin\ninclude-system-site-packages = false\n");
+    std::ofstream(packages_ / "mine.py") << "value = 'my own package'\n";
+  }
+  static std::string PythonName() {
+    return RunProgram({"/usr/bin/python3", "-c",
+                       "import sys; print('python%d.%d' % sys.version_info[:2], end='')"})
+        .out;
+  }
+  RunResult RunPython() {
+    return Run({(project_ / "venv/bin/python3").string(), "-c",
+                "import os, sys\n"
+                "try:\n  import mine; print(mine.value)\n"
+                "except ImportError: print('no package')\n"
+                "for d in ('" + packages_.string() + "', '" + SecretDirectory() + "'):\n"
+                "  try: print(d, 'holds', *os.listdir(d))\n"
+                "  except OSError as e: print(e)\n"
+                "try: print(open('" + (packages_ / "key").string() + "').read())\n"
+                "except OSError as e: print(e)\n"});
+  }
+  fs::path packages_;
+};
+
+TEST_P(VirtualEnvironment, ItsPackagesComeWithIt) {
+  const RunResult result = RunPython();
+  EXPECT_TRUE(Contains(result.out, "my own package")) << result.Describe();
+  ExpectNothing(result);
+}
+
+TEST_P(VirtualEnvironment, PackagesThatBecameALinkAreRefused) {
+  ASSERT_TRUE(Contains(RunPython().out, "my own package"));
+  ReplaceByLink(packages_, home_ / "secrets");
+  EXPECT_TRUE(Contains(RunProgram({"cat", (packages_ / "key").string()}).out, token_)) << "NO-CONTROL";
+  ExpectRefused(RunPython());
+  // The whole home directory, the root, a directory above on the way, and the configuration file itself.
+  fs::remove(packages_);
+  fs::create_symlink("/", packages_);
+  ExpectRefused(RunPython());
+  fs::remove(packages_);
+  fs::create_directory(packages_);
+  fs::remove(project_ / "venv/pyvenv.cfg");
+  fs::create_symlink(SecretFile(), project_ / "venv/pyvenv.cfg");
+  ExpectRefused(RunPython());
+}
+
+TEST_P(VirtualEnvironment, SocketsOfTheHostStayOutOfReachBesideThem) {
+  const std::string path = packages_ / "agent.sock";
+  const int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
+  ASSERT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  ASSERT_EQ(::listen(listener, 4), 0);
+  const std::string code = "import socket\ns = socket.socket(socket.AF_UNIX)\ns.connect('" + path +
+                           "')\nprint('connected')\n";
+  EXPECT_TRUE(Contains(RunProgram({"python3", "-c", code}).out, "connected")) << "NO-CONTROL";
+  const RunResult result = Run({(project_ / "venv/bin/python3").string(), "-c", code});
+  EXPECT_FALSE(Contains(result.out, "connected")) << result.Describe();
+  EXPECT_NE(result.exit, 0);
+  ::close(listener);
+}
+
+TEST_P(BroughtIn, APerlBesideALinkedLibraryIsRefused) {
+  fs::copy_file("/usr/bin/perl", project_ / "bin/perl");
+  fs::create_directories(project_ / "share/perl");
+  const Strings command = {(project_ / "bin/perl").string(), "-e",
+                           "opendir(D, $ARGV[0]); print \"holds \", join(' ', readdir(D)), \"\\n\"",
+                           (project_ / "share/perl").string()};
+  const RunResult honest = Run(command);
+  EXPECT_EQ(honest.exit, 0) << honest.Describe();
+  ReplaceByLink(project_ / "share/perl", home_ / "secrets");
+  EXPECT_TRUE(Contains(RunProgram(command).out, "key")) << "NO-CONTROL";
+  ExpectRefused(Run(command));
+  const std::string script = dir_.Write("proj/script", "#!" + command[0] + "\nprint 1;\n", 0755);
+  ExpectRefused(Run({script}));
+}
+
+TEST_P(BroughtIn, ADeclaredToolchainMayBeNamedAndIsNeverWritable) {
+  const fs::path toolchain = home_ / "toolchain";
+  fs::create_directories(toolchain / "lib");
+  fs::rename(project_ / "lib/libown.so", toolchain / "lib/libown.so");
+  fs::create_symlink(toolchain / "lib/libown.so", project_ / "lib/libown.so");
+  ExpectRefused(RunTool());
+  fs::create_directories(home_ / ".config/coffer");
+  dir_.Write("home/.config/coffer/run.toml", "toolchains = [\"~/toolchain\"]\n");
+  const RunResult declared = RunTool();
+  EXPECT_TRUE(Contains(declared.out, "own library")) << declared.Describe();
+  ExpectNothing(declared);
+  for (const std::string& directory :
+       {toolchain.string(), (toolchain / "lib").string(), (home_ / ".config/coffer").string()}) {
+    const RunResult result = Run({"true"}, {"--rw", directory});
+    EXPECT_EQ(result.exit, 120) << directory << result.Describe();
+  }
+  // A configuration that another user can change is refused, and so is one with two meanings.
+  fs::permissions(home_ / ".config/coffer/run.toml", fs::perms(0666));
+  EXPECT_EQ(RunTool().exit, 120);
+  fs::permissions(home_ / ".config/coffer/run.toml", fs::perms(0644));
+  dir_.Write("home/.config/coffer/run.toml", "toolchain = [\"~/toolchain\"]\n");
+  EXPECT_EQ(RunTool().exit, 120);
+}
+
+// Everything that is bound, swapped for a link to the secret after it was examined and before it is mounted: init is
+// held at its first system call, when the supervisor has looked at everything.
+class SwappedAfterTheLook : public BroughtIn {
+ protected:
+  // Runs `command` and calls `swap` at that moment. The output.
+  std::string RunSwapped(const Strings& flags, const Strings& command, const std::function<void()>& swap) {
+    Strings argv = {"/usr/bin/env", "-i", "HOME=" + home_.string(), "PATH=/usr/bin:/bin", CofferPath(), "run", "--level", level()};
+    argv.insert(argv.end(), flags.begin(), flags.end());
+    argv.push_back("--");
+    argv.insert(argv.end(), command.begin(), command.end());
+    bool swapped = false;
+    const Traced traced = RunTraced(
+        argv, dir_ / "out", dir_ / "err",
+        [&](const TracedProcess& caller, const std::map<pid_t, TracedProcess>&) -> pid_t {
+          if (!swapped && caller.depth == 1) {
+            swapped = true;
+            swap();
+          }
+          return 0;
+        });
+    EXPECT_TRUE(traced.started) << traced.why;
+    EXPECT_TRUE(swapped) << "no boundary was begun: " << ReadFile(dir_ / "err").value_or("");
+    EXPECT_FALSE(traced.timed_out);
+    return ReadFile(dir_ / "out").value_or("");
+  }
+  void ExpectNothingIn(const std::string& out) {
+    EXPECT_FALSE(Contains(out, token_)) << out << ReadFile(dir_ / "err").value_or("");
+    EXPECT_FALSE(Contains(out, "holds key")) << out;
+  }
+};
+
+TEST_P(SwappedAfterTheLook, TheLibrary) {
+  EXPECT_TRUE(Contains(RunSwapped({}, {tool_}, [] {}), "own library")) << "NO-CONTROL";
+  const fs::path library = project_ / "lib/libown.so";
+  ExpectNothingIn(RunSwapped({}, {tool_, library}, [&] { ReplaceByLink(library, SecretFile()); }));
+}
+
+TEST_P(SwappedAfterTheLook, TheProgram) {
+  // What runs in its place would print the secret.
+  dir_.Write("home/secrets/evil", "#!/bin/sh\necho " + token_ + "\n", 0755);
+  EXPECT_TRUE(Contains(RunProgram({(home_ / "secrets/evil").string()}).out, token_)) << "NO-CONTROL";
+  ExpectNothingIn(RunSwapped({}, {tool_, tool_}, [&] { ReplaceByLink(tool_, home_ / "secrets/evil"); }));
+}
+
+TEST_P(SwappedAfterTheLook, ADirectoryAboveTheProgram) {
+  ExpectNothingIn(RunSwapped({}, {tool_, (project_ / "bin/key").string(), (project_ / "bin").string()},
+                             [&] { ReplaceByLink(project_ / "bin", home_ / "secrets"); }));
+  EXPECT_TRUE(Contains(RunProgram({"cat", (project_ / "bin/key").string()}).out, token_)) << "NO-CONTROL";
+}
+
+TEST_P(SwappedAfterTheLook, AMountedFileAndDirectory) {
+  if (MountsAreRefused(Flags({"--ro", project_.string()}))) {
+    return;
+  }
+  const std::string file = dir_.Write("proj/notes", "notes");
+  const std::string directory = dir_.MakeDir("proj/data");
+  EXPECT_TRUE(Contains(RunSwapped({"--ro", file}, {tool_, file}, [] {}), "notes")) << "NO-CONTROL";
+  ExpectNothingIn(RunSwapped({"--ro", file}, {tool_, file}, [&] { ReplaceByLink(file, SecretFile()); }));
+  for (const char* const flag : {"--ro", "--rw"}) {
+    fs::remove_all(directory);
+    fs::create_directory(directory);
+    ExpectNothingIn(RunSwapped({flag, directory}, {tool_, directory, directory + "/key"}, [&] {
+      fs::remove_all(directory + ".away");
+      ReplaceByLink(directory, home_ / "secrets");
+    }));
+  }
+  // Not by a link but by another directory under the same name.
+  fs::remove_all(directory);
+  fs::create_directory(directory);
+  fs::copy(home_ / "secrets", dir_ / "proj/other", fs::copy_options::recursive);
+  ExpectNothingIn(RunSwapped({"--ro", directory}, {tool_, directory, directory + "/key"}, [&] {
+    fs::remove_all(directory + ".away");
+    fs::rename(directory, directory + ".away");
+    fs::rename(dir_ / "proj/other", directory);
+  }));
+}
+
+// The same without a hold: a neighbour who swaps the library for a link to the secret and back as fast as it can.
+// COFFER_RACE_TRIES sets the number of calls; `make nightly` makes 2,000.
+TEST_P(BroughtIn, ANeighbourWhoSwapsAllTheTimeGetsNothing) {
+  const char* const given = ::getenv("COFFER_RACE_TRIES");
+  const int tries = given == nullptr ? 30 : ::atoi(given);
+  ASSERT_GT(tries, 0);
+  const fs::path library = project_ / "lib/libown.so";
+  const fs::path link = project_ / "lib/link.so";
+  fs::create_symlink(SecretFile(), link);
+  std::atomic<bool> done{false};
+  std::atomic<long> swaps{0};
+  std::thread neighbour([&] {
+    while (!done) {
+      swaps += ::renameat2(AT_FDCWD, library.c_str(), AT_FDCWD, link.c_str(), RENAME_EXCHANGE) == 0;
+    }
+  });
+  int seen_outside = 0;
+  int ran = 0;
+  for (int i = 0; i < tries; ++i) {
+    seen_outside += Contains(ReadFile(library).value_or(""), token_) ? 1 : 0;
+    const RunResult result = Run({tool_, library, SecretFile()});
+    ran += result.exit == 0 ? 1 : 0;
+    ExpectNothing(result);
+  }
+  done = true;
+  neighbour.join();
+  EXPECT_GT(swaps, tries);
+  EXPECT_GT(seen_outside, 0) << "NO-CONTROL: the link was never there when somebody looked";
+  EXPECT_LT(seen_outside, tries) << "NO-CONTROL: the library was never there";
+  RecordProperty("ran", ran);
+}
+
+INSTANTIATE_TEST_SUITE_P(Level, BroughtIn, ::testing::Values("container", "process"), LevelTestName);
+INSTANTIATE_TEST_SUITE_P(Level, VirtualEnvironment, ::testing::Values("container", "process"), LevelTestName);
+INSTANTIATE_TEST_SUITE_P(Level, SwappedAfterTheLook, ::testing::Values("container", "process"), LevelTestName);
+
+}  // namespace
+}  // namespace coffer::test

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/system_paths.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "tests/support/run.h"
+
+namespace coffer::isolation {
+namespace {
+
+bool IsSystem(const std::string& path) {
+  SystemPaths system;
+  struct stat info{};
+  EXPECT_EQ(::lstat(path.c_str(), &info), 0) << path;
+  return system.IsSystem(path, info);
+}
+
+TEST(SystemPaths, TheSystemsOwn) {
+  EXPECT_TRUE(IsSystem("/usr"));
+  EXPECT_TRUE(IsSystem("/usr/bin/env"));
+  EXPECT_FALSE(IsSystem("/etc/passwd")) << "root's and public, and not in a directory of programs";
+  EXPECT_FALSE(IsSystem("/tmp"));
+  EXPECT_FALSE(IsSystem("/"));
+}
+
+TEST(SystemPaths, ADirectoryOfAnotherUserIsNot) {
+  const test::TempDir dir;
+  const std::string file = dir.Write("file", "");
+  EXPECT_FALSE(IsSystem(file));
+  SystemPaths system;
+  EXPECT_FALSE(system.OnlyRootChanges(dir.path())) << "/tmp above it is everybody's";
+  EXPECT_TRUE(system.OnlyRootChanges("/usr/bin"));
+  EXPECT_FALSE(system.OnlyRootChanges("/usr/no/such"));
+}
+
+// Modes as root: below /usr/local, in a directory of the test's own.
+TEST(SystemPaths, ModesDecide) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "only root can make files below /usr";
+  }
+  std::string pattern = "/usr/local/lib/coffer-test-XXXXXX";
+  ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+  const std::string directory = pattern;
+  const std::string file = directory + "/file";
+  ASSERT_EQ(::chmod(directory.c_str(), 0755), 0);
+  FILE* const made = ::fopen(file.c_str(), "w");
+  ASSERT_NE(made, nullptr);
+  ::fclose(made);
+  const auto judged = [&](mode_t directory_mode, mode_t mode, uid_t owner, gid_t group) {
+    EXPECT_EQ(::chown(file.c_str(), owner, group), 0);
+    EXPECT_EQ(::chmod(file.c_str(), mode), 0);
+    EXPECT_EQ(::chown(directory.c_str(), owner == 1 ? 0 : owner, group), 0);
+    EXPECT_EQ(::chmod(directory.c_str(), directory_mode), 0);
+    return IsSystem(file);
+  };
+  EXPECT_TRUE(judged(0755, 0644, 0, 0));
+  EXPECT_FALSE(judged(0755, 0640, 0, 0)) << "not public";
+  EXPECT_FALSE(judged(0755, 0664, 0, 0)) << "root's group may have members";
+  EXPECT_FALSE(judged(0755, 0666, 0, 0));
+  EXPECT_FALSE(judged(0755, 0644, 1, 0)) << "another owner";
+  EXPECT_FALSE(judged(0777, 0644, 0, 0)) << "anybody can put another file there";
+  EXPECT_FALSE(judged(01777, 0644, 0, 0));
+  EXPECT_FALSE(judged(0755, 0644, 4321, 0)) << "a directory of another owner";
+  EXPECT_FALSE(judged(0775, 0644, 0, 4321)) << "a group that is no system group";
+  EXPECT_EQ(::unlink(file.c_str()), 0);
+  EXPECT_EQ(::rmdir(directory.c_str()), 0);
+}
+
+TEST(SystemPaths, BelowIsByComponent) {
+  EXPECT_TRUE(IsAtOrBelow("/usr", "/usr"));
+  EXPECT_TRUE(IsAtOrBelow("/usr/x", "/usr"));
+  EXPECT_FALSE(IsAtOrBelow("/usrx", "/usr"));
+  EXPECT_FALSE(IsAtOrBelow("/us", "/usr"));
+  EXPECT_TRUE(IsAtOrBelow("/anything", "/"));
+}
+
+}  // namespace
+}  // namespace coffer::isolation
