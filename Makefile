@@ -156,6 +156,15 @@ test-vm-all: all  ## the same, and once more on the other architecture
 	@$(setup) vm vm-cross
 	@scripts/vm.sh all
 
+# The long forms of what .ci/run does in short. One that fails ends it.
+.PHONY: nightly
+nightly: all  ## races in their thousands, an hour of fuzzing, sanitizers over everything, the virtual machines
+	@COFFER_RACE_TRIES=2000 ctest --test-dir build -R 'ANeighbourWhoSwapsAllTheTime' --no-tests=error --output-on-failure --timeout 7200
+	@$(MAKE) fuzz SECONDS_EACH=200
+	@$(MAKE) asan
+	@$(MAKE) tsan
+	@$(MAKE) test-vm-all
+
 .PHONY: test-fresh
 test-fresh:  ## make demo and make test on a new Debian 12 in a directory, as root and as a user with sudo
 	@$(setup) fresh
