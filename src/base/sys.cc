@@ -109,7 +109,13 @@ Result<UniqueFd> OpenNoLinks(int dir, const std::string& path, int flags) {
 }
 
 Result<UniqueFd> ReopenForReading(int path_fd) {
-  return Open("/proc/self/fd/" + std::to_string(path_fd), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  Result<UniqueFd> fd =
+      Open("/proc/self/fd/" + std::to_string(path_fd), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!fd.ok() && fd.error().sys_errno == ENOENT) {
+    return HostFault("isolation.proc", "cannot open a file that was examined: /proc is not mounted",
+                     "mount /proc: coffer needs it");
+  }
+  return fd;
 }
 
 Result<std::string> ReadFd(int fd, size_t limit) {

@@ -19,6 +19,7 @@
 #include "call/run_record.h"
 #include "call/summary.h"
 #include "call/watch.h"
+#include "isolation/runtime/relocate.h"
 
 namespace coffer::call {
 namespace {
@@ -67,13 +68,20 @@ RunOutcome Refuse(RunOutcome outcome, Error error) {
   return outcome;
 }
 
-Error ExecError(const Prepared& prepared, int number) {
+Error ExecError(const Prepared& prepared, const isolation::BoundaryPlan& plan, int number) {
   const bool missing = number == ENOENT;
+  const bool process = plan.level == policy::Level::kProcess;
+  std::string hint = "only the declared runtimes are executable; see `coffer runtimes`";
+  if (missing) {
+    hint = "the program, its interpreter or the working directory is not visible inside";
+  } else if (process && plan.own_uid && number == EACCES) {
+    // The host's paths, and a uid that is not root's.
+    hint = "it may lie below a directory that others cannot enter; copy it elsewhere";
+  }
+  const std::string program =
+      process ? isolation::NotRelocated(prepared.call.program) : prepared.call.program;
   return {missing ? ErrorKind::kNotFound : ErrorKind::kNotExecutable, "policy.command",
-          fmt::format("cannot run {}: {}", prepared.call.program, sys::ErrnoText(number)),
-          missing ? "the program, its interpreter or the working directory is not visible inside"
-                  : "only the declared runtimes are executable; see `coffer runtimes`",
-          number};
+          fmt::format("cannot run {}: {}", program, sys::ErrnoText(number)), std::move(hint), number};
 }
 
 void ConcludeEnd(const WatchResult& watched, RunOutcome& outcome) {
@@ -179,7 +187,7 @@ RunOutcome RunCall(const RunRequest& request) {
     DescribeEnd(request, boundary, watch, *watched, outcome.receipt);
   }
   if (watched->end.exec_error != 0) {
-    return Refuse(std::move(outcome), ExecError(*prepared, watched->end.exec_error));
+    return Refuse(std::move(outcome), ExecError(*prepared, *launched->plan, watched->end.exec_error));
   }
   ConcludeEnd(*watched, outcome);
   return outcome;

@@ -57,21 +57,16 @@ class BorrowedUid {
   bool borrowed_ = false;
 };
 
-// The uid of the range that is this supervisor's, or a small one where that is not mapped.
-Result<uint32_t> BorrowBoundaryUid(const UidRange& uids, BorrowedUid& borrowed) {
+// The uid of the range that is this supervisor's, or a small one where that is not mapped. Where neither is, none is
+// borrowed, and Identify cannot map the uid that is returned: it says so, unless the clone itself has a better reason.
+uint32_t BorrowBoundaryUid(const UidRange& uids, BorrowedUid& borrowed) {
   const auto pid = static_cast<uint32_t>(::getpid());
   const uint32_t wanted = uids.first + pid % uids.count;
-  long answer = borrowed.Take(wanted);
-  if (answer == 0) {
-    return wanted;
-  }
   const uint32_t small = kFirstSmallUid + pid;
-  if (answer == -EINVAL && small < kLastSmallUid && (answer = borrowed.Take(small)) == 0) {
+  if (borrowed.Take(wanted) < 0 && small < kLastSmallUid && borrowed.Take(small) == 0) {
     return small;
   }
-  Error error = sys::ErrnoError("isolation.userns.map", "cannot take a uid for the boundary", answer);
-  error.hint = "this user namespace has no uid to spare for a boundary; run coffer as an ordinary user instead";
-  return error;
+  return wanted;
 }
 
 }  // namespace
@@ -147,7 +142,7 @@ Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, size_t call_bytes, Ow
   {
     BorrowedUid borrowed;
     if (plan.own_uid) {
-      TRY_ASSIGN(boundary.host_uid_, BorrowBoundaryUid(plan.uids, borrowed));
+      boundary.host_uid_ = BorrowBoundaryUid(plan.uids, borrowed);
     }
     if (plan.level != policy::Level::kContainer) {
       borrowed.GiveBack();  // there is no user namespace to be charged; init needs root to change its uid

@@ -52,11 +52,6 @@ Error ExplainSetup(const ChildReport& report, const BoundaryPlan& plan) {
       hint = "another file system is mounted below it; name that part on its own";
     }
   }
-  if (stage == static_cast<uint32_t>(Stage::kLandlock) && number == EACCES) {
-    // At the process level the rules are made with the boundary's own identity, which is not root's.
-    hint =
-        "a file of the command lies below a directory that others cannot enter; copy it elsewhere";
-  }
   Error error = sys::ErrnoError(fmt::format("isolation.setup.{}", stage), what, -number, kind);
   error.hint = std::move(hint);
   return error;

@@ -368,7 +368,8 @@ TEST_F(BadInput, AProgramThatOnlyRootCanReachIsExplained) {
   dir.MakeDir("closed", 0700);
   const std::string program = dir.Write("closed/program", *ReadFile("/bin/true"), 0755);
   const RunResult result = RunProgram({CofferPath(), "run", "--level", "process", "--", program});
-  EXPECT_EQ(result.exit, 125) << result.Describe();
+  EXPECT_EQ(result.exit, 126) << result.Describe();
+  EXPECT_TRUE(Contains(result.err, "cannot run " + program)) << result.Describe();
   EXPECT_TRUE(Contains(result.err, "others cannot enter")) << result.Describe();
   ASSERT_EQ(::chmod((dir / "closed").c_str(), 0755), 0);
   EXPECT_EQ(RunProgram({CofferPath(), "run", "--level", "process", "--", program}).exit, 0)

@@ -11,16 +11,17 @@ namespace {
 
 TEST(OwnPlaces, AreNeverMounted) {
   TempDir dir;
-  dir.MakeDir("state");
+  dir.MakeDir("above");
+  dir.MakeDir("above/state");
   dir.MakeDir("cache");
   dir.MakeDir("work");
   RunOptions options;
   options.environment = Strings{"PATH=/usr/bin:/bin", "HOME=" + dir.path(),
-                                "COFFER_STATE=" + dir / "state", "XDG_CACHE_HOME=" + dir / "cache"};
+                                "COFFER_STATE=" + dir / "above/state", "XDG_CACHE_HOME=" + dir / "cache"};
   const auto run = [&](const std::string& flag, const std::string& host) {
     return RunProgram({CofferPath(), "run", flag, host + ":/d", "--", "true"}, options);
   };
-  Strings closed = {dir / "state", dir.path()};
+  Strings closed = {dir / "above/state", dir / "above"};
   closed.push_back(IsRoot() ? "/var/cache/coffer" : dir / "cache");
   for (const std::string& host : closed) {
     for (const char* flag : {"--ro", "--rw"}) {

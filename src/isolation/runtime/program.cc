@@ -27,6 +27,8 @@ Error NotExecutable(std::string_view code, std::string message, std::string hint
 
 Error PathError(const std::string& path, Error error) {
   switch (error.sys_errno) {
+    case 0:
+      return error;  // not about this path: the host lacks something
     case ENOENT:
     case ENOTDIR:
       return {ErrorKind::kNotFound,
