@@ -108,6 +108,7 @@ int main(int argc, char** argv) {
       probe::NamespaceVerbs(), probe::MountVerbs(),    probe::KernelVerbs(),  probe::FileVerbs(),
       probe::ProcVerbs(),      probe::ProcessVerbs(),  probe::IpcVerbs(),     probe::NetVerbs(),
       probe::TerminalVerbs(),  probe::ResourceVerbs(), probe::StorageVerbs(), probe::LifeVerbs(),
+      probe::SharedHostVerbs(),
   };
   if (argc >= 2) {
     for (const auto& family : families) {
