@@ -13,6 +13,7 @@
 #include <utime.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/sys.h"
 #include "isolation/landlock.h"
@@ -269,6 +270,19 @@ bool ReadTimes(WaitingThread& caller, Clock clock, uint64_t address, timespec* t
   return false;
 }
 
+// The number in "/proc/self/fd/7", which is how libc changes the mode of what may be a link.
+std::optional<int> OwnDescriptor(std::string_view path) {
+  constexpr std::string_view kPrefix = "/proc/self/fd/";
+  int number = -1;
+  const char* const end = path.data() + path.size();
+  if (!path.starts_with(kPrefix)) {
+    return std::nullopt;
+  }
+  const auto [after, problem] = std::from_chars(path.data() + kPrefix.size(), end, number);
+  return problem == std::errc() && after == end && number >= 0 ? std::optional<int>(number)
+                                                               : std::nullopt;
+}
+
 uint64_t Argument(const seccomp_data& data, int at) { return at < 0 ? 0 : data.args[at]; }
 
 }  // namespace
@@ -281,14 +295,15 @@ std::optional<long> AttributeServer::ReadTarget(const Signature& call, const sec
     return -EINVAL;
   }
   target->follow = !call.nofollow && (flags & AT_SYMLINK_NOFOLLOW) == 0;
-  target->by_proc =
-      caller.Descriptor(call.dir < 0 ? AT_FDCWD : static_cast<int>(Argument(data, call.dir)));
-  if (call.path < 0) {
-    return 0;
-  }
+  const int dir = call.dir < 0 ? AT_FDCWD : static_cast<int>(Argument(data, call.dir));
+  target->by_proc = caller.Descriptor(dir);
   const uint64_t address = Argument(data, call.path);
   if (address == 0) {
-    return call.kind == Kind::kTimes ? 0 : -EFAULT;
+    // Of calls with a path, only those about times take none and mean the descriptor.
+    if (call.path >= 0 && call.kind != Kind::kTimes) {
+      return -EFAULT;
+    }
+    return dir < 0 ? -EBADF : 0;
   }
   const std::optional<std::string> path = caller.ReadText(address, kMaxPath);
   if (!path) {
@@ -296,6 +311,10 @@ std::optional<long> AttributeServer::ReadTarget(const Signature& call, const sec
   }
   if (path->empty()) {
     return (flags & AT_EMPTY_PATH) != 0 ? 0 : -ENOENT;
+  }
+  if (const std::optional<int> own = OwnDescriptor(*path)) {
+    target->by_proc = caller.Descriptor(*own);
+    return 0;
   }
   if (path->starts_with('/')) {
     target->path = *path;

@@ -123,6 +123,13 @@ TEST_F(Attributes, InsideByEveryKindOfName) {
   EXPECT_EQ(Confined([&] { return Syscall(SYS_fchmod, ::open(file_.c_str(), O_RDONLY), 0622); }),
             0);
   EXPECT_EQ(ModeOf(file_), 0622U);
+  EXPECT_EQ(Confined([&] {
+              const int fd = ::open(file_.c_str(), O_PATH | O_NOFOLLOW);
+              return Chmod("/proc/self/fd/" + std::to_string(fd), 0633);
+            }),
+            0)
+      << "as libc does it";
+  EXPECT_EQ(ModeOf(file_), 0633U);
   EXPECT_EQ(Confined([&] { return Chmod(tree_, 0750); }), 0) << "the tree itself";
   EXPECT_EQ(ModeOf(tree_), 0750U);
   EXPECT_EQ(refused_, 0U);
@@ -139,6 +146,14 @@ TEST_F(Attributes, OutsideIsRefusedAndRecorded) {
     EXPECT_EQ(refused_, 1U) << way;
   }
   EXPECT_EQ(ModeOf(victim_), 0600U);
+  for (const char* way : {"/proc/self/fd/", "/proc/self/fd/0", "/proc/self/fd/../fd/"}) {
+    EXPECT_EQ(Confined([&] {
+                const int fd = ::open(victim_.c_str(), O_PATH);
+                return Chmod(way + std::to_string(fd), 0666);
+              }),
+              -EPERM)
+        << way;
+  }
   for (const int flags : {O_RDONLY, O_PATH}) {
     EXPECT_EQ(Confined([&] {
                 const int fd = ::open(victim_.c_str(), flags);
