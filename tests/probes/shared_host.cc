@@ -3,7 +3,10 @@
 // What a process can do to files and processes of its own user without opening them for writing: metadata, scheduling,
 // limits, watches, leases; and pools of the host that no memory cgroup counts.
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <linux/aio_abi.h>
+#include <mqueue.h>
+#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +21,7 @@
 #include <sys/resource.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/uio.h>
@@ -36,7 +40,7 @@ constexpr int kNodump = 0x40;                    // FS_NODUMP_FL, which every ow
 constexpr int kWhoProcess = 1;                   // IOPRIO_WHO_PROCESS
 constexpr int kIdleClass = 3 << 13;
 
-// `metadata PATH`: every call by name. The last one leaves the file as the first found it.
+// `metadata PATH`: every call by name, and the ways to truncate without opening for writing.
 int Metadata(int argc, char** argv) {
   if (argc < 2) {
     return 2;
@@ -58,6 +62,9 @@ int Metadata(int argc, char** argv) {
   Verdict("lremovexattr", Call(SYS_lremovexattr, path, "user.probe"));
   Call(SYS_setxattr, path, "user.probe", "x", 1UL, 0);
   Verdict("removexattr", Call(SYS_removexattr, path, "user.probe"));
+  Verdict("truncate", Call(SYS_truncate, path, 0L));
+  Verdict("open-truncate", Call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_TRUNC | O_CLOEXEC));
+  Verdict("open-neither", Call(SYS_openat, AT_FDCWD, path, O_ACCMODE | O_TRUNC | O_CLOEXEC));
 #ifdef SYS_chmod
   Verdict("chmod", Call(SYS_chmod, path, kNobodyElse));
   Verdict("chown", Call(SYS_chown, path, getuid(), getgid()));
@@ -288,6 +295,9 @@ int IpcLeave(int argc, char** argv) {
   Verdict("shmget", shmget(key, 4096, IPC_CREAT | 0600));
   Verdict("semget", semget(key, 1, IPC_CREAT | 0600));
   Verdict("msgget", msgget(key, IPC_CREAT | 0600));
+  char name[32];
+  snprintf(name, sizeof name, "/coffer-%d", key);
+  Verdict("mq_open", mq_open(name, O_CREAT | O_RDWR, 0600, nullptr));
   return 0;
 }
 
@@ -296,6 +306,35 @@ int IpcRemove(int argc, char** argv) {
   Verdict("shm", shmctl(shmget(key, 0, 0), IPC_RMID, nullptr));
   Verdict("sem", semctl(semget(key, 0, 0), 0, IPC_RMID));
   Verdict("msg", msgctl(msgget(key, 0), IPC_RMID, nullptr));
+  char name[32];
+  snprintf(name, sizeof name, "/coffer-%d", key);
+  Verdict("mq", mq_unlink(name));
+  return 0;
+}
+
+// `netlink`: the interfaces that the kernel tells of by netlink, and through a socket that is connected to nothing.
+int Netlink(int, char**) {
+  const long asked = Verdict("netlink", socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0));
+  ifaddrs* list = nullptr;
+  if (asked >= 0 && getifaddrs(&list) == 0) {
+    for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+      Say("interface %s", entry->ifa_name);
+    }
+    freeifaddrs(list);
+  }
+  int pair[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0) {
+    Refused("socketpair", errno);
+    return 0;
+  }
+  for (int index = 1; index <= 16; ++index) {
+    ifreq request = {};
+    request.ifr_ifindex = index;
+    if (ioctl(pair[0], SIOCGIFNAME, &request) == 0) {
+      Say("interface %s", request.ifr_name);
+    }
+  }
+  Say("done");
   return 0;
 }
 
@@ -310,6 +349,7 @@ constexpr Verb kVerbs[] = {
     {"watch", Watch, "DIR"},
     {"hold", Hold, "FILE"},
     {"pools", Pools, ""},
+    {"netlink", Netlink, ""},
     {"ipc-leave", IpcLeave, "KEY"},
     {"ipc-remove", IpcRemove, "KEY"},
 };

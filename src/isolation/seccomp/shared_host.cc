@@ -25,16 +25,17 @@ constexpr const char* kMetadata[] = {
     "fremovexattr", "removexattrat", "file_setattr",
 };
 
-// Watches on directories that cannot be read, IPC of the host's namespace, memory of a dying process.
+// Watches on directories that cannot be read, IPC and sockets of the host's namespaces (netlink shows its network), memory
+// of a dying process.
 constexpr const char* kWhole[] = {
-    "inotify_init",     "inotify_init1", "inotify_add_watch",
-    "shmget",           "shmat",         "shmdt",
-    "shmctl",           "semget",        "semop",
-    "semtimedop",       "semctl",        "msgget",
-    "msgsnd",           "msgrcv",        "msgctl",
-    "mq_open",          "mq_unlink",     "mq_timedsend",
-    "mq_timedreceive",  "mq_notify",     "mq_getsetattr",
-    "process_mrelease",
+    "inotify_init",  "inotify_init1",    "inotify_add_watch",
+    "socket",        "shmget",           "shmat",
+    "shmdt",         "shmctl",           "semget",
+    "semop",         "semtimedop",       "semctl",
+    "msgget",        "msgsnd",           "msgrcv",
+    "msgctl",        "mq_open",          "mq_unlink",
+    "mq_timedsend",  "mq_timedreceive",  "mq_notify",
+    "mq_getsetattr", "process_mrelease",
 };
 
 // Calls whose first argument is a pid; 0 is the caller. Those that only ask are left, except for the one that answers

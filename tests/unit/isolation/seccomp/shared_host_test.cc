@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include "isolation/seccomp/oci_import.h"
 #include "seccomp_testing.h"
@@ -91,6 +92,8 @@ TEST(SharedHost, NoWatchesAndNoSharedIpc) {
         "semop", "semctl", "msgget", "msgsnd", "msgrcv", "mq_open", "mq_unlink", "mq_notify"}) {
     EXPECT_EQ(Narrowing(name), kNarrowed) << name;
   }
+  EXPECT_EQ(Narrowing("socket", {AF_NETLINK, SOCK_RAW, 0}), kNarrowed);
+  EXPECT_EQ(Narrowing("socketpair", {AF_UNIX, SOCK_STREAM, 0}), kStays);
 }
 
 TEST(SharedHost, IoctlsByAList) {
