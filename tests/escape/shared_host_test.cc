@@ -97,6 +97,24 @@ TEST_P(SharedHostEscape, SH_01_MetadataOfFilesThatMayOnlyBeRead) {
   }
 }
 
+TEST_P(SharedHostEscape, SH_01_AttributesOfFilesOutsideAreNotRead) {
+  const std::string file = dir_.Write("file", "x", 0644);
+  const std::string flag = NewToken();
+  if (setxattr(file.c_str(), "user.secret", flag.data(), flag.size(), 0) != 0) {
+    GTEST_SKIP() << "the file system of /tmp has no extended attributes";
+  }
+  const Strings verb = {"attribute", file, "user.secret"};
+  const auto outside = ParseAttempts(RunOutside(verb).out);
+  const RunResult result = RunProbe(Flags(), verb);
+  const auto inside = ParseAttempts(result.out);
+  EXPECT_EQ(inside.size(), 6U) << result.Describe();
+  for (const auto& [label, attempt] : inside) {
+    EXPECT_EQ(outside.at(label).state, Attempt::State::kOpen) << "NO-CONTROL: " << label;
+    EXPECT_EQ(attempt.state, Attempt::State::kRefused) << label << "\n" << result.Describe();
+  }
+  EXPECT_FALSE(Contains(result.out, flag)) << "OPEN\n" << result.Describe();
+}
+
 constexpr const char* kOwnFiles = R"(
 import os, shutil, tarfile, io, stat
 d = os.environ['HOME'] + '/own'

@@ -124,6 +124,32 @@ int MetadataFd(int argc, char** argv) {
   return 0;
 }
 
+// `attribute PATH NAME`: reads an extended attribute, by path and through descriptors that the file does not have to be
+// opened for reading for.
+int Attribute(int argc, char** argv) {
+  if (argc < 3) {
+    return 2;
+  }
+  char value[256] = {};
+  const auto verdict = [&](const char* label, long size) {
+    if (size < 0) {
+      Refused(label, errno);
+    } else {
+      Open(label, "%.*s", static_cast<int>(size), value);
+    }
+  };
+  verdict("getxattr", Call(SYS_getxattr, argv[1], argv[2], value, sizeof value));
+  verdict("lgetxattr", Call(SYS_lgetxattr, argv[1], argv[2], value, sizeof value));
+  verdict("listxattr", Call(SYS_listxattr, argv[1], value, sizeof value));
+  verdict("llistxattr", Call(SYS_llistxattr, argv[1], value, sizeof value));
+  const int neither = open(argv[1], O_ACCMODE | O_CLOEXEC);
+  verdict("fgetxattr-neither", Call(SYS_fgetxattr, neither, argv[2], value, sizeof value));
+  char name[64];
+  snprintf(name, sizeof name, "/proc/self/fd/%d", open(argv[1], O_PATH | O_CLOEXEC));
+  verdict("getxattr-by-proc", Call(SYS_getxattr, name, argv[2], value, sizeof value));
+  return 0;
+}
+
 // `reschedule PID`: another process's turn at the processor and the disk, and its limits.
 int Reschedule(int argc, char** argv) {
   if (argc < 2) {
@@ -341,6 +367,7 @@ int Netlink(int, char**) {
 constexpr Verb kVerbs[] = {
     {"metadata", Metadata, "PATH"},
     {"metadata-fd", MetadataFd, "PATH"},
+    {"attribute", Attribute, "PATH NAME"},
     {"reschedule", Reschedule, "PID"},
     {"reschedule-all", RescheduleAll, "GROUP"},
     {"own-schedule", OwnSchedule, ""},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isolation/seccomp/shared_host.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 
@@ -23,6 +24,11 @@ constexpr const char* kMetadata[] = {
     "fchown",       "fchownat",      "utime",        "utimes",     "futimesat",   "utimensat",
     "setxattr",     "lsetxattr",     "fsetxattr",    "setxattrat", "removexattr", "lremovexattr",
     "fremovexattr", "removexattrat", "file_setattr",
+};
+
+// Landlock does not govern these either, and their values are data. By descriptor they stay: that was opened for reading.
+constexpr const char* kReadAttributes[] = {
+    "getxattr", "lgetxattr", "getxattrat", "listxattr", "llistxattr", "listxattrat",
 };
 
 // Watches on directories that cannot be read, IPC and sockets of the host's namespaces (netlink shows its network), memory
@@ -68,6 +74,9 @@ void KeepToOwnProcess(int landlock_abi, Profile& profile) {
   }
   for (const char* name : kWhole) {
     rules.push_back({name, kNotify, {}});
+  }
+  for (const char* name : kReadAttributes) {
+    rules.push_back({name, FailWith(EOPNOTSUPP), {}});  // a file system that has none
   }
   for (const char* name : kByPid) {
     rules.push_back({name, kNotify, {IsNot(0, 0)}});

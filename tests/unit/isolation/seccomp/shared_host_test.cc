@@ -63,6 +63,14 @@ TEST(SharedHost, MetadataGoesToTheSupervisor) {
   }
 }
 
+TEST(SharedHost, AttributesAreReadByDescriptorOnly) {
+  for (const char* name : {"getxattr", "lgetxattr", "listxattr", "llistxattr"}) {
+    EXPECT_EQ(Narrowing(name), "allow -> errno 95") << name;
+  }
+  EXPECT_EQ(Narrowing("fgetxattr"), kStays);
+  EXPECT_EQ(Narrowing("flistxattr"), kStays);
+}
+
 TEST(SharedHost, OtherProcessesAreLeftAlone) {
   for (const char* name : {"sched_setaffinity", "sched_setparam", "sched_setattr", "prlimit64",
                            "get_robust_list", "sched_setscheduler"}) {
