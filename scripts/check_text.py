@@ -6,6 +6,8 @@
   words     no paths of somebody's machine, no package-registry hosts, nothing about how a file came to be
   packages  every Debian package that a script or document tells people to install is in deploy/packages.txt
   flags     the manual pages and the three completions know the same flags as the program's verbs do
+  controls  every test in tests/escape shows that its attack works without the barrier: it calls ExpectContained, or an
+            assertion of its own says NO-CONTROL; one that attacks nothing says why, with NothingIsAttacked
 
 Usage: check_text.py [ROOT]; check_text.py --self-test proves that each check can fail.
 """
@@ -95,6 +97,25 @@ def check_packages(relative: Path, text: str, listed: set[str]) -> list[str]:
     return found
 
 
+def check_controls(relative: Path, text: str) -> list[str]:
+    if relative.parts[:2] != ("tests", "escape") or relative.suffix != ".cc":
+        return []
+    found = []
+    code = re.sub(r"^\s*//.*$", "", text, flags=re.M)
+    starts = list(re.finditer(r"^TEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\s*\)", code, flags=re.M))
+    for start, after in zip(starts, starts[1:] + [None]):
+        body = code[start.end():after.start() if after else len(code)]
+        # A test ends with its closing brace; what follows belongs to nobody or to the next one.
+        end = re.search(r"^}", body, flags=re.M)
+        body = body[:end.start()] if end and "\n" in body[:end.start()] else body.splitlines()[0]
+        # What is streamed behind an assertion is its message; nothing else here writes to a stream.
+        if not re.search(r"\bExpectContained\(|\bNothingIsAttacked\(\s*\"\w|<<\s*\"NO-CONTROL", body):
+            line = code[:start.start()].count("\n") + 1
+            found.append(f"{relative}:{line}: {start.group(2)} has no control: show that the attack works without the "
+                         "barrier (NO-CONTROL in the assertion, or ExpectContained)")
+    return found
+
+
 def flags_of_program(root: Path) -> set[str]:
     coffer = root / "build/coffer"
     if not coffer.exists():
@@ -133,11 +154,15 @@ def check(root: Path, flags=None) -> tuple[int, list[str]]:
         relative = path.relative_to(root)
         problems += check_licence(relative, text)
         problems += check_words(relative, text)
+        problems += check_controls(relative, text)
         problems += check_packages(relative, text, listed)
     flags = flags_of_program(root) if flags is None else flags
     if flags:
         problems += check_flags(root, flags)
     return count, problems
+
+
+SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
 
 
 def self_test() -> int:
@@ -153,6 +178,18 @@ def self_test() -> int:
         ("docs/a.md", "", "does not know the flag --frobnicate", {"--frobnicate", "--known"}),
         ("docs/a.md", "", "names --known", {"--other"}),
         ("docs/a.md", "", None, {"--known"}),
+        ("tests/escape/a.cc", SPDX + 'TEST(A, B) {\n  EXPECT_FALSE(x);\n}\n', "B has no control", set()),
+        ("tests/escape/a.cc", SPDX + 'TEST(A, B) {\n  // NO-CONTROL\n  EXPECT_FALSE(x) << "no";\n}\n', "B has no control",
+         set()),
+        ("tests/escape/a.cc", SPDX + 'TEST_P(A, B) {\n  EXPECT_TRUE(y) << "NO-CONTROL";\n}\nTEST_P(A, C) {\n  Run();\n}\n',
+         "C has no control", set()),
+        ("tests/escape/a.cc", SPDX + 'TEST_P(A, B) {\n  EXPECT_EQ(f("a; b"), 1)\n      << "NO-CONTROL: x";\n}\n', None, set()),
+        ("tests/escape/a.cc", SPDX + 'TEST_P(A, B) {\n  const char* x = "NO-CONTROL";\n}\n', "B has no control", set()),
+        ("tests/escape/a.cc", SPDX + 'TEST_P(A, B) { Run(); }\nvoid F() { ExpectContained(); }\n', "B has no control", set()),
+        ("tests/escape/a.cc", SPDX + 'TEST_P(A, B) { ExpectContained("x"); }\n', None, set()),
+        ("tests/escape/a.cc", SPDX + 'TEST_P(A, B) {\n  NothingIsAttacked("a receipt");\n}\n', None, set()),
+        ("tests/escape/a.cc", SPDX + 'TEST_P(A, B) {\n  NothingIsAttacked("");\n}\n', "B has no control", set()),
+        ("tests/unit/a.cc", SPDX + 'TEST(A, B) {\n  EXPECT_FALSE(x);\n}\n', None, set()),
     ]
     failures = 0
     for name, text, reason, flags in cases:

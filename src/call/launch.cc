@@ -20,6 +20,7 @@
 #include "isolation/seccomp/builtin.h"
 #include "isolation/seccomp/compile.h"
 #include "isolation/seccomp/oci_import.h"
+#include "isolation/seccomp/shared_host.h"
 #include "limits/sweep.h"
 
 namespace coffer::call {
@@ -47,22 +48,31 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
   options.inet_sockets = level == policy::Level::kContainer;
   // A host directory may hold sockets, and connecting to one needs no write access.
   options.unix_sockets = level == policy::Level::kContainer && !ShowsCallerDirectory(prepared);
-  if (request.envelope.syscalls == policy::SyscallProfile::kImported) {
-    TRY_ASSIGN(const isolation::Profile profile,
-               isolation::ImportOciProfile(request.envelope.imported_seccomp,
-                                           isolation::NativeImportContext(options)));
-    TRY_ASSIGN(plan.own_filter, isolation::Compile(profile, isolation::NativeSyscalls()));
-    plan.filter = plan.own_filter;
-  } else if (HasWritableMount(prepared) || level == policy::Level::kProcess) {
+  const bool imported = request.envelope.syscalls == policy::SyscallProfile::kImported;
+  const bool shared_host = level == policy::Level::kProcess;
+  const bool on_disk = HasWritableMount(prepared) || shared_host;
+  if (!imported && !on_disk) {
+    plan.filter = isolation::BuiltinFilter(request.envelope.syscalls, options);
+    return {};
+  }
+  isolation::Profile profile;
+  if (imported) {
+    TRY_ASSIGN(profile, isolation::ImportOciProfile(request.envelope.imported_seccomp,
+                                                    isolation::NativeImportContext(options)));
+  } else {
+    profile = isolation::BuiltinProfile(request.envelope.syscalls, options);
+  }
+  if (shared_host) {
+    TRY_ASSIGN(plan.served, isolation::Compile(profile, isolation::NativeSyscalls()));
+    isolation::KeepToOwnProcess(plan.landlock_abi, profile);
+  }
+  if (on_disk) {
     // fallocate can take any amount of a disk in one call, past RLIMIT_FSIZE, before a watch could see it. Programs fall
     // back to writing.
-    isolation::Profile profile = isolation::BuiltinProfile(request.envelope.syscalls, options);
     profile.rules.insert(profile.rules.begin(), {"fallocate", isolation::FailWith(EOPNOTSUPP), {}});
-    TRY_ASSIGN(plan.own_filter, isolation::Compile(profile, isolation::NativeSyscalls()));
-    plan.filter = plan.own_filter;
-  } else {
-    plan.filter = isolation::BuiltinFilter(request.envelope.syscalls, options);
   }
+  TRY_ASSIGN(plan.own_filter, isolation::Compile(profile, isolation::NativeSyscalls()));
+  plan.filter = plan.own_filter;
   return {};
 }
 

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <optional>
+
 #include "base/sys.h"
 #include "isolation/host_support.h"
 
@@ -34,6 +36,29 @@ Error Forbidden(const isolation::HostSupport& host) {
                    host.fix);
 }
 
+// Why this floor does not let a call fall to the process level; nothing if it does.
+std::optional<Error> AboveProcess(const policy::LayerSet& floor,
+                                  const isolation::HostSupport& host) {
+  Error error = Forbidden(host);
+  error.kind = ErrorKind::kRefused;
+  error.code = "isolation.floor";
+  if (floor.empty()) {
+    error.message += "; the process level is weaker, and no floor says that it is enough";
+    error.hint += fmt::format(
+        "{}to run with less, say so: --level process, or --floor seccomp,landlock with auto",
+        error.hint.empty() ? "" : "; ");
+    return error;
+  }
+  for (const Layer layer : floor.list()) {
+    if (kContainerOnly.Has(layer)) {
+      error.message += fmt::format("; the floor demands {}, which the process level cannot give",
+                                   policy::LayerName(layer));
+      return error;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<Launched> LaunchAtLevel(const RunRequest& request, const Prepared& prepared, bool probe) {
@@ -52,15 +77,8 @@ Result<Launched> LaunchAtLevel(const RunRequest& request, const Prepared& prepar
   if (wanted == Level::kContainer) {
     return Forbidden(host);
   }
-  for (const Layer layer : request.envelope.floor.list()) {
-    if (kContainerOnly.Has(layer)) {
-      Error error = Forbidden(host);
-      error.kind = ErrorKind::kRefused;
-      error.code = "isolation.floor";
-      error.message += fmt::format("; the floor demands {}, which the process level cannot give",
-                                   policy::LayerName(layer));
-      return error;
-    }
+  if (std::optional<Error> above = AboveProcess(request.envelope.floor, host)) {
+    return std::move(*above);
   }
   // Never silent, not even with --quiet: the caller gets less than the default.
   (void)sys::WriteAll(STDERR_FILENO,

@@ -63,15 +63,19 @@ Result<Scratch> Scratch::Make(const std::vector<isolation::Input>& inputs) {
   Scratch scratch;
   scratch.path_ = name;
   TRY_ASSIGN(const UniqueFd dir, sys::Open(name, O_PATH | O_DIRECTORY));
-  (void)::chmod(name.c_str(), 0711);
   TRY(sys::MakeDirAt(dir.get(), "workspace", 0700));
   TRY(sys::MakeDirAt(dir.get(), "tmp", 0700));
   TRY(sys::MakeDirAt(dir.get(), "in", 0755));
+  // Whatever the caller's umask took away, here and below.
+  if (::fchmodat(dir.get(), "in", 0755, 0) != 0) {
+    return HostFault("isolation.scratch", "cannot set the mode of a scratch directory");
+  }
   TRY_ASSIGN(const UniqueFd canary,
              sys::OpenAt(dir.get(), "canary", O_WRONLY | O_CREAT | O_EXCL, 0644));
   for (const isolation::Input& input : inputs) {
     TRY_ASSIGN(const UniqueFd file,
                sys::OpenAt(dir.get(), "in/" + input.name, O_WRONLY | O_CREAT | O_EXCL, 0444));
+    (void)::fchmod(file.get(), 0444);
     TRY(sys::WriteAll(file.get(), input.content));
     if (::symlinkat((name + "/in/" + input.name).c_str(), dir.get(),
                     ("workspace/" + input.name).c_str()) != 0) {
@@ -102,6 +106,9 @@ Status Scratch::GiveTo(uint32_t uid) const {
     if (::chown((path_ + part).c_str(), uid, uid) != 0) {
       return HostFault("isolation.scratch", "cannot give the scratch directory to the boundary");
     }
+  }
+  if (::chown(path_.c_str(), ::geteuid(), uid) != 0 || ::chmod(path_.c_str(), 0710) != 0) {
+    return HostFault("isolation.scratch", "cannot let the boundary into its scratch directory");
   }
   return {};
 }

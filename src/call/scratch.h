@@ -2,6 +2,10 @@
 //
 // The scratch directory of a process-level call: workspace/, tmp/ and in/ on the host's own file system, removed with
 // everything in it when the call ends. The name carries our pid, so a later start removes what a crash left.
+//
+// Copies of inputs lie in it, whatever modes the originals have, so nobody else may enter it: it is 0700 from the moment
+// it exists. As root the boundary has a uid of its own; then the directory stays root's and opens for that uid's group
+// alone, which no other process has.
 #pragma once
 
 #include <string>
@@ -21,7 +25,7 @@ class Scratch {
   ~Scratch();
 
   const std::string& path() const { return path_; }
-  // Gives the writable parts to the boundary's uid (as root).
+  // Lets the boundary's uid in, and gives it the writable parts (as root).
   Status GiveTo(uint32_t uid) const;
   Status Remove();
 

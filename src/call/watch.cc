@@ -316,6 +316,7 @@ void Watch::FinalUsage(bool wanted, WatchResult& result) {
 Result<WatchResult> Watch::Run(bool wanted_usage) {
   TRY_ASSIGN(deadline_, limits::Deadline::Start(envelope_.limits.wall));
   listener_ = boundary_.TakeListener();
+  denials_.ServeAttributes(boundary_.plan(), boundary_.host_uid());
   cpus_ = limits::UsableCpus();
   const bool by_cgroup = cgroup_.layers().Has(policy::Layer::kCgroupMemory);
   next_tick_ = BootTime() + (by_cgroup ? kFirstTick : limits::kMemoryCheck);

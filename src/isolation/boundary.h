@@ -91,6 +91,7 @@ class Boundary {
   int pidfd() const { return pidfd_.get(); }  // readable when init has ended
   pid_t init_pid() const { return pid_; }
   int control_fd() const { return control_.get(); }
+  const BoundaryPlan& plan() const { return *plan_; }
   // The seccomp notification descriptor, once ready; given away once.
   UniqueFd TakeListener();
   // The master of the boundary's terminal, once ready; invalid without a terminal. Given away once.

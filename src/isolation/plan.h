@@ -102,6 +102,8 @@ struct BoundaryPlan {
   std::string landlock_canary;  // a file that no rule grants; opening it must fail
   std::span<const sock_filter> filter;
   std::vector<sock_filter> own_filter;  // where `filter` points unless it is a built-in one
+  std::vector<sock_filter>
+      served;  // process level: the metadata calls this allows are made by the supervisor (seccomp/attribute_server.h)
 };
 
 }  // namespace coffer::isolation

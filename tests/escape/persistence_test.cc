@@ -17,7 +17,12 @@ namespace {
 class PersistenceEscape : public LevelTest {};
 
 TEST_P(PersistenceEscape, PE_01_StartupFiles) {
-  const Strings places = {"/etc/cron.d/x",
+  TempDir home;
+  const std::string own = home.Write(".bashrc", "# nothing", 0666);
+  EXPECT_TRUE(Contains(RunOutside({"write", own, "evil"}).out, "OPEN")) << "NO-CONTROL";
+  home.Write(".bashrc", "# nothing", 0666);
+  const Strings places = {own,
+                          "/etc/cron.d/x",
                           "/var/spool/cron/crontabs/x",
                           "/etc/rc.local",
                           "/etc/profile.d/x.sh",
@@ -79,6 +84,7 @@ TEST_P(PersistenceEscape, PE_04_InjectionThroughEnvironmentHitsOnlyTheInside) {
   caller.environment = Strings{"PATH=/usr/bin:/bin", "LD_PRELOAD=/nonexistent/evil.so",
                                "LD_LIBRARY_PATH=/nonexistent", "BASH_ENV=/nonexistent",
                                "COFFER_TEST_TOKEN=leak-of-the-caller"};
+  EXPECT_TRUE(Contains(RunProgram({"env"}, caller).out, "leak-of-the-caller")) << "NO-CONTROL";
   const RunResult result = RunCoffer(Flags(), {"env"}, caller);
   EXPECT_EQ(result.exit, 0) << result.Describe();
   EXPECT_FALSE(Contains(result.out, "LD_PRELOAD") || Contains(result.out, "leak-of-the-caller"))
@@ -94,6 +100,8 @@ TEST_P(PersistenceEscape, PE_04_ACommandIsNotTakenFromTheSharedDirectory) {
     EXPECT_EQ(RunProbe(Flags({"--rw", shared}), {"exit", "0"}).exit, 120);
     return;
   }
+  EXPECT_EQ(RunProgram({"sh", "-c", "PATH=" + shared + ":/usr/bin:/bin; env"}).out, "SHIM\n")
+      << "NO-CONTROL";
   const RunResult result =
       RunCoffer(Flags({"--rw", shared, "--env", "PATH=" + shared + ":/usr/bin:/bin"}), {"env"});
   EXPECT_FALSE(Contains(result.out, "SHIM")) << result.Describe();
@@ -101,6 +109,20 @@ TEST_P(PersistenceEscape, PE_04_ACommandIsNotTakenFromTheSharedDirectory) {
 }
 
 TEST_P(PersistenceEscape, PE_09_TheBoundaryDiesWithItsSupervisor) {
+  {
+    // Control: outside, a child outlives its parent.
+    const std::string token = NewToken();
+    Background parent({"sh", "-c", "sh -c 'sleep 60; :' " + token + " & echo ready; wait"});
+    ASSERT_TRUE(parent.WaitForOutput("ready"));
+    ASSERT_TRUE(WaitUntil([&] { return FindProcesses(token).size() >= 2; }));
+    parent.Signal(SIGKILL);
+    ASSERT_TRUE(WaitUntil([&] { return parent.ended(); }));
+    const std::vector<pid_t> left = FindProcesses(token);
+    EXPECT_FALSE(left.empty()) << "NO-CONTROL";
+    for (const pid_t pid : left) {
+      kill(pid, SIGKILL);
+    }
+  }
   for (const char* verb : {"wait", "stubborn", "stop-self"}) {
     LiveBoundary boundary(Flags(), verb);
     ASSERT_TRUE(boundary.ok()) << boundary.Why();
@@ -125,6 +147,8 @@ TEST_P(PersistenceEscape, PE_09_TheBoundaryDiesWithItsSupervisor) {
 
 TEST_P(PersistenceEscape, PE_12_NoBoundaryInsideABoundary) {
   // coffer itself inside: it may say no, but must not hand out anything.
+  const RunResult control = RunProgram({CofferPath(), "run", "--", CofferPath(), "--version"});
+  EXPECT_TRUE(control.exit == 0 && control.out != "") << "NO-CONTROL: " << control.Describe();
   const RunResult result =
       RunCoffer(Flags(), {CofferPath(), "run", "--", CofferPath(), "--version"});
   EXPECT_TRUE(result.exit == 120 || result.exit >= 125) << result.Describe();
@@ -132,7 +156,11 @@ TEST_P(PersistenceEscape, PE_12_NoBoundaryInsideABoundary) {
 }
 
 TEST_P(PersistenceEscape, AP_14_AFakeExitRecordIsIgnored) {
+  const RunResult outside = RunOutside({"fake-record"});
+  EXPECT_TRUE(outside.exit == 7 && Contains(outside.out, "\"code\":0"))
+      << "NO-CONTROL: the probe says 0 and ends with 7";
   const RunResult result = RunProbe(Flags(), {"fake-record"});
+  EXPECT_EQ(result.out, outside.out) << "it did not get as far inside\n" << result.Describe();
   EXPECT_EQ(result.exit, 7) << result.Describe();
   ASSERT_TRUE(result.receipt.is_object());
   EXPECT_EQ(result.receipt["exit"]["code"], 7);
@@ -140,6 +168,7 @@ TEST_P(PersistenceEscape, AP_14_AFakeExitRecordIsIgnored) {
 }
 
 TEST_P(PersistenceEscape, TheExitCodesOfCofferCannotBeForgedIntoAReceipt) {
+  NothingIsAttacked("what a receipt says about a status that coffer uses itself");
   // A payload may exit with 122, but the receipt knows better.
   for (const char* code : {"120", "121", "122", "125"}) {
     const RunResult result = RunProbe(Flags(), {"exit", code});

@@ -103,13 +103,19 @@ TEST_P(ProcfsEscape, PS_04_OurOwnArgumentsAreNowhere) {
   const std::string receipt = dir / (secret + ".json");
   RunOptions options;
   options.receipt = receipt;
-  const RunResult result =
-      RunProbe(Flags(), {"proc-grep", secret, "cmdline", "environ", "comm", "status"}, options);
+  const Strings verb = {"proc-grep", secret, "cmdline", "environ", "comm", "status"};
+  {
+    Background carrier({ProbePath(), "wait", secret});
+    ASSERT_TRUE(carrier.WaitForOutput("ready"));
+    EXPECT_TRUE(Contains(RunOutside(verb).out, "cmdline: OPEN")) << "NO-CONTROL";
+  }
+  const RunResult result = RunProbe(Flags(), verb, options);
   EXPECT_FALSE(Contains(result.out, "OPEN")) << result.Describe();
   EXPECT_EQ(result.exit, 0) << result.Describe();
 }
 
 TEST_P(ProcfsEscape, PS_06_KernelAddressesAndLog) {
+  EXPECT_TRUE(Contains(RunOutside({"open-read", "/proc/kallsyms"}).out, "OPEN")) << "NO-CONTROL";
   const RunResult result =
       RunProbe(Flags(), {"open-read", "/proc/kallsyms", "/dev/kmsg", "/proc/kmsg"});
   EXPECT_TRUE(NothingOpen(result)) << result.Describe();
@@ -143,6 +149,7 @@ TEST_P(ProcfsEscape, PS_12_IdMapsCannotBeWritten) {
 }
 
 TEST_P(ProcfsEscape, PS_14_OnlyItsOwnProcesses) {
+  EXPECT_TRUE(Contains(RunOutside({"list", "/proc"}).out, "entry 1\n")) << "NO-CONTROL";
   if (!container()) {
     const RunResult result = RunProbe(Flags(), {"list", "/proc"});
     EXPECT_FALSE(Contains(result.out, "entry 1\n")) << "the host's processes are listed\n"
@@ -157,6 +164,15 @@ TEST_P(ProcfsEscape, PS_14_OnlyItsOwnProcesses) {
 TEST_P(ProcfsEscape, InitCannotBeTouchedThroughProc) {
   if (!container()) {
     return;  // there is no init of ours to touch: pid 1 is the host's, and PS-02 covers it
+  }
+  {
+    // Control: outside, another process of the same user is touched by the same names.
+    Background witness({ProbePath(), "wait", "witness"});
+    ASSERT_TRUE(witness.WaitForOutput("ready"));
+    const std::string proc = "/proc/" + std::to_string(witness.pid());
+    EXPECT_TRUE(Contains(RunOutside({"open-write", proc + "/oom_score_adj"}).out, "OPEN"))
+        << "NO-CONTROL";
+    EXPECT_TRUE(Contains(RunOutside({"open-read", proc + "/environ"}).out, "OPEN")) << "NO-CONTROL";
   }
   const RunResult result =
       RunProbe(Flags(), {"open-write", "/proc/1/mem", "/proc/1/oom_score_adj", "/proc/1/comm",
@@ -173,6 +189,8 @@ TEST_P(ProcfsEscape, PS_16_NoHostIdentity) {
   char host[256] = {};
   gethostname(host, sizeof host - 1);
   const std::string machine = ReadFile("/etc/machine-id").value_or("none-on-this-host");
+  EXPECT_TRUE(Contains(RunOutside({"open-read", "/proc/sys/kernel/random/boot_id"}).out, "OPEN"))
+      << "NO-CONTROL";
   const RunResult result = RunProbe(
       Flags(), {"open-read", "/etc/machine-id", "/etc/hostname", "/var/lib/dbus/machine-id",
                 "/proc/device-tree/serial-number", "/proc/sys/kernel/random/boot_id"});

@@ -47,7 +47,8 @@ TEST_P(ResourceEscape, RS_01_ForkBomb) {
 }
 
 TEST_P(ResourceEscape, RS_01_WildForkBomb) {
-  // Only with a cap that was just seen to work.
+  // A bounded bomb is the control: the wild one is for boundaries with a cap that was just seen to work.
+  EXPECT_TRUE(Contains(RunOutside({"fork-bomb", "200"}).out, "alive 200")) << "NO-CONTROL";
   const RunResult first = RunProbe(Flags({"--processes", "20"}), {"fork-bomb", "200"});
   ASSERT_LE(Figure(first.out, "alive"), 20) << "not bombing a host that is not protected\n"
                                             << first.Describe();
@@ -78,6 +79,7 @@ TEST_P(ResourceEscape, RS_03_Memory) {
 }
 
 TEST_P(ResourceEscape, RS_03_MemorySpreadOverChildren) {
+  EXPECT_TRUE(Contains(RunOutside({"eat-tree", "200", "4"}).out, "OPEN")) << "NO-CONTROL";
   const RunResult result = RunProbe(Flags({"--memory", "64MiB"}), {"eat-tree", "400", "8"});
   EXPECT_FALSE(Contains(result.out, "OPEN")) << result.Describe();
   ExpectEnded(result, "limit.memory");
@@ -95,6 +97,8 @@ TEST_P(ResourceEscape, RS_04_MemoryThatHidesInFiles) {
 }
 
 TEST_P(ResourceEscape, RS_04_EveryWritablePlaceIsBounded) {
+  TempDir dir;
+  EXPECT_TRUE(Contains(RunOutside({"fill", dir / "f", "20"}).out, "OPEN")) << "NO-CONTROL";
   for (const char* file :
        {"f", "/tmp/f", "/dev/shm/f", "/f", "/etc/f", "/dev/f", "/run/f", "/var/tmp/f"}) {
     const RunResult result = RunProbe(
@@ -107,6 +111,8 @@ TEST_P(ResourceEscape, RS_04_EveryWritablePlaceIsBounded) {
 }
 
 TEST_P(ResourceEscape, RS_06_DiskInTheWorkspace) {
+  TempDir dir;
+  EXPECT_TRUE(Contains(RunOutside({"fill", dir / "f", "40"}).out, "OPEN")) << "NO-CONTROL";
   for (const Strings& verb : {Strings{"fill", "f", "100"},
                               {"fill-sparse", "f", "100"},
                               {"fill-allocate", "f", "100"},
@@ -140,6 +146,8 @@ TEST_P(ResourceEscape, RS_06_DiskInASharedDirectory) {
     return;
   }
   const std::string at = container() ? "/data" : shared;
+  const std::string control = dir / "control";
+  EXPECT_TRUE(Contains(RunOutside({"fill", control, "40"}).out, "OPEN")) << "NO-CONTROL";
   const Strings flags =
       Flags({"--rw", container() ? shared + ":/data" : shared, "--disk", "16MiB", "--io", "10GiB"});
   for (const Strings& verb : {Strings{"fill", at + "/one", "400"},
@@ -162,6 +170,9 @@ TEST_P(ResourceEscape, RS_06_DiskInASharedDirectory) {
 }
 
 TEST_P(ResourceEscape, RS_07_ManyFiles) {
+  TempDir dir;
+  EXPECT_GT(Figure(RunOutside({"many-files", dir.path(), "21000"}).out, "made"), 20000)
+      << "NO-CONTROL";
   const RunResult result = RunProbe(Flags({"--cpu", "60s", "--wall", "60s"}),
                                     {"many-files", ".", "100000"}, {.timeout = Seconds(90)});
   EXPECT_FALSE(Contains(result.out, "create: OPEN")) << result.Describe();
@@ -182,6 +193,12 @@ TEST_P(ResourceEscape, RS_09_OpenFiles) {
 }
 
 TEST_P(ResourceEscape, RS_09_DescriptorsInFlight) {
+  RunOptions plain;
+  plain.in_child = [] {
+    const rlimit files = {1000, 1000};
+    setrlimit(RLIMIT_NOFILE, &files);
+  };
+  EXPECT_GT(Figure(RunOutside({"scm-bomb"}, plain).out, "parked"), 300) << "NO-CONTROL";
   const RunResult result = RunProbe(Flags(), {"scm-bomb"});
   EXPECT_LE(Figure(result.out, "parked"), 300) << "descriptors hide in sockets\n"
                                                << result.Describe();
@@ -195,6 +212,7 @@ long PeakOfChildren() {
 }
 
 TEST_P(ResourceEscape, RS_10_OutputFlood) {
+  EXPECT_EQ(RunOutside({"flood", "1000000", "1"}).out.size(), 1000000U) << "NO-CONTROL";
   for (const char* fd : {"1", "2"}) {
     const auto flood = [&](const char* bytes) {
       return RunProbe(Flags({"--output", "64KiB"}), {"flood", bytes, fd}, {.timeout = Seconds(90)});
@@ -212,6 +230,7 @@ TEST_P(ResourceEscape, RS_10_OutputFlood) {
 }
 
 TEST_P(ResourceEscape, RS_12_ProcessorTimeOfTheWholeTree) {
+  EXPECT_GE(RunOutside({"spin", "1", "2"}).took.count(), 1.9) << "NO-CONTROL";
   for (const Strings& verb : {Strings{"spin", "1", "60"}, {"spin", "4", "60"}, {"spin-chain"}}) {
     const RunResult result = RunProbe(Flags({"--cpu", "1s", "--wall", "20s"}), verb);
     ExpectEnded(result, "limit.cpu");
@@ -219,6 +238,13 @@ TEST_P(ResourceEscape, RS_12_ProcessorTimeOfTheWholeTree) {
 }
 
 TEST_P(ResourceEscape, RS_13_WhatDoesNotWantToDie) {
+  {
+    Background stubborn({ProbePath(), "stubborn", NewToken()});
+    ASSERT_TRUE(stubborn.WaitForOutput("ready"));
+    stubborn.Signal(SIGTERM);
+    EXPECT_FALSE(WaitUntil([&] { return stubborn.ended(); }, Seconds(0.5)))
+        << "NO-CONTROL: it dies when it is asked to";
+  }
   for (const char* verb : {"stubborn", "stop-self", "wait"}) {
     const std::string token = NewToken();
     const RunResult result = RunProbe(Flags({"--wall", "1s", "--cpu", "60s"}), {verb, token});
@@ -230,6 +256,10 @@ TEST_P(ResourceEscape, RS_13_WhatDoesNotWantToDie) {
 }
 
 TEST_P(ResourceEscape, RS_13_AStoppedTreeDies) {
+  RunOptions apart;
+  apart.in_child = [] { setsid(); };  // "0" is the process group
+  apart.timeout = Seconds(1);
+  EXPECT_TRUE(RunProgram({"sh", "-c", "kill -STOP 0; sleep 0"}, apart).timed_out) << "NO-CONTROL";
   const std::string token = NewToken();
   const RunResult result =
       RunCoffer(Flags({"--wall", "1s"}), {"sh", "-c", "kill -STOP 0; sleep 100", token});
@@ -238,6 +268,7 @@ TEST_P(ResourceEscape, RS_13_AStoppedTreeDies) {
 }
 
 TEST_P(ResourceEscape, RS_14_OrphansAreReaped) {
+  NothingIsAttacked("init reaps, so that orphans do not use up the cap of processes");
   const RunResult result = RunProbe(Flags({"--processes", "12", "--wall", "60s", "--cpu", "60s"}),
                                     {"zombies", "2000"}, {.timeout = Seconds(90)});
   EXPECT_GE(Figure(result.out, "orphans"), 1900) << result.Describe();
@@ -255,7 +286,7 @@ TEST_P(ResourceEscape, RS_17_Priorities) {
   }
   EXPECT_EQ(outside.at("mlockall").state, Attempt::State::kOpen) << "NO-CONTROL";
   EXPECT_EQ(outside.at("nice").state == Attempt::State::kOpen, IsRoot())
-      << "the control should open for root only";
+      << "NO-CONTROL: it should open for root, and for root only";
 }
 
 TEST_P(ResourceEscape, RS_18_CgroupsAreOutOfReach) {

@@ -323,7 +323,7 @@ TEST_F(BadInput, AnUnreadableCgroupTree) {
 }
 
 TEST_F(BadInput, UserNamespacesForbidden) {
-  // As a hardened host would: the cause is named, and without namespaces only a floor that allows it goes on.
+  // As a hardened host would: the cause is named, and without namespaces only a floor that says so lets a call go on.
   RunOptions options;
   options.in_child = [] {
     const uid_t uid = geteuid();
@@ -349,14 +349,29 @@ TEST_F(BadInput, UserNamespacesForbidden) {
                                                               << container.Describe();
   EXPECT_FALSE(Contains(container.out, "it-ran"));
   const RunResult floor = RunProbe({"--floor", "userns"}, {"args", "it-ran"}, options);
-  EXPECT_TRUE(floor.exit == 125 || floor.exit == 120) << floor.Describe();
-  const RunResult automatic = RunProbe({}, {"args", "it-ran"}, options);
-  if (automatic.exit == 0) {
-    EXPECT_EQ(automatic.receipt["isolation"]["level"], "process") << automatic.Describe();
-    EXPECT_TRUE(Contains(automatic.err, "process")) << "never silently\n" << automatic.Describe();
-  } else {
-    EXPECT_TRUE(automatic.err.starts_with("coffer: ")) << automatic.Describe();
+  EXPECT_EQ(floor.exit, 120) << floor.Describe();
+  EXPECT_EQ(floor.ErrorClass(), "isolation.floor") << floor.Describe();
+  for (const Strings& flags :
+       {Strings{}, {"--level", "auto"}, {"--level", "auto", "--floor", "netns"}}) {
+    const RunResult automatic = RunProbe(flags, {"args", "it-ran"}, options);
+    EXPECT_EQ(automatic.exit, 120) << automatic.Describe();
+    EXPECT_EQ(automatic.ErrorClass(), "isolation.floor") << automatic.Describe();
+    EXPECT_TRUE(Contains(automatic.err, "max_user_namespaces")) << automatic.Describe();
+    EXPECT_FALSE(Contains(automatic.out, "it-ran")) << automatic.Describe();
+    EXPECT_EQ(Contains(automatic.err, "--level process"), flags.size() < 4) << automatic.Describe();
   }
+  // Root of this namespace has one uid, and none to give to a boundary: there the fall is taken, and fails closed.
+  const int expected = IsRoot() ? 125 : 0;
+  const RunResult permitted =
+      RunProbe({"--floor", "seccomp,landlock"}, {"args", "it-ran"}, options);
+  EXPECT_EQ(permitted.exit, expected) << permitted.Describe();
+  EXPECT_TRUE(Contains(permitted.err, "running at level process")) << "never silently\n"
+                                                                   << permitted.Describe();
+  if (!IsRoot()) {
+    EXPECT_EQ(permitted.receipt["isolation"]["level"], "process") << permitted.Describe();
+  }
+  const RunResult named = RunProbe({"--level", "process"}, {"args", "it-ran"}, options);
+  EXPECT_EQ(named.exit, expected) << named.Describe();
 }
 
 // As root the process level runs with a uid of its own, which cannot enter what is only root's.

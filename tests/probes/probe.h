@@ -38,6 +38,7 @@ std::span<const Verb> TerminalVerbs();
 std::span<const Verb> ResourceVerbs();
 std::span<const Verb> StorageVerbs();
 std::span<const Verb> LifeVerbs();
+std::span<const Verb> SharedHostVerbs();
 
 // Print one verdict line. `label` may be null. Output is unbuffered: a killed probe loses nothing.
 void Open(const char* label, const char* format = nullptr, ...)

@@ -44,6 +44,15 @@ std::map<std::string, Attempt> ParseAttempts(const std::string& out) {
   return attempts;
 }
 
+void NothingIsAttacked(const std::string& why) {
+  ::testing::Test::RecordProperty("nothing_is_attacked", why);
+}
+
+bool TracingIsForbidden() {
+  return !IsRoot() &&
+         ReadFile("/proc/sys/kernel/yama/ptrace_scope").value_or("0\n").substr(0, 1) != "0";
+}
+
 long DeniedCount(const Json& receipt, const std::string& syscall) {
   if (!receipt.is_object() || !receipt.contains("syscalls") ||
       !receipt["syscalls"].contains("denied")) {

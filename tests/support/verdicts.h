@@ -43,6 +43,13 @@ struct Expectation {
 void ExpectContained(const std::string& id, const Strings& flags, const Strings& verb,
                      const Expectation& expectation = {});
 
+// For a test among the escapes that has no attack, and so no control: `why` says what it asserts instead. The text check
+// (scripts/check_text.py) takes no other test without a control.
+void NothingIsAttacked(const std::string& why);
+
+// Yama keeps an ordinary user from tracing what it did not start: then no control that traces can open.
+bool TracingIsForbidden();
+
 // How often the receipt says that a system call was refused.
 long DeniedCount(const Json& receipt, const std::string& syscall);
 

@@ -11,7 +11,9 @@
 #include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -31,6 +33,14 @@ constexpr uint64_t kNamespaceFlags =
     CLONE_NEWNET;                          // CLONE_NEWTIME means a signal number to clone(2)
 constexpr uint64_t kSocketTypeMask = 0xf;  // the rest of the type is SOCK_NONBLOCK and SOCK_CLOEXEC
 constexpr uint64_t kProtocolMptcp = 262;   // IPPROTO_MPTCP, Linux 5.6
+// MFD_HUGETLB and SHM_HUGETLB differ; the size of the pages is in the same upper six bits of the flags.
+constexpr uint64_t kHugeSizeBits = uint64_t{MAP_HUGE_MASK} << MAP_HUGE_SHIFT;
+constexpr uint64_t kOrdinaryPipe = 64 * 1024;
+
+constexpr unsigned kHarmlessIoctls[] = {
+    TCGETS,  TIOCGWINSZ, FIONREAD,  FIONBIO,   FIOCLEX,    FIONCLEX, TCSETS,    TCSETSW,
+    TCSETSF, TIOCGPGRP,  TIOCSPGRP, TIOCSCTTY, TIOCSWINSZ, TIOCGSID, TIOCNOTTY,
+};
 
 Condition Is(uint8_t arg, uint64_t value, uint64_t mask = kLowHalf) {
   return {arg, Compare::kEqual, value, mask};
@@ -52,6 +62,9 @@ class Builder {
   }
   // Allowed if argument `arg`, as an int, is one of `values`.
   void AllowValues(const char* name, uint8_t arg, std::initializer_list<unsigned> values) {
+    AllowValues(name, arg, std::span(values.begin(), values.size()));
+  }
+  void AllowValues(const char* name, uint8_t arg, std::span<const unsigned> values) {
     for (const unsigned value : values) {
       Allow(name, {Is(arg, value)});
     }
@@ -128,12 +141,10 @@ void Sockets(Tier tier, FilterOptions options, Builder& rules) {
 }
 
 // TIOCSTI types into the caller's terminal, TIOCLINUX pastes into a console, TIOCSETD loads line disciplines, TIOCCONS
-// takes over the console's output. strict turns it round: only what isatty, stty and non-blocking I/O use.
+// takes over the console's output. strict turns it round.
 void Ioctls(Tier tier, Builder& rules) {
   if (tier == Tier::kStrict) {
-    rules.AllowValues("ioctl", 1,
-                      {TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIOCLEX, FIONCLEX, TCSETS, TCSETSW,
-                       TCSETSF, TIOCGPGRP, TIOCSPGRP, TIOCSCTTY, TIOCSWINSZ, TIOCGSID, TIOCNOTTY});
+    rules.AllowValues("ioctl", 1, kHarmlessIoctls);
     return;
   }
   for (const uint64_t command : {TIOCSTI, TIOCLINUX, TIOCSETD, TIOCCONS}) {
@@ -192,6 +203,30 @@ void Prctl(Tier tier, Builder& rules) {
   }
 }
 
+// Huge pages come out of a pool of the host that no memory cgroup counts.
+void HugePages(Tier tier, Builder& rules) {
+  rules.Allow("mmap", {HasNone(3, MAP_HUGETLB)});
+  rules.Allow("memfd_create", {HasNone(1, MFD_HUGETLB | kHugeSizeBits)});
+  if (tier == Tier::kCompat) {
+    rules.Allow("shmget", {HasNone(2, SHM_HUGETLB | kHugeSizeBits)});
+  }
+}
+
+// A list of what is allowed, because newer kernels add commands. Left out on purpose: leases and delegations, which make
+// the host's writers wait, also on a file that may only be read; F_NOTIFY, which is inotify by another name; and pipes
+// larger than the usual, whose pages are counted for the user.
+void Fcntl(Builder& rules) {
+  rules.AllowValues("fcntl", 1, {F_DUPFD,      F_GETFD,     F_SETFD,         F_GETFL,
+                                 F_SETFL,      F_GETLK,     F_SETLK,         F_SETLKW,
+                                 F_SETOWN,     F_GETOWN,    F_SETSIG,        F_GETSIG,
+                                 F_SETOWN_EX,  F_GETOWN_EX, F_OFD_GETLK,     F_OFD_SETLK,
+                                 F_OFD_SETLKW, F_GETLEASE,  F_DUPFD_CLOEXEC, F_GETPIPE_SZ,
+                                 F_ADD_SEALS,  F_GET_SEALS, F_GET_RW_HINT,   F_GET_FILE_RW_HINT,
+                                 1027 /* F_DUPFD_QUERY, 6.10 */});
+  rules.Allow("fcntl", {Is(1, F_SETPIPE_SZ), HasNone(2, kLowHalf & ~(kOrdinaryPipe - 1))});
+  rules.Allow("fcntl", {Is(1, F_SETPIPE_SZ), Is(2, kOrdinaryPipe)});
+}
+
 void Scheduling(Tier tier, Builder& rules) {
   rules.AllowValues("personality", 0, {0xffffffff /* only asks */, 0 /* PER_LINUX */});
   // Without SCHED_FIFO and SCHED_RR: where the host's limits allow real-time priorities they would own a core.
@@ -209,6 +244,8 @@ void Scheduling(Tier tier, Builder& rules) {
 
 }  // namespace
 
+std::span<const unsigned> HarmlessIoctls() { return kHarmlessIoctls; }
+
 void AddArgumentRules(Tier tier, FilterOptions options, Profile* profile) {
   Builder rules(profile);
   Processes(rules);
@@ -216,6 +253,8 @@ void AddArgumentRules(Tier tier, FilterOptions options, Profile* profile) {
   Sockets(tier, options, rules);
   Ioctls(tier, rules);
   Prctl(tier, rules);
+  HugePages(tier, rules);
+  Fcntl(rules);
   Scheduling(tier, rules);
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calls that are allowed only with some arguments: clone, socket, ioctl, prctl, modes with setuid bits and a few
-// more. The other half of profiles.cc, and only for it.
+// The calls that are allowed only with some arguments: clone, socket, ioctl, fcntl, prctl, memory of huge pages, modes
+// with setuid bits and a few more. The other half of profiles.cc, and only for it.
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "isolation/seccomp/profile.h"
 
@@ -12,6 +13,9 @@ namespace coffer::isolation {
 
 // From which profile on a call is allowed.
 enum class Tier : uint8_t { kStrict, kDefault, kCompat, kNever };
+
+// What isatty, stty and non-blocking I/O use.
+std::span<const unsigned> HarmlessIoctls();
 
 void AddArgumentRules(Tier tier, FilterOptions options, Profile* profile);
 

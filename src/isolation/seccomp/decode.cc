@@ -22,7 +22,8 @@ struct Named {
   uint64_t value;
   std::string_view name;
 };
-#define COFFER_NAMED(constant) {static_cast<uint64_t>(constant), #constant}
+#define COFFER_NAMED(constant) \
+  { static_cast<uint64_t>(constant), #constant }
 
 constexpr Named kCloneFlags[] = {
     COFFER_NAMED(CLONE_NEWUSER),
@@ -97,6 +98,11 @@ constexpr Named kIoctls[] = {
     {0x80086601, "FS_IOC_GETFLAGS"},
     {0x40049409, "FICLONE"},  // linux/fs.h cannot be included beside sys/mount.h
 };
+constexpr Named kFcntls[] = {
+    COFFER_NAMED(F_SETLEASE),    COFFER_NAMED(F_NOTIFY),           COFFER_NAMED(F_SETPIPE_SZ),
+    COFFER_NAMED(F_SETOWN),      COFFER_NAMED(F_SETOWN_EX),        COFFER_NAMED(F_SETSIG),
+    COFFER_NAMED(F_SET_RW_HINT), COFFER_NAMED(F_SET_FILE_RW_HINT),
+};
 constexpr Named kPrctls[] = {
     COFFER_NAMED(PR_SET_SECCOMP),
     COFFER_NAMED(PR_SET_MM),
@@ -125,7 +131,7 @@ constexpr Named kPtraceRequests[] = {
 // One letter per argument:
 //   d int   x 32 bits in hex   X 64 bits in hex   p pointer   o octal mode
 //   c clone flags   u unshare flags   m mount flags   f open flags
-//   F socket family   T socket type   I ioctl command   P prctl option   R ptrace request
+//   F socket family   T socket type   I ioctl command   C fcntl command   P prctl option   R ptrace request
 struct Signature {
   std::string_view syscall;
   std::string_view letters;
@@ -246,6 +252,48 @@ constexpr Signature kSignatures[] = {
     {"lsetxattr", "pppXx"},
     {"fsetxattr", "dppXx"},
     {"inotify_init1", "x"},
+    {"futimesat", "dpp"},
+    {"utimes", "pp"},
+    {"utime", "pp"},
+    {"utimensat", "dppx"},
+    {"lchown", "pdd"},
+    {"removexattr", "pp"},
+    {"lremovexattr", "pp"},
+    {"fremovexattr", "dp"},
+    {"setxattrat", "dpxppX"},
+    {"removexattrat", "dpxp"},
+    {"file_setattr", "dppXx"},
+    {"inotify_init", ""},
+    {"inotify_add_watch", "dpx"},
+    {"shmat", "dpx"},
+    {"shmdt", "p"},
+    {"shmctl", "ddp"},
+    {"semop", "dpX"},
+    {"semtimedop", "dpXp"},
+    {"semctl", "ddd"},
+    {"msgsnd", "dpXx"},
+    {"msgrcv", "dpXdx"},
+    {"msgctl", "ddp"},
+    {"mq_unlink", "p"},
+    {"mq_timedsend", "dpXdp"},
+    {"mq_timedreceive", "dpXpp"},
+    {"mq_notify", "dp"},
+    {"mq_getsetattr", "dpp"},
+    {"process_mrelease", "dx"},
+    {"sched_setaffinity", "dXp"},
+    {"sched_setparam", "dp"},
+    {"get_robust_list", "dpp"},
+    {"ioprio_set", "ddx"},
+    {"truncate", "pX"},
+    {"mmap", "pXxx"},
+    {"memfd_create", "px"},
+    {"fcntl", "dC"},
+    {"io_destroy", "p"},
+    {"io_submit", "pXp"},
+    {"io_cancel", "ppp"},
+    {"io_getevents", "pXXpp"},
+    {"io_pgetevents", "pXXppp"},
+    {"syncfs", "d"},
 };
 
 std::string Hex(uint64_t value) {
@@ -331,6 +379,8 @@ std::string One(char letter, uint64_t value) {
       return SocketType(low);
     case 'I':
       return OneOf(kIoctls, low);
+    case 'C':
+      return OneOf(kFcntls, low);
     case 'P':
       return OneOf(kPrctls, low);
     case 'R':

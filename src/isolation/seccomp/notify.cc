@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 
 #include "base/sys.h"
@@ -53,6 +54,12 @@ Status DenialRecorder::Prepare(int notify_fd) {
   return {};
 }
 
+void DenialRecorder::ServeAttributes(const BoundaryPlan& plan, uint32_t uid) {
+  if (plan.level == policy::Level::kProcess) {
+    attributes_ = std::make_unique<AttributeServer>(plan, uid);
+  }
+}
+
 Status DenialRecorder::Serve(int notify_fd) {
   if (request_.empty()) {
     TRY(Prepare(notify_fd));
@@ -83,9 +90,13 @@ Status DenialRecorder::Serve(int notify_fd) {
     std::fill(response_.begin(), response_.end(), std::byte{0});
     auto* response = reinterpret_cast<seccomp_notif_resp*>(response_.data());
     response->id = request->id;
-    response->error = -EPERM;
+    const std::optional<long> made =
+        attributes_ != nullptr ? attributes_->Answer(notify_fd, *request) : std::nullopt;
+    response->error = static_cast<int>(made.value_or(-EPERM));
     const long sent = Ioctl(notify_fd, SECCOMP_IOCTL_NOTIF_SEND, raw::Arg(response_.data()));
-    Record(request->data);
+    if (!made) {
+      Record(request->data);
+    }
     if (sent < 0 &&
         sent != -ENOENT) {  // ENOENT: the caller died or was interrupted; the attempt still counts
       return sys::ErrnoError("isolation.seccomp.answer", "cannot answer a seccomp notification",

@@ -2,8 +2,9 @@
 //
 // The supervisor's side of a filter: every refused call is written down and answered EPERM.
 //
-// Only registers are read. The caller's memory is never looked at (it can change between look and use), and no call
-// is ever let through from here, so losing a race can make a record less telling but never lets anything happen.
+// To refuse, only registers are read. The caller's memory is not looked at (it can change between look and use), and no
+// call is ever let through from here, so losing a race can make a record less telling but never lets anything happen.
+// At the process level some changes of metadata are made here in the caller's place: see attribute_server.h.
 // A flood cannot grow the record: after kMaxDistinct different calls the rest is one counter.
 #pragma once
 
@@ -11,11 +12,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
+#include "isolation/seccomp/attribute_server.h"
 
 namespace coffer::isolation {
 
@@ -29,6 +32,10 @@ struct DeniedCall {
 class DenialRecorder {
  public:
   static constexpr size_t kMaxDistinct = 256;
+
+  // From now on changes of metadata below the writable trees of `plan` are made for the caller. Without effect at the
+  // container level, where the kernel makes them. `uid` is the boundary's on the host.
+  void ServeAttributes(const BoundaryPlan& plan, uint32_t uid);
 
   // Answers what is pending on `notify_fd`, at most kBatch calls, and never waits; call it whenever the descriptor
   // polls readable. The bound keeps a flood of denied calls from starving the caller's loop: what is left makes the
@@ -54,6 +61,7 @@ class DenialRecorder {
   std::unordered_map<std::string, size_t> index_;
   std::vector<std::byte> request_;  // as large as the kernel says its structs are
   std::vector<std::byte> response_;
+  std::unique_ptr<AttributeServer> attributes_;
   uint64_t total_ = 0;
   bool hung_up_ = false;
 };

@@ -28,12 +28,11 @@ constexpr Group kGroups[] = {
     {Tier::kStrict,
      "read readv pread64 preadv preadv2 write writev pwrite64 pwritev pwritev2 lseek sendfile "
      "copy_file_range "
-     "fsync fdatasync sync_file_range fadvise64 readahead fallocate ftruncate truncate flock "
-     "fcntl"},
+     "fsync fdatasync sync_file_range fadvise64 readahead fallocate ftruncate truncate flock"},
 
-    // Making, copying and closing descriptors. memfd_create stays although it gives executable memory without a
-    // file: JITs and multiprocessing use it, and what runs from it is under this same filter.
-    {Tier::kStrict, "close close_range dup dup2 dup3 pipe pipe2 eventfd eventfd2 memfd_create"},
+    // Making, copying and closing descriptors. memfd_create (argument_rules.cc) stays although it gives executable
+    // memory without a file: JITs and multiprocessing use it, and what runs from it is under this same filter.
+    {Tier::kStrict, "close close_range dup dup2 dup3 pipe pipe2 eventfd eventfd2"},
 
     // Waiting for descriptors.
     {Tier::kStrict,
@@ -58,9 +57,9 @@ constexpr Group kGroups[] = {
      "chown lchown fchown fchownat setxattr lsetxattr fsetxattr removexattr lremovexattr "
      "fremovexattr"},
 
-    // Memory.
+    // Memory. mmap is in argument_rules.cc.
     {Tier::kStrict,
-     "brk mmap munmap mremap mprotect madvise msync mincore mlock mlock2 munlock mlockall "
+     "brk munmap mremap mprotect madvise msync mincore mlock mlock2 munlock mlockall "
      "munlockall "
      "pkey_alloc pkey_free pkey_mprotect membarrier mseal map_shadow_stack"},
 
@@ -112,17 +111,16 @@ constexpr Group kGroups[] = {
 
     // Moving pages between pipes, watching files: ordinary programs use them, computation does not.
     {Tier::kDefault,
-     "splice tee vmsplice syncfs inotify_init inotify_init1 inotify_add_watch inotify_rm_watch"},
+     "splice tee vmsplice inotify_init inotify_init1 inotify_add_watch inotify_rm_watch"},
 
-    // Databases and older programs. SysV IPC and message queues are not in default, because at the process level there
-    // is no IPC namespace around them; sync flushes the disks of the whole host; sched_setattr hides its policy
-    // behind a pointer.
+    // Databases and older programs. SysV IPC and message queues are not in default, because they outlive a process;
+    // at the process level, without an IPC namespace, they are refused in every profile (shared_host.cc). shmget is in
+    // argument_rules.cc. sched_setattr hides its policy behind a pointer.
     {Tier::kCompat,
-     "shmget shmat shmdt shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl mq_open "
+     "shmat shmdt shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl mq_open "
      "mq_unlink "
-     "mq_timedsend mq_timedreceive mq_notify mq_getsetattr io_setup io_destroy io_submit io_cancel "
-     "io_getevents "
-     "io_pgetevents sync remap_file_pages sched_setattr set_mempolicy process_mrelease"},
+     "mq_timedsend mq_timedreceive mq_notify mq_getsetattr remap_file_pages sched_setattr "
+     "set_mempolicy process_mrelease"},
 
     // Landlock can only take rights away; for programs that confine themselves further.
     {Tier::kCompat, "landlock_create_ruleset landlock_add_rule landlock_restrict_self"},
@@ -146,6 +144,11 @@ constexpr Group kGroups[] = {
     {Tier::kNever,
      "io_uring_setup io_uring_enter io_uring_register bpf userfaultfd perf_event_open memfd_secret "
      "fanotify_init fanotify_mark"},
+
+    // Native AIO takes from a number that the whole host shares (fs.aio-max-nr), and flushing whole file systems stalls
+    // every writer of the host. fsync does for one file what a program may ask for.
+    {Tier::kNever,
+     "io_setup io_destroy io_submit io_cancel io_getevents io_pgetevents sync syncfs"},
 
     // Kernel keyrings are shared by uid, across namespaces.
     {Tier::kNever, "keyctl add_key request_key"},

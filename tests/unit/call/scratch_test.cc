@@ -12,7 +12,7 @@ namespace coffer::call {
 namespace {
 
 mode_t ModeOf(const std::string& path) {
-  struct stat info{};
+  struct stat info {};
   return ::lstat(path.c_str(), &info) == 0 ? info.st_mode & 07777 : 0;
 }
 
@@ -21,7 +21,7 @@ TEST(Scratch, HoldsWhatACallNeedsAndIsPrivate) {
   ASSERT_TRUE(made.ok()) << made.error().message;
   Scratch scratch = std::move(made).value();
   const std::string path = scratch.path();
-  EXPECT_EQ(ModeOf(path), 0711U);
+  EXPECT_EQ(ModeOf(path), 0700U) << "copies of inputs lie in it";
   EXPECT_EQ(ModeOf(path + "/workspace"), 0700U);
   EXPECT_EQ(ModeOf(path + "/tmp"), 0700U);
   EXPECT_EQ(*test::ReadFile(path + "/in/data.txt"), "content");
@@ -29,6 +29,38 @@ TEST(Scratch, HoldsWhatACallNeedsAndIsPrivate) {
   ASSERT_TRUE(scratch.Remove().ok());
   EXPECT_FALSE(test::Exists(path));
   EXPECT_TRUE(scratch.Remove().ok()) << "twice is harmless";
+}
+
+TEST(Scratch, OpensForTheBoundarysUidAlone) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "only root has boundaries with a uid of their own";
+  }
+  constexpr uint32_t kUid = 0x70001234;
+  const mode_t before = ::umask(0077);
+  Result<Scratch> scratch = Scratch::Make({{"data.txt", "content"}});
+  ::umask(before);
+  ASSERT_TRUE(scratch.ok());
+  ASSERT_TRUE(scratch->GiveTo(kUid).ok());
+  const test::TempDir beside;
+  const std::string open_file = beside.Write("open", "content", 0644);
+  // 0: both are read; 1: only the one beside it.
+  const auto read_as = [&](uint32_t uid) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      if (::setresgid(uid, uid, uid) != 0 || ::setresuid(uid, uid, uid) != 0 ||
+          !test::ReadFile(open_file)) {
+        ::_exit(90);
+      }
+      ::_exit(test::ReadFile(scratch->path() + "/in/data.txt") == "content" ? 0 : 1);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  };
+  EXPECT_EQ(read_as(kUid), 0) << "the boundary reads its inputs, whatever the caller's umask";
+  EXPECT_EQ(read_as(kUid + 1), 1) << "another boundary does not";
+  EXPECT_EQ(read_as(65534), 1) << "nor does another user";
+  EXPECT_EQ(ModeOf(scratch->path()), 0710U);
 }
 
 TEST(Scratch, RemovalStaysInside) {

@@ -47,6 +47,11 @@ TEST(Decode, PointersDoNotMakeOneCallLookLikeMany) {
             Decode("mount", {0x4000, 0x5000, 0x6000, 0, 0}));
 }
 
+TEST(Decode, CommandsOfFcntl) {
+  EXPECT_EQ(Decode("fcntl", {3, 1024, 0x7fff0000}), "3, F_SETLEASE");
+  EXPECT_EQ(Decode("fcntl", {3, 4711}), "3, 0x1267");
+}
+
 // Every call that the profiles always refuse is decoded by a line of its own.
 TEST(Decode, KnowsTheCallsThatAreAlwaysRefused) {
   const std::string six = Decode("no such call", {1, 1, 1, 1, 1, 1});

@@ -7,7 +7,9 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -400,8 +402,7 @@ TEST(Profiles, OnlyWhereTheyBelong) {
        {"bind", "connect", "accept4", "listen", "splice", "inotify_init1", "chown", "setuid"}) {
     EXPECT_EQ(Three(name), "notify, allow, allow") << name;
   }
-  for (const char* name :
-       {"shmget", "msgget", "io_setup", "sync", "landlock_create_ruleset", "sched_setattr"}) {
+  for (const char* name : {"shmget", "msgget", "landlock_create_ruleset", "sched_setattr"}) {
     EXPECT_EQ(Three(name), "notify, notify, allow") << name;
   }
   EXPECT_EQ(Three("sched_setscheduler", {0, SCHED_OTHER}), "notify, allow, allow");
@@ -409,6 +410,52 @@ TEST(Profiles, OnlyWhereTheyBelong) {
   EXPECT_EQ(Three("prlimit64", {0, 7, 1, 1}), kAllowed);
   EXPECT_EQ(Three("prlimit64", {4711, 7, 0, 1}), kAllowed);
   EXPECT_EQ(Three("prlimit64", {4711, 7, 1, 1}), "notify, notify, allow");
+}
+
+TEST(Profiles, NoHugePagesOfTheHost) {
+  constexpr uint64_t kTwoMiB = uint64_t{21} << MAP_HUGE_SHIFT;
+  EXPECT_EQ(Three("mmap", {0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS}), kAllowed);
+  EXPECT_EQ(Three("mmap", {0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE}),
+            kAllowed);
+  EXPECT_EQ(Three("memfd_create", {0, MFD_CLOEXEC | MFD_ALLOW_SEALING}), kAllowed);
+  EXPECT_EQ(Three("shmget", {0, 4096, IPC_CREAT | 0600}), "notify, notify, allow");
+  for (const uint64_t high : {uint64_t{0}, kUpperHalf}) {
+    EXPECT_EQ(Three("mmap", {0, 4096, PROT_READ, high | MAP_PRIVATE | MAP_HUGETLB}), kRefused);
+    EXPECT_EQ(Three("mmap", {0, 4096, PROT_READ, high | MAP_PRIVATE | MAP_HUGETLB | kTwoMiB}),
+              kRefused);
+    EXPECT_EQ(Three("memfd_create", {0, high | MFD_HUGETLB}), kRefused);
+    EXPECT_EQ(Three("memfd_create", {0, high | MFD_HUGETLB | kTwoMiB}), kRefused);
+    EXPECT_EQ(Three("memfd_create", {0, high | (uint64_t{34} << MAP_HUGE_SHIFT)}), kRefused);
+    EXPECT_EQ(Three("shmget", {0, 4096, high | IPC_CREAT | SHM_HUGETLB}), kRefused);
+    EXPECT_EQ(Three("shmget", {0, 4096, high | IPC_CREAT | kTwoMiB}), kRefused);
+  }
+}
+
+TEST(Profiles, FcntlIsAListOfWhatIsAllowed) {
+  for (const uint64_t command :
+       {F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GETLK, F_SETLK, F_SETLKW, F_OFD_SETLK,
+        F_DUPFD_CLOEXEC, F_ADD_SEALS, F_GET_SEALS, F_GETPIPE_SZ}) {
+    EXPECT_EQ(Three("fcntl", {3, command}), kAllowed) << command;
+  }
+  for (const uint64_t high : {uint64_t{0}, kUpperHalf}) {
+    EXPECT_EQ(Three("fcntl", {3, high | F_SETLEASE, F_RDLCK}), kRefused);
+    EXPECT_EQ(Three("fcntl", {3, high | F_SETLEASE, F_WRLCK}), kRefused);
+    EXPECT_EQ(Three("fcntl", {3, high | F_NOTIFY, 2}), kRefused);
+    EXPECT_EQ(Three("fcntl", {3, high | 1040 /* F_SETDELEG, 6.19 */}), kRefused);
+    EXPECT_EQ(Three("fcntl", {3, high | 4711}), kRefused) << "what no kernel of today has";
+    EXPECT_EQ(Three("fcntl", {3, high | F_SETPIPE_SZ, 65536}), kAllowed);
+    EXPECT_EQ(Three("fcntl", {3, high | F_SETPIPE_SZ, 65537}), kRefused);
+    EXPECT_EQ(Three("fcntl", {3, high | F_SETPIPE_SZ, high | 1048576}), kRefused);
+  }
+}
+
+// Numbers that the kernel keeps per user or for the whole host; docs/SECCOMP.md has the table.
+TEST(Profiles, SharedCountersAreOutOfReach) {
+  for (const char* name :
+       {"io_setup", "io_submit", "sync", "syncfs", "add_key", "request_key", "keyctl",
+        "fanotify_init", "fanotify_mark", "bpf", "perf_event_open", "io_uring_setup"}) {
+    EXPECT_EQ(Three(name), kRefused) << name;
+  }
 }
 
 TEST(Profiles, ImportedHasNoTextOfItsOwn) {

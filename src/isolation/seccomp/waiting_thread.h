@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The thread whose system call waits for the supervisor's answer, seen through /proc: its memory, its descriptors, its
+// working directory.
+//
+// All of it is hostile, and can change while it is read. What was read belongs to the caller only if it still waits
+// afterwards (StillWaits): otherwise its number may be another's by now. Needs the right to trace it, which the
+// supervisor has over its own descendants; without it nothing can be read.
+#pragma once
+
+#include <linux/seccomp.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include "base/unique_fd.h"
+
+namespace coffer::isolation {
+
+class WaitingThread {
+ public:
+  WaitingThread(int notify_fd, const seccomp_notif& request);
+
+  // As many bytes as can be read, at most `size`; nothing if that is none.
+  std::optional<std::string> Read(uint64_t address, size_t size);
+  // Up to the first zero; nothing if there is none within `limit`.
+  std::optional<std::string> ReadText(uint64_t address, size_t limit);
+  template <typename T>
+  bool ReadObject(uint64_t address, T* object) {
+    const std::optional<std::string> bytes = Read(address, sizeof(T));
+    if (!bytes || bytes->size() != sizeof(T)) {
+      return false;
+    }
+    std::memcpy(object, bytes->data(), sizeof(T));
+    return true;
+  }
+
+  // The name in /proc of one of its descriptors, or of its working directory (AT_FDCWD).
+  std::string Descriptor(int fd) const;
+
+  bool StillWaits() const;
+
+ private:
+  int notify_fd_;
+  uint64_t id_;
+  std::string proc_;
+  UniqueFd memory_;
+};
+
+}  // namespace coffer::isolation
