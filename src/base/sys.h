@@ -49,7 +49,8 @@ Result<UniqueFd> Open(const std::string& path, int flags, unsigned mode = 0);
 // openat2 with RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS: no component of `path` may be a link.
 Result<UniqueFd> OpenNoLinks(int dir, const std::string& path, int flags);
 
-// The whole file, at most `limit` bytes; a longer one is an error. Works on /proc and cgroup files.
+// The whole file, at most `limit` bytes; a longer one is an error, and so is what is not a regular file. For names that
+// are ours, such as /proc and cgroup files; a name that somebody else chose is read with base/regular_file.h.
 Result<std::string> ReadFile(const std::string& path, size_t limit = 1 << 20);
 Result<std::string> ReadFileAt(int dir, const std::string& path, size_t limit = 1 << 20);
 Result<std::string> ReadFd(int fd, size_t limit = 1 << 20);
