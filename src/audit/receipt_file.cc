@@ -94,6 +94,14 @@ Result<std::string> TemporaryName(const std::string& name) {
   return "." + name.substr(0, 200) + "." + id;
 }
 
+// In a directory with the sticky bit a file of somebody else cannot be replaced (inode(7)).
+bool IsKeptForItsOwner(int directory, const struct stat& file) {
+  struct stat above{};
+  return ::geteuid() != 0 && file.st_uid != ::geteuid() &&
+         Syscall(SYS_fstat, directory, Arg(&above)) == 0 && (above.st_mode & S_ISVTX) != 0 &&
+         above.st_uid != ::geteuid();
+}
+
 // Shows that a file can be made there, and leaves none.
 Status TryDirectory(int directory, const std::string& name) {
   TRY_ASSIGN(const std::string temporary, TemporaryName(name));
@@ -142,6 +150,9 @@ Result<ReceiptFile> ReceiptFile::Open(const std::string& path) {
     }
     if (!S_ISREG(info.st_mode)) {
       return Unwritable(path, "it is " + sys::KindOfFile(info.st_mode));
+    }
+    if (IsKeptForItsOwner(receipt.directory_.get(), info)) {
+      return Unwritable(path, "it belongs to somebody else");
     }
   } else if (there.error().sys_errno != ENOENT) {
     return Unwritable(path, there.error());

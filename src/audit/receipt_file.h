@@ -8,7 +8,7 @@
 //     to that directory cannot put its own in its place. The directory is held open from the beginning.
 //   - A descriptor of the caller: "-" and /dev/stderr, /dev/stdout, /dev/fd/N. It is written directly. A reader that
 //     does not read is waited for with a bound, and a signal ends the wait (base/patient_write.h).
-//   - /dev/null, /dev/full and /dev/tty, which never wait for another program.
+//   - /dev/null, /dev/full and /dev/tty, which no other program has to read.
 // Everything else is refused: fifos, sockets, other devices, directories, and links, because a link is a choice of
 // whoever made it.
 #pragma once

@@ -19,30 +19,34 @@ namespace {
 using raw::Arg;
 using raw::Syscall;
 
-// Until `fd` takes something, or `wait` is over.
-Status AwaitRoom(int fd, const WriteWait& wait) {
-  pollfd ready[2] = {{fd, POLLOUT, 0}, {wait.wake, POLLIN, 0}};
+using Clock = std::chrono::steady_clock;
+
+// Until `fd` may take something, or `wait` is over at `end`. After a refusal that is a short sleep, whatever poll says.
+Status AwaitRoom(int fd, bool refused, const WriteWait& wait, Clock::time_point end) {
+  pollfd ready[2] = {{refused ? -1 : fd, POLLOUT, 0}, {wait.wake, POLLIN, 0}};
   // Without a wait first: a signal that is pending does not lose what could have been written at once.
-  if (::poll(ready, 1, 0) > 0) {
+  if (!refused && ::poll(ready, 1, 0) > 0) {
     return {};
   }
   sigset_t mask;
   ::sigprocmask(SIG_BLOCK, nullptr, &mask);
   mask = WithoutEndingSignals(mask);
-  const auto end = std::chrono::steady_clock::now() + wait.limit;
+  const bool bounded = wait.limit.count() >= 0;
   for (;;) {
-    const auto left = std::max<std::chrono::nanoseconds>(end - std::chrono::steady_clock::now(),
-                                                         std::chrono::nanoseconds(0));
-    const timespec bound = {left.count() / 1'000'000'000, left.count() % 1'000'000'000};
-    const int found = ::ppoll(ready, 2, wait.limit.count() < 0 ? nullptr : &bound,
-                              wait.wake < 0 ? &mask : nullptr);
-    if (found == 0) {
+    std::chrono::nanoseconds left = end - Clock::now();
+    if (bounded && left.count() <= 0) {
       return ErrnoError("sys.write", "nobody reads what is written", -ETIMEDOUT);
     }
+    if (refused) {
+      left = std::chrono::milliseconds(5);
+    }
+    const timespec bound = {left.count() / 1'000'000'000, left.count() % 1'000'000'000};
+    const int found =
+        ::ppoll(ready, 2, bounded || refused ? &bound : nullptr, wait.wake < 0 ? &mask : nullptr);
     if (found > 0 && ready[1].revents != 0) {
       return ErrnoError("sys.write", "cannot write", -EINTR);
     }
-    if (found > 0) {
+    if (found > 0 || (found == 0 && refused)) {
       return {};
     }
   }
@@ -58,8 +62,9 @@ Status WritePatiently(int fd, std::string_view data, WriteWait wait) {
   if (S_ISREG(info.st_mode)) {
     return WriteAll(fd, data);
   }
-  while (!data.empty()) {
-    TRY(AwaitRoom(fd, wait));
+  Clock::time_point end = Clock::now() + wait.limit;
+  for (bool refused = false; !data.empty();) {
+    TRY(AwaitRoom(fd, refused, wait, end));
     // A pipe with room takes PIPE_BUF bytes without waiting (pipe(7)). The descriptor is shared with the caller, so
     // O_NONBLOCK is not ours to set.
     const long size = static_cast<long>(std::min<size_t>(data.size(), PIPE_BUF));
@@ -69,7 +74,11 @@ Status WritePatiently(int fd, std::string_view data, WriteWait wait) {
     if (wrote < 0 && wrote != -EAGAIN && wrote != -EINTR) {
       return ErrnoError("sys.write", "cannot write", wrote);
     }
-    data.remove_prefix(static_cast<size_t>(std::max(wrote, 0L)));
+    refused = wrote <= 0;
+    if (!refused) {
+      data.remove_prefix(static_cast<size_t>(wrote));
+      end = Clock::now() + wait.limit;
+    }
   }
   return {};
 }

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -118,6 +119,28 @@ TEST(ReceiptFile, TheDirectoryIsTheOneThatWasChecked) {
   EXPECT_TRUE(file->Write(kText).ok());
   EXPECT_EQ(*test::ReadFile(dir / "moved/receipt"), kText);
   EXPECT_FALSE(test::Exists(dir / "elsewhere/receipt"));
+}
+
+TEST(ReceiptFile, SomebodyElsesFileInAStickyDirectoryIsRefused) {
+  if (!test::IsRoot()) {
+    GTEST_SKIP() << "only root can be somebody else";
+  }
+  const TempDir dir;
+  const std::string shared = dir.MakeDir("shared", 01777);
+  const std::string theirs = dir.Write("shared/theirs", "theirs", 0666);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool other = ::setuid(65534) == 0;
+    const Result<ReceiptFile> refused = ReceiptFile::Open(theirs);
+    const Result<ReceiptFile> free = ReceiptFile::Open(shared + "/free");
+    ::_exit(other && !refused.ok() &&
+                    refused.error().message.ends_with(": it belongs to somebody else") && free.ok()
+                ? 0
+                : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(ReceiptFile, HarmlessDevicesAreWrittenDirectly) {
