@@ -4,6 +4,7 @@
 // nothing left behind.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/close_range.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -218,12 +219,21 @@ RunOptions WithLimit(int resource, rlim_t most) {
 
 // It must not half work.
 TEST_F(BadInput, FewDescriptors) {
-  const RunResult few = RunProbe({}, {"args", "it-ran"}, WithLimit(RLIMIT_NOFILE, 10));
+  const Strings words = {CofferPath(), "run", "--", ProbePath(), "args", "it-ran"};
+  const auto with_limit = [&](rlim_t most) {
+    RunOptions options = WithLimit(RLIMIT_NOFILE, most);
+    options.in_child = [limit = options.in_child] {
+      close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);  // what the test itself was given does not count
+      limit();
+    };
+    return RunProgram(words, options);
+  };
+  const RunResult few = with_limit(10);
   EXPECT_EQ(few.exit, 125) << few.Describe();
   EXPECT_TRUE(few.err.starts_with("coffer: ")) << few.Describe();
   EXPECT_TRUE(Contains(few.err, "Too many open files")) << few.Describe();
-  EXPECT_FALSE(Contains(few.out, "it-ran")) << few.Describe();
-  const RunResult enough = RunProbe({}, {"args", "it-ran"}, WithLimit(RLIMIT_NOFILE, 128));
+  EXPECT_EQ(few.out, "") << few.Describe();
+  const RunResult enough = with_limit(128);
   EXPECT_EQ(enough.exit, 0) << "the control\n" << enough.Describe();
   EXPECT_TRUE(Contains(enough.out, "it-ran")) << enough.Describe();
 }
