@@ -45,7 +45,7 @@ def files_of(root: Path):
         names[:] = sorted(n for n in names if not SKIP_DIRS.match(n))
         for name in sorted(files):
             path = Path(directory, name)
-            if not path.is_symlink():
+            if not path.is_symlink() and name != ".git":  # a file, in a worktree
                 yield path
 
 

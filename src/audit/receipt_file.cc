@@ -37,8 +37,9 @@ Error Unwritable(const std::string& path, const Error& error) {
   return refused;
 }
 
-// The number in "-", /dev/stderr, /dev/fd/N and the like. Such names are never opened: that would open the pipe or the
-// terminal once more, or, for a redirected file, follow a link of /dev that must not be replaced.
+// The number in "-", /dev/stderr, /dev/fd/N and the like. Such names are never opened: that would
+// open the pipe or the terminal once more, or, for a redirected file, follow a link of /dev that
+// must not be replaced.
 std::optional<int> DescriptorNamed(std::string_view path) {
   if (path == "-" || path == "/dev/stderr") {
     return STDERR_FILENO;

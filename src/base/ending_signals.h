@@ -2,9 +2,9 @@
 //
 // The signals that ask a program to end: SIGINT, SIGTERM, SIGHUP, SIGQUIT.
 //
-// A call blocks them from its first moment on and reads them from a signalfd. Where we wait for something other than
-// that descriptor, they must be let through, or nothing but SIGKILL would end the wait. A boundary that was begun dies
-// with us.
+// A call blocks them from its first moment on and reads them from a signalfd. Where we wait for
+// something other than that descriptor, they must be let through, or nothing but SIGKILL would end
+// the wait. A boundary that was begun dies with us.
 #pragma once
 
 #include <signal.h>

@@ -21,10 +21,12 @@ using raw::Syscall;
 
 using Clock = std::chrono::steady_clock;
 
-// Until `fd` may take something, or `wait` is over at `end`. After a refusal that is a short sleep, whatever poll says.
+// Until `fd` may take something, or `wait` is over at `end`. After a refusal that is a short sleep,
+// whatever poll says.
 Status AwaitRoom(int fd, bool refused, const WriteWait& wait, Clock::time_point end) {
   pollfd ready[2] = {{refused ? -1 : fd, POLLOUT, 0}, {wait.wake, POLLIN, 0}};
-  // Without a wait first: a signal that is pending does not lose what could have been written at once.
+  // Without a wait first: a signal that is pending does not lose what could have been written at
+  // once.
   if (!refused && ::poll(ready, 1, 0) > 0) {
     return {};
   }
@@ -65,8 +67,8 @@ Status WritePatiently(int fd, std::string_view data, WriteWait wait) {
   Clock::time_point end = Clock::now() + wait.limit;
   for (bool refused = false; !data.empty();) {
     TRY(AwaitRoom(fd, refused, wait, end));
-    // A pipe with room takes PIPE_BUF bytes without waiting (pipe(7)). The descriptor is shared with the caller, so
-    // O_NONBLOCK is not ours to set.
+    // A pipe with room takes PIPE_BUF bytes without waiting (pipe(7)). The descriptor is shared
+    // with the caller, so O_NONBLOCK is not ours to set.
     const long size = static_cast<long>(std::min<size_t>(data.size(), PIPE_BUF));
     const long wrote = S_ISSOCK(info.st_mode) ? Syscall(SYS_sendto, fd, Arg(data.data()), size,
                                                         MSG_DONTWAIT | MSG_NOSIGNAL)

@@ -20,7 +20,8 @@ namespace {
 using raw::Arg;
 using raw::Syscall;
 
-// Regular by name only: what is read is made at that moment, and some of it waits or is consumed by reading.
+// Regular by name only: what is read is made at that moment, and some of it waits or is consumed by
+// reading.
 constexpr long kMadeByTheKernel[] = {PROC_SUPER_MAGIC, SYSFS_MAGIC,        DEBUGFS_MAGIC,
                                      TRACEFS_MAGIC,    CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC,
                                      SECURITYFS_MAGIC, BPF_FS_MAGIC};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every file that the caller names, replaced by something that is not a file: a fifo, a directory, a device, a file of
-// the kernel, a file larger than any disk. The answer comes at once, is the one expected, and nothing was read from it.
+// Every file that the caller names, replaced by something that is not a file: a fifo, a directory,
+// a device, a file of the kernel, a file larger than any disk. The answer comes at once, is the one
+// expected, and nothing was read from it.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -152,7 +153,8 @@ TEST_P(NamedFile, AFileLargerThanAnyDisk) {
 INSTANTIATE_TEST_SUITE_P(Use, NamedFile, ::testing::ValuesIn(kUses),
                          [](const auto& use) { return std::string(use.param.name); });
 
-// What lies in a state directory is opened in the same way: a fifo in the place of each file is an answer, not a wait.
+// What lies in a state directory is opened in the same way: a fifo in the place of each file is an
+// answer, not a wait.
 struct Part {
   const char* name;
   int call;    // the exit of a call
@@ -284,7 +286,8 @@ TEST(UnreadCall, SigtermEndsAToolWhoseOutputNobodyReads) {
   EXPECT_FALSE(call.Wait(kAtOnce).timed_out);
 }
 
-// The receipt lies in a directory that the payload may write. What it puts there is not taken for the receipt.
+// The receipt lies in a directory that the payload may write. What it puts there is not taken for
+// the receipt.
 TEST(ReceiptInAWritableDirectory, ThePayloadCannotPutItsOwnInItsPlace) {
   TempDir dir;
   const std::string shared = dir.MakeDir("shared", 0777);

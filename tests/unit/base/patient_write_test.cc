@@ -76,7 +76,8 @@ TEST(PatientWrite, AReadableDescriptorWakesIt) {
   EXPECT_EQ(wrote.error().sys_errno, EINTR);
 }
 
-// In a child with SIGTERM blocked, as while a call runs. How it ended: a signal, or nothing within 300 ms.
+// In a child with SIGTERM blocked, as while a call runs. How it ended: a signal, or nothing within
+// 300 ms.
 std::optional<int> SignalThatEnded(const std::function<void(int)>& write) {
   const Pipe pipe = FullPipe();
   const pid_t child = ::fork();
