@@ -8,6 +8,7 @@
   flags     the manual pages and the three completions know the same flags as the program's verbs do
   controls  every test in tests/escape shows that its attack works without the barrier: it calls ExpectContained, or an
             assertion of its own says NO-CONTROL; one that attacks nothing says why, with NothingIsAttacked
+  promises  every test that docs/PROMISES.md names exists, in the file that it names, and is not switched off
 
 Usage: check_text.py [ROOT]; check_text.py --self-test proves that each check can fail.
 """
@@ -46,7 +47,7 @@ def files_of(root: Path):
         names[:] = sorted(n for n in names if not SKIP_DIRS.match(n))
         for name in sorted(files):
             path = Path(directory, name)
-            if not path.is_symlink():
+            if not path.is_symlink() and name != ".git":  # a file, in a worktree
                 yield path
 
 
@@ -143,6 +144,48 @@ def check_flags(root: Path, flags: set[str]) -> list[str]:
     return found
 
 
+def tests_of(root: Path, file: str):
+    """The names of the tests in tests/FILE_test.cc; None if there is no such file, or an empty set for a folder."""
+    place = root / "tests" / file
+    source = place.with_name(place.name + "_test.cc")
+    if not source.exists():  # `posture` stands for posture/posture_test.cc
+        source = place / (place.name + "_test.cc")
+    if source.exists():
+        text = source.read_text(encoding="utf-8")
+        return set(re.findall(r"^\s*(?:TEST|TEST_F|TEST_P|RC_GTEST_PROP|RC_GTEST_FIXTURE_PROP)\(\s*\w+,\s*(\w+)", text, re.M))
+    return set() if place.is_dir() else None
+
+
+def check_promises(root: Path) -> list[str]:
+    document = root / "docs/PROMISES.md"
+    if not document.exists():
+        return []
+    found = []
+    for number, line in enumerate(document.read_text(encoding="utf-8").splitlines(), 1):
+        if not re.match(r"\| \d+ \|", line):
+            continue
+        where = f"docs/PROMISES.md:{number}:"
+        file = None
+        for item in re.findall(r"`([^`]+)`", line.rstrip(" |").rsplit("|", 1)[1]):
+            if item.startswith("make "):
+                continue
+            path, colon, name = item.partition(": ")
+            if colon or "/" in item or not item[0].isupper():
+                file = path
+                if tests_of(root, file) is None:
+                    found.append(f"{where} there is no tests/{file}_test.cc")
+                    file = None
+                if not colon:
+                    continue
+            else:
+                name = item
+            if file is None:
+                found.append(f"{where} {name} stands behind no file of tests")
+            elif name not in tests_of(root, file):
+                found.append(f"{where} there is no test {name} in tests/{file}_test.cc")
+    return found
+
+
 def check(root: Path, flags=None) -> tuple[int, list[str]]:
     count, problems = 0, []
     listed = listed_packages(root)
@@ -156,6 +199,7 @@ def check(root: Path, flags=None) -> tuple[int, list[str]]:
         problems += check_words(relative, text)
         problems += check_controls(relative, text)
         problems += check_packages(relative, text, listed)
+    problems += check_promises(root)
     flags = flags_of_program(root) if flags is None else flags
     if flags:
         problems += check_flags(root, flags)
@@ -190,6 +234,12 @@ def self_test() -> int:
         ("tests/escape/a.cc", SPDX + 'TEST_P(A, B) {\n  NothingIsAttacked("a receipt");\n}\n', None, set()),
         ("tests/escape/a.cc", SPDX + 'TEST_P(A, B) {\n  NothingIsAttacked("");\n}\n', "B has no control", set()),
         ("tests/unit/a.cc", SPDX + 'TEST(A, B) {\n  EXPECT_FALSE(x);\n}\n', None, set()),
+        ("docs/PROMISES.md", "| 1 | `x` | `unit/known: Holds`, `HoldsToo`; `unit/known` |\n", None, set()),
+        ("docs/PROMISES.md", "| 1 | it holds | `unit/known: Gone` |\n", "no test Gone", set()),
+        ("docs/PROMISES.md", "| 1 | it holds | `unit/known: Holds`, `Gone` |\n", "no test Gone", set()),
+        ("docs/PROMISES.md", "| 1 | it holds | `unit/known: Off` |\n", "no test Off", set()),
+        ("docs/PROMISES.md", "| 1 | it holds | `unit/gone: Holds` |\n", "no tests/unit/gone_test.cc", set()),
+        ("docs/PROMISES.md", "| 1 | it holds | `Holds` |\n", "behind no file", set()),
     ]
     failures = 0
     for name, text, reason, flags in cases:
@@ -197,7 +247,10 @@ def self_test() -> int:
             root = Path(directory)
             for other, content in (("deploy/packages.txt", "[build]\nmake\n"), ("docs/man/coffer.1.scd", "*--known*"),
                                    ("deploy/completions/coffer.bash", "--known"), ("deploy/completions/_coffer", "--known"),
-                                   ("deploy/completions/coffer.fish", "complete -l known"), (name, text)):
+                                   ("deploy/completions/coffer.fish", "complete -l known"),
+                                   ("tests/unit/known_test.cc", "// SPDX-License-Identifier: Apache-2.0\n"
+                                    "TEST(K, Holds) {}\nTEST_P(K, HoldsToo) {}\nTEST(K, DISABLED_Off) {}\n"),
+                                   (name, text)):
                 (root / other).parent.mkdir(parents=True, exist_ok=True)
                 (root / other).write_text(content, encoding="utf-8")
             _, problems = check(root, flags)

@@ -11,6 +11,7 @@
 
 #include "audit/log_lines.h"
 #include "base/hash.h"
+#include "base/regular_file.h"
 #include "base/sys.h"
 
 namespace coffer::audit {
@@ -287,10 +288,10 @@ void LogFile::GoBack() {
 void LogFile::KeepTip() {
   if (!cache_.valid()) {
     const std::string name = "tree";
-    Result<UniqueFd> file = sys::OpenAt(home_.directory.get(), name, O_WRONLY | O_NOFOLLOW);
+    Result<UniqueFd> file = sys::OpenRegularAt(home_.directory.get(), name, O_WRONLY | O_NOFOLLOW);
     if (!file.ok()) {
       (void)MakeLogFile(home_.directory.get(), name, "", 0600).ok();
-      file = sys::OpenAt(home_.directory.get(), name, O_WRONLY | O_NOFOLLOW);
+      file = sys::OpenRegularAt(home_.directory.get(), name, O_WRONLY | O_NOFOLLOW);
     }
     if (!file.ok()) {
       return;

@@ -10,6 +10,7 @@
 #include "audit/checkpoint.h"
 #include "audit/merkle.h"
 #include "base/ids.h"
+#include "base/regular_file.h"
 #include "base/sys.h"
 
 namespace coffer::audit {
@@ -79,8 +80,17 @@ Result<bool> Has(int directory, const char* name) {
   return answer == 0;
 }
 
+// A file of the log. Something else in its place is damage, whoever put it there.
+Result<UniqueFd> OpenPart(int directory, const std::string& name, int flags) {
+  Result<UniqueFd> file = sys::OpenRegularAt(directory, name, flags | O_NOFOLLOW);
+  if (!file.ok() && file.error().kind == ErrorKind::kRefused) {
+    return HostFault("audit.log.damaged", "the log's `" + name + "` is not a file", kMoveAway);
+  }
+  return file;
+}
+
 Result<Signer> LoadKey(int directory) {
-  TRY_ASSIGN(UniqueFd file, sys::OpenAt(directory, "key", O_RDONLY | O_NOFOLLOW));
+  TRY_ASSIGN(const UniqueFd file, OpenPart(directory, "key", O_RDONLY));
   TRY_ASSIGN(const struct stat info, Look(file.get()));
   if ((info.st_mode & 077) != 0) {
     return HostFault("audit.log.key", "the log's key can be read by others",
@@ -140,14 +150,7 @@ Status MakeLogFile(int directory, const std::string& name, std::string_view cont
   return Sync(directory, "the log directory");
 }
 
-Result<UniqueFd> OpenRecords(int directory) {
-  TRY_ASSIGN(UniqueFd file, sys::OpenAt(directory, "records", O_RDWR | O_NOFOLLOW));
-  TRY_ASSIGN(const struct stat info, Look(file.get()));
-  if (!S_ISREG(info.st_mode)) {
-    return HostFault("audit.log.damaged", "the log's `records` is not a file", kMoveAway);
-  }
-  return file;
-}
+Result<UniqueFd> OpenRecords(int directory) { return OpenPart(directory, "records", O_RDWR); }
 
 Result<LogHome> OpenLogHome(const std::string& path) {
   TRY_ASSIGN(UniqueFd directory, OpenDirectory(path));

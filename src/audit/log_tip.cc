@@ -8,6 +8,7 @@
 
 #include "audit/log_lines.h"
 #include "base/hash.h"
+#include "base/regular_file.h"
 #include "base/sys.h"
 
 namespace coffer::audit {
@@ -80,7 +81,7 @@ std::string FormatTipCache(const LogTip& tip, std::string_view origin) {
 }
 
 std::optional<LogTip> ReadTipCache(int directory, std::string_view origin) {
-  const Result<std::string> text = sys::ReadFileAt(directory, "tree", 1 << 16);
+  const Result<std::string> text = sys::ReadRegularAt(directory, "tree", 1 << 16);
   if (!text.ok()) {
     return std::nullopt;
   }

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audit/receipt.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
-#include "base/sys.h"
 
 namespace coffer::audit {
 namespace {
@@ -144,55 +139,5 @@ Json ToJson(const Receipt& receipt) {
 }  // namespace
 
 std::string FormatReceipt(const Receipt& receipt) { return PrintJson(ToJson(receipt), 2) + "\n"; }
-
-Result<ReceiptFile> ReceiptFile::Open(const std::string& path) {
-  ReceiptFile receipt;
-  struct stat info;
-  Result<UniqueFd> file = UniqueFd();
-  if (path == "-") {
-    file = UniqueFd(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
-  } else if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    file = sys::Open(path, O_WRONLY | O_NOCTTY);
-  } else {
-    receipt.path_ = path;
-    receipt.temporary_ = fmt::format("{}.{}.tmp", path, ::getpid());
-    file = sys::Open(receipt.temporary_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-  }
-  if (!file.ok()) {
-    receipt.temporary_.clear();
-    return Error{ErrorKind::kRefused, "policy.receipt",
-                 fmt::format("cannot write the receipt {}: {}", path,
-                             sys::ErrnoText(file.error().sys_errno)),
-                 "nothing was run; name a file in a directory that you can write",
-                 file.error().sys_errno};
-  }
-  receipt.file_ = std::move(file).value();
-  return receipt;
-}
-
-ReceiptFile::ReceiptFile(ReceiptFile&& other) noexcept
-    : file_(std::move(other.file_)),
-      path_(std::move(other.path_)),
-      temporary_(std::exchange(other.temporary_, {})) {}
-
-ReceiptFile::~ReceiptFile() {
-  if (!temporary_.empty()) {
-    ::unlink(temporary_.c_str());
-  }
-}
-
-Status ReceiptFile::Write(std::string_view text) {
-  TRY(sys::WriteAll(file_.get(), text));
-  if (temporary_.empty()) {
-    return {};
-  }
-  const long renamed = raw::Syscall(SYS_renameat, AT_FDCWD, raw::Arg(temporary_.c_str()), AT_FDCWD,
-                                    raw::Arg(path_.c_str()));
-  if (renamed < 0) {
-    return sys::ErrnoError("audit.receipt", "cannot write the receipt " + path_, renamed);
-  }
-  temporary_.clear();
-  return {};
-}
 
 }  // namespace coffer::audit

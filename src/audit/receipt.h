@@ -15,7 +15,6 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "base/unique_fd.h"
 
 namespace coffer::audit {
 
@@ -108,26 +107,5 @@ std::string FormatReceipt(const Receipt& receipt);
 // Reads back what FormatReceipt wrote; refuses anything else. Round trip: Format(Parse(Format(r))) == Format(r). The seal
 // of a sealed one is not looked at and not kept.
 Result<Receipt> ParseReceipt(std::string_view text);
-
-// The place a receipt will go, opened before the call runs: what cannot be recorded does not run (R109).
-//
-// A regular file is written whole or not at all (a temporary file beside it, then rename); "-" is stderr; devices and
-// pipes are written directly. What was never written is removed.
-class ReceiptFile {
- public:
-  static Result<ReceiptFile> Open(const std::string& path);
-  ReceiptFile(ReceiptFile&& other) noexcept;
-  ReceiptFile& operator=(ReceiptFile&&) = delete;
-  ~ReceiptFile();
-
-  // May be called once.
-  Status Write(std::string_view text);
-
- private:
-  ReceiptFile() = default;
-  UniqueFd file_;
-  std::string path_;  // where it ends up; empty if written directly
-  std::string temporary_;
-};
 
 }  // namespace coffer::audit

@@ -16,6 +16,7 @@
 #include "audit/merkle.h"
 #include "audit/verify_log_calls.h"
 #include "audit/verify_log_chunks.h"
+#include "base/regular_file.h"
 #include "base/sys.h"
 
 namespace coffer::audit {
@@ -226,7 +227,7 @@ Result<PublicKey> KeyFor(const std::string& directory, const VerifyOptions& opti
   if (options.key) {
     return *options.key;
   }
-  Result<std::string> text = sys::ReadFile(directory + "/key.pub", 4096);
+  Result<std::string> text = sys::ReadRegular(directory + "/key.pub", 4096);
   if (!text.ok()) {
     Error error = Unreadable(text.error());
     error.hint = "give the public key with --key FILE";
@@ -243,7 +244,7 @@ Result<LogVerdict> VerifyLog(const std::string& directory, const VerifyOptions& 
   if (options.kept_checkpoint) {
     TRY_ASSIGN(kept, ParseNote(*options.kept_checkpoint));
   }
-  Result<UniqueFd> file = sys::Open(directory + "/records", O_RDONLY | O_NOCTTY | O_NONBLOCK);
+  Result<UniqueFd> file = sys::OpenRegular(directory + "/records", O_RDONLY);
   if (!file.ok()) {
     return Unreadable(file.error());
   }

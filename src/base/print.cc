@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "base/patient_write.h"
 #include "base/sys.h"
 
 namespace coffer {
@@ -25,7 +26,7 @@ std::string OneLine(std::string_view text) {
 void PrintOut(std::string_view text) { (void)sys::WriteAll(STDOUT_FILENO, text); }
 
 void PrintError(std::string_view line) {
-  (void)sys::WriteAll(STDERR_FILENO, std::string(line) + "\n");
+  (void)sys::WritePatiently(STDERR_FILENO, std::string(line) + "\n");
 }
 
 void PrintError(const Error& error) {
@@ -33,7 +34,7 @@ void PrintError(const Error& error) {
   if (!error.hint.empty()) {
     text += "  hint: " + OneLine(error.hint) + "\n";
   }
-  (void)sys::WriteAll(STDERR_FILENO, text);
+  (void)sys::WritePatiently(STDERR_FILENO, text);
 }
 
 }  // namespace coffer

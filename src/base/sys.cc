@@ -138,7 +138,14 @@ Result<std::string> ReadFd(int fd, size_t limit) {
 }
 
 Result<std::string> ReadFileAt(int dir, const std::string& path, size_t limit) {
-  TRY_ASSIGN(UniqueFd fd, OpenAt(dir, path, O_RDONLY));
+  TRY_ASSIGN(UniqueFd fd, OpenAt(dir, path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+  struct stat info{};
+  if (const long answer = Syscall(SYS_fstat, fd.get(), Arg(&info)); answer < 0) {
+    return ErrnoError("sys.read", "cannot look at " + path, answer);
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return Error{ErrorKind::kHost, "sys.read.kind", path + " is not a regular file", {}, EINVAL};
+  }
   Result<std::string> text = ReadFd(fd.get(), limit);
   if (!text.ok()) {
     text.error().message = path + ": " + text.error().message;

@@ -51,7 +51,8 @@ Result<UniqueFd> OpenNoLinks(int dir, const std::string& path, int flags);
 // Opens for reading the very file that an O_PATH descriptor of a regular file stands for. Needs /proc.
 Result<UniqueFd> ReopenForReading(int path_fd);
 
-// The whole file, at most `limit` bytes; a longer one is an error. Works on /proc and cgroup files.
+// The whole file, at most `limit` bytes; a longer one is an error, and so is what is not a regular file. For names that
+// are ours, such as /proc and cgroup files; a name that somebody else chose is read with base/regular_file.h.
 Result<std::string> ReadFile(const std::string& path, size_t limit = 1 << 20);
 Result<std::string> ReadFileAt(int dir, const std::string& path, size_t limit = 1 << 20);
 Result<std::string> ReadFd(int fd, size_t limit = 1 << 20);

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "base/quantity.h"
-#include "base/sys.h"
+#include "base/regular_file.h"
 #include "base/text.h"
 #include "policy/table_reader.h"
 #include "policy/toml_tree.h"
@@ -293,7 +293,7 @@ Result<FileConfig> ReadConfigText(std::string_view text, std::string_view file) 
 }
 
 Result<FileConfig> LoadConfigFile(const std::string& file, bool may_be_missing) {
-  const Result<std::string> text = sys::ReadFile(file, kMostFileBytes);
+  const Result<std::string> text = sys::ReadRegular(file, kMostFileBytes);
   if (!text.ok()) {
     if (may_be_missing && text.error().sys_errno == ENOENT) {
       return FileConfig{};

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/regular_file.h"
 #include "base/sys.h"
 #include "isolation/host_path.h"
 
@@ -183,7 +184,7 @@ Status ToolShelf::Reload() {
   }
   TRY_ASSIGN(const std::vector<std::string> files, Files());
   for (const std::string& path : files) {
-    builder.Add(path, sys::ReadFile(path, kMaxManifest), false);
+    builder.Add(path, sys::ReadRegular(path, kMaxManifest), false);
   }
   auto made = std::make_shared<const Entries>(builder.Take());
   const std::lock_guard lock(mutex_);

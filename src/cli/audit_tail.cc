@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "base/print.h"
 #include "base/quantity.h"
-#include "base/sys.h"
+#include "base/regular_file.h"
 #include "base/text.h"
 #include "cli/verb_audit.h"
 
@@ -114,7 +114,7 @@ Result<std::string> AuditTail(const call::VerbFlags& flags) {
   }
   TRY_ASSIGN(const std::string state, flags.StateDir());
   const std::string path = state + "/log/records";
-  TRY_ASSIGN(const UniqueFd file, sys::Open(path, O_RDONLY));
+  TRY_ASSIGN(const UniqueFd file, sys::OpenRegular(path, O_RDONLY));
   const UniqueFd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   if (!watch.valid() || ::inotify_add_watch(watch.get(), path.c_str(), IN_MODIFY) < 0) {
     return HostFault("audit.tail", "the log cannot be watched",

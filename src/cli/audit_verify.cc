@@ -11,7 +11,7 @@
 #include "audit/verify_store.h"
 #include "base/json.h"
 #include "base/print.h"
-#include "base/sys.h"
+#include "base/regular_file.h"
 #include "base/text.h"
 #include "call/recorder.h"
 #include "cli/verb_audit.h"
@@ -21,7 +21,7 @@ namespace coffer::cli {
 namespace {
 
 Result<audit::PublicKey> ReadKey(const std::string& path) {
-  TRY_ASSIGN(const std::string text, sys::ReadFile(path, 4096));
+  TRY_ASSIGN(const std::string text, sys::ReadRegular(path, 4096));
   return audit::PublicKey::Parse(text);
 }
 
@@ -84,7 +84,7 @@ Result<std::string> AuditVerify(const call::VerbFlags& flags) {
     TRY_ASSIGN(options.key, ReadKey(flags.Value("--key")));
   }
   if (flags.Has("--checkpoint")) {
-    TRY_ASSIGN(options.kept_checkpoint, sys::ReadFile(flags.Value("--checkpoint"), 65536));
+    TRY_ASSIGN(options.kept_checkpoint, sys::ReadRegular(flags.Value("--checkpoint"), 65536));
   }
   std::optional<audit::StoreCheck> check;
   if (store) {
@@ -149,7 +149,7 @@ Result<std::string> AuditVerifyReceipt(const call::VerbFlags& flags) {
                    "`coffer audit key` prints the public key");
   }
   TRY_ASSIGN(const audit::PublicKey key, ReadKey(flags.Value("--key")));
-  TRY_ASSIGN(const std::string receipt, sys::ReadFile(flags.words()[1], 64 << 20));
+  TRY_ASSIGN(const std::string receipt, sys::ReadRegular(flags.words()[1], 64 << 20));
   const Status verified = audit::VerifyReceipt(receipt, key);
   if (!verified.ok()) {
     if (flags.json()) {

@@ -6,7 +6,7 @@
 
 #include <optional>
 
-#include "audit/receipt.h"
+#include "audit/receipt_file.h"
 #include "call/run_request.h"
 
 namespace coffer::cli {

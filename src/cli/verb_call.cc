@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/verb_call.h"
 
+#include <errno.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -8,8 +9,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "audit/receipt_file.h"
 #include "base/json.h"
+#include "base/patient_write.h"
 #include "base/print.h"
+#include "base/regular_file.h"
 #include "base/sys.h"
 #include "call/collect.h"
 #include "call/config_file.h"
@@ -57,8 +61,21 @@ Result<std::string> ReadArgs(const std::string& given) {
   if (given == "-") {
     return sys::ReadFd(STDIN_FILENO, kMax);
   }
-  return given.starts_with("@") ? sys::ReadFile(given.substr(1), kMax) : Result<std::string>(given);
+  return given.starts_with("@") ? sys::ReadRegular(given.substr(1), kMax)
+                                : Result<std::string>(given);
 }
+
+// After the call its signals end us again: the answer and the receipt may have to wait for a reader.
+class MaskRestored {
+ public:
+  MaskRestored() { ::sigprocmask(SIG_BLOCK, nullptr, &before_); }
+  ~MaskRestored() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  MaskRestored(const MaskRestored&) = delete;
+  MaskRestored& operator=(const MaskRestored&) = delete;
+
+ private:
+  sigset_t before_;
+};
 
 int CatchSignals() {
   sigset_t caught;
@@ -150,6 +167,7 @@ call::ToolReply RunLadder(call::Ladder& ladder, store::Store& store, const call:
     refused.report = call::RefusalReport(allowed.error());
     return ladder.Descend(ready, std::move(refused));
   }
+  const MaskRestored restored;
   const UniqueFd signals(CatchSignals());
   call::LocalLauncher launcher;
   Result<call::RunChannels> channels = launcher.Launch(ready.call_id, ready.run, ready.stdin_text);
@@ -160,8 +178,14 @@ call::ToolReply RunLadder(call::Ladder& ladder, store::Store& store, const call:
   options.signals = signals.get();
   options.on_signal = [&](int signal) { launcher.Signal(ready.call_id, signal); };
   if (!quiet) {
-    options.sink = [](call::Stream stream, std::string_view piece) {
-      (void)sys::WriteAll(stream == call::Stream::kOut ? STDOUT_FILENO : STDERR_FILENO, piece);
+    // A reader may take its time. A signal ends the wait, and what is left of the output is dropped.
+    options.sink = [&, read = true](call::Stream stream, std::string_view piece) mutable {
+      const int fd = stream == call::Stream::kOut ? STDOUT_FILENO : STDERR_FILENO;
+      const sys::WriteWait wait = {std::chrono::milliseconds(-1), signals.get()};
+      if (read) {
+        const Status wrote = sys::WritePatiently(fd, piece, wait);
+        read = wrote.ok() || wrote.error().sys_errno != EINTR;
+      }
     };
   }
   return ladder.Descend(ready, call::Collect(std::move(channels).value(), options));

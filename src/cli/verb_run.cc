@@ -4,8 +4,9 @@
 #include <fmt/format.h>
 #include <stdlib.h>
 
+#include "base/ending_signals.h"
 #include "base/print.h"
-#include "base/sys.h"
+#include "base/regular_file.h"
 #include "base/text.h"
 #include "call/run_call.h"
 #include "cli/recorded_run.h"
@@ -22,13 +23,27 @@ Status ReadSeccompFile(call::RunRequest& request) {
   if (profile.empty()) {
     return {};
   }
-  Result<std::string> text = sys::ReadFile(profile, 4 << 20);
+  Result<std::string> text = sys::ReadRegular(profile, 4 << 20);
   if (!text.ok()) {
     text.error().kind = ErrorKind::kRefused;
     text.error().code = "policy.seccomp";
     return std::move(text.error());
   }
   profile = std::move(text).value();
+  return {};
+}
+
+// The files that the flags name, before anything else of the call. A file system may answer late or never.
+Status OpenFiles(call::RunRequest& request, std::optional<audit::ReceiptFile>& receipt) {
+  if (request.envelope.imported_seccomp.empty() && request.receipt_path.empty()) {
+    return {};
+  }
+  const EndingSignalsLetThrough interruptible;
+  TRY(ReadSeccompFile(request));
+  if (!request.receipt_path.empty()) {
+    TRY_ASSIGN(audit::ReceiptFile opened, audit::ReceiptFile::Open(request.receipt_path));
+    receipt.emplace(std::move(opened));
+  }
   return {};
 }
 
@@ -52,12 +67,7 @@ int RunVerb(std::span<const std::string_view> words, isolation::OwnWords own) {
   const char* const state = ::getenv("COFFER_STATE");
   const bool recorded = state != nullptr && *state != '\0';
   Result<call::RunRequest> request = ParseRunFlags(words);
-  if (request.ok()) {
-    if (Status read = ReadSeccompFile(*request); !read.ok()) {
-      PrintError(read.error());
-      return kExitRefused;
-    }
-  } else {
+  if (!request.ok()) {
     PrintError(request.error());
     return kExitRefused;
   }
@@ -67,13 +77,9 @@ int RunVerb(std::span<const std::string_view> words, isolation::OwnWords own) {
     request->receipt_path = "/dev/null";
   }
   std::optional<audit::ReceiptFile> receipt;
-  if (!request->receipt_path.empty()) {
-    Result<audit::ReceiptFile> opened = audit::ReceiptFile::Open(request->receipt_path);
-    if (!opened.ok()) {
-      PrintError(opened.error());
-      return kExitRefused;
-    }
-    receipt.emplace(std::move(opened).value());
+  if (const Status opened = OpenFiles(*request, receipt); !opened.ok()) {
+    PrintError(opened.error());
+    return kExitRefused;
   }
   if (recorded || !request->state.empty()) [[unlikely]] {
     if (request->state.empty()) {

@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "base/print.h"
+#include "base/regular_file.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "call/tool_shelf.h"
@@ -262,7 +263,7 @@ int Check(const call::VerbFlags& flags, std::span<const std::string> files) {
   size_t wrong = 0;
   for (const std::string& file : files) {
     std::vector<policy::Mistake> mistakes;
-    if (const Result<std::string> text = sys::ReadFile(file); text.ok()) {
+    if (const Result<std::string> text = sys::ReadRegular(file, 1 << 20); text.ok()) {
       mistakes = call::LoadToolHere(*text, file).mistakes;
     } else {
       mistakes.push_back({{}, text.error().message, ""});

@@ -66,8 +66,11 @@ Json Bash(const std::string& command, const std::string& session) {
   return body;
 }
 
+// On a slow machine every sleep costs so much of the call's CPU time that many would spend it.
 std::string WaitForGo() {
-  return "echo >> began; until [ -e go ]; do sleep 0.01; done; : " + NewToken();
+  return "echo >> began; n=0; until [ -e go ]; do [ $((n += 1)) -lt 20 ] && sleep 0.1 || sleep 1; "
+         "done; : " +
+         NewToken();
 }
 
 namespace {

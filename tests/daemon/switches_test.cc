@@ -85,7 +85,8 @@ TEST_F(Switches, KillWhatRunsAndRefuseWhatComes) {
   }
   // Another tenant's call went on all the time.
   EXPECT_TRUE(AnyAlive(bystander));
-  EXPECT_EQ(View(other_, bystander).At("state"), "running");
+  const HttpAnswer now = View(other_, bystander);
+  EXPECT_EQ(now.At("state"), "running") << now.text;
 }
 
 // Calls are sent while the switch is flipped: whichever moment it hits, none goes on.

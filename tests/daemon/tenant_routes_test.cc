@@ -199,12 +199,16 @@ TEST_F(TenantRoutes, BoundariesOfTwoTenantsDoNotMeet) {
   const std::string own = daemon_.NewSession(attacker_);
   for (const std::string& session : {std::string(), own}) {
     const HttpAnswer seen = daemon_.Call(attacker_, Bash(look, session));
-    EXPECT_NE(seen.status, 0);
+    EXPECT_EQ(seen.Outcome(), "success") << seen.text;
+    EXPECT_TRUE(Contains(seen.text, "/workspace")) << "it looked\n" << seen.text;
     for (const std::string& mark : marks_) {
       EXPECT_FALSE(Contains(seen.text, mark)) << mark << " is in " << seen.text;
     }
   }
-  // The control: the victim's own call sees what it left.
+  // The control: the same look finds what lies in its own boundary.
+  const HttpAnswer found = daemon_.Call(attacker_, Bash(": > /tmp/" + secret + "; " + look));
+  EXPECT_TRUE(Contains(found.text, secret)) << found.text;
+  // And the victim's own call sees what it left.
   const HttpAnswer mine = daemon_.Call(victim_, Bash("ls /workspace . 2>/dev/null", session_));
   EXPECT_TRUE(Contains(mine.text, "began")) << mine.text;
   EXPECT_EQ(daemon_.Ask("GET", "/v1/calls/" + began.At("call_id"), victim_).At("state"), "running");

@@ -157,7 +157,7 @@ TEST_P(Streams, CtrlCEndsEverything) {
     }
     const RunResult result = run.Wait(Seconds(15));
     EXPECT_FALSE(result.timed_out) << verb;
-    EXPECT_NE(result.exit, 0) << verb;
+    EXPECT_EQ(result.exit, 128 + SIGINT) << verb << "\n" << result.Describe();
     EXPECT_TRUE(FindProcesses(token).empty()) << verb;
   }
 }
@@ -174,6 +174,7 @@ TEST_P(Streams, ThePayloadStartsWithPlainSignals) {
   };
   EXPECT_TRUE(Contains(RunOutside({"masks"}, odd).out, "ignored")) << "NO-CONTROL";
   const RunResult result = RunProbe(Flags(), {"masks"}, odd);
+  EXPECT_EQ(result.exit, 0) << result.Describe();
   EXPECT_FALSE(Contains(result.out, "ignored") || Contains(result.out, "blocked"))
       << result.Describe();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/run.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -81,15 +82,18 @@ TempDir::~TempDir() {
 
 std::string TempDir::Write(const std::string& name, const std::string& bytes, unsigned mode) const {
   const std::string path = path_ + "/" + name;
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
-  chmod(path.c_str(), mode);
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << bytes;
+  file.close();
+  EXPECT_TRUE(file.good()) << "cannot write " << path;
+  EXPECT_EQ(chmod(path.c_str(), mode), 0) << path;
   return path;
 }
 
 std::string TempDir::MakeDir(const std::string& name, unsigned mode) const {
   const std::string path = path_ + "/" + name;
-  mkdir(path.c_str(), mode);
-  chmod(path.c_str(), mode);
+  EXPECT_TRUE(mkdir(path.c_str(), mode) == 0 || errno == EEXIST) << "cannot make " << path;
+  EXPECT_EQ(chmod(path.c_str(), mode), 0) << path;
   return path;
 }
 

@@ -2,19 +2,13 @@
 #include "audit/receipt.h"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
-#include "tests/support/run.h"
 
 namespace coffer::audit {
 namespace {
-
-using test::TempDir;
 
 // Every field set to something that is not its default.
 Receipt Full() {
@@ -146,81 +140,6 @@ TEST(Receipt, AnythingElseIsRefused) {
     text.replace(at, std::string(from).size(), to);
     EXPECT_FALSE(ParseReceipt(text).ok()) << to;
   }
-}
-
-size_t EntriesIn(const TempDir& dir) {
-  return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(dir.path()), {}));
-}
-
-TEST(ReceiptFile, AppearsWholeOrNotAtAll) {
-  const TempDir dir;
-  const std::string path = dir.Write("receipt", "an older receipt");
-  {
-    Result<ReceiptFile> file = ReceiptFile::Open(path);
-    ASSERT_TRUE(file.ok());
-    EXPECT_EQ(*test::ReadFile(path), "an older receipt") << "opening changes nothing";
-    ReceiptFile moved = std::move(file).value();
-    ASSERT_TRUE(moved.Write(FormatReceipt(Full())).ok());
-  }
-  EXPECT_EQ(*test::ReadFile(path), FormatReceipt(Full()));
-  EXPECT_EQ(EntriesIn(dir), 1U);
-  struct stat info;
-  ASSERT_EQ(::stat(path.c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 0777, 0600U);
-}
-
-TEST(ReceiptFile, WhatWasNotWrittenIsRemoved) {
-  const TempDir dir;
-  {
-    ASSERT_TRUE(ReceiptFile::Open(dir / "receipt").ok());
-  }
-  EXPECT_EQ(EntriesIn(dir), 0U);
-}
-
-TEST(ReceiptFile, AFailedRenameIsAnErrorAndLeavesNothing) {
-  const TempDir dir;
-  {
-    Result<ReceiptFile> file = ReceiptFile::Open(dir / "receipt");
-    ASSERT_TRUE(file.ok());
-    dir.MakeDir("receipt");  // in the way now
-    EXPECT_FALSE(file->Write(FormatReceipt(Full())).ok());
-  }
-  EXPECT_EQ(EntriesIn(dir), 1U) << "only the directory";
-}
-
-TEST(ReceiptFile, WhatCannotBeWrittenFailsBeforeTheRun) {
-  const TempDir dir;
-  const std::string file = dir.Write("file", "");
-  for (const std::string& path :
-       {dir / "missing/receipt", file + "/receipt", dir.path(), std::string(5000, 'x')}) {
-    const Result<ReceiptFile> opened = ReceiptFile::Open(path);
-    ASSERT_FALSE(opened.ok()) << path;
-    EXPECT_EQ(opened.error().kind, ErrorKind::kRefused);
-    EXPECT_FALSE(opened.error().hint.empty());
-  }
-  EXPECT_EQ(EntriesIn(dir), 1U);
-}
-
-TEST(ReceiptFile, NeverFollowsALinkThatWaitsForIt) {
-  const TempDir dir;
-  const std::string victim = dir.Write("victim", "precious");
-  ASSERT_EQ(
-      ::symlink(victim.c_str(), (dir / ("receipt." + std::to_string(::getpid()) + ".tmp")).c_str()),
-      0);
-  EXPECT_FALSE(ReceiptFile::Open(dir / "receipt").ok());
-  EXPECT_EQ(*test::ReadFile(victim), "precious");
-}
-
-TEST(ReceiptFile, DevicesAndPipesAreWrittenDirectly) {
-  Result<ReceiptFile> null = ReceiptFile::Open("/dev/null");
-  ASSERT_TRUE(null.ok());
-  EXPECT_TRUE(null->Write(FormatReceipt(Full())).ok());
-  struct stat info;
-  ASSERT_EQ(::stat("/dev/null", &info), 0);
-  EXPECT_TRUE(S_ISCHR(info.st_mode)) << "still a device";
-  Result<ReceiptFile> full = ReceiptFile::Open("/dev/full");
-  ASSERT_TRUE(full.ok());
-  EXPECT_FALSE(full->Write(FormatReceipt(Full())).ok());
 }
 
 }  // namespace

@@ -195,10 +195,10 @@ TEST(RunFlags, ManyAndStrangeArgumentsPassUnchanged) {
 
 TEST(RunFlags, HelpNamesEveryFlag) {
   for (const char* flag :
-       {"--ro",    "--rw",      "--in",      "--out",       "--level",      "--runtime",
-        "--cpu",   "--wall",    "--memory",  "--processes", "--open-files", "--disk",
-        "--tmp",   "--io",      "--output",  "--env",       "--cwd",        "--uid",
-        "--floor", "--seccomp", "--receipt", "--tty",       "--quiet",      "--trace"}) {
+       {"--ro",     "--rw",     "--in",        "--out",        "--level", "--runtime", "--cpu",
+        "--wall",   "--memory", "--processes", "--open-files", "--disk",  "--tmp",     "--io",
+        "--output", "--env",    "--cwd",       "--uid",        "--floor", "--seccomp", "--receipt",
+        "--tty",    "--quiet",  "--trace",     "--state"}) {
     EXPECT_NE(RunHelp().find(flag), std::string_view::npos) << flag;
   }
 }

@@ -126,7 +126,10 @@ TEST(Command, AScriptBringsItsInterpreterAndItself) {
   EXPECT_EQ(command->argv, (Words{"/bin/sh", "-e", Relocated(script), "one"}));
   EXPECT_EQ(FindInside(command->runtime, Relocated(script)), Relocated(script));
   const InsideResult result = RunInside(command->runtime, command->program, command->argv);
-  EXPECT_TRUE(!result.supported || result.output == "got one\n") << result.output;
+  if (!result.supported) {
+    GTEST_SKIP() << "this host allows neither root nor user namespaces";
+  }
+  EXPECT_EQ(result.output, "got one\n");
   const Result<Command> by_env =
       ResolveCommand({dir.Write("env", "#!/usr/bin/env -S sh -e\n", 0755)}, {}, kFresh);
   ASSERT_TRUE(by_env.ok()) << by_env.error().message;

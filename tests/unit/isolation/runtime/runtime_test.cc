@@ -150,7 +150,10 @@ TEST(Runtime, ASingleProgramIsThreeFiles) {
   EXPECT_EQ(FindInside(command->runtime, "/bin/true"),
             FindInside(command->runtime, command->program));
   const InsideResult result = RunInside(command->runtime, command->program, command->argv);
-  EXPECT_TRUE(!result.supported || result.status == 0) << result.output;
+  if (!result.supported) {
+    GTEST_SKIP() << "this host allows neither root nor user namespaces";
+  }
+  EXPECT_EQ(result.status, 0) << result.output;
 }
 
 TEST(Runtime, NoSetuidNoCompilerNoPackageManagerNoNetworkTool) {
