@@ -10,6 +10,7 @@
 
 #include <variant>
 
+#include "base/regular_file.h"
 #include "base/sys.h"
 #include "isolation/host_path.h"
 #include "policy/table_reader.h"
@@ -31,13 +32,12 @@ Error Wrong(const std::string& file, const std::string& message, std::string hin
 
 // The file's text; nothing if it is not there.
 Result<std::string> ReadOwnFile(const std::string& file) {
-  const Result<UniqueFd> fd = sys::Open(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  const Result<UniqueFd> fd = sys::OpenRegular(file, O_RDONLY | O_NOFOLLOW);
   if (!fd.ok() && (fd.error().sys_errno == ENOENT || fd.error().sys_errno == ENOTDIR)) {
     return std::string();
   }
   struct stat info{};
-  if (!fd.ok() || ::fstat(fd->get(), &info) != 0 || !S_ISREG(info.st_mode) ||
-      (info.st_uid != ::geteuid() && info.st_uid != 0) ||
+  if (!fd.ok() || ::fstat(fd->get(), &info) != 0 || (info.st_uid != ::geteuid() && info.st_uid != 0) ||
       (info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return Wrong(file, "it must be a file of your own that no other user can change",
                  "chmod 644 " + file);
