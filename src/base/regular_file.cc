@@ -72,15 +72,23 @@ std::string KindOfFile(unsigned mode) {
   }
 }
 
-Result<UniqueFd> OpenRegularAt(int dir, const std::string& path, int flags) {
-  TRY_ASSIGN(const UniqueFd found, OpenAt(dir, path, O_PATH | (flags & O_NOFOLLOW)));
-  TRY(CheckRegular(found.get(), path));
-  Result<UniqueFd> opened = Open("/proc/self/fd/" + std::to_string(found.get()),
+Result<UniqueFd> ReopenRegular(int path_fd, const std::string& path, int flags) {
+  TRY(CheckRegular(path_fd, path));
+  Result<UniqueFd> opened = Open("/proc/self/fd/" + std::to_string(path_fd),
                                  (flags & ~O_NOFOLLOW) | O_NONBLOCK | O_NOCTTY);
+  if (!opened.ok() && opened.error().sys_errno == ENOENT) {
+    return HostFault("isolation.proc", "cannot open " + path + ": /proc is not mounted",
+                     "mount /proc: coffer needs it");
+  }
   if (!opened.ok()) {
     return ErrnoError("sys.open", "cannot open " + path, -opened.error().sys_errno);
   }
   return opened;
+}
+
+Result<UniqueFd> OpenRegularAt(int dir, const std::string& path, int flags) {
+  TRY_ASSIGN(const UniqueFd found, OpenAt(dir, path, O_PATH | (flags & O_NOFOLLOW)));
+  return ReopenRegular(found.get(), path, flags);
 }
 
 Result<UniqueFd> OpenRegular(const std::string& path, int flags) {

@@ -26,6 +26,10 @@ namespace coffer::sys {
 Result<UniqueFd> OpenRegularAt(int dir, const std::string& path, int flags);
 Result<UniqueFd> OpenRegular(const std::string& path, int flags);
 
+// The same for a descriptor that was opened with O_PATH: what it stands for is opened, no name is looked up again. `path` is
+// for messages.
+Result<UniqueFd> ReopenRegular(int path_fd, const std::string& path, int flags);
+
 // The whole of such a file. One that is larger than `limit` is refused before anything is read.
 Result<std::string> ReadRegularAt(int dir, const std::string& path, size_t limit);
 Result<std::string> ReadRegular(const std::string& path, size_t limit);

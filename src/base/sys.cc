@@ -108,16 +108,6 @@ Result<UniqueFd> OpenNoLinks(int dir, const std::string& path, int flags) {
                 path);
 }
 
-Result<UniqueFd> ReopenForReading(int path_fd) {
-  Result<UniqueFd> fd =
-      Open("/proc/self/fd/" + std::to_string(path_fd), O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  if (!fd.ok() && fd.error().sys_errno == ENOENT) {
-    return HostFault("isolation.proc", "cannot open a file that was examined: /proc is not mounted",
-                     "mount /proc: coffer needs it");
-  }
-  return fd;
-}
-
 Result<std::string> ReadFd(int fd, size_t limit) {
   std::string text;
   std::array<char, 4096> buffer;

@@ -48,8 +48,6 @@ Result<UniqueFd> Open(const std::string& path, int flags, unsigned mode = 0);
 
 // openat2 with RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS: no component of `path` may be a link.
 Result<UniqueFd> OpenNoLinks(int dir, const std::string& path, int flags);
-// Opens for reading the very file that an O_PATH descriptor of a regular file stands for. Needs /proc.
-Result<UniqueFd> ReopenForReading(int path_fd);
 
 // The whole file, at most `limit` bytes; a longer one is an error, and so is what is not a regular file. For names that
 // are ours, such as /proc and cgroup files; a name that somebody else chose is read with base/regular_file.h.

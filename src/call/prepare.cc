@@ -63,7 +63,7 @@ Result<isolation::Input> ReadScript(const std::string& path, const isolation::Ru
   }
   isolation::RuntimeSet set;
   set.files.push_back({place->real, place->real, false, false, isolation::BindReason::kScript,
-                       place->link_directory.empty()});
+                       !place->via_link(), place->via_link()});
   set.own_trees.push_back(isolation::OwnTree(*place));
   std::erase(set.own_trees, "");
   TRY_ASSIGN(const isolation::OpenedRuntime opened, isolation::OpenRuntime(std::move(set), grounds));
@@ -73,7 +73,9 @@ Result<isolation::Input> ReadScript(const std::string& path, const isolation::Ru
                  fmt::format("cannot read {}: {}", path, sys::ErrnoText(fd.error().sys_errno)), "",
                  fd.error().sys_errno};
   }
-  return ReadInput(*fd, path);
+  TRY_ASSIGN(isolation::Input script, ReadInput(*fd, path));
+  script.name = place->name;
+  return script;
 }
 
 Status AddInputs(const RunRequest& request, Prepared& prepared) {

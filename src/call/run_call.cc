@@ -119,7 +119,6 @@ RunOutcome RunCall(const RunRequest& request) {
   const bool wants_receipt = !request.receipt_path.empty() || request.record != nullptr;
   // admit
   outcome.receipt.requested_at = WallTime();
-  const Result<UniqueFd> signals = CatchSignals();
   if (wants_receipt) {
     if (request.record != nullptr) {
       outcome.receipt = request.record->asked();
@@ -130,10 +129,7 @@ RunOutcome RunCall(const RunRequest& request) {
     }
     DescribeRequest(request, outcome.receipt);
   }
-  if (!signals.ok()) {
-    return Refuse(std::move(outcome), signals.error());
-  }
-  // evaluate
+  // evaluate: until there is a boundary to forward them to, signals end this process as usual
   Result<Prepared> prepared = Prepare(request);
   if (!prepared.ok()) {
     return Refuse(std::move(outcome), std::move(prepared.error()));
@@ -142,6 +138,10 @@ RunOutcome RunCall(const RunRequest& request) {
   outcome.receipt.runtimes = prepared->runtimes;
   if (wants_receipt) {
     DescribeBound(request, *prepared, outcome.receipt);
+  }
+  const Result<UniqueFd> signals = CatchSignals();
+  if (!signals.ok()) {
+    return Refuse(std::move(outcome), signals.error());
   }
   // record: where a state directory is named, nothing happens that is not on disk before
   if (request.record != nullptr) [[unlikely]] {

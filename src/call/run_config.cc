@@ -42,7 +42,11 @@ Result<std::string> ReadOwnFile(const std::string& file) {
     return Wrong(file, "it must be a file of your own that no other user can change",
                  "chmod 644 " + file);
   }
-  return sys::ReadFd(fd->get(), kMostBytes);
+  Result<std::string> text = sys::ReadFd(fd->get(), kMostBytes);
+  if (!text.ok()) {
+    return Wrong(file, text.error().message, "a list of toolchains is short");
+  }
+  return text;
 }
 
 Result<std::string> OpenToolchain(const std::string& file, std::string given) {

@@ -55,6 +55,7 @@ void CoverFifos(const std::string& directory, const std::vector<std::string>& fi
     BindMount cover = DeviceBind("/dev/null", 1, 3);
     cover.at = directory + "/" + fifo;
     cover.usable_device = cover.writable = false;
+    cover.covers = true;
     root.binds.push_back(std::move(cover));
   }
 }

@@ -11,14 +11,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 
+#include "base/regular_file.h"
 #include "base/sys.h"
+#include "isolation/home_directories.h"
 
 namespace coffer::isolation {
 namespace {
 
 // Directories whose aliases (bind mounts under another name) are refused as they are themselves.
+constexpr std::ptrdiff_t kMaxDepth = 256;  // of directories in a mounted tree
+
 constexpr std::array<const char*, 14> kNeverByAnyName = {
     "/",    "/etc",  "/home", "/root", "/var", "/usr",  "/boot",
     "/dev", "/proc", "/sys",  "/run",  "/mnt", "/data", "/srv",
@@ -71,6 +76,23 @@ Error OpenError(const std::string& path, Error error) {
     error.hint = "openat2 needs Linux 5.6 or newer";
   }
   return error;
+}
+
+// A directory that cannot be listed is left out of the search only if the boundary cannot enter it either.
+Status CheckOutOfReach(const HostPath& root, const std::string& directory, int number) {
+  struct stat info{};
+  const bool there =
+      ::fstatat(root.fd.get(), directory.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0;
+  const bool gone = number == ENOENT || number == ENOTDIR || number == ELOOP;
+  const bool foreign = there && info.st_uid != ::geteuid() &&
+                       ::faccessat(root.fd.get(), directory.c_str(), X_OK, AT_EACCESS) != 0;
+  if (gone || (number == EACCES && foreign)) {
+    return {};
+  }
+  return Refused("policy.path.fifo",
+                 fmt::format("{} holds a directory that cannot be checked for fifos: {}", root.path,
+                             sys::ErrnoText(number)),
+                 "make its directories readable, or name a directory further down");
 }
 
 }  // namespace
@@ -181,9 +203,13 @@ Status CheckNotBroad(const HostPath& path) {
       return TooBroad(fmt::format("{} is {} under another name", path.path, broad));
     }
   }
-  if (const char* const home = ::getenv("HOME");
-      path.directory && home != nullptr && home[0] == '/' && SameDirectory(home, path)) {
-    return TooBroad(fmt::format("{} is a whole home directory", path.path));
+  if (path.directory) {
+    const char* const given = ::getenv("HOME");
+    for (const std::string& home : {OwnHome(), std::string(given == nullptr ? "" : given)}) {
+      if (home.starts_with('/') && SameDirectory(home.c_str(), path)) {
+        return TooBroad(fmt::format("{} is a whole home directory", path.path));
+      }
+    }
   }
   return {};
 }
@@ -218,7 +244,7 @@ Result<UniqueFd> OpenForReading(const HostPath& path) {
     return Refused("policy.path.kind", fmt::format("{} is a directory", path.path),
                    "use --ro for a directory");
   }
-  return sys::ReopenForReading(path.fd.get());
+  return sys::ReopenRegular(path.fd.get(), path.path, O_RDONLY);
 }
 
 Result<std::vector<std::string>> FindFifos(const HostPath& root) {
@@ -232,7 +258,8 @@ Result<std::vector<std::string>> FindFifos(const HostPath& root) {
     Result<UniqueFd> dir =
         sys::OpenNoLinks(root.fd.get(), here.empty() ? "." : here, O_RDONLY | O_DIRECTORY);
     if (!dir.ok()) {
-      continue;  // unreadable for us: as root nothing is, as a user the boundary cannot read it either
+      TRY(CheckOutOfReach(root, here, dir.error().sys_errno));
+      continue;
     }
     TRY_ASSIGN(const std::vector<sys::DirEntry> entries, sys::ListDir(dir->get()));
     scanned += entries.size();
@@ -249,6 +276,11 @@ Result<std::vector<std::string>> FindFifos(const HostPath& root) {
         type = IFTODT(info.st_mode);
       }
       if (type == DT_DIR) {
+        if (std::count(path.begin(), path.end(), '/') > kMaxDepth) {
+          return Refused("policy.path.size",
+                         fmt::format("{} is too deep to be checked for fifos", root.path),
+                         "name a directory further down");
+        }
         pending.push_back(path);
       } else if (type == DT_FIFO) {
         fifos.push_back(path);

@@ -32,23 +32,51 @@ Status CheckIsElf(const HostPath& path) {
   return {};
 }
 
+constexpr const char* kDeclare =
+    "if you trust it, name the real path on the command line, or declare its directory in "
+    "~/.config/coffer/run.toml: toolchains = [\"DIRECTORY\"]";
+
 Error NotNamed(const RuntimeFile& file) {
   return Refused(
       "policy.runtime.foreign",
       fmt::format("a file of the command names {} ({}), which lies outside its own directory and "
                   "is not the system's",
                   file.host, BindReasonName(file.why)),
-      "if you trust it, name the real program on the command line, or declare its directory in "
-      "~/.config/coffer/run.toml: toolchains = [\"DIRECTORY\"]");
+      kDeclare);
+}
+
+Error NotThroughALink(const RuntimeFile& file) {
+  return Refused("policy.runtime.link",
+                 fmt::format("a link leads to {} ({}), and an earlier call may have made it",
+                             file.host, BindReasonName(file.why)),
+                 kDeclare);
+}
+
+// What a link names that another user than root could have made: single files of the system, and programs and libraries
+// of the own tree. Never a directory, a script or a data file: it would show whatever the link leads to.
+Status CheckLink(const RuntimeFile& file, const HostPath& path, const RuntimeSet& set) {
+  if (path.directory) {
+    return NotThroughALink(file);
+  }
+  if (path.path_class == PathClass::kSystem) {
+    return {};
+  }
+  const bool elf = file.why == BindReason::kProgram || file.why == BindReason::kLoader ||
+                   file.why == BindReason::kLibrary;
+  if (!elf || !LiesInOneOf(path.path, set.own_trees)) {
+    return NotThroughALink(file);
+  }
+  return CheckIsElf(path);
 }
 
 Status CheckCallers(const RuntimeFile& file, const HostPath& path, const RuntimeSet& set,
                     const RuntimeGrounds& grounds) {
-  if (!file.named_by_caller && !LiesInOneOf(path.path, set.own_trees) &&
-      !LiesInOneOf(path.path, grounds.toolchains)) {
-    return NotNamed(file);
-  }
-  if (path.directory) {
+  if (!file.named_by_caller) {
+    if (!LiesInOneOf(path.path, set.own_trees) && !LiesInOneOf(path.path, grounds.toolchains)) {
+      return NotNamed(file);
+    }
+    TRY(CheckNotBroad(path));
+  } else if (path.directory) {
     TRY(CheckNotBroad(path));
   }
   if (file.why == BindReason::kLoader || file.why == BindReason::kLibrary) {
@@ -71,6 +99,9 @@ Result<HostPath> OpenEntry(const RuntimeFile& file, const RuntimeSet& set,
                    fmt::format("{} is {}, and the runtime needs {} there", file.host,
                                path->directory ? "a directory" : "a file",
                                file.directory ? "a directory" : "a file"));
+  }
+  if (file.via_link && !LiesInOneOf(path->path, grounds.toolchains)) {
+    TRY(CheckLink(file, *path, set));
   }
   if (path->path_class == PathClass::kCaller) {
     if (file.remembered) {

@@ -38,7 +38,8 @@ Error ExplainSetup(const ChildReport& report, const BoundaryPlan& plan) {
   }
   std::string what =
       fmt::format("cannot set up the boundary ({})", StageName(static_cast<Stage>(stage)));
-  const bool about_a_bind = stage == static_cast<uint32_t>(Stage::kAttach);
+  const bool about_a_bind = stage == static_cast<uint32_t>(Stage::kAttach) ||
+                            stage == static_cast<uint32_t>(Stage::kSources);
   const std::vector<BindMount>& binds = plan.call_root.binds;
   ErrorKind kind = ErrorKind::kHost;
   std::string hint;

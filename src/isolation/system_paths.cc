@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isolation/system_paths.h"
 
+#include <sys/xattr.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "base/split.h"
 #include "base/sys.h"
 
 namespace coffer::isolation {
 namespace {
 
-// /etc is not among them: only these parts of it are ever shown.
+// Where packages put programs and what they need. /usr itself, for the runtime that shows it whole, is judged apart.
+// Not here: /opt, /usr/src and /usr/local/etc, which hold projects and configuration as well, and /etc but for these.
 constexpr std::string_view kSystemDirectories[] = {
-    "/usr",  "/bin",    "/sbin", "/lib",     "/lib32", "/lib64",
-    "/libx32", "/opt", "/etc/alternatives", "/etc/ssl/certs", "/etc/pki/ca-trust",
+    "/usr/bin",       "/usr/sbin",       "/usr/lib",         "/usr/lib32",        "/usr/lib64",
+    "/usr/libx32",    "/usr/libexec",    "/usr/share",       "/usr/include",      "/usr/games",
+    "/usr/local/bin", "/usr/local/sbin", "/usr/local/lib",   "/usr/local/lib64",  "/usr/local/libexec",
+    "/usr/local/share", "/bin",          "/sbin",            "/lib",              "/lib32",
+    "/lib64",         "/libx32",         "/etc/alternatives", "/etc/ssl/certs",   "/etc/pki/ca-trust",
 };
 
-std::vector<std::string_view> SplitText(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const size_t end = text.find(separator);
-    parts.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) {
-      return parts;
-    }
-    text.remove_prefix(end + 1);
-  }
+bool IsInSystemDirectory(std::string_view path) {
+  return std::any_of(std::begin(kSystemDirectories), std::end(kSystemDirectories),
+                     [&](std::string_view system) { return IsAtOrBelow(path, system); });
 }
 
 constexpr gid_t kFirstUserGroup = 100;
@@ -55,9 +55,15 @@ bool IsEmptyGroup(gid_t group) {
   return listed;
 }
 
-bool OnlyRootWrites(const struct stat& info) {
+// Where there is an access control list, the bits of the group are those of everybody whom it names.
+bool HasAccessList(const std::string& path) {
+  return ::lgetxattr(path.c_str(), "system.posix_acl_access", nullptr, 0) > 0;
+}
+
+bool OnlyRootWrites(const std::string& path, const struct stat& info) {
   return info.st_uid == 0 && (info.st_mode & S_IWOTH) == 0 &&
-         ((info.st_mode & S_IWGRP) == 0 || IsEmptyGroup(info.st_gid));
+         ((info.st_mode & S_IWGRP) == 0 ||
+          (IsEmptyGroup(info.st_gid) && !HasAccessList(path)));
 }
 
 std::string_view Parent(std::string_view path) {
@@ -80,17 +86,23 @@ bool SystemPaths::OnlyRootChanges(const std::string& directory) {
   struct stat info{};
   const bool only_root = (directory == "/" || OnlyRootChanges(std::string(Parent(directory)))) &&
                          ::lstat(directory.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
-                         OnlyRootWrites(info);
+                         (info.st_mode & S_IXOTH) != 0 && OnlyRootWrites(directory, info);
   known_.emplace(directory, only_root);
   return only_root;
 }
 
+bool SystemPaths::IsSystemLink(const std::string& directory, const std::string& name) {
+  struct stat info{};
+  const std::string path = (directory == "/" ? "" : directory) + "/" + name;
+  return (directory == "/" || directory == "/usr" || directory == "/usr/local" ||
+          IsInSystemDirectory(directory)) &&
+         OnlyRootChanges(directory) && ::lstat(path.c_str(), &info) == 0 && info.st_uid == 0;
+}
+
 bool SystemPaths::IsSystem(const std::string& path, const struct stat& info) {
   const mode_t public_bits = S_ISDIR(info.st_mode) ? S_IROTH | S_IXOTH : S_IROTH;
-  return std::any_of(std::begin(kSystemDirectories), std::end(kSystemDirectories),
-                     [&](std::string_view system) { return IsAtOrBelow(path, system); }) &&
-         OnlyRootWrites(info) && (info.st_mode & public_bits) == public_bits &&
-         OnlyRootChanges(std::string(Parent(path)));
+  return (IsInSystemDirectory(path) || path == "/usr") && OnlyRootWrites(path, info) &&
+         (info.st_mode & public_bits) == public_bits && OnlyRootChanges(std::string(Parent(path)));
 }
 
 }  // namespace coffer::isolation

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which files are the system's own: root's, not writable by any other user, in the system's directories.
+// Which files are the system's own: root's, not writable by any other user, in the directories of installed programs.
 //
 // The judgement covers the file and every directory above it, so a path that passes can be changed by root alone, and a
-// later look at the same path finds the same thing. A path is judged by owner and mode; an access control list shows in
-// the group's bits. A group of the system without a single member counts as nobody. Remembers directories for the length of one resolution. Not thread-safe.
+// later look at the same path finds the same thing. Every user can reach and read it, so showing it gives nothing away.
+// A path is judged by owner, mode and access control list. A group of the system without a single member counts as
+// nobody. Remembers directories for the length of one resolution. Not thread-safe.
 #pragma once
 
 #include <sys/stat.h>
@@ -17,14 +18,17 @@ namespace coffer::isolation {
 
 class SystemPaths {
  public:
-  // True if nobody but root can change what is in `directory`, or put something else at its path. Absolute, no links.
-  bool OnlyRootChanges(const std::string& directory);
+  // True if only root could have made the link `name` in `directory`: a directory of installed programs, or the root
+  // directory, in which only root makes names; and a link that is root's. Root's own projects are no such place: what a
+  // payload writes into a mount of theirs is root's, too.
+  bool IsSystemLink(const std::string& directory, const std::string& name);
 
-  // True if `path`, whose fstat is `info`, is the system's own: below /usr and its kin, root's all the way up, and
-  // readable by every user, so that showing it gives nothing away.
+  // True if `path`, whose fstat is `info`, is the system's own.
   bool IsSystem(const std::string& path, const struct stat& info);
 
  private:
+  bool OnlyRootChanges(const std::string& directory);
+
   std::map<std::string, bool, std::less<>> known_;
 };
 

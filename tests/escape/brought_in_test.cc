@@ -21,6 +21,7 @@
 
 #include "tests/support/host.h"
 #include "tests/support/tracer.h"
+#include "tests/support/verdicts.h"
 
 namespace coffer::test {
 namespace {
@@ -343,6 +344,78 @@ TEST_P(BroughtIn, APerlBesideALinkedLibraryIsRefused) {
   ExpectRefused(Run(command));
   const std::string script = dir_.Write("proj/script", "#!" + command[0] + "\nprint 1;\n", 0755);
   ExpectRefused(Run({script}));
+}
+
+// A payload could write `work/bin` and nothing else: the rest of `work` is not the program's own.
+TEST_P(BroughtIn, ALinkInABinDoesNotSpeakForWhatIsBesideIt) {
+  fs::create_directories(project_ / "work/bin/.x/bin");
+  fs::create_directories(project_ / "work/bin/.x/share");
+  dir_.Write("proj/work/key", token_);
+  fs::copy_file("/usr/bin/perl", project_ / "work/bin/.x/bin/perl");
+  fs::create_symlink(".x/bin/perl", project_ / "work/bin/tool");
+  const Strings command = {(project_ / "work/bin/tool").string(), "-e", "print <>;",
+                           (project_ / "work/key").string()};
+  EXPECT_TRUE(Contains(RunProgram(command).out, token_)) << "NO-CONTROL";
+  ExpectNothing(Run(command));
+  for (const char* const target : {"../../..", "../..", "/", "/opt", "/usr"}) {
+    fs::remove(project_ / "work/bin/.x/share/perl5");
+    fs::create_directory_symlink(target, project_ / "work/bin/.x/share/perl5");
+    SCOPED_TRACE(target);
+    ExpectRefused(Run(command));
+  }
+}
+
+// The directories of the system are shown where a recipe names them, not where a link leads to them.
+TEST_P(VirtualEnvironment, PackagesThatLeadIntoTheSystemAreRefused) {
+  ASSERT_TRUE(Contains(RunPython().out, "my own package"));
+  for (const char* const target : {"/usr", "/usr/share", "/opt", "/usr/lib/python3/dist-packages"}) {
+    fs::remove_all(packages_);
+    fs::create_directory_symlink(target, packages_);
+    SCOPED_TRACE(target);
+    EXPECT_FALSE(fs::is_empty(packages_) && std::string(target) == "/usr") << "NO-CONTROL";
+    ExpectRefused(RunPython());
+  }
+}
+
+// A script, a program or a data file behind a link of the project is what the link's maker chose, also inside the project.
+TEST_P(BroughtIn, LinksInsideAProjectLeadToNoScriptAndNoDataFile) {
+  dir_.Write("proj/key.py", "print('" + token_ + "')\n", 0755);
+  dir_.Write("proj/key.sh", "#!/bin/sh\necho " + token_ + "\n", 0755);
+  fs::create_symlink("key.py", project_ / "report.py");
+  fs::create_symlink("../key.sh", project_ / "bin/report");
+  EXPECT_TRUE(Contains(RunProgram({(project_ / "bin/report").string()}).out, token_)) << "NO-CONTROL";
+  ExpectRefused(Run({(project_ / "bin/report").string()}));
+  ExpectRefused(RunProgram({CofferPath(), "run", "--level", level(), project_ / "report.py"}, options_));
+  // A program of the project by another name is fine.
+  fs::copy_file("/usr/bin/echo", project_ / "bin/plain");
+  fs::create_symlink("plain", project_ / "bin/alias");
+  const RunResult alias = Run({(project_ / "bin/alias").string(), "fine"});
+  EXPECT_EQ(alias.out, "fine\n") << alias.Describe();
+}
+
+TEST_P(BroughtIn, AHomeIsTooBroadAlsoWithoutItsVariable) {
+  if (!IsRoot()) {
+    GTEST_SKIP() << "only root's home is known to be in /etc/passwd here";
+  }
+  EXPECT_TRUE(fs::exists("/root")) << "NO-CONTROL";
+  options_.environment = {{"PATH=/usr/bin:/bin"}};
+  for (const char* const flag : {"--ro", "--rw"}) {
+    const RunResult result = Run({"true"}, {flag, "/root"});
+    EXPECT_EQ(result.exit, 120) << result.Describe();
+  }
+}
+
+// Files of the kernel are not read to find out what they are: reading some of them takes from the host.
+TEST_P(BroughtIn, AFileOfTheKernelIsNotReadAsALibrary) {
+  for (const char* const named : {"/proc/kmsg", "/proc/self/mem", "/sys/kernel/notes"}) {
+    fs::remove(project_ / "lib/libown.so");
+    fs::create_symlink(named, project_ / "lib/libown.so");
+    SCOPED_TRACE(named);
+    EXPECT_TRUE(fs::is_symlink(project_ / "lib/libown.so")) << "NO-CONTROL";
+    const RunResult result = RunTool();
+    ExpectRefused(result);
+    EXPECT_TRUE(Contains(result.err, "libown.so")) << result.Describe();
+  }
 }
 
 TEST_P(BroughtIn, ADeclaredToolchainMayBeNamedAndIsNeverWritable) {

@@ -138,7 +138,9 @@ int BeginPrivateRoot(const ChildContext& context, Ladder& ladder) {
   ladder.Enter(Stage::kPopulate);
   ladder.Must(Populate(plan.root, root, &context.report->tmpfs, ladder.item()));
   ladder.Enter(Stage::kDevices);
-  ladder.Must(AttachBinds(plan.root, nullptr, root, ladder.item()));
+  int32_t trees[kMaxTrees];
+  ladder.Must(OpenSources(plan.root, nullptr, trees, ladder.item()));
+  ladder.Must(AttachBinds(plan.root, trees, root, ladder.item()));
   ladder.Enter(Stage::kProc);
   if (plan.want_proc) {
     context.report->proc_mounted = static_cast<uint32_t>(ladder.Must(MountProc()));
@@ -149,15 +151,19 @@ int BeginPrivateRoot(const ChildContext& context, Ladder& ladder) {
   return root;
 }
 
-// What the command needs; then the old root is left for good.
+// The old root is left for good, with the sources of all mounts in hand; then what the command needs is put in place.
 void EnterPrivateRoot(const ChildContext& context, Ladder& ladder, int root) {
   const RootPart& part = context.plan->call_root;
+  int32_t trees[kMaxTrees];
+  ladder.Enter(Stage::kSources);
+  ladder.Must(OpenSources(part, context.admission->trees, trees, ladder.item()));
+  ladder.Enter(Stage::kPivot);
+  ladder.Must(PivotInto(root));
   ladder.Enter(Stage::kPopulateCall);
   ladder.Must(Populate(part, root, nullptr, ladder.item()));
   ladder.Enter(Stage::kAttach);
-  ladder.Must(AttachBinds(part, context.admission->trees, root, ladder.item()));
-  ladder.Enter(Stage::kPivot);
-  ladder.Must(PivotInto(root));
+  ladder.Must(AttachBinds(part, trees, root, ladder.item()));
+  ladder.Must(SealRoot(root));
   ::close(root);  // in the supervisor's table too: nothing outside may hold this mount
 }
 

@@ -28,9 +28,10 @@ enum class Stage : uint32_t {
   kDevices,
   kProc,
   kAwaitPlan,  // everything above needs nothing but the envelope
+  kSources,
+  kPivot,
   kPopulateCall,
   kAttach,
-  kPivot,
   kPty,
   kHostname,
   kKeyring,

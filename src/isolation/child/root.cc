@@ -196,7 +196,7 @@ long WritePrivateFile(int root, const PrivateFile& file) {
 long MountRoot() {
   // Nothing inside can write to it, so its size only bounds what the plan brings in.
   const long root =
-      MountNew("tmpfs", {{"size", "4294967296"}, {"nr_inodes", "4096"}, {"mode", "755"}},
+      MountNew("tmpfs", {{"size", "4294967296"}, {"nr_inodes", "65536"}, {"mode", "755"}},
                MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
   if (root < 0) {
     return root;
@@ -249,27 +249,40 @@ long Populate(const RootPart& part, int root, int32_t (*kept)[4], uint32_t* item
   return 0;
 }
 
-long AttachBinds(const RootPart& part, const int32_t* trees, int root, uint32_t* item) {
+long OpenSources(const RootPart& part, const int32_t* given, int32_t (&trees)[kMaxTrees],
+                 uint32_t* item) {
   for (size_t i = 0; i < part.binds.size(); ++i) {
     *item = static_cast<uint32_t>(i);
     const BindMount& bind = part.binds[i];
-    const long tree = bind.supervised ? trees[i] : OpenSource(bind);
+    const long tree = bind.supervised ? given[i] : OpenSource(bind);
     if (tree < 0) {
       return tree;
     }
-    if (!bind.directory) {
+    trees[i] = static_cast<int32_t>(tree);
+  }
+  return 0;
+}
+
+long AttachBinds(const RootPart& part, const int32_t (&trees)[kMaxTrees], int root, uint32_t* item) {
+  for (size_t i = 0; i < part.binds.size(); ++i) {
+    *item = static_cast<uint32_t>(i);
+    const BindMount& bind = part.binds[i];
+    if (!bind.directory && !bind.covers) {
       // A place to mount on: an empty file, never seen again.
       const long made = Syscall(SYS_mknodat, root, Arg(Relative(bind.at)), S_IFREG | 0444, 0);
       if (made < 0 && made != -EEXIST) {
         return made;
       }
     }
-    long answer = SetAttributes(static_cast<int>(tree), "", AT_EMPTY_PATH, Attributes(bind));
+    long answer = SetAttributes(trees[i], "", AT_EMPTY_PATH, Attributes(bind));
     if (answer >= 0) {
-      answer = MoveTo(static_cast<int>(tree), root, bind.at.c_str());
+      answer = MoveTo(trees[i], root, bind.at.c_str());
     }
     if (!bind.supervised) {
-      ::close(static_cast<int>(tree));
+      ::close(trees[i]);
+    }
+    if (answer == -ENOENT && bind.covers) {
+      continue;  // it has gone meanwhile: there is nothing to cover
     }
     if (answer < 0) {
       return answer;
@@ -292,13 +305,11 @@ long MountPts() {
   return MountHere("devpts", "/dev/pts", MS_NOSUID | MS_NOEXEC, "ptmxmode=666,mode=620");
 }
 
+long SealRoot(int root) { return SetAttributes(root, "", AT_EMPTY_PATH, MOUNT_ATTR_RDONLY); }
+
 long PivotInto(int root) {
-  long answer = SetAttributes(root, "", AT_EMPTY_PATH, MOUNT_ATTR_RDONLY);
-  if (answer < 0) {
-    return answer;
-  }
   // pivot_root(".", ".") stacks the old root on top of the new one, where it is detached from later.
-  answer = Syscall(SYS_pivot_root, Arg("."), Arg("."));
+  const long answer = Syscall(SYS_pivot_root, Arg("."), Arg("."));
   if (answer < 0) {
     return answer;
   }

@@ -136,6 +136,7 @@ Status AddDefaultSet(SetBuilder& builder, const Chain& chain, const ResolveOptio
     command.runtimes = {std::string(recipe->name)};
   } else {
     TRY(builder.AddProgram(chain.program));
+    TRY(builder.CheckBudget());
     command.runtime = builder.Finish();
   }
   command.runtime = Relocated(std::move(command.runtime));
@@ -197,7 +198,7 @@ void BringScripts(RealPaths& paths, const std::vector<std::string>& scripts,
   for (const std::string& script : scripts) {
     if (const Result<RealPaths::Place> place = paths.Find(script); place.ok()) {
       extra.files.push_back({place->real, place->real, true, false, BindReason::kScript,
-                             script == typed && place->link_directory.empty()});
+                             script == typed && !place->via_link(), place->via_link()});
       if (place->is_link()) {
         extra.links.emplace_back(place->Inside(), RelativeTarget(place->Inside(), place->real));
       }
@@ -316,6 +317,7 @@ Result<Command> ResolveScript(const std::string& file, const std::vector<std::st
     // The copy that is executed lies elsewhere: what it needs by $ORIGIN beside itself does not come with it.
     script->named_by_caller = true;
     TRY(builder.AddProgram(*script));
+    TRY(builder.CheckBudget());
     RuntimeSet own = builder.Finish();
     std::erase_if(own.files,
                   [&](const RuntimeFile& entry) { return entry.inside == script->place.real; });

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "base/regular_file.h"
 #include "base/sys.h"
 
 namespace coffer::isolation {
@@ -110,9 +111,10 @@ void RealPaths::Follow(const std::string& path) {
 }
 
 Result<RealPaths::Place> RealPaths::Walk(const std::string& path, int depth) {
-  if (depth > kMaxLinks) {
+  if (depth > kMaxLinks || exhausted()) {
     return Loop(path);
   }
+  ++lookups_;
   std::string_view rest = path;
   while (rest.size() > 1 && rest.back() == '/') {
     rest.remove_suffix(1);
@@ -150,7 +152,7 @@ Result<RealPaths::Place> RealPaths::Walk(const std::string& path, int depth) {
   place.real = std::move(next.real);
   if (place.link_directory.empty()) {
     place.link_directory =
-        system_.OnlyRootChanges(directory) ? std::move(next.link_directory) : directory;
+        system_.IsSystemLink(directory, place.name) ? std::move(next.link_directory) : directory;
   }
   return place;
 }
@@ -167,10 +169,14 @@ Result<RealPaths::OpenedFile> RealPaths::Open(const std::string& path) {
   if (answer < 0) {
     return sys::ErrnoError("runtime.path", path, answer);
   }
-  if (!S_ISREG(file.status.st_mode)) {
-    return sys::ErrnoError("runtime.path", path, S_ISDIR(file.status.st_mode) ? -EISDIR : -EACCES);
+  if (S_ISDIR(file.status.st_mode)) {
+    return sys::ErrnoError("runtime.path", path, -EISDIR);
   }
-  TRY_ASSIGN(file.fd, sys::ReopenForReading(examined.get()));
+  Result<UniqueFd> readable = sys::ReopenRegular(examined.get(), path, O_RDONLY);
+  if (!readable.ok() && readable.error().kind == ErrorKind::kRefused) {
+    return sys::ErrnoError("runtime.path", path, -EACCES);  // a fifo, a socket, a file of the kernel
+  }
+  TRY_ASSIGN(file.fd, std::move(readable));
   return file;
 }
 

@@ -34,6 +34,7 @@ class RealPaths {
     // The real directory of the first link on the way that another user than root could have made; empty if there is
     // none. Where such a link leads is what a file says, not what the caller said.
     std::string link_directory{};
+    bool via_link() const { return !link_directory.empty(); }
     std::string Inside() const { return directory == "/" ? "/" + name : directory + "/" + name; }
     bool is_link() const { return real != Inside(); }
   };
@@ -53,6 +54,11 @@ class RealPaths {
   // Follows `path` as the directory of a file would be; the links show up in followed(). Nothing if it is not there.
   void Follow(const std::string& path);
 
+  // True once more was looked up than any program needs: then nothing is found any more, so that a hostile file cannot keep
+  // a resolution going for ever. Whoever resolves refuses the answer.
+  bool exhausted() const { return lookups_ > kMaxLookups; }
+  static constexpr size_t kMaxLookups = 100'000;
+
   // Links of directories that were followed so far, in the order of their names.
   const std::map<std::string, std::string>& followed() const { return followed_; }
 
@@ -65,6 +71,7 @@ class RealPaths {
   Result<Place> Walk(const std::string& path, int depth);
 
   SystemPaths system_;
+  size_t lookups_ = 0;
   std::map<std::string, RealDirectory, std::less<>> directories_;  // by the path as named
   std::map<std::string, std::string> followed_;
   std::array<char, 4096> target_;  // of the link that is being read

@@ -78,6 +78,7 @@ Result<RuntimeSet> ResolveReal(const Recipe& recipe, const std::string& program_
     TRY(builder.AddProgram(program));
   }
   TRY(recipe.add(builder, program));
+  TRY(builder.CheckBudget());
   RuntimeSet set = builder.Finish();
   if (cached && IsAllSystem(set)) {
     cache.Keep(key, builder.witnesses(), set);
@@ -98,9 +99,8 @@ Result<RuntimeSet> ResolveRecipe(const Recipe& recipe, const std::string& progra
   if (!place.is_link()) {
     return ResolveReal(recipe, program_path, named_by, options);
   }
-  const bool linked_by_system = place.link_directory.empty();
   TRY_ASSIGN(RuntimeSet real,
-             ResolveReal(recipe, place.real, linked_by_system ? named_by : NamedBy::kFile, options));
+             ResolveReal(recipe, place.real, place.via_link() ? NamedBy::kFile : named_by, options));
   if (named_by == NamedBy::kCaller) {
     beside.AddOwnTree(place);
   }
@@ -108,6 +108,7 @@ Result<RuntimeSet> ResolveRecipe(const Recipe& recipe, const std::string& progra
   if (recipe.add_beside != nullptr) {
     recipe.add_beside(beside, place);
   }
+  TRY(beside.CheckBudget());
   RuntimeSet names = beside.Finish(SetBuilder::Links::kAll);
   return Merge(std::move(real), std::move(names));
 }

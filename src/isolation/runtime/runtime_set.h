@@ -26,7 +26,8 @@ struct RuntimeFile {
       false;  // execve may run it. Libraries are not: they are mapped, so their mount is not noexec
   bool directory = false;  // the whole tree below it
   BindReason why = BindReason::kRuntime;
-  bool named_by_caller = false;  // typed, or found on the caller's PATH, with no link that another than root could make
+  bool named_by_caller = false;  // typed, or found on the caller's PATH, without such a link
+  bool via_link = false;         // a link led here that another than root could have made
   bool optional = false;         // left out if it may not be shown
   bool remembered = false;       // from the cache: it counts only if it is the system's own
   // The same file at the same place; how it came into the set does not count.

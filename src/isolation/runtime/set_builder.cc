@@ -59,7 +59,8 @@ Status SetBuilder::AddProgram(const Program& program) {
                      {},
                      0};
       }
-      files_.push_back({place->real, place->Inside(), true, false, BindReason::kLoader});
+      files_.push_back({place->real, place->Inside(), true, false, BindReason::kLoader,
+                        /*named_by_caller=*/false, place->via_link()});
       interpreters_.push_back(interpreter);
       libraries_.Provide(std::string(BaseName(interpreter)));
       libraries_.SetLoaderDirectory(std::string(DirName(place->real)));
@@ -75,7 +76,8 @@ Status SetBuilder::AddProgram(const Program& program) {
   }
   files_.push_back({real, real, true, false,
                     program.is_script ? BindReason::kScript : BindReason::kProgram,
-                    program.named_by_caller && program.place.link_directory.empty()});
+                    program.named_by_caller && !program.place.via_link(),
+                    program.place.via_link()});
   return {};
 }
 
@@ -90,7 +92,8 @@ bool SetBuilder::AddTree(const std::string& path, Exec exec) {
   if (!place.ok() || !Stat(place->real, status) || !S_ISDIR(status.st_mode)) {
     return false;
   }
-  files_.push_back({place->real, place->Inside(), exec == Exec::kYes, true});
+  files_.push_back({place->real, place->Inside(), exec == Exec::kYes, true, BindReason::kRuntime,
+                    /*named_by_caller=*/false, place->via_link()});
   return true;
 }
 
@@ -100,7 +103,8 @@ bool SetBuilder::AddFile(const std::string& path) {
   if (!place.ok() || !Stat(place->real, status) || !S_ISREG(status.st_mode)) {
     return false;
   }
-  files_.push_back({place->real, place->Inside(), false, false});
+  files_.push_back({place->real, place->Inside(), false, false, BindReason::kRuntime,
+                    /*named_by_caller=*/false, place->via_link()});
   return true;
 }
 
@@ -152,12 +156,21 @@ void SetBuilder::AddModules(const std::string& directory, int depth,
   }
 }
 
+Status SetBuilder::CheckBudget() const {
+  if (!paths_.exhausted()) {
+    return {};
+  }
+  return Refused("policy.runtime.size",
+                 "the files of the command name more files than any program needs",
+                 "its libraries and search paths look made up; use --runtime host-usr, or --ro");
+}
+
 RuntimeSet SetBuilder::Finish(Links links) {
   RuntimeSet set;
   set.files = std::move(files_);
   for (const Library& library : libraries_.found()) {
     set.files.push_back({library.real, library.name, false, false, BindReason::kLibrary,
-                         /*named_by_caller=*/false, library.optional});
+                         /*named_by_caller=*/false, library.via_link, library.optional});
   }
   set.links = std::move(links_);
   set.own_trees = std::move(own_trees_);

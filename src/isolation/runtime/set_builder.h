@@ -57,6 +57,9 @@ class SetBuilder {
   void Watch(const std::string& path) { witnesses_.push_back(Observe(path)); }
   const std::vector<Witness>& witnesses() const { return witnesses_; }
 
+  // kRefused if the files led to more lookups than any program needs (RealPaths::exhausted).
+  Status CheckBudget() const;
+
   // kAll keeps links that lead out of the set: it will be merged with another one, which has their targets.
   enum class Links : uint8_t { kInside, kAll };
   RuntimeSet Finish(Links links = Links::kInside);

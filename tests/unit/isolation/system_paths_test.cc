@@ -28,10 +28,18 @@ TEST(SystemPaths, ADirectoryOfAnotherUserIsNot) {
   const test::TempDir dir;
   const std::string file = dir.Write("file", "");
   EXPECT_FALSE(IsSystem(file));
+}
+
+TEST(SystemPaths, LinksOfTheSystem) {
   SystemPaths system;
-  EXPECT_FALSE(system.OnlyRootChanges(dir.path())) << "/tmp above it is everybody's";
-  EXPECT_TRUE(system.OnlyRootChanges("/usr/bin"));
-  EXPECT_FALSE(system.OnlyRootChanges("/usr/no/such"));
+  EXPECT_TRUE(system.IsSystemLink("/usr/bin", "awk")) << "Debian's alternatives";
+  EXPECT_FALSE(system.IsSystemLink("/usr/bin", "no-such-link"));
+  EXPECT_FALSE(system.IsSystemLink("/tmp", "anything"));
+  EXPECT_FALSE(system.IsSystemLink("/root", "anything")) << "root's own project is no such place";
+  EXPECT_FALSE(system.IsSystemLink("/opt", "anything"));
+  const test::TempDir dir;
+  ASSERT_EQ(::symlink("/etc/passwd", (dir / "link").c_str()), 0);
+  EXPECT_FALSE(system.IsSystemLink(dir.path(), "link"));
 }
 
 // Modes as root: below /usr/local, in a directory of the test's own.

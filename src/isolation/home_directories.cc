@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/home_directories.h"
+
+#include <unistd.h>
+
+#include <functional>
+
+#include "base/split.h"
+#include "base/sys.h"
+
+namespace coffer::isolation {
+namespace {
+
+constexpr size_t kMostBytes = 4 << 20;
+constexpr size_t kUid = 2;
+constexpr size_t kHome = 5;
+
+// Calls `found` with the uid and the home of each user until it returns true.
+bool FindUser(const std::function<bool(std::string_view, std::string_view)>& found) {
+  const Result<std::string> users = sys::ReadFile("/etc/passwd", kMostBytes);
+  if (!users.ok()) {
+    return false;
+  }
+  for (const std::string_view line : SplitText(*users, '\n')) {
+    const std::vector<std::string_view> fields = SplitText(line, ':');
+    if (fields.size() > kHome && found(fields[kUid], fields[kHome])) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string OwnHome() {
+  const std::string uid = std::to_string(::geteuid());
+  std::string own;
+  FindUser([&](std::string_view user, std::string_view home) {
+    if (user == uid) {
+      own = home;
+    }
+    return user == uid;
+  });
+  return own;
+}
+
+bool IsAnyHome(const std::string& directory) {
+  return FindUser([&](std::string_view, std::string_view home) { return home == directory; });
+}
+
+}  // namespace coffer::isolation

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Home directories, as /etc/passwd has them: too broad to be shown as a whole, wherever they lie.
+#pragma once
+
+#include <string>
+
+namespace coffer::isolation {
+
+// The home of whoever runs this process: by its effective uid, not by the environment. Empty if there is none.
+std::string OwnHome();
+
+// True if `directory` is the home of any user in /etc/passwd.
+bool IsAnyHome(const std::string& directory);
+
+}  // namespace coffer::isolation
