@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "call/recorder.h"
 #include "cli/verb_audit.h"
+#include "store/state_part.h"
 #include "store/store.h"
 
 namespace coffer::cli {
@@ -86,6 +87,7 @@ Result<std::string> AuditVerify(const call::VerbFlags& flags) {
   if (directory.empty()) {
     TRY_ASSIGN(const std::string state, flags.StateDir());
     directory = state + "/log";
+    TRY(store::CheckStatePart(state, "log"));
     if (!flags.Has("--log-only") && ::access((state + "/coffer.db").c_str(), F_OK) == 0) {
       TRY_ASSIGN(store::Store opened, store::Store::Open(state));
       store.emplace(std::move(opened));

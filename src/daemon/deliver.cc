@@ -15,6 +15,8 @@
 
 #include "audit/export_cloud_event.h"
 #include "audit/export_otlp.h"
+#include "audit/receipt.h"
+#include "audit/seal.h"
 #include "base/json.h"
 #include "base/print.h"
 #include "base/sys.h"

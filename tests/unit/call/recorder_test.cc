@@ -55,7 +55,7 @@ class RecorderTest : public ::testing::Test {
     return reply == nullptr ? ToolReply() : *reply;
   }
   audit::LogVerdict Verify() {
-    audit::StoreCheck check(*store_);
+    audit::StoreCheck check(*store_, dir_ / "state/log");
     audit::VerifyOptions options;
     options.on_record = [&](const audit::LeafFacts& facts) {
       check.Note(facts);
@@ -63,7 +63,7 @@ class RecorderTest : public ::testing::Test {
     };
     Result<audit::LogVerdict> verdict = audit::VerifyLog(dir_ / "state/log", options);
     EXPECT_TRUE(verdict.ok());
-    EXPECT_TRUE(check.Finish(verdict->findings).ok());
+    EXPECT_TRUE(check.Finish(*verdict).ok());
     return std::move(verdict).value();
   }
   // What a call that ran would have been told.
@@ -315,7 +315,7 @@ TEST_F(RecorderTest, ASecretIsNowhere) {
 // A call that ends after the log was read, and before the store is: that is no finding.
 TEST_F(RecorderTest, ACallThatEndsWhileOneVerifiesIsNoFinding) {
   (void)Refused(Asking("no-such-tool", "{}"));
-  audit::StoreCheck check(*store_);
+  audit::StoreCheck check(*store_, dir_ / "state/log");
   audit::VerifyOptions options;
   options.on_record = [&](const audit::LeafFacts& facts) {
     check.Note(facts);
@@ -324,7 +324,7 @@ TEST_F(RecorderTest, ACallThatEndsWhileOneVerifiesIsNoFinding) {
   Result<audit::LogVerdict> verdict = audit::VerifyLog(dir_ / "state/log", options);
   ASSERT_TRUE(verdict.ok());
   (void)Refused(Asking("another-tool", "{}"));
-  ASSERT_TRUE(check.Finish(verdict->findings).ok());
+  ASSERT_TRUE(check.Finish(*verdict).ok());
   EXPECT_TRUE(verdict->ok()) << verdict->findings.front().message;
   EXPECT_TRUE(Verify().ok());
 }
