@@ -26,7 +26,7 @@ constexpr size_t kMostFindings = 1000;
 constexpr uint32_t kMostUnlogged = 1000;
 // What is in the log and not in the store is about to be: for as long as a store may be busy (store::StoreOptions).
 constexpr Nanos kMoment = std::chrono::seconds(10);
-constexpr int kLooks = 20;
+constexpr int kLooks = 10;
 constexpr timespec kBetweenLooks{0, 100'000'000};
 
 // No name of a tenant has a newline.

@@ -32,6 +32,7 @@ Result<bool> RunRecord::Admit(const RunRequest& request, ToolReply& reply) {
     asked_.call_id = admission.call_id;
     return true;
   }
+  receipt.blast_radius = TakeOut(given_, std::move(receipt.blast_radius));
   receipt.outcome = reply.outcome = "denied";
   receipt.error_class = reply.error_class = admission.error_class;
   receipt.error_message = reply.error_message = admission.reason;
@@ -64,7 +65,8 @@ Status RunRecord::Start(const audit::Receipt& receipt, const Prepared& prepared)
 Status RunRecord::End(const RunOutcome& outcome, ToolReply& reply) {
   audit::Receipt receipt = outcome.receipt;
   receipt.incidents = watch::DescribeIncidents(receipt.syscalls_denied);
-  if (receipt.outcome == "denied") {
+  if (!started_) {  // what it asked for was not granted, and may be anything
+    receipt.blast_radius = TakeOut(given_, std::move(receipt.blast_radius));
     receipt.error_message = TakeOut(given_, std::move(receipt.error_message));
     for (audit::Denial& denial : receipt.denials) {
       denial.target = TakeOut(given_, std::move(denial.target));

@@ -69,7 +69,9 @@ class Differ {
           "tool.effect", std::string(EffectName(before_.tool.effect)),
           std::string(EffectName(after_.tool.effect)), "/tool/effect");
     }
-    if (before_.NeedsIdempotencyKey() != after_.NeedsIdempotencyKey()) {
+    // What follows from the effect is said with it.
+    if (before_.tool.needs_key != after_.tool.needs_key &&
+        before_.NeedsIdempotencyKey() != after_.NeedsIdempotencyKey()) {
       const auto word = [](const Manifest& manifest) {
         return std::string(manifest.NeedsIdempotencyKey() ? "required" : "optional");
       };

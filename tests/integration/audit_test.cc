@@ -2,6 +2,7 @@
 //
 // The record as an operator and an auditor meet it: calls are made, then listed, told, proven, tampered with and pruned.
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
@@ -84,7 +85,64 @@ TEST_F(AuditTest, ACallCanBeFoundToldAndProven) {
   const Json verdict = Ask({"audit", "verify"});
   EXPECT_EQ(verdict.at("ok"), true);
   EXPECT_EQ(verdict.at("records"), 4);  // one decision, three receipts
-  EXPECT_EQ(verdict.at("receipts_compared"), 3);
+  EXPECT_EQ(verdict.at("calls_compared"), 3);
+  EXPECT_EQ(verdict.at("key_from"), "beside the log");
+  EXPECT_EQ(Ask({"audit", "verify", "--key", key_file}).at("key_from"), "given");
+}
+
+// The database is edited: verify names the call, and nobody is shown what was written.
+TEST_F(AuditTest, AnEditedDatabaseIsFoundAndNotShown) {
+  const std::string ran = Call("python", R"j({"code":"print('truth')"})j");
+  const std::string denied = Call("python", R"j({"code":7})j");
+  const auto edit = [&](const std::string& sql) {
+    sqlite3* db = nullptr;
+    ASSERT_EQ(::sqlite3_open((state_ + "/coffer.db").c_str(), &db), SQLITE_OK);
+    ASSERT_EQ(::sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sql;
+    ::sqlite3_close(db);
+  };
+  ASSERT_EQ(Coffer({"audit", "verify"}).exit, 0) << "the control";
+  ASSERT_EQ(Coffer({"audit", "list"}).exit, 0) << "the control";
+  edit("UPDATE calls SET outcome = 'error', agent = 'mallory' WHERE id = '" + denied + "'");
+  edit("UPDATE results SET body = replace(body, 'truth', 'forged') WHERE call_id = '" + ran + "'");
+  const RunResult verdict = Coffer({"audit", "verify"});
+  EXPECT_EQ(verdict.exit, 1);
+  EXPECT_TRUE(Contains(verdict.out, "the row of call " + denied)) << verdict.Describe();
+  EXPECT_TRUE(Contains(verdict.out, "outcome")) << verdict.Describe();
+  EXPECT_TRUE(Contains(verdict.out, "the stored result of call " + ran)) << verdict.Describe();
+  EXPECT_TRUE(Contains(verdict.out, "beside the log")) << "whose key was believed";
+  const RunResult list = Coffer({"audit", "list"});
+  EXPECT_EQ(list.exit, 1);
+  EXPECT_TRUE(Contains(list.out, "BROKEN")) << list.Describe();
+  EXPECT_FALSE(Contains(list.out, "mallory")) << list.Describe();
+  for (const std::string& id : {ran, denied}) {
+    const RunResult shown = Coffer({"audit", "show", id});
+    EXPECT_EQ(shown.exit, 1) << shown.Describe();
+    EXPECT_FALSE(Contains(shown.out, "mallory")) << shown.Describe();
+    EXPECT_EQ(Coffer({"audit", "chain", id}).exit, 1);
+  }
+  const RunResult exported = Coffer({"audit", "export", "--format", "jsonl"});
+  EXPECT_EQ(exported.exit, 1);
+  EXPECT_EQ(exported.out, "") << "neither is sealed as it stands";
+}
+
+// As root it would write where the link leads.
+TEST_F(AuditTest, ALinkInTheStateDirectoryIsNotFollowed) {
+  (void)Call("no-such-tool", "{}");
+  const std::string elsewhere = dir_.MakeDir("elsewhere", 0700);
+  ASSERT_EQ(::rename((state_ + "/log").c_str(), (dir_ / "kept").c_str()), 0);
+  ASSERT_EQ(::symlink(elsewhere.c_str(), (state_ + "/log").c_str()), 0);
+  for (const Strings& words :
+       {Strings{"call", "no-such-tool"}, Strings{"audit", "list"}, Strings{"audit", "verify"},
+        Strings{"audit", "checkpoint"}}) {
+    const RunResult refused = Coffer(words);
+    EXPECT_EQ(refused.exit, 125) << refused.Describe();
+    EXPECT_TRUE(Contains(refused.err, "symbolic link")) << refused.Describe();
+    EXPECT_TRUE(Contains(refused.err, "hint")) << refused.Describe();
+  }
+  EXPECT_FALSE(Exists(elsewhere + "/records"));
+  ASSERT_EQ(::unlink((state_ + "/log").c_str()), 0);
+  ASSERT_EQ(::rename((dir_ / "kept").c_str(), (state_ + "/log").c_str()), 0);
+  EXPECT_EQ(Coffer({"audit", "verify"}).exit, 0) << "the control";
 }
 
 // Every byte of a receipt is held by its seal: one of each kind is changed, and white space is not meaning.

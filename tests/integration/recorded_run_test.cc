@@ -42,6 +42,30 @@ class RecordedRun : public LevelTest {
   std::string state_ = dir_ / "state";
 };
 
+// What is refused may be anything, so the record names it by a hash. The person at the terminal is told; what was granted is
+// in the receipt as it is.
+TEST_P(RecordedRun, ARefusedPathIsNotRecorded) {
+  const std::string name = NewToken();
+  for (const Strings& flags : {Strings{"--ro", dir_ / name}, Strings{"--rw", dir_ / name},
+                               Strings{"--in", dir_ / name}}) {
+    const RunResult refused = Run(flags, {ProbePath(), "exit", "0"});
+    EXPECT_EQ(refused.exit, 120) << refused.Describe();
+    EXPECT_TRUE(Contains(refused.err, name)) << refused.Describe();
+    EXPECT_FALSE(Contains(refused.receipt.dump(), name)) << refused.receipt.dump(1);
+    EXPECT_TRUE(Contains(refused.receipt["error"]["message"].dump(), "sha256:"));
+    EXPECT_EQ(VerifyReceipt(refused.receipt), 0);
+  }
+  for (const char* file : {"/coffer.db", "/coffer.db-wal", "/log/records"}) {
+    EXPECT_FALSE(Contains(ReadFile(state_ + file).value_or(""), name)) << file;
+  }
+  dir_.MakeDir(name);
+  const RunResult granted = Run({"--ro", dir_ / name}, {ProbePath(), "exit", "0"});
+  if (granted.exit == 0) {  // not every level and host shows directories
+    EXPECT_TRUE(Contains(granted.receipt["blast_radius"].dump(), name)) << "the control";
+  }
+  EXPECT_EQ(Audit({"verify"}).exit, 0);
+}
+
 TEST_P(RecordedRun, IsFoundToldAndProven) {
   const RunResult result = Run({}, {ProbePath(), "exit", "3"});
   EXPECT_EQ(result.exit, 3) << result.Describe();
