@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "audit/body_match.h"
 #include "audit/canonical_fields.h"
@@ -46,17 +47,21 @@ size_t SizeOf(const store::StoredCall& row) {
 
 // The members of a decision that the receipt has too, by both names.
 constexpr std::pair<std::string_view, std::string_view> kDecided[] = {
-    {"parent", "parent_id"}, {"session", "session_id"},         {"agent", "agent"},
-    {"user", "user"},        {"tool", "tool"},                  {"tool_version", "tool_version"},
-    {"effect", "effect"},    {"manifest", "manifest_hash"},     {"envelope", "envelope_id"},
-    {"trace", "trace_id"}};
+    {"parent", "parent_id"}, {"session", "session_id"},
+    {"agent", "agent"},      {"user", "user"},
+    {"tool", "tool"},        {"trace", "trace_id"},
+    {"effect", "effect"},    {"tool_version", "tool_version"},
+    {"envelope", "envelope_id"}, {"manifest", "manifest_hash"}};
+constexpr size_t kAsked = 6;  // of those are known at admission
 
-// Which of them a recovered receipt has otherwise: it was written from a row, which somebody may have edited.
-std::string Contradictions(std::string_view decision, std::string_view canonical) {
+// Which of them a recovered receipt has otherwise: it was written from a row, which somebody may have edited. A call that was
+// killed between its decision and its start has a row that does not know the tool's part of it.
+std::string Contradictions(std::string_view decision, std::string_view canonical, bool ran) {
   const CanonicalFields said(decision);
   const CanonicalFields receipt(canonical);
   std::string names;
-  for (const auto& [one, other] : kDecided) {
+  const std::span<const std::pair<std::string_view, std::string_view>> all(kDecided);
+  for (const auto& [one, other] : ran ? all : all.first(kAsked)) {
     const std::string_view value = receipt.At(other);
     if (said.At(one) != (value == "\"\"" ? "null" : value)) {
       names += (names.empty() ? "" : ", ") + std::string(one);
@@ -88,7 +93,7 @@ struct StoreCheck::Work {
       if (canonical) {
         pair.differences = FindDifferences(pair.row, *canonical, pair.leaf.ran, pair.leaf.seq);
         if (!pair.leaf.decision.empty()) {
-          pair.contradictions = Contradictions(pair.leaf.decision, *canonical);
+          pair.contradictions = Contradictions(pair.leaf.decision, *canonical, pair.leaf.ran);
         }
       }
     }

@@ -65,7 +65,7 @@ Status RunRecord::Start(const audit::Receipt& receipt, const Prepared& prepared)
 Status RunRecord::End(const RunOutcome& outcome, ToolReply& reply) {
   audit::Receipt receipt = outcome.receipt;
   receipt.incidents = watch::DescribeIncidents(receipt.syscalls_denied);
-  if (!started_) {  // what it asked for was not granted, and may be anything
+  if (!started_ || receipt.outcome == "denied") {  // not granted, and it may be anything
     receipt.blast_radius = TakeOut(given_, std::move(receipt.blast_radius));
     receipt.error_message = TakeOut(given_, std::move(receipt.error_message));
     for (audit::Denial& denial : receipt.denials) {
