@@ -126,9 +126,9 @@ Differences FindDifferences(const store::StoredCall& stored, std::string_view ca
   expect("exit_signal", SaysNumber(exit.At("signal"), row.exit_signal));
   expect("requested_at", SaysTime(receipt.At("requested_at"), row.requested_at));
   // A call that was started and could not be launched has no start in its receipt.
-  expect("started_at", receipt.At("started_at") == "null" ? ran || !row.started_at
-                                                          : SaysTime(receipt.At("started_at"),
-                                                                     row.started_at));
+  expect("started_at", receipt.At("started_at") == "null"
+                           ? ran || !row.started_at
+                           : SaysTime(receipt.At("started_at"), row.started_at));
   expect("finished_at", SaysTime(receipt.At("finished_at"), row.finished_at));
   expect("cpu", (cpu == "null" ? "0" : cpu) == std::to_string(row.cpu.count()));
   expect("bytes_out", output.At("bytes") == std::to_string(row.bytes_out));

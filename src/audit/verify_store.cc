@@ -19,10 +19,10 @@
 namespace coffer::audit {
 namespace {
 
-constexpr uint32_t kPage = 500;         // rows read at once
-constexpr size_t kBatch = 500;          // calls compared by a helper
+constexpr uint32_t kPage = 500;  // rows read at once
+constexpr size_t kBatch = 500;   // calls compared by a helper
 constexpr size_t kBatchBytes = 8 << 20;
-constexpr size_t kMostMissing = 1000;   // of a tenant
+constexpr size_t kMostMissing = 1000;  // of a tenant
 constexpr size_t kMostFindings = 1000;
 constexpr uint32_t kMostUnlogged = 1000;
 // What is in the log and not in the store is about to be: for as long as a store may be busy (store::StoreOptions).
@@ -47,11 +47,16 @@ size_t SizeOf(const store::StoredCall& row) {
 
 // The members of a decision that the receipt has too, by both names.
 constexpr std::pair<std::string_view, std::string_view> kDecided[] = {
-    {"parent", "parent_id"}, {"session", "session_id"},
-    {"agent", "agent"},      {"user", "user"},
-    {"tool", "tool"},        {"trace", "trace_id"},
-    {"effect", "effect"},    {"tool_version", "tool_version"},
-    {"envelope", "envelope_id"}, {"manifest", "manifest_hash"}};
+    {"parent", "parent_id"},
+    {"session", "session_id"},
+    {"agent", "agent"},
+    {"user", "user"},
+    {"tool", "tool"},
+    {"trace", "trace_id"},
+    {"effect", "effect"},
+    {"tool_version", "tool_version"},
+    {"envelope", "envelope_id"},
+    {"manifest", "manifest_hash"}};
 constexpr size_t kAsked = 6;  // of those are known at admission
 
 // Which of them a recovered receipt has otherwise: it was written from a row, which somebody may have edited. A call that was
@@ -283,8 +288,14 @@ Status StoreCheck::CheckNewRows(uint64_t bytes) {
         found->second.log_index != static_cast<int64_t>(facts.seq)) {
       return;
     }
-    Leaf leaf{facts.seq,          facts.at, std::string(facts.tenant), std::string(facts.call),
-              std::string(facts.body), facts.ran, facts.recovered, ""};
+    Leaf leaf{facts.seq,
+              facts.at,
+              std::string(facts.tenant),
+              std::string(facts.call),
+              std::string(facts.body),
+              facts.ran,
+              facts.recovered,
+              ""};
     Compare(std::move(found->second), std::move(leaf));
     rows.erase(found);
   }));

@@ -52,7 +52,8 @@ class StoreCheck {
     std::string tenant, call, body;
     bool ran = false;
     bool recovered = false;
-    std::string decision;  // of a call that was recovered: the line of its decision, if there was one
+    std::string
+        decision;  // of a call that was recovered: the line of its decision, if there was one
   };
   struct LaterFirst {
     bool operator()(const Leaf& a, const Leaf& b) const { return a.at > b.at; }

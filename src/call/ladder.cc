@@ -102,10 +102,10 @@ void FillRefusal(const Error& error, Nanos now, const std::string& target, audit
 
 // What is stored of a call is not what was sealed: nothing of it is told.
 ToolReply Broken(const std::string& call_id) {
-  ToolReply reply =
-      Reply(ToolRefusal::kFailed,
-            Internal(kRecordBroken, "what is stored of the call that used this key is not what was "
-                                    "sealed; it is not run again"));
+  ToolReply reply = Reply(ToolRefusal::kFailed,
+                          Internal(kRecordBroken,
+                                   "what is stored of the call that used this key is not what was "
+                                   "sealed; it is not run again"));
   reply.hint = "the operator can look with `coffer audit verify`";
   reply.call_id = call_id;
   reply.outcome = "unknown";
@@ -146,8 +146,7 @@ ToolReply Replayed(Recorder& recorder, const ToolRequest& request,
 
 // An action that cannot be taken back must not happen twice because an answer was lost.
 bool LacksKey(const policy::Manifest& manifest, const ToolRequest& request) {
-  return manifest.NeedsIdempotencyKey() && request.idempotency_key.empty() &&
-         !request.dry_run;
+  return manifest.NeedsIdempotencyKey() && request.idempotency_key.empty() && !request.dry_run;
 }
 
 // The runner's receipt knows how it went, ours who asked for what.

@@ -49,7 +49,8 @@ Status Seal(audit::Log& log, const audit::Receipt& receipt, bool ran, bool recov
             ToolReply& reply) {
   const std::string text = audit::FormatReceipt(receipt);
   audit::ReceiptRecord record;
-  record.at = receipt.finished_at;  // retention goes by the end of a call, and so does an event `pruned`
+  record.at =
+      receipt.finished_at;  // retention goes by the end of a call, and so does an event `pruned`
   record.tenant = receipt.tenant;
   record.call = receipt.call_id;
   record.tool = receipt.tool;
@@ -384,8 +385,7 @@ Status Recorder::Settle(std::span<const store::RecoveredCall> calls) {
       ToolReply reply;
       audit::Receipt receipt = ReceiptOf(left.call);
       TRY_ASSIGN(receipt.args_redacted, RecordedArgs(store_, left.call));
-      TRY(Seal(log_, receipt, left.call.started_at.has_value(), /*recovered=*/true,
-               reply));
+      TRY(Seal(log_, receipt, left.call.started_at.has_value(), /*recovered=*/true, reply));
       // Refused if another process was faster; then there is one.
       (void)store::AddReceipt(store_, left.call.tenant, left.call.id, reply.receipt,
                               reply.log->index);

@@ -146,13 +146,14 @@ Result<std::string> AuditVerify(const call::VerbFlags& flags) {
     text += KeyWords(flags, directory, verdict.key_id);
     ExitWithFindings(text);
   }
-  std::string text = fmt::format(
-      "good: {} records, {} checkpoints, root {}, of {}\n", verdict.records, verdict.checkpoints,
-      verdict.root, verdict.origin);
+  std::string text =
+      fmt::format("good: {} records, {} checkpoints, root {}, of {}\n", verdict.records,
+                  verdict.checkpoints, verdict.root, verdict.origin);
   text += KeyWords(flags, directory, verdict.key_id);
-  text += check ? fmt::format("      the rows, results and receipts of {} calls are what was "
-                              "sealed, and no call is without its record\n",
-                              check->compared())
+  text += check ? fmt::format(
+                      "      the rows, results and receipts of {} calls are what was "
+                      "sealed, and no call is without its record\n",
+                      check->compared())
                 : "      the store was not compared\n";
   if (options.kept_checkpoint) {
     text += "      and it continues the checkpoint that was kept\n";

@@ -162,9 +162,10 @@ Result<std::string> Show(const call::VerbFlags& flags, State& state, const std::
                                     "written");
     case audit::SealState::kOpen:
       return flags.json() ? json
-                          : fmt::format("Call {} of {}: {}; it has no receipt yet, and nothing of "
-                                        "it is sealed\n",
-                                        call.id, Printable(call.tool), OutcomeOf(sealed));
+                          : fmt::format(
+                                "Call {} of {}: {}; it has no receipt yet, and nothing of "
+                                "it is sealed\n",
+                                call.id, Printable(call.tool), OutcomeOf(sealed));
     case audit::SealState::kBroken:
       break;
   }
@@ -184,13 +185,14 @@ class Tree {
               Json& json) {
     const bool top = depth == 0;
     TRY_ASSIGN(const audit::SealedCall sealed, recorder_.ReadSealed(call));
-    text_ += fmt::format("{}{}{}  {}  {}{}{}\n", indent,
-                         top    ? ""
-                         : last ? "`-- "
-                                : "|-- ",
-                         call.id, Printable(sealed.call.tool), OutcomeOf(sealed),
-                         sealed.call.error_class.empty() ? "" : " (" + sealed.call.error_class + ")",
-                         call.id == mark_ ? "   <--" : "");
+    text_ +=
+        fmt::format("{}{}{}  {}  {}{}{}\n", indent,
+                    top    ? ""
+                    : last ? "`-- "
+                           : "|-- ",
+                    call.id, Printable(sealed.call.tool), OutcomeOf(sealed),
+                    sealed.call.error_class.empty() ? "" : " (" + sealed.call.error_class + ")",
+                    call.id == mark_ ? "   <--" : "");
     json = CallJson(sealed);
     broken_ = broken_ || sealed.state == audit::SealState::kBroken;
     json["children"] = Json::array();

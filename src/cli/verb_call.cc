@@ -50,8 +50,8 @@ Exit status: the tool's own; 120 refused, 122 a limit was breached, 125 Cofferda
 )";
 
 constexpr call::FlagSpec kFlags[] = {
-    {"--args", true},    {"--session", true},     {"--idempotency-key", true}, {"--key", true},   {"--dry-run"},
-    {"--receipt", true}, {"--traceparent", true}, {"--config", true}};
+    {"--args", true}, {"--session", true}, {"--idempotency-key", true}, {"--key", true},
+    {"--dry-run"},    {"--receipt", true}, {"--traceparent", true},     {"--config", true}};
 
 Result<std::string> ReadArgs(const std::string& given) {
   constexpr size_t kMax = 16 << 20;

@@ -202,7 +202,8 @@ bool Deliverer::FillCollector(Lane& lane, const std::vector<OutboxRow>& rows) {
     }
     if (size > kBatchBytes) {
       const int64_t ids[] = {row.id};
-      Drop(lane, ids, parsed.ok() ? "it is too large" : "its receipt is gone, or not what was sealed");
+      Drop(lane, ids,
+           parsed.ok() ? "it is too large" : "its receipt is gone, or not what was sealed");
       continue;
     }
     if (bytes + size > kBatchBytes) {

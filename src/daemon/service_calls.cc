@@ -267,8 +267,9 @@ DaemonService::Flight* DaemonService::FindFlight(const gateway::Identity& who,
 
 void DaemonService::GetCall(const gateway::Identity& who, const std::string& call_id,
                             gateway::Reply<gateway::CallView> reply) {
-  Answer<gateway::CallView>(desk_, std::move(reply),
-                            [this, who, call_id] { return LookUp(desk_.recorder(), who, call_id); });
+  Answer<gateway::CallView>(desk_, std::move(reply), [this, who, call_id] {
+    return LookUp(desk_.recorder(), who, call_id);
+  });
 }
 
 void DaemonService::GetReceipt(const gateway::Identity& who, const std::string& call_id,

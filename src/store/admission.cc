@@ -109,14 +109,13 @@ Result<Admission> Admit(Core& core, Connection& db, const AdmitRequest& request,
     TRY(quotas.Take());
   }
   TRY(ClaimKey(db, request, id, now));
-  TRY(
-      db.Run("INSERT INTO calls (tenant, id, state, owner, parent_id, session_id, depth, agent, "
-             "user, tool, args_hash, idempotency_key, requested_at, trace_id) "
-             "VALUES (?, ?, 'admitted', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-             request.tenant.name(), id, core.owner->number(), request.parent_id, request.session_id,
-             static_cast<int64_t>(place.depth), request.agent, request.user, request.tool,
-             request.args_hash, request.idempotency_key, RequestTime(core, request),
-             request.trace_id));
+  TRY(db.Run(
+      "INSERT INTO calls (tenant, id, state, owner, parent_id, session_id, depth, agent, "
+      "user, tool, args_hash, idempotency_key, requested_at, trace_id) "
+      "VALUES (?, ?, 'admitted', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      request.tenant.name(), id, core.owner->number(), request.parent_id, request.session_id,
+      static_cast<int64_t>(place.depth), request.agent, request.user, request.tool,
+      request.args_hash, request.idempotency_key, RequestTime(core, request), request.trace_id));
   Admission admitted;
   admitted.call_id = id;
   admitted.depth = place.depth;
@@ -168,7 +167,8 @@ Status AddRefusedCall(Store& store, const AdmitRequest& request, std::string_vie
         "VALUES (?, ?, 'refused', ?, ?, ?, 0, ?, ?, ?, ?, '', ?, ?, ?, ?, ?, ?, ?, ?)",
         request.tenant.name(), id, core.owner->number(), request.parent_id, request.session_id,
         request.agent, request.user, request.tool, request.args_hash, RequestTime(core, request),
-        request.trace_id, end.finished_at == Nanos(0) ? now : end.finished_at, OutcomeName(end.outcome), end.error_class, end.error_message, end.denials, end.log_index));
+        request.trace_id, end.finished_at == Nanos(0) ? now : end.finished_at,
+        OutcomeName(end.outcome), end.error_class, end.error_message, end.denials, end.log_index));
     TRY(PutInOutbox(db, now, end.send_to, request.tenant.name(), OutboxCallBody(id)));
     return PutDocument(db, request.tenant, id, Document::kReceipt, end.receipt);
   });

@@ -34,7 +34,8 @@ struct AdmitRequest {
   uint32_t max_depth = 3;  // of parents; a call without one has depth 0
   std::string trace_id;    // W3C trace context, 32 hexadecimal digits; empty: none
   Nanos requested_at{0};   // as its receipt says; 0: now
-  bool invalid = false;    // its arguments do not fit: recorded and refused, at no cost to the rates of calls
+  bool invalid =
+      false;  // its arguments do not fit: recorded and refused, at no cost to the rates of calls
 };
 
 enum class AdmitVerdict : uint8_t {

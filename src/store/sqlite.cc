@@ -203,8 +203,8 @@ Result<std::unique_ptr<Connection>> Connection::Open(const std::string& path, Na
   const std::string file =
       real == nullptr ? path : std::string(real.get()) + "/" + path.substr(slash + 1);
   const int answer = ::sqlite3_open_v2(
-      file.c_str(), &self->db_,
-      SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW, nullptr);
+      file.c_str(), &self->db_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW,
+      nullptr);
   if (answer != SQLITE_OK) {
     return Explain(self->db_, answer);
   }

@@ -31,8 +31,7 @@ Error Link(const std::string& name) {
 Result<UniqueFd> OpenStatePart(int directory, const std::string& name, int flags, unsigned mode) {
   Result<UniqueFd> opened = sys::OpenAt(directory, name, flags | O_NOFOLLOW, mode);
   // ENOTDIR: with O_DIRECTORY a link is no directory before it is a link.
-  if (!opened.ok() &&
-      (opened.error().sys_errno == ELOOP || opened.error().sys_errno == ENOTDIR) &&
+  if (!opened.ok() && (opened.error().sys_errno == ELOOP || opened.error().sys_errno == ENOTDIR) &&
       IsLink(directory, name)) {
     return Link(name);
   }

@@ -118,9 +118,7 @@ TEST_F(Record, TheApiTellsWhatWasSealedOrNothing) {
   const std::string good = Work("good").At("call_id");
   const std::string edited = Work("edited").At("call_id");
   const std::string replaced = Work("replaced").At("call_id");
-  const auto get = [&](const std::string& path) {
-    return daemon_.Ask("GET", path, daemon_.key());
-  };
+  const auto get = [&](const std::string& path) { return daemon_.Ask("GET", path, daemon_.key()); };
   const auto seal_of = [&](const std::string& id) {
     const HttpAnswer page = get("/v1/audit");
     for (const Json& call : page.body["calls"]) {

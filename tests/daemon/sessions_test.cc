@@ -63,8 +63,7 @@ TEST_F(Sessions, AnEndIsInTheLog) {
   EXPECT_EQ(daemon_.Ask("DELETE", "/v1/sessions/" + ended, daemon_.key()).status, 200);
   const auto reasons = [&](const std::string& session) {
     Strings found;
-    for (const std::string& line :
-         Lines(ReadFile(daemon_.state() + "/log/records").value_or(""))) {
+    for (const std::string& line : Lines(ReadFile(daemon_.state() + "/log/records").value_or(""))) {
       const Json leaf = Json::parse(line, nullptr, false);
       if (leaf.is_object() && leaf.value("name", "") == "session.ended" &&
           leaf["detail"].value("session", "") == session) {

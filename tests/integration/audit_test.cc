@@ -131,9 +131,8 @@ TEST_F(AuditTest, ALinkInTheStateDirectoryIsNotFollowed) {
   const std::string elsewhere = dir_.MakeDir("elsewhere", 0700);
   ASSERT_EQ(::rename((state_ + "/log").c_str(), (dir_ / "kept").c_str()), 0);
   ASSERT_EQ(::symlink(elsewhere.c_str(), (state_ + "/log").c_str()), 0);
-  for (const Strings& words :
-       {Strings{"call", "no-such-tool"}, Strings{"audit", "list"}, Strings{"audit", "verify"},
-        Strings{"audit", "checkpoint"}}) {
+  for (const Strings& words : {Strings{"call", "no-such-tool"}, Strings{"audit", "list"},
+                               Strings{"audit", "verify"}, Strings{"audit", "checkpoint"}}) {
     const RunResult refused = Coffer(words);
     EXPECT_EQ(refused.exit, 125) << refused.Describe();
     EXPECT_TRUE(Contains(refused.err, "symbolic link")) << refused.Describe();

@@ -46,8 +46,8 @@ class RecordedRun : public LevelTest {
 // in the receipt as it is.
 TEST_P(RecordedRun, ARefusedPathIsNotRecorded) {
   const std::string name = NewToken();
-  for (const Strings& flags : {Strings{"--ro", dir_ / name}, Strings{"--rw", dir_ / name},
-                               Strings{"--in", dir_ / name}}) {
+  for (const Strings& flags :
+       {Strings{"--ro", dir_ / name}, Strings{"--rw", dir_ / name}, Strings{"--in", dir_ / name}}) {
     const RunResult refused = Run(flags, {ProbePath(), "exit", "0"});
     EXPECT_EQ(refused.exit, 120) << refused.Describe();
     EXPECT_TRUE(Contains(refused.err, name)) << refused.Describe();

@@ -206,9 +206,10 @@ TEST_F(VerifyStore, EveryColumnThatIsShownIsCompared) {
                                                     {"approval", "'approved'"},
                                                     {"log_index", "log_index + 1"}};
   const std::set<std::string> not_shown = {
-      "owner", "supervisor_pid", "supervisor_start", "supervisor_boot", "cleanup",  // of processes
-      "args_hash", "idempotency_key",  // keyed; they decide about retries only
-      "depth", "decided_at", "waiting"};
+      "owner",           "supervisor_pid",  "supervisor_start",
+      "supervisor_boot", "cleanup",          // of processes
+      "args_hash",       "idempotency_key",  // keyed; they decide about retries only
+      "depth",           "decided_at",      "waiting"};
   sqlite3* db = nullptr;
   ASSERT_EQ(::sqlite3_open((Original() + "/coffer.db").c_str(), &db), SQLITE_OK);
   sqlite3_stmt* columns = nullptr;
@@ -225,8 +226,8 @@ TEST_F(VerifyStore, EveryColumnThatIsShownIsCompared) {
   ::sqlite3_close(db);
   EXPECT_EQ(seen, shown.size() + not_shown.size());
   for (const auto& [column, value] : shown) {
-    const LogVerdict verdict = VerifyEdited("UPDATE calls SET " + column + " = " + value +
-                                            " WHERE id = '" + ran_ + "'");
+    const LogVerdict verdict =
+        VerifyEdited("UPDATE calls SET " + column + " = " + value + " WHERE id = '" + ran_ + "'");
     const bool moved = column == "id" || column == "tenant" || column == "log_index";
     EXPECT_TRUE(Names(verdict, moved ? "store.unlogged" : "store.row", column == "id" ? "" : ran_))
         << column << "\n"
@@ -236,11 +237,11 @@ TEST_F(VerifyStore, EveryColumnThatIsShownIsCompared) {
 
 TEST_F(VerifyStore, ADenialMadeASuccessIsFound) {
   for (const std::string& id : {refused_, unknown_}) {
-    const LogVerdict verdict =
-        VerifyEdited("UPDATE calls SET outcome = 'success', agent = 'alice', error_class = NULL, "
-                     "error_message = NULL, denials = 0, state = 'finished', started_at = "
-                     "requested_at, exit_code = 0 WHERE id = '" +
-                     id + "'");
+    const LogVerdict verdict = VerifyEdited(
+        "UPDATE calls SET outcome = 'success', agent = 'alice', error_class = NULL, "
+        "error_message = NULL, denials = 0, state = 'finished', started_at = "
+        "requested_at, exit_code = 0 WHERE id = '" +
+        id + "'");
     EXPECT_TRUE(Names(verdict, "store.row", id)) << Said(verdict);
   }
 }
@@ -301,8 +302,8 @@ TEST_F(VerifyStore, ResultsAndReceiptsAreThoseThatWereSealed) {
            "'",
        "store.row"},
       {"DELETE FROM documents WHERE kind = 'args' AND call_id = '" + ran_ + "'", "store.row"},
-      {"INSERT INTO results SELECT tenant, '" + unknown_ + "', body FROM results WHERE call_id = '" +
-           ran_ + "'",
+      {"INSERT INTO results SELECT tenant, '" + unknown_ +
+           "', body FROM results WHERE call_id = '" + ran_ + "'",
        "store.result"},
       {"DELETE FROM calls WHERE id = '" + ran_ + "'", "store.gone"},
   };
@@ -370,8 +371,8 @@ TEST_F(VerifyStore, WhatRunsWasDecided) {
   Edit(Original(), "UPDATE calls SET agent = 'mallory' WHERE id = '" + ready->call_id + "'");
   LogVerdict verdict = Verify(opened);
   EXPECT_TRUE(Names(verdict, "store.row", ready->call_id)) << Said(verdict);
-  Edit(Original(), "UPDATE calls SET agent = 'alice', id = 'made-up' WHERE id = '" +
-                       ready->call_id + "'");
+  Edit(Original(),
+       "UPDATE calls SET agent = 'alice', id = 'made-up' WHERE id = '" + ready->call_id + "'");
   verdict = Verify(opened);
   EXPECT_TRUE(Names(verdict, "store.undecided", "made-up")) << Said(verdict);
 }
@@ -388,8 +389,8 @@ TEST_F(VerifyStore, WhatIsEditedIsNotShown) {
   EXPECT_EQ(state_of(ran_).state, SealState::kBroken);
   EXPECT_EQ(state_of(ran_).call.agent, "");
   EXPECT_TRUE(test::Contains(state_of(ran_).problem, "agent"));
-  Edit(Original(), "UPDATE results SET body = replace(body, 'five', 'nine') WHERE call_id = '" +
-                       other_ + "'");
+  Edit(Original(),
+       "UPDATE results SET body = replace(body, 'five', 'nine') WHERE call_id = '" + other_ + "'");
   EXPECT_EQ(state_of(other_).state, SealState::kBroken);
   EXPECT_FALSE(state_of(other_).result.has_value());
 }
