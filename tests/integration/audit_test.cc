@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 
@@ -123,6 +125,78 @@ TEST_F(AuditTest, AnEditedDatabaseIsFoundAndNotShown) {
   const RunResult exported = Coffer({"audit", "export", "--format", "jsonl"});
   EXPECT_EQ(exported.exit, 1);
   EXPECT_EQ(exported.out, "") << "neither is sealed as it stands";
+}
+
+// The verifier in Python, which was written from docs/AUDIT_LOG.md, finds the same in an edited database.
+TEST_F(AuditTest, BothVerifiersSayTheSameOfAStore) {
+  const std::string ran = Call("python", R"j({"code":"print('truth')"})j");
+  const std::string denied = Call("python", R"j({"code":7})j");
+  const std::string other = Call("no-such-tool", "{}");
+  const char* const source = ::getenv("COFFER_SOURCE");
+  ASSERT_NE(source, nullptr) << "COFFER_SOURCE must be the checkout";
+  const std::string python = std::string(source) + "/sdk/python/coffer_verify.py";
+  const auto codes = [](const RunResult& result) {
+    Strings found;
+    const Json verdict = Json::parse(result.out, nullptr, false);
+    for (const Json& finding : verdict.value("findings", Json::array())) {
+      found.push_back(finding.at("code"));
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+  };
+  const auto both = [&](const std::string& sql) {
+    const std::string copy = dir_ / "copy";
+    std::filesystem::remove_all(copy);
+    std::filesystem::copy(state_, copy, std::filesystem::copy_options::recursive);
+    sqlite3* db = nullptr;
+    EXPECT_EQ(::sqlite3_open((copy + "/coffer.db").c_str(), &db), SQLITE_OK);
+    EXPECT_EQ(::sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sql;
+    ::sqlite3_close(db);
+    const RunResult theirs = RunProgram({"python3", python, "store", copy, "--json"});
+    const RunResult ours = RunProgram({CofferPath(), "audit", "verify", "--json", "--state", copy});
+    EXPECT_EQ(codes(theirs), codes(ours)) << sql << theirs.Describe() << ours.Describe();
+    EXPECT_EQ(theirs.exit, ours.exit) << sql << theirs.Describe();
+    return codes(ours);
+  };
+  EXPECT_EQ(both("SELECT 1"), Strings{}) << "the control";
+  const std::string of_ran = " WHERE id = '" + ran + "'";
+  for (const char* change : {"agent = 'x'",
+                             "user = 'x'",
+                             "tool = 'x'",
+                             "outcome = 'error'",
+                             "exit_code = 9",
+                             "requested_at = requested_at + 5000000",
+                             "started_at = started_at + 5000000",
+                             "finished_at = finished_at + 5000000",
+                             "cpu = cpu + 1",
+                             "bytes_out = 0",
+                             "denials = 3",
+                             "effect = 'x'",
+                             "tool_version = 'x'",
+                             "manifest_hash = 'x'",
+                             "envelope_id = 'x'",
+                             "session_id = 'x'",
+                             "parent_id = 'x'",
+                             "trace_id = 'x'",
+                             "approval = 'x'",
+                             "error_class = 'x'",
+                             "error_message = 'x'",
+                             "exit_signal = 9"}) {
+    EXPECT_EQ(both(std::string("UPDATE calls SET ") + change + of_ran), Strings{"store.row"})
+        << change;
+  }
+  EXPECT_EQ(both("UPDATE results SET body = replace(body, 'truth', 'lies')"),
+            Strings{"store.result"});
+  EXPECT_EQ(both("DELETE FROM results WHERE call_id = '" + ran + "'"), Strings{"store.result"});
+  EXPECT_EQ(both("DELETE FROM calls WHERE id = '" + other + "'"), Strings{"store.gone"});
+  EXPECT_EQ(both("UPDATE documents SET body = replace(body, 'denied', 'success') WHERE kind = "
+                 "'receipt' AND call_id = '" +
+                 denied + "'"),
+            Strings{"store.receipt"});
+  EXPECT_EQ(both("UPDATE documents SET body = '[]' WHERE kind = 'args'"), Strings{"store.row"});
+  EXPECT_EQ(both("UPDATE calls SET log_index = 99" + of_ran), (Strings{"store.unlogged"}));
+  EXPECT_EQ(both("UPDATE calls SET id = 'made-up'" + of_ran),
+            (Strings{"store.gone", "store.unlogged"}));
 }
 
 // As root it would write where the link leads.
