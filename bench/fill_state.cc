@@ -74,9 +74,11 @@ void Fill(const std::string& directory, int calls) {
   for (int i = 0; i < calls; ++i) {
     store::AdmitRequest request;
     request.agent = "bot";
+    request.user = "uid:1000";
     request.tool = "python";
+    request.requested_at = store.Now();
     const store::Admission admitted = Must(store::AdmitCall(store, request));
-    const audit::Receipt receipt = Typical(admitted.call_id, store.Now());
+    const audit::Receipt receipt = Typical(admitted.call_id, request.requested_at);
     Must(recorder.Start(request.tenant, receipt));
     call::ToolReply reply;
     Must(recorder.End(request.tenant, call::Ending::kFinished, receipt, reply));

@@ -35,7 +35,7 @@ def main():
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             cpu = (after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime) / 5
             assert verdict["ok"] and verdict["records"] == 2 * calls, verdict
-            assert words or verdict["receipts_compared"] == calls, verdict
+            assert words or verdict["calls_compared"] == calls, verdict
             records = verdict["records"] / statistics.median(times)
             print(f"audit verify, {what:<26} {records:10,.0f} records/s ({verdict['records']} records in "
                   f"{statistics.median(times):.2f} s, {cpu:.2f} s of processor time)")

@@ -24,10 +24,10 @@ _coffer() {
       case $prev in
         --state | --tools) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
         --receipt | --config) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
-        --args | --session | --key) ;;
+        --args | --session | --idempotency-key | --key) ;;
         *)
           if [[ $cur == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--args --session --key --dry-run --traceparent --receipt --config --json --state --tools
+            mapfile -t COMPREPLY < <(compgen -W "--args --session --idempotency-key --key --dry-run --traceparent --receipt --config --json --state --tools
               --help" -- "$cur")
           elif [ "$COMP_CWORD" = 2 ]; then
             mapfile -t COMPREPLY < <(compgen -W "$(coffer tools list 2>/dev/null | sed '1d;s/ .*//')" -- "$cur")

@@ -49,6 +49,7 @@ complete -c coffer -n "__fish_seen_subcommand_from call tools serve" -r -l tools
 set -l call "__fish_seen_subcommand_from call"
 complete -c coffer -n $call -x -l args -d "The arguments, one JSON object, @FILE or -"
 complete -c coffer -n $call -x -l session -d "In this session"
+complete -c coffer -n $call -x -l idempotency-key -d "Idempotency key"
 complete -c coffer -n $call -x -l key -d "Idempotency key"
 complete -c coffer -n $call -x -l traceparent -d "The trace it belongs to"
 complete -c coffer -n $call -l dry-run -d "Decide, and run nothing"

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Verifies an audit log of Cofferdam, or one sealed receipt, with nothing but Python's standard library.
+"""Verifies an audit log of Cofferdam, a store against its log, or one sealed receipt, with Python's standard library only.
 
     coffer_verify.py log DIRECTORY [--key FILE] [--checkpoint FILE] [--json]
+    coffer_verify.py store STATE_DIRECTORY [--key FILE] [--json]        while no daemon runs
     coffer_verify.py receipt FILE --key FILE [--json]
 
 Exit status: 0 good, 1 something is wrong (it is said what), 2 it could not be read. Written from docs/AUDIT_LOG.md and
@@ -10,12 +11,15 @@ not from the C++ code, so that the two can be compared; it shares no line with i
 """
 import argparse
 import base64
+import datetime
 import fcntl
 import hashlib
 import json
 import os
 import re
+import sqlite3
 import sys
+import time
 
 KEY_NAME = "coffer-log"
 MAX_LEAF = 65535
@@ -539,15 +543,133 @@ def verify_receipt(data, key):
     return leaf["call"]
 
 
+# ---- The store against the log --------------------------------------------------------------------------------------
+
+RESULTS_ARE_KEPT = 24 * 3600 * 10**9  # nanoseconds, at least
+DECIDED = (("tool_version", "tool_version"), ("manifest_hash", "manifest_hash"), ("envelope_id", "envelope_id"),
+           ("effect", "effect"))
+PLAIN = (("id", "call_id"), ("tenant", "tenant"), ("parent_id", "parent_id"), ("session_id", "session_id"),
+         ("trace_id", "trace_id"), ("agent", "agent"), ("user", "user"), ("tool", "tool"))
+
+
+def in_words(nanos):
+    """A time of the store as receipts write it."""
+    seconds, rest = divmod(nanos, 10**9)
+    moment = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{rest // 10**6:03d}Z"
+
+
+def row_differences(row, receipt, leaf):
+    """The columns of a row that are not what its receipt says."""
+    ran = leaf["ran"] is True
+    error, leave, output = receipt["error"] or {}, receipt["exit"], receipt["output"]
+    cpu = (receipt["limits"].get("cpu") or {}).get("used")
+    expected = {column: receipt[name] or "" for column, name in PLAIN}
+    expected.update({column: receipt[name] or "" for column, name in DECIDED if ran or row[column]})
+    expected.update({
+        "state": "refused" if not ran else "unknown" if receipt["outcome"] == "unknown" else "finished",
+        "outcome": receipt["outcome"], "error_class": error.get("class") or "",
+        "error_message": error.get("message") or "", "exit_code": leave["code"] or "", "exit_signal": leave["signal"] or "",
+        "requested_at": receipt["requested_at"], "finished_at": receipt["finished_at"], "cpu": cpu or "0",
+        "bytes_out": output["bytes"], "denials": str(len(receipt["denials"])),
+        "approval": receipt["approval"]["state"] or "", "log_index": leaf["seq"]})
+    if receipt["started_at"] is not None or not ran:
+        expected["started_at"] = receipt["started_at"] or ""
+    found = []
+    for column, wanted in expected.items():
+        value = row[column]
+        if column.endswith("_at") and value is not None:
+            value = in_words(value)
+        if str("" if value is None else value) != str(wanted):
+            found.append(column)
+    if row["args"] != dump(receipt["args_redacted"]) if row["args"] is not None else ran:
+        found.append("args")
+    return found
+
+
+def verify_store(state, key=None):
+    """The verdict on a log and on the store beside it. Codes are those of docs/AUDIT_LOG.md."""
+    directory = os.path.join(state, "log")
+    verdict = verify_log(directory, key)
+    receipts, decided, pruned = {}, set(), {}
+    with open(os.path.join(directory, "records"), "rb") as file:
+        for line in file:
+            if not line.startswith(b"{"):
+                continue
+            try:
+                leaf = read_leaf(line.rstrip(b"\n"))
+            except ValueError:
+                continue  # a finding already
+            if leaf["kind"] == "receipt":
+                receipts[int(leaf["seq"])] = leaf
+            elif leaf["kind"] == "decision":
+                decided.add((leaf["tenant"], leaf["call"]))
+            elif leaf["name"] == "pruned":
+                tenant = leaf["tenant"]
+                pruned[tenant] = max(pruned.get(tenant, 0), int(leaf["detail"].get("before", "0")))
+
+    def find(code, call, message, seq=None):
+        verdict["findings"].append({"line": 0, "seq": seq, "code": code, "message": f"call {call}: {message}"})
+
+    try:
+        store = sqlite3.connect(f"file:{os.path.join(state, 'coffer.db')}?mode=ro", uri=True)
+        store.row_factory = sqlite3.Row
+        rows = store.execute(
+            "SELECT c.*, r.body AS receipt, a.body AS args, o.body AS result FROM calls c "
+            "LEFT JOIN documents r ON r.tenant = c.tenant AND r.call_id = c.id AND r.kind = 'receipt' "
+            "LEFT JOIN documents a ON a.tenant = c.tenant AND a.call_id = c.id AND a.kind = 'args' "
+            "LEFT JOIN results o ON o.tenant = c.tenant AND o.call_id = c.id ORDER BY c.log_index")
+        compared, seen, last = 0, set(), {}
+        for row in rows:
+            call = row["id"]
+            if row["finished_at"] is None:
+                if row["state"] in ("recorded", "started") and (row["tenant"], call) not in decided:
+                    find("store.undecided", call, "it runs in the store, and the log has no decision of it")
+                continue
+            last[(row["tenant"], call)] = -1 if row["log_index"] is None else row["log_index"]
+            leaf = receipts.get(row["log_index"])
+            if leaf is None or (leaf["tenant"], leaf["call"]) != (row["tenant"], call):
+                find("store.unlogged", call, "it has ended in the store and is not in the log")
+                continue
+            compared += 1
+            seen.add(int(leaf["seq"]))
+            try:
+                document = parse(row["receipt"] or "")
+                canonical = dump({**document, "log": None, "signature": None}).encode()
+            except (ValueError, TypeError, RecursionError):
+                document, canonical = None, b""
+            if document is None or leaf["body"] != "sha256:" + sha256(canonical).hex():
+                find("store.receipt", call, "the stored receipt is not the one that was logged", int(leaf["seq"]))
+                continue
+            columns = row_differences(row, document, leaf)
+            if columns:
+                find("store.row", call, "the row is not what was sealed: " + ", ".join(columns), int(leaf["seq"]))
+            sealed = document["output"].get("result_sha256")
+            young = int(leaf["at"]) > time.time_ns() - RESULTS_ARE_KEPT + 60 * 10**9
+            if row["result"] is not None and sealed != "sha256:" + sha256(row["result"].encode()).hex():
+                find("store.result", call, "the stored result is not the one that was sealed", int(leaf["seq"]))
+            elif row["result"] is None and sealed is not None and young:
+                find("store.result", call, "the stored result is gone", int(leaf["seq"]))
+    except (sqlite3.Error, OSError) as failure:
+        raise Unreadable(f"cannot read the store: {failure}") from failure
+    for seq, leaf in receipts.items():
+        covered = int(leaf["at"]) < max(pruned.get(leaf["tenant"], 0), pruned.get(None, 0))
+        if seq not in seen and not covered and last.get((leaf["tenant"], leaf["call"]), -1) < seq:
+            find("store.gone", leaf["call"], "it is in the log and not in the store, and no pruning covers it", seq)
+    verdict.update(ok=not verdict["findings"], calls_compared=compared)
+    return verdict
+
+
 # ---- The program ----------------------------------------------------------------------------------------------------
 
 def run_log(arguments):
     kept = None
-    if arguments.checkpoint:
+    if getattr(arguments, "checkpoint", None):
         with open(arguments.checkpoint, "rb") as file:
             kept = file.read(1 << 16)
     key = read_key(arguments.key) if arguments.key else None
-    verdict = verify_log(arguments.directory, key, kept)
+    verdict = verify_store(arguments.directory, key) if arguments.verb == "store" else \
+        verify_log(arguments.directory, key, kept)
     if arguments.json:
         print(json.dumps(verdict))
     else:
@@ -555,7 +677,8 @@ def run_log(arguments):
             record = "" if finding["seq"] is None else f" record {finding['seq']}"
             print(f"line {finding['line']}{record}: {finding['code']}: {finding['message']}")
         print(f"{'good' if verdict['ok'] else 'BAD'}: {verdict['records']} records, {verdict['checkpoints']} checkpoints, "
-              f"root {verdict['root']} of {verdict['origin']}, key {verdict['key_id']}")
+              f"root {verdict['root']} of {verdict['origin']}, key {verdict['key_id']} "
+              f"({'given' if key else 'from beside the log: who can change both can make any log look good'})")
     return 0 if verdict["ok"] else 1
 
 
@@ -579,14 +702,17 @@ def main():
     log.add_argument("directory")
     log.add_argument("--key", help="the public key; otherwise the log's own key.pub")
     log.add_argument("--checkpoint", help="a checkpoint that was kept elsewhere")
+    store = verbs.add_parser("store", help="the store of a state directory against its log")
+    store.add_argument("directory")
+    store.add_argument("--key", help="the public key; otherwise the log's own key.pub")
     receipt = verbs.add_parser("receipt", help="one receipt")
     receipt.add_argument("file")
     receipt.add_argument("--key", required=True, help="the log's public key")
-    for verb in (log, receipt):
+    for verb in (log, store, receipt):
         verb.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     try:
-        return run_log(arguments) if arguments.verb == "log" else run_receipt(arguments)
+        return run_receipt(arguments) if arguments.verb == "receipt" else run_log(arguments)
     except (Unreadable, OSError) as failure:
         print(f"coffer_verify: {failure}", file=sys.stderr)
         return 2

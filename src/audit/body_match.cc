@@ -6,6 +6,7 @@
 
 #include "audit/merkle_sha256.h"
 #include "audit/seal.h"
+#include "base/hash.h"
 
 namespace coffer::audit {
 namespace {
@@ -241,13 +242,16 @@ class Compactor {
 
 std::optional<std::string> CompactReceipt(std::string_view text) { return Compactor(text).Run(); }
 
-bool HasBody(std::string_view receipt, std::string_view body) {
-  if (const std::optional<std::string> compact = CompactReceipt(receipt);
+std::optional<std::string> MatchBody(std::string_view receipt, std::string_view body) {
+  if (std::optional<std::string> compact = CompactReceipt(receipt);
       compact && "sha256:" + HexOf(FastSha256({}, *compact)) == body) {
-    return true;
+    return compact;
   }
-  const Result<std::string> hash = BodyHash(receipt);
-  return hash.ok() && *hash == body;
+  Result<std::string> canonical = CanonicalReceipt(receipt);
+  if (!canonical.ok() || HashOf(*canonical) != body) {
+    return std::nullopt;
+  }
+  return std::move(canonical).value();
 }
 
 }  // namespace coffer::audit

@@ -12,6 +12,7 @@
 #include "base/ids.h"
 #include "base/regular_file.h"
 #include "base/sys.h"
+#include "store/state_part.h"
 
 namespace coffer::audit {
 namespace {
@@ -56,7 +57,12 @@ Result<UniqueFd> OpenDirectory(const std::string& path) {
   if (!made.ok() && made.error().sys_errno != EEXIST) {
     return made.error();
   }
-  TRY_ASSIGN(UniqueFd directory, sys::Open(path, O_RDONLY | O_DIRECTORY));
+  // The last name without a link: what is above it is where the operator put the state directory.
+  const size_t slash = path.rfind('/');
+  const std::string above_path = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  TRY_ASSIGN(const UniqueFd home, sys::Open(above_path, O_PATH | O_DIRECTORY));
+  TRY_ASSIGN(UniqueFd directory,
+             store::OpenStatePart(home.get(), path.substr(slash + 1), O_RDONLY | O_DIRECTORY));
   if (made.ok()) {
     TRY_ASSIGN(UniqueFd above, sys::OpenAt(directory.get(), "..", O_RDONLY | O_DIRECTORY));
     TRY(GiveToOwnerOf(above.get(), directory.get()));

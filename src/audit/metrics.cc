@@ -54,7 +54,7 @@ void Metrics::CallEnded(const Receipt& receipt) {
   }
   for (const auto& [cap, use] : receipt.limits) {
     if (use.breached) {
-      Add(tenant, Metric::kCapBreaches, {cap});
+      Add(tenant, Metric::kCapBreaches, {receipt.tool, cap});
     }
   }
 }

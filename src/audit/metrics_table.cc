@@ -62,7 +62,7 @@ constexpr MetricLabel kByTool[] = {{"tool", {}}};
 constexpr MetricLabel kByToolAndOutcome[] = {{"tool", {}}, {"outcome", kOutcomes}};
 constexpr MetricLabel kByClass[] = {{"class", kClasses}};
 constexpr MetricLabel kBySurfaceAndRule[] = {{"surface", kSurfaces}, {"rule", kRules}};
-constexpr MetricLabel kByCap[] = {{"cap", kCaps}};
+constexpr MetricLabel kByToolAndCap[] = {{"tool", {}}, {"cap", kCaps}};
 constexpr MetricLabel kByIncident[] = {{"kind", kIncidentKinds}};
 constexpr MetricLabel kByAlert[] = {{"kind", kAlertKinds}};
 constexpr MetricLabel kByRequest[] = {
@@ -123,9 +123,9 @@ constexpr MetricSpec kSpecs[] = {
      false,
      false},
     {"coffer_cap_breaches_total",
-     "Calls that reached a cap, by cap.",
+     "Calls that reached a cap, by tool and cap.",
      kCounter,
-     kByCap,
+     kByToolAndCap,
      {},
      true,
      false},

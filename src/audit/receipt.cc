@@ -120,6 +120,7 @@ Json ToJson(const Receipt& receipt) {
                     {"truncated", receipt.output_truncated},
                     {"sha256", Optional(receipt.output_sha256)},
                     {"stderr_sha256", Optional(receipt.stderr_sha256)},
+                    {"result_sha256", Optional(receipt.result_sha256)},
                     {"redactions", Json::array()},
                     {"findings", Json::array()},
                     {"provenance", "untrusted"}};

@@ -129,6 +129,7 @@ Receipt FromJson(const Json& json) {
   receipt.output_truncated = output.at("truncated").get<bool>();
   receipt.output_sha256 = Text(output, "sha256");
   receipt.stderr_sha256 = Text(output, "stderr_sha256");
+  receipt.result_sha256 = Text(output, "result_sha256");
   receipt.incidents = json.at("incidents").get<std::vector<std::string>>();
   receipt.outcome = Text(json, "outcome");
   if (const Json& error = json.at("error"); !error.is_null()) {

@@ -306,7 +306,9 @@ const char* ScanLeaf(std::string_view line, LeafFacts& facts) {
   if (!scanner.Take('}') || !scanner.AtEnd()) {
     return kMalformed;
   }
-  return Understand(members, facts);
+  const char* const problem = Understand(members, facts);
+  facts.line = line;
+  return problem;
 }
 
 }  // namespace coffer::audit

@@ -15,6 +15,7 @@ namespace coffer::audit {
 struct LeafFacts {
   enum class Kind : uint8_t { kDecision, kReceipt, kEvent };
   Kind kind = Kind::kEvent;
+  std::string_view line;  // all of it
   uint64_t seq = 0;
   int64_t at = 0;
   std::string_view tenant;   // empty: null

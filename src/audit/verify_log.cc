@@ -236,7 +236,36 @@ Result<PublicKey> KeyFor(const std::string& directory, const VerifyOptions& opti
   return PublicKey::Parse(*text);
 }
 
+Result<UniqueFd> OpenToRead(const std::string& directory) {
+  Result<UniqueFd> file = sys::OpenRegular(directory + "/records", O_RDONLY);
+  if (!file.ok()) {
+    return Unreadable(file.error());
+  }
+  return file;
+}
+
 }  // namespace
+
+Status ReadNewRecords(const std::string& directory, uint64_t bytes,
+                      const std::function<void(const LeafFacts&)>& on_record) {
+  TRY_ASSIGN(const UniqueFd file, OpenToRead(directory));
+  TRY_ASSIGN(const uint64_t size, SizeBetweenBatches(file.get()));
+  ChunkScanner chunks(file.get(), std::min(bytes, size), size, 1);
+  for (;;) {
+    Result<std::unique_ptr<ScannedChunk>> chunk = chunks.Next();
+    if (!chunk.ok()) {
+      return Unreadable(chunk.error());
+    }
+    if (*chunk == nullptr) {
+      return {};
+    }
+    for (const ScannedLine& line : (*chunk)->lines) {
+      if (line.kind == ScannedLine::Kind::kLeaf && line.problem == nullptr) {
+        on_record(line.facts);
+      }
+    }
+  }
+}
 
 Result<LogVerdict> VerifyLog(const std::string& directory, const VerifyOptions& options) {
   TRY_ASSIGN(PublicKey key, KeyFor(directory, options));
@@ -244,13 +273,10 @@ Result<LogVerdict> VerifyLog(const std::string& directory, const VerifyOptions& 
   if (options.kept_checkpoint) {
     TRY_ASSIGN(kept, ParseNote(*options.kept_checkpoint));
   }
-  Result<UniqueFd> file = sys::OpenRegular(directory + "/records", O_RDONLY);
-  if (!file.ok()) {
-    return Unreadable(file.error());
-  }
-  TRY_ASSIGN(const uint64_t size, SizeBetweenBatches(file->get()));
+  TRY_ASSIGN(const UniqueFd file, OpenToRead(directory));
+  TRY_ASSIGN(const uint64_t size, SizeBetweenBatches(file.get()));
   const int processors = static_cast<int>(std::thread::hardware_concurrency());
-  ChunkScanner chunks(file->get(), 0, size,
+  ChunkScanner chunks(file.get(), 0, size,
                       options.threads > 0 ? options.threads : std::clamp(processors, 1, 8));
   Judge judge(options, std::move(key), kept);
   for (;;) {
@@ -259,7 +285,9 @@ Result<LogVerdict> VerifyLog(const std::string& directory, const VerifyOptions& 
       return Unreadable(chunk.error());
     }
     if (*chunk == nullptr) {
-      return judge.End(chunks.rest());
+      LogVerdict verdict = judge.End(chunks.rest());
+      verdict.bytes = size - chunks.rest();
+      return verdict;
     }
     for (const ScannedLine& line : (*chunk)->lines) {
       judge.Line(line);

@@ -46,10 +46,15 @@ struct LogVerdict {
   std::string root;   // of the last checkpoint, hex
   std::string key_id;
   std::string origin;
+  uint64_t bytes = 0;  // of the file, that were read
   bool ok() const { return findings.empty(); }
 };
 
 // An Error means that it could not be read (audit.verify); whatever is wrong inside is a finding.
 Result<LogVerdict> VerifyLog(const std::string& directory, const VerifyOptions& options = {});
+
+// The records behind the first `bytes` of the file, which were read before: what was appended since. Nothing is verified.
+Status ReadNewRecords(const std::string& directory, uint64_t bytes,
+                      const std::function<void(const LeafFacts&)>& on_record);
 
 }  // namespace coffer::audit

@@ -8,7 +8,8 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "call/evaluate.h"
+#include "call/redact.h"
+#include "policy/manifest.h"
 #include "policy/narrowing.h"
 #include "policy/scrub.h"
 #include "store/admission.h"
@@ -78,8 +79,9 @@ audit::Receipt ReceiptOf(const ToolRequest& request, Nanos now) {
   return receipt;
 }
 
-// A refusal as its receipt and its answer tell it.
-void FillRefusal(const Error& error, Nanos now, audit::Receipt& receipt, ToolReply& reply) {
+// A refusal as its receipt and its answer tell it. `target` is what was asked for.
+void FillRefusal(const Error& error, Nanos now, const std::string& target, audit::Receipt& receipt,
+                 ToolReply& reply) {
   receipt.outcome = reply.outcome;
   receipt.error_class = reply.error_class;
   receipt.error_message = reply.error_message;
@@ -89,7 +91,7 @@ void FillRefusal(const Error& error, Nanos now, audit::Receipt& receipt, ToolRep
     audit::Denial denial;
     denial.surface = "policy";
     denial.operation = "call";
-    denial.target = receipt.tool;
+    denial.target = target;
     denial.rule = error.code;
     denial.reason = error.message;
     denial.fix = error.hint;
@@ -98,7 +100,20 @@ void FillRefusal(const Error& error, Nanos now, audit::Receipt& receipt, ToolRep
   }
 }
 
-ToolReply Replayed(const store::Admission& admission) {
+// What is stored of a call is not what was sealed: nothing of it is told.
+ToolReply Broken(const std::string& call_id) {
+  ToolReply reply = Reply(ToolRefusal::kFailed,
+                          Internal(kRecordBroken,
+                                   "what is stored of the call that used this key is not what was "
+                                   "sealed; it is not run again"));
+  reply.hint = "the operator can look with `coffer audit verify`";
+  reply.call_id = call_id;
+  reply.outcome = "unknown";
+  return reply;
+}
+
+ToolReply Replayed(Recorder& recorder, const ToolRequest& request,
+                   const store::Admission& admission) {
   if (admission.result.empty()) {
     // It was under way when a process died: nobody knows how far it came, and it is not run again.
     ToolReply lost = Failed(Internal("internal", kNobodyKnows));
@@ -107,12 +122,31 @@ ToolReply Replayed(const store::Admission& admission) {
     lost.replayed = true;
     return lost;
   }
+  const Result<std::optional<store::Call>> row =
+      store::FindCall(recorder.store(), request.tenant, admission.call_id);
+  const Result<audit::SealedCall> sealed =
+      row.ok() && *row ? recorder.ReadSealed(**row)
+                       : Result<audit::SealedCall>(Internal("store.call", "the call is gone"));
+  if (!sealed.ok()) {
+    return Failed(sealed.error());
+  }
+  // The key's own row is not sealed: it must at least lead to a call of this agent and tool.
+  if (sealed->state != audit::SealState::kGood || sealed->result != admission.result ||
+      sealed->call.agent != request.agent || sealed->call.tool != request.tool) {
+    return Broken(admission.call_id);
+  }
   Result<ToolReply> stored = ParseReply(admission.result);
   if (!stored.ok()) {
     return Failed(stored.error());
   }
+  stored->log = sealed->log;
   stored->replayed = true;
   return std::move(stored).value();
+}
+
+// An action that cannot be taken back must not happen twice because an answer was lost.
+bool LacksKey(const policy::Manifest& manifest, const ToolRequest& request) {
+  return manifest.NeedsIdempotencyKey() && request.idempotency_key.empty() && !request.dry_run;
 }
 
 // The runner's receipt knows how it went, ours who asked for what.
@@ -160,6 +194,10 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
   asked.trace_id = request.trace_id;
   asked.quotas = options_.quotas ? options_.quotas(request.tenant) : store::Quotas{};
   audit::Receipt receipt = ReceiptOf(request, store_.Now());
+  asked.requested_at = receipt.requested_at;
+  if (tool == nullptr) {
+    asked.tool = receipt.tool = policy::ScrubText(request.tool);  // it may be anything
+  }
   if (!readable) {
     return RefuseUnadmitted(
         asked, std::move(receipt),
@@ -169,7 +207,6 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
   receipt.args_hash = HashOf(PrintJson(policy::ScrubJson(*args)));
   receipt.args_redacted = RedactArgs(*args);
   if (tool == nullptr) {
-    asked.tool = receipt.tool = policy::ScrubText(request.tool);  // it may be anything
     ToolReply reply = Reply(
         ToolRefusal::kNotFound,
         Refused("policy.tool", fmt::format("there is no tool called {}", Printable(receipt.tool)),
@@ -179,6 +216,33 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
   receipt.tool_version = tool->manifest.tool.version;
   receipt.manifest_hash = tool->hash;
   receipt.effect = policy::EffectName(tool->manifest.tool.effect);
+  if (LacksKey(tool->manifest, request)) {
+    return RefuseUnadmitted(
+        asked, std::move(receipt),
+        Reply(ToolRefusal::kInvalid,
+              Refused("policy.idempotency",
+                      fmt::format("a call of {} ({}) needs an idempotency key", request.tool,
+                                  policy::EffectName(tool->manifest.tool.effect)),
+                      "send a UUID of your own for each action, and the same one when you retry: "
+                      "the header Idempotency-Key, or `coffer call --idempotency-key`")));
+  }
+
+  // evaluate: what does not fit takes nothing from the rates of calls
+  std::string workspace;
+  if (!request.session_id.empty()) {
+    const Result<std::optional<store::Session>> session =
+        store::FindSession(store_, request.tenant, request.session_id);
+    if (!session.ok()) {
+      return Failed(session.error());
+    }
+    workspace = *session ? options_.sessions + "/" + (*session)->workspace : "";
+  }
+  const Nanos began = BootTime();
+  Result<Evaluation> evaluation = Evaluate(*tool, *args, workspace);
+  if (options_.evaluated) {
+    options_.evaluated(request.tenant, BootTime() - began);
+  }
+  asked.invalid = !evaluation.ok();
 
   // admit; what is owed to the log goes first, and until it is written nothing new begins
   if (const Status owed = recorder_.WritePending(); !owed.ok()) {
@@ -191,7 +255,7 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
     return Failed(admission.error());
   }
   if (admission->verdict == store::AdmitVerdict::kReplay) {
-    return Replayed(*admission);
+    return Replayed(recorder_, request, *admission);
   }
   if (admission->verdict != store::AdmitVerdict::kAdmitted) {
     ToolReply reply =
@@ -203,13 +267,19 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
       reply.call_id = admission->call_id;  // a repetition: the call that it repeats has the receipt
       return reply;
     }
+    std::string target = receipt.tool;
+    // Not theirs, or not there: nothing goes under that name, and the denial says which it was.
     if (admission->verdict == store::AdmitVerdict::kNoSession) {
-      asked.session_id.clear();  // not theirs, or not there: nothing of it goes under that name
+      target = "session " + Printable(receipt.session_id);
+      asked.session_id.clear();
+      receipt.session_id.clear();
     }
     if (admission->verdict == store::AdmitVerdict::kNoParent) {
+      target = "call " + Printable(receipt.parent_id);
       asked.parent_id.clear();
+      receipt.parent_id.clear();
     }
-    return RefuseUnadmitted(asked, std::move(receipt), std::move(reply));
+    return RefuseUnadmitted(asked, std::move(receipt), std::move(reply), target);
   }
   ReadyCall call;
   call.call_id = admission->call_id;
@@ -217,35 +287,22 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
   call.tool = tool;
   call.receipt = std::move(receipt);
   call.receipt.call_id = call.call_id;
-  return Evaluated(std::move(call), *args);
+  if (!evaluation.ok()) {
+    const std::vector<GivenWord> given = WordsOf(*args);
+    Error error = std::move(evaluation.error());
+    error.message = TakeOut(given, std::move(error.message));
+    error.hint = TakeOut(given, std::move(error.hint));
+    return Refuse(request, Ending::kRefused, call.receipt, ToolRefusal::kUnprocessable, error);
+  }
+  return Evaluated(std::move(call), std::move(evaluation).value());
 }
 
-std::variant<ReadyCall, ToolReply> Ladder::Evaluated(ReadyCall call, const Json& args) {
+std::variant<ReadyCall, ToolReply> Ladder::Evaluated(ReadyCall call, Evaluation evaluation) {
   const ToolRequest& request = call.request;
   audit::Receipt& receipt = call.receipt;
 
-  // evaluate
-  std::string workspace;
-  if (!request.session_id.empty()) {
-    Result<std::optional<store::Session>> session =
-        store::FindSession(store_, request.tenant, request.session_id);
-    if (!session.ok() || !*session) {
-      return Refuse(request, Ending::kRefusedForNow, receipt, ToolRefusal::kFailed,
-                    Internal("internal", "the session is gone"));
-    }
-    workspace = options_.sessions + "/" + (*session)->workspace;
-  }
-  const Nanos began = BootTime();
-  Result<Evaluation> evaluation = Evaluate(*call.tool, args, workspace);
-  if (options_.evaluated) {
-    options_.evaluated(request.tenant, BootTime() - began);
-  }
-  if (!evaluation.ok()) {
-    return Refuse(request, Ending::kRefused, receipt, ToolRefusal::kUnprocessable,
-                  evaluation.error());
-  }
-  call.run = std::move(evaluation->run);
-  call.stdin_text = std::move(evaluation->stdin_text);
+  call.run = std::move(evaluation.run);
+  call.stdin_text = std::move(evaluation.stdin_text);
   if (!request.parent_id.empty()) {
     // A call that a call makes has at most what its maker has.
     const std::optional<policy::Envelope> parent = RunningEnvelope(request.parent_id);
@@ -259,7 +316,7 @@ std::variant<ReadyCall, ToolReply> Ladder::Evaluated(ReadyCall call, const Json&
     call.run.envelope = std::move(narrowed).value();
   }
   receipt.envelope_id = policy::EnvelopeId(call.run.envelope);
-  receipt.blast_radius = evaluation->blast_radius;
+  receipt.blast_radius = evaluation.blast_radius;
   if (request.dry_run) {
     ToolReply reply = Refuse(request, Ending::kRefused, receipt, ToolRefusal::kNone,
                              Refused("policy.dry_run", "it would be allowed; nothing was run"));
@@ -284,7 +341,7 @@ ToolReply Ladder::Refuse(const ToolRequest& request, Ending ending, audit::Recei
                          ToolRefusal refusal, const Error& error) {
   ToolReply reply = Reply(refusal, error);
   reply.call_id = receipt.call_id;
-  FillRefusal(error, store_.Now(), receipt, reply);
+  FillRefusal(error, store_.Now(), receipt.tool, receipt, reply);
   if (const Status wrote = recorder_.End(request.tenant, ending, receipt, reply); !wrote.ok()) {
     return Failed(wrote.error());
   }
@@ -292,7 +349,7 @@ ToolReply Ladder::Refuse(const ToolRequest& request, Ending ending, audit::Recei
 }
 
 ToolReply Ladder::RefuseUnadmitted(const store::AdmitRequest& asked, audit::Receipt receipt,
-                                   ToolReply reply) {
+                                   ToolReply reply, const std::string& target) {
   if (reply.refusal != ToolRefusal::kRateLimited) {
     // It takes from the rates like any other request: they bound how many of its kind are written.
     const Result<std::optional<store::Admission>> spent = store::ChargeRefusal(store_, asked);
@@ -304,8 +361,8 @@ ToolReply Ladder::RefuseUnadmitted(const store::AdmitRequest& asked, audit::Rece
       reply.retry_after_seconds = (*spent)->RetryAfterSeconds();
     }
   }
-  FillRefusal(Refused(reply.error_class, reply.error_message, reply.hint), store_.Now(), receipt,
-              reply);
+  FillRefusal(Refused(reply.error_class, reply.error_message, reply.hint), store_.Now(),
+              target.empty() ? receipt.tool : target, receipt, reply);
   if (const Status wrote = recorder_.Refuse(asked, std::move(receipt), reply); !wrote.ok()) {
     return Failed(wrote.error());
   }

@@ -2,11 +2,11 @@
 //
 // The ladder of a declared tool (DESIGN section 3), in two halves around the boundary:
 //
-//   Climb     admit, evaluate, [scan, gate], record: a call that may be launched, or an answer
+//   Climb     evaluate, admit, [scan, gate], record: a call that may be launched, or an answer
 //   Descend   [inspect], settle, seal: what came back becomes an answer and a receipt
 //
 // Between the two somebody launches the boundary (call/launcher.h) and collects what it prints; `coffer call` does so
-// in one go, the gateway beside everything else. Rungs in brackets have no surface yet: a manifest that asks for one
+// in one go, the gateway beside everything else. Parameters are checked before anything is taken from rates and budgets. Rungs in brackets have no surface yet: a manifest that asks for one
 // does not load. Once a call is admitted it ends in the store, whatever happens here; what the store and the log cannot
 // write does not run. Every request that is not a repetition has a receipt (call/recorder.h). Thread-safe.
 #pragma once
@@ -18,6 +18,7 @@
 #include <string>
 #include <variant>
 
+#include "call/evaluate.h"
 #include "call/recorder.h"
 #include "call/run_request.h"
 #include "call/tool_call.h"
@@ -72,8 +73,8 @@ class Ladder {
   ToolReply Refuse(const ToolRequest& request, Ending ending, audit::Receipt receipt,
                    ToolRefusal refusal, const Error& error);
   ToolReply RefuseUnadmitted(const store::AdmitRequest& asked, audit::Receipt receipt,
-                             ToolReply reply);
-  std::variant<ReadyCall, ToolReply> Evaluated(ReadyCall call, const Json& args);
+                             ToolReply reply, const std::string& target = {});
+  std::variant<ReadyCall, ToolReply> Evaluated(ReadyCall call, Evaluation evaluation);
   std::optional<policy::Envelope> RunningEnvelope(const std::string& call_id);
 
   Recorder& recorder_;

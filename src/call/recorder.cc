@@ -49,6 +49,8 @@ Status Seal(audit::Log& log, const audit::Receipt& receipt, bool ran, bool recov
             ToolReply& reply) {
   const std::string text = audit::FormatReceipt(receipt);
   audit::ReceiptRecord record;
+  record.at =
+      receipt.finished_at;  // retention goes by the end of a call, and so does an event `pruned`
   record.tenant = receipt.tenant;
   record.call = receipt.call_id;
   record.tool = receipt.tool;
@@ -64,6 +66,8 @@ Status Seal(audit::Log& log, const audit::Receipt& receipt, bool ran, bool recov
   return {};
 }
 
+// Of a call whose process died. Only who asked for what is taken from the row; how it ended is what recovery says of every
+// such call, whatever the row says by now.
 audit::Receipt ReceiptOf(const store::Call& call) {
   audit::Receipt receipt;
   receipt.call_id = call.id;
@@ -83,10 +87,23 @@ audit::Receipt ReceiptOf(const store::Call& call) {
   receipt.started_at = call.started_at.value_or(Nanos(0));
   receipt.finished_at = call.finished_at.value_or(call.requested_at);
   receipt.duration = receipt.finished_at - receipt.requested_at;
-  receipt.outcome = store::OutcomeName(call.outcome.value_or(store::Outcome::kUnknown));
-  receipt.error_class = call.error_class.empty() ? "internal" : call.error_class;
-  receipt.error_message = call.error_message;
+  receipt.outcome = call.started_at ? "unknown" : "error";
+  receipt.error_class = "internal";
+  receipt.error_message = call.started_at ? store::kKilledWhileRunning : store::kKilledBefore;
   return receipt;
+}
+
+// As they were written when it started; none if it did not.
+Result<std::vector<std::string>> RecordedArgs(store::Store& store, const store::Call& call) {
+  std::vector<std::string> words;
+  TRY_ASSIGN(const std::optional<std::string> text, store::FindArgs(store, call.tenant, call.id));
+  const Result<Json> list = ParseJson(text.value_or("[]"));
+  if (list.ok() && list->is_array()) {
+    for (const Json& word : *list) {
+      words.push_back(word.is_string() ? word.get<std::string>() : PrintJson(word));
+    }
+  }
+  return words;
 }
 
 audit::EventRecord EventOf(const std::string& tenant, std::string_view name,
@@ -127,14 +144,15 @@ store::CallEnd Recorder::EndOf(const audit::Receipt& receipt, const ToolReply& r
   store::CallEnd end;
   end.outcome = store::FindOutcome(receipt.outcome).value_or(store::Outcome::kError);
   end.error_class = receipt.error_class;
-  end.error_message = receipt.error_message;
+  end.error_message = receipt.error_class.empty() ? "" : receipt.error_message;
   end.exit_code = receipt.exit_code;
   end.exit_signal = receipt.exit_signal;
   end.receipt = reply.receipt;
-  end.result = FormatReply(reply);
   end.cpu = Nanos(UsedOf(receipt, "cpu"));
   end.bytes_out = receipt.output_bytes;
   end.denials = receipt.denials.size();
+  end.started_at = receipt.started_at;
+  end.finished_at = receipt.finished_at;
   if (reply.log) {
     end.log_index = reply.log->index;
   }
@@ -165,18 +183,24 @@ Status Recorder::Start(const store::TenantId& tenant, const audit::Receipt& rece
   record.manifest_hash = receipt.manifest_hash;
   record.envelope_id = receipt.envelope_id;
   record.effect = receipt.effect;
-  record.args_redacted = PrintJson(Json(receipt.args_redacted));
+  audit::Receipt shown;
+  shown.args_redacted = receipt.args_redacted;
+  Scrub(shown);
+  record.args_redacted = PrintJson(Json(shown.args_redacted));
   TRY_ASSIGN(const store::Supervisor supervisor, store::ThisProcess());
   return store::RecordAndStartCall(store_, tenant, receipt.call_id, record, supervisor);
 }
 
 Status Recorder::Write(Unwritten& end) {
+  const std::string result = FormatReply(end.reply);
   if (!end.logged) {
+    end.receipt.result_sha256 = HashOf(result);
     const bool ran = end.ending == Ending::kFinished || end.ending == Ending::kLost;
     TRY(Seal(log_, end.receipt, ran, /*recovered=*/false, end.reply));
     end.logged = true;
   }
-  const store::CallEnd row = EndOf(end.receipt, end.reply);
+  store::CallEnd row = EndOf(end.receipt, end.reply);
+  row.result = result;
   const std::string& id = end.receipt.call_id;
   switch (end.ending) {
     case Ending::kFinished:
@@ -330,9 +354,11 @@ Status Recorder::WriteRefusal(const store::AdmitRequest& request, audit::Receipt
                               ToolReply& reply) {
   TRY_ASSIGN(receipt.call_id, NewId(receipt.requested_at));
   Scrub(receipt);
+  store::AdmitRequest asked = request;
+  asked.requested_at = receipt.requested_at;
   reply.call_id = receipt.call_id;
   TRY(Seal(log_, receipt, /*ran=*/false, /*recovered=*/false, reply));
-  return store::AddRefusedCall(store_, request, receipt.call_id, EndOf(receipt, reply));
+  return store::AddRefusedCall(store_, asked, receipt.call_id, EndOf(receipt, reply));
 }
 
 Status Recorder::Event(const std::string& tenant, std::string_view name, const Detail& detail) {
@@ -357,14 +383,14 @@ Status Recorder::Settle(std::span<const store::RecoveredCall> calls) {
                store::FindReceipt(store_, left.call.tenant, left.call.id));
     if (!there) {
       ToolReply reply;
-      TRY(Seal(log_, ReceiptOf(left.call), left.call.started_at.has_value(), /*recovered=*/true,
-               reply));
+      audit::Receipt receipt = ReceiptOf(left.call);
+      TRY_ASSIGN(receipt.args_redacted, RecordedArgs(store_, left.call));
+      TRY(Seal(log_, receipt, left.call.started_at.has_value(), /*recovered=*/true, reply));
       // Refused if another process was faster; then there is one.
       (void)store::AddReceipt(store_, left.call.tenant, left.call.id, reply.receipt,
                               reply.log->index);
     }
-    const std::string_view outcome =
-        store::OutcomeName(left.call.outcome.value_or(store::Outcome::kUnknown));
+    const std::string_view outcome = left.call.started_at ? "unknown" : "error";
     TRY(store::AddToOutbox(store_, events_.ReceiversOf(audit::CallEventType(outcome)),
                            left.call.tenant.name(), store::OutboxCallBody(left.call.id)));
     TRY(store::FinishCleanup(store_, left.call.tenant, left.call.id));
@@ -386,6 +412,10 @@ Result<store::Pruned> Recorder::Prune(const store::TenantId& tenant,
     TRY(events_.Say(event));
   }
   return store::Prune(store_, tenant, retention);
+}
+
+Result<audit::SealedCall> Recorder::ReadSealed(const store::Call& row) const {
+  return audit::ReadSealedCall(store_, row, log_.public_key());
 }
 
 std::string Recorder::Fingerprint(std::string_view text) const {

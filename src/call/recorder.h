@@ -21,6 +21,7 @@
 
 #include "audit/log.h"
 #include "audit/receipt.h"
+#include "audit/sealed_call.h"
 #include "call/events.h"
 #include "call/refusal_flood.h"
 #include "call/tool_call.h"
@@ -95,6 +96,9 @@ class Recorder {
   // Called once for every receipt, also for those that are kept for later or share one; from any thread. Set
   // before the first call.
   void OnEnd(std::function<void(const audit::Receipt&)> told) { told_ = std::move(told); }
+
+  // A call as it may be shown: held against its sealed receipt.
+  Result<audit::SealedCall> ReadSealed(const store::Call& row) const;
 
   // Tells two texts apart without saying anything about them to whoever has no key: arguments may be guessable.
   std::string Fingerprint(std::string_view text) const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "call/run_record.h"
 
+#include "call/redact.h"
 #include "call/summary.h"
 #include "isolation/own_places.h"
 #include "store/admission.h"
@@ -18,17 +19,20 @@ RunRecord::RunRecord(Recorder& recorder, std::string_view traceparent) : recorde
 
 Result<bool> RunRecord::Admit(const RunRequest& request, ToolReply& reply) {
   audit::Receipt receipt = asked_;
+  given_ = WordsOf(request);
   DescribeRequest(request, receipt);
   store::AdmitRequest asked;
   asked.tenant = store::TenantId::Local();
   asked.user = receipt.user;
   asked.tool = receipt.tool;
   asked.trace_id = receipt.trace_id;
+  asked.requested_at = receipt.requested_at;
   TRY_ASSIGN(const store::Admission admission, store::AdmitCall(recorder_.store(), asked));
   if (admission.verdict == store::AdmitVerdict::kAdmitted) {
     asked_.call_id = admission.call_id;
     return true;
   }
+  receipt.blast_radius = TakeOut(given_, std::move(receipt.blast_radius));
   receipt.outcome = reply.outcome = "denied";
   receipt.error_class = reply.error_class = admission.error_class;
   receipt.error_message = reply.error_message = admission.reason;
@@ -61,6 +65,15 @@ Status RunRecord::Start(const audit::Receipt& receipt, const Prepared& prepared)
 Status RunRecord::End(const RunOutcome& outcome, ToolReply& reply) {
   audit::Receipt receipt = outcome.receipt;
   receipt.incidents = watch::DescribeIncidents(receipt.syscalls_denied);
+  if (!started_ || receipt.outcome == "denied") {  // not granted, and it may be anything
+    receipt.blast_radius = TakeOut(given_, std::move(receipt.blast_radius));
+    receipt.error_message = TakeOut(given_, std::move(receipt.error_message));
+    for (audit::Denial& denial : receipt.denials) {
+      denial.target = TakeOut(given_, std::move(denial.target));
+      denial.reason = TakeOut(given_, std::move(denial.reason));
+      denial.fix = TakeOut(given_, std::move(denial.fix));
+    }
+  }
   reply.call_id = receipt.call_id;
   TakeOutcome(receipt, reply);
   const Ending ending = started_  ? Ending::kFinished

@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "call/prepare.h"
 #include "call/recorder.h"
+#include "call/redact.h"
 #include "call/run_call.h"
 #include "call/run_request.h"
 #include "call/tool_call.h"
@@ -42,6 +43,7 @@ class RunRecord {
  private:
   Recorder& recorder_;
   audit::Receipt asked_;
+  std::vector<GivenWord> given_;  // what a refusal must not quote
   bool started_ = false;
   bool failed_ = false;  // to start
 };

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/hash.h"
 #include "base/json.h"
 
 namespace coffer::call {
@@ -38,10 +39,6 @@ ToolReply FromJson(const Json& json) {
          denial.at("count").get<uint64_t>()});
   }
   reply.admitted = true;
-  if (const Json& log = json.at("log"); !log.is_null()) {
-    reply.log = audit::LogPosition{log.at("index").get<uint64_t>(), log.at("size").get<uint64_t>(),
-                                   log.at("root").get<std::string>()};
-  }
   return reply;
 }
 
@@ -68,8 +65,7 @@ std::string FormatReply(const ToolReply& reply) {
                     {"stderr", reply.stderr_text},
                     {"exit_code", Optional(reply.exit_code)},
                     {"exit_signal", Optional(reply.exit_signal)},
-                    {"denials", std::move(denials)},
-                    {"log", LogJson(reply.log)}});
+                    {"denials", std::move(denials)}});
 }
 
 Json LogJson(const std::optional<audit::LogPosition>& log) {
@@ -98,6 +94,13 @@ void TakeTrace(std::string_view traceparent, ToolRequest& request) {
   }
   request.trace_id = traceparent.substr(3, 32);
   request.parent_span = traceparent.substr(36, 16);
+}
+
+void UseRequestId(std::string_view request_id, ToolRequest& request) {
+  if (request.idempotency_key.empty() && !request.session_id.empty() && !request_id.empty()) {
+    request.idempotency_key =
+        "request:" + HashOf(request.session_id + "\n" + std::string(request_id));
+  }
 }
 
 Result<ToolReply> ParseReply(std::string_view text) {

@@ -35,6 +35,12 @@ struct ToolRequest {
 // "00-<trace id>-<parent id>-<flags>" as the request's trace; anything else is no trace.
 void TakeTrace(std::string_view traceparent, ToolRequest& request);
 
+// For a protocol whose requests have ids and no idempotency keys (MCP): the id of a request within its session is its key.
+// Without a session an id says nothing, and there is no key. What the client sent as a key goes first.
+void UseRequestId(std::string_view request_id, ToolRequest& request);
+
+// The error class of what was stored of a call and is not what was sealed.
+inline constexpr const char* kRecordBroken = "record.broken";
 // The error class of what could not be recorded, because the store or the log is damaged, full or away.
 inline constexpr const char* kRecordUnavailable = "record.unavailable";
 
@@ -71,9 +77,10 @@ struct ToolReply {
   std::optional<audit::LogPosition> log;  // of the receipt
 };
 
-// What is kept for a retry with the same key, and back.
 // {"index", "size", "root"}, or null.
 Json LogJson(const std::optional<audit::LogPosition>& log);
+// What is kept for a retry with the same key, and back. The receipt has the hash of this text, so it is without the place in
+// the log, which is known only when the receipt is in it.
 std::string FormatReply(const ToolReply& reply);
 Result<ToolReply> ParseReply(std::string_view text);
 

@@ -6,7 +6,9 @@
 #include <deque>
 
 #include "audit/export_line.h"
+#include "audit/sealed_call.h"
 #include "base/print.h"
+#include "base/text.h"
 #include "cli/audit_flags.h"
 #include "cli/state.h"
 #include "cli/verb_audit.h"
@@ -32,14 +34,26 @@ Result<std::string> AuditExport(const call::VerbFlags& flags) {
     }
     page.cursor = calls.next;
   } while (!page.cursor.empty());
+  size_t broken = 0;
   for (const auto& [tenant, id] : ids) {
-    TRY_ASSIGN(const std::optional<std::string> receipt,
-               store::FindReceipt(state.store(), tenant, id));
-    if (!receipt) {
-      continue;  // it runs, or retention has removed it
+    TRY_ASSIGN(const std::optional<store::Call> row, store::FindCall(state.store(), tenant, id));
+    if (!row) {
+      continue;  // retention has removed it
     }
-    TRY_ASSIGN(const std::string line, audit::ExportLine(*format, *receipt));
+    TRY_ASSIGN(const audit::SealedCall sealed, state.recorder().ReadSealed(*row));
+    if (sealed.state == audit::SealState::kBroken) {
+      ++broken;
+      PrintError(fmt::format("coffer: record.broken: call {} is left out: {}", Printable(id),
+                             Printable(sealed.problem)));
+    }
+    if (sealed.state != audit::SealState::kGood) {
+      continue;
+    }
+    TRY_ASSIGN(const std::string line, audit::ExportLine(*format, sealed.receipt));
     PrintOut(line + "\n");
+  }
+  if (broken > 0) {
+    ExitWithFindings("");
   }
   return std::string();
 }

@@ -16,6 +16,7 @@
 #include "base/regular_file.h"
 #include "base/text.h"
 #include "cli/verb_audit.h"
+#include "store/state_part.h"
 
 namespace coffer::cli {
 namespace {
@@ -113,6 +114,7 @@ Result<std::string> AuditTail(const call::VerbFlags& flags) {
     TRY_ASSIGN(last, ParseCount(flags.Value("--last")));
   }
   TRY_ASSIGN(const std::string state, flags.StateDir());
+  TRY(store::CheckStatePart(state, "log"));
   const std::string path = state + "/log/records";
   TRY_ASSIGN(const UniqueFd file, sys::OpenRegular(path, O_RDONLY));
   const UniqueFd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));

@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "call/recorder.h"
 #include "cli/verb_audit.h"
+#include "store/state_part.h"
 #include "store/store.h"
 
 namespace coffer::cli {
@@ -58,14 +59,26 @@ Status SettleDead(store::Store& store, const std::string& directory) {
   return recorder.Settle(store.recovered());
 }
 
+// Somebody who can edit the log can usually edit the key beside it.
+std::string KeyWords(const call::VerbFlags& flags, const std::string& directory,
+                     const std::string& key_id) {
+  if (flags.Has("--key")) {
+    return fmt::format("      the key is {}, from {}\n", key_id, Printable(flags.Value("--key")));
+  }
+  return fmt::format(
+      "      the key is {}, from {}/key.pub, beside the log: who can change both can make any log "
+      "look good.\n      Keep a copy of the key elsewhere, and give it with --key FILE\n",
+      key_id, Printable(directory));
+}
+
+}  // namespace
+
 // Findings are an answer, not a failure of ours: printed, and told by the exit status.
-[[noreturn]] void ExitWithFindings(const std::string& text) {
+void ExitWithFindings(const std::string& text) {
   constexpr int kFound = 1;
   PrintOut(text);
   ::_exit(kFound);
 }
-
-}  // namespace
 
 Result<std::string> AuditVerify(const call::VerbFlags& flags) {
   audit::VerifyOptions options;
@@ -74,6 +87,7 @@ Result<std::string> AuditVerify(const call::VerbFlags& flags) {
   if (directory.empty()) {
     TRY_ASSIGN(const std::string state, flags.StateDir());
     directory = state + "/log";
+    TRY(store::CheckStatePart(state, "log"));
     if (!flags.Has("--log-only") && ::access((state + "/coffer.db").c_str(), F_OK) == 0) {
       TRY_ASSIGN(store::Store opened, store::Store::Open(state));
       store.emplace(std::move(opened));
@@ -88,7 +102,7 @@ Result<std::string> AuditVerify(const call::VerbFlags& flags) {
   }
   std::optional<audit::StoreCheck> check;
   if (store) {
-    check.emplace(*store);
+    check.emplace(*store, directory);
     options.on_record = [&](const audit::LeafFacts& facts) {
       check->Note(facts);
       return std::optional<audit::LogFinding>();
@@ -96,7 +110,7 @@ Result<std::string> AuditVerify(const call::VerbFlags& flags) {
   }
   TRY_ASSIGN(audit::LogVerdict verdict, audit::VerifyLog(directory, options));
   if (check) {
-    TRY(check->Finish(verdict.findings));
+    TRY(check->Finish(verdict));
   }
   if (flags.json()) {
     Json findings = Json::array();
@@ -107,11 +121,12 @@ Result<std::string> AuditVerify(const call::VerbFlags& flags) {
         PrintJson(Json{{"ok", verdict.ok()},
                        {"origin", verdict.origin},
                        {"key_id", verdict.key_id},
+                       {"key_from", flags.Has("--key") ? "given" : "beside the log"},
                        {"records", verdict.records},
                        {"checkpoints", verdict.checkpoints},
                        {"size", verdict.size},
                        {"root", verdict.root},
-                       {"receipts_compared", check ? Json(check->bodies()) : Json(nullptr)},
+                       {"calls_compared", check ? Json(check->compared()) : Json(nullptr)},
                        {"findings", std::move(findings)}},
                   2) +
         "\n";
@@ -128,15 +143,18 @@ Result<std::string> AuditVerify(const call::VerbFlags& flags) {
     text += fmt::format("\nNOT GOOD: {}{} findings in {} records of {}\n", verdict.findings.size(),
                         verdict.more_findings ? " or more" : "", verdict.records,
                         Printable(verdict.origin));
+    text += KeyWords(flags, directory, verdict.key_id);
     ExitWithFindings(text);
   }
-  std::string text = fmt::format(
-      "good: {} records, {} checkpoints, root {}\n      signed by key {} of {}\n", verdict.records,
-      verdict.checkpoints, verdict.root, verdict.key_id, verdict.origin);
-  if (check) {
-    text +=
-        fmt::format("      {} stored receipts are the ones that were logged\n", check->bodies());
-  }
+  std::string text =
+      fmt::format("good: {} records, {} checkpoints, root {}, of {}\n", verdict.records,
+                  verdict.checkpoints, verdict.root, verdict.origin);
+  text += KeyWords(flags, directory, verdict.key_id);
+  text += check ? fmt::format(
+                      "      the rows, results and receipts of {} calls are what was "
+                      "sealed, and no call is without its record\n",
+                      check->compared())
+                : "      the store was not compared\n";
   if (options.kept_checkpoint) {
     text += "      and it continues the checkpoint that was kept\n";
   }

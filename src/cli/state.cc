@@ -2,6 +2,7 @@
 #include "cli/state.h"
 
 #include "base/sys.h"
+#include "store/state_part.h"
 #include "store/tenant.h"
 
 namespace coffer::cli {
@@ -37,6 +38,7 @@ Result<State> State::OpenRecord(const std::string& directory) {
 Result<State> State::Open(const call::VerbFlags& flags) {
   TRY_ASSIGN(const std::string directory, flags.StateDir());
   TRY_ASSIGN(State state, OpenRecord(directory));
+  TRY(store::CheckStatePart(state.directory_, "sessions"));
   TRY(MakeDirs(state.directory_ + "/sessions"));
   TRY_ASSIGN(std::vector<std::string> tools, flags.ToolDirs());
   state.shelf_ = std::make_unique<call::ToolShelf>(std::move(tools));

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "audit/log.h"
-#include "audit/seal.h"
+#include "audit/sealed_call.h"
 #include "audit/story.h"
 #include "base/json.h"
 #include "base/quantity.h"
@@ -27,7 +27,9 @@ Usage:
   coffer audit show CALL                  one call as a story: who, what, denials, output, the ladder with times
   coffer audit chain ID                   a call, its callers and what it called, or a session or trace, as a tree
   coffer audit tail [--tenant T] [--last N]   the log as it grows; Ctrl-C ends it
-  coffer audit verify [--log DIR] [--key FILE] [--checkpoint FILE] [--log-only]   the whole log, and the store against it
+  coffer audit verify [--log DIR] [--key FILE] [--checkpoint FILE] [--log-only]
+                                          the whole log, and every row, result and receipt of the store against it;
+                                          without --key the key beside the log is believed
   coffer audit verify-receipt FILE --key FILE   one receipt, with nothing but the public key
   coffer audit checkpoint                 the newest signed checkpoint: keep it elsewhere, and compare later
   coffer audit key                        the public key
@@ -42,6 +44,7 @@ Filters:
   --json        everything as JSON
   --state DIR   the state directory (default: COFFER_STATE, /var/lib/coffer, or ~/.local/state/coffer)
 
+What is shown of a call was held against its sealed receipt; what differs is not shown, and said.
 Exit status: 0 good, 1 verification found something, 120 refused, 125 failed.
 )";
 
@@ -52,10 +55,13 @@ constexpr call::FlagSpec kFlags[] = {
     {"--cursor", true},   {"--log", true},       {"--key", true},    {"--checkpoint", true},
     {"--last", true},     {"--log-only", false}, {"--format", true}, {"--older-than", true}};
 
-Json CallJson(const store::Call& call) {
+// Of a broken one nothing is shown but that it is there.
+Json CallJson(const audit::SealedCall& sealed) {
+  const store::Call& call = sealed.call;
   const auto text = [](const std::string& value) {
     return value.empty() ? Json(nullptr) : Json(value);
   };
+  const bool broken = sealed.state == audit::SealState::kBroken;
   const auto time = [](const std::optional<Nanos>& at) {
     return at ? Json(FormatTime(*at)) : Json(nullptr);
   };
@@ -63,7 +69,7 @@ Json CallJson(const store::Call& call) {
           {"tenant", call.tenant.name()},
           {"agent", text(call.agent)},
           {"user", text(call.user)},
-          {"tool", call.tool},
+          {"tool", text(call.tool)},
           {"tool_version", text(call.tool_version)},
           {"session_id", text(call.session_id)},
           {"parent_id", text(call.parent_id)},
@@ -72,15 +78,21 @@ Json CallJson(const store::Call& call) {
           {"outcome", call.outcome ? Json(store::OutcomeName(*call.outcome)) : Json(nullptr)},
           {"error_class", text(call.error_class)},
           {"error_message", text(call.error_message)},
-          {"denials", call.denials},
+          {"denials", broken ? Json(nullptr) : Json(call.denials)},
           {"approval", text(call.approval)},
-          {"requested_at", FormatTime(call.requested_at)},
+          {"requested_at", broken ? Json(nullptr) : Json(FormatTime(call.requested_at))},
           {"started_at", time(call.started_at)},
           {"finished_at", time(call.finished_at)},
-          {"log_index", call.log_index ? Json(*call.log_index) : Json(nullptr)}};
+          {"log_index", call.log_index ? Json(*call.log_index) : Json(nullptr)},
+          {"seal", audit::SealStateName(sealed.state)},
+          {"problem", text(sealed.problem)}};
 }
 
-std::string OutcomeOf(const store::Call& call) {
+std::string OutcomeOf(const audit::SealedCall& sealed) {
+  if (sealed.state == audit::SealState::kBroken) {
+    return "BROKEN";
+  }
+  const store::Call& call = sealed.call;
   return std::string(call.outcome ? store::OutcomeName(*call.outcome)
                                   : store::CallStateName(call.state));
 }
@@ -93,79 +105,102 @@ Result<std::string> List(const call::VerbFlags& flags, State& state) {
     TRY_ASSIGN(page.limit, ParseCount(flags.Value("--limit")));
   }
   TRY_ASSIGN(const store::Page<store::Call> calls, ListFiltered(state.store(), filter, page));
-  if (flags.json()) {
-    Json list = Json::array();
-    for (const store::Call& call : calls.rows) {
-      list.push_back(CallJson(call));
-    }
-    return PrintJson(Json{{"calls", std::move(list)},
-                          {"next", calls.next.empty() ? Json(nullptr) : Json(calls.next)}},
-                     2) +
-           "\n";
-  }
+  Json list = Json::array();
+  size_t broken = 0;
   std::string text = fmt::format("{:<24}  {:<36}  {:<10}  {:<12}  {:<16}  {:<10}  {}\n",
                                  "REQUESTED", "CALL", "TENANT", "AGENT", "TOOL", "OUTCOME", "WHY");
-  for (const store::Call& call : calls.rows) {
-    text +=
-        fmt::format("{:<24}  {:<36}  {:<10}  {:<12}  {:<16}  {:<10}  {}\n",
-                    FormatTime(call.requested_at), call.id, call.tenant.name(),
-                    Printable(call.agent), Printable(call.tool), OutcomeOf(call), call.error_class);
+  for (const store::Call& row : calls.rows) {
+    TRY_ASSIGN(const audit::SealedCall sealed, state.recorder().ReadSealed(row));
+    const store::Call& call = sealed.call;
+    list.push_back(CallJson(sealed));
+    const bool good = sealed.state != audit::SealState::kBroken;
+    broken += good ? 0 : 1;
+    text += fmt::format("{:<24}  {:<36}  {:<10}  {:<12}  {:<16}  {:<10}  {}\n",
+                        good ? FormatTime(call.requested_at) : "?", Printable(call.id),
+                        Printable(call.tenant.name()), good ? Printable(call.agent) : "?",
+                        good ? Printable(call.tool) : "?", OutcomeOf(sealed),
+                        good ? call.error_class : sealed.problem);
   }
   if (!calls.next.empty()) {
     text += fmt::format("\nthere are more: --cursor {}\n", calls.next);
+  }
+  if (flags.json()) {
+    text = PrintJson(Json{{"calls", std::move(list)},
+                          {"next", calls.next.empty() ? Json(nullptr) : Json(calls.next)}},
+                     2) +
+           "\n";
+  } else if (broken > 0) {
+    text += fmt::format(
+        "\nNOT GOOD: of {} calls the store does not say what was sealed; nothing of them is shown. "
+        "`coffer audit verify` looks at all of them\n",
+        broken);
+  }
+  if (broken > 0) {
+    ExitWithFindings(text);
   }
   return text;
 }
 
 Result<std::string> Show(const call::VerbFlags& flags, State& state, const std::string& id) {
   TRY_ASSIGN(const store::Call call, FindAnyCall(state.store(), id));
-  TRY_ASSIGN(const std::optional<std::string> receipt,
-             store::FindReceipt(state.store(), call.tenant, id));
-  if (!receipt) {
-    if (flags.json()) {
-      return PrintJson(Json{{"call", CallJson(call)}, {"receipt", nullptr}, {"seal", nullptr}}, 2) +
-             "\n";
-    }
-    return fmt::format("Call {} of {}: {}; it has no receipt yet\n", call.id, Printable(call.tool),
-                       OutcomeOf(call));
+  TRY_ASSIGN(const audit::SealedCall sealed, state.recorder().ReadSealed(call));
+  Json receipt;
+  if (!sealed.receipt.empty()) {
+    TRY_ASSIGN(receipt, ParseJson(sealed.receipt));
   }
-  const Status sealed = audit::VerifyReceipt(*receipt, state.recorder().log().public_key());
-  const std::string seal = sealed.ok()
-                               ? "its seal is good: nothing in it was changed since it was written"
-                               : "ITS SEAL IS BROKEN: " + sealed.error().message;
-  if (flags.json()) {
-    TRY_ASSIGN(const Json parsed, ParseJson(*receipt));
-    return PrintJson(Json{{"call", CallJson(call)},
-                          {"receipt", parsed},
-                          {"seal", sealed.ok() ? "good" : "broken"}},
-                     2) +
-           "\n";
+  const std::string json = PrintJson(Json{{"call", CallJson(sealed)},
+                                          {"receipt", std::move(receipt)},
+                                          {"seal", audit::SealStateName(sealed.state)}},
+                                     2) +
+                           "\n";
+  switch (sealed.state) {
+    case audit::SealState::kGood:
+      return flags.json()
+                 ? json
+                 : audit::TellStory(sealed.receipt,
+                                    "its seal is good: nothing in it was changed since it was "
+                                    "written");
+    case audit::SealState::kOpen:
+      return flags.json() ? json
+                          : fmt::format(
+                                "Call {} of {}: {}; it has no receipt yet, and nothing of "
+                                "it is sealed\n",
+                                call.id, Printable(call.tool), OutcomeOf(sealed));
+    case audit::SealState::kBroken:
+      break;
   }
-  return audit::TellStory(*receipt, seal);
+  ExitWithFindings(flags.json()
+                       ? json
+                       : fmt::format("NOT GOOD: what the store has of call {} is not what was "
+                                     "sealed, and is not shown: {}\n",
+                                     Printable(call.id), Printable(sealed.problem)));
 }
 
 // A tree of calls, drawn or as nested JSON.
 class Tree {
  public:
-  Tree(store::Store& store, const std::string& mark) : store_(store), mark_(mark) {}
+  Tree(call::Recorder& recorder, const std::string& mark) : recorder_(recorder), mark_(mark) {}
 
   Status Draw(const store::Call& call, const std::string& indent, bool last, int depth,
               Json& json) {
     const bool top = depth == 0;
-    text_ += fmt::format("{}{}{}  {}  {}{}{}\n", indent,
-                         top    ? ""
-                         : last ? "`-- "
-                                : "|-- ",
-                         call.id, Printable(call.tool), OutcomeOf(call),
-                         call.error_class.empty() ? "" : " (" + call.error_class + ")",
-                         call.id == mark_ ? "   <--" : "");
-    json = CallJson(call);
+    TRY_ASSIGN(const audit::SealedCall sealed, recorder_.ReadSealed(call));
+    text_ +=
+        fmt::format("{}{}{}  {}  {}{}{}\n", indent,
+                    top    ? ""
+                    : last ? "`-- "
+                           : "|-- ",
+                    call.id, Printable(sealed.call.tool), OutcomeOf(sealed),
+                    sealed.call.error_class.empty() ? "" : " (" + sealed.call.error_class + ")",
+                    call.id == mark_ ? "   <--" : "");
+    json = CallJson(sealed);
+    broken_ = broken_ || sealed.state == audit::SealState::kBroken;
     json["children"] = Json::array();
     if (depth >= 64) {
       return {};
     }
     TRY_ASSIGN(const std::vector<store::Call> children,
-               store::ChildCalls(store_, call.tenant, call.id));
+               store::ChildCalls(recorder_.store(), call.tenant, call.id));
     for (size_t i = 0; i < children.size(); ++i) {
       Json child;
       TRY(Draw(children[i],
@@ -178,11 +213,13 @@ class Tree {
     return {};
   }
   const std::string& text() const { return text_; }
+  bool broken() const { return broken_; }
 
  private:
-  store::Store& store_;
+  call::Recorder& recorder_;
   const std::string mark_;
   std::string text_;
+  bool broken_ = false;
 };
 
 // The calls without a parent that the id stands for: of a call its topmost caller, of a session or trace all of them.
@@ -222,14 +259,19 @@ Result<std::vector<store::Call>> FindRoots(store::Store& store, const std::strin
 
 Result<std::string> Chain(const call::VerbFlags& flags, State& state, const std::string& id) {
   TRY_ASSIGN(const std::vector<store::Call> roots, FindRoots(state.store(), id));
-  Tree tree(state.store(), id);
+  Tree tree(state.recorder(), id);
   Json list = Json::array();
   for (const store::Call& root : roots) {
     Json json;
     TRY(tree.Draw(root, "", true, 0, json));
     list.push_back(std::move(json));
   }
-  return flags.json() ? PrintJson(Json{{"calls", std::move(list)}}, 2) + "\n" : tree.text();
+  std::string text =
+      flags.json() ? PrintJson(Json{{"calls", std::move(list)}}, 2) + "\n" : tree.text();
+  if (tree.broken()) {
+    ExitWithFindings(text);
+  }
+  return text;
 }
 
 Result<std::string> Prune(const call::VerbFlags& flags, State& state) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -12,6 +13,9 @@
 namespace coffer::cli {
 
 int AuditVerb(std::span<const std::string_view> words);
+
+// Verification found something: prints and ends with status 1.
+[[noreturn]] void ExitWithFindings(const std::string& text);
 
 // Its parts, each in a file of its own. Text for stdout.
 Result<std::string> AuditVerify(const call::VerbFlags& flags);

@@ -41,7 +41,8 @@ Usage: coffer call TOOL [flags]
 
   --args JSON         the arguments, one JSON object (default {}); @FILE reads them from a file, - from stdin
   --session ID        in this session, whose workspace the tool then has
-  --key KEY           idempotency key: the same key and request runs once, and gets the same answer again
+  --idempotency-key K the same key and request runs once, and gets the same answer again; irreversible and privileged
+                      tools need one, unless their manifest says otherwise (--key K is the same)
   --traceparent TEXT  the W3C trace context it belongs to (default: $TRACEPARENT)
   --dry-run           decide, say the worst it could do, run nothing
   --receipt FILE      write the receipt there (- is stderr)
@@ -53,8 +54,8 @@ Exit status: the tool's own; 120 refused, 122 a limit was breached, 125 Cofferda
 )";
 
 constexpr call::FlagSpec kFlags[] = {
-    {"--args", true},    {"--session", true},     {"--key", true},   {"--dry-run"},
-    {"--receipt", true}, {"--traceparent", true}, {"--config", true}};
+    {"--args", true}, {"--session", true}, {"--idempotency-key", true}, {"--key", true},
+    {"--dry-run"},    {"--receipt", true}, {"--traceparent", true},     {"--config", true}};
 
 Result<std::string> ReadArgs(const std::string& given) {
   constexpr size_t kMax = 16 << 20;
@@ -233,7 +234,7 @@ int CallVerb(std::span<const std::string_view> words) {
   request.user = fmt::format("uid:{}", ::getuid());
   request.tool = flags->words().front();
   request.session_id = flags->Value("--session");
-  request.idempotency_key = flags->Value("--key");
+  request.idempotency_key = flags->Value("--idempotency-key", flags->Value("--key"));
   request.dry_run = flags->Has("--dry-run");
   const char* const inherited = ::getenv("TRACEPARENT");
   call::TakeTrace(flags->Value("--traceparent", inherited == nullptr ? "" : inherited), request);

@@ -66,7 +66,9 @@ Result<std::string> End(State& state, const store::TenantId& tenant, const std::
   change.who = who;
   change.why = "session ended";
   TRY(store::SetSwitch(state.store(), tenant, change));
-  TRY(state.recorder().Event(tenant.name(), "session.ended", {{"by", who}, {"session", id}}));
+  if (ended.just_now) {
+    TRY(state.recorder().Event(tenant.name(), "session.ended", {{"by", who}, {"session", id}}));
+  }
   return fmt::format("{} has ended; {} calls were under way\n", id, ended.open_calls.size());
 }
 

@@ -15,6 +15,8 @@
 
 #include "audit/export_cloud_event.h"
 #include "audit/export_otlp.h"
+#include "audit/receipt.h"
+#include "audit/seal.h"
 #include "base/json.h"
 #include "base/print.h"
 #include "base/sys.h"
@@ -166,7 +168,7 @@ bool Deliverer::FillWebhook(Lane& lane, const std::vector<OutboxRow>& rows) {
     }
     if (!*message) {
       const int64_t ids[] = {row.id};
-      Drop(lane, ids, "nothing is known of it any more");
+      Drop(lane, ids, "its receipt is gone, or not what was sealed");
       continue;
     }
     if (!Ship(lane, {row}, (*message)->id, (*message)->body)) {
@@ -200,7 +202,8 @@ bool Deliverer::FillCollector(Lane& lane, const std::vector<OutboxRow>& rows) {
     }
     if (size > kBatchBytes) {
       const int64_t ids[] = {row.id};
-      Drop(lane, ids, parsed.ok() ? "it is too large" : "nothing is known of it any more");
+      Drop(lane, ids,
+           parsed.ok() ? "it is too large" : "its receipt is gone, or not what was sealed");
       continue;
     }
     if (bytes + size > kBatchBytes) {
@@ -227,7 +230,15 @@ Result<std::optional<std::string>> Deliverer::ReceiptOf(const OutboxRow& row) {
   if (call.empty() || !tenant.ok()) {
     return std::optional<std::string>();
   }
-  return store::FindReceipt(store_, *tenant, call);
+  TRY_ASSIGN(std::optional<std::string> receipt, store::FindReceipt(store_, *tenant, call));
+  if (receipt && options_.key) {
+    const Result<audit::Receipt> parsed = audit::ParseReceipt(*receipt);
+    if (!parsed.ok() || parsed->call_id != call || parsed->tenant != row.tenant ||
+        !audit::VerifyReceipt(*receipt, *options_.key).ok()) {
+      return std::optional<std::string>();
+    }
+  }
+  return receipt;
 }
 
 Result<std::optional<Deliverer::Message>> Deliverer::Compose(const OutboxRow& row) {

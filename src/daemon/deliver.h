@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "audit/signer.h"
 #include "base/clock.h"
 #include "base/unique_fd.h"
 #include "daemon/deliver_protocol.h"
@@ -37,6 +38,7 @@ struct DelivererOptions {
   uint32_t window = 8;                          // of one receiver, at a time
   uint32_t batch = 64;                          // calls in one request to a collector
   Nanos look = std::chrono::milliseconds(200);  // how often it looks for something new
+  std::optional<audit::PublicKey> key;  // only receipts that it sealed are told; nothing: all
 };
 
 struct DeliveryCounts {

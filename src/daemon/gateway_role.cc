@@ -170,7 +170,9 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
   recorder.SetReceivers(
       [&receivers](std::string_view event) { return NamesOfWanting(receivers, event); });
   TRY(recorder.Settle(store.recovered()));
-  Deliverer deliverer(store, receivers, sockets.egress.get());
+  DelivererOptions delivering;
+  delivering.key = log.public_key();
+  Deliverer deliverer(store, receivers, sockets.egress.get(), delivering);
   desk.meter.WatchRecorder(
       [&recorder] { return RecorderCounts{recorder.pending(), recorder.lost()}; });
   desk.meter.WatchDeliveries([&deliverer] { return deliverer.counts(); });

@@ -23,6 +23,7 @@
 #include "daemon/gateway_role.h"
 #include "daemon/operator_files.h"
 #include "daemon/role.h"
+#include "store/state_part.h"
 
 namespace coffer::daemon {
 namespace {
@@ -75,6 +76,9 @@ Status Give(int dir, const std::string& name) {
 // The directories on the way, for us alone; the last one, and what is in it, for the gateway: `coffer key new` and the
 // like may have made it as root.
 Status PrepareState(const Config& config) {
+  for (const char* part : {"sessions", "log", "coffer.db", "owners"}) {
+    TRY(store::CheckStatePart(config.state, part));
+  }
   TRY(sys::MakeDirs(config.state + "/sessions", 0700));
   if (::geteuid() != 0) {
     return {};

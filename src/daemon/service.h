@@ -15,6 +15,7 @@
 #include "daemon/desk.h"
 #include "daemon/running_call.h"
 #include "gateway/service.h"
+#include "store/session.h"
 
 namespace coffer::daemon {
 
@@ -110,6 +111,8 @@ class DaemonService : public gateway::Service {
   void CheckSwitches();
   void KillIfStopped(const std::string& call_id, const call::ToolRequest& request);
   void EndExpired();
+  // What a session's end brings with it: its calls are killed, its files removed, and the log says by whom.
+  void AfterEnd(const store::EndedSession& ended, const std::string& by);
   // Removes the workspaces of sessions that ended elsewhere, or before a crash.
   void SweepWorkspaces();
   void SettleDead();

@@ -16,8 +16,10 @@ gateway::Refusal Wrong(std::string message) {
   return refusal;
 }
 
-gateway::AuditView ViewOf(const store::Call& call) {
+gateway::AuditView ViewOf(const audit::SealedCall& sealed) {
+  const store::Call& call = sealed.call;
   gateway::AuditView view;
+  view.seal = audit::SealStateName(sealed.state);
   view.call_id = call.id;
   view.tenant = call.tenant.name();
   view.agent = call.agent;
@@ -94,8 +96,12 @@ void DaemonService::ListAudit(const gateway::Identity& who, gateway::AuditQuery 
           return RefusalOf(calls.error());
         }
         gateway::Page<gateway::AuditView> page;
-        for (const store::Call& call : calls->rows) {
-          page.items.push_back(ViewOf(call));
+        for (const store::Call& row : calls->rows) {
+          const Result<audit::SealedCall> sealed = desk_.recorder().ReadSealed(row);
+          if (!sealed.ok()) {
+            return RefusalOf(sealed.error());
+          }
+          page.items.push_back(ViewOf(*sealed));
         }
         page.next = calls->next;
         return page;

@@ -3,6 +3,7 @@
 // The part of the service that is about calls.
 #include <fmt/format.h>
 
+#include "base/print.h"
 #include "daemon/service.h"
 #include "daemon/sight.h"
 #include "daemon/views.h"
@@ -45,20 +46,40 @@ gateway::CallView RunningView(const call::ToolRequest& request, const std::strin
   return view;
 }
 
-gateway::Answer<gateway::CallView> LookUp(store::Store& store, const gateway::Identity& who,
+// A call that this identity may see, as it was sealed. What is stored of it and is not what was sealed is not told.
+gateway::Answer<audit::SealedCall> FindSealed(call::Recorder& recorder,
+                                              const gateway::Identity& who,
+                                              const std::string& call_id) {
+  const gateway::Answer<store::Call> row = FindVisibleCall(recorder.store(), who, call_id);
+  if (!row.ok()) {
+    return row.refusal();
+  }
+  Result<audit::SealedCall> sealed = recorder.ReadSealed(row.value());
+  if (!sealed.ok()) {
+    return RefusalOf(sealed.error());
+  }
+  if (sealed->state == audit::SealState::kBroken) {
+    PrintError(fmt::format("coffer: {}: call {}: {}; `coffer audit verify` looks at all of them",
+                           call::kRecordBroken, call_id, sealed->problem));
+    return BrokenRecord(call_id);
+  }
+  return std::move(sealed).value();
+}
+
+gateway::Answer<gateway::CallView> LookUp(call::Recorder& recorder, const gateway::Identity& who,
                                           const std::string& call_id) {
-  const gateway::Answer<store::Call> call = FindVisibleCall(store, who, call_id);
-  if (!call.ok()) {
-    return call.refusal();
+  gateway::Answer<audit::SealedCall> sealed = FindSealed(recorder, who, call_id);
+  if (!sealed.ok()) {
+    return sealed.refusal();
   }
   std::optional<call::ToolReply> reply;
-  if (Result<std::optional<std::string>> stored = store::FindResult(store, call->tenant, call_id);
-      stored.ok() && *stored) {
-    if (Result<call::ToolReply> parsed = call::ParseReply(**stored); parsed.ok()) {
+  if (sealed->result) {
+    if (Result<call::ToolReply> parsed = call::ParseReply(*sealed->result); parsed.ok()) {
       reply = std::move(parsed).value();
+      reply->log = sealed->log;
     }
   }
-  return ViewOf(call.value(), reply);
+  return ViewOf(sealed->call, reply);
 }
 
 }  // namespace
@@ -246,24 +267,20 @@ DaemonService::Flight* DaemonService::FindFlight(const gateway::Identity& who,
 
 void DaemonService::GetCall(const gateway::Identity& who, const std::string& call_id,
                             gateway::Reply<gateway::CallView> reply) {
-  Answer<gateway::CallView>(desk_, std::move(reply),
-                            [this, who, call_id] { return LookUp(desk_.store(), who, call_id); });
+  Answer<gateway::CallView>(desk_, std::move(reply), [this, who, call_id] {
+    return LookUp(desk_.recorder(), who, call_id);
+  });
 }
 
 void DaemonService::GetReceipt(const gateway::Identity& who, const std::string& call_id,
                                gateway::Reply<std::string> reply) {
   Answer<std::string>(
       desk_, std::move(reply), [this, who, call_id]() -> gateway::Answer<std::string> {
-        const gateway::Answer<store::Call> call = FindVisibleCall(desk_.store(), who, call_id);
-        if (!call.ok()) {
-          return call.refusal();
+        gateway::Answer<audit::SealedCall> sealed = FindSealed(desk_.recorder(), who, call_id);
+        if (!sealed.ok()) {
+          return sealed.refusal();
         }
-        Result<std::optional<std::string>> receipt =
-            store::FindReceipt(desk_.store(), call->tenant, call_id);
-        if (!receipt.ok()) {
-          return RefusalOf(receipt.error());
-        }
-        if (!*receipt) {
+        if (sealed->state == audit::SealState::kOpen) {
           return gateway::Refusal{gateway::RefusalKind::kConflict,
                                   "call.running",
                                   "the call has not ended",
@@ -272,7 +289,7 @@ void DaemonService::GetReceipt(const gateway::Identity& who, const std::string& 
                                   "",
                                   {}};
         }
-        return std::move(**receipt);
+        return std::move(sealed.value().receipt);
       });
 }
 

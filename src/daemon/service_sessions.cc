@@ -158,7 +158,11 @@ void DaemonService::CreateSession(const gateway::Identity& who, gateway::Session
           return RefusalOf(session.error());
         }
         if (Status made = Workspace(desk_.sessions, session->workspace).Make(); !made.ok()) {
-          (void)store::EndSession(desk_.store(), *tenant, session->id, "no workspace");
+          if (const Result<store::EndedSession> ended =
+                  store::EndSession(desk_.store(), *tenant, session->id, "no workspace");
+              ended.ok()) {
+            AfterEnd(*ended, "no workspace");
+          }
           return RefusalOf(made.error());
         }
         return ViewOf(*session);
@@ -219,11 +223,7 @@ void DaemonService::EndSession(const gateway::Identity& who, const std::string& 
         if (!ended.ok()) {
           return RefusalOf(ended.error());
         }
-        desk_.loop.Post([this, session_id] {
-          KillWhere(
-              [&](const call::ReadyCall& call) { return call.request.session_id == session_id; });
-        });
-        (void)Workspace(desk_.sessions, ended->session.workspace).Remove();  // else by the timer
+        AfterEnd(*ended, who.user.empty() ? who.agent : who.user);
         return ViewOf(ended->session);
       });
 }
@@ -322,10 +322,19 @@ void DaemonService::EndExpired() {
     return;
   }
   for (const store::EndedSession& session : *ended) {
-    desk_.loop.Post([this, id = session.session.id] {
-      KillWhere([&](const call::ReadyCall& call) { return call.request.session_id == id; });
-    });
-    (void)Workspace(desk_.sessions, session.session.workspace).Remove();
+    AfterEnd(session, "lifetime");
+  }
+}
+
+// On a worker.
+void DaemonService::AfterEnd(const store::EndedSession& ended, const std::string& by) {
+  desk_.loop.Post([this, id = ended.session.id] {
+    KillWhere([&](const call::ReadyCall& call) { return call.request.session_id == id; });
+  });
+  (void)Workspace(desk_.sessions, ended.session.workspace).Remove();  // else by the timer
+  if (ended.just_now) {
+    (void)desk_.recorder().Happened(ended.session.tenant.name(), "session.ended",
+                                    {{"by", by}, {"session", ended.session.id}});
   }
 }
 

@@ -60,6 +60,10 @@ std::optional<gateway::LogPosition> PositionOf(const call::ToolReply& reply) {
 void HideHost(const call::ToolReply& reply, gateway::Refusal& refusal) {
   refusal.message = "Cofferdam could not do this; its log says why";
   refusal.hint.clear();
+  if (reply.error_class == call::kRecordBroken) {
+    refusal = BrokenRecord(reply.call_id);
+    return;
+  }
   if (reply.error_class == call::kRecordUnavailable) {
     refusal.kind = RefusalKind::kUnavailable;
     refusal.message =
@@ -84,6 +88,16 @@ void FillResult(const call::ToolReply& reply, gateway::CallView& view) {
 }
 
 }  // namespace
+
+gateway::Refusal BrokenRecord(const std::string& call_id) {
+  gateway::Refusal refusal;
+  refusal.kind = RefusalKind::kInternal;
+  refusal.code = call::kRecordBroken;
+  refusal.message = "what is stored of this call is not what was sealed, so nothing of it is told";
+  refusal.hint = "the operator can look with `coffer audit verify`";
+  refusal.call_id = call_id;
+  return refusal;
+}
 
 gateway::Answer<gateway::CallView> ViewOf(const call::ToolReply& reply,
                                           const call::ToolRequest& request) {

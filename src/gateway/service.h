@@ -357,6 +357,9 @@ struct AuditView {
   Nanos requested_at{0};
   Nanos finished_at{0};               // 0: not yet
   std::optional<uint64_t> log_index;  // of its receipt
+  // "good": what stands here is what was sealed. "open": the call has not ended, and nothing is sealed. "broken": the store
+  // does not say what was sealed, and nothing is shown but that the call is there.
+  std::string seal = "open";
 };
 
 struct CheckpointView {

@@ -14,6 +14,10 @@ constexpr std::array<std::string_view, 3> kModes = {"read", "staged", "write"};
 constexpr std::array<std::string_view, 5> kWhens = {"never", "flagged", "irreversible", "diff",
                                                     "always"};
 
+bool CannotBeTakenBack(Effect effect) {
+  return effect == Effect::kIrreversible || effect == Effect::kPrivileged;
+}
+
 }  // namespace
 
 std::string_view EffectName(Effect effect) { return kEffects[static_cast<size_t>(effect)]; }
@@ -71,13 +75,17 @@ bool Manifest::AsksForApproval() const {
     case ApprovalWhen::kNever:
       return false;
     case ApprovalWhen::kIrreversible:
-      return tool.effect == Effect::kIrreversible || tool.effect == Effect::kPrivileged;
+      return CannotBeTakenBack(tool.effect);
     case ApprovalWhen::kFlagged:
     case ApprovalWhen::kDiff:
     case ApprovalWhen::kAlways:
       break;
   }
   return true;
+}
+
+bool Manifest::NeedsIdempotencyKey() const {
+  return tool.needs_key.value_or(CannotBeTakenBack(tool.effect));
 }
 
 }  // namespace coffer::policy

@@ -36,6 +36,7 @@ struct ToolInfo {
   std::string summary;
   Effect effect = Effect::kIrreversible;  // what nobody declared
   bool effect_declared = false;
+  std::optional<bool> needs_key;  // tool.idempotency_key; nothing: as the effect says
 };
 
 // A parameter that names a file: its value is taken beneath `mount` (path_param.h).
@@ -157,6 +158,8 @@ struct Manifest {
   std::vector<std::pair<std::string, Position>> host_paths() const;
   // True if a person must be asked before a call with this effect.
   bool AsksForApproval() const;
+  // True if a call is refused that has no idempotency key. Unless the manifest says otherwise: one that cannot be taken back.
+  bool NeedsIdempotencyKey() const;
 };
 
 }  // namespace coffer::policy

@@ -69,6 +69,15 @@ class Differ {
           "tool.effect", std::string(EffectName(before_.tool.effect)),
           std::string(EffectName(after_.tool.effect)), "/tool/effect");
     }
+    // What follows from the effect is said with it.
+    if (before_.tool.needs_key != after_.tool.needs_key &&
+        before_.NeedsIdempotencyKey() != after_.NeedsIdempotencyKey()) {
+      const auto word = [](const Manifest& manifest) {
+        return std::string(manifest.NeedsIdempotencyKey() ? "required" : "optional");
+      };
+      Add(after_.NeedsIdempotencyKey() ? ChangeKind::kNarrowed : ChangeKind::kWidened,
+          "tool.idempotency_key", word(before_), word(after_), "/tool/idempotency_key");
+    }
     Text("input.schema", before_.input_schema, after_.input_schema, "/input/schema");
     Text("output.schema", before_.output_schema, after_.output_schema, "/output/schema");
   }

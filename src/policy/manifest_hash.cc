@@ -141,7 +141,8 @@ std::string CanonicalForm(const Manifest& manifest) {
                   {"version", manifest.tool.version},
                   {"owner", manifest.tool.owner},
                   {"summary", manifest.tool.summary},
-                  {"effect", EffectName(manifest.tool.effect)}};
+                  {"effect", EffectName(manifest.tool.effect)},
+                  {"idempotency_key", manifest.NeedsIdempotencyKey() ? "required" : "optional"}};
   json["input"] = FromText(manifest.input_schema);
   json["run"] = FormOf(manifest.run);
   Json floor = Json::array();

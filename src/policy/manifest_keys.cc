@@ -7,7 +7,8 @@ namespace {
 constexpr std::string_view kFile[] = {"tool",     "input",  "run",     "isolation",
                                       "limits",   "files",  "network", "credentials",
                                       "approval", "output", "rate",    "examples"};
-constexpr std::string_view kTool[] = {"name", "version", "owner", "summary", "effect"};
+constexpr std::string_view kTool[] = {"name",    "version", "owner",
+                                      "summary", "effect",  "idempotency_key"};
 constexpr std::string_view kInput[] = {"schema"};
 constexpr std::string_view kRun[] = {
     "runtime", "dangerously_runtime", "reason", "argv", "env", "stdin", "cwd", "paths"};

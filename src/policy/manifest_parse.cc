@@ -152,6 +152,9 @@ void ReadTool(const TomlNode& table, Manifest& manifest, MistakeList& mistakes) 
     tool.effect = static_cast<Effect>(*choice);
     tool.effect_declared = true;
   }
+  if (const auto choice = reader.Choice("idempotency_key", {"optional", "required"})) {
+    tool.needs_key = *choice == 1;
+  }
 }
 
 void ReadIsolation(const TomlNode& table, Manifest& manifest, MistakeList& mistakes) {

@@ -71,6 +71,10 @@ Status CheckSizes(const AdmitRequest& request) {
   return {};
 }
 
+Nanos RequestTime(const Core& core, const AdmitRequest& request) {
+  return request.requested_at == Nanos(0) ? core.Now() : request.requested_at;
+}
+
 Result<Admission> Admit(Core& core, Connection& db, const AdmitRequest& request,
                         const std::string& id) {
   const Nanos now = core.Now();
@@ -96,20 +100,22 @@ Result<Admission> Admit(Core& core, Connection& db, const AdmitRequest& request,
     return *place.no;
   }
   QuotaCheck quotas(db, request, session, now);
-  TRY_ASSIGN(no, quotas.Look());
+  TRY_ASSIGN(no, request.invalid ? quotas.ChargeInvalid() : quotas.Look());
   if (no.has_value()) {
     return *no;
   }
 
-  TRY(quotas.Take());
+  if (!request.invalid) {
+    TRY(quotas.Take());
+  }
   TRY(ClaimKey(db, request, id, now));
-  TRY(
-      db.Run("INSERT INTO calls (tenant, id, state, owner, parent_id, session_id, depth, agent, "
-             "user, tool, args_hash, idempotency_key, requested_at, trace_id) "
-             "VALUES (?, ?, 'admitted', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-             request.tenant.name(), id, core.owner->number(), request.parent_id, request.session_id,
-             static_cast<int64_t>(place.depth), request.agent, request.user, request.tool,
-             request.args_hash, request.idempotency_key, now, request.trace_id));
+  TRY(db.Run(
+      "INSERT INTO calls (tenant, id, state, owner, parent_id, session_id, depth, agent, "
+      "user, tool, args_hash, idempotency_key, requested_at, trace_id) "
+      "VALUES (?, ?, 'admitted', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      request.tenant.name(), id, core.owner->number(), request.parent_id, request.session_id,
+      static_cast<int64_t>(place.depth), request.agent, request.user, request.tool,
+      request.args_hash, request.idempotency_key, RequestTime(core, request), request.trace_id));
   Admission admitted;
   admitted.call_id = id;
   admitted.depth = place.depth;
@@ -129,7 +135,7 @@ int64_t Admission::RetryAfterSeconds() const {
 Result<Admission> AdmitCall(Store& store, const AdmitRequest& request) {
   TRY(CheckSizes(request));
   Core& core = store.core();
-  TRY_ASSIGN(const std::string id, NewId(core.Now()));
+  TRY_ASSIGN(const std::string id, NewId(RequestTime(core, request)));
   return core.Write(Durability::kCommitted,
                     [&](Connection& db) { return Admit(core, db, request, id); });
 }
@@ -141,11 +147,9 @@ Result<std::optional<Admission>> ChargeRefusal(Store& store, const AdmitRequest&
   if (unlimited(request.quotas.tenant) && unlimited(request.quotas.agent)) {
     return std::optional<Admission>();
   }
-  AdmitRequest charged = request;
-  charged.quotas.tool = {};
   Core& core = store.core();
   return core.Write(Durability::kCommitted, [&](Connection& db) {
-    return QuotaCheck(db, charged, std::nullopt, core.Now()).Charge();
+    return QuotaCheck(db, request, std::nullopt, core.Now()).Charge();
   });
 }
 
@@ -162,7 +166,8 @@ Status AddRefusedCall(Store& store, const AdmitRequest& request, std::string_vie
         "error_class, error_message, denials, log_index) "
         "VALUES (?, ?, 'refused', ?, ?, ?, 0, ?, ?, ?, ?, '', ?, ?, ?, ?, ?, ?, ?, ?)",
         request.tenant.name(), id, core.owner->number(), request.parent_id, request.session_id,
-        request.agent, request.user, request.tool, request.args_hash, now, request.trace_id, now,
+        request.agent, request.user, request.tool, request.args_hash, RequestTime(core, request),
+        request.trace_id, end.finished_at == Nanos(0) ? now : end.finished_at,
         OutcomeName(end.outcome), end.error_class, end.error_message, end.denials, end.log_index));
     TRY(PutInOutbox(db, now, end.send_to, request.tenant.name(), OutboxCallBody(id)));
     return PutDocument(db, request.tenant, id, Document::kReceipt, end.receipt);

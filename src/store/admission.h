@@ -3,7 +3,7 @@
 // Admission: the first rung. Everything that may stop a call before its content is looked at, in one transaction.
 //
 // In this order: tenant, kill switches, idempotency key, session, parent, identical retries, budgets, rates, calls at the same
-// time. The first that says no decides, nothing is written, and it is a value, not an Error. If nothing says
+// time. Arguments were checked before (`invalid`): what does not fit takes nothing from budgets and rates of calls. The first that says no decides, nothing is written, and it is a value, not an Error. If nothing says
 // no, the key is claimed, the counters are taken and the call exists as `admitted`, all or nothing, so of any number
 // of processes that bring the same key exactly one admits. Committed when it returns, not flushed: after a loss of power
 // the call never was, and nothing had happened.
@@ -33,6 +33,9 @@ struct AdmitRequest {
   Quotas quotas;
   uint32_t max_depth = 3;  // of parents; a call without one has depth 0
   std::string trace_id;    // W3C trace context, 32 hexadecimal digits; empty: none
+  Nanos requested_at{0};   // as its receipt says; 0: now
+  bool invalid =
+      false;  // its arguments do not fit: recorded and refused, at no cost to the rates of calls
 };
 
 enum class AdmitVerdict : uint8_t {
@@ -67,8 +70,9 @@ struct Admission {
 
 Result<Admission> AdmitCall(Store& store, const AdmitRequest& request);
 
-// For a request that is refused before it comes to the rates: it takes from those of its tenant and agent (not of the tool,
-// which may not exist), so that they bound how many refusals there can be. The refusal if nothing is left.
+// For a request that is refused before it comes to the rates: it takes from rates of its tenant and agent that are as large
+// as those of calls and apart from them. So an operator's limits bound how many refusals are written, and no refusal uses
+// up what calls have. The refusal if nothing is left.
 Result<std::optional<Admission>> ChargeRefusal(Store& store, const AdmitRequest& request);
 
 // A call that was never admitted, so that its refusal is on record too: it exists as `refused` from the start, uses no

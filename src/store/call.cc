@@ -80,16 +80,19 @@ Status CheckOutcome(CallState to, Outcome outcome) {
 Status End(Core& core, Connection& db, const Call& call, const CallEnd& end, CallState to,
            KeyFate key_fate) {
   const Nanos now = core.Now();
+  const Nanos finished = end.finished_at == Nanos(0) ? now : end.finished_at;
+  const bool says_start = to != CallState::kRefused && end.started_at != Nanos(0);
   if (end.decision.has_value() && to == CallState::kRefused) {
     TRY(Decide(core, db, call, *end.decision, call.state));
   }
-  TRY(
-      db.Run("UPDATE calls SET state = ?3, waiting = 0, finished_at = ?4, outcome = ?5, "
-             "error_class = ?6, error_message = ?7, exit_code = ?8, exit_signal = ?9, cpu = ?10, "
-             "bytes_out = ?11, denials = ?12, log_index = ?13 WHERE tenant = ?1 AND id = ?2",
-             call.tenant.name(), call.id, CallStateName(to), now, OutcomeName(end.outcome),
-             end.error_class, end.error_message, end.exit_code, end.exit_signal, end.cpu,
-             end.bytes_out, end.denials, end.log_index));
+  TRY(db.Run(
+      "UPDATE calls SET state = ?3, waiting = 0, finished_at = ?4, outcome = ?5, "
+      "error_class = ?6, error_message = ?7, exit_code = ?8, exit_signal = ?9, cpu = ?10, "
+      "bytes_out = ?11, denials = ?12, log_index = ?13, "
+      "started_at = coalesce(?14, started_at) WHERE tenant = ?1 AND id = ?2",
+      call.tenant.name(), call.id, CallStateName(to), finished, OutcomeName(end.outcome),
+      end.error_class, end.error_message, end.exit_code, end.exit_signal, end.cpu, end.bytes_out,
+      end.denials, end.log_index, says_start ? std::optional(end.started_at) : std::nullopt));
   TRY(PutDocument(db, call.tenant, call.id, Document::kReceipt, end.receipt));
   TRY(PutDocument(db, call.tenant, call.id, Document::kResult, end.result));
   TRY(PutInOutbox(db, now, end.send_to, call.tenant.name(), OutboxCallBody(call.id)));

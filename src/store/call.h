@@ -66,6 +66,8 @@ struct CallEnd {
   std::optional<CallDecision> decision;  // of a refused call: as much as was found out
   uint64_t denials = 0;
   std::optional<uint64_t> log_index;  // of its receipt
+  Nanos started_at{0};                // as the receipt says; 0: as the store saw it
+  Nanos finished_at{0};               // the same
   std::vector<std::string> send_to;   // who is told (store/outbox.h)
 };
 

@@ -159,27 +159,63 @@ Result<std::vector<Call>> CallChain(Store& store, const TenantId& tenant, std::s
   return store.core().Read([&](Connection& db) { return ChainIn(db, tenant, id); });
 }
 
-Result<std::vector<EndedCall>> ListEnded(Store& store, AllTenants /*tag*/, const EndedPlace& after,
-                                         uint32_t limit) {
-  return store.core().Read([&](Connection& db) -> Result<std::vector<EndedCall>> {
+Result<StoredCall> ReadStored(Store& store, const Call& call) {
+  return store.core().Read([&](Connection& db) -> Result<StoredCall> {
+    StoredCall stored;
+    stored.call = call;
+    stored.log_index = call.log_index ? static_cast<int64_t>(*call.log_index) : -1;
+    TRY_ASSIGN(stored.receipt, FindDocument(db, call.tenant, call.id, Document::kReceipt));
+    TRY_ASSIGN(stored.result, FindDocument(db, call.tenant, call.id, Document::kResult));
+    TRY_ASSIGN(stored.args, FindDocument(db, call.tenant, call.id, Document::kArgs));
+    return stored;
+  });
+}
+
+Result<std::vector<StoredCall>> ListByRecord(Store& store, AllTenants /*tag*/, RecordPlace& after,
+                                             uint32_t limit) {
+  constexpr size_t kManyBytes = 4 << 20;
+  return store.core().Read([&](Connection& db) -> Result<std::vector<StoredCall>> {
     TRY_ASSIGN(Statement query,
-               db.Query("SELECT c.tenant, c.id, c.requested_at, c.finished_at, d.body "
-                        "FROM calls AS c LEFT JOIN documents AS d "
-                        "ON d.tenant = c.tenant AND d.call_id = c.id AND d.kind = 'receipt' "
-                        "WHERE (c.tenant, c.id) > (?, ?) AND c.finished_at IS NOT NULL "
-                        "ORDER BY c.tenant, c.id LIMIT ?",
-                        after.tenant, after.id, static_cast<int64_t>(limit)));
-    std::vector<EndedCall> ended;
-    for (;;) {
+               db.Query("SELECT " CALL_COLUMNS ", "
+                        "(SELECT body FROM documents WHERE tenant = calls.tenant "
+                        "AND call_id = calls.id AND kind = 'receipt'), "
+                        "(SELECT body FROM results WHERE tenant = calls.tenant "
+                        "AND call_id = calls.id), "
+                        "(SELECT body FROM documents WHERE tenant = calls.tenant "
+                        "AND call_id = calls.id AND kind = 'args') "
+                        "FROM calls INDEXED BY calls_by_log "
+                        "WHERE finished_at IS NOT NULL AND (log_index, tenant, id) > (?, ?, ?) "
+                        "ORDER BY log_index, tenant, id LIMIT ?",
+                        after.log_index, after.tenant, after.id, static_cast<int64_t>(limit)));
+    const auto body = [&](int column) {
+      return query.IsNull(column) ? std::nullopt : std::optional(query.Text(column));
+    };
+    std::vector<StoredCall> calls;
+    for (size_t bytes = 0; bytes < kManyBytes;) {
       TRY_ASSIGN(const bool row, query.Step());
       if (!row) {
-        return ended;
+        break;
       }
-      ended.push_back({query.Text(0), query.Text(1), query.Time(2), query.Time(3), std::nullopt});
-      if (!query.IsNull(4)) {
-        ended.back().receipt = query.Text(4);
+      TRY_ASSIGN(Call call, ReadCall(query));
+      after = {query.Int(kCallColumns - 1), call.tenant.name(), call.id};
+      calls.push_back({std::move(call), after.log_index, body(kCallColumns), body(kCallColumns + 1),
+                       body(kCallColumns + 2)});
+      for (const auto* part : {&calls.back().receipt, &calls.back().result, &calls.back().args}) {
+        bytes += *part ? (*part)->size() : 0;
       }
     }
+    return calls;
+  });
+}
+
+Result<std::vector<Call>> ListUnlogged(Store& store, AllTenants /*tag*/, uint32_t limit) {
+  return store.core().Read([&](Connection& db) -> Result<std::vector<Call>> {
+    TRY_ASSIGN(Statement query,
+               db.Query("SELECT " CALL_COLUMNS " FROM calls INDEXED BY calls_by_log "
+                        "WHERE finished_at IS NOT NULL AND log_index IS NULL "
+                        "ORDER BY tenant, id LIMIT ?",
+                        static_cast<int64_t>(limit)));
+    return ReadAll(query);
   });
 }
 

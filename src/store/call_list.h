@@ -48,20 +48,27 @@ Result<std::vector<Call>> OpenCalls(Store& store, AllTenants);
 // longer than 64 or broken (a parent was pruned).
 Result<std::vector<Call>> CallChain(Store& store, const TenantId& tenant, std::string_view id);
 
-// A call that has ended, and the receipt it has in the store: what a verifier wants of each. By tenant and id.
-struct EndedCall {
-  std::string tenant;
-  std::string id;
-  Nanos requested_at{0};
-  Nanos finished_at{0};
+// A call with everything the store keeps of it: what a verifier wants to compare.
+struct StoredCall {
+  Call call;
+  int64_t log_index = -1;              // as it stands in the row; -1: none
   std::optional<std::string> receipt;  // nothing: none yet, or none any more
+  std::optional<std::string> result;
+  std::optional<std::string> args;
 };
-struct EndedPlace {
+Result<StoredCall> ReadStored(Store& store, const Call& call);
+
+// Where a list of ended calls by the place of their receipts in the log goes on.
+struct RecordPlace {
+  int64_t log_index = INT64_MIN;
   std::string tenant;
   std::string id;
 };
-// At most `limit` of them, behind `after`; none: that was all.
-Result<std::vector<EndedCall>> ListEnded(Store& store, AllTenants, const EndedPlace& after,
-                                         uint32_t limit);
+// Ended calls behind `after`, in the order of their receipts in the log; `after` moves on. At most `limit`, and fewer once they
+// are large together; none: that was all.
+Result<std::vector<StoredCall>> ListByRecord(Store& store, AllTenants, RecordPlace& after,
+                                             uint32_t limit);
+// Ended calls that have no place in the log; at most `limit`.
+Result<std::vector<Call>> ListUnlogged(Store& store, AllTenants, uint32_t limit);
 
 }  // namespace coffer::store

@@ -216,9 +216,13 @@ CREATE TABLE receivers (
   events  TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 )sql",
-    // 3: what a key is for, in its maker's words
+    // 4: what a key is for, in its maker's words
     R"sql(
 ALTER TABLE api_keys ADD COLUMN label TEXT NOT NULL DEFAULT '';
+)sql",
+    // 5: calls in the order of their receipts in the log, for a verifier that reads both side by side
+    R"sql(
+CREATE INDEX calls_by_log ON calls (log_index) WHERE finished_at IS NOT NULL;
 )sql",
 };
 

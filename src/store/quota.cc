@@ -157,6 +157,10 @@ Result<std::optional<Admission>> QuotaCheck::LookAtRates() {
   gates_.push_back({"tenant", "", request_.quotas.tenant, {}});
   gates_.push_back({"agent", request_.agent, request_.quotas.agent, {}});
   gates_.push_back({"tool", request_.tool, request_.quotas.tool, {}});
+  return LookAtGates();
+}
+
+Result<std::optional<Admission>> QuotaCheck::LookAtGates() {
   std::optional<Admission> worst;
   for (Gate& gate : gates_) {
     if (gate.limits.calls.empty() && gate.limits.burst == 0) {
@@ -199,11 +203,19 @@ Result<std::optional<Admission>> QuotaCheck::LookAtConcurrency() {
 }
 
 Result<std::optional<Admission>> QuotaCheck::Charge() {
-  TRY_ASSIGN(std::optional<Admission> no, LookAtRates());
+  // Names that no agent has: the rates of calls are not touched. The tool's do not count, because it may not exist.
+  gates_.push_back({"tenant", "\nrefused", request_.quotas.tenant, {}});
+  gates_.push_back({"agent", request_.agent + "\nrefused", request_.quotas.agent, {}});
+  TRY_ASSIGN(std::optional<Admission> no, LookAtGates());
   if (!no.has_value()) {
     TRY(TakeRates());
   }
   return no;
+}
+
+Result<std::optional<Admission>> QuotaCheck::ChargeInvalid() {
+  TRY_ASSIGN(std::optional<Admission> no, LookAtRetries());
+  return no.has_value() ? Result<std::optional<Admission>>(std::move(no)) : Charge();
 }
 
 Status QuotaCheck::TakeRates() {

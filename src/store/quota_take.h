@@ -25,13 +25,16 @@ class QuotaCheck {
   Result<std::optional<Admission>> Look();
   // After a Look that found nothing, in the same transaction.
   Status Take();
-  // Instead of both, for a request that is refused for another reason: looks at the rates and takes from them.
+  // Instead of both, for a request that is refused for another reason: looks at rates of the same size that only refusals
+  // take from, and takes from them.
   Result<std::optional<Admission>> Charge();
+  // Instead of both, for a request whose arguments do not fit: an identical one that has just failed waits, as a call does.
+  Result<std::optional<Admission>> ChargeInvalid();
 
  private:
   struct Gate {
     const char* scope;
-    std::string_view name;
+    std::string name;
     const policy::RateLimits& limits;
     std::vector<policy::SlidingWindow> windows;
     bool burst_is_last = false;
@@ -39,6 +42,7 @@ class QuotaCheck {
   Result<std::optional<Admission>> LookAtRetries();
   Result<std::optional<Admission>> LookAtBudgets();
   Result<std::optional<Admission>> LookAtRates();
+  Result<std::optional<Admission>> LookAtGates();
   Result<std::optional<Admission>> LookAtConcurrency();
   Status Load(Gate& gate);
   Status TakeRates();

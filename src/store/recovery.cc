@@ -51,9 +51,7 @@ Status EndOne(Core& core, Connection& db, Call& call) {
   call.state = started ? CallState::kUnknown : CallState::kRefused;
   call.outcome = started ? Outcome::kUnknown : Outcome::kError;
   call.error_class = "internal";
-  call.error_message =
-      started ? "coffer was killed while the call ran; whether it took effect is unknown"
-              : "coffer was killed before the call started; nothing ran";
+  call.error_message = started ? kKilledWhileRunning : kKilledBefore;
   call.finished_at = core.Now();
   TRY(
       db.Run("UPDATE calls SET state = ?3, waiting = 0, outcome = ?4, error_class = ?5, "

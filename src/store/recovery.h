@@ -23,6 +23,12 @@ struct RecoveredCall {
   CallState left_in;  // as it was found
 };
 
+// How recovery ends a call, and nothing else: what seals it (call/recorder.h) does not believe the row.
+inline constexpr const char* kKilledWhileRunning =
+    "coffer was killed while the call ran; whether it took effect is unknown";
+inline constexpr const char* kKilledBefore =
+    "coffer was killed before the call started; nothing ran";
+
 // The same for processes that died since this store was opened: a daemon beside which `coffer call` was killed. For a
 // timer; the usual answer, nothing, costs one read.
 Result<std::vector<RecoveredCall>> RecoverAgain(Store& store, AllTenants);

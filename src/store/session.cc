@@ -33,13 +33,14 @@ Session ReadSession(const Statement& row) {
 }
 
 Result<EndedSession> End(Connection& db, Session session, std::string_view reason, Nanos now) {
-  if (!session.ended_at.has_value()) {
+  const bool just_now = !session.ended_at.has_value();
+  if (just_now) {
     session.ended_at = now;
     session.end_reason = reason;
     TRY(db.Run("UPDATE sessions SET ended_at = ?, end_reason = ? WHERE tenant = ? AND id = ?", now,
                reason, session.tenant.name(), session.id));
   }
-  EndedSession ended{std::move(session), {}};
+  EndedSession ended{std::move(session), {}, just_now};
   TRY_ASSIGN(Statement open, db.Query("SELECT id FROM calls INDEXED BY calls_open "
                                       "WHERE tenant = ? AND session_id = ? AND finished_at IS NULL",
                                       ended.session.tenant.name(), ended.session.id));

@@ -42,6 +42,7 @@ struct Session {
 struct EndedSession {
   Session session;
   std::vector<std::string> open_calls;  // ids of calls that have not ended
+  bool just_now = false;                // false: it had ended before
 };
 
 // On disk when it returns. The tenant must exist.

@@ -196,8 +196,15 @@ Result<std::unique_ptr<Connection>> Connection::Open(const std::string& path, Na
   std::unique_ptr<Connection> self(new Connection);
   self->busy_timeout_ = busy_timeout;
   // No mutex: core.h has one. The file is there already, made with the right owner and mode.
-  const int answer = ::sqlite3_open_v2(path.c_str(), &self->db_,
-                                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  // NOFOLLOW refuses a link anywhere in the path, so links above the database are resolved before.
+  const size_t slash = path.rfind('/');
+  const std::string above = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const std::unique_ptr<char, decltype(&::free)> real(::realpath(above.c_str(), nullptr), &::free);
+  const std::string file =
+      real == nullptr ? path : std::string(real.get()) + "/" + path.substr(slash + 1);
+  const int answer = ::sqlite3_open_v2(
+      file.c_str(), &self->db_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW,
+      nullptr);
   if (answer != SQLITE_OK) {
     return Explain(self->db_, answer);
   }

@@ -12,6 +12,7 @@
 #include "store/core.h"
 #include "store/migrations.h"
 #include "store/recover_calls.h"
+#include "store/state_part.h"
 
 namespace coffer::store {
 namespace {
@@ -55,7 +56,7 @@ Result<UniqueFd> OpenDirectory(const std::string& path) {
 // database's owner and mode.
 Status MakeFile(int directory, const char* name) {
   TRY_ASSIGN(const struct stat home, Look(directory, "the state directory"));
-  TRY_ASSIGN(UniqueFd file, sys::OpenAt(directory, name, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
+  TRY_ASSIGN(UniqueFd file, OpenStatePart(directory, name, O_RDWR | O_CREAT, 0600));
   TRY_ASSIGN(const struct stat info, Look(file.get(), name));
   if (::geteuid() == 0 && info.st_uid != home.st_uid) {
     const long answer = raw::Syscall(SYS_fchown, file.get(), home.st_uid, home.st_gid);
@@ -102,6 +103,10 @@ Result<Store> Store::Open(const std::string& directory, StoreOptions options) {
   TRY(MakeFile(home.get(), "owners"));
   TRY_ASSIGN(core->owner, Owner::Open(home.get(), core->options.busy_timeout));
 
+  // SQLite is told the same, and opens what belongs to a database without links by itself; this says what to do about it.
+  for (const char* name : {kDatabase, "coffer.db-wal", "coffer.db-shm"}) {
+    TRY(CheckStatePart(directory, name));
+  }
   TRY_ASSIGN(const bool had, core->owner->HadDatabase());
   TRY_ASSIGN(const bool has, HasDatabase(home.get()));
   if (had && !has) {

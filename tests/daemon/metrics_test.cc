@@ -108,7 +108,7 @@ TEST(Metrics, WhatHappenedIsThere) {
   EXPECT_EQ(At(scrape, R"(coffer_denials_total{surface="isolation",rule="seccomp.default"})"), 1);
   EXPECT_EQ(At(scrape, R"(coffer_incidents_total{kind="namespace"})"), 1);
   EXPECT_EQ(At(scrape, R"(coffer_incidents_total{kind="kernel"})"), 0);
-  EXPECT_EQ(At(scrape, R"(coffer_cap_breaches_total{cap="output"})"), 1);
+  EXPECT_EQ(At(scrape, R"(coffer_cap_breaches_total{tool="python",cap="output"})"), 1);
   EXPECT_EQ(At(scrape, R"(coffer_call_duration_seconds_count{tool="bash"})"), 4);
   EXPECT_EQ(At(scrape, R"(coffer_call_duration_seconds_count{tool="python"})"), 2);
   EXPECT_GT(At(scrape, R"(coffer_call_duration_seconds_sum{tool="python"})"), 0.001);
@@ -360,7 +360,7 @@ TEST(Metrics, ARealPrometheusScrapesIt) {
   EXPECT_EQ(prometheus.Ask("up{job=\"coffer\"}"), 1);
   EXPECT_EQ(prometheus.Ask("sum(coffer_calls_total)"), 8);
   EXPECT_EQ(prometheus.Ask(R"(coffer_incidents_total{kind="namespace"})"), 1);
-  EXPECT_EQ(prometheus.Ask(R"(coffer_cap_breaches_total{cap="output"})"), 1);
+  EXPECT_EQ(prometheus.Ask(R"(coffer_cap_breaches_total{tool="python",cap="output"})"), 1);
   EXPECT_EQ(prometheus.Ask("coffer_build_info"), 1);
   // A histogram that Prometheus takes for one.
   const double median =

@@ -4,6 +4,7 @@
 // tore; and a daemon whose log or database is damaged.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sqlite3.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -111,6 +112,50 @@ TEST_F(Record, AnAnomalyBecomesAMetricAndASignedEvent) {
 
 // Who flips a switch from the command line, or runs something on record, leaves it for the daemon to tell; also for one that is
 // not there at the moment.
+// The database is edited while the daemon runs: what it says of a call is what was sealed, or that it cannot say.
+TEST_F(Record, TheApiTellsWhatWasSealedOrNothing) {
+  ASSERT_TRUE(Start());
+  const std::string good = Work("good").At("call_id");
+  const std::string edited = Work("edited").At("call_id");
+  const std::string replaced = Work("replaced").At("call_id");
+  const auto get = [&](const std::string& path) { return daemon_.Ask("GET", path, daemon_.key()); };
+  const auto seal_of = [&](const std::string& id) {
+    const HttpAnswer page = get("/v1/audit");
+    for (const Json& call : page.body["calls"]) {
+      if (call["call_id"] == id) {
+        return call;
+      }
+    }
+    return Json();
+  };
+  EXPECT_EQ(seal_of(edited)["seal"], "good") << "the control";
+  EXPECT_EQ(seal_of(edited)["agent"], seal_of(good)["agent"]);
+  EXPECT_EQ(get("/v1/calls/" + replaced).body["result"]["stdout"], "replaced\n") << "the control";
+  sqlite3* db = nullptr;
+  ASSERT_EQ(::sqlite3_open((daemon_.state() + "/coffer.db").c_str(), &db), SQLITE_OK);
+  ::sqlite3_busy_timeout(db, 5000);
+  const std::string sql =
+      "UPDATE calls SET outcome = 'denied', tool = 'python' WHERE id = '" + edited +
+      "'; UPDATE results SET body = replace(body, 'replaced', 'forged') WHERE call_id = '" +
+      replaced + "'";
+  ASSERT_EQ(::sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
+  ::sqlite3_close(db);
+  for (const std::string& id : {edited, replaced}) {
+    const Json shown = seal_of(id);
+    EXPECT_EQ(shown["seal"], "broken") << shown;
+    EXPECT_EQ(shown["tool"], nullptr);
+    EXPECT_EQ(shown["outcome"], nullptr);
+    for (const char* part : {"", "/receipt"}) {
+      const HttpAnswer answer = get("/v1/calls/" + id + part);
+      EXPECT_EQ(answer.status, 500) << answer.text;
+      EXPECT_EQ(answer.body.value("code", ""), "record.broken") << answer.text;
+      EXPECT_FALSE(Contains(answer.text, "forged"));
+    }
+  }
+  EXPECT_EQ(seal_of(good)["seal"], "good");
+  EXPECT_EQ(get("/v1/calls/" + good).body["result"]["stdout"], "good\n");
+}
+
 TEST_F(Record, WhatTheCommandLineDoesIsTold) {
   ASSERT_TRUE(Start());
   ASSERT_EQ(Coffer({"tools", "disable", "python", "--reason", "drill"}).exit, 0);

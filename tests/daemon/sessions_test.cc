@@ -54,6 +54,31 @@ TEST_F(Sessions, EndKillsCallsAndRemovesFiles) {
   EXPECT_TRUE(Exists(daemon_.Workspace(stays))) << "the control";
 }
 
+// The log says who or what ended a session: an agent, a lifetime; each once.
+TEST_F(Sessions, AnEndIsInTheLog) {
+  const std::string ended = daemon_.NewSession(daemon_.key());
+  const std::string expired = daemon_.NewSession(daemon_.key(), {{"lifetime_seconds", 1}});
+  const std::string open = daemon_.NewSession(daemon_.key());
+  EXPECT_EQ(daemon_.Ask("DELETE", "/v1/sessions/" + ended, daemon_.key()).status, 200);
+  EXPECT_EQ(daemon_.Ask("DELETE", "/v1/sessions/" + ended, daemon_.key()).status, 200);
+  const auto reasons = [&](const std::string& session) {
+    Strings found;
+    for (const std::string& line : Lines(ReadFile(daemon_.state() + "/log/records").value_or(""))) {
+      const Json leaf = Json::parse(line, nullptr, false);
+      if (leaf.is_object() && leaf.value("name", "") == "session.ended" &&
+          leaf["detail"].value("session", "") == session) {
+        found.push_back(leaf["detail"].value("by", ""));
+      }
+    }
+    return found;
+  };
+  EXPECT_TRUE(WaitUntil([&] { return !reasons(expired).empty(); }, Seconds(10)));
+  EXPECT_EQ(reasons(expired), Strings{"lifetime"});
+  EXPECT_EQ(reasons(ended).size(), 1U);
+  EXPECT_NE(reasons(ended), Strings{""});
+  EXPECT_EQ(reasons(open), Strings{}) << "the control";
+}
+
 // Whatever a call has done to its directories. How the call itself ends is not the point: where nobody but its owner
 // can look into a closed directory, it cannot be measured either, and the call is stopped.
 TEST_F(Sessions, EndRemovesWhatACallHasClosed) {

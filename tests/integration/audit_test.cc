@@ -2,10 +2,13 @@
 //
 // The record as an operator and an auditor meet it: calls are made, then listed, told, proven, tampered with and pruned.
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 
@@ -84,7 +87,135 @@ TEST_F(AuditTest, ACallCanBeFoundToldAndProven) {
   const Json verdict = Ask({"audit", "verify"});
   EXPECT_EQ(verdict.at("ok"), true);
   EXPECT_EQ(verdict.at("records"), 4);  // one decision, three receipts
-  EXPECT_EQ(verdict.at("receipts_compared"), 3);
+  EXPECT_EQ(verdict.at("calls_compared"), 3);
+  EXPECT_EQ(verdict.at("key_from"), "beside the log");
+  EXPECT_EQ(Ask({"audit", "verify", "--key", key_file}).at("key_from"), "given");
+}
+
+// The database is edited: verify names the call, and nobody is shown what was written.
+TEST_F(AuditTest, AnEditedDatabaseIsFoundAndNotShown) {
+  const std::string ran = Call("python", R"j({"code":"print('truth')"})j");
+  const std::string denied = Call("python", R"j({"code":7})j");
+  const auto edit = [&](const std::string& sql) {
+    sqlite3* db = nullptr;
+    ASSERT_EQ(::sqlite3_open((state_ + "/coffer.db").c_str(), &db), SQLITE_OK);
+    ASSERT_EQ(::sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sql;
+    ::sqlite3_close(db);
+  };
+  ASSERT_EQ(Coffer({"audit", "verify"}).exit, 0) << "the control";
+  ASSERT_EQ(Coffer({"audit", "list"}).exit, 0) << "the control";
+  edit("UPDATE calls SET outcome = 'error', agent = 'mallory' WHERE id = '" + denied + "'");
+  edit("UPDATE results SET body = replace(body, 'truth', 'forged') WHERE call_id = '" + ran + "'");
+  const RunResult verdict = Coffer({"audit", "verify"});
+  EXPECT_EQ(verdict.exit, 1);
+  EXPECT_TRUE(Contains(verdict.out, "the row of call " + denied)) << verdict.Describe();
+  EXPECT_TRUE(Contains(verdict.out, "outcome")) << verdict.Describe();
+  EXPECT_TRUE(Contains(verdict.out, "the stored result of call " + ran)) << verdict.Describe();
+  EXPECT_TRUE(Contains(verdict.out, "beside the log")) << "whose key was believed";
+  const RunResult list = Coffer({"audit", "list"});
+  EXPECT_EQ(list.exit, 1);
+  EXPECT_TRUE(Contains(list.out, "BROKEN")) << list.Describe();
+  EXPECT_FALSE(Contains(list.out, "mallory")) << list.Describe();
+  for (const std::string& id : {ran, denied}) {
+    const RunResult shown = Coffer({"audit", "show", id});
+    EXPECT_EQ(shown.exit, 1) << shown.Describe();
+    EXPECT_FALSE(Contains(shown.out, "mallory")) << shown.Describe();
+    EXPECT_EQ(Coffer({"audit", "chain", id}).exit, 1);
+  }
+  const RunResult exported = Coffer({"audit", "export", "--format", "jsonl"});
+  EXPECT_EQ(exported.exit, 1);
+  EXPECT_EQ(exported.out, "") << "neither is sealed as it stands";
+}
+
+// The verifier in Python, which was written from docs/AUDIT_LOG.md, finds the same in an edited database.
+TEST_F(AuditTest, BothVerifiersSayTheSameOfAStore) {
+  const std::string ran = Call("python", R"j({"code":"print('truth')"})j");
+  const std::string denied = Call("python", R"j({"code":7})j");
+  const std::string other = Call("no-such-tool", "{}");
+  const char* const source = ::getenv("COFFER_SOURCE");
+  ASSERT_NE(source, nullptr) << "COFFER_SOURCE must be the checkout";
+  const std::string python = std::string(source) + "/sdk/python/coffer_verify.py";
+  const auto codes = [](const RunResult& result) {
+    Strings found;
+    const Json verdict = Json::parse(result.out, nullptr, false);
+    for (const Json& finding : verdict.value("findings", Json::array())) {
+      found.push_back(finding.at("code"));
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+  };
+  const auto both = [&](const std::string& sql) {
+    const std::string copy = dir_ / "copy";
+    std::filesystem::remove_all(copy);
+    std::filesystem::copy(state_, copy, std::filesystem::copy_options::recursive);
+    sqlite3* db = nullptr;
+    EXPECT_EQ(::sqlite3_open((copy + "/coffer.db").c_str(), &db), SQLITE_OK);
+    EXPECT_EQ(::sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sql;
+    ::sqlite3_close(db);
+    const RunResult theirs = RunProgram({"python3", python, "store", copy, "--json"});
+    const RunResult ours = RunProgram({CofferPath(), "audit", "verify", "--json", "--state", copy});
+    EXPECT_EQ(codes(theirs), codes(ours)) << sql << theirs.Describe() << ours.Describe();
+    EXPECT_EQ(theirs.exit, ours.exit) << sql << theirs.Describe();
+    return codes(ours);
+  };
+  EXPECT_EQ(both("SELECT 1"), Strings{}) << "the control";
+  const std::string of_ran = " WHERE id = '" + ran + "'";
+  for (const char* change : {"agent = 'x'",
+                             "user = 'x'",
+                             "tool = 'x'",
+                             "outcome = 'error'",
+                             "exit_code = 9",
+                             "requested_at = requested_at + 5000000",
+                             "started_at = started_at + 5000000",
+                             "finished_at = finished_at + 5000000",
+                             "cpu = cpu + 1",
+                             "bytes_out = 0",
+                             "denials = 3",
+                             "effect = 'x'",
+                             "tool_version = 'x'",
+                             "manifest_hash = 'x'",
+                             "envelope_id = 'x'",
+                             "session_id = 'x'",
+                             "parent_id = 'x'",
+                             "trace_id = 'x'",
+                             "approval = 'x'",
+                             "error_class = 'x'",
+                             "error_message = 'x'",
+                             "exit_signal = 9"}) {
+    EXPECT_EQ(both(std::string("UPDATE calls SET ") + change + of_ran), Strings{"store.row"})
+        << change;
+  }
+  EXPECT_EQ(both("UPDATE results SET body = replace(body, 'truth', 'lies')"),
+            Strings{"store.result"});
+  EXPECT_EQ(both("DELETE FROM results WHERE call_id = '" + ran + "'"), Strings{"store.result"});
+  EXPECT_EQ(both("DELETE FROM calls WHERE id = '" + other + "'"), Strings{"store.gone"});
+  EXPECT_EQ(both("UPDATE documents SET body = replace(body, 'denied', 'success') WHERE kind = "
+                 "'receipt' AND call_id = '" +
+                 denied + "'"),
+            Strings{"store.receipt"});
+  EXPECT_EQ(both("UPDATE documents SET body = '[]' WHERE kind = 'args'"), Strings{"store.row"});
+  EXPECT_EQ(both("UPDATE calls SET log_index = 99" + of_ran), (Strings{"store.unlogged"}));
+  EXPECT_EQ(both("UPDATE calls SET id = 'made-up'" + of_ran),
+            (Strings{"store.gone", "store.unlogged"}));
+}
+
+// As root it would write where the link leads.
+TEST_F(AuditTest, ALinkInTheStateDirectoryIsNotFollowed) {
+  (void)Call("no-such-tool", "{}");
+  const std::string elsewhere = dir_.MakeDir("elsewhere", 0700);
+  ASSERT_EQ(::rename((state_ + "/log").c_str(), (dir_ / "kept").c_str()), 0);
+  ASSERT_EQ(::symlink(elsewhere.c_str(), (state_ + "/log").c_str()), 0);
+  for (const Strings& words : {Strings{"call", "no-such-tool"}, Strings{"audit", "list"},
+                               Strings{"audit", "verify"}, Strings{"audit", "checkpoint"}}) {
+    const RunResult refused = Coffer(words);
+    EXPECT_EQ(refused.exit, 125) << refused.Describe();
+    EXPECT_TRUE(Contains(refused.err, "symbolic link")) << refused.Describe();
+    EXPECT_TRUE(Contains(refused.err, "hint")) << refused.Describe();
+  }
+  EXPECT_FALSE(Exists(elsewhere + "/records"));
+  ASSERT_EQ(::unlink((state_ + "/log").c_str()), 0);
+  ASSERT_EQ(::rename((dir_ / "kept").c_str(), (state_ + "/log").c_str()), 0);
+  EXPECT_EQ(Coffer({"audit", "verify"}).exit, 0) << "the control";
 }
 
 // Every byte of a receipt is held by its seal: one of each kind is changed, and white space is not meaning.

@@ -42,6 +42,30 @@ class RecordedRun : public LevelTest {
   std::string state_ = dir_ / "state";
 };
 
+// What is refused may be anything, so the record names it by a hash. The person at the terminal is told; what was granted is
+// in the receipt as it is.
+TEST_P(RecordedRun, ARefusedPathIsNotRecorded) {
+  const std::string name = NewToken();
+  for (const Strings& flags :
+       {Strings{"--ro", dir_ / name}, Strings{"--rw", dir_ / name}, Strings{"--in", dir_ / name}}) {
+    const RunResult refused = Run(flags, {ProbePath(), "exit", "0"});
+    EXPECT_EQ(refused.exit, 120) << refused.Describe();
+    EXPECT_TRUE(Contains(refused.err, name)) << refused.Describe();
+    EXPECT_FALSE(Contains(refused.receipt.dump(), name)) << refused.receipt.dump(1);
+    EXPECT_TRUE(Contains(refused.receipt["error"]["message"].dump(), "sha256:"));
+    EXPECT_EQ(VerifyReceipt(refused.receipt), 0);
+  }
+  for (const char* file : {"/coffer.db", "/coffer.db-wal", "/log/records"}) {
+    EXPECT_FALSE(Contains(ReadFile(state_ + file).value_or(""), name)) << file;
+  }
+  dir_.MakeDir(name);
+  const RunResult granted = Run({"--ro", dir_ / name}, {ProbePath(), "exit", "0"});
+  const bool takes_mounts = !(IsRoot() && level() == "process");
+  EXPECT_EQ(granted.exit, takes_mounts ? 0 : 120) << granted.Describe();
+  EXPECT_EQ(Contains(granted.receipt["blast_radius"].dump(), name), takes_mounts) << "the control";
+  EXPECT_EQ(Audit({"verify"}).exit, 0);
+}
+
 TEST_P(RecordedRun, IsFoundToldAndProven) {
   const RunResult result = Run({}, {ProbePath(), "exit", "3"});
   EXPECT_EQ(result.exit, 3) << result.Describe();
@@ -62,7 +86,7 @@ TEST_P(RecordedRun, IsFoundToldAndProven) {
   EXPECT_TRUE(Contains(story.out, "its seal is good")) << story.Describe();
   const RunResult verdict = Audit({"verify", "--json"});
   EXPECT_EQ(verdict.exit, 0) << verdict.Describe();
-  EXPECT_EQ(Json::parse(verdict.out)["receipts_compared"], 1);
+  EXPECT_EQ(Json::parse(verdict.out)["calls_compared"], 1);
 }
 
 // The same three ways as for any other verb that keeps state; and without any of them, nothing is made.

@@ -121,7 +121,7 @@ Json AuditJson(const AuditView& call) {
           {"tenant", call.tenant},
           {"agent", OrNull(call.agent)},
           {"user", OrNull(call.user)},
-          {"tool", call.tool},
+          {"tool", OrNull(call.tool)},
           {"session_id", OrNull(call.session_id)},
           {"parent_id", OrNull(call.parent_id)},
           {"trace_id", OrNull(call.trace_id)},
@@ -132,7 +132,8 @@ Json AuditJson(const AuditView& call) {
           {"approval", OrNull(call.approval)},
           {"requested_at", TimeOrNull(call.requested_at)},
           {"finished_at", TimeOrNull(call.finished_at)},
-          {"log_index", call.log_index ? Json(*call.log_index) : Json(nullptr)}};
+          {"log_index", call.log_index ? Json(*call.log_index) : Json(nullptr)},
+          {"seal", call.seal}};
 }
 
 Json SwitchJson(const SwitchView& one) {

@@ -221,8 +221,8 @@ TEST(Metrics, ACallThatEnded) {
   EXPECT_EQ(samples.at(R"(coffer_call_duration_seconds_bucket{tool="bash",le="1"})"), "0");
   EXPECT_EQ(samples.at(R"(coffer_call_duration_seconds_bucket{tool="bash",le="2.5"})"), "1");
   EXPECT_EQ(samples.at("coffer_sandbox_start_seconds_sum"), "0.004");
-  EXPECT_EQ(samples.at(R"(coffer_cap_breaches_total{cap="memory"})"), "1");
-  EXPECT_EQ(samples.at(R"(coffer_cap_breaches_total{cap="cpu"})"), "0");
+  EXPECT_EQ(samples.at(R"(coffer_cap_breaches_total{tool="bash",cap="memory"})"), "1");
+  EXPECT_EQ(samples.at(R"(coffer_cap_breaches_total{tool="bash",cap="cpu"})"), "0");
   EXPECT_EQ(samples.at(R"(coffer_denials_total{surface="isolation",rule="seccomp.default"})"), "3");
   EXPECT_EQ(samples.at("coffer_build_info{version=\"" COFFER_VERSION "\"}"), "1");
   for (const char* secret : {"acme", "the-call-id", "the-agent", "the-user", "unshare"}) {

@@ -2,6 +2,7 @@
 #include "call/ladder.h"
 
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include "call/collect.h"
 #include "call/launcher.h"
@@ -49,6 +50,7 @@ class LadderTest : public ::testing::Test {
     ++ran_;
     return ladder_->Descend(ready, Collect(std::move(channels).value(), {}));
   }
+  std::string NewAgent() { return "tester-" + std::to_string(++agents_); }
   store::CallState StateOf(const std::string& id) {
     Result<std::optional<store::Call>> call =
         store::FindCall(*store_, store::TenantId::Local(), id);
@@ -62,6 +64,7 @@ class LadderTest : public ::testing::Test {
   ToolShelf shelf_;
   std::unique_ptr<Ladder> ladder_;
   int ran_ = 0;
+  int agents_ = 0;
 };
 
 TEST_F(LadderTest, ACallRunsAndIsOnRecord) {
@@ -111,6 +114,101 @@ TEST_F(LadderTest, TheSameKeyRunsOnce) {
   request.args_json = "{\"code\": \"print(1)\"}";
   EXPECT_EQ(Run(request).refusal, ToolRefusal::kKeyConflict);
   EXPECT_EQ(ran_, 1);
+}
+
+constexpr const char* kCannotBeTakenBack = R"(
+[tool]
+name = "send"
+version = "1.0.0"
+effect = "EFFECT"
+KEY
+[run]
+runtime = "bash"
+argv = ["bash", "-c", "true"]
+[approval]
+when = "never"
+)";
+
+// What cannot be taken back is refused without a key, unless its manifest says otherwise; a dry run needs none.
+TEST_F(LadderTest, WhatCannotBeTakenBackNeedsAKey) {
+  const std::string tools = dir_.MakeDir("tools");
+  const auto refusal_of = [&](std::string effect, const std::string& line, const std::string& key,
+                              bool dry_run) {
+    std::string text = kCannotBeTakenBack;
+    text.replace(text.find("EFFECT"), 6, effect);
+    text.replace(text.find("KEY"), 3, line);
+    dir_.Write("tools/send.toml", text);
+    ToolShelf shelf({tools});
+    EXPECT_TRUE(shelf.Reload().ok());
+    EXPECT_NE(shelf.Find("send"), nullptr) << text;
+    LadderOptions options;
+    Ladder ladder(*recorder_, shelf, options);
+    ToolRequest request;
+    request.agent = NewAgent();  // what has just failed may not be tried again at once
+    request.tool = "send";
+    request.idempotency_key = key;
+    request.dry_run = dry_run;
+    std::variant<ReadyCall, ToolReply> climbed = ladder.Climb(request);
+    auto* const reply = std::get_if<ToolReply>(&climbed);
+    if (reply == nullptr) {
+      (void)ladder.DescendUnlaunched(std::get<ReadyCall>(climbed), Internal("internal", "test"));
+      return std::string();
+    }
+    if (!reply->error_class.empty()) {
+      EXPECT_EQ(reply->refusal, ToolRefusal::kInvalid);
+      EXPECT_TRUE(test::Contains(reply->hint, "--idempotency-key")) << reply->hint;
+      EXPECT_FALSE(reply->receipt.empty());
+    }
+    return reply->error_class;
+  };
+  const std::string optional = "idempotency_key = \"optional\"";
+  const std::string required = "idempotency_key = \"required\"";
+  EXPECT_EQ(refusal_of("irreversible", "", "", false), "policy.idempotency");
+  EXPECT_EQ(refusal_of("privileged", "", "", false), "policy.idempotency");
+  EXPECT_EQ(refusal_of("irreversible", "", "k1", false), "") << "the control";
+  EXPECT_EQ(refusal_of("privileged", "", "k2", false), "") << "the control";
+  EXPECT_EQ(refusal_of("irreversible", "", "", true), "") << "a dry run";
+  EXPECT_EQ(refusal_of("irreversible", optional, "", false), "");
+  EXPECT_EQ(refusal_of("reversible", required, "", false), "policy.idempotency");
+}
+
+TEST(ToolRequest, ARequestIdIsAKeyWithinItsSession) {
+  const auto key_of = [](const char* session, const char* id, const char* key) {
+    ToolRequest request;
+    request.session_id = session;
+    request.idempotency_key = key;
+    UseRequestId(id, request);
+    return request.idempotency_key;
+  };
+  EXPECT_EQ(key_of("", "7", ""), "") << "an id alone says nothing";
+  EXPECT_EQ(key_of("s", "", ""), "");
+  EXPECT_EQ(key_of("s", "7", "mine"), "mine");
+  EXPECT_EQ(key_of("s", "7", ""), key_of("s", "7", ""));
+  EXPECT_NE(key_of("s", "7", ""), key_of("s", "8", ""));
+  EXPECT_NE(key_of("s", "7", ""), key_of("t", "7", ""));
+  EXPECT_LE(key_of("s", "7", "").size(), 255U);
+}
+
+// A retry is answered with what was sealed, and with nothing else.
+TEST_F(LadderTest, ARetryIsNotAnsweredWithWhatSomebodyWrote) {
+  ToolRequest request = Python("print('right')");
+  request.idempotency_key = "k";
+  ASSERT_EQ(Run(request).stdout_text, "right\n");
+  const ToolReply again = Run(request);
+  EXPECT_EQ(again.stdout_text, "right\n") << "the control";
+  EXPECT_TRUE(again.replayed);
+  ASSERT_TRUE(again.log.has_value());
+  EXPECT_EQ(again.log->index, 1U);
+  sqlite3* db = nullptr;
+  ASSERT_EQ(::sqlite3_open((dir_ / "state/coffer.db").c_str(), &db), SQLITE_OK);
+  ASSERT_EQ(::sqlite3_exec(db, "UPDATE results SET body = replace(body, 'right', 'wrong')", nullptr,
+                           nullptr, nullptr),
+            SQLITE_OK);
+  ::sqlite3_close(db);
+  const ToolReply edited = Run(request);
+  EXPECT_EQ(edited.error_class, kRecordBroken);
+  EXPECT_EQ(edited.stdout_text, "");
+  EXPECT_EQ(ran_, 1) << "and it is not run again";
 }
 
 TEST_F(LadderTest, ADryRunSaysTheWorstAndRunsNothing) {

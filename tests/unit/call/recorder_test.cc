@@ -55,7 +55,7 @@ class RecorderTest : public ::testing::Test {
     return reply == nullptr ? ToolReply() : *reply;
   }
   audit::LogVerdict Verify() {
-    audit::StoreCheck check(*store_);
+    audit::StoreCheck check(*store_, dir_ / "state/log");
     audit::VerifyOptions options;
     options.on_record = [&](const audit::LeafFacts& facts) {
       check.Note(facts);
@@ -63,7 +63,7 @@ class RecorderTest : public ::testing::Test {
     };
     Result<audit::LogVerdict> verdict = audit::VerifyLog(dir_ / "state/log", options);
     EXPECT_TRUE(verdict.ok());
-    EXPECT_TRUE(check.Finish(verdict->findings).ok());
+    EXPECT_TRUE(check.Finish(*verdict).ok());
     return std::move(verdict).value();
   }
   // What a call that ran would have been told.
@@ -185,7 +185,8 @@ TEST_F(RecorderTest, EveryRefusalOfAFloodHasAReceiptAndFewAreWritten) {
   EXPECT_TRUE(Verify().ok());
 }
 
-// Whatever is denied for another reason has a receipt, however many there are: the rates bound those.
+// Whatever is denied for another reason has a receipt, however many there are: rates of the same size bound those, and
+// nothing is taken from the rates of calls.
 TEST_F(RecorderTest, EveryDenialByPolicyHasAReceipt) {
   constexpr int kDenied = 60;
   for (int i = 0; i < kDenied; ++i) {
@@ -205,8 +206,49 @@ TEST_F(RecorderTest, EveryDenialByPolicyHasAReceipt) {
   EXPECT_EQ(denied, 30);
   const std::variant<ReadyCall, ToolReply> good =
       ladder_->Climb(Asking("python", R"({"code":"1"})"));
-  ASSERT_TRUE(std::holds_alternative<ToolReply>(good)) << "denials take from the same rate";
-  EXPECT_EQ(std::get<ToolReply>(good).error_class, "policy.rate");
+  EXPECT_TRUE(std::holds_alternative<ReadyCall>(good)) << "a denial uses up what calls have";
+}
+
+// Parameters are checked before anything is taken from rates and budgets. The control: valid calls use the same rates up.
+TEST_F(RecorderTest, WhatDoesNotFitTakesNothingFromTheRates) {
+  quotas_.tenant.calls = {{3, std::chrono::hours(1)}};
+  quotas_.agent.burst = 3;
+  quotas_.tenant_budget.calls = 3;
+  int refused = 0;
+  for (int i = 0; i < 3; ++i) {
+    const ToolReply reply = Refused(Asking("python", "{\"code\":" + std::to_string(i) + "}"));
+    refused += reply.error_class == "policy.args.schema" ? 1 : 0;
+  }
+  EXPECT_EQ(refused, 3);
+  EXPECT_EQ(store::TenantSpent(*store_, store::TenantId::Local()).value().calls, 0U);
+  // Refusals have a rate of their own, as large.
+  EXPECT_EQ(Refused(Asking("python", R"({"code":99})")).error_class, "policy.rate");
+  for (int i = 0; i < 3; ++i) {
+    auto climbed = ladder_->Climb(Asking("python", "{\"code\":\"" + std::to_string(i) + "\"}"));
+    EXPECT_TRUE(std::holds_alternative<ReadyCall>(climbed)) << i;
+  }
+  EXPECT_EQ(Refused(Asking("python", R"({"code":"4"})")).refusal, ToolRefusal::kRateLimited)
+      << "the control";
+}
+
+// A path that is refused is shown in the record and in the answer as arguments are: by its size.
+TEST_F(RecorderTest, ARefusedPathIsNotInTheRecord) {
+  for (const std::string& path :
+       {std::string("/home/alice/merger-with-initech.txt"), std::string("../x")}) {
+    const ToolReply reply = Refused(Asking("read-file", "{\"path\":\"" + path + "\"}"));
+    EXPECT_EQ(reply.error_class, "policy.args.path");
+    EXPECT_TRUE(test::Contains(reply.error_message, "<" + std::to_string(path.size()) + " bytes>"))
+        << reply.error_message;
+    EXPECT_FALSE(test::Contains(reply.error_message, path));
+    EXPECT_FALSE(test::Contains(reply.receipt, path)) << reply.receipt;
+    const auto stored = store::FindResult(*store_, store::TenantId::Local(), reply.call_id);
+    ASSERT_TRUE(stored.ok() && *stored);
+    EXPECT_FALSE(test::Contains(**stored, path));
+  }
+  for (const char* name : {"coffer.db", "coffer.db-wal", "log/records"}) {
+    const std::string bytes = test::ReadFile(dir_ / ("state/" + std::string(name))).value_or("");
+    EXPECT_FALSE(test::Contains(bytes, "merger-with-initech")) << name;
+  }
 }
 
 // What a crash tore off is said in the log, and to whoever wants to hear of it; once.
@@ -315,7 +357,7 @@ TEST_F(RecorderTest, ASecretIsNowhere) {
 // A call that ends after the log was read, and before the store is: that is no finding.
 TEST_F(RecorderTest, ACallThatEndsWhileOneVerifiesIsNoFinding) {
   (void)Refused(Asking("no-such-tool", "{}"));
-  audit::StoreCheck check(*store_);
+  audit::StoreCheck check(*store_, dir_ / "state/log");
   audit::VerifyOptions options;
   options.on_record = [&](const audit::LeafFacts& facts) {
     check.Note(facts);
@@ -324,7 +366,7 @@ TEST_F(RecorderTest, ACallThatEndsWhileOneVerifiesIsNoFinding) {
   Result<audit::LogVerdict> verdict = audit::VerifyLog(dir_ / "state/log", options);
   ASSERT_TRUE(verdict.ok());
   (void)Refused(Asking("another-tool", "{}"));
-  ASSERT_TRUE(check.Finish(verdict->findings).ok());
+  ASSERT_TRUE(check.Finish(*verdict).ok());
   EXPECT_TRUE(verdict->ok()) << verdict->findings.front().message;
   EXPECT_TRUE(Verify().ok());
 }

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the store says of a call, held against what was sealed: the row, its stored result and its arguments follow from the
+// receipt, and the receipt is in the log.
+//
+// Rows are there to be searched and filtered; whoever can write the database can write anything into them. So nobody is
+// shown a row that was not held against its receipt here: `audit list` and `show`, the API and exports ask ReadSealedCall,
+// `audit verify` asks FindDifferences of every call. A call that has not ended has no receipt, and its row is not
+// sealed: readers say so. Not looked at, because nobody is shown them: the owner, the supervisor, the keyed hash of the
+// arguments (they decide retries), `depth` and `decided_at`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "audit/log.h"
+#include "audit/receipt.h"
+#include "audit/signer.h"
+#include "base/result.h"
+#include "store/call.h"
+#include "store/call_list.h"
+#include "store/store.h"
+
+namespace coffer::audit {
+
+struct Differences {
+  std::vector<std::string_view> columns;  // of the row, and "args"
+  bool result = false;                    // the stored result is not the one that was sealed
+  bool result_gone = false;               // there is none, and there was one
+  bool none() const { return columns.empty() && !result; }
+};
+// `canonical` was found good (its hash is the log's, or its signature holds); `ran` and `index` are of the log's record.
+// A missing result is only told: retention removes results before the calls.
+Differences FindDifferences(const store::StoredCall& stored, std::string_view canonical, bool ran,
+                            uint64_t index);
+// "agent, outcome"
+std::string NamesOf(const Differences& differences);
+
+enum class SealState : uint8_t {
+  kOpen,    // it has not ended: nothing is sealed yet
+  kGood,    // everything that is shown of it is what was sealed
+  kBroken,  // it is not
+};
+std::string_view SealStateName(SealState state);  // "open", "good", "broken"
+
+struct SealedCall {
+  SealState state = SealState::kOpen;
+  // What may be shown. Of a broken one only id, tenant and state are left.
+  store::Call call;
+  std::string receipt;                // sealed; only of a good one
+  LogPosition log;                    // of a good one
+  std::optional<std::string> result;  // of a good one, if it is still there
+  std::string problem;                // of a broken one, one sentence without a full stop
+};
+// An Error: the store could not be read.
+Result<SealedCall> ReadSealedCall(store::Store& store, const store::Call& row,
+                                  const PublicKey& key);
+
+}  // namespace coffer::audit

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/redact.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/hash.h"
+#include "base/text.h"
+
+namespace coffer::call {
+namespace {
+
+constexpr size_t kShortest = 8;
+
+void Gather(const Json& value, std::vector<GivenWord>& words) {
+  if (value.is_string()) {
+    const std::string& text = value.get_ref<const std::string&>();
+    words.push_back({text, fmt::format("<{} bytes>", text.size())});
+  }
+  if (value.is_structured()) {
+    for (const Json& item : value) {
+      Gather(item, words);
+    }
+  }
+}
+
+// The longest first: one may be the beginning of another.
+std::vector<GivenWord> InOrder(std::vector<GivenWord> words) {
+  std::stable_sort(words.begin(), words.end(), [](const GivenWord& a, const GivenWord& b) {
+    return a.text.size() > b.text.size();
+  });
+  return words;
+}
+
+bool GoesOn(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' ||
+         c == '-';
+}
+
+void Replace(std::string& text, const std::string& word, const std::string& shown, bool whole) {
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at)) {
+    const size_t end = at + word.size();
+    const bool longer = (at > 0 && GoesOn(text[at - 1]) && GoesOn(word.front())) ||
+                        (end < text.size() && GoesOn(text[end]) && GoesOn(word.back()));
+    if (whole && longer) {
+      at = end;
+      continue;
+    }
+    text.replace(at, word.size(), shown);
+    at += shown.size();
+  }
+}
+
+}  // namespace
+
+std::vector<GivenWord> WordsOf(const Json& args) {
+  std::vector<GivenWord> words;
+  Gather(args, words);
+  return InOrder(std::move(words));
+}
+
+std::vector<GivenWord> WordsOf(const RunRequest& request) {
+  std::vector<std::string> given;
+  if (!request.command.empty()) {
+    given.assign(request.command.begin() + 1, request.command.end());
+  }
+  for (const policy::Mount& mount : request.envelope.mounts) {
+    given.push_back(mount.host);
+  }
+  given.insert(given.end(), request.envelope.inputs.begin(), request.envelope.inputs.end());
+  given.push_back(request.out_dir);
+  std::vector<GivenWord> words;
+  for (std::string& word : given) {
+    words.push_back({word, HashOf(word)});
+  }
+  return InOrder(std::move(words));
+}
+
+std::string TakeOut(const std::vector<GivenWord>& words, std::string text) {
+  for (const GivenWord& word : words) {
+    if (word.text.empty()) {
+      continue;
+    }
+    for (const std::string& form : {word.text, Printable(word.text)}) {
+      Replace(text, '"' + form + '"', word.shown, /*whole=*/false);
+      if (form.size() >= kShortest || (form.size() > 1 && form.front() == '/')) {
+        Replace(text, form, word.shown, /*whole=*/true);
+      }
+    }
+  }
+  return text;
+}
+
+}  // namespace coffer::call
