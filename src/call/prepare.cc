@@ -16,6 +16,7 @@
 #include "isolation/etc.h"
 #include "isolation/own_places.h"
 #include "isolation/runtime/runtime.h"
+#include "limits/least.h"
 
 namespace coffer::call {
 namespace {
@@ -228,6 +229,7 @@ Result<Prepared> Prepare(const RunRequest& request) {
   prepared.call.env = BuildEnvironment(request.envelope);
   prepared.call.cwd = request.envelope.cwd;
   prepared.call.tty = request.envelope.tty;
+  TRY(limits::CheckLeast(request.envelope.limits, isolation::CallBytes(prepared.call)));
   return prepared;
 }
 

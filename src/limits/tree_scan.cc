@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -113,13 +114,20 @@ class Scanner {
            Syscall(SYS_faccessat, dir, Arg(name.c_str()), X_OK) == -EACCES;
   }
 
+  // Back to the next level that has something left to enter. A chain that moves while it is summed has no such level,
+  // and need not be climbed again.
   void Ascend() {
-    UniqueFd below = std::move(levels_.back().fd);
+    const UniqueFd below = std::move(levels_.back().fd);
     levels_.pop_back();
+    size_t up = 1;
+    while (!levels_.empty() && !levels_.back().fd && levels_.back().pending.empty()) {
+      levels_.pop_back();
+      ++up;
+    }
     if (levels_.empty() || levels_.back().fd) {
       return;
     }
-    Result<UniqueFd> above = sys::OpenAt(below.get(), "..", O_RDONLY | O_DIRECTORY);
+    Result<UniqueFd> above = Climb(below.get(), up);
     struct stat info{};
     if (!above.ok() || Syscall(SYS_fstat, above->get(), Arg(&info)) < 0 ||
         info.st_dev != device_ || info.st_ino != levels_.back().inode) {
@@ -127,6 +135,21 @@ class Scanner {
       return;
     }
     levels_.back().fd = std::move(*above);
+  }
+
+  static Result<UniqueFd> Climb(int below, size_t levels) {
+    constexpr size_t kSteps = 1000;  // a path has at most 4095 bytes
+    UniqueFd at;
+    while (levels > 0) {
+      std::string path;
+      for (size_t step = std::min(levels, kSteps); step > 0; --step, --levels) {
+        path += "../";
+      }
+      TRY_ASSIGN(UniqueFd next,
+                 sys::OpenAt(at ? at.get() : below, path, O_RDONLY | O_DIRECTORY));
+      at = std::move(next);
+    }
+    return at;
   }
 
   uint64_t device_;

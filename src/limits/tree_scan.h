@@ -3,9 +3,9 @@
 // Sums what a directory tree holds, whatever a hostile program made of it: any depth, names of any length, entries that
 // move or vanish while they are counted.
 //
-// The walk keeps at most kOpenLevels descriptors. Deeper down the directories nearest the root are closed, and opened
-// again as ".." of the level below on the way back; if that is another directory by then, the tree was moved, and the
-// sum is not known. No path is put together, no link is followed, no mount is crossed.
+// The walk keeps at most kOpenLevels descriptors. Deeper down the directories nearest the root are closed. If there is
+// something left in one of them it is opened again on the way back, by ".." from below; if that is another directory by
+// then, the tree was moved, and the sum is not known. No name is put together, no link is followed, no mount is crossed.
 //
 // What cannot be read is not zero: the answer says so, and the caller treats it as too much. A directory that we may not
 // enter is left out only if it belongs to another user: then the payload, which has our uid or fewer rights, cannot

@@ -37,6 +37,7 @@ std::span<const Verb> NetVerbs();
 std::span<const Verb> TerminalVerbs();
 std::span<const Verb> ResourceVerbs();
 std::span<const Verb> StorageVerbs();
+std::span<const Verb> HidingVerbs();
 std::span<const Verb> LifeVerbs();
 
 // Print one verdict line. `label` may be null. Output is unbuffered: a killed probe loses nothing.
