@@ -37,11 +37,12 @@ std::string BlastRadius(const policy::Envelope& envelope) {
 std::string StandIn(Layer layer) {
   switch (layer) {
     case Layer::kCgroupMemory:
-      return "the supervisor sums the tree every 10 ms and kills at the cap; RLIMIT_DATA below it";
+      return "the supervisor sums the tree about every 10 ms and kills at the cap; RLIMIT_DATA "
+             "below it";
     case Layer::kCgroupPids:
       return "RLIMIT_NPROC";
     case Layer::kCgroupCpu:
-      return "the supervisor sums the tree; RLIMIT_CPU below it";
+      return "the supervisor sums the tree and estimates what it did not see; RLIMIT_CPU below it";
     case Layer::kCgroupIo:
       return "the supervisor adds up what the tree's processes have read and written";
     case Layer::kDiskQuota:
@@ -138,9 +139,8 @@ void DescribeEnd(const RunRequest& request, const isolation::Boundary& boundary,
   receipt.limits = {
       {"cpu", Use(static_cast<uint64_t>(caps.cpu.count()), static_cast<uint64_t>(usage.cpu.count()),
                   "ns", reached(Cap::kCpu), enforced.cpu)},
-      {"wall",
-       Use(static_cast<uint64_t>(caps.wall.count()), static_cast<uint64_t>(events.wall.count()),
-           "ns", reached(Cap::kWall), kAlways)},
+      {"wall", Use(static_cast<uint64_t>(caps.wall.count()),
+                   static_cast<uint64_t>(events.wall.count()), "ns", reached(Cap::kWall), kAlways)},
       {"memory",
        Use(caps.memory, usage.memory_peak, "bytes", reached(Cap::kMemory), enforced.memory)},
       {"processes",

@@ -80,7 +80,8 @@ std::optional<Breach> FindBreach(const policy::Limits& caps, const Usage& usage,
                                  const Events& events) {
   // What cannot be read counts as too much.
   if (!usage.unreadable.empty()) {
-    return Breach{Cap::kMemory, usage.unreadable, "its memory cannot be bounded without a cgroup; see coffer doctor"};
+    return Breach{Cap::kMemory, usage.unreadable,
+                  "its memory cannot be bounded without a cgroup; see coffer doctor"};
   }
   // Memory first: a boundary that thrashes at its cap also spends time, and memory is the reason.
   if (MemoryBreached(caps, usage)) {

@@ -95,8 +95,8 @@ Result<DiskWatch> DiskWatch::Start(int dir, const policy::Limits& caps, Nanos bu
   return watch;
 }
 
-DiskWatch::Growth DiskWatch::Check(const HeldFiles& held,
-                                   std::span<const uint64_t> memory_devices, Nanos budget) {
+DiskWatch::Growth DiskWatch::Check(const HeldFiles& held, std::span<const uint64_t> memory_devices,
+                                   Nanos budget) {
   const Nanos before = BootTime();
   Growth growth;
   const Result<DiskUse> now = ScanUntilStill(dir_.get(), budget);

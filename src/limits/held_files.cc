@@ -29,7 +29,7 @@ namespace {
 using raw::Arg;
 using raw::Syscall;
 
-constexpr int kWalks = 4;          // until nothing comes or goes meanwhile
+constexpr int kWalks = 4;           // until nothing comes or goes meanwhile
 constexpr int kMostInFlight = 253;  // SCM_MAX_FD: descriptors in one message
 constexpr int kDeepestFlight = 8;   // sockets in flight inside sockets in flight
 constexpr size_t kMapsLimit = 32UL << 20;
@@ -40,8 +40,7 @@ uint64_t AllocatedBytes(const struct stat& info) {
 }
 
 bool ParseHex(std::string_view& text, char end, uint64_t& number) {
-  const auto [rest, problem] =
-      std::from_chars(text.data(), text.data() + text.size(), number, 16);
+  const auto [rest, problem] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
   if (problem != std::errc() || rest == text.data() + text.size() || *rest != end) {
     return false;
   }
@@ -63,8 +62,7 @@ std::optional<Mapping> ParseMapping(std::string_view line) {
   mapping.range = line.substr(0, line.find(' '));
   mapping.deleted = line.ends_with(" (deleted)");
   const size_t name = line.find('/');
-  mapping.anonymous =
-      name != std::string_view::npos && line.substr(name) == "/dev/zero (deleted)";
+  mapping.anonymous = name != std::string_view::npos && line.substr(name) == "/dev/zero (deleted)";
   uint64_t start = 0;
   uint64_t end = 0;
   uint64_t offset = 0;
@@ -227,9 +225,8 @@ class Walk {
     Syscall(SYS_ioctl, fd, FIONREAD, Arg(&queued));
     if (S_ISFIFO(info.st_mode)) {
       // A page may hold one byte, so a pipe that is not empty counts as full.
-      bytes = queued > 0
-                  ? static_cast<uint64_t>(std::max(Syscall(SYS_fcntl, fd, F_GETPIPE_SZ), 0L))
-                  : 0;
+      bytes = queued > 0 ? static_cast<uint64_t>(std::max(Syscall(SYS_fcntl, fd, F_GETPIPE_SZ), 0L))
+                         : 0;
       return;
     }
     std::array<uint32_t, SK_MEMINFO_VARS> memory{};
@@ -243,8 +240,8 @@ class Walk {
       }
     }
     std::array<char, 1024> buffer;
-    const uint64_t flying = KeyedNumber(
-        ReadControl(AT_FDCWD, fdinfo.c_str(), buffer).value_or(""), "scm_fds:", ' ');
+    const uint64_t flying =
+        KeyedNumber(ReadControl(AT_FDCWD, fdinfo.c_str(), buffer).value_or(""), "scm_fds:", ' ');
     if (flying > 0) {
       LookAtFlights(fd, flying, depth);
     }
@@ -282,8 +279,8 @@ class Walk {
     message.msg_control = control.data();
     message.msg_controllen = control.size();
     std::vector<UniqueFd> fds;
-    if (Syscall(SYS_recvmsg, socket, Arg(&message),
-                MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0) {
+    if (Syscall(SYS_recvmsg, socket, Arg(&message), MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) <
+        0) {
       return fds;
     }
     for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;

@@ -33,8 +33,9 @@ struct FileId {
 };
 
 struct HeldFiles {
-  std::map<FileId, uint64_t> files;   // without a name: allocated bytes
-  std::map<FileId, uint64_t> mapped;  // the same, of unknown size: the highest offset that is mapped
+  std::map<FileId, uint64_t> files;  // without a name: allocated bytes
+  std::map<FileId, uint64_t>
+      mapped;  // the same, of unknown size: the highest offset that is mapped
   std::map<uint64_t, uint64_t> queues;  // pipes and sockets by inode: bytes of kernel memory
   uint64_t unmeasured_flights = 0;      // descriptors in flight that could not be looked at
   bool settled = true;

@@ -21,15 +21,17 @@ Error TooSmall(std::string message, std::string_view flag, std::string_view leas
 
 uint64_t LeastMemory(size_t call_bytes) {
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-  const uint64_t arguments = (2 * call_bytes / kMiB) * kMiB;  // whole ones, so that they can be written down
+  const uint64_t arguments =
+      (2 * call_bytes / kMiB) * kMiB;  // whole ones, so that they can be written down
   return std::max(kMiB, 64 * page) + arguments;
 }
 
 Status CheckLeast(const policy::Limits& caps, size_t call_bytes) {
   if (const uint64_t least = LeastMemory(call_bytes); caps.memory < least) {
-    return TooSmall(fmt::format("a memory cap of {} is too small to start a program; the least is {}",
-                                FormatSize(caps.memory), FormatSize(least)),
-                    "--memory", FormatSize(least));
+    return TooSmall(
+        fmt::format("a memory cap of {} is too small to start a program; the least is {}",
+                    FormatSize(caps.memory), FormatSize(least)),
+        "--memory", FormatSize(least));
   }
   if (caps.open_files < kLeastOpenFiles) {
     return TooSmall(fmt::format("{} open files are too few to start a program; the least is {}",

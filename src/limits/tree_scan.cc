@@ -78,8 +78,8 @@ class Scanner {
         use_.end = ScanEnd::kUnreadable;  // a directory that may be listed but not entered
         return;
       }
-      if (info.st_dev != device_ || (info.st_nlink > 1 && !S_ISDIR(info.st_mode) &&
-                                     !linked_.insert(info.st_ino).second)) {
+      if (info.st_dev != device_ ||
+          (info.st_nlink > 1 && !S_ISDIR(info.st_mode) && !linked_.insert(info.st_ino).second)) {
         continue;
       }
       ++use_.inodes;
@@ -129,8 +129,8 @@ class Scanner {
     }
     Result<UniqueFd> above = Climb(below.get(), up);
     struct stat info{};
-    if (!above.ok() || Syscall(SYS_fstat, above->get(), Arg(&info)) < 0 ||
-        info.st_dev != device_ || info.st_ino != levels_.back().inode) {
+    if (!above.ok() || Syscall(SYS_fstat, above->get(), Arg(&info)) < 0 || info.st_dev != device_ ||
+        info.st_ino != levels_.back().inode) {
       use_.end = ScanEnd::kMoved;
       return;
     }
@@ -145,8 +145,7 @@ class Scanner {
       for (size_t step = std::min(levels, kSteps); step > 0; --step, --levels) {
         path += "../";
       }
-      TRY_ASSIGN(UniqueFd next,
-                 sys::OpenAt(at ? at.get() : below, path, O_RDONLY | O_DIRECTORY));
+      TRY_ASSIGN(UniqueFd next, sys::OpenAt(at ? at.get() : below, path, O_RDONLY | O_DIRECTORY));
       at = std::move(next);
     }
     return at;

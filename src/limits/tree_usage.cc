@@ -52,8 +52,7 @@ void AppendPids(std::string_view text, std::vector<pid_t>& pids) {
 uint64_t SharedMemoryOfHost(const std::string& proc) {
   std::array<char, 4096> buffer;
   const std::string path = proc + "/meminfo";
-  return 1024 *
-         KeyedNumber(ReadControl(AT_FDCWD, path.c_str(), buffer).value_or(""), "Shmem:");
+  return 1024 * KeyedNumber(ReadControl(AT_FDCWD, path.c_str(), buffer).value_or(""), "Shmem:");
 }
 
 bool IsNumber(std::string_view name) {
@@ -256,8 +255,8 @@ uint64_t TreeUsage::PageTables() const {
     if (line != std::string_view::npos) {
       const size_t digit = status.find_first_of("0123456789", line);
       uint64_t kilobytes = 0;
-      std::from_chars(status.data() + std::min(digit, status.size()),
-                      status.data() + status.size(), kilobytes);
+      std::from_chars(status.data() + std::min(digit, status.size()), status.data() + status.size(),
+                      kilobytes);
       bytes += kilobytes * 1024;
     }
   }

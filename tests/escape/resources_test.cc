@@ -207,8 +207,8 @@ TEST_P(ResourceEscape, RS_12_ChildrenThatTheKernelForgets) {
   const RunResult outside = RunOutside({"spin-forgotten", "5", "200"});
   EXPECT_TRUE(Contains(outside.out, "spin: OPEN")) << "NO-CONTROL";
   for (const char* millis : {"3", "5", "40"}) {
-    const RunResult result = RunProbe(Flags({"--cpu", "1s", "--wall", "50s"}),
-                                      {"spin-forgotten", millis, "100000"});
+    const RunResult result =
+        RunProbe(Flags({"--cpu", "1s", "--wall", "50s"}), {"spin-forgotten", millis, "100000"});
     ExpectEnded(result, "limit.cpu");
   }
   // Half a second of such children is within the cap, and is about what the receipt says.

@@ -122,8 +122,8 @@ int HideMemory(int argc, char** argv) {
     // One page read in every 2 MiB: a page table each, and nothing in them but the page of zeros.
     const size_t step = 2 * kMiB;
     const size_t count = static_cast<size_t>(most) * 256;
-    char* base = static_cast<char*>(mmap(nullptr, step * count, PROT_READ,
-                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    char* base = static_cast<char*>(
+        mmap(nullptr, step * count, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
     if (base == MAP_FAILED) {
       Refused("hide", errno);
       return 0;

@@ -73,6 +73,50 @@ TEST(DiskWatch, SeesFilesDeletedWhileOpen) {
   EXPECT_TRUE(watch->Check(FindHeldFiles([] { return std::vector<pid_t>{::getpid()}; }), {}).over);
 }
 
+// What is held and cannot be measured is charged with what the file system has lost.
+TEST(DiskWatch, ChargesWhatCannotBeMeasured) {
+  TempDir dir;
+  policy::Limits caps;
+  caps.disk = 1ULL << 40;  // whatever others write meanwhile
+  const UniqueFd fd = OpenDir(dir);
+  Result<DiskWatch> watch = DiskWatch::Start(fd.get(), caps);
+  ASSERT_TRUE(watch.ok());
+  const std::string path = dir.path() + "/hidden";
+  PutSynced(dir, "hidden", 64 << 20);
+  const UniqueFd held(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  ::unlink(path.c_str());
+  EXPECT_LT(watch->Check({}, {}).bytes, 1U << 20) << "NO-CONTROL: no directory shows it";
+  constexpr uint64_t kMemory = 7;
+  HeldFiles mapped;
+  mapped.mapped[{kMemory, 1}] = 4096;
+  EXPECT_LT(watch->Check(mapped, std::span(&kMemory, 1)).bytes, 1U << 20) << "not on a disk";
+  HeldFiles flying;
+  flying.unmeasured_flights = 1;
+  HeldFiles moving;
+  moving.settled = false;
+  for (const HeldFiles& unmeasured : {mapped, flying, moving}) {
+    EXPECT_GE(watch->Check(unmeasured, {}).bytes, 16U << 20);  // others may free some
+  }
+  HeldFiles hidden;
+  hidden.unreadable = "process 7 hides what it holds";
+  EXPECT_TRUE(watch->Check(hidden, {}).over);
+  EXPECT_EQ(watch->Check(hidden, {}).unknown, hidden.unreadable);
+}
+
+TEST(DiskWatch, ADirectoryThatIsClosedMeanwhileIsOver) {
+  if (::geteuid() == 0) {
+    GTEST_SKIP() << "nothing is closed to root";
+  }
+  TempDir dir;
+  const UniqueFd fd = OpenDir(dir);
+  Result<DiskWatch> watch = DiskWatch::Start(fd.get(), {});
+  ASSERT_TRUE(watch.ok());
+  EXPECT_FALSE(watch->Check({}, {}).over);
+  ::chmod(dir.path().c_str(), 0);
+  EXPECT_TRUE(watch->Check({}, {}).over);
+  ::chmod(dir.path().c_str(), 0700);
+}
+
 TEST(NextDiskCheck, ComesSoonerAsTheCapComesNearAndNeverKeepsTheDiskBusy) {
   using std::chrono::milliseconds;
   constexpr uint64_t kMiB = 1 << 20;
