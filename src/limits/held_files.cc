@@ -10,18 +10,17 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstring>
-#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "base/sys.h"
 #include "limits/control_file.h"
+#include "limits/in_flight.h"
+#include "limits/mapping.h"
 
 namespace coffer::limits {
 namespace {
@@ -29,56 +28,13 @@ namespace {
 using raw::Arg;
 using raw::Syscall;
 
-constexpr int kWalks = 4;           // until nothing comes or goes meanwhile
-constexpr int kMostInFlight = 253;  // SCM_MAX_FD: descriptors in one message
-constexpr int kDeepestFlight = 8;   // sockets in flight inside sockets in flight
+constexpr int kWalks = 4;          // until nothing comes or goes meanwhile
+constexpr int kDeepestFlight = 8;  // sockets in flight inside sockets in flight
 constexpr size_t kMapsLimit = 32UL << 20;
 constexpr uint64_t kExiting = 0x4;  // PF_EXITING, in the flags of /proc/PID/stat
 
 uint64_t AllocatedBytes(const struct stat& info) {
   return static_cast<uint64_t>(info.st_blocks) * 512;
-}
-
-bool ParseHex(std::string_view& text, char end, uint64_t& number) {
-  const auto [rest, problem] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
-  if (problem != std::errc() || rest == text.data() + text.size() || *rest != end) {
-    return false;
-  }
-  text.remove_prefix(static_cast<size_t>(rest - text.data()) + 1);
-  return true;
-}
-
-// One line of /proc/PID/maps: "START-END PERM OFFSET MAJOR:MINOR INODE    NAME".
-struct Mapping {
-  std::string_view range;  // the name of its entry in map_files
-  FileId file;
-  uint64_t end_offset = 0;
-  bool deleted = false;
-  bool anonymous = false;  // by its name; shared memory that has no descriptor anywhere
-};
-
-std::optional<Mapping> ParseMapping(std::string_view line) {
-  Mapping mapping;
-  mapping.range = line.substr(0, line.find(' '));
-  mapping.deleted = line.ends_with(" (deleted)");
-  const size_t name = line.find('/');
-  mapping.anonymous = name != std::string_view::npos && line.substr(name) == "/dev/zero (deleted)";
-  uint64_t start = 0;
-  uint64_t end = 0;
-  uint64_t offset = 0;
-  uint64_t major = 0;
-  uint64_t minor = 0;
-  if (!ParseHex(line, '-', start) || !ParseHex(line, ' ', end) || line.size() < 5) {
-    return std::nullopt;
-  }
-  line.remove_prefix(5);  // permissions
-  if (!ParseHex(line, ' ', offset) || !ParseHex(line, ':', major) || !ParseHex(line, ' ', minor)) {
-    return std::nullopt;
-  }
-  std::from_chars(line.data(), line.data() + line.size(), mapping.file.inode);
-  mapping.file.device = ::makedev(static_cast<unsigned>(major), static_cast<unsigned>(minor));
-  mapping.end_offset = offset + (end - start);
-  return mapping;
 }
 
 enum class Life : uint8_t { kAlive, kEnding, kGone };
@@ -266,36 +222,6 @@ class Walk {
         LookAtQueue(fd.get(), inner, "/proc/self/fdinfo/" + std::to_string(fd.get()), depth + 1);
       }
     }
-  }
-
-  // Copies of the descriptors in the first message that has any. The queue stays as it is.
-  static std::vector<UniqueFd> PeekAtFlights(int socket) {
-    std::vector<char> data(1 << 18);
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostInFlight * sizeof(int)) + 256> control{};
-    iovec into{data.data(), data.size()};
-    msghdr message{};
-    message.msg_iov = &into;
-    message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    std::vector<UniqueFd> fds;
-    if (Syscall(SYS_recvmsg, socket, Arg(&message), MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) <
-        0) {
-      return fds;
-    }
-    for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
-         part = CMSG_NXTHDR(&message, part)) {
-      if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) {
-        continue;
-      }
-      const size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-      for (size_t i = 0; i < count; ++i) {
-        int fd = -1;
-        std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(fd));
-        fds.emplace_back(fd);
-      }
-    }
-    return fds;
   }
 
   void LookAtDirectory(const std::string& link) {

@@ -17,20 +17,15 @@
 
 #include <sys/types.h>
 
-#include <compare>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
-namespace coffer::limits {
+#include "limits/mapping.h"
 
-struct FileId {
-  uint64_t device = 0;
-  uint64_t inode = 0;
-  auto operator<=>(const FileId&) const = default;
-};
+namespace coffer::limits {
 
 struct HeldFiles {
   std::map<FileId, uint64_t> files;  // without a name: allocated bytes
