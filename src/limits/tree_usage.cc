@@ -279,6 +279,9 @@ uint64_t TreeUsage::MemoryNow() const {
   if (resident + files + kernel <= memory_cap_) {
     return unshared + files + kernel;
   }
+  if (files + kernel > memory_cap_) {
+    return files + kernel;  // too much already; exact sizes take long where there are many page tables
+  }
   uint64_t anonymous = 0;
   uint64_t mapped_files = 0;
   for (const pid_t pid : pids_) {

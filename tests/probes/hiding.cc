@@ -132,6 +132,9 @@ int HideMemory(int argc, char** argv) {
     unsigned sum = 0;
     for (size_t i = 0; i < count; ++i) {
       sum += static_cast<unsigned char>(*static_cast<volatile char*>(base + i * step));
+      if (i % 1024 == 0) {
+        usleep(2000);
+      }
     }
     Open("hide", "%d MiB %u", most, sum);
     usleep(400000);
