@@ -280,7 +280,8 @@ uint64_t TreeUsage::MemoryNow() const {
     return unshared + files + kernel;
   }
   if (files + kernel > memory_cap_) {
-    return files + kernel;  // too much already; exact sizes take long where there are many page tables
+    return files +
+           kernel;  // too much already; exact sizes take long where there are many page tables
   }
   uint64_t anonymous = 0;
   uint64_t mapped_files = 0;

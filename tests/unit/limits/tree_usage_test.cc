@@ -200,8 +200,8 @@ TEST(TreeUsage, PagesSharedByForkCountOnceWhenItMatters) {
     }
   });
   const Init small([](const Init&) {});
-  const uint64_t one = TreeUsage(small.pid(), /*memory_cap=*/1).Measure()->memory;
-  TreeUsage tree(init.pid(), /*memory_cap=*/1);
+  const uint64_t one = TreeUsage(small.pid(), /*memory_cap=*/8 << 20).Measure()->memory;
+  TreeUsage tree(init.pid(), /*memory_cap=*/8 << 20);
   const Result<Usage> usage = tree.Measure();
   ASSERT_TRUE(usage.ok());
   ASSERT_EQ(tree.pids().size(), 5U);
