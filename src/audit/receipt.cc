@@ -33,6 +33,7 @@ Json LimitsOf(const Receipt& receipt) {
     limits[name] = {{"cap", use.cap},
                     {"used", use.used ? Json(*use.used) : Json(nullptr)},
                     {"breached", use.breached},
+                    {"enforced", use.enforced},
                     {"unit", use.unit}};
   }
   return limits;

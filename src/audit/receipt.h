@@ -33,6 +33,7 @@ struct CapUse {
   std::optional<uint64_t> used;  // nothing measured it
   std::string unit;              // "ns", "bytes", "count"
   bool breached = false;
+  bool enforced = false;  // false: sampled, and `used` is a lower bound
 };
 
 // A layer that is not there, why, and what stood in for it.

@@ -76,6 +76,8 @@ void ReadLimits(const Json& json, Receipt& receipt) {
       cap.used = use.at("used").get<uint64_t>();
     }
     cap.breached = use.at("breached").get<bool>();
+    // Receipts that were sealed before there was the field do not claim it.
+    cap.enforced = use.contains("enforced") && use.at("enforced").get<bool>();
     cap.unit = Text(use, "unit");
     receipt.limits.emplace_back(name, cap);
   }

@@ -87,8 +87,9 @@ void TellRun(const Receipt& receipt, Teller& teller) {
   for (const auto& [name, use] : receipt.limits) {
     if (use.breached || use.used.value_or(0) > 0) {
       teller.Say("used",
-                 fmt::format("{} {} of {}{}", name, use.used ? Amount(*use.used, use.unit) : "?",
-                             Amount(use.cap, use.unit), use.breached ? ", BREACHED" : ""));
+                 fmt::format("{} {} of {}{}{}", name, use.used ? Amount(*use.used, use.unit) : "?",
+                             Amount(use.cap, use.unit), use.breached ? ", BREACHED" : "",
+                             use.enforced ? "" : " (sampled: at least)"));
     }
   }
 }

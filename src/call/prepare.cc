@@ -20,6 +20,7 @@
 #include "isolation/runtime/own_tree.h"
 #include "isolation/runtime/program.h"
 #include "isolation/runtime/runtime.h"
+#include "limits/least.h"
 
 namespace coffer::call {
 namespace {
@@ -281,6 +282,7 @@ Result<Prepared> Prepare(const RunRequest& request) {
   prepared.call.env = BuildEnvironment(request.envelope);
   prepared.call.cwd = request.envelope.cwd;
   prepared.call.tty = request.envelope.tty;
+  TRY(limits::CheckLeast(request.envelope.limits, isolation::CallBytes(prepared.call)));
   return prepared;
 }
 

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "call/scratch.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <charconv>
 
 #include "base/clock.h"
 #include "base/maker.h"
+#include "base/remove_tree.h"
 #include "base/sys.h"
 
 namespace coffer::call {
@@ -25,28 +23,6 @@ constexpr std::string_view kPrefix = "coffer-scratch-";
 std::string Parent() {
   const char* const wished = ::getenv("TMPDIR");
   return ::geteuid() == 0 || wished == nullptr ? "/tmp" : wished;
-}
-
-// Never follows a link; the tree may be as hostile as its writer.
-Status RemoveTree(int parent, const std::string& name) {
-  const long gone = raw::Syscall(SYS_unlinkat, parent, raw::Arg(name.c_str()), 0);
-  if (gone == 0 || gone == -ENOENT) {
-    return {};
-  }
-  Result<UniqueFd> dir = sys::OpenAt(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-  if (!dir.ok() && dir.error().sys_errno == EACCES) {
-    (void)raw::Syscall(SYS_fchmodat, parent, raw::Arg(name.c_str()), 0700);
-    dir = sys::OpenAt(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-  }
-  if (!dir.ok()) {
-    return std::move(dir.error());
-  }
-  (void)::fchmod(dir->get(), 0700);
-  TRY_ASSIGN(const std::vector<sys::DirEntry> entries, sys::ListDir(dir->get()));
-  for (const sys::DirEntry& entry : entries) {
-    TRY(RemoveTree(dir->get(), entry.name));
-  }
-  return sys::RemoveDirAt(parent, name);
 }
 
 }  // namespace

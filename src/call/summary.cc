@@ -18,11 +18,12 @@ using policy::Layer;
 std::string StandIn(Layer layer) {
   switch (layer) {
     case Layer::kCgroupMemory:
-      return "the supervisor sums the tree every 10 ms and kills at the cap; RLIMIT_DATA below it";
+      return "the supervisor sums the tree about every 10 ms and kills at the cap; RLIMIT_DATA "
+             "below it";
     case Layer::kCgroupPids:
       return "RLIMIT_NPROC";
     case Layer::kCgroupCpu:
-      return "the supervisor sums the tree; RLIMIT_CPU below it";
+      return "the supervisor sums the tree and estimates what it did not see; RLIMIT_CPU below it";
     case Layer::kCgroupIo:
       return "the supervisor adds up what the tree's processes have read and written";
     case Layer::kDiskQuota:
@@ -49,8 +50,9 @@ std::string ReasonFor(Layer layer, const Launched& launched) {
   }
 }
 
-audit::CapUse Use(uint64_t cap, std::optional<uint64_t> used, const char* unit, bool breached) {
-  return {cap, used, unit, breached};
+audit::CapUse Use(uint64_t cap, std::optional<uint64_t> used, const char* unit, bool breached,
+                  bool enforced) {
+  return {cap, used, unit, breached, enforced};
 }
 
 }  // namespace
@@ -120,18 +122,23 @@ void DescribeEnd(const RunRequest& request, const isolation::Boundary& boundary,
            limits::Reached(cap, caps, usage, events);
   };
   using limits::Cap;
+  const Enforced& enforced = watched.enforced;
+  constexpr bool kAlways = true;
   receipt.limits = {
       {"cpu", Use(static_cast<uint64_t>(caps.cpu.count()), static_cast<uint64_t>(usage.cpu.count()),
-                  "ns", reached(Cap::kCpu))},
+                  "ns", reached(Cap::kCpu), enforced.cpu)},
       {"wall", Use(static_cast<uint64_t>(caps.wall.count()),
-                   static_cast<uint64_t>(events.wall.count()), "ns", reached(Cap::kWall))},
-      {"memory", Use(caps.memory, usage.memory_peak, "bytes", reached(Cap::kMemory))},
-      {"processes", Use(caps.processes, usage.pids_peak, "count", reached(Cap::kProcesses))},
-      {"open_files", Use(caps.open_files, std::nullopt, "count", false)},
-      {"disk",
-       Use(caps.disk, events.disk_bytes, "bytes", watched.places_full || reached(Cap::kDisk))},
-      {"io", Use(caps.io, usage.io_bytes, "bytes", reached(Cap::kIo))},
-      {"output", Use(caps.output, events.output_bytes, "bytes", watch.budget().truncated())},
+                   static_cast<uint64_t>(events.wall.count()), "ns", reached(Cap::kWall), kAlways)},
+      {"memory",
+       Use(caps.memory, usage.memory_peak, "bytes", reached(Cap::kMemory), enforced.memory)},
+      {"processes",
+       Use(caps.processes, usage.pids_peak, "count", reached(Cap::kProcesses), enforced.processes)},
+      {"open_files", Use(caps.open_files, std::nullopt, "count", false, kAlways)},
+      {"disk", Use(caps.disk, events.disk_bytes, "bytes",
+                   watched.places_full || reached(Cap::kDisk), enforced.disk)},
+      {"io", Use(caps.io, usage.io_bytes, "bytes", reached(Cap::kIo), enforced.io)},
+      {"output",
+       Use(caps.output, events.output_bytes, "bytes", watch.budget().truncated(), kAlways)},
   };
   const std::string rule =
       "seccomp." + std::string(policy::SyscallProfileName(request.envelope.syscalls));

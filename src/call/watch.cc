@@ -82,6 +82,7 @@ limits::Events Watch::EventsNow() const {
   events.output_bytes = budget_.produced;
   events.disk_bytes = disk_bytes_;
   events.disk_inodes = disk_inodes_;
+  events.disk_unknown = disk_unknown_;
   return events;
 }
 
@@ -156,41 +157,68 @@ void Watch::CheckPrivatePlaces() {
   }
 }
 
+// A moment between half of `around` and one and a half from now: what is sampled must not foresee the samples.
+Nanos Watch::Sometime(Nanos around) const {
+  uint32_t random = 0;
+  Syscall(SYS_getrandom, Arg(&random), sizeof(random), 0);
+  return BootTime() + around / 2 + Nanos(around.count() * (random >> 16) / 65536);
+}
+
 void Watch::CheckUsage() {
   const bool by_cgroup = cgroup_.layers().Has(policy::Layer::kCgroupCpu) &&
                          cgroup_.layers().Has(policy::Layer::kCgroupMemory);
+  // Before execve the payload shares init's memory, and cannot be looked at.
+  const bool started = boundary_.exec_happened();
   if (by_cgroup) {
     if (Result<limits::Usage> usage = cgroup_.ReadUsage(); usage.ok()) {
       limits::KeepPeaks(usage_, *usage);
       usage_ = *usage;
+    } else if (!ended_) {
+      usage_.unreadable = "the figures of the call's cgroup cannot be read";
     }
-  } else {
+  } else if (started) {
     if (Result<limits::Usage> usage = Tree().Measure(); usage.ok()) {
       limits::KeepPeaks(usage_, *usage);
       usage_ = *usage;
     }
   }
-  if (by_cgroup && !envelope_.mounts.empty() && !cgroup_.layers().Has(policy::Layer::kCgroupIo)) {
+  if (by_cgroup && started && !envelope_.mounts.empty() && disks_.empty() &&
+      !cgroup_.layers().Has(policy::Layer::kCgroupIo)) {
     if (const Result<limits::Usage> walked = Tree().Measure(); walked.ok()) {
       usage_.io_bytes = std::max(usage_.io_bytes, walked->io_bytes);
     }
   }
   const Nanos until = limits::NextCpuCheck(usage_.cpu, envelope_.limits.cpu, cpus_);
-  next_tick_ = BootTime() + (by_cgroup ? until : std::min(until, limits::kMemoryCheck));
+  next_tick_ = by_cgroup ? BootTime() + until : Sometime(std::min(until, limits::kMemoryCheck));
 }
 
 void Watch::CheckDisk() {
-  // Files that are deleted but open are found through the processes that hold them.
-  (void)Tree().Measure();
+  // Files without a name are found through the processes that hold them. When all have ended there are none.
+  limits::HeldFiles held;
+  if (!ended_ && boundary_.exec_happened()) {
+    if (const Result<limits::Usage> walked = Tree().Measure(); walked.ok()) {
+      held = Tree().held();
+      // On v1 the kernel writes dirty pages back in its own name, so the cgroup counts too little.
+      usage_.io_bytes = std::max(usage_.io_bytes, walked->io_bytes);
+    }
+  }
   Nanos soonest = std::chrono::seconds(1);
+  uint64_t sum = 0;
+  const std::vector<uint64_t> memory_devices = Tree().MemoryDevices();
   for (limits::DiskWatch& disk : disks_) {
-    if (const Result<limits::DiskWatch::Growth> growth = disk.Check(tree_->pids()); growth.ok()) {
-      grown_too_far_ = grown_too_far_ || growth->over;
-      disk_bytes_ = std::max(disk_bytes_, growth->over ? envelope_.limits.disk + 1 : growth->bytes);
-      disk_inodes_ = std::max(disk_inodes_, growth->inodes);
+    limits::DiskWatch::Growth growth = disk.Check(held, memory_devices);
+    grown_too_far_ = grown_too_far_ || growth.over;
+    sum += growth.bytes;
+    disk_bytes_ = std::max(disk_bytes_, growth.bytes);
+    disk_inodes_ = std::max(disk_inodes_, growth.inodes);
+    if (!growth.unknown.empty()) {
+      disk_unknown_ = std::move(growth.unknown);
     }
     soonest = std::min(soonest, disk.NextCheck());
   }
+  disk_written_ += sum - std::min(sum, disk_last_);
+  disk_last_ = sum;
+  usage_.io_bytes = std::max(usage_.io_bytes, disk_written_);
   next_disk_ = BootTime() + soonest;
 }
 
@@ -287,6 +315,27 @@ void Watch::PollOnce(Nanos timeout) {
   ended_ = ended_ || set[life] != 0;
 }
 
+// Once everything has ended: what the kernel summed up for us where no cgroup did.
+void Watch::AddWhatChildrenUsed() {
+  const limits::ChildUse now = limits::ReadChildUse();
+  if (!cgroup_.layers().Has(policy::Layer::kCgroupCpu)) {
+    usage_.cpu = std::max(usage_.cpu, now.cpu - children_at_start_.cpu);
+  }
+  usage_.io_bytes = std::max(usage_.io_bytes, now.io_bytes - children_at_start_.io_bytes);
+}
+
+Enforced Watch::WhatIsEnforced() const {
+  const policy::LayerSet layers = cgroup_.layers();
+  Enforced enforced;
+  enforced.cpu = layers.Has(policy::Layer::kCgroupCpu);
+  enforced.memory = layers.Has(policy::Layer::kCgroupMemory);
+  enforced.processes = layers.Has(policy::Layer::kCgroupPids);
+  enforced.disk = disks_.empty();
+  // Only v2 knows for whom the kernel writes back.
+  enforced.io = layers.Has(policy::Layer::kCgroupIo) && cgroup_.clone_into_fd() >= 0;
+  return enforced;
+}
+
 void Watch::FinalUsage(bool wanted, WatchResult& result) {
   const bool clean = result.end.exit_code == 0 && !breach_;
   if (wanted || !clean) {
@@ -296,13 +345,18 @@ void Watch::FinalUsage(bool wanted, WatchResult& result) {
     }
     CheckPrivatePlaces();
   }
+  AddWhatChildrenUsed();
   if (!disks_.empty()) {
-    // A directory of the host has a watch, not a wall: what went past it since the last look is a breach all the same.
     CheckDisk();
-    if (!breach_ && grown_too_far_) {
-      breach_ = limits::FindBreach(envelope_.limits, limits::Usage{}, EventsNow());
-    }
   }
+  // A directory of the host and the disk behind it have a watch, not a wall: what went past it since the last look is a
+  // breach all the same.
+  if (!breach_ && (grown_too_far_ || usage_.io_bytes > envelope_.limits.io)) {
+    limits::Usage io;
+    io.io_bytes = usage_.io_bytes;
+    breach_ = limits::FindBreach(envelope_.limits, io, EventsNow());
+  }
+  result.enforced = WhatIsEnforced();
   result.places_full = places_full_;
   result.usage = usage_;
   result.events = EventsNow();
@@ -318,8 +372,12 @@ Result<WatchResult> Watch::Run(bool wanted_usage) {
   listener_ = boundary_.TakeListener();
   denials_.ServeAttributes(boundary_.plan(), boundary_.host_uid());
   cpus_ = limits::UsableCpus();
+  children_at_start_ = limits::ReadChildUse();
   const bool by_cgroup = cgroup_.layers().Has(policy::Layer::kCgroupMemory);
-  next_tick_ = BootTime() + (by_cgroup ? kFirstTick : limits::kMemoryCheck);
+  if (!by_cgroup) {
+    (void)Tree();  // remembers what the host's shared memory was before
+  }
+  next_tick_ = by_cgroup ? BootTime() + kFirstTick : Sometime(limits::kMemoryCheck);
   next_disk_ = next_tick_;
   while (!ended_) {
     const Nanos timeout = UntilNextTick();

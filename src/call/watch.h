@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -17,6 +18,7 @@
 #include "isolation/seccomp/notify.h"
 #include "limits/breach.h"
 #include "limits/cgroup.h"
+#include "limits/child_use.h"
 #include "limits/deadline.h"
 #include "limits/disk_quota.h"
 #include "limits/tree_usage.h"
@@ -32,11 +34,21 @@ struct SupervisorStdio {
   UniqueFd err;
 };
 
+// Which caps the kernel kept, or counted exactly. The others were sampled: their figures are lower bounds.
+struct Enforced {
+  bool cpu = false;
+  bool memory = false;
+  bool processes = false;
+  bool disk = false;
+  bool io = false;
+};
+
 struct WatchResult {
   isolation::PayloadEnd end;
   std::optional<limits::Breach> breach;
   limits::Usage usage;
   limits::Events events;
+  Enforced enforced;
   bool places_full = false;  // a private place ended full: writes failed
   int interrupted_by = 0;    // the signal that we were told to end with
 };
@@ -68,6 +80,9 @@ class Watch {
   void CheckUsage();
   void CheckDisk();
   void CheckPrivatePlaces();
+  void AddWhatChildrenUsed();
+  Enforced WhatIsEnforced() const;
+  Nanos Sometime(Nanos around) const;
   limits::TreeUsage& Tree();
   void Breached(limits::Breach breach);
   limits::Events EventsNow() const;
@@ -93,8 +108,12 @@ class Watch {
   std::vector<limits::DiskWatch> disks_;
   uint64_t disk_bytes_ = 0;
   uint64_t disk_inodes_ = 0;
+  uint64_t disk_last_ = 0;     // growth of all watched directories at the last look
+  uint64_t disk_written_ = 0;  // every growth between two looks: at least this much was written
+  std::string disk_unknown_;
   bool places_full_ = false;
   bool grown_too_far_ = false;  // a watched directory of the host
+  limits::ChildUse children_at_start_;
   Nanos next_tick_{0};
   Nanos next_disk_{0};
   Nanos kill_at_{0};

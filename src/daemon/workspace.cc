@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/ids.h"
+#include "base/remove_tree.h"
 #include "base/sys.h"
 
 namespace coffer::daemon {
@@ -102,18 +103,7 @@ Status Workspace::Remove() const {
   if (!root.ok()) {
     return root.error().sys_errno == ENOENT ? Status() : Status(std::move(root.error()));
   }
-  size_t left = kMostEntries;
-  TRY(Walk(root->get(), "", kDeepest, left,
-           [](int dir, const sys::DirEntry& entry, const std::string&) -> Status {
-             const int how = entry.type == DT_DIR ? AT_REMOVEDIR : 0;
-             long gone = Syscall(SYS_unlinkat, dir, Arg(entry.name.c_str()), how);
-             if (gone == -EACCES && Syscall(SYS_fchmod, dir, kOurs) >= 0) {
-               gone = Syscall(SYS_unlinkat, dir, Arg(entry.name.c_str()), how);
-             }
-             return gone < 0 && gone != -ENOENT
-                        ? Status(sys::ErrnoError("file.remove", "cannot empty a workspace", gone))
-                        : Status();
-           }));
+  TRY(EmptyTree(root->get()));
   return sys::RemoveDirAt(AT_FDCWD, path_);
 }
 

@@ -46,12 +46,12 @@ Breach Make(Cap cap, std::string message) {
 }
 
 bool MemoryBreached(const policy::Limits& caps, const Usage& usage) {
-  return usage.oom_kills > 0 || usage.memory > caps.memory;
+  return usage.oom_kills > 0 || usage.memory > caps.memory || !usage.unreadable.empty();
 }
 
 bool DiskReached(const policy::Limits& caps, const Events& events) {
   return events.disk_bytes >= caps.disk || events.disk_inodes >= caps.inodes ||
-         events.exit_signal == SIGXFSZ;
+         !events.disk_unknown.empty() || events.exit_signal == SIGXFSZ;
 }
 
 Breach DiskBreach(const policy::Limits& caps, const Events& events) {
@@ -78,6 +78,11 @@ std::string_view CapClass(Cap cap) { return TextOf(cap).error_class; }
 
 std::optional<Breach> FindBreach(const policy::Limits& caps, const Usage& usage,
                                  const Events& events) {
+  // What cannot be read counts as too much.
+  if (!usage.unreadable.empty()) {
+    return Breach{Cap::kMemory, usage.unreadable,
+                  "its memory cannot be bounded without a cgroup; see coffer doctor"};
+  }
   // Memory first: a boundary that thrashes at its cap also spends time, and memory is the reason.
   if (MemoryBreached(caps, usage)) {
     return Make(Cap::kMemory, usage.memory > caps.memory
@@ -92,6 +97,10 @@ std::optional<Breach> FindBreach(const policy::Limits& caps, const Usage& usage,
   if (events.wall_spent || events.wall >= caps.wall) {
     return Make(Cap::kWall, fmt::format("ran for {}, the cap is {}", Seconds(events.wall),
                                         FormatDuration(caps.wall)));
+  }
+  if (!events.disk_unknown.empty()) {
+    return Breach{Cap::kDisk, events.disk_unknown,
+                  "what cannot be measured counts as more than the cap"};
   }
   if (events.disk_bytes > caps.disk || events.disk_inodes > caps.inodes) {
     return DiskBreach(caps, events);

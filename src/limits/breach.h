@@ -36,8 +36,9 @@ struct Events {
   uint64_t disk_bytes =
       0;  // in the writable place that holds the most, beyond what was there before
   uint64_t disk_inodes = 0;
-  int exit_signal = 0;  // of the payload: SIGXCPU and SIGXFSZ are rlimits speaking
-  bool failed = false;  // the payload ended with a non-zero status or a signal
+  std::string disk_unknown;  // why what is in a writable place cannot be told; empty: it can
+  int exit_signal = 0;       // of the payload: SIGXCPU and SIGXFSZ are rlimits speaking
+  bool failed = false;       // the payload ended with a non-zero status or a signal
 };
 
 // While the call runs: must it be killed now? CPU, wall, memory (an OOM kill, or the sum without a cgroup), disk, I/O.

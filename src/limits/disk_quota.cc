@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "limits/disk_quota.h"
 
-#include <dirent.h>
-#include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "base/sys.h"
-#include "limits/held_files.h"
 
 namespace coffer::limits {
 namespace {
@@ -18,67 +16,7 @@ namespace {
 using raw::Arg;
 using raw::Syscall;
 
-// Deeper trees would need more descriptors than we may have; a call that builds one has its growth called unknown.
-constexpr int kDeepest = 128;
-
-class Scanner {
- public:
-  Scanner(uint64_t device, Nanos budget) : device_(device), end_(BootTime() + budget) {}
-
-  void Scan(int dir, int depth) {
-    const Result<std::vector<sys::DirEntry>> entries = sys::ListDir(dir);
-    if (!entries.ok()) {
-      use_.complete = false;
-      return;
-    }
-    for (const sys::DirEntry& entry : *entries) {
-      if (!use_.complete) {
-        return;
-      }
-      if (BootTime() > end_) {
-        use_.complete = false;
-        return;
-      }
-      struct stat info{};
-      if (Syscall(SYS_newfstatat, dir, Arg(entry.name.c_str()), Arg(&info), AT_SYMLINK_NOFOLLOW) <
-              0 ||
-          info.st_dev != device_) {
-        continue;  // gone meanwhile, or another file system
-      }
-      if (info.st_nlink > 1 && !S_ISDIR(info.st_mode) && !linked_.insert(info.st_ino).second) {
-        continue;
-      }
-      ++use_.inodes;
-      use_.bytes += static_cast<uint64_t>(info.st_blocks) * 512;
-      if (S_ISDIR(info.st_mode)) {
-        Enter(dir, entry.name, depth);
-      }
-    }
-  }
-
-  DiskUse use() const { return use_; }
-
- private:
-  void Enter(int dir, const std::string& name, int depth) {
-    if (depth >= kDeepest) {
-      use_.complete = false;
-      return;
-    }
-    const long fd = Syscall(SYS_openat, dir, Arg(name.c_str()),
-                            O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd >= 0) {
-      const UniqueFd child(static_cast<int>(fd));
-      Scan(child.get(), depth + 1);
-    } else if (fd != -ENOENT && fd != -ENOTDIR && fd != -ELOOP) {
-      use_.complete = false;  // unreadable: what is inside cannot be known
-    }
-  }
-
-  uint64_t device_;
-  Nanos end_;
-  DiskUse use_;
-  std::unordered_set<uint64_t> linked_;
-};
+constexpr int kScans = 3;  // of a tree that moves while it is summed
 
 Result<uint64_t> DeviceOf(int dir) {
   struct stat info{};
@@ -89,16 +27,51 @@ Result<uint64_t> DeviceOf(int dir) {
   return static_cast<uint64_t>(info.st_dev);
 }
 
-}  // namespace
-
-Result<DiskUse> ScanDisk(int dir, Nanos budget) {
-  TRY_ASSIGN(const uint64_t device, DeviceOf(dir));
-  // A descriptor of our own: listing moves its position, and an O_PATH one cannot be listed.
-  TRY_ASSIGN(const UniqueFd root, sys::OpenAt(dir, ".", O_RDONLY | O_DIRECTORY));
-  Scanner scanner(device, budget);
-  scanner.Scan(root.get(), 0);
-  return scanner.use();
+Result<uint64_t> FreeBytes(int dir) {
+  struct statfs info{};
+  const long answer = Syscall(SYS_fstatfs, dir, Arg(&info));
+  if (answer < 0) {
+    return sys::ErrnoError("limits.disk", "cannot look at a file system", answer);
+  }
+  return static_cast<uint64_t>(info.f_bfree) * static_cast<uint64_t>(info.f_bsize);
 }
+
+Result<DiskUse> ScanUntilStill(int dir, Nanos budget) {
+  const Nanos end = BootTime() + budget;
+  for (int attempt = 1;; ++attempt) {
+    TRY_ASSIGN(DiskUse use, ScanDisk(dir, end - BootTime()));
+    if (use.end != ScanEnd::kMoved || attempt == kScans) {
+      return use;
+    }
+  }
+}
+
+std::string WhyUnknown(ScanEnd end) {
+  switch (end) {
+    case ScanEnd::kComplete:
+      return {};
+    case ScanEnd::kOutOfTime:
+      return "a writable directory holds too many files to be summed in time";
+    case ScanEnd::kUnreadable:
+      return "a directory in a writable directory is closed, so what it holds is not known";
+    case ScanEnd::kMoved:
+      return "a very deep directory moves while it is summed, so what it holds is not known";
+  }
+  return {};
+}
+
+// Something is held that no process shows, or shows without its size.
+bool HoldsUnmeasured(const HeldFiles& held, std::span<const uint64_t> memory_devices) {
+  if (!held.settled || held.unmeasured_flights > 0) {
+    return true;
+  }
+  return std::any_of(held.mapped.begin(), held.mapped.end(), [&](const auto& entry) {
+    return std::find(memory_devices.begin(), memory_devices.end(), entry.first.device) ==
+           memory_devices.end();
+  });
+}
+
+}  // namespace
 
 Nanos NextDiskCheck(uint64_t grown, uint64_t cap, Nanos scan) {
   constexpr uint64_t kBytesPerMilli = 1 << 20;  // about a gigabyte per second
@@ -111,9 +84,10 @@ Result<DiskWatch> DiskWatch::Start(int dir, const policy::Limits& caps, Nanos bu
   DiskWatch watch;
   TRY_ASSIGN(watch.device_, DeviceOf(dir));
   TRY_ASSIGN(watch.dir_, sys::OpenAt(dir, ".", O_PATH | O_DIRECTORY));
-  TRY_ASSIGN(watch.start_, ScanDisk(watch.dir_.get(), budget));
-  if (!watch.start_.complete) {
-    return Refused("limit.disk", "a writable directory holds too much to be watched for growth",
+  TRY_ASSIGN(watch.start_free_, FreeBytes(watch.dir_.get()));
+  TRY_ASSIGN(watch.start_, ScanUntilStill(watch.dir_.get(), budget));
+  if (!watch.start_.complete()) {
+    return Refused("limit.disk", WhyUnknown(watch.start_.end) + "; its growth could not be bounded",
                    "give the call a smaller directory, or an empty one with --out");
   }
   watch.cap_bytes_ = caps.disk;
@@ -121,14 +95,29 @@ Result<DiskWatch> DiskWatch::Start(int dir, const policy::Limits& caps, Nanos bu
   return watch;
 }
 
-Result<DiskWatch::Growth> DiskWatch::Check(std::span<const pid_t> pids, Nanos budget) {
+DiskWatch::Growth DiskWatch::Check(const HeldFiles& held, std::span<const uint64_t> memory_devices,
+                                   Nanos budget) {
   const Nanos before = BootTime();
-  TRY_ASSIGN(const DiskUse now, ScanDisk(dir_.get(), budget));
-  const uint64_t bytes = now.bytes + UnnamedBytes(pids, device_);
   Growth growth;
+  const Result<DiskUse> now = ScanUntilStill(dir_.get(), budget);
+  growth.unknown = now.ok() ? WhyUnknown(now->end) : WhyUnknown(ScanEnd::kUnreadable);
+  if (!held.unreadable.empty()) {
+    growth.unknown = held.unreadable;
+  }
+  const uint64_t bytes = (now.ok() ? now->bytes : 0) + held.BytesOn(device_);
   growth.bytes = bytes - std::min(bytes, start_.bytes);
-  growth.inodes = now.inodes - std::min(now.inodes, start_.inodes);
-  growth.over = !now.complete || growth.bytes > cap_bytes_ || growth.inodes > cap_inodes_;
+  if (now.ok()) {
+    growth.inodes = now->inodes - std::min(now->inodes, start_.inodes);
+  }
+  if (HoldsUnmeasured(held, memory_devices)) {
+    const Result<uint64_t> free = FreeBytes(dir_.get());
+    if (!free.ok()) {
+      growth.unknown = "the file system of a writable directory cannot be looked at";
+    } else {
+      growth.bytes = std::max(growth.bytes, start_free_ - std::min(start_free_, *free));
+    }
+  }
+  growth.over = !growth.unknown.empty() || growth.bytes > cap_bytes_ || growth.inodes > cap_inodes_;
   next_check_ = NextDiskCheck(growth.bytes, cap_bytes_, BootTime() - before);
   return growth;
 }

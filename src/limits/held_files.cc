@@ -1,44 +1,318 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "limits/held_files.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <linux/memfd.h>
+#include <linux/sock_diag.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include <unordered_set>
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string_view>
+#include <vector>
 
 #include "base/sys.h"
+#include "limits/control_file.h"
+#include "limits/in_flight.h"
+#include "limits/mapping.h"
 
 namespace coffer::limits {
+namespace {
 
 using raw::Arg;
 using raw::Syscall;
 
-uint64_t UnnamedBytes(std::span<const pid_t> pids, uint64_t device, const std::string& proc) {
-  uint64_t bytes = 0;
-  std::unordered_set<uint64_t> counted;
-  for (const pid_t pid : pids) {
-    const Result<UniqueFd> dir =
-        sys::Open(proc + "/" + std::to_string(pid) + "/fd", O_RDONLY | O_DIRECTORY);
-    if (!dir.ok()) {
-      continue;
+constexpr int kWalks = 4;          // until nothing comes or goes meanwhile
+constexpr int kDeepestFlight = 8;  // sockets in flight inside sockets in flight
+constexpr size_t kMapsLimit = 32UL << 20;
+constexpr uint64_t kExiting = 0x4;  // PF_EXITING, in the flags of /proc/PID/stat
+
+uint64_t AllocatedBytes(const struct stat& info) {
+  return static_cast<uint64_t>(info.st_blocks) * 512;
+}
+
+enum class Life : uint8_t { kAlive, kEnding, kGone };
+
+class Walk {
+ public:
+  Walk(const std::string& proc, uint64_t memfd_device, HeldFiles& held)
+      : proc_(proc), memfd_device_(memfd_device), held_(held) {}
+
+  void LookAt(pid_t pid) {
+    pid_ = pid;
+    dir_ = proc_ + "/" + std::to_string(pid) + "/";
+    pidfd_.Reset();
+    const Result<UniqueFd> tasks = sys::Open(dir_ + "task", O_RDONLY | O_DIRECTORY);
+    const Result<std::vector<sys::DirEntry>> threads =
+        tasks.ok() ? sys::ListDir(tasks->get()) : std::vector<sys::DirEntry>();
+    if (!tasks.ok() || !threads.ok() || threads->empty()) {
+      held_.settled = false;
+      return;
     }
-    const Result<std::vector<sys::DirEntry>> entries = sys::ListDir(dir->get());
-    if (!entries.ok()) {
-      continue;
+    bool mapped = false;
+    for (const sys::DirEntry& thread : *threads) {
+      pid_t tid = 0;
+      std::from_chars(thread.name.data(), thread.name.data() + thread.name.size(), tid);
+      const std::string task = dir_ + "task/" + thread.name + "/";
+      // Threads share one table, as a rule; 0 means that this one does.
+      if (tid == pid || Syscall(SYS_kcmp, pid, tid, KCMP_FILES, 0, 0) != 0) {
+        LookAtDescriptors(task, tid == pid);
+      }
+      LookAtDirectory(task + "cwd");
+      mapped = mapped || LookAtMappings(task);
+    }
+  }
+
+ private:
+  Life LifeOf(const std::string& task) const {
+    std::array<char, 1024> buffer;
+    const std::string_view stat =
+        ReadControl(AT_FDCWD, (task + "stat").c_str(), buffer).value_or("");
+    const size_t name_end = stat.rfind(')');
+    if (name_end == std::string_view::npos || name_end + 2 >= stat.size()) {
+      return Life::kGone;
+    }
+    std::string_view rest = stat.substr(name_end + 2);
+    if (rest.front() == 'Z' || rest.front() == 'X') {
+      return Life::kGone;
+    }
+    for (int field = 3; field < 9 && !rest.empty(); ++field) {
+      rest.remove_prefix(std::min(rest.find(' '), rest.size() - 1) + 1);
+    }
+    uint64_t flags = 0;
+    std::from_chars(rest.data(), rest.data() + rest.size(), flags);
+    return (flags & kExiting) != 0 ? Life::kEnding : Life::kAlive;
+  }
+
+  // A process without memory is root's for a moment, while it starts a program or ends. One that stays unreadable is
+  // not dumpable.
+  Result<UniqueFd> OpenPatiently(const std::string& task, const char* name) {
+    for (int attempt = 0;; ++attempt) {
+      Result<UniqueFd> dir = sys::Open(task + name, O_RDONLY | O_DIRECTORY);
+      if (dir.ok() || dir.error().sys_errno != EACCES || attempt == 3 ||
+          LifeOf(task) != Life::kAlive) {
+        return dir;
+      }
+      timespec pause{0, 1000000};
+      Syscall(SYS_nanosleep, Arg(&pause), 0);
+    }
+  }
+
+  void CannotLookAt(const std::string& task) {
+    switch (LifeOf(task)) {
+      case Life::kGone:
+        return;
+      case Life::kEnding:
+        held_.settled = false;
+        return;
+      case Life::kAlive:
+        held_.unreadable = "process " + std::to_string(pid_) +
+                           " hides what it holds (it is not dumpable, or not ours to look at)";
+    }
+  }
+
+  void LookAtDescriptors(const std::string& task, bool leader) {
+    Result<UniqueFd> dir = OpenPatiently(task, "fd");
+    const bool hidden = !dir.ok() && dir.error().sys_errno == EACCES;
+    if (hidden && leader) {
+      // Not dumpable: the numbers are public to whoever may trace it, and so are copies.
+      dir = sys::Open(task + "fdinfo", O_RDONLY | O_DIRECTORY);
+    }
+    const Result<std::vector<sys::DirEntry>> entries =
+        dir.ok() ? sys::ListDir(dir->get()) : std::vector<sys::DirEntry>();
+    if (!dir.ok() || !entries.ok()) {
+      CannotLookAt(task);
+      return;
     }
     for (const sys::DirEntry& entry : *entries) {
+      int number = -1;
+      std::from_chars(entry.name.data(), entry.name.data() + entry.name.size(), number);
       struct stat info{};
-      const long answer =
-          Syscall(SYS_newfstatat, dir->get(), Arg(entry.name.c_str()), Arg(&info), 0);
-      if (answer == 0 && info.st_dev == device && info.st_nlink == 0 && S_ISREG(info.st_mode) &&
-          counted.insert(info.st_ino).second) {
-        bytes += static_cast<uint64_t>(info.st_blocks) * 512;
+      if (hidden) {
+        const UniqueFd copy = Copy(number);
+        if (!copy || Syscall(SYS_fstat, copy.get(), Arg(&info)) < 0) {
+          CannotLookAt(task);
+          return;
+        }
+      } else if (const long answer =
+                     Syscall(SYS_newfstatat, dir->get(), Arg(entry.name.c_str()), Arg(&info), 0);
+                 answer < 0) {
+        if (answer != -ENOENT && answer != -ESRCH) {
+          CannotLookAt(task);
+        }
+        continue;  // closed meanwhile
+      }
+      Note(info);
+      if ((S_ISSOCK(info.st_mode) || S_ISFIFO(info.st_mode)) &&
+          !held_.queues.contains(info.st_ino)) {
+        const UniqueFd copy = leader ? Copy(number) : UniqueFd();
+        LookAtQueue(copy.get(), info, task + "fdinfo/" + entry.name, 0);
       }
     }
   }
-  return bytes;
+
+  // Our own descriptor of one of theirs. Needs what tracing needs.
+  UniqueFd Copy(int number) {
+    if (!pidfd_) {
+      pidfd_ = UniqueFd(static_cast<int>(std::max(Syscall(SYS_pidfd_open, pid_, 0), -1L)));
+    }
+    return UniqueFd(
+        static_cast<int>(std::max(Syscall(SYS_pidfd_getfd, pidfd_.get(), number, 0), -1L)));
+  }
+
+  void Note(const struct stat& info) {
+    if (info.st_nlink == 0 && (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode))) {
+      uint64_t& bytes = held_.files[{info.st_dev, info.st_ino}];
+      bytes = std::max(bytes, AllocatedBytes(info));
+    }
+  }
+
+  // `fd` is ours, or -1 if we could not get one.
+  void LookAtQueue(int fd, const struct stat& info, const std::string& fdinfo, int depth) {
+    uint64_t& bytes = held_.queues[info.st_ino];
+    bytes = 0;
+    int queued = 0;
+    Syscall(SYS_ioctl, fd, FIONREAD, Arg(&queued));
+    if (S_ISFIFO(info.st_mode)) {
+      // A page may hold one byte, so a pipe that is not empty counts as full.
+      bytes = queued > 0 ? static_cast<uint64_t>(std::max(Syscall(SYS_fcntl, fd, F_GETPIPE_SZ), 0L))
+                         : 0;
+      return;
+    }
+    std::array<uint32_t, SK_MEMINFO_VARS> memory{};
+    socklen_t size = sizeof(memory);
+    if (Syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_MEMINFO, Arg(memory.data()), Arg(&size)) == 0) {
+      bytes = uint64_t{memory[SK_MEMINFO_RMEM_ALLOC]} + memory[SK_MEMINFO_WMEM_ALLOC] +
+              memory[SK_MEMINFO_FWD_ALLOC] + memory[SK_MEMINFO_BACKLOG];
+      if (queued > 0) {
+        // The memory of a message counts for its sender, which may be closed by now.
+        bytes = std::max<uint64_t>(bytes, memory[SK_MEMINFO_SNDBUF]);
+      }
+    }
+    std::array<char, 1024> buffer;
+    const uint64_t flying =
+        KeyedNumber(ReadControl(AT_FDCWD, fdinfo.c_str(), buffer).value_or(""), "scm_fds:", ' ');
+    if (flying > 0) {
+      LookAtFlights(fd, flying, depth);
+    }
+  }
+
+  void LookAtFlights(int socket, uint64_t flying, int depth) {
+    if (depth >= kDeepestFlight) {
+      held_.unmeasured_flights += flying;
+      return;
+    }
+    const std::vector<UniqueFd> seen = PeekAtFlights(socket);
+    held_.unmeasured_flights += flying - std::min<uint64_t>(flying, seen.size());
+    for (const UniqueFd& fd : seen) {
+      struct stat inner{};
+      if (Syscall(SYS_fstat, fd.get(), Arg(&inner)) < 0) {
+        ++held_.unmeasured_flights;
+        continue;
+      }
+      Note(inner);
+      if ((S_ISSOCK(inner.st_mode) || S_ISFIFO(inner.st_mode)) &&
+          !held_.queues.contains(inner.st_ino)) {
+        LookAtQueue(fd.get(), inner, "/proc/self/fdinfo/" + std::to_string(fd.get()), depth + 1);
+      }
+    }
+  }
+
+  void LookAtDirectory(const std::string& link) {
+    struct stat info{};
+    if (Syscall(SYS_newfstatat, AT_FDCWD, Arg(link.c_str()), Arg(&info), 0) == 0) {
+      Note(info);
+    }
+  }
+
+  // True if this thread has memory, which then is that of all threads of the process.
+  bool LookAtMappings(const std::string& task) {
+    const Result<std::string> maps = sys::ReadFile(task + "maps", kMapsLimit);
+    if (!maps.ok()) {
+      if (maps.error().sys_errno != ENOENT && maps.error().sys_errno != ESRCH) {
+        CannotLookAt(task);
+      }
+      return false;
+    }
+    std::string_view text = *maps;
+    while (!text.empty()) {
+      const std::string_view line = text.substr(0, text.find('\n'));
+      text.remove_prefix(std::min(line.size() + 1, text.size()));
+      const std::optional<Mapping> mapping = ParseMapping(line);
+      if (!mapping || !mapping->deleted ||
+          (mapping->anonymous && mapping->file.device == memfd_device_)) {
+        continue;
+      }
+      struct stat info{};
+      const std::string entry = dir_ + "map_files/" + std::string(mapping->range);
+      if (Syscall(SYS_newfstatat, AT_FDCWD, Arg(entry.c_str()), Arg(&info), 0) == 0) {
+        Note(info);
+      } else {
+        uint64_t& end = held_.mapped[mapping->file];
+        end = std::max(end, mapping->end_offset);
+      }
+    }
+    return !maps->empty();
+  }
+
+  const std::string& proc_;
+  uint64_t memfd_device_;
+  HeldFiles& held_;
+  pid_t pid_ = 0;
+  std::string dir_;
+  UniqueFd pidfd_;
+};
+
+}  // namespace
+
+uint64_t HeldFiles::BytesOn(uint64_t device) const {
+  uint64_t sum = 0;
+  for (const auto& [file, bytes] : files) {
+    sum += file.device == device ? bytes : 0;
+  }
+  return sum;
+}
+
+uint64_t HeldFiles::QueuedBytes() const {
+  uint64_t sum = 0;
+  for (const auto& [inode, bytes] : queues) {
+    sum += bytes;
+  }
+  return sum;
+}
+
+HeldFiles FindHeldFiles(const std::function<std::vector<pid_t>()>& list, const std::string& proc) {
+  HeldFiles held;
+  const uint64_t memfd_device = MemfdDevice();
+  std::vector<pid_t> before = list();
+  for (int attempt = 0; attempt < kWalks; ++attempt) {
+    HeldFiles found;
+    Walk walk(proc, memfd_device, found);
+    for (const pid_t pid : before) {
+      walk.LookAt(pid);
+    }
+    std::vector<pid_t> after = list();
+    std::sort(before.begin(), before.end());
+    std::sort(after.begin(), after.end());
+    found.settled = found.settled && before == after;
+    before = std::move(after);
+    // What was seen in any of the walks counts: the peak is what matters.
+    found.files.merge(held.files);
+    found.mapped.merge(held.mapped);
+    held = std::move(found);
+    if ((held.settled && held.unmeasured_flights == 0) || !held.unreadable.empty()) {
+      break;
+    }
+  }
+  // A size that was read for one holder is the size for all.
+  std::erase_if(held.mapped, [&](const auto& entry) { return held.files.contains(entry.first); });
+  return held;
 }
 
 uint64_t MemfdDevice() {

@@ -1,21 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Space taken by files that have no name any more: deleted while open, or memfds. No directory shows them; the
-// descriptors of the processes that hold them do. Not found: what is only mapped, or in flight inside a socket.
+// What the processes of a boundary keep alive without a name: files that were deleted, or never had a name (memfd,
+// O_TMPFILE), and bytes in the queues of pipes and sockets. No directory shows them, so the holders are asked:
+//
+//   open        the descriptors of every thread: a thread may have a table of its own, and may outlive its leader
+//   mapped      /proc/PID/maps; the size is read through map_files as root, and is unknown to an ordinary user
+//   in flight   descriptors inside the queue of a UNIX socket: the queue is peeked at, and they are looked at here
+//   cwd         a directory that was removed keeps its blocks while a process stands in it
+//
+// It fails closed. A living process that cannot be looked at is named in `unreadable`. What is known to be there and
+// cannot be measured is counted in `unmeasured`: the caller charges it with whatever the file system has lost meanwhile.
+// All processes run on while they are looked at one by one, so a file can be handed on just ahead of the walk. `settled`
+// says that no process came or went meanwhile; the walk is repeated a few times until that is so. A file that is passed
+// between living processes can be missed by one walk, not by one after the other: to be seen once is enough.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstdint>
-#include <span>
+#include <functional>
+#include <map>
 #include <string>
+#include <vector>
+
+#include "limits/mapping.h"
 
 namespace coffer::limits {
 
-// Allocated bytes of the unnamed files on `device` that `pids` hold open, each once. Processes that vanish or may not
-// be looked at count nothing.
-uint64_t UnnamedBytes(std::span<const pid_t> pids, uint64_t device,
-                      const std::string& proc = "/proc");
+struct HeldFiles {
+  std::map<FileId, uint64_t> files;  // without a name: allocated bytes
+  std::map<FileId, uint64_t>
+      mapped;  // the same, of unknown size: the highest offset that is mapped
+  std::map<uint64_t, uint64_t> queues;  // pipes and sockets by inode: bytes of kernel memory
+  uint64_t unmeasured_flights = 0;      // descriptors in flight that could not be looked at
+  bool settled = true;
+  std::string unreadable;  // empty, or which process cannot be looked at
+
+  uint64_t BytesOn(uint64_t device) const;
+  uint64_t QueuedBytes() const;
+};
+
+// `list` gives the processes of the boundary, as of now. Processes that end meanwhile hold nothing.
+HeldFiles FindHeldFiles(const std::function<std::vector<pid_t>()>& list,
+                        const std::string& proc = "/proc");
 
 // The device number of memfds, anonymous shared memory and System V segments; 0 if it cannot be told.
 uint64_t MemfdDevice();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "limits/tree_usage.h"
 
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 
 #include "base/sys.h"
 #include "limits/control_file.h"
+#include "limits/deadline.h"
 #include "limits/held_files.h"
 
 namespace coffer::limits {
@@ -47,6 +49,12 @@ void AppendPids(std::string_view text, std::vector<pid_t>& pids) {
   }
 }
 
+uint64_t SharedMemoryOfHost(const std::string& proc) {
+  std::array<char, 4096> buffer;
+  const std::string path = proc + "/meminfo";
+  return 1024 * KeyedNumber(ReadControl(AT_FDCWD, path.c_str(), buffer).value_or(""), "Shmem:");
+}
+
 bool IsNumber(std::string_view name) {
   return !name.empty() && name.front() >= '1' && name.front() <= '9';
 }
@@ -59,7 +67,9 @@ TreeUsage::TreeUsage(pid_t init, uint64_t memory_cap, std::string proc)
       proc_(std::move(proc)),
       page_size_(static_cast<uint64_t>(::sysconf(_SC_PAGESIZE))),
       tick_(Nanos(std::chrono::seconds(1)) / ::sysconf(_SC_CLK_TCK)),
-      memfd_device_(MemfdDevice()) {}
+      memfd_device_(MemfdDevice()),
+      start_shmem_(SharedMemoryOfHost(proc_)),
+      sampled_at_(BootTime()) {}
 
 std::string TreeUsage::PathOf(pid_t pid, std::string_view name) const {
   std::string path = proc_ + "/" + std::to_string(pid) + "/";
@@ -82,6 +92,7 @@ bool TreeUsage::ReadStat(pid_t pid, Process& out) const {
   const std::string_view rest = text->substr(name_end + 2);
   const auto field = [&](int number) { return Field(rest, number - 2); };
   out.dead = rest.front() == 'Z' || rest.front() == 'X';
+  out.running = rest.front() == 'R';
   out.parent = static_cast<pid_t>(field(4));
   out.own_ticks = field(14) + field(15);
   out.children_ticks = field(16) + field(17);
@@ -164,31 +175,89 @@ void TreeUsage::FindByScan(std::vector<Process>& processes) {
   }
 }
 
-uint64_t TreeUsage::CpuTicks(const std::vector<Process>& processes) {
+// How much of the time that it could have run a process did run: less than all where others want the CPU too.
+double TreeUsage::ShareOf(pid_t pid) const {
+  std::array<char, 256> buffer;
+  const std::string_view text =
+      ReadControl(AT_FDCWD, PathOf(pid, "schedstat").c_str(), buffer).value_or("");
+  const auto ran = static_cast<double>(Field(text, 1));
+  const auto waited = static_cast<double>(Field(text, 2));
+  return ran + waited > 0 ? ran / (ran + waited) : 1.0;
+}
+
+Nanos TreeUsage::CpuTime(const std::vector<Process>& processes) {
   ++sample_;
+  const Nanos now = BootTime();
+  const Nanos interval = std::min<Nanos>(now - sampled_at_, kLongestCheck);
+  sampled_at_ = now;
   uint64_t kernel_sum = 0;
   for (size_t i = 0; i < processes.size(); ++i) {
     const Process& process = processes[i];
     kernel_sum += process.own_ticks + process.children_ticks;
     Seen& seen = seen_[pids_[i]];
     if (seen.start != process.start) {
-      seen = {process.start, 0, 0};
+      seen = {process.start, 0, 0, 0};
     }
     seen_ticks_ += process.own_ticks - std::min(seen.ticks, process.own_ticks);
     seen.ticks = process.own_ticks;
     seen.sample = sample_;
+    // The state is that of the first thread only.
+    seen.share = process.running || (process.threads > 1 && !process.dead) ? ShareOf(pids_[i]) : 0;
   }
+  double shares = 0;
+  for (const auto& [pid, seen] : seen_) {
+    shares += seen.sample != sample_ ? seen.share : 0;
+  }
+  shares = std::min(shares, static_cast<double>(cpus_));
+  charged_ += Nanos(static_cast<int64_t>(shares * static_cast<double>(interval.count())));
   std::erase_if(seen_, [this](const auto& entry) { return entry.second.sample != sample_; });
-  return std::max(kernel_sum, seen_ticks_);
+  return std::max(tick_ * kernel_sum, tick_ * seen_ticks_ + charged_);
+}
+
+std::vector<uint64_t> TreeUsage::MemoryDevices() const {
+  std::vector<uint64_t> devices = {memfd_device_};
+  for (const int fd : tmpfs_) {
+    struct stat info{};
+    if (raw::Syscall(SYS_fstat, fd, raw::Arg(&info)) == 0) {
+      devices.push_back(info.st_dev);
+    }
+  }
+  return devices;
 }
 
 uint64_t TreeUsage::FilesInMemory() const {
-  uint64_t bytes = memfd_device_ != 0 ? UnnamedBytes(pids_, memfd_device_, proc_) : 0;
+  uint64_t bytes = held_.BytesOn(memfd_device_);
   for (const int fd : tmpfs_) {
     struct statfs info{};
     if (raw::Syscall(SYS_fstatfs, fd, raw::Arg(&info)) == 0) {
       bytes += (static_cast<uint64_t>(info.f_blocks) - info.f_bfree) *
                static_cast<uint64_t>(info.f_bsize);
+    }
+  }
+  const bool unmeasured =
+      held_.unmeasured_flights > 0 ||
+      std::any_of(held_.mapped.begin(), held_.mapped.end(),
+                  [this](const auto& entry) { return entry.first.device == memfd_device_; });
+  if (unmeasured) {
+    const uint64_t shmem = SharedMemoryOfHost(proc_);
+    bytes = std::max(bytes, shmem - std::min(shmem, start_shmem_));
+  }
+  return bytes;
+}
+
+uint64_t TreeUsage::PageTables() const {
+  uint64_t bytes = 0;
+  for (const pid_t pid : pids_) {
+    std::array<char, 4096> buffer;
+    const std::string_view status =
+        ReadControl(AT_FDCWD, PathOf(pid, "status").c_str(), buffer).value_or("");
+    const size_t line = status.find("\nVmPTE:");
+    if (line != std::string_view::npos) {
+      const size_t digit = status.find_first_of("0123456789", line);
+      uint64_t kilobytes = 0;
+      std::from_chars(status.data() + std::min(digit, status.size()), status.data() + status.size(),
+                      kilobytes);
+      bytes += kilobytes * 1024;
     }
   }
   return bytes;
@@ -206,8 +275,13 @@ uint64_t TreeUsage::MemoryNow() const {
     unshared += (pages - std::min(pages, Field(statm, 3))) * page_size_;
   }
   const uint64_t files = FilesInMemory();
-  if (resident + files <= memory_cap_) {
-    return unshared + files;
+  const uint64_t kernel = PageTables() + held_.QueuedBytes();
+  if (resident + files + kernel <= memory_cap_) {
+    return unshared + files + kernel;
+  }
+  if (files + kernel > memory_cap_) {
+    return files +
+           kernel;  // too much already; exact sizes take long where there are many page tables
   }
   uint64_t anonymous = 0;
   uint64_t mapped_files = 0;
@@ -225,7 +299,7 @@ uint64_t TreeUsage::MemoryNow() const {
     anonymous += 1024 * (KeyedNumber(*rollup, "Pss_Anon:") + KeyedNumber(*rollup, "SwapPss:"));
     mapped_files += 1024 * KeyedNumber(*rollup, "Pss_Shmem:");
   }
-  return anonymous + std::max(files, mapped_files);
+  return anonymous + std::max(files, mapped_files) + kernel;
 }
 
 uint64_t ReadIoOf(pid_t pid, const std::string& proc) {
@@ -233,6 +307,26 @@ uint64_t ReadIoOf(pid_t pid, const std::string& proc) {
   const std::string path = proc + "/" + std::to_string(pid) + "/io";
   const std::string_view io = ReadControl(AT_FDCWD, path.c_str(), buffer).value_or("");
   return KeyedNumber(io, "read_bytes:") + KeyedNumber(io, "write_bytes:");
+}
+
+uint64_t TreeUsage::IoNow() {
+  uint64_t sum = 0;
+  for (const pid_t pid : pids_) {
+    sum += ReadIoOf(pid, proc_);
+  }
+  io_lost_ += io_sum_ - std::min(io_sum_, sum);
+  io_sum_ = sum;
+  return io_sum_ + io_lost_;
+}
+
+// Everything but init, which is our own, holds nothing of the payload's, and is not for a user to look at.
+std::vector<pid_t> TreeUsage::Payload() {
+  std::vector<Process> processes;
+  if (!has_children_files_ || !FindByChildren(processes)) {
+    processes.clear();
+    FindByScan(processes);
+  }
+  return {pids_.begin() + (pids_.empty() ? 0 : 1), pids_.end()};
 }
 
 Result<Usage> TreeUsage::Measure() {
@@ -247,14 +341,16 @@ Result<Usage> TreeUsage::Measure() {
     return HostFault("limits.tree", "the boundary's init is gone");
   }
   Usage usage;
-  usage.cpu = tick_ * CpuTicks(processes);
+  usage.cpu = CpuTime(processes);
   for (const Process& process : processes) {
     usage.pids += process.dead && process.parent == init_ ? 0 : process.threads;
   }
+  const std::vector<pid_t> counted = pids_;
+  held_ = FindHeldFiles([this] { return Payload(); }, proc_);
+  pids_ = counted;
+  usage.unreadable = held_.unreadable;
   usage.memory = MemoryNow();
-  for (const pid_t pid : pids_) {
-    usage.io_bytes += ReadIoOf(pid, proc_);
-  }
+  usage.io_bytes = IoNow();
   KeepPeaks(last_, usage);
   last_ = usage;
   return usage;

@@ -8,14 +8,19 @@
 // Processes: a dead one counts while its parent has not reaped it, as everywhere; unless the parent is init, which is about to
 // and may be slower than who makes them.
 // CPU: own time of the living plus the time of children they reaped. A process that ignores SIGCHLD makes the kernel
-// forget its children's time, so what was seen while they lived is kept, and the larger of both counts.
+// forget its children's time. So what was seen while they lived is kept, and each process that was running when it was
+// last seen is charged one more interval when it is gone: a child that lives for a fraction of an interval is seen in
+// that fraction of the cases, so on average those that are seen pay for those that are not. That holds if the moments
+// cannot be foreseen, so the caller takes them at random. The larger of this and the kernel's sum counts.
 // Memory: resident pages first, which overstates (shared pages count once for each process); only if that exceeds the
-// cap are proportional sizes read, which are exact and slow. Files in the given tmpfs mounts and memfds held open are
-// added; where they are mapped as well, the larger of both views counts, so that nothing counts twice.
+// cap are proportional sizes read, which are exact and slow. Page tables, queues of pipes and sockets, files in the given
+// tmpfs mounts and memfds that are held (held_files.h) are added; where they are mapped as well, the larger of both views
+// counts, so that nothing counts twice. Shared memory of unknown size is charged with what the host's has grown by.
+// I/O: what the living and those they reaped have moved; what vanishes from that sum stays counted.
 //
-// It samples: a burst between two samples is seen late, children that live and die between two samples with SIGCHLD
-// ignored are not seen at all, and neither are memfds in flight inside a socket or detached System V segments. That is
-// why the receipt says `cgroup-memory` is missing.
+// It fails closed: if a living process cannot be looked at, Usage::unreadable says which, and that is a breach. And it
+// samples: a burst between two samples is seen late, and other memory of the kernel (tables of mappings, cached names) is
+// not seen. So the receipt calls these figures not enforced.
 #pragma once
 
 #include <sys/types.h>
@@ -29,6 +34,8 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "limits/deadline.h"
+#include "limits/held_files.h"
 #include "limits/usage.h"
 
 namespace coffer::limits {
@@ -46,6 +53,10 @@ class TreeUsage {
 
   // All processes of the tree at the last Measure, init first.
   const std::vector<pid_t>& pids() const { return pids_; }
+  // What they held then.
+  const HeldFiles& held() const { return held_; }
+  // The devices of files that are memory: memfds, and the given tmpfs mounts.
+  std::vector<uint64_t> MemoryDevices() const;
 
  private:
   struct Process {
@@ -55,20 +66,26 @@ class TreeUsage {
     uint64_t threads = 0;
     pid_t parent = 0;
     bool dead = false;  // and not yet reaped
+    bool running = false;
   };
   struct Seen {
     uint64_t start = 0;
     uint64_t ticks = 0;
     uint64_t sample = 0;
+    double share = 0;  // of the CPU that it had when it was last seen running; 0: it was not
   };
 
   bool ReadStat(pid_t pid, Process& out) const;
   std::string PathOf(pid_t pid, std::string_view name) const;
   bool FindByChildren(std::vector<Process>& processes);
   void FindByScan(std::vector<Process>& processes);
+  std::vector<pid_t> Payload();
   uint64_t MemoryNow() const;
   uint64_t FilesInMemory() const;
-  uint64_t CpuTicks(const std::vector<Process>& processes);
+  uint64_t PageTables() const;
+  Nanos CpuTime(const std::vector<Process>& processes);
+  double ShareOf(pid_t pid) const;
+  uint64_t IoNow();
 
   pid_t init_;
   uint64_t memory_cap_;
@@ -81,6 +98,13 @@ class TreeUsage {
   uint64_t sample_ = 0;
   uint64_t seen_ticks_ = 0;
   uint64_t memfd_device_ = 0;
+  uint64_t start_shmem_ = 0;
+  HeldFiles held_;
+  Nanos sampled_at_{0};
+  Nanos charged_{0};  // for what processes did between their last sample and their end
+  uint64_t io_sum_ = 0;
+  uint64_t io_lost_ = 0;  // of processes that vanished without anybody reaping them
+  unsigned cpus_ = UsableCpus();
   bool has_children_files_ = true;
   Usage last_;
 };

@@ -12,6 +12,9 @@ void KeepPeaks(const Usage& earlier, Usage& later) {
   later.io_bytes = std::max(later.io_bytes, earlier.io_bytes);
   later.oom_kills = std::max(later.oom_kills, earlier.oom_kills);
   later.pids_denied = std::max(later.pids_denied, earlier.pids_denied);
+  if (later.unreadable.empty()) {
+    later.unreadable = earlier.unreadable;
+  }
 }
 
 }  // namespace coffer::limits

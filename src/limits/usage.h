@@ -3,11 +3,12 @@
 // What a boundary has used so far, whoever measured it: its cgroups (cgroup.h) or, where there are none, a walk over
 // its process tree (tree_usage.h).
 //
-// A field that nobody could measure is 0; `Cgroup::layers()` says what is measured by the kernel. Numbers of the
+// A field that was not measured is 0; `Cgroup::layers()` says what is measured by the kernel. Numbers of the
 // kernel are totals of everything that ever ran in the boundary, dead or alive.
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "base/clock.h"
 
@@ -22,6 +23,7 @@ struct Usage {
   uint64_t io_bytes = 0;     // to and from block devices
   uint64_t oom_kills = 0;    // processes the kernel killed because the memory cap was reached
   uint64_t pids_denied = 0;  // forks and threads refused because the process cap was reached
+  std::string unreadable;    // why what a process uses cannot be told; empty: it can
 };
 
 // The larger of two measurements, field by field: measurements of one boundary never shrink except `memory`, `pids`.

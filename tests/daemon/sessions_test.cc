@@ -91,6 +91,16 @@ TEST_F(Sessions, EndRemovesWhatACallHasClosed) {
   EXPECT_TRUE(WaitUntil([&] { return !Exists(daemon_.Workspace(session)); }, Seconds(3)));
 }
 
+TEST_F(Sessions, EndRemovesATreeOfAnyDepth) {
+  const std::string session = daemon_.NewSession(daemon_.key());
+  (void)daemon_.Call(
+      daemon_.key(),
+      Bash("i=0; while [ $i -lt 100 ]; do mkdir d; cd d; i=$((i+1)); done", session));
+  EXPECT_TRUE(Exists(daemon_.Workspace(session) + "/d/d/d"));
+  EXPECT_EQ(daemon_.Ask("DELETE", "/v1/sessions/" + session, daemon_.key()).status, 200);
+  EXPECT_TRUE(WaitUntil([&] { return !Exists(daemon_.Workspace(session)); }, Seconds(10)));
+}
+
 // Whatever it writes while it is being ended.
 TEST_F(Sessions, EndRemovesFilesOfACallThatWritesOn) {
   for (int round = 0; round < 4; ++round) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RS: eating the machine. Every cap must hold against the sum of the tree, and the host must not notice.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -8,6 +9,7 @@
 
 #include <filesystem>
 
+#include "base/remove_tree.h"
 #include "tests/support/host.h"
 #include "tests/support/verdicts.h"
 
@@ -167,6 +169,151 @@ TEST_P(ResourceEscape, RS_06_DiskInASharedDirectory) {
     // A watch, not a wall: what can be written between two looks may be there, and no more.
     EXPECT_LE(bytes, 300ULL << 20) << verb[0] << "\n" << result.Describe();
   }
+}
+
+TEST_P(ResourceEscape, RS_06_FilesWithoutANameCount) {
+  TempDir dir;
+  const std::string shared = dir.MakeDir("shared", 0777);
+  const bool workspace = !container() && IsRoot();
+  const std::string at = workspace ? "." : container() ? "/data" : shared;
+  Strings flags = Flags({"--disk", "16MiB", "--io", "10GiB", "--memory", "512MiB"});
+  if (!workspace) {
+    flags.insert(flags.end(), {"--rw", container() ? shared + ":/data" : shared});
+  }
+  // The control in both directions: outside everything is kept, and inside the same bytes are no breach if nothing is.
+  const RunResult innocent = RunProbe(flags, {"hold-nameless", at, "96", "drop"});
+  EXPECT_EQ(innocent.exit, 0) << innocent.Describe();
+  EXPECT_TRUE(Contains(innocent.out, "hold: OPEN")) << innocent.Describe();
+  for (const char* how : {"open", "map", "flight", "queue", "thread"}) {
+    EXPECT_TRUE(Contains(RunOutside({"hold-nameless", shared, "96", how}).out, "hold: OPEN"))
+        << "NO-CONTROL " << how;
+    // A watch, not a wall: a look may come late, but it comes, because what is held stays for a while.
+    const RunResult result = RunProbe(flags, {"hold-nameless", at, "96", how});
+    ExpectEnded(result, "limit.disk");
+    const Json& disk = result.receipt["limits"]["disk"];
+    EXPECT_GT(disk["used"], 16 << 20) << how << "\n" << result.Describe();
+    EXPECT_EQ(disk["enforced"], false) << result.Describe();
+  }
+}
+
+TEST_P(ResourceEscape, RS_04_MemoryOutsideAnyProcess) {
+  const Strings flags = Flags({"--memory", "64MiB", "--open-files", "400"});
+  const RunResult innocent = RunProbe(flags, {"hide-memory", "200", "drop"});
+  EXPECT_EQ(innocent.exit, 0) << innocent.Describe();
+  for (const char* how : {"open", "undumpable", "map", "flight", "sockets", "tables"}) {
+    EXPECT_TRUE(Contains(RunOutside({"hide-memory", "200", how}).out, "hide: OPEN"))
+        << "NO-CONTROL " << how;
+    const RunResult result = RunProbe(flags, {"hide-memory", "200", how});
+    ExpectEnded(result, "limit.memory");
+    const bool sampled = Contains(result.receipt["isolation"]["missing"].dump(), "cgroup-memory");
+    if (!sampled) {  // a sample may come late, but it comes: what is hidden stays for a while
+      EXPECT_FALSE(Contains(result.out, "OPEN")) << how << "\n" << result.Describe();
+    }
+    EXPECT_EQ(result.receipt["limits"]["memory"]["enforced"], !sampled) << result.Describe();
+  }
+}
+
+TEST_P(ResourceEscape, RS_12_ChildrenThatTheKernelForgets) {
+  const RunResult outside = RunOutside({"spin-forgotten", "5", "200"});
+  EXPECT_TRUE(Contains(outside.out, "spin: OPEN")) << "NO-CONTROL";
+  for (const char* millis : {"3", "5", "40"}) {
+    const RunResult result =
+        RunProbe(Flags({"--cpu", "1s", "--wall", "50s"}), {"spin-forgotten", millis, "100000"});
+    ExpectEnded(result, "limit.cpu");
+  }
+  // Half a second of such children is within the cap, and is about what the receipt says.
+  const RunResult few =
+      RunProbe(Flags({"--cpu", "5s", "--wall", "50s"}), {"spin-forgotten", "5", "100"});
+  EXPECT_EQ(few.exit, 0) << few.Describe();
+  EXPECT_GE(few.receipt["limits"]["cpu"]["used"], 200'000'000) << few.Describe();
+  EXPECT_LE(few.receipt["limits"]["cpu"]["used"], 2'000'000'000) << few.Describe();
+}
+
+TEST_P(ResourceEscape, RS_08_WhatOrphansWrite) {
+  TempDir dir;
+  const std::string shared = dir.MakeDir("shared", 0777);
+  const bool workspace = !container() && IsRoot();
+  const std::string at = workspace ? "." : container() ? "/data" : shared;
+  Strings flags = Flags({"--io", "16MiB"});
+  if (!workspace) {
+    flags.insert(flags.end(), {"--rw", container() ? shared + ":/data" : shared});
+  }
+  EXPECT_TRUE(Contains(RunOutside({"write-orphaned", shared, "64"}).out, "write: OPEN"))
+      << "NO-CONTROL";
+  const RunResult few = RunProbe(flags, {"write-orphaned", at, "8"});
+  EXPECT_EQ(few.exit, 0) << few.Describe();
+  EXPECT_GE(few.receipt["limits"]["io"]["used"], 8 << 20) << few.Describe();
+  const RunResult result = RunProbe(flags, {"write-orphaned", at, "64"});
+  EXPECT_EQ(result.exit, 122) << result.Describe();
+  EXPECT_EQ(result.ErrorClass(), "limit.disk") << result.Describe();
+  EXPECT_TRUE(Breached(result, "io")) << result.Describe();
+}
+
+TEST_P(ResourceEscape, RS_21_TreesOfAnyDepth) {
+  TempDir dir;
+  const std::string shared = dir.MakeDir("shared", 0777);
+  const bool mount = container() || !IsRoot();
+  for (const char* levels : {"80", "1000"}) {
+    const std::vector<std::string> before = CofferTraces();
+    const RunResult own = RunProbe(Flags(), {"dig", ".", levels, "200"});
+    EXPECT_EQ(own.exit, 0) << own.Describe();
+    EXPECT_TRUE(Contains(own.out, "dig: OPEN")) << own.Describe();
+    EXPECT_EQ(StayingTraces(before), std::vector<std::string>()) << levels;
+    if (!mount) {
+      continue;
+    }
+    const Strings flags = Flags({"--rw", container() ? shared + ":/data" : shared});
+    const RunResult result =
+        RunProbe(flags, {"dig", container() ? "/data" : shared, levels, "200"});
+    EXPECT_EQ(result.exit, 0) << result.Describe();
+    EXPECT_TRUE(Contains(result.out, "dig: OPEN")) << result.Describe();
+    // A call that finds such a tree can start, and is told what grows.
+    const RunResult again = RunProbe(flags, {"exit", "0"});
+    EXPECT_EQ(again.exit, 0) << again.Describe();
+    EXPECT_LT(again.receipt["limits"]["disk"]["used"], 1 << 20) << again.Describe();
+    ASSERT_TRUE(RemoveTree(AT_FDCWD, shared).ok());
+    (void)dir.MakeDir("shared", 0777);
+  }
+}
+
+TEST_P(ResourceEscape, RS_21_ClosedDirectoriesAreRemoved) {
+  const std::vector<std::string> before = CofferTraces();
+  const RunResult result = RunProbe(Flags(), {"close-dirs", "."});
+  EXPECT_TRUE(Contains(result.out, "close: OPEN")) << result.Describe();
+  if (container() || IsRoot()) {
+    EXPECT_EQ(result.exit, 0) << result.Describe();
+  } else {
+    // The workspace is a directory of the host, and what is behind a closed door is not known.
+    ExpectEnded(result, "limit.disk");
+    EXPECT_TRUE(Contains(result.err, "closed")) << result.Describe();
+  }
+  EXPECT_EQ(StayingTraces(before), std::vector<std::string>());
+}
+
+TEST_P(ResourceEscape, RS_22_CapsTooSmallToStart) {
+  for (const Strings& cap : {Strings{"--memory", "512"},
+                             {"--memory", "4KiB"},
+                             {"--memory", "512KiB"},
+                             {"--open-files", "1"},
+                             {"--open-files", "3"}}) {
+    const RunResult result = RunProbe(Flags(cap), {"exit", "0"});
+    EXPECT_EQ(result.exit, 120) << cap[1] << "\n" << result.Describe();
+    EXPECT_EQ(result.ErrorClass(), "policy.limit") << result.Describe();
+    EXPECT_TRUE(Contains(result.err, "the least is")) << result.Describe();
+  }
+  for (const Strings& cap : {Strings{"--memory", "1MiB"},
+                             {"--open-files", "4"},
+                             {"--processes", "1"},
+                             {"--disk", "1"},
+                             {"--tmp", "1"},
+                             {"--output", "1"},
+                             {"--io", "1"}}) {
+    const RunResult result = RunProbe(Flags(cap), {"exit", "0"});
+    EXPECT_EQ(result.exit, 0) << cap[0] << " " << cap[1] << "\n" << result.Describe();
+  }
+  // A program that needs more than the least is ended by its cap, and coffer lives to say so.
+  const RunResult large = RunProbe(Flags({"--memory", "1MiB"}), {"eat-memory", "64"});
+  ExpectEnded(large, "limit.memory");
 }
 
 TEST_P(ResourceEscape, RS_07_ManyFiles) {

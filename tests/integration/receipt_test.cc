@@ -37,7 +37,7 @@ class Receipt : public LevelTest {
       for (const char* cap :
            {"cpu", "wall", "memory", "processes", "open_files", "disk", "io", "output"}) {
         ASSERT_TRUE(receipt["limits"].contains(cap)) << cap << " in " << receipt["limits"].dump();
-        for (const char* part : {"cap", "used", "breached"}) {
+        for (const char* part : {"cap", "used", "breached", "enforced"}) {
           EXPECT_TRUE(receipt["limits"][cap].contains(part)) << cap << "." << part;
         }
       }

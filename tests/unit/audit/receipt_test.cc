@@ -31,7 +31,7 @@ Receipt Full() {
   receipt.missing = {{"cgroup-io", "no controller", ""},
                      {"disk-quota", "a writable mount", "the supervisor"}};
   receipt.runtimes = {"python3"};
-  receipt.limits = {{"wall", {30000000000, 5, "ns", true}},
+  receipt.limits = {{"wall", {30000000000, 5, "ns", true, true}},
                     {"open_files", {100, std::nullopt, "count", false}},
                     {"io", {UINT64_MAX, UINT64_MAX, "bytes", false}}};
   receipt.denials = {
@@ -95,11 +95,27 @@ TEST(Receipt, RoundTrip) {
   EXPECT_EQ(back.requested_at, full.requested_at);
   EXPECT_EQ(back.limits[2].second.used, UINT64_MAX);
   EXPECT_EQ(back.limits[1].second.used, std::nullopt);
+  for (const auto& [name, use] : back.limits) {
+    EXPECT_EQ(use.enforced, name == "wall") << name;
+  }
   EXPECT_EQ(back.denials[1].count, UINT64_MAX);
   EXPECT_EQ(back.exit_code, -1);
   EXPECT_EQ(back.exit_signal, 9);
   EXPECT_EQ(back.missing[1].stand_in, "the supervisor");
   EXPECT_FALSE(back.denials_recorded);
+}
+
+TEST(Receipt, ALimitThatDoesNotSayThatItIsEnforcedIsNot) {
+  std::string text = FormatReceipt(Full());
+  const std::string field = "\"enforced\": true,";
+  const size_t at = text.find(field);
+  ASSERT_NE(at, std::string::npos);
+  text.erase(at, field.size());
+  const Result<Receipt> back = ParseReceipt(text);
+  ASSERT_TRUE(back.ok()) << back.error().message;
+  for (const auto& [name, use] : back->limits) {
+    EXPECT_FALSE(use.enforced) << name;
+  }
 }
 
 TEST(Receipt, BytesThatAreNotTextDoNoHarm) {
@@ -131,6 +147,7 @@ TEST(Receipt, AnythingElseIsRefused) {
       {"\"duration_ms\": 1876.543", "\"duration_ms\": \"1\""},
       {"\"layers\": [", "\"layers\": [1,"},
       {"\"breached\": true", "\"breached\": \"yes\""},
+      {"\"enforced\": true", "\"enforced\": \"yes\""},
       {"\"exit\": {", "\"exit\": {}, \"exit\": {"},
   };
   for (const auto& [from, to] : changes) {

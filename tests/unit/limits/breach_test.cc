@@ -83,6 +83,22 @@ TEST(FindBreach, DiskBytesInodesAndIo) {
   EXPECT_EQ(FindBreach({}, io, {})->error_class(), "limit.disk");
 }
 
+TEST(FindBreach, WhatCannotBeReadIsTooMuch) {
+  Usage usage;
+  EXPECT_FALSE(FindBreach({}, usage, {}).has_value());
+  usage.unreadable = "process 7 hides what it holds";
+  EXPECT_EQ(FindBreach({}, usage, {})->error_class(), "limit.memory");
+  EXPECT_EQ(FindBreach({}, usage, {})->message, "process 7 hides what it holds");
+  EXPECT_TRUE(Reached(Cap::kMemory, {}, usage, {}));
+  Events events;
+  events.disk_unknown = "a directory is closed";
+  EXPECT_EQ(FindBreach({}, {}, events)->error_class(), "limit.disk");
+  EXPECT_TRUE(Reached(Cap::kDisk, {}, {}, events));
+  Usage later;
+  KeepPeaks(usage, later);
+  EXPECT_EQ(later.unreadable, usage.unreadable) << "what was hidden once is not forgotten";
+}
+
 TEST(FindBreach, ProcessesOnlyWhereTheKernelDidNotRefuse) {
   Usage usage;
   usage.pids = 40;

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "limits/mapping.h"
+
+#include <sys/sysmacros.h>
+
+#include <charconv>
+
+namespace coffer::limits {
+namespace {
+
+bool ParseHex(std::string_view& text, char end, uint64_t& number) {
+  const auto [rest, problem] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
+  if (problem != std::errc() || rest == text.data() + text.size() || *rest != end) {
+    return false;
+  }
+  text.remove_prefix(static_cast<size_t>(rest - text.data()) + 1);
+  return true;
+}
+
+}  // namespace
+
+std::optional<Mapping> ParseMapping(std::string_view line) {
+  Mapping mapping;
+  mapping.range = line.substr(0, line.find(' '));
+  mapping.deleted = line.ends_with(" (deleted)");
+  const size_t name = line.find('/');
+  mapping.anonymous = name != std::string_view::npos && line.substr(name) == "/dev/zero (deleted)";
+  uint64_t start = 0;
+  uint64_t end = 0;
+  uint64_t offset = 0;
+  uint64_t major = 0;
+  uint64_t minor = 0;
+  if (!ParseHex(line, '-', start) || !ParseHex(line, ' ', end) || line.size() < 5) {
+    return std::nullopt;
+  }
+  line.remove_prefix(5);  // permissions
+  if (!ParseHex(line, ' ', offset) || !ParseHex(line, ':', major) || !ParseHex(line, ' ', minor)) {
+    return std::nullopt;
+  }
+  std::from_chars(line.data(), line.data() + line.size(), mapping.file.inode);
+  mapping.file.device = ::makedev(static_cast<unsigned>(major), static_cast<unsigned>(minor));
+  mapping.end_offset = offset + (end - start);
+  return mapping;
+}
+
+}  // namespace coffer::limits

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "limits/tree_scan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "base/sys.h"
+
+namespace coffer::limits {
+namespace {
+
+using raw::Arg;
+using raw::Syscall;
+
+class Scanner {
+ public:
+  Scanner(uint64_t device, Nanos budget) : device_(device), end_(BootTime() + budget) {}
+
+  void Scan(UniqueFd root, uint64_t inode) {
+    Push(std::move(root), inode);
+    while (!levels_.empty() && use_.complete()) {
+      Level& here = levels_.back();
+      if (here.pending.empty()) {
+        Ascend();
+        continue;
+      }
+      const std::string name = std::move(here.pending.back());
+      here.pending.pop_back();
+      Descend(here.fd.get(), name);
+    }
+  }
+
+  DiskUse use() const { return use_; }
+
+ private:
+  struct Level {
+    UniqueFd fd;  // closed again where the tree is deep
+    uint64_t inode = 0;
+    std::vector<std::string> pending;  // subdirectories that were not entered yet
+  };
+
+  void Push(UniqueFd dir, uint64_t inode) {
+    if (levels_.size() >= kOpenLevels) {
+      levels_[levels_.size() - kOpenLevels].fd.Reset();
+    }
+    levels_.push_back({std::move(dir), inode, {}});
+    List(levels_.back());
+  }
+
+  // Counts every entry of a directory and keeps the names of the directories among them.
+  void List(Level& level) {
+    const Result<std::vector<sys::DirEntry>> entries = sys::ListDir(level.fd.get());
+    if (!entries.ok()) {
+      use_.end = ScanEnd::kUnreadable;
+      return;
+    }
+    for (const sys::DirEntry& entry : *entries) {
+      if (BootTime() > end_) {
+        use_.end = ScanEnd::kOutOfTime;
+        return;
+      }
+      struct stat info{};
+      const long answer = Syscall(SYS_newfstatat, level.fd.get(), Arg(entry.name.c_str()),
+                                  Arg(&info), AT_SYMLINK_NOFOLLOW);
+      if (answer == -ENOENT) {
+        continue;  // gone meanwhile
+      }
+      if (answer < 0) {
+        use_.end = ScanEnd::kUnreadable;  // a directory that may be listed but not entered
+        return;
+      }
+      if (info.st_dev != device_ ||
+          (info.st_nlink > 1 && !S_ISDIR(info.st_mode) && !linked_.insert(info.st_ino).second)) {
+        continue;
+      }
+      ++use_.inodes;
+      use_.bytes += static_cast<uint64_t>(info.st_blocks) * 512;
+      if (S_ISDIR(info.st_mode)) {
+        level.pending.push_back(entry.name);
+      }
+    }
+  }
+
+  void Descend(int dir, const std::string& name) {
+    Result<UniqueFd> child = sys::OpenAt(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    struct stat info{};
+    if (!child.ok()) {
+      const int why = child.error().sys_errno;
+      if (why != ENOENT && why != ENOTDIR && why != ELOOP && !ClosedToThePayload(dir, name)) {
+        use_.end = ScanEnd::kUnreadable;
+      }
+    } else if (Syscall(SYS_fstat, child->get(), Arg(&info)) < 0) {
+      use_.end = ScanEnd::kUnreadable;
+    } else if (info.st_dev == device_) {
+      Push(std::move(*child), info.st_ino);
+    }
+  }
+
+  // Another user's directory that our uid may not even pass through: the payload can put nothing into it.
+  static bool ClosedToThePayload(int dir, const std::string& name) {
+    struct stat info{};
+    return ::geteuid() != 0 &&
+           Syscall(SYS_newfstatat, dir, Arg(name.c_str()), Arg(&info), AT_SYMLINK_NOFOLLOW) == 0 &&
+           info.st_uid != ::geteuid() &&
+           Syscall(SYS_faccessat, dir, Arg(name.c_str()), X_OK) == -EACCES;
+  }
+
+  // Back to the next level that has something left to enter. A chain that moves while it is summed has no such level,
+  // and need not be climbed again.
+  void Ascend() {
+    const UniqueFd below = std::move(levels_.back().fd);
+    levels_.pop_back();
+    size_t up = 1;
+    while (!levels_.empty() && !levels_.back().fd && levels_.back().pending.empty()) {
+      levels_.pop_back();
+      ++up;
+    }
+    if (levels_.empty() || levels_.back().fd) {
+      return;
+    }
+    Result<UniqueFd> above = Climb(below.get(), up);
+    struct stat info{};
+    if (!above.ok() || Syscall(SYS_fstat, above->get(), Arg(&info)) < 0 || info.st_dev != device_ ||
+        info.st_ino != levels_.back().inode) {
+      use_.end = ScanEnd::kMoved;
+      return;
+    }
+    levels_.back().fd = std::move(*above);
+  }
+
+  static Result<UniqueFd> Climb(int below, size_t levels) {
+    constexpr size_t kSteps = 1000;  // a path has at most 4095 bytes
+    UniqueFd at;
+    while (levels > 0) {
+      std::string path;
+      for (size_t step = std::min(levels, kSteps); step > 0; --step, --levels) {
+        path += "../";
+      }
+      TRY_ASSIGN(UniqueFd next, sys::OpenAt(at ? at.get() : below, path, O_RDONLY | O_DIRECTORY));
+      at = std::move(next);
+    }
+    return at;
+  }
+
+  uint64_t device_;
+  Nanos end_;
+  DiskUse use_;
+  std::vector<Level> levels_;
+  std::unordered_set<uint64_t> linked_;
+};
+
+}  // namespace
+
+Result<DiskUse> ScanDisk(int dir, Nanos budget) {
+  // A descriptor of our own: listing moves its position, and an O_PATH one cannot be listed.
+  TRY_ASSIGN(UniqueFd root, sys::OpenAt(dir, ".", O_RDONLY | O_DIRECTORY));
+  struct stat info{};
+  if (const long answer = Syscall(SYS_fstat, root.get(), Arg(&info)); answer < 0) {
+    return sys::ErrnoError("limits.disk", "cannot look at a writable directory", answer);
+  }
+  Scanner scanner(info.st_dev, budget);
+  scanner.Scan(std::move(root), info.st_ino);
+  return scanner.use();
+}
+
+}  // namespace coffer::limits

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sums what a directory tree holds, whatever a hostile program made of it: any depth, names of any length, entries that
+// move or vanish while they are counted.
+//
+// The walk keeps at most kOpenLevels descriptors. Deeper down the directories nearest the root are closed. If there is
+// something left in one of them it is opened again on the way back, by ".." from below; if that is another directory by
+// then, the tree was moved, and the sum is not known. No name is put together, no link is followed, no mount is crossed.
+//
+// What cannot be read is not zero: the answer says so, and the caller treats it as too much. A directory that we may not
+// enter is left out only if it belongs to another user: then the payload, which has our uid or fewer rights, cannot
+// enter it either.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/clock.h"
+#include "base/result.h"
+
+namespace coffer::limits {
+
+inline constexpr size_t kOpenLevels = 128;
+
+enum class ScanEnd : uint8_t {
+  kComplete,
+  kOutOfTime,
+  kUnreadable,  // a directory is closed to us
+  kMoved,       // a directory deeper than kOpenLevels was moved meanwhile
+};
+
+struct DiskUse {
+  uint64_t bytes = 0;  // allocated (st_blocks), each hard-linked inode once
+  uint64_t inodes = 0;
+  ScanEnd end = ScanEnd::kComplete;  // anything else: the real numbers are larger
+  bool complete() const { return end == ScanEnd::kComplete; }
+};
+
+// Sums the tree below `dir` until `budget` is spent. An error only if `dir` itself cannot be looked at.
+Result<DiskUse> ScanDisk(int dir, Nanos budget);
+
+}  // namespace coffer::limits

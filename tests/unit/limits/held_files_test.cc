@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every way to keep a file without a name, held by a child, with a control: the same file while nobody holds it.
+#include "limits/held_files.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "base/sys.h"
+#include "test_support.h"
+
+namespace coffer::limits {
+namespace {
+
+constexpr size_t kSize = 4 << 20;
+
+// A child that runs `body`, says so, and lives until the test is over.
+class Holder {
+ public:
+  template <typename Body>
+  explicit Holder(Body body) : ready_(sys::MakePipe().value()), go_(sys::MakePipe().value()) {
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      go_.write_end.Reset();
+      body(*this);
+      Stay();
+    }
+    go_.read_end.Reset();
+    EXPECT_TRUE(Ready(ready_.read_end.get()));
+  }
+  ~Holder() {
+    go_.write_end.Reset();
+    WaitFor(pid_);
+  }
+  Holder(const Holder&) = delete;
+  Holder& operator=(const Holder&) = delete;
+  [[noreturn]] void Stay() const {
+    (void)!::write(ready_.write_end.get(), "x", 1);
+    char byte = 0;
+    (void)!::read(go_.read_end.get(), &byte, 1);
+    ::_exit(0);
+  }
+  HeldFiles Look() const {
+    return FindHeldFiles([this] { return std::vector<pid_t>{pid_}; });
+  }
+
+ private:
+  sys::Pipe ready_;
+  sys::Pipe go_;
+  pid_t pid_ = 0;
+};
+
+class HeldFilesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    struct stat info{};
+    ::stat(dir_.path().c_str(), &info);
+    device_ = info.st_dev;
+  }
+  // A file of kSize that has lost its name.
+  int Nameless() const {
+    const std::string path = dir_.path() + "/gone";
+    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT, 0600);
+    const std::string block(kSize, 'x');
+    EXPECT_EQ(::write(fd, block.data(), block.size()), static_cast<ssize_t>(block.size()));
+    ::unlink(path.c_str());
+    return fd;
+  }
+  static void Send(int socket, int fd) {
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    char byte = 0;
+    iovec data{&byte, 1};
+    msghdr message{};
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    cmsghdr* head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof(int));
+    ::memcpy(CMSG_DATA(head), &fd, sizeof(fd));
+    EXPECT_EQ(::sendmsg(socket, &message, 0), 1);
+  }
+  uint64_t BytesOf(const Holder& holder) const { return holder.Look().BytesOn(device_); }
+
+  TempDir dir_;
+  uint64_t device_ = 0;
+};
+
+TEST_F(HeldFilesTest, Control_NothingIsHeldOnceItIsClosed) {
+  const Holder holder([&](const Holder&) { ::close(Nameless()); });
+  const HeldFiles held = holder.Look();
+  EXPECT_EQ(held.BytesOn(device_), 0U);
+  EXPECT_TRUE(held.mapped.empty());
+  EXPECT_TRUE(held.settled);
+  EXPECT_EQ(held.unmeasured_flights, 0U);
+  EXPECT_EQ(held.unreadable, "");
+}
+
+TEST_F(HeldFilesTest, Open) {
+  const Holder holder([&](const Holder&) { EXPECT_GE(::dup(Nameless()), 0); });
+  EXPECT_GE(BytesOf(holder), kSize);
+  EXPECT_LT(BytesOf(holder), 2 * kSize) << "held twice, counted once";
+}
+
+TEST_F(HeldFilesTest, NeverNamed) {
+  const Holder holder([&](const Holder&) {
+    const int fd = ::open(dir_.path().c_str(), O_TMPFILE | O_RDWR, 0600);
+    const std::string block(kSize, 'x');
+    EXPECT_EQ(::write(fd, block.data(), block.size()), static_cast<ssize_t>(block.size()));
+  });
+  EXPECT_GE(BytesOf(holder), kSize);
+}
+
+TEST_F(HeldFilesTest, MappedAndClosed) {
+  const Holder holder([&](const Holder&) {
+    const int fd = Nameless();
+    EXPECT_NE(::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fd, 0), MAP_FAILED);
+    ::close(fd);
+  });
+  const HeldFiles held = holder.Look();
+  if (::geteuid() == 0) {
+    EXPECT_GE(held.BytesOn(device_), kSize) << "root reads the size";
+  } else {
+    EXPECT_EQ(held.mapped.size(), 1U) << "a user knows that there is one";
+  }
+}
+
+TEST_F(HeldFilesTest, InFlight) {
+  const Holder holder([&](const Holder&) {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    const int fd = Nameless();
+    Send(ends[0], fd);
+    ::close(fd);
+    ::close(ends[0]);
+  });
+  const HeldFiles held = holder.Look();
+  EXPECT_GE(held.BytesOn(device_), kSize);
+  EXPECT_EQ(held.unmeasured_flights, 0U);
+}
+
+TEST_F(HeldFilesTest, InFlightInsideASocketInFlight) {
+  const Holder holder([&](const Holder&) {
+    int outer[2];
+    int inner[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_DGRAM, 0, outer), 0);
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_DGRAM, 0, inner), 0);
+    const int fd = Nameless();
+    Send(inner[0], fd);
+    ::close(fd);
+    Send(outer[0], inner[1]);
+    ::close(inner[0]);
+    ::close(inner[1]);
+  });
+  EXPECT_GE(BytesOf(holder), kSize);
+}
+
+TEST_F(HeldFilesTest, InFlightBehindAnotherMessageIsKnownToBeThere) {
+  const Holder holder([&](const Holder&) {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_DGRAM, 0, ends), 0);
+    Send(ends[0], 0);
+    const int fd = Nameless();
+    Send(ends[0], fd);
+    ::close(fd);
+  });
+  EXPECT_EQ(holder.Look().unmeasured_flights, 1U);
+}
+
+TEST_F(HeldFilesTest, HeldByAThreadWithItsOwnDescriptorsWhoseLeaderIsGone) {
+  const Holder holder([&](const Holder& self) {
+    static int fd;
+    fd = Nameless();
+    std::thread([&self] {
+      ::syscall(SYS_unshare, CLONE_FILES);
+      EXPECT_GE(::dup(fd), 0);
+      self.Stay();
+    }).detach();
+    ::usleep(200000);
+    ::close(fd);
+    ::syscall(SYS_exit, 0);  // the leader alone
+  });
+  EXPECT_GE(BytesOf(holder), kSize);
+}
+
+TEST_F(HeldFilesTest, WhoIsNotDumpableIsReadOrNamed) {
+  const Holder holder([&](const Holder&) {
+    Nameless();
+    ::prctl(PR_SET_DUMPABLE, 0);
+  });
+  const HeldFiles held = holder.Look();
+  if (::geteuid() == 0) {
+    EXPECT_GE(held.BytesOn(device_), kSize);
+    EXPECT_EQ(held.unreadable, "");
+  } else {
+    EXPECT_NE(held.unreadable.find("is not dumpable"), std::string::npos);
+  }
+}
+
+TEST_F(HeldFilesTest, ADirectoryThatWasRemovedAroundAProcess) {
+  const Holder holder([&](const Holder&) {
+    const std::string inner = dir_.path() + "/inner";
+    ::mkdir(inner.c_str(), 0700);
+    EXPECT_EQ(::chdir(inner.c_str()), 0);
+    ::rmdir(inner.c_str());
+  });
+  const HeldFiles held = holder.Look();
+  EXPECT_EQ(held.files.size(), 1U);
+}
+
+TEST_F(HeldFilesTest, Queues) {
+  const Holder empty([&](const Holder&) {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  });
+  const Holder full([&](const Holder&) {
+    const std::string block(1 << 16, 'x');
+    for (const bool sender_stays : {true, false}) {
+      int ends[2];
+      ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+      while (::send(ends[0], block.data(), block.size(), MSG_DONTWAIT) > 0) {
+      }
+      if (!sender_stays) {
+        ::close(ends[0]);
+      }
+    }
+  });
+  EXPECT_GE(full.Look().QueuedBytes(), empty.Look().QueuedBytes() + (300U << 10));
+}
+
+TEST_F(HeldFilesTest, AProcessThatIsGoneHoldsNothing) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::_exit(0);
+  }
+  siginfo_t info;
+  ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT);
+  const HeldFiles zombie = FindHeldFiles([&] { return std::vector<pid_t>{pid}; });
+  EXPECT_EQ(zombie.unreadable, "");
+  WaitFor(pid);
+  const HeldFiles gone = FindHeldFiles([&] { return std::vector<pid_t>{pid}; });
+  EXPECT_EQ(gone.unreadable, "");
+  EXPECT_FALSE(gone.settled);
+}
+
+}  // namespace
+}  // namespace coffer::limits
