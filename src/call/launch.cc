@@ -110,7 +110,7 @@ Status StartDiskWatches(const RunRequest& request, const Prepared& prepared, Lau
     }
   }
   if (!launched.scratch.path().empty()) {
-    TRY_ASSIGN(const UniqueFd dir, sys::Open(launched.scratch.path(), O_RDONLY | O_DIRECTORY));
+    TRY_ASSIGN(const UniqueFd dir, sys::OpenAt(launched.scratch.fd(), ".", O_RDONLY | O_DIRECTORY));
     TRY_ASSIGN(limits::DiskWatch watch,
                limits::DiskWatch::Start(dir.get(), request.envelope.limits));
     launched.disks.push_back(std::move(watch));
@@ -165,7 +165,7 @@ Result<isolation::BoundaryPlan> ComposeInScratch(const RunRequest& request,
   UseHostPath(prepared.runtime.set, call);
   TRY(isolation::AdoptOrphans());
   return isolation::ComposeProcess(request.envelope, prepared.runtime, prepared.mounts,
-                                   launched.scratch.path(), ::geteuid() == 0);
+                                   launched.scratch.place(), ::geteuid() == 0);
 }
 
 // Looks at the parked boundary from outside: it has the layers it was given, and those that the floor demands.

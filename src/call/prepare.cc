@@ -16,6 +16,7 @@
 #include "call/verb_flags.h"
 #include "isolation/compose_etc.h"
 #include "isolation/etc.h"
+#include "isolation/fifo_search.h"
 #include "isolation/own_places.h"
 #include "isolation/runtime/own_tree.h"
 #include "isolation/runtime/program.h"

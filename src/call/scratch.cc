@@ -25,9 +25,35 @@ std::string Parent() {
   return ::geteuid() == 0 || wished == nullptr ? "/tmp" : wished;
 }
 
+// Other users must not be able to put something else in the place of what is made there.
+Status CheckParent(const std::string& parent) {
+  struct stat info{};
+  if (::stat(parent.c_str(), &info) != 0) {
+    return {};  // mkdtemp says why
+  }
+  const bool shared = (info.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (info.st_mode & S_ISVTX) == 0;
+  if (shared || (info.st_uid != 0 && info.st_uid != ::geteuid())) {
+    return Refused("isolation.scratch",
+                   fmt::format("other users can replace what is made in {}", parent),
+                   "set TMPDIR to a directory of your own, or leave it out");
+  }
+  return {};
+}
+
+// A directory in `root`, open, with this mode whatever the caller's umask is.
+Result<UniqueFd> MakePart(int root, const std::string& name, mode_t mode) {
+  TRY(sys::MakeDirAt(root, name, mode));
+  TRY_ASSIGN(UniqueFd part, sys::OpenAt(root, name, O_PATH | O_DIRECTORY | O_NOFOLLOW));
+  if (::fchmodat(part.get(), ".", mode, 0) != 0) {
+    return HostFault("isolation.scratch", "cannot set the mode of a scratch directory");
+  }
+  return part;
+}
+
 }  // namespace
 
 Result<Scratch> Scratch::Make(const std::vector<isolation::Input>& inputs) {
+  TRY(CheckParent(Parent()));
   std::string name =
       fmt::format("{}/{}{}-{:x}-XXXXXX", Parent(), kPrefix, ::getpid(),
                   std::chrono::duration_cast<std::chrono::milliseconds>(BootTime()).count());
@@ -37,24 +63,20 @@ Result<Scratch> Scratch::Make(const std::vector<isolation::Input>& inputs) {
                      "make room there, or set TMPDIR to a directory you can write");
   }
   Scratch scratch;
-  scratch.path_ = name;
-  TRY_ASSIGN(const UniqueFd dir, sys::Open(name, O_PATH | O_DIRECTORY));
-  TRY(sys::MakeDirAt(dir.get(), "workspace", 0700));
-  TRY(sys::MakeDirAt(dir.get(), "tmp", 0700));
-  TRY(sys::MakeDirAt(dir.get(), "in", 0755));
-  // Whatever the caller's umask took away, here and below.
-  if (::fchmodat(dir.get(), "in", 0755, 0) != 0) {
-    return HostFault("isolation.scratch", "cannot set the mode of a scratch directory");
-  }
-  TRY_ASSIGN(const UniqueFd canary,
-             sys::OpenAt(dir.get(), "canary", O_WRONLY | O_CREAT | O_EXCL, 0644));
+  scratch.path_.value = name;
+  TRY_ASSIGN(scratch.root_, sys::Open(name, O_PATH | O_DIRECTORY | O_NOFOLLOW));
+  const int root = scratch.root_.get();
+  TRY_ASSIGN(scratch.workspace_, MakePart(root, "workspace", 0700));
+  TRY_ASSIGN(scratch.tmp_, MakePart(root, "tmp", 0700));
+  TRY_ASSIGN(scratch.in_, MakePart(root, "in", 0755));
+  TRY_ASSIGN(const UniqueFd canary, sys::OpenAt(root, "canary", O_WRONLY | O_CREAT | O_EXCL, 0644));
   for (const isolation::Input& input : inputs) {
-    TRY_ASSIGN(const UniqueFd file,
-               sys::OpenAt(dir.get(), "in/" + input.name, O_WRONLY | O_CREAT | O_EXCL, 0444));
+    TRY_ASSIGN(const UniqueFd file, sys::OpenAt(scratch.in_.get(), input.name,
+                                                O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0444));
     (void)::fchmod(file.get(), 0444);
     TRY(sys::WriteAll(file.get(), input.content));
-    if (::symlinkat((name + "/in/" + input.name).c_str(), dir.get(),
-                    ("workspace/" + input.name).c_str()) != 0) {
+    if (::symlinkat((name + "/in/" + input.name).c_str(), scratch.workspace_.get(),
+                    input.name.c_str()) != 0) {
       return HostFault("isolation.scratch", "cannot link an input into the workspace");
     }
   }
@@ -63,7 +85,11 @@ Result<Scratch> Scratch::Make(const std::vector<isolation::Input>& inputs) {
 
 Scratch& Scratch::operator=(Scratch&& other) noexcept {
   Discard();
-  path_ = std::exchange(other.path_, {});
+  path_ = std::move(other.path_);
+  root_ = std::move(other.root_);
+  workspace_ = std::move(other.workspace_);
+  tmp_ = std::move(other.tmp_);
+  in_ = std::move(other.in_);
   return *this;
 }
 
@@ -78,25 +104,26 @@ void Scratch::Discard() noexcept {
 }
 
 Status Scratch::GiveTo(uint32_t uid) const {
-  for (const char* part : {"/workspace", "/tmp"}) {
-    if (::chown((path_ + part).c_str(), uid, uid) != 0) {
+  for (const UniqueFd* const part : {&workspace_, &tmp_}) {
+    if (::fchownat(part->get(), "", uid, uid, AT_EMPTY_PATH) != 0) {
       return HostFault("isolation.scratch", "cannot give the scratch directory to the boundary");
     }
   }
-  if (::chown(path_.c_str(), ::geteuid(), uid) != 0 || ::chmod(path_.c_str(), 0710) != 0) {
+  if (::fchownat(root_.get(), "", ::geteuid(), uid, AT_EMPTY_PATH) != 0 ||
+      ::fchmodat(root_.get(), ".", 0710, 0) != 0) {
     return HostFault("isolation.scratch", "cannot let the boundary into its scratch directory");
   }
   return {};
 }
 
 Status Scratch::Remove() {
-  if (path_.empty()) {
+  if (path().empty()) {
     return {};
   }
-  const size_t slash = path_.rfind('/');
-  TRY_ASSIGN(const UniqueFd parent, sys::Open(path_.substr(0, slash), O_PATH | O_DIRECTORY));
-  TRY(RemoveTree(parent.get(), path_.substr(slash + 1)));
-  path_.clear();  // until then the destructor tries once more
+  const size_t slash = path().rfind('/');
+  TRY_ASSIGN(const UniqueFd parent, sys::Open(path().substr(0, slash), O_PATH | O_DIRECTORY));
+  TRY(RemoveTree(parent.get(), path().substr(slash + 1)));
+  path_.value.clear();  // until then the destructor tries once more
   return {};
 }
 

@@ -17,7 +17,7 @@ Error CannotCover(const HostPath& path, const std::vector<std::string>& fifos) {
 
 Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const OpenedRuntime& runtime,
                                     const std::vector<OpenedMount>& mounts,
-                                    const std::string& scratch, bool privileged) {
+                                    const ScratchPlace& scratch, bool privileged) {
   BoundaryPlan plan;
   plan.level = policy::Level::kProcess;
   plan.uid = envelope.uid;
@@ -29,7 +29,7 @@ Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const Open
                      "boot with lsm=landlock,... or use a host that allows user namespaces");
   }
   plan.scoped_kill = privileged || plan.landlock_abi >= 6;
-  plan.landlock_canary = scratch + "/canary";
+  plan.landlock_canary = scratch.path + "/canary";
   for (size_t i = 0; i < runtime.paths.size(); ++i) {
     const HostPath& path = runtime.paths[i];
     if (!runtime.fifos[i].empty()) {
@@ -49,9 +49,10 @@ Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const Open
     plan.landlock.push_back(
         {device, landlock::kReadFile | landlock::kWriteFile | landlock::kTruncate, false});
   }
-  plan.landlock.push_back({scratch + "/workspace", landlock::kRead | landlock::kPrivateChange});
-  plan.landlock.push_back({scratch + "/tmp", landlock::kRead | landlock::kPrivateChange});
-  plan.landlock.push_back({scratch + "/in", landlock::kRead});
+  constexpr uint64_t kOwn = landlock::kRead | landlock::kPrivateChange;
+  plan.landlock.push_back({scratch.path + "/workspace", kOwn, true, scratch.workspace});
+  plan.landlock.push_back({scratch.path + "/tmp", kOwn, true, scratch.tmp});
+  plan.landlock.push_back({scratch.path + "/in", landlock::kRead, true, scratch.in});
   for (const OpenedMount& mount : mounts) {
     if (mount.at != mount.path.path) {
       return Refused("policy.mount.target",

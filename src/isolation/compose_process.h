@@ -15,9 +15,17 @@
 
 namespace coffer::isolation {
 
-// `scratch` is an existing directory with workspace/, tmp/ and in/ in it.
+// A directory with workspace/, tmp/ and in/ in it, which were opened when they were made: another process of the same user
+// may have put something else under their names since.
+struct ScratchPlace {
+  std::string path;
+  int workspace = -1;
+  int tmp = -1;
+  int in = -1;
+};
+
 Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const OpenedRuntime& runtime,
                                     const std::vector<OpenedMount>& mounts,
-                                    const std::string& scratch, bool privileged);
+                                    const ScratchPlace& scratch, bool privileged);
 
 }  // namespace coffer::isolation

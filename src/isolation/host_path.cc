@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isolation/host_path.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fmt/format.h>
 #include <linux/magic.h>
@@ -11,7 +10,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 
 #include "base/regular_file.h"
@@ -22,8 +20,6 @@ namespace coffer::isolation {
 namespace {
 
 // Directories whose aliases (bind mounts under another name) are refused as they are themselves.
-constexpr std::ptrdiff_t kMaxDepth = 256;  // of directories in a mounted tree
-
 constexpr std::array<const char*, 14> kNeverByAnyName = {
     "/",    "/etc",  "/home", "/root", "/var", "/usr",  "/boot",
     "/dev", "/proc", "/sys",  "/run",  "/mnt", "/data", "/srv",
@@ -76,23 +72,6 @@ Error OpenError(const std::string& path, Error error) {
     error.hint = "openat2 needs Linux 5.6 or newer";
   }
   return error;
-}
-
-// A directory that cannot be listed is left out of the search only if the boundary cannot enter it either.
-Status CheckOutOfReach(const HostPath& root, const std::string& directory, int number) {
-  struct stat info{};
-  const bool there =
-      ::fstatat(root.fd.get(), directory.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0;
-  const bool gone = number == ENOENT || number == ENOTDIR || number == ELOOP;
-  const bool foreign = there && info.st_uid != ::geteuid() &&
-                       ::faccessat(root.fd.get(), directory.c_str(), X_OK, AT_EACCESS) != 0;
-  if (gone || (number == EACCES && foreign)) {
-    return {};
-  }
-  return Refused("policy.path.fifo",
-                 fmt::format("{} holds a directory that cannot be checked for fifos: {}", root.path,
-                             sys::ErrnoText(number)),
-                 "make its directories readable, or name a directory further down");
 }
 
 }  // namespace
@@ -245,53 +224,6 @@ Result<UniqueFd> OpenForReading(const HostPath& path) {
                    "use --ro for a directory");
   }
   return sys::ReopenRegular(path.fd.get(), path.path, O_RDONLY);
-}
-
-Result<std::vector<std::string>> FindFifos(const HostPath& root) {
-  std::vector<std::string> fifos;
-  std::vector<std::string> pending = {""};
-  size_t scanned = 0;
-  while (!pending.empty()) {
-    const std::string here = std::move(pending.back());
-    pending.pop_back();
-    // Without links: another user who can write there must not lead the search elsewhere.
-    Result<UniqueFd> dir =
-        sys::OpenNoLinks(root.fd.get(), here.empty() ? "." : here, O_RDONLY | O_DIRECTORY);
-    if (!dir.ok()) {
-      TRY(CheckOutOfReach(root, here, dir.error().sys_errno));
-      continue;
-    }
-    TRY_ASSIGN(const std::vector<sys::DirEntry> entries, sys::ListDir(dir->get()));
-    scanned += entries.size();
-    if (scanned > kMaxScanned) {
-      return Refused("policy.path.size",
-                     fmt::format("{} holds too many files to be checked", root.path),
-                     "name a smaller directory");
-    }
-    for (const sys::DirEntry& entry : entries) {
-      const std::string path = here.empty() ? entry.name : here + "/" + entry.name;
-      unsigned char type = entry.type;
-      if (struct stat info; type == DT_UNKNOWN && ::fstatat(dir->get(), entry.name.c_str(), &info,
-                                                            AT_SYMLINK_NOFOLLOW) == 0) {
-        type = IFTODT(info.st_mode);
-      }
-      if (type == DT_DIR) {
-        if (std::count(path.begin(), path.end(), '/') > kMaxDepth) {
-          return Refused("policy.path.size",
-                         fmt::format("{} is too deep to be checked for fifos", root.path),
-                         "name a directory further down");
-        }
-        pending.push_back(path);
-      } else if (type == DT_FIFO) {
-        fifos.push_back(path);
-      }
-    }
-    if (fifos.size() > kMaxFifos) {
-      return Refused("policy.path.fifo",
-                     fmt::format("{} holds more than {} fifos", root.path, kMaxFifos));
-    }
-  }
-  return fifos;
 }
 
 }  // namespace coffer::isolation

@@ -75,10 +75,4 @@ Status CheckNotBroad(const HostPath& path);
 // The examined file itself, opened for reading: its name is not looked up again. kRefused unless it is a regular file.
 Result<UniqueFd> OpenForReading(const HostPath& path);
 
-// Fifos below a directory: they have no mount flag that stops their use, so each is covered. Bounded: a tree with
-// more than `kMaxScanned` entries or too many fifos is refused. Relative paths, in no order.
-Result<std::vector<std::string>> FindFifos(const HostPath& root);
-inline constexpr size_t kMaxScanned = 2000000;
-inline constexpr size_t kMaxFifos = 64;
-
 }  // namespace coffer::isolation

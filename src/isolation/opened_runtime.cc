@@ -8,6 +8,7 @@
 #include <array>
 
 #include "base/sys.h"
+#include "isolation/fifo_search.h"
 #include "isolation/own_places.h"
 #include "isolation/runtime/elf.h"
 

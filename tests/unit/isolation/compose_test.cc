@@ -70,6 +70,8 @@ TEST(CheckTargets, NothingOfTheRuntimeIsHidden) {
   }
 }
 
+const ScratchPlace kScratch{"/scratch"};
+
 class Compose : public ::testing::Test {
  protected:
   Compose() {
@@ -299,22 +301,22 @@ TEST_F(Compose, TooManyMountsAreRefused) {
 
 TEST_F(Compose, ProcessLevelGrantsByPathAndTakesNoMovedMounts) {
   if (LandlockAbi() == 0) {
-    EXPECT_FALSE(ComposeProcess(envelope_, runtime_, {}, "/scratch", false).ok());
+    EXPECT_FALSE(ComposeProcess(envelope_, runtime_, {}, kScratch, false).ok());
     GTEST_SKIP() << "this kernel has no Landlock";
   }
-  EXPECT_FALSE(ComposeProcess(envelope_, runtime_, mounts_, "/scratch", false).ok())
+  EXPECT_FALSE(ComposeProcess(envelope_, runtime_, mounts_, kScratch, false).ok())
       << "a target of its own";
   for (OpenedMount& mount : mounts_) {
     mount.at = mount.path.path;
   }
-  EXPECT_FALSE(ComposeProcess(envelope_, runtime_, mounts_, "/scratch", true).ok())
+  EXPECT_FALSE(ComposeProcess(envelope_, runtime_, mounts_, kScratch, true).ok())
       << "no id-mapping as root";
-  EXPECT_FALSE(ComposeProcess(envelope_, runtime_, mounts_, "/scratch", false).ok())
+  EXPECT_FALSE(ComposeProcess(envelope_, runtime_, mounts_, kScratch, false).ok())
       << "a fifo that cannot be covered";
   for (OpenedMount& mount : mounts_) {
     mount.fifos.clear();
   }
-  const Result<BoundaryPlan> plan = ComposeProcess(envelope_, runtime_, mounts_, "/scratch", false);
+  const Result<BoundaryPlan> plan = ComposeProcess(envelope_, runtime_, mounts_, kScratch, false);
   ASSERT_TRUE(plan.ok());
   EXPECT_TRUE(plan->root.tmpfs.empty() && plan->call_root.binds.empty());
   EXPECT_EQ(RightsAt(*plan, dir_ / "ro"), landlock::kRead);

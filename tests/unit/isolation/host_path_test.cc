@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isolation/host_path.h"
 
+#include "isolation/fifo_search.h"
+
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
