@@ -239,9 +239,11 @@ int Run(const Options& options) {
                                                  effort.slices, effort.slice_seconds));
   }
   if (!options.short_run) {
-    say("python3, 2 workers");
-    Append(results.throughput, MeasureThroughput(box.tools, MeasuredPayloads()[1], 2,
-                                                 effort.slices / 2, effort.slice_seconds));
+    for (const int workers : {2, 8}) {
+      say(fmt::format("python3, {} workers", workers));
+      Append(results.throughput, MeasureThroughput(box.tools, MeasuredPayloads()[1], workers,
+                                                   effort.slices / 2, effort.slice_seconds));
+    }
   }
   say("memory");
   results.memory = MeasureMemory(box.tools, effort.memory);

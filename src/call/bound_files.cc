@@ -82,11 +82,13 @@ void DescribeBound(const RunRequest& request, const Prepared& prepared, audit::R
     reads.emplace_back("/usr");
   }
   const policy::Limits& limits = request.envelope.limits;
-  receipt.blast_radius = fmt::format(
-      "{}; {}; cannot reach the network; at most {} of memory and {} of CPU",
-      changes.empty() ? "can change nothing on the host" : "can change files under " + Join(changes),
-      reads.empty() ? "can read no host file but its runtime and inputs" : "can read " + Join(reads),
-      FormatSize(limits.memory), FormatDuration(limits.cpu));
+  receipt.blast_radius =
+      fmt::format("{}; {}; cannot reach the network; at most {} of memory and {} of CPU",
+                  changes.empty() ? "can change nothing on the host"
+                                  : "can change files under " + Join(changes),
+                  reads.empty() ? "can read no host file but its runtime and inputs"
+                                : "can read " + Join(reads),
+                  FormatSize(limits.memory), FormatDuration(limits.cpu));
 }
 
 }  // namespace coffer::call

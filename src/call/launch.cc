@@ -173,8 +173,7 @@ Status ProbeBoundary(const RunRequest& request, const Prepared& prepared, Launch
   const isolation::ProbeExpectations expected{
       launched.cgroup.name(), launched.cgroup.layers(), request.envelope.limits.disk,
       request.envelope.limits.open_files, HasWritableMount(prepared)};
-  TRY_ASSIGN(launched.layers,
-             isolation::ProbeLayers(*launched.boundary, *launched.plan, expected));
+  TRY_ASSIGN(launched.layers, isolation::ProbeLayers(*launched.boundary, *launched.plan, expected));
   launched.probed = true;
   TRY(CheckProbe(launched));
   return CheckFloor(request, launched);

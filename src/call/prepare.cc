@@ -50,7 +50,8 @@ Result<isolation::Input> ReadInput(const UniqueFd& fd, const std::string& path) 
 }
 
 // The script may be behind a link, as a program may: where the link leads is judged in the same way.
-Result<isolation::Input> ReadScript(const std::string& path, const isolation::RuntimeGrounds& grounds) {
+Result<isolation::Input> ReadScript(const std::string& path,
+                                    const isolation::RuntimeGrounds& grounds) {
   isolation::RealPaths paths;
   TRY_ASSIGN(const std::string absolute, isolation::Absolute(path));
   const Result<isolation::RealPaths::Place> place = paths.Find(absolute);
@@ -68,7 +69,8 @@ Result<isolation::Input> ReadScript(const std::string& path, const isolation::Ru
                        !place->via_link(), place->via_link()});
   set.own_trees.push_back(isolation::OwnTree(*place));
   std::erase(set.own_trees, "");
-  TRY_ASSIGN(const isolation::OpenedRuntime opened, isolation::OpenRuntime(std::move(set), grounds));
+  TRY_ASSIGN(const isolation::OpenedRuntime opened,
+             isolation::OpenRuntime(std::move(set), grounds));
   Result<UniqueFd> fd = isolation::OpenForReading(opened.paths.front());
   if (!fd.ok()) {
     return Error{ErrorKind::kNotExecutable, "policy.command",
@@ -124,9 +126,9 @@ Status OpenWorkspace(const policy::Envelope& envelope, Prepared& prepared) {
     return {};
   }
   isolation::OpenedMount opened;
-  TRY_ASSIGN(opened.path, isolation::OpenHostPath(envelope.workspace, envelope.workspace_access,
-                                                  isolation::Breadth::kAny,
-                                                  isolation::BindReason::kWorkspace));
+  TRY_ASSIGN(opened.path,
+             isolation::OpenHostPath(envelope.workspace, envelope.workspace_access,
+                                     isolation::Breadth::kAny, isolation::BindReason::kWorkspace));
   opened.at = "/workspace";
   opened.access = envelope.workspace_access;
   opened.workspace = true;

@@ -81,7 +81,8 @@ Error ExecError(const Prepared& prepared, const isolation::BoundaryPlan& plan, i
   const std::string program =
       process ? isolation::NotRelocated(prepared.call.program) : prepared.call.program;
   return {missing ? ErrorKind::kNotFound : ErrorKind::kNotExecutable, "policy.command",
-          fmt::format("cannot run {}: {}", program, sys::ErrnoText(number)), std::move(hint), number};
+          fmt::format("cannot run {}: {}", program, sys::ErrnoText(number)), std::move(hint),
+          number};
 }
 
 void ConcludeEnd(const WatchResult& watched, RunOutcome& outcome) {
@@ -187,7 +188,8 @@ RunOutcome RunCall(const RunRequest& request) {
     DescribeEnd(request, boundary, watch, *watched, outcome.receipt);
   }
   if (watched->end.exec_error != 0) {
-    return Refuse(std::move(outcome), ExecError(*prepared, *launched->plan, watched->end.exec_error));
+    return Refuse(std::move(outcome),
+                  ExecError(*prepared, *launched->plan, watched->end.exec_error));
   }
   ConcludeEnd(*watched, outcome);
   return outcome;

@@ -37,7 +37,8 @@ Result<std::string> ReadOwnFile(const std::string& file) {
     return std::string();
   }
   struct stat info{};
-  if (!fd.ok() || ::fstat(fd->get(), &info) != 0 || (info.st_uid != ::geteuid() && info.st_uid != 0) ||
+  if (!fd.ok() || ::fstat(fd->get(), &info) != 0 ||
+      (info.st_uid != ::geteuid() && info.st_uid != 0) ||
       (info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return Wrong(file, "it must be a file of your own that no other user can change",
                  "chmod 644 " + file);

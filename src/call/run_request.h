@@ -24,9 +24,9 @@ struct RunRequest {
   RunRecord* record = nullptr;       // the same, opened; null: it is not recorded
   bool quiet = false;
   bool trace = false;
-  bool reads_config = false;         // the caller's own run.toml counts (run_config.h): `coffer run` alone
+  bool reads_config = false;  // the caller's own run.toml counts (run_config.h): `coffer run` alone
   isolation::OwnWords own;
-  uint32_t tenant = 0;        // its number in the store; 0: none
+  uint32_t tenant = 0;  // its number in the store; 0: none
   isolation::UidRange
       uids;  // as root: made from the tenant by whoever starts the boundary (tenant_uids.h)
 };

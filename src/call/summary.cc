@@ -94,12 +94,13 @@ void DescribeIsolation(const RunRequest& /*request*/, const Launched& launched,
         {std::string(policy::LayerName(layer)), ReasonFor(layer, launched), StandIn(layer)});
   }
   const isolation::BoundaryPlan& plan = *launched.plan;
-  if (!launched.boundary->counters_bounded() && !(plan.level == policy::Level::kProcess && plan.own_uid)) {
+  if (!launched.boundary->counters_bounded() &&
+      !(plan.level == policy::Level::kProcess && plan.own_uid)) {
     receipt.missing.push_back(
         {"user-counters",
-         plan.level == policy::Level::kProcess
-             ? "the command has the caller's uid, and the kernel counts inotify and the like per user"
-             : "/proc/sys/user cannot be written on this host",
+         plan.level == policy::Level::kProcess ? "the command has the caller's uid, and the kernel "
+                                                 "counts inotify and the like per user"
+                                               : "/proc/sys/user cannot be written on this host",
          "the host's own limits per user, such as fs.inotify.max_user_instances"});
   }
   if (plan.level == policy::Level::kProcess && !plan.scoped_kill) {

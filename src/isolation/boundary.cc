@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -34,27 +35,51 @@ constexpr size_t kCallOffset = 4096;
 constexpr uint32_t kFirstSmallUid = 2000;
 constexpr uint32_t kLastSmallUid = 65000;
 
-// Takes another effective uid for a moment. The capabilities come back with uid 0.
+// Takes another effective uid for a moment. The capabilities come back with uid 0. The kernel forgets a process's
+// parent-death signal when its uid changes, so that is set again, and obeyed if the parent has died meanwhile.
 class BorrowedUid {
  public:
   BorrowedUid() = default;
   BorrowedUid(const BorrowedUid&) = delete;
   BorrowedUid& operator=(const BorrowedUid&) = delete;
   ~BorrowedUid() { GiveBack(); }
-  void GiveBack() {
-    if (std::exchange(borrowed_, false) && Syscall(SYS_setresuid, -1, 0, -1) < 0) {
-      ::abort();  // uid 0 is still our real one, so this cannot be refused
-    }
-  }
+
   long Take(uint32_t uid) {
-    const long answer = Syscall(SYS_setresuid, -1, uid, -1);
-    borrowed_ = answer == 0;
+    parent_ = ::getppid();
+    int signal = 0;
+    long answer = Syscall(SYS_prctl, PR_GET_PDEATHSIG, Arg(&signal), 0, 0, 0);
+    if (answer >= 0) {
+      answer = Syscall(SYS_setresuid, -1, uid, -1);
+    }
+    if (answer < 0) {
+      return answer;
+    }
+    borrowed_ = true;
+    death_signal_ = signal;
     // A cgroup that init is born into is root's: file accesses stay root's.
-    return answer < 0 ? answer : (Syscall(SYS_setfsuid, 0), 0L);
+    (void)Syscall(SYS_setfsuid, 0);
+    return 0;
+  }
+
+  // Straight to the kernel, past the seam for faults: uid 0 is still our real one, so none of it can be refused, and there
+  // is no way on without it.
+  void GiveBack() {
+    if (!std::exchange(borrowed_, false)) {
+      return;
+    }
+    if (::syscall(SYS_setresuid, -1, 0, -1) != 0 ||
+        ::syscall(SYS_prctl, PR_SET_PDEATHSIG, death_signal_, 0, 0, 0) != 0) {
+      ::abort();
+    }
+    if (death_signal_ != 0 && ::getppid() != parent_) {
+      ::raise(death_signal_);
+    }
   }
 
  private:
   bool borrowed_ = false;
+  int death_signal_ = 0;
+  pid_t parent_ = 0;
 };
 
 // The uid of the range that is this supervisor's, or a small one where that is not mapped. Where neither is, none is
@@ -145,7 +170,8 @@ Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, size_t call_bytes, Ow
       boundary.host_uid_ = BorrowBoundaryUid(plan.uids, borrowed);
     }
     if (plan.level != policy::Level::kContainer) {
-      borrowed.GiveBack();  // there is no user namespace to be charged; init needs root to change its uid
+      borrowed
+          .GiveBack();  // there is no user namespace to be charged; init needs root to change its uid
     }
     boundary.spawned_ = BootTime();
     answer = Syscall(SYS_clone3, Arg(&args), sizeof(args));
@@ -235,8 +261,7 @@ Status Boundary::Complete(const PayloadStdio& stdio, std::span<const int> trees)
 
 Status Boundary::Admit(std::span<const int> tasks, std::span<const Rlimit> rlimits) {
   Admission& admission = shared_->admission;
-  if (tasks.size() > std::size(admission.tasks) ||
-      rlimits.size() > std::size(admission.rlimits)) {
+  if (tasks.size() > std::size(admission.tasks) || rlimits.size() > std::size(admission.rlimits)) {
     return Internal("isolation.cgroups", "too many cgroup hierarchies or limits");
   }
   std::copy(tasks.begin(), tasks.end(), admission.tasks);

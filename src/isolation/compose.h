@@ -12,8 +12,8 @@
 
 #include "base/result.h"
 #include "isolation/host_path.h"
-#include "isolation/plan.h"
 #include "isolation/opened_runtime.h"
+#include "isolation/plan.h"
 #include "policy/envelope.h"
 
 namespace coffer::isolation {

@@ -58,10 +58,9 @@ std::vector<PrivateFile> RuntimeEtc(const RuntimeSet& runtime) {
 }
 
 void AddPublicFiles(RuntimeSet& runtime) {
-  const bool whole_usr =
-      std::any_of(runtime.files.begin(), runtime.files.end(), [](const RuntimeFile& file) {
-        return file.directory && IsAtOrBelow(kLocale, file.inside);
-      });
+  const bool whole_usr = std::any_of(
+      runtime.files.begin(), runtime.files.end(),
+      [](const RuntimeFile& file) { return file.directory && IsAtOrBelow(kLocale, file.inside); });
   const bool interpreter = HasInterpreter(runtime);
   if (runtime.files.size() > kManyFiles && !whole_usr) {
     AddPublic(runtime, kLocale);

@@ -36,8 +36,7 @@ Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const Open
       return CannotCover(path, runtime.fifos[i]);
     }
     // By descriptor: the name may lead elsewhere by the time the rule is made.
-    plan.landlock.push_back(
-        {path.path, landlock::kRead | landlock::kExecute, true, path.fd.get()});
+    plan.landlock.push_back({path.path, landlock::kRead | landlock::kExecute, true, path.fd.get()});
   }
   // Public files of the host that programs insist on: with a private root they would simply not be there.
   for (const char* file :

@@ -76,9 +76,8 @@ class FifoSearch {
     }
     for (const sys::DirEntry& entry : entries) {
       unsigned char type = entry.type;
-      if (struct stat info; type == DT_UNKNOWN &&
-                            ::fstatat(level.fd.get(), entry.name.c_str(), &info,
-                                      AT_SYMLINK_NOFOLLOW) == 0) {
+      if (struct stat info; type == DT_UNKNOWN && ::fstatat(level.fd.get(), entry.name.c_str(),
+                                                            &info, AT_SYMLINK_NOFOLLOW) == 0) {
         type = IFTODT(info.st_mode);
       }
       if (type == DT_DIR) {

@@ -168,8 +168,7 @@ Result<HostPath> ExamineHostPath(std::string path, BindReason reason, SystemPath
   opened.owner = info.st_uid;
   opened.group = info.st_gid;
   opened.size = static_cast<uint64_t>(info.st_size);
-  opened.path_class =
-      system.IsSystem(opened.path, info) ? PathClass::kSystem : PathClass::kCaller;
+  opened.path_class = system.IsSystem(opened.path, info) ? PathClass::kSystem : PathClass::kCaller;
   return opened;
 }
 

@@ -16,9 +16,8 @@ namespace coffer::isolation {
 namespace {
 
 bool LiesInOneOf(const std::string& path, const std::vector<std::string>& directories) {
-  return std::any_of(directories.begin(), directories.end(), [&](const std::string& directory) {
-    return IsAtOrBelow(path, directory);
-  });
+  return std::any_of(directories.begin(), directories.end(),
+                     [&](const std::string& directory) { return IsAtOrBelow(path, directory); });
 }
 
 Status CheckIsElf(const HostPath& path) {
@@ -26,9 +25,8 @@ Status CheckIsElf(const HostPath& path) {
   std::array<char, 4> head{};
   const long got = raw::Syscall(SYS_pread64, fd.get(), raw::Arg(head.data()), head.size(), 0);
   if (got != static_cast<long>(head.size()) || !LooksLikeElf({head.data(), head.size()})) {
-    return Refused("policy.runtime.library",
-                   fmt::format("{} is named as a {}, and is no ELF file", path.path,
-                               BindReasonName(path.reason)));
+    return Refused("policy.runtime.library", fmt::format("{} is named as a {}, and is no ELF file",
+                                                         path.path, BindReasonName(path.reason)));
   }
   return {};
 }
@@ -150,8 +148,7 @@ bool IsAllSystem(const RuntimeSet& set) {
   SystemPaths system;
   return std::all_of(set.files.begin(), set.files.end(), [&](const RuntimeFile& file) {
     const Result<HostPath> path = ExamineHostPath(file.host, file.why, system);
-    return path.ok() && path->path_class == PathClass::kSystem &&
-           path->directory == file.directory;
+    return path.ok() && path->path_class == PathClass::kSystem && path->directory == file.directory;
   });
 }
 

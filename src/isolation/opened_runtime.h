@@ -19,7 +19,7 @@ namespace coffer::isolation {
 
 struct OpenedRuntime {
   RuntimeSet set;
-  std::vector<HostPath> paths;                 // of set.files, in their order
+  std::vector<HostPath> paths;                  // of set.files, in their order
   std::vector<std::vector<std::string>> fifos;  // likewise: relative paths, each is covered
 
   // True if a directory of the caller's is shown.

@@ -38,7 +38,7 @@ struct BindMount {
   int source = -1;          // the examined descriptor, in the table of the supervisor
   dev_t expected_dev = 0;
   ino_t expected_ino = 0;
-  dev_t device = 0;         // not 0: a character device with this number, instead of a file or directory
+  dev_t device = 0;  // not 0: a character device with this number, instead of a file or directory
   bool covers = false;         // a fifo in another mount, which is there already
   bool usable_device = false;  // a device that can be opened: the only mounts without nodev
 };
@@ -98,7 +98,7 @@ struct BoundaryPlan {
   RootPart root;
 
   RootPart call_root;
-  int landlock_abi = 0;               // 0: Landlock is not used
+  int landlock_abi = 0;  // 0: Landlock is not used
   std::vector<LandlockRule> landlock;
   std::string landlock_canary;  // a file that no rule grants; opening it must fail
   std::span<const sock_filter> filter;

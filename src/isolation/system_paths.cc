@@ -2,6 +2,7 @@
 #include "isolation/system_paths.h"
 
 #include <sys/xattr.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -16,16 +17,51 @@ namespace {
 // Where packages put programs and what they need. /usr itself, for the runtime that shows it whole, is judged apart.
 // Not here: /opt, /usr/src and /usr/local/etc, which hold projects and configuration as well, and /etc but for these.
 constexpr std::string_view kSystemDirectories[] = {
-    "/usr/bin",       "/usr/sbin",       "/usr/lib",         "/usr/lib32",        "/usr/lib64",
-    "/usr/libx32",    "/usr/libexec",    "/usr/share",       "/usr/include",      "/usr/games",
-    "/usr/local/bin", "/usr/local/sbin", "/usr/local/lib",   "/usr/local/lib64",  "/usr/local/libexec",
-    "/usr/local/share", "/bin",          "/sbin",            "/lib",              "/lib32",
-    "/lib64",         "/libx32",         "/etc/alternatives", "/etc/ssl/certs",   "/etc/pki/ca-trust",
+    "/usr/bin",
+    "/usr/sbin",
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/usr/libx32",
+    "/usr/libexec",
+    "/usr/share",
+    "/usr/include",
+    "/usr/games",
+    "/usr/local/bin",
+    "/usr/local/sbin",
+    "/usr/local/lib",
+    "/usr/local/lib64",
+    "/usr/local/libexec",
+    "/usr/local/share",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc/alternatives",
+    "/etc/ssl/certs",
+    "/etc/pki/ca-trust",
 };
+
+constexpr uid_t kOverflowUid = 65534;
 
 bool IsInSystemDirectory(std::string_view path) {
   return std::any_of(std::begin(kSystemDirectories), std::end(kSystemDirectories),
                      [&](std::string_view system) { return IsAtOrBelow(path, system); });
+}
+
+// Root's, as this process sees it. In a user namespace without the host's root its files belong to the overflow uid; so
+// do those of every other user who is not mapped, but none of them owns what lies in the system's directories.
+bool IsRoots(uid_t owner) {
+  if (owner == 0) {
+    return true;
+  }
+  static const bool root_is_unmapped = [] {
+    const Result<std::string> map = sys::ReadFile("/proc/self/uid_map");
+    return map.ok() && map->find("4294967295") == std::string::npos && ::geteuid() != kOverflowUid;
+  }();
+  return owner == kOverflowUid && root_is_unmapped;
 }
 
 constexpr gid_t kFirstUserGroup = 100;
@@ -40,7 +76,8 @@ bool IsEmptyGroup(gid_t group) {
   }
   const std::string id = std::to_string(group);
   bool listed = false;
-  for (const auto& [text, field] : {std::pair(&*groups, size_t{2}), std::pair(&*users, size_t{3})}) {
+  for (const auto& [text, field] :
+       {std::pair(&*groups, size_t{2}), std::pair(&*users, size_t{3})}) {
     for (const std::string_view line : SplitText(*text, '\n')) {
       const std::vector<std::string_view> fields = SplitText(line, ':');
       if (fields.size() <= field || fields[field] != id) {
@@ -61,9 +98,8 @@ bool HasAccessList(const std::string& path) {
 }
 
 bool OnlyRootWrites(const std::string& path, const struct stat& info) {
-  return info.st_uid == 0 && (info.st_mode & S_IWOTH) == 0 &&
-         ((info.st_mode & S_IWGRP) == 0 ||
-          (IsEmptyGroup(info.st_gid) && !HasAccessList(path)));
+  return IsRoots(info.st_uid) && (info.st_mode & S_IWOTH) == 0 &&
+         ((info.st_mode & S_IWGRP) == 0 || (IsEmptyGroup(info.st_gid) && !HasAccessList(path)));
 }
 
 std::string_view Parent(std::string_view path) {
@@ -96,7 +132,7 @@ bool SystemPaths::IsSystemLink(const std::string& directory, const std::string& 
   const std::string path = (directory == "/" ? "" : directory) + "/" + name;
   return (directory == "/" || directory == "/usr" || directory == "/usr/local" ||
           IsInSystemDirectory(directory)) &&
-         OnlyRootChanges(directory) && ::lstat(path.c_str(), &info) == 0 && info.st_uid == 0;
+         OnlyRootChanges(directory) && ::lstat(path.c_str(), &info) == 0 && IsRoots(info.st_uid);
 }
 
 bool SystemPaths::IsSystem(const std::string& path, const struct stat& info) {

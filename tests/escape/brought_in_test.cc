@@ -132,7 +132,8 @@ TEST_P(BroughtIn, TheCallersOwnProgramRunsWithItsOwnLibrary) {
   bool program = false;
   bool library = false;
   for (const Json& entry : result.receipt["files"]["bound"]) {
-    program = program || (entry["path"] == tool_ && entry["class"] == "caller" && entry["why"] == "program");
+    program = program ||
+              (entry["path"] == tool_ && entry["class"] == "caller" && entry["why"] == "program");
     library = library || (entry["why"] == "library" && entry["class"] == "caller");
   }
   EXPECT_TRUE(program && library) << result.receipt["files"].dump();
@@ -170,9 +171,9 @@ TEST_P(BroughtIn, AnInterpreterOutsideTheProjectIsRefused) {
   // A file, a directory, a socket, and something of the project that is no program at all.
   dir_.Write("proj/.env", token_);
   fs::create_symlink(SecretFile(), project_ / "lib/ld.so");
-  for (const std::string& named :
-       {SecretFile(), SecretDirectory(), socket_path, (project_ / ".env").string(),
-        (project_ / "lib/ld.so").string(), std::string("/etc/hostname"), std::string("/dev/null")}) {
+  for (const std::string& named : {SecretFile(), SecretDirectory(), socket_path,
+                                   (project_ / ".env").string(), (project_ / "lib/ld.so").string(),
+                                   std::string("/etc/hostname"), std::string("/dev/null")}) {
     std::string bytes = original;
     for (size_t i = 0; i < HeaderCount(bytes); ++i) {
       if (ProgramHeader(bytes, i).p_type == PT_INTERP) {
@@ -191,12 +192,14 @@ TEST_P(BroughtIn, AFifoThatAProgramNamesIsNotOpened) {
   ASSERT_EQ(::mkfifo((project_ / "lib/pipe.so").c_str(), 0600), 0);
   fs::remove(project_ / "lib/libown.so");
   fs::rename(project_ / "lib/pipe.so", project_ / "lib/libown.so");
-  Background writer({"sh", "-c", "echo waiting; echo data > '" + (project_ / "lib/libown.so").string() +
-                                    "'; echo released"});
+  Background writer(
+      {"sh", "-c",
+       "echo waiting; echo data > '" + (project_ / "lib/libown.so").string() + "'; echo released"});
   ASSERT_TRUE(writer.WaitForOutput("waiting"));
   ExpectRefused(RunTool());
   EXPECT_FALSE(Contains(writer.out(), "released"));
-  const int reader = ::open((project_ / "lib/libown.so").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  const int reader =
+      ::open((project_ / "lib/libown.so").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   ASSERT_GE(reader, 0);
   EXPECT_TRUE(writer.WaitForOutput("released")) << "NO-CONTROL: an ordinary reader releases it";
   ::close(reader);
@@ -244,8 +247,8 @@ TEST_P(BroughtIn, AScriptThatBecameALinkIsRefused) {
 
 TEST_P(BroughtIn, AFirstLineNamesOnlyTheSystemOrItsOwnTree) {
   dir_.Write("home/secrets/interpreter", "#!/bin/sh\necho " + token_ + "\n", 0755);
-  const std::string foreign = dir_.Write(
-      "proj/foreign", "#!" + (home_ / "secrets/interpreter").string() + "\n", 0755);
+  const std::string foreign =
+      dir_.Write("proj/foreign", "#!" + (home_ / "secrets/interpreter").string() + "\n", 0755);
   EXPECT_TRUE(Contains(RunProgram({foreign}).out, token_)) << "NO-CONTROL";
   ExpectRefused(Run({foreign}));
   // Its own tree, and the system.
@@ -282,11 +285,15 @@ class VirtualEnvironment : public BroughtIn {
                 "import os, sys\n"
                 "try:\n  import mine; print(mine.value)\n"
                 "except ImportError: print('no package')\n"
-                "for d in ('" + packages_.string() + "', '" + SecretDirectory() + "'):\n"
-                "  try: print(d, 'holds', *os.listdir(d))\n"
-                "  except OSError as e: print(e)\n"
-                "try: print(open('" + (packages_ / "key").string() + "').read())\n"
-                "except OSError as e: print(e)\n"});
+                "for d in ('" +
+                    packages_.string() + "', '" + SecretDirectory() +
+                    "'):\n"
+                    "  try: print(d, 'holds', *os.listdir(d))\n"
+                    "  except OSError as e: print(e)\n"
+                    "try: print(open('" +
+                    (packages_ / "key").string() +
+                    "').read())\n"
+                    "except OSError as e: print(e)\n"});
   }
   fs::path packages_;
 };
@@ -301,7 +308,8 @@ TEST_P(VirtualEnvironment, ItsPackagesComeWithIt) {
 TEST_P(VirtualEnvironment, PackagesThatBecameALinkAreRefused) {
   ASSERT_TRUE(Contains(RunPython().out, "my own package"));
   ReplaceByLink(packages_, home_ / "secrets");
-  EXPECT_TRUE(Contains(RunProgram({"cat", (packages_ / "key").string()}).out, token_)) << "NO-CONTROL";
+  EXPECT_TRUE(Contains(RunProgram({"cat", (packages_ / "key").string()}).out, token_))
+      << "NO-CONTROL";
   ExpectRefused(RunPython());
   // The whole home directory, the root, a directory above on the way, and the configuration file itself.
   fs::remove(packages_);
@@ -368,7 +376,8 @@ TEST_P(BroughtIn, ALinkInABinDoesNotSpeakForWhatIsBesideIt) {
 // The directories of the system are shown where a recipe names them, not where a link leads to them.
 TEST_P(VirtualEnvironment, PackagesThatLeadIntoTheSystemAreRefused) {
   ASSERT_TRUE(Contains(RunPython().out, "my own package"));
-  for (const char* const target : {"/usr", "/usr/share", "/opt", "/usr/lib/python3/dist-packages"}) {
+  for (const char* const target :
+       {"/usr", "/usr/share", "/opt", "/usr/lib/python3/dist-packages"}) {
     fs::remove_all(packages_);
     fs::create_directory_symlink(target, packages_);
     SCOPED_TRACE(target);
@@ -383,9 +392,11 @@ TEST_P(BroughtIn, LinksInsideAProjectLeadToNoScriptAndNoDataFile) {
   dir_.Write("proj/key.sh", "#!/bin/sh\necho " + token_ + "\n", 0755);
   fs::create_symlink("key.py", project_ / "report.py");
   fs::create_symlink("../key.sh", project_ / "bin/report");
-  EXPECT_TRUE(Contains(RunProgram({(project_ / "bin/report").string()}).out, token_)) << "NO-CONTROL";
+  EXPECT_TRUE(Contains(RunProgram({(project_ / "bin/report").string()}).out, token_))
+      << "NO-CONTROL";
   ExpectRefused(Run({(project_ / "bin/report").string()}));
-  ExpectRefused(RunProgram({CofferPath(), "run", "--level", level(), project_ / "report.py"}, options_));
+  ExpectRefused(
+      RunProgram({CofferPath(), "run", "--level", level(), project_ / "report.py"}, options_));
   // A program of the project by another name is fine.
   fs::copy_file("/usr/bin/echo", project_ / "bin/plain");
   fs::create_symlink("plain", project_ / "bin/alias");
@@ -423,7 +434,8 @@ TEST_P(BroughtIn, ADeclaredToolchainMayBeNamedAndIsNeverWritable) {
   fs::create_directories(toolchain / "lib");
   fs::rename(project_ / "lib/libown.so", toolchain / "lib/libown.so");
   fs::create_symlink(toolchain / "lib/libown.so", project_ / "lib/libown.so");
-  EXPECT_TRUE(Contains(RunProgram({tool_}).out, "own library")) << "NO-CONTROL: the loader takes it";
+  EXPECT_TRUE(Contains(RunProgram({tool_}).out, "own library"))
+      << "NO-CONTROL: the loader takes it";
   ExpectRefused(RunTool());
   fs::create_directories(home_ / ".config/coffer");
   dir_.Write("home/.config/coffer/run.toml", "toolchains = [\"~/toolchain\"]\n");
@@ -448,21 +460,24 @@ TEST_P(BroughtIn, ADeclaredToolchainMayBeNamedAndIsNeverWritable) {
 class SwappedAfterTheLook : public BroughtIn {
  protected:
   // Runs `command` and calls `swap` at that moment. The output.
-  std::string RunSwapped(const Strings& flags, const Strings& command, const std::function<void()>& swap) {
-    Strings argv = {"/usr/bin/env", "-i", "HOME=" + home_.string(), "PATH=/usr/bin:/bin", CofferPath(), "run", "--level", level()};
+  std::string RunSwapped(const Strings& flags, const Strings& command,
+                         const std::function<void()>& swap) {
+    Strings argv = {
+        "/usr/bin/env", "-i",   "HOME=" + home_.string(), "PATH=/usr/bin:/bin", CofferPath(), "run",
+        "--level",      level()};
     argv.insert(argv.end(), flags.begin(), flags.end());
     argv.push_back("--");
     argv.insert(argv.end(), command.begin(), command.end());
     bool swapped = false;
-    const Traced traced = RunTraced(
-        argv, dir_ / "out", dir_ / "err",
-        [&](const TracedProcess& caller, const std::map<pid_t, TracedProcess>&) -> pid_t {
-          if (!swapped && caller.depth == 1) {
-            swapped = true;
-            swap();
-          }
-          return 0;
-        });
+    const Traced traced =
+        RunTraced(argv, dir_ / "out", dir_ / "err",
+                  [&](const TracedProcess& caller, const std::map<pid_t, TracedProcess>&) -> pid_t {
+                    if (!swapped && caller.depth == 1) {
+                      swapped = true;
+                      swap();
+                    }
+                    return 0;
+                  });
     EXPECT_TRUE(traced.started) << traced.why;
     EXPECT_TRUE(swapped) << "no boundary was begun: " << ReadFile(dir_ / "err").value_or("");
     EXPECT_FALSE(traced.timed_out);
@@ -483,14 +498,18 @@ TEST_P(SwappedAfterTheLook, TheLibrary) {
 TEST_P(SwappedAfterTheLook, TheProgram) {
   // What runs in its place would print the secret.
   dir_.Write("home/secrets/evil", "#!/bin/sh\necho " + token_ + "\n", 0755);
-  EXPECT_TRUE(Contains(RunProgram({(home_ / "secrets/evil").string()}).out, token_)) << "NO-CONTROL";
-  ExpectNothingIn(RunSwapped({}, {tool_, tool_}, [&] { ReplaceByLink(tool_, home_ / "secrets/evil"); }));
+  EXPECT_TRUE(Contains(RunProgram({(home_ / "secrets/evil").string()}).out, token_))
+      << "NO-CONTROL";
+  ExpectNothingIn(
+      RunSwapped({}, {tool_, tool_}, [&] { ReplaceByLink(tool_, home_ / "secrets/evil"); }));
 }
 
 TEST_P(SwappedAfterTheLook, ADirectoryAboveTheProgram) {
-  ExpectNothingIn(RunSwapped({}, {tool_, (project_ / "bin/key").string(), (project_ / "bin").string()},
+  ExpectNothingIn(RunSwapped({},
+                             {tool_, (project_ / "bin/key").string(), (project_ / "bin").string()},
                              [&] { ReplaceByLink(project_ / "bin", home_ / "secrets"); }));
-  EXPECT_TRUE(Contains(RunProgram({"cat", (project_ / "bin/key").string()}).out, token_)) << "NO-CONTROL";
+  EXPECT_TRUE(Contains(RunProgram({"cat", (project_ / "bin/key").string()}).out, token_))
+      << "NO-CONTROL";
 }
 
 TEST_P(SwappedAfterTheLook, AMountedFileAndDirectory) {
@@ -500,7 +519,8 @@ TEST_P(SwappedAfterTheLook, AMountedFileAndDirectory) {
   const std::string file = dir_.Write("proj/notes", "notes");
   const std::string directory = dir_.MakeDir("proj/data");
   EXPECT_TRUE(Contains(RunSwapped({"--ro", file}, {tool_, file}, [] {}), "notes")) << "NO-CONTROL";
-  ExpectNothingIn(RunSwapped({"--ro", file}, {tool_, file}, [&] { ReplaceByLink(file, SecretFile()); }));
+  ExpectNothingIn(
+      RunSwapped({"--ro", file}, {tool_, file}, [&] { ReplaceByLink(file, SecretFile()); }));
   for (const char* const flag : {"--ro", "--rw"}) {
     fs::remove_all(directory);
     fs::create_directory(directory);
@@ -552,9 +572,12 @@ TEST_P(BroughtIn, ANeighbourWhoSwapsAllTheTimeGetsNothing) {
   RecordProperty("ran", ran);
 }
 
-INSTANTIATE_TEST_SUITE_P(Level, BroughtIn, ::testing::Values("container", "process"), LevelTestName);
-INSTANTIATE_TEST_SUITE_P(Level, VirtualEnvironment, ::testing::Values("container", "process"), LevelTestName);
-INSTANTIATE_TEST_SUITE_P(Level, SwappedAfterTheLook, ::testing::Values("container", "process"), LevelTestName);
+INSTANTIATE_TEST_SUITE_P(Level, BroughtIn, ::testing::Values("container", "process"),
+                         LevelTestName);
+INSTANTIATE_TEST_SUITE_P(Level, VirtualEnvironment, ::testing::Values("container", "process"),
+                         LevelTestName);
+INSTANTIATE_TEST_SUITE_P(Level, SwappedAfterTheLook, ::testing::Values("container", "process"),
+                         LevelTestName);
 
 }  // namespace
 }  // namespace coffer::test

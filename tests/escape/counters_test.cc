@@ -40,10 +40,12 @@ TEST_F(CounterEscape, InotifyInstancesOfTheHostStayTheHosts) {
   RunOptions options;
   options.input = Background::kKeepOpen;
   {
-    Background outside(TakeAll({"sh", "-c", "ulimit -n 4096 2>/dev/null; exec \"$@\"", "sh"}), options);
+    Background outside(TakeAll({"sh", "-c", "ulimit -n 4096 2>/dev/null; exec \"$@\"", "sh"}),
+                       options);
     ASSERT_TRUE(outside.WaitForOutput("taken")) << outside.err();
     EXPECT_GT(Taken(outside.out()), kMostInside)
-        << "NO-CONTROL: outside it takes all that its user may have\n" << outside.out();
+        << "NO-CONTROL: outside it takes all that its user may have\n"
+        << outside.out();
     outside.CloseInput();
     outside.Wait();
   }

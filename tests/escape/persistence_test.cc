@@ -156,7 +156,9 @@ TEST_P(PersistenceEscape, PE_12_NoBoundaryInsideABoundary) {
 }
 
 TEST_P(PersistenceEscape, AP_14_AFakeExitRecordIsIgnored) {
-  const RunResult outside = RunOutside({"fake-record"});
+  RunOptions alone;  // a pipe that the test itself was started with would end the control
+  alone.in_child = [] { close_range(3, ~0U, 0); };
+  const RunResult outside = RunOutside({"fake-record"}, alone);
   EXPECT_TRUE(outside.exit == 7 && Contains(outside.out, "\"code\":0"))
       << "NO-CONTROL: the probe says 0 and ends with 7";
   const RunResult result = RunProbe(Flags(), {"fake-record"});

@@ -257,7 +257,8 @@ TEST_P(ResourceEscape, RS_21_TreesOfAnyDepth) {
     const std::vector<std::string> before = CofferTraces();
     const RunResult own = RunProbe(Flags(), {"dig", ".", levels, "200"});
     EXPECT_EQ(own.exit, 0) << own.Describe();
-    EXPECT_TRUE(Contains(own.out, "dig: OPEN")) << "NO-CONTROL: it is not that deep\n" << own.Describe();
+    EXPECT_TRUE(Contains(own.out, "dig: OPEN")) << "NO-CONTROL: it is not that deep\n"
+                                                << own.Describe();
     EXPECT_EQ(StayingTraces(before), std::vector<std::string>()) << levels;
     if (!mount) {
       continue;
@@ -279,7 +280,8 @@ TEST_P(ResourceEscape, RS_21_TreesOfAnyDepth) {
 TEST_P(ResourceEscape, RS_21_ClosedDirectoriesAreRemoved) {
   const std::vector<std::string> before = CofferTraces();
   const RunResult result = RunProbe(Flags(), {"close-dirs", "."});
-  EXPECT_TRUE(Contains(result.out, "close: OPEN")) << "NO-CONTROL: nothing is closed\n" << result.Describe();
+  EXPECT_TRUE(Contains(result.out, "close: OPEN")) << "NO-CONTROL: nothing is closed\n"
+                                                   << result.Describe();
   if (container() || IsRoot()) {
     EXPECT_EQ(result.exit, 0) << result.Describe();
   } else {
@@ -310,7 +312,8 @@ TEST_P(ResourceEscape, RS_22_CapsTooSmallToStart) {
                              {"--io", "1"}}) {
     const RunResult result = RunProbe(Flags(cap), {"exit", "0"});
     EXPECT_EQ(result.exit, 0) << "NO-CONTROL: the least does not start either: " << cap[0] << " "
-                              << cap[1] << "\n" << result.Describe();
+                              << cap[1] << "\n"
+                              << result.Describe();
   }
   // A program that needs more than the least is ended by its cap, and coffer lives to say so.
   const RunResult large = RunProbe(Flags({"--memory", "1MiB"}), {"eat-memory", "64"});

@@ -16,8 +16,9 @@ TEST(OwnPlaces, AreNeverMounted) {
   dir.MakeDir("cache");
   dir.MakeDir("work");
   RunOptions options;
-  options.environment = Strings{"PATH=/usr/bin:/bin", "HOME=" + dir.path(),
-                                "COFFER_STATE=" + dir / "above/state", "XDG_CACHE_HOME=" + dir / "cache"};
+  options.environment =
+      Strings{"PATH=/usr/bin:/bin", "HOME=" + dir.path(), "COFFER_STATE=" + dir / "above/state",
+              "XDG_CACHE_HOME=" + dir / "cache"};
   const auto run = [&](const std::string& flag, const std::string& host) {
     return RunProgram({CofferPath(), "run", flag, host + ":/d", "--", "true"}, options);
   };

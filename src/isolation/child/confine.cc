@@ -79,12 +79,18 @@ bool EnforceCounters() {
   // The boundary is in one namespace of each kind, all made by its own user: one is the count it already has. Only of
   // mount namespaces it needs more while it is built: each detached mount counts as one.
   static constexpr Counter kCounters[] = {
-      {"/proc/sys/user/max_inotify_instances", "64"}, {"/proc/sys/user/max_inotify_watches", "16384"},
-      {"/proc/sys/user/max_fanotify_groups", "0"},    {"/proc/sys/user/max_fanotify_marks", "0"},
-      {"/proc/sys/user/max_user_namespaces", "0"},    {"/proc/sys/user/max_time_namespaces", "0"},
-      {"/proc/sys/user/max_mnt_namespaces", "1024"},     {"/proc/sys/user/max_pid_namespaces", "1"},
-      {"/proc/sys/user/max_net_namespaces", "1"},     {"/proc/sys/user/max_ipc_namespaces", "1"},
-      {"/proc/sys/user/max_uts_namespaces", "1"},     {"/proc/sys/user/max_cgroup_namespaces", "1"},
+      {"/proc/sys/user/max_inotify_instances", "64"},
+      {"/proc/sys/user/max_inotify_watches", "16384"},
+      {"/proc/sys/user/max_fanotify_groups", "0"},
+      {"/proc/sys/user/max_fanotify_marks", "0"},
+      {"/proc/sys/user/max_user_namespaces", "0"},
+      {"/proc/sys/user/max_time_namespaces", "0"},
+      {"/proc/sys/user/max_mnt_namespaces", "1024"},
+      {"/proc/sys/user/max_pid_namespaces", "1"},
+      {"/proc/sys/user/max_net_namespaces", "1"},
+      {"/proc/sys/user/max_ipc_namespaces", "1"},
+      {"/proc/sys/user/max_uts_namespaces", "1"},
+      {"/proc/sys/user/max_cgroup_namespaces", "1"},
   };
   bool all = true;
   for (const Counter& counter : kCounters) {

@@ -263,7 +263,8 @@ long OpenSources(const RootPart& part, const int32_t* given, int32_t (&trees)[kM
   return 0;
 }
 
-long AttachBinds(const RootPart& part, const int32_t (&trees)[kMaxTrees], int root, uint32_t* item) {
+long AttachBinds(const RootPart& part, const int32_t (&trees)[kMaxTrees], int root,
+                 uint32_t* item) {
   for (size_t i = 0; i < part.binds.size(); ++i) {
     *item = static_cast<uint32_t>(i);
     const BindMount& bind = part.binds[i];

@@ -80,8 +80,8 @@ Result<std::string> FindInterpreter(const std::string& name, const std::string& 
 
 // What is run in the end, before its set is known.
 struct Chain {
-  Program program;                  // the ELF program
-  std::string path;                 // as it was found on the host
+  Program program;   // the ELF program
+  std::string path;  // as it was found on the host
   NamedBy named_by = NamedBy::kFile;
   std::vector<std::string> before;  // argv of the program up to the first script: {"/bin/sh", "-e"}
   std::vector<std::string>
@@ -292,7 +292,8 @@ Result<Command> ResolveCommand(const std::vector<std::string>& argv,
     return NotInRuntimes(name, runtimes);
   }
   Command command;
-  TRY(AddDefaultSet(builder, Chain{std::move(program), path, NamedBy::kCaller, {}, {}}, options, command));
+  TRY(AddDefaultSet(builder, Chain{std::move(program), path, NamedBy::kCaller, {}, {}}, options,
+                    command));
   command.argv = argv;
   if (is_path && (!name.starts_with('/') || Relocated(name) != name)) {
     command.argv.front() = command.program;  // programs look for their parts by this name

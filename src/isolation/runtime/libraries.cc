@@ -185,8 +185,8 @@ Status LibraryFinder::Add(Located located, const Search& search, Missing missing
     return std::move(info.error());
   }
   located.file.fd.Reset();
-  found_.push_back({std::move(inside), std::move(place.real), place.via_link(),
-                    missing == Missing::kSkip});
+  found_.push_back(
+      {std::move(inside), std::move(place.real), place.via_link(), missing == Missing::kSkip});
   return Visit(Search{*info, std::string(DirName(located.name)), &search}, missing, depth + 1);
 }
 

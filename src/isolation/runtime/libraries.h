@@ -23,8 +23,8 @@
 namespace coffer::isolation {
 
 struct Library {
-  std::string name;  // where the loader looks: "/lib/aarch64-linux-gnu/libz.so.1"
-  std::string real;  // the file there: "/usr/lib/aarch64-linux-gnu/libz.so.1.2.13"
+  std::string name;       // where the loader looks: "/lib/aarch64-linux-gnu/libz.so.1"
+  std::string real;       // the file there: "/usr/lib/aarch64-linux-gnu/libz.so.1.2.13"
   bool via_link = false;  // as in RuntimeFile
   bool optional = false;  // only needed by something that can do without it
 };

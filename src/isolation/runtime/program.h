@@ -32,7 +32,8 @@ struct Program {
   bool is_script = false;
   Shebang shebang;  // of a script
   ElfInfo elf;      // of a program
-  bool named_by_caller = false;  // typed, or found on the caller's PATH; set by the caller of OpenProgram
+  bool named_by_caller =
+      false;  // typed, or found on the caller's PATH; set by the caller of OpenProgram
 };
 
 enum class NeedX : uint8_t { kYes, kNo };  // kNo: for scripts that their interpreter will read

@@ -130,7 +130,8 @@ Result<RealPaths::Place> RealPaths::Walk(const std::string& path, int depth) {
   TRY_ASSIGN(const RealDirectory above, Directory(std::string(DirName(rest)), depth + 1));
   const std::string& directory = above.real;
   if (name == "." || name == "..") {
-    TRY_ASSIGN(Place place, Walk(name == "." ? directory : std::string(DirName(directory)), depth + 1));
+    TRY_ASSIGN(Place place,
+               Walk(name == "." ? directory : std::string(DirName(directory)), depth + 1));
     place.link_directory = above.link_directory;
     return place;
   }
@@ -174,7 +175,8 @@ Result<RealPaths::OpenedFile> RealPaths::Open(const std::string& path) {
   }
   Result<UniqueFd> readable = sys::ReopenRegular(examined.get(), path, O_RDONLY);
   if (!readable.ok() && readable.error().kind == ErrorKind::kRefused) {
-    return sys::ErrnoError("runtime.path", path, -EACCES);  // a fifo, a socket, a file of the kernel
+    return sys::ErrnoError("runtime.path", path,
+                           -EACCES);  // a fifo, a socket, a file of the kernel
   }
   TRY_ASSIGN(file.fd, std::move(readable));
   return file;

@@ -99,8 +99,8 @@ Result<RuntimeSet> ResolveRecipe(const Recipe& recipe, const std::string& progra
   if (!place.is_link()) {
     return ResolveReal(recipe, program_path, named_by, options);
   }
-  TRY_ASSIGN(RuntimeSet real,
-             ResolveReal(recipe, place.real, place.via_link() ? NamedBy::kFile : named_by, options));
+  TRY_ASSIGN(RuntimeSet real, ResolveReal(recipe, place.real,
+                                          place.via_link() ? NamedBy::kFile : named_by, options));
   if (named_by == NamedBy::kCaller) {
     beside.AddOwnTree(place);
   }

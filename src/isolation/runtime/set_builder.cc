@@ -74,10 +74,9 @@ Status SetBuilder::AddProgram(const Program& program) {
       AddLibrary("libgcc_s.so.1");
     }
   }
-  files_.push_back({real, real, true, false,
-                    program.is_script ? BindReason::kScript : BindReason::kProgram,
-                    program.named_by_caller && !program.place.via_link(),
-                    program.place.via_link()});
+  files_.push_back(
+      {real, real, true, false, program.is_script ? BindReason::kScript : BindReason::kProgram,
+       program.named_by_caller && !program.place.via_link(), program.place.via_link()});
   return {};
 }
 

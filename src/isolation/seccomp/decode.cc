@@ -22,8 +22,7 @@ struct Named {
   uint64_t value;
   std::string_view name;
 };
-#define COFFER_NAMED(constant) \
-  { static_cast<uint64_t>(constant), #constant }
+#define COFFER_NAMED(constant) {static_cast<uint64_t>(constant), #constant}
 
 constexpr Named kCloneFlags[] = {
     COFFER_NAMED(CLONE_NEWUSER),

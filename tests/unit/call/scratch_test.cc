@@ -12,7 +12,7 @@ namespace coffer::call {
 namespace {
 
 mode_t ModeOf(const std::string& path) {
-  struct stat info {};
+  struct stat info{};
   return ::lstat(path.c_str(), &info) == 0 ? info.st_mode & 07777 : 0;
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isolation/host_path.h"
 
-#include "isolation/fifo_search.h"
-
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -16,6 +14,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "isolation/fifo_search.h"
 #include "tests/support/run.h"
 
 namespace coffer::isolation {

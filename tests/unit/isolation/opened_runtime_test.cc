@@ -29,8 +29,12 @@ class OpenRuntimeTest : public ::testing::Test {
   const test::TempDir dir_;
   const std::string project_ = dir_.MakeDir("proj");
   const std::string elsewhere_ = dir_.MakeDir("elsewhere");
-  const std::string inside_ = dir_.Write("proj/inside", "\x7f" "ELF and more");
-  const std::string outside_ = dir_.Write("elsewhere/outside", "\x7f" "ELF and more");
+  const std::string inside_ = dir_.Write("proj/inside",
+                                         "\x7f"
+                                         "ELF and more");
+  const std::string outside_ = dir_.Write("elsewhere/outside",
+                                          "\x7f"
+                                          "ELF and more");
   std::vector<std::string> own_trees_ = {project_};
   RuntimeGrounds grounds_;
 };

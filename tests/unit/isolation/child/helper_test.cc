@@ -52,10 +52,11 @@ TEST_F(HelperTest, WhatItSaysCountsAlsoIfItIsDead) {
 TEST_F(HelperTest, TellsWhatItMade) {
   helper_.report = &report_;
   report_.network_made = 0;
+  report_.network = INT32_MIN;
   ASSERT_EQ(StartHelper(&helper_), 0);
   EXPECT_EQ(AwaitHelper(helper_), 0);
   EXPECT_EQ(report_.network_made, 1U);
-  EXPECT_NE(report_.network, -1);
+  EXPECT_NE(report_.network, INT32_MIN);
   for (const int fd : {report_.network, report_.network_socket}) {
     if (fd >= 0) {
       ::close(fd);

@@ -38,7 +38,8 @@ TEST(Shebang, IsSplitAsTheKernelDoes) {
   check("#!/bin/sh\n", "/bin/sh", "");
   check("#! /bin/sh -e\necho", "/bin/sh", "-e");
   check("#!/usr/bin/env -S python3 -u -I \n", "/usr/bin/env", "-S python3 -u -I");
-  check("#!/bin/sh\r\n", "", "");  // the kernel would look for a file whose name ends in a carriage return
+  check("#!/bin/sh\r\n", "",
+        "");  // the kernel would look for a file whose name ends in a carriage return
   check("#!/" + std::string(253, 'x'), "", "");  // cut off: the name may go on
   check("#!/" + std::string(252, 'x') + "\n", "/" + std::string(252, 'x'), "");
   check("#!/bin/sh " + std::string(246, 'x'), "/bin/sh", std::string(246, 'x'));

@@ -39,6 +39,9 @@ TEST(OwnTree, ALinkKeepsTheTreeWhereTheLinkIs) {
   const TempDir dir;
   dir.Write("secrets/deploy", "");
   dir.Link("proj/bin/tool", dir.path() + "/secrets/deploy");
+  EXPECT_EQ(TreeOf(dir.path() + "/proj/bin/tool"), dir.path() + "/proj/bin")
+      << "the link may be all that a payload could write";
+  dir.Write("proj/pyvenv.cfg", "");
   EXPECT_EQ(TreeOf(dir.path() + "/proj/bin/tool"), dir.path() + "/proj");
   dir.Link("proj/current", dir.path() + "/secrets");
   EXPECT_EQ(TreeOf(dir.path() + "/proj/current/deploy"), dir.path() + "/proj");
