@@ -27,7 +27,6 @@
 #include <utility>
 #include <vector>
 
-#include "isolation/placement.h"
 #include "isolation/seccomp/builtin.h"
 #include "isolation/seccomp/install.h"
 
@@ -150,13 +149,10 @@ int MakeNetwork(void* given) {
   ::_exit(0);
 }
 
-pid_t StartBeside(Beside* beside, int processor) {
+pid_t StartBeside(Beside* beside) {
   const pid_t process = ::clone(MakeNetwork, beside->stack + sizeof(beside->stack),
                                 CLONE_VM | CLONE_FILES | SIGCHLD, beside);
   Must(process, "clone");
-  if (processor >= 0) {
-    isolation::MoveTo(process, processor);
-  }
   return process;
 }
 
@@ -204,7 +200,6 @@ struct Plan {
   bool beside;
   bool unified;
   int told;       // the end that init reads
-  int processor;  // for what is made beside
 };
 
 void BecomeUser() {
@@ -222,7 +217,7 @@ void BecomeUser() {
 // The boundary's init. It shares our descriptors.
 [[noreturn]] void Inside(const Plan& plan) {
   Beside other;
-  const pid_t network = plan.beside ? StartBeside(&other, plan.processor) : -1;
+  const pid_t network = plan.beside ? StartBeside(&other) : -1;
   char word = 0;
   Must(::read(plan.told, &word, 1) == 1 ? 0 : -1, "identity");
   BecomeUser();
@@ -256,7 +251,7 @@ void BecomeUser() {
 
 // On v2 the cgroup must be there first; on v1 it is made while init already works, as coffer does it.
 int Run(char** argv, bool beside) {
-  Plan plan{argv, beside, Unified(), -1, -1};
+  Plan plan{argv, beside, Unified(), -1};
   g_owner = ::getpid();
   ::signal(SIGINT, SIG_IGN);  // nothing here lasts, and what was made must go
   ::signal(SIGTERM, SIG_IGN);
@@ -272,16 +267,12 @@ int Run(char** argv, bool beside) {
     args.flags |= CLONE_INTO_CGROUP;
     args.cgroup = static_cast<uint64_t>(g_cgroups[0].joins);
   }
-  isolation::Placement placement;
-  plan.processor = beside ? placement.Gather() : -1;
   const pid_t init = static_cast<pid_t>(::syscall(SYS_clone3, &args, sizeof(args)));
   Must(init, "clone3");
   if (init == 0) {
     Inside(plan);
   }
   g_init = init;
-  placement.Release();
-  Must(placement.Restore(init).ok() ? 0 : -1, "processors");
   for (const char* kind : {"uid", "gid"}) {
     Write(fmt::format("/proc/{}/{}_map", init, kind).c_str(),
           fmt::format("{} {} 1", kUid, kHostUid).c_str());

@@ -20,6 +20,7 @@
 #include "call/summary.h"
 #include "call/watch.h"
 #include "isolation/runtime/relocate.h"
+#include "limits/wall_guard.h"
 
 namespace coffer::call {
 namespace {
@@ -168,6 +169,11 @@ RunOutcome RunCall(const RunRequest& request) {
     watch.AttachTerminal(boundary.TakePty(), &*terminal);
   } else {
     watch.Attach(std::move(launched->stdio));
+  }
+  Result<limits::WallGuard> guard = limits::WallGuard::Start(
+      boundary.pidfd(), request.envelope.limits.wall + limits::kWallGrace);
+  if (!guard.ok()) {
+    return Refuse(std::move(outcome), std::move(guard.error()));
   }
   Result<WatchResult> watched = watch.Run(wants_receipt);
   terminal.reset();

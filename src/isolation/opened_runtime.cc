@@ -93,6 +93,9 @@ Result<HostPath> OpenEntry(const RuntimeFile& file, const RuntimeSet& set,
     }
     return path;
   }
+  if (file.remembered && path->path == "/usr") {
+    return Refused(kStaleRuntime, "/usr is shown whole by a recipe alone, never from memory");
+  }
   if (path->directory != file.directory) {
     return Refused("policy.path.kind",
                    fmt::format("{} is {}, and the runtime needs {} there", file.host,

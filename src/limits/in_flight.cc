@@ -16,6 +16,8 @@ using raw::Arg;
 using raw::Syscall;
 
 constexpr int kMostInFlight = 253;  // SCM_MAX_FD: descriptors in one message
+// SCM_PIDFD (6.5): a payload that asks for it (SO_PASSPIDFD) makes every peek bring a descriptor along.
+constexpr int kScmPidfd = 4;
 
 }  // namespace
 
@@ -34,14 +36,21 @@ std::vector<UniqueFd> PeekAtFlights(int socket) {
   }
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
        part = CMSG_NXTHDR(&message, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) {
+    if (part->cmsg_level != SOL_SOCKET ||
+        (part->cmsg_type != SCM_RIGHTS && part->cmsg_type != kScmPidfd)) {
       continue;
     }
     const size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (size_t i = 0; i < count; ++i) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(fd));
-      fds.emplace_back(fd);
+      UniqueFd owned(fd);
+      // If the payload drops the message now, this copy is the last one, and closing it would wait for the socket's data.
+      const linger none{};
+      (void)Syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_LINGER, Arg(&none), sizeof(none));
+      if (part->cmsg_type == SCM_RIGHTS) {
+        fds.push_back(std::move(owned));
+      }
     }
   }
   return fds;

@@ -76,6 +76,10 @@ class TreeUsage {
   };
 
   bool ReadStat(pid_t pid, Process& out) const;
+  // A file of /proc/PID about its memory; of another thread where the first one has ended and shows none.
+  std::string_view ReadMemory(pid_t pid, const char* name, std::span<char> buffer) const;
+  // True once a sample has taken more of our own time than any honest tree costs: it is given up, and is a breach.
+  bool OutOfTime() const;
   std::string PathOf(pid_t pid, std::string_view name) const;
   bool FindByChildren(std::vector<Process>& processes);
   void FindByScan(std::vector<Process>& processes);
@@ -106,6 +110,7 @@ class TreeUsage {
   uint64_t io_lost_ = 0;  // of processes that vanished without anybody reaping them
   unsigned cpus_ = UsableCpus();
   bool has_children_files_ = true;
+  Nanos sample_began_{0};  // of this thread's CPU time
   Usage last_;
 };
 

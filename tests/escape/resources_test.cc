@@ -200,7 +200,7 @@ TEST_P(ResourceEscape, RS_04_MemoryOutsideAnyProcess) {
   const Strings flags = Flags({"--memory", "64MiB", "--open-files", "400"});
   const RunResult innocent = RunProbe(flags, {"hide-memory", "200", "drop"});
   EXPECT_EQ(innocent.exit, 0) << innocent.Describe();
-  for (const char* how : {"open", "undumpable", "map", "flight", "sockets", "tables"}) {
+  for (const char* how : {"open", "undumpable", "map", "flight", "sockets", "tables", "thread"}) {
     EXPECT_TRUE(Contains(RunOutside({"hide-memory", "200", how}).out, "hide: OPEN"))
         << "NO-CONTROL " << how;
     const RunResult result = RunProbe(flags, {"hide-memory", "200", how});

@@ -4,6 +4,7 @@
 // kernel forgets, trees that no path reaches.
 #include <fcntl.h>
 #include <sched.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,6 +140,31 @@ int HideMemory(int argc, char** argv) {
     Open("hide", "%d MiB %u", most, sum);
     usleep(400000);
     return 0;
+  }
+  if (strcmp(how, "thread") == 0) {
+    // The first thread ends: /proc/PID shows a zombie without memory, and another thread goes on.
+    static size_t wanted;
+    wanted = static_cast<size_t>(most);
+    pthread_t other;
+    pthread_create(
+        &other, nullptr,
+        [](void*) -> void* {
+          usleep(50000);  // the first one is gone by now
+          for (size_t i = 0; i < wanted; i += 4) {
+            char* piece = static_cast<char*>(mmap(nullptr, 4 * kMiB, PROT_READ | PROT_WRITE,
+                                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+            if (piece == MAP_FAILED) {
+              break;
+            }
+            memset(piece, 1, 4 * kMiB);
+            usleep(2000);
+          }
+          Open("hide");
+          usleep(400000);
+          _exit(0);
+        },
+        nullptr);
+    Call(SYS_exit, 0);
   }
   if (strcmp(how, "sockets") == 0) {
     // A few processes, because each may hold only so many descriptors.
@@ -284,7 +310,7 @@ int CloseDirs(int argc, char** argv) {
 
 constexpr Verb kVerbs[] = {
     {"hold-nameless", HoldNameless, "DIR MIB open|map|flight|queue|thread|drop"},
-    {"hide-memory", HideMemory, "MIB open|undumpable|map|flight|sockets|tables|drop"},
+    {"hide-memory", HideMemory, "MIB open|undumpable|map|flight|sockets|tables|thread|drop"},
     {"spin-forgotten", SpinForgotten, "MILLIS CHILDREN"},
     {"write-orphaned", WriteOrphaned, "DIR MIB"},
     {"dig", Dig, "DIR LEVELS NAME_LENGTH"},
