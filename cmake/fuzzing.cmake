@@ -10,6 +10,7 @@ target_compile_options(coffer_options INTERFACE -fsanitize=fuzzer-no-link)
 set(fuzzed
   "base/.*"
   "policy/.*"
+  "store/state_part"
   "audit/(checkpoint|log|log_file|log_home|log_lines|log_tip|merkle|merkle_sha256|note_text|receipt|receipt_parse|records|records_scan|seal|signer)"
   "isolation/child/report"
   "isolation/runtime/(elf|loader_cache)"

@@ -125,7 +125,9 @@ make_payload() {
   rm -rf "$tree"
   mkdir -p "$tree/build" "$tree/lib" "$tree/tests" "$tree/contract"
   copy_build "$tree/build"
-  find "$tree/build" -type f -perm -u+x | while read -r file; do add_libraries "$file" "$tree/lib"; done
+  # The program in own_tree finds its library beside itself.
+  find "$tree/build" -type f -perm -u+x ! -path '*/own_tree/*' |
+    while read -r file; do add_libraries "$file" "$tree/lib"; done
   cp -r "$VM_SOURCE/tests/." "$tree/tests/"
   cp -r "$VM_SOURCE"/{tools,docs,deploy} "$tree/"
   if [[ -f $VM_SOURCE/../shared/contract/boundary.py ]]; then

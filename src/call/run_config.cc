@@ -33,7 +33,9 @@ Error Wrong(const std::string& file, const std::string& message, std::string hin
 // The file's text; nothing if it is not there.
 Result<std::string> ReadOwnFile(const std::string& file) {
   const Result<UniqueFd> fd = sys::OpenRegular(file, O_RDONLY | O_NOFOLLOW);
-  if (!fd.ok() && (fd.error().sys_errno == ENOENT || fd.error().sys_errno == ENOTDIR)) {
+  // One that is out of reach is somebody else's (su without a login keeps HOME): then there are no toolchains.
+  if (!fd.ok() && (fd.error().sys_errno == ENOENT || fd.error().sys_errno == ENOTDIR ||
+                   fd.error().sys_errno == EACCES)) {
     return std::string();
   }
   struct stat info{};
