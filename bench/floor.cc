@@ -199,7 +199,7 @@ struct Plan {
   char** argv;
   bool beside;
   bool unified;
-  int told;       // the end that init reads
+  int told;  // the end that init reads
 };
 
 void BecomeUser() {

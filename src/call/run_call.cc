@@ -170,8 +170,8 @@ RunOutcome RunCall(const RunRequest& request) {
   } else {
     watch.Attach(std::move(launched->stdio));
   }
-  Result<limits::WallGuard> guard = limits::WallGuard::Start(
-      boundary.pidfd(), request.envelope.limits.wall + limits::kWallGrace);
+  Result<limits::WallGuard> guard =
+      limits::WallGuard::Start(boundary.pidfd(), request.envelope.limits.wall + limits::kWallGrace);
   if (!guard.ok()) {
     return Refuse(std::move(outcome), std::move(guard.error()));
   }

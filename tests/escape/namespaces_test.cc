@@ -122,8 +122,8 @@ TEST_P(NamespaceEscape, NS_11_KillEverybody) {
 TEST_P(NamespaceEscape, NS_11_KillingTheParentSetsNobodyFree) {
   // In a pid namespace init cannot be killed from inside; without one it can, and then everything must go with it.
   const std::string free = NewToken();
-  RunProgram({"sh", "-c",
-              "sh -c 'kill -9 $PPID; sleep 1' " + free + " >/dev/null 2>&1 </dev/null; true"});
+  RunProgram(
+      {"sh", "-c", "sh -c 'kill -9 $PPID; sleep 1' " + free + " >/dev/null 2>&1 </dev/null; true"});
   const std::vector<pid_t> survivors = FindProcesses(free);
   EXPECT_FALSE(survivors.empty()) << "NO-CONTROL: outside, the child lives on";
   for (const pid_t pid : survivors) {

@@ -3,8 +3,8 @@
 // Hiding from those who count: files without names, memory outside any process's pages, children whose time and I/O the
 // kernel forgets, trees that no path reaches.
 #include <fcntl.h>
-#include <sched.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

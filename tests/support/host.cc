@@ -297,8 +297,8 @@ namespace {
 bool IsInUse(const std::string& trace) {
   static const std::string kName = "coffer-scratch-";
   const size_t at = trace.find(kName);
-  return at != std::string::npos && Exists("/proc/" + std::to_string(::atoi(
-                                               trace.c_str() + at + kName.size())));
+  return at != std::string::npos &&
+         Exists("/proc/" + std::to_string(::atoi(trace.c_str() + at + kName.size())));
 }
 
 }  // namespace

@@ -110,8 +110,7 @@ constexpr Group kGroups[] = {
     {Tier::kDefault, "bind listen accept accept4 connect"},
 
     // Moving pages between pipes, watching files: ordinary programs use them, computation does not.
-    {Tier::kDefault,
-     "splice tee inotify_init inotify_init1 inotify_add_watch inotify_rm_watch"},
+    {Tier::kDefault, "splice tee inotify_init inotify_init1 inotify_add_watch inotify_rm_watch"},
 
     // Databases and older programs. SysV IPC and message queues are not in default, because they outlive a process;
     // at the process level, without an IPC namespace, they are refused in every profile (shared_host.cc). shmget is in

@@ -47,7 +47,9 @@ TEST_F(WallGuardTest, ControlWithoutOneItGoesOn) {
 }
 
 TEST_F(WallGuardTest, AGuardThatIsGoneKillsNothing) {
-  { const Result<WallGuard> guard = WallGuard::Start(pidfd_.get(), std::chrono::milliseconds(100)); }
+  {
+    const Result<WallGuard> guard = WallGuard::Start(pidfd_.get(), std::chrono::milliseconds(100));
+  }
   const int status = StatusOfChild();
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7) << status;
 }
