@@ -512,6 +512,33 @@ TEST_P(SwappedAfterTheLook, ADirectoryAboveTheProgram) {
       << "NO-CONTROL";
 }
 
+TEST_P(SwappedAfterTheLook, ThePackagesOfAVirtualEnvironment) {
+  const std::string python =
+      RunProgram({"/usr/bin/python3", "-c",
+                  "import sys; print('python%d.%d' % sys.version_info[:2], end='')"})
+          .out;
+  const fs::path packages = project_ / "venv/lib" / python / "site-packages";
+  fs::create_directories(packages);
+  fs::create_directories(project_ / "venv/bin");
+  fs::create_symlink("/usr/bin/python3", project_ / "venv/bin/python3");
+  dir_.Write("proj/venv/pyvenv.cfg", "home = /usr/bin\n");
+  std::ofstream(packages / "mine.py") << "value = 'my own package'\n";
+  const Strings command = {(project_ / "venv/bin/python3").string(), "-c",
+                           "import os\n"
+                           "try:\n  import mine; print(mine.value)\n"
+                           "except ImportError: pass\n"
+                           "try: print('holds', *os.listdir('" +
+                               packages.string() +
+                               "'))\n"
+                               "except OSError as e: print(e)\n"};
+  EXPECT_TRUE(Contains(RunSwapped({}, command, [] {}), "my own package")) << "NO-CONTROL";
+  ExpectNothingIn(RunSwapped({}, command, [&] { ReplaceByLink(packages, home_ / "secrets"); }));
+  fs::remove(packages);
+  fs::rename(packages.string() + ".away", packages);
+  const fs::path config = project_ / "venv/pyvenv.cfg";
+  ExpectNothingIn(RunSwapped({}, command, [&] { ReplaceByLink(config, SecretFile()); }));
+}
+
 TEST_P(SwappedAfterTheLook, AMountedFileAndDirectory) {
   if (MountsAreRefused(Flags({"--ro", project_.string()}))) {
     return;

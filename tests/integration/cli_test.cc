@@ -261,5 +261,18 @@ TEST(Cli, RuntimesVerb) {
   EXPECT_FALSE(Json::parse(json.out, nullptr, false).is_discarded()) << json.Describe();
 }
 
+TEST(Cli, TheHostsUsrIsShownWholeIfItIsAskedFor) {
+  // awk is a link through /etc/alternatives; env is in no other runtime's list of what a shell needs to be there.
+  for (const char* const level : {"container", "process"}) {
+    const RunResult result =
+        RunCoffer({"--level", level, "--runtime", "host-usr"},
+                  {"sh", "-c", "awk 'BEGIN { print 40 + 2 }' && ls /usr/share/doc | head -n 1"});
+    EXPECT_EQ(result.exit, 0) << result.Describe();
+    EXPECT_TRUE(Contains(result.out, "42\n")) << result.Describe();
+    EXPECT_TRUE(Contains(result.receipt["blast_radius"].get<std::string>(), "can read /usr"))
+        << result.Describe();
+  }
+}
+
 }  // namespace
 }  // namespace coffer::test
