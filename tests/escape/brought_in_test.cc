@@ -376,12 +376,11 @@ TEST_P(BroughtIn, ALinkInABinDoesNotSpeakForWhatIsBesideIt) {
 // The directories of the system are shown where a recipe names them, not where a link leads to them.
 TEST_P(VirtualEnvironment, PackagesThatLeadIntoTheSystemAreRefused) {
   ASSERT_TRUE(Contains(RunPython().out, "my own package"));
-  for (const char* const target :
-       {"/usr", "/usr/share", "/opt", "/usr/lib/python3/dist-packages"}) {
+  for (const char* const target : {"/usr", "/usr/share", "/usr/lib"}) {
     fs::remove_all(packages_);
     fs::create_directory_symlink(target, packages_);
     SCOPED_TRACE(target);
-    EXPECT_FALSE(fs::is_empty(packages_) && std::string(target) == "/usr") << "NO-CONTROL";
+    EXPECT_FALSE(fs::is_empty(packages_)) << "NO-CONTROL";
     ExpectRefused(RunPython());
   }
 }

@@ -3,6 +3,7 @@
 // What the kernel counts per user: a payload that takes all it can get must leave the host its own. As root the boundary's
 // user namespace belongs to the boundary's own uid; inside it /proc/sys/user holds smaller limits.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
@@ -78,6 +79,8 @@ TEST_F(CounterEscape, AsRootTheNamespaceIsChargedToTheBoundarysUid) {
   };
   EXPECT_EQ(owner("/proc/self/ns/user"), "0\n") << "NO-CONTROL: the host's own namespace is root's";
   EXPECT_GE(std::stoul(owner(space)), 0x70000000UL);
+  boundary.process().Signal(SIGTERM);  // so that it removes its cgroup
+  boundary.process().Wait();
 }
 
 }  // namespace

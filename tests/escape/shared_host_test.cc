@@ -162,7 +162,12 @@ TEST_P(SharedHostEscape, SH_01_MetadataOfItsOwnFiles) {
   const std::string expected =
       "copy 0o611 7\nfile 2000 0o600\nlink 4\nout 0o611\nrefused\nrefused\nabsent\nkept\n";
   const RunResult result = RunCoffer(Flags(), {"python3", "-c", kOwnFiles});
-  EXPECT_EQ(result.out, expected) << result.Describe();
+  // Before Linux 6.6 a tmpfs has no attributes of the user's own; the container's workspace is one.
+  const std::string without = "xattr 95\n";
+  EXPECT_EQ(container() && result.out.starts_with(without) ? result.out.substr(without.size())
+                                                           : result.out,
+            expected)
+      << result.Describe();
   EXPECT_EQ(DeniedCount(result.receipt, "utimensat"), 0) << result.Describe();
 }
 

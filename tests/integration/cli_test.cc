@@ -262,7 +262,7 @@ TEST(Cli, RuntimesVerb) {
 }
 
 TEST(Cli, TheHostsUsrIsShownWholeIfItIsAskedFor) {
-  // awk is a link through /etc/alternatives; env is in no other runtime's list of what a shell needs to be there.
+  // awk is a link through /etc/alternatives.
   for (const char* const level : {"container", "process"}) {
     const RunResult result =
         RunCoffer({"--level", level, "--runtime", "host-usr"},
