@@ -31,6 +31,12 @@ TEST(OwnPlaces, AreNeverMounted) {
       EXPECT_TRUE(Contains(result.err, "policy.path.state")) << result.Describe();
     }
   }
+  // The home around all of them is refused for being one, by root and by users.
+  for (const char* flag : {"--ro", "--rw"}) {
+    const RunResult home = run(flag, dir.path());
+    EXPECT_EQ(home.exit, 120) << home.Describe();
+    EXPECT_TRUE(Contains(home.err, "policy.path.broad")) << home.Describe();
+  }
   EXPECT_EQ(run("--rw", dir / "work").exit, 0) << "the control";
 
   // Manifests decide what tools may do: they can be read, not written.
