@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "audit/log.h"
+#include "audit/log/log.h"
 #include "call/recorder.h"
 #include "store/admission.h"
 #include "store/store.h"

@@ -15,9 +15,9 @@
 #include <thread>
 #include <vector>
 
-#include "audit/checkpoint.h"
-#include "audit/log.h"
-#include "audit/verify_log.h"
+#include "audit/log/checkpoint.h"
+#include "audit/log/log.h"
+#include "audit/log/verify_log.h"
 
 namespace coffer::audit {
 namespace {

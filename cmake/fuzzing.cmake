@@ -11,18 +11,20 @@ set(fuzzed
   "base/.*"
   "policy/.*"
   "store/state_part"
-  "audit/(checkpoint|log|log_file|log_home|log_lines|log_tip|merkle|merkle_sha256|note_text|receipt|receipt_parse|records|records_scan|seal|signer)"
+  "audit/(receipt|receipt_parse|seal)"
+  "audit/log/(checkpoint|encoding|log|log_file|log_home|log_lines|log_tail|merkle|merkle_sha256|records|records_scan|signer)"
   "isolation/child/report"
   "isolation/runtime/(elf|loader_cache)"
   "isolation/seccomp/.*"
-  "call/(evaluate|verb_flags|warden_protocol|wire)"
+  "call/(evaluate|verb_flags|warden/protocol|warden/wire)"
   "cli/(run_flags|run_help)"
   "gateway/(http/.*|jwks|jwt)"
-  "daemon/deliver_protocol")
+  "net/http_chunks"
+  "egress/deliver_protocol")
 list(JOIN fuzzed "|" fuzzed)
 file(GLOB_RECURSE fuzzed_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/*.cc)
 list(FILTER fuzzed_sources INCLUDE REGEX "/src/(${fuzzed})\\.cc$")
-list(FILTER fuzzed_sources EXCLUDE REGEX "/main\\.cc$|/http/(connection|loop|server|tls)\\.cc$")
+list(FILTER fuzzed_sources EXCLUDE REGEX "/main\\.cc$|/http/(connection|server)\\.cc$")
 add_library(fuzzed STATIC EXCLUDE_FROM_ALL ${fuzzed_sources} ${openapi_source})
 target_link_libraries(fuzzed PUBLIC coffer_options coffer_libraries OpenSSL::Crypto)
 get_target_property(definitions coffer_gateway COMPILE_DEFINITIONS)

@@ -2,7 +2,7 @@
 #
 # Tests are found by where they stand:
 #   tests/unit/**/*_test.cc                               one executable, unit_tests
-#   tests/unit/{gateway,daemon}/**, tests/gateway/*_test.cc   one executable, gateway_tests
+#   tests/unit/{net,gateway,daemon}/**, tests/gateway/*_test.cc   one executable, gateway_tests
 #   tests/{integration,escape,posture,faults}/*_test.cc   one executable each; other *.cc in the folder go into all
 #   tests/daemon/*.cc                                     one executable, daemon_tests, one test at a time
 #   tests/support/*.cc                                    linked into every test
@@ -124,7 +124,7 @@ endfunction()
 
 file(GLOB_RECURSE unit_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/*.cc)
 # What needs Boost and OpenSSL is an executable of its own, gateway_tests.
-list(FILTER unit_sources EXCLUDE REGEX "/tests/unit/(gateway|daemon)/")
+list(FILTER unit_sources EXCLUDE REGEX "/tests/unit/(net|gateway|daemon)/")
 if(unit_sources)
   coffer_add_tests(unit_tests unit 60 ${unit_sources})
   target_link_libraries(unit_tests PRIVATE ${COFFER_RAPIDCHECK})
@@ -192,7 +192,7 @@ endif()
 # The gateway: its own unit tests, and tests that talk to a real server.
 if(TARGET coffer_gateway)
   file(GLOB_RECURSE gateway_test_sources CONFIGURE_DEPENDS
-    ${CMAKE_SOURCE_DIR}/tests/unit/gateway/*.cc ${CMAKE_SOURCE_DIR}/tests/unit/daemon/*.cc
+    ${CMAKE_SOURCE_DIR}/tests/unit/net/*.cc ${CMAKE_SOURCE_DIR}/tests/unit/gateway/*.cc ${CMAKE_SOURCE_DIR}/tests/unit/daemon/*.cc
     ${CMAKE_SOURCE_DIR}/tests/gateway/*.cc)
   coffer_add_tests(gateway_tests gateway 120 ${gateway_test_sources})
   target_link_libraries(gateway_tests PRIVATE coffer_gateway)

@@ -8,8 +8,8 @@
 
 #include "audit/receipt.h"
 #include "base/sys.h"
-#include "call/runner.h"
-#include "call/warden_protocol.h"
+#include "call/warden/protocol.h"
+#include "call/warden/runner.h"
 
 int main() {
   constexpr int kControl = 3;

@@ -29,8 +29,8 @@
 #include <string_view>
 #include <vector>
 
-#include "gateway/loop.h"
 #include "gateway/server.h"
+#include "net/loop.h"
 #include "tests/gateway/fake_service.h"
 
 namespace {
@@ -45,7 +45,7 @@ constexpr std::string_view kRequest = "GET /healthz HTTP/1.1\r\nHost: localhost\
   CPU_ZERO(&core);
   CPU_SET(0, &core);
   ::sched_setaffinity(0, sizeof(core), &core);
-  auto loop = coffer::gateway::MakeLoop();
+  auto loop = coffer::net::MakeLoop();
   coffer::gateway::FakeService service;
   coffer::gateway::ServerConfig config;
   config.tcp.emplace_back();

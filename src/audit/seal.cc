@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "audit/merkle.h"
+#include "audit/log/merkle.h"
 #include "base/hash.h"
 #include "base/json.h"
 

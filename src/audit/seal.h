@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
-#include "audit/log.h"
-#include "audit/signer.h"
+#include "audit/log/log.h"
+#include "audit/log/signer.h"
 #include "base/result.h"
 
 namespace coffer::audit {

@@ -16,9 +16,9 @@
 #include <string_view>
 #include <vector>
 
-#include "audit/log.h"
+#include "audit/log/log.h"
+#include "audit/log/signer.h"
 #include "audit/receipt.h"
-#include "audit/signer.h"
 #include "base/result.h"
 #include "store/call.h"
 #include "store/call_list.h"

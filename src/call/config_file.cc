@@ -9,8 +9,8 @@
 #include "base/quantity.h"
 #include "base/regular_file.h"
 #include "base/text.h"
-#include "policy/table_reader.h"
-#include "policy/toml_tree.h"
+#include "policy/manifest/table_reader.h"
+#include "policy/manifest/toml_tree.h"
 #include "store/tenant.h"
 
 namespace coffer::call {
@@ -151,7 +151,7 @@ bool IsHttp(std::string_view url) {
 void ReadWebhooks(TableReader& root, FileConfig& config, MistakeList& mistakes) {
   for (const TomlNode* const table : root.Tables("webhook")) {
     TableReader reader(*table, "webhook", Keys{"url", "secret_file", "events"}, mistakes);
-    WebhookConfig hook;
+    egress::WebhookConfig hook;
     hook.url = reader.Required("url", "\"https://example.com/hook\"").value_or("");
     if (!hook.url.empty() && !IsHttp(hook.url)) {
       reader.Add("url", "neither https:// nor http://", "write the whole URL");

@@ -17,7 +17,8 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "policy/mistake.h"
+#include "egress/receiver_config.h"
+#include "policy/manifest/mistake.h"
 #include "policy/rate.h"
 #include "store/key.h"
 #include "store/quota.h"
@@ -33,21 +34,6 @@ struct TenantRules {
   store::Budget
       session_budget;  // of every session, and at most this where a session asks for its own
   store::Retention retention;
-};
-
-// One receiver of events: [[webhook]].
-struct WebhookConfig {
-  std::string url;                  // https://, or http:// to this host
-  std::string secret_file;          // absolute; what the signature is made with; may be empty
-  std::vector<std::string> events;  // "call.finished", "alert.*"; empty: all
-  bool operator==(const WebhookConfig&) const = default;
-};
-
-// Where traces go: [otlp]. No endpoint: nowhere.
-struct OtlpConfig {
-  std::string endpoint;
-  std::string headers_file;  // absolute; "Name: value" lines; may be empty
-  bool operator==(const OtlpConfig&) const = default;
 };
 
 // What is told as unusual: [anomaly].
@@ -70,8 +56,8 @@ struct FileConfig {
   TenantRules general;
   std::map<std::string, TenantRules, std::less<>>
       tenants;  // complete: general with what is its own
-  std::vector<WebhookConfig> webhooks;
-  OtlpConfig otlp;
+  std::vector<egress::WebhookConfig> webhooks;
+  egress::OtlpConfig otlp;
   AnomalyConfig anomaly;
   std::vector<PeerConfig> peers;  // one for each uid
 

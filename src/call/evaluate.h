@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "call/run_request.h"
+#include "call/run/run_request.h"
 #include "policy/tool.h"
 
 namespace coffer::call {

@@ -9,10 +9,10 @@
 #include <deque>
 #include <mutex>
 
-#include "audit/log.h"
-#include "audit/records.h"
+#include "audit/log/log.h"
+#include "audit/log/records.h"
 #include "base/result.h"
-#include "call/tell.h"
+#include "call/outbox_event.h"
 #include "store/store.h"
 
 namespace coffer::call {

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "call/redact.h"
-#include "policy/manifest.h"
+#include "policy/manifest/manifest.h"
 #include "policy/narrowing.h"
 #include "policy/scrub.h"
 #include "store/admission.h"

@@ -5,7 +5,7 @@
 //   Climb     evaluate, admit, [scan, gate], record: a call that may be launched, or an answer
 //   Descend   [inspect], settle, seal: what came back becomes an answer and a receipt
 //
-// Between the two somebody launches the boundary (call/launcher.h) and collects what it prints; `coffer call` does so
+// Between the two somebody launches the boundary (call/warden/launcher.h) and collects what it prints; `coffer call` does so
 // in one go, the gateway beside everything else. Parameters are checked before anything is taken from rates and budgets. Rungs in brackets have no surface yet: a manifest that asks for one
 // does not load. Once a call is admitted it ends in the store, whatever happens here; what the store and the log cannot
 // write does not run. Every request that is not a repetition has a receipt (call/recorder.h). Thread-safe.
@@ -20,10 +20,10 @@
 
 #include "call/evaluate.h"
 #include "call/recorder.h"
-#include "call/run_request.h"
+#include "call/run/run_request.h"
 #include "call/tool_call.h"
 #include "call/tool_shelf.h"
-#include "call/wire.h"
+#include "call/warden/wire.h"
 #include "store/quota.h"
 #include "store/store.h"
 

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "audit/export_cloud_event.h"
+#include "audit/export/cloud_event.h"
 #include "audit/seal.h"
 #include "base/hash.h"
 #include "base/ids.h"

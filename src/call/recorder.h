@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-#include "audit/log.h"
+#include "audit/log/log.h"
 #include "audit/receipt.h"
 #include "audit/sealed_call.h"
 #include "call/events.h"

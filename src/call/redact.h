@@ -12,7 +12,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
-#include "call/run_request.h"
+#include "call/run/run_request.h"
 
 namespace coffer::call {
 

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "audit/log.h"
+#include "audit/log/log.h"
 #include "base/clock.h"
 
 namespace coffer::call {

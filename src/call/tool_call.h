@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "audit/log.h"
+#include "audit/log/log.h"
 #include "audit/receipt.h"
 #include "base/clock.h"
 #include "base/json.h"

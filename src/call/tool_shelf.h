@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "policy/mistake.h"
-#include "policy/surfaces.h"
+#include "policy/manifest/mistake.h"
+#include "policy/manifest/surfaces.h"
 #include "policy/tool.h"
 
 namespace coffer::call {

@@ -10,7 +10,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "isolation/host_path.h"
-#include "policy/mistake.h"
+#include "policy/manifest/mistake.h"
 
 namespace coffer::call {
 namespace {

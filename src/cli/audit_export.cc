@@ -5,7 +5,7 @@
 
 #include <deque>
 
-#include "audit/export_line.h"
+#include "audit/export/line.h"
 #include "audit/sealed_call.h"
 #include "base/print.h"
 #include "base/text.h"

@@ -6,9 +6,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "audit/log/verify_log.h"
+#include "audit/log/verify_store.h"
 #include "audit/seal.h"
-#include "audit/verify_log.h"
-#include "audit/verify_store.h"
 #include "base/json.h"
 #include "base/print.h"
 #include "base/regular_file.h"

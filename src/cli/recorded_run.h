@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "audit/receipt_file.h"
-#include "call/run_request.h"
+#include "call/run/run_request.h"
 
 namespace coffer::cli {
 

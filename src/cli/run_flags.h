@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "call/run_request.h"
+#include "call/run/run_request.h"
 
 namespace coffer::cli {
 

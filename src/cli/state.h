@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "audit/log.h"
+#include "audit/log/log.h"
 #include "call/ladder.h"
 #include "call/recorder.h"
 #include "call/tool_shelf.h"

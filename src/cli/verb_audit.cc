@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "audit/log.h"
+#include "audit/log/log.h"
 #include "audit/sealed_call.h"
 #include "audit/story.h"
 #include "base/json.h"

@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "base/print.h"
-#include "call/doctor.h"
+#include "call/run/doctor.h"
 #include "isolation/runtime/report.h"
 
 namespace coffer::cli {

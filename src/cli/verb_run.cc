@@ -8,7 +8,7 @@
 #include "base/print.h"
 #include "base/regular_file.h"
 #include "base/text.h"
-#include "call/run_call.h"
+#include "call/run/run_call.h"
 #include "cli/recorded_run.h"
 #include "cli/run_flags.h"
 

@@ -10,7 +10,7 @@
 #include "base/print.h"
 #include "base/sys.h"
 #include "call/verb_flags.h"
-#include "call/warden.h"
+#include "call/warden/warden.h"
 
 namespace coffer::cli {
 namespace {

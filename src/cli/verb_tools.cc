@@ -19,7 +19,7 @@
 #include "cli/state.h"
 #include "policy/blast_radius.h"
 #include "policy/make_envelope.h"
-#include "policy/manifest_starter.h"
+#include "policy/manifest/starter.h"
 #include "store/switches.h"
 
 namespace coffer::cli {

@@ -10,10 +10,8 @@ namespace coffer::daemon {
 
 using call::AnomalyConfig;
 using call::FileConfig;
-using call::OtlpConfig;
 using call::PeerConfig;
 using call::ReadConfigText;
 using call::TenantRules;
-using call::WebhookConfig;
 
 }  // namespace coffer::daemon

@@ -13,14 +13,14 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "audit/export_cloud_event.h"
-#include "audit/export_otlp.h"
+#include "audit/export/cloud_event.h"
+#include "audit/export/otlp.h"
 #include "audit/receipt.h"
 #include "audit/seal.h"
 #include "base/json.h"
 #include "base/print.h"
 #include "base/sys.h"
-#include "daemon/deliver_schedule.h"
+#include "egress/deliver_schedule.h"
 #include "store/call.h"
 
 namespace coffer::daemon {
@@ -31,7 +31,7 @@ using store::OutboxRow;
 
 constexpr Nanos kTrimEvery = std::chrono::seconds(1);
 constexpr Nanos kSayEvery = std::chrono::seconds(60);
-constexpr size_t kBatchBytes = kMaxDeliverBody - 4096;  // room for what is around the spans
+constexpr size_t kBatchBytes = egress::kMaxDeliverBody - 4096;  // room for what is around the spans
 
 uint64_t Chance() {
   uint64_t number = 0;
@@ -61,10 +61,10 @@ bool PutWord(char (&into)[kSize], const std::string& text) {
 
 }  // namespace
 
-Deliverer::Deliverer(store::Store& store, std::vector<Receiver> receivers, int egress,
+Deliverer::Deliverer(store::Store& store, std::vector<egress::Receiver> receivers, int egress,
                      DelivererOptions options)
     : store_(store), egress_(egress), options_(options) {
-  for (Receiver& receiver : receivers) {
+  for (egress::Receiver& receiver : receivers) {
     lanes_.emplace_back().receiver = std::move(receiver);
   }
 }
@@ -140,7 +140,7 @@ bool Deliverer::Fill(Lane& lane) {
   if (lane.under_way.size() >= window) {
     return true;
   }
-  const bool collector = lane.receiver.kind == Receiver::Kind::kOtlp;
+  const bool collector = lane.receiver.kind == egress::Receiver::Kind::kOtlp;
   const auto free = static_cast<uint32_t>(window - lane.under_way.size());
   const uint32_t wanted = collector ? options_.batch : free;
   Result<std::vector<OutboxRow>> due = store::ListDue(
@@ -195,7 +195,7 @@ bool Deliverer::FillCollector(Lane& lane, const std::vector<OutboxRow>& rows) {
     }
     const Result<Json> parsed = audit::ParseForExport(receipt->value_or(""));
     std::vector<Json> of_call;
-    size_t size = kMaxDeliverBody;
+    size_t size = egress::kMaxDeliverBody;
     if (parsed.ok()) {
       of_call = audit::OtlpSpans(*parsed, {});
       size = PrintJson(Json(of_call)).size();
@@ -260,16 +260,16 @@ Result<std::optional<Deliverer::Message>> Deliverer::Compose(const OutboxRow& ro
 
 bool Deliverer::Ship(Lane& lane, const std::vector<OutboxRow>& rows, const std::string& id,
                      std::string_view body) {
-  DeliverHeader header;
+  egress::DeliverHeader header;
   header.number = next_number_;
   header.time = std::chrono::duration_cast<std::chrono::seconds>(WallTime()).count();
   header.size = static_cast<uint32_t>(body.size());
-  if (body.size() > kMaxDeliverBody || !PutWord(header.receiver, lane.receiver.name) ||
+  if (body.size() > egress::kMaxDeliverBody || !PutWord(header.receiver, lane.receiver.name) ||
       !PutWord(header.id, id)) {
     Drop(lane, IdsOf(rows), "it is too large");
     return true;
   }
-  const Result<bool> sent = SendDelivery(egress_, header, body);
+  const Result<bool> sent = egress::SendDelivery(egress_, header, body);
   if (!sent.ok()) {
     egress_gone_ = true;  // the monitor ends everything
     return false;
@@ -286,7 +286,7 @@ bool Deliverer::Ship(Lane& lane, const std::vector<OutboxRow>& rows, const std::
 
 void Deliverer::Drain() {
   for (;;) {
-    const Result<ReceivedAnswer> received = ReceiveAnswer(egress_);
+    const Result<egress::ReceivedAnswer> received = egress::ReceiveAnswer(egress_);
     if (!received.ok() || received->ended) {
       egress_gone_ = true;
       return;
@@ -303,38 +303,38 @@ void Deliverer::Drain() {
   }
 }
 
-void Deliverer::Settle(Lane& lane, const DeliverAnswer& answer) {
+void Deliverer::Settle(Lane& lane, const egress::DeliverAnswer& answer) {
   const Shipment shipment = std::move(lane.under_way.extract(answer.number).mapped());
-  const DeliverFate fate = FateOf(answer);
-  const auto result = static_cast<DeliverResult>(answer.result);
-  if (fate != DeliverFate::kDone) {
+  const egress::DeliverFate fate = egress::FateOf(answer);
+  const auto result = static_cast<egress::DeliverResult>(answer.result);
+  if (fate != egress::DeliverFate::kDone) {
     for (const int64_t row : shipment.rows) {
       lane.rows.erase(row);
     }
   }
-  if (fate == DeliverFate::kRetry) {
+  if (fate == egress::DeliverFate::kRetry) {
     ++failed_;
     // Those that were sent together fail together, and count once.
     if (lane.not_before <= BootTime()) {
       ++lane.failures;
-      const Nanos wait =
-          std::max(Backoff(lane.failures, options_.first_wait, options_.longest_wait, Chance()),
-                   Nanos(std::chrono::seconds(answer.retry_after)));
+      const Nanos wait = std::max(
+          egress::Backoff(lane.failures, options_.first_wait, options_.longest_wait, Chance()),
+          Nanos(std::chrono::seconds(answer.retry_after)));
       lane.not_before = BootTime() + wait;
     }
-    if (result == DeliverResult::kAnswered) {
+    if (result == egress::DeliverResult::kAnswered) {
       // It may be this event that it cannot take: it must not be the first one again each time.
-      const Nanos wait = std::max(
-          Backoff(shipment.attempts + 1, options_.first_wait, options_.longest_wait, Chance()),
-          Nanos(std::chrono::seconds(answer.retry_after)));
+      const Nanos wait = std::max(egress::Backoff(shipment.attempts + 1, options_.first_wait,
+                                                  options_.longest_wait, Chance()),
+                                  Nanos(std::chrono::seconds(answer.retry_after)));
       Note(store::Postpone(store_, AllTenants{}, shipment.rows, store_.Now() + wait));
     }
     if (!lane.said) {
       lane.said = true;
       Say(fmt::format("{}: {}; its events wait", lane.receiver.shown(),
-                      result == DeliverResult::kAnswered
+                      result == egress::DeliverResult::kAnswered
                           ? fmt::format("it answered {}", answer.status)
-                          : std::string(DeliverResultText(result))));
+                          : std::string(egress::DeliverResultText(result))));
     }
     return;
   }
@@ -344,7 +344,7 @@ void Deliverer::Settle(Lane& lane, const DeliverAnswer& answer) {
     lane.said = false;
     Say(lane.receiver.shown() + ": it answers again");
   }
-  if (fate == DeliverFate::kRefused) {
+  if (fate == egress::DeliverFate::kRefused) {
     Refuse(lane, shipment, answer);
     return;
   }
@@ -352,7 +352,7 @@ void Deliverer::Settle(Lane& lane, const DeliverAnswer& answer) {
   Remove(lane, shipment.rows);
 }
 
-void Deliverer::Refuse(Lane& lane, const Shipment& shipment, const DeliverAnswer& answer) {
+void Deliverer::Refuse(Lane& lane, const Shipment& shipment, const egress::DeliverAnswer& answer) {
   ++failed_;
   uint32_t most = 0;
   for (const int64_t row : shipment.rows) {
@@ -365,7 +365,7 @@ void Deliverer::Refuse(Lane& lane, const Shipment& shipment, const DeliverAnswer
     return;
   }
   const Nanos wait =
-      Backoff(shipment.attempts + 1, options_.first_wait, options_.longest_wait, Chance());
+      egress::Backoff(shipment.attempts + 1, options_.first_wait, options_.longest_wait, Chance());
   Note(store::Postpone(store_, AllTenants{}, shipment.rows, store_.Now() + wait));
 }
 

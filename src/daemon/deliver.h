@@ -20,11 +20,11 @@
 #include <thread>
 #include <vector>
 
-#include "audit/signer.h"
+#include "audit/log/signer.h"
 #include "base/clock.h"
 #include "base/unique_fd.h"
-#include "daemon/deliver_protocol.h"
-#include "daemon/deliver_receiver.h"
+#include "egress/deliver_protocol.h"
+#include "egress/deliver_receiver.h"
 #include "store/outbox.h"
 #include "store/store.h"
 
@@ -50,7 +50,7 @@ struct DeliveryCounts {
 class Deliverer {
  public:
   // `egress` is the socket to the egress role. Both outlive it. Nothing happens before Start.
-  Deliverer(store::Store& store, std::vector<Receiver> receivers, int egress,
+  Deliverer(store::Store& store, std::vector<egress::Receiver> receivers, int egress,
             DelivererOptions options = {});
   ~Deliverer();  // what is under way stays in the outbox
   Deliverer(const Deliverer&) = delete;
@@ -68,7 +68,7 @@ class Deliverer {
   };
   // One receiver.
   struct Lane {
-    Receiver receiver;
+    egress::Receiver receiver;
     uint32_t failures = 0;  // in a row
     Nanos not_before{0};    // boot time
     bool said = false;      // that it fails
@@ -84,8 +84,8 @@ class Deliverer {
   bool Ship(Lane& lane, const std::vector<store::OutboxRow>& rows, const std::string& id,
             std::string_view body);
   void Drain();
-  void Settle(Lane& lane, const DeliverAnswer& answer);
-  void Refuse(Lane& lane, const Shipment& shipment, const DeliverAnswer& answer);
+  void Settle(Lane& lane, const egress::DeliverAnswer& answer);
+  void Refuse(Lane& lane, const Shipment& shipment, const egress::DeliverAnswer& answer);
   void Drop(Lane& lane, std::span<const int64_t> rows, const std::string& why);
   void Remove(Lane& lane, std::span<const int64_t> rows);
   void Trim();

@@ -11,8 +11,9 @@
 
 #include "base/print.h"
 #include "base/sys.h"
-#include "daemon/egress_dial.h"
+#include "daemon/receivers.h"
 #include "daemon/role.h"
+#include "egress/dial.h"
 #include "isolation/landlock.h"
 
 namespace coffer::daemon {
@@ -49,12 +50,12 @@ void WaitForEnd(int control) {
 }
 
 Status Serve(const Config& config, int control) {
-  Result<std::vector<EgressReceiver>> receivers = LoadReceivers(config);
+  Result<std::vector<egress::EgressReceiver>> receivers = LoadReceivers(config);
   if (!receivers.ok()) {
     return receivers.error();
   }
-  const std::unique_ptr<gateway::Loop> loop = gateway::MakeLoop();
-  TRY_ASSIGN(const std::unique_ptr<Dialer> dialer, MakeDialer(*loop, *receivers));
+  const std::unique_ptr<net::Loop> loop = net::MakeLoop();
+  TRY_ASSIGN(const std::unique_ptr<egress::Dialer> dialer, egress::MakeDialer(*loop, *receivers));
   addrinfo* found = nullptr;  // loads what resolving needs
   if (::getaddrinfo("localhost", nullptr, nullptr, &found) == 0) {
     ::freeaddrinfo(found);
@@ -63,16 +64,17 @@ Status Serve(const Config& config, int control) {
   TRY(EnterRole(RoleKind::kEgress));
 
   const std::shared_ptr<void> watch = loop->WatchReadable(control, [&] {
-    Result<ReceivedDelivery> received = ReceiveDelivery(control);
+    Result<egress::ReceivedDelivery> received = egress::ReceiveDelivery(control);
     if (!received.ok() || received->ended) {
       loop->Stop();  // the gateway is gone, or not itself
       return;
     }
-    dialer->Post(received->header, std::move(received->body), [&](const DeliverAnswer& answer) {
-      if (!SendAnswer(control, answer).ok()) {
-        loop->Stop();
-      }
-    });
+    dialer->Post(received->header, std::move(received->body),
+                 [&](const egress::DeliverAnswer& answer) {
+                   if (!egress::SendAnswer(control, answer).ok()) {
+                     loop->Stop();
+                   }
+                 });
   });
   loop->Run();
   return {};

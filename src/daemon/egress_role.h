@@ -4,7 +4,7 @@
 // connects anywhere, and it connects only to the receivers of the configuration it was started with.
 //
 // It has no store and opens no file but those that tell names and addresses apart (Landlock, where the kernel has it).
-// Whatever the gateway says is hostile: see deliver_protocol.h. It ends when the gateway's end of the socket is closed.
+// Whatever the gateway says is hostile: see egress/deliver_protocol.h. It ends when the gateway's end of the socket is closed.
 #pragma once
 
 #include "base/result.h"

@@ -12,15 +12,15 @@
 #include "base/print.h"
 #include "base/sys.h"
 #include "call/ladder.h"
-#include "call/launcher.h"
 #include "call/recorder.h"
 #include "call/tool_shelf.h"
+#include "call/warden/launcher.h"
 #include "daemon/config_file.h"
 #include "daemon/deliver.h"
-#include "daemon/desk.h"
 #include "daemon/operator_files.h"
 #include "daemon/role.h"
 #include "daemon/service.h"
+#include "daemon/service_context.h"
 #include "daemon/workers.h"
 #include "gateway/jwt.h"
 #include "gateway/server.h"
@@ -81,10 +81,11 @@ std::string NeedRestart(const FileConfig& now, const FileConfig& wanted) {
 }
 
 // All of it, or nothing: a mistake in one file leaves everything as it was.
-Status Reload(const Config& config, int from_monitor, gateway::Server& server, Rules& rules) {
+Status Reload(const Config& config, int from_monitor, gateway::Server& server,
+              LiveConfig& live_config) {
   TRY_ASSIGN(const OperatorFiles files, ReceiveOperatorFiles(config, from_monitor));
   TRY_ASSIGN(FileConfig parsed, ConfigOf(config, files));
-  if (const std::string keys = NeedRestart(*rules.current(), parsed); !keys.empty()) {
+  if (const std::string keys = NeedRestart(*live_config.current(), parsed); !keys.empty()) {
     return Refused("policy.config",
                    fmt::format("{}: {} changed, which needs a restart; nothing was reloaded",
                                config.file, keys),
@@ -95,7 +96,7 @@ Status Reload(const Config& config, int from_monitor, gateway::Server& server, R
     TRY(server.ReplaceTls({*files.tls_certificate, *files.tls_key}));
   }
   server.ReplaceJwt(std::move(jwt));
-  rules.Replace(std::move(parsed));
+  live_config.Replace(std::move(parsed));
   return {};
 }
 
@@ -128,23 +129,24 @@ void Announce(const Config& config, uint16_t port, const std::optional<store::Ne
 Status Serve(const Config& config, const GatewaySockets& sockets) {
   const int warden = sockets.warden.get();
   const int monitor = sockets.monitor.get();
-  const std::unique_ptr<gateway::Loop> loop = gateway::MakeLoop();
-  Desk desk(*loop);
-  desk.sessions = config.state + "/sessions";
+  const std::unique_ptr<net::Loop> loop = net::MakeLoop();
+  ServiceContext context(*loop);
+  context.sessions = config.state + "/sessions";
   ServiceOptions options;
   options.owner = ::geteuid();
-  DaemonService service(desk, options);
+  DaemonService service(context, options);
   TRY_ASSIGN(const OperatorFiles files, ReadOperatorFiles(config));
   TRY_ASSIGN(FileConfig rules, ConfigOf(config, files));
-  TRY_ASSIGN(const std::vector<Receiver> receivers, ReceiversOf(rules));
+  TRY_ASSIGN(const std::vector<egress::Receiver> receivers,
+             egress::ReceiversOf(rules.webhooks, rules.otlp));
   if (!receivers.empty()) {
     TRY(CheckOperatorsOwn(config.file));
   }
   TRY_ASSIGN(gateway::ServerConfig http, ServerConfigOf(config, files, rules));
-  desk.rules.Replace(std::move(rules));
-  http.http.answered = [&desk](std::string_view tenant, std::string_view route,
-                               std::string_view method, int status) {
-    desk.meter.metrics().Answered(tenant, route, method, status);
+  context.live_config.Replace(std::move(rules));
+  http.http.answered = [&context](std::string_view tenant, std::string_view route,
+                                  std::string_view method, int status) {
+    context.meter.metrics().Answered(tenant, route, method, status);
   };
   TRY_ASSIGN(std::unique_ptr<gateway::Server> server,
              gateway::Server::Open(*loop, service, std::move(http)));
@@ -153,29 +155,29 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
   // From here on without any privilege.
   TRY_ASSIGN(store::Store store, store::Store::Open(config.state));
   audit::LogOptions log_options;
-  log_options.appended = [&desk](const std::string& tenant, Nanos took, uint64_t size) {
-    desk.meter.metrics().Appended(tenant, took);
-    desk.meter.metrics().LogGrew(size);
+  log_options.appended = [&context](const std::string& tenant, Nanos took, uint64_t size) {
+    context.meter.metrics().Appended(tenant, took);
+    context.meter.metrics().LogGrew(size);
   };
   std::vector<store::KnownReceiver> known;
   known.reserve(receivers.size());
-  for (const Receiver& receiver : receivers) {
+  for (const egress::Receiver& receiver : receivers) {
     known.push_back(receiver.Known());
   }
   // Before the log is opened: it may have something to tell them.
   TRY(store::KeepReceivers(store, store::AllTenants{}, known));
   TRY_ASSIGN(audit::Log log, call::OpenLog(store, config.state + "/log", log_options));
   call::Recorder recorder(store, log);
-  recorder.OnEnd([&desk](const audit::Receipt& receipt) { desk.meter.CallEnded(receipt); });
+  recorder.OnEnd([&context](const audit::Receipt& receipt) { context.meter.CallEnded(receipt); });
   recorder.SetReceivers(
-      [&receivers](std::string_view event) { return NamesOfWanting(receivers, event); });
+      [&receivers](std::string_view event) { return egress::NamesOfWanting(receivers, event); });
   TRY(recorder.Settle(store.recovered()));
   DelivererOptions delivering;
   delivering.key = log.public_key();
   Deliverer deliverer(store, receivers, sockets.egress.get(), delivering);
-  desk.meter.WatchRecorder(
+  context.meter.WatchRecorder(
       [&recorder] { return RecorderCounts{recorder.pending(), recorder.lost()}; });
-  desk.meter.WatchDeliveries([&deliverer] { return deliverer.counts(); });
+  context.meter.WatchDeliveries([&deliverer] { return deliverer.counts(); });
   if (!receivers.empty()) {
     TRY(deliverer.Start());
   }
@@ -187,24 +189,24 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
   call::ToolShelf shelf(config.tools, config.default_tools);
   TRY(shelf.Reload());
   call::LadderOptions ladder_options;
-  ladder_options.sessions = desk.sessions;
-  ladder_options.quotas = [&desk](const store::TenantId& tenant) {
-    return desk.rules.current()->QuotasOf(tenant.name());
+  ladder_options.sessions = context.sessions;
+  ladder_options.quotas = [&context](const store::TenantId& tenant) {
+    return context.live_config.current()->QuotasOf(tenant.name());
   };
-  ladder_options.evaluated = [&desk](const store::TenantId& tenant, Nanos took) {
-    desk.meter.metrics().Evaluated(tenant.name(), took);
+  ladder_options.evaluated = [&context](const store::TenantId& tenant, Nanos took) {
+    context.meter.metrics().Evaluated(tenant.name(), took);
   };
-  desk.meter.Begin(store, shelf, desk.rules, [&desk](const watch::Alert& alert) {
+  context.meter.Begin(store, shelf, context.live_config, [&context](const watch::Alert& alert) {
     // Beside the call that raised it, which does not wait for a record of something else.
-    desk.workers().SubmitAlways([&desk, alert] {
-      (void)desk.recorder().Happened(alert.tenant, "alert." + alert.measure,
-                                     {{"tool", alert.tool}, {"words", alert.words}});
+    context.workers().SubmitAlways([&context, alert] {
+      (void)context.recorder().Happened(alert.tenant, "alert." + alert.measure,
+                                        {{"tool", alert.tool}, {"words", alert.words}});
     });
   });
   call::Ladder ladder(recorder, shelf, ladder_options);
   call::WardenLauncher launcher(warden);
   Workers workers(kWorkers, kMaxQueued);
-  desk.Fill(&recorder, &shelf, &ladder, &launcher, &workers);
+  context.Fill(&recorder, &shelf, &ladder, &launcher, &workers);
 
   // No new requests; then the calls that run get the rest of the time, also those nobody waits for.
   std::shared_ptr<void> waiting;
@@ -227,7 +229,7 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
   const std::shared_ptr<void> on_hup = loop->WatchSignal(SIGHUP, reload_tools);
   // The monitor turns its own SIGHUP into a message with the operator's files.
   const std::shared_ptr<void> on_monitor = loop->WatchReadable(monitor, [&] {
-    if (const Status done = Reload(config, monitor, *server, desk.rules); !done.ok()) {
+    if (const Status done = Reload(config, monitor, *server, context.live_config); !done.ok()) {
       PrintError(done.error());
       if (done.error().code == kMonitorGone) {
         loop->Stop();
@@ -238,7 +240,7 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
   const std::shared_ptr<void> on_warden = loop->WatchReadable(warden, [&] { loop->Stop(); });
   Announce(config, server->ports().front(), key);
   loop->Run();
-  desk.meter.End();
+  context.meter.End();
   server.reset();
   return {};
 }

@@ -54,11 +54,11 @@ Meter::Meter() {
   metrics_.AllowRoutes(paths);
 }
 
-void Meter::Begin(store::Store& store, const call::ToolShelf& shelf, const Rules& rules,
+void Meter::Begin(store::Store& store, const call::ToolShelf& shelf, const LiveConfig& live_config,
                   std::function<void(const watch::Alert&)> told) {
   store_ = &store;
   shelf_ = &shelf;
-  rules_ = &rules;
+  live_config_ = &live_config;
   told_ = std::move(told);
   in_force_.enabled = false;
   Tick();
@@ -104,7 +104,7 @@ void Meter::Tick() {
     return;
   }
   LearnTools();
-  const AnomalyConfig wanted = rules_->current()->anomaly;
+  const AnomalyConfig wanted = live_config_->current()->anomaly;
   std::shared_ptr<watch::Anomalies> flushed;
   {
     const std::lock_guard lock(mutex_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The meter: where the daemon's parts say what happened, and where a scrape asks. Feeds the counters (audit/metrics.h)
+// The meter: where the daemon's parts say what happened, and where a scrape asks. Feeds the counters (audit/metrics/metrics.h)
 // and the baselines (watch/anomaly.h) from one place, so that both see the same calls.
 //
 // It is there before the store is: requests are counted from the first one on, baselines once Begin was called. Nothing
@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "audit/metrics.h"
+#include "audit/metrics/metrics.h"
 #include "audit/receipt.h"
 #include "call/tool_shelf.h"
 #include "daemon/deliver.h"
-#include "daemon/rules.h"
+#include "daemon/live_config.h"
 #include "gateway/service.h"
 #include "store/store.h"
 #include "watch/anomaly.h"
@@ -37,7 +37,7 @@ class Meter {
 
   // From here on baselines are kept, by the rules that hold at each time. `told` gets every alert, on the thread that
   // ended the call. All of them outlive the meter.
-  void Begin(store::Store& store, const call::ToolShelf& shelf, const Rules& rules,
+  void Begin(store::Store& store, const call::ToolShelf& shelf, const LiveConfig& live_config,
              std::function<void(const watch::Alert&)> told);
 
   // Asked at every scrape.
@@ -63,7 +63,7 @@ class Meter {
   audit::ProcessUse use_;
   store::Store* store_ = nullptr;
   const call::ToolShelf* shelf_ = nullptr;
-  const Rules* rules_ = nullptr;
+  const LiveConfig* live_config_ = nullptr;
   std::function<void(const watch::Alert&)> told_;
   std::function<DeliveryCounts()> deliveries_;
   std::function<RecorderCounts()> recorder_;

@@ -3,7 +3,7 @@
 // What the kernel says about this process, for the metrics that every dashboard expects (process_*).
 #pragma once
 
-#include "audit/metrics.h"
+#include "audit/metrics/metrics.h"
 
 namespace coffer::daemon {
 

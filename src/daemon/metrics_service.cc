@@ -6,7 +6,8 @@
 namespace coffer::daemon {
 
 void DaemonService::GetMetrics(const gateway::Identity& who, gateway::Reply<std::string> reply) {
-  Answer<std::string>(desk_, std::move(reply), [this, who] { return desk_.meter.Print(who); });
+  Answer<std::string>(context_, std::move(reply),
+                      [this, who] { return context_.meter.Print(who); });
 }
 
 }  // namespace coffer::daemon

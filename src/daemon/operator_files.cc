@@ -5,7 +5,9 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <array>
 #include <filesystem>
@@ -169,6 +171,24 @@ Result<OperatorFiles> ReceiveOperatorFiles(const Config& config, int from_monito
     }
   }
   return files;
+}
+
+Status CheckOperatorsOwn(const std::string& path) {
+  struct stat named{};  // the link, if it is one
+  struct stat info{};
+  if (::lstat(path.c_str(), &named) != 0 || ::stat(path.c_str(), &info) != 0) {
+    return HostFault("daemon.file", "cannot look at " + path);
+  }
+  const auto owned = [](const struct stat& one) {
+    return one.st_uid == 0 || one.st_uid == ::geteuid();
+  };
+  if (!S_ISREG(info.st_mode) || !owned(named) || !owned(info) ||
+      (info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return Refused("policy.config",
+                   path + " says where news are sent, and others than you may write it",
+                   "make it a file of your own: chown it to who starts the daemon, chmod go-w");
+  }
+  return {};
 }
 
 }  // namespace coffer::daemon

@@ -34,4 +34,9 @@ void SendOperatorFiles(const Config& config, int to_gateway);
 inline constexpr std::string_view kMonitorGone = "daemon.monitor";
 Result<OperatorFiles> ReceiveOperatorFiles(const Config& config, int from_monitor);
 
+// A configuration that names receivers and files with secrets must be the operator's own: it, and a link that leads to
+// it, of the user who starts the daemon or of root, and not writable for others. As root the state directory belongs to the gateway, which
+// could otherwise put a file of its own there.
+Status CheckOperatorsOwn(const std::string& path);
+
 }  // namespace coffer::daemon

@@ -8,11 +8,11 @@
 #include <array>
 
 #include "base/sys.h"
-#include "call/collect.h"
+#include "call/warden/collect.h"
 
 namespace coffer::daemon {
 
-RunningCall::RunningCall(gateway::Loop& loop, call::ReadyCall ready, call::RunChannels channels,
+RunningCall::RunningCall(net::Loop& loop, call::ReadyCall ready, call::RunChannels channels,
                          std::function<void()> done)
     : ready_(std::move(ready)), done_(std::move(done)) {
   log_->AddState("running");
@@ -21,7 +21,7 @@ RunningCall::RunningCall(gateway::Loop& loop, call::ReadyCall ready, call::RunCh
   Watch(loop, report_channel_, std::move(channels.report), &report_, call::kMaxWireBytes);
 }
 
-void RunningCall::Watch(gateway::Loop& loop, Channel& channel, UniqueFd fd, std::string* into,
+void RunningCall::Watch(net::Loop& loop, Channel& channel, UniqueFd fd, std::string* into,
                         size_t limit) {
   ::fcntl(fd.get(), F_SETFL, O_NONBLOCK);
   channel.fd = std::move(fd);

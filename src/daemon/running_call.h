@@ -8,16 +8,16 @@
 #include <string>
 
 #include "call/ladder.h"
-#include "call/launcher.h"
+#include "call/warden/launcher.h"
 #include "daemon/event_log.h"
-#include "gateway/loop.h"
+#include "net/loop.h"
 
 namespace coffer::daemon {
 
 class RunningCall {
  public:
   // `done` is called once, on the loop, when all three channels have ended.
-  RunningCall(gateway::Loop& loop, call::ReadyCall ready, call::RunChannels channels,
+  RunningCall(net::Loop& loop, call::ReadyCall ready, call::RunChannels channels,
               std::function<void()> done);
 
   const call::ReadyCall& ready() const { return ready_; }
@@ -33,7 +33,7 @@ class RunningCall {
     std::string* into = nullptr;
     size_t limit = 0;
   };
-  void Watch(gateway::Loop& loop, Channel& channel, UniqueFd fd, std::string* into, size_t limit);
+  void Watch(net::Loop& loop, Channel& channel, UniqueFd fd, std::string* into, size_t limit);
   void Read(Channel& channel);
 
   call::ReadyCall ready_;

@@ -12,8 +12,8 @@
 #include <memory>
 #include <string>
 
-#include "daemon/desk.h"
 #include "daemon/running_call.h"
+#include "daemon/service_context.h"
 #include "gateway/service.h"
 #include "store/session.h"
 
@@ -27,7 +27,7 @@ struct ServiceOptions {
 
 class DaemonService : public gateway::Service {
  public:
-  DaemonService(Desk& desk, ServiceOptions options);
+  DaemonService(ServiceContext& context, ServiceOptions options);
   ~DaemonService() override;
 
   void Authenticate(const gateway::Credential& credential,
@@ -121,7 +121,7 @@ class DaemonService : public gateway::Service {
   // A call of this tenant that runs here, or null.
   Flight* FindFlight(const gateway::Identity& who, const std::string& call_id);
 
-  Desk& desk_;
+  ServiceContext& context_;
   const ServiceOptions options_;
   std::map<std::string, Flight> calls_;
   // What recently ended calls said, for watchers that come late.

@@ -83,16 +83,17 @@ void TellChange(std::atomic<bool>& was_good, const Status& now, std::string_view
 
 }  // namespace
 
-DaemonService::DaemonService(Desk& desk, ServiceOptions options) : desk_(desk), options_(options) {
-  timer_ = desk_.loop.After(kTick, [this] { Tick(); });
+DaemonService::DaemonService(ServiceContext& context, ServiceOptions options)
+    : context_(context), options_(options) {
+  timer_ = context_.loop.After(kTick, [this] { Tick(); });
 }
 
 DaemonService::~DaemonService() = default;
 
 void DaemonService::Tick() {
   const std::shared_ptr<void> keep = std::move(timer_);  // we are running inside it
-  if (!desk_.workers().Submit([this] {
-        if (const Result<bool> changed = desk_.shelf().ReloadIfChanged();
+  if (!context_.workers().Submit([this] {
+        if (const Result<bool> changed = context_.shelf().ReloadIfChanged();
             changed.ok() && *changed) {
           TellNarrowed();
         }
@@ -103,37 +104,37 @@ void DaemonService::Tick() {
           SettleDead();
           PruneOld();
         }
-        desk_.meter.Tick();
-        Status kept = desk_.store().Inspect();
+        context_.meter.Tick();
+        Status kept = context_.store().Inspect();
         if (kept.ok()) {
-          kept = desk_.store().Maintain();
+          kept = context_.store().Maintain();
         }
         TellChange(store_ok_, kept, "the store can be used again");
-        TellChange(log_ok_, desk_.recorder().WritePending(), "the record can be written again");
+        TellChange(log_ok_, context_.recorder().WritePending(), "the record can be written again");
         behind_ = false;
       })) {
     behind_ = true;
   }
-  timer_ = desk_.loop.After(kTick, [this] { Tick(); });
+  timer_ = context_.loop.After(kTick, [this] { Tick(); });
 }
 
 // On a worker. `coffer call` beside us may have been killed: its boundary died with it, and only the record is left.
 void DaemonService::SettleDead() {
   if (const Result<std::vector<store::RecoveredCall>> dead =
-          store::RecoverAgain(desk_.store(), store::AllTenants{});
+          store::RecoverAgain(context_.store(), store::AllTenants{});
       dead.ok()) {
-    (void)desk_.recorder().Settle(*dead);
+    (void)context_.recorder().Settle(*dead);
   }
 }
 
 // On a worker. A switch may have been flipped by another process.
 void DaemonService::CheckSwitches() {
-  const Result<int64_t> generation = store::SwitchGeneration(desk_.store());
+  const Result<int64_t> generation = store::SwitchGeneration(context_.store());
   if (!generation.ok() || *generation == switch_generation_) {
     return;
   }
   switch_generation_ = *generation;
-  desk_.loop.Post([this] {
+  context_.loop.Post([this] {
     for (const auto& [id, flight] : calls_) {
       KillIfStopped(id, flight.request);
     }
@@ -141,11 +142,11 @@ void DaemonService::CheckSwitches() {
 }
 
 void DaemonService::KillIfStopped(const std::string& call_id, const call::ToolRequest& request) {
-  desk_.workers().SubmitAlways([this, call_id, request] {
+  context_.workers().SubmitAlways([this, call_id, request] {
     const Result<std::optional<store::Switch>> stopped = store::FindSwitch(
-        desk_.store(), request.tenant, {request.tool, request.agent, request.session_id});
+        context_.store(), request.tenant, {request.tool, request.agent, request.session_id});
     if (stopped.ok() && *stopped) {
-      desk_.launcher().Kill(call_id);
+      context_.launcher().Kill(call_id);
     }
   });
 }
@@ -153,7 +154,7 @@ void DaemonService::KillIfStopped(const std::string& call_id, const call::ToolRe
 void DaemonService::KillWhere(const std::function<bool(const call::ReadyCall&)>& stopped) {
   for (const auto& [id, flight] : calls_) {
     if (flight.call != nullptr && stopped(flight.call->ready())) {
-      desk_.launcher().Kill(id);
+      context_.launcher().Kill(id);
     }
   }
 }
@@ -161,13 +162,13 @@ void DaemonService::KillWhere(const std::function<bool(const call::ReadyCall&)>&
 void DaemonService::ListTools(const gateway::Identity& who,
                               gateway::Reply<std::vector<gateway::ToolView>> reply) {
   using Views = std::vector<gateway::ToolView>;
-  Answer<Views>(desk_, std::move(reply), [this, who]() -> Made<Views> {
-    const Result<std::map<std::string, std::string>> stopped = StoppedTools(desk_.store(), who);
+  Answer<Views>(context_, std::move(reply), [this, who]() -> Made<Views> {
+    const Result<std::map<std::string, std::string>> stopped = StoppedTools(context_.store(), who);
     if (!stopped.ok()) {
       return RefusalOf(stopped.error());
     }
     Views views;
-    for (const call::ShelfEntry& entry : desk_.shelf().List()) {
+    for (const call::ShelfEntry& entry : context_.shelf().List()) {
       views.push_back(ViewOf(entry, false));
       MarkStopped(*stopped, views.back());
     }
@@ -177,67 +178,69 @@ void DaemonService::ListTools(const gateway::Identity& who,
 
 void DaemonService::GetTool(const gateway::Identity& who, const std::string& name,
                             gateway::Reply<gateway::ToolView> reply) {
-  Answer<gateway::ToolView>(
-      desk_, std::move(reply), [this, who, name]() -> Made<gateway::ToolView> {
-        const Result<std::map<std::string, std::string>> stopped = StoppedTools(desk_.store(), who);
-        if (!stopped.ok()) {
-          return RefusalOf(stopped.error());
-        }
-        for (const call::ShelfEntry& entry : desk_.shelf().List()) {
-          if (entry.name == name && entry.tool != nullptr) {
-            gateway::ToolView view = ViewOf(entry, true);
-            MarkStopped(*stopped, view);
-            return view;
-          }
-        }
-        return gateway::Refusal{gateway::RefusalKind::kNotFound,
-                                "tool.unknown",
-                                "there is no such tool",
-                                "GET /v1/tools lists them",
-                                {},
-                                "",
-                                {}};
-      });
+  Answer<gateway::ToolView>(context_, std::move(reply),
+                            [this, who, name]() -> Made<gateway::ToolView> {
+                              const Result<std::map<std::string, std::string>> stopped =
+                                  StoppedTools(context_.store(), who);
+                              if (!stopped.ok()) {
+                                return RefusalOf(stopped.error());
+                              }
+                              for (const call::ShelfEntry& entry : context_.shelf().List()) {
+                                if (entry.name == name && entry.tool != nullptr) {
+                                  gateway::ToolView view = ViewOf(entry, true);
+                                  MarkStopped(*stopped, view);
+                                  return view;
+                                }
+                              }
+                              return gateway::Refusal{gateway::RefusalKind::kNotFound,
+                                                      "tool.unknown",
+                                                      "there is no such tool",
+                                                      "GET /v1/tools lists them",
+                                                      {},
+                                                      "",
+                                                      {}};
+                            });
 }
 
 void DaemonService::CreateKey(const gateway::Identity& who, gateway::KeyRequest request,
                               gateway::Reply<gateway::NewKey> reply) {
-  Answer<gateway::NewKey>(desk_, std::move(reply), [this, who, request]() -> Made<gateway::NewKey> {
-    Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
-    if (!tenant.ok()) {
-      return RefusalOf(tenant.error());
-    }
-    store::KeyRequest asked;
-    asked.role = RoleOf(request.role);
-    asked.agent = request.agent;
-    asked.label = request.label;
-    asked.lifetime = request.expires_in.value_or(std::chrono::seconds(0));
-    // Who gives power away is on record before it is given.
-    if (const Status told =
-            desk_.recorder().Event(who.tenant, "key.created",
-                                   {{"by", who.key_id},
-                                    {"role", std::string(store::RoleName(asked.role))},
-                                    {"agent", asked.agent}});
-        !told.ok()) {
-      return RefusalOf(told.error());
-    }
-    Result<store::NewKey> made = store::CreateKey(desk_.store(), *tenant, asked);
-    if (!made.ok()) {
-      return RefusalOf(made.error());
-    }
-    return gateway::NewKey{ViewOf(made->key), made->text};
-  });
+  Answer<gateway::NewKey>(
+      context_, std::move(reply), [this, who, request]() -> Made<gateway::NewKey> {
+        Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
+        if (!tenant.ok()) {
+          return RefusalOf(tenant.error());
+        }
+        store::KeyRequest asked;
+        asked.role = RoleOf(request.role);
+        asked.agent = request.agent;
+        asked.label = request.label;
+        asked.lifetime = request.expires_in.value_or(std::chrono::seconds(0));
+        // Who gives power away is on record before it is given.
+        if (const Status told =
+                context_.recorder().Event(who.tenant, "key.created",
+                                          {{"by", who.key_id},
+                                           {"role", std::string(store::RoleName(asked.role))},
+                                           {"agent", asked.agent}});
+            !told.ok()) {
+          return RefusalOf(told.error());
+        }
+        Result<store::NewKey> made = store::CreateKey(context_.store(), *tenant, asked);
+        if (!made.ok()) {
+          return RefusalOf(made.error());
+        }
+        return gateway::NewKey{ViewOf(made->key), made->text};
+      });
 }
 
 void DaemonService::ListKeys(const gateway::Identity& who,
                              gateway::Reply<std::vector<gateway::KeyView>> reply) {
   using Views = std::vector<gateway::KeyView>;
-  Answer<Views>(desk_, std::move(reply), [this, who]() -> Made<Views> {
+  Answer<Views>(context_, std::move(reply), [this, who]() -> Made<Views> {
     Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
     if (!tenant.ok()) {
       return RefusalOf(tenant.error());
     }
-    Result<store::Page<store::ApiKey>> keys = KeysFor(desk_.store(), who, *tenant);
+    Result<store::Page<store::ApiKey>> keys = KeysFor(context_.store(), who, *tenant);
     if (!keys.ok()) {
       return RefusalOf(keys.error());
     }
@@ -252,9 +255,9 @@ void DaemonService::ListKeys(const gateway::Identity& who,
 void DaemonService::RevokeKey(const gateway::Identity& who, const std::string& key_id,
                               gateway::Reply<gateway::KeyView> reply) {
   Answer<gateway::KeyView>(
-      desk_, std::move(reply), [this, who, key_id]() -> Made<gateway::KeyView> {
+      context_, std::move(reply), [this, who, key_id]() -> Made<gateway::KeyView> {
         Result<std::optional<store::ApiKey>> key =
-            store::FindKey(desk_.store(), store::AllTenants{}, key_id);
+            store::FindKey(context_.store(), store::AllTenants{}, key_id);
         if (!key.ok()) {
           return RefusalOf(key.error());
         }
@@ -267,12 +270,12 @@ void DaemonService::RevokeKey(const gateway::Identity& who, const std::string& k
                                   "",
                                   {}};
         }
-        if (Status revoked = store::RevokeKey(desk_.store(), (*key)->tenant, key_id);
+        if (Status revoked = store::RevokeKey(context_.store(), (*key)->tenant, key_id);
             !revoked.ok()) {
           return RefusalOf(revoked.error());
         }
-        (void)desk_.recorder().Happened((*key)->tenant.name(), "key.revoked",
-                                        {{"by", who.key_id}, {"key", key_id}});
+        (void)context_.recorder().Happened((*key)->tenant.name(), "key.revoked",
+                                           {{"by", who.key_id}, {"key", key_id}});
         gateway::KeyView view = ViewOf(**key);
         view.revoked_at = (*key)->revoked_at.value_or(WallTime());
         return view;
@@ -282,14 +285,14 @@ void DaemonService::RevokeKey(const gateway::Identity& who, const std::string& k
 void DaemonService::ListSwitches(const gateway::Identity& who,
                                  gateway::Reply<std::vector<gateway::SwitchView>> reply) {
   using Views = std::vector<gateway::SwitchView>;
-  Answer<Views>(desk_, std::move(reply), [this, who]() -> Made<Views> {
+  Answer<Views>(context_, std::move(reply), [this, who]() -> Made<Views> {
     Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
     if (!tenant.ok()) {
       return RefusalOf(tenant.error());
     }
     Result<std::vector<store::Switch>> switches =
-        who.all_tenants ? store::ListSwitches(desk_.store(), store::AllTenants{})
-                        : store::ListSwitches(desk_.store(), *tenant);
+        who.all_tenants ? store::ListSwitches(context_.store(), store::AllTenants{})
+                        : store::ListSwitches(context_.store(), *tenant);
     if (!switches.ok()) {
       return RefusalOf(switches.error());
     }
@@ -307,16 +310,16 @@ void DaemonService::SetSwitch(const gateway::Identity& who, const gateway::Switc
                               const std::string& reason,
                               gateway::Reply<gateway::SwitchView> reply) {
   Answer<gateway::SwitchView>(
-      desk_, std::move(reply), [this, who, target, reason]() -> Made<gateway::SwitchView> {
+      context_, std::move(reply), [this, who, target, reason]() -> Made<gateway::SwitchView> {
         Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
-        Status set = tenant.ok() ? store::SetSwitch(desk_.store(), *tenant,
+        Status set = tenant.ok() ? store::SetSwitch(context_.store(), *tenant,
                                                     ChangeOf(who, target, true, reason))
                                  : Status(tenant.error());
         if (!set.ok()) {
           return RefusalOf(set.error());
         }
         CheckSwitches();  // at once, not at the next tick
-        TellSwitch(desk_.recorder(), who, target, "switch.on", reason);
+        TellSwitch(context_.recorder(), who, target, "switch.on", reason);
         return gateway::SwitchView{target, who.tenant, reason, who.key_id, WallTime()};
       });
 }
@@ -324,15 +327,15 @@ void DaemonService::SetSwitch(const gateway::Identity& who, const gateway::Switc
 void DaemonService::ClearSwitch(const gateway::Identity& who, const gateway::SwitchTarget& target,
                                 gateway::Reply<gateway::Nothing> reply) {
   Answer<gateway::Nothing>(
-      desk_, std::move(reply), [this, who, target]() -> Made<gateway::Nothing> {
+      context_, std::move(reply), [this, who, target]() -> Made<gateway::Nothing> {
         Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
-        Status cleared =
-            tenant.ok() ? store::SetSwitch(desk_.store(), *tenant, ChangeOf(who, target, false, ""))
-                        : Status(tenant.error());
+        Status cleared = tenant.ok() ? store::SetSwitch(context_.store(), *tenant,
+                                                        ChangeOf(who, target, false, ""))
+                                     : Status(tenant.error());
         if (!cleared.ok()) {
           return RefusalOf(cleared.error());
         }
-        TellSwitch(desk_.recorder(), who, target, "switch.off", "");
+        TellSwitch(context_.recorder(), who, target, "switch.off", "");
         return gateway::Nothing{};
       });
 }

@@ -88,16 +88,16 @@ void DaemonService::ListAudit(const gateway::Identity& who, gateway::AuditQuery 
     *field = *moment;
   }
   Answer<gateway::Page<gateway::AuditView>>(
-      desk_, std::move(reply),
+      context_, std::move(reply),
       [this, who, query = std::move(query),
        filter]() -> gateway::Answer<gateway::Page<gateway::AuditView>> {
-        const Result<store::Page<store::Call>> calls = List(desk_.store(), who, query, filter);
+        const Result<store::Page<store::Call>> calls = List(context_.store(), who, query, filter);
         if (!calls.ok()) {
           return RefusalOf(calls.error());
         }
         gateway::Page<gateway::AuditView> page;
         for (const store::Call& row : calls->rows) {
-          const Result<audit::SealedCall> sealed = desk_.recorder().ReadSealed(row);
+          const Result<audit::SealedCall> sealed = context_.recorder().ReadSealed(row);
           if (!sealed.ok()) {
             return RefusalOf(sealed.error());
           }
@@ -111,8 +111,8 @@ void DaemonService::ListAudit(const gateway::Identity& who, gateway::AuditQuery 
 void DaemonService::GetCheckpoint(const gateway::Identity& /*who*/,
                                   gateway::Reply<gateway::CheckpointView> reply) {
   Answer<gateway::CheckpointView>(
-      desk_, std::move(reply), [this]() -> gateway::Answer<gateway::CheckpointView> {
-        audit::Log& log = desk_.recorder().log();
+      context_, std::move(reply), [this]() -> gateway::Answer<gateway::CheckpointView> {
+        audit::Log& log = context_.recorder().log();
         Result<std::string> note = log.Checkpoint();
         if (!note.ok()) {
           return RefusalOf(note.error());

@@ -5,8 +5,8 @@
 
 #include "base/print.h"
 #include "daemon/service.h"
-#include "daemon/sight.h"
 #include "daemon/views.h"
+#include "daemon/visibility.h"
 #include "store/call.h"
 #include "store/key.h"
 #include "store/tenant.h"
@@ -89,11 +89,11 @@ void DaemonService::Authenticate(const gateway::Credential& credential,
   if (credential.verified) {
     // An identity provider may know tenants that nobody made here.
     Answer<gateway::Identity>(
-        desk_, std::move(reply),
+        context_, std::move(reply),
         [this, who = *credential.verified]() -> gateway::Answer<gateway::Identity> {
           const Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
           Result<std::optional<store::Tenant>> found =
-              tenant.ok() ? store::FindTenant(desk_.store(), *tenant)
+              tenant.ok() ? store::FindTenant(context_.store(), *tenant)
                           : Result<std::optional<store::Tenant>>(std::optional<store::Tenant>());
           if (!found.ok()) {
             return RefusalOf(found.error());
@@ -113,9 +113,9 @@ void DaemonService::Authenticate(const gateway::Credential& credential,
   }
   if (!credential.bearer.empty()) {
     Answer<gateway::Identity>(
-        desk_, std::move(reply),
+        context_, std::move(reply),
         [this, text = credential.bearer]() -> gateway::Answer<gateway::Identity> {
-          Result<store::KeyVerdict> verdict = store::CheckKey(desk_.store(), text);
+          Result<store::KeyVerdict> verdict = store::CheckKey(context_.store(), text);
           if (!verdict.ok()) {
             return RefusalOf(verdict.error());
           }
@@ -149,19 +149,20 @@ void DaemonService::AuthenticatePeer(uid_t uid, gateway::Reply<gateway::Identity
     reply(gateway::Identity{"local", "operator", gateway::Role::kOperator, name, name, true});
     return;
   }
-  const std::shared_ptr<const FileConfig> rules = desk_.rules.current();
+  const std::shared_ptr<const FileConfig> rules = context_.live_config.current();
   const PeerConfig* const peer = rules->FindPeer(uid);
   if (peer == nullptr) {
     reply(Nobody("a key is needed: the configuration has no [[peer]] with your uid"));
     return;
   }
   Answer<gateway::Identity>(
-      desk_, std::move(reply), [this, peer = *peer, name]() -> gateway::Answer<gateway::Identity> {
+      context_, std::move(reply),
+      [this, peer = *peer, name]() -> gateway::Answer<gateway::Identity> {
         const Result<store::TenantId> tenant = store::TenantId::Parse(peer.tenant);
         if (!tenant.ok()) {
           return RefusalOf(tenant.error());
         }
-        if (const Result<store::Tenant> made = store::EnsureTenant(desk_.store(), *tenant);
+        if (const Result<store::Tenant> made = store::EnsureTenant(context_.store(), *tenant);
             !made.ok()) {
           return RefusalOf(made.error());
         }
@@ -179,30 +180,30 @@ void DaemonService::Submit(const gateway::Identity& who, gateway::CallRequest re
   const bool wait = request.wait;
   auto asked = std::make_shared<call::ToolRequest>(RequestOf(who, *tenant, std::move(request)));
   const Nanos arrived = BootTime();
-  const bool taken = desk_.workers().Submit([this, asked, wait, reply, arrived] {
-    std::variant<call::ReadyCall, call::ToolReply> climbed = desk_.ladder().Climb(*asked);
+  const bool taken = context_.workers().Submit([this, asked, wait, reply, arrived] {
+    std::variant<call::ReadyCall, call::ToolReply> climbed = context_.ladder().Climb(*asked);
     if (auto* answered = std::get_if<call::ToolReply>(&climbed)) {
-      desk_.loop.Post(
+      context_.loop.Post(
           [reply, answer = ViewOf(*answered, *asked)]() mutable { reply(std::move(answer)); });
       return;
     }
     auto ready = std::make_shared<call::ReadyCall>(std::move(std::get<call::ReadyCall>(climbed)));
-    desk_.meter.metrics().Waited(asked->tenant.name(), BootTime() - arrived);
+    context_.meter.metrics().Waited(asked->tenant.name(), BootTime() - arrived);
     const Result<std::optional<store::Tenant>> owner =
-        store::FindTenant(desk_.store(), asked->tenant);
+        store::FindTenant(context_.store(), asked->tenant);
     ready->run.tenant = owner.ok() && *owner ? (*owner)->number : 0;
     Result<call::RunChannels> channels =
         ready->run.tenant != 0
-            ? desk_.launcher().Launch(ready->call_id, ready->run, ready->stdin_text)
+            ? context_.launcher().Launch(ready->call_id, ready->run, ready->stdin_text)
             : Result<call::RunChannels>(Internal("internal", "the call has no tenant"));
     if (!channels.ok()) {
-      const call::ToolReply failed = desk_.ladder().DescendUnlaunched(*ready, channels.error());
-      desk_.loop.Post(
+      const call::ToolReply failed = context_.ladder().DescendUnlaunched(*ready, channels.error());
+      context_.loop.Post(
           [reply, answer = ViewOf(failed, *asked)]() mutable { reply(std::move(answer)); });
       return;
     }
     auto shared = std::make_shared<call::RunChannels>(std::move(channels).value());
-    desk_.loop.Post([this, ready, shared, wait, reply] { Watch(ready, shared, wait, reply); });
+    context_.loop.Post([this, ready, shared, wait, reply] { Watch(ready, shared, wait, reply); });
   });
   if (!taken) {
     reply(Busy());
@@ -215,7 +216,7 @@ void DaemonService::Watch(const std::shared_ptr<call::ReadyCall>& ready,
   const std::string id = ready->call_id;
   Flight& flight = calls_[id];
   flight.request = ready->request;
-  desk_.meter.metrics().CallRuns(flight.request.tenant.name());
+  context_.meter.metrics().CallRuns(flight.request.tenant.name());
   if (wait) {
     flight.reply = std::move(reply);
   } else {
@@ -223,8 +224,8 @@ void DaemonService::Watch(const std::shared_ptr<call::ReadyCall>& ready,
   }
   // The end is handled after the reading that saw it has returned.
   flight.call =
-      std::make_unique<RunningCall>(desk_.loop, std::move(*ready), std::move(*channels),
-                                    [this, id] { desk_.loop.Post([this, id] { End(id); }); });
+      std::make_unique<RunningCall>(context_.loop, std::move(*ready), std::move(*channels),
+                                    [this, id] { context_.loop.Post([this, id] { End(id); }); });
   // A switch that was flipped between admission and now was looked for among the running calls before this was one.
   KillIfStopped(id, flight.request);
 }
@@ -236,12 +237,12 @@ void DaemonService::End(const std::string& call_id) {
   }
   auto flight = std::make_shared<Flight>(std::move(found->second));
   auto collected = std::make_shared<call::Collected>(flight->call->Take());
-  desk_.workers().SubmitAlways([this, flight, collected, call_id] {
+  context_.workers().SubmitAlways([this, flight, collected, call_id] {
     const call::ToolReply ended =
-        desk_.ladder().Descend(flight->call->ready(), std::move(*collected));
-    desk_.loop.Post([this, flight, call_id, answer = ViewOf(ended, flight->request)]() mutable {
+        context_.ladder().Descend(flight->call->ready(), std::move(*collected));
+    context_.loop.Post([this, flight, call_id, answer = ViewOf(ended, flight->request)]() mutable {
       calls_.erase(call_id);
-      desk_.meter.metrics().CallIsOver(flight->request.tenant.name());
+      context_.meter.metrics().CallIsOver(flight->request.tenant.name());
       const std::shared_ptr<EventLog> log = flight->call->shared_log();
       log->AddState("finished");
       log->Finish();
@@ -267,16 +268,16 @@ DaemonService::Flight* DaemonService::FindFlight(const gateway::Identity& who,
 
 void DaemonService::GetCall(const gateway::Identity& who, const std::string& call_id,
                             gateway::Reply<gateway::CallView> reply) {
-  Answer<gateway::CallView>(desk_, std::move(reply), [this, who, call_id] {
-    return LookUp(desk_.recorder(), who, call_id);
+  Answer<gateway::CallView>(context_, std::move(reply), [this, who, call_id] {
+    return LookUp(context_.recorder(), who, call_id);
   });
 }
 
 void DaemonService::GetReceipt(const gateway::Identity& who, const std::string& call_id,
                                gateway::Reply<std::string> reply) {
   Answer<std::string>(
-      desk_, std::move(reply), [this, who, call_id]() -> gateway::Answer<std::string> {
-        gateway::Answer<audit::SealedCall> sealed = FindSealed(desk_.recorder(), who, call_id);
+      context_, std::move(reply), [this, who, call_id]() -> gateway::Answer<std::string> {
+        gateway::Answer<audit::SealedCall> sealed = FindSealed(context_.recorder(), who, call_id);
         if (!sealed.ok()) {
           return sealed.refusal();
         }
@@ -296,7 +297,7 @@ void DaemonService::GetReceipt(const gateway::Identity& who, const std::string& 
 void DaemonService::CancelCall(const gateway::Identity& who, const std::string& call_id,
                                gateway::Reply<gateway::CallView> reply) {
   if (Flight* const flight = FindFlight(who, call_id)) {
-    desk_.launcher().Kill(call_id);
+    context_.launcher().Kill(call_id);
     reply(RunningView(flight->request, call_id));
     return;
   }

@@ -8,8 +8,8 @@
 
 #include "base/sys.h"
 #include "daemon/service.h"
-#include "daemon/sight.h"
 #include "daemon/views.h"
+#include "daemon/visibility.h"
 #include "daemon/workspace.h"
 #include "store/session.h"
 
@@ -36,21 +36,22 @@ gateway::Answer<store::Session> FindFiles(store::Store& store, const gateway::Id
 
 class WorkspaceUpload : public gateway::Upload {
  public:
-  WorkspaceUpload(Desk& desk, Workspace workspace, Workspace::Writing writing, std::string path,
-                  uint64_t room)
-      : desk_(desk),
+  WorkspaceUpload(ServiceContext& context, Workspace workspace, Workspace::Writing writing,
+                  std::string path, uint64_t room)
+      : context_(context),
         state_(std::make_shared<State>(
             State{std::move(workspace), std::move(writing), std::move(path), room, 0})) {}
   ~WorkspaceUpload() override {
     // Once Finish was asked for, it decides: it may still be on its way.
     if (!finishing_) {
-      desk_.workers().SubmitAlways([state = state_] { state->workspace.Discard(state->writing); });
+      context_.workers().SubmitAlways(
+          [state = state_] { state->workspace.Discard(state->writing); });
     }
   }
 
   void Write(std::string bytes, gateway::Reply<gateway::Nothing> reply) override {
     Answer<gateway::Nothing>(
-        desk_, std::move(reply),
+        context_, std::move(reply),
         [state = state_, bytes = std::move(bytes)]() -> gateway::Answer<gateway::Nothing> {
           if (bytes.size() > state->room - state->written) {
             return Refusal{RefusalKind::kTooLarge,
@@ -72,7 +73,7 @@ class WorkspaceUpload : public gateway::Upload {
   void Finish(gateway::Reply<gateway::FileView> reply) override {
     finishing_ = true;
     Answer<gateway::FileView>(
-        desk_, std::move(reply), [state = state_]() -> gateway::Answer<gateway::FileView> {
+        context_, std::move(reply), [state = state_]() -> gateway::Answer<gateway::FileView> {
           if (Status done = state->workspace.Commit(state->writing); !done.ok()) {
             state->workspace.Discard(state->writing);
             return RefusalOf(done.error());
@@ -93,22 +94,24 @@ class WorkspaceUpload : public gateway::Upload {
     uint64_t room;
     uint64_t written;
   };
-  Desk& desk_;
+  ServiceContext& context_;
   std::shared_ptr<State> state_;
   bool finishing_ = false;
 };
 
 class WorkspaceDownload : public gateway::Download {
  public:
-  WorkspaceDownload(Desk& desk, UniqueFd file, gateway::FileView view)
-      : desk_(desk), file_(std::make_shared<UniqueFd>(std::move(file))), view_(std::move(view)) {}
+  WorkspaceDownload(ServiceContext& context, UniqueFd file, gateway::FileView view)
+      : context_(context),
+        file_(std::make_shared<UniqueFd>(std::move(file))),
+        view_(std::move(view)) {}
   const gateway::FileView& file() const override { return view_; }
   void Read(size_t max, gateway::Reply<std::string> reply) override {
     // What was added since the size was told is not part of it.
     const size_t most = static_cast<size_t>(std::min<uint64_t>(max, view_.size - given_));
     given_ += most;
     Answer<std::string>(
-        desk_, std::move(reply), [file = file_, most]() -> gateway::Answer<std::string> {
+        context_, std::move(reply), [file = file_, most]() -> gateway::Answer<std::string> {
           std::string bytes(most, '\0');
           size_t at = 0;
           while (at < bytes.size()) {
@@ -124,7 +127,7 @@ class WorkspaceDownload : public gateway::Download {
   }
 
  private:
-  Desk& desk_;
+  ServiceContext& context_;
   std::shared_ptr<UniqueFd> file_;
   gateway::FileView view_;
   uint64_t given_ = 0;
@@ -135,7 +138,7 @@ class WorkspaceDownload : public gateway::Download {
 void DaemonService::CreateSession(const gateway::Identity& who, gateway::SessionRequest request,
                                   gateway::Reply<gateway::SessionView> reply) {
   Answer<gateway::SessionView>(
-      desk_, std::move(reply),
+      context_, std::move(reply),
       [this, who, request = std::move(request)]() -> gateway::Answer<gateway::SessionView> {
         Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
         if (!tenant.ok()) {
@@ -148,18 +151,18 @@ void DaemonService::CreateSession(const gateway::Identity& who, gateway::Session
         }
         asked.label = request.label;
         // What the operator allows a session, or less.
-        asked.budget = desk_.rules.current()->RulesOf(who.tenant).session_budget;
+        asked.budget = context_.live_config.current()->RulesOf(who.tenant).session_budget;
         if (const uint64_t calls = request.max_calls.value_or(0);
             calls != 0 && (asked.budget.calls == 0 || calls < asked.budget.calls)) {
           asked.budget.calls = calls;
         }
-        Result<store::Session> session = store::CreateSession(desk_.store(), *tenant, asked);
+        Result<store::Session> session = store::CreateSession(context_.store(), *tenant, asked);
         if (!session.ok()) {
           return RefusalOf(session.error());
         }
-        if (Status made = Workspace(desk_.sessions, session->workspace).Make(); !made.ok()) {
+        if (Status made = Workspace(context_.sessions, session->workspace).Make(); !made.ok()) {
           if (const Result<store::EndedSession> ended =
-                  store::EndSession(desk_.store(), *tenant, session->id, "no workspace");
+                  store::EndSession(context_.store(), *tenant, session->id, "no workspace");
               ended.ok()) {
             AfterEnd(*ended, "no workspace");
           }
@@ -172,7 +175,7 @@ void DaemonService::CreateSession(const gateway::Identity& who, gateway::Session
 void DaemonService::ListSessions(const gateway::Identity& who, gateway::PageRequest page,
                                  gateway::Reply<gateway::Page<gateway::SessionView>> reply) {
   using Views = gateway::Page<gateway::SessionView>;
-  Answer<Views>(desk_, std::move(reply), [this, who, page]() -> gateway::Answer<Views> {
+  Answer<Views>(context_, std::move(reply), [this, who, page]() -> gateway::Answer<Views> {
     Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
     if (!tenant.ok()) {
       return RefusalOf(tenant.error());
@@ -180,8 +183,8 @@ void DaemonService::ListSessions(const gateway::Identity& who, gateway::PageRequ
     const store::PageRequest asked{page.limit, page.cursor};
     constexpr auto kAll = store::SessionFilter::kAll;
     Result<store::Page<store::Session>> sessions =
-        who.all_tenants ? store::ListSessions(desk_.store(), store::AllTenants{}, kAll, asked)
-                        : store::ListSessions(desk_.store(), *tenant, kAll, asked);
+        who.all_tenants ? store::ListSessions(context_.store(), store::AllTenants{}, kAll, asked)
+                        : store::ListSessions(context_.store(), *tenant, kAll, asked);
     if (!sessions.ok()) {
       return RefusalOf(sessions.error());
     }
@@ -198,10 +201,10 @@ void DaemonService::ListSessions(const gateway::Identity& who, gateway::PageRequ
 
 void DaemonService::GetSession(const gateway::Identity& who, const std::string& session_id,
                                gateway::Reply<gateway::SessionView> reply) {
-  Answer<gateway::SessionView>(desk_, std::move(reply),
+  Answer<gateway::SessionView>(context_, std::move(reply),
                                [this, who, session_id]() -> gateway::Answer<gateway::SessionView> {
                                  gateway::Answer<store::Session> session =
-                                     FindVisibleSession(desk_.store(), who, session_id);
+                                     FindVisibleSession(context_.store(), who, session_id);
                                  if (!session.ok()) {
                                    return session.refusal();
                                  }
@@ -211,34 +214,35 @@ void DaemonService::GetSession(const gateway::Identity& who, const std::string& 
 
 void DaemonService::EndSession(const gateway::Identity& who, const std::string& session_id,
                                gateway::Reply<gateway::SessionView> reply) {
-  Answer<gateway::SessionView>(
-      desk_, std::move(reply), [this, who, session_id]() -> gateway::Answer<gateway::SessionView> {
-        gateway::Answer<store::Session> session =
-            FindVisibleSession(desk_.store(), who, session_id);
-        if (!session.ok()) {
-          return session.refusal();
-        }
-        Result<store::EndedSession> ended =
-            store::EndSession(desk_.store(), session->tenant, session_id, "ended by " + who.agent);
-        if (!ended.ok()) {
-          return RefusalOf(ended.error());
-        }
-        AfterEnd(*ended, who.user.empty() ? who.agent : who.user);
-        return ViewOf(ended->session);
-      });
+  Answer<gateway::SessionView>(context_, std::move(reply),
+                               [this, who, session_id]() -> gateway::Answer<gateway::SessionView> {
+                                 gateway::Answer<store::Session> session =
+                                     FindVisibleSession(context_.store(), who, session_id);
+                                 if (!session.ok()) {
+                                   return session.refusal();
+                                 }
+                                 Result<store::EndedSession> ended =
+                                     store::EndSession(context_.store(), session->tenant,
+                                                       session_id, "ended by " + who.agent);
+                                 if (!ended.ok()) {
+                                   return RefusalOf(ended.error());
+                                 }
+                                 AfterEnd(*ended, who.user.empty() ? who.agent : who.user);
+                                 return ViewOf(ended->session);
+                               });
 }
 
 void DaemonService::ListFiles(const gateway::Identity& who, const gateway::FileOwner& owner,
                               gateway::PageRequest page,
                               gateway::Reply<gateway::Page<gateway::FileView>> reply) {
   using Views = gateway::Page<gateway::FileView>;
-  Answer<Views>(desk_, std::move(reply), [this, who, owner, page]() -> gateway::Answer<Views> {
-    gateway::Answer<store::Session> session = FindFiles(desk_.store(), who, owner);
+  Answer<Views>(context_, std::move(reply), [this, who, owner, page]() -> gateway::Answer<Views> {
+    gateway::Answer<store::Session> session = FindFiles(context_.store(), who, owner);
     if (!session.ok()) {
       return session.refusal();
     }
     Result<std::vector<gateway::FileView>> files =
-        Workspace(desk_.sessions, session->workspace).List(page.limit);
+        Workspace(context_.sessions, session->workspace).List(page.limit);
     if (!files.ok()) {
       return RefusalOf(files.error());
     }
@@ -252,62 +256,64 @@ void DaemonService::OpenUpload(const gateway::Identity& who, const gateway::File
                                const std::string& path, std::optional<uint64_t> size,
                                gateway::Reply<std::shared_ptr<gateway::Upload>> reply) {
   using Made = std::shared_ptr<gateway::Upload>;
-  Answer<Made>(desk_, std::move(reply), [this, who, owner, path, size]() -> gateway::Answer<Made> {
-    gateway::Answer<store::Session> session = FindFiles(desk_.store(), who, owner);
-    if (!session.ok()) {
-      return session.refusal();
-    }
-    Workspace workspace(desk_.sessions, session->workspace);
-    Result<uint64_t> used = workspace.Used();
-    if (!used.ok()) {
-      return RefusalOf(used.error());
-    }
-    const uint64_t room = *used >= options_.session_bytes ? 0 : options_.session_bytes - *used;
-    if (size.value_or(0) > room) {
-      return Refusal{RefusalKind::kTooLarge,
-                     "file.quota",
-                     "the session's files are too large",
-                     "remove some",
-                     {},
-                     "",
-                     {}};
-    }
-    Result<Workspace::Writing> writing = workspace.OpenToWrite(path);
-    if (!writing.ok()) {
-      return RefusalOf(writing.error());
-    }
-    return Made(std::make_shared<WorkspaceUpload>(desk_, std::move(workspace),
-                                                  std::move(writing).value(), path, room));
-  });
+  Answer<Made>(
+      context_, std::move(reply), [this, who, owner, path, size]() -> gateway::Answer<Made> {
+        gateway::Answer<store::Session> session = FindFiles(context_.store(), who, owner);
+        if (!session.ok()) {
+          return session.refusal();
+        }
+        Workspace workspace(context_.sessions, session->workspace);
+        Result<uint64_t> used = workspace.Used();
+        if (!used.ok()) {
+          return RefusalOf(used.error());
+        }
+        const uint64_t room = *used >= options_.session_bytes ? 0 : options_.session_bytes - *used;
+        if (size.value_or(0) > room) {
+          return Refusal{RefusalKind::kTooLarge,
+                         "file.quota",
+                         "the session's files are too large",
+                         "remove some",
+                         {},
+                         "",
+                         {}};
+        }
+        Result<Workspace::Writing> writing = workspace.OpenToWrite(path);
+        if (!writing.ok()) {
+          return RefusalOf(writing.error());
+        }
+        return Made(std::make_shared<WorkspaceUpload>(context_, std::move(workspace),
+                                                      std::move(writing).value(), path, room));
+      });
 }
 
 void DaemonService::OpenDownload(const gateway::Identity& who, const gateway::FileOwner& owner,
                                  const std::string& path,
                                  gateway::Reply<std::shared_ptr<gateway::Download>> reply) {
   using Made = std::shared_ptr<gateway::Download>;
-  Answer<Made>(desk_, std::move(reply), [this, who, owner, path]() -> gateway::Answer<Made> {
-    gateway::Answer<store::Session> session = FindFiles(desk_.store(), who, owner);
+  Answer<Made>(context_, std::move(reply), [this, who, owner, path]() -> gateway::Answer<Made> {
+    gateway::Answer<store::Session> session = FindFiles(context_.store(), who, owner);
     if (!session.ok()) {
       return session.refusal();
     }
     gateway::FileView view;
-    Result<UniqueFd> file = Workspace(desk_.sessions, session->workspace).OpenToRead(path, &view);
+    Result<UniqueFd> file =
+        Workspace(context_.sessions, session->workspace).OpenToRead(path, &view);
     if (!file.ok()) {
       return RefusalOf(file.error());
     }
-    return Made(std::make_shared<WorkspaceDownload>(desk_, std::move(file).value(), view));
+    return Made(std::make_shared<WorkspaceDownload>(context_, std::move(file).value(), view));
   });
 }
 
 void DaemonService::RemoveFile(const gateway::Identity& who, const gateway::FileOwner& owner,
                                const std::string& path, gateway::Reply<gateway::Nothing> reply) {
   Answer<gateway::Nothing>(
-      desk_, std::move(reply), [this, who, owner, path]() -> gateway::Answer<gateway::Nothing> {
-        gateway::Answer<store::Session> session = FindFiles(desk_.store(), who, owner);
+      context_, std::move(reply), [this, who, owner, path]() -> gateway::Answer<gateway::Nothing> {
+        gateway::Answer<store::Session> session = FindFiles(context_.store(), who, owner);
         if (!session.ok()) {
           return session.refusal();
         }
-        if (Status gone = Workspace(desk_.sessions, session->workspace).RemoveFile(path);
+        if (Status gone = Workspace(context_.sessions, session->workspace).RemoveFile(path);
             !gone.ok()) {
           return RefusalOf(gone.error());
         }
@@ -317,7 +323,7 @@ void DaemonService::RemoveFile(const gateway::Identity& who, const gateway::File
 
 void DaemonService::EndExpired() {
   Result<std::vector<store::EndedSession>> ended =
-      store::EndExpiredSessions(desk_.store(), store::AllTenants{});
+      store::EndExpiredSessions(context_.store(), store::AllTenants{});
   if (!ended.ok()) {
     return;
   }
@@ -328,19 +334,20 @@ void DaemonService::EndExpired() {
 
 // On a worker.
 void DaemonService::AfterEnd(const store::EndedSession& ended, const std::string& by) {
-  desk_.loop.Post([this, id = ended.session.id] {
+  context_.loop.Post([this, id = ended.session.id] {
     KillWhere([&](const call::ReadyCall& call) { return call.request.session_id == id; });
   });
-  (void)Workspace(desk_.sessions, ended.session.workspace).Remove();  // else by the timer
+  (void)Workspace(context_.sessions, ended.session.workspace).Remove();  // else by the timer
   if (ended.just_now) {
-    (void)desk_.recorder().Happened(ended.session.tenant.name(), "session.ended",
-                                    {{"by", by}, {"session", ended.session.id}});
+    (void)context_.recorder().Happened(ended.session.tenant.name(), "session.ended",
+                                       {{"by", by}, {"session", ended.session.id}});
   }
 }
 
 void DaemonService::SweepWorkspaces() {
   // First the directories, then the sessions: one that is made in between has its row before its directory.
-  const Result<UniqueFd> dir = sys::OpenNoLinks(AT_FDCWD, desk_.sessions, O_RDONLY | O_DIRECTORY);
+  const Result<UniqueFd> dir =
+      sys::OpenNoLinks(AT_FDCWD, context_.sessions, O_RDONLY | O_DIRECTORY);
   if (!dir.ok()) {
     return;
   }
@@ -351,8 +358,8 @@ void DaemonService::SweepWorkspaces() {
   std::set<std::string> open;
   store::PageRequest page{1000, ""};
   do {
-    const Result<store::Page<store::Session>> sessions =
-        store::ListSessions(desk_.store(), store::AllTenants{}, store::SessionFilter::kOpen, page);
+    const Result<store::Page<store::Session>> sessions = store::ListSessions(
+        context_.store(), store::AllTenants{}, store::SessionFilter::kOpen, page);
     if (!sessions.ok()) {
       return;  // nothing is removed on a guess
     }
@@ -363,7 +370,7 @@ void DaemonService::SweepWorkspaces() {
   } while (!page.cursor.empty());
   for (const sys::DirEntry& entry : *entries) {
     if (!open.contains(entry.name)) {
-      (void)Workspace(desk_.sessions, entry.name).Remove();
+      (void)Workspace(context_.sessions, entry.name).Remove();
     }
   }
 }

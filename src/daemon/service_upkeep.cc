@@ -7,7 +7,7 @@
 #include "base/print.h"
 #include "base/text.h"
 #include "daemon/service.h"
-#include "policy/manifest_diff.h"
+#include "policy/manifest/diff.h"
 #include "store/retention.h"
 #include "store/tenant.h"
 
@@ -41,7 +41,7 @@ std::string TakenAway(const policy::Tool& before, const policy::Tool* now) {
 // On a worker. New calls are under the new manifests at once; those that run are told to the operator, who can cancel
 // them or flip a switch.
 void DaemonService::ReloadTools() {
-  const Status loaded = desk_.shelf().Reload();
+  const Status loaded = context_.shelf().Reload();
   if (!loaded.ok()) {
     PrintError(loaded.error());
   }
@@ -49,13 +49,13 @@ void DaemonService::ReloadTools() {
 }
 
 void DaemonService::TellNarrowed() {
-  desk_.loop.Post([this] {
+  context_.loop.Post([this] {
     for (auto& [id, flight] : calls_) {
       if (flight.call == nullptr) {
         continue;
       }
       const call::ReadyCall& ready = flight.call->ready();
-      const std::shared_ptr<const policy::Tool> now = desk_.shelf().Find(ready.request.tool);
+      const std::shared_ptr<const policy::Tool> now = context_.shelf().Find(ready.request.tool);
       const std::string hash = now == nullptr ? "" : now->hash;
       if (hash == ready.tool->hash || hash == flight.told) {
         continue;
@@ -72,8 +72,8 @@ void DaemonService::TellNarrowed() {
           id, ready.request.tool, tenant, Printable(ready.request.agent), lost));
       const std::map<std::string, std::string> detail = {
           {"call", id}, {"tool", ready.request.tool}, {"removed", lost}};
-      desk_.workers().SubmitAlways([this, tenant, detail] {
-        (void)desk_.recorder().Happened(tenant, "policy.narrowed", detail);
+      context_.workers().SubmitAlways([this, tenant, detail] {
+        (void)context_.recorder().Happened(tenant, "policy.narrowed", detail);
       });
     }
   });
@@ -87,14 +87,14 @@ void DaemonService::PruneOld() {
   }
   next_prune_ = now + kPruneEvery;
   const Result<std::vector<store::Tenant>> tenants =
-      store::ListTenants(desk_.store(), store::AllTenants{});
+      store::ListTenants(context_.store(), store::AllTenants{});
   if (!tenants.ok()) {
     return;
   }
-  const std::shared_ptr<const FileConfig> rules = desk_.rules.current();
+  const std::shared_ptr<const FileConfig> rules = context_.live_config.current();
   for (const store::Tenant& tenant : *tenants) {
     const store::Retention& retention = rules->RulesOf(tenant.id.name()).retention;
-    const Result<store::Pruned> gone = desk_.recorder().Prune(tenant.id, retention);
+    const Result<store::Pruned> gone = context_.recorder().Prune(tenant.id, retention);
     if (!gone.ok()) {
       PrintError(gone.error());
       continue;

@@ -17,8 +17,8 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "gateway/http/exchange.h"
-#include "gateway/loop.h"
 #include "gateway/service.h"
+#include "net/loop.h"
 
 namespace coffer::gateway {
 
@@ -56,7 +56,8 @@ struct ServerStats {
 class Server {
  public:
   // Listens when it returns. Fails if an address, a path or the certificate cannot be used.
-  static Result<std::unique_ptr<Server>> Open(Loop& loop, Service& service, ServerConfig config);
+  static Result<std::unique_ptr<Server>> Open(net::Loop& loop, Service& service,
+                                              ServerConfig config);
   virtual ~Server() = default;
 
   // The ports of config.tcp, in its order.

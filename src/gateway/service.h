@@ -6,7 +6,7 @@
 // channel (key, token, socket), and looks at nothing but that identity's tenant, and of an agent only at
 // its own: an object of another is kNotFound, the same words as one that does not exist (all_tenants sees more). The gateway never sees a path, a store or a process.
 //
-// Threads: every method is called on the loop's thread (gateway/loop.h) and must not block it; what takes longer than
+// Threads: every method is called on the loop's thread (net/loop.h) and must not block it; what takes longer than
 // about a millisecond goes to another thread. A Reply is invoked exactly once, on the loop's thread, possibly before
 // the method returns; another thread hands it over with Executor::Post. The client may be gone by then, and the Server
 // too: a Reply stays safe to invoke. A call goes on when its client goes away.

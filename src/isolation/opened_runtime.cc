@@ -9,7 +9,7 @@
 
 #include "base/sys.h"
 #include "isolation/fifo_search.h"
-#include "isolation/own_places.h"
+#include "isolation/protected_paths.h"
 #include "isolation/runtime/elf.h"
 
 namespace coffer::isolation {

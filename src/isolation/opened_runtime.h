@@ -29,7 +29,7 @@ struct OpenedRuntime {
 // What the caller declared, beyond the command line.
 struct RuntimeGrounds {
   std::vector<std::string> toolchains;       // real directories; what a file names may lie there
-  std::vector<std::string> protected_paths;  // never shown (own_places.h)
+  std::vector<std::string> protected_paths;  // never shown (protected_paths.h)
 };
 
 // The code of an error that a set from the cache is out of date: resolve again without the cache.

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/sys.h"
-#include "limits/control_file.h"
+#include "limits/cgroup/control_file.h"
 #include "limits/in_flight.h"
 #include "limits/mapping.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/sys.h"
-#include "limits/control_file.h"
+#include "limits/cgroup/control_file.h"
 
 namespace coffer::limits {
 namespace {

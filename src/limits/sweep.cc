@@ -7,10 +7,10 @@
 
 #include <algorithm>
 
-#include "base/maker.h"
+#include "base/process_liveness.h"
 #include "base/sys.h"
-#include "limits/cgroup_kill.h"
-#include "limits/cgroup_name.h"
+#include "limits/cgroup/kill.h"
+#include "limits/cgroup/name.h"
 
 namespace coffer::limits {
 namespace {
@@ -46,8 +46,7 @@ class Sweeper {
         if (depth > 0) {
           Look(dir + "/" + entry.name, depth - 1, v2);
         }
-      } else if (owner->pid_namespace != host_.pid_namespace ||
-                 MakerLives(owner->pid, owner->made)) {
+      } else if (owner->pid_namespace != host_.pid_namespace || IsAlive(owner->pid, owner->made)) {
         ++report_.alive;
       } else {
         Clear(dir, entry.name, v2);

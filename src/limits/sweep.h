@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "limits/cgroup_host.h"
+#include "limits/cgroup/host.h"
 
 namespace coffer::limits {
 

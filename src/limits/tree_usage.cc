@@ -12,7 +12,7 @@
 #include <charconv>
 
 #include "base/sys.h"
-#include "limits/control_file.h"
+#include "limits/cgroup/control_file.h"
 #include "limits/deadline.h"
 #include "limits/held_files.h"
 

@@ -13,7 +13,7 @@
 
 #include "base/json.h"
 #include "policy/envelope.h"
-#include "policy/manifest.h"
+#include "policy/manifest/manifest.h"
 
 namespace coffer::policy {
 

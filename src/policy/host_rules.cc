@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "policy/manifest_rules.h"
+#include "policy/manifest/rules.h"
 
 namespace coffer::policy {
 namespace {

@@ -23,7 +23,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
-#include "policy/mistake.h"
+#include "policy/manifest/mistake.h"
 
 namespace coffer::policy {
 

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "policy/examples.h"
-#include "policy/manifest_hash.h"
-#include "policy/manifest_parse.h"
+#include "policy/manifest/examples.h"
+#include "policy/manifest/hash.h"
+#include "policy/manifest/parse.h"
 
 namespace coffer::policy {
 namespace {

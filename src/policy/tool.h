@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "policy/make_envelope.h"
-#include "policy/manifest.h"
-#include "policy/schema.h"
-#include "policy/surfaces.h"
+#include "policy/manifest/manifest.h"
+#include "policy/manifest/surfaces.h"
+#include "policy/schema/schema.h"
 
 namespace coffer::policy {
 

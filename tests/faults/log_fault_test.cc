@@ -21,8 +21,8 @@
 #include <map>
 #include <set>
 
-#include "audit/log.h"
-#include "audit/verify_log.h"
+#include "audit/log/log.h"
+#include "audit/log/verify_log.h"
 #include "tests/support/run.h"
 
 namespace {

@@ -18,9 +18,9 @@
 #include <random>
 #include <thread>
 
-#include "audit/log.h"
-#include "audit/merkle.h"
-#include "audit/verify_log.h"
+#include "audit/log/log.h"
+#include "audit/log/merkle.h"
+#include "audit/log/verify_log.h"
 #include "tests/support/run.h"
 
 namespace coffer::audit {

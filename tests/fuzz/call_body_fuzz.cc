@@ -17,7 +17,7 @@
 #include "call/evaluate.h"
 #include "gateway/http/json_body.h"
 #include "gateway/http/names.h"
-#include "policy/manifest.h"
+#include "policy/manifest/manifest.h"
 #include "policy/tool.h"
 
 namespace {

@@ -19,11 +19,11 @@
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "daemon/deliver_protocol.h"
+#include "egress/deliver_protocol.h"
 
 namespace {
 
-using namespace coffer::daemon;
+using namespace coffer::egress;
 
 constexpr size_t kMostDescriptors = 8;
 

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "audit/checkpoint.h"
-#include "audit/records_scan.h"
+#include "audit/log/checkpoint.h"
+#include "audit/log/records_scan.h"
 
 namespace {
 

@@ -13,9 +13,9 @@
 #include <string_view>
 
 #include "policy/blast_radius.h"
-#include "policy/manifest_diff.h"
-#include "policy/manifest_hash.h"
-#include "policy/manifest_parse.h"
+#include "policy/manifest/diff.h"
+#include "policy/manifest/hash.h"
+#include "policy/manifest/parse.h"
 #include "policy/narrowing.h"
 #include "policy/tool.h"
 

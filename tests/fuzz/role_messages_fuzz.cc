@@ -18,8 +18,8 @@
 #include <string_view>
 #include <vector>
 
-#include "call/warden_protocol.h"
-#include "call/wire.h"
+#include "call/warden/protocol.h"
+#include "call/warden/wire.h"
 
 namespace {
 

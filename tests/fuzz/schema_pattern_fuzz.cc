@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "policy/schema_pattern.h"
-#include "policy/schema_value.h"
+#include "policy/schema/pattern.h"
+#include "policy/schema/value.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "audit/note_text.h"
+#include "audit/log/encoding.h"
 #include "audit/seal.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -18,7 +18,7 @@
 
 namespace coffer::gateway {
 
-RunningServer::RunningServer(ServerConfig config) : loop_(MakeLoop()) {
+RunningServer::RunningServer(ServerConfig config) : loop_(net::MakeLoop()) {
   if (config.tcp.empty() && config.unix_sockets.empty()) {
     config.tcp.emplace_back();
   }

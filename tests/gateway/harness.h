@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "gateway/loop.h"
 #include "gateway/server.h"
+#include "net/loop.h"
 #include "tests/gateway/fake_service.h"
 
 namespace coffer::gateway {
@@ -33,13 +33,13 @@ class RunningServer {
   // On the loop's thread: what a daemon does that does not wait.
   void CloseServer() { server_.reset(); }
 
-  Loop& loop() { return *loop_; }
+  net::Loop& loop() { return *loop_; }
   Server& server() { return *server_; }
 
   FakeService service;
 
  private:
-  std::unique_ptr<Loop> loop_;
+  std::unique_ptr<net::Loop> loop_;
   std::unique_ptr<Server> server_;
   uint16_t port_ = 0;
   std::thread thread_;

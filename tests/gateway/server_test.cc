@@ -330,7 +330,7 @@ TEST(Server, ReplacesALeftOverSocketAndNoOther) {
   ServerConfig config;
   config.unix_sockets.push_back({dir + "/s", 0600});
   RunningServer first(config);
-  auto loop = MakeLoop();
+  auto loop = net::MakeLoop();
   FakeService service;
   auto second = Server::Open(*loop, service, config);
   ASSERT_FALSE(second.ok());

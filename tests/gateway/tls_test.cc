@@ -202,7 +202,7 @@ TEST_F(Tls, ANewCertificateIsForTheNextHandshake) {
 
 TEST_F(Tls, FilesThatDoNotFitAreRefused) {
   MakeCertificate("other");
-  auto loop = MakeLoop();
+  auto loop = net::MakeLoop();
   FakeService service;
   config_.tls->key = ReadText("other.key");
   auto server = Server::Open(*loop, service, config_);

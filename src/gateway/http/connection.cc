@@ -44,19 +44,21 @@ class Connection::Reader : public BodyReader {
   explicit Reader(std::weak_ptr<Connection> connection) : connection_(std::move(connection)) {}
   void Read(std::function<void(Piece)> reply) override {
     if (auto connection = connection_.lock(); connection != nullptr && !connection->closed_) {
-      auto& context = ContextOf(connection->shared_->api.loop);
-      asio::co_spawn(context.get_executor(), Pull(connection, std::move(reply)), asio::detached);
+      auto& context = net::ContextOf(connection->shared_->api.loop);
+      net::asio::co_spawn(context.get_executor(), Pull(connection, std::move(reply)),
+                          net::asio::detached);
     }
   }
 
  private:
-  static Task<void> Pull(std::shared_ptr<Connection> connection, std::function<void(Piece)> reply) {
+  static net::Task<void> Pull(std::shared_ptr<Connection> connection,
+                              std::function<void(Piece)> reply) {
     co_await connection->ReadPiece(std::move(reply));
   }
   std::weak_ptr<Connection> connection_;
 };
 
-Connection::Connection(std::shared_ptr<ServerShared> shared, std::unique_ptr<Stream> stream,
+Connection::Connection(std::shared_ptr<ServerShared> shared, std::unique_ptr<net::Stream> stream,
                        Channel channel)
     : shared_(std::move(shared)),
       stream_(std::move(stream)),
@@ -99,7 +101,7 @@ void Connection::Drain() {
 }
 
 template <typename T>
-Task<std::optional<T>> Connection::Await(std::function<void(std::function<void(T)>)> start) {
+net::Task<std::optional<T>> Connection::Await(std::function<void(std::function<void(T)>)> start) {
   struct Slot {
     std::optional<T> value;
     std::shared_ptr<std::function<void()>> wake = std::make_shared<std::function<void()>>();
@@ -117,15 +119,17 @@ Task<std::optional<T>> Connection::Await(std::function<void(std::function<void(T
   });
   if (!slot->value.has_value() && !closed_) {
     wake_ = slot->wake;
-    auto initiate = [slot, executor = ContextOf(shared_->api.loop).get_executor()](auto handler) {
+    auto initiate = [slot,
+                     executor = net::ContextOf(shared_->api.loop).get_executor()](auto handler) {
       auto shared_handler = std::make_shared<decltype(handler)>(std::move(handler));
       // Not from inside the reply: a service must not find itself called again before its reply has returned.
       *slot->wake = [shared_handler, executor] {
-        asio::post(executor, [shared_handler] { std::move (*shared_handler)(); });
+        net::asio::post(executor, [shared_handler] { std::move (*shared_handler)(); });
       };
     };
-    auto token = kAwait;
-    co_await asio::async_initiate<asio::use_awaitable_t<IoExecutor>, void()>(initiate, token);
+    auto token = net::kAwait;
+    co_await net::asio::async_initiate<net::asio::use_awaitable_t<net::IoExecutor>, void()>(
+        initiate, token);
     wake_ = nullptr;
   }
   if (closed_) {
@@ -134,7 +138,7 @@ Task<std::optional<T>> Connection::Await(std::function<void(std::function<void(T
   co_return std::move(slot->value);
 }
 
-Task<void> Connection::Serve(std::shared_ptr<Connection> self) {
+net::Task<void> Connection::Serve(std::shared_ptr<Connection> self) {
   if (self->channel_.tls) {
     self->SetDeadline(Phase::kIdle, self->shared_->api.config.limits.handshake_time);
     const bool shaken = co_await self->shared_->tls->Handshake(self->stream_.get());
@@ -151,7 +155,7 @@ Task<void> Connection::Serve(std::shared_ptr<Connection> self) {
 }
 
 // More bytes at the end of input_; false at the end of the connection.
-Task<bool> Connection::Fill() {
+net::Task<bool> Connection::Fill() {
   const size_t had = input_.size();
   const size_t want = phase_ == Phase::kIdle || !parser_.head_done() ? kReadBytes : kBodyReadBytes;
   input_.resize(had + want);
@@ -160,7 +164,7 @@ Task<bool> Connection::Fill() {
   co_return count > 0 && !closed_;
 }
 
-Task<bool> Connection::ServeOne() {
+net::Task<bool> Connection::ServeOne() {
   parser_.Reset();
   body_deadline_ = kNever;
   auto exchange = std::make_shared<Exchange>();
@@ -194,7 +198,7 @@ Task<bool> Connection::ServeOne() {
 }
 
 // False if there is nothing to go on with; what was wrong has been answered.
-Task<bool> Connection::ReadHead(Exchange* exchange) {
+net::Task<bool> Connection::ReadHead(Exchange* exchange) {
   const HttpLimits& limits = shared_->api.config.limits;
   if (input_.empty()) {
     if (shared_->draining) {
@@ -238,7 +242,7 @@ Task<bool> Connection::ReadHead(Exchange* exchange) {
 }
 
 // The body of a request with JSON; for a stream, what is needed to pull it.
-Task<bool> Connection::ReadBody(std::shared_ptr<Exchange> exchange) {
+net::Task<bool> Connection::ReadBody(std::shared_ptr<Exchange> exchange) {
   const HttpLimits& limits = shared_->api.config.limits;
   const bool stream = exchange->route->body == BodyKind::kStream;
   body_limit_ = BodyLimit(*exchange);
@@ -260,7 +264,7 @@ Task<bool> Connection::ReadBody(std::shared_ptr<Exchange> exchange) {
   co_return true;
 }
 
-Task<void> Connection::ReadPiece(std::function<void(BodyReader::Piece)> reply) {
+net::Task<void> Connection::ReadPiece(std::function<void(BodyReader::Piece)> reply) {
   BodyReader::Piece piece = co_await NextPiece(shared_->api.config.limits.stall_time);
   if (closed_) {
     co_return;
@@ -271,7 +275,7 @@ Task<void> Connection::ReadPiece(std::function<void(BodyReader::Piece)> reply) {
 }
 
 // The next bytes of the body: one step of the parser that gives some, or the end.
-Task<BodyReader::Piece> Connection::NextPiece(std::chrono::milliseconds at_most) {
+net::Task<BodyReader::Piece> Connection::NextPiece(std::chrono::milliseconds at_most) {
   BodyReader::Piece piece;
   while (!parser_.body_done() && piece.bytes.empty()) {
     if (!input_.empty()) {
@@ -306,7 +310,7 @@ Task<BodyReader::Piece> Connection::NextPiece(std::chrono::milliseconds at_most)
   co_return piece;
 }
 
-Task<bool> Connection::Handle(std::shared_ptr<Exchange> exchange) {
+net::Task<bool> Connection::Handle(std::shared_ptr<Exchange> exchange) {
   std::function<void(std::function<void(Response)>)> handle = [exchange](const Respond& respond) {
     try {
       exchange->route->handler(exchange, respond);
@@ -325,7 +329,7 @@ Task<bool> Connection::Handle(std::shared_ptr<Exchange> exchange) {
 }
 
 // Whether another request may follow.
-Task<bool> Connection::Answer(const Exchange& exchange, Response response) {
+net::Task<bool> Connection::Answer(const Exchange& exchange, Response response) {
   if (const auto& answered = shared_->api.config.answered; answered != nullptr) {
     answered(exchange.who.tenant,
              exchange.route != nullptr ? exchange.route->path : std::string_view{},
@@ -355,7 +359,7 @@ Task<bool> Connection::Answer(const Exchange& exchange, Response response) {
   co_return keep_alive;
 }
 
-Task<bool> Connection::SendStream(std::shared_ptr<BodyStream> stream, bool chunked) {
+net::Task<bool> Connection::SendStream(std::shared_ptr<BodyStream> stream, bool chunked) {
   static constexpr char kDigits[] = "0123456789abcdef";
   while (true) {
     std::function<void(std::function<void(BodyStream::Piece)>)> next =
@@ -386,7 +390,7 @@ Task<bool> Connection::SendStream(std::shared_ptr<BodyStream> stream, bool chunk
   }
 }
 
-Task<bool> Connection::Send(std::string_view first, std::string_view second) {
+net::Task<bool> Connection::Send(std::string_view first, std::string_view second) {
   const std::chrono::milliseconds time = shared_->api.config.limits.stall_time;
   while (!first.empty() || !second.empty()) {
     const std::string_view now = second.substr(0, kWriteBytes);
@@ -405,7 +409,7 @@ Task<bool> Connection::Send(std::string_view first, std::string_view second) {
 }
 
 // Closing a socket with unread bytes resets it, and the reset can overtake the answer (RFC 9112 section 9.6).
-Task<void> Connection::Linger() {
+net::Task<void> Connection::Linger() {
   SetDeadline(Phase::kWriting, kLastWords);
   co_await stream_->FinishWriting();
   input_.clear();

@@ -13,20 +13,20 @@
 #include <string>
 #include <string_view>
 
-#include "gateway/http/asio.h"
 #include "gateway/http/exchange.h"
 #include "gateway/http/parser.h"
-#include "gateway/http/tls.h"
 #include "gateway/server.h"
+#include "net/asio.h"
+#include "net/tls.h"
 
 namespace coffer::gateway {
 
 // What connections share; outlives them.
 struct ServerShared {
-  ServerShared(Loop& loop, Service& service, HttpConfig config)
+  ServerShared(net::Loop& loop, Service& service, HttpConfig config)
       : api{service, loop, std::move(config)} {}
   Api api;
-  std::shared_ptr<TlsContext> tls;
+  std::shared_ptr<net::TlsContext> tls;
   ServerStats stats;
   bool draining = false;
 
@@ -41,13 +41,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Connection(std::shared_ptr<ServerShared> shared, std::unique_ptr<Stream> stream, Channel channel);
+  Connection(std::shared_ptr<ServerShared> shared, std::unique_ptr<net::Stream> stream,
+             Channel channel);
   ~Connection();
 
   const Channel& channel() const { return channel_; }
 
   // Ends when the connection does; keeps it alive meanwhile.
-  static Task<void> Serve(std::shared_ptr<Connection> self);
+  static net::Task<void> Serve(std::shared_ptr<Connection> self);
 
   // Overdue: a client that is reading or writing too slowly is told so once, if it can be, and then cut.
   bool Overdue(Clock::time_point now) const { return now >= deadline_; }
@@ -61,26 +62,26 @@ class Connection : public std::enable_shared_from_this<Connection> {
   class Reader;
   enum class Phase { kIdle, kReading, kWaiting, kWriting };
 
-  Task<bool> ServeOne();
-  Task<bool> ReadHead(Exchange* exchange);
-  Task<bool> ReadBody(std::shared_ptr<Exchange> exchange);
-  Task<void> ReadPiece(std::function<void(BodyReader::Piece)> reply);
-  Task<BodyReader::Piece> NextPiece(std::chrono::milliseconds at_most);
-  Task<bool> Handle(std::shared_ptr<Exchange> exchange);
-  Task<bool> Answer(const Exchange& exchange, Response response);
-  Task<bool> SendStream(std::shared_ptr<BodyStream> stream, bool chunked);
-  Task<bool> Send(std::string_view first, std::string_view second);
-  Task<void> Linger();
-  Task<bool> Fill();
+  net::Task<bool> ServeOne();
+  net::Task<bool> ReadHead(Exchange* exchange);
+  net::Task<bool> ReadBody(std::shared_ptr<Exchange> exchange);
+  net::Task<void> ReadPiece(std::function<void(BodyReader::Piece)> reply);
+  net::Task<BodyReader::Piece> NextPiece(std::chrono::milliseconds at_most);
+  net::Task<bool> Handle(std::shared_ptr<Exchange> exchange);
+  net::Task<bool> Answer(const Exchange& exchange, Response response);
+  net::Task<bool> SendStream(std::shared_ptr<BodyStream> stream, bool chunked);
+  net::Task<bool> Send(std::string_view first, std::string_view second);
+  net::Task<void> Linger();
+  net::Task<bool> Fill();
 
   // Waits for a callback of the service, or until the connection is cut: then nothing.
   template <typename T>
-  Task<std::optional<T>> Await(std::function<void(std::function<void(T)>)> start);
+  net::Task<std::optional<T>> Await(std::function<void(std::function<void(T)>)> start);
 
   void SetDeadline(Phase phase, std::chrono::milliseconds time);
 
   std::shared_ptr<ServerShared> shared_;
-  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<net::Stream> stream_;
   Channel channel_;
   RequestParser parser_;
   std::string input_;  // received and not parsed

@@ -18,8 +18,8 @@
 #include "gateway/http/message.h"
 #include "gateway/http/route.h"
 #include "gateway/jwt.h"
-#include "gateway/loop.h"
 #include "gateway/service.h"
+#include "net/loop.h"
 
 namespace coffer::gateway {
 
@@ -37,7 +37,7 @@ struct HttpConfig {
 // What every handler may use. Exchanges share it: a late reply finds it, also after the server is gone.
 struct Api {
   Service& service;
-  Loop& loop;
+  net::Loop& loop;
   HttpConfig config;
 };
 

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "gateway/http/names.h"
 #include "gateway/http/words.h"
-#include "policy/manifest.h"
+#include "policy/manifest/manifest.h"
 
 namespace coffer::gateway {
 namespace {

@@ -6,8 +6,8 @@
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
 
-#include "gateway/http/chunks.h"
 #include "gateway/http/head_checks.h"
+#include "net/http_chunks.h"
 
 namespace coffer::gateway {
 namespace {
@@ -50,7 +50,7 @@ class Collector : public http::basic_parser<true> {
 
 struct RequestParser::Impl {
   std::optional<Collector> collector;
-  ChunkDecoder chunks;
+  net::ChunkDecoder chunks;
   bool chunked = false;
   uint64_t left = 0;  // of a body with a known length
   uint64_t body_bytes = 0;

@@ -5,7 +5,7 @@
 
 #include "gateway/http/names.h"
 #include "gateway/http/words.h"
-#include "policy/manifest.h"
+#include "policy/manifest/manifest.h"
 
 namespace coffer::gateway {
 namespace {

@@ -11,60 +11,61 @@
 #include <unordered_set>
 #include <utility>
 
-#include "gateway/http/asio.h"
 #include "gateway/http/connection.h"
 #include "gateway/http/listen.h"
-#include "gateway/http/tls.h"
+#include "net/asio.h"
+#include "net/tls.h"
 
 namespace coffer::gateway {
 namespace {
 
-using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol, IoExecutor>;
+using Acceptor =
+    net::asio::basic_socket_acceptor<net::asio::generic::stream_protocol, net::IoExecutor>;
 constexpr std::chrono::milliseconds kSweepEvery{200};
 constexpr std::chrono::milliseconds kAcceptPause{
     100};  // when descriptors run out, and the next accept would fail too
 
-class PlainStream : public Stream {
+class PlainStream : public net::Stream {
  public:
-  explicit PlainStream(Socket socket) : socket_(std::move(socket)) {}
-  Task<size_t> ReadSome(char* data, size_t size) override {
+  explicit PlainStream(net::Socket socket) : socket_(std::move(socket)) {}
+  net::Task<size_t> ReadSome(char* data, size_t size) override {
     const auto [error, count] =
-        co_await socket_.async_read_some(asio::buffer(data, size), kAwaitTuple);
+        co_await socket_.async_read_some(net::asio::buffer(data, size), net::kAwaitTuple);
     co_return error ? 0 : count;
   }
-  Task<bool> Write(std::string_view first, std::string_view second) override {
-    const std::array buffers = {asio::const_buffer(first.data(), first.size()),
-                                asio::const_buffer(second.data(), second.size())};
-    const auto [error, count] = co_await asio::async_write(socket_, buffers, kAwaitTuple);
+  net::Task<bool> Write(std::string_view first, std::string_view second) override {
+    const std::array buffers = {net::asio::const_buffer(first.data(), first.size()),
+                                net::asio::const_buffer(second.data(), second.size())};
+    const auto [error, count] = co_await net::asio::async_write(socket_, buffers, net::kAwaitTuple);
     co_return !error;
   }
-  Task<void> FinishWriting() override {
-    error_code ignored;
-    socket_.shutdown(Socket::shutdown_send, ignored);
+  net::Task<void> FinishWriting() override {
+    net::error_code ignored;
+    socket_.shutdown(net::Socket::shutdown_send, ignored);
     co_return;
   }
   void CancelRead() override {
-    error_code ignored;
+    net::error_code ignored;
     socket_.cancel(ignored);
   }
   void Close() override {
-    error_code ignored;
+    net::error_code ignored;
     socket_.close(ignored);
   }
 
  private:
-  Socket socket_;
+  net::Socket socket_;
 };
 
 // Lives as long as a coroutine needs it; the Server only holds the handle.
 class Core : public std::enable_shared_from_this<Core> {
  public:
-  Core(Loop& loop, Service& service, HttpConfig config)
+  Core(net::Loop& loop, Service& service, HttpConfig config)
       : loop_(loop), shared_(std::make_shared<ServerShared>(loop, service, std::move(config))) {}
 
   Status Open(const ServerConfig& config) {
     if (config.tls.has_value()) {
-      TRY_ASSIGN(shared_->tls, TlsContext::Load(config.tls->certificate, config.tls->key));
+      TRY_ASSIGN(shared_->tls, net::TlsContext::Load(config.tls->certificate, config.tls->key));
     }
     for (const TcpListen& listen : config.tcp) {
       TRY_ASSIGN(UniqueFd fd, ListenTcp(listen.address, listen.port));
@@ -83,8 +84,8 @@ class Core : public std::enable_shared_from_this<Core> {
 
   void Start() {
     for (const auto& listener : listeners_) {
-      asio::co_spawn(ContextOf(loop_).get_executor(), AcceptAll(shared_from_this(), listener),
-                     asio::detached);
+      net::asio::co_spawn(net::ContextOf(loop_).get_executor(),
+                          AcceptAll(shared_from_this(), listener), net::asio::detached);
     }
   }
 
@@ -92,7 +93,7 @@ class Core : public std::enable_shared_from_this<Core> {
     if (shared_->tls == nullptr) {
       return Internal("gateway.tls.none", "this server has no TLS");
     }
-    TRY_ASSIGN(shared_->tls, TlsContext::Load(pair.certificate, pair.key));
+    TRY_ASSIGN(shared_->tls, net::TlsContext::Load(pair.certificate, pair.key));
     return {};
   }
   void ReplaceJwt(std::shared_ptr<const JwtVerifier> jwt) {
@@ -109,7 +110,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void StopListening() {
     stopped_ = true;
     for (const auto& listener : listeners_) {
-      error_code ignored;
+      net::error_code ignored;
       listener->acceptor.close(ignored);
       listener->pause.cancel();
     }
@@ -142,17 +143,17 @@ class Core : public std::enable_shared_from_this<Core> {
 
  private:
   struct Listener {
-    explicit Listener(asio::io_context& context) : acceptor(context), pause(context) {}
+    explicit Listener(net::asio::io_context& context) : acceptor(context), pause(context) {}
     Acceptor acceptor;
-    asio::steady_timer pause;
+    net::asio::steady_timer pause;
     bool tls = false;
   };
 
   Status Add(UniqueFd fd, int family, bool tls) {
-    auto listener = std::make_shared<Listener>(ContextOf(loop_));
+    auto listener = std::make_shared<Listener>(net::ContextOf(loop_));
     listener->tls = tls;
-    error_code error;
-    listener->acceptor.assign(asio::generic::stream_protocol(family, 0), fd.get(), error);
+    net::error_code error;
+    listener->acceptor.assign(net::asio::generic::stream_protocol(family, 0), fd.get(), error);
     if (error) {
       return HostFault("gateway.listen.assign",
                        "cannot watch a listening socket: " + error.message());
@@ -162,22 +163,22 @@ class Core : public std::enable_shared_from_this<Core> {
     return {};
   }
 
-  static Task<void> AcceptAll(std::shared_ptr<Core> self, std::shared_ptr<Listener> listener) {
+  static net::Task<void> AcceptAll(std::shared_ptr<Core> self, std::shared_ptr<Listener> listener) {
     while (!self->stopped_) {
-      auto [error, socket] = co_await listener->acceptor.async_accept(kAwaitTuple);
+      auto [error, socket] = co_await listener->acceptor.async_accept(net::kAwaitTuple);
       if (self->stopped_) {
         co_return;
       }
       if (error) {
         listener->pause.expires_after(kAcceptPause);
-        co_await listener->pause.async_wait(kAwaitTuple);
+        co_await listener->pause.async_wait(net::kAwaitTuple);
         continue;
       }
       self->Take(std::move(socket), listener->tls);
     }
   }
 
-  void Take(Socket socket, bool tls) {
+  void Take(net::Socket socket, bool tls) {
     ++shared_->stats.accepted;
     Result<Channel> channel = DescribeChannel(socket.native_handle());
     if (!channel.ok()) {
@@ -200,17 +201,17 @@ class Core : public std::enable_shared_from_this<Core> {
                       : std::make_unique<PlainStream>(std::move(socket));
     auto connection = std::make_shared<Connection>(shared_, std::move(stream), std::move(*channel));
     connections_.insert(connection);
-    asio::co_spawn(ContextOf(loop_).get_executor(), Connection::Serve(connection),
-                   [weak = weak_from_this(), connection, peer](const std::exception_ptr&) {
-                     connection->Close();
-                     if (auto self = weak.lock()) {
-                       self->Remove(connection, peer);
-                     }
-                   });
+    net::asio::co_spawn(net::ContextOf(loop_).get_executor(), Connection::Serve(connection),
+                        [weak = weak_from_this(), connection, peer](const std::exception_ptr&) {
+                          connection->Close();
+                          if (auto self = weak.lock()) {
+                            self->Remove(connection, peer);
+                          }
+                        });
     SweepLater();
   }
 
-  void TurnAway(Socket* socket, bool tls, bool full) {
+  void TurnAway(net::Socket* socket, bool tls, bool full) {
     ++shared_->stats.turned_away;
     if (tls) {
       return;  // a handshake just to say no is what an attacker would like
@@ -273,7 +274,7 @@ class Core : public std::enable_shared_from_this<Core> {
     }
   }
 
-  Loop& loop_;
+  net::Loop& loop_;
   std::shared_ptr<ServerShared> shared_;
   std::vector<std::shared_ptr<Listener>> listeners_;
   std::vector<uint16_t> ports_;
@@ -312,7 +313,8 @@ class AsioServer : public Server {
 
 }  // namespace
 
-Result<std::unique_ptr<Server>> Server::Open(Loop& loop, Service& service, ServerConfig config) {
+Result<std::unique_ptr<Server>> Server::Open(net::Loop& loop, Service& service,
+                                             ServerConfig config) {
   auto core = std::make_shared<Core>(loop, service, std::move(config.http));
   TRY(core->Open(config));
   core->Start();

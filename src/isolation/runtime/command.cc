@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "isolation/runtime/named.h"
+#include "isolation/runtime/cached_recipe.h"
 #include "isolation/runtime/own_tree.h"
 #include "isolation/runtime/program.h"
 #include "isolation/runtime/relocate.h"

@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 
 #include "base/sys.h"
-#include "isolation/runtime/named.h"
+#include "isolation/runtime/cached_recipe.h"
 #include "isolation/runtime/recipes.h"
 
 namespace coffer::isolation {

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "isolation/opened_runtime.h"
-#include "isolation/runtime/named.h"
+#include "isolation/runtime/cached_recipe.h"
 #include "isolation/runtime/recipes.h"
 #include "isolation/runtime/resolution_cache.h"
 

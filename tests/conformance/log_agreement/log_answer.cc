@@ -15,11 +15,11 @@
 #include <thread>
 #include <vector>
 
-#include "audit/log.h"
+#include "audit/log/log.h"
+#include "audit/log/verify_log.h"
 #include "audit/receipt.h"
 #include "audit/seal.h"
-#include "audit/verify_log.h"
-#include "tests/unit/audit/forged_log.h"
+#include "tests/unit/audit/log/forged_log.h"
 
 namespace coffer::audit {
 namespace {

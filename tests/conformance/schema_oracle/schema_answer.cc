@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "policy/schema.h"
+#include "policy/schema/schema.h"
 
 namespace {
 

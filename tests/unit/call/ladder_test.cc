@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
-#include "call/collect.h"
-#include "call/launcher.h"
-#include "policy/manifest_starter.h"
+#include "call/warden/collect.h"
+#include "call/warden/launcher.h"
+#include "policy/manifest/starter.h"
 #include "store/call.h"
 #include "store/session.h"
 #include "store/switches.h"

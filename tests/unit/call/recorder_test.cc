@@ -10,9 +10,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "audit/log/verify_log.h"
+#include "audit/log/verify_store.h"
 #include "audit/seal.h"
-#include "audit/verify_log.h"
-#include "audit/verify_store.h"
 #include "base/json.h"
 #include "call/ladder.h"
 #include "store/call_list.h"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "policy/manifest_starter.h"
+#include "policy/manifest/starter.h"
 #include "tests/support/run.h"
 
 namespace coffer::call {

@@ -11,7 +11,7 @@
 #include <set>
 
 #include "audit/receipt.h"
-#include "daemon/deliver_schedule.h"
+#include "egress/deliver_schedule.h"
 #include "store/admission.h"
 #include "store/call.h"
 #include "store/core.h"
@@ -28,25 +28,26 @@ using test::WaitUntil;
 
 TEST(DeliverSchedule, WhatAnAnswerMeans) {
   const auto fate = [](uint32_t status) {
-    DeliverAnswer answer;
-    answer.result = static_cast<uint32_t>(DeliverResult::kAnswered);
+    egress::DeliverAnswer answer;
+    answer.result = static_cast<uint32_t>(egress::DeliverResult::kAnswered);
     answer.status = status;
-    return FateOf(answer);
+    return egress::FateOf(answer);
   };
   for (const uint32_t status : {200U, 202U, 204U, 299U}) {
-    EXPECT_EQ(fate(status), DeliverFate::kDone) << status;
+    EXPECT_EQ(fate(status), egress::DeliverFate::kDone) << status;
   }
   for (const uint32_t status : {408U, 429U, 500U, 502U, 503U, 599U}) {
-    EXPECT_EQ(fate(status), DeliverFate::kRetry) << status;
+    EXPECT_EQ(fate(status), egress::DeliverFate::kRetry) << status;
   }
   for (const uint32_t status : {100U, 301U, 302U, 307U, 400U, 401U, 404U, 410U, 413U}) {
-    EXPECT_EQ(fate(status), DeliverFate::kRefused) << status;
+    EXPECT_EQ(fate(status), egress::DeliverFate::kRefused) << status;
   }
-  for (const DeliverResult result : {DeliverResult::kUnreachable, DeliverResult::kTimeout,
-                                     DeliverResult::kUntrusted, DeliverResult::kForbidden}) {
-    DeliverAnswer answer;
+  for (const egress::DeliverResult result :
+       {egress::DeliverResult::kUnreachable, egress::DeliverResult::kTimeout,
+        egress::DeliverResult::kUntrusted, egress::DeliverResult::kForbidden}) {
+    egress::DeliverAnswer answer;
     answer.result = static_cast<uint32_t>(result);
-    EXPECT_EQ(FateOf(answer), DeliverFate::kRetry);
+    EXPECT_EQ(egress::FateOf(answer), egress::DeliverFate::kRetry);
   }
 }
 
@@ -57,7 +58,7 @@ TEST(DeliverSchedule, WaitsDoubleUpToAnHourAndVary) {
   for (uint32_t failures = 1; failures < 100; ++failures) {
     std::set<Nanos> seen;
     for (uint64_t chance : {0ULL, 1ULL, 12345678901ULL, 999999999999ULL, ~0ULL}) {
-      const Nanos wait = Backoff(failures, first, most, chance);
+      const Nanos wait = egress::Backoff(failures, first, most, chance);
       EXPECT_GE(wait, whole / 2) << failures;
       EXPECT_LE(wait, whole) << failures;
       seen.insert(wait);
@@ -65,67 +66,69 @@ TEST(DeliverSchedule, WaitsDoubleUpToAnHourAndVary) {
     EXPECT_GT(seen.size(), 2U) << "the control: it varies";
     whole = std::min(whole * 2, most);
   }
-  EXPECT_LE(Backoff(UINT32_MAX, first, most, ~0ULL), most);
+  EXPECT_LE(egress::Backoff(UINT32_MAX, first, most, ~0ULL), most);
 }
 
 TEST(DeliverProtocol, WhatIsMalformedIsRefused) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
   const UniqueFd ours(ends[0]), theirs(ends[1]);
-  DeliverHeader header;
+  egress::DeliverHeader header;
   header.size = 4;
   strcpy(header.receiver, "webhook-1");
   strcpy(header.id, "call.1");
-  ASSERT_TRUE(SendDelivery(ours.get(), header, "body").value());
-  const Result<ReceivedDelivery> good = ReceiveDelivery(theirs.get());
+  ASSERT_TRUE(egress::SendDelivery(ours.get(), header, "body").value());
+  const Result<egress::ReceivedDelivery> good = egress::ReceiveDelivery(theirs.get());
   ASSERT_TRUE(good.ok());
   EXPECT_EQ(good->body, "body");
   EXPECT_STREQ(good->header.id, "call.1");
 
   const auto refused = [&](const auto& change, size_t body = 4) {
-    DeliverHeader bad = header;
+    egress::DeliverHeader bad = header;
     change(bad);
     std::string bytes(reinterpret_cast<const char*>(&bad), sizeof(bad));
     bytes += std::string(body, 'x');
     EXPECT_EQ(::send(ours.get(), bytes.data(), bytes.size(), 0),
               static_cast<ssize_t>(bytes.size()));
-    return !ReceiveDelivery(theirs.get()).ok();
+    return !egress::ReceiveDelivery(theirs.get()).ok();
   };
-  EXPECT_FALSE(refused([](DeliverHeader&) {})) << "the control";
-  EXPECT_TRUE(refused([](DeliverHeader& bad) { bad.magic ^= 1; }));
-  EXPECT_TRUE(refused([](DeliverHeader& bad) { bad.version = 2; }));
-  EXPECT_TRUE(refused([](DeliverHeader& bad) { bad.reserved = 1; }));
-  EXPECT_TRUE(refused([](DeliverHeader& bad) { bad.time = -1; }));
-  EXPECT_TRUE(refused([](DeliverHeader& bad) { bad.size = 5; }));
-  EXPECT_TRUE(refused([](DeliverHeader& bad) { bad.size = 0xffffffff; }));
-  EXPECT_TRUE(refused([](DeliverHeader& bad) { bad.id[0] = '\0'; }));
-  EXPECT_TRUE(refused([](DeliverHeader& bad) { bad.id[2] = '\n'; }));
-  EXPECT_TRUE(refused([](DeliverHeader& bad) { memset(bad.receiver, 'x', sizeof(bad.receiver)); }));
-  EXPECT_TRUE(refused([](DeliverHeader& bad) { bad.size = 70000; }, 70000));
+  EXPECT_FALSE(refused([](egress::DeliverHeader&) {})) << "the control";
+  EXPECT_TRUE(refused([](egress::DeliverHeader& bad) { bad.magic ^= 1; }));
+  EXPECT_TRUE(refused([](egress::DeliverHeader& bad) { bad.version = 2; }));
+  EXPECT_TRUE(refused([](egress::DeliverHeader& bad) { bad.reserved = 1; }));
+  EXPECT_TRUE(refused([](egress::DeliverHeader& bad) { bad.time = -1; }));
+  EXPECT_TRUE(refused([](egress::DeliverHeader& bad) { bad.size = 5; }));
+  EXPECT_TRUE(refused([](egress::DeliverHeader& bad) { bad.size = 0xffffffff; }));
+  EXPECT_TRUE(refused([](egress::DeliverHeader& bad) { bad.id[0] = '\0'; }));
+  EXPECT_TRUE(refused([](egress::DeliverHeader& bad) { bad.id[2] = '\n'; }));
+  EXPECT_TRUE(
+      refused([](egress::DeliverHeader& bad) { memset(bad.receiver, 'x', sizeof(bad.receiver)); }));
+  EXPECT_TRUE(refused([](egress::DeliverHeader& bad) { bad.size = 70000; }, 70000));
   EXPECT_EQ(::send(ours.get(), "short", 5, 0), 5);
-  EXPECT_FALSE(ReceiveDelivery(theirs.get()).ok());
-  header.size = kMaxDeliverBody + 1;
-  EXPECT_FALSE(SendDelivery(ours.get(), header, std::string(kMaxDeliverBody + 1, 'x')).ok());
+  EXPECT_FALSE(egress::ReceiveDelivery(theirs.get()).ok());
+  header.size = egress::kMaxDeliverBody + 1;
+  EXPECT_FALSE(
+      egress::SendDelivery(ours.get(), header, std::string(egress::kMaxDeliverBody + 1, 'x')).ok());
 
   // And the other way.
-  DeliverAnswer answer;
-  answer.result = static_cast<uint32_t>(DeliverResult::kAnswered);
+  egress::DeliverAnswer answer;
+  answer.result = static_cast<uint32_t>(egress::DeliverResult::kAnswered);
   answer.status = 200;
   const auto answered = [&](const auto& change) {
-    DeliverAnswer bad = answer;
+    egress::DeliverAnswer bad = answer;
     change(bad);
-    EXPECT_TRUE(SendAnswer(theirs.get(), bad).ok());
-    return ReceiveAnswer(ours.get()).ok();
+    EXPECT_TRUE(egress::SendAnswer(theirs.get(), bad).ok());
+    return egress::ReceiveAnswer(ours.get()).ok();
   };
-  EXPECT_TRUE(answered([](DeliverAnswer&) {})) << "the control";
-  EXPECT_FALSE(answered([](DeliverAnswer& bad) { bad.magic ^= 1; }));
-  EXPECT_FALSE(answered([](DeliverAnswer& bad) { bad.status = 700; }));
-  EXPECT_FALSE(answered([](DeliverAnswer& bad) { bad.result = 0; }));
-  EXPECT_FALSE(answered([](DeliverAnswer& bad) { bad.result = 99; }));
-  EXPECT_FALSE(answered([](DeliverAnswer& bad) { bad.result = 2; }))
+  EXPECT_TRUE(answered([](egress::DeliverAnswer&) {})) << "the control";
+  EXPECT_FALSE(answered([](egress::DeliverAnswer& bad) { bad.magic ^= 1; }));
+  EXPECT_FALSE(answered([](egress::DeliverAnswer& bad) { bad.status = 700; }));
+  EXPECT_FALSE(answered([](egress::DeliverAnswer& bad) { bad.result = 0; }));
+  EXPECT_FALSE(answered([](egress::DeliverAnswer& bad) { bad.result = 99; }));
+  EXPECT_FALSE(answered([](egress::DeliverAnswer& bad) { bad.result = 2; }))
       << "a status without an answer";
-  EXPECT_FALSE(answered([](DeliverAnswer& bad) { bad.retry_after = 1 << 30; }));
-  EXPECT_TRUE(ReceiveAnswer(ours.get())->none);
+  EXPECT_FALSE(answered([](egress::DeliverAnswer& bad) { bad.retry_after = 1 << 30; }));
+  EXPECT_TRUE(egress::ReceiveAnswer(ours.get())->none);
 }
 
 // A store with an outbox, and the test at the other end of the socket.
@@ -143,7 +146,7 @@ class DelivererTest : public ::testing::Test {
     hook_.host = "hook.example";
     collector_.name = "collector";
     collector_.host = "collector.example";
-    collector_.kind = Receiver::Kind::kOtlp;
+    collector_.kind = egress::Receiver::Kind::kOtlp;
   }
   store::Store Open() {
     store::StoreOptions options;
@@ -153,7 +156,7 @@ class DelivererTest : public ::testing::Test {
     EXPECT_TRUE(store::EnsureTenant(*opened, store::TenantId::Local()).ok());
     return std::move(opened).value();
   }
-  void Begin(std::vector<Receiver> receivers) {
+  void Begin(std::vector<egress::Receiver> receivers) {
     deliverer_ =
         std::make_unique<Deliverer>(store_, std::move(receivers), gateway_.get(), options_);
     ASSERT_TRUE(deliverer_->Start().ok());
@@ -181,23 +184,23 @@ class DelivererTest : public ::testing::Test {
     return id;
   }
   // The next thing it wants sent; nothing within the time: `ended`.
-  ReceivedDelivery Next(int millis = 5000) {
+  egress::ReceivedDelivery Next(int millis = 5000) {
     pollfd ready{egress_.get(), POLLIN, 0};
     if (::poll(&ready, 1, millis) != 1) {
-      ReceivedDelivery none;
+      egress::ReceivedDelivery none;
       none.ended = true;
       return none;
     }
-    return ReceiveDelivery(egress_.get()).value();
+    return egress::ReceiveDelivery(egress_.get()).value();
   }
-  void Answer(const ReceivedDelivery& to, uint32_t status, uint32_t retry_after = 0) {
-    DeliverAnswer answer;
+  void Answer(const egress::ReceivedDelivery& to, uint32_t status, uint32_t retry_after = 0) {
+    egress::DeliverAnswer answer;
     answer.number = to.header.number;
-    answer.result =
-        static_cast<uint32_t>(status == 0 ? DeliverResult::kUnreachable : DeliverResult::kAnswered);
+    answer.result = static_cast<uint32_t>(status == 0 ? egress::DeliverResult::kUnreachable
+                                                      : egress::DeliverResult::kAnswered);
     answer.status = status;
     answer.retry_after = retry_after;
-    EXPECT_TRUE(SendAnswer(egress_.get(), answer).ok());
+    EXPECT_TRUE(egress::SendAnswer(egress_.get(), answer).ok());
   }
   uint64_t Left() { return store::CountOutbox(store_, store::AllTenants{}).value(); }
 
@@ -205,14 +208,14 @@ class DelivererTest : public ::testing::Test {
   store::Store store_;
   UniqueFd gateway_, egress_;
   DelivererOptions options_;
-  Receiver hook_, collector_;
+  egress::Receiver hook_, collector_;
   std::unique_ptr<Deliverer> deliverer_;
 };
 
 TEST_F(DelivererTest, ARowGoesWhenItsReceiverHasIt) {
   Begin({hook_});
   Add("hook", "1");
-  const ReceivedDelivery sent = Next();
+  const egress::ReceivedDelivery sent = Next();
   EXPECT_STREQ(sent.header.receiver, "hook");
   EXPECT_STREQ(sent.header.id, "1");
   EXPECT_EQ(sent.body, "{\"id\":\"1\"}");
@@ -239,7 +242,7 @@ TEST_F(DelivererTest, ARowThatCannotBeRemovedIsNotSentAgainAndGoesLater) {
   Answer(Next(), 204);
   EXPECT_TRUE(WaitUntil([&] { return deliverer_->counts().sent == 1; }));
   Add("hook", "2");
-  const ReceivedDelivery second = Next();
+  const egress::ReceivedDelivery second = Next();
   EXPECT_STREQ(second.header.id, "2") << "the others go on";
   Answer(second, 204);
   EXPECT_TRUE(Next(300).ended) << "and nothing comes again";
@@ -253,10 +256,10 @@ TEST_F(DelivererTest, ARowThatCannotBeRemovedIsNotSentAgainAndGoesLater) {
 TEST_F(DelivererTest, WhatFailsComesAgainUnchanged) {
   Begin({hook_});
   Add("hook", "1");
-  ReceivedDelivery first = Next();
+  egress::ReceivedDelivery first = Next();
   for (const uint32_t status : {0U, 500U, 429U, 408U, 404U}) {
     Answer(first, status);
-    const ReceivedDelivery again = Next();
+    const egress::ReceivedDelivery again = Next();
     ASSERT_FALSE(again.ended) << status;
     EXPECT_STREQ(again.header.id, "1");
     EXPECT_EQ(again.body, first.body);
@@ -272,7 +275,7 @@ TEST_F(DelivererTest, OneThatIsRefusedIsDroppedAfterAFewAttempts) {
   Begin({hook_});
   Add("hook", "bad");
   for (uint32_t i = 0; i < options_.most_refusals; ++i) {
-    const ReceivedDelivery sent = Next();
+    const egress::ReceivedDelivery sent = Next();
     ASSERT_FALSE(sent.ended) << i;
     EXPECT_EQ(Left(), 1U);
     Answer(sent, 400);
@@ -302,7 +305,7 @@ TEST_F(DelivererTest, RetryAfterIsHonoured) {
 
 TEST_F(DelivererTest, AReceiverThatIsDownIsTriedWithOneAndTheOthersGoOn) {
   options_.first_wait = options_.longest_wait = milliseconds(300);
-  Receiver other = hook_;
+  egress::Receiver other = hook_;
   other.name = "other";
   Begin({hook_, other});
   for (int i = 0; i < 30; ++i) {
@@ -312,16 +315,16 @@ TEST_F(DelivererTest, AReceiverThatIsDownIsTriedWithOneAndTheOthersGoOn) {
     Answer(Next(), 0);
   }
   Add("other", "o");
-  const ReceivedDelivery through = Next();
+  const egress::ReceivedDelivery through = Next();
   EXPECT_STREQ(through.header.receiver, "other");
   Answer(through, 200);
   // One, and no more until it is answered.
-  const ReceivedDelivery probe = Next();
+  const egress::ReceivedDelivery probe = Next();
   EXPECT_STREQ(probe.header.receiver, "hook");
   EXPECT_TRUE(Next(150).ended);
   Answer(probe, 200);
   std::set<std::string> ids = {probe.header.id};
-  for (ReceivedDelivery next = Next(); !next.ended; next = Next(500)) {
+  for (egress::ReceivedDelivery next = Next(); !next.ended; next = Next(500)) {
     ids.insert(next.header.id);
     Answer(next, 200);
   }
@@ -335,7 +338,7 @@ TEST_F(DelivererTest, CallsOfOneCollectorTravelTogether) {
     calls.insert(AddCall({"collector"}));
   }
   Begin({collector_});
-  ReceivedDelivery sent = Next();
+  egress::ReceivedDelivery sent = Next();
   const test::Json request = test::Json::parse(sent.body);
   EXPECT_EQ(test::CheckOtlp(request), test::Strings());
   std::set<std::string> told;
@@ -346,7 +349,7 @@ TEST_F(DelivererTest, CallsOfOneCollectorTravelTogether) {
   // Refused together, they go alone: one that is bad cannot take the others along.
   Answer(sent, 400);
   for (int i = 0; i < 10; ++i) {
-    const ReceivedDelivery alone = Next();
+    const egress::ReceivedDelivery alone = Next();
     ASSERT_FALSE(alone.ended);
     EXPECT_EQ(test::SpansOf(test::Json::parse(alone.body)).size(), 1U);
     Answer(alone, 200);
@@ -361,7 +364,7 @@ TEST_F(DelivererTest, ACallIsToldFromItsReceipt) {
       store::AddToOutbox(store_, gone, "local", store::OutboxCallBody("no-such-call")).ok());
   ASSERT_TRUE(store::AddToOutbox(store_, gone, "local", "not json").ok());
   Begin({hook_});
-  const ReceivedDelivery sent = Next();
+  const egress::ReceivedDelivery sent = Next();
   const test::Json event = test::Json::parse(sent.body);
   EXPECT_EQ(test::CheckCloudEvent(event), test::Strings());
   EXPECT_EQ(event["id"], sent.header.id);
@@ -397,12 +400,12 @@ TEST_F(DelivererTest, ARestartSendsWhatWasUnderWay) {
 TEST_F(DelivererTest, AnEgressRoleThatTalksNonsenseIsNotHeard) {
   Begin({hook_});
   Add("hook", "1");
-  const ReceivedDelivery sent = Next();
-  DeliverAnswer unknown;
+  const egress::ReceivedDelivery sent = Next();
+  egress::DeliverAnswer unknown;
   unknown.number = sent.header.number + 77;  // nothing that was sent
-  unknown.result = static_cast<uint32_t>(DeliverResult::kAnswered);
+  unknown.result = static_cast<uint32_t>(egress::DeliverResult::kAnswered);
   unknown.status = 200;
-  EXPECT_TRUE(SendAnswer(egress_.get(), unknown).ok());
+  EXPECT_TRUE(egress::SendAnswer(egress_.get(), unknown).ok());
   EXPECT_TRUE(Next(100).ended);
   EXPECT_EQ(Left(), 1U);
   EXPECT_EQ(::send(egress_.get(), "nonsense", 8, 0), 8);

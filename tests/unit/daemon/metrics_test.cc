@@ -17,7 +17,7 @@ class MeterTest : public store::StoreTest {
  protected:
   MeterTest() : shelf_(std::vector<std::string>{}) {
     store::Must(shelf_.Reload());
-    meter_.Begin(store(), shelf_, rules_,
+    meter_.Begin(store(), shelf_, live_config_,
                  [this](const watch::Alert& alert) { told_.push_back(alert); });
   }
   audit::Receipt Receipt(const char* tool) {
@@ -33,7 +33,7 @@ class MeterTest : public store::StoreTest {
     FileConfig config;
     config.anomaly.enabled = enabled;
     config.anomaly.deviations = deviations;
-    rules_.Replace(std::move(config));
+    live_config_.Replace(std::move(config));
     meter_.Tick();
   }
   size_t Rows(const char* tool) {
@@ -49,7 +49,7 @@ class MeterTest : public store::StoreTest {
   }
 
   call::ToolShelf shelf_;
-  Rules rules_;
+  LiveConfig live_config_;
   std::vector<watch::Alert> told_;
   Meter meter_;
 };

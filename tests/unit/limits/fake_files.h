@@ -10,7 +10,7 @@
 #include <set>
 #include <string>
 
-#include "limits/cgroup_files.h"
+#include "limits/cgroup/files.h"
 
 namespace coffer::limits {
 

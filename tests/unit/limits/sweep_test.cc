@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "base/sys.h"
-#include "limits/cgroup_name.h"
+#include "limits/cgroup/name.h"
 #include "test_support.h"
 
 namespace coffer::limits {

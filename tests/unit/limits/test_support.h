@@ -18,7 +18,7 @@
 #include <sstream>
 #include <string>
 
-#include "limits/cgroup.h"
+#include "limits/cgroup/cgroup.h"
 
 // ThreadSanitizer gives every process a thread of its own and several times its memory: what counts either cannot hold.
 #if defined(__has_feature)

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/unit/policy/manifest_text.h"
+#include "tests/unit/policy/manifest/manifest_text.h"
 
 namespace coffer::policy {
 namespace {

@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "policy/manifest_starter.h"
+#include "policy/manifest/starter.h"
 #include "tests/support/run.h"
-#include "tests/unit/policy/manifest_text.h"
+#include "tests/unit/policy/manifest/manifest_text.h"
 
 namespace coffer::policy {
 namespace {

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "audit/log.h"
+#include "audit/log/log.h"
 #include "store/store.h"
 #include "tests/support/run.h"
 

@@ -10,7 +10,7 @@
 namespace coffer::gateway {
 namespace {
 
-class NoLoop : public Loop {
+class NoLoop : public net::Loop {
  public:
   void Post(std::function<void()> task) override { task(); }
   void Run() override {}

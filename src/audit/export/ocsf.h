@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A call as OCSF events: API Activity (6003) for the call itself, and a Detection Finding (2004) for each denial of the
+// isolation surface and each incident.
+//
+// The profile security_control says what was done about it: allowed, denied, or stopped while it ran (which is "denied",
+// disposition "access revoked"). What OCSF has no word for is in `unmapped`, as coffer.*. docs/EXPORT.md has the tables.
+#pragma once
+
+#include <vector>
+
+#include "audit/export/fields.h"
+
+namespace coffer::audit {
+
+// The call's event first. At most 64 findings.
+std::vector<Json> OcsfEvents(const Json& receipt, const TraceContext& trace);
+
+}  // namespace coffer::audit

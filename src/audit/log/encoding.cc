@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "audit/log/encoding.h"
+
+#include <algorithm>
+
+namespace coffer::audit {
+namespace {
+
+constexpr char kHexDigits[] = "0123456789abcdef";
+constexpr char kBase64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+constexpr std::array<int16_t, 256> ReverseOf(std::string_view alphabet) {
+  std::array<int16_t, 256> values{};
+  values.fill(-1);
+  for (size_t i = 0; i < alphabet.size(); ++i) {
+    values[static_cast<uint8_t>(alphabet[i])] = static_cast<int16_t>(i);
+  }
+  return values;
+}
+constexpr std::array<int16_t, 256> kHexValues = ReverseOf({kHexDigits, 16});
+constexpr std::array<int16_t, 256> kBase64Values = ReverseOf({kBase64, 64});
+
+}  // namespace
+
+std::string HexOf(std::string_view bytes) {
+  std::string hex;
+  hex.reserve(bytes.size() * 2);
+  for (const char c : bytes) {
+    hex += kHexDigits[static_cast<uint8_t>(c) >> 4];
+    hex += kHexDigits[static_cast<uint8_t>(c) & 15];
+  }
+  return hex;
+}
+std::string HexOf(const Hash& hash) { return HexOf(BytesOf(hash)); }
+
+std::optional<std::string> FromHex(std::string_view hex) {
+  if (hex.size() % 2 != 0) {
+    return std::nullopt;
+  }
+  std::string bytes;
+  bytes.reserve(hex.size() / 2);
+  for (size_t i = 0; i < hex.size(); i += 2) {
+    const int high = kHexValues[static_cast<uint8_t>(hex[i])];
+    const int low = kHexValues[static_cast<uint8_t>(hex[i + 1])];
+    if (high < 0 || low < 0) {
+      return std::nullopt;
+    }
+    bytes += static_cast<char>(high << 4 | low);
+  }
+  return bytes;
+}
+
+std::optional<Hash> HashFromBytes(std::string_view bytes) {
+  Hash hash;
+  if (bytes.size() != hash.size()) {
+    return std::nullopt;
+  }
+  std::copy(bytes.begin(), bytes.end(), hash.begin());
+  return hash;
+}
+
+std::optional<Hash> HashFromHex(std::string_view hex) {
+  const std::optional<std::string> bytes = FromHex(hex);
+  return bytes ? HashFromBytes(*bytes) : std::nullopt;
+}
+
+std::string Base64Of(std::string_view bytes) {
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const size_t have = std::min<size_t>(3, bytes.size() - i);
+    uint32_t group = 0;
+    for (size_t k = 0; k < 3; ++k) {
+      group = group << 8 | (k < have ? static_cast<uint8_t>(bytes[i + k]) : 0);
+    }
+    for (size_t k = 0; k < 4; ++k) {
+      text += k <= have ? kBase64[group >> (18 - 6 * k) & 63] : '=';
+    }
+  }
+  return text;
+}
+std::string Base64Of(const Hash& hash) { return Base64Of(BytesOf(hash)); }
+
+std::optional<std::string> FromBase64(std::string_view text) {
+  if (text.size() % 4 != 0) {
+    return std::nullopt;
+  }
+  size_t padding = 0;
+  while (padding < 2 && !text.empty() && text.back() == '=') {
+    text.remove_suffix(1);
+    ++padding;
+  }
+  std::string bytes;
+  bytes.reserve(text.size() * 3 / 4);
+  uint32_t bits = 0;
+  int held = 0;
+  for (const char c : text) {
+    const int value = kBase64Values[static_cast<uint8_t>(c)];
+    if (value < 0) {
+      return std::nullopt;
+    }
+    bits = bits << 6 | static_cast<uint32_t>(value);
+    held += 6;
+    if (held >= 8) {
+      held -= 8;
+      bytes += static_cast<char>(bits >> held & 255);
+    }
+  }
+  if ((bits & ((1u << held) - 1)) != 0) {
+    return std::nullopt;  // bits that no byte needs
+  }
+  return bytes;
+}
+
+std::optional<uint64_t> FromDecimal(std::string_view digits) {
+  if (digits.empty() || digits.size() > 19 || (digits.size() > 1 && digits[0] == '0')) {
+    return std::nullopt;
+  }
+  uint64_t value = 0;
+  for (const char c : digits) {
+    if (c < '0' || c > '9') {
+      return std::nullopt;
+    }
+    value = value * 10 + static_cast<uint64_t>(c - '0');  // 19 digits fit
+  }
+  return value < (uint64_t{1} << 63) ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace coffer::audit

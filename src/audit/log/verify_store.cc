@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "audit/log/verify_store.h"
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "audit/canonical_fields.h"
+#include "audit/log/body_match.h"
+#include "audit/sealed_call.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "store/retention.h"
+
+namespace coffer::audit {
+namespace {
+
+constexpr uint32_t kPage = 500;  // rows read at once
+constexpr size_t kBatch = 500;   // calls compared by a helper
+constexpr size_t kBatchBytes = 8 << 20;
+constexpr size_t kMostMissing = 1000;  // of a tenant
+constexpr size_t kMostFindings = 1000;
+constexpr uint32_t kMostUnlogged = 1000;
+// What is in the log and not in the store is about to be: for as long as a store may be busy (store::StoreOptions).
+constexpr Nanos kMoment = std::chrono::seconds(10);
+constexpr int kLooks = 10;
+constexpr timespec kBetweenLooks{0, 100'000'000};
+
+// No name of a tenant has a newline.
+std::string KeyOf(std::string_view tenant, std::string_view call) {
+  std::string key;
+  key.reserve(tenant.size() + 1 + call.size());
+  return key.append(tenant).append("\n").append(call);
+}
+
+size_t SizeOf(const store::StoredCall& row) {
+  size_t bytes = 0;
+  for (const auto* part : {&row.receipt, &row.result, &row.args}) {
+    bytes += *part ? (*part)->size() : 0;
+  }
+  return bytes;
+}
+
+// The members of a decision that the receipt has too, by both names.
+constexpr std::pair<std::string_view, std::string_view> kDecided[] = {
+    {"parent", "parent_id"},
+    {"session", "session_id"},
+    {"agent", "agent"},
+    {"user", "user"},
+    {"tool", "tool"},
+    {"trace", "trace_id"},
+    {"effect", "effect"},
+    {"tool_version", "tool_version"},
+    {"envelope", "envelope_id"},
+    {"manifest", "manifest_hash"}};
+constexpr size_t kAsked = 6;  // of those are known at admission
+
+// Which of them a recovered receipt has otherwise: it was written from a row, which somebody may have edited. A call that was
+// killed between its decision and its start has a row that does not know the tool's part of it.
+std::string Contradictions(std::string_view decision, std::string_view canonical, bool ran) {
+  const CanonicalFields said(decision);
+  const CanonicalFields receipt(canonical);
+  std::string names;
+  const std::span<const std::pair<std::string_view, std::string_view>> all(kDecided);
+  for (const auto& [one, other] : ran ? all : all.first(kAsked)) {
+    const std::string_view value = receipt.At(other);
+    if (said.At(one) != (value == "\"\"" ? "null" : value)) {
+      names += (names.empty() ? "" : ", ") + std::string(one);
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+struct StoreCheck::Work {
+  struct Pair {
+    store::StoredCall row;
+    Leaf leaf;
+    bool same = false;
+    Differences differences;
+    std::string contradictions;
+  };
+  std::vector<Pair> pairs;
+  size_t bytes = 0;
+  std::atomic<size_t> next = 0;
+
+  void Run() {
+    for (size_t i = next++; i < pairs.size(); i = next++) {
+      Pair& pair = pairs[i];
+      const std::optional<std::string> canonical =
+          MatchBody(pair.row.receipt.value_or(""), pair.leaf.body);
+      pair.same = canonical.has_value();
+      if (canonical) {
+        pair.differences = FindDifferences(pair.row, *canonical, pair.leaf.ran, pair.leaf.seq);
+        if (!pair.leaf.decision.empty()) {
+          pair.contradictions = Contradictions(pair.leaf.decision, *canonical, pair.leaf.ran);
+        }
+      }
+    }
+  }
+};
+
+StoreCheck::StoreCheck(store::Store& store, std::string directory)
+    : store_(store),
+      directory_(std::move(directory)),
+      began_(store.Now()),
+      filling_(std::make_unique<Work>()) {}
+
+StoreCheck::~StoreCheck() {
+  if (helper_.joinable()) {
+    helper_.join();
+  }
+}
+
+void StoreCheck::Find(std::optional<uint64_t> seq, std::string code, std::string message) {
+  if (findings_.size() >= kMostFindings) {
+    more_findings_ = true;
+    return;
+  }
+  findings_.push_back({0, seq, std::move(code), std::move(message)});
+}
+
+void StoreCheck::Unlogged(const store::Call& call) {
+  Find(std::nullopt, "store.unlogged",
+       fmt::format("call {} has ended in the store and is not in the log: somebody made it up, or "
+                   "it is of another log",
+                   Printable(call.id)));
+}
+
+// Null: there is none, or it cannot be read.
+const store::StoredCall* StoreCheck::NextRow() {
+  if (next_ == page_.size() && !rows_end_ && !error_) {
+    Result<std::vector<store::StoredCall>> page =
+        store::ListByRecord(store_, store::AllTenants{}, place_, kPage);
+    page_.clear();
+    next_ = 0;
+    if (page.ok()) {
+      page_ = std::move(page).value();
+      rows_end_ = page_.empty();
+    } else {
+      error_ = page.error();
+    }
+  }
+  return next_ < page_.size() ? &page_[next_] : nullptr;
+}
+
+void StoreCheck::Note(const LeafFacts& facts) {
+  switch (facts.kind) {
+    case LeafFacts::Kind::kDecision:
+      decided_[KeyOf(facts.tenant, facts.call)] = facts.line;
+      break;
+    case LeafFacts::Kind::kReceipt:
+      NoteReceipt(facts);
+      break;
+    case LeafFacts::Kind::kEvent:
+      if (const Result<Json> detail = ParseJson(facts.name == "pruned" ? facts.detail : "{}");
+          detail.ok() && detail->is_object()) {
+        const Json before = detail->value("before", Json(0));
+        int64_t& until = pruned_before_[std::string(facts.tenant)];
+        until = std::max(until, before.is_number_integer() ? before.get<int64_t>() : 0);
+      }
+      break;
+  }
+}
+
+void StoreCheck::NoteReceipt(const LeafFacts& facts) {
+  Leaf leaf;
+  leaf.seq = facts.seq;
+  leaf.at = facts.at;
+  leaf.tenant = facts.tenant;
+  leaf.call = facts.call;
+  leaf.body = facts.body;
+  leaf.ran = facts.ran;
+  leaf.recovered = facts.recovered;
+  const auto decided = decided_.find(KeyOf(facts.tenant, facts.call));
+  if (decided != decided_.end()) {
+    if (facts.recovered) {
+      leaf.decision = std::move(decided->second);
+    }
+    decided_.erase(decided);
+  }
+  bool found = false;
+  const auto seq = static_cast<int64_t>(facts.seq);
+  for (const store::StoredCall* row = NextRow(); row != nullptr && row->log_index <= seq;
+       row = NextRow()) {
+    if (!found && row->log_index == seq && row->call.tenant.name() == leaf.tenant &&
+        row->call.id == leaf.call) {
+      found = true;
+      Compare(std::move(page_[next_]), leaf);
+    } else {
+      Unlogged(row->call);
+    }
+    ++next_;
+  }
+  if (!found) {
+    Missing& missing = missing_[leaf.tenant];
+    missing.push(std::move(leaf));
+    if (missing.size() > kMostMissing) {
+      missing.pop();
+    }
+  }
+}
+
+void StoreCheck::Compare(store::StoredCall row, Leaf leaf) {
+  filling_->bytes += SizeOf(row);
+  filling_->pairs.push_back({std::move(row), std::move(leaf), false, {}, {}});
+  if (filling_->pairs.size() >= kBatch || filling_->bytes >= kBatchBytes) {
+    HandOver();
+  }
+}
+
+// One batch is compared by another thread while the next one is read.
+void StoreCheck::HandOver() {
+  Collect();
+  compared_now_ = std::exchange(filling_, std::make_unique<Work>());
+  helper_ = std::thread([work = compared_now_.get()] { work->Run(); });
+}
+
+void StoreCheck::Collect() {
+  if (compared_now_ == nullptr) {
+    return;
+  }
+  compared_now_->Run();
+  helper_.join();
+  for (const Work::Pair& pair : compared_now_->pairs) {
+    const std::string& id = pair.leaf.call;
+    ++compared_;
+    if (!pair.same) {
+      Find(pair.leaf.seq, "store.receipt",
+           pair.row.receipt
+               ? fmt::format("the stored receipt of call {} is not the one that was logged", id)
+               : fmt::format("the receipt of call {} is gone from the store", id));
+      continue;
+    }
+    if (!pair.differences.columns.empty()) {
+      Find(pair.leaf.seq, "store.row",
+           fmt::format("the row of call {} is not what was sealed: {}", id,
+                       NamesOf(pair.differences)));
+    }
+    if (pair.differences.result) {
+      Find(pair.leaf.seq, "store.result",
+           fmt::format("the stored result of call {} is not the one that was sealed", id));
+    }
+    // Retention keeps a result for that long at least, counted from the end of the call, and may be at work just now.
+    if (pair.differences.result_gone &&
+        Nanos(pair.leaf.at) > store_.Now() - store::kIdempotencyTime + std::chrono::minutes(1)) {
+      Find(pair.leaf.seq, "store.result",
+           fmt::format("the stored result of call {} is gone, and it is too young to be pruned",
+                       id));
+    }
+    if (!pair.contradictions.empty()) {
+      Find(pair.leaf.seq, "store.recovered",
+           fmt::format("the receipt of call {}, recovered after a crash, is not what was decided: "
+                       "{}",
+                       id, pair.contradictions));
+    }
+  }
+  compared_now_.reset();
+}
+
+// Rows whose place is behind what was read of the log. The rows are read before the rest of the log is, so each of them that
+// is honest is in it.
+Status StoreCheck::CheckNewRows(uint64_t bytes) {
+  constexpr size_t kMost = 10'000;
+  std::map<std::string, store::StoredCall> rows;
+  for (const store::StoredCall* row = NextRow(); row != nullptr; row = NextRow()) {
+    if (rows.size() < kMost) {
+      rows.emplace(KeyOf(row->call.tenant.name(), row->call.id), std::move(page_[next_]));
+    }  // beyond that: the next verification
+    ++next_;
+  }
+  if (error_) {
+    return *error_;
+  }
+  TRY(ReadNewRecords(directory_, bytes, [&](const LeafFacts& facts) {
+    const std::string key = KeyOf(facts.tenant, facts.call);
+    if (facts.kind == LeafFacts::Kind::kDecision) {
+      decided_[key] = facts.line;
+      return;
+    }
+    const auto found = rows.find(key);
+    if (facts.kind != LeafFacts::Kind::kReceipt || found == rows.end() ||
+        found->second.log_index != static_cast<int64_t>(facts.seq)) {
+      return;
+    }
+    Leaf leaf{facts.seq,
+              facts.at,
+              std::string(facts.tenant),
+              std::string(facts.call),
+              std::string(facts.body),
+              facts.ran,
+              facts.recovered,
+              ""};
+    Compare(std::move(found->second), std::move(leaf));
+    rows.erase(found);
+  }));
+  for (const auto& [key, row] : rows) {
+    Unlogged(row.call);
+  }
+  return {};
+}
+
+// What runs was decided, and its row says what was decided.
+Status StoreCheck::CheckOpenCalls(const std::vector<store::Call>& open) {
+  for (const store::Call& call : open) {
+    if (call.state != store::CallState::kStarted && call.state != store::CallState::kRecorded) {
+      continue;
+    }
+    const auto decided = decided_.find(KeyOf(call.tenant.name(), call.id));
+    if (decided == decided_.end()) {
+      // Or its end is in the log, and about to be in the store.
+      bool runs = true;
+      for (int look = 0; runs && look < kLooks; ++look) {
+        TRY_ASSIGN(const std::optional<store::Call> now,
+                   store::FindCall(store_, call.tenant, call.id));
+        runs = now && !store::HasEnded(now->state);
+        if (runs) {
+          ::nanosleep(&kBetweenLooks, nullptr);
+        }
+      }
+      if (runs) {
+        Find(std::nullopt, "store.undecided",
+             fmt::format("call {} runs in the store, and the log has no decision of it",
+                         Printable(call.id)));
+      }
+      continue;
+    }
+    const CanonicalFields said(decided->second);
+    if (!Says(said.At("agent"), call.agent) || !Says(said.At("user"), call.user) ||
+        !Says(said.At("tool"), call.tool) || !Says(said.At("session"), call.session_id) ||
+        !Says(said.At("parent"), call.parent_id) ||
+        !Says(said.At("tool_version"), call.tool_version) ||
+        !Says(said.At("manifest"), call.manifest_hash) ||
+        !Says(said.At("envelope"), call.envelope_id) || !Says(said.At("effect"), call.effect) ||
+        !Says(said.At("trace"), call.trace_id)) {
+      Find(std::nullopt, "store.row",
+           fmt::format("the row of call {}, which runs, is not what was decided",
+                       Printable(call.id)));
+    }
+  }
+  return {};
+}
+
+// Records without a row that no pruning covers. A record that another one of the same call replaced (recovered after a crash)
+// has none of its own; that the later one is in the log was checked when it was read.
+Status StoreCheck::CheckMissing() {
+  std::vector<Leaf> uncovered;
+  for (auto& [tenant, missing] : missing_) {
+    const auto own = pruned_before_.find(tenant);
+    const auto all = pruned_before_.find("");
+    const int64_t until = std::max(own == pruned_before_.end() ? 0 : own->second,
+                                   all == pruned_before_.end() ? 0 : all->second);
+    for (; !missing.empty(); missing.pop()) {
+      if (missing.top().at >= until) {
+        uncovered.push_back(missing.top());
+      }
+    }
+  }
+  for (int look = 0; !uncovered.empty(); ++look) {
+    std::vector<Leaf> still;
+    bool young = false;
+    for (const Leaf& leaf : uncovered) {
+      const Result<store::TenantId> tenant = store::TenantId::Parse(leaf.tenant);
+      std::optional<store::Call> row;
+      if (tenant.ok()) {
+        TRY_ASSIGN(row, store::FindCall(store_, *tenant, leaf.call));
+      }
+      bool there = row && row->log_index && *row->log_index >= leaf.seq;
+      if (row && !there && leaf.recovered) {  // two processes may have recovered it
+        TRY_ASSIGN(const std::optional<std::string> receipt,
+                   store::FindReceipt(store_, *tenant, leaf.call));
+        there = MatchBody(receipt.value_or(""), leaf.body).has_value();
+      }
+      if (!there) {
+        young = young || Nanos(leaf.at) > began_ - kMoment;
+        still.push_back(leaf);
+      }
+    }
+    uncovered = std::move(still);
+    if (look >= kLooks || !young) {
+      break;
+    }
+    ::nanosleep(&kBetweenLooks, nullptr);
+  }
+  for (const Leaf& leaf : uncovered) {
+    Find(leaf.seq, "store.gone",
+         fmt::format("call {} is in the log and not in the store, and no pruning covers it",
+                     leaf.call));
+  }
+  return {};
+}
+
+Status StoreCheck::Finish(LogVerdict& verdict) {
+  // Before the rest of the log is read: what runs by now was decided in it.
+  TRY_ASSIGN(const std::vector<store::Call> open, store::OpenCalls(store_, store::AllTenants{}));
+  TRY(CheckNewRows(verdict.bytes));
+  HandOver();
+  Collect();
+  TRY(CheckMissing());
+  TRY(CheckOpenCalls(open));
+  // Calls of a process that died get their receipts a moment after they are ended.
+  std::vector<store::Call> unlogged;
+  for (int look = 0; look < kLooks; ++look) {
+    TRY_ASSIGN(unlogged, store::ListUnlogged(store_, store::AllTenants{}, kMostUnlogged));
+    if (unlogged.empty()) {
+      break;
+    }
+    ::nanosleep(&kBetweenLooks, nullptr);
+  }
+  for (const store::Call& call : unlogged) {
+    Unlogged(call);
+  }
+  for (LogFinding& finding : findings_) {
+    verdict.findings.push_back(std::move(finding));
+  }
+  verdict.more_findings = verdict.more_findings || more_findings_;
+  return {};
+}
+
+}  // namespace coffer::audit

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/run/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/sys.h"
+#include "call/run/launch_cgroups.h"
+#include "call/run/launch_layers.h"
+#include "call/run/process_paths.h"
+#include "isolation/compose_process.h"
+#include "isolation/layer_probe.h"
+#include "isolation/mount_source.h"
+#include "isolation/process_tree.h"
+#include "isolation/seccomp/builtin.h"
+#include "isolation/seccomp/compile.h"
+#include "isolation/seccomp/oci_import.h"
+#include "isolation/seccomp/shared_host.h"
+#include "limits/sweep.h"
+
+namespace coffer::call {
+namespace {
+
+// True if a directory is shown that may hold a socket of the host: any of the caller's.
+bool ShowsCallerDirectory(const Prepared& prepared) {
+  return prepared.runtime.ShowsCallerDirectory() ||
+         std::any_of(prepared.mounts.begin(), prepared.mounts.end(),
+                     [](const isolation::OpenedMount& mount) { return mount.path.directory; });
+}
+
+bool HasWritableMount(const Prepared& prepared) {
+  for (const isolation::OpenedMount& mount : prepared.mounts) {
+    if (mount.access == policy::Access::kWrite) {
+      return true;
+    }
+  }
+  return false;
+}
+
+Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy::Level level,
+                    isolation::BoundaryPlan& plan) {
+  isolation::FilterOptions options;
+  options.inet_sockets = level == policy::Level::kContainer;
+  // A host directory may hold sockets, and connecting to one needs no write access.
+  options.unix_sockets = level == policy::Level::kContainer && !ShowsCallerDirectory(prepared);
+  const bool imported = request.envelope.syscalls == policy::SyscallProfile::kImported;
+  const bool shared_host = level == policy::Level::kProcess;
+  const bool on_disk = HasWritableMount(prepared) || shared_host;
+  if (!imported && !on_disk) {
+    plan.filter = isolation::BuiltinFilter(request.envelope.syscalls, options);
+    return {};
+  }
+  isolation::Profile profile;
+  if (imported) {
+    TRY_ASSIGN(profile, isolation::ImportOciProfile(request.envelope.imported_seccomp,
+                                                    isolation::NativeImportContext(options)));
+  } else {
+    profile = isolation::BuiltinProfile(request.envelope.syscalls, options);
+  }
+  if (shared_host) {
+    TRY_ASSIGN(plan.served, isolation::Compile(profile, isolation::NativeSyscalls()));
+    isolation::KeepToOwnProcess(plan.landlock_abi, profile);
+  }
+  if (on_disk) {
+    // fallocate can take any amount of a disk in one call, past RLIMIT_FSIZE, before a watch could see it. Programs fall
+    // back to writing.
+    profile.rules.insert(profile.rules.begin(), {"fallocate", isolation::FailWith(EOPNOTSUPP), {}});
+  }
+  TRY_ASSIGN(plan.own_filter, isolation::Compile(profile, isolation::NativeSyscalls()));
+  plan.filter = plan.own_filter;
+  return {};
+}
+
+// As root every mount is cloned here, by the descriptor that was examined: the caller's own mounts id-mapped, for the uid
+// that the boundary has.
+Result<std::vector<UniqueFd>> CloneMounts(const Prepared& prepared,
+                                          const isolation::BoundaryPlan& plan,
+                                          uint32_t boundary_uid) {
+  std::vector<UniqueFd> trees;
+  // The plan has the runtime's files first, then the mounts, each in their order.
+  auto file = prepared.runtime.paths.begin();
+  auto mount = prepared.mounts.begin();
+  for (const isolation::BindMount& bind : plan.call_root.binds) {
+    UniqueFd tree;
+    if (bind.supervised && bind.id_mapped) {
+      TRY_ASSIGN(const UniqueFd id_map, isolation::MakeIdMap(mount->path, boundary_uid));
+      TRY_ASSIGN(tree, isolation::CloneTree(mount->path, id_map, mount->access));
+      ++mount;
+    } else if (bind.supervised) {
+      TRY_ASSIGN(tree, isolation::CloneTree(*file));
+      ++file;
+    }
+    trees.push_back(std::move(tree));
+  }
+  return trees;
+}
+
+// The sums that growth is counted from, taken before anything can grow.
+Status StartDiskWatches(const RunRequest& request, const Prepared& prepared, Launched& launched) {
+  for (const isolation::OpenedMount& mount : prepared.mounts) {
+    if (mount.access == policy::Access::kWrite && mount.path.directory) {
+      TRY_ASSIGN(limits::DiskWatch watch,
+                 limits::DiskWatch::Start(mount.path.fd.get(), request.envelope.limits));
+      launched.disks.push_back(std::move(watch));
+    }
+  }
+  if (!launched.scratch.path().empty()) {
+    TRY_ASSIGN(const UniqueFd dir, sys::OpenAt(launched.scratch.fd(), ".", O_RDONLY | O_DIRECTORY));
+    TRY_ASSIGN(limits::DiskWatch watch,
+               limits::DiskWatch::Start(dir.get(), request.envelope.limits));
+    launched.disks.push_back(std::move(watch));
+  }
+  return {};
+}
+
+std::vector<int> Numbers(const std::vector<UniqueFd>& fds) {
+  std::vector<int> numbers;
+  numbers.reserve(fds.size());
+  for (const UniqueFd& fd : fds) {
+    numbers.push_back(fd.get());
+  }
+  return numbers;
+}
+
+// The command may ask for it as soon as it runs.
+void CopyWindowSize(int master) {
+  winsize size{};
+  if (::ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0) {
+    ::ioctl(master, TIOCSWINSZ, &size);
+  }
+}
+
+// Everything the boundary will be, at the container level.
+Result<isolation::BoundaryPlan> ComposeContainer(const RunRequest& request,
+                                                 const Prepared& prepared) {
+  isolation::BoundaryPlan plan = isolation::BeginContainer(request.envelope, ::geteuid() == 0);
+  TRY(isolation::CompleteContainer(request.envelope, prepared.runtime, prepared.mounts,
+                                   prepared.inputs, plan));
+  plan.landlock_abi = isolation::LandlockAbi();
+  if (plan.landlock_abi < 0) {
+    return sys::ErrnoError("isolation.landlock", "the kernel does not say which Landlock it has",
+                           plan.landlock_abi);
+  }
+  if (plan.landlock_abi == 0) {
+    (void)sys::WriteAll(STDERR_FILENO,
+                        "coffer: note: this kernel has no Landlock; the other layers stand\n");
+  }
+  return plan;
+}
+
+// The same at the process level, where the call works in a scratch directory of the host.
+Result<isolation::BoundaryPlan> ComposeInScratch(const RunRequest& request,
+                                                 const Prepared& prepared, Launched& launched,
+                                                 isolation::Call& call) {
+  if (request.envelope.tty) {
+    return Refused("policy.tty", "a terminal of its own needs --level container");
+  }
+  TRY_ASSIGN(launched.scratch, Scratch::Make(prepared.inputs));
+  MoveToScratch(launched.scratch.path(), call);
+  UseHostPath(prepared.runtime.set, call);
+  TRY(isolation::AdoptOrphans());
+  return isolation::ComposeProcess(request.envelope, prepared.runtime, prepared.mounts,
+                                   launched.scratch.place(), ::geteuid() == 0);
+}
+
+// Looks at the parked boundary from outside: it has the layers it was given, and those that the floor demands.
+Status ProbeBoundary(const RunRequest& request, const Prepared& prepared, Launched& launched) {
+  const isolation::ProbeExpectations expected{
+      launched.cgroup.name(), launched.cgroup.layers(), request.envelope.limits.disk,
+      request.envelope.limits.open_files, HasWritableMount(prepared)};
+  TRY_ASSIGN(launched.layers, isolation::ProbeLayers(*launched.boundary, *launched.plan, expected));
+  launched.probed = true;
+  TRY(CheckProbe(launched));
+  return CheckFloor(request, launched);
+}
+
+}  // namespace
+
+Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
+                        const LaunchOptions& options) {
+  Launched launched;
+  const bool privileged = ::geteuid() == 0;
+  const bool container = options.level == policy::Level::kContainer;
+  isolation::Call call = prepared.call;
+
+  // The plan, complete.
+  Result<isolation::BoundaryPlan> composed =
+      container ? ComposeContainer(request, prepared)
+                : ComposeInScratch(request, prepared, launched, call);
+  TRY_ASSIGN(isolation::BoundaryPlan plan, std::move(composed));
+  plan.uids = request.uids;
+  launched.plan = std::make_unique<isolation::BoundaryPlan>(std::move(plan));
+  TRY(ChooseFilter(request, prepared, options.level, *launched.plan));
+  launched.promised = PromisedLayers(options.level, !prepared.mounts.empty());
+
+  // Its cgroup, before the clone: on v2 init is born in it.
+  Cgroups cgroups;
+  TRY(ProbeCgroup(request, prepared, cgroups, launched));
+  TRY(MakeCgroup(request, prepared, cgroups, launched));
+  launched.plan->clone_into_cgroup = launched.cgroup.clone_into_fd();
+
+  // Init, its user, and what it gets from us.
+  TRY_ASSIGN(isolation::Boundary spawned,
+             isolation::Boundary::Spawn(*launched.plan, isolation::CallBytes(call), request.own));
+  launched.boundary = std::make_unique<isolation::Boundary>(std::move(spawned));
+  isolation::Boundary& boundary = *launched.boundary;
+  TRY(boundary.Identify());
+  std::vector<UniqueFd> trees;
+  if (privileged && container) {
+    TRY_ASSIGN(trees, CloneMounts(prepared, *launched.plan, boundary.host_uid()));
+  } else if (privileged) {
+    TRY(launched.scratch.GiveTo(boundary.host_uid()));
+  }
+  TRY_ASSIGN(StdioPipes stdio, MakeStdio(request.envelope.tty));
+  launched.stdio = std::move(stdio.ours);
+  const UniqueFd(&theirs)[3] = stdio.theirs;
+  TRY(boundary.Complete({{theirs[0].get(), theirs[1].get(), theirs[2].get()}}, Numbers(trees)));
+  TRY(boundary.Admit(launched.cgroup.tasks_fds(), cgroups.rlimits));
+  TRY(boundary.Give(call));
+  TRY(StartDiskWatches(request, prepared, launched));
+
+  // It is confined and waits. It starts only if it is what it should be.
+  TRY(boundary.AwaitReady());
+  launched.cgroup.CloseTasks();
+  if (options.probe) {
+    TRY(ProbeBoundary(request, prepared, launched));
+  }
+  if (request.envelope.tty) {
+    CopyWindowSize(boundary.pty());
+  }
+  TRY(boundary.Start());
+  launched.started_at = WallTime();
+  // Beside the command: what crashed calls left.
+  (void)limits::SweepCgroups(cgroups.host, limits::SweepDepth::kHere,
+                             launched.cgroup.name().empty() ? 0 : 1);
+  return launched;
+}
+
+}  // namespace coffer::call

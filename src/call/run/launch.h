@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The launch rung: a fresh boundary with the envelope applied, its layers compared with the floor.
+#pragma once
+
+#include <memory>
+
+#include "base/result.h"
+#include "call/run/payload_stdio.h"
+#include "call/run/prepare.h"
+#include "call/run/scratch.h"
+#include "limits/cgroup/cgroup.h"
+
+namespace coffer::call {
+
+struct Launched {
+  Scratch scratch;  // process level only
+  limits::Cgroup cgroup;
+  std::vector<limits::DiskWatch> disks;  // of every writable host directory
+  policy::LayerSet layers;               // probed, if `probed`
+  policy::LayerSet promised;             // what this level should have
+  std::string cgroup_why;                // why a cgroup layer is missing
+  std::string io_why;  // why block I/O is not counted by a cgroup, where it should be
+  bool probed = false;
+  Nanos started_at{0};  // wall clock
+  SupervisorStdio stdio;
+  std::unique_ptr<isolation::BoundaryPlan> plan;  // the boundary points to it
+  // Last: what is inside ends before its cgroup and its files are removed.
+  std::unique_ptr<isolation::Boundary> boundary;
+};
+
+struct LaunchOptions {
+  policy::Level level = policy::Level::kContainer;  // never kAuto
+  bool probe = false;                               // a receipt or a floor needs the layers
+};
+
+// One order of steps, for root and users, for cgroup v1 and v2. Nothing runs if this fails, and nothing of the attempt is
+// left.
+Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
+                        const LaunchOptions& options);
+
+}  // namespace coffer::call

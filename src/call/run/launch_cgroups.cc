@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/run/launch_cgroups.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "limits/rlimits.h"
+
+namespace coffer::call {
+
+using policy::Layer;
+
+namespace {
+
+constexpr uint64_t kSpareProcesses = 16;
+
+std::vector<isolation::Rlimit> ChooseRlimits(const policy::Limits& caps, bool cgroup_memory,
+                                             bool cgroup_pids, uint64_t foreign_tasks) {
+  std::vector<isolation::Rlimit> rlimits;
+  const limits::RlimitTable table = limits::BuildRlimits(caps, cgroup_memory, foreign_tasks);
+  for (size_t i = 0; i < table.count; ++i) {
+    isolation::Rlimit limit{table.entries[i].resource, table.entries[i].soft,
+                            table.entries[i].hard};
+    if (limit.resource == RLIMIT_NPROC && cgroup_pids) {
+      // The cgroup refuses first and counts its refusals; this is the net below it.
+      limit.soft += kSpareProcesses;
+      limit.hard += kSpareProcesses;
+    }
+    rlimits.push_back(limit);
+  }
+  return rlimits;
+}
+
+// Empty if it is usable, or nobody knows.
+std::string WhyNot(const limits::ControllerPlace& place) {
+  if (place.usable || place.why_not.empty()) {
+    return {};
+  }
+  return place.fix.empty() ? place.why_not : place.why_not + "; " + place.fix;
+}
+
+std::string WhyNoCgroup(const limits::CgroupHost& host) {
+  for (const limits::ControllerPlace& place : host.places) {
+    if (std::string why = WhyNot(place); !why.empty()) {
+      return why;
+    }
+  }
+  return "the host has no cgroup controllers";
+}
+
+std::string WhyNoIo(const limits::CgroupHost& host) {
+  std::string why = WhyNot(host.at(limits::Controller::kIo));
+  return why.empty() ? "the host offers no controller that counts block I/O" : why;
+}
+
+}  // namespace
+
+Status ProbeCgroup(const RunRequest& request, const Prepared& prepared, Cgroups& cgroups,
+                   Launched& launched) {
+  const limits::ProbeDepth depth =
+      prepared.mounts.empty() ? limits::ProbeDepth::kCall : limits::ProbeDepth::kAll;
+  TRY_ASSIGN(cgroups.host, limits::ProbeCgroups("", depth));
+  const policy::LayerSet offered = cgroups.host.layers();
+  if (!offered.Has(Layer::kCgroupMemory) || !offered.Has(Layer::kCgroupPids) ||
+      !offered.Has(Layer::kCgroupCpu)) {
+    launched.cgroup_why = WhyNoCgroup(cgroups.host);
+  }
+  if (!prepared.mounts.empty() && !offered.Has(Layer::kCgroupIo)) {
+    launched.io_why = WhyNoIo(cgroups.host);
+  }
+  // Without a user namespace or a uid of its own, the boundary shares its count with everything else of the user.
+  uint64_t foreign_tasks = 0;
+  if (launched.plan->level == policy::Level::kProcess && !launched.plan->own_uid) {
+    TRY_ASSIGN(foreign_tasks, limits::CountTasksOf(::getuid()));
+  }
+  cgroups.rlimits = ChooseRlimits(request.envelope.limits, offered.Has(Layer::kCgroupMemory),
+                                  offered.Has(Layer::kCgroupPids), foreign_tasks);
+  return {};
+}
+
+Status MakeCgroup(const RunRequest& request, const Prepared& prepared, const Cgroups& cgroups,
+                  Launched& launched) {
+  limits::CgroupWants wants;
+  wants.io = !prepared.mounts.empty();
+  TRY_ASSIGN(launched.cgroup, limits::Cgroup::Create(cgroups.host, request.envelope.limits, wants));
+  return {};
+}
+
+}  // namespace coffer::call

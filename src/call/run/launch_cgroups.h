@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The cgroup of a boundary, and the limits that stand in where there is none.
+#pragma once
+
+#include <vector>
+
+#include "base/result.h"
+#include "call/run/launch.h"
+#include "limits/cgroup/host.h"
+
+namespace coffer::call {
+
+struct Cgroups {
+  limits::CgroupHost host;
+  std::vector<isolation::Rlimit> rlimits;  // what they are depends on what cgroups can do
+};
+
+// What the host offers, and the rlimits that follow. Tells `launched` why something is missing.
+Status ProbeCgroup(const RunRequest& request, const Prepared& prepared, Cgroups& cgroups,
+                   Launched& launched);
+
+Status MakeCgroup(const RunRequest& request, const Prepared& prepared, const Cgroups& cgroups,
+                  Launched& launched);
+
+}  // namespace coffer::call

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/run/prepare.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/hash.h"
+#include "base/quantity.h"
+#include "base/sys.h"
+#include "call/run/run_config.h"
+#include "call/verb_flags.h"
+#include "isolation/compose_etc.h"
+#include "isolation/etc.h"
+#include "isolation/fifo_search.h"
+#include "isolation/protected_paths.h"
+#include "isolation/runtime/own_tree.h"
+#include "isolation/runtime/program.h"
+#include "isolation/runtime/runtime.h"
+#include "limits/least.h"
+
+namespace coffer::call {
+namespace {
+
+constexpr uint64_t kMaxInput = 64ULL << 20;
+
+std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+Result<isolation::Input> ReadInput(const UniqueFd& fd, const std::string& path) {
+  struct stat info;
+  if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    return Refused("policy.path.kind", fmt::format("{} is not a regular file", path),
+                   "only files are brought in by copy; use --ro for a directory");
+  }
+  if (static_cast<uint64_t>(info.st_size) > kMaxInput) {
+    return Refused("policy.input.size",
+                   fmt::format("{} is larger than {}", path, FormatSize(kMaxInput)),
+                   "use --ro to show it without a copy");
+  }
+  Result<std::string> content = sys::ReadFd(fd.get(), kMaxInput);
+  if (!content.ok()) {
+    content.error().message = path + ": " + content.error().message;
+    return std::move(content.error());
+  }
+  return isolation::Input{BaseName(path), std::move(content).value()};
+}
+
+// The script may be behind a link, as a program may: where the link leads is judged in the same way.
+Result<isolation::Input> ReadScript(const std::string& path,
+                                    const isolation::RuntimeGrounds& grounds) {
+  isolation::RealPaths paths;
+  TRY_ASSIGN(const std::string absolute, isolation::Absolute(path));
+  const Result<isolation::RealPaths::Place> place = paths.Find(absolute);
+  if (!place.ok()) {
+    const int number = place.error().sys_errno;
+    const bool missing = number == ENOENT || number == ENOTDIR;
+    return Error{
+        missing ? ErrorKind::kNotFound : ErrorKind::kNotExecutable, "policy.command",
+        fmt::format("cannot read {}: {}", path, sys::ErrnoText(number)),
+        missing ? "to run a command instead of a file, write: coffer run -- CMD ARG..." : "",
+        number};
+  }
+  isolation::RuntimeSet set;
+  set.files.push_back({place->real, place->real, false, false, isolation::BindReason::kScript,
+                       !place->via_link(), place->via_link()});
+  set.own_trees.push_back(isolation::OwnTree(*place));
+  std::erase(set.own_trees, "");
+  TRY_ASSIGN(const isolation::OpenedRuntime opened,
+             isolation::OpenRuntime(std::move(set), grounds));
+  Result<UniqueFd> fd = isolation::OpenForReading(opened.paths.front());
+  if (!fd.ok()) {
+    return Error{ErrorKind::kNotExecutable, "policy.command",
+                 fmt::format("cannot read {}: {}", path, sys::ErrnoText(fd.error().sys_errno)), "",
+                 fd.error().sys_errno};
+  }
+  TRY_ASSIGN(isolation::Input script, ReadInput(*fd, path));
+  script.name = place->name;
+  return script;
+}
+
+Status AddInputs(const RunRequest& request, Prepared& prepared) {
+  for (const std::string& given : request.envelope.inputs) {
+    TRY_ASSIGN(const isolation::HostPath path,
+               isolation::OpenHostPath(given, policy::Access::kRead, isolation::Breadth::kNarrow,
+                                       isolation::BindReason::kInput));
+    TRY_ASSIGN(const UniqueFd readable, isolation::OpenForReading(path));
+    TRY_ASSIGN(isolation::Input input, ReadInput(readable, path.path));
+    const bool twice =
+        std::any_of(prepared.inputs.begin(), prepared.inputs.end(),
+                    [&](const isolation::Input& other) { return other.name == input.name; });
+    if (twice) {
+      return Refused("policy.input.twice", fmt::format("two inputs are called {}", input.name),
+                     "rename one of them");
+    }
+    prepared.inputs.push_back(std::move(input));
+  }
+  return {};
+}
+
+Status MakeOutDir(const std::string& given) {
+  if (given.empty()) {
+    return {};
+  }
+  TRY_ASSIGN(const std::string path, isolation::CleanPath(given));
+  const size_t slash = path.rfind('/');
+  TRY_ASSIGN(
+      const UniqueFd parent,
+      sys::OpenNoLinks(AT_FDCWD, slash == 0 ? "/" : path.substr(0, slash), O_PATH | O_DIRECTORY));
+  const Status made = sys::MakeDirAt(parent.get(), path.substr(slash + 1), 0755);
+  if (!made.ok() && made.error().sys_errno != EEXIST) {
+    return Refused(
+        "policy.path",
+        fmt::format("cannot create {}: {}", path, sys::ErrnoText(made.error().sys_errno)),
+        "create the directory for --out first");
+  }
+  return {};
+}
+
+// A session's own directory, in place of a fresh /workspace.
+Status OpenWorkspace(const policy::Envelope& envelope, Prepared& prepared) {
+  if (envelope.workspace.empty()) {
+    return {};
+  }
+  isolation::OpenedMount opened;
+  TRY_ASSIGN(opened.path,
+             isolation::OpenHostPath(envelope.workspace, envelope.workspace_access,
+                                     isolation::Breadth::kAny, isolation::BindReason::kWorkspace));
+  opened.at = "/workspace";
+  opened.access = envelope.workspace_access;
+  opened.workspace = true;
+  TRY_ASSIGN(opened.fifos, isolation::FindFifos(opened.path));
+  prepared.mounts.push_back(std::move(opened));
+  return {};
+}
+
+// What no mount may show, because Cofferdam believes what is in it. Manifests, the configuration and toolchains may be
+// read.
+std::vector<std::string> OwnPlaces(const RunRequest& request, const RunConfig& config,
+                                   policy::Access access) {
+  std::vector<std::string> places;
+  if (access == policy::Access::kWrite) {
+    places = UsualToolDirs();
+    places.insert(places.end(), config.toolchains.begin(), config.toolchains.end());
+    if (!config.directory.empty()) {
+      places.push_back(config.directory);
+    }
+  }
+  for (const std::string& given : {request.state, UsualStateDir(), isolation::DefaultCacheDir()}) {
+    if (Result<std::string> clean = isolation::CleanPath(given); clean.ok()) {
+      places.push_back(std::move(clean).value());
+    }
+  }
+  return places;
+}
+
+Status OpenMounts(const RunRequest& request, const RunConfig& config, Prepared& prepared) {
+  TRY(MakeOutDir(request.out_dir));
+  for (const policy::Mount& mount : request.envelope.mounts) {
+    isolation::OpenedMount opened;
+    TRY_ASSIGN(opened.path, isolation::OpenHostPath(mount.host, mount.access,
+                                                    mount.dangerous ? isolation::Breadth::kAny
+                                                                    : isolation::Breadth::kNarrow));
+    TRY(isolation::CheckShowsNone(opened.path, OwnPlaces(request, config, mount.access)));
+    if (mount.at.empty()) {
+      opened.at = opened.path.path;
+    } else {
+      if (mount.at.front() != '/') {
+        return Refused("policy.mount.target",
+                       fmt::format("the mount target {} is not absolute", mount.at),
+                       "write it as /data");
+      }
+      TRY_ASSIGN(opened.at, isolation::CleanPath(mount.at));
+    }
+    opened.access = mount.access;
+    if (mount.access == policy::Access::kWrite && !opened.path.directory) {
+      return Refused("policy.path.kind", fmt::format("{} is not a directory", opened.path.path),
+                     "--rw and --out take directories; --ro and --in take files");
+    }
+    if (opened.path.directory) {
+      TRY_ASSIGN(opened.fifos, isolation::FindFifos(opened.path));
+    }
+    prepared.mounts.push_back(std::move(opened));
+  }
+  TRY(OpenWorkspace(request.envelope, prepared));
+  return isolation::CheckTargets(prepared.mounts, prepared.runtime.set);
+}
+
+// What runs, what it needs, and what goes before the script's own arguments.
+Result<isolation::Command> ResolveProgram(const RunRequest& request,
+                                          const isolation::RuntimeGrounds& grounds,
+                                          const isolation::ResolveOptions& options,
+                                          Prepared& prepared) {
+  const std::vector<std::string>& command = request.command;
+  isolation::Command resolved;
+  if (request.script) {
+    TRY_ASSIGN(isolation::Input script, ReadScript(command.front(), grounds));
+    TRY_ASSIGN(resolved,
+               isolation::ResolveScript(command.front(), request.envelope.runtimes, options));
+    prepared.code_hash = HashOf(script.content);
+    if (!resolved.program.empty()) {
+      resolved.argv.push_back("/in/" + script.name);
+      resolved.argv.insert(resolved.argv.end(), command.begin() + 1, command.end());
+      prepared.inputs.push_back(std::move(script));
+    }
+  }
+  if (resolved.program.empty()) {
+    std::vector<std::string> argv = command;
+    if (request.script) {
+      TRY_ASSIGN(argv.front(), isolation::CleanPath(argv.front()));  // an ELF program: run as it is
+    }
+    TRY_ASSIGN(resolved, isolation::ResolveCommand(argv, request.envelope.runtimes, options));
+  }
+  return resolved;
+}
+
+// Resolves, and opens what was resolved. An answer of the cache that is out of date is not used.
+Status OpenProgramFiles(const RunRequest& request, const RunConfig& config, Prepared& prepared) {
+  const isolation::RuntimeGrounds grounds{config.toolchains,
+                                          OwnPlaces(request, config, policy::Access::kRead)};
+  for (const bool use_cache : {true, false}) {
+    const size_t inputs = prepared.inputs.size();
+    isolation::ResolveOptions options;
+    options.use_cache = use_cache;
+    TRY_ASSIGN(isolation::Command resolved, ResolveProgram(request, grounds, options, prepared));
+    isolation::AddPublicFiles(resolved.runtime);
+    Result<isolation::OpenedRuntime> opened =
+        isolation::OpenRuntime(std::move(resolved.runtime), grounds);
+    if (!opened.ok() && use_cache && opened.error().code == isolation::kStaleRuntime) {
+      prepared.inputs.resize(inputs);
+      continue;
+    }
+    TRY_ASSIGN(prepared.runtime, std::move(opened));
+    prepared.call.program = std::move(resolved.program);
+    prepared.call.argv = std::move(resolved.argv);
+    prepared.runtimes = std::move(resolved.runtimes);
+    return {};
+  }
+  return Internal("runtime.stale", "a runtime changed while it was being looked up");
+}
+
+std::vector<std::string> BuildEnvironment(const policy::Envelope& envelope) {
+  std::vector<std::pair<std::string, std::string>> variables = {
+      {"PATH", "/usr/local/bin:/usr/bin:/bin"},
+      {"HOME", "/workspace"},
+      {"USER", envelope.uid == 0 ? "root" : isolation::kUserName},
+      {"LOGNAME", envelope.uid == 0 ? "root" : isolation::kUserName},
+      {"LANG", "C.UTF-8"},
+      {"TMPDIR", "/tmp"},
+  };
+  if (envelope.tty) {
+    variables.emplace_back("TERM", "xterm-256color");
+  }
+  for (const auto& [name, value] : envelope.env) {
+    const auto same = std::find_if(variables.begin(), variables.end(),
+                                   [&](const auto& v) { return v.first == name; });
+    if (same != variables.end()) {
+      same->second = value;
+    } else {
+      variables.emplace_back(name, value);
+    }
+  }
+  std::vector<std::string> env;
+  env.reserve(variables.size());
+  for (const auto& [name, value] : variables) {
+    env.push_back(name + "=" + value);
+  }
+  return env;
+}
+
+}  // namespace
+
+Result<Prepared> Prepare(const RunRequest& request) {
+  Prepared prepared;
+  TRY(AddInputs(request, prepared));
+  RunConfig config;
+  if (request.reads_config) {
+    TRY_ASSIGN(config, ReadRunConfig());
+  }
+  TRY(OpenProgramFiles(request, config, prepared));
+  TRY(OpenMounts(request, config, prepared));
+  prepared.call.env = BuildEnvironment(request.envelope);
+  prepared.call.cwd = request.envelope.cwd;
+  prepared.call.tty = request.envelope.tty;
+  TRY(limits::CheckLeast(request.envelope.limits, isolation::CallBytes(prepared.call)));
+  return prepared;
+}
+
+}  // namespace coffer::call

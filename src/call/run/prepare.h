@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rung before launch: everything the request names is resolved and opened, once, and found fit or refused.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "call/run/run_request.h"
+#include "isolation/compose.h"
+#include "isolation/runtime/runtime.h"
+
+namespace coffer::call {
+
+struct Prepared {
+  std::vector<isolation::OpenedMount> mounts;
+  std::vector<isolation::Input> inputs;
+  isolation::OpenedRuntime runtime;
+  std::vector<std::string> runtimes;  // names, for the receipt
+  isolation::Call call;
+  std::string code_hash;              // of the script, if there is one
+  std::vector<sock_filter> imported;  // filter made from --seccomp FILE
+};
+
+Result<Prepared> Prepare(const RunRequest& request);
+
+}  // namespace coffer::call

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/run/run_call.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "base/hash.h"
+#include "base/ids.h"
+#include "base/quantity.h"
+#include "base/sys.h"
+#include "call/run/bound_files.h"
+#include "call/run/caught_signals.h"
+#include "call/run/launch.h"
+#include "call/run/level.h"
+#include "call/run/prepare.h"
+#include "call/run/run_record.h"
+#include "call/run/summary.h"
+#include "call/run/supervise.h"
+#include "isolation/runtime/relocate.h"
+#include "limits/wall_guard.h"
+
+namespace coffer::call {
+namespace {
+
+constexpr int kExitRefused = 120;
+constexpr int kExitLimit = 122;
+constexpr int kExitFailed = 125;
+
+int ExitStatusOf(const Error& error) {
+  switch (error.kind) {
+    case ErrorKind::kRefused:
+      return kExitRefused;
+    case ErrorKind::kNotFound:
+      return 127;
+    case ErrorKind::kNotExecutable:
+      return 126;
+    case ErrorKind::kHost:
+    case ErrorKind::kInternal:
+      break;
+  }
+  return kExitFailed;
+}
+
+// The closed set of the receipt: what is not a surface of its own is internal.
+std::string ErrorClassOf(const Error& error) {
+  for (const std::string_view surface : {"policy.", "isolation.", "limit."}) {
+    if (error.code.starts_with(surface)) {
+      return error.code;
+    }
+  }
+  return error.kind == ErrorKind::kRefused || error.kind == ErrorKind::kNotFound ||
+                 error.kind == ErrorKind::kNotExecutable
+             ? "policy." + error.code
+             : (error.kind == ErrorKind::kHost ? "isolation.host" : "internal");
+}
+
+RunOutcome Refuse(RunOutcome outcome, Error error) {
+  error.code = ErrorClassOf(error);  // stderr and receipt say the same
+  outcome.exit_status = ExitStatusOf(error);
+  outcome.receipt.outcome = error.kind == ErrorKind::kRefused ? "denied" : "error";
+  outcome.receipt.error_class = ErrorClassOf(error);
+  outcome.receipt.error_message = error.message;
+  outcome.error = std::move(error);
+  outcome.receipt.finished_at = WallTime();
+  outcome.receipt.duration = outcome.receipt.finished_at - outcome.receipt.requested_at;
+  return outcome;
+}
+
+Error ExecError(const Prepared& prepared, const isolation::BoundaryPlan& plan, int number) {
+  const bool missing = number == ENOENT;
+  const bool process = plan.level == policy::Level::kProcess;
+  std::string hint = "only the declared runtimes are executable; see `coffer runtimes`";
+  if (missing) {
+    hint = "the program, its interpreter or the working directory is not visible inside";
+  } else if (process && plan.own_uid && number == EACCES) {
+    // The host's paths, and a uid that is not root's.
+    hint = "it may lie below a directory that others cannot enter; copy it elsewhere";
+  }
+  const std::string program =
+      process ? isolation::NotRelocated(prepared.call.program) : prepared.call.program;
+  return {missing ? ErrorKind::kNotFound : ErrorKind::kNotExecutable, "policy.command",
+          fmt::format("cannot run {}: {}", program, sys::ErrnoText(number)), std::move(hint),
+          number};
+}
+
+void ConcludeEnd(const WatchResult& watched, RunOutcome& outcome) {
+  audit::Receipt& receipt = outcome.receipt;
+  if (watched.end.signal != 0) {
+    receipt.exit_signal = watched.end.signal;
+    outcome.exit_status = 128 + watched.end.signal;
+  } else {
+    receipt.exit_code = watched.end.exit_code;
+    outcome.exit_status = watched.end.exit_code;
+  }
+  receipt.outcome = watched.end.signal != 0      ? "terminated"
+                    : watched.end.exit_code == 0 ? "success"
+                                                 : "error";
+  if (watched.interrupted_by != 0) {
+    receipt.outcome = "terminated";
+    outcome.exit_status = watched.end.signal != 0 || watched.end.exit_code < 0
+                              ? 128 + watched.interrupted_by
+                              : outcome.exit_status;
+  }
+  if (watched.breach) {
+    receipt.outcome = "terminated";
+    receipt.error_class = std::string(watched.breach->error_class());
+    receipt.error_message = watched.breach->message;
+    outcome.exit_status = kExitLimit;
+    outcome.error = Error{ErrorKind::kRefused, receipt.error_class, watched.breach->message,
+                          watched.breach->hint, 0};
+  }
+}
+
+}  // namespace
+
+RunOutcome RunCall(const RunRequest& request) {
+  RunOutcome outcome;
+  const bool wants_receipt = !request.receipt_path.empty() || request.record != nullptr;
+  // admit
+  outcome.receipt.requested_at = WallTime();
+  if (wants_receipt) {
+    if (request.record != nullptr) {
+      outcome.receipt = request.record->asked();
+    } else if (Result<std::string> id = NewId(); id.ok()) {
+      outcome.receipt.call_id = std::move(id).value();
+    } else {
+      return Refuse(std::move(outcome), std::move(id.error()));
+    }
+    DescribeRequest(request, outcome.receipt);
+  }
+  // evaluate: until there is a boundary to forward them to, signals end this process as usual
+  Result<Prepared> prepared = Prepare(request);
+  if (!prepared.ok()) {
+    return Refuse(std::move(outcome), std::move(prepared.error()));
+  }
+  outcome.receipt.code_hash = prepared->code_hash;
+  outcome.receipt.runtimes = prepared->runtimes;
+  if (wants_receipt) {
+    DescribeBound(request, *prepared, outcome.receipt);
+  }
+  const Result<UniqueFd> signals = CatchSignals();
+  if (!signals.ok()) {
+    return Refuse(std::move(outcome), signals.error());
+  }
+  // record: where a state directory is named, nothing happens that is not on disk before
+  if (request.record != nullptr) [[unlikely]] {
+    if (Status recorded = request.record->Start(outcome.receipt, *prepared); !recorded.ok()) {
+      return Refuse(std::move(outcome), std::move(recorded.error()));
+    }
+  }
+  // launch
+  const bool probe = wants_receipt || !request.envelope.floor.empty();
+  Result<Launched> launched = LaunchAtLevel(request, *prepared, probe);
+  if (!launched.ok()) {
+    return Refuse(std::move(outcome), std::move(launched.error()));
+  }
+  outcome.receipt.started_at = launched->started_at;
+  DescribeIsolation(request, *launched, outcome.receipt);
+  // watch
+  isolation::Boundary& boundary = *launched->boundary;
+  Watch watch(request.envelope, boundary, launched->cgroup, signals->get(), wants_receipt);
+  watch.WatchDisks(std::move(launched->disks));
+  std::optional<Terminal> terminal;
+  if (request.envelope.tty) {
+    terminal.emplace(STDIN_FILENO);
+    watch.AttachTerminal(boundary.TakePty(), &*terminal);
+  } else {
+    watch.Attach(std::move(launched->stdio));
+  }
+  Result<limits::WallGuard> guard =
+      limits::WallGuard::Start(boundary.pidfd(), request.envelope.limits.wall + limits::kWallGrace);
+  if (!guard.ok()) {
+    return Refuse(std::move(outcome), std::move(guard.error()));
+  }
+  Result<WatchResult> watched = watch.Run(wants_receipt);
+  terminal.reset();
+  if (!watched.ok()) {
+    return Refuse(std::move(outcome), std::move(watched.error()));
+  }
+  // settle
+  if (Status removed = launched->scratch.Remove(); !removed.ok()) {
+    return Refuse(std::move(outcome), std::move(removed.error()));
+  }
+  if (Status removed = launched->cgroup.Remove(); !removed.ok()) {
+    return Refuse(std::move(outcome), std::move(removed.error()));
+  }
+  // seal
+  outcome.receipt.finished_at = WallTime();
+  outcome.receipt.duration = outcome.receipt.finished_at - outcome.receipt.requested_at;
+  if (wants_receipt) {
+    DescribeEnd(request, boundary, watch, *watched, outcome.receipt);
+  }
+  if (watched->end.exec_error != 0) {
+    return Refuse(std::move(outcome),
+                  ExecError(*prepared, *launched->plan, watched->end.exec_error));
+  }
+  ConcludeEnd(*watched, outcome);
+  return outcome;
+}
+
+}  // namespace coffer::call

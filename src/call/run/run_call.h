@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One call of `coffer run`, from request to receipt: the ladder of the design, as far as its surfaces exist.
+#pragma once
+
+#include <optional>
+
+#include "audit/receipt.h"
+#include "base/error.h"
+#include "call/run/run_request.h"
+
+namespace coffer::call {
+
+struct RunOutcome {
+  int exit_status = 125;
+  std::optional<Error> error;  // what to tell the caller, if the call did not end by itself
+  audit::Receipt receipt;
+};
+
+// Never fails: every way to end is an outcome with a receipt.
+// `begun` is a boundary that was begun before the request was read, or none.
+RunOutcome RunCall(const RunRequest& request);
+
+}  // namespace coffer::call

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/run/run_record.h"
+
+#include "call/redact.h"
+#include "call/run/summary.h"
+#include "isolation/protected_paths.h"
+#include "store/admission.h"
+#include "watch/incident.h"
+
+namespace coffer::call {
+
+RunRecord::RunRecord(Recorder& recorder, std::string_view traceparent) : recorder_(recorder) {
+  ToolRequest traced;
+  TakeTrace(traceparent, traced);
+  asked_.trace_id = traced.trace_id;
+  asked_.parent_span = traced.parent_span;
+  asked_.requested_at = recorder.store().Now();
+}
+
+Result<bool> RunRecord::Admit(const RunRequest& request, ToolReply& reply) {
+  audit::Receipt receipt = asked_;
+  given_ = WordsOf(request);
+  DescribeRequest(request, receipt);
+  store::AdmitRequest asked;
+  asked.tenant = store::TenantId::Local();
+  asked.user = receipt.user;
+  asked.tool = receipt.tool;
+  asked.trace_id = receipt.trace_id;
+  asked.requested_at = receipt.requested_at;
+  TRY_ASSIGN(const store::Admission admission, store::AdmitCall(recorder_.store(), asked));
+  if (admission.verdict == store::AdmitVerdict::kAdmitted) {
+    asked_.call_id = admission.call_id;
+    return true;
+  }
+  receipt.blast_radius = TakeOut(given_, std::move(receipt.blast_radius));
+  receipt.outcome = reply.outcome = "denied";
+  receipt.error_class = reply.error_class = admission.error_class;
+  receipt.error_message = reply.error_message = admission.reason;
+  receipt.finished_at = recorder_.store().Now();
+  receipt.duration = receipt.finished_at - receipt.requested_at;
+  receipt.denials.push_back(
+      {"policy", "call", receipt.tool, admission.error_class, admission.reason, "", 1});
+  reply.denials = receipt.denials;
+  TRY(recorder_.Refuse(asked, std::move(receipt), reply));
+  return false;
+}
+
+Status RunRecord::Start(const audit::Receipt& receipt, const Prepared& prepared) {
+  const std::string own[] = {recorder_.store().directory()};
+  for (const isolation::OpenedMount& mount : prepared.mounts) {
+    TRY(isolation::CheckShowsNone(mount.path, own));
+  }
+  Status wrote = recorder_.Start(store::TenantId::Local(), receipt);
+  started_ = wrote.ok();
+  failed_ = !wrote.ok();
+  if (failed_) {
+    // Ours, not the host's isolation: exit status 125, whatever it was.
+    Error error = Internal("internal", wrote.error().message + "; nothing was run");
+    error.hint = wrote.error().hint;
+    return error;
+  }
+  return {};
+}
+
+Status RunRecord::End(const RunOutcome& outcome, ToolReply& reply) {
+  audit::Receipt receipt = outcome.receipt;
+  receipt.incidents = watch::DescribeIncidents(receipt.syscalls_denied);
+  if (!started_ || receipt.outcome == "denied") {  // not granted, and it may be anything
+    receipt.blast_radius = TakeOut(given_, std::move(receipt.blast_radius));
+    receipt.error_message = TakeOut(given_, std::move(receipt.error_message));
+    for (audit::Denial& denial : receipt.denials) {
+      denial.target = TakeOut(given_, std::move(denial.target));
+      denial.reason = TakeOut(given_, std::move(denial.reason));
+      denial.fix = TakeOut(given_, std::move(denial.fix));
+    }
+  }
+  reply.call_id = receipt.call_id;
+  TakeOutcome(receipt, reply);
+  const Ending ending = started_  ? Ending::kFinished
+                        : failed_ ? Ending::kRefusedForNow
+                                  : Ending::kRefused;
+  return recorder_.End(store::TenantId::Local(), ending, receipt, reply);
+}
+
+}  // namespace coffer::call

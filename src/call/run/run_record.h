@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rungs admit, record and seal of `coffer run`, for a run that is recorded: one whose state directory was named.
+//
+//   Admit   the store knows of it, and no switch is against it
+//   Start   the decision is on disk (call/recorder.h); if it cannot be written, nothing runs
+//   End     the receipt is in the log, sealed and in the store
+//
+// A run that nobody named a state directory for has none of this, and pays for none of it.
+#pragma once
+
+#include <string>
+
+#include "audit/receipt.h"
+#include "base/result.h"
+#include "call/recorder.h"
+#include "call/redact.h"
+#include "call/run/prepare.h"
+#include "call/run/run_call.h"
+#include "call/run/run_request.h"
+#include "call/tool_call.h"
+
+namespace coffer::call {
+
+class RunRecord {
+ public:
+  // `traceparent` is a W3C trace context, or anything else, which is none. The recorder outlives it.
+  RunRecord(Recorder& recorder, std::string_view traceparent);
+
+  // Refused: the reply is its answer, with a receipt.
+  Result<bool> Admit(const RunRequest& request, ToolReply& reply);
+
+  // What is known of it before it is evaluated: its id, who asked, when.
+  const audit::Receipt& asked() const { return asked_; }
+
+  // Refused if something that is brought in shows the state directory: a run does not get at its own record.
+  Status Start(const audit::Receipt& receipt, const Prepared& prepared);
+
+  // Whatever came of it. The reply gets the sealed receipt. An Error: it could not be written, and whoever opens the state
+  // directory next ends it as unknown if it had started.
+  Status End(const RunOutcome& outcome, ToolReply& reply);
+
+ private:
+  Recorder& recorder_;
+  audit::Receipt asked_;
+  std::vector<GivenWord> given_;  // what a refusal must not quote
+  bool started_ = false;
+  bool failed_ = false;  // to start
+};
+
+}  // namespace coffer::call

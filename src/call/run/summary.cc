@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/run/summary.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <map>
+
+#include "base/hash.h"
+#include "base/quantity.h"
+#include "policy/scrub.h"
+
+namespace coffer::call {
+namespace {
+
+using policy::Layer;
+
+std::string StandIn(Layer layer) {
+  switch (layer) {
+    case Layer::kCgroupMemory:
+      return "the supervisor sums the tree about every 10 ms and kills at the cap; RLIMIT_DATA "
+             "below it";
+    case Layer::kCgroupPids:
+      return "RLIMIT_NPROC";
+    case Layer::kCgroupCpu:
+      return "the supervisor sums the tree and estimates what it did not see; RLIMIT_CPU below it";
+    case Layer::kCgroupIo:
+      return "the supervisor adds up what the tree's processes have read and written";
+    case Layer::kDiskQuota:
+      return "the supervisor watches the directory and kills at the cap; RLIMIT_FSIZE below it";
+    default:
+      return "";
+  }
+}
+
+std::string ReasonFor(Layer layer, const Launched& launched) {
+  switch (layer) {
+    case Layer::kCgroupMemory:
+    case Layer::kCgroupPids:
+    case Layer::kCgroupCpu:
+      return launched.cgroup_why;
+    case Layer::kCgroupIo:
+      return launched.io_why;
+    case Layer::kLandlock:
+      return "this kernel has no Landlock, or it is switched off";
+    case Layer::kDiskQuota:
+      return "a writable host directory has no quota of its own";
+    default:
+      return "not found active when probed";
+  }
+}
+
+audit::CapUse Use(uint64_t cap, std::optional<uint64_t> used, const char* unit, bool breached,
+                  bool enforced) {
+  return {cap, used, unit, breached, enforced};
+}
+
+}  // namespace
+
+void DescribeRequest(const RunRequest& request, audit::Receipt& receipt) {
+  receipt.user = fmt::format("uid:{}", ::getuid());
+  receipt.envelope_id = policy::EnvelopeId(request.envelope);
+  const std::vector<std::string> words = policy::ScrubWords(request.command);
+  std::string all;
+  for (const std::string& arg : words) {
+    all += arg;
+    all += '\0';
+  }
+  receipt.args_hash = HashOf(all);
+  for (const Layer layer : request.envelope.floor.list()) {
+    receipt.floor.emplace_back(policy::LayerName(layer));
+  }
+  bool writes = false;
+  for (const policy::Mount& mount : request.envelope.mounts) {
+    writes = writes || mount.access == policy::Access::kWrite;
+  }
+  receipt.effect = writes ? "irreversible" : "read-only";
+  for (const std::string& arg : words) {
+    receipt.args_redacted.push_back(receipt.args_redacted.empty() ? arg : HashOf(arg));
+  }
+}
+
+void DescribeIsolation(const RunRequest& /*request*/, const Launched& launched,
+                       audit::Receipt& receipt) {
+  receipt.level = std::string(policy::LevelName(launched.plan->level));
+  if (!launched.probed) {
+    return;
+  }
+  for (const Layer layer : launched.layers.list()) {
+    receipt.layers.emplace_back(policy::LayerName(layer));
+  }
+  for (const Layer layer : launched.promised.Minus(launched.layers).list()) {
+    receipt.missing.push_back(
+        {std::string(policy::LayerName(layer)), ReasonFor(layer, launched), StandIn(layer)});
+  }
+  const isolation::BoundaryPlan& plan = *launched.plan;
+  if (!launched.boundary->counters_bounded() &&
+      !(plan.level == policy::Level::kProcess && plan.own_uid)) {
+    receipt.missing.push_back(
+        {"user-counters",
+         plan.level == policy::Level::kProcess ? "the command has the caller's uid, and the kernel "
+                                                 "counts inotify and the like per user"
+                                               : "/proc/sys/user cannot be written on this host",
+         "the host's own limits per user, such as fs.inotify.max_user_instances"});
+  }
+  if (plan.level == policy::Level::kProcess && !plan.scoped_kill) {
+    receipt.missing.push_back(
+        {"signal-scope",
+         "the command has the caller's uid, and this kernel's Landlock does not scope signals "
+         "(ABI 6, Linux 6.12)",
+         "nothing: it can signal the caller's other processes; use --level container, or run "
+         "coffer as root"});
+  }
+}
+
+void DescribeEnd(const RunRequest& request, const isolation::Boundary& boundary, Watch& watch,
+                 const WatchResult& watched, audit::Receipt& receipt) {
+  const policy::Limits& caps = request.envelope.limits;
+  const limits::Usage& usage = watched.usage;
+  const limits::Events& events = watched.events;
+  const auto reached = [&](limits::Cap cap) {
+    return (watched.breach && watched.breach->cap == cap) ||
+           limits::Reached(cap, caps, usage, events);
+  };
+  using limits::Cap;
+  const Enforced& enforced = watched.enforced;
+  constexpr bool kAlways = true;
+  receipt.limits = {
+      {"cpu", Use(static_cast<uint64_t>(caps.cpu.count()), static_cast<uint64_t>(usage.cpu.count()),
+                  "ns", reached(Cap::kCpu), enforced.cpu)},
+      {"wall", Use(static_cast<uint64_t>(caps.wall.count()),
+                   static_cast<uint64_t>(events.wall.count()), "ns", reached(Cap::kWall), kAlways)},
+      {"memory",
+       Use(caps.memory, usage.memory_peak, "bytes", reached(Cap::kMemory), enforced.memory)},
+      {"processes",
+       Use(caps.processes, usage.pids_peak, "count", reached(Cap::kProcesses), enforced.processes)},
+      {"open_files", Use(caps.open_files, std::nullopt, "count", false, kAlways)},
+      {"disk", Use(caps.disk, events.disk_bytes, "bytes",
+                   watched.places_full || reached(Cap::kDisk), enforced.disk)},
+      {"io", Use(caps.io, usage.io_bytes, "bytes", reached(Cap::kIo), enforced.io)},
+      {"output",
+       Use(caps.output, events.output_bytes, "bytes", watch.budget().truncated(), kAlways)},
+  };
+  const std::string rule =
+      "seccomp." + std::string(policy::SyscallProfileName(request.envelope.syscalls));
+  std::map<std::string, uint64_t> by_name;
+  for (const isolation::DeniedCall& denied : watch.denials().denials()) {
+    by_name[denied.syscall] += denied.count;
+    receipt.denials.push_back({"isolation", "syscall",
+                               fmt::format("{}({})", denied.syscall, denied.arguments), rule,
+                               "the system call is not in the profile; it was answered EPERM",
+                               "use --seccomp compat, or a profile that allows it", denied.count});
+  }
+  receipt.syscalls_denied.assign(by_name.begin(), by_name.end());
+  receipt.denials_recorded = boundary.denials_recorded();
+  receipt.output_bytes = watch.budget().delivered;
+  receipt.output_produced = watch.budget().produced;
+  receipt.output_truncated = watch.budget().truncated();
+  receipt.output_sha256 = watch.out().Digest();
+  receipt.stderr_sha256 = watch.err().Digest();
+  receipt.steps_us = boundary.StepTimes();
+}
+
+}  // namespace coffer::call

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fills the receipt from what the rungs know. Only this file translates between mechanisms and the receipt's words.
+#pragma once
+
+#include "audit/receipt.h"
+#include "call/run/launch.h"
+#include "call/run/run_request.h"
+#include "call/run/supervise.h"
+
+namespace coffer::call {
+
+void DescribeRequest(const RunRequest& request, audit::Receipt& receipt);
+void DescribeIsolation(const RunRequest& request, const Launched& launched,
+                       audit::Receipt& receipt);
+void DescribeEnd(const RunRequest& request, const isolation::Boundary& boundary, Watch& watch,
+                 const WatchResult& watched, audit::Receipt& receipt);
+
+}  // namespace coffer::call

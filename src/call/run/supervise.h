@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The watch rung: from the start of the payload until nothing of it is left.
+//
+// One loop, one thread: carries stdio, answers refused system calls, forwards signals, and kills at the first breach
+// of a cap. It returns only when init is reaped, so a kill is confirmed before anybody hears of it. Nothing in the
+// loop blocks but poll, so no reader and no payload can keep it from its deadlines.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "call/run/terminal.h"
+#include "isolation/boundary.h"
+#include "isolation/seccomp/notify.h"
+#include "limits/breach.h"
+#include "limits/cgroup/cgroup.h"
+#include "limits/child_use.h"
+#include "limits/deadline.h"
+#include "limits/disk_quota.h"
+#include "limits/tree_usage.h"
+#include "output/relay.h"
+#include "policy/envelope.h"
+
+namespace coffer::call {
+
+// Our ends of the payload's stdio.
+struct SupervisorStdio {
+  UniqueFd in;
+  UniqueFd out;
+  UniqueFd err;
+};
+
+// Which caps the kernel kept, or counted exactly. The others were sampled: their figures are lower bounds.
+struct Enforced {
+  bool cpu = false;
+  bool memory = false;
+  bool processes = false;
+  bool disk = false;
+  bool io = false;
+};
+
+struct WatchResult {
+  isolation::PayloadEnd end;
+  std::optional<limits::Breach> breach;
+  limits::Usage usage;
+  limits::Events events;
+  Enforced enforced;
+  bool places_full = false;  // a private place ended full: writes failed
+  int interrupted_by = 0;    // the signal that we were told to end with
+};
+
+class Watch {
+ public:
+  Watch(const policy::Envelope& envelope, isolation::Boundary& boundary, limits::Cgroup& cgroup,
+        int signal_fd, bool hashing);
+
+  // Writable host directories whose growth is watched.
+  void WatchDisks(std::vector<limits::DiskWatch> disks) { disks_ = std::move(disks); }
+  // Takes our ends of the stdio; with a terminal, its master instead.
+  void Attach(SupervisorStdio stdio);
+  void AttachTerminal(UniqueFd master, Terminal* own_terminal);
+
+  // `wanted_usage`: measure at the end even if all went well (for a receipt).
+  Result<WatchResult> Run(bool wanted_usage);
+
+  const output::OutputBudget& budget() const { return budget_; }
+  output::Relay& out() { return out_; }
+  output::Relay& err() { return err_; }
+  const isolation::DenialRecorder& denials() const { return denials_; }
+
+ private:
+  void PollOnce(Nanos timeout);
+  void OnSignal();
+  void Interrupt(int signal);
+  void Tick();
+  void CheckUsage();
+  void CheckDisk();
+  void CheckPrivatePlaces();
+  void AddWhatChildrenUsed();
+  Enforced WhatIsEnforced() const;
+  Nanos Sometime(Nanos around) const;
+  limits::TreeUsage& Tree();
+  void Breached(limits::Breach breach);
+  limits::Events EventsNow() const;
+  Nanos UntilNextTick() const;
+  bool Draining() const { return out_.open() || err_.open(); }
+  void FinalUsage(bool wanted, WatchResult& result);
+
+  const policy::Envelope& envelope_;
+  isolation::Boundary& boundary_;
+  limits::Cgroup& cgroup_;
+  int signal_fd_;
+  output::OutputBudget budget_;
+  output::Relay out_;
+  output::Relay err_;
+  output::Feed in_;
+  UniqueFd listener_;
+  UniqueFd pty_;
+  Terminal* own_terminal_ = nullptr;
+  isolation::DenialRecorder denials_;
+  limits::Deadline deadline_;
+  limits::Usage usage_;
+  std::unique_ptr<limits::TreeUsage> tree_;
+  std::vector<limits::DiskWatch> disks_;
+  uint64_t disk_bytes_ = 0;
+  uint64_t disk_inodes_ = 0;
+  uint64_t disk_last_ = 0;     // growth of all watched directories at the last look
+  uint64_t disk_written_ = 0;  // every growth between two looks: at least this much was written
+  std::string disk_unknown_;
+  bool places_full_ = false;
+  bool grown_too_far_ = false;  // a watched directory of the host
+  limits::ChildUse children_at_start_;
+  Nanos next_tick_{0};
+  Nanos next_disk_{0};
+  Nanos kill_at_{0};
+  int interrupted_by_ = 0;
+  unsigned cpus_ = 1;
+  int oom_fd_ = -1;
+  bool settled_ = false;
+  bool ended_ = false;
+  std::optional<limits::Breach> breach_;
+  std::optional<Error> failure_;
+};
+
+}  // namespace coffer::call

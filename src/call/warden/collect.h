@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Everything that comes back from a runner, gathered until it is done.
+//
+// Output is bounded by the runner (the call's own cap); here it is bounded once more, because a runner may have been broken
+// into.
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+#include "call/ladder.h"
+#include "call/warden/launcher.h"
+
+namespace coffer::call {
+
+inline constexpr size_t kMaxCollected = 64 << 20;
+
+enum class Stream { kOut, kErr };
+
+struct CollectOptions {
+  std::function<void(Stream, std::string_view)> sink;  // sees everything as it comes; may be empty
+  int signals = -1;                                    // a signalfd
+  std::function<void(int)> on_signal;
+};
+
+// Blocks until all three channels have ended.
+Collected Collect(RunChannels channels, const CollectOptions& options);
+
+// The report of a channel that has ended; nothing if it makes no sense.
+std::optional<RunReport> ReadReport(const std::string& bytes);
+
+}  // namespace coffer::call

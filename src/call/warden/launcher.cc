@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/warden/launcher.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+#include "call/warden/protocol.h"
+#include "call/warden/runner.h"
+#include "call/warden/wire.h"
+
+namespace coffer::call {
+namespace {
+
+// Both ends of everything that a call and whoever asked for it have in common.
+struct Channels {
+  RunChannels ours;
+  UniqueFd in, out, err, report;  // the runner's
+};
+
+Result<Channels> MakeChannels(std::string_view stdin_text) {
+  Channels channels;
+  TRY_ASSIGN(channels.in, SealedBytes(stdin_text));
+  TRY_ASSIGN(sys::Pipe out, sys::MakePipe());
+  TRY_ASSIGN(sys::Pipe err, sys::MakePipe());
+  TRY_ASSIGN(sys::Pipe report, sys::MakePipe());
+  channels.ours = {std::move(out.read_end), std::move(err.read_end), std::move(report.read_end)};
+  channels.out = std::move(out.write_end);
+  channels.err = std::move(err.write_end);
+  channels.report = std::move(report.write_end);
+  return channels;
+}
+
+}  // namespace
+
+LocalLauncher::~LocalLauncher() {
+  for (const auto& [id, pid] : runners_) {
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+  }
+}
+
+Result<RunChannels> LocalLauncher::Launch(const std::string& call_id, const RunRequest& request,
+                                          std::string_view stdin_text) {
+  TRY_ASSIGN(Channels channels, MakeChannels(stdin_text));
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    // The child's copies of our ends must go: an end of file is how we learn that it is done.
+    channels.ours = {};
+    if (!BecomeRunner(channels.in.get(), channels.out.get(), channels.err.get(), parent)) {
+      ::_exit(125);
+    }
+    channels.in.Reset();
+    channels.out.Reset();
+    channels.err.Reset();
+    RunAndReport(request, channels.report.get());
+  }
+  if (pid < 0) {
+    return HostFault("isolation.host", "the host cannot start another process",
+                     "wait until others have ended, or raise its limits");
+  }
+  runners_[call_id] = pid;
+  return std::move(channels.ours);
+}
+
+void LocalLauncher::Signal(const std::string& call_id, int signal) {
+  if (const auto found = runners_.find(call_id); found != runners_.end()) {
+    ::kill(found->second, signal);
+  }
+}
+
+void LocalLauncher::Kill(const std::string& call_id) {
+  // The supervisor asks the command to end for the first, and kills it for the second.
+  Signal(call_id, SIGTERM);
+  Signal(call_id, SIGINT);
+}
+
+Result<RunChannels> WardenLauncher::Launch(const std::string& call_id, const RunRequest& request,
+                                           std::string_view stdin_text) {
+  WardenMessage message;
+  if (call_id.size() >= sizeof(message.call_id)) {
+    return Internal("internal.wire", "the id of a call is too long");
+  }
+  const std::string bytes = EncodeRun(request);
+  if (bytes.size() > kMaxWireBytes) {
+    return Refused("policy.arguments", "the command line and environment are too large",
+                   "pass large data through stdin");
+  }
+  TRY_ASSIGN(const UniqueFd sealed, SealedBytes(bytes));
+  TRY_ASSIGN(Channels channels, MakeChannels(stdin_text));
+  message.verb = static_cast<uint32_t>(WardenVerb::kLaunch);
+  message.size = bytes.size();
+  memcpy(message.call_id, call_id.data(), call_id.size());
+  const int descriptors[kLaunchDescriptors] = {sealed.get(), channels.in.get(), channels.out.get(),
+                                               channels.err.get(), channels.report.get()};
+  TRY(SendMessage(control_, message, descriptors));
+  return std::move(channels.ours);
+}
+
+void WardenLauncher::Kill(const std::string& call_id) {
+  WardenMessage message;
+  if (call_id.size() < sizeof(message.call_id)) {
+    message.verb = static_cast<uint32_t>(WardenVerb::kKill);
+    memcpy(message.call_id, call_id.data(), call_id.size());
+    (void)SendMessage(control_, message, {});  // a warden that is gone has taken its calls along
+  }
+}
+
+}  // namespace coffer::call

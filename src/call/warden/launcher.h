@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a boundary is launched by a process that does not want to be its supervisor: by a runner, a process of its own,
+// started here (`coffer call`) or by the warden (the daemon). Either way the same bytes come back.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "call/run/run_request.h"
+
+namespace coffer::call {
+
+// Our ends; each is readable until the runner is done with it. `report` holds an encoded RunReport (call/warden/wire.h), then its end.
+struct RunChannels {
+  UniqueFd out;
+  UniqueFd err;
+  UniqueFd report;
+};
+
+class Launcher {
+ public:
+  virtual ~Launcher() = default;
+  // Returns when the runner was asked to start, not when it has.
+  virtual Result<RunChannels> Launch(const std::string& call_id, const RunRequest& request,
+                                     std::string_view stdin_text) = 0;
+  // The call is killed at once; its report still comes.
+  virtual void Kill(const std::string& call_id) = 0;
+};
+
+// Runs every call in a child of this process, which must be single-threaded. The children die with it.
+class LocalLauncher : public Launcher {
+ public:
+  ~LocalLauncher() override;  // kills and reaps what still runs
+  Result<RunChannels> Launch(const std::string& call_id, const RunRequest& request,
+                             std::string_view stdin_text) override;
+  void Kill(const std::string& call_id) override;
+  // Forwards a signal that was meant for the call.
+  void Signal(const std::string& call_id, int signal);
+
+ private:
+  std::map<std::string, pid_t> runners_;
+};
+
+// Asks the warden at the other end of `control`, which the caller owns.
+class WardenLauncher : public Launcher {
+ public:
+  explicit WardenLauncher(int control) : control_(control) {}
+  Result<RunChannels> Launch(const std::string& call_id, const RunRequest& request,
+                             std::string_view stdin_text) override;
+  void Kill(const std::string& call_id) override;
+
+ private:
+  const int control_;
+};
+
+}  // namespace coffer::call

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A runner: a process that supervises one boundary for somebody else, and reports how it ended.
+#pragma once
+
+#include "call/run/run_request.h"
+#include "call/warden/wire.h"
+
+namespace coffer::call {
+
+// In a fresh child of `parent`: dies with it, takes the three descriptors as stdio. False if it cannot, or if `parent` is
+// gone already.
+[[nodiscard]] bool BecomeRunner(int in, int out, int err, int parent);
+
+// Runs the call and writes its report.
+[[noreturn]] void RunAndReport(RunRequest request, int report);
+
+// For a call that never ran.
+RunReport RefusalReport(const Error& error);
+void SendReport(int socket, const RunReport& report);
+
+}  // namespace coffer::call

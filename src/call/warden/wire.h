@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What crosses between the roles: a request to run a boundary, and its result, as bytes.
+//
+// The sender is another role of ours, but it may have been broken into: every length and every value is checked, and what
+// does not decode completely is refused. One layout, versioned; there is no negotiation, because both ends are one build.
+// The warden so learns everything it needs without ever parsing JSON, TOML or HTTP.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "call/run/run_request.h"
+
+namespace coffer::call {
+
+inline constexpr uint32_t kWireVersion = 2;
+inline constexpr size_t kMaxWireBytes = 8 << 20;
+
+// Everything of a RunRequest that a role may decide for another: not where a receipt goes, and no terminal.
+std::string EncodeRun(const RunRequest& request);
+Result<RunRequest> DecodeRun(std::string_view bytes);
+
+// How a boundary ended, for the role that asked for it.
+struct RunReport {
+  int32_t exit_status = 125;
+  std::optional<Error> error;
+  std::string receipt;  // JSON, as audit::FormatReceipt writes it
+};
+std::string EncodeReport(const RunReport& report);
+Result<RunReport> DecodeReport(std::string_view bytes);
+
+}  // namespace coffer::call

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/service_context.h"
+
+#include "base/print.h"
+
+namespace coffer::daemon {
+
+gateway::Refusal RefusalOf(const Error& error) {
+  gateway::Refusal refusal;
+  switch (error.kind) {
+    case ErrorKind::kRefused:
+      refusal.kind = gateway::RefusalKind::kRefused;
+      break;
+    case ErrorKind::kNotFound:
+      refusal.kind = gateway::RefusalKind::kNotFound;
+      break;
+    default:
+      PrintError(error);  // the daemon's log is its stderr
+      refusal.kind = gateway::RefusalKind::kInternal;
+      refusal.code = "internal";
+      refusal.message = "Cofferdam could not do this; its log says why";
+      return refusal;
+  }
+  refusal.code = error.code;
+  refusal.message = error.message;
+  refusal.hint = error.hint;
+  return refusal;
+}
+
+gateway::Refusal Busy() {
+  gateway::Refusal refusal;
+  refusal.kind = gateway::RefusalKind::kUnavailable;
+  refusal.code = "busy";
+  refusal.message = "too much is waiting to be done";
+  refusal.retry_after = std::chrono::seconds(1);
+  return refusal;
+}
+
+}  // namespace coffer::daemon

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The context: what the daemon's service works with, in one place, so that its parts can be written apart.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "call/ladder.h"
+#include "call/recorder.h"
+#include "call/tool_shelf.h"
+#include "call/warden/launcher.h"
+#include "daemon/live_config.h"
+#include "daemon/metrics.h"
+#include "daemon/workers.h"
+#include "gateway/service.h"
+#include "net/loop.h"
+#include "store/store.h"
+
+namespace coffer::daemon {
+
+// Filled in two steps: listening needs privileges that are gone by the time the store is opened. Nothing is asked of the
+// service before the loop runs, and by then everything is there.
+class ServiceContext {
+ public:
+  explicit ServiceContext(net::Loop& given_loop) : loop(given_loop) {}
+
+  net::Loop& loop;
+  std::string sessions;    // directory of session workspaces
+  LiveConfig live_config;  // what the operator configured; replaced while it runs
+  Meter meter;             // what happened, for whoever scrapes it
+
+  store::Store& store() const { return recorder_->store(); }
+  call::Recorder& recorder() const { return *recorder_; }
+  call::ToolShelf& shelf() const { return *shelf_; }
+  call::Ladder& ladder() const { return *ladder_; }
+  call::Launcher& launcher() const { return *launcher_; }
+  Workers& workers() const { return *workers_; }
+
+  void Fill(call::Recorder* recorder, call::ToolShelf* shelf, call::Ladder* ladder,
+            call::Launcher* launcher, Workers* workers) {
+    recorder_ = recorder;
+    shelf_ = shelf;
+    ladder_ = ladder;
+    launcher_ = launcher;
+    workers_ = workers;
+  }
+
+ private:
+  call::Recorder* recorder_ = nullptr;
+  call::ToolShelf* shelf_ = nullptr;
+  call::Ladder* ladder_ = nullptr;
+  call::Launcher* launcher_ = nullptr;
+  Workers* workers_ = nullptr;
+};
+
+// A failure of ours as the asker may hear it: nothing of the host.
+gateway::Refusal RefusalOf(const Error& error);
+gateway::Refusal Busy();
+
+// Runs `work` on a worker and hands its answer to `reply` on the loop. A full queue answers at once.
+template <typename T>
+void Answer(ServiceContext& context, gateway::Reply<T> reply,
+            std::function<gateway::Answer<T>()> work) {
+  const auto asker = std::make_shared<gateway::Reply<T>>(std::move(reply));
+  const bool taken = context.workers().Submit([&context, asker, work = std::move(work)] {
+    context.loop.Post([asker, answer = work()]() mutable { (*asker)(std::move(answer)); });
+  });
+  if (!taken) {
+    (*asker)(Busy());
+  }
+}
+
+}  // namespace coffer::daemon

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who is told what: the receivers of the configuration file ([[webhook]] and [otlp]), taken apart once.
+//
+// The list is the whole of what the daemon dials by itself: a host that is not in it is never reached, whatever the
+// gateway asks for. The gateway and the egress role each read it at the start, from the same file; a change takes effect
+// with the next start. Plain http goes only where nobody can listen in: to this host, or, for traces without a secret in
+// their headers, to a collector that the operator names. Nothing here opens the files that hold secrets.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "egress/receiver_config.h"
+#include "store/receivers.h"
+
+namespace coffer::egress {
+
+struct Receiver {
+  enum class Kind : uint8_t { kWebhook, kOtlp };
+  Kind kind = Kind::kWebhook;
+  std::string name;  // in the outbox: stable for the same URL, and says nothing about it
+  bool tls = true;
+  std::string host;  // a name, or an address without brackets
+  uint16_t port = 443;
+  std::string target;      // "/hook?x=1"
+  bool this_host = false;  // a loopback address, or localhost, was written
+  std::string file;        // of the signature's secret, or of the headers; may be empty
+  std::vector<std::string> events;
+
+  // For people: without the path, which may hold a token.
+  std::string shown() const;
+  // Whether it is told of this: "call.finished", "switch.on".
+  bool Wants(std::string_view event) const;
+  // For others who work on the same state directory.
+  store::KnownReceiver Known() const;
+};
+
+// Refused with the URL's place in words if one cannot be used.
+Result<std::vector<Receiver>> ReceiversOf(std::span<const WebhookConfig> webhooks,
+                                          const OtlpConfig& otlp);
+
+// The names of those who are told of `event`.
+std::vector<std::string> NamesOfWanting(std::span<const Receiver> receivers,
+                                        std::string_view event);
+
+}  // namespace coffer::egress

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/loop.h"
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/posix/descriptor_base.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "net/asio.h"
+
+namespace coffer::net {
+namespace {
+
+class AsioLoop : public Loop {
+ public:
+  AsioLoop() : context_(1), guard_(context_.get_executor()) {}
+
+  asio::io_context& context() { return context_; }
+
+  void Post(std::function<void()> task) override { asio::post(context_, std::move(task)); }
+  void Run() override {
+    context_.restart();
+    context_.run();
+  }
+  void Stop() override { context_.stop(); }
+
+  std::shared_ptr<void> After(std::chrono::milliseconds delay,
+                              std::function<void()> task) override {
+    auto timer = std::make_shared<asio::steady_timer>(context_, delay);
+    // The wait does not own the timer: dropping the handle cancels it, also if it is due already.
+    timer->async_wait([weak = std::weak_ptr(timer), task = std::move(task)](error_code error) {
+      if (!error && !weak.expired()) {
+        task();
+      }
+    });
+    return timer;
+  }
+
+  std::shared_ptr<void> WatchReadable(int fd, std::function<void()> ready) override {
+    auto watch = std::make_shared<Watch>(context_, fd);
+    WaitAgain(watch, std::make_shared<std::function<void()>>(std::move(ready)));
+    return watch;
+  }
+
+  std::shared_ptr<void> WatchSignal(int signal, std::function<void()> seen) override {
+    auto signals = std::make_shared<asio::signal_set>(context_, signal);
+    WaitSignal(signals, std::make_shared<std::function<void()>>(std::move(seen)));
+    return signals;
+  }
+
+ private:
+  // A descriptor that is not ours: released, never closed.
+  struct Watch {
+    Watch(asio::io_context& context, int fd) : descriptor(context, fd) {}
+    ~Watch() { descriptor.release(); }
+    asio::posix::stream_descriptor descriptor;
+  };
+
+  static void WaitAgain(const std::shared_ptr<Watch>& watch,
+                        std::shared_ptr<std::function<void()>> ready) {
+    watch->descriptor.async_wait(
+        asio::posix::descriptor_base::wait_read,
+        [weak = std::weak_ptr(watch), ready = std::move(ready)](error_code error) {
+          auto alive = weak.lock();
+          if (error || alive == nullptr) {
+            return;
+          }
+          alive.reset();  // `ready` may drop the handle
+          (*ready)();
+          if (auto still = weak.lock(); still != nullptr) {
+            WaitAgain(still, ready);
+          }
+        });
+  }
+
+  static void WaitSignal(const std::shared_ptr<asio::signal_set>& signals,
+                         std::shared_ptr<std::function<void()>> seen) {
+    signals->async_wait(
+        [weak = std::weak_ptr(signals), seen = std::move(seen)](error_code error, int) {
+          if (error || weak.expired()) {
+            return;
+          }
+          (*seen)();
+          if (auto still = weak.lock(); still != nullptr) {
+            WaitSignal(still, seen);
+          }
+        });
+  }
+
+  asio::io_context context_;
+  asio::executor_work_guard<IoExecutor> guard_;
+};
+
+}  // namespace
+
+asio::io_context& ContextOf(Loop& loop) { return static_cast<AsioLoop&>(loop).context(); }
+
+std::unique_ptr<Loop> MakeLoop() { return std::make_unique<AsioLoop>(); }
+
+}  // namespace coffer::net

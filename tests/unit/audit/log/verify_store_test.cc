@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Somebody edits the database behind our back, with SQLite's own library: whatever is shown of a call, and whatever call
+// is made up or removed, `audit verify` names it. The control of all of them is the store that nobody touched.
+#include "audit/log/verify_store.h"
+
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "audit/sealed_call.h"
+#include "base/json.h"
+#include "call/ladder.h"
+#include "tests/support/run.h"
+
+namespace coffer::audit {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A state directory with everything that writes to it.
+struct Opened {
+  Opened(const std::string& directory, const std::function<Nanos()>& clock) {
+    store::StoreOptions options;
+    options.clock = clock;
+    options.fsync = false;
+    Result<store::Store> opened = store::Store::Open(directory, options);
+    EXPECT_TRUE(opened.ok()) << opened.error().message;
+    store = std::make_unique<store::Store>(std::move(opened).value());
+    EXPECT_TRUE(store::EnsureTenant(*store, store::TenantId::Local()).ok());
+    Result<Log> made = Log::Open(directory + "/log");
+    EXPECT_TRUE(made.ok()) << made.error().message;
+    log = std::make_unique<Log>(std::move(made).value());
+    recorder = std::make_unique<call::Recorder>(*store, *log);
+    EXPECT_TRUE(recorder->Settle(store->recovered()).ok());
+  }
+  std::unique_ptr<store::Store> store;
+  std::unique_ptr<Log> log;
+  std::unique_ptr<call::Recorder> recorder;
+};
+
+class VerifyStore : public ::testing::Test {
+ protected:
+  VerifyStore() : shelf_({}) {
+    EXPECT_TRUE(shelf_.Reload().ok());
+    Opened opened = Open(Original());
+    // Two that ran, one that is refused after admission, one before.
+    ran_ = Run(opened, "alice", "four\n");
+    other_ = Run(opened, "bob", "five\n");
+    refused_ = Ask(opened, "mallory", "python", R"({"code":7})");
+    unknown_ = Ask(opened, "mallory", "no-such-tool", "{}");
+  }
+  std::string Original() const { return dir_ / "state"; }
+  std::function<Nanos()> Clock() {
+    return [this] { return WallTime() + later_; };
+  }
+  Opened Open(const std::string& directory) { return Opened(directory, Clock()); }
+  call::Ladder LadderOf(Opened& opened) {
+    call::LadderOptions options;
+    options.sessions = dir_ / "sessions";
+    return call::Ladder(*opened.recorder, shelf_, options);
+  }
+  static call::ToolRequest Request(const std::string& agent, const std::string& tool,
+                                   const std::string& args) {
+    call::ToolRequest request;
+    request.agent = agent;
+    request.user = "uid:1000";
+    request.tool = tool;
+    request.args_json = args;
+    return request;
+  }
+  std::string Run(Opened& opened, const std::string& agent, const std::string& prints) {
+    call::Ladder ladder = LadderOf(opened);
+    auto climbed = ladder.Climb(Request(agent, "python", R"({"code":"1"})"));
+    auto* const ready = std::get_if<call::ReadyCall>(&climbed);
+    EXPECT_NE(ready, nullptr);
+    call::Collected collected;
+    collected.stdout_text = prints;
+    Receipt receipt;
+    receipt.outcome = "error";
+    receipt.error_class = "limit.wall";
+    receipt.error_message = "it ran for too long";
+    receipt.started_at = receipt.finished_at = opened.store->Now();
+    receipt.exit_code = 3;
+    receipt.exit_signal = 9;
+    receipt.output_bytes = prints.size();
+    receipt.limits = {{"cpu", {10, 7, "ns", false}}};
+    receipt.denials = {{"isolation", "syscall", "unshare(0)", "seccomp.default", "", "", 3}};
+    collected.report = call::RunReport{0, std::nullopt, FormatReceipt(receipt)};
+    return ladder.Descend(*ready, std::move(collected)).call_id;
+  }
+  std::string Ask(Opened& opened, const std::string& agent, const std::string& tool,
+                  const std::string& args) {
+    call::Ladder ladder = LadderOf(opened);
+    auto climbed = ladder.Climb(Request(agent, tool, args));
+    auto* const reply = std::get_if<call::ToolReply>(&climbed);
+    EXPECT_NE(reply, nullptr);
+    return reply == nullptr ? "" : reply->call_id;
+  }
+  static LogVerdict Verify(Opened& opened, uint64_t* compared = nullptr) {
+    const std::string log = opened.store->directory() + "/log";
+    StoreCheck check(*opened.store, log);
+    VerifyOptions options;
+    options.on_record = [&](const LeafFacts& facts) {
+      check.Note(facts);
+      return std::optional<LogFinding>();
+    };
+    Result<LogVerdict> verdict = VerifyLog(log, options);
+    EXPECT_TRUE(verdict.ok());
+    const Status finished = check.Finish(*verdict);
+    EXPECT_TRUE(finished.ok()) << finished.error().message;
+    if (compared != nullptr) {
+      *compared = check.compared();
+    }
+    return std::move(verdict).value();
+  }
+  // Past every rule of ours: constraints are what a forger switches off first.
+  static void Edit(const std::string& directory, const std::string& sql) {
+    sqlite3* db = nullptr;
+    ASSERT_EQ(::sqlite3_open((directory + "/coffer.db").c_str(), &db), SQLITE_OK);
+    char* problem = nullptr;
+    ::sqlite3_exec(db, ("PRAGMA ignore_check_constraints = ON;" + sql).c_str(), nullptr, nullptr,
+                   &problem);
+    EXPECT_EQ(problem, nullptr) << problem << ": " << sql;
+    EXPECT_GT(::sqlite3_total_changes(db), 0) << "it changed nothing: " << sql;
+    ::sqlite3_free(problem);
+    ::sqlite3_close(db);
+  }
+  // A copy of the state directory, edited and verified.
+  LogVerdict VerifyEdited(const std::string& sql) {
+    const std::string copy = dir_ / ("copy" + std::to_string(++copies_));
+    fs::copy(Original(), copy, fs::copy_options::recursive);
+    Edit(copy, sql);
+    Opened opened = Open(copy);
+    return Verify(opened);
+  }
+  static bool Names(const LogVerdict& verdict, const std::string& code, const std::string& call) {
+    for (const LogFinding& finding : verdict.findings) {
+      if (finding.code == code && test::Contains(finding.message, call)) {
+        return true;
+      }
+    }
+    return false;
+  }
+  static std::string Said(const LogVerdict& verdict) {
+    std::string text;
+    for (const LogFinding& finding : verdict.findings) {
+      text += finding.code + ": " + finding.message + "\n";
+    }
+    return text;
+  }
+
+  test::TempDir dir_;
+  Nanos later_{0};
+  int copies_ = 0;
+  call::ToolShelf shelf_;
+  std::string ran_, other_, refused_, unknown_;
+};
+
+TEST_F(VerifyStore, WhatNobodyTouchedIsGood) {
+  Opened opened = Open(Original());
+  uint64_t compared = 0;
+  const LogVerdict verdict = Verify(opened, &compared);
+  EXPECT_TRUE(verdict.ok()) << Said(verdict);
+  EXPECT_EQ(compared, 4U);
+  for (const std::string& id : {ran_, other_, refused_, unknown_}) {
+    const auto row = store::FindCall(*opened.store, store::TenantId::Local(), id);
+    ASSERT_TRUE(row.ok() && *row);
+    const Result<SealedCall> sealed = opened.recorder->ReadSealed(**row);
+    ASSERT_TRUE(sealed.ok());
+    EXPECT_EQ(sealed->state, SealState::kGood) << sealed->problem;
+  }
+}
+
+// Every column of a row is one that somebody is shown, and then an edit is found, or stands in the second list with its
+// reason. A new column must go into one of them.
+TEST_F(VerifyStore, EveryColumnThatIsShownIsCompared) {
+  const std::map<std::string, std::string> shown = {{"id", "'0190-made-up'"},
+                                                    {"tenant", "'acme'"},
+                                                    {"state", "'unknown'"},
+                                                    {"parent_id", "'p'"},
+                                                    {"session_id", "'s'"},
+                                                    {"agent", "'mallory'"},
+                                                    {"user", "'uid:0'"},
+                                                    {"tool", "'bash'"},
+                                                    {"requested_at", "requested_at - 1000000"},
+                                                    {"tool_version", "'9'"},
+                                                    {"manifest_hash", "'sha256:0'"},
+                                                    {"envelope_id", "NULL"},
+                                                    {"effect", "'read-only'"},
+                                                    {"started_at", "started_at + 1000000"},
+                                                    {"finished_at", "finished_at + 1000000"},
+                                                    {"outcome", "'success'"},
+                                                    {"error_class", "NULL"},
+                                                    {"error_message", "'it is fine'"},
+                                                    {"exit_code", "0"},
+                                                    {"exit_signal", "NULL"},
+                                                    {"cpu", "cpu + 1"},
+                                                    {"bytes_out", "0"},
+                                                    {"trace_id", "'t'"},
+                                                    {"denials", "0"},
+                                                    {"approval", "'approved'"},
+                                                    {"log_index", "log_index + 1"}};
+  const std::set<std::string> not_shown = {
+      "owner",           "supervisor_pid",  "supervisor_start",
+      "supervisor_boot", "cleanup",          // of processes
+      "args_hash",       "idempotency_key",  // keyed; they decide about retries only
+      "depth",           "decided_at",      "waiting"};
+  sqlite3* db = nullptr;
+  ASSERT_EQ(::sqlite3_open((Original() + "/coffer.db").c_str(), &db), SQLITE_OK);
+  sqlite3_stmt* columns = nullptr;
+  ASSERT_EQ(::sqlite3_prepare_v2(db, "SELECT name FROM pragma_table_info('calls')", -1, &columns,
+                                 nullptr),
+            SQLITE_OK);
+  size_t seen = 0;
+  while (::sqlite3_step(columns) == SQLITE_ROW) {
+    const std::string name = reinterpret_cast<const char*>(::sqlite3_column_text(columns, 0));
+    EXPECT_NE(shown.contains(name), not_shown.contains(name)) << name;
+    ++seen;
+  }
+  ::sqlite3_finalize(columns);
+  ::sqlite3_close(db);
+  EXPECT_EQ(seen, shown.size() + not_shown.size());
+  for (const auto& [column, value] : shown) {
+    const LogVerdict verdict =
+        VerifyEdited("UPDATE calls SET " + column + " = " + value + " WHERE id = '" + ran_ + "'");
+    const bool moved = column == "id" || column == "tenant" || column == "log_index";
+    EXPECT_TRUE(Names(verdict, moved ? "store.unlogged" : "store.row", column == "id" ? "" : ran_))
+        << column << "\n"
+        << Said(verdict);
+  }
+}
+
+TEST_F(VerifyStore, ADenialMadeASuccessIsFound) {
+  for (const std::string& id : {refused_, unknown_}) {
+    const LogVerdict verdict = VerifyEdited(
+        "UPDATE calls SET outcome = 'success', agent = 'alice', error_class = NULL, "
+        "error_message = NULL, denials = 0, state = 'finished', started_at = "
+        "requested_at, exit_code = 0 WHERE id = '" +
+        id + "'");
+    EXPECT_TRUE(Names(verdict, "store.row", id)) << Said(verdict);
+  }
+}
+
+TEST_F(VerifyStore, ACallThatWasMadeUpIsFound) {
+  const std::string like = "INSERT INTO calls SELECT * FROM made; DROP TABLE made;";
+  const auto copy = [&](const std::string& change) {
+    return "CREATE TABLE made AS SELECT * FROM calls WHERE id = '" + ran_ +
+           "'; UPDATE made SET id = 'made-up'" + change + ";" + like +
+           "INSERT INTO documents SELECT tenant, 'made-up', kind, body FROM documents WHERE "
+           "call_id = '" +
+           ran_ + "';";
+  };
+  for (const char* change :
+       {"", ", log_index = NULL", ", log_index = 1000000", ", log_index = -5",
+        ", finished_at = 9000000000000000000", ", finished_at = 1, requested_at = 1",
+        ", cleanup = 1", ", tenant = 'acme', log_index = NULL"}) {
+    const LogVerdict verdict = VerifyEdited(copy(change));
+    EXPECT_TRUE(Names(verdict, "store.unlogged", "made-up") ||
+                Names(verdict, "store.row", "made-up"))
+        << change << "\n"
+        << Said(verdict);
+  }
+}
+
+// Recovery ends calls of dead processes and seals that. It must not seal what somebody wrote into a row.
+TEST_F(VerifyStore, RecoverySealsNothingThatWasMadeUp) {
+  const LogVerdict verdict = VerifyEdited(
+      "CREATE TABLE made AS SELECT * FROM calls WHERE id = '" + ran_ +
+      "'; UPDATE made SET id = 'made-up', cleanup = 1, log_index = NULL, outcome = 'success';"
+      "INSERT INTO calls SELECT * FROM made; DROP TABLE made;");
+  EXPECT_TRUE(Names(verdict, "store.row", "made-up")) << Said(verdict);
+  EXPECT_TRUE(Names(verdict, "log.decision", "made-up")) << Said(verdict);
+}
+
+TEST_F(VerifyStore, ResultsAndReceiptsAreThoseThatWereSealed) {
+  const auto result_of = [](const std::string& id) {
+    return "(SELECT body FROM results WHERE call_id = '" + id + "')";
+  };
+  struct Case {
+    std::string sql, code;
+  };
+  const Case cases[] = {
+      {"UPDATE results SET body = replace(body, 'four', 'nine') WHERE call_id = '" + ran_ + "'",
+       "store.result"},
+      {"UPDATE results SET body = " + result_of(other_) + " WHERE call_id = '" + ran_ + "'",
+       "store.result"},
+      {"DELETE FROM results WHERE call_id = '" + ran_ + "'", "store.result"},
+      {"UPDATE documents SET body = replace(body, 'alice', 'admin') WHERE call_id = '" + ran_ +
+           "' AND kind = 'receipt'",
+       "store.receipt"},
+      {"UPDATE documents SET body = (SELECT body FROM documents WHERE call_id = '" + other_ +
+           "' AND kind = 'receipt') WHERE call_id = '" + ran_ + "' AND kind = 'receipt'",
+       "store.receipt"},
+      {"DELETE FROM documents WHERE kind = 'receipt' AND call_id = '" + ran_ + "'",
+       "store.receipt"},
+      {"UPDATE documents SET body = '[\"code=x\"]' WHERE kind = 'args' AND call_id = '" + ran_ +
+           "'",
+       "store.row"},
+      {"DELETE FROM documents WHERE kind = 'args' AND call_id = '" + ran_ + "'", "store.row"},
+      {"INSERT INTO results SELECT tenant, '" + unknown_ +
+           "', body FROM results WHERE call_id = '" + ran_ + "'",
+       "store.result"},
+      {"DELETE FROM calls WHERE id = '" + ran_ + "'", "store.gone"},
+  };
+  for (const Case& one : cases) {
+    const LogVerdict verdict = VerifyEdited(one.sql);
+    EXPECT_TRUE(Names(verdict, one.code, test::Contains(one.sql, unknown_) ? unknown_ : ran_))
+        << one.sql << "\n"
+        << Said(verdict);
+  }
+  // Two exchanged: both are named.
+  const LogVerdict swapped = VerifyEdited(
+      "CREATE TABLE kept AS SELECT * FROM results; DELETE FROM results;"
+      "INSERT INTO results SELECT tenant, CASE call_id WHEN '" +
+      ran_ + "' THEN '" + other_ + "' WHEN '" + other_ + "' THEN '" + ran_ +
+      "' ELSE call_id END, body FROM kept; DROP TABLE kept;");
+  EXPECT_TRUE(Names(swapped, "store.result", ran_)) << Said(swapped);
+  EXPECT_TRUE(Names(swapped, "store.result", other_)) << Said(swapped);
+}
+
+// A record is taken out of the log, whole batches from its end: the rows are left without a record.
+TEST_F(VerifyStore, ARowWithoutItsRecordIsFound) {
+  const std::string copy = dir_ / "cut";
+  fs::copy(Original(), copy, fs::copy_options::recursive);
+  const test::Strings lines = test::Lines(*test::ReadFile(copy + "/log/records"));
+  std::string cut;
+  for (size_t i = 0; i + 2 < lines.size(); ++i) {  // without the last receipt and its checkpoint
+    cut += lines[i] + "\n";
+  }
+  dir_.Write("cut/log/records", cut, 0600);
+  fs::remove(copy + "/log/tree");
+  Opened opened = Open(copy);
+  const LogVerdict verdict = Verify(opened);
+  EXPECT_TRUE(Names(verdict, "store.unlogged", unknown_)) << Said(verdict);
+  EXPECT_EQ(verdict.findings.size(), 1U) << Said(verdict);
+}
+
+// What retention removed is covered by an event of the log, and by nothing else.
+TEST_F(VerifyStore, OnlyWhatWasPrunedMayBeGone) {
+  {
+    Opened opened = Open(Original());
+    later_ = std::chrono::hours(24 * 91);
+    const std::string young = Run(opened, "alice", "later\n");
+    const Result<store::Pruned> pruned =
+        opened.recorder->Prune(store::TenantId::Local(), store::Retention());
+    ASSERT_TRUE(pruned.ok());
+    EXPECT_EQ(pruned->calls, 4U);
+    uint64_t compared = 0;
+    const LogVerdict verdict = Verify(opened, &compared);
+    EXPECT_TRUE(verdict.ok()) << Said(verdict);
+    EXPECT_EQ(compared, 1U);
+    ran_ = young;
+  }
+  const LogVerdict verdict = VerifyEdited("DELETE FROM calls WHERE id = '" + ran_ + "'");
+  EXPECT_TRUE(Names(verdict, "store.gone", ran_)) << Said(verdict);
+}
+
+// A call that seems to run: the log has its decision, or it was made up.
+TEST_F(VerifyStore, WhatRunsWasDecided) {
+  Opened opened = Open(Original());
+  call::Ladder ladder = LadderOf(opened);
+  auto climbed = ladder.Climb(Request("alice", "python", R"({"code":"2"})"));
+  auto* const ready = std::get_if<call::ReadyCall>(&climbed);
+  ASSERT_NE(ready, nullptr);
+  EXPECT_TRUE(Verify(opened).ok()) << "the control";
+  Edit(Original(), "UPDATE calls SET agent = 'mallory' WHERE id = '" + ready->call_id + "'");
+  LogVerdict verdict = Verify(opened);
+  EXPECT_TRUE(Names(verdict, "store.row", ready->call_id)) << Said(verdict);
+  Edit(Original(),
+       "UPDATE calls SET agent = 'alice', id = 'made-up' WHERE id = '" + ready->call_id + "'");
+  verdict = Verify(opened);
+  EXPECT_TRUE(Names(verdict, "store.undecided", "made-up")) << Said(verdict);
+}
+
+// What is edited is not shown, whoever asks, and a retry is not answered with it.
+TEST_F(VerifyStore, WhatIsEditedIsNotShown) {
+  Opened opened = Open(Original());
+  const auto state_of = [&](const std::string& id) {
+    const auto row = store::FindCall(*opened.store, store::TenantId::Local(), id);
+    return opened.recorder->ReadSealed(**row).value();
+  };
+  EXPECT_EQ(state_of(ran_).state, SealState::kGood) << "the control";
+  Edit(Original(), "UPDATE calls SET agent = 'mallory' WHERE id = '" + ran_ + "'");
+  EXPECT_EQ(state_of(ran_).state, SealState::kBroken);
+  EXPECT_EQ(state_of(ran_).call.agent, "");
+  EXPECT_TRUE(test::Contains(state_of(ran_).problem, "agent"));
+  Edit(Original(),
+       "UPDATE results SET body = replace(body, 'five', 'nine') WHERE call_id = '" + other_ + "'");
+  EXPECT_EQ(state_of(other_).state, SealState::kBroken);
+  EXPECT_FALSE(state_of(other_).result.has_value());
+}
+
+}  // namespace
+}  // namespace coffer::audit

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/warden/wire.h"
+
+#include <gtest/gtest.h>
+
+namespace coffer::call {
+namespace {
+
+RunRequest Sample() {
+  RunRequest request;
+  request.command = {"python3", "-I", "-"};
+  policy::Envelope& envelope = request.envelope;
+  envelope.level = policy::Level::kContainer;
+  envelope.floor = {policy::Layer::kSeccomp, policy::Layer::kCgroupMemory};
+  envelope.limits.memory = 12345678;
+  envelope.limits.wall = std::chrono::milliseconds(1500);
+  envelope.mounts = {{"/srv/a", "/data", policy::Access::kWrite, true}, {"/srv/b", "/b"}};
+  envelope.workspace = "/state/sessions/x";
+  envelope.workspace_access = policy::Access::kRead;
+  envelope.runtimes = {"python3"};
+  envelope.env = {{"A", "1"}, {"EMPTY", ""}};
+  envelope.cwd = "/workspace/sub";
+  envelope.uid = 77;
+  envelope.syscalls = policy::SyscallProfile::kStrict;
+  return request;
+}
+
+TEST(Wire, ARequestComesBackAsItWas) {
+  const RunRequest sent = Sample();
+  const Result<RunRequest> got = DecodeRun(EncodeRun(sent));
+  ASSERT_TRUE(got.ok()) << got.error().message;
+  EXPECT_EQ(got->command, sent.command);
+  EXPECT_EQ(policy::CanonicalForm(got->envelope), policy::CanonicalForm(sent.envelope));
+  EXPECT_EQ(got->envelope.workspace, sent.envelope.workspace);
+  EXPECT_EQ(got->envelope.workspace_access, sent.envelope.workspace_access);
+  EXPECT_EQ(got->envelope.mounts, sent.envelope.mounts);
+  EXPECT_EQ(EncodeRun(*got), EncodeRun(sent));
+}
+
+TEST(Wire, WhatDecidesForTheAskerDoesNotCross) {
+  RunRequest sent = Sample();
+  sent.receipt_path = "/etc/shadow";
+  sent.out_dir = "/etc";
+  sent.envelope.tty = true;
+  const Result<RunRequest> got = DecodeRun(EncodeRun(sent));
+  ASSERT_TRUE(got.ok());
+  EXPECT_TRUE(got->receipt_path.empty() && got->out_dir.empty());
+  EXPECT_FALSE(got->envelope.tty);
+}
+
+TEST(Wire, EveryCutIsRefused) {
+  const std::string whole = EncodeRun(Sample());
+  for (size_t size = 0; size < whole.size(); ++size) {
+    EXPECT_FALSE(DecodeRun(std::string_view(whole).substr(0, size)).ok()) << size;
+  }
+  EXPECT_FALSE(DecodeRun(whole + "x").ok());
+  EXPECT_TRUE(DecodeRun(whole).ok());
+}
+
+TEST(Wire, NoChangedByteCrashesOrWidensTheMessage) {
+  const std::string whole = EncodeRun(Sample());
+  size_t refused = 0;
+  for (size_t at = 0; at < whole.size(); ++at) {
+    for (const char flip : {'\x01', '\x80', '\xff'}) {
+      std::string changed = whole;
+      changed[at] = static_cast<char>(changed[at] ^ flip);
+      const Result<RunRequest> got = DecodeRun(changed);
+      refused += got.ok() ? 0 : 1;
+      if (got.ok()) {
+        EXPECT_EQ(EncodeRun(*got).size(), whole.size()) << at;
+      }
+    }
+  }
+  EXPECT_GT(refused, whole.size()) << "lengths, versions and choices are checked";
+}
+
+TEST(Wire, RefusesWhatCannotBeRun) {
+  const auto refused = [](const auto& change) {
+    RunRequest request = Sample();
+    change(request);
+    return !DecodeRun(EncodeRun(request)).ok();
+  };
+  EXPECT_TRUE(refused([](RunRequest& r) { r.command.clear(); }));
+  EXPECT_TRUE(refused([](RunRequest& r) { r.command[1] = std::string("a\0b", 3); }));
+  EXPECT_TRUE(refused([](RunRequest& r) { r.envelope.workspace += std::string("\0x", 2); }));
+  EXPECT_TRUE(refused([](RunRequest& r) { r.envelope.mounts[0].host += std::string("\0x", 2); }));
+  EXPECT_TRUE(refused([](RunRequest& r) { r.envelope.env = {{"A", std::string("\0x", 2)}}; }));
+  EXPECT_TRUE(refused([](RunRequest& r) { r.envelope.env = {{"A=B", "1"}}; }));
+  EXPECT_TRUE(refused([](RunRequest& r) { r.envelope.env = {{"", "1"}}; }));
+  EXPECT_TRUE(refused([](RunRequest& r) { r.envelope.limits.memory = 0; }));
+  EXPECT_TRUE(refused([](RunRequest& r) { r.envelope.limits.memory = ~0ULL; }));
+  EXPECT_TRUE(refused([](RunRequest& r) { r.envelope.limits.cpu = Nanos(-1); }));
+  EXPECT_FALSE(refused([](RunRequest&) {}));
+}
+
+TEST(Wire, AReportComesBackAsItWas) {
+  const RunReport plain{3, std::nullopt, "{}"};
+  Result<RunReport> got = DecodeReport(EncodeReport(plain));
+  ASSERT_TRUE(got.ok());
+  EXPECT_EQ(got->exit_status, 3);
+  EXPECT_FALSE(got->error.has_value());
+  const RunReport failed{125, HostFault("isolation.x", "what", "hint"), "{\"a\":1}"};
+  got = DecodeReport(EncodeReport(failed));
+  ASSERT_TRUE(got.ok() && got->error.has_value());
+  EXPECT_EQ(got->error->code, "isolation.x");
+  EXPECT_EQ(got->error->hint, "hint");
+  EXPECT_EQ(got->receipt, failed.receipt);
+  const std::string bytes = EncodeReport(failed);
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_FALSE(DecodeReport(std::string_view(bytes).substr(0, size)).ok()) << size;
+  }
+  EXPECT_FALSE(DecodeReport(EncodeRun(Sample())).ok()) << "another kind of message";
+}
+
+}  // namespace
+}  // namespace coffer::call
