@@ -70,6 +70,10 @@ test: all  ## the whole suite: as root, then as an ordinary user, then the publi
 test-user: all  ## the suite as an ordinary user only
 	@TESTS='$(TESTS)' CONTRACT='$(CONTRACT)' JOBS=$(JOBS) scripts/run_tests.sh build user
 
+.PHONY: test-docs
+test-docs: all  ## the examples of README.md and docs/, run and compared with what the pages say
+	@ctest --test-dir build -L docs --no-tests=error --output-on-failure
+
 .PHONY: check
 check:  ## formatting, clang-tidy, layers, file sizes, words, licences, shell scripts
 	@$(setup) check

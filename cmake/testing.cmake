@@ -10,6 +10,7 @@
 #   tests/conformance/log_agreement/                      our verifier of audit logs against the one in Python
 #   tests/conformance/otlp_oracle/                        exported traces against the OTLP schema (scripts/otlp_oracle.sh)
 #   tests/conformance/openapi_lint/                       openapi.json against a linter (scripts/lint_openapi.sh)
+#   tests/docs/                                           the examples of README.md and docs/, run and compared
 #   tests/probes/*.c, *.cc                                small static programs that run inside boundaries
 # Every test runs as its own process, with its folder's name as label. A file called *_serial_test.cc looks at
 # state of the whole host and never runs beside another test. What a test needs to find is in its environment:
@@ -211,6 +212,15 @@ if(TARGET coffer AND NOT CMAKE_CROSSCOMPILING)
     COMMAND ${CMAKE_SOURCE_DIR}/scripts/otlp_oracle.sh ${COFFER_TESTS_DIR} $<TARGET_FILE:coffer>)
   set_tests_properties(conformance:otlp_oracle PROPERTIES
     LABELS conformance TIMEOUT 900 SKIP_RETURN_CODE 77 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
+endif()
+
+# The examples of README.md and docs/, run as a reader would.
+if(TARGET cofferd AND NOT CMAKE_CROSSCOMPILING)
+  set(run_examples python3 ${CMAKE_SOURCE_DIR}/tests/docs/run_examples.py $<TARGET_FILE:coffer>)
+  add_test(NAME docs:examples COMMAND ${run_examples})
+  add_test(NAME docs:self_test COMMAND ${run_examples} --self-test)
+  set_tests_properties(docs:examples docs:self_test PROPERTIES
+    LABELS docs TIMEOUT 600 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
 endif()
 
 # The whole daemon, started for every test.

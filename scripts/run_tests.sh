@@ -71,6 +71,7 @@ copy_build() {
   for name in tests docs deploy scripts sdk tools; do
     [ -d "$name" ] && cp -r "$name" "$place/checkout/"
   done
+  cp README.md "$place/checkout/"
   mkdir -p "$place/checkout/src/gateway" && cp src/gateway/openapi.json "$place/checkout/src/gateway/"
   # Executables, and CTest's files; objects stay behind.
   (cd "$build" && find . \( -name CMakeFiles -o -name vm -o -name packages -o -name Testing -o -name openapi_lint \) -prune -o -type f \
