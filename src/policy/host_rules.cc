@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which hosts may be named in [[network.allow]]. Names are judged by their text alone: a wildcard over a domain where
-// anybody can get a name is as good as the whole internet, and a list of the best known of those domains is all we
-// have. The address a name resolves to is the egress proxy's business, at the time of the connection.
+// strangers get names is as good as the whole internet. Which domains those are is the public suffix list's to say
+// (libpsl, as Debian built it in). The address a name resolves to is the egress proxy's business, at the time of the connection.
 #include <fmt/format.h>
+#include <libpsl.h>
 
 #include <algorithm>
 #include <array>
@@ -20,58 +21,17 @@ constexpr std::string_view kDangerHint =
     "name the host the tool needs; if it truly needs this, write dangerously_host instead of host, "
     "with a reason";
 
-// Domains below which strangers have names.
-constexpr std::string_view kSharedDomains[] = {
-    "ac.uk",
-    "amazonaws.com",
-    "appspot.com",
-    "azurewebsites.net",
-    "blogspot.com",
-    "cloudapp.net",
-    "cloudfront.net",
-    "co.in",
-    "co.jp",
-    "co.kr",
-    "co.nz",
-    "co.uk",
-    "co.za",
-    "com.ar",
-    "com.au",
-    "com.br",
-    "com.cn",
-    "com.mx",
-    "com.sg",
-    "com.tr",
-    "com.tw",
-    "core.windows.net",
-    "duckdns.org",
-    "firebaseapp.com",
-    "fly.dev",
-    "github.io",
-    "githubusercontent.com",
-    "gitlab.io",
-    "gov.uk",
-    "herokuapp.com",
-    "ne.jp",
-    "net.au",
-    "netlify.app",
-    "ngrok.app",
-    "ngrok.io",
-    "nip.io",
-    "onrender.com",
-    "or.jp",
-    "org.au",
-    "org.uk",
-    "pages.dev",
-    "run.app",
-    "s3.amazonaws.com",
-    "sslip.io",
-    "trycloudflare.com",
-    "vercel.app",
-    "web.app",
-    "windows.net",
-    "workers.dev",
+// Domains below which strangers get names or addresses, and that the public suffix list does not have.
+constexpr std::string_view kUnlistedSharedDomains[] = {
+    "amazonaws.com", "core.windows.net", "nip.io", "sslip.io", "windows.net",
 };
+
+// Whether strangers can have a name below `name`, which is lower case and ASCII.
+bool IsSharedDomain(const std::string& name) {
+  return psl_is_public_suffix(psl_builtin(), name.c_str()) != 0 ||
+         std::find(std::begin(kUnlistedSharedDomains), std::end(kUnlistedSharedDomains), name) !=
+             std::end(kUnlistedSharedDomains);
+}
 
 std::vector<std::string_view> Split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -159,8 +119,7 @@ std::optional<Objection> ObjectToName(std::string_view host, std::string_view na
                  : fmt::format("{} has one label: what it means depends on the network", host),
         std::string(kDangerHint)};
   }
-  if (wildcard && std::find(std::begin(kSharedDomains), std::end(kSharedDomains), name) !=
-                      std::end(kSharedDomains)) {
+  if (wildcard && IsSharedDomain(std::string(name))) {
     return Objection{fmt::format("{}: anybody can have a name below {}", host, name),
                      std::string(kDangerHint)};
   }

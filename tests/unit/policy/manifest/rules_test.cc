@@ -47,9 +47,9 @@ TEST(ManifestRules, MountPoints) {
 }
 
 TEST(ManifestRules, BroadHosts) {
-  for (const char* host :
-       {"*.com", "**.org", "*.co.uk", "**.github.io", "*.amazonaws.com", "intranet", "10.0.0.5",
-        "172.16.3.4", "192.168.1.1", "100.64.0.1", "8.8.8.8"}) {
+  for (const char* host : {"*.com", "**.org", "*.co.uk", "**.github.io", "*.amazonaws.com",
+                           "*.gov.br", "**.vercel.app", "*.nip.io", "intranet", "10.0.0.5",
+                           "172.16.3.4", "192.168.1.1", "100.64.0.1", "8.8.8.8"}) {
     const auto objection = ObjectToHost(host);
     ASSERT_TRUE(objection) << host;
     EXPECT_FALSE(objection->final) << host;
