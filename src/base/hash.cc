@@ -3,18 +3,14 @@
 
 #include <array>
 
+#include "base/hex.h"
+
 namespace coffer {
 
 std::string Sha256::Finish() {
-  static constexpr char kDigits[] = "0123456789abcdef";
   std::array<unsigned char, crypto_hash_sha256_BYTES> digest;
   ::crypto_hash_sha256_final(&state_, digest.data());
-  std::string text = "sha256:";
-  for (const unsigned char byte : digest) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
+  return "sha256:" + HexOf(digest.data(), digest.size());
 }
 
 std::string HashOf(std::string_view bytes) {

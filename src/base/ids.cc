@@ -6,13 +6,12 @@
 #include <array>
 #include <atomic>
 
+#include "base/hex.h"
 #include "base/sys.h"
 
 namespace coffer {
 
 namespace {
-
-constexpr char kDigits[] = "0123456789abcdef";
 
 // An id holds a quarter of a microsecond; two that are made in the same one still sort in the order they were made.
 constexpr int64_t kTick = 250;
@@ -40,7 +39,7 @@ std::string IdBound(Nanos time) {
     if (digit == 8) {
       text += '-';
     }
-    text += kDigits[(millis >> (44 - 4 * digit)) & 15];
+    text += kHexDigits[(millis >> (44 - 4 * digit)) & 15];
   }
   return text;
 }
@@ -67,8 +66,8 @@ Result<std::string> NewId(Nanos now) {
     if (i == 4 || i == 6 || i == 8 || i == 10) {
       text += '-';
     }
-    text += kDigits[bytes[i] >> 4];
-    text += kDigits[bytes[i] & 15];
+    text += kHexDigits[bytes[i] >> 4];
+    text += kHexDigits[bytes[i] & 15];
   }
   return text;
 }

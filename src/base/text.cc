@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.h"
 
+#include "base/hex.h"
+
 namespace coffer {
 
 std::string Printable(std::string_view text) {
-  static constexpr char kDigits[] = "0123456789abcdef";
   static constexpr size_t kLongest = 200;
   std::string safe;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -16,8 +17,8 @@ std::string Printable(std::string_view text) {
       safe += text[i];
     } else {
       safe += "\\x";
-      safe += kDigits[byte >> 4];
-      safe += kDigits[byte & 15];
+      safe += kHexDigits[byte >> 4];
+      safe += kHexDigits[byte & 15];
     }
   }
   return safe;

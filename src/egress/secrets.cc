@@ -12,6 +12,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/hex.h"
 #include "base/sys.h"
 
 namespace coffer::egress {
@@ -156,11 +157,7 @@ std::string SignatureOf(const Secret& secret, std::string_view id, int64_t time,
   std::array<unsigned char, crypto_auth_hmacsha256_BYTES> mac;
   ::crypto_auth_hmacsha256_final(&state, mac.data());
   ::sodium_memzero(&state, sizeof(state));
-  std::string made = fmt::format("t={},v1=", time);
-  for (const unsigned char byte : mac) {
-    made += fmt::format("{:02x}", byte);
-  }
-  return made;
+  return fmt::format("t={},v1={}", time, HexOf(mac.data(), mac.size()));
 }
 
 }  // namespace coffer::egress

@@ -10,6 +10,7 @@
 #include <array>
 
 #include "base/hash.h"
+#include "base/hex.h"
 #include "base/sys.h"
 #include "store/core.h"
 #include "store/read_page.h"
@@ -28,18 +29,13 @@ constexpr Nanos kUseGrain = std::chrono::minutes(1);
   "all_tenants, label"
 
 Result<std::string> RandomHex(size_t digits) {
-  static constexpr char kDigits[] = "0123456789abcdef";
   std::array<unsigned char, 32> bytes{};
   const long wanted = static_cast<long>(digits / 2);
   const long got = raw::Syscall(SYS_getrandom, raw::Arg(bytes.data()), wanted, 0);
   if (got != wanted) {
     return sys::ErrnoError("store.random", "the kernel gave no random bytes", got < 0 ? got : -EIO);
   }
-  std::string text;
-  for (size_t i = 0; i < digits / 2; ++i) {
-    text += kDigits[bytes[i] >> 4];
-    text += kDigits[bytes[i] & 15];
-  }
+  std::string text = HexOf(bytes.data(), digits / 2);
   ::sodium_memzero(bytes.data(), bytes.size());
   return text;
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/utf8.h"
 #include "policy/schema/pattern.h"
 #include "policy/schema/value.h"
 

@@ -6,7 +6,6 @@
 namespace coffer::audit {
 namespace {
 
-constexpr char kHexDigits[] = "0123456789abcdef";
 constexpr char kBase64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 constexpr std::array<int16_t, 256> ReverseOf(std::string_view alphabet) {
@@ -17,38 +16,11 @@ constexpr std::array<int16_t, 256> ReverseOf(std::string_view alphabet) {
   }
   return values;
 }
-constexpr std::array<int16_t, 256> kHexValues = ReverseOf({kHexDigits, 16});
 constexpr std::array<int16_t, 256> kBase64Values = ReverseOf({kBase64, 64});
 
 }  // namespace
 
-std::string HexOf(std::string_view bytes) {
-  std::string hex;
-  hex.reserve(bytes.size() * 2);
-  for (const char c : bytes) {
-    hex += kHexDigits[static_cast<uint8_t>(c) >> 4];
-    hex += kHexDigits[static_cast<uint8_t>(c) & 15];
-  }
-  return hex;
-}
-std::string HexOf(const Hash& hash) { return HexOf(BytesOf(hash)); }
-
-std::optional<std::string> FromHex(std::string_view hex) {
-  if (hex.size() % 2 != 0) {
-    return std::nullopt;
-  }
-  std::string bytes;
-  bytes.reserve(hex.size() / 2);
-  for (size_t i = 0; i < hex.size(); i += 2) {
-    const int high = kHexValues[static_cast<uint8_t>(hex[i])];
-    const int low = kHexValues[static_cast<uint8_t>(hex[i + 1])];
-    if (high < 0 || low < 0) {
-      return std::nullopt;
-    }
-    bytes += static_cast<char>(high << 4 | low);
-  }
-  return bytes;
-}
+std::string HexOf(const Hash& hash) { return coffer::HexOf(BytesOf(hash)); }
 
 std::optional<Hash> HashFromBytes(std::string_view bytes) {
   Hash hash;

@@ -10,13 +10,14 @@
 #include <string>
 #include <string_view>
 
+#include "base/hex.h"
+
 namespace coffer::audit {
 
 using Hash = std::array<uint8_t, 32>;
 
-std::string HexOf(std::string_view bytes);
+using coffer::HexOf;  // of any bytes
 std::string HexOf(const Hash& hash);
-std::optional<std::string> FromHex(std::string_view hex);
 std::optional<Hash> HashFromHex(std::string_view hex);
 
 std::string Base64Of(std::string_view bytes);

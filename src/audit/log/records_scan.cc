@@ -4,6 +4,8 @@
 #include <optional>
 
 #include "audit/log/records.h"
+#include "base/hex.h"
+#include "base/utf8.h"
 
 namespace coffer::audit {
 namespace {
@@ -15,8 +17,6 @@ struct Value {
   std::string_view text;  // what stands between the quotes, or the whole value
   int64_t number = 0;
 };
-
-bool IsTrail(char c) { return (static_cast<uint8_t>(c) & 0xc0) == 0x80; }
 
 class Scanner {
  public:
@@ -140,47 +140,21 @@ class Scanner {
         (at_[4] != '0' && at_[4] != '1')) {
       return false;
     }
-    const size_t low = std::string_view("0123456789abcdef").find(at_[5]);
+    const int low = HexValue(at_[5]);
     const bool has_letter =
         at_[4] == '0' && (low == 8 || low == 9 || low == 10 || low == 12 || low == 13);
-    if (low == std::string_view::npos || has_letter) {
+    if (low < 0 || has_letter) {
       return false;
     }
     at_ += 6;
     return true;
   }
 
-  // One character beyond ASCII: the table 3-7 of Unicode.
+  // One character beyond ASCII.
   bool TakeWide() {
-    const auto first = static_cast<uint8_t>(*at_);
-    const int64_t left = end_ - at_;
-    const auto second = static_cast<uint8_t>(left > 1 ? at_[1] : 0);
-    int length = 0;
-    if (first >= 0xc2 && first <= 0xdf) {
-      length = 2;
-    } else if (first >= 0xe0 && first <= 0xef) {
-      length = 3;
-      if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f)) {
-        return false;
-      }
-    } else if (first >= 0xf0 && first <= 0xf4) {
-      length = 4;
-      if ((first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f)) {
-        return false;
-      }
-    } else {
-      return false;
-    }
-    if (left < length) {
-      return false;
-    }
-    for (int i = 1; i < length; ++i) {
-      if (!IsTrail(at_[i])) {
-        return false;
-      }
-    }
+    const size_t length = Utf8Length({at_, static_cast<size_t>(end_ - at_)});
     at_ += length;
-    return true;
+    return length != 0;
   }
 
   bool TakeDetail() {

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/hex.h"
 #include "base/sys.h"
 #include "isolation/runtime/real_path.h"
 
@@ -33,11 +34,10 @@ uint64_t Fingerprint(
 }
 
 std::string FileName(std::string_view key) {
-  constexpr char kHex[] = "0123456789abcdef";
   std::string name = "runtime-";
   uint64_t hash = Fingerprint(key);
   for (int i = 0; i < 16; ++i, hash >>= 4) {
-    name += kHex[hash & 15];
+    name += kHexDigits[hash & 15];
   }
   return name;
 }

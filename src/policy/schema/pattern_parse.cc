@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/utf8.h"
 #include "policy/schema/pattern.h"
 #include "policy/schema/pattern_program.h"
 #include "policy/schema/value.h"

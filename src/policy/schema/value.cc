@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/utf8.h"
 #include "policy/schema/number.h"
 
 namespace coffer::policy {
@@ -66,41 +67,6 @@ std::string CanonicalText(const Json& value) {
 size_t CodePoints(std::string_view text) {
   return static_cast<size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
-bool IsUtf8(std::string_view text) {
-  const auto* at = reinterpret_cast<const unsigned char*>(text.data());
-  const auto* const end = at + text.size();
-  while (at < end) {
-    const unsigned char lead = *at++;
-    if (lead < 0x80) {
-      continue;
-    }
-    // The second byte's range keeps out overlong forms, surrogates and what is beyond U+10FFFF (Unicode, table 3-7).
-    unsigned low = 0x80;
-    unsigned high = 0xBF;
-    int more = 0;
-    if (lead >= 0xC2 && lead <= 0xDF) {
-      more = 1;
-    } else if (lead >= 0xE0 && lead <= 0xEF) {
-      more = 2;
-      low = lead == 0xE0 ? 0xA0 : low;
-      high = lead == 0xED ? 0x9F : high;
-    } else if (lead >= 0xF0 && lead <= 0xF4) {
-      more = 3;
-      low = lead == 0xF0 ? 0x90 : low;
-      high = lead == 0xF4 ? 0x8F : high;
-    } else {
-      return false;
-    }
-    for (; more > 0; --more, low = 0x80, high = 0xBF) {
-      if (at == end || *at < low || *at > high) {
-        return false;
-      }
-      ++at;
-    }
-  }
-  return true;
 }
 
 namespace {

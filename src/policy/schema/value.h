@@ -18,7 +18,6 @@ std::string CanonicalText(const Json& value);
 
 // Characters of valid UTF-8.
 size_t CodePoints(std::string_view text);
-bool IsUtf8(std::string_view text);
 
 // What Measure counts, up to the bounds given to it.
 struct Extent {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/utf8.h"
 #include "policy/schema/number.h"
 
 namespace coffer::policy {
