@@ -65,38 +65,6 @@ std::string ProbePath() {
 
 bool IsRoot() { return geteuid() == 0; }
 
-TempDir::TempDir() {
-  char path[] = "/tmp/cofft.XXXXXX";
-  if (mkdtemp(path) == nullptr) {
-    ADD_FAILURE() << "mkdtemp failed";
-    abort();
-  }
-  path_ = path;
-  chmod(path, 0755);
-}
-
-TempDir::~TempDir() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-std::string TempDir::Write(const std::string& name, const std::string& bytes, unsigned mode) const {
-  const std::string path = path_ + "/" + name;
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << bytes;
-  file.close();
-  EXPECT_TRUE(file.good()) << "cannot write " << path;
-  EXPECT_EQ(chmod(path.c_str(), mode), 0) << path;
-  return path;
-}
-
-std::string TempDir::MakeDir(const std::string& name, unsigned mode) const {
-  const std::string path = path_ + "/" + name;
-  EXPECT_TRUE(mkdir(path.c_str(), mode) == 0 || errno == EEXIST) << "cannot make " << path;
-  EXPECT_EQ(chmod(path.c_str(), mode), 0) << path;
-  return path;
-}
-
 std::string NewToken() {
   unsigned char bytes[32] = {};
   if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes) {

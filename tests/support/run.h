@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/temp_dir.h"
+
 namespace coffer::test {
 
 using Json = nlohmann::ordered_json;
@@ -26,24 +28,6 @@ std::string CofferPath();
 std::string ProbePath();
 
 bool IsRoot();
-
-// A directory of the test's own, removed with everything in it. World-searchable, so that a boundary's uid can reach
-// what a test puts there on purpose.
-class TempDir {
- public:
-  TempDir();
-  ~TempDir();
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  // Creates or replaces a file; returns its path.
-  std::string Write(const std::string& name, const std::string& bytes, unsigned mode = 0644) const;
-  std::string MakeDir(const std::string& name, unsigned mode = 0755) const;
-
- private:
-  std::string path_;
-};
 
 // 32 random letters: cannot occur anywhere by accident.
 std::string NewToken();

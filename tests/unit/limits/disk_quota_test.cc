@@ -20,7 +20,7 @@ UniqueFd OpenDir(const TempDir& dir) {
 
 // ext4 allocates late; what a call wrote is known once it is on its way to the disk.
 void PutSynced(const TempDir& dir, const std::string& name, size_t bytes) {
-  dir.Put(name, std::string(bytes, 'x'));
+  dir.Write(name, std::string(bytes, 'x'));
   const UniqueFd fd(::open((dir.path() + "/" + name).c_str(), O_RDONLY | O_CLOEXEC));
   ::fsync(fd.get());
 }
@@ -51,10 +51,10 @@ TEST(DiskWatch, CountsInodes) {
   Result<DiskWatch> watch = DiskWatch::Start(fd.get(), caps);
   ASSERT_TRUE(watch.ok());
   for (int i = 0; i < 10; ++i) {
-    dir.Put(std::to_string(i), "");
+    dir.Write(std::to_string(i), "");
   }
   EXPECT_FALSE(watch->Check({}, {}).over);
-  dir.Put("eleventh", "");
+  dir.Write("eleventh", "");
   EXPECT_TRUE(watch->Check({}, {}).over);
 }
 

@@ -19,6 +19,7 @@
 #include <string>
 
 #include "limits/cgroup/cgroup.h"
+#include "tests/support/temp_dir.h"
 
 // ThreadSanitizer gives every process a thread of its own and several times its memory: what counts either cannot hold.
 #if defined(__has_feature)
@@ -35,36 +36,7 @@
 
 namespace coffer::limits {
 
-class TempDir {
- public:
-  TempDir() {
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / "coffer-limits-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~TempDir() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-  const std::string& path() const { return path_; }
-
-  void Put(const std::string& name, const std::string& text) const {
-    const std::filesystem::path full = path_ + "/" + name;
-    std::filesystem::create_directories(full.parent_path());
-    std::ofstream(full) << text;
-  }
-  std::string Get(const std::string& name) const {
-    std::ifstream in(path_ + "/" + name);
-    std::stringstream text;
-    text << in.rdbuf();
-    return text.str();
-  }
-
- private:
-  std::string path_;
-};
+using test::TempDir;
 
 // Starts `body` in a child that is inside `cgroup` before it does anything, the way a boundary's init gets in. The
 // child exits with what `body` returns, or 99 if it could not join.

@@ -21,7 +21,7 @@ UniqueFd OpenDir(const TempDir& dir) {
 
 // ext4 allocates late; what a call wrote is known once it is on its way to the disk.
 void PutSynced(const TempDir& dir, const std::string& name, size_t bytes) {
-  dir.Put(name, std::string(bytes, 'x'));
+  dir.Write(name, std::string(bytes, 'x'));
   const UniqueFd fd(::open((dir.path() + "/" + name).c_str(), O_RDONLY | O_CLOEXEC));
   ::fsync(fd.get());
 }
@@ -53,7 +53,7 @@ TEST(ScanDisk, CountsALinkedFileOnceAndFollowsNoSymlink) {
 
 TEST(ScanDisk, SaysWhenItDidNotFinish) {
   TempDir dir;
-  dir.Put("a/b/c", "x");
+  dir.Write("a/b/c", "x");
   const Result<DiskUse> use = ScanDisk(OpenDir(dir).get(), Nanos(0));
   ASSERT_TRUE(use.ok());
   EXPECT_EQ(use->end, ScanEnd::kOutOfTime);
@@ -89,7 +89,7 @@ TEST(ScanDisk, AClosedDirectoryIsNotEmpty) {
   }
   for (const mode_t mode : {0U, 0100U, 0400U}) {
     TempDir dir;
-    dir.Put("closed/hidden", "x");
+    dir.Write("closed/hidden", "x");
     ::chmod((dir.path() + "/closed").c_str(), mode);
     const Result<DiskUse> use = ScanDisk(OpenDir(dir).get(), seconds(10));
     ASSERT_TRUE(use.ok());

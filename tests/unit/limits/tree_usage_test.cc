@@ -240,7 +240,7 @@ TEST(TreeUsage, CountsFilesInTheGivenTmpfs) {
   }
   TempDir dir;
   ASSERT_EQ(::mount("none", dir.path().c_str(), "tmpfs", 0, "size=64m"), 0);
-  dir.Put("file", std::string(20 << 20, 'x'));
+  dir.Write("file", std::string(20 << 20, 'x'));
   const UniqueFd fd(::open(dir.path().c_str(), O_PATH | O_CLOEXEC));
   const Init init([](const Init&) {});
   TreeUsage without(init.pid(), kHugeCap);

@@ -34,8 +34,8 @@ TEST(KeyedNumber, MatchesWholeKeysAtLineStarts) {
 
 TEST(ReadNumber, KnowsWhatIsNoNumber) {
   TempDir dir;
-  dir.Put("a", "123\n");
-  dir.Put("b", "max\n");
+  dir.Write("a", "123\n");
+  dir.Write("b", "max\n");
   const Dir fd(dir);
   EXPECT_EQ(ReadNumber(fd.get(), "a"), 123U);
   EXPECT_EQ(ReadNumber(fd.get(), "b"), std::nullopt);
@@ -44,21 +44,21 @@ TEST(ReadNumber, KnowsWhatIsNoNumber) {
 
 TEST(CgroupV1Files, CapsGoToTheRightFiles) {
   TempDir dir;
-  dir.Put("memory.limit_in_bytes", "");
-  dir.Put("memory.memsw.limit_in_bytes", "");
-  dir.Put("memory.swappiness", "untouched");
+  dir.Write("memory.limit_in_bytes", "");
+  dir.Write("memory.memsw.limit_in_bytes", "");
+  dir.Write("memory.swappiness", "untouched");
   ASSERT_TRUE(WriteMemoryCapsV1(dir.path(), 64 << 20).ok());
-  EXPECT_EQ(dir.Get("memory.limit_in_bytes"), "67108864");
-  EXPECT_EQ(dir.Get("memory.memsw.limit_in_bytes"), "67108864");
-  EXPECT_EQ(dir.Get("memory.swappiness"), "untouched");
+  EXPECT_EQ(dir.Read("memory.limit_in_bytes"), "67108864");
+  EXPECT_EQ(dir.Read("memory.memsw.limit_in_bytes"), "67108864");
+  EXPECT_EQ(dir.Read("memory.swappiness"), "untouched");
 }
 
 TEST(CgroupV1Files, WithoutSwapAccountingSwapIsAvoided) {
   TempDir dir;
-  dir.Put("memory.limit_in_bytes", "");
-  dir.Put("memory.swappiness", "");
+  dir.Write("memory.limit_in_bytes", "");
+  dir.Write("memory.swappiness", "");
   ASSERT_TRUE(WriteMemoryCapsV1(dir.path(), 4096).ok());
-  EXPECT_EQ(dir.Get("memory.swappiness"), "0");
+  EXPECT_EQ(dir.Read("memory.swappiness"), "0");
 }
 
 TEST(CgroupV1Files, AMissingCapFileIsAnError) {
@@ -71,13 +71,13 @@ TEST(CgroupV1Files, AMissingCapFileIsAnError) {
 
 TEST(CgroupV1Files, UsageIsRead) {
   TempDir dir;
-  dir.Put("memory.max_usage_in_bytes", "65536\n");
-  dir.Put("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 4\n");
-  dir.Put("pids.peak", "5\n");
-  dir.Put("pids.events", "max 9\n");
-  dir.Put("cpuacct.usage", "1500000\n");
-  dir.Put("blkio.throttle.io_service_bytes",
-          "8:0 Read 10\n8:0 Write 20\n8:0 Total 30\n9:0 Total 12\nTotal 42\n");
+  dir.Write("memory.max_usage_in_bytes", "65536\n");
+  dir.Write("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 4\n");
+  dir.Write("pids.peak", "5\n");
+  dir.Write("pids.events", "max 9\n");
+  dir.Write("cpuacct.usage", "1500000\n");
+  dir.Write("blkio.throttle.io_service_bytes",
+            "8:0 Read 10\n8:0 Write 20\n8:0 Total 30\n9:0 Total 12\nTotal 42\n");
   Usage usage;
   ReadMemoryV1(dir.path(), 65536, usage);
   ReadPidsV1(dir.path(), 5, usage);
@@ -95,35 +95,36 @@ TEST(CgroupV1Files, UsageIsRead) {
 TEST(CgroupV2Files, CapsGoToTheRightFiles) {
   TempDir dir;
   for (const char* name : {"memory.max", "memory.swap.max", "memory.oom.group", "pids.max"}) {
-    dir.Put(name, "");
+    dir.Write(name, "");
   }
   const Dir fd(dir);
   ASSERT_TRUE(WriteMemoryCapsV2(fd.get(), 256 << 20).ok());
   ASSERT_TRUE(WritePidsCapV2(fd.get(), 33).ok());
-  EXPECT_EQ(dir.Get("memory.max"), "268435456");
-  EXPECT_EQ(dir.Get("memory.swap.max"), "0");
-  EXPECT_EQ(dir.Get("memory.oom.group"), "1");
-  EXPECT_EQ(dir.Get("pids.max"), "33");
+  EXPECT_EQ(dir.Read("memory.max"), "268435456");
+  EXPECT_EQ(dir.Read("memory.swap.max"), "0");
+  EXPECT_EQ(dir.Read("memory.oom.group"), "1");
+  EXPECT_EQ(dir.Read("pids.max"), "33");
 }
 
 TEST(CgroupV2Files, OnlySwapMayBeMissing) {
   TempDir dir;
-  dir.Put("memory.max", "");
+  dir.Write("memory.max", "");
   const Dir fd(dir);
   EXPECT_FALSE(WriteMemoryCapsV2(fd.get(), 4096).ok()) << "memory.oom.group was missing";
-  dir.Put("memory.oom.group", "");
+  dir.Write("memory.oom.group", "");
   EXPECT_TRUE(WriteMemoryCapsV2(fd.get(), 4096).ok());
 }
 
 TEST(CgroupV2Files, UsageIsRead) {
   TempDir dir;
-  dir.Put("cpu.stat", "usage_usec 2500\nuser_usec 2000\nsystem_usec 500\n");
-  dir.Put("memory.peak", "1048576\n");
-  dir.Put("memory.events", "low 0\nhigh 0\nmax 12\noom 1\noom_kill 3\noom_group_kill 1\n");
-  dir.Put("pids.peak", "4\n");
-  dir.Put("pids.events", "max 2\n");
-  dir.Put("io.stat",
-          "8:0 rbytes=100 wbytes=20 rios=1 wios=1 dbytes=7 dios=0\n9:0 rbytes=3 wbytes=0 rios=1\n");
+  dir.Write("cpu.stat", "usage_usec 2500\nuser_usec 2000\nsystem_usec 500\n");
+  dir.Write("memory.peak", "1048576\n");
+  dir.Write("memory.events", "low 0\nhigh 0\nmax 12\noom 1\noom_kill 3\noom_group_kill 1\n");
+  dir.Write("pids.peak", "4\n");
+  dir.Write("pids.events", "max 2\n");
+  dir.Write(
+      "io.stat",
+      "8:0 rbytes=100 wbytes=20 rios=1 wios=1 dbytes=7 dios=0\n9:0 rbytes=3 wbytes=0 rios=1\n");
   const Dir fd(dir);
   Usage usage;
   ReadMemoryV2(fd.get(), 1048576, usage);
@@ -141,10 +142,10 @@ TEST(CgroupV2Files, UsageIsRead) {
 
 TEST(CgroupV2Files, OlderKernelsWithoutPeaksStillCountEvents) {
   TempDir dir;
-  dir.Put("memory.current", "4096\n");
-  dir.Put("memory.events", "oom_kill 1\n");
-  dir.Put("pids.current", "2\n");
-  dir.Put("pids.events", "max 5\n");
+  dir.Write("memory.current", "4096\n");
+  dir.Write("memory.events", "oom_kill 1\n");
+  dir.Write("pids.current", "2\n");
+  dir.Write("pids.events", "max 5\n");
   const Dir fd(dir);
   Usage usage;
   ReadMemoryV2(fd.get(), 1ULL << 30, usage);
@@ -156,32 +157,32 @@ TEST(CgroupV2Files, OlderKernelsWithoutPeaksStillCountEvents) {
 
 TEST(PrepareV2Parent, EnablesWhatIsMissingAndMovesUsWhereNeeded) {
   TempDir dir;
-  dir.Put("cgroup.subtree_control", "");
+  dir.Write("cgroup.subtree_control", "");
   CgroupHost host;
   host.v2_dir = dir.path();
   host.v2_enable = "+memory +pids";
   host.v2_enable_io = true;
   host.pid_namespace = 7;
   ASSERT_TRUE(PrepareV2Parent(host, /*io=*/true).ok());
-  EXPECT_EQ(dir.Get("cgroup.subtree_control"), "+memory +pids +io");
+  EXPECT_EQ(dir.Read("cgroup.subtree_control"), "+memory +pids +io");
 
-  dir.Put("cgroup.subtree_control", "");
-  dir.Put(SupervisorLeafName(7) + "/cgroup.procs", "");
+  dir.Write("cgroup.subtree_control", "");
+  dir.Write(SupervisorLeafName(7) + "/cgroup.procs", "");
   host.v2_move_self = true;
   ASSERT_TRUE(PrepareV2Parent(host, /*io=*/false).ok());
-  EXPECT_EQ(dir.Get(SupervisorLeafName(7) + "/cgroup.procs"), "0");
-  EXPECT_EQ(dir.Get("cgroup.subtree_control"), "+memory +pids");
+  EXPECT_EQ(dir.Read(SupervisorLeafName(7) + "/cgroup.procs"), "0");
+  EXPECT_EQ(dir.Read("cgroup.subtree_control"), "+memory +pids");
 }
 
 TEST(PrepareV2Parent, LeavesAPreparedParentAlone) {
   TempDir dir;
-  dir.Put("cgroup.subtree_control", "cpu memory pids\n");
+  dir.Write("cgroup.subtree_control", "cpu memory pids\n");
   CgroupHost host;
   host.v2_dir = dir.path();
   host.v2_enable = "+memory +pids";
   host.v2_move_self = true;
   ASSERT_TRUE(PrepareV2Parent(host, /*io=*/false).ok());
-  EXPECT_EQ(dir.Get("cgroup.subtree_control"), "cpu memory pids\n");
+  EXPECT_EQ(dir.Read("cgroup.subtree_control"), "cpu memory pids\n");
 }
 
 TEST(OomPossible, IsNeverFalseNearTheCap) {
