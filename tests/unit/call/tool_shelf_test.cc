@@ -92,9 +92,11 @@ TEST(ToolShelf, AMountThatIsALinkOrMissingIsAMistake) {
 // Writing needs a word where root owns the directory, and below the system's own.
 TEST(ToolShelf, AWritableMountOfRootsOrTheSystemsIsAMistakeWithoutItsWord) {
   const TempDir dir;
+  std::string starter = policy::StarterManifest("mine");
+  const std::string effect = "\"read-only\"";
+  starter.replace(starter.find(effect), effect.size(), "\"reversible\"");
   const auto mistakes = [&](const std::string& host, const std::string& key) {
-    return LoadToolHere(policy::StarterManifest("mine") + "\n[[files.mount]]\n" + key + " = \"" +
-                            host + "\"\n" +
+    return LoadToolHere(starter + "\n[[files.mount]]\n" + key + " = \"" + host + "\"\n" +
                             (key == "host" ? "" : "reason = \"a test that says why\"\n") +
                             "at = \"/data\"\nmode = \"write\"\n",
                         "mine.toml")
