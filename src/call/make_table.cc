@@ -18,6 +18,7 @@ Result<TableEntry> EntryOf(const ShelfEntry& shelved) {
   entry.workspace = manifest.workspace;
   entry.argv = manifest.run.argv;
   entry.env = manifest.run.env;
+  entry.stdin_word = manifest.run.stdin_word;
   return entry;
 }
 

@@ -40,6 +40,10 @@ void WriteEntry(WireWriter& writer, const TableEntry& entry) {
     writer.Text(name);
     WriteWord(writer, word);
   }
+  writer.Flag(entry.stdin_word.has_value());
+  if (entry.stdin_word) {
+    WriteWord(writer, *entry.stdin_word);
+  }
 }
 
 TableEntry ReadEntry(WireReader& reader) {
@@ -60,12 +64,23 @@ TableEntry ReadEntry(WireReader& reader) {
     std::string name = reader.Text();
     entry.env.emplace_back(std::move(name), ReadWord(reader));
   }
+  if (reader.Flag()) {
+    entry.stdin_word = ReadWord(reader);
+  }
   return entry;
 }
 
 Error Malformed() { return Internal("internal.wire", "a malformed table of tools"); }
 
 }  // namespace
+
+std::optional<std::string> TableEntry::FixedStdin() const {
+  if (!stdin_word) {
+    return std::string();
+  }
+  return stdin_word->kind == policy::WordKind::kLiteral ? std::optional(stdin_word->text)
+                                                        : std::nullopt;
+}
 
 const TableEntry* WardenTable::Find(std::string_view tool) const {
   const auto found = std::find_if(entries.begin(), entries.end(),

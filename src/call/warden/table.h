@@ -8,6 +8,7 @@
 // still parses no TOML. A request names an entry and fills in its parameters (check.h).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,6 +29,10 @@ struct TableEntry {
   policy::Workspace workspace = policy::Workspace::kFresh;
   std::vector<policy::WordGroup> argv;
   std::vector<std::pair<std::string, policy::Word>> env;
+  std::optional<policy::Word> stdin_word;  // nothing: there is nothing to read
+
+  // All of stdin, if the manifest fixes it; nothing if a parameter does.
+  std::optional<std::string> FixedStdin() const;
 };
 
 struct WardenTable {

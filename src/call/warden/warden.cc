@@ -32,6 +32,19 @@ struct Runner {
   UniqueFd pidfd;
 };
 
+// In the runner: what the manifest fixes comes from the table. The gateway's descriptor could be another text, and could
+// be moved while it is read.
+Status TakeFixedStdin(const TableEntry& entry) {
+  const std::optional<std::string> text = entry.FixedStdin();
+  if (!text) {
+    return {};
+  }
+  TRY_ASSIGN(const UniqueFd fixed, SealedBytes(*text));
+  const long taken = Syscall(SYS_dup3, fixed.get(), STDIN_FILENO, 0);
+  return taken < 0 ? Status(sys::ErrnoError("internal.warden", "cannot take a descriptor", taken))
+                   : Status();
+}
+
 // In the runner: what the gateway asked for, if a manifest allows it.
 Result<RunRequest> ReadRequest(const WardenRules& rules, const WardenTable& table,
                                const ReceivedMessage& received, uint32_t uid_index) {
@@ -39,6 +52,7 @@ Result<RunRequest> ReadRequest(const WardenRules& rules, const WardenTable& tabl
              ReadSealed(received.descriptors[0].get(), received.message.size));
   TRY_ASSIGN(RunRequest request, DecodeRun(bytes));
   TRY(CheckRequest(rules, table, request));
+  TRY(TakeFixedStdin(*table.Find(request.entry)));
   TRY_ASSIGN(request.uids, UidOfTenant(request.tenant, uid_index));
   // From here on by our own word, never by the gateway's.
   request.runtimes_only = true;

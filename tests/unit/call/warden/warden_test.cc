@@ -42,6 +42,7 @@ TableEntry ShellEntry() {
   entry.argv = {{{{WordKind::kLiteral, "bash", {}}}, false},
                 {{{WordKind::kLiteral, "-c", {}}}, false},
                 {{{WordKind::kParameter, "script", {}}}, false}};
+  entry.stdin_word = policy::Word{WordKind::kParameter, "text", {}};
   return entry;
 }
 
@@ -179,6 +180,18 @@ TEST_F(WardenTest, LaunchesWhatTheTableAllowsAndNothingElse) {
   RunRequest request = Script("cat /data/secret");
   request.envelope.mounts = wider.envelope.mounts;
   EXPECT_EQ(Run("control", request).stdout_text, "secret of the host");
+}
+
+TEST_F(WardenTest, AFixedStdinIsTheTables) {
+  TableEntry entry = ShellEntry();
+  entry.stdin_word = policy::Word{policy::WordKind::kLiteral, "the manifest's", {}};
+  Start({}, {entry});
+  EXPECT_EQ(Run("fixed", Script("cat"), "the gateway's").stdout_text, "the manifest's");
+  entry.stdin_word.reset();
+  HandOver({entry});
+  EXPECT_EQ(Run("none", Script("cat"), "the gateway's").stdout_text, "");
+  HandOver({ShellEntry()});
+  EXPECT_EQ(Run("control", Script("cat"), "the gateway's").stdout_text, "the gateway's");
 }
 
 TEST_F(WardenTest, WithoutATableNothingRunsAndANewOneHoldsAtOnce) {
