@@ -206,9 +206,12 @@ Status ToolShelf::Reload() {
 }
 
 Result<std::string> ToolShelf::Signature() const {
+  TRY_ASSIGN(std::vector<std::string> looked_at, Files());
+  // The directories too: a file that came and went between two looks has changed their times.
+  looked_at.insert(looked_at.end(), directories_.begin(), directories_.end());
+  looked_at.push_back(may_be_missing_);
   std::string signature;
-  TRY_ASSIGN(const std::vector<std::string> files, Files());
-  for (const std::string& path : files) {
+  for (const std::string& path : looked_at) {
     struct stat info{};
     if (::stat(path.c_str(), &info) == 0) {
       signature += fmt::format("\n{}|{}|{}|{}.{}|{}.{}", path, info.st_ino, info.st_size,

@@ -124,6 +124,12 @@ std::string UsualConfigDir() {
   return (config.empty() ? home + "/.config" : config) + "/coffer";
 }
 
+Result<std::string> UsualToolDir() {
+  const std::string usual = UsualConfigDir();
+  return usual.empty() ? Result<std::string>(std::string())
+                       : isolation::CleanPath(usual + "/tools");
+}
+
 Status CheckNotInState(const std::string& state, const std::string& name) {
   const std::string path = state + "/" + name;
   struct stat info{};
@@ -179,11 +185,10 @@ Result<std::vector<std::string>> VerbFlags::ToolDirs() const {
   }
   TRY_ASSIGN(const std::string state, StateDir());
   TRY(CheckNotInState(state, "tools"));
-  const std::string usual = UsualConfigDir() + "/tools";
-  const Result<bool> there = sys::Exists(usual);
+  TRY_ASSIGN(std::string usual, UsualToolDir());
+  const Result<bool> there = usual.empty() ? Result<bool>(false) : sys::Exists(usual);
   if (there.ok() && *there) {
-    TRY_ASSIGN(std::string clean, isolation::CleanPath(usual));
-    named.push_back(std::move(clean));
+    named.push_back(std::move(usual));
   }
   return named;
 }

@@ -24,6 +24,8 @@ std::string UsualStateDir();
 // Where the operator keeps coffer.toml and tools/: COFFER_CONFIG, /etc/coffer for root, or ~/.config/coffer. As root never
 // in the state directory, which belongs to the daemon's gateway. Empty if there is no home either.
 std::string UsualConfigDir();
+// Its `tools`, which need not be there.
+Result<std::string> UsualToolDir();
 // Those of COFFER_TOOLS.
 std::vector<std::string> UsualToolDirs();
 

@@ -70,8 +70,7 @@ Result<Config> ParseConfig(std::span<const std::string_view> words) {
   TRY_ASSIGN(config.tools, flags.NamedToolDirs());
   if (config.tools.empty()) {
     TRY(call::CheckNotInState(config.state, "tools"));
-    const std::string usual = call::UsualConfigDir();
-    config.default_tools = usual.empty() ? "" : usual + "/tools";
+    TRY_ASSIGN(config.default_tools, call::UsualToolDir());
   }
   if (flags.Has("--listen")) {
     TRY(ReadListen(flags.Value("--listen"), config));

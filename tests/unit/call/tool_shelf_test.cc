@@ -56,6 +56,19 @@ TEST(ToolShelf, ABadFileKeepsItsLastGoodVersion) {
   EXPECT_EQ(shelf.Find("mine"), nullptr) << "a tool without a manifest does not exist";
 }
 
+// The compiler may have read a file that is gone at the next look.
+TEST(ToolShelf, AFileThatCameAndWentIsNoticed) {
+  const TempDir dir;
+  const ToolShelf shelf({dir.path()});
+  const std::string before = *shelf.Signature();
+  // The times of a directory advance in steps of some milliseconds.
+  EXPECT_TRUE(test::WaitUntil([&] {
+    dir.Write("late.toml", policy::StarterManifest("late"));
+    EXPECT_EQ(::unlink((dir / "late.toml").c_str()), 0);
+    return *shelf.Signature() != before;
+  }));
+}
+
 TEST(ToolShelf, AFileMayReplaceAShippedToolAndOnlyOneFileMayDeclareATool) {
   const TempDir dir;
   std::string python = policy::StarterManifest("python");
