@@ -103,14 +103,14 @@ _coffer() {
         --floor) mapfile -t COMPREPLY < <(compgen -W "$layers" -- "$cur") ;;
         --runtime) mapfile -t COMPREPLY < <(compgen -W "python3 node perl bash sh busybox host-usr" -- "$cur") ;;
         --seccomp) mapfile -t COMPREPLY < <(compgen -W "strict default compat" -f -- "$cur") ;;
-        --ro | --rw | --in | --receipt) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+        --ro | --rw | --dangerously-rw | --in | --receipt) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
         --out | --cwd) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
         --cpu | --wall) mapfile -t COMPREPLY < <(compgen -W "1s 10s 30s 1m" -- "$cur") ;;
         --memory | --disk | --io | --output | --tmp) mapfile -t COMPREPLY < <(compgen -W "1MiB 64MiB 256MiB 1GiB" -- "$cur") ;;
         --env | --uid | --processes | --open-files) ;;
         *)
           if [[ $cur == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--level --floor --runtime --seccomp --uid --ro --rw --in --out --tmp
+            mapfile -t COMPREPLY < <(compgen -W "--level --floor --runtime --seccomp --uid --ro --rw --dangerously-rw --in --out --tmp
               --cwd --cpu --wall --memory --processes --open-files --disk --io --output --env --tty --receipt --state
               --trace --quiet --help --" -- "$cur")
           else

@@ -23,6 +23,7 @@ complete -c coffer -n $run -r -l seccomp -a "strict default compat" -d "Profile 
 complete -c coffer -n $run -x -l uid -d "User id as seen inside"
 complete -c coffer -n $run -r -l ro -d "Host path, read-only"
 complete -c coffer -n $run -r -l rw -d "Host path, writable"
+complete -c coffer -n $run -r -l dangerously-rw -d "Path of the system, writable"
 complete -c coffer -n $run -r -l in -d "Files to bring in"
 complete -c coffer -n $run -r -l out -d "Host directory, writable at /out"
 complete -c coffer -n $run -x -l tmp -d "Size of /tmp"

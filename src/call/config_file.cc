@@ -263,16 +263,17 @@ ParsedConfig ParseConfigFile(std::string_view text) {
   }
   MistakeList mistakes;
   FileConfig config;
-  TableReader root(
-      std::get<TomlNode>(read), "",
-      Keys{"quotas", "budgets", "retention", "tenant", "webhook", "otlp", "anomaly", "peer"},
-      mistakes);
+  TableReader root(std::get<TomlNode>(read), "",
+                   Keys{"quotas", "budgets", "retention", "tenant", "webhook", "otlp", "anomaly",
+                        "peer", "ceilings"},
+                   mistakes);
   ReadRules(root, "", config.general, mistakes);
   ReadTenants(root, config, mistakes);
   ReadWebhooks(root, config, mistakes);
   ReadOtlp(root, config, mistakes);
   ReadAnomaly(root, config, mistakes);
   ReadPeers(root, config, mistakes);
+  ReadCeilings(root, config.ceilings, mistakes);
   parsed.mistakes = mistakes.Take();
   if (parsed.mistakes.empty()) {
     parsed.config = std::move(config);
@@ -293,6 +294,9 @@ Result<FileConfig> ReadConfigText(std::string_view text, std::string_view file) 
 }
 
 Result<FileConfig> LoadConfigFile(const std::string& file, bool may_be_missing) {
+  if (file.empty()) {
+    return FileConfig{};
+  }
   const Result<std::string> text = sys::ReadRegular(file, kMostFileBytes);
   if (!text.ok()) {
     if (may_be_missing && text.error().sys_errno == ENOENT) {

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "call/config_ceilings.h"
 #include "egress/receiver_config.h"
 #include "policy/manifest/mistake.h"
 #include "policy/rate.h"
@@ -60,6 +61,7 @@ struct FileConfig {
   egress::OtlpConfig otlp;
   AnomalyConfig anomaly;
   std::vector<PeerConfig> peers;  // one for each uid
+  policy::Limits ceilings = DefaultCeilings();
 
   const TenantRules& RulesOf(std::string_view tenant) const;
   // As the ladder asks for them; the tool's own limits and the cooldown are added there.

@@ -23,6 +23,8 @@ Result<Evaluation> Evaluate(const policy::Tool& tool, const Json& args,
   evaluation.blast_radius = policy::Sentence(policy::ComputeBlastRadius(
       made.envelope, tool.manifest.network, {}, tool.manifest.tool.effect));
   evaluation.run.envelope = std::move(made.envelope);
+  evaluation.run.entry = tool.manifest.tool.name;
+  evaluation.run.runtimes_only = true;
   evaluation.run.command = std::move(made.command);
   evaluation.stdin_text = std::move(made.stdin_text);
   return evaluation;

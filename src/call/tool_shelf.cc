@@ -12,6 +12,7 @@
 
 #include "base/regular_file.h"
 #include "base/sys.h"
+#include "call/operator_path.h"
 #include "isolation/host_path.h"
 
 namespace coffer::call {
@@ -39,8 +40,10 @@ std::string StemOf(std::string_view file) {
 }
 
 // The manifests of a directory, sorted, so that the same files always give the same shelf.
-Result<std::vector<std::string>> ManifestsIn(const std::string& directory) {
-  TRY_ASSIGN(const UniqueFd dir, sys::Open(directory, O_RDONLY | O_DIRECTORY));
+Result<std::vector<std::string>> ManifestsIn(const std::string& directory,
+                                             std::optional<uid_t> operator_uid) {
+  TRY_ASSIGN(const UniqueFd dir, operator_uid ? OpenOperatorDirectory(directory, *operator_uid)
+                                              : sys::Open(directory, O_RDONLY | O_DIRECTORY));
   TRY_ASSIGN(const std::vector<sys::DirEntry> entries, sys::ListDir(dir.get()));
   std::vector<std::string> names;
   for (const sys::DirEntry& entry : entries) {
@@ -50,6 +53,13 @@ Result<std::vector<std::string>> ManifestsIn(const std::string& directory) {
   }
   std::sort(names.begin(), names.end());
   return names;
+}
+
+// What the host says about a mount, as the warden will say it again.
+Status CheckMount(const policy::Mount& mount) {
+  TRY_ASSIGN(const isolation::HostPath opened,
+             isolation::OpenHostPath(mount.host, mount.access, isolation::BreadthOf(mount)));
+  return isolation::CheckToolMayWrite(opened, mount);
 }
 
 class ShelfBuilder {
@@ -134,11 +144,9 @@ policy::LoadedTool LoadToolHere(std::string_view text, std::string_view file) {
     }
     const auto access =
         mount.mode == policy::MountMode::kRead ? policy::Access::kRead : policy::Access::kWrite;
-    const Result<isolation::HostPath> opened = isolation::OpenHostPath(
-        mount.host, access,
-        mount.dangerous ? isolation::Breadth::kAny : isolation::Breadth::kNarrow);
-    if (!opened.ok()) {
-      loaded.mistakes.push_back({mount.position, opened.error().message, opened.error().hint});
+    if (const Status checked = CheckMount({mount.host, mount.at, access, mount.dangerous});
+        !checked.ok()) {
+      loaded.mistakes.push_back({mount.position, checked.error().message, checked.error().hint});
     }
   }
   if (!loaded.mistakes.empty()) {
@@ -150,8 +158,11 @@ policy::LoadedTool LoadToolHere(std::string_view text, std::string_view file) {
   return loaded;
 }
 
-ToolShelf::ToolShelf(std::vector<std::string> directories, std::string may_be_missing)
-    : directories_(std::move(directories)), may_be_missing_(std::move(may_be_missing)) {}
+ToolShelf::ToolShelf(std::vector<std::string> directories, std::string may_be_missing,
+                     std::optional<uid_t> operator_uid)
+    : directories_(std::move(directories)),
+      may_be_missing_(std::move(may_be_missing)),
+      operator_uid_(operator_uid) {}
 
 // All manifests, in the order in which they count.
 Result<std::vector<std::string>> ToolShelf::Files() const {
@@ -162,11 +173,11 @@ Result<std::vector<std::string>> ToolShelf::Files() const {
     }
   };
   for (const std::string& directory : directories_) {
-    TRY_ASSIGN(const std::vector<std::string> names, ManifestsIn(directory));
+    TRY_ASSIGN(const std::vector<std::string> names, ManifestsIn(directory, operator_uid_));
     add(directory, names);
   }
   if (!may_be_missing_.empty()) {
-    Result<std::vector<std::string>> names = ManifestsIn(may_be_missing_);
+    Result<std::vector<std::string>> names = ManifestsIn(may_be_missing_, operator_uid_);
     if (!names.ok() && names.error().sys_errno != ENOENT) {
       return std::move(names.error());
     }
@@ -176,7 +187,6 @@ Result<std::vector<std::string>> ToolShelf::Files() const {
 }
 
 Status ToolShelf::Reload() {
-  TRY_ASSIGN(std::string signature, Signature());
   const std::shared_ptr<const Entries> before = Now();
   ShelfBuilder builder(*before);
   for (const ShippedTool& shipped : kShipped) {
@@ -184,31 +194,24 @@ Status ToolShelf::Reload() {
   }
   TRY_ASSIGN(const std::vector<std::string> files, Files());
   for (const std::string& path : files) {
-    builder.Add(path, sys::ReadRegular(path, kMaxManifest), false);
+    builder.Add(path,
+                operator_uid_ ? ReadOperatorFile(path, *operator_uid_, kMaxManifest)
+                              : sys::ReadRegular(path, kMaxManifest),
+                false);
   }
   auto made = std::make_shared<const Entries>(builder.Take());
   const std::lock_guard lock(mutex_);
   entries_ = std::move(made);
-  signature_ = std::move(signature);
   return {};
 }
 
-Result<bool> ToolShelf::ReloadIfChanged() {
-  TRY_ASSIGN(const std::string signature, Signature());
-  {
-    const std::lock_guard lock(mutex_);
-    if (signature == signature_) {
-      return false;
-    }
-  }
-  TRY(Reload());
-  return true;
-}
-
 Result<std::string> ToolShelf::Signature() const {
-  std::string signature = "read";  // never empty, so that a shelf that was never filled differs
-  TRY_ASSIGN(const std::vector<std::string> files, Files());
-  for (const std::string& path : files) {
+  TRY_ASSIGN(std::vector<std::string> looked_at, Files());
+  // The directories too: a file that came and went between two looks has changed their times.
+  looked_at.insert(looked_at.end(), directories_.begin(), directories_.end());
+  looked_at.push_back(may_be_missing_);
+  std::string signature;
+  for (const std::string& path : looked_at) {
     struct stat info{};
     if (::stat(path.c_str(), &info) == 0) {
       signature += fmt::format("\n{}|{}|{}|{}.{}|{}.{}", path, info.st_ino, info.st_size,

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -46,12 +47,15 @@ class ToolShelf {
  public:
   // Later directories replace tools of earlier ones, and all of them the shipped ones. `may_be_missing` comes last: a
   // directory that need not be there, and counts as soon as it is.
-  explicit ToolShelf(std::vector<std::string> directories, std::string may_be_missing = {});
+  // With an operator the directories and files must be that user's alone (operator_path.h), as in the daemon. Without
+  // one the caller has named them: `coffer call`.
+  explicit ToolShelf(std::vector<std::string> directories, std::string may_be_missing = {},
+                     std::optional<uid_t> operator_uid = std::nullopt);
 
-  // Reads everything again. Fails only if a directory cannot be read; the shelf is then as it was.
+  // Reads everything again. Fails only if a directory cannot be read or trusted; the shelf is then as it was.
   Status Reload();
-  // Reload, if a file was added, removed or changed since. Cheap: a look at names, times and sizes.
-  Result<bool> ReloadIfChanged();
+  // Another text when a file was added, removed or changed. Cheap: a look at names, times and sizes; nothing is read.
+  Result<std::string> Signature() const;
 
   // Null if there is no such tool, or it is broken.
   std::shared_ptr<const policy::Tool> Find(std::string_view name) const;
@@ -59,8 +63,6 @@ class ToolShelf {
   std::vector<ShelfEntry> List() const;
 
  private:
-  Result<std::string> Signature() const;
-
   using Entries = std::map<std::string, ShelfEntry, std::less<>>;  // by tool name
   std::shared_ptr<const Entries> Now() const;
 
@@ -68,9 +70,9 @@ class ToolShelf {
 
   const std::vector<std::string> directories_;
   const std::string may_be_missing_;
+  const std::optional<uid_t> operator_uid_;
   mutable std::mutex mutex_;
   std::shared_ptr<const Entries> entries_ = std::make_shared<const Entries>();
-  std::string signature_;
 };
 
 }  // namespace coffer::call

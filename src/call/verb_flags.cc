@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -108,6 +109,42 @@ std::string UsualStateDir() {
   return (state.empty() ? home + "/.local/state" : state) + "/coffer";
 }
 
+std::string UsualConfigDir() {
+  if (std::string named = FromEnvironment("COFFER_CONFIG"); !named.empty()) {
+    return named;
+  }
+  if (::geteuid() == 0) {
+    return "/etc/coffer";
+  }
+  const std::string config = FromEnvironment("XDG_CONFIG_HOME");
+  const std::string home = FromEnvironment("HOME");
+  if (config.empty() && home.empty()) {
+    return {};
+  }
+  return (config.empty() ? home + "/.config" : config) + "/coffer";
+}
+
+Result<std::string> UsualToolDir() {
+  const std::string usual = UsualConfigDir();
+  return usual.empty() ? Result<std::string>(std::string())
+                       : isolation::CleanPath(usual + "/tools");
+}
+
+Status CheckNotInState(const std::string& state, const std::string& name) {
+  const std::string path = state + "/" + name;
+  struct stat info{};
+  // What the daemon's gateway may have put there decides nothing, also not whether we start.
+  if (::lstat(path.c_str(), &info) != 0 || (info.st_uid != 0 && info.st_uid != ::geteuid())) {
+    return {};
+  }
+  const std::string usual = UsualConfigDir();
+  return Refused(
+      "policy.config.place",
+      fmt::format("{} is in the state directory, where it does not count", path),
+      fmt::format("move it to {}/{}, or name it with {}", usual.empty() ? "/etc/coffer" : usual,
+                  name, name == "tools" ? "--tools" : "--config"));
+}
+
 std::vector<std::string> UsualToolDirs() {
   std::vector<std::string> directories;
   const std::string list = FromEnvironment("COFFER_TOOLS");
@@ -130,22 +167,41 @@ Result<std::string> VerbFlags::StateDir() const {
   return isolation::CleanPath(given);
 }
 
-Result<std::vector<std::string>> VerbFlags::ToolDirs() const {
+Result<std::vector<std::string>> VerbFlags::NamedToolDirs() const {
   std::vector<std::string> given = Values("--tools");
   if (given.empty()) {
     given = UsualToolDirs();
-  }
-  if (given.empty()) {
-    TRY_ASSIGN(const std::string state, StateDir());
-    const Result<bool> there = sys::Exists(state + "/tools");
-    if (there.ok() && *there) {
-      given.push_back(state + "/tools");
-    }
   }
   for (std::string& dir : given) {
     TRY_ASSIGN(dir, isolation::CleanPath(dir));
   }
   return given;
+}
+
+Result<std::vector<std::string>> VerbFlags::ToolDirs() const {
+  TRY_ASSIGN(std::vector<std::string> named, NamedToolDirs());
+  if (!named.empty()) {
+    return named;
+  }
+  TRY_ASSIGN(const std::string state, StateDir());
+  TRY(CheckNotInState(state, "tools"));
+  TRY_ASSIGN(std::string usual, UsualToolDir());
+  const Result<bool> there = usual.empty() ? Result<bool>(false) : sys::Exists(usual);
+  if (there.ok() && *there) {
+    named.push_back(std::move(usual));
+  }
+  return named;
+}
+
+Result<std::string> VerbFlags::ConfigFile() const {
+  if (Has("--config")) {
+    return isolation::CleanPath(Value("--config"));
+  }
+  TRY_ASSIGN(const std::string state, StateDir());
+  TRY(CheckNotInState(state, "coffer.toml"));
+  const std::string usual = UsualConfigDir();
+  return usual.empty() ? Result<std::string>(std::string())
+                       : isolation::CleanPath(usual + "/coffer.toml");
 }
 
 }  // namespace coffer::call

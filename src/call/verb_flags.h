@@ -21,8 +21,16 @@ struct FlagSpec {
 
 // COFFER_STATE, /var/lib/coffer for root, or ~/.local/state/coffer; empty if there is no home either.
 std::string UsualStateDir();
+// Where the operator keeps coffer.toml and tools/: COFFER_CONFIG, /etc/coffer for root, or ~/.config/coffer. As root never
+// in the state directory, which belongs to the daemon's gateway. Empty if there is no home either.
+std::string UsualConfigDir();
+// Its `tools`, which need not be there.
+Result<std::string> UsualToolDir();
 // Those of COFFER_TOOLS.
 std::vector<std::string> UsualToolDirs();
+
+// Refuses what the operator still has in the state directory and means to count: `name` is "tools" or "coffer.toml".
+Status CheckNotInState(const std::string& state, const std::string& name);
 
 class VerbFlags {
  public:
@@ -42,8 +50,13 @@ class VerbFlags {
   bool help() const { return Has("--help") || Has("-h"); }
   // --state, COFFER_STATE, /var/lib/coffer as root, or the user's own state directory.
   Result<std::string> StateDir() const;
-  // --tools (several), COFFER_TOOLS (colon-separated), and `tools` of the state directory if it is there.
+  // --tools (several), or COFFER_TOOLS (colon-separated); none if neither was given.
+  Result<std::vector<std::string>> NamedToolDirs() const;
+  // Those, or else `tools` of the operator's directory if it is there. Refused if there are manifests in the state
+  // directory, where an earlier version kept them: they do not count any more.
   Result<std::vector<std::string>> ToolDirs() const;
+  // --config, or else coffer.toml of the operator's directory, which need not be there. Refused like ToolDirs.
+  Result<std::string> ConfigFile() const;
 
  private:
   std::map<std::string, std::vector<std::string>, std::less<>> flags_;

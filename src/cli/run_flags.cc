@@ -104,10 +104,11 @@ class Parser {
     return {};
   }
 
-  Status Mount(std::string_view flag, policy::Access access) {
+  Status Mount(std::string_view flag, policy::Access access, bool system = false) {
     TRY_ASSIGN(const std::string_view text, Value(flag));
     policy::Mount mount;
     mount.access = access;
+    mount.system = system;
     const size_t colon = text.rfind(':');
     mount.host = std::string(text.substr(0, colon));
     if (colon != std::string_view::npos) {
@@ -269,6 +270,8 @@ class Parser {
       return Mount(flag, policy::Access::kRead);
     if (flag == "--rw")
       return Mount(flag, policy::Access::kWrite);
+    if (flag == "--dangerously-rw")
+      return Mount(flag, policy::Access::kWrite, /*system=*/true);
     if (flag == "--in")
       return List(envelope.inputs, flag, /*commas=*/false);
     if (flag == "--out")

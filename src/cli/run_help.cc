@@ -16,6 +16,7 @@ Without flags: no network, no host files but the runtime, /workspace (100 MiB, i
 What it may see:
   --ro PATH[:AT]      a host file or directory, read-only (repeat for more)
   --rw PATH[:AT]      a host directory it may change; what it writes belongs to the directory's owner
+  --dangerously-rw PATH[:AT]   the same below the system's directories (/etc, /usr, ...): it can change the host
   --in FILE...        copies of files, in /in and linked from /workspace
   --out DIR           an output directory, at /out; made if missing
   --runtime NAME...   what is executable: python3, node, bash, sh, perl, busybox, host-usr (default: what the command needs)

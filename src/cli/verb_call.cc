@@ -17,12 +17,13 @@
 #include "base/sys.h"
 #include "call/config_file.h"
 #include "call/ladder.h"
+#include "call/make_table.h"
 #include "call/verb_flags.h"
+#include "call/warden/check.h"
 #include "call/warden/collect.h"
 #include "call/warden/launcher.h"
 #include "call/warden/runner.h"
 #include "call/warden/tenant_uids.h"
-#include "call/warden/warden.h"
 #include "cli/state.h"
 #include "store/call_list.h"
 #include "store/retention.h"
@@ -46,7 +47,7 @@ Usage: coffer call TOOL [flags]
   --traceparent TEXT  the W3C trace context it belongs to (default: $TRACEPARENT)
   --dry-run           decide, say the worst it could do, run nothing
   --receipt FILE      write the receipt there (- is stderr)
-  --config FILE       the limits of tenants and agents (coffer.toml in the state directory, if it is there)
+  --config FILE       the limits of tenants and agents (coffer.toml in the operator's directory)
   --json              the answer as one JSON document on stdout, instead of the tool's own output
   --state DIR, --tools DIR   as in `coffer tools --help`
 
@@ -141,14 +142,22 @@ int ExitStatus(const call::ToolReply& reply) {
   return reply.outcome == "denied" ? kRefused : kFailed;
 }
 
-// As root a boundary has a uid of its tenant's range.
-Result<isolation::UidRange> UidsOf(store::Store& store, const store::TenantId& id) {
+// The tenant's number, and as root a uid of its range for the boundary.
+Status SetTenant(store::Store& store, const store::TenantId& id, call::RunRequest& run) {
   TRY_ASSIGN(const std::optional<store::Tenant> tenant, store::FindTenant(store, id));
-  return call::UidsOfTenant(tenant ? tenant->number : 0);
+  run.tenant = tenant ? tenant->number : 0;
+  TRY_ASSIGN(run.uids, call::UidsOfTenant(run.tenant));
+  return {};
 }
 
+// What the daemon's warden would hold a call against. Here too: one rule, with and without a daemon.
+struct Allowed {
+  call::WardenRules rules;
+  call::WardenTable table;
+};
+
 // From a request to its answer. What the tool prints is passed on as it comes unless `quiet`.
-call::ToolReply RunLadder(call::Ladder& ladder, store::Store& store, const call::WardenRules& rules,
+call::ToolReply RunLadder(call::Ladder& ladder, store::Store& store, const Allowed& allowed,
                           const call::ToolRequest& request, bool quiet) {
   std::variant<call::ReadyCall, call::ToolReply> climbed = ladder.Climb(request);
   if (auto* answered = std::get_if<call::ToolReply>(&climbed)) {
@@ -158,14 +167,13 @@ call::ToolReply RunLadder(call::Ladder& ladder, store::Store& store, const call:
     return std::move(*answered);
   }
   call::ReadyCall& ready = std::get<call::ReadyCall>(climbed);
-  const Result<isolation::UidRange> uids = UidsOf(store, request.tenant);
-  if (!uids.ok()) {
-    return ladder.DescendUnlaunched(ready, uids.error());
+  if (const Status set = SetTenant(store, request.tenant, ready.run); !set.ok()) {
+    return ladder.DescendUnlaunched(ready, set.error());
   }
-  ready.run.uids = *uids;
-  if (const Status allowed = call::CheckRequest(rules, ready.run); !allowed.ok()) {
+  if (const Status checked = call::CheckRequest(allowed.rules, allowed.table, ready.run);
+      !checked.ok()) {
     call::Collected refused;
-    refused.report = call::RefusalReport(allowed.error());
+    refused.report = call::RefusalReport(checked.error());
     return ladder.Descend(ready, std::move(refused));
   }
   const MaskRestored restored;
@@ -244,9 +252,11 @@ int CallVerb(std::span<const std::string_view> words) {
     return kRefused;
   }
   request.args_json = std::move(args).value();
-  const std::string config_file = flags->Value("--config", state->directory() + "/coffer.toml");
+  const Result<std::string> config_file = flags->ConfigFile();
   const Result<call::FileConfig> config =
-      call::LoadConfigFile(config_file, /*may_be_missing=*/!flags->Has("--config"));
+      !config_file.ok() ? Result<call::FileConfig>(config_file.error())
+                        : call::LoadConfigFile(*config_file,
+                                               /*may_be_missing=*/!flags->Has("--config"));
   if (!config.ok()) {
     PrintError(config.error());
     return kRefused;
@@ -254,15 +264,22 @@ int CallVerb(std::span<const std::string_view> words) {
   call::LadderOptions options = state->ladder_options();
   options.quotas = [&](const store::TenantId& tenant) { return config->QuotasOf(tenant.name()); };
   call::Ladder ladder(state->recorder(), state->shelf(), options);
-  // What the warden would refuse is refused here too. Broad mounts are the caller's own to give.
-  call::WardenRules rules;
-  rules.sessions = options.sessions;
+  Allowed allowed;
+  allowed.rules.sessions = options.sessions;
   if (Result<std::vector<std::string>> tools = flags->ToolDirs(); tools.ok()) {
-    rules.relied = std::move(tools).value();
+    allowed.rules.relied = std::move(tools).value();
   }
-  rules.relied.push_back(config_file);
-  rules.allow_broad = true;
-  const call::ToolReply reply = RunLadder(ladder, state->store(), rules, request, flags->json());
+  if (!config_file->empty()) {
+    allowed.rules.relied.push_back(*config_file);
+  }
+  allowed.rules.allow_broad = true;  // broad mounts are the caller's own to give
+  Result<call::WardenTable> table = call::MakeTable(state->shelf(), config->ceilings, {});
+  if (!table.ok()) {
+    PrintError(table.error());
+    return kRefused;
+  }
+  allowed.table = std::move(table).value();
+  const call::ToolReply reply = RunLadder(ladder, state->store(), allowed, request, flags->json());
   if (flags->json()) {
     PrintOut(AnswerJson(reply) + "\n");
   } else if (!reply.error_class.empty()) {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kRefused = 120;
 constexpr int kFailed = 125;
-constexpr int kControl = 3;  // where cofferd puts the socket
+constexpr call::WardenSockets kSockets = {3, 4};  // where cofferd puts them
 
 // Beside this executable, or where `make install` puts it.
 std::vector<std::string> Places(const std::string& self) {
@@ -62,7 +62,7 @@ int WardenVerb(std::span<const std::string_view> words) {
   rules.closed = flags->Values("--closed");
   rules.relied = flags->Values("--relied");
   rules.allow_broad = flags->Has("--allow-dangerous");
-  if (const Status ended = call::RunWarden(kControl, rules); !ended.ok()) {
+  if (const Status ended = call::RunWarden(kSockets, rules); !ended.ok()) {
     PrintError(ended.error());
     return kFailed;
   }

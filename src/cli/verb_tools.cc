@@ -42,8 +42,8 @@ Usage:
   coffer tools disable NAME --reason WHY   nobody can call it any more, and what runs of it is killed
   coffer tools enable NAME              undo that
 
-  --tools DIR   a directory of manifests (several; default: `tools` in the state directory). They replace shipped
-                tools of the same name.
+  --tools DIR   a directory of manifests (several; default: /etc/coffer/tools as root, else ~/.config/coffer/tools). They
+                replace shipped tools of the same name.
   --state DIR   the state directory (default: COFFER_STATE, /var/lib/coffer, or ~/.local/state/coffer)
 
 docs/MANIFEST.md describes every field of a manifest.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/config.h"
 
+#include <unistd.h>
+
 #include <charconv>
 
 #include "call/verb_flags.h"
@@ -44,14 +46,16 @@ Usage: coffer serve [flags]
   --socket PATH           the unix socket (coffer.sock in the state directory); its owner is an operator without a key
   --tls-cert FILE --tls-key FILE   serve HTTPS
   --jwks FILE --jwt-issuer ISSUER --jwt-audience AUDIENCE   accept JSON Web Tokens
-  --config FILE           quotas, budgets, retention and more (coffer.toml in the state directory, if it is there)
+  --config FILE           quotas, budgets, ceilings and more (/etc/coffer/coffer.toml as root, else
+                          ~/.config/coffer/coffer.toml, if it is there)
   --name HOST             a further name that clients may use in their Host header (several)
-  --allow-dangerous       let tools have the broad mounts that their manifests grant with dangerously_host
+  --allow-dangerous       let tools have the mounts that their manifests grant with dangerously_host
   --json                  print one line of JSON when ready: {"listen", "socket", "key"}
   --state DIR, --tools DIR         as in `coffer tools --help`
 
 Without any flag it keeps its state in the state directory, offers the shipped tools to the tenant "local", and prints a
-first key once. SIGTERM and SIGINT end it after the calls that run have ended, at most 10 s later; SIGHUP reads the
+first key once. Manifests and the configuration are yours: where other users, or the daemon's own gateway, could change
+them, they are refused. SIGTERM and SIGINT end it after the calls that run have ended, at most 10 s later; SIGHUP reads the
 manifests, the configuration file, the certificate and the JWKS again.
 )";
 }
@@ -63,11 +67,10 @@ Result<Config> ParseConfig(std::span<const std::string_view> words) {
   }
   Config config;
   TRY_ASSIGN(config.state, flags.StateDir());
-  TRY_ASSIGN(config.tools, flags.ToolDirs());
-  if (const std::string here = config.state + "/tools";
-      config.tools.empty() || config.tools == std::vector<std::string>{here}) {
-    config.tools.clear();
-    config.default_tools = here;
+  TRY_ASSIGN(config.tools, flags.NamedToolDirs());
+  if (config.tools.empty()) {
+    TRY(call::CheckNotInState(config.state, "tools"));
+    TRY_ASSIGN(config.default_tools, call::UsualToolDir());
   }
   if (flags.Has("--listen")) {
     TRY(ReadListen(flags.Value("--listen"), config));
@@ -81,8 +84,9 @@ Result<Config> ParseConfig(std::span<const std::string_view> words) {
   config.names = flags.Values("--name");
   config.allow_dangerous = flags.Has("--allow-dangerous");
   config.warden = flags.Value("--warden");
-  config.file = flags.Value("--config", config.state + "/coffer.toml");
+  TRY_ASSIGN(config.file, flags.ConfigFile());
   config.file_is_default = !flags.Has("--config");
+  config.operator_uid = ::geteuid();
   config.json = flags.json();
   if (config.tls_certificate.empty() != config.tls_key.empty()) {
     return Refused("policy.usage", "--tls-cert and --tls-key go together");

@@ -3,6 +3,8 @@
 // What the daemon was started with. Everything has a default: `coffer serve` alone works.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <span>
 #include <string>
@@ -25,7 +27,8 @@ struct Config {
   std::string jwt_issuer;
   std::string jwt_audience;
   std::string jwks;  // a file
-  std::string file;  // the configuration file (config_file.h); coffer.toml in the state directory
+  std::string file;  // the configuration file (config_file.h); empty: there is no place for one
+  uid_t operator_uid = 0;          // whose manifests and configuration must be
   bool file_is_default = true;     // then it need not exist
   std::vector<std::string> names;  // further names that a Host header may have
   std::string warden;              // the `coffer` executable

@@ -80,10 +80,14 @@ std::string NeedRestart(const FileConfig& now, const FileConfig& wanted) {
   return keys;
 }
 
-// All of it, or nothing: a mistake in one file leaves everything as it was.
+// All of it, or nothing: a mistake in one file leaves everything as it was. Nothing of it if only manifests changed.
 Status Reload(const Config& config, int from_monitor, gateway::Server& server,
               LiveConfig& live_config) {
-  TRY_ASSIGN(const OperatorFiles files, ReceiveOperatorFiles(config, from_monitor));
+  TRY_ASSIGN(const std::optional<OperatorFiles> sent, ReceiveOperatorFiles(config, from_monitor));
+  if (!sent) {
+    return {};
+  }
+  const OperatorFiles& files = *sent;
   TRY_ASSIGN(FileConfig parsed, ConfigOf(config, files));
   if (const std::string keys = NeedRestart(*live_config.current(), parsed); !keys.empty()) {
     return Refused("policy.config",
@@ -139,9 +143,6 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
   TRY_ASSIGN(FileConfig rules, ConfigOf(config, files));
   TRY_ASSIGN(const std::vector<egress::Receiver> receivers,
              egress::ReceiversOf(rules.webhooks, rules.otlp));
-  if (!receivers.empty()) {
-    TRY(CheckOperatorsOwn(config.file));
-  }
   TRY_ASSIGN(gateway::ServerConfig http, ServerConfigOf(config, files, rules));
   context.live_config.Replace(std::move(rules));
   http.http.answered = [&context](std::string_view tenant, std::string_view route,
@@ -150,6 +151,7 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
   };
   TRY_ASSIGN(std::unique_ptr<gateway::Server> server,
              gateway::Server::Open(*loop, service, std::move(http)));
+  TRY(EnforceWritesOnlyIn(config.state, config.socket.substr(0, config.socket.rfind('/'))));
   TRY(EnterRole(RoleKind::kGateway));
 
   // From here on without any privilege.
@@ -186,7 +188,7 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
   first.agent = "operator";
   TRY_ASSIGN(const store::Tenant local, store::EnsureTenant(store, store::TenantId::Local()));
   TRY_ASSIGN(const std::optional<store::NewKey> key, store::CreateFirstKey(store, local.id, first));
-  call::ToolShelf shelf(config.tools, config.default_tools);
+  call::ToolShelf shelf(config.tools, config.default_tools, config.operator_uid);
   TRY(shelf.Reload());
   call::LadderOptions ladder_options;
   ladder_options.sessions = context.sessions;
@@ -225,9 +227,8 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
   };
   const std::shared_ptr<void> on_term = loop->WatchSignal(SIGTERM, stop);
   const std::shared_ptr<void> on_int = loop->WatchSignal(SIGINT, stop);
-  const auto reload_tools = [&] { (void)workers.Submit([&] { service.ReloadTools(); }); };
-  const std::shared_ptr<void> on_hup = loop->WatchSignal(SIGHUP, reload_tools);
-  // The monitor turns its own SIGHUP into a message with the operator's files.
+  // The monitor says when something changed, after the warden has the new table. A SIGHUP of our own means nothing.
+  const std::shared_ptr<void> on_hup = loop->WatchSignal(SIGHUP, [] {});
   const std::shared_ptr<void> on_monitor = loop->WatchReadable(monitor, [&] {
     if (const Status done = Reload(config, monitor, *server, context.live_config); !done.ok()) {
       PrintError(done.error());
@@ -235,7 +236,7 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
         loop->Stop();
       }
     }
-    reload_tools();
+    (void)workers.Submit([&] { service.ReloadTools(); });
   });
   const std::shared_ptr<void> on_warden = loop->WatchReadable(warden, [&] { loop->Stop(); });
   Announce(config, server->ports().front(), key);

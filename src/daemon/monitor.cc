@@ -8,7 +8,6 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,101 +18,29 @@
 
 #include "base/print.h"
 #include "base/sys.h"
+#include "call/warden/protocol.h"
 #include "daemon/egress_role.h"
 #include "daemon/gateway_role.h"
-#include "daemon/operator_files.h"
+#include "daemon/policy_keeper.h"
+#include "daemon/prepare_state.h"
 #include "daemon/role.h"
-#include "store/state_part.h"
 
 namespace coffer::daemon {
 namespace {
 
+using call::SocketPair;
 using raw::Arg;
 using raw::Syscall;
 
 constexpr int kFailed = 125;
-constexpr int kControl = 3;
+constexpr std::chrono::milliseconds kManifestLook{500};
 constexpr std::chrono::milliseconds kOrderlyEnd{1'000};
 constexpr std::chrono::milliseconds kWardenEnd{10'000};
-
-struct SocketPair {
-  UniqueFd first, second;
-};
-
-Result<SocketPair> MakeSocketPair() {
-  int ends[2] = {-1, -1};
-  const long made = Syscall(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, Arg(ends));
-  if (made < 0) {
-    return sys::ErrnoError("daemon.socketpair", "cannot make a socket between the roles", made);
-  }
-  return SocketPair{UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
-
-// The gateway has a uid of its own: every directory above its state must let strangers pass.
-Status CheckReachable(const std::string& path) {
-  for (size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1)) {
-    const std::string parent = path.substr(0, at);
-    struct stat info{};
-    if (::stat(parent.c_str(), &info) == 0 && (info.st_mode & S_IXOTH) == 0 &&
-        info.st_uid != kGatewayUid) {
-      return Refused("daemon.state",
-                     parent + " is closed to others, so the daemon's gateway cannot reach " + path,
-                     "choose another --state, or: chmod o+x " + parent);
-    }
-  }
-  return {};
-}
-
-// Makes the gateway the owner of `name` below `dir` (of `dir` itself, if it is empty), never of what a link leads to.
-Status Give(int dir, const std::string& name) {
-  const long given = Syscall(SYS_fchownat, dir, Arg(name.c_str()), kGatewayUid, kGatewayUid,
-                             AT_SYMLINK_NOFOLLOW | (name.empty() ? AT_EMPTY_PATH : 0));
-  return given < 0 ? Status(sys::ErrnoError(
-                         "daemon.state", "cannot give the state directory to the gateway", given))
-                   : Status();
-}
-
-// The directories on the way, for us alone; the last one, and what is in it, for the gateway: `coffer key new` and the
-// like may have made it as root.
-Status PrepareState(const Config& config) {
-  for (const char* part : {"sessions", "log", "coffer.db", "owners"}) {
-    TRY(store::CheckStatePart(config.state, part));
-  }
-  TRY(sys::MakeDirs(config.state + "/sessions", 0700));
-  if (::geteuid() != 0) {
-    return {};
-  }
-  TRY(CheckReachable(config.state));
-  TRY_ASSIGN(const UniqueFd dir, sys::OpenNoLinks(AT_FDCWD, config.state, O_RDONLY | O_DIRECTORY));
-  TRY_ASSIGN(const std::vector<sys::DirEntry> entries, sys::ListDir(dir.get()));
-  TRY(Give(dir.get(), ""));
-  for (const sys::DirEntry& entry : entries) {
-    if (entry.name.starts_with("coffer.db") || entry.name == "owners" || entry.name == "sessions") {
-      TRY(Give(dir.get(), entry.name));
-    }
-    if (entry.name == "log") {
-      TRY_ASSIGN(const UniqueFd log, sys::OpenNoLinks(dir.get(), "log", O_RDONLY | O_DIRECTORY));
-      TRY_ASSIGN(const std::vector<sys::DirEntry> files, sys::ListDir(log.get()));
-      TRY(Give(log.get(), ""));
-      for (const sys::DirEntry& file : files) {
-        TRY(Give(log.get(), file.name));
-      }
-    }
-  }
-  return {};
-}
 
 void Unblock() {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-}
-
-// Puts the socket where the role expects it, and closes everything above.
-bool KeepControl(int control) {
-  const long kept = control == kControl ? Syscall(SYS_fcntl, control, F_SETFD, 0)
-                                        : Syscall(SYS_dup3, control, kControl, 0);
-  return kept >= 0 && Syscall(SYS_close_range, kControl + 1, ~0U, 0) >= 0;
 }
 
 std::vector<std::string> WardenWords(const Config& config) {
@@ -137,8 +64,8 @@ std::vector<std::string> WardenWords(const Config& config) {
   return words;
 }
 
-[[noreturn]] void BecomeWarden(const Config& config, int control) {
-  if (!KeepControl(control) || !EnterRole(RoleKind::kWarden).ok()) {
+[[noreturn]] void BecomeWarden(const Config& config, int from_gateway, int from_monitor) {
+  if (!KeepDescriptors({from_gateway, from_monitor}) || !EnterRole(RoleKind::kWarden).ok()) {
     ::_exit(kFailed);
   }
   Unblock();
@@ -156,11 +83,11 @@ std::vector<std::string> WardenWords(const Config& config) {
 
 // Whatever it needs, also its secrets, it reads itself before it gives up the right to: nobody else ever has them.
 [[noreturn]] void BecomeEgress(const Config& config, int control) {
-  if (!KeepControl(control)) {
+  if (!KeepDescriptors({control})) {
     ::_exit(kFailed);
   }
   Unblock();
-  RunEgress(config, kControl);
+  RunEgress(config, kFirstKept);
 }
 
 pid_t Start(const auto& become) {
@@ -231,14 +158,19 @@ int EndAll(const Roles& roles, pid_t ended, int how) {
   return orderly ? WEXITSTATUS(*gateway) : kFailed;
 }
 
-int Wait(const Config& config, const Roles& roles, int signals, int to_gateway) {
+int Wait(const Roles& roles, int signals, PolicyKeeper& policy, const PolicySockets& sockets) {
   for (;;) {
+    pollfd asked{signals, POLLIN, 0};
+    if (::poll(&asked, 1, static_cast<int>(kManifestLook.count())) == 0) {
+      policy.ReloadIfChanged(sockets);
+      continue;
+    }
     signalfd_siginfo info{};
     if (::read(signals, &info, sizeof(info)) != static_cast<ssize_t>(sizeof(info))) {
       continue;
     }
     if (info.ssi_signo == SIGHUP) {
-      SendOperatorFiles(config, to_gateway);
+      policy.Reload(sockets);
       continue;
     }
     if (info.ssi_signo != SIGCHLD) {
@@ -255,12 +187,18 @@ int Wait(const Config& config, const Roles& roles, int signals, int to_gateway) 
 }  // namespace
 
 int RunMonitor(const Config& config) {
+  PolicyKeeper policy(config);
   Status prepared = PrepareState(config);
-  Result<SocketPair> to_warden = MakeSocketPair();
-  Result<SocketPair> to_egress = MakeSocketPair();
-  Result<SocketPair> to_gateway = MakeSocketPair();
+  const Status compiled = prepared.ok() ? policy.Compile() : Status();
+  Result<SocketPair> launches = call::MakeSocketPair(SOCK_SEQPACKET);  // warden, gateway
+  Result<SocketPair> tables = call::MakeSocketPair(SOCK_SEQPACKET);    // warden, monitor
+  Result<SocketPair> to_egress = call::MakeSocketPair(SOCK_SEQPACKET);
+  Result<SocketPair> to_gateway = call::MakeSocketPair(SOCK_SEQPACKET);
+  const Status handed =
+      compiled.ok() && tables.ok() ? policy.HandOver(tables->second.get()) : Status();
   for (const Error* error :
-       {ErrorOf(prepared), ErrorOf(to_warden), ErrorOf(to_egress), ErrorOf(to_gateway)}) {
+       {ErrorOf(prepared), ErrorOf(compiled), ErrorOf(launches), ErrorOf(tables),
+        ErrorOf(to_egress), ErrorOf(to_gateway), ErrorOf(handed)}) {
     if (error != nullptr) {
       PrintError(*error);
       return error->kind == ErrorKind::kRefused ? 120 : kFailed;
@@ -275,24 +213,27 @@ int RunMonitor(const Config& config) {
   ::sigprocmask(SIG_BLOCK, &watched, nullptr);
   const UniqueFd signals(::signalfd(-1, &watched, SFD_CLOEXEC));
   Roles roles;
-  roles.warden = Start([&] { BecomeWarden(config, to_warden->first.get()); });
+  roles.warden = Start([&] { BecomeWarden(config, launches->first.get(), tables->first.get()); });
   roles.egress = Start([&] { BecomeEgress(config, to_egress->first.get()); });
   roles.gateway = Start([&] {
-    to_warden->first.Reset();
-    to_egress->first.Reset();
-    to_gateway->first.Reset();
+    // Above all not the monitor's end to the warden: tables come from there.
+    if (!KeepDescriptors(
+            {launches->second.get(), to_egress->second.get(), to_gateway->second.get()})) {
+      ::_exit(kFailed);
+    }
     Unblock();
-    ::_exit(RunGateway(config, {std::move(to_warden->second), std::move(to_egress->second),
-                                std::move(to_gateway->second)}));
+    ::_exit(RunGateway(config,
+                       {UniqueFd(kFirstKept), UniqueFd(kFirstKept + 1), UniqueFd(kFirstKept + 2)}));
   });
-  to_warden = SocketPair{};
+  launches = SocketPair{};
+  tables->first.Reset();
   to_egress = SocketPair{};
   to_gateway->second.Reset();
   if (roles.warden < 0 || roles.egress < 0 || roles.gateway < 0) {
     PrintError(HostFault("daemon.fork", "the host cannot start the roles of the daemon"));
     return kFailed;  // those that started die with us
   }
-  return Wait(config, roles, signals.get(), to_gateway->first.get());
+  return Wait(roles, signals.get(), policy, {tables->second.get(), to_gateway->first.get()});
 }
 
 }  // namespace coffer::daemon

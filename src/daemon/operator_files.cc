@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/sys.h"
+#include "call/operator_path.h"
 
 namespace coffer::daemon {
 namespace {
@@ -25,7 +26,7 @@ constexpr size_t kFiles = 4;
 constexpr size_t kMaxBytes = 1 << 20;
 
 // What the monitor says about each file.
-enum Slot : char { kNone = '-', kSent = 'f', kYourself = 'y', kFailed = 'e' };
+enum Slot : char { kNone = '-', kSent = 'f', kYourself = 'y', kFailed = 'e', kUnchanged = '=' };
 
 struct Named {
   const std::string& path;
@@ -61,10 +62,27 @@ Result<UniqueFd> OpenFile(const std::string& path) {
   return sys::Open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 
+bool IsConfig(const Named& name) { return name.text == &OperatorFiles::config; }
+
+Result<UniqueFd> OpenNamed(const Config& config, const Named& name) {
+  if (!IsConfig(name)) {
+    return OpenFile(name.path);
+  }
+  // First by name: a default that is not there need not be in a place of the operator's.
+  TRY_ASSIGN(const bool there, sys::Exists(name.path));
+  if (!there) {
+    return sys::ErrnoError("daemon.file", name.path, -ENOENT);
+  }
+  return call::OpenOperatorFile(name.path, config.operator_uid);
+}
+
 Status ReadInto(const Named& name, Result<UniqueFd> opened, OperatorFiles& files) {
   if (!opened.ok()) {
     if (name.may_be_missing && opened.error().sys_errno == ENOENT) {
       return {};
+    }
+    if (opened.error().kind == ErrorKind::kRefused) {
+      return std::move(opened.error());
     }
     return HostFault("daemon.file", "cannot open " + name.path + ": " + opened.error().message);
   }
@@ -82,10 +100,26 @@ Result<OperatorFiles> ReadOperatorFiles(const Config& config) {
   OperatorFiles files;
   for (const Named& name : NamesOf(config)) {
     if (!name.path.empty()) {
-      TRY(ReadInto(name, OpenFile(name.path), files));
+      TRY(ReadInto(name, OpenNamed(config, name), files));
     }
   }
   return files;
+}
+
+Result<std::optional<std::string>> ReadConfigFile(const Config& config) {
+  OperatorFiles files;
+  const Named name = NamesOf(config).front();
+  if (!name.path.empty()) {
+    TRY(ReadInto(name, OpenNamed(config, name), files));
+  }
+  return std::move(files.config);
+}
+
+void SendManifestsChanged(int to_gateway) {
+  std::array<char, kFiles> slots{};
+  slots.fill(kUnchanged);
+  (void)Syscall(SYS_sendto, to_gateway, Arg(slots.data()), slots.size(),
+                MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0);
 }
 
 void SendOperatorFiles(const Config& config, int to_gateway) {
@@ -95,10 +129,10 @@ void SendOperatorFiles(const Config& config, int to_gateway) {
   for (const Named& name : NamesOf(config)) {
     char& slot = slots[at++];
     slot = name.path.empty() ? kNone : kYourself;
-    if (slot == kNone || GatewayMayWrite(config, name.path)) {
+    if (slot == kNone || (!IsConfig(name) && GatewayMayWrite(config, name.path))) {
       continue;
     }
-    Result<UniqueFd> file = OpenFile(name.path);
+    Result<UniqueFd> file = OpenNamed(config, name);
     slot = file.ok() ? kSent : kFailed;
     if (file.ok()) {
       opened.push_back(std::move(file).value());
@@ -124,7 +158,7 @@ void SendOperatorFiles(const Config& config, int to_gateway) {
   (void)Syscall(SYS_sendmsg, to_gateway, Arg(&message), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-Result<OperatorFiles> ReceiveOperatorFiles(const Config& config, int from_monitor) {
+Result<std::optional<OperatorFiles>> ReceiveOperatorFiles(const Config& config, int from_monitor) {
   std::array<char, kFiles> slots{};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kFiles * sizeof(int))> room{};
   iovec bytes{slots.data(), slots.size()};
@@ -151,6 +185,9 @@ Result<OperatorFiles> ReceiveOperatorFiles(const Config& config, int from_monito
   if (got != static_cast<long>(slots.size())) {
     return Internal(std::string(kMonitorGone), "the monitor is gone");
   }
+  if (slots.front() == kUnchanged) {
+    return std::optional<OperatorFiles>();
+  }
   OperatorFiles files;
   size_t at = 0;
   size_t next = 0;
@@ -166,29 +203,11 @@ Result<OperatorFiles> ReceiveOperatorFiles(const Config& config, int from_monito
         break;
       default:
         // Also what the monitor could not open: the reason is the same for us, or "permission denied".
-        TRY(ReadInto(name, OpenFile(name.path), files));
+        TRY(ReadInto(name, OpenNamed(config, name), files));
         break;
     }
   }
-  return files;
-}
-
-Status CheckOperatorsOwn(const std::string& path) {
-  struct stat named{};  // the link, if it is one
-  struct stat info{};
-  if (::lstat(path.c_str(), &named) != 0 || ::stat(path.c_str(), &info) != 0) {
-    return HostFault("daemon.file", "cannot look at " + path);
-  }
-  const auto owned = [](const struct stat& one) {
-    return one.st_uid == 0 || one.st_uid == ::geteuid();
-  };
-  if (!S_ISREG(info.st_mode) || !owned(named) || !owned(info) ||
-      (info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return Refused("policy.config",
-                   path + " says where news are sent, and others than you may write it",
-                   "make it a file of your own: chown it to who starts the daemon, chmod go-w");
-  }
-  return {};
+  return std::optional(std::move(files));
 }
 
 }  // namespace coffer::daemon

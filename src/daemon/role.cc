@@ -2,6 +2,7 @@
 #include "daemon/role.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <signal.h>
@@ -9,7 +10,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "base/sys.h"
+#include "isolation/landlock.h"
 #include "isolation/seccomp/compile.h"
 #include "isolation/seccomp/install.h"
 
@@ -91,7 +96,8 @@ isolation::Profile FilterOf(RoleKind kind) {
     return profile;
   }
   const bool gateway = kind == RoleKind::kGateway;
-  profile = isolation::BuiltinProfile(policy::SyscallProfile::kDefault, {true, gateway});
+  profile = isolation::BuiltinProfile(policy::SyscallProfile::kDefault,
+                                      {kind != RoleKind::kCompiler, gateway});
   // New programs are not for these roles, nor is listening: what the gateway listens on was made before. The gateway
   // reaches nobody by itself; the egress role dials, TCP and what resolving names needs, and changes no file.
   std::vector<std::string> refused = {"execve", "execveat", "bind",  "listen",
@@ -102,6 +108,10 @@ isolation::Profile FilterOf(RoleKind kind) {
       profile.rules.insert(profile.rules.begin(), {needed, isolation::kAllow, {}});
     }
   } else {
+    if (kind == RoleKind::kCompiler) {
+      refused.insert(refused.end(), {"socket", "socketpair", "connect"});
+      profile.rules.insert(profile.rules.begin(), {"openat2", isolation::kAllow, {}});
+    }
     for (const char* change :
          {"rename",    "renameat", "renameat2", "link",      "linkat",   "symlink",
           "symlinkat", "unlink",   "unlinkat",  "mkdir",     "mkdirat",  "rmdir",
@@ -122,12 +132,54 @@ bool DieWith(pid_t parent) {
   return Syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) >= 0 && ::getppid() == parent;
 }
 
+bool KeepDescriptors(std::initializer_list<int> kept) {
+  constexpr int kOutOfTheWay = 64;
+  // In two steps: one may lie where another is to go.
+  std::vector<int> moved;
+  for (const int fd : kept) {
+    const long high = Syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, kOutOfTheWay);
+    if (high < 0) {
+      return false;
+    }
+    moved.push_back(static_cast<int>(high));
+  }
+  int place = kFirstKept;
+  for (const int fd : moved) {
+    if (Syscall(SYS_dup3, fd, place++, 0) < 0) {
+      return false;
+    }
+  }
+  return Syscall(SYS_close_range, place, ~0U, 0) >= 0;
+}
+
+Status EnforceWritesOnlyIn(const std::string& directory, const std::string& removes_in) {
+  using isolation::LandlockRule;
+  constexpr int kFileRights = 3;  // the newest ABI that is about files alone
+  constexpr int kRename = 2;      // before it no name can be moved to another directory
+  const int abi = std::min(isolation::LandlockAbi(), kFileRights);
+  if (abi < kRename) {
+    return {};
+  }
+  TRY(Must("cannot set no_new_privs", Syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)));
+  std::vector<LandlockRule> rules = {
+      {"/", isolation::landlock::kRead, /*required=*/true, -1},
+      {directory, isolation::landlock::kRead | isolation::landlock::kPrivateChange,
+       /*required=*/true, -1}};
+  if (!removes_in.empty()) {
+    rules.push_back({removes_in, isolation::landlock::kRemoveFile, /*required=*/false, -1});
+  }
+  uint32_t failed = 0;
+  return Must("cannot bound what the role writes", isolation::EnforceLandlock(abi, rules, &failed));
+}
+
 Status EnterRole(RoleKind kind) {
   const pid_t parent = ::getppid();
   if (kind != RoleKind::kWarden) {
     TRY(NarrowCapabilities());
     if (::geteuid() == 0) {
-      TRY(LeaveIdentity(kind == RoleKind::kGateway ? kGatewayUid : kEgressUid));
+      TRY(LeaveIdentity(kind == RoleKind::kGateway  ? kGatewayUid
+                        : kind == RoleKind::kEgress ? kEgressUid
+                                                    : kCompilerUid));
     }
     TRY(LeaveCapabilities());
     TRY(Must("cannot stop being dumpable", Syscall(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0)));

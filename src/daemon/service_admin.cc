@@ -93,10 +93,6 @@ DaemonService::~DaemonService() = default;
 void DaemonService::Tick() {
   const std::shared_ptr<void> keep = std::move(timer_);  // we are running inside it
   if (!context_.workers().Submit([this] {
-        if (const Result<bool> changed = context_.shelf().ReloadIfChanged();
-            changed.ok() && *changed) {
-          TellNarrowed();
-        }
         CheckSwitches();
         EndExpired();
         if (ticks_++ % kSweepEvery == 0) {

@@ -192,10 +192,37 @@ Status CheckNotBroad(const HostPath& path) {
   return {};
 }
 
+Breadth BreadthOf(const policy::Mount& mount) {
+  return mount.dangerous ? Breadth::kAny : mount.system ? Breadth::kSystem : Breadth::kNarrow;
+}
+
+Status CheckNotSystem(const HostPath& path) {
+  const bool system = IsSystemDirectory(path.path, path.owner) ||
+                      (path.directory && IsSystemDirectory(path.fd.get(), path.owner));
+  if (!system) {
+    return {};
+  }
+  return Refused(
+      "policy.path.system",
+      fmt::format("{} belongs to the system, and writing there changes the host", path.path),
+      "name a directory of your own; if it must be this one: `coffer run --dangerously-rw`, or "
+      "dangerously_host with a reason in a manifest");
+}
+
+Status CheckToolMayWrite(const HostPath& path, const policy::Mount& mount) {
+  if (mount.access != policy::Access::kWrite || mount.dangerous || !IsRootOwner(path.owner)) {
+    return {};
+  }
+  return Refused(
+      "policy.path.root",
+      fmt::format("{} is root's, and so would be every file that the tool writes there", path.path),
+      "give the directory to a user of its own (chown); or write dangerously_host with a reason");
+}
+
 Result<HostPath> OpenHostPath(std::string_view given, policy::Access access, Breadth breadth,
                               BindReason reason) {
   TRY_ASSIGN(std::string clean, CleanPath(given));
-  if (breadth == Breadth::kNarrow) {
+  if (breadth != Breadth::kAny) {
     // By name first: a broad path that is a link is called broad.
     if (auto broad = policy::OverBroadReason(clean)) {
       return TooBroad(std::move(*broad));
@@ -211,8 +238,11 @@ Result<HostPath> OpenHostPath(std::string_view given, policy::Access access, Bre
         fmt::format("{} is on a FUSE file system, whose far end is unknown", opened.path),
         "write to a local directory and copy from there");
   }
-  if (breadth == Breadth::kNarrow) {
+  if (breadth != Breadth::kAny) {
     TRY(CheckNotBroad(opened));
+  }
+  if (breadth == Breadth::kNarrow && access == policy::Access::kWrite) {
+    TRY(CheckNotSystem(opened));
   }
   return opened;
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isolation/system_paths.h"
 
+#include <fcntl.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -44,24 +46,20 @@ constexpr std::string_view kSystemDirectories[] = {
     "/etc/pki/ca-trust",
 };
 
+// Where writing changes the host. Not /opt, /srv, /home and the like: users work there.
+constexpr std::string_view kChangesHost[] = {
+    "/bin",    "/boot", "/dev", "/etc",  "/lib", "/lib32", "/lib64",
+    "/libx32", "/proc", "/run", "/sbin", "/sys", "/usr",
+};
+constexpr std::string_view kVar[] = {"/var"};
+constexpr std::string_view kForUsers[] = {"/usr/src", "/usr/local/src", "/var/tmp"};
+
 constexpr uid_t kOverflowUid = 65534;
+constexpr uid_t kFirstUser = 1000;  // below are accounts of the system (login.defs)
 
 bool IsInSystemDirectory(std::string_view path) {
   return std::any_of(std::begin(kSystemDirectories), std::end(kSystemDirectories),
                      [&](std::string_view system) { return IsAtOrBelow(path, system); });
-}
-
-// Root's, as this process sees it. In a user namespace without the host's root its files belong to the overflow uid; so
-// do those of every other user who is not mapped, but none of them owns what lies in the system's directories.
-bool IsRoots(uid_t owner) {
-  if (owner == 0) {
-    return true;
-  }
-  static const bool root_is_unmapped = [] {
-    const Result<std::string> map = sys::ReadFile("/proc/self/uid_map");
-    return map.ok() && map->find("4294967295") == std::string::npos && ::geteuid() != kOverflowUid;
-  }();
-  return owner == kOverflowUid && root_is_unmapped;
 }
 
 constexpr gid_t kFirstUserGroup = 100;
@@ -98,8 +96,21 @@ bool HasAccessList(const std::string& path) {
 }
 
 bool OnlyRootWrites(const std::string& path, const struct stat& info) {
-  return IsRoots(info.st_uid) && (info.st_mode & S_IWOTH) == 0 &&
+  return IsRootOwner(info.st_uid) && (info.st_mode & S_IWOTH) == 0 &&
          ((info.st_mode & S_IWGRP) == 0 || (IsEmptyGroup(info.st_gid) && !HasAccessList(path)));
+}
+
+bool IsSystemAccount(uid_t owner) { return owner < kFirstUser || IsRootOwner(owner); }
+
+bool IsSame(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+bool IsOneOf(std::span<const std::string_view> names, const struct stat& info) {
+  return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
+    struct stat other{};
+    return ::stat(std::string(name).c_str(), &other) == 0 && IsSame(info, other);
+  });
 }
 
 std::string_view Parent(std::string_view path) {
@@ -109,10 +120,60 @@ std::string_view Parent(std::string_view path) {
 
 }  // namespace
 
+// In a user namespace without the host's root its files belong to the overflow uid; so
+// do those of every other user who is not mapped, but none of them owns what lies in the system's directories.
+bool IsRootOwner(uid_t owner) {
+  if (owner == 0) {
+    return true;
+  }
+  static const bool root_is_unmapped = [] {
+    const Result<std::string> map = sys::ReadFile("/proc/self/uid_map");
+    return map.ok() && map->find("4294967295") == std::string::npos && ::geteuid() != kOverflowUid;
+  }();
+  return owner == kOverflowUid && root_is_unmapped;
+}
+
 bool IsAtOrBelow(std::string_view path, std::string_view directory) {
   return directory == "/" || path == directory ||
          (path.size() > directory.size() && path.starts_with(directory) &&
           path[directory.size()] == '/');
+}
+
+bool IsSystemDirectory(std::string_view path, uid_t owner) {
+  const auto lies_in = [&](std::string_view directory) { return IsAtOrBelow(path, directory); };
+  if (std::any_of(std::begin(kForUsers), std::end(kForUsers),
+                  [&](std::string_view users) { return path != users && lies_in(users); })) {
+    return false;
+  }
+  return std::any_of(std::begin(kChangesHost), std::end(kChangesHost), lies_in) ||
+         (lies_in("/var") && IsSystemAccount(owner));
+}
+
+bool IsSystemDirectory(int directory, uid_t owner) {
+  constexpr int kDeepest = 4096;
+  Result<UniqueFd> at = sys::OpenAt(directory, ".", O_PATH | O_DIRECTORY);
+  struct stat below{};
+  for (int depth = 0; depth < kDeepest && at.ok(); ++depth) {
+    struct stat here{};
+    if (::fstat(at->get(), &here) != 0) {
+      break;
+    }
+    if (depth > 0 && IsSame(below, here)) {
+      return false;  // the root directory is its own parent
+    }
+    if (depth > 0 && IsOneOf(kForUsers, here)) {
+      return false;
+    }
+    if (IsOneOf(kChangesHost, here)) {
+      return true;
+    }
+    if (IsOneOf(kVar, here)) {
+      return IsSystemAccount(owner);
+    }
+    below = here;
+    at = sys::OpenAt(at->get(), "..", O_PATH | O_DIRECTORY);
+  }
+  return true;
 }
 
 bool SystemPaths::OnlyRootChanges(const std::string& directory) {
@@ -132,7 +193,8 @@ bool SystemPaths::IsSystemLink(const std::string& directory, const std::string& 
   const std::string path = (directory == "/" ? "" : directory) + "/" + name;
   return (directory == "/" || directory == "/usr" || directory == "/usr/local" ||
           IsInSystemDirectory(directory)) &&
-         OnlyRootChanges(directory) && ::lstat(path.c_str(), &info) == 0 && IsRoots(info.st_uid);
+         OnlyRootChanges(directory) && ::lstat(path.c_str(), &info) == 0 &&
+         IsRootOwner(info.st_uid);
 }
 
 bool SystemPaths::IsSystem(const std::string& path, const struct stat& info) {

@@ -35,4 +35,15 @@ class SystemPaths {
 // "/usr/lib" for "/usr", not for "/us".
 bool IsAtOrBelow(std::string_view path, std::string_view directory);
 
+// True if that uid is root's as this process sees it: 0, or the overflow uid where the host's root is not mapped.
+bool IsRootOwner(uid_t owner);
+
+// The directories in which writing changes the host: its programs, libraries, settings and what packages keep. Below /var,
+// where users have data too, those that belong to root or an account of the system. /usr/src, /usr/local/src and
+// /var/tmp hold directories of users. True if `path`, with that owner, is one of them or lies in one.
+bool IsSystemDirectory(std::string_view path, uid_t owner);
+// The same for an open directory, by the identity of what is above it: a bind mount may give it another name. True if it
+// cannot be told.
+bool IsSystemDirectory(int directory, uid_t owner);
+
 }  // namespace coffer::isolation

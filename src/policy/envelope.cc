@@ -58,6 +58,9 @@ std::string CanonicalForm(const Envelope& envelope) {
     if (mount.dangerous) {
       mounts.back()["dangerous"] = true;
     }
+    if (mount.system) {
+      mounts.back()["system"] = true;
+    }
   }
   if (!envelope.workspace.empty()) {
     json["workspace"] = {

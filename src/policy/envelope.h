@@ -45,6 +45,7 @@ struct Mount {
   std::string at;    // absolute inside
   Access access = Access::kRead;
   bool dangerous = false;  // broad, and a manifest's dangerously_host says why; never from flags
+  bool system = false;     // writable below the system's directories: --dangerously-rw
   bool operator==(const Mount&) const = default;
 };
 

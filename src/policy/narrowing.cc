@@ -63,6 +63,7 @@ std::optional<Mount> Common(const Mount& parent, const Mount& child) {
   }
   common.access = std::min(parent.access, child.access);
   common.dangerous = parent.dangerous && child.dangerous;
+  common.system = parent.system && child.system;
   return common;
 }
 
@@ -171,6 +172,21 @@ Result<Envelope> Intersect(const Envelope& parent, const Envelope& child) {
   return both;
 }
 
+std::vector<std::string_view> LimitsAbove(const Limits& most, const Limits& asked) {
+  std::vector<std::string_view> above;
+  for (const auto& cap : kTimes) {
+    if (asked.*cap.member > most.*cap.member) {
+      above.push_back(cap.name);
+    }
+  }
+  for (const auto& cap : kSizes) {
+    if (asked.*cap.member > most.*cap.member) {
+      above.push_back(cap.name);
+    }
+  }
+  return above;
+}
+
 std::vector<std::string> WiderThan(const Envelope& outer, const Envelope& inner) {
   std::vector<std::string> wider;
   if (Strength(inner.level) < Strength(outer.level)) {
@@ -180,15 +196,8 @@ std::vector<std::string> WiderThan(const Envelope& outer, const Envelope& inner)
   for (const Layer layer : outer.floor.Minus(inner.floor).list()) {
     wider.push_back(fmt::format("the floor lacks {}", LayerName(layer)));
   }
-  for (const auto& cap : kTimes) {
-    if (inner.limits.*cap.member > outer.limits.*cap.member) {
-      wider.push_back(fmt::format("more {}", cap.name));
-    }
-  }
-  for (const auto& cap : kSizes) {
-    if (inner.limits.*cap.member > outer.limits.*cap.member) {
-      wider.push_back(fmt::format("more {}", cap.name));
-    }
+  for (const std::string_view name : LimitsAbove(outer.limits, inner.limits)) {
+    wider.push_back(fmt::format("more {}", name));
   }
   for (const Mount& mount : inner.mounts) {
     const bool held =

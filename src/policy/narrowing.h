@@ -10,6 +10,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -23,6 +24,9 @@ Result<Envelope> Intersect(const Envelope& parent, const Envelope& child);
 
 // True if everything that `inner` allows is allowed by `outer`.
 bool Covers(const Envelope& outer, const Envelope& inner);
+
+// The names of the limits in which `asked` is above `most`.
+std::vector<std::string_view> LimitsAbove(const Limits& most, const Limits& asked);
 
 // What makes `inner` wider than `outer`, one line each; empty if Covers.
 std::vector<std::string> WiderThan(const Envelope& outer, const Envelope& inner);

@@ -162,24 +162,46 @@ TEST_F(ConfigFile, AFileThatOnlyTheMonitorMayReadIsReloaded) {
   EXPECT_TRUE(Reload([&] { return daemon_.Call(key, DryRun("again")).status == 200; }));
 }
 
-// Below the state directory the gateway may write: a link there must not show it what only root may read.
-TEST_F(ConfigFile, ALinkInTheStateDirectoryBorrowsNoRights) {
+// As root the state directory belongs to the gateway, which may have been broken into: nothing there is policy.
+TEST_F(ConfigFile, NothingThatTheGatewayCouldWriteIsPolicy) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "an ordinary user's roles share one uid";
   }
   ASSERT_TRUE(daemon_.Start());
-  Write("[quotas.tenant]\ncalls = [\"0/d\"]\n");
-  ASSERT_EQ(::chmod(file_.c_str(), 0600), 0);
-  ASSERT_EQ(::symlink(file_.c_str(), (daemon_.state() + "/coffer.toml").c_str()), 0);
-  EXPECT_TRUE(Reload([&] { return daemon_.Said().find("cannot open") != std::string::npos; }));
-  EXPECT_EQ(daemon_.Said().find("0/d"), std::string::npos);
+  EXPECT_EQ(daemon_.Stop(), 0);
+  const auto start = [&](const Strings& more) {
+    Strings words = {CofferPath(), "serve", "--state", daemon_.state(), "--listen", "127.0.0.1:0"};
+    words.insert(words.end(), more.begin(), more.end());
+    return RunProgram(words, {.timeout = Seconds(20)});
+  };
+  const std::string inside = daemon_.state() + "/policy";
+  ASSERT_EQ(::mkdir(inside.c_str(), 0755), 0);
+  std::ofstream(inside + "/coffer.toml") << "";
+  for (const Strings& flags :
+       {Strings{"--config", inside + "/coffer.toml"}, Strings{"--tools", inside}}) {
+    const RunResult run = start(flags);
+    EXPECT_EQ(run.exit, 120) << run.Describe();
+    EXPECT_TRUE(Contains(run.err, "policy.operator")) << run.err;
+    EXPECT_TRUE(Contains(run.err, "belongs to uid")) << run.err;
+  }
+  // A link of the operator's own is not followed either: where it leads may be changed by others.
+  Write("");
+  const std::string link = dir_ / "link.toml";
+  ASSERT_EQ(::symlink(file_.c_str(), link.c_str()), 0);
+  EXPECT_EQ(start({"--config", link}).exit, 120);
+  // What others could change is not policy.
+  ASSERT_EQ(::chmod(file_.c_str(), 0666), 0);
+  EXPECT_EQ(start({"--config", file_}).exit, 120);
+  // The control: the same file, when it is the operator's alone.
+  ASSERT_EQ(::chmod(file_.c_str(), 0644), 0);
+  EXPECT_TRUE(daemon_.Start({"--config", file_}));
 }
 
-TEST_F(ConfigFile, TheDefaultIsInTheStateDirectory) {
+TEST_F(ConfigFile, TheDefaultIsInTheOperatorsDirectory) {
   ASSERT_TRUE(daemon_.Start());
   const std::string key = daemon_.NewKey("some", "agent", "a")["key"];
   EXPECT_EQ(LetIn(daemon_, key, 3), 3);
-  file_ = daemon_.state() + "/coffer.toml";
+  file_ = daemon_.config() + "/coffer.toml";
   Write("[quotas.agent]\ncalls = [\"1/d\"]\n");
   EXPECT_TRUE(Reload([&] { return daemon_.Call(key, DryRun("again")).status == 429; }));
   // Without it, nothing is bounded again.

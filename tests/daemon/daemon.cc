@@ -85,7 +85,8 @@ bool ReapAll() {
 }  // namespace
 
 // What loses its parent becomes the test's, so that it can be waited for wherever the test runs.
-Daemon::Daemon() : state_(dir_ / "state"), tools_(dir_.MakeDir("tools")) {
+Daemon::Daemon()
+    : state_(dir_ / "state"), tools_(dir_.MakeDir("tools")), config_(dir_.MakeDir("config")) {
   EXPECT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
 }
 
@@ -140,6 +141,7 @@ bool Daemon::Start(const std::vector<std::string>& more_flags) {
 bool Daemon::StartWithoutTools() { return StartWith({}); }
 
 bool Daemon::StartWith(std::vector<std::string> words) {
+  ::setenv("COFFER_CONFIG", config_.c_str(), 1);
   const Strings always = {CofferPath(), "serve",       "--state", state_,
                           "--listen",   "127.0.0.1:0", "--json"};
   words.insert(words.begin(), always.begin(), always.end());
@@ -153,6 +155,7 @@ bool Daemon::StartWith(std::vector<std::string> words) {
 }
 
 bool Daemon::StartTraced(KillRule rule) {
+  ::setenv("COFFER_CONFIG", config_.c_str(), 1);
   process_.reset();
   tracing_.reset();
   const std::string out = dir_ / "traced.out";

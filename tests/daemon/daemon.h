@@ -38,7 +38,7 @@ class Daemon {
 
   // False, with a failure noted, if it does not say that it listens. A daemon that was ended can be started again.
   bool Start(const std::vector<std::string>& more_flags = {});
-  // The same without --tools: manifests lie in the state directory, if anywhere.
+  // The same without --tools: manifests lie in the operator's directory, if anywhere.
   bool StartWithoutTools();
   // Under a tracer that kills by `rule`; nothing else differs.
   bool StartTraced(KillRule rule);
@@ -56,6 +56,7 @@ class Daemon {
   uint16_t port() const { return port_; }
   const std::string& state() const { return state_; }
   const std::string& tools() const { return tools_; }
+  const std::string& config() const { return config_; }  // the operator's directory
   std::string Workspace(const std::string& session) const;
   const std::string& key() const { return key_; }  // the first operator's
   std::string Said() const;
@@ -74,7 +75,7 @@ class Daemon {
   bool TakeAnnouncement(const std::string& said);
 
   TempDir dir_;
-  std::string state_, tools_, key_;
+  std::string state_, tools_, config_, key_;
   uint16_t port_ = 0;
   std::unique_ptr<Background> process_;  // or:
   std::unique_ptr<Tracing> tracing_;

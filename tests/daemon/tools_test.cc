@@ -79,7 +79,7 @@ TEST(Tools, ADirectoryThatComesLaterIsNoticed) {
   Daemon daemon;
   ASSERT_TRUE(daemon.StartWithoutTools());
   EXPECT_EQ(daemon.Ask("GET", "/v1/tools/slow", daemon.key()).status, 404);
-  const std::string tools = daemon.state() + "/tools";
+  const std::string tools = daemon.config() + "/tools";
   ASSERT_EQ(::mkdir(tools.c_str(), 0755), 0);
   Put(tools + "/slow.toml", Slow("64MiB", false, ""));
   EXPECT_TRUE(

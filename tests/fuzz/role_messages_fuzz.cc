@@ -3,7 +3,7 @@
 // Any bytes as what one role hears from another: no crash, nothing accepted that cannot be sent again the same, and no
 // descriptor left open, whatever came with the message.
 //
-// The first byte says where the rest arrives: as a request, as a report, as a message on the socket (with the number
+// The first byte says where the rest arrives: as a request and as a table, as a report, as a message on the socket (with the number
 // of descriptors its upper bits say), or as the request's memfd.
 #include <fcntl.h>
 #include <string.h>
@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "call/warden/protocol.h"
+#include "call/warden/table.h"
 #include "call/warden/wire.h"
 
 namespace {
@@ -53,6 +54,20 @@ void AsRequest(std::string_view bytes) {
   const std::string again = EncodeRun(*request);
   const auto second = DecodeRun(again);
   Demand(second.ok() && EncodeRun(*second) == again, "a request is not stable");
+}
+
+void AsTable(std::string_view bytes) {
+  const auto table = DecodeTable(bytes);
+  if (!table.ok()) {
+    return;
+  }
+  for (const TableEntry& entry : table->entries) {
+    Demand(!entry.tool.empty() && table->Find(entry.tool) == &entry, "an entry that is not found");
+    Demand(!entry.envelope.runtimes.empty(), "an entry without a runtime");
+  }
+  const std::string again = EncodeTable(*table);
+  const auto second = DecodeTable(again);
+  Demand(second.ok() && EncodeTable(*second) == again, "a table is not stable");
 }
 
 void AsReport(std::string_view bytes) {
@@ -101,8 +116,8 @@ void AsMessage(std::string_view bytes, size_t count) {
     const coffer::UniqueFd near(ends[0]);
     const coffer::UniqueFd far(ends[1]);
     SendRaw(near.get(), bytes.substr(0, 1024), std::vector<int>(count, near.get()));
-    const auto received = ReceiveMessage(far.get());
-    if (received.ok() && !received->ended) {
+    const auto received = ReceiveMessage(far.get(), WardenPeer::kGateway);
+    if (received.ok() && !received->ended && !received->empty) {
       const WardenMessage& message = received->message;
       const bool launch = message.verb == static_cast<uint32_t>(WardenVerb::kLaunch);
       Demand(launch || message.verb == static_cast<uint32_t>(WardenVerb::kKill), "a strange verb");
@@ -135,6 +150,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   switch (data[0] & 3) {
     case 0:
       AsRequest(rest);
+      AsTable(rest);
       break;
     case 1:
       AsReport(rest);

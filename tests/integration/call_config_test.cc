@@ -2,6 +2,7 @@
 //
 // `coffer call` without a daemon is under the same configuration file and the same refusals as with one.
 #include <gtest/gtest.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "tests/support/run.h"
@@ -22,6 +23,7 @@ class CallConfig : public ::testing::Test {
                      Json{{"command", "echo " + word}}.dump(),
                      "--json"};
     words.insert(words.end(), more.begin(), more.end());
+    ::setenv("COFFER_CONFIG", (dir_ / "config").c_str(), 1);
     return RunProgram(words);
   }
   static Json AnswerOf(const RunResult& run) { return Json::parse(run.out, nullptr, false); }
@@ -31,10 +33,10 @@ class CallConfig : public ::testing::Test {
                                                              : "";
   }
   std::string Config(const std::string& text) {
-    if (!Exists(state_)) {
-      dir_.MakeDir("state", 0700);
+    if (!Exists(dir_ / "config")) {
+      dir_.MakeDir("config");
     }
-    return dir_.Write("state/coffer.toml", text);
+    return dir_.Write("config/coffer.toml", text);
   }
 
   TempDir dir_;
@@ -60,7 +62,7 @@ TEST_F(CallConfig, AnotherFileCanBeNamedAndMistakesRefuse) {
   const std::string tight = dir_.Write("tight.toml", "[quotas.tenant]\ncalls = [\"1/d\"]\n");
   EXPECT_EQ(Call("1", {"--config", tight}).exit, 0);
   EXPECT_EQ(ClassOf(Call("2", {"--config", tight})), "policy.rate");
-  EXPECT_EQ(Call("3").exit, 0) << "the control: the state directory has none";
+  EXPECT_EQ(Call("3").exit, 0) << "the control: there is no other";
   const RunResult gone = Call("4", {"--config", dir_ / "gone.toml"});
   EXPECT_EQ(gone.exit, 120);
   EXPECT_TRUE(Contains(gone.err, "gone.toml")) << gone.err;
@@ -69,6 +71,34 @@ TEST_F(CallConfig, AnotherFileCanBeNamedAndMistakesRefuse) {
   EXPECT_EQ(bad.exit, 120);
   EXPECT_TRUE(Contains(bad.err, "coffer.toml:2:1")) << bad.err;
   EXPECT_TRUE(Contains(bad.err, "coffer.toml:3:1")) << bad.err;
+}
+
+// Where an earlier version read them they do not count any more, and that is said instead of ignored.
+TEST_F(CallConfig, FilesInTheStateDirectoryAreRefusedWithTheirNewPlace) {
+  dir_.MakeDir("state", 0700);
+  dir_.Write("state/coffer.toml", "[quotas.agent]\ncalls = [\"1/d\"]\n");
+  const RunResult refused = Call("1");
+  EXPECT_EQ(refused.exit, 120) << refused.Describe();
+  EXPECT_TRUE(Contains(refused.err, dir_ / "config/coffer.toml")) << refused.err;
+  // The control: moved to where it says, it counts.
+  dir_.MakeDir("config");
+  ASSERT_EQ(::rename((dir_ / "state/coffer.toml").c_str(), (dir_ / "config/coffer.toml").c_str()),
+            0);
+  EXPECT_EQ(Call("1").exit, 0);
+  EXPECT_EQ(ClassOf(Call("2")), "policy.rate");
+  dir_.MakeDir("state/tools");
+  const RunResult tools = Call("3");
+  EXPECT_EQ(tools.exit, 120) << tools.Describe();
+  EXPECT_TRUE(Contains(tools.err, dir_ / "config/tools")) << tools.err;
+}
+
+TEST_F(CallConfig, CeilingsHold) {
+  Config("[ceilings]\nmemory = \"64MiB\"\n");
+  const RunResult refused = Call("1");
+  EXPECT_EQ(refused.exit, 120) << refused.Describe();
+  EXPECT_EQ(ClassOf(refused), "policy.ceiling");
+  Config("[ceilings]\nmemory = \"16GiB\"\n");
+  EXPECT_EQ(Call("2").exit, 0) << "the control";
 }
 
 TEST_F(CallConfig, WhatIsOlderThanItsTimeIsForgotten) {

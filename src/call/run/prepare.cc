@@ -144,6 +144,9 @@ std::vector<std::string> OwnPlaces(const RunRequest& request, const RunConfig& c
   std::vector<std::string> places;
   if (access == policy::Access::kWrite) {
     places = UsualToolDirs();
+    if (std::string usual = UsualConfigDir(); usual.starts_with('/')) {
+      places.push_back(std::move(usual));
+    }
     places.insert(places.end(), config.toolchains.begin(), config.toolchains.end());
     if (!config.directory.empty()) {
       places.push_back(config.directory);
@@ -161,9 +164,8 @@ Status OpenMounts(const RunRequest& request, const RunConfig& config, Prepared& 
   TRY(MakeOutDir(request.out_dir));
   for (const policy::Mount& mount : request.envelope.mounts) {
     isolation::OpenedMount opened;
-    TRY_ASSIGN(opened.path, isolation::OpenHostPath(mount.host, mount.access,
-                                                    mount.dangerous ? isolation::Breadth::kAny
-                                                                    : isolation::Breadth::kNarrow));
+    TRY_ASSIGN(opened.path,
+               isolation::OpenHostPath(mount.host, mount.access, isolation::BreadthOf(mount)));
     TRY(isolation::CheckShowsNone(opened.path, OwnPlaces(request, config, mount.access)));
     if (mount.at.empty()) {
       opened.at = opened.path.path;
@@ -225,6 +227,7 @@ Status OpenProgramFiles(const RunRequest& request, const RunConfig& config, Prep
     const size_t inputs = prepared.inputs.size();
     isolation::ResolveOptions options;
     options.use_cache = use_cache;
+    options.runtimes_only = request.runtimes_only;
     TRY_ASSIGN(isolation::Command resolved, ResolveProgram(request, grounds, options, prepared));
     isolation::AddPublicFiles(resolved.runtime);
     Result<isolation::OpenedRuntime> opened =

@@ -16,6 +16,7 @@ class RunRecord;
 
 struct RunRequest {
   policy::Envelope envelope;
+  std::string entry;                 // the declared tool that this is a call of; empty: none
   std::vector<std::string> command;  // CMD ARG..., or FILE ARG...
   bool script = false;               // command[0] is a FILE to bring in
   std::string out_dir;               // --out: made if missing; also in envelope.mounts at /out
@@ -25,6 +26,7 @@ struct RunRequest {
   bool quiet = false;
   bool trace = false;
   bool reads_config = false;  // the caller's own run.toml counts (run_config.h): `coffer run` alone
+  bool runtimes_only = false;  // the program is one of the runtimes', never another of the host
   isolation::OwnWords own;
   uint32_t tenant = 0;  // its number in the store; 0: none
   isolation::UidRange

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,11 +26,11 @@ Result<Channels> MakeChannels(std::string_view stdin_text) {
   TRY_ASSIGN(channels.in, SealedBytes(stdin_text));
   TRY_ASSIGN(sys::Pipe out, sys::MakePipe());
   TRY_ASSIGN(sys::Pipe err, sys::MakePipe());
-  TRY_ASSIGN(sys::Pipe report, sys::MakePipe());
-  channels.ours = {std::move(out.read_end), std::move(err.read_end), std::move(report.read_end)};
+  TRY_ASSIGN(SocketPair report, MakeSocketPair(SOCK_STREAM));
+  channels.ours = {std::move(out.read_end), std::move(err.read_end), std::move(report.first)};
   channels.out = std::move(out.write_end);
   channels.err = std::move(err.write_end);
-  channels.report = std::move(report.write_end);
+  channels.report = std::move(report.second);
   return channels;
 }
 

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include <optional>
+
 #include "base/sys.h"
 #include "call/warden/wire.h"
 
@@ -25,9 +27,43 @@ Error Malformed(const char* what) {
   return Internal("internal.wire", std::string("a malformed message from another role: ") + what);
 }
 
+// Every verb but a table is about a call.
 bool ValidId(const WardenMessage& message) {
   const size_t length = strnlen(message.call_id, sizeof(message.call_id));
-  return length > 0 && length < sizeof(message.call_id);
+  const bool table = message.verb == static_cast<uint32_t>(WardenVerb::kTable);
+  return (length > 0) != table && length < sizeof(message.call_id);
+}
+
+// How many descriptors come with a verb of that peer; nothing if it is not the peer's.
+std::optional<size_t> DescriptorsOf(uint32_t verb, WardenPeer peer) {
+  if (peer == WardenPeer::kMonitor) {
+    return verb == static_cast<uint32_t>(WardenVerb::kTable) ? std::optional<size_t>(1)
+                                                             : std::nullopt;
+  }
+  switch (verb) {
+    case static_cast<uint32_t>(WardenVerb::kLaunch):
+      return kLaunchDescriptors;
+    case static_cast<uint32_t>(WardenVerb::kKill):
+      return 0;
+    default:
+      return std::nullopt;
+  }
+}
+
+bool IsSealed(int fd) {
+  const long seals = Syscall(SYS_fcntl, fd, F_GET_SEALS, 0);
+  return seals >= 0 && (seals & kSeals) == kSeals;
+}
+
+mode_t KindOf(int fd) {
+  struct stat info{};
+  return ::fstat(fd, &info) == 0 ? info.st_mode & S_IFMT : 0;
+}
+
+int SocketOption(int fd, int option) {
+  int value = -1;
+  socklen_t size = sizeof(value);
+  return ::getsockopt(fd, SOL_SOCKET, option, &value, &size) == 0 ? value : -1;
 }
 
 // What came with a message, owned from the first moment.
@@ -47,9 +83,7 @@ std::vector<UniqueFd> TakeDescriptors(msghdr& header) {
   return taken;
 }
 
-}  // namespace
-
-Status SendMessage(int socket, const WardenMessage& message, std::span<const int> descriptors) {
+Status Send(int socket, const WardenMessage& message, std::span<const int> descriptors, int flags) {
   if (descriptors.size() > kMaxDescriptors) {
     return Internal("internal.wire", "too many descriptors for one message");
   }
@@ -69,7 +103,7 @@ Status SendMessage(int socket, const WardenMessage& message, std::span<const int
   }
   long sent = 0;
   do {
-    sent = Syscall(SYS_sendmsg, socket, Arg(&header), MSG_NOSIGNAL);
+    sent = Syscall(SYS_sendmsg, socket, Arg(&header), MSG_NOSIGNAL | flags);
   } while (sent == -EINTR);
   if (sent != static_cast<long>(sizeof(message))) {
     return sys::ErrnoError("internal.wire", "cannot reach another role", sent < 0 ? sent : -EIO);
@@ -77,7 +111,37 @@ Status SendMessage(int socket, const WardenMessage& message, std::span<const int
   return {};
 }
 
-Result<ReceivedMessage> ReceiveMessage(int socket) {
+}  // namespace
+
+Status SendMessage(int socket, const WardenMessage& message, std::span<const int> descriptors) {
+  return Send(socket, message, descriptors, 0);
+}
+
+Result<SocketPair> MakeSocketPair(int type) {
+  int ends[2] = {-1, -1};
+  const long made = Syscall(SYS_socketpair, AF_UNIX, type | SOCK_CLOEXEC, 0, Arg(ends));
+  if (made < 0) {
+    return sys::ErrnoError("internal.socketpair", "cannot make a socket between the roles", made);
+  }
+  return SocketPair{UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+bool AreLaunchDescriptors(const std::vector<UniqueFd>& descriptors) {
+  const auto is_stream = [](int fd) { return S_ISFIFO(KindOf(fd)) || S_ISSOCK(KindOf(fd)); };
+  return descriptors.size() == kLaunchDescriptors && IsSealed(descriptors[1].get()) &&
+         is_stream(descriptors[2].get()) && is_stream(descriptors[3].get()) &&
+         SocketOption(descriptors[4].get(), SO_DOMAIN) == AF_UNIX &&
+         SocketOption(descriptors[4].get(), SO_TYPE) == SOCK_STREAM;
+}
+
+Status SendTable(int socket, int table, uint64_t size) {
+  WardenMessage message;
+  message.verb = static_cast<uint32_t>(WardenVerb::kTable);
+  message.size = size;
+  return Send(socket, message, std::span(&table, 1), MSG_DONTWAIT);
+}
+
+Result<ReceivedMessage> ReceiveMessage(int socket, WardenPeer peer) {
   ReceivedMessage received;
   alignas(cmsghdr) char control[CMSG_SPACE(kMaxDescriptors * sizeof(int))] = {};
   iovec part{&received.message, sizeof(received.message)};
@@ -88,8 +152,12 @@ Result<ReceivedMessage> ReceiveMessage(int socket) {
   header.msg_controllen = sizeof(control);
   long got = 0;
   do {
-    got = Syscall(SYS_recvmsg, socket, Arg(&header), MSG_CMSG_CLOEXEC);
+    got = Syscall(SYS_recvmsg, socket, Arg(&header), MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   } while (got == -EINTR);
+  if (got == -EAGAIN) {
+    received.empty = true;
+    return received;
+  }
   if (got < 0) {
     return sys::ErrnoError("internal.wire", "cannot hear another role", got);
   }
@@ -108,40 +176,46 @@ Result<ReceivedMessage> ReceiveMessage(int socket) {
       message.reserved != 0 || !ValidId(message)) {
     return Malformed("its header");
   }
-  const bool launch = message.verb == static_cast<uint32_t>(WardenVerb::kLaunch);
-  const bool kill = message.verb == static_cast<uint32_t>(WardenVerb::kKill);
-  if (!launch && !kill) {
+  const std::optional<size_t> descriptors = DescriptorsOf(message.verb, peer);
+  if (!descriptors) {
     return Malformed("its verb");
   }
-  if (received.descriptors.size() != (launch ? kLaunchDescriptors : 0)) {
+  if (received.descriptors.size() != *descriptors) {
     return Malformed("its descriptors");
   }
   return received;
 }
 
-Result<UniqueFd> SealedBytes(std::string_view bytes) {
+Result<UniqueFd> MakeMemoryFile() {
   const long made =
       Syscall(SYS_memfd_create, Arg("coffer-request"), MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (made < 0) {
     return sys::ErrnoError("internal.memfd", "cannot make a memory file", made);
   }
-  UniqueFd fd(static_cast<int>(made));
-  TRY(sys::WriteAll(fd.get(), bytes));
-  const long sealed = Syscall(SYS_fcntl, fd.get(), F_ADD_SEALS, kSeals);
-  if (sealed < 0) {
+  return UniqueFd(static_cast<int>(made));
+}
+
+Status Seal(int fd) {
+  if (const long sealed = Syscall(SYS_fcntl, fd, F_ADD_SEALS, kSeals); sealed < 0) {
     return sys::ErrnoError("internal.memfd", "cannot seal a memory file", sealed);
   }
-  if (const long back = Syscall(SYS_lseek, fd.get(), 0, SEEK_SET); back < 0) {
+  if (const long back = Syscall(SYS_lseek, fd, 0, SEEK_SET); back < 0) {
     return sys::ErrnoError("internal.memfd", "cannot rewind a memory file", back);
   }
+  return {};
+}
+
+Result<UniqueFd> SealedBytes(std::string_view bytes) {
+  TRY_ASSIGN(UniqueFd fd, MakeMemoryFile());
+  TRY(sys::WriteAll(fd.get(), bytes));
+  TRY(Seal(fd.get()));
   return fd;
 }
 
 Result<std::string> ReadSealed(int fd, uint64_t size) {
-  const long seals = Syscall(SYS_fcntl, fd, F_GET_SEALS, 0);
   struct stat info{};
-  if (seals < 0 || (seals & kSeals) != kSeals || ::fstat(fd, &info) != 0 ||
-      static_cast<uint64_t>(info.st_size) != size || size > kMaxWireBytes) {
+  if (!IsSealed(fd) || ::fstat(fd, &info) != 0 || static_cast<uint64_t>(info.st_size) != size ||
+      size > kMaxWireBytes) {
     return Malformed("its request");
   }
   std::string bytes(size, '\0');

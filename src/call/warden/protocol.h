@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Between the gateway and the warden: fixed-size messages on a seqpacket socket that was made before either dropped a
-// privilege. Descriptors travel with them; what varies in size is in a sealed memfd (call/warden/wire.h).
+// What the gateway and the monitor send to the warden: fixed-size messages on seqpacket sockets that were made before any
+// role dropped a privilege. Descriptors travel with them; what varies in size is in a sealed memfd (call/warden/wire.h).
 //
-// Each launched call has a socket of its own for its report, which its runner, not the warden, writes: one stream of
-// bytes, then the end. An end without a report means that the runner died, and nobody knows how the call went.
+// Each launched call has a socket of its own for its report: one stream of bytes, then the end. Its runner writes it; the
+// warden does so for a call that gets no runner, without ever waiting. An end without a report means that the runner
+// died, and how far the call came is unknown.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +21,19 @@ namespace coffer::call {
 enum class WardenVerb : uint32_t {
   kLaunch = 1,  // descriptors: request, stdin, stdout, stderr, report
   kKill = 2,    // the call is killed at once
+  kTable = 3,   // descriptors: the table (call/warden/table.h); from the monitor
 };
+
+// Who may send what: the gateway launches and kills, the monitor hands over tables.
+enum class WardenPeer : uint8_t { kGateway, kMonitor };
 
 struct WardenMessage {
   uint32_t magic = 0x636f5710;
   uint32_t version = 1;
   uint32_t verb = 0;
   uint32_t reserved = 0;
-  uint64_t size = 0;      // bytes in the request
-  char call_id[40] = {};  // NUL-terminated
+  uint64_t size = 0;      // bytes in the request or table
+  char call_id[40] = {};  // NUL-terminated; empty for a table
 };
 static_assert(sizeof(WardenMessage) == 64);
 
@@ -38,13 +43,30 @@ struct ReceivedMessage {
   WardenMessage message;
   std::vector<UniqueFd> descriptors;
   bool ended = false;  // the other role is gone
+  bool empty = false;  // nothing waits
 };
 
-Status SendMessage(int socket, const WardenMessage& message, std::span<const int> descriptors);
-// A message that is not exactly as above is an error, and so are descriptors that do not belong to its verb.
-Result<ReceivedMessage> ReceiveMessage(int socket);
+struct SocketPair {
+  UniqueFd first, second;
+};
+// Two connected unix sockets of that type, with SOCK_CLOEXEC.
+Result<SocketPair> MakeSocketPair(int type);
 
-// `bytes` as a memfd that nobody can change any more.
+Status SendMessage(int socket, const WardenMessage& message, std::span<const int> descriptors);
+// Never waits. A message that is not exactly as above is an error, and so are a verb that is not the peer's and
+// descriptors that do not belong to it.
+Result<ReceivedMessage> ReceiveMessage(int socket, WardenPeer peer);
+// True if a launch's descriptors are what they must be: a sealed memfd for stdin, pipes or sockets for stdout and stderr,
+// and a unix stream socket for the report. Writing to anything else could wait, or act with the runner's rights.
+bool AreLaunchDescriptors(const std::vector<UniqueFd>& descriptors);
+
+// Monitor: `table` is a sealed memfd of `size` bytes. Never waits.
+Status SendTable(int socket, int table, uint64_t size);
+
+// A memfd that can be written until it is sealed; from then on no process can change it.
+Result<UniqueFd> MakeMemoryFile();
+Status Seal(int fd);
+// `bytes` as a sealed memfd.
 Result<UniqueFd> SealedBytes(std::string_view bytes);
 // The bytes of such a memfd; refuses one that is not sealed or not of that size.
 Result<std::string> ReadSealed(int fd, uint64_t size);

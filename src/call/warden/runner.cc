@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "call/warden/runner.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "audit/receipt.h"
@@ -34,7 +37,8 @@ bool BecomeRunner(int in, int out, int err, int parent) {
 void RunAndReport(RunRequest request, int report) {
   request.receipt_path = "-";  // it is wanted; where it goes is not ours to say
   const RunOutcome outcome = RunCall(request);
-  SendReport(report, {outcome.exit_status, outcome.error, audit::FormatReceipt(outcome.receipt)});
+  SendReport(report, {outcome.exit_status, outcome.error, audit::FormatReceipt(outcome.receipt)},
+             Patience::kSome);
   ::_exit(0);
 }
 
@@ -47,8 +51,19 @@ RunReport RefusalReport(const Error& error) {
   return {error.kind == ErrorKind::kRefused ? 120 : 125, error, audit::FormatReceipt(receipt)};
 }
 
-void SendReport(int socket, const RunReport& report) {
-  (void)sys::WriteAll(socket, EncodeReport(report));  // whoever does not listen any more is gone
+void SendReport(int socket, const RunReport& report, Patience patience) {
+  constexpr timeval kPatience{30, 0};
+  (void)::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof(kPatience));
+  const int flags = MSG_NOSIGNAL | (patience == Patience::kNone ? MSG_DONTWAIT : 0);
+  const std::string bytes = EncodeReport(report);
+  for (size_t at = 0; at < bytes.size();) {
+    const long sent = Syscall(SYS_sendto, socket, raw::Arg(bytes.data() + at),
+                              static_cast<long>(bytes.size() - at), flags, 0, 0);
+    if (sent < 0 && sent != -EINTR) {
+      return;
+    }
+    at += sent > 0 ? static_cast<size_t>(sent) : 0;
+  }
 }
 
 }  // namespace coffer::call

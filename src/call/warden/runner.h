@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A runner: a process that supervises one boundary for somebody else, and reports how it ended.
+// A runner: a process that supervises one boundary for another process, and reports how it ended.
 #pragma once
 
 #include "call/run/run_request.h"
@@ -17,6 +17,10 @@ namespace coffer::call {
 
 // For a call that never ran.
 RunReport RefusalReport(const Error& error);
-void SendReport(int socket, const RunReport& report);
+
+// How long a peer that does not read is waited for: not at all by the warden, some seconds by a runner.
+enum class Patience : uint8_t { kNone, kSome };
+// `socket` is a unix stream socket. A peer that is gone, or does not read in time, loses the report. No signal is raised.
+void SendReport(int socket, const RunReport& report, Patience patience);
 
 }  // namespace coffer::call

@@ -10,15 +10,15 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
+#include "base/print.h"
 #include "base/sys.h"
 #include "call/run/doctor.h"
 #include "call/warden/protocol.h"
 #include "call/warden/runner.h"
 #include "call/warden/tenant_uids.h"
 #include "call/warden/wire.h"
-#include "isolation/host_path.h"
-#include "isolation/protected_paths.h"
 
 namespace coffer::call {
 namespace {
@@ -32,9 +32,37 @@ struct Runner {
   UniqueFd pidfd;
 };
 
+// In the runner: what the manifest fixes comes from the table. The gateway's descriptor could be another text, and could
+// be moved while it is read.
+Status TakeFixedStdin(const TableEntry& entry) {
+  const std::optional<std::string> text = entry.FixedStdin();
+  if (!text) {
+    return {};
+  }
+  TRY_ASSIGN(const UniqueFd fixed, SealedBytes(*text));
+  const long taken = Syscall(SYS_dup3, fixed.get(), STDIN_FILENO, 0);
+  return taken < 0 ? Status(sys::ErrnoError("internal.warden", "cannot take a descriptor", taken))
+                   : Status();
+}
+
+// In the runner: what the gateway asked for, if a manifest allows it.
+Result<RunRequest> ReadRequest(const WardenRules& rules, const WardenTable& table,
+                               const ReceivedMessage& received, uint32_t uid_index) {
+  TRY_ASSIGN(const std::string bytes,
+             ReadSealed(received.descriptors[0].get(), received.message.size));
+  TRY_ASSIGN(RunRequest request, DecodeRun(bytes));
+  TRY(CheckRequest(rules, table, request));
+  TRY(TakeFixedStdin(*table.Find(request.entry)));
+  TRY_ASSIGN(request.uids, UidOfTenant(request.tenant, uid_index));
+  // From here on by our own word, never by the gateway's.
+  request.runtimes_only = true;
+  request.state = rules.sessions.substr(0, rules.sessions.rfind('/'));
+  return request;
+}
+
 // In the runner: one call, from bytes to a report.
-[[noreturn]] void RunOne(const WardenRules& rules, ReceivedMessage& received, pid_t warden,
-                         uint32_t uid_index) {
+[[noreturn]] void RunOne(const WardenRules& rules, const WardenTable& table,
+                         ReceivedMessage& received, pid_t warden, uint32_t uid_index) {
   std::vector<UniqueFd>& given = received.descriptors;
   if (!BecomeRunner(given[1].get(), given[2].get(), given[3].get(), warden)) {
     ::_exit(125);
@@ -43,30 +71,24 @@ struct Runner {
   for (size_t i = 1; i < 4; ++i) {
     given[i].Reset();
   }
-  Result<std::string> bytes = ReadSealed(given[0].get(), received.message.size);
-  Result<RunRequest> request =
-      bytes.ok() ? DecodeRun(*bytes) : Result<RunRequest>(std::move(bytes.error()));
-  Status allowed = request.ok() ? CheckRequest(rules, *request) : Status(request.error());
-  if (allowed.ok()) {
-    const Result<isolation::UidRange> uids = UidOfTenant(request->tenant, uid_index);
-    allowed = uids.ok() ? Status() : Status(uids.error());
-    request->uids = uids.ok() ? *uids : isolation::UidRange{};
-  }
-  if (!allowed.ok()) {
-    SendReport(report, RefusalReport(allowed.error()));
+  Result<RunRequest> request = ReadRequest(rules, table, received, uid_index);
+  given[0].Reset();
+  if (!request.ok()) {
+    SendReport(report, RefusalReport(request.error()), Patience::kSome);
     ::_exit(120);
   }
-  given[0].Reset();
   RunAndReport(std::move(request).value(), report);
 }
 
 class Warden {
  public:
-  Warden(int control, const WardenRules& rules) : control_(control), rules_(rules) {}
+  Warden(const WardenSockets& sockets, const WardenRules& rules)
+      : sockets_(sockets), rules_(rules) {}
 
-  // False once the gateway is gone.
+  // False once the gateway or the monitor is gone.
   Result<bool> Serve() {
-    std::vector<pollfd> waits = {{control_, POLLIN, 0}};
+    std::vector<pollfd> waits = {{sockets_.gateway, POLLIN, 0}, {sockets_.monitor, POLLIN, 0}};
+    const size_t first_runner = waits.size();
     std::vector<std::string> ids;
     for (const auto& [id, runner] : runners_) {
       waits.push_back({runner.pidfd.get(), POLLIN, 0});
@@ -80,12 +102,15 @@ class Warden {
     if (answer < 0) {
       return sys::ErrnoError("internal.warden", "cannot wait for work", answer);
     }
-    for (size_t i = 1; i < waits.size(); ++i) {
+    for (size_t i = first_runner; i < waits.size(); ++i) {
       if (waits[i].revents != 0) {
-        Reap(ids[i - 1]);
+        Reap(ids[i - first_runner]);
       }
     }
-    return waits[0].revents == 0 ? Result<bool>(true) : Listen();
+    // Tables first: the monitor sends one before the gateway hears of the same reload. So they are looked for once more
+    // when a request has come.
+    TRY_ASSIGN(const bool monitored, TakeTables());
+    return !monitored || waits[0].revents == 0 ? Result<bool>(monitored) : Listen();
   }
 
   void EndAll() {
@@ -98,14 +123,37 @@ class Warden {
   }
 
  private:
+  // All tables that wait; the last one counts. False once the monitor is gone.
+  Result<bool> TakeTables() {
+    for (;;) {
+      TRY_ASSIGN(const ReceivedMessage received,
+                 ReceiveMessage(sockets_.monitor, WardenPeer::kMonitor));
+      if (received.empty || received.ended) {
+        return !received.ended;
+      }
+      const Result<std::string> bytes =
+          ReadSealed(received.descriptors[0].get(), received.message.size);
+      Result<WardenTable> table =
+          bytes.ok() ? DecodeTable(*bytes) : Result<WardenTable>(bytes.error());
+      if (table.ok()) {
+        table_ = std::move(table).value();
+      } else {
+        PrintError(table.error());  // what was allowed before stays
+      }
+    }
+  }
+
   Result<bool> Listen() {
-    Result<ReceivedMessage> received = ReceiveMessage(control_);
+    Result<ReceivedMessage> received = ReceiveMessage(sockets_.gateway, WardenPeer::kGateway);
     if (!received.ok()) {
-      // Whoever sends nonsense here is broken or broken into.
+      // A gateway that sends nonsense is broken, or was broken into.
       return std::move(received.error());
     }
     if (received->ended) {
       return false;
+    }
+    if (received->empty) {
+      return true;
     }
     const std::string id = received->message.call_id;
     if (received->message.verb == static_cast<uint32_t>(WardenVerb::kKill)) {
@@ -117,24 +165,27 @@ class Warden {
   }
 
   void Launch(const std::string& id, ReceivedMessage& received) {
-    const int report = received.descriptors[4].get();
+    if (!AreLaunchDescriptors(received.descriptors)) {
+      return;  // there is nothing that can be answered to
+    }
+    const auto refuse = [&](const Error& error) {
+      SendReport(received.descriptors[4].get(), RefusalReport(error), Patience::kNone);
+    };
     if (runners_.contains(id)) {
-      SendReport(report, RefusalReport(Internal("internal.warden", "this call runs already")));
-      return;
+      return refuse(Internal("internal.warden", "this call runs already"));
     }
     if (runners_.size() >= rules_.max_running) {
-      SendReport(report,
-                 RefusalReport(Refused("limit.concurrency", "too many calls run on this host",
-                                       "try again when one has ended")));
-      return;
+      return refuse(Refused("limit.concurrency", "too many calls run on this host",
+                            "try again when one has ended"));
     }
     const pid_t warden = ::getpid();
     const uint32_t uid_index = FreeUidIndex();
     const pid_t pid = ::fork();
     if (pid == 0) {
-      ::close(control_);
+      ::close(sockets_.gateway);
+      ::close(sockets_.monitor);
       runners_.clear();
-      RunOne(rules_, received, warden, uid_index);
+      RunOne(rules_, table_, received, warden, uid_index);
     }
     const long pidfd = pid < 0 ? -EAGAIN : Syscall(SYS_pidfd_open, pid, 0);
     if (pidfd < 0) {
@@ -142,10 +193,8 @@ class Warden {
         ::kill(pid, SIGKILL);
         ::waitpid(pid, nullptr, 0);
       }
-      SendReport(report,
-                 RefusalReport(HostFault("isolation.host", "the host cannot start another process",
-                                         "wait until calls have ended, or raise its limits")));
-      return;
+      return refuse(HostFault("isolation.host", "the host cannot start another process",
+                              "wait until calls have ended, or raise its limits"));
     }
     runners_[id] = {pid, uid_index, UniqueFd(static_cast<int>(pidfd))};
   }
@@ -180,65 +229,19 @@ class Warden {
     runners_.erase(found);
   }
 
-  const int control_;
+  const WardenSockets sockets_;
   const WardenRules& rules_;
+  WardenTable table_;  // empty until the monitor has sent one: nothing is allowed
   std::map<std::string, Runner> runners_;
   uint32_t next_uid_index_ = 0;
 };
 
-// One directory right below the one of sessions.
-bool IsWorkspace(const std::string& sessions, const std::string& path) {
-  if (sessions.empty() || !path.starts_with(sessions + "/")) {
-    return false;
-  }
-  const std::string_view name = std::string_view(path).substr(sessions.size() + 1);
-  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos;
-}
-
-// Opened here only to look; the runner opens it again in the same way, and mounts what it opened.
-Status CheckMount(const WardenRules& rules, const policy::Mount& mount) {
-  TRY_ASSIGN(const isolation::HostPath opened,
-             isolation::OpenHostPath(
-                 mount.host, mount.access,
-                 mount.dangerous ? isolation::Breadth::kAny : isolation::Breadth::kNarrow));
-  std::vector<std::string> own = rules.closed;
-  if (!rules.sessions.empty()) {
-    own.push_back(rules.sessions.substr(0, rules.sessions.rfind('/')));
-    own.push_back(rules.sessions);
-  }
-  if (mount.access == policy::Access::kWrite) {
-    own.insert(own.end(), rules.relied.begin(), rules.relied.end());
-  }
-  return isolation::CheckShowsNone(opened, own);
-}
-
 }  // namespace
 
-Status CheckRequest(const WardenRules& rules, const RunRequest& request) {
-  const policy::Envelope& envelope = request.envelope;
-  if (!envelope.workspace.empty() && !IsWorkspace(rules.sessions, envelope.workspace)) {
-    return Refused("policy.workspace", "the workspace is not a session's");
-  }
-  for (const policy::Mount& mount : envelope.mounts) {
-    if (mount.dangerous && !rules.allow_broad) {
-      return Refused("policy.path.broad", "the daemon was started without --allow-dangerous",
-                     "narrow the mount, or start the daemon with it");
-    }
-    TRY(CheckMount(rules, mount));
-  }
-  if (envelope.tty || !request.out_dir.empty() || request.script || !envelope.inputs.empty() ||
-      !envelope.imported_seccomp.empty()) {
-    return Refused("policy.request",
-                   "a declared tool has no terminal, no --out, no script, no input and no imported "
-                   "profile");
-  }
-  return {};
-}
-
-Status RunWarden(int control, const WardenRules& rules) {
-  // What a killed daemon left, also where somebody else's sweep has taken away only a part of it. Nothing of ours runs yet.
+Status RunWarden(const WardenSockets& sockets, const WardenRules& rules) {
+  // What a killed daemon left, also where another sweep has taken away only a part of it. Nothing of ours runs yet.
   (void)SweepAll();
-  Warden warden(control, rules);
+  Warden warden(sockets, rules);
   for (;;) {
     Result<bool> more = warden.Serve();
     if (!more.ok() || !*more) {

@@ -1,37 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The warden: the only privileged role of the daemon. It starts a runner process for every call it is asked to launch,
+// The warden: the only privileged role of the daemon. It starts a runner process for every call that a manifest allows,
 // kills those it is asked to kill, and knows nothing else.
 //
 // It parses no JSON, no TOML and no HTTP, opens no socket and holds no secret. The gateway that asks may have been broken
-// into, so the warden looks at every mount itself: no link anywhere in the path, nothing too broad (by name or as an
-// alias of such a directory) unless the operator allowed that at the start, nothing of the state directory but a
-// session's own workspace, nothing writable that decides what later calls may do, and of the host's files no other way in than a mount. It cannot know whether a narrow mount is
-// the one that the tool's manifest names, nor whose session or tenant it is: for that it has only the gateway's word.
-// When the gateway is gone, so are all calls.
+// into, so what it asks for is compared with the table that the monitor handed over (table.h, check.h); without a table
+// nothing is launched. It never waits for a peer: it talks over sockets only, and a peer that does not read loses its
+// answer. When the gateway is gone, so are all calls.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "base/result.h"
-#include "call/run/run_request.h"
+#include "call/warden/check.h"
 
 namespace coffer::call {
 
-struct WardenRules {
-  std::string sessions;  // the directory below which workspaces lie; empty: none
-  std::vector<std::string>
-      closed;  // no mount shows them, beside the state directory: the daemon's keys
-  std::vector<std::string> relied;  // no writable mount shows them: manifests, configuration
-  bool allow_broad = false;         // mounts that a manifest grants with dangerously_host
-  uint32_t max_running = 256;       // more are refused, not queued
+// Ends of the sockets to the other roles.
+struct WardenSockets {
+  int gateway = -1;  // requests
+  int monitor = -1;  // tables
 };
 
-// What a request may not ask of the warden, whatever the gateway has allowed.
-Status CheckRequest(const WardenRules& rules, const RunRequest& request);
-
-// Serves `control` until the other end is closed; then kills what still runs and returns.
-Status RunWarden(int control, const WardenRules& rules);
+// Serves until the gateway or the monitor has closed its end; then kills what still runs and returns.
+Status RunWarden(const WardenSockets& sockets, const WardenRules& rules);
 
 }  // namespace coffer::call

@@ -4,22 +4,19 @@
 //
 // The sender is another role of ours, but it may have been broken into: every length and every value is checked, and what
 // does not decode completely is refused. One layout, versioned; there is no negotiation, because both ends are one build.
-// The warden so learns everything it needs without ever parsing JSON, TOML or HTTP.
+// So the warden never parses JSON, TOML or HTTP.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/result.h"
 #include "call/run/run_request.h"
+#include "call/warden/wire_bytes.h"
 
 namespace coffer::call {
-
-inline constexpr uint32_t kWireVersion = 2;
-inline constexpr size_t kMaxWireBytes = 8 << 20;
 
 // Everything of a RunRequest that a role may decide for another: not where a receipt goes, and no terminal.
 std::string EncodeRun(const RunRequest& request);

@@ -273,7 +273,7 @@ Result<Command> ResolveCommand(const std::vector<std::string>& argv,
     if (used.ok()) {
       return command;
     }
-    if (!is_path) {
+    if (!is_path || options.runtimes_only) {
       return std::move(used.error());
     }
   }

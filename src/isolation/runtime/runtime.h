@@ -23,6 +23,7 @@ namespace coffer::isolation {
 struct ResolveOptions {
   std::string cache_dir;  // empty: DefaultCacheDir()
   bool use_cache = true;
+  bool runtimes_only = false;  // a path that none of the named runtimes has is no command either
 };
 
 // /var/cache/coffer for root, else $XDG_CACHE_HOME/coffer or ~/.cache/coffer; empty if there is neither.

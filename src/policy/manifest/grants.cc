@@ -65,8 +65,18 @@ std::optional<std::string> ReadHost(TableReader& reader, std::string_view exampl
 void ReadMount(const TomlNode& table, Manifest& manifest, MistakeList& mistakes) {
   TableReader reader(table, "files.mount", mistakes);
   FileMount mount;
-  const auto host =
-      ReadHost(reader, "\"/srv/invoices\"", ObjectToHostPath, mount.dangerous, manifest);
+  const auto mode = reader.Choice("mode", {"read", "staged", "write"});
+  mount.mode = static_cast<MountMode>(mode.value_or(0));
+  // Whether a directory is the system's or root's is seen where it is opened. So a writable one may be called dangerous.
+  const auto judge = [&](std::string_view path) {
+    std::optional<Objection> objection = ObjectToHostPath(path);
+    if (!objection && mount.mode != MountMode::kRead &&
+        reader.Find("dangerously_host") != nullptr) {
+      objection = Objection{"writable", "", false};
+    }
+    return objection;
+  };
+  const auto host = ReadHost(reader, "\"/srv/invoices\"", judge, mount.dangerous, manifest);
   CheckReasonIsUsed(reader, reader.Find("dangerously_host") != nullptr);
   mount.host = host.value_or("");
   mount.position = reader.PositionOf(reader.Find("host") != nullptr ? "host" : "dangerously_host");
@@ -82,9 +92,6 @@ void ReadMount(const TomlNode& table, Manifest& manifest, MistakeList& mistakes)
                    "give each mount a place of its own");
       }
     }
-  }
-  if (const auto mode = reader.Choice("mode", {"read", "staged", "write"})) {
-    mount.mode = static_cast<MountMode>(*mode);
   }
   manifest.mounts.push_back(std::move(mount));
 }

@@ -90,6 +90,19 @@ rate_factor = 4
   EXPECT_EQ(config->anomaly.rate_factor, 4U);
 }
 
+TEST(ConfigFile, CeilingsHaveDefaultsAndCanBeChanged) {
+  const policy::Limits usual = ParseConfigFile("").config.ceilings;
+  EXPECT_EQ(usual, DefaultCeilings());
+  EXPECT_EQ(usual.processes, 4096U);
+  const ParsedConfig parsed = ParseConfigFile("[ceilings]\nmemory = \"1GiB\"\ncpu = \"5m\"\n");
+  ASSERT_TRUE(parsed.mistakes.empty());
+  EXPECT_EQ(parsed.config.ceilings.memory, 1ULL << 30);
+  EXPECT_EQ(parsed.config.ceilings.cpu, std::chrono::minutes(5));
+  EXPECT_EQ(parsed.config.ceilings.disk, usual.disk) << "what is not named stays";
+  EXPECT_FALSE(ParseConfigFile("[ceilings]\ncalls = 3\n").mistakes.empty());
+  EXPECT_FALSE(ParseConfigFile("[ceilings]\nprocesses = 0\n").mistakes.empty());
+}
+
 TEST(ConfigFile, TheTenantsTablesMayComeFirst) {
   const Result<FileConfig> config =
       ReadConfigText("[tenant.a.quotas.agent]\nburst = 1\n[quotas.agent]\nconcurrency = 9\n", "f");

@@ -2,6 +2,7 @@
 #include "call/tool_shelf.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "policy/manifest/starter.h"
@@ -32,11 +33,13 @@ TEST(ToolShelf, ABadFileKeepsItsLastGoodVersion) {
   ASSERT_TRUE(shelf.Reload().ok());
   const auto good = shelf.Find("mine");
   ASSERT_NE(good, nullptr);
-  EXPECT_FALSE(*shelf.ReloadIfChanged()) << "nothing changed";
+  const std::string before = *shelf.Signature();
+  EXPECT_EQ(*shelf.Signature(), before) << "nothing changed";
 
   dir.Write("mine.toml", policy::StarterManifest("mine") + "\n[tool.nonsense]\n");
   dir.Write("never.toml", "[tool]\n");
-  ASSERT_TRUE(*shelf.ReloadIfChanged());
+  EXPECT_NE(*shelf.Signature(), before);
+  ASSERT_TRUE(shelf.Reload().ok());
   EXPECT_EQ(shelf.Find("mine"), good) << "the last good one";
   EXPECT_EQ(shelf.Find("never"), nullptr);
   for (const ShelfEntry& entry : shelf.List()) {
@@ -49,8 +52,21 @@ TEST(ToolShelf, ABadFileKeepsItsLastGoodVersion) {
     }
   }
   ASSERT_EQ(::unlink((dir / "mine.toml").c_str()), 0);
-  ASSERT_TRUE(*shelf.ReloadIfChanged());
+  ASSERT_TRUE(shelf.Reload().ok());
   EXPECT_EQ(shelf.Find("mine"), nullptr) << "a tool without a manifest does not exist";
+}
+
+// The compiler may have read a file that is gone at the next look.
+TEST(ToolShelf, AFileThatCameAndWentIsNoticed) {
+  const TempDir dir;
+  const ToolShelf shelf({dir.path()});
+  const std::string before = *shelf.Signature();
+  // The times of a directory advance in steps of some milliseconds.
+  EXPECT_TRUE(test::WaitUntil([&] {
+    dir.Write("late.toml", policy::StarterManifest("late"));
+    EXPECT_EQ(::unlink((dir / "late.toml").c_str()), 0);
+    return *shelf.Signature() != before;
+  }));
 }
 
 TEST(ToolShelf, AFileMayReplaceAShippedToolAndOnlyOneFileMayDeclareATool) {
@@ -84,6 +100,49 @@ TEST(ToolShelf, AMountThatIsALinkOrMissingIsAMistake) {
   EXPECT_TRUE(mistakes(dir / "real").empty());
   EXPECT_FALSE(mistakes(dir / "link").empty());
   EXPECT_FALSE(mistakes(dir / "missing").empty());
+}
+
+// Writing needs a word where root owns the directory, and below the system's own.
+TEST(ToolShelf, AWritableMountOfRootsOrTheSystemsIsAMistakeWithoutItsWord) {
+  const TempDir dir;
+  std::string starter = policy::StarterManifest("mine");
+  const std::string effect = "\"read-only\"";
+  starter.replace(starter.find(effect), effect.size(), "\"reversible\"");
+  const auto mistakes = [&](const std::string& host, const std::string& key) {
+    return LoadToolHere(starter + "\n[[files.mount]]\n" + key + " = \"" + host + "\"\n" +
+                            (key == "host" ? "" : "reason = \"a test that says why\"\n") +
+                            "at = \"/data\"\nmode = \"write\"\n",
+                        "mine.toml")
+        .mistakes;
+  };
+  for (const char* host : {"/usr/lib", "/usr/bin", "/etc/alternatives", "/usr/local/lib"}) {
+    EXPECT_FALSE(mistakes(host, "host").empty()) << host;
+    EXPECT_TRUE(mistakes(host, "dangerously_host").empty()) << host;
+  }
+  const std::string roots = dir.MakeDir("roots");
+  EXPECT_EQ(mistakes(roots, "host").empty(), !test::IsRoot()) << "the directory of who runs this";
+  EXPECT_TRUE(mistakes(roots, "dangerously_host").empty());
+  if (test::IsRoot()) {
+    ASSERT_EQ(::chown(roots.c_str(), 12345, 12345), 0);
+    EXPECT_TRUE(mistakes(roots, "host").empty()) << "the control: another user's";
+  }
+}
+
+TEST(ToolShelf, ManifestsOfAnotherUserAreNotTheOperators) {
+  const TempDir dir;
+  dir.Write("mine.toml", policy::StarterManifest("mine"));
+  const std::string theirs = dir.Write("theirs.toml", policy::StarterManifest("theirs"));
+  ASSERT_EQ(::chmod(theirs.c_str(), 0666), 0);
+  ToolShelf shelf({dir.path()}, "", ::geteuid());
+  ASSERT_TRUE(shelf.Reload().ok());
+  EXPECT_NE(shelf.Find("mine"), nullptr);
+  EXPECT_EQ(shelf.Find("theirs"), nullptr) << "every user could have written it";
+  ToolShelf lenient({dir.path()});
+  ASSERT_TRUE(lenient.Reload().ok());
+  EXPECT_NE(lenient.Find("theirs"), nullptr) << "the control: its content is fine";
+  ASSERT_EQ(::chmod(dir.path().c_str(), 0777), 0);
+  EXPECT_FALSE(ToolShelf({dir.path()}, "", ::geteuid()).Reload().ok());
+  ASSERT_EQ(::chmod(dir.path().c_str(), 0755), 0);
 }
 
 TEST(ToolShelf, AnUnreadableDirectoryLeavesTheShelfAsItWas) {

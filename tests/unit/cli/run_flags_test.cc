@@ -67,6 +67,9 @@ TEST(RunFlags, Mounts) {
                                                 {"/b", "/c", Access::kWrite},
                                                 {"/x:y", "/z", Access::kRead},
                                                 {"o", "/out", Access::kWrite}}));
+  const auto dangerous = Accepted({"--dangerously-rw", "/etc/x:/x", "--", "x"}).envelope.mounts;
+  EXPECT_EQ(dangerous, (std::vector<policy::Mount>{{"/etc/x", "/x", Access::kWrite,
+                                                    /*dangerous=*/false, /*system=*/true}}));
 }
 
 TEST(RunFlags, ListsTakeManyWordsOnlyBeforeASeparator) {

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "daemon/config_file.h"
-#include "daemon/operator_files.h"
 #include "egress/deliver_receiver.h"
 #include "egress/dial.h"
 #include "egress/secrets.h"
@@ -126,28 +125,6 @@ TEST(DeliverReceiver, EventsAreChosenByPattern) {
   collector.kind = egress::Receiver::Kind::kOtlp;
   EXPECT_TRUE(collector.Wants("call.finished"));
   EXPECT_FALSE(collector.Wants("switch.on"));
-}
-
-TEST(DeliverReceiver, OnlyTheOperatorsOwnFileCounts) {
-  const test::TempDir dir;
-  const std::string path = dir.Write("coffer.toml", "", 0644);
-  EXPECT_TRUE(CheckOperatorsOwn(path).ok());
-  ASSERT_EQ(::chmod(path.c_str(), 0664), 0);
-  EXPECT_FALSE(CheckOperatorsOwn(path).ok());
-  ASSERT_EQ(::chmod(path.c_str(), 0646), 0);
-  EXPECT_FALSE(CheckOperatorsOwn(path).ok());
-  ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
-  EXPECT_TRUE(CheckOperatorsOwn(path).ok());
-  ASSERT_EQ(::symlink(path.c_str(), (dir / "link.toml").c_str()), 0);
-  EXPECT_TRUE(CheckOperatorsOwn(dir / "link.toml").ok());
-  EXPECT_FALSE(CheckOperatorsOwn(dir / "none.toml").ok());
-  EXPECT_FALSE(CheckOperatorsOwn(dir.path()).ok());
-  if (test::IsRoot()) {
-    ASSERT_EQ(::lchown((dir / "link.toml").c_str(), 0x6fff0001, 0), 0);
-    EXPECT_FALSE(CheckOperatorsOwn(dir / "link.toml").ok()) << "somebody else's link";
-    ASSERT_EQ(::chown(path.c_str(), 0x6fff0001, 0), 0);  // as the gateway would leave it
-    EXPECT_FALSE(CheckOperatorsOwn(path).ok());
-  }
 }
 
 // A name must not lead where nobody meant it to.

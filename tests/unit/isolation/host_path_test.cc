@@ -74,6 +74,21 @@ TEST(HostPath, FilesAndDirectories) {
   EXPECT_EQ(tree->path, dir.path());
 }
 
+TEST(HostPath, TheSystemsDirectoriesAreWrittenOnlyWithTheirWord) {
+  const auto code = [](const char* path, Access access, Breadth breadth) {
+    const Result<HostPath> opened = OpenHostPath(path, access, breadth);
+    return opened.ok() ? "ok" : opened.error().code;
+  };
+  for (const char* path : {"/usr/bin", "/usr/lib", "/etc/alternatives", "/usr/local/lib"}) {
+    EXPECT_EQ(code(path, Access::kWrite, Breadth::kNarrow), "policy.path.system") << path;
+    EXPECT_EQ(code(path, Access::kRead, Breadth::kNarrow), "ok") << path;
+    EXPECT_EQ(code(path, Access::kWrite, Breadth::kSystem), "ok") << "the control: " << path;
+  }
+  for (const char* path : {"/etc", "/usr", "/"}) {
+    EXPECT_EQ(code(path, Access::kWrite, Breadth::kSystem), "policy.path.broad") << path;
+  }
+}
+
 TEST(HostPath, LinksAreRefusedWithTheRealName) {
   const TempDir dir;
   dir.MakeDir("real");

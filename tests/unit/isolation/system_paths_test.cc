@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isolation/system_paths.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -40,6 +41,36 @@ TEST(SystemPaths, LinksOfTheSystem) {
   const test::TempDir dir;
   ASSERT_EQ(::symlink("/etc/passwd", (dir / "link").c_str()), 0);
   EXPECT_FALSE(system.IsSystemLink(dir.path(), "link"));
+}
+
+TEST(SystemPaths, WritingTheSystemsDirectoriesChangesTheHost) {
+  for (const char* path : {"/etc/cron.d", "/etc", "/usr/bin", "/usr/local/lib/x", "/boot/x",
+                           "/usr/src", "/run/x", "/lib64"}) {
+    EXPECT_TRUE(IsSystemDirectory(std::string_view(path), 12345)) << path;
+  }
+  EXPECT_TRUE(IsSystemDirectory(std::string_view("/var/lib/dpkg"), 0));
+  EXPECT_TRUE(IsSystemDirectory(std::string_view("/var/lib/postgresql"), 105)) << "an account";
+  EXPECT_FALSE(IsSystemDirectory(std::string_view("/var/lib/app"), 1000)) << "a user's data";
+  for (const char* path : {"/root/project", "/home/a/b", "/srv/x", "/opt/x", "/usr/src/app",
+                           "/tmp/x", "/var/tmp/x", "/usr/local/src/x", "/etcetera", "/"}) {
+    EXPECT_FALSE(IsSystemDirectory(std::string_view(path), 0)) << path;
+  }
+}
+
+TEST(SystemPaths, ADirectoryIsRecognizedByWhatIsAboveIt) {
+  const auto judged = [](const std::string& path) {
+    const int fd = ::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    EXPECT_GE(fd, 0) << path;
+    const bool system = IsSystemDirectory(fd, 0);
+    ::close(fd);
+    return system;
+  };
+  EXPECT_TRUE(judged("/usr/share"));
+  EXPECT_TRUE(judged("/etc"));
+  EXPECT_TRUE(judged("/var/lib"));
+  const test::TempDir dir;
+  EXPECT_FALSE(judged(dir.path()));
+  EXPECT_TRUE(IsSystemDirectory(-1, 0)) << "what cannot be told counts as the system's";
 }
 
 // Modes as root: below /usr/local, in a directory of the test's own.

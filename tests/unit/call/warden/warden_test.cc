@@ -4,47 +4,74 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <functional>
 #include <utility>
 
 #include "audit/receipt.h"
 #include "base/sys.h"
+#include "call/config_ceilings.h"
 #include "call/warden/collect.h"
 #include "call/warden/launcher.h"
 #include "call/warden/protocol.h"
+#include "call/warden/table.h"
+#include "call/warden/wire.h"
 #include "tests/support/run.h"
 
 namespace coffer::call {
 namespace {
 
-struct Ends {
-  UniqueFd ours, theirs;
-};
+SocketPair MakeEnds(int type = SOCK_SEQPACKET) {
+  Result<SocketPair> made = MakeSocketPair(type);
+  EXPECT_TRUE(made.ok());
+  return std::move(made).value();
+}
 
-Ends MakeEnds() {
-  int ends[2] = {-1, -1};
-  EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+// A shell with a script of the caller's choice, and nothing of the host.
+TableEntry ShellEntry() {
+  using policy::WordKind;
+  TableEntry entry;
+  entry.tool = "shell";
+  entry.envelope.runtimes = {"bash"};
+  entry.argv = {{{{WordKind::kLiteral, "bash", {}}}, false},
+                {{{WordKind::kLiteral, "-c", {}}}, false},
+                {{{WordKind::kParameter, "script", {}}}, false}};
+  entry.stdin_word = policy::Word{WordKind::kParameter, "text", {}};
+  return entry;
+}
+
+RunRequest Script(const std::string& script) {
+  RunRequest request;
+  request.entry = "shell";
+  request.tenant = 1;
+  request.envelope.runtimes = {"bash"};
+  request.command = {"bash", "-c", script};
+  return request;
 }
 
 // A warden in a process of its own, as in the daemon.
 class WardenTest : public ::testing::Test {
  protected:
-  void Start(const WardenRules& rules) {
-    Ends ends = MakeEnds();
+  void Start(const WardenRules& rules, const std::vector<TableEntry>& entries = {ShellEntry()}) {
+    SocketPair launches = MakeEnds();
+    SocketPair tables = MakeEnds();
     pid_ = ::fork();
     if (pid_ == 0) {
-      ends.ours.Reset();
-      ::_exit(RunWarden(ends.theirs.get(), rules).ok() ? 0 : 7);
+      launches.first.Reset();
+      tables.first.Reset();
+      ::_exit(RunWarden({launches.second.get(), tables.second.get()}, rules).ok() ? 0 : 7);
     }
-    control_ = std::move(ends.ours);
+    control_ = std::move(launches.first);
+    monitor_ = std::move(tables.first);
+    if (!entries.empty()) {
+      HandOver(entries);
+    }
   }
   ~WardenTest() override {
     control_.Reset();
@@ -52,27 +79,42 @@ class WardenTest : public ::testing::Test {
       ::waitpid(pid_, nullptr, 0);
     }
   }
+  void HandOver(const std::vector<TableEntry>& entries) const {
+    const std::string bytes = EncodeTable({DefaultCeilings(), entries});
+    const Result<UniqueFd> sealed = SealedBytes(bytes);
+    ASSERT_TRUE(sealed.ok());
+    ASSERT_TRUE(SendTable(monitor_.get(), sealed->get(), bytes.size()).ok());
+  }
   Collected Run(const std::string& id, const RunRequest& request, std::string_view in = "") {
     WardenLauncher launcher(control_.get());
     Result<RunChannels> channels = launcher.Launch(id, request, in);
     EXPECT_TRUE(channels.ok());
     return Collect(std::move(channels).value(), {});
   }
+  std::string CodeOf(const std::string& id, const RunRequest& request) {
+    const Collected got = Run(id, request);
+    return !got.report ? "no report" : got.report->error ? got.report->error->code : "";
+  }
+  // A launch by hand, with descriptors of the test's own.
+  void Launch(const std::string& id, const RunRequest& request, int in, int out, int report) const {
+    const std::string bytes = EncodeRun(request);
+    const Result<UniqueFd> sealed = SealedBytes(bytes);
+    ASSERT_TRUE(sealed.ok());
+    WardenMessage message;
+    message.verb = static_cast<uint32_t>(WardenVerb::kLaunch);
+    message.size = bytes.size();
+    memcpy(message.call_id, id.data(), id.size());
+    const int descriptors[] = {sealed->get(), in, out, out, report};
+    ASSERT_TRUE(SendMessage(control_.get(), message, descriptors).ok());
+  }
 
-  UniqueFd control_;
+  UniqueFd control_, monitor_;
   pid_t pid_ = -1;
 };
 
-RunRequest Command(std::vector<std::string> words) {
-  RunRequest request;
-  request.command = std::move(words);
-  return request;
-}
-
 TEST_F(WardenTest, RunsACallAndReports) {
   Start({});
-  const Collected got =
-      Run("one", Command({"/bin/sh", "-c", "cat; echo err >&2; exit 5"}), "in put");
+  const Collected got = Run("one", Script("cat; echo err >&2; exit 5"), "in put");
   ASSERT_TRUE(got.report.has_value());
   EXPECT_EQ(got.stdout_text, "in put");
   EXPECT_EQ(got.stderr_text, "err\n");
@@ -85,10 +127,8 @@ TEST_F(WardenTest, RunsACallAndReports) {
 TEST_F(WardenTest, KillsWhatItIsAskedToKillAndNothingElse) {
   Start({});
   WardenLauncher launcher(control_.get());
-  Result<RunChannels> doomed =
-      launcher.Launch("doomed", Command({"/bin/sh", "-c", "echo up; sleep 60"}), "");
-  Result<RunChannels> other =
-      launcher.Launch("other", Command({"/bin/sh", "-c", "echo up; cat"}), "");
+  Result<RunChannels> doomed = launcher.Launch("doomed", Script("echo up; sleep 60"), "");
+  Result<RunChannels> other = launcher.Launch("other", Script("echo up; cat"), "");
   ASSERT_TRUE(doomed.ok() && other.ok());
   char word[4] = {};
   ASSERT_EQ(::read(doomed->out.get(), word, 3), 3);
@@ -102,107 +142,116 @@ TEST_F(WardenTest, KillsWhatItIsAskedToKillAndNothingElse) {
   EXPECT_EQ(lived.report->exit_status, 0);
 }
 
-TEST_F(WardenTest, RefusesWhatItsRulesForbid) {
-  WardenRules rules;
-  rules.sessions = "/state/sessions";
-  RunRequest request = Command({"/bin/true"});
-  EXPECT_TRUE(CheckRequest(rules, request).ok());
-  for (const char* workspace : {"/etc", "/state/sessions", "/state/sessionsx/a",
-                                "/state/sessions/../../etc", "/state/sessions/a/../../../etc",
-                                "/state/sessions/..", "/state/sessions/a/b", "/state/sessions/"}) {
-    request.envelope.workspace = workspace;
-    EXPECT_FALSE(CheckRequest(rules, request).ok()) << workspace;
+// What a broken gateway could write on the wire: only the entry's own command runs, with any argument.
+TEST_F(WardenTest, LaunchesWhatTheTableAllowsAndNothingElse) {
+  const test::TempDir dir;
+  const std::string secret = dir.Write("secret", "secret of the host");
+  const std::string program = dir.Write("program", "#!/bin/bash\ncat " + secret + "\n", 0755);
+  Start({});
+  EXPECT_EQ(CodeOf("allowed", Script("true")), "") << "the control";
+  const std::pair<const char*, std::function<void(RunRequest&)>> asked[] = {
+      {"program", [&](RunRequest& r) { r.command = {program}; }},
+      {"path", [&](RunRequest& r) { r.command[0] = "/bin/bash"; }},
+      {"mount", [&](RunRequest& r) { r.envelope.mounts = {{dir.path(), "/data"}}; }},
+      {"etc",
+       [&](RunRequest& r) {
+         r.envelope.mounts = {{"/etc/cron.d", "/data", policy::Access::kWrite}};
+       }},
+      {"runtime", [&](RunRequest& r) { r.envelope.runtimes = {"host-usr"}; }},
+      {"memory", [&](RunRequest& r) { r.envelope.limits.memory = 1ULL << 50; }},
+      {"processes", [&](RunRequest& r) { r.envelope.limits.processes = 4'000'000; }},
+      {"cpu", [&](RunRequest& r) { r.envelope.limits.cpu = std::chrono::hours(24 * 365); }},
+      {"entry", [&](RunRequest& r) { r.entry = "other"; }},
+      {"tenant", [&](RunRequest& r) { r.tenant = 0; }},
+      {"range", [&](RunRequest& r) { r.tenant = 9000; }},
+  };
+  for (const auto& [what, change] : asked) {
+    RunRequest request = Script("cat " + secret + " /data/secret");
+    change(request);
+    const Collected got = Run(what, request);
+    ASSERT_TRUE(got.report && got.report->error) << what;
+    EXPECT_EQ(got.report->exit_status, 120) << what;
+    EXPECT_EQ(got.stdout_text, "") << what;
   }
-  request.envelope.workspace = "/state/sessions/a";
-  EXPECT_TRUE(CheckRequest(rules, request).ok());
-  request.envelope.mounts = {{"/etc", "/data", policy::Access::kRead, true}};
-  EXPECT_FALSE(CheckRequest(rules, request).ok());
-  rules.allow_broad = true;
-  EXPECT_TRUE(CheckRequest(rules, request).ok());
-  // Ways to a file of the host that no declared tool has.
-  for (const auto& ask : std::vector<std::function<void(RunRequest&)>>{
-           [](RunRequest& r) { r.envelope.tty = true; }, [](RunRequest& r) { r.script = true; },
-           [](RunRequest& r) { r.envelope.inputs = {"/etc/shadow"}; },
-           [](RunRequest& r) { r.envelope.imported_seccomp = "{}"; },
-           [](RunRequest& r) { r.out_dir = "/etc"; }}) {
-    RunRequest asked = request;
-    ask(asked);
-    EXPECT_FALSE(CheckRequest(rules, asked).ok());
-  }
+  // The control: with a table that allows the mount, the same message shows the file.
+  TableEntry wider = ShellEntry();
+  wider.envelope.mounts = {{dir.path(), "/data"}};
+  HandOver({wider});
+  RunRequest request = Script("cat /data/secret");
+  request.envelope.mounts = wider.envelope.mounts;
+  EXPECT_EQ(Run("control", request).stdout_text, "secret of the host");
 }
 
-// The gateway may have been broken into: what it says about a mount is looked at again.
-// A tool that could write manifests or the configuration would decide what it may do next.
-TEST_F(WardenTest, NothingThatDecidesIsWritableAndNoKeyIsShown) {
-  std::string dir = ::testing::TempDir() + "/wardenXXXXXX";
-  ASSERT_NE(::mkdtemp(dir.data()), nullptr);
-  for (const char* name : {"/project", "/project/tools", "/keys", "/fine"}) {
-    ASSERT_EQ(::mkdir((dir + name).c_str(), 0755), 0);
-  }
-  WardenRules rules;
-  rules.relied = {dir + "/project/tools", dir + "/config/coffer.toml"};
-  rules.closed = {dir + "/keys/tls.key"};
-  const auto code = [&](const std::string& host, policy::Access access) {
-    RunRequest request = Command({"/bin/true"});
-    request.envelope.mounts = {{host, "/data", access}};
-    const Status checked = CheckRequest(rules, request);
-    return checked.ok() ? "" : checked.error().code;
-  };
-  using policy::Access;
-  for (const char* name : {"/project", "/project/tools", ""}) {
-    EXPECT_EQ(code(dir + name, Access::kWrite), "policy.path.state") << name;
-  }
-  EXPECT_EQ(code(dir + "/project", Access::kRead), "") << "manifests may be read";
-  EXPECT_EQ(code(dir + "/keys", Access::kRead), "policy.path.state");
-  EXPECT_EQ(code(dir + "/fine", Access::kWrite), "");
-  std::filesystem::remove_all(dir);
+TEST_F(WardenTest, AFixedStdinIsTheTables) {
+  TableEntry entry = ShellEntry();
+  entry.stdin_word = policy::Word{policy::WordKind::kLiteral, "the manifest's", {}};
+  Start({}, {entry});
+  EXPECT_EQ(Run("fixed", Script("cat"), "the gateway's").stdout_text, "the manifest's");
+  entry.stdin_word.reset();
+  HandOver({entry});
+  EXPECT_EQ(Run("none", Script("cat"), "the gateway's").stdout_text, "");
+  HandOver({ShellEntry()});
+  EXPECT_EQ(Run("control", Script("cat"), "the gateway's").stdout_text, "the gateway's");
 }
 
-TEST_F(WardenTest, LooksAtMountsItself) {
-  std::string dir = ::testing::TempDir() + "/wardenXXXXXX";
-  ASSERT_NE(::mkdtemp(dir.data()), nullptr);
-  const auto make = [&](const std::string& name) {
-    EXPECT_EQ(::mkdir((dir + "/" + name).c_str(), 0755), 0);
-    return dir + "/" + name;
-  };
+TEST_F(WardenTest, WithoutATableNothingRunsAndANewOneHoldsAtOnce) {
+  Start({}, {});
+  EXPECT_EQ(CodeOf("none", Script("true")), "policy.entry");
+  HandOver({ShellEntry()});
+  EXPECT_EQ(CodeOf("one", Script("true")), "");
+  TableEntry other = ShellEntry();
+  other.tool = "other";
+  HandOver({other});
+  EXPECT_EQ(CodeOf("two", Script("true")), "policy.entry");
+  // A table that does not decode changes nothing.
+  const Result<UniqueFd> nonsense = SealedBytes("nonsense");
+  ASSERT_TRUE(nonsense.ok() && SendTable(monitor_.get(), nonsense->get(), 8).ok());
+  EXPECT_EQ(CodeOf("three", Script("true")), "policy.entry");
+  HandOver({ShellEntry()});
+  EXPECT_EQ(CodeOf("four", Script("true")), "");
+}
+
+TEST_F(WardenTest, TheGatewayHandsOverNoTables) {
+  Start({});
+  const std::string bytes = EncodeTable({DefaultCeilings(), {ShellEntry()}});
+  const Result<UniqueFd> sealed = SealedBytes(bytes);
+  ASSERT_TRUE(sealed.ok() && SendTable(control_.get(), sealed->get(), bytes.size()).ok());
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid_, &status, 0), pid_);
+  pid_ = -1;
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7) << "it ends, as after any nonsense";
+}
+
+// The warden answers itself if no runner can: a peer that is gone, or never reads, costs nobody else a moment.
+TEST_F(WardenTest, APeerThatDoesNotReadLosesItsAnswer) {
   WardenRules rules;
-  const std::string state = make("state");
-  rules.sessions = make("state/sessions");
-  const std::string fine = make("fine");
-  const std::string below = make("state/sessions/of-somebody");
-  const std::string link = dir + "/link";
-  ASSERT_EQ(::symlink(fine.c_str(), link.c_str()), 0);
-  const auto code = [&](const std::string& host, bool dangerous) {
-    RunRequest request = Command({"/bin/true"});
-    request.envelope.mounts = {{host, "/data", policy::Access::kRead, dangerous}};
-    const Status checked = CheckRequest(rules, request);
-    return checked.ok() ? "" : checked.error().code;
-  };
-  EXPECT_EQ(code(fine, false), "");
-  EXPECT_NE(code(link, false), "");
-  EXPECT_NE(code(dir + "/fine/../state", false), "");
-  EXPECT_NE(code("relative", false), "");
-  EXPECT_NE(code(dir + "/missing", false), "");
-  for (const char* broad : {"/", "/etc", "/home", "/proc", "/proc/self", "/dev"}) {
-    EXPECT_NE(code(broad, false), "") << broad;
+  rules.max_running = 1;
+  Start(rules);
+  WardenLauncher launcher(control_.get());
+  Result<RunChannels> first = launcher.Launch("first", Script("echo up; sleep 60"), "");
+  ASSERT_TRUE(first.ok());
+  char word[4] = {};
+  ASSERT_EQ(::read(first->out.get(), word, 3), 3);
+  const Result<UniqueFd> in = SealedBytes("");
+  const Result<sys::Pipe> out = sys::MakePipe();
+  ASSERT_TRUE(in.ok() && out.ok());
+  // Gone before it is answered: writing would raise SIGPIPE.
+  SocketPair gone = MakeEnds(SOCK_STREAM);
+  gone.first.Reset();
+  Launch("gone", Script("true"), in->get(), out->write_end.get(), gone.second.get());
+  // Full: writing would wait for ever.
+  const SocketPair full = MakeEnds(SOCK_STREAM);
+  const std::string block(4096, 'x');
+  while (::send(full.second.get(), block.data(), block.size(), MSG_DONTWAIT) > 0) {
   }
-  for (const std::string& own : {state, rules.sessions, below, dir}) {
-    EXPECT_EQ(code(own, false), "policy.path.state") << own;
-  }
-  // Also if the operator named it by a link.
-  const std::string alias = dir + "/alias";
-  ASSERT_EQ(::symlink(state.c_str(), alias.c_str()), 0);
-  const std::string sessions = std::exchange(rules.sessions, alias + "/sessions");
-  EXPECT_EQ(code(below, false), "policy.path.state");
-  EXPECT_EQ(code(fine, false), "");
-  rules.sessions = sessions;
-  EXPECT_EQ(code("/etc", true), "policy.path.broad");
-  rules.allow_broad = true;
-  EXPECT_EQ(code("/etc", true), "");
-  EXPECT_NE(code("/etc", false), "");
-  // No permission shows the store of all tenants.
-  EXPECT_EQ(code("/", true), "policy.path.state");
-  std::filesystem::remove_all(dir);
+  Launch("full", Script("true"), in->get(), out->write_end.get(), full.second.get());
+  // Pipes, files and the like are not answered to at all.
+  Launch("pipe", Script("true"), in->get(), out->write_end.get(), out->write_end.get());
+  Launch("file", Script("true"), in->get(), in->get(), full.second.get());
+  // It is there, and answers whoever reads.
+  EXPECT_EQ(CodeOf("second", Script("true")), "limit.concurrency");
+  launcher.Kill("first");
+  EXPECT_TRUE(Collect(std::move(first).value(), {}).report.has_value());
 }
 
 TEST_F(WardenTest, MoreCallsThanItMayRunAreRefusedNotQueued) {
@@ -210,12 +259,11 @@ TEST_F(WardenTest, MoreCallsThanItMayRunAreRefusedNotQueued) {
   rules.max_running = 1;
   Start(rules);
   WardenLauncher launcher(control_.get());
-  Result<RunChannels> first =
-      launcher.Launch("first", Command({"/bin/sh", "-c", "echo up; sleep 60"}), "");
+  Result<RunChannels> first = launcher.Launch("first", Script("echo up; sleep 60"), "");
   ASSERT_TRUE(first.ok());
   char word[4] = {};
   ASSERT_EQ(::read(first->out.get(), word, 3), 3);
-  const Collected second = Run("second", Command({"/bin/true"}));
+  const Collected second = Run("second", Script("true"));
   ASSERT_TRUE(second.report && second.report->error);
   EXPECT_EQ(second.report->error->code, "limit.concurrency");
   launcher.Kill("first");
@@ -225,8 +273,7 @@ TEST_F(WardenTest, MoreCallsThanItMayRunAreRefusedNotQueued) {
 TEST_F(WardenTest, EndsEverythingWhenTheGatewayIsGone) {
   Start({});
   WardenLauncher launcher(control_.get());
-  Result<RunChannels> call =
-      launcher.Launch("call", Command({"/bin/sh", "-c", "echo up; sleep 60"}), "");
+  Result<RunChannels> call = launcher.Launch("call", Script("echo up; sleep 60"), "");
   ASSERT_TRUE(call.ok());
   char word[4] = {};
   ASSERT_EQ(::read(call->out.get(), word, 3), 3);
@@ -268,26 +315,28 @@ TEST(WardenProtocol, MessagesAreCheckedAndTheirDescriptorsNeverLeak) {
     }
     return open;
   };
-  const Ends ends = MakeEnds();
+  const SocketPair ends = MakeEnds();
   const int before = count();
   WardenMessage message;
   message.verb = static_cast<uint32_t>(WardenVerb::kKill);
   message.call_id[0] = 'x';
   const int extra[] = {0, 1};
-  ASSERT_TRUE(SendMessage(ends.ours.get(), message, extra).ok());
-  EXPECT_FALSE(ReceiveMessage(ends.theirs.get()).ok()) << "a kill carries no descriptors";
+  ASSERT_TRUE(SendMessage(ends.first.get(), message, extra).ok());
+  EXPECT_FALSE(ReceiveMessage(ends.second.get(), WardenPeer::kGateway).ok())
+      << "a kill carries no descriptors";
   EXPECT_EQ(count(), before);
-  ASSERT_TRUE(SendMessage(ends.ours.get(), message, {}).ok());
-  EXPECT_TRUE(ReceiveMessage(ends.theirs.get()).ok());
+  ASSERT_TRUE(SendMessage(ends.first.get(), message, {}).ok());
+  EXPECT_TRUE(ReceiveMessage(ends.second.get(), WardenPeer::kGateway).ok());
   for (const auto& change : std::vector<std::function<void(WardenMessage&)>>{
            [](WardenMessage& m) { m.magic = 1; }, [](WardenMessage& m) { m.version = 2; },
            [](WardenMessage& m) { m.verb = 9; }, [](WardenMessage& m) { m.call_id[0] = 0; },
            [](WardenMessage& m) { m.reserved = 1; },
+           [](WardenMessage& m) { m.verb = static_cast<uint32_t>(WardenVerb::kTable); },
            [](WardenMessage& m) { memset(m.call_id, 'a', sizeof(m.call_id)); }}) {
     WardenMessage wrong = message;
     change(wrong);
-    ASSERT_TRUE(SendMessage(ends.ours.get(), wrong, {}).ok());
-    EXPECT_FALSE(ReceiveMessage(ends.theirs.get()).ok());
+    ASSERT_TRUE(SendMessage(ends.first.get(), wrong, {}).ok());
+    EXPECT_FALSE(ReceiveMessage(ends.second.get(), WardenPeer::kGateway).ok());
   }
   EXPECT_EQ(count(), before);
 }

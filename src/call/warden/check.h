@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether the warden launches what the gateway asks for.
+//
+// The gateway may have been broken into, so its word counts for nothing but arguments. A request is launched only if a
+// manifest allows it: it names an entry of the table, and its command, variables, mounts, runtimes, level, limits and
+// system calls are those of the entry or less. The ceilings of the operator hold beside that. What an earlier manifest
+// allowed does not count. Every mount is opened here once more, by the rules of the one door
+// (isolation/host_path.h), and must not show what Cofferdam itself relies on.
+//
+// Not checked: whether the arguments fit the tool's schema, and whose session or tenant it is. For these there is only
+// the gateway's word; the worst case is a call of a declared tool with arguments of the gateway's choice.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "call/run/run_request.h"
+#include "call/warden/table.h"
+
+namespace coffer::call {
+
+struct WardenRules {
+  std::string sessions;  // the directory below which workspaces lie; empty: none
+  std::vector<std::string>
+      closed;  // no mount shows them, beside the state directory: the daemon's keys
+  std::vector<std::string> relied;  // no writable mount shows them: manifests, configuration
+  bool allow_broad = false;         // mounts that a manifest grants with dangerously_host
+  uint32_t max_running = 256;       // more are refused, not queued
+};
+
+// Refused with the class that says which part of the request is more than its entry: policy.entry, policy.entry.*,
+// policy.ceiling, policy.workspace, policy.path.*.
+Status CheckRequest(const WardenRules& rules, const WardenTable& table, const RunRequest& request);
+
+// True if `words` can be what the template becomes for some arguments. A word that stands for a parameter may be any
+// text, but for an option in a place where the template allows none.
+bool MatchesTemplate(const std::vector<policy::WordGroup>& argv,
+                     const std::vector<std::string>& words);
+
+}  // namespace coffer::call

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/compile.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <optional>
+
+#include "base/print.h"
+#include "base/sys.h"
+#include "call/config_ceilings.h"
+#include "call/make_table.h"
+#include "call/tool_shelf.h"
+#include "call/warden/protocol.h"
+#include "call/warden/wire_bytes.h"
+#include "daemon/config_file.h"
+#include "daemon/operator_files.h"
+#include "daemon/role.h"
+
+namespace coffer::daemon {
+namespace {
+
+using raw::Arg;
+using raw::Syscall;
+
+constexpr int kRefusedStatus = 120;
+constexpr int kFailedStatus = 125;
+constexpr std::chrono::milliseconds kLongest{20'000};
+constexpr int kInto = kFirstKept;
+constexpr int kBefore = kFirstKept + 1;
+
+// In the child, with `into` and the last table, if there is one, as its only descriptors. What only root may read is read
+// before the privilege is given up, and parsed after.
+Status Compile(const Config& config, uint64_t before_size, CompileScope scope) {
+  std::optional<std::string> text;
+  if (scope == CompileScope::kAll) {
+    TRY_ASSIGN(text, ReadConfigFile(config));
+  }
+  TRY(EnterRole(RoleKind::kCompiler));
+  call::WardenTable last;
+  last.ceilings = call::DefaultCeilings();
+  if (before_size > 0) {
+    TRY_ASSIGN(const std::string bytes, call::ReadSealed(kBefore, before_size));
+    TRY_ASSIGN(last, call::DecodeTable(bytes));
+  }
+  policy::Limits ceilings = last.ceilings;
+  if (scope == CompileScope::kAll) {
+    TRY_ASSIGN(const FileConfig file,
+               text ? ReadConfigText(*text, config.file) : Result<FileConfig>(FileConfig{}));
+    ceilings = file.ceilings;
+  }
+  call::ToolShelf shelf(config.tools, config.default_tools, config.operator_uid);
+  TRY(shelf.Reload());
+  TRY_ASSIGN(const call::WardenTable table, call::MakeTable(shelf, ceilings, last));
+  const std::string bytes = call::EncodeTable(table);
+  if (bytes.size() > call::kMaxWireBytes) {
+    return Refused("policy.tools", "there are more manifests than fit into 8 MiB",
+                   "run a second daemon for some of them");
+  }
+  return sys::WriteAll(kInto, bytes);
+}
+
+[[noreturn]] void BecomeCompiler(const Config& config, const CompiledTable& before,
+                                 CompileScope scope, int into, pid_t monitor) {
+  const bool kept =
+      before.file ? KeepDescriptors({into, before.file.get()}) : KeepDescriptors({into});
+  if (!DieWith(monitor) || !kept) {
+    ::_exit(kFailedStatus);
+  }
+  const Status compiled = Compile(config, before.file ? before.size : 0, scope);
+  if (!compiled.ok()) {
+    PrintError(compiled.error());
+  }
+  ::_exit(compiled.ok()                                  ? 0
+          : compiled.error().kind == ErrorKind::kRefused ? kRefusedStatus
+                                                         : kFailedStatus);
+}
+
+// Its exit status; one that does not end in time is killed.
+int WaitForCompiler(pid_t pid) {
+  const UniqueFd pidfd(static_cast<int>(Syscall(SYS_pidfd_open, pid, 0)));
+  pollfd ended{pidfd.get(), POLLIN, 0};
+  if (::poll(&ended, 1, static_cast<int>(kLongest.count())) != 1) {
+    ::kill(pid, SIGKILL);
+  }
+  int status = 0;
+  while (Syscall(SYS_wait4, pid, Arg(&status), 0, 0) == -EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : kFailedStatus;
+}
+
+}  // namespace
+
+Result<CompiledTable> CompileTable(const Config& config, const CompiledTable& before,
+                                   CompileScope scope) {
+  TRY_ASSIGN(UniqueFd file, call::MakeMemoryFile());
+  const pid_t monitor = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    BecomeCompiler(config, before, scope, file.get(), monitor);
+  }
+  if (pid < 0) {
+    return HostFault("daemon.fork", "the host cannot start another process",
+                     "raise its limit of processes");
+  }
+  switch (WaitForCompiler(pid)) {
+    case 0:
+      break;
+    case kRefusedStatus:
+      return Refused("policy.tools", "the manifests or the configuration cannot be used");
+    default:
+      return HostFault("daemon.compile", "the manifests could not be compiled");
+  }
+  struct stat info{};
+  if (::fstat(file.get(), &info) != 0) {
+    return HostFault("daemon.compile", "cannot look at a memory file");
+  }
+  TRY(call::Seal(file.get()));
+  return CompiledTable{std::move(file), static_cast<uint64_t>(info.st_size)};
+}
+
+}  // namespace coffer::daemon

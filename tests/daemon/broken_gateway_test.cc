@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A gateway that was broken into, played by the test: it takes the gateway's own socket out of the running daemon and
+// speaks the wire to the real warden by hand. It gets calls that some manifest allows, with arguments of its choice, and
+// nothing else.
+#include <dirent.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <functional>
+
+#include "base/sys.h"
+#include "call/warden/collect.h"
+#include "call/warden/launcher.h"
+#include "call/warden/protocol.h"
+#include "call/warden/wire.h"
+#include "tests/daemon/daemon.h"
+
+namespace coffer::test {
+namespace {
+
+using policy::Access;
+
+constexpr const char* kTool = R"(
+[tool]
+name = "keep"
+version = "1.0.0"
+owner = "tests"
+summary = "Runs a script beside some data."
+effect = "reversible"
+[input.schema]
+type = "object"
+required = ["script"]
+properties.script = { type = "string", maxLength = 8 }
+[run]
+runtime = "bash"
+argv = ["bash", "--noprofile", "--norc", "-c", "{script}"]
+[files]
+workspace = "session-write"
+[[files.mount]]
+host = "@DATA@"
+at = "/data"
+mode = "write"
+[[examples.allow]]
+args = { script = "true" }
+why = "a script"
+[[examples.deny]]
+args = {}
+why = "no script"
+)";
+
+// The gateway's sockets, lowest descriptor first: to the warden, to the egress role, to the monitor.
+UniqueFd SocketToWarden(pid_t gateway) {
+  std::vector<int> found;
+  const std::string place = "/proc/" + std::to_string(gateway) + "/fd";
+  DIR* const dir = ::opendir(place.c_str());
+  EXPECT_NE(dir, nullptr);
+  while (const dirent* entry = dir == nullptr ? nullptr : ::readdir(dir)) {
+    if (entry->d_name[0] != '.') {
+      found.push_back(std::atoi(entry->d_name));
+    }
+  }
+  ::closedir(dir);
+  std::sort(found.begin(), found.end());
+  const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, gateway, 0)));
+  for (const int number : found) {
+    UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_getfd, pidfd.get(), number, 0)));
+    int type = 0;
+    socklen_t size = sizeof(type);
+    if (::getsockopt(fd.get(), SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET) {
+      return fd;
+    }
+  }
+  ADD_FAILURE() << "the gateway has no socket to the warden";
+  return {};
+}
+
+class BrokenGateway : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!IsRoot()) {
+      GTEST_SKIP() << "only root may take a descriptor of a process that is not dumpable";
+    }
+    data_ = dir_.MakeDir("data");
+    ASSERT_EQ(::chown(data_.c_str(), 12345, 12345), 0);
+    roots_ = dir_.MakeDir("roots");
+    Declare("keep", data_);
+    ASSERT_TRUE(daemon_.Start());
+    session_ = daemon_.NewSession(daemon_.key());
+    socket_ = SocketToWarden(daemon_.Find(RoleOf::kGateway));
+    ASSERT_TRUE(socket_);
+  }
+
+  void Declare(const std::string& name, const std::string& data) const {
+    std::string text = kTool;
+    const std::string slot = "@DATA@";
+    text.replace(text.find(slot), slot.size(), data);
+    text.replace(text.find("\"keep\""), 6, "\"" + name + "\"");
+    std::ofstream(daemon_.tools() + "/" + name + ".toml") << text;
+  }
+
+  // What an honest gateway would send, but for the length of the script.
+  call::RunRequest Allowed(const std::string& script) const {
+    call::RunRequest request;
+    request.entry = "keep";
+    request.tenant = 1;
+    request.command = {"bash", "--noprofile", "--norc", "-c", script};
+    request.envelope.level = policy::Level::kContainer;
+    request.envelope.runtimes = {"bash"};
+    request.envelope.mounts = {{data_, "/data", Access::kWrite}};
+    request.envelope.workspace = daemon_.Workspace(session_);
+    return request;
+  }
+
+  call::Collected Send(const call::RunRequest& request) {
+    call::WardenLauncher launcher(socket_.get());
+    Result<call::RunChannels> channels =
+        launcher.Launch("broken-" + std::to_string(next_++), request, "");
+    EXPECT_TRUE(channels.ok());
+    return call::Collect(std::move(channels).value(), {});
+  }
+  std::string CodeOf(const call::Collected& got) {
+    return !got.report ? "no report" : got.report->error ? got.report->error->code : "";
+  }
+
+  TempDir dir_;
+  std::string data_, roots_, session_;
+  Daemon daemon_;
+  UniqueFd socket_;
+  int next_ = 0;
+};
+
+TEST_F(BrokenGateway, GetsWhatSomeManifestAllowsAndNothingElse) {
+  // The control: what the manifest allows, with an argument that its schema would not.
+  const call::Collected good = Send(Allowed("echo here > /data/file; echo done; id -u"));
+  EXPECT_EQ(CodeOf(good), "") << good.report->error->message;
+  EXPECT_TRUE(Contains(good.stdout_text, "done")) << good.stderr_text;
+  EXPECT_EQ(ReadFile(data_ + "/file").value_or(""), "here\n");
+
+  const std::string token = NewToken();
+  const std::string write = "echo " + token + " > /data/" + token;
+  const std::string program = daemon_.Workspace(session_) + "/program";
+  std::ofstream(program) << "#!/bin/bash\ncat /etc/shadow\n";
+  ASSERT_EQ(::chmod(program.c_str(), 0755), 0);
+  using Request = call::RunRequest;
+  const auto mount = [](Request& r, const std::string& host, Access access) {
+    r.envelope.mounts = {{host, "/data", access}};
+  };
+  std::vector<std::pair<std::string, std::function<void(Request&)>>> asked = {
+      {"a root-owned directory", [&](Request& r) { mount(r, roots_, Access::kWrite); }},
+      {"reading another directory", [&](Request& r) { mount(r, dir_.path(), Access::kRead); }},
+      {"the state directory", [&](Request& r) { mount(r, daemon_.state(), Access::kRead); }},
+      {"the manifests", [&](Request& r) { mount(r, daemon_.tools(), Access::kWrite); }},
+      {"everything", [&](Request& r) { mount(r, "/", Access::kRead); }},
+      {"a program of the session", [&](Request& r) { r.command = {program}; }},
+      {"a program of the host", [&](Request& r) { r.command = {"/usr/bin/env"}; }},
+      {"another command", [&](Request& r) { r.command[1] = "--posix"; }},
+      {"all of /usr", [&](Request& r) { r.envelope.runtimes = {"host-usr"}; }},
+      {"the process level", [&](Request& r) { r.envelope.level = policy::Level::kProcess; }},
+      {"another tool's name", [&](Request& r) { r.entry = "python"; }},
+      {"no tool", [&](Request& r) { r.entry.clear(); }},
+      {"root's uids", [&](Request& r) { r.tenant = 0; }},
+      {"uids of no tenant", [&](Request& r) { r.tenant = 60'000; }},
+      {"a preloaded library",
+       [&](Request& r) { r.envelope.env = {{"LD_PRELOAD", "/workspace/x.so"}}; }},
+      {"2^50 bytes", [&](Request& r) { r.envelope.limits.memory = 1ULL << 50; }},
+      {"4 million processes", [&](Request& r) { r.envelope.limits.processes = 4'000'000; }},
+      {"a year", [&](Request& r) { r.envelope.limits.cpu = std::chrono::hours(24 * 365); }},
+      {"all system calls",
+       [&](Request& r) { r.envelope.syscalls = policy::SyscallProfile::kCompat; }},
+      {"uid 0 inside", [&](Request& r) { r.envelope.uid = 0; }},
+      {"a workspace that is none", [&](Request& r) { r.envelope.workspace = roots_; }},
+      {"an input", [&](Request& r) { r.envelope.inputs = {"/etc/shadow"}; }},
+  };
+  for (const char* host :
+       {"/etc/cron.d", "/etc/systemd", "/etc/pam.d", "/etc/ld.so.conf.d", "/usr/bin", "/usr/lib",
+        "/var/lib/dpkg", "/etc", "/root", "/var/spool/cron"}) {
+    asked.emplace_back(host, [&, host](Request& r) { mount(r, host, Access::kWrite); });
+    asked.emplace_back(std::string(host) + " by its word", [&, host](Request& r) {
+      r.envelope.mounts = {{host, "/data", Access::kWrite, true, true}};
+    });
+  }
+  for (const auto& [what, change] : asked) {
+    Request request = Allowed(write);
+    change(request);
+    const call::Collected got = Send(request);
+    ASSERT_TRUE(got.report) << what;
+    EXPECT_EQ(got.report->exit_status, 120) << what << ": " << CodeOf(got);
+    EXPECT_EQ(got.stdout_text, "") << what;
+    for (const policy::Mount& mounted : request.envelope.mounts) {
+      EXPECT_FALSE(Exists(mounted.host + "/" + token) && mounted.host != data_) << what;
+    }
+  }
+  EXPECT_FALSE(Exists(data_ + "/" + token)) << "a refused request ran";
+  EXPECT_EQ(CodeOf(Send(Allowed("true"))), "")
+      << "the warden is there, and the control still holds";
+}
+
+// The monitor, not the gateway, says what the warden knows.
+TEST_F(BrokenGateway, AToolComesByTheOperatorsFilesAlone) {
+  call::RunRequest request = Allowed("true");
+  request.entry = "late";
+  EXPECT_EQ(CodeOf(Send(request)), "policy.entry");
+  // What it may write: its own state directory. Neither a reload nor anything else makes that policy.
+  const std::string planted = daemon_.state() + "/tools";
+  ASSERT_EQ(::mkdir(planted.c_str(), 0755), 0);
+  std::ofstream(planted + "/late.toml") << "[tool]\n";
+  ASSERT_EQ(::chown(planted.c_str(), 0x6fff0001, 0x6fff0001), 0);
+  ::kill(daemon_.monitor(), SIGHUP);
+  EXPECT_EQ(CodeOf(Send(request)), "policy.entry");
+  // The control: the operator's own manifest is noticed, and takes the same request.
+  Declare("late", data_);
+  EXPECT_TRUE(WaitUntil([&] { return CodeOf(Send(request)).empty(); }));
+  // And is gone with its file.
+  ASSERT_EQ(::unlink((daemon_.tools() + "/late.toml").c_str()), 0);
+  EXPECT_TRUE(WaitUntil([&] { return CodeOf(Send(request)) == "policy.entry"; }));
+}
+
+}  // namespace
+}  // namespace coffer::test

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Everything that a gateway that was broken into could ask for beyond what a manifest allows, each beside the request that
+// is allowed.
+#include "call/warden/check.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <functional>
+
+#include "call/config_ceilings.h"
+#include "tests/support/run.h"
+
+namespace coffer::call {
+namespace {
+
+using policy::Access;
+using policy::Word;
+using policy::WordGroup;
+using policy::WordKind;
+
+WordGroup Literal(const std::string& text) { return {{{WordKind::kLiteral, text, {}}}, false}; }
+WordGroup Parameter(const std::string& name) { return {{{WordKind::kParameter, name, {}}}, false}; }
+WordGroup Spread(const std::string& name) { return {{{WordKind::kSpread, name, {}}}, false}; }
+
+using Words = std::vector<std::string>;
+
+TEST(MatchesTemplate, WhatATemplateCanBecome) {
+  // grep ["-m" {max}] -- {pattern} {files...}
+  const std::vector<WordGroup> argv = {
+      Literal("grep"),
+      {{{WordKind::kLiteral, "-m", {}}, {WordKind::kParameter, "max", {}}}, true},
+      Literal("--"),
+      Parameter("pattern"),
+      Spread("files")};
+  for (const Words& fits : {Words{"grep", "--", "x"}, Words{"grep", "-m", "3", "--", "x"},
+                            Words{"grep", "--", "-x", "a", "-b"}, Words{"grep", "--"},
+                            Words{"grep", "-m", "3", "--"}}) {
+    EXPECT_TRUE(MatchesTemplate(argv, fits)) << fits.size();
+  }
+  for (const Words& other :
+       {Words{}, Words{"grep"}, Words{"egrep", "--", "x"}, Words{"grep", "-m", "--", "x"},
+        Words{"grep", "-r", "--", "x"}, Words{"grep", "-m", "-f", "--", "x"},
+        Words{"x", "grep", "--", "x"}, Words{"grep", "x"}, Words{"/workspace/grep", "--", "x"}}) {
+    EXPECT_FALSE(MatchesTemplate(argv, other)) << other.size();
+  }
+  const std::vector<WordGroup> plain = {Literal("cat"), Parameter("file")};
+  EXPECT_TRUE(MatchesTemplate(plain, {"cat", "a"}));
+  EXPECT_TRUE(MatchesTemplate(plain, {"cat"}));
+  EXPECT_FALSE(MatchesTemplate(plain, {"cat", "-a"})) << "an option where the template has none";
+  EXPECT_FALSE(MatchesTemplate(plain, {"cat", "a", "b"}));
+  // No request makes it slow.
+  const std::vector<WordGroup> many(200, Spread("x"));
+  Words long_command(20'000, "a");
+  EXPECT_TRUE(MatchesTemplate(many, long_command));
+}
+
+class Check : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    rules_.sessions = dir_.MakeDir("state") + "/sessions";
+    workspace_ = dir_.MakeDir("state/sessions") + "/session-1";
+    dir_.MakeDir("state/sessions/session-1");
+    data_ = dir_.MakeDir("data");
+    dir_.MakeDir("data/part");
+    secret_ = dir_.MakeDir("secret");
+    if (test::IsRoot()) {  // a session is the gateway's, and the data some user's
+      for (const std::string& place : {workspace_, data_, data_ + "/part", secret_}) {
+        ASSERT_EQ(::chown(place.c_str(), 0x6fff0001, 0x6fff0001), 0);
+      }
+    }
+    table_.ceilings = DefaultCeilings();
+    TableEntry entry;
+    entry.tool = "note";
+    entry.envelope.level = policy::Level::kContainer;
+    entry.envelope.floor = {policy::Layer::kSeccomp};
+    entry.envelope.runtimes = {"bash"};
+    entry.envelope.mounts = {{data_, "/data", Access::kWrite}, {"/usr/share", "/share"}};
+    entry.workspace = policy::Workspace::kSessionWrite;
+    entry.argv = {Literal("bash"), Literal("-c"), Parameter("text")};
+    entry.env = {{"LANG", {WordKind::kLiteral, "C", {}}},
+                 {"NAME", {WordKind::kParameter, "n", {}}}};
+    table_.entries = {entry};
+    good_.entry = "note";
+    good_.tenant = 1;
+    good_.envelope = entry.envelope;
+    good_.envelope.workspace = workspace_;
+    good_.envelope.env = {{"LANG", "C"}, {"NAME", "anything"}};
+    good_.command = {"bash", "-c", "any text"};
+  }
+
+  std::string Code(const std::function<void(RunRequest&)>& change) const {
+    RunRequest asked = good_;
+    change(asked);
+    const Status checked = CheckRequest(rules_, table_, asked);
+    return checked.ok() ? "" : checked.error().code;
+  }
+
+  test::TempDir dir_;
+  std::string workspace_, data_, secret_;
+  WardenRules rules_;
+  WardenTable table_;
+  RunRequest good_;
+};
+
+TEST_F(Check, WhatTheManifestAllowsAndLessOfIt) {
+  EXPECT_EQ(Code([](RunRequest&) {}), "");
+  EXPECT_EQ(Code([](RunRequest& r) { r.command[2] = "other text"; }), "");
+  EXPECT_EQ(Code([](RunRequest& r) { r.envelope.env[1].second = "x"; }), "");
+  EXPECT_EQ(Code([](RunRequest& r) { r.envelope.env.pop_back(); }), "");
+  EXPECT_EQ(Code([](RunRequest& r) { r.envelope.mounts.clear(); }), "");
+  EXPECT_EQ(Code([](RunRequest& r) { r.envelope.mounts[0].access = Access::kRead; }), "");
+  EXPECT_EQ(Code([&](RunRequest& r) {
+              r.envelope.mounts[0] = {data_ + "/part", "/data/part", Access::kWrite};
+            }),
+            "");
+  EXPECT_EQ(Code([](RunRequest& r) { r.envelope.workspace.clear(); }), "");
+  EXPECT_EQ(Code([](RunRequest& r) { r.envelope.limits.memory /= 2; }), "");
+  EXPECT_EQ(Code([](RunRequest& r) { r.envelope.floor.Add(policy::Layer::kNetns); }), "");
+  EXPECT_EQ(Code([](RunRequest& r) { r.envelope.syscalls = policy::SyscallProfile::kStrict; }), "");
+  EXPECT_EQ(Code([](RunRequest& r) { r.tenant = 8000; }), "");
+}
+
+TEST_F(Check, NothingElse) {
+  using Change = std::function<void(RunRequest&)>;
+  const std::pair<const char*, Change> asked[] = {
+      {"a tool that is not declared", [](RunRequest& r) { r.entry = "notes"; }},
+      {"no tool", [](RunRequest& r) { r.entry.clear(); }},
+      {"no tenant", [](RunRequest& r) { r.tenant = 0; }},
+      {"another program", [](RunRequest& r) { r.command[0] = "python3"; }},
+      {"a program of the workspace", [&](RunRequest& r) { r.command[0] = workspace_ + "/bash"; }},
+      {"another option", [](RunRequest& r) { r.command[1] = "-x"; }},
+      {"a word more", [](RunRequest& r) { r.command.emplace_back("more"); }},
+      {"an option for a value", [](RunRequest& r) { r.command[2] = "-i"; }},
+      {"another runtime", [](RunRequest& r) { r.envelope.runtimes = {"python3"}; }},
+      {"a runtime more", [](RunRequest& r) { r.envelope.runtimes.emplace_back("host-usr"); }},
+      {"no runtime", [](RunRequest& r) { r.envelope.runtimes.clear(); }},
+      {"a lower level", [](RunRequest& r) { r.envelope.level = policy::Level::kProcess; }},
+      {"any level", [](RunRequest& r) { r.envelope.level = policy::Level::kAuto; }},
+      {"no floor", [](RunRequest& r) { r.envelope.floor = {}; }},
+      {"more system calls",
+       [](RunRequest& r) { r.envelope.syscalls = policy::SyscallProfile::kCompat; }},
+      {"system calls of its own",
+       [](RunRequest& r) { r.envelope.syscalls = policy::SyscallProfile::kImported; }},
+      {"a variable more", [](RunRequest& r) { r.envelope.env.emplace_back("LD_PRELOAD", "x"); }},
+      {"another fixed value", [](RunRequest& r) { r.envelope.env[0].second = "D"; }},
+      {"a fixed value left out",
+       [](RunRequest& r) { r.envelope.env.erase(r.envelope.env.begin()); }},
+      {"a variable twice", [](RunRequest& r) { r.envelope.env.emplace_back("NAME", "x"); }},
+      {"another directory",
+       [&](RunRequest& r) { r.envelope.mounts.push_back({secret_, "/secret"}); }},
+      {"writing what may be read",
+       [](RunRequest& r) { r.envelope.mounts[1].access = Access::kWrite; }},
+      {"the same elsewhere", [](RunRequest& r) { r.envelope.mounts[0].at = "/elsewhere"; }},
+      {"what is above", [&](RunRequest& r) { r.envelope.mounts[0].host = dir_.path(); }},
+      {"a name like it", [&](RunRequest& r) { r.envelope.mounts[0].host = data_ + "x"; }},
+      {"a danger", [](RunRequest& r) { r.envelope.mounts[0].dangerous = true; }},
+      {"a danger of the system", [](RunRequest& r) { r.envelope.mounts[0].system = true; }},
+      {"another working directory", [](RunRequest& r) { r.envelope.cwd = "/data"; }},
+      {"root inside", [](RunRequest& r) { r.envelope.uid = 0; }},
+      {"another uid inside", [](RunRequest& r) { r.envelope.uid = 1001; }},
+      {"a workspace elsewhere", [&](RunRequest& r) { r.envelope.workspace = secret_; }},
+      {"a terminal", [](RunRequest& r) { r.envelope.tty = true; }},
+      {"a script", [](RunRequest& r) { r.script = true; }},
+      {"an input", [](RunRequest& r) { r.envelope.inputs = {"/etc/shadow"}; }},
+      {"a profile", [](RunRequest& r) { r.envelope.imported_seccomp = "{}"; }},
+      {"an output directory", [](RunRequest& r) { r.out_dir = "/etc"; }},
+  };
+  for (const auto& [what, change] : asked) {
+    EXPECT_NE(Code(change), "") << what;
+  }
+  for (uint64_t policy::Limits::* limit :
+       {&policy::Limits::memory, &policy::Limits::processes, &policy::Limits::open_files,
+        &policy::Limits::disk, &policy::Limits::inodes, &policy::Limits::io,
+        &policy::Limits::output, &policy::Limits::tmp}) {
+    EXPECT_EQ(Code([&](RunRequest& r) { r.envelope.limits.*limit += 1; }), "policy.entry.envelope");
+  }
+  EXPECT_EQ(Code([](RunRequest& r) { r.envelope.limits.cpu += Nanos(1); }),
+            "policy.entry.envelope");
+}
+
+TEST_F(Check, TheDirectoriesOfTheSystemNeedTheirWordAlsoInTheTable) {
+  for (const char* host : {"/etc/cron.d", "/etc/systemd", "/etc/pam.d", "/usr/bin", "/usr/lib",
+                           "/var/lib/dpkg", "/usr/local/bin"}) {
+    if (!test::Exists(host)) {
+      continue;
+    }
+    const policy::Mount mount = {host, "/data", Access::kWrite};
+    table_.entries[0].envelope.mounts = {mount};
+    EXPECT_EQ(Code([&](RunRequest& r) { r.envelope.mounts = {mount}; }), "policy.path.system")
+        << host;
+    // With the manifest's word and the operator's flag it is allowed: the control.
+    policy::Mount danger = mount;
+    danger.dangerous = true;
+    table_.entries[0].envelope.mounts = {danger};
+    const auto ask = [&] { return Code([&](RunRequest& r) { r.envelope.mounts = {danger}; }); };
+    EXPECT_EQ(ask(), "policy.path.broad") << host;
+    rules_.allow_broad = true;
+    EXPECT_EQ(ask(), "") << host;
+    rules_.allow_broad = false;
+  }
+}
+
+// A tool that could write manifests or the configuration would decide what it may do next.
+TEST_F(Check, NothingThatDecidesIsWritableAndNoKeyIsShown) {
+  for (const char* name : {"project", "project/tools", "keys", "fine"}) {
+    dir_.MakeDir(name);
+    if (test::IsRoot()) {
+      ASSERT_EQ(::chown((dir_ / name).c_str(), 12345, 12345), 0);
+    }
+  }
+  rules_.relied = {dir_ / "project/tools", dir_ / "config/coffer.toml"};
+  rules_.closed = {dir_ / "keys/tls.key"};
+  const auto code = [&](const std::string& host, Access access) {
+    const policy::Mount mount = {host, "/data", access};
+    table_.entries[0].envelope.mounts = {mount};
+    return Code([&](RunRequest& r) { r.envelope.mounts = {mount}; });
+  };
+  EXPECT_EQ(code(dir_ / "project", Access::kWrite), "policy.path.state");
+  EXPECT_EQ(code(dir_ / "project/tools", Access::kWrite), "policy.path.state");
+  EXPECT_EQ(code(dir_ / "project", Access::kRead), "") << "manifests may be read";
+  EXPECT_EQ(code(dir_ / "keys", Access::kRead), "policy.path.state");
+  EXPECT_EQ(code(dir_ / "fine", Access::kWrite), "");
+}
+
+// Also what the table allows is opened and looked at: it may have changed since it was compiled.
+TEST_F(Check, LooksAtMountsItself) {
+  const std::string fine = dir_.MakeDir("fine");
+  ASSERT_EQ(::symlink(fine.c_str(), (dir_ / "link").c_str()), 0);
+  ASSERT_EQ(::symlink((dir_ / "state").c_str(), (dir_ / "alias").c_str()), 0);
+  const auto code = [&](const std::string& host, bool dangerous) {
+    const policy::Mount mount = {host, "/data", Access::kRead, dangerous};
+    table_.entries[0].envelope.mounts = {mount};
+    return Code([&](RunRequest& r) {
+      r.envelope.mounts = {mount};
+      r.envelope.workspace.clear();
+    });
+  };
+  EXPECT_EQ(code(fine, false), "");
+  for (const std::string& other :
+       {dir_ / "link", dir_ / "fine/../state", std::string("relative"), dir_ / "missing",
+        std::string("/"), std::string("/etc"), std::string("/home"), std::string("/proc/self")}) {
+    EXPECT_NE(code(other, false), "") << other;
+  }
+  for (const std::string& own : {dir_ / "state", rules_.sessions, workspace_, dir_.path()}) {
+    EXPECT_EQ(code(own, false), "policy.path.state") << own;
+  }
+  // Also if the operator named it by a link.
+  rules_.sessions = dir_ / "alias/sessions";
+  EXPECT_EQ(code(workspace_, false), "policy.path.state");
+  EXPECT_EQ(code(fine, false), "");
+  EXPECT_EQ(code("/etc", true), "policy.path.broad");
+  rules_.allow_broad = true;
+  EXPECT_EQ(code("/etc", true), "");
+  EXPECT_EQ(code("/", true), "policy.path.state") << "no permission shows the store";
+}
+
+TEST_F(Check, CeilingsHoldWhateverTheManifestSays) {
+  table_.entries[0].envelope.limits.memory = 1ULL << 40;
+  const auto ask = [&](uint64_t memory) {
+    return Code([&](RunRequest& r) { r.envelope.limits.memory = memory; });
+  };
+  EXPECT_EQ(ask(1ULL << 40), "policy.ceiling");
+  EXPECT_EQ(ask(1ULL << 30), "");
+  table_.ceilings.memory = 1ULL << 40;
+  EXPECT_EQ(ask(1ULL << 40), "") << "the control";
+}
+
+TEST_F(Check, AWorkspaceIsOneOfTheGatewaysOwnDirectories) {
+  for (const std::string& other : {std::string("/etc"), rules_.sessions, rules_.sessions + "x/a",
+                                   rules_.sessions + "/../../etc", rules_.sessions + "/..",
+                                   workspace_ + "/b", rules_.sessions + "/"}) {
+    EXPECT_NE(Code([&](RunRequest& r) { r.envelope.workspace = other; }), "") << other;
+  }
+  table_.entries[0].workspace = policy::Workspace::kSessionRead;
+  EXPECT_EQ(Code([](RunRequest&) {}), "policy.entry.workspace") << "writing";
+  EXPECT_EQ(Code([](RunRequest& r) { r.envelope.workspace_access = Access::kRead; }), "");
+  table_.entries[0].workspace = policy::Workspace::kFresh;
+  EXPECT_EQ(Code([](RunRequest& r) { r.envelope.workspace_access = Access::kRead; }),
+            "policy.entry.workspace");
+  table_.entries[0].workspace = policy::Workspace::kSessionWrite;
+  EXPECT_EQ(Code([](RunRequest&) {}), "") << "the control";
+  if (test::IsRoot()) {
+    // What the gateway could have moved there from its own directory.
+    ASSERT_EQ(::chown(workspace_.c_str(), 0, 0), 0);
+    EXPECT_EQ(Code([](RunRequest&) {}), "policy.workspace");
+  }
+}
+
+}  // namespace
+}  // namespace coffer::call
