@@ -264,7 +264,7 @@ void EnterBoundary(const ChildContext& context) {
   ladder.Enter(Stage::kLandlockRules);
   if (container && plan.landlock_abi > 0) {
     ruleset = static_cast<int>(
-        ladder.Must(MakeLandlockRules(plan.landlock_abi, plan.landlock, ladder.item())));
+        ladder.Must(MakeLandlockRules(plan.landlock_abi, plan.landlock, true, ladder.item())));
   }
 
   // The end: its cgroups, its network, and then no power any more.
@@ -298,7 +298,8 @@ void EnterBoundary(const ChildContext& context) {
   long listener = InstallFilter(plan.filter);
   if (listener == -EBUSY) {
     // Another sandbox around us has a listener already: refusals stay refusals, but no record of them reaches us.
-    ladder.Must(InstallFilterUnrecorded(plan.filter));
+    ladder.Must(InstallFilterUnrecorded(
+        plan.unserved_filter.empty() ? plan.filter : std::span(plan.unserved_filter)));
     listener = -1;
     context.report->denials_unrecorded = 1;
   } else {
