@@ -384,8 +384,8 @@ TEST_P(Posture, MountFlags) {
   }
 }
 
-// Whichever way /dev was made: these four devices, as every kernel numbers them, and links.
-TEST_P(Posture, DevHoldsFourDevices) {
+// Whichever way /dev was made: these five devices, as every kernel numbers them, its own terminals, and links.
+TEST_P(Posture, DevHoldsFiveDevices) {
   if (!container()) {
     GTEST_SKIP() << "the process level has the host's /dev, and Landlock in front of it";
   }
@@ -397,7 +397,7 @@ TEST_P(Posture, DevHoldsFourDevices) {
   for (const auto& entry : std::filesystem::directory_iterator(dev, error)) {
     struct stat info;
     ASSERT_EQ(::lstat(entry.path().c_str(), &info), 0);
-    if (S_ISLNK(info.st_mode)) {
+    if (S_ISLNK(info.st_mode) || entry.path().filename() == "pts") {
       continue;
     }
     ASSERT_TRUE(S_ISCHR(info.st_mode)) << entry.path();
@@ -405,8 +405,13 @@ TEST_P(Posture, DevHoldsFourDevices) {
   }
   ASSERT_FALSE(error) << error.message();
   const std::map<std::string, std::pair<unsigned, unsigned>> expected = {
-      {"null", {1, 3}}, {"zero", {1, 5}}, {"full", {1, 7}}, {"urandom", {1, 9}}};
+      {"null", {1, 3}}, {"zero", {1, 5}}, {"full", {1, 7}}, {"urandom", {1, 9}}, {"tty", {5, 0}}};
   EXPECT_EQ(devices, expected);
+  int terminals = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(dev + "/pts", error)) {
+    terminals += entry.path().filename() == "ptmx" ? 0 : 1;
+  }
+  EXPECT_EQ(terminals, 0) << "a terminal that is not its own";
 }
 
 TEST_P(Posture, ThePersonalityIsPlain) {

@@ -107,7 +107,8 @@ int main(int argc, char** argv) {
   const std::span<const Verb> families[] = {
       probe::NamespaceVerbs(), probe::MountVerbs(),      probe::KernelVerbs(),
       probe::FileVerbs(),      probe::ProcVerbs(),       probe::ProcessVerbs(),
-      probe::IpcVerbs(),       probe::NetVerbs(),        probe::TerminalVerbs(),
+      probe::IpcVerbs(),       probe::NetVerbs(),        probe::SocketVerbs(),
+      probe::TerminalVerbs(),
       probe::ResourceVerbs(),  probe::StorageVerbs(),    probe::HidingVerbs(),
       probe::LifeVerbs(),      probe::SharedHostVerbs(),
   };

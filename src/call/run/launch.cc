@@ -150,6 +150,9 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   TRY(ProbeCgroup(request, prepared, cgroups, launched));
   TRY(MakeCgroup(request, prepared, cgroups, launched));
   launched.plan->clone_into_cgroup = launched.cgroup.clone_into_fd();
+  if (container && launched.cgroup.layers().Has(policy::Layer::kCgroupMemory)) {
+    launched.plan->cgroup_type = launched.cgroup.clone_into_fd() >= 0 ? "cgroup2" : "cgroup";
+  }
 
   // Init, its user, and what it gets from us.
   TRY_ASSIGN(isolation::Boundary spawned,

@@ -4,10 +4,14 @@
 #include <errno.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <string_view>
 
+#include "base/sys.h"
+#include "base/unique_fd.h"
 #include "isolation/seccomp/builtin.h"
 #include "isolation/seccomp/compile.h"
 #include "isolation/seccomp/evaluator.h"
@@ -23,6 +27,19 @@ bool ShowsCallerDirectory(const Prepared& prepared) {
   return prepared.runtime.ShowsCallerDirectory() ||
          std::any_of(prepared.mounts.begin(), prepared.mounts.end(),
                      [](const isolation::OpenedMount& mount) { return mount.path.directory; });
+}
+
+// True if the supervisor may take a duplicate of a payload's socket. Docker's own filter forbids the call that does it, and
+// Yama can forbid everything of the kind.
+bool CanDuplicate() {
+  const long self = raw::Syscall(SYS_pidfd_open, ::getpid(), 0);
+  if (self < 0) {
+    return false;
+  }
+  const UniqueFd held(static_cast<int>(self));
+  const UniqueFd copy(static_cast<int>(raw::Syscall(SYS_pidfd_getfd, self, self, 0)));
+  const Result<std::string> yama = sys::ReadFile("/proc/sys/kernel/yama/ptrace_scope");
+  return copy.valid() && !(yama.ok() && yama->starts_with('3'));
 }
 
 // True if the profile itself lets `name` through, when nothing is left to the supervisor.
@@ -77,7 +94,9 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
   isolation::FilterOptions options = plain;
   options.own_figures = true;
   // Without Landlock a socket could be made in a directory of the host, for its programs to connect to.
-  options.unix_sockets = container && (plan.landlock_abi > 0 || !HasWritableMount(prepared));
+  options.unix_sockets =
+      container && (!plain.host_paths || ((plan.landlock_abi > 0 || !HasWritableMount(prepared)) &&
+                                          CanDuplicate()));
   plan.serve_sysinfo = options.own_figures;
   plan.serve_connect = options.unix_sockets && options.host_paths &&
                        envelope.syscalls != policy::SyscallProfile::kStrict;
