@@ -84,7 +84,10 @@ TEST_P(UnixSocketEscape, FS_25_EveryKindOfSocketAndEveryCall) {
       EXPECT_EQ(datagrams.Visitors() + packets.Visitors() + stream.Visitors(), 0)
           << "OPEN: " << name << "\n"
           << sent.Describe() << connected.Describe();
-      EXPECT_FALSE(Contains(sent.out, "OPEN")) << sent.Describe();
+      for (const std::string& line : Lines(sent.out)) {
+        // A pair of packets ignores the address: it talks to its other end.
+        EXPECT_TRUE(!Contains(line, "OPEN") || line.starts_with("seqpacket-send")) << line;
+      }
       EXPECT_TRUE(Contains(connected.out, "REFUSED")) << connected.Describe();
     }
   }
