@@ -137,11 +137,8 @@ void AddMachine(const Machine& machine, BoundaryPlan& plan, DirectoryList& dirs)
     if (name != "uptime" || plan.clock_offsets.empty()) {
       plan.root.files.push_back(std::move(file));
     }
-    if (name.find('/') == std::string::npos) {
-      plan.proc.push_back({sources + name, "/proc/" + name, name == "uptime"});
-    }
+    plan.proc.push_back({sources + name, "/proc/" + name, name == "uptime"});
   }
-  plan.proc.push_back({sources + "sys", "/proc/sys"});
   // Links into /proc/self. They are mounted elsewhere, only to be found in their own place.
   for (const char* link : {"mounts", "net"}) {
     plan.root.files.push_back({sources + link, "", 0444});

@@ -80,10 +80,10 @@ void ProbeRoot(const std::string& proc, const Boundary& boundary, const ProbeExp
     active.Add(Layer::kPrivateRoot);
     const bool shows_proc = ::statfs((root + "proc/").c_str(), &file_system) == 0 &&
                             file_system.f_type == PROC_SUPER_MAGIC;
-    // A kernel-wide file that a boundary never shows, unlike those of plan.proc.
+    // Kernel-wide, and not one of those that a boundary shows (plan.proc).
     struct stat kernel_wide;
     if (shows_proc == boundary.proc_mounted() &&
-        ::stat((root + "proc/sysrq-trigger").c_str(), &kernel_wide) != 0) {
+        ::stat((root + "proc/sys").c_str(), &kernel_wide) != 0) {
       active.Add(Layer::kPrivateProc);
     }
     if (!expected.writable_mounts && ::statfs((root + "workspace/").c_str(), &file_system) == 0 &&

@@ -131,8 +131,6 @@ std::vector<PrivateFile> ProcFiles(const Machine& machine) {
       {"meminfo", MemInfo(machine), 0444},
       {"stat", Stat(machine), 0444},
       {"uptime", "1.00 1.00\n", 0444},
-      {"sys/kernel/ngroups_max", "65536\n", 0444},
-      {"sys/kernel/pid_max", "4194304\n", 0444},
   };
 }
 

@@ -77,7 +77,7 @@ TEST(MachineEscape, PS_03_TheMachineIsTheBoundarysOwn) {
       "print('up', float(read('/proc/uptime').split()[0]) < 60)\n"
       "print('cpus', read('/proc/cpuinfo').count('processor\\t:') == os.cpu_count() == "
       "len(os.sched_getaffinity(0)))\n"
-      "for f in os.listdir('/proc') + ['meminfo', 'stat', 'sys/kernel/pid_max']:\n"
+      "for f in os.listdir('/proc') + ['meminfo', 'stat', 'cpuinfo', 'loadavg', 'uptime']:\n"
       "  if not f.isdigit() and f not in ('self', 'thread-self'):\n"
       "    for change in (lambda p: open(p, 'w'), lambda p: os.chmod(p, 0o666), os.unlink):\n"
       "      try: change('/proc/' + f); print('OPEN', f)\n"
