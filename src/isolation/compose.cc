@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <set>
 
-#include "isolation/child/clock.h"
 #include "isolation/compose_etc.h"
 #include "isolation/directory_list.h"
 #include "isolation/etc.h"
@@ -115,9 +114,9 @@ void AddDevices(RootPart& root, DirectoryList& dirs) {
 
 void AddPrivatePlaces(const policy::Envelope& envelope, RootPart& root, DirectoryList& dirs) {
   const policy::Limits& limits = envelope.limits;
-  for (const PrivateTmpfs& place : {PrivateTmpfs{"/workspace", limits.disk, limits.inodes, 0755},
-                                    PrivateTmpfs{"/tmp", limits.tmp,
-                                                 policy::InodesFor(limits.tmp, kTmpInodes), 01777}}) {
+  for (const PrivateTmpfs& place :
+       {PrivateTmpfs{"/workspace", limits.disk, limits.inodes, 0755},
+        PrivateTmpfs{"/tmp", limits.tmp, policy::InodesFor(limits.tmp, kTmpInodes), 01777}}) {
     dirs.Add(place.at);
     if (place.at != "/workspace" || envelope.workspace.empty()) {
       root.tmpfs.push_back(place);
@@ -154,8 +153,8 @@ void AddMachine(const Machine& machine, BoundaryPlan& plan, DirectoryList& dirs)
 // What Landlock grants in every container, whatever the command.
 void AddCommonRules(bool fresh_workspace, BoundaryPlan& plan) {
   plan.landlock.push_back({"/", landlock::kReadDir});
-  plan.landlock.push_back({"/dev", landlock::kRead | landlock::kWriteFile | landlock::kTruncate |
-                                       landlock::kIoctlDev});
+  plan.landlock.push_back(
+      {"/dev", landlock::kRead | landlock::kWriteFile | landlock::kTruncate | landlock::kIoctlDev});
   plan.landlock.push_back({"/tmp", landlock::kRead | landlock::kPrivateChange});
   if (fresh_workspace) {
     plan.landlock.push_back({"/workspace", landlock::kRead | landlock::kPrivateChange});

@@ -41,10 +41,10 @@ std::vector<PrivateFile> SyntheticEtc(uint32_t uid, const std::string& hostname)
   // The boundary's own user lives in /workspace, also if its uid is one of the others'.
   std::string users;
   std::string groups;
-  for (const auto& [name, id, home, shell] : std::initializer_list<User>{
-           {"root", 0, "/root", "/bin/sh"},
-           {kUserName, uid, "/workspace", "/bin/sh"},
-           {"nobody", kNobody, "/nonexistent", "/usr/sbin/nologin"}}) {
+  for (const auto& [name, id, home, shell] :
+       std::initializer_list<User>{{"root", 0, "/root", "/bin/sh"},
+                                   {kUserName, uid, "/workspace", "/bin/sh"},
+                                   {"nobody", kNobody, "/nonexistent", "/usr/sbin/nologin"}}) {
     const bool own = id == uid;
     if (name == kUserName && (uid == 0 || uid == kNobody)) {
       continue;
@@ -56,9 +56,7 @@ std::vector<PrivateFile> SyntheticEtc(uint32_t uid, const std::string& hostname)
       {"/etc/passwd", std::move(users), 0444},
       {"/etc/group", std::move(groups), 0444},
       {"/etc/hosts",
-       fmt::format("127.0.0.1 localhost {0}\n::1 localhost ip6-localhost {0}\n",
-                   hostname),
-       0444},
+       fmt::format("127.0.0.1 localhost {0}\n::1 localhost ip6-localhost {0}\n", hostname), 0444},
       {"/etc/nsswitch.conf",
        "passwd: files\ngroup: files\nhosts: files\nservices: files\nprotocols: files\n", 0444},
       {"/etc/services", kServices, 0444},

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isolation/machine_files.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
-#include <sched.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <time.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/clock.h"
 #include "base/sys.h"
@@ -12,7 +16,8 @@
 namespace coffer::isolation {
 namespace {
 
-constexpr size_t kMostCpuText = 16384;  // several times one CPU's; the rest of the file is not generated
+constexpr size_t kMostCpuText =
+    16384;  // several times one CPU's; the rest of the file is not generated
 
 // "0-3,7", as the kernel writes sets of CPUs.
 std::string CpuList(const std::vector<unsigned>& cpus) {
@@ -65,12 +70,14 @@ std::string MemInfo(const Machine& machine) {
   std::string text;
   const uint64_t all = machine.memory / 1024;
   for (const auto& [name, value] : std::initializer_list<std::pair<const char*, uint64_t>>{
-           {"MemTotal:", all},   {"MemFree:", all},     {"MemAvailable:", all}, {"Buffers:", 0},
-           {"Cached:", 0},       {"SwapCached:", 0},    {"Active:", 0},         {"Inactive:", 0},
-           {"Unevictable:", 0},  {"Mlocked:", 0},       {"SwapTotal:", 0},      {"SwapFree:", 0},
-           {"Dirty:", 0},        {"Writeback:", 0},     {"AnonPages:", 0},      {"Mapped:", 0},
-           {"Shmem:", 0},        {"KReclaimable:", 0},  {"Slab:", 0},           {"SReclaimable:", 0},
-           {"SUnreclaim:", 0},   {"KernelStack:", 0},   {"PageTables:", 0},     {"CommitLimit:", all},
+           {"MemTotal:", all},   {"MemFree:", all},      {"MemAvailable:", all},
+           {"Buffers:", 0},      {"Cached:", 0},         {"SwapCached:", 0},
+           {"Active:", 0},       {"Inactive:", 0},       {"Unevictable:", 0},
+           {"Mlocked:", 0},      {"SwapTotal:", 0},      {"SwapFree:", 0},
+           {"Dirty:", 0},        {"Writeback:", 0},      {"AnonPages:", 0},
+           {"Mapped:", 0},       {"Shmem:", 0},          {"KReclaimable:", 0},
+           {"Slab:", 0},         {"SReclaimable:", 0},   {"SUnreclaim:", 0},
+           {"KernelStack:", 0},  {"PageTables:", 0},     {"CommitLimit:", all},
            {"Committed_AS:", 0}, {"VmallocTotal:", all}, {"VmallocUsed:", 0},
        }) {
     text += fmt::format("{:<15} {:>8} kB\n", name, value);
@@ -90,11 +97,19 @@ std::string Stat(const Machine& machine) {
                     machine.began);
 }
 
+// Seconds to add so that the clock shows one or two. None may become negative.
+long BeginsNow(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return now.tv_sec > 1 ? 1 - now.tv_sec : 0;
+}
+
 }  // namespace
 
 std::string FirstCpu(std::string_view cpuinfo) {
   const size_t end = cpuinfo.find("\n\n");
-  const std::string_view first = end == std::string_view::npos ? cpuinfo : cpuinfo.substr(0, end + 1);
+  const std::string_view first =
+      end == std::string_view::npos ? cpuinfo : cpuinfo.substr(0, end + 1);
   return first.starts_with("processor") ? std::string(first) : "processor\t: 0\n";
 }
 
@@ -124,12 +139,24 @@ Machine ReadMachine(uint64_t memory) {
   return machine;
 }
 
+std::string ClockOffsets() {
+  utsname kernel{};
+  char* minor = nullptr;
+  if (::uname(&kernel) != 0) {
+    return "";
+  }
+  const long major = std::strtol(kernel.release, &minor, 10);
+  if (major < 6 || (major == 6 && std::strtol(minor + 1, nullptr, 10) < 3)) {
+    return "";
+  }
+  return fmt::format("monotonic {} 0\nboottime {} 0\n", BeginsNow(CLOCK_MONOTONIC),
+                     BeginsNow(CLOCK_BOOTTIME));
+}
+
 std::vector<PrivateFile> ProcFiles(const Machine& machine) {
   return {
-      {"cpuinfo", CpuInfo(machine), 0444},
-      {"loadavg", "0.00 0.00 0.00 1/1 1\n", 0444},
-      {"meminfo", MemInfo(machine), 0444},
-      {"stat", Stat(machine), 0444},
+      {"cpuinfo", CpuInfo(machine), 0444}, {"loadavg", "0.00 0.00 0.00 1/1 1\n", 0444},
+      {"meminfo", MemInfo(machine), 0444}, {"stat", Stat(machine), 0444},
       {"uptime", "1.00 1.00\n", 0444},
   };
 }

@@ -29,6 +29,10 @@ Machine ReadMachine(uint64_t memory);
 // The text about the first CPU in /proc/cpuinfo.
 std::string FirstCpu(std::string_view cpuinfo);
 
+// What child/clock.h writes for clocks that begin now, or "" if this kernel cannot: before Linux 6.3 a child made by vfork
+// may not change its clocks.
+std::string ClockOffsets();
+
 // The files that lie over those of /proc, by name below /proc, and those below /sys, by path.
 std::vector<PrivateFile> ProcFiles(const Machine& machine);
 std::vector<PrivateFile> SysFiles(const Machine& machine);

@@ -101,9 +101,10 @@ struct BoundaryPlan {
   bool tty = false;          // stdio is a terminal on its own /dev/pts
   bool want_proc = true;
   std::vector<ProcCover> proc;
-  std::string clock_offsets;  // child/clock.h
+  std::string clock_offsets;   // child/clock.h
   int clone_into_cgroup = -1;  // v2 cgroup directory, or -1
-  const char* cgroup_type = nullptr;  // its own cgroup at /sys/fs/cgroup: "cgroup2", or "cgroup" for v1's memory
+  const char* cgroup_type =
+      nullptr;  // its own cgroup at /sys/fs/cgroup: "cgroup2", or "cgroup" for v1's memory
   std::string hostname = "coffer";
   RootPart root;
 

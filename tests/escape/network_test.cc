@@ -142,7 +142,8 @@ TEST_P(NetworkEscape, NW_01_OnlyLoopback) {
 }
 
 TEST_P(NetworkEscape, NW_01_LoopbackIsItsOwnAndNeverHangs) {
-  NothingIsAttacked("an answer comes in time: from a loopback where nothing listens, or from the filter");
+  NothingIsAttacked(
+      "an answer comes in time: from a loopback where nothing listens, or from the filter");
   const RunResult result = RunProbe(Flags(), {"tcp", "127.0.0.1", "9"});
   EXPECT_TRUE(Contains(result.out, container() ? "connect: REFUSED errno=ECONNREFUSED"
                                                : "socket: REFUSED errno=EPERM"))

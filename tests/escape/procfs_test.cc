@@ -153,8 +153,8 @@ TEST_P(ProcfsEscape, PS_07_NoSysfs) {
                                               "/sys/class/net", "/sys/block", "/sys/bus"});
   EXPECT_FALSE(Contains(result.out, "entry ")) << result.Describe();
   // What is there are a few files about CPUs, and the boundary's own cgroup.
-  const RunResult shown = RunProbe(Flags(), {"list", "/sys", "/sys/devices", "/sys/devices/system",
-                                             "/sys/fs"});
+  const RunResult shown =
+      RunProbe(Flags(), {"list", "/sys", "/sys/devices", "/sys/devices/system", "/sys/fs"});
   const std::set<std::string> known = {"entry devices", "entry fs", "entry system", "entry cpu",
                                        "entry cgroup"};
   for (const std::string& line : Lines(shown.out)) {
@@ -186,7 +186,7 @@ TEST(MachineEscape, PS_07_TheCgroupIsItsOwn) {
   EXPECT_FALSE(Contains(result.out, "OPEN") || Contains(result.out, "below")) << result.Describe();
   for (const std::string& line : Lines(result.out)) {
     EXPECT_TRUE(!line.starts_with("members ") || line.size() == 9) << "more than a few\n"
-                                                                  << result.Describe();
+                                                                   << result.Describe();
   }
 }
 

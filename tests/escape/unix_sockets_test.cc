@@ -38,7 +38,8 @@ class HostSocket {
     int count = 0;
     char byte = 0;
     while (true) {
-      const long came = type_ == SOCK_DGRAM ? recv(fd_, &byte, 1, 0) : accept(fd_, nullptr, nullptr);
+      const long came =
+          type_ == SOCK_DGRAM ? recv(fd_, &byte, 1, 0) : accept(fd_, nullptr, nullptr);
       if (came < 0) {
         return count;
       }
@@ -72,8 +73,7 @@ TEST_P(UnixSocketEscape, FS_25_EveryKindOfSocketAndEveryCall) {
   const HostSocket datagrams(shared_ + "/d", SOCK_DGRAM);
   const HostSocket packets(shared_ + "/p", SOCK_SEQPACKET);
   const HostSocket stream(shared_ + "/s", SOCK_STREAM);
-  EXPECT_TRUE(
-      Contains(RunOutside({"unix-datagrams", shared_ + "/d"}).out, "pair-sendmsg: OPEN"));
+  EXPECT_TRUE(Contains(RunOutside({"unix-datagrams", shared_ + "/d"}).out, "pair-sendmsg: OPEN"));
   EXPECT_GE(datagrams.Visitors(), 9) << "NO-CONTROL: socket and pair by each call, and raw";
   RunOutside({"connect-unix", shared_ + "/s"});
   EXPECT_EQ(stream.Visitors(), 1) << "NO-CONTROL";
@@ -122,8 +122,8 @@ TEST_F(HostSocketEscape, FS_25_TheRefusalIsInTheReceipt) {
   EXPECT_EQ(stream.Visitors(), 1) << "NO-CONTROL";
   ASSERT_EQ(symlink("s", (shared_ + "/link").c_str()), 0);
   for (const char* name : {"/data/s", "/data/link", "/data/../data/./s", "/workspace/../data/s"}) {
-    const RunResult result = RunProbe(Flags({"--ro", shared_ + ":/data", "--trace"}),
-                                      {"connect-unix", name});
+    const RunResult result =
+        RunProbe(Flags({"--ro", shared_ + ":/data", "--trace"}), {"connect-unix", name});
     EXPECT_TRUE(Contains(result.out, "REFUSED errno=EPERM")) << result.Describe();
     EXPECT_EQ(DeniedCount(result.receipt, "connect"), 1) << result.Describe();
     const std::string target = std::string("connect(AF_UNIX, \"") + name + "\")";
@@ -141,8 +141,7 @@ TEST_F(HostSocketEscape, FS_25_NothingThatChangesMeanwhileDecides) {
       RunOutside({"unix-race", own, shared_ + "/s", dir_ / "link", "2"}).out;
   EXPECT_GT(stream.Visitors(), 0) << "NO-CONTROL: the host was never reached\n" << outside;
   EXPECT_FALSE(Contains(outside, "own 0 ")) << "NO-CONTROL: the race never changed\n" << outside;
-  const RunResult result =
-      RunProbe(Ro(), {"unix-race", "/tmp/own", "/data/s", "/tmp/link", "4"});
+  const RunResult result = RunProbe(Ro(), {"unix-race", "/tmp/own", "/data/s", "/tmp/link", "4"});
   EXPECT_EQ(stream.Visitors(), 0) << "OPEN\n" << result.Describe();
   EXPECT_TRUE(Contains(result.out, "tries")) << result.Describe();
   EXPECT_FALSE(Contains(result.out, "own 0 ")) << "it never reached itself\n" << result.Describe();

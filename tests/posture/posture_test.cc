@@ -277,8 +277,8 @@ TEST(ContainerPosture, RlimitsBesideAWritableDirectory) {
   LiveBoundary boundary(
       {"--level", "container", "--disk", "10MiB", "--rw", dir.MakeDir("rw") + ":/rw"});
   ASSERT_TRUE(boundary.ok()) << boundary.Why();
-  const std::string limits = ReadFile("/proc/" + std::to_string(boundary.payload()) + "/limits")
-                                 .value_or("");
+  const std::string limits =
+      ReadFile("/proc/" + std::to_string(boundary.payload()) + "/limits").value_or("");
   EXPECT_TRUE(Contains(limits, "Max file size             16777216 ")) << limits;
 }
 

@@ -76,10 +76,9 @@ Status ProbeCgroup(const RunRequest& request, const Prepared& prepared, Cgroups&
   if (launched.plan->level == policy::Level::kProcess && !launched.plan->own_uid) {
     TRY_ASSIGN(foreign_tasks, limits::CountTasksOf(::getuid()));
   }
-  cgroups.rlimits = ChooseRlimits(request.envelope.limits, offered.Has(Layer::kCgroupMemory),
-                                  offered.Has(Layer::kCgroupPids), foreign_tasks,
-                                  HasWritableMount(prepared) ||
-                                      launched.plan->level == policy::Level::kProcess);
+  cgroups.rlimits = ChooseRlimits(
+      request.envelope.limits, offered.Has(Layer::kCgroupMemory), offered.Has(Layer::kCgroupPids),
+      foreign_tasks, HasWritableMount(prepared) || launched.plan->level == policy::Level::kProcess);
   return {};
 }
 

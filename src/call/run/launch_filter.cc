@@ -95,8 +95,8 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
   options.own_figures = true;
   // Without Landlock a socket could be made in a directory of the host, for its programs to connect to.
   options.unix_sockets =
-      container && (!plain.host_paths || ((plan.landlock_abi > 0 || !HasWritableMount(prepared)) &&
-                                          CanDuplicate()));
+      container && (!plain.host_paths ||
+                    ((plan.landlock_abi > 0 || !HasWritableMount(prepared)) && CanDuplicate()));
   plan.serve_sysinfo = options.own_figures;
   plan.serve_connect = options.unix_sockets && options.host_paths &&
                        envelope.syscalls != policy::SyscallProfile::kStrict;

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isolation/child/clock.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <fmt/format.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/sys.h"
@@ -21,28 +16,7 @@ using raw::Syscall;
 
 constexpr long kCloneNewTime = 0x80;  // CLONE_NEWTIME
 
-// Seconds to add so that the clock shows one or two. None may become negative.
-long BeginsNow(clockid_t clock) {
-  timespec now{};
-  ::clock_gettime(clock, &now);
-  return now.tv_sec > 1 ? 1 - now.tv_sec : 0;
-}
-
 }  // namespace
-
-std::string ClockOffsets() {
-  utsname kernel{};
-  char* minor = nullptr;
-  if (::uname(&kernel) != 0) {
-    return "";
-  }
-  const long major = ::strtol(kernel.release, &minor, 10);
-  if (major < 6 || (major == 6 && ::strtol(minor + 1, nullptr, 10) < 3)) {
-    return "";
-  }
-  return fmt::format("monotonic {} 0\nboottime {} 0\n", BeginsNow(CLOCK_MONOTONIC),
-                     BeginsNow(CLOCK_BOOTTIME));
-}
 
 bool MakeClock(const std::string& offsets) {
   if (offsets.empty()) {

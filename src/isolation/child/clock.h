@@ -10,11 +10,8 @@
 
 namespace coffer::isolation {
 
-// What to write for clocks that begin now, or "" if this kernel cannot: before Linux 6.3 a child made by vfork may not
-// change its clocks. For the supervisor.
-std::string ClockOffsets();
-
 // True if the next program has clocks of its own. Needs the host's /proc and CAP_SYS_TIME in the user namespace.
+// `offsets` is ClockOffsets (machine_files.h); with "" nothing is done.
 bool MakeClock(const std::string& offsets);
 
 }  // namespace coffer::isolation

@@ -145,7 +145,8 @@ void NetworkSockets(Tier tier, FilterOptions options, Builder& rules) {
   rules.Allow("socket", {inet, datagram, Is(2, 0)});
   rules.Allow("socket", {inet, datagram, Is(2, IPPROTO_UDP)});
   // As a kernel without these protocols answers. Go asks for MPTCP, and goes on; test suites ask for the others.
-  for (const uint64_t protocol : {uint64_t{IPPROTO_SCTP}, uint64_t{IPPROTO_UDPLITE}, kProtocolMptcp}) {
+  for (const uint64_t protocol :
+       {uint64_t{IPPROTO_SCTP}, uint64_t{IPPROTO_UDPLITE}, kProtocolMptcp}) {
     rules.Fail("socket", EPROTONOSUPPORT, {inet, Is(2, protocol)});
   }
   // getifaddrs, Node, Go and ip(8); for netlink, raw and datagram are the same thing. Without capabilities it only reads,
@@ -163,8 +164,8 @@ void SystemV(Tier tier, Builder& rules) {
     rules.Allow("shmget", {HasNone(2, SHM_HUGETLB | kHugeSizeBits)});
     rules.Allow("semget");
   } else if (tier == Tier::kDefault) {
-    rules.Allow("shmget", {{1, Compare::kLessEqual, kSmallSegment},
-                           HasNone(2, SHM_HUGETLB | kHugeSizeBits)});
+    rules.Allow("shmget",
+                {{1, Compare::kLessEqual, kSmallSegment}, HasNone(2, SHM_HUGETLB | kHugeSizeBits)});
     rules.Allow("semget", {{1, Compare::kLessEqual, kSmallSet, kLowHalf}});
   }
 }

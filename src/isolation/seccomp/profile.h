@@ -21,8 +21,8 @@ namespace coffer::isolation {
 enum class ActionKind : uint8_t {
   kAllow,
   kNotify,  // the supervisor makes the call, if it is one that it serves; else it records it and answers EPERM
-  kErrno,   // refused: the kernel answers `error` by itself, nothing is recorded
-  kKill,    // the whole process dies with SIGSYS
+  kErrno,  // refused: the kernel answers `error` by itself, nothing is recorded
+  kKill,   // the whole process dies with SIGSYS
 };
 
 struct Action {

@@ -140,8 +140,8 @@ TEST_F(Compose, NothingIsWritableButDevicesAndWhatWasAskedFor) {
       EXPECT_FALSE(bind.executable) << "nobody may write what can then be run";
       EXPECT_EQ(bind.device, 0U);
     } else if (bind.usable_device) {
-      EXPECT_TRUE(std::set<std::string>(
-                      {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"})
+      EXPECT_TRUE(std::set<std::string>({"/dev/null", "/dev/zero", "/dev/full", "/dev/random",
+                                         "/dev/urandom", "/dev/tty"})
                       .count(bind.at))
           << bind.at;
       EXPECT_EQ(bind.host, bind.at);

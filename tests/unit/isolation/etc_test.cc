@@ -89,7 +89,8 @@ TEST(Etc, ServicesAndProtocolsAreWellFormed) {
     std::string line;
     int count = 0;
     while (std::getline(lines, line)) {
-      EXPECT_TRUE(std::regex_match(line, std::regex("[a-z0-9-]+ [0-9]+(/(tcp|udp))?( [A-Za-z0-9-]+)*")))
+      EXPECT_TRUE(
+          std::regex_match(line, std::regex("[a-z0-9-]+ [0-9]+(/(tcp|udp))?( [A-Za-z0-9-]+)*")))
           << line;
       ++count;
     }

@@ -33,8 +33,8 @@ TEST(MachineFiles, NumbersAreThoseTheBoundaryMayRunOn) {
   EXPECT_NE(files["stat"].find("\ncpu9 "), std::string::npos);
   EXPECT_EQ(files["stat"].find("\ncpu3 "), std::string::npos);
   EXPECT_NE(files["stat"].find("\nbtime 1000\n"), std::string::npos);
-  EXPECT_TRUE(files["cpuinfo"].ends_with(
-      "processor\t: 9\nBogoMIPS\t: 2100.00\nFeatures\t: fp asimd\n\n"));
+  EXPECT_TRUE(
+      files["cpuinfo"].ends_with("processor\t: 9\nBogoMIPS\t: 2100.00\nFeatures\t: fp asimd\n\n"));
   EXPECT_TRUE(files["meminfo"].starts_with("MemTotal:          65536 kB\n"));
 }
 

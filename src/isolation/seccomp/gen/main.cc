@@ -80,11 +80,12 @@ bool WritePrograms(std::FILE* out, const SyscallTable& table) {
     }
     matrix += "}},\n";
   }
-  std::fprintf(out,
-               "// [profile][IndexOf(options)]\n"
-               "constexpr std::array<std::array<std::span<const sock_filter>, %u>, %zu> kPrograms = "
-               "{{\n%s}};\n",
-               kFilterOptionSets, kProfiles.size(), matrix.c_str());
+  std::fprintf(
+      out,
+      "// [profile][IndexOf(options)]\n"
+      "constexpr std::array<std::array<std::span<const sock_filter>, %u>, %zu> kPrograms = "
+      "{{\n%s}};\n",
+      kFilterOptionSets, kProfiles.size(), matrix.c_str());
   return true;
 }
 

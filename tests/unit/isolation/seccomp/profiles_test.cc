@@ -259,8 +259,7 @@ TEST(Profiles, SocketsOfNoFamilyWithoutOptions) {
 
 TEST(Profiles, SocketsWithOptions) {
   const FilterOptions inet = {.inet_sockets = true, .unix_sockets = false};
-  const FilterOptions local = {
-      .inet_sockets = false, .unix_sockets = true, .host_paths = false};
+  const FilterOptions local = {.inet_sockets = false, .unix_sockets = true, .host_paths = false};
   constexpr const char* kNotStrict = "notify, allow, allow";
   for (const uint64_t family : {AF_INET, AF_INET6}) {
     EXPECT_EQ(Three("socket", {family, SOCK_STREAM, 0}, inet), kNotStrict);
