@@ -187,8 +187,9 @@ void Confine() {
     ::close(rule.parent_fd);
   }
   Must(::syscall(SYS_landlock_restrict_self, ruleset, 0), "Landlock");
-  const long listener = isolation::InstallFilter(isolation::BuiltinFilter(
-      policy::SyscallProfile::kDefault, {.inet_sockets = true, .unix_sockets = true}));
+  const long listener = isolation::InstallFilter(
+      isolation::BuiltinFilter(policy::SyscallProfile::kDefault,
+                               {.inet_sockets = true, .unix_sockets = true, .host_paths = false}));
   Must(listener, "filter");
   ::close(static_cast<int>(listener));  // nobody answers here
 }

@@ -8,6 +8,7 @@
 
 #include "base/quantity.h"
 #include "base/text.h"
+#include "policy/inodes.h"
 
 namespace coffer::cli {
 namespace {
@@ -213,6 +214,12 @@ class Parser {
     return {};
   }
 
+  Status Disk(policy::Limits& limits, std::string_view flag) {
+    TRY(Into(limits.disk, flag, ParseSize));
+    limits.inodes = policy::InodesFor(limits.disk, policy::Limits{}.inodes);
+    return {};
+  }
+
   Status Cwd(std::string_view flag) {
     TRY_ASSIGN(const std::string_view text, Value(flag));
     if (!text.starts_with("/") || text.find("/../") != std::string_view::npos ||
@@ -291,7 +298,7 @@ class Parser {
     if (flag == "--open-files")
       return Into(limits.open_files, flag, ParseCount);
     if (flag == "--disk")
-      return Into(limits.disk, flag, ParseSize);
+      return Disk(limits, flag);
     if (flag == "--tmp")
       return Into(limits.tmp, flag, ParseSize);
     if (flag == "--io")

@@ -10,6 +10,8 @@
 #include "isolation/compose_etc.h"
 #include "isolation/directory_list.h"
 #include "isolation/etc.h"
+#include "isolation/machine_files.h"
+#include "policy/inodes.h"
 
 namespace coffer::isolation {
 namespace {
@@ -20,6 +22,7 @@ constexpr std::string_view kOwnPlaces[] = {"/",          "/etc",  "/dev", "/proc
 // Below these only runtimes are ever shown, so one Landlock rule each is enough.
 constexpr std::string_view kSystemTops[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64"};
 constexpr uint64_t kTmpInodes = 4096;
+const std::string kOwnDirectory = "/.coffer";
 
 bool Inside(std::string_view path, std::string_view tree) {
   return path.size() > tree.size() && path.starts_with(tree) && path[tree.size()] == '/';
@@ -91,16 +94,14 @@ void AddRuntime(const OpenedRuntime& runtime, BoundaryPlan& plan, DirectoryList&
   }
 }
 
-void AddDevices(bool tty, RootPart& root, DirectoryList& dirs) {
+void AddDevices(RootPart& root, DirectoryList& dirs) {
   root.binds.push_back(DeviceBind("/dev/null", 1, 3));
   root.binds.push_back(DeviceBind("/dev/zero", 1, 5));
   root.binds.push_back(DeviceBind("/dev/full", 1, 7));
   root.binds.push_back(DeviceBind("/dev/urandom", 1, 9));
-  if (tty) {
-    root.binds.push_back(DeviceBind("/dev/tty", 5, 0));
-    dirs.Add("/dev/pts");
-    root.links.push_back({"/dev/ptmx", "pts/ptmx"});
-  }
+  root.binds.push_back(DeviceBind("/dev/tty", 5, 0));
+  dirs.Add("/dev/pts");
+  root.links.push_back({"/dev/ptmx", "pts/ptmx"});
   for (const auto& [name, target] :
        {std::pair("random", "urandom"), std::pair("fd", "/proc/self/fd"),
         std::pair("stdin", "/proc/self/fd/0"), std::pair("stdout", "/proc/self/fd/1"),
@@ -108,12 +109,14 @@ void AddDevices(bool tty, RootPart& root, DirectoryList& dirs) {
     root.links.push_back({std::string("/dev/") + name, target});
   }
   root.links.push_back({"/dev/shm", "/tmp"});  // one place, one size
+  root.links.push_back({"/etc/mtab", "/proc/self/mounts"});
 }
 
 void AddPrivatePlaces(const policy::Envelope& envelope, RootPart& root, DirectoryList& dirs) {
   const policy::Limits& limits = envelope.limits;
-  for (const PrivateTmpfs& place : {PrivateTmpfs{"/workspace", limits.disk, limits.inodes, 0755},
-                                    PrivateTmpfs{"/tmp", limits.tmp, kTmpInodes, 01777}}) {
+  for (const PrivateTmpfs& place :
+       {PrivateTmpfs{"/workspace", limits.disk, limits.inodes, 0755},
+        PrivateTmpfs{"/tmp", limits.tmp, policy::InodesFor(limits.tmp, kTmpInodes), 01777}}) {
     dirs.Add(place.at);
     if (place.at != "/workspace" || envelope.workspace.empty()) {
       root.tmpfs.push_back(place);
@@ -122,19 +125,41 @@ void AddPrivatePlaces(const policy::Envelope& envelope, RootPart& root, Director
   dirs.Add("/proc");
 }
 
-// What Landlock grants in every container, whatever the command.
-void AddCommonRules(bool tty, bool fresh_workspace, BoundaryPlan& plan) {
-  plan.landlock.push_back({"/", landlock::kReadDir});
-  uint64_t device_rights = landlock::kRead | landlock::kWriteFile | landlock::kTruncate;
-  if (tty) {
-    device_rights |= landlock::kIoctlDev;
+// The sources lie in a directory that no Landlock rule grants: they are read in their places only.
+void AddMachine(const Machine& machine, BoundaryPlan& plan, DirectoryList& dirs) {
+  const std::string sources = kOwnDirectory + "/proc/";
+  plan.clock_offsets = ClockOffsets();
+  for (PrivateFile& file : ProcFiles(machine)) {
+    const std::string name = file.at;
+    file.at = sources + name;
+    dirs.AddParentsOf(file.at);
+    if (name != "uptime" || plan.clock_offsets.empty()) {
+      plan.root.files.push_back(std::move(file));
+    }
+    plan.proc.push_back({sources + name, "/proc/" + name, name == "uptime"});
   }
-  plan.landlock.push_back({"/dev", device_rights});
+  // Links into /proc/self. They are mounted elsewhere, only to be found in their own place.
+  for (const char* link : {"mounts", "net"}) {
+    plan.root.files.push_back({sources + link, "", 0444});
+    plan.proc.push_back({std::string("/proc/") + link, sources + link});
+  }
+  for (PrivateFile& file : SysFiles(machine)) {
+    dirs.AddParentsOf(file.at);
+    plan.root.files.push_back(std::move(file));
+  }
+  dirs.AddParentsOf("/sys/fs/cgroup/memory/");
+}
+
+// What Landlock grants in every container, whatever the command.
+void AddCommonRules(bool fresh_workspace, BoundaryPlan& plan) {
+  plan.landlock.push_back({"/", landlock::kReadDir});
+  plan.landlock.push_back(
+      {"/dev", landlock::kRead | landlock::kWriteFile | landlock::kTruncate | landlock::kIoctlDev});
   plan.landlock.push_back({"/tmp", landlock::kRead | landlock::kPrivateChange});
   if (fresh_workspace) {
     plan.landlock.push_back({"/workspace", landlock::kRead | landlock::kPrivateChange});
   }
-  for (const char* place : {"/proc", "/etc", "/in"}) {
+  for (const char* place : {"/proc", "/sys", "/etc", "/in"}) {
     plan.landlock.push_back({place, landlock::kRead});
   }
 }
@@ -216,14 +241,15 @@ BoundaryPlan BeginContainer(const policy::Envelope& envelope, bool privileged) {
   plan.uid = envelope.uid;
   plan.own_uid = privileged;
   plan.tty = envelope.tty;
-  plan.landlock_canary = "/.coffer";
+  plan.landlock_canary = kOwnDirectory + "/canary";
   plan.root.files.push_back({plan.landlock_canary, "", 0444});
   DirectoryList dirs;
   dirs.Add("/dev");
   dirs.Add("/etc");
   dirs.Add("/in");
   AddPrivatePlaces(envelope, plan.root, dirs);
-  AddDevices(envelope.tty, plan.root, dirs);
+  AddMachine(ReadMachine(envelope.limits.memory), plan, dirs);
+  AddDevices(plan.root, dirs);
   for (PrivateFile& file : SyntheticEtc(envelope.uid, plan.hostname)) {
     plan.root.files.push_back(std::move(file));
   }
@@ -237,7 +263,7 @@ Status CompleteContainer(const policy::Envelope& envelope, const OpenedRuntime& 
   TRY(CheckTargets(mounts, runtime.set));
   DirectoryList dirs;
   RootPart& root = plan.call_root;
-  AddCommonRules(envelope.tty, envelope.workspace.empty(), plan);
+  AddCommonRules(envelope.workspace.empty(), plan);
   for (PrivateFile& file : RuntimeEtc(runtime.set)) {
     root.files.push_back(std::move(file));
   }

@@ -3,8 +3,21 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
+#include "isolation/etc_names.h"
+
 namespace coffer::isolation {
 namespace {
+
+constexpr uint32_t kNobody = 65534;
+
+struct User {
+  std::string_view name;
+  uint32_t id;
+  const char* home;
+  const char* shell;
+};
 
 // A TZif version 2 file (RFC 8536) with no transitions and one type, UTC: twice the same header and body, then the
 // footer with the POSIX rule.
@@ -25,15 +38,29 @@ std::string UtcZone() {
 }  // namespace
 
 std::vector<PrivateFile> SyntheticEtc(uint32_t uid, const std::string& hostname) {
-  const std::string user =
-      fmt::format("{0}:x:{1}:{1}:{0}:/workspace:/bin/sh\n", uid == 0 ? "root" : kUserName, uid);
-  const std::string group = fmt::format("{}:x:{}:\n", uid == 0 ? "root" : kUserName, uid);
+  // The boundary's own user lives in /workspace, also if its uid is one of the others'.
+  std::string users;
+  std::string groups;
+  for (const auto& [name, id, home, shell] :
+       std::initializer_list<User>{{"root", 0, "/root", "/bin/sh"},
+                                   {kUserName, uid, "/workspace", "/bin/sh"},
+                                   {"nobody", kNobody, "/nonexistent", "/usr/sbin/nologin"}}) {
+    const bool own = id == uid;
+    if (name == kUserName && (uid == 0 || uid == kNobody)) {
+      continue;
+    }
+    users += fmt::format("{0}:x:{1}:{1}:{0}:{2}:{3}\n", name, id, own ? "/workspace" : home, shell);
+    groups += fmt::format("{}:x:{}:\n", id == kNobody ? "nogroup" : name, id);
+  }
   return {
-      {"/etc/passwd", user + (uid == 65534 ? "" : "nobody:x:65534:65534:nobody:/:/bin/false\n"),
-       0444},
-      {"/etc/group", group + (uid == 65534 ? "" : "nogroup:x:65534:\n"), 0444},
-      {"/etc/hosts", fmt::format("127.0.0.1 localhost {0}\n::1 localhost {0}\n", hostname), 0444},
-      {"/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n", 0444},
+      {"/etc/passwd", std::move(users), 0444},
+      {"/etc/group", std::move(groups), 0444},
+      {"/etc/hosts",
+       fmt::format("127.0.0.1 localhost {0}\n::1 localhost ip6-localhost {0}\n", hostname), 0444},
+      {"/etc/nsswitch.conf",
+       "passwd: files\ngroup: files\nhosts: files\nservices: files\nprotocols: files\n", 0444},
+      {"/etc/services", kServices, 0444},
+      {"/etc/protocols", kProtocols, 0444},
   };
 }
 

@@ -11,7 +11,8 @@
 
 namespace coffer::isolation {
 
-// passwd and group with one user, hosts with localhost, nsswitch without a name service.
+// passwd and group with root, the boundary's user and nobody; hosts with localhost; nsswitch without a name service; the
+// usual services and protocols.
 std::vector<PrivateFile> SyntheticEtc(uint32_t uid, const std::string& hostname);
 // UTC. Without the file the C library assumes it; some runtimes look.
 PrivateFile SyntheticLocaltime();

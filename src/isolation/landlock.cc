@@ -79,13 +79,14 @@ int LandlockAbi() {
   return abi == -ENOSYS || abi == -EOPNOTSUPP ? 0 : static_cast<int>(abi);
 }
 
-long MakeLandlockRules(int abi, std::span<const LandlockRule> rules, uint32_t* failed_rule) {
+long MakeLandlockRules(int abi, std::span<const LandlockRule> rules, bool own_network,
+                       uint32_t* failed_rule) {
   if (abi <= 0) {
     return -ENOSYS;
   }
   const uint64_t handled = HandledFs(abi);
   RulesetAttr attr{handled, 0, 0};
-  if (abi >= 4) {
+  if (abi >= 4 && !own_network) {
     attr.handled_access_net = kNetBindTcp | kNetConnectTcp;
   }
   if (abi >= 6) {
@@ -114,7 +115,7 @@ long EnterLandlock(int ruleset) {
 }
 
 long EnforceLandlock(int abi, std::span<const LandlockRule> rules, uint32_t* failed_rule) {
-  const long ruleset = MakeLandlockRules(abi, rules, failed_rule);
+  const long ruleset = MakeLandlockRules(abi, rules, false, failed_rule);
   return ruleset < 0 ? ruleset : EnterLandlock(static_cast<int>(ruleset));
 }
 

@@ -4,8 +4,9 @@
 //
 // The newest ABI the kernel has is used: 1 filesystem, 2 refer, 3 truncate, 4 TCP ports, 5 device ioctl,
 // 6 abstract-socket and signal scoping, 7 audit. Every right of that ABI is handled, so what no rule grants is
-// denied; TCP bind and connect have no rule at all. Landlock does not see stat(2), UDP or unix path sockets:
-// the private root, the network namespace and seccomp cover those.
+// denied. TCP bind and connect have no rule at all where the network is the host's; in a network namespace they are not
+// handled, because its loopback is the boundary's own. Landlock does not see stat(2), UDP or unix path sockets: the
+// private root, the network namespace and seccomp cover those.
 #pragma once
 
 #include <cstdint>
@@ -49,10 +50,12 @@ struct LandlockRule {
 };
 
 // The two halves of EnforceLandlock: a ruleset's descriptor, or -errno; and entering it, which closes the descriptor.
-long MakeLandlockRules(int abi, std::span<const LandlockRule> rules, uint32_t* failed_rule);
+// `own_network`: TCP stays possible.
+long MakeLandlockRules(int abi, std::span<const LandlockRule> rules, bool own_network,
+                       uint32_t* failed_rule);
 long EnterLandlock(int ruleset);
 
-// Makes the domain and enters it. Returns 0 or -errno; `failed_rule` then names the rule. Async-signal-safe.
+// Makes the domain, without TCP, and enters it. Returns 0 or -errno; `failed_rule` then names the rule. Async-signal-safe.
 // Needs no_new_privs. With abi 0 it does nothing and returns -ENOSYS.
 long EnforceLandlock(int abi, std::span<const LandlockRule> rules, uint32_t* failed_rule);
 

@@ -80,6 +80,7 @@ void ProbeRoot(const std::string& proc, const Boundary& boundary, const ProbeExp
     active.Add(Layer::kPrivateRoot);
     const bool shows_proc = ::statfs((root + "proc/").c_str(), &file_system) == 0 &&
                             file_system.f_type == PROC_SUPER_MAGIC;
+    // Kernel-wide, and not one of those that a boundary shows (plan.proc).
     struct stat kernel_wide;
     if (shows_proc == boundary.proc_mounted() &&
         ::stat((root + "proc/sys").c_str(), &kernel_wide) != 0) {

@@ -62,6 +62,13 @@ struct PrivateTmpfs {
   mode_t mode = 01777;
 };
 
+// A kernel-wide name of /proc that is shown: `from` lies over `at`.
+struct ProcCover {
+  std::string from;  // absolute inside
+  std::string at;
+  bool follows_clock = false;  // with a clock of its own the kernel's file is right
+};
+
 struct Rlimit {
   int resource = 0;
   uint64_t soft = 0;
@@ -91,9 +98,13 @@ struct BoundaryPlan {
   bool own_uid = false;      // as root: a host uid of its own; otherwise the caller's
   UidRange uids;             // which one
   bool scoped_kill = false;  // process level: kill(-1) from inside reaches only the boundary
-  bool tty = false;          // give it /dev/pts and /dev/tty
+  bool tty = false;          // stdio is a terminal on its own /dev/pts
   bool want_proc = true;
+  std::vector<ProcCover> proc;
+  std::string clock_offsets;   // child/clock.h
   int clone_into_cgroup = -1;  // v2 cgroup directory, or -1
+  const char* cgroup_type =
+      nullptr;  // its own cgroup at /sys/fs/cgroup: "cgroup2", or "cgroup" for v1's memory
   std::string hostname = "coffer";
   RootPart root;
 
@@ -103,6 +114,11 @@ struct BoundaryPlan {
   std::string landlock_canary;  // a file that no rule grants; opening it must fail
   std::span<const sock_filter> filter;
   std::vector<sock_filter> own_filter;  // where `filter` points unless it is a built-in one
+  // Instead of `filter` where another sandbox around us answers notifications: nothing is left to the supervisor. Empty if
+  // there is no such sandbox.
+  std::vector<sock_filter> unserved_filter;
+  bool serve_connect = false;  // seccomp/connect_server.h
+  bool serve_sysinfo = false;  // seccomp/sysinfo_server.h
   std::vector<sock_filter>
       served;  // process level: the metadata calls this allows are made by the supervisor (seccomp/attribute_server.h)
 };

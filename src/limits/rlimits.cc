@@ -42,7 +42,8 @@ const RlimitEntry* RlimitTable::Find(int resource) const {
   return nullptr;
 }
 
-RlimitTable BuildRlimits(const policy::Limits& caps, bool cgroup_memory, uint64_t foreign_tasks) {
+RlimitTable BuildRlimits(const policy::Limits& caps, bool cgroup_memory, uint64_t foreign_tasks,
+                         bool host_files) {
   RlimitTable table;
   const auto cpu =
       static_cast<uint64_t>(std::chrono::ceil<std::chrono::seconds>(caps.cpu).count()) + 1;
@@ -51,7 +52,9 @@ RlimitTable BuildRlimits(const policy::Limits& caps, bool cgroup_memory, uint64_
   Add(table, RLIMIT_CPU, cpu, cpu + 1);
   Add(table, RLIMIT_NPROC, tasks, tasks);
   Add(table, RLIMIT_NOFILE, caps.open_files, caps.open_files);
-  Add(table, RLIMIT_FSIZE, file, file);
+  if (host_files) {
+    Add(table, RLIMIT_FSIZE, file, file);
+  }
   Add(table, RLIMIT_CORE, 0, 0);
   Add(table, RLIMIT_MEMLOCK, 64 * kKiB, 64 * kKiB);
   Add(table, RLIMIT_MSGQUEUE, 0, 0);
@@ -59,7 +62,7 @@ RlimitTable BuildRlimits(const policy::Limits& caps, bool cgroup_memory, uint64_
   Add(table, RLIMIT_RTPRIO, 0, 0);
   Add(table, RLIMIT_NICE, 0, 0);
   Add(table, RLIMIT_RTTIME, 200'000, 200'000);  // microseconds; RTPRIO 0 is the limit, this its net
-  Add(table, RLIMIT_STACK, 8 * kMiB, 8 * kMiB);
+  Add(table, RLIMIT_STACK, 8 * kMiB, RLIM_INFINITY);  // it is memory like any other
   if (!cgroup_memory) {
     Add(table, RLIMIT_DATA, MemoryBackstop(caps.memory), MemoryBackstop(caps.memory));
   }

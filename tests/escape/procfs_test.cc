@@ -52,7 +52,7 @@ TEST_P(ProcfsEscape, PS_03_KernelWideFilesAreHidden) {
       "/proc/kcore",         "/proc/kmsg",         "/proc/keys",
       "/proc/key-users",     "/proc/timer_list",   "/proc/slabinfo",
       "/proc/kpagecount",    "/proc/vmallocinfo",  "/proc/config.gz",
-      "/proc/sysrq-trigger", "/proc/stat",         "/proc/modules",
+      "/proc/sysrq-trigger", "/proc/version",      "/proc/modules",
       "/proc/cmdline",       "/proc/interrupts",   "/proc/diskstats",
       "/proc/iomem",         "/proc/buddyinfo",    "/proc/partitions",
       "/proc/sched_debug",   "/proc/zoneinfo",     "/proc/locks",
@@ -62,6 +62,32 @@ TEST_P(ProcfsEscape, PS_03_KernelWideFilesAreHidden) {
   EXPECT_TRUE(Contains(RunOutside({"open-read", "/proc/stat"}).out, "OPEN")) << "NO-CONTROL";
   const RunResult result = RunProbe(Flags(), verb);
   EXPECT_TRUE(NothingOpen(result)) << result.Describe();
+}
+
+// What is shown of the machine are the boundary's figures, and they cannot be changed.
+TEST(MachineEscape, PS_03_TheMachineIsTheBoundarysOwn) {
+  const Strings flags = {"--level", "container", "--memory", "64MiB", "--runtime", "python3"};
+  const std::string code =
+      "import os\n"
+      "read = lambda f: open(f).read()\n"
+      "print('memory', read('/proc/meminfo').split()[1], os.sysconf('SC_PHYS_PAGES') * "
+      "os.sysconf('SC_PAGE_SIZE') // 1024)\n"
+      "print('load', read('/proc/loadavg').split()[0], os.getloadavg()[0])\n"
+      "print('idle', read('/proc/stat').split()[4])\n"
+      "print('up', float(read('/proc/uptime').split()[0]) < 60)\n"
+      "print('cpus', read('/proc/cpuinfo').count('processor\\t:') == os.cpu_count() == "
+      "len(os.sched_getaffinity(0)))\n"
+      "for f in os.listdir('/proc') + ['meminfo', 'stat', 'cpuinfo', 'loadavg', 'uptime']:\n"
+      "  if not f.isdigit() and f not in ('self', 'thread-self'):\n"
+      "    for change in (lambda p: open(p, 'w'), lambda p: os.chmod(p, 0o666), os.unlink):\n"
+      "      try: change('/proc/' + f); print('OPEN', f)\n"
+      "      except OSError: pass\n";
+  const RunResult outside = RunProgram({"python3", "-c", code});
+  EXPECT_FALSE(Contains(outside.out, "memory 65536 65536")) << "NO-CONTROL: a machine of 64 MiB";
+  const RunResult result = RunCoffer(flags, {"python3", "-c", code});
+  EXPECT_TRUE(Contains(result.out, "memory 65536 65536\nload 0.00 0.0\n")) << result.Describe();
+  EXPECT_TRUE(Contains(result.out, "up True\ncpus True\n")) << result.Describe();
+  EXPECT_FALSE(Contains(result.out, "OPEN")) << result.Describe();
 }
 
 TEST_P(ProcfsEscape, PS_04_TheCallersEnvironmentIsNowhere) {
@@ -123,9 +149,45 @@ TEST_P(ProcfsEscape, PS_06_KernelAddressesAndLog) {
 
 TEST_P(ProcfsEscape, PS_07_NoSysfs) {
   EXPECT_TRUE(Contains(RunOutside({"list", "/sys/class/net"}).out, "entry ")) << "NO-CONTROL";
-  const RunResult result = RunProbe(Flags(), {"list", "/sys", "/sys/firmware", "/sys/kernel/debug",
-                                              "/sys/class/net", "/sys/block", "/sys/fs/cgroup"});
+  const RunResult result = RunProbe(Flags(), {"list", "/sys/firmware", "/sys/kernel", "/sys/class",
+                                              "/sys/class/net", "/sys/block", "/sys/bus"});
   EXPECT_FALSE(Contains(result.out, "entry ")) << result.Describe();
+  // What is there are a few files about CPUs, and the boundary's own cgroup.
+  const RunResult shown =
+      RunProbe(Flags(), {"list", "/sys", "/sys/devices", "/sys/devices/system", "/sys/fs"});
+  const std::set<std::string> known = {"entry devices", "entry fs", "entry system", "entry cpu",
+                                       "entry cgroup"};
+  for (const std::string& line : Lines(shown.out)) {
+    EXPECT_TRUE(!line.starts_with("entry ") || (container() && known.contains(line)))
+        << shown.Describe();
+  }
+}
+
+// The boundary's own cgroup is the root of what is mounted: no other is below it, and none can be changed.
+TEST(MachineEscape, PS_07_TheCgroupIsItsOwn) {
+  const std::string code =
+      "import os\n"
+      "for top, dirs, files in os.walk('/sys/fs/cgroup'):\n"
+      "  for name in files:\n"
+      "    path = os.path.join(top, name)\n"
+      "    if name in ('tasks', 'cgroup.procs'):\n"
+      "      print('members', len([p for p in open(path).read().split() if p != '0']))\n"
+      "    try: open(path, 'w'); print('OPEN', path)\n"
+      "    except OSError: pass\n"
+      "  for name in dirs:\n"
+      "    if name != 'memory': print('below', name)\n"
+      "print('done')\n";
+  if (IsRoot()) {
+    EXPECT_TRUE(Contains(RunProgram({"python3", "-c", code}).out, "below ")) << "NO-CONTROL";
+  }
+  const RunResult result =
+      RunCoffer({"--level", "container", "--runtime", "python3"}, {"python3", "-c", code});
+  EXPECT_TRUE(Contains(result.out, "done")) << result.Describe();
+  EXPECT_FALSE(Contains(result.out, "OPEN") || Contains(result.out, "below")) << result.Describe();
+  for (const std::string& line : Lines(result.out)) {
+    EXPECT_TRUE(!line.starts_with("members ") || line.size() == 9) << "more than a few\n"
+                                                                   << result.Describe();
+  }
 }
 
 TEST_P(ProcfsEscape, PS_12_IdMapsCannotBeWritten) {

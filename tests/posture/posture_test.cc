@@ -184,7 +184,7 @@ TEST_P(Posture, WhereItStands) {
     ASSERT_EQ(stat("/", &host), 0);
     EXPECT_FALSE(inside.st_dev == host.st_dev && inside.st_ino == host.st_ino)
         << "its root is the host's";
-    for (const char* place : {"home", "root", "sys", "boot", "srv", "mnt", "opt", "var", "run"}) {
+    for (const char* place : {"home", "root", "boot", "srv", "mnt", "opt", "var", "run"}) {
       // The command's own file is there; one from a private place such as /tmp is moved below /run.
       if (ProbePath().starts_with(std::string("/") + place + "/") ||
           (place == std::string_view("run") && ProbePath().starts_with("/tmp/"))) {
@@ -261,7 +261,8 @@ TEST_P(Posture, Rlimits) {
   };
   EXPECT_EQ(hard("Max core file size"), "0");
   EXPECT_EQ(hard("Max open files"), "77");
-  EXPECT_NE(hard("Max file size"), "unlimited");
+  // A tmpfs has a size of its own; the limit is for files of the host (RlimitsBesideAWritableDirectory).
+  EXPECT_EQ(hard("Max file size") == "unlimited", container());
   EXPECT_NE(hard("Max locked memory"), "unlimited");
   EXPECT_LE(atol(hard("Max locked memory").c_str()), 8L << 20);
   EXPECT_NE(hard("Max pending signals"), "unlimited");
@@ -269,6 +270,16 @@ TEST_P(Posture, Rlimits) {
   EXPECT_LE(atol(hard("Max msgqueue size").c_str()), 819200);
   EXPECT_EQ(hard("Max nice priority"), "0");
   EXPECT_EQ(hard("Max realtime priority"), "0");
+}
+
+TEST(ContainerPosture, RlimitsBesideAWritableDirectory) {
+  const TempDir dir;
+  LiveBoundary boundary(
+      {"--level", "container", "--disk", "10MiB", "--rw", dir.MakeDir("rw") + ":/rw"});
+  ASSERT_TRUE(boundary.ok()) << boundary.Why();
+  const std::string limits =
+      ReadFile("/proc/" + std::to_string(boundary.payload()) + "/limits").value_or("");
+  EXPECT_TRUE(Contains(limits, "Max file size             16777216 ")) << limits;
 }
 
 TEST_P(Posture, Cgroups) {
@@ -349,11 +360,14 @@ TEST_P(Posture, MountFlags) {
     EXPECT_TRUE(mount.options.contains("nosuid")) << mount.at << " may hold setuid programs";
     // A device of its own, or all of /dev as one tree: then nothing can be added to it, and see below what is in it.
     const bool device =
-        (mount.at.starts_with("/dev/") && mount.type != "tmpfs" && mount.type != "devpts") ||
+        (mount.at.starts_with("/dev/") && mount.type != "tmpfs") ||
         (mount.at == "/dev" && mount.options.contains("ro") && mount.options.contains("noexec"));
     EXPECT_TRUE(mount.options.contains("nodev") || device) << mount.at << " may hold devices";
     EXPECT_NE(mount.type, "sysfs") << mount.at;
-    EXPECT_FALSE(mount.type.starts_with("cgroup")) << mount.at;
+    if (mount.type.starts_with("cgroup")) {
+      EXPECT_TRUE(mount.at.starts_with("/sys/fs/cgroup")) << mount.at;
+      EXPECT_TRUE(mount.options.contains("ro")) << mount.at << " is writable";
+    }
     const bool writable = mount.options.contains("rw") && mount.super.contains("rw");
     if (writable) {
       EXPECT_TRUE(mount.options.contains("noexec") || device)
@@ -375,6 +389,9 @@ TEST_P(Posture, MountFlags) {
       }
       EXPECT_TRUE(sized) << mount.at << " is a tmpfs without a size";
     }
+    if (mount.at.starts_with("/proc")) {
+      EXPECT_TRUE(mount.options.contains("ro")) << mount.at << " is writable";
+    }
     if (mount.type == "proc") {
       EXPECT_TRUE(mount.super.contains("subset=pid")) << "kernel-wide files are in /proc";
     }
@@ -384,8 +401,8 @@ TEST_P(Posture, MountFlags) {
   }
 }
 
-// Whichever way /dev was made: these four devices, as every kernel numbers them, and links.
-TEST_P(Posture, DevHoldsFourDevices) {
+// Whichever way /dev was made: these five devices, as every kernel numbers them, its own terminals, and links.
+TEST_P(Posture, DevHoldsFiveDevices) {
   if (!container()) {
     GTEST_SKIP() << "the process level has the host's /dev, and Landlock in front of it";
   }
@@ -397,7 +414,7 @@ TEST_P(Posture, DevHoldsFourDevices) {
   for (const auto& entry : std::filesystem::directory_iterator(dev, error)) {
     struct stat info;
     ASSERT_EQ(::lstat(entry.path().c_str(), &info), 0);
-    if (S_ISLNK(info.st_mode)) {
+    if (S_ISLNK(info.st_mode) || entry.path().filename() == "pts") {
       continue;
     }
     ASSERT_TRUE(S_ISCHR(info.st_mode)) << entry.path();
@@ -405,8 +422,13 @@ TEST_P(Posture, DevHoldsFourDevices) {
   }
   ASSERT_FALSE(error) << error.message();
   const std::map<std::string, std::pair<unsigned, unsigned>> expected = {
-      {"null", {1, 3}}, {"zero", {1, 5}}, {"full", {1, 7}}, {"urandom", {1, 9}}};
+      {"null", {1, 3}}, {"zero", {1, 5}}, {"full", {1, 7}}, {"urandom", {1, 9}}, {"tty", {5, 0}}};
   EXPECT_EQ(devices, expected);
+  int terminals = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(dev + "/pts", error)) {
+    terminals += entry.path().filename() == "ptmx" ? 0 : 1;
+  }
+  EXPECT_EQ(terminals, 0) << "a terminal that is not its own";
 }
 
 TEST_P(Posture, ThePersonalityIsPlain) {

@@ -34,6 +34,7 @@ std::span<const Verb> ProcVerbs();
 std::span<const Verb> ProcessVerbs();
 std::span<const Verb> IpcVerbs();
 std::span<const Verb> NetVerbs();
+std::span<const Verb> SocketVerbs();
 std::span<const Verb> TerminalVerbs();
 std::span<const Verb> ResourceVerbs();
 std::span<const Verb> StorageVerbs();

@@ -11,70 +11,17 @@
 
 #include "base/sys.h"
 #include "call/run/launch_cgroups.h"
+#include "call/run/launch_filter.h"
 #include "call/run/launch_layers.h"
 #include "call/run/process_paths.h"
 #include "isolation/compose_process.h"
 #include "isolation/layer_probe.h"
 #include "isolation/mount_source.h"
 #include "isolation/process_tree.h"
-#include "isolation/seccomp/builtin.h"
-#include "isolation/seccomp/compile.h"
-#include "isolation/seccomp/oci_import.h"
-#include "isolation/seccomp/shared_host.h"
 #include "limits/sweep.h"
 
 namespace coffer::call {
 namespace {
-
-// True if a directory is shown that may hold a socket of the host: any of the caller's.
-bool ShowsCallerDirectory(const Prepared& prepared) {
-  return prepared.runtime.ShowsCallerDirectory() ||
-         std::any_of(prepared.mounts.begin(), prepared.mounts.end(),
-                     [](const isolation::OpenedMount& mount) { return mount.path.directory; });
-}
-
-bool HasWritableMount(const Prepared& prepared) {
-  for (const isolation::OpenedMount& mount : prepared.mounts) {
-    if (mount.access == policy::Access::kWrite) {
-      return true;
-    }
-  }
-  return false;
-}
-
-Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy::Level level,
-                    isolation::BoundaryPlan& plan) {
-  isolation::FilterOptions options;
-  options.inet_sockets = level == policy::Level::kContainer;
-  // A host directory may hold sockets, and connecting to one needs no write access.
-  options.unix_sockets = level == policy::Level::kContainer && !ShowsCallerDirectory(prepared);
-  const bool imported = request.envelope.syscalls == policy::SyscallProfile::kImported;
-  const bool shared_host = level == policy::Level::kProcess;
-  const bool on_disk = HasWritableMount(prepared) || shared_host;
-  if (!imported && !on_disk) {
-    plan.filter = isolation::BuiltinFilter(request.envelope.syscalls, options);
-    return {};
-  }
-  isolation::Profile profile;
-  if (imported) {
-    TRY_ASSIGN(profile, isolation::ImportOciProfile(request.envelope.imported_seccomp,
-                                                    isolation::NativeImportContext(options)));
-  } else {
-    profile = isolation::BuiltinProfile(request.envelope.syscalls, options);
-  }
-  if (shared_host) {
-    TRY_ASSIGN(plan.served, isolation::Compile(profile, isolation::NativeSyscalls()));
-    isolation::KeepToOwnProcess(plan.landlock_abi, profile);
-  }
-  if (on_disk) {
-    // fallocate can take any amount of a disk in one call, past RLIMIT_FSIZE, before a watch could see it. Programs fall
-    // back to writing.
-    profile.rules.insert(profile.rules.begin(), {"fallocate", isolation::FailWith(EOPNOTSUPP), {}});
-  }
-  TRY_ASSIGN(plan.own_filter, isolation::Compile(profile, isolation::NativeSyscalls()));
-  plan.filter = plan.own_filter;
-  return {};
-}
 
 // As root every mount is cloned here, by the descriptor that was examined: the caller's own mounts id-mapped, for the uid
 // that the boundary has.
@@ -203,6 +150,9 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   TRY(ProbeCgroup(request, prepared, cgroups, launched));
   TRY(MakeCgroup(request, prepared, cgroups, launched));
   launched.plan->clone_into_cgroup = launched.cgroup.clone_into_fd();
+  if (container && launched.cgroup.layers().Has(policy::Layer::kCgroupMemory)) {
+    launched.plan->cgroup_type = launched.cgroup.clone_into_fd() >= 0 ? "cgroup2" : "cgroup";
+  }
 
   // Init, its user, and what it gets from us.
   TRY_ASSIGN(isolation::Boundary spawned,

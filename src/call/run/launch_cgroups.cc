@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "call/run/launch_filter.h"
 #include "limits/rlimits.h"
 
 namespace coffer::call {
@@ -15,9 +16,11 @@ namespace {
 constexpr uint64_t kSpareProcesses = 16;
 
 std::vector<isolation::Rlimit> ChooseRlimits(const policy::Limits& caps, bool cgroup_memory,
-                                             bool cgroup_pids, uint64_t foreign_tasks) {
+                                             bool cgroup_pids, uint64_t foreign_tasks,
+                                             bool host_files) {
   std::vector<isolation::Rlimit> rlimits;
-  const limits::RlimitTable table = limits::BuildRlimits(caps, cgroup_memory, foreign_tasks);
+  const limits::RlimitTable table =
+      limits::BuildRlimits(caps, cgroup_memory, foreign_tasks, host_files);
   for (size_t i = 0; i < table.count; ++i) {
     isolation::Rlimit limit{table.entries[i].resource, table.entries[i].soft,
                             table.entries[i].hard};
@@ -73,8 +76,9 @@ Status ProbeCgroup(const RunRequest& request, const Prepared& prepared, Cgroups&
   if (launched.plan->level == policy::Level::kProcess && !launched.plan->own_uid) {
     TRY_ASSIGN(foreign_tasks, limits::CountTasksOf(::getuid()));
   }
-  cgroups.rlimits = ChooseRlimits(request.envelope.limits, offered.Has(Layer::kCgroupMemory),
-                                  offered.Has(Layer::kCgroupPids), foreign_tasks);
+  cgroups.rlimits = ChooseRlimits(
+      request.envelope.limits, offered.Has(Layer::kCgroupMemory), offered.Has(Layer::kCgroupPids),
+      foreign_tasks, HasWritableMount(prepared) || launched.plan->level == policy::Level::kProcess);
   return {};
 }
 

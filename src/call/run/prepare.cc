@@ -247,7 +247,7 @@ Status OpenProgramFiles(const RunRequest& request, const RunConfig& config, Prep
 
 std::vector<std::string> BuildEnvironment(const policy::Envelope& envelope) {
   std::vector<std::pair<std::string, std::string>> variables = {
-      {"PATH", "/usr/local/bin:/usr/bin:/bin"},
+      {"PATH", "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"},
       {"HOME", "/workspace"},
       {"USER", envelope.uid == 0 ? "root" : isolation::kUserName},
       {"LOGNAME", envelope.uid == 0 ? "root" : isolation::kUserName},

@@ -146,6 +146,14 @@ void DescribeEnd(const RunRequest& request, const isolation::Boundary& boundary,
   std::map<std::string, uint64_t> by_name;
   for (const isolation::DeniedCall& denied : watch.denials().denials()) {
     by_name[denied.syscall] += denied.count;
+    if (denied.host_socket) {
+      receipt.denials.push_back(
+          {"isolation", "connect", fmt::format("{}({})", denied.syscall, denied.arguments),
+           "isolation.host_socket", "the socket belongs to a program of the host",
+           "no flag opens it: let the program inside make its socket in /tmp or /workspace",
+           denied.count});
+      continue;
+    }
     receipt.denials.push_back({"isolation", "syscall",
                                fmt::format("{}({})", denied.syscall, denied.arguments), rule,
                                "the system call is not in the profile; it was answered EPERM",

@@ -370,7 +370,8 @@ void Watch::FinalUsage(bool wanted, WatchResult& result) {
 Result<WatchResult> Watch::Run(bool wanted_usage) {
   TRY_ASSIGN(deadline_, limits::Deadline::Start(envelope_.limits.wall));
   listener_ = boundary_.TakeListener();
-  denials_.ServeAttributes(boundary_.plan(), boundary_.host_uid());
+  denials_.ServeCalls(boundary_.plan(), boundary_.host_uid(), boundary_.tmpfs(),
+                      envelope_.limits.memory);
   cpus_ = limits::UsableCpus();
   children_at_start_ = limits::ReadChildUse();
   const bool by_cgroup = cgroup_.layers().Has(policy::Layer::kCgroupMemory);
@@ -407,6 +408,7 @@ Result<WatchResult> Watch::Run(bool wanted_usage) {
                              -relay->error());
     }
   }
+  denials_.TakeLateRefusals();
   FinalUsage(wanted_usage, result);
   result.breach = std::move(breach_);
   result.interrupted_by = interrupted_by_;

@@ -84,7 +84,7 @@ bool EnforceCounters() {
       {"/proc/sys/user/max_fanotify_groups", "0"},
       {"/proc/sys/user/max_fanotify_marks", "0"},
       {"/proc/sys/user/max_user_namespaces", "0"},
-      {"/proc/sys/user/max_time_namespaces", "0"},
+      {"/proc/sys/user/max_time_namespaces", "1"},
       {"/proc/sys/user/max_mnt_namespaces", "1024"},
       {"/proc/sys/user/max_pid_namespaces", "1"},
       {"/proc/sys/user/max_net_namespaces", "1"},

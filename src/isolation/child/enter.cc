@@ -17,9 +17,11 @@
 
 #include "base/clock.h"
 #include "base/sys.h"
+#include "isolation/child/clock.h"
 #include "isolation/child/confine.h"
 #include "isolation/child/helper.h"
 #include "isolation/child/init.h"
+#include "isolation/child/proc.h"
 #include "isolation/child/root.h"
 #include "isolation/seccomp/install.h"
 
@@ -131,7 +133,7 @@ long KeepOnlyInitFds(const ChildContext& context, const int32_t (&stdio)[3], lon
 }
 
 // The half of the private root that the envelope alone decides. Its descriptor.
-int BeginPrivateRoot(const ChildContext& context, Ladder& ladder) {
+int BeginPrivateRoot(const ChildContext& context, Ladder& ladder, bool clock) {
   const BoundaryPlan& plan = *context.plan;
   ladder.Enter(Stage::kRootMount);
   const int root = static_cast<int>(ladder.Must(MountRoot()));
@@ -143,11 +145,10 @@ int BeginPrivateRoot(const ChildContext& context, Ladder& ladder) {
   ladder.Must(AttachBinds(plan.root, trees, root, ladder.item()));
   ladder.Enter(Stage::kProc);
   if (plan.want_proc) {
-    context.report->proc_mounted = static_cast<uint32_t>(ladder.Must(MountProc()));
+    context.report->proc_mounted =
+        static_cast<uint32_t>(ladder.Must(MountProc(plan.proc, root, clock, ladder.item())));
   }
-  if (plan.tty) {
-    ladder.Must(MountPts());
-  }
+  ladder.Must(MountPts());
   return root;
 }
 
@@ -219,7 +220,8 @@ void EnterBoundary(const ChildContext& context) {
   if (container) {
     context.report->counters_bounded = EnforceCounters() ? 1 : 0;
   }
-  const int root = container ? BeginPrivateRoot(context, ladder) : -1;
+  const bool clock = container && MakeClock(plan.clock_offsets);
+  const int root = container ? BeginPrivateRoot(context, ladder, clock) : -1;
 
   // Second half: what the command needs.
   ladder.Enter(Stage::kAwaitPlan);
@@ -264,7 +266,7 @@ void EnterBoundary(const ChildContext& context) {
   ladder.Enter(Stage::kLandlockRules);
   if (container && plan.landlock_abi > 0) {
     ruleset = static_cast<int>(
-        ladder.Must(MakeLandlockRules(plan.landlock_abi, plan.landlock, ladder.item())));
+        ladder.Must(MakeLandlockRules(plan.landlock_abi, plan.landlock, true, ladder.item())));
   }
 
   // The end: its cgroups, its network, and then no power any more.
@@ -279,6 +281,7 @@ void EnterBoundary(const ChildContext& context) {
   if (container) {
     ladder.Enter(Stage::kCgroupNamespace);
     ladder.Must(Syscall(SYS_unshare, CLONE_NEWCGROUP));
+    MountCgroup(plan.cgroup_type);
     ladder.Enter(Stage::kLoopback);
     ladder.Must(EnterNetwork(helper));
   }
@@ -298,7 +301,8 @@ void EnterBoundary(const ChildContext& context) {
   long listener = InstallFilter(plan.filter);
   if (listener == -EBUSY) {
     // Another sandbox around us has a listener already: refusals stay refusals, but no record of them reaches us.
-    ladder.Must(InstallFilterUnrecorded(plan.filter));
+    ladder.Must(InstallFilterUnrecorded(
+        plan.unserved_filter.empty() ? plan.filter : std::span(plan.unserved_filter)));
     listener = -1;
     context.report->denials_unrecorded = 1;
   } else {

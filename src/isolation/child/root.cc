@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "isolation/child/mount_here.h"
 
 namespace coffer::isolation {
 namespace {
@@ -136,15 +137,6 @@ char* Append(char* at, const char* text) {
   }
   *at = '\0';
   return at;
-}
-
-// mount(2) below the current directory, which is the new root: one call instead of the six of the newer interface, and
-// nobody else is there to change what a name means.
-long MountHere(const char* type, const char* at, unsigned long flags, const char* options) {
-  while (*at == '/') {
-    ++at;
-  }
-  return Syscall(SYS_mount, Arg(type), Arg(at), Arg(type), static_cast<long>(flags), Arg(options));
 }
 
 // Mounts a sized tmpfs at its place; its descriptor, or -errno.
@@ -290,20 +282,6 @@ long AttachBinds(const RootPart& part, const int32_t (&trees)[kMaxTrees], int ro
     }
   }
   return 0;
-}
-
-long MountProc() {
-  // subset=pid (5.8) hides everything that is not a process; hidepid=invisible hides init, which is not dumpable.
-  const long answer = MountHere("proc", "/proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
-                                "subset=pid,hidepid=invisible");
-  if (answer == -EPERM) {
-    return 0;  // the host's own /proc is masked (inside another container): none is better than a wide one
-  }
-  return answer < 0 ? answer : 1;
-}
-
-long MountPts() {
-  return MountHere("devpts", "/dev/pts", MS_NOSUID | MS_NOEXEC, "ptmxmode=666,mode=620");
 }
 
 long SealRoot(int root) { return SetAttributes(root, "", AT_EMPTY_PATH, MOUNT_ATTR_RDONLY); }

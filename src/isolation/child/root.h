@@ -26,10 +26,6 @@ long OpenSources(const RootPart& part, const int32_t* given, int32_t (&trees)[kM
 // Puts them in their places and closes those that were opened here. Once the root is entered no link in a mounted
 // directory can lead such a place out of it.
 long AttachBinds(const RootPart& part, const int32_t (&trees)[kMaxTrees], int root, uint32_t* item);
-// A /proc that shows only this pid namespace, without kernel-wide files. 1 if mounted, 0 if the host forbids it.
-long MountProc();
-// A private /dev/pts.
-long MountPts();
 // Pivots into the root. The old root then lies on top of "/" until DetachOldRoot; lookups already start below it.
 long PivotInto(int root);
 // Nothing can be made in the root any more.

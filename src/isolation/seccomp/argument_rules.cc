@@ -36,6 +36,8 @@ constexpr uint64_t kProtocolMptcp = 262;   // IPPROTO_MPTCP, Linux 5.6
 // MFD_HUGETLB and SHM_HUGETLB differ; the size of the pages is in the same upper six bits of the flags.
 constexpr uint64_t kHugeSizeBits = uint64_t{MAP_HUGE_MASK} << MAP_HUGE_SHIFT;
 constexpr uint64_t kOrdinaryPipe = 64 * 1024;
+constexpr uint64_t kSmallSegment = 16 * 1024;  // bytes
+constexpr uint64_t kSmallSet = 32;             // semaphores
 
 constexpr unsigned kHarmlessIoctls[] = {
     TCGETS,  TIOCGWINSZ, FIONREAD,  FIONBIO,   FIOCLEX,    FIONCLEX, TCSETS,    TCSETSW,
@@ -109,34 +111,62 @@ void Files(Builder& rules) {
   rules.Allow("renameat2", {HasNone(4, kRenameWhiteout)});
 }
 
-// Families and protocols by name; vsock, packet, alg, bluetooth and all others never: each is a driver that a
-// network namespace does not confine, or a module that the call itself would load. Raw sockets forge packets.
-void Sockets(Tier tier, FilterOptions options, Builder& rules) {
-  for (const uint64_t type : {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET}) {
+// A datagram socket can name another receiver with every message, behind a pointer, also one that came from socketpair.
+// A stream or a sequence of packets has one peer for life, so connect is the only door.
+void UnixSockets(Tier tier, FilterOptions options, Builder& rules) {
+  const bool datagrams = options.unix_sockets && !options.host_paths;
+  for (const uint64_t type : {SOCK_STREAM, SOCK_SEQPACKET, SOCK_DGRAM}) {
+    if (type == SOCK_DGRAM && !datagrams) {
+      continue;
+    }
     rules.Allow("socketpair", {Is(0, AF_UNIX), Is(1, type, kSocketTypeMask)});
     if (options.unix_sockets && tier >= Tier::kDefault) {
       rules.Allow("socket", {Is(0, AF_UNIX), Is(1, type, kSocketTypeMask)});
     }
   }
-  if (options.inet_sockets && tier >= Tier::kDefault) {
-    static_assert(AF_INET == 2 && AF_INET6 == 10);
-    const Condition inet =
-        Is(0, AF_INET, kLowHalf & ~uint64_t{8});  // both families, which differ in one bit
-    const Condition stream = Is(1, SOCK_STREAM, kSocketTypeMask);
-    const Condition datagram = Is(1, SOCK_DGRAM, kSocketTypeMask);
-    rules.Allow("socket", {inet, stream, Is(2, 0)});
-    rules.Allow("socket", {inet, stream, Is(2, IPPROTO_TCP)});
-    rules.Fail("socket", EPROTONOSUPPORT,
-               {inet, stream, Is(2, kProtocolMptcp)});  // Go asks for it, and goes on
-    rules.Allow("socket", {inet, datagram, Is(2, 0)});
-    rules.Allow("socket", {inet, datagram, Is(2, IPPROTO_UDP)});
+  if (tier >= Tier::kDefault && !(options.unix_sockets && options.host_paths)) {
+    rules.Allow("connect");  // otherwise the supervisor connects
   }
+}
+
+// Families and protocols by name; vsock, packet, alg, bluetooth and all others never: each is a driver that a
+// network namespace does not confine, or a module that the call itself would load. Raw sockets forge packets.
+void NetworkSockets(Tier tier, FilterOptions options, Builder& rules) {
+  if (!options.inet_sockets || tier < Tier::kDefault) {
+    return;
+  }
+  static_assert(AF_INET == 2 && AF_INET6 == 10);
+  const Condition inet =
+      Is(0, AF_INET, kLowHalf & ~uint64_t{8});  // both families, which differ in one bit
+  const Condition stream = Is(1, SOCK_STREAM, kSocketTypeMask);
+  const Condition datagram = Is(1, SOCK_DGRAM, kSocketTypeMask);
+  rules.Allow("socket", {inet, stream, Is(2, 0)});
+  rules.Allow("socket", {inet, stream, Is(2, IPPROTO_TCP)});
+  rules.Allow("socket", {inet, datagram, Is(2, 0)});
+  rules.Allow("socket", {inet, datagram, Is(2, IPPROTO_UDP)});
+  // As a kernel without these protocols answers. Go asks for MPTCP, and goes on; test suites ask for the others.
+  for (const uint64_t protocol :
+       {uint64_t{IPPROTO_SCTP}, uint64_t{IPPROTO_UDPLITE}, kProtocolMptcp}) {
+    rules.Fail("socket", EPROTONOSUPPORT, {inet, Is(2, protocol)});
+  }
+  // getifaddrs, Node, Go and ip(8); for netlink, raw and datagram are the same thing. Without capabilities it only reads,
+  // and what it reads is the boundary's own network.
+  for (const uint64_t type : {SOCK_RAW, SOCK_DGRAM}) {
+    rules.Allow("socket",
+                {Is(0, AF_NETLINK), Is(1, type, kSocketTypeMask), Is(2, 0 /* NETLINK_ROUTE */)});
+  }
+}
+
+// System V segments and sets live in kernel memory or outside every process, where sampling does not see them: without a
+// memory cgroup only their number (4,096 and 32,000) and these sizes bound them. Databases take a page and a few.
+void SystemV(Tier tier, Builder& rules) {
   if (tier == Tier::kCompat) {
-    // getifaddrs and ip(8); for netlink, raw and datagram are the same thing. Without capabilities it only reads.
-    for (const uint64_t type : {SOCK_RAW, SOCK_DGRAM}) {
-      rules.Allow("socket",
-                  {Is(0, AF_NETLINK), Is(1, type, kSocketTypeMask), Is(2, 0 /* NETLINK_ROUTE */)});
-    }
+    rules.Allow("shmget", {HasNone(2, SHM_HUGETLB | kHugeSizeBits)});
+    rules.Allow("semget");
+  } else if (tier == Tier::kDefault) {
+    rules.Allow("shmget",
+                {{1, Compare::kLessEqual, kSmallSegment}, HasNone(2, SHM_HUGETLB | kHugeSizeBits)});
+    rules.Allow("semget", {{1, Compare::kLessEqual, kSmallSet, kLowHalf}});
   }
 }
 
@@ -204,12 +234,9 @@ void Prctl(Tier tier, Builder& rules) {
 }
 
 // Huge pages come out of a pool of the host that no memory cgroup counts.
-void HugePages(Tier tier, Builder& rules) {
+void HugePages(Builder& rules) {
   rules.Allow("mmap", {HasNone(3, MAP_HUGETLB)});
   rules.Allow("memfd_create", {HasNone(1, MFD_HUGETLB | kHugeSizeBits)});
-  if (tier == Tier::kCompat) {
-    rules.Allow("shmget", {HasNone(2, SHM_HUGETLB | kHugeSizeBits)});
-  }
 }
 
 // A list of what is allowed, because newer kernels add commands. Left out on purpose: leases and delegations, which make
@@ -250,10 +277,15 @@ void AddArgumentRules(Tier tier, FilterOptions options, Profile* profile) {
   Builder rules(profile);
   Processes(rules);
   Files(rules);
-  Sockets(tier, options, rules);
+  UnixSockets(tier, options, rules);
+  NetworkSockets(tier, options, rules);
+  if (!options.own_figures) {
+    rules.Allow("sysinfo");  // otherwise the supervisor answers
+  }
   Ioctls(tier, rules);
   Prctl(tier, rules);
-  HugePages(tier, rules);
+  HugePages(rules);
+  SystemV(tier, rules);
   Fcntl(rules);
   Scheduling(tier, rules);
 }

@@ -21,7 +21,7 @@ std::span<const sock_filter> BuiltinFilter(policy::SyscallProfile profile, Filte
   if (row >= kPrograms.size()) {
     return {};
   }
-  return kPrograms[row][(options.inet_sockets ? 1 : 0) + (options.unix_sockets ? 2 : 0)];
+  return kPrograms[row][IndexOf(options)];
 }
 
 const SyscallTable& NativeSyscalls() { return kNativeSyscalls; }

@@ -33,6 +33,16 @@ long PollNow(int fd) {
   return answer < 0 ? answer : entry.revents;
 }
 
+// Between quotes, with nothing that a terminal or a log would take for more than text.
+std::string QuotedText(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char letter : text) {
+    const bool plain = letter >= ' ' && letter <= '~' && letter != '"' && letter != '\\';
+    quoted += plain ? letter : '?';
+  }
+  return quoted + '"';
+}
+
 std::string NameOrNumber(int number) {
   const std::string_view name = SyscallName(number);
   return name.empty() ? "syscall_" + std::to_string(number) : std::string(name);
@@ -54,9 +64,40 @@ Status DenialRecorder::Prepare(int notify_fd) {
   return {};
 }
 
-void DenialRecorder::ServeAttributes(const BoundaryPlan& plan, uint32_t uid) {
+void DenialRecorder::ServeCalls(const BoundaryPlan& plan, uint32_t uid,
+                                std::span<const UniqueFd> places, uint64_t memory) {
   if (plan.level == policy::Level::kProcess) {
     attributes_ = std::make_unique<AttributeServer>(plan, uid);
+  }
+  if (plan.serve_connect) {
+    connects_ = std::make_unique<ConnectServer>(places, uid);
+    connect_number_ = SyscallNumber("connect");
+  }
+  if (plan.serve_sysinfo) {
+    figures_ = std::make_unique<SysinfoServer>(memory);
+    sysinfo_number_ = SyscallNumber("sysinfo");
+  }
+}
+
+std::optional<long> DenialRecorder::Made(int notify_fd, const seccomp_notif& request, bool* later) {
+  if (connects_ != nullptr && request.data.nr == connect_number_) {
+    const std::optional<long> answer = connects_->Take(notify_fd, request);
+    *later = answer == 0;
+    return answer;
+  }
+  if (figures_ != nullptr && request.data.nr == sysinfo_number_) {
+    return figures_->Take(notify_fd, request);
+  }
+  return attributes_ != nullptr ? attributes_->Answer(notify_fd, request) : std::nullopt;
+}
+
+void DenialRecorder::TakeLateRefusals() {
+  if (connects_ == nullptr) {
+    return;
+  }
+  for (const std::string& path : connects_->TakeRefused()) {
+    ++total_;
+    Count({"connect", "AF_UNIX, " + QuotedText(path), 1, true});
   }
 }
 
@@ -64,6 +105,7 @@ Status DenialRecorder::Serve(int notify_fd) {
   if (request_.empty()) {
     TRY(Prepare(notify_fd));
   }
+  TakeLateRefusals();
   for (int served = 0; served < kBatch; ++served) {
     // RECV waits if nothing is pending, so ask first. If the caller dies in between, RECV answers ENOENT.
     const long events = PollNow(notify_fd);
@@ -90,8 +132,11 @@ Status DenialRecorder::Serve(int notify_fd) {
     std::fill(response_.begin(), response_.end(), std::byte{0});
     auto* response = reinterpret_cast<seccomp_notif_resp*>(response_.data());
     response->id = request->id;
-    const std::optional<long> made =
-        attributes_ != nullptr ? attributes_->Answer(notify_fd, *request) : std::nullopt;
+    bool later = false;
+    const std::optional<long> made = Made(notify_fd, *request, &later);
+    if (later) {
+      continue;
+    }
     response->error = static_cast<int>(made.value_or(-EPERM));
     const long sent = Ioctl(notify_fd, SECCOMP_IOCTL_NOTIF_SEND, raw::Arg(response_.data()));
     if (!made) {
@@ -110,7 +155,11 @@ void DenialRecorder::Record(const seccomp_data& data) {
   ++total_;
   std::string name = NameOrNumber(data.nr);
   std::string arguments = DecodeArguments(name, data);
-  std::string key = name + '(' + arguments;
+  Count({std::move(name), std::move(arguments), 1});
+}
+
+void DenialRecorder::Count(DeniedCall call) {
+  std::string key = call.syscall + '(' + call.arguments;
   const auto known = index_.find(key);
   if (known != index_.end()) {
     ++denials_[known->second].count;
@@ -118,7 +167,7 @@ void DenialRecorder::Record(const seccomp_data& data) {
   }
   if (index_.size() < kMaxDistinct) {
     index_.emplace(std::move(key), denials_.size());
-    denials_.push_back({std::move(name), std::move(arguments), 1});
+    denials_.push_back(std::move(call));
     return;
   }
   if (denials_.size() == kMaxDistinct) {

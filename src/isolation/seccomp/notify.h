@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The supervisor's side of a filter: every refused call is written down and answered EPERM.
+// The supervisor's side of a filter: a call that a server makes in the caller's place is answered with what came of it,
+// every other one is written down and answered EPERM.
 //
 // To refuse, only registers are read. The caller's memory is not looked at (it can change between look and use), and no
 // call is ever let through from here, so losing a race can make a record less telling but never lets anything happen.
-// At the process level some changes of metadata are made here in the caller's place: see attribute_server.h.
+// The servers: connect_server.h and sysinfo_server.h, and at the process level attribute_server.h.
 // A flood cannot grow the record: after kMaxDistinct different calls the rest is one counter.
 #pragma once
 
@@ -13,12 +14,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
 #include "isolation/seccomp/attribute_server.h"
+#include "isolation/seccomp/connect_server.h"
+#include "isolation/seccomp/sysinfo_server.h"
 
 namespace coffer::isolation {
 
@@ -27,20 +32,25 @@ struct DeniedCall {
       syscall;  // "clone", "syscall_463" for a number without a name, "others" for the overflow bucket
   std::string arguments;  // "CLONE_NEWUSER|SIGCHLD, ptr, ..."; pointers are never numbers
   uint64_t count = 0;
+  bool host_socket = false;  // connect: the path led to a socket of the host
 };
 
 class DenialRecorder {
  public:
   static constexpr size_t kMaxDistinct = 256;
 
-  // From now on changes of metadata below the writable trees of `plan` are made for the caller. Without effect at the
-  // container level, where the kernel makes them. `uid` is the boundary's on the host.
-  void ServeAttributes(const BoundaryPlan& plan, uint32_t uid);
+  // From now on the calls that `plan` hands to the supervisor are made for the caller. `uid` is the boundary's on the
+  // host, `places` are its own tmpfs, `memory` is its cap.
+  void ServeCalls(const BoundaryPlan& plan, uint32_t uid, std::span<const UniqueFd> places,
+                  uint64_t memory);
 
   // Answers what is pending on `notify_fd`, at most kBatch calls, and never waits; call it whenever the descriptor
   // polls readable. The bound keeps a flood of denied calls from starving the caller's loop: what is left makes the
   // descriptor readable again at once. Fails only if the descriptor is not a listener or memory ran out.
   Status Serve(int notify_fd);
+
+  // Takes over the refusals of servers that answer later. Serve does this; once more when all has ended.
+  void TakeLateRefusals();
 
   // In order of first appearance; "others" is last.
   const std::vector<DeniedCall>& denials() const { return denials_; }
@@ -56,12 +66,19 @@ class DenialRecorder {
 
  private:
   Status Prepare(int notify_fd);
+  // What a server made of it: the answer, 0 in `later` if it answers by itself. Nothing: refuse it.
+  std::optional<long> Made(int notify_fd, const seccomp_notif& request, bool* later);
+  void Count(DeniedCall call);
 
   std::vector<DeniedCall> denials_;
   std::unordered_map<std::string, size_t> index_;
   std::vector<std::byte> request_;  // as large as the kernel says its structs are
   std::vector<std::byte> response_;
   std::unique_ptr<AttributeServer> attributes_;
+  std::unique_ptr<ConnectServer> connects_;
+  std::unique_ptr<SysinfoServer> figures_;
+  int connect_number_ = -1;
+  int sysinfo_number_ = -1;
   uint64_t total_ = 0;
   bool hung_up_ = false;
 };

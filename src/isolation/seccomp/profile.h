@@ -20,9 +20,9 @@ namespace coffer::isolation {
 
 enum class ActionKind : uint8_t {
   kAllow,
-  kNotify,  // refused: the supervisor records it and answers EPERM
-  kErrno,   // refused: the kernel answers `error` by itself, nothing is recorded
-  kKill,    // the whole process dies with SIGSYS
+  kNotify,  // the supervisor makes the call, if it is one that it serves; else it records it and answers EPERM
+  kErrno,  // refused: the kernel answers `error` by itself, nothing is recorded
+  kKill,   // the whole process dies with SIGSYS
 };
 
 struct Action {
@@ -70,8 +70,23 @@ struct FilterOptions {
   bool inet_sockets =
       false;  // AF_INET, AF_INET6: only where the boundary has a network namespace of its own
   bool unix_sockets = false;  // socket(AF_UNIX); socketpair(AF_UNIX) is always allowed
+  // Paths lead to sockets of the host: connect goes to the supervisor (connect_server.h), and there are no datagram
+  // sockets, whose messages carry addresses that no filter sees. Only false where no such path exists.
+  bool host_paths = true;
+  // sysinfo goes to the supervisor, which answers with the boundary's own figures (sysinfo_server.h).
+  bool own_figures = false;
   bool operator==(const FilterOptions&) const = default;
 };
+
+// Every set of options as a number, for tables.
+inline constexpr unsigned kFilterOptionSets = 16;
+constexpr unsigned IndexOf(FilterOptions options) {
+  return (options.inet_sockets ? 1U : 0U) + (options.unix_sockets ? 2U : 0U) +
+         (options.host_paths ? 4U : 0U) + (options.own_figures ? 8U : 0U);
+}
+constexpr FilterOptions FilterOptionsOf(unsigned index) {
+  return {(index & 1) != 0, (index & 2) != 0, (index & 4) != 0, (index & 8) != 0};
+}
 
 // The profile written in profiles.cc. `name` is kStrict, kDefault or kCompat; kImported has no text of its own and
 // gives a profile that allows nothing.

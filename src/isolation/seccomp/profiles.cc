@@ -4,7 +4,7 @@
 //
 //   strict    compute, files, threads, child processes and pipes; no sockets
 //   default   what Python, Node, Bash, Perl, Go, Rust and the JVM need, and nothing that is only for administrators
-//   compat    older or stranger programs: databases, SysV IPC, sandboxes that nest their own seccomp or Landlock
+//   compat    older or stranger programs: message queues, sandboxes that nest their own seccomp or Landlock
 //   never     refused by all three, and named so that a refusal is a decision and not an oversight
 //
 // Names exist for aarch64 and x86_64 together; one that an architecture lacks has no effect there. Calls that are
@@ -91,7 +91,7 @@ constexpr Group kGroups[] = {
 
     // Who and where am I.
     {Tier::kStrict,
-     "getuid geteuid getgid getegid getresuid getresgid getgroups uname sysinfo getrusage "
+     "getuid geteuid getgid getegid getresuid getresgid getgroups uname getrusage "
      "getrlimit getpriority "
      "capget getrandom"},
 
@@ -104,20 +104,23 @@ constexpr Group kGroups[] = {
     {Tier::kDefault, "setpriority sched_setparam ioprio_get ioprio_set get_mempolicy"},
 
     // Talking over sockets that exist. In strict these can only be ends of a socketpair, which are already connected.
+    // connect is in argument_rules.cc.
     {Tier::kStrict,
      "sendmsg recvmsg sendto recvfrom sendmmsg recvmmsg shutdown getsockname getpeername "
      "getsockopt setsockopt"},
-    {Tier::kDefault, "bind listen accept accept4 connect"},
+    {Tier::kDefault, "bind listen accept accept4"},
 
     // Moving pages between pipes, watching files: ordinary programs use them, computation does not.
     {Tier::kDefault, "splice tee inotify_init inotify_init1 inotify_add_watch inotify_rm_watch"},
 
-    // Databases and older programs. SysV IPC and message queues are not in default, because they outlive a process;
-    // at the process level, without an IPC namespace, they are refused in every profile (shared_host.cc). shmget is in
-    // argument_rules.cc. sched_setattr hides its policy behind a pointer.
+    // System V memory and semaphores, in an IPC namespace of its own; at the process level, without one, they are refused
+    // in every profile (shared_host.cc). shmget and semget are in argument_rules.cc.
+    {Tier::kDefault, "shmat shmdt shmctl semop semtimedop semctl"},
+
+    // Older programs. Message queues are kernel memory that no rlimit and no sample counts. sched_setattr hides its policy
+    // behind a pointer.
     {Tier::kCompat,
-     "shmat shmdt shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl mq_open "
-     "mq_unlink "
+     "msgget msgsnd msgrcv msgctl mq_open mq_unlink "
      "mq_timedsend mq_timedreceive mq_notify mq_getsetattr remap_file_pages sched_setattr "
      "set_mempolicy process_mrelease"},
 

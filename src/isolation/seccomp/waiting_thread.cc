@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isolation/seccomp/waiting_thread.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+
+#include <cstdlib>
 
 #include "base/sys.h"
 
@@ -12,8 +15,14 @@ namespace coffer::isolation {
 using raw::Arg;
 using raw::Syscall;
 
+// PIDFD_THREAD, Linux 6.9: a descriptor of a thread that leads no process.
+constexpr long kPidfdThread = O_EXCL;
+
 WaitingThread::WaitingThread(int notify_fd, const seccomp_notif& request)
-    : notify_fd_(notify_fd), id_(request.id), proc_("/proc/" + std::to_string(request.pid) + "/") {}
+    : notify_fd_(notify_fd),
+      id_(request.id),
+      thread_(static_cast<pid_t>(request.pid)),
+      proc_("/proc/" + std::to_string(request.pid) + "/") {}
 
 std::optional<std::string> WaitingThread::Read(uint64_t address, size_t size) {
   if (!memory_.valid()) {
@@ -45,6 +54,33 @@ std::optional<std::string> WaitingThread::ReadText(uint64_t address, size_t limi
 
 std::string WaitingThread::Descriptor(int fd) const {
   return fd == AT_FDCWD ? proc_ + "cwd" : proc_ + "fd/" + std::to_string(fd);
+}
+
+long WaitingThread::Duplicate(int fd) const {
+  // The table of a thread is its leader's, or if it made one of its own, as much the payload's.
+  long process = Syscall(SYS_pidfd_open, thread_, 0);
+  if (process == -EINVAL || process == -ENOENT) {
+    process = Syscall(SYS_pidfd_open, thread_, kPidfdThread);
+  }
+  if (process == -EINVAL) {
+    const Result<std::string> status = sys::ReadFile(proc_ + "status");
+    const size_t at = status.ok() ? status->find("\nTgid:\t") : std::string::npos;
+    process = at == std::string::npos
+                  ? -ESRCH
+                  : Syscall(SYS_pidfd_open, std::atoi(status->c_str() + at + 7), 0);
+  }
+  if (process < 0) {
+    return process;
+  }
+  const UniqueFd held(static_cast<int>(process));
+  return Syscall(SYS_pidfd_getfd, held.get(), fd, 0);
+}
+
+bool WaitingThread::Write(uint64_t address, const void* bytes, size_t size) {
+  const Result<UniqueFd> memory = sys::Open(proc_ + "mem", O_WRONLY);
+  return memory.ok() && StillWaits() &&
+         Syscall(SYS_pwrite64, memory->get(), Arg(bytes), static_cast<long>(size),
+                 static_cast<long>(address)) == static_cast<long>(size);
 }
 
 bool WaitingThread::StillWaits() const {

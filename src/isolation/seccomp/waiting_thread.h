@@ -9,6 +9,7 @@
 #pragma once
 
 #include <linux/seccomp.h>
+#include <sys/types.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -40,12 +41,19 @@ class WaitingThread {
 
   // The name in /proc of one of its descriptors, or of its working directory (AT_FDCWD).
   std::string Descriptor(int fd) const;
+  // The name in /proc of its root.
+  std::string Root() const { return proc_ + "root"; }
+  // A duplicate of one of its descriptors, or -errno (pidfd_getfd, Linux 5.6).
+  long Duplicate(int fd) const;
+  // True if all of it was written.
+  bool Write(uint64_t address, const void* bytes, size_t size);
 
   bool StillWaits() const;
 
  private:
   int notify_fd_;
   uint64_t id_;
+  pid_t thread_;
   std::string proc_;
   UniqueFd memory_;
 };

@@ -8,6 +8,7 @@
 
 #include "base/quantity.h"
 #include "base/text.h"
+#include "policy/inodes.h"
 #include "policy/manifest/sections.h"
 
 namespace coffer::policy {
@@ -200,7 +201,8 @@ void ReadLimits(const TomlNode& table, Manifest& manifest, MistakeList& mistakes
   reader.Parsed(limits.output, "output", ParseSize);
   limits.processes = reader.Count("processes", 1, kMostCount).value_or(limits.processes);
   limits.open_files = reader.Count("open_files", 1, kMostCount).value_or(limits.open_files);
-  limits.inodes = reader.Count("inodes", 1, kMostCount).value_or(limits.inodes);
+  limits.inodes =
+      reader.Count("inodes", 1, kMostCount).value_or(InodesFor(limits.disk, limits.inodes));
   manifest.connections = reader.Count("connections", 0, kMostCount).value_or(0);
 }
 

@@ -140,8 +140,8 @@ TEST_F(Compose, NothingIsWritableButDevicesAndWhatWasAskedFor) {
       EXPECT_FALSE(bind.executable) << "nobody may write what can then be run";
       EXPECT_EQ(bind.device, 0U);
     } else if (bind.usable_device) {
-      EXPECT_TRUE(std::set<std::string>(
-                      {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"})
+      EXPECT_TRUE(std::set<std::string>({"/dev/null", "/dev/zero", "/dev/full", "/dev/random",
+                                         "/dev/urandom", "/dev/tty"})
                       .count(bind.at))
           << bind.at;
       EXPECT_EQ(bind.host, bind.at);
@@ -280,15 +280,39 @@ TEST_F(Compose, LimitsSizeThePrivatePlaces) {
   }
 }
 
-TEST_F(Compose, TheTerminalIsThereOnlyIfAskedFor) {
-  const auto has_tty = [](const BoundaryPlan& plan) {
-    return plan.tty || std::any_of(plan.root.binds.begin(), plan.root.binds.end(),
-                                   [](const BindMount& bind) { return bind.at == "/dev/tty"; });
-  };
-  EXPECT_FALSE(has_tty(Plan()));
+TEST_F(Compose, StdioIsATerminalOnlyIfAskedFor) {
+  EXPECT_FALSE(Plan().tty);
   envelope_.tty = true;
-  EXPECT_TRUE(has_tty(Plan()));
-  EXPECT_NE(RightsAt(Plan(), "/dev") & landlock::kIoctlDev, 0U);
+  EXPECT_TRUE(Plan().tty);
+}
+
+TEST_F(Compose, EveryBoundaryCanMakeTerminals) {
+  const BoundaryPlan plan = Plan();
+  EXPECT_TRUE(std::any_of(plan.root.binds.begin(), plan.root.binds.end(),
+                          [](const BindMount& bind) { return bind.at == "/dev/tty"; }));
+  EXPECT_NE(RightsAt(plan, "/dev") & landlock::kIoctlDev, 0U);
+}
+
+TEST_F(Compose, WhatCoversProcIsReadInItsPlaceOnly) {
+  const BoundaryPlan plan = Plan();
+  ASSERT_FALSE(plan.proc.empty());
+  for (const ProcCover& cover : plan.proc) {
+    const bool covers = cover.at.starts_with("/proc/");
+    EXPECT_NE(covers, cover.from.starts_with("/proc/")) << cover.at;
+    EXPECT_EQ(RightsAt(plan, covers ? cover.from : cover.at), 0U) << cover.at;
+  }
+}
+
+TEST_F(Compose, TmpHoldsMoreFilesIfItIsLarger) {
+  const auto inodes = [&](uint64_t bytes) {
+    envelope_.limits.tmp = bytes;
+    const RootPart root = WholeRoot(Plan());
+    const auto tmp = std::find_if(root.tmpfs.begin(), root.tmpfs.end(),
+                                  [](const PrivateTmpfs& place) { return place.at == "/tmp"; });
+    return tmp->inodes;
+  };
+  EXPECT_EQ(inodes(1 << 20), 4096U);
+  EXPECT_GT(inodes(1 << 30), 100000U);
 }
 
 TEST_F(Compose, TooManyMountsAreRefused) {

@@ -8,6 +8,8 @@
 #include <time.h>
 
 #include <map>
+#include <regex>
+#include <sstream>
 
 #include "tests/support/run.h"
 
@@ -31,7 +33,9 @@ TEST(Etc, EveryUserHasAName) {
     FILE* passwd = ::fopen(dir.Write("passwd", files["/etc/passwd"]).c_str(), "re");
     FILE* group = ::fopen(dir.Write("group", files["/etc/group"]).c_str(), "re");
     int users = 0;
+    int roots = 0;
     while (const struct passwd* entry = ::fgetpwent(passwd)) {
+      roots += entry->pw_uid == 0 && std::string(entry->pw_name) == "root" ? 1 : 0;
       if (entry->pw_uid == uid) {
         ++users;
         EXPECT_EQ(entry->pw_gid, uid);
@@ -40,6 +44,7 @@ TEST(Etc, EveryUserHasAName) {
       }
     }
     EXPECT_EQ(users, 1) << uid;
+    EXPECT_EQ(roots, 1) << "programs look up root, whoever they are";
     int groups = 0;
     while (const struct group* entry = ::fgetgrent(group)) {
       groups += entry->gr_gid == uid ? 1 : 0;
@@ -75,6 +80,23 @@ TEST(Etc, TheZoneFileIsWellFormed) {
   EXPECT_EQ(zone.substr(0, 5), "TZif2");
   EXPECT_EQ(zone.substr(54, 5), "TZif2");
   EXPECT_EQ(zone.substr(108), "\nUTC0\n");
+}
+
+TEST(Etc, ServicesAndProtocolsAreWellFormed) {
+  auto files = Files(1000);
+  for (const char* name : {"/etc/services", "/etc/protocols"}) {
+    std::istringstream lines(files[name]);
+    std::string line;
+    int count = 0;
+    while (std::getline(lines, line)) {
+      EXPECT_TRUE(
+          std::regex_match(line, std::regex("[a-z0-9-]+ [0-9]+(/(tcp|udp))?( [A-Za-z0-9-]+)*")))
+          << line;
+      ++count;
+    }
+    EXPECT_GT(count, 10) << name;
+  }
+  EXPECT_NE(files["/etc/services"].find("\nhttp 80/tcp "), std::string::npos);
 }
 
 TEST(Etc, NamesResolveFromFilesOnly) {

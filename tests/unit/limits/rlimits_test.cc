@@ -26,6 +26,9 @@ TEST(BuildRlimits, FollowsTheCaps) {
   EXPECT_EQ(table.Find(RLIMIT_NPROC)->hard, 8U);
   EXPECT_EQ(table.Find(RLIMIT_NOFILE)->hard, 50U);
   EXPECT_EQ(table.Find(RLIMIT_FSIZE)->hard, 1U << 20);
+  EXPECT_EQ(BuildRlimits(caps, true, 0, /*host_files=*/false).Find(RLIMIT_FSIZE), nullptr)
+      << "a tmpfs has a size of its own";
+  EXPECT_EQ(table.Find(RLIMIT_STACK)->hard, RLIM_INFINITY) << "programs raise it";
   EXPECT_EQ(table.Find(RLIMIT_CORE)->hard, 0U);
   EXPECT_EQ(table.Find(RLIMIT_DATA), nullptr);
   EXPECT_EQ(BuildRlimits(caps, true, 100).Find(RLIMIT_NPROC)->hard, 108U);

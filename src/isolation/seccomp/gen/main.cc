@@ -59,8 +59,8 @@ bool WritePrograms(std::FILE* out, const SyscallTable& table) {
   std::string matrix;
   for (const policy::SyscallProfile profile : kProfiles) {
     matrix += "  {{";
-    for (unsigned bits = 0; bits < 4; ++bits) {
-      const FilterOptions options{.inet_sockets = (bits & 1) != 0, .unix_sockets = (bits & 2) != 0};
+    for (unsigned bits = 0; bits < kFilterOptionSets; ++bits) {
+      const FilterOptions options = FilterOptionsOf(bits);
       const auto program = Compile(BuiltinProfile(profile, options), table);
       if (!program.ok()) {
         std::fprintf(stderr, "seccomp tables: %s\n", program.error().message.c_str());
@@ -80,11 +80,12 @@ bool WritePrograms(std::FILE* out, const SyscallTable& table) {
     }
     matrix += "}},\n";
   }
-  std::fprintf(out,
-               "// [profile][inet_sockets + 2 * unix_sockets]\n"
-               "constexpr std::array<std::array<std::span<const sock_filter>, 4>, %zu> kPrograms = "
-               "{{\n%s}};\n",
-               kProfiles.size(), matrix.c_str());
+  std::fprintf(
+      out,
+      "// [profile][IndexOf(options)]\n"
+      "constexpr std::array<std::array<std::span<const sock_filter>, %u>, %zu> kPrograms = "
+      "{{\n%s}};\n",
+      kFilterOptionSets, kProfiles.size(), matrix.c_str());
   return true;
 }
 

@@ -89,7 +89,7 @@ class Attributes : public ::testing::Test {
     const UniqueFd listener(
         static_cast<int>(Syscall(SYS_pidfd_getfd, pidfd.get(), shared->listener - 1, 0)));
     DenialRecorder recorder;
-    recorder.ServeAttributes(plan, ::geteuid());
+    recorder.ServeCalls(plan, ::geteuid(), {}, 0);
     shared->taken = 1;
     for (bool ended = false; !ended;) {
       pollfd waiting[2] = {{listener.get(), POLLIN, 0}, {pidfd.get(), POLLIN, 0}};

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/run/launch_filter.h"
+
+#include <errno.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/sys.h"
+#include "base/unique_fd.h"
+#include "isolation/seccomp/builtin.h"
+#include "isolation/seccomp/compile.h"
+#include "isolation/seccomp/evaluator.h"
+#include "isolation/seccomp/oci_import.h"
+#include "isolation/seccomp/shared_host.h"
+#include "isolation/seccomp/syscall_table.h"
+
+namespace coffer::call {
+namespace {
+
+// True if a directory is shown that may hold a socket of the host: any of the caller's.
+bool ShowsCallerDirectory(const Prepared& prepared) {
+  return prepared.runtime.ShowsCallerDirectory() ||
+         std::any_of(prepared.mounts.begin(), prepared.mounts.end(),
+                     [](const isolation::OpenedMount& mount) { return mount.path.directory; });
+}
+
+// True if the supervisor may take a duplicate of a payload's socket. Docker's own filter forbids the call that does it, and
+// Yama can forbid everything of the kind.
+bool CanDuplicate() {
+  const long self = raw::Syscall(SYS_pidfd_open, ::getpid(), 0);
+  if (self < 0) {
+    return false;
+  }
+  const UniqueFd held(static_cast<int>(self));
+  const UniqueFd copy(static_cast<int>(raw::Syscall(SYS_pidfd_getfd, self, self, 0)));
+  const Result<std::string> yama = sys::ReadFile("/proc/sys/kernel/yama/ptrace_scope");
+  return copy.valid() && !(yama.ok() && yama->starts_with('3'));
+}
+
+// True if the profile itself lets `name` through, when nothing is left to the supervisor.
+Result<bool> Allows(const isolation::Profile& profile, std::string_view name) {
+  TRY_ASSIGN(const std::vector<sock_filter> program,
+             isolation::Compile(profile, isolation::NativeSyscalls()));
+  seccomp_data call{};
+  call.nr = isolation::SyscallNumber(name);
+  call.arch = isolation::NativeSyscalls().audit_arch;
+  TRY_ASSIGN(const uint32_t verdict, isolation::Evaluate(program, call));
+  return verdict == SECCOMP_RET_ALLOW;
+}
+
+Result<isolation::Profile> MakeProfile(const policy::Envelope& envelope,
+                                       isolation::FilterOptions options) {
+  if (envelope.syscalls == policy::SyscallProfile::kImported) {
+    return isolation::ImportOciProfile(envelope.imported_seccomp,
+                                       isolation::NativeImportContext(options));
+  }
+  return isolation::BuiltinProfile(envelope.syscalls, options);
+}
+
+void NarrowProfile(bool shared_host, bool on_disk, int landlock_abi, isolation::Profile& profile) {
+  if (shared_host) {
+    isolation::KeepToOwnProcess(landlock_abi, profile);
+  }
+  if (on_disk) {
+    // fallocate can take any amount of a disk in one call, past RLIMIT_FSIZE, before a watch could see it. Programs fall
+    // back to writing.
+    profile.rules.insert(profile.rules.begin(), {"fallocate", isolation::FailWith(EOPNOTSUPP), {}});
+  }
+}
+
+}  // namespace
+
+bool HasWritableMount(const Prepared& prepared) {
+  return std::any_of(
+      prepared.mounts.begin(), prepared.mounts.end(),
+      [](const isolation::OpenedMount& mount) { return mount.access == policy::Access::kWrite; });
+}
+
+Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy::Level level,
+                    isolation::BoundaryPlan& plan) {
+  const policy::Envelope& envelope = request.envelope;
+  const bool container = level == policy::Level::kContainer;
+  const bool imported = envelope.syscalls == policy::SyscallProfile::kImported;
+  const bool on_disk = HasWritableMount(prepared) || !container;
+  isolation::FilterOptions plain;  // nothing is left to the supervisor
+  plain.inet_sockets = container;
+  plain.host_paths = !container || ShowsCallerDirectory(prepared);
+  plain.unix_sockets = !plain.host_paths;
+  isolation::FilterOptions options = plain;
+  options.own_figures = true;
+  // Without Landlock a socket could be made in a directory of the host, for its programs to connect to.
+  options.unix_sockets =
+      container && (!plain.host_paths ||
+                    ((plan.landlock_abi > 0 || !HasWritableMount(prepared)) && CanDuplicate()));
+  plan.serve_sysinfo = options.own_figures;
+  plan.serve_connect = options.unix_sockets && options.host_paths &&
+                       envelope.syscalls != policy::SyscallProfile::kStrict;
+  if (imported) {
+    isolation::FilterOptions all = plain;
+    all.unix_sockets = container;
+    all.host_paths = false;
+    TRY_ASSIGN(const isolation::Profile profile, MakeProfile(envelope, all));
+    TRY_ASSIGN(const bool connects, Allows(profile, "connect"));
+    TRY_ASSIGN(const bool asks, Allows(profile, "sysinfo"));
+    plan.serve_connect = plan.serve_connect && connects;
+    plan.serve_sysinfo = plan.serve_sysinfo && asks;
+  }
+  if (::prctl(PR_GET_SECCOMP) != 0) {
+    TRY_ASSIGN(isolation::Profile profile, MakeProfile(envelope, plain));
+    NarrowProfile(!container, on_disk, plan.landlock_abi, profile);
+    TRY_ASSIGN(plan.unserved_filter, isolation::Compile(profile, isolation::NativeSyscalls()));
+  }
+  if (!imported && !on_disk) {
+    plan.filter = isolation::BuiltinFilter(envelope.syscalls, options);
+    return {};
+  }
+  TRY_ASSIGN(isolation::Profile profile, MakeProfile(envelope, options));
+  if (!container) {
+    TRY_ASSIGN(plan.served, isolation::Compile(profile, isolation::NativeSyscalls()));
+  }
+  NarrowProfile(!container, on_disk, plan.landlock_abi, profile);
+  TRY_ASSIGN(plan.own_filter, isolation::Compile(profile, isolation::NativeSyscalls()));
+  plan.filter = plan.own_filter;
+  return {};
+}
+
+}  // namespace coffer::call

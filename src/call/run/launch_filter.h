@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which filter a call gets, and which of its system calls the supervisor makes.
+//
+// The profile is the envelope's. What the rest of the boundary makes safe widens it (a network and an IPC namespace of its
+// own); directories of the host narrow it (connect_server.h, fallocate); the process level narrows it most
+// (shared_host.h).
+#pragma once
+
+#include "base/result.h"
+#include "call/run/prepare.h"
+#include "call/run/run_request.h"
+#include "isolation/plan.h"
+
+namespace coffer::call {
+
+bool HasWritableMount(const Prepared& prepared);
+
+// Fills in the filters of `plan`, whose level and Landlock ABI are final.
+Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy::Level level,
+                    isolation::BoundaryPlan& plan);
+
+}  // namespace coffer::call

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/machine_files.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace coffer::isolation {
+namespace {
+
+std::map<std::string, std::string> Files(const Machine& machine) {
+  std::map<std::string, std::string> files;
+  for (const auto& list : {ProcFiles(machine), SysFiles(machine)}) {
+    for (const PrivateFile& file : list) {
+      EXPECT_TRUE(files.emplace(file.at, file.content).second) << "twice: " << file.at;
+    }
+  }
+  return files;
+}
+
+constexpr const char* kArm =
+    "processor\t: 0\nBogoMIPS\t: 2100.00\nFeatures\t: fp asimd\n\nprocessor\t: 1\nBogoMIPS\t: "
+    "2100.00\n\n";
+constexpr const char* kIntel =
+    "processor\t: 5\nmodel name\t: A: CPU\nphysical id\t: 0\nsiblings\t: 64\ncore id\t\t: 9\ncpu "
+    "cores\t: 32\napicid\t\t: 18\nflags\t\t: fpu vme\n\n";
+
+TEST(MachineFiles, NumbersAreThoseTheBoundaryMayRunOn) {
+  Machine machine{{0, 1, 2, 7, 9}, 64ULL << 20, FirstCpu(kArm), 1000};
+  auto files = Files(machine);
+  EXPECT_EQ(files["/sys/devices/system/cpu/online"], "0-2,7,9\n");
+  EXPECT_EQ(files["/sys/devices/system/cpu/possible"], "0-9\n") << "programs index by them";
+  EXPECT_NE(files["stat"].find("\ncpu9 "), std::string::npos);
+  EXPECT_EQ(files["stat"].find("\ncpu3 "), std::string::npos);
+  EXPECT_NE(files["stat"].find("\nbtime 1000\n"), std::string::npos);
+  EXPECT_TRUE(
+      files["cpuinfo"].ends_with("processor\t: 9\nBogoMIPS\t: 2100.00\nFeatures\t: fp asimd\n\n"));
+  EXPECT_TRUE(files["meminfo"].starts_with("MemTotal:          65536 kB\n"));
+}
+
+TEST(MachineFiles, CoresAreCountedAsTheBoundaryHasThem) {
+  const Machine machine{{3, 4}, 1 << 20, FirstCpu(kIntel), 0};
+  EXPECT_EQ(Files(machine)["cpuinfo"],
+            "processor\t: 3\nmodel name\t: A: CPU\nphysical id\t: 0\nsiblings\t: 2\ncore id\t\t: "
+            "3\ncpu cores\t: 2\napicid\t\t: 3\nflags\t\t: fpu vme\n\n"
+            "processor\t: 4\nmodel name\t: A: CPU\nphysical id\t: 0\nsiblings\t: 2\ncore id\t\t: "
+            "4\ncpu cores\t: 2\napicid\t\t: 4\nflags\t\t: fpu vme\n\n");
+}
+
+TEST(MachineFiles, AnEmptyOrStrangeFileStillNamesTheCpus) {
+  for (const char* text : {"", "strange", "\n\n"}) {
+    const Machine machine{{0}, 1 << 20, FirstCpu(text), 0};
+    EXPECT_EQ(Files(machine)["cpuinfo"], "processor\t: 0\n\n") << text;
+    EXPECT_EQ(Files(machine)["/sys/devices/system/cpu/possible"], "0\n");
+  }
+}
+
+TEST(MachineFiles, ThisMachineCanBeRead) {
+  const Machine machine = ReadMachine(1 << 20);
+  EXPECT_FALSE(machine.cpus.empty());
+  EXPECT_TRUE(machine.cpu_model.starts_with("processor"));
+}
+
+}  // namespace
+}  // namespace coffer::isolation
