@@ -113,8 +113,12 @@ void Files(Builder& rules) {
 // network namespace does not confine, or a module that the call itself would load. Raw sockets forge packets.
 void Sockets(Tier tier, FilterOptions options, Builder& rules) {
   for (const uint64_t type : {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET}) {
-    rules.Allow("socketpair", {Is(0, AF_UNIX), Is(1, type, kSocketTypeMask)});
-    if (options.unix_sockets && tier >= Tier::kDefault) {
+    const bool any_address = options.unix_sockets && tier >= Tier::kDefault;
+    // The ends of a pair are connected for good, except datagram ends: each message may name another receiver.
+    if (any_address || type != SOCK_DGRAM) {
+      rules.Allow("socketpair", {Is(0, AF_UNIX), Is(1, type, kSocketTypeMask)});
+    }
+    if (any_address) {
       rules.Allow("socket", {Is(0, AF_UNIX), Is(1, type, kSocketTypeMask)});
     }
   }

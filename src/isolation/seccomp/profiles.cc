@@ -103,7 +103,7 @@ constexpr Group kGroups[] = {
     {Tier::kStrict, "setrlimit"},
     {Tier::kDefault, "setpriority sched_setparam ioprio_get ioprio_set get_mempolicy"},
 
-    // Talking over sockets that exist. In strict these can only be ends of a socketpair, which are already connected.
+    // Talking over sockets that exist. In strict these can only be ends of a socketpair, which are connected for good.
     {Tier::kStrict,
      "sendmsg recvmsg sendto recvfrom sendmmsg recvmmsg shutdown getsockname getpeername "
      "getsockopt setsockopt"},
