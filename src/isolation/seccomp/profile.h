@@ -69,7 +69,8 @@ struct Profile {
 struct FilterOptions {
   bool inet_sockets =
       false;  // AF_INET, AF_INET6: only where the boundary has a network namespace of its own
-  bool unix_sockets = false;  // socket(AF_UNIX) and pairs of datagram sockets; other pairs are always allowed
+  bool unix_sockets =
+      false;  // socket(AF_UNIX) and pairs of datagram sockets; other pairs are always allowed
   bool operator==(const FilterOptions&) const = default;
 };
 
