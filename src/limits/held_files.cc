@@ -257,6 +257,14 @@ uint64_t HeldFiles::BytesOn(uint64_t device) const {
   return sum;
 }
 
+uint64_t HeldFiles::BytesElsewhere(std::span<const uint64_t> devices) const {
+  uint64_t sum = 0;
+  for (const auto& [file, bytes] : files) {
+    sum += std::find(devices.begin(), devices.end(), file.device) == devices.end() ? bytes : 0;
+  }
+  return sum;
+}
+
 uint64_t HeldFiles::QueuedBytes() const {
   uint64_t sum = 0;
   for (const auto& [inode, bytes] : queues) {

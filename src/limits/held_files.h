@@ -21,6 +21,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,7 @@ struct HeldFiles {
   std::string unreadable;  // empty, or which process cannot be looked at
 
   uint64_t BytesOn(uint64_t device) const;
+  uint64_t BytesElsewhere(std::span<const uint64_t> devices) const;
   uint64_t QueuedBytes() const;
 };
 

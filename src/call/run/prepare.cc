@@ -165,6 +165,9 @@ Status OpenMounts(const RunRequest& request, const RunConfig& config, Prepared& 
                                                     mount.dangerous ? isolation::Breadth::kAny
                                                                     : isolation::Breadth::kNarrow));
     TRY(isolation::CheckShowsNone(opened.path, OwnPlaces(request, config, mount.access)));
+    if (mount.access == policy::Access::kWrite) {
+      TRY(isolation::CheckReceiptOutside(opened.path, request.receipt_path));
+    }
     if (mount.at.empty()) {
       opened.at = opened.path.path;
     } else {
