@@ -2,8 +2,10 @@
 #include "cli/state.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 
 #include <algorithm>
@@ -24,11 +26,12 @@ constexpr long kNoFiles[] = {PROC_SUPER_MAGIC,    SYSFS_MAGIC,        CGROUP_SUP
 Status CheckStateDir(const std::string& path) {
   struct stat info{};
   struct statfs system{};
-  const bool there = ::stat(path.c_str(), &info) == 0;
-  if (!there && errno != ENOTDIR) {
+  const long answer =
+      raw::Syscall(SYS_newfstatat, AT_FDCWD, raw::Arg(path.c_str()), raw::Arg(&info), 0);
+  if (answer < 0 && answer != -ENOTDIR) {
     return {};
   }
-  if (!there || !S_ISDIR(info.st_mode)) {
+  if (answer < 0 || !S_ISDIR(info.st_mode)) {
     return Refused("policy.state", path + " is not a directory, and cannot hold the record",
                    "name another state directory with --state DIR");
   }

@@ -246,6 +246,14 @@ TEST_P(ResourceEscape, RS_04_MemoryInQueuesThatCannotBeAsked) {
   }
 }
 
+// A pipe holds what it was given beyond its own size, and no process has it.
+TEST_P(ResourceEscape, RS_04_PagesAreNotGivenToPipes) {
+  EXPECT_TRUE(Contains(RunOutside({"hide-queued", "20", "gift"}).out, "queue: OPEN"))
+      << "NO-CONTROL";
+  const RunResult result = RunProbe(Flags(), {"hide-queued", "20", "gift"});
+  EXPECT_TRUE(Contains(result.out, "queue: REFUSED errno=EPERM")) << result.Describe();
+}
+
 TEST_P(ResourceEscape, RS_12_ChildrenThatTheKernelForgets) {
   const RunResult outside = RunOutside({"spin-forgotten", "5", "200"});
   EXPECT_TRUE(Contains(outside.out, "spin: OPEN")) << "NO-CONTROL";

@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 
 #include "probe.h"
@@ -56,6 +57,23 @@ bool FillPipe() {
     filled = true;
   }
   return filled;
+}
+
+// Pages of our own that a pipe keeps when they are unmapped.
+bool GiftPages() {
+  constexpr size_t kSize = 65536;
+  int ends[2];
+  void* pages = mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED || pipe2(ends, O_NONBLOCK) != 0) {
+    return false;
+  }
+  memset(pages, 'v', kSize);
+  struct iovec data = {pages, kSize};
+  const bool given = Call(SYS_vmsplice, ends[1], &data, 1L, SPLICE_F_GIFT | SPLICE_F_NONBLOCK) > 0;
+  const int error_number = errno;
+  munmap(pages, kSize);
+  errno = error_number;
+  return given;
 }
 
 socklen_t AbstractName(sockaddr_un& address, int number) {
@@ -182,6 +200,9 @@ bool FillOne(const char* how, int number) {
   if (is("udp")) {
     return FillUdp();
   }
+  if (is("gift")) {
+    return GiftPages();
+  }
   if (is("table-pipes")) {
     return FillPipe() && FillPipe() && FillPipe();
   }
@@ -253,7 +274,7 @@ int HideQueued(int argc, char** argv) {
 
 constexpr Verb kVerbs[] = {
     {"hide-queued", HideQueued,
-     "MIB closed|empty|senders|backlog|tcp|udp|shadow|table|table-pipes|drop"},
+     "MIB closed|empty|senders|backlog|tcp|udp|shadow|gift|table|table-pipes|drop"},
 };
 
 }  // namespace

@@ -69,9 +69,13 @@ TEST(ScanDisk, CountsAnOverlayWhoseLayersLieOnSeveralFileSystems) {
     const std::string layers = "lowerdir=" + base + "/lower,upperdir=" + base +
                                "/upper/files,workdir=" + base + "/upper/work" +
                                (root ? "" : ",userxattr");
-    const std::string map = "0 " + std::to_string(::geteuid()) + " 1";
+    const auto map = [](unsigned id) { return "0 " + std::to_string(id) + " 1"; };
+    const std::string users = map(::geteuid());
+    const std::string groups = map(::getegid());
     if (::unshare(root ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) != 0 ||
-        (!root && !sys::WriteFile("/proc/self/uid_map", map).ok()) ||
+        (!root && (!sys::WriteFile("/proc/self/setgroups", "deny").ok() ||
+                   !sys::WriteFile("/proc/self/uid_map", users).ok() ||
+                   !sys::WriteFile("/proc/self/gid_map", groups).ok())) ||
         ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
         ::mount("tmpfs", (base + "/lower").c_str(), "tmpfs", 0, nullptr) != 0 ||
         ::mount("tmpfs", (base + "/upper").c_str(), "tmpfs", 0, nullptr) != 0 ||
