@@ -71,6 +71,7 @@ std::vector<GivenWord> WordsOf(const RunRequest& request) {
   }
   given.insert(given.end(), request.envelope.inputs.begin(), request.envelope.inputs.end());
   given.push_back(request.out_dir);
+  given.push_back(request.receipt_path);
   std::vector<GivenWord> words;
   for (std::string& word : given) {
     words.push_back({word, HashOf(word)});
@@ -91,6 +92,16 @@ std::string TakeOut(const std::vector<GivenWord>& words, std::string text) {
     }
   }
   return text;
+}
+
+void RedactRefusal(const std::vector<GivenWord>& words, audit::Receipt& receipt) {
+  receipt.blast_radius = TakeOut(words, std::move(receipt.blast_radius));
+  receipt.error_message = TakeOut(words, std::move(receipt.error_message));
+  for (audit::Denial& denial : receipt.denials) {
+    denial.target = TakeOut(words, std::move(denial.target));
+    denial.reason = TakeOut(words, std::move(denial.reason));
+    denial.fix = TakeOut(words, std::move(denial.fix));
+  }
 }
 
 }  // namespace coffer::call

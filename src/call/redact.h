@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "audit/receipt.h"
 #include "base/json.h"
 #include "base/result.h"
 #include "call/run/run_request.h"
@@ -29,5 +30,8 @@ std::vector<GivenWord> WordsOf(const RunRequest& request);
 // In quotes a word is found whatever it is; without them if it is a path or has eight bytes or more, and is no part of a
 // longer word.
 std::string TakeOut(const std::vector<GivenWord>& words, std::string text);
+
+// The receipt of a call that was not granted: nothing that was given stays in its sentences.
+void RedactRefusal(const std::vector<GivenWord>& words, audit::Receipt& receipt);
 
 }  // namespace coffer::call

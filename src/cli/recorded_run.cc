@@ -20,7 +20,7 @@ constexpr int kFailed = 125;
 int NotRecorded(Error error) {
   error.message += "; nothing was run";
   PrintError(error);
-  return kFailed;
+  return error.kind == ErrorKind::kRefused ? kRefused : kFailed;
 }
 
 Result<State> OpenState(const std::string& given) {

@@ -38,7 +38,7 @@ How it is confined:
   --seccomp PROFILE   strict, default, compat, or an OCI/Docker profile in JSON, which can only narrow compat
 
 What you are told:
-  --receipt FILE      write the receipt ("-" is stderr)
+  --receipt FILE      write the receipt ("-" is stderr); not where the call may write
   --state DIR         record it in this state directory: the decision before it runs, a sealed receipt after it; what
                       cannot be recorded does not run (default: $COFFER_STATE; neither: it is not recorded)
   --trace             print each setup step with its time, and every refused system call

@@ -1,12 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/state.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+
+#include <algorithm>
+#include <iterator>
+
 #include "base/sys.h"
 #include "store/state_part.h"
 #include "store/tenant.h"
 
 namespace coffer::cli {
 namespace {
+
+// File systems of the kernel's own, where no file can be made.
+constexpr long kNoFiles[] = {PROC_SUPER_MAGIC,    SYSFS_MAGIC,        CGROUP_SUPER_MAGIC,
+                             CGROUP2_SUPER_MAGIC, DEVPTS_SUPER_MAGIC, DEBUGFS_MAGIC};
+
+// What the caller named can never be a state directory: refused, not a fault of the host.
+Status CheckStateDir(const std::string& path) {
+  struct stat info{};
+  struct statfs system{};
+  const long answer =
+      raw::Syscall(SYS_newfstatat, AT_FDCWD, raw::Arg(path.c_str()), raw::Arg(&info), 0);
+  if (answer < 0 && answer != -ENOTDIR) {
+    return {};
+  }
+  if (answer < 0 || !S_ISDIR(info.st_mode)) {
+    return Refused("policy.state", path + " is not a directory, and cannot hold the record",
+                   "name another state directory with --state DIR");
+  }
+  if (::statfs(path.c_str(), &system) == 0 &&
+      std::find(std::begin(kNoFiles), std::end(kNoFiles), static_cast<long>(system.f_type)) !=
+          std::end(kNoFiles)) {
+    return Refused("policy.state", path + " belongs to the kernel, and cannot hold the record",
+                   "name another state directory with --state DIR");
+  }
+  return {};
+}
 
 Status MakeDirs(const std::string& path) {
   Status made = sys::MakeDirs(path, 0700);
@@ -19,6 +55,7 @@ Status MakeDirs(const std::string& path) {
 }  // namespace
 
 Result<State> State::OpenRecord(const std::string& directory) {
+  TRY(CheckStateDir(directory));
   State state;
   state.directory_ = directory;
   TRY(MakeDirs(state.directory_));

@@ -8,6 +8,7 @@
 #include "base/print.h"
 #include "base/regular_file.h"
 #include "base/text.h"
+#include "call/redact.h"
 #include "call/run/run_call.h"
 #include "cli/recorded_run.h"
 #include "cli/run_flags.h"
@@ -87,9 +88,12 @@ int RunVerb(std::span<const std::string_view> words, isolation::OwnWords own) {
     }
     return RecordedRun(*request, std::move(receipt));
   }
-  const call::RunOutcome outcome = call::RunCall(*request);
+  call::RunOutcome outcome = call::RunCall(*request);
   if (outcome.error) {
     PrintError(*outcome.error);
+  }
+  if (outcome.receipt.outcome == "denied" || outcome.receipt.started_at == Nanos(0)) {
+    call::RedactRefusal(call::WordsOf(*request), outcome.receipt);
   }
   if (request->trace) {
     PrintTrace(outcome.receipt);

@@ -2,11 +2,13 @@
 #include "isolation/compose.h"
 
 #include <fmt/format.h>
+#include <limits.h>
 #include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <set>
 
+#include "base/split.h"
 #include "isolation/compose_etc.h"
 #include "isolation/directory_list.h"
 #include "isolation/etc.h"
@@ -191,6 +193,14 @@ void AddMounts(const std::vector<OpenedMount>& mounts, BoundaryPlan& plan, Direc
   }
 }
 
+size_t LongestName(std::string_view path) {
+  size_t longest = 0;
+  for (const std::string_view name : SplitText(path, '/')) {
+    longest = std::max(longest, name.size());
+  }
+  return longest;
+}
+
 }  // namespace
 
 Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& runtime) {
@@ -198,6 +208,13 @@ Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& ru
     const std::string& at = mounts[i].at;
     if (mounts[i].workspace) {
       continue;
+    }
+    if (at.size() >= PATH_MAX || LongestName(at) > NAME_MAX) {
+      return Refused("policy.mount.target",
+                     fmt::format("the mount target {:.40}... is too long: {} bytes in all, {} in "
+                                 "its longest name",
+                                 at, at.size(), LongestName(at)),
+                     "names have at most 255 bytes, paths 4095");
     }
     if (std::find(std::begin(kOwnPlaces), std::end(kOwnPlaces), at) != std::end(kOwnPlaces) ||
         Inside(at, "/dev") || Inside(at, "/proc") || Inside(at, "/etc") || Inside(at, "/sys") ||

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isolation/home_directories.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <functional>
@@ -45,7 +47,17 @@ std::string OwnHome() {
 }
 
 bool IsAnyHome(const std::string& directory) {
-  return FindUser([&](std::string_view, std::string_view home) { return home == directory; });
+  // By number: a home may have several names, through links and bind mounts. Nothing is mounted to find out.
+  const auto look = [](const std::string& path, struct stat& info) {
+    return ::fstatat(AT_FDCWD, path.c_str(), &info, AT_NO_AUTOMOUNT) == 0;
+  };
+  struct stat asked{};
+  const bool there = look(directory, asked);
+  return FindUser([&](std::string_view, std::string_view home) {
+    struct stat info{};
+    return home == directory || (there && look(std::string(home), info) &&
+                                 info.st_dev == asked.st_dev && info.st_ino == asked.st_ino);
+  });
 }
 
 }  // namespace coffer::isolation

@@ -10,7 +10,7 @@ namespace coffer::isolation {
 // The home of whoever runs this process: by its effective uid, not by the environment. Empty if there is none.
 std::string OwnHome();
 
-// True if `directory` is the home of any user in /etc/passwd.
+// True if `directory` is the home of any user in /etc/passwd, by whatever name.
 bool IsAnyHome(const std::string& directory);
 
 }  // namespace coffer::isolation

@@ -52,18 +52,17 @@ Status AdoptOrphans() {
 }
 
 Status EndDescendants() {
-  const Nanos give_up = BootTime() + std::chrono::seconds(2);
+  const Nanos give_up = BootTime() + std::chrono::seconds(10);
   for (;;) {
     std::vector<pid_t> tree = ChildrenOf(::getpid());
     if (tree.empty()) {
       return {};
     }
+    // Each is killed as soon as it is known: one that forks and exits is gone by the time the whole tree is known.
     for (size_t i = 0; i < tree.size(); ++i) {
       const std::vector<pid_t> below = ChildrenOf(tree[i]);
+      (void)Syscall(SYS_kill, tree[i], SIGKILL);
       tree.insert(tree.end(), below.begin(), below.end());
-    }
-    for (const pid_t pid : tree) {
-      (void)Syscall(SYS_kill, pid, SIGKILL);
     }
     int status = 0;
     while (Syscall(SYS_wait4, -1, Arg(&status), WNOHANG, 0) > 0) {

@@ -64,4 +64,18 @@ Status CheckShowsNone(const HostPath& mount, std::span<const std::string> own) {
   return {};
 }
 
+Status CheckReceiptOutside(const HostPath& mount, const std::string& receipt) {
+  if (receipt.empty() || receipt == "-") {
+    return {};
+  }
+  const std::string directory = Real(Parent(receipt.starts_with('/') ? receipt : "./" + receipt));
+  if (IsAtOrBelow(directory, mount.path) || LiesIn(directory, mount.dev, mount.ino)) {
+    return Refused(
+        "policy.receipt",
+        fmt::format("the receipt {} lies in {}, where the call may write", receipt, mount.path),
+        "name a file outside of the directories of --rw and --out");
+  }
+  return {};
+}
+
 }  // namespace coffer::isolation

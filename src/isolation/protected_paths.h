@@ -16,4 +16,8 @@ namespace coffer::isolation {
 // The places in `own` need not exist: what is made later is found by name.
 Status CheckShowsNone(const HostPath& mount, std::span<const std::string> own);
 
+// `receipt` is the path of a receipt that is still to be written, as given. A call that can write to its directory could
+// keep it from being written.
+Status CheckReceiptOutside(const HostPath& mount, const std::string& receipt);
+
 }  // namespace coffer::isolation

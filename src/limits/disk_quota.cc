@@ -2,6 +2,7 @@
 #include "limits/disk_quota.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
@@ -84,6 +85,9 @@ Result<DiskWatch> DiskWatch::Start(int dir, const policy::Limits& caps, Nanos bu
   DiskWatch watch;
   TRY_ASSIGN(watch.device_, DeviceOf(dir));
   TRY_ASSIGN(watch.dir_, sys::OpenAt(dir, ".", O_PATH | O_DIRECTORY));
+  struct statfs system{};
+  watch.overlay_ = Syscall(SYS_fstatfs, watch.dir_.get(), Arg(&system)) == 0 &&
+                   system.f_type == OVERLAYFS_SUPER_MAGIC;
   TRY_ASSIGN(watch.start_free_, FreeBytes(watch.dir_.get()));
   TRY_ASSIGN(watch.start_, ScanUntilStill(watch.dir_.get(), budget));
   if (!watch.start_.complete()) {
@@ -104,7 +108,9 @@ DiskWatch::Growth DiskWatch::Check(const HeldFiles& held, std::span<const uint64
   if (!held.unreadable.empty()) {
     growth.unknown = held.unreadable;
   }
-  const uint64_t bytes = (now.ok() ? now->bytes : 0) + held.BytesOn(device_);
+  // In an overlay a file has the device of its layer, which no directory shows.
+  const uint64_t bytes = (now.ok() ? now->bytes : 0) +
+                         (overlay_ ? held.BytesElsewhere(memory_devices) : held.BytesOn(device_));
   growth.bytes = bytes - std::min(bytes, start_.bytes);
   if (now.ok()) {
     growth.inodes = now->inodes - std::min(now->inodes, start_.inodes);

@@ -63,6 +63,7 @@ class DiskWatch {
   DiskUse start_;
   uint64_t start_free_ = 0;
   uint64_t device_ = 0;
+  bool overlay_ = false;
   uint64_t cap_bytes_ = 0;
   uint64_t cap_inodes_ = 0;
   Nanos next_check_ = std::chrono::milliseconds(20);

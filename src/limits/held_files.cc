@@ -5,8 +5,6 @@
 #include <fcntl.h>
 #include <linux/kcmp.h>
 #include <linux/memfd.h>
-#include <linux/sock_diag.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -21,6 +19,8 @@
 #include "limits/cgroup/control_file.h"
 #include "limits/in_flight.h"
 #include "limits/mapping.h"
+#include "limits/queue_memory.h"
+#include "limits/task_life.h"
 
 namespace coffer::limits {
 namespace {
@@ -28,26 +28,23 @@ namespace {
 using raw::Arg;
 using raw::Syscall;
 
-constexpr int kWalks = 4;          // until nothing comes or goes meanwhile
-constexpr int kDeepestFlight = 8;  // sockets in flight inside sockets in flight
-constexpr size_t kMapsLimit = 32UL << 20;
-constexpr uint64_t kExiting = 0x4;  // PF_EXITING, in the flags of /proc/PID/stat
+constexpr int kWalks = 4;                  // until nothing comes or goes meanwhile
+constexpr int kDeepestFlight = 8;          // sockets in flight inside sockets in flight
+constexpr unsigned kPidfdThread = O_EXCL;  // PIDFD_THREAD, Linux 6.9
 
 uint64_t AllocatedBytes(const struct stat& info) {
   return static_cast<uint64_t>(info.st_blocks) * 512;
 }
 
-enum class Life : uint8_t { kAlive, kEnding, kGone };
-
 class Walk {
  public:
-  Walk(const std::string& proc, uint64_t memfd_device, HeldFiles& held)
-      : proc_(proc), memfd_device_(memfd_device), held_(held) {}
+  Walk(const std::string& proc, uint64_t memfd_device, const std::function<bool()>& out_of_time,
+       HeldFiles& held)
+      : proc_(proc), memfd_device_(memfd_device), out_of_time_(out_of_time), held_(held) {}
 
   void LookAt(pid_t pid) {
     pid_ = pid;
     dir_ = proc_ + "/" + std::to_string(pid) + "/";
-    pidfd_.Reset();
     const Result<UniqueFd> tasks = sys::Open(dir_ + "task", O_RDONLY | O_DIRECTORY);
     const Result<std::vector<sys::DirEntry>> threads =
         tasks.ok() ? sys::ListDir(tasks->get()) : std::vector<sys::DirEntry>();
@@ -56,13 +53,21 @@ class Walk {
       return;
     }
     bool mapped = false;
+    std::vector<pid_t> tables;  // one thread for each table of descriptors
     for (const sys::DirEntry& thread : *threads) {
+      if (out_of_time_()) {
+        held_.settled = false;
+        return;
+      }
       pid_t tid = 0;
       std::from_chars(thread.name.data(), thread.name.data() + thread.name.size(), tid);
       const std::string task = dir_ + "task/" + thread.name + "/";
-      // Threads share one table, as a rule; 0 means that this one does.
-      if (tid == pid || Syscall(SYS_kcmp, pid, tid, KCMP_FILES, 0, 0) != 0) {
-        LookAtDescriptors(task, tid == pid);
+      // Threads share one table, as a rule; 0 means that these two do.
+      if (std::none_of(tables.begin(), tables.end(), [tid](pid_t other) {
+            return Syscall(SYS_kcmp, other, tid, KCMP_FILES, 0, 0) == 0;
+          })) {
+        tables.push_back(tid);
+        LookAtDescriptors(task, tid);
       }
       LookAtDirectory(task + "cwd");
       mapped = mapped || LookAtMappings(task);
@@ -70,33 +75,13 @@ class Walk {
   }
 
  private:
-  Life LifeOf(const std::string& task) const {
-    std::array<char, 1024> buffer;
-    const std::string_view stat =
-        ReadControl(AT_FDCWD, (task + "stat").c_str(), buffer).value_or("");
-    const size_t name_end = stat.rfind(')');
-    if (name_end == std::string_view::npos || name_end + 2 >= stat.size()) {
-      return Life::kGone;
-    }
-    std::string_view rest = stat.substr(name_end + 2);
-    if (rest.front() == 'Z' || rest.front() == 'X') {
-      return Life::kGone;
-    }
-    for (int field = 3; field < 9 && !rest.empty(); ++field) {
-      rest.remove_prefix(std::min(rest.find(' '), rest.size() - 1) + 1);
-    }
-    uint64_t flags = 0;
-    std::from_chars(rest.data(), rest.data() + rest.size(), flags);
-    return (flags & kExiting) != 0 ? Life::kEnding : Life::kAlive;
-  }
-
   // A process without memory is root's for a moment, while it starts a program or ends. One that stays unreadable is
   // not dumpable.
   Result<UniqueFd> OpenPatiently(const std::string& task, const char* name) {
     for (int attempt = 0;; ++attempt) {
       Result<UniqueFd> dir = sys::Open(task + name, O_RDONLY | O_DIRECTORY);
       if (dir.ok() || dir.error().sys_errno != EACCES || attempt == 3 ||
-          LifeOf(task) != Life::kAlive) {
+          LifeOfTask(task) != TaskLife::kAlive) {
         return dir;
       }
       timespec pause{0, 1000000};
@@ -105,22 +90,25 @@ class Walk {
   }
 
   void CannotLookAt(const std::string& task) {
-    switch (LifeOf(task)) {
-      case Life::kGone:
+    switch (LifeOfTask(task)) {
+      case TaskLife::kGone:
         return;
-      case Life::kEnding:
+      case TaskLife::kEnding:
         held_.settled = false;
         return;
-      case Life::kAlive:
+      case TaskLife::kAlive:
         held_.unreadable = "process " + std::to_string(pid_) +
                            " hides what it holds (it is not dumpable, or not ours to look at)";
     }
   }
 
-  void LookAtDescriptors(const std::string& task, bool leader) {
+  void LookAtDescriptors(const std::string& task, pid_t tid) {
+    // Before Linux 6.9 only the table of the first thread can be copied from.
+    pidfd_ = UniqueFd(static_cast<int>(
+        std::max(Syscall(SYS_pidfd_open, tid, tid == pid_ ? 0 : kPidfdThread), -1L)));
     Result<UniqueFd> dir = OpenPatiently(task, "fd");
     const bool hidden = !dir.ok() && dir.error().sys_errno == EACCES;
-    if (hidden && leader) {
+    if (hidden) {
       // Not dumpable: the numbers are public to whoever may trace it, and so are copies.
       dir = sys::Open(task + "fdinfo", O_RDONLY | O_DIRECTORY);
     }
@@ -131,11 +119,15 @@ class Walk {
       return;
     }
     for (const sys::DirEntry& entry : *entries) {
+      if (out_of_time_()) {
+        held_.settled = false;
+        return;
+      }
       int number = -1;
       std::from_chars(entry.name.data(), entry.name.data() + entry.name.size(), number);
       struct stat info{};
       if (hidden) {
-        const UniqueFd copy = Copy(number);
+        const UniqueFd copy(static_cast<int>(std::max(CopyNumber(number), -1L)));
         if (!copy || Syscall(SYS_fstat, copy.get(), Arg(&info)) < 0) {
           CannotLookAt(task);
           return;
@@ -150,21 +142,19 @@ class Walk {
       }
       Note(info);
       if ((S_ISSOCK(info.st_mode) || S_ISFIFO(info.st_mode)) &&
-          !held_.queues.contains(info.st_ino)) {
-        const UniqueFd copy = leader ? Copy(number) : UniqueFd();
+          !held_.queues.contains({info.st_dev, info.st_ino})) {
+        const long answer = CopyNumber(number);
+        if (answer == -EBADF && pidfd_) {
+          continue;  // closed meanwhile
+        }
+        const UniqueFd copy(static_cast<int>(std::max(answer, -1L)));
         LookAtQueue(copy.get(), info, task + "fdinfo/" + entry.name, 0);
       }
     }
   }
 
-  // Our own descriptor of one of theirs. Needs what tracing needs.
-  UniqueFd Copy(int number) {
-    if (!pidfd_) {
-      pidfd_ = UniqueFd(static_cast<int>(std::max(Syscall(SYS_pidfd_open, pid_, 0), -1L)));
-    }
-    return UniqueFd(
-        static_cast<int>(std::max(Syscall(SYS_pidfd_getfd, pidfd_.get(), number, 0), -1L)));
-  }
+  // Our own descriptor of one of theirs, or -errno. Needs what tracing needs.
+  long CopyNumber(int number) const { return Syscall(SYS_pidfd_getfd, pidfd_.get(), number, 0); }
 
   void Note(const struct stat& info) {
     if (info.st_nlink == 0 && (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode))) {
@@ -175,25 +165,19 @@ class Walk {
 
   // `fd` is ours, or -1 if we could not get one.
   void LookAtQueue(int fd, const struct stat& info, const std::string& fdinfo, int depth) {
-    uint64_t& bytes = held_.queues[info.st_ino];
-    bytes = 0;
-    int queued = 0;
-    Syscall(SYS_ioctl, fd, FIONREAD, Arg(&queued));
-    if (S_ISFIFO(info.st_mode)) {
-      // A page may hold one byte, so a pipe that is not empty counts as full.
-      bytes = queued > 0 ? static_cast<uint64_t>(std::max(Syscall(SYS_fcntl, fd, F_GETPIPE_SZ), 0L))
-                         : 0;
+    const bool socket = S_ISSOCK(info.st_mode);
+    const QueueMemory memory = socket ? MeasureSocket(fd) : MeasurePipe(fd);
+    if (memory.holds_nothing) {
       return;
     }
-    std::array<uint32_t, SK_MEMINFO_VARS> memory{};
-    socklen_t size = sizeof(memory);
-    if (Syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_MEMINFO, Arg(memory.data()), Arg(&size)) == 0) {
-      bytes = uint64_t{memory[SK_MEMINFO_RMEM_ALLOC]} + memory[SK_MEMINFO_WMEM_ALLOC] +
-              memory[SK_MEMINFO_FWD_ALLOC] + memory[SK_MEMINFO_BACKLOG];
-      if (queued > 0) {
-        // The memory of a message counts for its sender, which may be closed by now.
-        bytes = std::max<uint64_t>(bytes, memory[SK_MEMINFO_SNDBUF]);
-      }
+    held_.queues[{info.st_dev, info.st_ino}] = memory.bytes;
+    if (!socket) {
+      return;
+    }
+    held_.closed_senders += memory.unread_from_closed ? 1 : 0;
+    held_.unix_sockets += memory.family == AF_UNIX ? 1 : 0;
+    if (fd >= 0) {
+      held_.sockets.insert(info.st_ino);
     }
     std::array<char, 1024> buffer;
     const uint64_t flying =
@@ -218,7 +202,7 @@ class Walk {
       }
       Note(inner);
       if ((S_ISSOCK(inner.st_mode) || S_ISFIFO(inner.st_mode)) &&
-          !held_.queues.contains(inner.st_ino)) {
+          !held_.queues.contains({inner.st_dev, inner.st_ino})) {
         LookAtQueue(fd.get(), inner, "/proc/self/fdinfo/" + std::to_string(fd.get()), depth + 1);
       }
     }
@@ -233,36 +217,30 @@ class Walk {
 
   // True if this thread has memory, which then is that of all threads of the process.
   bool LookAtMappings(const std::string& task) {
-    const Result<std::string> maps = sys::ReadFile(task + "maps", kMapsLimit);
-    if (!maps.ok()) {
-      if (maps.error().sys_errno != ENOENT && maps.error().sys_errno != ESRCH) {
-        CannotLookAt(task);
-      }
-      return false;
+    const MappingWalk walk =
+        WalkMappings(task + "maps", out_of_time_, [this](const Mapping& mapping) {
+          if (!mapping.deleted || (mapping.anonymous && mapping.file.device == memfd_device_)) {
+            return;
+          }
+          struct stat info{};
+          const std::string entry = dir_ + "map_files/" + std::string(mapping.range);
+          if (Syscall(SYS_newfstatat, AT_FDCWD, Arg(entry.c_str()), Arg(&info), 0) == 0) {
+            Note(info);
+          } else {
+            uint64_t& end = held_.mapped[mapping.file];
+            end = std::max(end, mapping.end_offset);
+          }
+        });
+    if (walk.error != 0 && walk.error != ENOENT && walk.error != ESRCH) {
+      CannotLookAt(task);
     }
-    std::string_view text = *maps;
-    while (!text.empty()) {
-      const std::string_view line = text.substr(0, text.find('\n'));
-      text.remove_prefix(std::min(line.size() + 1, text.size()));
-      const std::optional<Mapping> mapping = ParseMapping(line);
-      if (!mapping || !mapping->deleted ||
-          (mapping->anonymous && mapping->file.device == memfd_device_)) {
-        continue;
-      }
-      struct stat info{};
-      const std::string entry = dir_ + "map_files/" + std::string(mapping->range);
-      if (Syscall(SYS_newfstatat, AT_FDCWD, Arg(entry.c_str()), Arg(&info), 0) == 0) {
-        Note(info);
-      } else {
-        uint64_t& end = held_.mapped[mapping->file];
-        end = std::max(end, mapping->end_offset);
-      }
-    }
-    return !maps->empty();
+    held_.settled = held_.settled && walk.complete;
+    return walk.any;
   }
 
   const std::string& proc_;
   uint64_t memfd_device_;
+  const std::function<bool()>& out_of_time_;
   HeldFiles& held_;
   pid_t pid_ = 0;
   std::string dir_;
@@ -279,6 +257,14 @@ uint64_t HeldFiles::BytesOn(uint64_t device) const {
   return sum;
 }
 
+uint64_t HeldFiles::BytesElsewhere(std::span<const uint64_t> devices) const {
+  uint64_t sum = 0;
+  for (const auto& [file, bytes] : files) {
+    sum += std::find(devices.begin(), devices.end(), file.device) == devices.end() ? bytes : 0;
+  }
+  return sum;
+}
+
 uint64_t HeldFiles::QueuedBytes() const {
   uint64_t sum = 0;
   for (const auto& [inode, bytes] : queues) {
@@ -287,13 +273,14 @@ uint64_t HeldFiles::QueuedBytes() const {
   return sum;
 }
 
-HeldFiles FindHeldFiles(const std::function<std::vector<pid_t>()>& list, const std::string& proc) {
+HeldFiles FindHeldFiles(const std::function<std::vector<pid_t>()>& list, const std::string& proc,
+                        const std::function<bool()>& out_of_time) {
   HeldFiles held;
   const uint64_t memfd_device = MemfdDevice();
   std::vector<pid_t> before = list();
   for (int attempt = 0; attempt < kWalks; ++attempt) {
     HeldFiles found;
-    Walk walk(proc, memfd_device, found);
+    Walk walk(proc, memfd_device, out_of_time, found);
     for (const pid_t pid : before) {
       walk.LookAt(pid);
     }
@@ -306,7 +293,8 @@ HeldFiles FindHeldFiles(const std::function<std::vector<pid_t>()>& list, const s
     found.files.merge(held.files);
     found.mapped.merge(held.mapped);
     held = std::move(found);
-    if ((held.settled && held.unmeasured_flights == 0) || !held.unreadable.empty()) {
+    if ((held.settled && held.unmeasured_flights == 0) || !held.unreadable.empty() ||
+        out_of_time()) {
       break;
     }
   }

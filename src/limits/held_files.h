@@ -20,6 +20,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,18 +33,24 @@ struct HeldFiles {
   std::map<FileId, uint64_t> files;  // without a name: allocated bytes
   std::map<FileId, uint64_t>
       mapped;  // the same, of unknown size: the highest offset that is mapped
-  std::map<uint64_t, uint64_t> queues;  // pipes and sockets by inode: bytes of kernel memory
-  uint64_t unmeasured_flights = 0;      // descriptors in flight that could not be looked at
+  std::map<FileId, uint64_t> queues;  // pipes and sockets: bytes of kernel memory
+  std::set<uint64_t> sockets;         // inodes of those that could be asked
+  uint64_t unix_sockets = 0;          // of these
+  uint64_t closed_senders = 0;      // senders of unread messages that were closed (queue_memory.h)
+  uint64_t unmeasured_flights = 0;  // descriptors in flight that could not be looked at
   bool settled = true;
   std::string unreadable;  // empty, or which process cannot be looked at
 
   uint64_t BytesOn(uint64_t device) const;
+  uint64_t BytesElsewhere(std::span<const uint64_t> devices) const;
   uint64_t QueuedBytes() const;
 };
 
-// `list` gives the processes of the boundary, as of now. Processes that end meanwhile hold nothing.
-HeldFiles FindHeldFiles(const std::function<std::vector<pid_t>()>& list,
-                        const std::string& proc = "/proc");
+// `list` gives the processes of the boundary, as of now. Processes that end meanwhile hold nothing. Once `out_of_time`
+// says so, what was found so far is the answer.
+HeldFiles FindHeldFiles(
+    const std::function<std::vector<pid_t>()>& list, const std::string& proc = "/proc",
+    const std::function<bool()>& out_of_time = [] { return false; });
 
 // The device number of memfds, anonymous shared memory and System V segments; 0 if it cannot be told.
 uint64_t MemfdDevice();

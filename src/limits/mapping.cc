@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "limits/mapping.h"
 
+#include <fcntl.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
 #include <charconv>
 
+#include "base/sys.h"
+
 namespace coffer::limits {
 namespace {
+
+constexpr size_t kPiece = 4096;  // the kernel gives no more at once
 
 bool ParseHex(std::string_view& text, char end, uint64_t& number) {
   const auto [rest, problem] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
@@ -41,6 +47,39 @@ std::optional<Mapping> ParseMapping(std::string_view line) {
   mapping.file.device = ::makedev(static_cast<unsigned>(major), static_cast<unsigned>(minor));
   mapping.end_offset = offset + (end - start);
   return mapping;
+}
+
+MappingWalk WalkMappings(const std::string& maps, const std::function<bool()>& out_of_time,
+                         const std::function<void(const Mapping&)>& each) {
+  MappingWalk walk;
+  const Result<UniqueFd> file = sys::Open(maps, O_RDONLY);
+  if (!file.ok()) {
+    walk.error = file.error().sys_errno;
+    return walk;
+  }
+  std::string text;
+  while (!out_of_time()) {
+    const size_t rest = text.size();
+    text.resize(rest + kPiece);
+    const long got = raw::Syscall(SYS_read, file->get(), raw::Arg(text.data() + rest), kPiece);
+    if (got <= 0) {
+      walk.error = static_cast<int>(-got);
+      return walk;
+    }
+    walk.any = true;
+    text.resize(rest + static_cast<size_t>(got));
+    size_t begin = 0;
+    for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
+      if (const std::optional<Mapping> mapping =
+              ParseMapping(std::string_view(text).substr(begin, end - begin))) {
+        each(*mapping);
+      }
+      begin = end + 1;
+    }
+    text.erase(0, begin);
+  }
+  walk.complete = false;
+  return walk;
 }
 
 }  // namespace coffer::limits

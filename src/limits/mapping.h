@@ -6,7 +6,9 @@
 
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace coffer::limits {
@@ -28,5 +30,16 @@ struct Mapping {
 
 // Nothing if the line makes no sense.
 std::optional<Mapping> ParseMapping(std::string_view line);
+
+struct MappingWalk {
+  bool any = false;      // the thread has memory
+  bool complete = true;  // false: out of time
+  int error = 0;         // an errno, if the file could not be read
+};
+
+// Calls `each` for the mappings in `maps`, piece by piece: a process may have tens of thousands, and the file takes as long
+// as the scheduler lets it.
+MappingWalk WalkMappings(const std::string& maps, const std::function<bool()>& out_of_time,
+                         const std::function<void(const Mapping&)>& each);
 
 }  // namespace coffer::limits

@@ -5,11 +5,12 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -21,9 +22,21 @@ namespace {
 using raw::Arg;
 using raw::Syscall;
 
+// Where an entry lies: by the id of its mount. One overlayfs has several device numbers, where its layers do.
+uint64_t PlaceOf(const struct statx& info) {
+  if ((info.stx_mask & STATX_MNT_ID) != 0) {
+    return info.stx_mnt_id;
+  }
+  return ::makedev(info.stx_dev_major, info.stx_dev_minor);  // before Linux 5.8
+}
+
+long Look(int dir, const char* name, int flags, struct statx& info) {
+  return Syscall(SYS_statx, dir, Arg(name), flags, STATX_BASIC_STATS | STATX_MNT_ID, Arg(&info));
+}
+
 class Scanner {
  public:
-  Scanner(uint64_t device, Nanos budget) : device_(device), end_(BootTime() + budget) {}
+  Scanner(uint64_t place, Nanos budget) : place_(place), end_(BootTime() + budget) {}
 
   void Scan(UniqueFd root, uint64_t inode) {
     Push(std::move(root), inode);
@@ -68,9 +81,8 @@ class Scanner {
         use_.end = ScanEnd::kOutOfTime;
         return;
       }
-      struct stat info{};
-      const long answer = Syscall(SYS_newfstatat, level.fd.get(), Arg(entry.name.c_str()),
-                                  Arg(&info), AT_SYMLINK_NOFOLLOW);
+      struct statx info{};
+      const long answer = Look(level.fd.get(), entry.name.c_str(), AT_SYMLINK_NOFOLLOW, info);
       if (answer == -ENOENT) {
         continue;  // gone meanwhile
       }
@@ -78,13 +90,15 @@ class Scanner {
         use_.end = ScanEnd::kUnreadable;  // a directory that may be listed but not entered
         return;
       }
-      if (info.st_dev != device_ ||
-          (info.st_nlink > 1 && !S_ISDIR(info.st_mode) && !linked_.insert(info.st_ino).second)) {
+      if (PlaceOf(info) != place_ ||
+          (info.stx_nlink > 1 && !S_ISDIR(info.stx_mode) &&
+           !linked_.insert({::makedev(info.stx_dev_major, info.stx_dev_minor), info.stx_ino})
+                .second)) {
         continue;
       }
       ++use_.inodes;
-      use_.bytes += static_cast<uint64_t>(info.st_blocks) * 512;
-      if (S_ISDIR(info.st_mode)) {
+      use_.bytes += info.stx_blocks * 512;
+      if (S_ISDIR(info.stx_mode)) {
         level.pending.push_back(entry.name);
       }
     }
@@ -92,16 +106,16 @@ class Scanner {
 
   void Descend(int dir, const std::string& name) {
     Result<UniqueFd> child = sys::OpenAt(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    struct stat info{};
+    struct statx info{};
     if (!child.ok()) {
       const int why = child.error().sys_errno;
       if (why != ENOENT && why != ENOTDIR && why != ELOOP && !ClosedToThePayload(dir, name)) {
         use_.end = ScanEnd::kUnreadable;
       }
-    } else if (Syscall(SYS_fstat, child->get(), Arg(&info)) < 0) {
+    } else if (Look(child->get(), "", AT_EMPTY_PATH, info) < 0) {
       use_.end = ScanEnd::kUnreadable;
-    } else if (info.st_dev == device_) {
-      Push(std::move(*child), info.st_ino);
+    } else if (PlaceOf(info) == place_) {
+      Push(std::move(*child), info.stx_ino);
     }
   }
 
@@ -128,9 +142,9 @@ class Scanner {
       return;
     }
     Result<UniqueFd> above = Climb(below.get(), up);
-    struct stat info{};
-    if (!above.ok() || Syscall(SYS_fstat, above->get(), Arg(&info)) < 0 || info.st_dev != device_ ||
-        info.st_ino != levels_.back().inode) {
+    struct statx info{};
+    if (!above.ok() || Look(above->get(), "", AT_EMPTY_PATH, info) < 0 || PlaceOf(info) != place_ ||
+        info.stx_ino != levels_.back().inode) {
       use_.end = ScanEnd::kMoved;
       return;
     }
@@ -151,11 +165,11 @@ class Scanner {
     return at;
   }
 
-  uint64_t device_;
+  uint64_t place_;
   Nanos end_;
   DiskUse use_;
   std::vector<Level> levels_;
-  std::unordered_set<uint64_t> linked_;
+  std::set<std::pair<uint64_t, uint64_t>> linked_;  // device and inode
 };
 
 }  // namespace
@@ -163,12 +177,12 @@ class Scanner {
 Result<DiskUse> ScanDisk(int dir, Nanos budget) {
   // A descriptor of our own: listing moves its position, and an O_PATH one cannot be listed.
   TRY_ASSIGN(UniqueFd root, sys::OpenAt(dir, ".", O_RDONLY | O_DIRECTORY));
-  struct stat info{};
-  if (const long answer = Syscall(SYS_fstat, root.get(), Arg(&info)); answer < 0) {
+  struct statx info{};
+  if (const long answer = Look(root.get(), "", AT_EMPTY_PATH, info); answer < 0) {
     return sys::ErrnoError("limits.disk", "cannot look at a writable directory", answer);
   }
-  Scanner scanner(info.st_dev, budget);
-  scanner.Scan(std::move(root), info.st_ino);
+  Scanner scanner(PlaceOf(info), budget);
+  scanner.Scan(std::move(root), info.stx_ino);
   return scanner.use();
 }
 

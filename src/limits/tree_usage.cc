@@ -15,6 +15,8 @@
 #include "limits/cgroup/control_file.h"
 #include "limits/deadline.h"
 #include "limits/held_files.h"
+#include "limits/queue_memory.h"
+#include "limits/task_life.h"
 
 namespace coffer::limits {
 namespace {
@@ -132,10 +134,12 @@ std::string_view TreeUsage::ReadMemory(pid_t pid, const char* name, std::span<ch
 
 bool TreeUsage::OutOfTime() const { return OwnCpuTime() - sample_began_ > kMostOfASample; }
 
+bool TreeUsage::MustStop() const { return OutOfTime() || BootTime() >= stop_at_; }
+
 bool TreeUsage::FindByChildren(std::vector<Process>& processes) {
   pids_.assign(1, init_);
   size_t kept = 0;
-  for (size_t at = 0; at < pids_.size() && pids_.size() < kMostProcesses && !OutOfTime(); ++at) {
+  for (size_t at = 0; at < pids_.size() && pids_.size() < kMostProcesses && !MustStop(); ++at) {
     const pid_t pid = pids_[at];
     Process process;
     if (!ReadStat(pid, process)) {
@@ -294,7 +298,26 @@ uint64_t TreeUsage::PageTables() const {
   return bytes;
 }
 
-uint64_t TreeUsage::MemoryNow() const {
+uint64_t TreeUsage::Queues(const std::optional<SocketsInUse>& before, std::string& unreadable) {
+  uint64_t hidden = held_.closed_senders;
+  uint64_t tcp = 0;
+  if (own_network_) {
+    // Sockets that come or go while the descriptors are read are in one of the two counts only.
+    const std::optional<SocketsInUse> after = CountSockets(proc_, init_);
+    const std::optional<uint64_t> bytes =
+        after && after->tcp_sockets > 0 ? HiddenTcpBytes(proc_, init_, held_.sockets) : 0;
+    if (before && after && bytes) {
+      const uint64_t sockets = std::min(before->unix_sockets, after->unix_sockets);
+      hidden = std::max(hidden, sockets - std::min(sockets, held_.unix_sockets));
+      tcp = *bytes;
+    } else if (LifeOfTask(PathOf(init_, "")) == TaskLife::kAlive && unreadable.empty()) {
+      unreadable = "the sockets of the call's network cannot be counted";
+    }
+  }
+  return held_.QueuedBytes() + tcp + (hidden + held_.unmeasured_flights) * MostOfAQueue();
+}
+
+uint64_t TreeUsage::MemoryNow(uint64_t queues) const {
   uint64_t resident = 0;
   uint64_t unshared = 0;
   for (const pid_t pid : pids_) {
@@ -305,7 +328,7 @@ uint64_t TreeUsage::MemoryNow() const {
     unshared += (pages - std::min(pages, Field(statm, 3))) * page_size_;
   }
   const uint64_t files = FilesInMemory();
-  const uint64_t kernel = PageTables() + held_.QueuedBytes();
+  const uint64_t kernel = PageTables() + queues;
   if (resident + files + kernel <= memory_cap_) {
     return unshared + files + kernel;
   }
@@ -317,7 +340,7 @@ uint64_t TreeUsage::MemoryNow() const {
   uint64_t mapped_files = 0;
   for (const pid_t pid : pids_) {
     std::array<char, 4096> buffer;
-    if (OutOfTime()) {
+    if (MustStop()) {
       break;
     }
     const std::string_view rollup = ReadMemory(pid, "smaps_rollup", buffer);
@@ -378,10 +401,15 @@ Result<Usage> TreeUsage::Measure() {
     usage.pids += process.dead && process.parent == init_ ? 0 : process.threads;
   }
   const std::vector<pid_t> counted = pids_;
-  held_ = FindHeldFiles([this] { return Payload(); }, proc_);
+  const std::optional<SocketsInUse> sockets =
+      own_network_ ? CountSockets(proc_, init_) : std::nullopt;
+  held_ = FindHeldFiles([this] { return Payload(); }, proc_, [this] { return MustStop(); });
   pids_ = counted;
+  if (BootTime() >= stop_at_) {
+    return last_;  // cut short: sockets of processes that were not looked at would seem hidden
+  }
   usage.unreadable = held_.unreadable;
-  usage.memory = MemoryNow();
+  usage.memory = MemoryNow(Queues(sockets, usage.unreadable));
   usage.io_bytes = IoNow();
   if (OutOfTime() && usage.unreadable.empty()) {
     usage.unreadable = "the call makes processes or mappings faster than they can be counted";

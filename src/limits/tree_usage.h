@@ -15,7 +15,9 @@
 // Memory: resident pages first, which overstates (shared pages count once for each process); only if that exceeds the
 // cap are proportional sizes read, which are exact and slow. Page tables, queues of pipes and sockets, files in the given
 // tmpfs mounts and memfds that are held (held_files.h) are added; where they are mapped as well, the larger of both views
-// counts, so that nothing counts twice. Shared memory of unknown size is charged with what the host's has grown by.
+// counts, so that nothing counts twice. UNIX sockets that were closed while their messages are unread, or whose descriptor
+// is in flight out of sight, can only be counted: each is charged with the most it can hold. Shared memory of unknown size
+// is charged with what the host's has grown by.
 // I/O: what the living and those they reaped have moved; what vanishes from that sum stays counted.
 //
 // It fails closed: if a living process cannot be looked at, Usage::unreadable says which, and that is a breach. And it
@@ -26,6 +28,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,6 +39,7 @@
 #include "base/unique_fd.h"
 #include "limits/deadline.h"
 #include "limits/held_files.h"
+#include "limits/network_memory.h"
 #include "limits/usage.h"
 
 namespace coffer::limits {
@@ -47,6 +51,12 @@ class TreeUsage {
 
   // A tmpfs of the boundary whose contents count as memory: a descriptor of any directory or file in it. Borrowed.
   void CountTmpfs(int fd) { tmpfs_.push_back(fd); }
+
+  // The boundary has a network namespace of its own: sockets in it that no descriptor leads to count as memory.
+  void CountNetwork() { own_network_ = true; }
+
+  // A sample ends at this moment of BootTime with what it has: the wall time is spent, and nothing may delay the kill.
+  void StopAt(Nanos moment) { stop_at_ = moment; }
 
   // One sample; peaks and CPU never shrink. An error only if init itself cannot be read (it is gone).
   Result<Usage> Measure();
@@ -80,13 +90,17 @@ class TreeUsage {
   std::string_view ReadMemory(pid_t pid, const char* name, std::span<char> buffer) const;
   // True once a sample has taken more of our own time than any honest tree costs: it is given up, and is a breach.
   bool OutOfTime() const;
+  // The same, or the moment to stop has come, which is no breach of this one's.
+  bool MustStop() const;
   std::string PathOf(pid_t pid, std::string_view name) const;
   bool FindByChildren(std::vector<Process>& processes);
   void FindByScan(std::vector<Process>& processes);
   std::vector<pid_t> Payload();
-  uint64_t MemoryNow() const;
+  uint64_t MemoryNow(uint64_t queues) const;
   uint64_t FilesInMemory() const;
   uint64_t PageTables() const;
+  // Queues of pipes and sockets, as far as they can be measured or bounded. Names what cannot in `unreadable`.
+  uint64_t Queues(const std::optional<SocketsInUse>& before, std::string& unreadable);
   Nanos CpuTime(const std::vector<Process>& processes);
   double ShareOf(pid_t pid) const;
   uint64_t IoNow();
@@ -104,6 +118,8 @@ class TreeUsage {
   uint64_t memfd_device_ = 0;
   uint64_t start_shmem_ = 0;
   HeldFiles held_;
+  bool own_network_ = false;
+  Nanos stop_at_ = Nanos::max();
   Nanos sampled_at_{0};
   Nanos charged_{0};  // for what processes did between their last sample and their end
   uint64_t io_sum_ = 0;

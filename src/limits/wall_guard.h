@@ -30,6 +30,6 @@ class WallGuard {
 };
 
 // How much later than the cap: the supervisor's own kill comes first, and says more.
-inline constexpr Nanos kWallGrace = std::chrono::milliseconds(500);
+inline constexpr Nanos kWallGrace = std::chrono::milliseconds(100);
 
 }  // namespace coffer::limits

@@ -189,6 +189,18 @@ TEST_P(NetworkEscape, SC_13_FamiliesOutsideThePolicy) {
   }
 }
 
+// Landlock's rules for TCP do not see it, so the network namespace and the refusal of sockets have to hold.
+TEST_P(NetworkEscape, NW_03_FastOpenDoesNotReachTheHost) {
+  const Canary canary(SOCK_STREAM);
+  for (const std::string& address : OwnAddresses()) {
+    const RunResult outside = RunOutside({"tcp-fastopen", address, canary.port()});
+    EXPECT_EQ(canary.Visitors(), 2) << "NO-CONTROL: " << address << "\n" << outside.out;
+    const RunResult result = RunProbe(Flags(), {"tcp-fastopen", address, canary.port()});
+    EXPECT_EQ(canary.Visitors(), 0) << "OPEN: " << address << "\n" << result.Describe();
+    EXPECT_EQ(Contains(result.out, "socket: REFUSED"), !container()) << result.Describe();
+  }
+}
+
 TEST_P(NetworkEscape, SC_14_Vsock) {
   ExpectContained("SC-14", Flags(), {"socket", "40", "stream"}, {.syscalls = {{"", "socket"}}});
 }

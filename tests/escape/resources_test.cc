@@ -213,6 +213,47 @@ TEST_P(ResourceEscape, RS_04_MemoryOutsideAnyProcess) {
   }
 }
 
+TEST_P(ResourceEscape, RS_04_MemoryInQueuesThatCannotBeAsked) {
+  const Strings flags = Flags({"--memory", "64MiB", "--open-files", "400"});
+  const RunResult innocent = RunProbe(flags, {"hide-queued", "200", "drop"});
+  EXPECT_EQ(innocent.exit, 0) << innocent.Describe();
+  EXPECT_TRUE(Contains(innocent.out, "queue: OPEN")) << innocent.Describe();
+  struct Way {
+    const char* how;
+    bool needs_network;  // refused at the process level, where the network is the host's
+  };
+  for (const Way& way : {Way{"closed", false},
+                         {"table", false},
+                         {"table-pipes", false},
+                         {"shadow", false},
+                         {"empty", true},
+                         {"senders", true},
+                         {"backlog", true},
+                         {"udp", true},
+                         {"tcp", true}}) {
+    EXPECT_TRUE(Contains(RunOutside({"hide-queued", "200", way.how}).out, "queue: OPEN"))
+        << "NO-CONTROL " << way.how;
+    const RunResult result = RunProbe(flags, {"hide-queued", "200", way.how});
+    // The kernel refuses what it counts as sent, and ends the call for what it counts as memory.
+    if (Contains(result.out, "queue: REFUSED") && result.exit == 0) {
+      EXPECT_TRUE(!container() || way.how == std::string("udp") || way.how == std::string("tcp"))
+          << way.how << "\n"
+          << result.Describe();
+      EXPECT_TRUE(way.needs_network) << way.how << "\n" << result.Describe();
+      continue;
+    }
+    ExpectEnded(result, "limit.memory");
+  }
+}
+
+// A pipe holds what it was given beyond its own size, and no process has it.
+TEST_P(ResourceEscape, RS_04_PagesAreNotGivenToPipes) {
+  EXPECT_TRUE(Contains(RunOutside({"hide-queued", "20", "gift"}).out, "queue: OPEN"))
+      << "NO-CONTROL";
+  const RunResult result = RunProbe(Flags(), {"hide-queued", "20", "gift"});
+  EXPECT_TRUE(Contains(result.out, "queue: REFUSED errno=EPERM")) << result.Describe();
+}
+
 TEST_P(ResourceEscape, RS_12_ChildrenThatTheKernelForgets) {
   const RunResult outside = RunOutside({"spin-forgotten", "5", "200"});
   EXPECT_TRUE(Contains(outside.out, "spin: OPEN")) << "NO-CONTROL";
@@ -403,6 +444,18 @@ TEST_P(ResourceEscape, RS_13_WhatDoesNotWantToDie) {
     EXPECT_LT(result.took.count(), 6.0) << verb << "\n" << result.Describe();
     EXPECT_TRUE(FindProcesses(token).empty())
         << verb << ": a kill is confirmed before the call returns";
+  }
+}
+
+TEST_P(ResourceEscape, RS_13_ASwarmEndsAtItsWallTime) {
+  EXPECT_TRUE(Contains(RunOutside({"swarm", "4", "100", "3"}).out, "swarm: OPEN")) << "NO-CONTROL";
+  for (const char* mappings : {"10", "20000"}) {
+    const RunResult result =
+        RunProbe(Flags({"--wall", "2s", "--cpu", "600s", "--memory", "2GiB", "--processes", "100"}),
+                 {"swarm", "30", mappings, "40"});
+    ExpectEnded(result, "limit.wall");
+    // What is added is the time that thirty address spaces take to be torn down, on a machine that may be busy.
+    EXPECT_LT(result.took.count(), 5.0) << result.Describe();
   }
 }
 

@@ -256,6 +256,35 @@ TEST_P(SharingEscape, FS_25_SocketsInASharedTreeDoNotConnect) {
   close(listener);
 }
 
+TEST_P(SharingEscape, FS_25_DatagramsOfAPairDoNotReachTheHost) {
+  const std::string path = shared_ + "/datagrams";
+  const int receiver = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+  ASSERT_EQ(bind(receiver, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  chmod(path.c_str(), 0777);
+  char byte = 0;
+  const RunResult outside = RunOutside({"pair-datagram", path});
+  EXPECT_TRUE(Contains(outside.out, "send: OPEN")) << "NO-CONTROL";
+  EXPECT_TRUE(Contains(outside.out, "connect: OPEN")) << "NO-CONTROL";
+  EXPECT_EQ(recv(receiver, &byte, 1, 0), 1) << "NO-CONTROL";
+  std::vector<Strings> all;
+  if (!SharingIsRefused()) {
+    all = {Ro(), Rw()};
+  }
+  if (!container()) {
+    all.push_back(Flags());  // the path exists there whether it is granted or not
+  }
+  for (const Strings& flags : all) {
+    const RunResult result = RunProbe(flags, {"pair-datagram", at_ + "/datagrams"});
+    EXPECT_TRUE(Contains(result.out, "pair: REFUSED")) << result.Describe();
+    EXPECT_LT(recv(receiver, &byte, 1, 0), 0) << "OPEN: the host's socket got a message\n"
+                                              << result.Describe();
+  }
+  close(receiver);
+}
+
 TEST_P(SharingEscape, FS_25_FifosInASharedTreeCarryNothing) {
   if (SharingIsRefused()) {
     return;

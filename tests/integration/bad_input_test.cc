@@ -140,6 +140,38 @@ TEST_F(BadInput, MountTargets) {
   ExpectRefused({"--ro", one + ":/data", "--ro", two + ":/data"}, "/data");
   ExpectRefused({"--ro", one + ":/data/a", "--rw", two + ":/data"}, "/data");
   ExpectRefused({"--ro", one + ":"}, "--ro");
+  ExpectRefused({"--ro", one + ":/" + std::string(300, 'x')}, "too long");
+  std::string deep;
+  for (int i = 0; i < 2100; ++i) {
+    deep += "/d";
+  }
+  ExpectRefused({"--ro", one + ":" + deep}, "too long");
+}
+
+TEST_F(BadInput, StateDirectoriesThatCannotHoldFiles) {
+  for (const char* state : {"/dev/null", "/proc", "/sys", "/dev/null/below"}) {
+    ExpectRefused({"--state", state}, state);
+  }
+}
+
+TEST_F(BadInput, AReceiptWhereTheCallMayWrite) {
+  TempDir dir;
+  const std::string open = dir.MakeDir("open", 0777);
+  const std::string inner = dir.MakeDir("open/inner", 0777);
+  dir.MakeDir("safe", 0777);
+  std::filesystem::create_directory_symlink(inner, dir / "link");
+  const auto run = [&](const std::string& receipt) {
+    RunOptions options;
+    options.receipt = receipt;
+    return RunProbe({"--level", "container", "--rw", open + ":/data"}, {"args", "it-ran"}, options);
+  };
+  EXPECT_EQ(run(dir / "safe/r.json").exit, 0) << "the control";
+  for (const char* receipt : {"open/r.json", "open/inner/r.json", "link/r.json"}) {
+    const RunResult result = run(dir / receipt);
+    EXPECT_EQ(result.exit, 120) << receipt << result.Describe();
+    EXPECT_TRUE(Contains(result.err, "where the call may write")) << result.err;
+    EXPECT_FALSE(Contains(result.out, "it-ran")) << receipt;
+  }
 }
 
 TEST_F(BadInput, AMountDoesNotHideTheRuntime) {

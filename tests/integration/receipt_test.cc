@@ -50,6 +50,16 @@ class Receipt : public LevelTest {
   }
 };
 
+// What is refused may be anything, a secret included: the person at the terminal is told, the receipt is not.
+TEST_P(Receipt, DoesNotQuoteWhatWasRefused) {
+  const std::string secret = "/nonexistent/" + NewToken();
+  const RunResult result = RunProbe(Flags({"--in", secret}), {"exit", "0"});
+  EXPECT_EQ(result.exit, 120) << result.Describe();
+  EXPECT_TRUE(Contains(result.err, secret)) << "the control: it is named where it may be";
+  ASSERT_TRUE(result.receipt.is_object());
+  EXPECT_FALSE(Contains(result.receipt.dump(), secret)) << result.receipt.dump();
+}
+
 TEST_P(Receipt, OfSuccess) {
   const RunResult result = RunProbe(Flags(), {"exit", "0"});
   ExpectComplete(result);

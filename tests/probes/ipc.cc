@@ -46,6 +46,22 @@ int AbstractUnix(int argc, char** argv) {
   return 0;
 }
 
+// `pair-datagram PATH`: an end of a datagram pair that sends elsewhere, and one that connects elsewhere.
+int PairDatagram(int argc, char** argv) {
+  int ends[2];
+  if (argc < 2 || socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    Refused("pair", errno);
+    return 0;
+  }
+  struct sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  strncpy(address.sun_path, argv[1], sizeof address.sun_path - 1);
+  const auto* to = reinterpret_cast<const sockaddr*>(&address);
+  Verdict("send", sendto(ends[0], "x", 1, MSG_DONTWAIT, to, sizeof address));
+  Verdict("connect", connect(ends[1], to, sizeof address));
+  return 0;
+}
+
 // `sysv-shm KEY`: attaches a segment that somebody else made.
 int SysvShm(int argc, char** argv) {
   const key_t key = argc > 1 ? static_cast<key_t>(strtol(argv[1], nullptr, 0)) : 1;
@@ -108,6 +124,7 @@ int ScmReceive(int, char**) {
 constexpr Verb kVerbs[] = {
     {"connect-unix", ConnectUnix, "PATH..."},
     {"abstract-unix", AbstractUnix, "NAME..."},
+    {"pair-datagram", PairDatagram, "PATH"},
     {"sysv-shm", SysvShm, "KEY"},
     {"sysv-create", SysvCreate, "KEY"},
     {"mq", Mq, "NAME"},

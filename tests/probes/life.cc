@@ -7,10 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "probe.h"
 
@@ -214,7 +216,37 @@ int CountStdin(int, char**) {
   return 0;
 }
 
+// `swarm PROCESSES MAPPINGS SECONDS`: each forks and exits as fast as it can, so that none is there when it is looked at;
+// mappings make both slow.
+int Swarm(int argc, char** argv) {
+  if (argc < 4) {
+    return 2;
+  }
+  signal(SIGCHLD, SIG_IGN);
+  for (int i = 0; i < atoi(argv[2]); ++i) {
+    const int access = i % 2 == 0 ? PROT_READ : PROT_READ | PROT_WRITE;  // neighbours do not merge
+    mmap(nullptr, 4096, access, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  }
+  const time_t end = time(nullptr) + atoi(argv[3]);
+  for (int i = 0; i < atoi(argv[1]); ++i) {
+    if (fork() == 0) {
+      while (time(nullptr) < end) {
+        if (fork() > 0) {
+          _exit(0);
+        }
+      }
+      _exit(0);
+    }
+  }
+  while (time(nullptr) < end) {
+    usleep(100000);
+  }
+  Open("swarm");
+  return 0;
+}
+
 constexpr Verb kVerbs[] = {
+    {"swarm", Swarm, "PROCESSES MAPPINGS SECONDS"},
     {"wait", Wait, "TOKEN"},
     {"stubborn", Stubborn, "TOKEN"},
     {"daemonize", Daemonize, "TOKEN"},

@@ -109,7 +109,7 @@ int main(int argc, char** argv) {
       probe::FileVerbs(),      probe::ProcVerbs(),     probe::ProcessVerbs(),
       probe::IpcVerbs(),       probe::NetVerbs(),      probe::SocketVerbs(),
       probe::TerminalVerbs(),  probe::ResourceVerbs(), probe::StorageVerbs(),
-      probe::HidingVerbs(),    probe::LifeVerbs(),     probe::SharedHostVerbs(),
+      probe::HidingVerbs(),    probe::QueueVerbs(),    probe::LifeVerbs(),     probe::SharedHostVerbs(),
   };
   if (argc >= 2) {
     for (const auto& family : families) {

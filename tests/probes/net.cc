@@ -65,6 +65,37 @@ int SocketSweep(int, char**) {
   return 0;
 }
 
+// `tcp-fastopen ADDRESS PORT`: connects without connect(), by sending and by an option.
+int FastOpen(int argc, char** argv) {
+  if (argc < 3) {
+    return 2;
+  }
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(atoi(argv[2])));
+  inet_pton(AF_INET, argv[1], &address.sin_addr);
+  const auto* to = reinterpret_cast<const sockaddr*>(&address);
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int other = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0 || other < 0) {
+    Refused("socket", errno);
+    return 0;
+  }
+  const timeval soon = {2, 0};
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof soon);
+  setsockopt(other, SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof soon);
+  Verdict("send", sendto(fd, "x", 1, MSG_FASTOPEN | MSG_NOSIGNAL, to, sizeof address));
+  const int on = 1;
+  constexpr int kFastOpenConnect = 30;  // TCP_FASTOPEN_CONNECT
+  setsockopt(other, IPPROTO_TCP, kFastOpenConnect, &on, sizeof on);
+  if (connect(other, to, sizeof address) != 0) {
+    Refused("connect", errno);
+    return 0;
+  }
+  Verdict("option", send(other, "x", 1, MSG_NOSIGNAL));
+  return 0;
+}
+
 // `tcp ADDRESS PORT`, `udp ADDRESS PORT`: connects (and sends one byte), at most two seconds.
 int Reach(int argc, char** argv) {
   if (argc < 3) {
@@ -139,6 +170,7 @@ constexpr Verb kVerbs[] = {
     {"socket", Socket, "FAMILY stream|dgram|raw|seqpacket [PROTOCOL]"},
     {"socket-sweep", SocketSweep, ""},
     {"tcp", Reach, "ADDRESS PORT"},
+    {"tcp-fastopen", FastOpen, "ADDRESS PORT"},
     {"udp", Reach, "ADDRESS PORT"},
     {"interfaces", Interfaces, ""},
 };

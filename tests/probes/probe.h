@@ -39,6 +39,7 @@ std::span<const Verb> TerminalVerbs();
 std::span<const Verb> ResourceVerbs();
 std::span<const Verb> StorageVerbs();
 std::span<const Verb> HidingVerbs();
+std::span<const Verb> QueueVerbs();
 std::span<const Verb> LifeVerbs();
 std::span<const Verb> SharedHostVerbs();
 

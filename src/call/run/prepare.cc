@@ -167,6 +167,9 @@ Status OpenMounts(const RunRequest& request, const RunConfig& config, Prepared& 
     TRY_ASSIGN(opened.path,
                isolation::OpenHostPath(mount.host, mount.access, isolation::BreadthOf(mount)));
     TRY(isolation::CheckShowsNone(opened.path, OwnPlaces(request, config, mount.access)));
+    if (mount.access == policy::Access::kWrite) {
+      TRY(isolation::CheckReceiptOutside(opened.path, request.receipt_path));
+    }
     if (mount.at.empty()) {
       opened.at = opened.path.path;
     } else {

@@ -66,13 +66,7 @@ Status RunRecord::End(const RunOutcome& outcome, ToolReply& reply) {
   audit::Receipt receipt = outcome.receipt;
   receipt.incidents = watch::DescribeIncidents(receipt.syscalls_denied);
   if (!started_ || receipt.outcome == "denied") {  // not granted, and it may be anything
-    receipt.blast_radius = TakeOut(given_, std::move(receipt.blast_radius));
-    receipt.error_message = TakeOut(given_, std::move(receipt.error_message));
-    for (audit::Denial& denial : receipt.denials) {
-      denial.target = TakeOut(given_, std::move(denial.target));
-      denial.reason = TakeOut(given_, std::move(denial.reason));
-      denial.fix = TakeOut(given_, std::move(denial.fix));
-    }
+    RedactRefusal(given_, receipt);
   }
   reply.call_id = receipt.call_id;
   TakeOutcome(receipt, reply);

@@ -135,6 +135,10 @@ limits::TreeUsage& Watch::Tree() {
     for (const UniqueFd& place : boundary_.tmpfs()) {
       tree_->CountTmpfs(place.get());
     }
+    if (boundary_.has_pid_namespace()) {  // the container level: then the network is its own, too
+      tree_->CountNetwork();
+    }
+    tree_->StopAt(deadline_.at());
   }
   return *tree_;
 }

@@ -3,11 +3,16 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 
 #include "base/remove_tree.h"
+#include "base/sys.h"
 #include "test_support.h"
 
 namespace coffer::limits {
@@ -49,6 +54,58 @@ TEST(ScanDisk, CountsALinkedFileOnceAndFollowsNoSymlink) {
   ASSERT_TRUE(use.ok());
   EXPECT_EQ(use->inodes, 2U);
   EXPECT_LT(use->bytes, 2U << 20);
+}
+
+// The layers of an overlay may lie on several file systems: a file then has the device of its layer.
+TEST(ScanDisk, CountsAnOverlayWhoseLayersLieOnSeveralFileSystems) {
+  TempDir dir;
+  for (const char* name : {"lower", "upper", "merged"}) {
+    std::filesystem::create_directory(dir.path() + "/" + name);
+  }
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const std::string base = dir.path();
+    const bool root = ::geteuid() == 0;
+    const std::string layers = "lowerdir=" + base + "/lower,upperdir=" + base +
+                               "/upper/files,workdir=" + base + "/upper/work" +
+                               (root ? "" : ",userxattr");
+    const auto map = [](unsigned id) { return "0 " + std::to_string(id) + " 1"; };
+    const std::string users = map(::geteuid());
+    const std::string groups = map(::getegid());
+    if (::unshare(root ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) != 0 ||
+        (!root && (!sys::WriteFile("/proc/self/setgroups", "deny").ok() ||
+                   !sys::WriteFile("/proc/self/uid_map", users).ok() ||
+                   !sys::WriteFile("/proc/self/gid_map", groups).ok())) ||
+        ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("tmpfs", (base + "/lower").c_str(), "tmpfs", 0, nullptr) != 0 ||
+        ::mount("tmpfs", (base + "/upper").c_str(), "tmpfs", 0, nullptr) != 0 ||
+        ::mkdir((base + "/upper/files").c_str(), 0777) != 0 ||
+        ::mkdir((base + "/upper/work").c_str(), 0777) != 0 ||
+        ::mount("overlay", (base + "/merged").c_str(), "overlay", 0, layers.c_str()) != 0) {
+      ::_exit(77);
+    }
+    const std::string file = base + "/merged/file";
+    const UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    const std::string block(1 << 20, 'x');
+    struct stat of_file{};
+    struct stat of_dir{};
+    if (::write(fd.get(), block.data(), block.size()) != static_cast<ssize_t>(block.size()) ||
+        ::fstat(fd.get(), &of_file) != 0 || ::stat((base + "/merged").c_str(), &of_dir) != 0) {
+      ::_exit(2);
+    }
+    if (of_file.st_dev == of_dir.st_dev) {
+      ::_exit(3);  // the control: the two devices do differ
+    }
+    const UniqueFd merged(::open((base + "/merged").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const Result<DiskUse> use = ScanDisk(merged.get(), seconds(10));
+    ::_exit(use.ok() && use->complete() && use->bytes >= block.size() ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+    GTEST_SKIP() << "this host lets us mount no overlay";
+  }
+  EXPECT_EQ(status, 0);
 }
 
 TEST(ScanDisk, SaysWhenItDidNotFinish) {

@@ -252,6 +252,20 @@ TEST(TreeUsage, CountsFilesInTheGivenTmpfs) {
   EXPECT_LT(difference, 22U << 20);
 }
 
+TEST(TreeUsage, ASampleStopsAtTheWallTime) {
+  const Init init([](const Init&) {});
+  TreeUsage tree(init.pid(), kHugeCap);
+  const Result<Usage> before = tree.Measure();
+  ASSERT_TRUE(before.ok());
+  tree.StopAt(BootTime());
+  const Result<Usage> late = tree.Measure();
+  // Either nothing was found any more, or what was known before is told: never half of a sample.
+  if (late.ok()) {
+    EXPECT_EQ(late->memory, before->memory);
+    EXPECT_EQ(late->unreadable, "");
+  }
+}
+
 TEST(TreeUsage, IsAnErrorWhenInitIsGone) {
   const pid_t pid = ::fork();
   if (pid == 0) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "isolation/home_directories.h"
 #include "temp_dir.h"
 
 namespace coffer::isolation {
@@ -33,6 +34,16 @@ TEST(OwnTree, NeverAWholeHome) {
   ::setenv("HOME", home.c_str(), 1);
   EXPECT_EQ(TreeOf(tool), "");
   EXPECT_EQ(TreeOf(script), home + "/bin");
+}
+
+TEST(OwnTree, AHomeByAnotherNameIsAHome) {
+  const TempDir dir;
+  EXPECT_FALSE(IsAnyHome(dir.path())) << "the control";
+  EXPECT_TRUE(IsAnyHome("/root"));
+  EXPECT_TRUE(IsAnyHome("/proc/self/root/root"));
+  EXPECT_TRUE(IsAnyHome("/root/"));
+  dir.Link("alias", "/root");
+  EXPECT_TRUE(IsAnyHome(dir.path() + "/alias"));
 }
 
 TEST(OwnTree, ALinkKeepsTheTreeWhereTheLinkIs) {

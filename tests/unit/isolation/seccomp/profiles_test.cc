@@ -301,6 +301,11 @@ TEST(Profiles, SocketsWithOptions) {
 
 TEST(Profiles, SocketpairsAreUnixOnly) {
   EXPECT_EQ(Three("socketpair", {AF_UNIX, SOCK_STREAM, 0}), kAllowed);
+  // A datagram end is not bound to its peer.
+  EXPECT_EQ(Three("socketpair", {AF_UNIX, SOCK_DGRAM, 0}), kRefused);
+  EXPECT_EQ(Three("socketpair", {AF_UNIX, SOCK_RAW, 0}, kEverything), kRefused);
+  EXPECT_EQ(Three("socketpair", {AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0}, kEverything),
+            "notify, allow, allow");
   EXPECT_EQ(Three("socketpair", {AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0}), kAllowed);
   EXPECT_EQ(Three("socketpair", {AF_INET, SOCK_STREAM, 0}, kEverything), kRefused);
   EXPECT_EQ(Three("socketpair", {AF_TIPC, SOCK_STREAM, 0}, kEverything), kRefused);

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "limits/network_memory.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/sys.h"
+
+namespace coffer::limits {
+namespace {
+
+constexpr size_t kTableLimit = 32UL << 20;
+constexpr std::string_view kListening = "0A";
+// A segment of one byte takes up to two kilobytes, until the receive buffer is full (6 MiB by default).
+constexpr uint64_t kWorstSegment = 2048;
+constexpr uint64_t kMostOverhead = 6UL << 20;
+
+std::string_view NextLine(std::string_view& text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  text.remove_prefix(std::min(line.size() + 1, text.size()));
+  return line;
+}
+
+std::string_view NextWord(std::string_view& line) {
+  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+  const std::string_view word = line.substr(0, line.find(' '));
+  line.remove_prefix(word.size());
+  return word;
+}
+
+uint64_t Number(std::string_view word, int base = 10) {
+  uint64_t number = 0;
+  std::from_chars(word.data(), word.data() + word.size(), number, base);
+  return number;
+}
+
+}  // namespace
+
+// "protocol size sockets ...", one line for each.
+SocketsInUse ParseProtocols(std::string_view text) {
+  SocketsInUse in_use;
+  while (!text.empty()) {
+    std::string_view line = NextLine(text);
+    const std::string_view name = NextWord(line);
+    NextWord(line);
+    const uint64_t sockets = Number(NextWord(line));
+    if (name == "UNIX" || name == "UNIX-STREAM") {  // one or two lines, by the kernel's version
+      in_use.unix_sockets += sockets;
+    } else if (name == "TCP" || name == "TCPv6") {
+      in_use.tcp_sockets += sockets;
+    }
+  }
+  return in_use;
+}
+
+// "sl local remote st tx:rx timer retransmits uid timeout inode ...".
+uint64_t ParseTcp(std::string_view text, const std::set<uint64_t>& seen) {
+  uint64_t sum = 0;
+  NextLine(text);  // the heading
+  while (!text.empty()) {
+    std::string_view line = NextLine(text);
+    NextWord(line);
+    NextWord(line);
+    NextWord(line);
+    const std::string_view state = NextWord(line);
+    const std::string_view queues = NextWord(line);
+    const size_t colon = queues.find(':');
+    for (int skipped = 0; skipped < 4; ++skipped) {
+      NextWord(line);
+    }
+    const uint64_t inode = Number(NextWord(line));
+    if (state == kListening || colon == std::string_view::npos || seen.contains(inode)) {
+      continue;
+    }
+    const uint64_t bytes =
+        Number(queues.substr(0, colon), 16) + Number(queues.substr(colon + 1), 16);
+    sum += 2 * bytes + std::min(bytes * kWorstSegment, kMostOverhead);
+  }
+  return sum;
+}
+
+std::optional<SocketsInUse> CountSockets(const std::string& proc, pid_t pid) {
+  const Result<std::string> text =
+      sys::ReadFile(proc + "/" + std::to_string(pid) + "/net/protocols");
+  if (!text.ok()) {
+    return std::nullopt;
+  }
+  return ParseProtocols(*text);
+}
+
+std::optional<uint64_t> HiddenTcpBytes(const std::string& proc, pid_t pid,
+                                       const std::set<uint64_t>& seen) {
+  uint64_t sum = 0;
+  for (const char* name : {"/net/tcp", "/net/tcp6"}) {
+    const Result<std::string> text =
+        sys::ReadFile(proc + "/" + std::to_string(pid) + name, kTableLimit);
+    if (!text.ok() && text.error().sys_errno == ENOENT) {
+      continue;  // a kernel without IPv6
+    }
+    if (!text.ok()) {
+      return std::nullopt;
+    }
+    sum += ParseTcp(*text, seen);
+  }
+  return sum;
+}
+
+}  // namespace coffer::limits

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sockets of a network namespace that no descriptor leads to: connections that were not accepted yet, and sockets that
+// were closed while their data was not read. They hold memory, no process has them, and the kernel lists them for the
+// whole namespace: /proc/PID/net/protocols counts every UNIX socket until its last message is gone, and
+// /proc/PID/net/tcp shows what each TCP connection has in its queues.
+//
+// Only for a namespace that belongs to one boundary. The text of /proc/PID/net/unix is not used: it holds names that the
+// payload chose, line feeds included.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace coffer::limits {
+
+// How many UNIX and TCP sockets there are, closed ones included. Nothing if it cannot be read.
+struct SocketsInUse {
+  uint64_t unix_sockets = 0;
+  uint64_t tcp_sockets = 0;
+};
+std::optional<SocketsInUse> CountSockets(const std::string& proc, pid_t pid);
+
+// Memory of TCP connections whose inode is not in `seen`. Nothing if it cannot be read.
+std::optional<uint64_t> HiddenTcpBytes(const std::string& proc, pid_t pid,
+                                       const std::set<uint64_t>& seen);
+
+// The two formats.
+SocketsInUse ParseProtocols(std::string_view text);
+uint64_t ParseTcp(std::string_view text, const std::set<uint64_t>& seen);
+
+}  // namespace coffer::limits
