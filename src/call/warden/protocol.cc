@@ -110,10 +110,14 @@ Result<ReceivedMessage> ReceiveMessage(int socket) {
   }
   const bool launch = message.verb == static_cast<uint32_t>(WardenVerb::kLaunch);
   const bool kill = message.verb == static_cast<uint32_t>(WardenVerb::kKill);
-  if (!launch && !kill) {
+  const bool volume = message.verb == static_cast<uint32_t>(WardenVerb::kOpenVolume) ||
+                      message.verb == static_cast<uint32_t>(WardenVerb::kCloseVolume);
+  if (!launch && !kill && !volume) {
     return Malformed("its verb");
   }
-  if (received.descriptors.size() != (launch ? kLaunchDescriptors : 0)) {
+  if (received.descriptors.size() != (launch   ? kLaunchDescriptors
+                                      : volume ? kVolumeDescriptors
+                                               : 0)) {
     return Malformed("its descriptors");
   }
   return received;

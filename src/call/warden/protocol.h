@@ -20,6 +20,9 @@ namespace coffer::call {
 enum class WardenVerb : uint32_t {
   kLaunch = 1,  // descriptors: request, stdin, stdout, stderr, report
   kKill = 2,    // the call is killed at once
+  // About the file system of a session (call/warden/volumes.h); the id is the session's. Descriptor: a pipe for the answer.
+  kOpenVolume = 3,
+  kCloseVolume = 4,
 };
 
 struct WardenMessage {
@@ -27,12 +30,13 @@ struct WardenMessage {
   uint32_t version = 1;
   uint32_t verb = 0;
   uint32_t reserved = 0;
-  uint64_t size = 0;      // bytes in the request
+  uint64_t size = 0;      // bytes in the request, or of the volume
   char call_id[40] = {};  // NUL-terminated
 };
 static_assert(sizeof(WardenMessage) == 64);
 
 inline constexpr size_t kLaunchDescriptors = 5;
+inline constexpr size_t kVolumeDescriptors = 1;
 
 struct ReceivedMessage {
   WardenMessage message;
