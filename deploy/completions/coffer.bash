@@ -7,7 +7,7 @@ _coffer() {
     no-new-privs seccomp landlock rlimits disk-quota cgroup-memory cgroup-pids cgroup-cpu cgroup-io"
   COMPREPLY=()
   if [ "$COMP_CWORD" = 1 ]; then
-    mapfile -t COMPREPLY < <(compgen -W "run call tools audit serve key sessions doctor runtimes --help --version" -- "$cur")
+    mapfile -t COMPREPLY < <(compgen -W "run call tools audit serve key sessions switch doctor runtimes --help --version" -- "$cur")
     return
   fi
   # After -- the rest is the command's own.
@@ -73,7 +73,7 @@ _coffer() {
           if [ "$COMP_CWORD" = 2 ]; then
             mapfile -t COMPREPLY < <(compgen -W "new list revoke --help" -- "$cur")
           else
-            mapfile -t COMPREPLY < <(compgen -W "--role --tenant --agent --expires --all-tenants --json --state --help" -- "$cur")
+            mapfile -t COMPREPLY < <(compgen -W "--role --tenant --agent --expires --all-tenants --keep-running --json --state --help" -- "$cur")
           fi ;;
       esac ;;
     sessions)
@@ -85,6 +85,19 @@ _coffer() {
             mapfile -t COMPREPLY < <(compgen -W "list end --help" -- "$cur")
           else
             mapfile -t COMPREPLY < <(compgen -W "--tenant --all --json --state --help" -- "$cur")
+          fi ;;
+      esac ;;
+    switch)
+      case $prev in
+        --state) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
+        --tenant | --reason) ;;
+        *)
+          if [ "$COMP_CWORD" = 2 ]; then
+            mapfile -t COMPREPLY < <(compgen -W "list on off --help" -- "$cur")
+          elif [ "$COMP_CWORD" = 3 ]; then
+            mapfile -t COMPREPLY < <(compgen -W "tool agent session tenant" -- "$cur")
+          else
+            mapfile -t COMPREPLY < <(compgen -W "--tenant --reason --json --state --help" -- "$cur")
           fi ;;
       esac ;;
     serve)

@@ -8,11 +8,12 @@ complete -c coffer -f -n __fish_use_subcommand -a serve -d "The daemon"
 complete -c coffer -f -n __fish_use_subcommand -a key -d "API keys of the daemon"
 complete -c coffer -f -n __fish_use_subcommand -a audit -d "What was decided and done, and its proof"
 complete -c coffer -f -n __fish_use_subcommand -a sessions -d "Sessions of agents, and an end to them"
+complete -c coffer -f -n __fish_use_subcommand -a switch -d "Stop a tool, an agent, a session or a tenant"
 complete -c coffer -f -n __fish_use_subcommand -a doctor -d "What this host can enforce"
 complete -c coffer -f -n __fish_use_subcommand -a runtimes -d "The runtimes found on this host"
 complete -c coffer -f -n __fish_use_subcommand -l version -d Version
 complete -c coffer -f -l help -d Help
-complete -c coffer -f -n "__fish_seen_subcommand_from doctor runtimes call tools audit key sessions serve" -l json -d "For programs"
+complete -c coffer -f -n "__fish_seen_subcommand_from doctor runtimes call tools audit key sessions switch serve" -l json -d "For programs"
 complete -c coffer -f -n "__fish_seen_subcommand_from doctor" -l sweep -d "Remove what a crash left"
 
 set -l run "__fish_seen_subcommand_from run"
@@ -43,7 +44,7 @@ complete -c coffer -n $run -r -l state -d "Record it in this state directory"
 complete -c coffer -n $run -l trace -d "Print the steps"
 complete -c coffer -n $run -l quiet -d "Print nothing but errors"
 
-set -l stateful "__fish_seen_subcommand_from call tools audit key sessions serve"
+set -l stateful "__fish_seen_subcommand_from call tools audit key sessions switch serve"
 complete -c coffer -n $stateful -r -l state -d "State directory"
 complete -c coffer -n "__fish_seen_subcommand_from call tools serve" -r -l tools -d "Directory of manifests"
 
@@ -89,12 +90,18 @@ complete -c coffer -f -n $sessions -a "list end"
 complete -c coffer -n $sessions -x -l tenant -d "The tenant"
 complete -c coffer -n $sessions -l all -d "Ended ones too"
 
+set -l switch "__fish_seen_subcommand_from switch"
+complete -c coffer -f -n $switch -a "list on off tool agent session tenant"
+complete -c coffer -n $switch -x -l tenant -d "The tenant"
+complete -c coffer -n $switch -x -l reason -d "Why, for the record"
+
 set -l key "__fish_seen_subcommand_from key"
 complete -c coffer -f -n $key -a "new list revoke"
 complete -c coffer -n $key -x -l role -a "agent approver operator auditor" -d "What the key may do"
 complete -c coffer -n $key -x -l tenant -d "The tenant"
 complete -c coffer -n $key -x -l agent -d "The name it acts under"
 complete -c coffer -n $key -l all-tenants -d "Sees every tenant"
+complete -c coffer -n $key -l keep-running -d "Calls of a revoked key go on"
 complete -c coffer -n $key -x -l expires -d "How long it is valid"
 
 set -l serve "__fish_seen_subcommand_from serve"

@@ -24,6 +24,12 @@ using Keys = std::vector<std::string_view>;
 
 constexpr uint64_t kMostCount = 1'000'000;
 constexpr uint64_t kMostBudget = 1'000'000'000'000;
+constexpr uint64_t kLeastStorage = 16ULL << 20;
+constexpr uint64_t kLeastSession = 1ULL << 20;
+constexpr uint64_t kMostSession = 64ULL << 30;
+constexpr uint64_t kUsualStorage = 8ULL << 30;
+constexpr uint64_t kDiskShare = 8;  // one part of it
+constexpr uint64_t kFewSessions = 4;
 constexpr size_t kMostWebhooks = 16;
 constexpr size_t kMostPeers = 1000;
 constexpr uint64_t kMostUid = 0xfffffffe;  // the one after it means nobody
@@ -86,7 +92,32 @@ void ReadRetention(const TomlNode& table, const std::string& path, store::Retent
   }
 }
 
-// quotas, budgets and retention of everybody, or of one tenant.
+void ReadStorage(const TomlNode& table, const std::string& path, StorageRules& storage,
+                 MistakeList& mistakes) {
+  TableReader reader(table, path, Keys{"tenant", "session"}, mistakes);
+  reader.Parsed(storage.tenant, "tenant", ParseSize);
+  reader.Parsed(storage.session, "session", ParseSize);
+  if (reader.Find("tenant") != nullptr && storage.tenant < kLeastStorage) {
+    reader.Add("tenant", "too little to keep anything", "write 16MiB or more");
+  }
+  if (storage.session < kLeastSession || storage.session > kMostSession) {
+    reader.Add("session", "not a size for a session", "write 1MiB to 64GiB");
+  }
+}
+
+void ReadHost(TableReader& root, FileConfig& config, MistakeList& mistakes) {
+  const TomlNode* const table = root.Table("host");
+  if (table == nullptr) {
+    return;
+  }
+  TableReader reader(*table, "host", Keys{"calls", "memory", "tenant_share"}, mistakes);
+  config.host.calls = reader.Count("calls", 1, kMostCount).value_or(config.host.calls);
+  reader.Parsed(config.host.memory, "memory", ParseSize);
+  config.host.tenant_share =
+      reader.Count("tenant_share", 1, 100).value_or(config.host.tenant_share);
+}
+
+// quotas, budgets, retention and storage of everybody, or of one tenant.
 void ReadRules(TableReader& root, const std::string& prefix, TenantRules& rules,
                MistakeList& mistakes) {
   if (const TomlNode* const quotas = root.Table("quotas")) {
@@ -112,6 +143,9 @@ void ReadRules(TableReader& root, const std::string& prefix, TenantRules& rules,
   if (const TomlNode* const retention = root.Table("retention")) {
     ReadRetention(*retention, prefix + "retention", rules.retention, mistakes);
   }
+  if (const TomlNode* const storage = root.Table("storage")) {
+    ReadStorage(*storage, prefix + "storage", rules.storage, mistakes);
+  }
 }
 
 void ReadTenants(TableReader& root, FileConfig& config, MistakeList& mistakes) {
@@ -129,7 +163,8 @@ void ReadTenants(TableReader& root, FileConfig& config, MistakeList& mistakes) {
       continue;
     }
     const std::string path = "tenant." + entry.key;
-    TableReader reader(entry.value, path, Keys{"quotas", "budgets", "retention"}, mistakes);
+    TableReader reader(entry.value, path, Keys{"quotas", "budgets", "retention", "storage"},
+                       mistakes);
     TenantRules rules = config.general;
     ReadRules(reader, path + ".", rules, mistakes);
     config.tenants.emplace(entry.key, std::move(rules));
@@ -240,6 +275,17 @@ const PeerConfig* FileConfig::FindPeer(uint32_t uid) const {
   return found == peers.end() ? nullptr : &*found;
 }
 
+uint64_t StorageRules::Tenant(uint64_t disk) const {
+  if (tenant != 0) {
+    return tenant;
+  }
+  return disk == 0 ? kUsualStorage : std::min(kUsualStorage, disk / kDiskShare);
+}
+
+uint64_t StorageRules::SessionsTogether(uint64_t disk) const {
+  return std::max(Tenant(disk) / 2, kFewSessions * session);
+}
+
 const TenantRules& FileConfig::RulesOf(std::string_view tenant) const {
   const auto found = tenants.find(tenant);
   return found == tenants.end() ? general : found->second;
@@ -264,10 +310,11 @@ ParsedConfig ParseConfigFile(std::string_view text) {
   MistakeList mistakes;
   FileConfig config;
   TableReader root(std::get<TomlNode>(read), "",
-                   Keys{"quotas", "budgets", "retention", "tenant", "webhook", "otlp", "anomaly",
-                        "peer", "ceilings"},
+                   Keys{"quotas", "budgets", "retention", "storage", "host", "tenant", "webhook",
+                        "otlp", "anomaly", "peer", "ceilings"},
                    mistakes);
   ReadRules(root, "", config.general, mistakes);
+  ReadHost(root, config, mistakes);
   ReadTenants(root, config, mistakes);
   ReadWebhooks(root, config, mistakes);
   ReadOtlp(root, config, mistakes);

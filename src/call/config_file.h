@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "call/config_ceilings.h"
+#include "call/host_budget.h"
 #include "egress/receiver_config.h"
 #include "policy/manifest/mistake.h"
 #include "policy/rate.h"
@@ -27,6 +28,19 @@
 
 namespace coffer::call {
 
+// How much is kept for a tenant on this host's disk: [storage].
+struct StorageRules {
+  uint64_t tenant = 0;  // results, receipts and sessions; 0: 8 GiB, or an eighth of a smaller disk
+  uint64_t session = 100ULL << 20;  // files of one session
+
+  uint64_t Tenant(uint64_t disk) const;
+  // Of that for results and receipts: one half.
+  uint64_t Records(uint64_t disk) const { return Tenant(disk) / 2; }
+  // Of that for open sessions: one half, but never less than four of them.
+  uint64_t SessionsTogether(uint64_t disk) const;
+  bool operator==(const StorageRules&) const = default;
+};
+
 // What holds for one tenant.
 struct TenantRules {
   policy::RateLimits tenant_rate;
@@ -35,6 +49,7 @@ struct TenantRules {
   store::Budget
       session_budget;  // of every session, and at most this where a session asks for its own
   store::Retention retention;
+  StorageRules storage;
 };
 
 // What is told as unusual: [anomaly].
@@ -54,6 +69,7 @@ struct PeerConfig {
 };
 
 struct FileConfig {
+  HostLimits host;
   TenantRules general;
   std::map<std::string, TenantRules, std::less<>>
       tenants;  // complete: general with what is its own

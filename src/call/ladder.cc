@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "call/redact.h"
+#include "call/workspace_room.h"
 #include "policy/manifest/manifest.h"
 #include "policy/narrowing.h"
 #include "policy/scrub.h"
@@ -114,7 +115,9 @@ ToolReply Broken(const std::string& call_id) {
 
 ToolReply Replayed(Recorder& recorder, const ToolRequest& request,
                    const store::Admission& admission) {
-  if (admission.result.empty()) {
+  const bool ended = admission.state == store::CallState::kFinished ||
+                     admission.state == store::CallState::kRefused;
+  if (admission.result.empty() && !ended) {
     // It was under way when a process died: nobody knows how far it came, and it is not run again.
     ToolReply lost = Failed(Internal("internal", kNobodyKnows));
     lost.call_id = admission.call_id;
@@ -131,9 +134,21 @@ ToolReply Replayed(Recorder& recorder, const ToolRequest& request,
     return Failed(sealed.error());
   }
   // The key's own row is not sealed: it must at least lead to a call of this agent and tool.
-  if (sealed->state != audit::SealState::kGood || sealed->result != admission.result ||
+  if (sealed->state != audit::SealState::kGood || sealed->result.value_or("") != admission.result ||
       sealed->call.agent != request.agent || sealed->call.tool != request.tool) {
     return Broken(admission.call_id);
+  }
+  if (!sealed->result) {
+    // How it ended is in its receipt; what it said was pruned (Recorder::PruneToSize).
+    ToolReply gone;
+    gone.call_id = admission.call_id;
+    gone.outcome = sealed->call.outcome ? store::OutcomeName(*sealed->call.outcome) : "unknown";
+    gone.error_class = "policy.storage";
+    gone.error_message = "the call has ended as it says here; its result was removed to make room";
+    gone.log = sealed->log;
+    gone.admitted = true;
+    gone.replayed = true;
+    return gone;
   }
   Result<ToolReply> stored = ParseReply(admission.result);
   if (!stored.ok()) {
@@ -169,6 +184,19 @@ audit::Receipt Merge(const audit::Receipt& before, audit::Receipt after) {
   after.args_redacted = before.args_redacted;
   after.requested_at = before.requested_at;
   return after;
+}
+
+// The runner saw the wall clock, which somebody may have set meanwhile. Retention goes by the store's.
+void KeepStoreTime(Nanos now, audit::Receipt& receipt) {
+  constexpr Nanos kApart = std::chrono::seconds(30);
+  const Nanos ahead = receipt.finished_at - now;
+  if (receipt.finished_at == Nanos(0) || (ahead < kApart && ahead > -kApart)) {
+    return;
+  }
+  receipt.finished_at -= ahead;
+  if (receipt.started_at != Nanos(0)) {
+    receipt.started_at -= ahead;
+  }
 }
 
 }  // namespace
@@ -229,13 +257,19 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
 
   // evaluate: what does not fit takes nothing from the rates of calls
   std::string workspace;
+  std::optional<store::Session> session;
   if (!request.session_id.empty()) {
-    const Result<std::optional<store::Session>> session =
+    Result<std::optional<store::Session>> found =
         store::FindSession(store_, request.tenant, request.session_id);
-    if (!session.ok()) {
-      return Failed(session.error());
+    if (!found.ok()) {
+      return Failed(found.error());
     }
-    workspace = *session ? options_.sessions + "/" + (*session)->workspace : "";
+    session = std::move(*found);
+    // Of a session of this agent that is open; admission refuses the others, and their files may be gone.
+    if (session && (session->agent != request.agent || session->ended_at)) {
+      session.reset();
+    }
+    workspace = session ? options_.sessions + "/" + session->workspace : "";
   }
   const Nanos began = BootTime();
   Result<Evaluation> evaluation = Evaluate(*tool, *args, workspace);
@@ -243,10 +277,31 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
     options_.evaluated(request.tenant, BootTime() - began);
   }
   asked.invalid = !evaluation.ok();
+  if (evaluation.ok() && session) {
+    if (const Status room = NarrowToWorkspace(workspace, *session, evaluation->run.envelope.limits);
+        !room.ok()) {
+      return Failed(room.error());
+    }
+  }
 
   // admit; what is owed to the log goes first, and until it is written nothing new begins
   if (const Status owed = recorder_.WritePending(); !owed.ok()) {
     return Failed(owed.error());
+  }
+  if (const Status room = options_.may_begin ? options_.may_begin() : Status(); !room.ok()) {
+    return Failed(room.error());
+  }
+  HostBudget::Seat seat;
+  if (options_.budget != nullptr && evaluation.ok() && !request.dry_run) {
+    HostBudget::Answer taken =
+        options_.budget->Take(request.tenant.name(), evaluation->run.envelope.limits.memory);
+    if (taken.seat == nullptr) {
+      ToolReply reply =
+          Reply(ToolRefusal::kRateLimited, Refused("policy.host", taken.reason, "try again later"));
+      reply.retry_after_seconds = 1;
+      return RefuseUnadmitted(asked, std::move(receipt), std::move(reply));
+    }
+    seat = std::move(taken.seat);
   }
   asked.quotas.tool = tool->manifest.rate;
   asked.quotas.retry_cooldown = kRetryCooldown;
@@ -285,6 +340,7 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
   call.call_id = admission->call_id;
   call.request = request;
   call.tool = tool;
+  call.seat = std::move(seat);
   call.receipt = std::move(receipt);
   call.receipt.call_id = call.call_id;
   if (!evaluation.ok()) {
@@ -391,6 +447,7 @@ ToolReply Ladder::Descend(const ReadyCall& call, Collected collected) {
   Ending ending = Ending::kFinished;
   if (ran.ok()) {
     receipt = Merge(call.receipt, std::move(ran).value());
+    KeepStoreTime(store_.Now(), receipt);
     receipt.incidents = watch::DescribeIncidents(receipt.syscalls_denied);
     reply.hint = collected.report->error ? collected.report->error->hint : "";
   } else {

@@ -19,6 +19,7 @@
 #include <variant>
 
 #include "call/evaluate.h"
+#include "call/host_budget.h"
 #include "call/recorder.h"
 #include "call/run/run_request.h"
 #include "call/tool_call.h"
@@ -37,6 +38,7 @@ struct ReadyCall {
   RunRequest run;
   std::string stdin_text;
   audit::Receipt receipt;  // what is known before it ran
+  HostBudget::Seat seat;   // its place among all calls of this host
 };
 
 // What was collected of a call that ended. No report: its runner died, and nobody knows how far it came.
@@ -51,6 +53,9 @@ struct LadderOptions {
   // Of a tenant and its agents, asked at every admission, from any thread; a tool's own are in its manifest. Empty: none.
   std::function<store::Quotas(const store::TenantId&)> quotas;
   uint32_t max_depth = 3;
+  HostBudget* budget = nullptr;  // of all calls together; null: not bounded
+  // Why nothing new may begin at the moment, from any thread: the disk is full. Empty: nobody says.
+  std::function<Status()> may_begin;
   // Told how long a request was evaluated; from any thread. Empty: nobody asks.
   std::function<void(const store::TenantId&, Nanos)> evaluated;
 };

@@ -14,6 +14,7 @@
 #include "store/call.h"
 #include "store/call_list.h"
 #include "store/outbox.h"
+#include "store/stored_bytes.h"
 
 namespace coffer::call {
 namespace {
@@ -412,6 +413,36 @@ Result<store::Pruned> Recorder::Prune(const store::TenantId& tenant,
     TRY(events_.Say(event));
   }
   return store::Prune(store_, tenant, retention);
+}
+
+Result<uint64_t> Recorder::PruneToSize(const store::TenantId& tenant, uint64_t bytes) {
+  TRY_ASSIGN(const uint64_t stored, store::StoredBytes(store_, tenant));
+  if (stored <= bytes) {
+    return uint64_t{0};
+  }
+  // A little more than needed, so that not every call is followed by a record of its own.
+  const uint64_t excess = stored - bytes + bytes / 16;
+  TRY_ASSIGN(store::OldBodies old, store::FindOldResults(store_, tenant, excess));
+  const bool results = !old.calls.empty();
+  if (!results) {
+    TRY_ASSIGN(old, store::FindOldCalls(store_, tenant, excess));
+  }
+  if (old.calls.empty()) {
+    return uint64_t{0};
+  }
+  audit::EventRecord event;
+  event.tenant = tenant.name();
+  event.name = results ? "results.pruned" : "pruned";
+  event.detail = {{"before", old.through.count() + 1},
+                  {"count", static_cast<int64_t>(old.calls.size())},
+                  {"bytes", static_cast<int64_t>(old.bytes)},
+                  {"limit", static_cast<int64_t>(bytes)},
+                  {"first", old.calls.front()},
+                  {"last", old.calls.back()}};
+  TRY(events_.Say(event));
+  TRY(results ? store::RemoveResults(store_, tenant, old)
+              : store::RemoveCalls(store_, tenant, old));
+  return static_cast<uint64_t>(old.calls.size());
 }
 
 Result<audit::SealedCall> Recorder::ReadSealed(const store::Call& row) const {

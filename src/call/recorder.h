@@ -86,6 +86,11 @@ class Recorder {
   // says up to when bodies may be missing, before they are.
   Result<store::Pruned> Prune(const store::TenantId& tenant, const store::Retention& retention);
 
+  // Removes the oldest bodies of a tenant that keeps more than `bytes`: results first, then whole calls. What goes is in the
+  // log before it is gone: `results.pruned` or `pruned`, with whose, how many and up to when. For a timer; a part of it at
+  // once. The number of bodies.
+  Result<uint64_t> PruneToSize(const store::TenantId& tenant, uint64_t bytes);
+
   // What is still to be written; for a timer.
   Status WritePending();
   size_t pending() const;

@@ -21,6 +21,7 @@ struct ToolRequest {
   store::TenantId tenant = store::TenantId::Local();
   std::string agent;
   std::string user;
+  std::string key_id;  // of the key that asked, in the daemon: revoking it ends the call
 
   std::string tool;
   std::string args_json = "{}";

@@ -19,6 +19,7 @@
 #include "cli/verb_runtimes.h"
 #include "cli/verb_serve.h"
 #include "cli/verb_sessions.h"
+#include "cli/verb_switch.h"
 #include "cli/verb_tools.h"
 
 namespace {
@@ -36,6 +37,7 @@ Usage:
   coffer audit list|show|verify|..    what was decided and done, and the proof that nobody edited it
   coffer key new|list|revoke          API keys of the daemon
   coffer sessions list|end            sessions of agents, and an end to them
+  coffer switch list|on|off           stop a tool, an agent, a session or a tenant
   coffer tools list|show|check|new|..  the tools that agents may call, and their manifests
   coffer --version | --help           `coffer run --help` lists the flags
 
@@ -118,6 +120,9 @@ int main(int argc, char** argv, char** envp) {
   }
   if (words[0] == "sessions") {
     return coffer::cli::SessionsVerb(rest);
+  }
+  if (words[0] == "switch") {
+    return coffer::cli::SwitchVerb(rest);
   }
   if (words[0] == "tools") {
     return coffer::cli::ToolsVerb(rest);

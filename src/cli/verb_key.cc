@@ -23,18 +23,17 @@ Usage:
   coffer key new [--role agent|approver|operator|auditor] [--tenant T] [--agent NAME] [--expires DURATION]
                  [--all-tenants] [--json]
   coffer key list [--tenant T] [--json]
-  coffer key revoke ID [--tenant T]
+  coffer key revoke ID [--tenant T] [--keep-running]
 
   --tenant T    the tenant (local); `new` makes it if it does not exist
   --all-tenants `new`: an operator or auditor who sees every tenant, and acts for this one; `list`: of every tenant
+  --keep-running  `revoke`: calls that the key has made go on; otherwise a running daemon ends them within a second
   --state DIR   the state directory (default: COFFER_STATE, /var/lib/coffer, or ~/.local/state/coffer)
 )";
 
-constexpr call::FlagSpec kFlags[] = {{"--role", true},
-                                     {"--tenant", true},
-                                     {"--agent", true},
-                                     {"--expires", true},
-                                     {"--all-tenants", false}};
+constexpr call::FlagSpec kFlags[] = {{"--role", true},         {"--tenant", true},
+                                     {"--agent", true},        {"--expires", true},
+                                     {"--all-tenants", false}, {"--keep-running", false}};
 
 Json KeyJson(const store::ApiKey& key) {
   const auto time = [](const std::optional<Nanos>& at) {
@@ -114,10 +113,15 @@ Result<std::string> Act(const call::VerbFlags& flags) {
     return List(flags, state, tenant);
   }
   if (given[0] == "revoke" && given.size() == 2) {
-    TRY(store::RevokeKey(state.store(), tenant, given[1]));
+    const bool keep = flags.Has("--keep-running");
+    TRY(store::RevokeKey(state.store(), tenant, given[1],
+                         keep ? store::RevokedCalls::kKeepRunning : store::RevokedCalls::kEnd));
     TRY(state.recorder().Event(tenant.name(), "key.revoked",
-                               {{"by", fmt::format("uid:{}", ::getuid())}, {"key", given[1]}}));
-    return fmt::format("{} is revoked\n", given[1]);
+                               {{"by", fmt::format("uid:{}", ::getuid())},
+                                {"key", given[1]},
+                                {"calls", keep ? "go on" : "end"}}));
+    return fmt::format("{} is revoked; calls that it has made {}\n", given[1],
+                       keep ? "go on" : "end");
   }
   return Refused("policy.usage", "coffer key does not take this",
                  "coffer key new | list | revoke ID");

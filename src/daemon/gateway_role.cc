@@ -136,6 +136,7 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
   const std::unique_ptr<net::Loop> loop = net::MakeLoop();
   ServiceContext context(*loop);
   context.sessions = config.state + "/sessions";
+  context.warden = warden;
   ServiceOptions options;
   options.owner = ::geteuid();
   DaemonService service(context, options);
@@ -155,6 +156,8 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
   TRY(EnterRole(RoleKind::kGateway));
 
   // From here on without any privilege.
+  context.reserve.Open(config.state);
+  context.budget.SetLimits(call::CompleteLimits(context.live_config.current()->host));
   TRY_ASSIGN(store::Store store, store::Store::Open(config.state));
   audit::LogOptions log_options;
   log_options.appended = [&context](const std::string& tenant, Nanos took, uint64_t size) {
@@ -193,8 +196,13 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
   call::LadderOptions ladder_options;
   ladder_options.sessions = context.sessions;
   ladder_options.quotas = [&context](const store::TenantId& tenant) {
-    return context.live_config.current()->QuotasOf(tenant.name());
+    const std::shared_ptr<const FileConfig> now = context.live_config.current();
+    store::Quotas quotas = now->QuotasOf(tenant.name());
+    quotas.stored_bytes = now->RulesOf(tenant.name()).storage.Records(context.reserve.disk_bytes());
+    return quotas;
   };
+  ladder_options.budget = &context.budget;
+  ladder_options.may_begin = [&context] { return context.reserve.CheckRoom(); };
   ladder_options.evaluated = [&context](const store::TenantId& tenant, Nanos took) {
     context.meter.metrics().Evaluated(tenant.name(), took);
   };
@@ -236,6 +244,7 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
         loop->Stop();
       }
     }
+    context.budget.SetLimits(call::CompleteLimits(context.live_config.current()->host));
     (void)workers.Submit([&] { service.ReloadTools(); });
   });
   const std::shared_ptr<void> on_warden = loop->WatchReadable(warden, [&] { loop->Stop(); });

@@ -2,12 +2,13 @@
 //
 // The part of the service that is about metrics.
 #include "daemon/service.h"
+#include "daemon/standing.h"
 
 namespace coffer::daemon {
 
 void DaemonService::GetMetrics(const gateway::Identity& who, gateway::Reply<std::string> reply) {
-  Answer<std::string>(context_, std::move(reply),
-                      [this, who] { return context_.meter.Print(who); });
+  AnswerIfStanding<std::string>(context_, who, std::move(reply),
+                                [this, who] { return context_.meter.Print(who); });
 }
 
 }  // namespace coffer::daemon

@@ -20,8 +20,7 @@
 namespace coffer::daemon {
 
 struct ServiceOptions {
-  uid_t owner = 0;                        // a peer of the unix socket with this uid is an operator
-  uint64_t session_bytes = 100ULL << 20;  // files of one session
+  uid_t owner = 0;  // a peer of the unix socket with this uid is an operator
   Nanos longest_session = std::chrono::hours(24);
 };
 
@@ -75,7 +74,7 @@ class DaemonService : public gateway::Service {
   void ListKeys(const gateway::Identity& who,
                 gateway::Reply<std::vector<gateway::KeyView>> reply) override;
   void RevokeKey(const gateway::Identity& who, const std::string& key_id,
-                 gateway::Reply<gateway::KeyView> reply) override;
+                 gateway::RevokedCalls calls, gateway::Reply<gateway::KeyView> reply) override;
   void ListSwitches(const gateway::Identity& who,
                     gateway::Reply<std::vector<gateway::SwitchView>> reply) override;
   void SetSwitch(const gateway::Identity& who, const gateway::SwitchTarget& target,
@@ -102,6 +101,8 @@ class DaemonService : public gateway::Service {
   };
 
   void AuthenticatePeer(uid_t uid, gateway::Reply<gateway::Identity> reply);
+  void CancelVisible(const gateway::Identity& who, const std::string& call_id,
+                     const gateway::Reply<gateway::CallView>& reply);
   void Watch(const std::shared_ptr<call::ReadyCall>& ready,
              const std::shared_ptr<call::RunChannels>& channels, bool wait,
              gateway::Reply<gateway::CallView> reply);
@@ -109,12 +110,22 @@ class DaemonService : public gateway::Service {
   void KillWhere(const std::function<bool(const call::ReadyCall&)>& stopped);
   void Tick();
   void CheckSwitches();
+  // What is wrong with a switch for that target, or nothing.
+  std::optional<gateway::Refusal> FindMistake(const store::TenantId& tenant,
+                                              const gateway::SwitchTarget& target);
   void KillIfStopped(const std::string& call_id, const call::ToolRequest& request);
   void EndExpired();
   // What a session's end brings with it: its calls are killed, its files removed, and the log says by whom.
   void AfterEnd(const store::EndedSession& ended, const std::string& by);
   // Removes the workspaces of sessions that ended elsewhere, or before a crash.
   void SweepWorkspaces();
+  // Removes what is left of an ended session; true if nothing is. On a worker.
+  bool RemoveFiles(const store::Session& session);
+  gateway::SessionView ShowSession(const store::Session& session) const;
+  gateway::Answer<gateway::SessionView> MakeSession(const gateway::Identity& who,
+                                                    const store::SessionRequest& asked);
+  // Looks how full the disk is and what tenants keep, and makes room.
+  void KeepRoom();
   void SettleDead();
   void TellNarrowed();
   void PruneOld();
@@ -128,6 +139,7 @@ class DaemonService : public gateway::Service {
   std::deque<std::pair<std::string, std::shared_ptr<EventLog>>> recent_;
   std::shared_ptr<void> timer_;
   std::atomic<int64_t> switch_generation_{-1};
+  std::atomic<bool> volumes_ok_{true};  // sessions can have file systems of their own
   std::atomic<bool> store_ok_{true};
   std::atomic<bool> log_ok_{true};
   std::atomic<bool> behind_{false};  // no worker is free to look at either

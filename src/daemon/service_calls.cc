@@ -5,6 +5,7 @@
 
 #include "base/print.h"
 #include "daemon/service.h"
+#include "daemon/standing.h"
 #include "daemon/views.h"
 #include "daemon/visibility.h"
 #include "store/call.h"
@@ -26,6 +27,7 @@ call::ToolRequest RequestOf(const gateway::Identity& who, const store::TenantId&
   made.tenant = tenant;
   made.agent = who.agent;
   made.user = who.user;
+  made.key_id = who.key_id;
   made.tool = std::move(request.tool);
   made.args_json = std::move(request.args_json);
   made.session_id = request.session_id.value_or("");
@@ -180,7 +182,12 @@ void DaemonService::Submit(const gateway::Identity& who, gateway::CallRequest re
   const bool wait = request.wait;
   auto asked = std::make_shared<call::ToolRequest>(RequestOf(who, *tenant, std::move(request)));
   const Nanos arrived = BootTime();
-  const bool taken = context_.workers().Submit([this, asked, wait, reply, arrived] {
+  const bool taken = context_.workers().Submit([this, who, asked, wait, reply, arrived] {
+    // The ladder looks at the switches itself, and leaves a receipt.
+    if (std::optional<gateway::Refusal> lapse = FindLapse(context_.store(), who)) {
+      context_.loop.Post([reply, lapse = std::move(*lapse)] { reply(lapse); });
+      return;
+    }
     std::variant<call::ReadyCall, call::ToolReply> climbed = context_.ladder().Climb(*asked);
     if (auto* answered = std::get_if<call::ToolReply>(&climbed)) {
       context_.loop.Post(
@@ -296,6 +303,20 @@ void DaemonService::GetReceipt(const gateway::Identity& who, const std::string& 
 
 void DaemonService::CancelCall(const gateway::Identity& who, const std::string& call_id,
                                gateway::Reply<gateway::CallView> reply) {
+  AnswerIfStanding<gateway::Nothing>(
+      context_, who,
+      [this, who, call_id, reply](gateway::Answer<gateway::Nothing> standing) {
+        if (!standing.ok()) {
+          reply(standing.refusal());
+        } else {
+          CancelVisible(who, call_id, reply);
+        }
+      },
+      [] { return gateway::Nothing{}; });
+}
+
+void DaemonService::CancelVisible(const gateway::Identity& who, const std::string& call_id,
+                                  const gateway::Reply<gateway::CallView>& reply) {
   if (Flight* const flight = FindFlight(who, call_id)) {
     context_.launcher().Kill(call_id);
     reply(RunningView(flight->request, call_id));

@@ -27,6 +27,16 @@ gateway::Refusal RefusalOf(const Error& error) {
   return refusal;
 }
 
+gateway::Refusal Full(const Error& error) {
+  gateway::Refusal refusal;
+  refusal.kind = gateway::RefusalKind::kUnavailable;
+  refusal.code = "storage.full";
+  refusal.message = error.message;
+  refusal.hint = error.hint;
+  refusal.retry_after = std::chrono::seconds(10);
+  return refusal;
+}
+
 gateway::Refusal Busy() {
   gateway::Refusal refusal;
   refusal.kind = gateway::RefusalKind::kUnavailable;

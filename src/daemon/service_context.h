@@ -10,8 +10,10 @@
 #include "call/recorder.h"
 #include "call/tool_shelf.h"
 #include "call/warden/launcher.h"
+#include "daemon/disk_reserve.h"
 #include "daemon/live_config.h"
 #include "daemon/metrics.h"
+#include "daemon/session_space.h"
 #include "daemon/workers.h"
 #include "gateway/service.h"
 #include "net/loop.h"
@@ -26,9 +28,13 @@ class ServiceContext {
   explicit ServiceContext(net::Loop& given_loop) : loop(given_loop) {}
 
   net::Loop& loop;
-  std::string sessions;    // directory of session workspaces
-  LiveConfig live_config;  // what the operator configured; replaced while it runs
-  Meter meter;             // what happened, for whoever scrapes it
+  std::string sessions;     // directory of session workspaces
+  int warden = -1;          // the socket to the warden
+  SessionSpace space;       // what sessions hold
+  DiskReserve reserve;      // of the state directory
+  call::HostBudget budget;  // of all calls
+  LiveConfig live_config;   // what the operator configured; replaced while it runs
+  Meter meter;              // what happened, for whoever scrapes it
 
   store::Store& store() const { return recorder_->store(); }
   call::Recorder& recorder() const { return *recorder_; }
@@ -57,6 +63,8 @@ class ServiceContext {
 // A failure of ours as the asker may hear it: nothing of the host.
 gateway::Refusal RefusalOf(const Error& error);
 gateway::Refusal Busy();
+// The disk has no room for anything new.
+gateway::Refusal Full(const Error& error);
 
 // Runs `work` on a worker and hands its answer to `reply` on the loop. A full queue answers at once.
 template <typename T>

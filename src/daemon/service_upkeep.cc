@@ -18,6 +18,7 @@ constexpr Nanos kPruneEvery = std::chrono::minutes(1);
 // More than that at once: there is probably more, and the next tick goes on.
 constexpr uint64_t kManyRows = 1000;
 constexpr size_t kMaxTold = 200;
+constexpr int kPartsAtOnce = 4;
 
 // What a call that runs under `before` may do and a new one may not; empty if that is nothing.
 std::string TakenAway(const policy::Tool& before, const policy::Tool* now) {
@@ -101,6 +102,30 @@ void DaemonService::PruneOld() {
     }
     if (gone->calls + gone->results + gone->sessions >= kManyRows) {
       next_prune_ = now;
+    }
+  }
+}
+
+// On a worker. A few parts for each tenant at once: others wait for this worker too.
+void DaemonService::KeepRoom() {
+  context_.reserve.Look();
+  const Result<std::vector<store::Tenant>> tenants =
+      store::ListTenants(context_.store(), store::AllTenants{});
+  if (!tenants.ok()) {
+    return;
+  }
+  const std::shared_ptr<const FileConfig> config = context_.live_config.current();
+  for (const store::Tenant& tenant : *tenants) {
+    const uint64_t most =
+        config->RulesOf(tenant.id.name()).storage.Records(context_.reserve.disk_bytes());
+    for (int part = 0; part < kPartsAtOnce; ++part) {
+      const Result<uint64_t> gone = context_.recorder().PruneToSize(tenant.id, most);
+      if (!gone.ok()) {
+        PrintError(gone.error());
+      }
+      if (!gone.ok() || *gone == 0) {
+        break;
+      }
     }
   }
 }

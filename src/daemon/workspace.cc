@@ -8,12 +8,14 @@
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/ids.h"
 #include "base/remove_tree.h"
 #include "base/sys.h"
+#include "limits/tree_scan.h"
 
 namespace coffer::daemon {
 namespace {
@@ -21,8 +23,10 @@ namespace {
 using raw::Arg;
 using raw::Syscall;
 
-constexpr int kDeepest = 64;
-constexpr size_t kMostEntries = 1'000'000;
+// A path of a request has at most so many bytes (gateway/service.h), so at most half as many parts.
+constexpr size_t kLongestPath = 1024;
+constexpr int kDeepest = static_cast<int>(kLongestPath / 2);
+constexpr Nanos kScanTime = std::chrono::seconds(2);
 
 Error NotThere(const std::string& path) {
   return {ErrorKind::kNotFound, "file.unknown", fmt::format("there is no file {}", path), "", 0};
@@ -67,25 +71,31 @@ Result<UniqueFd> OpenInner(int dir, const std::string& name) {
   return OpenBeneath(dir, name, O_RDONLY | O_DIRECTORY);
 }
 
-// Visits every entry below `dir`, children before parents; `visit` gets the directory, the name and the path.
-Status Walk(int dir, const std::string& prefix, int depth, size_t& left,
-            const std::function<Status(int, const sys::DirEntry&, const std::string&)>& visit) {
-  if (depth == 0) {
-    return Refused("file.depth", "the workspace is nested too deeply");
-  }
+// Visits the regular files below `dir` until `visit` says that it has enough.
+Result<bool> Walk(int dir, const std::string& prefix, int depth,
+                  const std::function<bool(int, const std::string&, const std::string&)>& visit) {
   TRY_ASSIGN(const std::vector<sys::DirEntry> entries, sys::ListDir(dir));
   for (const sys::DirEntry& entry : entries) {
-    if (left-- == 0) {
-      return Refused("file.count", "the workspace holds too many files");
+    if (prefix.size() + entry.name.size() > kLongestPath) {
+      continue;  // no request can name it
     }
-    const std::string path = prefix + entry.name;
-    if (entry.type == DT_DIR) {
-      TRY_ASSIGN(const UniqueFd inner, OpenInner(dir, entry.name));
-      TRY(Walk(inner.get(), path + "/", depth - 1, left, visit));
+    if (entry.type == DT_DIR && depth > 1) {
+      const Result<UniqueFd> inner = OpenInner(dir, entry.name);
+      if (!inner.ok() && inner.error().kind != ErrorKind::kNotFound) {
+        return inner.error();
+      }
+      if (inner.ok()) {
+        TRY_ASSIGN(const bool more,
+                   Walk(inner->get(), prefix + entry.name + "/", depth - 1, visit));
+        if (!more) {
+          return false;
+        }
+      }
+    } else if (entry.type == DT_REG && !visit(dir, entry.name, prefix)) {
+      return false;
     }
-    TRY(visit(dir, entry, path));
   }
-  return {};
+  return true;
 }
 
 Result<UniqueFd> OpenRoot(const std::string& path) {
@@ -107,26 +117,47 @@ Status Workspace::Remove() const {
   return sys::RemoveDirAt(AT_FDCWD, path_);
 }
 
-Result<std::vector<gateway::FileView>> Workspace::List(size_t limit) const {
+bool Workspace::Exists() const {
+  struct stat info{};
+  return ::lstat(path_.c_str(), &info) == 0;
+}
+
+Result<Workspace::Listing> Workspace::List(size_t skip, size_t limit) const {
   TRY_ASSIGN(const UniqueFd root, OpenRoot(path_));
-  std::vector<gateway::FileView> files;
-  size_t left = kMostEntries;
-  TRY(Walk(root.get(), "", kDeepest, left,
-           [&](int dir, const sys::DirEntry& entry, const std::string& path) -> Status {
-             struct stat info{};
-             if (entry.type == DT_REG && files.size() < limit &&
-                 ::fstatat(dir, entry.name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-                 S_ISREG(info.st_mode)) {
-               files.push_back(ViewOf(path, info));
-             }
-             return {};
-           }));
-  return files;
+  Listing listing;
+  const auto visit = [&](int dir, const std::string& name, const std::string& prefix) {
+    struct stat info{};
+    if (::fstatat(dir, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode)) {
+      return true;
+    }
+    if (skip > 0) {
+      --skip;
+      return true;
+    }
+    listing.more = listing.files.size() == limit;
+    if (!listing.more) {
+      listing.files.push_back(ViewOf(prefix + name, info));
+    }
+    return !listing.more;
+  };
+  TRY_ASSIGN([[maybe_unused]] const bool all, Walk(root.get(), "", kDeepest, visit));
+  return listing;
 }
 
 Result<UniqueFd> Workspace::OpenToRead(const std::string& path, gateway::FileView* view) const {
   TRY_ASSIGN(const UniqueFd root, OpenRoot(path_));
-  TRY_ASSIGN(UniqueFd file, OpenBeneath(root.get(), path, O_RDONLY));
+  Result<UniqueFd> opened = OpenBeneath(root.get(), path, O_RDONLY);
+  if (!opened.ok() && opened.error().sys_errno == EACCES) {
+    // Whatever mode a call gave it, it is the session's own.
+    TRY_ASSIGN(const UniqueFd closed, OpenBeneath(root.get(), path, O_PATH));
+    struct stat before{};
+    if (::fstat(closed.get(), &before) == 0 && S_ISREG(before.st_mode)) {
+      const std::string self = fmt::format("/proc/self/fd/{}", closed.get());
+      (void)Syscall(SYS_fchmodat, AT_FDCWD, Arg(self.c_str()), before.st_mode | S_IRUSR);
+      opened = OpenBeneath(root.get(), path, O_RDONLY);
+    }
+  }
+  TRY_ASSIGN(UniqueFd file, std::move(opened));
   struct stat info{};
   if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
     return NotThere(path);
@@ -160,6 +191,10 @@ Result<Workspace::Writing> Workspace::OpenToWrite(const std::string& path) const
 Status Workspace::Commit(const Writing& writing) const {
   const long moved = Syscall(SYS_renameat2, writing.directory.get(), Arg(writing.temporary.c_str()),
                              writing.directory.get(), Arg(writing.name.c_str()), 0);
+  if (moved == -EISDIR || moved == -ENOTEMPTY || moved == -EEXIST) {
+    return Refused("file.directory", "a directory has this name",
+                   "remove it with a call, or choose another name");
+  }
   return moved < 0 ? Status(sys::ErrnoError("file.write", "cannot put a file in its place", moved))
                    : Status();
 }
@@ -183,13 +218,24 @@ Status Workspace::RemoveFile(const std::string& path) const {
   return gone < 0 ? Status(sys::ErrnoError("file.remove", "cannot remove a file", gone)) : Status();
 }
 
-Result<uint64_t> Workspace::Used() const {
-  TRY_ASSIGN(const std::vector<gateway::FileView> files, List(kMostEntries));
-  uint64_t bytes = 0;
-  for (const gateway::FileView& file : files) {
-    bytes += file.size;
+Result<SessionSpace::Room> Workspace::Used() const {
+  TRY_ASSIGN(const UniqueFd root, OpenRoot(path_));
+  TRY_ASSIGN(const limits::DiskUse use, limits::ScanDisk(root.get(), kScanTime));
+  if (!use.complete()) {
+    return Refused("file.uncounted", "what the session holds cannot be counted",
+                   "remove files, or open directories that are closed (chmod u+rwx), with a call");
   }
-  return bytes;
+  return SessionSpace::Room{use.bytes, use.inodes};
+}
+
+Result<Workspace::Volume> Workspace::LookAtVolume() const {
+  struct statvfs info{};
+  if (::statvfs(path_.c_str(), &info) != 0) {
+    return HostFault("file.open", "cannot look at a workspace");
+  }
+  const uint64_t blocks = info.f_blocks;
+  return Volume{{blocks * info.f_frsize, info.f_files},
+                {(blocks - info.f_bavail) * info.f_frsize, info.f_files - info.f_favail}};
 }
 
 }  // namespace coffer::daemon

@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "daemon/session_space.h"
 #include "gateway/service.h"
 
 namespace coffer::daemon {
@@ -26,7 +27,14 @@ class Workspace {
   // With everything in it. Nothing outside is touched.
   Status Remove() const;
 
-  Result<std::vector<gateway::FileView>> List(size_t limit) const;
+  bool Exists() const;
+  // A page of its files, in the order of the directories: `skip` come before it. `more`: others come after it. Memory is that
+  // of one page and of one directory at each level. What lies deeper than a path of a request can name is left out.
+  struct Listing {
+    std::vector<gateway::FileView> files;
+    bool more = false;
+  };
+  Result<Listing> List(size_t skip, size_t limit) const;
   Result<UniqueFd> OpenToRead(const std::string& path, gateway::FileView* view) const;
   // A new file beside the final name, and the way to put it there.
   struct Writing {
@@ -39,8 +47,14 @@ class Workspace {
   Status Commit(const Writing& writing) const;
   void Discard(const Writing& writing) const;
   Status RemoveFile(const std::string& path) const;
-  // Bytes in all files.
-  Result<uint64_t> Used() const;
+  // Bytes on the disk and number of files, counted without keeping a name longer than its directory is read.
+  Result<SessionSpace::Room> Used() const;
+  // The same where the workspace has a file system of its own, which knows: what it holds of what it can hold.
+  struct Volume {
+    SessionSpace::Room most;
+    SessionSpace::Room used;
+  };
+  Result<Volume> LookAtVolume() const;
 
  private:
   std::string path_;

@@ -119,6 +119,10 @@ Result<Identity> IdentityOf(const JwtConfig& config, const Json& claims) {
   }
   const std::string id = TextClaim(claims, "jti");
   identity.key_id = "jwt:" + (IsName(id) ? id : identity.agent);
+  // CheckTimes has found a number; one beyond what Nanos can hold is never reached.
+  constexpr double kFar = 9e9;  // seconds: the year 2255
+  identity.expires_at = std::chrono::seconds(
+      static_cast<int64_t>(std::clamp(claims["exp"].get<double>(), 1.0, kFar)));
   return identity;
 }
 

@@ -107,6 +107,8 @@ struct Identity {
   std::string user;    // the person behind the agent, where a token names one; may be empty
   bool all_tenants =
       false;  // an operator or auditor who sees every tenant; what it makes is of its own
+  Nanos expires_at{
+      0};  // of a token, wall time; 0: an API key, whose expiry the service knows, or never
 };
 
 // What a client showed. Exactly one of the first three is set; a unix socket without a bearer token shows its peer.
@@ -223,12 +225,15 @@ struct SessionView {
   std::string tenant;
   std::string agent;
   std::string label;
-  std::string state = "open";  // open | ended
+  std::string state = "open";  // open | ending (its files are being removed) | ended
   Nanos created_at{0};
   Nanos expires_at{0};
   Nanos ended_at{0};  // 0: not yet
   uint64_t calls = 0;
   std::optional<uint64_t> max_calls;
+  uint64_t max_bytes = 0;  // of its files; 0: not bounded
+  uint64_t max_files = 0;
+  bool enforced = false;  // by the kernel; otherwise watched
 };
 
 // Whose files: the workspace of a session, or what a call exported.
@@ -289,6 +294,9 @@ struct KeyRequest {
   std::string label;
   std::optional<std::chrono::seconds> expires_in;
 };
+
+// What becomes of the calls that a revoked key has made and that still run.
+enum class RevokedCalls { kEnd, kKeepRunning };
 
 struct KeyView {
   std::string key_id;
@@ -429,7 +437,8 @@ class Service {
   // Of the identity's own tenant.
   virtual void CreateKey(const Identity& who, KeyRequest request, Reply<NewKey> reply) = 0;
   virtual void ListKeys(const Identity& who, Reply<std::vector<KeyView>> reply) = 0;
-  virtual void RevokeKey(const Identity& who, const std::string& key_id, Reply<KeyView> reply) = 0;
+  virtual void RevokeKey(const Identity& who, const std::string& key_id, RevokedCalls calls,
+                         Reply<KeyView> reply) = 0;
 
   virtual void ListSwitches(const Identity& who, Reply<std::vector<SwitchView>> reply) = 0;
   virtual void SetSwitch(const Identity& who, const SwitchTarget& target, const std::string& reason,

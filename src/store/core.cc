@@ -95,6 +95,7 @@ Status Core::Maintain() {
   int pages = 0;
   {
     const std::lock_guard<std::mutex> guard(mutex_);
+    TRY(clock->Keep(*db_));
     TRY(CheckFiles());  // a checkpoint copies what is in the log, whatever it is
     pages = db_->wal_pages();
   }

@@ -26,6 +26,7 @@
 #include "store/recovery.h"
 #include "store/sqlite.h"
 #include "store/store.h"
+#include "store/store_clock.h"
 #include "store/store_files.h"
 
 namespace coffer::store {
@@ -41,7 +42,9 @@ struct Core {
   std::optional<Owner> owner;
   std::vector<RecoveredCall> recovered;
 
-  Nanos Now() const { return options.clock(); }
+  std::optional<StoreClock> clock;
+
+  Nanos Now() const { return options.clock ? options.clock() : clock->Now(); }
 
   Result<std::unique_ptr<Connection>> Connect() const;
 

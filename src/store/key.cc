@@ -26,7 +26,7 @@ constexpr Nanos kUseGrain = std::chrono::minutes(1);
 
 #define KEY_COLUMNS                                                             \
   "id, tenant, role, agent, created_at, expires_at, revoked_at, last_used_at, " \
-  "all_tenants, label"
+  "all_tenants, label, keep_running"
 
 Result<std::string> RandomHex(size_t digits) {
   std::array<unsigned char, 32> bytes{};
@@ -56,6 +56,7 @@ ApiKey ReadKey(const Statement& row) {
   key.last_used_at = row.MaybeTime(7);
   key.all_tenants = row.Count(8) != 0;
   key.label = row.Text(9);
+  key.keep_running = row.Count(10) != 0;
   return key;
 }
 
@@ -170,8 +171,8 @@ Result<KeyVerdict> CheckKey(Store& store, std::string_view text) {
     if (!row) {
       return KeyVerdict{};
     }
-    const std::string presented = HashKey(query.Text(10), text);
-    const std::string stored = query.Text(11);
+    const std::string presented = HashKey(query.Text(11), text);
+    const std::string stored = query.Text(12);
     if (presented.size() != stored.size() ||
         ::sodium_memcmp(presented.data(), stored.data(), stored.size()) != 0) {
       return KeyVerdict{};
@@ -226,17 +227,17 @@ Result<std::optional<ApiKey>> FindKey(Store& store, AllTenants /*tag*/, std::str
   });
 }
 
-Status RevokeKey(Store& store, const TenantId& tenant, std::string_view id) {
+Status RevokeKey(Store& store, const TenantId& tenant, std::string_view id, RevokedCalls calls) {
   Core& core = store.core();
   return core.Write(Durability::kOnDisk, [&](Connection& db) -> Status {
-    TRY(
-        db.Run("UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?) "
-               "WHERE tenant = ? AND id = ?",
-               core.Now(), tenant.name(), id));
+    TRY(db.Run(
+        "UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?), keep_running = ? "
+        "WHERE tenant = ? AND id = ?",
+        core.Now(), static_cast<int>(calls == RevokedCalls::kKeepRunning), tenant.name(), id));
     if (db.changes() != 1) {
       return Refused("policy.key", "there is no such key", "coffer key list shows their ids");
     }
-    return {};
+    return db.Run("UPDATE facts SET value = value + 1 WHERE name = 'switch_generation'");
   });
 }
 

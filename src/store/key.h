@@ -32,6 +32,7 @@ struct ApiKey {
   Nanos created_at{0};
   std::optional<Nanos> expires_at;
   std::optional<Nanos> revoked_at;
+  bool keep_running = false;          // once revoked: the calls that it made before go on
   std::optional<Nanos> last_used_at;  // to the minute
 };
 
@@ -70,7 +71,12 @@ Result<Page<ApiKey>> ListKeys(Store& store, AllTenants, const PageRequest& page)
 // A key by its id, whosever it is.
 Result<std::optional<ApiKey>> FindKey(Store& store, AllTenants, std::string_view id);
 
-// On disk when it returns. Refused if the tenant has no such key; revoking twice keeps the first time.
-Status RevokeKey(Store& store, const TenantId& tenant, std::string_view id);
+// What becomes of the calls that a revoked key has made and that still run.
+enum class RevokedCalls : uint8_t { kEnd, kKeepRunning };
+// On disk when it returns. Refused if the tenant has no such key; revoking twice keeps the first time. Ending calls is the
+// caller's, as with switches: SwitchGeneration (switches.h) changes, and then FindKey says what to do. Calls that were kept
+// can be ended by revoking again.
+Status RevokeKey(Store& store, const TenantId& tenant, std::string_view id,
+                 RevokedCalls calls = RevokedCalls::kEnd);
 
 }  // namespace coffer::store

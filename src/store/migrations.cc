@@ -224,6 +224,53 @@ ALTER TABLE api_keys ADD COLUMN label TEXT NOT NULL DEFAULT '';
     R"sql(
 CREATE INDEX calls_by_log ON calls (log_index) WHERE finished_at IS NOT NULL;
 )sql",
+    // 6: calls that go on after their key was revoked; how large a session may grow, and whether the kernel sees to it;
+    // the bytes of results and documents of each tenant, kept by triggers so that no statement can forget them
+    R"sql(
+ALTER TABLE api_keys ADD COLUMN keep_running INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN most_bytes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN enforced INTEGER NOT NULL DEFAULT 0;
+
+CREATE TABLE stored (
+  tenant  TEXT PRIMARY KEY,
+  bytes   INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+INSERT INTO stored SELECT tenant, sum(bytes) FROM (
+  SELECT tenant, length(CAST(body AS BLOB)) AS bytes FROM results UNION ALL
+  SELECT tenant, length(CAST(body AS BLOB)) FROM documents) GROUP BY tenant;
+
+CREATE TRIGGER result_added AFTER INSERT ON results BEGIN
+  INSERT INTO stored VALUES (NEW.tenant, length(CAST(NEW.body AS BLOB)))
+    ON CONFLICT (tenant) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER result_changed AFTER UPDATE OF body ON results BEGIN
+  UPDATE stored SET bytes = bytes + length(CAST(NEW.body AS BLOB)) - length(CAST(OLD.body AS BLOB))
+    WHERE tenant = NEW.tenant;
+END;
+CREATE TRIGGER result_removed AFTER DELETE ON results BEGIN
+  UPDATE stored SET bytes = bytes - length(CAST(OLD.body AS BLOB)) WHERE tenant = OLD.tenant;
+END;
+CREATE TRIGGER document_added AFTER INSERT ON documents BEGIN
+  INSERT INTO stored VALUES (NEW.tenant, length(CAST(NEW.body AS BLOB)))
+    ON CONFLICT (tenant) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER document_changed AFTER UPDATE OF body ON documents BEGIN
+  UPDATE stored SET bytes = bytes + length(CAST(NEW.body AS BLOB)) - length(CAST(OLD.body AS BLOB))
+    WHERE tenant = NEW.tenant;
+END;
+CREATE TRIGGER document_removed AFTER DELETE ON documents BEGIN
+  UPDATE stored SET bytes = bytes - length(CAST(OLD.body AS BLOB)) WHERE tenant = OLD.tenant;
+END;
+)sql",
+    // 7: what the store's clock goes by since the last start of the host (store_clock.h)
+    R"sql(
+CREATE TABLE clock (
+  only    INTEGER PRIMARY KEY CHECK (only = 1),
+  boot    TEXT NOT NULL,
+  uptime  INTEGER NOT NULL,
+  time    INTEGER NOT NULL
+) STRICT;
+)sql",
 };
 
 constexpr int kNewest = static_cast<int>(std::size(kSteps));

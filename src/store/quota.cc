@@ -8,6 +8,7 @@
 #include "store/core.h"
 #include "store/quota_take.h"
 #include "store/rate_windows.h"
+#include "store/stored_bytes_row.h"
 
 namespace coffer::store {
 namespace {
@@ -114,6 +115,15 @@ Result<std::optional<Admission>> QuotaCheck::LookAtBudgets() {
       return std::optional<Admission>(No(AdmitVerdict::kBudgetSpent, "policy.budget",
                                          fmt::format("the session's budget of {} is spent", what),
                                          Nanos(0)));
+    }
+  }
+  // The oldest bodies are removed when the bound is passed (stored_bytes.h). So far beyond it that has not caught up.
+  if (const uint64_t most = request_.quotas.stored_bytes; most > 0) {
+    TRY_ASSIGN(const uint64_t stored, StoredBytesIn(db_, request_.tenant));
+    if (stored > most + most / 4) {
+      return std::optional<Admission>(
+          No(AdmitVerdict::kBudgetSpent, "policy.storage",
+             "the tenant's results and receipts take more room than it has", kAskAgain));
     }
   }
   const Budget& budget = request_.quotas.tenant_budget;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/session.h"
 
+#include <fmt/format.h>
+
 #include "base/ids.h"
 #include "store/core.h"
 #include "store/read_page.h"
@@ -13,7 +15,8 @@ namespace {
 #define SESSION_QUERY                                                                   \
   "SELECT s.id, s.tenant, s.agent, s.created_at, s.ends_at, s.ended_at, s.end_reason, " \
   "s.workspace, s.most_calls, s.most_retries, s.most_cpu, s.most_bytes_out, "           \
-  "u.calls, u.retries, u.cpu, u.bytes_out, s.label FROM sessions s LEFT JOIN spent u "  \
+  "u.calls, u.retries, u.cpu, u.bytes_out, s.label, "                                   \
+  "s.most_bytes, s.enforced FROM sessions s LEFT JOIN spent u "                         \
   "ON u.tenant = s.tenant AND u.scope = 'session' AND u.name = s.id "
 
 Session ReadSession(const Statement& row) {
@@ -28,6 +31,8 @@ Session ReadSession(const Statement& row) {
   session.workspace = row.Text(7);
   session.budget = {row.Count(8), row.Count(9), row.Time(10), row.Count(11), Nanos(0)};
   session.label = row.Text(16);
+  session.bytes = row.Count(17);
+  session.enforced = row.Count(18) != 0;
   session.spent = {row.Count(12), row.Count(13), row.Time(14), row.Count(15)};
   return session;
 }
@@ -51,6 +56,26 @@ Result<EndedSession> End(Connection& db, Session session, std::string_view reaso
     }
     ended.open_calls.push_back(open.Text(0));
   }
+}
+
+// A session counts with all that it may hold: what is promised is there when it is used.
+Status CheckRoom(Connection& db, const TenantId& tenant, const SessionRequest& request, Nanos now) {
+  if (request.tenant_bytes == 0) {
+    return {};
+  }
+  TRY_ASSIGN(Statement query,
+             db.Query("SELECT coalesce(sum(most_bytes), 0), count(*) FROM sessions "
+                      "WHERE tenant = ? AND ended_at IS NULL AND ends_at > ?",
+                      tenant.name(), now));
+  TRY_ASSIGN([[maybe_unused]] const bool row, query.Step());
+  if (query.Count(0) + request.bytes > request.tenant_bytes) {
+    return Refused("policy.storage",
+                   fmt::format("the tenant's {} open sessions may hold {} bytes; another {} would "
+                               "pass its limit of {}",
+                               query.Count(1), query.Count(0), request.bytes, request.tenant_bytes),
+                   "end a session, or let the operator raise storage.tenant");
+  }
+  return {};
 }
 
 // No session list shows one as open whose time is over, whether or not the timer has come by.
@@ -89,18 +114,27 @@ Result<Session> CreateSession(Store& store, const TenantId& tenant, const Sessio
   session.budget = request.budget;
   session.budget.period = Nanos(0);
   session.workspace = "session-" + session.id;
+  session.bytes = request.bytes;
   const Status written = core.Write(Durability::kOnDisk, [&](Connection& db) -> Status {
     TRY(CheckTenantIn(db, tenant));
+    TRY(CheckRoom(db, tenant, request, session.created_at));
     return db.Run(
         "INSERT INTO sessions (tenant, id, agent, created_at, ends_at, workspace, most_calls, "
-        "most_retries, most_cpu, most_bytes_out, label) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "most_retries, most_cpu, most_bytes_out, label, most_bytes) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         tenant.name(), session.id, session.agent, session.created_at, session.ends_at,
         session.workspace, session.budget.calls, session.budget.retries, session.budget.cpu,
-        session.budget.bytes_out, session.label);
+        session.budget.bytes_out, session.label, session.bytes);
   });
   TRY(written);
   return session;
+}
+
+Status MarkEnforced(Store& store, const TenantId& tenant, std::string_view id) {
+  return store.core().Write(Durability::kOnDisk, [&](Connection& db) {
+    return db.Run("UPDATE sessions SET enforced = 1 WHERE tenant = ? AND id = ?", tenant.name(),
+                  id);
+  });
 }
 
 Result<std::optional<Session>> FindSession(Store& store, const TenantId& tenant,

@@ -21,8 +21,10 @@ namespace coffer::store {
 struct SessionRequest {
   std::string agent;
   Nanos lifetime = std::chrono::minutes(30);
-  Budget budget;      // of the whole session; budget.calls is the action budget
-  std::string label;  // what it is for, in its maker's words; at most 200 bytes
+  Budget budget;                  // of the whole session; budget.calls is the action budget
+  std::string label;              // what it is for, in its maker's words; at most 200 bytes
+  uint64_t bytes = 100ULL << 20;  // what its files may hold
+  uint64_t tenant_bytes = 0;      // the open sessions of the tenant together; 0: not bounded
 };
 
 struct Session {
@@ -37,6 +39,8 @@ struct Session {
   Spent spent;
   std::string label;
   std::string workspace;  // a directory's name, not a path; unique on this host
+  uint64_t bytes = 0;     // what its files may hold; 0: it was made before there was a bound
+  bool enforced = false;  // by the kernel; otherwise it is watched
 };
 
 struct EndedSession {
@@ -47,6 +51,9 @@ struct EndedSession {
 
 // On disk when it returns. The tenant must exist.
 Result<Session> CreateSession(Store& store, const TenantId& tenant, const SessionRequest& request);
+
+// Its workspace is a file system of that size from now on.
+Status MarkEnforced(Store& store, const TenantId& tenant, std::string_view id);
 
 Result<std::optional<Session>> FindSession(Store& store, const TenantId& tenant,
                                            std::string_view id);

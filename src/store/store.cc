@@ -118,6 +118,10 @@ Result<Store> Store::Open(const std::string& directory, StoreOptions options) {
   }
   TRY_ASSIGN(core->db_, core->Connect());
   TRY(Migrate(*core->db_));
+  TRY_ASSIGN(StoreClock clock,
+             StoreClock::Open(*core->db_,
+                              {core->options.wall, core->options.uptime, core->options.boot_id}));
+  core->clock.emplace(std::move(clock));
   TRY_ASSIGN(core->files_, StoreFiles::Open(directory));
   if (!had) {
     TRY(core->FlushUntil(core->NoteCommit()));

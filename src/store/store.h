@@ -12,7 +12,8 @@
 // they promise; Flush turns the first into the second.
 //
 // Thread-safe. The objects behind it are locked for a transaction, not for an fsync. Do not use it in a forked child.
-// It does not protect against somebody who can write the state directory, or against a clock that is set wrong.
+// It does not protect against somebody who can write the state directory. A clock that is set while it runs changes nothing
+// that is counted here (store_clock.h).
 #pragma once
 
 #include <functional>
@@ -36,7 +37,11 @@ enum class Durability : uint8_t {
 
 struct StoreOptions {
   Nanos busy_timeout = std::chrono::seconds(10);  // how long to wait for another process
-  std::function<Nanos()> clock = WallTime;        // since 1970; tests bring their own
+  std::function<Nanos()>
+      clock;  // instead of the store's own (store_clock.h), since 1970: for tests
+  std::function<Nanos()> wall = WallTime;    // what the store's own is made of
+  std::function<Nanos()> uptime = BootTime;  // the same
+  std::string boot_id;                       // the same; empty: the kernel's
   // Tests and benchmarks only: false never calls fsync, and a power loss may lose what was acknowledged.
   bool fsync = true;
   Nanos inspect_every = std::chrono::minutes(1);  // at most

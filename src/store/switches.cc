@@ -93,6 +93,35 @@ Result<std::optional<Switch>> FindSwitch(Store& store, const TenantId& tenant,
   return store.core().Read([&](Connection& db) { return FindSwitchIn(db, tenant, subject); });
 }
 
+Result<std::optional<Switch>> FindStop(Store& store, const TenantId& tenant,
+                                       std::string_view agent) {
+  return FindSwitch(store, tenant, {"", agent, ""});  // no tool has an empty name
+}
+
+Result<bool> IsSwitchedOn(Store& store, const TenantId& tenant, SwitchKind kind,
+                          std::string_view name) {
+  return store.core().Read([&](Connection& db) -> Result<bool> {
+    TRY_ASSIGN(Statement query,
+               db.Query("SELECT 1 FROM switches WHERE tenant = ? AND kind = ? AND name = ? AND "
+                        "is_on = 1",
+                        tenant.name(), SwitchKindName(kind),
+                        kind == SwitchKind::kTenant ? std::string_view(tenant.name()) : name));
+    return query.Step();
+  });
+}
+
+Result<bool> AgentIsKnown(Store& store, const TenantId& tenant, std::string_view agent) {
+  return store.core().Read([&](Connection& db) -> Result<bool> {
+    TRY_ASSIGN(Statement query,
+               db.Query("SELECT EXISTS (SELECT 1 FROM api_keys WHERE tenant = ?1 AND agent = ?2) "
+                        "OR EXISTS (SELECT 1 FROM sessions WHERE tenant = ?1 AND agent = ?2) "
+                        "OR EXISTS (SELECT 1 FROM calls WHERE tenant = ?1 AND agent = ?2)",
+                        tenant.name(), agent));
+    TRY_ASSIGN([[maybe_unused]] const bool row, query.Step());
+    return query.Count(0) != 0;
+  });
+}
+
 Result<std::vector<Switch>> ListSwitches(Store& store, const TenantId& tenant) {
   return store.core().Read([&](Connection& db) -> Result<std::vector<Switch>> {
     // Who stopped everybody, and why, is the operator's.

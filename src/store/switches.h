@@ -55,6 +55,17 @@ struct SwitchSubject {
 Result<std::optional<Switch>> FindSwitch(Store& store, const TenantId& tenant,
                                          const SwitchSubject& subject);
 
+// A switch that stops this agent or its whole tenant, or nothing: whoever acts under that name does nothing then.
+Result<std::optional<Switch>> FindStop(Store& store, const TenantId& tenant,
+                                       std::string_view agent);
+
+// Whether exactly this switch of the tenant is on. `name` is ignored for kTenant.
+Result<bool> IsSwitchedOn(Store& store, const TenantId& tenant, SwitchKind kind,
+                          std::string_view name);
+
+// Whether anything of the tenant bears this agent's name: a key, a session or a call.
+Result<bool> AgentIsKnown(Store& store, const TenantId& tenant, std::string_view agent);
+
 // Those of this tenant and, without their reasons, those for all tenants that stop it too.
 Result<std::vector<Switch>> ListSwitches(Store& store, const TenantId& tenant);
 Result<std::vector<Switch>> ListSwitches(Store& store, AllTenants);

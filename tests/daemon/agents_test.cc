@@ -134,6 +134,7 @@ TEST_F(Agents, WhoLooksAfterTheTenantSeesAll) {
 
 TEST_F(Agents, WhoWasGrantedItSeesTheSwitchesOfEveryTenant) {
   const std::string alpha = daemon_.NewKey("alpha", "operator", "ops")["key"];
+  daemon_.NewKey("alpha", "agent", "nobody");
   ASSERT_EQ(
       daemon_.Ask("PUT", "/v1/switches/agent/nobody", alpha, R"({"reason":"its own"})").status,
       200);

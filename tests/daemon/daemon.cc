@@ -4,12 +4,14 @@
 #include <dirent.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
+#include <sstream>
 #include <thread>
 
 #include "tests/gateway/harness.h"
@@ -75,6 +77,19 @@ std::string WaitForGo() {
 
 namespace {
 
+// File systems of sessions stay mounted when a daemon ends, for the next one. Here there is none.
+void UnmountBelow(const std::string& directory) {
+  for (const std::string& line : Lines(ReadFile("/proc/self/mountinfo").value_or(""))) {
+    std::istringstream fields(line);
+    std::string skipped;
+    std::string at;
+    fields >> skipped >> skipped >> skipped >> skipped >> at;
+    if (at.starts_with(directory + "/")) {
+      EXPECT_EQ(::umount2(at.c_str(), MNT_DETACH), 0) << at;
+    }
+  }
+}
+
 // Whether no child is left.
 bool ReapAll() {
   while (::waitpid(-1, nullptr, WNOHANG) > 0) {
@@ -130,6 +145,7 @@ Daemon::~Daemon() {
   }
   EXPECT_TRUE(WaitUntil([] { return ReapAll(); }, Seconds(5)))
       << "processes of the daemon are left";
+  UnmountBelow(state_);
 }
 
 bool Daemon::Start(const std::vector<std::string>& more_flags) {

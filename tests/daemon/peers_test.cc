@@ -154,7 +154,7 @@ TEST_F(Peers, HaveTheRoleThatTheConfigurationGivesTheirUid) {
   for (const auto& row : kTable) {
     EXPECT_EQ(Ask(kNobodyKnown, row.method, row.path, row.body).status, 401) << row.path;
   }
-  const std::string key = daemon_.NewKey("acme", "agent", "x")["key"];
+  const std::string key = daemon_.NewKey("acme", "agent", "with-a-key")["key"];
   EXPECT_EQ(
       Ask(kNobodyKnown, "GET", "/v1/tools", "", "Authorization: Bearer " + key + "\r\n").status,
       200);

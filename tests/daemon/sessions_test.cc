@@ -22,8 +22,8 @@ class Sessions : public ::testing::Test {
     EXPECT_TRUE(WaitUntil([&] { return daemon_.Runners().empty(); }, Seconds(2)));
     EXPECT_TRUE(WaitUntil([&] { return Get("/v1/calls/" + call).At("state") == "finished"; }));
     EXPECT_EQ(Get("/v1/calls/" + call).Outcome(), "terminated");
-    EXPECT_EQ(Get("/v1/sessions/" + session).At("state"), "ended");
     EXPECT_TRUE(WaitUntil([&] { return !Exists(daemon_.Workspace(session)); }, Seconds(2)));
+    EXPECT_EQ(Get("/v1/sessions/" + session).At("state"), "ended");
     EXPECT_EQ(daemon_.Call(daemon_.key(), Bash("true", session)).status, 403);
     EXPECT_EQ(Get("/v1/sessions/" + session + "/files").status, 409);
   }

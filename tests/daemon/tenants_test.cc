@@ -154,6 +154,7 @@ TEST_F(Tenants, IdempotencyKeysDoNotCollide) {
 
 TEST_F(Tenants, ListsShowOnlyTheirOwn) {
   const std::string mine = daemon_.NewSession(attacker_);
+  daemon_.NewKey("alpha", "agent", "alpha-only");
   EXPECT_EQ(
       daemon_
           .Ask("PUT", "/v1/switches/agent/alpha-only", victim_, R"({"reason":"only alpha knows"})")

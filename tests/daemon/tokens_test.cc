@@ -35,7 +35,7 @@ class Issuer {
                    {"x", Encode({reinterpret_cast<const char*>(public_), sizeof(public_)})}}}}}
         .dump();
   }
-  std::string Token(const std::string& tenant, const std::string& role) const {
+  std::string Token(const std::string& tenant, const std::string& role, int lifetime = 600) const {
     const std::string said = Encode(Json{{"alg", "EdDSA"}, {"kid", "k"}, {"typ", "JWT"}}.dump()) +
                              "." +
                              Encode(Json{{"iss", "https://issuer"},
@@ -44,7 +44,7 @@ class Issuer {
                                          {"tenant", tenant},
                                          {"role", role},
                                          {"iat", std::time(nullptr)},
-                                         {"exp", std::time(nullptr) + 600}}
+                                         {"exp", std::time(nullptr) + lifetime}}
                                         .dump());
     std::string signature(crypto_sign_BYTES, '\0');
     EXPECT_EQ(::crypto_sign_detached(reinterpret_cast<unsigned char*>(signature.data()), nullptr,
@@ -92,6 +92,40 @@ TEST_F(Tokens, ATenantThatDoesNotExistIsRefused) {
   // From the moment that somebody makes it.
   daemon_.NewKey("nobody", "agent", "x");
   EXPECT_EQ(Tools(issuer_.Token("nobody", "agent")).status, 200);
+}
+
+// A key that a token makes ends with the token, whatever lifetime it asks for.
+TEST_F(Tokens, WhatATokenMakesDoesNotOutliveIt) {
+  const std::string token = issuer_.Token("local", "operator", 3600);
+  const int64_t end = std::time(nullptr) + 3600;
+  for (const char* body : {R"({"role":"agent","agent":"x"})",
+                           R"({"role":"operator","agent":"x","expires_in_seconds":86400})"}) {
+    const HttpAnswer made = daemon_.Ask("POST", "/v1/keys", token, body);
+    ASSERT_EQ(made.status, 201) << made.text;
+    tm parts{};
+    ASSERT_NE(::strptime(made.At("expires_at").c_str(), "%Y-%m-%dT%H:%M:%S", &parts), nullptr)
+        << made.text;
+    EXPECT_LE(::timegm(&parts), end);
+    EXPECT_GT(::timegm(&parts), end - 60);
+    // A key that such a key makes neither.
+    if (Contains(body, "operator")) {
+      const HttpAnswer second =
+          daemon_.Ask("POST", "/v1/keys", made.At("key"), R"({"role":"agent","agent":"y"})");
+      ASSERT_EQ(second.status, 201) << second.text;
+      ASSERT_NE(::strptime(second.At("expires_at").c_str(), "%Y-%m-%dT%H:%M:%S", &parts), nullptr)
+          << second.text;
+      EXPECT_LE(::timegm(&parts), end);
+    }
+  }
+  // The controls: a shorter life is kept, and an operator's own key makes one without an end.
+  const HttpAnswer shorter = daemon_.Ask("POST", "/v1/keys", token,
+                                         R"({"role":"agent","agent":"x","expires_in_seconds":60})");
+  tm parts{};
+  ASSERT_NE(::strptime(shorter.At("expires_at").c_str(), "%Y-%m-%dT%H:%M:%S", &parts), nullptr);
+  EXPECT_LT(::timegm(&parts), end - 3000);
+  const HttpAnswer own =
+      daemon_.Ask("POST", "/v1/keys", daemon_.key(), R"({"role":"agent","agent":"x"})");
+  EXPECT_TRUE(own.body["expires_at"].is_null()) << own.text;
 }
 
 TEST_F(Tokens, TheKeysChangeOnHangup) {

@@ -120,8 +120,13 @@ void AsMessage(std::string_view bytes, size_t count) {
     if (received.ok() && !received->ended && !received->empty) {
       const WardenMessage& message = received->message;
       const bool launch = message.verb == static_cast<uint32_t>(WardenVerb::kLaunch);
-      Demand(launch || message.verb == static_cast<uint32_t>(WardenVerb::kKill), "a strange verb");
-      Demand(received->descriptors.size() == (launch ? kLaunchDescriptors : 0),
+      const bool volume = message.verb == static_cast<uint32_t>(WardenVerb::kOpenVolume) ||
+                          message.verb == static_cast<uint32_t>(WardenVerb::kCloseVolume);
+      Demand(launch || volume || message.verb == static_cast<uint32_t>(WardenVerb::kKill),
+             "a strange verb");
+      Demand(received->descriptors.size() == (launch   ? kLaunchDescriptors
+                                              : volume ? kVolumeDescriptors
+                                                       : 0),
              "descriptors that do not belong");
       const size_t length = strnlen(message.call_id, sizeof(message.call_id));
       Demand(length > 0 && length < sizeof(message.call_id), "an id without an end");

@@ -382,8 +382,9 @@ void FakeService::ListKeys(const Identity& who, Reply<std::vector<KeyView>> repl
   reply(std::vector<KeyView>{Key()});
 }
 
-void FakeService::RevokeKey(const Identity& who, const std::string&, Reply<KeyView> reply) {
-  Note(who, "RevokeKey");
+void FakeService::RevokeKey(const Identity& who, const std::string&, RevokedCalls calls,
+                            Reply<KeyView> reply) {
+  Note(who, calls == RevokedCalls::kEnd ? "RevokeKey" : "RevokeKey keep-running");
   reply(Key());
 }
 

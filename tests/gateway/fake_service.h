@@ -56,7 +56,8 @@ class FakeService : public Service {
   void GetTool(const Identity& who, const std::string& name, Reply<ToolView> reply) override;
   void CreateKey(const Identity& who, KeyRequest request, Reply<NewKey> reply) override;
   void ListKeys(const Identity& who, Reply<std::vector<KeyView>> reply) override;
-  void RevokeKey(const Identity& who, const std::string& key_id, Reply<KeyView> reply) override;
+  void RevokeKey(const Identity& who, const std::string& key_id, RevokedCalls calls,
+                 Reply<KeyView> reply) override;
   void ListAudit(const Identity& who, AuditQuery query, Reply<Page<AuditView>> reply) override;
   void GetCheckpoint(const Identity& who, Reply<CheckpointView> reply) override;
   void ListSwitches(const Identity& who, Reply<std::vector<SwitchView>> reply) override;

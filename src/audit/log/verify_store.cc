@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <span>
 
 #include "audit/canonical_fields.h"
@@ -158,14 +159,25 @@ void StoreCheck::Note(const LeafFacts& facts) {
       NoteReceipt(facts);
       break;
     case LeafFacts::Kind::kEvent:
-      if (const Result<Json> detail = ParseJson(facts.name == "pruned" ? facts.detail : "{}");
-          detail.ok() && detail->is_object()) {
-        const Json before = detail->value("before", Json(0));
-        int64_t& until = pruned_before_[std::string(facts.tenant)];
-        until = std::max(until, before.is_number_integer() ? before.get<int64_t>() : 0);
-      }
+      NoteEvent(facts);
       break;
   }
+}
+
+// Only these events cover what is gone: the log had them before it was.
+void StoreCheck::NoteEvent(const LeafFacts& facts) {
+  const bool results = facts.name == "results.pruned";
+  if (!results && facts.name != "pruned") {
+    return;
+  }
+  const Result<Json> detail = ParseJson(facts.detail);
+  if (!detail.ok() || !detail->is_object()) {
+    return;
+  }
+  const Json before = detail->value("before", Json(0));
+  auto& all = results ? results_pruned_before_ : pruned_before_;
+  int64_t& until = all[std::string(facts.tenant)];
+  until = std::max(until, before.is_number_integer() ? before.get<int64_t>() : 0);
 }
 
 void StoreCheck::NoteReceipt(const LeafFacts& facts) {
@@ -249,9 +261,7 @@ void StoreCheck::Collect() {
     // Retention keeps a result for that long at least, counted from the end of the call, and may be at work just now.
     if (pair.differences.result_gone &&
         Nanos(pair.leaf.at) > store_.Now() - store::kIdempotencyTime + std::chrono::minutes(1)) {
-      Find(pair.leaf.seq, "store.result",
-           fmt::format("the stored result of call {} is gone, and it is too young to be pruned",
-                       id));
+      gone_results_.push_back(pair.leaf);
     }
     if (!pair.contradictions.empty()) {
       Find(pair.leaf.seq, "store.recovered",
@@ -283,6 +293,10 @@ Status StoreCheck::CheckNewRows(uint64_t bytes) {
       decided_[key] = facts.line;
       return;
     }
+    if (facts.kind == LeafFacts::Kind::kEvent) {
+      NoteEvent(facts);
+      return;
+    }
     const auto found = rows.find(key);
     if (facts.kind != LeafFacts::Kind::kReceipt || found == rows.end() ||
         found->second.log_index != static_cast<int64_t>(facts.seq)) {
@@ -312,6 +326,9 @@ Status StoreCheck::CheckOpenCalls(const std::vector<store::Call>& open) {
       continue;
     }
     const auto decided = decided_.find(KeyOf(call.tenant.name(), call.id));
+    if (ended_in_log_.contains(KeyOf(call.tenant.name(), call.id))) {
+      continue;  // it was decided, and it was found already
+    }
     if (decided == decided_.end()) {
       // Or its end is in the log, and about to be in the store.
       bool runs = true;
@@ -346,10 +363,23 @@ Status StoreCheck::CheckOpenCalls(const std::vector<store::Call>& open) {
   return {};
 }
 
+// A tenant that keeps too much loses its oldest results before their time; the log says up to which.
+void StoreCheck::CheckGoneResults() {
+  for (const Leaf& leaf : gone_results_) {
+    const auto until = results_pruned_before_.find(leaf.tenant);
+    if (until == results_pruned_before_.end() || leaf.at >= until->second) {
+      Find(leaf.seq, "store.result",
+           fmt::format("the stored result of call {} is gone, and it is too young to be pruned",
+                       leaf.call));
+    }
+  }
+}
+
 // Records without a row that no pruning covers. A record that another one of the same call replaced (recovered after a crash)
 // has none of its own; that the later one is in the log was checked when it was read.
 Status StoreCheck::CheckMissing() {
   std::vector<Leaf> uncovered;
+  std::set<std::string> unfinished;  // their rows are there, and still run
   for (auto& [tenant, missing] : missing_) {
     const auto own = pruned_before_.find(tenant);
     const auto all = pruned_before_.find("");
@@ -376,6 +406,9 @@ Status StoreCheck::CheckMissing() {
                    store::FindReceipt(store_, *tenant, leaf.call));
         there = MatchBody(receipt.value_or(""), leaf.body).has_value();
       }
+      if (row && !there && !store::HasEnded(row->state)) {
+        unfinished.insert(KeyOf(leaf.tenant, leaf.call));
+      }
       if (!there) {
         young = young || Nanos(leaf.at) > began_ - kMoment;
         still.push_back(leaf);
@@ -388,6 +421,14 @@ Status StoreCheck::CheckMissing() {
     ::nanosleep(&kBetweenLooks, nullptr);
   }
   for (const Leaf& leaf : uncovered) {
+    if (unfinished.contains(KeyOf(leaf.tenant, leaf.call))) {
+      ended_in_log_.insert(KeyOf(leaf.tenant, leaf.call));
+      Find(leaf.seq, "store.behind",
+           fmt::format("call {} has ended in the log and still runs in the store: its end could "
+                       "not be written yet (is the disk full?), or somebody changed its row back",
+                       leaf.call));
+      continue;
+    }
     Find(leaf.seq, "store.gone",
          fmt::format("call {} is in the log and not in the store, and no pruning covers it",
                      leaf.call));
@@ -401,6 +442,7 @@ Status StoreCheck::Finish(LogVerdict& verdict) {
   TRY(CheckNewRows(verdict.bytes));
   HandOver();
   Collect();
+  CheckGoneResults();
   TRY(CheckMissing());
   TRY(CheckOpenCalls(open));
   // Calls of a process that died get their receipts a moment after they are ended.

@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <queue>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -63,6 +64,8 @@ class StoreCheck {
   struct Work;  // calls to be compared, by as many threads as want to
 
   void NoteReceipt(const LeafFacts& facts);
+  void NoteEvent(const LeafFacts& facts);
+  void CheckGoneResults();
   const store::StoredCall* NextRow();
   void Compare(store::StoredCall row, Leaf leaf);
   void HandOver();
@@ -90,6 +93,9 @@ class StoreCheck {
   std::unordered_map<std::string, std::string> decided_;  // no receipt yet; by tenant and call
   std::map<std::string, Missing> missing_;                // by tenant
   std::map<std::string, int64_t> pruned_before_;          // by tenant, "" for all
+  std::map<std::string, int64_t> results_pruned_before_;  // by tenant
+  std::vector<Leaf> gone_results_;      // too young for retention: of these the log must say more
+  std::set<std::string> ended_in_log_;  // and run in the store; by tenant and call
   std::vector<LogFinding> findings_;
   bool more_findings_ = false;
   uint64_t compared_ = 0;

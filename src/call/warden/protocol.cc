@@ -45,6 +45,9 @@ std::optional<size_t> DescriptorsOf(uint32_t verb, WardenPeer peer) {
       return kLaunchDescriptors;
     case static_cast<uint32_t>(WardenVerb::kKill):
       return 0;
+    case static_cast<uint32_t>(WardenVerb::kOpenVolume):
+    case static_cast<uint32_t>(WardenVerb::kCloseVolume):
+      return kVolumeDescriptors;
     default:
       return std::nullopt;
   }

@@ -22,9 +22,12 @@ enum class WardenVerb : uint32_t {
   kLaunch = 1,  // descriptors: request, stdin, stdout, stderr, report
   kKill = 2,    // the call is killed at once
   kTable = 3,   // descriptors: the table (call/warden/table.h); from the monitor
+  // About the file system of a session (call/warden/volumes.h); the id is the session's. Descriptor: a pipe for the answer.
+  kOpenVolume = 4,
+  kCloseVolume = 5,
 };
 
-// Who may send what: the gateway launches and kills, the monitor hands over tables.
+// Who may send what: the gateway launches, kills and asks for volumes, the monitor hands over tables.
 enum class WardenPeer : uint8_t { kGateway, kMonitor };
 
 struct WardenMessage {
@@ -32,12 +35,13 @@ struct WardenMessage {
   uint32_t version = 1;
   uint32_t verb = 0;
   uint32_t reserved = 0;
-  uint64_t size = 0;      // bytes in the request or table
+  uint64_t size = 0;      // bytes in the request or table, or of the volume
   char call_id[40] = {};  // NUL-terminated; empty for a table
 };
 static_assert(sizeof(WardenMessage) == 64);
 
 inline constexpr size_t kLaunchDescriptors = 5;
+inline constexpr size_t kVolumeDescriptors = 1;
 
 struct ReceivedMessage {
   WardenMessage message;

@@ -18,6 +18,7 @@
 #include "call/warden/protocol.h"
 #include "call/warden/runner.h"
 #include "call/warden/tenant_uids.h"
+#include "call/warden/volumes.h"
 #include "call/warden/wire.h"
 
 namespace coffer::call {
@@ -158,6 +159,8 @@ class Warden {
     const std::string id = received->message.call_id;
     if (received->message.verb == static_cast<uint32_t>(WardenVerb::kKill)) {
       Kill(id);
+    } else if (received->descriptors.size() == kVolumeDescriptors) {
+      StartVolume("volume " + id, *received);
     } else {
       Launch(id, *received);
     }
@@ -197,6 +200,27 @@ class Warden {
                               "wait until calls have ended, or raise its limits"));
     }
     runners_[id] = {pid, uid_index, UniqueFd(static_cast<int>(pidfd))};
+  }
+
+  // Making a file system takes longer than a warden may be away: a process of its own does it, and answers.
+  void StartVolume(const std::string& id, ReceivedMessage& received) {
+    if (runners_.contains(id) || runners_.size() >= rules_.max_running) {
+      return;  // the end of the pipe is the answer
+    }
+    const uint32_t uid_index = FreeUidIndex();
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      ::close(control_);
+      runners_.clear();
+      ServeVolume(rules_.sessions, received.message, received.descriptors[0].get());
+    }
+    const long pidfd = pid < 0 ? -EAGAIN : Syscall(SYS_pidfd_open, pid, 0);
+    if (pidfd >= 0) {
+      runners_[id] = {pid, uid_index, UniqueFd(static_cast<int>(pidfd))};
+    } else if (pid > 0) {
+      ::kill(pid, SIGKILL);
+      ::waitpid(pid, nullptr, 0);
+    }
   }
 
   // Round and round, so that a uid rests before it is used again. There are more of them than runners.

@@ -127,7 +127,17 @@ void GetKeys(const std::shared_ptr<Exchange>& exchange, Respond respond) {
 }
 
 void DeleteKey(const std::shared_ptr<Exchange>& exchange, Respond respond) {
-  exchange->api->service.RevokeKey(exchange->who, exchange->Value("key_id"),
+  RevokedCalls calls = RevokedCalls::kEnd;
+  if (const std::string* keep = exchange->Query("keep_running"); keep != nullptr) {
+    if (*keep != "true" && *keep != "false") {
+      respond(ProblemResponse(FromRefusal(Refusal{.kind = RefusalKind::kInvalid,
+                                                  .code = "query.invalid",
+                                                  .message = "keep_running is true or false"})));
+      return;
+    }
+    calls = *keep == "true" ? RevokedCalls::kKeepRunning : RevokedCalls::kEnd;
+  }
+  exchange->api->service.RevokeKey(exchange->who, exchange->Value("key_id"), calls,
                                    Answering<KeyView>(std::move(respond), 200, FormatKey));
 }
 

@@ -103,6 +103,38 @@ TEST(ConfigFile, CeilingsHaveDefaultsAndCanBeChanged) {
   EXPECT_FALSE(ParseConfigFile("[ceilings]\nprocesses = 0\n").mistakes.empty());
 }
 
+TEST(ConfigFile, StorageAndTheHost) {
+  constexpr uint64_t kGiB = 1ULL << 30;
+  const Result<FileConfig> config = ReadConfigText(R"(
+[storage]
+session = "50MiB"
+[host]
+calls = 20
+memory = "2GiB"
+tenant_share = 25
+[tenant.acme.storage]
+tenant = "1GiB"
+)",
+                                                   "f");
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  EXPECT_EQ(config->host, (HostLimits{20, 2 * kGiB, 25}));
+  const StorageRules& general = config->RulesOf("any").storage;
+  EXPECT_EQ(general.Tenant(800 * kGiB), 8 * kGiB);
+  EXPECT_EQ(general.Tenant(8 * kGiB), kGiB) << "an eighth of a small disk";
+  EXPECT_EQ(general.session, 50ULL << 20);
+  EXPECT_EQ(general.SessionsTogether(kGiB), 200ULL << 20) << "four of them at least";
+  const StorageRules& acme = config->RulesOf("acme").storage;
+  EXPECT_EQ(acme.Tenant(8 * kGiB), kGiB);
+  EXPECT_EQ(acme.Records(8 * kGiB), kGiB / 2);
+  EXPECT_EQ(acme.session, 50ULL << 20);
+  for (const char* wrong :
+       {"[storage]\ntenant = \"1KiB\"\n", "[storage]\nsession = \"1TiB\"\n",
+        "[storage]\nsession = \"1KiB\"\n", "[host]\ncalls = 0\n", "[host]\ntenant_share = 101\n",
+        "[host]\nprocessors = 2\n", "[tenant.acme.host]\ncalls = 1\n"}) {
+    EXPECT_FALSE(ReadConfigText(wrong, "f").ok()) << wrong;
+  }
+}
+
 TEST(ConfigFile, TheTenantsTablesMayComeFirst) {
   const Result<FileConfig> config =
       ReadConfigText("[tenant.a.quotas.agent]\nburst = 1\n[quotas.agent]\nconcurrency = 9\n", "f");

@@ -361,6 +361,40 @@ TEST_F(VerifyStore, OnlyWhatWasPrunedMayBeGone) {
 }
 
 // A call that seems to run: the log has its decision, or it was made up.
+// A tenant that keeps too much loses its results, then its calls, before their time. The log covers both; the controls
+// are the same rows removed by hand (ResultsAndReceiptsAreThoseThatWereSealed, OnlyWhatWasPrunedMayBeGone).
+TEST_F(VerifyStore, WhatWasRemovedToMakeRoomIsCovered) {
+  Opened opened = Open(Original());
+  uint64_t gone = 0;
+  for (int part = 0; part < 10; ++part) {
+    const Result<uint64_t> now = opened.recorder->PruneToSize(store::TenantId::Local(), 1);
+    ASSERT_TRUE(now.ok()) << now.error().message;
+    const LogVerdict verdict = Verify(opened);
+    EXPECT_TRUE(verdict.ok()) << Said(verdict);
+    gone += *now;
+    if (*now == 0) {
+      break;
+    }
+  }
+  EXPECT_GE(gone, 4U);
+  const auto row = store::FindCall(*opened.store, store::TenantId::Local(), ran_);
+  EXPECT_TRUE(row.ok() && !*row);
+}
+
+// As on a full disk: the log has the end of a call, and the store has not.
+TEST_F(VerifyStore, AnEndThatIsNotYetInTheStoreIsNotGone) {
+  Opened opened = Open(Original());
+  const std::string call = Run(opened, "carol", "six\n");
+  EXPECT_TRUE(Verify(opened).ok()) << "the control";
+  Edit(Original(),
+       "UPDATE calls SET state = 'started', finished_at = NULL, outcome = NULL, log_index = NULL "
+       "WHERE id = '" +
+           call + "'");
+  const LogVerdict verdict = Verify(opened);
+  EXPECT_TRUE(Names(verdict, "store.behind", call)) << Said(verdict);
+  EXPECT_EQ(verdict.findings.size(), 1U) << Said(verdict);
+}
+
 TEST_F(VerifyStore, WhatRunsWasDecided) {
   Opened opened = Open(Original());
   call::Ladder ladder = LadderOf(opened);

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What all boundaries of this host may take together, and how much of it one tenant: number, memory, processors.
+//
+// A call counts with the memory that its envelope allows, not with what it uses, and as one of so many per processor,
+// from before it is admitted until its record is written. So the sum of what was promised never passes what the host has, and
+// a tenant that takes all that it can leaves the rest to others. Without configuration: three quarters of the
+// host's memory (of the daemon's own cgroup, where that has less), 64 calls for each processor but at most 256, and of both one
+// half for a tenant. It shares out places, not cycles: within them the kernel's scheduler decides. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace coffer::call {
+
+struct HostLimits {
+  uint64_t calls = 0;          // 0: as above
+  uint64_t memory = 0;         // bytes; 0: as above
+  uint64_t tenant_share = 50;  // of each, in percent
+  bool operator==(const HostLimits&) const = default;
+};
+
+// What this host has, with every 0 replaced.
+HostLimits CompleteLimits(HostLimits limits);
+
+class HostBudget {
+ public:
+  // Held for as long as a call takes part; gives back when the last copy is gone. Outlives the budget safely.
+  using Seat = std::shared_ptr<const void>;
+
+  // Complete limits. What is taken already stays taken.
+  void SetLimits(const HostLimits& limits);
+
+  struct Answer {
+    Seat seat;           // null: refused
+    std::string reason;  // then: for the agent
+  };
+  Answer Take(const std::string& tenant, uint64_t memory);
+
+ private:
+  struct Use {
+    uint64_t calls = 0;
+    uint64_t memory = 0;
+  };
+  struct State {
+    std::mutex mutex;
+    HostLimits limits;
+    Use all;
+    std::map<std::string, Use> tenants;
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+}  // namespace coffer::call

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/verb_switch.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/state.h"
+#include "cli/text_verb.h"
+#include "store/session.h"
+#include "store/switches.h"
+#include "store/tenant.h"
+
+namespace coffer::cli {
+namespace {
+
+constexpr std::string_view kUsage =
+    R"(Kill switches: what they name does not run, and what runs of it is killed by the daemon within a second.
+
+Usage:
+  coffer switch list [--tenant T] [--json]
+  coffer switch on tool|agent|session NAME [--tenant T] --reason WHY
+  coffer switch on tenant NAME --reason WHY
+  coffer switch off tool|agent|session NAME [--tenant T]
+  coffer switch off tenant NAME
+
+A stopped agent or tenant can read its record and nothing else, whatever its role: it cannot lift its own switch.
+
+  --tenant T    the tenant (local)
+  --reason WHY  why, for the record
+  --state DIR   the state directory (default: COFFER_STATE, /var/lib/coffer, or ~/.local/state/coffer)
+)";
+
+constexpr call::FlagSpec kFlags[] = {{"--tenant", true}, {"--reason", true}};
+
+Result<std::string> List(const call::VerbFlags& flags, State& state,
+                         const store::TenantId& tenant) {
+  TRY_ASSIGN(const std::vector<store::Switch> switches,
+             flags.Has("--tenant") ? store::ListSwitches(state.store(), tenant)
+                                   : store::ListSwitches(state.store(), store::AllTenants{}));
+  Json list = Json::array();
+  std::string text = fmt::format("{:<12}  {:<13}  {:<36}  {:<24}  {:<16}  {}\n", "TENANT", "SCOPE",
+                                 "NAME", "SINCE", "BY", "REASON");
+  for (const store::Switch& one : switches) {
+    if (!one.on) {
+      continue;
+    }
+    const std::string whose = one.tenant ? one.tenant->name() : "(all)";
+    list.push_back({{"tenant", one.tenant ? Json(one.tenant->name()) : Json(nullptr)},
+                    {"scope", store::SwitchKindName(one.kind)},
+                    {"name", one.name},
+                    {"set_at", FormatTime(one.at)},
+                    {"set_by", one.who},
+                    {"reason", one.why}});
+    text += fmt::format("{:<12}  {:<13}  {:<36}  {:<24}  {:<16}  {}\n", whose,
+                        store::SwitchKindName(one.kind), Printable(one.name), FormatTime(one.at),
+                        Printable(one.who), Printable(one.why));
+  }
+  return flags.json() ? PrintJson(Json{{"switches", std::move(list)}}, 2) + "\n" : text;
+}
+
+// A tool is a file of some directory, which the daemon knows and this process does not: its name is not checked.
+Status CheckThere(State& state, const store::TenantId& tenant, store::SwitchKind kind,
+                  const std::string& name) {
+  TRY_ASSIGN(const std::optional<store::Tenant> found, store::FindTenant(state.store(), tenant));
+  bool there = found.has_value();
+  std::string hint = "coffer key list --all-tenants shows the tenants that have keys";
+  if (there && kind == store::SwitchKind::kAgent) {
+    TRY_ASSIGN(there, store::AgentIsKnown(state.store(), tenant, name));
+    hint = "an agent is known by its keys, its sessions or its calls";
+  }
+  if (there && kind == store::SwitchKind::kSession) {
+    TRY_ASSIGN(const std::optional<store::Session> session,
+               store::FindSession(state.store(), tenant, name));
+    there = session.has_value();
+    hint = "coffer sessions list shows their ids";
+  }
+  if (!there) {
+    return Refused(
+        "policy.switch",
+        fmt::format("there is no {} {} to stop", store::SwitchKindName(kind), Printable(name)),
+        hint);
+  }
+  return {};
+}
+
+Result<std::string> Flip(const call::VerbFlags& flags, State& state, store::TenantId tenant) {
+  const std::vector<std::string>& given = flags.words();
+  const std::optional<store::SwitchKind> kind = store::FindSwitchKind(given[1]);
+  if (!kind || *kind == store::SwitchKind::kDisabledTool) {
+    return Refused("policy.usage", "a switch stops a tool, an agent, a session or a tenant",
+                   "coffer switch on agent NAME --reason WHY");
+  }
+  if (*kind == store::SwitchKind::kTenant) {
+    TRY_ASSIGN(tenant, store::TenantId::Parse(given[2]));
+  }
+  store::SwitchChange change;
+  change.kind = *kind;
+  change.name = given[2];
+  change.on = given[0] == "on";
+  change.who = fmt::format("uid:{}", ::getuid());
+  change.why = flags.Value("--reason");
+  if (change.on) {
+    if (change.why.empty()) {
+      return Refused("policy.usage", "a switch needs a reason, for the record", "--reason WHY");
+    }
+    TRY(CheckThere(state, tenant, *kind, change.name));
+  } else {
+    TRY_ASSIGN(const bool on, store::IsSwitchedOn(state.store(), tenant, *kind, change.name));
+    if (!on) {
+      return Refused("policy.switch", "no such switch is on", "coffer switch list");
+    }
+  }
+  TRY(store::SetSwitch(state.store(), tenant, change));
+  TRY(state.recorder().Event(tenant.name(), change.on ? "switch.on" : "switch.off",
+                             {{"by", change.who},
+                              {"scope", std::string(store::SwitchKindName(*kind))},
+                              {"name", change.name},
+                              {"reason", change.why}}));
+  return fmt::format("{} {} {}\n", store::SwitchKindName(*kind), Printable(change.name),
+                     change.on ? "is stopped" : "may go on");
+}
+
+Result<std::string> Act(const call::VerbFlags& flags) {
+  const std::vector<std::string>& given = flags.words();
+  TRY_ASSIGN(const store::TenantId tenant,
+             store::TenantId::Parse(flags.Value("--tenant", "local")));
+  TRY_ASSIGN(State state, State::Open(flags));
+  if (given[0] == "list" && given.size() == 1) {
+    return List(flags, state, tenant);
+  }
+  if ((given[0] == "on" || given[0] == "off") && given.size() == 3) {
+    return Flip(flags, state, tenant);
+  }
+  return Refused("policy.usage", "coffer switch does not take this",
+                 "coffer switch list | on SCOPE NAME --reason WHY | off SCOPE NAME");
+}
+
+}  // namespace
+
+int SwitchVerb(std::span<const std::string_view> words) {
+  return RunTextVerb("switch", kUsage, kFlags, words, Act);
+}
+
+}  // namespace coffer::cli

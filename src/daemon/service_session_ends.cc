@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The part of the service that ends sessions: by hand, by time, or after a crash. Nothing of them stays on the disk.
+#include <fcntl.h>
+
+#include <set>
+
+#include "base/sys.h"
+#include "call/warden/volumes.h"
+#include "daemon/service.h"
+#include "daemon/workspace.h"
+#include "limits/volume.h"
+#include "store/session.h"
+
+namespace coffer::daemon {
+namespace {
+
+constexpr std::string_view kPrefix = "session-";  // of a workspace's name, before the session's id
+
+}  // namespace
+
+void DaemonService::EndExpired() {
+  Result<std::vector<store::EndedSession>> ended =
+      store::EndExpiredSessions(context_.store(), store::AllTenants{});
+  if (!ended.ok()) {
+    return;
+  }
+  for (const store::EndedSession& session : *ended) {
+    AfterEnd(session, "lifetime");
+  }
+}
+
+// On a worker.
+void DaemonService::AfterEnd(const store::EndedSession& ended, const std::string& by) {
+  context_.loop.Post([this, id = ended.session.id] {
+    KillWhere([&](const call::ReadyCall& call) { return call.request.session_id == id; });
+  });
+  (void)RemoveFiles(ended.session);  // else by the timer
+  if (ended.just_now) {
+    (void)context_.recorder().Happened(ended.session.tenant.name(), "session.ended",
+                                       {{"by", by}, {"session", ended.session.id}});
+  }
+}
+
+bool DaemonService::RemoveFiles(const store::Session& session) {
+  const Workspace workspace(context_.sessions, session.workspace);
+  if (session.enforced) {
+    (void)call::AskForVolume(context_.warden, call::WardenVerb::kCloseVolume, session.id, 0);
+  }
+  return workspace.Remove().ok();
+}
+
+void DaemonService::SweepWorkspaces() {
+  // First the directories, then the sessions: one that is made in between has its row before its directory.
+  const Result<UniqueFd> dir =
+      sys::OpenNoLinks(AT_FDCWD, context_.sessions, O_RDONLY | O_DIRECTORY);
+  if (!dir.ok()) {
+    return;
+  }
+  const Result<std::vector<sys::DirEntry>> entries = sys::ListDir(dir->get());
+  if (!entries.ok() || entries->empty()) {
+    return;
+  }
+  std::set<std::string> open;
+  store::PageRequest page{1000, ""};
+  do {
+    const Result<store::Page<store::Session>> sessions = store::ListSessions(
+        context_.store(), store::AllTenants{}, store::SessionFilter::kOpen, page);
+    if (!sessions.ok()) {
+      return;  // nothing is removed on a guess
+    }
+    for (const store::Session& session : sessions->rows) {
+      open.insert(session.workspace);
+      // After a restart of the host.
+      if (session.enforced && !limits::IsMounted(dir->get(), session.workspace)) {
+        (void)call::AskForVolume(context_.warden, call::WardenVerb::kOpenVolume, session.id,
+                                 session.bytes);
+      }
+    }
+    page.cursor = sessions->next;
+  } while (!page.cursor.empty());
+  for (const sys::DirEntry& entry : *entries) {
+    if (!open.contains(entry.name)) {
+      store::Session gone;
+      gone.workspace = entry.name;
+      gone.enforced = limits::IsMounted(dir->get(), entry.name) && entry.name.starts_with(kPrefix);
+      gone.id = gone.enforced ? entry.name.substr(kPrefix.size()) : "";
+      (void)RemoveFiles(gone);
+    }
+  }
+}
+
+}  // namespace coffer::daemon

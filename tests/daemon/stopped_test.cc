@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A switch is stronger than every role that it stops, names that do not exist cannot be stopped, and a revoked key takes its
+// calls along.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/daemon/daemon.h"
+#include "tests/gateway/harness.h"
+
+namespace coffer::test {
+namespace {
+
+constexpr const char* kBecause = R"({"reason":"incident"})";
+
+class Stopped : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(daemon_.Start());
+    olga_ = daemon_.NewKey("local", "operator", "olga");
+    key_ = olga_["key"];
+    session_ = daemon_.NewSession(key_);
+    call_ = daemon_.Call(key_, Bash("echo mine")).At("call_id");
+  }
+  HttpAnswer Ask(const std::string& method, const std::string& path, const std::string& body = {}) {
+    return daemon_.Ask(method, path, key_, body);
+  }
+  // Everything an operator can do but read the record; each with what it answers when nothing stops it.
+  struct Deed {
+    const char* method;
+    std::string path;
+    const char* body;
+    int status;
+  };
+  std::vector<Deed> Deeds() {
+    return {{"POST", "/v1/calls", R"({"tool":"bash","args":{"command":"true"}})", 200},
+            {"POST", "/v1/sessions", "{}", 201},
+            {"PUT", "/v1/sessions/" + session_ + "/files/f", "x", 201},
+            {"GET", "/v1/sessions/" + session_ + "/files/f", "", 200},
+            {"GET", "/v1/sessions/" + session_ + "/files", "", 200},
+            {"DELETE", "/v1/sessions/" + session_ + "/files/f", "", 204},
+            {"GET", "/v1/tools", "", 200},
+            {"GET", "/v1/keys", "", 200},
+            {"GET", "/metrics", "", 200},
+            {"POST", "/v1/keys", R"({"role":"operator","agent":"escape"})", 201},
+            {"PUT", "/v1/switches/agent/olga", kBecause, 200},
+            {"DELETE", "/v1/switches/agent/olga", "", 204},
+            {"POST", "/v1/calls/" + call_ + "/cancel", "", 409},
+            {"DELETE", "/v1/sessions/" + session_, "", 200}};
+  }
+  void ExpectOnlyTheRecord() {
+    for (const Deed& deed : Deeds()) {
+      SCOPED_TRACE(std::string(deed.method) + " " + deed.path);
+      const HttpAnswer answer = Ask(deed.method, deed.path, deed.body);
+      EXPECT_EQ(answer.status, 403) << answer.text;
+      EXPECT_TRUE(Contains(answer.text, "policy.switch")) << answer.text;
+    }
+    for (const std::string& path :
+         {"/v1/calls/" + call_, "/v1/calls/" + call_ + "/receipt", std::string("/v1/sessions"),
+          "/v1/sessions/" + session_, std::string("/v1/audit"), std::string("/v1/switches")}) {
+      EXPECT_EQ(Ask("GET", path).status, 200) << path;
+    }
+  }
+
+  Daemon daemon_;
+  Json olga_;
+  std::string key_, session_, call_;
+};
+
+TEST_F(Stopped, AnOperatorWhoIsStoppedReadsTheRecordAndNothingElse) {
+  ASSERT_EQ(daemon_.Ask("PUT", "/v1/switches/agent/olga", daemon_.key(), kBecause).status, 200);
+  ExpectOnlyTheRecord();
+  EXPECT_TRUE(Contains(daemon_.Ask("GET", "/v1/switches", daemon_.key()).text, "olga"))
+      << "the switch is still on";
+  // The control: an operator whom nothing stops can do all of it.
+  ASSERT_EQ(daemon_.Ask("DELETE", "/v1/switches/agent/olga", daemon_.key()).status, 204);
+  for (const Deed& deed : Deeds()) {
+    SCOPED_TRACE(std::string(deed.method) + " " + deed.path);
+    // She stops herself on the way; somebody else lets her go on.
+    if (std::string(deed.method) == "DELETE" && Contains(deed.path, "/switches/")) {
+      EXPECT_EQ(daemon_.Ask("DELETE", deed.path, daemon_.key()).status, 204);
+      continue;
+    }
+    const HttpAnswer answer = Ask(deed.method, deed.path, deed.body);
+    EXPECT_EQ(answer.status, deed.status) << answer.text;
+  }
+}
+
+TEST_F(Stopped, ATenantCannotLiftItsOwnSwitch) {
+  ASSERT_EQ(daemon_.Ask("PUT", "/v1/switches/tenant/local", daemon_.key(), kBecause).status, 200);
+  ExpectOnlyTheRecord();
+  EXPECT_EQ(daemon_.Ask("DELETE", "/v1/switches/tenant/local", daemon_.key()).status, 403);
+  const RunResult off =
+      RunProgram({CofferPath(), "switch", "off", "tenant", "local", "--state", daemon_.state()});
+  EXPECT_EQ(off.exit, 0) << off.Describe();
+  EXPECT_EQ(Ask("POST", "/v1/sessions", "{}").status, 201);
+}
+
+// The request begins before the switch and its body ends after it: what counts is the moment in which something is done.
+TEST_F(Stopped, ASlowBodyDoesNotOutliveTheSwitch) {
+  const std::string body = R"({"role":"operator","agent":"late"})";
+  const auto begin = [&](gateway::RawClient& client) {
+    EXPECT_TRUE(client.Send(
+        "POST /v1/keys HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + key_ +
+        "\r\nContent-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
+        "\r\nConnection: close\r\n\r\n" + body.substr(0, 5)));
+  };
+  gateway::RawClient first = gateway::RawClient::Tcp(daemon_.port());
+  begin(first);
+  ASSERT_TRUE(first.Send(body.substr(5)));
+  EXPECT_EQ(first.Receive().status, 201) << "the control";
+
+  gateway::RawClient second = gateway::RawClient::Tcp(daemon_.port());
+  begin(second);
+  gateway::RawClient third = gateway::RawClient::Tcp(daemon_.port());
+  begin(third);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // until the head was read
+  ASSERT_EQ(daemon_.Ask("PUT", "/v1/switches/agent/olga", daemon_.key(), kBecause).status, 200);
+  ASSERT_TRUE(second.Send(body.substr(5)));
+  EXPECT_EQ(second.Receive().status, 403);
+  // The same with a key that is revoked meanwhile.
+  ASSERT_EQ(daemon_.Ask("DELETE", "/v1/switches/agent/olga", daemon_.key()).status, 204);
+  ASSERT_EQ(
+      daemon_.Ask("DELETE", "/v1/keys/" + olga_["id"].get<std::string>(), daemon_.key()).status,
+      200);
+  ASSERT_TRUE(third.Send(body.substr(5)));
+  EXPECT_EQ(third.Receive().status, 401);
+}
+
+TEST_F(Stopped, ANameThatDoesNotExistCannotBeStopped) {
+  daemon_.NewKey("other", "agent", "theirs");
+  const std::string theirs = daemon_.NewSession(daemon_.NewKey("other", "agent", "a")["key"]);
+  for (const std::string& target :
+       {std::string("tool/no-such-tool"), std::string("agent/no-such-agent"),
+        std::string("session/") + kNoSuchId, std::string("tenant/no-such-tenant"),
+        std::string("tenant/other"), std::string("agent/theirs"), "session/" + theirs}) {
+    SCOPED_TRACE(target);
+    for (const char* method : {"PUT", "DELETE"}) {
+      const HttpAnswer answer = daemon_.Ask(method, "/v1/switches/" + target, daemon_.key(),
+                                            std::string(method) == "PUT" ? kBecause : "");
+      EXPECT_EQ(answer.status, 404) << answer.text;
+      EXPECT_EQ(answer.At("code"), "switch.unknown");
+    }
+  }
+  EXPECT_EQ(daemon_.Ask("GET", "/v1/switches", daemon_.key()).body["switches"].size(), 0U);
+  // The control: what is there can be stopped, once; and let go, once.
+  for (const std::string& target :
+       {std::string("tool/bash"), std::string("agent/olga"), "session/" + session_}) {
+    EXPECT_EQ(daemon_.Ask("PUT", "/v1/switches/" + target, daemon_.key(), kBecause).status, 200);
+    EXPECT_EQ(daemon_.Ask("DELETE", "/v1/switches/" + target, daemon_.key()).status, 204);
+    EXPECT_EQ(daemon_.Ask("DELETE", "/v1/switches/" + target, daemon_.key()).status, 404);
+  }
+}
+
+TEST_F(Stopped, RevokingAKeyEndsItsCalls) {
+  for (const bool keep : {false, true}) {
+    for (const bool from_outside : {false, true}) {
+      SCOPED_TRACE(keep);
+      SCOPED_TRACE(from_outside);
+      const Json key = daemon_.NewKey("local", "agent", "worker");
+      const std::string session = daemon_.NewSession(key["key"]);
+      const HttpAnswer began = daemon_.Call(key["key"], Bash(WaitForGo(), session), kAsync);
+      ASSERT_TRUE(WaitUntil([&] { return Exists(daemon_.Workspace(session) + "/began"); }));
+      const std::string id = key["id"];
+      if (from_outside) {
+        Strings words = {CofferPath(), "key", "revoke", id, "--state", daemon_.state()};
+        if (keep) {
+          words.push_back("--keep-running");
+        }
+        const RunResult revoked = RunProgram(words);
+        EXPECT_EQ(revoked.exit, 0) << revoked.Describe();
+      } else {
+        EXPECT_EQ(
+            daemon_
+                .Ask("DELETE", "/v1/keys/" + id + (keep ? "?keep_running=true" : ""), daemon_.key())
+                .status,
+            200);
+      }
+      EXPECT_EQ(daemon_.Ask("GET", "/v1/tools", key["key"]).status, 401);
+      const auto state = [&] {
+        return daemon_.Ask("GET", "/v1/calls/" + began.At("call_id"), daemon_.key()).At("state");
+      };
+      if (keep) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+        EXPECT_EQ(state(), "running") << "the control";
+        EXPECT_EQ(daemon_.Ask("DELETE", "/v1/keys/" + id, daemon_.key()).status, 200);
+      }
+      EXPECT_TRUE(WaitUntil([&] { return state() == "finished"; }, Seconds(3)));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace coffer::test

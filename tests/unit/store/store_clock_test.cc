@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Somebody sets the clock by a day, in either direction: no lease, window, quota or retention becomes longer or shorter. The
+// controls are the same stores with a clock that is simply believed.
+#include "store/store_clock.h"
+
+#include "tests/unit/store/store_fixture.h"
+
+namespace coffer::store {
+namespace {
+
+constexpr Nanos kDay = hours(24);
+constexpr Nanos kStart = hours(24 * 365 * 50);
+
+class ClockTest : public ::testing::Test {
+ protected:
+  ClockTest() { Open(); }
+  void Open() {
+    store_.reset();
+    StoreOptions options;
+    options.fsync = false;
+    options.wall = [this] { return kStart + passed_ + set_; };
+    options.uptime = [this] { return hours(1) + passed_; };
+    options.boot_id = boot_;
+    if (believed_) {
+      options.clock = options.wall;
+    }
+    store_ = std::make_unique<Store>(Must(Store::Open(dir_ / boot_, options)));
+    Must(EnsureTenant(*store_, a_));
+  }
+  void Believe() {
+    believed_ = true;
+    Open();
+  }
+  void Pass(Nanos time) { passed_ += time; }
+  void SetClock(Nanos by) { set_ += by; }
+
+  test::TempDir dir_;
+  const TenantId a_ = Id("a");
+  std::string boot_ = "one";
+  Nanos passed_{0};
+  Nanos set_{0};
+  bool believed_ = false;
+  std::unique_ptr<Store> store_;
+};
+
+class ClockJumps : public ClockTest, public ::testing::WithParamInterface<int> {};
+INSTANTIATE_TEST_SUITE_P(ADay, ClockJumps, ::testing::Values(-1, 1),
+                         [](const auto& given) { return given.param < 0 ? "Back" : "Forward"; });
+
+TEST_P(ClockJumps, ASessionEndsAtItsTime) {
+  SessionRequest request;
+  request.agent = "bot";
+  request.lifetime = minutes(30);
+  const Session session = Must(CreateSession(*store_, a_, request));
+  const auto ended = [&] { return Must(EndExpiredSessions(*store_, AllTenants{})).size() == 1; };
+  Pass(minutes(10));
+  SetClock(GetParam() * kDay);
+  EXPECT_FALSE(ended());
+  Pass(minutes(19));
+  EXPECT_FALSE(ended());
+  Pass(minutes(2));
+  EXPECT_TRUE(ended());
+}
+
+TEST_P(ClockJumps, AKeyExpiresAtItsTime) {
+  KeyRequest request;
+  request.agent = "bot";
+  request.lifetime = hours(2);
+  const NewKey key = Must(CreateKey(*store_, a_, request));
+  const auto valid = [&] { return Must(CheckKey(*store_, key.text)).state == KeyState::kValid; };
+  SetClock(GetParam() * kDay);
+  Pass(minutes(115));
+  EXPECT_TRUE(valid());
+  Pass(minutes(10));
+  EXPECT_FALSE(valid());
+}
+
+TEST_P(ClockJumps, ARateWindowAndABudgetGoOn) {
+  AdmitRequest request;
+  request.tenant = a_;
+  request.agent = "bot";
+  request.tool = "python";
+  request.quotas.tenant.calls = {{3, hours(1)}};
+  request.quotas.tenant_budget.calls = 4;
+  request.quotas.tenant_budget.period = hours(3);
+  const auto verdict = [&] { return Must(AdmitCall(*store_, request)).verdict; };
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(verdict(), AdmitVerdict::kAdmitted);
+  }
+  SetClock(GetParam() * kDay);
+  EXPECT_EQ(verdict(), AdmitVerdict::kRateLimited) << "a jump gave the rate back";
+  Pass(minutes(125));  // a sliding window is over after twice its length at most
+  EXPECT_EQ(verdict(), AdmitVerdict::kAdmitted);
+  EXPECT_EQ(verdict(), AdmitVerdict::kBudgetSpent) << "a jump gave the budget back";
+  Pass(minutes(70));
+  EXPECT_EQ(verdict(), AdmitVerdict::kAdmitted) << "a jump kept the budget spent";
+}
+
+TEST_P(ClockJumps, RetentionKeepsAndForgets) {
+  AdmitRequest request;
+  request.tenant = a_;
+  request.agent = "bot";
+  request.tool = "python";
+  const std::string call = Must(AdmitCall(*store_, request)).call_id;
+  CallEnd end;
+  end.outcome = Outcome::kDenied;
+  end.receipt = "{}";
+  end.result = "{}";
+  Must(RefuseCall(*store_, a_, call, end));
+  Retention retention;
+  retention.calls = retention.results = hours(26);
+  SetClock(GetParam() * kDay);
+  Pass(hours(25));
+  EXPECT_EQ(Must(Prune(*store_, a_, retention)).calls, 0U);
+  Pass(minutes(90));
+  EXPECT_EQ(Must(Prune(*store_, a_, retention)).calls, 1U);
+}
+
+// The control: with a clock that is believed, both jumps do what they are said not to.
+TEST_F(ClockTest, ABelievedClockWouldExtendAndLose) {
+  Believe();
+  SessionRequest request;
+  request.agent = "bot";
+  request.lifetime = minutes(30);
+  Must(CreateSession(*store_, a_, request));
+  SetClock(kDay);
+  EXPECT_EQ(Must(EndExpiredSessions(*store_, AllTenants{})).size(), 1U) << "lost";
+  Must(CreateSession(*store_, a_, request));
+  SetClock(-kDay);
+  Pass(hours(2));
+  EXPECT_EQ(Must(EndExpiredSessions(*store_, AllTenants{})).size(), 0U) << "extended";
+}
+
+TEST_F(ClockTest, AnotherProcessHasTheSameTime) {
+  Pass(hours(1));
+  SetClock(kDay);
+  const Nanos before = store_->Now();
+  Open();
+  EXPECT_EQ(store_->Now(), before);
+  EXPECT_LT(before - kStart, hours(1) + minutes(1));
+}
+
+TEST_F(ClockTest, FollowsTheWallClockSlowly) {
+  SetClock(hours(1));
+  for (int i = 0; i < 24; ++i) {
+    const Nanos before = store_->Now();
+    Pass(hours(1));
+    Must(store_->Maintain());
+    const Nanos went = store_->Now() - before;
+    EXPECT_GT(went, minutes(60));
+    EXPECT_LT(went, minutes(62));
+  }
+  for (int i = 0; i < 24 * 6; ++i) {
+    Pass(hours(1));
+    Must(store_->Maintain());
+  }
+  EXPECT_LT(kStart + passed_ + set_ - store_->Now(), minutes(1)) << "it has caught up";
+}
+
+TEST_F(ClockTest, AClockThatWasNeverRightIsFollowedAtOnce) {
+  SetClock(kDay * 3000);
+  EXPECT_EQ(store_->Now(), kStart + kDay * 3000);
+}
+
+TEST_F(ClockTest, AfterARestartOfTheHostTimeDoesNotGoBack) {
+  Pass(hours(10));
+  Must(store_->Maintain());
+  const Nanos last = store_->Now();
+  store_.reset();
+  // The same store, another boot, a clock that stands a day earlier.
+  StoreOptions options;
+  options.fsync = false;
+  options.wall = [&] { return last - kDay; };
+  options.uptime = [] { return seconds(5); };
+  options.boot_id = "two";
+  const Store again = Must(Store::Open(dir_ / "one", options));
+  EXPECT_GE(again.Now(), last);
+}
+
+}  // namespace
+}  // namespace coffer::store
