@@ -210,7 +210,8 @@ class Warden {
     const uint32_t uid_index = FreeUidIndex();
     const pid_t pid = ::fork();
     if (pid == 0) {
-      ::close(control_);
+      ::close(sockets_.gateway);
+      ::close(sockets_.monitor);
       runners_.clear();
       ServeVolume(rules_.sessions, received.message, received.descriptors[0].get());
     }
