@@ -62,7 +62,7 @@ bool Keep(const char* how, int fd) {
     kept = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fd, 0) != MAP_FAILED;
   } else if (strcmp(how, "flight") == 0) {
     int ends[2];
-    kept = socketpair(AF_UNIX, SOCK_DGRAM, 0, ends) == 0 && SendDescriptor(ends[0], fd);
+    kept = socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0 && SendDescriptor(ends[0], fd);
     close(ends[0]);
   } else if (strcmp(how, "queue") == 0) {
     // All in one socket: only the first can be looked at from outside.

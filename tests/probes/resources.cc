@@ -248,7 +248,7 @@ int ScmBomb(int, char**) {
   int error_number = 0;
   for (int pair = 0; pair < 200 && error_number == 0; ++pair) {
     int ends[2];
-    if (socketpair(AF_UNIX, SOCK_DGRAM, 0, ends) != 0) {
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0) {
       error_number = errno;
       break;
     }
