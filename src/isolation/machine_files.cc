@@ -168,6 +168,7 @@ std::vector<PrivateFile> SysFiles(const Machine& machine) {
   return {
       {cpus + "online", CpuList(machine.cpus), 0444},
       {cpus + "possible", possible, 0444},
+      {cpus + "present", possible, 0444},
   };
 }
 

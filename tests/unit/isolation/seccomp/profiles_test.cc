@@ -273,7 +273,8 @@ TEST(Profiles, SocketsWithOptions) {
     EXPECT_EQ(Three("socket", {family, SOCK_DGRAM, IPPROTO_ICMP}, kEverything), kRefused);
     EXPECT_EQ(Three("socket", {family, SOCK_DGRAM, IPPROTO_ICMPV6}, kEverything), kRefused);
     EXPECT_EQ(Three("socket", {family, SOCK_SEQPACKET, 0}, kEverything), kRefused);
-    for (const uint64_t protocol : {IPPROTO_SCTP, IPPROTO_UDPLITE, 262 /* MPTCP */}) {
+    for (const uint64_t protocol :
+         std::initializer_list<uint64_t>{IPPROTO_SCTP, IPPROTO_UDPLITE, 262 /* MPTCP */}) {
       for (const uint64_t type : {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET}) {
         EXPECT_EQ(Three("socket", {family, type, protocol}, inet), "notify, errno 93, errno 93");
       }
@@ -321,7 +322,8 @@ TEST(Profiles, BesideHostPathsConnectIsServedAndDatagramsAreRefused) {
   }
   // A datagram carries its address behind a pointer. SOCK_RAW is the same for this family.
   for (const FilterOptions& options : {served, kNothing}) {
-    for (const uint64_t type : {SOCK_DGRAM, SOCK_RAW, SOCK_DGRAM | SOCK_CLOEXEC}) {
+    for (const uint64_t type :
+         std::initializer_list<uint64_t>{SOCK_DGRAM, SOCK_RAW, SOCK_DGRAM | SOCK_CLOEXEC}) {
       EXPECT_EQ(Three("socket", {AF_UNIX, type, 0}, options), kRefused);
       EXPECT_EQ(Three("socketpair", {AF_UNIX, type, 0}, options), kRefused);
     }
