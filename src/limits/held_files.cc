@@ -144,8 +144,8 @@ class Walk {
       if ((S_ISSOCK(info.st_mode) || S_ISFIFO(info.st_mode)) &&
           !held_.queues.contains({info.st_dev, info.st_ino})) {
         const long answer = CopyNumber(number);
-        if (answer == -EBADF && pidfd_) {
-          continue;  // closed meanwhile
+        if (answer < 0 && ((answer == -EBADF && pidfd_) || LifeOfTask(task) != TaskLife::kAlive)) {
+          continue;  // closed meanwhile, or the thread has ended
         }
         const UniqueFd copy(static_cast<int>(std::max(answer, -1L)));
         LookAtQueue(copy.get(), info, task + "fdinfo/" + entry.name, 0);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "limits/network_memory.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "test_support.h"
+#include "base/unique_fd.h"
 
 namespace coffer::limits {
 namespace {
@@ -58,6 +60,26 @@ TEST(NetworkMemory, AClosedSenderIsCountedUntilItsMessageIsRead) {
   EXPECT_LT(CountSockets("/proc", ::getpid())->unix_sockets, unread);
   EXPECT_FALSE(CountSockets("/nonexistent", 1));
   EXPECT_EQ(HiddenTcpBytes("/nonexistent", 1, {}), 0U) << "no such files: a kernel without TCP";
+}
+
+TEST(NetworkMemory, AConnectionThatIsNotAcceptedIsSeen) {
+  const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  auto* const name = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(::bind(listener.get(), name, length), 0);
+  ASSERT_EQ(::getsockname(listener.get(), name, &length), 0);
+  ASSERT_EQ(::listen(listener.get(), 8), 0);
+  const auto hidden = [] { return HiddenTcpBytes("/proc", ::getpid(), {}).value_or(0); };
+  const uint64_t before = hidden();
+  UniqueFd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::connect(client.get(), name, length), 0);
+  const std::string block(100000, 'x');
+  ASSERT_GT(::send(client.get(), block.data(), block.size(), MSG_DONTWAIT), 0);
+  client.Reset();
+  EXPECT_GE(hidden(), before + 2 * block.size());
 }
 
 }  // namespace
