@@ -110,8 +110,7 @@ Result<ReceivedMessage> ReceiveMessage(int socket) {
   }
   const bool launch = message.verb == static_cast<uint32_t>(WardenVerb::kLaunch);
   const bool kill = message.verb == static_cast<uint32_t>(WardenVerb::kKill);
-  const bool volume = message.verb == static_cast<uint32_t>(WardenVerb::kOpenVolume) ||
-                      message.verb == static_cast<uint32_t>(WardenVerb::kCloseVolume);
+  const bool volume = IsVolumeVerb(message.verb);
   if (!launch && !kill && !volume) {
     return Malformed("its verb");
   }

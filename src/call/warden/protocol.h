@@ -21,8 +21,8 @@ enum class WardenVerb : uint32_t {
   kLaunch = 1,  // descriptors: request, stdin, stdout, stderr, report
   kKill = 2,    // the call is killed at once
   // About the file system of a session (call/warden/volumes.h); the id is the session's. Descriptor: a pipe for the answer.
-  kOpenVolume = 3,
-  kCloseVolume = 4,
+  kOpenVolume = 4,
+  kCloseVolume = 5,
 };
 
 struct WardenMessage {
@@ -37,6 +37,10 @@ static_assert(sizeof(WardenMessage) == 64);
 
 inline constexpr size_t kLaunchDescriptors = 5;
 inline constexpr size_t kVolumeDescriptors = 1;
+constexpr bool IsVolumeVerb(uint32_t verb) {
+  return verb == static_cast<uint32_t>(WardenVerb::kOpenVolume) ||
+         verb == static_cast<uint32_t>(WardenVerb::kCloseVolume);
+}
 
 struct ReceivedMessage {
   WardenMessage message;
