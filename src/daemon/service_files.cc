@@ -105,11 +105,7 @@ class WorkspaceUpload : public gateway::Upload {
           }
           if (Status done = state->workspace.Commit(state->writing); !done.ok()) {
             state->workspace.Discard(state->writing);
-            Refusal refusal = RefusalOf(done.error());
-            if (refusal.kind == RefusalKind::kRefused) {
-              refusal.kind = RefusalKind::kConflict;
-            }
-            return refusal;
+            return RefusalOf(done.error());
           }
           state->part->Keep();
           gateway::FileView view;

@@ -16,7 +16,7 @@ namespace {
 constexpr std::chrono::milliseconds kTick{250};
 constexpr uint32_t kSweepEvery = 4;
 
-// Once, for whoever reads our stderr; /readyz says it all the time.
+// Once, for readers of our stderr; /readyz says it all the time.
 void TellChange(std::atomic<bool>& was_good, const Status& now, std::string_view good_news) {
   if (was_good.exchange(now.ok()) == now.ok()) {
     return;

@@ -146,18 +146,7 @@ Result<Workspace::Listing> Workspace::List(size_t skip, size_t limit) const {
 
 Result<UniqueFd> Workspace::OpenToRead(const std::string& path, gateway::FileView* view) const {
   TRY_ASSIGN(const UniqueFd root, OpenRoot(path_));
-  Result<UniqueFd> opened = OpenBeneath(root.get(), path, O_RDONLY);
-  if (!opened.ok() && opened.error().sys_errno == EACCES) {
-    // Whatever mode a call gave it, it is the session's own.
-    TRY_ASSIGN(const UniqueFd closed, OpenBeneath(root.get(), path, O_PATH));
-    struct stat before{};
-    if (::fstat(closed.get(), &before) == 0 && S_ISREG(before.st_mode)) {
-      const std::string self = fmt::format("/proc/self/fd/{}", closed.get());
-      (void)Syscall(SYS_fchmodat, AT_FDCWD, Arg(self.c_str()), before.st_mode | S_IRUSR);
-      opened = OpenBeneath(root.get(), path, O_RDONLY);
-    }
-  }
-  TRY_ASSIGN(UniqueFd file, std::move(opened));
+  TRY_ASSIGN(UniqueFd file, OpenBeneath(root.get(), path, O_RDONLY));
   struct stat info{};
   if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
     return NotThere(path);
@@ -191,10 +180,6 @@ Result<Workspace::Writing> Workspace::OpenToWrite(const std::string& path) const
 Status Workspace::Commit(const Writing& writing) const {
   const long moved = Syscall(SYS_renameat2, writing.directory.get(), Arg(writing.temporary.c_str()),
                              writing.directory.get(), Arg(writing.name.c_str()), 0);
-  if (moved == -EISDIR || moved == -ENOTEMPTY || moved == -EEXIST) {
-    return Refused("file.directory", "a directory has this name",
-                   "remove it with a call, or choose another name");
-  }
   return moved < 0 ? Status(sys::ErrnoError("file.write", "cannot put a file in its place", moved))
                    : Status();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A Volume is a file system of fixed size in a file, mounted on a directory: what is written there is bounded by the
-// kernel, in bytes and in number of files, whoever writes it and however long.
+// kernel, in bytes and in number of files, over all writers and all of its life.
 //
 // The image is a sparse ext4 file that only root can open, so its structures are written by this host's kernel and by
 // mke2fs alone; a payload writes files in it, never its blocks. Freed blocks are given back to the host (`discard`). It

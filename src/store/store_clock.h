@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The store's time: what leases, windows, quotas and retention are counted by. It goes on evenly when somebody sets the clock.
+// The store's time: what leases, windows, quotas and retention are counted by. It goes on evenly when the clock is set.
 //
 // It is the wall clock as it was when this store was first opened since the host started, plus the time since then by
 // CLOCK_BOOTTIME, which cannot be set. The pair is kept in the database, so all processes have the same time and a

@@ -77,7 +77,7 @@ TEST_F(Stopped, AnOperatorWhoIsStoppedReadsTheRecordAndNothingElse) {
   ASSERT_EQ(daemon_.Ask("DELETE", "/v1/switches/agent/olga", daemon_.key()).status, 204);
   for (const Deed& deed : Deeds()) {
     SCOPED_TRACE(std::string(deed.method) + " " + deed.path);
-    // She stops herself on the way; somebody else lets her go on.
+    // She stops herself on the way; another operator lets her go on.
     if (std::string(deed.method) == "DELETE" && Contains(deed.path, "/switches/")) {
       EXPECT_EQ(daemon_.Ask("DELETE", deed.path, daemon_.key()).status, 204);
       continue;

@@ -120,8 +120,7 @@ void AsMessage(std::string_view bytes, size_t count) {
     if (received.ok() && !received->ended && !received->empty) {
       const WardenMessage& message = received->message;
       const bool launch = message.verb == static_cast<uint32_t>(WardenVerb::kLaunch);
-      const bool volume = message.verb == static_cast<uint32_t>(WardenVerb::kOpenVolume) ||
-                          message.verb == static_cast<uint32_t>(WardenVerb::kCloseVolume);
+      const bool volume = IsVolumeVerb(message.verb);
       Demand(launch || volume || message.verb == static_cast<uint32_t>(WardenVerb::kKill),
              "a strange verb");
       Demand(received->descriptors.size() == (launch   ? kLaunchDescriptors

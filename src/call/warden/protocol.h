@@ -42,6 +42,10 @@ static_assert(sizeof(WardenMessage) == 64);
 
 inline constexpr size_t kLaunchDescriptors = 5;
 inline constexpr size_t kVolumeDescriptors = 1;
+constexpr bool IsVolumeVerb(uint32_t verb) {
+  return verb == static_cast<uint32_t>(WardenVerb::kOpenVolume) ||
+         verb == static_cast<uint32_t>(WardenVerb::kCloseVolume);
+}
 
 struct ReceivedMessage {
   WardenMessage message;

@@ -159,7 +159,7 @@ class Warden {
     const std::string id = received->message.call_id;
     if (received->message.verb == static_cast<uint32_t>(WardenVerb::kKill)) {
       Kill(id);
-    } else if (received->descriptors.size() == kVolumeDescriptors) {
+    } else if (IsVolumeVerb(received->message.verb)) {
       StartVolume("volume " + id, *received);
     } else {
       Launch(id, *received);

@@ -34,7 +34,7 @@ TEST(HostBudget, OneTenantLeavesTheRestToOthers) {
   std::vector<HostBudget::Seat> other = TakeAll(budget, "other", kMiB);
   EXPECT_EQ(other.size(), 10U);
   EXPECT_EQ(TakeAll(budget, "third", kMiB).size(), 0U) << "all of the host's";
-  // The control: what ends makes room, for whoever comes.
+  // The control: what ends makes room for the next.
   hog.pop_back();
   EXPECT_EQ(TakeAll(budget, "third", kMiB).size(), 1U);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a tenant keeps is summed whoever writes or removes it, and the oldest goes first.
+// What a tenant keeps is summed with every statement that writes or removes it, and the oldest goes first.
 #include "store/stored_bytes.h"
 
 #include "tests/unit/store/store_fixture.h"
