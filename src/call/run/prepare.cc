@@ -12,7 +12,9 @@
 #include "base/hash.h"
 #include "base/quantity.h"
 #include "base/sys.h"
+#include "call/run/program_places.h"
 #include "call/run/run_config.h"
+#include "call/run/usual_toolchains.h"
 #include "call/verb_flags.h"
 #include "isolation/compose_etc.h"
 #include "isolation/etc.h"
@@ -225,8 +227,14 @@ Status OpenProgramFiles(const RunRequest& request, const RunConfig& config, Prep
     const size_t inputs = prepared.inputs.size();
     isolation::ResolveOptions options;
     options.use_cache = use_cache;
+    options.own_programs = request.reads_config;
+    options.optional_runtimes = request.envelope.optional_runtimes;
+    options.mounts = MountedPlaces(request.envelope);
     TRY_ASSIGN(isolation::Command resolved, ResolveProgram(request, grounds, options, prepared));
     isolation::AddPublicFiles(resolved.runtime);
+    if (request.envelope.tty) {
+      isolation::AddTerminfo(resolved.runtime);
+    }
     Result<isolation::OpenedRuntime> opened =
         isolation::OpenRuntime(std::move(resolved.runtime), grounds);
     if (!opened.ok() && use_cache && opened.error().code == isolation::kStaleRuntime) {
@@ -279,10 +287,14 @@ Result<Prepared> Prepare(const RunRequest& request) {
   RunConfig config;
   if (request.reads_config) {
     TRY_ASSIGN(config, ReadRunConfig());
+    for (std::string& toolchain : UsualToolchains()) {
+      config.toolchains.push_back(std::move(toolchain));
+    }
   }
   TRY(OpenProgramFiles(request, config, prepared));
   TRY(OpenMounts(request, config, prepared));
   prepared.call.env = BuildEnvironment(request.envelope);
+  AddToPath(prepared.call.program, request.envelope, prepared.call.env);
   prepared.call.cwd = request.envelope.cwd;
   prepared.call.tty = request.envelope.tty;
   TRY(limits::CheckLeast(request.envelope.limits, isolation::CallBytes(prepared.call)));

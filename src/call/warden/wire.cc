@@ -173,6 +173,8 @@ void WriteEnvelope(Writer& writer, const policy::Envelope& envelope) {
   writer.Number(static_cast<uint8_t>(envelope.workspace_access));
   writer.Texts(envelope.inputs);
   writer.Texts(envelope.runtimes);
+  writer.Texts(envelope.optional_runtimes);
+  writer.Number<uint8_t>(envelope.exec ? 1 : 0);
   writer.Number(envelope.env.size());
   for (const auto& [name, value] : envelope.env) {
     writer.Text(name);
@@ -203,6 +205,8 @@ policy::Envelope ReadEnvelope(Reader& reader) {
   envelope.workspace_access = reader.Choice(policy::Access::kWrite);
   envelope.inputs = reader.Texts();
   envelope.runtimes = reader.Texts();
+  envelope.optional_runtimes = reader.Texts();
+  envelope.exec = reader.Flag();
   for (uint32_t left = reader.Count(); left > 0; --left) {
     std::string name = reader.Text();
     envelope.env.emplace_back(std::move(name), reader.Text());
