@@ -173,15 +173,18 @@ void AddMounts(const std::vector<OpenedMount>& mounts, bool exec, BoundaryPlan& 
 
 }  // namespace
 
+bool IsOwnPlace(std::string_view at) {
+  return std::find(std::begin(kOwnPlaces), std::end(kOwnPlaces), at) != std::end(kOwnPlaces);
+}
+
 Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& runtime) {
   for (size_t i = 0; i < mounts.size(); ++i) {
     const std::string& at = mounts[i].at;
     if (mounts[i].workspace) {
       continue;
     }
-    if (std::find(std::begin(kOwnPlaces), std::end(kOwnPlaces), at) != std::end(kOwnPlaces) ||
-        Inside(at, "/dev") || Inside(at, "/proc") || Inside(at, "/etc") || Inside(at, "/sys") ||
-        Inside(at, "/in")) {
+    if (IsOwnPlace(at) || Inside(at, "/dev") || Inside(at, "/proc") || Inside(at, "/etc") ||
+        Inside(at, "/sys") || Inside(at, "/in")) {
       return Refused("policy.mount.target",
                      fmt::format("{} cannot be a mount target: Cofferdam makes it itself", at),
                      "choose another place, such as /data");

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "isolation/host_path.h"
+#include "isolation/compose.h"
 #include "isolation/runtime/program.h"
 
 namespace coffer::call {
@@ -11,8 +11,10 @@ namespace coffer::call {
 std::vector<isolation::MountedPlace> MountedPlaces(const policy::Envelope& envelope) {
   std::vector<isolation::MountedPlace> places;
   for (const policy::Mount& mount : envelope.mounts) {
-    if (Result<std::string> host = isolation::CleanPath(mount.host); host.ok()) {
-      places.push_back({*host, mount.at.empty() ? *host : mount.at});
+    Result<std::string> host = isolation::CleanPath(mount.host);
+    const std::string at = mount.at.empty() && host.ok() ? *host : mount.at;
+    if (host.ok() && !isolation::IsOwnPlace(at)) {  // that mount will be refused
+      places.push_back({std::move(host).value(), at});
     }
   }
   return places;
