@@ -42,6 +42,7 @@ Result<Command> ResolveScriptCommand(SetBuilder& builder, const Program& script,
     TRY_ASSIGN(Chain chain, FollowInterpreter(builder.paths(), std::move(words), path));
     TRY(AddDefaultSet(builder, chain, options, command));
     command.argv = std::move(chain.before);
+    NameOwnProgram(command);
     scripts.insert(scripts.begin(), chain.scripts.begin(), chain.scripts.end());
   }
   TrustOwnTree(script.place, command.runtime);

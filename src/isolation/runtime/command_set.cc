@@ -111,6 +111,12 @@ void BringScripts(RealPaths& paths, const std::vector<std::string>& scripts,
   set = Relocated(Merge(std::move(set), std::move(extra)));
 }
 
+void NameOwnProgram(Command& command) {
+  if (!IsAtOrBelow(command.program, "/usr") && !IsAtOrBelow(command.program, "/bin")) {
+    command.argv.front() = command.program;
+  }
+}
+
 bool HostUsrIsSystems() {
   SystemPaths system;
   const Result<HostPath> usr = ExamineHostPath("/usr", BindReason::kRuntime, system);

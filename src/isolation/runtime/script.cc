@@ -86,6 +86,7 @@ Result<Command> ResolveScript(const std::string& file, const std::vector<std::st
     command.runtime = Merge(std::move(beside), std::move(command.runtime));
   }
   command.argv = std::move(chain.before);
+  NameOwnProgram(command);
   return command;
 }
 

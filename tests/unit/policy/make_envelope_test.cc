@@ -35,7 +35,7 @@ TEST(MakeEnvelope, TheSmallestManifestMakesAnEmptyEnvelope) {
 
 TEST(MakeEnvelope, ExecutionIsNotGrantedByDefault) {
   EXPECT_FALSE(MustParse(kSmallest).exec);
-  const std::string granted = std::string(kSmallest) + "\n[files]\nexec = true\n";
+  const std::string granted = SmallestText() + "[files]\nexec = true\n";
   const Result<ToolCall> call = MakeToolCall(MustParse(granted), Json::object(), {});
   ASSERT_TRUE(call.ok());
   EXPECT_TRUE(call->envelope.exec);
@@ -46,7 +46,7 @@ TEST(MakeEnvelope, ExecutionIsNotGrantedByDefault) {
 }
 
 TEST(MakeEnvelope, FurtherRuntimesAreOptional) {
-  std::string text(kSmallest);
+  std::string text = SmallestText();
   const size_t at = text.find("runtime");
   ASSERT_NE(at, std::string::npos);
   text.insert(at, "also = [\"git\", \"jq\"]\n");
