@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -90,21 +91,24 @@ class HostUsrEscape : public LevelTest {
     return command;
   }
 
-  // `secrets` can be read outside, and not inside; `open` inside, too.
-  void ExpectHidden(const Strings& secrets, const std::string& open) {
+  // True if all of them can be read without a boundary, by root and by the user.
+  bool ReadableOutside(const Strings& secrets) {
     for (const bool as_user : {false, true}) {
-      const RunOptions options = Layered(as_user);
-      Strings files = secrets;
-      files.push_back(open);
-      const RunResult outside = RunProgram(Cat(files), options);
-      ASSERT_EQ(outside.exit, 0) << "NO-CONTROL: " << outside.Describe();
-      size_t seen = 0;
-      for (size_t at = outside.out.find(token_); at != std::string::npos;
-           at = outside.out.find(token_, at + 1)) {
-        ++seen;
+      const RunResult outside = RunProgram(Cat(secrets), Layered(as_user));
+      const Strings lines = Lines(outside.out);
+      const auto seen = std::count(lines.begin(), lines.end(), token_);
+      if (outside.exit != 0 || static_cast<size_t>(seen) != secrets.size()) {
+        return false;
       }
-      ASSERT_EQ(seen, secrets.size()) << "NO-CONTROL: " << outside.Describe();
-      const RunResult inside = RunCoffer(Flags(), Cat(files), options);
+    }
+    return true;
+  }
+
+  // None of `secrets` can be read inside; `open` can.
+  void ExpectHidden(Strings secrets, const std::string& open) {
+    secrets.push_back(open);
+    for (const bool as_user : {false, true}) {
+      const RunResult inside = RunCoffer(Flags(), Cat(secrets), Layered(as_user));
       EXPECT_TRUE(Contains(inside.out, "everybody may read this")) << inside.Describe();
       EXPECT_FALSE(Contains(inside.out, token_))
           << "OPEN" << (as_user ? " as a user: " : ": ") << inside.Describe();
@@ -124,7 +128,9 @@ TEST_P(HostUsrEscape, FS_40_WhatIsNotRootsOwnIsHidden) {
   const std::string top = Lay("usr/theirs/a", token_ + "\n", 0644);
   GiveTo("usr/theirs", 0, kUser, 0775);  // a group may write there
   const std::string configuration = Lay("usr/local/etc/app.conf", token_ + "\n", 0644);
-  ExpectHidden({theirs, deeper, top, configuration}, open);
+  const Strings secrets = {theirs, deeper, top, configuration};
+  ASSERT_TRUE(ReadableOutside(secrets)) << "NO-CONTROL";
+  ExpectHidden(secrets, open);
 }
 
 TEST_P(HostUsrEscape, FS_40_WhatIsNotPublicIsHidden) {
@@ -132,6 +138,7 @@ TEST_P(HostUsrEscape, FS_40_WhatIsNotPublicIsHidden) {
   const std::string closed = Lay("usr/local/closed/a", token_ + "\n", 0644);
   GiveTo("usr/local/closed", 0, kUser, 0750);  // the user's group may
   const std::string file = Lay("usr/local/a-file", token_ + "\n", 0640, 0, kUser);
+  ASSERT_TRUE(ReadableOutside({closed, file})) << "NO-CONTROL";
   ExpectHidden({closed, file}, open);
 }
 
@@ -142,13 +149,15 @@ TEST_P(HostUsrEscape, FS_40_ConfigurationThatIsNotPublicIsHidden) {
   const std::string pip = Lay("etc/pip.conf", token_ + "\n", 0644);
   const std::string git = Lay("etc/gitconfig", token_ + "\n", 0644);
   const std::string maven = Lay("etc/maven/settings.xml", token_ + "\n", 0644);
+  const Strings secrets = {closed, npm, pip, git, maven};
+  ASSERT_TRUE(ReadableOutside(secrets)) << "NO-CONTROL";
   if (!container()) {
     // It cannot cover a file, so the whole directory is left out.
     const std::string other = Lay("etc/java-98-test/public", "everybody may read this\n", 0644);
-    ExpectHidden({closed, npm, pip, git, maven}, other);
+    ExpectHidden(secrets, other);
     return;
   }
-  ExpectHidden({closed, npm, pip, git, maven}, open);
+  ExpectHidden(secrets, open);
 }
 
 TEST_P(HostUsrEscape, FS_40_AFifoInUsrCarriesNothing) {

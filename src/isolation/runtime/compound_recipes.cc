@@ -75,7 +75,7 @@ Status AddJava(SetBuilder& set, const Program& program) {
   if (home == "/usr" || !set.AddTree(home, SetBuilder::Exec::kYes)) {
     return Error{ErrorKind::kHost, "runtime.java.home",
                  program.place.real + " has no Java home around it",
-                 "apt install default-jre-headless", 0};
+                 "its home is the directory above its bin", 0};
   }
   set.Watch(home);
   set.AddModules(home + "/lib", 1);
