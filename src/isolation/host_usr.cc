@@ -63,9 +63,15 @@ class HiddenSearch {
       (directory ? found_.directories : found_.files).push_back(part);
     } else if (directory && depth == Depth::kTop && part == "local") {
       Look(part + "/", Depth::kLocal);
-    } else if (directory && depth == Depth::kLocal) {
+    } else if (directory && depth == Depth::kLocal && !HoldsPrograms(part)) {
       Look(part + "/", Depth::kBelowLocal);
     }
+  }
+
+  // Installed files and nothing else; what is not public among them has its own mode.
+  static bool HoldsPrograms(const std::string& part) {
+    return part == "local/bin" || part == "local/sbin" || part == "local/include" ||
+           part == "local/games";
   }
 
   static bool IsEmpty(const std::string& part) {

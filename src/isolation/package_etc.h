@@ -5,7 +5,7 @@
 //
 // It is a list of names, never /etc itself. What holds passwords, keys, tokens or addresses is not on it (pip.conf, npmrc,
 // gitconfig, maven's settings.xml, /etc/ssl/private). Only what every user may read is shown: a name that is not root's
-// or not public is left out, and a file in a directory of the list that is not public is covered.
+// or not public is left out, and a file in a directory of the list that is not public is covered or kept out by its mode.
 #pragma once
 
 #include <string>
@@ -23,7 +23,8 @@ bool IsPackageEtc(std::string_view path);
 // What of the list this host has, absolute. Nothing if /etc cannot be listed.
 std::vector<std::string> FindPackageEtc();
 
-// Files below a directory of the list that not every user may read, relative, each to be covered; fifos and sockets too.
+// Files below a directory of the list that the boundary could read and not every user may, relative, each to be covered;
+// fifos and sockets too. None as root, whose boundaries have a uid that owns nothing.
 // kRefused if a directory below is not public, or there is more than a configuration has.
 Result<std::vector<std::string>> FindNotPublic(const HostPath& directory);
 

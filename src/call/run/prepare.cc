@@ -221,8 +221,8 @@ Result<isolation::Command> ResolveProgram(const RunRequest& request,
 
 // Resolves, and opens what was resolved. An answer of the cache that is out of date is not used.
 Status OpenProgramFiles(const RunRequest& request, const RunConfig& config, Prepared& prepared) {
-  const isolation::RuntimeGrounds grounds{config.toolchains,
-                                          OwnPlaces(request, config, policy::Access::kRead)};
+  isolation::RuntimeGrounds grounds{config.toolchains,
+                                    OwnPlaces(request, config, policy::Access::kRead)};
   for (const bool use_cache : {true, false}) {
     const size_t inputs = prepared.inputs.size();
     isolation::ResolveOptions options;
@@ -231,6 +231,9 @@ Status OpenProgramFiles(const RunRequest& request, const RunConfig& config, Prep
     options.optional_runtimes = request.envelope.optional_runtimes;
     options.mounts = MountedPlaces(request.envelope);
     TRY_ASSIGN(isolation::Command resolved, ResolveProgram(request, grounds, options, prepared));
+    if (request.reads_config && HoldsMoreThanUsr(resolved.runtime)) {
+      AddUsualToolchains(grounds.toolchains);
+    }
     isolation::AddPublicFiles(resolved.runtime);
     if (request.envelope.tty) {
       isolation::AddTerminfo(resolved.runtime);
@@ -287,8 +290,8 @@ Result<Prepared> Prepare(const RunRequest& request) {
   RunConfig config;
   if (request.reads_config) {
     TRY_ASSIGN(config, ReadRunConfig());
-    for (std::string& toolchain : UsualToolchains()) {
-      config.toolchains.push_back(std::move(toolchain));
+    if (request.script || !request.envelope.mounts.empty()) {
+      AddUsualToolchains(config.toolchains);
     }
   }
   TRY(OpenProgramFiles(request, config, prepared));

@@ -20,6 +20,12 @@ std::vector<isolation::MountedPlace> MountedPlaces(const policy::Envelope& envel
   return places;
 }
 
+bool HoldsMoreThanUsr(const isolation::RuntimeSet& set) {
+  return std::any_of(set.files.begin(), set.files.end(), [](const isolation::RuntimeFile& file) {
+    return !isolation::IsAtOrBelow(file.host, "/usr") && !isolation::IsAtOrBelow(file.host, "/etc");
+  });
+}
+
 void AddToPath(const std::string& program, const policy::Envelope& envelope,
                std::vector<std::string>& env) {
   const std::string directory = program.substr(0, program.rfind('/'));

@@ -14,6 +14,9 @@ namespace coffer::call {
 // The mounts of an envelope by name; each is opened and judged where it is mounted.
 std::vector<isolation::MountedPlace> MountedPlaces(const policy::Envelope& envelope);
 
+// True if the set has files outside /usr and /etc: the caller's own.
+bool HoldsMoreThanUsr(const isolation::RuntimeSet& set);
+
 // What a program of the caller's own starts by name is looked for beside it first, as on the host: the python of a virtual
 // environment, the node of a version manager. A PATH that the caller gave stays as it is.
 void AddToPath(const std::string& program, const policy::Envelope& envelope,

@@ -31,8 +31,7 @@ std::string FromEnvironment(const char* name) {
 
 }  // namespace
 
-std::vector<std::string> UsualToolchains() {
-  std::vector<std::string> found;
+void AddUsualToolchains(std::vector<std::string>& toolchains) {
   const std::string home = FromEnvironment("HOME");
   for (const Place& place : kPlaces) {
     std::string path = FromEnvironment(place.variable);
@@ -48,10 +47,9 @@ std::vector<std::string> UsualToolchains() {
         isolation::OpenHostPath(path + "/" + place.interpreters, policy::Access::kRead);
     if (opened.ok() && opened->directory && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0 &&
         (opened->owner == ::geteuid() || opened->owner == 0)) {
-      found.push_back(opened->path);
+      toolchains.push_back(opened->path);
     }
   }
-  return found;
 }
 
 }  // namespace coffer::call

@@ -11,7 +11,8 @@
 
 namespace coffer::call {
 
-// Those that exist, as real paths: directories of the caller's own that no other user can change.
-std::vector<std::string> UsualToolchains();
+// Adds those that exist, as real paths: directories of the caller's own that no other user can change. Looking for them
+// takes some thirty system calls, so it is done for calls with mounts, scripts or programs outside /usr.
+void AddUsualToolchains(std::vector<std::string>& toolchains);
 
 }  // namespace coffer::call

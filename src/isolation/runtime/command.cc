@@ -72,8 +72,9 @@ Result<Command> ResolveBesideUsr(const std::vector<std::string>& argv, Command c
   }
   RealPaths paths;
   TRY_ASSIGN(const Program program, OpenProgram(paths, path, NeedX::kYes, name));
-  if (IsShown(paths, command.runtime, path) && !AsksPath(program)) {
-    command.program = FindInside(command.runtime, path);
+  if (std::string shown = program.place.via_link() ? "" : FindInside(command.runtime, path);
+      !shown.empty() && !AsksPath(program)) {
+    command.program = std::move(shown);
     command.argv = argv;
     return command;
   }

@@ -221,6 +221,7 @@ Status AddHostUsr(SetBuilder& set, const Program& /*program*/) {
   for (const std::string& path : FindPackageEtc()) {
     set.AddOptional(path);  // /usr/bin/awk leads through alternatives
   }
+  set.AddLink("/etc/os-release", "../usr/lib/os-release");
   return {};
 }
 
