@@ -54,7 +54,7 @@ Status AddGit(SetBuilder& set, const Program& program) {
   }
   set.AddTree("/usr/share/git-core");
   TRY(FindRecipe("base")->add(set, program));  // hooks, and the commands that are scripts
-  AddPrograms(set, {"perl", "ssh", "less"});
+  AddPrograms(set, {"perl", "less"});
   return {};
 }
 
