@@ -81,6 +81,14 @@ check:  ## formatting, clang-tidy, layers, file sizes, words, licences, shell sc
 	@$(call compile,release) coffer man
 	@JOBS=$(JOBS) TIDY=$(TIDY) scripts/check.sh
 
+.PHONY: compat
+compat: build  ## real programs outside and inside a boundary, as root and as a user; writes docs/COMPATIBILITY.md
+	@scripts/compat.sh --write
+
+.PHONY: compat-short
+compat-short: build  ## the part of it that CI runs
+	@scripts/compat.sh --short
+
 .PHONY: tidy
 tidy:  ## clang-tidy alone
 	@$(setup) check

@@ -20,11 +20,9 @@ Json IsolationOf(const Receipt& receipt) {
     missing.push_back(
         {{"layer", layer.layer}, {"reason", layer.reason}, {"stand_in", Optional(layer.stand_in)}});
   }
-  return {{"level", Optional(receipt.level)},
-          {"layers", receipt.layers},
-          {"floor", receipt.floor},
-          {"missing", std::move(missing)},
-          {"runtimes", receipt.runtimes}};
+  return {{"level", Optional(receipt.level)}, {"layers", receipt.layers},
+          {"floor", receipt.floor},           {"missing", std::move(missing)},
+          {"runtimes", receipt.runtimes},     {"program", Optional(receipt.program)}};
 }
 
 Json LimitsOf(const Receipt& receipt) {
@@ -112,6 +110,7 @@ Json ToJson(const Receipt& receipt) {
   }
   json["files"] = {
       {"bound", std::move(bound)},
+      {"exec", receipt.exec},
       {"planted", Json::array()},
       {"staged",
        {{"added", Json::array()}, {"changed", Json::array()}, {"removed", Json::array()}}},

@@ -79,6 +79,8 @@ struct Receipt {
   std::vector<std::string> floor;
   std::vector<MissingLayer> missing;
   std::vector<std::string> runtimes;
+  std::string program;  // what was executed: its path inside; empty if it did not come so far
+  bool exec = false;    // files in /workspace, /tmp and mounts could be executed
   std::vector<BoundPath> bound;
 
   std::vector<std::pair<std::string, CapUse>> limits;

@@ -51,6 +51,7 @@ void ReadIsolation(const Json& json, Receipt& receipt) {
   receipt.layers = json.at("layers").get<std::vector<std::string>>();
   receipt.floor = json.at("floor").get<std::vector<std::string>>();
   receipt.runtimes = json.at("runtimes").get<std::vector<std::string>>();
+  receipt.program = json.contains("program") ? Text(json, "program") : std::string();
   for (const Json& missing : json.at("missing")) {
     receipt.missing.push_back(
         {Text(missing, "layer"), Text(missing, "reason"), Text(missing, "stand_in")});
@@ -58,6 +59,7 @@ void ReadIsolation(const Json& json, Receipt& receipt) {
 }
 
 void ReadBound(const Json& files, Receipt& receipt) {
+  receipt.exec = files.contains("exec") && files.at("exec").get<bool>();
   const auto bound = files.find("bound");
   if (bound == files.end()) {
     return;  // written before there was such a list

@@ -52,6 +52,10 @@ class Parser {
       return Refused("policy.usage", "the command is an empty word");
     }
     request_.script = script;
+    if (request_.envelope.runtimes.empty()) {
+      request_.envelope.runtimes = {"host-usr"};  // ADR 22; --runtime narrows to listed files
+    }
+    request_.envelope.exec = !no_exec_;
     return std::move(request_);
   }
 
@@ -321,6 +325,8 @@ class Parser {
       return Text(request_.state, flag);
     if (flag == "--tty")
       return Switch(envelope.tty, flag);
+    if (flag == "--no-exec")
+      return Switch(no_exec_, flag);
     if (flag == "--quiet")
       return Switch(request_.quiet, flag);
     if (flag == "--trace")
@@ -334,6 +340,7 @@ class Parser {
   Words words_;
   size_t at_ = 0;
   bool has_separator_ = false;
+  bool no_exec_ = false;
   std::optional<std::string_view> inline_value_;
   RunRequest request_;
 };

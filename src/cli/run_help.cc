@@ -10,7 +10,7 @@ Usage:
   coffer run [flags] FILE [ARG...]    bring in that one file, read-only, and run it with its interpreter
   coffer run [flags] -- CMD ARG...    run a command of this host
 
-Without flags: no network, no host files but the runtime, /workspace (100 MiB, in memory) as working directory,
+Without flags: no network, no host files but /usr (read-only), /workspace (100 MiB, in memory) as working directory,
 10 s of CPU, 30 s, 256 MiB, 32 processes, 100 open files, 1 MiB of output. The current directory is not visible.
 
 What it may see:
@@ -19,7 +19,9 @@ What it may see:
   --dangerously-rw PATH[:AT]   the same below the system's directories (/etc, /usr, ...): it can change the host
   --in FILE...        copies of files, in /in and linked from /workspace
   --out DIR           an output directory, at /out; made if missing
-  --runtime NAME...   what is executable: python3, node, bash, sh, perl, busybox, host-usr (default: what the command needs)
+  --runtime NAME...   only the files of these runtimes instead of all of /usr: base, python3, node, bash, git, gcc, ...
+                      (`coffer runtimes` lists them; the default is host-usr)
+  --no-exec           nothing in /workspace, /tmp and mounts can be executed
   --env K=V           a variable; nothing of your own environment is passed on
   --cwd PATH          working directory inside (/workspace)
   --uid N             user id inside (1000)

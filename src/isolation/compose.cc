@@ -117,8 +117,9 @@ void AddDevices(RootPart& root, DirectoryList& dirs) {
 void AddPrivatePlaces(const policy::Envelope& envelope, RootPart& root, DirectoryList& dirs) {
   const policy::Limits& limits = envelope.limits;
   for (const PrivateTmpfs& place :
-       {PrivateTmpfs{"/workspace", limits.disk, limits.inodes, 0755},
-        PrivateTmpfs{"/tmp", limits.tmp, policy::InodesFor(limits.tmp, kTmpInodes), 01777}}) {
+       {PrivateTmpfs{"/workspace", limits.disk, limits.inodes, 0755, envelope.exec},
+        PrivateTmpfs{"/tmp", limits.tmp, policy::InodesFor(limits.tmp, kTmpInodes), 01777,
+                     envelope.exec}}) {
     dirs.Add(place.at);
     if (place.at != "/workspace" || envelope.workspace.empty()) {
       root.tmpfs.push_back(place);
@@ -153,13 +154,15 @@ void AddMachine(const Machine& machine, BoundaryPlan& plan, DirectoryList& dirs)
 }
 
 // What Landlock grants in every container, whatever the command.
-void AddCommonRules(bool fresh_workspace, BoundaryPlan& plan) {
+void AddCommonRules(const policy::Envelope& envelope, BoundaryPlan& plan) {
   plan.landlock.push_back({"/", landlock::kReadDir});
   plan.landlock.push_back(
       {"/dev", landlock::kRead | landlock::kWriteFile | landlock::kTruncate | landlock::kIoctlDev});
-  plan.landlock.push_back({"/tmp", landlock::kRead | landlock::kPrivateChange});
-  if (fresh_workspace) {
-    plan.landlock.push_back({"/workspace", landlock::kRead | landlock::kPrivateChange});
+  const uint64_t own_rights =
+      landlock::kPrivateChange | landlock::ReadAndMaybeExecute(envelope.exec);
+  plan.landlock.push_back({"/tmp", own_rights});
+  if (envelope.workspace.empty()) {
+    plan.landlock.push_back({"/workspace", own_rights});
   }
   for (const char* place : {"/proc", "/sys", "/etc", "/in"}) {
     plan.landlock.push_back({place, landlock::kRead});
@@ -176,11 +179,13 @@ void AddInputs(const std::vector<Input>& inputs, bool link, RootPart& root) {
   }
 }
 
-void AddMounts(const std::vector<OpenedMount>& mounts, BoundaryPlan& plan, DirectoryList& dirs) {
+void AddMounts(const std::vector<OpenedMount>& mounts, bool exec, BoundaryPlan& plan,
+               DirectoryList& dirs) {
   RootPart& root = plan.call_root;
   for (const OpenedMount& mount : mounts) {
     BindMount bind = BindOf(mount.path, mount.at, plan.own_uid);
     bind.writable = mount.access == policy::Access::kWrite;
+    bind.executable = exec;
     bind.id_mapped = true;
     root.binds.push_back(bind);
     dirs.AddParentsOf(mount.at);
@@ -188,7 +193,7 @@ void AddMounts(const std::vector<OpenedMount>& mounts, BoundaryPlan& plan, Direc
       dirs.Add(mount.at);
     }
     plan.landlock.push_back(
-        {mount.at, bind.writable ? landlock::kRead | landlock::kChange : landlock::kRead});
+        {mount.at, landlock::ReadAndMaybeExecute(exec) | (bind.writable ? landlock::kChange : 0)});
     CoverFifos(mount.at, mount.fifos, root);
   }
 }
@@ -203,6 +208,10 @@ size_t LongestName(std::string_view path) {
 
 }  // namespace
 
+bool IsOwnPlace(std::string_view at) {
+  return std::find(std::begin(kOwnPlaces), std::end(kOwnPlaces), at) != std::end(kOwnPlaces);
+}
+
 Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& runtime) {
   for (size_t i = 0; i < mounts.size(); ++i) {
     const std::string& at = mounts[i].at;
@@ -216,16 +225,17 @@ Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& ru
                                  at, at.size(), LongestName(at)),
                      "names have at most 255 bytes, paths 4095");
     }
-    if (std::find(std::begin(kOwnPlaces), std::end(kOwnPlaces), at) != std::end(kOwnPlaces) ||
-        Inside(at, "/dev") || Inside(at, "/proc") || Inside(at, "/etc") || Inside(at, "/sys") ||
-        Inside(at, "/in")) {
+    if (IsOwnPlace(at) || Inside(at, "/dev") || Inside(at, "/proc") || Inside(at, "/etc") ||
+        Inside(at, "/sys") || Inside(at, "/in")) {
       return Refused("policy.mount.target",
                      fmt::format("{} cannot be a mount target: Cofferdam makes it itself", at),
                      "choose another place, such as /data");
     }
     for (const RuntimeFile& file : runtime.files) {
+      // Where /usr is shown whole, a place in it can show itself: the mount point is there.
+      const bool in_its_place = file.inside == "/usr" && mounts[i].path.path == at;
       if (at == file.inside || Inside(file.inside, at) ||
-          (file.directory && Inside(at, file.inside))) {
+          (file.directory && Inside(at, file.inside) && !in_its_place)) {
         return Refused(
             "policy.mount.target",
             fmt::format("a mount at {} would hide {}, which the runtime needs", at, file.inside),
@@ -251,6 +261,31 @@ Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& ru
   }
   return {};
 }
+
+namespace {
+
+// A mount in a hidden part of /usr shows that part itself; deeper in, there is no place to mount on.
+Status HideParts(const OpenedRuntime& runtime, const std::vector<OpenedMount>& mounts,
+                 RootPart& root) {
+  for (const std::string& hidden : runtime.hidden) {
+    const bool mounted = std::any_of(mounts.begin(), mounts.end(),
+                                     [&](const OpenedMount& mount) { return mount.at == hidden; });
+    for (const OpenedMount& mount : mounts) {
+      if (Inside(mount.at, hidden)) {
+        return Refused("policy.mount.target",
+                       fmt::format("{} lies in {}, which is not the system's own and is hidden",
+                                   mount.at, hidden),
+                       "give it another place inside, such as PATH:/data");
+      }
+    }
+    if (!mounted) {
+      root.hidden.push_back(hidden);
+    }
+  }
+  return {};
+}
+
+}  // namespace
 
 BoundaryPlan BeginContainer(const policy::Envelope& envelope, bool privileged) {
   BoundaryPlan plan;
@@ -280,13 +315,14 @@ Status CompleteContainer(const policy::Envelope& envelope, const OpenedRuntime& 
   TRY(CheckTargets(mounts, runtime.set));
   DirectoryList dirs;
   RootPart& root = plan.call_root;
-  AddCommonRules(envelope.workspace.empty(), plan);
+  AddCommonRules(envelope, plan);
   for (PrivateFile& file : RuntimeEtc(runtime.set)) {
     root.files.push_back(std::move(file));
   }
   AddRuntime(runtime, plan, dirs);
   AddInputs(inputs, envelope.workspace.empty(), root);
-  AddMounts(mounts, plan, dirs);
+  AddMounts(mounts, envelope.exec, plan, dirs);
+  TRY(HideParts(runtime, mounts, root));
 
   // A link inside the runtime (/bin -> usr/bin) stands where a directory would otherwise be made; what the first half
   // made is there.

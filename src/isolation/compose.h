@@ -33,6 +33,9 @@ struct Input {
   std::string content;
 };
 
+// True for the places that Cofferdam makes itself ("/", "/tmp", "/usr", ...), which cannot be mount targets.
+bool IsOwnPlace(std::string_view at);
+
 // A mount target: absolute, clean, not a place that Cofferdam makes itself, not above or inside another one,
 // and not hiding a file of the runtime.
 Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& runtime);

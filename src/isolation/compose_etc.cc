@@ -12,14 +12,22 @@
 namespace coffer::isolation {
 namespace {
 
+constexpr std::string_view kLoaderCache = "/etc/ld.so.cache";
+
 // The loader searches /lib, /usr/lib and their multiarch directory by itself.
 bool NeedsLoaderCache(const RuntimeSet& runtime) {
   return std::any_of(runtime.files.begin(), runtime.files.end(), [](const RuntimeFile& file) {
     const std::string_view path = file.inside;
-    const bool library = path.find(".so") != std::string_view::npos;
+    const bool library = path.find(".so") != std::string_view::npos && path != kLoaderCache;
     const bool usual =
         path.starts_with("/usr/lib/") || path.starts_with("/lib/") || path.starts_with("/lib64/");
     return library && (!usual || std::count(path.begin(), path.end(), '/') > 4);
+  });
+}
+
+bool Shows(const RuntimeSet& runtime, std::string_view path) {
+  return std::any_of(runtime.files.begin(), runtime.files.end(), [&](const RuntimeFile& file) {
+    return file.inside == path || (file.directory && IsAtOrBelow(path, file.inside));
   });
 }
 
@@ -51,22 +59,24 @@ std::vector<PrivateFile> RuntimeEtc(const RuntimeSet& runtime) {
   if (HasInterpreter(runtime)) {
     files.push_back(SyntheticLocaltime());
   }
-  if (HasInterpreter(runtime) || NeedsLoaderCache(runtime)) {
-    files.push_back({"/etc/ld.so.cache", MakeLoaderCache(runtime), 0444});
+  if ((HasInterpreter(runtime) || NeedsLoaderCache(runtime)) && !Shows(runtime, kLoaderCache)) {
+    files.push_back({std::string(kLoaderCache), MakeLoaderCache(runtime), 0444});
   }
   return files;
 }
 
 void AddPublicFiles(RuntimeSet& runtime) {
-  const bool whole_usr = std::any_of(
-      runtime.files.begin(), runtime.files.end(),
-      [](const RuntimeFile& file) { return file.directory && IsAtOrBelow(kLocale, file.inside); });
   const bool interpreter = HasInterpreter(runtime);
-  if (runtime.files.size() > kManyFiles && !whole_usr) {
+  if (runtime.files.size() > kManyFiles && !Shows(runtime, kLocale)) {
     AddPublic(runtime, kLocale);
   }
-  if (interpreter) {
+  if (interpreter && !Shows(runtime, kCaBundle)) {
     AddPublic(runtime, kCaBundle);
+  }
+  if (NeedsLoaderCache(runtime)) {
+    // The host's cache does not list the caller's own libraries: one is made that has both.
+    std::erase_if(runtime.files,
+                  [](const RuntimeFile& file) { return file.inside == kLoaderCache; });
   }
 }
 

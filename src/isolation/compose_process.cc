@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "isolation/host_usr.h"
+#include "isolation/package_etc.h"
+
 namespace coffer::isolation {
 namespace {
 
@@ -11,6 +14,19 @@ Error CannotCover(const HostPath& path, const std::vector<std::string>& fifos) {
                  fmt::format("{} holds a fifo ({}), and the process level cannot cover it",
                              path.path, fifos.front()),
                  "use --level container, or move the fifo away");
+}
+
+// What cannot be covered is not granted: the parts of /usr beside it are, one by one.
+void AddPartsOfUsr(const OpenedRuntime& runtime, const std::vector<std::string>& files,
+                   BoundaryPlan& plan) {
+  HiddenUsr hidden;
+  hidden.files = files;
+  for (const std::string& directory : runtime.hidden) {
+    hidden.directories.push_back(directory.substr(std::string_view("/usr/").size()));
+  }
+  for (std::string& part : ShownPartsOfUsr(hidden)) {
+    plan.landlock.push_back({std::move(part), landlock::kRead | landlock::kExecute, false});
+  }
 }
 
 }  // namespace
@@ -32,6 +48,13 @@ Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const Open
   plan.landlock_canary = scratch.path + "/canary";
   for (size_t i = 0; i < runtime.paths.size(); ++i) {
     const HostPath& path = runtime.paths[i];
+    if (path.path == "/usr" && (!runtime.fifos[i].empty() || !runtime.hidden.empty())) {
+      AddPartsOfUsr(runtime, runtime.fifos[i], plan);
+      continue;
+    }
+    if (!runtime.fifos[i].empty() && IsPackageEtc(path.path)) {
+      continue;  // something in it is not public
+    }
     if (!runtime.fifos[i].empty()) {
       return CannotCover(path, runtime.fifos[i]);
     }
@@ -48,9 +71,10 @@ Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const Open
     plan.landlock.push_back(
         {device, landlock::kReadFile | landlock::kWriteFile | landlock::kTruncate, false});
   }
-  constexpr uint64_t kOwn = landlock::kRead | landlock::kPrivateChange;
-  plan.landlock.push_back({scratch.path + "/workspace", kOwn, true, scratch.workspace});
-  plan.landlock.push_back({scratch.path + "/tmp", kOwn, true, scratch.tmp});
+  const uint64_t read = landlock::ReadAndMaybeExecute(envelope.exec);
+  const uint64_t own = read | landlock::kPrivateChange;
+  plan.landlock.push_back({scratch.path + "/workspace", own, true, scratch.workspace});
+  plan.landlock.push_back({scratch.path + "/tmp", own, true, scratch.tmp});
   plan.landlock.push_back({scratch.path + "/in", landlock::kRead, true, scratch.in});
   for (const OpenedMount& mount : mounts) {
     if (mount.at != mount.path.path) {
@@ -71,7 +95,7 @@ Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const Open
     }
     LandlockRule rule;
     rule.path = mount.path.path;
-    rule.rights = writable ? landlock::kRead | landlock::kChange : landlock::kRead;
+    rule.rights = read | (writable ? landlock::kChange : 0);
     rule.fd = mount.path.fd.get();
     plan.landlock.push_back(std::move(rule));
   }

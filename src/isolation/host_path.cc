@@ -55,6 +55,10 @@ bool SameDirectory(const char* name, const HostPath& path) {
 }
 
 Error OpenError(const std::string& path, Error error) {
+  if (error.sys_errno == EMFILE || error.sys_errno == ENFILE || error.sys_errno == ENOMEM) {
+    error.kind = ErrorKind::kHost;  // nothing is wrong with the path
+    return error;
+  }
   error.kind = ErrorKind::kRefused;
   error.code = "policy.path";
   if (error.sys_errno == ELOOP) {

@@ -37,6 +37,8 @@ inline constexpr uint64_t kIoctlDev = 1ULL << 15;  // ABI 5
 inline constexpr uint64_t kRead = kReadFile | kReadDir;
 inline constexpr uint64_t kChange =
     kWriteFile | kRemoveDir | kRemoveFile | kMakeDir | kMakeReg | kMakeSym | kRefer | kTruncate;
+// Reading, and execution where the envelope allows it.
+constexpr uint64_t ReadAndMaybeExecute(bool execute) { return execute ? kRead | kExecute : kRead; }
 // What may be done in a private, writable tmpfs: everything that cannot reach outside.
 inline constexpr uint64_t kPrivateChange = kChange | kMakeSock | kMakeFifo;
 }  // namespace landlock

@@ -9,6 +9,8 @@
 
 #include "base/sys.h"
 #include "isolation/fifo_search.h"
+#include "isolation/host_usr.h"
+#include "isolation/package_etc.h"
 #include "isolation/protected_paths.h"
 #include "isolation/runtime/elf.h"
 
@@ -114,6 +116,25 @@ Result<HostPath> OpenEntry(const RuntimeFile& file, const RuntimeSet& set,
   return path;
 }
 
+// What in a directory must not be reached, relative to it: fifos of the caller's, what is not public of the system's.
+Result<std::vector<std::string>> FindCovered(const HostPath& path, SystemPaths& system,
+                                             OpenedRuntime& opened) {
+  if (!path.directory) {
+    return std::vector<std::string>();
+  }
+  if (path.path_class == PathClass::kCaller) {
+    return FindFifos(path);
+  }
+  if (path.path == "/usr") {
+    HiddenUsr hidden = FindHiddenUsr(system);
+    for (const std::string& directory : hidden.directories) {
+      opened.hidden.push_back("/usr/" + directory);
+    }
+    return std::move(hidden.files);
+  }
+  return IsPackageEtc(path.path) ? FindNotPublic(path) : std::vector<std::string>();
+}
+
 }  // namespace
 
 bool OpenedRuntime::ShowsCallerDirectory() const {
@@ -134,11 +155,14 @@ Result<OpenedRuntime> OpenRuntime(RuntimeSet set, const RuntimeGrounds& grounds)
       }
       return std::move(path.error());
     }
-    std::vector<std::string> fifos;
-    if (path->directory && path->path_class == PathClass::kCaller) {
-      TRY_ASSIGN(fifos, FindFifos(*path));
+    Result<std::vector<std::string>> covered = FindCovered(*path, system, opened);
+    if (!covered.ok()) {
+      if (file.optional) {
+        continue;
+      }
+      return std::move(covered.error());
     }
-    opened.fifos.push_back(std::move(fifos));
+    opened.fifos.push_back(std::move(covered).value());
     opened.paths.push_back(std::move(path).value());
     opened.set.files.push_back(std::move(file));
   }

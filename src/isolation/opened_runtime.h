@@ -21,6 +21,7 @@ struct OpenedRuntime {
   RuntimeSet set;
   std::vector<HostPath> paths;                  // of set.files, in their order
   std::vector<std::vector<std::string>> fifos;  // likewise: relative paths, each is covered
+  std::vector<std::string> hidden;              // directories in /usr, each covered by an empty one
 
   // True if a directory of the caller's is shown.
   bool ShowsCallerDirectory() const;

@@ -60,6 +60,7 @@ struct PrivateTmpfs {
   uint64_t bytes = 0;
   uint64_t inodes = 0;
   mode_t mode = 01777;
+  bool executable = false;
 };
 
 // A kernel-wide name of /proc that is shown: `from` lies over `at`.
@@ -83,6 +84,7 @@ struct RootPart {
   std::vector<PrivateFile> files;
   std::vector<PrivateLink> links;
   std::vector<BindMount> binds;
+  std::vector<std::string> hidden;  // directories in a bind, each covered by an empty one
 };
 
 // Host uids of boundaries (ADR 4): first + pid of the supervisor, modulo the count. The default is a range that neither

@@ -12,6 +12,7 @@
 
 #include "base/split.h"
 #include "base/sys.h"
+#include "isolation/package_etc.h"
 
 namespace coffer::isolation {
 namespace {
@@ -197,10 +198,14 @@ bool SystemPaths::IsSystemLink(const std::string& directory, const std::string& 
          IsRootOwner(info.st_uid);
 }
 
-bool SystemPaths::IsSystem(const std::string& path, const struct stat& info) {
+bool SystemPaths::IsPublic(const std::string& path, const struct stat& info) {
   const mode_t public_bits = S_ISDIR(info.st_mode) ? S_IROTH | S_IXOTH : S_IROTH;
-  return (IsInSystemDirectory(path) || path == "/usr") && OnlyRootWrites(path, info) &&
-         (info.st_mode & public_bits) == public_bits && OnlyRootChanges(std::string(Parent(path)));
+  return (info.st_mode & public_bits) == public_bits && OnlyRootWrites(path, info);
+}
+
+bool SystemPaths::IsSystem(const std::string& path, const struct stat& info) {
+  return (IsInSystemDirectory(path) || path == "/usr" || IsPackageEtc(path)) &&
+         IsPublic(path, info) && OnlyRootChanges(std::string(Parent(path)));
 }
 
 }  // namespace coffer::isolation

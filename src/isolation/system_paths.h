@@ -23,6 +23,10 @@ class SystemPaths {
   // payload writes into a mount of theirs is root's, too.
   bool IsSystemLink(const std::string& directory, const std::string& name);
 
+  // True if only root can change `path`, whose lstat is `info`, and every user can read it. The directories above it are
+  // the caller's to judge.
+  bool IsPublic(const std::string& path, const struct stat& info);
+
   // True if `path`, whose fstat is `info`, is the system's own.
   bool IsSystem(const std::string& path, const struct stat& info);
 

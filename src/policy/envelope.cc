@@ -69,6 +69,12 @@ std::string CanonicalForm(const Envelope& envelope) {
   }
   json["inputs"] = envelope.inputs;
   json["runtimes"] = envelope.runtimes;
+  if (!envelope.optional_runtimes.empty()) {
+    json["optional_runtimes"] = envelope.optional_runtimes;
+  }
+  if (envelope.exec) {
+    json["exec"] = true;
+  }
   Json& env = json["env"] = Json::array();
   for (const auto& [name, value] : envelope.env) {
     // A value may be a secret, and the hash of one that can be guessed tells it.

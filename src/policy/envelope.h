@@ -61,12 +61,14 @@ struct Envelope {
   Access workspace_access = Access::kWrite;
   std::vector<std::string> inputs;    // host files brought in read-only, by copy, under /in
   std::vector<std::string> runtimes;  // empty: what the command needs
+  std::vector<std::string> optional_runtimes;  // beside them, where the host has them
   std::vector<std::pair<std::string, std::string>> env;
   std::string cwd = "/workspace";
   uint32_t uid = 1000;  // as seen inside
   SyscallProfile syscalls = SyscallProfile::kDefault;
   std::string imported_seccomp;  // the OCI JSON text, if syscalls is kImported
   bool tty = false;
+  bool exec = false;  // files in /workspace, /tmp and mounts can be executed
 };
 
 // One canonical line of JSON: same envelope, same bytes.

@@ -18,6 +18,8 @@ Result<Envelope> MakeEnvelope(const Manifest& manifest,
   envelope.syscalls = manifest.isolation.syscalls;
   envelope.limits = manifest.limits;
   envelope.runtimes = {manifest.run.runtime};
+  envelope.optional_runtimes = manifest.run.also;
+  envelope.exec = manifest.exec;
   envelope.cwd = manifest.run.cwd;
   envelope.env = std::move(env);
   for (const FileMount& mount : manifest.mounts) {

@@ -94,6 +94,14 @@ std::vector<Mount> CommonMounts(const Envelope& parent, const Envelope& child) {
   return mounts;
 }
 
+bool HasRuntime(const Envelope& envelope, const std::string& runtime) {
+  return envelope.runtimes.empty() ||
+         std::find(envelope.runtimes.begin(), envelope.runtimes.end(), runtime) !=
+             envelope.runtimes.end() ||
+         std::find(envelope.optional_runtimes.begin(), envelope.optional_runtimes.end(), runtime) !=
+             envelope.optional_runtimes.end();
+}
+
 Result<std::vector<std::string>> CommonRuntimes(const Envelope& parent, const Envelope& child) {
   if (parent.runtimes.empty()) {
     return child.runtimes;
@@ -103,8 +111,7 @@ Result<std::vector<std::string>> CommonRuntimes(const Envelope& parent, const En
   }
   std::vector<std::string> both;
   for (const std::string& runtime : child.runtimes) {
-    if (std::find(parent.runtimes.begin(), parent.runtimes.end(), runtime) !=
-        parent.runtimes.end()) {
+    if (HasRuntime(parent, runtime)) {
       both.push_back(runtime);
     }
   }
@@ -158,6 +165,8 @@ Result<Envelope> Intersect(const Envelope& parent, const Envelope& child) {
   both.mounts = CommonMounts(parent, child);
   std::erase_if(both.inputs, [&](const std::string& path) { return !Readable(parent, path); });
   TRY_ASSIGN(both.runtimes, CommonRuntimes(parent, child));
+  std::erase_if(both.optional_runtimes,
+                [&](const std::string& runtime) { return !HasRuntime(parent, runtime); });
   if (parent.workspace != child.workspace) {
     both.workspace.clear();  // not the same place: a fresh one
     both.workspace_access = Access::kWrite;
@@ -169,6 +178,7 @@ Result<Envelope> Intersect(const Envelope& parent, const Envelope& child) {
   }
   TRY(NarrowSyscalls(parent, both));
   both.tty = parent.tty && child.tty;
+  both.exec = parent.exec && child.exec;
   return both;
 }
 
@@ -219,10 +229,11 @@ std::vector<std::string> WiderThan(const Envelope& outer, const Envelope& inner)
       (inner.workspace != outer.workspace || inner.workspace_access > outer.workspace_access)) {
     wider.emplace_back("the session's workspace");
   }
-  for (const std::string& runtime : inner.runtimes) {
-    if (!outer.runtimes.empty() &&
-        std::find(outer.runtimes.begin(), outer.runtimes.end(), runtime) == outer.runtimes.end()) {
-      wider.push_back(fmt::format("the runtime {}", Printable(runtime)));
+  for (const std::vector<std::string>* const names : {&inner.runtimes, &inner.optional_runtimes}) {
+    for (const std::string& runtime : *names) {
+      if (!HasRuntime(outer, runtime)) {
+        wider.push_back(fmt::format("the runtime {}", Printable(runtime)));
+      }
     }
   }
   if (inner.runtimes.empty() && !outer.runtimes.empty()) {
@@ -240,6 +251,9 @@ std::vector<std::string> WiderThan(const Envelope& outer, const Envelope& inner)
   }
   if (inner.tty && !outer.tty) {
     wider.emplace_back("a terminal");
+  }
+  if (inner.exec && !outer.exec) {
+    wider.emplace_back("execution of files that it writes");
   }
   return wider;
 }

@@ -327,7 +327,7 @@ TEST_P(SharingEscape, FS_13_DevicesInASharedTreeDoNotOpen) {
   }
 }
 
-TEST_P(SharingEscape, FS_19_FilesInASharedTreeDoNotRun) {
+TEST_P(SharingEscape, FS_19_WithoutExecFilesInASharedTreeDoNotRun) {
   if (SharingIsRefused()) {
     return;
   }
@@ -335,8 +335,14 @@ TEST_P(SharingEscape, FS_19_FilesInASharedTreeDoNotRun) {
   chmod((shared_ + "/program").c_str(), 0755);
   EXPECT_TRUE(Contains(RunOutside({"exec", shared_ + "/program", "ids"}).out, "ids "))
       << "NO-CONTROL";
-  const RunResult result = RunProbe(Rw(), {"exec", at_ + "/program", "ids"});
+  Strings strict = Rw();
+  strict.push_back("--no-exec");
+  const RunResult result = RunProbe(strict, {"exec", at_ + "/program", "ids"});
   EXPECT_TRUE(Contains(result.out, "exec: REFUSED")) << result.Describe();
+  EXPECT_EQ(result.receipt["files"]["exec"], false) << result.Describe();
+  const RunResult allowed = RunProbe(Rw(), {"exec", at_ + "/program", "ids"});
+  EXPECT_TRUE(Contains(allowed.out, "ids ")) << "without --no-exec it runs: " << allowed.Describe();
+  EXPECT_EQ(allowed.receipt["files"]["exec"], true) << allowed.Describe();
 }
 
 TEST_P(SharingEscape, FS_30_StrangeNamesAreJustNames) {

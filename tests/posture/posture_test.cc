@@ -350,7 +350,7 @@ TEST_P(Posture, MountFlags) {
   TempDir dir;
   const std::string ro = dir.MakeDir("ro");
   const std::string rw = dir.MakeDir("rw");
-  LiveBoundary boundary(Flags({"--ro", ro + ":/ro", "--rw", rw + ":/rw"}));
+  LiveBoundary boundary(Flags({"--no-exec", "--ro", ro + ":/ro", "--rw", rw + ":/rw"}));
   ASSERT_TRUE(boundary.ok()) << boundary.Why();
   const auto mounts = MountsOf(boundary.payload());
   ASSERT_GT(mounts.size(), 3U);
@@ -399,6 +399,32 @@ TEST_P(Posture, MountFlags) {
   for (const char* place : {"/", "/proc", "/workspace", "/tmp", "/ro", "/rw"}) {
     EXPECT_TRUE(seen.contains(place)) << place << " is not a mount";
   }
+}
+
+// Without --runtime and --no-exec: /usr is one mount that gives no privilege, and what is written can be executed.
+TEST_P(Posture, UsrIsOneMount) {
+  if (!container()) {
+    GTEST_SKIP() << "the process level mounts nothing";
+  }
+  LiveBoundary boundary(Flags());
+  ASSERT_TRUE(boundary.ok()) << boundary.Why();
+  size_t in_usr = 0;
+  for (const MountEntry& mount : MountsOf(boundary.payload())) {
+    if (mount.at == "/usr") {
+      ++in_usr;
+      for (const char* option : {"ro", "nosuid", "nodev"}) {
+        EXPECT_TRUE(mount.options.contains(option)) << "/usr is not " << option;
+      }
+    }
+    if (mount.at.starts_with("/usr/")) {
+      EXPECT_TRUE(mount.options.contains("ro")) << mount.at;  // a part that is covered
+    }
+    if (mount.at == "/workspace" || mount.at == "/tmp") {
+      EXPECT_FALSE(mount.options.contains("noexec")) << mount.at;
+      EXPECT_TRUE(mount.options.contains("nosuid")) << mount.at;
+    }
+  }
+  EXPECT_EQ(in_usr, 1U);
 }
 
 // Whichever way /dev was made: these five devices, as every kernel numbers them, its own terminals, and links.

@@ -71,8 +71,13 @@ void DescribeBound(const RunRequest& request, const Prepared& prepared, audit::R
   }
   bool whole_usr = false;
   for (const HostPath& path : prepared.runtime.paths) {
+    if (path.directory && path.path == "/usr") {
+      whole_usr = true;
+      receipt.bound.push_back({"/usr", std::string(isolation::PathClassName(path.path_class)),
+                               std::string(isolation::BindReasonName(path.reason)), 1});
+      continue;
+    }
     bound.Add(path.path, path.path_class, path.reason);
-    whole_usr = whole_usr || (path.directory && path.path == "/usr");
     if (path.path_class == PathClass::kCaller) {
       reads.push_back(path.path);
     }

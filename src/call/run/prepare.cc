@@ -12,7 +12,9 @@
 #include "base/hash.h"
 #include "base/quantity.h"
 #include "base/sys.h"
+#include "call/run/program_places.h"
 #include "call/run/run_config.h"
+#include "call/run/usual_toolchains.h"
 #include "call/verb_flags.h"
 #include "isolation/compose_etc.h"
 #include "isolation/etc.h"
@@ -224,15 +226,26 @@ Result<isolation::Command> ResolveProgram(const RunRequest& request,
 
 // Resolves, and opens what was resolved. An answer of the cache that is out of date is not used.
 Status OpenProgramFiles(const RunRequest& request, const RunConfig& config, Prepared& prepared) {
-  const isolation::RuntimeGrounds grounds{config.toolchains,
-                                          OwnPlaces(request, config, policy::Access::kRead)};
+  isolation::RuntimeGrounds grounds{config.toolchains,
+                                    OwnPlaces(request, config, policy::Access::kRead)};
   for (const bool use_cache : {true, false}) {
     const size_t inputs = prepared.inputs.size();
     isolation::ResolveOptions options;
     options.use_cache = use_cache;
     options.runtimes_only = request.runtimes_only;
+    options.own_programs = request.reads_config;
+    options.optional_runtimes = request.envelope.optional_runtimes;
+    if (!request.runtimes_only) {
+      options.mounts = MountedPlaces(request.envelope);
+    }
     TRY_ASSIGN(isolation::Command resolved, ResolveProgram(request, grounds, options, prepared));
+    if (request.reads_config && HoldsMoreThanUsr(resolved.runtime)) {
+      AddUsualToolchains(grounds.toolchains);
+    }
     isolation::AddPublicFiles(resolved.runtime);
+    if (request.envelope.tty) {
+      isolation::AddTerminfo(resolved.runtime);
+    }
     Result<isolation::OpenedRuntime> opened =
         isolation::OpenRuntime(std::move(resolved.runtime), grounds);
     if (!opened.ok() && use_cache && opened.error().code == isolation::kStaleRuntime) {
@@ -285,10 +298,14 @@ Result<Prepared> Prepare(const RunRequest& request) {
   RunConfig config;
   if (request.reads_config) {
     TRY_ASSIGN(config, ReadRunConfig());
+    if (request.script || !request.envelope.mounts.empty()) {
+      AddUsualToolchains(config.toolchains);
+    }
   }
   TRY(OpenProgramFiles(request, config, prepared));
   TRY(OpenMounts(request, config, prepared));
   prepared.call.env = BuildEnvironment(request.envelope);
+  AddToPath(prepared.call.program, request.envelope, prepared.call.env);
   prepared.call.cwd = request.envelope.cwd;
   prepared.call.tty = request.envelope.tty;
   TRY(limits::CheckLeast(request.envelope.limits, isolation::CallBytes(prepared.call)));

@@ -72,7 +72,9 @@ RunOutcome Refuse(RunOutcome outcome, Error error) {
 Error ExecError(const Prepared& prepared, const isolation::BoundaryPlan& plan, int number) {
   const bool missing = number == ENOENT;
   const bool process = plan.level == policy::Level::kProcess;
-  std::string hint = "only the declared runtimes are executable; see `coffer runtimes`";
+  std::string hint =
+      "only the declared runtimes are executable, and what lies in mounts unless --no-exec (in a "
+      "manifest: files.exec = true); see `coffer runtimes`";
   if (missing) {
     hint = "the program, its interpreter or the working directory is not visible inside";
   } else if (process && plan.own_uid && number == EACCES) {
@@ -138,6 +140,8 @@ RunOutcome RunCall(const RunRequest& request) {
   }
   outcome.receipt.code_hash = prepared->code_hash;
   outcome.receipt.runtimes = prepared->runtimes;
+  outcome.receipt.program = prepared->call.program;
+  outcome.receipt.exec = request.envelope.exec;
   if (wants_receipt) {
     DescribeBound(request, *prepared, outcome.receipt);
   }

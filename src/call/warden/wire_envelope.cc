@@ -60,6 +60,8 @@ void WriteEnvelope(WireWriter& writer, const policy::Envelope& envelope) {
   writer.Number(static_cast<uint8_t>(envelope.workspace_access));
   writer.Texts(envelope.inputs);
   writer.Texts(envelope.runtimes);
+  writer.Texts(envelope.optional_runtimes);
+  writer.Flag(envelope.exec);
   writer.Number(envelope.env.size());
   for (const auto& [name, value] : envelope.env) {
     writer.Text(name);
@@ -91,6 +93,8 @@ policy::Envelope ReadEnvelope(WireReader& reader) {
   envelope.workspace_access = reader.Choice(policy::Access::kWrite);
   envelope.inputs = reader.Texts();
   envelope.runtimes = reader.Texts();
+  envelope.optional_runtimes = reader.Texts();
+  envelope.exec = reader.Flag();
   for (uint32_t left = reader.Count(); left > 0; --left) {
     std::string name = reader.Text();
     envelope.env.emplace_back(std::move(name), reader.Text());

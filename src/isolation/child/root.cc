@@ -149,8 +149,8 @@ long MountPlace(const PrivateTmpfs& place, int root) {
   end = Append(end, Decimal(place.inodes, number));
   end = Append(end, ",mode=");
   Append(end, Octal(place.mode, number));
-  const long answer =
-      MountHere("tmpfs", place.at.c_str(), MS_NOSUID | MS_NODEV | MS_NOEXEC, options);
+  const unsigned long flags = MS_NOSUID | MS_NODEV | (place.executable ? 0 : MS_NOEXEC);
+  const long answer = MountHere("tmpfs", place.at.c_str(), flags, options);
   if (answer < 0) {
     return answer;
   }
@@ -278,6 +278,14 @@ long AttachBinds(const RootPart& part, const int32_t (&trees)[kMaxTrees], int ro
       continue;  // it has gone meanwhile: there is nothing to cover
     }
     if (answer < 0) {
+      return answer;
+    }
+  }
+  for (const std::string& hidden : part.hidden) {
+    const long answer =
+        MountHere("tmpfs", hidden.c_str(), MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+                  "size=4096,nr_inodes=2,mode=555");
+    if (answer < 0 && answer != -ENOENT) {  // it may have gone meanwhile
       return answer;
     }
   }

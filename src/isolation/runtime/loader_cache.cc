@@ -179,9 +179,20 @@ std::string_view LoaderCache::Find(std::string_view soname) const {
   return {};
 }
 
+std::vector<std::pair<std::string, std::string>> LoaderCache::All() const {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (size_t i = 0; i < count_; ++i) {
+    const Entry entry = At(i);
+    if (entry.flags == kNative && entry.hwcap == 0 && Text(entry.value).starts_with('/')) {
+      all.emplace_back(Text(entry.key), Text(entry.value));
+    }
+  }
+  return all;
+}
+
 std::string BuildLoaderCache(std::vector<std::pair<std::string, std::string>> libraries) {
-  std::sort(libraries.begin(), libraries.end(),
-            [](const auto& a, const auto& b) { return Compare(a.first, b.first) > 0; });
+  std::stable_sort(libraries.begin(), libraries.end(),
+                   [](const auto& a, const auto& b) { return Compare(a.first, b.first) > 0; });
   std::string entries;
   std::string strings;
   const size_t base = kHeader + libraries.size() * kEntry;

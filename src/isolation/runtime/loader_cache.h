@@ -27,6 +27,9 @@ class LoaderCache {
   // The path of a library of the native machine, outside glibc-hwcaps; empty if there is none. Ends with a NUL.
   std::string_view Find(std::string_view soname) const;
 
+  // All that Find finds, as (soname, path).
+  std::vector<std::pair<std::string, std::string>> All() const;
+
   size_t size() const { return count_; }
 
  private:

@@ -8,6 +8,7 @@
 #include <array>
 
 #include "base/sys.h"
+#include "isolation/runtime/shim.h"
 
 namespace coffer::isolation {
 
@@ -159,23 +160,26 @@ Result<std::string> FindProgram(const std::string& name) {
     return NotFound(name.empty() ? "''" : "a name of more than 255 bytes");
   }
   bool blocked = false;
-  for (const std::string& directory : SearchPath()) {
-    std::string path = directory + "/" + name;
-    if (IsProgram(path, blocked)) {
-      return path;
-    }
-  }
   const char* const caller = ::getenv("PATH");
   std::string_view rest = caller == nullptr ? "" : caller;
   while (!rest.empty()) {
     const size_t colon = rest.find(':');
     const std::string_view directory = rest.substr(0, colon);
     rest.remove_prefix(colon == std::string_view::npos ? rest.size() : colon + 1);
-    if (directory.starts_with('/')) {
-      std::string path = std::string(directory) + "/" + name;
-      if (IsProgram(path, blocked)) {
-        return path;
-      }
+    if (!directory.starts_with('/')) {
+      continue;
+    }
+    const bool shims = IsShimDirectory(std::string(directory));
+    std::string path =
+        shims ? FindBehindShim(std::string(directory), name) : std::string(directory) + "/" + name;
+    if (!path.empty() && IsProgram(path, blocked)) {
+      return path;
+    }
+  }
+  for (const std::string& directory : SearchPath()) {
+    std::string path = directory + "/" + name;
+    if (IsProgram(path, blocked)) {
+      return path;
     }
   }
   if (blocked) {
@@ -183,7 +187,8 @@ Result<std::string> FindProgram(const std::string& name) {
                          name + ": permission denied: the file of that name is not executable");
   }
   return NotFound(
-      name, "it is searched for in /usr/local/bin, /usr/bin, /bin, their sbin, and your PATH");
+      name,
+      "it is searched for on your PATH, then in /usr/local/bin, /usr/bin, /bin and their sbin");
 }
 
 Result<std::string> Absolute(const std::string& path) {

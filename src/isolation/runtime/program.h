@@ -45,7 +45,8 @@ Result<Program> OpenProgram(RealPaths& paths, const std::string& path, NeedX nee
 // The directories that are searched, in order.
 const std::vector<std::string>& SearchPath();
 
-// Where `name` (no slash) is, absolute: on SearchPath(), then on the caller's PATH. kNotFound or kNotExecutable.
+// Where `name` (no slash) is, absolute: on the caller's PATH, behind a shim if that is one, then on SearchPath().
+// kNotFound or kNotExecutable.
 Result<std::string> FindProgram(const std::string& name);
 
 // On SearchPath() alone; empty if it is not there.

@@ -8,7 +8,9 @@
 #include <array>
 
 #include "base/sys.h"
+#include "isolation/package_etc.h"
 #include "isolation/runtime/busybox.h"
+#include "isolation/runtime/compound_recipes.h"
 #include "isolation/runtime/shell_tools.h"
 
 namespace coffer::isolation {
@@ -194,13 +196,9 @@ Status AddShell(SetBuilder& set, const Program& /*program*/) {
   }
   set.Watch("/etc/alternatives");
   set.AddTree("/usr/share/zoneinfo");
+  set.AddTree("/usr/lib/terminfo");
   set.AddLibrary("libgcc_s.so.1");
   return {};
-}
-
-Status AddBash(SetBuilder& set, const Program& program) {
-  set.AddTree("/usr/lib/terminfo");
-  return AddShell(set, program);
 }
 
 Status AddBusybox(SetBuilder& set, const Program& program) {
@@ -220,7 +218,10 @@ Status AddHostUsr(SetBuilder& set, const Program& /*program*/) {
       set.AddTree(tree, SetBuilder::Exec::kYes);
     }
   }
-  set.AddTree("/etc/alternatives");  // links only; /usr/bin/awk leads through it
+  for (const std::string& path : FindPackageEtc()) {
+    set.AddOptional(path);  // /usr/bin/awk leads through alternatives
+  }
+  set.AddLink("/etc/os-release", "../usr/lib/os-release");
   return {};
 }
 
@@ -228,8 +229,15 @@ constexpr std::array kRecipes = {
     Recipe{"python3", "python3", "python3", "Python with its standard library", AddPython,
            AddVirtualEnvironment},
     Recipe{"node", "node", "nodejs", "Node.js", AddNode},
-    Recipe{"bash", "bash", "bash", "bash and everyday tools", AddBash},
-    Recipe{"sh", "sh", "dash", "sh and everyday tools", AddShell},
+    Recipe{"base", "sh", "dash", "sh, coreutils, grep, sed, awk, find, tar, gzip, diff", AddShell},
+    Recipe{"bash", "bash", "bash", "bash and everyday tools", AddShell},
+    Recipe{"sh", "sh", "dash", "the same as base", AddShell},
+    Recipe{"git", "git", "git", "git with its own commands, and base", AddGit},
+    Recipe{"gcc", "gcc", "gcc", "C and C++ compilers with headers, make, and base", AddGcc},
+    Recipe{"java", "java", "default-jre-headless", "Java with its home", AddJava},
+    Recipe{"npm", "node", "npm", "npm and npx with Node.js, and base", AddNpm},
+    Recipe{"jq", "jq", "jq", "jq", AddNothing},
+    Recipe{"pandoc", "pandoc", "pandoc", "pandoc with its data", AddPandoc},
     Recipe{"perl", "perl", "perl", "Perl with its standard library", AddPerl},
     Recipe{"busybox", "busybox", "busybox-static", "busybox and its applets", AddBusybox},
     Recipe{"host-usr", "", "", "all of the host's /usr: wide, compilers included", AddHostUsr},
@@ -249,8 +257,13 @@ const Recipe* RecipeForName(std::string_view name) {
   if (versioned("perl")) {
     return FindRecipe("perl");
   }
-  if (name == "bash" || name == "busybox") {
-    return FindRecipe(name);
+  for (const std::string_view same : {"bash", "busybox", "git", "java", "pandoc"}) {
+    if (name == same) {
+      return FindRecipe(name);
+    }
+  }
+  if (name == "npm" || name == "npx" || name == "npm-cli.js" || name == "npx-cli.js") {
+    return FindRecipe("npm");
   }
   return name == "sh" || name == "dash" ? FindRecipe("sh") : nullptr;
 }
@@ -263,6 +276,27 @@ const Recipe* FindRecipe(std::string_view name) {
   const auto found = std::find_if(kRecipes.begin(), kRecipes.end(),
                                   [&](const Recipe& recipe) { return recipe.name == name; });
   return found == kRecipes.end() ? nullptr : &*found;
+}
+
+std::string FindRuntimeWith(std::string_view command) {
+  const auto tools = ShellTools();
+  if (std::find(tools.begin(), tools.end(), command) != tools.end()) {
+    return "base";
+  }
+  for (const std::string_view compiler : {"gcc", "g++", "cc", "c++", "make", "ld", "as", "ar"}) {
+    if (command == compiler) {
+      return "gcc";
+    }
+  }
+  for (const std::string_view tool : {"javac", "jar", "jshell", "keytool"}) {
+    if (command == tool) {
+      return "java";
+    }
+  }
+  if (const Recipe* const recipe = RecipeForName(command); recipe != nullptr) {
+    return std::string(recipe->name);
+  }
+  return command == "jq" ? "jq" : "";
 }
 
 const Recipe* FindRecipeFor(const RealPaths::Place& place) {

@@ -3,8 +3,8 @@
 // What each named runtime consists of, beyond its program and the libraries that are found by themselves.
 //
 // A recipe knows what a language loads at run time: its standard library, the libraries of its extension modules, the
-// everyday tools of a shell. It names no compiler, no package manager, nothing that reaches the network or other hosts,
-// and nothing that is setuid (AddProgram refuses those whatever the list says).
+// everyday tools of a shell, the helpers of a compound program. It names nothing that is setuid (AddProgram refuses
+// those whatever the list says).
 #pragma once
 
 #include <span>
@@ -29,6 +29,9 @@ struct Recipe {
 
 std::span<const Recipe> Recipes();
 const Recipe* FindRecipe(std::string_view name);
+
+// The runtime that would bring `command`; empty if no recipe does.
+std::string FindRuntimeWith(std::string_view command);
 
 // The recipe for a program that was found at `place`, by the name of the file, then by the name it was called:
 // python3.11 -> python3, dash -> sh. Nothing for any other program.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "isolation/package_etc.h"
 #include "isolation/runtime/real_path.h"
 
 namespace coffer::isolation {
@@ -15,7 +16,7 @@ constexpr std::string_view kPrivate[] = {"/tmp/",  "/workspace/", "/in/", "/dev/
 constexpr std::string_view kNewPlace = "/run/command";
 
 bool IsPrivate(std::string_view path) {
-  return path != "/etc/alternatives" &&  // a tree of links that host-usr needs where it is
+  return !IsPackageEtc(path) &&  // programs look for it where it is
          std::any_of(std::begin(kPrivate), std::end(kPrivate),
                      [&](std::string_view place) { return path.starts_with(place); });
 }

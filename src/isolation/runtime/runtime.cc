@@ -113,29 +113,58 @@ Result<RuntimeSet> ResolveRecipe(const Recipe& recipe, const std::string& progra
   return Merge(std::move(real), std::move(names));
 }
 
+namespace {
+
+Result<RuntimeSet> ResolveOne(const std::string& name, const ResolveOptions& options) {
+  const Recipe* const recipe = FindRecipe(name);
+  if (recipe == nullptr) {
+    return Refused("runtime.unknown", "there is no runtime called " + name,
+                   "known runtimes: " + KnownNames());
+  }
+  std::string program;
+  if (!recipe->program.empty()) {
+    program = FindSystemProgram(recipe->program);
+    if (program.empty()) {
+      return HostFault(
+          "runtime.missing",
+          "this host has no " + std::string(recipe->program) + " for the runtime " + name,
+          "apt install " + std::string(recipe->package));
+    }
+  }
+  return ResolveRecipe(*recipe, program, NamedBy::kFile, options);
+}
+
+}  // namespace
+
 Result<RuntimeSet> ResolveRuntimes(const std::vector<std::string>& names,
                                    const ResolveOptions& options) {
   RuntimeSet all;
   for (const std::string& name : names) {
-    const Recipe* const recipe = FindRecipe(name);
-    if (recipe == nullptr) {
-      return Refused("runtime.unknown", "there is no runtime called " + name,
-                     "known runtimes: " + KnownNames());
-    }
-    std::string program;
-    if (!recipe->program.empty()) {
-      program = FindSystemProgram(recipe->program);
-      if (program.empty()) {
-        return HostFault(
-            "runtime.missing",
-            "this host has no " + std::string(recipe->program) + " for the runtime " + name,
-            "apt install " + std::string(recipe->package));
-      }
-    }
-    TRY_ASSIGN(RuntimeSet set, ResolveRecipe(*recipe, program, NamedBy::kFile, options));
+    TRY_ASSIGN(RuntimeSet set, ResolveOne(name, options));
     all = names.size() == 1 ? std::move(set) : Merge(std::move(all), std::move(set));
   }
+  for (const std::string& name : options.optional_runtimes) {
+    Result<RuntimeSet> set = ResolveOne(name, options);
+    if (set.ok()) {
+      all = Merge(std::move(all), std::move(set).value());
+    } else if (set.error().kind != ErrorKind::kHost) {
+      return set;
+    }
+  }
   return all;
+}
+
+void AddTerminfo(RuntimeSet& set) {
+  for (const char* const path : {"/usr/lib/terminfo", "/usr/share/terminfo"}) {
+    struct stat status{};
+    if (FindInside(set, path).empty() && Stat(path, status) && S_ISDIR(status.st_mode)) {
+      RuntimeFile tree{path, path, false, true};
+      tree.optional = true;
+      RuntimeSet extra;
+      extra.files.push_back(std::move(tree));
+      set = Merge(std::move(set), std::move(extra));
+    }
+  }
 }
 
 }  // namespace coffer::isolation

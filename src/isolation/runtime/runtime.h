@@ -3,8 +3,9 @@
 // Runtimes: named sets of host paths that become visible, read-only, inside a boundary. Nothing else of the host is.
 //
 // Three questions are answered here: what is the runtime "python3" on this host (ResolveRuntimes), what does
-// `coffer run -- CMD` need (ResolveCommand), what runs the script FILE (ResolveScript). Programs are looked up on a
-// fixed path before the caller's PATH, whose shims are scripts that need half the host. LD_LIBRARY_PATH is ignored.
+// `coffer run -- CMD` need (ResolveCommand), what runs the script FILE (ResolveScript). A command is looked up on the
+// caller's PATH, through the shims of version managers (shim.h), then on a fixed path; a named runtime is the system's
+// own. LD_LIBRARY_PATH is ignored.
 // A program that is setuid or setgid, is for another machine, or needs a library that is not there is an error, and the
 // message names it. What a program loads by name at run time (dlopen, a helper program, a data file) is known only for
 // the named runtimes; anything else needs `--runtime host-usr` or `--ro`.
@@ -20,17 +21,30 @@
 
 namespace coffer::isolation {
 
+// A mount of the call: what it shows of the host, and where. By name; the mount itself is opened and judged elsewhere.
+struct MountedPlace {
+  std::string host;
+  std::string at;
+};
+
 struct ResolveOptions {
   std::string cache_dir;  // empty: DefaultCacheDir()
   bool use_cache = true;
   bool runtimes_only = false;  // a path that none of the named runtimes has is no command either
+  // `coffer run`: beside host-usr a command, script or interpreter of the caller's own comes in as well.
+  bool own_programs = false;
+  std::vector<std::string> optional_runtimes;  // beside the named ones, where the host has them
+  std::vector<MountedPlace> mounts;            // a command that lies in one is run where it is
 };
 
 // /var/cache/coffer for root, else $XDG_CACHE_HOME/coffer or ~/.cache/coffer; empty if there is neither.
 std::string DefaultCacheDir();
 
-// The names that ResolveRuntimes knows: python3, node, bash, sh, perl, busybox, host-usr.
+// The names that ResolveRuntimes knows: base, python3, git, ..., host-usr.
 const std::vector<std::string_view>& RuntimeNames();
+
+// All of /usr instead of listed files.
+inline constexpr const char* kHostUsr = "host-usr";
 
 // All of them together. An unknown name is kRefused; one that the host lacks is kHost, with the package as hint.
 Result<RuntimeSet> ResolveRuntimes(const std::vector<std::string>& names,
@@ -47,7 +61,8 @@ struct Command {
 };
 
 // For `coffer run -- CMD ARG...`. `argv` is what the caller typed; it must not be empty.
-// `runtimes` empty: what CMD needs. Otherwise exactly those, and CMD (for a script: its interpreter) must be in them.
+// `runtimes` empty: what CMD needs. Otherwise exactly those, and CMD (for a script: its interpreter) must be in them, or
+// in a mount, or may be the caller's own (ResolveOptions::own_programs, with host-usr).
 // A script is run as the kernel would run it: interpreter, its one argument, the script at its own path inside; only
 // what lies in a place that a boundary makes itself (/tmp, /workspace, ...) moves to /run/command (see relocate.h).
 // kNotFound (exit 127): no such command. kNotExecutable (126): a directory, no x bit, wrong architecture, setuid.
@@ -62,6 +77,9 @@ Result<Command> ResolveCommand(const std::vector<std::string>& argv,
 Result<Command> ResolveScript(const std::string& file,
                               const std::vector<std::string>& runtimes = {},
                               const ResolveOptions& options = {});
+
+// Descriptions of terminals, if the set lacks them: for a call with a terminal.
+void AddTerminfo(RuntimeSet& set);
 
 // A loader cache ("glibc-ld.so.cache1.1") that lists exactly the libraries of the set, for /etc/ld.so.cache inside.
 // Needed only where a library lies outside the loader's default directories; saves the loader a search elsewhere.

@@ -125,6 +125,13 @@ std::string MakeLoaderCache(const RuntimeSet& set) {
       libraries.emplace_back(name, file.inside);
     }
   }
+  if (FindEntry(set.files, "/usr/lib") != nullptr) {
+    LoaderCache host;
+    host.Open("/etc/ld.so.cache");
+    for (auto& library : host.All()) {
+      libraries.push_back(std::move(library));  // after those of the set, which are found first
+    }
+  }
   return BuildLoaderCache(std::move(libraries));
 }
 

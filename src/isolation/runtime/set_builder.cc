@@ -107,6 +107,12 @@ bool SetBuilder::AddFile(const std::string& path) {
   return true;
 }
 
+void SetBuilder::AddOptional(const std::string& path) {
+  if (AddFile(path) || AddTree(path)) {
+    files_.back().optional = true;
+  }
+}
+
 void SetBuilder::AddName(const std::string& path) {
   const Result<RealPaths::Place> place = paths_.Find(path);
   if (place.ok() && place->is_link() &&

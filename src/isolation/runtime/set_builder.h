@@ -38,6 +38,8 @@ class SetBuilder {
   enum class Exec : uint8_t { kNo, kYes };
   bool AddTree(const std::string& path, Exec exec = Exec::kNo);
   bool AddFile(const std::string& path);
+  // Either of them, left out later if it may not be shown.
+  void AddOptional(const std::string& path);
 
   // A further name for something in the set, if the host has it too and it leads to the same file.
   void AddName(const std::string& path);

@@ -109,6 +109,8 @@ class Differ {
 
   void Run() {
     Text("run.runtime", before_.run.runtime, after_.run.runtime, "/run/runtime");
+    Text("run.also", fmt::format("{}", fmt::join(before_.run.also, " ")),
+         fmt::format("{}", fmt::join(after_.run.also, " ")), "/run/also");
     Text("run.cwd", before_.run.cwd, after_.run.cwd, "/run/cwd");
     Text("run", CommandText(before_.run), CommandText(after_.run), "/run/argv");
   }
@@ -176,6 +178,8 @@ class Differ {
   void Files() {
     Amount("files.workspace", before_.workspace, after_.workspace, "/files/workspace",
            [](Workspace w) { return std::string(WorkspaceName(w)); });
+    Amount("files.exec", before_.exec, after_.exec, "/files/exec",
+           [](bool exec) { return std::string(exec ? "true" : "false"); });
     const auto find = [](const Manifest& manifest, const FileMount& mount) -> const FileMount* {
       const auto found = std::find_if(manifest.mounts.begin(), manifest.mounts.end(),
                                       [&](const FileMount& m) { return m.host == mount.host; });

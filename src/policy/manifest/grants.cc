@@ -251,6 +251,7 @@ void ReadFiles(const TomlNode& table, Manifest& manifest, MistakeList& mistakes)
   if (const auto choice = reader.Choice("workspace", {"fresh", "session-read", "session-write"})) {
     manifest.workspace = static_cast<Workspace>(*choice);
   }
+  manifest.exec = reader.Boolean("exec").value_or(false);
   for (const TomlNode* mount : reader.Tables("mount")) {
     ReadMount(*mount, manifest, mistakes);
   }

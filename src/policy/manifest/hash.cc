@@ -54,6 +54,9 @@ Json FormOf(const Word& word) {
 Json FormOf(const RunSpec& run) {
   Json json;
   json["runtime"] = run.runtime;
+  if (!run.also.empty()) {
+    json["also"] = run.also;
+  }
   Json& argv = json["argv"] = Json::array();
   for (const WordGroup& group : run.argv) {
     Json words = Json::array();
@@ -108,6 +111,9 @@ Json FormOf(const std::vector<Example>& examples) {
 Json GrantsOf(const Manifest& manifest) {
   Json json;
   json["workspace"] = WorkspaceName(manifest.workspace);
+  if (manifest.exec) {
+    json["exec"] = true;
+  }
   Json& mounts = json["mounts"] = Json::array();
   for (const FileMount& mount : manifest.mounts) {
     mounts.push_back({{"host", mount.host},

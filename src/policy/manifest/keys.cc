@@ -11,13 +11,13 @@ constexpr std::string_view kTool[] = {"name",    "version", "owner",
                                       "summary", "effect",  "idempotency_key"};
 constexpr std::string_view kInput[] = {"schema"};
 constexpr std::string_view kRun[] = {
-    "runtime", "dangerously_runtime", "reason", "argv", "env", "stdin", "cwd", "paths"};
+    "runtime", "dangerously_runtime", "reason", "also", "argv", "env", "stdin", "cwd", "paths"};
 constexpr std::string_view kPath[] = {"mount", "mode"};
 constexpr std::string_view kIsolation[] = {"level", "floor", "syscalls"};
 constexpr std::string_view kLimits[] = {"cpu",         "wall", "memory", "processes",
                                         "open_files",  "disk", "inodes", "tmp",
                                         "connections", "io",   "output"};
-constexpr std::string_view kFiles[] = {"workspace", "mount"};
+constexpr std::string_view kFiles[] = {"workspace", "exec", "mount"};
 constexpr std::string_view kMount[] = {"host", "dangerously_host", "reason", "at", "mode"};
 constexpr std::string_view kNetwork[] = {"allow"};
 constexpr std::string_view kAllow[] = {"host",

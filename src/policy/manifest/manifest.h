@@ -48,7 +48,8 @@ struct PathParameter {
 };
 
 struct RunSpec {
-  std::string runtime;  // the only thing that is executable inside
+  std::string runtime;            // the only thing that is executable inside
+  std::vector<std::string> also;  // further runtimes, where the host has them
   std::vector<WordGroup> argv;
   std::vector<std::pair<std::string, Word>> env;
   std::optional<Word> stdin_word;
@@ -137,6 +138,7 @@ struct Manifest {
   Limits limits;
   uint64_t connections = 0;  // at the same time, through the egress proxy
   Workspace workspace = Workspace::kFresh;
+  bool exec = false;  // files in /workspace, /tmp and mounts can be executed
   std::vector<FileMount> mounts;
   std::vector<NetworkRule> network;
   std::vector<CredentialRule> credentials;

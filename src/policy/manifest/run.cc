@@ -175,6 +175,29 @@ void ReadPaths(TableReader& reader, TemplateChecker& checker, Manifest& manifest
   }
 }
 
+bool IsRuntimeName(const std::string& name) {
+  const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return (c < 0x80 && std::isalnum(c) != 0) || c == '-' || c == '_' || c == '.';
+  });
+  return plain && !name.empty() && name.front() != '-' && name.size() <= 63;
+}
+
+// Further runtimes, each left out where the host does not have it.
+void ReadAlso(TableReader& reader, Manifest& manifest) {
+  manifest.run.also = reader.Strings("also").value_or(std::vector<std::string>());
+  for (const std::string& runtime : manifest.run.also) {
+    if (!IsRuntimeName(runtime)) {
+      reader.Add("also", fmt::format("\"{}\" is not a runtime's name", Printable(runtime)),
+                 "`coffer runtimes` lists them");
+    } else if (runtime == kWide) {
+      reader.Add("also", "host-usr makes every program of the host executable",
+                 "name the runtimes the tool needs; or write dangerously_runtime, with a reason");
+    } else if (runtime == manifest.run.runtime) {
+      reader.Add("also", fmt::format("{} is the tool's runtime already", runtime), "leave it out");
+    }
+  }
+}
+
 void ReadRuntime(TableReader& reader, Manifest& manifest) {
   const bool danger = reader.Find("dangerously_runtime") != nullptr;
   if (danger && reader.Find("runtime") != nullptr) {
@@ -186,10 +209,7 @@ void ReadRuntime(TableReader& reader, Manifest& manifest) {
   if (runtime.empty()) {
     return;
   }
-  const bool plain = std::all_of(runtime.begin(), runtime.end(), [](unsigned char c) {
-    return (c < 0x80 && std::isalnum(c) != 0) || c == '-' || c == '_' || c == '.';
-  });
-  if (!plain || runtime.front() == '-' || runtime.size() > 63) {
+  if (!IsRuntimeName(runtime)) {
     reader.Add(key, fmt::format("\"{}\" is not a runtime's name", Printable(runtime)),
                "`coffer runtimes` lists them");
   } else if (!danger && runtime == kWide) {
@@ -201,6 +221,7 @@ void ReadRuntime(TableReader& reader, Manifest& manifest) {
     GrantDanger(reader, key, runtime, manifest);
   }
   CheckReasonIsUsed(reader, danger);
+  ReadAlso(reader, manifest);
 }
 
 void CheckCwd(TableReader& reader, const Manifest& manifest) {

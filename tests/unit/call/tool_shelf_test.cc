@@ -16,7 +16,8 @@ using test::TempDir;
 TEST(ToolShelf, TheShippedToolsAreReady) {
   ToolShelf shelf({});
   ASSERT_TRUE(shelf.Reload().ok());
-  for (const char* name : {"python", "bash", "node", "read-file", "write-file", "search-text"}) {
+  for (const char* name :
+       {"python", "bash", "shell", "node", "read-file", "write-file", "search-text"}) {
     EXPECT_NE(shelf.Find(name), nullptr) << name;
   }
   for (const ShelfEntry& entry : shelf.List()) {

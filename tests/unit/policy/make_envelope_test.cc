@@ -33,6 +33,29 @@ TEST(MakeEnvelope, TheSmallestManifestMakesAnEmptyEnvelope) {
   EXPECT_EQ(call->stdin_text, "");
 }
 
+TEST(MakeEnvelope, ExecutionIsNotGrantedByDefault) {
+  EXPECT_FALSE(MustParse(kSmallest).exec);
+  const std::string granted = SmallestText() + "[files]\nexec = true\n";
+  const Result<ToolCall> call = MakeToolCall(MustParse(granted), Json::object(), {});
+  ASSERT_TRUE(call.ok());
+  EXPECT_TRUE(call->envelope.exec);
+  const Result<ToolCall> plain = MakeToolCall(MustParse(kSmallest), Json::object(), {});
+  ASSERT_TRUE(plain.ok());
+  EXPECT_FALSE(plain->envelope.exec);
+  EXPECT_NE(EnvelopeId(plain->envelope), EnvelopeId(call->envelope));
+}
+
+TEST(MakeEnvelope, FurtherRuntimesAreOptional) {
+  std::string text = SmallestText();
+  const size_t at = text.find("runtime");
+  ASSERT_NE(at, std::string::npos);
+  text.insert(at, "also = [\"git\", \"jq\"]\n");
+  const Result<ToolCall> call = MakeToolCall(MustParse(text), Json::object(), {});
+  ASSERT_TRUE(call.ok());
+  EXPECT_THAT(call->envelope.runtimes, ElementsAre("sh"));
+  EXPECT_THAT(call->envelope.optional_runtimes, ElementsAre("git", "jq"));
+}
+
 TEST(MakeEnvelope, EveryGrantArrives) {
   const Json args = {{"code", "print(1)"}, {"file", "a/b.csv"}, {"lines", 3}, {"mood", "calm"}};
   const Result<ToolCall> call = MakeToolCall(WithoutStaged(), args, {"/state/sessions/1"});

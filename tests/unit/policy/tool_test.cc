@@ -120,7 +120,8 @@ TEST(Tool, TheStarterLoadsAsItIs) {
 TEST(Tool, EveryShippedManifestLoads) {
   const char* source = std::getenv("COFFER_SOURCE");
   ASSERT_NE(source, nullptr) << "COFFER_SOURCE must be the checkout";
-  for (const char* name : {"python", "bash", "node", "read-file", "write-file", "search-text"}) {
+  for (const char* name :
+       {"python", "bash", "shell", "node", "read-file", "write-file", "search-text"}) {
     const auto text = test::ReadFile(std::string(source) + "/tools/" + name + ".toml");
     ASSERT_TRUE(text) << name;
     EXPECT_THAT(Mistakes(*text), IsEmpty()) << name;

@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Runs real programs outside and inside a boundary and compares: scripts/compat.sh [--short] [--only REGEX] [--write]
+#
+# The list is tests/compat/programs.list. As root each entry runs as root and as a user without a name; as a user, as that
+# user. Each runs without a mount (in /workspace) and with one (in a directory of the host). --short is what CI runs:
+# the entries marked short. --write puts the table into docs/COMPATIBILITY.md. It fails if an entry that works outside
+# does not work inside. Suites of other projects (CPython's, Perl's) are lanes of their own beside this list.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+coffer=$(realpath "${COFFER:-build/coffer}")
+list=tests/compat/programs.list
+wanted=. only=. write=no
+while [ $# -gt 0 ]; do
+  case $1 in
+    --short) wanted='^short$' ;;
+    --only) only=$2; shift ;;
+    --write) write=yes ;;
+    *) sed -n 's/^# \{0,1\}//; 4,9p' "$0" >&2; exit 2 ;;
+  esac
+  shift
+done
+# What a project gets: minutes, not seconds.
+limits=(--memory 1GiB --wall 120s --cpu 100s --processes 256 --open-files 1024 --tmp 256MiB --disk 512MiB --quiet)
+user=48213
+work=$(mktemp -d /var/tmp/coffer-compat.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+chmod 755 "$work"
+cp "$coffer" "$work/coffer"
+coffer=$work/coffer
+as_user=(setpriv --reuid=$user --regid=$user --clear-groups env -i PATH=/usr/local/bin:/usr/bin:/bin "HOME=$work/home-user")
+if [ "$(id -u)" = 0 ]; then
+  who=(root user)
+  install -d -o $user -g $user "$work/home-user"
+else
+  who=(user)
+  as_user=(env -i PATH=/usr/local/bin:/usr/bin:/bin "HOME=$work/home-user")
+  mkdir "$work/home-user"
+fi
+as_root=(env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "HOME=$work/home-root")
+mkdir "$work/home-root"
+
+# run WHO DIRECTORY COMMAND...: stdout to $out, stderr to $err
+run() {
+  local -n prefix=as_$1
+  local directory=$2
+  shift 2
+  (cd "$directory" && timeout 150 "${prefix[@]}" "$@") >"$out" 2>"$err" </dev/null
+}
+
+fresh() {  # a directory of WHO's own
+  local directory
+  directory=$(mktemp -d "$work/d.XXXXXX")
+  chmod 755 "$directory"
+  if [ "$1" = user ] && [ "$(id -u)" = 0 ]; then chown $user:$user "$directory"; fi
+  echo "$directory"
+}
+
+passed=0 failed=0 missing=0
+rows=()
+out=$work/out err=$work/err
+while IFS= read -r line || [ -n "$line" ]; do
+  case $line in '' | '#'*) continue ;; esac
+  # A line without the three bars goes on with the script before it.
+  if [[ ! $line =~ ^[^|]+\ \|\ (short|full)\ \|\ [^|]+\ \|\  ]]; then
+    scripts[-1]+=$'\n'$line
+    continue
+  fi
+  names+=("${line%% | *}"); line=${line#* | }
+  kinds+=("${line%% | *}"); line=${line#* | }
+  needs+=("${line%% | *}"); scripts+=("${line#* | }")
+done <"$list"
+
+for i in "${!names[@]}"; do
+  name=${names[i]} script=${scripts[i]}
+  [[ ${kinds[i]} =~ $wanted && $name =~ $only ]] || continue
+  lacking=
+  for program in ${needs[i]}; do
+    env -i PATH=/usr/local/bin:/usr/bin:/bin sh -c 'command -v "$1"' _ "$program" >/dev/null 2>&1 || lacking+=" $program"
+  done
+  if [ -n "$lacking" ]; then
+    missing=$((missing + 1))
+    echo "missing  $name:$lacking"
+    rows+=("| $name | not installed:$lacking | |")
+    continue
+  fi
+  cells=() notes=
+  for one in "${who[@]}"; do
+    if ! run "$one" "$(fresh "$one")" sh -ec "$script"; then
+      cells+=("fails outside"); notes+="$one, outside: $(tail -1 "$err" | cut -c1-100); "
+      continue
+    fi
+    expected=$(cat "$out")
+    for mount in without with; do
+      directory=$(fresh "$one")
+      flags=("${limits[@]}")
+      if [ $mount = with ]; then flags+=(--rw "$directory:/data" --cwd /data); fi
+      if run "$one" "$directory" "$coffer" run "${flags[@]}" -- sh -ec "$script" && [ "$(cat "$out")" = "$expected" ]; then
+        passed=$((passed + 1)); cells+=("yes")
+      else
+        failed=$((failed + 1)); cells+=("**no**")
+        notes+="$one, $mount a mount: $(tail -1 "$err" | tr '|' ' ' | cut -c1-120); "
+      fi
+    done
+  done
+  # "yes" once if all are.
+  if [ "$(printf '%s\n' "${cells[@]}" | sort -u)" = yes ]; then
+    echo "ok       $name"; rows+=("| $name | yes | |")
+  else
+    echo "FAIL     $name (${cells[*]}) $notes"; rows+=("| $name | ${cells[*]} | ${notes//$work/DIR} |")
+  fi
+done
+total=$((passed + failed))
+echo "$passed of $total runs pass; $missing programs are not installed"
+if [ $write = yes ]; then
+  { sed '/^<!-- programs -->$/q' docs/COMPATIBILITY.md
+    echo
+    echo "$passed of $total runs pass; $missing entries need a program that was not installed. \`${who[*]}\`, each without a mount and"
+    echo "with one, in this order."
+    echo
+    echo "| program | works | why not |"
+    echo "|---|---|---|"
+    printf '%s\n' "${rows[@]}"
+    echo
+    sed -n '/^<!-- end of programs -->$/,$p' docs/COMPATIBILITY.md; } >"$work/new.md"
+  cat "$work/new.md" >docs/COMPATIBILITY.md
+fi
+[ $failed = 0 ]

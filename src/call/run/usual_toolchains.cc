@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/run/usual_toolchains.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "isolation/host_path.h"
+
+namespace coffer::call {
+namespace {
+
+struct Place {
+  const char* variable;  // overrides the directory below HOME
+  const char* below_home;
+  const char* interpreters;  // below either
+};
+constexpr Place kPlaces[] = {
+    {"PYENV_ROOT", ".pyenv", "versions"},
+    {"NVM_DIR", ".nvm", "versions"},
+    {"UV_PYTHON_INSTALL_DIR", ".local/share/uv/python", ""},
+    {"FNM_DIR", ".local/share/fnm", "node-versions"},
+    {"MISE_DATA_DIR", ".local/share/mise", "installs"},
+    {"ASDF_DATA_DIR", ".asdf", "installs"},
+};
+
+std::string FromEnvironment(const char* name) {
+  const char* const value = ::getenv(name);
+  return value != nullptr && value[0] == '/' ? value : "";
+}
+
+}  // namespace
+
+void AddUsualToolchains(std::vector<std::string>& toolchains) {
+  const std::string home = FromEnvironment("HOME");
+  for (const Place& place : kPlaces) {
+    std::string path = FromEnvironment(place.variable);
+    if (path.empty() && !home.empty()) {
+      path = home + "/" + place.below_home;
+    }
+    struct stat info{};
+    if (path.empty() || ::stat((path + "/" + place.interpreters).c_str(), &info) != 0) {
+      continue;
+    }
+    // Opened without links and judged like a declared one: a home directory, say, is too broad.
+    Result<isolation::HostPath> opened =
+        isolation::OpenHostPath(path + "/" + place.interpreters, policy::Access::kRead);
+    if (opened.ok() && opened->directory && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0 &&
+        (opened->owner == ::geteuid() || opened->owner == 0)) {
+      toolchains.push_back(opened->path);
+    }
+  }
+}
+
+}  // namespace coffer::call

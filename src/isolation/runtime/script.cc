@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What runs the script FILE: its first line, or else its ending.
+#include <algorithm>
+#include <array>
+
+#include "isolation/runtime/command_set.h"
+#include "isolation/runtime/relocate.h"
+
+namespace coffer::isolation {
+
+namespace {
+
+struct Extension {
+  std::string_view ending;
+  std::string_view interpreter;
+};
+constexpr std::array kExtensions = {
+    Extension{".py", "python3"}, Extension{".js", "node"}, Extension{".mjs", "node"},
+    Extension{".cjs", "node"},   Extension{".sh", "sh"},   Extension{".bash", "bash"},
+    Extension{".pl", "perl"},
+};
+
+}  // namespace
+
+Result<Command> ResolveScript(const std::string& file, const std::vector<std::string>& runtimes,
+                              const ResolveOptions& options) {
+  TRY_ASSIGN(const std::string path, Absolute(file));
+  SetBuilder builder;
+  Result<Program> script = OpenProgram(builder.paths(), path, NeedX::kNo, file);
+  if (!script.ok()) {
+    return std::move(script.error());
+  }
+  Command command;
+  if (!script->is_script) {
+    if (!runtimes.empty()) {
+      TRY_ASSIGN(command.runtime, ResolveRuntimes(runtimes, options));
+      command.runtimes = runtimes;
+    }
+    // The copy that is executed lies elsewhere: what it needs by $ORIGIN beside itself does not come with it.
+    script->named_by_caller = true;
+    TRY(builder.AddProgram(*script));
+    TRY(builder.CheckBudget());
+    RuntimeSet own = builder.Finish();
+    std::erase_if(own.files,
+                  [&](const RuntimeFile& entry) { return entry.inside == script->place.real; });
+    command.runtime = Relocated(Merge(std::move(command.runtime), std::move(own)));
+    return command;
+  }
+  std::vector<std::string> words;
+  if (!script->shebang.interpreter.empty()) {
+    TRY_ASSIGN(words, InterpreterOf(script->shebang, file));
+  } else {
+    const auto known =
+        std::find_if(kExtensions.begin(), kExtensions.end(), [&](const Extension& extension) {
+          return file.size() > extension.ending.size() && file.ends_with(extension.ending);
+        });
+    if (known == kExtensions.end()) {
+      return Refused("runtime.script.unknown", file + ": cannot tell what runs it",
+                     "give it a first line such as #!/usr/bin/env python3, or one of the endings "
+                     ".py .js .mjs .cjs .sh .bash .pl, or use: coffer run -- COMMAND");
+    }
+    words = {std::string(known->interpreter)};
+  }
+  if (!runtimes.empty() && !ShowsWholeUsr(runtimes, options)) {
+    TRY_ASSIGN(command.runtime, ResolveRuntimes(runtimes, options));
+    TRY(UseSet(words, runtimes, command));
+    return command;
+  }
+  TRY_ASSIGN(Chain chain, FollowInterpreter(builder.paths(), std::move(words), file));
+  RuntimeSet beside;
+  if (ShowsWholeUsr(runtimes, options) && HostUsrIsSystems()) {
+    TRY_ASSIGN(beside, ResolveRuntimes(runtimes, options));
+  }
+  if (chain.scripts.empty() && IsShown(builder.paths(), beside, chain.path)) {
+    command.program = FindInside(beside, chain.path);
+  } else {
+    TRY(AddDefaultSet(builder, chain, options, command));
+    TrustOwnTree(script->place, command.runtime);
+    if (!chain.scripts.empty()) {
+      BringScripts(builder.paths(), chain.scripts, /*typed=*/{}, command.runtime);
+    }
+  }
+  if (!beside.files.empty()) {
+    command.runtimes.insert(command.runtimes.begin(), runtimes.begin(), runtimes.end());
+    command.runtime = Merge(std::move(beside), std::move(command.runtime));
+  }
+  command.argv = std::move(chain.before);
+  NameOwnProgram(command);
+  return command;
+}
+
+}  // namespace coffer::isolation

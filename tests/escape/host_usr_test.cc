@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What of the host's /usr and /etc a call without --runtime does not see: what is not root's own, what is not public,
+// fifos and sockets, configuration with secrets; and that set-id programs of /usr are without their privilege.
+//
+// Each test lays an overlay over /usr and /etc in a mount namespace of its own, so nothing reaches the machine. Each runs
+// as root, whose boundary has a uid of its own, and as a user, whose boundary has the user's rights: there the modes of the
+// files hide nothing, and what is hidden is hidden by the mount.
+#include <fcntl.h>
+#include <grp.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/host.h"
+#include "tests/support/verdicts.h"
+
+namespace coffer::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uid_t kUser = 48213;
+
+class HostUsrEscape : public LevelTest {
+ protected:
+  void SetUp() override {
+    LevelTest::SetUp();
+    if (!IsRoot()) {
+      GTEST_SKIP() << "only root can lay files over the host's /usr";
+    }
+    for (const char* part : {"usr", "usr-work", "etc", "etc-work", "home"}) {
+      dir_.MakeDir(part);
+    }
+    ASSERT_EQ(::chown((dir_ / "home").c_str(), kUser, kUser), 0);
+  }
+
+  // A file below "usr" or "etc" of the layer; what is new on the way there is root's and public.
+  std::string Lay(const std::string& path, const std::string& content, mode_t mode, uid_t owner = 0,
+                  gid_t group = 0) {
+    const std::string file = dir_ / path;
+    fs::create_directories(fs::path(file).parent_path());
+    std::ofstream(file) << content;
+    EXPECT_EQ(::chown(file.c_str(), owner, group), 0);
+    EXPECT_EQ(::chmod(file.c_str(), mode), 0);
+    return "/" + path;
+  }
+
+  void GiveTo(const std::string& path, uid_t owner, gid_t group, mode_t mode) {
+    const std::string directory = dir_ / path;
+    EXPECT_EQ(::chown(directory.c_str(), owner, group), 0);
+    EXPECT_EQ(::chmod(directory.c_str(), mode), 0);
+  }
+
+  // With the layers on /usr and /etc, as root or as the user.
+  RunOptions Layered(bool as_user) const {
+    RunOptions options;
+    options.environment = Strings{"PATH=/usr/bin:/bin", "HOME=" + (dir_ / "home")};
+    options.receipt = dir_ / (as_user ? "home/receipt.json" : "receipt.json");
+    const std::string root = dir_.path();
+    options.in_child = [root, as_user] {
+      if (::unshare(CLONE_NEWNS) != 0 ||
+          ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
+        _exit(91);
+      }
+      for (const std::string part : {"usr", "etc"}) {
+        const std::string data = "lowerdir=/" + part + ",upperdir=" + root + "/" + part +
+                                 ",workdir=" + root + "/" + part + "-work";
+        if (::mount("overlay", ("/" + part).c_str(), "overlay", 0, data.c_str()) != 0) {
+          _exit(92);
+        }
+      }
+      if (as_user && (::setgroups(0, nullptr) != 0 || ::setresgid(kUser, kUser, kUser) != 0 ||
+                      ::setresuid(kUser, kUser, kUser) != 0)) {
+        _exit(93);
+      }
+    };
+    return options;
+  }
+
+  // Prints what can be read of the files, one after the other.
+  static Strings Cat(const Strings& files) {
+    Strings command = {"cat"};
+    command.insert(command.end(), files.begin(), files.end());
+    return command;
+  }
+
+  // True if all of them can be read without a boundary, by root and by the user.
+  bool ReadableOutside(const Strings& secrets) {
+    for (const bool as_user : {false, true}) {
+      const RunResult outside = RunProgram(Cat(secrets), Layered(as_user));
+      const Strings lines = Lines(outside.out);
+      const auto seen = std::count(lines.begin(), lines.end(), token_);
+      if (outside.exit != 0 || static_cast<size_t>(seen) != secrets.size()) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // None of `secrets` can be read inside; `open` can.
+  void ExpectHidden(Strings secrets, const std::string& open) {
+    secrets.push_back(open);
+    for (const bool as_user : {false, true}) {
+      const RunResult inside = RunCoffer(Flags(), Cat(secrets), Layered(as_user));
+      EXPECT_TRUE(Contains(inside.out, "everybody may read this")) << inside.Describe();
+      EXPECT_FALSE(Contains(inside.out, token_))
+          << "OPEN" << (as_user ? " as a user: " : ": ") << inside.Describe();
+    }
+  }
+
+  TempDir dir_;
+  const std::string token_ = NewToken();
+};
+
+TEST_P(HostUsrEscape, FS_40_WhatIsNotRootsOwnIsHidden) {
+  const std::string open = Lay("usr/local/share/note", "everybody may read this\n", 0644);
+  const std::string theirs = Lay("usr/local/theirs/a", token_ + "\n", 0644, kUser, kUser);
+  GiveTo("usr/local/theirs", kUser, kUser, 0755);
+  const std::string deeper = Lay("usr/local/lib/theirs/a", token_ + "\n", 0644, kUser, kUser);
+  GiveTo("usr/local/lib/theirs", kUser, kUser, 0755);
+  const std::string top = Lay("usr/theirs/a", token_ + "\n", 0644);
+  GiveTo("usr/theirs", 0, kUser, 0775);  // a group may write there
+  const std::string configuration = Lay("usr/local/etc/app.conf", token_ + "\n", 0644);
+  const Strings secrets = {theirs, deeper, top, configuration};
+  ASSERT_TRUE(ReadableOutside(secrets)) << "NO-CONTROL";
+  ExpectHidden(secrets, open);
+}
+
+TEST_P(HostUsrEscape, FS_40_WhatIsNotPublicIsHidden) {
+  const std::string open = Lay("usr/local/share/note", "everybody may read this\n", 0644);
+  const std::string closed = Lay("usr/local/closed/a", token_ + "\n", 0644);
+  GiveTo("usr/local/closed", 0, kUser, 0750);  // the user's group may
+  const std::string file = Lay("usr/local/a-file", token_ + "\n", 0640, 0, kUser);
+  ASSERT_TRUE(ReadableOutside({closed, file})) << "NO-CONTROL";
+  ExpectHidden({closed, file}, open);
+}
+
+TEST_P(HostUsrEscape, FS_40_ConfigurationThatIsNotPublicIsHidden) {
+  const std::string open = Lay("etc/java-99-test/public", "everybody may read this\n", 0644);
+  const std::string closed = Lay("etc/java-99-test/password", token_ + "\n", 0640, 0, kUser);
+  const std::string npm = Lay("etc/npmrc", token_ + "\n", 0644);
+  const std::string pip = Lay("etc/pip.conf", token_ + "\n", 0644);
+  const std::string git = Lay("etc/gitconfig", token_ + "\n", 0644);
+  const std::string maven = Lay("etc/maven/settings.xml", token_ + "\n", 0644);
+  const Strings secrets = {closed, npm, pip, git, maven};
+  ASSERT_TRUE(ReadableOutside(secrets)) << "NO-CONTROL";
+  if (!container()) {
+    // It cannot cover a file, so the whole directory is left out.
+    const std::string other = Lay("etc/java-98-test/public", "everybody may read this\n", 0644);
+    ExpectHidden(secrets, other);
+    return;
+  }
+  ExpectHidden(secrets, open);
+}
+
+TEST_P(HostUsrEscape, FS_40_AFifoInUsrCarriesNothing) {
+  const std::string fifo = dir_ / "usr/local/share/pipe";
+  fs::create_directories(dir_ / "usr/local/share");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0666), 0);
+  ASSERT_EQ(::chmod(fifo.c_str(), 0666), 0);
+  // Both ends at once, so that nothing waits for another process.
+  const Strings open = {"python3", "-c",
+                        "import os, stat\n"
+                        "f = os.open('/usr/local/share/pipe', os.O_RDWR | os.O_NONBLOCK)\n"
+                        "print('fifo', stat.S_ISFIFO(os.fstat(f).st_mode))\n"};
+  for (const bool as_user : {false, true}) {
+    const RunResult outside = RunProgram(open, Layered(as_user));
+    ASSERT_EQ(outside.out, "fifo True\n") << "NO-CONTROL: " << outside.Describe();
+    const RunResult inside = RunCoffer(Flags(), open, Layered(as_user));
+    EXPECT_TRUE(Contains(inside.err, "PermissionError")) << "OPEN: " << inside.Describe();
+  }
+}
+
+TEST_P(HostUsrEscape, FS_16_SetuidProgramsOfUsrHaveNoPrivilege) {
+  const std::string program = dir_ / "usr/local/bin/setuid-probe";
+  fs::create_directories(dir_ / "usr/local/bin");
+  fs::copy_file(ProbePath(), program);
+  ASSERT_EQ(::chmod(program.c_str(), 06755), 0);
+  const RunResult control = RunProgram({"/usr/local/bin/setuid-probe", "ids"}, Layered(true));
+  ASSERT_TRUE(Contains(control.out, "euid=0")) << "NO-CONTROL: " << control.Describe();
+  for (const bool as_user : {false, true}) {
+    // As the command it is refused; started by another program it has no privilege.
+    const RunResult typed =
+        RunCoffer(Flags(), {"/usr/local/bin/setuid-probe", "ids"}, Layered(as_user));
+    EXPECT_EQ(typed.exit, 126) << typed.Describe();
+    const RunResult inside =
+        RunCoffer(Flags(), {"sh", "-c", "exec /usr/local/bin/setuid-probe ids"}, Layered(as_user));
+    ASSERT_TRUE(Contains(inside.out, "ids ")) << inside.Describe();
+    EXPECT_FALSE(Contains(inside.out, "euid=0 ")) << "OPEN: " << inside.Describe();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Level, HostUsrEscape, ::testing::Values("container", "process"),
+                         LevelTestName);
+
+}  // namespace
+}  // namespace coffer::test
