@@ -11,6 +11,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 DESTDIR ?=
 SECONDS_EACH ?= 60
+SOAK_SECONDS ?= 300
 # make check TIDY=off leaves clang-tidy out (`make tidy` is it alone)
 TIDY ?= on
 CONTRACT ?= ../shared/contract
@@ -36,7 +37,7 @@ help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null \
 	  || sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1 - \2/p' Makefile
 	@echo
-	@echo "Variables: JOBS, PREFIX, DESTDIR, TESTS (ctest -R), SUITES (asan, coverage), SECONDS_EACH (fuzz), CONTRACT (directory of boundary.py)"
+	@echo "Variables: JOBS, PREFIX, DESTDIR, TESTS (ctest -R), SUITES (asan, coverage), SECONDS_EACH (fuzz), SOAK_SECONDS (soak), CONTRACT (directory of boundary.py)"
 
 .PHONY: setup
 setup:  ## install every Debian package that any target needs
@@ -168,13 +169,18 @@ test-vm-all: all  ## the same, and once more on the other architecture
 	@$(setup) vm vm-cross
 	@scripts/vm.sh all
 
+.PHONY: soak
+soak: build  ## eight tenants, one hostile, and kills of every role, for SOAK_SECONDS (300); then everything is looked at
+	@scripts/soak.py --seconds $(SOAK_SECONDS) --build build
+
 # The long forms of what .ci/run does in short. One that fails ends it.
 .PHONY: nightly
-nightly: all  ## races in their thousands, an hour of fuzzing, sanitizers over everything, the virtual machines
+nightly: all  ## races in their thousands, an hour of fuzzing, sanitizers over everything, half an hour of soak, the virtual machines
 	@COFFER_RACE_TRIES=2000 ctest --test-dir build -R 'ANeighbourWhoSwapsAllTheTime' --no-tests=error --output-on-failure --timeout 7200
 	@$(MAKE) fuzz SECONDS_EACH=200
 	@$(MAKE) asan
 	@$(MAKE) tsan
+	@$(MAKE) soak SOAK_SECONDS=1800
 	@$(MAKE) test-vm-all
 
 .PHONY: test-fresh

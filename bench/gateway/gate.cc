@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The figures of the gate, on the real daemon: from a request on the wire to a launched boundary at 200 calls a second,
-// policy evaluation among 500 manifests, /healthz, and memory after many calls.
+// policy evaluation among 500 manifests, /healthz, memory after many calls, and what a tenant notices of a hostile one.
 //
 // The daemon's warden is replaced by one that starts nothing (fake_warden.cc), so that the boundary, which has figures of
 // its own, does not count. Requests are sent at fixed times, whether or not earlier ones were answered, and a latency
@@ -26,6 +26,7 @@
 
 #include "bench/gateway/client.h"
 #include "bench/gateway/evaluate.h"
+#include "bench/gateway/fairness.h"
 #include "bench/gateway/process.h"
 
 namespace coffer::bench {
@@ -108,7 +109,7 @@ Daemon Start(const Options& options, const std::string& directory) {
 constexpr const char* kCall = R"json({"tool":"python","args":{"code":"print(2 + 2)"}})json";
 
 // Nanoseconds from when each call was due to when its boundary was launched; `rate` 0 is as fast as it goes.
-std::vector<double> MakeCalls(const Daemon& daemon, int count, int rate) {
+std::vector<double> MakeCalls(const Daemon& daemon, const std::string& key, int count, int rate) {
   std::vector<double> latencies(static_cast<size_t>(count));
   std::atomic<int> next = 0;
   std::atomic<int> failed = 0;
@@ -116,7 +117,7 @@ std::vector<double> MakeCalls(const Daemon& daemon, int count, int rate) {
   std::vector<std::thread> clients;
   for (int i = 0; i < kClients; ++i) {
     clients.emplace_back([&] {
-      Client client(daemon.port, daemon.key);
+      Client client(daemon.port, key);
       for (int number = next++; number < count; number = next++) {
         auto due = Clock::now();
         if (rate > 0) {
@@ -159,6 +160,22 @@ long Resident(const Daemon& daemon) {
   return kib;
 }
 
+// A key of a tenant's agent, made by the program beside cofferd.
+std::string NewKey(const Options& options, const std::string& directory,
+                   const std::string& tenant) {
+  const std::string coffer = std::filesystem::path(options.cofferd).parent_path() / "coffer";
+  const std::string command = coffer + " key new --json --role agent --agent a --tenant " + tenant +
+                              " --state " + directory + "/state";
+  std::FILE* const pipe = ::popen(command.c_str(), "r");
+  char text[4096] = {};
+  if (pipe == nullptr || std::fread(text, 1, sizeof(text) - 1, pipe) == 0 || ::pclose(pipe) != 0) {
+    Fail("no key for " + tenant);
+  }
+  const std::string said = text;
+  const std::string key = Between(said, "\"key\":\"", "\"");
+  return key.empty() ? Between(said, "\"key\": \"", "\"") : key;
+}
+
 struct Health {
   double per_second = 0;
   double per_core_second = 0;
@@ -198,14 +215,20 @@ int Main(const Options& options) {
   const std::vector<double> evaluations = MeasureEvaluation(directory + "/tools");
 
   const Daemon daemon = Start(options, directory);
-  (void)MakeCalls(daemon, 400, 0);                 // warm
+  (void)MakeCalls(daemon, daemon.key, 400, 0);     // warm
   const int paced_calls = options.calls * 4 / 10;  // 20 seconds' worth
-  const std::vector<double> paced = MakeCalls(daemon, paced_calls, kRate);
+  const std::vector<double> paced = MakeCalls(daemon, daemon.key, paced_calls, kRate);
   const Health health = MeasureHealth(daemon);
-  (void)MakeCalls(daemon, options.calls - 400 - paced_calls, 0);
+  (void)MakeCalls(daemon, daemon.key, options.calls - 400 - paced_calls, 0);
   const long after = Resident(daemon);
-  (void)MakeCalls(daemon, options.calls, 0);
+  (void)MakeCalls(daemon, daemon.key, options.calls, 0);
   const long later = Resident(daemon);
+  const FairnessTarget target{daemon.port, NewKey(options, directory, "victim"),
+                              NewKey(options, directory, "hostile"), directory, daemon.gateway};
+  const std::vector<FairnessRow> fairness = MeasureFairness(
+      target,
+      [&](int count, int rate) { return MakeCalls(daemon, target.victim_key, count, rate); },
+      options.calls);
   ::kill(daemon.monitor, SIGTERM);
   ::waitpid(daemon.monitor, nullptr, 0);
   std::filesystem::remove_all(directory);
@@ -225,7 +248,8 @@ int Main(const Options& options) {
   table += Row("resident memory after 10,000 calls", "< 60 MiB",
                Text("%.1f MiB", static_cast<double>(after) / 1024), after < 60L * 1024);
   table += Row("its growth over 10,000 more", "flat", Text("%+.1f MiB", growth), growth < 4);
-  std::fputs(table.c_str(), stdout);
+  const std::string fair = FairnessTable(fairness);
+  std::fputs((table + "\n" + fair).c_str(), stdout);
   if (!options.docs.empty()) {
     double load[3] = {0, 0, 0};
     (void)::getloadavg(load, 3);
@@ -236,7 +260,13 @@ int Main(const Options& options) {
            "the warden is one that starts nothing, so that the "
            "boundary\n([BENCHMARKS](BENCHMARKS.md)) "
            "does not count. Latencies count from the time a request was due.\n\n"
-        << table << "\nHost: " << std::thread::hardware_concurrency()
+        << table
+        << "\n## What a tenant notices of another\n\nThe victim makes calls at a fixed rate, half "
+           "of "
+           "what it gets alone; the trouble is made by other processes meanwhile. Those that\nburn "
+           "CPU or sync the disk have no boundary around them here. The aim is 1.5 on the API; the "
+           "others are reported.\n\n"
+        << fair << "\nHost: " << std::thread::hardware_concurrency()
         << " cores, load average when it ended " << Text("%.1f", load[0])
         << " (the measurement itself is about 2).\nMemory is that of monitor, gateway and egress "
            "together. `/healthz` on one core is requests per second of\nCPU time of the gateway.\n";

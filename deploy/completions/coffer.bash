@@ -104,10 +104,10 @@ _coffer() {
       case $prev in
         --state | --tools) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
         --socket | --tls-cert | --tls-key | --jwks) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
-        --listen) mapfile -t COMPREPLY < <(compgen -W "127.0.0.1:7433 127.0.0.1:0" -- "$cur") ;;
+        --listen | --health-listen) mapfile -t COMPREPLY < <(compgen -W "127.0.0.1:7433 127.0.0.1:0" -- "$cur") ;;
         --jwt-issuer | --jwt-audience | --name) ;;
         *)
-          mapfile -t COMPREPLY < <(compgen -W "--config --listen --socket --tls-cert --tls-key --jwks --jwt-issuer --jwt-audience
+          mapfile -t COMPREPLY < <(compgen -W "--config --listen --health-listen --socket --tls-cert --tls-key --jwks --jwt-issuer --jwt-audience
             --name --allow-dangerous --json --state --tools --help" -- "$cur") ;;
       esac ;;
     run)

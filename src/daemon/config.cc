@@ -14,10 +14,11 @@ constexpr call::FlagSpec kFlags[] = {
     {"--listen", true},  {"--socket", true},     {"--tls-cert", true},
     {"--tls-key", true}, {"--jwt-issuer", true}, {"--jwt-audience", true},
     {"--jwks", true},    {"--name", true},       {"--allow-dangerous", false},
-    {"--warden", true},  {"--config", true}};
+    {"--warden", true},  {"--config", true},     {"--health-listen", true}};
 
 // "127.0.0.1:7433", "[::1]:0".
-Status ReadListen(const std::string& given, Config& config) {
+Status ReadListen(const std::string& flag, const std::string& given, std::string& to_host,
+                  uint16_t& to_port) {
   const size_t colon = given.rfind(':');
   const std::string port = colon == std::string::npos ? "" : given.substr(colon + 1);
   std::string host = given.substr(0, colon);
@@ -27,11 +28,11 @@ Status ReadListen(const std::string& given, Config& config) {
   uint16_t number = 0;
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
   if (host.empty() || port.empty() || error != std::errc() || end != port.data() + port.size()) {
-    return Refused("policy.usage", "--listen takes ADDRESS:PORT",
+    return Refused("policy.usage", flag + " takes ADDRESS:PORT",
                    "such as 127.0.0.1:7433; port 0 takes any free one");
   }
-  config.host = host;
-  config.port = number;
+  to_host = host;
+  to_port = number;
   return {};
 }
 
@@ -43,6 +44,7 @@ std::string_view ServeHelp() {
 Usage: coffer serve [flags]
 
   --listen ADDRESS:PORT   where to listen (127.0.0.1:7433; port 0 takes any free one)
+  --health-listen ADDRESS:PORT   answer /healthz, and nothing else, without TLS there too (for probes of a daemon with TLS)
   --socket PATH           the unix socket (coffer.sock in the state directory); its owner is an operator without a key
   --tls-cert FILE --tls-key FILE   serve HTTPS
   --jwks FILE --jwt-issuer ISSUER --jwt-audience AUDIENCE   accept JSON Web Tokens
@@ -73,7 +75,11 @@ Result<Config> ParseConfig(std::span<const std::string_view> words) {
     TRY_ASSIGN(config.default_tools, call::UsualToolDir());
   }
   if (flags.Has("--listen")) {
-    TRY(ReadListen(flags.Value("--listen"), config));
+    TRY(ReadListen("--listen", flags.Value("--listen"), config.host, config.port));
+  }
+  if (flags.Has("--health-listen")) {
+    TRY(ReadListen("--health-listen", flags.Value("--health-listen"), config.health_host,
+                   config.health_port));
   }
   config.socket = flags.Value("--socket", config.state + "/coffer.sock");
   config.tls_certificate = flags.Value("--tls-cert");

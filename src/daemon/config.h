@@ -20,8 +20,10 @@ struct Config {
   std::vector<std::string> tools;  // directories of manifests
   std::string default_tools;       // another one, which need not be there: none was named
   std::string host = "127.0.0.1";
-  uint16_t port = 7433;  // 0: any free one
-  std::string socket;    // path of the unix socket; default: coffer.sock in the state directory
+  uint16_t port = 7433;     // 0: any free one
+  std::string health_host;  // "": no listener of its own for probes
+  uint16_t health_port = 0;
+  std::string socket;  // path of the unix socket; default: coffer.sock in the state directory
   std::string tls_certificate;
   std::string tls_key;
   std::string jwt_issuer;

@@ -1,29 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/event_log.h"
 
+#include <algorithm>
+
+#include "gateway/http/json_pieces.h"
+
 namespace coffer::daemon {
 namespace {
 
 constexpr size_t kMaxBytes = 4 << 20;
 constexpr size_t kMaxEvents = 4096;
+constexpr size_t kMaxEventBytes = 16384;
 
 }  // namespace
+
+void EventRoom::Changed(size_t before, size_t after) {
+  bytes_ += after - before;
+  while (bytes_ > most_) {
+    EventLog* const longest = *std::max_element(
+        logs_.begin(), logs_.end(),
+        [](const EventLog* a, const EventLog* b) { return a->bytes_ < b->bytes_; });
+    // The event that was added last stays: a watcher may be about to get it.
+    if (longest->events_.size() <= 1) {
+      return;
+    }
+    const size_t had = longest->bytes_;
+    longest->DropOldest();
+    bytes_ -= had - longest->bytes_;
+  }
+}
+
+EventLog::EventLog(std::shared_ptr<EventRoom> room) : room_(std::move(room)) {
+  if (room_ != nullptr) {
+    room_->logs_.insert(this);
+  }
+}
+
+EventLog::~EventLog() {
+  if (room_ != nullptr) {
+    room_->logs_.erase(this);
+    room_->bytes_ -= bytes_;
+  }
+}
+
+void EventLog::DropOldest() {
+  bytes_ -= events_.front().data.size();
+  events_.pop_front();
+}
 
 void EventLog::AddState(std::string_view state) {
   Add({0, gateway::CallEvent::Kind::kState, std::string(state)});
 }
 
 void EventLog::AddOutput(gateway::CallEvent::Kind kind, std::string_view bytes) {
-  Add({0, kind, std::string(bytes)});
+  // Small enough that a watcher's share of memory is small, whatever the bytes become as text.
+  while (!bytes.empty()) {
+    const size_t size = gateway::CutAtCharacter(bytes, kMaxEventBytes);
+    Add({0, kind, std::string(bytes.substr(0, size))});
+    bytes.remove_prefix(size);
+  }
 }
 
 void EventLog::Add(gateway::CallEvent event) {
+  const size_t before = bytes_;
   event.seq = next_++;
   bytes_ += event.data.size();
   events_.push_back(std::move(event));
   while (events_.size() > kMaxEvents || bytes_ > kMaxBytes) {
-    bytes_ -= events_.front().data.size();
-    events_.pop_front();
+    DropOldest();
+  }
+  if (room_ != nullptr) {
+    room_->Changed(before, bytes_);
   }
   Wake();
 }

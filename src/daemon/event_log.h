@@ -8,6 +8,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -15,8 +16,30 @@
 
 namespace coffer::daemon {
 
+class EventLog;
+
+// What all logs may hold together. Past it the longest one loses its oldest events; a watcher sees a gap.
+class EventRoom {
+ public:
+  explicit EventRoom(size_t most = 24 << 20) : most_(most) {}
+
+ private:
+  friend class EventLog;
+  void Changed(size_t before, size_t after);
+  const size_t most_;
+  size_t bytes_ = 0;
+  std::set<EventLog*> logs_;
+};
+
 class EventLog {
  public:
+  // Without a room it is bounded by itself only.
+  explicit EventLog(std::shared_ptr<EventRoom> room = nullptr);
+  ~EventLog();
+  EventLog(const EventLog&) = delete;
+  EventLog& operator=(const EventLog&) = delete;
+
+  size_t bytes() const { return bytes_; }
   void AddState(std::string_view state);
   void AddOutput(gateway::CallEvent::Kind kind, std::string_view bytes);
   // Nothing follows any more.
@@ -35,8 +58,11 @@ class EventLog {
   };
   gateway::EventBatch BatchAfter(uint64_t after, size_t max_bytes) const;
   void Add(gateway::CallEvent event);
+  void DropOldest();
   void Wake();
 
+  friend class EventRoom;
+  std::shared_ptr<EventRoom> room_;
   std::deque<gateway::CallEvent> events_;
   size_t bytes_ = 0;
   uint64_t next_ = 1;

@@ -35,7 +35,7 @@ namespace {
 constexpr int kFailed = 125;
 constexpr std::chrono::milliseconds kDrain{10'000};
 constexpr size_t kWorkers = 4;
-constexpr size_t kMaxQueued = 1024;
+constexpr std::chrono::milliseconds kTrimEvery{1000};
 
 using Jwt = std::shared_ptr<const gateway::JwtVerifier>;
 
@@ -60,6 +60,9 @@ Result<gateway::ServerConfig> ServerConfigOf(const Config& config, const Operato
   made.tcp.push_back({config.host, config.port});
   // Others may knock only if some of them are to be let in; the kernel says who they are either way.
   made.unix_sockets.push_back({config.socket, rules.peers.empty() ? 0600U : 0666U});
+  if (!config.health_host.empty()) {
+    made.health.push_back({config.health_host, config.health_port});
+  }
   if (files.tls_certificate && files.tls_key) {
     made.tls = gateway::TlsPair{*files.tls_certificate, *files.tls_key};
   }
@@ -133,6 +136,7 @@ void Announce(const Config& config, uint16_t port, const std::optional<store::Ne
 Status Serve(const Config& config, const GatewaySockets& sockets) {
   const int warden = sockets.warden.get();
   const int monitor = sockets.monitor.get();
+  KeepHeapSmall();
   const std::unique_ptr<net::Loop> loop = net::MakeLoop();
   ServiceContext context(*loop);
   context.sessions = config.state + "/sessions";
@@ -215,7 +219,7 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
   });
   call::Ladder ladder(recorder, shelf, ladder_options);
   call::WardenLauncher launcher(warden);
-  Workers workers(kWorkers, kMaxQueued);
+  Workers workers(kWorkers);
   context.Fill(&recorder, &shelf, &ladder, &launcher, &workers);
 
   // No new requests; then the calls that run get the rest of the time, also those nobody waits for.
@@ -248,6 +252,17 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
     (void)workers.Submit([&] { service.ReloadTools(); });
   });
   const std::shared_ptr<void> on_warden = loop->WatchReadable(warden, [&] { loop->Stop(); });
+  // What a flood left in the heap goes back to the system.
+  std::shared_ptr<void> trimming;
+  std::function<void()> trim = [&] {
+    const std::shared_ptr<void> keep = std::move(trimming);
+    (void)context.memory.Past();  // looks
+    if (context.memory.used() > context.memory.limit() / 4) {
+      workers.SubmitAlways(TrimHeap);
+    }
+    trimming = loop->After(kTrimEvery, trim);
+  };
+  trim();
   Announce(config, server->ports().front(), key);
   loop->Run();
   context.meter.End();

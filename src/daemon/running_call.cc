@@ -12,9 +12,11 @@
 
 namespace coffer::daemon {
 
-RunningCall::RunningCall(net::Loop& loop, call::ReadyCall ready, call::RunChannels channels,
-                         std::function<void()> done)
-    : ready_(std::move(ready)), done_(std::move(done)) {
+RunningCall::RunningCall(net::Loop& loop, std::shared_ptr<EventRoom> room, call::ReadyCall ready,
+                         call::RunChannels channels, std::function<void()> done)
+    : ready_(std::move(ready)),
+      log_(std::make_shared<EventLog>(std::move(room))),
+      done_(std::move(done)) {
   log_->AddState("running");
   Watch(loop, out_, std::move(channels.out), &collected_.stdout_text, call::kMaxCollected);
   Watch(loop, err_, std::move(channels.err), &collected_.stderr_text, call::kMaxCollected);

@@ -17,11 +17,10 @@ namespace coffer::daemon {
 class RunningCall {
  public:
   // `done` is called once, on the loop, when all three channels have ended.
-  RunningCall(net::Loop& loop, call::ReadyCall ready, call::RunChannels channels,
-              std::function<void()> done);
+  RunningCall(net::Loop& loop, std::shared_ptr<EventRoom> room, call::ReadyCall ready,
+              call::RunChannels channels, std::function<void()> done);
 
   const call::ReadyCall& ready() const { return ready_; }
-  EventLog& log() { return *log_; }
   std::shared_ptr<EventLog> shared_log() const { return log_; }
   // What came; once, after `done`.
   call::Collected Take();
@@ -37,7 +36,7 @@ class RunningCall {
   void Read(Channel& channel);
 
   call::ReadyCall ready_;
-  std::shared_ptr<EventLog> log_ = std::make_shared<EventLog>();
+  std::shared_ptr<EventLog> log_;
   call::Collected collected_;
   std::string report_;
   Channel out_, err_, report_channel_;

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 
 #include "daemon/running_call.h"
 #include "daemon/service_context.h"
@@ -87,6 +88,9 @@ class DaemonService : public gateway::Service {
   void GetCheckpoint(const gateway::Identity& who,
                      gateway::Reply<gateway::CheckpointView> reply) override;
   gateway::Readiness GetReadiness() override;
+  std::optional<gateway::Refusal> CheckRoom() override;
+  std::shared_ptr<void> Hold(const gateway::Asker& asker, size_t bytes, Holding how) override;
+  bool Offload(const gateway::Asker& asker, std::function<void()> work) override;
 
   size_t running() const { return calls_.size(); }
   // On a worker: reads the manifests again.
@@ -94,7 +98,8 @@ class DaemonService : public gateway::Service {
 
  private:
   struct Flight {
-    std::unique_ptr<RunningCall> call;
+    std::unique_ptr<RunningCall> call;  // null while it is sealed
+    std::shared_ptr<EventLog> log;
     gateway::Reply<gateway::CallView> reply;  // empty once answered
     call::ToolRequest request;
     std::string told;  // the manifest of which the operator was told that it allows less
@@ -107,6 +112,7 @@ class DaemonService : public gateway::Service {
              const std::shared_ptr<call::RunChannels>& channels, bool wait,
              gateway::Reply<gateway::CallView> reply);
   void End(const std::string& call_id);
+  void KeepRecent(const std::string& call_id, const std::shared_ptr<EventLog>& log);
   void KillWhere(const std::function<bool(const call::ReadyCall&)>& stopped);
   void Tick();
   void CheckSwitches();
@@ -137,6 +143,9 @@ class DaemonService : public gateway::Service {
   std::map<std::string, Flight> calls_;
   // What recently ended calls said, for watchers that come late.
   std::deque<std::pair<std::string, std::shared_ptr<EventLog>>> recent_;
+  std::shared_ptr<EventRoom> event_room_ = std::make_shared<EventRoom>();
+  // Of keys that were good before, by their hash: only for whose turn it is, never for what they may.
+  std::unordered_map<size_t, Lane> lanes_;
   std::shared_ptr<void> timer_;
   std::atomic<int64_t> switch_generation_{-1};
   std::atomic<bool> volumes_ok_{true};  // sessions can have file systems of their own

@@ -3,23 +3,21 @@
 // The part of the service that is about calls.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/print.h"
 #include "daemon/service.h"
 #include "daemon/standing.h"
 #include "daemon/views.h"
 #include "daemon/visibility.h"
 #include "store/call.h"
-#include "store/key.h"
 #include "store/tenant.h"
 
 namespace coffer::daemon {
 namespace {
 
 constexpr size_t kRecent = 256;
-
-gateway::Refusal Nobody(std::string message) {
-  return {gateway::RefusalKind::kUnauthenticated, "auth.key", std::move(message), "", {}, "", {}};
-}
+constexpr size_t kRecentBytes = 8 << 20;
 
 call::ToolRequest RequestOf(const gateway::Identity& who, const store::TenantId& tenant,
                             gateway::CallRequest&& request) {
@@ -86,92 +84,6 @@ gateway::Answer<gateway::CallView> LookUp(call::Recorder& recorder, const gatewa
 
 }  // namespace
 
-void DaemonService::Authenticate(const gateway::Credential& credential,
-                                 gateway::Reply<gateway::Identity> reply) {
-  if (credential.verified) {
-    // An identity provider may know tenants that nobody made here.
-    Answer<gateway::Identity>(
-        context_, std::move(reply),
-        [this, who = *credential.verified]() -> gateway::Answer<gateway::Identity> {
-          const Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
-          Result<std::optional<store::Tenant>> found =
-              tenant.ok() ? store::FindTenant(context_.store(), *tenant)
-                          : Result<std::optional<store::Tenant>>(std::optional<store::Tenant>());
-          if (!found.ok()) {
-            return RefusalOf(found.error());
-          }
-          if (!*found) {
-            return gateway::Refusal{gateway::RefusalKind::kRefused,
-                                    "auth.tenant",
-                                    "the token's tenant does not exist here",
-                                    "its operator makes it with `coffer key new --tenant NAME`",
-                                    {},
-                                    "",
-                                    {}};
-          }
-          return who;
-        });
-    return;
-  }
-  if (!credential.bearer.empty()) {
-    Answer<gateway::Identity>(
-        context_, std::move(reply),
-        [this, text = credential.bearer]() -> gateway::Answer<gateway::Identity> {
-          Result<store::KeyVerdict> verdict = store::CheckKey(context_.store(), text);
-          if (!verdict.ok()) {
-            return RefusalOf(verdict.error());
-          }
-          switch (verdict->state) {
-            case store::KeyState::kValid:
-              break;
-            case store::KeyState::kExpired:
-              return Nobody("this key has expired");
-            case store::KeyState::kRevoked:
-              return Nobody("this key was revoked");
-            case store::KeyState::kUnknown:
-              return Nobody("there is no such key");
-          }
-          const store::ApiKey& key = *verdict->key;
-          return gateway::Identity{key.tenant.name(), key.agent, RoleOf(key.role), key.id, "",
-                                   key.all_tenants};
-        });
-    return;
-  }
-  if (credential.peer) {
-    AuthenticatePeer(credential.peer->uid, std::move(reply));
-    return;
-  }
-  reply(Nobody("a key is needed"));
-}
-
-// The kernel says who it is; the configuration says what that means. The owner and root need no entry.
-void DaemonService::AuthenticatePeer(uid_t uid, gateway::Reply<gateway::Identity> reply) {
-  const std::string name = fmt::format("uid:{}", uid);
-  if (uid == options_.owner || uid == 0) {
-    reply(gateway::Identity{"local", "operator", gateway::Role::kOperator, name, name, true});
-    return;
-  }
-  const std::shared_ptr<const FileConfig> rules = context_.live_config.current();
-  const PeerConfig* const peer = rules->FindPeer(uid);
-  if (peer == nullptr) {
-    reply(Nobody("a key is needed: the configuration has no [[peer]] with your uid"));
-    return;
-  }
-  Answer<gateway::Identity>(
-      context_, std::move(reply),
-      [this, peer = *peer, name]() -> gateway::Answer<gateway::Identity> {
-        const Result<store::TenantId> tenant = store::TenantId::Parse(peer.tenant);
-        if (!tenant.ok()) {
-          return RefusalOf(tenant.error());
-        }
-        if (const Result<store::Tenant> made = store::EnsureTenant(context_.store(), *tenant);
-            !made.ok()) {
-          return RefusalOf(made.error());
-        }
-        return gateway::Identity{peer.tenant, peer.agent, RoleOf(peer.role), name, name, false};
-      });
-}
-
 void DaemonService::Submit(const gateway::Identity& who, gateway::CallRequest request,
                            gateway::Reply<gateway::CallView> reply) {
   Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
@@ -182,16 +94,16 @@ void DaemonService::Submit(const gateway::Identity& who, gateway::CallRequest re
   const bool wait = request.wait;
   auto asked = std::make_shared<call::ToolRequest>(RequestOf(who, *tenant, std::move(request)));
   const Nanos arrived = BootTime();
-  const bool taken = context_.workers().Submit([this, who, asked, wait, reply, arrived] {
+  const Lane lane = LaneOf(reply.asker().get());
+  const auto climb = [this, who, asked, wait, reply, arrived] {
     // The ladder looks at the switches itself, and leaves a receipt.
     if (std::optional<gateway::Refusal> lapse = FindLapse(context_.store(), who)) {
-      context_.loop.Post([reply, lapse = std::move(*lapse)] { reply(lapse); });
+      context_.loop.Post(reply.Prepare(std::move(*lapse)));
       return;
     }
     std::variant<call::ReadyCall, call::ToolReply> climbed = context_.ladder().Climb(*asked);
     if (auto* answered = std::get_if<call::ToolReply>(&climbed)) {
-      context_.loop.Post(
-          [reply, answer = ViewOf(*answered, *asked)]() mutable { reply(std::move(answer)); });
+      context_.loop.Post(reply.Prepare(ViewOf(*answered, *asked)));
       return;
     }
     auto ready = std::make_shared<call::ReadyCall>(std::move(std::get<call::ReadyCall>(climbed)));
@@ -205,14 +117,14 @@ void DaemonService::Submit(const gateway::Identity& who, gateway::CallRequest re
             : Result<call::RunChannels>(Internal("internal", "the call has no tenant"));
     if (!channels.ok()) {
       const call::ToolReply failed = context_.ladder().DescendUnlaunched(*ready, channels.error());
-      context_.loop.Post(
-          [reply, answer = ViewOf(failed, *asked)]() mutable { reply(std::move(answer)); });
+      context_.loop.Post(reply.Prepare(ViewOf(failed, *asked)));
       return;
     }
     auto shared = std::make_shared<call::RunChannels>(std::move(channels).value());
     context_.loop.Post([this, ready, shared, wait, reply] { Watch(ready, shared, wait, reply); });
-  });
-  if (!taken) {
+  };
+  // Never dropped: a call runs, whether or not its client waits for it.
+  if (!context_.workers().Submit(lane, {climb, nullptr})) {
     reply(Busy());
   }
 }
@@ -230,9 +142,10 @@ void DaemonService::Watch(const std::shared_ptr<call::ReadyCall>& ready,
     reply(RunningView(flight.request, id));
   }
   // The end is handled after the reading that saw it has returned.
-  flight.call =
-      std::make_unique<RunningCall>(context_.loop, std::move(*ready), std::move(*channels),
-                                    [this, id] { context_.loop.Post([this, id] { End(id); }); });
+  flight.call = std::make_unique<RunningCall>(
+      context_.loop, event_room_, std::move(*ready), std::move(*channels),
+      [this, id] { context_.loop.Post([this, id] { End(id); }); });
+  flight.log = flight.call->shared_log();
   // A switch that was flipped between admission and now was looked for among the running calls before this was one.
   KillIfStopped(id, flight.request);
 }
@@ -242,26 +155,43 @@ void DaemonService::End(const std::string& call_id) {
   if (found == calls_.end()) {
     return;
   }
-  auto flight = std::make_shared<Flight>(std::move(found->second));
+  // What stays is for watchers and for who may see it, until the call is sealed.
+  auto flight = std::make_shared<Flight>();
+  flight->call = std::move(found->second.call);
+  flight->reply = std::move(found->second.reply);
+  flight->request = found->second.request;
+  found->second.request.args_json.clear();
   auto collected = std::make_shared<call::Collected>(flight->call->Take());
-  context_.workers().SubmitAlways([this, flight, collected, call_id] {
+  const Lane lane{flight->request.tenant.name(), ""};
+  context_.workers().SubmitAlways(lane, [this, flight, collected, call_id] {
     const call::ToolReply ended =
         context_.ladder().Descend(flight->call->ready(), std::move(*collected));
-    context_.loop.Post([this, flight, call_id, answer = ViewOf(ended, flight->request)]() mutable {
+    const std::function<void()> answer =
+        flight->reply ? flight->reply.Prepare(ViewOf(ended, flight->request)) : nullptr;
+    context_.loop.Post([this, flight, call_id, answer] {
       calls_.erase(call_id);
       context_.meter.metrics().CallIsOver(flight->request.tenant.name());
       const std::shared_ptr<EventLog> log = flight->call->shared_log();
       log->AddState("finished");
       log->Finish();
-      recent_.emplace_back(call_id, log);
-      if (recent_.size() > kRecent) {
-        recent_.pop_front();
-      }
-      if (flight->reply) {
-        flight->reply(std::move(answer));
+      KeepRecent(call_id, log);
+      if (answer) {
+        answer();
       }
     });
   });
+}
+
+void DaemonService::KeepRecent(const std::string& call_id, const std::shared_ptr<EventLog>& log) {
+  recent_.emplace_back(call_id, log);
+  size_t bytes = 0;
+  for (const auto& [id, kept] : recent_) {
+    bytes += kept->bytes();
+  }
+  while (recent_.size() > kRecent || (bytes > kRecentBytes && recent_.size() > 1)) {
+    bytes -= recent_.front().second->bytes();
+    recent_.pop_front();
+  }
 }
 
 DaemonService::Flight* DaemonService::FindFlight(const gateway::Identity& who,
@@ -322,7 +252,7 @@ void DaemonService::CancelVisible(const gateway::Identity& who, const std::strin
     reply(RunningView(flight->request, call_id));
     return;
   }
-  GetCall(who, call_id, [reply](gateway::Answer<gateway::CallView> found) {
+  const auto ended = [reply](gateway::Answer<gateway::CallView> found) {
     if (!found.ok()) {
       reply(std::move(found));
       return;
@@ -334,7 +264,8 @@ void DaemonService::CancelVisible(const gateway::Identity& who, const std::strin
                            {},
                            found->call_id,
                            {}});
-  });
+  };
+  GetCall(who, call_id, gateway::Reply<gateway::CallView>(ended, reply.asker()));
 }
 
 gateway::WaitHandle DaemonService::WaitEvents(const gateway::Identity& who,
@@ -342,37 +273,58 @@ gateway::WaitHandle DaemonService::WaitEvents(const gateway::Identity& who,
                                               size_t max_bytes,
                                               gateway::Reply<gateway::EventBatch> reply) {
   if (Flight* const flight = FindFlight(who, call_id)) {
-    return flight->call->log().Wait(after, max_bytes, std::move(reply));
+    return flight->log->Wait(after, max_bytes, std::move(reply));
   }
-  // A call that has ended: what it said, as one piece each. A recent one still has its own log, but only who may
-  // see it, and the store knows whose it is.
+  // A call that has ended. Its log may still be here; whether the asker may see it, the store knows.
   const auto alive = std::make_shared<bool>(true);
   const std::weak_ptr<bool> waiting = alive;
-  GetCall(
-      who, call_id,
-      [this, waiting, call_id, after, max_bytes, reply](gateway::Answer<gateway::CallView> found) {
-        if (waiting.expired()) {
-          return;
-        }
-        if (!found.ok()) {
-          reply(found.refusal());
-          return;
-        }
-        for (const auto& [id, log] : recent_) {
-          if (id == call_id) {
-            (void)log->Wait(after, max_bytes, reply);
-            return;
-          }
-        }
-        EventLog told;
-        if (found->result) {
-          told.AddOutput(gateway::CallEvent::Kind::kStdout, found->result->stdout_text);
-          told.AddOutput(gateway::CallEvent::Kind::kStderr, found->result->stderr_text);
-        }
-        told.AddState("finished");
-        told.Finish();
-        (void)told.Wait(after, max_bytes, reply);
-      });
+  const auto kept = std::find_if(recent_.begin(), recent_.end(),
+                                 [&](const auto& recent) { return recent.first == call_id; });
+  if (kept != recent_.end()) {
+    const auto tell = [waiting, log = kept->second, after, max_bytes,
+                       reply](const gateway::Answer<gateway::Nothing>& visible) {
+      if (waiting.expired()) {
+        return;
+      }
+      if (!visible.ok()) {
+        reply(visible.refusal());
+        return;
+      }
+      (void)log->Wait(after, max_bytes, reply);
+    };
+    Answer<gateway::Nothing>(context_, gateway::Reply<gateway::Nothing>(tell, reply.asker()),
+                             [this, who, call_id]() -> gateway::Answer<gateway::Nothing> {
+                               const gateway::Answer<store::Call> row =
+                                   FindVisibleCall(context_.store(), who, call_id);
+                               if (!row.ok()) {
+                                 return row.refusal();
+                               }
+                               return gateway::Nothing{};
+                             });
+    return alive;
+  }
+  const auto rebuild = [this, waiting, call_id, after, max_bytes,
+                        reply](gateway::Answer<gateway::CallView> found) {
+    if (waiting.expired()) {
+      return;
+    }
+    if (!found.ok()) {
+      reply(found.refusal());
+      return;
+    }
+    const auto log = std::make_shared<EventLog>(event_room_);
+    if (found->result) {
+      log->AddOutput(gateway::CallEvent::Kind::kStdout, found->result->stdout_text);
+      log->AddOutput(gateway::CallEvent::Kind::kStderr, found->result->stderr_text);
+    }
+    log->AddState("finished");
+    log->Finish();
+    if (found->state == gateway::CallState::kFinished) {
+      KeepRecent(call_id, log);
+    }
+    (void)log->Wait(after, max_bytes, reply);
+  };
+  GetCall(who, call_id, gateway::Reply<gateway::CallView>(rebuild, reply.asker()));
   return alive;
 }
 

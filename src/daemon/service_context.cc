@@ -2,6 +2,7 @@
 #include "daemon/service_context.h"
 
 #include "base/print.h"
+#include "daemon/workspace.h"
 
 namespace coffer::daemon {
 
@@ -9,7 +10,8 @@ gateway::Refusal RefusalOf(const Error& error) {
   gateway::Refusal refusal;
   switch (error.kind) {
     case ErrorKind::kRefused:
-      refusal.kind = gateway::RefusalKind::kRefused;
+      refusal.kind = error.code == kFileConflict ? gateway::RefusalKind::kConflict
+                                                 : gateway::RefusalKind::kRefused;
       break;
     case ErrorKind::kNotFound:
       refusal.kind = gateway::RefusalKind::kNotFound;
@@ -41,9 +43,27 @@ gateway::Refusal Busy() {
   gateway::Refusal refusal;
   refusal.kind = gateway::RefusalKind::kUnavailable;
   refusal.code = "busy";
-  refusal.message = "too much is waiting to be done";
+  refusal.message = "too many requests of this tenant or key are waiting already";
+  refusal.hint = "wait for answers before you ask for more";
   refusal.retry_after = std::chrono::seconds(1);
   return refusal;
+}
+
+gateway::Refusal MemoryFull() {
+  gateway::Refusal refusal;
+  refusal.kind = gateway::RefusalKind::kUnavailable;
+  refusal.code = "busy.memory";
+  refusal.message = "the gateway has used up its memory budget";
+  refusal.hint = "come back when earlier answers have been read";
+  refusal.retry_after = std::chrono::seconds(1);
+  return refusal;
+}
+
+Lane LaneOf(const gateway::Asker* asker) {
+  if (asker == nullptr) {
+    return {};
+  }
+  return {asker->tenant.empty() ? "?" : asker->tenant, asker->key};
 }
 
 }  // namespace coffer::daemon

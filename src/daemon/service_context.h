@@ -12,6 +12,7 @@
 #include "call/warden/launcher.h"
 #include "daemon/disk_reserve.h"
 #include "daemon/live_config.h"
+#include "daemon/memory_budget.h"
 #include "daemon/metrics.h"
 #include "daemon/session_space.h"
 #include "daemon/workers.h"
@@ -42,6 +43,8 @@ class ServiceContext {
   call::Ladder& ladder() const { return *ladder_; }
   call::Launcher& launcher() const { return *launcher_; }
   Workers& workers() const { return *workers_; }
+  // What the gateway may use; looked at for each request.
+  MemoryBudget memory{BudgetWithin(SurroundingLimit()), OwnMemory};
 
   void Fill(call::Recorder* recorder, call::ToolShelf* shelf, call::Ladder* ladder,
             call::Launcher* launcher, Workers* workers) {
@@ -65,18 +68,31 @@ gateway::Refusal RefusalOf(const Error& error);
 gateway::Refusal Busy();
 // The disk has no room for anything new.
 gateway::Refusal Full(const Error& error);
+gateway::Refusal MemoryFull();
 
-// Runs `work` on a worker and hands its answer to `reply` on the loop. A full queue answers at once.
+// Whose turn work for this asker is. Clients that are not known yet share one tenant's turn, each address with its own.
+Lane LaneOf(const gateway::Asker* asker);
+
+// Runs `work` on a worker, in its lane's turn, makes what is sent of the answer there, and hands that to the client on the
+// loop. A full queue answers at once. Work that nobody wants any more is not done.
 template <typename T>
-void Answer(ServiceContext& context, gateway::Reply<T> reply,
-            std::function<gateway::Answer<T>()> work) {
+void AnswerIn(ServiceContext& context, const Lane& lane, gateway::Reply<T> reply,
+              std::function<gateway::Answer<T>()> work) {
   const auto asker = std::make_shared<gateway::Reply<T>>(std::move(reply));
-  const bool taken = context.workers().Submit([&context, asker, work = std::move(work)] {
-    context.loop.Post([asker, answer = work()]() mutable { (*asker)(std::move(answer)); });
-  });
+  const bool taken = context.workers().Submit(lane, {[&context, asker, work = std::move(work)] {
+                                                       context.loop.Post(asker->Prepare(work()));
+                                                     },
+                                                     [asker] { return asker->wanted(); }});
   if (!taken) {
     (*asker)(Busy());
   }
+}
+
+template <typename T>
+void Answer(ServiceContext& context, gateway::Reply<T> reply,
+            std::function<gateway::Answer<T>()> work) {
+  const Lane lane = LaneOf(reply.asker().get());
+  AnswerIn<T>(context, lane, std::move(reply), std::move(work));
 }
 
 }  // namespace coffer::daemon

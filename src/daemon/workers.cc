@@ -3,56 +3,17 @@
 
 namespace coffer::daemon {
 
-Workers::Workers(size_t threads, size_t max_queued) : max_queued_(max_queued) {
+Workers::Workers(size_t threads, FairLimits limits)
+    : queue_(std::make_shared<FairQueue>(threads, limits)) {
   for (size_t i = 0; i < threads; ++i) {
-    threads_.emplace_back([this] { Work(); });
+    threads_.emplace_back([queue = queue_] { queue->Work(); });
   }
 }
 
 Workers::~Workers() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  wake_.notify_all();
+  queue_->Stop();
   for (std::thread& thread : threads_) {
     thread.join();
-  }
-}
-
-bool Workers::Submit(std::function<void()> task) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (queue_.size() >= max_queued_) {
-      return false;
-    }
-    queue_.push_back(std::move(task));
-  }
-  wake_.notify_one();
-  return true;
-}
-
-void Workers::SubmitAlways(std::function<void()> task) {
-  {
-    const std::lock_guard lock(mutex_);
-    queue_.push_back(std::move(task));
-  }
-  wake_.notify_one();
-}
-
-void Workers::Work() {
-  for (;;) {
-    std::function<void()> task;
-    {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
-      if (queue_.empty()) {
-        return;
-      }
-      task = std::move(queue_.front());
-      queue_.pop_front();
-    }
-    task();
   }
 }
 

@@ -1,38 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A few threads for what would make the gateway's loop wait: the store and the disk. The queue is bounded: what does not
-// fit is refused at once, never kept waiting without end.
+// A few threads for what would make the gateway's loop wait: the store, the disk, and making answers. Whose turn it is, the
+// FairQueue decides.
 #pragma once
 
-#include <condition_variable>
-#include <deque>
-#include <functional>
-#include <mutex>
+#include <memory>
 #include <thread>
 #include <vector>
+
+#include "daemon/fair_queue.h"
 
 namespace coffer::daemon {
 
 class Workers {
  public:
-  Workers(size_t threads, size_t max_queued);
+  explicit Workers(size_t threads, FairLimits limits = {});
   ~Workers();  // finishes what was submitted
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  // False if the queue is full; then the task never runs.
-  [[nodiscard]] bool Submit(std::function<void()> task);
-  // For ends of calls, which must not be lost: never refused.
-  void SubmitAlways(std::function<void()> task);
+  FairQueue& queue() { return *queue_; }
+
+  // False if there is no place; then the task never runs.
+  [[nodiscard]] bool Submit(const Lane& lane, FairTask task) {
+    return queue_->Add(lane, std::move(task));
+  }
+  // The daemon's own upkeep.
+  [[nodiscard]] bool Submit(std::function<void()> task) {
+    return queue_->Add({}, {std::move(task), nullptr});
+  }
+  // For ends of calls and their like, which must not be lost: never refused.
+  void SubmitAlways(const Lane& lane, std::function<void()> task) {
+    queue_->AddAlways(lane, std::move(task));
+  }
+  void SubmitAlways(std::function<void()> task) { queue_->AddAlways({}, std::move(task)); }
 
  private:
-  void Work();
-
-  const size_t max_queued_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<std::function<void()>> queue_;
-  bool stopping_ = false;
+  std::shared_ptr<FairQueue> queue_;
   std::vector<std::thread> threads_;
 };
 

@@ -32,6 +32,16 @@ Error NotThere(const std::string& path) {
   return {ErrorKind::kNotFound, "file.unknown", fmt::format("there is no file {}", path), "", 0};
 }
 
+Error ClosedByItsMode() {
+  return {ErrorKind::kRefused, "file.mode",
+          "the mode of this file, or of a directory above it, does not let its owner in",
+          "a call in this session can change it with chmod", EACCES};
+}
+
+Error NameTaken(const char* why) {
+  return {ErrorKind::kRefused, kFileConflict, why, "remove what is there, or use another name", 0};
+}
+
 // Beneath `root` and nowhere else, whatever links lie on the way.
 Result<UniqueFd> OpenBeneath(int root, const std::string& path, int flags, mode_t mode = 0) {
   open_how how{};
@@ -42,6 +52,9 @@ Result<UniqueFd> OpenBeneath(int root, const std::string& path, int flags, mode_
   const long fd = Syscall(SYS_openat2, root, Arg(path.c_str()), Arg(&how), sizeof(how));
   if (fd == -ENOENT || fd == -ELOOP || fd == -EXDEV || fd == -ENOTDIR) {
     return NotThere(path);
+  }
+  if (fd == -EACCES) {
+    return ClosedByItsMode();
   }
   if (fd < 0) {
     return sys::ErrnoError("file.open", "cannot open a file of the workspace", fd);
@@ -162,10 +175,21 @@ Result<Workspace::Writing> Workspace::OpenToWrite(const std::string& path) const
     const std::string part = rest.substr(0, slash);
     const Status made = sys::MakeDirAt(directory.get(), part, 0700);
     if (!made.ok() && made.error().sys_errno != EEXIST) {
-      return made.error();
+      return made.error().sys_errno == EACCES ? ClosedByItsMode() : made.error();
     }
-    TRY_ASSIGN(directory, OpenBeneath(directory.get(), part, O_RDONLY | O_DIRECTORY));
+    Result<UniqueFd> inner = OpenBeneath(directory.get(), part, O_RDONLY | O_DIRECTORY);
+    if (!inner.ok()) {
+      return inner.error().kind == ErrorKind::kNotFound
+                 ? NameTaken("a part of the path is not a directory")
+                 : inner.error();
+    }
+    directory = std::move(*inner);
     rest.erase(0, slash + 1);
+  }
+  if (struct stat info{};
+      ::fstatat(directory.get(), rest.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+      S_ISDIR(info.st_mode)) {
+    return NameTaken("there is a directory of this name");
   }
   Writing writing;
   TRY_ASSIGN(const std::string id, NewId());
@@ -180,6 +204,9 @@ Result<Workspace::Writing> Workspace::OpenToWrite(const std::string& path) const
 Status Workspace::Commit(const Writing& writing) const {
   const long moved = Syscall(SYS_renameat2, writing.directory.get(), Arg(writing.temporary.c_str()),
                              writing.directory.get(), Arg(writing.name.c_str()), 0);
+  if (moved == -EISDIR) {
+    return NameTaken("there is a directory of this name");
+  }
   return moved < 0 ? Status(sys::ErrnoError("file.write", "cannot put a file in its place", moved))
                    : Status();
 }
@@ -199,6 +226,9 @@ Status Workspace::RemoveFile(const std::string& path) const {
   const long gone = Syscall(SYS_unlinkat, directory.get(), Arg(name.c_str()), 0);
   if (gone == -ENOENT || gone == -EISDIR) {
     return NotThere(path);
+  }
+  if (gone == -EACCES) {
+    return ClosedByItsMode();
   }
   return gone < 0 ? Status(sys::ErrnoError("file.remove", "cannot remove a file", gone)) : Status();
 }

@@ -17,6 +17,9 @@
 
 namespace coffer::daemon {
 
+// The code of a refusal because something else has the name.
+inline constexpr const char* kFileConflict = "file.conflict";
+
 class Workspace {
  public:
   // `name` is the store's; nothing of it comes from a request.

@@ -2,7 +2,7 @@
 //
 // The HTTP server: listeners, connections, and the order in which they end.
 //
-// Everything runs on the Loop's thread. Opening can fail and needs privileges (ports, the socket's directory), so it
+// Everything runs on the Loop's thread, except accepting and /healthz (gateway/http/accept_thread.h). Opening can fail and needs privileges (ports, the socket's directory), so it
 // is apart from serving: Open, drop privileges, then Loop::Run. A Server must be destroyed on the loop's thread or
 // after Run has returned, before the Loop and the Service.
 #pragma once
@@ -42,6 +42,8 @@ struct ServerConfig {
   std::vector<TcpListen> tcp;
   std::vector<UnixListen> unix_sockets;
   std::optional<TlsPair> tls;  // for all TCP listeners
+  // For probes: plain, and nothing but /healthz. Needed with TLS; without, every listener answers /healthz in time.
+  std::vector<TcpListen> health;
   HttpConfig http;
 };
 
@@ -62,6 +64,7 @@ class Server {
 
   // The ports of config.tcp, in its order.
   virtual std::vector<uint16_t> ports() const = 0;
+  virtual std::vector<uint16_t> health_ports() const = 0;  // of config.health
   virtual ServerStats stats() const = 0;
 
   // For the handshakes and tokens that follow; connections keep what they began with. A pair that cannot be used changes

@@ -7,9 +7,10 @@
 // its own: an object of another is kNotFound, the same words as one that does not exist (all_tenants sees more). The gateway never sees a path, a store or a process.
 //
 // Threads: every method is called on the loop's thread (net/loop.h) and must not block it; what takes longer than
-// about a millisecond goes to another thread. A Reply is invoked exactly once, on the loop's thread, possibly before
-// the method returns; another thread hands it over with Executor::Post. The client may be gone by then, and the Server
-// too: a Reply stays safe to invoke. A call goes on when its client goes away.
+// about a millisecond goes to another thread. A Reply (gateway/answer.h) is invoked at most once, on the loop's thread,
+// possibly before the method returns; another thread hands over what its Prepare returned with Executor::Post. The client may
+// be gone by then, and the Server too: a Reply stays safe to invoke. A reading whose client is gone need not be done, and its
+// Reply not be invoked; what changes something is done all the same, and a call goes on.
 #pragma once
 
 #include <sys/types.h>
@@ -26,74 +27,9 @@
 
 #include "audit/receipt.h"
 #include "base/clock.h"
+#include "gateway/answer.h"
 
 namespace coffer::gateway {
-
-// ---- answers ----
-
-// Why something was not done, in words that do not depend on a protocol. HTTP's status is in brackets.
-enum class RefusalKind {
-  kInvalid,          // [400] malformed in a way only the service can see
-  kUnauthenticated,  // [401] no such key, expired, revoked
-  kRefused,          // [403] known, and not allowed
-  kNotFound,         // [404] does not exist, or belongs to somebody else
-  kConflict,         // [409] not in this state: a finished call cannot be cancelled
-  kInFlight,         // [409] the same Idempotency-Key is being worked on
-  kTooLarge,         // [413] over a quota of bytes
-  kUnprocessable,  // [422] well-formed and wrong: arguments against the schema, a key used for another request
-  kRateLimited,  // [429] with retry_after
-  kInternal,     // [500] Cofferdam failed; the message is for an agent and says nothing of the host
-  kUnavailable,  // [503] not now: draining, no store; retry_after if known
-};
-
-// Of a receipt in the audit log.
-struct LogPosition {
-  uint64_t index = 0;
-  uint64_t size = 0;
-  std::string root;
-};
-
-// One place in the request that is wrong.
-struct RefusalDetail {
-  std::string pointer;  // JSON Pointer into the request's body: "/args/code"
-  std::string message;
-};
-
-struct Refusal {
-  RefusalKind kind = RefusalKind::kInternal;
-  std::string code;     // stable, dotted: "tool.unknown", "idempotency.mismatch", "limit.rate"
-  std::string message;  // one line, no host path, no secret
-  std::string hint;     // what to do about it; may be empty
-  std::optional<std::chrono::milliseconds> retry_after;
-  std::string call_id;             // the call that has a receipt of this refusal; may be empty
-  std::optional<LogPosition> log;  // of that receipt
-  std::vector<RefusalDetail> details;
-};
-
-// A T, or why not.
-template <typename T>
-class [[nodiscard]] Answer {
- public:
-  // NOLINTNEXTLINE(google-explicit-constructor): values and refusals are returned as they are
-  Answer(T value) : state_(std::in_place_index<0>, std::move(value)) {}
-  // NOLINTNEXTLINE(google-explicit-constructor)
-  Answer(Refusal refusal) : state_(std::in_place_index<1>, std::move(refusal)) {}
-
-  bool ok() const { return state_.index() == 0; }
-  T& value() { return std::get<0>(state_); }
-  const T& value() const { return std::get<0>(state_); }
-  T* operator->() { return &value(); }
-  const T* operator->() const { return &value(); }
-  const Refusal& refusal() const { return std::get<1>(state_); }
-
- private:
-  std::variant<T, Refusal> state_;
-};
-
-struct Nothing {};
-
-template <typename T>
-using Reply = std::function<void(Answer<T>)>;
 
 // ---- who ----
 
@@ -243,8 +179,8 @@ struct FileOwner {
   std::string id;
 };
 
-// `path` is relative, normal ("a/b": no empty, "." or ".." part), valid UTF-8 without control characters, at most 1024
-// bytes. Links inside a workspace are the service's affair: it resolves beneath the workspace or refuses.
+// `path` is relative, normal ("a/b": no empty, "." or ".." part), at most 1024 bytes. A file that a tool made may have any
+// name; one that is uploaded has valid UTF-8 without control characters. Links inside a workspace are the service's affair: it resolves beneath the workspace or refuses.
 struct FileView {
   std::string path;
   uint64_t size = 0;
@@ -394,6 +330,21 @@ using WaitHandle = std::shared_ptr<void>;
 class Service {
  public:
   virtual ~Service() = default;
+
+  // Why no new work is taken now (memory is past its budget), with a time to come back. Cheap: asked for each request.
+  virtual std::optional<Refusal> CheckRoom() { return std::nullopt; }
+  // Memory that bodies and answers of the asker's tenant take until the handle is dropped. kIfThereIsRoom: nothing if the
+  // tenant has its share. From any thread.
+  enum class Holding { kIfThereIsRoom, kAnyway };
+  virtual std::shared_ptr<void> Hold(const Asker& /*asker*/, size_t /*bytes*/, Holding /*how*/) {
+    return std::make_shared<int>();
+  }
+  // Runs what takes long (making or parsing a large body) on another thread, in the turn of the asker's tenant. False if
+  // the tenant has its share of work waiting; then it never runs. Here: at once.
+  [[nodiscard]] virtual bool Offload(const Asker& /*asker*/, std::function<void()> work) {
+    work();
+    return true;
+  }
 
   // Once per request, before its body is read. kUnauthenticated if it is nobody.
   virtual void Authenticate(const Credential& credential, Reply<Identity> reply) = 0;

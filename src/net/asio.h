@@ -33,6 +33,9 @@ inline constexpr asio::as_tuple_t<asio::use_awaitable_t<IoExecutor>> kAwaitTuple
 // The loop's io_context. Only for a Loop of MakeLoop.
 asio::io_context& ContextOf(Loop& loop);
 
+// POLLRDHUP on a socket, without waiting.
+bool HasHungUp(int fd);
+
 // Bytes in order, both ways; with or without TLS.
 class Stream {
  public:
@@ -43,10 +46,15 @@ class Stream {
   virtual Task<bool> Write(std::string_view first, std::string_view second) = 0;
   // No more will be written; the peer sees the end.
   virtual Task<void> FinishWriting() = 0;
+  // Whether the peer has closed its side, also if it sent bytes before that were not read.
+  virtual bool PeerGone() = 0;
   // Ends a read that waits; writing goes on working.
   virtual void CancelRead() = 0;
   // Ends whatever waits on it. Safe at any time.
   virtual void Close() = 0;
 };
+
+// Without TLS; see net/tls.h for one with it.
+std::unique_ptr<Stream> MakePlainStream(Socket socket);
 
 }  // namespace coffer::net

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/loop.h"
 
+#include <poll.h>
+
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/posix/descriptor_base.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -94,6 +96,11 @@ class AsioLoop : public Loop {
 };
 
 }  // namespace
+
+bool HasHungUp(int fd) {
+  pollfd one{fd, POLLRDHUP, 0};
+  return ::poll(&one, 1, 0) == 1 && (one.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
 
 asio::io_context& ContextOf(Loop& loop) { return static_cast<AsioLoop&>(loop).context(); }
 

@@ -41,6 +41,7 @@ class TlsStream : public Stream {
     stream_.next_layer().shutdown(Socket::shutdown_send, ignored);
     co_return;
   }
+  bool PeerGone() override { return HasHungUp(stream_.next_layer().native_handle()); }
   void CancelRead() override {
     error_code ignored;
     stream_.next_layer().cancel(ignored);

@@ -321,10 +321,10 @@ TEST_F(Deliver, AHugeAnswerIsNotRead) {
 class DeliverTls : public Deliver {
  protected:
   ~DeliverTls() override { ::unsetenv("SSL_CERT_FILE"); }
-  std::vector<std::string> Certificate(const std::string& name,
-                                       const std::string& for_names) const {
+  std::vector<std::string> Certificate(const std::string& name, const std::string& for_names,
+                                       Validity validity = Validity::kNow) const {
     std::vector<std::string> files = {dir_ / (name + ".crt"), dir_ / (name + ".key")};
-    MakeCertificate(for_names, files[0], files[1]);
+    MakeCertificate(for_names, files[0], files[1], validity);
     return files;
   }
 };
@@ -360,6 +360,20 @@ TEST_F(DeliverTls, ACertificateForSomebodyElseIsRefused) {
   Work(daemon);
   EXPECT_TRUE(WaitForSaid(daemon, "its certificate is not trusted")) << daemon.Said();
   EXPECT_EQ(receiver.posts().size(), 0U);
+}
+
+TEST_F(DeliverTls, ACertificateOutsideItsTimeIsRefused) {
+  for (const Validity validity : {Validity::kOver, Validity::kToCome}) {
+    const std::vector<std::string> files = Certificate("time", "IP:127.0.0.1", validity);
+    ::setenv("SSL_CERT_FILE", files[0].c_str(), 1);
+    HttpReceiver receiver(files);
+    Daemon daemon;
+    ASSERT_TRUE(Start(daemon, Webhook(receiver)));
+    Work(daemon);
+    EXPECT_TRUE(WaitForSaid(daemon, "its certificate is not trusted")) << daemon.Said();
+    EXPECT_GT(receiver.connections(), 0U);
+    EXPECT_EQ(receiver.posts().size(), 0U);
+  }
 }
 
 // Whether a process has these bytes in its memory.

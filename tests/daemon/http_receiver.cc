@@ -103,13 +103,16 @@ std::string HmacHex(const std::string& key, const std::string& text) {
 }
 
 void MakeCertificate(const std::string& names, const std::string& certificate,
-                     const std::string& key_path) {
+                     const std::string& key_path, Validity validity) {
   EVP_PKEY* key = ::EVP_EC_gen("P-256");
   X509* cert = ::X509_new();
   ::X509_set_version(cert, 2);
   ::ASN1_INTEGER_set(::X509_get_serialNumber(cert), 7);
-  ::X509_gmtime_adj(::X509_getm_notBefore(cert), -60);
-  ::X509_gmtime_adj(::X509_getm_notAfter(cert), 3600);
+  const long begins = validity == Validity::kOver     ? -7200
+                      : validity == Validity::kToCome ? 3600
+                                                      : -60;
+  ::X509_gmtime_adj(::X509_getm_notBefore(cert), begins);
+  ::X509_gmtime_adj(::X509_getm_notAfter(cert), begins + 3600);
   ::X509_set_pubkey(cert, key);
   X509_NAME* subject = ::X509_get_subject_name(cert);
   ::X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC,

@@ -28,8 +28,9 @@ struct Posted {
 };
 
 // A self-signed certificate for these names ("IP:127.0.0.1", "DNS:a.example"), and its key, as files.
+enum class Validity { kNow, kOver, kToCome };
 void MakeCertificate(const std::string& names, const std::string& certificate,
-                     const std::string& key);
+                     const std::string& key, Validity validity = Validity::kNow);
 
 // HMAC-SHA256 in hex, as in the signature of an event.
 std::string HmacHex(const std::string& key, const std::string& text);

@@ -49,7 +49,7 @@ TEST(MetricsRoute, EveryAnswerIsToldOnce) {
     client.Send(bytes);
     (void)client.Receive(bytes.starts_with("HEAD"));
   };
-  ask(Request("GET", "/healthz"));
+  ask(Request("GET", "/readyz"));
   ask(Request("HEAD", "/healthz"));
   ask(Request("GET", "/v1/tools/echo", "operator-key"));
   server.OnLoop([&] { tenant = server.service.last_who.tenant; });
@@ -61,7 +61,7 @@ TEST(MetricsRoute, EveryAnswerIsToldOnce) {
   ASSERT_FALSE(tenant.empty());
   server.OnLoop([&] {
     const std::vector<Told> wanted = {
-        {"", "/healthz", "GET", 200},
+        {"", "/readyz", "GET", 200},
         {"", "/healthz", "HEAD", 200},
         {tenant, "/v1/tools/{tool}", "GET", 200},
         {tenant, "/v1/keys", "POST", 403},

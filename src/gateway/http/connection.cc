@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "gateway/http/dispatch.h"
+#include "gateway/http/handlers.h"
 
 // co_await stands in statements of its own here, never in a condition: g++ 12 lays out the frame of a coroutine with
 // `while (co_await ...)` wrongly, and it crashes.
@@ -15,48 +16,18 @@
 namespace coffer::gateway {
 namespace {
 
-constexpr size_t kReadBytes = 4096;       // what an idle connection holds
-constexpr size_t kBodyReadBytes = 65536;  // while a body comes in
-constexpr size_t kWriteBytes = 65536;     // each of these must be taken within stall_time
 constexpr size_t kLingerBytes = 1 << 20;
 constexpr std::chrono::milliseconds kLastWords{2000};
-constexpr Connection::Clock::time_point kNever = Connection::Clock::time_point::max();
+constexpr std::chrono::milliseconds kGrace{1000};  // for a client that has just come
 
-Problem TooSlow() {
-  return FatalProblem(408, "http.timeout", "the request did not arrive in time");
+Problem TooManyRequests() {
+  Problem problem = FatalProblem(503, "busy", "too many requests of this tenant are in progress",
+                                 "wait for answers before you ask for more");
+  problem.retry_after = 1;
+  return problem;
 }
 
 }  // namespace
-
-std::string_view ServerShared::Date() {
-  const Nanos now = WallTime();
-  const int64_t second = std::chrono::duration_cast<std::chrono::seconds>(now).count();
-  if (second != date_second_) {
-    date_second_ = second;
-    date_ = HttpDate(now);
-  }
-  return date_;
-}
-
-// Lets a handler pull the body, as long as the connection is there.
-class Connection::Reader : public BodyReader {
- public:
-  explicit Reader(std::weak_ptr<Connection> connection) : connection_(std::move(connection)) {}
-  void Read(std::function<void(Piece)> reply) override {
-    if (auto connection = connection_.lock(); connection != nullptr && !connection->closed_) {
-      auto& context = net::ContextOf(connection->shared_->api.loop);
-      net::asio::co_spawn(context.get_executor(), Pull(connection, std::move(reply)),
-                          net::asio::detached);
-    }
-  }
-
- private:
-  static net::Task<void> Pull(std::shared_ptr<Connection> connection,
-                              std::function<void(Piece)> reply) {
-    co_await connection->ReadPiece(std::move(reply));
-  }
-  std::weak_ptr<Connection> connection_;
-};
 
 Connection::Connection(std::shared_ptr<ServerShared> shared, std::unique_ptr<net::Stream> stream,
                        Channel channel)
@@ -69,7 +40,20 @@ Connection::Connection(std::shared_ptr<ServerShared> shared, std::unique_ptr<net
 
 Connection::~Connection() = default;
 
+std::optional<Connection::Clock::time_point> Connection::idle_since(Clock::time_point now) const {
+  const bool between = phase_ == Phase::kIdle || phase_ == Phase::kLingering;
+  const bool slow_head = phase_ == Phase::kReading && !parser_.head_done();
+  const bool left = asker_ != nullptr && asker_->gone && asker_->tenant.empty();
+  if (closed_ || !(between || slow_head || left) || now - phase_began_ < kGrace) {
+    return std::nullopt;
+  }
+  return phase_began_;
+}
+
 void Connection::SetDeadline(Phase phase, std::chrono::milliseconds time) {
+  if (phase != phase_) {
+    phase_began_ = Clock::now();
+  }
   phase_ = phase;
   deadline_ = Clock::now() + time;
 }
@@ -85,8 +69,21 @@ void Connection::Expire() {
   Close();
 }
 
+void Connection::CheckClient() {
+  if (phase_ != Phase::kWaiting || asker_ == nullptr || asker_->gone || !stream_->PeerGone()) {
+    return;
+  }
+  asker_->gone = true;
+  if (asker_->only_reads) {
+    Close();
+  }
+}
+
 void Connection::Close() {
   closed_ = true;
+  if (asker_ != nullptr) {
+    asker_->gone = true;
+  }
   deadline_ = kNever;
   stream_->Close();
   if (auto wake = std::exchange(wake_, nullptr); wake != nullptr && *wake != nullptr) {
@@ -154,27 +151,21 @@ net::Task<void> Connection::Serve(std::shared_ptr<Connection> self) {
   self->Close();
 }
 
-// More bytes at the end of input_; false at the end of the connection.
-net::Task<bool> Connection::Fill() {
-  const size_t had = input_.size();
-  const size_t want = phase_ == Phase::kIdle || !parser_.head_done() ? kReadBytes : kBodyReadBytes;
-  input_.resize(had + want);
-  const size_t count = co_await stream_->ReadSome(input_.data() + had, want);
-  input_.resize(had + count);
-  co_return count > 0 && !closed_;
-}
-
 net::Task<bool> Connection::ServeOne() {
   parser_.Reset();
   body_deadline_ = kNever;
   auto exchange = std::make_shared<Exchange>();
   exchange->api = std::shared_ptr<const Api>(shared_, &shared_->api);
   exchange->channel = channel_;
+  exchange->asker->key = channel_.address;
+  asker_ = exchange->asker;
   const bool understood = co_await ReadHead(exchange.get());
   if (!understood) {
     co_return false;
   }
   ++shared_->stats.requests;
+  asker_->only_reads =
+      exchange->head.method == Method::kGet || exchange->head.method == Method::kHead;
   std::function<void(std::function<void(std::optional<Response>)>)> admit =
       [exchange](std::function<void(std::optional<Response>)> decided) {
         Admit(exchange, std::move(decided));
@@ -189,125 +180,21 @@ net::Task<bool> Connection::ServeOne() {
     more = co_await Answer(*exchange, std::move(**refused));
     co_return more;
   }
+  std::shared_ptr<void> progress;
+  if (!exchange->asker->tenant.empty()) {
+    progress = shared_->Begin(exchange->asker->tenant);
+    if (progress == nullptr) {
+      Response response = ProblemResponse(TooManyRequests());
+      co_await Answer(*exchange, std::move(response));
+      co_return false;
+    }
+  }
   const bool complete = co_await ReadBody(exchange);
   if (!complete) {
     co_return false;
   }
   more = co_await Handle(exchange);
   co_return more;
-}
-
-// False if there is nothing to go on with; what was wrong has been answered.
-net::Task<bool> Connection::ReadHead(Exchange* exchange) {
-  const HttpLimits& limits = shared_->api.config.limits;
-  if (input_.empty()) {
-    if (shared_->draining) {
-      co_return false;
-    }
-    input_.shrink_to_fit();
-    SetDeadline(Phase::kIdle, limits.idle_time);
-  } else {
-    SetDeadline(Phase::kReading, limits.head_time);
-  }
-  std::optional<Problem> problem;
-  size_t size = 0;
-  while (size == 0 && !problem.has_value()) {
-    if (!input_.empty()) {
-      size = parser_.FindHead(input_, &problem);
-      if (size != 0 || problem.has_value()) {
-        break;
-      }
-      if (phase_ == Phase::kIdle) {
-        SetDeadline(Phase::kReading, limits.head_time);
-      }
-    }
-    const bool filled = co_await Fill();
-    if (!filled) {
-      if (!expired_ || closed_) {
-        co_return false;
-      }
-      problem = TooSlow();
-    }
-  }
-  if (!problem.has_value()) {
-    problem = parser_.ParseHead(std::string_view(input_).substr(0, size), &exchange->head);
-    input_.erase(0, size);
-  }
-  if (problem.has_value()) {
-    Response response = ProblemResponse(*problem);
-    co_await Answer(*exchange, std::move(response));
-    co_return false;
-  }
-  co_return true;
-}
-
-// The body of a request with JSON; for a stream, what is needed to pull it.
-net::Task<bool> Connection::ReadBody(std::shared_ptr<Exchange> exchange) {
-  const HttpLimits& limits = shared_->api.config.limits;
-  const bool stream = exchange->route->body == BodyKind::kStream;
-  body_limit_ = BodyLimit(*exchange);
-  body_deadline_ = Clock::now() + (stream ? limits.upload_time : limits.body_time);
-  expects_continue_ = exchange->head.Find("Expect") != nullptr;
-  if (stream) {
-    exchange->reader = std::make_shared<Reader>(weak_from_this());
-    co_return true;
-  }
-  while (!parser_.body_done()) {
-    BodyReader::Piece piece = co_await NextPiece(limits.stall_time);
-    if (piece.problem.has_value()) {
-      Response response = ProblemResponse(*piece.problem);
-      co_await Answer(*exchange, std::move(response));
-      co_return false;
-    }
-    exchange->body += piece.bytes;
-  }
-  co_return true;
-}
-
-net::Task<void> Connection::ReadPiece(std::function<void(BodyReader::Piece)> reply) {
-  BodyReader::Piece piece = co_await NextPiece(shared_->api.config.limits.stall_time);
-  if (closed_) {
-    co_return;
-  }
-  phase_ = Phase::kWaiting;
-  deadline_ = kNever;
-  reply(std::move(piece));
-}
-
-// The next bytes of the body: one step of the parser that gives some, or the end.
-net::Task<BodyReader::Piece> Connection::NextPiece(std::chrono::milliseconds at_most) {
-  BodyReader::Piece piece;
-  while (!parser_.body_done() && piece.bytes.empty()) {
-    if (!input_.empty()) {
-      RequestParser::BodyStep step = parser_.ParseBody(input_, body_limit_);
-      input_.erase(0, step.consumed);
-      piece.bytes = std::move(step.data);
-      piece.problem = std::move(step.problem);
-      if (piece.problem.has_value()) {
-        co_return piece;
-      }
-      if (step.done || !piece.bytes.empty()) {
-        break;
-      }
-    }
-    if (std::exchange(expects_continue_, false) && input_.empty()) {
-      const bool sent = co_await Send("HTTP/1.1 100 Continue\r\n\r\n", {});
-      if (!sent) {
-        piece.problem = FatalProblem(400, "http.cut", "the connection ended");
-        co_return piece;
-      }
-    }
-    phase_ = Phase::kReading;
-    deadline_ = std::min(Clock::now() + at_most, body_deadline_);
-    const bool filled = co_await Fill();
-    if (!filled) {
-      piece.problem =
-          expired_ ? TooSlow() : FatalProblem(400, "http.cut", "the body ended before its length");
-      co_return piece;
-    }
-  }
-  piece.end = parser_.body_done();
-  co_return piece;
 }
 
 net::Task<bool> Connection::Handle(std::shared_ptr<Exchange> exchange) {
@@ -346,13 +233,21 @@ net::Task<bool> Connection::Answer(const Exchange& exchange, Response response) 
   const std::string head = FormatResponseHead(response, keep_alive, shared_->Date());
   const std::string_view body = without_body ? std::string_view{} : std::string_view(response.body);
   bool sent = co_await Send(head, body);
+  while (sent && !without_body && !response.pieces.empty()) {
+    const std::string piece = std::move(response.pieces.front());
+    response.pieces.pop_front();
+    sent = co_await Send({}, piece);
+  }
   if (sent && response.stream != nullptr && !without_body) {
     const bool chunked = response.chunked && !response.stream_size.has_value();
+    response.room =
+        shared_->api.service.Hold(*exchange.asker, kStreamRoom, Service::Holding::kAnyway);
     sent = co_await SendStream(std::move(response.stream), chunked);
   }
   if (!sent) {
     co_return false;
   }
+  response = {};  // its memory is the tenant's no longer
   if (!keep_alive) {
     co_await Linger();
   }
@@ -410,7 +305,7 @@ net::Task<bool> Connection::Send(std::string_view first, std::string_view second
 
 // Closing a socket with unread bytes resets it, and the reset can overtake the answer (RFC 9112 section 9.6).
 net::Task<void> Connection::Linger() {
-  SetDeadline(Phase::kWriting, kLastWords);
+  SetDeadline(Phase::kLingering, kLastWords);
   co_await stream_->FinishWriting();
   input_.clear();
   input_.resize(kReadBytes);

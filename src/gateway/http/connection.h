@@ -15,27 +15,10 @@
 
 #include "gateway/http/exchange.h"
 #include "gateway/http/parser.h"
-#include "gateway/server.h"
+#include "gateway/http/server_shared.h"
 #include "net/asio.h"
-#include "net/tls.h"
 
 namespace coffer::gateway {
-
-// What connections share; outlives them.
-struct ServerShared {
-  ServerShared(net::Loop& loop, Service& service, HttpConfig config)
-      : api{service, loop, std::move(config)} {}
-  Api api;
-  std::shared_ptr<net::TlsContext> tls;
-  ServerStats stats;
-  bool draining = false;
-
-  std::string_view Date();  // of the Date field
-
- private:
-  std::string date_;
-  int64_t date_second_ = -1;
-};
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
@@ -53,14 +36,28 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Overdue: a client that is reading or writing too slowly is told so once, if it can be, and then cut.
   bool Overdue(Clock::time_point now) const { return now >= deadline_; }
   void Expire();
+  // Since when nothing would be lost with it: it waits for a request, has had its last answer, or its client left before it
+  // was known who that is. Then it may be cut to make room for another client. Nothing if it is in the middle of a
+  // request, or has just come.
+  std::optional<Clock::time_point> idle_since(Clock::time_point now) const;
+  // While the service works: a client that hung up is noted, so that its work is dropped. One whose request changes
+  // something keeps its connection until that is done.
+  void CheckClient();
   // Cuts it, also while it waits for the service.
   void Close();
   // Closes it if it is idle; otherwise its next answer is its last.
   void Drain();
 
  private:
+  static constexpr size_t kReadBytes = 4096;       // what an idle connection holds
+  static constexpr size_t kBodyReadBytes = 65536;  // while a body comes in
+  static constexpr size_t kWriteBytes = 65536;     // each of these must be taken within stall_time
+  // What a stream of either direction takes while it goes on: a piece that is read and one that is written.
+  static constexpr size_t kStreamRoom = kBodyReadBytes + kWriteBytes;
+  static constexpr Clock::time_point kNever = Clock::time_point::max();
+
   class Reader;
-  enum class Phase { kIdle, kReading, kWaiting, kWriting };
+  enum class Phase { kIdle, kReading, kWaiting, kWriting, kLingering };
 
   net::Task<bool> ServeOne();
   net::Task<bool> ReadHead(Exchange* exchange);
@@ -73,6 +70,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   net::Task<bool> Send(std::string_view first, std::string_view second);
   net::Task<void> Linger();
   net::Task<bool> Fill();
+  std::shared_ptr<BodyReader> MakeReader();
 
   // Waits for a callback of the service, or until the connection is cut: then nothing.
   template <typename T>
@@ -88,8 +86,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Clock::time_point deadline_;
   Clock::time_point body_deadline_;
   uint64_t body_limit_ = 0;
+  std::shared_ptr<Asker> asker_;  // of the request in progress
   bool expects_continue_ = false;
   Phase phase_ = Phase::kIdle;
+  Clock::time_point phase_began_ = Clock::now();
   bool expired_ = false;
   bool closed_ = false;
   std::shared_ptr<std::function<void()>> wake_;

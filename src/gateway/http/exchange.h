@@ -62,7 +62,10 @@ struct Exchange {
   Values values;  // of the path
   Values query;
   Identity who;
+  // Shared with the work that is done for it; `gone` is set when the client is.
+  std::shared_ptr<Asker> asker = std::make_shared<Asker>();
   std::string body;
+  std::shared_ptr<void> body_room;     // what the body may take, as long as this lives
   std::shared_ptr<BodyReader> reader;  // BodyKind::kStream; nothing once the client is gone
 
   // "" if there is none.

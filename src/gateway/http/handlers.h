@@ -10,6 +10,9 @@
 
 namespace coffer::gateway {
 
+// What is smaller costs less than its counting.
+inline constexpr size_t kCountedBytes = 16 * 1024;
+
 void GetHealth(const std::shared_ptr<Exchange>& exchange, Respond respond);
 void GetReady(const std::shared_ptr<Exchange>& exchange, Respond respond);
 void GetOpenApi(const std::shared_ptr<Exchange>& exchange, Respond respond);
@@ -49,13 +52,39 @@ void GetCheckpoint(const std::shared_ptr<Exchange>& exchange, Respond respond);
 // ?limit=&cursor=
 Answer<PageRequest> ReadPage(const Exchange& exchange);
 
-// A Reply that formats the answer as `status`, or the refusal as a problem.
+// For a client that is gone: what is sent nobody reads, so nothing is formatted.
+Response UnreadResponse();
+
+// A Reply that makes a Response of the answer, on the thread that has the answer, and counts it as its tenant's memory.
 template <typename T>
-Reply<T> Answering(Respond respond, int status, std::string (*format)(const T&)) {
-  return [respond = std::move(respond), status, format](Answer<T> answer) {
-    respond(answer.ok() ? JsonResponse(status, format(answer.value()))
-                        : ProblemResponse(FromRefusal(answer.refusal())));
-  };
+Reply<T> Answering(const std::shared_ptr<Exchange>& exchange, Respond respond,
+                   std::function<Response(T&)> make) {
+  return Reply<T>::Prepared(
+      [api = exchange->api, asker = exchange->asker, respond = std::move(respond),
+       make = std::move(make)](Answer<T> answer) -> std::function<void()> {
+        auto response = std::make_shared<Response>();
+        try {
+          *response = asker->gone   ? UnreadResponse()
+                      : answer.ok() ? make(answer.value())
+                                    : ProblemResponse(FromRefusal(answer.refusal()));
+        } catch (const std::exception&) {
+          *response = ProblemResponse(
+              MakeProblem(500, "internal", "something went wrong inside Cofferdam"));
+        }
+        if (const size_t size = BodySize(*response); size >= kCountedBytes) {
+          response->room = api->service.Hold(*asker, size, Service::Holding::kAnyway);
+        }
+        return [respond, response] { respond(std::move(*response)); };
+      },
+      exchange->asker);
+}
+
+// The same with a text of JSON and a status.
+template <typename T>
+Reply<T> Answering(const std::shared_ptr<Exchange>& exchange, Respond respond, int status,
+                   std::string (*format)(const T&)) {
+  return Answering<T>(exchange, std::move(respond),
+                      [status, format](T& value) { return JsonResponse(status, format(value)); });
 }
 
 }  // namespace coffer::gateway

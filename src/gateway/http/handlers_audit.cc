@@ -51,12 +51,13 @@ void GetAudit(const std::shared_ptr<Exchange>& exchange, Respond respond) {
   }
   exchange->api->service.ListAudit(
       exchange->who, std::move(query.value()),
-      Answering<Page<AuditView>>(std::move(respond), 200, FormatAudit));
+      Answering<Page<AuditView>>(exchange, std::move(respond), 200, FormatAudit));
 }
 
 void GetCheckpoint(const std::shared_ptr<Exchange>& exchange, Respond respond) {
   exchange->api->service.GetCheckpoint(
-      exchange->who, Answering<CheckpointView>(std::move(respond), 200, FormatCheckpoint));
+      exchange->who,
+      Answering<CheckpointView>(exchange, std::move(respond), 200, FormatCheckpoint));
 }
 
 }  // namespace coffer::gateway

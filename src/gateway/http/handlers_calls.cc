@@ -10,6 +10,9 @@
 namespace coffer::gateway {
 namespace {
 
+// A larger body would hold up the loop while it is parsed.
+constexpr size_t kParsedAtOnce = 16 * 1024;
+
 Response CallResponse(const CallView& call, bool wait) {
   Response response;
   if (call.state == CallState::kFinished) {
@@ -37,27 +40,45 @@ void PostCall(const std::shared_ptr<Exchange>& exchange, Respond respond) {
     respond(ProblemResponse(FromRefusal(key.refusal())));
     return;
   }
-  Answer<CallRequest> request = ParseCallBody(exchange->body, exchange->api->config.limits);
-  if (!request.ok()) {
-    respond(ProblemResponse(FromRefusal(request.refusal())));
+  const auto submit = [exchange, respond = std::move(respond),
+                       key = std::move(key.value())](Answer<CallRequest> request) {
+    if (!request.ok()) {
+      respond(ProblemResponse(FromRefusal(request.refusal())));
+      return;
+    }
+    exchange->body = {};  // a call can take long, and its arguments are in the request now
+    request->idempotency_key = key;
+    request->traceparent = ReadTraceparent(exchange->head);
+    const bool wait = !PrefersAsync(exchange->head);
+    request->wait = wait;
+    exchange->api->service.Submit(exchange->who, std::move(request.value()),
+                                  Answering<CallView>(exchange, respond, [wait](CallView& call) {
+                                    return CallResponse(call, wait);
+                                  }));
+  };
+  if (exchange->body.size() < kParsedAtOnce) {
+    submit(ParseCallBody(exchange->body, exchange->api->config.limits));
     return;
   }
-  exchange->body = {};  // a call can take long, and its arguments are in the request now
-  request->idempotency_key = std::move(key.value());
-  request->traceparent = ReadTraceparent(exchange->head);
-  request->wait = !PrefersAsync(exchange->head);
-  const bool wait = request->wait;
-  exchange->api->service.Submit(exchange->who, std::move(request.value()),
-                                [respond = std::move(respond), wait](Answer<CallView> answer) {
-                                  respond(answer.ok()
-                                              ? CallResponse(answer.value(), wait)
-                                              : ProblemResponse(FromRefusal(answer.refusal())));
-                                });
+  const bool taken = exchange->api->service.Offload(*exchange->asker, [exchange, submit] {
+    auto request = std::make_shared<Answer<CallRequest>>(
+        ParseCallBody(exchange->body, exchange->api->config.limits));
+    exchange->api->loop.Post([submit, request] { submit(std::move(*request)); });
+  });
+  if (!taken) {
+    submit(Refusal{.kind = RefusalKind::kUnavailable,
+                   .code = "busy",
+                   .message = "too many requests of this tenant or key are waiting already",
+                   .hint = "wait for answers before you ask for more",
+                   .retry_after = std::chrono::seconds(1)});
+  }
 }
 
 void GetCall(const std::shared_ptr<Exchange>& exchange, Respond respond) {
-  exchange->api->service.GetCall(exchange->who, exchange->Value("call_id"),
-                                 Answering<CallView>(std::move(respond), 200, FormatCall));
+  exchange->api->service.GetCall(
+      exchange->who, exchange->Value("call_id"),
+      Answering<CallView>(exchange, std::move(respond),
+                          [](CallView& call) { return JsonResponse(200, FormatCall(call)); }));
 }
 
 void GetCallEvents(const std::shared_ptr<Exchange>& exchange, Respond respond) {
@@ -70,13 +91,16 @@ void GetCallEvents(const std::shared_ptr<Exchange>& exchange, Respond respond) {
 }
 
 void PostCallCancel(const std::shared_ptr<Exchange>& exchange, Respond respond) {
-  exchange->api->service.CancelCall(exchange->who, exchange->Value("call_id"),
-                                    Answering<CallView>(std::move(respond), 202, FormatCall));
+  exchange->api->service.CancelCall(
+      exchange->who, exchange->Value("call_id"),
+      Answering<CallView>(exchange, std::move(respond),
+                          [](CallView& call) { return JsonResponse(202, FormatCall(call)); }));
 }
 
 void GetCallReceipt(const std::shared_ptr<Exchange>& exchange, Respond respond) {
-  exchange->api->service.GetReceipt(exchange->who, exchange->Value("call_id"),
-                                    Answering<std::string>(std::move(respond), 200, SameText));
+  exchange->api->service.GetReceipt(
+      exchange->who, exchange->Value("call_id"),
+      Answering<std::string>(exchange, std::move(respond), 200, SameText));
 }
 
 }  // namespace coffer::gateway

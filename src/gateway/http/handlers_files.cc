@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "gateway/http/handlers.h"
+#include "gateway/http/names.h"
 #include "gateway/http/views.h"
 
 namespace coffer::gateway {
@@ -17,30 +18,32 @@ FileOwner OwnerOf(const Exchange& exchange) {
 
 class FileStream : public BodyStream, public std::enable_shared_from_this<FileStream> {
  public:
-  explicit FileStream(std::shared_ptr<Download> download)
-      : download_(std::move(download)), left_(download_->file().size) {}
+  FileStream(std::shared_ptr<Download> download, std::shared_ptr<const Asker> asker)
+      : download_(std::move(download)), left_(download_->file().size), asker_(std::move(asker)) {}
 
   void Next(std::function<void(Piece)> next) override {
-    download_->Read(kPieceBytes,
-                    [weak = weak_from_this(), next = std::move(next)](Answer<std::string> answer) {
-                      auto self = weak.lock();
-                      if (self == nullptr) {
-                        return;
-                      }
-                      // A file that is not as long as its Content-Length said must not look complete.
-                      if (!answer.ok() || answer.value().size() > self->left_ ||
-                          (answer.value().empty() && self->left_ > 0)) {
-                        next({{}, true, true});
-                        return;
-                      }
-                      self->left_ -= answer.value().size();
-                      next({std::move(answer.value()), self->left_ == 0, false});
-                    });
+    const auto read = [weak = weak_from_this(),
+                       next = std::move(next)](Answer<std::string> answer) {
+      auto self = weak.lock();
+      if (self == nullptr) {
+        return;
+      }
+      // A file that is not as long as its Content-Length said must not look complete.
+      if (!answer.ok() || answer.value().size() > self->left_ ||
+          (answer.value().empty() && self->left_ > 0)) {
+        next({{}, true, true});
+        return;
+      }
+      self->left_ -= answer.value().size();
+      next({std::move(answer.value()), self->left_ == 0, false});
+    };
+    download_->Read(kPieceBytes, Reply<std::string>(read, asker_));
   }
 
  private:
   std::shared_ptr<Download> download_;
   uint64_t left_;
+  std::shared_ptr<const Asker> asker_;
 };
 
 // Takes the body piece by piece; keeps itself alive through the replies it waits for.
@@ -67,19 +70,20 @@ class Receiver : public std::enable_shared_from_this<Receiver> {
       Continue(piece.end);
       return;
     }
-    upload_->Write(std::move(piece.bytes),
-                   [self = shared_from_this(), end = piece.end](const Answer<Nothing>& answer) {
-                     if (answer.ok()) {
-                       self->Continue(end);
-                     } else {
-                       self->respond_(ProblemResponse(FromRefusal(answer.refusal())));
-                     }
-                   });
+    const auto written = [self = shared_from_this(),
+                          end = piece.end](const Answer<Nothing>& answer) {
+      if (answer.ok()) {
+        self->Continue(end);
+      } else {
+        self->respond_(ProblemResponse(FromRefusal(answer.refusal())));
+      }
+    };
+    upload_->Write(std::move(piece.bytes), Reply<Nothing>(written, exchange_->asker));
   }
 
   void Continue(bool end) {
     if (end) {
-      upload_->Finish(Answering<FileView>(respond_, 201, FormatFile));
+      upload_->Finish(Answering<FileView>(exchange_, respond_, 201, FormatFile));
     } else {
       Pull();
     }
@@ -98,53 +102,56 @@ void GetFiles(const std::shared_ptr<Exchange>& exchange, Respond respond) {
     respond(ProblemResponse(FromRefusal(page.refusal())));
     return;
   }
-  exchange->api->service.ListFiles(exchange->who, OwnerOf(*exchange), std::move(page.value()),
-                                   Answering<Page<FileView>>(std::move(respond), 200, FormatFiles));
+  exchange->api->service.ListFiles(
+      exchange->who, OwnerOf(*exchange), std::move(page.value()),
+      Answering<Page<FileView>>(exchange, std::move(respond), 200, FormatFiles));
 }
 
 void GetFile(const std::shared_ptr<Exchange>& exchange, Respond respond) {
+  using Opened = std::shared_ptr<Download>;
   exchange->api->service.OpenDownload(
       exchange->who, OwnerOf(*exchange), exchange->Value("path"),
-      [respond = std::move(respond)](Answer<std::shared_ptr<Download>> answer) {
-        if (!answer.ok()) {
-          respond(ProblemResponse(FromRefusal(answer.refusal())));
-          return;
-        }
+      Answering<Opened>(exchange, std::move(respond), [asker = exchange->asker](Opened& opened) {
         Response response;
         response.content_type = "application/octet-stream";
         // A file written by a tool is never a page of ours.
         response.headers.push_back({"Content-Disposition", "attachment"});
         response.headers.push_back({"Content-Security-Policy", "sandbox; default-src 'none'"});
-        if (answer.value()->file().size == 0) {
-          respond(std::move(response));
-          return;
+        if (const uint64_t size = opened->file().size; size > 0) {
+          response.stream_size = size;
+          response.stream = std::make_shared<FileStream>(std::move(opened), asker);
         }
-        response.stream_size = answer.value()->file().size;
-        response.stream = std::make_shared<FileStream>(std::move(answer.value()));
-        respond(std::move(response));
-      });
+        return response;
+      }));
 }
 
 void PutFile(const std::shared_ptr<Exchange>& exchange, Respond respond) {
-  exchange->api->service.OpenUpload(
-      exchange->who, OwnerOf(*exchange), exchange->Value("path"), exchange->head.content_length,
+  if (!IsNewFilePath(exchange->Value("path"))) {
+    respond(ProblemResponse(
+        MakeProblem(400, "path.invalid", "the path does not hold a proper path",
+                    "a name that is uploaded is UTF-8 without control characters")));
+    return;
+  }
+  const auto opened =
       [exchange, respond = std::move(respond)](Answer<std::shared_ptr<Upload>> answer) mutable {
         if (!answer.ok()) {
           respond(ProblemResponse(FromRefusal(answer.refusal())));
           return;
         }
         std::make_shared<Receiver>(exchange, std::move(answer.value()), std::move(respond))->Pull();
-      });
+      };
+  exchange->api->service.OpenUpload(exchange->who, OwnerOf(*exchange), exchange->Value("path"),
+                                    exchange->head.content_length,
+                                    Reply<std::shared_ptr<Upload>>(opened, exchange->asker));
 }
 
 void DeleteFile(const std::shared_ptr<Exchange>& exchange, Respond respond) {
-  exchange->api->service.RemoveFile(
-      exchange->who, OwnerOf(*exchange), exchange->Value("path"),
-      [respond = std::move(respond)](const Answer<Nothing>& answer) {
-        Response response;
-        response.status = 204;
-        respond(answer.ok() ? std::move(response) : ProblemResponse(FromRefusal(answer.refusal())));
-      });
+  exchange->api->service.RemoveFile(exchange->who, OwnerOf(*exchange), exchange->Value("path"),
+                                    Answering<Nothing>(exchange, std::move(respond), [](Nothing&) {
+                                      Response response;
+                                      response.status = 204;
+                                      return response;
+                                    }));
 }
 
 }  // namespace coffer::gateway

@@ -17,6 +17,13 @@ SwitchTarget TargetOf(const Exchange& exchange) {
 
 }  // namespace
 
+Response UnreadResponse() {
+  Response response;
+  response.status = 204;
+  response.close = true;
+  return response;
+}
+
 Answer<PageRequest> ReadPage(const Exchange& exchange) {
   PageRequest page;
   const auto refused = [](std::string message) {
@@ -57,16 +64,12 @@ void GetOpenApi(const std::shared_ptr<Exchange>&, Respond respond) {
 
 void GetMetrics(const std::shared_ptr<Exchange>& exchange, Respond respond) {
   exchange->api->service.GetMetrics(
-      exchange->who, [respond = std::move(respond)](Answer<std::string> answer) {
+      exchange->who, Answering<std::string>(exchange, std::move(respond), [](std::string& text) {
         Response response;
-        if (!answer.ok()) {
-          response = ProblemResponse(FromRefusal(answer.refusal()));
-        } else {
-          response.content_type = "text/plain; version=0.0.4; charset=utf-8";
-          response.body = std::move(answer.value());
-        }
-        respond(std::move(response));
-      });
+        response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+        response.body = std::move(text);
+        return response;
+      }));
 }
 
 void PostSession(const std::shared_ptr<Exchange>& exchange, Respond respond) {
@@ -77,7 +80,7 @@ void PostSession(const std::shared_ptr<Exchange>& exchange, Respond respond) {
   }
   exchange->api->service.CreateSession(
       exchange->who, std::move(request.value()),
-      Answering<SessionView>(std::move(respond), 201, FormatSession));
+      Answering<SessionView>(exchange, std::move(respond), 201, FormatSession));
 }
 
 void GetSessions(const std::shared_ptr<Exchange>& exchange, Respond respond) {
@@ -88,27 +91,31 @@ void GetSessions(const std::shared_ptr<Exchange>& exchange, Respond respond) {
   }
   exchange->api->service.ListSessions(
       exchange->who, std::move(page.value()),
-      Answering<Page<SessionView>>(std::move(respond), 200, FormatSessions));
+      Answering<Page<SessionView>>(exchange, std::move(respond), 200, FormatSessions));
 }
 
 void GetSession(const std::shared_ptr<Exchange>& exchange, Respond respond) {
-  exchange->api->service.GetSession(exchange->who, exchange->Value("session_id"),
-                                    Answering<SessionView>(std::move(respond), 200, FormatSession));
+  exchange->api->service.GetSession(
+      exchange->who, exchange->Value("session_id"),
+      Answering<SessionView>(exchange, std::move(respond), 200, FormatSession));
 }
 
 void DeleteSession(const std::shared_ptr<Exchange>& exchange, Respond respond) {
-  exchange->api->service.EndSession(exchange->who, exchange->Value("session_id"),
-                                    Answering<SessionView>(std::move(respond), 200, FormatSession));
+  exchange->api->service.EndSession(
+      exchange->who, exchange->Value("session_id"),
+      Answering<SessionView>(exchange, std::move(respond), 200, FormatSession));
 }
 
 void GetTools(const std::shared_ptr<Exchange>& exchange, Respond respond) {
   exchange->api->service.ListTools(
-      exchange->who, Answering<std::vector<ToolView>>(std::move(respond), 200, FormatTools));
+      exchange->who,
+      Answering<std::vector<ToolView>>(exchange, std::move(respond), 200, FormatTools));
 }
 
 void GetTool(const std::shared_ptr<Exchange>& exchange, Respond respond) {
-  exchange->api->service.GetTool(exchange->who, exchange->Value("tool"),
-                                 Answering<ToolView>(std::move(respond), 200, FormatTool));
+  exchange->api->service.GetTool(
+      exchange->who, exchange->Value("tool"),
+      Answering<ToolView>(exchange, std::move(respond), 200, FormatTool));
 }
 
 void PostKey(const std::shared_ptr<Exchange>& exchange, Respond respond) {
@@ -117,13 +124,15 @@ void PostKey(const std::shared_ptr<Exchange>& exchange, Respond respond) {
     respond(ProblemResponse(FromRefusal(request.refusal())));
     return;
   }
-  exchange->api->service.CreateKey(exchange->who, std::move(request.value()),
-                                   Answering<NewKey>(std::move(respond), 201, FormatNewKey));
+  exchange->api->service.CreateKey(
+      exchange->who, std::move(request.value()),
+      Answering<NewKey>(exchange, std::move(respond), 201, FormatNewKey));
 }
 
 void GetKeys(const std::shared_ptr<Exchange>& exchange, Respond respond) {
   exchange->api->service.ListKeys(
-      exchange->who, Answering<std::vector<KeyView>>(std::move(respond), 200, FormatKeys));
+      exchange->who,
+      Answering<std::vector<KeyView>>(exchange, std::move(respond), 200, FormatKeys));
 }
 
 void DeleteKey(const std::shared_ptr<Exchange>& exchange, Respond respond) {
@@ -138,12 +147,13 @@ void DeleteKey(const std::shared_ptr<Exchange>& exchange, Respond respond) {
     calls = *keep == "true" ? RevokedCalls::kKeepRunning : RevokedCalls::kEnd;
   }
   exchange->api->service.RevokeKey(exchange->who, exchange->Value("key_id"), calls,
-                                   Answering<KeyView>(std::move(respond), 200, FormatKey));
+                                   Answering<KeyView>(exchange, std::move(respond), 200, FormatKey));
 }
 
 void GetSwitches(const std::shared_ptr<Exchange>& exchange, Respond respond) {
   exchange->api->service.ListSwitches(
-      exchange->who, Answering<std::vector<SwitchView>>(std::move(respond), 200, FormatSwitches));
+      exchange->who,
+      Answering<std::vector<SwitchView>>(exchange, std::move(respond), 200, FormatSwitches));
 }
 
 void PutSwitch(const std::shared_ptr<Exchange>& exchange, Respond respond) {
@@ -152,18 +162,18 @@ void PutSwitch(const std::shared_ptr<Exchange>& exchange, Respond respond) {
     respond(ProblemResponse(FromRefusal(reason.refusal())));
     return;
   }
-  exchange->api->service.SetSwitch(exchange->who, TargetOf(*exchange), reason.value(),
-                                   Answering<SwitchView>(std::move(respond), 200, FormatSwitch));
+  exchange->api->service.SetSwitch(
+      exchange->who, TargetOf(*exchange), reason.value(),
+      Answering<SwitchView>(exchange, std::move(respond), 200, FormatSwitch));
 }
 
 void DeleteSwitch(const std::shared_ptr<Exchange>& exchange, Respond respond) {
-  exchange->api->service.ClearSwitch(
-      exchange->who, TargetOf(*exchange),
-      [respond = std::move(respond)](const Answer<Nothing>& answer) {
-        Response response;
-        response.status = 204;
-        respond(answer.ok() ? std::move(response) : ProblemResponse(FromRefusal(answer.refusal())));
-      });
+  exchange->api->service.ClearSwitch(exchange->who, TargetOf(*exchange),
+                                     Answering<Nothing>(exchange, std::move(respond), [](Nothing&) {
+                                       Response response;
+                                       response.status = 204;
+                                       return response;
+                                     }));
 }
 
 }  // namespace coffer::gateway

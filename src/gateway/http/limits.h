@@ -30,7 +30,10 @@ struct HttpLimits {
   std::chrono::milliseconds handshake_time{10'000};  // TLS
   std::chrono::milliseconds heartbeat{15'000};       // a comment on a silent event stream
 
+  std::chrono::milliseconds loop_stale{3'000};  // a heartbeat this old makes /healthz fail
+
   size_t connections = 4096;
+  size_t requests_per_tenant = 256;    // in progress at once, each on its connection
   size_t connections_per_peer = 1024;  // an address (IPv6: a /64), or a uid on the unix socket
 };
 

@@ -155,6 +155,16 @@ Result<uint16_t> PortOf(int fd) {
                                        : ntohs(reinterpret_cast<sockaddr_in&>(storage).sin_port);
 }
 
+Result<int> FamilyOf(int fd) {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof(storage);
+  const long got = Syscall(SYS_getsockname, fd, Arg(&storage), Arg(&size));
+  if (got < 0) {
+    return sys::ErrnoError("gateway.listen.name", "cannot read the address of a socket", got);
+  }
+  return static_cast<int>(storage.ss_family);
+}
+
 Result<Channel> DescribeChannel(int fd) {
   sockaddr_storage local{};
   socklen_t size = sizeof(local);

@@ -20,6 +20,8 @@ Result<UniqueFd> ListenTcp(const std::string& address, uint16_t port);
 Result<UniqueFd> ListenUnix(const std::string& path, unsigned mode);
 
 Result<uint16_t> PortOf(int fd);
+// AF_INET, AF_INET6 or AF_UNIX.
+Result<int> FamilyOf(int fd);
 
 // Addresses of a TCP connection, or the credentials of a unix socket's peer (as they were when it connected:
 // unix(7), SO_PEERCRED). Fails if the peer is gone.

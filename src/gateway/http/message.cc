@@ -67,6 +67,20 @@ Response JsonResponse(int status, std::string json_text) {
   return response;
 }
 
+Response JsonResponse(int status, std::deque<std::string> pieces) {
+  Response response = JsonResponse(status, std::string());
+  response.pieces = std::move(pieces);
+  return response;
+}
+
+size_t BodySize(const Response& response) {
+  size_t size = response.body.size();
+  for (const std::string& piece : response.pieces) {
+    size += piece.size();
+  }
+  return size;
+}
+
 std::string_view ReasonPhrase(int status) {
   switch (status) {
     case 200:
@@ -153,7 +167,7 @@ std::string FormatResponseHead(const Response& response, bool keep_alive, std::s
     if (response.status != 204) {
       text += "\r\nContent-Length: ";
       text +=
-          std::to_string(response.stream == nullptr ? response.body.size() : *response.stream_size);
+          std::to_string(response.stream == nullptr ? BodySize(response) : *response.stream_size);
     }
   } else if (response.chunked) {
     text += "\r\nTransfer-Encoding: chunked";

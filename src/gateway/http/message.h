@@ -3,10 +3,12 @@
 // A request and a response of HTTP/1.1 as plain values, free of the library that parses them.
 //
 // What is in a Head has passed the parser and the strict checks of head_checks.h; nothing here is trusted beyond that.
-// A response is either a body or a stream that is asked for one piece at a time, never both.
+// A response is a body, or a body in pieces of which each is freed when it is sent, or a stream that is asked for one
+// piece at a time.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -69,7 +71,9 @@ struct Response {
   int status = 200;
   std::string content_type;  // "" without a body
   std::string body;
+  std::deque<std::string> pieces;  // instead of `body`, if there are any
   std::vector<Header> headers;
+  std::shared_ptr<void> room;  // memory that the answer takes, until it is sent
   std::shared_ptr<BodyStream> stream;
   std::optional<uint64_t> stream_size;  // known: Content-Length, otherwise chunked
   bool chunked = true;  // false for HTTP/1.0: the end of the connection ends the stream
@@ -78,6 +82,9 @@ struct Response {
 
 Response ProblemResponse(const Problem& problem);
 Response JsonResponse(int status, std::string json_text);
+Response JsonResponse(int status, std::deque<std::string> pieces);
+// Of body or pieces, not of a stream.
+size_t BodySize(const Response& response);
 
 // Status line and fields, up to the empty line.
 std::string FormatResponseHead(const Response& response, bool keep_alive, std::string_view date);

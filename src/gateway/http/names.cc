@@ -94,13 +94,13 @@ bool IsUtf8(std::string_view text) {
   return true;
 }
 
-bool IsFilePath(std::string_view text) {
+bool IsNewFilePath(std::string_view text) {
   const auto control = [](char c) {
     const auto byte = static_cast<unsigned char>(c);
     return byte < 0x20 || byte == 0x7f;
   };
-  if (text.empty() || text.size() > 1024 || std::any_of(text.begin(), text.end(), control) ||
-      !IsUtf8(text)) {
+  if (!IsFilePath(text) || std::count(text.begin(), text.end(), '/') >= 32 ||
+      std::any_of(text.begin(), text.end(), control) || !IsUtf8(text)) {
     return false;
   }
   // C1 controls in UTF-8: U+0080 to U+009F.
@@ -109,11 +109,17 @@ bool IsFilePath(std::string_view text) {
       return false;
     }
   }
-  size_t parts = 0;
+  return true;
+}
+
+bool IsFilePath(std::string_view text) {
+  if (text.empty() || text.size() > 1024 || text.find('\0') != std::string_view::npos) {
+    return false;
+  }
   while (true) {
     const size_t slash = text.find('/');
     const std::string_view part = text.substr(0, slash);
-    if (part.empty() || part == "." || part == ".." || part.size() > 255 || ++parts > 32) {
+    if (part.empty() || part == "." || part == ".." || part.size() > 255) {
       return false;
     }
     if (slash == std::string_view::npos) {
@@ -121,6 +127,21 @@ bool IsFilePath(std::string_view text) {
     }
     text.remove_prefix(slash + 1);
   }
+}
+
+std::string PercentEncodePath(std::string_view path) {
+  static constexpr char kDigits[] = "0123456789ABCDEF";
+  constexpr std::string_view kPlain = "-._~/";
+  std::string text;
+  for (const char c : path) {
+    if (Alnum(c) || kPlain.find(c) != std::string_view::npos) {
+      text += c;
+    } else {
+      const auto byte = static_cast<unsigned char>(c);
+      text += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+  }
+  return text;
 }
 
 std::optional<std::string> PercentDecode(std::string_view text) {

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/server.h"
 
-#include <boost/asio/basic_socket_acceptor.hpp>
-#include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/write.hpp>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
+#include "gateway/http/accept_thread.h"
 #include "gateway/http/connection.h"
 #include "gateway/http/listen.h"
 #include "net/asio.h"
@@ -19,43 +16,8 @@
 namespace coffer::gateway {
 namespace {
 
-using Acceptor =
-    net::asio::basic_socket_acceptor<net::asio::generic::stream_protocol, net::IoExecutor>;
 constexpr std::chrono::milliseconds kSweepEvery{200};
-constexpr std::chrono::milliseconds kAcceptPause{
-    100};  // when descriptors run out, and the next accept would fail too
-
-class PlainStream : public net::Stream {
- public:
-  explicit PlainStream(net::Socket socket) : socket_(std::move(socket)) {}
-  net::Task<size_t> ReadSome(char* data, size_t size) override {
-    const auto [error, count] =
-        co_await socket_.async_read_some(net::asio::buffer(data, size), net::kAwaitTuple);
-    co_return error ? 0 : count;
-  }
-  net::Task<bool> Write(std::string_view first, std::string_view second) override {
-    const std::array buffers = {net::asio::const_buffer(first.data(), first.size()),
-                                net::asio::const_buffer(second.data(), second.size())};
-    const auto [error, count] = co_await net::asio::async_write(socket_, buffers, net::kAwaitTuple);
-    co_return !error;
-  }
-  net::Task<void> FinishWriting() override {
-    net::error_code ignored;
-    socket_.shutdown(net::Socket::shutdown_send, ignored);
-    co_return;
-  }
-  void CancelRead() override {
-    net::error_code ignored;
-    socket_.cancel(ignored);
-  }
-  void Close() override {
-    net::error_code ignored;
-    socket_.close(ignored);
-  }
-
- private:
-  net::Socket socket_;
-};
+constexpr std::chrono::milliseconds kBeatEvery{100};
 
 // Lives as long as a coroutine needs it; the Server only holds the handle.
 class Core : public std::enable_shared_from_this<Core> {
@@ -64,6 +26,16 @@ class Core : public std::enable_shared_from_this<Core> {
       : loop_(loop), shared_(std::make_shared<ServerShared>(loop, service, std::move(config))) {}
 
   Status Open(const ServerConfig& config) {
+    acceptor_ = std::make_unique<AcceptThread>(
+        shared_->api.config.limits, shared_->api.config.names,
+        [weak = weak_from_this(), &loop = loop_](UniqueFd fd, bool tls) {
+          auto handed = std::make_shared<UniqueFd>(std::move(fd));
+          loop.Post([weak, handed, tls] {
+            if (auto self = weak.lock()) {
+              self->Adopt(std::move(*handed), tls);
+            }
+          });
+        });
     if (config.tls.has_value()) {
       TRY_ASSIGN(shared_->tls, net::TlsContext::Load(config.tls->certificate, config.tls->key));
     }
@@ -71,22 +43,30 @@ class Core : public std::enable_shared_from_this<Core> {
       TRY_ASSIGN(UniqueFd fd, ListenTcp(listen.address, listen.port));
       TRY_ASSIGN(const uint16_t port, PortOf(fd.get()));
       ports_.push_back(port);
-      const int family = listen.address.find(':') == std::string::npos ? AF_INET : AF_INET6;
-      TRY(Add(std::move(fd), family, shared_->tls != nullptr));
+      TRY(Add(std::move(fd), shared_->tls != nullptr, false));
     }
     for (const UnixListen& listen : config.unix_sockets) {
       TRY_ASSIGN(UniqueFd fd, ListenUnix(listen.path, listen.mode));
       socket_files_.push_back(listen.path);
-      TRY(Add(std::move(fd), AF_UNIX, false));
+      TRY(Add(std::move(fd), false, false));
+    }
+    for (const TcpListen& listen : config.health) {
+      TRY_ASSIGN(UniqueFd fd, ListenTcp(listen.address, listen.port));
+      TRY_ASSIGN(const uint16_t port, PortOf(fd.get()));
+      health_ports_.push_back(port);
+      TRY(Add(std::move(fd), false, true));
     }
     return {};
   }
 
   void Start() {
-    for (const auto& listener : listeners_) {
-      net::asio::co_spawn(net::ContextOf(loop_).get_executor(),
-                          AcceptAll(shared_from_this(), listener), net::asio::detached);
-    }
+    // When the loop runs, privileges have been dropped: a thread that is made before would keep them.
+    loop_.Post([weak = weak_from_this()] {
+      if (auto self = weak.lock(); self != nullptr && !self->stopped_) {
+        self->acceptor_->Start();
+        self->Beat();
+      }
+    });
   }
 
   Status ReplaceTls(const TlsPair& pair) {
@@ -101,19 +81,21 @@ class Core : public std::enable_shared_from_this<Core> {
   }
 
   const std::vector<uint16_t>& ports() const { return ports_; }
+  const std::vector<uint16_t>& health_ports() const { return health_ports_; }
   ServerStats stats() const {
     ServerStats stats = shared_->stats;
+    const AcceptThread::Counts counts = acceptor_->counts();
     stats.connections = connections_.size();
+    stats.accepted = counts.accepted;
+    stats.turned_away += counts.refused;
+    stats.requests += counts.healthy + counts.unhealthy;
     return stats;
   }
 
   void StopListening() {
     stopped_ = true;
-    for (const auto& listener : listeners_) {
-      net::error_code ignored;
-      listener->acceptor.close(ignored);
-      listener->pause.cancel();
-    }
+    acceptor_->Stop();
+    beat_timer_ = nullptr;
     for (const std::string& path : std::exchange(socket_files_, {})) {
       RemoveSocketFile(path);
     }
@@ -142,44 +124,50 @@ class Core : public std::enable_shared_from_this<Core> {
   }
 
  private:
-  struct Listener {
-    explicit Listener(net::asio::io_context& context) : acceptor(context), pause(context) {}
-    Acceptor acceptor;
-    net::asio::steady_timer pause;
-    bool tls = false;
-  };
-
-  Status Add(UniqueFd fd, int family, bool tls) {
-    auto listener = std::make_shared<Listener>(net::ContextOf(loop_));
-    listener->tls = tls;
-    net::error_code error;
-    listener->acceptor.assign(net::asio::generic::stream_protocol(family, 0), fd.get(), error);
-    if (error) {
-      return HostFault("gateway.listen.assign",
-                       "cannot watch a listening socket: " + error.message());
-    }
-    (void)fd.Release();
-    listeners_.push_back(std::move(listener));
-    return {};
+  Status Add(UniqueFd fd, bool tls, bool health_only) {
+    return acceptor_->Add({std::move(fd), tls, health_only});
   }
 
-  static net::Task<void> AcceptAll(std::shared_ptr<Core> self, std::shared_ptr<Listener> listener) {
-    while (!self->stopped_) {
-      auto [error, socket] = co_await listener->acceptor.async_accept(net::kAwaitTuple);
-      if (self->stopped_) {
-        co_return;
-      }
-      if (error) {
-        listener->pause.expires_after(kAcceptPause);
-        co_await listener->pause.async_wait(net::kAwaitTuple);
-        continue;
-      }
-      self->Take(std::move(socket), listener->tls);
+  // On the loop: a connection that the accepting thread handed over.
+  void Adopt(UniqueFd fd, bool tls) {
+    acceptor_->Taken();
+    if (stopped_ || (!tls && IsAbandonedReading(fd.get()))) {
+      return;
     }
+    const Result<int> family = FamilyOf(fd.get());
+    net::Socket socket(net::ContextOf(loop_));
+    net::error_code error;
+    if (family.ok()) {
+      socket.assign(net::asio::generic::stream_protocol(*family, 0), fd.get(), error);
+    }
+    if (!family.ok() || error) {
+      return;
+    }
+    (void)fd.Release();
+    Take(std::move(socket), tls);
+  }
+
+  // Tells the accepting thread that the loop turns, and counts what that thread answered.
+  void Beat() {
+    acceptor_->Beat();
+    const AcceptThread::Counts now = acceptor_->counts();
+    if (const auto& answered = shared_->api.config.answered; answered != nullptr) {
+      for (; told_.healthy < now.healthy; ++told_.healthy) {
+        answered({}, "/healthz", "GET", 200);
+      }
+      for (; told_.unhealthy < now.unhealthy; ++told_.unhealthy) {
+        answered({}, "/healthz", "GET", 503);
+      }
+    }
+    beat_timer_ = loop_.After(kBeatEvery, [weak = weak_from_this()] {
+      if (auto self = weak.lock()) {
+        const std::shared_ptr<void> keep = std::move(self->beat_timer_);  // we run inside it
+        self->Beat();
+      }
+    });
   }
 
   void Take(net::Socket socket, bool tls) {
-    ++shared_->stats.accepted;
     Result<Channel> channel = DescribeChannel(socket.native_handle());
     if (!channel.ok()) {
       return;  // gone already
@@ -188,7 +176,8 @@ class Core : public std::enable_shared_from_this<Core> {
     const HttpLimits& limits = shared_->api.config.limits;
     std::string peer = PeerKey(*channel);
     const bool full = connections_.size() >= limits.connections;
-    if (full || peers_[peer] >= limits.connections_per_peer) {
+    const bool too_many = full || peers_[peer] >= limits.connections_per_peer;
+    if (too_many && !MakeRoom(full ? nullptr : &peer)) {
       TurnAway(&socket, tls, full);
       ForgetIfNone(peer);
       return;
@@ -197,8 +186,8 @@ class Core : public std::enable_shared_from_this<Core> {
     if (!channel->unix_socket) {
       TuneTcp(socket.native_handle());
     }
-    auto stream = tls ? shared_->tls->Wrap(std::move(socket))
-                      : std::make_unique<PlainStream>(std::move(socket));
+    auto stream =
+        tls ? shared_->tls->Wrap(std::move(socket)) : net::MakePlainStream(std::move(socket));
     auto connection = std::make_shared<Connection>(shared_, std::move(stream), std::move(*channel));
     connections_.insert(connection);
     net::asio::co_spawn(net::ContextOf(loop_).get_executor(), Connection::Serve(connection),
@@ -209,6 +198,24 @@ class Core : public std::enable_shared_from_this<Core> {
                           }
                         });
     SweepLater();
+  }
+
+  // Cuts the connection that has waited longest for a request, of this peer or of all. False if there is none.
+  bool MakeRoom(const std::string* peer) {
+    const auto now = Connection::Clock::now();
+    std::shared_ptr<Connection> oldest;
+    Connection::Clock::time_point since = now;
+    for (const auto& connection : connections_) {
+      const auto idle = connection->idle_since(now);
+      if (idle && *idle < since && (peer == nullptr || PeerKey(connection->channel()) == *peer)) {
+        oldest = connection;
+        since = *idle;
+      }
+    }
+    if (oldest != nullptr) {
+      oldest->Close();
+    }
+    return oldest != nullptr;
   }
 
   void TurnAway(net::Socket* socket, bool tls, bool full) {
@@ -255,8 +262,11 @@ class Core : public std::enable_shared_from_this<Core> {
   void Sweep() {
     const auto now = Connection::Clock::now();
     for (const auto& connection : connections_) {
+      // What follows from either is posted: nothing leaves the set here.
       if (connection->Overdue(now)) {
-        connection->Expire();  // what follows is posted: nothing leaves the set here
+        connection->Expire();
+      } else {
+        connection->CheckClient();
       }
     }
   }
@@ -276,8 +286,10 @@ class Core : public std::enable_shared_from_this<Core> {
 
   net::Loop& loop_;
   std::shared_ptr<ServerShared> shared_;
-  std::vector<std::shared_ptr<Listener>> listeners_;
-  std::vector<uint16_t> ports_;
+  std::unique_ptr<AcceptThread> acceptor_;
+  AcceptThread::Counts told_;  // of its answers, to config.answered
+  std::shared_ptr<void> beat_timer_;
+  std::vector<uint16_t> ports_, health_ports_;
   std::vector<std::string> socket_files_;
   std::unordered_set<std::shared_ptr<Connection>> connections_;
   std::unordered_map<std::string, size_t> peers_;
@@ -298,6 +310,7 @@ class AsioServer : public Server {
     }
   }
   std::vector<uint16_t> ports() const override { return core_->ports(); }
+  std::vector<uint16_t> health_ports() const override { return core_->health_ports(); }
   ServerStats stats() const override { return core_->stats(); }
   Status ReplaceTls(const TlsPair& pair) override { return core_->ReplaceTls(pair); }
   void ReplaceJwt(std::shared_ptr<const JwtVerifier> jwt) override {

@@ -13,7 +13,10 @@
 namespace coffer::gateway {
 namespace {
 
-constexpr size_t kBatchBytes = 65536;
+constexpr size_t kBatchBytes = 16384;
+// A larger batch would hold up the loop while it is formatted.
+constexpr size_t kFormattedAtOnce = 4096;
+constexpr std::chrono::milliseconds kRetry{100};
 // A stream with nothing to say yet begins anyway, so that the client sees its headers.
 constexpr std::chrono::milliseconds kPatience{250};
 
@@ -66,11 +69,13 @@ class EventStream : public BodyStream, public std::enable_shared_from_this<Event
     // The reply may come before the handle does; then there is nothing left to hold.
     WaitHandle handle = exchange_->api->service.WaitEvents(
         exchange_->who, exchange_->Value("call_id"), after_, kBatchBytes,
-        [weak = weak_from_this()](Answer<EventBatch> answer) {
-          if (auto self = weak.lock()) {
-            self->Take(std::move(answer));
-          }
-        });
+        Reply<EventBatch>(
+            [weak = weak_from_this()](Answer<EventBatch> answer) {
+              if (auto self = weak.lock()) {
+                self->Take(std::move(answer));
+              }
+            },
+            exchange_->asker));
     if (waiting_) {
       handle_ = std::move(handle);
     }
@@ -78,6 +83,7 @@ class EventStream : public BodyStream, public std::enable_shared_from_this<Event
 
   void Take(Answer<EventBatch> answer) {
     waiting_ = false;
+    room_ = nullptr;
     const auto done = std::move(handle_);  // dropped on return, not inside its own reply
     if (!answer.ok()) {
       finished_ = failed_ = true;
@@ -85,11 +91,49 @@ class EventStream : public BodyStream, public std::enable_shared_from_this<Event
       Deliver();
       return;
     }
+    size_t bytes = 0;
     for (const CallEvent& event : answer->events) {
       after_ = std::max(after_, event.seq);
+      bytes += event.data.size();
     }
-    text_ += FormatBatch(answer.value());
-    finished_ = answer->finished;
+    if (bytes < kFormattedAtOnce) {
+      Add(FormatBatch(answer.value()), answer->finished);
+      return;
+    }
+    waiting_ = true;  // no other batch is asked for meanwhile
+    Format(std::make_shared<EventBatch>(std::move(answer.value())));
+  }
+
+  // On another thread. While the tenant has its share of work waiting, this batch waits here.
+  void Format(const std::shared_ptr<EventBatch>& batch) {
+    const auto format = [weak = weak_from_this(), exchange = exchange_, batch] {
+      if (exchange->asker->gone) {
+        return;
+      }
+      auto text = std::make_shared<std::string>(FormatBatch(*batch));
+      auto room =
+          exchange->api->service.Hold(*exchange->asker, text->size(), Service::Holding::kAnyway);
+      exchange->api->loop.Post([weak, text, room, finished = batch->finished] {
+        if (auto self = weak.lock()) {
+          self->waiting_ = false;
+          self->room_ = room;
+          self->Add(std::move(*text), finished);
+        }
+      });
+    };
+    if (!exchange_->api->service.Offload(*exchange_->asker, format)) {
+      retry_ = exchange_->api->loop.After(kRetry, [weak = weak_from_this(), batch] {
+        if (auto self = weak.lock()) {
+          const auto keep = std::move(self->retry_);  // we run inside it
+          self->Format(batch);
+        }
+      });
+    }
+  }
+
+  void Add(std::string text, bool finished) {
+    text_ += text;
+    finished_ = finished;
     Decide(std::nullopt);
     if (next_ != nullptr && !Deliver()) {
       Ask();  // an empty batch: go on waiting
@@ -128,7 +172,9 @@ class EventStream : public BodyStream, public std::enable_shared_from_this<Event
   std::function<void(Piece)> next_;
   WaitHandle handle_;
   std::shared_ptr<void> timer_;
+  std::shared_ptr<void> retry_;
   std::string text_;
+  std::shared_ptr<void> room_;  // of the text, until the next batch
   bool greeted_ = false;
   bool waiting_ = false;
   bool finished_ = false;

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "gateway/http/json_pieces.h"
+#include "gateway/http/names.h"
 #include "gateway/http/problem.h"
 #include "gateway/http/words.h"
 
@@ -26,15 +28,21 @@ Json Embedded(const std::string& text) {
   return json.ok() ? std::move(*json) : Json(nullptr);
 }
 
-Json ResultOf(const CallView& call) {
+void AddResult(const CallView& call, JsonPieces& out) {
   if (!call.result.has_value()) {
-    return nullptr;
+    out.Raw("null");
+    return;
   }
   const CallResult& result = *call.result;
-  return {{"stdout", result.stdout_text},
-          {"stderr", result.stderr_text},
-          {"exit", {{"code", OrNull(result.exit_code)}, {"signal", OrNull(result.exit_signal)}}},
-          {"structured", Embedded(result.structured_json)}};
+  out.Raw(R"({"stdout":)");
+  out.Text(result.stdout_text);
+  out.Raw(R"(,"stderr":)");
+  out.Text(result.stderr_text);
+  out.Raw(R"(,"exit":)");
+  out.Value({{"code", OrNull(result.exit_code)}, {"signal", OrNull(result.exit_signal)}});
+  out.Raw(R"(,"structured":)");
+  out.Value(Embedded(result.structured_json));
+  out.Raw("}");
 }
 
 Json ErrorOf(const CallView& call) {
@@ -68,9 +76,21 @@ Json ApprovalOf(const CallView& call) {
           {"expires_at", TimeOrNull(call.approval->expires_at)}};
 }
 
-Json CallJson(const CallView& call) {
-  return {{"call_id", call.call_id}, {"outcome", OrNull(call.outcome)}, {"result", ResultOf(call)},
-          {"error", ErrorOf(call)},  {"denials", DenialsOf(call)},      {"log", LogJson(call.log)}};
+// The members of every call, and then `more`.
+std::deque<std::string> CallPieces(const CallView& call, const Json& more) {
+  JsonPieces out;
+  out.Raw(R"({"call_id":)");
+  out.Value(call.call_id);
+  out.Raw(R"(,"outcome":)");
+  out.Value(OrNull(call.outcome));
+  out.Raw(R"(,"result":)");
+  AddResult(call, out);
+  Json rest = {{"error", ErrorOf(call)}, {"denials", DenialsOf(call)}, {"log", LogJson(call.log)}};
+  rest.update(more);
+  const std::string text = PrintJson(rest);
+  out.Raw(",");
+  out.Raw(std::string_view(text).substr(1));  // without its brace: it is ours
+  return out.Take();
 }
 
 Json SessionJson(const SessionView& session) {
@@ -92,6 +112,7 @@ Json SessionJson(const SessionView& session) {
 
 Json FileJson(const FileView& file) {
   return {{"path", file.path},
+          {"encoded_path", PercentEncodePath(file.path)},
           {"size", file.size},
           {"sha256", OrNull(file.sha256)},
           {"modified_at", TimeOrNull(file.modified_at)}};
@@ -157,7 +178,9 @@ Json ListOf(const std::vector<T>& items, Json (*format)(const T&)) {
 
 }  // namespace
 
-std::string FormatCallResult(const CallView& call) { return PrintJson(CallJson(call)); }
+std::deque<std::string> FormatCallResult(const CallView& call) {
+  return CallPieces(call, Json::object());
+}
 
 std::string FormatCallAccepted(const CallView& call) {
   if (call.state == CallState::kGated) {
@@ -168,8 +191,8 @@ std::string FormatCallAccepted(const CallView& call) {
       {{"call_id", call.call_id}, {"outcome", nullptr}, {"state", StateName(call.state)}});
 }
 
-std::string FormatCall(const CallView& call) {
-  Json json = CallJson(call);
+std::deque<std::string> FormatCall(const CallView& call) {
+  Json json;
   json["state"] = StateName(call.state);
   json["tool"] = call.tool;
   json["session_id"] = OrNull(call.session_id);
@@ -178,7 +201,7 @@ std::string FormatCall(const CallView& call) {
   json["approval"] = ApprovalOf(call);
   json["requested_at"] = TimeOrNull(call.requested_at);
   json["finished_at"] = TimeOrNull(call.finished_at);
-  return PrintJson(json);
+  return CallPieces(call, json);
 }
 
 std::string FormatSession(const SessionView& session) { return PrintJson(SessionJson(session)); }

@@ -36,20 +36,37 @@ TEST(Names, NamesNeedNoQuoting) {
 TEST(Names, FilePathsStayBelow) {
   for (const char* right : {"a", "a/b.txt", "a b", "...", "..a", "ü/日本", "a\\b", ".hidden"}) {
     EXPECT_TRUE(IsFilePath(right)) << right;
+    EXPECT_TRUE(IsNewFilePath(right)) << right;
   }
-  for (const char* wrong : {"", "/", "/a", "a/", "a//b", ".", "..", "a/..", "../a", "a/./b", "a\nb",
-                            "a\x7f", "\xff", "\xc0\xaf", "a\xc2\x85"}) {
+  for (const char* wrong : {"", "/", "/a", "a/", "a//b", ".", "..", "a/..", "../a", "a/./b"}) {
     EXPECT_FALSE(IsFilePath(wrong)) << wrong;
+    EXPECT_FALSE(IsNewFilePath(wrong)) << wrong;
+  }
+  // A tool may have made these.
+  for (const char* odd : {"a\nb", "a\x7f", "\xff", "\xc0\xaf", "a\xc2\x85"}) {
+    EXPECT_TRUE(IsFilePath(odd)) << odd;
+    EXPECT_FALSE(IsNewFilePath(odd)) << odd;
   }
   EXPECT_FALSE(IsFilePath(std::string("a\0b", 3)));
-  EXPECT_TRUE(IsFilePath(std::string(255, 'a')));
+  EXPECT_TRUE(IsNewFilePath(std::string(255, 'a')));
   EXPECT_FALSE(IsFilePath(std::string(256, 'a')));
   std::string deep = "a";
   for (int i = 1; i < 32; ++i) {
     deep += "/a";
   }
-  EXPECT_TRUE(IsFilePath(deep));
-  EXPECT_FALSE(IsFilePath(deep + "/a"));
+  EXPECT_TRUE(IsNewFilePath(deep));
+  EXPECT_FALSE(IsNewFilePath(deep + "/a"));
+  EXPECT_TRUE(IsFilePath(deep + "/a"));
+}
+
+TEST(Names, EncodedPathsComeBackAsTheyWere) {
+  EXPECT_EQ(PercentEncodePath("a/b.txt"), "a/b.txt");
+  EXPECT_EQ(PercentEncodePath("a\nb\xff ?#%"), "a%0Ab%FF%20%3F%23%25");
+  std::string all;
+  for (int byte = 1; byte < 256; ++byte) {
+    all += static_cast<char>(byte);
+  }
+  EXPECT_EQ(PercentDecode(PercentEncodePath(all)), all);
 }
 
 TEST(Names, Utf8IsTheShortestForm) {

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/gateway/fairness.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace coffer::bench {
+namespace {
+
+double Percentile(std::vector<double> values, double share) {
+  std::sort(values.begin(), values.end());
+  return values[std::min(values.size() - 1,
+                         static_cast<size_t>(share * static_cast<double>(values.size())))];
+}
+
+int Connect(uint16_t port) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    ::close(fd);
+    return -1;
+  }
+  return fd;
+}
+
+void SendAll(int fd, const std::string& text) {
+  for (size_t at = 0; at < text.size();) {
+    const ssize_t sent = ::send(fd, text.data() + at, text.size() - at, MSG_NOSIGNAL);
+    if (sent <= 0) {
+      return;
+    }
+    at += static_cast<size_t>(sent);
+  }
+}
+
+std::string Head(const FairnessTarget& target, const std::string& first, const std::string& more) {
+  return first + " HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + target.hostile_key +
+         "\r\n" + more + "\r\n";
+}
+
+// Requests whose clients leave, answers that are not read, bodies of a megabyte; forty connections at any time. All of it
+// asks for the list of 500 tools.
+[[noreturn]] void AttackApi(const FairnessTarget& target) {
+  const std::string get = Head(target, "GET /v1/tools", "");
+  const std::string body =
+      R"({"tool":"python","args":{"code":")" + std::string(1'000'000, 'x') + "\"";
+  const std::string post =
+      Head(target, "POST /v1/calls",
+           "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
+               "\r\n") +
+      body;
+  std::vector<int> unread;
+  for (unsigned round = 0;; ++round) {
+    const int fd = Connect(target.port);
+    if (fd < 0) {
+      continue;
+    }
+    if (round % 50 == 0) {
+      SendAll(fd, post);
+      ::close(fd);
+    } else {
+      SendAll(fd, get);
+      unread.push_back(fd);
+    }
+    if (unread.size() >= 40) {
+      for (const int old : unread) {
+        ::close(old);
+      }
+      unread.clear();
+    }
+  }
+}
+
+[[noreturn]] void BurnCpu(const FairnessTarget&) {
+  for (;;) {
+    asm volatile("");
+  }
+}
+
+[[noreturn]] void SyncDisk(const FairnessTarget& target) {
+  const std::string file = target.directory + "/synced";
+  const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  const std::string block(1 << 20, 'x');
+  for (;;) {
+    (void)!::pwrite(fd, block.data(), block.size(), 0);
+    ::fsync(fd);
+  }
+}
+
+struct Trouble {
+  const char* what;
+  void (*make)(const FairnessTarget&);
+  unsigned processes;
+};
+
+}  // namespace
+
+std::vector<FairnessRow> MeasureFairness(const FairnessTarget& target, const VictimCalls& calls,
+                                         int samples) {
+  using Clock = std::chrono::steady_clock;
+  const int warm = std::max(500, samples / 10);
+  const auto begun = Clock::now();
+  (void)calls(warm, 0);
+  const double alone = warm / std::chrono::duration<double>(Clock::now() - begun).count();
+  const int rate = std::max(10, static_cast<int>(alone / 2));
+  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+  const Trouble troubles[] = {{"alone", nullptr, 0},
+                              {"a hostile tenant on the API", AttackApi, 2},
+                              {"processes that burn every core", BurnCpu, cores},
+                              {"a process that syncs the disk", SyncDisk, 1}};
+  std::vector<FairnessRow> rows;
+  for (const Trouble& trouble : troubles) {
+    std::vector<pid_t> processes;
+    for (unsigned i = 0; i < trouble.processes; ++i) {
+      const pid_t pid = ::fork();
+      if (pid == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        trouble.make(target);
+      }
+      processes.push_back(pid);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(trouble.processes == 0 ? 0 : 500));
+    const std::vector<double> latencies = calls(samples, rate);
+    for (const pid_t pid : processes) {
+      ::kill(pid, SIGKILL);
+      ::waitpid(pid, nullptr, 0);
+    }
+    FairnessRow row;
+    row.what = trouble.what;
+    row.p50_ms = Percentile(latencies, 0.5) / 1e6;
+    row.p99_ms = Percentile(latencies, 0.99) / 1e6;
+    row.ratio = rows.empty() ? 1 : row.p99_ms / rows.front().p99_ms;
+    row.memory_kib = std::atol(StatusOf(target.gateway, "VmHWM").c_str());
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+std::string FairnessTable(const std::vector<FairnessRow>& rows) {
+  std::string table =
+      "| beside the victim | p50 | p99 | p99 against alone | most memory of the gateway |\n"
+      "|---|---|---|---|---|\n";
+  for (const FairnessRow& row : rows) {
+    table += fmt::format("| {} | {:.2f} ms | {:.2f} ms | {:.2f} | {} MiB |\n", row.what, row.p50_ms,
+                         row.p99_ms, row.ratio, row.memory_kib / 1024);
+  }
+  return table;
+}
+
+}  // namespace coffer::bench

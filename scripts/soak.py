@@ -1,0 +1,406 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Eight tenants on one daemon, one of them hostile, for a while; then everything is looked at.
+
+The hostile tenant floods with requests whose clients leave, does not read large answers, never finishes bodies and heads,
+watches event streams by the hundred, prints megabytes, makes deep trees of many files, and uploads in parallel. Meanwhile each
+role of the daemon is killed once, and this script starts the daemon again, as a service manager would.
+
+Fails if: an honest tenant was refused or got a wrong answer while the daemon was up, /healthz failed, the gateway used more than
+256 MiB, descriptors or processes are left, the state directory grew past its bound, or the record does not verify. Times are shown,
+not judged.
+
+Usage: scripts/soak.py [--seconds 300] [--build build]
+"""
+import argparse
+import collections
+import http.client
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+MEMORY_KIB = 256 * 1024
+DISK = 4 * 2**30
+HONEST = ["t1", "t2", "t3", "t4", "t5", "t6", "t7"]
+ROLES = ["gateway", "warden", "egress", "monitor"]
+LARGE = "import sys; sys.stdout.write('\\0' * (1 << 20))"
+
+
+class Daemon:
+    """The daemon and what is known of its processes; started again after a kill."""
+
+    def __init__(self, build, directory):
+        self.build, self.state = build, directory + "/state"
+        self.log = open(directory + "/daemon.err", "a", encoding="utf-8")
+        self.up = threading.Event()
+        self.epoch = 0  # grows with every kill: who saw one does not count what failed
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [self.build + "/coffer", "serve", "--state", self.state, "--listen", "127.0.0.1:0", "--json"],
+            stdout=subprocess.PIPE, stderr=self.log, text=True)
+        said = json.loads(self.process.stdout.readline())
+        self.port = int(said["listen"].rsplit(":", 1)[1])
+        self.key = said["key"] or self.key
+        self.up.set()
+
+    def roles(self):
+        found = {"monitor": self.process.pid}
+        for pid in children(self.process.pid):
+            words = read(f"/proc/{pid}/cmdline").split("\0")
+            if words[1:2] == ["warden"]:
+                found["warden"] = pid
+            elif threads(pid) > 2:
+                found["gateway"] = pid
+            else:
+                found["egress"] = pid
+        return found
+
+    def kill(self, role):
+        pid = self.roles().get(role)
+        if pid is None:
+            raise RuntimeError(f"there is no {role}")
+        family = list(self.roles().values())
+        self.epoch += 1
+        self.up.clear()
+        os.kill(pid, signal.SIGKILL)
+        self.process.wait(timeout=30)
+        # A service manager waits for all of them.
+        while any(os.path.exists(f"/proc/{one}") for one in family):
+            time.sleep(0.05)
+        self.start()
+        self.epoch += 1
+
+    def new_key(self, tenant):
+        made = subprocess.run(
+            [self.build + "/coffer", "key", "new", "--state", self.state, "--tenant", tenant, "--role", "agent",
+             "--agent", "a-" + tenant, "--json"], capture_output=True, text=True, check=True)
+        return json.loads(made.stdout)["key"]
+
+    def ask(self, method, path, key=None, body=None, timeout=60):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        headers = {"Authorization": "Bearer " + key} if key else {}
+        if isinstance(body, dict):
+            headers["Content-Type"] = "application/json"
+            body = json.dumps(body)
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        text = answer.read()
+        connection.close()
+        return answer.status, text
+
+
+def read(path):
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def children(pid):
+    return [int(one) for one in read(f"/proc/{pid}/task/{pid}/children").split()]
+
+
+def field(pid, name):
+    for line in read(f"/proc/{pid}/status").splitlines():
+        if line.startswith(name + ":"):
+            return int(line.split()[1])
+    return 0
+
+
+def threads(pid):
+    return field(pid, "Threads")
+
+
+def descriptors(pid):
+    try:
+        return len(os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return None
+
+
+def size_of(directory):
+    total = 0
+    for where, _, files in os.walk(directory):
+        for name in files:
+            try:
+                total += os.lstat(os.path.join(where, name)).st_blocks * 512
+            except OSError:
+                pass
+    return total
+
+
+def call(code, session=None):
+    body = {"tool": "python", "args": {"code": code}}
+    if session:
+        body["session_id"] = session
+    return body
+
+
+class Soak:
+    def __init__(self, daemon, seconds):
+        self.daemon, self.end = daemon, time.monotonic() + seconds
+        self.seconds = seconds
+        self.keys = {name: daemon.new_key(name) for name in HONEST + ["hostile"]}
+        self.good = collections.Counter()
+        self.wrong = []
+        self.times = []
+        self.health = []
+        self.peak = collections.Counter()
+        self.tricks = collections.Counter()
+        self.lock = threading.Lock()
+
+    def running(self):
+        return time.monotonic() < self.end
+
+    # An honest tenant: what it is answered must be right, as long as no kill came between.
+    def honest(self, name):
+        key = self.keys[name]
+        while self.running():
+            self.daemon.up.wait(30)
+            epoch, began = self.daemon.epoch, time.monotonic()
+            number = random.randrange(10**9)
+            problem = None
+            try:
+                status, text = self.daemon.ask("POST", "/v1/calls", key, call(f"print({number})"))
+                if status != 200 or json.loads(text)["result"]["stdout"] != f"{number}\n":
+                    problem = f"call {status} {text[:200]}"
+                else:
+                    took = time.monotonic() - began
+                    status, text = self.daemon.ask("GET", "/v1/tools", key)
+                    if status != 200 or b"python" not in text:
+                        problem = f"tools {status} {text[:200]}"
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                problem = repr(error)
+            with self.lock:
+                if problem is None:
+                    self.good[name] += 1
+                    self.times.append(took)
+                elif epoch == self.daemon.epoch and self.daemon.up.is_set() and epoch % 2 == 0:
+                    self.wrong.append(f"{name}: {problem}")
+            time.sleep(0.2)
+
+    def probe(self):
+        while self.running():
+            self.daemon.up.wait(30)
+            epoch, began = self.daemon.epoch, time.monotonic()
+            try:
+                status, _ = self.daemon.ask("GET", "/healthz", timeout=10)
+            except (OSError, http.client.HTTPException):
+                status = 0
+            with self.lock:
+                if status == 200:
+                    self.health.append(time.monotonic() - began)
+                elif epoch == self.daemon.epoch and epoch % 2 == 0:
+                    self.wrong.append(f"/healthz: {status}")
+            time.sleep(0.1)
+
+    def watch(self):
+        while self.running():
+            if self.daemon.up.is_set():
+                pid = self.daemon.roles().get("gateway", 0)
+                self.peak["memory_kib"] = max(self.peak["memory_kib"], field(pid, "VmHWM"))
+                self.peak["descriptors"] = max(self.peak["descriptors"], descriptors(pid) or 0)
+                self.peak["disk"] = max(self.peak["disk"], size_of(self.daemon.state))
+            time.sleep(1)
+
+    def killer(self):
+        for number, role in enumerate(ROLES):
+            due = self.end - self.seconds * (1 - (number + 1) / (len(ROLES) + 1))
+            time.sleep(max(0, due - time.monotonic()))
+            self.daemon.kill(role)
+
+    # Hostile from here on. What is answered does not matter; an error is the trick failing.
+    def attack(self, method, path, key, body=None):
+        return self.daemon.ask(method, path, key, body, timeout=10)
+
+    def raw(self, text, keep=0.0, read_some=False):
+        one = socket.create_connection(("127.0.0.1", self.daemon.port), timeout=5)
+        one.sendall(text)
+        if read_some:
+            one.recv(4096)
+        time.sleep(keep)
+        return one
+
+    def head(self, method, path, more=""):
+        return (f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n"
+                f"Authorization: Bearer {self.keys['hostile']}\r\n{more}\r\n").encode()
+
+    def large(self):
+        status, text = self.attack("POST", "/v1/calls", self.keys["hostile"], call(LARGE))
+        return json.loads(text)["call_id"] if status == 200 else "00000000-0000-7000-8000-000000000000"
+
+    def trick_leave(self):
+        path = "/v1/calls/" + self.large()
+        for _ in range(400):
+            self.raw(self.head("GET", path)).close()
+
+    def trick_do_not_read(self):
+        path = "/v1/calls/" + self.large()
+        held = [self.raw(self.head("GET", path)) for _ in range(100)]
+        time.sleep(3)
+        for one in held:
+            one.close()
+
+    def trick_unfinished_bodies(self):
+        head = self.head("POST", "/v1/calls", "Content-Type: application/json\r\nContent-Length: 1048576\r\n")
+        held = []
+        for _ in range(100):
+            one = self.raw(head)
+            one.setblocking(False)
+            try:
+                one.send(b"x" * 900_000)
+            except OSError:
+                pass
+            held.append(one)
+        time.sleep(3)
+        for one in held:
+            one.close()
+
+    def trick_slow_heads(self):
+        held = [self.raw(b"GET /v1/tools HTTP/1.1\r\nHost: loc") for _ in range(200)]
+        time.sleep(3)
+        for one in held:
+            one.close()
+
+    def trick_watchers(self):
+        path = "/v1/calls/" + self.large() + "/events"
+        held = [self.raw(self.head("GET", path)) for _ in range(100)]
+        time.sleep(2)
+        for one in held:
+            one.close()
+
+    def trick_parse(self):
+        body = json.dumps(call("#" + "x" * 900_000)).encode()
+        for _ in range(10):
+            self.raw(self.head("POST", "/v1/calls", "Content-Type: application/json\r\n"
+                               f"Content-Length: {len(body)}\r\n") + body).close()
+
+    def trick_files(self):
+        status, text = self.attack("POST", "/v1/sessions", self.keys["hostile"], {})
+        if status != 201:
+            return
+        session = json.loads(text)["session_id"]
+        code = "import os\nfor i in range(20):\n  d = '/'.join(['d%d' % i] + ['x'] * 50)\n  os.makedirs(d)\n" \
+               "  for n in range(50): open(d + '/%d' % n, 'w')"
+        self.attack("POST", "/v1/calls", self.keys["hostile"], call(code, session))
+        path = f"/v1/sessions/{session}/files"
+        uploads = [threading.Thread(target=self.quiet, args=(
+            lambda: self.attack("PUT", path + "/f", self.keys["hostile"], b"x" * 1_000_000),)) for _ in range(4)]
+        for one in uploads:
+            one.start()
+        for one in uploads:
+            one.join()
+        self.attack("GET", path, self.keys["hostile"])
+        self.attack("DELETE", f"/v1/sessions/{session}", self.keys["hostile"])
+
+    def trick_strangers(self):
+        for number in range(200):
+            self.raw(f"GET /v1/tools HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer coffer_{number}\r\n\r\n"
+                     .encode()).close()
+
+    def quiet(self, what):
+        try:
+            what()
+            return True
+        except (OSError, http.client.HTTPException, ValueError):
+            return False
+
+    def hostile(self, trick):
+        while self.running():
+            self.daemon.up.wait(30)
+            with self.lock:
+                self.tricks[trick] += 1  # also if the tenant is refused in the middle of it: it waits behind itself
+            if not self.quiet(getattr(self, trick)):
+                time.sleep(0.5)
+
+    def run(self):
+        tricks = [name for name in dir(self) if name.startswith("trick_")]
+        work = [(self.honest, (name,)) for name in HONEST] + [(self.hostile, (name,)) for name in tricks]
+        work += [(self.probe, ()), (self.watch, ()), (self.killer, ())]
+        started = [threading.Thread(target=one, args=given) for one, given in work]
+        for one in started:
+            one.start()
+        for one in started:
+            one.join()
+        return tricks
+
+
+def percentile(values, share):
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))] if values else float("nan")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=int, default=300)
+    parser.add_argument("--build", default="build")
+    options = parser.parse_args()
+    build = os.path.realpath(options.build)
+    directory = tempfile.mkdtemp(prefix="coffer-soak-")
+    os.chmod(directory, 0o755)
+    problems = []
+
+    def must(holds, what):
+        print(("  ok    " if holds else "  FAIL  ") + what)
+        if not holds:
+            problems.append(what)
+
+    daemon = Daemon(build, directory)
+    base = descriptors(daemon.roles()["gateway"])
+    soak = Soak(daemon, options.seconds)
+    tricks = soak.run()
+
+    # The rest ends by itself: connections that were left, calls that still run.
+    pid = daemon.roles()["gateway"]
+    for _ in range(60):
+        left = descriptors(pid)
+        if base is None or left <= base + 16:
+            break
+        time.sleep(1)
+    print(f"soak: {options.seconds} s, {sum(soak.good.values())} honest rounds, tricks {dict(soak.tricks)}")
+    print(f"soak: a call of an honest tenant: p50 {percentile(soak.times, .5) * 1000:.0f} ms, "
+          f"p99 {percentile(soak.times, .99) * 1000:.0f} ms; /healthz p99 {percentile(soak.health, .99) * 1000:.1f} ms, "
+          f"worst {max(soak.health, default=0) * 1000:.1f} ms")
+    print(f"soak: peak memory of the gateway {soak.peak['memory_kib'] / 1024:.0f} MiB, descriptors "
+          f"{soak.peak['descriptors']}, state directory {soak.peak['disk'] / 2**20:.0f} MiB")
+    for name in HONEST:
+        must(soak.good[name] > 0, f"tenant {name} was served ({soak.good[name]} rounds)")
+    for name in tricks:
+        must(soak.tricks[name] > 0, f"{name} was tried ({soak.tricks[name]} times)")
+    must(not soak.wrong, f"honest tenants and probes got right answers ({len(soak.wrong)} wrong: {soak.wrong[:3]})")
+    must(soak.peak["disk"] < DISK, "the state directory stayed below 4 GiB")
+    must(0 < soak.peak["memory_kib"] < MEMORY_KIB, "the gateway stayed below 256 MiB")
+    must(daemon.epoch == 2 * len(ROLES), "each role was killed once, and the daemon came back")
+    if base is None:
+        print("  --    descriptors: only root may look at the daemon's")
+    else:
+        must(left <= base + 16, f"descriptors are given back ({base} at the start, {left} at the end)")
+    status, _ = daemon.ask("GET", "/readyz")
+    must(status == 200, "it is ready at the end")
+    family = [daemon.process.pid] + list(daemon.roles().values())
+    daemon.process.send_signal(signal.SIGTERM)
+    must(daemon.process.wait(timeout=30) == 0, "it ends when asked")
+    must(not [one for one in family if os.path.exists(f"/proc/{one}")], "no role is left")
+    verified = subprocess.run([build + "/coffer", "audit", "verify", "--state", daemon.state], capture_output=True,
+                              text=True, check=False)
+    must(verified.returncode == 0, "the record verifies: " + (verified.stdout + verified.stderr).strip()[-300:])
+    if problems:
+        print(f"soak: FAILED, {len(problems)} of the above; the state is in {directory}")
+        return 1
+    shutil.rmtree(directory, ignore_errors=True)
+    print("soak: passed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whose work is done next, and how much memory each tenant may hold: one queue for each key, served in turn.
+//
+// Tenants take turns, and within a tenant its keys do, so a tenant that asks ten thousand times waits behind itself. No
+// tenant may take more of anything (places in the queue, threads, bytes) than it leaves free: one tenant alone gets a half,
+// two get a third each, and a newcomer finds room. Bytes are those of bodies that came in and of answers that have not
+// been sent; a tenant whose clients do not read their answers gets no new ones made.
+//
+// A task whose client is gone is dropped when its turn comes. What must happen (the end of a call) is never refused or
+// dropped. Thread-safe. Made with make_shared: a handle of Hold keeps it alive.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+namespace coffer::daemon {
+
+// Tenant "" is the daemon's own upkeep.
+struct Lane {
+  std::string tenant;
+  std::string key;
+};
+
+struct FairLimits {
+  size_t requests = 2048;           // that wait, of all tenants
+  size_t requests_per_key = 128;    // of these
+  size_t bytes = size_t{96} << 20;  // held, of all tenants
+};
+
+struct FairTask {
+  std::function<void()> run;
+  std::function<bool()> wanted;  // empty: always
+};
+
+class FairQueue : public std::enable_shared_from_this<FairQueue> {
+ public:
+  FairQueue(size_t threads, FairLimits limits) : limits_(limits), free_(threads) {}
+  FairQueue(const FairQueue&) = delete;
+  FairQueue& operator=(const FairQueue&) = delete;
+
+  // False if the key or its tenant has its share of places; then the task never runs.
+  [[nodiscard]] bool Add(const Lane& lane, FairTask task);
+  // Never refused, never dropped, before everything else of its tenant.
+  void AddAlways(const Lane& lane, std::function<void()> run);
+
+  // Bytes that count as the tenant's until the handle is dropped. Nothing if the tenant has its share.
+  [[nodiscard]] std::shared_ptr<void> Hold(const std::string& tenant, size_t bytes);
+  // The same for what is there already, such as an answer that was made.
+  [[nodiscard]] std::shared_ptr<void> HoldAnyway(const std::string& tenant, size_t bytes);
+
+  // For a thread that works: waits for a task, runs it, and so on until Stop and nothing is left.
+  void Work();
+  void Stop();
+
+  struct Counts {
+    size_t waiting = 0;
+    size_t bytes = 0;
+    uint64_t dropped = 0;  // tasks whose clients were gone
+    uint64_t refused = 0;
+  };
+  Counts counts() const;
+
+ private:
+  struct Tenant {
+    std::deque<std::function<void()>> always;
+    std::map<std::string, std::deque<FairTask>, std::less<>> keys;  // none is empty
+    std::deque<std::string> turns;                                  // of keys
+    size_t waiting = 0;                                             // in keys
+    size_t running = 0;
+    size_t bytes = 0;
+    bool queued = false;  // it is in turns_
+  };
+  bool Next(std::unique_lock<std::mutex>& lock, std::string* tenant, std::function<void()>* run);
+  bool MayStart(const Tenant& tenant) const;
+  void Queue(const std::string& name, Tenant& tenant);
+  void ForgetIfIdle(const std::string& name);
+  std::shared_ptr<void> MakeHold(const std::string& tenant, size_t bytes);
+  void Release(const std::string& tenant, size_t bytes);
+
+  const FairLimits limits_;
+  mutable std::mutex mutex_;  // of what follows
+  std::condition_variable wake_;
+  std::unordered_map<std::string, Tenant> tenants_;
+  std::deque<std::string> turns_;  // of tenants
+  size_t free_;                    // threads
+  size_t waiting_ = 0;
+  size_t bytes_ = 0;
+  uint64_t dropped_ = 0;
+  uint64_t refused_ = 0;
+  bool stopping_ = false;
+};
+
+}  // namespace coffer::daemon

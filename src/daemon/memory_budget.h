@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How much memory the gateway may use. Past it no new work is taken; what was taken goes on, and memory comes back.
+//
+// The budget is a fixed size, or three quarters of the tightest limit of the cgroups around the gateway, if that is less:
+// the kernel would kill at the limit. What counts is the gateway's own anonymous memory. Page cache and the memory of
+// boundaries count elsewhere. If the use cannot be read, it counts as past.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace coffer::daemon {
+
+inline constexpr uint64_t kGatewayMemory = uint64_t{160} << 20;
+
+class MemoryBudget {
+ public:
+  // Reads the use in bytes.
+  using Reader = std::function<std::optional<uint64_t>()>;
+  MemoryBudget(uint64_t limit, Reader reader);
+
+  // Past from the limit on, until the use is below seven eighths of it. Reads at most every 20 ms. Thread-safe.
+  bool Past();
+  uint64_t limit() const { return limit_; }
+  uint64_t used() const { return used_; }
+
+ private:
+  const uint64_t limit_;
+  const Reader reader_;
+  std::atomic<int64_t> next_look_{0};
+  std::atomic<uint64_t> used_{0};
+  std::atomic<bool> past_{false};
+};
+
+// Anonymous memory of this process: resident without what is shared with files.
+std::optional<uint64_t> OwnMemory();
+// The size that `statm` (proc(5)) tells; nothing if it makes no sense.
+std::optional<uint64_t> ParseStatm(std::string_view statm, uint64_t page_bytes);
+
+// The tightest memory limit of the cgroups this process is in; nothing if there is none.
+std::optional<uint64_t> SurroundingLimit();
+// The same for files as they would be below `root` ("" is the host's).
+std::optional<uint64_t> SurroundingLimitOf(std::string_view self_cgroup, std::string_view mountinfo,
+                                           const std::string& root);
+
+// From the tightest limit, if there is one.
+uint64_t BudgetWithin(std::optional<uint64_t> surrounding);
+
+// Small arenas, and large buffers that go back to the system when they are freed: else one flood would be held for
+// ever. Before the first thread is made.
+void KeepHeapSmall();
+// Hands free memory back to the system.
+void TrimHeap();
+
+}  // namespace coffer::daemon

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The part of the service that says who is asking.
+#include <fmt/format.h>
+
+#include "daemon/service.h"
+#include "daemon/views.h"
+#include "store/key.h"
+#include "store/tenant.h"
+
+namespace coffer::daemon {
+namespace {
+
+constexpr size_t kMaxLanes = 4096;
+
+gateway::Refusal Nobody(std::string message) {
+  return {gateway::RefusalKind::kUnauthenticated, "auth.key", std::move(message), "", {}, "", {}};
+}
+
+}  // namespace
+
+void DaemonService::Authenticate(const gateway::Credential& credential,
+                                 gateway::Reply<gateway::Identity> reply) {
+  if (credential.verified) {
+    // An identity provider may know tenants that nobody made here.
+    Answer<gateway::Identity>(
+        context_, std::move(reply),
+        [this, who = *credential.verified]() -> gateway::Answer<gateway::Identity> {
+          const Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
+          Result<std::optional<store::Tenant>> found =
+              tenant.ok() ? store::FindTenant(context_.store(), *tenant)
+                          : Result<std::optional<store::Tenant>>(std::optional<store::Tenant>());
+          if (!found.ok()) {
+            return RefusalOf(found.error());
+          }
+          if (!*found) {
+            return gateway::Refusal{gateway::RefusalKind::kRefused,
+                                    "auth.tenant",
+                                    "the token's tenant does not exist here",
+                                    "its operator makes it with `coffer key new --tenant NAME`",
+                                    {},
+                                    "",
+                                    {}};
+          }
+          return who;
+        });
+    return;
+  }
+  if (!credential.bearer.empty()) {
+    // A key that was good before waits in its own tenant's turn, not with the strangers.
+    const size_t hash = std::hash<std::string>()(credential.bearer);
+    const auto lane = lanes_.find(hash);
+    const auto asker = reply.asker();
+    const auto known = [this, hash, reply](gateway::Answer<gateway::Identity> answer) {
+      if (answer.ok()) {
+        if (lanes_.size() >= kMaxLanes) {
+          lanes_.clear();
+        }
+        lanes_[hash] = {answer->tenant, answer->key_id};
+      }
+      reply(std::move(answer));
+    };
+    AnswerIn<gateway::Identity>(
+        context_, lane != lanes_.end() ? lane->second : LaneOf(asker.get()),
+        gateway::Reply<gateway::Identity>(known, asker),
+        [this, text = credential.bearer]() -> gateway::Answer<gateway::Identity> {
+          Result<store::KeyVerdict> verdict = store::CheckKey(context_.store(), text);
+          if (!verdict.ok()) {
+            return RefusalOf(verdict.error());
+          }
+          switch (verdict->state) {
+            case store::KeyState::kValid:
+              break;
+            case store::KeyState::kExpired:
+              return Nobody("this key has expired");
+            case store::KeyState::kRevoked:
+              return Nobody("this key was revoked");
+            case store::KeyState::kUnknown:
+              return Nobody("there is no such key");
+          }
+          const store::ApiKey& key = *verdict->key;
+          return gateway::Identity{key.tenant.name(), key.agent, RoleOf(key.role), key.id, "",
+                                   key.all_tenants};
+        });
+    return;
+  }
+  if (credential.peer) {
+    AuthenticatePeer(credential.peer->uid, std::move(reply));
+    return;
+  }
+  reply(Nobody("a key is needed"));
+}
+
+// The kernel says who it is; the configuration says what that means. The owner and root need no entry.
+void DaemonService::AuthenticatePeer(uid_t uid, gateway::Reply<gateway::Identity> reply) {
+  const std::string name = fmt::format("uid:{}", uid);
+  if (uid == options_.owner || uid == 0) {
+    reply(gateway::Identity{"local", "operator", gateway::Role::kOperator, name, name, true});
+    return;
+  }
+  const std::shared_ptr<const FileConfig> rules = context_.live_config.current();
+  const PeerConfig* const peer = rules->FindPeer(uid);
+  if (peer == nullptr) {
+    reply(Nobody("a key is needed: the configuration has no [[peer]] with your uid"));
+    return;
+  }
+  Answer<gateway::Identity>(
+      context_, std::move(reply),
+      [this, peer = *peer, name]() -> gateway::Answer<gateway::Identity> {
+        const Result<store::TenantId> tenant = store::TenantId::Parse(peer.tenant);
+        if (!tenant.ok()) {
+          return RefusalOf(tenant.error());
+        }
+        if (const Result<store::Tenant> made = store::EnsureTenant(context_.store(), *tenant);
+            !made.ok()) {
+          return RefusalOf(made.error());
+        }
+        return gateway::Identity{peer.tenant, peer.agent, RoleOf(peer.role), name, name, false};
+      });
+}
+
+}  // namespace coffer::daemon

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/fair_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <thread>
+#include <vector>
+
+namespace coffer::daemon {
+namespace {
+
+// One thread that works when the test says so, so that the order is the queue's alone.
+class FairQueueTest : public ::testing::Test {
+ protected:
+  std::shared_ptr<FairQueue> Make(size_t threads, FairLimits limits = {}) {
+    return std::make_shared<FairQueue>(threads, limits);
+  }
+  FairTask Say(const std::string& word) {
+    return {[this, word] { said_.push_back(word); }, nullptr};
+  }
+  // Everything that was added, on this thread.
+  static void WorkOff(FairQueue& queue) {
+    queue.Stop();
+    queue.Work();
+  }
+  std::vector<std::string> said_;
+};
+
+using Words = std::vector<std::string>;
+
+TEST_F(FairQueueTest, TenantsAndTheirKeysTakeTurns) {
+  const auto queue = Make(1);
+  for (const char* word : {"a1", "a2", "a3", "a4"}) {
+    ASSERT_TRUE(queue->Add({"hostile", "a"}, Say(word)));
+  }
+  ASSERT_TRUE(queue->Add({"hostile", "b"}, Say("b1")));
+  ASSERT_TRUE(queue->Add({"victim", "v"}, Say("v1")));
+  ASSERT_TRUE(queue->Add({"victim", "v"}, Say("v2")));
+  WorkOff(*queue);
+  EXPECT_EQ(said_, (Words{"a1", "v1", "b1", "v2", "a2", "a3", "a4"}));
+}
+
+TEST_F(FairQueueTest, WhatMustHappenComesFirstAndIsNeverRefused) {
+  FairLimits limits;
+  limits.requests_per_key = 1;
+  const auto queue = Make(1, limits);
+  ASSERT_TRUE(queue->Add({"t", "k"}, Say("asked")));
+  EXPECT_FALSE(queue->Add({"t", "k"}, Say("too many"))) << "the control";
+  queue->AddAlways({"t", "k"}, [this] { said_.push_back("end of a call"); });
+  WorkOff(*queue);
+  EXPECT_EQ(said_, (Words{"end of a call", "asked"}));
+  EXPECT_EQ(queue->counts().refused, 1U);
+}
+
+TEST_F(FairQueueTest, ATenantLeavesAsManyPlacesAsItTakes) {
+  FairLimits limits;
+  limits.requests = 12;
+  limits.requests_per_key = 100;
+  const auto queue = Make(1, limits);
+  size_t taken = 0;
+  while (queue->Add({"one", "k"}, Say(""))) {
+    ++taken;
+  }
+  EXPECT_EQ(taken, 6U);
+  size_t second = 0;
+  while (queue->Add({"two", "k"}, Say(""))) {
+    ++second;
+  }
+  EXPECT_EQ(second, 3U);
+  EXPECT_TRUE(queue->Add({"newcomer", "k"}, Say("")));
+  WorkOff(*queue);
+}
+
+TEST_F(FairQueueTest, WorkThatNobodyWantsIsDropped) {
+  const auto queue = Make(1);
+  bool gone = false;
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(
+        queue->Add({"t", "k"}, {[this] { said_.push_back("done"); }, [&] { return !gone; }}));
+  }
+  ASSERT_TRUE(queue->Add({"t", "k"}, Say("last")));
+  gone = true;
+  WorkOff(*queue);
+  EXPECT_EQ(said_, Words{"last"});
+  EXPECT_EQ(queue->counts().dropped, 100U);
+}
+
+TEST_F(FairQueueTest, WorkThatIsWantedIsNotDropped) {
+  const auto queue = Make(1);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(queue->Add({"t", "k"}, {[this] { said_.push_back("done"); }, [] { return true; }}));
+  }
+  WorkOff(*queue);
+  EXPECT_EQ(said_.size(), 100U);
+}
+
+// With one tenant busy on every thread it may have, another finds a thread that is free.
+TEST_F(FairQueueTest, ATenantLeavesThreads) {
+  const auto queue = Make(4);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([queue] { queue->Work(); });
+  }
+  std::promise<void> go;
+  const std::shared_future<void> gone = go.get_future().share();
+  std::atomic<int> running = 0;
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(queue->Add({"hostile", std::to_string(i)}, {[&, gone] {
+                                                              ++running;
+                                                              gone.wait();
+                                                            },
+                                                            nullptr}));
+  }
+  std::promise<void> served;
+  ASSERT_TRUE(queue->Add({"victim", "v"}, {[&] { served.set_value(); }, nullptr}));
+  EXPECT_EQ(served.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_LE(running, 2) << "half of the threads";
+  go.set_value();
+  queue->Stop();
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(running, 20) << "the control: all of it was real work";
+}
+
+TEST_F(FairQueueTest, BytesAreHeldWithinAShareAndComeBack) {
+  FairLimits limits;
+  limits.bytes = 100;
+  const auto queue = Make(1, limits);
+  std::shared_ptr<void> first = queue->Hold("one", 50);
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(queue->Hold("one", 1), nullptr);
+  EXPECT_EQ(queue->Hold("two", 51), nullptr);
+  std::shared_ptr<void> second = queue->Hold("two", 25);
+  EXPECT_NE(second, nullptr);
+  EXPECT_EQ(queue->counts().bytes, 75U);
+  first.reset();
+  EXPECT_EQ(queue->counts().bytes, 25U);
+  EXPECT_NE(queue->Hold("one", 30), nullptr);
+}
+
+// Answers that are not read keep further ones of the same tenant from being made, and of no other.
+TEST_F(FairQueueTest, ATenantWhoseAnswersAreNotReadWaits) {
+  FairLimits limits;
+  limits.bytes = 100;
+  const auto queue = Make(2, limits);
+  std::thread thread([queue] { queue->Work(); });
+  std::shared_ptr<void> unread = queue->HoldAnyway("hostile", 80);
+  std::promise<void> hostile, victim, end;
+  ASSERT_TRUE(queue->Add({"hostile", "h"}, {[&] { hostile.set_value(); }, nullptr}));
+  ASSERT_TRUE(queue->Add({"victim", "v"}, {[&] { victim.set_value(); }, nullptr}));
+  queue->AddAlways({"hostile", ""}, [&] { end.set_value(); });
+  std::future<void> made = hostile.get_future();
+  EXPECT_EQ(victim.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_EQ(end.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_EQ(made.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  unread.reset();
+  EXPECT_EQ(made.wait_for(std::chrono::seconds(20)), std::future_status::ready) << "the control";
+  queue->Stop();
+  thread.join();
+}
+
+TEST_F(FairQueueTest, AHandleMayOutliveTheQueue) {
+  std::shared_ptr<void> handle;
+  {
+    const auto queue = Make(1);
+    handle = queue->HoldAnyway("t", 1);
+  }
+  handle.reset();
+}
+
+}  // namespace
+}  // namespace coffer::daemon

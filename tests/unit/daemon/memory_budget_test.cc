@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/memory_budget.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "tests/support/run.h"
+
+namespace coffer::daemon {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+
+// Asked until it looks again.
+bool PastSoon(MemoryBudget& budget, bool expected) {
+  return test::WaitUntil([&] { return budget.Past() == expected; }, test::Seconds(5));
+}
+
+TEST(MemoryBudget, IsPastFromItsLimitUntilItIsWellBelow) {
+  std::optional<uint64_t> used = 10 * kMiB;
+  MemoryBudget budget(80 * kMiB, [&] { return used; });
+  EXPECT_FALSE(budget.Past());
+  used = 80 * kMiB;
+  EXPECT_TRUE(PastSoon(budget, true));
+  used = 75 * kMiB;
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_TRUE(budget.Past()) << "it would go on and off";
+  used = 69 * kMiB;
+  EXPECT_TRUE(PastSoon(budget, false));
+}
+
+TEST(MemoryBudget, WhatCannotBeReadIsTooMuch) {
+  MemoryBudget budget(80 * kMiB, [] { return std::nullopt; });
+  EXPECT_TRUE(budget.Past());
+}
+
+TEST(MemoryBudget, StatmIsResidentWithoutShared) {
+  EXPECT_EQ(ParseStatm("10000 300 100 1 0 2 0\n", 4096), 200U * 4096);
+  for (const char* wrong : {"", "1", "1 2", "a b c", "1 2 3 4"}) {
+    EXPECT_FALSE(ParseStatm(wrong, 4096).has_value()) << wrong;
+  }
+  const std::optional<uint64_t> own = OwnMemory();
+  ASSERT_TRUE(own.has_value());
+  EXPECT_GT(*own, 0U);
+}
+
+class SurroundingTest : public ::testing::Test {
+ protected:
+  void Write(const std::string& path, const std::string& text) const {
+    std::filesystem::create_directories(std::filesystem::path(root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+  test::TempDir root_;
+};
+
+TEST_F(SurroundingTest, TheTightestOfAllAboveCountsOnV2) {
+  const std::string mounts =
+      "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
+  Write("sys/fs/cgroup/system.slice/memory.max", "268435456\n");
+  Write("sys/fs/cgroup/system.slice/coffer.service/memory.max", "max\n");
+  const std::string root = root_ / "";
+  EXPECT_EQ(SurroundingLimitOf("0::/system.slice/coffer.service\n", mounts, root), 256 * kMiB);
+  EXPECT_EQ(SurroundingLimitOf("0::/other\n", mounts, root), std::nullopt) << "the control";
+}
+
+TEST_F(SurroundingTest, AndOnV1) {
+  const std::string mounts =
+      "36 30 0:32 / /sys/fs/cgroup/memory rw,nosuid shared:13 - cgroup cgroup rw,memory\n";
+  Write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  Write("sys/fs/cgroup/memory/box/memory.limit_in_bytes", "134217728\n");
+  const std::string root = root_ / "";
+  EXPECT_EQ(SurroundingLimitOf("5:memory:/box/coffer\n4:pids:/\n", mounts, root), 128 * kMiB);
+  EXPECT_EQ(SurroundingLimitOf("5:memory:/\n", mounts, root), std::nullopt);
+}
+
+TEST(MemoryBudget, StaysBelowTheKernelsLimit) {
+  EXPECT_EQ(BudgetWithin(std::nullopt), kGatewayMemory);
+  EXPECT_EQ(BudgetWithin(uint64_t{64} << 30), kGatewayMemory);
+  EXPECT_EQ(BudgetWithin(100 * kMiB), 75 * kMiB);
+}
+
+}  // namespace
+}  // namespace coffer::daemon
