@@ -11,6 +11,7 @@
 
 #include "base/fault.h"
 #include "base/print.h"
+#include "base/text.h"
 #include "cli/verb_audit.h"
 #include "cli/verb_call.h"
 #include "cli/verb_doctor.h"
@@ -20,6 +21,7 @@
 #include "cli/verb_serve.h"
 #include "cli/verb_sessions.h"
 #include "cli/verb_tools.h"
+#include "policy/manifest/mistake.h"
 
 namespace {
 
@@ -41,6 +43,15 @@ Usage:
 
 Start with:  coffer run -- python3 -c 'print(2 + 2)'
 )";
+
+coffer::Error UnknownVerb(std::string_view word) {
+  const std::string_view nearest = coffer::policy::NearestWord(
+      word, {"run", "shell", "doctor", "runtimes", "call", "serve", "audit", "key", "sessions",
+             "tools", "cache", "help", "version"});
+  return coffer::Refused("policy.usage", "there is no verb called " + coffer::Printable(word),
+                         nearest.empty() ? "`coffer --help` lists the verbs"
+                                         : "did you mean coffer " + std::string(nearest) + "?");
+}
 
 // A closed stdin, stdout or stderr would be taken by the first descriptor we open, and then mistaken for it.
 bool OpenMissingStdio() {
@@ -122,8 +133,6 @@ int main(int argc, char** argv, char** envp) {
   if (words[0] == "tools") {
     return coffer::cli::ToolsVerb(rest);
   }
-  coffer::PrintError(coffer::Refused("policy.usage",
-                                     "there is no verb called " + std::string(words[0]),
-                                     "`coffer --help` lists the verbs"));
+  coffer::PrintError(UnknownVerb(words[0]));
   return 120;
 }

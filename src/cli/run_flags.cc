@@ -8,6 +8,7 @@
 
 #include "base/quantity.h"
 #include "base/text.h"
+#include "policy/manifest/mistake.h"
 
 namespace coffer::cli {
 namespace {
@@ -51,6 +52,14 @@ class Parser {
       return Refused("policy.usage", "the command is an empty word");
     }
     request_.script = script;
+    if (!request_.project.empty()) {
+      UseProjectDefaults(given_, request_);
+    } else if (request_.keep_planted || !request_.caches.empty()) {
+      return Refused("policy.usage",
+                     fmt::format("{} needs --project",
+                                 request_.keep_planted ? "--keep-planted" : "--cache"),
+                     "write --project . for the current directory");
+    }
     return std::move(request_);
   }
 
@@ -134,6 +143,20 @@ class Parser {
     }
     request_.out_dir = std::string(text);
     request_.envelope.mounts.push_back({request_.out_dir, "/out", policy::Access::kWrite});
+    return {};
+  }
+
+  Status ProjectDirectory(std::string_view flag) {
+    TRY_ASSIGN(const std::string_view text, Value(flag));
+    if (!request_.project.empty()) {
+      return Refused("policy.usage", "--project was given twice",
+                     "a call has one project; use --rw for another directory");
+    }
+    if (text.empty()) {
+      return Refused("policy.usage", "--project needs a directory", "write --project .");
+    }
+    request_.project = std::string(text);
+    request_.envelope.mounts.push_back({request_.project, "", policy::Access::kWrite});
     return {};
   }
 
@@ -264,6 +287,7 @@ class Parser {
     }
     policy::Envelope& envelope = request_.envelope;
     policy::Limits& limits = envelope.limits;
+    given_.push_back(flag);
     // NOLINTBEGIN(readability-braces-around-statements): a table
     if (flag == "--ro")
       return Mount(flag, policy::Access::kRead);
@@ -273,6 +297,16 @@ class Parser {
       return List(envelope.inputs, flag, /*commas=*/false);
     if (flag == "--out")
       return Out(flag);
+    if (flag == "--project")
+      return ProjectDirectory(flag);
+    if (flag == "--keep-planted")
+      return Switch(request_.keep_planted, flag);
+    if (flag == "--cache")
+      return List(request_.caches, flag, /*commas=*/true);
+    if (flag == "--profile")
+      return Text(request_.profile, flag);
+    if (flag == "--fail-on-cut")
+      return Switch(request_.cut_is_breach, flag);
     if (flag == "--level")
       return Level(flag);
     if (flag == "--runtime")
@@ -316,13 +350,21 @@ class Parser {
     if (flag == "--trace")
       return Switch(request_.trace, flag);
     // NOLINTEND(readability-braces-around-statements)
+    return UnknownFlag(flag);
+  }
+
+  static Error UnknownFlag(std::string_view flag) {
+    const std::string_view nearest = policy::NearestWord(flag, RunFlagNames());
     return Refused(
         "policy.usage", fmt::format("there is no flag called {}", Printable(flag)),
-        "`coffer run --help` lists the flags; the command's own go after the file or after --");
+        nearest.empty()
+            ? "`coffer run --help` lists the flags; the command's own go after the file or after --"
+            : fmt::format("did you mean {}?", nearest));
   }
 
   Words words_;
   size_t at_ = 0;
+  std::vector<std::string_view> given_;  // the flags, for what a project changes only if it was not said
   bool has_separator_ = false;
   std::optional<std::string_view> inline_value_;
   RunRequest request_;

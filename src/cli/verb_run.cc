@@ -11,6 +11,8 @@
 #include "call/run/run_call.h"
 #include "cli/recorded_run.h"
 #include "cli/run_flags.h"
+#include "cli/run_paths.h"
+#include "cli/stdin_script.h"
 
 namespace coffer::cli {
 namespace {
@@ -47,8 +49,6 @@ Status OpenFiles(call::RunRequest& request, std::optional<audit::ReceiptFile>& r
   return {};
 }
 
-}  // namespace
-
 void PrintTrace(const audit::Receipt& receipt) {
   for (const auto& [step, micros] : receipt.steps_us) {
     PrintError(fmt::format("coffer: trace: {:>7} us  {}", micros, step));
@@ -56,6 +56,25 @@ void PrintTrace(const audit::Receipt& receipt) {
   for (const audit::Denial& denial : receipt.denials) {
     PrintError(
         fmt::format("coffer: trace: refused {}x {}", denial.count, Printable(denial.target)));
+  }
+}
+
+}  // namespace
+
+void PrintOutcome(const call::RunRequest& request, const call::RunOutcome& outcome) {
+  if (outcome.error) {
+    PrintError(*outcome.error);
+  }
+  for (const std::string& warning : outcome.warnings) {
+    PrintError("coffer: warning: " + warning);
+  }
+  if (!request.quiet) {
+    for (const std::string& note : outcome.notes) {
+      PrintError("coffer: note: " + note);
+    }
+  }
+  if (request.trace) {
+    PrintTrace(outcome.receipt);
   }
 }
 
@@ -71,8 +90,18 @@ int RunVerb(std::span<const std::string_view> words, isolation::OwnWords own) {
     PrintError(request.error());
     return kExitRefused;
   }
+  if (const Status resolved = ResolvePaths(*request); !resolved.ok()) {
+    PrintError(resolved.error());
+    return kExitRefused;
+  }
+  Result<StdinScript> script = StdinScript::Read(*request);
+  if (!script.ok()) {
+    PrintError(script.error());
+    return kExitRefused;
+  }
   request->own = own;
   request->reads_config = true;
+  request->marks_cut = false;
   if (request->trace && request->receipt_path.empty()) {
     request->receipt_path = "/dev/null";
   }
@@ -88,12 +117,7 @@ int RunVerb(std::span<const std::string_view> words, isolation::OwnWords own) {
     return RecordedRun(*request, std::move(receipt));
   }
   const call::RunOutcome outcome = call::RunCall(*request);
-  if (outcome.error) {
-    PrintError(*outcome.error);
-  }
-  if (request->trace) {
-    PrintTrace(outcome.receipt);
-  }
+  PrintOutcome(*request, outcome);
   if (receipt) {
     if (Status wrote = receipt->Write(audit::FormatReceipt(outcome.receipt)); !wrote.ok()) {
       PrintError(wrote.error());

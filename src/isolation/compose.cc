@@ -155,13 +155,20 @@ void AddMounts(const std::vector<OpenedMount>& mounts, BoundaryPlan& plan, Direc
     BindMount bind = BindOf(mount.path, mount.at, plan.own_uid);
     bind.writable = mount.access == policy::Access::kWrite;
     bind.id_mapped = true;
+    bind.link = mount.link;
     root.binds.push_back(bind);
+    if (mount.within) {
+      continue;  // its place and Landlock's rule are those of the mount around it
+    }
     dirs.AddParentsOf(mount.at);
     if (bind.directory) {
       dirs.Add(mount.at);
     }
     plan.landlock.push_back(
         {mount.at, bind.writable ? landlock::kRead | landlock::kChange : landlock::kRead});
+  }
+  // Last: a mount within another one would hide a cover below it.
+  for (const OpenedMount& mount : mounts) {
     CoverFifos(mount.at, mount.fifos, root);
   }
 }
@@ -171,7 +178,7 @@ void AddMounts(const std::vector<OpenedMount>& mounts, BoundaryPlan& plan, Direc
 Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& runtime) {
   for (size_t i = 0; i < mounts.size(); ++i) {
     const std::string& at = mounts[i].at;
-    if (mounts[i].workspace) {
+    if (mounts[i].workspace || mounts[i].within) {
       continue;
     }
     if (std::find(std::begin(kOwnPlaces), std::end(kOwnPlaces), at) != std::end(kOwnPlaces) ||
@@ -200,6 +207,9 @@ Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& ru
     }
     for (size_t j = 0; j < i; ++j) {
       const std::string& other = mounts[j].at;
+      if (mounts[j].within) {
+        continue;
+      }
       if (at == other || Inside(at, other) || Inside(other, at)) {
         return Refused("policy.mount.overlap",
                        fmt::format("the mount targets {} and {} overlap", other, at),

@@ -23,12 +23,13 @@ class SystemPaths {
   // payload writes into a mount of theirs is root's, too.
   bool IsSystemLink(const std::string& directory, const std::string& name);
 
+  // True if only root can make names in `directory`, and everybody can enter it.
+  bool OnlyRootChanges(const std::string& directory);
+
   // True if `path`, whose fstat is `info`, is the system's own.
   bool IsSystem(const std::string& path, const struct stat& info);
 
  private:
-  bool OnlyRootChanges(const std::string& directory);
-
   std::map<std::string, bool, std::less<>> known_;
 };
 

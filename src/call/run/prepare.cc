@@ -184,6 +184,12 @@ Status OpenMounts(const RunRequest& request, const RunConfig& config, Prepared& 
       TRY_ASSIGN(opened.fifos, isolation::FindFifos(opened.path));
     }
     prepared.mounts.push_back(std::move(opened));
+    if (!request.project.empty() && mount.host == request.project &&
+        mount.access == policy::Access::kWrite) {
+      TRY_ASSIGN(prepared.project,
+                 Project::Open(request.keep_planted ? PlantedRule::kKeep : PlantedRule::kSetAside,
+                               prepared.mounts));
+    }
   }
   TRY(OpenWorkspace(request.envelope, prepared));
   return isolation::CheckTargets(prepared.mounts, prepared.runtime.set);
