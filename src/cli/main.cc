@@ -13,6 +13,7 @@
 #include "base/print.h"
 #include "base/text.h"
 #include "cli/verb_audit.h"
+#include "cli/verb_cache.h"
 #include "cli/verb_call.h"
 #include "cli/verb_doctor.h"
 #include "cli/verb_key.h"
@@ -20,6 +21,7 @@
 #include "cli/verb_runtimes.h"
 #include "cli/verb_serve.h"
 #include "cli/verb_sessions.h"
+#include "cli/verb_shell.h"
 #include "cli/verb_tools.h"
 #include "policy/manifest/mistake.h"
 
@@ -31,6 +33,9 @@ constexpr std::string_view kHelp =
 Usage:
   coffer run [flags] FILE [ARG...]    run a script in a boundary: that one file comes in, read-only
   coffer run [flags] -- CMD ARG...    run a command in a boundary built from flags
+  coffer run --project . -- CMD ARG   run it on the project here: writable, but for what the host runs later
+  coffer shell [flags]                a shell for the project here, in the same boundary
+  coffer cache list|clear             what --cache keeps for a project between calls
   coffer doctor [--json] [--sweep]    what this host can enforce, and how to fix what it cannot
   coffer runtimes [--json]            what can be made executable inside a boundary
   coffer call TOOL [--args JSON]      call a declared tool through the whole ladder
@@ -103,6 +108,13 @@ int main(int argc, char** argv, char** envp) {
   if (words[0] == "run") {
     RaiseOpenFiles();
     return coffer::cli::RunVerb(rest, {argv[0], WordBytes(argv, envp)});
+  }
+  if (words[0] == "shell") {
+    RaiseOpenFiles();
+    return coffer::cli::ShellVerb(rest, {argv[0], WordBytes(argv, envp)});
+  }
+  if (words[0] == "cache") {
+    return coffer::cli::CacheVerb(rest);
   }
   if (words[0] == "doctor") {
     return coffer::cli::DoctorVerb(rest);

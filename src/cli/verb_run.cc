@@ -9,6 +9,8 @@
 #include "base/regular_file.h"
 #include "base/text.h"
 #include "call/run/run_call.h"
+#include "call/run/run_config.h"
+#include "call/run/run_profile.h"
 #include "cli/recorded_run.h"
 #include "cli/run_flags.h"
 #include "cli/run_paths.h"
@@ -59,6 +61,23 @@ void PrintTrace(const audit::Receipt& receipt) {
   }
 }
 
+// The words of a profile come first, so that those of the command line count.
+Result<call::RunRequest> ParseWithProfile(std::span<const std::string_view> words) {
+  Result<call::RunRequest> request = ParseRunFlags(words);
+  if (!request.ok() || request->profile.empty()) {
+    return request;
+  }
+  TRY_ASSIGN(const call::RunConfig config, call::ReadRunConfig());
+  TRY_ASSIGN(const std::vector<std::string> profile, call::FindProfile(config, request->profile));
+  std::vector<std::string_view> all(profile.begin(), profile.end());
+  all.insert(all.end(), words.begin(), words.end());
+  request = ParseRunFlags(all);
+  if (!request.ok()) {
+    request.error().message += " (with the profile of " + config.directory + "/run.toml)";
+  }
+  return request;
+}
+
 }  // namespace
 
 void PrintOutcome(const call::RunRequest& request, const call::RunOutcome& outcome) {
@@ -85,13 +104,17 @@ int RunVerb(std::span<const std::string_view> words, isolation::OwnWords own) {
   }
   const char* const state = ::getenv("COFFER_STATE");
   const bool recorded = state != nullptr && *state != '\0';
-  Result<call::RunRequest> request = ParseRunFlags(words);
+  Result<call::RunRequest> request = ParseWithProfile(words);
   if (!request.ok()) {
     PrintError(request.error());
     return kExitRefused;
   }
   if (const Status resolved = ResolvePaths(*request); !resolved.ok()) {
     PrintError(resolved.error());
+    return kExitRefused;
+  }
+  if (const Status narrowed = call::NarrowByProjectFile(*request); !narrowed.ok()) {
+    PrintError(narrowed.error());
     return kExitRefused;
   }
   Result<StdinScript> script = StdinScript::Read(*request);

@@ -216,6 +216,18 @@ int List(const call::VerbFlags& flags) {
   return 0;
 }
 
+Error UnknownTool(const call::ToolShelf& shelf, const std::string& name) {
+  const std::vector<ShelfEntry> entries = shelf.List();
+  std::vector<std::string_view> names;
+  for (const ShelfEntry& entry : entries) {
+    names.push_back(entry.name);
+  }
+  const std::string_view nearest = policy::NearestWord(name, names);
+  return Refused("policy.tool", fmt::format("there is no tool called {}", Printable(name)),
+                 nearest.empty() ? "`coffer tools list` names them"
+                                 : fmt::format("did you mean {}?", nearest));
+}
+
 int Show(const call::VerbFlags& flags, const std::string& name) {
   const Result<std::unique_ptr<call::ToolShelf>> shelf = OpenShelf(flags);
   if (!shelf.ok()) {
@@ -253,8 +265,7 @@ int Show(const call::VerbFlags& flags, const std::string& name) {
     PrintMistakes(entry);
     return 0;
   }
-  PrintError(Refused("policy.tool", fmt::format("there is no tool called {}", Printable(name)),
-                     "`coffer tools list` names them"));
+  PrintError(UnknownTool(**shelf, name));
   return kRefused;
 }
 
@@ -314,6 +325,20 @@ int Switch(const call::VerbFlags& flags, const std::string& name, bool off) {
     PrintError(
         Refused("policy.usage", "disabling a tool needs a reason", "add --reason 'what happened'"));
     return kRefused;
+  }
+  if (off) {
+    // Enabling takes any name: a tool that is gone may still be switched off.
+    const Result<std::unique_ptr<call::ToolShelf>> shelf = OpenShelf(flags);
+    if (!shelf.ok()) {
+      PrintError(shelf.error());
+      return kRefused;
+    }
+    const auto entries = (*shelf)->List();
+    if (std::none_of(entries.begin(), entries.end(),
+                     [&](const ShelfEntry& entry) { return entry.name == name; })) {
+      PrintError(UnknownTool(**shelf, name));
+      return kRefused;
+    }
   }
   Result<State> state = State::Open(flags);
   if (!state.ok()) {

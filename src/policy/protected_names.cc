@@ -16,12 +16,12 @@ constexpr std::array kNames = {
     ProtectedName{".cursor", "an editor", true},
     ProtectedName{".envrc", "direnv", true},
     ProtectedName{".husky", "git", true},
-    ProtectedName{".mcp.json", "an agent", true},
     ProtectedName{".devcontainer", "an editor", true},
     ProtectedName{".coffer.toml", "coffer", true},
     // Programs stop at an empty directory of these names, or they are too rare to show one in every project.
     ProtectedName{".pre-commit-config.yaml", "pre-commit"},
     ProtectedName{".devcontainer.json", "an editor"},
+    ProtectedName{".mcp.json", "an agent"},
     ProtectedName{".githooks", "git"},
     ProtectedName{".lefthook", "lefthook"},
     ProtectedName{"lefthook.yml", "lefthook"},

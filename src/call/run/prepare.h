@@ -24,6 +24,7 @@ struct Prepared {
   std::string code_hash;              // of the script, if there is one
   std::vector<sock_filter> imported;  // filter made from --seccomp FILE
   std::optional<Project> project;
+  std::vector<std::string> notes;  // for the caller
 };
 
 Result<Prepared> Prepare(const RunRequest& request);

@@ -124,7 +124,8 @@ Status Project::OpenGitDirectory(PlantedRule rule, std::vector<isolation::Opened
   return {};
 }
 
-Result<Project> Project::Open(PlantedRule rule, std::vector<isolation::OpenedMount>& mounts) {
+Result<Project> Project::Open(PlantedRule rule, const std::vector<std::string>& read_only,
+                              std::vector<isolation::OpenedMount>& mounts) {
   Project project;
   mounts.back().project = true;
   project.root_ = Copy(mounts.back().path);
@@ -135,6 +136,7 @@ Result<Project> Project::Open(PlantedRule rule, std::vector<isolation::OpenedMou
   options.rule = rule;
   options.hold_names = true;
   options.more = HooksInProject(root);
+  options.more.insert(options.more.end(), read_only.begin(), read_only.end());
   TRY_ASSIGN(ProtectedTree tree, ProtectedTree::Open(Copy(root), options, mounts));
   project.trees_.push_back(std::move(tree));
   const mode_t git = KindOf(root, ".git");

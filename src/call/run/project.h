@@ -18,7 +18,9 @@ namespace coffer::call {
 class Project {
  public:
   // `mounts` ends with the project's own mount; what belongs to it is appended.
-  static Result<Project> Open(PlantedRule rule, std::vector<isolation::OpenedMount>& mounts);
+  // `read_only` are further paths in it that cannot be changed.
+  static Result<Project> Open(PlantedRule rule, const std::vector<std::string>& read_only,
+                              std::vector<isolation::OpenedMount>& mounts);
 
   // What the caller should know before the call starts; one sentence each.
   const std::vector<std::string>& notes() const { return notes_; }

@@ -182,6 +182,7 @@ RunOutcome RunCall(const RunRequest& request) {
   if (wants_receipt) {
     DescribeBound(request, *prepared, outcome.receipt);
   }
+  outcome.notes = prepared->notes;
   outcome = RunPrepared(request, *prepared, std::move(outcome));
   // settle
   if (prepared->project) [[unlikely]] {

@@ -21,6 +21,7 @@ struct RunRequest {
   std::string out_dir;               // --out: made if missing; also in envelope.mounts at /out
   std::string project;               // --project: the host path of one of envelope.mounts (project.h)
   std::string profile;               // --profile: of the caller's run.toml, for what the flags do not say
+  std::vector<std::string> project_read_only;  // relative paths that its own file protects too
   bool keep_planted = false;         // what is planted in the project stays where it is
   std::vector<std::string> caches;   // --cache, by name (cache_dirs.h)
   bool marks_cut = true;             // output that is cut ends with a marker, for a model to read

@@ -8,6 +8,7 @@
 #include "isolation/runtime/cached_recipe.h"
 #include "isolation/runtime/recipes.h"
 #include "isolation/runtime/resolution_cache.h"
+#include "policy/manifest/mistake.h"
 
 namespace coffer::isolation {
 
@@ -119,8 +120,10 @@ Result<RuntimeSet> ResolveRuntimes(const std::vector<std::string>& names,
   for (const std::string& name : names) {
     const Recipe* const recipe = FindRecipe(name);
     if (recipe == nullptr) {
+      const std::string_view nearest = policy::NearestWord(name, RuntimeNames());
       return Refused("runtime.unknown", "there is no runtime called " + name,
-                     "known runtimes: " + KnownNames());
+                     (nearest.empty() ? "" : "did you mean " + std::string(nearest) + "? ") +
+                         "known runtimes: " + KnownNames());
     }
     std::string program;
     if (!recipe->program.empty()) {
