@@ -61,6 +61,10 @@ void PrintTrace(const audit::Receipt& receipt) {
   }
 }
 
+bool IsTypeScript(std::string_view file) {
+  return file.ends_with(".ts") || file.ends_with(".mts") || file.ends_with(".cts");
+}
+
 // The words of a profile come first, so that those of the command line count.
 Result<call::RunRequest> ParseWithProfile(std::span<const std::string_view> words) {
   Result<call::RunRequest> request = ParseRunFlags(words);
@@ -90,6 +94,9 @@ void PrintOutcome(const call::RunRequest& request, const call::RunOutcome& outco
   if (!request.quiet) {
     for (const std::string& note : outcome.notes) {
       PrintError("coffer: note: " + note);
+    }
+    if (request.script && outcome.exit_status == 1 && IsTypeScript(request.command.front())) {
+      PrintError("coffer: note: node runs TypeScript from version 22.18 on; an older one does not");
     }
   }
   if (request.trace) {
