@@ -80,7 +80,8 @@ struct Receipt {
   std::vector<MissingLayer> missing;
   std::vector<std::string> runtimes;
   std::vector<BoundPath> bound;
-  std::vector<std::string> planted;  // paths in a project that a program on the host would run (--project)
+  std::vector<std::string>
+      planted;  // paths in a project that a program on the host would run (--project)
 
   std::vector<std::pair<std::string, CapUse>> limits;
   std::vector<Denial> denials;

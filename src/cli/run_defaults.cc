@@ -28,11 +28,11 @@ policy::Limits ProjectLimits() {
 
 const std::vector<std::string_view>& RunFlagNames() {
   static const std::vector<std::string_view> names = {
-      "--ro",      "--rw",      "--in",           "--out",       "--project",    "--keep-planted",
-      "--cache",   "--profile", "--runtime",      "--env",       "--cwd",        "--uid",
-      "--tty",     "--cpu",     "--wall",         "--memory",    "--processes",  "--open-files",
-      "--disk",    "--tmp",     "--io",           "--output",    "--fail-on-cut", "--level",
-      "--floor",   "--seccomp", "--receipt",      "--state",     "--trace",      "--quiet",
+      "--ro",    "--rw",      "--in",      "--out",    "--project",     "--keep-planted",
+      "--cache", "--profile", "--runtime", "--env",    "--cwd",         "--uid",
+      "--tty",   "--cpu",     "--wall",    "--memory", "--processes",   "--open-files",
+      "--disk",  "--tmp",     "--io",      "--output", "--fail-on-cut", "--level",
+      "--floor", "--seccomp", "--receipt", "--state",  "--trace",       "--quiet",
       "--help"};
   return names;
 }
@@ -45,7 +45,7 @@ void UseProjectDefaults(const std::vector<std::string_view>& given, call::RunReq
   policy::Limits& limits = envelope.limits;
   const policy::Limits before = limits;
   limits = ProjectLimits();
-  const auto keep = [&](std::string_view flag, auto policy::Limits::*cap) {
+  const auto keep = [&](std::string_view flag, auto policy::Limits::* cap) {
     if (said(flag)) {
       limits.*cap = before.*cap;
     }

@@ -55,10 +55,10 @@ class Parser {
     if (!request_.project.empty()) {
       UseProjectDefaults(given_, request_);
     } else if (request_.keep_planted || !request_.caches.empty()) {
-      return Refused("policy.usage",
-                     fmt::format("{} needs --project",
-                                 request_.keep_planted ? "--keep-planted" : "--cache"),
-                     "write --project . for the current directory");
+      return Refused(
+          "policy.usage",
+          fmt::format("{} needs --project", request_.keep_planted ? "--keep-planted" : "--cache"),
+          "write --project . for the current directory");
     }
     return std::move(request_);
   }
@@ -183,7 +183,7 @@ class Parser {
       if (!layer) {
         return Refused("policy.usage",
                        fmt::format("--floor: there is no layer called \"{}\"", Printable(name)),
-                       "`coffer doctor` lists the layers");
+                       SuggestLayer(name));
       }
       request_.envelope.floor.Add(*layer);
     }
@@ -353,6 +353,16 @@ class Parser {
     return UnknownFlag(flag);
   }
 
+  static std::string SuggestLayer(std::string_view name) {
+    std::vector<std::string_view> known;
+    for (int layer = 0; layer < policy::kLayerCount; ++layer) {
+      known.push_back(policy::LayerName(static_cast<policy::Layer>(layer)));
+    }
+    const std::string_view nearest = policy::NearestWord(name, known);
+    return nearest.empty() ? "`coffer doctor` lists the layers"
+                           : fmt::format("did you mean {}?", nearest);
+  }
+
   static Error UnknownFlag(std::string_view flag) {
     const std::string_view nearest = policy::NearestWord(flag, RunFlagNames());
     return Refused(
@@ -364,7 +374,8 @@ class Parser {
 
   Words words_;
   size_t at_ = 0;
-  std::vector<std::string_view> given_;  // the flags, for what a project changes only if it was not said
+  std::vector<std::string_view>
+      given_;  // the flags, for what a project changes only if it was not said
   bool has_separator_ = false;
   std::optional<std::string_view> inline_value_;
   RunRequest request_;

@@ -64,8 +64,7 @@ Status ResolvePaths(call::RunRequest& request) {
     mount.host = mounts[i].path;
   }
   for (std::string& input : envelope.inputs) {
-    TRY_ASSIGN(const CallerPath found,
-               isolation::ResolveCallerPath(input, policy::Access::kRead));
+    TRY_ASSIGN(const CallerPath found, isolation::ResolveCallerPath(input, policy::Access::kRead));
     TRY(CheckOutside(found, mounts));
     Tell(request, input, found);
     input = found.path;

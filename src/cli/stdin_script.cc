@@ -27,7 +27,8 @@ constexpr std::array kEndings = {Ending{"python3", "stdin.py"}, Ending{"node", "
                                  Ending{"perl", "stdin.pl"}};
 
 // What the file is called decides what runs it, unless its first line does.
-Result<std::string_view> NameFor(std::string_view script, const std::vector<std::string>& runtimes) {
+Result<std::string_view> NameFor(std::string_view script,
+                                 const std::vector<std::string>& runtimes) {
   if (script.starts_with("#!")) {
     return std::string_view("stdin");
   }
@@ -72,8 +73,7 @@ Result<StdinScript> StdinScript::Read(call::RunRequest& request) {
   TRY_ASSIGN(const std::string_view name, NameFor(*text, request.envelope.runtimes));
   std::string directory = Parent() + "/coffer-stdin-XXXXXX";
   if (::mkdtemp(directory.data()) == nullptr) {
-    return HostFault("isolation.scratch",
-                     fmt::format("cannot create a directory in {}", Parent()),
+    return HostFault("isolation.scratch", fmt::format("cannot create a directory in {}", Parent()),
                      "make room there, or set TMPDIR to a directory you can write");
   }
   script.directory_ = directory;

@@ -11,7 +11,6 @@
 #include "call/run/cache_dirs.h"
 #include "cli/text_verb.h"
 #include "isolation/caller_path.h"
-#include "policy/manifest/mistake.h"
 
 namespace coffer::cli {
 namespace {
@@ -65,10 +64,7 @@ Result<std::string> Act(const call::VerbFlags& flags) {
   if (verb == "clear") {
     return Clear(flags);
   }
-  const std::string_view nearest = policy::NearestWord(verb, {"list", "clear"});
-  return Refused("policy.usage", fmt::format("coffer cache does not take {}", Printable(verb)),
-                 nearest.empty() ? "coffer cache list | clear [NAME...]"
-                                 : fmt::format("did you mean coffer cache {}?", nearest));
+  return UnknownAction("cache", verb, {"list", "clear"});
 }
 
 }  // namespace

@@ -12,7 +12,8 @@
 namespace coffer::cli {
 namespace {
 
-constexpr std::string_view kUsage = R"(A shell in a boundary, for the project in the current directory.
+constexpr std::string_view kUsage =
+    R"(A shell in a boundary, for the project in the current directory.
 
 Usage:
   coffer shell [flags]                bash, or sh where there is none

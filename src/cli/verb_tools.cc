@@ -17,6 +17,7 @@
 #include "call/tool_shelf.h"
 #include "call/verb_flags.h"
 #include "cli/state.h"
+#include "cli/text_verb.h"
 #include "policy/blast_radius.h"
 #include "policy/make_envelope.h"
 #include "policy/manifest/starter.h"
@@ -395,9 +396,8 @@ int ToolsVerb(std::span<const std::string_view> words) {
   if ((given[0] == "disable" || given[0] == "enable") && given.size() == 2) {
     return Switch(*flags, given[1], given[0] == "disable");
   }
-  PrintError(Refused(
-      "policy.usage", "coffer tools does not take this",
-      "coffer tools list | show NAME | check FILE... | new NAME | disable NAME | enable NAME"));
+  PrintError(
+      UnknownAction("tools", given.front(), {"list", "show", "check", "new", "disable", "enable"}));
   return kRefused;
 }
 

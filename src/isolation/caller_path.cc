@@ -64,9 +64,8 @@ class Walk {
     if (++followed_ > kMostLinks) {
       return Refused("policy.path.link", next + " leads in a circle");
     }
-    const bool roots = ::geteuid() == 0
-                           ? system_.IsSystemLink(real_, name)
-                           : info.st_uid == 0 && system_.OnlyRootChanges(real_);
+    const bool roots = ::geteuid() == 0 ? system_.IsSystemLink(real_, name)
+                                        : info.st_uid == 0 && system_.OnlyRootChanges(real_);
     if (!roots && info.st_uid != ::geteuid()) {
       return Refused("policy.path.link", next + " is a symbolic link of another user",
                      "name the real path");

@@ -26,7 +26,9 @@ Error NotFollowed(const std::string& why) {
 
 std::string_view Trim(std::string_view text) {
   const size_t from = text.find_first_not_of(" \t\r\n");
-  return from == std::string_view::npos ? "" : text.substr(from, text.find_last_not_of(" \t\r\n") - from + 1);
+  return from == std::string_view::npos
+             ? ""
+             : text.substr(from, text.find_last_not_of(" \t\r\n") - from + 1);
 }
 
 std::string Lower(std::string_view text) {
@@ -69,7 +71,8 @@ Result<HostPath> OpenGitPlace(const std::string& path, const HostPath& project) 
 // A commondir that names its own directory says nothing: it is there only to keep the name (policy/protected_names.h).
 bool IsRecord(const HostPath& directory) {
   const Result<std::string> text = ReadIn(directory.fd.get(), "commondir", kLongestPointer);
-  return Has(directory, "commondir") && !(text.ok() && Resolve(directory.path, *text) == directory.path);
+  return Has(directory, "commondir") &&
+         !(text.ok() && Resolve(directory.path, *text) == directory.path);
 }
 
 // git's record of a linked worktree: COMMON/worktrees/NAME with a way back to the project's .git file.
@@ -91,8 +94,8 @@ Result<GitPointer> CheckSubmodule(const HostPath& directory, const HostPath& pro
   const Result<std::string> config = ReadIn(directory.fd.get(), "config", kLongestConfig);
   const std::string tree = config.ok() ? GitConfigValue(*config, "core", "worktree") : "";
   if (tree.empty() || Resolve(directory.path, tree) != project.path) {
-    return NotFollowed(fmt::format("{} does not name {} as its worktree",
-                                   Printable(directory.path), Printable(project.path)));
+    return NotFollowed(fmt::format("{} does not name {} as its worktree", Printable(directory.path),
+                                   Printable(project.path)));
   }
   return GitPointer{directory.path, directory.path};
 }

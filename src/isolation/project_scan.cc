@@ -30,7 +30,7 @@ bool IsBelowPackages(const std::string& path) {
 
 class Scan {
  public:
-  explicit Scan(const HostPath& root) : root_(root) {}
+  Scan(const HostPath& root, size_t most) : root_(root), most_(most) {}
 
   Status Look(const TreeWalk::Directory& directory) {
     std::erase_if(directory.entries, [&](const sys::DirEntry& entry) {
@@ -76,15 +76,16 @@ class Scan {
   }
 
   // `name` in the directory, or the directory itself.
-  Status Add(const TreeWalk::Directory& directory, const std::string& name,
-             std::string_view run_by, std::vector<FoundName>& list) {
+  Status Add(const TreeWalk::Directory& directory, const std::string& name, std::string_view run_by,
+             std::vector<FoundName>& list) {
     struct stat info{};
-    const int answer = name.empty() ? ::fstat(directory.fd, &info)
-                                    : ::fstatat(directory.fd, name.c_str(), &info, AT_SYMLINK_NOFOLLOW);
+    const int answer = name.empty()
+                           ? ::fstat(directory.fd, &info)
+                           : ::fstatat(directory.fd, name.c_str(), &info, AT_SYMLINK_NOFOLLOW);
     if (answer != 0) {
       return {};  // gone meanwhile
     }
-    if (list.size() >= kMostFound) {
+    if (list.size() >= most_) {
       return Refused("policy.project.size",
                      root_.path + " holds too many repositories and settings to be protected",
                      "name a smaller directory");
@@ -96,6 +97,7 @@ class Scan {
   }
 
   const HostPath& root_;
+  size_t most_;
   ProjectScan scan_;
   Status status_;
 };
@@ -103,9 +105,11 @@ class Scan {
 }  // namespace
 
 Result<ProjectScan> ScanProject(const HostPath& root, TreeWalk::Closed closed) {
-  Scan scan(root);
-  TRY(TreeWalk(root, "what runs code on the host",
-               [&](const TreeWalk::Directory& directory) { return scan.Look(directory); }, closed)
+  // After a call everything counts: a payload must not hide one name among thousands.
+  Scan scan(root, closed == TreeWalk::Closed::kRefuse ? kMostFound : TreeWalk::kMaxScanned);
+  TRY(TreeWalk(
+          root, "what runs code on the host",
+          [&](const TreeWalk::Directory& directory) { return scan.Look(directory); }, closed)
           .Run());
   return scan.Take();
 }

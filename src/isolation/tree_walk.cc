@@ -72,9 +72,8 @@ Status TreeWalk::Look(Level& level) {
                    "name a smaller directory");
   }
   for (sys::DirEntry& entry : entries) {
-    if (struct stat info; entry.type == DT_UNKNOWN &&
-                          ::fstatat(level.fd.get(), entry.name.c_str(), &info,
-                                    AT_SYMLINK_NOFOLLOW) == 0) {
+    if (struct stat info; entry.type == DT_UNKNOWN && ::fstatat(level.fd.get(), entry.name.c_str(),
+                                                                &info, AT_SYMLINK_NOFOLLOW) == 0) {
       entry.type = IFTODT(info.st_mode);
     }
   }

@@ -53,7 +53,7 @@ class TreeWalk {
     UniqueFd fd;
     dev_t dev = 0;
     ino_t ino = 0;
-    std::string name;  // "" is the root
+    std::string name;                      // "" is the root
     std::vector<std::string> directories;  // still to be entered
   };
 

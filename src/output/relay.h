@@ -21,7 +21,8 @@ struct OutputBudget {
   uint64_t cap = 0;
   uint64_t delivered = 0;  // bytes that went out, markers not counted
   uint64_t produced = 0;   // bytes that came in
-  bool marks = true;       // a cut stream ends with a marker; false: its bytes are the command's own alone
+  bool marks =
+      true;  // a cut stream ends with a marker; false: its bytes are the command's own alone
   bool truncated() const { return produced > delivered; }
 };
 

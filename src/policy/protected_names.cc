@@ -67,8 +67,9 @@ const ProtectedName* FindProtectedName(std::string_view name) {
   if (SameName(name, kGit.name)) {
     return &kGit;
   }
-  const auto* const found = std::find_if(
-      kNames.begin(), kNames.end(), [&](const ProtectedName& known) { return SameName(name, known.name); });
+  const auto* const found =
+      std::find_if(kNames.begin(), kNames.end(),
+                   [&](const ProtectedName& known) { return SameName(name, known.name); });
   return found == kNames.end() ? nullptr : found;
 }
 

@@ -116,7 +116,8 @@ constexpr Attack kAttacks[] = {
     {"BareProject",
      "rm .git/HEAD; mkdir objects refs; echo evil > config; echo 'ref: refs/heads/evil' > HEAD",
      "HEAD"},
-    {"MovedPackage", "mv pkg p; mkdir -p pkg/.idea; echo evil > pkg/.idea/x.xml", "pkg/.idea/x.xml"},
+    {"MovedPackage", "mv pkg p; mkdir -p pkg/.idea; echo evil > pkg/.idea/x.xml",
+     "pkg/.idea/x.xml"},
     {"ClosedDirectory", "mkdir -p a/.git/hooks; echo evil > a/.git/hooks/x; chmod 0 a/.git a",
      "a/.git/hooks/x"},
     {"LinkToIt", "mkdir e; echo evil > e/tasks.json; mkdir a; ln -s ../e a/.vscode",
@@ -136,7 +137,8 @@ TEST_P(ProjectAttack, LeavesNothingThatTheHostRuns) {
   const std::string root = MakeProject("project");
   const RunResult result = InProject(root, std::string(attack.script) + "; echo it-ran");
   EXPECT_TRUE(Contains(result.out, "it-ran")) << result.Describe();
-  EXPECT_EQ(result.exit, 0) << result.Describe();
+  // An ordinary user's call ends with limit.disk if it closes a directory; what it left is looked at all the same.
+  EXPECT_TRUE(result.exit == 0 || result.ErrorClass() == "limit.disk") << result.Describe();
   EXPECT_FALSE(IsPlanted(root + "/" + attack.file)) << result.Describe();
 }
 
@@ -151,7 +153,8 @@ TEST_F(ProjectEscape, WhatIsNotProtectedIsWritableAndNothingElseIsLeft) {
   fs::remove(root + "/.cursor");
 
   const RunResult result = InProject(
-      root, "pwd; echo x > out.txt; mkdir -p src; echo x > src/a; echo x > .git/index; rm package.json");
+      root,
+      "pwd; echo x > out.txt; mkdir -p src; echo x > src/a; echo x > .git/index; rm package.json");
   EXPECT_EQ(result.exit, 0) << result.Describe();
   EXPECT_TRUE(Contains(result.out, root)) << result.Describe();
   for (const char* name : {"/out.txt", "/src", "/src/a", "/.git/index"}) {
@@ -164,7 +167,8 @@ TEST_F(ProjectEscape, WhatIsNotProtectedIsWritableAndNothingElseIsLeft) {
 
 TEST_F(ProjectEscape, PlantedNamesAreListedSetAsideOrKept) {
   const std::string root = MakeProject("project");
-  const char* const script = "mkdir -p a/.vscode; echo evil > a/.vscode/tasks.json; mkdir -p .husky";
+  const char* const script =
+      "mkdir -p a/.vscode; echo evil > a/.vscode/tasks.json; mkdir -p .husky";
   const RunResult aside = InProject(root, script);
   EXPECT_EQ(aside.receipt["files"]["planted"], Json::array({"a/.vscode"})) << aside.Describe();
   EXPECT_TRUE(Contains(aside.err, "a/.vscode")) << aside.Describe();
@@ -201,8 +205,8 @@ TEST_F(ProjectEscape, AFifoInTheGitDirectoryStaysCovered) {
   const std::string root = MakeProject("project");
   ASSERT_EQ(::mkfifo((root + "/.git/fifo").c_str(), 0666), 0);
   const char* const script = "test -p .git/fifo && echo a-fifo";
-  EXPECT_TRUE(Contains(
-      RunProgram({"/bin/sh", "-c", std::string("cd ") + root + "; " + script}).out, "a-fifo"))
+  EXPECT_TRUE(Contains(RunProgram({"/bin/sh", "-c", std::string("cd ") + root + "; " + script}).out,
+                       "a-fifo"))
       << "NO-CONTROL";
   const RunResult result = InProject(root, script);
   EXPECT_FALSE(Contains(result.out, "a-fifo")) << result.Describe();
@@ -247,12 +251,12 @@ class ProjectPointer : public ProjectEscape {
 };
 
 TEST_F(ProjectPointer, AWorktreesRepositoryIsThereAndItsCodeIsReadOnly) {
-  const RunResult result = InProject(
-      root_, ShowSecret() + "; echo x > " + repository_ + "/.git/index-made; echo x > " + record_ +
-                 "/index; echo evil >> " + repository_ + "/.git/config; echo evil > " +
-                 repository_ + "/.git/hooks/x; echo evil > " + record_ +
-                 "/commondir; echo evil > " + repository_ + "/.git/commondir; cat " + repository_ +
-                 "/secret");
+  const RunResult result =
+      InProject(root_, ShowSecret() + "; echo x > " + repository_ + "/.git/index-made; echo x > " +
+                           record_ + "/index; echo evil >> " + repository_ +
+                           "/.git/config; echo evil > " + repository_ +
+                           "/.git/hooks/x; echo evil > " + record_ + "/commondir; echo evil > " +
+                           repository_ + "/.git/commondir; cat " + repository_ + "/secret");
   EXPECT_TRUE(Exists(repository_ + "/.git/index-made")) << "NO-CONTROL: " << result.Describe();
   EXPECT_TRUE(Exists(record_ + "/index")) << result.Describe();
   for (const std::string& file : {repository_ + "/.git/config", repository_ + "/.git/hooks/x",
@@ -309,7 +313,9 @@ TEST_F(ProjectPointer, ASubmodulePointsBackByItsConfiguration) {
   MakeGit(git);
   Put(git + "/secret", token_);
   Put(root_ + "/.git", "gitdir: " + git + "\n");
-  const auto shown = [&] { return Contains(InProject(root_, "cat " + git + "/secret").out, token_); };
+  const auto shown = [&] {
+    return Contains(InProject(root_, "cat " + git + "/secret").out, token_);
+  };
   EXPECT_FALSE(shown()) << "it names no worktree";
   Put(git + "/config", "[core]\n\tworktree = " + root_ + "\n");
   EXPECT_TRUE(shown()) << "NO-CONTROL";
@@ -390,8 +396,8 @@ TEST_F(ProjectEscape, CachesAreAProjectsOwn) {
   const std::string second = MakeProject("second");
   const auto run = [&](const std::string& root, const std::string& script) {
     RunOptions options;
-    options.environment = {{"HOME=" + (dir_ / "home"), "XDG_CACHE_HOME=" + (dir_ / "cache"),
-                            "PATH=/usr/bin:/bin"}};
+    options.environment = {
+        {"HOME=" + (dir_ / "home"), "XDG_CACHE_HOME=" + (dir_ / "cache"), "PATH=/usr/bin:/bin"}};
     return RunCoffer({"--project", root, "--cache", "pip"}, {"sh", "-c", script}, options);
   };
   fs::create_directories(dir_ / "home");

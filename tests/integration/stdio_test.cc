@@ -113,7 +113,8 @@ TEST_P(Streams, TruncationIsSaidAndNotInsideTheData) {
   EXPECT_EQ(result.out, std::string(1000, 'y')) << result.Describe();
   EXPECT_TRUE(Contains(result.err, "truncated at 1000B")) << result.Describe();
   EXPECT_EQ(result.exit, 0) << result.Describe();
-  const RunResult failed = RunProbe(Flags({"--output", "1000", "--fail-on-cut"}), {"flood", "5000"});
+  const RunResult failed =
+      RunProbe(Flags({"--output", "1000", "--fail-on-cut"}), {"flood", "5000"});
   EXPECT_EQ(failed.exit, 122) << failed.Describe();
   EXPECT_EQ(failed.ErrorClass(), "limit.output") << failed.Describe();
   EXPECT_EQ(result.receipt["output"]["produced"], 5000) << result.receipt["output"].dump();

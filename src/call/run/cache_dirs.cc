@@ -32,17 +32,16 @@ constexpr const char* kPathFile = "project";  // beside the caches: whose they a
 constexpr Nanos kScanTime = std::chrono::seconds(5);
 
 const KnownCache* Find(std::string_view name) {
-  const auto* const found = std::find_if(kKnown.begin(), kKnown.end(), [&](const KnownCache& known) {
-    return known.name == name;
-  });
+  const auto* const found = std::find_if(
+      kKnown.begin(), kKnown.end(), [&](const KnownCache& known) { return known.name == name; });
   return found == kKnown.end() ? nullptr : found;
 }
 
 Error UnknownCache(const std::string& name) {
   const std::string_view nearest = policy::NearestWord(name, {"pip", "npm", "ccache"});
-  return Refused("policy.usage", fmt::format("there is no cache called {}", Printable(name)),
-                 nearest.empty() ? "use pip, npm or ccache"
-                                 : fmt::format("did you mean {}?", nearest));
+  return Refused(
+      "policy.usage", fmt::format("there is no cache called {}", Printable(name)),
+      nearest.empty() ? "use pip, npm or ccache" : fmt::format("did you mean {}?", nearest));
 }
 
 Result<std::string> Root() {
@@ -64,15 +63,14 @@ Result<UniqueFd> OpenRoot() {
 }
 
 Status NotePath(const std::string& directory, const std::string& project) {
-  const Result<UniqueFd> file = sys::Open(directory + "/" + kPathFile,
-                                          O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
+  const Result<UniqueFd> file =
+      sys::Open(directory + "/" + kPathFile, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
   return file.ok() ? sys::WriteAll(file->get(), project) : Status(file.error());
 }
 
 }  // namespace
 
-Result<OpenedCaches> OpenCaches(const std::string& project,
-                                const std::vector<std::string>& names) {
+Result<OpenedCaches> OpenCaches(const std::string& project, const std::vector<std::string>& names) {
   OpenedCaches opened;
   for (const std::string& name : names) {
     const KnownCache* const known = Find(name);
@@ -158,7 +156,8 @@ Result<size_t> ClearCaches(const std::string& project, const std::vector<std::st
     }
     for (const KnownCache& known : kKnown) {
       const std::string name(known.name);
-      const bool wanted = names.empty() || std::find(names.begin(), names.end(), name) != names.end();
+      const bool wanted =
+          names.empty() || std::find(names.begin(), names.end(), name) != names.end();
       if (wanted && sys::OpenNoLinks(directory->get(), name, O_PATH | O_DIRECTORY).ok()) {
         TRY(RemoveTree(directory->get(), name));
         ++cleared;

@@ -70,7 +70,8 @@ Result<Placeholder> Placeholder::Make(int parent, const std::string& name, const
   struct stat info{};
   if (!opened.ok() || ::fstat(opened->get(), &info) != 0 || !HasOurMode(info, kind) ||
       ::flock(opened->get(), LOCK_SH | LOCK_NB) != 0) {
-    return Refused("policy.project.changed", fmt::format("{} appeared while the project was being opened", name),
+    return Refused("policy.project.changed",
+                   fmt::format("{} appeared while the project was being opened", name),
                    "try again");
   }
   made.parent_ = UniqueFd(::fcntl(parent, F_DUPFD_CLOEXEC, 3));

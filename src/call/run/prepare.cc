@@ -14,6 +14,7 @@
 #include "base/sys.h"
 #include "call/run/cache_dirs.h"
 #include "call/run/run_config.h"
+#include "call/run/working_directory.h"
 #include "call/verb_flags.h"
 #include "isolation/compose_etc.h"
 #include "isolation/etc.h"
@@ -329,6 +330,7 @@ Result<Prepared> Prepare(const RunRequest& request) {
   std::move(caches.mounts.begin(), caches.mounts.end(), std::back_inserter(prepared.mounts));
   prepared.notes = std::move(caches.notes);
   prepared.call.env = BuildEnvironment(request.envelope, caches.env);
+  TRY(CheckWorkingDirectory(request.envelope.cwd, prepared.mounts, prepared.runtime));
   prepared.call.cwd = request.envelope.cwd;
   prepared.call.tty = request.envelope.tty;
   TRY(limits::CheckLeast(request.envelope.limits, isolation::CallBytes(prepared.call)));

@@ -49,8 +49,8 @@ std::string ReadText(const HostPath& root, const std::string& name) {
     return {};
   }
   const Result<UniqueFd> readable = sys::ReopenRegular(file->get(), name, O_RDONLY);
-  Result<std::string> text =
-      readable.ok() ? sys::ReadFd(readable->get(), kLongestFile) : Result<std::string>(std::string());
+  Result<std::string> text = readable.ok() ? sys::ReadFd(readable->get(), kLongestFile)
+                                           : Result<std::string>(std::string());
   return text.ok() ? std::move(text).value() : std::string();
 }
 
@@ -164,7 +164,8 @@ Result<Project::End> Project::Settle() {
   }
   // Said, not stopped.
   if (ScriptsOf(root_) != scripts_) {
-    end.notes.emplace_back("the scripts of package.json have changed: read them before you run them");
+    end.notes.emplace_back(
+        "the scripts of package.json have changed: read them before you run them");
   }
   if (IsRebasing(root_) && !rebasing_) {
     end.notes.emplace_back(

@@ -79,17 +79,18 @@ Status ProtectedTree::Mount(const std::string& path, policy::Access access) {
   struct stat info{};
   isolation::OpenedMount mount;
   const std::string whole = root_.path + "/" + path;
-  if (::fstatat(AT_FDCWD, whole.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode)) {
+  if (::fstatat(AT_FDCWD, whole.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+      S_ISLNK(info.st_mode)) {
     TRY_ASSIGN(mount.path, ExamineLink(whole));
     mount.link = true;
   } else {
     isolation::SystemPaths system;
     TRY_ASSIGN(mount.path,
                isolation::ExamineHostPath(whole, isolation::BindReason::kMount, system));
-    // Its files belong to the boundary exactly if those of the whole tree do.
-    mount.path.owner = root_.owner;
-    mount.path.group = root_.group;
   }
+  // Its files belong to the boundary exactly if those of the whole tree do.
+  mount.path.owner = root_.owner;
+  mount.path.group = root_.group;
   mount.at = whole;
   mount.access = access;
   mount.within = true;
@@ -98,10 +99,10 @@ Status ProtectedTree::Mount(const std::string& path, policy::Access access) {
   }
   mounts_.push_back(std::move(mount));
   if (mounts_.size() > kMostMounts) {
-    return Refused("policy.project.size",
-                   fmt::format("{} holds too many repositories and settings to be protected",
-                               root_.path),
-                   "name a smaller directory");
+    return Refused(
+        "policy.project.size",
+        fmt::format("{} holds too many repositories and settings to be protected", root_.path),
+        "name a smaller directory");
   }
   return {};
 }
@@ -144,10 +145,10 @@ Status ProtectedTree::ProtectTarget(const FoundName& link) {
   }
   const std::string target = resolved;
   if (target == root_.path) {
-    return Refused("policy.project.link",
-                   fmt::format("{} leads to the project itself, where all is writable",
-                               Printable(whole)),
-                   "remove the link");
+    return Refused(
+        "policy.project.link",
+        fmt::format("{} leads to the project itself, where all is writable", Printable(whole)),
+        "remove the link");
   }
   if (!isolation::IsAtOrBelow(target, root_.path)) {
     return {};
@@ -208,16 +209,14 @@ Status ProtectedTree::ProtectGitDirectories() {
     TRY(Pin(git.path));
     for (const policy::GitPart& part : policy::GitParts()) {
       const std::string path = Join(git.path, part.name);
-      const auto found =
-          std::find_if(before_.git_parts.begin(), before_.git_parts.end(),
-                       [&](const FoundName& other) { return other.path == path; });
+      const auto found = std::find_if(before_.git_parts.begin(), before_.git_parts.end(),
+                                      [&](const FoundName& other) { return other.path == path; });
       const Placeholder::Kind kind{part.directory, std::string(part.harmless)};
-      TRY_ASSIGN(const UniqueFd parent, sys::OpenNoLinks(root_.fd.get(),
-                                                         git.path.empty() ? "." : git.path,
-                                                         O_PATH | O_DIRECTORY));
-      const bool left_over =
-          found != before_.git_parts.end() &&
-          Placeholder::IsOne(parent.get(), std::string(part.name), kind);
+      TRY_ASSIGN(const UniqueFd parent,
+                 sys::OpenNoLinks(root_.fd.get(), git.path.empty() ? "." : git.path,
+                                  O_PATH | O_DIRECTORY));
+      const bool left_over = found != before_.git_parts.end() &&
+                             Placeholder::IsOne(parent.get(), std::string(part.name), kind);
       if (found != before_.git_parts.end() && !left_over) {
         TRY(Protect(*found));
       } else if (options_.rule == PlantedRule::kSetAside || left_over) {

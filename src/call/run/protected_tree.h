@@ -36,10 +36,11 @@ class ProtectedTree {
  public:
   struct Options {
     PlantedRule rule = PlantedRule::kSetAside;
-    bool hold_names = false;                // at the top: policy::ProtectedName::held
-    std::vector<std::string> more;          // further relative paths to protect
-    std::vector<std::string> read_only;     // directories that are read-only, though nothing there is protected
-    std::vector<std::string> writable;      // directories inside those that are not
+    bool hold_names = false;        // at the top: policy::ProtectedName::held
+    std::vector<std::string> more;  // further relative paths to protect
+    std::vector<std::string>
+        read_only;  // directories that are read-only, though nothing there is protected
+    std::vector<std::string> writable;  // directories inside those that are not
   };
 
   // Looks through the tree of `root` and appends mounts that lie within the last one of `mounts`, which is the root's.
@@ -58,8 +59,7 @@ class ProtectedTree {
   Status ProtectPath(const std::string& path);
   Status ProtectTarget(const isolation::FoundName& link);
   Status Pin(const std::string& path);
-  Status Hold(const std::string& directory, const std::string& name,
-              const Placeholder::Kind& kind);
+  Status Hold(const std::string& directory, const std::string& name, const Placeholder::Kind& kind);
   Status Mount(const std::string& path, policy::Access access);
   bool IsFixed(const std::string& path) const;
   std::vector<Planted> FindPlanted(const isolation::ProjectScan& after) const;

@@ -140,13 +140,23 @@ RunOutcome SettleProject(const RunRequest& request, Project& project, RunOutcome
   if (!end.ok()) {
     return Refuse(std::move(outcome), std::move(end.error()));
   }
+  constexpr size_t kMostListed = 256;
+  constexpr size_t kMostSaid = 20;
   for (const Planted& planted : end->planted) {
-    outcome.receipt.planted.push_back(planted.path);
-    outcome.warnings.push_back(fmt::format(
-        "{} was made by the command, and {} on this host runs what it says; it was {}",
-        Printable(planted.path), planted.run_by,
-        request.keep_planted ? "kept (--keep-planted)"
-                             : "set aside as " + Printable(planted.set_aside)));
+    if (outcome.receipt.planted.size() < kMostListed) {
+      outcome.receipt.planted.push_back(planted.path);
+    }
+    if (outcome.warnings.size() < kMostSaid) {
+      outcome.warnings.push_back(fmt::format(
+          "{} was made by the command, and {} on this host runs what it says; it was {}",
+          Printable(planted.path), planted.run_by,
+          request.keep_planted ? "kept (--keep-planted)"
+                               : "set aside as " + Printable(planted.set_aside)));
+    }
+  }
+  if (end->planted.size() > kMostSaid) {
+    outcome.warnings.push_back(
+        fmt::format("{} such names were made in all", end->planted.size()));
   }
   outcome.notes.insert(outcome.notes.end(), end->notes.begin(), end->notes.end());
   return outcome;

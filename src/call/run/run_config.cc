@@ -128,11 +128,10 @@ Result<std::vector<std::string>> FindProfile(const RunConfig& config, const std:
   }
   const std::string_view nearest = policy::NearestWord(name, names);
   return Refused("policy.usage", fmt::format("there is no profile called {}", Printable(name)),
-                 !nearest.empty() ? fmt::format("did you mean {}?", nearest)
-                 : config.directory.empty()
-                     ? "profiles are in ~/.config/coffer/run.toml"
-                     : fmt::format("add [profile.{}] to {}/run.toml", Printable(name),
-                                   config.directory));
+                 !nearest.empty()           ? fmt::format("did you mean {}?", nearest)
+                 : config.directory.empty() ? "profiles are in ~/.config/coffer/run.toml"
+                                            : fmt::format("add [profile.{}] to {}/run.toml",
+                                                          Printable(name), config.directory));
 }
 
 }  // namespace coffer::call

@@ -142,7 +142,8 @@ Status NarrowByProjectFile(RunRequest& request) {
     const std::string whole = isolation::Normalize(request.project + "/" + path);
     if (path.starts_with('/') || whole == request.project ||
         !isolation::IsAtOrBelow(whole, request.project)) {
-      reader.Add("read_only", "\"" + path + "\" is not a path in the project", "write it as \"infra\"");
+      reader.Add("read_only", "\"" + path + "\" is not a path in the project",
+                 "write it as \"infra\"");
       continue;
     }
     request.project_read_only.push_back(whole.substr(request.project.size() + 1));

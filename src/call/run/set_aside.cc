@@ -60,8 +60,7 @@ Result<std::string> SetAside::Move(const std::string& path) {
     // A directory that is closed to its owner cannot be given another parent.
     const Result<UniqueFd> closed =
         sys::OpenNoLinks(parent.get(), name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
-    if (closed.ok() &&
-        ::chmod(fmt::format("/proc/self/fd/{}", closed->get()).c_str(), 0700) == 0) {
+    if (closed.ok() && ::chmod(fmt::format("/proc/self/fd/{}", closed->get()).c_str(), 0700) == 0) {
       moved = rename();
     }
   }
