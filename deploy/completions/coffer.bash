@@ -7,7 +7,7 @@ _coffer() {
     no-new-privs seccomp landlock rlimits disk-quota cgroup-memory cgroup-pids cgroup-cpu cgroup-io"
   COMPREPLY=()
   if [ "$COMP_CWORD" = 1 ]; then
-    mapfile -t COMPREPLY < <(compgen -W "run call tools audit serve key sessions switch doctor runtimes --help --version" -- "$cur")
+    mapfile -t COMPREPLY < <(compgen -W "run shell cache call tools audit serve key sessions switch doctor runtimes --help --version" -- "$cur")
     return
   fi
   # After -- the rest is the command's own.
@@ -20,6 +20,11 @@ _coffer() {
   case $verb in
     doctor) mapfile -t COMPREPLY < <(compgen -W "--json --sweep --help" -- "$cur") ;;
     runtimes) mapfile -t COMPREPLY < <(compgen -W "--json --help" -- "$cur") ;;
+    cache)
+      case $prev in
+        --project) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
+        *) mapfile -t COMPREPLY < <(compgen -W "list clear pip npm ccache --project --all --json --help" -- "$cur") ;;
+      esac ;;
     call)
       case $prev in
         --state | --tools) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
@@ -110,8 +115,11 @@ _coffer() {
           mapfile -t COMPREPLY < <(compgen -W "--config --listen --health-listen --socket --tls-cert --tls-key --jwks --jwt-issuer --jwt-audience
             --name --allow-dangerous --json --state --tools --help" -- "$cur") ;;
       esac ;;
-    run)
+    run | shell)
       case $prev in
+        --project) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
+        --cache) mapfile -t COMPREPLY < <(compgen -W "pip npm ccache" -- "$cur") ;;
+        --profile) ;;
         --level) mapfile -t COMPREPLY < <(compgen -W "auto container process" -- "$cur") ;;
         --floor) mapfile -t COMPREPLY < <(compgen -W "$layers" -- "$cur") ;;
         --runtime) mapfile -t COMPREPLY < <(compgen -W "python3 node perl bash sh busybox host-usr" -- "$cur") ;;
@@ -124,7 +132,7 @@ _coffer() {
         *)
           if [[ $cur == -* ]]; then
             mapfile -t COMPREPLY < <(compgen -W "--level --floor --runtime --seccomp --uid --ro --rw --dangerously-rw --in --out --tmp
-              --cwd --cpu --wall --memory --processes --open-files --disk --io --output --env --tty --no-exec --receipt --state
+              --project --keep-planted --cache --profile --fail-on-cut --cwd --cpu --wall --memory --processes --open-files --disk --io --output --env --tty --no-exec --receipt --state
               --trace --quiet --help --" -- "$cur")
           else
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")

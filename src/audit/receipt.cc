@@ -111,7 +111,7 @@ Json ToJson(const Receipt& receipt) {
   json["files"] = {
       {"bound", std::move(bound)},
       {"exec", receipt.exec},
-      {"planted", Json::array()},
+      {"planted", receipt.planted},
       {"staged",
        {{"added", Json::array()}, {"changed", Json::array()}, {"removed", Json::array()}}},
       {"exported", Json::array()}};

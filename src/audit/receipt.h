@@ -82,6 +82,8 @@ struct Receipt {
   std::string program;  // what was executed: its path inside; empty if it did not come so far
   bool exec = false;    // files in /workspace, /tmp and mounts could be executed
   std::vector<BoundPath> bound;
+  std::vector<std::string>
+      planted;  // paths in a project that a program on the host would run (--project)
 
   std::vector<std::pair<std::string, CapUse>> limits;
   std::vector<Denial> denials;

@@ -64,6 +64,9 @@ void ReadBound(const Json& files, Receipt& receipt) {
   if (bound == files.end()) {
     return;  // written before there was such a list
   }
+  if (const auto planted = files.find("planted"); planted != files.end()) {
+    receipt.planted = planted->get<std::vector<std::string>>();
+  }
   for (const Json& entry : *bound) {
     receipt.bound.push_back({Text(entry, "path"), Text(entry, "class"), Text(entry, "why"),
                              entry.at("count").get<uint64_t>()});

@@ -11,7 +11,9 @@
 
 #include "base/fault.h"
 #include "base/print.h"
+#include "base/text.h"
 #include "cli/verb_audit.h"
+#include "cli/verb_cache.h"
 #include "cli/verb_call.h"
 #include "cli/verb_doctor.h"
 #include "cli/verb_key.h"
@@ -19,8 +21,10 @@
 #include "cli/verb_runtimes.h"
 #include "cli/verb_serve.h"
 #include "cli/verb_sessions.h"
+#include "cli/verb_shell.h"
 #include "cli/verb_switch.h"
 #include "cli/verb_tools.h"
+#include "policy/manifest/mistake.h"
 
 namespace {
 
@@ -30,6 +34,9 @@ constexpr std::string_view kHelp =
 Usage:
   coffer run [flags] FILE [ARG...]    run a script in a boundary: that one file comes in, read-only
   coffer run [flags] -- CMD ARG...    run a command in a boundary built from flags
+  coffer run --project . -- CMD ARG   run it on the project here: writable, but for what the host runs later
+  coffer shell [flags]                a shell for the project here, in the same boundary
+  coffer cache list|clear             what --cache keeps for a project between calls
   coffer doctor [--json] [--sweep]    what this host can enforce, and how to fix what it cannot
   coffer runtimes [--json]            what can be made executable inside a boundary
   coffer call TOOL [--args JSON]      call a declared tool through the whole ladder
@@ -43,6 +50,15 @@ Usage:
 
 Start with:  coffer run -- python3 -c 'print(2 + 2)'
 )";
+
+coffer::Error UnknownVerb(std::string_view word) {
+  const std::string_view nearest = coffer::policy::NearestWord(
+      word, {"run", "shell", "doctor", "runtimes", "call", "serve", "audit", "key", "sessions",
+             "tools", "cache", "help", "version"});
+  return coffer::Refused("policy.usage", "there is no verb called " + coffer::Printable(word),
+                         nearest.empty() ? "`coffer --help` lists the verbs"
+                                         : "did you mean coffer " + std::string(nearest) + "?");
+}
 
 // A closed stdin, stdout or stderr would be taken by the first descriptor we open, and then mistaken for it.
 bool OpenMissingStdio() {
@@ -95,6 +111,13 @@ int main(int argc, char** argv, char** envp) {
     RaiseOpenFiles();
     return coffer::cli::RunVerb(rest, {argv[0], WordBytes(argv, envp)});
   }
+  if (words[0] == "shell") {
+    RaiseOpenFiles();
+    return coffer::cli::ShellVerb(rest, {argv[0], WordBytes(argv, envp)});
+  }
+  if (words[0] == "cache") {
+    return coffer::cli::CacheVerb(rest);
+  }
   if (words[0] == "doctor") {
     return coffer::cli::DoctorVerb(rest);
   }
@@ -127,8 +150,6 @@ int main(int argc, char** argv, char** envp) {
   if (words[0] == "tools") {
     return coffer::cli::ToolsVerb(rest);
   }
-  coffer::PrintError(coffer::Refused("policy.usage",
-                                     "there is no verb called " + std::string(words[0]),
-                                     "`coffer --help` lists the verbs"));
+  coffer::PrintError(UnknownVerb(words[0]));
   return 120;
 }

@@ -55,12 +55,7 @@ int RecordedRun(call::RunRequest& request, std::optional<audit::ReceiptFile> rec
   }
   request.record = &record;
   const call::RunOutcome outcome = call::RunCall(request);
-  if (outcome.error) {
-    PrintError(*outcome.error);
-  }
-  if (request.trace) {
-    PrintTrace(outcome.receipt);
-  }
+  PrintOutcome(request, outcome);
   const Status sealed = record.End(outcome, reply);
   if (!sealed.ok() && outcome.exit_status != kFailed) {
     PrintError(Error{ErrorKind::kHost, "internal",

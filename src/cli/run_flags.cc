@@ -9,6 +9,7 @@
 #include "base/quantity.h"
 #include "base/text.h"
 #include "policy/inodes.h"
+#include "policy/manifest/mistake.h"
 
 namespace coffer::cli {
 namespace {
@@ -52,8 +53,16 @@ class Parser {
       return Refused("policy.usage", "the command is an empty word");
     }
     request_.script = script;
+    if (!request_.project.empty()) {
+      UseProjectDefaults(given_, request_);
+    } else if (request_.keep_planted || !request_.caches.empty()) {
+      return Refused(
+          "policy.usage",
+          fmt::format("{} needs --project", request_.keep_planted ? "--keep-planted" : "--cache"),
+          "write --project . for the current directory");
+    }
     if (request_.envelope.runtimes.empty()) {
-      request_.envelope.runtimes = {"host-usr"};  // ADR 22; --runtime narrows to listed files
+      request_.envelope.runtimes = {"host-usr"};  // --runtime narrows to listed files
     }
     request_.envelope.exec = !no_exec_;
     return std::move(request_);
@@ -143,6 +152,20 @@ class Parser {
     return {};
   }
 
+  Status ProjectDirectory(std::string_view flag) {
+    TRY_ASSIGN(const std::string_view text, Value(flag));
+    if (!request_.project.empty()) {
+      return Refused("policy.usage", "--project was given twice",
+                     "a call has one project; use --rw for another directory");
+    }
+    if (text.empty()) {
+      return Refused("policy.usage", "--project needs a directory", "write --project .");
+    }
+    request_.project = std::string(text);
+    request_.envelope.mounts.push_back({request_.project, "", policy::Access::kWrite});
+    return {};
+  }
+
   Status Env(std::string_view flag) {
     TRY_ASSIGN(const std::string_view text, Value(flag));
     const size_t equals = text.find('=');
@@ -166,7 +189,7 @@ class Parser {
       if (!layer) {
         return Refused("policy.usage",
                        fmt::format("--floor: there is no layer called \"{}\"", Printable(name)),
-                       "`coffer doctor` lists the layers");
+                       SuggestLayer(name));
       }
       request_.envelope.floor.Add(*layer);
     }
@@ -276,6 +299,7 @@ class Parser {
     }
     policy::Envelope& envelope = request_.envelope;
     policy::Limits& limits = envelope.limits;
+    given_.push_back(flag);
     // NOLINTBEGIN(readability-braces-around-statements): a table
     if (flag == "--ro")
       return Mount(flag, policy::Access::kRead);
@@ -287,6 +311,16 @@ class Parser {
       return List(envelope.inputs, flag, /*commas=*/false);
     if (flag == "--out")
       return Out(flag);
+    if (flag == "--project")
+      return ProjectDirectory(flag);
+    if (flag == "--keep-planted")
+      return Switch(request_.keep_planted, flag);
+    if (flag == "--cache")
+      return List(request_.caches, flag, /*commas=*/true);
+    if (flag == "--profile")
+      return Text(request_.profile, flag);
+    if (flag == "--fail-on-cut")
+      return Switch(request_.cut_is_breach, flag);
     if (flag == "--level")
       return Level(flag);
     if (flag == "--runtime")
@@ -332,13 +366,32 @@ class Parser {
     if (flag == "--trace")
       return Switch(request_.trace, flag);
     // NOLINTEND(readability-braces-around-statements)
+    return UnknownFlag(flag);
+  }
+
+  static std::string SuggestLayer(std::string_view name) {
+    std::vector<std::string_view> known;
+    for (int layer = 0; layer < policy::kLayerCount; ++layer) {
+      known.push_back(policy::LayerName(static_cast<policy::Layer>(layer)));
+    }
+    const std::string_view nearest = policy::NearestWord(name, known);
+    return nearest.empty() ? "`coffer doctor` lists the layers"
+                           : fmt::format("did you mean {}?", nearest);
+  }
+
+  static Error UnknownFlag(std::string_view flag) {
+    const std::string_view nearest = policy::NearestWord(flag, RunFlagNames());
     return Refused(
         "policy.usage", fmt::format("there is no flag called {}", Printable(flag)),
-        "`coffer run --help` lists the flags; the command's own go after the file or after --");
+        nearest.empty()
+            ? "`coffer run --help` lists the flags; the command's own go after the file or after --"
+            : fmt::format("did you mean {}?", nearest));
   }
 
   Words words_;
   size_t at_ = 0;
+  std::vector<std::string_view>
+      given_;  // the flags, for what a project changes only if it was not said
   bool has_separator_ = false;
   bool no_exec_ = false;
   std::optional<std::string_view> inline_value_;

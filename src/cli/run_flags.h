@@ -9,6 +9,7 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "call/run/run_request.h"
@@ -17,6 +18,12 @@ namespace coffer::cli {
 
 // The words after `run`. --seccomp FILE leaves the file's path in envelope.imported_seccomp; the verb reads it.
 Result<call::RunRequest> ParseRunFlags(std::span<const std::string_view> words);
+
+// Every flag, for suggestions and profiles.
+const std::vector<std::string_view>& RunFlagNames();
+
+// What --project changes unless `given` has the flag for it: the limits, the runtime, the working directory.
+void UseProjectDefaults(const std::vector<std::string_view>& given, call::RunRequest& request);
 
 // The text of `coffer run --help`.
 std::string_view RunHelp();

@@ -8,10 +8,19 @@ std::string_view RunHelp() {
 
 Usage:
   coffer run [flags] FILE [ARG...]    bring in that one file, read-only, and run it with its interpreter
+  coffer run [flags] -                the same with a script from stdin
   coffer run [flags] -- CMD ARG...    run a command of this host
 
 Without flags: no network, no host files but /usr (read-only), /workspace (100 MiB, in memory) as working directory,
 10 s of CPU, 30 s, 256 MiB, 32 processes, 100 open files, 1 MiB of output. The current directory is not visible.
+
+For a project:
+  --project DIR       DIR at its own path, writable, as working directory, with the programs of this host. What the host
+                      runs later by itself (.git/hooks, .git/config, .vscode, .idea, .envrc, ...) is read-only and cannot
+                      be made; what was made anyway is set aside at the end. HOME is private. 1 h of CPU, 30 min, 2 GiB,
+                      512 processes, 4096 open files, 4 GiB of disk, 16 MiB of output
+  --keep-planted      say what was made, and leave it where it is
+  --cache NAME...     pip, npm, ccache: kept for this project between calls (`coffer cache list`)
 
 What it may see:
   --ro PATH[:AT]      a host file or directory, read-only (repeat for more)
@@ -32,12 +41,14 @@ What it may use:
   --memory SIZE       with tmpfs, without swap (256MiB)       --processes N       processes and threads (32)
   --open-files N      per process (100)                       --disk SIZE         in each writable place (100MiB)
   --tmp SIZE          size of /tmp (16MiB)                    --io SIZE           block device bytes (1GiB)
-  --output SIZE       stdout and stderr together (1MiB)
+  --output SIZE       stdout and stderr together (1MiB)       --fail-on-cut       exit 122 if it was cut
 
 How it is confined:
   --level LEVEL       process, container or auto (auto)
   --floor LAYER...    refuse to run without these layers (see `coffer doctor`)
   --seccomp PROFILE   strict, default, compat, or an OCI/Docker profile in JSON, which can only narrow compat
+
+  --profile NAME      flags from [profile.NAME] of ~/.config/coffer/run.toml; those given here count first
 
 What you are told:
   --receipt FILE      write the receipt ("-" is stderr); not where the call may write

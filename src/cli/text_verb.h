@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "call/verb_flags.h"
@@ -17,5 +18,9 @@ namespace coffer::cli {
 int RunTextVerb(std::string_view verb, std::string_view usage,
                 std::span<const call::FlagSpec> specs, std::span<const std::string_view> words,
                 const std::function<Result<std::string>(const call::VerbFlags&)>& act);
+
+// What a verb says to a word it does not know: the nearest of those it does, or all of them.
+Error UnknownAction(std::string_view verb, std::string_view word,
+                    const std::vector<std::string_view>& known);
 
 }  // namespace coffer::cli

@@ -329,8 +329,9 @@ Result<std::string> Act(const call::VerbFlags& flags) {
   if (what == "prune" && given.size() == 1 && flags.Has("--older-than")) {
     return Prune(flags, state);
   }
-  return Refused("policy.usage", "coffer audit does not take this",
-                 "`coffer audit --help` lists what it does");
+  return UnknownAction("audit", flags.words().empty() ? "" : flags.words().front(),
+                       {"list", "show", "chain", "tail", "verify", "verify-receipt", "checkpoint",
+                        "key", "export", "prune"});
 }
 
 }  // namespace

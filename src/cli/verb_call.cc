@@ -25,6 +25,7 @@
 #include "call/warden/runner.h"
 #include "call/warden/tenant_uids.h"
 #include "cli/state.h"
+#include "policy/manifest/mistake.h"
 #include "store/call_list.h"
 #include "store/retention.h"
 #include "store/tenant.h"
@@ -200,6 +201,15 @@ call::ToolReply RunLadder(call::Ladder& ladder, store::Store& store, const Allow
   return ladder.Descend(ready, call::Collect(std::move(channels).value(), options));
 }
 
+std::string NearestTool(const call::ToolShelf& shelf, const std::string& name) {
+  const std::vector<call::ShelfEntry> entries = shelf.List();
+  std::vector<std::string_view> names;
+  for (const call::ShelfEntry& entry : entries) {
+    names.push_back(entry.name);
+  }
+  return std::string(policy::NearestWord(name, names));
+}
+
 // Where no daemon runs, nobody else does it. The call is answered: what fails here is tried again by the next one.
 void ForgetOld(State& state, const store::TenantId& tenant, const store::Retention& retention) {
   store::CallFilter old;
@@ -283,7 +293,10 @@ int CallVerb(std::span<const std::string_view> words) {
   if (flags->json()) {
     PrintOut(AnswerJson(reply) + "\n");
   } else if (!reply.error_class.empty()) {
-    PrintError(Error{ErrorKind::kRefused, reply.error_class, reply.error_message, reply.hint, 0});
+    const std::string nearest =
+        reply.error_class == "policy.tool" ? NearestTool(state->shelf(), request.tool) : "";
+    PrintError(Error{ErrorKind::kRefused, reply.error_class, reply.error_message,
+                     nearest.empty() ? reply.hint : "did you mean " + nearest + "?", 0});
   }
   if (receipt && !reply.receipt.empty()) {
     if (const Status wrote = receipt->Write(reply.receipt); !wrote.ok()) {

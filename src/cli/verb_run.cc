@@ -10,8 +10,12 @@
 #include "base/text.h"
 #include "call/redact.h"
 #include "call/run/run_call.h"
+#include "call/run/run_config.h"
+#include "call/run/run_profile.h"
 #include "cli/recorded_run.h"
 #include "cli/run_flags.h"
+#include "cli/run_paths.h"
+#include "cli/stdin_script.h"
 
 namespace coffer::cli {
 namespace {
@@ -48,8 +52,6 @@ Status OpenFiles(call::RunRequest& request, std::optional<audit::ReceiptFile>& r
   return {};
 }
 
-}  // namespace
-
 void PrintTrace(const audit::Receipt& receipt) {
   for (const auto& [step, micros] : receipt.steps_us) {
     PrintError(fmt::format("coffer: trace: {:>7} us  {}", micros, step));
@@ -60,6 +62,49 @@ void PrintTrace(const audit::Receipt& receipt) {
   }
 }
 
+bool IsTypeScript(std::string_view file) {
+  return file.ends_with(".ts") || file.ends_with(".mts") || file.ends_with(".cts");
+}
+
+// The words of a profile come first, so that those of the command line count.
+Result<call::RunRequest> ParseWithProfile(std::span<const std::string_view> words) {
+  Result<call::RunRequest> request = ParseRunFlags(words);
+  if (!request.ok() || request->profile.empty()) {
+    return request;
+  }
+  TRY_ASSIGN(const call::RunConfig config, call::ReadRunConfig());
+  TRY_ASSIGN(const std::vector<std::string> profile, call::FindProfile(config, request->profile));
+  std::vector<std::string_view> all(profile.begin(), profile.end());
+  all.insert(all.end(), words.begin(), words.end());
+  request = ParseRunFlags(all);
+  if (!request.ok()) {
+    request.error().message += " (with the profile of " + config.directory + "/run.toml)";
+  }
+  return request;
+}
+
+}  // namespace
+
+void PrintOutcome(const call::RunRequest& request, const call::RunOutcome& outcome) {
+  if (outcome.error) {
+    PrintError(*outcome.error);
+  }
+  for (const std::string& warning : outcome.warnings) {
+    PrintError("coffer: warning: " + warning);
+  }
+  if (!request.quiet) {
+    for (const std::string& note : outcome.notes) {
+      PrintError("coffer: note: " + note);
+    }
+    if (request.script && outcome.exit_status == 1 && IsTypeScript(request.command.front())) {
+      PrintError("coffer: note: node runs TypeScript from version 22.18 on; an older one does not");
+    }
+  }
+  if (request.trace) {
+    PrintTrace(outcome.receipt);
+  }
+}
+
 int RunVerb(std::span<const std::string_view> words, isolation::OwnWords own) {
   if (!words.empty() && (words.front() == "--help" || words.front() == "-h")) {
     PrintOut(RunHelp());
@@ -67,13 +112,27 @@ int RunVerb(std::span<const std::string_view> words, isolation::OwnWords own) {
   }
   const char* const state = ::getenv("COFFER_STATE");
   const bool recorded = state != nullptr && *state != '\0';
-  Result<call::RunRequest> request = ParseRunFlags(words);
+  Result<call::RunRequest> request = ParseWithProfile(words);
   if (!request.ok()) {
     PrintError(request.error());
     return kExitRefused;
   }
+  if (const Status resolved = ResolvePaths(*request); !resolved.ok()) {
+    PrintError(resolved.error());
+    return kExitRefused;
+  }
+  if (const Status narrowed = call::NarrowByProjectFile(*request); !narrowed.ok()) {
+    PrintError(narrowed.error());
+    return kExitRefused;
+  }
+  Result<StdinScript> script = StdinScript::Read(*request);
+  if (!script.ok()) {
+    PrintError(script.error());
+    return kExitRefused;
+  }
   request->own = own;
   request->reads_config = true;
+  request->marks_cut = false;
   if (request->trace && request->receipt_path.empty()) {
     request->receipt_path = "/dev/null";
   }
@@ -89,15 +148,10 @@ int RunVerb(std::span<const std::string_view> words, isolation::OwnWords own) {
     return RecordedRun(*request, std::move(receipt));
   }
   call::RunOutcome outcome = call::RunCall(*request);
-  if (outcome.error) {
-    PrintError(*outcome.error);
-  }
   if (outcome.receipt.outcome == "denied" || outcome.receipt.started_at == Nanos(0)) {
     call::RedactRefusal(call::WordsOf(*request), outcome.receipt);
   }
-  if (request->trace) {
-    PrintTrace(outcome.receipt);
-  }
+  PrintOutcome(*request, outcome);
   if (receipt) {
     if (Status wrote = receipt->Write(audit::FormatReceipt(outcome.receipt)); !wrote.ok()) {
       PrintError(wrote.error());

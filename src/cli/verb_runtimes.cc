@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/print.h"
 #include "base/sys.h"
+#include "base/text.h"
 #include "isolation/runtime/report.h"
 
 namespace coffer::cli {
@@ -89,12 +91,10 @@ int RunRuntimesVerb(std::span<const std::string_view> args) {
     } else if (arg == "--help" || arg == "-h") {
       return sys::WriteAll(STDOUT_FILENO, kUsage).ok() ? 0 : kFailed;
     } else {
-      const Status told = sys::WriteAll(
-          STDERR_FILENO,
-          fmt::format(
-              "coffer: refused: runtimes does not take '{}'\nhint: coffer runtimes [--json]\n",
-              arg));
-      return told.ok() ? kRefused : kFailed;
+      PrintError(Refused("policy.usage",
+                         fmt::format("coffer runtimes has no flag {}", Printable(arg)),
+                         "coffer runtimes [--json]"));
+      return kRefused;
     }
   }
   const std::vector<RuntimeReport> reports = isolation::DescribeRuntimes();

@@ -83,8 +83,7 @@ Result<std::string> Act(const call::VerbFlags& flags) {
   if (given[0] == "end" && given.size() == 2) {
     return End(state, tenant, given[1]);
   }
-  return Refused("policy.usage", "coffer sessions does not take this",
-                 "coffer sessions list | end ID");
+  return UnknownAction("sessions", given.front(), {"list", "end"});
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "call/tool_shelf.h"
 #include "call/verb_flags.h"
 #include "cli/state.h"
+#include "cli/text_verb.h"
 #include "policy/blast_radius.h"
 #include "policy/make_envelope.h"
 #include "policy/manifest/starter.h"
@@ -216,6 +217,18 @@ int List(const call::VerbFlags& flags) {
   return 0;
 }
 
+Error UnknownTool(const call::ToolShelf& shelf, const std::string& name) {
+  const std::vector<ShelfEntry> entries = shelf.List();
+  std::vector<std::string_view> names;
+  for (const ShelfEntry& entry : entries) {
+    names.push_back(entry.name);
+  }
+  const std::string_view nearest = policy::NearestWord(name, names);
+  return Refused("policy.tool", fmt::format("there is no tool called {}", Printable(name)),
+                 nearest.empty() ? "`coffer tools list` names them"
+                                 : fmt::format("did you mean {}?", nearest));
+}
+
 int Show(const call::VerbFlags& flags, const std::string& name) {
   const Result<std::unique_ptr<call::ToolShelf>> shelf = OpenShelf(flags);
   if (!shelf.ok()) {
@@ -253,8 +266,7 @@ int Show(const call::VerbFlags& flags, const std::string& name) {
     PrintMistakes(entry);
     return 0;
   }
-  PrintError(Refused("policy.tool", fmt::format("there is no tool called {}", Printable(name)),
-                     "`coffer tools list` names them"));
+  PrintError(UnknownTool(**shelf, name));
   return kRefused;
 }
 
@@ -315,6 +327,20 @@ int Switch(const call::VerbFlags& flags, const std::string& name, bool off) {
         Refused("policy.usage", "disabling a tool needs a reason", "add --reason 'what happened'"));
     return kRefused;
   }
+  if (off) {
+    // Enabling takes any name: a tool that is gone may still be switched off.
+    const Result<std::unique_ptr<call::ToolShelf>> shelf = OpenShelf(flags);
+    if (!shelf.ok()) {
+      PrintError(shelf.error());
+      return kRefused;
+    }
+    const auto entries = (*shelf)->List();
+    if (std::none_of(entries.begin(), entries.end(),
+                     [&](const ShelfEntry& entry) { return entry.name == name; })) {
+      PrintError(UnknownTool(**shelf, name));
+      return kRefused;
+    }
+  }
   Result<State> state = State::Open(flags);
   if (!state.ok()) {
     PrintError(state.error());
@@ -370,9 +396,8 @@ int ToolsVerb(std::span<const std::string_view> words) {
   if ((given[0] == "disable" || given[0] == "enable") && given.size() == 2) {
     return Switch(*flags, given[1], given[0] == "disable");
   }
-  PrintError(Refused(
-      "policy.usage", "coffer tools does not take this",
-      "coffer tools list | show NAME | check FILE... | new NAME | disable NAME | enable NAME"));
+  PrintError(
+      UnknownAction("tools", given.front(), {"list", "show", "check", "new", "disable", "enable"}));
   return kRefused;
 }
 

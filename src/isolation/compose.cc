@@ -187,13 +187,20 @@ void AddMounts(const std::vector<OpenedMount>& mounts, bool exec, BoundaryPlan& 
     bind.writable = mount.access == policy::Access::kWrite;
     bind.executable = exec;
     bind.id_mapped = true;
+    bind.link = mount.link;
     root.binds.push_back(bind);
+    if (mount.within) {
+      continue;  // its place and Landlock's rule are those of the mount around it
+    }
     dirs.AddParentsOf(mount.at);
     if (bind.directory) {
       dirs.Add(mount.at);
     }
     plan.landlock.push_back(
         {mount.at, landlock::ReadAndMaybeExecute(exec) | (bind.writable ? landlock::kChange : 0)});
+  }
+  // Last: a mount within another one would hide a cover below it.
+  for (const OpenedMount& mount : mounts) {
     CoverFifos(mount.at, mount.fifos, root);
   }
 }
@@ -215,7 +222,7 @@ bool IsOwnPlace(std::string_view at) {
 Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& runtime) {
   for (size_t i = 0; i < mounts.size(); ++i) {
     const std::string& at = mounts[i].at;
-    if (mounts[i].workspace) {
+    if (mounts[i].workspace || mounts[i].within) {
       continue;
     }
     if (at.size() >= PATH_MAX || LongestName(at) > NAME_MAX) {
@@ -252,6 +259,9 @@ Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& ru
     }
     for (size_t j = 0; j < i; ++j) {
       const std::string& other = mounts[j].at;
+      if (mounts[j].within) {
+        continue;
+      }
       if (at == other || Inside(at, other) || Inside(other, at)) {
         return Refused("policy.mount.overlap",
                        fmt::format("the mount targets {} and {} overlap", other, at),

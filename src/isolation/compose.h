@@ -25,6 +25,10 @@ struct OpenedMount {
   policy::Access access = policy::Access::kRead;
   std::vector<std::string> fifos;  // relative; each is covered
   bool workspace = false;  // a session's own /workspace: the one own place that can be a mount
+  bool project =
+      false;  // holds what is protected (call/run/project.h): only where mounts can be made
+  bool within = false;  // lies in a mount before it, at its own place there
+  bool link = false;    // a link, mounted on itself
 };
 
 // A file brought in by copy.

@@ -77,6 +77,12 @@ Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const Open
   plan.landlock.push_back({scratch.path + "/tmp", own, true, scratch.tmp});
   plan.landlock.push_back({scratch.path + "/in", landlock::kRead, true, scratch.in});
   for (const OpenedMount& mount : mounts) {
+    if (mount.project) {
+      return Refused("policy.project.level",
+                     "--project needs mounts of its own, and the process level has none: nothing "
+                     "would keep .git/hooks and the like read-only",
+                     "use --level container, or --rw without that protection");
+    }
     if (mount.at != mount.path.path) {
       return Refused("policy.mount.target",
                      fmt::format("{} cannot appear at {}: the process level has no private root",

@@ -40,6 +40,7 @@ struct BindMount {
   ino_t expected_ino = 0;
   dev_t device = 0;  // not 0: a character device with this number, instead of a file or directory
   bool covers = false;         // a fifo in another mount, which is there already
+  bool link = false;           // a link, mounted on itself so that it cannot be replaced
   bool usable_device = false;  // a device that can be opened: the only mounts without nodev
 };
 

@@ -25,7 +25,7 @@ void Relay::Take(const char* data, size_t size) {
   }
   if (!reader_gone_) {
     pending_.append(data, kept);
-    if (kept < size && !marked_) {
+    if (kept < size && budget_->marks && !marked_) {
       marked_ = true;
       pending_ += "\n[coffer: output truncated at " + FormatSize(budget_->cap) + "]\n";
     }

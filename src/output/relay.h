@@ -2,7 +2,7 @@
 //
 // Carries a boundary's stdout or stderr to ours, up to a cap that both share (R24, R80).
 //
-// Past the cap a marker is written once and everything further is read and dropped, so a flood costs the writer's time
+// Past the cap a marker is written once, for text that a model reads, and everything further is read and dropped. So a flood costs the writer's time
 // and none of our memory: at most one buffer is held per stream. Nothing is read while our own reader is slow, and we
 // never block in write: a stalled reader cannot keep the supervisor from its deadlines.
 #pragma once
@@ -21,6 +21,8 @@ struct OutputBudget {
   uint64_t cap = 0;
   uint64_t delivered = 0;  // bytes that went out, markers not counted
   uint64_t produced = 0;   // bytes that came in
+  bool marks =
+      true;  // a cut stream ends with a marker; false: its bytes are the command's own alone
   bool truncated() const { return produced > delivered; }
 };
 

@@ -108,11 +108,15 @@ TEST_P(Streams, AFullDeviceAsStdout) {
   EXPECT_TRUE(result.receipt.is_object()) << result.Describe();
 }
 
-TEST_P(Streams, TruncationIsMarked) {
+TEST_P(Streams, TruncationIsSaidAndNotInsideTheData) {
   const RunResult result = RunProbe(Flags({"--output", "1000"}), {"flood", "5000"});
-  EXPECT_EQ(result.out.substr(0, 900), std::string(900, 'y')) << result.Describe();
-  EXPECT_LT(result.out.size(), 1300U);
-  EXPECT_TRUE(Contains(result.out + result.err, "truncated")) << result.Describe();
+  EXPECT_EQ(result.out, std::string(1000, 'y')) << result.Describe();
+  EXPECT_TRUE(Contains(result.err, "truncated at 1000B")) << result.Describe();
+  EXPECT_EQ(result.exit, 0) << result.Describe();
+  const RunResult failed =
+      RunProbe(Flags({"--output", "1000", "--fail-on-cut"}), {"flood", "5000"});
+  EXPECT_EQ(failed.exit, 122) << failed.Describe();
+  EXPECT_EQ(failed.ErrorClass(), "limit.output") << failed.Describe();
   EXPECT_EQ(result.receipt["output"]["produced"], 5000) << result.receipt["output"].dump();
   EXPECT_EQ(result.receipt["output"]["truncated"], true);
   const RunResult exact = RunProbe(Flags({"--output", "5000"}), {"flood", "5000"});

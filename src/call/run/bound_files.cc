@@ -60,6 +60,9 @@ void DescribeBound(const RunRequest& request, const Prepared& prepared, audit::R
   std::vector<std::string> changes;
   std::vector<std::string> reads;
   for (const isolation::OpenedMount& mount : prepared.mounts) {
+    if (mount.within) {
+      continue;
+    }
     bound.Add(mount.path.path, mount.path.path_class, mount.path.reason);
     (mount.access == policy::Access::kWrite ? changes : reads).push_back(mount.path.path);
   }

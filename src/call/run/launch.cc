@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/sys.h"
@@ -29,13 +30,17 @@ Result<std::vector<UniqueFd>> CloneMounts(const Prepared& prepared,
                                           const isolation::BoundaryPlan& plan,
                                           uint32_t boundary_uid) {
   std::vector<UniqueFd> trees;
+  std::map<std::pair<uid_t, gid_t>, UniqueFd> id_maps;
   // The plan has the runtime's files first, then the mounts, each in their order.
   auto file = prepared.runtime.paths.begin();
   auto mount = prepared.mounts.begin();
   for (const isolation::BindMount& bind : plan.call_root.binds) {
     UniqueFd tree;
     if (bind.supervised && bind.id_mapped) {
-      TRY_ASSIGN(const UniqueFd id_map, isolation::MakeIdMap(mount->path, boundary_uid));
+      UniqueFd& id_map = id_maps[{mount->path.owner, mount->path.group}];
+      if (!id_map) {
+        TRY_ASSIGN(id_map, isolation::MakeIdMap(mount->path, boundary_uid));
+      }
       TRY_ASSIGN(tree, isolation::CloneTree(mount->path, id_map, mount->access));
       ++mount;
     } else if (bind.supervised) {
@@ -50,7 +55,7 @@ Result<std::vector<UniqueFd>> CloneMounts(const Prepared& prepared,
 // The sums that growth is counted from, taken before anything can grow.
 Status StartDiskWatches(const RunRequest& request, const Prepared& prepared, Launched& launched) {
   for (const isolation::OpenedMount& mount : prepared.mounts) {
-    if (mount.access == policy::Access::kWrite && mount.path.directory) {
+    if (mount.access == policy::Access::kWrite && mount.path.directory && !mount.within) {
       TRY_ASSIGN(limits::DiskWatch watch,
                  limits::DiskWatch::Start(mount.path.fd.get(), request.envelope.limits));
       launched.disks.push_back(std::move(watch));

@@ -12,9 +12,11 @@
 #include "base/hash.h"
 #include "base/quantity.h"
 #include "base/sys.h"
+#include "call/run/cache_dirs.h"
 #include "call/run/program_places.h"
 #include "call/run/run_config.h"
 #include "call/run/usual_toolchains.h"
+#include "call/run/working_directory.h"
 #include "call/verb_flags.h"
 #include "isolation/compose_etc.h"
 #include "isolation/etc.h"
@@ -22,6 +24,7 @@
 #include "isolation/protected_paths.h"
 #include "isolation/runtime/own_tree.h"
 #include "isolation/runtime/program.h"
+#include "isolation/runtime/real_path.h"
 #include "isolation/runtime/runtime.h"
 #include "limits/least.h"
 
@@ -191,9 +194,44 @@ Status OpenMounts(const RunRequest& request, const RunConfig& config, Prepared& 
       TRY_ASSIGN(opened.fifos, isolation::FindFifos(opened.path));
     }
     prepared.mounts.push_back(std::move(opened));
+    if (!request.project.empty() && mount.host == request.project &&
+        mount.access == policy::Access::kWrite) {
+      TRY_ASSIGN(prepared.project,
+                 Project::Open(request.keep_planted ? PlantedRule::kKeep : PlantedRule::kSetAside,
+                               request.project_read_only, prepared.mounts));
+    }
   }
   TRY(OpenWorkspace(request.envelope, prepared));
   return isolation::CheckTargets(prepared.mounts, prepared.runtime.set);
+}
+
+// The command's path if it lies in the project, which shows it at its own place; otherwise "".
+std::string InProject(const RunRequest& request) {
+  const std::string& name = request.command.front();
+  const Result<std::string> path = isolation::Absolute(name);
+  if (request.project.empty() || !path.ok() ||
+      (!request.script && name.find('/') == std::string::npos)) {
+    return {};
+  }
+  std::string clean = isolation::Normalize(*path);
+  return isolation::IsAtOrBelow(clean, request.project) ? clean : "";
+}
+
+// A script or program of the project is run where it is: what it needs beside itself is there too.
+Result<isolation::Command> ResolveInProject(const RunRequest& request, const std::string& path,
+                                            const isolation::ResolveOptions& options) {
+  isolation::Command resolved;
+  if (request.script) {
+    TRY_ASSIGN(resolved, isolation::ResolveScript(path, request.envelope.runtimes, options));
+  }
+  if (resolved.program.empty()) {
+    TRY_ASSIGN(resolved.runtime, isolation::ResolveRuntimes(request.envelope.runtimes, options));
+    resolved.runtimes = request.envelope.runtimes;
+    resolved.program = path;
+  }
+  resolved.argv.push_back(path);
+  resolved.argv.insert(resolved.argv.end(), request.command.begin() + 1, request.command.end());
+  return resolved;
 }
 
 // What runs, what it needs, and what goes before the script's own arguments.
@@ -202,6 +240,9 @@ Result<isolation::Command> ResolveProgram(const RunRequest& request,
                                           const isolation::ResolveOptions& options,
                                           Prepared& prepared) {
   const std::vector<std::string>& command = request.command;
+  if (const std::string path = InProject(request); !path.empty()) {
+    return ResolveInProject(request, path, options);
+  }
   isolation::Command resolved;
   if (request.script) {
     TRY_ASSIGN(isolation::Input script, ReadScript(command.front(), grounds));
@@ -261,7 +302,9 @@ Status OpenProgramFiles(const RunRequest& request, const RunConfig& config, Prep
   return Internal("runtime.stale", "a runtime changed while it was being looked up");
 }
 
-std::vector<std::string> BuildEnvironment(const policy::Envelope& envelope) {
+std::vector<std::string> BuildEnvironment(
+    const policy::Envelope& envelope,
+    const std::vector<std::pair<std::string, std::string>>& caches) {
   std::vector<std::pair<std::string, std::string>> variables = {
       {"PATH", "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"},
       {"HOME", "/workspace"},
@@ -273,6 +316,7 @@ std::vector<std::string> BuildEnvironment(const policy::Envelope& envelope) {
   if (envelope.tty) {
     variables.emplace_back("TERM", "xterm-256color");
   }
+  variables.insert(variables.end(), caches.begin(), caches.end());
   for (const auto& [name, value] : envelope.env) {
     const auto same = std::find_if(variables.begin(), variables.end(),
                                    [&](const auto& v) { return v.first == name; });
@@ -304,8 +348,12 @@ Result<Prepared> Prepare(const RunRequest& request) {
   }
   TRY(OpenProgramFiles(request, config, prepared));
   TRY(OpenMounts(request, config, prepared));
-  prepared.call.env = BuildEnvironment(request.envelope);
+  TRY_ASSIGN(OpenedCaches caches, OpenCaches(request.project, request.caches));
+  std::move(caches.mounts.begin(), caches.mounts.end(), std::back_inserter(prepared.mounts));
+  prepared.notes = std::move(caches.notes);
+  prepared.call.env = BuildEnvironment(request.envelope, caches.env);
   AddToPath(prepared.call.program, request.envelope, prepared.call.env);
+  TRY(CheckWorkingDirectory(request.envelope.cwd, prepared.mounts, prepared.runtime));
   prepared.call.cwd = request.envelope.cwd;
   prepared.call.tty = request.envelope.tty;
   TRY(limits::CheckLeast(request.envelope.limits, isolation::CallBytes(prepared.call)));

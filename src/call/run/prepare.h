@@ -3,10 +3,12 @@
 // The rung before launch: everything the request names is resolved and opened, once, and found fit or refused.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "call/run/project.h"
 #include "call/run/run_request.h"
 #include "isolation/compose.h"
 #include "isolation/runtime/runtime.h"
@@ -21,6 +23,8 @@ struct Prepared {
   isolation::Call call;
   std::string code_hash;              // of the script, if there is one
   std::vector<sock_filter> imported;  // filter made from --seccomp FILE
+  std::optional<Project> project;
+  std::vector<std::string> notes;  // for the caller
 };
 
 Result<Prepared> Prepare(const RunRequest& request);

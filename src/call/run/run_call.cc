@@ -11,6 +11,7 @@
 #include "base/ids.h"
 #include "base/quantity.h"
 #include "base/sys.h"
+#include "base/text.h"
 #include "call/run/bound_files.h"
 #include "call/run/caught_signals.h"
 #include "call/run/launch.h"
@@ -116,6 +117,56 @@ void ConcludeEnd(const WatchResult& watched, RunOutcome& outcome) {
   }
 }
 
+// The bytes that were passed on say nothing about those that were not.
+void ConcludeCut(const RunRequest& request, const output::OutputBudget& budget,
+                 RunOutcome& outcome) {
+  std::string message =
+      fmt::format("the output was truncated at {}: the command wrote {} bytes in all",
+                  FormatSize(budget.cap), budget.produced);
+  if (!request.cut_is_breach || outcome.error) {
+    outcome.warnings.push_back(message + "; --output SIZE allows more");
+    return;
+  }
+  outcome.exit_status = kExitLimit;
+  outcome.receipt.outcome = "error";
+  outcome.receipt.error_class = "limit.output";
+  outcome.receipt.error_message = message;
+  outcome.error = Error{ErrorKind::kRefused, "limit.output", std::move(message),
+                        "allow more with --output SIZE, or leave out --fail-on-cut", 0};
+}
+
+// What the command left in a project. Nothing of it runs any more.
+RunOutcome SettleProject(const RunRequest& request, Project& project, RunOutcome outcome) {
+  outcome.notes.insert(outcome.notes.end(), project.notes().begin(), project.notes().end());
+  Result<Project::End> end = project.Settle();
+  if (!end.ok()) {
+    return Refuse(std::move(outcome), std::move(end.error()));
+  }
+  constexpr size_t kMostListed = 256;
+  constexpr size_t kMostSaid = 20;
+  for (const Planted& planted : end->planted) {
+    if (outcome.receipt.planted.size() < kMostListed) {
+      outcome.receipt.planted.push_back(planted.path);
+    }
+    if (outcome.warnings.size() < kMostSaid) {
+      outcome.warnings.push_back(fmt::format(
+          "{} was made by the command, and {} on this host runs what it says; it was {}",
+          Printable(planted.path), planted.run_by,
+          request.keep_planted ? "kept (--keep-planted)"
+                               : "set aside as " + Printable(planted.set_aside)));
+    }
+  }
+  if (end->planted.size() > kMostSaid) {
+    outcome.warnings.push_back(
+        fmt::format("{} such names were made in all", end->planted.size()));
+  }
+  outcome.notes.insert(outcome.notes.end(), end->notes.begin(), end->notes.end());
+  return outcome;
+}
+
+// From the resolved request to the end of its boundary.
+RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, RunOutcome outcome);
+
 }  // namespace
 
 RunOutcome RunCall(const RunRequest& request) {
@@ -145,19 +196,32 @@ RunOutcome RunCall(const RunRequest& request) {
   if (wants_receipt) {
     DescribeBound(request, *prepared, outcome.receipt);
   }
+  outcome.notes = prepared->notes;
+  outcome = RunPrepared(request, *prepared, std::move(outcome));
+  // settle
+  if (prepared->project) [[unlikely]] {
+    outcome = SettleProject(request, *prepared->project, std::move(outcome));
+  }
+  return outcome;
+}
+
+namespace {
+
+RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, RunOutcome outcome) {
+  const bool wants_receipt = !request.receipt_path.empty() || request.record != nullptr;
   const Result<UniqueFd> signals = CatchSignals();
   if (!signals.ok()) {
     return Refuse(std::move(outcome), signals.error());
   }
   // record: where a state directory is named, nothing happens that is not on disk before
   if (request.record != nullptr) [[unlikely]] {
-    if (Status recorded = request.record->Start(outcome.receipt, *prepared); !recorded.ok()) {
+    if (Status recorded = request.record->Start(outcome.receipt, prepared); !recorded.ok()) {
       return Refuse(std::move(outcome), std::move(recorded.error()));
     }
   }
   // launch
   const bool probe = wants_receipt || !request.envelope.floor.empty();
-  Result<Launched> launched = LaunchAtLevel(request, *prepared, probe);
+  Result<Launched> launched = LaunchAtLevel(request, prepared, probe);
   if (!launched.ok()) {
     return Refuse(std::move(outcome), std::move(launched.error()));
   }
@@ -167,6 +231,7 @@ RunOutcome RunCall(const RunRequest& request) {
   isolation::Boundary& boundary = *launched->boundary;
   Watch watch(request.envelope, boundary, launched->cgroup, signals->get(), wants_receipt);
   watch.WatchDisks(std::move(launched->disks));
+  watch.MarkCuts(request.marks_cut);
   std::optional<Terminal> terminal;
   if (request.envelope.tty) {
     terminal.emplace(STDIN_FILENO);
@@ -199,10 +264,15 @@ RunOutcome RunCall(const RunRequest& request) {
   }
   if (watched->end.exec_error != 0) {
     return Refuse(std::move(outcome),
-                  ExecError(*prepared, *launched->plan, watched->end.exec_error));
+                  ExecError(prepared, *launched->plan, watched->end.exec_error));
   }
   ConcludeEnd(*watched, outcome);
+  if (watch.budget().truncated()) {
+    ConcludeCut(request, watch.budget(), outcome);
+  }
   return outcome;
 }
+
+}  // namespace
 
 }  // namespace coffer::call

@@ -15,6 +15,8 @@ struct RunOutcome {
   int exit_status = 125;
   std::optional<Error> error;  // what to tell the caller, if the call did not end by itself
   audit::Receipt receipt;
+  std::vector<std::string> notes;     // what the caller should know; one sentence each
+  std::vector<std::string> warnings;  // the same, also said to a caller who wants no notes
 };
 
 // Never fails: every way to end is an outcome with a receipt.

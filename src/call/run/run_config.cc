@@ -12,6 +12,8 @@
 
 #include "base/regular_file.h"
 #include "base/sys.h"
+#include "base/text.h"
+#include "call/run/run_profile.h"
 #include "isolation/host_path.h"
 #include "policy/manifest/table_reader.h"
 #include "policy/manifest/toml_tree.h"
@@ -92,19 +94,44 @@ Result<RunConfig> ReadRunConfig() {
     return Refused("policy.run_config", policy::FormatMistake(file, *mistake));
   }
   policy::TableReader reader(std::get<policy::TomlNode>(tree), "",
-                             std::vector<std::string_view>{"toolchains"}, mistakes);
+                             std::vector<std::string_view>{"toolchains", "profile"}, mistakes);
   if (auto given = reader.Strings("toolchains")) {
     toolchains = std::move(*given);
   }
+  if (const policy::TomlNode* const profiles = reader.Table("profile")) {
+    for (const policy::TomlEntry& entry : profiles->entries) {
+      if (entry.value.kind == policy::TomlKind::kTable) {
+        config.profiles[entry.key] = ProfileWords(entry.value, mistakes);
+      } else {
+        mistakes.Add(entry.at, "a profile is a table", "write [profile.NAME]");
+      }
+    }
+  }
   if (!mistakes.empty()) {
     return Refused("policy.run_config", policy::FormatMistake(file, mistakes.Take().front()),
-                   "the only key is toolchains = [\"DIRECTORY\", ...]");
+                   "it holds toolchains = [\"DIRECTORY\", ...] and tables [profile.NAME]");
   }
   for (std::string& given : toolchains) {
     TRY_ASSIGN(std::string toolchain, OpenToolchain(file, std::move(given)));
     config.toolchains.push_back(std::move(toolchain));
   }
   return config;
+}
+
+Result<std::vector<std::string>> FindProfile(const RunConfig& config, const std::string& name) {
+  if (const auto found = config.profiles.find(name); found != config.profiles.end()) {
+    return found->second;
+  }
+  std::vector<std::string_view> names;
+  for (const auto& [known, words] : config.profiles) {
+    names.push_back(known);
+  }
+  const std::string_view nearest = policy::NearestWord(name, names);
+  return Refused("policy.usage", fmt::format("there is no profile called {}", Printable(name)),
+                 !nearest.empty()           ? fmt::format("did you mean {}?", nearest)
+                 : config.directory.empty() ? "profiles are in ~/.config/coffer/run.toml"
+                                            : fmt::format("add [profile.{}] to {}/run.toml",
+                                                          Printable(name), config.directory));
 }
 
 }  // namespace coffer::call

@@ -55,7 +55,7 @@ Watch::Watch(const policy::Envelope& envelope, isolation::Boundary& boundary,
       boundary_(boundary),
       cgroup_(cgroup),
       signal_fd_(signal_fd),
-      budget_{envelope.limits.output, 0, 0},
+      budget_{envelope.limits.output},
       out_(STDOUT_FILENO, &budget_, hashing),
       err_(STDERR_FILENO, &budget_, hashing),
       in_(STDIN_FILENO) {}

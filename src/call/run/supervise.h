@@ -60,6 +60,8 @@ class Watch {
 
   // Writable host directories whose growth is watched.
   void WatchDisks(std::vector<limits::DiskWatch> disks) { disks_ = std::move(disks); }
+  // False: output that is cut has no marker, because it goes to a file or a pipe.
+  void MarkCuts(bool marks) { budget_.marks = marks; }
   // Takes our ends of the stdio; with a terminal, its master instead.
   void Attach(SupervisorStdio stdio);
   void AttachTerminal(UniqueFd master, Terminal* own_terminal);

@@ -106,13 +106,18 @@ bool IsExpected(const BindMount& bind, const struct stat& info) {
   if (bind.device != 0) {
     return S_ISCHR(info.st_mode) && info.st_rdev == bind.device;
   }
-  return (bind.directory ? S_ISDIR(info.st_mode) : S_ISREG(info.st_mode)) &&
+  return (bind.link        ? S_ISLNK(info.st_mode)
+          : bind.directory ? S_ISDIR(info.st_mode)
+                           : S_ISREG(info.st_mode)) &&
          info.st_dev == bind.expected_dev && info.st_ino == bind.expected_ino;
 }
 
 long OpenSource(const BindMount& bind) {
   open_how how{};
   how.flags = O_PATH | O_CLOEXEC;
+  if (bind.link) {
+    how.flags |= O_NOFOLLOW;  // the link itself (openat2(2), RESOLVE_NO_SYMLINKS)
+  }
   how.resolve = RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS;
   const long opened =
       Syscall(SYS_openat2, AT_FDCWD, Arg(bind.host.c_str()), Arg(&how), sizeof(how));

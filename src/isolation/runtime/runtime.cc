@@ -8,6 +8,7 @@
 #include "isolation/runtime/cached_recipe.h"
 #include "isolation/runtime/recipes.h"
 #include "isolation/runtime/resolution_cache.h"
+#include "policy/manifest/mistake.h"
 
 namespace coffer::isolation {
 
@@ -118,8 +119,10 @@ namespace {
 Result<RuntimeSet> ResolveOne(const std::string& name, const ResolveOptions& options) {
   const Recipe* const recipe = FindRecipe(name);
   if (recipe == nullptr) {
+    const std::string_view nearest = policy::NearestWord(name, RuntimeNames());
     return Refused("runtime.unknown", "there is no runtime called " + name,
-                   "known runtimes: " + KnownNames());
+                   (nearest.empty() ? "" : "did you mean " + std::string(nearest) + "? ") +
+                       "known runtimes: " + KnownNames());
   }
   std::string program;
   if (!recipe->program.empty()) {

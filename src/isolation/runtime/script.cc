@@ -18,7 +18,8 @@ struct Extension {
 constexpr std::array kExtensions = {
     Extension{".py", "python3"}, Extension{".js", "node"}, Extension{".mjs", "node"},
     Extension{".cjs", "node"},   Extension{".sh", "sh"},   Extension{".bash", "bash"},
-    Extension{".pl", "perl"},
+    Extension{".pl", "perl"},    Extension{".ts", "node"}, Extension{".mts", "node"},
+    Extension{".cts", "node"},
 };
 
 }  // namespace
@@ -58,7 +59,7 @@ Result<Command> ResolveScript(const std::string& file, const std::vector<std::st
     if (known == kExtensions.end()) {
       return Refused("runtime.script.unknown", file + ": cannot tell what runs it",
                      "give it a first line such as #!/usr/bin/env python3, or one of the endings "
-                     ".py .js .mjs .cjs .sh .bash .pl, or use: coffer run -- COMMAND");
+                     ".py .js .mjs .cjs .ts .mts .cts .sh .bash .pl, or use: coffer run -- COMMAND");
     }
     words = {std::string(known->interpreter)};
   }

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/run/placeholder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+
+namespace coffer::call {
+namespace {
+
+constexpr mode_t kDirectoryMode = S_ISVTX | 0555;
+constexpr mode_t kFileMode = S_ISVTX | 0444;
+
+bool HasOurMode(const struct stat& info, const Placeholder::Kind& kind) {
+  return kind.directory ? S_ISDIR(info.st_mode) && (info.st_mode & 07777) == kDirectoryMode
+                        : S_ISREG(info.st_mode) && (info.st_mode & 07777) == kFileMode &&
+                              static_cast<size_t>(info.st_size) == kind.content.size();
+}
+
+int OpenFlags(const Placeholder::Kind& kind) {
+  return O_RDONLY | O_NOFOLLOW | O_NONBLOCK | (kind.directory ? O_DIRECTORY : 0);
+}
+
+// A file gets its name when it has its content and mode: git stops at a commondir that is empty.
+Status MakeAt(int parent, const std::string& name, const Placeholder::Kind& kind) {
+  if (kind.directory) {
+    TRY(sys::MakeDirAt(parent, name, 0555));
+    TRY_ASSIGN(const UniqueFd made, sys::OpenAt(parent, name, OpenFlags(kind)));
+    if (::fchmod(made.get(), kDirectoryMode) != 0) {
+      return HostFault("isolation.project", "cannot set the mode of a placeholder");
+    }
+    return {};
+  }
+  const std::string draft = fmt::format("{}.coffer-{}", name, ::getpid());
+  TRY_ASSIGN(const UniqueFd file,
+             sys::OpenAt(parent, draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
+  Status wrote = sys::WriteAll(file.get(), kind.content);
+  long linked = -EIO;
+  if (wrote.ok() && ::fchmod(file.get(), kFileMode) == 0) {
+    linked = raw::Syscall(SYS_linkat, parent, raw::Arg(draft.c_str()), parent,
+                          raw::Arg(name.c_str()), 0);
+  }
+  (void)::unlinkat(parent, draft.c_str(), 0);
+  if (linked < 0) {
+    return sys::ErrnoError("isolation.project", "cannot make a placeholder", linked);
+  }
+  return {};
+}
+
+}  // namespace
+
+bool Placeholder::IsOne(int parent, const std::string& name, const Kind& kind) {
+  struct stat info{};
+  return ::fstatat(parent, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && HasOurMode(info, kind);
+}
+
+Result<Placeholder> Placeholder::Make(int parent, const std::string& name, const Kind& kind) {
+  Placeholder made;
+  const Status done = MakeAt(parent, name, kind);
+  if (!done.ok() && done.error().sys_errno != EEXIST) {
+    return made;
+  }
+  Result<UniqueFd> opened = sys::OpenAt(parent, name, OpenFlags(kind));
+  struct stat info{};
+  if (!opened.ok() || ::fstat(opened->get(), &info) != 0 || !HasOurMode(info, kind) ||
+      ::flock(opened->get(), LOCK_SH | LOCK_NB) != 0) {
+    return Refused("policy.project.changed",
+                   fmt::format("{} appeared while the project was being opened", name),
+                   "try again");
+  }
+  made.parent_ = UniqueFd(::fcntl(parent, F_DUPFD_CLOEXEC, 3));
+  made.name_ = name;
+  made.kind_ = kind;
+  made.lock_ = std::move(opened).value();
+  return made;
+}
+
+Placeholder& Placeholder::operator=(Placeholder&& other) noexcept {
+  Remove();
+  parent_ = std::move(other.parent_);
+  name_ = std::move(other.name_);
+  kind_ = std::move(other.kind_);
+  lock_ = std::move(other.lock_);
+  return *this;
+}
+
+void Placeholder::Remove() {
+  if (!made()) {
+    return;
+  }
+  const UniqueFd held = std::move(lock_);
+  struct stat ours{};
+  struct stat named{};
+  const bool alone = ::flock(held.get(), LOCK_EX | LOCK_NB) == 0;
+  if (alone && ::fstat(held.get(), &ours) == 0 &&
+      ::fstatat(parent_.get(), name_.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+      ours.st_ino == named.st_ino && ours.st_dev == named.st_dev && HasOurMode(named, kind_)) {
+    // A directory that is not empty stays: rmdir says so.
+    (void)::unlinkat(parent_.get(), name_.c_str(), kind_.directory ? AT_REMOVEDIR : 0);
+  }
+}
+
+}  // namespace coffer::call

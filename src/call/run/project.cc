@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/run/project.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/regular_file.h"
+#include "base/sys.h"
+#include "base/text.h"
+#include "isolation/fifo_search.h"
+#include "isolation/git_pointer.h"
+#include "isolation/runtime/real_path.h"
+
+namespace coffer::call {
+namespace {
+
+using isolation::HostPath;
+
+constexpr size_t kLongestFile = 1 << 20;
+
+HostPath Copy(const HostPath& path) {
+  HostPath copy;
+  copy.fd = UniqueFd(::fcntl(path.fd.get(), F_DUPFD_CLOEXEC, 3));
+  copy.path = path.path;
+  copy.directory = path.directory;
+  copy.dev = path.dev;
+  copy.ino = path.ino;
+  copy.owner = path.owner;
+  copy.group = path.group;
+  copy.path_class = path.path_class;
+  copy.reason = path.reason;
+  return copy;
+}
+
+mode_t KindOf(const HostPath& root, const char* name) {
+  struct stat info{};
+  return ::fstatat(root.fd.get(), name, &info, AT_SYMLINK_NOFOLLOW) == 0 ? info.st_mode & S_IFMT
+                                                                         : 0;
+}
+
+// The text of a file in the project; "" if it is not a file that can be read.
+std::string ReadText(const HostPath& root, const std::string& name) {
+  const Result<UniqueFd> file = sys::OpenNoLinks(root.fd.get(), name, O_PATH);
+  if (!file.ok()) {
+    return {};
+  }
+  const Result<UniqueFd> readable = sys::ReopenRegular(file->get(), name, O_RDONLY);
+  Result<std::string> text = readable.ok() ? sys::ReadFd(readable->get(), kLongestFile)
+                                           : Result<std::string>(std::string());
+  return text.ok() ? std::move(text).value() : std::string();
+}
+
+// What `npm run` would start: the scripts, or the whole text if it cannot be read as JSON.
+std::string ScriptsOf(const HostPath& root) {
+  std::string text = ReadText(root, "package.json");
+  const Result<Json> json = ParseJson(text);
+  if (!json.ok() || !json->is_object()) {
+    return text;
+  }
+  const auto scripts = json->find("scripts");
+  return scripts == json->end() ? std::string() : PrintJson(*scripts);
+}
+
+bool IsRebasing(const HostPath& root) {
+  return KindOf(root, ".git/rebase-merge") != 0 || KindOf(root, ".git/rebase-apply") != 0;
+}
+
+// Hooks that lie in the project because its configuration says so: core.hooksPath.
+std::vector<std::string> HooksInProject(const HostPath& root) {
+  const std::string given =
+      isolation::GitConfigValue(ReadText(root, ".git/config"), "core", "hookspath");
+  if (given.empty() || given.starts_with('~')) {
+    return {};
+  }
+  const std::string path =
+      isolation::Normalize(given.starts_with('/') ? given : root.path + "/" + given);
+  if (path == root.path || !isolation::IsAtOrBelow(path, root.path) ||
+      isolation::IsAtOrBelow(path, root.path + "/.git/hooks")) {
+    return {};
+  }
+  return {path.substr(root.path.size() + 1)};
+}
+
+}  // namespace
+
+Status Project::OpenGitDirectory(PlantedRule rule, std::vector<isolation::OpenedMount>& mounts) {
+  const Result<isolation::GitPointer> pointer = isolation::FollowGitFile(root_);
+  if (!pointer.ok()) {
+    notes_.push_back("the project's .git file is not followed: " + pointer.error().message);
+    return {};
+  }
+  const std::string& common = pointer->common;
+  if (isolation::IsAtOrBelow(common, root_.path)) {
+    return {};  // shown already
+  }
+  if (isolation::IsAtOrBelow(root_.path, common)) {
+    notes_.push_back("the project lies in its own git directory, which is not shown");
+    return {};
+  }
+  isolation::OpenedMount mount;
+  TRY_ASSIGN(mount.path, isolation::OpenHostPath(common, policy::Access::kWrite));
+  mount.at = mount.path.path;
+  mount.access = policy::Access::kWrite;
+  mount.project = true;
+  TRY_ASSIGN(mount.fifos, isolation::FindFifos(mount.path));
+  HostPath root = Copy(mount.path);
+  mounts.push_back(std::move(mount));
+  ProtectedTree::Options options;
+  options.rule = rule;
+  if (pointer->worktree()) {
+    // Of all worktrees of the repository only this one's record can change, and not where it leads.
+    const std::string record = pointer->directory.substr(common.size() + 1);
+    options.read_only = {"worktrees"};
+    options.writable = {record};
+    options.more = {record + "/commondir", record + "/gitdir", record + "/config.worktree"};
+  }
+  TRY_ASSIGN(ProtectedTree tree, ProtectedTree::Open(std::move(root), options, mounts));
+  trees_.push_back(std::move(tree));
+  outside_.push_back(common);
+  return {};
+}
+
+Result<Project> Project::Open(PlantedRule rule, const std::vector<std::string>& read_only,
+                              std::vector<isolation::OpenedMount>& mounts) {
+  Project project;
+  mounts.back().project = true;
+  project.root_ = Copy(mounts.back().path);
+  const HostPath& root = project.root_;
+  project.scripts_ = ScriptsOf(root);
+  project.rebasing_ = IsRebasing(root);
+  ProtectedTree::Options options;
+  options.rule = rule;
+  options.hold_names = true;
+  options.more = HooksInProject(root);
+  options.more.insert(options.more.end(), read_only.begin(), read_only.end());
+  TRY_ASSIGN(ProtectedTree tree, ProtectedTree::Open(Copy(root), options, mounts));
+  project.trees_.push_back(std::move(tree));
+  const mode_t git = KindOf(root, ".git");
+  if (git == S_IFREG) {
+    TRY(project.OpenGitDirectory(rule, mounts));
+  } else if (git == S_IFLNK) {
+    project.notes_.emplace_back("the project's .git is a link, which is not followed");
+  }
+  return project;
+}
+
+Result<Project::End> Project::Settle() {
+  End end;
+  for (size_t i = 0; i < trees_.size(); ++i) {
+    TRY_ASSIGN(std::vector<Planted> planted, trees_[i].Settle());
+    for (Planted& entry : planted) {
+      if (i > 0) {
+        entry.path = outside_[i - 1] + "/" + entry.path;
+      }
+      if (!entry.set_aside.empty()) {
+        entry.set_aside = (i == 0 ? root_.path : outside_[i - 1]) + "/" + entry.set_aside;
+      }
+      end.planted.push_back(std::move(entry));
+    }
+  }
+  // Said, not stopped.
+  if (ScriptsOf(root_) != scripts_) {
+    end.notes.emplace_back(
+        "the scripts of package.json have changed: read them before you run them");
+  }
+  if (IsRebasing(root_) && !rebasing_) {
+    end.notes.emplace_back(
+        "a rebase was begun and not ended: git rebase --continue runs what its list says");
+  }
+  return end;
+}
+
+}  // namespace coffer::call

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// --project DIR: a directory of the caller's at its own path, writable, in which the call cannot leave anything that the
+// host runs later (protected_tree.h).
+//
+// Where `.git` is a file, as in a linked worktree or a submodule, the git directory it names comes in as well, if that
+// points back (isolation/git_pointer.h), and is protected in the same way. A repository above the project does not come
+// in: the caller named the project, not what is around it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "call/run/protected_tree.h"
+
+namespace coffer::call {
+
+class Project {
+ public:
+  // `mounts` ends with the project's own mount; what belongs to it is appended.
+  // `read_only` are further paths in it that cannot be changed.
+  static Result<Project> Open(PlantedRule rule, const std::vector<std::string>& read_only,
+                              std::vector<isolation::OpenedMount>& mounts);
+
+  // What the caller should know before the call starts; one sentence each.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+  struct End {
+    std::vector<Planted> planted;
+    std::vector<std::string> notes;
+  };
+  // Once nothing of the call runs any more.
+  Result<End> Settle();
+
+ private:
+  Status OpenGitDirectory(PlantedRule rule, std::vector<isolation::OpenedMount>& mounts);
+
+  isolation::HostPath root_;
+  std::vector<ProtectedTree> trees_;  // the project, and perhaps its git directory
+  std::vector<std::string> outside_;  // the paths of those but the first
+  std::vector<std::string> notes_;
+  std::string scripts_;  // of package.json, before
+  bool rebasing_ = false;
+};
+
+}  // namespace coffer::call

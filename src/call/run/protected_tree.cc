@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/run/protected_tree.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "base/sys.h"
+#include "base/text.h"
+#include "isolation/runtime/real_path.h"
+#include "policy/protected_names.h"
+
+namespace coffer::call {
+namespace {
+
+using isolation::FoundName;
+using isolation::HostPath;
+
+constexpr size_t kMostMounts = 384;  // of the 512 that a boundary can have
+
+std::string Join(const std::string& directory, std::string_view name) {
+  return directory.empty() ? std::string(name) : directory + "/" + std::string(name);
+}
+
+std::string Above(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
+}
+
+Error OtherName(const std::string& path) {
+  return Refused("policy.project.hard_link",
+                 fmt::format("{} has a second name, by which it could be changed", Printable(path)),
+                 "replace it by a copy: cp -p FILE FILE.new && mv FILE.new FILE");
+}
+
+// A link as something to mount: the link itself, not where it leads.
+Result<HostPath> ExamineLink(std::string path) {
+  HostPath link;
+  TRY_ASSIGN(link.fd, sys::OpenNoLinks(AT_FDCWD, path, O_PATH | O_NOFOLLOW));
+  struct stat info{};
+  if (::fstat(link.fd.get(), &info) != 0 || !S_ISLNK(info.st_mode)) {
+    return Refused("policy.project.changed", fmt::format("{} is not a link any more", path),
+                   "try again");
+  }
+  link.path = std::move(path);
+  link.dev = info.st_dev;
+  link.ino = info.st_ino;
+  return link;
+}
+
+// No file below a protected directory may have a second name.
+Status CheckOnlyNames(const HostPath& directory) {
+  return isolation::TreeWalk(
+             directory, "files with a second name",
+             [&](const isolation::TreeWalk::Directory& here) -> Status {
+               for (const sys::DirEntry& entry : here.entries) {
+                 struct stat info{};
+                 if (::fstatat(here.fd, entry.name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+                     S_ISREG(info.st_mode) && info.st_nlink > 1) {
+                   return OtherName(directory.path + "/" + Join(here.walk.Path(), entry.name));
+                 }
+               }
+               return {};
+             })
+      .Run();
+}
+
+}  // namespace
+
+Status ProtectedTree::Mount(const std::string& path, policy::Access access) {
+  if (access == policy::Access::kRead ? !read_only_.insert(path).second
+                                      : read_only_.contains(path) || !pinned_.insert(path).second) {
+    return {};
+  }
+  struct stat info{};
+  isolation::OpenedMount mount;
+  const std::string whole = root_.path + "/" + path;
+  if (::fstatat(AT_FDCWD, whole.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+      S_ISLNK(info.st_mode)) {
+    TRY_ASSIGN(mount.path, ExamineLink(whole));
+    mount.link = true;
+  } else {
+    isolation::SystemPaths system;
+    TRY_ASSIGN(mount.path,
+               isolation::ExamineHostPath(whole, isolation::BindReason::kMount, system));
+  }
+  // Its files belong to the boundary exactly if those of the whole tree do.
+  mount.path.owner = root_.owner;
+  mount.path.group = root_.group;
+  mount.at = whole;
+  mount.access = access;
+  mount.within = true;
+  if (access == policy::Access::kRead && mount.path.directory) {
+    TRY(CheckOnlyNames(mount.path));
+  }
+  mounts_.push_back(std::move(mount));
+  if (mounts_.size() > kMostMounts) {
+    return Refused(
+        "policy.project.size",
+        fmt::format("{} holds too many repositories and settings to be protected", root_.path),
+        "name a smaller directory");
+  }
+  return {};
+}
+
+// Every directory from the top down to `path`: none of them can be renamed then.
+Status ProtectedTree::Pin(const std::string& path) {
+  if (path.empty()) {
+    return {};
+  }
+  TRY(Pin(Above(path)));
+  return Mount(path, policy::Access::kWrite);
+}
+
+Status ProtectedTree::Protect(const FoundName& found) {
+  if (S_ISREG(found.mode) && found.links > 1) {
+    return OtherName(root_.path + "/" + found.path);
+  }
+  if (!S_ISREG(found.mode) && !S_ISDIR(found.mode) && !S_ISLNK(found.mode)) {
+    return {};  // sockets and fifos hold no settings
+  }
+  TRY(Mount(found.path, policy::Access::kRead));
+  return S_ISLNK(found.mode) ? ProtectTarget(found) : Status();
+}
+
+// Where a link leads is protected if it lies in the tree. Elsewhere it is not shown at all.
+Status ProtectedTree::ProtectTarget(const FoundName& link) {
+  const std::string whole = root_.path + "/" + link.path;
+  char resolved[PATH_MAX];
+  if (::realpath(whole.c_str(), resolved) == nullptr) {
+    const Result<std::string> text = sys::ReadLinkAt(AT_FDCWD, whole);
+    if (!text.ok()) {
+      return text.error();
+    }
+    const std::string target = isolation::Normalize(
+        text->starts_with('/') ? *text : root_.path + "/" + Above(link.path) + "/" + *text);
+    if (isolation::IsAtOrBelow(target, root_.path) && target != root_.path) {
+      watched_.insert(target.substr(root_.path.size() + 1));
+    }
+    return {};
+  }
+  const std::string target = resolved;
+  if (target == root_.path) {
+    return Refused(
+        "policy.project.link",
+        fmt::format("{} leads to the project itself, where all is writable", Printable(whole)),
+        "remove the link");
+  }
+  if (!isolation::IsAtOrBelow(target, root_.path)) {
+    return {};
+  }
+  return ProtectPath(target.substr(root_.path.size() + 1));
+}
+
+Status ProtectedTree::ProtectPath(const std::string& path) {
+  FoundName found;
+  struct stat info{};
+  found.path = path;
+  if (::fstatat(root_.fd.get(), path.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+    watched_.insert(path);
+    return {};
+  }
+  found.dev = info.st_dev;
+  found.ino = info.st_ino;
+  found.mode = info.st_mode;
+  found.links = info.st_nlink;
+  found.run_by = "git";
+  before_.names.push_back(found);
+  return Protect(found);
+}
+
+Status ProtectedTree::Hold(const std::string& directory, const std::string& name,
+                           const Placeholder::Kind& kind) {
+  const std::string path = Join(directory, name);
+  TRY_ASSIGN(const UniqueFd parent,
+             sys::OpenNoLinks(root_.fd.get(), directory.empty() ? "." : directory,
+                              O_RDONLY | O_DIRECTORY));
+  TRY_ASSIGN(Placeholder placeholder, Placeholder::Make(parent.get(), name, kind));
+  if (!placeholder.made()) {
+    watched_.insert(path);
+    return {};
+  }
+  placeholders_.push_back(std::move(placeholder));
+  return Mount(path, policy::Access::kRead);
+}
+
+Status ProtectedTree::ProtectNames() {
+  const std::vector<FoundName> names = before_.names;
+  for (const FoundName& found : names) {
+    const bool git_directory =
+        std::any_of(before_.git_directories.begin(), before_.git_directories.end(),
+                    [&](const FoundName& git) { return git.path == found.path; });
+    if (!git_directory) {
+      TRY(Protect(found));
+    }
+  }
+  for (const std::string& path : options_.more) {
+    TRY(ProtectPath(path));
+  }
+  return {};
+}
+
+Status ProtectedTree::ProtectGitDirectories() {
+  for (const FoundName& git : before_.git_directories) {
+    TRY(Pin(git.path));
+    for (const policy::GitPart& part : policy::GitParts()) {
+      const std::string path = Join(git.path, part.name);
+      const auto found = std::find_if(before_.git_parts.begin(), before_.git_parts.end(),
+                                      [&](const FoundName& other) { return other.path == path; });
+      const Placeholder::Kind kind{part.directory, std::string(part.harmless)};
+      TRY_ASSIGN(const UniqueFd parent,
+                 sys::OpenNoLinks(root_.fd.get(), git.path.empty() ? "." : git.path,
+                                  O_PATH | O_DIRECTORY));
+      const bool left_over = found != before_.git_parts.end() &&
+                             Placeholder::IsOne(parent.get(), std::string(part.name), kind);
+      if (found != before_.git_parts.end() && !left_over) {
+        TRY(Protect(*found));
+      } else if (options_.rule == PlantedRule::kSetAside || left_over) {
+        TRY(Hold(git.path, std::string(part.name), kind));
+      }
+    }
+  }
+  return {};
+}
+
+Status ProtectedTree::HoldNames() {
+  if (!options_.hold_names || options_.rule == PlantedRule::kKeep) {
+    return {};
+  }
+  std::vector<std::string> held = {".git"};
+  for (const policy::ProtectedName& known : policy::ProtectedNames()) {
+    if (known.held) {
+      held.emplace_back(known.name);
+    }
+  }
+  for (const std::string& name : held) {
+    const bool there = std::any_of(before_.names.begin(), before_.names.end(),
+                                   [&](const FoundName& found) { return found.path == name; });
+    if (!there) {
+      TRY(Hold("", name, {}));
+    }
+  }
+  return {};
+}
+
+Result<ProtectedTree> ProtectedTree::Open(HostPath root, const Options& options,
+                                          std::vector<isolation::OpenedMount>& mounts) {
+  ProtectedTree tree;
+  tree.root_ = std::move(root);
+  tree.options_ = options;
+  TRY_ASSIGN(tree.before_, isolation::ScanProject(tree.root_));
+  // Placeholders at the top that a crash left, or another call uses: joined for a moment, which removes the former.
+  std::erase_if(tree.before_.names, [&](const FoundName& found) {
+    return found.path.find('/') == std::string::npos &&
+           Placeholder::IsOne(tree.root_.fd.get(), found.path, {}) &&
+           Placeholder::Make(tree.root_.fd.get(), found.path, {}).ok();
+  });
+  for (const std::string& path : options.read_only) {
+    TRY(tree.Mount(path, policy::Access::kRead));
+  }
+  for (const std::string& path : options.writable) {
+    TRY(tree.Mount(path, policy::Access::kWrite));
+  }
+  TRY(tree.ProtectNames());
+  TRY(tree.ProtectGitDirectories());
+  TRY(tree.HoldNames());
+  // From the outside in.
+  std::stable_sort(tree.mounts_.begin(), tree.mounts_.end(),
+                   [](const auto& a, const auto& b) { return a.at < b.at; });
+  std::move(tree.mounts_.begin(), tree.mounts_.end(), std::back_inserter(mounts));
+  tree.mounts_.clear();
+  return tree;
+}
+
+}  // namespace coffer::call

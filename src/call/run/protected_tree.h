@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A writable directory of the host in which a call cannot leave anything that runs code on the host later.
+//
+// Before the call: what is protected (isolation/project_scan.h) becomes a read-only mount of its own. A mount point can be
+// neither renamed nor replaced. A git directory and every directory above it become mount points too, writable ones, so
+// that no repository can be moved away and another one put in its place. A link is mounted on itself. Names that do not
+// exist yet have placeholders (placeholder.h). A protected file with a second name is refused: it could be written by
+// that name.
+//
+// After the call: the tree is looked through again. A protected name or git directory that was not there before is
+// planted, and is set aside unless the caller keeps it. This is for what cannot be held: names deep in the tree, and
+// what stands behind a directory that the payload moved. Between making such a name and the end of the call a program
+// on the host can see it (docs/HONEST_LIMITS.md).
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "call/run/placeholder.h"
+#include "isolation/compose.h"
+#include "isolation/project_scan.h"
+
+namespace coffer::call {
+
+struct Planted {
+  std::string path;       // relative to the project, or absolute outside
+  std::string run_by;     // "VS Code"
+  std::string set_aside;  // where it is now; empty: it was kept
+};
+
+enum class PlantedRule : uint8_t { kSetAside, kKeep };
+
+class ProtectedTree {
+ public:
+  struct Options {
+    PlantedRule rule = PlantedRule::kSetAside;
+    bool hold_names = false;        // at the top: policy::ProtectedName::held
+    std::vector<std::string> more;  // further relative paths to protect
+    std::vector<std::string>
+        read_only;  // directories that are read-only, though nothing there is protected
+    std::vector<std::string> writable;  // directories inside those that are not
+  };
+
+  // Looks through the tree of `root` and appends mounts that lie within the last one of `mounts`, which is the root's.
+  // Fails if something cannot be protected; then no placeholder is left.
+  static Result<ProtectedTree> Open(isolation::HostPath root, const Options& options,
+                                    std::vector<isolation::OpenedMount>& mounts);
+
+  // Once nothing runs any more: removes placeholders, finds and sets aside what was planted.
+  Result<std::vector<Planted>> Settle();
+
+ private:
+  Status ProtectNames();
+  Status ProtectGitDirectories();
+  Status HoldNames();
+  Status Protect(const isolation::FoundName& found);
+  Status ProtectPath(const std::string& path);
+  Status ProtectTarget(const isolation::FoundName& link);
+  Status Pin(const std::string& path);
+  Status Hold(const std::string& directory, const std::string& name, const Placeholder::Kind& kind);
+  Status Mount(const std::string& path, policy::Access access);
+  bool IsFixed(const std::string& path) const;
+  std::vector<Planted> FindPlanted(const isolation::ProjectScan& after) const;
+
+  isolation::HostPath root_;
+  Options options_;
+  isolation::ProjectScan before_;
+  std::vector<isolation::OpenedMount> mounts_;  // until Open hands them out
+  std::set<std::string> read_only_;             // paths that are mounted read-only
+  std::set<std::string> pinned_;                // directories that cannot be renamed
+  std::set<std::string> watched_;               // paths that must not come into being
+  std::vector<Placeholder> placeholders_;
+};
+
+}  // namespace coffer::call

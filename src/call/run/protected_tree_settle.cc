@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The half of a protected tree that comes after the call: what was planted, and where it goes.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "base/sys.h"
+#include "call/run/protected_tree.h"
+#include "call/run/set_aside.h"
+#include "isolation/system_paths.h"
+#include "policy/protected_names.h"
+
+namespace coffer::call {
+namespace {
+
+using isolation::FoundName;
+
+bool Holds(const std::vector<FoundName>& list, const FoundName& found) {
+  return std::any_of(list.begin(), list.end(),
+                     [&](const FoundName& other) { return other.Is(found); });
+}
+
+bool LiesIn(const std::vector<Planted>& planted, const std::string& path) {
+  return std::any_of(planted.begin(), planted.end(), [&](const Planted& other) {
+    return isolation::IsAtOrBelow(path, other.path);
+  });
+}
+
+std::string Join(const std::string& directory, std::string_view name) {
+  return directory.empty() ? std::string(name) : directory + "/" + std::string(name);
+}
+
+}  // namespace
+
+// True if the payload could not have put anything else there: the name was a read-only mount or a mount point of its own,
+// and so was every directory above it. What is different now was changed on the host.
+bool ProtectedTree::IsFixed(const std::string& path) const {
+  const size_t slash = path.rfind('/');
+  const auto mounted = [&](const std::string& name) {
+    return read_only_.contains(name) || pinned_.contains(name);
+  };
+  return mounted(path) && (slash == std::string::npos || mounted(path.substr(0, slash)));
+}
+
+std::vector<Planted> ProtectedTree::FindPlanted(const isolation::ProjectScan& after) const {
+  std::vector<Planted> planted;
+  const auto add = [&](const std::string& path, const std::string& run_by) {
+    if (!LiesIn(planted, path)) {
+      planted.push_back({path, run_by, ""});
+    }
+  };
+  for (const FoundName& found : after.names) {
+    const bool placeholder = found.path.find('/') == std::string::npos &&
+                             Placeholder::IsOne(root_.fd.get(), found.path, {});
+    if (!placeholder && !IsFixed(found.path) && !Holds(before_.names, found)) {
+      add(found.path, found.run_by);
+    }
+  }
+  for (const FoundName& git : after.git_directories) {
+    // Without HEAD git does not take the directory for its own.
+    if (!IsFixed(git.path) && !Holds(before_.git_directories, git)) {
+      add(Join(git.path, "HEAD"), "git");
+    }
+  }
+  for (const FoundName& part : after.git_parts) {
+    const size_t slash = part.path.rfind('/');
+    const std::string head =
+        Join(slash == std::string::npos ? "" : part.path.substr(0, slash), "HEAD");
+    if (!IsFixed(part.path) && !Holds(before_.git_parts, part) && !LiesIn(planted, head)) {
+      add(part.path, "git");
+    }
+  }
+  for (const std::string& path : watched_) {
+    struct stat info{};
+    if (::fstatat(root_.fd.get(), path.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0) {
+      add(path, "git");
+    }
+  }
+  return planted;
+}
+
+Result<std::vector<Planted>> ProtectedTree::Settle() {
+  placeholders_.clear();
+  Result<isolation::ProjectScan> after =
+      isolation::ScanProject(root_, isolation::TreeWalk::Closed::kOpen);
+  if (!after.ok()) {
+    return HostFault("isolation.project",
+                     "what the command left cannot be checked: " + after.error().message,
+                     "look for new files such as .git, .vscode or .envrc before you use it");
+  }
+  std::vector<Planted> planted = FindPlanted(*after);
+  if (options_.rule == PlantedRule::kKeep) {
+    return planted;
+  }
+  SetAside aside(root_);
+  for (Planted& entry : planted) {
+    TRY_ASSIGN(entry.set_aside, aside.Move(entry.path));
+  }
+  return planted;
+}
+
+}  // namespace coffer::call

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/tree_walk.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace coffer::isolation {
+
+Status TreeWalk::Run() {
+  TRY(Enter(root_.fd.get(), "."));
+  while (!levels_.empty()) {
+    Level& level = levels_.back();
+    if (level.directories.empty()) {
+      TRY(Leave());
+      continue;
+    }
+    const std::string name = std::move(level.directories.back());
+    level.directories.pop_back();
+    TRY(Enter(level.fd.get(), name));
+  }
+  return {};
+}
+
+Result<UniqueFd> TreeWalk::OpenDirectory(int parent, const std::string& name) const {
+  // Never through a link: another user who can write there must not lead the walk elsewhere.
+  Result<UniqueFd> fd = sys::OpenNoLinks(parent, name, O_RDONLY | O_DIRECTORY);
+  if (fd.ok() || fd.error().sys_errno != EACCES || closed_ == Closed::kRefuse) {
+    return fd;
+  }
+  const Result<UniqueFd> closed = sys::OpenNoLinks(parent, name, O_PATH | O_DIRECTORY);
+  struct stat info{};
+  if (closed.ok() && ::fstat(closed->get(), &info) == 0 && info.st_uid == ::geteuid() &&
+      ::chmod(fmt::format("/proc/self/fd/{}", closed->get()).c_str(), 0700) == 0) {
+    return sys::OpenNoLinks(parent, name, O_RDONLY | O_DIRECTORY);
+  }
+  return fd;
+}
+
+Status TreeWalk::Enter(int parent, const std::string& name) {
+  Result<UniqueFd> fd = OpenDirectory(parent, name);
+  if (!fd.ok()) {
+    return CheckOutOfReach(parent, name, fd.error().sys_errno);
+  }
+  Level level;
+  level.fd = std::move(fd).value();
+  level.name = name == "." ? "" : name;
+  struct stat info{};
+  if (::fstat(level.fd.get(), &info) != 0) {
+    return Unchecked("a directory cannot be looked at");
+  }
+  level.dev = info.st_dev;
+  level.ino = info.st_ino;
+  TRY(Look(level));
+  levels_.push_back(std::move(level));
+  if (levels_.size() > kMaxOpen) {
+    levels_[levels_.size() - 1 - kMaxOpen].fd.Reset();
+  }
+  return {};
+}
+
+Status TreeWalk::Look(Level& level) {
+  TRY_ASSIGN(std::vector<sys::DirEntry> entries, sys::ListDir(level.fd.get()));
+  scanned_ += entries.size();
+  if (scanned_ > kMaxScanned) {
+    return Refused("policy.path.size",
+                   fmt::format("{} holds too many files to be checked", root_.path),
+                   "name a smaller directory");
+  }
+  for (sys::DirEntry& entry : entries) {
+    if (struct stat info; entry.type == DT_UNKNOWN && ::fstatat(level.fd.get(), entry.name.c_str(),
+                                                                &info, AT_SYMLINK_NOFOLLOW) == 0) {
+      entry.type = IFTODT(info.st_mode);
+    }
+  }
+  looked_at_ = &level;
+  TRY(visit_({*this, level.fd.get(), level.name, entries}));
+  for (sys::DirEntry& entry : entries) {
+    if (entry.type == DT_DIR) {
+      level.directories.push_back(std::move(entry.name));
+    }
+  }
+  return {};
+}
+
+std::string TreeWalk::Path() const {
+  std::string path;
+  for (const Level& level : levels_) {
+    path += level.name.empty() ? "" : level.name + "/";
+  }
+  return path + looked_at_->name;
+}
+
+// Goes up one level, whose descriptor may have been closed meanwhile.
+Status TreeWalk::Leave() {
+  const Level below = std::move(levels_.back());
+  levels_.pop_back();
+  if (levels_.empty() || levels_.back().fd) {
+    return {};
+  }
+  Level& above = levels_.back();
+  TRY_ASSIGN(above.fd, sys::OpenAt(below.fd.get(), "..", O_RDONLY | O_DIRECTORY));
+  struct stat info{};
+  if (::fstat(above.fd.get(), &info) != 0 || info.st_dev != above.dev || info.st_ino != above.ino) {
+    return Unchecked("a directory was moved meanwhile");
+  }
+  return {};
+}
+
+// A directory that cannot be listed is left out only if it is gone, or if the boundary cannot enter it either.
+Status TreeWalk::CheckOutOfReach(int parent, const std::string& name, int number) const {
+  struct stat info{};
+  if (number == ENOENT || number == ENOTDIR || number == ELOOP) {
+    return {};
+  }
+  if (number == EACCES && ::fstatat(parent, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+      info.st_uid != ::geteuid() && ::faccessat(parent, name.c_str(), X_OK, AT_EACCESS) != 0) {
+    return {};
+  }
+  return Unchecked("a directory cannot be listed (" + sys::ErrnoText(number) + ")");
+}
+
+Error TreeWalk::Unchecked(const std::string& why) const {
+  return Refused("policy.path.unchecked",
+                 fmt::format("{} cannot be checked for {}: {}", root_.path, purpose_, why),
+                 "make its directories readable, or name a directory further down");
+}
+
+}  // namespace coffer::isolation

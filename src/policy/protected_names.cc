@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/protected_names.h"
+
+#include <algorithm>
+#include <array>
+
+namespace coffer::policy {
+namespace {
+
+constexpr ProtectedName kGit = {".git", "git", true};
+
+constexpr std::array kNames = {
+    ProtectedName{".vscode", "VS Code", true},
+    ProtectedName{".idea", "an editor of JetBrains", true},
+    ProtectedName{".claude", "an agent", true},
+    ProtectedName{".cursor", "an editor", true},
+    ProtectedName{".envrc", "direnv", true},
+    ProtectedName{".husky", "git", true},
+    ProtectedName{".devcontainer", "an editor", true},
+    ProtectedName{".coffer.toml", "coffer", true},
+    // Programs stop at an empty directory of these names, or they are too rare to show one in every project.
+    ProtectedName{".pre-commit-config.yaml", "pre-commit"},
+    ProtectedName{".devcontainer.json", "an editor"},
+    ProtectedName{".mcp.json", "an agent"},
+    ProtectedName{".githooks", "git"},
+    ProtectedName{".lefthook", "lefthook"},
+    ProtectedName{"lefthook.yml", "lefthook"},
+    ProtectedName{".lefthook.yml", "lefthook"},
+    ProtectedName{".zed", "an editor"},
+    ProtectedName{".fleet", "an editor"},
+    ProtectedName{".vs", "an editor"},
+    ProtectedName{".windsurf", "an editor"},
+    ProtectedName{".codex", "an agent"},
+    ProtectedName{".gemini", "an agent"},
+    ProtectedName{".continue", "an agent"},
+    ProtectedName{".opencode", "an agent"},
+    ProtectedName{".dir-locals.el", "Emacs"},
+    ProtectedName{".exrc", "vi"},
+    ProtectedName{".nvim.lua", "Neovim"},
+    ProtectedName{".gdbinit", "gdb"},
+    ProtectedName{".lldbinit", "lldb"},
+};
+
+constexpr std::array kGitParts = {
+    GitPart{"commondir", false, ".\n"},  // git then looks where it would have looked without it
+    GitPart{"config", false, ""},
+    GitPart{"config.worktree", false, ""},
+    GitPart{"hooks", true, ""},
+};
+
+char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+bool SameName(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char x, char y) { return Lower(x) == Lower(y); });
+}
+
+}  // namespace
+
+std::span<const ProtectedName> ProtectedNames() { return kNames; }
+
+const ProtectedName* FindProtectedName(std::string_view name) {
+  // Nearly every name in a project ends here.
+  if (name.empty() || (name[0] != '.' && Lower(name[0]) != 'l')) {
+    return nullptr;
+  }
+  if (SameName(name, kGit.name)) {
+    return &kGit;
+  }
+  const auto* const found =
+      std::find_if(kNames.begin(), kNames.end(),
+                   [&](const ProtectedName& known) { return SameName(name, known.name); });
+  return found == kNames.end() ? nullptr : found;
+}
+
+std::span<const GitPart> GitParts() { return kGitParts; }
+
+bool IsPackageDirectory(std::string_view name) {
+  return name == "node_modules" || name == "site-packages" || name == "dist-packages";
+}
+
+}  // namespace coffer::policy

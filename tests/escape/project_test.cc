@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A payload that may write to a project tries to leave something that the host runs later. Each attack is run twice: in
+// a plain writable mount, where it works, and in a project, where nothing of it may be left at its place.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <set>
+
+#include "tests/support/host.h"
+
+namespace coffer::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ProjectEscape : public HostWatchTest {
+ protected:
+  // A repository with a submodule's git directory, settings, a link among them, and a package.
+  std::string MakeProject(const std::string& name) {
+    const std::string root = dir_ / name;
+    MakeGit(root + "/.git");
+    MakeGit(root + "/.git/modules/lib");
+    Put(root + "/.git/config", "[core]\n\thooksPath = tools/hooks\n");
+    Put(root + "/.vscode/settings.json", "{}");
+    Put(root + "/shared/settings.json", "{}");
+    fs::create_symlink("shared", root + "/.claude");
+    Put(root + "/pkg/.idea/x.xml", "<x/>");
+    Put(root + "/package.json", "{\"scripts\": {\"test\": \"true\"}}");
+    return root;
+  }
+  static void MakeGit(const std::string& path) {
+    fs::create_directories(path + "/objects");
+    fs::create_directories(path + "/refs");
+    fs::create_directories(path + "/hooks");
+    Put(path + "/HEAD", "ref: refs/heads/main\n");
+    Put(path + "/config", "[core]\n\trepositoryformatversion = 0\n");
+  }
+  static void Put(const std::string& path, const std::string& text) {
+    fs::create_directories(fs::path(path).parent_path());
+    FILE* const file = fopen(path.c_str(), "w");
+    ASSERT_NE(file, nullptr) << path;
+    fputs(text.c_str(), file);
+    fclose(file);
+  }
+  static RunResult InProject(const std::string& root, const std::string& script,
+                             const Strings& more = {}) {
+    Strings flags = {"--project", root};
+    flags.insert(flags.end(), more.begin(), more.end());
+    return RunCoffer(flags, {"sh", "-c", script});
+  }
+  // The control: the same without protection.
+  static RunResult InPlainMount(const std::string& root, const std::string& script) {
+    return RunCoffer({"--rw", root, "--runtime", "host-usr", "--cwd", root}, {"sh", "-c", script});
+  }
+  static std::set<std::string> Names(const std::string& root) {
+    std::set<std::string> names;
+    for (const auto& entry : fs::recursive_directory_iterator(root)) {
+      names.insert(entry.path().string().substr(root.size()));
+    }
+    return names;
+  }
+  static bool IsPlanted(const std::string& file) {
+    return Contains(ReadFile(file).value_or(""), "evil");
+  }
+
+  TempDir dir_;
+};
+
+struct Attack {
+  const char* name;
+  const char* script;
+  const char* file;  // holds "evil" where it works
+};
+
+constexpr Attack kAttacks[] = {
+    {"Hook", "echo evil > .git/hooks/pre-commit", ".git/hooks/pre-commit"},
+    {"Config", "echo evil >> .git/config", ".git/config"},
+    {"ConfigByRename", "cp .git/config c; echo evil >> c; mv c .git/config", ".git/config"},
+    {"RenamedGit", "mv .git g; mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit",
+     ".git/hooks/pre-commit"},
+    {"RenamedHooks", "mv .git/hooks h; mkdir .git/hooks; echo evil > .git/hooks/x", ".git/hooks/x"},
+    {"CommonDirectory", "rm -f .git/commondir; echo evil > .git/commondir", ".git/commondir"},
+    {"WorktreeConfig", "echo evil > .git/config.worktree", ".git/config.worktree"},
+    {"HooksElsewhere", "mkdir -p tools/hooks; echo evil > tools/hooks/pre-commit",
+     "tools/hooks/pre-commit"},
+    {"ModuleConfig", "echo evil >> .git/modules/lib/config", ".git/modules/lib/config"},
+    {"RenamedModule",
+     "mv .git/modules/lib .git/modules/l; mkdir .git/modules/lib; echo evil > "
+     ".git/modules/lib/config",
+     ".git/modules/lib/config"},
+    {"RenamedModules",
+     "mv .git/modules .git/m; mkdir -p .git/modules/lib; echo evil > .git/modules/lib/config",
+     ".git/modules/lib/config"},
+    {"Settings", "echo evil > .vscode/tasks.json", ".vscode/tasks.json"},
+    {"ReplacedSettings", "rm -rf .vscode; mkdir .vscode; echo evil > .vscode/tasks.json",
+     ".vscode/tasks.json"},
+    {"NewSettings", "mkdir -p .idea; echo evil > .idea/workspace.xml", ".idea/workspace.xml"},
+    {"NewFile", "rmdir .envrc; echo evil > .envrc", ".envrc"},
+    {"NotHeld", "echo evil > .mcp.json", ".mcp.json"},
+    {"OwnFile", "rmdir .coffer.toml; echo '# evil' > .coffer.toml", ".coffer.toml"},
+    {"ReplacedLink", "rm .claude; mkdir .claude; echo evil > .claude/settings.json",
+     ".claude/settings.json"},
+    {"MovedOverLink", "mkdir x; echo evil > x/settings.json; ln -s x l; mv -T l .claude",
+     ".claude/settings.json"},
+    {"BehindLink", "echo evil > shared/settings.json", "shared/settings.json"},
+    {"Deep", "mkdir -p a/b/.git/hooks; echo evil > a/b/.git/hooks/x", "a/b/.git/hooks/x"},
+    {"DeepFile", "mkdir -p a; echo 'gitdir: /evil' > a/.git", "a/.git"},
+    {"OtherCase", "mkdir -p a/.Git/hooks; echo evil > a/.Git/hooks/x", "a/.Git/hooks/x"},
+    {"BareRepository",
+     "mkdir -p a/objects a/refs; echo evil > a/config; echo 'ref: refs/heads/evil' > a/HEAD",
+     "a/HEAD"},
+    {"BareProject",
+     "rm .git/HEAD; mkdir objects refs; echo evil > config; echo 'ref: refs/heads/evil' > HEAD",
+     "HEAD"},
+    {"MovedPackage", "mv pkg p; mkdir -p pkg/.idea; echo evil > pkg/.idea/x.xml",
+     "pkg/.idea/x.xml"},
+    {"ClosedDirectory", "mkdir -p a/.git/hooks; echo evil > a/.git/hooks/x; chmod 0 a/.git a",
+     "a/.git/hooks/x"},
+    {"LinkToIt", "mkdir e; echo evil > e/tasks.json; mkdir a; ln -s ../e a/.vscode",
+     "a/.vscode/tasks.json"},
+    {"SecondName", "ln .git/config c; echo evil >> c", ".git/config"},
+};
+
+class ProjectAttack : public ProjectEscape, public ::testing::WithParamInterface<Attack> {};
+
+TEST_P(ProjectAttack, LeavesNothingThatTheHostRuns) {
+  const Attack& attack = GetParam();
+  const std::string open = MakeProject("open");
+  const RunResult control = InPlainMount(open, attack.script);
+  RunProgram({"/bin/chmod", "-R", "u+rwX", open});
+  EXPECT_TRUE(IsPlanted(open + "/" + attack.file)) << "NO-CONTROL: " << control.Describe();
+
+  const std::string root = MakeProject("project");
+  const RunResult result = InProject(root, std::string(attack.script) + "; echo it-ran");
+  EXPECT_TRUE(Contains(result.out, "it-ran")) << result.Describe();
+  // An ordinary user's call ends with limit.disk if it closes a directory; what it left is looked at all the same.
+  EXPECT_TRUE(result.exit == 0 || result.ErrorClass() == "limit.disk") << result.Describe();
+  EXPECT_FALSE(IsPlanted(root + "/" + attack.file)) << result.Describe();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ProjectAttack, ::testing::ValuesIn(kAttacks),
+                         [](const auto& attack) { return std::string(attack.param.name); });
+
+TEST_F(ProjectEscape, WhatIsNotProtectedIsWritableAndNothingElseIsLeft) {
+  const std::string root = MakeProject("project");
+  std::set<std::string> expected = Names(root);
+  const RunResult control = InPlainMount(root, "mkdir .cursor");
+  EXPECT_TRUE(Names(root).contains("/.cursor")) << "NO-CONTROL: " << control.Describe();
+  fs::remove(root + "/.cursor");
+
+  const RunResult result = InProject(
+      root,
+      "pwd; echo x > out.txt; mkdir -p src; echo x > src/a; echo x > .git/index; rm package.json");
+  EXPECT_EQ(result.exit, 0) << result.Describe();
+  EXPECT_TRUE(Contains(result.out, root)) << result.Describe();
+  for (const char* name : {"/out.txt", "/src", "/src/a", "/.git/index"}) {
+    expected.insert(name);
+  }
+  expected.erase("/package.json");
+  EXPECT_EQ(Names(root), expected) << result.Describe();
+  EXPECT_TRUE(Contains(result.err, "package.json")) << result.Describe();
+}
+
+TEST_F(ProjectEscape, PlantedNamesAreListedSetAsideOrKept) {
+  const std::string root = MakeProject("project");
+  const char* const script =
+      "mkdir -p a/.vscode; echo evil > a/.vscode/tasks.json; mkdir -p .husky";
+  const RunResult aside = InProject(root, script);
+  EXPECT_EQ(aside.receipt["files"]["planted"], Json::array({"a/.vscode"})) << aside.Describe();
+  EXPECT_TRUE(Contains(aside.err, "a/.vscode")) << aside.Describe();
+  EXPECT_FALSE(Exists(root + "/a/.vscode"));
+  EXPECT_FALSE(Exists(root + "/.husky"));
+  bool found = false;
+  for (const std::string& name : Names(root)) {
+    found = found || (Contains(name, "/.coffer-planted-") && Contains(name, "tasks.json"));
+  }
+  EXPECT_TRUE(found) << "what was set aside is not lost";
+
+  const RunResult kept = InProject(root, script, {"--keep-planted"});
+  EXPECT_TRUE(IsPlanted(root + "/a/.vscode/tasks.json")) << "NO-CONTROL: " << kept.Describe();
+  EXPECT_TRUE(Exists(root + "/.husky"));
+  EXPECT_EQ(kept.receipt["files"]["planted"].size(), 2U) << kept.Describe();
+  EXPECT_TRUE(Contains(kept.err, "--keep-planted")) << kept.Describe();
+}
+
+TEST_F(ProjectEscape, WhatACrashLeftIsRemovedByTheNextCall) {
+  const std::string root = MakeProject("project");
+  const std::set<std::string> before = Names(root);
+  {
+    Background run({CofferPath(), "run", "--project", root, "--", "sh", "-c", "echo up; sleep 60"});
+    ASSERT_TRUE(run.WaitForOutput("up")) << run.err();
+    run.Signal(SIGKILL);
+    run.Wait();
+  }
+  EXPECT_NE(Names(root), before) << "NO-CONTROL: there is nothing to remove";
+  EXPECT_EQ(InProject(root, "true").exit, 0);
+  EXPECT_EQ(Names(root), before);
+}
+
+TEST_F(ProjectEscape, AFifoInTheGitDirectoryStaysCovered) {
+  const std::string root = MakeProject("project");
+  ASSERT_EQ(::mkfifo((root + "/.git/fifo").c_str(), 0666), 0);
+  const char* const script = "test -p .git/fifo && echo a-fifo";
+  EXPECT_TRUE(Contains(RunProgram({"/bin/sh", "-c", std::string("cd ") + root + "; " + script}).out,
+                       "a-fifo"))
+      << "NO-CONTROL";
+  const RunResult result = InProject(root, script);
+  EXPECT_FALSE(Contains(result.out, "a-fifo")) << result.Describe();
+}
+
+TEST_F(ProjectEscape, AProtectedFileWithASecondNameIsRefused) {
+  const std::string root = MakeProject("project");
+  EXPECT_EQ(InProject(root, "true").exit, 0) << "NO-CONTROL";
+  fs::create_hard_link(root + "/.git/config", root + "/innocent");
+  const RunResult result = InProject(root, "echo evil >> innocent");
+  EXPECT_EQ(result.exit, 120) << result.Describe();
+  EXPECT_EQ(result.ErrorClass(), "policy.project.hard_link") << result.Describe();
+  EXPECT_FALSE(IsPlanted(root + "/.git/config"));
+}
+
+// A linked worktree at `root`, whose repository is `repository`.
+class ProjectPointer : public ProjectEscape {
+ protected:
+  ProjectPointer() {
+    repository_ = dir_ / "repository";
+    MakeGit(repository_ + "/.git");
+    Put(repository_ + "/secret", token_);
+    Put(repository_ + "/.git/secret", token_);
+    record_ = repository_ + "/.git/worktrees/tree";
+    Put(record_ + "/HEAD", "ref: refs/heads/tree\n");
+    Put(record_ + "/commondir", "../..\n");
+    Put(record_ + "/gitdir", root_ + "/.git\n");
+    Put(root_ + "/.git", "gitdir: " + record_ + "\n");
+  }
+  std::string ShowSecret() const { return "cat " + repository_ + "/.git/secret"; }
+  RunResult Look() { return InProject(root_, ShowSecret() + "; echo it-ran"); }
+  bool IsShown() {
+    const RunResult result = Look();
+    EXPECT_TRUE(Contains(result.out, "it-ran")) << result.Describe();
+    return Contains(result.out, token_);
+  }
+
+  std::string token_ = NewToken();
+  std::string root_ = dir_ / "tree";
+  std::string repository_;
+  std::string record_;
+};
+
+TEST_F(ProjectPointer, AWorktreesRepositoryIsThereAndItsCodeIsReadOnly) {
+  const RunResult result =
+      InProject(root_, ShowSecret() + "; echo x > " + repository_ + "/.git/index-made; echo x > " +
+                           record_ + "/index; echo evil >> " + repository_ +
+                           "/.git/config; echo evil > " + repository_ +
+                           "/.git/hooks/x; echo evil > " + record_ + "/commondir; echo evil > " +
+                           repository_ + "/.git/commondir; cat " + repository_ + "/secret");
+  EXPECT_TRUE(Exists(repository_ + "/.git/index-made")) << "NO-CONTROL: " << result.Describe();
+  EXPECT_TRUE(Exists(record_ + "/index")) << result.Describe();
+  for (const std::string& file : {repository_ + "/.git/config", repository_ + "/.git/hooks/x",
+                                  record_ + "/commondir", repository_ + "/.git/commondir"}) {
+    EXPECT_FALSE(IsPlanted(file)) << file << result.Describe();
+  }
+  // Its working files are not shown, and the receipt says what is.
+  EXPECT_EQ(Lines(result.out).size(), 1U) << result.Describe();
+  EXPECT_TRUE(Contains(result.receipt["files"]["bound"].dump(), repository_ + "/.git"))
+      << result.Describe();
+}
+
+TEST_F(ProjectPointer, APointerToAnotherRepositoryIsNotFollowed) {
+  EXPECT_TRUE(IsShown()) << "NO-CONTROL";
+  Put(root_ + "/.git", "gitdir: " + repository_ + "/.git\n");
+  EXPECT_FALSE(IsShown());
+}
+
+TEST_F(ProjectPointer, ARecordThatNamesAnotherProjectIsNotFollowed) {
+  EXPECT_TRUE(IsShown()) << "NO-CONTROL";
+  Put(record_ + "/gitdir", dir_ / "elsewhere/.git\n");
+  EXPECT_FALSE(IsShown());
+}
+
+TEST_F(ProjectPointer, TheTextOfARecordDoesNotChooseTheRepository) {
+  EXPECT_TRUE(IsShown()) << "NO-CONTROL";
+  // A payload of another project made a record there that says this repository is the common one.
+  const std::string other = dir_ / "other";
+  MakeGit(other + "/.git");
+  const std::string made = other + "/.git/worktrees/tree";
+  Put(made + "/HEAD", "ref: refs/heads/tree\n");
+  Put(made + "/commondir", repository_ + "/.git\n");
+  Put(made + "/gitdir", root_ + "/.git\n");
+  Put(root_ + "/.git", "gitdir: " + made + "\n");
+  EXPECT_FALSE(IsShown());
+}
+
+TEST_F(ProjectPointer, APointerThroughALinkIsNotFollowed) {
+  EXPECT_TRUE(IsShown()) << "NO-CONTROL";
+  fs::create_symlink(repository_, dir_ / "alias");
+  Put(root_ + "/.git", "gitdir: " + (dir_ / "alias/.git/worktrees/tree") + "\n");
+  EXPECT_FALSE(IsShown());
+}
+
+TEST_F(ProjectPointer, ALinkInPlaceOfGitIsNotFollowed) {
+  EXPECT_TRUE(IsShown()) << "NO-CONTROL";
+  fs::remove(root_ + "/.git");
+  fs::create_symlink(repository_ + "/.git", root_ + "/.git");
+  EXPECT_FALSE(IsShown());
+}
+
+TEST_F(ProjectPointer, ASubmodulePointsBackByItsConfiguration) {
+  const std::string git = repository_ + "/.git/modules/lib";
+  MakeGit(git);
+  Put(git + "/secret", token_);
+  Put(root_ + "/.git", "gitdir: " + git + "\n");
+  const auto shown = [&] {
+    return Contains(InProject(root_, "cat " + git + "/secret").out, token_);
+  };
+  EXPECT_FALSE(shown()) << "it names no worktree";
+  Put(git + "/config", "[core]\n\tworktree = " + root_ + "\n");
+  EXPECT_TRUE(shown()) << "NO-CONTROL";
+  Put(git + "/config", "[core]\n\tworktree = " + root_ + "x\n");
+  EXPECT_FALSE(shown()) << "it names another worktree";
+}
+
+class ProjectPaths : public ProjectEscape {
+ protected:
+  ProjectPaths() {
+    Put(dir_ / "data/file", token_);
+    Put(dir_ / ".hidden/file", token_);
+    fs::create_directories(dir_ / "work");
+    here_.cwd = dir_ / "work";
+  }
+  RunResult Cat(const Strings& flags) {
+    Strings all = {"--runtime", "host-usr"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    return RunCoffer(all, {"sh", "-c", "cat /x/file; echo evil > /x/new"}, here_);
+  }
+  std::string token_ = NewToken();
+  RunOptions here_;
+};
+
+TEST_F(ProjectPaths, TheCallersOwnWordsAreResolved) {
+  fs::create_symlink("../data", dir_ / "work/link");
+  EXPECT_TRUE(Contains(Cat({"--ro", "../data:/x"}).out, token_));
+  EXPECT_TRUE(Contains(Cat({"--ro", "../work/../data:/x"}).out, token_));
+  const RunResult link = Cat({"--ro", "link:/x"});
+  EXPECT_TRUE(Contains(link.out, token_)) << "NO-CONTROL: " << link.Describe();
+  EXPECT_TRUE(Contains(link.err, dir_ / "data")) << "which link was followed is said";
+}
+
+TEST_F(ProjectPaths, ALinkIntoAHiddenDirectoryIsNotFollowed) {
+  EXPECT_TRUE(Contains(Cat({"--ro", "../.hidden:/x"}).out, token_)) << "NO-CONTROL";
+  fs::create_symlink(dir_ / ".hidden", dir_ / "work/data");
+  const RunResult result = Cat({"--ro", "data:/x"});
+  EXPECT_EQ(result.exit, 120) << result.Describe();
+  EXPECT_FALSE(Contains(result.out, token_)) << result.Describe();
+}
+
+TEST_F(ProjectPaths, AWritableLinkThatLeadsOutIsNotFollowed) {
+  EXPECT_EQ(Cat({"--rw", "../data:/x"}).exit, 0) << "NO-CONTROL";
+  EXPECT_TRUE(IsPlanted(dir_ / "data/new"));
+  fs::remove(dir_ / "data/new");
+  fs::create_symlink(dir_ / "data", dir_ / "work/out");
+  for (const Strings& flags : {Strings{"--rw", "out:/x"}, Strings{"--out", "out"}}) {
+    const RunResult result = Cat(flags);
+    EXPECT_EQ(result.exit, 120) << result.Describe();
+    EXPECT_FALSE(Exists(dir_ / "data/new")) << result.Describe();
+  }
+}
+
+TEST_F(ProjectPaths, ALinkInAMountOfTheSameCallIsNotFollowed) {
+  fs::create_symlink("../data", dir_ / "work/link");
+  EXPECT_TRUE(Contains(Cat({"--ro", "link:/x"}).out, token_)) << "NO-CONTROL";
+  const RunResult result = Cat({"--rw", ".:/work", "--ro", "link:/x"});
+  EXPECT_EQ(result.exit, 120) << result.Describe();
+  EXPECT_FALSE(Contains(result.out, token_)) << result.Describe();
+}
+
+TEST_F(ProjectEscape, TheFileOfAProjectOnlyNarrows) {
+  const std::string root = MakeProject("project");
+  const auto memory = [&] { return InProject(root, "true").receipt["limits"]["memory"]["cap"]; };
+  Put(root + "/.coffer.toml", "memory = \"1GiB\"\nread_only = [\"shared\"]\n");
+  EXPECT_EQ(memory(), 1ULL << 30) << "NO-CONTROL: it is not read";
+  Put(root + "/.coffer.toml", "memory = \"64GiB\"\n");
+  EXPECT_EQ(memory(), 2ULL << 30);
+  for (const char* text : {"ro = [\"/etc\"]\n", "env = { A = \"b\" }\n", "runtime = \"host-usr\"\n",
+                           "read_only = [\"../x\"]\n"}) {
+    Put(root + "/.coffer.toml", text);
+    EXPECT_EQ(InProject(root, "true").exit, 120) << text;
+  }
+}
+
+TEST_F(ProjectEscape, CachesAreAProjectsOwn) {
+  const std::string first = MakeProject("first");
+  const std::string second = MakeProject("second");
+  const auto run = [&](const std::string& root, const std::string& script) {
+    RunOptions options;
+    options.environment = {
+        {"HOME=" + (dir_ / "home"), "XDG_CACHE_HOME=" + (dir_ / "cache"), "PATH=/usr/bin:/bin"}};
+    return RunCoffer({"--project", root, "--cache", "pip"}, {"sh", "-c", script}, options);
+  };
+  fs::create_directories(dir_ / "home");
+  const std::string mark = NewToken();
+  EXPECT_EQ(run(first, "echo " + mark + " > $PIP_CACHE_DIR/mark").exit, 0);
+  EXPECT_TRUE(Contains(run(first, "cat $PIP_CACHE_DIR/mark").out, mark)) << "NO-CONTROL";
+  EXPECT_FALSE(Contains(run(second, "cat $PIP_CACHE_DIR/mark").out, mark));
+  if (IsRoot()) {
+    // As root they lie in /var/cache/coffer.
+    RunProgram({CofferPath(), "cache", "clear", "--project", first});
+    RunProgram({CofferPath(), "cache", "clear", "--project", second});
+  }
+}
+
+}  // namespace
+}  // namespace coffer::test

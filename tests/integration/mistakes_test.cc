@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ordinary mistakes: flags, files and words as people get them wrong. Each gets one error, in the form
+// `coffer: class: message` and a hint, with the right exit status, and it names what is wrong and what to write.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/host.h"
+
+namespace coffer::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Mistake {
+  const char* name;
+  Strings words;  // after coffer; "DIR" stands for the test's directory
+  int exit;
+  Strings must_name;
+};
+
+Strings RunTrue(Strings flags) {
+  flags.insert(flags.begin(), "run");
+  flags.insert(flags.end(), {"--", "true"});
+  return flags;
+}
+
+const std::vector<Mistake>& Mistakes() {
+  static const std::vector<Mistake> mistakes = {
+      // Values.
+      {"MemoryWithoutAUnit", RunTrue({"--memory", "512"}), 120, {"512B", "--memory 1MiB"}},
+      {"MemoryInAnUnknownUnit", RunTrue({"--memory", "1XB"}), 120, {"--memory", "1XB", "256MiB"}},
+      {"NoWallTime", RunTrue({"--wall", "0"}), 120, {"--wall", "10s"}},
+      {"AWallTimeThatIsMissing", RunTrue({"--wall"}), 120, {"--wall needs a value"}},
+      {"CpuInAnUnknownUnit", RunTrue({"--cpu", "10x"}), 120, {"--cpu", "10x", "10s"}},
+      {"ProcessesInWords", RunTrue({"--processes", "many"}), 120, {"--processes", "many"}},
+      {"TooFewOpenFiles", RunTrue({"--open-files", "2"}), 120, {"--open-files 4"}},
+      {"AUidBelowZero", RunTrue({"--uid", "-1"}), 120, {"--uid", "65535"}},
+      {"AVariableWithoutAValue", RunTrue({"--env", "X"}), 120, {"--env", "NAME=VALUE"}},
+      {"AValueForASwitch", RunTrue({"--tty=1"}), 120, {"--tty takes no value"}},
+      // Names.
+      {"AFlagThatIsMisspelt",
+       RunTrue({"--memroy", "1GiB"}),
+       120,
+       {"--memroy", "did you mean --memory?"}},
+      {"AnotherFlag", RunTrue({"--quite"}), 120, {"did you mean --quiet?"}},
+      {"AFlagFromAnotherProgram",
+       RunTrue({"--volume", "x"}),
+       120,
+       {"--volume", "coffer run --help"}},
+      {"AVerbThatIsMisspelt", {"rnu"}, 120, {"rnu", "did you mean coffer run?"}},
+      {"AnotherVerb", {"toosl", "list"}, 120, {"did you mean coffer tools?"}},
+      {"AVerbThatIsNone", {"frobnicate"}, 120, {"frobnicate", "coffer --help"}},
+      {"ARuntimeThatIsMisspelt", RunTrue({"--runtime", "pyhton3"}), 120, {"did you mean python3?"}},
+      {"ARuntimeThatIsUnknown", RunTrue({"--runtime", "cobol"}), 120, {"cobol", "host-usr"}},
+      {"ALayerThatIsMisspelt",
+       RunTrue({"--floor", "netnss"}),
+       120,
+       {"netnss", "did you mean netns?"}},
+      {"ALevelThatIsUnknown", RunTrue({"--level", "vm2"}), 120, {"vm2", "container"}},
+      {"ASeccompProfileThatIsMisspelt", RunTrue({"--seccomp", "strct"}), 120, {"strct", "strict"}},
+      {"AProfileThatIsUnknown", RunTrue({"--profile", "nope"}), 120, {"nope", "run.toml"}},
+      {"ACacheThatIsMisspelt",
+       RunTrue({"--project", "DIR/project", "--cache", "pipp"}),
+       120,
+       {"did you mean pip?"}},
+      // Commands.
+      {"NoCommand", {"run"}, 120, {"coffer run FILE"}},
+      {"NoCommandAfterTheDashes", {"run", "--"}, 120, {"coffer run -- CMD"}},
+      {"AScriptThatIsNotThere",
+       {"run", "DIR/missing.py"},
+       127,
+       {"missing.py", "coffer run -- CMD"}},
+      {"ACommandThatIsNotThere", {"run", "--", "nosuchprogram"}, 127, {"nosuchprogram", "PATH"}},
+      {"AFileThatNothingRuns", {"run", "DIR/notes.txt"}, 120, {"notes.txt", "#!/usr/bin/env"}},
+      {"ADirectoryInsteadOfAScript", {"run", "DIR/project"}, 120, {"project", "directory"}},
+      {"AScriptOnStdinThatNothingRuns", {"run", "-"}, 120, {"stdin", "--runtime python3 -"}},
+      // Paths.
+      {"AMountThatIsNotThere",
+       RunTrue({"--ro", "DIR/missing"}),
+       120,
+       {"missing", "does not exist"}},
+      {"AWholeSystem", RunTrue({"--ro", "/"}), 120, {"too broad"}},
+      {"AFileInsteadOfADirectory",
+       RunTrue({"--rw", "DIR/notes.txt"}),
+       120,
+       {"notes.txt", "not a directory"}},
+      {"ATargetThatIsNotAbsolute", RunTrue({"--ro", "DIR/project:data"}), 120, {"data", "/data"}},
+      {"ATargetThatIsTaken", RunTrue({"--ro", "DIR/project:/etc/x"}), 120, {"/etc/x"}},
+      {"TwoMountsAtOnePlace",
+       RunTrue({"--ro", "DIR/project:/x", "--ro", "DIR/other:/x"}),
+       120,
+       {"overlap"}},
+      {"TwoOutputs", RunTrue({"--out", "DIR/a", "--out", "DIR/b"}), 120, {"--out was given twice"}},
+      {"AWorkingDirectoryOfTheHost", RunTrue({"--cwd", "data"}), 120, {"--cwd", "/workspace"}},
+      {"AWorkingDirectoryThatIsNotThere", RunTrue({"--cwd", "/nope"}), 120, {"/nope", "--cwd"}},
+      {"AnInputThatIsADirectory", RunTrue({"--in", "DIR/project"}), 120, {"project", "--ro"}},
+      {"AReceiptNowhere",
+       RunTrue({"--receipt", "DIR/missing/r"}),
+       120,
+       {"missing/r", "nothing was run"}},
+      // Projects.
+      {"AProjectThatIsNotThere", RunTrue({"--project", "DIR/missing"}), 120, {"missing"}},
+      {"TwoProjects",
+       RunTrue({"--project", "DIR/project", "--project", "DIR/other"}),
+       120,
+       {"--rw"}},
+      {"KeepingWithoutAProject",
+       RunTrue({"--keep-planted"}),
+       120,
+       {"--keep-planted needs --project"}},
+      {"ACacheWithoutAProject", RunTrue({"--cache", "pip"}), 120, {"--cache needs --project"}},
+      {"AProjectWithoutMounts",
+       RunTrue({"--project", "DIR/project", "--level", "process"}),
+       120,
+       {"--level container"}},
+      {"AProjectFileThatWidens",
+       RunTrue({"--project", "DIR/wide"}),
+       120,
+       {".coffer.toml", "only lower"}},
+      // Tools and the rest.
+      {"AToolThatIsMisspelt", {"tools", "show", "pyhton"}, 120, {"did you mean python?"}},
+      {"DisablingAToolThatIsNone",
+       {"tools", "disable", "bsh", "--reason", "x", "--state", "DIR/state"},
+       120,
+       {"bsh", "did you mean bash?"}},
+      {"DisablingWithoutAReason",
+       {"tools", "disable", "bash", "--state", "DIR/state"},
+       120,
+       {"--reason"}},
+      {"AnActionThatIsMisspelt",
+       {"tools", "shwo", "python"},
+       120,
+       {"did you mean coffer tools show?"}},
+      {"ARecordThatIsMisspelt",
+       {"audit", "lst", "--state", "DIR/state"},
+       120,
+       {"did you mean coffer audit list?"}},
+      {"CallingAToolThatIsMisspelt",
+       {"call", "pyhton", "--state", "DIR/state"},
+       120,
+       {"did you mean python?"}},
+      {"ArgumentsThatAreNotJson",
+       {"call", "python", "--args", "{", "--state", "DIR/state"},
+       120,
+       {"JSON object"}},
+      {"ArgumentsThatDoNotFit",
+       {"call", "python", "--args", "{\"cod\": 1}", "--state", "DIR/state"},
+       120,
+       {"code"}},
+      {"ACacheToClearThatIsNone", {"cache", "clear", "foo"}, 120, {"foo", "pip, npm or ccache"}},
+      {"AFlagOfRuntimes", {"runtimes", "--xml"}, 120, {"--xml", "--json"}},
+  };
+  return mistakes;
+}
+
+class MistakeTest : public ::testing::TestWithParam<Mistake> {};
+
+TEST_P(MistakeTest, IsNamedWithWhatToWrite) {
+  const Mistake& mistake = GetParam();
+  const TempDir dir;
+  dir.MakeDir("project");
+  dir.MakeDir("other");
+  dir.MakeDir("wide");
+  dir.MakeDir("home");
+  dir.Write("notes.txt", "nothing to run\n");
+  dir.Write("wide/.coffer.toml", "network = true\n");
+  Strings words = {CofferPath()};
+  for (std::string word : mistake.words) {
+    if (const size_t at = word.find("DIR"); at != std::string::npos) {
+      word.replace(at, 3, dir.path());
+    }
+    words.push_back(std::move(word));
+  }
+  RunOptions options;
+  options.environment = {{"HOME=" + (dir / "home"), "PATH=/usr/bin:/bin"}};
+  const RunResult result = RunProgram(words, options);
+  EXPECT_EQ(result.exit, mistake.exit) << result.Describe();
+  EXPECT_TRUE(result.out.empty()) << result.Describe();
+  const Strings lines = Lines(result.err);
+  ASSERT_FALSE(lines.empty());
+  EXPECT_TRUE(lines.front().starts_with("coffer: ")) << result.err;
+  EXPECT_LE(lines.size(), 2U) << "one error and its hint: " << result.err;
+  if (lines.size() == 2) {
+    EXPECT_TRUE(lines.back().starts_with("  hint: ")) << result.err;
+  }
+  for (const std::string& part : mistake.must_name) {
+    EXPECT_TRUE(Contains(result.err, part)) << part << "\n" << result.err;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MistakeTest, ::testing::ValuesIn(Mistakes()),
+                         [](const auto& mistake) { return std::string(mistake.param.name); });
+
+}  // namespace
+}  // namespace coffer::test
