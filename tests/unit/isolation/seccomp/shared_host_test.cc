@@ -33,7 +33,7 @@ std::string Ask(const Profile& profile, uint32_t arch, const std::string& name, 
 
 // "WITHOUT -> WITH" for compat, the widest profile; the same on both architectures.
 std::string Narrowing(const std::string& name, const Args& args = {}, int abi = kNewestAbi) {
-  const Profile wide = BuiltinProfile(SyscallProfile::kCompat, {});
+  const Profile wide = BuiltinProfile(SyscallProfile::kCompat, {.inet_sockets = true});
   Profile narrow = wide;
   KeepToOwnProcess(abi, narrow);
   std::string answer;
