@@ -82,7 +82,9 @@ Result<OpenedCaches> OpenCaches(const std::string& project, const std::vector<st
     TRY(sys::MakeDirs(above + "/" + name, 0700));
     TRY(NotePath(above, project));
     isolation::OpenedMount mount;
-    TRY_ASSIGN(mount.path, isolation::OpenHostPath(above + "/" + name, policy::Access::kWrite));
+    // For root it lies below /var/cache, a directory of the system; this one was made for the payload above.
+    TRY_ASSIGN(mount.path, isolation::OpenHostPath(above + "/" + name, policy::Access::kWrite,
+                                                   isolation::Breadth::kSystem));
     TRY_ASSIGN(const UniqueFd directory,
                sys::OpenAt(mount.path.fd.get(), ".", O_RDONLY | O_DIRECTORY));
     const Result<limits::DiskUse> use = limits::ScanDisk(directory.get(), kScanTime);
