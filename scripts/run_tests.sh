@@ -3,7 +3,7 @@
 #
 # Runs the suite of a build directory.
 #   scripts/run_tests.sh BUILD all    as root and as an ordinary user (as yourself only, if you are not root), then
-#                                     the public contract, if CONTRACT/boundary.py is there
+#                                     the public contract, as far as its scripts are in CONTRACT
 #   scripts/run_tests.sh BUILD user   as an ordinary user only
 #   scripts/run_tests.sh BUILD self   as whoever you are
 # Environment: TESTS (a regular expression for ctest -R), JOBS, CONTRACT (a directory).
@@ -18,8 +18,12 @@ build=$1
 mode=$2
 jobs=${JOBS:-2}
 ordinary_uid=48213
-contract=${CONTRACT:-../shared/contract}/boundary.py
-[ -f "$contract" ] && contract=$(realpath "$contract") || contract=
+# What this version keeps of the public contract; the other scripts are of later ones.
+contracts=()
+for name in boundary first_day; do
+  script=${CONTRACT:-../shared/contract}/$name.py
+  [ ! -f "$script" ] || contracts+=("$(realpath "$script")")
+done
 summary=()
 status=0
 
@@ -54,14 +58,16 @@ run_suite() {
 
 # run_contract TITLE COFFER COMMAND-PREFIX...
 run_contract() {
-  local title=$1 coffer=$2 out code=0
+  local title=$1 coffer=$2 script name out code
   shift 2
-  [ -n "$contract" ] || return 0
-  section "contract $title"
-  out=$("$@" python3 "${contract_at:-$contract}" "$coffer" 2>&1) || code=$?
-  printf '%s\n' "$out"
-  summary+=("$(printf '%-34s %s' "contract $title" "$(tail -n 1 <<<"$out")")")
-  [ $code = 0 ] || status=1
+  for script in "${contracts[@]}"; do
+    name=$(basename "$script" .py) code=0
+    section "contract $name $title"
+    out=$("$@" python3 "${contract_at:-$(dirname "$script")}/$name.py" "$coffer" 2>&1) || code=$?
+    printf '%s\n' "$out"
+    summary+=("$(printf '%-34s %s' "$name $title" "$(tail -n 1 <<<"$out")")")
+    [ $code = 0 ] || status=1
+  done
 }
 
 # copy_build PLACE UID: a copy of the build that any uid can read. CTest's files name absolute paths: rewritten.
@@ -79,7 +85,7 @@ copy_build() {
     tar -C "$build" --null -T - -cf - | tar -C "$place/checkout/build" -xf -
   find "$place/checkout/build" -name '*.cmake' -exec \
     sed -i -e "s|$(realpath "$build")|$place/checkout/build|g" -e "s|$source_dir|$place/checkout|g" {} +
-  [ -n "$contract" ] && cp "$contract" "$place/boundary.py"
+  [ ${#contracts[@]} = 0 ] || cp "${contracts[@]}" "$place/"
   chmod -R a+rX "$place"
   chown -R "$owner:$owner" "$place"
 }
@@ -126,7 +132,7 @@ run_as_ordinary_user() {
   # One at a time: at the process level RLIMIT_NPROC counts everything the uid runs, and one test's fork bomb is
   # another's refused fork.
   jobs=1 run_suite "as an ordinary user (uid $ordinary_uid)" "$place/checkout/build" "${as[@]}"
-  contract_at=$place/boundary.py run_contract "as an ordinary user" "$place/checkout/build/coffer" "${as[@]}"
+  contract_at=$place run_contract "as an ordinary user" "$place/checkout/build/coffer" "${as[@]}"
   # Anything of that uid that is still running was left behind by a boundary or a test.
   local left
   left=$(ps -o pid=,args= -U $ordinary_uid 2>/dev/null || true)
