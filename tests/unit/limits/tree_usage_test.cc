@@ -280,17 +280,17 @@ TEST(TreeUsage, ScansWhereTheKernelListsNoChildren) {
   TempDir proc;
   const auto add = [&](int pid, int parent, const char* name, int ticks) {
     const std::string id = std::to_string(pid);
-    proc.Put(id + "/stat", id + " (" + name + ") S " + std::to_string(parent) +
+    proc.Write(id + "/stat", id + " (" + name + ") S " + std::to_string(parent) +
                                " 0 0 0 0 0 0 0 0 0 " + std::to_string(ticks) +
                                " 0 5 0 20 0 2 0 77 0 0\n");
-    proc.Put(id + "/statm", "100 10 4 0 0 0 0\n");
-    proc.Put(id + "/io", "rchar: 9\nread_bytes: 4096\nwrite_bytes: 8192\n");
+    proc.Write(id + "/statm", "100 10 4 0 0 0 0\n");
+    proc.Write(id + "/io", "rchar: 9\nread_bytes: 4096\nwrite_bytes: 8192\n");
   };
   add(10, 1, "init", 100);
   add(11, 10, "x) R 99 (y", 50);
   add(12, 11, "deep", 25);
   add(20, 1, "stranger", 1000);
-  proc.Put("self/stat", "");
+  proc.Write("self/stat", "");
   TreeUsage tree(10, kHugeCap, proc.path());
   const Result<Usage> usage = tree.Measure();
   ASSERT_TRUE(usage.ok());

@@ -224,9 +224,9 @@ TEST(ProbeCgroups, WithoutCgroupsItSaysSo) {
 
 TEST(ProbeCgroups, ThePrefixAppliesToEveryPathItReturns) {
   TempDir host_root;
-  host_root.Put("proc/self/cgroup", "3:memory:/a\n");
-  host_root.Put("proc/self/mountinfo", "33 30 0:4 / /cg/memory rw - cgroup cgroup rw,memory\n");
-  host_root.Put("cg/memory/a/tasks", "");
+  host_root.Write("proc/self/cgroup", "3:memory:/a\n");
+  host_root.Write("proc/self/mountinfo", "33 30 0:4 / /cg/memory rw - cgroup cgroup rw,memory\n");
+  host_root.Write("cg/memory/a/tasks", "");
   const Result<CgroupHost> host = ProbeCgroups(host_root.path());
   ASSERT_TRUE(host.ok());
   EXPECT_TRUE(host->Usable(Controller::kMemory)) << host->at(Controller::kMemory).why_not;
