@@ -29,6 +29,8 @@ endif()
 
 set(COFFER_TESTS_DIR ${CMAKE_BINARY_DIR}/tests)
 set(COFFER_TEST_ENVIRONMENT
+  # Interpreters are taken from PATH: those of the developer's own home are not what a test means.
+  PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
   COFFER_BIN=${CMAKE_BINARY_DIR}/coffer
   COFFER_FAULTS_BIN=${CMAKE_BINARY_DIR}/coffer-faults
   COFFER_PROBES=${COFFER_TESTS_DIR}/probes

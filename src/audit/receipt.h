@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,9 @@
 #include "base/result.h"
 
 namespace coffer::audit {
+
+// The name under which calls of `coffer run` are recorded, and can be switched off. No manifest has it.
+inline constexpr std::string_view kRunTool = "run";
 
 struct Denial {
   std::string surface;    // "isolation"
@@ -60,7 +64,7 @@ struct Receipt {
   std::string tenant = "local";
   std::string agent;  // empty: a person at a terminal
   std::string user;
-  std::string tool = "run";
+  std::string tool{kRunTool};
   std::string tool_version;   // empty: no manifest
   std::string manifest_hash;  // empty: no manifest
   std::string envelope_id;

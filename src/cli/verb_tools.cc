@@ -9,6 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "audit/receipt.h"
 #include "base/json.h"
 #include "base/print.h"
 #include "base/regular_file.h"
@@ -335,7 +336,8 @@ int Switch(const call::VerbFlags& flags, const std::string& name, bool off) {
       return kRefused;
     }
     const auto entries = (*shelf)->List();
-    if (std::none_of(entries.begin(), entries.end(),
+    if (name != audit::kRunTool &&
+        std::none_of(entries.begin(), entries.end(),
                      [&](const ShelfEntry& entry) { return entry.name == name; })) {
       PrintError(UnknownTool(**shelf, name));
       return kRefused;

@@ -7,6 +7,7 @@
 #include <linux/capability.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -123,6 +124,11 @@ isolation::Profile FilterOf(RoleKind kind) {
   for (const std::string& name : refused) {
     profile.rules.insert(profile.rules.begin(), {name, isolation::FailWith(EPERM), {}});
   }
+  // Payloads may ask about the routes of their own network; here that would be the host's.
+  profile.rules.insert(profile.rules.begin(),
+                       {"socket",
+                        isolation::FailWith(EAFNOSUPPORT),
+                        {{0, isolation::Compare::kEqual, AF_NETLINK, 0xffffffff}}});
   return profile;
 }
 

@@ -223,7 +223,8 @@ std::optional<gateway::Refusal> DaemonService::FindMistake(const store::TenantId
   switch (target.scope) {
     case gateway::SwitchTarget::Scope::kTool: {
       const std::vector<call::ShelfEntry> tools = context_.shelf().List();
-      known = std::any_of(tools.begin(), tools.end(),
+      known = target.name == audit::kRunTool ||
+              std::any_of(tools.begin(), tools.end(),
                           [&](const call::ShelfEntry& entry) { return entry.name == target.name; });
       hint = "GET /v1/tools lists them";
       break;

@@ -84,7 +84,7 @@ class Walk {
   Status Judge(const std::string& given) const {
     for (const std::string& link : links_) {
       const std::string holder = link.substr(0, std::max<size_t>(link.rfind('/'), 1));
-      if (access_ == policy::Access::kWrite && !IsAtOrBelow(real_, holder)) {
+      if (access_ == policy::Access::kWrite && (real_ == holder || !IsAtOrBelow(real_, holder))) {
         return Refused("policy.path.link",
                        fmt::format("{} is a symbolic link that leads out of its directory, and "
                                    "what it leads to would be writable",

@@ -109,8 +109,11 @@ std::string GitConfigValue(std::string_view text, std::string_view section, std:
     line = Trim(line);
     if (line.starts_with('[')) {
       const size_t end = line.find(']');
+      if (end == std::string_view::npos) {
+        return "";  // git refuses such a file as a whole
+      }
       inside = Lower(Trim(line.substr(1, end - 1))) == section;
-      line = end == std::string_view::npos ? "" : Trim(line.substr(end + 1));
+      line = Trim(line.substr(end + 1));
     }
     const size_t equals = line.find('=');
     if (!inside || equals == std::string_view::npos || Lower(Trim(line.substr(0, equals))) != key) {

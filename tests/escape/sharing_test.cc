@@ -130,11 +130,13 @@ TEST_P(SharingEscape, FS_05_TheSharedNameIsSwappedWhileCofferLooks) {
   if (SharingIsRefused()) {
     return;
   }
-  // A flipper exchanges the directory with a link to somewhere else, as fast as it can; a payload writes into what
-  // it was given. Whatever coffer opens, it must be the directory or nothing.
+  // A flipper exchanges the directory with a link that leads out of the directory above it, as fast as it can; a payload
+  // writes into what it was given. Whatever coffer opens, it must be the directory or nothing. (A link that stays below
+  // the directory that holds it is followed: what it leads to could be written by the same hands.)
   const std::string target = dir_.MakeDir("target", 0777);
-  const std::string name = dir_.MakeDir("flip", 0777);
-  const std::string link = dir_ / "flip-link";
+  const std::string above = dir_.MakeDir("shared", 0777);
+  const std::string name = dir_.MakeDir("shared/flip", 0777);
+  const std::string link = above + "/flip-link";
   ASSERT_EQ(symlink(target.c_str(), link.c_str()), 0);
   const pid_t flipper = fork();
   if (flipper == 0) {

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,7 +69,12 @@ TEST_P(Leftovers, PE_08_ManyCycles) {
 }
 
 TEST_P(Leftovers, PE_08_TheMountTable) {
-  // In a mount namespace of our own whose mounts propagate: what a boundary forgets to make private would show.
+  // In a mount namespace of our own whose mounts propagate: what a boundary forgets to make private would show. Beside
+  // what every boundary mounts: the cover of a fifo, on a clone of the host's own directory.
+  TempDir dir;
+  const std::string shared = dir.MakeDir("shared");
+  ASSERT_EQ(mkfifo((shared + "/fifo").c_str(), 0600), 0);
+  const bool mounts = level() == std::string("container");
   int answer[2];
   ASSERT_EQ(pipe2(answer, O_CLOEXEC), 0);
   const pid_t child = fork();
@@ -79,7 +85,12 @@ TEST_P(Leftovers, PE_08_TheMountTable) {
                       mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
                       mount(nullptr, "/", nullptr, MS_REC | MS_SHARED, nullptr) == 0)) {
       const std::string before = table();
-      Background live({CofferPath(), "run", "--level", level(), "--", ProbePath(), "wait", "x"});
+      Strings words = {CofferPath(), "run", "--level", level()};
+      if (mounts) {
+        words.insert(words.end(), {"--ro", shared + ":/data"});
+      }
+      words.insert(words.end(), {"--", ProbePath(), "wait", "x"});
+      Background live(words);
       const bool started = live.WaitForOutput("ready");
       const bool same = table() == before;
       live.Signal(SIGTERM);

@@ -105,11 +105,12 @@ long ReachVerdict(const char* label, long result) {
 int main(int argc, char** argv) {
   using probe::Verb;
   const std::span<const Verb> families[] = {
-      probe::NamespaceVerbs(), probe::MountVerbs(),    probe::KernelVerbs(),
-      probe::FileVerbs(),      probe::ProcVerbs(),     probe::ProcessVerbs(),
-      probe::IpcVerbs(),       probe::NetVerbs(),      probe::SocketVerbs(),
-      probe::TerminalVerbs(),  probe::ResourceVerbs(), probe::StorageVerbs(),
-      probe::HidingVerbs(),    probe::QueueVerbs(),    probe::LifeVerbs(),     probe::SharedHostVerbs(),
+      probe::NamespaceVerbs(),  probe::MountVerbs(),    probe::KernelVerbs(),
+      probe::FileVerbs(),       probe::ProcVerbs(),     probe::ProcessVerbs(),
+      probe::IpcVerbs(),        probe::NetVerbs(),      probe::SocketVerbs(),
+      probe::TerminalVerbs(),   probe::ResourceVerbs(), probe::StorageVerbs(),
+      probe::HidingVerbs(),     probe::QueueVerbs(),    probe::LifeVerbs(),
+      probe::SharedHostVerbs(),
   };
   if (argc >= 2) {
     for (const auto& family : families) {

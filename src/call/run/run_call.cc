@@ -157,8 +157,7 @@ RunOutcome SettleProject(const RunRequest& request, Project& project, RunOutcome
     }
   }
   if (end->planted.size() > kMostSaid) {
-    outcome.warnings.push_back(
-        fmt::format("{} such names were made in all", end->planted.size()));
+    outcome.warnings.push_back(fmt::format("{} such names were made in all", end->planted.size()));
   }
   outcome.notes.insert(outcome.notes.end(), end->notes.begin(), end->notes.end());
   return outcome;

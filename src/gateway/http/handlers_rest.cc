@@ -146,8 +146,9 @@ void DeleteKey(const std::shared_ptr<Exchange>& exchange, Respond respond) {
     }
     calls = *keep == "true" ? RevokedCalls::kKeepRunning : RevokedCalls::kEnd;
   }
-  exchange->api->service.RevokeKey(exchange->who, exchange->Value("key_id"), calls,
-                                   Answering<KeyView>(exchange, std::move(respond), 200, FormatKey));
+  exchange->api->service.RevokeKey(
+      exchange->who, exchange->Value("key_id"), calls,
+      Answering<KeyView>(exchange, std::move(respond), 200, FormatKey));
 }
 
 void GetSwitches(const std::shared_ptr<Exchange>& exchange, Respond respond) {

@@ -101,6 +101,14 @@ long SetAttributes(int at, const char* path, unsigned flags, unsigned attributes
   return Syscall(SYS_mount_setattr, at, Arg(path), flags, Arg(&wanted), sizeof(wanted));
 }
 
+// A clone of a shared mount is its peer: what is mounted on it, a cover or a part of /usr that is hidden, would appear in
+// the host's tree too. So it becomes private before anything is put there.
+long MakePrivate(int tree) {
+  mount_attr wanted{};
+  wanted.propagation = MS_PRIVATE;
+  return Syscall(SYS_mount_setattr, tree, Arg(""), AT_EMPTY_PATH, Arg(&wanted), sizeof(wanted));
+}
+
 // True if `info` is what the supervisor examined.
 bool IsExpected(const BindMount& bind, const struct stat& info) {
   if (bind.device != 0) {
@@ -273,6 +281,9 @@ long AttachBinds(const RootPart& part, const int32_t (&trees)[kMaxTrees], int ro
       }
     }
     long answer = SetAttributes(trees[i], "", AT_EMPTY_PATH, Attributes(bind));
+    if (answer >= 0 && bind.directory) {
+      answer = MakePrivate(trees[i]);
+    }
     if (answer >= 0) {
       answer = MoveTo(trees[i], root, bind.at.c_str());
     }

@@ -57,9 +57,10 @@ Result<Command> ResolveScript(const std::string& file, const std::vector<std::st
           return file.size() > extension.ending.size() && file.ends_with(extension.ending);
         });
     if (known == kExtensions.end()) {
-      return Refused("runtime.script.unknown", file + ": cannot tell what runs it",
-                     "give it a first line such as #!/usr/bin/env python3, or one of the endings "
-                     ".py .js .mjs .cjs .ts .mts .cts .sh .bash .pl, or use: coffer run -- COMMAND");
+      return Refused(
+          "runtime.script.unknown", file + ": cannot tell what runs it",
+          "give it a first line such as #!/usr/bin/env python3, or one of the endings "
+          ".py .js .mjs .cjs .ts .mts .cts .sh .bash .pl, or use: coffer run -- COMMAND");
     }
     words = {std::string(known->interpreter)};
   }

@@ -114,7 +114,7 @@ void Files(Builder& rules) {
 // A datagram socket can name another receiver with every message, behind a pointer, also one that came from socketpair.
 // A stream or a sequence of packets has one peer for life, so connect is the only door.
 void UnixSockets(Tier tier, FilterOptions options, Builder& rules) {
-  const bool datagrams = options.unix_sockets && !options.host_paths;
+  const bool datagrams = options.unix_sockets && !options.host_paths && tier >= Tier::kDefault;
   for (const uint64_t type : {SOCK_STREAM, SOCK_SEQPACKET, SOCK_DGRAM}) {
     if (type == SOCK_DGRAM && !datagrams) {
       continue;
@@ -166,7 +166,7 @@ void SystemV(Tier tier, Builder& rules) {
   } else if (tier == Tier::kDefault) {
     rules.Allow("shmget",
                 {{1, Compare::kLessEqual, kSmallSegment}, HasNone(2, SHM_HUGETLB | kHugeSizeBits)});
-    rules.Allow("semget", {{1, Compare::kLessEqual, kSmallSet, kLowHalf}});
+    rules.Allow("semget", {{1, Compare::kLessEqual, kSmallSet}});
   }
 }
 

@@ -33,7 +33,7 @@ TEST(RuntimesVerb, ColumnsAreAligned) {
     EXPECT_NE(line[what], ' ') << line;
     EXPECT_EQ(line[what - 1], ' ') << line;
   }
-  EXPECT_EQ(count, 7);
+  EXPECT_EQ(count, 14);
 }
 
 TEST(RuntimesVerb, JsonSaysWhatIsThereAndWhatWouldBringIt) {
@@ -41,7 +41,7 @@ TEST(RuntimesVerb, JsonSaysWhatIsThereAndWhatWouldBringIt) {
   const Result<Json> json = ParseJson(Output(args, 0));
   ASSERT_TRUE(json.ok()) << json.error().message;
   const Json& list = json->at("runtimes");
-  ASSERT_EQ(list.size(), 7U);
+  ASSERT_EQ(list.size(), 14U);
   for (const Json& entry : list) {
     if (entry.at("name") == "sh") {
       EXPECT_EQ(entry.at("found"), true);

@@ -281,8 +281,8 @@ TEST(TreeUsage, ScansWhereTheKernelListsNoChildren) {
   const auto add = [&](int pid, int parent, const char* name, int ticks) {
     const std::string id = std::to_string(pid);
     proc.Write(id + "/stat", id + " (" + name + ") S " + std::to_string(parent) +
-                               " 0 0 0 0 0 0 0 0 0 " + std::to_string(ticks) +
-                               " 0 5 0 20 0 2 0 77 0 0\n");
+                                 " 0 0 0 0 0 0 0 0 0 " + std::to_string(ticks) +
+                                 " 0 5 0 20 0 2 0 77 0 0\n");
     proc.Write(id + "/statm", "100 10 4 0 0 0 0\n");
     proc.Write(id + "/io", "rchar: 9\nread_bytes: 4096\nwrite_bytes: 8192\n");
   };

@@ -18,10 +18,14 @@ namespace {
 
 const ResolveOptions kFresh{.use_cache = false};
 
-// Runs `argv` in its default runtime and expects it to print `expected` as its last line.
-void ExpectInside(const std::vector<std::string>& argv, const std::string& expected) {
-  if (FindSystemProgram(argv[0]).empty() && argv[0].find('/') == std::string::npos) {
-    GTEST_SKIP() << "this host has no " << argv[0];
+// Runs the system's program of that name in its default runtime, and expects it to print `expected` as its last line.
+void ExpectInside(std::vector<std::string> argv, const std::string& expected) {
+  if (argv[0].find('/') == std::string::npos) {
+    const std::string program = FindSystemProgram(argv[0]);
+    if (program.empty()) {
+      GTEST_SKIP() << "this host has no " << argv[0];
+    }
+    argv[0] = program;  // PATH may name another one first
   }
   const Result<Command> command = ResolveCommand(argv, {}, kFresh);
   ASSERT_TRUE(command.ok()) << command.error().message;
