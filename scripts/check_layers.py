@@ -32,6 +32,12 @@ NOT_IN_CHILD = {"vector", "map", "unordered_map", "set", "mutex", "thread", "sst
 READS_ERRNO = {"base/sys.cc", "base/fault.cc"}
 
 
+def room(name: str) -> int:
+    """The order inside call/: one boundary, the privileged role, the ladder."""
+    inner = name.split("/")[1]
+    return {"run": 0, "warden": 1}.get(inner, 2)
+
+
 def check_file(path: Path, src: Path) -> list[str]:
     relative = path.relative_to(src)
     here = relative.parts[0]
@@ -56,6 +62,8 @@ def check_file(path: Path, src: Path) -> list[str]:
             if "/" not in target:
                 if not target.endswith(".inc"):
                     problem(number, f'write the whole path from src/, not "{target}"')
+            elif here == there == "call" and room(target) > room(str(relative)):
+                problem(number, f"{relative} includes {target}: call/run/ is below call/warden/, and both below the ladder")
             elif there in RANK and there != here and RANK[there] >= RANK[here]:
                 reason = "mechanisms do not include each other" if RANK[there] == RANK[here] == 3 else "wrong direction"
                 problem(number, f"{here}/ includes {target}: {reason}")
@@ -85,6 +93,11 @@ def self_test() -> int:
         ("isolation/child/a.cc", '#include "limits/cgroup/cgroup.h"\n', "do not include each other"),
         ("output/a.cc", '#include "call/run/run_call.h"\n', "wrong direction"),
         ("cli/a.cc", '#include "daemon/wiring.h"\n', "wrong direction"),
+        ("call/run/a.cc", '#include "call/ladder.h"\n', "below the ladder"),
+        ("call/run/a.cc", '#include "call/warden/wire.h"\n', "below"),
+        ("call/warden/a.cc", '#include "call/ladder.h"\n', "below the ladder"),
+        ("call/warden/a.cc", '#include "call/run/launch.h"\n', None),
+        ("call/a.cc", '#include "call/warden/wire.h"\n', None),
         ("call/a.cc", '#include "isolation/plan.h"\n#include "limits/cgroup/cgroup.h"\n', None),
         ("isolation/a.cc", '#include "isolation/plan.h"\n#include "base/sys.h"\n#include "policy/layer.h"\n', None),
         ("isolation/a.cc", '#include "isolation/table.inc"\n#include "table.inc"\n', None),

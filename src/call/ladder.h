@@ -24,6 +24,7 @@
 #include "call/run/run_request.h"
 #include "call/tool_call.h"
 #include "call/tool_shelf.h"
+#include "call/warden/collect.h"
 #include "call/warden/wire.h"
 #include "store/quota.h"
 #include "store/store.h"
@@ -39,13 +40,6 @@ struct ReadyCall {
   std::string stdin_text;
   audit::Receipt receipt;  // what is known before it ran
   HostBudget::Seat seat;   // its place among all calls of this host
-};
-
-// What was collected of a call that ended. No report: its runner died, and nobody knows how far it came.
-struct Collected {
-  std::string stdout_text;
-  std::string stderr_text;
-  std::optional<RunReport> report;
 };
 
 struct LadderOptions {

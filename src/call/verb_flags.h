@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "call/run/usual_directories.h"
 
 namespace coffer::call {
 
@@ -18,19 +19,6 @@ struct FlagSpec {
   std::string_view name;  // "--args"
   bool takes_value = false;
 };
-
-// COFFER_STATE, /var/lib/coffer for root, or ~/.local/state/coffer; empty if there is no home either.
-std::string UsualStateDir();
-// Where the operator keeps coffer.toml and tools/: COFFER_CONFIG, /etc/coffer for root, or ~/.config/coffer. As root never
-// in the state directory, which belongs to the daemon's gateway. Empty if there is no home either.
-std::string UsualConfigDir();
-// Its `tools`, which need not be there.
-Result<std::string> UsualToolDir();
-// Those of COFFER_TOOLS.
-std::vector<std::string> UsualToolDirs();
-
-// Refuses what the operator still has in the state directory and means to count: `name` is "tools" or "coffer.toml".
-Status CheckNotInState(const std::string& state, const std::string& name);
 
 class VerbFlags {
  public:

@@ -5,7 +5,7 @@
 
 #include "base/print.h"
 #include "call/run/run_call.h"
-#include "call/run/run_record.h"
+#include "call/run_record.h"
 #include "cli/state.h"
 #include "cli/verb_run.h"
 #include "isolation/host_path.h"

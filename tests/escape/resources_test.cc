@@ -245,6 +245,13 @@ TEST_P(ResourceEscape, RS_04_MemoryInQueuesThatCannotBeAsked) {
           << result.Describe();
       continue;
     }
+    if (way.how == std::string("tcp") && container() && Contains(result.out, "queue: OPEN")) {
+      // The kernel takes the bytes and keeps fewer of them, below the cap that counts them.
+      EXPECT_FALSE(Contains(result.receipt["isolation"]["missing"].dump(), "cgroup-memory"));
+      EXPECT_LE(result.receipt["limits"]["memory"]["used"].get<uint64_t>(), 64U << 20)
+          << result.Describe();
+      continue;
+    }
     ExpectEnded(result, "limit.memory");
   }
 }

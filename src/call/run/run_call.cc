@@ -17,7 +17,7 @@
 #include "call/run/launch.h"
 #include "call/run/level.h"
 #include "call/run/prepare.h"
-#include "call/run/run_record.h"
+#include "call/run/run_journal.h"
 #include "call/run/summary.h"
 #include "call/run/supervise.h"
 #include "isolation/runtime/relocate.h"

@@ -12,7 +12,7 @@
 
 namespace coffer::call {
 
-class RunRecord;
+class RunJournal;
 
 struct RunRequest {
   policy::Envelope envelope;
@@ -25,11 +25,11 @@ struct RunRequest {
   std::vector<std::string> project_read_only;  // relative paths that its own file protects too
   bool keep_planted = false;                   // what is planted in the project stays where it is
   std::vector<std::string> caches;             // --cache, by name (cache_dirs.h)
-  bool marks_cut = true;        // output that is cut ends with a marker, for a model to read
-  bool cut_is_breach = false;   // output that is cut ends the call with exit 122
-  std::string receipt_path;     // empty: none is written
-  std::string state;            // --state: where it is recorded; empty: not named
-  RunRecord* record = nullptr;  // the same, opened; null: it is not recorded
+  bool marks_cut = true;         // output that is cut ends with a marker, for a model to read
+  bool cut_is_breach = false;    // output that is cut ends the call with exit 122
+  std::string receipt_path;      // empty: none is written
+  std::string state;             // --state: where it is recorded; empty: not named
+  RunJournal* record = nullptr;  // the same, opened; null: it is not recorded
   bool quiet = false;
   bool trace = false;
   bool reads_config = false;  // the caller's own run.toml counts (run_config.h): `coffer run` alone

@@ -192,7 +192,10 @@ void Watch::CheckUsage() {
       usage_.io_bytes = std::max(usage_.io_bytes, walked->io_bytes);
     }
   }
-  const Nanos until = limits::NextCpuCheck(usage_.cpu, envelope_.limits.cpu, cpus_);
+  Nanos until = limits::NextCpuCheck(usage_.cpu, envelope_.limits.cpu, cpus_);
+  if (cgroup_.counts_buffers_apart()) {
+    until = std::min(until, limits::kBufferCheck);
+  }
   next_tick_ = by_cgroup ? BootTime() + until : Sometime(std::min(until, limits::kMemoryCheck));
 }
 

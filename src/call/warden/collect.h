@@ -7,12 +7,21 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <string>
 #include <string_view>
 
-#include "call/ladder.h"
 #include "call/warden/launcher.h"
+#include "call/warden/wire.h"
 
 namespace coffer::call {
+
+// What was collected of a call that ended. No report: its runner died, and how far the call came is not known.
+struct Collected {
+  std::string stdout_text;
+  std::string stderr_text;
+  std::optional<RunReport> report;
+};
 
 inline constexpr size_t kMaxCollected = 64 << 20;
 

@@ -81,6 +81,12 @@ void ReadMemoryV1(const std::string& dir, uint64_t cap, Usage& usage) {
   if (OomPossible(usage.memory_peak, cap)) {
     usage.oom_kills = ReadOomKillsV1(dir);
   }
+  // v1 counts the buffers of TCP and UDP apart, and its cap on them is soft: the kernel was seen to pass it threefold.
+  if (const uint64_t buffers = Number(dir, "/memory.kmem.tcp.max_usage_in_bytes"); buffers > 0) {
+    usage.memory_peak += buffers;
+    usage.memory =
+        Number(dir, "/memory.usage_in_bytes") + Number(dir, "/memory.kmem.tcp.usage_in_bytes");
+  }
 }
 
 void ReadPidsV1(const std::string& dir, uint64_t cap, Usage& usage) {

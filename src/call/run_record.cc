@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "call/run/run_record.h"
+#include "call/run_record.h"
 
 #include "call/redact.h"
 #include "call/run/summary.h"

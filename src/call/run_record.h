@@ -17,12 +17,13 @@
 #include "call/redact.h"
 #include "call/run/prepare.h"
 #include "call/run/run_call.h"
+#include "call/run/run_journal.h"
 #include "call/run/run_request.h"
 #include "call/tool_call.h"
 
 namespace coffer::call {
 
-class RunRecord {
+class RunRecord : public RunJournal {
  public:
   // `traceparent` is a W3C trace context, or anything else, which is none. The recorder outlives it.
   RunRecord(Recorder& recorder, std::string_view traceparent);
@@ -31,10 +32,10 @@ class RunRecord {
   Result<bool> Admit(const RunRequest& request, ToolReply& reply);
 
   // What is known of it before it is evaluated: its id, who asked, when.
-  const audit::Receipt& asked() const { return asked_; }
+  const audit::Receipt& asked() const override { return asked_; }
 
   // Refused if something that is brought in shows the state directory: a run does not get at its own record.
-  Status Start(const audit::Receipt& receipt, const Prepared& prepared);
+  Status Start(const audit::Receipt& receipt, const Prepared& prepared) override;
 
   // Whatever came of it. The reply gets the sealed receipt. An Error: it could not be written, and whoever opens the state
   // directory next ends it as unknown if it had started.

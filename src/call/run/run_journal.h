@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a recorded run writes before its payload starts (call/run_record.h). A run that is not recorded has none.
+#pragma once
+
+#include "audit/receipt.h"
+#include "base/result.h"
+#include "call/run/prepare.h"
+
+namespace coffer::call {
+
+class RunJournal {
+ public:
+  virtual ~RunJournal() = default;
+  // What is known of it before it is evaluated: its id, who asked, when.
+  virtual const audit::Receipt& asked() const = 0;
+  // The decision, on disk. Refused if something that is brought in shows the state directory.
+  virtual Status Start(const audit::Receipt& receipt, const Prepared& prepared) = 0;
+};
+
+}  // namespace coffer::call
