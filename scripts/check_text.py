@@ -38,7 +38,7 @@ WORDS = [
 
 
 # Verbs whose help lists their flags; those of coffer itself and of doctor and runtimes are few.
-VERBS = ("run", "call", "tools", "audit", "key", "sessions", "serve")
+VERBS = ("run", "call", "tools", "audit", "key", "sessions", "serve", "shell", "cache", "switch")
 OTHER_VERBS = {"--json", "--sweep", "--help", "--version"}
 
 

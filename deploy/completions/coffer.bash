@@ -132,7 +132,7 @@ _coffer() {
         *)
           if [[ $cur == -* ]]; then
             mapfile -t COMPREPLY < <(compgen -W "--level --floor --runtime --seccomp --uid --ro --rw --dangerously-rw --in --out --tmp
-              --project --keep-planted --cache --profile --fail-on-cut --cwd --cpu --wall --memory --processes --open-files --disk --io --output --env --tty --no-exec --receipt --state
+              --project --no-project --keep-planted --cache --profile --fail-on-cut --cwd --cpu --wall --memory --processes --open-files --disk --io --output --env --tty --no-exec --receipt --state
               --trace --quiet --help --" -- "$cur")
           else
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")

@@ -44,6 +44,8 @@ Status NarrowToWorkspace(const std::string& path, const store::Session& session,
     use = {UINT64_MAX, UINT64_MAX, use.end};  // what cannot be counted is too much
   }
   limits.disk = std::min(limits.disk, Left(session.bytes, use.bytes, kLeastBytes));
+  // RLIMIT_FSIZE is the larger of the two, and the only wall here: the watch looks later.
+  limits.tmp = std::min(limits.tmp, limits.disk);
   limits.inodes =
       std::min(limits.inodes, Left(limits::VolumeFiles(session.bytes), use.inodes, kLeastFiles));
   return {};

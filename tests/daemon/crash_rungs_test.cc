@@ -180,7 +180,7 @@ TEST_F(CrashRungs, EveryRoleOnEveryRung) {
     }
   }
   // What else the daemon does moves the numbers, so each attempt corrects the next.
-  constexpr int kAttempts = 30;
+  constexpr int kAttempts = 60;
   for (unsigned victim = 0; victim < kVictims; ++victim) {
     for (const Rung rung : kOnDisk) {
       if (victim == kRunner && rung != Rung::kLaunch) {

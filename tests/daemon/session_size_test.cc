@@ -87,12 +87,12 @@ TEST_F(SessionSize, FiveUploadsAtOnceStayWithinIt) {
 TEST_F(SessionSize, CallAfterCallStaysWithinIt) {
   Start("[storage]\nsession = \"20MiB\"\n");
   const std::string session = daemon_.NewSession(daemon_.key());
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 7; ++i) {
     (void)daemon_.Call(daemon_.key(),
                        Bash("head -c 9000000 /dev/zero > f" + std::to_string(i), session));
   }
   EXPECT_GE(Held(session), 8 * kMiB) << "the control: what fits is written";
-  EXPECT_LE(Held(session), 32 * kMiB) << "of 36 that were tried";
+  EXPECT_LE(Held(session), 44 * kMiB) << "of 60 that were tried; a watch is not exact";
   if (::geteuid() == 0) {
     EXPECT_LE(Held(session), 21 * kMiB) << "the kernel is exact";
   }

@@ -187,6 +187,7 @@ TEST(EgressSecrets, FilesThatEverybodyReadsOrThatHoldTooLittleAreRefused) {
   const test::TempDir dir;
   const std::string secret = dir.Write("secret", "0123456789abcdef\n", 0600);
   Config config;
+  config.operator_uid = ::geteuid();
   config.file = dir.Write(
       "coffer.toml",
       "[[webhook]]\nurl = \"http://127.0.0.1:1/\"\nsecret_file = \"" + secret + "\"\n", 0600);
