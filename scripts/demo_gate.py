@@ -120,6 +120,8 @@ def main():
         good = denial(base, key, session["session_id"]) and good
         good = retry_storm(base, key, session["session_id"]) and good
         good = record(coffer, state, base, key) and good
+        # As root its files are a file system of their own, which stays mounted until the session ends.
+        ask(base, key, "DELETE", f"/v1/sessions/{session['session_id']}")
         return 0 if good else 1
     finally:
         daemon.terminate()

@@ -397,6 +397,9 @@ def main():
     if problems:
         print(f"soak: FAILED, {len(problems)} of the above; the state is in {directory}")
         return 1
+    if os.geteuid() == 0:  # the file systems of sessions that are still open
+        for name in os.listdir(os.path.join(daemon.state, "sessions")):
+            subprocess.run(["umount", os.path.join(daemon.state, "sessions", name)], stderr=subprocess.DEVNULL, check=False)
     shutil.rmtree(directory, ignore_errors=True)
     print("soak: passed")
     return 0
