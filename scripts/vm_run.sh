@@ -40,7 +40,7 @@ log=$VM_HOME/serial.log
 : >"$log"
 began=$SECONDS
 # If this script is killed outright, QEMU goes with it.
-setpriv --pdeathsig KILL "${machine[@]}" -accel tcg -smp 2 -m 1536 -display none -nodefaults -no-reboot -serial "file:$log" \
+setpriv --pdeathsig KILL "${machine[@]}" -accel tcg -smp 2 -m 4096 -display none -nodefaults -no-reboot -serial "file:$log" \
   -kernel "$VM_HOME/kernel/vmlinuz" -initrd "$VM_HOME/initramfs.gz" \
   -append "console=$console quiet panic=-1 oops=panic" \
   -drive "file=$VM_HOME/root.img,format=raw,if=none,id=root,snapshot=on,cache=unsafe" \

@@ -292,7 +292,12 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
     return Failed(room.error());
   }
   HostBudget::Seat seat;
-  if (options_.budget != nullptr && evaluation.ok() && !request.dry_run) {
+  // A repetition needs no place on this host: it is answered below, whatever runs.
+  const Result<std::optional<store::Admission>> repeated = store::FindRepetition(store_, asked);
+  if (!repeated.ok()) {
+    return Failed(repeated.error());
+  }
+  if (options_.budget != nullptr && evaluation.ok() && !request.dry_run && !*repeated) {
     HostBudget::Answer taken =
         options_.budget->Take(request.tenant.name(), evaluation->run.envelope.limits.memory);
     if (taken.seat == nullptr) {

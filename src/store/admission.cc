@@ -140,6 +140,16 @@ Result<Admission> AdmitCall(Store& store, const AdmitRequest& request) {
                     [&](Connection& db) { return Admit(core, db, request, id); });
 }
 
+Result<std::optional<Admission>> FindRepetition(Store& store, const AdmitRequest& request) {
+  if (request.idempotency_key.empty()) {
+    return std::optional<Admission>();
+  }
+  TRY(CheckSizes(request));
+  Core& core = store.core();
+  return core.Write(Durability::kCommitted,
+                    [&](Connection& db) { return LookAtKey(db, request, core.Now()); });
+}
+
 Result<std::optional<Admission>> ChargeRefusal(Store& store, const AdmitRequest& request) {
   const auto unlimited = [](const policy::RateLimits& limits) {
     return limits.calls.empty() && limits.burst == 0;

@@ -70,6 +70,9 @@ struct Admission {
 
 Result<Admission> AdmitCall(Store& store, const AdmitRequest& request);
 
+// kReplay, kInFlight or kKeyConflict if the request's idempotency key was used before; nothing otherwise. Takes nothing.
+Result<std::optional<Admission>> FindRepetition(Store& store, const AdmitRequest& request);
+
 // For a request that is refused before it comes to the rates: it takes from rates of its tenant and agent that are as large
 // as those of calls and apart from them. So an operator's limits bound how many refusals are written, and no refusal uses
 // up what calls have. The refusal if nothing is left.

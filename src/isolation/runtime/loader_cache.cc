@@ -191,8 +191,10 @@ std::vector<std::pair<std::string, std::string>> LoaderCache::All() const {
 }
 
 std::string BuildLoaderCache(std::vector<std::pair<std::string, std::string>> libraries) {
-  std::stable_sort(libraries.begin(), libraries.end(),
-                   [](const auto& a, const auto& b) { return Compare(a.first, b.first) > 0; });
+  std::sort(libraries.begin(), libraries.end(), [](const auto& a, const auto& b) {
+    const auto order = Compare(a.first, b.first);
+    return order != 0 ? order > 0 : a.second < b.second;
+  });
   std::string entries;
   std::string strings;
   const size_t base = kHeader + libraries.size() * kEntry;
