@@ -17,7 +17,7 @@ set(fuzzed
   "isolation/runtime/(elf|loader_cache)"
   "isolation/seccomp/.*"
   "call/(evaluate|verb_flags|run/usual_directories|warden/protocol|warden/table|warden/wire|warden/wire_envelope)"
-  "cli/(run_flags|run_help)"
+  "cli/(run_defaults|run_flags|run_help)"
   "gateway/(http/.*|jwks|jwt)"
   "net/http_chunks"
   "egress/deliver_protocol")

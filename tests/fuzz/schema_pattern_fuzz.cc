@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Must(pattern.error().kind == coffer::ErrorKind::kRefused, pattern.error().message);
     return 0;
   }
-  if (!IsUtf8(text) || !pattern->Find(text, kPlenty).found) {
+  if (!coffer::IsUtf8(text) || !pattern->Find(text, kPlenty).found) {
     return 0;
   }
   if (source.find_first_of("^$") == source.npos && source.find("\\b") == source.npos &&
