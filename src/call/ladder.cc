@@ -186,7 +186,7 @@ audit::Receipt Merge(const audit::Receipt& before, audit::Receipt after) {
   return after;
 }
 
-// The runner saw the wall clock, which somebody may have set meanwhile. Retention goes by the store's.
+// The runner saw the wall clock, which an administrator may have set meanwhile. Retention goes by the store's.
 void KeepStoreTime(Nanos now, audit::Receipt& receipt) {
   constexpr Nanos kApart = std::chrono::seconds(30);
   const Nanos ahead = receipt.finished_at - now;

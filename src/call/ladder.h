@@ -5,7 +5,7 @@
 //   Climb     evaluate, admit, [scan, gate], record: a call that may be launched, or an answer
 //   Descend   [inspect], settle, seal: what came back becomes an answer and a receipt
 //
-// Between the two somebody launches the boundary (call/warden/launcher.h) and collects what it prints; `coffer call` does so
+// Between the two the caller launches the boundary (call/warden/launcher.h) and collects what it prints; `coffer call` does so
 // in one go, the gateway beside everything else. Parameters are checked before anything is taken from rates and budgets. Rungs in brackets have no surface yet: a manifest that asks for one
 // does not load. Once a call is admitted it ends in the store, whatever happens here; what the store and the log cannot
 // write does not run. Every request that is not a repetition has a receipt (call/recorder.h). Thread-safe.
@@ -48,7 +48,7 @@ struct LadderOptions {
   std::function<store::Quotas(const store::TenantId&)> quotas;
   uint32_t max_depth = 3;
   HostBudget* budget = nullptr;  // of all calls together; null: not bounded
-  // Why nothing new may begin at the moment, from any thread: the disk is full. Empty: nobody says.
+  // Why nothing new may begin at the moment, from any thread: the disk is full. Empty: it always may.
   std::function<Status()> may_begin;
   // Told how long a request was evaluated; from any thread. Empty: nobody asks.
   std::function<void(const store::TenantId&, Nanos)> evaluated;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files that decide what others may do (manifests, the configuration) are opened only if nobody but the operator can
+// Files that decide what others may do (manifests, the configuration) are opened only if the operator alone can
 // change them.
 //
 // The operator is the user who started the daemon, and root. No part of the path may be a link. Every directory on the

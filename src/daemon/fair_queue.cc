@@ -49,7 +49,7 @@ void FairQueue::Queue(const std::string& name, Tenant& tenant) {
 // One thread is always left to a tenant that has none, as long as there is one.
 bool FairQueue::MayStart(const Tenant& tenant) const { return free_ > tenant.running; }
 
-// The next task, taken out of its queue; tasks that nobody wants are dropped on the way, outside the lock.
+// The next task, taken out of its queue; tasks whose client is gone are dropped on the way, outside the lock.
 bool FairQueue::Next(std::unique_lock<std::mutex>& lock, std::string* name,
                      std::function<void()>* run) {
   for (size_t left = turns_.size(); left > 0; --left) {

@@ -37,6 +37,7 @@ void Demand(bool holds, const char* what, std::string_view about) {
 const std::map<std::string, policy::Tool>& Tools() {
   static const auto* const tools = [] {
     constexpr std::pair<std::string_view, std::string_view> kShipped[] = {
+#include "base/utf8.h"
 #include "call/shipped_tools.inc"
     };
     auto* loaded = new std::map<std::string, policy::Tool>();

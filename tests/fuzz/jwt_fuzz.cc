@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/utf8.h"
 #include "gateway/http/names.h"
 #include "gateway/jwks.h"
 #include "gateway/jwt.h"
@@ -83,7 +84,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       (void)LooksLikeJwt(rest);
       const auto identity = issuer->verifier->Verify(rest, kNow);
       Demand(!identity.ok(), "a token that nobody signed");
-      Demand(IsUtf8(identity.error().message) && identity.error().message.size() < 500,
+      Demand(coffer::IsUtf8(identity.error().message) && identity.error().message.size() < 500,
              "words that cannot be shown");
       break;
     }

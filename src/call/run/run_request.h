@@ -37,7 +37,7 @@ struct RunRequest {
   isolation::OwnWords own;
   uint32_t tenant = 0;  // its number in the store; 0: none
   isolation::UidRange
-      uids;  // as root: made from the tenant by whoever starts the boundary (tenant_uids.h)
+      uids;  // as root: made from the tenant by the warden, or by `coffer call` (tenant_uids.h)
 };
 
 }  // namespace coffer::call

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/utf8.h"
+
 namespace coffer::gateway {
 namespace {
 
@@ -20,38 +22,6 @@ int HexValue(char c) {
     return c - 'a' + 10;
   }
   return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-// How many bytes the character at the front takes, 0 if it is none (RFC 3629: shortest form, no surrogates).
-size_t Utf8Length(std::string_view text) {
-  const auto at = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = at(0);
-  if (first < 0x80) {
-    return 1;
-  }
-  size_t length = 0;
-  unsigned char low = 0x80;
-  unsigned char high = 0xbf;
-  if (first >= 0xc2 && first <= 0xdf) {
-    length = 2;
-  } else if (first >= 0xe0 && first <= 0xef) {
-    length = 3;
-    low = first == 0xe0 ? 0xa0 : 0x80;
-    high = first == 0xed ? 0x9f : 0xbf;
-  } else if (first >= 0xf0 && first <= 0xf4) {
-    length = 4;
-    low = first == 0xf0 ? 0x90 : 0x80;
-    high = first == 0xf4 ? 0x8f : 0xbf;
-  }
-  if (length == 0 || text.size() < length || at(1) < low || at(1) > high) {
-    return 0;
-  }
-  for (size_t i = 2; i < length; ++i) {
-    if ((at(i) & 0xc0) != 0x80) {
-      return 0;
-    }
-  }
-  return length;
 }
 
 }  // namespace
@@ -81,17 +51,6 @@ bool IsCursor(std::string_view text) {
   return !text.empty() && text.size() <= 128 && std::all_of(text.begin(), text.end(), [](char c) {
     return Alnum(c) || c == '.' || c == '_' || c == '-';
   });
-}
-
-bool IsUtf8(std::string_view text) {
-  while (!text.empty()) {
-    const size_t length = Utf8Length(text);
-    if (length == 0) {
-      return false;
-    }
-    text.remove_prefix(length);
-  }
-  return true;
 }
 
 bool IsNewFilePath(std::string_view text) {

@@ -29,8 +29,6 @@ bool IsNewFilePath(std::string_view text);
 // A path with everything escaped that has a meaning in a URL or is not printable ASCII; slashes stay.
 std::string PercentEncodePath(std::string_view path);
 
-bool IsUtf8(std::string_view text);
-
 // %XX becomes the byte. Nothing if an escape is broken or is a NUL.
 std::optional<std::string> PercentDecode(std::string_view text);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "gateway/http/names.h"
 #include "gateway/http/words.h"
 #include "policy/manifest/manifest.h"

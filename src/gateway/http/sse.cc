@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/utf8.h"
 #include "gateway/http/names.h"
 
 namespace coffer::gateway {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/ids.h"
+#include "base/utf8.h"
 
 namespace coffer::gateway {
 namespace {
