@@ -92,7 +92,7 @@ TEST_F(SessionSize, CallAfterCallStaysWithinIt) {
                        Bash("head -c 9000000 /dev/zero > f" + std::to_string(i), session));
   }
   EXPECT_GE(Held(session), 8 * kMiB) << "the control: what fits is written";
-  EXPECT_LE(Held(session), 44 * kMiB) << "of 60 that were tried; a watch is not exact";
+  EXPECT_LE(Held(session), 32 * kMiB) << "of 60 that were tried";
   if (::geteuid() == 0) {
     EXPECT_LE(Held(session), 21 * kMiB) << "the kernel is exact";
   }

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "base/utf8.h"
 #include "call/evaluate.h"
 #include "gateway/http/json_body.h"
 #include "gateway/http/names.h"
@@ -37,7 +38,6 @@ void Demand(bool holds, const char* what, std::string_view about) {
 const std::map<std::string, policy::Tool>& Tools() {
   static const auto* const tools = [] {
     constexpr std::pair<std::string_view, std::string_view> kShipped[] = {
-#include "base/utf8.h"
 #include "call/shipped_tools.inc"
     };
     auto* loaded = new std::map<std::string, policy::Tool>();
