@@ -98,14 +98,21 @@ Result<UniqueFd> Open(const std::string& path, int flags, unsigned mode) {
   return OpenAt(AT_FDCWD, path, flags, mode);
 }
 
-Result<UniqueFd> OpenNoLinks(int dir, const std::string& path, int flags) {
+long OpenAt2(int dir, const std::string& path, int flags, uint64_t resolve) {
+  constexpr int kTries = 128;
   open_how how{};
   how.flags = static_cast<uint64_t>(flags | O_CLOEXEC);
-  how.resolve = RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS;
-  return Opened(RetryEintr([&] {
-                  return Syscall(SYS_openat2, dir, Arg(path.c_str()), Arg(&how), sizeof(how));
-                }),
-                path);
+  how.resolve = resolve;
+  long fd = -EAGAIN;
+  for (int i = 0; i < kTries && fd == -EAGAIN; ++i) {
+    fd = RetryEintr(
+        [&] { return Syscall(SYS_openat2, dir, Arg(path.c_str()), Arg(&how), sizeof(how)); });
+  }
+  return fd;
+}
+
+Result<UniqueFd> OpenNoLinks(int dir, const std::string& path, int flags) {
+  return Opened(OpenAt2(dir, path, flags, RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS), path);
 }
 
 Result<std::string> ReadFd(int fd, size_t limit) {

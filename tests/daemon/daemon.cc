@@ -266,6 +266,9 @@ HttpAnswer Daemon::Ask(const std::string& method, const std::string& path, const
     return answer;
   }
   gateway::Reply1 reply = client.Receive();
+  if (reply.ended) {
+    return answer;  // part of an answer says nothing
+  }
   answer.status = reply.status;
   answer.head = reply.head;
   answer.text = reply.body;

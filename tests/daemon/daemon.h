@@ -17,7 +17,7 @@
 namespace coffer::test {
 
 struct HttpAnswer {
-  int status = 0;  // 0: the connection ended before an answer
+  int status = 0;  // 0: the connection ended before the whole answer
   std::string head;
   std::string text;
   Json body;  // null if it is not JSON

@@ -49,7 +49,7 @@ struct Reply1 {
   int status = 0;  // 0: the connection ended first
   std::string head;
   std::string body;    // chunks put together
-  bool ended = false;  // the server closed after it
+  bool ended = false;  // the server closed before all of it had come
 
   std::string Field(std::string_view name) const;
   // "code" of a problem's body; "" if it is none.

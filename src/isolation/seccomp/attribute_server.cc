@@ -147,11 +147,9 @@ std::optional<UniqueFd> AttributeServer::OpenBelow(const std::string& path, bool
       if (!path.starts_with(name + "/")) {
         continue;
       }
-      open_how how{};
-      how.flags = static_cast<uint64_t>(O_PATH | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
-      how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
-      const long fd = Syscall(SYS_openat2, tree.fd.get(), Arg(path.c_str() + name.size() + 1),
-                              Arg(&how), sizeof(how));
+      const long fd = sys::OpenAt2(tree.fd.get(), path.substr(name.size() + 1),
+                                   O_PATH | (follow ? 0 : O_NOFOLLOW),
+                                   RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
       if (fd >= 0) {
         return UniqueFd(static_cast<int>(fd));
       }

@@ -179,11 +179,8 @@ long ConnectServer::Shared::Make(const Work& work) {
   if (!work.root.valid()) {
     return ConnectTo(work.socket.get(), work.address);
   }
-  open_how how{};
-  how.flags = O_PATH | O_CLOEXEC;
-  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-  const long opened =
-      Syscall(SYS_openat2, work.root.get(), Arg(work.path.c_str()), Arg(&how), sizeof(how));
+  const long opened = sys::OpenAt2(work.root.get(), work.path, O_PATH,
+                                   RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
   if (opened < 0) {
     return opened;
   }

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <gtest/gtest.h>
+#include <linux/openat2.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -11,6 +12,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
 
 #include "tests/support/run.h"
 
@@ -125,6 +128,37 @@ TEST(Sys, ListDirNamesEverything) {
   EXPECT_TRUE(std::any_of(entries->begin(), entries->end(), [](const DirEntry& entry) {
     return entry.name == "d" && entry.type == DT_DIR;
   }));
+}
+
+TEST(Sys, OpenAt2DoesNotMindRenamesElsewhere) {
+  const TempDir dir;
+  dir.Write("file", "");
+  dir.Write("first", "");
+  const Result<UniqueFd> root = Open(dir / ".", O_PATH | O_DIRECTORY);
+  ASSERT_TRUE(root.ok());
+  const std::string path = "../././../file";
+  std::atomic<bool> stop = false;
+  std::thread renames([&] {
+    while (!stop) {
+      ::rename((dir / "first").c_str(), (dir / "second").c_str());
+      ::rename((dir / "second").c_str(), (dir / "first").c_str());
+    }
+  });
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_IN_ROOT;
+  const auto plain = [&] {
+    const UniqueFd fd(static_cast<int>(raw::Syscall(
+        SYS_openat2, root->get(), raw::Arg(path.c_str()), raw::Arg(&how), sizeof(how))));
+    return fd.valid();
+  };
+  EXPECT_TRUE(test::WaitUntil([&] { return !plain(); })) << "NO-CONTROL: nothing was in the way";
+  for (int i = 0; i < 20'000; ++i) {
+    const UniqueFd fd(static_cast<int>(OpenAt2(root->get(), path, O_PATH, RESOLVE_IN_ROOT)));
+    ASSERT_TRUE(fd.valid()) << i;
+  }
+  stop = true;
+  renames.join();
 }
 
 TEST(Sys, ExistsAndLinksAndDirectories) {
