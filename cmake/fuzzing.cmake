@@ -10,7 +10,7 @@ target_compile_options(coffer_options INTERFACE -fsanitize=fuzzer-no-link)
 set(fuzzed
   "base/.*"
   "policy/.*"
-  "store/state_part"
+  "store/(state_part|tenant_id)"
   "audit/(receipt|receipt_parse|seal)"
   "audit/log/(checkpoint|encoding|log|log_file|log_home|log_lines|log_tail|merkle|merkle_sha256|records|records_scan|signer)"
   "isolation/child/report"

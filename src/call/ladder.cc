@@ -62,20 +62,14 @@ ToolRefusal RefusalOf(store::AdmitVerdict verdict) {
 
 std::string RequestHash(const ToolRequest& request, const std::string& args_hash) {
   // The agent too: a key is the tenant's, but what one agent was answered is not told to another.
-  return HashOf(fmt::format("{}\n{}\n{}\n{}\n{}\n{}", request.agent, request.tool, args_hash,
-                            request.session_id, request.parent_id, request.dry_run));
+  return HashOf(fmt::format("{}\n{}\n{}\n{}\n{}\n{}", request.identity.agent, request.identity.tool,
+                            args_hash, request.identity.session_id, request.identity.parent_id,
+                            request.dry_run));
 }
 
 audit::Receipt ReceiptOf(const ToolRequest& request, Nanos now) {
   audit::Receipt receipt;
-  receipt.parent_id = request.parent_id;
-  receipt.session_id = request.session_id;
-  receipt.trace_id = request.trace_id;
-  receipt.parent_span = request.parent_span;
-  receipt.tenant = request.tenant.name();
-  receipt.agent = request.agent;
-  receipt.user = request.user;
-  receipt.tool = request.tool;
+  receipt.identity = request.identity;
   receipt.requested_at = now;
   return receipt;
 }
@@ -126,7 +120,7 @@ ToolReply Replayed(Recorder& recorder, const ToolRequest& request,
     return lost;
   }
   const Result<std::optional<store::Call>> row =
-      store::FindCall(recorder.store(), request.tenant, admission.call_id);
+      store::FindCall(recorder.store(), request.identity.tenant, admission.call_id);
   const Result<audit::SealedCall> sealed =
       row.ok() && *row ? recorder.ReadSealed(**row)
                        : Result<audit::SealedCall>(Internal("store.call", "the call is gone"));
@@ -135,7 +129,8 @@ ToolReply Replayed(Recorder& recorder, const ToolRequest& request,
   }
   // The key's own row is not sealed: it must at least lead to a call of this agent and tool.
   if (sealed->state != audit::SealState::kGood || sealed->result.value_or("") != admission.result ||
-      sealed->call.agent != request.agent || sealed->call.tool != request.tool) {
+      sealed->call.identity.agent != request.identity.agent ||
+      sealed->call.identity.tool != request.identity.tool) {
     return Broken(admission.call_id);
   }
   if (!sealed->result) {
@@ -166,15 +161,7 @@ bool LacksKey(const policy::Manifest& manifest, const ToolRequest& request) {
 
 // The runner's receipt knows how it went, ours who asked for what.
 audit::Receipt Merge(const audit::Receipt& before, audit::Receipt after) {
-  after.call_id = before.call_id;
-  after.parent_id = before.parent_id;
-  after.trace_id = before.trace_id;
-  after.parent_span = before.parent_span;
-  after.session_id = before.session_id;
-  after.tenant = before.tenant;
-  after.agent = before.agent;
-  after.user = before.user;
-  after.tool = before.tool;
+  after.identity = before.identity;
   after.tool_version = before.tool_version;
   after.manifest_hash = before.manifest_hash;
   after.envelope_id = before.envelope_id;
@@ -203,28 +190,23 @@ void KeepStoreTime(Nanos now, audit::Receipt& receipt) {
 
 std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
   const Result<Json> args = ParseJson(request.args_json);
-  const std::shared_ptr<const policy::Tool> tool = shelf_.Find(request.tool);
+  const std::shared_ptr<const policy::Tool> tool = shelf_.Find(request.identity.tool);
   const bool readable = args.ok() && args->is_object();
   const std::string exactly =
       recorder_.Fingerprint(readable ? PrintJson(*args) : request.args_json);
 
   store::AdmitRequest asked;
-  asked.tenant = request.tenant;
-  asked.agent = request.agent;
-  asked.user = request.user;
-  asked.tool = request.tool;
-  asked.session_id = request.session_id;
-  asked.parent_id = request.parent_id;
+  asked.identity = request.identity;
   asked.args_hash = request.dry_run ? "" : exactly;  // what was not run has not failed
   asked.idempotency_key = request.dry_run ? "" : request.idempotency_key;
   asked.request_hash = RequestHash(request, exactly);
   asked.max_depth = options_.max_depth;
-  asked.trace_id = request.trace_id;
-  asked.quotas = options_.quotas ? options_.quotas(request.tenant) : store::Quotas{};
+  asked.quotas = options_.quotas ? options_.quotas(request.identity.tenant) : store::Quotas{};
   audit::Receipt receipt = ReceiptOf(request, store_.Now());
   asked.requested_at = receipt.requested_at;
   if (tool == nullptr) {
-    asked.tool = receipt.tool = policy::ScrubText(request.tool);  // it may be anything
+    asked.identity.tool = receipt.identity.tool =
+        policy::ScrubText(request.identity.tool);  // it may be anything
   }
   if (!readable) {
     return RefuseUnadmitted(
@@ -235,10 +217,11 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
   receipt.args_hash = HashOf(PrintJson(policy::ScrubJson(*args)));
   receipt.args_redacted = RedactArgs(*args);
   if (tool == nullptr) {
-    ToolReply reply = Reply(
-        ToolRefusal::kNotFound,
-        Refused("policy.tool", fmt::format("there is no tool called {}", Printable(receipt.tool)),
-                "`coffer tools list` names them"));
+    ToolReply reply =
+        Reply(ToolRefusal::kNotFound,
+              Refused("policy.tool",
+                      fmt::format("there is no tool called {}", Printable(receipt.identity.tool)),
+                      "`coffer tools list` names them"));
     return RefuseUnadmitted(asked, std::move(receipt), std::move(reply));
   }
   receipt.tool_version = tool->manifest.tool.version;
@@ -247,26 +230,27 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
   if (LacksKey(tool->manifest, request)) {
     return RefuseUnadmitted(
         asked, std::move(receipt),
-        Reply(ToolRefusal::kInvalid,
-              Refused("policy.idempotency",
-                      fmt::format("a call of {} ({}) needs an idempotency key", request.tool,
-                                  policy::EffectName(tool->manifest.tool.effect)),
-                      "send a UUID of your own for each action, and the same one when you retry: "
-                      "the header Idempotency-Key, or `coffer call --idempotency-key`")));
+        Reply(
+            ToolRefusal::kInvalid,
+            Refused("policy.idempotency",
+                    fmt::format("a call of {} ({}) needs an idempotency key", request.identity.tool,
+                                policy::EffectName(tool->manifest.tool.effect)),
+                    "send a UUID of your own for each action, and the same one when you retry: "
+                    "the header Idempotency-Key, or `coffer call --idempotency-key`")));
   }
 
   // evaluate: what does not fit takes nothing from the rates of calls
   std::string workspace;
   std::optional<store::Session> session;
-  if (!request.session_id.empty()) {
+  if (!request.identity.session_id.empty()) {
     Result<std::optional<store::Session>> found =
-        store::FindSession(store_, request.tenant, request.session_id);
+        store::FindSession(store_, request.identity.tenant, request.identity.session_id);
     if (!found.ok()) {
       return Failed(found.error());
     }
     session = std::move(*found);
     // Of a session of this agent that is open; admission refuses the others, and their files may be gone.
-    if (session && (session->agent != request.agent || session->ended_at)) {
+    if (session && (session->agent != request.identity.agent || session->ended_at)) {
       session.reset();
     }
     workspace = session ? options_.sessions + "/" + session->workspace : "";
@@ -274,7 +258,7 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
   const Nanos began = BootTime();
   Result<Evaluation> evaluation = Evaluate(*tool, *args, workspace);
   if (options_.evaluated) {
-    options_.evaluated(request.tenant, BootTime() - began);
+    options_.evaluated(request.identity.tenant, BootTime() - began);
   }
   asked.invalid = !evaluation.ok();
   if (evaluation.ok() && session) {
@@ -299,7 +283,7 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
   }
   if (options_.budget != nullptr && evaluation.ok() && !request.dry_run && !*repeated) {
     HostBudget::Answer taken =
-        options_.budget->Take(request.tenant.name(), evaluation->run.envelope.limits.memory);
+        options_.budget->Take(request.identity.tenant, evaluation->run.envelope.limits.memory);
     if (taken.seat == nullptr) {
       ToolReply reply =
           Reply(ToolRefusal::kRateLimited, Refused("policy.host", taken.reason, "try again later"));
@@ -327,33 +311,33 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
       reply.call_id = admission->call_id;  // a repetition: the call that it repeats has the receipt
       return reply;
     }
-    std::string target = receipt.tool;
+    std::string target = receipt.identity.tool;
     // Not theirs, or not there: nothing goes under that name, and the denial says which it was.
     if (admission->verdict == store::AdmitVerdict::kNoSession) {
-      target = "session " + Printable(receipt.session_id);
-      asked.session_id.clear();
-      receipt.session_id.clear();
+      target = "session " + Printable(receipt.identity.session_id);
+      asked.identity.session_id.clear();
+      receipt.identity.session_id.clear();
     }
     if (admission->verdict == store::AdmitVerdict::kNoParent) {
-      target = "call " + Printable(receipt.parent_id);
-      asked.parent_id.clear();
-      receipt.parent_id.clear();
+      target = "call " + Printable(receipt.identity.parent_id);
+      asked.identity.parent_id.clear();
+      receipt.identity.parent_id.clear();
     }
     return RefuseUnadmitted(asked, std::move(receipt), std::move(reply), target);
   }
   ReadyCall call;
-  call.call_id = admission->call_id;
   call.request = request;
+  call.request.identity.call_id = admission->call_id;
   call.tool = tool;
   call.seat = std::move(seat);
   call.receipt = std::move(receipt);
-  call.receipt.call_id = call.call_id;
+  call.receipt.identity = call.request.identity;
   if (!evaluation.ok()) {
     const std::vector<GivenWord> given = WordsOf(*args);
     Error error = std::move(evaluation.error());
     error.message = TakeOut(given, std::move(error.message));
     error.hint = TakeOut(given, std::move(error.hint));
-    return Refuse(request, Ending::kRefused, call.receipt, ToolRefusal::kUnprocessable, error);
+    return Refuse(Ending::kRefused, call.receipt, ToolRefusal::kUnprocessable, error);
   }
   return Evaluated(std::move(call), std::move(evaluation).value());
 }
@@ -364,22 +348,22 @@ std::variant<ReadyCall, ToolReply> Ladder::Evaluated(ReadyCall call, Evaluation 
 
   call.run = std::move(evaluation.run);
   call.stdin_text = std::move(evaluation.stdin_text);
-  if (!request.parent_id.empty()) {
+  if (!request.identity.parent_id.empty()) {
     // A call that a call makes has at most what its maker has.
-    const std::optional<policy::Envelope> parent = RunningEnvelope(request.parent_id);
+    const std::optional<policy::Envelope> parent = RunningEnvelope(request.identity.parent_id);
     Result<policy::Envelope> narrowed =
         !parent ? Result<policy::Envelope>(
                       Refused("policy.parent", "the parent call does not run here"))
                 : policy::Intersect(*parent, call.run.envelope);
     if (!narrowed.ok()) {
-      return Refuse(request, Ending::kRefused, receipt, ToolRefusal::kDenied, narrowed.error());
+      return Refuse(Ending::kRefused, receipt, ToolRefusal::kDenied, narrowed.error());
     }
     call.run.envelope = std::move(narrowed).value();
   }
   receipt.envelope_id = policy::EnvelopeId(call.run.envelope);
   receipt.blast_radius = evaluation.blast_radius;
   if (request.dry_run) {
-    ToolReply reply = Refuse(request, Ending::kRefused, receipt, ToolRefusal::kNone,
+    ToolReply reply = Refuse(Ending::kRefused, receipt, ToolRefusal::kNone,
                              Refused("policy.dry_run", "it would be allowed; nothing was run"));
     reply.outcome = "success";
     reply.error_class.clear();
@@ -390,20 +374,20 @@ std::variant<ReadyCall, ToolReply> Ladder::Evaluated(ReadyCall call, Evaluation 
   }
 
   // record: nothing happens that is not on disk before
-  if (const Status recorded = recorder_.Start(request.tenant, receipt); !recorded.ok()) {
-    return Refuse(request, Ending::kRefusedForNow, receipt, ToolRefusal::kFailed, recorded.error());
+  if (const Status recorded = recorder_.Start(receipt); !recorded.ok()) {
+    return Refuse(Ending::kRefusedForNow, receipt, ToolRefusal::kFailed, recorded.error());
   }
   const std::lock_guard lock(mutex_);
-  running_[call.call_id] = call.run.envelope;
+  running_[call.call_id()] = call.run.envelope;
   return call;
 }
 
-ToolReply Ladder::Refuse(const ToolRequest& request, Ending ending, audit::Receipt receipt,
-                         ToolRefusal refusal, const Error& error) {
+ToolReply Ladder::Refuse(Ending ending, audit::Receipt receipt, ToolRefusal refusal,
+                         const Error& error) {
   ToolReply reply = Reply(refusal, error);
-  reply.call_id = receipt.call_id;
-  FillRefusal(error, store_.Now(), receipt.tool, receipt, reply);
-  if (const Status wrote = recorder_.End(request.tenant, ending, receipt, reply); !wrote.ok()) {
+  reply.call_id = receipt.identity.call_id;
+  FillRefusal(error, store_.Now(), receipt.identity.tool, receipt, reply);
+  if (const Status wrote = recorder_.End(ending, receipt, reply); !wrote.ok()) {
     return Failed(wrote.error());
   }
   return reply;
@@ -423,7 +407,7 @@ ToolReply Ladder::RefuseUnadmitted(const store::AdmitRequest& asked, audit::Rece
     }
   }
   FillRefusal(Refused(reply.error_class, reply.error_message, reply.hint), store_.Now(),
-              target.empty() ? receipt.tool : target, receipt, reply);
+              target.empty() ? receipt.identity.tool : target, receipt, reply);
   if (const Status wrote = recorder_.Refuse(asked, std::move(receipt), reply); !wrote.ok()) {
     return Failed(wrote.error());
   }
@@ -439,10 +423,10 @@ std::optional<policy::Envelope> Ladder::RunningEnvelope(const std::string& call_
 ToolReply Ladder::Descend(const ReadyCall& call, Collected collected) {
   {
     const std::lock_guard lock(mutex_);
-    running_.erase(call.call_id);
+    running_.erase(call.call_id());
   }
   ToolReply reply;
-  reply.call_id = call.call_id;
+  reply.call_id = call.call_id();
   reply.stdout_text = std::move(collected.stdout_text);
   reply.stderr_text = std::move(collected.stderr_text);
   Result<audit::Receipt> ran =
@@ -466,11 +450,10 @@ ToolReply Ladder::Descend(const ReadyCall& call, Collected collected) {
     reply.refusal = ToolRefusal::kFailed;
   }
   TakeOutcome(receipt, reply);
-  if (const Status wrote = recorder_.End(call.request.tenant, ending, receipt, reply);
-      !wrote.ok()) {
+  if (const Status wrote = recorder_.End(ending, receipt, reply); !wrote.ok()) {
     // It ran; that its end cannot be written must not look like success.
     ToolReply failed = Failed(wrote.error());
-    failed.call_id = call.call_id;
+    failed.call_id = call.call_id();
     failed.admitted = true;
     failed.outcome = "unknown";
     failed.receipt = reply.receipt;

@@ -33,13 +33,13 @@ namespace coffer::call {
 
 // A call that was recorded as started: its boundary must be launched, and Descend called, whatever comes.
 struct ReadyCall {
-  std::string call_id;
-  ToolRequest request;
+  ToolRequest request;  // its identity has the call's id by now
   std::shared_ptr<const policy::Tool> tool;
   RunRequest run;
   std::string stdin_text;
   audit::Receipt receipt;  // what is known before it ran
   HostBudget::Seat seat;   // its place among all calls of this host
+  const std::string& call_id() const { return request.identity.call_id; }
 };
 
 struct LadderOptions {
@@ -69,8 +69,7 @@ class Ladder {
 
  private:
   // Ends a call that was admitted, or asked for, before anything ran.
-  ToolReply Refuse(const ToolRequest& request, Ending ending, audit::Receipt receipt,
-                   ToolRefusal refusal, const Error& error);
+  ToolReply Refuse(Ending ending, audit::Receipt receipt, ToolRefusal refusal, const Error& error);
   ToolReply RefuseUnadmitted(const store::AdmitRequest& asked, audit::Receipt receipt,
                              ToolReply reply, const std::string& target = {});
   std::variant<ReadyCall, ToolReply> Evaluated(ReadyCall call, Evaluation evaluation);

@@ -168,7 +168,7 @@ call::ToolReply RunLadder(call::Ladder& ladder, store::Store& store, const Allow
     return std::move(*answered);
   }
   call::ReadyCall& ready = std::get<call::ReadyCall>(climbed);
-  if (const Status set = SetTenant(store, request.tenant, ready.run); !set.ok()) {
+  if (const Status set = SetTenant(store, request.identity.tenant, ready.run); !set.ok()) {
     return ladder.DescendUnlaunched(ready, set.error());
   }
   if (const Status checked = call::CheckRequest(allowed.rules, allowed.table, ready.run);
@@ -180,13 +180,13 @@ call::ToolReply RunLadder(call::Ladder& ladder, store::Store& store, const Allow
   const MaskRestored restored;
   const UniqueFd signals(CatchSignals());
   call::LocalLauncher launcher;
-  Result<call::RunChannels> channels = launcher.Launch(ready.call_id, ready.run, ready.stdin_text);
+  Result<call::RunChannels> channels = launcher.Launch(ready.call_id(), ready.run, ready.stdin_text);
   if (!channels.ok()) {
     return ladder.DescendUnlaunched(ready, channels.error());
   }
   call::CollectOptions options;
   options.signals = signals.get();
-  options.on_signal = [&](int signal) { launcher.Signal(ready.call_id, signal); };
+  options.on_signal = [&](int signal) { launcher.Signal(ready.call_id(), signal); };
   if (!quiet) {
     // A reader may take its time. A signal ends the wait, and what is left of the output is dropped.
     options.sink = [&, read = true](call::Stream stream, std::string_view piece) mutable {
@@ -248,14 +248,15 @@ int CallVerb(std::span<const std::string_view> words) {
     receipt.emplace(std::move(opened).value());
   }
   call::ToolRequest request;
-  request.agent = "cli";
-  request.user = fmt::format("uid:{}", ::getuid());
-  request.tool = flags->words().front();
-  request.session_id = flags->Value("--session");
+  request.identity.agent = "cli";
+  request.identity.user = fmt::format("uid:{}", ::getuid());
+  request.identity.tool = flags->words().front();
+  request.identity.session_id = flags->Value("--session");
   request.idempotency_key = flags->Value("--idempotency-key", flags->Value("--key"));
   request.dry_run = flags->Has("--dry-run");
   const char* const inherited = ::getenv("TRACEPARENT");
-  call::TakeTrace(flags->Value("--traceparent", inherited == nullptr ? "" : inherited), request);
+  call::TakeTrace(flags->Value("--traceparent", inherited == nullptr ? "" : inherited),
+                  request.identity);
   Result<std::string> args = ReadArgs(flags->Value("--args", "{}"));
   if (!args.ok()) {
     PrintError(args.error());
@@ -272,7 +273,7 @@ int CallVerb(std::span<const std::string_view> words) {
     return kRefused;
   }
   call::LadderOptions options = state->ladder_options();
-  options.quotas = [&](const store::TenantId& tenant) { return config->QuotasOf(tenant.name()); };
+  options.quotas = [&](const store::TenantId& tenant) { return config->QuotasOf(tenant); };
   call::Ladder ladder(state->recorder(), state->shelf(), options);
   Allowed allowed;
   allowed.rules.sessions = options.sessions;
@@ -293,8 +294,9 @@ int CallVerb(std::span<const std::string_view> words) {
   if (flags->json()) {
     PrintOut(AnswerJson(reply) + "\n");
   } else if (!reply.error_class.empty()) {
-    const std::string nearest =
-        reply.error_class == "policy.tool" ? NearestTool(state->shelf(), request.tool) : "";
+    const std::string nearest = reply.error_class == "policy.tool"
+                                    ? NearestTool(state->shelf(), request.identity.tool)
+                                    : "";
     PrintError(Error{ErrorKind::kRefused, reply.error_class, reply.error_message,
                      nearest.empty() ? reply.hint : "did you mean " + nearest + "?", 0});
   }
@@ -304,7 +306,7 @@ int CallVerb(std::span<const std::string_view> words) {
       return kFailed;
     }
   }
-  ForgetOld(*state, request.tenant, config->RulesOf(request.tenant.name()).retention);
+  ForgetOld(*state, request.identity.tenant, config->RulesOf(request.identity.tenant).retention);
   return ExitStatus(reply);
 }
 

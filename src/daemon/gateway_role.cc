@@ -201,8 +201,8 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
   ladder_options.sessions = context.sessions;
   ladder_options.quotas = [&context](const store::TenantId& tenant) {
     const std::shared_ptr<const FileConfig> now = context.live_config.current();
-    store::Quotas quotas = now->QuotasOf(tenant.name());
-    quotas.stored_bytes = now->RulesOf(tenant.name()).storage.Records(context.reserve.disk_bytes());
+    store::Quotas quotas = now->QuotasOf(tenant);
+    quotas.stored_bytes = now->RulesOf(tenant).storage.Records(context.reserve.disk_bytes());
     return quotas;
   };
   ladder_options.budget = &context.budget;
@@ -213,7 +213,7 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
   context.meter.Begin(store, shelf, context.live_config, [&context](const watch::Alert& alert) {
     // Beside the call that raised it, which does not wait for a record of something else.
     context.workers().SubmitAlways([&context, alert] {
-      (void)context.recorder().Happened(alert.tenant, "alert." + alert.measure,
+      (void)context.recorder().Happened(alert.tenant.name(), "alert." + alert.measure,
                                         {{"tool", alert.tool}, {"words", alert.words}});
     });
   });

@@ -177,7 +177,7 @@ RunOutcome RunCall(const RunRequest& request) {
     if (request.record != nullptr) {
       outcome.receipt = request.record->asked();
     } else if (Result<std::string> id = NewId(); id.ok()) {
-      outcome.receipt.call_id = std::move(id).value();
+      outcome.receipt.identity.call_id = std::move(id).value();
     } else {
       return Refuse(std::move(outcome), std::move(id.error()));
     }
