@@ -16,7 +16,7 @@ set(fuzzed
   "isolation/child/report"
   "isolation/runtime/(elf|loader_cache)"
   "isolation/seccomp/.*"
-  "call/(evaluate|verb_flags|run/usual_directories|warden/protocol|warden/table|warden/wire|warden/wire_envelope)"
+  "call/(evaluate|verb_flags|run/usual_directories|warden/protocol|warden/table|warden/wire|warden/wire_envelope|warden/wire_receipt)"
   "cli/(run_defaults|run_flags|run_help)"
   "gateway/(http/.*|jwks|jwt)"
   "net/http_chunks"

@@ -429,13 +429,10 @@ ToolReply Ladder::Descend(const ReadyCall& call, Collected collected) {
   reply.call_id = call.call_id();
   reply.stdout_text = std::move(collected.stdout_text);
   reply.stderr_text = std::move(collected.stderr_text);
-  Result<audit::Receipt> ran =
-      collected.report ? audit::ParseReceipt(collected.report->receipt)
-                       : Result<audit::Receipt>(Internal("internal", "no report came back"));
   audit::Receipt receipt = call.receipt;
   Ending ending = Ending::kFinished;
-  if (ran.ok()) {
-    receipt = Merge(call.receipt, std::move(ran).value());
+  if (collected.report) {
+    receipt = Merge(call.receipt, std::move(collected.report->receipt));
     KeepStoreTime(store_.Now(), receipt);
     receipt.incidents = watch::DescribeIncidents(receipt.syscalls_denied);
     reply.hint = collected.report->error ? collected.report->error->hint : "";
@@ -469,7 +466,7 @@ ToolReply Ladder::DescendUnlaunched(const ReadyCall& call, const Error& error) {
   receipt.error_message = error.message;
   receipt.finished_at = store_.Now();
   Collected collected;
-  collected.report = RunReport{125, error, audit::FormatReceipt(receipt)};
+  collected.report = RunReport{125, error, std::move(receipt)};
   ToolReply reply = Descend(call, std::move(collected));
   reply.refusal = ToolRefusal::kFailed;
   return reply;
