@@ -19,16 +19,12 @@
 #include "call/ladder.h"
 #include "call/make_table.h"
 #include "call/verb_flags.h"
-#include "call/warden/check.h"
 #include "call/warden/collect.h"
 #include "call/warden/launcher.h"
-#include "call/warden/runner.h"
-#include "call/warden/tenant_uids.h"
 #include "cli/state.h"
 #include "policy/manifest/mistake.h"
 #include "store/call_list.h"
 #include "store/retention.h"
-#include "store/tenant.h"
 
 namespace coffer::cli {
 namespace {
@@ -143,22 +139,8 @@ int ExitStatus(const call::ToolReply& reply) {
   return reply.outcome == "denied" ? kRefused : kFailed;
 }
 
-// The tenant's number, and as root a uid of its range for the boundary.
-Status SetTenant(store::Store& store, const store::TenantId& id, call::RunRequest& run) {
-  TRY_ASSIGN(const std::optional<store::Tenant> tenant, store::FindTenant(store, id));
-  run.tenant = tenant ? tenant->number : 0;
-  TRY_ASSIGN(run.uids, call::UidsOfTenant(run.tenant));
-  return {};
-}
-
-// What the daemon's warden would hold a call against. Here too: one rule, with and without a daemon.
-struct Allowed {
-  call::WardenRules rules;
-  call::WardenTable table;
-};
-
 // From a request to its answer. What the tool prints is passed on as it comes unless `quiet`.
-call::ToolReply RunLadder(call::Ladder& ladder, store::Store& store, const Allowed& allowed,
+call::ToolReply RunLadder(call::Ladder& ladder, const call::Allowed& allowed,
                           const call::ToolRequest& request, bool quiet) {
   std::variant<call::ReadyCall, call::ToolReply> climbed = ladder.Climb(request);
   if (auto* answered = std::get_if<call::ToolReply>(&climbed)) {
@@ -168,21 +150,12 @@ call::ToolReply RunLadder(call::Ladder& ladder, store::Store& store, const Allow
     return std::move(*answered);
   }
   call::ReadyCall& ready = std::get<call::ReadyCall>(climbed);
-  if (const Status set = SetTenant(store, request.identity.tenant, ready.run); !set.ok()) {
-    return ladder.DescendUnlaunched(ready, set.error());
-  }
-  if (const Status checked = call::CheckRequest(allowed.rules, allowed.table, ready.run);
-      !checked.ok()) {
-    call::Collected refused;
-    refused.report = call::RefusalReport(checked.error());
-    return ladder.Descend(ready, std::move(refused));
-  }
   const MaskRestored restored;
   const UniqueFd signals(CatchSignals());
-  call::LocalLauncher launcher;
-  Result<call::RunChannels> channels = launcher.Launch(ready.call_id(), ready.run, ready.stdin_text);
-  if (!channels.ok()) {
-    return ladder.DescendUnlaunched(ready, channels.error());
+  call::LocalLauncher launcher(&allowed);
+  std::variant<call::RunChannels, call::ToolReply> launched = ladder.Launch(ready, launcher);
+  if (auto* answered = std::get_if<call::ToolReply>(&launched)) {
+    return std::move(*answered);
   }
   call::CollectOptions options;
   options.signals = signals.get();
@@ -198,7 +171,8 @@ call::ToolReply RunLadder(call::Ladder& ladder, store::Store& store, const Allow
       }
     };
   }
-  return ladder.Descend(ready, call::Collect(std::move(channels).value(), options));
+  return ladder.Descend(ready,
+                        call::Collect(std::move(std::get<call::RunChannels>(launched)), options));
 }
 
 std::string NearestTool(const call::ToolShelf& shelf, const std::string& name) {
@@ -275,7 +249,7 @@ int CallVerb(std::span<const std::string_view> words) {
   call::LadderOptions options = state->ladder_options();
   options.quotas = [&](const store::TenantId& tenant) { return config->QuotasOf(tenant); };
   call::Ladder ladder(state->recorder(), state->shelf(), options);
-  Allowed allowed;
+  call::Allowed allowed;
   allowed.rules.sessions = options.sessions;
   if (Result<std::vector<std::string>> tools = flags->ToolDirs(); tools.ok()) {
     allowed.rules.relied = std::move(tools).value();
@@ -290,7 +264,7 @@ int CallVerb(std::span<const std::string_view> words) {
     return kRefused;
   }
   allowed.table = std::move(table).value();
-  const call::ToolReply reply = RunLadder(ladder, state->store(), allowed, request, flags->json());
+  const call::ToolReply reply = RunLadder(ladder, allowed, request, flags->json());
   if (flags->json()) {
     PrintOut(AnswerJson(reply) + "\n");
   } else if (!reply.error_class.empty()) {

@@ -99,19 +99,13 @@ void DaemonService::Submit(const gateway::Identity& who, gateway::CallRequest re
     }
     auto ready = std::make_shared<call::ReadyCall>(std::move(std::get<call::ReadyCall>(climbed)));
     context_.meter.metrics().Waited(asked->identity.tenant.name(), BootTime() - arrived);
-    const Result<std::optional<store::Tenant>> owner =
-        store::FindTenant(context_.store(), asked->identity.tenant);
-    ready->run.tenant = owner.ok() && *owner ? (*owner)->number : 0;
-    Result<call::RunChannels> channels =
-        ready->run.tenant != 0
-            ? context_.launcher().Launch(ready->call_id(), ready->run, ready->stdin_text)
-            : Result<call::RunChannels>(Internal("internal", "the call has no tenant"));
-    if (!channels.ok()) {
-      const call::ToolReply failed = context_.ladder().DescendUnlaunched(*ready, channels.error());
-      context_.loop.Post(reply.Prepare(ViewOf(failed, *asked)));
+    auto launched = context_.ladder().Launch(*ready, context_.launcher());
+    if (auto* answered = std::get_if<call::ToolReply>(&launched)) {
+      context_.loop.Post(reply.Prepare(ViewOf(*answered, *asked)));
       return;
     }
-    auto shared = std::make_shared<call::RunChannels>(std::move(channels).value());
+    auto shared =
+        std::make_shared<call::RunChannels>(std::move(std::get<call::RunChannels>(launched)));
     context_.loop.Post([this, ready, shared, wait, reply] { Watch(ready, shared, wait, reply); });
   };
   // Never dropped: a call runs, whether or not its client waits for it.

@@ -36,8 +36,7 @@ bool BecomeRunner(int in, int out, int err, int parent) {
 void RunAndReport(RunRequest request, int report) {
   request.receipt_path = "-";  // it is wanted; where it goes is not ours to say
   const RunOutcome outcome = RunCall(request);
-  SendReport(report, {outcome.exit_status, outcome.error, outcome.receipt},
-             Patience::kSome);
+  SendReport(report, {outcome.exit_status, outcome.error, outcome.receipt}, Patience::kSome);
   ::_exit(0);
 }
 

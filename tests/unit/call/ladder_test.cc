@@ -43,12 +43,14 @@ class LadderTest : public ::testing::Test {
     if (auto* reply = std::get_if<ToolReply>(&climbed)) {
       return *reply;
     }
-    const ReadyCall& ready = std::get<ReadyCall>(climbed);
+    ReadyCall& ready = std::get<ReadyCall>(climbed);
     LocalLauncher launcher;
-    Result<RunChannels> channels = launcher.Launch(ready.call_id(), ready.run, ready.stdin_text);
-    EXPECT_TRUE(channels.ok());
+    std::variant<RunChannels, ToolReply> launched = ladder_->Launch(ready, launcher);
+    if (auto* reply = std::get_if<ToolReply>(&launched)) {
+      return *reply;
+    }
     ++ran_;
-    return ladder_->Descend(ready, Collect(std::move(channels).value(), {}));
+    return ladder_->Descend(ready, Collect(std::move(std::get<RunChannels>(launched)), {}));
   }
   std::string NewAgent() { return "tester-" + std::to_string(++agents_); }
   store::CallState StateOf(const std::string& id) {
