@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/exit_codes.h"
 #include "call/asked.h"
 #include "call/ended_receipt.h"
 #include "call/refusals.h"
@@ -90,7 +91,7 @@ ToolReply Ladder::DescendUnlaunched(const ReadyCall& call, const Error& error) {
   receipt.error_message = error.message;
   receipt.finished_at = store_.Now();
   Collected collected;
-  collected.report = RunReport{125, error, std::move(receipt)};
+  collected.report = RunReport{kExitFailed, error, std::move(receipt)};
   ToolReply reply = Descend(call, std::move(collected));
   reply.refusal = ToolRefusal::kFailed;
   return reply;

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "audit/receipt_file.h"
+#include "base/exit_codes.h"
 #include "base/json.h"
 #include "base/patient_write.h"
 #include "base/print.h"
@@ -28,10 +29,6 @@
 
 namespace coffer::cli {
 namespace {
-
-constexpr int kRefused = 120;
-constexpr int kLimit = 122;
-constexpr int kFailed = 125;
 
 constexpr std::string_view kUsage = R"(Call a declared tool, through the whole ladder.
 
@@ -125,18 +122,18 @@ int ExitStatus(const call::ToolReply& reply) {
     return reply.exit_code.value_or(0);
   }
   if (reply.error_class.starts_with("limit.")) {
-    return kLimit;
+    return kExitLimit;
   }
   if (reply.refusal == call::ToolRefusal::kFailed) {
-    return kFailed;
+    return kExitFailed;
   }
   if (reply.exit_code) {
     return *reply.exit_code;
   }
   if (reply.exit_signal) {
-    return 128 + *reply.exit_signal;
+    return kExitSignalled + *reply.exit_signal;
   }
-  return reply.outcome == "denied" ? kRefused : kFailed;
+  return reply.outcome == "denied" ? kExitRefused : kExitFailed;
 }
 
 // From a request to its answer. What the tool prints is passed on as it comes unless `quiet`.
@@ -201,23 +198,23 @@ int CallVerb(std::span<const std::string_view> words) {
   const Result<call::VerbFlags> flags = call::VerbFlags::Parse("call", words, kFlags);
   if (!flags.ok()) {
     PrintError(flags.error());
-    return kRefused;
+    return kExitRefused;
   }
   if (flags->help() || flags->words().size() != 1) {
     PrintOut(kUsage);
-    return flags->help() ? 0 : kRefused;
+    return flags->help() ? 0 : kExitRefused;
   }
   Result<State> state = State::Open(*flags);
   if (!state.ok()) {
     PrintError(state.error());
-    return state.error().kind == ErrorKind::kRefused ? kRefused : kFailed;
+    return state.error().kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
   }
   std::optional<audit::ReceiptFile> receipt;
   if (flags->Has("--receipt")) {
     Result<audit::ReceiptFile> opened = audit::ReceiptFile::Open(flags->Value("--receipt"));
     if (!opened.ok()) {
       PrintError(opened.error());
-      return kRefused;
+      return kExitRefused;
     }
     receipt.emplace(std::move(opened).value());
   }
@@ -234,7 +231,7 @@ int CallVerb(std::span<const std::string_view> words) {
   Result<std::string> args = ReadArgs(flags->Value("--args", "{}"));
   if (!args.ok()) {
     PrintError(args.error());
-    return kRefused;
+    return kExitRefused;
   }
   request.args_json = std::move(args).value();
   const Result<std::string> config_file = flags->ConfigFile();
@@ -244,7 +241,7 @@ int CallVerb(std::span<const std::string_view> words) {
                                                /*may_be_missing=*/!flags->Has("--config"));
   if (!config.ok()) {
     PrintError(config.error());
-    return kRefused;
+    return kExitRefused;
   }
   call::LadderOptions options = state->ladder_options();
   options.quotas = [&](const store::TenantId& tenant) { return config->QuotasOf(tenant); };
@@ -261,7 +258,7 @@ int CallVerb(std::span<const std::string_view> words) {
   Result<call::WardenTable> table = call::MakeTable(state->shelf(), config->ceilings, {});
   if (!table.ok()) {
     PrintError(table.error());
-    return kRefused;
+    return kExitRefused;
   }
   allowed.table = std::move(table).value();
   const call::ToolReply reply = RunLadder(ladder, allowed, request, flags->json());
@@ -277,7 +274,7 @@ int CallVerb(std::span<const std::string_view> words) {
   if (receipt && !reply.receipt.empty()) {
     if (const Status wrote = receipt->Write(reply.receipt); !wrote.ok()) {
       PrintError(wrote.error());
-      return kFailed;
+      return kExitFailed;
     }
   }
   ForgetOld(*state, request.identity.tenant, config->RulesOf(request.identity.tenant).retention);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/exit_codes.h"
 #include "base/json.h"
 #include "base/print.h"
 #include "base/sys.h"
@@ -32,7 +33,6 @@
 namespace coffer::daemon {
 namespace {
 
-constexpr int kFailed = 125;
 constexpr std::chrono::milliseconds kDrain{10'000};
 constexpr size_t kWorkers = 4;
 constexpr std::chrono::milliseconds kTrimEvery{1000};
@@ -275,7 +275,7 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
 int RunGateway(const Config& config, const GatewaySockets& sockets) {
   if (const Status served = Serve(config, sockets); !served.ok()) {
     PrintError(served.error());
-    return served.error().kind == ErrorKind::kRefused ? 120 : kFailed;
+    return served.error().kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
   }
   return 0;
 }

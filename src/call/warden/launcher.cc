@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/exit_codes.h"
 #include "base/sys.h"
 #include "call/warden/protocol.h"
 #include "call/warden/runner.h"
@@ -61,7 +62,7 @@ Result<RunChannels> LocalLauncher::Launch(const std::string& call_id, const RunR
     // The child's copies of our ends must go: an end of file is how we learn that it is done.
     channels.ours = {};
     if (!BecomeRunner(channels.in.get(), channels.out.get(), channels.err.get(), parent)) {
-      ::_exit(125);
+      ::_exit(kExitFailed);
     }
     channels.in.Reset();
     channels.out.Reset();

@@ -9,6 +9,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "base/exit_codes.h"
 #include "base/sys.h"
 #include "call/run/run_call.h"
 
@@ -46,7 +47,8 @@ RunReport RefusalReport(const Error& error) {
   receipt.error_class = error.code;
   receipt.error_message = error.message;
   receipt.requested_at = receipt.finished_at = WallTime();
-  return {error.kind == ErrorKind::kRefused ? 120 : 125, error, std::move(receipt)};
+  return {error.kind == ErrorKind::kRefused ? kExitRefused : kExitFailed, error,
+          std::move(receipt)};
 }
 
 void SendReport(int socket, const RunReport& report, Patience patience) {

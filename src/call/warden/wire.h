@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "audit/receipt.h"
+#include "base/exit_codes.h"
 #include "base/result.h"
 #include "call/run/run_request.h"
 #include "call/warden/wire_bytes.h"
@@ -25,7 +26,7 @@ Result<RunRequest> DecodeRun(std::string_view bytes);
 
 // How a boundary ended, for the role that asked for it.
 struct RunReport {
-  int32_t exit_status = 125;
+  int32_t exit_status = kExitFailed;
   std::optional<Error> error;
   audit::Receipt receipt;  // how it went (wire_receipt.h); the asking role knows the rest
 };
