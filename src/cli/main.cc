@@ -96,12 +96,12 @@ size_t WordBytes(char** argv, char** envp) {
 int main(int argc, char** argv, char** envp) {
   coffer::fault::Arm();
   if (!OpenMissingStdio()) {
-    return kExitFailed;
+    return coffer::kExitFailed;
   }
   const std::vector<std::string_view> words(argv + 1, argv + (argc > 0 ? argc : 1));
   if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
     coffer::PrintOut(kHelp);
-    return words.empty() ? kExitRefused : 0;
+    return words.empty() ? coffer::kExitRefused : 0;
   }
   if (words[0] == "--version" || words[0] == "-V" || words[0] == "version") {
     coffer::PrintOut("coffer " COFFER_VERSION "\n");
@@ -152,5 +152,5 @@ int main(int argc, char** argv, char** envp) {
     return coffer::cli::ToolsVerb(rest);
   }
   coffer::PrintError(UnknownVerb(words[0]));
-  return kExitRefused;
+  return coffer::kExitRefused;
 }
