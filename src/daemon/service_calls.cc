@@ -234,7 +234,7 @@ void DaemonService::CancelVisible(const gateway::Identity& who, const std::strin
                                   const gateway::Reply<gateway::CallView>& reply) {
   if (Flight* const flight = FindFlight(who, call_id)) {
     context_.launcher().Kill(call_id);
-    reply(RunningView(flight->request, call_id));
+    reply(RunningView(flight->request));
     return;
   }
   const auto ended = [reply](gateway::Answer<gateway::CallView> found) {
