@@ -237,7 +237,7 @@ TEST_F(LadderTest, ASwitchStopsBeforeAnythingIsAdmitted) {
 
 TEST_F(LadderTest, ASessionsFilesSurviveBetweenItsCallsAndNowhereElse) {
   store::SessionRequest asked;
-  asked.identity.agent = "tester";
+  asked.agent = "tester";
   const Result<store::Session> session =
       store::CreateSession(*store_, store::TenantId::Local(), asked);
   ASSERT_TRUE(session.ok()) << session.error().message;

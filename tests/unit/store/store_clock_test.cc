@@ -50,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(ADay, ClockJumps, ::testing::Values(-1, 1),
 
 TEST_P(ClockJumps, ASessionEndsAtItsTime) {
   SessionRequest request;
-  request.identity.agent = "bot";
+  request.agent = "bot";
   request.lifetime = minutes(30);
   const Session session = Must(CreateSession(*store_, a_, request));
   const auto ended = [&] { return Must(EndExpiredSessions(*store_, AllTenants{})).size() == 1; };
@@ -65,7 +65,7 @@ TEST_P(ClockJumps, ASessionEndsAtItsTime) {
 
 TEST_P(ClockJumps, AKeyExpiresAtItsTime) {
   KeyRequest request;
-  request.identity.agent = "bot";
+  request.agent = "bot";
   request.lifetime = hours(2);
   const NewKey key = Must(CreateKey(*store_, a_, request));
   const auto valid = [&] { return Must(CheckKey(*store_, key.text)).state == KeyState::kValid; };
@@ -121,7 +121,7 @@ TEST_P(ClockJumps, RetentionKeepsAndForgets) {
 TEST_F(ClockTest, ABelievedClockWouldExtendAndLose) {
   Believe();
   SessionRequest request;
-  request.identity.agent = "bot";
+  request.agent = "bot";
   request.lifetime = minutes(30);
   Must(CreateSession(*store_, a_, request));
   SetClock(kDay);

@@ -100,7 +100,7 @@ TEST_F(StoredBytesTest, FarBeyondTheBoundNothingBegins) {
 
 TEST_F(StoredBytesTest, OpenSessionsHaveABoundTogether) {
   SessionRequest request;
-  request.identity.agent = "bot";
+  request.agent = "bot";
   request.bytes = 100;
   request.tenant_bytes = 250;
   const Session first = Must(CreateSession(store(), a_, request));
