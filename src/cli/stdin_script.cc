@@ -18,13 +18,13 @@ namespace {
 
 constexpr size_t kLongestScript = 64 << 20;
 
-struct Ending {
+struct ScriptName {
   std::string_view runtime;
   std::string_view name;
 };
-constexpr std::array kEndings = {Ending{"python3", "stdin.py"}, Ending{"node", "stdin.mjs"},
-                                 Ending{"bash", "stdin.bash"}, Ending{"sh", "stdin.sh"},
-                                 Ending{"perl", "stdin.pl"}};
+constexpr std::array kScriptNames = {
+    ScriptName{"python3", "stdin.py"}, ScriptName{"node", "stdin.mjs"},
+    ScriptName{"bash", "stdin.bash"}, ScriptName{"sh", "stdin.sh"}, ScriptName{"perl", "stdin.pl"}};
 
 // What the file is called decides what runs it, unless its first line does.
 Result<std::string_view> NameFor(std::string_view script,
@@ -35,13 +35,13 @@ Result<std::string_view> NameFor(std::string_view script,
   std::string_view name;
   for (const std::string& runtime : runtimes) {
     const auto* const known =
-        std::find_if(kEndings.begin(), kEndings.end(),
-                     [&](const Ending& ending) { return ending.runtime == runtime; });
-    if (known != kEndings.end() && !name.empty()) {
+        std::find_if(kScriptNames.begin(), kScriptNames.end(),
+                     [&](const ScriptName& one) { return one.runtime == runtime; });
+    if (known != kScriptNames.end() && !name.empty()) {
       name = "";
       break;
     }
-    name = known != kEndings.end() ? known->name : name;
+    name = known != kScriptNames.end() ? known->name : name;
   }
   if (name.empty()) {
     return Refused("policy.usage", "cannot tell what runs the script on stdin",

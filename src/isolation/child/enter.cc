@@ -248,12 +248,12 @@ void EnterBoundary(const ChildContext& context) {
   if (!container) {
     // Without a pid namespace, what loses its parent comes to init, and is found there.
     ladder.Must(Syscall(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0));
-    duty.ending = Ending::kKillReach;
+    duty.ending = InitEnding::kKillReach;
     if (!plan.scoped_kill) {
       // Now, because Landlock will not let us later.
       extra = ladder.Must(
           Syscall(SYS_openat, AT_FDCWD, Arg("/proc/thread-self/children"), O_RDONLY | O_CLOEXEC));
-      duty.ending = Ending::kKillChildren;
+      duty.ending = InitEnding::kKillChildren;
     }
   }
   const bool powerful = container || admission.host_uid != 0;

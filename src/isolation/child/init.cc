@@ -93,9 +93,9 @@ void EndChildren(int /*signal*/) {
 
 // There is no pid namespace to die with us. Within our Landlock domain, or with a uid of our own, kill(-1) reaches the
 // boundary's processes and no others. Otherwise (an ordinary user before Linux 6.12) it would reach all of the caller's.
-void EndAllWithSupervisor(Ending ending) {
+void EndAllWithSupervisor(InitEnding ending) {
   struct sigaction action{};
-  action.sa_handler = ending == Ending::kKillReach ? EndEverything : EndChildren;
+  action.sa_handler = ending == InitEnding::kKillReach ? EndEverything : EndChildren;
   sigaction(SIGRTMIN, &action, nullptr);
   Syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGRTMIN, 0, 0, 0);
 }
@@ -227,7 +227,7 @@ void RunInit(const ChildContext& context, const InitDuty& duty) {
     ::_exit(1);
   }
   CatchForwardedSignals();
-  if (duty.ending != Ending::kDie) {
+  if (duty.ending != InitEnding::kDie) {
     EndAllWithSupervisor(duty.ending);
   }
   // vfork: init is stopped until execve, so the stack may be shared and nothing is copied.
@@ -246,7 +246,7 @@ void RunInit(const ChildContext& context, const InitDuty& duty) {
   Enter(report, Stage::kRunning);
   // Nothing of the payload's stays open here: its end of file must be its own.
   Syscall(SYS_close_range, 0, kControlFd - 1, 0);
-  Syscall(SYS_close_range, duty.ending == Ending::kKillChildren ? kExtraFd + 1 : kControlFd + 1,
+  Syscall(SYS_close_range, duty.ending == InitEnding::kKillChildren ? kExtraFd + 1 : kControlFd + 1,
           ~0U, 0);
 
   if (const long answer = ReapUntil(payload, &report->wait_status); answer < 0) {

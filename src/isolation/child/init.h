@@ -16,14 +16,14 @@ inline constexpr int kControlFd = 3;
 inline constexpr int kExtraFd = 4;
 
 // What becomes of the boundary when the supervisor dies.
-enum class Ending {
+enum class InitEnding {
   kDie,           // init dies, and the pid namespace with it
   kKillReach,     // init kills whatever kill(-1) reaches from inside
   kKillChildren,  // init kills its children until there are none; kExtraFd is their list in /proc
 };
 
 struct InitDuty {
-  Ending ending = Ending::kDie;
+  InitEnding ending = InitEnding::kDie;
 };
 
 // CLONE_CLEAR_SIGHAND leaves what was ignored when we were started, and so would execve.
