@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ladder of a declared tool (DESIGN section 3), in two halves around the boundary:
+// The ladder of a declared tool, in two halves around the boundary:
 //
 //   Climb     evaluate, admit, [scan, gate], record: a call that may be launched, or an answer
 //   Descend   [inspect], settle, seal: what came back becomes an answer and a receipt

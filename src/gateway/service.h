@@ -85,7 +85,7 @@ struct CallResult {
 };
 
 struct CallError {
-  std::string error_class;  // DESIGN section 8: "limit.wall", "policy.schema"
+  std::string error_class;  // such as "limit.wall", "policy.schema"
   std::string message;
 };
 

@@ -45,7 +45,7 @@ struct Quotas {
   policy::RateLimits tool;
   Budget tenant_budget;
   uint64_t stored_bytes = 0;  // results and receipts; far beyond it nothing new begins; 0: no bound
-  Nanos retry_cooldown{0};    // an identical call is refused so long after it failed (R29)
+  Nanos retry_cooldown{0};    // an identical call is refused so long after it failed
 };
 
 // Of the tenant's current period, or since ever.

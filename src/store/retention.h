@@ -18,9 +18,8 @@ namespace coffer::store {
 inline constexpr Nanos kIdempotencyTime = std::chrono::hours(24);
 
 struct Retention {
-  Nanos calls =
-      std::chrono::hours(24 * 90);         // with their receipts; at least kIdempotencyTime (R107)
-  Nanos results = std::chrono::hours(24);  // what retries get; at least kIdempotencyTime
+  Nanos calls = std::chrono::hours(24 * 90);     // with their receipts; at least kIdempotencyTime
+  Nanos results = std::chrono::hours(24);        // what retries get; at least kIdempotencyTime
   Nanos sessions = std::chrono::hours(24 * 90);  // after they ended
   Nanos keys = std::chrono::hours(24 * 365);     // after they expired or were revoked
 };

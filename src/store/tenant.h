@@ -3,7 +3,7 @@
 // A tenant: one customer, one team, or the one person whose laptop this is.
 //
 // Whatever the store holds belongs to a tenant, and a TenantId is a type of its own, so that no function can be called
-// without one by accident (R96). The one exception has to be written down: AllTenants, for the operator's views. A
+// without one by accident. The one exception has to be written down: AllTenants, for the operator's views. A
 // TenantId comes from whoever authenticated the caller (a key, a socket's peer), never from a request.
 #pragma once
 

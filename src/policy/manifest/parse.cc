@@ -77,7 +77,7 @@ void CheckTogether(Manifest& manifest, MistakeList& mistakes) {
   if (manifest.approval.declared && manifest.approval.when == ApprovalWhen::kNever && lasting) {
     manifest.dangers.push_back(
         {"approval.when", "never",
-         fmt::format("{} calls run without asking anybody", EffectName(manifest.tool.effect)),
+         fmt::format("{} calls run without approval", EffectName(manifest.tool.effect)),
          manifest.approval.position});
   }
   const bool writes = std::any_of(manifest.mounts.begin(), manifest.mounts.end(),
@@ -223,7 +223,7 @@ void ReadApproval(const TomlNode& table, Manifest& manifest, MistakeList& mistak
       const bool good = (approver.starts_with("role:") && approver.size() > 5) ||
                         (approver.starts_with("user:") && approver.size() > 5);
       if (!good || !IsOneLine(approver)) {
-        reader.Add("approvers", fmt::format("\"{}\" is nobody", Printable(approver)),
+        reader.Add("approvers", fmt::format("\"{}\" names no approver", Printable(approver)),
                    "write role:NAME or user:NAME");
       }
     }

@@ -67,7 +67,7 @@ why  = "nothing to work on"
 
 [[examples.deny]]
 args = { text = "hello", shell = "id" }
-why  = "a parameter that nobody declared"
+why  = "a parameter that the schema does not declare"
 )~";
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads one table of a manifest: typed values in, mistakes out, and every key that nobody knows is one.
+// Reads one table of a manifest: typed values in, mistakes out, and every unknown key is one.
 //
 // A getter returns nothing if the key is missing or wrong; in the second case the mistake is already written down, so
 // the reader goes on with the default and finds the next mistake too.

@@ -362,9 +362,10 @@ void LoadKeyword(SchemaLoader& loader, SchemaNode& node, const std::string& name
       return;
     }
   }
-  loader.Problem(at, fmt::format("the keyword \"{}\" is unknown", Printable(name)),
-                 "a rule that nobody checks is refused: correct the name, or leave it out; remarks "
-                 "go into $comment");
+  loader.Problem(
+      at, fmt::format("the keyword \"{}\" is unknown", Printable(name)),
+      "a rule that cannot be checked is refused: correct the name, or leave it out; remarks "
+      "go into $comment");
 }
 
 void CheckKeywordsTogether(SchemaLoader& loader, const SchemaNode& node, const Json& schema) {

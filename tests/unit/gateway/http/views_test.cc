@@ -40,7 +40,7 @@ CallView Call() {
   return call;
 }
 
-// The names of DESIGN section 10, in its order.
+// The names of the public contract, in its order.
 TEST(Views, ACallHasTheNamesOfTheContract) {
   const auto json = ordered_json::parse(Joined(FormatCallResult(Call())));
   EXPECT_EQ(KeysOf(json), "call_id outcome result error denials log ");
