@@ -41,7 +41,7 @@ Usage:
   coffer runtimes [--json]            what can be made executable inside a boundary
   coffer call TOOL [--args JSON]      call a declared tool through the whole ladder
   coffer serve [flags]                the daemon: tools over HTTP, for tenants, with keys
-  coffer audit list|show|verify|..    what was decided and done, and the proof that nobody edited it
+  coffer audit list|show|verify|..    what was decided and done, and the proof that it was not edited
   coffer key new|list|revoke          API keys of the daemon
   coffer sessions list|end            sessions of agents, and an end to them
   coffer switch list|on|off           stop a tool, an agent, a session or a tenant

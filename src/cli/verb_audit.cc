@@ -20,7 +20,7 @@ namespace coffer::cli {
 namespace {
 
 constexpr std::string_view kUsage =
-    R"(The record: what was believed, decided and done, and the proof that nobody edited it since.
+    R"(The record: what was asked, decided and done, and the proof that it was not edited since.
 
 Usage:
   coffer audit list [filters] [--limit N] [--cursor ID]   calls, newest first

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `coffer audit`: what was believed, decided and done, and the proof that nobody edited it since.
+// `coffer audit`: what was asked, decided and done, and the proof that the record was not edited since.
 #pragma once
 
 #include <span>

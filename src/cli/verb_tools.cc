@@ -41,7 +41,7 @@ Usage:
   coffer tools show NAME [--json]       one tool: what it takes, what it may touch, the worst it can do
   coffer tools check FILE... [--json]   every mistake of these manifests at once; exit 1 if there is one
   coffer tools new NAME                 write NAME.toml, a commented manifest to start from
-  coffer tools disable NAME --reason WHY   nobody can call it any more, and what runs of it is killed
+  coffer tools disable NAME --reason WHY   refuse its calls from now on, and kill those that run
   coffer tools enable NAME              undo that
 
   --tools DIR   a directory of manifests (several; default: /etc/coffer/tools as root, else ~/.config/coffer/tools). They

@@ -81,7 +81,7 @@ std::vector<std::string> WardenWords(const Config& config) {
   ::_exit(kFailed);
 }
 
-// Whatever it needs, also its secrets, it reads itself before it gives up the right to: nobody else ever has them.
+// The egress role reads its configuration and secrets itself, before it gives up the right to: no other role has them.
 [[noreturn]] void BecomeEgress(const Config& config, int control) {
   if (!KeepDescriptors({control})) {
     ::_exit(kFailed);
@@ -128,7 +128,7 @@ std::optional<int> WaitFor(pid_t role, std::chrono::milliseconds time) {
   return ::waitpid(role, &status, WNOHANG) == role ? std::optional(status) : std::nullopt;
 }
 
-// The first role that ended takes the others along. Nobody is left when it returns.
+// The first role that ended takes the others along. No role is left when it returns.
 int EndAll(const Roles& roles, pid_t ended, int how) {
   // Warden and egress end by themselves, well, when the gateway's sockets are closed, which is a moment before the gateway
   // can be waited for. Whatever else ends first was killed or is broken: then nothing goes on.
@@ -150,7 +150,7 @@ int EndAll(const Roles& roles, pid_t ended, int how) {
     ::kill(roles.egress, SIGKILL);
     ::waitpid(roles.egress, nullptr, 0);
   }
-  // The warden ends its calls now that nobody is at the other end; it gets the time for that.
+  // The warden ends its calls now that the gateway is gone; it gets the time for that.
   if (ended != roles.warden && !WaitFor(roles.warden, kWardenEnd)) {
     ::kill(roles.warden, SIGKILL);
     ::waitpid(roles.warden, nullptr, 0);

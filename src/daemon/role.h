@@ -18,7 +18,7 @@ namespace coffer::daemon {
 
 enum class RoleKind { kGateway, kEgress, kWarden, kCompiler };
 
-// Uids of our own that nobody else hands out; boundaries have theirs above 0x70000000 (ADR 4).
+// Uids of our own that no distribution hands out; boundaries have theirs above 0x70000000 (ADR 4).
 inline constexpr uid_t kGatewayUid = 0x6fff0001;
 inline constexpr uid_t kEgressUid = 0x6fff0002;
 inline constexpr uid_t kCompilerUid = 0x6fff0003;

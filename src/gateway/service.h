@@ -346,7 +346,7 @@ class Service {
     return true;
   }
 
-  // Once per request, before its body is read. kUnauthenticated if it is nobody.
+  // Once per request, before its body is read. kUnauthenticated without a valid credential.
   virtual void Authenticate(const Credential& credential, Reply<Identity> reply) = 0;
 
   virtual void Submit(const Identity& who, CallRequest request, Reply<CallView> reply) = 0;

@@ -59,7 +59,7 @@ std::optional<Admission> LookAtSession(const AdmitRequest& request,
   return std::nullopt;
 }
 
-// What comes from outside has been looked at by nobody yet.
+// Untrusted input: check sizes first.
 Status CheckSizes(const AdmitRequest& request) {
   for (const std::string* name :
        {&request.tool, &request.agent, &request.user, &request.args_hash, &request.request_hash,

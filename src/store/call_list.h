@@ -40,7 +40,7 @@ Result<std::optional<Call>> FindCall(Store& store, AllTenants, std::string_view 
 // The calls that this one made, oldest first; at most 1000.
 Result<std::vector<Call>> ChildCalls(Store& store, const TenantId& tenant, std::string_view id);
 
-// All calls that have not ended, whoever owns them. Their number is bounded by the concurrency limits.
+// All calls that have not ended, of all processes. Their number is bounded by the concurrency limits.
 Result<std::vector<Call>> OpenCalls(Store& store, const TenantId& tenant);
 Result<std::vector<Call>> OpenCalls(Store& store, AllTenants);
 

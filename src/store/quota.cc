@@ -18,7 +18,7 @@ using policy::SlidingWindow;
 
 // How long a failure makes an identical call a retry.
 constexpr Nanos kFailureMemory = std::chrono::hours(24);
-// What to tell somebody who has to wait for a running call to end.
+// What a client is told that has to wait for a running call to end.
 constexpr Nanos kAskAgain = std::chrono::seconds(1);
 
 Admission No(AdmitVerdict verdict, std::string_view error_class, std::string reason,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Forgetting: what is older than its time is removed, a few hundred rows per transaction so that nobody waits for it.
+// Forgetting: what is older than its time is removed, a few hundred rows per transaction so that no call waits for it.
 //
 // Only what has ended goes; a call that waits for its cleanup stays. Removed rows are overwritten (secure_delete), but
 // copies of them may stay in the file system and in backups.

@@ -4,7 +4,7 @@
 //
 // Whatever the store holds belongs to a tenant, and a TenantId is a type of its own, so that no function can be called
 // without one by accident. The one exception has to be written down: AllTenants, for the operator's views. A
-// TenantId comes from whoever authenticated the caller (a key, a socket's peer), never from a request.
+// TenantId comes from the caller's authentication (a key, a socket's peer), never from a request.
 #pragma once
 
 #include <compare>
@@ -25,7 +25,7 @@ class TenantId {
  public:
   // 1 to 63 of a-z, 0-9 and '-', not '-' first: it becomes part of directory names.
   static Result<TenantId> Parse(std::string_view name);
-  // The tenant of a store that nobody configured: "local".
+  // The tenant of a store without configuration: "local".
   static TenantId Local() { return TenantId("local"); }
   const std::string& name() const { return name_; }
   auto operator<=>(const TenantId&) const = default;

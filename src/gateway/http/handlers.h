@@ -52,7 +52,7 @@ void GetCheckpoint(const std::shared_ptr<Exchange>& exchange, Respond respond);
 // ?limit=&cursor=
 Answer<PageRequest> ReadPage(const Exchange& exchange);
 
-// For a client that is gone: what is sent nobody reads, so nothing is formatted.
+// For a client that is gone: its answer would not be read, so nothing is formatted.
 Response UnreadResponse();
 
 // A Reply that makes a Response of the answer, on the thread that has the answer, and counts it as its tenant's memory.

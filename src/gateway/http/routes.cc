@@ -7,7 +7,7 @@
 namespace coffer::gateway {
 namespace {
 
-// Who works, who decides, who runs the place, who looks. An operator may do what an agent may; nobody else calls tools.
+// The roles of a route. An operator may do what an agent may; no other role calls tools.
 constexpr Access kWorks = Access::Of(Role::kAgent, Role::kOperator);
 constexpr Access kReads =
     Access::Of(Role::kAgent, Role::kApprover, Role::kOperator, Role::kAuditor);
