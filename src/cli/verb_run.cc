@@ -16,6 +16,7 @@
 #include "cli/run_flags.h"
 #include "cli/run_paths.h"
 #include "cli/stdin_script.h"
+#include "cli/unseen_file.h"
 
 namespace coffer::cli {
 namespace {
@@ -98,6 +99,11 @@ void PrintOutcome(const call::RunRequest& request, const call::RunOutcome& outco
     }
     if (request.script && outcome.exit_status == 1 && IsTypeScript(request.command.front())) {
       PrintError("coffer: note: node runs TypeScript from version 22.18 on; an older one does not");
+    }
+    if (!outcome.error && outcome.exit_status != 0) {
+      if (const std::string unseen = UnseenFileNote(request); !unseen.empty()) {
+        PrintError("coffer: note: " + unseen);
+      }
     }
   }
   if (request.trace) {
