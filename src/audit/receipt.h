@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "store/call_identity.h"
 
 namespace coffer::audit {
 
@@ -56,15 +57,7 @@ struct BoundPath {
 };
 
 struct Receipt {
-  std::string call_id;
-  std::string parent_id;    // empty: none
-  std::string session_id;   // empty: none
-  std::string trace_id;     // of the W3C trace context it came with; empty: none
-  std::string parent_span;  // of the same
-  std::string tenant = "local";
-  std::string agent;  // empty: a person at a terminal
-  std::string user;
-  std::string tool{kRunTool};
+  store::CallIdentity identity{.tool = std::string(kRunTool)};
   std::string tool_version;   // empty: no manifest
   std::string manifest_hash;  // empty: no manifest
   std::string envelope_id;

@@ -42,23 +42,24 @@ std::string Amount(uint64_t value, const std::string& unit) {
 void TellAsking(const Receipt& receipt, Teller& teller) {
   teller.Say("asked",
              fmt::format("{} by agent {}{}, tenant {}", FormatTime(receipt.requested_at),
-                         Or(receipt.agent, "(none)"),
-                         receipt.user.empty() ? "" : " for " + receipt.user, receipt.tenant));
-  if (!receipt.session_id.empty()) {
-    teller.Say("asked", "in session " + receipt.session_id);
+                         Or(receipt.identity.agent, "(none)"),
+                         receipt.identity.user.empty() ? "" : " for " + receipt.identity.user,
+                         receipt.identity.tenant.name()));
+  if (!receipt.identity.session_id.empty()) {
+    teller.Say("asked", "in session " + receipt.identity.session_id);
   }
-  if (!receipt.parent_id.empty()) {
-    teller.Say("asked", "by call " + receipt.parent_id);
+  if (!receipt.identity.parent_id.empty()) {
+    teller.Say("asked", "by call " + receipt.identity.parent_id);
   }
-  if (!receipt.trace_id.empty()) {
-    teller.Say("asked", "in trace " + receipt.trace_id);
+  if (!receipt.identity.trace_id.empty()) {
+    teller.Say("asked", "in trace " + receipt.identity.trace_id);
   }
 }
 
 void TellBelief(const Receipt& receipt, Teller& teller) {
   if (!receipt.manifest_hash.empty()) {
-    teller.Say("believed", fmt::format("{} {}, manifest {}", receipt.tool, receipt.tool_version,
-                                       receipt.manifest_hash));
+    teller.Say("believed", fmt::format("{} {}, manifest {}", receipt.identity.tool,
+                                       receipt.tool_version, receipt.manifest_hash));
   }
   teller.Say("believed", "effect " + receipt.effect);
   for (const std::string& argument : receipt.args_redacted) {
@@ -156,8 +157,8 @@ Result<std::string> TellStory(std::string_view receipt_text, std::string_view se
   TRY_ASSIGN(const Receipt receipt, ParseReceipt(receipt_text));
   TRY_ASSIGN(const Json json, ParseJson(receipt_text));
   Teller teller;
-  teller.text() = fmt::format("Call {} of {}: {}\n\n", Printable(receipt.call_id),
-                              Printable(receipt.tool), Printable(receipt.outcome));
+  teller.text() = fmt::format("Call {} of {}: {}\n\n", Printable(receipt.identity.call_id),
+                              Printable(receipt.identity.tool), Printable(receipt.outcome));
   TellAsking(receipt, teller);
   TellBelief(receipt, teller);
   TellRun(receipt, teller);

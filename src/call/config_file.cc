@@ -167,7 +167,7 @@ void ReadTenants(TableReader& root, FileConfig& config, MistakeList& mistakes) {
                        mistakes);
     TenantRules rules = config.general;
     ReadRules(reader, path + ".", rules, mistakes);
-    config.tenants.emplace(entry.key, std::move(rules));
+    config.tenants.emplace(*name, std::move(rules));
   }
 }
 
@@ -244,8 +244,11 @@ void ReadPeers(TableReader& root, FileConfig& config, MistakeList& mistakes) {
     if (uid && config.FindPeer(peer.uid) != nullptr) {
       reader.Add("uid", "twice in this file", "one entry for each uid");
     }
-    peer.tenant = reader.Required("tenant", "\"local\"").value_or("local");
-    if (!store::TenantId::Parse(peer.tenant).ok()) {
+    if (Result<store::TenantId> tenant =
+            store::TenantId::Parse(reader.Required("tenant", "\"local\"").value_or("local"));
+        tenant.ok()) {
+      peer.tenant = std::move(tenant).value();
+    } else {
       reader.Add("tenant", "not a tenant's name", "lower-case letters, digits and -");
     }
     const std::string role = reader.Required("role", "\"agent\"").value_or("agent");
@@ -286,12 +289,12 @@ uint64_t StorageRules::SessionsTogether(uint64_t disk) const {
   return std::max(Tenant(disk) / 2, kFewSessions * session);
 }
 
-const TenantRules& FileConfig::RulesOf(std::string_view tenant) const {
+const TenantRules& FileConfig::RulesOf(const store::TenantId& tenant) const {
   const auto found = tenants.find(tenant);
   return found == tenants.end() ? general : found->second;
 }
 
-store::Quotas FileConfig::QuotasOf(std::string_view tenant) const {
+store::Quotas FileConfig::QuotasOf(const store::TenantId& tenant) const {
   const TenantRules& rules = RulesOf(tenant);
   store::Quotas quotas;
   quotas.tenant = rules.tenant_rate;

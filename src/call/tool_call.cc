@@ -82,7 +82,7 @@ void TakeOutcome(const audit::Receipt& receipt, ToolReply& reply) {
   reply.denials = receipt.denials;
 }
 
-void TakeTrace(std::string_view traceparent, ToolRequest& request) {
+void TakeTrace(std::string_view traceparent, store::CallIdentity& identity) {
   const auto hex = [](std::string_view part) {
     return part.find_first_not_of("0123456789abcdef") == std::string_view::npos &&
            part.find_first_not_of('0') != std::string_view::npos;
@@ -92,14 +92,15 @@ void TakeTrace(std::string_view traceparent, ToolRequest& request) {
       !hex(traceparent.substr(36, 16))) {
     return;
   }
-  request.trace_id = traceparent.substr(3, 32);
-  request.parent_span = traceparent.substr(36, 16);
+  identity.trace_id = traceparent.substr(3, 32);
+  identity.parent_span = traceparent.substr(36, 16);
 }
 
 void UseRequestId(std::string_view request_id, ToolRequest& request) {
-  if (request.idempotency_key.empty() && !request.session_id.empty() && !request_id.empty()) {
+  if (request.idempotency_key.empty() && !request.identity.session_id.empty() &&
+      !request_id.empty()) {
     request.idempotency_key =
-        "request:" + HashOf(request.session_id + "\n" + std::string(request_id));
+        "request:" + HashOf(request.identity.session_id + "\n" + std::string(request_id));
   }
 }
 

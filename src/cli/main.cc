@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/exit_codes.h"
 #include "base/fault.h"
 #include "base/print.h"
 #include "base/text.h"
@@ -95,12 +96,12 @@ size_t WordBytes(char** argv, char** envp) {
 int main(int argc, char** argv, char** envp) {
   coffer::fault::Arm();
   if (!OpenMissingStdio()) {
-    return 125;
+    return coffer::kExitFailed;
   }
   const std::vector<std::string_view> words(argv + 1, argv + (argc > 0 ? argc : 1));
   if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
     coffer::PrintOut(kHelp);
-    return words.empty() ? 120 : 0;
+    return words.empty() ? coffer::kExitRefused : 0;
   }
   if (words[0] == "--version" || words[0] == "-V" || words[0] == "version") {
     coffer::PrintOut("coffer " COFFER_VERSION "\n");
@@ -151,5 +152,5 @@ int main(int argc, char** argv, char** envp) {
     return coffer::cli::ToolsVerb(rest);
   }
   coffer::PrintError(UnknownVerb(words[0]));
-  return 120;
+  return coffer::kExitRefused;
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/exit_codes.h"
 #include "base/print.h"
 #include "call/run/run_call.h"
 #include "call/run_record.h"
@@ -13,14 +14,11 @@
 namespace coffer::cli {
 namespace {
 
-constexpr int kRefused = 120;
-constexpr int kFailed = 125;
-
 // What cannot be recorded does not run.
 int NotRecorded(Error error) {
   error.message += "; nothing was run";
   PrintError(error);
-  return error.kind == ErrorKind::kRefused ? kRefused : kFailed;
+  return error.kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
 }
 
 Result<State> OpenState(const std::string& given) {
@@ -51,13 +49,13 @@ int RecordedRun(call::RunRequest& request, std::optional<audit::ReceiptFile> rec
     if (const Status wrote = WriteReceipt(receipt, reply.receipt); !wrote.ok()) {
       PrintError(wrote.error());
     }
-    return kRefused;
+    return kExitRefused;
   }
   request.record = &record;
   const call::RunOutcome outcome = call::RunCall(request);
   PrintOutcome(request, outcome);
   const Status sealed = record.End(outcome, reply);
-  if (!sealed.ok() && outcome.exit_status != kFailed) {
+  if (!sealed.ok() && outcome.exit_status != kExitFailed) {
     PrintError(Error{ErrorKind::kHost, "internal",
                      "it ran, and its end could not be recorded: " + sealed.error().message,
                      sealed.error().hint, 0});
@@ -68,7 +66,7 @@ int RecordedRun(call::RunRequest& request, std::optional<audit::ReceiptFile> rec
   if (!wrote.ok()) {
     PrintError(wrote.error());
   }
-  return sealed.ok() && wrote.ok() ? outcome.exit_status : kFailed;
+  return sealed.ok() && wrote.ok() ? outcome.exit_status : kExitFailed;
 }
 
 }  // namespace coffer::cli

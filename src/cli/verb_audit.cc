@@ -65,15 +65,15 @@ Json CallJson(const audit::SealedCall& sealed) {
   const auto time = [](const std::optional<Nanos>& at) {
     return at ? Json(FormatTime(*at)) : Json(nullptr);
   };
-  return {{"call_id", call.id},
-          {"tenant", call.tenant.name()},
-          {"agent", text(call.agent)},
-          {"user", text(call.user)},
-          {"tool", text(call.tool)},
+  return {{"call_id", call.identity.call_id},
+          {"tenant", call.identity.tenant.name()},
+          {"agent", text(call.identity.agent)},
+          {"user", text(call.identity.user)},
+          {"tool", text(call.identity.tool)},
           {"tool_version", text(call.tool_version)},
-          {"session_id", text(call.session_id)},
-          {"parent_id", text(call.parent_id)},
-          {"trace_id", text(call.trace_id)},
+          {"session_id", text(call.identity.session_id)},
+          {"parent_id", text(call.identity.parent_id)},
+          {"trace_id", text(call.identity.trace_id)},
           {"state", store::CallStateName(call.state)},
           {"outcome", call.outcome ? Json(store::OutcomeName(*call.outcome)) : Json(nullptr)},
           {"error_class", text(call.error_class)},
@@ -116,9 +116,10 @@ Result<std::string> List(const call::VerbFlags& flags, State& state) {
     const bool good = sealed.state != audit::SealState::kBroken;
     broken += good ? 0 : 1;
     text += fmt::format("{:<24}  {:<36}  {:<10}  {:<12}  {:<16}  {:<10}  {}\n",
-                        good ? FormatTime(call.requested_at) : "?", Printable(call.id),
-                        Printable(call.tenant.name()), good ? Printable(call.agent) : "?",
-                        good ? Printable(call.tool) : "?", OutcomeOf(sealed),
+                        good ? FormatTime(call.requested_at) : "?",
+                        Printable(call.identity.call_id), Printable(call.identity.tenant.name()),
+                        good ? Printable(call.identity.agent) : "?",
+                        good ? Printable(call.identity.tool) : "?", OutcomeOf(sealed),
                         good ? call.error_class : sealed.problem);
   }
   if (!calls.next.empty()) {
@@ -161,11 +162,12 @@ Result<std::string> Show(const call::VerbFlags& flags, State& state, const std::
                                     "its seal is good: nothing in it was changed since it was "
                                     "written");
     case audit::SealState::kOpen:
-      return flags.json() ? json
-                          : fmt::format(
-                                "Call {} of {}: {}; it has no receipt yet, and nothing of "
-                                "it is sealed\n",
-                                call.id, Printable(call.tool), OutcomeOf(sealed));
+      return flags.json()
+                 ? json
+                 : fmt::format(
+                       "Call {} of {}: {}; it has no receipt yet, and nothing of "
+                       "it is sealed\n",
+                       call.identity.call_id, Printable(call.identity.tool), OutcomeOf(sealed));
     case audit::SealState::kBroken:
       break;
   }
@@ -173,7 +175,7 @@ Result<std::string> Show(const call::VerbFlags& flags, State& state, const std::
                        ? json
                        : fmt::format("NOT GOOD: what the store has of call {} is not what was "
                                      "sealed, and is not shown: {}\n",
-                                     Printable(call.id), Printable(sealed.problem)));
+                                     Printable(call.identity.call_id), Printable(sealed.problem)));
 }
 
 // A tree of calls, drawn or as nested JSON.
@@ -190,9 +192,9 @@ class Tree {
                     top    ? ""
                     : last ? "`-- "
                            : "|-- ",
-                    call.id, Printable(sealed.call.tool), OutcomeOf(sealed),
+                    call.identity.call_id, Printable(sealed.call.identity.tool), OutcomeOf(sealed),
                     sealed.call.error_class.empty() ? "" : " (" + sealed.call.error_class + ")",
-                    call.id == mark_ ? "   <--" : "");
+                    call.identity.call_id == mark_ ? "   <--" : "");
     json = CallJson(sealed);
     broken_ = broken_ || sealed.state == audit::SealState::kBroken;
     json["children"] = Json::array();
@@ -200,7 +202,7 @@ class Tree {
       return {};
     }
     TRY_ASSIGN(const std::vector<store::Call> children,
-               store::ChildCalls(recorder_.store(), call.tenant, call.id));
+               store::ChildCalls(recorder_.store(), call.identity.tenant, call.identity.call_id));
     for (size_t i = 0; i < children.size(); ++i) {
       Json child;
       TRY(Draw(children[i],
@@ -226,9 +228,9 @@ class Tree {
 Result<std::vector<store::Call>> FindRoots(store::Store& store, const std::string& id) {
   if (const Result<store::Call> call = FindAnyCall(store, id); call.ok()) {
     store::Call top = *call;
-    for (int depth = 0; depth < 64 && !top.parent_id.empty(); ++depth) {
+    for (int depth = 0; depth < 64 && !top.identity.parent_id.empty(); ++depth) {
       TRY_ASSIGN(std::optional<store::Call> parent,
-                 store::FindCall(store, top.tenant, top.parent_id));
+                 store::FindCall(store, top.identity.tenant, top.identity.parent_id));
       if (!parent) {
         break;  // pruned: the rest is still a tree
       }
@@ -245,7 +247,7 @@ Result<std::vector<store::Call>> FindRoots(store::Store& store, const std::strin
     TRY_ASSIGN(const store::Page<store::Call> found,
                store::ListCalls(store, store::AllTenants{}, filter, {1000, ""}));
     for (auto call = found.rows.rbegin(); call != found.rows.rend(); ++call) {
-      if (call->parent_id.empty()) {
+      if (call->identity.parent_id.empty()) {
         roots.push_back(*call);
       }
     }

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "audit/receipt_file.h"
+#include "base/exit_codes.h"
 #include "base/json.h"
 #include "base/patient_write.h"
 #include "base/print.h"
@@ -19,23 +20,15 @@
 #include "call/ladder.h"
 #include "call/make_table.h"
 #include "call/verb_flags.h"
-#include "call/warden/check.h"
 #include "call/warden/collect.h"
 #include "call/warden/launcher.h"
-#include "call/warden/runner.h"
-#include "call/warden/tenant_uids.h"
 #include "cli/state.h"
 #include "policy/manifest/mistake.h"
 #include "store/call_list.h"
 #include "store/retention.h"
-#include "store/tenant.h"
 
 namespace coffer::cli {
 namespace {
-
-constexpr int kRefused = 120;
-constexpr int kLimit = 122;
-constexpr int kFailed = 125;
 
 constexpr std::string_view kUsage = R"(Call a declared tool, through the whole ladder.
 
@@ -129,36 +122,22 @@ int ExitStatus(const call::ToolReply& reply) {
     return reply.exit_code.value_or(0);
   }
   if (reply.error_class.starts_with("limit.")) {
-    return kLimit;
+    return kExitLimit;
   }
   if (reply.refusal == call::ToolRefusal::kFailed) {
-    return kFailed;
+    return kExitFailed;
   }
   if (reply.exit_code) {
     return *reply.exit_code;
   }
   if (reply.exit_signal) {
-    return 128 + *reply.exit_signal;
+    return kExitSignalled + *reply.exit_signal;
   }
-  return reply.outcome == "denied" ? kRefused : kFailed;
+  return reply.outcome == "denied" ? kExitRefused : kExitFailed;
 }
-
-// The tenant's number, and as root a uid of its range for the boundary.
-Status SetTenant(store::Store& store, const store::TenantId& id, call::RunRequest& run) {
-  TRY_ASSIGN(const std::optional<store::Tenant> tenant, store::FindTenant(store, id));
-  run.tenant = tenant ? tenant->number : 0;
-  TRY_ASSIGN(run.uids, call::UidsOfTenant(run.tenant));
-  return {};
-}
-
-// What the daemon's warden would hold a call against. Here too: one rule, with and without a daemon.
-struct Allowed {
-  call::WardenRules rules;
-  call::WardenTable table;
-};
 
 // From a request to its answer. What the tool prints is passed on as it comes unless `quiet`.
-call::ToolReply RunLadder(call::Ladder& ladder, store::Store& store, const Allowed& allowed,
+call::ToolReply RunLadder(call::Ladder& ladder, const call::Allowed& allowed,
                           const call::ToolRequest& request, bool quiet) {
   std::variant<call::ReadyCall, call::ToolReply> climbed = ladder.Climb(request);
   if (auto* answered = std::get_if<call::ToolReply>(&climbed)) {
@@ -168,25 +147,16 @@ call::ToolReply RunLadder(call::Ladder& ladder, store::Store& store, const Allow
     return std::move(*answered);
   }
   call::ReadyCall& ready = std::get<call::ReadyCall>(climbed);
-  if (const Status set = SetTenant(store, request.tenant, ready.run); !set.ok()) {
-    return ladder.DescendUnlaunched(ready, set.error());
-  }
-  if (const Status checked = call::CheckRequest(allowed.rules, allowed.table, ready.run);
-      !checked.ok()) {
-    call::Collected refused;
-    refused.report = call::RefusalReport(checked.error());
-    return ladder.Descend(ready, std::move(refused));
-  }
   const MaskRestored restored;
   const UniqueFd signals(CatchSignals());
-  call::LocalLauncher launcher;
-  Result<call::RunChannels> channels = launcher.Launch(ready.call_id, ready.run, ready.stdin_text);
-  if (!channels.ok()) {
-    return ladder.DescendUnlaunched(ready, channels.error());
+  call::LocalLauncher launcher(&allowed);
+  std::variant<call::RunChannels, call::ToolReply> launched = ladder.Launch(ready, launcher);
+  if (auto* answered = std::get_if<call::ToolReply>(&launched)) {
+    return std::move(*answered);
   }
   call::CollectOptions options;
   options.signals = signals.get();
-  options.on_signal = [&](int signal) { launcher.Signal(ready.call_id, signal); };
+  options.on_signal = [&](int signal) { launcher.Signal(ready.call_id(), signal); };
   if (!quiet) {
     // A reader may take its time. A signal ends the wait, and what is left of the output is dropped.
     options.sink = [&, read = true](call::Stream stream, std::string_view piece) mutable {
@@ -198,7 +168,8 @@ call::ToolReply RunLadder(call::Ladder& ladder, store::Store& store, const Allow
       }
     };
   }
-  return ladder.Descend(ready, call::Collect(std::move(channels).value(), options));
+  return ladder.Descend(ready,
+                        call::Collect(std::move(std::get<call::RunChannels>(launched)), options));
 }
 
 std::string NearestTool(const call::ToolShelf& shelf, const std::string& name) {
@@ -227,39 +198,40 @@ int CallVerb(std::span<const std::string_view> words) {
   const Result<call::VerbFlags> flags = call::VerbFlags::Parse("call", words, kFlags);
   if (!flags.ok()) {
     PrintError(flags.error());
-    return kRefused;
+    return kExitRefused;
   }
   if (flags->help() || flags->words().size() != 1) {
     PrintOut(kUsage);
-    return flags->help() ? 0 : kRefused;
+    return flags->help() ? 0 : kExitRefused;
   }
   Result<State> state = State::Open(*flags);
   if (!state.ok()) {
     PrintError(state.error());
-    return state.error().kind == ErrorKind::kRefused ? kRefused : kFailed;
+    return state.error().kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
   }
   std::optional<audit::ReceiptFile> receipt;
   if (flags->Has("--receipt")) {
     Result<audit::ReceiptFile> opened = audit::ReceiptFile::Open(flags->Value("--receipt"));
     if (!opened.ok()) {
       PrintError(opened.error());
-      return kRefused;
+      return kExitRefused;
     }
     receipt.emplace(std::move(opened).value());
   }
   call::ToolRequest request;
-  request.agent = "cli";
-  request.user = fmt::format("uid:{}", ::getuid());
-  request.tool = flags->words().front();
-  request.session_id = flags->Value("--session");
+  request.identity.agent = "cli";
+  request.identity.user = fmt::format("uid:{}", ::getuid());
+  request.identity.tool = flags->words().front();
+  request.identity.session_id = flags->Value("--session");
   request.idempotency_key = flags->Value("--idempotency-key", flags->Value("--key"));
   request.dry_run = flags->Has("--dry-run");
   const char* const inherited = ::getenv("TRACEPARENT");
-  call::TakeTrace(flags->Value("--traceparent", inherited == nullptr ? "" : inherited), request);
+  call::TakeTrace(flags->Value("--traceparent", inherited == nullptr ? "" : inherited),
+                  request.identity);
   Result<std::string> args = ReadArgs(flags->Value("--args", "{}"));
   if (!args.ok()) {
     PrintError(args.error());
-    return kRefused;
+    return kExitRefused;
   }
   request.args_json = std::move(args).value();
   const Result<std::string> config_file = flags->ConfigFile();
@@ -269,12 +241,12 @@ int CallVerb(std::span<const std::string_view> words) {
                                                /*may_be_missing=*/!flags->Has("--config"));
   if (!config.ok()) {
     PrintError(config.error());
-    return kRefused;
+    return kExitRefused;
   }
   call::LadderOptions options = state->ladder_options();
-  options.quotas = [&](const store::TenantId& tenant) { return config->QuotasOf(tenant.name()); };
+  options.quotas = [&](const store::TenantId& tenant) { return config->QuotasOf(tenant); };
   call::Ladder ladder(state->recorder(), state->shelf(), options);
-  Allowed allowed;
+  call::Allowed allowed;
   allowed.rules.sessions = options.sessions;
   if (Result<std::vector<std::string>> tools = flags->ToolDirs(); tools.ok()) {
     allowed.rules.relied = std::move(tools).value();
@@ -286,25 +258,26 @@ int CallVerb(std::span<const std::string_view> words) {
   Result<call::WardenTable> table = call::MakeTable(state->shelf(), config->ceilings, {});
   if (!table.ok()) {
     PrintError(table.error());
-    return kRefused;
+    return kExitRefused;
   }
   allowed.table = std::move(table).value();
-  const call::ToolReply reply = RunLadder(ladder, state->store(), allowed, request, flags->json());
+  const call::ToolReply reply = RunLadder(ladder, allowed, request, flags->json());
   if (flags->json()) {
     PrintOut(AnswerJson(reply) + "\n");
   } else if (!reply.error_class.empty()) {
-    const std::string nearest =
-        reply.error_class == "policy.tool" ? NearestTool(state->shelf(), request.tool) : "";
+    const std::string nearest = reply.error_class == "policy.tool"
+                                    ? NearestTool(state->shelf(), request.identity.tool)
+                                    : "";
     PrintError(Error{ErrorKind::kRefused, reply.error_class, reply.error_message,
                      nearest.empty() ? reply.hint : "did you mean " + nearest + "?", 0});
   }
   if (receipt && !reply.receipt.empty()) {
     if (const Status wrote = receipt->Write(reply.receipt); !wrote.ok()) {
       PrintError(wrote.error());
-      return kFailed;
+      return kExitFailed;
     }
   }
-  ForgetOld(*state, request.tenant, config->RulesOf(request.tenant.name()).retention);
+  ForgetOld(*state, request.identity.tenant, config->RulesOf(request.identity.tenant).retention);
   return ExitStatus(reply);
 }
 

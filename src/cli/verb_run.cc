@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/ending_signals.h"
+#include "base/exit_codes.h"
 #include "base/print.h"
 #include "base/regular_file.h"
 #include "base/text.h"
@@ -20,9 +21,6 @@
 
 namespace coffer::cli {
 namespace {
-
-constexpr int kExitRefused = 120;
-constexpr int kExitFailed = 125;
 
 Status ReadSeccompFile(call::RunRequest& request) {
   std::string& profile = request.envelope.imported_seccomp;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/exit_codes.h"
 #include "base/print.h"
 #include "daemon/config.h"
 #include "daemon/monitor.h"
@@ -23,7 +24,7 @@ int main(int argc, char** argv) {
   const coffer::Result<coffer::daemon::Config> config = coffer::daemon::ParseConfig(words);
   if (!config.ok()) {
     coffer::PrintError(config.error());
-    return 120;
+    return coffer::kExitRefused;
   }
   return coffer::daemon::RunMonitor(*config);
 }

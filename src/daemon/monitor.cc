@@ -16,6 +16,7 @@
 #include <chrono>
 #include <optional>
 
+#include "base/exit_codes.h"
 #include "base/print.h"
 #include "base/sys.h"
 #include "call/warden/protocol.h"
@@ -32,7 +33,6 @@ using call::SocketPair;
 using raw::Arg;
 using raw::Syscall;
 
-constexpr int kFailed = 125;
 constexpr std::chrono::milliseconds kManifestLook{500};
 constexpr std::chrono::milliseconds kOrderlyEnd{1'000};
 constexpr std::chrono::milliseconds kWardenEnd{10'000};
@@ -66,7 +66,7 @@ std::vector<std::string> WardenWords(const Config& config) {
 
 [[noreturn]] void BecomeWarden(const Config& config, int from_gateway, int from_monitor) {
   if (!KeepDescriptors({from_gateway, from_monitor}) || !EnterRole(RoleKind::kWarden).ok()) {
-    ::_exit(kFailed);
+    ::_exit(kExitFailed);
   }
   Unblock();
   std::vector<std::string> words = WardenWords(config);
@@ -78,13 +78,13 @@ std::vector<std::string> WardenWords(const Config& config) {
   argv.push_back(nullptr);
   std::array<char*, 1> environment = {nullptr};
   Syscall(SYS_execve, Arg(config.warden.c_str()), Arg(argv.data()), Arg(environment.data()));
-  ::_exit(kFailed);
+  ::_exit(kExitFailed);
 }
 
 // The egress role reads its configuration and secrets itself, before it gives up the right to: no other role has them.
 [[noreturn]] void BecomeEgress(const Config& config, int control) {
   if (!KeepDescriptors({control})) {
-    ::_exit(kFailed);
+    ::_exit(kExitFailed);
   }
   Unblock();
   RunEgress(config, kFirstKept);
@@ -96,10 +96,10 @@ pid_t Start(const auto& become) {
   if (pid == 0) {
     // A group of its own: the terminal's Ctrl-C is for the monitor, which ends the roles in order.
     if (!DieWith(parent) || ::setpgid(0, 0) != 0) {
-      ::_exit(kFailed);
+      ::_exit(kExitFailed);
     }
     become();
-    ::_exit(kFailed);
+    ::_exit(kExitFailed);
   }
   return pid;
 }
@@ -155,7 +155,7 @@ int EndAll(const Roles& roles, pid_t ended, int how) {
     ::kill(roles.warden, SIGKILL);
     ::waitpid(roles.warden, nullptr, 0);
   }
-  return orderly ? WEXITSTATUS(*gateway) : kFailed;
+  return orderly ? WEXITSTATUS(*gateway) : kExitFailed;
 }
 
 int Wait(const Roles& roles, int signals, PolicyKeeper& policy, const PolicySockets& sockets) {
@@ -201,7 +201,7 @@ int RunMonitor(const Config& config) {
         ErrorOf(to_egress), ErrorOf(to_gateway), ErrorOf(handed)}) {
     if (error != nullptr) {
       PrintError(*error);
-      return error->kind == ErrorKind::kRefused ? 120 : kFailed;
+      return error->kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
     }
   }
   RaiseDescriptors();
@@ -219,7 +219,7 @@ int RunMonitor(const Config& config) {
     // Above all not the monitor's end to the warden: tables come from there.
     if (!KeepDescriptors(
             {launches->second.get(), to_egress->second.get(), to_gateway->second.get()})) {
-      ::_exit(kFailed);
+      ::_exit(kExitFailed);
     }
     Unblock();
     ::_exit(RunGateway(config,
@@ -231,7 +231,7 @@ int RunMonitor(const Config& config) {
   to_gateway->second.Reset();
   if (roles.warden < 0 || roles.egress < 0 || roles.gateway < 0) {
     PrintError(HostFault("daemon.fork", "the host cannot start the roles of the daemon"));
-    return kFailed;  // those that started die with us
+    return kExitFailed;  // those that started die with us
   }
   return Wait(roles, signals.get(), policy, {tables->second.get(), to_gateway->first.get()});
 }

@@ -33,7 +33,7 @@ void DaemonService::EndExpired() {
 // On a worker.
 void DaemonService::AfterEnd(const store::EndedSession& ended, const std::string& by) {
   context_.loop.Post([this, id = ended.session.id] {
-    KillWhere([&](const call::ReadyCall& call) { return call.request.session_id == id; });
+    KillWhere([&](const call::ReadyCall& call) { return call.request.identity.session_id == id; });
   });
   (void)RemoveFiles(ended.session);  // else by the timer
   if (ended.just_now) {

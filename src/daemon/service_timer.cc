@@ -88,7 +88,8 @@ void DaemonService::CheckSwitches() {
 void DaemonService::KillIfStopped(const std::string& call_id, const call::ToolRequest& request) {
   context_.workers().SubmitAlways([this, call_id, request] {
     const Result<std::optional<store::Switch>> stopped = store::FindSwitch(
-        context_.store(), request.tenant, {request.tool, request.agent, request.session_id});
+        context_.store(), request.identity.tenant,
+        {request.identity.tool, request.identity.agent, request.identity.session_id});
     const Result<std::optional<store::ApiKey>> key =
         store::FindKey(context_.store(), store::AllTenants{}, request.key_id);
     const bool revoked = key.ok() && *key && (*key)->revoked_at && !(*key)->keep_running;

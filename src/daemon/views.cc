@@ -119,10 +119,8 @@ gateway::Answer<gateway::CallView> ViewOf(const call::ToolReply& reply,
     return refusal;
   }
   gateway::CallView view;
-  view.call_id = reply.call_id;
-  view.tool = request.tool;
-  view.session_id = request.session_id;
-  view.parent_id = request.parent_id;
+  view.identity = request.identity;
+  view.identity.call_id = reply.call_id;
   view.dry_run = request.dry_run;
   FillResult(reply, view);
   return view;
@@ -130,14 +128,11 @@ gateway::Answer<gateway::CallView> ViewOf(const call::ToolReply& reply,
 
 gateway::CallView ViewOf(const store::Call& call, const std::optional<call::ToolReply>& reply) {
   gateway::CallView view;
-  view.call_id = call.id;
+  view.identity = call.identity;
   view.state = store::HasEnded(call.state)                ? gateway::CallState::kFinished
                : call.state == store::CallState::kGated   ? gateway::CallState::kGated
                : call.state == store::CallState::kStarted ? gateway::CallState::kRunning
                                                           : gateway::CallState::kQueued;
-  view.tool = call.tool;
-  view.session_id = call.session_id;
-  view.parent_id = call.parent_id;
   view.requested_at = call.requested_at;
   view.finished_at = call.finished_at.value_or(Nanos(0));
   if (reply) {
@@ -155,7 +150,7 @@ gateway::CallView ViewOf(const store::Call& call, const std::optional<call::Tool
 gateway::SessionView ViewOf(const store::Session& session) {
   gateway::SessionView view;
   view.session_id = session.id;
-  view.tenant = session.tenant.name();
+  view.tenant = session.tenant;
   view.label = session.label;
   view.agent = session.agent;
   view.state = session.ended_at ? "ended" : "open";
@@ -173,7 +168,7 @@ gateway::KeyView ViewOf(const store::ApiKey& key) {
   gateway::KeyView view;
   view.key_id = key.id;
   view.role = RoleOf(key.role);
-  view.tenant = key.tenant.name();
+  view.tenant = key.tenant;
   view.agent = key.agent;
   view.all_tenants = key.all_tenants;
   view.label = key.label;
@@ -191,7 +186,7 @@ gateway::SwitchView ViewOf(const store::Switch& found) {
                       : found.kind == store::SwitchKind::kTenant  ? Scope::kTenant
                                                                   : Scope::kTool;
   view.target.name = found.name;
-  view.tenant = found.tenant ? found.tenant->name() : "";
+  view.tenant = found.tenant;
   view.reason = found.why;
   view.set_by = found.who;
   view.set_at = found.at;

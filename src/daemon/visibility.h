@@ -18,7 +18,7 @@ namespace coffer::daemon {
 gateway::Refusal UnknownCall();
 gateway::Refusal UnknownSession();
 
-bool MaySee(const gateway::Identity& who, const std::string& tenant, const std::string& agent);
+bool MaySee(const gateway::Identity& who, const store::TenantId& tenant, const std::string& agent);
 
 gateway::Answer<store::Call> FindVisibleCall(store::Store& store, const gateway::Identity& who,
                                              const std::string& call_id);

@@ -19,6 +19,8 @@
 #include <variant>
 #include <vector>
 
+#include "store/tenant_id.h"
+
 namespace coffer::gateway {
 
 // Why something was not done, in words that do not depend on a protocol. HTTP's status is in brackets.
@@ -84,7 +86,7 @@ struct Nothing {};
 
 // The client of one request, as its work sees it. Tenant and key are set on the loop's thread before work is given away.
 struct Asker {
-  std::string tenant;      // "" before the client is known
+  store::TenantId tenant = store::TenantId::None();  // until the client is known
   std::string key;         // the key, token id or uid; the address before the client is known
   bool only_reads = true;  // nothing is lost if its work is not done
   std::atomic<bool> gone{false};

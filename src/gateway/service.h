@@ -28,6 +28,7 @@
 #include "audit/receipt.h"
 #include "base/clock.h"
 #include "gateway/answer.h"
+#include "store/call_identity.h"
 
 namespace coffer::gateway {
 
@@ -36,7 +37,7 @@ namespace coffer::gateway {
 enum class Role { kAgent, kApprover, kOperator, kAuditor };
 
 struct Identity {
-  std::string tenant;
+  store::TenantId tenant = store::TenantId::None();
   std::string agent;
   Role role = Role::kAgent;
   std::string key_id;  // which key, token id or uid it was: for the record
@@ -100,7 +101,7 @@ enum class CallState { kQueued, kGated, kRunning, kFinished };
 
 // What the caller may see of a call. A denied call is a CallView with outcome "denied", not a Refusal.
 struct CallView {
-  std::string call_id;
+  store::CallIdentity identity;  // POST shows the call's id; GET also tool, session and parent
   CallState state = CallState::kFinished;
   std::string
       outcome;  // success | error | denied | gated | terminated | unknown; "" while queued or running
@@ -112,9 +113,6 @@ struct CallView {
   bool replayed = false;  // the stored result of an earlier request with this Idempotency-Key
 
   // Shown by GET only.
-  std::string tool;
-  std::string session_id;
-  std::string parent_id;
   bool dry_run = false;
   Nanos requested_at{0};
   Nanos finished_at{0};  // 0: not yet
@@ -158,7 +156,7 @@ struct SessionRequest {
 
 struct SessionView {
   std::string session_id;
-  std::string tenant;
+  store::TenantId tenant = store::TenantId::None();
   std::string agent;
   std::string label;
   std::string state = "open";  // open | ending (its files are being removed) | ended
@@ -237,7 +235,7 @@ enum class RevokedCalls { kEnd, kKeepRunning };
 struct KeyView {
   std::string key_id;
   Role role = Role::kAgent;
-  std::string tenant;
+  store::TenantId tenant = store::TenantId::None();
   std::string agent;
   std::string label;
   bool all_tenants = false;
@@ -260,7 +258,7 @@ struct SwitchTarget {
 
 struct SwitchView {
   SwitchTarget target;
-  std::string tenant;  // whose; empty: it stops all of them
+  std::optional<store::TenantId> tenant;  // whose; nothing: it stops all of them
   std::string reason;
   std::string set_by;  // key id
   Nanos set_at{0};
@@ -285,14 +283,7 @@ struct AuditQuery {
 };
 
 struct AuditView {
-  std::string call_id;
-  std::string tenant;
-  std::string agent;
-  std::string user;
-  std::string tool;
-  std::string session_id;
-  std::string parent_id;
-  std::string trace_id;
+  store::CallIdentity identity;
   std::string state;
   std::string outcome;  // "" while it has none
   std::string error_class;

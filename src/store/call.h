@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "store/call_identity.h"
 #include "store/page.h"
 #include "store/store.h"
 #include "store/supervisor.h"
@@ -72,14 +73,8 @@ struct CallEnd {
 };
 
 struct Call {
-  std::string id;
-  TenantId tenant = TenantId::Local();
-  std::string parent_id;   // empty: none
-  std::string session_id;  // empty: none
-  uint32_t depth = 0;      // 0: no parent
-  std::string agent;
-  std::string user;
-  std::string tool;
+  CallIdentity identity;
+  uint32_t depth = 0;  // 0: no parent
   std::string tool_version;
   std::string manifest_hash;
   std::string envelope_id;
@@ -98,7 +93,6 @@ struct Call {
   Nanos cpu{0};
   uint64_t bytes_out = 0;
   std::optional<Supervisor> supervisor;
-  std::string trace_id;  // empty: none
   uint64_t denials = 0;
   std::string approval;               // its state; empty: none was needed
   std::optional<uint64_t> log_index;  // of its receipt

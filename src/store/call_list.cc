@@ -88,7 +88,7 @@ Result<Page<Call>> ListCalls(Store& store, const TenantId& tenant, const CallFil
     TRY_ASSIGN(found.rows, ReadAll(query));
     if (static_cast<int64_t>(found.rows.size()) > page.Rows()) {
       found.rows.pop_back();
-      found.next = found.rows.back().id;
+      found.next = found.rows.back().identity.call_id;
     }
     return found;
   });
@@ -106,12 +106,12 @@ Result<Page<Call>> ListCalls(Store& store, AllTenants tag, const CallFilter& fil
     std::move(found.rows.begin(), found.rows.end(), std::back_inserter(all.rows));
   }
   std::sort(all.rows.begin(), all.rows.end(),
-            [](const Call& a, const Call& b) { return a.id > b.id; });
+            [](const Call& a, const Call& b) { return a.identity.call_id > b.identity.call_id; });
   const auto most = static_cast<size_t>(page.Rows());
   more = more || all.rows.size() > most;
   all.rows.resize(std::min(all.rows.size(), most));
   if (more) {
-    all.next = all.rows.back().id;
+    all.next = all.rows.back().identity.call_id;
   }
   return all;
 }
@@ -164,9 +164,12 @@ Result<StoredCall> ReadStored(Store& store, const Call& call) {
     StoredCall stored;
     stored.call = call;
     stored.log_index = call.log_index ? static_cast<int64_t>(*call.log_index) : -1;
-    TRY_ASSIGN(stored.receipt, FindDocument(db, call.tenant, call.id, Document::kReceipt));
-    TRY_ASSIGN(stored.result, FindDocument(db, call.tenant, call.id, Document::kResult));
-    TRY_ASSIGN(stored.args, FindDocument(db, call.tenant, call.id, Document::kArgs));
+    TRY_ASSIGN(stored.receipt,
+               FindDocument(db, call.identity.tenant, call.identity.call_id, Document::kReceipt));
+    TRY_ASSIGN(stored.result,
+               FindDocument(db, call.identity.tenant, call.identity.call_id, Document::kResult));
+    TRY_ASSIGN(stored.args,
+               FindDocument(db, call.identity.tenant, call.identity.call_id, Document::kArgs));
     return stored;
   });
 }
@@ -197,7 +200,7 @@ Result<std::vector<StoredCall>> ListByRecord(Store& store, AllTenants /*tag*/, R
         break;
       }
       TRY_ASSIGN(Call call, ReadCall(query));
-      after = {query.Int(kCallColumns - 1), call.tenant.name(), call.id};
+      after = {query.Int(kCallColumns - 1), call.identity.tenant.name(), call.identity.call_id};
       calls.push_back({std::move(call), after.log_index, body(kCallColumns), body(kCallColumns + 1),
                        body(kCallColumns + 2)});
       for (const auto* part : {&calls.back().receipt, &calls.back().result, &calls.back().args}) {

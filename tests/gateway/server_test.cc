@@ -96,7 +96,7 @@ TEST(Server, RunsACall) {
     EXPECT_TRUE(request.dry_run);
     EXPECT_TRUE(request.wait);
     EXPECT_FALSE(request.session_id.has_value());
-    EXPECT_EQ(server.service.last_who.tenant, "t1");
+    EXPECT_EQ(server.service.last_who.tenant.name(), "t1");
   });
 }
 

@@ -141,10 +141,10 @@ Result<Log> Log::Open(const std::string& directory, LogOptions options) {
 }
 
 Result<Appended> Log::Append(const DecisionRecord& record) {
-  return impl_->Append(FormatLeaf(record), record.tenant);
+  return impl_->Append(FormatLeaf(record), record.identity.tenant.name());
 }
 Result<Appended> Log::Append(const ReceiptRecord& record) {
-  return impl_->Append(FormatLeaf(record), record.tenant);
+  return impl_->Append(FormatLeaf(record), record.identity.tenant.name());
 }
 Result<Appended> Log::Append(const EventRecord& record) {
   return impl_->Append(FormatLeaf(record), record.tenant);

@@ -43,7 +43,7 @@ Connection::~Connection() = default;
 std::optional<Connection::Clock::time_point> Connection::idle_since(Clock::time_point now) const {
   const bool between = phase_ == Phase::kIdle || phase_ == Phase::kLingering;
   const bool slow_head = phase_ == Phase::kReading && !parser_.head_done();
-  const bool left = asker_ != nullptr && asker_->gone && asker_->tenant.empty();
+  const bool left = asker_ != nullptr && asker_->gone && asker_->tenant == store::TenantId::None();
   if (closed_ || !(between || slow_head || left) || now - phase_began_ < kGrace) {
     return std::nullopt;
   }
@@ -181,7 +181,7 @@ net::Task<bool> Connection::ServeOne() {
     co_return more;
   }
   std::shared_ptr<void> progress;
-  if (!exchange->asker->tenant.empty()) {
+  if (exchange->asker->tenant != store::TenantId::None()) {
     progress = shared_->Begin(exchange->asker->tenant);
     if (progress == nullptr) {
       Response response = ProblemResponse(TooManyRequests());
@@ -218,7 +218,7 @@ net::Task<bool> Connection::Handle(std::shared_ptr<Exchange> exchange) {
 // Whether another request may follow.
 net::Task<bool> Connection::Answer(const Exchange& exchange, Response response) {
   if (const auto& answered = shared_->api.config.answered; answered != nullptr) {
-    answered(exchange.who.tenant,
+    answered(exchange.who.tenant.name(),
              exchange.route != nullptr ? exchange.route->path : std::string_view{},
              MethodName(exchange.head.method), response.status);
   }

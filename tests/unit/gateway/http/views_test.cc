@@ -31,7 +31,7 @@ std::string Joined(const std::deque<std::string>& pieces) {
 
 CallView Call() {
   CallView call;
-  call.call_id = "c";
+  call.identity.call_id = "c";
   call.outcome = "denied";
   call.result = CallResult{"out\xff", "err", std::nullopt, 9, R"({"a":1})"};
   call.error = CallError{"policy.schema", "no"};
@@ -56,7 +56,7 @@ TEST(Views, ACallHasTheNamesOfTheContract) {
 
 TEST(Views, NothingIsNull) {
   CallView call;
-  call.call_id = "c";
+  call.identity.call_id = "c";
   const auto json = ordered_json::parse(Joined(FormatCallResult(call)));
   EXPECT_TRUE(json["outcome"].is_null());
   EXPECT_TRUE(json["result"].is_null());
