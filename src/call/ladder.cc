@@ -226,6 +226,13 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
   if (tool == nullptr) {
     asked.tool = receipt.tool = policy::ScrubText(request.tool);  // it may be anything
   }
+  if (!request.role_denied.empty()) {
+    return RefuseUnadmitted(
+        asked, std::move(receipt),
+        Reply(ToolRefusal::kDenied,
+              Refused("policy.role", "the role " + request.role_denied + " calls no tools",
+                      "use a key with the role agent or operator")));
+  }
   if (!readable) {
     return RefuseUnadmitted(
         asked, std::move(receipt),
@@ -455,6 +462,10 @@ ToolReply Ladder::Descend(const ReadyCall& call, Collected collected) {
     KeepStoreTime(store_.Now(), receipt);
     receipt.incidents = watch::DescribeIncidents(receipt.syscalls_denied);
     reply.hint = collected.report->error ? collected.report->error->hint : "";
+    if (collected.stopped && receipt.outcome == "terminated" && receipt.error_class.empty()) {
+      receipt.error_class = collected.stopped->code;
+      receipt.error_message = collected.stopped->message;
+    }
   } else {
     // It may have run, wholly or in part: nobody knows, and it is never run again on its own.
     ending = Ending::kLost;

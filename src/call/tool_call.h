@@ -21,7 +21,8 @@ struct ToolRequest {
   store::TenantId tenant = store::TenantId::Local();
   std::string agent;
   std::string user;
-  std::string key_id;  // of the key that asked, in the daemon: revoking it ends the call
+  std::string key_id;       // of the key that asked, in the daemon: revoking it ends the call
+  std::string role_denied;  // the role of a caller who may not call tools; empty: the caller may
 
   std::string tool;
   std::string args_json = "{}";
@@ -71,6 +72,7 @@ struct ToolReply {
 
   std::string stdout_text;
   std::string stderr_text;
+  bool truncated = false;  // the call wrote more than its limit of output let through
   std::optional<int> exit_code;
   std::optional<int> exit_signal;
   std::vector<audit::Denial> denials;
