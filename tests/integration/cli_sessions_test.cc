@@ -157,9 +157,11 @@ TEST_F(CliSessions, LinksLeadNowhere) {
   dir_.Write("secret.txt", "of the host\n");
   const std::string session = New();
   EXPECT_EQ(Run(session, "ln -s " + (dir_ / "secret.txt") + " link; ln -s " + dir_.path() +
-                             " there; echo x > plain; chmod 0 .")
+                             " there; echo x > plain")
                 .exit,
             0);
+  (void)Run(session,
+            "chmod 0 .");  // as a user it is killed for that: what is closed cannot be measured
   const RunResult files = Coffer({"sessions", "files", session});
   EXPECT_EQ(files.exit, 0) << files.Describe();
   EXPECT_TRUE(Contains(files.out, "plain")) << files.out;
