@@ -182,14 +182,20 @@ nightly: all  ## races in their thousands, an hour of fuzzing, sanitizers over e
 	@$(MAKE) tsan
 	@$(MAKE) soak SOAK_SECONDS=1800
 	@$(MAKE) test-vm-all
+	@$(MAKE) test-install
 
 .PHONY: test-fresh
 test-fresh:  ## make demo and make test on a new Debian 12 in a directory, as root and as a user with sudo
 	@$(setup) fresh
 	@TESTS='$(TESTS)' scripts/fresh.sh
 
+.PHONY: test-install
+test-install: package  ## the Debian package on a new Debian 12 in a directory: apt install, the unit, run, serve
+	@$(setup) fresh
+	@scripts/install_test.sh build/packages/*.deb
+
 .PHONY: install
-install: build  ## put coffer, its manual page and completions below PREFIX (/usr/local)
+install: build  ## put coffer, its unit, manual pages and completions below PREFIX (/usr/local)
 	@$(call compile,release) coffer cofferd man package_docs
 	@DESTDIR='$(DESTDIR)' cmake --install build --strip --prefix '$(PREFIX)'
 

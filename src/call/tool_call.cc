@@ -29,6 +29,7 @@ ToolReply FromJson(const Json& json) {
   reply.hint = json.at("hint").get<std::string>();
   reply.stdout_text = json.at("stdout").get<std::string>();
   reply.stderr_text = json.at("stderr").get<std::string>();
+  reply.truncated = json.value("truncated", false);  // replies of earlier versions have none
   reply.exit_code = ReadOptional(json.at("exit_code"));
   reply.exit_signal = ReadOptional(json.at("exit_signal"));
   for (const Json& denial : json.at("denials")) {
@@ -63,6 +64,7 @@ std::string FormatReply(const ToolReply& reply) {
                     {"hint", reply.hint},
                     {"stdout", reply.stdout_text},
                     {"stderr", reply.stderr_text},
+                    {"truncated", reply.truncated},
                     {"exit_code", Optional(reply.exit_code)},
                     {"exit_signal", Optional(reply.exit_signal)},
                     {"denials", std::move(denials)}});
@@ -77,6 +79,7 @@ void TakeOutcome(const audit::Receipt& receipt, ToolReply& reply) {
   reply.outcome = receipt.outcome;
   reply.error_class = receipt.error_class;
   reply.error_message = receipt.error_message;
+  reply.truncated = receipt.output_truncated;
   reply.exit_code = receipt.exit_code;
   reply.exit_signal = receipt.exit_signal;
   reply.denials = receipt.denials;

@@ -7,6 +7,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "audit/receipt_file.h"
@@ -22,6 +23,7 @@
 #include "call/verb_flags.h"
 #include "call/warden/collect.h"
 #include "call/warden/launcher.h"
+#include "cli/local_sessions.h"
 #include "cli/state.h"
 #include "policy/manifest/mistake.h"
 #include "store/call_list.h"
@@ -35,11 +37,12 @@ constexpr std::string_view kUsage = R"(Call a declared tool, through the whole l
 Usage: coffer call TOOL [flags]
 
   --args JSON         the arguments, one JSON object (default {}); @FILE reads them from a file, - from stdin
-  --session ID        in this session, whose workspace the tool then has
+  --session ID        in this session (`coffer sessions new`), whose workspace the tool then has
   --idempotency-key K the same key and request runs once, and gets the same answer again; irreversible and privileged
                       tools need one, unless their manifest says otherwise (--key K is the same)
   --traceparent TEXT  the W3C trace context it belongs to (default: $TRACEPARENT)
   --dry-run           decide, say the worst it could do, run nothing
+  --fail-on-cut       exit 122 if output was cut; otherwise a warning on stderr says so
   --receipt FILE      write the receipt there (- is stderr)
   --config FILE       the limits of tenants and agents (coffer.toml in the operator's directory)
   --json              the answer as one JSON document on stdout, instead of the tool's own output
@@ -49,8 +52,9 @@ Exit status: the tool's own; 120 refused, 122 a limit was breached, 125 Cofferda
 )";
 
 constexpr call::FlagSpec kFlags[] = {
-    {"--args", true}, {"--session", true}, {"--idempotency-key", true}, {"--key", true},
-    {"--dry-run"},    {"--receipt", true}, {"--traceparent", true},     {"--config", true}};
+    {"--args", true},        {"--session", true}, {"--idempotency-key", true},
+    {"--key", true},         {"--dry-run"},       {"--receipt", true},
+    {"--traceparent", true}, {"--config", true},  {"--fail-on-cut"}};
 
 Result<std::string> ReadArgs(const std::string& given) {
   constexpr size_t kMax = 16 << 20;
@@ -96,6 +100,7 @@ std::string AnswerJson(const call::ToolReply& reply) {
     json["result"] = {
         {"stdout", reply.stdout_text},
         {"stderr", reply.stderr_text},
+        {"truncated", reply.truncated},
         {"exit", {{"code", number(reply.exit_code)}, {"signal", number(reply.exit_signal)}}},
         {"structured", nullptr}};
   }
@@ -136,17 +141,25 @@ int ExitStatus(const call::ToolReply& reply) {
   return reply.outcome == "denied" ? kExitRefused : kExitFailed;
 }
 
-// From a request to its answer. What the tool prints is passed on as it comes unless `quiet`.
+struct CallWishes {
+  bool quiet = false;        // what the tool prints is not passed on
+  bool fail_on_cut = false;  // output that was cut is a failure
+};
+
+// From a request to its answer. What the tool prints is passed on as it comes, unless the caller wants it quiet.
 call::ToolReply RunLadder(call::Ladder& ladder, const call::Allowed& allowed,
-                          const call::ToolRequest& request, bool quiet) {
+                          const call::ToolRequest& request, CallWishes wishes) {
   std::variant<call::ReadyCall, call::ToolReply> climbed = ladder.Climb(request);
   if (auto* answered = std::get_if<call::ToolReply>(&climbed)) {
-    if (!quiet && answered->outcome == "success") {
+    if (!wishes.quiet && answered->outcome == "success") {
       PrintOut(answered->stdout_text);
     }
     return std::move(*answered);
   }
   call::ReadyCall& ready = std::get<call::ReadyCall>(climbed);
+  // The marker of a cut is for text that a model reads; what goes to a file or a pipe is the tool's own bytes.
+  ready.run.marks_cut = wishes.quiet;
+  ready.run.cut_is_breach = wishes.fail_on_cut;
   const MaskRestored restored;
   const UniqueFd signals(CatchSignals());
   call::LocalLauncher launcher(&allowed);
@@ -156,8 +169,13 @@ call::ToolReply RunLadder(call::Ladder& ladder, const call::Allowed& allowed,
   }
   call::CollectOptions options;
   options.signals = signals.get();
-  options.on_signal = [&](int signal) { launcher.Signal(ready.call_id(), signal); };
-  if (!quiet) {
+  std::optional<Error> stopped;
+  options.on_signal = [&](int signal) {
+    stopped = Refused("policy.cancelled", fmt::format("cancelled by {}, with signal {}",
+                                                      request.identity.user, signal));
+    launcher.Signal(ready.call_id(), signal);
+  };
+  if (!wishes.quiet) {
     // A reader may take its time. A signal ends the wait, and what is left of the output is dropped.
     options.sink = [&, read = true](call::Stream stream, std::string_view piece) mutable {
       const int fd = stream == call::Stream::kOut ? STDOUT_FILENO : STDERR_FILENO;
@@ -168,8 +186,10 @@ call::ToolReply RunLadder(call::Ladder& ladder, const call::Allowed& allowed,
       }
     };
   }
-  return ladder.Descend(ready,
-                        call::Collect(std::move(std::get<call::RunChannels>(launched)), options));
+  call::Collected collected =
+      call::Collect(std::move(std::get<call::RunChannels>(launched)), options);
+  collected.stopped = std::move(stopped);
+  return ladder.Descend(ready, std::move(collected));
 }
 
 std::string NearestTool(const call::ToolShelf& shelf, const std::string& name) {
@@ -179,6 +199,67 @@ std::string NearestTool(const call::ToolShelf& shelf, const std::string& name) {
     names.push_back(entry.name);
   }
   return std::string(policy::NearestWord(name, names));
+}
+
+// A session of the command line stays locked while the call runs. One that is unknown, has ended or belongs to another
+// agent is left to admission, which refuses it and records that.
+Result<std::optional<LocalSessions::Held>> TakeSession(State& state, const std::string& id) {
+  std::optional<LocalSessions::Held> none;
+  if (id.empty()) {
+    return none;
+  }
+  TRY_ASSIGN(LocalSessions sessions, LocalSessions::Open(state));
+  TRY(sessions.Sweep());
+  Result<LocalSessions::Held> held = sessions.Hold(id);
+  if (!held.ok() && held.error().kind == ErrorKind::kRefused &&
+      held.error().code != kSessionLocked) {
+    return none;
+  }
+  if (!held.ok()) {
+    return std::move(held.error());
+  }
+  return std::optional<LocalSessions::Held>(std::move(*held));
+}
+
+// A tool that is there to write a file, in a workspace that ended with the call.
+bool WroteForNothing(const call::ToolShelf& shelf, const call::ToolRequest& request,
+                     const call::ToolReply& reply) {
+  const std::shared_ptr<const policy::Tool> tool = shelf.Find(request.identity.tool);
+  if (tool == nullptr || reply.outcome != "success" || request.dry_run ||
+      !request.identity.session_id.empty()) {
+    return false;
+  }
+  const auto& paths = tool->manifest.run.paths;
+  return std::any_of(paths.begin(), paths.end(), [](const policy::PathParameter& path) {
+    return path.access == policy::Access::kWrite && path.mount == "/workspace";
+  });
+}
+
+void PrintReply(const call::ToolReply& reply, const call::ToolRequest& request,
+                const call::ToolShelf& shelf, bool json) {
+  if (json) {
+    PrintOut(AnswerJson(reply) + "\n");
+  } else if (!reply.error_class.empty()) {
+    const std::string nearest =
+        reply.error_class == "policy.tool" ? NearestTool(shelf, request.identity.tool) : "";
+    std::string hint = nearest.empty() ? reply.hint : "did you mean " + nearest + "?";
+    if (reply.error_class == "limit.output") {
+      hint = "limits.output of the manifest allows more";
+    } else if (reply.error_class == "policy.session" && hint.empty()) {
+      hint = "`coffer sessions list` names those that are open; `coffer sessions new` makes one";
+    }
+    PrintError(Error{ErrorKind::kRefused, reply.error_class, reply.error_message, hint, 0});
+  }
+  if (reply.truncated && reply.error_class != "limit.output") {
+    PrintError(
+        "coffer: warning: the output was truncated; limits.output of the manifest allows more");
+  }
+  if (WroteForNothing(shelf, request, reply)) {
+    PrintError(fmt::format(
+        "coffer: note: the workspace of {} ended with this call, and the file in it is gone; "
+        "`coffer sessions new` makes one that stays, for --session ID",
+        request.identity.tool));
+  }
 }
 
 // Where no daemon runs, nobody else does it. The call is answered: what fails here is tried again by the next one.
@@ -219,7 +300,7 @@ int CallVerb(std::span<const std::string_view> words) {
     receipt.emplace(std::move(opened).value());
   }
   call::ToolRequest request;
-  request.identity.agent = "cli";
+  request.identity.agent = kCliAgent;
   request.identity.user = fmt::format("uid:{}", ::getuid());
   request.identity.tool = flags->words().front();
   request.identity.session_id = flags->Value("--session");
@@ -261,16 +342,15 @@ int CallVerb(std::span<const std::string_view> words) {
     return kExitRefused;
   }
   allowed.table = std::move(table).value();
-  const call::ToolReply reply = RunLadder(ladder, allowed, request, flags->json());
-  if (flags->json()) {
-    PrintOut(AnswerJson(reply) + "\n");
-  } else if (!reply.error_class.empty()) {
-    const std::string nearest = reply.error_class == "policy.tool"
-                                    ? NearestTool(state->shelf(), request.identity.tool)
-                                    : "";
-    PrintError(Error{ErrorKind::kRefused, reply.error_class, reply.error_message,
-                     nearest.empty() ? reply.hint : "did you mean " + nearest + "?", 0});
+  Result<std::optional<LocalSessions::Held>> session =
+      TakeSession(*state, request.identity.session_id);
+  if (!session.ok()) {
+    PrintError(session.error());
+    return session.error().kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
   }
+  const call::ToolReply reply = RunLadder(ladder, allowed, request,
+                                          {flags->json(), flags->Has("--fail-on-cut")});
+  PrintReply(reply, request, state->shelf(), flags->json());
   if (receipt && !reply.receipt.empty()) {
     if (const Status wrote = receipt->Write(reply.receipt); !wrote.ok()) {
       PrintError(wrote.error());

@@ -13,6 +13,7 @@
 #include "call/run/run_call.h"
 #include "call/run/run_config.h"
 #include "call/run/run_profile.h"
+#include "call/run/usual_directories.h"
 #include "cli/recorded_run.h"
 #include "cli/run_flags.h"
 #include "cli/run_paths.h"
@@ -145,9 +146,9 @@ int RunVerb(std::span<const std::string_view> words, isolation::OwnWords own) {
     PrintError(opened.error());
     return kExitRefused;
   }
-  if (recorded || !request->state.empty()) [[unlikely]] {
+  if (recorded || !request->state.empty() || !request->session.empty()) [[unlikely]] {
     if (request->state.empty()) {
-      request->state = state;
+      request->state = recorded ? state : call::UsualStateDir();
     }
     return RecordedRun(*request, std::move(receipt));
   }

@@ -47,7 +47,7 @@ Usage:
                 replace shipped tools of the same name.
   --state DIR   the state directory (default: COFFER_STATE, /var/lib/coffer, or ~/.local/state/coffer)
 
-docs/MANIFEST.md describes every field of a manifest.
+`coffer help manifest` describes every key of a manifest.
 )";
 
 std::string Red(std::string_view text) {
@@ -276,7 +276,7 @@ int Check(const call::VerbFlags& flags, std::span<const std::string> files) {
   for (const std::string& file : files) {
     std::vector<policy::Mistake> mistakes;
     if (const Result<std::string> text = sys::ReadRegular(file, 1 << 20); text.ok()) {
-      mistakes = call::LoadToolHere(*text, file).mistakes;
+      mistakes = call::CheckToolHere(*text, file);
     } else {
       mistakes.push_back({{}, text.error().message, ""});
     }

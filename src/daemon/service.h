@@ -102,6 +102,7 @@ class DaemonService : public gateway::Service {
     std::shared_ptr<EventLog> log;
     gateway::Reply<gateway::CallView> reply;  // empty once answered
     call::ToolRequest request;
+    std::optional<Error> stopped;  // it is being killed: why, and by whom
     std::string told;  // the manifest of which the operator was told that it allows less
   };
 
@@ -113,7 +114,9 @@ class DaemonService : public gateway::Service {
              gateway::Reply<gateway::CallView> reply);
   void End(const std::string& call_id);
   void KeepRecent(const std::string& call_id, const std::shared_ptr<EventLog>& log);
-  void KillWhere(const std::function<bool(const call::ReadyCall&)>& stopped);
+  // Kills a call that runs. `why` is what its receipt says; the first reason stays.
+  void Stop(const std::string& call_id, const Error& why);
+  void StopWhere(const std::function<bool(const call::ReadyCall&)>& stopped, const Error& why);
   void Tick();
   void CheckSwitches();
   // What is wrong with a switch for that target, or nothing.

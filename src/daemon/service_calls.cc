@@ -10,6 +10,7 @@
 #include "daemon/standing.h"
 #include "daemon/views.h"
 #include "daemon/visibility.h"
+#include "gateway/http/words.h"
 #include "store/call.h"
 #include "store/tenant.h"
 
@@ -25,6 +26,9 @@ call::ToolRequest RequestOf(const gateway::Identity& who, gateway::CallRequest&&
   made.identity.agent = who.agent;
   made.identity.user = who.user;
   made.key_id = who.key_id;
+  if (who.role != gateway::Role::kAgent && who.role != gateway::Role::kOperator) {
+    made.role_denied = gateway::RoleName(who.role);
+  }
   made.identity.tool = std::move(request.tool);
   made.args_json = std::move(request.args_json);
   made.identity.session_id = request.session_id.value_or("");
@@ -147,6 +151,7 @@ void DaemonService::End(const std::string& call_id) {
   flight->request = found->second.request;
   found->second.request.args_json.clear();
   auto collected = std::make_shared<call::Collected>(flight->call->Take());
+  collected->stopped = std::move(found->second.stopped);
   const Lane lane{flight->request.identity.tenant.name(), ""};
   context_.workers().SubmitAlways(lane, [this, flight, collected, call_id] {
     const call::ToolReply ended =
@@ -233,7 +238,8 @@ void DaemonService::CancelCall(const gateway::Identity& who, const std::string& 
 void DaemonService::CancelVisible(const gateway::Identity& who, const std::string& call_id,
                                   const gateway::Reply<gateway::CallView>& reply) {
   if (Flight* const flight = FindFlight(who, call_id)) {
-    context_.launcher().Kill(call_id);
+    Stop(call_id,
+         Refused("policy.cancelled", "cancelled by " + (who.user.empty() ? who.agent : who.user)));
     reply(RunningView(flight->request, call_id));
     return;
   }

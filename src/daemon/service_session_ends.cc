@@ -32,8 +32,9 @@ void DaemonService::EndExpired() {
 
 // On a worker.
 void DaemonService::AfterEnd(const store::EndedSession& ended, const std::string& by) {
-  context_.loop.Post([this, id = ended.session.id] {
-    KillWhere([&](const call::ReadyCall& call) { return call.request.identity.session_id == id; });
+  context_.loop.Post([this, id = ended.session.id, by] {
+    StopWhere([&](const call::ReadyCall& call) { return call.request.identity.session_id == id; },
+              Refused("policy.cancelled", "cancelled with its session, ended by " + by));
   });
   (void)RemoveFiles(ended.session);  // else by the timer
   if (ended.just_now) {

@@ -85,14 +85,15 @@ void ExplainContainer(int error, HostSupport& support) {
     support.cause =
         "AppArmor forbids user namespaces to unconfined programs (Ubuntu 23.10 and later)";
     support.fix =
-        "install the AppArmor profile of docs/OPERATIONS.md for coffer, or "
+        "install the AppArmor profile of OPERATIONS.md (in /usr/share/doc/coffer) for coffer, or "
         "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0";
   } else if (error == EPERM || error == EACCES) {
     support.cause = fmt::format(
         "the host forbids namespaces ({}): an outer container, seccomp filter or security module",
         sys::ErrnoText(error));
     support.fix =
-        "in Docker or Kubernetes: allow user namespaces to this container (see docs/OPERATIONS.md)";
+        "in Docker or Kubernetes: allow user namespaces to this container (OPERATIONS.md in "
+        "/usr/share/doc/coffer)";
   } else if (error == ENOSPC || error == EUSERS) {
     support.cause = "there are too many user namespaces already, or they are nested too deep";
     support.fix = "raise user.max_user_namespaces, or leave the outer sandbox";

@@ -26,7 +26,8 @@ struct CallFilter {
   std::optional<Nanos> until;  // requested before
   std::string trace_id;
   std::string approval;  // its state
-  bool denied = false;   // only calls of which something was denied
+  bool denied = false;   // only calls that were refused
+  bool probed = false;   // only calls whose program tried something that was refused
 };
 
 Result<Page<Call>> ListCalls(Store& store, const TenantId& tenant, const CallFilter& filter,

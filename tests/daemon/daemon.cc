@@ -24,6 +24,12 @@ std::string HttpAnswer::Field(std::string_view name) const {
   return reply.Field(name);
 }
 
+std::string HttpAnswer::DeniedBy() const {
+  return status == 200 && Outcome() == "denied" && body["error"].is_object()
+             ? body["error"].value("class", "")
+             : "";
+}
+
 std::string HttpAnswer::At(const std::string& name) const {
   return body.is_object() && body.contains(name) && body[name].is_string()
              ? body[name].get<std::string>()

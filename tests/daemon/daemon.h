@@ -25,6 +25,8 @@ struct HttpAnswer {
   std::string Field(std::string_view name) const;
   std::string At(const std::string& name) const;  // a string member of the body, or ""
   std::string Outcome() const { return At("outcome"); }
+  // The error class of a call that was denied; "" if it was not, or if this is no call's answer.
+  std::string DeniedBy() const;
 };
 
 enum class RoleOf { kMonitor, kGateway, kEgress, kWarden };

@@ -22,7 +22,8 @@ constexpr std::array kRoutes = {
     Route{Method::kGet, "/openapi.json", Access::Public(), kNone, GetOpenApi},
     Route{Method::kGet, "/metrics", kOversees, kNone, GetMetrics},
 
-    Route{Method::kPost, "/v1/calls", kWorks, kJson, PostCall},
+    // Every role may ask: a call by a role that calls no tools is denied and recorded like any other denial.
+    Route{Method::kPost, "/v1/calls", kReads, kJson, PostCall},
     Route{Method::kGet, "/v1/calls/{call_id}", kReads, kNone, GetCall},
     Route{Method::kGet, "/v1/calls/{call_id}/events", kReads, kNone, GetCallEvents},
     Route{Method::kPost, "/v1/calls/{call_id}/cancel", kWorks, kOptionalJson, PostCallCancel},

@@ -192,8 +192,8 @@ void ReadIsolation(const TomlNode& table, Manifest& manifest, MistakeList& mista
 void ReadLimits(const TomlNode& table, Manifest& manifest, MistakeList& mistakes) {
   TableReader reader(table, "limits", mistakes);
   Limits& limits = manifest.limits;
-  reader.Parsed(limits.cpu, "cpu", ParseDuration);
-  reader.Parsed(limits.wall, "wall", ParseDuration);
+  reader.Duration(limits.cpu, "cpu");
+  reader.Duration(limits.wall, "wall");
   reader.Parsed(limits.memory, "memory", ParseSize);
   reader.Parsed(limits.disk, "disk", ParseSize);
   reader.Parsed(limits.tmp, "tmp", ParseSize);
@@ -230,12 +230,12 @@ void ReadApproval(const TomlNode& table, Manifest& manifest, MistakeList& mistak
     approval.approvers = std::move(*approvers);
   }
   approval.quorum = reader.Count("quorum", 1, 16).value_or(1);
-  reader.Parsed(approval.expires, "expires", ParseDuration);
+  reader.Duration(approval.expires, "expires");
   if (const TomlEntry* window = reader.Find("window");
       window != nullptr && window->value.kind == TomlKind::kString && window->value.text == "0s") {
     approval.window = Nanos(0);
   } else {
-    reader.Parsed(approval.window, "window", ParseDuration);
+    reader.Duration(approval.window, "window");
   }
 }
 

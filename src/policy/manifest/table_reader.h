@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/result.h"
 #include "policy/manifest/toml_tree.h"
@@ -56,12 +57,16 @@ class TableReader {
     }
   }
 
+  // In a file a duration says its unit: "10" is read as ten seconds by one person and as milliseconds by another.
+  void Duration(Nanos& place, std::string_view key) { Parsed(place, key, DurationWithUnit); }
+
   void Add(std::string_view key, const std::string& message, std::string hint = {});
   void Add(std::string_view key, Error error);
   // "limits.memory".
   std::string NameOf(std::string_view key) const;
 
  private:
+  static Result<Nanos> DurationWithUnit(std::string_view text);
   const TomlNode* Typed(std::string_view key, TomlKind kind, std::string_view example);
 
   const TomlNode& table_;

@@ -166,8 +166,23 @@ void ReadType(const Use& use) {
   use.node.types = types;
 }
 
+// For the message to a value that is none of them: a model that reads it can correct itself.
+std::string ShownValues(const Json& values) {
+  constexpr size_t kMaxShown = 600;
+  std::string shown;
+  for (const Json& value : values) {
+    const std::string text = Printable(PrintJson(value));
+    if (!shown.empty() && shown.size() + text.size() > kMaxShown) {
+      shown += ", ...";
+      break;
+    }
+    shown += (shown.empty() ? "" : ", ") + text;
+  }
+  return (values.size() == 1 ? "" : "one of ") + shown;
+}
+
 ValueRule MakeValueRule(const Json& values, bool single) {
-  ValueRule rule{.single = single};
+  ValueRule rule{.shown = ShownValues(values), .single = single};
   for (const Json& value : values) {
     rule.texts.push_back(CanonicalText(value));
     rule.types |= TypeOf(value);
