@@ -11,6 +11,7 @@
 #include "base/ids.h"
 #include "base/json.h"
 #include "policy/scrub.h"
+#include "store/announced_refusal.h"
 #include "store/call.h"
 #include "store/call_list.h"
 #include "store/outbox.h"
@@ -358,7 +359,12 @@ Status Recorder::WriteRefusal(const store::AdmitRequest& request, audit::Receipt
   store::AdmitRequest asked = request;
   asked.requested_at = receipt.requested_at;
   reply.call_id = receipt.call_id;
-  TRY(Seal(log_, receipt, /*ran=*/false, /*recovered=*/false, reply));
+  TRY(store::AnnounceRefusedCall(store_, asked, receipt.call_id));
+  if (Status sealed = Seal(log_, receipt, /*ran=*/false, /*recovered=*/false, reply);
+      !sealed.ok()) {
+    (void)store::DropAnnounced(store_, asked.tenant, receipt.call_id);  // else recovery ends it
+    return sealed;
+  }
   return store::AddRefusedCall(store_, asked, receipt.call_id, EndOf(receipt, reply));
 }
 
