@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 
-from soak import LARGE, Daemon, call, descriptors, field, loop_devices, read
+from soak import LARGE, Daemon, call, field, loop_devices, read
 
 MEMORY_MIB = 256
 CONFIG = '[storage]\nsession = "1GiB"\n'
@@ -127,7 +127,7 @@ class Large:
                 held.append(one)
             except OSError:
                 one.close()
-        self.must(len(held) >= count * 9 // 10, f"{len(held)} clients at once, {descriptors(self.daemon.roles()['gateway'])} "
+        self.must(len(held) >= count * 9 // 10, f"{len(held)} clients at once, {self.daemon.descriptors()} "
                                                 f"descriptors of the gateway")
         slowest = 0
         for _ in range(100):
