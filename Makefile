@@ -12,6 +12,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 SECONDS_EACH ?= 60
 SOAK_SECONDS ?= 300
+SAMPLES ?= 10000
 # make check TIDY=off leaves clang-tidy out (`make tidy` is it alone)
 TIDY ?= on
 CONTRACT ?= ../shared/contract
@@ -37,7 +38,7 @@ help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null \
 	  || sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1 - \2/p' Makefile
 	@echo
-	@echo "Variables: JOBS, PREFIX, DESTDIR, TESTS (ctest -R), SUITES (asan, coverage), SECONDS_EACH (fuzz), SOAK_SECONDS (soak), CONTRACT (directory of boundary.py)"
+	@echo "Variables: JOBS, PREFIX, DESTDIR, TESTS (ctest -R), SUITES (asan, coverage), SECONDS_EACH (fuzz), SOAK_SECONDS (soak), SAMPLES (bench-fair), CONTRACT (directory of boundary.py)"
 
 .PHONY: setup
 setup:  ## install every Debian package that any target needs
@@ -147,6 +148,12 @@ bench-gate:  ## measure the daemon: admission, policy, /healthz, memory; writes 
 	@$(call compile,release) coffer cofferd
 	@scripts/bench_gate.sh
 
+.PHONY: bench-fair
+bench-fair:  ## what a tenant notices of a hostile one, and /healthz meanwhile: the table alone (SAMPLES=10000)
+	@$(call configure,release)
+	@$(call compile,release) coffer cofferd
+	@DOCS= scripts/bench_gate.sh --only fairness --calls $(SAMPLES)
+
 .PHONY: bench-record
 bench-record:  ## measure the log (append, verify, size), audit verify, and audit list over a million calls
 	@$(setup) bench
@@ -173,6 +180,14 @@ test-vm-all: all  ## the same, and once more on the other architecture
 soak: build  ## eight tenants, one hostile, and kills of every role, for SOAK_SECONDS (300); then everything is looked at
 	@scripts/soak.py --seconds $(SOAK_SECONDS) --build build
 
+.PHONY: soak-user
+soak-user: build  ## the same as an ordinary user
+	@scripts/soak.py --seconds $(SOAK_SECONDS) --build build --as-user
+
+.PHONY: soak-large
+soak-large: build  ## 10,000 calls of 1 MiB, 100,000 files in a session, 2,000 hostile clients: the gateway's memory (half an hour)
+	@scripts/soak_large.py --build build
+
 # The long forms of what .ci/run does in short. One that fails ends it.
 .PHONY: nightly
 nightly: all  ## races in their thousands, an hour of fuzzing, sanitizers over everything, half an hour of soak, the virtual machines
@@ -181,6 +196,7 @@ nightly: all  ## races in their thousands, an hour of fuzzing, sanitizers over e
 	@$(MAKE) asan
 	@$(MAKE) tsan
 	@$(MAKE) soak SOAK_SECONDS=1800
+	@$(MAKE) soak-large
 	@$(MAKE) test-vm-all
 	@$(MAKE) test-install
 

@@ -22,6 +22,7 @@
 #include "call/warden/protocol.h"
 #include "daemon/egress_role.h"
 #include "daemon/gateway_role.h"
+#include "daemon/own_mounts.h"
 #include "daemon/policy_keeper.h"
 #include "daemon/prepare_state.h"
 #include "daemon/role.h"
@@ -189,6 +190,9 @@ int Wait(const Roles& roles, int signals, PolicyKeeper& policy, const PolicySock
 int RunMonitor(const Config& config) {
   PolicyKeeper policy(config);
   Status prepared = PrepareState(config);
+  if (prepared.ok()) {
+    prepared = EnterOwnMounts();
+  }
   const Status compiled = prepared.ok() ? policy.Compile() : Status();
   Result<SocketPair> launches = call::MakeSocketPair(SOCK_SEQPACKET);  // warden, gateway
   Result<SocketPair> tables = call::MakeSocketPair(SOCK_SEQPACKET);    // warden, monitor

@@ -15,6 +15,7 @@
 
 #include "daemon/running_call.h"
 #include "daemon/service_context.h"
+#include "daemon/session_volumes.h"
 #include "gateway/service.h"
 #include "store/session.h"
 
@@ -109,6 +110,8 @@ class DaemonService : public gateway::Service {
   void AuthenticatePeer(uid_t uid, gateway::Reply<gateway::Identity> reply);
   void CancelVisible(const gateway::Identity& who, const std::string& call_id,
                      const gateway::Reply<gateway::CallView>& reply);
+  // Makes the files of the request's session reachable.
+  Status OpenSession(const call::ToolRequest& request);
   void Watch(const std::shared_ptr<call::ReadyCall>& ready,
              const std::shared_ptr<call::RunChannels>& channels, bool wait,
              gateway::Reply<gateway::CallView> reply);
@@ -152,6 +155,7 @@ class DaemonService : public gateway::Service {
   std::shared_ptr<void> timer_;
   std::atomic<int64_t> switch_generation_{-1};
   std::atomic<bool> volumes_ok_{true};  // sessions can have file systems of their own
+  SessionVolumes volumes_;
   std::atomic<bool> store_ok_{true};
   std::atomic<bool> log_ok_{true};
   std::atomic<bool> behind_{false};  // no worker is free to look at either

@@ -12,6 +12,7 @@
 #include "daemon/visibility.h"
 #include "gateway/http/words.h"
 #include "store/call.h"
+#include "store/session.h"
 #include "store/tenant.h"
 
 namespace coffer::daemon {
@@ -96,6 +97,10 @@ void DaemonService::Submit(const gateway::Identity& who, gateway::CallRequest re
       context_.loop.Post(reply.Prepare(std::move(*lapse)));
       return;
     }
+    if (const Status mounted = OpenSession(*asked); !mounted.ok()) {
+      context_.loop.Post(reply.Prepare(RefusalOf(mounted.error())));
+      return;
+    }
     std::variant<call::ReadyCall, call::ToolReply> climbed = context_.ladder().Climb(*asked);
     if (auto* answered = std::get_if<call::ToolReply>(&climbed)) {
       context_.loop.Post(reply.Prepare(ViewOf(*answered, *asked)));
@@ -116,6 +121,16 @@ void DaemonService::Submit(const gateway::Identity& who, gateway::CallRequest re
   if (!context_.workers().Submit(lane, {climb, nullptr})) {
     reply(Busy());
   }
+}
+
+// Whether the call may use the session is the ladder's to say, also that there is none.
+Status DaemonService::OpenSession(const call::ToolRequest& request) {
+  if (request.session_id.empty()) {
+    return {};
+  }
+  TRY_ASSIGN(const std::optional<store::Session> session,
+             store::FindSession(context_.store(), request.tenant, request.session_id));
+  return session && !session->ended_at ? volumes_.Ensure(*session) : Status();
 }
 
 void DaemonService::Watch(const std::shared_ptr<call::ReadyCall>& ready,

@@ -31,7 +31,10 @@ void TellChange(std::atomic<bool>& was_good, const Status& now, std::string_view
 }  // namespace
 
 DaemonService::DaemonService(ServiceContext& context, ServiceOptions options)
-    : context_(context), options_(options), volumes_ok_(options.owner == 0) {
+    : context_(context),
+      options_(options),
+      volumes_ok_(options.owner == 0),
+      volumes_(context.sessions, context.warden) {
   timer_ = context_.loop.After(kTick, [this] { Tick(); });
 }
 

@@ -200,7 +200,8 @@ Result<std::optional<Admission>> QuotaCheck::LookAtConcurrency() {
   }
   TRY_ASSIGN(Statement query, db_.Query("SELECT count(*), sum(agent = ?2), sum(tool = ?3) "
                                         "FROM calls INDEXED BY calls_open "
-                                        "WHERE tenant = ?1 AND finished_at IS NULL AND waiting = 0",
+                                        "WHERE tenant = ?1 AND finished_at IS NULL AND waiting = 0 "
+                                        "AND cleanup = 0",  // a refusal that is being written
                                         request_.identity.tenant.name(), request_.identity.agent,
                                         request_.identity.tool));
   TRY_ASSIGN([[maybe_unused]] const bool row, query.Step());

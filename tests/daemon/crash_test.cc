@@ -217,12 +217,10 @@ class Crash : public ::testing::Test {
     });
     return fresh;
   }
-  // But for the file systems of sessions, which stay as long as those are open, and for those of other tests.
+  // But for those of other tests.
   static Strings Mounts() {
     Strings mounts = Lines(ReadFile("/proc/self/mounts").value_or(""));
-    std::erase_if(mounts, [](const std::string& line) {
-      return Contains(line, "/sessions/session-") || Contains(line, "/mounts/");
-    });
+    std::erase_if(mounts, [](const std::string& line) { return Contains(line, "/mounts/"); });
     return mounts;
   }
   void ExpectNothingLeft() {

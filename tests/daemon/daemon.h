@@ -59,7 +59,9 @@ class Daemon {
   const std::string& state() const { return state_; }
   const std::string& tools() const { return tools_; }
   const std::string& config() const { return config_; }  // the operator's directory
+  // The files of a session: as the daemon sees them (as root they are mounted in its namespace alone), and by which path.
   std::string Workspace(const std::string& session) const;
+  std::string WorkspacePath(const std::string& session) const;
   const std::string& key() const { return key_; }  // the first operator's
   std::string Said() const;
 
