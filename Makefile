@@ -83,12 +83,15 @@ check:  ## formatting, clang-tidy, layers, file sizes, words, licences, shell sc
 	@JOBS=$(JOBS) TIDY=$(TIDY) scripts/check.sh
 
 .PHONY: compat
-compat: build  ## real programs outside and inside a boundary, as root and as a user; writes docs/COMPATIBILITY.md
+compat: build  ## real programs and CPython's own tests outside and inside a boundary; writes docs/COMPATIBILITY.md
+	@$(setup) compat
 	@scripts/compat.sh --write
+	@scripts/compat_cpython.py --again --write
 
 .PHONY: compat-short
 compat-short: build  ## the part of it that CI runs
 	@scripts/compat.sh --short
+	@scripts/compat_cpython.py --again --short --result build/compat/short.json
 
 .PHONY: tidy
 tidy:  ## clang-tidy alone
@@ -175,11 +178,12 @@ soak: build  ## eight tenants, one hostile, and kills of every role, for SOAK_SE
 
 # The long forms of what .ci/run does in short. One that fails ends it.
 .PHONY: nightly
-nightly: all  ## races in their thousands, an hour of fuzzing, sanitizers over everything, half an hour of soak, the virtual machines
+nightly: all  ## races in their thousands, an hour of fuzzing, sanitizers over everything, half an hour of soak, other people's programs and suites, the virtual machines
 	@COFFER_RACE_TRIES=2000 ctest --test-dir build -R 'ANeighbourWhoSwapsAllTheTime' --no-tests=error --output-on-failure --timeout 7200
 	@$(MAKE) fuzz SECONDS_EACH=200
 	@$(MAKE) asan
 	@$(MAKE) tsan
+	@$(MAKE) compat
 	@$(MAKE) soak SOAK_SECONDS=1800
 	@$(MAKE) test-vm-all
 

@@ -33,15 +33,18 @@ trap 'rm -rf "$work"' EXIT
 chmod 755 "$work"
 cp "$coffer" "$work/coffer"
 coffer=$work/coffer
-as_user=(setpriv --reuid=$user --regid=$user --clear-groups env -i PATH=/usr/local/bin:/usr/bin:/bin "HOME=$work/home-user")
+# shellcheck disable=SC2034  # run() takes as_user and as_root by name
+as_user=(setpriv "--reuid=$user" "--regid=$user" --clear-groups env -i PATH=/usr/local/bin:/usr/bin:/bin "HOME=$work/home-user")
 if [ "$(id -u)" = 0 ]; then
   who=(root user)
   install -d -o $user -g $user "$work/home-user"
 else
   who=(user)
+  # shellcheck disable=SC2034
   as_user=(env -i PATH=/usr/local/bin:/usr/bin:/bin "HOME=$work/home-user")
   mkdir "$work/home-user"
 fi
+# shellcheck disable=SC2034
 as_root=(env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "HOME=$work/home-root")
 mkdir "$work/home-root"
 

@@ -28,6 +28,10 @@ MASKED = ["/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/late
           "/proc/sched_debug", "/proc/scsi", "/sys/firmware"]
 READ_ONLY = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"]
 
+# crun takes no hosts that mount cgroup v2 beside v1. It gets a mount namespace in which they do not.
+WITHOUT_HYBRID = ["unshare", "--mount", "--propagation", "private", "sh", "-c",
+                  "if mountpoint -q /sys/fs/cgroup/unified; then umount -R /sys/fs/cgroup/unified; fi; exec \"$@\"", "sh"]
+
 
 def default_filter():
     clone = [{"index": 0, "value": 1 << bit, "valueTwo": 1 << bit, "op": "SCMP_CMP_MASKED_EQ"}
@@ -86,9 +90,17 @@ class Container:
                 if os.path.islink(f"/{name}"):
                     (rootfs / name).symlink_to(os.readlink(f"/{name}"))
             (rootfs / "etc/passwd").write_text("root:x:0:0:root:/tmp:/bin/sh\nuser:x:1000:1000::/tmp:/bin/sh\n")
+            for inside, outside in self.files.items():
+                target = rootfs / inside.lstrip("/")
+                if os.path.isdir(outside):
+                    target.mkdir(parents=True, exist_ok=True)
+                else:
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    target.touch()
             self.config["process"]["args"] = list(command)
             pathlib.Path(place, "config.json").write_text(json.dumps(self.config))
             name = f"coffer-test-{os.getpid()}-{os.urandom(4).hex()}"
             manager = [] if self.cgroups else ["--cgroup-manager=disabled"]
-            return subprocess.run(["crun", *manager, "--root", f"{place}/state", "run", "--bundle", place, name],
-                                  capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
+            # A pipe as stdin: crun gives what it gets to the container's user, and /dev/null belongs to the host.
+            return subprocess.run([*WITHOUT_HYBRID, "crun", *manager, "--root", f"{place}/state", "run", "--bundle", place, name],
+                                  capture_output=True, text=True, timeout=timeout, input="")
