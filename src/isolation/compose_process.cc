@@ -57,10 +57,11 @@ Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const Open
                      "boot with lsm=landlock,... or use a host that allows user namespaces");
   }
   if (privileged && !MayLookAtOthers()) {
-    return HostFault("isolation.capability",
-                     "root lacks CAP_SYS_PTRACE here, so the caps of a process boundary cannot be kept",
-                     "run coffer as an ordinary user (docker run --user 1000), or add --cap-add "
-                     "SYS_PTRACE to the container");
+    return HostFault(
+        "isolation.capability",
+        "root lacks CAP_SYS_PTRACE here, so the caps of a process boundary cannot be kept",
+        "run coffer as an ordinary user (docker run --user 1000), or add --cap-add "
+        "SYS_PTRACE to the container");
   }
   plan.scoped_kill = privileged || plan.landlock_abi >= 6;
   plan.landlock_canary = scratch.path + "/canary";

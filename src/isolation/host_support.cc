@@ -81,8 +81,7 @@ void ExplainContainer(int error, bool root, const std::string& proc_sys, HostSup
   } else if (!root && Setting(proc_sys + "/kernel/unprivileged_userns_clone") == "0") {
     support.cause = "user namespaces are for root only (kernel.unprivileged_userns_clone = 0)";
     support.fix = "sysctl -w kernel.unprivileged_userns_clone=1, or run coffer as root";
-  } else if (!root &&
-             Setting(proc_sys + "/kernel/apparmor_restrict_unprivileged_userns") == "1") {
+  } else if (!root && Setting(proc_sys + "/kernel/apparmor_restrict_unprivileged_userns") == "1") {
     support.cause =
         "AppArmor forbids user namespaces to unconfined programs (Ubuntu 23.10 and later)";
     support.fix =

@@ -143,8 +143,8 @@ long DetachKeyring() {
     return 0;  // a kernel without keys has none to leak
   }
   // An outer filter (Docker's) that refuses every use of keys refuses the payload's as well.
-  const bool no_use = answer == -EPERM &&
-                      Syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, 0) == -EPERM;
+  const bool no_use = answer == -EPERM && Syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID,
+                                                  KEY_SPEC_SESSION_KEYRING, 0) == -EPERM;
   return no_use ? 0 : answer;
 }
 

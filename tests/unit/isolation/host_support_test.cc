@@ -16,9 +16,7 @@ using testing::HasSubstr;
 
 class ExplainContainerTest : public testing::Test {
  protected:
-  void Set(const std::string& name, const std::string& value) {
-    dir_.Write(name, value + "\n");
-  }
+  void Set(const std::string& name, const std::string& value) { dir_.Write(name, value + "\n"); }
   HostSupport Explain(int error, bool root = false) {
     HostSupport support;
     ExplainContainer(error, root, dir_.path(), support);
