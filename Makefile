@@ -83,10 +83,11 @@ check:  ## formatting, clang-tidy, layers, file sizes, words, licences, shell sc
 	@JOBS=$(JOBS) TIDY=$(TIDY) scripts/check.sh
 
 .PHONY: compat
-compat: build  ## real programs and CPython's own tests outside and inside a boundary; writes docs/COMPATIBILITY.md
+compat: build  ## real programs, CPython's and Perl's own tests outside and inside a boundary; writes docs/COMPATIBILITY.md
 	@$(setup) compat
 	@scripts/compat.sh --write
 	@scripts/compat_cpython.py --again --write
+	@scripts/compat_perl.py --write
 
 .PHONY: compat-short
 compat-short: build  ## the part of it that CI runs

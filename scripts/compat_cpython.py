@@ -136,8 +136,16 @@ def summary(result):
     return outside, inside, classes, silent
 
 
-def write_page(all_results):
+def put_into_page(section, lines):
+    """Replaces what stands between the markers of `section` in docs/COMPATIBILITY.md."""
     page = ROOT / "docs/COMPATIBILITY.md"
+    text = page.read_text()
+    start, end = f"<!-- {section} -->", f"<!-- end of {section} -->"
+    head, tail = text.split(start)[0], text.split(end)[1]
+    page.write_text(head + start + "\n\n" + "\n".join(lines) + "\n" + end + tail)
+
+
+def write_page(all_results):
     lines = []
     for who, result in all_results.items():
         outside, inside, classes, silent = summary(result)
@@ -150,10 +158,7 @@ def write_page(all_results):
                 example = tests[0].split(": ")[0].replace("|", "\\|")
                 lines.append(f"| {len(tests)} | {reason} | `{example}` |")
             lines.append("")
-    text = page.read_text()
-    start, end = "<!-- cpython -->", "<!-- end of cpython -->"
-    head, tail = text.split(start)[0], text.split(end)[1]
-    page.write_text(head + start + "\n\n" + "\n".join(lines) + "\n" + end + tail)
+    put_into_page("cpython", lines)
 
 
 def main():
