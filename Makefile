@@ -91,6 +91,7 @@ compat: build  ## real programs, CPython's and Perl's own tests outside and insi
 
 .PHONY: compat-short
 compat-short: build  ## the part of it that CI runs
+	@$(setup) compat-short
 	@scripts/compat.sh --short
 	@scripts/compat_cpython.py --again --short --result build/compat/short.json
 

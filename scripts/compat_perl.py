@@ -35,8 +35,12 @@ def fetch():
         lists = PLACE / "lists"
         (lists / "partial").mkdir(parents=True, exist_ok=True)
         sources = PLACE / "sources.list"
-        release = re.search(r"VERSION_CODENAME=(\w+)", pathlib.Path("/etc/os-release").read_text()).group(1)
-        sources.write_text(f"deb-src http://deb.debian.org/debian {release} main\n")
+        mirror = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)",
+                                 "Identifier: Packages", "Origin: Debian"], capture_output=True, text=True, check=True)
+        first = mirror.stdout.splitlines()
+        if not first:
+            sys.exit("apt knows no Debian mirror: apt-get update, or unpack perl's source below build/compat/perl")
+        sources.write_text(f"deb-src {first[0]}\n")
         options = ["-qq", "-o", f"Dir::Etc::sourcelist={sources}", "-o", "Dir::Etc::sourceparts=-",
                    "-o", f"Dir::State::lists={lists}"]
         subprocess.run(["apt-get", *options, "update"], check=True)
