@@ -84,12 +84,17 @@ check:  ## formatting, clang-tidy, layers, file sizes, words, licences, shell sc
 	@JOBS=$(JOBS) TIDY=$(TIDY) scripts/check.sh
 
 .PHONY: compat
-compat: build  ## real programs outside and inside a boundary, as root and as a user; writes docs/COMPATIBILITY.md
+compat: build  ## real programs, CPython's and Perl's own tests outside and inside a boundary; writes docs/COMPATIBILITY.md
+	@$(setup) compat
 	@scripts/compat.sh --write
+	@scripts/compat_cpython.py --again --write
+	@scripts/compat_perl.py --write
 
 .PHONY: compat-short
 compat-short: build  ## the part of it that CI runs
+	@$(setup) compat-short
 	@scripts/compat.sh --short
+	@scripts/compat_cpython.py --again --short --result build/compat/short.json
 
 .PHONY: tidy
 tidy:  ## clang-tidy alone
@@ -190,11 +195,12 @@ soak-large: build  ## 10,000 calls of 1 MiB, 100,000 files in a session, 2,000 h
 
 # The long forms of what .ci/run does in short. One that fails ends it.
 .PHONY: nightly
-nightly: all  ## races in their thousands, an hour of fuzzing, sanitizers over everything, half an hour of soak, the virtual machines
+nightly: all  ## races in their thousands, an hour of fuzzing, sanitizers over everything, half an hour of soak, other people's programs and suites, the virtual machines
 	@COFFER_RACE_TRIES=2000 ctest --test-dir build -R 'ANeighbourWhoSwapsAllTheTime' --no-tests=error --output-on-failure --timeout 7200
 	@$(MAKE) fuzz SECONDS_EACH=200
 	@$(MAKE) asan
 	@$(MAKE) tsan
+	@$(MAKE) compat
 	@$(MAKE) soak SOAK_SECONDS=1800
 	@$(MAKE) soak-large
 	@$(MAKE) test-vm-all

@@ -68,4 +68,8 @@ install(FILES ${completions}/coffer.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/ba
 install(FILES ${completions}/_coffer DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
 install(FILES ${completions}/coffer.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 
+# For hosts that restrict user namespaces. Not in /etc/apparmor.d: parsers before AppArmor 4 cannot read it, so the
+# package's postinst puts it there only where it is needed and can be read.
+install(FILES ${CMAKE_SOURCE_DIR}/deploy/apparmor/coffer DESTINATION ${CMAKE_INSTALL_DATADIR}/coffer/apparmor)
+
 include(packaging)
