@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -179,6 +180,47 @@ TEST_P(HostUsrEscape, FS_40_AFifoInUsrCarriesNothing) {
     ASSERT_EQ(outside.out, "fifo True\n") << "NO-CONTROL: " << outside.Describe();
     const RunResult inside = RunCoffer(Flags(), open, Layered(as_user));
     EXPECT_TRUE(Contains(inside.err, "PermissionError")) << "OPEN: " << inside.Describe();
+  }
+}
+
+// A directory that the user's group may enter, that a user owns, or that an access control list lets a user write: none of
+// them is shown, whatever the modes of the files in it say.
+TEST_P(HostUsrEscape, FS_41_ParentsThatAreNotTheSystemsOwn) {
+  const std::string directory = "usr/local/lib/vendor";
+  const std::string open = Lay("usr/local/share/note", "everybody may read this\n", 0644);
+  const std::string secret = Lay(directory + "/tools/secret", token_ + "\n", 0644);
+  const auto shown = [&](bool as_user) {
+    const RunResult result = RunCoffer(Flags(), Cat({secret, open}), Layered(as_user));
+    EXPECT_TRUE(Contains(result.out, "everybody may read this")) << result.Describe();
+    return Contains(result.out, token_);
+  };
+  // A list that lets the user write, as setfacl makes it: version 2; owner, user, group, mask, others.
+  const auto entry = [](uint16_t tag, uint16_t rights, uint32_t id) {
+    std::string bytes(8, '\0');
+    memcpy(bytes.data(), &tag, 2);
+    memcpy(bytes.data() + 2, &rights, 2);
+    memcpy(bytes.data() + 4, &id, 4);
+    return bytes;
+  };
+  const uint32_t none = 0xffffffff;
+  const std::string list = std::string("\2\0\0\0", 4) + entry(1, 7, none) + entry(2, 7, kUser) +
+                           entry(4, 5, none) + entry(16, 7, none) + entry(32, 5, none);
+  const std::string path = dir_ / directory;
+  for (const bool as_user : {false, true}) {
+    EXPECT_TRUE(shown(as_user)) << "NO-CONTROL: it is root's and public";
+    GiveTo(directory, 0, kUser, 0750);
+    EXPECT_FALSE(shown(as_user)) << "OPEN: others may not enter it";
+    GiveTo(directory, kUser, kUser, 0755);
+    EXPECT_FALSE(shown(as_user)) << "OPEN: it is a user's";
+    GiveTo(directory, 0, 0, 0755);
+    // On a file system without lists nobody can be let in by one.
+    if (::setxattr(path.c_str(), "system.posix_acl_access", list.data(), list.size(), 0) != 0) {
+      ASSERT_EQ(errno, EOPNOTSUPP);
+      continue;
+    }
+    EXPECT_FALSE(shown(as_user)) << "OPEN: a list lets a user write to it";
+    EXPECT_EQ(::removexattr(path.c_str(), "system.posix_acl_access"), 0);
+    GiveTo(directory, 0, 0, 0755);
   }
 }
 
