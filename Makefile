@@ -15,6 +15,7 @@ SOAK_SECONDS ?= 300
 SAMPLES ?= 10000
 # make check TIDY=off leaves clang-tidy out (`make tidy` is it alone)
 TIDY ?= on
+SINCE ?=
 CONTRACT ?= ../shared/contract
 # Narrow a run: make test TESTS='escape:'  (a regular expression for ctest -R)
 TESTS ?=
@@ -97,11 +98,11 @@ compat-short: build  ## the part of it that CI runs
 	@scripts/compat_cpython.py --again --short --result build/compat/short.json
 
 .PHONY: tidy
-tidy:  ## clang-tidy alone
+tidy:  ## clang-tidy alone; SINCE=COMMIT: over what changed since then and what includes it
 	@$(setup) check
 	@$(call configure,release)
 	@$(call compile,release) coffer
-	@python3 scripts/tidy.py build
+	@JOBS=$(JOBS) python3 scripts/tidy.py build $(if $(SINCE),--since $(SINCE))
 
 .PHONY: asan
 asan:  ## the suite under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -195,8 +196,9 @@ soak-large: build  ## 10,000 calls of 1 MiB, 100,000 files in a session, 2,000 h
 
 # The long forms of what .ci/run does in short. One that fails ends it.
 .PHONY: nightly
-nightly: all  ## races in their thousands, an hour of fuzzing, sanitizers over everything, half an hour of soak, other people's programs and suites, the virtual machines
+nightly: all  ## races in their thousands, an hour of fuzzing, sanitizers and clang-tidy over everything, half an hour of soak, other people's programs and suites, the virtual machines
 	@COFFER_RACE_TRIES=2000 ctest --test-dir build -R 'ANeighbourWhoSwapsAllTheTime' --no-tests=error --output-on-failure --timeout 7200
+	@$(MAKE) tidy
 	@$(MAKE) fuzz SECONDS_EACH=200
 	@$(MAKE) asan
 	@$(MAKE) tsan

@@ -255,7 +255,7 @@ void DaemonService::CancelVisible(const gateway::Identity& who, const std::strin
   if (Flight* const flight = FindFlight(who, call_id)) {
     Stop(call_id,
          Refused("policy.cancelled", "cancelled by " + (who.user.empty() ? who.agent : who.user)));
-    reply(RunningView(flight->request, call_id));
+    reply(RunningView(flight->request));
     return;
   }
   const auto ended = [reply](gateway::Answer<gateway::CallView> found) {
