@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/json_text.h"
 
 namespace coffer::call {
 namespace {
@@ -56,18 +57,22 @@ std::string FormatReply(const ToolReply& reply) {
                        {"fix", denial.fix},
                        {"count", denial.count}});
   }
-  return PrintJson({{"call_id", reply.call_id},
-                    {"outcome", reply.outcome},
-                    {"refusal", static_cast<uint8_t>(reply.refusal)},
-                    {"error_class", reply.error_class},
-                    {"error_message", reply.error_message},
-                    {"hint", reply.hint},
-                    {"stdout", reply.stdout_text},
-                    {"stderr", reply.stderr_text},
-                    {"truncated", reply.truncated},
-                    {"exit_code", Optional(reply.exit_code)},
-                    {"exit_signal", Optional(reply.exit_signal)},
-                    {"denials", std::move(denials)}});
+  std::string text = PrintJson({{"call_id", reply.call_id},
+                                {"outcome", reply.outcome},
+                                {"refusal", static_cast<uint8_t>(reply.refusal)},
+                                {"error_class", reply.error_class},
+                                {"error_message", reply.error_message},
+                                {"hint", reply.hint},
+                                {"truncated", reply.truncated},
+                                {"exit_code", Optional(reply.exit_code)},
+                                {"exit_signal", Optional(reply.exit_signal)},
+                                {"denials", std::move(denials)}});
+  text.pop_back();  // the brace
+  text += R"(,"stdout":)";
+  AppendJsonText(reply.stdout_text, &text);
+  text += R"(,"stderr":)";
+  AppendJsonText(reply.stderr_text, &text);
+  return text + "}";
 }
 
 Json LogJson(const std::optional<audit::LogPosition>& log) {
