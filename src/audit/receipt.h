@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The receipt: one JSON document per call, also for calls that were refused, failed or killed (R103).
+// The receipt: one JSON document per call, also for calls that were refused, failed or killed.
 //
 // The field names are a public contract (schema "coffer.receipt/1") and all of them are always present; those of
-// surfaces that took no part are empty. Nothing here decides or measures: whoever ran the call fills the struct.
+// surfaces that took no part are empty. Nothing here decides or measures: the code that ran the call fills the struct.
 #pragma once
 
 #include <cstdint>

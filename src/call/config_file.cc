@@ -69,20 +69,20 @@ void ReadBudget(const TomlNode& table, const std::string& path, bool has_period,
   TableReader reader(table, path, keys, mistakes);
   budget.calls = reader.Count("calls", 1, kMostBudget).value_or(budget.calls);
   budget.retries = reader.Count("retries", 1, kMostBudget).value_or(budget.retries);
-  reader.Parsed(budget.cpu, "cpu", ParseDuration);
+  reader.Duration(budget.cpu, "cpu");
   reader.Parsed(budget.bytes_out, "bytes_out", ParseSize);
   if (has_period) {
-    reader.Parsed(budget.period, "period", ParseDuration);
+    reader.Duration(budget.period, "period");
   }
 }
 
 void ReadRetention(const TomlNode& table, const std::string& path, store::Retention& retention,
                    MistakeList& mistakes) {
   TableReader reader(table, path, Keys{"calls", "results", "sessions", "keys"}, mistakes);
-  reader.Parsed(retention.calls, "calls", ParseDuration);
-  reader.Parsed(retention.results, "results", ParseDuration);
-  reader.Parsed(retention.sessions, "sessions", ParseDuration);
-  reader.Parsed(retention.keys, "keys", ParseDuration);
+  reader.Duration(retention.calls, "calls");
+  reader.Duration(retention.results, "results");
+  reader.Duration(retention.sessions, "sessions");
+  reader.Duration(retention.keys, "keys");
   for (const auto& [key, value] :
        {std::pair("calls", retention.calls), std::pair("results", retention.results)}) {
     if (value < store::kIdempotencyTime && reader.Find(key) != nullptr) {
@@ -222,7 +222,7 @@ void ReadAnomaly(TableReader& root, FileConfig& config, MistakeList& mistakes) {
                      mistakes);
   AnomalyConfig& anomaly = config.anomaly;
   anomaly.enabled = reader.Boolean("enabled").value_or(anomaly.enabled);
-  reader.Parsed(anomaly.window, "window", ParseDuration);
+  reader.Duration(anomaly.window, "window");
   anomaly.deviations = reader.Count("deviations", 1, 100).value_or(anomaly.deviations);
   anomaly.rate_factor = reader.Count("rate_factor", 2, 1000).value_or(anomaly.rate_factor);
 }
@@ -340,7 +340,7 @@ Result<FileConfig> ReadConfigText(std::string_view text, std::string_view file) 
   for (const policy::Mistake& mistake : parsed.mistakes) {
     message += (message.empty() ? "" : "\n") + policy::FormatMistake(file, mistake);
   }
-  return Refused("policy.config", std::move(message), "docs/OPERATIONS.md names every key");
+  return Refused("policy.config", std::move(message), "`coffer help config` names every key");
 }
 
 Result<FileConfig> LoadConfigFile(const std::string& file, bool may_be_missing) {

@@ -63,6 +63,10 @@ ToolReply Ladder::Descend(const ReadyCall& call, Collected collected) {
   if (collected.report) {
     receipt = EndedReceipt(call.receipt, std::move(collected.report->receipt), store_.Now());
     reply.hint = collected.report->error ? collected.report->error->hint : "";
+    if (collected.stopped && receipt.outcome == "terminated" && receipt.error_class.empty()) {
+      receipt.error_class = collected.stopped->code;
+      receipt.error_message = collected.stopped->message;
+    }
   } else {
     // It may have run, wholly or in part: that is not known, and it is never run again on its own.
     ending = Ending::kLost;

@@ -11,6 +11,7 @@
 #include "base/ids.h"
 #include "base/json.h"
 #include "policy/scrub.h"
+#include "store/announced_refusal.h"
 #include "store/call.h"
 #include "store/call_list.h"
 #include "store/outbox.h"
@@ -342,9 +343,14 @@ Status Recorder::WriteRefusal(const store::AdmitRequest& request, audit::Receipt
   Scrub(receipt);
   store::AdmitRequest asked = request;
   asked.requested_at = receipt.requested_at;
-  reply.call_id = receipt.identity.call_id;
-  TRY(Seal(log_, receipt, /*ran=*/false, /*recovered=*/false, reply));
-  return store::AddRefusedCall(store_, asked, receipt.identity.call_id, EndOf(receipt, reply));
+  const std::string& id = reply.call_id = receipt.identity.call_id;
+  TRY(store::AnnounceRefusedCall(store_, asked, id));
+  if (Status sealed = Seal(log_, receipt, /*ran=*/false, /*recovered=*/false, reply);
+      !sealed.ok()) {
+    (void)store::DropAnnounced(store_, asked.identity.tenant, id);  // else recovery ends it
+    return sealed;
+  }
+  return store::AddRefusedCall(store_, asked, id, EndOf(receipt, reply));
 }
 
 Status Recorder::Event(const std::string& tenant, std::string_view name, const Detail& detail) {

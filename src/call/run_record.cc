@@ -21,10 +21,18 @@ Result<bool> RunRecord::Admit(const RunRequest& request, ToolReply& reply) {
   store::AdmitRequest asked;
   asked.identity = receipt.identity;
   asked.requested_at = receipt.requested_at;
+  if (!request.session.empty()) {
+    asked.agent = receipt.agent = asked_.agent = "cli";  // whose session it is
+    asked.session_id = receipt.session_id = asked_.session_id = request.session;
+  }
   TRY_ASSIGN(const store::Admission admission, store::AdmitCall(recorder_.store(), asked));
   if (admission.verdict == store::AdmitVerdict::kAdmitted) {
     asked_.identity.call_id = admission.call_id;
     return true;
+  }
+  if (admission.verdict == store::AdmitVerdict::kNoSession) {
+    asked.session_id.clear();  // nothing goes under a name that is not there
+    receipt.session_id.clear();
   }
   receipt.blast_radius = TakeOut(given_, std::move(receipt.blast_radius));
   receipt.outcome = reply.outcome = "denied";
@@ -42,6 +50,9 @@ Result<bool> RunRecord::Admit(const RunRequest& request, ToolReply& reply) {
 Status RunRecord::Start(const audit::Receipt& receipt, const Prepared& prepared) {
   const std::string own[] = {recorder_.store().directory()};
   for (const isolation::OpenedMount& mount : prepared.mounts) {
+    if (mount.workspace) {
+      continue;  // a session's own directory, named by the store: it lies in the state directory
+    }
     TRY(isolation::CheckShowsNone(mount.path, own));
   }
   Status wrote = recorder_.Start(receipt);

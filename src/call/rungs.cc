@@ -61,6 +61,12 @@ Ladder::Asked Ladder::Describe(const ToolRequest& request) const {
 
 std::optional<ToolReply> Ladder::Understand(Asked& asked) {
   audit::Receipt& receipt = asked.call.receipt;
+  if (const std::string& role = asked.call.request.role_denied; !role.empty()) {
+    return RefuseUnadmitted(
+        asked,
+        ReplyOf(ToolRefusal::kDenied, Refused("policy.role", "the role " + role + " calls no tools",
+                                              "use a key with the role agent or operator")));
+  }
   if (!asked.readable()) {
     return RefuseUnadmitted(asked,
                             ReplyOf(ToolRefusal::kInvalid,

@@ -18,8 +18,9 @@ namespace coffer::call {
 
 struct ToolRequest {
   store::CallIdentity
-      identity;        // tenant, agent and user come from the channel, never from the request
-  std::string key_id;  // of the key that asked, in the daemon: revoking it ends the call
+      identity;             // tenant, agent and user come from the channel, never from the request
+  std::string key_id;       // of the key that asked, in the daemon: revoking it ends the call
+  std::string role_denied;  // the role of a caller who may not call tools; empty: the caller may
   std::string args_json = "{}";
   std::string idempotency_key;  // empty: none
   bool dry_run = false;         // everything up to the decision, and nothing after it
@@ -63,6 +64,7 @@ struct ToolReply {
 
   std::string stdout_text;
   std::string stderr_text;
+  bool truncated = false;  // the call wrote more than its limit of output let through
   std::optional<int> exit_code;
   std::optional<int> exit_signal;
   std::vector<audit::Denial> denials;

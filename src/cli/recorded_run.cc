@@ -7,6 +7,8 @@
 #include "base/print.h"
 #include "call/run/run_call.h"
 #include "call/run_record.h"
+#include "call/workspace_room.h"
+#include "cli/local_sessions.h"
 #include "cli/state.h"
 #include "cli/verb_run.h"
 #include "isolation/host_path.h"
@@ -26,6 +28,26 @@ Result<State> OpenState(const std::string& given) {
   return State::OpenRecord(directory);
 }
 
+// The session's directory becomes /workspace, and what it may still hold bounds the call.
+Result<std::optional<LocalSessions::Held>> TakeSession(State& state, call::RunRequest& request) {
+  if (request.session.empty()) {
+    return std::optional<LocalSessions::Held>();
+  }
+  if (request.envelope.level == policy::Level::kProcess) {
+    return Refused("policy.session", "--session needs mounts, which the process level has not",
+                   "leave out --level process");
+  }
+  // Never the process level instead, where /workspace is a directory that ends with the call.
+  request.envelope.level = policy::Level::kContainer;
+  TRY_ASSIGN(LocalSessions sessions, LocalSessions::Open(state));
+  TRY(sessions.Sweep());
+  TRY_ASSIGN(LocalSessions::Held held, sessions.Hold(request.session));
+  request.envelope.workspace = held.workspace;
+  request.envelope.workspace_access = policy::Access::kWrite;
+  TRY(call::NarrowToWorkspace(held.workspace, held.session, request.envelope.limits));
+  return std::optional<LocalSessions::Held>(std::move(held));
+}
+
 Status WriteReceipt(std::optional<audit::ReceiptFile>& receipt, const std::string& text) {
   return receipt ? receipt->Write(text) : Status();
 }
@@ -36,6 +58,11 @@ int RecordedRun(call::RunRequest& request, std::optional<audit::ReceiptFile> rec
   Result<State> state = OpenState(request.state);
   if (!state.ok()) {
     return NotRecorded(std::move(state.error()));
+  }
+  // Its files stay locked until the call is over.
+  Result<std::optional<LocalSessions::Held>> session = TakeSession(*state, request);
+  if (!session.ok()) {
+    return NotRecorded(std::move(session.error()));
   }
   const char* const trace = ::getenv("TRACEPARENT");
   call::RunRecord record(state->recorder(), trace == nullptr ? "" : trace);

@@ -20,7 +20,7 @@ namespace coffer::cli {
 namespace {
 
 constexpr std::string_view kUsage =
-    R"(The record: what was believed, decided and done, and the proof that nobody edited it since.
+    R"(The record: what was asked, decided and done, and the proof that it was not edited since.
 
 Usage:
   coffer audit list [filters] [--limit N] [--cursor ID]   calls, newest first
@@ -34,11 +34,14 @@ Usage:
   coffer audit checkpoint                 the newest signed checkpoint: keep it elsewhere, and compare later
   coffer audit key                        the public key
   coffer audit export --format jsonl|ocsf|otlp [filters]   one document a line, oldest first
-  coffer audit prune --older-than AGE [--tenant T]   forget receipts that are older; the log keeps their hashes
+  coffer audit prune --older-than AGE [--tenant T]   forget receipts that are older; the log keeps their hashes.
+                                          What is kept all the same is counted, with the reason
 
 Filters:
   --tenant T, --tool NAME, --agent NAME, --session ID, --trace ID
-  --outcome success|error|denied|terminated|unknown, --class policy.schema, --denied, --approval STATE
+  --outcome success|error|denied|terminated|unknown, --class policy.schema, --approval STATE
+  --denied                      calls that were refused
+  --probed                      calls that were refused, or whose program tried something that was refused
   --since TIME, --until TIME    2h (ago), 2026-01-31, 2026-01-31T12:00:00Z
 
   --json        everything as JSON
@@ -49,11 +52,12 @@ Exit status: 0 good, 1 verification found something, 120 refused, 125 failed.
 )";
 
 constexpr call::FlagSpec kFlags[] = {
-    {"--tenant", true},   {"--tool", true},      {"--agent", true},  {"--session", true},
-    {"--trace", true},    {"--outcome", true},   {"--class", true},  {"--denied", false},
-    {"--approval", true}, {"--since", true},     {"--until", true},  {"--limit", true},
-    {"--cursor", true},   {"--log", true},       {"--key", true},    {"--checkpoint", true},
-    {"--last", true},     {"--log-only", false}, {"--format", true}, {"--older-than", true}};
+    {"--tenant", true},     {"--tool", true},     {"--agent", true},     {"--session", true},
+    {"--trace", true},      {"--outcome", true},  {"--class", true},     {"--denied", false},
+    {"--probed", false},    {"--approval", true}, {"--since", true},     {"--until", true},
+    {"--limit", true},      {"--cursor", true},   {"--log", true},       {"--key", true},
+    {"--checkpoint", true}, {"--last", true},     {"--log-only", false}, {"--format", true},
+    {"--older-than", true}};
 
 // Of a broken one nothing is shown but that it is there.
 Json CallJson(const audit::SealedCall& sealed) {
@@ -276,27 +280,6 @@ Result<std::string> Chain(const call::VerbFlags& flags, State& state, const std:
   return text;
 }
 
-Result<std::string> Prune(const call::VerbFlags& flags, State& state) {
-  TRY_ASSIGN(const Nanos age, ParseDuration(flags.Value("--older-than")));
-  TRY_ASSIGN(const AuditFilter filter, ReadAuditFilter(flags));
-  store::Retention retention;
-  retention.calls = age;
-  TRY_ASSIGN(const std::vector<store::Tenant> tenants,
-             store::ListTenants(state.store(), store::AllTenants{}));
-  uint64_t calls = 0;
-  for (const store::Tenant& tenant : tenants) {
-    if (filter.tenant && tenant.id != *filter.tenant) {
-      continue;
-    }
-    for (uint64_t gone = 1; gone > 0; calls += gone) {
-      TRY_ASSIGN(const store::Pruned pruned, state.recorder().Prune(tenant.id, retention));
-      gone = pruned.calls;
-    }
-  }
-  return flags.json() ? PrintJson(Json{{"calls", calls}}) + "\n"
-                      : fmt::format("{} calls were forgotten; the log keeps their hashes\n", calls);
-}
-
 Result<std::string> Act(const call::VerbFlags& flags) {
   const std::vector<std::string>& given = flags.words();
   const std::string& what = given[0];
@@ -329,7 +312,7 @@ Result<std::string> Act(const call::VerbFlags& flags) {
     return state.recorder().log().public_key().Text() + "\n";
   }
   if (what == "prune" && given.size() == 1 && flags.Has("--older-than")) {
-    return Prune(flags, state);
+    return AuditPrune(flags, state);
   }
   return UnknownAction("audit", flags.words().empty() ? "" : flags.words().front(),
                        {"list", "show", "chain", "tail", "verify", "verify-receipt", "checkpoint",

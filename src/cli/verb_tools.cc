@@ -40,14 +40,14 @@ Usage:
   coffer tools show NAME [--json]       one tool: what it takes, what it may touch, the worst it can do
   coffer tools check FILE... [--json]   every mistake of these manifests at once; exit 1 if there is one
   coffer tools new NAME                 write NAME.toml, a commented manifest to start from
-  coffer tools disable NAME --reason WHY   nobody can call it any more, and what runs of it is killed
+  coffer tools disable NAME --reason WHY   refuse its calls from now on, and kill those that run
   coffer tools enable NAME              undo that
 
   --tools DIR   a directory of manifests (several; default: /etc/coffer/tools as root, else ~/.config/coffer/tools). They
                 replace shipped tools of the same name.
   --state DIR   the state directory (default: COFFER_STATE, /var/lib/coffer, or ~/.local/state/coffer)
 
-docs/MANIFEST.md describes every field of a manifest.
+`coffer help manifest` describes every key of a manifest.
 )";
 
 std::string Red(std::string_view text) {
@@ -276,7 +276,7 @@ int Check(const call::VerbFlags& flags, std::span<const std::string> files) {
   for (const std::string& file : files) {
     std::vector<policy::Mistake> mistakes;
     if (const Result<std::string> text = sys::ReadRegular(file, 1 << 20); text.ok()) {
-      mistakes = call::LoadToolHere(*text, file).mistakes;
+      mistakes = call::CheckToolHere(*text, file);
     } else {
       mistakes.push_back({{}, text.error().message, ""});
     }

@@ -12,7 +12,7 @@
 #include "daemon/monitor.h"
 
 int main(int argc, char** argv) {
-  // Whatever our starter left open is nobody's business here.
+  // Descriptors that our starter left open are not for us.
   (void)::close_range(3, ~0U, 0);
   const std::vector<std::string_view> words(argv + 1, argv + (argc > 0 ? argc : 1));
   for (const std::string_view word : words) {

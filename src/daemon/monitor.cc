@@ -22,6 +22,7 @@
 #include "call/warden/protocol.h"
 #include "daemon/egress_role.h"
 #include "daemon/gateway_role.h"
+#include "daemon/own_mounts.h"
 #include "daemon/policy_keeper.h"
 #include "daemon/prepare_state.h"
 #include "daemon/role.h"
@@ -81,7 +82,7 @@ std::vector<std::string> WardenWords(const Config& config) {
   ::_exit(kExitFailed);
 }
 
-// Whatever it needs, also its secrets, it reads itself before it gives up the right to: nobody else ever has them.
+// The egress role reads its configuration and secrets itself, before it gives up the right to: no other role has them.
 [[noreturn]] void BecomeEgress(const Config& config, int control) {
   if (!KeepDescriptors({control})) {
     ::_exit(kExitFailed);
@@ -128,7 +129,7 @@ std::optional<int> WaitFor(pid_t role, std::chrono::milliseconds time) {
   return ::waitpid(role, &status, WNOHANG) == role ? std::optional(status) : std::nullopt;
 }
 
-// The first role that ended takes the others along. Nobody is left when it returns.
+// The first role that ended takes the others along. No role is left when it returns.
 int EndAll(const Roles& roles, pid_t ended, int how) {
   // Warden and egress end by themselves, well, when the gateway's sockets are closed, which is a moment before the gateway
   // can be waited for. Whatever else ends first was killed or is broken: then nothing goes on.
@@ -150,7 +151,7 @@ int EndAll(const Roles& roles, pid_t ended, int how) {
     ::kill(roles.egress, SIGKILL);
     ::waitpid(roles.egress, nullptr, 0);
   }
-  // The warden ends its calls now that nobody is at the other end; it gets the time for that.
+  // The warden ends its calls now that the gateway is gone; it gets the time for that.
   if (ended != roles.warden && !WaitFor(roles.warden, kWardenEnd)) {
     ::kill(roles.warden, SIGKILL);
     ::waitpid(roles.warden, nullptr, 0);
@@ -189,6 +190,9 @@ int Wait(const Roles& roles, int signals, PolicyKeeper& policy, const PolicySock
 int RunMonitor(const Config& config) {
   PolicyKeeper policy(config);
   Status prepared = PrepareState(config);
+  if (prepared.ok()) {
+    prepared = EnterOwnMounts();
+  }
   const Status compiled = prepared.ok() ? policy.Compile() : Status();
   Result<SocketPair> launches = call::MakeSocketPair(SOCK_SEQPACKET);  // warden, gateway
   Result<SocketPair> tables = call::MakeSocketPair(SOCK_SEQPACKET);    // warden, monitor

@@ -10,7 +10,9 @@
 #include "daemon/standing.h"
 #include "daemon/views.h"
 #include "daemon/visibility.h"
+#include "gateway/http/words.h"
 #include "store/call.h"
+#include "store/session.h"
 #include "store/tenant.h"
 
 namespace coffer::daemon {
@@ -25,6 +27,9 @@ call::ToolRequest RequestOf(const gateway::Identity& who, gateway::CallRequest&&
   made.identity.agent = who.agent;
   made.identity.user = who.user;
   made.key_id = who.key_id;
+  if (who.role != gateway::Role::kAgent && who.role != gateway::Role::kOperator) {
+    made.role_denied = gateway::RoleName(who.role);
+  }
   made.identity.tool = std::move(request.tool);
   made.args_json = std::move(request.args_json);
   made.identity.session_id = request.session_id.value_or("");
@@ -92,6 +97,10 @@ void DaemonService::Submit(const gateway::Identity& who, gateway::CallRequest re
       context_.loop.Post(reply.Prepare(std::move(*lapse)));
       return;
     }
+    if (const Status mounted = OpenSession(*asked); !mounted.ok()) {
+      context_.loop.Post(reply.Prepare(RefusalOf(mounted.error())));
+      return;
+    }
     std::variant<call::ReadyCall, call::ToolReply> climbed = context_.ladder().Climb(*asked);
     if (auto* answered = std::get_if<call::ToolReply>(&climbed)) {
       context_.loop.Post(reply.Prepare(ViewOf(*answered, *asked)));
@@ -112,6 +121,16 @@ void DaemonService::Submit(const gateway::Identity& who, gateway::CallRequest re
   if (!context_.workers().Submit(lane, {climb, nullptr})) {
     reply(Busy());
   }
+}
+
+// Whether the call may use the session is the ladder's to say, also that there is none.
+Status DaemonService::OpenSession(const call::ToolRequest& request) {
+  if (request.session_id.empty()) {
+    return {};
+  }
+  TRY_ASSIGN(const std::optional<store::Session> session,
+             store::FindSession(context_.store(), request.tenant, request.session_id));
+  return session && !session->ended_at ? volumes_.Ensure(*session) : Status();
 }
 
 void DaemonService::Watch(const std::shared_ptr<call::ReadyCall>& ready,
@@ -147,6 +166,7 @@ void DaemonService::End(const std::string& call_id) {
   flight->request = found->second.request;
   found->second.request.args_json.clear();
   auto collected = std::make_shared<call::Collected>(flight->call->Take());
+  collected->stopped = std::move(found->second.stopped);
   const Lane lane{flight->request.identity.tenant.name(), ""};
   context_.workers().SubmitAlways(lane, [this, flight, collected, call_id] {
     const call::ToolReply ended =
@@ -233,7 +253,8 @@ void DaemonService::CancelCall(const gateway::Identity& who, const std::string& 
 void DaemonService::CancelVisible(const gateway::Identity& who, const std::string& call_id,
                                   const gateway::Reply<gateway::CallView>& reply) {
   if (Flight* const flight = FindFlight(who, call_id)) {
-    context_.launcher().Kill(call_id);
+    Stop(call_id,
+         Refused("policy.cancelled", "cancelled by " + (who.user.empty() ? who.agent : who.user)));
     reply(RunningView(flight->request));
     return;
   }

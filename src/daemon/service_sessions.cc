@@ -21,6 +21,18 @@ namespace {
 using gateway::Refusal;
 using gateway::RefusalKind;
 
+// Not shortened in silence: a client that plans with its own figure would lose its files before it expects to.
+Refusal TooLong(Nanos longest) {
+  Refusal refusal;
+  refusal.kind = RefusalKind::kInvalid;
+  refusal.code = "body.invalid";
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(longest).count();
+  refusal.message = fmt::format("/lifetime_seconds must be at most {}", seconds);
+  refusal.hint = "a session can be made again, or extended, before it ends";
+  refusal.details = {{"/lifetime_seconds", fmt::format("must be at most {}", seconds)}};
+  return refusal;
+}
+
 }  // namespace
 
 void DaemonService::CreateSession(const gateway::Identity& who, gateway::SessionRequest request,
@@ -33,8 +45,11 @@ void DaemonService::CreateSession(const gateway::Identity& who, gateway::Session
         }
         store::SessionRequest asked;
         asked.agent = who.agent;
+        if (request.lifetime && *request.lifetime > options_.longest_session) {
+          return TooLong(options_.longest_session);
+        }
         if (request.lifetime) {
-          asked.lifetime = std::min<Nanos>(*request.lifetime, options_.longest_session);
+          asked.lifetime = *request.lifetime;
         }
         asked.label = request.label;
         const std::shared_ptr<const FileConfig> config = context_.live_config.current();

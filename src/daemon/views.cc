@@ -14,32 +14,27 @@ using gateway::RefusalKind;
 
 constexpr std::chrono::seconds kRecordRetry{5};
 
+// A denial is an answer like any other end of a call, whatever it was denied for: it has a receipt and a call_id of its own.
+// The two answers of Idempotency-Key are about another call, and Cofferdam's own failures are about none.
+bool IsDenial(const call::ToolReply& reply) {
+  return reply.outcome == "denied" && !reply.call_id.empty() &&
+         reply.refusal != call::ToolRefusal::kInFlight &&
+         reply.refusal != call::ToolRefusal::kKeyConflict;
+}
+
 RefusalKind KindOf(call::ToolRefusal refusal) {
   switch (refusal) {
-    case call::ToolRefusal::kInvalid:
-      return RefusalKind::kInvalid;
-    case call::ToolRefusal::kNotFound:
-      return RefusalKind::kNotFound;
     case call::ToolRefusal::kInFlight:
       return RefusalKind::kInFlight;
     case call::ToolRefusal::kKeyConflict:
-    case call::ToolRefusal::kUnprocessable:
       return RefusalKind::kUnprocessable;
-    case call::ToolRefusal::kRateLimited:
-      return RefusalKind::kRateLimited;
-    case call::ToolRefusal::kDenied:
-      return RefusalKind::kRefused;
-    case call::ToolRefusal::kNone:
-    case call::ToolRefusal::kFailed:
-      break;
+    default:
+      return RefusalKind::kInternal;
   }
-  return RefusalKind::kInternal;
 }
 
 std::string CodeOf(const call::ToolReply& reply) {
   switch (reply.refusal) {
-    case call::ToolRefusal::kNotFound:
-      return reply.error_class == "policy.tool" ? "tool.unknown" : reply.error_class;
     case call::ToolRefusal::kInFlight:
       return "idempotency.in_flight";
     case call::ToolRefusal::kKeyConflict:
@@ -77,13 +72,15 @@ void FillResult(const call::ToolReply& reply, gateway::CallView& view) {
   view.outcome = reply.outcome;
   view.denials = reply.denials;
   view.replayed = reply.replayed;
+  view.retry_after = reply.retry_after_seconds;
   view.log = PositionOf(reply);
   if (!reply.error_class.empty()) {
     view.error = gateway::CallError{reply.error_class, reply.error_message};
   }
   if (reply.outcome != "denied") {
-    view.result = gateway::CallResult{reply.stdout_text, reply.stderr_text, reply.exit_code,
-                                      reply.exit_signal, ""};
+    view.result = gateway::CallResult{
+        reply.stdout_text, reply.stderr_text, reply.exit_code, reply.exit_signal, "",
+        reply.truncated};
   }
 }
 
@@ -101,7 +98,7 @@ gateway::Refusal BrokenRecord(const std::string& call_id) {
 
 gateway::Answer<gateway::CallView> ViewOf(const call::ToolReply& reply,
                                           const call::ToolRequest& request) {
-  const bool exists = reply.admitted || reply.replayed;
+  const bool exists = reply.admitted || reply.replayed || IsDenial(reply);
   if (!exists) {
     gateway::Refusal refusal;
     refusal.kind = KindOf(reply.refusal);

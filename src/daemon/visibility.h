@@ -3,7 +3,7 @@
 // What an identity may look at, decided in one place: an agent its own calls and sessions, the other roles those of
 // their tenant, and an operator or auditor who was granted it those of every tenant.
 //
-// What may not be seen does not exist: the same words, whether it is somebody else's or nobody's.
+// What may not be seen does not exist: the answer is the same whether it belongs to another or does not exist.
 #pragma once
 
 #include <string>

@@ -28,7 +28,7 @@ enum class RefusalKind {
   kInvalid,          // [400] malformed in a way only the service can see
   kUnauthenticated,  // [401] no such key, expired, revoked
   kRefused,          // [403] known, and not allowed
-  kNotFound,         // [404] does not exist, or belongs to somebody else
+  kNotFound,         // [404] does not exist, or belongs to another tenant or agent
   kConflict,         // [409] not in this state: a finished call cannot be cancelled
   kInFlight,         // [409] the same Idempotency-Key is being worked on
   kTooLarge,         // [413] over a quota of bytes
@@ -122,7 +122,7 @@ class Reply {
   void operator()(Answer<T> answer) const { Prepare(std::move(answer))(); }
 
   const std::shared_ptr<const Asker>& asker() const { return asker_; }
-  // False: nobody waits for the answer, and nothing is lost without it.
+  // False: no client waits for the answer, and nothing is lost without it.
   bool wanted() const { return asker_ == nullptr || !asker_->only_reads || !asker_->gone; }
 
  private:

@@ -83,10 +83,11 @@ struct CallResult {
   std::optional<int> exit_code;
   std::optional<int> exit_signal;
   std::string structured_json;  // "" is null
+  bool truncated = false;       // there was more output than the tool's limit lets through
 };
 
 struct CallError {
-  std::string error_class;  // DESIGN section 8: "limit.wall", "policy.schema"
+  std::string error_class;  // such as "limit.wall", "policy.schema"
   std::string message;
 };
 
@@ -111,6 +112,7 @@ struct CallView {
   std::optional<LogPosition> log;
   std::optional<ApprovalView> approval;  // when gated
   bool replayed = false;  // the stored result of an earlier request with this Idempotency-Key
+  std::optional<int64_t> retry_after;  // seconds, of a denial that waiting helps against
 
   // Shown by GET only.
   bool dry_run = false;
@@ -149,7 +151,7 @@ struct PageRequest {
 };
 
 struct SessionRequest {
-  std::optional<std::chrono::seconds> lifetime;  // the service caps it
+  std::optional<std::chrono::seconds> lifetime;  // refused beyond what the service allows
   std::optional<uint64_t> max_calls;
   std::string label;
 };
@@ -337,7 +339,7 @@ class Service {
     return true;
   }
 
-  // Once per request, before its body is read. kUnauthenticated if it is nobody.
+  // Once per request, before its body is read. kUnauthenticated without a valid credential.
   virtual void Authenticate(const Credential& credential, Reply<Identity> reply) = 0;
 
   virtual void Submit(const Identity& who, CallRequest request, Reply<CallView> reply) = 0;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/ids.h"
+#include "store/announced_refusal.h"
 #include "store/call_row.h"
 #include "store/core.h"
 #include "store/idempotency.h"
@@ -14,6 +15,9 @@
 #include "store/session_row.h"
 #include "store/switch_row.h"
 #include "store/tenant_row.h"
+
+// Open and to be cleaned up after: no other row is both.
+#define ONLY_ANNOUNCED "WHERE state = 'admitted' AND cleanup = 1"
 
 namespace coffer::store {
 namespace {
@@ -61,7 +65,7 @@ std::optional<Admission> LookAtSession(const AdmitRequest& request,
   return std::nullopt;
 }
 
-// What comes from outside has been looked at by nobody yet.
+// Untrusted input: check sizes first.
 Status CheckSizes(const AdmitRequest& request) {
   for (const std::string* name :
        {&request.identity.tool, &request.identity.agent, &request.identity.user, &request.args_hash,
@@ -178,7 +182,11 @@ Status AddRefusedCall(Store& store, const AdmitRequest& request, std::string_vie
         "INSERT INTO calls (tenant, id, state, owner, parent_id, session_id, depth, agent, user, "
         "tool, args_hash, idempotency_key, requested_at, trace_id, finished_at, outcome, "
         "error_class, error_message, denials, log_index) "
-        "VALUES (?, ?, 'refused', ?, ?, ?, 0, ?, ?, ?, ?, '', ?, ?, ?, ?, ?, ?, ?, ?)",
+        "VALUES (?, ?, 'refused', ?, ?, ?, 0, ?, ?, ?, ?, '', ?, ?, ?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (tenant, id) DO UPDATE SET state = 'refused', cleanup = 0, "
+        "finished_at = excluded.finished_at, outcome = excluded.outcome, "
+        "error_class = excluded.error_class, error_message = excluded.error_message, "
+        "denials = excluded.denials, log_index = excluded.log_index " ONLY_ANNOUNCED,
         request.identity.tenant.name(), id, core.owner->number(), request.identity.parent_id,
         request.identity.session_id, request.identity.agent, request.identity.user,
         request.identity.tool, request.args_hash, RequestTime(core, request),
@@ -186,6 +194,28 @@ Status AddRefusedCall(Store& store, const AdmitRequest& request, std::string_vie
         OutcomeName(end.outcome), end.error_class, end.error_message, end.denials, end.log_index));
     TRY(PutInOutbox(db, now, end.send_to, request.identity.tenant.name(), OutboxCallBody(id)));
     return PutDocument(db, request.identity.tenant, id, Document::kReceipt, end.receipt);
+  });
+}
+
+Status AnnounceRefusedCall(Store& store, const AdmitRequest& request, std::string_view id) {
+  TRY(CheckSizes(request));
+  Core& core = store.core();
+  return core.Write(Durability::kCommitted, [&](Connection& db) -> Status {
+    const CallIdentity& by = request.identity;
+    TRY(CheckTenantIn(db, by.tenant));
+    return db.Run(
+        "INSERT INTO calls (tenant, id, state, owner, parent_id, session_id, depth, agent, user, "
+        "tool, args_hash, idempotency_key, requested_at, trace_id, cleanup) "
+        "VALUES (?, ?, 'admitted', ?, ?, ?, 0, ?, ?, ?, ?, '', ?, ?, 1)",
+        by.tenant.name(), id, core.owner->number(), by.parent_id, by.session_id, by.agent, by.user,
+        by.tool, request.args_hash, RequestTime(core, request), by.trace_id);
+  });
+}
+
+Status DropAnnounced(Store& store, const TenantId& tenant, std::string_view id) {
+  return store.core().Write(Durability::kCommitted, [&](Connection& db) {
+    return db.Run("DELETE FROM calls " ONLY_ANNOUNCED " AND tenant = ? AND id = ?", tenant.name(),
+                  id);
   });
 }
 

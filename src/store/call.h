@@ -3,11 +3,11 @@
 // Calls, and the states they go through. The store is the state machine: what is not written here did not happen.
 //
 //   admitted -> recorded -> started -> finished       refused: from admitted, gated or recorded; nothing ran
-//          \-> gated -/           \--> unknown        unknown: it ran and nobody saw the end; never run again
+//          \-> gated -/           \--> unknown        unknown: it was started, its end was not seen; never run again
 //
 // A transition is one transaction. One that is not in this picture, or of a call that another process owns, is an Error and changes
 // nothing. Record and start are on disk before they return unless the caller asks for kCommitted and calls
-// Store::Flush itself before anything runs; ends are on disk because they are acknowledged to whoever asked.
+// Store::Flush itself before anything runs; ends are on disk because they are acknowledged to the caller.
 #pragma once
 
 #include <cstdint>
@@ -94,7 +94,7 @@ struct Call {
   uint64_t bytes_out = 0;
   std::optional<Supervisor> supervisor;
   uint64_t denials = 0;
-  std::string approval;               // its state; empty: nobody had to be asked
+  std::string approval;               // its state; empty: none was needed
   std::optional<uint64_t> log_index;  // of its receipt
 };
 

@@ -20,7 +20,8 @@ namespace {
   "AND (?8 IS NULL OR state = ?8) AND (?9 IS NULL OR outcome = ?9) "                       \
   "AND (?10 IS NULL OR requested_at >= ?10) AND (?11 IS NULL OR requested_at < ?11) "      \
   "AND (?12 = '' OR trace_id = ?12) AND (?13 = '' OR approval = ?13) "                     \
-  "AND (?14 = 0 OR denials > 0) ORDER BY id DESC LIMIT ?15"
+  "AND (?14 = 0 OR outcome = 'denied') AND (?15 = 0 OR denials > 0) "                      \
+  "ORDER BY id DESC LIMIT ?16"
 #define OF_TENANT(index, condition) \
   "SELECT " CALL_COLUMNS " FROM calls " index " WHERE tenant = ?1 " condition FILTERS
 
@@ -39,6 +40,9 @@ const char* QueryFor(const CallFilter& filter) {
     return OF_TENANT("INDEXED BY calls_by_approval", "AND approval = ?13 AND approval <> '' ");
   }
   if (filter.denied) {
+    return OF_TENANT("INDEXED BY calls_by_outcome", "AND outcome = 'denied' ");
+  }
+  if (filter.probed) {
     return OF_TENANT("INDEXED BY calls_by_denial", "AND denials > 0 ");
   }
   if (filter.outcome.has_value()) {
@@ -79,11 +83,12 @@ Result<Page<Call>> ListCalls(Store& store, const TenantId& tenant, const CallFil
   const std::string before = std::min(cursor, until);
   const std::string since = filter.since ? IdBound(*filter.since) : "";
   return store.core().Read([&](Connection& db) -> Result<Page<Call>> {
-    TRY_ASSIGN(Statement query,
-               db.Query(QueryFor(filter), tenant.name(), before, since, filter.session_id,
-                        filter.agent, filter.tool, filter.error_class, state, outcome, filter.since,
-                        filter.until, filter.trace_id, filter.approval,
-                        static_cast<int64_t>(filter.denied), page.Rows() + 1));
+    TRY_ASSIGN(
+        Statement query,
+        db.Query(QueryFor(filter), tenant.name(), before, since, filter.session_id, filter.agent,
+                 filter.tool, filter.error_class, state, outcome, filter.since, filter.until,
+                 filter.trace_id, filter.approval, static_cast<int64_t>(filter.denied),
+                 static_cast<int64_t>(filter.probed), page.Rows() + 1));
     Page<Call> found;
     TRY_ASSIGN(found.rows, ReadAll(query));
     if (static_cast<int64_t>(found.rows.size()) > page.Rows()) {

@@ -18,7 +18,7 @@ using policy::SlidingWindow;
 
 // How long a failure makes an identical call a retry.
 constexpr Nanos kFailureMemory = std::chrono::hours(24);
-// What to tell somebody who has to wait for a running call to end.
+// What a client is told that has to wait for a running call to end.
 constexpr Nanos kAskAgain = std::chrono::seconds(1);
 
 Admission No(AdmitVerdict verdict, std::string_view error_class, std::string reason,
@@ -200,7 +200,8 @@ Result<std::optional<Admission>> QuotaCheck::LookAtConcurrency() {
   }
   TRY_ASSIGN(Statement query, db_.Query("SELECT count(*), sum(agent = ?2), sum(tool = ?3) "
                                         "FROM calls INDEXED BY calls_open "
-                                        "WHERE tenant = ?1 AND finished_at IS NULL AND waiting = 0",
+                                        "WHERE tenant = ?1 AND finished_at IS NULL AND waiting = 0 "
+                                        "AND cleanup = 0",  // a refusal that is being written
                                         request_.identity.tenant.name(), request_.identity.agent,
                                         request_.identity.tool));
   TRY_ASSIGN([[maybe_unused]] const bool row, query.Step());

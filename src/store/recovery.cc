@@ -16,7 +16,9 @@ Result<std::vector<Call>> FindDead(Core& core, Connection& db) {
   std::map<int64_t, bool> alive;
   for (const char* sql :
        {"SELECT " CALL_COLUMNS ", owner FROM calls INDEXED BY calls_open WHERE finished_at IS NULL",
-        "SELECT " CALL_COLUMNS ", owner FROM calls INDEXED BY calls_cleanup WHERE cleanup = 1"}) {
+        "SELECT " CALL_COLUMNS
+        ", owner FROM calls INDEXED BY calls_cleanup WHERE cleanup = 1 AND finished_at IS NOT "
+        "NULL"}) {
     TRY_ASSIGN(Statement query, db.Prepare(sql));
     for (;;) {
       TRY_ASSIGN(const bool row, query.Step());

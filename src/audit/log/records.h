@@ -4,7 +4,7 @@
 //
 // Each becomes one line of JSON, keys sorted, no spaces: the leaf of the Merkle tree. The line is the record; it is
 // never printed again from a struct, because its bytes are what is hashed. The writer of the log adds `seq` when it
-// knows it. Empty strings are null. Nothing here scrubs: what goes in is public to whoever may read the log.
+// knows it. Empty strings are null. Nothing here scrubs: every reader of the log sees what goes in.
 #pragma once
 
 #include <cstdint>

@@ -60,7 +60,7 @@ constexpr std::pair<std::string_view, std::string_view> kDecided[] = {
     {"manifest", "manifest_hash"}};
 constexpr size_t kAsked = 6;  // of those are known at admission
 
-// Which of them a recovered receipt has otherwise: it was written from a row, which somebody may have edited. A call that was
+// Which of them a recovered receipt has otherwise: it was written from a row, which may have been edited. A call that was
 // killed between its decision and its start has a row that does not know the tool's part of it.
 std::string Contradictions(std::string_view decision, std::string_view canonical, bool ran) {
   const CanonicalFields said(decision);
@@ -128,7 +128,7 @@ void StoreCheck::Find(std::optional<uint64_t> seq, std::string code, std::string
 
 void StoreCheck::Unlogged(const store::Call& call) {
   Find(std::nullopt, "store.unlogged",
-       fmt::format("call {} has ended in the store and is not in the log: somebody made it up, or "
+       fmt::format("call {} has ended in the store and is not in the log: it was made up, or "
                    "it is of another log",
                    Printable(call.identity.call_id)));
 }
@@ -427,7 +427,7 @@ Status StoreCheck::CheckMissing() {
       ended_in_log_.insert(KeyOf(leaf.tenant, leaf.call));
       Find(leaf.seq, "store.behind",
            fmt::format("call {} has ended in the log and still runs in the store: its end could "
-                       "not be written yet (is the disk full?), or somebody changed its row back",
+                       "not be written yet (is the disk full?), or its row was changed back",
                        leaf.call));
       continue;
     }

@@ -120,29 +120,37 @@ void ConcludeCut(const RunRequest& request, const output::OutputBudget& budget,
 // What the command left in a project. Nothing of it runs any more.
 RunOutcome SettleProject(const RunRequest& request, Project& project, RunOutcome outcome) {
   outcome.notes.insert(outcome.notes.end(), project.notes().begin(), project.notes().end());
-  Result<Project::End> end = project.Settle();
-  if (!end.ok()) {
-    return Refuse(std::move(outcome), std::move(end.error()));
-  }
+  Project::End end = project.Settle();
+  size_t left = 0;
   constexpr size_t kMostListed = 256;
   constexpr size_t kMostSaid = 20;
-  for (const Planted& planted : end->planted) {
+  for (const Planted& planted : end.planted) {
+    const bool stays = planted.set_aside.empty();
+    left += stays && !request.keep_planted ? 1 : 0;
     if (outcome.receipt.planted.size() < kMostListed) {
       outcome.receipt.planted.push_back(planted.path);
     }
     if (outcome.warnings.size() < kMostSaid) {
-      outcome.warnings.push_back(fmt::format(
-          "{} was made by the command, and {} on this host runs what it says; it was {}",
-          Printable(planted.path), planted.run_by,
-          request.keep_planted ? "kept (--keep-planted)"
-                               : "set aside as " + Printable(planted.set_aside)));
+      outcome.warnings.push_back(
+          fmt::format("{} was made by the command, and {} on this host runs what it says; {}",
+                      Printable(planted.path), planted.run_by,
+                      request.keep_planted ? "it was kept (--keep-planted)"
+                      : stays              ? "it could not be set aside"
+                              : "it was set aside as " + Printable(planted.set_aside)));
     }
   }
-  if (end->planted.size() > kMostSaid) {
-    outcome.warnings.push_back(fmt::format("{} such names were made in all", end->planted.size()));
+  if (end.planted.size() > kMostSaid) {
+    outcome.warnings.push_back(fmt::format("{} such names were made in all", end.planted.size()));
   }
-  outcome.notes.insert(outcome.notes.end(), end->notes.begin(), end->notes.end());
-  return outcome;
+  outcome.notes.insert(outcome.notes.end(), end.notes.begin(), end.notes.end());
+  if (left > 0 && end.failed.ok()) {
+    end.failed =
+        HostFault("isolation.project",
+                  fmt::format("{} names that run code on this host could not be set aside", left),
+                  "the receipt lists them: look at them before you use the project");
+  }
+  return end.failed.ok() ? std::move(outcome)
+                         : Refuse(std::move(outcome), std::move(end.failed.error()));
 }
 
 // From the resolved request to the end of its boundary.

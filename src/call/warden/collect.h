@@ -24,6 +24,7 @@ struct Collected {
   std::string stdout_text;
   std::string stderr_text;
   std::optional<RunReport> report;
+  std::optional<Error> stopped;  // it was killed from outside: why, and by whom
 };
 
 enum class Stream { kOut, kErr };

@@ -16,7 +16,9 @@
 namespace coffer::gateway {
 namespace {
 
-constexpr size_t kLingerBytes = 1 << 20;
+// A client that sends before it reads still has the rest of its upload to send.
+constexpr size_t kLingerBytes = 256 << 20;
+constexpr std::chrono::milliseconds kLingerTime{30000};
 constexpr std::chrono::milliseconds kLastWords{2000};
 constexpr std::chrono::milliseconds kGrace{1000};  // for a client that has just come
 
@@ -305,6 +307,7 @@ net::Task<bool> Connection::Send(std::string_view first, std::string_view second
 
 // Closing a socket with unread bytes resets it, and the reset can overtake the answer (RFC 9112 section 9.6).
 net::Task<void> Connection::Linger() {
+  const auto began = std::chrono::steady_clock::now();
   SetDeadline(Phase::kLingering, kLastWords);
   co_await stream_->FinishWriting();
   input_.clear();
@@ -312,10 +315,11 @@ net::Task<void> Connection::Linger() {
   size_t discarded = 0;
   while (!closed_ && discarded < kLingerBytes) {
     const size_t count = co_await stream_->ReadSome(input_.data(), input_.size());
-    if (count == 0) {
+    if (count == 0 || std::chrono::steady_clock::now() - began > kLingerTime) {
       co_return;
     }
     discarded += count;
+    SetDeadline(Phase::kLingering, kLastWords);  // from the last byte on
   }
 }
 

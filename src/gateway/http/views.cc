@@ -38,6 +38,7 @@ void AddResult(const CallView& call, JsonPieces& out) {
   out.Text(result.stdout_text);
   out.Raw(R"(,"stderr":)");
   out.Text(result.stderr_text);
+  out.Raw(result.truncated ? R"(,"truncated":true)" : R"(,"truncated":false)");
   out.Raw(R"(,"exit":)");
   out.Value({{"code", OrNull(result.exit_code)}, {"signal", OrNull(result.exit_signal)}});
   out.Raw(R"(,"structured":)");
@@ -86,6 +87,9 @@ std::deque<std::string> CallPieces(const CallView& call, const Json& more) {
   out.Raw(R"(,"result":)");
   AddResult(call, out);
   Json rest = {{"error", ErrorOf(call)}, {"denials", DenialsOf(call)}, {"log", LogJson(call.log)}};
+  if (call.retry_after) {
+    rest["retry_after"] = *call.retry_after;
+  }
   rest.update(more);
   const std::string text = PrintJson(rest);
   out.Raw(",");

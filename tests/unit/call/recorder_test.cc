@@ -15,6 +15,7 @@
 #include "audit/seal.h"
 #include "base/json.h"
 #include "call/ladder.h"
+#include "store/announced_refusal.h"
 #include "store/call_list.h"
 #include "store/outbox.h"
 #include "store/receivers.h"
@@ -249,6 +250,45 @@ TEST_F(RecorderTest, ARefusedPathIsNotInTheRecord) {
     const std::string bytes = test::ReadFile(dir_ / ("state/" + std::string(name))).value_or("");
     EXPECT_FALSE(test::Contains(bytes, "merger-with-initech")) << name;
   }
+}
+
+// A process that is killed when a refusal is in the log and its end is not in the store yet: the record still verifies.
+TEST_F(RecorderTest, AKillInTheMiddleOfARefusalIsNoFinding) {
+  const auto logged = [&](const std::string& id) {
+    audit::ReceiptRecord record;
+    record.at = store_->Now();
+    record.tenant = "local";
+    record.call = id;
+    record.tool = "python";
+    record.outcome = "denied";
+    record.error_class = "policy.retry";
+    record.body = audit::BodyHash(audit::FormatReceipt({})).value();
+    EXPECT_TRUE(log_->Append(record).ok());
+  };
+  store::AdmitRequest request;
+  request.agent = "tester";
+  request.tool = "python";
+  const std::string id = "01890000-0000-7000-8000-000000000003";
+  ASSERT_TRUE(store::AnnounceRefusedCall(*store_, request, id).ok());
+  logged(id);
+  EndRecorder();
+  store_.reset();  // what the kernel does with the files of a process that is killed
+  Result<store::Store> opened = store::Store::Open(dir_ / "state");
+  ASSERT_TRUE(opened.ok());
+  store_ = std::make_unique<store::Store>(std::move(opened).value());
+  ASSERT_EQ(store_->recovered().size(), 1U);
+  Recorder recorder(*store_, *log_);
+  ASSERT_TRUE(recorder.Settle(store_->recovered()).ok());
+  const audit::LogVerdict verdict = Verify();
+  EXPECT_TRUE(verdict.ok()) << verdict.findings.front().message;
+  const auto row = store::FindCall(*store_, store::TenantId::Local(), id);
+  ASSERT_TRUE(row.ok() && row->has_value());
+  EXPECT_EQ((*row)->state, store::CallState::kRefused);
+  // The control: a receipt of a call that the store never knew.
+  logged("01890000-0000-7000-8000-000000000004");
+  const audit::LogVerdict gone = Verify();
+  ASSERT_FALSE(gone.ok());
+  EXPECT_EQ(gone.findings.front().code, "store.gone");
 }
 
 // What a crash tore off is said in the log, and to whoever wants to hear of it; once.
