@@ -15,24 +15,24 @@ RunRecord::RunRecord(Recorder& recorder, std::string_view traceparent) : recorde
 }
 
 Result<bool> RunRecord::Admit(const RunRequest& request, ToolReply& reply) {
+  if (!request.session.empty()) {
+    asked_.identity.agent = "cli";  // whose session it is
+    asked_.identity.session_id = request.session;
+  }
   audit::Receipt receipt = asked_;
   given_ = WordsOf(request);
   DescribeRequest(request, receipt);
   store::AdmitRequest asked;
   asked.identity = receipt.identity;
   asked.requested_at = receipt.requested_at;
-  if (!request.session.empty()) {
-    asked.agent = receipt.agent = asked_.agent = "cli";  // whose session it is
-    asked.session_id = receipt.session_id = asked_.session_id = request.session;
-  }
   TRY_ASSIGN(const store::Admission admission, store::AdmitCall(recorder_.store(), asked));
   if (admission.verdict == store::AdmitVerdict::kAdmitted) {
     asked_.identity.call_id = admission.call_id;
     return true;
   }
   if (admission.verdict == store::AdmitVerdict::kNoSession) {
-    asked.session_id.clear();  // nothing goes under a name that is not there
-    receipt.session_id.clear();
+    receipt.identity.session_id.clear();  // nothing goes under a name that is not there
+    asked.identity = receipt.identity;
   }
   receipt.blast_radius = TakeOut(given_, std::move(receipt.blast_radius));
   receipt.outcome = reply.outcome = "denied";

@@ -125,11 +125,12 @@ void DaemonService::Submit(const gateway::Identity& who, gateway::CallRequest re
 
 // Whether the call may use the session is the ladder's to say, also that there is none.
 Status DaemonService::OpenSession(const call::ToolRequest& request) {
-  if (request.session_id.empty()) {
+  const store::CallIdentity& by = request.identity;
+  if (by.session_id.empty()) {
     return {};
   }
   TRY_ASSIGN(const std::optional<store::Session> session,
-             store::FindSession(context_.store(), request.tenant, request.session_id));
+             store::FindSession(context_.store(), by.tenant, by.session_id));
   return session && !session->ended_at ? volumes_.Ensure(*session) : Status();
 }
 
