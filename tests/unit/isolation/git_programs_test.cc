@@ -53,6 +53,9 @@ TEST_F(GitPrograms, NamesThatAreNoPrograms) {
   EXPECT_EQ(Find("[branch \"main\"]\n\tmerge = main\n[user]\n\tname = main\n"), Names());
   EXPECT_EQ(Find("[core]\n\thooksPath = /elsewhere\n[filter \"x\"]\n\tclean = scripts\n"), Names());
   EXPECT_EQ(Find("[core]\n\thooksPath = .\n"), Names());
+  // A program of PATH, an argument that is a file.
+  EXPECT_EQ(Find("[merge]\n\ttool = main\n[alias]\n\tx = log main\n"), Names());
+  EXPECT_EQ(Find("[core]\n\tpager = less main\n"), (Names{"main"}));
 }
 
 }  // namespace
