@@ -359,8 +359,10 @@ TEST_P(ResourceEscape, RS_21_TreesOfAnyDepth) {
 TEST_P(ResourceEscape, RS_21_ClosedDirectoriesAreRemoved) {
   const std::vector<std::string> before = CofferTraces();
   const RunResult result = RunProbe(Flags(), {"close-dirs", "."});
-  EXPECT_TRUE(Contains(result.out, "close: OPEN")) << "NO-CONTROL: nothing is closed\n"
-                                                   << result.Describe();
+  // A sample may come between the first closed door and the last.
+  EXPECT_TRUE(Contains(result.out, "close: OPEN") || Contains(result.err, "is closed, so"))
+      << "NO-CONTROL: nothing is closed\n"
+      << result.Describe();
   if (container() || IsRoot()) {
     EXPECT_EQ(result.exit, 0) << result.Describe();
   } else {

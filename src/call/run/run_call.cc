@@ -7,6 +7,7 @@
 
 #include <memory>
 
+#include "base/exit_codes.h"
 #include "base/hash.h"
 #include "base/ids.h"
 #include "base/quantity.h"
@@ -26,25 +27,6 @@
 namespace coffer::call {
 namespace {
 
-constexpr int kExitRefused = 120;
-constexpr int kExitLimit = 122;
-constexpr int kExitFailed = 125;
-
-int ExitStatusOf(const Error& error) {
-  switch (error.kind) {
-    case ErrorKind::kRefused:
-      return kExitRefused;
-    case ErrorKind::kNotFound:
-      return 127;
-    case ErrorKind::kNotExecutable:
-      return 126;
-    case ErrorKind::kHost:
-    case ErrorKind::kInternal:
-      break;
-  }
-  return kExitFailed;
-}
-
 // The closed set of the receipt: what is not a surface of its own is internal.
 std::string ErrorClassOf(const Error& error) {
   for (const std::string_view surface : {"policy.", "isolation.", "limit."}) {
@@ -60,7 +42,7 @@ std::string ErrorClassOf(const Error& error) {
 
 RunOutcome Refuse(RunOutcome outcome, Error error) {
   error.code = ErrorClassOf(error);  // stderr and receipt say the same
-  outcome.exit_status = ExitStatusOf(error);
+  outcome.exit_status = ExitOf(error.kind);
   outcome.receipt.outcome = error.kind == ErrorKind::kRefused ? "denied" : "error";
   outcome.receipt.error_class = ErrorClassOf(error);
   outcome.receipt.error_message = error.message;
@@ -93,7 +75,7 @@ void ConcludeEnd(const WatchResult& watched, RunOutcome& outcome) {
   audit::Receipt& receipt = outcome.receipt;
   if (watched.end.signal != 0) {
     receipt.exit_signal = watched.end.signal;
-    outcome.exit_status = 128 + watched.end.signal;
+    outcome.exit_status = kExitSignalled + watched.end.signal;
   } else {
     receipt.exit_code = watched.end.exit_code;
     outcome.exit_status = watched.end.exit_code;
@@ -104,7 +86,7 @@ void ConcludeEnd(const WatchResult& watched, RunOutcome& outcome) {
   if (watched.interrupted_by != 0) {
     receipt.outcome = "terminated";
     outcome.exit_status = watched.end.signal != 0 || watched.end.exit_code < 0
-                              ? 128 + watched.interrupted_by
+                              ? kExitSignalled + watched.interrupted_by
                               : outcome.exit_status;
   }
   if (watched.breach) {
@@ -185,7 +167,7 @@ RunOutcome RunCall(const RunRequest& request) {
     if (request.record != nullptr) {
       outcome.receipt = request.record->asked();
     } else if (Result<std::string> id = NewId(); id.ok()) {
-      outcome.receipt.call_id = std::move(id).value();
+      outcome.receipt.identity.call_id = std::move(id).value();
     } else {
       return Refuse(std::move(outcome), std::move(id.error()));
     }
