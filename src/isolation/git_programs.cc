@@ -17,10 +17,11 @@
 namespace coffer::isolation {
 namespace {
 
-constexpr size_t kLongestConfig = 256 << 10;
+constexpr size_t kLongestConfig = 8 << 20;
 constexpr size_t kMostConfigs = 32;  // one and what it includes; git itself stops at ten levels
-constexpr std::string_view kNoPrograms[] = {"branch", "remote", "submodule", "user",
-                                            "url",    "color",  "author",    "committer"};
+constexpr std::string_view kNoPrograms[] = {
+    "advice", "author", "branch", "color", "committer", "fetch",     "init", "log",
+    "pack",   "pull",   "push",   "safe",  "status",    "submodule", "url",  "user"};
 // What can stand around a path in a line for the shell.
 constexpr std::string_view kBetweenWords = " \t\n;|&()<>'\"`=,";
 
@@ -65,16 +66,19 @@ class Search {
       Read(included);
       return;
     }
-    const bool hooks = setting.section == "core" && setting.key == "hookspath";
-    for (const std::string& base : worktrees_) {
-      Add(Resolve(base, setting.value), hooks ? Demand::kNothing : Demand::kFile);
-    }
-    if (!hooks) {
+    if (setting.section == "core" && setting.key == "hookspath") {
+      AddIn(setting.value, Demand::kNothing);
+    } else if (setting.section != "alias" || setting.value.starts_with('!')) {
+      if (setting.value.find('/') != std::string::npos) {
+        AddIn(setting.value, Demand::kFile);  // its spaces may be part of a name
+      }
       LookAtWords(setting.value);
     }
   }
 
+  // The first word is a program: without a slash it is looked up on PATH, not in the project.
   void LookAtWords(std::string_view value) {
+    bool first = true;
     for (size_t at = 0; at < value.size();) {
       const size_t end = std::min(value.find_first_of(kBetweenWords, at), value.size());
       std::string_view word = value.substr(at, end - at);
@@ -82,9 +86,13 @@ class Search {
       if (word.starts_with('!')) {
         word.remove_prefix(1);  // an alias that is a command
       }
-      for (const std::string& base : worktrees_) {
-        Add(Resolve(base, word), Demand::kFile);
+      if (word.empty()) {
+        continue;
       }
+      if (!first || word.find('/') != std::string_view::npos) {
+        AddIn(word, Demand::kFile);
+      }
+      first = false;
     }
   }
 
@@ -96,6 +104,12 @@ class Search {
   }
 
   enum class Demand : uint8_t { kNothing, kFile };
+  void AddIn(std::string_view path, Demand demand) {
+    for (const std::string& base : worktrees_) {
+      Add(Resolve(base, path), demand);
+    }
+  }
+
   void Add(const std::string& path, Demand demand) {
     if (path == root_.path || !IsAtOrBelow(path, root_.path)) {
       return;

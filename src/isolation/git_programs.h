@@ -5,8 +5,8 @@
 //
 // The configuration itself is out of the payload's reach (call/run/protected_tree.h). What it names is not, unless it is
 // protected too. Which word of a value is a program is the shell's business, so every word that is a file of the project
-// counts. Sections that hold names of branches, addresses and people are left out. A program that such a file starts in
-// turn is not found (docs/HONEST_LIMITS.md).
+// counts, but for a first word without a slash, which the shell looks up on PATH. Sections that hold names of branches,
+// addresses and people are left out. A program that such a file starts in turn is not found (docs/HONEST_LIMITS.md).
 #pragma once
 
 #include <string>

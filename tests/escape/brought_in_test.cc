@@ -461,8 +461,15 @@ class SwappedAfterTheLook : public BroughtIn {
   // Runs `command` and calls `swap` at that moment. The output.
   std::string RunSwapped(const Strings& flags, const Strings& command,
                          const std::function<void()>& swap) {
-    Strings argv = {"/usr/bin/env", "-i", "HOME=" + home_.string(), "PATH=/usr/bin:/bin",
-                    "TMPDIR=" + (dir_ / "tmp"), CofferPath(), "run", "--level", level()};
+    Strings argv = {"/usr/bin/env",
+                    "-i",
+                    "HOME=" + home_.string(),
+                    "PATH=/usr/bin:/bin",
+                    "TMPDIR=" + (dir_ / "tmp"),
+                    CofferPath(),
+                    "run",
+                    "--level",
+                    level()};
     dir_.MakeDir("tmp");
     argv.insert(argv.end(), flags.begin(), flags.end());
     argv.push_back("--");

@@ -35,6 +35,10 @@ class ProjectEscape : public HostWatchTest {
     Put(root + "/.git/worktrees/other/commondir", "../..\n");
     Put(root + "/.git/worktrees/other/gitdir", dir_ / "other/.git\n");
     Put(root + "/.vscode/settings.json", "{}");
+    Put(root + "/scripts/check.sh", "true\n");
+    fs::create_symlink("../../scripts/check.sh", root + "/.git/hooks/pre-push");
+    Put(root + "/lib/tasks.json", "{}");
+    fs::create_symlink("../lib/tasks.json", root + "/.vscode/tasks.json");
     Put(root + "/shared/settings.json", "{}");
     fs::create_symlink("shared", root + "/.claude");
     // A link to a directory further down, and one over another link.
@@ -112,9 +116,9 @@ constexpr Attack kAttacks[] = {
     {"RenamedModules",
      "mv .git/modules .git/m; mkdir -p .git/modules/lib; echo evil > .git/modules/lib/config",
      ".git/modules/lib/config"},
-    {"Settings", "echo evil > .vscode/tasks.json", ".vscode/tasks.json"},
-    {"ReplacedSettings", "rm -rf .vscode; mkdir .vscode; echo evil > .vscode/tasks.json",
-     ".vscode/tasks.json"},
+    {"Settings", "echo evil > .vscode/launch.json", ".vscode/launch.json"},
+    {"ReplacedSettings", "rm -rf .vscode; mkdir .vscode; echo evil > .vscode/launch.json",
+     ".vscode/launch.json"},
     {"NewSettings", "mkdir -p .idea; echo evil > .idea/workspace.xml", ".idea/workspace.xml"},
     {"NewFile", "rmdir .envrc; echo evil > .envrc", ".envrc"},
     {"NotHeld", "echo evil > .mcp.json", ".mcp.json"},
@@ -172,6 +176,10 @@ constexpr Attack kAttacks[] = {
      "tools/hooks/x"},
     {"HooksBehindALink", "rm -rf tools; mkdir -p e/hooks; ln -s e tools; echo evil > tools/hooks/x",
      "tools/hooks/x"},
+    {"HookThatIsALink", "echo evil > scripts/check.sh", ".git/hooks/pre-push"},
+    {"MovedHookThatIsALink", "mv scripts s; mkdir scripts; echo evil > scripts/check.sh",
+     ".git/hooks/pre-push"},
+    {"SettingsThatAreALink", "rm lib/tasks.json; echo evil > lib/tasks.json", ".vscode/tasks.json"},
     {"Filter", "echo evil > scripts/clean.sh", "scripts/clean.sh"},
     {"MovedFilter", "mv scripts s; mkdir scripts; echo evil > scripts/clean.sh",
      "scripts/clean.sh"},

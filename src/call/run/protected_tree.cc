@@ -125,7 +125,11 @@ Status ProtectedTree::Protect(const FoundName& found) {
   if (S_ISLNK(found.mode) || (S_ISREG(found.mode) && isolation::BaseName(found.path) == ".git")) {
     TRY(Pin(Above(found.path)));
   }
+  const bool known = read_only_.contains(found.path);
   TRY(Mount(found.path, policy::Access::kRead));
+  if (S_ISDIR(found.mode)) {
+    return known ? Status() : ProtectLinksIn(found.path);
+  }
   return S_ISLNK(found.mode) ? ProtectTarget(found) : Status();
 }
 

@@ -62,6 +62,8 @@ class ProtectedTree {
   Status ProtectPath(const std::string& path);
   Status ProtectNamed(const std::string& path);
   Status ProtectTarget(const isolation::FoundName& link);
+  Status ProtectLinksIn(const std::string& directory);
+  bool LiesInReadOnly(const std::string& path) const;
   Status Watch(const std::string& path);
   void DropPinsInReadOnly();
   static std::string Above(const std::string& path);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The part of a protected tree that follows names: what a link leads to, and what a git configuration makes git run.
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -19,8 +20,10 @@ using isolation::FoundName;
 Status ProtectedTree::ProtectTarget(const FoundName& link) {
   const isolation::TreePath target = isolation::FollowInTree(root_, link.path);
   for (const std::string& on_the_way : target.links) {
-    TRY(Pin(Above(on_the_way)));
-    TRY(Mount(on_the_way, policy::Access::kRead));
+    if (!LiesInReadOnly(on_the_way)) {
+      TRY(Pin(Above(on_the_way)));
+      TRY(Mount(on_the_way, policy::Access::kRead));
+    }
   }
   switch (target.end) {
     case isolation::TreePath::End::kOutside:
@@ -37,6 +40,42 @@ Status ProtectedTree::ProtectTarget(const FoundName& link) {
                    "remove the link");
   }
   return ProtectPath(target.path);
+}
+
+bool ProtectedTree::LiesInReadOnly(const std::string& path) const {
+  std::string above = Above(path);
+  while (!above.empty() && !read_only_.contains(above)) {
+    above = Above(above);
+  }
+  return !above.empty();
+}
+
+// A hook is often a link to a script of the project. What links in a protected directory lead to is protected as well, but
+// for those that lead to the tree's own top.
+Status ProtectedTree::ProtectLinksIn(const std::string& directory) {
+  isolation::SystemPaths system;
+  TRY_ASSIGN(const isolation::HostPath opened,
+             isolation::ExamineHostPath(root_.path + "/" + directory, isolation::BindReason::kMount,
+                                        system));
+  std::vector<FoundName> links;
+  const auto look = [&](const isolation::TreeWalk::Directory& here) -> Status {
+    const std::string below = here.walk.Path();
+    for (const sys::DirEntry& entry : here.entries) {
+      if (entry.type == DT_LNK) {
+        links.emplace_back().path =
+            directory + "/" + (below.empty() ? entry.name : below + "/" + entry.name);
+      }
+    }
+    return {};
+  };
+  TRY(isolation::TreeWalk(opened, "links", look).Run());
+  for (const FoundName& link : links) {
+    const isolation::TreePath target = isolation::FollowInTree(root_, link.path);
+    if (target.end != isolation::TreePath::End::kInside || !target.path.empty()) {
+      TRY(ProtectTarget(link));
+    }
+  }
+  return {};
 }
 
 // A path that must not come into being. What there is of it stays where it is.
