@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/exit_codes.h"
 #include "base/json.h"
 #include "base/print.h"
 #include "call/run/doctor.h"
@@ -156,7 +157,7 @@ int DoctorVerb(std::span<const std::string_view> words) {
     } else {
       PrintError(
           Refused("policy.usage", "doctor takes --json and --sweep, not " + std::string(word)));
-      return 120;
+      return kExitRefused;
     }
   }
   call::SweepSummary swept;

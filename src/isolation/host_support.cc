@@ -93,7 +93,8 @@ void ExplainContainer(int error, bool root, const std::string& proc_sys, HostSup
         "the host forbids namespaces ({}): an outer container, seccomp filter or security module",
         sys::ErrnoText(error));
     support.fix =
-        "in Docker or Kubernetes: allow user namespaces to this container (see docs/OPERATIONS.md)";
+        "in Docker or Kubernetes: allow user namespaces to this container (OPERATIONS.md in "
+        "/usr/share/doc/coffer)";
   } else if (error == ENOSPC || error == EUSERS) {
     support.cause = "there are too many user namespaces already, or they are nested too deep";
     support.fix = "raise user.max_user_namespaces, or leave the outer sandbox";
