@@ -120,7 +120,8 @@ def reasons():
 
 
 def percent(inside, outside):
-    return 100.0 * inside / outside if outside else 0.0
+    """Rounded down, so that 100.00 means all."""
+    return 10000 * inside // outside / 100 if outside else 0.0
 
 
 def summary(result):
