@@ -45,7 +45,7 @@ say() { printf '== %s ==\n' "$*"; }
 fail() { printf 'install_test: %s\n' "$*" >&2; exit 1; }
 say "apt: ./$1"
 apt-get update -qq
-DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "./$1" python3 >/tmp/apt.log 2>&1 || { tail -n 30 /tmp/apt.log; exit 1; }
+DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "./$1" python3 man-db >/tmp/apt.log 2>&1 || { tail -n 30 /tmp/apt.log; exit 1; }
 
 unit=/usr/lib/systemd/system/coffer.service
 [ -f $unit ] || unit=/lib/systemd/system/coffer.service
@@ -64,6 +64,7 @@ coffer help config | grep -q 'quotas.tenant' || fail "coffer help config"
 for page in man1/coffer.1 man1/coffer-sessions.1 man5/coffer-manifest.5 man5/manifest.5 man5/coffer.toml.5; do
   dpkg -L coffer | grep -qx "/usr/share/man/$page.gz" || fail "the package has no $page"
 done
+[ ! -e /usr/share/man/man5/manifest.5.gz ] || man 5 manifest | grep -q 'limits.memory' || fail "man 5 manifest"
 for file in /usr/share/doc/coffer/OPERATIONS.md /usr/share/bash-completion/completions/coffer; do
   # The smallest Debian may leave documents out; the package must have them.
   dpkg -L coffer | grep -qx "$file\(.gz\)\?" || fail "the package has no $file"
