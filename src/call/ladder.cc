@@ -2,6 +2,7 @@
 #include "call/ladder.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
@@ -9,6 +10,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "call/redact.h"
+#include "call/request_terms.h"
 #include "call/workspace_room.h"
 #include "policy/manifest/manifest.h"
 #include "policy/narrowing.h"
@@ -22,7 +24,6 @@ namespace {
 
 constexpr const char* kNobodyKnows =
     "the call was started and nobody saw its end; look at what it was to change";
-constexpr Nanos kRetryCooldown = std::chrono::seconds(10);
 
 ToolReply Reply(ToolRefusal refusal, const Error& error) {
   ToolReply reply;
@@ -62,8 +63,13 @@ ToolRefusal RefusalOf(store::AdmitVerdict verdict) {
 
 std::string RequestHash(const ToolRequest& request, const std::string& args_hash) {
   // The agent too: a key is the tenant's, but what one agent was answered is not told to another.
-  return HashOf(fmt::format("{}\n{}\n{}\n{}\n{}\n{}", request.agent, request.tool, args_hash,
-                            request.session_id, request.parent_id, request.dry_run));
+  std::string text = fmt::format("{}\n{}\n{}\n{}\n{}\n{}", request.agent, request.tool, args_hash,
+                                 request.session_id, request.parent_id, request.dry_run);
+  if (request.background || !request.limits_json.empty()) {
+    text += fmt::format("\n{}\n{}\n{}", request.background, fmt::join(request.ports, ","),
+                        request.limits_json);
+  }
+  return HashOf(text);
 }
 
 audit::Receipt ReceiptOf(const ToolRequest& request, Nanos now) {
@@ -273,6 +279,11 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
   }
   const Nanos began = BootTime();
   Result<Evaluation> evaluation = Evaluate(*tool, *args, workspace);
+  if (evaluation.ok()) {
+    if (Status terms = ApplyTerms(*tool, request, evaluation->run); !terms.ok()) {
+      evaluation = std::move(terms.error());
+    }
+  }
   if (options_.evaluated) {
     options_.evaluated(request.tenant, BootTime() - began);
   }
@@ -309,7 +320,7 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
     seat = std::move(taken.seat);
   }
   asked.quotas.tool = tool->manifest.rate;
-  asked.quotas.retry_cooldown = kRetryCooldown;
+  asked.quotas.retry_cooldown = tool->manifest.retry;
   const Result<store::Admission> admission = store::AdmitCall(store_, asked);
   if (!admission.ok()) {
     return Failed(admission.error());
@@ -481,7 +492,7 @@ ToolReply Ladder::Descend(const ReadyCall& call, Collected collected) {
 
 ToolReply Ladder::DescendUnlaunched(const ReadyCall& call, const Error& error) {
   audit::Receipt receipt;
-  receipt.outcome = "error";
+  receipt.outcome = error.kind == ErrorKind::kRefused ? "denied" : "error";
   receipt.error_class = error.code;
   receipt.error_message = error.message;
   receipt.finished_at = store_.Now();

@@ -29,6 +29,9 @@ struct ToolRequest {
   std::string parent_id;        // empty: none
   std::string idempotency_key;  // empty: none
   bool dry_run = false;         // everything up to the decision, and nothing after it
+  bool background = false;      // a process of the session, not a call that is waited for
+  std::vector<uint16_t> ports;  // on which the session's later calls reach it
+  std::string limits_json;      // smaller limits than the manifest's; empty: those of the manifest
   std::string trace_id;         // W3C trace context, 32 and 16 hexadecimal digits; empty: none
   std::string parent_span;
 };

@@ -13,9 +13,11 @@
 namespace coffer::daemon {
 
 RunningCall::RunningCall(net::Loop& loop, std::shared_ptr<EventRoom> room, call::ReadyCall ready,
-                         call::RunChannels channels, std::function<void()> done)
+                         call::RunChannels channels, std::function<void(std::string_view)> printed,
+                         std::function<void()> done)
     : ready_(std::move(ready)),
       log_(std::make_shared<EventLog>(std::move(room))),
+      printed_(std::move(printed)),
       done_(std::move(done)) {
   log_->AddState("running");
   Watch(loop, out_, std::move(channels.out), &collected_.stdout_text, call::kMaxCollected);
@@ -42,6 +44,9 @@ void RunningCall::Read(Channel& channel) {
     const std::string_view piece(buffer.data(), static_cast<size_t>(got));
     channel.into->append(piece);
     if (&channel != &report_channel_) {
+      if (printed_) {
+        printed_(piece);
+      }
       log_->AddOutput(
           &channel == &out_ ? gateway::CallEvent::Kind::kStdout : gateway::CallEvent::Kind::kStderr,
           piece);

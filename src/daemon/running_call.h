@@ -16,9 +16,11 @@ namespace coffer::daemon {
 
 class RunningCall {
  public:
-  // `done` is called once, on the loop, when all three channels have ended.
+  // `printed`, unless it is empty, sees all output as it comes. `done` is called once, when all three channels have ended.
+  // Both on the loop.
   RunningCall(net::Loop& loop, std::shared_ptr<EventRoom> room, call::ReadyCall ready,
-              call::RunChannels channels, std::function<void()> done);
+              call::RunChannels channels, std::function<void(std::string_view)> printed,
+              std::function<void()> done);
 
   const call::ReadyCall& ready() const { return ready_; }
   std::shared_ptr<EventLog> shared_log() const { return log_; }
@@ -40,6 +42,7 @@ class RunningCall {
   call::Collected collected_;
   std::string report_;
   Channel out_, err_, report_channel_;
+  std::function<void(std::string_view)> printed_;
   std::function<void()> done_;
 };
 

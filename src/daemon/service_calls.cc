@@ -32,6 +32,9 @@ call::ToolRequest RequestOf(const gateway::Identity& who, const store::TenantId&
   made.parent_id = request.parent_id.value_or("");
   made.idempotency_key = request.idempotency_key.value_or("");
   made.dry_run = request.dry_run;
+  made.background = request.background;
+  made.ports = std::move(request.ports);
+  made.limits_json = std::move(request.limits_json);
   call::TakeTrace(request.traceparent.value_or(""), made);
   return made;
 }
@@ -111,12 +114,15 @@ void DaemonService::Submit(const gateway::Identity& who, gateway::CallRequest re
     const Result<std::optional<store::Tenant>> owner =
         store::FindTenant(context_.store(), asked->tenant);
     ready->run.tenant = owner.ok() && *owner ? (*owner)->number : 0;
+    const Result<SessionProcesses::Given> given = processes_.Connect(*ready);
     Result<call::RunChannels> channels =
-        ready->run.tenant != 0
+        !given.ok() ? Result<call::RunChannels>(given.error())
+        : ready->run.tenant != 0
             ? context_.launcher().Launch(ready->call_id, ready->run, ready->stdin_text)
             : Result<call::RunChannels>(Internal("internal", "the call has no tenant"));
     if (!channels.ok()) {
       const call::ToolReply failed = context_.ladder().DescendUnlaunched(*ready, channels.error());
+      processes_.End(ready->call_id, failed);
       context_.loop.Post(reply.Prepare(ViewOf(failed, *asked)));
       return;
     }
@@ -141,9 +147,13 @@ void DaemonService::Watch(const std::shared_ptr<call::ReadyCall>& ready,
   } else {
     reply(RunningView(flight.request, id));
   }
+  std::function<void(std::string_view)> print;
+  if (ready->run.background) {
+    print = [this, id](std::string_view text) { processes_.Print(id, text); };
+  }
   // The end is handled after the reading that saw it has returned.
   flight.call = std::make_unique<RunningCall>(
-      context_.loop, event_room_, std::move(*ready), std::move(*channels),
+      context_.loop, event_room_, std::move(*ready), std::move(*channels), std::move(print),
       [this, id] { context_.loop.Post([this, id] { End(id); }); });
   flight.log = flight.call->shared_log();
   // A switch that was flipped between admission and now was looked for among the running calls before this was one.
@@ -166,6 +176,7 @@ void DaemonService::End(const std::string& call_id) {
   context_.workers().SubmitAlways(lane, [this, flight, collected, call_id] {
     const call::ToolReply ended =
         context_.ladder().Descend(flight->call->ready(), std::move(*collected));
+    processes_.End(call_id, ended);
     const std::function<void()> answer =
         flight->reply ? flight->reply.Prepare(ViewOf(ended, flight->request)) : nullptr;
     context_.loop.Post([this, flight, call_id, answer] {

@@ -34,6 +34,7 @@ void DaemonService::EndExpired() {
 void DaemonService::AfterEnd(const store::EndedSession& ended, const std::string& by) {
   context_.loop.Post([this, id = ended.session.id] {
     KillWhere([&](const call::ReadyCall& call) { return call.request.session_id == id; });
+    processes_.Forget(id);
   });
   (void)RemoveFiles(ended.session);  // else by the timer
   if (ended.just_now) {

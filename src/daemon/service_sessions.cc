@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/print.h"
+#include "base/quantity.h"
 #include "call/warden/volumes.h"
 #include "daemon/service.h"
 #include "daemon/standing.h"
@@ -21,6 +22,14 @@ namespace {
 using gateway::Refusal;
 using gateway::RefusalKind;
 
+Refusal TooLong(Nanos longest) {
+  return {.kind = RefusalKind::kUnprocessable,
+          .code = "session.lifetime",
+          .message = fmt::format("a session lives {} at most", FormatDuration(longest)),
+          .hint = fmt::format("ask for at most {} seconds",
+                              std::chrono::duration_cast<std::chrono::seconds>(longest).count())};
+}
+
 }  // namespace
 
 void DaemonService::CreateSession(const gateway::Identity& who, gateway::SessionRequest request,
@@ -34,7 +43,10 @@ void DaemonService::CreateSession(const gateway::Identity& who, gateway::Session
         store::SessionRequest asked;
         asked.agent = who.agent;
         if (request.lifetime) {
-          asked.lifetime = std::min<Nanos>(*request.lifetime, options_.longest_session);
+          if (*request.lifetime > options_.longest_session) {
+            return TooLong(options_.longest_session);
+          }
+          asked.lifetime = *request.lifetime;
         }
         asked.label = request.label;
         const std::shared_ptr<const FileConfig> config = context_.live_config.current();
@@ -142,6 +154,35 @@ void DaemonService::GetSession(const gateway::Identity& who, const std::string& 
                                  }
                                  return ShowSession(session.value());
                                });
+}
+
+void DaemonService::ExtendSession(const gateway::Identity& who, const std::string& session_id,
+                                  std::chrono::seconds lifetime,
+                                  gateway::Reply<gateway::SessionView> reply) {
+  AnswerIfStanding<gateway::SessionView>(
+      context_, who, std::move(reply),
+      [this, who, session_id, lifetime]() -> gateway::Answer<gateway::SessionView> {
+        const gateway::Answer<store::Session> session =
+            FindVisibleSession(context_.store(), who, session_id);
+        if (!session.ok()) {
+          return session.refusal();
+        }
+        if (lifetime > options_.longest_session) {
+          return TooLong(options_.longest_session);
+        }
+        const Result<std::optional<store::Session>> extended = store::ExtendSession(
+            context_.store(), session->tenant, session_id, lifetime, options_.oldest_session);
+        if (!extended.ok()) {
+          return RefusalOf(extended.error());
+        }
+        if (!*extended) {
+          return Refusal{.kind = RefusalKind::kConflict,
+                         .code = "session.ended",
+                         .message = "the session has ended",
+                         .hint = "begin another"};
+        }
+        return ShowSession(**extended);
+      });
 }
 
 void DaemonService::EndSession(const gateway::Identity& who, const std::string& session_id,

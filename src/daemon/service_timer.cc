@@ -95,6 +95,15 @@ void DaemonService::KillIfStopped(const std::string& call_id, const call::ToolRe
     if (revoked || (stopped.ok() && *stopped)) {
       context_.launcher().Kill(call_id);
     }
+    // A session that ended between admission and now: a process would go on for hours.
+    if (!request.session_id.empty()) {
+      const Result<std::optional<store::Session>> session =
+          store::FindSession(context_.store(), request.tenant, request.session_id);
+      if (session.ok() && *session && (*session)->ended_at) {
+        context_.launcher().Kill(call_id);
+        processes_.Forget(request.session_id);
+      }
+    }
   });
 }
 

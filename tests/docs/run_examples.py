@@ -124,7 +124,7 @@ class Page:
                               timeout=SECONDS_EACH)
         self.status = done.returncode
         printed = done.stdout.decode(errors="replace").replace(str(self.env["HOME"]), "/root")
-        for name, variable in (("session_id", "S"), ("call_id", "CALL")):
+        for name, variable in (("session_id", "S"), ("call_id", "CALL"), ("process_id", "P")):
             for value in re.findall(rf'"{name}":"([0-9a-f-]{{36}})"', printed):
                 self.env[variable] = value
         self.find_last_call()

@@ -31,6 +31,8 @@ class Launcher {
                                      std::string_view stdin_text) = 0;
   // The call is killed at once; its report still comes.
   virtual void Kill(const std::string& call_id) = 0;
+  // A signal for what the call runs. SIGTERM, SIGINT and SIGQUIT ask it to end, and it is killed soon after.
+  virtual void Signal(const std::string& call_id, int signal) = 0;
 };
 
 // Runs every call in a child of this process, which must be single-threaded. The children die with it.
@@ -40,8 +42,7 @@ class LocalLauncher : public Launcher {
   Result<RunChannels> Launch(const std::string& call_id, const RunRequest& request,
                              std::string_view stdin_text) override;
   void Kill(const std::string& call_id) override;
-  // Forwards a signal that was meant for the call.
-  void Signal(const std::string& call_id, int signal);
+  void Signal(const std::string& call_id, int signal) override;
 
  private:
   std::map<std::string, pid_t> runners_;
@@ -54,6 +55,7 @@ class WardenLauncher : public Launcher {
   Result<RunChannels> Launch(const std::string& call_id, const RunRequest& request,
                              std::string_view stdin_text) override;
   void Kill(const std::string& call_id) override;
+  void Signal(const std::string& call_id, int signal) override;
 
  private:
   const int control_;
