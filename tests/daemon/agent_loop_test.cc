@@ -8,8 +8,6 @@
 namespace coffer::test {
 namespace {
 
-constexpr const char* kJson = "Content-Type: application/json\r\n";
-
 class AgentLoop : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -63,7 +61,7 @@ TEST_F(AgentLoop, ACallMayAskForLess) {
 TEST_F(AgentLoop, ASessionLivesLongerWithinItsBound) {
   const auto extend = [&](const std::string& key, uint64_t seconds) {
     return daemon_.Ask("POST", "/v1/sessions/" + session_ + "/extend", key,
-                       Json{{"lifetime_seconds", seconds}}.dump(), kJson);
+                       Json{{"lifetime_seconds", seconds}}.dump());
   };
   const std::string before = daemon_.Ask("GET", "/v1/sessions/" + session_, key_).At("expires_at");
   const HttpAnswer longer = extend(key_, 7200);
@@ -73,9 +71,8 @@ TEST_F(AgentLoop, ASessionLivesLongerWithinItsBound) {
   const HttpAnswer beyond = extend(key_, 86401);
   EXPECT_EQ(beyond.status, 422) << beyond.text;
   EXPECT_EQ(beyond.At("code"), "session.lifetime");
-  EXPECT_EQ(
-      daemon_.Ask("POST", "/v1/sessions", key_, R"({"lifetime_seconds": 86401})", kJson).status,
-      422);
+  EXPECT_EQ(daemon_.Ask("POST", "/v1/sessions", key_, R"({"lifetime_seconds": 86401})").status,
+            422);
   const std::string stranger = daemon_.NewKey("local", "agent", "other").value("key", "");
   EXPECT_EQ(extend(stranger, 7200).status, 404);
   EXPECT_EQ(daemon_.Ask("DELETE", "/v1/sessions/" + session_, key_).status, 200);
@@ -103,7 +100,8 @@ TEST_F(AgentLoop, AnAgentListsItsOwnCalls) {
   const std::string theirs = daemon_.Call(other, Bash("true")).At("call_id");
   const auto listed = [&](const std::string& key, const std::string& query = "") {
     Strings ids;
-    for (const Json& call : daemon_.Ask("GET", "/v1/calls" + query, key).body["calls"]) {
+    const Json listed = daemon_.Ask("GET", "/v1/calls" + query, key).body;
+    for (const Json& call : listed["calls"]) {
       ids.push_back(call.value("call_id", ""));
     }
     return ids;

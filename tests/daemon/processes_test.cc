@@ -41,8 +41,7 @@ class Processes : public ::testing::Test {
     const char* const argument = tool == "bash" ? "command" : "code";
     return daemon_.Ask(
         "POST", Place(session), daemon_.key(),
-        Json{{"tool", tool}, {"args", {{argument, command}}}, {"ports", ports}}.dump(),
-        "Content-Type: application/json\r\n");
+        Json{{"tool", tool}, {"args", {{argument, command}}}, {"ports", ports}}.dump());
   }
   Json Look(const std::string& process) {
     return daemon_.Ask("GET", Place(session_, process), daemon_.key()).body;
@@ -158,14 +157,13 @@ TEST_F(Processes, HaveALogAndHearSignals) {
   EXPECT_EQ(daemon_.Ask("GET", log + "?offset=1&limit=1", daemon_.key()).At("text"), "p");
   const auto send = [&](const std::string& name) {
     return daemon_
-        .Ask("POST", Place(session_, id) + "/signal", daemon_.key(), Json{{"signal", name}}.dump(),
-             "Content-Type: application/json\r\n")
+        .Ask("POST", Place(session_, id) + "/signal", daemon_.key(), Json{{"signal", name}}.dump())
         .status;
   };
   EXPECT_EQ(send("STOP"), 400);
   EXPECT_EQ(send("HUP"), 202);
   read = daemon_.Ask("GET", log + "?follow=20&offset=3", daemon_.key());
-  EXPECT_EQ(read.At("text"), "reloaded\n");
+  EXPECT_TRUE(read.At("text").starts_with("reloaded\n")) << read.text;
   EXPECT_EQ(daemon_.Ask("DELETE", Place(session_, id), daemon_.key()).status, 202);
   EXPECT_TRUE(WaitUntil([&] { return Look(id).value("state", "") == "ended"; }));
   EXPECT_EQ(Look(id).value("outcome", ""), "terminated");
@@ -184,7 +182,7 @@ TEST_F(Processes, HaveLimitsOfTheirOwn) {
   EXPECT_EQ(Look(id)["error"]["class"], "limit.memory") << Look(id);
   // The call's own wall of 30 s is not the process's.
   const HttpAnswer receipt = daemon_.Ask("GET", "/v1/calls/" + id + "/receipt", daemon_.key());
-  EXPECT_GT(receipt.body["limits"]["wall"]["cap"].get<int64_t>(), 3600LL * 1000);
+  EXPECT_GT(receipt.body["limits"]["wall"].value("cap", int64_t{0}), 3600LL * 1000);
 }
 
 TEST_F(Processes, AreGoneWithTheirSession) {
