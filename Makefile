@@ -12,8 +12,10 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 SECONDS_EACH ?= 60
 SOAK_SECONDS ?= 300
+SAMPLES ?= 10000
 # make check TIDY=off leaves clang-tidy out (`make tidy` is it alone)
 TIDY ?= on
+SINCE ?=
 CONTRACT ?= ../shared/contract
 # Narrow a run: make test TESTS='escape:'  (a regular expression for ctest -R)
 TESTS ?=
@@ -37,7 +39,7 @@ help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null \
 	  || sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1 - \2/p' Makefile
 	@echo
-	@echo "Variables: JOBS, PREFIX, DESTDIR, TESTS (ctest -R), SUITES (asan, coverage), SECONDS_EACH (fuzz), SOAK_SECONDS (soak), CONTRACT (directory of boundary.py)"
+	@echo "Variables: JOBS, PREFIX, DESTDIR, TESTS (ctest -R), SUITES (asan, coverage), SECONDS_EACH (fuzz), SOAK_SECONDS (soak), SAMPLES (bench-fair), CONTRACT (directory of boundary.py)"
 
 .PHONY: setup
 setup:  ## install every Debian package that any target needs
@@ -83,19 +85,24 @@ check:  ## formatting, clang-tidy, layers, file sizes, words, licences, shell sc
 	@JOBS=$(JOBS) TIDY=$(TIDY) scripts/check.sh
 
 .PHONY: compat
-compat: build  ## real programs outside and inside a boundary, as root and as a user; writes docs/COMPATIBILITY.md
+compat: build  ## real programs, CPython's and Perl's own tests outside and inside a boundary; writes docs/COMPATIBILITY.md
+	@$(setup) compat
 	@scripts/compat.sh --write
+	@scripts/compat_cpython.py --again --write
+	@scripts/compat_perl.py --write
 
 .PHONY: compat-short
 compat-short: build  ## the part of it that CI runs
+	@$(setup) compat-short
 	@scripts/compat.sh --short
+	@scripts/compat_cpython.py --again --short --result build/compat/short.json
 
 .PHONY: tidy
-tidy:  ## clang-tidy alone
+tidy:  ## clang-tidy alone; SINCE=COMMIT: over what changed since then and what includes it
 	@$(setup) check
 	@$(call configure,release)
 	@$(call compile,release) coffer
-	@python3 scripts/tidy.py build
+	@JOBS=$(JOBS) python3 scripts/tidy.py build $(if $(SINCE),--since $(SINCE))
 
 .PHONY: asan
 asan:  ## the suite under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -147,6 +154,12 @@ bench-gate:  ## measure the daemon: admission, policy, /healthz, memory; writes 
 	@$(call compile,release) coffer cofferd
 	@scripts/bench_gate.sh
 
+.PHONY: bench-fair
+bench-fair:  ## what a tenant notices of a hostile one, and /healthz meanwhile: the table alone (SAMPLES=10000)
+	@$(call configure,release)
+	@$(call compile,release) coffer cofferd
+	@DOCS= scripts/bench_gate.sh --only fairness --calls $(SAMPLES)
+
 .PHONY: bench-record
 bench-record:  ## measure the log (append, verify, size), audit verify, and audit list over a million calls
 	@$(setup) bench
@@ -173,23 +186,40 @@ test-vm-all: all  ## the same, and once more on the other architecture
 soak: build  ## eight tenants, one hostile, and kills of every role, for SOAK_SECONDS (300); then everything is looked at
 	@scripts/soak.py --seconds $(SOAK_SECONDS) --build build
 
+.PHONY: soak-user
+soak-user: build  ## the same as an ordinary user
+	@scripts/soak.py --seconds $(SOAK_SECONDS) --build build --as-user
+
+.PHONY: soak-large
+soak-large: build  ## 10,000 calls of 1 MiB, 100,000 files in a session, 2,000 hostile clients: the gateway's memory (half an hour)
+	@scripts/soak_large.py --build build
+
 # The long forms of what .ci/run does in short. One that fails ends it.
 .PHONY: nightly
-nightly: all  ## races in their thousands, an hour of fuzzing, sanitizers over everything, half an hour of soak, the virtual machines
+nightly: all  ## races in their thousands, an hour of fuzzing, sanitizers and clang-tidy over everything, half an hour of soak, other people's programs and suites, the virtual machines
 	@COFFER_RACE_TRIES=2000 ctest --test-dir build -R 'ANeighbourWhoSwapsAllTheTime' --no-tests=error --output-on-failure --timeout 7200
+	@$(MAKE) tidy
 	@$(MAKE) fuzz SECONDS_EACH=200
 	@$(MAKE) asan
 	@$(MAKE) tsan
+	@$(MAKE) compat
 	@$(MAKE) soak SOAK_SECONDS=1800
+	@$(MAKE) soak-large
 	@$(MAKE) test-vm-all
+	@$(MAKE) test-install
 
 .PHONY: test-fresh
 test-fresh:  ## make demo and make test on a new Debian 12 in a directory, as root and as a user with sudo
 	@$(setup) fresh
 	@TESTS='$(TESTS)' scripts/fresh.sh
 
+.PHONY: test-install
+test-install: package  ## the Debian package on a new Debian 12 in a directory: apt install, the unit, run, serve
+	@$(setup) fresh
+	@scripts/install_test.sh build/packages/*.deb
+
 .PHONY: install
-install: build  ## put coffer, its manual page and completions below PREFIX (/usr/local)
+install: build  ## put coffer, its unit, manual pages and completions below PREFIX (/usr/local)
 	@$(call compile,release) coffer cofferd man package_docs
 	@DESTDIR='$(DESTDIR)' cmake --install build --strip --prefix '$(PREFIX)'
 

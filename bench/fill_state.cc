@@ -32,10 +32,10 @@ T Must(Result<T> result) {
 audit::Receipt Typical(const std::string& id, Nanos now) {
   const std::string hash = "sha256:" + std::string(64, 'a');
   audit::Receipt receipt;
-  receipt.call_id = id;
-  receipt.agent = "bot";
-  receipt.user = "uid:1000";
-  receipt.tool = "python";
+  receipt.identity.call_id = id;
+  receipt.identity.agent = "bot";
+  receipt.identity.user = "uid:1000";
+  receipt.identity.tool = "python";
   receipt.tool_version = "1.0.0";
   receipt.manifest_hash = receipt.envelope_id = receipt.args_hash = hash;
   receipt.effect = "reversible";
@@ -73,15 +73,15 @@ void Fill(const std::string& directory, int calls) {
   call::Recorder recorder(store, log);
   for (int i = 0; i < calls; ++i) {
     store::AdmitRequest request;
-    request.agent = "bot";
-    request.user = "uid:1000";
-    request.tool = "python";
+    request.identity.agent = "bot";
+    request.identity.user = "uid:1000";
+    request.identity.tool = "python";
     request.requested_at = store.Now();
     const store::Admission admitted = Must(store::AdmitCall(store, request));
     const audit::Receipt receipt = Typical(admitted.call_id, request.requested_at);
-    Must(recorder.Start(request.tenant, receipt));
+    Must(recorder.Start(receipt));
     call::ToolReply reply;
-    Must(recorder.End(request.tenant, call::Ending::kFinished, receipt, reply));
+    Must(recorder.End(call::Ending::kFinished, receipt, reply));
   }
 }
 

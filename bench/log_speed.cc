@@ -38,28 +38,26 @@ const std::string kHash = "sha256:" + std::string(64, 'a');
 
 DecisionRecord Decision(int number) {
   DecisionRecord record;
-  record.tenant = "local";
-  record.call = "0192f0c4-7a3b-7cc0-8000-" + std::to_string(100'000'000'000 + number);
-  record.session = "0192f0c4-7a3b-7cc0-8000-000000000001";
-  record.agent = "bot";
-  record.user = "uid:1000";
-  record.tool = "python";
+  record.identity.call_id = "0192f0c4-7a3b-7cc0-8000-" + std::to_string(100'000'000'000 + number);
+  record.identity.session_id = "0192f0c4-7a3b-7cc0-8000-000000000001";
+  record.identity.agent = "bot";
+  record.identity.user = "uid:1000";
+  record.identity.tool = "python";
   record.tool_version = "1.0.0";
   record.manifest = record.envelope = record.args_hash = kHash;
   record.effect = "reversible";
-  record.trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+  record.identity.trace_id = "4bf92f3577b34da6a3ce929d0e0e4736";
   return record;
 }
 
 ReceiptRecord ReceiptOf(int number) {
   ReceiptRecord record;
-  record.tenant = "local";
-  record.call = Decision(number).call;
-  record.tool = "python";
+  record.identity.call_id = Decision(number).identity.call_id;
+  record.identity.tool = "python";
   record.outcome = "success";
   record.ran = true;
   record.body = kHash;
-  record.trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+  record.identity.trace_id = "4bf92f3577b34da6a3ce929d0e0e4736";
   return record;
 }
 

@@ -49,9 +49,9 @@ void Must(const Status& status) {
 Sample OneCall(Store& store, const std::string& key, int number) {
   const TenantId tenant = TenantId::Local();
   AdmitRequest request;
-  request.tenant = tenant;
-  request.agent = "bot";
-  request.tool = "python";
+  request.identity.tenant = tenant;
+  request.identity.agent = "bot";
+  request.identity.tool = "python";
   request.args_hash = "sha256:" + std::to_string(number);
   request.idempotency_key = "key-" + std::to_string(number);
   request.request_hash = request.args_hash;

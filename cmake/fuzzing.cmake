@@ -10,13 +10,13 @@ target_compile_options(coffer_options INTERFACE -fsanitize=fuzzer-no-link)
 set(fuzzed
   "base/.*"
   "policy/.*"
-  "store/state_part"
+  "store/(state_part|tenant_id)"
   "audit/(receipt|receipt_parse|seal)"
   "audit/log/(checkpoint|encoding|log|log_file|log_home|log_lines|log_tail|merkle|merkle_sha256|records|records_scan|signer)"
   "isolation/child/report"
   "isolation/runtime/(elf|loader_cache)"
   "isolation/seccomp/.*"
-  "call/(evaluate|verb_flags|run/usual_directories|warden/protocol|warden/table|warden/wire|warden/wire_envelope)"
+  "call/(evaluate|verb_flags|run/usual_directories|warden/protocol|warden/table|warden/wire|warden/wire_envelope|warden/wire_receipt)"
   "cli/(run_defaults|run_flags|run_help)"
   "gateway/(http/.*|jwks|jwt)"
   "net/http_chunks"
@@ -26,7 +26,7 @@ file(GLOB_RECURSE fuzzed_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/*.cc)
 list(FILTER fuzzed_sources INCLUDE REGEX "/src/(${fuzzed})\\.cc$")
 list(FILTER fuzzed_sources EXCLUDE REGEX "/main\\.cc$|/http/(connection|server)\\.cc$")
 add_library(fuzzed STATIC EXCLUDE_FROM_ALL ${fuzzed_sources} ${openapi_source})
-target_link_libraries(fuzzed PUBLIC coffer_options coffer_libraries OpenSSL::Crypto)
+target_link_libraries(fuzzed PUBLIC coffer_options coffer_libraries OpenSSL::Crypto ZLIB::ZLIB)
 get_target_property(definitions coffer_gateway COMPILE_DEFINITIONS)
 target_compile_definitions(fuzzed PRIVATE ${definitions})
 coffer_add_seccomp_tables(fuzzed)

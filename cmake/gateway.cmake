@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# coffer_gateway: what cofferd is made of. Boost (headers only) and OpenSSL are linked here and nowhere else: `coffer`
+# coffer_gateway: what cofferd is made of. Boost (headers only), OpenSSL and zlib are linked here and nowhere else: `coffer`
 # starts on every call, and must not pay for them.
 include_guard()
 
 find_package(OpenSSL 3.0 QUIET)
+find_package(ZLIB QUIET)
 find_path(COFFER_boost_INCLUDE boost/beast/http/basic_parser.hpp)
-if(NOT OpenSSL_FOUND OR NOT COFFER_boost_INCLUDE)
-  message(FATAL_ERROR "OpenSSL 3 or the headers of Boost 1.81 are missing. Run: scripts/setup.sh build "
-                      "(Debian packages libssl-dev, libboost1.81-dev)")
+if(NOT OpenSSL_FOUND OR NOT ZLIB_FOUND OR NOT COFFER_boost_INCLUDE)
+  message(FATAL_ERROR "OpenSSL 3, zlib or the headers of Boost 1.81 are missing. Run: scripts/setup.sh build "
+                      "(Debian packages libssl-dev, zlib1g-dev, libboost1.81-dev)")
 endif()
 
 file(GLOB_RECURSE COFFER_GATEWAY_SOURCES CONFIGURE_DEPENDS
@@ -38,7 +39,7 @@ std::string_view OpenApiDocument() {
 ]])
 
 add_library(coffer_gateway STATIC ${COFFER_GATEWAY_SOURCES} ${openapi_source})
-target_link_libraries(coffer_gateway PUBLIC coffer_lib OpenSSL::SSL OpenSSL::Crypto)
+target_link_libraries(coffer_gateway PUBLIC coffer_lib OpenSSL::SSL OpenSSL::Crypto ZLIB::ZLIB)
 # As in coffer_lib, so that both see one library; Asio without what nobody here uses.
 target_compile_definitions(coffer_gateway PRIVATE
   JSON_NO_IO "FMT_STATIC_THOUSANDS_SEPARATOR=','" BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_DISABLE_VISIBILITY)

@@ -11,6 +11,7 @@
 #   tests/conformance/otlp_oracle/                        exported traces against the OTLP schema (scripts/otlp_oracle.sh)
 #   tests/conformance/openapi_lint/                       openapi.json against a linter (scripts/lint_openapi.sh)
 #   tests/docs/                                           the examples of README.md and docs/, run and compared
+#   tests/containers/                                     coffer inside containers as Docker and its kin make them
 #   tests/probes/*.c, *.cc                                small static programs that run inside boundaries
 # Every test runs as its own process, with its folder's name as label. A file called *_serial_test.cc looks at
 # state of the whole host and never runs beside another test. What a test needs to find is in its environment:
@@ -229,6 +230,13 @@ if(TARGET cofferd AND NOT CMAKE_CROSSCOMPILING)
   add_test(NAME docs:self_test COMMAND ${run_examples} --self-test)
   set_tests_properties(docs:examples docs:self_test PROPERTIES
     LABELS docs TIMEOUT 600 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
+endif()
+
+# Inside containers with Docker's default filter and without it, made by crun.
+if(TARGET coffer AND NOT CMAKE_CROSSCOMPILING)
+  add_test(NAME containers:docker COMMAND python3 ${CMAKE_SOURCE_DIR}/tests/containers/test_containers.py)
+  set_tests_properties(containers:docker PROPERTIES
+    LABELS containers TIMEOUT 300 SKIP_RETURN_CODE 77 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
 endif()
 
 # The whole daemon, started for every test.

@@ -9,4 +9,4 @@ cd "$(dirname "$0")/.."
 build=$(realpath "${BUILD:-build}")
 cmake --build "$build" --target bench_gate bench_fake_warden >&2
 exec "$build/bench/bench_gate" --cofferd "$build/cofferd" --fake-warden "$build/bench/bench_fake_warden" \
-  --docs "${DOCS:-docs/BENCHMARKS_GATE.md}" "$@"
+  --docs "${DOCS-docs/BENCHMARKS_GATE.md}" "$@"

@@ -37,6 +37,7 @@ step "text, self-test" python3 scripts/check_text.py --self-test
 step "text" python3 scripts/check_text.py
 step "shell scripts" shell_scripts
 step "manual page" manual_page
+step "AppArmor profile" scripts/check_apparmor.sh
 if [ "${TIDY:-on}" != off ]; then
   step "clang-tidy" python3 scripts/tidy.py build
 fi

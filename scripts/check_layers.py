@@ -47,7 +47,7 @@ def check_file(path: Path, src: Path) -> list[str]:
         problems.append(f"src/{relative}:{line}: {text}")
 
     if len(relative.parts) < 2:
-        return [f"src/{relative}:1: every file belongs to a folder of DESIGN's house"]
+        return [f"src/{relative}:1: every file belongs to a folder that docs/ARCHITECTURE.md lists"]
     if here not in RANK:
         return [f"src/{relative}:1: folder '{here}' has no place in the layers; add it to scripts/check_layers.py"]
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):

@@ -13,6 +13,7 @@ trap 'rm -f "$log"' EXIT
 deb=$(echo "$build"/packages/*.deb)
 dpkg-deb --info "$deb" | sed -n 's/^ \(Package\|Version\|Architecture\|Installed-Size\|Depends\|Recommends\):/  &/p'
 dpkg-deb --contents "$deb" | awk '$1 !~ /^d/ {printf "  %s %9d %s\n", $1, $3, $6}'
+dpkg-deb --fsys-tarfile "$deb" | tar -xO ./usr/share/coffer/apparmor/coffer | cmp - deploy/apparmor/coffer
 if command -v lintian >/dev/null; then
   # statically-linked-binary: the point. initial-upload-closes-no-bugs: this is no upload to Debian.
   lintian --fail-on error --suppress-tags statically-linked-binary,initial-upload-closes-no-bugs,no-manual-page "$deb"

@@ -6,7 +6,9 @@ The key of a file is a hash of clang-tidy's version, .clang-tidy, the compile co
 ours that it includes, directly or not. Only clean files are remembered, so a finding shows until it is mended. The marks
 are in ~/.cache/cofferdam-tidy (or below XDG_CACHE_HOME), so that a new checkout finds them; older than 30 days they go.
 
-Usage: tidy.py BUILD-DIR [FILE...]
+Usage: tidy.py BUILD-DIR [--since COMMIT] [FILE...]
+--since: only sources that changed after COMMIT, and those that include a header that did. If the rules themselves changed,
+or git does not know COMMIT: all of them.
 """
 import hashlib
 import json
@@ -59,14 +61,38 @@ def key_of(entry: dict, fixed: bytes, build: Path) -> tuple[str, bool]:
     return digest.hexdigest(), asio
 
 
+def changed_since(commit: str) -> set[str] | None:
+    """Absolute paths below src/ that changed after the commit; None: take everything."""
+    told = subprocess.run(["git", "-C", str(ROOT), "diff", "--name-only", commit, "--"], capture_output=True, text=True,
+                          check=False)
+    names = set(told.stdout.splitlines())
+    if told.returncode != 0 or names & {".clang-tidy", "scripts/tidy.py"}:
+        return None
+    return {name for name in names if name.startswith("src/")}
+
+
+def includes_one(path: Path, changed: set[str]) -> bool:
+    """Whether the file is one of them, or includes one directly."""
+    if str(path.relative_to(ROOT)) in changed:
+        return True
+    return any(f"src/{name}" in changed for name in INCLUDE.findall(path.read_text(encoding="utf-8")))
+
+
 def main() -> int:
+    arguments = sys.argv[2:]
     build = Path(sys.argv[1]).resolve()
-    only = {str(Path(name).resolve()) for name in sys.argv[2:]}
+    changed = None
+    if arguments[:1] == ["--since"]:
+        changed = changed_since(arguments[1])
+        arguments = arguments[2:]
+    only = {str(Path(name).resolve()) for name in arguments}
     entries = {e["file"]: e for e in json.loads((build / "compile_commands.json").read_text())}
     entries = [e for f, e in sorted(entries.items()) if f.startswith(f"{ROOT}/src/") and (not only or f in only)]
     if not entries:
         print(f"tidy: no file of src/ in {build}/compile_commands.json", file=sys.stderr)
         return 1
+    if changed is not None:
+        entries = [e for e in entries if includes_one(Path(e["file"]), changed)]
     version = subprocess.run([TIDY, "--version"], capture_output=True, check=True).stdout
     fixed = version + (ROOT / ".clang-tidy").read_bytes() + repr((ARGS, ASIO.pattern)).encode()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cofferdam-tidy"

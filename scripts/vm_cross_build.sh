@@ -15,7 +15,7 @@ vm_need "$VM_TRIPLET-g++" "g++-${VM_ARCH/_/-}-linux-gnu"
 vm_need cmake cmake
 vm_need ninja ninja-build
 
-packages="libc6 libc6-dev linux-libc-dev libcrypt-dev libcrypt1 libseccomp-dev libsodium-dev libsqlite3-dev libpsl-dev libidn2-dev libunistring-dev libfmt-dev nlohmann-json3-dev libtomlplusplus-dev libboost1.81-dev libssl-dev libssl3 libgtest-dev libgmock-dev librapidcheck-dev"
+packages="libc6 libc6-dev linux-libc-dev libcrypt-dev libcrypt1 libseccomp-dev libsodium-dev libsqlite3-dev libpsl-dev libidn2-dev libunistring-dev libfmt-dev nlohmann-json3-dev libtomlplusplus-dev libboost1.81-dev libssl-dev libssl3 zlib1g-dev zlib1g libgtest-dev libgmock-dev librapidcheck-dev"
 sysroot=$VM_HOME/sysroot
 wanted="$packages, links made relative"
 if ! vm_stamp "$VM_HOME/sysroot.stamp" "$wanted" || [[ ! -d $sysroot ]]; then

@@ -5,14 +5,19 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <new>
+#include <string_view>
 #include <thread>
 
 namespace coffer::bench {
@@ -54,7 +59,9 @@ std::string Head(const FairnessTarget& target, const std::string& first, const s
 
 // Requests whose clients leave, answers that are not read, bodies of a megabyte; forty connections at any time. All of it
 // asks for the list of 500 tools.
-[[noreturn]] void AttackApi(const FairnessTarget& target) {
+[[noreturn]] void AttackApi(const FairnessTarget& target, std::atomic<uint64_t>* sent) {
+  const sched_param none{};
+  (void)::sched_setscheduler(0, SCHED_IDLE, &none);
   const std::string get = Head(target, "GET /v1/tools", "");
   const std::string body =
       R"({"tool":"python","args":{"code":")" + std::string(1'000'000, 'x') + "\"";
@@ -76,6 +83,7 @@ std::string Head(const FairnessTarget& target, const std::string& first, const s
       SendAll(fd, get);
       unread.push_back(fd);
     }
+    ++*sent;
     if (unread.size() >= 40) {
       for (const int old : unread) {
         ::close(old);
@@ -85,26 +93,61 @@ std::string Head(const FairnessTarget& target, const std::string& first, const s
   }
 }
 
-[[noreturn]] void BurnCpu(const FairnessTarget&) {
+[[noreturn]] void BurnCpu(const FairnessTarget&, std::atomic<uint64_t>*) {
   for (;;) {
     asm volatile("");
   }
 }
 
-[[noreturn]] void SyncDisk(const FairnessTarget& target) {
+[[noreturn]] void SyncDisk(const FairnessTarget& target, std::atomic<uint64_t>* sent) {
   const std::string file = target.directory + "/synced";
   const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   const std::string block(1 << 20, 'x');
   for (;;) {
     (void)!::pwrite(fd, block.data(), block.size(), 0);
     ::fsync(fd);
+    ++*sent;
   }
 }
 
 struct Trouble {
   const char* what;
-  void (*make)(const FairnessTarget&);
+  void (*make)(const FairnessTarget&, std::atomic<uint64_t>*);
   unsigned processes;
+};
+
+// Asks /healthz, each time on a connection of its own, as probes do.
+class Prober {
+ public:
+  explicit Prober(uint16_t port) : thread_([this, port] { Run(port); }) {}
+  std::vector<double> Stop() {
+    stopped_ = true;
+    thread_.join();
+    return latencies_;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void Run(uint16_t port) {
+    const std::string request =
+        "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    for (auto due = Clock::now(); !stopped_; due += std::chrono::milliseconds(20)) {
+      std::this_thread::sleep_until(due);
+      const int fd = Connect(port);
+      char answer[16] = {};
+      if (fd >= 0) {
+        SendAll(fd, request);
+        (void)!::recv(fd, answer, sizeof(answer), MSG_WAITALL);
+        ::close(fd);
+      }
+      const bool good = std::string_view(answer, 12) == "HTTP/1.1 200";
+      latencies_.push_back(
+          good ? std::chrono::duration<double, std::nano>(Clock::now() - due).count() : 1e12);
+    }
+  }
+  std::atomic<bool> stopped_ = false;
+  std::vector<double> latencies_;
+  std::thread thread_;
 };
 
 }  // namespace
@@ -122,6 +165,10 @@ std::vector<FairnessRow> MeasureFairness(const FairnessTarget& target, const Vic
                               {"a hostile tenant on the API", AttackApi, 2},
                               {"processes that burn every core", BurnCpu, cores},
                               {"a process that syncs the disk", SyncDisk, 1}};
+  // Counted by the processes.
+  void* const shared = ::mmap(nullptr, sizeof(std::atomic<uint64_t>), PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  auto* const sent = new (shared) std::atomic<uint64_t>(0);
   std::vector<FairnessRow> rows;
   for (const Trouble& trouble : troubles) {
     std::vector<pid_t> processes;
@@ -129,12 +176,15 @@ std::vector<FairnessRow> MeasureFairness(const FairnessTarget& target, const Vic
       const pid_t pid = ::fork();
       if (pid == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-        trouble.make(target);
+        trouble.make(target, sent);
       }
       processes.push_back(pid);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(trouble.processes == 0 ? 0 : 500));
+    *sent = 0;
+    Prober prober(target.port);
     const std::vector<double> latencies = calls(samples, rate);
+    const std::vector<double> health = prober.Stop();
     for (const pid_t pid : processes) {
       ::kill(pid, SIGKILL);
       ::waitpid(pid, nullptr, 0);
@@ -144,6 +194,9 @@ std::vector<FairnessRow> MeasureFairness(const FairnessTarget& target, const Vic
     row.p50_ms = Percentile(latencies, 0.5) / 1e6;
     row.p99_ms = Percentile(latencies, 0.99) / 1e6;
     row.ratio = rows.empty() ? 1 : row.p99_ms / rows.front().p99_ms;
+    row.health_p50_ms = Percentile(health, 0.5) / 1e6;
+    row.health_p99_ms = Percentile(health, 0.99) / 1e6;
+    row.attacks = *sent;
     row.memory_kib = std::atol(StatusOf(target.gateway, "VmHWM").c_str());
     rows.push_back(row);
   }
@@ -152,11 +205,14 @@ std::vector<FairnessRow> MeasureFairness(const FairnessTarget& target, const Vic
 
 std::string FairnessTable(const std::vector<FairnessRow>& rows) {
   std::string table =
-      "| beside the victim | p50 | p99 | p99 against alone | most memory of the gateway |\n"
-      "|---|---|---|---|---|\n";
+      "| beside the victim | p50 | p99 | p99 against alone | /healthz p50, p99 | requests or syncs "
+      "of "
+      "the other | most memory of the gateway |\n|---|---|---|---|---|---|---|\n";
   for (const FairnessRow& row : rows) {
-    table += fmt::format("| {} | {:.2f} ms | {:.2f} ms | {:.2f} | {} MiB |\n", row.what, row.p50_ms,
-                         row.p99_ms, row.ratio, row.memory_kib / 1024);
+    table +=
+        fmt::format("| {} | {:.2f} ms | {:.2f} ms | {:.2f} | {:.2f}, {:.2f} ms | {} | {} MiB |\n",
+                    row.what, row.p50_ms, row.p99_ms, row.ratio, row.health_p50_ms,
+                    row.health_p99_ms, row.attacks, row.memory_kib / 1024);
   }
   return table;
 }

@@ -7,7 +7,7 @@ _coffer() {
     no-new-privs seccomp landlock rlimits disk-quota cgroup-memory cgroup-pids cgroup-cpu cgroup-io"
   COMPREPLY=()
   if [ "$COMP_CWORD" = 1 ]; then
-    mapfile -t COMPREPLY < <(compgen -W "run shell cache call tools audit serve key sessions switch doctor runtimes --help --version" -- "$cur")
+    mapfile -t COMPREPLY < <(compgen -W "run shell cache call tools audit serve key sessions switch doctor runtimes help --help --version" -- "$cur")
     return
   fi
   # After -- the rest is the command's own.
@@ -20,6 +20,8 @@ _coffer() {
   case $verb in
     doctor) mapfile -t COMPREPLY < <(compgen -W "--json --sweep --help" -- "$cur") ;;
     runtimes) mapfile -t COMPREPLY < <(compgen -W "--json --help" -- "$cur") ;;
+    help) mapfile -t COMPREPLY < <(compgen -W "manifest config run shell cache call tools audit serve key sessions switch
+      doctor runtimes" -- "$cur") ;;
     cache)
       case $prev in
         --project) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
@@ -32,7 +34,7 @@ _coffer() {
         --args | --session | --idempotency-key | --key) ;;
         *)
           if [[ $cur == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--args --session --idempotency-key --key --dry-run --traceparent --receipt --config --json --state --tools
+            mapfile -t COMPREPLY < <(compgen -W "--args --session --idempotency-key --key --dry-run --fail-on-cut --traceparent --receipt --config --json --state --tools
               --help" -- "$cur")
           elif [ "$COMP_CWORD" = 2 ]; then
             mapfile -t COMPREPLY < <(compgen -W "$(coffer tools list 2>/dev/null | sed '1d;s/ .*//')" -- "$cur")
@@ -63,7 +65,7 @@ _coffer() {
             mapfile -t COMPREPLY < <(compgen -W "list show chain tail verify verify-receipt checkpoint key export prune
               --help" -- "$cur")
           else
-            mapfile -t COMPREPLY < <(compgen -W "--tenant --tool --agent --session --trace --outcome --class --denied
+            mapfile -t COMPREPLY < <(compgen -W "--tenant --tool --agent --session --trace --outcome --class --denied --probed
               --approval --since --until --limit --cursor --log --key --checkpoint --log-only --last --format
               --older-than --json --state --help" -- "$cur")
           fi ;;
@@ -87,9 +89,9 @@ _coffer() {
         --tenant) ;;
         *)
           if [ "$COMP_CWORD" = 2 ]; then
-            mapfile -t COMPREPLY < <(compgen -W "list end --help" -- "$cur")
+            mapfile -t COMPREPLY < <(compgen -W "new list files end --help" -- "$cur")
           else
-            mapfile -t COMPREPLY < <(compgen -W "--tenant --all --json --state --help" -- "$cur")
+            mapfile -t COMPREPLY < <(compgen -W "--tenant --all --lifetime --size --label --config --json --state --help" -- "$cur")
           fi ;;
       esac ;;
     switch)
@@ -132,7 +134,7 @@ _coffer() {
         *)
           if [[ $cur == -* ]]; then
             mapfile -t COMPREPLY < <(compgen -W "--level --floor --runtime --seccomp --uid --ro --rw --dangerously-rw --in --out --tmp
-              --project --no-project --keep-planted --cache --profile --fail-on-cut --cwd --cpu --wall --memory --processes --open-files --disk --io --output --env --tty --no-exec --receipt --state
+              --project --no-project --keep-planted --cache --profile --fail-on-cut --session --cwd --cpu --wall --memory --processes --open-files --disk --io --output --env --tty --no-exec --receipt --state
               --trace --quiet --help --" -- "$cur")
           else
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")

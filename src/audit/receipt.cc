@@ -68,15 +68,16 @@ Json ToJson(const Receipt& receipt) {
   }
   Json json;
   json["schema"] = kSchema;
-  json["call_id"] = receipt.call_id;
-  json["parent_id"] = Optional(receipt.parent_id);
-  json["session_id"] = Optional(receipt.session_id);
-  json["trace_id"] = Optional(receipt.trace_id);
-  json["parent_span"] = Optional(receipt.parent_span);
-  json["tenant"] = receipt.tenant;
-  json["agent"] = Optional(receipt.agent);
-  json["user"] = receipt.user;
-  json["tool"] = receipt.tool;
+  const store::CallIdentity& identity = receipt.identity;
+  json["call_id"] = identity.call_id;
+  json["parent_id"] = Optional(identity.parent_id);
+  json["session_id"] = Optional(identity.session_id);
+  json["trace_id"] = Optional(identity.trace_id);
+  json["parent_span"] = Optional(identity.parent_span);
+  json["tenant"] = identity.tenant.name();
+  json["agent"] = Optional(identity.agent);
+  json["user"] = identity.user;
+  json["tool"] = identity.tool;
   json["tool_version"] = Optional(receipt.tool_version);
   json["manifest_hash"] = Optional(receipt.manifest_hash);
   json["envelope_id"] = receipt.envelope_id;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The receipt: one JSON document per call, also for calls that were refused, failed or killed (R103).
+// The receipt: one JSON document per call, also for calls that were refused, failed or killed.
 //
 // The field names are a public contract (schema "coffer.receipt/1") and all of them are always present; those of
-// surfaces that took no part are empty. Nothing here decides or measures: whoever ran the call fills the struct.
+// surfaces that took no part are empty. Nothing here decides or measures: the code that ran the call fills the struct.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "store/call_identity.h"
 
 namespace coffer::audit {
 
@@ -56,15 +57,7 @@ struct BoundPath {
 };
 
 struct Receipt {
-  std::string call_id;
-  std::string parent_id;    // empty: none
-  std::string session_id;   // empty: none
-  std::string trace_id;     // of the W3C trace context it came with; empty: none
-  std::string parent_span;  // of the same
-  std::string tenant = "local";
-  std::string agent;  // empty: a person at a terminal
-  std::string user;
-  std::string tool{kRunTool};
+  store::CallIdentity identity{.tool = std::string(kRunTool)};
   std::string tool_version;   // empty: no manifest
   std::string manifest_hash;  // empty: no manifest
   std::string envelope_id;

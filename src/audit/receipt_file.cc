@@ -70,7 +70,7 @@ Result<UniqueFd> TakeDescriptor(int number, const std::string& path) {
   }
   pollfd reader = {number, POLLOUT, 0};
   if (::poll(&reader, 1, 0) > 0 && (reader.revents & POLLERR) != 0) {
-    return Unwritable(path, "nobody reads it");
+    return Unwritable(path, "no process reads it");
   }
   UniqueFd copy(::fcntl(number, F_DUPFD_CLOEXEC, 3));
   if (!copy.valid()) {
@@ -79,7 +79,7 @@ Result<UniqueFd> TakeDescriptor(int number, const std::string& path) {
   return copy;
 }
 
-// Devices that take a receipt without acting on it or waiting for anybody.
+// Devices that take a receipt without acting on it or waiting.
 bool IsHarmlessDevice(const struct stat& info) {
   return S_ISCHR(info.st_mode) &&
          (info.st_rdev == makedev(MEM_MAJOR, 3) || info.st_rdev == makedev(MEM_MAJOR, 7) ||
@@ -95,7 +95,7 @@ Result<std::string> TemporaryName(const std::string& name) {
   return "." + name.substr(0, 200) + "." + id;
 }
 
-// In a directory with the sticky bit a file of somebody else cannot be replaced (inode(7)).
+// In a directory with the sticky bit another user's file cannot be replaced (inode(7)).
 bool IsKeptForItsOwner(int directory, const struct stat& file) {
   struct stat above{};
   return ::geteuid() != 0 && file.st_uid != ::geteuid() &&
@@ -153,7 +153,7 @@ Result<ReceiptFile> ReceiptFile::Open(const std::string& path) {
       return Unwritable(path, "it is " + sys::KindOfFile(info.st_mode));
     }
     if (IsKeptForItsOwner(receipt.directory_.get(), info)) {
-      return Unwritable(path, "it belongs to somebody else");
+      return Unwritable(path, "it belongs to another user");
     }
   } else if (there.error().sys_errno != ENOENT) {
     return Unwritable(path, there.error());

@@ -93,15 +93,19 @@ Receipt FromJson(const Json& json) {
   if (Text(json, "schema") != "coffer.receipt/1") {
     Bad("schema is not coffer.receipt/1");
   }
-  receipt.call_id = Text(json, "call_id");
-  receipt.parent_id = Text(json, "parent_id");
-  receipt.session_id = Text(json, "session_id");
-  receipt.trace_id = Text(json, "trace_id");
-  receipt.parent_span = Text(json, "parent_span");
-  receipt.tenant = Text(json, "tenant");
-  receipt.agent = Text(json, "agent");
-  receipt.user = Text(json, "user");
-  receipt.tool = Text(json, "tool");
+  receipt.identity.call_id = Text(json, "call_id");
+  receipt.identity.parent_id = Text(json, "parent_id");
+  receipt.identity.session_id = Text(json, "session_id");
+  receipt.identity.trace_id = Text(json, "trace_id");
+  receipt.identity.parent_span = Text(json, "parent_span");
+  Result<store::TenantId> tenant = store::TenantId::Parse(Text(json, "tenant"));
+  if (!tenant.ok()) {
+    Bad("tenant is not a tenant's name");
+  }
+  receipt.identity.tenant = std::move(tenant).value();
+  receipt.identity.agent = Text(json, "agent");
+  receipt.identity.user = Text(json, "user");
+  receipt.identity.tool = Text(json, "tool");
   receipt.tool_version = Text(json, "tool_version");
   receipt.manifest_hash = Text(json, "manifest_hash");
   receipt.envelope_id = Text(json, "envelope_id");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A sealed receipt can be checked by anybody who has the log's public key, and nothing else.
+// A sealed receipt can be checked with the log's public key alone.
 //
 // It carries its place in the log (index, size, root), the log's line about it, the proof that the line is under the
 // root, and a signature over all of that and the receipt. The line names the hash of the receipt's canonical form: the

@@ -54,8 +54,8 @@ std::optional<Place> PlaceOf(std::string_view receipt) {
 SealedCall Broken(const store::Call& row, std::string problem) {
   SealedCall sealed;
   sealed.state = SealState::kBroken;
-  sealed.call.id = row.id;
-  sealed.call.tenant = row.tenant;
+  sealed.call.identity.call_id = row.identity.call_id;
+  sealed.call.identity.tenant = row.identity.tenant;
   sealed.call.state = row.state;
   sealed.problem = std::move(problem);
   return sealed;
@@ -106,14 +106,14 @@ Differences FindDifferences(const store::StoredCall& stored, std::string_view ca
   const std::string_view outcome = receipt.At("outcome");
   const std::string_view cpu = CanonicalFields(receipt.At("limits", "cpu")).At("used");
 
-  expect("id", Says(receipt.At("call_id"), row.id));
-  expect("tenant", Says(receipt.At("tenant"), row.tenant.name()));
-  expect("parent_id", Says(receipt.At("parent_id"), row.parent_id));
-  expect("session_id", Says(receipt.At("session_id"), row.session_id));
-  expect("trace_id", Says(receipt.At("trace_id"), row.trace_id));
-  expect("agent", Says(receipt.At("agent"), row.agent));
-  expect("user", Says(receipt.At("user"), row.user));
-  expect("tool", Says(receipt.At("tool"), row.tool));
+  expect("id", Says(receipt.At("call_id"), row.identity.call_id));
+  expect("tenant", Says(receipt.At("tenant"), row.identity.tenant.name()));
+  expect("parent_id", Says(receipt.At("parent_id"), row.identity.parent_id));
+  expect("session_id", Says(receipt.At("session_id"), row.identity.session_id));
+  expect("trace_id", Says(receipt.At("trace_id"), row.identity.trace_id));
+  expect("agent", Says(receipt.At("agent"), row.identity.agent));
+  expect("user", Says(receipt.At("user"), row.identity.user));
+  expect("tool", Says(receipt.At("tool"), row.identity.tool));
   decided("tool_version", row.tool_version);
   decided("manifest_hash", row.manifest_hash);
   decided("envelope_id", row.envelope_id);

@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "audit/receipt.h"
 #include "base/json.h"
@@ -42,23 +45,24 @@ std::string Amount(uint64_t value, const std::string& unit) {
 void TellAsking(const Receipt& receipt, Teller& teller) {
   teller.Say("asked",
              fmt::format("{} by agent {}{}, tenant {}", FormatTime(receipt.requested_at),
-                         Or(receipt.agent, "(none)"),
-                         receipt.user.empty() ? "" : " for " + receipt.user, receipt.tenant));
-  if (!receipt.session_id.empty()) {
-    teller.Say("asked", "in session " + receipt.session_id);
+                         Or(receipt.identity.agent, "(none)"),
+                         receipt.identity.user.empty() ? "" : " for " + receipt.identity.user,
+                         receipt.identity.tenant.name()));
+  if (!receipt.identity.session_id.empty()) {
+    teller.Say("asked", "in session " + receipt.identity.session_id);
   }
-  if (!receipt.parent_id.empty()) {
-    teller.Say("asked", "by call " + receipt.parent_id);
+  if (!receipt.identity.parent_id.empty()) {
+    teller.Say("asked", "by call " + receipt.identity.parent_id);
   }
-  if (!receipt.trace_id.empty()) {
-    teller.Say("asked", "in trace " + receipt.trace_id);
+  if (!receipt.identity.trace_id.empty()) {
+    teller.Say("asked", "in trace " + receipt.identity.trace_id);
   }
 }
 
 void TellBelief(const Receipt& receipt, Teller& teller) {
   if (!receipt.manifest_hash.empty()) {
-    teller.Say("believed", fmt::format("{} {}, manifest {}", receipt.tool, receipt.tool_version,
-                                       receipt.manifest_hash));
+    teller.Say("believed", fmt::format("{} {}, manifest {}", receipt.identity.tool,
+                                       receipt.tool_version, receipt.manifest_hash));
   }
   teller.Say("believed", "effect " + receipt.effect);
   for (const std::string& argument : receipt.args_redacted) {
@@ -131,23 +135,34 @@ void TellEnd(const Receipt& receipt, Teller& teller) {
   }
 }
 
+// Two clocks meet here: receipts have times of day in milliseconds, steps have microseconds since the boundary was made. The
+// command is started at one moment of both, which puts the steps in their place; rounding never turns the order round.
 void TellTimes(const Receipt& receipt, Teller& teller) {
-  const auto since = [&](Nanos at) {
-    return fmt::format("{:+10.3f} ms",
-                       static_cast<double>((at - receipt.requested_at).count()) / 1e6);
-  };
+  using Line = std::pair<Nanos, std::string>;
+  std::vector<Line> lines;
+  Nanos start{0};
+  for (const auto& [step, micros] : receipt.steps_us) {
+    start = step == "reading the call" ? std::chrono::microseconds(micros) : start;
+  }
+  if (receipt.started_at.count() != 0) {
+    const Nanos started = receipt.started_at - receipt.requested_at;
+    lines.emplace_back(started, "  launched");
+    for (const auto& [step, micros] : receipt.steps_us) {
+      lines.emplace_back(started - start + std::chrono::microseconds(micros),
+                         "    " + Printable(step));
+    }
+  }
+  std::stable_sort(lines.begin(), lines.end(),
+                   [](const Line& a, const Line& b) { return a.first < b.first; });
+  lines.insert(lines.begin(), {Nanos(0), "  admitted and evaluated"});
+  lines.emplace_back(receipt.finished_at - receipt.requested_at, "  ended and sealed");
   std::string& text = teller.text();
   text += "\n  the ladder, from the request on\n";
-  text += fmt::format("  {}  admitted and evaluated\n", since(receipt.requested_at));
-  if (receipt.started_at.count() != 0) {
-    text += fmt::format("  {}  launched\n", since(receipt.started_at));
+  Nanos last{0};
+  for (const auto& [at, what] : lines) {
+    last = std::max(last, at);
+    text += fmt::format("  {:+10.3f} ms{}\n", static_cast<double>(last.count()) / 1e6, what);
   }
-  for (const auto& [step, micros] : receipt.steps_us) {
-    text +=
-        fmt::format("  {}    {}\n", since(receipt.started_at + std::chrono::microseconds(micros)),
-                    Printable(step));
-  }
-  text += fmt::format("  {}  ended and sealed\n", since(receipt.finished_at));
 }
 
 }  // namespace
@@ -156,8 +171,8 @@ Result<std::string> TellStory(std::string_view receipt_text, std::string_view se
   TRY_ASSIGN(const Receipt receipt, ParseReceipt(receipt_text));
   TRY_ASSIGN(const Json json, ParseJson(receipt_text));
   Teller teller;
-  teller.text() = fmt::format("Call {} of {}: {}\n\n", Printable(receipt.call_id),
-                              Printable(receipt.tool), Printable(receipt.outcome));
+  teller.text() = fmt::format("Call {} of {}: {}\n\n", Printable(receipt.identity.call_id),
+                              Printable(receipt.identity.tool), Printable(receipt.outcome));
   TellAsking(receipt, teller);
   TellBelief(receipt, teller);
   TellRun(receipt, teller);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A receipt told as a story: who asked, what was believed, what was denied and why, what came out, and when (R111).
+// A receipt as a story for people: who asked, what was denied and why, what came out, and when.
 #pragma once
 
 #include <string>

@@ -37,7 +37,7 @@ Status AwaitRoom(int fd, bool refused, const WriteWait& wait, Clock::time_point 
   for (;;) {
     std::chrono::nanoseconds left = end - Clock::now();
     if (bounded && left.count() <= 0) {
-      return ErrnoError("sys.write", "nobody reads what is written", -ETIMEDOUT);
+      return ErrnoError("sys.write", "the other end does not read", -ETIMEDOUT);
     }
     if (refused) {
       left = std::chrono::milliseconds(5);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the CLI says: results on stdout, errors on stderr as `coffer: <class>: <message>`, then a hint.
-// A stderr that nobody reads loses the message after a while; it does not stop the program (base/patient_write.h).
+// A stderr that is not read loses the message after a while; it does not stop the program (base/patient_write.h).
 #pragma once
 
 #include <string_view>

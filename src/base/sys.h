@@ -3,7 +3,7 @@
 // The one seam between this program and the kernel, and the only place where an errno becomes an Error.
 //
 // raw::Syscall and the functions built on it return the kernel's answer, or -errno. They take no locks and no
-// memory, so code that runs after clone() may use them. sys:: wraps them as Results for everybody else.
+// memory, so code that runs after clone() may use them. sys:: wraps them as Results for all other code.
 // In a build with COFFER_FAULT_INJECTION the seam can be told to fail the Nth call (see fault.h); in every
 // other build the check does not exist.
 #pragma once
@@ -54,7 +54,7 @@ long OpenAt2(int dir, const std::string& path, int flags, uint64_t resolve);
 Result<UniqueFd> OpenNoLinks(int dir, const std::string& path, int flags);
 
 // The whole file, at most `limit` bytes; a longer one is an error, and so is what is not a regular file. For names that
-// are ours, such as /proc and cgroup files; a name that somebody else chose is read with base/regular_file.h.
+// are ours, such as /proc and cgroup files; a name from outside is read with base/regular_file.h.
 Result<std::string> ReadFile(const std::string& path, size_t limit = 1 << 20);
 Result<std::string> ReadFileAt(int dir, const std::string& path, size_t limit = 1 << 20);
 Result<std::string> ReadFd(int fd, size_t limit = 1 << 20);

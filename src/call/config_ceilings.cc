@@ -36,8 +36,8 @@ void ReadCeilings(policy::TableReader& root, policy::Limits& ceilings,
       std::vector<std::string_view>{"cpu", "wall", "memory", "processes", "open_files", "disk",
                                     "inodes", "io", "output", "tmp"},
       mistakes);
-  reader.Parsed(ceilings.cpu, "cpu", ParseDuration);
-  reader.Parsed(ceilings.wall, "wall", ParseDuration);
+  reader.Duration(ceilings.cpu, "cpu");
+  reader.Duration(ceilings.wall, "wall");
   reader.Parsed(ceilings.memory, "memory", ParseSize);
   reader.Parsed(ceilings.disk, "disk", ParseSize);
   reader.Parsed(ceilings.io, "io", ParseSize);

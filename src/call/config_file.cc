@@ -69,20 +69,20 @@ void ReadBudget(const TomlNode& table, const std::string& path, bool has_period,
   TableReader reader(table, path, keys, mistakes);
   budget.calls = reader.Count("calls", 1, kMostBudget).value_or(budget.calls);
   budget.retries = reader.Count("retries", 1, kMostBudget).value_or(budget.retries);
-  reader.Parsed(budget.cpu, "cpu", ParseDuration);
+  reader.Duration(budget.cpu, "cpu");
   reader.Parsed(budget.bytes_out, "bytes_out", ParseSize);
   if (has_period) {
-    reader.Parsed(budget.period, "period", ParseDuration);
+    reader.Duration(budget.period, "period");
   }
 }
 
 void ReadRetention(const TomlNode& table, const std::string& path, store::Retention& retention,
                    MistakeList& mistakes) {
   TableReader reader(table, path, Keys{"calls", "results", "sessions", "keys"}, mistakes);
-  reader.Parsed(retention.calls, "calls", ParseDuration);
-  reader.Parsed(retention.results, "results", ParseDuration);
-  reader.Parsed(retention.sessions, "sessions", ParseDuration);
-  reader.Parsed(retention.keys, "keys", ParseDuration);
+  reader.Duration(retention.calls, "calls");
+  reader.Duration(retention.results, "results");
+  reader.Duration(retention.sessions, "sessions");
+  reader.Duration(retention.keys, "keys");
   for (const auto& [key, value] :
        {std::pair("calls", retention.calls), std::pair("results", retention.results)}) {
     if (value < store::kIdempotencyTime && reader.Find(key) != nullptr) {
@@ -167,7 +167,7 @@ void ReadTenants(TableReader& root, FileConfig& config, MistakeList& mistakes) {
                        mistakes);
     TenantRules rules = config.general;
     ReadRules(reader, path + ".", rules, mistakes);
-    config.tenants.emplace(entry.key, std::move(rules));
+    config.tenants.emplace(*name, std::move(rules));
   }
 }
 
@@ -222,7 +222,7 @@ void ReadAnomaly(TableReader& root, FileConfig& config, MistakeList& mistakes) {
                      mistakes);
   AnomalyConfig& anomaly = config.anomaly;
   anomaly.enabled = reader.Boolean("enabled").value_or(anomaly.enabled);
-  reader.Parsed(anomaly.window, "window", ParseDuration);
+  reader.Duration(anomaly.window, "window");
   anomaly.deviations = reader.Count("deviations", 1, 100).value_or(anomaly.deviations);
   anomaly.rate_factor = reader.Count("rate_factor", 2, 1000).value_or(anomaly.rate_factor);
 }
@@ -244,8 +244,11 @@ void ReadPeers(TableReader& root, FileConfig& config, MistakeList& mistakes) {
     if (uid && config.FindPeer(peer.uid) != nullptr) {
       reader.Add("uid", "twice in this file", "one entry for each uid");
     }
-    peer.tenant = reader.Required("tenant", "\"local\"").value_or("local");
-    if (!store::TenantId::Parse(peer.tenant).ok()) {
+    if (Result<store::TenantId> tenant =
+            store::TenantId::Parse(reader.Required("tenant", "\"local\"").value_or("local"));
+        tenant.ok()) {
+      peer.tenant = std::move(tenant).value();
+    } else {
       reader.Add("tenant", "not a tenant's name", "lower-case letters, digits and -");
     }
     const std::string role = reader.Required("role", "\"agent\"").value_or("agent");
@@ -286,12 +289,12 @@ uint64_t StorageRules::SessionsTogether(uint64_t disk) const {
   return std::max(Tenant(disk) / 2, kFewSessions * session);
 }
 
-const TenantRules& FileConfig::RulesOf(std::string_view tenant) const {
+const TenantRules& FileConfig::RulesOf(const store::TenantId& tenant) const {
   const auto found = tenants.find(tenant);
   return found == tenants.end() ? general : found->second;
 }
 
-store::Quotas FileConfig::QuotasOf(std::string_view tenant) const {
+store::Quotas FileConfig::QuotasOf(const store::TenantId& tenant) const {
   const TenantRules& rules = RulesOf(tenant);
   store::Quotas quotas;
   quotas.tenant = rules.tenant_rate;
@@ -337,7 +340,7 @@ Result<FileConfig> ReadConfigText(std::string_view text, std::string_view file) 
   for (const policy::Mistake& mistake : parsed.mistakes) {
     message += (message.empty() ? "" : "\n") + policy::FormatMistake(file, mistake);
   }
-  return Refused("policy.config", std::move(message), "docs/OPERATIONS.md names every key");
+  return Refused("policy.config", std::move(message), "`coffer help config` names every key");
 }
 
 Result<FileConfig> LoadConfigFile(const std::string& file, bool may_be_missing) {

@@ -63,7 +63,7 @@ struct AnomalyConfig {
 // Who a user of this machine is on the unix socket, without a key: [[peer]].
 struct PeerConfig {
   uint32_t uid = 0;
-  std::string tenant;  // made if it is not there yet
+  store::TenantId tenant = store::TenantId::None();  // made if it is not there yet
   store::Role role = store::Role::kAgent;
   std::string agent;  // the name it acts under
 };
@@ -71,17 +71,16 @@ struct PeerConfig {
 struct FileConfig {
   HostLimits host;
   TenantRules general;
-  std::map<std::string, TenantRules, std::less<>>
-      tenants;  // complete: general with what is its own
+  std::map<store::TenantId, TenantRules> tenants;  // complete: general with what is its own
   std::vector<egress::WebhookConfig> webhooks;
   egress::OtlpConfig otlp;
   AnomalyConfig anomaly;
   std::vector<PeerConfig> peers;  // one for each uid
   policy::Limits ceilings = DefaultCeilings();
 
-  const TenantRules& RulesOf(std::string_view tenant) const;
+  const TenantRules& RulesOf(const store::TenantId& tenant) const;
   // As the ladder asks for them; the tool's own limits and the cooldown are added there.
-  store::Quotas QuotasOf(std::string_view tenant) const;
+  store::Quotas QuotasOf(const store::TenantId& tenant) const;
   // Null: nobody is known by that uid.
   const PeerConfig* FindPeer(uint32_t uid) const;
 };

@@ -50,7 +50,7 @@ void HostBudget::SetLimits(const HostLimits& limits) {
   state_->limits = limits;
 }
 
-HostBudget::Answer HostBudget::Take(const std::string& tenant, uint64_t memory) {
+HostBudget::Answer HostBudget::Take(const store::TenantId& tenant, uint64_t memory) {
   const std::lock_guard lock(state_->mutex);
   const HostLimits& most = state_->limits;
   const auto share = [&](uint64_t all) {

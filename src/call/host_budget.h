@@ -16,6 +16,8 @@
 #include <optional>
 #include <string>
 
+#include "store/tenant_id.h"
+
 namespace coffer::call {
 
 struct HostLimits {
@@ -40,7 +42,7 @@ class HostBudget {
     Seat seat;           // null: refused
     std::string reason;  // then: for the agent
   };
-  Answer Take(const std::string& tenant, uint64_t memory);
+  Answer Take(const store::TenantId& tenant, uint64_t memory);
 
  private:
   struct Use {
@@ -51,7 +53,7 @@ class HostBudget {
     std::mutex mutex;
     HostLimits limits;
     Use all;
-    std::map<std::string, Use> tenants;
+    std::map<store::TenantId, Use> tenants;
   };
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };

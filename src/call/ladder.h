@@ -1,31 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ladder of a declared tool (DESIGN section 3), in two halves around the boundary:
+// The ladder of a declared tool: every rung of a call, in order, in one file.
 //
-//   Climb     evaluate, admit, [scan, gate], record: a call that may be launched, or an answer
+//   Climb     evaluate, admit, [scan, gate], record [, lease]: a call that may be launched, or an answer
+//   Launch    launch: the boundary, by the launcher that the caller hands in (call/warden/launcher.h)
+//             watch: the caller collects what the runner sends, with a sink of its own (call/warden/collect.h)
 //   Descend   [inspect], settle, seal: what came back becomes an answer and a receipt
 //
-// Between the two the caller launches the boundary (call/warden/launcher.h) and collects what it prints; `coffer call` does so
-// in one go, the gateway beside everything else. Parameters are checked before anything is taken from rates and budgets. Rungs in brackets have no surface yet: a manifest that asks for one
-// does not load. Once a call is admitted it ends in the store, whatever happens here; what the store and the log cannot
-// write does not run. Every request that is not a repetition has a receipt (call/recorder.h). Thread-safe.
+// `coffer call` goes from top to bottom in one go, the gateway beside everything else; both only adapt. A rung in brackets
+// has no surface yet: a manifest that asks for it does not load. A new rung is a method here and a line in kRungs.
+//
+// Arguments are evaluated before anything is taken from rates and budgets. Once a call is admitted it ends in the store,
+// whatever happens here; what the store and the log cannot write does not run. Every request that is not a repetition has
+// a receipt (call/recorder.h). Thread-safe.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <variant>
 
-#include "call/evaluate.h"
 #include "call/host_budget.h"
 #include "call/recorder.h"
 #include "call/run/run_request.h"
 #include "call/tool_call.h"
 #include "call/tool_shelf.h"
 #include "call/warden/collect.h"
-#include "call/warden/wire.h"
+#include "call/warden/launcher.h"
 #include "store/quota.h"
 #include "store/store.h"
 
@@ -33,13 +37,13 @@ namespace coffer::call {
 
 // A call that was recorded as started: its boundary must be launched, and Descend called, whatever comes.
 struct ReadyCall {
-  std::string call_id;
-  ToolRequest request;
+  ToolRequest request;  // its identity has the call's id by now
   std::shared_ptr<const policy::Tool> tool;
   RunRequest run;
   std::string stdin_text;
   audit::Receipt receipt;  // what is known before it ran
   HostBudget::Seat seat;   // its place among all calls of this host
+  const std::string& call_id() const { return request.identity.call_id; }
 };
 
 struct LadderOptions {
@@ -50,7 +54,7 @@ struct LadderOptions {
   HostBudget* budget = nullptr;  // of all calls together; null: not bounded
   // Why nothing new may begin at the moment, from any thread: the disk is full. Empty: it always may.
   std::function<Status()> may_begin;
-  // Told how long a request was evaluated; from any thread. Empty: nobody asks.
+  // Told how long a request was evaluated; from any thread. May be empty.
   std::function<void(const store::TenantId&, Nanos)> evaluated;
 };
 
@@ -63,17 +67,31 @@ class Ladder {
         options_(std::move(options)) {}
 
   std::variant<ReadyCall, ToolReply> Climb(const ToolRequest& request);
+  // A call that cannot be launched has ended: the reply is its answer.
+  std::variant<RunChannels, ToolReply> Launch(ReadyCall& call, Launcher& launcher);
   ToolReply Descend(const ReadyCall& call, Collected collected);
   // A call that could not be launched after all.
   ToolReply DescendUnlaunched(const ReadyCall& call, const Error& error);
 
  private:
-  // Ends a call that was admitted, or asked for, before anything ran.
-  ToolReply Refuse(const ToolRequest& request, Ending ending, audit::Receipt receipt,
-                   ToolRefusal refusal, const Error& error);
-  ToolReply RefuseUnadmitted(const store::AdmitRequest& asked, audit::Receipt receipt,
-                             ToolReply reply, const std::string& target = {});
-  std::variant<ReadyCall, ToolReply> Evaluated(ReadyCall call, Evaluation evaluation);
+  struct Asked;  // a request on its way up
+  // A rung ends the call with an answer, or lets it go on.
+  using Rung = std::optional<ToolReply> (Ladder::*)(Asked&);
+  std::optional<ToolReply> Understand(Asked& asked);
+  std::optional<ToolReply> FindWorkspace(Asked& asked);
+  std::optional<ToolReply> EvaluateArgs(Asked& asked);
+  std::optional<ToolReply> CheckHost(Asked& asked);
+  std::optional<ToolReply> Admit(Asked& asked);
+  std::optional<ToolReply> Decide(Asked& asked);
+  std::optional<ToolReply> Rehearse(Asked& asked);
+  std::optional<ToolReply> Record(Asked& asked);
+  static const Rung kRungs[];
+
+  Asked Describe(const ToolRequest& request) const;
+  // Ends a call that was admitted before anything ran.
+  ToolReply Refuse(Ending ending, audit::Receipt receipt, ToolRefusal refusal, const Error& error);
+  // Ends a request that was not admitted. `target` is what was asked for, if that is not the tool.
+  ToolReply RefuseUnadmitted(const Asked& asked, ToolReply reply, const std::string& target = {});
   std::optional<policy::Envelope> RunningEnvelope(const std::string& call_id);
 
   Recorder& recorder_;

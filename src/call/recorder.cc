@@ -11,6 +11,7 @@
 #include "base/ids.h"
 #include "base/json.h"
 #include "policy/scrub.h"
+#include "store/announced_refusal.h"
 #include "store/call.h"
 #include "store/call_list.h"
 #include "store/outbox.h"
@@ -52,15 +53,12 @@ Status Seal(audit::Log& log, const audit::Receipt& receipt, bool ran, bool recov
   audit::ReceiptRecord record;
   record.at =
       receipt.finished_at;  // retention goes by the end of a call, and so does an event `pruned`
-  record.tenant = receipt.tenant;
-  record.call = receipt.call_id;
-  record.tool = receipt.tool;
+  record.identity = receipt.identity;
   record.outcome = receipt.outcome;
   record.error_class = receipt.error_class;
   record.ran = ran;
   record.recovered = recovered;
   TRY_ASSIGN(record.body, audit::BodyHash(text));
-  record.trace = receipt.trace_id;
   TRY_ASSIGN(const audit::Appended appended, log.Append(record));
   TRY_ASSIGN(reply.receipt, audit::SealReceipt(text, appended, log));
   reply.log = appended.position;
@@ -71,14 +69,7 @@ Status Seal(audit::Log& log, const audit::Receipt& receipt, bool ran, bool recov
 // such call, whatever the row says by now.
 audit::Receipt ReceiptOf(const store::Call& call) {
   audit::Receipt receipt;
-  receipt.call_id = call.id;
-  receipt.parent_id = call.parent_id;
-  receipt.session_id = call.session_id;
-  receipt.trace_id = call.trace_id;
-  receipt.tenant = call.tenant.name();
-  receipt.agent = call.agent;
-  receipt.user = call.user;
-  receipt.tool = call.tool;
+  receipt.identity = call.identity;
   receipt.tool_version = call.tool_version;
   receipt.manifest_hash = call.manifest_hash;
   receipt.envelope_id = call.envelope_id;
@@ -97,7 +88,8 @@ audit::Receipt ReceiptOf(const store::Call& call) {
 // As they were written when it started; none if it did not.
 Result<std::vector<std::string>> RecordedArgs(store::Store& store, const store::Call& call) {
   std::vector<std::string> words;
-  TRY_ASSIGN(const std::optional<std::string> text, store::FindArgs(store, call.tenant, call.id));
+  TRY_ASSIGN(const std::optional<std::string> text,
+             store::FindArgs(store, call.identity.tenant, call.identity.call_id));
   const Result<Json> list = ParseJson(text.value_or("[]"));
   if (list.ok() && list->is_array()) {
     for (const Json& word : *list) {
@@ -121,18 +113,17 @@ audit::EventRecord EventOf(const std::string& tenant, std::string_view name,
 // What a receipt says that stands for several refusals: nothing that only one of them has.
 void KeepCommon(const RefusalFlood::Whose& whose, store::AdmitRequest& request,
                 audit::Receipt& receipt) {
-  request.agent = receipt.agent = whose.agent;
-  request.tool = receipt.tool = whose.tool;
+  store::CallIdentity common;
+  common.tenant = whose.tenant;
+  common.agent = whose.agent;
+  common.tool = whose.tool;
+  request.identity = receipt.identity = std::move(common);
   if (whose.tool == RefusalFlood::kOthers) {
     receipt.tool_version.clear();
     receipt.manifest_hash.clear();
   }
-  for (std::string* const own :
-       {&request.user, &request.session_id, &request.parent_id, &request.args_hash,
-        &request.trace_id, &receipt.user, &receipt.session_id, &receipt.parent_id,
-        &receipt.args_hash, &receipt.trace_id, &receipt.parent_span}) {
-    own->clear();
-  }
+  request.args_hash.clear();
+  receipt.args_hash.clear();
   receipt.args_redacted.clear();
   receipt.error_message +=
       " (a flood: this receipt stands for this call and others of the same second; the event "
@@ -161,22 +152,15 @@ store::CallEnd Recorder::EndOf(const audit::Receipt& receipt, const ToolReply& r
   return end;
 }
 
-Status Recorder::Start(const store::TenantId& tenant, const audit::Receipt& receipt) {
+Status Recorder::Start(const audit::Receipt& receipt) {
   TRY(WritePending());
   audit::DecisionRecord decision;
-  decision.tenant = receipt.tenant;
-  decision.call = receipt.call_id;
-  decision.parent = receipt.parent_id;
-  decision.session = receipt.session_id;
-  decision.agent = receipt.agent;
-  decision.user = receipt.user;
-  decision.tool = receipt.tool;
+  decision.identity = receipt.identity;
   decision.tool_version = receipt.tool_version;
   decision.manifest = receipt.manifest_hash;
   decision.envelope = receipt.envelope_id;
   decision.effect = receipt.effect;
   decision.args_hash = receipt.args_hash;
-  decision.trace = receipt.trace_id;
   TRY(log_.Append(decision));
 
   store::CallDecision record;
@@ -189,7 +173,8 @@ Status Recorder::Start(const store::TenantId& tenant, const audit::Receipt& rece
   Scrub(shown);
   record.args_redacted = PrintJson(Json(shown.args_redacted));
   TRY_ASSIGN(const store::Supervisor supervisor, store::ThisProcess());
-  return store::RecordAndStartCall(store_, tenant, receipt.call_id, record, supervisor);
+  return store::RecordAndStartCall(store_, receipt.identity.tenant, receipt.identity.call_id,
+                                   record, supervisor);
 }
 
 Status Recorder::Write(Unwritten& end) {
@@ -202,23 +187,23 @@ Status Recorder::Write(Unwritten& end) {
   }
   store::CallEnd row = EndOf(end.receipt, end.reply);
   row.result = result;
-  const std::string& id = end.receipt.call_id;
+  const std::string& id = end.receipt.identity.call_id;
+  const store::TenantId& tenant = end.receipt.identity.tenant;
   switch (end.ending) {
     case Ending::kFinished:
-      return store::FinishCall(store_, end.tenant, id, row);
+      return store::FinishCall(store_, tenant, id, row);
     case Ending::kLost:
-      return store::LoseCall(store_, end.tenant, id, row);
+      return store::LoseCall(store_, tenant, id, row);
     case Ending::kRefused:
-      return store::RefuseCall(store_, end.tenant, id, row, store::KeyFate::kKeep);
+      return store::RefuseCall(store_, tenant, id, row, store::KeyFate::kKeep);
     case Ending::kRefusedForNow:
-      return store::RefuseCall(store_, end.tenant, id, row, store::KeyFate::kRelease);
+      return store::RefuseCall(store_, tenant, id, row, store::KeyFate::kRelease);
   }
   return {};
 }
 
-Status Recorder::End(const store::TenantId& tenant, Ending ending, const audit::Receipt& receipt,
-                     ToolReply& reply) {
-  Unwritten end{tenant, ending, receipt, reply, false};
+Status Recorder::End(Ending ending, const audit::Receipt& receipt, ToolReply& reply) {
+  Unwritten end{ending, receipt, reply, false};
   end.reply.admitted = true;
   Scrub(end.receipt);
   // What a retry is told is stored too.
@@ -294,7 +279,7 @@ void Recorder::SayCounts(Nanos now) {
   }
   for (const RefusalFlood::Counted& counted : over) {
     audit::EventRecord event;
-    event.tenant = counted.whose.tenant;
+    event.tenant = counted.whose.tenant.name();
     event.name = "refusals.counted";
     event.detail = {{"call", counted.call_id},
                     {"agent", policy::ScrubText(counted.whose.agent)},
@@ -332,7 +317,8 @@ Status Recorder::Refuse(const store::AdmitRequest& request, audit::Receipt recei
   RefusalFlood::Answer answer;
   {
     const std::lock_guard lock(mutex_);
-    answer = flood_.Take({receipt.tenant, receipt.agent, receipt.tool, receipt.error_class}, now);
+    const store::CallIdentity& by = receipt.identity;
+    answer = flood_.Take({by.tenant, by.agent, by.tool, receipt.error_class}, now);
   }
   if (answer.shared) {
     reply.call_id = answer.shared->call_id;
@@ -353,13 +339,18 @@ Status Recorder::Refuse(const store::AdmitRequest& request, audit::Receipt recei
 
 Status Recorder::WriteRefusal(const store::AdmitRequest& request, audit::Receipt receipt,
                               ToolReply& reply) {
-  TRY_ASSIGN(receipt.call_id, NewId(receipt.requested_at));
+  TRY_ASSIGN(receipt.identity.call_id, NewId(receipt.requested_at));
   Scrub(receipt);
   store::AdmitRequest asked = request;
   asked.requested_at = receipt.requested_at;
-  reply.call_id = receipt.call_id;
-  TRY(Seal(log_, receipt, /*ran=*/false, /*recovered=*/false, reply));
-  return store::AddRefusedCall(store_, asked, receipt.call_id, EndOf(receipt, reply));
+  const std::string& id = reply.call_id = receipt.identity.call_id;
+  TRY(store::AnnounceRefusedCall(store_, asked, id));
+  if (Status sealed = Seal(log_, receipt, /*ran=*/false, /*recovered=*/false, reply);
+      !sealed.ok()) {
+    (void)store::DropAnnounced(store_, asked.identity.tenant, id);  // else recovery ends it
+    return sealed;
+  }
+  return store::AddRefusedCall(store_, asked, id, EndOf(receipt, reply));
 }
 
 Status Recorder::Event(const std::string& tenant, std::string_view name, const Detail& detail) {
@@ -381,20 +372,21 @@ Status Recorder::UseKnownReceivers() {
 Status Recorder::Settle(std::span<const store::RecoveredCall> calls) {
   for (const store::RecoveredCall& left : calls) {
     TRY_ASSIGN(const std::optional<std::string> there,
-               store::FindReceipt(store_, left.call.tenant, left.call.id));
+               store::FindReceipt(store_, left.call.identity.tenant, left.call.identity.call_id));
     if (!there) {
       ToolReply reply;
       audit::Receipt receipt = ReceiptOf(left.call);
       TRY_ASSIGN(receipt.args_redacted, RecordedArgs(store_, left.call));
       TRY(Seal(log_, receipt, left.call.started_at.has_value(), /*recovered=*/true, reply));
       // Refused if another process was faster; then there is one.
-      (void)store::AddReceipt(store_, left.call.tenant, left.call.id, reply.receipt,
-                              reply.log->index);
+      (void)store::AddReceipt(store_, left.call.identity.tenant, left.call.identity.call_id,
+                              reply.receipt, reply.log->index);
     }
     const std::string_view outcome = left.call.started_at ? "unknown" : "error";
     TRY(store::AddToOutbox(store_, events_.ReceiversOf(audit::CallEventType(outcome)),
-                           left.call.tenant.name(), store::OutboxCallBody(left.call.id)));
-    TRY(store::FinishCleanup(store_, left.call.tenant, left.call.id));
+                           left.call.identity.tenant.name(),
+                           store::OutboxCallBody(left.call.identity.call_id)));
+    TRY(store::FinishCleanup(store_, left.call.identity.tenant, left.call.identity.call_id));
   }
   return {};
 }

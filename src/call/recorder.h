@@ -63,11 +63,10 @@ class Recorder {
   Status UseKnownReceivers();
 
   // Status: whether it may run.
-  Status Start(const store::TenantId& tenant, const audit::Receipt& receipt);
+  Status Start(const audit::Receipt& receipt);
 
   // Seals: fills the reply's receipt and its place in the log. An Error: not acknowledged, kept for later.
-  Status End(const store::TenantId& tenant, Ending ending, const audit::Receipt& receipt,
-             ToolReply& reply);
+  Status End(Ending ending, const audit::Receipt& receipt, ToolReply& reply);
 
   // A request that was not admitted; gets an id and a receipt of its own. Only those of a flood that a rate limit refuses
   // (kRateLimited) share theirs (refusal_flood.h), and an event `refusals.counted` of the log says how many did.
@@ -110,7 +109,6 @@ class Recorder {
 
  private:
   struct Unwritten {
-    store::TenantId tenant = store::TenantId::Local();
     Ending ending = Ending::kFinished;
     audit::Receipt receipt;
     ToolReply reply;

@@ -19,6 +19,7 @@
 
 #include "audit/log/log.h"
 #include "base/clock.h"
+#include "store/tenant_id.h"
 
 namespace coffer::call {
 
@@ -30,7 +31,7 @@ class RefusalFlood {
 
   // What the refusals under one receipt have in common.
   struct Whose {
-    std::string tenant;
+    store::TenantId tenant;
     std::string agent;
     std::string tool;
     std::string error_class;
@@ -74,7 +75,7 @@ class RefusalFlood {
   };
   void Retire(const Group& group);
 
-  std::map<std::string, Second> seconds_;  // by tenant
+  std::map<store::TenantId, Second> seconds_;
   std::map<Whose, Group> groups_;
   std::vector<Counted> over_;
 };

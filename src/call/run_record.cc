@@ -10,10 +10,7 @@
 namespace coffer::call {
 
 RunRecord::RunRecord(Recorder& recorder, std::string_view traceparent) : recorder_(recorder) {
-  ToolRequest traced;
-  TakeTrace(traceparent, traced);
-  asked_.trace_id = traced.trace_id;
-  asked_.parent_span = traced.parent_span;
+  TakeTrace(traceparent, asked_.identity);
   asked_.requested_at = recorder.store().Now();
 }
 
@@ -22,15 +19,20 @@ Result<bool> RunRecord::Admit(const RunRequest& request, ToolReply& reply) {
   given_ = WordsOf(request);
   DescribeRequest(request, receipt);
   store::AdmitRequest asked;
-  asked.tenant = store::TenantId::Local();
-  asked.user = receipt.user;
-  asked.tool = receipt.tool;
-  asked.trace_id = receipt.trace_id;
+  asked.identity = receipt.identity;
   asked.requested_at = receipt.requested_at;
+  if (!request.session.empty()) {
+    asked.agent = receipt.agent = asked_.agent = "cli";  // whose session it is
+    asked.session_id = receipt.session_id = asked_.session_id = request.session;
+  }
   TRY_ASSIGN(const store::Admission admission, store::AdmitCall(recorder_.store(), asked));
   if (admission.verdict == store::AdmitVerdict::kAdmitted) {
-    asked_.call_id = admission.call_id;
+    asked_.identity.call_id = admission.call_id;
     return true;
+  }
+  if (admission.verdict == store::AdmitVerdict::kNoSession) {
+    asked.session_id.clear();  // nothing goes under a name that is not there
+    receipt.session_id.clear();
   }
   receipt.blast_radius = TakeOut(given_, std::move(receipt.blast_radius));
   receipt.outcome = reply.outcome = "denied";
@@ -39,7 +41,7 @@ Result<bool> RunRecord::Admit(const RunRequest& request, ToolReply& reply) {
   receipt.finished_at = recorder_.store().Now();
   receipt.duration = receipt.finished_at - receipt.requested_at;
   receipt.denials.push_back(
-      {"policy", "call", receipt.tool, admission.error_class, admission.reason, "", 1});
+      {"policy", "call", receipt.identity.tool, admission.error_class, admission.reason, "", 1});
   reply.denials = receipt.denials;
   TRY(recorder_.Refuse(asked, std::move(receipt), reply));
   return false;
@@ -48,9 +50,12 @@ Result<bool> RunRecord::Admit(const RunRequest& request, ToolReply& reply) {
 Status RunRecord::Start(const audit::Receipt& receipt, const Prepared& prepared) {
   const std::string own[] = {recorder_.store().directory()};
   for (const isolation::OpenedMount& mount : prepared.mounts) {
+    if (mount.workspace) {
+      continue;  // a session's own directory, named by the store: it lies in the state directory
+    }
     TRY(isolation::CheckShowsNone(mount.path, own));
   }
-  Status wrote = recorder_.Start(store::TenantId::Local(), receipt);
+  Status wrote = recorder_.Start(receipt);
   started_ = wrote.ok();
   failed_ = !wrote.ok();
   if (failed_) {
@@ -68,12 +73,12 @@ Status RunRecord::End(const RunOutcome& outcome, ToolReply& reply) {
   if (!started_ || receipt.outcome == "denied") {  // not granted, and it may be anything
     RedactRefusal(given_, receipt);
   }
-  reply.call_id = receipt.call_id;
+  reply.call_id = receipt.identity.call_id;
   TakeOutcome(receipt, reply);
   const Ending ending = started_  ? Ending::kFinished
                         : failed_ ? Ending::kRefusedForNow
                                   : Ending::kRefused;
-  return recorder_.End(store::TenantId::Local(), ending, receipt, reply);
+  return recorder_.End(ending, receipt, reply);
 }
 
 }  // namespace coffer::call

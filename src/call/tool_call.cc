@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/json_text.h"
 
 namespace coffer::call {
 namespace {
@@ -29,6 +30,7 @@ ToolReply FromJson(const Json& json) {
   reply.hint = json.at("hint").get<std::string>();
   reply.stdout_text = json.at("stdout").get<std::string>();
   reply.stderr_text = json.at("stderr").get<std::string>();
+  reply.truncated = json.value("truncated", false);  // replies of earlier versions have none
   reply.exit_code = ReadOptional(json.at("exit_code"));
   reply.exit_signal = ReadOptional(json.at("exit_signal"));
   for (const Json& denial : json.at("denials")) {
@@ -55,17 +57,22 @@ std::string FormatReply(const ToolReply& reply) {
                        {"fix", denial.fix},
                        {"count", denial.count}});
   }
-  return PrintJson({{"call_id", reply.call_id},
-                    {"outcome", reply.outcome},
-                    {"refusal", static_cast<uint8_t>(reply.refusal)},
-                    {"error_class", reply.error_class},
-                    {"error_message", reply.error_message},
-                    {"hint", reply.hint},
-                    {"stdout", reply.stdout_text},
-                    {"stderr", reply.stderr_text},
-                    {"exit_code", Optional(reply.exit_code)},
-                    {"exit_signal", Optional(reply.exit_signal)},
-                    {"denials", std::move(denials)}});
+  std::string text = PrintJson({{"call_id", reply.call_id},
+                                {"outcome", reply.outcome},
+                                {"refusal", static_cast<uint8_t>(reply.refusal)},
+                                {"error_class", reply.error_class},
+                                {"error_message", reply.error_message},
+                                {"hint", reply.hint},
+                                {"truncated", reply.truncated},
+                                {"exit_code", Optional(reply.exit_code)},
+                                {"exit_signal", Optional(reply.exit_signal)},
+                                {"denials", std::move(denials)}});
+  text.pop_back();  // the brace
+  text += R"(,"stdout":)";
+  AppendJsonText(reply.stdout_text, &text);
+  text += R"(,"stderr":)";
+  AppendJsonText(reply.stderr_text, &text);
+  return text + "}";
 }
 
 Json LogJson(const std::optional<audit::LogPosition>& log) {
@@ -77,12 +84,13 @@ void TakeOutcome(const audit::Receipt& receipt, ToolReply& reply) {
   reply.outcome = receipt.outcome;
   reply.error_class = receipt.error_class;
   reply.error_message = receipt.error_message;
+  reply.truncated = receipt.output_truncated;
   reply.exit_code = receipt.exit_code;
   reply.exit_signal = receipt.exit_signal;
   reply.denials = receipt.denials;
 }
 
-void TakeTrace(std::string_view traceparent, ToolRequest& request) {
+void TakeTrace(std::string_view traceparent, store::CallIdentity& identity) {
   const auto hex = [](std::string_view part) {
     return part.find_first_not_of("0123456789abcdef") == std::string_view::npos &&
            part.find_first_not_of('0') != std::string_view::npos;
@@ -92,14 +100,15 @@ void TakeTrace(std::string_view traceparent, ToolRequest& request) {
       !hex(traceparent.substr(36, 16))) {
     return;
   }
-  request.trace_id = traceparent.substr(3, 32);
-  request.parent_span = traceparent.substr(36, 16);
+  identity.trace_id = traceparent.substr(3, 32);
+  identity.parent_span = traceparent.substr(36, 16);
 }
 
 void UseRequestId(std::string_view request_id, ToolRequest& request) {
-  if (request.idempotency_key.empty() && !request.session_id.empty() && !request_id.empty()) {
+  if (request.idempotency_key.empty() && !request.identity.session_id.empty() &&
+      !request_id.empty()) {
     request.idempotency_key =
-        "request:" + HashOf(request.session_id + "\n" + std::string(request_id));
+        "request:" + HashOf(request.identity.session_id + "\n" + std::string(request_id));
   }
 }
 

@@ -12,32 +12,25 @@
 #include "audit/receipt.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "store/tenant.h"
+#include "store/call_identity.h"
 
 namespace coffer::call {
 
 struct ToolRequest {
-  // From the channel, never from the request.
-  store::TenantId tenant = store::TenantId::Local();
-  std::string agent;
-  std::string user;
-  std::string key_id;  // of the key that asked, in the daemon: revoking it ends the call
-
-  std::string tool;
+  store::CallIdentity
+      identity;             // tenant, agent and user come from the channel, never from the request
+  std::string key_id;       // of the key that asked, in the daemon: revoking it ends the call
+  std::string role_denied;  // the role of a caller who may not call tools; empty: the caller may
   std::string args_json = "{}";
-  std::string session_id;       // empty: none
-  std::string parent_id;        // empty: none
   std::string idempotency_key;  // empty: none
   bool dry_run = false;         // everything up to the decision, and nothing after it
   bool background = false;      // a process of the session, not a call that is waited for
   std::vector<uint16_t> ports;  // on which the session's later calls reach it
   std::string limits_json;      // smaller limits than the manifest's; empty: those of the manifest
-  std::string trace_id;         // W3C trace context, 32 and 16 hexadecimal digits; empty: none
-  std::string parent_span;
 };
 
-// "00-<trace id>-<parent id>-<flags>" as the request's trace; anything else is no trace.
-void TakeTrace(std::string_view traceparent, ToolRequest& request);
+// "00-<trace id>-<parent id>-<flags>" as the identity's trace; anything else is no trace.
+void TakeTrace(std::string_view traceparent, store::CallIdentity& identity);
 
 // For a protocol whose requests have ids and no idempotency keys (MCP): the id of a request within its session is its key.
 // Without a session an id says nothing, and there is no key. What the client sent as a key goes first.
@@ -74,6 +67,7 @@ struct ToolReply {
 
   std::string stdout_text;
   std::string stderr_text;
+  bool truncated = false;  // the call wrote more than its limit of output let through
   std::optional<int> exit_code;
   std::optional<int> exit_signal;
   std::vector<audit::Denial> denials;

@@ -13,6 +13,7 @@
 #include "base/regular_file.h"
 #include "base/sys.h"
 #include "call/operator_path.h"
+#include "call/tool_on_host.h"
 #include "isolation/host_path.h"
 
 namespace coffer::call {
@@ -131,7 +132,11 @@ const std::set<policy::Surface>& AvailableSurfaces() {
   return kNone;
 }
 
-policy::LoadedTool LoadToolHere(std::string_view text, std::string_view file) {
+namespace {
+
+enum class Asked : uint8_t { kMounts, kMountsAndPrograms };
+
+policy::LoadedTool LoadOnHost(std::string_view text, std::string_view file, Asked asked) {
   policy::LoadedTool loaded = policy::LoadTool(text, file, AvailableSurfaces());
   if (!loaded.tool && !loaded.draft) {
     return loaded;
@@ -149,6 +154,14 @@ policy::LoadedTool LoadToolHere(std::string_view text, std::string_view file) {
       loaded.mistakes.push_back({mount.position, checked.error().message, checked.error().hint});
     }
   }
+  if (asked == Asked::kMountsAndPrograms) {
+    for (policy::Mistake& mistake :
+         CheckToolOnHost(loaded.tool ? loaded.tool->manifest : *loaded.draft)) {
+      if (!policy::IsWrongAlready(known, mistake.at)) {
+        loaded.mistakes.push_back(std::move(mistake));
+      }
+    }
+  }
   if (!loaded.mistakes.empty()) {
     std::sort(loaded.mistakes.begin(), loaded.mistakes.end(),
               [](const policy::Mistake& a, const policy::Mistake& b) { return a.at < b.at; });
@@ -156,6 +169,16 @@ policy::LoadedTool LoadToolHere(std::string_view text, std::string_view file) {
   }
   loaded.draft.reset();
   return loaded;
+}
+
+}  // namespace
+
+policy::LoadedTool LoadToolHere(std::string_view text, std::string_view file) {
+  return LoadOnHost(text, file, Asked::kMounts);
+}
+
+std::vector<policy::Mistake> CheckToolHere(std::string_view text, std::string_view file) {
+  return LoadOnHost(text, file, Asked::kMountsAndPrograms).mistakes;
 }
 
 ToolShelf::ToolShelf(std::vector<std::string> directories, std::string may_be_missing,

@@ -40,8 +40,12 @@ struct ShelfEntry {
 // What this version can do; a manifest that asks for more is refused.
 const std::set<policy::Surface>& AvailableSurfaces();
 
-// Everything that is wrong with the text of one manifest, the host included.
+// Everything that is wrong with the text of one manifest, and with its mounts on this host.
 policy::LoadedTool LoadToolHere(std::string_view text, std::string_view file);
+
+// The same for `coffer tools check`, and whether the runtimes and the program are on this host and the limits are large
+// enough to start it (tool_on_host.h). A shelf does not ask that: a runtime may be installed while it stands.
+std::vector<policy::Mistake> CheckToolHere(std::string_view text, std::string_view file);
 
 class ToolShelf {
  public:

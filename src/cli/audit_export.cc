@@ -30,7 +30,7 @@ Result<std::string> AuditExport(const call::VerbFlags& flags) {
   do {
     TRY_ASSIGN(const store::Page<store::Call> calls, ListFiltered(state.store(), filter, page));
     for (const store::Call& call : calls.rows) {
-      ids.emplace_front(call.tenant, call.id);
+      ids.emplace_front(call.identity.tenant, call.identity.call_id);
     }
     page.cursor = calls.next;
   } while (!page.cursor.empty());

@@ -21,6 +21,7 @@ Result<AuditFilter> ReadAuditFilter(const call::VerbFlags& flags) {
   filter.calls.trace_id = flags.Value("--trace");
   filter.calls.approval = flags.Value("--approval");
   filter.calls.denied = flags.Has("--denied");
+  filter.calls.probed = flags.Has("--probed");
   if (flags.Has("--outcome")) {
     filter.calls.outcome = store::FindOutcome(flags.Value("--outcome"));
     if (!filter.calls.outcome) {

@@ -129,7 +129,7 @@ Result<std::string> AuditTail(const call::VerbFlags& flags) {
     pollfd ready[2] = {{watch.get(), POLLIN, 0}, {STDOUT_FILENO, 0, 0}};
     (void)::poll(ready, 2, -1);
     if ((ready[1].revents & (POLLERR | POLLHUP)) != 0) {
-      return std::string();  // nobody reads any more
+      return std::string();  // the reader is gone
     }
     char events[4096];
     while (::read(watch.get(), events, sizeof events) > 0) {

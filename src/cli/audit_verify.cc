@@ -45,7 +45,7 @@ std::string FindingText(const audit::LogFinding& finding) {
 }
 
 // Calls of dead processes were just ended by opening the store: they get their receipts, as everywhere, or they would look
-// like calls that somebody hid from the log. A log that cannot be opened is left to the verification.
+// like calls that were hidden from the log. A log that cannot be opened is left to the verification.
 Status SettleDead(store::Store& store, const std::string& directory) {
   if (store.recovered().empty()) {
     return {};
@@ -59,7 +59,7 @@ Status SettleDead(store::Store& store, const std::string& directory) {
   return recorder.Settle(store.recovered());
 }
 
-// Somebody who can edit the log can usually edit the key beside it.
+// A user who can edit the log can usually edit the key beside it.
 std::string KeyWords(const call::VerbFlags& flags, const std::string& directory,
                      const std::string& key_id) {
   if (flags.Has("--key")) {

@@ -6,12 +6,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
+#include "base/exit_codes.h"
 #include "base/fault.h"
 #include "base/print.h"
 #include "base/text.h"
+#include "cli/help_topics.h"
 #include "cli/verb_audit.h"
 #include "cli/verb_cache.h"
 #include "cli/verb_call.h"
@@ -41,23 +44,39 @@ Usage:
   coffer runtimes [--json]            what can be made executable inside a boundary
   coffer call TOOL [--args JSON]      call a declared tool through the whole ladder
   coffer serve [flags]                the daemon: tools over HTTP, for tenants, with keys
-  coffer audit list|show|verify|..    what was decided and done, and the proof that nobody edited it
+  coffer audit list|show|verify|..    what was decided and done, and the proof that it was not edited
   coffer key new|list|revoke          API keys of the daemon
-  coffer sessions list|end            sessions of agents, and an end to them
+  coffer sessions new|list|files|end  sessions: a workspace that several calls share
   coffer switch list|on|off           stop a tool, an agent, a session or a tenant
   coffer tools list|show|check|new|..  the tools that agents may call, and their manifests
-  coffer --version | --help           `coffer run --help` lists the flags
+  coffer help VERB|manifest|config    the flags of a verb; every key of a manifest, and of coffer.toml
+  coffer --version
 
 Start with:  coffer run -- python3 -c 'print(2 + 2)'
 )";
 
+const std::vector<std::string_view>& Verbs() {
+  static const std::vector<std::string_view> verbs = {
+      "run",   "shell", "cache",    "doctor", "runtimes", "call", "serve",
+      "audit", "key",   "sessions", "switch", "tools",    "help", "version"};
+  return verbs;
+}
+
 coffer::Error UnknownVerb(std::string_view word) {
-  const std::string_view nearest = coffer::policy::NearestWord(
-      word, {"run", "shell", "doctor", "runtimes", "call", "serve", "audit", "key", "sessions",
-             "tools", "cache", "help", "version"});
+  const std::string_view nearest = coffer::policy::NearestWord(word, Verbs());
   return coffer::Refused("policy.usage", "there is no verb called " + coffer::Printable(word),
                          nearest.empty() ? "`coffer --help` lists the verbs"
                                          : "did you mean coffer " + std::string(nearest) + "?");
+}
+
+coffer::Error UnknownTopic(std::string_view word) {
+  std::vector<std::string_view> known = coffer::cli::HelpTopicNames();
+  known.insert(known.end(), Verbs().begin(), Verbs().end());
+  const std::string_view nearest = coffer::policy::NearestWord(word, known);
+  return coffer::Refused("policy.usage", "there is no help about " + coffer::Printable(word),
+                         nearest.empty()
+                             ? "coffer help manifest | config | a verb, such as run"
+                             : "did you mean coffer help " + std::string(nearest) + "?");
 }
 
 // A closed stdin, stdout or stderr would be taken by the first descriptor we open, and then mistaken for it.
@@ -90,30 +109,15 @@ size_t WordBytes(char** argv, char** envp) {
   return static_cast<size_t>(last + strlen(last) - argv[0]);
 }
 
-}  // namespace
-
-int main(int argc, char** argv, char** envp) {
-  coffer::fault::Arm();
-  if (!OpenMissingStdio()) {
-    return 125;
-  }
-  const std::vector<std::string_view> words(argv + 1, argv + (argc > 0 ? argc : 1));
-  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
-    coffer::PrintOut(kHelp);
-    return words.empty() ? 120 : 0;
-  }
-  if (words[0] == "--version" || words[0] == "-V" || words[0] == "version") {
-    coffer::PrintOut("coffer " COFFER_VERSION "\n");
-    return 0;
-  }
-  const std::span<const std::string_view> rest(words.begin() + 1, words.end());
+int Dispatch(std::span<const std::string_view> words, coffer::isolation::OwnWords own) {
+  const std::span<const std::string_view> rest = words.subspan(1);
   if (words[0] == "run") {
     RaiseOpenFiles();
-    return coffer::cli::RunVerb(rest, {argv[0], WordBytes(argv, envp)});
+    return coffer::cli::RunVerb(rest, own);
   }
   if (words[0] == "shell") {
     RaiseOpenFiles();
-    return coffer::cli::ShellVerb(rest, {argv[0], WordBytes(argv, envp)});
+    return coffer::cli::ShellVerb(rest, own);
   }
   if (words[0] == "cache") {
     return coffer::cli::CacheVerb(rest);
@@ -151,5 +155,38 @@ int main(int argc, char** argv, char** envp) {
     return coffer::cli::ToolsVerb(rest);
   }
   coffer::PrintError(UnknownVerb(words[0]));
-  return 120;
+  return coffer::kExitRefused;
+}
+
+}  // namespace
+
+int main(int argc, char** argv, char** envp) {
+  coffer::fault::Arm();
+  if (!OpenMissingStdio()) {
+    return coffer::kExitFailed;
+  }
+  const std::vector<std::string_view> words(argv + 1, argv + (argc > 0 ? argc : 1));
+  if (words.empty() || words[0] == "--help" || words[0] == "-h" ||
+      (words[0] == "help" && (words.size() == 1 || words[1] == "help" || words[1] == "version"))) {
+    coffer::PrintOut(kHelp);
+    return words.empty() ? coffer::kExitRefused : 0;
+  }
+  const coffer::isolation::OwnWords own = {argv[0], WordBytes(argv, envp)};
+  if (words[0] == "help") {
+    if (const std::string_view text = coffer::cli::FindHelpTopic(words[1]); !text.empty()) {
+      coffer::PrintOut(text);
+      return 0;
+    }
+    if (std::find(Verbs().begin(), Verbs().end(), words[1]) == Verbs().end()) {
+      coffer::PrintError(UnknownTopic(words[1]));
+      return coffer::kExitRefused;
+    }
+    const std::string_view asked[] = {words[1], "--help"};
+    return Dispatch(asked, own);
+  }
+  if (words[0] == "--version" || words[0] == "-V" || words[0] == "version") {
+    coffer::PrintOut("coffer " COFFER_VERSION "\n");
+    return 0;
+  }
+  return Dispatch(words, own);
 }

@@ -3,9 +3,12 @@
 
 #include <stdlib.h>
 
+#include "base/exit_codes.h"
 #include "base/print.h"
 #include "call/run/run_call.h"
 #include "call/run_record.h"
+#include "call/workspace_room.h"
+#include "cli/local_sessions.h"
 #include "cli/state.h"
 #include "cli/verb_run.h"
 #include "isolation/host_path.h"
@@ -13,19 +16,36 @@
 namespace coffer::cli {
 namespace {
 
-constexpr int kRefused = 120;
-constexpr int kFailed = 125;
-
 // What cannot be recorded does not run.
 int NotRecorded(Error error) {
   error.message += "; nothing was run";
   PrintError(error);
-  return error.kind == ErrorKind::kRefused ? kRefused : kFailed;
+  return error.kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
 }
 
 Result<State> OpenState(const std::string& given) {
   TRY_ASSIGN(const std::string directory, isolation::CleanPath(given));
   return State::OpenRecord(directory);
+}
+
+// The session's directory becomes /workspace, and what it may still hold bounds the call.
+Result<std::optional<LocalSessions::Held>> TakeSession(State& state, call::RunRequest& request) {
+  if (request.session.empty()) {
+    return std::optional<LocalSessions::Held>();
+  }
+  if (request.envelope.level == policy::Level::kProcess) {
+    return Refused("policy.session", "--session needs mounts, which the process level has not",
+                   "leave out --level process");
+  }
+  // Never the process level instead, where /workspace is a directory that ends with the call.
+  request.envelope.level = policy::Level::kContainer;
+  TRY_ASSIGN(LocalSessions sessions, LocalSessions::Open(state));
+  TRY(sessions.Sweep());
+  TRY_ASSIGN(LocalSessions::Held held, sessions.Hold(request.session));
+  request.envelope.workspace = held.workspace;
+  request.envelope.workspace_access = policy::Access::kWrite;
+  TRY(call::NarrowToWorkspace(held.workspace, held.session, request.envelope.limits));
+  return std::optional<LocalSessions::Held>(std::move(held));
 }
 
 Status WriteReceipt(std::optional<audit::ReceiptFile>& receipt, const std::string& text) {
@@ -39,6 +59,11 @@ int RecordedRun(call::RunRequest& request, std::optional<audit::ReceiptFile> rec
   if (!state.ok()) {
     return NotRecorded(std::move(state.error()));
   }
+  // Its files stay locked until the call is over.
+  Result<std::optional<LocalSessions::Held>> session = TakeSession(*state, request);
+  if (!session.ok()) {
+    return NotRecorded(std::move(session.error()));
+  }
   const char* const trace = ::getenv("TRACEPARENT");
   call::RunRecord record(state->recorder(), trace == nullptr ? "" : trace);
   call::ToolReply reply;
@@ -51,13 +76,13 @@ int RecordedRun(call::RunRequest& request, std::optional<audit::ReceiptFile> rec
     if (const Status wrote = WriteReceipt(receipt, reply.receipt); !wrote.ok()) {
       PrintError(wrote.error());
     }
-    return kRefused;
+    return kExitRefused;
   }
   request.record = &record;
   const call::RunOutcome outcome = call::RunCall(request);
   PrintOutcome(request, outcome);
   const Status sealed = record.End(outcome, reply);
-  if (!sealed.ok() && outcome.exit_status != kFailed) {
+  if (!sealed.ok() && outcome.exit_status != kExitFailed) {
     PrintError(Error{ErrorKind::kHost, "internal",
                      "it ran, and its end could not be recorded: " + sealed.error().message,
                      sealed.error().hint, 0});
@@ -68,7 +93,7 @@ int RecordedRun(call::RunRequest& request, std::optional<audit::ReceiptFile> rec
   if (!wrote.ok()) {
     PrintError(wrote.error());
   }
-  return sealed.ok() && wrote.ok() ? outcome.exit_status : kFailed;
+  return sealed.ok() && wrote.ok() ? outcome.exit_status : kExitFailed;
 }
 
 }  // namespace coffer::cli

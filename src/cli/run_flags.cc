@@ -355,6 +355,8 @@ class Parser {
       return Seccomp(flag);
     if (flag == "--receipt")
       return Text(request_.receipt_path, flag);
+    if (flag == "--session")
+      return Text(request_.session, flag);
     if (flag == "--state")
       return Text(request_.state, flag);
     if (flag == "--tty")

@@ -48,6 +48,8 @@ How it is confined:
   --floor LAYER...    refuse to run without these layers (see `coffer doctor`)
   --seccomp PROFILE   strict, default, compat, or an OCI/Docker profile in JSON, which can only narrow compat
 
+  --session ID        /workspace is that of a session (`coffer sessions new`): what is in it stays for its next call. Such
+                      a call is recorded in the state directory
   --profile NAME      flags from [profile.NAME] of ~/.config/coffer/run.toml; those given here count first
 
 What you are told:

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/exit_codes.h"
 #include "base/print.h"
 #include "base/text.h"
 #include "policy/manifest/mistake.h"
@@ -14,21 +15,19 @@ namespace coffer::cli {
 int RunTextVerb(std::string_view verb, std::string_view usage,
                 std::span<const call::FlagSpec> specs, std::span<const std::string_view> words,
                 const std::function<Result<std::string>(const call::VerbFlags&)>& act) {
-  constexpr int kRefused = 120;
-  constexpr int kFailed = 125;
   const Result<call::VerbFlags> flags = call::VerbFlags::Parse(verb, words, specs);
   if (!flags.ok()) {
     PrintError(flags.error());
-    return kRefused;
+    return kExitRefused;
   }
   if (flags->help() || flags->words().empty()) {
     PrintOut(usage);
-    return flags->help() ? 0 : kRefused;
+    return flags->help() ? 0 : kExitRefused;
   }
   const Result<std::string> said = act(*flags);
   if (!said.ok()) {
     PrintError(said.error());
-    return said.error().kind == ErrorKind::kRefused ? kRefused : kFailed;
+    return said.error().kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
   }
   PrintOut(*said);
   return 0;

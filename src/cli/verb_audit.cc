@@ -20,7 +20,7 @@ namespace coffer::cli {
 namespace {
 
 constexpr std::string_view kUsage =
-    R"(The record: what was believed, decided and done, and the proof that nobody edited it since.
+    R"(The record: what was asked, decided and done, and the proof that it was not edited since.
 
 Usage:
   coffer audit list [filters] [--limit N] [--cursor ID]   calls, newest first
@@ -34,11 +34,14 @@ Usage:
   coffer audit checkpoint                 the newest signed checkpoint: keep it elsewhere, and compare later
   coffer audit key                        the public key
   coffer audit export --format jsonl|ocsf|otlp [filters]   one document a line, oldest first
-  coffer audit prune --older-than AGE [--tenant T]   forget receipts that are older; the log keeps their hashes
+  coffer audit prune --older-than AGE [--tenant T]   forget receipts that are older; the log keeps their hashes.
+                                          What is kept all the same is counted, with the reason
 
 Filters:
   --tenant T, --tool NAME, --agent NAME, --session ID, --trace ID
-  --outcome success|error|denied|terminated|unknown, --class policy.schema, --denied, --approval STATE
+  --outcome success|error|denied|terminated|unknown, --class policy.schema, --approval STATE
+  --denied                      calls that were refused
+  --probed                      calls that were refused, or whose program tried something that was refused
   --since TIME, --until TIME    2h (ago), 2026-01-31, 2026-01-31T12:00:00Z
 
   --json        everything as JSON
@@ -49,11 +52,12 @@ Exit status: 0 good, 1 verification found something, 120 refused, 125 failed.
 )";
 
 constexpr call::FlagSpec kFlags[] = {
-    {"--tenant", true},   {"--tool", true},      {"--agent", true},  {"--session", true},
-    {"--trace", true},    {"--outcome", true},   {"--class", true},  {"--denied", false},
-    {"--approval", true}, {"--since", true},     {"--until", true},  {"--limit", true},
-    {"--cursor", true},   {"--log", true},       {"--key", true},    {"--checkpoint", true},
-    {"--last", true},     {"--log-only", false}, {"--format", true}, {"--older-than", true}};
+    {"--tenant", true},     {"--tool", true},     {"--agent", true},     {"--session", true},
+    {"--trace", true},      {"--outcome", true},  {"--class", true},     {"--denied", false},
+    {"--probed", false},    {"--approval", true}, {"--since", true},     {"--until", true},
+    {"--limit", true},      {"--cursor", true},   {"--log", true},       {"--key", true},
+    {"--checkpoint", true}, {"--last", true},     {"--log-only", false}, {"--format", true},
+    {"--older-than", true}};
 
 // Of a broken one nothing is shown but that it is there.
 Json CallJson(const audit::SealedCall& sealed) {
@@ -65,15 +69,15 @@ Json CallJson(const audit::SealedCall& sealed) {
   const auto time = [](const std::optional<Nanos>& at) {
     return at ? Json(FormatTime(*at)) : Json(nullptr);
   };
-  return {{"call_id", call.id},
-          {"tenant", call.tenant.name()},
-          {"agent", text(call.agent)},
-          {"user", text(call.user)},
-          {"tool", text(call.tool)},
+  return {{"call_id", call.identity.call_id},
+          {"tenant", call.identity.tenant.name()},
+          {"agent", text(call.identity.agent)},
+          {"user", text(call.identity.user)},
+          {"tool", text(call.identity.tool)},
           {"tool_version", text(call.tool_version)},
-          {"session_id", text(call.session_id)},
-          {"parent_id", text(call.parent_id)},
-          {"trace_id", text(call.trace_id)},
+          {"session_id", text(call.identity.session_id)},
+          {"parent_id", text(call.identity.parent_id)},
+          {"trace_id", text(call.identity.trace_id)},
           {"state", store::CallStateName(call.state)},
           {"outcome", call.outcome ? Json(store::OutcomeName(*call.outcome)) : Json(nullptr)},
           {"error_class", text(call.error_class)},
@@ -116,9 +120,10 @@ Result<std::string> List(const call::VerbFlags& flags, State& state) {
     const bool good = sealed.state != audit::SealState::kBroken;
     broken += good ? 0 : 1;
     text += fmt::format("{:<24}  {:<36}  {:<10}  {:<12}  {:<16}  {:<10}  {}\n",
-                        good ? FormatTime(call.requested_at) : "?", Printable(call.id),
-                        Printable(call.tenant.name()), good ? Printable(call.agent) : "?",
-                        good ? Printable(call.tool) : "?", OutcomeOf(sealed),
+                        good ? FormatTime(call.requested_at) : "?",
+                        Printable(call.identity.call_id), Printable(call.identity.tenant.name()),
+                        good ? Printable(call.identity.agent) : "?",
+                        good ? Printable(call.identity.tool) : "?", OutcomeOf(sealed),
                         good ? call.error_class : sealed.problem);
   }
   if (!calls.next.empty()) {
@@ -161,11 +166,12 @@ Result<std::string> Show(const call::VerbFlags& flags, State& state, const std::
                                     "its seal is good: nothing in it was changed since it was "
                                     "written");
     case audit::SealState::kOpen:
-      return flags.json() ? json
-                          : fmt::format(
-                                "Call {} of {}: {}; it has no receipt yet, and nothing of "
-                                "it is sealed\n",
-                                call.id, Printable(call.tool), OutcomeOf(sealed));
+      return flags.json()
+                 ? json
+                 : fmt::format(
+                       "Call {} of {}: {}; it has no receipt yet, and nothing of "
+                       "it is sealed\n",
+                       call.identity.call_id, Printable(call.identity.tool), OutcomeOf(sealed));
     case audit::SealState::kBroken:
       break;
   }
@@ -173,7 +179,7 @@ Result<std::string> Show(const call::VerbFlags& flags, State& state, const std::
                        ? json
                        : fmt::format("NOT GOOD: what the store has of call {} is not what was "
                                      "sealed, and is not shown: {}\n",
-                                     Printable(call.id), Printable(sealed.problem)));
+                                     Printable(call.identity.call_id), Printable(sealed.problem)));
 }
 
 // A tree of calls, drawn or as nested JSON.
@@ -190,9 +196,9 @@ class Tree {
                     top    ? ""
                     : last ? "`-- "
                            : "|-- ",
-                    call.id, Printable(sealed.call.tool), OutcomeOf(sealed),
+                    call.identity.call_id, Printable(sealed.call.identity.tool), OutcomeOf(sealed),
                     sealed.call.error_class.empty() ? "" : " (" + sealed.call.error_class + ")",
-                    call.id == mark_ ? "   <--" : "");
+                    call.identity.call_id == mark_ ? "   <--" : "");
     json = CallJson(sealed);
     broken_ = broken_ || sealed.state == audit::SealState::kBroken;
     json["children"] = Json::array();
@@ -200,7 +206,7 @@ class Tree {
       return {};
     }
     TRY_ASSIGN(const std::vector<store::Call> children,
-               store::ChildCalls(recorder_.store(), call.tenant, call.id));
+               store::ChildCalls(recorder_.store(), call.identity.tenant, call.identity.call_id));
     for (size_t i = 0; i < children.size(); ++i) {
       Json child;
       TRY(Draw(children[i],
@@ -226,9 +232,9 @@ class Tree {
 Result<std::vector<store::Call>> FindRoots(store::Store& store, const std::string& id) {
   if (const Result<store::Call> call = FindAnyCall(store, id); call.ok()) {
     store::Call top = *call;
-    for (int depth = 0; depth < 64 && !top.parent_id.empty(); ++depth) {
+    for (int depth = 0; depth < 64 && !top.identity.parent_id.empty(); ++depth) {
       TRY_ASSIGN(std::optional<store::Call> parent,
-                 store::FindCall(store, top.tenant, top.parent_id));
+                 store::FindCall(store, top.identity.tenant, top.identity.parent_id));
       if (!parent) {
         break;  // pruned: the rest is still a tree
       }
@@ -245,7 +251,7 @@ Result<std::vector<store::Call>> FindRoots(store::Store& store, const std::strin
     TRY_ASSIGN(const store::Page<store::Call> found,
                store::ListCalls(store, store::AllTenants{}, filter, {1000, ""}));
     for (auto call = found.rows.rbegin(); call != found.rows.rend(); ++call) {
-      if (call->parent_id.empty()) {
+      if (call->identity.parent_id.empty()) {
         roots.push_back(*call);
       }
     }
@@ -272,27 +278,6 @@ Result<std::string> Chain(const call::VerbFlags& flags, State& state, const std:
     ExitWithFindings(text);
   }
   return text;
-}
-
-Result<std::string> Prune(const call::VerbFlags& flags, State& state) {
-  TRY_ASSIGN(const Nanos age, ParseDuration(flags.Value("--older-than")));
-  TRY_ASSIGN(const AuditFilter filter, ReadAuditFilter(flags));
-  store::Retention retention;
-  retention.calls = age;
-  TRY_ASSIGN(const std::vector<store::Tenant> tenants,
-             store::ListTenants(state.store(), store::AllTenants{}));
-  uint64_t calls = 0;
-  for (const store::Tenant& tenant : tenants) {
-    if (filter.tenant && tenant.id != *filter.tenant) {
-      continue;
-    }
-    for (uint64_t gone = 1; gone > 0; calls += gone) {
-      TRY_ASSIGN(const store::Pruned pruned, state.recorder().Prune(tenant.id, retention));
-      gone = pruned.calls;
-    }
-  }
-  return flags.json() ? PrintJson(Json{{"calls", calls}}) + "\n"
-                      : fmt::format("{} calls were forgotten; the log keeps their hashes\n", calls);
 }
 
 Result<std::string> Act(const call::VerbFlags& flags) {
@@ -327,7 +312,7 @@ Result<std::string> Act(const call::VerbFlags& flags) {
     return state.recorder().log().public_key().Text() + "\n";
   }
   if (what == "prune" && given.size() == 1 && flags.Has("--older-than")) {
-    return Prune(flags, state);
+    return AuditPrune(flags, state);
   }
   return UnknownAction("audit", flags.words().empty() ? "" : flags.words().front(),
                        {"list", "show", "chain", "tail", "verify", "verify-receipt", "checkpoint",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `coffer audit`: what was believed, decided and done, and the proof that nobody edited it since.
+// `coffer audit`: what was asked, decided and done, and the proof that the record was not edited since.
 #pragma once
 
 #include <span>
@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "call/verb_flags.h"
+#include "cli/state.h"
 
 namespace coffer::cli {
 
@@ -22,5 +23,6 @@ Result<std::string> AuditVerify(const call::VerbFlags& flags);
 Result<std::string> AuditVerifyReceipt(const call::VerbFlags& flags);
 Result<std::string> AuditExport(const call::VerbFlags& flags);
 Result<std::string> AuditTail(const call::VerbFlags& flags);
+Result<std::string> AuditPrune(const call::VerbFlags& flags, State& state);
 
 }  // namespace coffer::cli

@@ -7,9 +7,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-
 #include "audit/receipt_file.h"
+#include "base/exit_codes.h"
 #include "base/json.h"
 #include "base/patient_write.h"
 #include "base/print.h"
@@ -19,34 +18,28 @@
 #include "call/ladder.h"
 #include "call/make_table.h"
 #include "call/verb_flags.h"
-#include "call/warden/check.h"
 #include "call/warden/collect.h"
 #include "call/warden/launcher.h"
-#include "call/warden/runner.h"
-#include "call/warden/tenant_uids.h"
+#include "cli/call_answer.h"
+#include "cli/local_sessions.h"
 #include "cli/state.h"
-#include "policy/manifest/mistake.h"
 #include "store/call_list.h"
 #include "store/retention.h"
-#include "store/tenant.h"
 
 namespace coffer::cli {
 namespace {
-
-constexpr int kRefused = 120;
-constexpr int kLimit = 122;
-constexpr int kFailed = 125;
 
 constexpr std::string_view kUsage = R"(Call a declared tool, through the whole ladder.
 
 Usage: coffer call TOOL [flags]
 
   --args JSON         the arguments, one JSON object (default {}); @FILE reads them from a file, - from stdin
-  --session ID        in this session, whose workspace the tool then has
+  --session ID        in this session (`coffer sessions new`), whose workspace the tool then has
   --idempotency-key K the same key and request runs once, and gets the same answer again; irreversible and privileged
                       tools need one, unless their manifest says otherwise (--key K is the same)
   --traceparent TEXT  the W3C trace context it belongs to (default: $TRACEPARENT)
   --dry-run           decide, say the worst it could do, run nothing
+  --fail-on-cut       exit 122 if output was cut; otherwise a warning on stderr says so
   --receipt FILE      write the receipt there (- is stderr)
   --config FILE       the limits of tenants and agents (coffer.toml in the operator's directory)
   --json              the answer as one JSON document on stdout, instead of the tool's own output
@@ -56,8 +49,9 @@ Exit status: the tool's own; 120 refused, 122 a limit was breached, 125 Cofferda
 )";
 
 constexpr call::FlagSpec kFlags[] = {
-    {"--args", true}, {"--session", true}, {"--idempotency-key", true}, {"--key", true},
-    {"--dry-run"},    {"--receipt", true}, {"--traceparent", true},     {"--config", true}};
+    {"--args", true},        {"--session", true}, {"--idempotency-key", true},
+    {"--key", true},         {"--dry-run"},       {"--receipt", true},
+    {"--traceparent", true}, {"--config", true},  {"--fail-on-cut"}};
 
 Result<std::string> ReadArgs(const std::string& given) {
   constexpr size_t kMax = 16 << 20;
@@ -90,104 +84,42 @@ int CatchSignals() {
   return ::signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-// The same names as the answer of POST /v1/calls.
-std::string AnswerJson(const call::ToolReply& reply) {
-  const auto number = [](const std::optional<int>& value) {
-    return value ? Json(*value) : Json(nullptr);
-  };
-  Json json;
-  json["call_id"] = reply.call_id.empty() ? Json(nullptr) : Json(reply.call_id);
-  json["outcome"] = reply.outcome;
-  json["result"] = nullptr;
-  if (reply.outcome != "denied") {
-    json["result"] = {
-        {"stdout", reply.stdout_text},
-        {"stderr", reply.stderr_text},
-        {"exit", {{"code", number(reply.exit_code)}, {"signal", number(reply.exit_signal)}}},
-        {"structured", nullptr}};
-  }
-  json["error"] = nullptr;
-  if (!reply.error_class.empty()) {
-    json["error"] = {{"class", reply.error_class}, {"message", reply.error_message}};
-  }
-  json["denials"] = Json::array();
-  for (const audit::Denial& denial : reply.denials) {
-    json["denials"].push_back({{"surface", denial.surface},
-                               {"operation", denial.operation},
-                               {"target", denial.target},
-                               {"rule", denial.rule},
-                               {"reason", denial.reason},
-                               {"fix", denial.fix.empty() ? Json(nullptr) : Json(denial.fix)}});
-  }
-  json["log"] = call::LogJson(reply.log);
-  json["replayed"] = reply.replayed;
-  return PrintJson(json);
-}
 
-int ExitStatus(const call::ToolReply& reply) {
-  if (reply.outcome == "success") {
-    return reply.exit_code.value_or(0);
-  }
-  if (reply.error_class.starts_with("limit.")) {
-    return kLimit;
-  }
-  if (reply.refusal == call::ToolRefusal::kFailed) {
-    return kFailed;
-  }
-  if (reply.exit_code) {
-    return *reply.exit_code;
-  }
-  if (reply.exit_signal) {
-    return 128 + *reply.exit_signal;
-  }
-  return reply.outcome == "denied" ? kRefused : kFailed;
-}
-
-// The tenant's number, and as root a uid of its range for the boundary.
-Status SetTenant(store::Store& store, const store::TenantId& id, call::RunRequest& run) {
-  TRY_ASSIGN(const std::optional<store::Tenant> tenant, store::FindTenant(store, id));
-  run.tenant = tenant ? tenant->number : 0;
-  TRY_ASSIGN(run.uids, call::UidsOfTenant(run.tenant));
-  return {};
-}
-
-// What the daemon's warden would hold a call against. Here too: one rule, with and without a daemon.
-struct Allowed {
-  call::WardenRules rules;
-  call::WardenTable table;
+struct CallWishes {
+  bool quiet = false;        // what the tool prints is not passed on
+  bool fail_on_cut = false;  // output that was cut is a failure
 };
 
-// From a request to its answer. What the tool prints is passed on as it comes unless `quiet`.
-call::ToolReply RunLadder(call::Ladder& ladder, store::Store& store, const Allowed& allowed,
-                          const call::ToolRequest& request, bool quiet) {
+// From a request to its answer. What the tool prints is passed on as it comes, unless the caller wants it quiet.
+call::ToolReply RunLadder(call::Ladder& ladder, const call::Allowed& allowed,
+                          const call::ToolRequest& request, CallWishes wishes) {
   std::variant<call::ReadyCall, call::ToolReply> climbed = ladder.Climb(request);
   if (auto* answered = std::get_if<call::ToolReply>(&climbed)) {
-    if (!quiet && answered->outcome == "success") {
+    if (!wishes.quiet && answered->outcome == "success") {
       PrintOut(answered->stdout_text);
     }
     return std::move(*answered);
   }
   call::ReadyCall& ready = std::get<call::ReadyCall>(climbed);
-  if (const Status set = SetTenant(store, request.tenant, ready.run); !set.ok()) {
-    return ladder.DescendUnlaunched(ready, set.error());
-  }
-  if (const Status checked = call::CheckRequest(allowed.rules, allowed.table, ready.run);
-      !checked.ok()) {
-    call::Collected refused;
-    refused.report = call::RefusalReport(checked.error());
-    return ladder.Descend(ready, std::move(refused));
-  }
+  // The marker of a cut is for text that a model reads; what goes to a file or a pipe is the tool's own bytes.
+  ready.run.marks_cut = wishes.quiet;
+  ready.run.cut_is_breach = wishes.fail_on_cut;
   const MaskRestored restored;
   const UniqueFd signals(CatchSignals());
-  call::LocalLauncher launcher;
-  Result<call::RunChannels> channels = launcher.Launch(ready.call_id, ready.run, ready.stdin_text);
-  if (!channels.ok()) {
-    return ladder.DescendUnlaunched(ready, channels.error());
+  call::LocalLauncher launcher(&allowed);
+  std::variant<call::RunChannels, call::ToolReply> launched = ladder.Launch(ready, launcher);
+  if (auto* answered = std::get_if<call::ToolReply>(&launched)) {
+    return std::move(*answered);
   }
   call::CollectOptions options;
   options.signals = signals.get();
-  options.on_signal = [&](int signal) { launcher.Signal(ready.call_id, signal); };
-  if (!quiet) {
+  std::optional<Error> stopped;
+  options.on_signal = [&](int signal) {
+    stopped = Refused("policy.cancelled", fmt::format("cancelled by {}, with signal {}",
+                                                      request.identity.user, signal));
+    launcher.Signal(ready.call_id(), signal);
+  };
+  if (!wishes.quiet) {
     // A reader may take its time. A signal ends the wait, and what is left of the output is dropped.
     options.sink = [&, read = true](call::Stream stream, std::string_view piece) mutable {
       const int fd = stream == call::Stream::kOut ? STDOUT_FILENO : STDERR_FILENO;
@@ -198,16 +130,30 @@ call::ToolReply RunLadder(call::Ladder& ladder, store::Store& store, const Allow
       }
     };
   }
-  return ladder.Descend(ready, call::Collect(std::move(channels).value(), options));
+  call::Collected collected =
+      call::Collect(std::move(std::get<call::RunChannels>(launched)), options);
+  collected.stopped = std::move(stopped);
+  return ladder.Descend(ready, std::move(collected));
 }
 
-std::string NearestTool(const call::ToolShelf& shelf, const std::string& name) {
-  const std::vector<call::ShelfEntry> entries = shelf.List();
-  std::vector<std::string_view> names;
-  for (const call::ShelfEntry& entry : entries) {
-    names.push_back(entry.name);
+// A session of the command line stays locked while the call runs. One that is unknown, has ended or belongs to another
+// agent is left to admission, which refuses it and records that.
+Result<std::optional<LocalSessions::Held>> TakeSession(State& state, const std::string& id) {
+  std::optional<LocalSessions::Held> none;
+  if (id.empty()) {
+    return none;
   }
-  return std::string(policy::NearestWord(name, names));
+  TRY_ASSIGN(LocalSessions sessions, LocalSessions::Open(state));
+  TRY(sessions.Sweep());
+  Result<LocalSessions::Held> held = sessions.Hold(id);
+  if (!held.ok() && held.error().kind == ErrorKind::kRefused &&
+      held.error().code != kSessionLocked) {
+    return none;
+  }
+  if (!held.ok()) {
+    return std::move(held.error());
+  }
+  return std::optional<LocalSessions::Held>(std::move(*held));
 }
 
 // Where no daemon runs, nobody else does it. The call is answered: what fails here is tried again by the next one.
@@ -227,39 +173,40 @@ int CallVerb(std::span<const std::string_view> words) {
   const Result<call::VerbFlags> flags = call::VerbFlags::Parse("call", words, kFlags);
   if (!flags.ok()) {
     PrintError(flags.error());
-    return kRefused;
+    return kExitRefused;
   }
   if (flags->help() || flags->words().size() != 1) {
     PrintOut(kUsage);
-    return flags->help() ? 0 : kRefused;
+    return flags->help() ? 0 : kExitRefused;
   }
   Result<State> state = State::Open(*flags);
   if (!state.ok()) {
     PrintError(state.error());
-    return state.error().kind == ErrorKind::kRefused ? kRefused : kFailed;
+    return state.error().kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
   }
   std::optional<audit::ReceiptFile> receipt;
   if (flags->Has("--receipt")) {
     Result<audit::ReceiptFile> opened = audit::ReceiptFile::Open(flags->Value("--receipt"));
     if (!opened.ok()) {
       PrintError(opened.error());
-      return kRefused;
+      return kExitRefused;
     }
     receipt.emplace(std::move(opened).value());
   }
   call::ToolRequest request;
-  request.agent = "cli";
-  request.user = fmt::format("uid:{}", ::getuid());
-  request.tool = flags->words().front();
-  request.session_id = flags->Value("--session");
+  request.identity.agent = kCliAgent;
+  request.identity.user = fmt::format("uid:{}", ::getuid());
+  request.identity.tool = flags->words().front();
+  request.identity.session_id = flags->Value("--session");
   request.idempotency_key = flags->Value("--idempotency-key", flags->Value("--key"));
   request.dry_run = flags->Has("--dry-run");
   const char* const inherited = ::getenv("TRACEPARENT");
-  call::TakeTrace(flags->Value("--traceparent", inherited == nullptr ? "" : inherited), request);
+  call::TakeTrace(flags->Value("--traceparent", inherited == nullptr ? "" : inherited),
+                  request.identity);
   Result<std::string> args = ReadArgs(flags->Value("--args", "{}"));
   if (!args.ok()) {
     PrintError(args.error());
-    return kRefused;
+    return kExitRefused;
   }
   request.args_json = std::move(args).value();
   const Result<std::string> config_file = flags->ConfigFile();
@@ -269,12 +216,12 @@ int CallVerb(std::span<const std::string_view> words) {
                                                /*may_be_missing=*/!flags->Has("--config"));
   if (!config.ok()) {
     PrintError(config.error());
-    return kRefused;
+    return kExitRefused;
   }
   call::LadderOptions options = state->ladder_options();
-  options.quotas = [&](const store::TenantId& tenant) { return config->QuotasOf(tenant.name()); };
+  options.quotas = [&](const store::TenantId& tenant) { return config->QuotasOf(tenant); };
   call::Ladder ladder(state->recorder(), state->shelf(), options);
-  Allowed allowed;
+  call::Allowed allowed;
   allowed.rules.sessions = options.sessions;
   if (Result<std::vector<std::string>> tools = flags->ToolDirs(); tools.ok()) {
     allowed.rules.relied = std::move(tools).value();
@@ -286,25 +233,25 @@ int CallVerb(std::span<const std::string_view> words) {
   Result<call::WardenTable> table = call::MakeTable(state->shelf(), config->ceilings, {});
   if (!table.ok()) {
     PrintError(table.error());
-    return kRefused;
+    return kExitRefused;
   }
   allowed.table = std::move(table).value();
-  const call::ToolReply reply = RunLadder(ladder, state->store(), allowed, request, flags->json());
-  if (flags->json()) {
-    PrintOut(AnswerJson(reply) + "\n");
-  } else if (!reply.error_class.empty()) {
-    const std::string nearest =
-        reply.error_class == "policy.tool" ? NearestTool(state->shelf(), request.tool) : "";
-    PrintError(Error{ErrorKind::kRefused, reply.error_class, reply.error_message,
-                     nearest.empty() ? reply.hint : "did you mean " + nearest + "?", 0});
+  Result<std::optional<LocalSessions::Held>> session =
+      TakeSession(*state, request.identity.session_id);
+  if (!session.ok()) {
+    PrintError(session.error());
+    return session.error().kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
   }
+  const call::ToolReply reply = RunLadder(ladder, allowed, request,
+                                          {flags->json(), flags->Has("--fail-on-cut")});
+  PrintReply(reply, request, state->shelf(), flags->json());
   if (receipt && !reply.receipt.empty()) {
     if (const Status wrote = receipt->Write(reply.receipt); !wrote.ok()) {
       PrintError(wrote.error());
-      return kFailed;
+      return kExitFailed;
     }
   }
-  ForgetOld(*state, request.tenant, config->RulesOf(request.tenant.name()).retention);
+  ForgetOld(*state, request.identity.tenant, config->RulesOf(request.identity.tenant).retention);
   return ExitStatus(reply);
 }
 

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/exit_codes.h"
 #include "base/json.h"
 #include "base/print.h"
 #include "call/run/doctor.h"
@@ -33,7 +34,9 @@ Json LevelJson(const call::LevelFinding& level) {
     }
     layers.push_back(std::move(entry));
   }
-  return {{"reachable", level.reachable}, {"layers", std::move(layers)}};
+  return {{"reachable", level.reachable},
+          {"error", level.error.empty() ? Json(nullptr) : Json(level.error)},
+          {"layers", std::move(layers)}};
 }
 
 Json AsJson(const call::Diagnosis& diagnosis, const call::SweepSummary* sweep) {
@@ -109,7 +112,7 @@ std::string AsText(const call::Diagnosis& diagnosis, const call::SweepSummary* s
   text += fmt::format("cgroups         {}\n", limits::CgroupLayoutName(diagnosis.cgroups.layout));
   for (const call::LevelFinding& level : diagnosis.levels) {
     text += fmt::format("\nlevel {}: {}\n", policy::LevelName(level.level),
-                        level.reachable ? "yes" : "NO");
+                        level.reachable ? "yes" : "NO: " + level.error);
     std::string have;
     for (const call::LayerFinding& finding : level.layers) {
       if (finding.available) {
@@ -154,7 +157,7 @@ int DoctorVerb(std::span<const std::string_view> words) {
     } else {
       PrintError(
           Refused("policy.usage", "doctor takes --json and --sweep, not " + std::string(word)));
-      return 120;
+      return kExitRefused;
     }
   }
   call::SweepSummary swept;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `coffer key`: API keys, made, listed and revoked by whoever owns the state directory.
+// `coffer key`: API keys, made, listed and revoked by the owner of the state directory.
 #pragma once
 
 #include <span>

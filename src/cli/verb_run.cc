@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/ending_signals.h"
+#include "base/exit_codes.h"
 #include "base/print.h"
 #include "base/regular_file.h"
 #include "base/text.h"
@@ -12,16 +13,15 @@
 #include "call/run/run_call.h"
 #include "call/run/run_config.h"
 #include "call/run/run_profile.h"
+#include "call/run/usual_directories.h"
 #include "cli/recorded_run.h"
 #include "cli/run_flags.h"
 #include "cli/run_paths.h"
 #include "cli/stdin_script.h"
+#include "cli/unseen_file.h"
 
 namespace coffer::cli {
 namespace {
-
-constexpr int kExitRefused = 120;
-constexpr int kExitFailed = 125;
 
 Status ReadSeccompFile(call::RunRequest& request) {
   std::string& profile = request.envelope.imported_seccomp;
@@ -99,6 +99,11 @@ void PrintOutcome(const call::RunRequest& request, const call::RunOutcome& outco
     if (request.script && outcome.exit_status == 1 && IsTypeScript(request.command.front())) {
       PrintError("coffer: note: node runs TypeScript from version 22.18 on; an older one does not");
     }
+    if (!outcome.error && outcome.exit_status != 0) {
+      if (const std::string unseen = UnseenFileNote(request); !unseen.empty()) {
+        PrintError("coffer: note: " + unseen);
+      }
+    }
   }
   if (request.trace) {
     PrintTrace(outcome.receipt);
@@ -141,9 +146,9 @@ int RunVerb(std::span<const std::string_view> words, isolation::OwnWords own) {
     PrintError(opened.error());
     return kExitRefused;
   }
-  if (recorded || !request->state.empty()) [[unlikely]] {
+  if (recorded || !request->state.empty() || !request->session.empty()) [[unlikely]] {
     if (request->state.empty()) {
-      request->state = state;
+      request->state = recorded ? state : call::UsualStateDir();
     }
     return RecordedRun(*request, std::move(receipt));
   }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/exit_codes.h"
 #include "base/json.h"
 #include "base/print.h"
 #include "base/sys.h"
@@ -21,8 +22,6 @@ namespace {
 
 using isolation::RuntimeReport;
 
-constexpr int kRefused = 120;
-constexpr int kFailed = 125;
 constexpr std::string_view kUsage =
     "usage: coffer runtimes [--json]\n"
     "\n"
@@ -89,16 +88,17 @@ int RunRuntimesVerb(std::span<const std::string_view> args) {
     if (arg == "--json") {
       json = true;
     } else if (arg == "--help" || arg == "-h") {
-      return sys::WriteAll(STDOUT_FILENO, kUsage).ok() ? 0 : kFailed;
+      return sys::WriteAll(STDOUT_FILENO, kUsage).ok() ? 0 : kExitFailed;
     } else {
       PrintError(Refused("policy.usage",
                          fmt::format("coffer runtimes has no flag {}", Printable(arg)),
                          "coffer runtimes [--json]"));
-      return kRefused;
+      return kExitRefused;
     }
   }
   const std::vector<RuntimeReport> reports = isolation::DescribeRuntimes();
-  return sys::WriteAll(STDOUT_FILENO, json ? AsJson(reports) : Table(reports)).ok() ? 0 : kFailed;
+  return sys::WriteAll(STDOUT_FILENO, json ? AsJson(reports) : Table(reports)).ok() ? 0
+                                                                                    : kExitFailed;
 }
 
 }  // namespace coffer::cli

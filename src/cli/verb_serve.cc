@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/exit_codes.h"
 #include "base/print.h"
 #include "base/sys.h"
 #include "call/verb_flags.h"
@@ -15,8 +16,6 @@
 namespace coffer::cli {
 namespace {
 
-constexpr int kRefused = 120;
-constexpr int kFailed = 125;
 constexpr call::WardenSockets kSockets = {3, 4};  // where cofferd puts them
 
 // Beside this executable, or where `make install` puts it.
@@ -31,7 +30,7 @@ int ServeVerb(std::span<const std::string_view> words) {
   const Result<std::string> self = sys::ReadLinkAt(AT_FDCWD, "/proc/self/exe");
   if (!self.ok()) {
     PrintError(self.error());
-    return kFailed;
+    return kExitFailed;
   }
   std::vector<std::string> texts = {"cofferd", "--warden", *self};
   texts.insert(texts.end(), words.begin(), words.end());
@@ -46,7 +45,7 @@ int ServeVerb(std::span<const std::string_view> words) {
   }
   PrintError(HostFault("daemon.missing", "cofferd is not beside coffer",
                        "install both; `make all` builds them"));
-  return kFailed;
+  return kExitFailed;
 }
 
 int WardenVerb(std::span<const std::string_view> words) {
@@ -55,7 +54,7 @@ int WardenVerb(std::span<const std::string_view> words) {
   const Result<call::VerbFlags> flags = call::VerbFlags::Parse("warden", words, kFlags);
   if (!flags.ok()) {
     PrintError(flags.error());
-    return kRefused;
+    return kExitRefused;
   }
   call::WardenRules rules;
   rules.sessions = flags->Value("--sessions");
@@ -64,7 +63,7 @@ int WardenVerb(std::span<const std::string_view> words) {
   rules.allow_broad = flags->Has("--allow-dangerous");
   if (const Status ended = call::RunWarden(kSockets, rules); !ended.ok()) {
     PrintError(ended.error());
-    return kFailed;
+    return kExitFailed;
   }
   return 0;
 }

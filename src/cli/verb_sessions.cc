@@ -2,11 +2,16 @@
 #include "cli/verb_sessions.h"
 
 #include <fmt/format.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/quantity.h"
+#include "base/text.h"
+#include "call/config_file.h"
+#include "cli/local_sessions.h"
 #include "cli/state.h"
 #include "cli/text_verb.h"
 #include "store/session.h"
@@ -19,14 +24,31 @@ constexpr std::string_view kUsage =
     R"(Sessions: calls of one agent that share a workspace, a lifetime and budgets.
 
 Usage:
+  coffer sessions new [--lifetime TIME] [--size SIZE] [--label TEXT]   prints the id of a session of your own, for
+                                       `coffer call --session ID` and `coffer run --session ID`; no daemon is needed
   coffer sessions list [--tenant T] [--all] [--json]   the open ones; --all shows ended ones too
-  coffer sessions end ID [--tenant T]                  nothing more is admitted, and what runs is killed by the daemon
+  coffer sessions files ID [--json]                    what is in the workspace of one of your own
+  coffer sessions end ID [--tenant T]                  nothing more is admitted, and its files are removed; a daemon
+                                                       kills what runs in it
 
-  --tenant T    the tenant (local)
-  --state DIR   the state directory (default: COFFER_STATE, /var/lib/coffer, or ~/.local/state/coffer)
+  --lifetime TIME  when it ends by itself (24h, at most 30d); its files go with it
+  --size SIZE      what its files may hold (100MiB, or what coffer.toml allows, which is also the most)
+  --label TEXT     what it is for, at most 200 bytes
+  --tenant T       the tenant (local)
+  --config FILE    the limits of tenants (coffer.toml in the operator's directory)
+  --state DIR      the state directory (default: COFFER_STATE, /var/lib/coffer, or ~/.local/state/coffer)
+
+  S=$(coffer sessions new)
+  coffer run --session $S -- sh -c 'echo hello > notes.txt'
+  coffer call read-file --session $S --args '{"path": "notes.txt"}'
 )";
 
-constexpr call::FlagSpec kFlags[] = {{"--tenant", true}, {"--all", false}};
+constexpr call::FlagSpec kFlags[] = {{"--tenant", true}, {"--all", false},  {"--lifetime", true},
+                                     {"--size", true},   {"--label", true}, {"--config", true}};
+
+constexpr Nanos kUsualLifetime = std::chrono::hours(24);
+constexpr Nanos kLongestLifetime = std::chrono::hours(24 * 30);
+constexpr size_t kMostFiles = 10'000;
 
 Json SessionJson(const store::Session& session) {
   return {{"session_id", session.id},
@@ -55,21 +77,97 @@ Result<std::string> List(const call::VerbFlags& flags, State& state,
   return flags.json() ? PrintJson(Json{{"sessions", std::move(list)}}, 2) + "\n" : text;
 }
 
-// The switch is how a daemon that has the store open learns that it must kill what runs.
+Result<uint64_t> DiskBytes(const std::string& directory) {
+  struct statvfs system{};
+  if (::statvfs(directory.c_str(), &system) != 0) {
+    return Internal("internal", "the size of the disk of the state directory cannot be seen");
+  }
+  return static_cast<uint64_t>(system.f_blocks) * system.f_frsize;
+}
+
+Result<std::string> New(const call::VerbFlags& flags, State& state) {
+  store::SessionRequest request;
+  request.lifetime = kUsualLifetime;
+  if (flags.Has("--lifetime")) {
+    TRY_ASSIGN(request.lifetime, ParseDuration(flags.Value("--lifetime")));
+  }
+  if (request.lifetime > kLongestLifetime) {
+    return Refused("policy.session",
+                   fmt::format("--lifetime: {} is too long", Printable(flags.Value("--lifetime"))),
+                   "the longest is 30d");
+  }
+  TRY_ASSIGN(const std::string config_file, flags.ConfigFile());
+  TRY_ASSIGN(const call::FileConfig config,
+             config_file.empty()
+                 ? Result<call::FileConfig>(call::FileConfig())
+                 : call::LoadConfigFile(config_file, /*may_be_missing=*/!flags.Has("--config")));
+  const call::TenantRules& rules = config.RulesOf(store::TenantId::Local().name());
+  request.bytes = rules.storage.session;
+  if (flags.Has("--size")) {
+    TRY_ASSIGN(request.bytes, ParseSize(flags.Value("--size")));
+  }
+  if (request.bytes > rules.storage.session) {
+    return Refused(
+        "policy.session",
+        fmt::format("--size: a session may hold at most {}", FormatSize(rules.storage.session)),
+        "storage.session in coffer.toml allows more");
+  }
+  request.budget = rules.session_budget;
+  request.label = flags.Value("--label");
+  TRY_ASSIGN(const uint64_t disk, DiskBytes(state.directory()));
+  request.tenant_bytes = rules.storage.SessionsTogether(disk);
+  TRY_ASSIGN(LocalSessions sessions, LocalSessions::Open(state));
+  TRY(sessions.Sweep());
+  TRY_ASSIGN(const store::Session session, sessions.Make(std::move(request)));
+  return flags.json() ? PrintJson(SessionJson(session), 2) + "\n" : session.id + "\n";
+}
+
+Result<std::string> Files(const call::VerbFlags& flags, State& state, const std::string& id) {
+  TRY_ASSIGN(LocalSessions sessions, LocalSessions::Open(state));
+  TRY_ASSIGN(const LocalSessions::Listing listing, sessions.List(id, kMostFiles));
+  Json list = Json::array();
+  std::string text = fmt::format("{:>12}  {:<24}  {}\n", "BYTES", "MODIFIED", "PATH");
+  for (const LocalSessions::File& file : listing.files) {
+    list.push_back(
+        {{"path", file.path}, {"size", file.size}, {"modified_at", FormatTime(file.modified_at)}});
+    text += fmt::format("{:>12}  {:<24}  {}\n", file.size, FormatTime(file.modified_at),
+                        Printable(file.path));
+  }
+  if (listing.more) {
+    text += fmt::format("(there are more than {})\n", kMostFiles);
+  }
+  return flags.json()
+             ? PrintJson(Json{{"files", std::move(list)}, {"more", listing.more}}, 2) + "\n"
+             : text;
+}
+
+// The switch is how a daemon that has the store open learns that it must kill what runs; it runs nothing in the command
+// line's own sessions.
 Result<std::string> End(State& state, const store::TenantId& tenant, const std::string& id) {
   const std::string who = fmt::format("uid:{}", ::getuid());
   TRY_ASSIGN(const store::EndedSession ended,
              store::EndSession(state.store(), tenant, id, "ended by " + who));
-  store::SwitchChange change;
-  change.kind = store::SwitchKind::kSession;
-  change.name = id;
-  change.who = who;
-  change.why = "session ended";
-  TRY(store::SetSwitch(state.store(), tenant, change));
+  const bool own = ended.session.agent == kCliAgent && !ended.session.enforced;
+  if (!own) {
+    store::SwitchChange change;
+    change.kind = store::SwitchKind::kSession;
+    change.name = id;
+    change.who = who;
+    change.why = "session ended";
+    TRY(store::SetSwitch(state.store(), tenant, change));
+  }
   if (ended.just_now) {
     TRY(state.recorder().Event(tenant.name(), "session.ended", {{"by", who}, {"session", id}}));
   }
-  return fmt::format("{} has ended; {} calls were under way\n", id, ended.open_calls.size());
+  std::string text =
+      fmt::format("{} has ended; {} calls were under way\n", id, ended.open_calls.size());
+  if (own) {
+    TRY_ASSIGN(LocalSessions sessions, LocalSessions::Open(state));
+    TRY_ASSIGN(const bool removed, sessions.RemoveFiles(ended.session));
+    text += removed ? "its files are gone\n"
+                    : "a call still uses its files; they are removed when it has ended\n";
+  }
+  return text;
 }
 
 Result<std::string> Act(const call::VerbFlags& flags) {
@@ -78,12 +176,20 @@ Result<std::string> Act(const call::VerbFlags& flags) {
              store::TenantId::Parse(flags.Value("--tenant", "local")));
   TRY_ASSIGN(State state, State::Open(flags));
   if (given[0] == "list" && given.size() == 1) {
+    TRY_ASSIGN(LocalSessions sessions, LocalSessions::Open(state));
+    TRY(sessions.Sweep());
     return List(flags, state, tenant);
+  }
+  if (given[0] == "new" && given.size() == 1) {
+    return New(flags, state);
+  }
+  if (given[0] == "files" && given.size() == 2) {
+    return Files(flags, state, given[1]);
   }
   if (given[0] == "end" && given.size() == 2) {
     return End(state, tenant, given[1]);
   }
-  return UnknownAction("sessions", given.front(), {"list", "end"});
+  return UnknownAction("sessions", given.front(), {"new", "list", "files", "end"});
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/state.h"
 #include "cli/text_verb.h"
+#include "policy/manifest/mistake.h"
 #include "store/session.h"
 #include "store/switches.h"
 #include "store/tenant.h"
@@ -62,9 +63,28 @@ Result<std::string> List(const call::VerbFlags& flags, State& state,
   return flags.json() ? PrintJson(Json{{"switches", std::move(list)}}, 2) + "\n" : text;
 }
 
-// A tool is a file of some directory, which the daemon knows and this process does not: its name is not checked.
+// A tool must be one that this process can see; --tools names the directories of a daemon that has others.
+Status CheckTool(const State& state, const std::string& name) {
+  const std::vector<call::ShelfEntry> entries = state.shelf().List();
+  std::vector<std::string_view> names;
+  for (const call::ShelfEntry& entry : entries) {
+    if (entry.name == name) {
+      return {};
+    }
+    names.push_back(entry.name);
+  }
+  const std::string_view nearest = policy::NearestWord(name, names);
+  return Refused("policy.switch", fmt::format("there is no tool {} to stop", Printable(name)),
+                 nearest.empty()
+                     ? "`coffer tools list` names them; --tools DIR if they are elsewhere"
+                     : fmt::format("did you mean {}?", nearest));
+}
+
 Status CheckThere(State& state, const store::TenantId& tenant, store::SwitchKind kind,
                   const std::string& name) {
+  if (kind == store::SwitchKind::kTool) {
+    TRY(CheckTool(state, name));
+  }
   TRY_ASSIGN(const std::optional<store::Tenant> found, store::FindTenant(state.store(), tenant));
   bool there = found.has_value();
   std::string hint = "coffer key list --all-tenants shows the tenants that have keys";
@@ -91,8 +111,13 @@ Result<std::string> Flip(const call::VerbFlags& flags, State& state, store::Tena
   const std::vector<std::string>& given = flags.words();
   const std::optional<store::SwitchKind> kind = store::FindSwitchKind(given[1]);
   if (!kind || *kind == store::SwitchKind::kDisabledTool) {
-    return Refused("policy.usage", "a switch stops a tool, an agent, a session or a tenant",
-                   "coffer switch on agent NAME --reason WHY");
+    const std::string_view nearest =
+        policy::NearestWord(given[1], {"tool", "agent", "session", "tenant"});
+    return Refused("policy.usage",
+                   fmt::format("a switch stops a tool, an agent, a session or a tenant, not {}",
+                               Printable(given[1])),
+                   nearest.empty() ? "coffer switch on agent NAME --reason WHY"
+                                   : fmt::format("did you mean {}?", nearest));
   }
   if (*kind == store::SwitchKind::kTenant) {
     TRY_ASSIGN(tenant, store::TenantId::Parse(given[2]));
@@ -135,8 +160,12 @@ Result<std::string> Act(const call::VerbFlags& flags) {
   if ((given[0] == "on" || given[0] == "off") && given.size() == 3) {
     return Flip(flags, state, tenant);
   }
-  return Refused("policy.usage", "coffer switch does not take this",
-                 "coffer switch list | on SCOPE NAME --reason WHY | off SCOPE NAME");
+  if (given[0] == "on" || given[0] == "off") {
+    return Refused("policy.usage",
+                   fmt::format("coffer switch {} takes a scope and a name", given[0]),
+                   "coffer switch on tool|agent|session|tenant NAME --reason WHY");
+  }
+  return UnknownAction("switch", given.front(), {"list", "on", "off"});
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "audit/receipt.h"
+#include "base/exit_codes.h"
 #include "base/json.h"
 #include "base/print.h"
 #include "base/regular_file.h"
@@ -31,8 +32,6 @@ using call::ShelfEntry;
 using call::ToolState;
 
 constexpr int kMistakes = 1;
-constexpr int kRefused = 120;
-constexpr int kFailed = 125;
 
 constexpr std::string_view kUsage = R"(The tools that agents may call, each declared by a manifest.
 
@@ -41,14 +40,14 @@ Usage:
   coffer tools show NAME [--json]       one tool: what it takes, what it may touch, the worst it can do
   coffer tools check FILE... [--json]   every mistake of these manifests at once; exit 1 if there is one
   coffer tools new NAME                 write NAME.toml, a commented manifest to start from
-  coffer tools disable NAME --reason WHY   nobody can call it any more, and what runs of it is killed
+  coffer tools disable NAME --reason WHY   refuse its calls from now on, and kill those that run
   coffer tools enable NAME              undo that
 
   --tools DIR   a directory of manifests (several; default: /etc/coffer/tools as root, else ~/.config/coffer/tools). They
                 replace shipped tools of the same name.
   --state DIR   the state directory (default: COFFER_STATE, /var/lib/coffer, or ~/.local/state/coffer)
 
-docs/MANIFEST.md describes every field of a manifest.
+`coffer help manifest` describes every key of a manifest.
 )";
 
 std::string Red(std::string_view text) {
@@ -167,7 +166,7 @@ int List(const call::VerbFlags& flags) {
   const Result<std::unique_ptr<call::ToolShelf>> shelf = OpenShelf(flags);
   if (!shelf.ok()) {
     PrintError(shelf.error());
-    return kRefused;
+    return kExitRefused;
   }
   const std::vector<ShelfEntry> entries = (*shelf)->List();
   const std::map<std::string, std::string> disabled = Disabled(flags);
@@ -234,7 +233,7 @@ int Show(const call::VerbFlags& flags, const std::string& name) {
   const Result<std::unique_ptr<call::ToolShelf>> shelf = OpenShelf(flags);
   if (!shelf.ok()) {
     PrintError(shelf.error());
-    return kRefused;
+    return kExitRefused;
   }
   for (const ShelfEntry& entry : (*shelf)->List()) {
     if (entry.name != name) {
@@ -268,7 +267,7 @@ int Show(const call::VerbFlags& flags, const std::string& name) {
     return 0;
   }
   PrintError(UnknownTool(**shelf, name));
-  return kRefused;
+  return kExitRefused;
 }
 
 int Check(const call::VerbFlags& flags, std::span<const std::string> files) {
@@ -277,7 +276,7 @@ int Check(const call::VerbFlags& flags, std::span<const std::string> files) {
   for (const std::string& file : files) {
     std::vector<policy::Mistake> mistakes;
     if (const Result<std::string> text = sys::ReadRegular(file, 1 << 20); text.ok()) {
-      mistakes = call::LoadToolHere(*text, file).mistakes;
+      mistakes = call::CheckToolHere(*text, file);
     } else {
       mistakes.push_back({{}, text.error().message, ""});
     }
@@ -304,17 +303,17 @@ int New(const std::string& name) {
   if (!policy::IsToolName(name)) {
     PrintError(Refused("policy.tool", fmt::format("{} cannot be a tool's name", Printable(name)),
                        "lower-case letters, digits and \"-\", beginning with a letter"));
-    return kRefused;
+    return kExitRefused;
   }
   const std::string path = name + ".toml";
   Result<UniqueFd> file = sys::Open(path, O_WRONLY | O_CREAT | O_EXCL, 0644);
   if (!file.ok()) {
     PrintError(file.error());
-    return kRefused;
+    return kExitRefused;
   }
   if (const Status wrote = sys::WriteAll(file->get(), policy::StarterManifest(name)); !wrote.ok()) {
     PrintError(wrote.error());
-    return kFailed;
+    return kExitFailed;
   }
   PrintOut(fmt::format("{} is there; next: coffer tools check {}\n", path, path));
   return 0;
@@ -326,27 +325,27 @@ int Switch(const call::VerbFlags& flags, const std::string& name, bool off) {
   if (off && reason.empty()) {
     PrintError(
         Refused("policy.usage", "disabling a tool needs a reason", "add --reason 'what happened'"));
-    return kRefused;
+    return kExitRefused;
   }
   if (off) {
     // Enabling takes any name: a tool that is gone may still be switched off.
     const Result<std::unique_ptr<call::ToolShelf>> shelf = OpenShelf(flags);
     if (!shelf.ok()) {
       PrintError(shelf.error());
-      return kRefused;
+      return kExitRefused;
     }
     const auto entries = (*shelf)->List();
     if (name != audit::kRunTool &&
         std::none_of(entries.begin(), entries.end(),
                      [&](const ShelfEntry& entry) { return entry.name == name; })) {
       PrintError(UnknownTool(**shelf, name));
-      return kRefused;
+      return kExitRefused;
     }
   }
   Result<State> state = State::Open(flags);
   if (!state.ok()) {
     PrintError(state.error());
-    return kFailed;
+    return kExitFailed;
   }
   store::SwitchChange change;
   change.kind = store::SwitchKind::kDisabledTool;
@@ -356,7 +355,7 @@ int Switch(const call::VerbFlags& flags, const std::string& name, bool off) {
   change.why = reason;
   if (const Status set = store::SetSwitch(state->store(), store::AllTenants{}, change); !set.ok()) {
     PrintError(set.error());
-    return kRefused;
+    return kExitRefused;
   }
   // The switch is thrown already: that it cannot be recorded must not undo it.
   if (const Status told = state->recorder().Event(
@@ -376,12 +375,12 @@ int ToolsVerb(std::span<const std::string_view> words) {
   const Result<call::VerbFlags> flags = call::VerbFlags::Parse("tools", words, kFlags);
   if (!flags.ok()) {
     PrintError(flags.error());
-    return kRefused;
+    return kExitRefused;
   }
   const std::vector<std::string>& given = flags->words();
   if (flags->help() || given.empty()) {
     PrintOut(kUsage);
-    return flags->help() ? 0 : kRefused;
+    return flags->help() ? 0 : kExitRefused;
   }
   if (given[0] == "list" && given.size() == 1) {
     return List(*flags);
@@ -400,7 +399,7 @@ int ToolsVerb(std::span<const std::string_view> words) {
   }
   PrintError(
       UnknownAction("tools", given.front(), {"list", "show", "check", "new", "disable", "enable"}));
-  return kRefused;
+  return kExitRefused;
 }
 
 }  // namespace coffer::cli

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <optional>
 
+#include "base/exit_codes.h"
 #include "base/print.h"
 #include "base/sys.h"
 #include "call/config_ceilings.h"
@@ -29,8 +30,6 @@ namespace {
 using raw::Arg;
 using raw::Syscall;
 
-constexpr int kRefusedStatus = 120;
-constexpr int kFailedStatus = 125;
 constexpr std::chrono::milliseconds kLongest{20'000};
 constexpr int kInto = kFirstKept;
 constexpr int kBefore = kFirstKept + 1;
@@ -71,15 +70,15 @@ Status Compile(const Config& config, uint64_t before_size, CompileScope scope) {
   const bool kept =
       before.file ? KeepDescriptors({into, before.file.get()}) : KeepDescriptors({into});
   if (!DieWith(monitor) || !kept) {
-    ::_exit(kFailedStatus);
+    ::_exit(kExitFailed);
   }
   const Status compiled = Compile(config, before.file ? before.size : 0, scope);
   if (!compiled.ok()) {
     PrintError(compiled.error());
   }
   ::_exit(compiled.ok()                                  ? 0
-          : compiled.error().kind == ErrorKind::kRefused ? kRefusedStatus
-                                                         : kFailedStatus);
+          : compiled.error().kind == ErrorKind::kRefused ? kExitRefused
+                                                         : kExitFailed);
 }
 
 // Its exit status; one that does not end in time is killed.
@@ -92,7 +91,7 @@ int WaitForCompiler(pid_t pid) {
   int status = 0;
   while (Syscall(SYS_wait4, pid, Arg(&status), 0, 0) == -EINTR) {
   }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : kFailedStatus;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : kExitFailed;
 }
 
 }  // namespace
@@ -112,7 +111,7 @@ Result<CompiledTable> CompileTable(const Config& config, const CompiledTable& be
   switch (WaitForCompiler(pid)) {
     case 0:
       break;
-    case kRefusedStatus:
+    case kExitRefused:
       return Refused("policy.tools", "the manifests or the configuration cannot be used");
     default:
       return HostFault("daemon.compile", "the manifests could not be compiled");

@@ -99,7 +99,7 @@ Result<Config> ParseConfig(std::span<const std::string_view> words) {
   }
   if (!config.jwks.empty() && (config.jwt_issuer.empty() || config.jwt_audience.empty())) {
     return Refused("policy.usage", "--jwks needs --jwt-issuer and --jwt-audience",
-                   "a token for somebody else must not be accepted");
+                   "a token for another service must not be accepted");
   }
   return config;
 }

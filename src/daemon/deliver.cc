@@ -233,7 +233,7 @@ Result<std::optional<std::string>> Deliverer::ReceiptOf(const OutboxRow& row) {
   TRY_ASSIGN(std::optional<std::string> receipt, store::FindReceipt(store_, *tenant, call));
   if (receipt && options_.key) {
     const Result<audit::Receipt> parsed = audit::ParseReceipt(*receipt);
-    if (!parsed.ok() || parsed->call_id != call || parsed->tenant != row.tenant ||
+    if (!parsed.ok() || parsed->identity.call_id != call || parsed->identity.tenant != *tenant ||
         !audit::VerifyReceipt(*receipt, *options_.key).ok()) {
       return std::optional<std::string>();
     }

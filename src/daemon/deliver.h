@@ -44,7 +44,7 @@ struct DelivererOptions {
 struct DeliveryCounts {
   uint64_t sent = 0;     // events that a receiver took
   uint64_t failed = 0;   // attempts that did not succeed
-  uint64_t dropped = 0;  // events that nobody will get
+  uint64_t dropped = 0;  // events that no receiver will get
 };
 
 class Deliverer {

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "base/exit_codes.h"
 #include "base/print.h"
 #include "base/sys.h"
 #include "daemon/receivers.h"
@@ -23,7 +24,6 @@ using isolation::LandlockRule;
 using raw::Arg;
 using raw::Syscall;
 
-constexpr int kFailed = 125;
 constexpr int kFileRights = 3;  // the newest Landlock ABI that is about files alone
 
 // What getaddrinfo(3) reads, and the modules it may load for it.
@@ -105,7 +105,7 @@ void RunEgress(const Config& config, int control) {
       ::_exit(0);
     }
     PrintError(served.error());
-    ::_exit(kFailed);
+    ::_exit(kExitFailed);
   }
   ::_exit(0);
 }

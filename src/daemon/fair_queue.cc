@@ -56,8 +56,8 @@ bool FairQueue::Next(std::unique_lock<std::mutex>& lock, std::string* name,
     *name = std::move(turns_.front());
     turns_.pop_front();
     Tenant& tenant = tenants_[*name];
-    const bool has_room = tenant.bytes <= limits_.bytes - std::min(bytes_, limits_.bytes) ||
-                          tenant.bytes == 0 || stopping_;
+    const bool has_room = tenant.answers <= limits_.bytes - std::min(bytes_, limits_.bytes) ||
+                          tenant.answers == 0 || stopping_;
     FairTask task;
     if (MayStart(tenant) && !tenant.always.empty()) {
       task.run = std::move(tenant.always.front());
@@ -146,7 +146,7 @@ std::shared_ptr<void> FairQueue::Hold(const std::string& tenant, size_t bytes) {
     bytes_ += bytes;
     tenants_[tenant].bytes += bytes;
   }
-  return MakeHold(tenant, bytes);
+  return MakeHold(tenant, bytes, Held::kBody);
 }
 
 std::shared_ptr<void> FairQueue::HoldAnyway(const std::string& tenant, size_t bytes) {
@@ -154,20 +154,23 @@ std::shared_ptr<void> FairQueue::HoldAnyway(const std::string& tenant, size_t by
     const std::lock_guard lock(mutex_);
     bytes_ += bytes;
     tenants_[tenant].bytes += bytes;
+    tenants_[tenant].answers += bytes;
   }
-  return MakeHold(tenant, bytes);
+  return MakeHold(tenant, bytes, Held::kAnswer);
 }
 
-std::shared_ptr<void> FairQueue::MakeHold(const std::string& tenant, size_t bytes) {
-  return {this,
-          [self = shared_from_this(), tenant, bytes](void*) { self->Release(tenant, bytes); }};
+std::shared_ptr<void> FairQueue::MakeHold(const std::string& tenant, size_t bytes, Held what) {
+  return {this, [self = shared_from_this(), tenant, bytes, what](void*) {
+            self->Release(tenant, bytes, what);
+          }};
 }
 
-void FairQueue::Release(const std::string& tenant, size_t bytes) {
+void FairQueue::Release(const std::string& tenant, size_t bytes, Held what) {
   {
     const std::lock_guard lock(mutex_);
     bytes_ -= bytes;
     tenants_[tenant].bytes -= bytes;
+    tenants_[tenant].answers -= what == Held::kAnswer ? bytes : 0;
     ForgetIfIdle(tenant);
   }
   wake_.notify_all();  // work that waited for bytes

@@ -5,7 +5,8 @@
 // Tenants take turns, and within a tenant its keys do, so a tenant that asks ten thousand times waits behind itself. No
 // tenant may take more of anything (places in the queue, threads, bytes) than it leaves free: one tenant alone gets a half,
 // two get a third each, and a newcomer finds room. Bytes are those of bodies that came in and of answers that have not
-// been sent; a tenant whose clients do not read their answers gets no new ones made.
+// been sent. A tenant whose clients do not read their answers gets no new ones made: it waits until they are read, or
+// their time is over. Bodies make no tenant wait, because its tasks are what frees them.
 //
 // A task whose client is gone is dropped when its turn comes. What must happen (the end of a call) is never refused or
 // dropped. Thread-safe. Made with make_shared: a handle of Hold keeps it alive.
@@ -13,6 +14,7 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
@@ -51,9 +53,9 @@ class FairQueue : public std::enable_shared_from_this<FairQueue> {
   // Never refused, never dropped, before everything else of its tenant.
   void AddAlways(const Lane& lane, std::function<void()> run);
 
-  // Bytes that count as the tenant's until the handle is dropped. Nothing if the tenant has its share.
+  // Bytes of a body, which count as the tenant's until the handle is dropped. Nothing if the tenant has its share.
   [[nodiscard]] std::shared_ptr<void> Hold(const std::string& tenant, size_t bytes);
-  // The same for what is there already, such as an answer that was made.
+  // The same for an answer, which is there already. It must go away without any task of the tenant.
   [[nodiscard]] std::shared_ptr<void> HoldAnyway(const std::string& tenant, size_t bytes);
 
   // For a thread that works: waits for a task, runs it, and so on until Stop and nothing is left.
@@ -76,14 +78,16 @@ class FairQueue : public std::enable_shared_from_this<FairQueue> {
     size_t waiting = 0;                                             // in keys
     size_t running = 0;
     size_t bytes = 0;
+    size_t answers = 0;   // of these
     bool queued = false;  // it is in turns_
   };
   bool Next(std::unique_lock<std::mutex>& lock, std::string* tenant, std::function<void()>* run);
   bool MayStart(const Tenant& tenant) const;
   void Queue(const std::string& name, Tenant& tenant);
   void ForgetIfIdle(const std::string& name);
-  std::shared_ptr<void> MakeHold(const std::string& tenant, size_t bytes);
-  void Release(const std::string& tenant, size_t bytes);
+  enum class Held : uint8_t { kBody, kAnswer };
+  std::shared_ptr<void> MakeHold(const std::string& tenant, size_t bytes, Held what);
+  void Release(const std::string& tenant, size_t bytes, Held what);
 
   const FairLimits limits_;
   mutable std::mutex mutex_;  // of what follows

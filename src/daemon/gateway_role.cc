@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/exit_codes.h"
 #include "base/json.h"
 #include "base/print.h"
 #include "base/sys.h"
@@ -32,7 +33,6 @@
 namespace coffer::daemon {
 namespace {
 
-constexpr int kFailed = 125;
 constexpr std::chrono::milliseconds kDrain{10'000};
 constexpr size_t kWorkers = 4;
 constexpr std::chrono::milliseconds kTrimEvery{1000};
@@ -201,8 +201,8 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
   ladder_options.sessions = context.sessions;
   ladder_options.quotas = [&context](const store::TenantId& tenant) {
     const std::shared_ptr<const FileConfig> now = context.live_config.current();
-    store::Quotas quotas = now->QuotasOf(tenant.name());
-    quotas.stored_bytes = now->RulesOf(tenant.name()).storage.Records(context.reserve.disk_bytes());
+    store::Quotas quotas = now->QuotasOf(tenant);
+    quotas.stored_bytes = now->RulesOf(tenant).storage.Records(context.reserve.disk_bytes());
     return quotas;
   };
   ladder_options.budget = &context.budget;
@@ -213,7 +213,7 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
   context.meter.Begin(store, shelf, context.live_config, [&context](const watch::Alert& alert) {
     // Beside the call that raised it, which does not wait for a record of something else.
     context.workers().SubmitAlways([&context, alert] {
-      (void)context.recorder().Happened(alert.tenant, "alert." + alert.measure,
+      (void)context.recorder().Happened(alert.tenant.name(), "alert." + alert.measure,
                                         {{"tool", alert.tool}, {"words", alert.words}});
     });
   });
@@ -276,7 +276,7 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
 int RunGateway(const Config& config, const GatewaySockets& sockets) {
   if (const Status served = Serve(config, sockets); !served.ok()) {
     PrintError(served.error());
-    return served.error().kind == ErrorKind::kRefused ? 120 : kFailed;
+    return served.error().kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
   }
   return 0;
 }

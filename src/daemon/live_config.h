@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The configuration that holds now. Replaced as a whole, so that nobody sees half of a new one; whoever asked keeps
-// what he got for as long as he needs it. Thread-safe.
+// The live configuration. Replaced as a whole, so that no reader sees half of a new one; readers hold
+// a snapshot for as long as they need it. Thread-safe.
 #pragma once
 
 #include <memory>

@@ -6,12 +6,13 @@
 #include <string_view>
 #include <vector>
 
+#include "base/exit_codes.h"
 #include "base/print.h"
 #include "daemon/config.h"
 #include "daemon/monitor.h"
 
 int main(int argc, char** argv) {
-  // Whatever our starter left open is nobody's business here.
+  // Descriptors that our starter left open are not for us.
   (void)::close_range(3, ~0U, 0);
   const std::vector<std::string_view> words(argv + 1, argv + (argc > 0 ? argc : 1));
   for (const std::string_view word : words) {
@@ -23,7 +24,7 @@ int main(int argc, char** argv) {
   const coffer::Result<coffer::daemon::Config> config = coffer::daemon::ParseConfig(words);
   if (!config.ok()) {
     coffer::PrintError(config.error());
-    return 120;
+    return coffer::kExitRefused;
   }
   return coffer::daemon::RunMonitor(*config);
 }

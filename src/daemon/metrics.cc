@@ -88,14 +88,13 @@ void Meter::CallEnded(const audit::Receipt& receipt) {
     }
   }
   for (const std::string_view kind : kinds) {
-    metrics_.Happened(receipt.tenant, kind);
+    metrics_.Happened(receipt.identity.tenant.name(), kind);
   }
   const std::shared_ptr<watch::Anomalies> watched = anomalies();
-  const Result<store::TenantId> tenant = store::TenantId::Parse(receipt.tenant);
   // A name that is no tool's would let whoever asks fill the store with baselines.
-  if (watched != nullptr && tenant.ok() && shelf_->Find(receipt.tool) != nullptr &&
+  if (watched != nullptr && shelf_->Find(receipt.identity.tool) != nullptr &&
       !audit::IsRehearsal(receipt)) {
-    (void)watched->Observe(*tenant, receipt.tool, MeasuresOf(receipt));
+    (void)watched->Observe(receipt.identity.tenant, receipt.identity.tool, MeasuresOf(receipt));
   }
 }
 
@@ -121,7 +120,7 @@ void Meter::Tick() {
       anomalies_ = wanted.enabled ? std::make_shared<watch::Anomalies>(
                                         *store_, rules,
                                         [this](const watch::Alert& alert) {
-                                          metrics_.Alerted(alert.tenant, alert.measure);
+                                          metrics_.Alerted(alert.tenant.name(), alert.measure);
                                           if (told_) {
                                             told_(alert);
                                           }
@@ -160,13 +159,7 @@ gateway::Answer<std::string> Meter::Print(const gateway::Identity& who) {
     }
     return metrics_.Print(store::AllTenants{});
   }
-  const Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
-  if (!tenant.ok()) {
-    return gateway::Refusal{.kind = gateway::RefusalKind::kNotFound,
-                            .code = "policy.tenant",
-                            .message = "there is no such tenant"};
-  }
-  return metrics_.Print(*tenant);
+  return metrics_.Print(who.tenant);
 }
 
 }  // namespace coffer::daemon

@@ -16,11 +16,13 @@
 #include <chrono>
 #include <optional>
 
+#include "base/exit_codes.h"
 #include "base/print.h"
 #include "base/sys.h"
 #include "call/warden/protocol.h"
 #include "daemon/egress_role.h"
 #include "daemon/gateway_role.h"
+#include "daemon/own_mounts.h"
 #include "daemon/policy_keeper.h"
 #include "daemon/prepare_state.h"
 #include "daemon/role.h"
@@ -32,7 +34,6 @@ using call::SocketPair;
 using raw::Arg;
 using raw::Syscall;
 
-constexpr int kFailed = 125;
 constexpr std::chrono::milliseconds kManifestLook{500};
 constexpr std::chrono::milliseconds kOrderlyEnd{1'000};
 constexpr std::chrono::milliseconds kWardenEnd{10'000};
@@ -66,7 +67,7 @@ std::vector<std::string> WardenWords(const Config& config) {
 
 [[noreturn]] void BecomeWarden(const Config& config, int from_gateway, int from_monitor) {
   if (!KeepDescriptors({from_gateway, from_monitor}) || !EnterRole(RoleKind::kWarden).ok()) {
-    ::_exit(kFailed);
+    ::_exit(kExitFailed);
   }
   Unblock();
   std::vector<std::string> words = WardenWords(config);
@@ -78,13 +79,13 @@ std::vector<std::string> WardenWords(const Config& config) {
   argv.push_back(nullptr);
   std::array<char*, 1> environment = {nullptr};
   Syscall(SYS_execve, Arg(config.warden.c_str()), Arg(argv.data()), Arg(environment.data()));
-  ::_exit(kFailed);
+  ::_exit(kExitFailed);
 }
 
-// Whatever it needs, also its secrets, it reads itself before it gives up the right to: nobody else ever has them.
+// The egress role reads its configuration and secrets itself, before it gives up the right to: no other role has them.
 [[noreturn]] void BecomeEgress(const Config& config, int control) {
   if (!KeepDescriptors({control})) {
-    ::_exit(kFailed);
+    ::_exit(kExitFailed);
   }
   Unblock();
   RunEgress(config, kFirstKept);
@@ -96,10 +97,10 @@ pid_t Start(const auto& become) {
   if (pid == 0) {
     // A group of its own: the terminal's Ctrl-C is for the monitor, which ends the roles in order.
     if (!DieWith(parent) || ::setpgid(0, 0) != 0) {
-      ::_exit(kFailed);
+      ::_exit(kExitFailed);
     }
     become();
-    ::_exit(kFailed);
+    ::_exit(kExitFailed);
   }
   return pid;
 }
@@ -128,7 +129,7 @@ std::optional<int> WaitFor(pid_t role, std::chrono::milliseconds time) {
   return ::waitpid(role, &status, WNOHANG) == role ? std::optional(status) : std::nullopt;
 }
 
-// The first role that ended takes the others along. Nobody is left when it returns.
+// The first role that ended takes the others along. No role is left when it returns.
 int EndAll(const Roles& roles, pid_t ended, int how) {
   // Warden and egress end by themselves, well, when the gateway's sockets are closed, which is a moment before the gateway
   // can be waited for. Whatever else ends first was killed or is broken: then nothing goes on.
@@ -150,12 +151,12 @@ int EndAll(const Roles& roles, pid_t ended, int how) {
     ::kill(roles.egress, SIGKILL);
     ::waitpid(roles.egress, nullptr, 0);
   }
-  // The warden ends its calls now that nobody is at the other end; it gets the time for that.
+  // The warden ends its calls now that the gateway is gone; it gets the time for that.
   if (ended != roles.warden && !WaitFor(roles.warden, kWardenEnd)) {
     ::kill(roles.warden, SIGKILL);
     ::waitpid(roles.warden, nullptr, 0);
   }
-  return orderly ? WEXITSTATUS(*gateway) : kFailed;
+  return orderly ? WEXITSTATUS(*gateway) : kExitFailed;
 }
 
 int Wait(const Roles& roles, int signals, PolicyKeeper& policy, const PolicySockets& sockets) {
@@ -189,6 +190,9 @@ int Wait(const Roles& roles, int signals, PolicyKeeper& policy, const PolicySock
 int RunMonitor(const Config& config) {
   PolicyKeeper policy(config);
   Status prepared = PrepareState(config);
+  if (prepared.ok()) {
+    prepared = EnterOwnMounts();
+  }
   const Status compiled = prepared.ok() ? policy.Compile() : Status();
   Result<SocketPair> launches = call::MakeSocketPair(SOCK_SEQPACKET);  // warden, gateway
   Result<SocketPair> tables = call::MakeSocketPair(SOCK_SEQPACKET);    // warden, monitor
@@ -201,7 +205,7 @@ int RunMonitor(const Config& config) {
         ErrorOf(to_egress), ErrorOf(to_gateway), ErrorOf(handed)}) {
     if (error != nullptr) {
       PrintError(*error);
-      return error->kind == ErrorKind::kRefused ? 120 : kFailed;
+      return error->kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
     }
   }
   RaiseDescriptors();
@@ -219,7 +223,7 @@ int RunMonitor(const Config& config) {
     // Above all not the monitor's end to the warden: tables come from there.
     if (!KeepDescriptors(
             {launches->second.get(), to_egress->second.get(), to_gateway->second.get()})) {
-      ::_exit(kFailed);
+      ::_exit(kExitFailed);
     }
     Unblock();
     ::_exit(RunGateway(config,
@@ -231,7 +235,7 @@ int RunMonitor(const Config& config) {
   to_gateway->second.Reset();
   if (roles.warden < 0 || roles.egress < 0 || roles.gateway < 0) {
     PrintError(HostFault("daemon.fork", "the host cannot start the roles of the daemon"));
-    return kFailed;  // those that started die with us
+    return kExitFailed;  // those that started die with us
   }
   return Wait(roles, signals.get(), policy, {tables->second.get(), to_gateway->first.get()});
 }

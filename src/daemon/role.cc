@@ -56,7 +56,7 @@ Status LeaveCapabilities() {
 isolation::Profile FilterOf(RoleKind kind) {
   isolation::Profile profile;
   if (kind == RoleKind::kWarden) {
-    // Whatever it runs inherits this, so it refuses only what nobody below may ever do.
+    // Whatever it runs inherits this, so it refuses only what no process below may ever do.
     profile.fallback = isolation::kAllow;
     profile.beyond = isolation::kAllow;
     for (const char* never : {"kexec_load",
@@ -100,12 +100,13 @@ isolation::Profile FilterOf(RoleKind kind) {
   profile = isolation::BuiltinProfile(policy::SyscallProfile::kDefault,
                                       {kind != RoleKind::kCompiler, gateway});
   // New programs are not for these roles, nor is listening: what the gateway listens on was made before. The gateway
-  // reaches nobody by itself; the egress role dials, TCP and what resolving names needs, and changes no file.
+  // reaches no host by itself; the egress role dials, TCP and what resolving names needs, and changes no file.
   std::vector<std::string> refused = {"execve", "execveat", "bind",  "listen",
                                       "accept", "accept4",  "ptrace"};
   if (gateway) {
     refused = {"execve", "execveat", "socket", "bind", "listen", "ptrace", "connect"};
-    for (const char* needed : {"openat2", "renameat2"}) {
+    // sched_setattr is for the thread that answers probes; no privilege goes with it here.
+    for (const char* needed : {"openat2", "renameat2", "sched_getattr", "sched_setattr"}) {
       profile.rules.insert(profile.rules.begin(), {needed, isolation::kAllow, {}});
     }
   } else {

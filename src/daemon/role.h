@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a role of the daemon gives up before it looks at anything from outside (DESIGN section 5).
+// What a role of the daemon gives up before it looks at anything from outside.
 //
 // The gateway, the egress role and the compiler of manifests lose every privilege: an unprivileged uid of their own (if we are root), no group, no
 // capability in any set, no_new_privs, not dumpable, and a filter that refuses new programs, listening, and everything
@@ -18,7 +18,7 @@ namespace coffer::daemon {
 
 enum class RoleKind { kGateway, kEgress, kWarden, kCompiler };
 
-// Uids of our own that nobody else hands out; boundaries have theirs above 0x70000000 (ADR 4).
+// Uids of our own that no distribution hands out; boundaries have theirs above 0x70000000 (ADR 4).
 inline constexpr uid_t kGatewayUid = 0x6fff0001;
 inline constexpr uid_t kEgressUid = 0x6fff0002;
 inline constexpr uid_t kCompilerUid = 0x6fff0003;

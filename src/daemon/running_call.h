@@ -3,11 +3,13 @@
 // A call that was launched: reads what its runner sends, on the gateway's loop, until all of it has come.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "call/ladder.h"
+#include "call/warden/collect.h"
 #include "call/warden/launcher.h"
 #include "daemon/event_log.h"
 #include "net/loop.h"
@@ -25,24 +27,15 @@ class RunningCall {
   const call::ReadyCall& ready() const { return ready_; }
   std::shared_ptr<EventLog> shared_log() const { return log_; }
   // What came; once, after `done`.
-  call::Collected Take();
+  call::Collected Take() { return collector_.Take(); }
 
  private:
-  struct Channel {
-    UniqueFd fd;
-    std::shared_ptr<void> watch;
-    std::string* into = nullptr;
-    size_t limit = 0;
-  };
-  void Watch(net::Loop& loop, Channel& channel, UniqueFd fd, std::string* into, size_t limit);
-  void Read(Channel& channel);
+  void Read(size_t channel);
 
   call::ReadyCall ready_;
   std::shared_ptr<EventLog> log_;
-  call::Collected collected_;
-  std::string report_;
-  Channel out_, err_, report_channel_;
-  std::function<void(std::string_view)> printed_;
+  call::Collector collector_;
+  std::array<std::shared_ptr<void>, call::Collector::kChannels> watches_;
   std::function<void()> done_;
 };
 

@@ -16,6 +16,7 @@
 #include "daemon/running_call.h"
 #include "daemon/service_context.h"
 #include "daemon/session_processes.h"
+#include "daemon/session_volumes.h"
 #include "gateway/service.h"
 #include "store/session.h"
 
@@ -121,18 +122,23 @@ class DaemonService : public gateway::Service {
     std::shared_ptr<EventLog> log;
     gateway::Reply<gateway::CallView> reply;  // empty once answered
     call::ToolRequest request;
+    std::optional<Error> stopped;  // it is being killed: why, and by whom
     std::string told;  // the manifest of which the operator was told that it allows less
   };
 
   void AuthenticatePeer(uid_t uid, gateway::Reply<gateway::Identity> reply);
   void CancelVisible(const gateway::Identity& who, const std::string& call_id,
                      const gateway::Reply<gateway::CallView>& reply);
+  // Makes the files of the request's session reachable.
+  Status OpenSession(const call::ToolRequest& request);
   void Watch(const std::shared_ptr<call::ReadyCall>& ready,
              const std::shared_ptr<call::RunChannels>& channels, bool wait,
              gateway::Reply<gateway::CallView> reply);
   void End(const std::string& call_id);
   void KeepRecent(const std::string& call_id, const std::shared_ptr<EventLog>& log);
-  void KillWhere(const std::function<bool(const call::ReadyCall&)>& stopped);
+  // Kills a call that runs. `why` is what its receipt says; the first reason stays.
+  void Stop(const std::string& call_id, const Error& why);
+  void StopWhere(const std::function<bool(const call::ReadyCall&)>& stopped, const Error& why);
   void Tick();
   void CheckSwitches();
   // What is wrong with a switch for that target, or nothing.
@@ -175,6 +181,7 @@ class DaemonService : public gateway::Service {
   std::shared_ptr<void> timer_;
   std::atomic<int64_t> switch_generation_{-1};
   std::atomic<bool> volumes_ok_{true};  // sessions can have file systems of their own
+  SessionVolumes volumes_;
   std::atomic<bool> store_ok_{true};
   std::atomic<bool> log_ok_{true};
   std::atomic<bool> behind_{false};  // no worker is free to look at either

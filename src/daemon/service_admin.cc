@@ -27,11 +27,10 @@ store::SwitchChange ChangeOf(const gateway::Identity& who, const gateway::Switch
 }
 
 // Those an identity may see: of its tenant, or of all.
-Result<store::Page<store::ApiKey>> KeysFor(store::Store& store, const gateway::Identity& who,
-                                           const store::TenantId& tenant) {
+Result<store::Page<store::ApiKey>> KeysFor(store::Store& store, const gateway::Identity& who) {
   const store::PageRequest page{kMaxKeys, ""};
   return who.all_tenants ? store::ListKeys(store, store::AllTenants{}, page)
-                         : store::ListKeys(store, tenant, page);
+                         : store::ListKeys(store, who.tenant, page);
 }
 
 gateway::Refusal Unknown(std::string code, std::string message, std::string hint) {
@@ -49,14 +48,12 @@ gateway::Refusal Unknown(std::string code, std::string message, std::string hint
 Made<store::TenantId> TenantOf(store::Store& store, const gateway::Identity& who,
                                const gateway::SwitchTarget& target) {
   const bool other =
-      target.scope == gateway::SwitchTarget::Scope::kTenant && target.name != who.tenant;
-  const Result<store::TenantId> tenant = store::TenantId::Parse(other ? target.name : who.tenant);
-  if (other && (!tenant.ok() || !who.all_tenants)) {
+      target.scope == gateway::SwitchTarget::Scope::kTenant && target.name != who.tenant.name();
+  const Result<store::TenantId> tenant =
+      other ? store::TenantId::Parse(target.name) : Result<store::TenantId>(who.tenant);
+  if (!tenant.ok() || (other && !who.all_tenants)) {
     return Unknown("switch.unknown", "there is no tenant of that name to stop",
                    "an operator stops its own tenant; one who sees all tenants, any of them");
-  }
-  if (!tenant.ok()) {
-    return RefusalOf(tenant.error());
   }
   const Result<std::optional<store::Tenant>> found = store::FindTenant(store, *tenant);
   if (!found.ok()) {
@@ -85,10 +82,6 @@ void DaemonService::CreateKey(const gateway::Identity& who, gateway::KeyRequest 
                               gateway::Reply<gateway::NewKey> reply) {
   AnswerIfStanding<gateway::NewKey>(
       context_, who, std::move(reply), [this, who, request]() -> Made<gateway::NewKey> {
-        Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
-        if (!tenant.ok()) {
-          return RefusalOf(tenant.error());
-        }
         store::KeyRequest asked;
         asked.role = RoleOf(request.role);
         asked.agent = request.agent;
@@ -104,14 +97,14 @@ void DaemonService::CreateKey(const gateway::Identity& who, gateway::KeyRequest 
         }
         // Who gives power away is on record before it is given.
         if (const Status told =
-                context_.recorder().Event(who.tenant, "key.created",
+                context_.recorder().Event(who.tenant.name(), "key.created",
                                           {{"by", who.key_id},
                                            {"role", std::string(store::RoleName(asked.role))},
                                            {"agent", asked.agent}});
             !told.ok()) {
           return RefusalOf(told.error());
         }
-        Result<store::NewKey> made = store::CreateKey(context_.store(), *tenant, asked);
+        Result<store::NewKey> made = store::CreateKey(context_.store(), who.tenant, asked);
         if (!made.ok()) {
           return RefusalOf(made.error());
         }
@@ -123,11 +116,7 @@ void DaemonService::ListKeys(const gateway::Identity& who,
                              gateway::Reply<std::vector<gateway::KeyView>> reply) {
   using Views = std::vector<gateway::KeyView>;
   AnswerIfStanding<Views>(context_, who, std::move(reply), [this, who]() -> Made<Views> {
-    Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
-    if (!tenant.ok()) {
-      return RefusalOf(tenant.error());
-    }
-    Result<store::Page<store::ApiKey>> keys = KeysFor(context_.store(), who, *tenant);
+    Result<store::Page<store::ApiKey>> keys = KeysFor(context_.store(), who);
     if (!keys.ok()) {
       return RefusalOf(keys.error());
     }
@@ -148,7 +137,7 @@ void DaemonService::RevokeKey(const gateway::Identity& who, const std::string& k
         if (!key.ok()) {
           return RefusalOf(key.error());
         }
-        if (!*key || ((*key)->tenant.name() != who.tenant && !who.all_tenants)) {
+        if (!*key || ((*key)->tenant != who.tenant && !who.all_tenants)) {
           return Unknown("policy.key", "there is no such key", "GET /v1/keys lists them");
         }
         const bool keep = calls == gateway::RevokedCalls::kKeepRunning;
@@ -172,13 +161,9 @@ void DaemonService::ListSwitches(const gateway::Identity& who,
                                  gateway::Reply<std::vector<gateway::SwitchView>> reply) {
   using Views = std::vector<gateway::SwitchView>;
   Answer<Views>(context_, std::move(reply), [this, who]() -> Made<Views> {
-    Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
-    if (!tenant.ok()) {
-      return RefusalOf(tenant.error());
-    }
     Result<std::vector<store::Switch>> switches =
         who.all_tenants ? store::ListSwitches(context_.store(), store::AllTenants{})
-                        : store::ListSwitches(context_.store(), *tenant);
+                        : store::ListSwitches(context_.store(), who.tenant);
     if (!switches.ok()) {
       return RefusalOf(switches.error());
     }
@@ -211,7 +196,7 @@ void DaemonService::SetSwitch(const gateway::Identity& who, const gateway::Switc
         }
         CheckSwitches();  // at once, not at the next tick
         TellSwitch(context_.recorder(), who, tenant->name(), target, "switch.on", reason);
-        return gateway::SwitchView{target, tenant->name(), reason, who.key_id, WallTime()};
+        return gateway::SwitchView{target, tenant.value(), reason, who.key_id, WallTime()};
       });
 }
 
@@ -234,7 +219,7 @@ std::optional<gateway::Refusal> DaemonService::FindMistake(const store::TenantId
       const std::shared_ptr<const FileConfig> config = context_.live_config.current();
       if (known.ok() && !*known) {
         known = std::any_of(config->peers.begin(), config->peers.end(), [&](const auto& peer) {
-          return peer.tenant == tenant.name() && peer.agent == target.name;
+          return peer.tenant == tenant && peer.agent == target.name;
         });
       }
       hint = "an agent is known by its keys, its [[peer]], its sessions or its calls";

@@ -20,14 +20,7 @@ gateway::AuditView ViewOf(const audit::SealedCall& sealed) {
   const store::Call& call = sealed.call;
   gateway::AuditView view;
   view.seal = audit::SealStateName(sealed.state);
-  view.call_id = call.id;
-  view.tenant = call.tenant.name();
-  view.agent = call.agent;
-  view.user = call.user;
-  view.tool = call.tool;
-  view.session_id = call.session_id;
-  view.parent_id = call.parent_id;
-  view.trace_id = call.trace_id;
+  view.identity = call.identity;
   view.state = store::CallStateName(call.state);
   view.outcome = call.outcome ? store::OutcomeName(*call.outcome) : "";
   view.error_class = call.error_class;
@@ -51,11 +44,13 @@ Result<store::Page<store::Call>> List(store::Store& store, const gateway::Identi
   if (who.all_tenants && query.tenant.empty()) {
     return store::ListCalls(store, store::AllTenants{}, filter, page);
   }
-  const std::string name = query.tenant.empty() ? who.tenant : query.tenant;
-  if (name != who.tenant && !who.all_tenants) {
+  if (query.tenant.empty() || query.tenant == who.tenant.name()) {
+    return store::ListCalls(store, who.tenant, filter, page);
+  }
+  if (!who.all_tenants) {
     return store::Page<store::Call>();  // as if there were no such tenant
   }
-  TRY_ASSIGN(const store::TenantId tenant, store::TenantId::Parse(name));
+  TRY_ASSIGN(const store::TenantId tenant, store::TenantId::Parse(query.tenant));
   return store::ListCalls(store, tenant, filter, page);
 }
 

@@ -26,10 +26,8 @@ void DaemonService::Authenticate(const gateway::Credential& credential,
     Answer<gateway::Identity>(
         context_, std::move(reply),
         [this, who = *credential.verified]() -> gateway::Answer<gateway::Identity> {
-          const Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
-          Result<std::optional<store::Tenant>> found =
-              tenant.ok() ? store::FindTenant(context_.store(), *tenant)
-                          : Result<std::optional<store::Tenant>>(std::optional<store::Tenant>());
+          const Result<std::optional<store::Tenant>> found =
+              store::FindTenant(context_.store(), who.tenant);
           if (!found.ok()) {
             return RefusalOf(found.error());
           }
@@ -56,7 +54,7 @@ void DaemonService::Authenticate(const gateway::Credential& credential,
         if (lanes_.size() >= kMaxLanes) {
           lanes_.clear();
         }
-        lanes_[hash] = {answer->tenant, answer->key_id};
+        lanes_[hash] = {answer->tenant.name(), answer->key_id};
       }
       reply(std::move(answer));
     };
@@ -79,8 +77,8 @@ void DaemonService::Authenticate(const gateway::Credential& credential,
               return Nobody("there is no such key");
           }
           const store::ApiKey& key = *verdict->key;
-          return gateway::Identity{key.tenant.name(), key.agent, RoleOf(key.role), key.id, "",
-                                   key.all_tenants};
+          return gateway::Identity{key.tenant, key.agent, RoleOf(key.role),
+                                   key.id,     "",        key.all_tenants};
         });
     return;
   }
@@ -95,7 +93,8 @@ void DaemonService::Authenticate(const gateway::Credential& credential,
 void DaemonService::AuthenticatePeer(uid_t uid, gateway::Reply<gateway::Identity> reply) {
   const std::string name = fmt::format("uid:{}", uid);
   if (uid == options_.owner || uid == 0) {
-    reply(gateway::Identity{"local", "operator", gateway::Role::kOperator, name, name, true});
+    reply(gateway::Identity{store::TenantId::Local(), "operator", gateway::Role::kOperator, name,
+                            name, true});
     return;
   }
   const std::shared_ptr<const FileConfig> rules = context_.live_config.current();
@@ -107,11 +106,7 @@ void DaemonService::AuthenticatePeer(uid_t uid, gateway::Reply<gateway::Identity
   Answer<gateway::Identity>(
       context_, std::move(reply),
       [this, peer = *peer, name]() -> gateway::Answer<gateway::Identity> {
-        const Result<store::TenantId> tenant = store::TenantId::Parse(peer.tenant);
-        if (!tenant.ok()) {
-          return RefusalOf(tenant.error());
-        }
-        if (const Result<store::Tenant> made = store::EnsureTenant(context_.store(), *tenant);
+        if (const Result<store::Tenant> made = store::EnsureTenant(context_.store(), peer.tenant);
             !made.ok()) {
           return RefusalOf(made.error());
         }

@@ -10,7 +10,9 @@
 #include "daemon/standing.h"
 #include "daemon/views.h"
 #include "daemon/visibility.h"
+#include "gateway/http/words.h"
 #include "store/call.h"
+#include "store/session.h"
 #include "store/tenant.h"
 
 namespace coffer::daemon {
@@ -19,33 +21,32 @@ namespace {
 constexpr size_t kRecent = 256;
 constexpr size_t kRecentBytes = 8 << 20;
 
-call::ToolRequest RequestOf(const gateway::Identity& who, const store::TenantId& tenant,
-                            gateway::CallRequest&& request) {
+call::ToolRequest RequestOf(const gateway::Identity& who, gateway::CallRequest&& request) {
   call::ToolRequest made;
-  made.tenant = tenant;
-  made.agent = who.agent;
-  made.user = who.user;
+  made.identity.tenant = who.tenant;
+  made.identity.agent = who.agent;
+  made.identity.user = who.user;
   made.key_id = who.key_id;
-  made.tool = std::move(request.tool);
+  if (who.role != gateway::Role::kAgent && who.role != gateway::Role::kOperator) {
+    made.role_denied = gateway::RoleName(who.role);
+  }
+  made.identity.tool = std::move(request.tool);
   made.args_json = std::move(request.args_json);
-  made.session_id = request.session_id.value_or("");
-  made.parent_id = request.parent_id.value_or("");
+  made.identity.session_id = request.session_id.value_or("");
+  made.identity.parent_id = request.parent_id.value_or("");
   made.idempotency_key = request.idempotency_key.value_or("");
   made.dry_run = request.dry_run;
   made.background = request.background;
   made.ports = std::move(request.ports);
   made.limits_json = std::move(request.limits_json);
-  call::TakeTrace(request.traceparent.value_or(""), made);
+  call::TakeTrace(request.traceparent.value_or(""), made.identity);
   return made;
 }
 
-gateway::CallView RunningView(const call::ToolRequest& request, const std::string& call_id) {
+gateway::CallView RunningView(const call::ToolRequest& request) {
   gateway::CallView view;
-  view.call_id = call_id;
+  view.identity = request.identity;
   view.state = gateway::CallState::kRunning;
-  view.tool = request.tool;
-  view.session_id = request.session_id;
-  view.parent_id = request.parent_id;
   return view;
 }
 
@@ -89,13 +90,8 @@ gateway::Answer<gateway::CallView> LookUp(call::Recorder& recorder, const gatewa
 
 void DaemonService::Submit(const gateway::Identity& who, gateway::CallRequest request,
                            gateway::Reply<gateway::CallView> reply) {
-  Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
-  if (!tenant.ok()) {
-    reply(RefusalOf(tenant.error()));
-    return;
-  }
   const bool wait = request.wait;
-  auto asked = std::make_shared<call::ToolRequest>(RequestOf(who, *tenant, std::move(request)));
+  auto asked = std::make_shared<call::ToolRequest>(RequestOf(who, std::move(request)));
   const Nanos arrived = BootTime();
   const Lane lane = LaneOf(reply.asker().get());
   const auto climb = [this, who, asked, wait, reply, arrived] {
@@ -104,29 +100,29 @@ void DaemonService::Submit(const gateway::Identity& who, gateway::CallRequest re
       context_.loop.Post(reply.Prepare(std::move(*lapse)));
       return;
     }
+    if (const Status mounted = OpenSession(*asked); !mounted.ok()) {
+      context_.loop.Post(reply.Prepare(RefusalOf(mounted.error())));
+      return;
+    }
     std::variant<call::ReadyCall, call::ToolReply> climbed = context_.ladder().Climb(*asked);
     if (auto* answered = std::get_if<call::ToolReply>(&climbed)) {
       context_.loop.Post(reply.Prepare(ViewOf(*answered, *asked)));
       return;
     }
     auto ready = std::make_shared<call::ReadyCall>(std::move(std::get<call::ReadyCall>(climbed)));
-    context_.meter.metrics().Waited(asked->tenant.name(), BootTime() - arrived);
-    const Result<std::optional<store::Tenant>> owner =
-        store::FindTenant(context_.store(), asked->tenant);
-    ready->run.tenant = owner.ok() && *owner ? (*owner)->number : 0;
+    context_.meter.metrics().Waited(asked->identity.tenant.name(), BootTime() - arrived);
     const Result<SessionProcesses::Given> given = processes_.Connect(*ready);
-    Result<call::RunChannels> channels =
-        !given.ok() ? Result<call::RunChannels>(given.error())
-        : ready->run.tenant != 0
-            ? context_.launcher().Launch(ready->call_id, ready->run, ready->stdin_text)
-            : Result<call::RunChannels>(Internal("internal", "the call has no tenant"));
-    if (!channels.ok()) {
-      const call::ToolReply failed = context_.ladder().DescendUnlaunched(*ready, channels.error());
-      processes_.End(ready->call_id, failed);
-      context_.loop.Post(reply.Prepare(ViewOf(failed, *asked)));
+    auto launched =
+        given.ok() ? context_.ladder().Launch(*ready, context_.launcher())
+                   : std::variant<call::RunChannels, call::ToolReply>(
+                         context_.ladder().DescendUnlaunched(*ready, given.error()));
+    if (auto* answered = std::get_if<call::ToolReply>(&launched)) {
+      processes_.End(ready->call_id(), *answered);
+      context_.loop.Post(reply.Prepare(ViewOf(*answered, *asked)));
       return;
     }
-    auto shared = std::make_shared<call::RunChannels>(std::move(channels).value());
+    auto shared =
+        std::make_shared<call::RunChannels>(std::move(std::get<call::RunChannels>(launched)));
     context_.loop.Post([this, ready, shared, wait, reply] { Watch(ready, shared, wait, reply); });
   };
   // Never dropped: a call runs, whether or not its client waits for it.
@@ -135,17 +131,27 @@ void DaemonService::Submit(const gateway::Identity& who, gateway::CallRequest re
   }
 }
 
+// Whether the call may use the session is the ladder's to say, also that there is none.
+Status DaemonService::OpenSession(const call::ToolRequest& request) {
+  if (request.session_id.empty()) {
+    return {};
+  }
+  TRY_ASSIGN(const std::optional<store::Session> session,
+             store::FindSession(context_.store(), request.tenant, request.session_id));
+  return session && !session->ended_at ? volumes_.Ensure(*session) : Status();
+}
+
 void DaemonService::Watch(const std::shared_ptr<call::ReadyCall>& ready,
                           const std::shared_ptr<call::RunChannels>& channels, bool wait,
                           gateway::Reply<gateway::CallView> reply) {
-  const std::string id = ready->call_id;
+  const std::string id = ready->call_id();
   Flight& flight = calls_[id];
   flight.request = ready->request;
-  context_.meter.metrics().CallRuns(flight.request.tenant.name());
+  context_.meter.metrics().CallRuns(flight.request.identity.tenant.name());
   if (wait) {
     flight.reply = std::move(reply);
   } else {
-    reply(RunningView(flight.request, id));
+    reply(RunningView(flight.request));
   }
   std::function<void(std::string_view)> print;
   if (ready->run.background) {
@@ -172,7 +178,8 @@ void DaemonService::End(const std::string& call_id) {
   flight->request = found->second.request;
   found->second.request.args_json.clear();
   auto collected = std::make_shared<call::Collected>(flight->call->Take());
-  const Lane lane{flight->request.tenant.name(), ""};
+  collected->stopped = std::move(found->second.stopped);
+  const Lane lane{flight->request.identity.tenant.name(), ""};
   context_.workers().SubmitAlways(lane, [this, flight, collected, call_id] {
     const call::ToolReply ended =
         context_.ladder().Descend(flight->call->ready(), std::move(*collected));
@@ -181,7 +188,7 @@ void DaemonService::End(const std::string& call_id) {
         flight->reply ? flight->reply.Prepare(ViewOf(ended, flight->request)) : nullptr;
     context_.loop.Post([this, flight, call_id, answer] {
       calls_.erase(call_id);
-      context_.meter.metrics().CallIsOver(flight->request.tenant.name());
+      context_.meter.metrics().CallIsOver(flight->request.identity.tenant.name());
       const std::shared_ptr<EventLog> log = flight->call->shared_log();
       log->AddState("finished");
       log->Finish();
@@ -208,8 +215,8 @@ void DaemonService::KeepRecent(const std::string& call_id, const std::shared_ptr
 DaemonService::Flight* DaemonService::FindFlight(const gateway::Identity& who,
                                                  const std::string& call_id) {
   const auto found = calls_.find(call_id);
-  return found == calls_.end() ||
-                 !MaySee(who, found->second.request.tenant.name(), found->second.request.agent)
+  return found == calls_.end() || !MaySee(who, found->second.request.identity.tenant,
+                                          found->second.request.identity.agent)
              ? nullptr
              : &found->second;
 }
@@ -259,8 +266,9 @@ void DaemonService::CancelCall(const gateway::Identity& who, const std::string& 
 void DaemonService::CancelVisible(const gateway::Identity& who, const std::string& call_id,
                                   const gateway::Reply<gateway::CallView>& reply) {
   if (Flight* const flight = FindFlight(who, call_id)) {
-    context_.launcher().Kill(call_id);
-    reply(RunningView(flight->request, call_id));
+    Stop(call_id,
+         Refused("policy.cancelled", "cancelled by " + (who.user.empty() ? who.agent : who.user)));
+    reply(RunningView(flight->request));
     return;
   }
   const auto ended = [reply](gateway::Answer<gateway::CallView> found) {
@@ -273,7 +281,7 @@ void DaemonService::CancelVisible(const gateway::Identity& who, const std::strin
                            "the call has ended",
                            "",
                            {},
-                           found->call_id,
+                           found->identity.call_id,
                            {}});
   };
   GetCall(who, call_id, gateway::Reply<gateway::CallView>(ended, reply.asker()));

@@ -63,7 +63,7 @@ Lane LaneOf(const gateway::Asker* asker) {
   if (asker == nullptr) {
     return {};
   }
-  return {asker->tenant.empty() ? "?" : asker->tenant, asker->key};
+  return {asker->tenant == store::TenantId::None() ? "?" : asker->tenant.name(), asker->key};
 }
 
 }  // namespace coffer::daemon

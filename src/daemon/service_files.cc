@@ -22,8 +22,9 @@ namespace {
 using gateway::Refusal;
 using gateway::RefusalKind;
 
-// The open session whose files are asked for.
-gateway::Answer<store::Session> FindFiles(store::Store& store, const gateway::Identity& who,
+// The open session whose files are asked for, with its files in reach.
+gateway::Answer<store::Session> FindFiles(store::Store& store, SessionVolumes& volumes,
+                                          const gateway::Identity& who,
                                           const gateway::FileOwner& owner) {
   if (owner.kind != gateway::FileOwner::Kind::kSession) {
     return Refusal{
@@ -33,6 +34,11 @@ gateway::Answer<store::Session> FindFiles(store::Store& store, const gateway::Id
   if (session.ok() && session->ended_at) {
     return Refusal{
         RefusalKind::kConflict, "session.ended", "the session has ended", "", {}, "", {}};
+  }
+  if (session.ok()) {
+    if (const Status mounted = volumes.Ensure(session.value()); !mounted.ok()) {
+      return RefusalOf(mounted.error());
+    }
   }
   return session;
 }
@@ -182,7 +188,7 @@ void DaemonService::ListFiles(const gateway::Identity& who, const gateway::FileO
   AnswerIfStanding<Views>(
       context_, who, std::move(reply),
       [this, who, owner, prefix, page]() -> gateway::Answer<Views> {
-        gateway::Answer<store::Session> session = FindFiles(context_.store(), who, owner);
+        gateway::Answer<store::Session> session = FindFiles(context_.store(), volumes_, who, owner);
         if (!session.ok()) {
           return session.refusal();
         }
@@ -216,7 +222,7 @@ void DaemonService::OpenUpload(const gateway::Identity& who, const gateway::File
   using Made = std::shared_ptr<gateway::Upload>;
   AnswerIfStanding<Made>(
       context_, who, std::move(reply), [this, who, owner, path, size]() -> gateway::Answer<Made> {
-        gateway::Answer<store::Session> session = FindFiles(context_.store(), who, owner);
+        gateway::Answer<store::Session> session = FindFiles(context_.store(), volumes_, who, owner);
         if (!session.ok()) {
           return session.refusal();
         }
@@ -251,7 +257,7 @@ void DaemonService::OpenDownload(const gateway::Identity& who, const gateway::Fi
   using Made = std::shared_ptr<gateway::Download>;
   AnswerIfStanding<Made>(
       context_, who, std::move(reply), [this, who, owner, path]() -> gateway::Answer<Made> {
-        gateway::Answer<store::Session> session = FindFiles(context_.store(), who, owner);
+        gateway::Answer<store::Session> session = FindFiles(context_.store(), volumes_, who, owner);
         if (!session.ok()) {
           return session.refusal();
         }
@@ -270,7 +276,7 @@ void DaemonService::RemoveFile(const gateway::Identity& who, const gateway::File
   AnswerIfStanding<gateway::Nothing>(
       context_, who, std::move(reply),
       [this, who, owner, path]() -> gateway::Answer<gateway::Nothing> {
-        gateway::Answer<store::Session> session = FindFiles(context_.store(), who, owner);
+        gateway::Answer<store::Session> session = FindFiles(context_.store(), volumes_, who, owner);
         if (!session.ok()) {
           return session.refusal();
         }

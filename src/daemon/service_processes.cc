@@ -69,7 +69,9 @@ void DaemonService::SignalProcess(const gateway::Identity& who, const gateway::P
         if (signal) {
           context_.launcher().Signal(name.process_id, *signal);
         } else {
-          context_.launcher().Kill(name.process_id);
+          context_.loop.Post([this, name, by = who.user.empty() ? who.agent : who.user] {
+            Stop(name.process_id, Refused("policy.cancelled", "killed by " + by));
+          });
         }
         return found;
       });
@@ -115,7 +117,8 @@ void DaemonService::FollowLog(const gateway::ProcessName& name, const gateway::L
 }
 
 void DaemonService::EndProcesses() {
-  KillWhere([](const call::ReadyCall& call) { return call.run.background; });
+  StopWhere([](const call::ReadyCall& call) { return call.run.background; },
+            Refused("policy.cancelled", "cancelled because the daemon stops"));
 }
 
 }  // namespace coffer::daemon

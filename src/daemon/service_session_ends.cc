@@ -9,7 +9,6 @@
 #include "call/warden/volumes.h"
 #include "daemon/service.h"
 #include "daemon/workspace.h"
-#include "limits/volume.h"
 #include "store/session.h"
 
 namespace coffer::daemon {
@@ -32,8 +31,9 @@ void DaemonService::EndExpired() {
 
 // On a worker.
 void DaemonService::AfterEnd(const store::EndedSession& ended, const std::string& by) {
-  context_.loop.Post([this, id = ended.session.id] {
-    KillWhere([&](const call::ReadyCall& call) { return call.request.session_id == id; });
+  context_.loop.Post([this, id = ended.session.id, by] {
+    StopWhere([&](const call::ReadyCall& call) { return call.request.identity.session_id == id; },
+              Refused("policy.cancelled", "cancelled with its session, ended by " + by));
     processes_.Forget(id);
   });
   (void)RemoveFiles(ended.session);  // else by the timer
@@ -45,7 +45,8 @@ void DaemonService::AfterEnd(const store::EndedSession& ended, const std::string
 
 bool DaemonService::RemoveFiles(const store::Session& session) {
   const Workspace workspace(context_.sessions, session.workspace);
-  if (session.enforced) {
+  // Also of a session that is not marked: a crash may have come between the image and the mark.
+  if (options_.owner == 0 && !session.id.empty()) {
     (void)call::AskForVolume(context_.warden, call::WardenVerb::kCloseVolume, session.id, 0);
   }
   return workspace.Remove().ok();
@@ -72,11 +73,6 @@ void DaemonService::SweepWorkspaces() {
     }
     for (const store::Session& session : sessions->rows) {
       open.insert(session.workspace);
-      // After a restart of the host.
-      if (session.enforced && !limits::IsMounted(dir->get(), session.workspace)) {
-        (void)call::AskForVolume(context_.warden, call::WardenVerb::kOpenVolume, session.id,
-                                 session.bytes);
-      }
     }
     page.cursor = sessions->next;
   } while (!page.cursor.empty());
@@ -84,8 +80,7 @@ void DaemonService::SweepWorkspaces() {
     if (!open.contains(entry.name)) {
       store::Session gone;
       gone.workspace = entry.name;
-      gone.enforced = limits::IsMounted(dir->get(), entry.name) && entry.name.starts_with(kPrefix);
-      gone.id = gone.enforced ? entry.name.substr(kPrefix.size()) : "";
+      gone.id = entry.name.starts_with(kPrefix) ? entry.name.substr(kPrefix.size()) : "";
       (void)RemoveFiles(gone);
     }
   }

@@ -22,12 +22,16 @@ namespace {
 using gateway::Refusal;
 using gateway::RefusalKind;
 
+// Not shortened in silence: a client that plans with its own figure would lose its files before it expects to.
 Refusal TooLong(Nanos longest) {
-  return {.kind = RefusalKind::kUnprocessable,
-          .code = "session.lifetime",
-          .message = fmt::format("a session lives {} at most", FormatDuration(longest)),
-          .hint = fmt::format("ask for at most {} seconds",
-                              std::chrono::duration_cast<std::chrono::seconds>(longest).count())};
+  Refusal refusal;
+  refusal.kind = RefusalKind::kInvalid;
+  refusal.code = "body.invalid";
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(longest).count();
+  refusal.message = fmt::format("/lifetime_seconds must be at most {}", seconds);
+  refusal.hint = "a session can be made again, or extended, before it ends";
+  refusal.details = {{"/lifetime_seconds", fmt::format("must be at most {}", seconds)}};
+  return refusal;
 }
 
 }  // namespace
@@ -42,10 +46,10 @@ void DaemonService::CreateSession(const gateway::Identity& who, gateway::Session
         }
         store::SessionRequest asked;
         asked.agent = who.agent;
+        if (request.lifetime && *request.lifetime > options_.longest_session) {
+          return TooLong(options_.longest_session);
+        }
         if (request.lifetime) {
-          if (*request.lifetime > options_.longest_session) {
-            return TooLong(options_.longest_session);
-          }
           asked.lifetime = *request.lifetime;
         }
         asked.label = request.label;
@@ -66,11 +70,7 @@ void DaemonService::CreateSession(const gateway::Identity& who, gateway::Session
 // First the row, then the directory: a sweep removes directories without a row.
 gateway::Answer<gateway::SessionView> DaemonService::MakeSession(
     const gateway::Identity& who, const store::SessionRequest& asked) {
-  const Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
-  if (!tenant.ok()) {
-    return RefusalOf(tenant.error());
-  }
-  Result<store::Session> session = store::CreateSession(context_.store(), *tenant, asked);
+  Result<store::Session> session = store::CreateSession(context_.store(), who.tenant, asked);
   if (!session.ok()) {
     Refusal refusal = RefusalOf(session.error());
     refusal.kind =
@@ -82,7 +82,7 @@ gateway::Answer<gateway::SessionView> DaemonService::MakeSession(
     made = call::AskForVolume(context_.warden, call::WardenVerb::kOpenVolume, session->id,
                               session->bytes);
     if (made.ok()) {
-      made = store::MarkEnforced(context_.store(), *tenant, session->id);
+      made = store::MarkEnforced(context_.store(), who.tenant, session->id);
       session->enforced = true;
     } else if (made.error().code == limits::kNoVolumes) {
       volumes_ok_ = false;
@@ -95,7 +95,7 @@ gateway::Answer<gateway::SessionView> DaemonService::MakeSession(
   }
   if (!made.ok()) {
     if (const Result<store::EndedSession> ended =
-            store::EndSession(context_.store(), *tenant, session->id, "no workspace");
+            store::EndSession(context_.store(), who.tenant, session->id, "no workspace");
         ended.ok()) {
       AfterEnd(*ended, "no workspace");
     }
@@ -120,21 +120,17 @@ void DaemonService::ListSessions(const gateway::Identity& who, gateway::PageRequ
                                  gateway::Reply<gateway::Page<gateway::SessionView>> reply) {
   using Views = gateway::Page<gateway::SessionView>;
   Answer<Views>(context_, std::move(reply), [this, who, page]() -> gateway::Answer<Views> {
-    Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
-    if (!tenant.ok()) {
-      return RefusalOf(tenant.error());
-    }
     const store::PageRequest asked{page.limit, page.cursor};
     constexpr auto kAll = store::SessionFilter::kAll;
     Result<store::Page<store::Session>> sessions =
         who.all_tenants ? store::ListSessions(context_.store(), store::AllTenants{}, kAll, asked)
-                        : store::ListSessions(context_.store(), *tenant, kAll, asked);
+                        : store::ListSessions(context_.store(), who.tenant, kAll, asked);
     if (!sessions.ok()) {
       return RefusalOf(sessions.error());
     }
     Views views;
     for (const store::Session& session : sessions->rows) {
-      if (MaySee(who, session.tenant.name(), session.agent)) {
+      if (MaySee(who, session.tenant, session.agent)) {
         views.items.push_back(ShowSession(session));
       }
     }

@@ -31,7 +31,10 @@ void TellChange(std::atomic<bool>& was_good, const Status& now, std::string_view
 }  // namespace
 
 DaemonService::DaemonService(ServiceContext& context, ServiceOptions options)
-    : context_(context), options_(options), volumes_ok_(options.owner == 0) {
+    : context_(context),
+      options_(options),
+      volumes_ok_(options.owner == 0),
+      volumes_(context.sessions, context.warden) {
   timer_ = context_.loop.After(kTick, [this] { Tick(); });
 }
 
@@ -88,29 +91,50 @@ void DaemonService::CheckSwitches() {
 void DaemonService::KillIfStopped(const std::string& call_id, const call::ToolRequest& request) {
   context_.workers().SubmitAlways([this, call_id, request] {
     const Result<std::optional<store::Switch>> stopped = store::FindSwitch(
-        context_.store(), request.tenant, {request.tool, request.agent, request.session_id});
+        context_.store(), request.identity.tenant,
+        {request.identity.tool, request.identity.agent, request.identity.session_id});
     const Result<std::optional<store::ApiKey>> key =
         store::FindKey(context_.store(), store::AllTenants{}, request.key_id);
     const bool revoked = key.ok() && *key && (*key)->revoked_at && !(*key)->keep_running;
-    if (revoked || (stopped.ok() && *stopped)) {
-      context_.launcher().Kill(call_id);
+    std::optional<Error> why;
+    if (stopped.ok() && *stopped) {
+      why = Refused("policy.switch",
+                    fmt::format("stopped by a switch on the {} by {}",
+                                store::SwitchKindName((*stopped)->kind), (*stopped)->who));
+    } else if (revoked) {
+      why = Refused("policy.cancelled", "cancelled because its key was revoked");
     }
     // A session that ended between admission and now: a process would go on for hours.
-    if (!request.session_id.empty()) {
+    if (const std::string& id = request.identity.session_id; !id.empty()) {
       const Result<std::optional<store::Session>> session =
-          store::FindSession(context_.store(), request.tenant, request.session_id);
+          store::FindSession(context_.store(), request.identity.tenant, id);
       if (session.ok() && *session && (*session)->ended_at) {
-        context_.launcher().Kill(call_id);
-        processes_.Forget(request.session_id);
+        processes_.Forget(id);
+        why = Refused("policy.cancelled", "cancelled with its session, which has ended");
       }
+    }
+    if (why) {
+      context_.loop.Post([this, call_id, why = std::move(*why)] { Stop(call_id, why); });
     }
   });
 }
 
-void DaemonService::KillWhere(const std::function<bool(const call::ReadyCall&)>& stopped) {
+void DaemonService::Stop(const std::string& call_id, const Error& why) {
+  const auto found = calls_.find(call_id);
+  if (found == calls_.end()) {
+    return;
+  }
+  if (!found->second.stopped) {
+    found->second.stopped = why;
+  }
+  context_.launcher().Kill(call_id);
+}
+
+void DaemonService::StopWhere(const std::function<bool(const call::ReadyCall&)>& stopped,
+                              const Error& why) {
   for (const auto& [id, flight] : calls_) {
     if (flight.call != nullptr && stopped(flight.call->ready())) {
-      context_.launcher().Kill(id);
+      Stop(id, why);
     }
   }
 }

@@ -17,8 +17,7 @@ using Made = gateway::Answer<T>;
 // The tools that a switch of the tenant or of the host stops, and why.
 Result<std::map<std::string, std::string>> StoppedTools(store::Store& store,
                                                         const gateway::Identity& who) {
-  TRY_ASSIGN(const store::TenantId tenant, store::TenantId::Parse(who.tenant));
-  TRY_ASSIGN(const std::vector<store::Switch> switches, store::ListSwitches(store, tenant));
+  TRY_ASSIGN(const std::vector<store::Switch> switches, store::ListSwitches(store, who.tenant));
   std::map<std::string, std::string> stopped;
   for (const store::Switch& found : switches) {
     if (found.on && (found.kind == store::SwitchKind::kTool ||

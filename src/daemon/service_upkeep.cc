@@ -56,7 +56,8 @@ void DaemonService::TellNarrowed() {
         continue;
       }
       const call::ReadyCall& ready = flight.call->ready();
-      const std::shared_ptr<const policy::Tool> now = context_.shelf().Find(ready.request.tool);
+      const std::shared_ptr<const policy::Tool> now =
+          context_.shelf().Find(ready.request.identity.tool);
       const std::string hash = now == nullptr ? "" : now->hash;
       if (hash == ready.tool->hash || hash == flight.told) {
         continue;
@@ -66,13 +67,13 @@ void DaemonService::TellNarrowed() {
       if (lost.empty()) {
         continue;
       }
-      const std::string tenant = ready.request.tenant.name();
+      const std::string tenant = ready.request.identity.tenant.name();
       PrintError(fmt::format(
           "coffer: note: call {} of {} (tenant {}, agent {}) still runs with what its tool may no "
           "longer do: {}; cancel it, or stop the tool with a switch",
-          id, ready.request.tool, tenant, Printable(ready.request.agent), lost));
+          id, ready.request.identity.tool, tenant, Printable(ready.request.identity.agent), lost));
       const std::map<std::string, std::string> detail = {
-          {"call", id}, {"tool", ready.request.tool}, {"removed", lost}};
+          {"call", id}, {"tool", ready.request.identity.tool}, {"removed", lost}};
       context_.workers().SubmitAlways([this, tenant, detail] {
         (void)context_.recorder().Happened(tenant, "policy.narrowed", detail);
       });
@@ -94,7 +95,7 @@ void DaemonService::PruneOld() {
   }
   const std::shared_ptr<const FileConfig> rules = context_.live_config.current();
   for (const store::Tenant& tenant : *tenants) {
-    const store::Retention& retention = rules->RulesOf(tenant.id.name()).retention;
+    const store::Retention& retention = rules->RulesOf(tenant.id).retention;
     const Result<store::Pruned> gone = context_.recorder().Prune(tenant.id, retention);
     if (!gone.ok()) {
       PrintError(gone.error());
@@ -116,8 +117,7 @@ void DaemonService::KeepRoom() {
   }
   const std::shared_ptr<const FileConfig> config = context_.live_config.current();
   for (const store::Tenant& tenant : *tenants) {
-    const uint64_t most =
-        config->RulesOf(tenant.id.name()).storage.Records(context_.reserve.disk_bytes());
+    const uint64_t most = config->RulesOf(tenant.id).storage.Records(context_.reserve.disk_bytes());
     for (int part = 0; part < kPartsAtOnce; ++part) {
       const Result<uint64_t> gone = context_.recorder().PruneToSize(tenant.id, most);
       if (!gone.ok()) {

@@ -63,14 +63,14 @@ Status SessionProcesses::MakeRoom(std::list<Process>& processes, const call::Run
 Result<SessionProcesses::Given> SessionProcesses::Connect(call::ReadyCall& call) {
   Given given;
   call::RunRequest& run = call.run;
-  if (call.request.session_id.empty() || !SharesSession(run)) {
+  if (call.request.identity.session_id.empty() || !SharesSession(run)) {
     return given;
   }
   const std::lock_guard lock(mutex_);
-  if (!run.background && !sessions_.contains(call.request.session_id)) {
+  if (!run.background && !sessions_.contains(call.request.identity.session_id)) {
     return given;
   }
-  std::list<Process>& processes = sessions_[call.request.session_id];
+  std::list<Process>& processes = sessions_[call.request.identity.session_id];
   UniqueFd own;
   if (run.background) {
     TRY(MakeRoom(processes, run));
@@ -98,14 +98,14 @@ Result<SessionProcesses::Given> SessionProcesses::Connect(call::ReadyCall& call)
   }
   if (run.background) {
     Process process;
-    process.view.process_id = call.call_id;
-    process.view.session_id = call.request.session_id;
-    process.view.tool = call.request.tool;
+    process.view.process_id = call.call_id();
+    process.view.session_id = call.request.identity.session_id;
+    process.view.tool = call.request.identity.tool;
     process.view.ports = run.ports;
     process.view.started_at = call.receipt.requested_at;
     process.channel = std::move(own);
     processes.push_back(std::move(process));
-    places_[call.call_id] = {call.request.session_id, std::prev(processes.end())};
+    places_[call.call_id()] = {call.request.identity.session_id, std::prev(processes.end())};
   }
   return given;
 }

@@ -57,11 +57,7 @@ std::optional<Refusal> FindObstacle(store::Store& store, const gateway::Identity
   if (IsOwner(who)) {
     return std::nullopt;
   }
-  const Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
-  if (!tenant.ok()) {
-    return RefusalOf(tenant.error());
-  }
-  const Result<std::optional<store::Switch>> stop = store::FindStop(store, *tenant, who.agent);
+  const Result<std::optional<store::Switch>> stop = store::FindStop(store, who.tenant, who.agent);
   if (!stop.ok()) {
     return RefusalOf(stop.error());
   }

@@ -14,32 +14,27 @@ using gateway::RefusalKind;
 
 constexpr std::chrono::seconds kRecordRetry{5};
 
+// A denial is an answer like any other end of a call, whatever it was denied for: it has a receipt and a call_id of its own.
+// The two answers of Idempotency-Key are about another call, and Cofferdam's own failures are about none.
+bool IsDenial(const call::ToolReply& reply) {
+  return reply.outcome == "denied" && !reply.call_id.empty() &&
+         reply.refusal != call::ToolRefusal::kInFlight &&
+         reply.refusal != call::ToolRefusal::kKeyConflict;
+}
+
 RefusalKind KindOf(call::ToolRefusal refusal) {
   switch (refusal) {
-    case call::ToolRefusal::kInvalid:
-      return RefusalKind::kInvalid;
-    case call::ToolRefusal::kNotFound:
-      return RefusalKind::kNotFound;
     case call::ToolRefusal::kInFlight:
       return RefusalKind::kInFlight;
     case call::ToolRefusal::kKeyConflict:
-    case call::ToolRefusal::kUnprocessable:
       return RefusalKind::kUnprocessable;
-    case call::ToolRefusal::kRateLimited:
-      return RefusalKind::kRateLimited;
-    case call::ToolRefusal::kDenied:
-      return RefusalKind::kRefused;
-    case call::ToolRefusal::kNone:
-    case call::ToolRefusal::kFailed:
-      break;
+    default:
+      return RefusalKind::kInternal;
   }
-  return RefusalKind::kInternal;
 }
 
 std::string CodeOf(const call::ToolReply& reply) {
   switch (reply.refusal) {
-    case call::ToolRefusal::kNotFound:
-      return reply.error_class == "policy.tool" ? "tool.unknown" : reply.error_class;
     case call::ToolRefusal::kInFlight:
       return "idempotency.in_flight";
     case call::ToolRefusal::kKeyConflict:
@@ -77,13 +72,15 @@ void FillResult(const call::ToolReply& reply, gateway::CallView& view) {
   view.outcome = reply.outcome;
   view.denials = reply.denials;
   view.replayed = reply.replayed;
+  view.retry_after = reply.retry_after_seconds;
   view.log = PositionOf(reply);
   if (!reply.error_class.empty()) {
     view.error = gateway::CallError{reply.error_class, reply.error_message};
   }
   if (reply.outcome != "denied") {
-    view.result = gateway::CallResult{reply.stdout_text, reply.stderr_text, reply.exit_code,
-                                      reply.exit_signal, ""};
+    view.result = gateway::CallResult{
+        reply.stdout_text, reply.stderr_text, reply.exit_code, reply.exit_signal, "",
+        reply.truncated};
   }
 }
 
@@ -101,7 +98,7 @@ gateway::Refusal BrokenRecord(const std::string& call_id) {
 
 gateway::Answer<gateway::CallView> ViewOf(const call::ToolReply& reply,
                                           const call::ToolRequest& request) {
-  const bool exists = reply.admitted || reply.replayed;
+  const bool exists = reply.admitted || reply.replayed || IsDenial(reply);
   if (!exists) {
     gateway::Refusal refusal;
     refusal.kind = KindOf(reply.refusal);
@@ -119,10 +116,8 @@ gateway::Answer<gateway::CallView> ViewOf(const call::ToolReply& reply,
     return refusal;
   }
   gateway::CallView view;
-  view.call_id = reply.call_id;
-  view.tool = request.tool;
-  view.session_id = request.session_id;
-  view.parent_id = request.parent_id;
+  view.identity = request.identity;
+  view.identity.call_id = reply.call_id;
   view.dry_run = request.dry_run;
   FillResult(reply, view);
   return view;
@@ -130,14 +125,11 @@ gateway::Answer<gateway::CallView> ViewOf(const call::ToolReply& reply,
 
 gateway::CallView ViewOf(const store::Call& call, const std::optional<call::ToolReply>& reply) {
   gateway::CallView view;
-  view.call_id = call.id;
+  view.identity = call.identity;
   view.state = store::HasEnded(call.state)                ? gateway::CallState::kFinished
                : call.state == store::CallState::kGated   ? gateway::CallState::kGated
                : call.state == store::CallState::kStarted ? gateway::CallState::kRunning
                                                           : gateway::CallState::kQueued;
-  view.tool = call.tool;
-  view.session_id = call.session_id;
-  view.parent_id = call.parent_id;
   view.requested_at = call.requested_at;
   view.finished_at = call.finished_at.value_or(Nanos(0));
   if (reply) {
@@ -155,7 +147,7 @@ gateway::CallView ViewOf(const store::Call& call, const std::optional<call::Tool
 gateway::SessionView ViewOf(const store::Session& session) {
   gateway::SessionView view;
   view.session_id = session.id;
-  view.tenant = session.tenant.name();
+  view.tenant = session.tenant;
   view.label = session.label;
   view.agent = session.agent;
   view.state = session.ended_at ? "ended" : "open";
@@ -173,7 +165,7 @@ gateway::KeyView ViewOf(const store::ApiKey& key) {
   gateway::KeyView view;
   view.key_id = key.id;
   view.role = RoleOf(key.role);
-  view.tenant = key.tenant.name();
+  view.tenant = key.tenant;
   view.agent = key.agent;
   view.all_tenants = key.all_tenants;
   view.label = key.label;
@@ -191,7 +183,7 @@ gateway::SwitchView ViewOf(const store::Switch& found) {
                       : found.kind == store::SwitchKind::kTenant  ? Scope::kTenant
                                                                   : Scope::kTool;
   view.target.name = found.name;
-  view.tenant = found.tenant ? found.tenant->name() : "";
+  view.tenant = found.tenant;
   view.reason = found.why;
   view.set_by = found.who;
   view.set_at = found.at;

@@ -11,18 +11,15 @@ using gateway::Refusal;
 using gateway::RefusalKind;
 
 // Found in the identity's tenant, or in any if it may look there.
-template <typename T, typename FindOne, typename FindAny>
+template <typename T, typename FindOne, typename FindAny, typename MaySeeIt>
 gateway::Answer<T> FindVisible(const gateway::Identity& who, const FindOne& find_one,
-                               const FindAny& find_any, const Refusal& unknown) {
-  const Result<store::TenantId> tenant = store::TenantId::Parse(who.tenant);
-  if (!tenant.ok()) {
-    return unknown;
-  }
-  Result<std::optional<T>> found = who.all_tenants ? find_any() : find_one(*tenant);
+                               const FindAny& find_any, const MaySeeIt& may_see,
+                               const Refusal& unknown) {
+  Result<std::optional<T>> found = who.all_tenants ? find_any() : find_one();
   if (!found.ok()) {
     return RefusalOf(found.error());
   }
-  if (!*found || !MaySee(who, (*found)->tenant.name(), (*found)->agent)) {
+  if (!*found || !may_see(**found)) {
     return unknown;
   }
   return std::move(**found);
@@ -38,7 +35,7 @@ Refusal UnknownSession() {
   return {RefusalKind::kNotFound, "session.unknown", "there is no such session", "", {}, "", {}};
 }
 
-bool MaySee(const gateway::Identity& who, const std::string& tenant, const std::string& agent) {
+bool MaySee(const gateway::Identity& who, const store::TenantId& tenant, const std::string& agent) {
   if (tenant != who.tenant) {
     return who.all_tenants;
   }
@@ -48,17 +45,22 @@ bool MaySee(const gateway::Identity& who, const std::string& tenant, const std::
 gateway::Answer<store::Call> FindVisibleCall(store::Store& store, const gateway::Identity& who,
                                              const std::string& call_id) {
   return FindVisible<store::Call>(
-      who, [&](const store::TenantId& tenant) { return store::FindCall(store, tenant, call_id); },
-      [&] { return store::FindCall(store, store::AllTenants{}, call_id); }, UnknownCall());
+      who, [&] { return store::FindCall(store, who.tenant, call_id); },
+      [&] { return store::FindCall(store, store::AllTenants{}, call_id); },
+      [&](const store::Call& call) {
+        return MaySee(who, call.identity.tenant, call.identity.agent);
+      },
+      UnknownCall());
 }
 
 gateway::Answer<store::Session> FindVisibleSession(store::Store& store,
                                                    const gateway::Identity& who,
                                                    const std::string& session_id) {
   return FindVisible<store::Session>(
-      who,
-      [&](const store::TenantId& tenant) { return store::FindSession(store, tenant, session_id); },
-      [&] { return store::FindSession(store, store::AllTenants{}, session_id); }, UnknownSession());
+      who, [&] { return store::FindSession(store, who.tenant, session_id); },
+      [&] { return store::FindSession(store, store::AllTenants{}, session_id); },
+      [&](const store::Session& session) { return MaySee(who, session.tenant, session.agent); },
+      UnknownSession());
 }
 
 }  // namespace coffer::daemon

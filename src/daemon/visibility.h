@@ -3,7 +3,7 @@
 // What an identity may look at, decided in one place: an agent its own calls and sessions, the other roles those of
 // their tenant, and an operator or auditor who was granted it those of every tenant.
 //
-// What may not be seen does not exist: the same words, whether it is somebody else's or nobody's.
+// What may not be seen does not exist: the answer is the same whether it belongs to another or does not exist.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ namespace coffer::daemon {
 gateway::Refusal UnknownCall();
 gateway::Refusal UnknownSession();
 
-bool MaySee(const gateway::Identity& who, const std::string& tenant, const std::string& agent);
+bool MaySee(const gateway::Identity& who, const store::TenantId& tenant, const std::string& agent);
 
 gateway::Answer<store::Call> FindVisibleCall(store::Store& store, const gateway::Identity& who,
                                              const std::string& call_id);

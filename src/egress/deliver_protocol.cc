@@ -73,7 +73,7 @@ std::string_view DeliverResultText(DeliverResult result) {
     case DeliverResult::kBusy:
       return "the egress role is busy";
   }
-  return "nobody knows why";
+  return "the cause is unknown";
 }
 
 Result<bool> SendDelivery(int socket, const DeliverHeader& header, std::string_view body) {

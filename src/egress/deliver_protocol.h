@@ -3,7 +3,7 @@
 // Between the gateway and the egress role: one seqpacket message for each thing to be sent, one for how it went.
 //
 // A request is a header of fixed size and at most 64 KiB of body in one message; it names a receiver of the configuration
-// and never a host, so a gateway that was broken into can send nonsense to those and reach nobody else. An answer
+// and never a host, so a gateway that was broken into can send nonsense to those and reach no other host. An answer
 // is of fixed size. Both sides check every length, word and number again.
 #pragma once
 
@@ -51,7 +51,7 @@ struct DeliverAnswer {
 };
 static_assert(sizeof(DeliverAnswer) == 32);
 
-// False: the other side has not read enough yet; nothing was sent. An error if `body` is too large or nobody is there.
+// False: the other side has not read enough yet; nothing was sent. An error if `body` is too large or the other side is gone.
 Result<bool> SendDelivery(int socket, const DeliverHeader& header, std::string_view body);
 
 struct ReceivedDelivery {

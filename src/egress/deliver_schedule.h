@@ -12,7 +12,7 @@ namespace coffer::egress {
 
 enum class DeliverFate : uint8_t {
   kDone,     // 2xx: it has it
-  kRetry,    // nobody there, 5xx, 408, 429: it will want it later
+  kRetry,    // no answer, 5xx, 408, 429: to be sent again later
   kRefused,  // any other answer, also a redirect: it does not want it, and gets a few more chances
 };
 DeliverFate FateOf(const DeliverAnswer& answer);

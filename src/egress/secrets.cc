@@ -29,7 +29,7 @@ Result<std::string> ReadSecretFile(const std::string& path, size_t limit) {
     return Refused("policy.config", path + " is not a file");
   }
   if ((info.st_mode & S_IRWXO) != 0) {
-    return Refused("policy.config", path + " holds a secret, and everybody may read it",
+    return Refused("policy.config", path + " holds a secret, and every user may read it",
                    "chmod 600 " + path);
   }
   return sys::ReadFd(file.get(), limit);
@@ -111,7 +111,7 @@ Result<std::vector<EgressReceiver>> LoadSecrets(std::vector<Receiver> receivers)
     made.receiver = std::move(receiver);
     if (Status read = LoadInto(made); !read.ok()) {
       read.error().kind =
-          ErrorKind::kHost;  // nobody else looks into these files, so it is ours to say
+          ErrorKind::kHost;  // no other code reads these files, so the error is reported here
       return read.error();
     }
   }

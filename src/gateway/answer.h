@@ -19,6 +19,8 @@
 #include <variant>
 #include <vector>
 
+#include "store/tenant_id.h"
+
 namespace coffer::gateway {
 
 // Why something was not done, in words that do not depend on a protocol. HTTP's status is in brackets.
@@ -26,7 +28,7 @@ enum class RefusalKind {
   kInvalid,          // [400] malformed in a way only the service can see
   kUnauthenticated,  // [401] no such key, expired, revoked
   kRefused,          // [403] known, and not allowed
-  kNotFound,         // [404] does not exist, or belongs to somebody else
+  kNotFound,         // [404] does not exist, or belongs to another tenant or agent
   kConflict,         // [409] not in this state: a finished call cannot be cancelled
   kInFlight,         // [409] the same Idempotency-Key is being worked on
   kTooLarge,         // [413] over a quota of bytes
@@ -84,7 +86,7 @@ struct Nothing {};
 
 // The client of one request, as its work sees it. Tenant and key are set on the loop's thread before work is given away.
 struct Asker {
-  std::string tenant;      // "" before the client is known
+  store::TenantId tenant = store::TenantId::None();  // until the client is known
   std::string key;         // the key, token id or uid; the address before the client is known
   bool only_reads = true;  // nothing is lost if its work is not done
   std::atomic<bool> gone{false};
@@ -120,7 +122,7 @@ class Reply {
   void operator()(Answer<T> answer) const { Prepare(std::move(answer))(); }
 
   const std::shared_ptr<const Asker>& asker() const { return asker_; }
-  // False: nobody waits for the answer, and nothing is lost without it.
+  // False: no client waits for the answer, and nothing is lost without it.
   bool wanted() const { return asker_ == nullptr || !asker_->only_reads || !asker_->gone; }
 
  private:

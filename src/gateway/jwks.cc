@@ -78,7 +78,7 @@ PkeyPtr MakeP256(std::string_view x, std::string_view y) {
   if (key == nullptr) {
     return nullptr;
   }
-  // A point that is not on the curve would let somebody else's arithmetic answer.
+  // A point that is not on the curve would make the check of a signature meaningless.
   const PkeyCtxPtr check(::EVP_PKEY_CTX_new_from_pkey(nullptr, key.get(), nullptr));
   return check != nullptr && ::EVP_PKEY_public_check(check.get()) == 1 ? std::move(key) : nullptr;
 }

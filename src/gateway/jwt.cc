@@ -102,12 +102,13 @@ std::optional<Role> RoleOf(const JwtConfig& config, const std::string& value) {
 
 Result<Identity> IdentityOf(const JwtConfig& config, const Json& claims) {
   Identity identity;
-  identity.tenant =
-      config.fixed_tenant.empty() ? TextClaim(claims, config.tenant_claim) : config.fixed_tenant;
+  const Result<store::TenantId> tenant = store::TenantId::Parse(
+      config.fixed_tenant.empty() ? TextClaim(claims, config.tenant_claim) : config.fixed_tenant);
   identity.agent = TextClaim(claims, config.agent_claim);
-  if (!IsName(identity.tenant) || !IsName(identity.agent)) {
-    return NotAccepted("the claims for tenant and agent are missing or no names");
+  if (!tenant.ok() || !IsName(identity.agent)) {
+    return NotAccepted("the claims for tenant and agent are missing or not names");
   }
+  identity.tenant = *tenant;
   const std::optional<Role> role = RoleOf(config, TextClaim(claims, config.role_claim));
   if (!role.has_value()) {
     return NotAccepted("the claim for the role is missing or unknown");
@@ -137,8 +138,9 @@ Result<std::shared_ptr<const JwtVerifier>> JwtVerifier::Make(JwtConfig config) {
     return Refused("jwt.config", "tokens need an issuer and an audience",
                    "set both, or leave out the JWKS file");
   }
-  if (!config.fixed_tenant.empty() && !IsName(config.fixed_tenant)) {
-    return Refused("jwt.config", "the tenant of the issuer is no name");
+  if (!config.fixed_tenant.empty() && !store::TenantId::Parse(config.fixed_tenant).ok()) {
+    return Refused("jwt.config", "the tenant of the issuer is not a tenant's name",
+                   "1 to 63 of a-z, 0-9 and '-', not beginning with '-'");
   }
   TRY_ASSIGN(JwkSet keys, JwkSet::Parse(config.jwks));
   return std::shared_ptr<const JwtVerifier>(new JwtVerifier(std::move(config), std::move(keys)));

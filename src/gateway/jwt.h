@@ -42,7 +42,7 @@ class JwtVerifier {
  public:
   static Result<std::shared_ptr<const JwtVerifier>> Make(JwtConfig config);
 
-  // `now` is wall time. The message of an error is short and safe to show to whoever sent the token.
+  // `now` is wall time. The message of an error is short and safe to show to the sender of the token.
   Result<Identity> Verify(std::string_view token, Nanos now) const;
 
  private:

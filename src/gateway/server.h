@@ -28,11 +28,11 @@ struct TcpListen {
 };
 
 struct UnixListen {
-  std::string path;      // replaced if a socket nobody listens on is there
+  std::string path;      // replaced if a socket without a listener is there
   unsigned mode = 0600;  // 0666 leaves the decision to the peer's uid
 };
 
-// Texts, not files: whoever may read them does.
+// Texts, not files: the monitor reads them, because the gateway may not.
 struct TlsPair {
   std::string certificate;  // PEM, the whole chain
   std::string key;          // PEM

@@ -28,6 +28,7 @@
 #include "audit/receipt.h"
 #include "base/clock.h"
 #include "gateway/answer.h"
+#include "store/call_identity.h"
 
 namespace coffer::gateway {
 
@@ -36,7 +37,7 @@ namespace coffer::gateway {
 enum class Role { kAgent, kApprover, kOperator, kAuditor };
 
 struct Identity {
-  std::string tenant;
+  store::TenantId tenant = store::TenantId::None();
   std::string agent;
   Role role = Role::kAgent;
   std::string key_id;  // which key, token id or uid it was: for the record
@@ -85,10 +86,11 @@ struct CallResult {
   std::optional<int> exit_code;
   std::optional<int> exit_signal;
   std::string structured_json;  // "" is null
+  bool truncated = false;       // there was more output than the tool's limit lets through
 };
 
 struct CallError {
-  std::string error_class;  // DESIGN section 8: "limit.wall", "policy.schema"
+  std::string error_class;  // such as "limit.wall", "policy.schema"
   std::string message;
 };
 
@@ -103,7 +105,7 @@ enum class CallState { kQueued, kGated, kRunning, kFinished };
 
 // What the caller may see of a call. A denied call is a CallView with outcome "denied", not a Refusal.
 struct CallView {
-  std::string call_id;
+  store::CallIdentity identity;  // POST shows the call's id; GET also tool, session and parent
   CallState state = CallState::kFinished;
   std::string
       outcome;  // success | error | denied | gated | terminated | unknown; "" while queued or running
@@ -113,11 +115,9 @@ struct CallView {
   std::optional<LogPosition> log;
   std::optional<ApprovalView> approval;  // when gated
   bool replayed = false;  // the stored result of an earlier request with this Idempotency-Key
+  std::optional<int64_t> retry_after;  // seconds, of a denial that waiting helps against
 
   // Shown by GET only.
-  std::string tool;
-  std::string session_id;
-  std::string parent_id;
   bool dry_run = false;
   Nanos requested_at{0};
   Nanos finished_at{0};  // 0: not yet
@@ -154,14 +154,14 @@ struct PageRequest {
 };
 
 struct SessionRequest {
-  std::optional<std::chrono::seconds> lifetime;  // the service caps it
+  std::optional<std::chrono::seconds> lifetime;  // refused beyond what the service allows
   std::optional<uint64_t> max_calls;
   std::string label;
 };
 
 struct SessionView {
   std::string session_id;
-  std::string tenant;
+  store::TenantId tenant = store::TenantId::None();
   std::string agent;
   std::string label;
   std::string state = "open";  // open | ending (its files are being removed) | ended
@@ -276,7 +276,7 @@ enum class RevokedCalls { kEnd, kKeepRunning };
 struct KeyView {
   std::string key_id;
   Role role = Role::kAgent;
-  std::string tenant;
+  store::TenantId tenant = store::TenantId::None();
   std::string agent;
   std::string label;
   bool all_tenants = false;
@@ -299,7 +299,7 @@ struct SwitchTarget {
 
 struct SwitchView {
   SwitchTarget target;
-  std::string tenant;  // whose; empty: it stops all of them
+  std::optional<store::TenantId> tenant;  // whose; nothing: it stops all of them
   std::string reason;
   std::string set_by;  // key id
   Nanos set_at{0};
@@ -324,14 +324,7 @@ struct AuditQuery {
 };
 
 struct AuditView {
-  std::string call_id;
-  std::string tenant;
-  std::string agent;
-  std::string user;
-  std::string tool;
-  std::string session_id;
-  std::string parent_id;
-  std::string trace_id;
+  store::CallIdentity identity;
   std::string state;
   std::string outcome;  // "" while it has none
   std::string error_class;
@@ -385,7 +378,7 @@ class Service {
     return true;
   }
 
-  // Once per request, before its body is read. kUnauthenticated if it is nobody.
+  // Once per request, before its body is read. kUnauthenticated without a valid credential.
   virtual void Authenticate(const Credential& credential, Reply<Identity> reply) = 0;
 
   virtual void Submit(const Identity& who, CallRequest request, Reply<CallView> reply) = 0;

@@ -2,7 +2,10 @@
 #include "isolation/compose_process.h"
 
 #include <fmt/format.h>
+#include <linux/capability.h>
+#include <sys/syscall.h>
 
+#include "base/sys.h"
 #include "isolation/host_usr.h"
 #include "isolation/package_etc.h"
 
@@ -29,6 +32,15 @@ void AddPartsOfUsr(const OpenedRuntime& runtime, const std::vector<std::string>&
   }
 }
 
+// As root the payload has another uid. To look at its memory and open files, which the caps need, root must be able to
+// look at processes of others; in Docker it is not.
+bool MayLookAtOthers() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {};
+  return raw::Syscall(SYS_capget, raw::Arg(&header), raw::Arg(sets)) >= 0 &&
+         (sets[CAP_TO_INDEX(CAP_SYS_PTRACE)].effective & CAP_TO_MASK(CAP_SYS_PTRACE)) != 0;
+}
+
 }  // namespace
 
 Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const OpenedRuntime& runtime,
@@ -43,6 +55,13 @@ Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const Open
     return HostFault("isolation.landlock",
                      "the process level needs Landlock, and this kernel has none",
                      "boot with lsm=landlock,... or use a host that allows user namespaces");
+  }
+  if (privileged && !MayLookAtOthers()) {
+    return HostFault(
+        "isolation.capability",
+        "root lacks CAP_SYS_PTRACE here, so the caps of a process boundary cannot be kept",
+        "run coffer as an ordinary user (docker run --user 1000), or add --cap-add "
+        "SYS_PTRACE to the container");
   }
   plan.scoped_kill = privileged || plan.landlock_abi >= 6;
   plan.landlock_canary = scratch.path + "/canary";

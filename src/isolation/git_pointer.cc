@@ -5,12 +5,10 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <algorithm>
-
 #include "base/regular_file.h"
-#include "base/split.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "isolation/git_config.h"
 #include "isolation/runtime/real_path.h"
 
 namespace coffer::isolation {
@@ -29,13 +27,6 @@ std::string_view Trim(std::string_view text) {
   return from == std::string_view::npos
              ? ""
              : text.substr(from, text.find_last_not_of(" \t\r\n") - from + 1);
-}
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return lower;
 }
 
 Result<std::string> ReadIn(int directory, const std::string& name, size_t limit) {
@@ -101,29 +92,6 @@ Result<GitPointer> CheckSubmodule(const HostPath& directory, const HostPath& pro
 }
 
 }  // namespace
-
-std::string GitConfigValue(std::string_view text, std::string_view section, std::string_view key) {
-  bool inside = false;
-  std::string found;
-  for (std::string_view line : SplitText(text, '\n')) {
-    line = Trim(line);
-    if (line.starts_with('[')) {
-      const size_t end = line.find(']');
-      if (end == std::string_view::npos) {
-        return "";  // git refuses such a file as a whole
-      }
-      inside = Lower(Trim(line.substr(1, end - 1))) == section;
-      line = Trim(line.substr(end + 1));
-    }
-    const size_t equals = line.find('=');
-    if (!inside || equals == std::string_view::npos || Lower(Trim(line.substr(0, equals))) != key) {
-      continue;
-    }
-    found = std::string(Trim(line.substr(equals + 1)));  // the last one counts
-    std::erase(found, '"');
-  }
-  return found;
-}
 
 Result<GitPointer> FollowGitFile(const HostPath& project) {
   TRY_ASSIGN(const std::string text, ReadIn(project.fd.get(), ".git", kLongestPointer));

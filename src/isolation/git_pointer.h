@@ -10,7 +10,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "base/result.h"
 #include "isolation/host_path.h"
@@ -25,9 +24,5 @@ struct GitPointer {
 
 // The error says why the file is not followed.
 Result<GitPointer> FollowGitFile(const HostPath& project);
-
-// The value of `key` in `section` of a git configuration, both in lower case; "" if it is not there. Includes are not
-// followed, and a value that goes on in the next line is taken to its end of line.
-std::string GitConfigValue(std::string_view text, std::string_view section, std::string_view key);
 
 }  // namespace coffer::isolation

@@ -7,7 +7,7 @@
 
 namespace coffer::isolation {
 
-// The home of whoever runs this process: by its effective uid, not by the environment. Empty if there is none.
+// The home of this process's user: by its effective uid, not by the environment. Empty if there is none.
 std::string OwnHome();
 
 // True if `directory` is the home of any user in /etc/passwd, by whatever name.

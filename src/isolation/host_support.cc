@@ -54,7 +54,7 @@ int TryContainer() {
   return WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
 }
 
-std::string Sysctl(const char* path) {
+std::string Setting(const std::string& path) {
   Result<std::string> text = sys::ReadFile(path, 4096);
   if (!text.ok()) {
     return "";
@@ -65,34 +65,36 @@ std::string Sysctl(const char* path) {
   return *text;
 }
 
-void ExplainContainer(int error, HostSupport& support) {
+}  // namespace
+
+void ExplainContainer(int error, bool root, const std::string& proc_sys, HostSupport& support) {
   if (error == ENOSYS) {
     support.cause =
         "clone3 is not there: the kernel is older than 5.3, or an outer seccomp filter (Docker's "
         "default) hides it";
     support.fix =
-        "in Docker: run the container with --security-opt seccomp=unconfined, or as its root with "
-        "--privileged; "
+        "in Docker: run the container with --security-opt seccomp=unconfined and --user 1000; "
         "otherwise use a newer kernel";
-  } else if (Sysctl("/proc/sys/user/max_user_namespaces") == "0") {
+  } else if (Setting(proc_sys + "/user/max_user_namespaces") == "0") {
     support.cause = "user namespaces are switched off (user.max_user_namespaces = 0)";
     support.fix = "sysctl -w user.max_user_namespaces=15000";
-  } else if (::geteuid() != 0 && Sysctl("/proc/sys/kernel/unprivileged_userns_clone") == "0") {
+  } else if (!root && Setting(proc_sys + "/kernel/unprivileged_userns_clone") == "0") {
     support.cause = "user namespaces are for root only (kernel.unprivileged_userns_clone = 0)";
     support.fix = "sysctl -w kernel.unprivileged_userns_clone=1, or run coffer as root";
-  } else if (::geteuid() != 0 &&
-             Sysctl("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1") {
+  } else if (!root && Setting(proc_sys + "/kernel/apparmor_restrict_unprivileged_userns") == "1") {
     support.cause =
         "AppArmor forbids user namespaces to unconfined programs (Ubuntu 23.10 and later)";
     support.fix =
-        "install the AppArmor profile of docs/OPERATIONS.md for coffer, or "
+        "load coffer's AppArmor profile: cp /usr/share/coffer/apparmor/coffer /etc/apparmor.d/ && "
+        "apparmor_parser -r /etc/apparmor.d/coffer (it is for /usr/bin and /usr/local/bin); or "
         "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0";
   } else if (error == EPERM || error == EACCES) {
     support.cause = fmt::format(
         "the host forbids namespaces ({}): an outer container, seccomp filter or security module",
         sys::ErrnoText(error));
     support.fix =
-        "in Docker or Kubernetes: allow user namespaces to this container (see docs/OPERATIONS.md)";
+        "in Docker or Kubernetes: allow user namespaces to this container (OPERATIONS.md in "
+        "/usr/share/doc/coffer)";
   } else if (error == ENOSPC || error == EUSERS) {
     support.cause = "there are too many user namespaces already, or they are nested too deep";
     support.fix = "raise user.max_user_namespaces, or leave the outer sandbox";
@@ -100,8 +102,6 @@ void ExplainContainer(int error, HostSupport& support) {
     support.cause = fmt::format("namespaces cannot be made: {}", sys::ErrnoText(error));
   }
 }
-
-}  // namespace
 
 HostSupport ProbeHost() {
   HostSupport support;
@@ -119,7 +119,7 @@ HostSupport ProbeHost() {
   support.containers = error == 0;
   support.cgroup_clone = error != ENOSYS;
   if (error != 0) {
-    ExplainContainer(error, support);
+    ExplainContainer(error, ::geteuid() == 0, "/proc/sys", support);
   }
   return support;
 }

@@ -23,4 +23,7 @@ struct HostSupport {
 
 HostSupport ProbeHost();
 
+// Cause and fix for a container that failed with this errno, from the settings below `proc_sys` (/proc/sys).
+void ExplainContainer(int error, bool root, const std::string& proc_sys, HostSupport& support);
+
 }  // namespace coffer::isolation

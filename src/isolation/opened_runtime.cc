@@ -143,6 +143,11 @@ bool OpenedRuntime::ShowsCallerDirectory() const {
   });
 }
 
+bool OpenedRuntime::ShowsAllOfUsr() const {
+  return std::any_of(paths.begin(), paths.end(),
+                     [](const HostPath& path) { return path.directory && path.path == "/usr"; });
+}
+
 Result<OpenedRuntime> OpenRuntime(RuntimeSet set, const RuntimeGrounds& grounds) {
   OpenedRuntime opened;
   SystemPaths system;

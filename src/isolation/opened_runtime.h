@@ -25,6 +25,8 @@ struct OpenedRuntime {
 
   // True if a directory of the caller's is shown.
   bool ShowsCallerDirectory() const;
+  // True if the host's /usr is shown whole.
+  bool ShowsAllOfUsr() const;
 };
 
 // What the caller declared, beyond the command line.

@@ -19,8 +19,10 @@ bool Has(const std::vector<sys::DirEntry>& entries, std::string_view name) {
                      [&](const sys::DirEntry& entry) { return entry.name == name; });
 }
 
+// As git decides it: where there is a commondir, objects and refs are those of the directory that it names.
 bool LooksLikeGit(const std::vector<sys::DirEntry>& entries) {
-  return Has(entries, "HEAD") && Has(entries, "objects") && Has(entries, "refs");
+  return Has(entries, "HEAD") &&
+         (Has(entries, "commondir") || (Has(entries, "objects") && Has(entries, "refs")));
 }
 
 bool IsBelowPackages(const std::string& path) {
@@ -30,7 +32,7 @@ bool IsBelowPackages(const std::string& path) {
 
 class Scan {
  public:
-  Scan(const HostPath& root, size_t most) : root_(root), most_(most) {}
+  Scan(const HostPath& root, const ProjectScan* before) : root_(root), before_(before) {}
 
   Status Look(const TreeWalk::Directory& directory) {
     std::erase_if(directory.entries, [&](const sys::DirEntry& entry) {
@@ -63,16 +65,28 @@ class Scan {
 
   Status AddGitDirectory(const TreeWalk::Directory& directory) {
     TRY(Add(directory, "", "git", scan_.git_directories));
+    if (scan_.git_directories.empty()) {
+      return {};  // gone meanwhile
+    }
     for (const policy::GitPart& part : policy::GitParts()) {
       if (Has(directory.entries, part.name)) {
         TRY(Add(directory, std::string(part.name), "git", scan_.git_parts));
       }
     }
-    std::erase_if(directory.entries, [](const sys::DirEntry& entry) {
-      return entry.name == "objects" || entry.name == "refs" || entry.name == "logs" ||
-             entry.name == "hooks";
-    });
+    if (IsKnown(scan_.git_directories.back())) {
+      std::erase_if(directory.entries, [](const sys::DirEntry& entry) {
+        return entry.name == "objects" || entry.name == "refs" || entry.name == "logs" ||
+               entry.name == "hooks";
+      });
+    }
     return {};
+  }
+
+  // A payload can make any directory look like git's: what it made is looked through like the rest.
+  bool IsKnown(const FoundName& directory) const {
+    return before_ == nullptr ||
+           std::any_of(before_->git_directories.begin(), before_->git_directories.end(),
+                       [&](const FoundName& known) { return known.Is(directory); });
   }
 
   // `name` in the directory, or the directory itself.
@@ -85,7 +99,8 @@ class Scan {
     if (answer != 0) {
       return {};  // gone meanwhile
     }
-    if (list.size() >= most_) {
+    // After a call everything counts: a payload must not hide one name among thousands.
+    if (before_ == nullptr && list.size() >= kMostFound) {
       return Refused("policy.project.size",
                      root_.path + " holds too many repositories and settings to be protected",
                      "name a smaller directory");
@@ -97,19 +112,19 @@ class Scan {
   }
 
   const HostPath& root_;
-  size_t most_;
+  const ProjectScan* before_;  // null: this is the scan before the call
   ProjectScan scan_;
   Status status_;
 };
 
 }  // namespace
 
-Result<ProjectScan> ScanProject(const HostPath& root, TreeWalk::Closed closed) {
-  // After a call everything counts: a payload must not hide one name among thousands.
-  Scan scan(root, closed == TreeWalk::Closed::kRefuse ? kMostFound : TreeWalk::kMaxScanned);
+Result<ProjectScan> ScanProject(const HostPath& root, const ProjectScan* before) {
+  Scan scan(root, before);
   TRY(TreeWalk(
           root, "what runs code on the host",
-          [&](const TreeWalk::Directory& directory) { return scan.Look(directory); }, closed)
+          [&](const TreeWalk::Directory& directory) { return scan.Look(directory); },
+          before == nullptr ? TreeWalk::Closed::kRefuse : TreeWalk::Closed::kOpen)
           .Run());
   return scan.Take();
 }

@@ -3,9 +3,10 @@
 // Finds in a tree what makes a program on the host run code later: protected names (policy/protected_names.h) and git
 // directories, wherever they are.
 //
-// A git directory is what git takes for one, by its content: HEAD, objects and refs. So a bare repository that a payload
-// builds in a directory with a harmless name is found too. The walk does not enter objects, refs and logs of a git
-// directory, nor what is protected as a whole.
+// A git directory is what git takes for one, by its content: HEAD with objects and refs, or with a commondir that says
+// where those are, as in the record of a linked worktree. So a bare repository that a payload builds in a directory with
+// a harmless name is found too. The walk does not enter objects, refs and logs of a git directory that was there before
+// the call, nor what is protected as a whole.
 #pragma once
 
 #include <string>
@@ -31,7 +32,8 @@ struct ProjectScan {
   std::vector<FoundName> git_parts;        // of those (policy::GitParts), where they exist
 };
 
-Result<ProjectScan> ScanProject(const HostPath& root,
-                                TreeWalk::Closed closed = TreeWalk::Closed::kRefuse);
+// Before a call (`before` is null) a tree that is too large, or that cannot be looked through, is refused. After it, with
+// what was found before, there is no bound but the call's own, and directories that the payload closed are opened.
+Result<ProjectScan> ScanProject(const HostPath& root, const ProjectScan* before = nullptr);
 
 }  // namespace coffer::isolation

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Directories that Cofferdam itself believes in: the state directory (keys, log, store) and the cache of runtimes, which
-// says what of the host the next boundary will see. Whoever could write there could widen every later call, so no mount
+// says what of the host the next boundary will see. A payload that could write there could widen every later call, so no mount
 // may show one of them, be it as it is, a part of it, or something around it, by whatever name.
 #pragma once
 

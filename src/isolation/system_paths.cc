@@ -91,7 +91,7 @@ bool IsEmptyGroup(gid_t group) {
   return listed;
 }
 
-// Where there is an access control list, the bits of the group are those of everybody whom it names.
+// Where there is an access control list, the bits of the group are those of every user whom it names.
 bool HasAccessList(const std::string& path) {
   return ::lgetxattr(path.c_str(), "system.posix_acl_access", nullptr, 0) > 0;
 }

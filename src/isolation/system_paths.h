@@ -26,7 +26,7 @@ class SystemPaths {
   // True if only root can change `path`, whose lstat is `info`, and every user can read it. The directories above it are
   // the caller's to judge.
   bool IsPublic(const std::string& path, const struct stat& info);
-  // True if only root can make names in `directory`, and everybody can enter it.
+  // True if only root can make names in `directory`, and every user can enter it.
   bool OnlyRootChanges(const std::string& directory);
 
   // True if `path`, whose fstat is `info`, is the system's own.

@@ -66,7 +66,7 @@ Status TreeWalk::Enter(int parent, const std::string& name) {
 Status TreeWalk::Look(Level& level) {
   TRY_ASSIGN(std::vector<sys::DirEntry> entries, sys::ListDir(level.fd.get()));
   scanned_ += entries.size();
-  if (scanned_ > kMaxScanned) {
+  if (scanned_ > kMaxScanned && closed_ == Closed::kRefuse) {
     return Refused("policy.path.size",
                    fmt::format("{} holds too many files to be checked", root_.path),
                    "name a smaller directory");

@@ -20,11 +20,13 @@ namespace coffer::isolation {
 
 class TreeWalk {
  public:
-  static constexpr size_t kMaxScanned = 2000000;  // entries; a larger tree is refused
+  static constexpr size_t kMaxScanned =
+      2000000;  // entries; a larger tree is refused (Closed::kRefuse)
   static constexpr size_t kMaxOpen = 100;
 
   // What a directory is that the walk's own user closed to itself: kRefuse is an error, kOpen gives it back to its owner
-  // (mode 0700). kOpen is for a tree in which nothing runs any more.
+  // (mode 0700). kOpen is for a tree in which nothing runs any more; there is no bound of its size then, because a payload
+  // must not be able to end the walk.
   enum class Closed : uint8_t { kRefuse, kOpen };
 
   // One directory and what is in it. `entries` have their types; those that Visit takes out are not entered.

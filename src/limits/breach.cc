@@ -136,6 +136,11 @@ std::optional<Breach> ExplainFailure(const policy::Limits& caps, const Usage& us
                 fmt::format("wanted more than {} processes and threads at once ({} refused)",
                             caps.processes, usage.pids_denied));
   }
+  if (events.refusals_unseen && usage.pids_peak > caps.processes) {
+    return Make(
+        Cap::kProcesses,
+        fmt::format("had {} processes and threads at once, and more are refused", caps.processes));
+  }
   return std::nullopt;
 }
 
@@ -148,7 +153,8 @@ bool Reached(Cap cap, const policy::Limits& caps, const Usage& usage, const Even
     case Cap::kMemory:
       return MemoryBreached(caps, usage);
     case Cap::kProcesses:
-      return usage.pids_denied > 0 || usage.pids > caps.processes + 1;
+      return usage.pids_denied > 0 || usage.pids > caps.processes + 1 ||
+             (events.refusals_unseen && usage.pids_peak > caps.processes);
     case Cap::kDisk:
       return DiskReached(caps, events);
     case Cap::kIo:

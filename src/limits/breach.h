@@ -39,6 +39,9 @@ struct Events {
   std::string disk_unknown;  // why what is in a writable place cannot be told; empty: it can
   int exit_signal = 0;       // of the payload: SIGXCPU and SIGXFSZ are rlimits speaking
   bool failed = false;       // the payload ended with a non-zero status or a signal
+  // No cgroup counts refused forks (an ordinary user: RLIMIT_NPROC refuses them). A tree that was seen as large as its cap
+  // then counts as one that was refused more.
+  bool refusals_unseen = false;
 };
 
 // While the call runs: must it be killed now? CPU, wall, memory (an OOM kill, or the sum without a cgroup), disk, I/O.

@@ -3,7 +3,7 @@
 // What the children that this process has waited for have used, theirs included: exact, but only once they are gone.
 //
 // Where there is no cgroup this is the last word on a call: its init has reaped every orphan by then. Children that were
-// reaped by nobody (their parent ignored SIGCHLD) are not in it.
+// not reaped (their parent ignored SIGCHLD) are not in it.
 #pragma once
 
 #include <cstdint>

@@ -109,7 +109,7 @@ class Walk {
     Result<UniqueFd> dir = OpenPatiently(task, "fd");
     const bool hidden = !dir.ok() && dir.error().sys_errno == EACCES;
     if (hidden) {
-      // Not dumpable: the numbers are public to whoever may trace it, and so are copies.
+      // Not dumpable: the numbers are public to a process that may trace it, and so are copies.
       dir = sys::Open(task + "fdinfo", O_RDONLY | O_DIRECTORY);
     }
     const Result<std::vector<sys::DirEntry>> entries =

@@ -21,7 +21,7 @@ class Sweeper {
  public:
   Sweeper(const CgroupHost& host, size_t known) : host_(host), known_(known) {}
 
-  // The names below `dir` that nobody answers for any more; with `depth` > 0 also below other directories there.
+  // The names below `dir` whose supervisor is gone; with `depth` > 0 also below other directories there.
   void Look(const std::string& dir, int depth, bool v2) {
     struct stat info{};
     if (raw::Syscall(SYS_newfstatat, AT_FDCWD, raw::Arg(dir.c_str()), raw::Arg(&info), 0) == 0 &&
@@ -78,7 +78,7 @@ class Sweeper {
     for (const std::string& other : others) {
       all = Remove(other + "/" + name, /*may_be_absent=*/true) && all;
     }
-    // This one last, and only then: without it nobody would find the others again.
+    // This one last, and only then: without it the others would not be found again.
     if (all) {
       Remove(path, /*may_be_absent=*/false);
     }

@@ -123,7 +123,7 @@ class TreeUsage {
   Nanos sampled_at_{0};
   Nanos charged_{0};  // for what processes did between their last sample and their end
   uint64_t io_sum_ = 0;
-  uint64_t io_lost_ = 0;  // of processes that vanished without anybody reaping them
+  uint64_t io_lost_ = 0;  // of processes that vanished without being reaped
   unsigned cpus_ = UsableCpus();
   bool has_children_files_ = true;
   Nanos sample_began_{0};  // of this thread's CPU time

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a boundary has used so far, whoever measured it: its cgroups (cgroup.h) or, where there are none, a walk over
+// What a boundary has used so far, as measured by its cgroups (cgroup.h) or, where there are none, a walk over
 // its process tree (tree_usage.h).
 //
 // A field that was not measured is 0; `Cgroup::layers()` says what is measured by the kernel. Numbers of the

@@ -6,12 +6,14 @@
 #include <fmt/format.h>
 #include <linux/loop.h>
 #include <linux/mount.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <array>
@@ -151,6 +153,24 @@ Result<UniqueFd> AttachLoop(int images, int image) {
   return Unavailable("a loop device does not take the image", answer);
 }
 
+// For as long as the descriptor, or the loop device that took it, is there.
+Status LockImage(int image, Nanos patience) {
+  const Nanos until = BootTime() + patience;
+  for (;;) {
+    const long locked = Syscall(SYS_flock, image, LOCK_EX | LOCK_NB);
+    if (locked != -EWOULDBLOCK && locked != -EINTR) {
+      return locked < 0 ? Status(sys::ErrnoError("limits.volume", "cannot lock an image", locked))
+                        : Status();
+    }
+    if (BootTime() >= until) {
+      return HostFault(kVolumeBusy, "the file system of the session is mounted elsewhere",
+                       "end the other daemon of this state directory, or its calls");
+    }
+    const timespec between{0, 20'000'000};
+    ::nanosleep(&between, nullptr);
+  }
+}
+
 struct MountStep {
   const char* key;
   const char* value;  // null: a flag
@@ -240,6 +260,7 @@ Status OpenVolume(const VolumeRequest& request) {
     image = sys::OpenAt(request.images, request.name, O_RDWR | O_NOFOLLOW);
   }
   TRY_ASSIGN(const UniqueFd opened, std::move(image));
+  TRY(LockImage(opened.get(), request.patience));
   Status mounted = AttachAndMount(request.images, opened.get(), mount_point.get());
   if (!mounted.ok() && fresh) {
     (void)::unlinkat(request.images, request.name.c_str(), 0);

@@ -5,7 +5,9 @@
 //
 // The image is a sparse ext4 file that only root can open, so its structures are written by this host's kernel and by
 // mke2fs alone; a payload writes files in it, never its blocks. Freed blocks are given back to the host (`discard`). It
-// is mounted without set-uid bits and without devices. The loop device goes away with the mount (LO_FLAGS_AUTOCLEAR).
+// is mounted without set-uid bits and without devices. The loop device goes away with the mount (LO_FLAGS_AUTOCLEAR), and
+// so does the lock on the image, which the device's descriptor holds: no image is ever mounted twice, also not by the next
+// daemon while the mounts of a killed one are still going away.
 //
 // Needs root, loop devices and mke2fs. Where one of them is missing Open fails with code kNoVolumes, and the caller
 // watches the directory instead. It does not bound what the host's disk holds: images are sparse, and all of them
@@ -17,11 +19,13 @@
 #include <cstdint>
 #include <string>
 
+#include "base/clock.h"
 #include "base/result.h"
 
 namespace coffer::limits {
 
 inline constexpr const char* kNoVolumes = "limits.volume.unavailable";
+inline constexpr const char* kVolumeBusy = "limits.volume.busy";
 
 // One file for every 4 KiB, so that a volume cannot be used up by empty files alone.
 constexpr uint64_t VolumeFiles(uint64_t bytes) { return bytes / 4096; }
@@ -32,6 +36,7 @@ struct VolumeRequest {
   std::string name;    // of the image, and of the directory that it covers
   uint64_t bytes = 0;  // what files can hold; the image is larger by the file system's own tables
   uid_t owner = 0;     // of the directory that is seen
+  Nanos patience = std::chrono::seconds(10);  // for an image that is still mounted elsewhere
 };
 
 // Makes the image if it is not there, and mounts it if it is not mounted. The directory must be there; a link in its

@@ -35,7 +35,7 @@ class TlsStream : public Stream {
     co_return !error;
   }
   Task<void> FinishWriting() override {
-    // close_notify is sent, the peer's is not waited for: whoever does not answer would hold the connection.
+    // close_notify is sent, the peer's is not waited for: a silent peer would hold the connection.
     ::SSL_shutdown(stream_.native_handle());
     error_code ignored;
     stream_.next_layer().shutdown(Socket::shutdown_send, ignored);

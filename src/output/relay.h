@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Carries a boundary's stdout or stderr to ours, up to a cap that both share (R24, R80).
+// Carries a boundary's stdout or stderr to ours, up to a cap that both share.
 //
 // Past the cap a marker is written once, for text that a model reads, and everything further is read and dropped. So a flood costs the writer's time
 // and none of our memory: at most one buffer is held per stream. Nothing is read while our own reader is slow, and we
@@ -68,7 +68,7 @@ class Relay {
 class Feed {
  public:
   explicit Feed(int from) : from_(from) {}
-  // `to` must be non-blocking; closed at our end of file, or when nobody inside reads any more.
+  // `to` must be non-blocking; closed at our end of file, or when no process inside reads any more.
   void Attach(UniqueFd to) { to_ = std::move(to); }
 
   int read_fd() const { return to_.valid() && size_ == 0 ? from_ : -1; }

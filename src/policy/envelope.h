@@ -22,7 +22,7 @@ enum class Level : uint8_t { kProcess, kContainer, kAuto };
 std::string_view LevelName(Level level);
 std::optional<Level> FindLevel(std::string_view name);
 
-// R21: every cap has a value; none is optional. `io` has a value because "no cap" is not something a call can ask for.
+// Every cap has a value; none is optional. `io` has a value because "no cap" is not something a call can ask for.
 struct Limits {
   Nanos cpu = std::chrono::seconds(10);   // of the whole tree
   Nanos wall = std::chrono::seconds(30);  // boot-time clock
@@ -73,7 +73,7 @@ struct Envelope {
 
 // One canonical line of JSON: same envelope, same bytes.
 std::string CanonicalForm(const Envelope& envelope);
-// "sha256:..." over the canonical form (R48).
+// "sha256:..." over the canonical form.
 std::string EnvelopeId(const Envelope& envelope);
 
 // Why a host path is too broad to be mounted ("/", "/etc", "/home", a runtime socket, ...), or nothing.

@@ -66,7 +66,7 @@ std::optional<std::array<uint8_t, 4>> ParseIpv4(std::string_view host) {
   return address;
 }
 
-// RFC 6890: what is not an address of somebody on the internet.
+// RFC 6890: addresses that do not belong to a host on the internet.
 std::optional<Objection> ObjectToIpv4(std::string_view host, std::array<uint8_t, 4> a) {
   const auto never = [&](std::string_view what) {
     return Objection{fmt::format("{} is {}, which no tool may reach", host, what),
@@ -120,7 +120,7 @@ std::optional<Objection> ObjectToName(std::string_view host, std::string_view na
         std::string(kDangerHint)};
   }
   if (wildcard && IsSharedDomain(std::string(name))) {
-    return Objection{fmt::format("{}: anybody can have a name below {}", host, name),
+    return Objection{fmt::format("{}: strangers can have a name below {}", host, name),
                      std::string(kDangerHint)};
   }
   return std::nullopt;

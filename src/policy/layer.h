@@ -21,7 +21,7 @@ enum class Layer : uint8_t {
   kCgroupns,
   kPrivateRoot,   // pivot_root onto a root that holds only what the envelope names
   kPrivateProc,   // a /proc of its own processes, or none
-  kUid,           // a host uid that nobody else has (as root), never 0
+  kUid,           // a host uid of the boundary's own (as root), never 0
   kCapabilities,  // empty in all five sets
   kNoNewPrivs,
   kSeccomp,

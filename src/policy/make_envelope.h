@@ -4,7 +4,7 @@
 //
 // The envelope is the same value that `coffer run` makes from its flags, and from here on there is one code path. The
 // arguments must have passed the schema before; templates and paths are applied here and may still refuse them. It
-// does not ask whether the surfaces exist (surfaces.h) nor whether anybody may call the tool.
+// does not ask whether the surfaces exist (surfaces.h) nor whether the agent may call the tool.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which host paths are too broad to be mounted, whoever asks (R36). The five terabytes of the founding incident were
-// behind such a mount. Purely by name; aliases are found where the path is opened.
+// Which host paths are too broad to be mounted. A mistake behind such a mount reaches everything on the machine.
+// Purely by name; aliases are found where the path is opened.
 #include <algorithm>
 #include <string>
 #include <string_view>

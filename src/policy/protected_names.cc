@@ -39,6 +39,16 @@ constexpr std::array kNames = {
     ProtectedName{".nvim.lua", "Neovim"},
     ProtectedName{".gdbinit", "gdb"},
     ProtectedName{".lldbinit", "lldb"},
+    ProtectedName{".vimrc", "Vim"},
+    ProtectedName{".nvimrc", "Neovim"},
+    ProtectedName{".Rprofile", "R"},
+    ProtectedName{".kiro", "an agent"},
+    ProtectedName{".roo", "an agent"},
+    ProtectedName{".aider.conf.yml", "an agent"},
+    // Repositories of other systems: their own files say what runs.
+    ProtectedName{".hg", "Mercurial"},
+    ProtectedName{".jj", "Jujutsu"},
+    ProtectedName{".sl", "Sapling"},
 };
 
 constexpr std::array kGitParts = {

@@ -64,7 +64,7 @@ int64_t SlidingWindow::SliceOf(Nanos now) const {
 uint64_t SlidingWindow::UsedAt(Nanos now) const {
   const int64_t current = SliceOf(now);
   uint64_t used = 0;
-  // What is older than the window may still be in the ring, if nobody has taken since.
+  // What is older than the window may still be in the ring, if no call was counted since.
   for (int64_t slice = std::max<int64_t>(current - kSlices, 0); slice <= newest_; ++slice) {
     used += taken_[static_cast<size_t>(slice % (kSlices + 1))];
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scrubbing: what looks like a secret is taken out of a text before it is hashed, stored or shown (R105).
+// Scrubbing: what looks like a secret is taken out of a text before it is hashed, stored or shown.
 //
 // A secret is known by the name it is given (a member "password" of a JSON object), or by its own shape: keys of well-known
 // services, bearer tokens, JSON Web Tokens, private keys, passwords in URLs, our own API keys. It is replaced by what

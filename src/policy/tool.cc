@@ -41,13 +41,28 @@ Status CheckSchema(const Schema& schema, const Json& args) {
   if (errors.empty()) {
     return {};
   }
-  const SchemaError& first = errors.front();
-  const std::string more =
-      errors.size() > 1 ? fmt::format(" (and {} more)", errors.size() - 1) : "";
-  return Refused(
-      "policy.args.schema",
-      fmt::format("{} {}{}", first.instance.empty() ? "the arguments" : Printable(first.instance),
-                  first.message, more));
+  // All of them: an agent must be able to correct itself from one answer. Names are the caller's and may be long.
+  constexpr size_t kMaxName = 100;
+  constexpr size_t kMaxMessage = 4000;
+  std::string message;
+  size_t told = 0;
+  for (const SchemaError& error : errors) {
+    std::string name = Printable(error.instance);
+    if (name.size() > kMaxName) {
+      name = "..." + name.substr(name.size() - kMaxName);
+    }
+    std::string one = fmt::format("{}{} {}", told == 0 ? "" : "; ",
+                                  name.empty() ? "the arguments" : name, error.message);
+    if (told > 0 && message.size() + one.size() > kMaxMessage) {
+      break;
+    }
+    message += one;
+    ++told;
+  }
+  if (told < errors.size() || errors.size() == kMaxSchemaErrors) {
+    message += fmt::format("; these are the first {}, there may be more", told);
+  }
+  return Refused("policy.args.schema", std::move(message));
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 //
 // Loading is all or nothing: with one mistake there is no Tool, and the list says everything that is wrong. Immutable
 // afterwards, so it can be shared between threads and swapped as a whole when a file changes. Pure: the host is
-// looked at by whoever opens the mounts.
+// looked at when the mounts are opened.
 #pragma once
 
 #include <optional>

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/ids.h"
+#include "store/announced_refusal.h"
 #include "store/call_row.h"
 #include "store/core.h"
 #include "store/idempotency.h"
@@ -14,6 +15,9 @@
 #include "store/session_row.h"
 #include "store/switch_row.h"
 #include "store/tenant_row.h"
+
+// Open and to be cleaned up after: no other row is both.
+#define ONLY_ANNOUNCED "WHERE state = 'admitted' AND cleanup = 1"
 
 namespace coffer::store {
 namespace {
@@ -33,8 +37,10 @@ Admission No(AdmitVerdict verdict, std::string_view error_class, std::string rea
 
 Result<std::optional<Admission>> LookAtSwitches(Connection& db, const AdmitRequest& request) {
   using Maybe = std::optional<Admission>;
-  TRY_ASSIGN(const std::optional<Switch> found,
-             FindSwitchIn(db, request.tenant, {request.tool, request.agent, request.session_id}));
+  TRY_ASSIGN(
+      const std::optional<Switch> found,
+      FindSwitchIn(db, request.identity.tenant,
+                   {request.identity.tool, request.identity.agent, request.identity.session_id}));
   if (!found.has_value()) {
     return Maybe();
   }
@@ -47,10 +53,10 @@ Result<std::optional<Admission>> LookAtSwitches(Connection& db, const AdmitReque
 // Another agent's session is as good as none: its existence is none of this agent's business.
 std::optional<Admission> LookAtSession(const AdmitRequest& request,
                                        const std::optional<Session>& session, Nanos now) {
-  if (request.session_id.empty()) {
+  if (request.identity.session_id.empty()) {
     return std::nullopt;
   }
-  if (!session.has_value() || session->agent != request.agent) {
+  if (!session.has_value() || session->agent != request.identity.agent) {
     return No(AdmitVerdict::kNoSession, "policy.session", "there is no such session");
   }
   if (session->ended_at.has_value() || now >= session->ends_at) {
@@ -59,11 +65,12 @@ std::optional<Admission> LookAtSession(const AdmitRequest& request,
   return std::nullopt;
 }
 
-// What comes from outside has been looked at by nobody yet.
+// Untrusted input: check sizes first.
 Status CheckSizes(const AdmitRequest& request) {
   for (const std::string* name :
-       {&request.tool, &request.agent, &request.user, &request.args_hash, &request.request_hash,
-        &request.session_id, &request.parent_id, &request.trace_id}) {
+       {&request.identity.tool, &request.identity.agent, &request.identity.user, &request.args_hash,
+        &request.request_hash, &request.identity.session_id, &request.identity.parent_id,
+        &request.identity.trace_id}) {
     if (name->size() > 256) {
       return Refused("policy.request", "a name in the request is longer than 256 bytes");
     }
@@ -78,7 +85,7 @@ Nanos RequestTime(const Core& core, const AdmitRequest& request) {
 Result<Admission> Admit(Core& core, Connection& db, const AdmitRequest& request,
                         const std::string& id) {
   const Nanos now = core.Now();
-  TRY(CheckTenantIn(db, request.tenant));
+  TRY(CheckTenantIn(db, request.identity.tenant));
   TRY_ASSIGN(std::optional<Admission> no, LookAtSwitches(db, request));
   if (no.has_value()) {
     return *no;
@@ -88,8 +95,8 @@ Result<Admission> Admit(Core& core, Connection& db, const AdmitRequest& request,
     return *no;
   }
   std::optional<Session> session;
-  if (!request.session_id.empty()) {
-    TRY_ASSIGN(session, FindSessionIn(db, request.tenant, request.session_id));
+  if (!request.identity.session_id.empty()) {
+    TRY_ASSIGN(session, FindSessionIn(db, request.identity.tenant, request.identity.session_id));
   }
   no = LookAtSession(request, session, now);
   if (no.has_value()) {
@@ -109,13 +116,14 @@ Result<Admission> Admit(Core& core, Connection& db, const AdmitRequest& request,
     TRY(quotas.Take());
   }
   TRY(ClaimKey(db, request, id, now));
-  TRY(db.Run(
-      "INSERT INTO calls (tenant, id, state, owner, parent_id, session_id, depth, agent, "
-      "user, tool, args_hash, idempotency_key, requested_at, trace_id) "
-      "VALUES (?, ?, 'admitted', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      request.tenant.name(), id, core.owner->number(), request.parent_id, request.session_id,
-      static_cast<int64_t>(place.depth), request.agent, request.user, request.tool,
-      request.args_hash, request.idempotency_key, RequestTime(core, request), request.trace_id));
+  TRY(
+      db.Run("INSERT INTO calls (tenant, id, state, owner, parent_id, session_id, depth, agent, "
+             "user, tool, args_hash, idempotency_key, requested_at, trace_id) "
+             "VALUES (?, ?, 'admitted', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+             request.identity.tenant.name(), id, core.owner->number(), request.identity.parent_id,
+             request.identity.session_id, static_cast<int64_t>(place.depth), request.identity.agent,
+             request.identity.user, request.identity.tool, request.args_hash,
+             request.idempotency_key, RequestTime(core, request), request.identity.trace_id));
   Admission admitted;
   admitted.call_id = id;
   admitted.depth = place.depth;
@@ -168,19 +176,46 @@ Status AddRefusedCall(Store& store, const AdmitRequest& request, std::string_vie
   TRY(CheckSizes(request));
   Core& core = store.core();
   return core.Write(Durability::kCommitted, [&](Connection& db) -> Status {
-    TRY(CheckTenantIn(db, request.tenant));
+    TRY(CheckTenantIn(db, request.identity.tenant));
     const Nanos now = core.Now();
     TRY(db.Run(
         "INSERT INTO calls (tenant, id, state, owner, parent_id, session_id, depth, agent, user, "
         "tool, args_hash, idempotency_key, requested_at, trace_id, finished_at, outcome, "
         "error_class, error_message, denials, log_index) "
-        "VALUES (?, ?, 'refused', ?, ?, ?, 0, ?, ?, ?, ?, '', ?, ?, ?, ?, ?, ?, ?, ?)",
-        request.tenant.name(), id, core.owner->number(), request.parent_id, request.session_id,
-        request.agent, request.user, request.tool, request.args_hash, RequestTime(core, request),
-        request.trace_id, end.finished_at == Nanos(0) ? now : end.finished_at,
+        "VALUES (?, ?, 'refused', ?, ?, ?, 0, ?, ?, ?, ?, '', ?, ?, ?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (tenant, id) DO UPDATE SET state = 'refused', cleanup = 0, "
+        "finished_at = excluded.finished_at, outcome = excluded.outcome, "
+        "error_class = excluded.error_class, error_message = excluded.error_message, "
+        "denials = excluded.denials, log_index = excluded.log_index " ONLY_ANNOUNCED,
+        request.identity.tenant.name(), id, core.owner->number(), request.identity.parent_id,
+        request.identity.session_id, request.identity.agent, request.identity.user,
+        request.identity.tool, request.args_hash, RequestTime(core, request),
+        request.identity.trace_id, end.finished_at == Nanos(0) ? now : end.finished_at,
         OutcomeName(end.outcome), end.error_class, end.error_message, end.denials, end.log_index));
-    TRY(PutInOutbox(db, now, end.send_to, request.tenant.name(), OutboxCallBody(id)));
-    return PutDocument(db, request.tenant, id, Document::kReceipt, end.receipt);
+    TRY(PutInOutbox(db, now, end.send_to, request.identity.tenant.name(), OutboxCallBody(id)));
+    return PutDocument(db, request.identity.tenant, id, Document::kReceipt, end.receipt);
+  });
+}
+
+Status AnnounceRefusedCall(Store& store, const AdmitRequest& request, std::string_view id) {
+  TRY(CheckSizes(request));
+  Core& core = store.core();
+  return core.Write(Durability::kCommitted, [&](Connection& db) -> Status {
+    const CallIdentity& by = request.identity;
+    TRY(CheckTenantIn(db, by.tenant));
+    return db.Run(
+        "INSERT INTO calls (tenant, id, state, owner, parent_id, session_id, depth, agent, user, "
+        "tool, args_hash, idempotency_key, requested_at, trace_id, cleanup) "
+        "VALUES (?, ?, 'admitted', ?, ?, ?, 0, ?, ?, ?, ?, '', ?, ?, 1)",
+        by.tenant.name(), id, core.owner->number(), by.parent_id, by.session_id, by.agent, by.user,
+        by.tool, request.args_hash, RequestTime(core, request), by.trace_id);
+  });
+}
+
+Status DropAnnounced(Store& store, const TenantId& tenant, std::string_view id) {
+  return store.core().Write(Durability::kCommitted, [&](Connection& db) {
+    return db.Run("DELETE FROM calls " ONLY_ANNOUNCED " AND tenant = ? AND id = ?", tenant.name(),
+                  id);
   });
 }
 

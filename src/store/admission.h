@@ -15,24 +15,18 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "store/call.h"
+#include "store/call_identity.h"
 #include "store/quota.h"
-#include "store/tenant.h"
 
 namespace coffer::store {
 
 struct AdmitRequest {
-  TenantId tenant = TenantId::Local();
-  std::string agent;  // names, ids and hashes are at most 256 bytes
-  std::string user;
-  std::string tool;
-  std::string session_id;       // empty: none
-  std::string parent_id;        // empty: none
+  CallIdentity identity;        // names, ids and hashes are at most 256 bytes
   std::string args_hash;        // what "identical" means for retries
   std::string idempotency_key;  // empty: none; at most 255 bytes
   std::string request_hash;     // of the whole request; same key, other hash: conflict
   Quotas quotas;
   uint32_t max_depth = 3;  // of parents; a call without one has depth 0
-  std::string trace_id;    // W3C trace context, 32 hexadecimal digits; empty: none
   Nanos requested_at{0};   // as its receipt says; 0: now
   bool invalid =
       false;  // its arguments do not fit: recorded and refused, at no cost to the rates of calls

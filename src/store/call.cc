@@ -25,24 +25,26 @@ Result<Call> FindForTransition(Core& core, Connection& db, const TenantId& tenan
   }
   TRY_ASSIGN(Call call, ReadCall(query));
   if (query.Int(kCallColumns) != core.owner->number()) {
-    return Internal("store.owner", "call " + call.id + " belongs to another process");
+    return Internal("store.owner", "call " + call.identity.call_id + " belongs to another process");
   }
   if (!IsLegal(call.state, to)) {
-    return Internal("store.state", fmt::format("call {} cannot go from {} to {}", call.id,
-                                               CallStateName(call.state), CallStateName(to)));
+    return Internal("store.state",
+                    fmt::format("call {} cannot go from {} to {}", call.identity.call_id,
+                                CallStateName(call.state), CallStateName(to)));
   }
   return call;
 }
 
 Status Decide(Core& core, Connection& db, const Call& call, const CallDecision& decision,
               CallState to) {
-  TRY(
-      db.Run("UPDATE calls SET state = ?3, waiting = (?3 = 'gated'), tool_version = ?4, "
-             "manifest_hash = ?5, envelope_id = ?6, effect = ?7, decided_at = ?8 "
-             "WHERE tenant = ?1 AND id = ?2",
-             call.tenant.name(), call.id, CallStateName(to), decision.tool_version,
-             decision.manifest_hash, decision.envelope_id, decision.effect, core.Now()));
-  return PutDocument(db, call.tenant, call.id, Document::kArgs, decision.args_redacted);
+  TRY(db.Run(
+      "UPDATE calls SET state = ?3, waiting = (?3 = 'gated'), tool_version = ?4, "
+      "manifest_hash = ?5, envelope_id = ?6, effect = ?7, decided_at = ?8 "
+      "WHERE tenant = ?1 AND id = ?2",
+      call.identity.tenant.name(), call.identity.call_id, CallStateName(to), decision.tool_version,
+      decision.manifest_hash, decision.envelope_id, decision.effect, core.Now()));
+  return PutDocument(db, call.identity.tenant, call.identity.call_id, Document::kArgs,
+                     decision.args_redacted);
 }
 
 Status Start(Core& core, Connection& db, const TenantId& tenant, std::string_view id,
@@ -85,20 +87,23 @@ Status End(Core& core, Connection& db, const Call& call, const CallEnd& end, Cal
   if (end.decision.has_value() && to == CallState::kRefused) {
     TRY(Decide(core, db, call, *end.decision, call.state));
   }
-  TRY(db.Run(
-      "UPDATE calls SET state = ?3, waiting = 0, finished_at = ?4, outcome = ?5, "
-      "error_class = ?6, error_message = ?7, exit_code = ?8, exit_signal = ?9, cpu = ?10, "
-      "bytes_out = ?11, denials = ?12, log_index = ?13, "
-      "started_at = coalesce(?14, started_at) WHERE tenant = ?1 AND id = ?2",
-      call.tenant.name(), call.id, CallStateName(to), finished, OutcomeName(end.outcome),
-      end.error_class, end.error_message, end.exit_code, end.exit_signal, end.cpu, end.bytes_out,
-      end.denials, end.log_index, says_start ? std::optional(end.started_at) : std::nullopt));
-  TRY(PutDocument(db, call.tenant, call.id, Document::kReceipt, end.receipt));
-  TRY(PutDocument(db, call.tenant, call.id, Document::kResult, end.result));
-  TRY(PutInOutbox(db, now, end.send_to, call.tenant.name(), OutboxCallBody(call.id)));
+  TRY(
+      db.Run("UPDATE calls SET state = ?3, waiting = 0, finished_at = ?4, outcome = ?5, "
+             "error_class = ?6, error_message = ?7, exit_code = ?8, exit_signal = ?9, cpu = ?10, "
+             "bytes_out = ?11, denials = ?12, log_index = ?13, "
+             "started_at = coalesce(?14, started_at) WHERE tenant = ?1 AND id = ?2",
+             call.identity.tenant.name(), call.identity.call_id, CallStateName(to), finished,
+             OutcomeName(end.outcome), end.error_class, end.error_message, end.exit_code,
+             end.exit_signal, end.cpu, end.bytes_out, end.denials, end.log_index,
+             says_start ? std::optional(end.started_at) : std::nullopt));
+  TRY(PutDocument(db, call.identity.tenant, call.identity.call_id, Document::kReceipt,
+                  end.receipt));
+  TRY(PutDocument(db, call.identity.tenant, call.identity.call_id, Document::kResult, end.result));
+  TRY(PutInOutbox(db, now, end.send_to, call.identity.tenant.name(),
+                  OutboxCallBody(call.identity.call_id)));
   if (to == CallState::kRefused) {
     if (key_fate == KeyFate::kRelease) {
-      return ReleaseKey(db, call.tenant, call.id);
+      return ReleaseKey(db, call.identity.tenant, call.identity.call_id);
     }
     return NoteFailure(db, call, now);
   }
@@ -164,7 +169,7 @@ Status StartCall(Store& store, const TenantId& tenant, std::string_view id,
   Core& core = store.core();
   return core.Write(durability, [&](Connection& db) -> Status {
     TRY_ASSIGN(const Call call, FindForTransition(core, db, tenant, id, CallState::kStarted));
-    return Start(core, db, tenant, call.id, supervisor);
+    return Start(core, db, tenant, call.identity.call_id, supervisor);
   });
 }
 
@@ -175,7 +180,7 @@ Status RecordAndStartCall(Store& store, const TenantId& tenant, std::string_view
   return core.Write(durability, [&](Connection& db) -> Status {
     TRY_ASSIGN(const Call call, FindForTransition(core, db, tenant, id, CallState::kRecorded));
     TRY(Decide(core, db, call, decision, CallState::kRecorded));
-    return Start(core, db, tenant, call.id, supervisor);
+    return Start(core, db, tenant, call.identity.call_id, supervisor);
   });
 }
 

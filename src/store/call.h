@@ -3,11 +3,11 @@
 // Calls, and the states they go through. The store is the state machine: what is not written here did not happen.
 //
 //   admitted -> recorded -> started -> finished       refused: from admitted, gated or recorded; nothing ran
-//          \-> gated -/           \--> unknown        unknown: it ran and nobody saw the end; never run again
+//          \-> gated -/           \--> unknown        unknown: it was started, its end was not seen; never run again
 //
 // A transition is one transaction. One that is not in this picture, or of a call that another process owns, is an Error and changes
 // nothing. Record and start are on disk before they return unless the caller asks for kCommitted and calls
-// Store::Flush itself before anything runs; ends are on disk because they are acknowledged to whoever asked.
+// Store::Flush itself before anything runs; ends are on disk because they are acknowledged to the caller.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "store/call_identity.h"
 #include "store/page.h"
 #include "store/store.h"
 #include "store/supervisor.h"
@@ -72,14 +73,8 @@ struct CallEnd {
 };
 
 struct Call {
-  std::string id;
-  TenantId tenant = TenantId::Local();
-  std::string parent_id;   // empty: none
-  std::string session_id;  // empty: none
-  uint32_t depth = 0;      // 0: no parent
-  std::string agent;
-  std::string user;
-  std::string tool;
+  CallIdentity identity;
+  uint32_t depth = 0;  // 0: no parent
   std::string tool_version;
   std::string manifest_hash;
   std::string envelope_id;
@@ -98,9 +93,8 @@ struct Call {
   Nanos cpu{0};
   uint64_t bytes_out = 0;
   std::optional<Supervisor> supervisor;
-  std::string trace_id;  // empty: none
   uint64_t denials = 0;
-  std::string approval;               // its state; empty: nobody had to be asked
+  std::string approval;               // its state; empty: none was needed
   std::optional<uint64_t> log_index;  // of its receipt
 };
 

@@ -20,7 +20,8 @@ namespace {
   "AND (?8 IS NULL OR state = ?8) AND (?9 IS NULL OR outcome = ?9) "                       \
   "AND (?10 IS NULL OR requested_at >= ?10) AND (?11 IS NULL OR requested_at < ?11) "      \
   "AND (?12 = '' OR trace_id = ?12) AND (?13 = '' OR approval = ?13) "                     \
-  "AND (?14 = 0 OR denials > 0) ORDER BY id DESC LIMIT ?15"
+  "AND (?14 = 0 OR outcome = 'denied') AND (?15 = 0 OR denials > 0) "                      \
+  "ORDER BY id DESC LIMIT ?16"
 #define OF_TENANT(index, condition) \
   "SELECT " CALL_COLUMNS " FROM calls " index " WHERE tenant = ?1 " condition FILTERS
 
@@ -39,6 +40,9 @@ const char* QueryFor(const CallFilter& filter) {
     return OF_TENANT("INDEXED BY calls_by_approval", "AND approval = ?13 AND approval <> '' ");
   }
   if (filter.denied) {
+    return OF_TENANT("INDEXED BY calls_by_outcome", "AND outcome = 'denied' ");
+  }
+  if (filter.probed) {
     return OF_TENANT("INDEXED BY calls_by_denial", "AND denials > 0 ");
   }
   if (filter.outcome.has_value()) {
@@ -79,16 +83,17 @@ Result<Page<Call>> ListCalls(Store& store, const TenantId& tenant, const CallFil
   const std::string before = std::min(cursor, until);
   const std::string since = filter.since ? IdBound(*filter.since) : "";
   return store.core().Read([&](Connection& db) -> Result<Page<Call>> {
-    TRY_ASSIGN(Statement query,
-               db.Query(QueryFor(filter), tenant.name(), before, since, filter.session_id,
-                        filter.agent, filter.tool, filter.error_class, state, outcome, filter.since,
-                        filter.until, filter.trace_id, filter.approval,
-                        static_cast<int64_t>(filter.denied), page.Rows() + 1));
+    TRY_ASSIGN(
+        Statement query,
+        db.Query(QueryFor(filter), tenant.name(), before, since, filter.session_id, filter.agent,
+                 filter.tool, filter.error_class, state, outcome, filter.since, filter.until,
+                 filter.trace_id, filter.approval, static_cast<int64_t>(filter.denied),
+                 static_cast<int64_t>(filter.probed), page.Rows() + 1));
     Page<Call> found;
     TRY_ASSIGN(found.rows, ReadAll(query));
     if (static_cast<int64_t>(found.rows.size()) > page.Rows()) {
       found.rows.pop_back();
-      found.next = found.rows.back().id;
+      found.next = found.rows.back().identity.call_id;
     }
     return found;
   });
@@ -106,12 +111,12 @@ Result<Page<Call>> ListCalls(Store& store, AllTenants tag, const CallFilter& fil
     std::move(found.rows.begin(), found.rows.end(), std::back_inserter(all.rows));
   }
   std::sort(all.rows.begin(), all.rows.end(),
-            [](const Call& a, const Call& b) { return a.id > b.id; });
+            [](const Call& a, const Call& b) { return a.identity.call_id > b.identity.call_id; });
   const auto most = static_cast<size_t>(page.Rows());
   more = more || all.rows.size() > most;
   all.rows.resize(std::min(all.rows.size(), most));
   if (more) {
-    all.next = all.rows.back().id;
+    all.next = all.rows.back().identity.call_id;
   }
   return all;
 }
@@ -164,9 +169,12 @@ Result<StoredCall> ReadStored(Store& store, const Call& call) {
     StoredCall stored;
     stored.call = call;
     stored.log_index = call.log_index ? static_cast<int64_t>(*call.log_index) : -1;
-    TRY_ASSIGN(stored.receipt, FindDocument(db, call.tenant, call.id, Document::kReceipt));
-    TRY_ASSIGN(stored.result, FindDocument(db, call.tenant, call.id, Document::kResult));
-    TRY_ASSIGN(stored.args, FindDocument(db, call.tenant, call.id, Document::kArgs));
+    TRY_ASSIGN(stored.receipt,
+               FindDocument(db, call.identity.tenant, call.identity.call_id, Document::kReceipt));
+    TRY_ASSIGN(stored.result,
+               FindDocument(db, call.identity.tenant, call.identity.call_id, Document::kResult));
+    TRY_ASSIGN(stored.args,
+               FindDocument(db, call.identity.tenant, call.identity.call_id, Document::kArgs));
     return stored;
   });
 }
@@ -197,7 +205,7 @@ Result<std::vector<StoredCall>> ListByRecord(Store& store, AllTenants /*tag*/, R
         break;
       }
       TRY_ASSIGN(Call call, ReadCall(query));
-      after = {query.Int(kCallColumns - 1), call.tenant.name(), call.id};
+      after = {query.Int(kCallColumns - 1), call.identity.tenant.name(), call.identity.call_id};
       calls.push_back({std::move(call), after.log_index, body(kCallColumns), body(kCallColumns + 1),
                        body(kCallColumns + 2)});
       for (const auto* part : {&calls.back().receipt, &calls.back().result, &calls.back().args}) {

@@ -26,7 +26,8 @@ struct CallFilter {
   std::optional<Nanos> until;  // requested before
   std::string trace_id;
   std::string approval;  // its state
-  bool denied = false;   // only calls of which something was denied
+  bool denied = false;   // only calls that were refused
+  bool probed = false;   // only calls whose program tried something that was refused
 };
 
 Result<Page<Call>> ListCalls(Store& store, const TenantId& tenant, const CallFilter& filter,
@@ -40,7 +41,7 @@ Result<std::optional<Call>> FindCall(Store& store, AllTenants, std::string_view 
 // The calls that this one made, oldest first; at most 1000.
 Result<std::vector<Call>> ChildCalls(Store& store, const TenantId& tenant, std::string_view id);
 
-// All calls that have not ended, whoever owns them. Their number is bounded by the concurrency limits.
+// All calls that have not ended, of all processes. Their number is bounded by the concurrency limits.
 Result<std::vector<Call>> OpenCalls(Store& store, const TenantId& tenant);
 Result<std::vector<Call>> OpenCalls(Store& store, AllTenants);
 

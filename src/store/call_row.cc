@@ -34,14 +34,14 @@ std::optional<Outcome> FindOutcome(std::string_view name) {
 
 Result<Call> ReadCall(const Statement& row) {
   Call call;
-  call.id = row.Text(0);
-  call.tenant = TenantIdReader::Read(row, 1);
-  call.parent_id = row.Text(2);
-  call.session_id = row.Text(3);
+  call.identity.call_id = row.Text(0);
+  call.identity.tenant = TenantIdReader::Read(row, 1);
+  call.identity.parent_id = row.Text(2);
+  call.identity.session_id = row.Text(3);
   call.depth = static_cast<uint32_t>(row.Count(4));
-  call.agent = row.Text(5);
-  call.user = row.Text(6);
-  call.tool = row.Text(7);
+  call.identity.agent = row.Text(5);
+  call.identity.user = row.Text(6);
+  call.identity.tool = row.Text(7);
   call.tool_version = row.Text(8);
   call.manifest_hash = row.Text(9);
   call.envelope_id = row.Text(10);
@@ -67,7 +67,7 @@ Result<Call> ReadCall(const Statement& row) {
   if (!row.IsNull(25)) {
     call.supervisor = Supervisor{row.Int(25), row.Count(26), row.Text(27)};
   }
-  call.trace_id = row.Text(28);
+  call.identity.trace_id = row.Text(28);
   call.denials = row.Count(29);
   call.approval = row.Text(30);
   if (!row.IsNull(31)) {

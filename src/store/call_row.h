@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A call's row, read and changed inside somebody else's transaction. Only files of this folder include this header.
+// A call's row, read and changed inside the caller's transaction. Only files of this folder include this header.
 #pragma once
 
 #include <string_view>

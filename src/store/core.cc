@@ -44,7 +44,7 @@ Core::~Core() {
 
 uint64_t Core::NoteCommit() {
   if (db_->wal_pages() > 2 * kLong) {
-    // Nobody calls Maintain. If it fails, the log stays long and the next commit tries again; nothing is lost.
+    // No thread calls Maintain. If it fails, the log stays long and the next commit tries again; nothing is lost.
     (void)db_->RunCheckpoint(Connection::Checkpoint::kRestart).ok();
   }
   const std::lock_guard<std::mutex> guard(flush_mutex_);

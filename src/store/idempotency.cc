@@ -22,7 +22,7 @@ Result<std::optional<Admission>> LookAtKey(Connection& db, const AdmitRequest& r
              db.Query("SELECT i.request_hash, i.call_id, i.created_at, c.state FROM idempotency i "
                       "LEFT JOIN calls c ON c.tenant = i.tenant AND c.id = i.call_id "
                       "WHERE i.tenant = ? AND i.key = ?",
-                      request.tenant.name(), request.idempotency_key));
+                      request.identity.tenant.name(), request.idempotency_key));
   TRY_ASSIGN(const bool row, query.Step());
   if (!row) {
     return Maybe();
@@ -51,7 +51,7 @@ Result<std::optional<Admission>> LookAtKey(Connection& db, const AdmitRequest& r
   } else {
     used.verdict = AdmitVerdict::kReplay;
     TRY_ASSIGN(const std::optional<std::string> result,
-               FindDocument(db, request.tenant, used.call_id, Document::kResult));
+               FindDocument(db, request.identity.tenant, used.call_id, Document::kResult));
     used.result = result.value_or("");
   }
   return Maybe(std::move(used));
@@ -66,7 +66,7 @@ Status ClaimKey(Connection& db, const AdmitRequest& request, const std::string& 
   return db.Run(
       "INSERT OR REPLACE INTO idempotency (tenant, key, request_hash, call_id, created_at) "
       "VALUES (?, ?, ?, ?, ?)",
-      request.tenant.name(), request.idempotency_key, request.request_hash, call_id, now);
+      request.identity.tenant.name(), request.idempotency_key, request.request_hash, call_id, now);
 }
 
 }  // namespace coffer::store

@@ -4,7 +4,7 @@
 //
 // A key is "coffer_ID_SECRET" with 256 random bits of secret. The store keeps a salted SHA-256 of it (fast is enough: such
 // a secret cannot be guessed) and the text is shown once. Secrets are compared in constant time. Expiry and revocation
-// take effect with the next CheckKey. Whoever can read the state directory cannot make a key from it; whoever can
+// take effect with the next CheckKey. A reader of the state directory cannot make a key from it; a user who can
 // write it can.
 #pragma once
 
@@ -61,7 +61,7 @@ struct KeyVerdict {
   KeyState state = KeyState::kUnknown;
   std::optional<ApiKey> key;  // unless unknown; whom to name in the log
 };
-// What a bearer presented. Only kValid lets anybody in. Notes the use, at most once a minute.
+// What a bearer presented. Only kValid lets the bearer in. Notes the use, at most once a minute.
 Result<KeyVerdict> CheckKey(Store& store, std::string_view text);
 
 // Newest first, with those that ended.

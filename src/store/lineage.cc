@@ -30,26 +30,28 @@ Result<std::vector<Call>> ChainIn(Connection& db, const TenantId& tenant, std::s
       return Refused("store.chain", chain.empty() ? "there is no such call"
                                                   : "the chain of this call's parents is broken");
     }
-    next = call->parent_id;
+    next = call->identity.parent_id;
     chain.push_back(std::move(*call));
   }
   return chain;
 }
 
 Result<Place> FindPlace(Connection& db, const AdmitRequest& request) {
-  if (request.parent_id.empty()) {
+  if (request.identity.parent_id.empty()) {
     return Place();
   }
-  const Result<std::vector<Call>> chain = ChainIn(db, request.tenant, request.parent_id);
+  const Result<std::vector<Call>> chain =
+      ChainIn(db, request.identity.tenant, request.identity.parent_id);
   if (!chain.ok() && chain.error().code != "store.chain") {
     return chain.error();
   }
   // Another agent's call is as good as none.
-  if (!chain.ok() || chain->front().agent != request.agent) {
+  if (!chain.ok() || chain->front().identity.agent != request.identity.agent) {
     return No(AdmitVerdict::kNoParent, "policy.parent", "there is no such parent call");
   }
   const Call& parent = chain->front();
-  if (parent.state != CallState::kStarted || parent.session_id != request.session_id) {
+  if (parent.state != CallState::kStarted ||
+      parent.identity.session_id != request.identity.session_id) {
     return No(AdmitVerdict::kNoParent, "policy.parent",
               "the parent call is not running in this session");
   }
@@ -59,7 +61,7 @@ Result<Place> FindPlace(Connection& db, const AdmitRequest& request) {
               fmt::format("calls may be {} deep at most", request.max_depth));
   }
   for (const Call& ancestor : *chain) {
-    if (ancestor.tool == request.tool) {
+    if (ancestor.identity.tool == request.identity.tool) {
       return No(AdmitVerdict::kCycle, "policy.cycle", "this tool is already one of the callers");
     }
   }

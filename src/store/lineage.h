@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parents and children: how deep a chain of calls is, and whether it bites its own tail (R126).
+// Parents and children: how deep a chain of calls is, and whether it bites its own tail.
 //
 // Only files of this folder include this header.
 #pragma once

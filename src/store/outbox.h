@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The outbox: what has to be told to somebody else, one row for each receiver, until he has it.
+// The outbox: pending notifications, one row per receiver, until the receiver has it.
 //
 // The row about a call's end is written in the transaction that ends the call (CallEnd::send_to), so it is exactly as
 // durable as the end itself: whatever was acknowledged will be sent, at least once, also after a kill or a loss of power. It
@@ -22,7 +22,7 @@
 
 namespace coffer::store {
 
-// More than this is not kept, whoever writes.
+// More rows than this are not kept.
 inline constexpr uint64_t kMostOutboxRows = 100'000;
 
 struct OutboxRow {
@@ -48,7 +48,7 @@ Status Postpone(Store& store, AllTenants, std::span<const int64_t> ids, Nanos un
 
 // Removes the oldest rows beyond `most`; how many. Cheap while there are fewer.
 Result<uint64_t> TrimOutbox(Store& store, AllTenants, uint64_t most);
-// Removes the rows of everybody who is not among `receivers`; how many.
+// Removes the rows of every receiver that is not among `receivers`; how many.
 Result<uint64_t> ForgetOtherReceivers(Store& store, AllTenants,
                                       std::span<const std::string> receivers);
 Result<uint64_t> CountOutbox(Store& store, AllTenants);

@@ -23,7 +23,7 @@ class Owner {
   // Opens the file and holds byte 0, waiting for others at most `timeout`.
   static Result<Owner> Open(int directory, Nanos timeout);
 
-  // A number that nobody else has, held from now on.
+  // A number that no other process has, held from now on.
   Status TakeNumber();
   // Lets the next process open.
   Status EndOpening();

@@ -20,7 +20,7 @@ using policy::SlidingWindow;
 constexpr Nanos kFailureMemory = std::chrono::hours(24);
 // So many identical calls in a row must have failed before the next one has to wait.
 constexpr uint64_t kFailuresInARow = 2;
-// What to tell somebody who has to wait for a running call to end.
+// What a client is told that has to wait for a running call to end.
 constexpr Nanos kAskAgain = std::chrono::seconds(1);
 
 Admission No(AdmitVerdict verdict, std::string_view error_class, std::string reason,
@@ -95,7 +95,8 @@ Result<std::optional<Admission>> QuotaCheck::LookAtRetries() {
              db_.Query("SELECT f.failed_at, f.times, coalesce(p.at >= f.failed_at, 0) "
                        "FROM failures f LEFT JOIN progress p USING (tenant, agent) "
                        "WHERE tenant = ? AND agent = ? AND tool = ? AND args_hash = ?",
-                       request_.tenant.name(), request_.agent, request_.tool, request_.args_hash));
+                       request_.identity.tenant.name(), request_.identity.agent,
+                       request_.identity.tool, request_.args_hash));
   TRY_ASSIGN(const bool row, query.Step());
   if (!row) {
     return std::optional<Admission>();
@@ -127,7 +128,7 @@ Result<std::optional<Admission>> QuotaCheck::LookAtBudgets() {
   }
   // The oldest bodies are removed when the bound is passed (stored_bytes.h). So far beyond it that has not caught up.
   if (const uint64_t most = request_.quotas.stored_bytes; most > 0) {
-    TRY_ASSIGN(const uint64_t stored, StoredBytesIn(db_, request_.tenant));
+    TRY_ASSIGN(const uint64_t stored, StoredBytesIn(db_, request_.identity.tenant));
     if (stored > most + most / 4) {
       return std::optional<Admission>(
           No(AdmitVerdict::kBudgetSpent, "policy.storage",
@@ -135,7 +136,8 @@ Result<std::optional<Admission>> QuotaCheck::LookAtBudgets() {
     }
   }
   const Budget& budget = request_.quotas.tenant_budget;
-  TRY_ASSIGN(const std::optional<SpentRow> row, FindSpent(db_, request_.tenant, "tenant", ""));
+  TRY_ASSIGN(const std::optional<SpentRow> row,
+             FindSpent(db_, request_.identity.tenant, "tenant", ""));
   if (!row.has_value() || IsOver(*row, budget.period, now_)) {
     return std::optional<Admission>();
   }
@@ -152,7 +154,7 @@ Result<std::optional<Admission>> QuotaCheck::LookAtBudgets() {
 Status QuotaCheck::Load(Gate& gate) {
   TRY_ASSIGN(Statement query, db_.Query("SELECT taken_at, windows FROM rates "
                                         "WHERE tenant = ? AND scope = ? AND name = ?",
-                                        request_.tenant.name(), gate.scope, gate.name));
+                                        request_.identity.tenant.name(), gate.scope, gate.name));
   TRY_ASSIGN(const bool row, query.Step());
   const std::string bytes = row ? query.Text(1) : std::string();
   const Nanos taken_at = row ? query.Time(0) : Nanos(0);
@@ -173,8 +175,8 @@ Status QuotaCheck::Load(Gate& gate) {
 
 Result<std::optional<Admission>> QuotaCheck::LookAtRates() {
   gates_.push_back({"tenant", "", request_.quotas.tenant, {}});
-  gates_.push_back({"agent", request_.agent, request_.quotas.agent, {}});
-  gates_.push_back({"tool", request_.tool, request_.quotas.tool, {}});
+  gates_.push_back({"agent", request_.identity.agent, request_.quotas.agent, {}});
+  gates_.push_back({"tool", request_.identity.tool, request_.quotas.tool, {}});
   return LookAtGates();
 }
 
@@ -206,8 +208,10 @@ Result<std::optional<Admission>> QuotaCheck::LookAtConcurrency() {
   }
   TRY_ASSIGN(Statement query, db_.Query("SELECT count(*), sum(agent = ?2), sum(tool = ?3) "
                                         "FROM calls INDEXED BY calls_open "
-                                        "WHERE tenant = ?1 AND finished_at IS NULL AND waiting = 0",
-                                        request_.tenant.name(), request_.agent, request_.tool));
+                                        "WHERE tenant = ?1 AND finished_at IS NULL AND waiting = 0 "
+                                        "AND cleanup = 0",  // a refusal that is being written
+                                        request_.identity.tenant.name(), request_.identity.agent,
+                                        request_.identity.tool));
   TRY_ASSIGN([[maybe_unused]] const bool row, query.Step());
   for (size_t i = 0; i < gates_.size(); ++i) {
     const uint64_t most = gates_[i].limits.concurrency;
@@ -223,7 +227,7 @@ Result<std::optional<Admission>> QuotaCheck::LookAtConcurrency() {
 Result<std::optional<Admission>> QuotaCheck::Charge() {
   // Names that no agent has: the rates of calls are not touched. The tool's do not count, because it may not exist.
   gates_.push_back({"tenant", "\nrefused", request_.quotas.tenant, {}});
-  gates_.push_back({"agent", request_.agent + "\nrefused", request_.quotas.agent, {}});
+  gates_.push_back({"agent", request_.identity.agent + "\nrefused", request_.quotas.agent, {}});
   TRY_ASSIGN(std::optional<Admission> no, LookAtGates());
   if (!no.has_value()) {
     TRY(TakeRates());
@@ -248,7 +252,7 @@ Status QuotaCheck::TakeRates() {
                db_.Query("INSERT INTO rates (tenant, scope, name, taken_at, windows) "
                          "VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
                          "taken_at = excluded.taken_at, windows = excluded.windows",
-                         request_.tenant.name(), gate.scope, gate.name, now_));
+                         request_.identity.tenant.name(), gate.scope, gate.name, now_));
     TRY(put.BindBlob(PackWindows(gate.windows)).Run());
   }
   return {};
@@ -266,13 +270,13 @@ Status QuotaCheck::Take() {
       "retries   = iif(?3 > 0 AND ?2 - since >= ?3, 0, retries) + ?4, "
       "cpu       = iif(?3 > 0 AND ?2 - since >= ?3, 0, cpu), "
       "bytes_out = iif(?3 > 0 AND ?2 - since >= ?3, 0, bytes_out)",
-      request_.tenant.name(), now_, period, static_cast<int>(is_retry_)));
+      request_.identity.tenant.name(), now_, period, static_cast<int>(is_retry_)));
   if (session_.has_value()) {
     TRY(db_.Run(
         "INSERT INTO spent (tenant, scope, name, since, period, calls, retries, cpu, bytes_out) "
         "VALUES (?1, 'session', ?2, ?3, 0, 1, ?4, 0, 0) ON CONFLICT DO UPDATE SET "
         "calls = calls + 1, retries = retries + ?4",
-        request_.tenant.name(), session_->id, now_, static_cast<int>(is_retry_)));
+        request_.identity.tenant.name(), session_->id, now_, static_cast<int>(is_retry_)));
   }
   return {};
 }
@@ -284,7 +288,7 @@ Status AddSpent(Connection& db, const Call& call, Nanos cpu, uint64_t bytes_out)
       "bytes_out = min(bytes_out + ?4, 4611686018427387904) "
       "WHERE tenant = ?1 AND ((scope = 'tenant' AND name = '') "
       "OR (scope = 'session' AND name = ?2))",
-      call.tenant.name(), call.session_id,
+      call.identity.tenant.name(), call.identity.session_id,
       std::min<Nanos>(std::max(cpu, Nanos(0)), Nanos(1LL << 60)),
       std::min<uint64_t>(bytes_out, 1ULL << 60));
 }
@@ -298,7 +302,7 @@ Status NoteFailure(Connection& db, const Call& call, Nanos now) {
       "?5) "
       "ON CONFLICT DO UPDATE SET failed_at = excluded.failed_at, times = iif(EXISTS (SELECT 1 FROM "
       "progress WHERE tenant = ?1 AND agent = ?2 AND at >= failed_at), 1, times + 1)",
-      call.tenant.name(), call.agent, call.tool, call.args_hash, now);
+      call.identity.tenant.name(), call.identity.agent, call.identity.tool, call.args_hash, now);
 }
 
 Status NoteProgressIn(Connection& db, const TenantId& tenant, std::string_view agent, Nanos now) {
@@ -310,8 +314,8 @@ Status NoteProgressIn(Connection& db, const TenantId& tenant, std::string_view a
 
 Status NoteSuccess(Connection& db, const Call& call, Nanos now) {
   TRY(db.Run("DELETE FROM failures WHERE tenant = ? AND agent = ? AND tool = ? AND args_hash = ?",
-             call.tenant.name(), call.agent, call.tool, call.args_hash));
-  return NoteProgressIn(db, call.tenant, call.agent, now);
+             call.identity.tenant.name(), call.identity.agent, call.identity.tool, call.args_hash));
+  return NoteProgressIn(db, call.identity.tenant, call.identity.agent, now);
 }
 
 Status NoteProgress(Store& store, const TenantId& tenant, std::string_view agent) {

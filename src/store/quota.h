@@ -3,7 +3,7 @@
 // What calls may use up: rates, calls at the same time, budgets that add up, and identical retries of what failed.
 //
 // All of it is checked and taken inside the one transaction that admits a call (admission.h), so that neither several
-// processes nor a restart give anybody more. Rates use the arithmetic of policy/rate.h and the wall clock. A rate that
+// processes nor a restart give a tenant more. Rates use the arithmetic of policy/rate.h and the wall clock. A rate that
 // changes its number or length starts from zero. Limits of a tool and of an agent count within one tenant, so no tenant
 // can use up another's. Of budgets, what a call used is known only when it ends: the last admitted call may overshoot.
 #pragma once

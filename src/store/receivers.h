@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who is told of events, as the daemon was last configured: so that whoever else works on the same state directory (the
+// The receivers of events, as the daemon was last configured, so that other processes on the same state directory (the
 // command line) can leave in the outbox what the daemon has to send.
 //
 // The daemon replaces the list at every start; the others only read it. It holds names, never addresses or secrets. Where no

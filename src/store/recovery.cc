@@ -16,7 +16,9 @@ Result<std::vector<Call>> FindDead(Core& core, Connection& db) {
   std::map<int64_t, bool> alive;
   for (const char* sql :
        {"SELECT " CALL_COLUMNS ", owner FROM calls INDEXED BY calls_open WHERE finished_at IS NULL",
-        "SELECT " CALL_COLUMNS ", owner FROM calls INDEXED BY calls_cleanup WHERE cleanup = 1"}) {
+        "SELECT " CALL_COLUMNS
+        ", owner FROM calls INDEXED BY calls_cleanup WHERE cleanup = 1 AND finished_at IS NOT "
+        "NULL"}) {
     TRY_ASSIGN(Statement query, db.Prepare(sql));
     for (;;) {
       TRY_ASSIGN(const bool row, query.Step());
@@ -56,9 +58,9 @@ Status EndOne(Core& core, Connection& db, Call& call) {
   TRY(
       db.Run("UPDATE calls SET state = ?3, waiting = 0, outcome = ?4, error_class = ?5, "
              "error_message = ?6, finished_at = ?7 WHERE tenant = ?1 AND id = ?2",
-             call.tenant.name(), call.id, CallStateName(call.state), OutcomeName(*call.outcome),
-             call.error_class, call.error_message, *call.finished_at));
-  return started ? Status() : ReleaseKey(db, call.tenant, call.id);
+             call.identity.tenant.name(), call.identity.call_id, CallStateName(call.state),
+             OutcomeName(*call.outcome), call.error_class, call.error_message, *call.finished_at));
+  return started ? Status() : ReleaseKey(db, call.identity.tenant, call.identity.call_id);
 }
 
 }  // namespace
@@ -80,7 +82,7 @@ Result<std::vector<RecoveredCall>> RecoverCalls(Core& core) {
         TRY(EndOne(core, db, call));
       }
       TRY(db.Run("UPDATE calls SET owner = ?3, cleanup = 1 WHERE tenant = ?1 AND id = ?2",
-                 call.tenant.name(), call.id, core.owner->number()));
+                 call.identity.tenant.name(), call.identity.call_id, core.owner->number()));
       recovered.push_back({std::move(call), left_in});
     }
     return recovered;

@@ -4,7 +4,7 @@
 //
 // Store::Open does it, in one transaction. Not started: ends as refused, class internal, and its idempotency key is free again, because
 // nothing happened. Started: `unknown`, its key stays taken for good, and it is never run again. Calls of
-// processes that live are not touched. Whoever opened gets the list, with where the call ran, and cleans up after it
+// processes that live are not touched. The process that opened gets the list, with where the call ran, and cleans up after it
 // (processes, cgroups, directories); a call is handed out again by later Opens until FinishCleanup was said for it.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Forgetting: what is older than its time is removed, a few hundred rows per transaction so that nobody waits for it.
+// Forgetting: what is older than its time is removed, a few hundred rows per transaction so that no call waits for it.
 //
 // Only what has ended goes; a call that waits for its cleanup stays. Removed rows are overwritten (secure_delete), but
 // copies of them may stay in the file system and in backups.
@@ -18,9 +18,8 @@ namespace coffer::store {
 inline constexpr Nanos kIdempotencyTime = std::chrono::hours(24);
 
 struct Retention {
-  Nanos calls =
-      std::chrono::hours(24 * 90);         // with their receipts; at least kIdempotencyTime (R107)
-  Nanos results = std::chrono::hours(24);  // what retries get; at least kIdempotencyTime
+  Nanos calls = std::chrono::hours(24 * 90);     // with their receipts; at least kIdempotencyTime
+  Nanos results = std::chrono::hours(24);        // what retries get; at least kIdempotencyTime
   Nanos sessions = std::chrono::hours(24 * 90);  // after they ended
   Nanos keys = std::chrono::hours(24 * 365);     // after they expired or were revoked
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A session: calls of one agent that share a workspace, a hard lifetime and budgets (R123, R124).
+// A session: calls of one agent that share a workspace, a hard lifetime and budgets.
 //
 // It ends by hand, by time, or because its actions are spent; an ended one never comes back, and Admit refuses calls in
 // it. The store says which calls were still under way, so that the caller can cancel them and remove the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sessions inside somebody else's transaction. Only files of this folder include this header.
+// Sessions inside the caller's transaction. Only files of this folder include this header.
 #pragma once
 
 #include "store/session.h"

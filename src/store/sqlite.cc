@@ -210,7 +210,7 @@ Result<std::unique_ptr<Connection>> Connection::Open(const std::string& path, Na
   }
   ::sqlite3_extended_result_codes(self->db_, 1);
   ::sqlite3_busy_handler(self->db_, &ConnectionHooks::OnBusy, self.get());
-  // Checkpoints happen in Store::Maintain, not in the middle of somebody's call.
+  // Checkpoints happen in Store::Maintain, not in the middle of a call.
   ::sqlite3_wal_hook(self->db_, &ConnectionHooks::OnWal, self.get());
   ::sqlite3_db_config(self->db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   // A damaged or hostile file must not do more than fail.

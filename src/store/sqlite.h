@@ -113,9 +113,9 @@ class Connection {
   enum class Checkpoint : uint8_t {
     kPassive,  // never waits
     kRestart,  // waits for writers and readers, so that the file starts anew
-    kLast,  // of a connection that is about to close: empties the file unless somebody else uses it
+    kLast,  // of a connection that is about to close: empties the file unless another connection uses it
   };
-  // False: somebody was in the way; nothing is lost by that.
+  // False: another connection was in the way; nothing is lost by that.
   Result<bool> RunCheckpoint(Checkpoint mode);
 
  private:

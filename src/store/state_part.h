@@ -2,7 +2,7 @@
 //
 // The parts of the state directory are opened without following links: `log`, `sessions`, `coffer.db`, `owners`.
 //
-// As root the state directory belongs to the daemon's gateway, which has no privilege. A link in it would make whoever opens
+// As root the state directory belongs to the daemon's gateway, which has no privilege. A link in it would make a process that opens
 // it with more rights (`coffer call` as root, the monitor) write where the link leads. Where the state directory itself
 // is, its operator decides; that may be behind a link.
 #pragma once
@@ -18,7 +18,7 @@ namespace coffer::store {
 Result<UniqueFd> OpenStatePart(int directory, const std::string& name, int flags,
                                unsigned mode = 0);
 
-// Refuses a link in the place of `name`; that nothing is there is good. For what somebody else opens, without links.
+// Refuses a link in the place of `name`; that nothing is there is good. For names that other code opens, without links.
 Status CheckStatePart(const std::string& directory, const std::string& name);
 
 }  // namespace coffer::store

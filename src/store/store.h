@@ -12,7 +12,7 @@
 // they promise; Flush turns the first into the second.
 //
 // Thread-safe. The objects behind it are locked for a transaction, not for an fsync. Do not use it in a forked child.
-// It does not protect against somebody who can write the state directory. A clock that is set while it runs changes nothing
+// It does not protect against a user who can write the state directory. A clock that is set while it runs changes nothing
 // that is counted here (store_clock.h).
 #pragma once
 
@@ -62,12 +62,12 @@ class Store {
   // What this Open ended, or took over from an Open that died before it had cleaned up. See recovery.h.
   const std::vector<RecoveredCall>& recovered() const;
 
-  // Returns when everything committed before is on disk. After a failed fsync nobody knows what the disk has: every
+  // Returns when everything committed before is on disk. After a failed fsync it is not known what the disk has: every
   // later Flush fails too, until the store is opened again.
   Status Flush();
 
   // Moves what was written into the database file, so that the log beside it stays short. For a timer, once a second or so, on a
-  // thread of its own: nobody else waits for it. Without it, a commit does so itself when the log is long.
+  // thread of its own: no call waits for it. Without it, a commit does so itself when the log is long.
   Status Maintain();
 
   // Reads the whole database now and then unless it is large, for a timer as above; in between it says what is known. An Error: the store is

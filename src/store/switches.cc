@@ -124,7 +124,7 @@ Result<bool> AgentIsKnown(Store& store, const TenantId& tenant, std::string_view
 
 Result<std::vector<Switch>> ListSwitches(Store& store, const TenantId& tenant) {
   return store.core().Read([&](Connection& db) -> Result<std::vector<Switch>> {
-    // Who stopped everybody, and why, is the operator's.
+    // Who stopped all tenants, and why, is the operator's to know.
     TRY_ASSIGN(Statement query,
                db.Query("SELECT tenant, kind, name, is_on, iif(tenant = '', '', who), "
                         "iif(tenant = '', '', why), at FROM switches "

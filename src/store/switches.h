@@ -42,7 +42,7 @@ struct SwitchChange {
   std::string why;
 };
 Status SetSwitch(Store& store, const TenantId& tenant, const SwitchChange& change);
-// For all tenants: a tool or an agent of that name, whoever calls; kTenant with AllTenants stops everybody.
+// For all tenants: a tool or an agent of that name in every tenant; kTenant with AllTenants stops all tenants.
 Status SetSwitch(Store& store, AllTenants, const SwitchChange& change);
 
 // What a call is, as far as switches care.
@@ -55,7 +55,7 @@ struct SwitchSubject {
 Result<std::optional<Switch>> FindSwitch(Store& store, const TenantId& tenant,
                                          const SwitchSubject& subject);
 
-// A switch that stops this agent or its whole tenant, or nothing: whoever acts under that name does nothing then.
+// A switch that stops this agent or its whole tenant, or nothing. A stopped agent may only read.
 Result<std::optional<Switch>> FindStop(Store& store, const TenantId& tenant,
                                        std::string_view agent);
 
@@ -70,7 +70,7 @@ Result<bool> AgentIsKnown(Store& store, const TenantId& tenant, std::string_view
 Result<std::vector<Switch>> ListSwitches(Store& store, const TenantId& tenant);
 Result<std::vector<Switch>> ListSwitches(Store& store, AllTenants);
 
-// Grows by one with every change, of whoever's switch; also by other processes.
+// Grows by one with every change of any switch, by this and other processes.
 Result<int64_t> SwitchGeneration(Store& store);
 
 }  // namespace coffer::store

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/tenant.h"
 
-#include <algorithm>
-
-#include "base/text.h"
 #include "store/core.h"
 #include "store/tenant_row.h"
 
@@ -29,18 +26,6 @@ Result<Tenant> Insert(Connection& db, const TenantId& tenant, Nanos now) {
 }
 
 }  // namespace
-
-Result<TenantId> TenantId::Parse(std::string_view name) {
-  const bool good = !name.empty() && name.size() <= 63 && name.front() != '-' &&
-                    std::all_of(name.begin(), name.end(), [](char c) {
-                      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-                    });
-  if (!good) {
-    return Refused("policy.tenant", "\"" + Printable(name) + "\" is not a tenant's name",
-                   "1 to 63 of a-z, 0-9 and '-', not beginning with '-'");
-  }
-  return TenantId(std::string(name));
-}
 
 Result<Tenant> EnsureTenantIn(Connection& db, const TenantId& tenant, Nanos now) {
   TRY_ASSIGN(std::optional<Tenant> found, Find(db, tenant));

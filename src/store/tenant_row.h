@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tenants inside somebody else's transaction. Only files of this folder include this header.
+// Tenants inside the caller's transaction. Only files of this folder include this header.
 #pragma once
 
 #include "store/sqlite.h"

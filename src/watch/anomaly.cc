@@ -128,14 +128,9 @@ std::optional<Alert> Anomalies::Note(const Name& name, Watched& watched, Measure
   Bucket& mark = unwritten_[{name, word + std::string(kAlertSuffix), hour}];
   mark.hour = hour;
   mark.Add(judged_value);
-  return Alert{name.first.name(),
-               name.second,
-               word,
-               judged_value,
-               judged.mean,
-               judged.deviation,
-               at,
-               WordsOf(measure, name.second, judged_value, judged)};
+  return Alert{
+      name.first,  name.second,      word, judged_value,
+      judged.mean, judged.deviation, at,   WordsOf(measure, name.second, judged_value, judged)};
 }
 
 Status Anomalies::Observe(const store::TenantId& tenant, std::string_view tool,

@@ -32,7 +32,7 @@
 namespace coffer::watch {
 
 struct Alert {
-  std::string tenant;
+  store::TenantId tenant = store::TenantId::None();
   std::string tool;
   std::string measure;   // MeasureName
   double value = 0;      // calls and denials of this hour; seconds; bytes

@@ -17,7 +17,7 @@ struct Floor {
   double fewest;  // a value below it is never an alert
 };
 
-// Seconds and bytes. A call that takes a tenth of a second longer, or eight MiB more, interests nobody.
+// Seconds and bytes. A call that takes a tenth of a second longer, or eight MiB more, is not reported.
 Floor FloorOf(Measure measure) {
   switch (measure) {
     case Measure::kRate:

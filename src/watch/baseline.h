@@ -3,7 +3,7 @@
 // A baseline: what one measure of one tool usually is, from hourly sums of the last days. Pure values, no I/O.
 //
 // Two kinds of measures. Counts (calls, denials) are compared hour by hour: the sum of this hour against the sums of
-// the hours before in which the tool was used at all; hours in which nobody used it say nothing. Sizes (duration, CPU,
+// the hours before in which the tool was used at all; hours without a call are left out. Sizes (duration, CPU,
 // memory, output) are compared call by call: this call against all calls of the window.
 //
 // A deviation is never taken for smaller than chance makes it: counts vary by their square root, and whatever varies

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which denied system calls look like an attempt to leave the boundary (R89).
+// Which denied system calls look like an attempt to leave the boundary.
 //
 // Only calls that no ordinary program makes by habit: a denied chown is a program that does not know where it is, a
 // denied setns is one that does. The kind names what was reached for. It judges by names alone, and what the kernel

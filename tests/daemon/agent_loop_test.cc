@@ -18,6 +18,9 @@ class AgentLoop : public ::testing::Test {
   HttpAnswer Put(const std::string& name, const std::string& text) {
     return daemon_.Ask("PUT", "/v1/sessions/" + session_ + "/files/" + name, key_, text);
   }
+  static std::string Class(const HttpAnswer& answer) {
+    return answer.body["error"].is_object() ? answer.body["error"].value("class", "") : "";
+  }
   HttpAnswer Run(const std::string& command) { return daemon_.Call(key_, Bash(command, session_)); }
 
   Daemon daemon_;
@@ -29,17 +32,16 @@ TEST_F(AgentLoop, WhatFailedRunsAgainAtOnceAfterAChange) {
   const std::string tests = "bash check.sh";
   EXPECT_EQ(Run(tests).Outcome(), "error");
   EXPECT_EQ(Run(tests).Outcome(), "error") << "a second look is free";
-  const HttpAnswer third = Run(tests);
-  EXPECT_EQ(third.status, 429) << third.text;
-  EXPECT_EQ(third.At("code"), "policy.retry");
+  const auto waits = [&] { return Class(Run(tests)) == "policy.retry"; };
+  EXPECT_TRUE(waits()) << "the third time in a row";
   // Failures change nothing.
   EXPECT_EQ(Run("false").Outcome(), "error");
-  EXPECT_EQ(Run(tests).status, 429);
+  EXPECT_TRUE(waits());
   // A call that succeeds does, and so does a file.
   EXPECT_EQ(Run("echo 'exit 2' > check.sh").Outcome(), "success");
   EXPECT_EQ(Run(tests).Outcome(), "error");
   EXPECT_EQ(Run(tests).Outcome(), "error");
-  EXPECT_EQ(Run(tests).status, 429) << "the control: the rule still holds";
+  EXPECT_TRUE(waits()) << "the control: the rule still holds";
   EXPECT_EQ(Put("check.sh", "echo good\n").status, 201);
   EXPECT_EQ(Run(tests).Outcome(), "success");
 }
@@ -69,10 +71,10 @@ TEST_F(AgentLoop, ASessionLivesLongerWithinItsBound) {
   EXPECT_GT(longer.At("expires_at"), before);
   EXPECT_EQ(extend(key_, 60).At("expires_at"), longer.At("expires_at")) << "never nearer";
   const HttpAnswer beyond = extend(key_, 86401);
-  EXPECT_EQ(beyond.status, 422) << beyond.text;
-  EXPECT_EQ(beyond.At("code"), "session.lifetime");
+  EXPECT_EQ(beyond.status, 400) << beyond.text;
+  EXPECT_NE(beyond.text.find("86400"), std::string::npos) << "the bound is named";
   EXPECT_EQ(daemon_.Ask("POST", "/v1/sessions", key_, R"({"lifetime_seconds": 86401})").status,
-            422);
+            400);
   const std::string stranger = daemon_.NewKey("local", "agent", "other").value("key", "");
   EXPECT_EQ(extend(stranger, 7200).status, 404);
   EXPECT_EQ(daemon_.Ask("DELETE", "/v1/sessions/" + session_, key_).status, 200);

@@ -95,11 +95,11 @@ TEST_F(Agents, AnothersIsLikeNobodys) {
   EXPECT_FALSE(Contains(daemon_.Ask("GET", "/v1/sessions", other_).text, session_));
   EXPECT_TRUE(Contains(daemon_.Ask("GET", "/v1/sessions", owner_).text, session_));
   // Nor may it work in there, or below.
-  EXPECT_EQ(daemon_.Call(other_, Bash("true", session_)).status, 404);
+  EXPECT_EQ(daemon_.Call(other_, Bash("true", session_)).DeniedBy(), "policy.session");
   Json below = {{"tool", "python"}, {"args", {{"code", "pass"}}}, {"parent_id", call_}};
   const HttpAnswer child = daemon_.Call(other_, below);
   below["parent_id"] = kNoSuchId;
-  EXPECT_EQ(child.status, 404) << child.text;
+  EXPECT_EQ(child.DeniedBy(), "policy.parent") << child.text;
   Finish();
   for (const Look& look : kLooks) {
     attack(look);

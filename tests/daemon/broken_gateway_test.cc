@@ -115,7 +115,7 @@ class BrokenGateway : public ::testing::Test {
     request.envelope.level = policy::Level::kContainer;
     request.envelope.runtimes = {"bash"};
     request.envelope.mounts = {{data_, "/data", Access::kWrite}};
-    request.envelope.workspace = daemon_.Workspace(session_);
+    request.envelope.workspace = daemon_.WorkspacePath(session_);
     return request;
   }
 
@@ -146,9 +146,10 @@ TEST_F(BrokenGateway, GetsWhatSomeManifestAllowsAndNothingElse) {
 
   const std::string token = NewToken();
   const std::string write = "echo " + token + " > /data/" + token;
-  const std::string program = daemon_.Workspace(session_) + "/program";
-  std::ofstream(program) << "#!/bin/bash\ncat /etc/shadow\n";
-  ASSERT_EQ(::chmod(program.c_str(), 0755), 0);
+  const std::string program = daemon_.WorkspacePath(session_) + "/program";
+  const std::string seen = daemon_.Workspace(session_) + "/program";
+  std::ofstream(seen) << "#!/bin/bash\ncat /etc/shadow\n";
+  ASSERT_EQ(::chmod(seen.c_str(), 0755), 0);
   using Request = call::RunRequest;
   const auto mount = [](Request& r, const std::string& host, Access access) {
     r.envelope.mounts = {{host, "/data", access}};

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "tests/daemon/daemon.h"
+#include "tests/daemon/session_files.h"
 #include "tests/support/host.h"
 #include "tests/support/wreck.h"
 
@@ -72,7 +73,7 @@ class CrashRungs : public ::testing::Test {
                         "Idempotency-Key: " + name + "\r\n");
   }
   long Runs(const std::string& name) const {
-    const Strings lines = Lines(ReadFile(daemon_.Workspace(session_) + "/ran").value_or(""));
+    const Strings lines = Lines(ReadSessionFile(daemon_, session_, "ran"));
     return std::count(lines.begin(), lines.end(), name);
   }
 

@@ -25,6 +25,7 @@
 
 #include "base/unique_fd.h"
 #include "tests/daemon/daemon.h"
+#include "tests/daemon/session_files.h"
 #include "tests/support/host.h"
 
 namespace coffer::test {
@@ -64,7 +65,7 @@ class Crash : public ::testing::Test {
                         "Idempotency-Key: " + name + "\r\n" + (async ? kAsync : ""));
   }
   size_t Runs(const std::string& name) const {
-    const Strings lines = Lines(ReadFile(daemon_.Workspace(session_) + "/ran").value_or(""));
+    const Strings lines = Lines(ReadSessionFile(daemon_, session_, "ran"));
     return static_cast<size_t>(std::count(lines.begin(), lines.end(), name));
   }
   HttpAnswer Get(const std::string& call) const {
@@ -217,12 +218,10 @@ class Crash : public ::testing::Test {
     });
     return fresh;
   }
-  // But for the file systems of sessions, which stay as long as those are open, and for those of other tests.
+  // But for those of other tests.
   static Strings Mounts() {
     Strings mounts = Lines(ReadFile("/proc/self/mounts").value_or(""));
-    std::erase_if(mounts, [](const std::string& line) {
-      return Contains(line, "/sessions/session-") || Contains(line, "/mounts/");
-    });
+    std::erase_if(mounts, [](const std::string& line) { return Contains(line, "/mounts/"); });
     return mounts;
   }
   void ExpectNothingLeft() {

@@ -24,6 +24,12 @@ std::string HttpAnswer::Field(std::string_view name) const {
   return reply.Field(name);
 }
 
+std::string HttpAnswer::DeniedBy() const {
+  return status == 200 && Outcome() == "denied" && body["error"].is_object()
+             ? body["error"].value("class", "")
+             : "";
+}
+
 std::string HttpAnswer::At(const std::string& name) const {
   return body.is_object() && body.contains(name) && body[name].is_string()
              ? body[name].get<std::string>()
@@ -76,19 +82,6 @@ std::string WaitForGo() {
 }
 
 namespace {
-
-// File systems of sessions stay mounted when a daemon ends, for the next one. Here there is none.
-void UnmountBelow(const std::string& directory) {
-  for (const std::string& line : Lines(ReadFile("/proc/self/mountinfo").value_or(""))) {
-    std::istringstream fields(line);
-    std::string skipped;
-    std::string at;
-    fields >> skipped >> skipped >> skipped >> skipped >> at;
-    if (at.starts_with(directory + "/")) {
-      EXPECT_EQ(::umount2(at.c_str(), MNT_DETACH), 0) << at;
-    }
-  }
-}
 
 // Whether no child is left.
 bool ReapAll() {
@@ -145,7 +138,8 @@ Daemon::~Daemon() {
   }
   EXPECT_TRUE(WaitUntil([] { return ReapAll(); }, Seconds(5)))
       << "processes of the daemon are left";
-  UnmountBelow(state_);
+  EXPECT_FALSE(Contains(ReadFile("/proc/self/mountinfo").value_or(""), " " + state_ + "/"))
+      << "the host sees a mount of the daemon's";
 }
 
 bool Daemon::Start(const std::vector<std::string>& more_flags) {
@@ -251,6 +245,12 @@ std::vector<pid_t> Daemon::Runners() const {
 }
 
 std::string Daemon::Workspace(const std::string& session) const {
+  const pid_t gateway = ::geteuid() == 0 ? Find(RoleOf::kGateway) : 0;
+  return (gateway != 0 ? "/proc/" + std::to_string(gateway) + "/root" : "") +
+         WorkspacePath(session);
+}
+
+std::string Daemon::WorkspacePath(const std::string& session) const {
   return state_ + "/sessions/session-" + session;
 }
 

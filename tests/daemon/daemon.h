@@ -25,6 +25,8 @@ struct HttpAnswer {
   std::string Field(std::string_view name) const;
   std::string At(const std::string& name) const;  // a string member of the body, or ""
   std::string Outcome() const { return At("outcome"); }
+  // The error class of a call that was denied; "" if it was not, or if this is no call's answer.
+  std::string DeniedBy() const;
 };
 
 enum class RoleOf { kMonitor, kGateway, kEgress, kWarden };
@@ -57,7 +59,9 @@ class Daemon {
   const std::string& state() const { return state_; }
   const std::string& tools() const { return tools_; }
   const std::string& config() const { return config_; }  // the operator's directory
+  // The files of a session: as the daemon sees them (as root they are mounted in its namespace alone), and by which path.
   std::string Workspace(const std::string& session) const;
+  std::string WorkspacePath(const std::string& session) const;
   const std::string& key() const { return key_; }  // the first operator's
   std::string Said() const;
 

@@ -66,6 +66,9 @@ TEST(Keys, EveryRoleOnEveryRoute) {
         EXPECT_NE(answer.status, 403) << answer.text;
         EXPECT_NE(answer.status, 401) << answer.text;
         EXPECT_NE(answer.status, 0);
+      } else if (std::string(route.path) == "/v1/calls") {
+        EXPECT_EQ(answer.DeniedBy(), "policy.role") << answer.text;
+        EXPECT_FALSE(answer.At("call_id").empty()) << "it is in the record";
       } else {
         EXPECT_EQ(answer.status, 403) << answer.text;
       }

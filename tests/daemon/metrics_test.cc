@@ -122,9 +122,8 @@ TEST(Metrics, WhatHappenedIsThere) {
   EXPECT_GE(At(scrape, "coffer_audit_append_seconds_count"), 6 * 2 + 2);
   EXPECT_GE(At(scrape, "coffer_audit_log_size"), 6 * 2 + 2);
   EXPECT_EQ(
-      At(scrape, R"(coffer_http_requests_total{route="/v1/calls",method="POST",status="2xx"})") +
-          At(scrape, R"(coffer_http_requests_total{route="/v1/calls",method="POST",status="4xx"})"),
-      8);
+      At(scrape, R"(coffer_http_requests_total{route="/v1/calls",method="POST",status="2xx"})"), 8)
+      << "a denied call is answered like any other";
   EXPECT_GT(At(scrape, "process_resident_memory_bytes"), 1 << 20);
   EXPECT_GT(At(scrape, "process_open_fds"), 5);
   EXPECT_GT(At(scrape, "process_cpu_seconds_total"), 0);

@@ -141,7 +141,7 @@ TEST_F(Processes, DeclareTheirPorts) {
 TEST_F(Processes, NeedAManifestThatAllowsThem) {
   const HttpAnswer refused = Begin(session_, "print(1)", Json::array(), "python");
   EXPECT_EQ(refused.body["error"]["class"], "policy.background") << refused.text;
-  EXPECT_EQ(Begin(kNoSuchId, kServer, {8000}).status, 404);
+  EXPECT_EQ(Begin(kNoSuchId, kServer, {8000}).Outcome(), "denied");
   EXPECT_TRUE(daemon_.Runners().empty());
 }
 

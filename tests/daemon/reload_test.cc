@@ -111,24 +111,24 @@ TEST_F(Hangup, WhatNeedsARestartIsNamedAndNothingIsReloaded) {
   Write(before);
   ASSERT_TRUE(daemon_.Start({"--config", file_}));
   const std::string key = daemon_.NewKey("some", "agent", "a")["key"];
-  const auto call = [&] { return daemon_.Call(key, Bash("echo " + NewToken())).status; };
-  EXPECT_EQ(call(), 200);
+  const auto call = [&] { return daemon_.Call(key, Bash("echo " + NewToken())).Outcome(); };
+  EXPECT_EQ(call(), "success");
   const std::string tight = "[quotas.agent]\ncalls = [\"1/d\"]\n";
   Write(tight + "[[webhook]]\nurl = \"http://127.0.0.1:9/\"\n");
   Hang();
   EXPECT_TRUE(SaysSoon("[[webhook]] changed, which needs a restart; nothing was reloaded"))
       << daemon_.Said();
-  EXPECT_EQ(call(), 200) << "the other half of that file was taken";
+  EXPECT_EQ(call(), "success") << "the other half of that file was taken";
   Write(tight +
         "[otlp]\nendpoint = \"http://127.0.0.1:9/\"\n[[peer]]\nuid = 61001\n"
         "tenant = \"local\"\nrole = \"agent\"\n");
   Hang();
   EXPECT_TRUE(SaysSoon("[otlp], the first or last [[peer]] changed")) << daemon_.Said();
-  EXPECT_EQ(call(), 200);
+  EXPECT_EQ(call(), "success");
   // The control: without those the rest is taken.
   Write(tight);
   Hang();
-  EXPECT_TRUE(WaitUntil([&] { return call() == 429; }));
+  EXPECT_TRUE(WaitUntil([&] { return call() == "denied"; }));
 }
 
 TEST_F(Hangup, WhatIsOlderThanItsTimeIsForgotten) {

@@ -24,7 +24,7 @@ class Sessions : public ::testing::Test {
     EXPECT_EQ(Get("/v1/calls/" + call).Outcome(), "terminated");
     EXPECT_TRUE(WaitUntil([&] { return !Exists(daemon_.Workspace(session)); }, Seconds(2)));
     EXPECT_EQ(Get("/v1/sessions/" + session).At("state"), "ended");
-    EXPECT_EQ(daemon_.Call(daemon_.key(), Bash("true", session)).status, 403);
+    EXPECT_EQ(daemon_.Call(daemon_.key(), Bash("true", session)).DeniedBy(), "policy.session");
     EXPECT_EQ(Get("/v1/sessions/" + session + "/files").status, 409);
   }
   Daemon daemon_;

@@ -53,7 +53,8 @@ class Stopped : public ::testing::Test {
     for (const Deed& deed : Deeds()) {
       SCOPED_TRACE(std::string(deed.method) + " " + deed.path);
       const HttpAnswer answer = Ask(deed.method, deed.path, deed.body);
-      EXPECT_EQ(answer.status, 403) << answer.text;
+      // A denied call is a call: its answer has the shape of every other.
+      EXPECT_EQ(answer.status, deed.path == "/v1/calls" ? 200 : 403) << answer.text;
       EXPECT_TRUE(Contains(answer.text, "policy.switch")) << answer.text;
     }
     for (const std::string& path :

@@ -113,6 +113,7 @@ std::string WithoutReceipt(const HttpAnswer& answer) {
   Json body = answer.body;
   body.erase("call_id");
   body.erase("log");
+  body.erase("denials");  // they name what was asked for, in the asker's own words
   return body.dump();
 }
 
@@ -122,14 +123,14 @@ TEST_F(Tenants, NoCallInAnothersSessionOrBelowItsCalls) {
   Json in_none = Bash("echo evil > evil", kNoSuchId);
   const HttpAnswer theirs = daemon_.Call(attacker_, in_session);
   const HttpAnswer nobodys = daemon_.Call(attacker_, in_none);
-  EXPECT_EQ(theirs.status, 404) << theirs.text;
+  EXPECT_EQ(theirs.DeniedBy(), "policy.session") << theirs.text;
   EXPECT_EQ(WithoutReceipt(theirs), WithoutReceipt(nobodys));
   Json below = Bash("true");
   below["parent_id"] = call;
   const HttpAnswer child = daemon_.Call(attacker_, below);
   below["parent_id"] = kNoSuchId;
   const HttpAnswer orphan = daemon_.Call(attacker_, below);
-  EXPECT_EQ(child.status, 404) << child.text;
+  EXPECT_EQ(child.DeniedBy(), "policy.parent") << child.text;
   EXPECT_EQ(WithoutReceipt(child), WithoutReceipt(orphan));
   EXPECT_FALSE(Exists(daemon_.Workspace(session_) + "/evil"));
   Let("go");
@@ -189,7 +190,7 @@ TEST_F(Tenants, SwitchesStopOnlyTheirOwn) {
     EXPECT_EQ(StateOf(call), "running");
   }
   // The control: they stop the attacker.
-  EXPECT_EQ(daemon_.Call(attacker_, Bash("echo fine")).status, 403);
+  EXPECT_EQ(daemon_.Call(attacker_, Bash("echo fine")).DeniedBy(), "policy.switch");
   Let("go");
 }
 

@@ -118,12 +118,18 @@ class Page:
         if re.search(r"\bCALL\b", command) and "$CALL" not in command:
             command = re.sub(r"\bCALL\b", '"$CALL"', command)
         command = re.sub(r"\bCMD\b.*", "true", command)
+        # What one example keeps in a variable, the next may use.
+        kept = re.match(r"([A-Z]+)=\$\(", command)
+        if kept:
+            command += f'; printf %s "${kept[1]}"'
         # The status of one example can be asked for by the next.
         done = subprocess.run(["bash", "-c", f"(exit {self.status}); {command}"], cwd=self.directory / "work", env=self.env,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               timeout=SECONDS_EACH)
         self.status = done.returncode
         printed = done.stdout.decode(errors="replace").replace(str(self.env["HOME"]), "/root")
+        if kept:
+            self.env[kept[1]], printed = printed.strip(), ""
         for name, variable in (("session_id", "S"), ("call_id", "CALL"), ("process_id", "P")):
             for value in re.findall(rf'"{name}":"([0-9a-f-]{{36}})"', printed):
                 self.env[variable] = value
@@ -185,7 +191,7 @@ def run_page(page, text, coffer, not_run, used):
 def self_test(coffer):
     right = "```\n$ echo 4\n4\n$ coffer run -- echo hi\nhi\n$ false\n$ echo $?\n1\n```\n"
     cases = [(right, 0), ("```\n$ echo 5\n4\n```\n", 1), ("```\ncoffer rnu -- true\n```\n", 1),
-             ("$ echo outside of a block\nother\n", 0), ("```\n$ echo aXb\na...b\n```\n", 0)]
+             ("```\n$ X=$(echo 4)\n$ echo $X\n4\n```\n", 0), ("$ echo outside of a block\nother\n", 0), ("```\n$ echo aXb\na...b\n```\n", 0)]
     for text, expected in cases:
         if run_page("SELF", text, coffer, [], set()) != expected:
             print(f"self-test: expected {expected} wrong examples in {text!r}")

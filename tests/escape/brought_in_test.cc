@@ -461,9 +461,9 @@ class SwappedAfterTheLook : public BroughtIn {
   // Runs `command` and calls `swap` at that moment. The output.
   std::string RunSwapped(const Strings& flags, const Strings& command,
                          const std::function<void()>& swap) {
-    Strings argv = {
-        "/usr/bin/env", "-i",   "HOME=" + home_.string(), "PATH=/usr/bin:/bin", CofferPath(), "run",
-        "--level",      level()};
+    Strings argv = {"/usr/bin/env", "-i", "HOME=" + home_.string(), "PATH=/usr/bin:/bin",
+                    "TMPDIR=" + (dir_ / "tmp"), CofferPath(), "run", "--level", level()};
+    dir_.MakeDir("tmp");
     argv.insert(argv.end(), flags.begin(), flags.end());
     argv.push_back("--");
     argv.insert(argv.end(), command.begin(), command.end());
@@ -492,6 +492,32 @@ TEST_P(SwappedAfterTheLook, TheLibrary) {
   EXPECT_TRUE(Contains(RunSwapped({}, {tool_}, [] {}), "own library")) << "NO-CONTROL";
   const fs::path library = project_ / "lib/libown.so";
   ExpectNothingIn(RunSwapped({}, {tool_, library}, [&] { ReplaceByLink(library, SecretFile()); }));
+}
+
+// At the process level the scratch directory is what the payload may read and write. It is granted by descriptor: what
+// stands at its name by then is not.
+TEST_P(SwappedAfterTheLook, TheScratchDirectory) {
+  if (IsRoot()) {
+    GTEST_SKIP() << "root's scratch directory lies in /tmp, where no other user renames it";
+  }
+  EXPECT_TRUE(Contains(RunProgram({"/bin/cat", SecretFile()}).out, token_)) << "NO-CONTROL";
+  const Strings command = {"/bin/sh", "-c",
+                           "echo x > own && echo it-ran; cat own " + SecretFile() +
+                               " $PWD/key ../key ./key; ls " + SecretDirectory()};
+  EXPECT_TRUE(Contains(RunSwapped({}, command, [] {}), "it-ran")) << "NO-CONTROL";
+  int swapped = 0;
+  const std::string out = RunSwapped({}, command, [&] {
+    for (const auto& entry : fs::directory_iterator(dir_ / "tmp")) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with("coffer-scratch-") && !name.ends_with(".away")) {
+        ReplaceByLink(entry.path(), SecretDirectory());
+        ++swapped;
+        return;
+      }
+    }
+  });
+  EXPECT_EQ(swapped, container() ? 0 : 1) << "where the scratch directory is has changed";
+  ExpectNothingIn(out);
 }
 
 TEST_P(SwappedAfterTheLook, TheProgram) {

@@ -9,9 +9,14 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -175,6 +180,107 @@ TEST_P(HostUsrEscape, FS_40_AFifoInUsrCarriesNothing) {
     ASSERT_EQ(outside.out, "fifo True\n") << "NO-CONTROL: " << outside.Describe();
     const RunResult inside = RunCoffer(Flags(), open, Layered(as_user));
     EXPECT_TRUE(Contains(inside.err, "PermissionError")) << "OPEN: " << inside.Describe();
+  }
+}
+
+// A directory that the user's group may enter, that a user owns, or that an access control list lets a user write: none of
+// them is shown, whatever the modes of the files in it say.
+TEST_P(HostUsrEscape, FS_41_ParentsThatAreNotTheSystemsOwn) {
+  const std::string directory = "usr/local/lib/vendor";
+  const std::string open = Lay("usr/local/share/note", "everybody may read this\n", 0644);
+  const std::string secret = Lay(directory + "/tools/secret", token_ + "\n", 0644);
+  const auto shown = [&](bool as_user) {
+    const RunResult result = RunCoffer(Flags(), Cat({secret, open}), Layered(as_user));
+    EXPECT_TRUE(Contains(result.out, "everybody may read this")) << result.Describe();
+    return Contains(result.out, token_);
+  };
+  // A list that lets the user write, as setfacl makes it: version 2; owner, user, group, mask, others.
+  const auto entry = [](uint16_t tag, uint16_t rights, uint32_t id) {
+    std::string bytes(8, '\0');
+    memcpy(bytes.data(), &tag, 2);
+    memcpy(bytes.data() + 2, &rights, 2);
+    memcpy(bytes.data() + 4, &id, 4);
+    return bytes;
+  };
+  const uint32_t none = 0xffffffff;
+  const std::string list = std::string("\2\0\0\0", 4) + entry(1, 7, none) + entry(2, 7, kUser) +
+                           entry(4, 5, none) + entry(16, 7, none) + entry(32, 5, none);
+  const std::string path = dir_ / directory;
+  for (const bool as_user : {false, true}) {
+    EXPECT_TRUE(shown(as_user)) << "NO-CONTROL: it is root's and public";
+    GiveTo(directory, 0, kUser, 0750);
+    EXPECT_FALSE(shown(as_user)) << "OPEN: others may not enter it";
+    GiveTo(directory, kUser, kUser, 0755);
+    EXPECT_FALSE(shown(as_user)) << "OPEN: it is a user's";
+    GiveTo(directory, 0, 0, 0755);
+    // On a file system without lists nobody can be let in by one.
+    if (::setxattr(path.c_str(), "system.posix_acl_access", list.data(), list.size(), 0) != 0) {
+      ASSERT_EQ(errno, EOPNOTSUPP);
+      continue;
+    }
+    EXPECT_FALSE(shown(as_user)) << "OPEN: a list lets a user write to it";
+    EXPECT_EQ(::removexattr(path.c_str(), "system.posix_acl_access"), 0);
+    GiveTo(directory, 0, 0, 0755);
+  }
+}
+
+// Ends with the process that started it: then another is its parent.
+[[noreturn]] void ServeToken(const char* path, const std::string& token) {
+  for (int fd = 0; fd < 256; ++fd) {
+    close(fd);
+  }
+  const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  strncpy(address.sun_path, path, sizeof address.sun_path - 1);
+  if (bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      chmod(path, 0777) != 0 || listen(listener, 8) != 0) {
+    _exit(1);
+  }
+  const pid_t parent = getppid();
+  while (getppid() == parent) {
+    pollfd waiting = {listener, POLLIN, 0};
+    const int peer = poll(&waiting, 1, 100) == 1 ? accept(listener, nullptr, nullptr) : -1;
+    if (peer >= 0) {
+      (void)!write(peer, token.data(), token.size());
+      close(peer);
+    }
+  }
+  _exit(0);
+}
+
+TEST_P(HostUsrEscape, FS_25_ASocketDeepInUsrIsNotReached) {
+  constexpr const char* kSocket = "/usr/local/share/service/run/socket";
+  fs::create_directories(dir_ / "usr/local/share/service/run");
+  const Strings talk = {"python3", "-c",
+                        "import socket, time\n"
+                        "s = socket.socket(socket.AF_UNIX)\n"
+                        "for i in range(50):\n"
+                        "  e = s.connect_ex('" +
+                            std::string(kSocket) +
+                            "')\n"
+                            "  if e not in (2, 111): break\n"
+                            "  time.sleep(0.1)\n"
+                            "print('errno', e)\n"
+                            "print(s.recv(100))\n"};
+  for (const bool as_user : {false, true}) {
+    RunOptions options = Layered(as_user);
+    options.in_child = [layers = options.in_child, token = token_] {
+      layers();
+      if (fork() == 0) {
+        ServeToken(kSocket, token);  // a program of the host, as far as the boundary is concerned
+      }
+    };
+    if (as_user) {
+      GiveTo("usr/local/share/service/run", kUser, kUser, 0755);
+    }
+    const RunResult outside = RunProgram(talk, options);
+    ASSERT_TRUE(Contains(outside.out, token_)) << "NO-CONTROL: " << outside.Describe();
+    fs::remove(dir_ / "usr/local/share/service/run/socket");
+    const RunResult inside = RunCoffer(Flags(), talk, options);
+    fs::remove(dir_ / "usr/local/share/service/run/socket");
+    EXPECT_FALSE(Contains(inside.out, token_)) << "OPEN: " << inside.Describe();
+    EXPECT_TRUE(Contains(inside.out, "errno 1\n") || !container()) << inside.Describe();
   }
 }
 

@@ -24,10 +24,27 @@ class ProjectEscape : public HostWatchTest {
     const std::string root = dir_ / name;
     MakeGit(root + "/.git");
     MakeGit(root + "/.git/modules/lib");
-    Put(root + "/.git/config", "[core]\n\thooksPath = tools/hooks\n");
+    Put(root + "/.git/config",
+        "[core]\n\thooksPath = tools/hooks ; ours\n[include]\n\tpath = ../team.gitconfig\n"
+        "[filter \"x\"]\n\tclean = \"sh scripts/clean.sh %f\"\n");
+    Put(root + "/team.gitconfig", "[diff \"x\"]\n\tcommand = tools/diff.sh\n");
+    Put(root + "/scripts/clean.sh", "cat\n");
+    Put(root + "/tools/diff.sh", "cat\n");
+    // The record of a worktree that lies elsewhere.
+    Put(root + "/.git/worktrees/other/HEAD", "ref: refs/heads/other\n");
+    Put(root + "/.git/worktrees/other/commondir", "../..\n");
+    Put(root + "/.git/worktrees/other/gitdir", dir_ / "other/.git\n");
     Put(root + "/.vscode/settings.json", "{}");
     Put(root + "/shared/settings.json", "{}");
     fs::create_symlink("shared", root + "/.claude");
+    // A link to a directory further down, and one over another link.
+    Put(root + "/conf/editor/settings.json", "{}");
+    fs::create_symlink("conf/editor", root + "/.cursor");
+    fs::create_symlink("hop", root + "/.zed");
+    fs::create_symlink("shared", root + "/hop");
+    Put(root + "/deep/conf/settings.json", "{}");
+    fs::create_directories(root + "/deep/pkg");
+    fs::create_symlink("../conf", root + "/deep/pkg/.vscode");
     Put(root + "/pkg/.idea/x.xml", "<x/>");
     Put(root + "/package.json", "{\"scripts\": {\"test\": \"true\"}}");
     return root;
@@ -123,6 +140,44 @@ constexpr Attack kAttacks[] = {
     {"LinkToIt", "mkdir e; echo evil > e/tasks.json; mkdir a; ln -s ../e a/.vscode",
      "a/.vscode/tasks.json"},
     {"SecondName", "ln .git/config c; echo evil >> c", ".git/config"},
+    {"ModeOfAPlaceholder", "mkdir .codex; echo evil > .codex/config.toml; chmod 01555 .codex",
+     ".codex/config.toml"},
+    {"ClosedParent", "mkdir -p a/.vscode; echo evil > a/.vscode/tasks.json; chmod 0555 a",
+     "a/.vscode/tasks.json"},
+    {"OneThatLiesTooDeep",
+     "n=$(printf %0200d 0); p=; for i in 1 2 3 4 5 6 7 8 9 10 11 12; do p=$p$n/; done; mkdir -p "
+     "a/.vscode d/$p e/$p/.vscode; echo evil > a/.vscode/tasks.json; mv e d/$p",
+     "a/.vscode/tasks.json"},
+    {"RecordOfAWorktree", "echo evil > .git/worktrees/other/commondir",
+     ".git/worktrees/other/commondir"},
+    {"RenamedRecord",
+     "mv .git/worktrees .git/w; mkdir -p .git/worktrees/other; echo evil > "
+     ".git/worktrees/other/commondir",
+     ".git/worktrees/other/commondir"},
+    {"BareRepositoryInTwoParts",
+     "mkdir -p a b/objects b/refs; echo evil > b/config; echo ../b > a/commondir; echo 'ref: "
+     "refs/heads/evil' > a/HEAD",
+     "a/HEAD"},
+    {"BehindAnotherRepository",
+     "mkdir -p a/objects a/refs a/hooks/.vscode; echo x > a/HEAD; echo evil > "
+     "a/hooks/.vscode/tasks.json",
+     "a/hooks/.vscode/tasks.json"},
+    {"MovedTarget", "mv conf c; mkdir -p conf/editor; echo evil > conf/editor/settings.json",
+     ".cursor/settings.json"},
+    {"LinkOnTheWay", "mkdir e; echo evil > e/settings.json; rm hop; ln -s e hop",
+     ".zed/settings.json"},
+    {"MovedLink", "mkdir -p e/conf; echo evil > e/conf/settings.json; mv deep/pkg e/",
+     "e/pkg/.vscode/settings.json"},
+    {"MovedHooks", "mkdir -p tools; mv tools t; mkdir -p tools/hooks; echo evil > tools/hooks/x",
+     "tools/hooks/x"},
+    {"HooksBehindALink", "rm -rf tools; mkdir -p e/hooks; ln -s e tools; echo evil > tools/hooks/x",
+     "tools/hooks/x"},
+    {"Filter", "echo evil > scripts/clean.sh", "scripts/clean.sh"},
+    {"MovedFilter", "mv scripts s; mkdir scripts; echo evil > scripts/clean.sh",
+     "scripts/clean.sh"},
+    {"IncludedConfig", "echo evil >> team.gitconfig", "team.gitconfig"},
+    {"ProgramOfTheIncludedConfig", "echo evil > tools/diff.sh", "tools/diff.sh"},
+    {"OtherSystem", "mkdir .hg; echo evil > .hg/hgrc", ".hg/hgrc"},
 };
 
 class ProjectAttack : public ProjectEscape, public ::testing::WithParamInterface<Attack> {};
@@ -148,9 +203,9 @@ INSTANTIATE_TEST_SUITE_P(All, ProjectAttack, ::testing::ValuesIn(kAttacks),
 TEST_F(ProjectEscape, WhatIsNotProtectedIsWritableAndNothingElseIsLeft) {
   const std::string root = MakeProject("project");
   std::set<std::string> expected = Names(root);
-  const RunResult control = InPlainMount(root, "mkdir .cursor");
-  EXPECT_TRUE(Names(root).contains("/.cursor")) << "NO-CONTROL: " << control.Describe();
-  fs::remove(root + "/.cursor");
+  const RunResult control = InPlainMount(root, "mkdir .idea");
+  EXPECT_TRUE(Names(root).contains("/.idea")) << "NO-CONTROL: " << control.Describe();
+  fs::remove(root + "/.idea");
 
   const RunResult result = InProject(
       root,
@@ -267,6 +322,54 @@ TEST_F(ProjectPointer, AWorktreesRepositoryIsThereAndItsCodeIsReadOnly) {
   EXPECT_EQ(Lines(result.out).size(), 1U) << result.Describe();
   EXPECT_TRUE(Contains(result.receipt["files"]["bound"].dump(), repository_ + "/.git"))
       << result.Describe();
+}
+
+TEST_F(ProjectPointer, HooksInAWorktreeAreReadOnly) {
+  Put(root_ + "/hooks/pre-commit", "true\n");
+  const char* const script = "echo evil > hooks/pre-commit";
+  InProject(root_, script);
+  EXPECT_TRUE(IsPlanted(root_ + "/hooks/pre-commit")) << "NO-CONTROL";
+  Put(root_ + "/hooks/pre-commit", "true\n");
+  Put(repository_ + "/.git/config", "[core]\n\thooksPath = hooks\n");
+  const RunResult result = InProject(root_, script);
+  EXPECT_FALSE(IsPlanted(root_ + "/hooks/pre-commit")) << result.Describe();
+}
+
+TEST_F(ProjectPointer, OtherRecordsStayAsTheyAre) {
+  const std::string other = repository_ + "/.git/worktrees/other";
+  Put(other + "/HEAD", "ref: refs/heads/other\n");
+  Put(other + "/commondir", "../..\n");
+  const RunResult result = InProject(root_, "echo evil > " + other + "/commondir; echo evil > " +
+                                                other + "/HEAD; echo evil > " + record_ + "/ours");
+  EXPECT_TRUE(IsPlanted(record_ + "/ours")) << "NO-CONTROL: " << result.Describe();
+  EXPECT_FALSE(IsPlanted(other + "/commondir")) << result.Describe();
+  EXPECT_FALSE(IsPlanted(other + "/HEAD")) << result.Describe();
+}
+
+TEST_F(ProjectPointer, TheReceiptLiesNotInItsRepository) {
+  RunOptions options;
+  options.receipt = repository_ + "/.git/receipt.json";
+  const RunResult result = RunCoffer({"--project", root_}, {"true"}, options);
+  EXPECT_EQ(result.exit, 120) << result.Describe();
+  EXPECT_TRUE(Contains(result.err, "policy.receipt")) << result.Describe();
+  options.receipt = dir_ / "receipt.json";
+  EXPECT_EQ(RunCoffer({"--project", root_}, {"true"}, options).exit, 0) << "NO-CONTROL";
+}
+
+// What the user's own configuration makes git run in every repository.
+TEST_F(ProjectEscape, HooksOfTheUsersOwnConfigurationAreReadOnly) {
+  RunOptions options;
+  fs::create_directories(dir_ / "home");
+  options.environment = {{"HOME=" + (dir_ / "home"), "PATH=/usr/bin:/bin"}};
+  const std::string root = MakeProject("project");
+  const auto planted = [&] {
+    Put(root + "/checks/pre-commit", "true\n");
+    RunCoffer({"--project", root}, {"sh", "-c", "echo evil > checks/pre-commit"}, options);
+    return IsPlanted(root + "/checks/pre-commit");
+  };
+  EXPECT_TRUE(planted()) << "NO-CONTROL";
+  Put(dir_ / "home/.gitconfig", "[core]\n\thooksPath = checks\n");
+  EXPECT_FALSE(planted());
 }
 
 TEST_F(ProjectPointer, APointerToAnotherRepositoryIsNotFollowed) {

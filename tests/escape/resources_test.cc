@@ -264,6 +264,34 @@ TEST_P(ResourceEscape, RS_04_PagesAreNotGivenToPipes) {
   EXPECT_TRUE(Contains(result.out, "queue: REFUSED errno=EPERM")) << result.Describe();
 }
 
+// The supervisor looks at what is in flight. A socket can make each look bring a descriptor: none of them may stay.
+TEST_P(ResourceEscape, RS_09_LookingAtAQueueKeepsNoDescriptor) {
+  const RunResult outside = RunOutside({"pass-pidfd", "peek"});
+  if (Contains(outside.out, "pidfd: REFUSED errno=ENOPROTOOPT")) {
+    GTEST_SKIP() << "SO_PASSPIDFD needs Linux 6.5";
+  }
+  // One for the message's own descriptor and one for the pidfd, twenty times.
+  ASSERT_TRUE(Contains(outside.out, "peek: OPEN 4")) << "NO-CONTROL: " << outside.out;
+  TempDir dir;
+  const std::string shared = dir.MakeDir("shared", 0777);
+  Strings words = {CofferPath(), "run", "--level", level()};
+  if (container() || !IsRoot()) {  // what is watched for files in flight, beside memory
+    words.insert(words.end(), {"--rw", container() ? shared + ":/data" : shared});
+  }
+  words.insert(words.end(), {"--", ProbePath(), "pass-pidfd"});
+  Background live(words);
+  ASSERT_TRUE(live.WaitForOutput("ready")) << live.err();
+  const auto descriptors = [&] {
+    const std::string path = "/proc/" + std::to_string(live.pid()) + "/fd";
+    return std::distance(std::filesystem::directory_iterator(path), {});
+  };
+  const auto before = descriptors();
+  usleep(2'000'000);  // some two hundred looks
+  EXPECT_LE(descriptors(), before + 16) << "the supervisor keeps what it looked at";
+  live.Signal(SIGTERM);
+  live.Wait(Seconds(20));
+}
+
 TEST_P(ResourceEscape, RS_12_ChildrenThatTheKernelForgets) {
   const RunResult outside = RunOutside({"spin-forgotten", "5", "200"});
   EXPECT_TRUE(Contains(outside.out, "spin: OPEN")) << "NO-CONTROL";
@@ -331,8 +359,10 @@ TEST_P(ResourceEscape, RS_21_TreesOfAnyDepth) {
 TEST_P(ResourceEscape, RS_21_ClosedDirectoriesAreRemoved) {
   const std::vector<std::string> before = CofferTraces();
   const RunResult result = RunProbe(Flags(), {"close-dirs", "."});
-  EXPECT_TRUE(Contains(result.out, "close: OPEN")) << "NO-CONTROL: nothing is closed\n"
-                                                   << result.Describe();
+  // A sample may come between the first closed door and the last.
+  EXPECT_TRUE(Contains(result.out, "close: OPEN") || Contains(result.err, "is closed, so"))
+      << "NO-CONTROL: nothing is closed\n"
+      << result.Describe();
   if (container() || IsRoot()) {
     EXPECT_EQ(result.exit, 0) << result.Describe();
   } else {

@@ -309,6 +309,65 @@ TEST_P(SharingEscape, FS_25_FifosInASharedTreeCarryNothing) {
   close(reader);
 }
 
+// A directory that cannot be listed and can be entered: a name in it that the payload knows is as good as any.
+TEST_P(SharingEscape, FS_25_AFifoInAClosedDirectory) {
+  if (SharingIsRefused()) {
+    return;
+  }
+  const std::string closed = shared_ + "/closed";
+  const std::string path = closed + "/fifo";
+  ASSERT_EQ(mkdir(closed.c_str(), 0755), 0);
+  ASSERT_EQ(mkfifo(path.c_str(), 0666), 0);
+  chmod(path.c_str(), 0666);
+  const int reader = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(reader, 0);
+  ASSERT_EQ(chmod(closed.c_str(), 0311), 0);
+  EXPECT_TRUE(Contains(RunOutside({"open-write", path}).out, "OPEN")) << "NO-CONTROL";
+  for (const Strings& flags : {Ro(), Rw()}) {
+    const RunResult result = RunProbe(flags, {"open-write", at_ + "/closed/fifo"});
+    if (IsRoot()) {  // root lists it, and covers the fifo
+      EXPECT_TRUE(Contains(result.out, "REFUSED")) << "OPEN: " << result.Describe();
+    } else {
+      EXPECT_EQ(result.exit, 120) << result.Describe();
+      EXPECT_EQ(result.ErrorClass(), "policy.path.unchecked") << result.Describe();
+    }
+  }
+  chmod(closed.c_str(), 0755);
+  close(reader);
+}
+
+// Deeper than any path can say: there nothing can be mounted over it, so the tree is not taken.
+TEST_P(SharingEscape, FS_25_AFifoThatLiesTooDeep) {
+  if (SharingIsRefused()) {
+    return;
+  }
+  const std::string name(200, 'd');
+  const auto make = [&](const std::string& tree, int levels) {
+    EXPECT_EQ(mkdir(tree.c_str(), 0755), 0);
+    int at = open(tree.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; i < levels; ++i) {
+      EXPECT_EQ(mkdirat(at, name.c_str(), 0755), 0);
+      const int below = openat(at, name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+      close(at);
+      at = below;
+    }
+    EXPECT_EQ(mknodat(at, "fifo", S_IFIFO | 0666, 0), 0);
+    close(at);
+  };
+  if (container()) {  // the process level takes no tree with a fifo
+    make(shared_ + "/few", 3);
+    const RunResult few = RunProbe(Ro(), {"args", "it-ran"});
+    EXPECT_TRUE(Contains(few.out, "it-ran")) << "NO-CONTROL: " << few.Describe();
+  }
+  make(shared_ + "/many", 40);
+  for (const Strings& flags : {Ro(), Rw()}) {
+    const RunResult result = RunProbe(flags, {"args", "it-ran"});
+    EXPECT_EQ(result.exit, 120) << result.Describe();
+    EXPECT_EQ(result.ErrorClass(), "policy.path.fifo") << result.Describe();
+    EXPECT_FALSE(Contains(result.out, "it-ran")) << "OPEN: " << result.Describe();
+  }
+}
+
 TEST_P(SharingEscape, FS_13_DevicesInASharedTreeDoNotOpen) {
   if (SharingIsRefused()) {
     return;

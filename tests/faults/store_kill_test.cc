@@ -44,8 +44,8 @@ struct Message {
 
 AdmitRequest RequestOf(int round, int call) {
   AdmitRequest request;
-  request.agent = "bot";
-  request.tool = "tool-" + std::to_string(call % 3);
+  request.identity.agent = "bot";
+  request.identity.tool = "tool-" + std::to_string(call % 3);
   request.args_hash = "sha256:" + std::to_string(call);
   request.idempotency_key = std::to_string(round) + "/" + std::to_string(call);
   request.request_hash = "h";
@@ -252,9 +252,9 @@ TEST_F(StoreKillTest, NothingAcknowledgedIsLost) {
     Result<Store> store = Store::Open(Path(), OptionsOf(1));
     ASSERT_TRUE(store.ok()) << store.error().message;
     for (const RecoveredCall& one : store->recovered()) {
-      ASSERT_NE(one.call.id, held->call_id) << "a living process lost its call";
+      ASSERT_NE(one.call.identity.call_id, held->call_id) << "a living process lost its call";
       ASSERT_TRUE(one.call.state == Recovered(one.left_in)) << CallStateName(one.left_in);
-      ASSERT_TRUE(FinishCleanup(*store, Us(), one.call.id).ok());
+      ASSERT_TRUE(FinishCleanup(*store, Us(), one.call.identity.call_id).ok());
       ++recovered;
     }
     const Result<std::vector<Call>> open = OpenCalls(*store, AllTenants());

@@ -92,7 +92,7 @@ void AsAnswer(int far, size_t descriptors, size_t sent) {
   const DeliverAnswer& answer = received->answer;
   const auto result = static_cast<DeliverResult>(answer.result);
   Demand(descriptors == 0, "descriptors are taken");
-  Demand(DeliverResultText(result) != "nobody knows why", "a result without words");
+  Demand(DeliverResultText(result) != "the cause is unknown", "a result without words");
   Demand((result == DeliverResult::kAnswered) == (answer.status != 0) && answer.status < 600,
          "a status out of place");
   const auto after = ReceiveAnswer(far);

@@ -90,7 +90,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     case 1: {
       const auto identity = issuer->verifier->Verify(issuer->Sign(rest), kNow);
-      Demand(!identity.ok() || (!identity->tenant.empty() && !identity->agent.empty()),
+      Demand(!identity.ok() || (!identity->tenant.name().empty() && !identity->agent.empty()),
              "half an identity");
       break;
     }

@@ -14,11 +14,11 @@ Refusal Missing(std::string code) {
 
 CallView Done(std::string stdout_text) {
   CallView call;
-  call.call_id = kCallId;
+  call.identity.call_id = kCallId;
   call.outcome = "success";
   call.result = CallResult{.stdout_text = std::move(stdout_text), .exit_code = 0};
   call.log = LogPosition{7, 8, "sha256:abc"};
-  call.tool = "echo";
+  call.identity.tool = "echo";
   call.requested_at = std::chrono::seconds(1'700'000'000);
   return call;
 }
@@ -32,7 +32,12 @@ SessionView Session() {
   return session;
 }
 
-KeyView Key() { return {.key_id = "k1", .role = Role::kAgent, .tenant = "t1", .agent = "bot"}; }
+KeyView Key() {
+  return {.key_id = "k1",
+          .role = Role::kAgent,
+          .tenant = *store::TenantId::Parse("t1"),
+          .agent = "bot"};
+}
 
 class FakeUpload : public Upload {
  public:
@@ -117,8 +122,11 @@ void FakeService::Authenticate(const Credential& credential, Reply<Identity> rep
     return;
   }
   if (credential.peer.has_value()) {
-    reply(Identity{
-        "local", "peer", Role::kOperator, "uid:" + std::to_string(credential.peer->uid), {}});
+    reply(Identity{store::TenantId::Local(),
+                   "peer",
+                   Role::kOperator,
+                   "uid:" + std::to_string(credential.peer->uid),
+                   {}});
     return;
   }
   static const std::map<std::string, Role> kKeys = {{"agent-key", Role::kAgent},
@@ -132,7 +140,10 @@ void FakeService::Authenticate(const Credential& credential, Reply<Identity> rep
     return;
   }
   ReplyWhenAllowed(
-      [reply, who = Identity{"t1", "bot", found->second, found->first, {}}] { reply(who); });
+      [reply,
+       who = Identity{*store::TenantId::Parse("t1"), "bot", found->second, found->first, {}}] {
+        reply(who);
+      });
 }
 
 void FakeService::Submit(const Identity& who, CallRequest request, Reply<CallView> reply) {
@@ -140,7 +151,7 @@ void FakeService::Submit(const Identity& who, CallRequest request, Reply<CallVie
   submitted.push_back(request);
   if (!request.wait) {
     CallView call;
-    call.call_id = kCallId;
+    call.identity.call_id = kCallId;
     call.state = CallState::kQueued;
     reply(std::move(call));
   } else if (request.tool == "echo") {
@@ -151,7 +162,7 @@ void FakeService::Submit(const Identity& who, CallRequest request, Reply<CallVie
     waiting_calls_.push_back(std::move(reply));
   } else if (request.tool == "gated") {
     CallView call;
-    call.call_id = kCallId;
+    call.identity.call_id = kCallId;
     call.state = CallState::kGated;
     call.outcome = "gated";
     call.approval = ApprovalView{"a1", "sha256:d", "/console/approvals/a1",
@@ -159,7 +170,7 @@ void FakeService::Submit(const Identity& who, CallRequest request, Reply<CallVie
     reply(std::move(call));
   } else if (request.tool == "denied") {
     CallView call;
-    call.call_id = kCallId;
+    call.identity.call_id = kCallId;
     call.outcome = "denied";
     call.error = CallError{"policy.schema", "args do not match"};
     call.denials.push_back({.surface = "policy",
@@ -220,7 +231,7 @@ void FakeService::CancelCall(const Identity& who, const std::string& call_id,
     return;
   }
   CallView call;
-  call.call_id = call_id;
+  call.identity.call_id = call_id;
   call.state = CallState::kRunning;
   reply(std::move(call));
 }
@@ -427,9 +438,9 @@ void FakeService::RevokeKey(const Identity& who, const std::string&, RevokedCall
 void FakeService::ListAudit(const Identity& who, AuditQuery query, Reply<Page<AuditView>> reply) {
   Note(who, "ListAudit");
   AuditView call;
-  call.call_id = "01890000-0000-7000-8000-000000000001";
-  call.tenant = who.tenant;
-  call.tool = query.tool;
+  call.identity.call_id = "01890000-0000-7000-8000-000000000001";
+  call.identity.tenant = who.tenant;
+  call.identity.tool = query.tool;
   call.state = "finished";
   reply(Page<AuditView>{{std::move(call)}, ""});
 }

@@ -52,7 +52,7 @@ TEST(MetricsRoute, EveryAnswerIsToldOnce) {
   ask(Request("GET", "/readyz"));
   ask(Request("HEAD", "/healthz"));
   ask(Request("GET", "/v1/tools/echo", "operator-key"));
-  server.OnLoop([&] { tenant = server.service.last_who.tenant; });
+  server.OnLoop([&] { tenant = server.service.last_who.tenant.name(); });
   ask(Request("POST", "/v1/keys", "agent-key", "Content-Type: application/json\r\n", "{}"));
   ask(Request("GET", "/v1/tools", "no-such-key"));
   ask(Request("GET", "/../../etc/passwd"));

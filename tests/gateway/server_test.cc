@@ -96,7 +96,7 @@ TEST(Server, RunsACall) {
     EXPECT_TRUE(request.dry_run);
     EXPECT_TRUE(request.wait);
     EXPECT_FALSE(request.session_id.has_value());
-    EXPECT_EQ(server.service.last_who.tenant, "t1");
+    EXPECT_EQ(server.service.last_who.tenant.name(), "t1");
   });
 }
 
@@ -199,6 +199,59 @@ TEST(Server, SendsALargeAnswer) {
   const Reply1 reply = client.Receive();
   EXPECT_EQ(reply.status, 200);
   EXPECT_EQ(json::parse(reply.body)["result"]["stdout"].get<std::string>().size(), 1U << 20);
+}
+
+TEST(Server, CompressesALargeAnswerForAClientThatTakesIt) {
+  RunningServer server;
+  RawClient client = RawClient::Tcp(server.port());
+  const auto ask = [&](const std::string& encoding) {
+    client.Send(CallOf(R"({"tool":"big"})", "Accept-Encoding: " + encoding + "\r\n"));
+    return client.Receive();
+  };
+  const Reply1 plain = ask("identity");
+  EXPECT_EQ(plain.Field("Content-Encoding"), "");
+  EXPECT_EQ(plain.Field("Vary"), "Accept-Encoding");
+  const Reply1 packed = ask("gzip, deflate");
+  EXPECT_EQ(packed.status, 200);
+  EXPECT_EQ(packed.Field("Content-Encoding"), "gzip");
+  EXPECT_EQ(packed.Field("Vary"), "Accept-Encoding");
+  EXPECT_EQ(packed.Field("Content-Length"), std::to_string(packed.body.size()));
+  EXPECT_LT(packed.body.size(), plain.body.size() / 20);
+  EXPECT_TRUE(packed.body.starts_with("\x1f\x8b"));
+  EXPECT_EQ(ask("gzip;q=0").body, plain.body);
+  // A small answer is sent as it is.
+  client.Send(Request("GET", "/v1/tools", "agent-key", "Accept-Encoding: gzip\r\n"));
+  const Reply1 small = client.Receive();
+  EXPECT_EQ(small.Field("Content-Encoding"), "");
+  EXPECT_TRUE(small.body.starts_with("{"));
+  // HEAD says what GET would send.
+  client.Send(Request("GET", "/openapi.json", "", "Accept-Encoding: gzip\r\n"));
+  const Reply1 document = client.Receive();
+  EXPECT_EQ(document.Field("Content-Encoding"), "gzip");
+  client.Send(Request("HEAD", "/openapi.json", "", "Accept-Encoding: gzip\r\n"));
+  const Reply1 head = client.Receive(/*head_only=*/true);
+  EXPECT_EQ(head.Field("Content-Encoding"), "gzip");
+  EXPECT_EQ(head.Field("Content-Length"), std::to_string(document.body.size()));
+  client.Send(Request("GET", "/openapi.json"));
+  const Reply1 unpacked = client.Receive();
+  EXPECT_TRUE(unpacked.body.starts_with("{"));
+  EXPECT_GT(unpacked.body.size(), 3 * document.body.size());
+}
+
+// Events are sent when they happen, so nothing may hold them back.
+TEST(Server, AnEventStreamIsNotCompressed) {
+  RunningServer server;
+  RawClient client = RawClient::Tcp(server.port());
+  server.OnLoop([&] {
+    server.service.AddEvent(CallEvent::Kind::kStdout, std::string(100'000, 'x'));
+    server.service.EndEvents();
+  });
+  client.Send(
+      Request("GET", "/v1/calls/" + kCallId + "/events", "agent-key", "Accept-Encoding: gzip\r\n"));
+  const Reply1 events = client.Receive();
+  EXPECT_EQ(events.status, 200);
+  EXPECT_EQ(events.Field("Content-Encoding"), "");
+  EXPECT_NE(events.body.find("xxxxxxxx"), std::string::npos);
 }
 
 TEST(Server, FilesGoInAndComeOut) {

@@ -54,6 +54,28 @@ class AuditTest : public ::testing::Test {
   std::string state_ = dir_ / "state";
 };
 
+// Denied is a call that was refused. A program that tried something and was told no has run.
+TEST_F(AuditTest, AProgramThatProbesWasNotDenied) {
+  const std::string probed = Call(
+      "python", R"j({"code":"import ctypes; ctypes.CDLL(None).unshare(0x10000000); print(1)"})j");
+  const std::string denied = Call("python", R"j({"code":7})j");
+  EXPECT_EQ(Ids({"--denied"}), Strings{denied});
+  EXPECT_EQ(Ids({"--probed"}), (Strings{denied, probed}))
+      << "the control: something was refused in it";
+}
+
+TEST_F(AuditTest, PruneSaysWhatItKeptAndWhy) {
+  (void)Call("python", R"j({"code":"print(1)"})j");
+  const RunResult pruned = Coffer({"audit", "prune", "--older-than", "1ms"});
+  EXPECT_EQ(pruned.exit, 0) << pruned.Describe();
+  EXPECT_TRUE(Contains(pruned.out, "0 calls were forgotten")) << pruned.out;
+  EXPECT_TRUE(Contains(pruned.out, "1 that are older than asked were kept")) << pruned.out;
+  EXPECT_TRUE(Contains(pruned.out, "idempotency key")) << pruned.out;
+  const RunResult nothing = Coffer({"audit", "prune", "--older-than", "10d"});
+  EXPECT_FALSE(Contains(nothing.out, "kept:")) << "the control: " << nothing.out;
+  EXPECT_EQ(Lines(nothing.out).size(), 1U) << nothing.out;
+}
+
 TEST_F(AuditTest, ACallCanBeFoundToldAndProven) {
   const std::string ran =
       Call("python", R"j({"code":"print(2 + 2)"})j", {"--receipt", dir_ / "receipt"});

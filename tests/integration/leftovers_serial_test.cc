@@ -70,10 +70,18 @@ TEST_P(Leftovers, PE_08_ManyCycles) {
 
 TEST_P(Leftovers, PE_08_TheMountTable) {
   // In a mount namespace of our own whose mounts propagate: what a boundary forgets to make private would show. Beside
-  // what every boundary mounts: the cover of a fifo, on a clone of the host's own directory.
+  // what every boundary mounts: the cover of a fifo, on a clone of the host's own directory, and all that protects the
+  // names of a project.
   TempDir dir;
   const std::string shared = dir.MakeDir("shared");
   ASSERT_EQ(mkfifo((shared + "/fifo").c_str(), 0600), 0);
+  const std::string project = dir.MakeDir("project");
+  for (const char* part : {"/.git", "/.git/objects", "/.git/refs", "/.vscode"}) {
+    ASSERT_EQ(mkdir((project + part).c_str(), 0755), 0);
+  }
+  dir.Write("project/.git/HEAD", "ref: refs/heads/main\n", 0644);
+  ASSERT_EQ(symlink(".vscode", (project + "/.zed").c_str()), 0);
+  ASSERT_EQ(mkfifo((project + "/fifo").c_str(), 0600), 0);
   const bool mounts = level() == std::string("container");
   int answer[2];
   ASSERT_EQ(pipe2(answer, O_CLOEXEC), 0);
@@ -87,7 +95,7 @@ TEST_P(Leftovers, PE_08_TheMountTable) {
       const std::string before = table();
       Strings words = {CofferPath(), "run", "--level", level()};
       if (mounts) {
-        words.insert(words.end(), {"--ro", shared + ":/data"});
+        words.insert(words.end(), {"--ro", shared + ":/data", "--project", project});
       }
       words.insert(words.end(), {"--", ProbePath(), "wait", "x"});
       Background live(words);

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "tests/support/host.h"
 
@@ -150,6 +151,64 @@ const std::vector<Mistake>& Mistakes() {
        {"call", "python", "--args", "{\"cod\": 1}", "--state", "DIR/state"},
        120,
        {"code"}},
+      {"EveryMistakeOfTheArguments",
+       {"call", "python", "--args", "{\"cod\": 1, \"x\": 2}", "--state", "DIR/state"},
+       120,
+       {"must have a member \"code\"", "/cod is not allowed here; did you mean code?",
+        "/x is not"}},
+      {"StoppingAToolThatIsMisspelt",
+       {"switch", "on", "tool", "bsh", "--reason", "x", "--state", "DIR/state"},
+       120,
+       {"bsh", "did you mean bash?"}},
+      {"ASwitchThatIsMisspelt", {"swich", "list"}, 120, {"did you mean coffer switch?"}},
+      {"AScopeThatIsMisspelt",
+       {"switch", "on", "tol", "bash", "--reason", "x", "--state", "DIR/state"},
+       120,
+       {"tol", "did you mean tool?"}},
+      {"AnActionOfSwitchesThatIsMisspelt",
+       {"switch", "onn", "--state", "DIR/state"},
+       120,
+       {"did you mean coffer switch on?"}},
+      {"HelpAboutNothing", {"help", "manifst"}, 120, {"did you mean coffer help manifest?"}},
+      // Sessions.
+      {"ASessionThatIsNot",
+       {"run", "--session", "nope", "--state", "DIR/state", "--", "true"},
+       120,
+       {"nope", "coffer sessions new"}},
+      {"ACallInASessionThatIsNot",
+       {"call", "bash", "--session", "nope", "--args", "{\"command\": \"true\"}", "--state",
+        "DIR/state"},
+       120,
+       {"policy.session", "coffer sessions new"}},
+      {"ASessionForTooLong",
+       {"sessions", "new", "--lifetime", "300d", "--state", "DIR/state"},
+       120,
+       {"--lifetime", "30d"}},
+      {"ASessionThatIsTooLarge",
+       {"sessions", "new", "--size", "1TiB", "--state", "DIR/state"},
+       120,
+       {"--size", "100MiB"}},
+      {"AnActionOfSessionsThatIsMisspelt",
+       {"sessions", "nwe", "--state", "DIR/state"},
+       120,
+       {"did you mean coffer sessions new?"}},
+      // Configuration.
+      {"AConfigurationWithAnUnknownKey",
+       {"call", "bash", "--config", "DIR/unknown.toml", "--state", "DIR/state"},
+       120,
+       {"unknown.toml:2:1", "conccurrency", "concurrency"}},
+      {"AConfigurationWithoutAUnit",
+       {"call", "bash", "--config", "DIR/unit.toml", "--state", "DIR/state"},
+       120,
+       {"unit.toml:2:", "\"30\" has no unit", "30s"}},
+      {"AConfigurationThatIsNotThere",
+       {"call", "bash", "--config", "DIR/none.toml", "--state", "DIR/state"},
+       120,
+       {"none.toml"}},
+      {"AConfigurationThatIsNotToml",
+       {"call", "bash", "--config", "DIR/notes.txt", "--state", "DIR/state"},
+       120,
+       {"notes.txt:1:"}},
       {"ACacheToClearThatIsNone", {"cache", "clear", "foo"}, 120, {"foo", "pip, npm or ccache"}},
       {"AFlagOfRuntimes", {"runtimes", "--xml"}, 120, {"--xml", "--json"}},
   };
@@ -167,6 +226,8 @@ TEST_P(MistakeTest, IsNamedWithWhatToWrite) {
   dir.MakeDir("home");
   dir.Write("notes.txt", "nothing to run\n");
   dir.Write("wide/.coffer.toml", "network = true\n");
+  dir.Write("unknown.toml", "[quotas.tenant]\nconccurrency = 3\n");
+  dir.Write("unit.toml", "[ceilings]\ncpu = \"30\"\n");
   Strings words = {CofferPath()};
   for (std::string word : mistake.words) {
     if (const size_t at = word.find("DIR"); at != std::string::npos) {
@@ -192,6 +253,73 @@ TEST_P(MistakeTest, IsNamedWithWhatToWrite) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, MistakeTest, ::testing::ValuesIn(Mistakes()),
+                         [](const auto& mistake) { return std::string(mistake.param.name); });
+
+// Manifests: `coffer tools check` finds them before anything starts, with line and column.
+struct ManifestMistake {
+  const char* name;
+  const char* key;    // "limits.cpu"
+  const char* value;  // as TOML
+  Strings must_name;
+};
+
+const ManifestMistake kManifestMistakes[] = {
+    {"ARuntimeThatIsMissing", "run.runtime", "\"ruby\"", {"ruby", "known runtimes", "python3"}},
+    {"ARuntimeThatIsMisspelt", "run.runtime", "\"pyhton3\"", {"did you mean python3?"}},
+    {"AProgramThatIsNotThere", "run.argv", "[\"python9\", \"-\"]", {"python9"}},
+    {"AProgramOfAnotherRuntime", "run.argv", "[\"gcc\", \"-\"]", {"gcc"}},
+    {"ATimeWithoutAUnit", "limits.cpu", "\"10\"", {"limits.cpu", "has no unit", "\"10s\""}},
+    {"ATimeThatIsANumber", "limits.cpu", "10", {"limits.cpu"}},
+    {"MemoryThatStartsNothing", "limits.memory", "\"512\"", {"limits.memory", "512B", "\"1MiB\""}},
+    {"TooFewOpenFiles", "limits.open_files", "2", {"limits.open_files", "open_files = 4"}},
+    {"ASizeInWords", "limits.memory", "\"much\"", {"limits.memory", "256MiB"}},
+    {"AKeyThatIsMisspelt", "limits.memroy", "\"1MiB\"", {"memroy", "memory"}},
+    {"AnEffectThatIsNone", "tool.effect", "\"harmless\"", {"tool.effect", "read-only"}},
+    {"ALevelThatIsNone", "isolation.level", "\"vm\"", {"isolation.level", "container"}},
+    {"ALayerThatIsNone", "isolation.floor", "[\"netnss\"]", {"netnss"}},
+};
+
+class ManifestMistakeTest : public ::testing::TestWithParam<ManifestMistake> {};
+
+TEST_P(ManifestMistakeTest, IsFoundByToolsCheck) {
+  const ManifestMistake& mistake = GetParam();
+  const TempDir dir;
+  std::map<std::string, std::map<std::string, std::string>> tables = {
+      {"tool",
+       {{"name", "\"mine\""},
+        {"version", "\"1.0.0\""},
+        {"owner", "\"me\""},
+        {"summary", "\"Says something.\""},
+        {"effect", "\"read-only\""}}},
+      {"run", {{"runtime", "\"python3\""}, {"argv", "[\"python3\", \"-\"]"}}},
+      {"isolation", {{"level", "\"container\""}}},
+      {"limits", {{"memory", "\"64MiB\""}}}};
+  const auto check = [&] {
+    std::string text;
+    for (const auto& [table, keys] : tables) {
+      text += "[" + table + "]\n";
+      for (const auto& [key, value] : keys) {
+        text += key + " = " + value + "\n";
+      }
+    }
+    dir.Write("mine.toml", text);
+    return RunProgram({CofferPath(), "tools", "check", dir / "mine.toml"});
+  };
+  EXPECT_EQ(check().exit, 0) << "the control: " << check().Describe();
+  const std::string key = mistake.key;
+  const size_t dot = key.find('.');
+  tables[key.substr(0, dot)][key.substr(dot + 1)] = mistake.value;
+  const RunResult result = check();
+  EXPECT_EQ(result.exit, 1) << result.Describe();
+  const Strings lines = Lines(result.out);
+  ASSERT_EQ(lines.size(), 1U) << "one mistake, one line: " << result.out;
+  EXPECT_TRUE(Contains(lines.front(), "mine.toml:")) << lines.front();
+  for (const std::string& part : mistake.must_name) {
+    EXPECT_TRUE(Contains(lines.front(), part)) << part << "\n" << lines.front();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ManifestMistakeTest, ::testing::ValuesIn(kManifestMistakes),
                          [](const auto& mistake) { return std::string(mistake.param.name); });
 
 }  // namespace

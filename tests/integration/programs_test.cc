@@ -88,6 +88,28 @@ TEST_F(Programs, WhatIsMissingIsNamedWithItsRuntime) {
   EXPECT_TRUE(Contains(other.err, "host-usr")) << other.err;
 }
 
+TEST_F(Programs, AFileBesideTheCallerIsMissedByName) {
+  dir_.Write("app.py", "print('ran')\n");
+  dir_.MakeDir("data");
+  RunOptions here = With("");
+  here.cwd = dir_ / ".";
+  const RunResult missed = RunCoffer({}, {"python3", "app.py"}, here);
+  EXPECT_EQ(missed.exit, 2) << missed.Describe();
+  EXPECT_TRUE(Contains(missed.err, "note: the file app.py was not brought in; --in app.py"))
+      << missed.Describe();
+  const RunResult listed = RunCoffer({}, {"ls", "data"}, here);
+  EXPECT_TRUE(Contains(listed.err, "note: the directory data was not brought in"))
+      << listed.Describe();
+  // A copy is there, also if the command fails for another reason; a project is there as a whole.
+  const RunResult copied =
+      RunCoffer({"--in", "app.py"}, {"sh", "-c", "python3 $0; exit 3", "app.py"}, here);
+  EXPECT_EQ(copied.out, "ran\n") << copied.Describe();
+  EXPECT_FALSE(Contains(copied.err, "brought in")) << copied.Describe();
+  const RunResult project = RunCoffer({"--project", "."}, {"ls", "app.py", "gone"}, here);
+  EXPECT_FALSE(Contains(project.err, "brought in")) << project.Describe();
+  EXPECT_FALSE(Contains(RunCoffer({"--quiet"}, {"ls", "data"}, here).err, "brought in"));
+}
+
 TEST_F(Programs, WrittenProgramsRun) {
   const std::string data = dir_.MakeDir("data");
   ASSERT_EQ(::chmod(data.c_str(), 0777), 0);

@@ -162,7 +162,55 @@ int BindUnix(int argc, char** argv) {
   return 0;
 }
 
+#ifndef SO_PASSPIDFD
+#define SO_PASSPIDFD 76  // Linux 6.5
+#endif
+
+// A socket whose every peek brings a descriptor along, with another one in flight. With "peek" it looks itself, a hundred
+// times, and counts; otherwise it waits to be looked at.
+int PassPidfd(int argc, char** argv) {
+  int ends[2];
+  const int on = 1;
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0 ||
+      setsockopt(ends[1], SOL_SOCKET, SO_PASSPIDFD, &on, sizeof on) != 0) {
+    Refused("pidfd", errno);
+    return 1;
+  }
+  alignas(cmsghdr) char control[256] = {};
+  char byte = 'x';
+  iovec data{&byte, 1};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = CMSG_SPACE(sizeof(int));
+  cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(sizeof(int));
+  memcpy(CMSG_DATA(rights), &ends[0], sizeof(int));
+  if (sendmsg(ends[0], &message, 0) != 1) {
+    Refused("send", errno);
+    return 1;
+  }
+  if (argc > 1 && strcmp(argv[1], "peek") == 0) {
+    const int before = dup(1);
+    close(before);
+    for (int i = 0; i < 20; ++i) {
+      message.msg_controllen = sizeof control;
+      (void)!recvmsg(ends[1], &message, MSG_PEEK);
+    }
+    const int after = dup(1);
+    Open("peek", "%d descriptors", after - before);
+    return 0;
+  }
+  Say("ready");
+  sleep(30);
+  return 0;
+}
+
 constexpr Verb kVerbs[] = {
+    {"pass-pidfd", PassPidfd, "[peek]"},
     {"unix-datagrams", UnixDatagrams, "PATH"},
     {"unix-race", UnixRace, "OWN HOST LINK SECONDS"},
     {"bind-unix", BindUnix, "PATH"},

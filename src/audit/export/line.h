@@ -22,7 +22,7 @@ enum class ExportFormat { kJsonLines, kOcsf, kOtlp };
 std::optional<ExportFormat> FindExportFormat(std::string_view name);
 std::string_view ExportFormatName(ExportFormat format);
 
-// Where a call belongs in somebody's trace (W3C trace context), from the `traceparent` that came with it. Empty: the
+// Where a call belongs in the caller's trace (W3C trace context), from the `traceparent` that came with it. Empty: the
 // receipt's own `trace_id` and `parent_span` if it has them, otherwise derived from the call's id. What is not hex of
 // the right length, or all zeros, counts as empty.
 struct TraceContext {

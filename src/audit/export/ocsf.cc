@@ -160,7 +160,7 @@ Json CallEvent(const Json& receipt, const TraceIds& ids) {
   const std::string tool = TextAt(receipt, {"tool"});
   const Verdict& verdict = VerdictOf(outcome);
   const Span span = SpanOf(receipt);
-  // Executing is in nobody's list of activities; a tool that only reads is at least a read.
+  // OCSF has no activity for executing; a tool that only reads is at least a read.
   const Word activity =
       TextAt(receipt, {"effect"}) == "read-only" ? Word{2, "Read"} : Word{99, "Execute"};
   Json event = Event({6, "Application Activity"}, {kApiActivity, "API Activity"}, activity,

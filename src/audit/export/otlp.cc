@@ -8,7 +8,7 @@ namespace coffer::audit {
 namespace {
 
 constexpr int kInternal = 1;     // SPAN_KIND_INTERNAL
-constexpr int kStatusUnset = 0;  // instrumentation says "ok" only if somebody decided so
+constexpr int kStatusUnset = 0;  // instrumentation says "ok" only if an operator decided so
 constexpr int kStatusError = 2;
 constexpr size_t kMostDenials = 64;
 

@@ -26,7 +26,7 @@ struct Log::Impl {
   Impl(LogHome its_home, LogOptions its_options)
       : home(std::move(its_home)), options(std::move(its_options)) {}
 
-  // Whoever finds nobody writing writes for all who wait; the others wait for their answer or for their turn to write.
+  // The first thread that finds the file free writes the leaves of all that wait; the others wait for their answer or turn.
   Result<Appended> Append(Result<LeafText> leaf, const std::string& tenant) {
     if (!leaf.ok()) {
       return leaf.error();
@@ -123,7 +123,7 @@ struct Log::Impl {
   std::mutex mutex;
   std::condition_variable turn;
   std::vector<Waiter*> waiting;
-  bool busy = false;              // somebody uses `file`
+  bool busy = false;              // a thread uses `file`
   std::unique_ptr<LogFile> file;  // never null
 };
 
@@ -141,10 +141,10 @@ Result<Log> Log::Open(const std::string& directory, LogOptions options) {
 }
 
 Result<Appended> Log::Append(const DecisionRecord& record) {
-  return impl_->Append(FormatLeaf(record), record.tenant);
+  return impl_->Append(FormatLeaf(record), record.identity.tenant.name());
 }
 Result<Appended> Log::Append(const ReceiptRecord& record) {
-  return impl_->Append(FormatLeaf(record), record.tenant);
+  return impl_->Append(FormatLeaf(record), record.identity.tenant.name());
 }
 Result<Appended> Log::Append(const EventRecord& record) {
   return impl_->Append(FormatLeaf(record), record.tenant);

@@ -6,10 +6,10 @@
 // processes take turns with a lock on the file and first read what the others wrote. Nothing that was acknowledged is
 // ever dropped: what a crash left behind the last valid checkpoint was not acknowledged, is cut off when the log is
 // opened, and an event `log.recovered` says so. If the disk fails, Append fails with `audit.log` and nothing was
-// recorded; the log opens itself again with the next Append. A log that lost records, or that somebody edited, is
+// recorded; the log opens itself again with the next Append. A log that lost records, or that was edited, is
 // refused with `audit.log.damaged`.
 //
-// It does not protect against somebody who has the key: keep checkpoints elsewhere (docs/AUDIT_LOG.md). Opening looks
+// It does not protect against an attacker who has the key: keep checkpoints elsewhere (docs/AUDIT_LOG.md). Opening looks
 // at the end only; VerifyLog (verify_log.h) looks at everything.
 #pragma once
 

@@ -184,7 +184,7 @@ Status LogFile::CutTail(uint64_t file_size) {
   const uint64_t dropped = file_size - tip_.end;
   std::string tail(std::min<uint64_t>(dropped, kMostDroppedBytes), '\0');
   TRY(ReadAt(records_.get(), tail.data(), tail.size(), tip_.end));
-  // For whoever wants to know; the disk may be full, and it is not needed.
+  // For inspection only: the disk may be full, and the file is not needed.
   const std::string name = fmt::format("dropped.{}.{}", tip_.end, WallTime().count());
   (void)MakeLogFile(home_.directory.get(), name, tail, 0600).ok();
   EventRecord event;

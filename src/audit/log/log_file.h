@@ -3,7 +3,7 @@
 // The file `records` under its lock: catch up with what others wrote, cut what a crash left, write a batch.
 //
 // One batch is one write and one fdatasync. If the write fails, the file is cut back to the end of the batch before it;
-// if that fails, or the fdatasync did, nobody knows what is on disk, and the file has to be opened again (`broken`).
+// if that fails, or the fdatasync did, it is not known what is on disk, and the file has to be opened again (`broken`).
 // Not for several threads: log.cc lets one at a time in here.
 #pragma once
 

@@ -39,7 +39,7 @@ Result<struct stat> Look(int fd) {
   return info;
 }
 
-// As root: a file belongs to whoever owns the place it is in, because the daemon runs as somebody else.
+// As root: a file belongs to the owner of its directory, because the daemon runs as another user.
 Status GiveToOwnerOf(int place, int file) {
   if (::geteuid() != 0) {
     return {};
@@ -86,7 +86,7 @@ Result<bool> Has(int directory, const char* name) {
   return answer == 0;
 }
 
-// A file of the log. Something else in its place is damage, whoever put it there.
+// A file of the log. Something else in its place is damage.
 Result<UniqueFd> OpenPart(int directory, const std::string& name, int flags) {
   Result<UniqueFd> file = sys::OpenRegularAt(directory, name, flags | O_NOFOLLOW);
   if (!file.ok() && file.error().kind == ErrorKind::kRefused) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The directory of a log: `key`, `key.pub` and `records` appear whole or not at all, whoever comes first.
+// The directory of a log: `key`, `key.pub` and `records` appear whole or not at all, whichever process makes them.
 //
 // Each is written under another name, synced, and then linked into place, so a crash or a second process that does the
 // same leaves one complete file. `records` is made last; where it is, the others were. A key that can be read by others

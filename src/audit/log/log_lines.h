@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The complete lines of a file, one after the other, in constant memory. A line that is longer than a leaf may be ends
-// the reading as if the file ended there: whoever reads sees that it did not.
+// the reading as if the file ended there: the caller sees by the size that it did not.
 #pragma once
 
 #include <cstdint>

@@ -70,35 +70,35 @@ class Members {
 
 Result<LeafText> FormatLeaf(const DecisionRecord& record) {
   return Members()
-      .Text("call", record.call)
-      .Text("parent", record.parent)
-      .Text("session", record.session)
-      .Text("agent", record.agent)
-      .Text("user", record.user)
-      .Text("tool", record.tool)
+      .Text("call", record.identity.call_id)
+      .Text("parent", record.identity.parent_id)
+      .Text("session", record.identity.session_id)
+      .Text("agent", record.identity.agent)
+      .Text("user", record.identity.user)
+      .Text("tool", record.identity.tool)
       .Text("tool_version", record.tool_version)
       .Text("manifest", record.manifest)
       .Text("envelope", record.envelope)
       .Text("effect", record.effect)
       .Text("args_hash", record.args_hash)
       .Text("decision", record.decision)
-      .Text("trace", record.trace)
-      .Leaf("decision", record.at, record.tenant);
+      .Text("trace", record.identity.trace_id)
+      .Leaf("decision", record.at, record.identity.tenant.name());
 }
 
 Result<LeafText> FormatLeaf(const ReceiptRecord& record) {
   Members members;
-  members.Text("call", record.call)
-      .Text("tool", record.tool)
+  members.Text("call", record.identity.call_id)
+      .Text("tool", record.identity.tool)
       .Text("outcome", record.outcome)
       .Text("class", record.error_class)
       .Flag("ran", record.ran)
       .Text("body", record.body)
-      .Text("trace", record.trace);
+      .Text("trace", record.identity.trace_id);
   if (record.recovered) {
     members.Flag("recovered", true);
   }
-  return members.Leaf("receipt", record.at, record.tenant);
+  return members.Leaf("receipt", record.at, record.identity.tenant.name());
 }
 
 Result<LeafText> FormatLeaf(const EventRecord& record) {

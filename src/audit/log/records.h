@@ -4,7 +4,7 @@
 //
 // Each becomes one line of JSON, keys sorted, no spaces: the leaf of the Merkle tree. The line is the record; it is
 // never printed again from a struct, because its bytes are what is hashed. The writer of the log adds `seq` when it
-// knows it. Empty strings are null. Nothing here scrubs: what goes in is public to whoever may read the log.
+// knows it. Empty strings are null. Nothing here scrubs: every reader of the log sees what goes in.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "store/call_identity.h"
 
 namespace coffer::audit {
 
@@ -23,34 +24,24 @@ inline constexpr size_t kMaxLeafBytes = 65'535;
 // A call may begin. It is on disk before the call has any effect.
 struct DecisionRecord {
   Nanos at{0};  // 0: now
-  std::string tenant;
-  std::string call;
-  std::string parent;
-  std::string session;
-  std::string agent;
-  std::string user;
-  std::string tool;
+  store::CallIdentity identity;
   std::string tool_version;
   std::string manifest;
   std::string envelope;
   std::string effect;
   std::string args_hash;
   std::string decision = "allow";
-  std::string trace;
 };
 
 // A call has ended, or was refused.
 struct ReceiptRecord {
-  Nanos at{0};  // 0: now
-  std::string tenant;
-  std::string call;
-  std::string tool;
+  Nanos at{0};                   // 0: now
+  store::CallIdentity identity;  // the record has its call, tenant, tool and trace
   std::string outcome;
   std::string error_class;  // empty: no error
   bool ran = false;         // a boundary was launched
   std::string body;         // BodyHash of seal.h
-  std::string trace;
-  bool recovered = false;  // written for a call whose process died
+  bool recovered = false;   // written for a call whose process died
 };
 
 using EventValue = std::variant<int64_t, std::string>;

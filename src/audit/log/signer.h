@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The log's Ed25519 key: the half that signs, and the half that anybody may have.
+// The log's Ed25519 key: the private half signs, the public half may be given away.
 //
 // A public key is written as C2SP signed notes write it: "coffer-log+<key id, 8 hex digits>+<base64 of 0x01 and the 32
 // bytes>". The key id is the first four bytes of SHA-256("coffer-log\n" 0x01 key). Who can read the secret half can

@@ -205,7 +205,7 @@ Error Unreadable(Error error) {
   return error;
 }
 
-// The end of the last batch: nobody is in the middle of one while the lock is held.
+// The end of the last batch: no process is in the middle of one while the lock is held.
 Result<uint64_t> SizeBetweenBatches(int fd) {
   for (int i = 0; i < 1000 && raw::Syscall(SYS_flock, fd, LOCK_SH | LOCK_NB) < 0; ++i) {
     const timespec pause{0, 1'000'000};

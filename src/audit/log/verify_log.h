@@ -3,7 +3,7 @@
 // Reads a whole log and says everything that is wrong with it, with nothing but its files and a public key.
 //
 // Flip a byte, drop, repeat or exchange lines: it is found and named. What it cannot see is a log that was cut back to
-// an earlier checkpoint, or rewritten by somebody with the key; a checkpoint that was kept elsewhere shows both. The
+// an earlier checkpoint, or rewritten by an attacker with the key; a checkpoint that was kept elsewhere shows both. The
 // caches beside the log are not looked at. It may run while the log is written: it reads to the end of the last batch.
 #pragma once
 

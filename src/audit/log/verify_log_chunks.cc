@@ -39,7 +39,7 @@ std::unique_ptr<ScannedChunk> ScanAll(std::unique_ptr<ScannedChunk> chunk) {
 }  // namespace
 
 // Reads the next chunk, up to its last newline, and gives it to a thread. A line may be longer than a chunk: then the
-// chunk grows, because somebody may have written nonsense.
+// chunk grows, because the file may hold nonsense.
 Status ChunkScanner::Begin() {
   auto chunk = std::make_unique<ScannedChunk>();
   size_t newline = std::string::npos;

@@ -60,7 +60,7 @@ constexpr std::pair<std::string_view, std::string_view> kDecided[] = {
     {"manifest", "manifest_hash"}};
 constexpr size_t kAsked = 6;  // of those are known at admission
 
-// Which of them a recovered receipt has otherwise: it was written from a row, which somebody may have edited. A call that was
+// Which of them a recovered receipt has otherwise: it was written from a row, which may have been edited. A call that was
 // killed between its decision and its start has a row that does not know the tool's part of it.
 std::string Contradictions(std::string_view decision, std::string_view canonical, bool ran) {
   const CanonicalFields said(decision);
@@ -128,9 +128,9 @@ void StoreCheck::Find(std::optional<uint64_t> seq, std::string code, std::string
 
 void StoreCheck::Unlogged(const store::Call& call) {
   Find(std::nullopt, "store.unlogged",
-       fmt::format("call {} has ended in the store and is not in the log: somebody made it up, or "
+       fmt::format("call {} has ended in the store and is not in the log: it was made up, or "
                    "it is of another log",
-                   Printable(call.id)));
+                   Printable(call.identity.call_id)));
 }
 
 // Null: there is none, or it cannot be read.
@@ -200,8 +200,8 @@ void StoreCheck::NoteReceipt(const LeafFacts& facts) {
   const auto seq = static_cast<int64_t>(facts.seq);
   for (const store::StoredCall* row = NextRow(); row != nullptr && row->log_index <= seq;
        row = NextRow()) {
-    if (!found && row->log_index == seq && row->call.tenant.name() == leaf.tenant &&
-        row->call.id == leaf.call) {
+    if (!found && row->log_index == seq && row->call.identity.tenant.name() == leaf.tenant &&
+        row->call.identity.call_id == leaf.call) {
       found = true;
       Compare(std::move(page_[next_]), leaf);
     } else {
@@ -280,7 +280,8 @@ Status StoreCheck::CheckNewRows(uint64_t bytes) {
   std::map<std::string, store::StoredCall> rows;
   for (const store::StoredCall* row = NextRow(); row != nullptr; row = NextRow()) {
     if (rows.size() < kMost) {
-      rows.emplace(KeyOf(row->call.tenant.name(), row->call.id), std::move(page_[next_]));
+      rows.emplace(KeyOf(row->call.identity.tenant.name(), row->call.identity.call_id),
+                   std::move(page_[next_]));
     }  // beyond that: the next verification
     ++next_;
   }
@@ -325,8 +326,8 @@ Status StoreCheck::CheckOpenCalls(const std::vector<store::Call>& open) {
     if (call.state != store::CallState::kStarted && call.state != store::CallState::kRecorded) {
       continue;
     }
-    const auto decided = decided_.find(KeyOf(call.tenant.name(), call.id));
-    if (ended_in_log_.contains(KeyOf(call.tenant.name(), call.id))) {
+    const auto decided = decided_.find(KeyOf(call.identity.tenant.name(), call.identity.call_id));
+    if (ended_in_log_.contains(KeyOf(call.identity.tenant.name(), call.identity.call_id))) {
       continue;  // it was decided, and it was found already
     }
     if (decided == decided_.end()) {
@@ -334,7 +335,7 @@ Status StoreCheck::CheckOpenCalls(const std::vector<store::Call>& open) {
       bool runs = true;
       for (int look = 0; runs && look < kLooks; ++look) {
         TRY_ASSIGN(const std::optional<store::Call> now,
-                   store::FindCall(store_, call.tenant, call.id));
+                   store::FindCall(store_, call.identity.tenant, call.identity.call_id));
         runs = now && !store::HasEnded(now->state);
         if (runs) {
           ::nanosleep(&kBetweenLooks, nullptr);
@@ -343,21 +344,22 @@ Status StoreCheck::CheckOpenCalls(const std::vector<store::Call>& open) {
       if (runs) {
         Find(std::nullopt, "store.undecided",
              fmt::format("call {} runs in the store, and the log has no decision of it",
-                         Printable(call.id)));
+                         Printable(call.identity.call_id)));
       }
       continue;
     }
     const CanonicalFields said(decided->second);
-    if (!Says(said.At("agent"), call.agent) || !Says(said.At("user"), call.user) ||
-        !Says(said.At("tool"), call.tool) || !Says(said.At("session"), call.session_id) ||
-        !Says(said.At("parent"), call.parent_id) ||
+    if (!Says(said.At("agent"), call.identity.agent) ||
+        !Says(said.At("user"), call.identity.user) || !Says(said.At("tool"), call.identity.tool) ||
+        !Says(said.At("session"), call.identity.session_id) ||
+        !Says(said.At("parent"), call.identity.parent_id) ||
         !Says(said.At("tool_version"), call.tool_version) ||
         !Says(said.At("manifest"), call.manifest_hash) ||
         !Says(said.At("envelope"), call.envelope_id) || !Says(said.At("effect"), call.effect) ||
-        !Says(said.At("trace"), call.trace_id)) {
+        !Says(said.At("trace"), call.identity.trace_id)) {
       Find(std::nullopt, "store.row",
            fmt::format("the row of call {}, which runs, is not what was decided",
-                       Printable(call.id)));
+                       Printable(call.identity.call_id)));
     }
   }
   return {};
@@ -425,7 +427,7 @@ Status StoreCheck::CheckMissing() {
       ended_in_log_.insert(KeyOf(leaf.tenant, leaf.call));
       Find(leaf.seq, "store.behind",
            fmt::format("call {} has ended in the log and still runs in the store: its end could "
-                       "not be written yet (is the disk full?), or somebody changed its row back",
+                       "not be written yet (is the disk full?), or its row was changed back",
                        leaf.call));
       continue;
     }

@@ -37,13 +37,13 @@ void Metrics::CallEnded(const Receipt& receipt) {
   if (IsRehearsal(receipt)) {
     return;
   }
-  const std::string& tenant = receipt.tenant;
-  Add(tenant, Metric::kCalls, {receipt.tool, receipt.outcome});
+  const std::string& tenant = receipt.identity.tenant.name();
+  Add(tenant, Metric::kCalls, {receipt.identity.tool, receipt.outcome});
   if (!receipt.error_class.empty()) {
     Add(tenant, Metric::kCallErrors, {receipt.error_class});
   }
   if (receipt.started_at.count() != 0) {
-    Observe(tenant, Metric::kCallDuration, {receipt.tool},
+    Observe(tenant, Metric::kCallDuration, {receipt.identity.tool},
             receipt.finished_at - receipt.requested_at);
   }
   if (const std::optional<Nanos> start = StartTime(receipt)) {
@@ -54,7 +54,7 @@ void Metrics::CallEnded(const Receipt& receipt) {
   }
   for (const auto& [cap, use] : receipt.limits) {
     if (use.breached) {
-      Add(tenant, Metric::kCapBreaches, {receipt.tool, cap});
+      Add(tenant, Metric::kCapBreaches, {receipt.identity.tool, cap});
     }
   }
 }

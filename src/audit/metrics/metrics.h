@@ -2,7 +2,7 @@
 //
 // What the daemon counts, in the words of calls: one method per thing that happens.
 //
-// Nothing here decides and nothing fails; whoever sees something happen says so once. Names that come from outside (a
+// Nothing here decides and nothing fails; the code that sees an event counts it once. Names that come from outside (a
 // tool that was asked for, a path) go through closed lists, see metrics_registry.h. Thread-safe.
 #pragma once
 

@@ -4,7 +4,7 @@
 //
 // Two things hold by construction. Labels are closed: a value that is not in its list is counted as "other", so no id,
 // host, user or invented tool name ever becomes a series, and the number of series has a bound. Tenants are apart: a
-// value is added to its tenant's cells and to the sums, and whoever prints says which of the two it wants; no label has
+// value is added to its tenant's cells and to the sums, and the printer chooses one of the two; no label has
 // a tenant's name. Values live in memory and begin at nothing with the process, as Prometheus expects.
 //
 // Thread-safe: one lock, held for a look-up and an addition. Printing copies under the lock and formats without it.
@@ -42,7 +42,7 @@ struct MetricSpec {
   std::span<const double> bounds = {};       // of a histogram, growing
   bool from_start = false;  // every combination of labels is printed, also while it is zero
   bool host_only = false;   // says something of the host: printed only with the sums
-  double initial = 0;       // what a value is before anybody touched it
+  double initial = 0;       // the value before the first change
 };
 
 inline constexpr size_t kMaxLabels = 3;
@@ -59,7 +59,7 @@ class MetricRegistry {
   // counted must not vanish.
   void Allow(std::string_view label, const std::vector<std::string>& names);
 
-  // `metric` is an index into the specs. An empty tenant: nobody's, in the sums only. Add is for counters and gauges.
+  // `metric` is an index into the specs. An empty tenant: in the sums only. Add is for counters and gauges.
   void Add(std::string_view tenant, size_t metric, Labels labels, double by = 1);
   void Set(std::string_view tenant, size_t metric, Labels labels, double value);
   void Observe(std::string_view tenant, size_t metric, Labels labels, double value);

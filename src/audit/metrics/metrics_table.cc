@@ -11,7 +11,7 @@ using Words = const std::string_view[];
 
 constexpr Words kOutcomes = {"success", "error", "denied", "gated", "terminated", "unknown"};
 
-// Of DESIGN section 8; what a class has behind its dot counts only where somebody would act on it.
+// Error classes. The part behind the dot is a label of its own only where an operator would act on it.
 constexpr Words kClasses = {"policy",
                             "scan",
                             "approval",

@@ -78,17 +78,12 @@ LayerFinding FindLayer(Layer layer, Level level, const Diagnosis& diagnosis) {
   return finding;
 }
 
-void TryDefault(Diagnosis& diagnosis) {
+RunOutcome Try(Level level) {
   RunRequest request;
   request.command = {"true"};
   request.receipt_path = "none";  // only so that layers are probed; nothing is written here
-  request.envelope.level = Level::kContainer;
-  const RunOutcome outcome = RunCall(request);
-  diagnosis.trial_ok = outcome.exit_status == 0;
-  diagnosis.trial_layers = outcome.receipt.layers;
-  if (outcome.error) {
-    diagnosis.trial_error = outcome.error->message;
-  }
+  request.envelope.level = level;
+  return RunCall(request);
 }
 
 }  // namespace
@@ -100,15 +95,20 @@ Diagnosis Diagnose() {
   if (Result<limits::CgroupHost> cgroups = limits::ProbeCgroups(); cgroups.ok()) {
     diagnosis.cgroups = std::move(cgroups).value();
   }
-  TryDefault(diagnosis);
   for (const Level level : {Level::kContainer, Level::kProcess}) {
-    LevelFinding finding{level, false, {}};
+    const RunOutcome outcome = Try(level);
+    LevelFinding finding{level, outcome.exit_status == 0, "", {}};
+    if (outcome.error) {
+      finding.error = outcome.error->message;
+    }
+    if (level == Level::kContainer) {
+      diagnosis.trial_ok = finding.reachable;
+      diagnosis.trial_error = finding.error;
+      diagnosis.trial_layers = outcome.receipt.layers;
+    }
     for (int i = 0; i < policy::kLayerCount; ++i) {
       finding.layers.push_back(FindLayer(static_cast<Layer>(i), level, diagnosis));
     }
-    finding.reachable = level == Level::kContainer
-                            ? diagnosis.trial_ok
-                            : diagnosis.host.landlock_abi > 0 && diagnosis.host.seccomp;
     diagnosis.levels.push_back(std::move(finding));
   }
   return diagnosis;

@@ -21,7 +21,8 @@ struct LayerFinding {
 
 struct LevelFinding {
   policy::Level level;
-  bool reachable = false;
+  bool reachable = false;  // a trial call ran at it
+  std::string error;       // why it did not
   std::vector<LayerFinding> layers;
 };
 

@@ -22,9 +22,10 @@
 namespace coffer::call {
 namespace {
 
-// True if a directory is shown that may hold a socket of the host: any of the caller's.
-bool ShowsCallerDirectory(const Prepared& prepared) {
-  return prepared.runtime.ShowsCallerDirectory() ||
+// True if a directory is shown that may hold a socket of the host: any of the caller's, and /usr as a whole, where
+// administrators and services keep what they like.
+bool MayShowHostSockets(const Prepared& prepared) {
+  return prepared.runtime.ShowsCallerDirectory() || prepared.runtime.ShowsAllOfUsr() ||
          std::any_of(prepared.mounts.begin(), prepared.mounts.end(),
                      [](const isolation::OpenedMount& mount) { return mount.path.directory; });
 }
@@ -89,7 +90,7 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
   const bool on_disk = HasWritableMount(prepared) || !container;
   isolation::FilterOptions plain;  // nothing is left to the supervisor
   plain.inet_sockets = container;
-  plain.host_paths = !container || ShowsCallerDirectory(prepared);
+  plain.host_paths = !container || MayShowHostSockets(prepared);
   plain.unix_sockets = !plain.host_paths;
   isolation::FilterOptions options = plain;
   options.own_figures = true;

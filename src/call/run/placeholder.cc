@@ -55,9 +55,22 @@ Status MakeAt(int parent, const std::string& name, const Placeholder::Kind& kind
 
 }  // namespace
 
+// A payload can give anything of its own our mode. What holds nothing, or what ours hold, does no harm.
 bool Placeholder::IsOne(int parent, const std::string& name, const Kind& kind) {
   struct stat info{};
-  return ::fstatat(parent, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && HasOurMode(info, kind);
+  if (::fstatat(parent, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || !HasOurMode(info, kind)) {
+    return false;
+  }
+  const Result<UniqueFd> opened = sys::OpenAt(parent, name, OpenFlags(kind));
+  if (!opened.ok() || ::fstat(opened->get(), &info) != 0 || !HasOurMode(info, kind)) {
+    return false;
+  }
+  if (kind.directory) {
+    const Result<std::vector<sys::DirEntry>> entries = sys::ListDir(opened->get());
+    return entries.ok() && entries->empty();
+  }
+  const Result<std::string> content = sys::ReadFd(opened->get(), kind.content.size());
+  return content.ok() && *content == kind.content;
 }
 
 Result<Placeholder> Placeholder::Make(int parent, const std::string& name, const Kind& kind) {

@@ -172,9 +172,6 @@ Status OpenMounts(const RunRequest& request, const RunConfig& config, Prepared& 
     TRY_ASSIGN(opened.path,
                isolation::OpenHostPath(mount.host, mount.access, isolation::BreadthOf(mount)));
     TRY(isolation::CheckShowsNone(opened.path, OwnPlaces(request, config, mount.access)));
-    if (mount.access == policy::Access::kWrite) {
-      TRY(isolation::CheckReceiptOutside(opened.path, request.receipt_path));
-    }
     if (mount.at.empty()) {
       opened.at = opened.path.path;
     } else {
@@ -201,8 +198,24 @@ Status OpenMounts(const RunRequest& request, const RunConfig& config, Prepared& 
                                request.project_read_only, prepared.mounts));
     }
   }
+  for (const isolation::OpenedMount& mount : prepared.mounts) {
+    if (mount.project && !mount.within) {
+      // A project may bring its git directory, which no word of the caller named.
+      TRY(isolation::CheckShowsNone(mount.path, OwnPlaces(request, config, mount.access)));
+    }
+  }
   TRY(OpenWorkspace(request.envelope, prepared));
   return isolation::CheckTargets(prepared.mounts, prepared.runtime.set);
+}
+
+// No place that the call may write holds the receipt, whatever brought the place in.
+Status CheckReceipt(const RunRequest& request, const Prepared& prepared) {
+  for (const isolation::OpenedMount& mount : prepared.mounts) {
+    if (mount.access == policy::Access::kWrite && !mount.within) {
+      TRY(isolation::CheckReceiptOutside(mount.path, request.receipt_path));
+    }
+  }
+  return {};
 }
 
 // The command's path if it lies in the project, which shows it at its own place; otherwise "".
@@ -350,6 +363,7 @@ Result<Prepared> Prepare(const RunRequest& request) {
   TRY(OpenMounts(request, config, prepared));
   TRY_ASSIGN(OpenedCaches caches, OpenCaches(request.project, request.caches));
   std::move(caches.mounts.begin(), caches.mounts.end(), std::back_inserter(prepared.mounts));
+  TRY(CheckReceipt(request, prepared));
   prepared.notes = std::move(caches.notes);
   prepared.call.env = BuildEnvironment(request.envelope, caches.env);
   AddToPath(prepared.call.program, request.envelope, prepared.call.env);

@@ -6,13 +6,14 @@
 #include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/json.h"
 #include "base/regular_file.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "isolation/fifo_search.h"
-#include "isolation/git_pointer.h"
+#include "isolation/git_programs.h"
 #include "isolation/runtime/real_path.h"
 
 namespace coffer::call {
@@ -69,31 +70,17 @@ bool IsRebasing(const HostPath& root) {
   return KindOf(root, ".git/rebase-merge") != 0 || KindOf(root, ".git/rebase-apply") != 0;
 }
 
-// Hooks that lie in the project because its configuration says so: core.hooksPath.
-std::vector<std::string> HooksInProject(const HostPath& root) {
-  const std::string given =
-      isolation::GitConfigValue(ReadText(root, ".git/config"), "core", "hookspath");
-  if (given.empty() || given.starts_with('~')) {
-    return {};
-  }
-  const std::string path =
-      isolation::Normalize(given.starts_with('/') ? given : root.path + "/" + given);
-  if (path == root.path || !isolation::IsAtOrBelow(path, root.path) ||
-      isolation::IsAtOrBelow(path, root.path + "/.git/hooks")) {
-    return {};
-  }
-  return {path.substr(root.path.size() + 1)};
+// What a configuration outside of the project makes git run in it: the user's own, and that of a linked worktree.
+void AddPrograms(const HostPath& root, const std::string& config, std::vector<std::string>& more) {
+  const std::vector<std::string> files = isolation::FilesOfGitConfig(root, config, {root.path});
+  more.insert(more.end(), files.begin(), files.end());
 }
 
 }  // namespace
 
-Status Project::OpenGitDirectory(PlantedRule rule, std::vector<isolation::OpenedMount>& mounts) {
-  const Result<isolation::GitPointer> pointer = isolation::FollowGitFile(root_);
-  if (!pointer.ok()) {
-    notes_.push_back("the project's .git file is not followed: " + pointer.error().message);
-    return {};
-  }
-  const std::string& common = pointer->common;
+Status Project::OpenGitDirectory(PlantedRule rule, const isolation::GitPointer& pointer,
+                                 std::vector<isolation::OpenedMount>& mounts) {
+  const std::string& common = pointer.common;
   if (isolation::IsAtOrBelow(common, root_.path)) {
     return {};  // shown already
   }
@@ -111,9 +98,9 @@ Status Project::OpenGitDirectory(PlantedRule rule, std::vector<isolation::Opened
   mounts.push_back(std::move(mount));
   ProtectedTree::Options options;
   options.rule = rule;
-  if (pointer->worktree()) {
+  if (pointer.worktree()) {
     // Of all worktrees of the repository only this one's record can change, and not where it leads.
-    const std::string record = pointer->directory.substr(common.size() + 1);
+    const std::string record = pointer.directory.substr(common.size() + 1);
     options.read_only = {"worktrees"};
     options.writable = {record};
     options.more = {record + "/commondir", record + "/gitdir", record + "/config.worktree"};
@@ -135,24 +122,42 @@ Result<Project> Project::Open(PlantedRule rule, const std::vector<std::string>& 
   ProtectedTree::Options options;
   options.rule = rule;
   options.hold_names = true;
-  options.more = HooksInProject(root);
-  options.more.insert(options.more.end(), read_only.begin(), read_only.end());
+  options.more = read_only;
+  for (const std::string& config : isolation::GlobalGitConfigs()) {
+    AddPrograms(root, config, options.more);
+  }
+  const mode_t git = KindOf(root, ".git");
+  std::optional<isolation::GitPointer> pointer;
+  if (git == S_IFREG) {
+    Result<isolation::GitPointer> followed = isolation::FollowGitFile(root);
+    if (followed.ok()) {
+      pointer = std::move(followed).value();
+      AddPrograms(root, pointer->common + "/config", options.more);
+      AddPrograms(root, pointer->directory + "/config.worktree", options.more);
+    } else {
+      project.notes_.push_back("the project's .git file is not followed: " +
+                               followed.error().message);
+    }
+  }
   TRY_ASSIGN(ProtectedTree tree, ProtectedTree::Open(Copy(root), options, mounts));
   project.trees_.push_back(std::move(tree));
-  const mode_t git = KindOf(root, ".git");
-  if (git == S_IFREG) {
-    TRY(project.OpenGitDirectory(rule, mounts));
+  if (pointer) {
+    TRY(project.OpenGitDirectory(rule, *pointer, mounts));
   } else if (git == S_IFLNK) {
     project.notes_.emplace_back("the project's .git is a link, which is not followed");
   }
   return project;
 }
 
-Result<Project::End> Project::Settle() {
+Project::End Project::Settle() {
   End end;
   for (size_t i = 0; i < trees_.size(); ++i) {
-    TRY_ASSIGN(std::vector<Planted> planted, trees_[i].Settle());
-    for (Planted& entry : planted) {
+    Result<std::vector<Planted>> planted = trees_[i].Settle();
+    if (!planted.ok()) {
+      end.failed = std::move(planted.error());
+      continue;
+    }
+    for (Planted& entry : *planted) {
       if (i > 0) {
         entry.path = outside_[i - 1] + "/" + entry.path;
       }

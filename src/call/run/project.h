@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "call/run/protected_tree.h"
+#include "isolation/git_pointer.h"
 
 namespace coffer::call {
 
@@ -28,12 +29,14 @@ class Project {
   struct End {
     std::vector<Planted> planted;
     std::vector<std::string> notes;
+    Status failed;  // a tree that could not be looked through; the rest holds all the same
   };
   // Once nothing of the call runs any more.
-  Result<End> Settle();
+  End Settle();
 
  private:
-  Status OpenGitDirectory(PlantedRule rule, std::vector<isolation::OpenedMount>& mounts);
+  Status OpenGitDirectory(PlantedRule rule, const isolation::GitPointer& pointer,
+                          std::vector<isolation::OpenedMount>& mounts);
 
   isolation::HostPath root_;
   std::vector<ProtectedTree> trees_;  // the project, and perhaps its git directory

@@ -3,8 +3,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <limits.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -24,11 +22,6 @@ constexpr size_t kMostMounts = 384;  // of the 512 that a boundary can have
 
 std::string Join(const std::string& directory, std::string_view name) {
   return directory.empty() ? std::string(name) : directory + "/" + std::string(name);
-}
-
-std::string Above(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "" : path.substr(0, slash);
 }
 
 Error OtherName(const std::string& path) {
@@ -107,6 +100,11 @@ Status ProtectedTree::Mount(const std::string& path, policy::Access access) {
   return {};
 }
 
+std::string ProtectedTree::Above(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
+}
+
 // Every directory from the top down to `path`: none of them can be renamed then.
 Status ProtectedTree::Pin(const std::string& path) {
   if (path.empty()) {
@@ -123,54 +121,12 @@ Status ProtectedTree::Protect(const FoundName& found) {
   if (!S_ISREG(found.mode) && !S_ISDIR(found.mode) && !S_ISLNK(found.mode)) {
     return {};  // sockets and fifos hold no settings
   }
+  // Where a link or a .git file leads depends on where it is.
+  if (S_ISLNK(found.mode) || (S_ISREG(found.mode) && isolation::BaseName(found.path) == ".git")) {
+    TRY(Pin(Above(found.path)));
+  }
   TRY(Mount(found.path, policy::Access::kRead));
   return S_ISLNK(found.mode) ? ProtectTarget(found) : Status();
-}
-
-// Where a link leads is protected if it lies in the tree. Elsewhere it is not shown at all.
-Status ProtectedTree::ProtectTarget(const FoundName& link) {
-  const std::string whole = root_.path + "/" + link.path;
-  char resolved[PATH_MAX];
-  if (::realpath(whole.c_str(), resolved) == nullptr) {
-    const Result<std::string> text = sys::ReadLinkAt(AT_FDCWD, whole);
-    if (!text.ok()) {
-      return text.error();
-    }
-    const std::string target = isolation::Normalize(
-        text->starts_with('/') ? *text : root_.path + "/" + Above(link.path) + "/" + *text);
-    if (isolation::IsAtOrBelow(target, root_.path) && target != root_.path) {
-      watched_.insert(target.substr(root_.path.size() + 1));
-    }
-    return {};
-  }
-  const std::string target = resolved;
-  if (target == root_.path) {
-    return Refused(
-        "policy.project.link",
-        fmt::format("{} leads to the project itself, where all is writable", Printable(whole)),
-        "remove the link");
-  }
-  if (!isolation::IsAtOrBelow(target, root_.path)) {
-    return {};
-  }
-  return ProtectPath(target.substr(root_.path.size() + 1));
-}
-
-Status ProtectedTree::ProtectPath(const std::string& path) {
-  FoundName found;
-  struct stat info{};
-  found.path = path;
-  if (::fstatat(root_.fd.get(), path.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
-    watched_.insert(path);
-    return {};
-  }
-  found.dev = info.st_dev;
-  found.ino = info.st_ino;
-  found.mode = info.st_mode;
-  found.links = info.st_nlink;
-  found.run_by = "git";
-  before_.names.push_back(found);
-  return Protect(found);
 }
 
 Status ProtectedTree::Hold(const std::string& directory, const std::string& name,
@@ -199,13 +155,24 @@ Status ProtectedTree::ProtectNames() {
     }
   }
   for (const std::string& path : options_.more) {
-    TRY(ProtectPath(path));
+    TRY(ProtectNamed(path));
   }
   return {};
 }
 
+bool ProtectedTree::IsReadOnly(const std::string& path) const {
+  const auto holds = [&](const std::string& directory) {
+    return isolation::IsAtOrBelow(path, directory);
+  };
+  return std::any_of(options_.read_only.begin(), options_.read_only.end(), holds) &&
+         std::none_of(options_.writable.begin(), options_.writable.end(), holds);
+}
+
 Status ProtectedTree::ProtectGitDirectories() {
   for (const FoundName& git : before_.git_directories) {
+    if (IsReadOnly(git.path)) {
+      continue;  // as a whole: another worktree's record
+    }
     TRY(Pin(git.path));
     for (const policy::GitPart& part : policy::GitParts()) {
       const std::string path = Join(git.path, part.name);
@@ -247,6 +214,24 @@ Status ProtectedTree::HoldNames() {
   return {};
 }
 
+// A pin is a writable mount. In what is read-only it would open that again, and nothing can be renamed there anyway.
+void ProtectedTree::DropPinsInReadOnly() {
+  const auto is_writable = [&](const std::string& path) {
+    return std::find(options_.writable.begin(), options_.writable.end(), path) !=
+           options_.writable.end();
+  };
+  std::erase_if(mounts_, [&](const isolation::OpenedMount& mount) {
+    if (mount.access == policy::Access::kRead) {
+      return false;
+    }
+    std::string path = mount.at.substr(root_.path.size() + 1);
+    while (!path.empty() && !read_only_.contains(path) && !is_writable(path)) {
+      path = Above(path);
+    }
+    return !path.empty() && !is_writable(path);
+  });
+}
+
 Result<ProtectedTree> ProtectedTree::Open(HostPath root, const Options& options,
                                           std::vector<isolation::OpenedMount>& mounts) {
   ProtectedTree tree;
@@ -266,8 +251,10 @@ Result<ProtectedTree> ProtectedTree::Open(HostPath root, const Options& options,
     TRY(tree.Mount(path, policy::Access::kWrite));
   }
   TRY(tree.ProtectNames());
+  TRY(tree.ProtectPrograms());
   TRY(tree.ProtectGitDirectories());
   TRY(tree.HoldNames());
+  tree.DropPinsInReadOnly();
   // From the outside in.
   std::stable_sort(tree.mounts_.begin(), tree.mounts_.end(),
                    [](const auto& a, const auto& b) { return a.at < b.at; });

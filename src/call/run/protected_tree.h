@@ -4,8 +4,9 @@
 //
 // Before the call: what is protected (isolation/project_scan.h) becomes a read-only mount of its own. A mount point can be
 // neither renamed nor replaced. A git directory and every directory above it become mount points too, writable ones, so
-// that no repository can be moved away and another one put in its place. A link is mounted on itself. Names that do not
-// exist yet have placeholders (placeholder.h). A protected file with a second name is refused: it could be written by
+// that no repository can be moved away and another one put in its place. A link is mounted on itself, as is every link that
+// it leads over, and the directories above them are mount points too. What a git configuration names in the tree is
+// protected likewise (isolation/git_programs.h). Names that do not exist yet have placeholders (placeholder.h). A protected file with a second name is refused: it could be written by
 // that name.
 //
 // After the call: the tree is looked through again. A protected name or git directory that was not there before is
@@ -27,7 +28,7 @@ namespace coffer::call {
 struct Planted {
   std::string path;       // relative to the project, or absolute outside
   std::string run_by;     // "VS Code"
-  std::string set_aside;  // where it is now; empty: it was kept
+  std::string set_aside;  // where it is now; empty: it is where it was
 };
 
 enum class PlantedRule : uint8_t { kSetAside, kKeep };
@@ -48,19 +49,26 @@ class ProtectedTree {
   static Result<ProtectedTree> Open(isolation::HostPath root, const Options& options,
                                     std::vector<isolation::OpenedMount>& mounts);
 
-  // Once nothing runs any more: removes placeholders, finds and sets aside what was planted.
+  // Once nothing runs any more: removes placeholders, finds and sets aside what was planted. What cannot be set aside is
+  // in the list with an empty place. Fails if the tree cannot be looked through.
   Result<std::vector<Planted>> Settle();
 
  private:
   Status ProtectNames();
+  Status ProtectPrograms();
   Status ProtectGitDirectories();
   Status HoldNames();
   Status Protect(const isolation::FoundName& found);
   Status ProtectPath(const std::string& path);
+  Status ProtectNamed(const std::string& path);
   Status ProtectTarget(const isolation::FoundName& link);
+  Status Watch(const std::string& path);
+  void DropPinsInReadOnly();
+  static std::string Above(const std::string& path);
   Status Pin(const std::string& path);
   Status Hold(const std::string& directory, const std::string& name, const Placeholder::Kind& kind);
   Status Mount(const std::string& path, policy::Access access);
+  bool IsReadOnly(const std::string& path) const;
   bool IsFixed(const std::string& path) const;
   std::vector<Planted> FindPlanted(const isolation::ProjectScan& after) const;
 

@@ -6,11 +6,13 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "base/sys.h"
 #include "call/run/protected_tree.h"
 #include "call/run/set_aside.h"
 #include "isolation/system_paths.h"
+#include "isolation/tree_path.h"
 #include "policy/protected_names.h"
 
 namespace coffer::call {
@@ -23,10 +25,16 @@ bool Holds(const std::vector<FoundName>& list, const FoundName& found) {
                      [&](const FoundName& other) { return other.Is(found); });
 }
 
-bool LiesIn(const std::vector<Planted>& planted, const std::string& path) {
-  return std::any_of(planted.begin(), planted.end(), [&](const Planted& other) {
-    return isolation::IsAtOrBelow(path, other.path);
-  });
+// True if `path` or a directory above it is one of `names`. Payloads make any number of names, so each costs the same.
+bool LiesIn(const std::unordered_set<std::string>& names, std::string path) {
+  while (!names.contains(path)) {
+    const size_t slash = path.rfind('/');
+    if (slash == std::string::npos) {
+      return false;
+    }
+    path.resize(slash);
+  }
+  return true;
 }
 
 std::string Join(const std::string& directory, std::string_view name) {
@@ -47,9 +55,11 @@ bool ProtectedTree::IsFixed(const std::string& path) const {
 
 std::vector<Planted> ProtectedTree::FindPlanted(const isolation::ProjectScan& after) const {
   std::vector<Planted> planted;
+  std::unordered_set<std::string> names;
   const auto add = [&](const std::string& path, const std::string& run_by) {
-    if (!LiesIn(planted, path)) {
+    if (!LiesIn(names, path)) {
       planted.push_back({path, run_by, ""});
+      names.insert(path);
     }
   };
   for (const FoundName& found : after.names) {
@@ -69,13 +79,16 @@ std::vector<Planted> ProtectedTree::FindPlanted(const isolation::ProjectScan& af
     const size_t slash = part.path.rfind('/');
     const std::string head =
         Join(slash == std::string::npos ? "" : part.path.substr(0, slash), "HEAD");
-    if (!IsFixed(part.path) && !Holds(before_.git_parts, part) && !LiesIn(planted, head)) {
+    if (!IsFixed(part.path) && !Holds(before_.git_parts, part) && !LiesIn(names, head)) {
       add(part.path, "git");
     }
   }
   for (const std::string& path : watched_) {
-    struct stat info{};
-    if (::fstatat(root_.fd.get(), path.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0) {
+    // Behind a link it is the link that was planted.
+    const isolation::TreePath found = isolation::FollowInTree(root_, path);
+    if (!found.links.empty()) {
+      add(found.links.front(), "git");
+    } else if (found.end == isolation::TreePath::End::kInside) {
       add(path, "git");
     }
   }
@@ -84,8 +97,7 @@ std::vector<Planted> ProtectedTree::FindPlanted(const isolation::ProjectScan& af
 
 Result<std::vector<Planted>> ProtectedTree::Settle() {
   placeholders_.clear();
-  Result<isolation::ProjectScan> after =
-      isolation::ScanProject(root_, isolation::TreeWalk::Closed::kOpen);
+  Result<isolation::ProjectScan> after = isolation::ScanProject(root_, &before_);
   if (!after.ok()) {
     return HostFault("isolation.project",
                      "what the command left cannot be checked: " + after.error().message,
@@ -97,7 +109,10 @@ Result<std::vector<Planted>> ProtectedTree::Settle() {
   }
   SetAside aside(root_);
   for (Planted& entry : planted) {
-    TRY_ASSIGN(entry.set_aside, aside.Move(entry.path));
+    // One that cannot be moved must not keep the others where they are.
+    if (Result<std::string> place = aside.Move(entry.path); place.ok()) {
+      entry.set_aside = std::move(place).value();
+    }
   }
   return planted;
 }

@@ -7,6 +7,7 @@
 
 #include <memory>
 
+#include "base/exit_codes.h"
 #include "base/hash.h"
 #include "base/ids.h"
 #include "base/quantity.h"
@@ -26,25 +27,6 @@
 namespace coffer::call {
 namespace {
 
-constexpr int kExitRefused = 120;
-constexpr int kExitLimit = 122;
-constexpr int kExitFailed = 125;
-
-int ExitStatusOf(const Error& error) {
-  switch (error.kind) {
-    case ErrorKind::kRefused:
-      return kExitRefused;
-    case ErrorKind::kNotFound:
-      return 127;
-    case ErrorKind::kNotExecutable:
-      return 126;
-    case ErrorKind::kHost:
-    case ErrorKind::kInternal:
-      break;
-  }
-  return kExitFailed;
-}
-
 // The closed set of the receipt: what is not a surface of its own is internal.
 std::string ErrorClassOf(const Error& error) {
   for (const std::string_view surface : {"policy.", "isolation.", "limit."}) {
@@ -60,7 +42,7 @@ std::string ErrorClassOf(const Error& error) {
 
 RunOutcome Refuse(RunOutcome outcome, Error error) {
   error.code = ErrorClassOf(error);  // stderr and receipt say the same
-  outcome.exit_status = ExitStatusOf(error);
+  outcome.exit_status = ExitOf(error.kind);
   outcome.receipt.outcome = error.kind == ErrorKind::kRefused ? "denied" : "error";
   outcome.receipt.error_class = ErrorClassOf(error);
   outcome.receipt.error_message = error.message;
@@ -93,7 +75,7 @@ void ConcludeEnd(const WatchResult& watched, RunOutcome& outcome) {
   audit::Receipt& receipt = outcome.receipt;
   if (watched.end.signal != 0) {
     receipt.exit_signal = watched.end.signal;
-    outcome.exit_status = 128 + watched.end.signal;
+    outcome.exit_status = kExitSignalled + watched.end.signal;
   } else {
     receipt.exit_code = watched.end.exit_code;
     outcome.exit_status = watched.end.exit_code;
@@ -104,7 +86,7 @@ void ConcludeEnd(const WatchResult& watched, RunOutcome& outcome) {
   if (watched.interrupted_by != 0) {
     receipt.outcome = "terminated";
     outcome.exit_status = watched.end.signal != 0 || watched.end.exit_code < 0
-                              ? 128 + watched.interrupted_by
+                              ? kExitSignalled + watched.interrupted_by
                               : outcome.exit_status;
   }
   if (watched.breach) {
@@ -138,29 +120,37 @@ void ConcludeCut(const RunRequest& request, const output::OutputBudget& budget,
 // What the command left in a project. Nothing of it runs any more.
 RunOutcome SettleProject(const RunRequest& request, Project& project, RunOutcome outcome) {
   outcome.notes.insert(outcome.notes.end(), project.notes().begin(), project.notes().end());
-  Result<Project::End> end = project.Settle();
-  if (!end.ok()) {
-    return Refuse(std::move(outcome), std::move(end.error()));
-  }
+  Project::End end = project.Settle();
+  size_t left = 0;
   constexpr size_t kMostListed = 256;
   constexpr size_t kMostSaid = 20;
-  for (const Planted& planted : end->planted) {
+  for (const Planted& planted : end.planted) {
+    const bool stays = planted.set_aside.empty();
+    left += stays && !request.keep_planted ? 1 : 0;
     if (outcome.receipt.planted.size() < kMostListed) {
       outcome.receipt.planted.push_back(planted.path);
     }
     if (outcome.warnings.size() < kMostSaid) {
-      outcome.warnings.push_back(fmt::format(
-          "{} was made by the command, and {} on this host runs what it says; it was {}",
-          Printable(planted.path), planted.run_by,
-          request.keep_planted ? "kept (--keep-planted)"
-                               : "set aside as " + Printable(planted.set_aside)));
+      outcome.warnings.push_back(
+          fmt::format("{} was made by the command, and {} on this host runs what it says; {}",
+                      Printable(planted.path), planted.run_by,
+                      request.keep_planted ? "it was kept (--keep-planted)"
+                      : stays              ? "it could not be set aside"
+                              : "it was set aside as " + Printable(planted.set_aside)));
     }
   }
-  if (end->planted.size() > kMostSaid) {
-    outcome.warnings.push_back(fmt::format("{} such names were made in all", end->planted.size()));
+  if (end.planted.size() > kMostSaid) {
+    outcome.warnings.push_back(fmt::format("{} such names were made in all", end.planted.size()));
   }
-  outcome.notes.insert(outcome.notes.end(), end->notes.begin(), end->notes.end());
-  return outcome;
+  outcome.notes.insert(outcome.notes.end(), end.notes.begin(), end.notes.end());
+  if (left > 0 && end.failed.ok()) {
+    end.failed =
+        HostFault("isolation.project",
+                  fmt::format("{} names that run code on this host could not be set aside", left),
+                  "the receipt lists them: look at them before you use the project");
+  }
+  return end.failed.ok() ? std::move(outcome)
+                         : Refuse(std::move(outcome), std::move(end.failed.error()));
 }
 
 // From the resolved request to the end of its boundary.
@@ -177,7 +167,7 @@ RunOutcome RunCall(const RunRequest& request) {
     if (request.record != nullptr) {
       outcome.receipt = request.record->asked();
     } else if (Result<std::string> id = NewId(); id.ok()) {
-      outcome.receipt.call_id = std::move(id).value();
+      outcome.receipt.identity.call_id = std::move(id).value();
     } else {
       return Refuse(std::move(outcome), std::move(id.error()));
     }

@@ -7,12 +7,13 @@
 
 #include "audit/receipt.h"
 #include "base/error.h"
+#include "base/exit_codes.h"
 #include "call/run/run_request.h"
 
 namespace coffer::call {
 
 struct RunOutcome {
-  int exit_status = 125;
+  int exit_status = kExitFailed;
   std::optional<Error> error;  // what to tell the caller, if the call did not end by itself
   audit::Receipt receipt;
   std::vector<std::string> notes;     // what the caller should know; one sentence each

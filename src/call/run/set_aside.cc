@@ -17,6 +17,28 @@ namespace coffer::call {
 namespace {
 
 constexpr size_t kLongestName = 200;
+constexpr size_t kLongestPiece = 2000;  // of a path; PATH_MAX is 4096, a name has at most 255
+
+std::string NameOf(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
+
+// A directory that its owner may change for a moment.
+class OpenedToOwner {
+ public:
+  explicit OpenedToOwner(int fd) : name_(NameOf(fd)) {
+    struct stat info{};
+    if (::fstat(fd, &info) == 0) {
+      mode_ = info.st_mode & 07777;
+      (void)::chmod(name_.c_str(), mode_ | 0700);
+    }
+  }
+  ~OpenedToOwner() { (void)::chmod(name_.c_str(), mode_); }
+  OpenedToOwner(const OpenedToOwner&) = delete;
+  OpenedToOwner& operator=(const OpenedToOwner&) = delete;
+
+ private:
+  std::string name_;
+  mode_t mode_ = 0700;
+};
 
 // "packages/a/.vscode" as one name.
 std::string FlatName(size_t number, const std::string& path) {
@@ -41,15 +63,29 @@ Status SetAside::MakeDirectory() {
   return {};
 }
 
+// By pieces that the kernel takes as one path each.
+Result<UniqueFd> SetAside::OpenParent(const std::string& path) const {
+  TRY_ASSIGN(UniqueFd at, sys::OpenAt(root_.fd.get(), ".", O_PATH | O_DIRECTORY));
+  for (std::string_view rest = path; !rest.empty();) {
+    size_t end = rest.size();
+    if (end > kLongestPiece) {
+      end = rest.rfind('/', kLongestPiece);
+    }
+    TRY_ASSIGN(at,
+               sys::OpenNoLinks(at.get(), std::string(rest.substr(0, end)), O_PATH | O_DIRECTORY));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return at;
+}
+
 Result<std::string> SetAside::Move(const std::string& path) {
   if (name_.empty()) {
     TRY(MakeDirectory());
   }
   const size_t slash = path.rfind('/');
-  const std::string parent_path = slash == std::string::npos ? "." : path.substr(0, slash);
   const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
   TRY_ASSIGN(const UniqueFd parent,
-             sys::OpenNoLinks(root_.fd.get(), parent_path, O_PATH | O_DIRECTORY));
+             OpenParent(slash == std::string::npos ? "" : path.substr(0, slash)));
   const std::string flat = FlatName(++count_, path);
   const auto rename = [&] {
     return raw::Syscall(SYS_renameat2, parent.get(), raw::Arg(name.c_str()), directory_.get(),
@@ -57,12 +93,14 @@ Result<std::string> SetAside::Move(const std::string& path) {
   };
   long moved = rename();
   if (moved == -EACCES) {
-    // A directory that is closed to its owner cannot be given another parent.
+    // A directory that is closed to its owner cannot be given another parent, nor what is in it.
+    const OpenedToOwner above(parent.get());
     const Result<UniqueFd> closed =
         sys::OpenNoLinks(parent.get(), name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
-    if (closed.ok() && ::chmod(fmt::format("/proc/self/fd/{}", closed->get()).c_str(), 0700) == 0) {
-      moved = rename();
+    if (closed.ok()) {
+      (void)::chmod(NameOf(closed->get()).c_str(), 0700);
     }
+    moved = rename();
   }
   if (moved < 0) {
     return sys::ErrnoError("isolation.project", fmt::format("cannot set {} aside", path), moved);

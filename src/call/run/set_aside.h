@@ -23,6 +23,7 @@ class SetAside {
 
  private:
   Status MakeDirectory();
+  Result<UniqueFd> OpenParent(const std::string& path) const;
 
   const isolation::HostPath& root_;
   std::string name_;  // of the directory; empty: not made yet

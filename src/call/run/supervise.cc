@@ -77,6 +77,7 @@ void Watch::AttachTerminal(UniqueFd master, Terminal* own_terminal) {
 
 limits::Events Watch::EventsNow() const {
   limits::Events events;
+  events.refusals_unseen = !cgroup_.layers().Has(policy::Layer::kCgroupPids);
   events.wall = deadline_.elapsed();
   events.wall_spent = deadline_.Spent();
   events.output_bytes = budget_.produced;

@@ -6,7 +6,7 @@
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 
-#include <array>
+#include <algorithm>
 
 #include "base/sys.h"
 
@@ -16,21 +16,8 @@ namespace {
 using raw::Arg;
 using raw::Syscall;
 
-// Reads once; closes at the end, at an error, or when there is too much.
-void ReadSome(UniqueFd& from, size_t limit, std::string& into, const auto& sink) {
-  std::array<char, 65536> buffer;
-  const long got = Syscall(SYS_read, from.get(), Arg(buffer.data()), buffer.size());
-  if (got == -EINTR || got == -EAGAIN) {
-    return;
-  }
-  if (got <= 0 || into.size() + static_cast<size_t>(got) > limit) {
-    from.Reset();
-    return;
-  }
-  const std::string_view piece(buffer.data(), static_cast<size_t>(got));
-  into.append(piece);
-  sink(piece);
-}
+constexpr size_t kReport = 2;
+constexpr size_t kMaxOutput = 64 << 20;
 
 void TakeSignals(const CollectOptions& options) {
   signalfd_siginfo info{};
@@ -42,45 +29,63 @@ void TakeSignals(const CollectOptions& options) {
 
 }  // namespace
 
-std::optional<RunReport> ReadReport(const std::string& bytes) {
-  Result<RunReport> report = DecodeReport(bytes);
-  return report.ok() ? std::optional<RunReport>(std::move(report).value()) : std::nullopt;
+Collector::Collector(RunChannels channels, OutputSink sink)
+    : channels_{Channel{std::move(channels.out), {}, kMaxOutput},
+                Channel{std::move(channels.err), {}, kMaxOutput},
+                Channel{std::move(channels.report), {}, kMaxWireBytes}},
+      sink_(std::move(sink)) {}
+
+void Collector::Read(size_t channel) {
+  Channel& from = channels_[channel];
+  std::array<char, 65536> buffer;
+  const long got = Syscall(SYS_read, from.fd.get(), Arg(buffer.data()), buffer.size());
+  if (got == -EINTR || got == -EAGAIN) {
+    return;
+  }
+  if (got <= 0 || from.bytes.size() + static_cast<size_t>(got) > from.limit) {
+    from.fd.Reset();
+    return;
+  }
+  const std::string_view piece(buffer.data(), static_cast<size_t>(got));
+  from.bytes.append(piece);
+  if (sink_ && channel != kReport) {
+    sink_(channel == 0 ? Stream::kOut : Stream::kErr, piece);
+  }
+}
+
+bool Collector::done() const {
+  return std::none_of(channels_.begin(), channels_.end(),
+                      [](const Channel& channel) { return channel.fd.valid(); });
+}
+
+Collected Collector::Take() {
+  Result<RunReport> report = DecodeReport(channels_[kReport].bytes);
+  return {std::move(channels_[0].bytes), std::move(channels_[1].bytes),
+          report.ok() ? std::optional(std::move(report).value()) : std::nullopt};
 }
 
 Collected Collect(RunChannels channels, const CollectOptions& options) {
-  Collected collected;
-  std::string report;
-  const auto to = [&](Stream stream) {
-    return [&options, stream](std::string_view piece) {
-      if (options.sink) {
-        options.sink(stream, piece);
-      }
-    };
-  };
-  while (channels.out || channels.err || channels.report) {
-    pollfd waits[4] = {{channels.out.get(), POLLIN, 0},
-                       {channels.err.get(), POLLIN, 0},
-                       {channels.report.get(), POLLIN, 0},
-                       {options.signals, POLLIN, 0}};
-    const long answer = Syscall(SYS_ppoll, Arg(waits), 4, 0, 0, 0);
+  Collector collector(std::move(channels), options.sink);
+  while (!collector.done()) {
+    pollfd waits[Collector::kChannels + 1] = {};
+    for (size_t i = 0; i < Collector::kChannels; ++i) {
+      waits[i] = {collector.fd(i), POLLIN, 0};  // poll skips what is -1
+    }
+    waits[Collector::kChannels] = {options.signals, POLLIN, 0};
+    const long answer = Syscall(SYS_ppoll, Arg(waits), std::size(waits), 0, 0, 0);
     if (answer < 0 && answer != -EINTR) {
       break;
     }
-    if (channels.out && waits[0].revents != 0) {
-      ReadSome(channels.out, kMaxCollected, collected.stdout_text, to(Stream::kOut));
+    for (size_t i = 0; i < Collector::kChannels; ++i) {
+      if (waits[i].revents != 0) {
+        collector.Read(i);
+      }
     }
-    if (channels.err && waits[1].revents != 0) {
-      ReadSome(channels.err, kMaxCollected, collected.stderr_text, to(Stream::kErr));
-    }
-    if (channels.report && waits[2].revents != 0) {
-      ReadSome(channels.report, kMaxWireBytes, report, [](std::string_view) {});
-    }
-    if (waits[3].revents != 0) {
+    if (waits[Collector::kChannels].revents != 0) {
       TakeSignals(options);
     }
   }
-  collected.report = ReadReport(report);
-  return collected;
+  return collector.Take();
 }
 
 }  // namespace coffer::call

@@ -2,15 +2,18 @@
 //
 // Everything that comes back from a runner, gathered until it is done.
 //
+// One Collector for both who wait: `coffer call` blocks in Collect, the gateway's loop calls Read when a channel is readable.
 // Output is bounded by the runner (the call's own cap); here it is bounded once more, because a runner may have been broken
-// into.
+// into. Not thread-safe.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/unique_fd.h"
 #include "call/warden/launcher.h"
 #include "call/warden/wire.h"
 
@@ -21,22 +24,44 @@ struct Collected {
   std::string stdout_text;
   std::string stderr_text;
   std::optional<RunReport> report;
+  std::optional<Error> stopped;  // it was killed from outside: why, and by whom
 };
 
-inline constexpr size_t kMaxCollected = 64 << 20;
-
 enum class Stream { kOut, kErr };
+// Sees all output as it comes; may be empty.
+using OutputSink = std::function<void(Stream, std::string_view)>;
+
+class Collector {
+ public:
+  static constexpr size_t kChannels = 3;  // stdout, stderr, report
+
+  Collector(RunChannels channels, OutputSink sink);
+
+  // -1 once the channel has ended.
+  int fd(size_t channel) const { return channels_[channel].fd.get(); }
+  // Reads once. The channel ends at its end, at an error, or when there is too much.
+  void Read(size_t channel);
+  bool done() const;
+  // Once, when done.
+  Collected Take();
+
+ private:
+  struct Channel {
+    UniqueFd fd;
+    std::string bytes;
+    size_t limit = 0;
+  };
+  std::array<Channel, kChannels> channels_;
+  OutputSink sink_;
+};
 
 struct CollectOptions {
-  std::function<void(Stream, std::string_view)> sink;  // sees everything as it comes; may be empty
-  int signals = -1;                                    // a signalfd
+  OutputSink sink;
+  int signals = -1;  // a signalfd
   std::function<void(int)> on_signal;
 };
 
 // Blocks until all three channels have ended.
 Collected Collect(RunChannels channels, const CollectOptions& options);
-
-// The report of a channel that has ended; nothing if it makes no sense.
-std::optional<RunReport> ReadReport(const std::string& bytes);
 
 }  // namespace coffer::call

@@ -7,9 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/exit_codes.h"
 #include "base/sys.h"
 #include "call/warden/protocol.h"
 #include "call/warden/runner.h"
+#include "call/warden/tenant_uids.h"
 #include "call/warden/wire.h"
 
 namespace coffer::call {
@@ -58,18 +60,26 @@ LocalLauncher::~LocalLauncher() {
 Result<RunChannels> LocalLauncher::Launch(const std::string& call_id, const RunRequest& request,
                                           std::string_view stdin_text) {
   TRY_ASSIGN(Channels channels, MakeChannels(stdin_text));
+  if (const Status allowed =
+          allowed_ == nullptr ? Status() : CheckRequest(allowed_->rules, allowed_->table, request);
+      !allowed.ok()) {
+    SendReport(channels.report.get(), RefusalReport(allowed.error()), Patience::kNone);
+    return std::move(channels.ours);
+  }
+  RunRequest run = request;
+  TRY_ASSIGN(run.uids, UidsOfTenant(run.tenant));
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid == 0) {
     // The child's copies of our ends must go: an end of file is how we learn that it is done.
     channels.ours = {};
     if (!BecomeRunner(channels.in.get(), channels.out.get(), channels.err.get(), parent)) {
-      ::_exit(125);
+      ::_exit(kExitFailed);
     }
     channels.in.Reset();
     channels.out.Reset();
     channels.err.Reset();
-    RunAndReport(request, channels.report.get());
+    RunAndReport(std::move(run), channels.report.get());
   }
   if (pid < 0) {
     return HostFault("isolation.host", "the host cannot start another process",

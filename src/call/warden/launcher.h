@@ -13,6 +13,8 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "call/run/run_request.h"
+#include "call/warden/check.h"
+#include "call/warden/table.h"
 
 namespace coffer::call {
 
@@ -35,9 +37,18 @@ class Launcher {
   virtual void Signal(const std::string& call_id, int signal) = 0;
 };
 
-// Runs every call in a child of this process, which must be single-threaded. The children die with it.
+// What a call is held against before it runs, with and without a daemon.
+struct Allowed {
+  WardenRules rules;
+  WardenTable table;
+};
+
+// Runs every call in a child of this process, which must be single-threaded. The children die with it. As the warden does,
+// it refuses what is not allowed with a report, and gives the boundary a uid of its tenant.
 class LocalLauncher : public Launcher {
  public:
+  // Without `allowed` everything is. It outlives the launcher.
+  explicit LocalLauncher(const Allowed* allowed = nullptr) : allowed_(allowed) {}
   ~LocalLauncher() override;  // kills and reaps what still runs
   Result<RunChannels> Launch(const std::string& call_id, const RunRequest& request,
                              std::string_view stdin_text) override;
@@ -45,6 +56,7 @@ class LocalLauncher : public Launcher {
   void Signal(const std::string& call_id, int signal) override;
 
  private:
+  const Allowed* const allowed_;
   std::map<std::string, pid_t> runners_;
 };
 

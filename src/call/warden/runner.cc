@@ -9,7 +9,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "audit/receipt.h"
+#include "base/exit_codes.h"
 #include "base/sys.h"
 #include "call/run/run_call.h"
 
@@ -37,8 +37,7 @@ bool BecomeRunner(int in, int out, int err, int parent) {
 void RunAndReport(RunRequest request, int report) {
   request.receipt_path = "-";  // it is wanted; where it goes is not ours to say
   const RunOutcome outcome = RunCall(request);
-  SendReport(report, {outcome.exit_status, outcome.error, audit::FormatReceipt(outcome.receipt)},
-             Patience::kSome);
+  SendReport(report, {outcome.exit_status, outcome.error, outcome.receipt}, Patience::kSome);
   ::_exit(0);
 }
 
@@ -48,7 +47,8 @@ RunReport RefusalReport(const Error& error) {
   receipt.error_class = error.code;
   receipt.error_message = error.message;
   receipt.requested_at = receipt.finished_at = WallTime();
-  return {error.kind == ErrorKind::kRefused ? 120 : 125, error, audit::FormatReceipt(receipt)};
+  return {error.kind == ErrorKind::kRefused ? kExitRefused : kExitFailed, error,
+          std::move(receipt)};
 }
 
 void SendReport(int socket, const RunReport& report, Patience patience) {

@@ -12,6 +12,7 @@
 #include <map>
 #include <utility>
 
+#include "base/exit_codes.h"
 #include "base/print.h"
 #include "base/sys.h"
 #include "call/run/doctor.h"
@@ -69,7 +70,7 @@ Result<RunRequest> ReadRequest(const WardenRules& rules, const WardenTable& tabl
                          ReceivedMessage& received, pid_t warden, uint32_t uid_index) {
   std::vector<UniqueFd>& given = received.descriptors;
   if (!BecomeRunner(given[1].get(), given[2].get(), given[3].get(), warden)) {
-    ::_exit(125);
+    ::_exit(kExitFailed);
   }
   const int report = given[4].get();
   for (size_t i = 1; i < 4; ++i) {
@@ -79,7 +80,7 @@ Result<RunRequest> ReadRequest(const WardenRules& rules, const WardenTable& tabl
   given[0].Reset();
   if (!request.ok()) {
     SendReport(report, RefusalReport(request.error()), Patience::kSome);
-    ::_exit(120);
+    ::_exit(kExitRefused);
   }
   RunAndReport(std::move(request).value(), report);
 }

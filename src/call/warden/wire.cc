@@ -2,6 +2,7 @@
 #include "call/warden/wire.h"
 
 #include "call/warden/wire_envelope.h"
+#include "call/warden/wire_receipt.h"
 
 namespace coffer::call {
 namespace {
@@ -71,7 +72,7 @@ std::string EncodeReport(const RunReport& report) {
   writer.Text(error.code);
   writer.Text(error.message);
   writer.Text(error.hint);
-  writer.Text(report.receipt);
+  WriteReceipt(writer, report.receipt);
   return writer.Take();
 }
 
@@ -85,7 +86,7 @@ Result<RunReport> DecodeReport(std::string_view bytes) {
   error.code = reader.Text();
   error.message = reader.Text();
   error.hint = reader.Text();
-  report.receipt = reader.Text();
+  report.receipt = ReadReceipt(reader);
   if (!reader.Complete() || status < 0 || status > 255) {
     return Malformed("report");
   }

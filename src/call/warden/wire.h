@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 
+#include "audit/receipt.h"
+#include "base/exit_codes.h"
 #include "base/result.h"
 #include "call/run/run_request.h"
 #include "call/warden/wire_bytes.h"
@@ -24,9 +26,9 @@ Result<RunRequest> DecodeRun(std::string_view bytes);
 
 // How a boundary ended, for the role that asked for it.
 struct RunReport {
-  int32_t exit_status = 125;
+  int32_t exit_status = kExitFailed;
   std::optional<Error> error;
-  std::string receipt;  // JSON, as audit::FormatReceipt writes it
+  audit::Receipt receipt;  // how it went (wire_receipt.h); the asking role knows the rest
 };
 std::string EncodeReport(const RunReport& report);
 Result<RunReport> DecodeReport(std::string_view bytes);

@@ -85,7 +85,7 @@ class WireReader {
     return static_cast<Enum>(value);
   }
   bool Flag() { return Number<uint8_t>() == 1; }
-  // Paths, words and JSON: nothing we send holds a NUL, and the kernel would see another text than our checks.
+  // Paths and words: nothing we send holds a NUL, and the kernel would see another text than our checks.
   std::string Text() {
     const auto size = Number<uint64_t>();
     if (size > bytes_.size() || bytes_.substr(0, size).find('\0') != std::string_view::npos) {
@@ -115,14 +115,14 @@ class WireReader {
   bool ok() const { return ok_; }
   // Every byte was read, and every value fitted.
   bool Complete() const { return ok_ && bytes_.empty(); }
-
- private:
-  static constexpr uint32_t kMaxItems = 1 << 16;
-
+  // A value fitted and makes no sense.
   void Fail() {
     ok_ = false;
     bytes_ = {};
   }
+
+ private:
+  static constexpr uint32_t kMaxItems = 1 << 16;
   std::string_view bytes_;
   bool ok_ = true;
 };

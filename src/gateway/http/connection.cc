@@ -16,7 +16,9 @@
 namespace coffer::gateway {
 namespace {
 
-constexpr size_t kLingerBytes = 1 << 20;
+// A client that sends before it reads still has the rest of its upload to send.
+constexpr size_t kLingerBytes = 256 << 20;
+constexpr std::chrono::milliseconds kLingerTime{30000};
 constexpr std::chrono::milliseconds kLastWords{2000};
 constexpr std::chrono::milliseconds kGrace{1000};  // for a client that has just come
 
@@ -43,7 +45,7 @@ Connection::~Connection() = default;
 std::optional<Connection::Clock::time_point> Connection::idle_since(Clock::time_point now) const {
   const bool between = phase_ == Phase::kIdle || phase_ == Phase::kLingering;
   const bool slow_head = phase_ == Phase::kReading && !parser_.head_done();
-  const bool left = asker_ != nullptr && asker_->gone && asker_->tenant.empty();
+  const bool left = asker_ != nullptr && asker_->gone && asker_->tenant == store::TenantId::None();
   if (closed_ || !(between || slow_head || left) || now - phase_began_ < kGrace) {
     return std::nullopt;
   }
@@ -181,7 +183,7 @@ net::Task<bool> Connection::ServeOne() {
     co_return more;
   }
   std::shared_ptr<void> progress;
-  if (!exchange->asker->tenant.empty()) {
+  if (exchange->asker->tenant != store::TenantId::None()) {
     progress = shared_->Begin(exchange->asker->tenant);
     if (progress == nullptr) {
       Response response = ProblemResponse(TooManyRequests());
@@ -218,7 +220,7 @@ net::Task<bool> Connection::Handle(std::shared_ptr<Exchange> exchange) {
 // Whether another request may follow.
 net::Task<bool> Connection::Answer(const Exchange& exchange, Response response) {
   if (const auto& answered = shared_->api.config.answered; answered != nullptr) {
-    answered(exchange.who.tenant,
+    answered(exchange.who.tenant.name(),
              exchange.route != nullptr ? exchange.route->path : std::string_view{},
              MethodName(exchange.head.method), response.status);
   }
@@ -305,6 +307,7 @@ net::Task<bool> Connection::Send(std::string_view first, std::string_view second
 
 // Closing a socket with unread bytes resets it, and the reset can overtake the answer (RFC 9112 section 9.6).
 net::Task<void> Connection::Linger() {
+  const auto began = std::chrono::steady_clock::now();
   SetDeadline(Phase::kLingering, kLastWords);
   co_await stream_->FinishWriting();
   input_.clear();
@@ -312,10 +315,11 @@ net::Task<void> Connection::Linger() {
   size_t discarded = 0;
   while (!closed_ && discarded < kLingerBytes) {
     const size_t count = co_await stream_->ReadSome(input_.data(), input_.size());
-    if (count == 0) {
+    if (count == 0 || std::chrono::steady_clock::now() - began > kLingerTime) {
       co_return;
     }
     discarded += count;
+    SetDeadline(Phase::kLingering, kLastWords);  // from the last byte on
   }
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "gateway/http/exchange.h"
+#include "gateway/http/gzip.h"
 
 namespace coffer::gateway {
 
@@ -62,7 +63,7 @@ void GetCheckpoint(const std::shared_ptr<Exchange>& exchange, Respond respond);
 // ?limit=&cursor=
 Answer<PageRequest> ReadPage(const Exchange& exchange);
 
-// For a client that is gone: what is sent nobody reads, so nothing is formatted.
+// For a client that is gone: its answer would not be read, so nothing is formatted.
 Response UnreadResponse();
 
 // A Reply that makes a Response of the answer, on the thread that has the answer, and counts it as its tenant's memory.
@@ -71,12 +72,14 @@ Reply<T> Answering(const std::shared_ptr<Exchange>& exchange, Respond respond,
                    std::function<Response(T&)> make) {
   return Reply<T>::Prepared(
       [api = exchange->api, asker = exchange->asker, respond = std::move(respond),
-       make = std::move(make)](Answer<T> answer) -> std::function<void()> {
+       make = std::move(make),
+       gzip = AcceptsGzip(exchange->head)](Answer<T> answer) -> std::function<void()> {
         auto response = std::make_shared<Response>();
         try {
           *response = asker->gone   ? UnreadResponse()
                       : answer.ok() ? make(answer.value())
                                     : ProblemResponse(FromRefusal(answer.refusal()));
+          CompressBody(gzip, [&asker] { return asker->gone.load(); }, response.get());
         } catch (const std::exception&) {
           *response = ProblemResponse(
               MakeProblem(500, "internal", "something went wrong inside Cofferdam"));

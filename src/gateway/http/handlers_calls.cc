@@ -24,6 +24,9 @@ Response CallResponse(const CallView& call, bool wait) {
     }
   }
   response.headers.push_back({"Location", "/v1/calls/" + call.call_id});
+  if (call.retry_after) {
+    response.headers.push_back({"Retry-After", std::to_string(*call.retry_after)});
+  }
   if (call.replayed) {
     response.headers.push_back({"Idempotency-Replayed", "true"});
   }

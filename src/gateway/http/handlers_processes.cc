@@ -55,14 +55,14 @@ void PostProcess(const std::shared_ptr<Exchange>& exchange, Respond respond) {
       Answering<CallView>(exchange, std::move(respond), [begun](CallView& call) {
         if (call.state == CallState::kFinished) {
           Response response = JsonResponse(200, FormatCallResult(call));
-          response.headers.push_back({"Location", "/v1/calls/" + call.call_id});
+          response.headers.push_back({"Location", "/v1/calls/" + call.identity.call_id});
           return response;
         }
         ProcessView view = begun;
-        view.process_id = call.call_id;
+        view.process_id = call.identity.call_id;
         Response response = JsonResponse(201, FormatProcess(view));
         response.headers.push_back(
-            {"Location", "/v1/sessions/" + begun.session_id + "/processes/" + call.call_id});
+            {"Location", "/v1/sessions/" + begun.session_id + "/processes/" + call.identity.call_id});
         return response;
       }));
 }

@@ -57,9 +57,17 @@ void GetReady(const std::shared_ptr<Exchange>& exchange, Respond respond) {
   respond(JsonResponse(readiness.ready ? 200 : 503, FormatReadiness(readiness)));
 }
 
+// It is the same for all, also for strangers: compressed once.
 // NOLINTNEXTLINE(performance-unnecessary-value-param): all handlers have one signature
-void GetOpenApi(const std::shared_ptr<Exchange>&, Respond respond) {
-  respond(JsonResponse(200, std::string(OpenApiDocument())));
+void GetOpenApi(const std::shared_ptr<Exchange>& exchange, Respond respond) {
+  static const auto make = [](bool gzip) {
+    Response response = JsonResponse(200, std::string(OpenApiDocument()));
+    CompressBody(gzip, [] { return false; }, &response);
+    return response;
+  };
+  static const Response plain = make(false);
+  static const Response packed = make(true);
+  respond(AcceptsGzip(exchange->head) ? packed : plain);
 }
 
 void GetMetrics(const std::shared_ptr<Exchange>& exchange, Respond respond) {

@@ -230,6 +230,7 @@ std::vector<uint16_t> ReadPorts(Members* members) {
   return ports;
 }
 
+constexpr uint64_t kLongestSession = 24 * 3600;  // seconds
 constexpr uint64_t kTenYears = 10ULL * 366 * 86400;
 
 }  // namespace
@@ -260,7 +261,8 @@ Answer<SessionRequest> ParseSessionBody(std::string_view text, const HttpLimits&
     return read.refusal();
   }
   Members& members = read.value();
-  if (const auto seconds = members.Number("lifetime_seconds", kTenYears); seconds.has_value()) {
+  if (const auto seconds = members.Number("lifetime_seconds", kLongestSession);
+      seconds.has_value()) {
     request.lifetime = std::chrono::seconds(*seconds);
   }
   request.max_calls = members.Number("max_calls", 1'000'000'000);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
+
 namespace coffer::gateway {
 namespace {
 
@@ -43,7 +45,9 @@ void JsonPieces::Text(std::string_view bytes) {
   Raw("\"");
   while (!bytes.empty()) {
     const size_t size = CutAtCharacter(bytes, kSliceBytes);
-    const std::string quoted = PrintJson(Json(bytes.substr(0, size)));
+    std::string quoted;
+    quoted.reserve(size * 2);
+    AppendJsonText(bytes.substr(0, size), &quoted);
     Raw(std::string_view(quoted).substr(1, quoted.size() - 2));
     bytes.remove_prefix(size);
   }

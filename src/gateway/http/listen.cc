@@ -126,7 +126,7 @@ Result<UniqueFd> ListenUnix(const std::string& path, unsigned mode) {
     TRY_ASSIGN(const UniqueFd probe, MakeSocket(AF_UNIX, SOCK_STREAM));
     const long answer = Syscall(SYS_connect, probe.get(), Arg(address.get()), address.size);
     if (answer >= 0 || answer == -EAGAIN) {
-      return Refused("gateway.listen.taken", "somebody listens on " + path + " already",
+      return Refused("gateway.listen.taken", "a process listens on " + path + " already",
                      "is another daemon running with this state directory?");
     }
     if (answer == -ECONNREFUSED) {
@@ -177,7 +177,7 @@ Result<Channel> DescribeChannel(int fd) {
     ucred peer{};
     size = sizeof(peer);
     got = Syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_PEERCRED, Arg(&peer), Arg(&size));
-    // A uid that is not mapped into our namespace reads as -1 or as the overflow uid: nobody we know.
+    // A uid that is not mapped into our namespace reads as -1 or as the overflow uid: an unknown user.
     if (got < 0 || peer.uid == static_cast<uid_t>(-1)) {
       return sys::ErrnoError("gateway.accept.peer", "cannot read the peer of a unix socket",
                              got < 0 ? got : -ESRCH);
@@ -206,7 +206,7 @@ std::string PeerKey(const Channel& channel) {
   if (::inet_pton(AF_INET6, channel.address.c_str(), &address) != 1) {
     return channel.address;
   }
-  std::memset(&address.s6_addr[8], 0, 8);  // whoever has one address of a /64 has all of them
+  std::memset(&address.s6_addr[8], 0, 8);  // a client with one address of a /64 has all of them
   std::array<char, INET6_ADDRSTRLEN> text{};
   ::inet_ntop(AF_INET6, &address, text.data(), text.size());
   return text.data();

@@ -2,8 +2,8 @@
 //
 // Sockets to listen on, and what can be learnt about a client from an accepted one.
 //
-// The unix socket exists with its final mode before anybody can connect: it is bound, changed, and only then listens.
-// A socket file that somebody still listens on is never replaced; one that is left over is.
+// The unix socket exists with its final mode before a client can connect: it is bound, changed, and only then listens.
+// A socket file that a process still listens on is never replaced; one that is left over is.
 #pragma once
 
 #include <cstdint>

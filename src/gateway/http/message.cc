@@ -172,7 +172,7 @@ std::string FormatResponseHead(const Response& response, bool keep_alive, std::s
   } else if (response.chunked) {
     text += "\r\nTransfer-Encoding: chunked";
   }
-  // Answers depend on the key and are nobody's to keep; a browser must not guess at their type.
+  // Answers depend on the key and must not be cached; a browser must not guess at their type.
   text += "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff";
   for (const Header& header : response.headers) {
     text += "\r\n";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What may stand in a path of the API: ids, names and relative file paths, checked before anybody uses them.
+// What may stand in a path of the API: ids, names and relative file paths, checked before they are used.
 //
 // The alphabets are narrow on purpose: an id that passes here can be part of a file name, a query or a log line without
 // quoting. That it exists, and whose it is, is the service's business.

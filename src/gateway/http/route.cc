@@ -3,10 +3,12 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "base/utf8.h"
 #include "gateway/http/names.h"
 #include "gateway/http/words.h"
 #include "policy/manifest/manifest.h"
+#include "policy/manifest/mistake.h"
 
 namespace coffer::gateway {
 namespace {
@@ -123,6 +125,30 @@ Answer<Values> CheckValues(const Values& raw) {
   return values;
 }
 
+namespace {
+
+// Names the parameter, and what the path takes: the table's own words.
+Refusal UnknownParameter(std::string_view name, std::string_view known) {
+  std::vector<std::string_view> names;
+  std::string shown;
+  for (std::string_view rest = known; !rest.empty();) {
+    const size_t comma = rest.find(',');
+    names.push_back(rest.substr(0, comma));
+    shown += (shown.empty() ? "" : ", ") + std::string(names.back());
+    rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
+  }
+  const std::string_view nearest = policy::NearestWord(name, names);
+  Refusal refusal{.kind = RefusalKind::kInvalid, .code = "query.invalid"};
+  refusal.message = name.empty() ? "a query parameter without a name"
+                                 : "this path takes no query parameter " + Printable(name);
+  refusal.hint = !nearest.empty() ? "did you mean " + std::string(nearest) + "?"
+                 : names.empty()  ? "it takes none"
+                                  : "it takes " + shown;
+  return refusal;
+}
+
+}  // namespace
+
 Answer<Values> ParseQuery(std::string_view query, std::string_view known) {
   Values values;
   const auto refused = [](std::string message) {
@@ -136,15 +162,16 @@ Answer<Values> ParseQuery(std::string_view query, std::string_view known) {
     const size_t equals = pair.find('=');
     const std::string_view name = pair.substr(0, equals);
     if (name.empty() || !Listed(known, name)) {
-      return refused("a query parameter that this path does not take");
+      return UnknownParameter(name, known);
     }
     const auto same = [&](const auto& value) { return value.first == name; };
     if (equals == std::string_view::npos || std::any_of(values.begin(), values.end(), same)) {
-      return refused("a query parameter without a value, or given twice");
+      return refused("the query parameter " + std::string(name) +
+                     (equals == std::string_view::npos ? " has no value" : " is given twice"));
     }
     std::optional<std::string> value = PercentDecode(pair.substr(equals + 1));
     if (!value.has_value() || !IsUtf8(*value)) {
-      return refused("a query parameter that is not UTF-8");
+      return refused("the query parameter " + std::string(name) + " is not UTF-8");
     }
     values.emplace_back(name, std::move(*value));
   }

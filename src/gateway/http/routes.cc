@@ -7,7 +7,7 @@
 namespace coffer::gateway {
 namespace {
 
-// Who works, who decides, who runs the place, who looks. An operator may do what an agent may; nobody else calls tools.
+// The roles of a route. An operator may do what an agent may; no other role calls tools.
 constexpr Access kWorks = Access::Of(Role::kAgent, Role::kOperator);
 constexpr Access kReads =
     Access::Of(Role::kAgent, Role::kApprover, Role::kOperator, Role::kAuditor);
@@ -22,7 +22,8 @@ constexpr std::array kRoutes = {
     Route{Method::kGet, "/openapi.json", Access::Public(), kNone, GetOpenApi},
     Route{Method::kGet, "/metrics", kOversees, kNone, GetMetrics},
 
-    Route{Method::kPost, "/v1/calls", kWorks, kJson, PostCall},
+    // Every role may ask: a call by a role that calls no tools is denied and recorded like any other denial.
+    Route{Method::kPost, "/v1/calls", kReads, kJson, PostCall},
     Route{Method::kGet, "/v1/calls", kReads, kNone, GetCalls,
           "limit,cursor,tool,session,trace,outcome,class,denied,since,until"},
     Route{Method::kGet, "/v1/calls/{call_id}", kReads, kNone, GetCall},

@@ -15,7 +15,7 @@ std::string_view ServerShared::Date() {
   return date_;
 }
 
-std::shared_ptr<void> ServerShared::Begin(const std::string& tenant) {
+std::shared_ptr<void> ServerShared::Begin(const store::TenantId& tenant) {
   const HttpLimits& limits = api.config.limits;
   size_t& count = progress_->of_tenant[tenant];
   if (count >= limits.requests_per_tenant ||

@@ -5,10 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include "gateway/http/exchange.h"
@@ -30,11 +30,11 @@ struct ServerShared {
 
   // A request of the tenant in progress, until the handle is dropped. Nothing if the tenant has its share: of all requests
   // it may not have more than it leaves connections free.
-  std::shared_ptr<void> Begin(const std::string& tenant);
+  std::shared_ptr<void> Begin(const store::TenantId& tenant);
 
  private:
   struct Progress {
-    std::unordered_map<std::string, size_t> of_tenant;
+    std::map<store::TenantId, size_t> of_tenant;
     size_t all = 0;
   };
   std::shared_ptr<Progress> progress_ = std::make_shared<Progress>();

@@ -55,6 +55,9 @@ class EventStream : public BodyStream, public std::enable_shared_from_this<Event
       text_.insert(0, "retry: 1000\n\n");  // how soon a browser comes back
     }
     next_ = std::move(next);
+    if (text_.empty()) {
+      room_ = nullptr;  // what was handed out has been sent
+    }
     if (!Deliver()) {
       Ask();
       SetHeartbeat();
@@ -175,7 +178,7 @@ class EventStream : public BodyStream, public std::enable_shared_from_this<Event
   std::shared_ptr<void> timer_;
   std::shared_ptr<void> retry_;
   std::string text_;
-  std::shared_ptr<void> room_;  // of the text, until the next batch
+  std::shared_ptr<void> room_;  // of the text, until it is sent
   bool greeted_ = false;
   bool waiting_ = false;
   bool finished_ = false;

@@ -38,6 +38,7 @@ void AddResult(const CallView& call, JsonPieces& out) {
   out.Text(result.stdout_text);
   out.Raw(R"(,"stderr":)");
   out.Text(result.stderr_text);
+  out.Raw(result.truncated ? R"(,"truncated":true)" : R"(,"truncated":false)");
   out.Raw(R"(,"exit":)");
   out.Value({{"code", OrNull(result.exit_code)}, {"signal", OrNull(result.exit_signal)}});
   out.Raw(R"(,"structured":)");
@@ -80,12 +81,15 @@ Json ApprovalOf(const CallView& call) {
 std::deque<std::string> CallPieces(const CallView& call, const Json& more) {
   JsonPieces out;
   out.Raw(R"({"call_id":)");
-  out.Value(call.call_id);
+  out.Value(call.identity.call_id);
   out.Raw(R"(,"outcome":)");
   out.Value(OrNull(call.outcome));
   out.Raw(R"(,"result":)");
   AddResult(call, out);
   Json rest = {{"error", ErrorOf(call)}, {"denials", DenialsOf(call)}, {"log", LogJson(call.log)}};
+  if (call.retry_after) {
+    rest["retry_after"] = *call.retry_after;
+  }
   rest.update(more);
   const std::string text = PrintJson(rest);
   out.Raw(",");
@@ -95,7 +99,7 @@ std::deque<std::string> CallPieces(const CallView& call, const Json& more) {
 
 Json SessionJson(const SessionView& session) {
   return {{"session_id", session.session_id},
-          {"tenant", session.tenant},
+          {"tenant", session.tenant.name()},
           {"agent", session.agent},
           {"label", OrNull(session.label)},
           {"state", session.state},
@@ -147,7 +151,7 @@ Json ToolJson(const ToolView& tool) {
 Json KeyJson(const KeyView& key) {
   return {{"key_id", key.key_id},
           {"role", RoleName(key.role)},
-          {"tenant", key.tenant},
+          {"tenant", key.tenant.name()},
           {"agent", OrNull(key.agent)},
           {"label", OrNull(key.label)},
           {"all_tenants", key.all_tenants},
@@ -157,14 +161,14 @@ Json KeyJson(const KeyView& key) {
 }
 
 Json AuditJson(const AuditView& call) {
-  return {{"call_id", call.call_id},
-          {"tenant", call.tenant},
-          {"agent", OrNull(call.agent)},
-          {"user", OrNull(call.user)},
-          {"tool", OrNull(call.tool)},
-          {"session_id", OrNull(call.session_id)},
-          {"parent_id", OrNull(call.parent_id)},
-          {"trace_id", OrNull(call.trace_id)},
+  return {{"call_id", call.identity.call_id},
+          {"tenant", call.identity.tenant.name()},
+          {"agent", OrNull(call.identity.agent)},
+          {"user", OrNull(call.identity.user)},
+          {"tool", OrNull(call.identity.tool)},
+          {"session_id", OrNull(call.identity.session_id)},
+          {"parent_id", OrNull(call.identity.parent_id)},
+          {"trace_id", OrNull(call.identity.trace_id)},
           {"state", call.state},
           {"outcome", OrNull(call.outcome)},
           {"error_class", OrNull(call.error_class)},
@@ -177,9 +181,12 @@ Json AuditJson(const AuditView& call) {
 }
 
 Json SwitchJson(const SwitchView& one) {
-  return {{"scope", ScopeName(one.target.scope)}, {"name", one.target.name},
-          {"tenant", OrNull(one.tenant)},         {"reason", one.reason},
-          {"set_by", OrNull(one.set_by)},         {"set_at", TimeOrNull(one.set_at)}};
+  return {{"scope", ScopeName(one.target.scope)},
+          {"name", one.target.name},
+          {"tenant", one.tenant ? Json(one.tenant->name()) : Json(nullptr)},
+          {"reason", one.reason},
+          {"set_by", OrNull(one.set_by)},
+          {"set_at", TimeOrNull(one.set_at)}};
 }
 
 template <typename T>
@@ -200,18 +207,18 @@ std::deque<std::string> FormatCallResult(const CallView& call) {
 std::string FormatCallAccepted(const CallView& call) {
   if (call.state == CallState::kGated) {
     return PrintJson(
-        {{"call_id", call.call_id}, {"outcome", "gated"}, {"approval", ApprovalOf(call)}});
+        {{"call_id", call.identity.call_id}, {"outcome", "gated"}, {"approval", ApprovalOf(call)}});
   }
   return PrintJson(
-      {{"call_id", call.call_id}, {"outcome", nullptr}, {"state", StateName(call.state)}});
+      {{"call_id", call.identity.call_id}, {"outcome", nullptr}, {"state", StateName(call.state)}});
 }
 
 std::deque<std::string> FormatCall(const CallView& call) {
   Json json;
   json["state"] = StateName(call.state);
-  json["tool"] = call.tool;
-  json["session_id"] = OrNull(call.session_id);
-  json["parent_id"] = OrNull(call.parent_id);
+  json["tool"] = call.identity.tool;
+  json["session_id"] = OrNull(call.identity.session_id);
+  json["parent_id"] = OrNull(call.identity.parent_id);
   json["dry_run"] = call.dry_run;
   json["approval"] = ApprovalOf(call);
   json["requested_at"] = TimeOrNull(call.requested_at);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The JSON of every answer. The names are a public contract: DESIGN section 10, openapi.json, the SDKs.
+// The JSON of every answer. The names are a public contract: openapi.json, docs/HTTP.md, the SDKs.
 //
 // Output of tools is hostile bytes: what is not UTF-8 is replaced here, and only here. JSON text that comes from the
 // service (schemas, structured results) is parsed again; what is not JSON becomes null.

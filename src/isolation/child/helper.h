@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Making the network namespace takes longest and waits for nobody: a helper that shares our memory and descriptors does it
+// Making the network namespace takes longest and waits for no other step: a helper that shares our memory and descriptors does it
 // beside us. We enter it by descriptor, and the supervisor raises its loopback (Boundary::Admit); init is not ready
 // before the helper is gone, so nothing ever runs beside it. Runs in the child after clone: no heap, no locks, no
 // formatting.

@@ -86,7 +86,7 @@ void EndChildren(int /*signal*/) {
       }
     }
     if (::syscall(SYS_wait4, -1, nullptr, 0, nullptr) < 0) {
-      ::_exit(1);  // nobody is left
+      ::_exit(1);  // no process is left
     }
   }
 }

@@ -47,7 +47,7 @@ class LibraryFinder {
   // One library by its name, through the cache and the default directories, with what it needs; none is no error.
   Status CloseName(const std::string& soname);
 
-  // `soname` is provided by somebody else (the interpreter) and not looked for.
+  // `soname` is provided by the interpreter and not looked for.
   void Provide(const std::string& soname) { names_.insert(soname); }
 
   // The directory of the loader's own libc: its libraries are taken from there and from nowhere else, because a loader

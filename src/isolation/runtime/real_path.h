@@ -55,7 +55,7 @@ class RealPaths {
   void Follow(const std::string& path);
 
   // True once more was looked up than any program needs: then nothing is found any more, so that a hostile file cannot keep
-  // a resolution going for ever. Whoever resolves refuses the answer.
+  // a resolution going for ever. The resolver refuses the answer.
   bool exhausted() const { return lookups_ > kMaxLookups; }
   static constexpr size_t kMaxLookups = 100'000;
 

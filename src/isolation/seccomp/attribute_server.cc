@@ -198,7 +198,7 @@ std::optional<long> AttributeServer::Make(const Change& change, int file) const 
   }
   const bool link = S_ISLNK(info.st_mode);
   if (info.st_uid != uid_) {
-    return -EPERM;  // as the kernel answers everybody but the owner
+    return -EPERM;  // as the kernel answers a process that is not the owner's
   }
   const std::string name = OwnName(file);
   switch (change.kind) {

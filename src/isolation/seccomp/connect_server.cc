@@ -179,8 +179,8 @@ long ConnectServer::Shared::Make(const Work& work) {
   if (!work.root.valid()) {
     return ConnectTo(work.socket.get(), work.address);
   }
-  const long opened = sys::OpenAt2(work.root.get(), work.path, O_PATH,
-                                   RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+  const long opened =
+      sys::OpenAt2(work.root.get(), work.path, O_PATH, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
   if (opened < 0) {
     return opened;
   }

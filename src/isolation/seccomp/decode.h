@@ -2,7 +2,7 @@
 //
 // Arguments of a system call as a person would write them: "AF_VSOCK, SOCK_STREAM, 0".
 //
-// From the registers alone. Pointers are shown as "ptr" or "null": their values tell nobody anything, differ on every
+// From the registers alone. Pointers are shown as "ptr" or "null": their values say nothing, differ on every
 // run and would turn one repeated call into many records.
 #pragma once
 

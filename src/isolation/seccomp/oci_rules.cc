@@ -19,7 +19,7 @@ constexpr size_t kMaxName = 64;
 constexpr size_t kMaxArguments = 6;
 constexpr int64_t kMaxErrno = 4095;
 
-// Somebody else's text, short and printable, in quotes.
+// Foreign text, short and printable, in quotes.
 std::string Quote(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text.substr(0, 40)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads somebody else's seccomp JSON into rules, exactly as it says, before anything is intersected with our floor.
+// Reads another program's seccomp JSON into rules, exactly as it says, before anything is intersected with our floor.
 //
 // Hostile input: every key, action, operator, name and number is checked, and sizes are bounded. For oci_import.cc.
 #pragma once

@@ -295,7 +295,7 @@ Status Cgroup::Kill() {
   const V1Dir* freezer = FindV1(Controller::kFreezer);
   const V1Dir* pids = FindV1(Controller::kPids);
   if (pids != nullptr) {
-    // From here on no process inside can fork, so one pass over the list reaches everybody.
+    // From here on no process inside can fork, so one pass over the list reaches every process.
     WriteControl(AT_FDCWD, (pids->path + "/pids.max").c_str(), "0");
   }
   if (freezer != nullptr) {

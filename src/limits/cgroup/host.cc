@@ -83,9 +83,15 @@ Reason WhyNotWritable(const ControllerPlace& place, long negative_errno) {
             "mount it writable, or give the container its own cgroup tree"};
   }
   if (negative_errno == -EACCES || negative_errno == -EPERM) {
+    // One directory below, and only what its user needs to make cgroups in it: never the hierarchy, which holds the
+    // limits of everybody else.
+    const std::string below = (place.dir == "/" ? "" : place.dir) + "/coffer-<user>";
     return {place.dir + " is not writable for this user",
-            "run as root, or let an administrator give this user a cgroup: chown -R <user> " +
-                place.dir};
+            "run as root, or let an administrator make a cgroup of this user's own and start the "
+            "shell in it: "
+            "mkdir " +
+                below + " && chown <user> " + below + " " + below + "/tasks " + below +
+                "/cgroup.procs && echo <pid of the shell> > " + below + "/cgroup.procs"};
   }
   return {"cannot use " + place.dir + ": " + sys::ErrnoText(static_cast<int>(-negative_errno)),
           "check that the cgroup file systems are mounted as this process sees them in "

@@ -2,7 +2,7 @@
 //
 // Killing what is in a cgroup directory, and removing the directory. Shared by Cgroup and the sweep.
 //
-// A pid read from cgroup.procs may belong to somebody else by the time it is signalled. So each is first pinned by a
+// A pid read from cgroup.procs may belong to another process by the time it is signalled. So each is first pinned by a
 // pidfd, the list is read again, and only who is in both is signalled: the pidfd of a stranger is never used.
 #pragma once
 

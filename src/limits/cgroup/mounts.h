@@ -41,7 +41,7 @@ struct CgroupMount {
 };
 std::vector<CgroupMount> ParseMountinfo(std::string_view text);
 
-// Where everybody mounts them: one v2 mount at /sys/fs/cgroup, or each v1 hierarchy below it under its controllers'
+// Where distributions mount them: one v2 mount at /sys/fs/cgroup, or each v1 hierarchy below it under its controllers'
 // names. A guess, to be confirmed by finding our own cgroup there.
 std::vector<CgroupMount> UsualMounts(const std::vector<Membership>& memberships);
 

@@ -16,7 +16,7 @@ CgroupHost ProbeCgroupsWith(const CgroupFiles& files, ProbeDepth depth = ProbeDe
 // Which cgroup of `mount` becomes the parent of our boundaries, we being in cgroup `own`?
 //
 // The nearest of our ancestors that we may write (directory and cgroup.procs) and that distributes memory and pids; if
-// none does, the nearest where that can be switched on without moving anybody; then our own cgroup, after we moved to
+// none does, the nearest where that can be switched on without moving a process; then our own cgroup, after we moved to
 // a leaf of it; then one that distributes at least some of it.
 struct V2Plan {
   std::string dir;                // empty: none

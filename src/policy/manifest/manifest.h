@@ -34,7 +34,7 @@ struct ToolInfo {
   std::string version;  // letters, digits, ".", "+", "-"
   std::string owner;
   std::string summary;
-  Effect effect = Effect::kIrreversible;  // what nobody declared
+  Effect effect = Effect::kIrreversible;  // unless it is declared
   bool effect_declared = false;
   std::optional<bool> needs_key;  // tool.idempotency_key; nothing: as the effect says
 };

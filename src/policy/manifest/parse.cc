@@ -77,7 +77,7 @@ void CheckTogether(Manifest& manifest, MistakeList& mistakes) {
   if (manifest.approval.declared && manifest.approval.when == ApprovalWhen::kNever && lasting) {
     manifest.dangers.push_back(
         {"approval.when", "never",
-         fmt::format("{} calls run without asking anybody", EffectName(manifest.tool.effect)),
+         fmt::format("{} calls run without approval", EffectName(manifest.tool.effect)),
          manifest.approval.position});
   }
   const bool writes = std::any_of(manifest.mounts.begin(), manifest.mounts.end(),
@@ -193,8 +193,8 @@ void ReadIsolation(const TomlNode& table, Manifest& manifest, MistakeList& mista
 void ReadLimits(const TomlNode& table, Manifest& manifest, MistakeList& mistakes) {
   TableReader reader(table, "limits", mistakes);
   Limits& limits = manifest.limits;
-  reader.Parsed(limits.cpu, "cpu", ParseDuration);
-  reader.Parsed(limits.wall, "wall", ParseDuration);
+  reader.Duration(limits.cpu, "cpu");
+  reader.Duration(limits.wall, "wall");
   reader.Parsed(limits.memory, "memory", ParseSize);
   reader.Parsed(limits.disk, "disk", ParseSize);
   reader.Parsed(limits.tmp, "tmp", ParseSize);
@@ -224,19 +224,19 @@ void ReadApproval(const TomlNode& table, Manifest& manifest, MistakeList& mistak
       const bool good = (approver.starts_with("role:") && approver.size() > 5) ||
                         (approver.starts_with("user:") && approver.size() > 5);
       if (!good || !IsOneLine(approver)) {
-        reader.Add("approvers", fmt::format("\"{}\" is nobody", Printable(approver)),
+        reader.Add("approvers", fmt::format("\"{}\" names no approver", Printable(approver)),
                    "write role:NAME or user:NAME");
       }
     }
     approval.approvers = std::move(*approvers);
   }
   approval.quorum = reader.Count("quorum", 1, 16).value_or(1);
-  reader.Parsed(approval.expires, "expires", ParseDuration);
+  reader.Duration(approval.expires, "expires");
   if (const TomlEntry* window = reader.Find("window");
       window != nullptr && window->value.kind == TomlKind::kString && window->value.text == "0s") {
     approval.window = Nanos(0);
   } else {
-    reader.Parsed(approval.window, "window", ParseDuration);
+    reader.Duration(approval.window, "window");
   }
 }
 

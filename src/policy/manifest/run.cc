@@ -271,7 +271,7 @@ void ReadInput(const TomlNode* table, Manifest& manifest, MistakeList& mistakes)
   const bool composed = std::any_of(std::begin(kComposed), std::end(kComposed),
                                     [&](std::string_view key) { return schema.contains(key); });
   if (!composed && !schema.contains("additionalProperties")) {
-    schema["additionalProperties"] = false;  // a parameter nobody declared is refused
+    schema["additionalProperties"] = false;  // an undeclared parameter is refused
   }
   manifest.input_schema = PrintJson(schema);
 }

@@ -30,7 +30,7 @@ void ReadCredentials(const std::vector<const TomlNode*>& tables, Manifest& manif
                      MistakeList& mistakes);
 // Writes down a grant made with a dangerously_ key; the table must have a reason.
 void GrantDanger(TableReader& reader, std::string_view key, std::string value, Manifest& manifest);
-// A reason with nothing dangerous beside it is a mistake: somebody believes in a grant that is not there.
+// A reason with nothing dangerous beside it is a mistake: its author believes in a grant that is not there.
 void CheckReasonIsUsed(TableReader& reader, bool dangerous);
 
 }  // namespace coffer::policy

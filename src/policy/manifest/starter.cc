@@ -5,7 +5,7 @@ namespace coffer::policy {
 namespace {
 
 constexpr std::string_view kStarter =
-    R"~(# A tool, declared. `coffer tools check FILE` says what is wrong with it; docs/MANIFEST.md describes every key.
+    R"~(# A tool, declared. `coffer tools check FILE` says what is wrong with it; `coffer help manifest` describes every key.
 # What is not granted here is refused: no files, no network, no credentials, small limits.
 [tool]
 name    = "@NAME@"
@@ -67,7 +67,7 @@ why  = "nothing to work on"
 
 [[examples.deny]]
 args = { text = "hello", shell = "id" }
-why  = "a parameter that nobody declared"
+why  = "a parameter that the schema does not declare"
 )~";
 
 }  // namespace

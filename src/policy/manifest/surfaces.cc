@@ -44,7 +44,7 @@ std::vector<Mistake> UnsupportedSurfaces(const Manifest& manifest,
           "use mode = \"read\", or \"write\" if every write may stand");
     }
   }
-  // Whoever wrote [approval] counts on a person, also where today's effect would not ask one.
+  // An author who wrote [approval] counts on a person, also where today's effect would not ask one.
   const bool declared = manifest.approval.declared;
   if (manifest.AsksForApproval() || manifest.approval.window > Nanos(0) ||
       (declared && manifest.approval.when != ApprovalWhen::kNever)) {
@@ -55,10 +55,10 @@ std::vector<Mistake> UnsupportedSurfaces(const Manifest& manifest,
                                EffectName(manifest.tool.effect));
     add(Surface::kApproval,
         declared ? manifest.approval.position : manifest.PlaceOf("/tool/effect"), what,
-        declared ? "write when = \"never\" if calls may run without asking anybody"
+        declared ? "write when = \"never\" if calls may run without approval"
                  : "declare effect = \"read-only\" or \"reversible\" if that is true; or "
                    "[approval] when = "
-                   "\"never\" if calls may run without asking anybody");
+                   "\"never\" if calls may run without approval");
   }
   if (!manifest.output_schema.empty()) {
     add(Surface::kOutputSchema, manifest.PlaceOf("/output/schema"), "output.schema",

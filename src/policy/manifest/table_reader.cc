@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/quantity.h"
 #include "base/text.h"
 #include "policy/manifest/keys.h"
 
@@ -71,6 +72,15 @@ Position TableReader::PositionOf(std::string_view key) const {
 
 std::string TableReader::NameOf(std::string_view key) const {
   return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
+}
+
+Result<Nanos> TableReader::DurationWithUnit(std::string_view text) {
+  if (!text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos) {
+    return Refused("policy.value", fmt::format("\"{}\" has no unit", Printable(text)),
+                   fmt::format("write \"{}s\" for seconds; ms, m, h and d are the others",
+                               Printable(text.substr(0, 20))));
+  }
+  return ParseDuration(text);
 }
 
 void TableReader::Add(std::string_view key, const std::string& message, std::string hint) {

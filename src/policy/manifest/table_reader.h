@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads one table of a manifest: typed values in, mistakes out, and every key that nobody knows is one.
+// Reads one table of a manifest: typed values in, mistakes out, and every unknown key is one.
 //
 // A getter returns nothing if the key is missing or wrong; in the second case the mistake is already written down, so
 // the reader goes on with the default and finds the next mistake too.
@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/result.h"
 #include "policy/manifest/toml_tree.h"
@@ -56,12 +57,16 @@ class TableReader {
     }
   }
 
+  // In a file a duration says its unit: "10" is read as ten seconds by one person and as milliseconds by another.
+  void Duration(Nanos& place, std::string_view key) { Parsed(place, key, DurationWithUnit); }
+
   void Add(std::string_view key, const std::string& message, std::string hint = {});
   void Add(std::string_view key, Error error);
   // "limits.memory".
   std::string NameOf(std::string_view key) const;
 
  private:
+  static Result<Nanos> DurationWithUnit(std::string_view text);
   const TomlNode* Typed(std::string_view key, TomlKind kind, std::string_view example);
 
   const TomlNode& table_;

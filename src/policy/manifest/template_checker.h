@@ -25,7 +25,7 @@ class TemplateChecker {
 
   bool Knows(std::string_view name) const { return !known_ || Find(name) != nullptr; }
   bool IsRequired(std::string_view name) const;
-  // What to do about a parameter that nobody declared.
+  // What to do about a parameter that the schema does not declare.
   std::string Suggest(std::string_view name) const;
 
  private:

@@ -166,8 +166,23 @@ void ReadType(const Use& use) {
   use.node.types = types;
 }
 
+// For the message to a value that is none of them: a model that reads it can correct itself.
+std::string ShownValues(const Json& values) {
+  constexpr size_t kMaxShown = 600;
+  std::string shown;
+  for (const Json& value : values) {
+    const std::string text = Printable(PrintJson(value));
+    if (!shown.empty() && shown.size() + text.size() > kMaxShown) {
+      shown += ", ...";
+      break;
+    }
+    shown += (shown.empty() ? "" : ", ") + text;
+  }
+  return (values.size() == 1 ? "" : "one of ") + shown;
+}
+
 ValueRule MakeValueRule(const Json& values, bool single) {
-  ValueRule rule{.single = single};
+  ValueRule rule{.shown = ShownValues(values), .single = single};
   for (const Json& value : values) {
     rule.texts.push_back(CanonicalText(value));
     rule.types |= TypeOf(value);
@@ -362,9 +377,10 @@ void LoadKeyword(SchemaLoader& loader, SchemaNode& node, const std::string& name
       return;
     }
   }
-  loader.Problem(at, fmt::format("the keyword \"{}\" is unknown", Printable(name)),
-                 "a rule that nobody checks is refused: correct the name, or leave it out; remarks "
-                 "go into $comment");
+  loader.Problem(
+      at, fmt::format("the keyword \"{}\" is unknown", Printable(name)),
+      "a rule that cannot be checked is refused: correct the name, or leave it out; remarks "
+      "go into $comment");
 }
 
 void CheckKeywordsTogether(SchemaLoader& loader, const SchemaNode& node, const Json& schema) {

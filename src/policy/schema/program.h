@@ -72,6 +72,7 @@ struct ObjectRules {
 struct ValueRule {
   std::vector<std::string> texts;
   uint8_t types = 0;
+  std::string shown;    // "one of \"fast\", \"slow\"": the manifest's own words, bounded
   bool single = false;  // it was a const
 };
 

@@ -17,7 +17,7 @@
 
 namespace coffer::policy {
 
-// Where in the value we are, as a list on the stack; it becomes a JSON Pointer only when somebody asks.
+// Where in the value we are, as a list on the stack; it becomes a JSON Pointer only for a message.
 struct SchemaPath {
   const SchemaPath* up = nullptr;
   std::string_view name;  // a member, if data() is not null
@@ -42,7 +42,7 @@ class SchemaRun {
   using Errors = std::vector<SchemaError>;
 
   // Whether `value` satisfies `node`. With `errors`, goes on after a failure and says what is wrong; without, stops
-  // at the first. `seen` gets what was evaluated if it does; null if nobody asks.
+  // at the first. `seen` gets what was evaluated if it does; null if the caller does not need it.
   bool Check(const SchemaNode& node, const Json& value, const SchemaPath& path, Evaluated* seen,
              Errors* errors);
   bool spent() const { return spent_; }

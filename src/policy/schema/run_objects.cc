@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "policy/manifest/mistake.h"
 #include "policy/schema/run.h"
 
 namespace coffer::policy {
@@ -29,6 +30,27 @@ class Names {
  private:
   std::vector<std::string_view> sorted_;
 };
+
+// The names that the schema knows are the manifest's own, and bounded like everything that is told.
+std::string UnknownText(const ObjectRules& rules, const std::string& name) {
+  constexpr size_t kMaxShown = 600;
+  std::vector<std::string_view> known;
+  std::string shown;
+  for (const auto& [allowed, node] : rules.properties) {
+    known.emplace_back(allowed);
+    if (shown.size() < kMaxShown) {
+      shown += (shown.empty() ? "" : ", ") + Printable(allowed);
+    } else if (!shown.ends_with("...")) {
+      shown += ", ...";
+    }
+  }
+  const std::string_view nearest = NearestWord(name, known);
+  if (!nearest.empty()) {
+    return fmt::format("is not allowed here; did you mean {}?", Printable(nearest));
+  }
+  return shown.empty() ? "is not allowed here; there are no members"
+                       : fmt::format("is not allowed here; the members are {}", shown);
+}
 
 }  // namespace
 
@@ -122,6 +144,13 @@ bool SchemaRun::Member(const ObjectRules& rules, const std::string& name, const 
   }
   if (!covered && rules.additional != nullptr) {
     covered = true;
+    if (errors != nullptr && rules.additional->verdict == false) {
+      if (errors->size() < kMaxSchemaErrors) {
+        errors->push_back(
+            {below.ToPointer(), rules.additional->location, UnknownText(rules, name)});
+      }
+      return false;
+    }
     valid = (valid || errors != nullptr) &&
             Check(*rules.additional, member, below, nullptr, errors) && valid;
   }

@@ -75,9 +75,8 @@ bool SchemaRun::Values(const SchemaNode& node, const Json& value, const SchemaPa
     }
     found = found && std::binary_search((*rule)->texts.begin(), (*rule)->texts.end(), text);
     if (!found) {
-      return (*rule)->single
-                 ? Fail(node, "const", path, errors, "is not the one value that is allowed")
-                 : Fail(node, "enum", path, errors, "is none of the values that are allowed");
+      return Fail(node, (*rule)->single ? "const" : "enum", path, errors,
+                  errors == nullptr ? "" : "must be " + (*rule)->shown);
     }
   }
   return true;

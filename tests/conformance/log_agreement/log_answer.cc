@@ -58,11 +58,10 @@ std::string SomeText(std::mt19937& random) {
 
 Receipt SomeReceipt(std::mt19937& random, const std::string& call) {
   Receipt receipt;
-  receipt.call_id = call;
-  receipt.tenant = "local";
-  receipt.agent = "b\xc3\xb6t";
-  receipt.user = "uid:1000";
-  receipt.tool = "python";
+  receipt.identity.call_id = call;
+  receipt.identity.agent = "b\xc3\xb6t";
+  receipt.identity.user = "uid:1000";
+  receipt.identity.tool = "python";
   receipt.outcome = "success";
   receipt.duration = Nanos(static_cast<int64_t>(random()) * 1000);
   receipt.requested_at = receipt.started_at = receipt.finished_at =
@@ -80,9 +79,9 @@ void OneCall(Log& log, std::mt19937& random, int number, const std::string& rece
   const bool ran = random() % 4 != 0;
   if (ran) {
     DecisionRecord decision = ForgedLog::Decision(call);
-    decision.tool = SomeText(random);
-    decision.agent = SomeText(random);
-    decision.user = SomeText(random);
+    decision.identity.tool = SomeText(random);
+    decision.identity.agent = SomeText(random);
+    decision.identity.user = SomeText(random);
     Must(log.Append(decision));
   }
   if (random() % 5 == 0) {

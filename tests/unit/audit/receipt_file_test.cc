@@ -134,7 +134,7 @@ TEST(ReceiptFile, SomebodyElsesFileInAStickyDirectoryIsRefused) {
     const Result<ReceiptFile> refused = ReceiptFile::Open(theirs);
     const Result<ReceiptFile> free = ReceiptFile::Open(shared + "/free");
     ::_exit(other && !refused.ok() &&
-                    refused.error().message.ends_with(": it belongs to somebody else") && free.ok()
+                    refused.error().message.ends_with(": it belongs to another user") && free.ok()
                 ? 0
                 : 1);
   }
@@ -172,7 +172,7 @@ TEST(ReceiptFile, DescriptorsOfTheCallerByNumber) {
   ExpectRefused("/dev/fd/-1", "you gave no such descriptor");
   ExpectRefused("/dev/fd/99999", "you gave no such descriptor");
   read.Reset();
-  ExpectRefused(name, "nobody reads it");
+  ExpectRefused(name, "no process reads it");
   ASSERT_EQ(::fcntl(write.get(), F_SETFD, FD_CLOEXEC), 0);
   ExpectRefused(name, "you gave no such descriptor");  // one of our own
 }

@@ -13,8 +13,8 @@ namespace {
 // Every field set to something that is not its default.
 Receipt Full() {
   Receipt receipt;
-  receipt.call_id = "0190d8f0-0000-7000-8000-000000000000";
-  receipt.user = "uid:1000";
+  receipt.identity.call_id = "0190d8f0-0000-7000-8000-000000000000";
+  receipt.identity.user = "uid:1000";
   receipt.envelope_id = "sha256:aa";
   receipt.effect = "read-only";
   receipt.blast_radius = "can change nothing";

@@ -19,10 +19,10 @@ class SealTest : public ::testing::Test {
  protected:
   void SetUp() override {
     Receipt receipt;
-    receipt.call_id = "0192f0c4";
-    receipt.tenant = "acme";
-    receipt.agent = "b\xc3\xb6t \"q\"";
-    receipt.user = "uid:1000";
+    receipt.identity.call_id = "0192f0c4";
+    receipt.identity.tenant = *store::TenantId::Parse("acme");
+    receipt.identity.agent = "b\xc3\xb6t \"q\"";
+    receipt.identity.user = "uid:1000";
     receipt.outcome = "success";
     receipt.duration = Nanos(1'234'567);
     receipt.steps_us = {{"clone", 5}};
@@ -33,8 +33,8 @@ class SealTest : public ::testing::Test {
     event.name = "x";
     ASSERT_TRUE(log->Append(event).ok());
     ReceiptRecord record;
-    record.call = receipt.call_id;
-    record.tenant = receipt.tenant;
+    record.identity.call_id = receipt.identity.call_id;
+    record.identity.tenant = receipt.identity.tenant;
     record.outcome = receipt.outcome;
     record.ran = true;
     record.body = *BodyHash(text_);
@@ -120,18 +120,18 @@ TEST_F(SealTest, AnotherKeyIsNotEnough) {
 TEST_F(SealTest, ASealMustBeAboutThisReceipt) {
   // Signed by the right key, but the log's line speaks of something else.
   ReceiptRecord record;
-  record.call = "another call";
-  record.tenant = "acme";
+  record.identity.call_id = "another call";
+  record.identity.tenant = *store::TenantId::Parse("acme");
   record.outcome = "success";
   record.body = *BodyHash(text_);
   EXPECT_FALSE(Verifies(*SealReceipt(text_, *log_->Append(record), *log_)));
-  record.call = "0192f0c4";
+  record.identity.call_id = "0192f0c4";
   record.body = "sha256:" + std::string(64, '0');
   EXPECT_FALSE(Verifies(*SealReceipt(text_, *log_->Append(record), *log_)));
   record.body = *BodyHash(text_);
-  record.tenant = "other";
+  record.identity.tenant = *store::TenantId::Parse("other");
   EXPECT_FALSE(Verifies(*SealReceipt(text_, *log_->Append(record), *log_)));
-  record.tenant = "acme";
+  record.identity.tenant = *store::TenantId::Parse("acme");
   EXPECT_TRUE(Verifies(*SealReceipt(text_, *log_->Append(record), *log_))) << "the control";
   EXPECT_FALSE(Verifies(text_)) << "not sealed at all";
 }

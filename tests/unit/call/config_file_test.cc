@@ -11,8 +11,8 @@ using std::chrono::hours;
 TEST(ConfigFile, NothingIsTheDefaults) {
   const Result<FileConfig> config = ReadConfigText("", "f");
   ASSERT_TRUE(config.ok());
-  EXPECT_EQ(config->QuotasOf("any").tenant, policy::RateLimits{});
-  EXPECT_EQ(config->QuotasOf("any").tenant_budget, store::Budget{});
+  EXPECT_EQ(config->QuotasOf(*store::TenantId::Parse("any")).tenant, policy::RateLimits{});
+  EXPECT_EQ(config->QuotasOf(*store::TenantId::Parse("any")).tenant_budget, store::Budget{});
   EXPECT_EQ(config->general.retention.calls, hours(24 * 90));
   EXPECT_TRUE(config->webhooks.empty());
   EXPECT_TRUE(config->otlp.endpoint.empty());
@@ -63,14 +63,14 @@ rate_factor = 4
 )",
                                                    "f");
   ASSERT_TRUE(config.ok()) << config.error().message;
-  const store::Quotas general = config->QuotasOf("other");
+  const store::Quotas general = config->QuotasOf(*store::TenantId::Parse("other"));
   EXPECT_EQ(general.tenant.calls.size(), 2U);
   EXPECT_EQ(general.tenant.burst, 20U);
   EXPECT_EQ(general.agent.calls.front(), (policy::RateRule{10, std::chrono::seconds(1)}));
   EXPECT_EQ(general.tenant_budget.bytes_out, 1ULL << 30);
   EXPECT_EQ(general.tenant_budget.period, hours(24));
   // What a tenant does not name stays as it is in general.
-  const TenantRules& acme = config->RulesOf("acme");
+  const TenantRules& acme = config->RulesOf(*store::TenantId::Parse("acme"));
   EXPECT_EQ(acme.tenant_rate.burst, 5U);
   EXPECT_EQ(acme.tenant_rate.calls.size(), 2U);
   EXPECT_EQ(acme.tenant_rate.concurrency, 8U);
@@ -118,12 +118,12 @@ tenant = "1GiB"
                                                    "f");
   ASSERT_TRUE(config.ok()) << config.error().message;
   EXPECT_EQ(config->host, (HostLimits{20, 2 * kGiB, 25}));
-  const StorageRules& general = config->RulesOf("any").storage;
+  const StorageRules& general = config->RulesOf(*store::TenantId::Parse("any")).storage;
   EXPECT_EQ(general.Tenant(800 * kGiB), 8 * kGiB);
   EXPECT_EQ(general.Tenant(8 * kGiB), kGiB) << "an eighth of a small disk";
   EXPECT_EQ(general.session, 50ULL << 20);
   EXPECT_EQ(general.SessionsTogether(kGiB), 200ULL << 20) << "four of them at least";
-  const StorageRules& acme = config->RulesOf("acme").storage;
+  const StorageRules& acme = config->RulesOf(*store::TenantId::Parse("acme")).storage;
   EXPECT_EQ(acme.Tenant(8 * kGiB), kGiB);
   EXPECT_EQ(acme.Records(8 * kGiB), kGiB / 2);
   EXPECT_EQ(acme.session, 50ULL << 20);
@@ -139,9 +139,9 @@ TEST(ConfigFile, TheTenantsTablesMayComeFirst) {
   const Result<FileConfig> config =
       ReadConfigText("[tenant.a.quotas.agent]\nburst = 1\n[quotas.agent]\nconcurrency = 9\n", "f");
   ASSERT_TRUE(config.ok());
-  EXPECT_EQ(config->RulesOf("a").agent_rate.concurrency, 9U);
-  EXPECT_EQ(config->RulesOf("a").agent_rate.burst, 1U);
-  EXPECT_EQ(config->RulesOf("b").agent_rate.burst, 0U);
+  EXPECT_EQ(config->RulesOf(*store::TenantId::Parse("a")).agent_rate.concurrency, 9U);
+  EXPECT_EQ(config->RulesOf(*store::TenantId::Parse("a")).agent_rate.burst, 1U);
+  EXPECT_EQ(config->RulesOf(*store::TenantId::Parse("b")).agent_rate.burst, 0U);
 }
 
 TEST(ConfigFile, MistakesHaveTheirPlace) {

@@ -16,7 +16,7 @@ std::vector<HostBudget::Seat> TakeAll(HostBudget& budget, const std::string& ten
                                       uint64_t memory) {
   std::vector<HostBudget::Seat> seats;
   for (int i = 0; i < 1000; ++i) {
-    HostBudget::Answer answer = budget.Take(tenant, memory);
+    HostBudget::Answer answer = budget.Take(*store::TenantId::Parse(tenant), memory);
     if (answer.seat == nullptr) {
       EXPECT_FALSE(answer.reason.empty());
       break;

@@ -33,8 +33,8 @@ class LadderTest : public ::testing::Test {
   }
   static ToolRequest Python(const std::string& code) {
     ToolRequest request;
-    request.agent = "tester";
-    request.tool = "python";
+    request.identity.agent = "tester";
+    request.identity.tool = "python";
     request.args_json = nlohmann::json({{"code", code}}).dump();
     return request;
   }
@@ -43,12 +43,14 @@ class LadderTest : public ::testing::Test {
     if (auto* reply = std::get_if<ToolReply>(&climbed)) {
       return *reply;
     }
-    const ReadyCall& ready = std::get<ReadyCall>(climbed);
+    ReadyCall& ready = std::get<ReadyCall>(climbed);
     LocalLauncher launcher;
-    Result<RunChannels> channels = launcher.Launch(ready.call_id, ready.run, ready.stdin_text);
-    EXPECT_TRUE(channels.ok());
+    std::variant<RunChannels, ToolReply> launched = ladder_->Launch(ready, launcher);
+    if (auto* reply = std::get_if<ToolReply>(&launched)) {
+      return *reply;
+    }
     ++ran_;
-    return ladder_->Descend(ready, Collect(std::move(channels).value(), {}));
+    return ladder_->Descend(ready, Collect(std::move(std::get<RunChannels>(launched)), {}));
   }
   std::string NewAgent() { return "tester-" + std::to_string(++agents_); }
   store::CallState StateOf(const std::string& id) {
@@ -74,10 +76,10 @@ TEST_F(LadderTest, ACallRunsAndIsOnRecord) {
   EXPECT_EQ(StateOf(reply.call_id), store::CallState::kFinished);
   const Result<audit::Receipt> receipt = audit::ParseReceipt(reply.receipt);
   ASSERT_TRUE(receipt.ok());
-  EXPECT_EQ(receipt->call_id, reply.call_id);
-  EXPECT_EQ(receipt->tenant, "local");
-  EXPECT_EQ(receipt->agent, "tester");
-  EXPECT_EQ(receipt->tool, "python");
+  EXPECT_EQ(receipt->identity.call_id, reply.call_id);
+  EXPECT_EQ(receipt->identity.tenant.name(), "local");
+  EXPECT_EQ(receipt->identity.agent, "tester");
+  EXPECT_EQ(receipt->identity.tool, "python");
   EXPECT_TRUE(receipt->manifest_hash.starts_with("sha256:"));
   EXPECT_EQ(receipt->args_redacted, (std::vector<std::string>{"code=<12 bytes>"}));
   EXPECT_FALSE(receipt->layers.empty()) << "the boundary's own part";
@@ -97,9 +99,9 @@ TEST_F(LadderTest, WhatDoesNotFitIsRefusedOnRecordAndNothingRuns) {
     EXPECT_EQ(Run(request).refusal, ToolRefusal::kInvalid) << args;
   }
   request = Python("x");
-  request.tool = "no-such-tool";
+  request.identity.tool = "no-such-tool";
   EXPECT_EQ(Run(request).refusal, ToolRefusal::kNotFound);
-  EXPECT_NE(Run(request).error_message.find(request.tool), std::string::npos);
+  EXPECT_NE(Run(request).error_message.find(request.identity.tool), std::string::npos);
 }
 
 TEST_F(LadderTest, TheSameKeyRunsOnce) {
@@ -144,8 +146,8 @@ TEST_F(LadderTest, WhatCannotBeTakenBackNeedsAKey) {
     LadderOptions options;
     Ladder ladder(*recorder_, shelf, options);
     ToolRequest request;
-    request.agent = NewAgent();  // what has just failed may not be tried again at once
-    request.tool = "send";
+    request.identity.agent = NewAgent();  // what has just failed may not be tried again at once
+    request.identity.tool = "send";
     request.idempotency_key = key;
     request.dry_run = dry_run;
     std::variant<ReadyCall, ToolReply> climbed = ladder.Climb(request);
@@ -175,7 +177,7 @@ TEST_F(LadderTest, WhatCannotBeTakenBackNeedsAKey) {
 TEST(ToolRequest, ARequestIdIsAKeyWithinItsSession) {
   const auto key_of = [](const char* session, const char* id, const char* key) {
     ToolRequest request;
-    request.session_id = session;
+    request.identity.session_id = session;
     request.idempotency_key = key;
     UseRequestId(id, request);
     return request.idempotency_key;
@@ -235,20 +237,20 @@ TEST_F(LadderTest, ASwitchStopsBeforeAnythingIsAdmitted) {
 
 TEST_F(LadderTest, ASessionsFilesSurviveBetweenItsCallsAndNowhereElse) {
   store::SessionRequest asked;
-  asked.agent = "tester";
+  asked.identity.agent = "tester";
   const Result<store::Session> session =
       store::CreateSession(*store_, store::TenantId::Local(), asked);
   ASSERT_TRUE(session.ok()) << session.error().message;
   dir_.MakeDir("sessions/" + session->workspace, 0700);
   ToolRequest request = Python("open('kept', 'w').write('hello')");
-  request.session_id = session->id;
+  request.identity.session_id = session->id;
   const ToolReply wrote = Run(request);
   ASSERT_EQ(wrote.outcome, "success") << wrote.error_message << wrote.stderr_text;
   request.args_json = nlohmann::json({{"code", "print(open('kept').read())"}}).dump();
   EXPECT_EQ(Run(request).stdout_text, "hello\n");
-  request.session_id.clear();
+  request.identity.session_id.clear();
   EXPECT_EQ(Run(request).outcome, "error") << "another workspace";
-  request.session_id = "no-such-session";
+  request.identity.session_id = "no-such-session";
   EXPECT_EQ(Run(request).refusal, ToolRefusal::kNotFound);
 }
 
@@ -267,7 +269,7 @@ TEST_F(LadderTest, ACallWhoseEndNobodySawIsUnknownAndNeverRunsAgain) {
 
 TEST_F(LadderTest, AChildNeedsAParentThatRuns) {
   ToolRequest request = Python("print(1)");
-  request.parent_id = "01a1ddc8-4478-7351-9cde-749dbb6a2d9e";
+  request.identity.parent_id = "01a1ddc8-4478-7351-9cde-749dbb6a2d9e";
   EXPECT_EQ(Run(request).refusal, ToolRefusal::kNotFound);
   EXPECT_EQ(ran_, 0);
 }

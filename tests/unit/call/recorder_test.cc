@@ -15,6 +15,7 @@
 #include "audit/seal.h"
 #include "base/json.h"
 #include "call/ladder.h"
+#include "store/announced_refusal.h"
 #include "store/call_list.h"
 #include "store/outbox.h"
 #include "store/receivers.h"
@@ -43,8 +44,8 @@ class RecorderTest : public ::testing::Test {
   }
   static ToolRequest Asking(const std::string& tool, const std::string& args) {
     ToolRequest request;
-    request.agent = "tester";
-    request.tool = tool;
+    request.identity.agent = "tester";
+    request.identity.tool = tool;
     request.args_json = args;
     return request;
   }
@@ -73,7 +74,7 @@ class RecorderTest : public ::testing::Test {
     receipt.outcome = "success";
     receipt.started_at = receipt.finished_at = store_->Now();
     receipt.exit_code = 0;
-    collected.report = RunReport{0, std::nullopt, audit::FormatReceipt(receipt)};
+    collected.report = RunReport{0, std::nullopt, receipt};
     return ladder_->Descend(ready, std::move(collected));
   }
 
@@ -109,9 +110,9 @@ TEST_F(RecorderTest, EveryRefusalHasAReceiptThatVerifies) {
   change.who = change.why = "test";
   ASSERT_TRUE(store::SetSwitch(*store_, store::TenantId::Local(), change).ok());
   ToolRequest no_session = Asking("python", R"({"code":"1"})");
-  no_session.session_id = "01890000-0000-7000-8000-000000000001";
+  no_session.identity.session_id = "01890000-0000-7000-8000-000000000001";
   ToolRequest no_parent = Asking("python", R"({"code":"1"})");
-  no_parent.parent_id = "01890000-0000-7000-8000-000000000002";
+  no_parent.identity.parent_id = "01890000-0000-7000-8000-000000000002";
   size_t asked = 0;
   for (const ToolRequest& request :
        {Asking("python", "not json"), Asking("python", "[]"), Asking("no-such-tool", "{}"),
@@ -160,8 +161,8 @@ TEST_F(RecorderTest, EveryRefusalOfAFloodHasAReceiptAndFewAreWritten) {
   for (const auto& [id, times] : answered) {
     Result<std::optional<store::Call>> row = store::FindCall(*store_, store::TenantId::Local(), id);
     ASSERT_TRUE(row.ok() && row->has_value());
-    EXPECT_EQ((*row)->tool, "python");
-    EXPECT_EQ((*row)->agent, "tester");
+    EXPECT_EQ((*row)->identity.tool, "python");
+    EXPECT_EQ((*row)->identity.agent, "tester");
     if (times > 1) {
       ++shared;
       EXPECT_EQ((*row)->args_hash, "") << "it is not of one call";
@@ -251,6 +252,45 @@ TEST_F(RecorderTest, ARefusedPathIsNotInTheRecord) {
   }
 }
 
+// A process that is killed when a refusal is in the log and its end is not in the store yet: the record still verifies.
+TEST_F(RecorderTest, AKillInTheMiddleOfARefusalIsNoFinding) {
+  const auto logged = [&](const std::string& id) {
+    audit::ReceiptRecord record;
+    record.at = store_->Now();
+    record.tenant = "local";
+    record.call = id;
+    record.tool = "python";
+    record.outcome = "denied";
+    record.error_class = "policy.retry";
+    record.body = audit::BodyHash(audit::FormatReceipt({})).value();
+    EXPECT_TRUE(log_->Append(record).ok());
+  };
+  store::AdmitRequest request;
+  request.agent = "tester";
+  request.tool = "python";
+  const std::string id = "01890000-0000-7000-8000-000000000003";
+  ASSERT_TRUE(store::AnnounceRefusedCall(*store_, request, id).ok());
+  logged(id);
+  EndRecorder();
+  store_.reset();  // what the kernel does with the files of a process that is killed
+  Result<store::Store> opened = store::Store::Open(dir_ / "state");
+  ASSERT_TRUE(opened.ok());
+  store_ = std::make_unique<store::Store>(std::move(opened).value());
+  ASSERT_EQ(store_->recovered().size(), 1U);
+  Recorder recorder(*store_, *log_);
+  ASSERT_TRUE(recorder.Settle(store_->recovered()).ok());
+  const audit::LogVerdict verdict = Verify();
+  EXPECT_TRUE(verdict.ok()) << verdict.findings.front().message;
+  const auto row = store::FindCall(*store_, store::TenantId::Local(), id);
+  ASSERT_TRUE(row.ok() && row->has_value());
+  EXPECT_EQ((*row)->state, store::CallState::kRefused);
+  // The control: a receipt of a call that the store never knew.
+  logged("01890000-0000-7000-8000-000000000004");
+  const audit::LogVerdict gone = Verify();
+  ASSERT_FALSE(gone.ok());
+  EXPECT_EQ(gone.findings.front().code, "store.gone");
+}
+
 // What a crash tore off is said in the log, and to whoever wants to hear of it; once.
 TEST_F(RecorderTest, ARecoveredLogIsTold) {
   EndRecorder();
@@ -305,10 +345,10 @@ TEST_F(RecorderTest, ReceiptsThatAreLostAreCounted) {
   constexpr uint64_t kEnded = kMost + 3;
   for (uint64_t i = 0; i < kEnded; ++i) {
     audit::Receipt receipt;
-    receipt.call_id = "none-" + std::to_string(i);
+    receipt.identity.call_id = "none-" + std::to_string(i);
     receipt.outcome = "success";
     ToolReply reply;
-    EXPECT_FALSE(recorder.End(store::TenantId::Local(), Ending::kFinished, receipt, reply).ok());
+    EXPECT_FALSE(recorder.End(Ending::kFinished, receipt, reply).ok());
   }
   EXPECT_EQ(recorder.lost(), 3U);
   EXPECT_EQ(recorder.pending(), kEnded - 3);

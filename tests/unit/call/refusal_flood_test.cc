@@ -12,7 +12,7 @@ constexpr Nanos kStart = std::chrono::hours(1);
 constexpr Nanos kSecond = std::chrono::seconds(1);
 
 RefusalFlood::Whose Of(const std::string& tenant, const std::string& agent) {
-  return {tenant, agent, "python", "policy.rate"};
+  return {*store::TenantId::Parse(tenant), agent, "python", "policy.rate"};
 }
 
 // Does what a recorder does. Returns the id of the receipt.

@@ -168,19 +168,19 @@ class DelivererTest : public ::testing::Test {
   // A call that ended, and who is told; its id.
   std::string AddCall(const std::vector<std::string>& receivers) {
     store::AdmitRequest request;
-    request.tool = "bash";
-    request.agent = "bot";
+    request.identity.tool = "bash";
+    request.identity.agent = "bot";
     const std::string id = store::AdmitCall(store_, request).value().call_id;
     audit::Receipt receipt;
-    receipt.call_id = id;
-    receipt.tool = "bash";
+    receipt.identity.call_id = id;
+    receipt.identity.tool = "bash";
     receipt.outcome = "denied";
     receipt.requested_at = receipt.finished_at = WallTime();
     store::CallEnd end;
     end.outcome = store::Outcome::kDenied;
     end.receipt = audit::FormatReceipt(receipt);
     end.send_to = receivers;
-    EXPECT_TRUE(store::RefuseCall(store_, request.tenant, id, end).ok());
+    EXPECT_TRUE(store::RefuseCall(store_, request.identity.tenant, id, end).ok());
     return id;
   }
   // The next thing it wants sent; nothing within the time: `ended`.

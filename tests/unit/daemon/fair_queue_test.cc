@@ -162,6 +162,38 @@ TEST_F(FairQueueTest, ATenantWhoseAnswersAreNotReadWaits) {
   thread.join();
 }
 
+// Bodies are freed by the tasks that wait to read them. If they made those tasks wait, a tenant that once had its share in
+// memory would never be served again.
+TEST_F(FairQueueTest, BodiesDoNotHoldUpTheTasksThatFreeThem) {
+  FairLimits limits;
+  limits.bytes = 100;
+  const auto queue = Make(2, limits);
+  std::vector<std::shared_ptr<void>> bodies;
+  for (;;) {
+    std::shared_ptr<void> body = queue->Hold("one", 9);
+    if (body == nullptr) {
+      break;
+    }
+    bodies.push_back(std::move(body));
+  }
+  ASSERT_GT(queue->counts().bytes, 50U) << "more than it leaves free";
+  std::promise<void> done;
+  for (size_t i = 0; i < bodies.size(); ++i) {
+    const auto read = [&, i] {
+      bodies[i].reset();
+      if (i + 1 == bodies.size()) {
+        done.set_value();
+      }
+    };
+    ASSERT_TRUE(queue->Add({"one", "k"}, {read, nullptr}));
+  }
+  std::thread thread([queue] { queue->Work(); });
+  EXPECT_EQ(done.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  queue->Stop();
+  thread.join();
+  EXPECT_EQ(queue->counts().bytes, 0U);
+}
+
 TEST_F(FairQueueTest, AHandleMayOutliveTheQueue) {
   std::shared_ptr<void> handle;
   {

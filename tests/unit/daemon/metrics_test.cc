@@ -22,8 +22,8 @@ class MeterTest : public store::StoreTest {
   }
   audit::Receipt Receipt(const char* tool) {
     audit::Receipt receipt;
-    receipt.tenant = a_.name();
-    receipt.tool = tool;
+    receipt.identity.tenant = a_;
+    receipt.identity.tool = tool;
     receipt.outcome = "success";
     receipt.requested_at = receipt.started_at = receipt.finished_at = store().Now();
     receipt.finished_at += std::chrono::milliseconds(100);
@@ -41,7 +41,7 @@ class MeterTest : public store::StoreTest {
   }
   std::string Seen(bool all_tenants = false) {
     gateway::Identity who;
-    who.tenant = a_.name();
+    who.tenant = a_;
     who.all_tenants = all_tenants;
     gateway::Answer<std::string> answer = meter_.Print(who);
     EXPECT_TRUE(answer.ok());

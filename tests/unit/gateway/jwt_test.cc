@@ -158,7 +158,7 @@ TEST(Jwt, BecomesAnIdentity) {
   const auto identity =
       (*verifier)->Verify(TheIssuer().Token({{"alg", "ES256"}, {"kid", "e1"}}, Claims()), kNow);
   ASSERT_TRUE(identity.ok());
-  EXPECT_EQ(identity->tenant, "acme");
+  EXPECT_EQ(identity->tenant.name(), "acme");
   EXPECT_EQ(identity->agent, "bot-7");
   EXPECT_EQ(identity->role, Role::kAgent);
   EXPECT_EQ(identity->key_id, "jwt:t1");

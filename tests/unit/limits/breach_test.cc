@@ -125,6 +125,21 @@ TEST(ExplainFailure, SignalsOfRlimits) {
   EXPECT_FALSE(ExplainFailure({}, {}, events).has_value());
 }
 
+// An ordinary user has no cgroup that counts refused forks: a full tree is all that can be seen.
+TEST(ExplainFailure, AFullTreeExplainsAFailureWhereRefusalsAreNotCounted) {
+  Usage usage;
+  usage.pids_peak = 33;  // with init
+  Events events;
+  events.failed = true;
+  EXPECT_FALSE(ExplainFailure({}, usage, events).has_value()) << "the control: a cgroup would say";
+  EXPECT_FALSE(Reached(Cap::kProcesses, {}, usage, events));
+  events.refusals_unseen = true;
+  EXPECT_EQ(ExplainFailure({}, usage, events)->error_class(), "limit.processes");
+  EXPECT_TRUE(Reached(Cap::kProcesses, {}, usage, events));
+  usage.pids_peak = 32;
+  EXPECT_FALSE(Reached(Cap::kProcesses, {}, usage, events));
+}
+
 TEST(ExplainFailure, AFullPlaceExplainsAFailure) {
   Events events;
   events.disk_bytes = 100ULL << 20;

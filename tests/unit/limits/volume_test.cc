@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -99,6 +100,28 @@ TEST_F(VolumeTest, KeepsItsFilesUntilItIsClosed) {
   EXPECT_FALSE(test::Exists(dir_ / "images/v"));
   ASSERT_TRUE(Open().ok());
   EXPECT_FALSE(test::Exists(At("kept")));
+}
+
+// Two mounts of one image would destroy it.
+TEST_F(VolumeTest, AnImageIsMountedOnce) {
+  dir_.MakeDir("others");
+  dir_.MakeDir("others/v");
+  const UniqueFd others(::open((dir_ / "others").c_str(), O_RDONLY | O_DIRECTORY));
+  const VolumeRequest again{images_.get(), others.get(), "v",
+                            kSize,         1234,         std::chrono::milliseconds(50)};
+  const Status second = OpenVolume(again);
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().code, kVolumeBusy);
+  EXPECT_FALSE(IsMounted(others.get(), "v"));
+  // The control: when the first mount is gone, the other one is made, with what is in it.
+  dir_.Write("mounts/v/kept", "here", 0600);
+  ASSERT_EQ(::umount2((dir_ / "mounts/v").c_str(), 0), 0);
+  VolumeRequest later = again;
+  later.patience = std::chrono::seconds(10);  // the device goes a moment after the mount
+  const Status third = OpenVolume(later);
+  ASSERT_TRUE(third.ok()) << third.error().message;
+  EXPECT_EQ(test::ReadFile(dir_ / "others/v/kept").value_or(""), "here");
+  EXPECT_TRUE(CloseVolume(images_.get(), others.get(), "v").ok());
 }
 
 TEST_F(VolumeTest, ALinkIsNotCovered) {

@@ -54,6 +54,33 @@ TEST(Tool, LoadsAndPreparesACall) {
   }
 }
 
+// One answer is enough to correct a call: every mistake, with the names and values that are allowed.
+TEST(Tool, EveryMistakeOfTheArgumentsIsTold) {
+  const LoadedTool loaded =
+      LoadTool(std::string(kHead) +
+                   "required = [\"f\", \"mode\"]\nproperties.f = { type = \"string\" }\n"
+                   "properties.mode = { enum = [\"fast\", \"slow\", 3] }\n",
+               "f", {});
+  ASSERT_TRUE(loaded.tool) << FormatMistake("f", loaded.mistakes.front());
+  const auto refusal = [&](const Json& args) {
+    const Result<ToolCall> call = PrepareToolCall(*loaded.tool, args, {});
+    return call.ok() ? "" : call.error().message;
+  };
+  EXPECT_EQ(
+      refusal({{"f", 1}, {"mode", "fats"}, {"moed", 1}}),
+      "/f must be a string, not an integer; /mode must be one of \"fast\", \"slow\", 3; /moed is "
+      "not allowed here; did you mean mode?");
+  EXPECT_EQ(refusal(Json::object()),
+            "the arguments must have a member \"f\"; the arguments must have a member \"mode\"");
+  EXPECT_EQ(refusal({{"f", "x"}, {"mode", "fast"}}), "") << "the control";
+  Json many = {{"f", "x"}, {"mode", "fast"}};
+  for (int i = 0; i < 1000; ++i) {
+    many[std::string(500, 'n') + std::to_string(i)] = i;
+  }
+  EXPECT_LT(refusal(many).size(), 6000U) << "bounded, whatever the names are";
+  EXPECT_THAT(refusal(many), HasSubstr("there may be more"));
+}
+
 TEST(Tool, SchemaProblemsStandWhereTheyAreWritten) {
   EXPECT_THAT(Mistakes(std::string(kHead) + "properties.f = { type = \"strnig\" }\n"),
               ElementsAre(StartsWith("f:12:")));

@@ -22,12 +22,12 @@ class AdmissionTest : public StoreTest {
   }
   AdmitRequest In(const std::string& session) {
     AdmitRequest request = Request();
-    request.session_id = session;
+    request.identity.session_id = session;
     return request;
   }
   AdmitRequest Child(const std::string& parent, const std::string& tool) {
     AdmitRequest request = Request(tool);
-    request.parent_id = parent;
+    request.identity.parent_id = parent;
     return request;
   }
   std::string Started(const AdmitRequest& request) {
@@ -101,7 +101,7 @@ TEST_F(AdmissionTest, NamesHaveABoundedLength) {
 
 TEST_F(AdmissionTest, ATenantThatDoesNotExistHasNoCalls) {
   AdmitRequest request = Request();
-  request.tenant = Id("nobody");
+  request.identity.tenant = Id("nobody");
   EXPECT_EQ(Code(AdmitCall(store(), request)), "policy.tenant");
 }
 
@@ -109,11 +109,11 @@ TEST_F(AdmissionTest, ASessionBelongsToItsAgentAndEnds) {
   const std::string session = NewSession({.agent = "bot", .lifetime = minutes(10), .budget = {}});
   EXPECT_EQ(Verdict(In(session)), "admitted");
   AdmitRequest stranger = In(session);
-  stranger.agent = "other";
+  stranger.identity.agent = "other";
   EXPECT_EQ(Verdict(stranger), "no-session");
   EXPECT_EQ(Verdict(In("made-up")), "no-session");
   AdmitRequest foreign = In(session);
-  foreign.tenant = b_;
+  foreign.identity.tenant = b_;
   EXPECT_EQ(Verdict(foreign), "no-session");
   Pass(minutes(10));
   EXPECT_EQ(Verdict(In(session)), "session-ended") << "whether or not a timer has ended it";
@@ -139,13 +139,13 @@ TEST_F(AdmissionTest, AParentMustRunInTheSameTenantAndSession) {
   Record(parent);
   Start(parent);
   AdmitRequest foreign = Child(parent, "inner");
-  foreign.tenant = b_;
+  foreign.identity.tenant = b_;
   EXPECT_EQ(Verdict(foreign), "no-parent");
   AdmitRequest of_another = Child(parent, "inner");
-  of_another.agent = "another";
+  of_another.identity.agent = "another";
   EXPECT_EQ(Verdict(of_another), "no-parent") << "another agent's call";
   AdmitRequest elsewhere = Child(parent, "inner");
-  elsewhere.session_id = NewSession({.agent = "bot", .lifetime = hours(1), .budget = {}});
+  elsewhere.identity.session_id = NewSession({.agent = "bot", .lifetime = hours(1), .budget = {}});
   EXPECT_EQ(Verdict(elsewhere), "no-parent");
   EXPECT_EQ(Admit(Child(parent, "inner")).depth, 1u);
   Finish(parent);
@@ -172,7 +172,7 @@ TEST_F(AdmissionTest, ChainsAreBoundedAndHaveNoCycles) {
   EXPECT_EQ(Verdict(deeper), "admitted");
   std::vector<std::string> tools;
   for (const Call& call : Must(CallChain(store(), a_, last))) {
-    tools.push_back(call.tool);
+    tools.push_back(call.identity.tool);
   }
   EXPECT_EQ(tools, (std::vector<std::string>{"t3", "t2", "t1", "t0"}));
 }
@@ -187,7 +187,7 @@ TEST_F(AdmissionTest, ARefusalWritesNothing) {
   ASSERT_EQ(Verdict(request), "budget-spent");
   EXPECT_EQ(Must(ListCalls(store(), a_, {}, {})).rows.size(), 1u);
   EXPECT_EQ(Must(TenantSpent(store(), a_)).calls, 1u);
-  request.session_id.clear();
+  request.identity.session_id.clear();
   EXPECT_EQ(Verdict(request), "admitted") << "the key was not claimed by the refusal";
 }
 

@@ -17,7 +17,7 @@ class CallListTest : public StoreTest {
       const Page<Call> some = Must(ListCalls(store(), a_, filter, page));
       EXPECT_LE(some.rows.size(), std::max<size_t>(limit, 1));
       for (const Call& call : some.rows) {
-        ids.push_back(call.id);
+        ids.push_back(call.identity.call_id);
       }
       page.cursor = some.next;
     } while (!page.cursor.empty());
@@ -44,15 +44,15 @@ TEST_F(CallListTest, NewCallsDoNotDisturbAPage) {
   Run(Request());
   const Page<Call> second = Must(ListCalls(store(), a_, {}, {2, first.next}));
   ASSERT_EQ(second.rows.size(), 2u);
-  EXPECT_LT(second.rows[0].id, first.rows[1].id);
+  EXPECT_LT(second.rows[0].identity.call_id, first.rows[1].identity.call_id);
   EXPECT_EQ(second.next, "");
 }
 
 TEST_F(CallListTest, WhoeverSeesAllTenantsFindsACallByItsId) {
   AdmitRequest of_b = Request();
-  of_b.tenant = b_;
+  of_b.identity.tenant = b_;
   const std::string id = Admitted(of_b);
-  EXPECT_EQ(Must(FindCall(store(), AllTenants{}, id))->tenant, b_);
+  EXPECT_EQ(Must(FindCall(store(), AllTenants{}, id))->identity.tenant, b_);
   EXPECT_FALSE(Must(FindCall(store(), a_, id)).has_value());
   EXPECT_FALSE(Must(FindCall(store(), AllTenants{}, "x")).has_value());
 }
@@ -60,9 +60,9 @@ TEST_F(CallListTest, WhoeverSeesAllTenantsFindsACallByItsId) {
 TEST_F(CallListTest, FiltersAreAllApplied) {
   const std::string session = Must(CreateSession(store(), a_, {.agent = "bot", .budget = {}})).id;
   AdmitRequest in_session = Request();
-  in_session.session_id = session;
+  in_session.identity.session_id = session;
   AdmitRequest by_other = Request();
-  by_other.agent = "other";
+  by_other.identity.agent = "other";
   const std::string plain = Run(Request());
   const std::string with_session = Run(in_session);
   const std::string other_agent = Run(by_other);
@@ -100,9 +100,9 @@ TEST_F(CallListTest, OpenCallsAreThoseThatHaveNotEnded) {
   const std::string open = Admitted(Request());
   const std::vector<Call> found = Must(OpenCalls(store(), a_));
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].id, open);
+  EXPECT_EQ(found[0].identity.call_id, open);
   AdmitRequest foreign = Request();
-  foreign.tenant = b_;
+  foreign.identity.tenant = b_;
   Admitted(foreign);
   EXPECT_EQ(Must(OpenCalls(store(), AllTenants())).size(), 2u);
 }

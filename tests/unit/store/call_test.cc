@@ -97,7 +97,7 @@ TEST_F(CallTest, EveryTransitionIsLegalOrChangesNothing) {
 
 TEST_F(CallTest, KeepsEverythingItWasTold) {
   AdmitRequest request = Request("reader");
-  request.user = "ann";
+  request.identity.user = "ann";
   request.args_hash = "sha256:args";
   const std::string id = Admitted(request);
   CallDecision decision{"1.2.0", "sha256:manifest", "sha256:envelope", "read-only", R"({"a":1})"};
@@ -117,9 +117,9 @@ TEST_F(CallTest, KeepsEverythingItWasTold) {
   Reopen();
 
   const Call call = Found(id);
-  EXPECT_EQ(call.tool, "reader");
-  EXPECT_EQ(call.agent, "bot");
-  EXPECT_EQ(call.user, "ann");
+  EXPECT_EQ(call.identity.tool, "reader");
+  EXPECT_EQ(call.identity.agent, "bot");
+  EXPECT_EQ(call.identity.user, "ann");
   EXPECT_EQ(call.args_hash, "sha256:args");
   EXPECT_EQ(call.tool_version, "1.2.0");
   EXPECT_EQ(call.manifest_hash, "sha256:manifest");

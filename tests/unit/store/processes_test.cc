@@ -66,8 +66,8 @@ class ProcessesTest : public ::testing::Test {
   std::string Path() const { return dir_ / "state"; }
   AdmitRequest Keyed() const {
     AdmitRequest request;
-    request.agent = "bot";
-    request.tool = "pay";
+    request.identity.agent = "bot";
+    request.identity.tool = "pay";
     request.idempotency_key = "k";
     request.request_hash = "h";
     return request;
@@ -189,7 +189,7 @@ TEST_F(ProcessesTest, AKilledProcessLeavesItsCallsToTheNext) {
   }
   Store next = Must(Store::Open(Path()));
   ASSERT_EQ(next.recovered().size(), 1u);
-  EXPECT_EQ(next.recovered()[0].call.id, id);
+  EXPECT_EQ(next.recovered()[0].call.identity.call_id, id);
   EXPECT_FALSE(Must(IsAlive(*next.recovered()[0].call.supervisor)));
 }
 

@@ -35,25 +35,25 @@ TEST_F(QuotaTest, RatesOfTenantAgentAndToolAreSeparate) {
   request.quotas.tool.calls = {{1, hours(1)}};
   Run(request);
   EXPECT_EQ(Verdict(request), AdmitVerdict::kRateLimited);
-  request.tool = "other";
+  request.identity.tool = "other";
   EXPECT_EQ(Verdict(request), AdmitVerdict::kAdmitted);
-  request.tool = "python";
-  request.tenant = b_;
+  request.identity.tool = "python";
+  request.identity.tenant = b_;
   EXPECT_EQ(Verdict(request), AdmitVerdict::kAdmitted) << "no tenant uses up another's";
 
   AdmitRequest of_agent = Request("third");
   of_agent.quotas.agent.calls = {{1, hours(1)}};
   Run(of_agent);
-  of_agent.tool = "fourth";
+  of_agent.identity.tool = "fourth";
   EXPECT_EQ(Verdict(of_agent), AdmitVerdict::kRateLimited);
-  of_agent.agent = "second-bot";
+  of_agent.identity.agent = "second-bot";
   EXPECT_EQ(Verdict(of_agent), AdmitVerdict::kAdmitted);
 
   AdmitRequest of_tenant = Request("fifth");
   of_tenant.quotas.tenant.calls = {{1, hours(1)}};
   Run(of_tenant);
-  of_tenant.agent = "third-bot";
-  of_tenant.tool = "sixth";
+  of_tenant.identity.agent = "third-bot";
+  of_tenant.identity.tool = "sixth";
   EXPECT_EQ(Verdict(of_tenant), AdmitVerdict::kRateLimited);
 }
 
@@ -126,7 +126,7 @@ TEST_F(QuotaTest, EachBudgetStops) {
         Must(CreateSession(store(), a_, {.agent = "bot", .lifetime = hours(1), .budget = budget}))
             .id;
     AdmitRequest request = Request();
-    request.session_id = session;
+    request.identity.session_id = session;
     const std::string id = Admitted(request);
     Record(id);
     Start(id);
@@ -153,7 +153,7 @@ TEST_F(QuotaTest, TheThirdIdenticalFailureInARowWaits) {
   changed.args_hash = "sha256:other";
   EXPECT_EQ(Verdict(changed), AdmitVerdict::kAdmitted);
   AdmitRequest other_agent = request;
-  other_agent.agent = "second-bot";
+  other_agent.identity.agent = "second-bot";
   EXPECT_EQ(Verdict(other_agent), AdmitVerdict::kAdmitted);
   AdmitRequest never = request;
   never.quotas.retry_cooldown = Nanos(0);

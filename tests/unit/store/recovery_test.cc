@@ -19,7 +19,7 @@ class RecoveryTest : public StoreTest {
   std::map<std::string, RecoveredCall> Recovered() {
     std::map<std::string, RecoveredCall> by_id;
     for (const RecoveredCall& one : store().recovered()) {
-      by_id.emplace(one.call.id, one);
+      by_id.emplace(one.call.identity.call_id, one);
     }
     return by_id;
   }
@@ -104,7 +104,7 @@ TEST_F(RecoveryTest, ADaemonNoticesWhatDiedBesideIt) {
   }
   const std::vector<RecoveredCall> recovered = Must(RecoverAgain(store(), AllTenants()));
   ASSERT_EQ(recovered.size(), 1u);
-  EXPECT_EQ(recovered[0].call.id, id);
+  EXPECT_EQ(recovered[0].call.identity.call_id, id);
   EXPECT_EQ(Admit(Keyed("k")).verdict, AdmitVerdict::kAdmitted);
   EXPECT_EQ(Found(own).state, CallState::kAdmitted);
   EXPECT_TRUE(Must(RecoverAgain(store(), AllTenants())).empty()) << "handed out once";

@@ -80,7 +80,7 @@ TEST_F(RetentionTest, RemovesSessionsAndKeysThatEnded) {
   const Session open =
       Must(CreateSession(store(), a_, {.agent = "bot", .lifetime = hours(24 * 366), .budget = {}}));
   AdmitRequest request = Request();
-  request.session_id = ended.id;
+  request.identity.session_id = ended.id;
   Run(request);
   Must(EndSession(store(), a_, ended.id, "test"));
   const NewKey expired = Must(CreateKey(store(), a_, {Role::kAgent, "bot", hours(1)}));

@@ -44,7 +44,7 @@ TEST_F(SessionTest, KeepsItsLabelAndIsFoundByWhoeverSeesAllTenants) {
 TEST_F(SessionTest, EndsOnceAndNamesWhatWasUnderWay) {
   const Session made = Make(a_);
   AdmitRequest request = Request();
-  request.session_id = made.id;
+  request.identity.session_id = made.id;
   const std::string ended = Run(request);
   const std::string open = Admitted(request);
   Admitted(Request());  // of no session

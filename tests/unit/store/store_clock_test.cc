@@ -50,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(ADay, ClockJumps, ::testing::Values(-1, 1),
 
 TEST_P(ClockJumps, ASessionEndsAtItsTime) {
   SessionRequest request;
-  request.agent = "bot";
+  request.identity.agent = "bot";
   request.lifetime = minutes(30);
   const Session session = Must(CreateSession(*store_, a_, request));
   const auto ended = [&] { return Must(EndExpiredSessions(*store_, AllTenants{})).size() == 1; };
@@ -65,7 +65,7 @@ TEST_P(ClockJumps, ASessionEndsAtItsTime) {
 
 TEST_P(ClockJumps, AKeyExpiresAtItsTime) {
   KeyRequest request;
-  request.agent = "bot";
+  request.identity.agent = "bot";
   request.lifetime = hours(2);
   const NewKey key = Must(CreateKey(*store_, a_, request));
   const auto valid = [&] { return Must(CheckKey(*store_, key.text)).state == KeyState::kValid; };
@@ -78,9 +78,9 @@ TEST_P(ClockJumps, AKeyExpiresAtItsTime) {
 
 TEST_P(ClockJumps, ARateWindowAndABudgetGoOn) {
   AdmitRequest request;
-  request.tenant = a_;
-  request.agent = "bot";
-  request.tool = "python";
+  request.identity.tenant = a_;
+  request.identity.agent = "bot";
+  request.identity.tool = "python";
   request.quotas.tenant.calls = {{3, hours(1)}};
   request.quotas.tenant_budget.calls = 4;
   request.quotas.tenant_budget.period = hours(3);
@@ -99,9 +99,9 @@ TEST_P(ClockJumps, ARateWindowAndABudgetGoOn) {
 
 TEST_P(ClockJumps, RetentionKeepsAndForgets) {
   AdmitRequest request;
-  request.tenant = a_;
-  request.agent = "bot";
-  request.tool = "python";
+  request.identity.tenant = a_;
+  request.identity.agent = "bot";
+  request.identity.tool = "python";
   const std::string call = Must(AdmitCall(*store_, request)).call_id;
   CallEnd end;
   end.outcome = Outcome::kDenied;
@@ -121,7 +121,7 @@ TEST_P(ClockJumps, RetentionKeepsAndForgets) {
 TEST_F(ClockTest, ABelievedClockWouldExtendAndLose) {
   Believe();
   SessionRequest request;
-  request.agent = "bot";
+  request.identity.agent = "bot";
   request.lifetime = minutes(30);
   Must(CreateSession(*store_, a_, request));
   SetClock(kDay);

@@ -78,9 +78,9 @@ class StoreTest : public ::testing::Test {
 
   AdmitRequest Request(const std::string& tool = "python") const {
     AdmitRequest request;
-    request.tenant = a_;
-    request.agent = "bot";
-    request.tool = tool;
+    request.identity.tenant = a_;
+    request.identity.agent = "bot";
+    request.identity.tool = tool;
     return request;
   }
   Admission Admit(const AdmitRequest& request) { return Must(AdmitCall(store(), request)); }

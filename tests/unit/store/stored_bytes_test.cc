@@ -13,7 +13,7 @@ class StoredBytesTest : public StoreTest {
   // A call that ended with a receipt and a result of these sizes.
   std::string Ended(size_t receipt, size_t result, const TenantId& tenant) {
     AdmitRequest request = Request();
-    request.tenant = tenant;
+    request.identity.tenant = tenant;
     const std::string id = Admitted(request);
     CallEnd end;
     end.outcome = Outcome::kDenied;
@@ -94,13 +94,13 @@ TEST_F(StoredBytesTest, FarBeyondTheBoundNothingBegins) {
   const Admission refused = Admit(request);
   EXPECT_EQ(refused.verdict, AdmitVerdict::kBudgetSpent);
   EXPECT_EQ(refused.error_class, "policy.storage");
-  request.tenant = b_;
+  request.identity.tenant = b_;
   EXPECT_EQ(Admit(request).verdict, AdmitVerdict::kAdmitted) << "another tenant's is its own";
 }
 
 TEST_F(StoredBytesTest, OpenSessionsHaveABoundTogether) {
   SessionRequest request;
-  request.agent = "bot";
+  request.identity.agent = "bot";
   request.bytes = 100;
   request.tenant_bytes = 250;
   const Session first = Must(CreateSession(store(), a_, request));

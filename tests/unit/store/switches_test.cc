@@ -11,10 +11,10 @@ class SwitchesTest : public StoreTest {
   bool Stopped(const TenantId& tenant, const SwitchSubject& subject) {
     const bool found = Must(FindSwitch(store(), tenant, subject)).has_value();
     AdmitRequest request;
-    request.tenant = tenant;
-    request.tool = subject.tool;
-    request.agent = subject.agent;
-    request.session_id = subject.session;
+    request.identity.tenant = tenant;
+    request.identity.tool = subject.tool;
+    request.identity.agent = subject.agent;
+    request.identity.session_id = subject.session;
     const bool refused = Admit(request).verdict == AdmitVerdict::kSwitchedOff;
     EXPECT_EQ(found, refused) << "admission and the killer must agree";
     return found;

@@ -47,7 +47,7 @@ class IsolationTest : public StoreTest {
     session_ = Must(CreateSession(store(), a_, {.agent = "bot", .budget = {}})).id;
     key_ = Must(CreateKey(store(), a_, {Role::kAgent, "bot", Nanos(0)})).key.id;
     AdmitRequest request = Request();
-    request.session_id = session_;
+    request.identity.session_id = session_;
     request.idempotency_key = "k";
     request.request_hash = "h";
     request.args_hash = "sha256:args";
@@ -64,7 +64,7 @@ class IsolationTest : public StoreTest {
   }
   std::string NewCall(CallState state) {
     AdmitRequest request = Request();
-    request.session_id = session_;
+    request.identity.session_id = session_;
     const std::string id = Admitted(request);
     if (state >= CallState::kRecorded) {
       Record(id);
@@ -85,7 +85,7 @@ TEST_F(IsolationTest, NoFunctionCrossesTenants) {
   end.outcome = Outcome::kError;
   const auto admits = [&](const TenantId& tenant, auto change) {
     AdmitRequest request = Request("another-tool");
-    request.tenant = tenant;
+    request.identity.tenant = tenant;
     change(request);
     return Admit(request);
   };
@@ -164,21 +164,21 @@ TEST_F(IsolationTest, NoFunctionCrossesTenants) {
        }},
       {"AdmitCall: session",
        [&](const TenantId& t) {
-         return admits(t, [&](AdmitRequest& r) { r.session_id = session_; }).verdict ==
+         return admits(t, [&](AdmitRequest& r) { r.identity.session_id = session_; }).verdict ==
                 AdmitVerdict::kAdmitted;
        }},
       {"AdmitCall: parent",
        [&](const TenantId& t) {
          const std::string parent = NewCall(CallState::kStarted);
          return admits(t, [&](AdmitRequest& r) {
-                  r.parent_id = parent;
-                  r.session_id = t == a_ ? session_ : "";
+                  r.identity.parent_id = parent;
+                  r.identity.session_id = t == a_ ? session_ : "";
                 }).verdict == AdmitVerdict::kAdmitted;
        }},
       {"AdmitCall: rates",
        [&](const TenantId& t) {
          return admits(t, [&](AdmitRequest& r) {
-                  r.tool = "python";
+                  r.identity.tool = "python";
                   r.quotas.tool.calls = {{1, hours(1)}};
                 }).verdict == AdmitVerdict::kRateLimited;
        }},
@@ -186,7 +186,7 @@ TEST_F(IsolationTest, NoFunctionCrossesTenants) {
        [&](const TenantId& t) {
          NewCall(CallState::kStarted);
          const Admission admission = admits(t, [&](AdmitRequest& r) {
-           r.tool = "python";
+           r.identity.tool = "python";
            r.quotas.tenant.concurrency = 1;
          });
          if (admission.verdict == AdmitVerdict::kAdmitted) {
@@ -197,7 +197,7 @@ TEST_F(IsolationTest, NoFunctionCrossesTenants) {
       {"AdmitCall: retries",
        [&](const TenantId& t) {
          return admits(t, [&](AdmitRequest& r) {
-                  r.tool = "python";
+                  r.identity.tool = "python";
                   r.args_hash = "sha256:args";
                   r.quotas.retry_cooldown = hours(1);
                 }).verdict == AdmitVerdict::kRetryTooSoon;
@@ -205,13 +205,13 @@ TEST_F(IsolationTest, NoFunctionCrossesTenants) {
       {"AdmitCall: budget",
        [&](const TenantId& t) {
          return admits(t, [&](AdmitRequest& r) {
-                  r.tool = "python";
+                  r.identity.tool = "python";
                   r.quotas.tenant_budget.calls = Must(TenantSpent(store(), a_)).calls;
                 }).verdict == AdmitVerdict::kBudgetSpent;
        }},
       {"AdmitCall: switch",
        [&](const TenantId& t) {
-         return admits(t, [](AdmitRequest& r) { r.agent = "stopped"; }).verdict ==
+         return admits(t, [](AdmitRequest& r) { r.identity.agent = "stopped"; }).verdict ==
                 AdmitVerdict::kSwitchedOff;
        }},
       {"FindSession",
@@ -238,7 +238,7 @@ TEST_F(IsolationTest, NoFunctionCrossesTenants) {
          NewCall(CallState::kAdmitted);
          Reopen();
          for (const RecoveredCall& one : store().recovered()) {
-           Must(FinishCleanup(store(), t, one.call.id));
+           Must(FinishCleanup(store(), t, one.call.identity.call_id));
          }
          Reopen();
          return store().recovered().empty();
@@ -259,7 +259,7 @@ TEST_F(IsolationTest, NoFunctionCrossesTenants) {
     // What B did under its own name must not stay for the next line.
     for (const Call& call : Must(OpenCalls(store(), b_))) {
       if (call.state == CallState::kAdmitted) {
-        Must(RefuseCall(store(), b_, call.id, end, KeyFate::kRelease));
+        Must(RefuseCall(store(), b_, call.identity.call_id, end, KeyFate::kRelease));
       }
     }
     EXPECT_TRUE(sees(a_)) << name << ": the control saw nothing, so the line above shows nothing";

@@ -93,7 +93,7 @@ TEST_F(AnomalyTest, ADoubledRateDoes) {
     ASSERT_FALSE(raised_.empty());
     EXPECT_LE(raised_.size(), 3U) << "one in an hour";
     EXPECT_EQ(raised_[0].measure, "rate");
-    EXPECT_EQ(raised_[0].tenant, a_.name());
+    EXPECT_EQ(raised_[0].tenant, a_);
     EXPECT_NEAR(raised_[0].mean, per_hour, per_hour / 10);
     EXPECT_GT(raised_[0].value, per_hour * 1.2);
     EXPECT_NE(raised_[0].words.find(tool + " was called "), std::string::npos) << raised_[0].words;
@@ -193,7 +193,7 @@ TEST_F(AnomalyTest, NobodysLoadCountsForAnybodyElse) {
   slow.duration = seconds(9);
   Call(slow);
   EXPECT_EQ(Raised(), Names{"bash duration"});
-  EXPECT_EQ(raised_[0].tenant, a_.name());
+  EXPECT_EQ(raised_[0].tenant, a_);
 }
 
 TEST_F(AnomalyTest, ARestartForgetsNothing) {

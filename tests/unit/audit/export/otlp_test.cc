@@ -90,8 +90,8 @@ TEST(ExportOtlp, HangsWhereTheAgentsTraceIs) {
   EXPECT_EQ(given["parentSpanId"], kSpan);
   // The receipt's own does as well.
   Receipt own = Sample();
-  own.trace_id = kTrace;
-  own.parent_span = kSpan;
+  own.identity.trace_id = kTrace;
+  own.identity.parent_span = kSpan;
   EXPECT_EQ(SpansOf(Export(own))[0], given);
   // Nothing, or nonsense: an id of its own, the same each time.
   const test::Json alone = SpansOf(Export(Sample()))[0];
@@ -102,15 +102,15 @@ TEST(ExportOtlp, HangsWhereTheAgentsTraceIs) {
     EXPECT_EQ(SpansOf(Export(Sample(), {bad, kSpan}))[0], alone) << bad;
   }
   Receipt other = Sample();
-  other.call_id = kParent;
+  other.identity.call_id = kParent;
   EXPECT_NE(SpansOf(Export(other))[0]["traceId"], alone["traceId"]);
 }
 
 TEST(ExportOtlp, ACallOfACallHangsBelowIt) {
   Receipt parent = Sample();
-  parent.call_id = kParent;
+  parent.identity.call_id = kParent;
   Receipt child = Sample();
-  child.parent_id = kParent;
+  child.identity.parent_id = kParent;
   const test::Json above = SpansOf(Export(parent, {kTrace, kSpan}))[0];
   const test::Json below = SpansOf(Export(child, {kTrace, kSpan}))[0];
   EXPECT_EQ(below["parentSpanId"], above["spanId"]);

@@ -15,12 +15,12 @@ inline constexpr const char* kOutcomes[] = {"success", "error",      "denied",
 
 inline Receipt Sample(const std::string& outcome = "success") {
   Receipt receipt;
-  receipt.call_id = kCall;
-  receipt.session_id = "0190d8f0-0000-7000-8000-000000000003";
-  receipt.tenant = "acme";
-  receipt.agent = "bot";
-  receipt.user = "uid:1000";
-  receipt.tool = "python";
+  receipt.identity.call_id = kCall;
+  receipt.identity.session_id = "0190d8f0-0000-7000-8000-000000000003";
+  receipt.identity.tenant = *store::TenantId::Parse("acme");
+  receipt.identity.agent = "bot";
+  receipt.identity.user = "uid:1000";
+  receipt.identity.tool = "python";
   receipt.tool_version = "1.2.0";
   receipt.manifest_hash = "sha256:aa";
   receipt.envelope_id = "sha256:bb";

@@ -16,7 +16,7 @@ namespace {
 
 std::string Sample() {
   Receipt receipt;
-  receipt.call_id = "c1";
+  receipt.identity.call_id = "c1";
   receipt.args_redacted = {"a \"quoted\" \\ word", "with { [ , : and \n controls \x01", "ü"};
   receipt.denials.push_back({"isolation", "syscall", "unshare(\"log\": 1)", "r", "why", "fix", 3});
   receipt.limits.push_back({"cpu", {10, 3, "ns", true}});

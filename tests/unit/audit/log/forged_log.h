@@ -66,15 +66,15 @@ class ForgedLog {
 
   static DecisionRecord Decision(const std::string& call, const std::string& tenant = "local") {
     DecisionRecord record;
-    record.call = call;
-    record.tenant = tenant;
+    record.identity.call_id = call;
+    record.identity.tenant = *store::TenantId::Parse(tenant);
     return record;
   }
   static ReceiptRecord Receipt(const std::string& call, bool ran, bool recovered = false,
                                const std::string& tenant = "local") {
     ReceiptRecord record;
-    record.call = call;
-    record.tenant = tenant;
+    record.identity.call_id = call;
+    record.identity.tenant = *store::TenantId::Parse(tenant);
     record.outcome = "success";
     record.ran = ran;
     record.recovered = recovered;

@@ -78,9 +78,9 @@ TEST_F(LogTest, LeavesAreWrittenAsTheDocumentSays) {
   Log log = Open();
   DecisionRecord decision;
   decision.at = Nanos(5);
-  decision.tenant = "acme";
-  decision.call = "c1";
-  decision.tool = "py\"thon\n";
+  decision.identity.tenant = *store::TenantId::Parse("acme");
+  decision.identity.call_id = "c1";
+  decision.identity.tool = "py\"thon\n";
   EXPECT_EQ(
       log.Append(decision)->leaf,
       R"({"agent":null,"args_hash":null,"at":5,"call":"c1","decision":"allow","effect":null,)"
@@ -88,9 +88,9 @@ TEST_F(LogTest, LeavesAreWrittenAsTheDocumentSays) {
       R"("tenant":"acme","tool":"py\"thon\n","tool_version":null,"trace":null,"user":null,"v":1})");
   ReceiptRecord receipt;
   receipt.at = Nanos(6);
-  receipt.tenant = "acme";
+  receipt.identity.tenant = *store::TenantId::Parse("acme");
   receipt.call = "c1";
-  receipt.tool = "python";
+  receipt.identity.tool = "python";
   receipt.outcome = "success";
   receipt.ran = true;
   receipt.body = "sha256:00";

@@ -67,9 +67,9 @@ class VerifyStore : public ::testing::Test {
   static call::ToolRequest Request(const std::string& agent, const std::string& tool,
                                    const std::string& args) {
     call::ToolRequest request;
-    request.agent = agent;
-    request.user = "uid:1000";
-    request.tool = tool;
+    request.identity.agent = agent;
+    request.identity.user = "uid:1000";
+    request.identity.tool = tool;
     request.args_json = args;
     return request;
   }
@@ -90,7 +90,7 @@ class VerifyStore : public ::testing::Test {
     receipt.output_bytes = prints.size();
     receipt.limits = {{"cpu", {10, 7, "ns", false}}};
     receipt.denials = {{"isolation", "syscall", "unshare(0)", "seccomp.default", "", "", 3}};
-    collected.report = call::RunReport{0, std::nullopt, FormatReceipt(receipt)};
+    collected.report = call::RunReport{0, std::nullopt, receipt};
     return ladder.Descend(*ready, std::move(collected)).call_id;
   }
   std::string Ask(Opened& opened, const std::string& agent, const std::string& tool,
@@ -402,11 +402,11 @@ TEST_F(VerifyStore, WhatRunsWasDecided) {
   auto* const ready = std::get_if<call::ReadyCall>(&climbed);
   ASSERT_NE(ready, nullptr);
   EXPECT_TRUE(Verify(opened).ok()) << "the control";
-  Edit(Original(), "UPDATE calls SET agent = 'mallory' WHERE id = '" + ready->call_id + "'");
+  Edit(Original(), "UPDATE calls SET agent = 'mallory' WHERE id = '" + ready->call_id() + "'");
   LogVerdict verdict = Verify(opened);
-  EXPECT_TRUE(Names(verdict, "store.row", ready->call_id)) << Said(verdict);
+  EXPECT_TRUE(Names(verdict, "store.row", ready->call_id())) << Said(verdict);
   Edit(Original(),
-       "UPDATE calls SET agent = 'alice', id = 'made-up' WHERE id = '" + ready->call_id + "'");
+       "UPDATE calls SET agent = 'alice', id = 'made-up' WHERE id = '" + ready->call_id() + "'");
   verdict = Verify(opened);
   EXPECT_TRUE(Names(verdict, "store.undecided", "made-up")) << Said(verdict);
 }
@@ -421,7 +421,7 @@ TEST_F(VerifyStore, WhatIsEditedIsNotShown) {
   EXPECT_EQ(state_of(ran_).state, SealState::kGood) << "the control";
   Edit(Original(), "UPDATE calls SET agent = 'mallory' WHERE id = '" + ran_ + "'");
   EXPECT_EQ(state_of(ran_).state, SealState::kBroken);
-  EXPECT_EQ(state_of(ran_).call.agent, "");
+  EXPECT_EQ(state_of(ran_).call.identity.agent, "");
   EXPECT_TRUE(test::Contains(state_of(ran_).problem, "agent"));
   Edit(Original(),
        "UPDATE results SET body = replace(body, 'five', 'nine') WHERE call_id = '" + other_ + "'");

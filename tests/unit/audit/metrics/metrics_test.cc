@@ -192,11 +192,11 @@ Receipt Ended() {
   using std::chrono::microseconds;
   using std::chrono::milliseconds;
   Receipt receipt;
-  receipt.tenant = "acme";
-  receipt.call_id = "the-call-id";
-  receipt.agent = "the-agent";
-  receipt.user = "the-user";
-  receipt.tool = "bash";
+  receipt.identity.tenant = *store::TenantId::Parse("acme");
+  receipt.identity.call_id = "the-call-id";
+  receipt.identity.agent = "the-agent";
+  receipt.identity.user = "the-user";
+  receipt.identity.tool = "bash";
   receipt.outcome = "terminated";
   receipt.error_class = "limit.memory";
   receipt.requested_at = Nanos(1'000'000'000);
@@ -248,7 +248,7 @@ TEST(Metrics, RefusedRehearsedAndNeverStarted) {
   refused.error_class = "policy.args.schema";
   refused.denials = {{"policy", "call", "bash", "policy.args.schema", "", "", 1}};
   metrics.CallEnded(refused);
-  refused.tool = "../../etc/passwd";
+  refused.identity.tool = "../../etc/passwd";
   refused.error_class = "policy.tool";
   refused.denials = {{"policy", "call", "../../etc/passwd", "policy.tool", "", "", 1}};
   metrics.CallEnded(refused);

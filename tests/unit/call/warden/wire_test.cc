@@ -101,23 +101,91 @@ TEST(Wire, RefusesWhatCannotBeRun) {
   EXPECT_FALSE(refused([](RunRequest&) {}));
 }
 
+// Every field that a runner reports, with a value of its own.
+audit::Receipt Full() {
+  audit::Receipt receipt;
+  receipt.started_at = Nanos(1'700'000'000'000'000'001);
+  receipt.finished_at = Nanos(1'700'000'000'500'000'002);
+  receipt.duration = Nanos(500'000'001);
+  receipt.code_hash = "sha256:code";
+  receipt.level = "container";
+  receipt.layers = {"userns", "seccomp"};
+  receipt.floor = {"userns"};
+  receipt.missing = {{"landlock", "the kernel has none", "mounts"}};
+  receipt.runtimes = {"python3"};
+  receipt.program = "/usr/bin/python3";
+  receipt.exec = true;
+  receipt.bound = {{"/usr/lib", "system", "library", 7}};
+  receipt.planted = {".git/hooks/post-commit"};
+  receipt.limits = {{"cpu", {10, 7, "ns", true, true}}, {"disk", {20, std::nullopt, "bytes"}}};
+  receipt.denials = {{"isolation", "syscall", "unshare(0)", "seccomp.default", "why", "fix", 3}};
+  receipt.denials_recorded = false;
+  receipt.syscalls_denied = {{"unshare", 3}};
+  receipt.output_bytes = 11;
+  receipt.output_produced = 12;
+  receipt.output_truncated = true;
+  receipt.output_sha256 = "sha256:out";
+  receipt.stderr_sha256 = "sha256:err";
+  receipt.outcome = "terminated";
+  receipt.error_class = "limit.wall";
+  receipt.error_message = "it ran for too long";
+  receipt.exit_code = 255;
+  receipt.exit_signal = 9;
+  receipt.steps_us = {{"clone", 120}, {"skew", -1}};
+  return receipt;
+}
+
+Result<RunReport> Back(const audit::Receipt& receipt) {
+  return DecodeReport(EncodeReport({0, std::nullopt, receipt}));
+}
+
 TEST(Wire, AReportComesBackAsItWas) {
-  const RunReport plain{3, std::nullopt, "{}"};
-  Result<RunReport> got = DecodeReport(EncodeReport(plain));
+  Result<RunReport> got = DecodeReport(EncodeReport({3, std::nullopt, audit::Receipt()}));
   ASSERT_TRUE(got.ok());
   EXPECT_EQ(got->exit_status, 3);
   EXPECT_FALSE(got->error.has_value());
-  const RunReport failed{125, HostFault("isolation.x", "what", "hint"), "{\"a\":1}"};
+  const RunReport failed{125, HostFault("isolation.x", "what", "hint"), Full()};
   got = DecodeReport(EncodeReport(failed));
   ASSERT_TRUE(got.ok() && got->error.has_value());
   EXPECT_EQ(got->error->code, "isolation.x");
   EXPECT_EQ(got->error->hint, "hint");
-  EXPECT_EQ(got->receipt, failed.receipt);
+  EXPECT_EQ(audit::FormatReceipt(got->receipt), audit::FormatReceipt(Full()));
+  EXPECT_EQ(got->receipt.started_at, Full().started_at);
   const std::string bytes = EncodeReport(failed);
   for (size_t size = 0; size < bytes.size(); ++size) {
     EXPECT_FALSE(DecodeReport(std::string_view(bytes).substr(0, size)).ok()) << size;
   }
   EXPECT_FALSE(DecodeReport(EncodeRun(Sample())).ok()) << "another kind of message";
+}
+
+// A runner that was broken into reports what no runner can have seen.
+TEST(Wire, AReportThatCannotBeIsRefused) {
+  const auto refused = [](const auto& change) {
+    audit::Receipt receipt = Full();
+    change(receipt);
+    return !Back(receipt).ok();
+  };
+  EXPECT_FALSE(refused([](audit::Receipt&) {})) << "the control";
+  for (const char* outcome : {"", "unknown", "gated", "fine"}) {
+    EXPECT_TRUE(refused([&](audit::Receipt& r) { r.outcome = outcome; })) << outcome;
+  }
+  EXPECT_TRUE(refused([](audit::Receipt& r) { r.finished_at = Nanos(-1); }));
+  EXPECT_TRUE(refused([](audit::Receipt& r) { r.started_at = Nanos::max(); }));
+  EXPECT_TRUE(refused([](audit::Receipt& r) { r.duration = Nanos(-1); }));
+  EXPECT_TRUE(refused([](audit::Receipt& r) { r.error_message += std::string("\0x", 2); }));
+}
+
+// Who asked for what is not a runner's to say: it does not even cross.
+TEST(Wire, AReportHasNoIdentity) {
+  audit::Receipt receipt = Full();
+  receipt.identity.call_id = "forged";
+  receipt.identity.agent = "mallory";
+  receipt.identity.tool = "forged";
+  receipt.manifest_hash = receipt.envelope_id = receipt.args_hash = "forged";
+  const std::string bytes = EncodeReport({0, std::nullopt, receipt});
+  EXPECT_EQ(bytes.find("forged"), std::string::npos);
+  EXPECT_EQ(bytes.find("mallory"), std::string::npos);
+  EXPECT_NE(bytes.find("sha256:code"), std::string::npos) << "the control";
 }
 
 }  // namespace

@@ -142,6 +142,10 @@ TEST(Route, Query) {
   EXPECT_EQ(values.value()[0].second, "5");
   EXPECT_EQ(values.value()[1].second, "a-b");
   EXPECT_TRUE(ParseQuery("", "").ok());
+  const Refusal unknown = ParseQuery("limt=5", "limit,cursor").refusal();
+  EXPECT_EQ(unknown.message, "this path takes no query parameter limt");
+  EXPECT_EQ(unknown.hint, "did you mean limit?");
+  EXPECT_EQ(ParseQuery("zzzzzz=5", "limit,cursor").refusal().hint, "it takes limit, cursor");
   for (const char* wrong : {"x=1", "limit", "limit=1&limit=2", "=1", "limit=%ff", "limit=%00",
                             "lim=1", "&", "limit=1&&"}) {
     EXPECT_FALSE(ParseQuery(wrong, "limit,cursor").ok()) << wrong;

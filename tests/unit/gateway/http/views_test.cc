@@ -31,7 +31,7 @@ std::string Joined(const std::deque<std::string>& pieces) {
 
 CallView Call() {
   CallView call;
-  call.call_id = "c";
+  call.identity.call_id = "c";
   call.outcome = "denied";
   call.result = CallResult{"out\xff", "err", std::nullopt, 9, R"({"a":1})"};
   call.error = CallError{"policy.schema", "no"};
@@ -40,11 +40,11 @@ CallView Call() {
   return call;
 }
 
-// The names of DESIGN section 10, in its order.
+// The names of the public contract, in its order.
 TEST(Views, ACallHasTheNamesOfTheContract) {
   const auto json = ordered_json::parse(Joined(FormatCallResult(Call())));
   EXPECT_EQ(KeysOf(json), "call_id outcome result error denials log ");
-  EXPECT_EQ(KeysOf(json["result"]), "stdout stderr exit structured ");
+  EXPECT_EQ(KeysOf(json["result"]), "stdout stderr truncated exit structured ");
   EXPECT_EQ(KeysOf(json["error"]), "class message ");
   EXPECT_EQ(KeysOf(json["log"]), "index size root ");
   EXPECT_EQ(KeysOf(json["denials"][0]), "surface operation target rule reason fix count ");
@@ -56,7 +56,7 @@ TEST(Views, ACallHasTheNamesOfTheContract) {
 
 TEST(Views, NothingIsNull) {
   CallView call;
-  call.call_id = "c";
+  call.identity.call_id = "c";
   const auto json = ordered_json::parse(Joined(FormatCallResult(call)));
   EXPECT_TRUE(json["outcome"].is_null());
   EXPECT_TRUE(json["result"].is_null());

@@ -167,7 +167,7 @@ TEST(ManifestParse, EveryMistakeHasItsPlaceAndAWayOut) {
        "f:8:8: approval.when: \"allways\" is not one of never, flagged, irreversible, diff, "
        "always: did you mean always?"},
       {"[approval]\nwhen = \"always\"\napprovers = [\"me\"]\n",
-       "f:9:13: approval.approvers: \"me\" is nobody"},
+       "f:9:13: approval.approvers: \"me\" names no approver"},
       {"[approval]\nwhen = \"always\"\nquorum = 0\n", "f:9:10: approval.quorum: 0 is out of range"},
       {"[output]\nschema = \"x\"\n", "f:8:10: output.schema: a table is wanted, not a string"},
       {"[rate]\ncalls = [\"10/s\", \"x\"]\n", "f:8:18: rate.calls: \"x\" is not a rate"},

@@ -243,7 +243,7 @@ TEST(SchemaValidate, SaysWhereAndWhat) {
   EXPECT_EQ(errors[0].message, "must be at least 2");
   EXPECT_EQ(errors[1].instance, "/x~0y");
   EXPECT_EQ(errors[1].schema, "/additionalProperties");
-  EXPECT_EQ(errors[1].message, "is not allowed here");
+  EXPECT_EQ(errors[1].message, "is not allowed here; the members are a/b, code");
   EXPECT_EQ(errors[2].instance, "/code");
   EXPECT_EQ(errors[2].schema, "/properties/code/maxLength");
   EXPECT_EQ(errors[2].message, "must have at most 3 characters, not 6");

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/replay.h"
+
+#include "call/refusals.h"
+
+namespace coffer::call {
+namespace {
+
+// What is stored of a call is not what was sealed: nothing of it is told.
+ToolReply Broken(const std::string& call_id) {
+  ToolReply reply =
+      ReplyOf(ToolRefusal::kFailed,
+              Internal(kRecordBroken,
+                       "what is stored of the call that used this key is not what was "
+                       "sealed; it is not run again"));
+  reply.hint = "the operator can look with `coffer audit verify`";
+  reply.call_id = call_id;
+  reply.outcome = "unknown";
+  return reply;
+}
+
+}  // namespace
+
+ToolReply Replay(Recorder& recorder, const ToolRequest& request,
+                 const store::Admission& admission) {
+  const bool ended = admission.state == store::CallState::kFinished ||
+                     admission.state == store::CallState::kRefused;
+  if (admission.result.empty() && !ended) {
+    // It was under way when a process died: how far it came is not known, and it is not run again.
+    ToolReply lost = FailedReply(Internal("internal", kEndNotSeen));
+    lost.call_id = admission.call_id;
+    lost.outcome = "unknown";
+    lost.replayed = true;
+    return lost;
+  }
+  const Result<std::optional<store::Call>> row =
+      store::FindCall(recorder.store(), request.identity.tenant, admission.call_id);
+  const Result<audit::SealedCall> sealed =
+      row.ok() && *row ? recorder.ReadSealed(**row)
+                       : Result<audit::SealedCall>(Internal("store.call", "the call is gone"));
+  if (!sealed.ok()) {
+    return FailedReply(sealed.error());
+  }
+  // The key's own row is not sealed: it must at least lead to a call of this agent and tool.
+  if (sealed->state != audit::SealState::kGood || sealed->result.value_or("") != admission.result ||
+      sealed->call.identity.agent != request.identity.agent ||
+      sealed->call.identity.tool != request.identity.tool) {
+    return Broken(admission.call_id);
+  }
+  if (!sealed->result) {
+    // How it ended is in its receipt; what it said was pruned (Recorder::PruneToSize).
+    ToolReply gone;
+    gone.call_id = admission.call_id;
+    gone.outcome = sealed->call.outcome ? store::OutcomeName(*sealed->call.outcome) : "unknown";
+    gone.error_class = "policy.storage";
+    gone.error_message = "the call has ended as it says here; its result was removed to make room";
+    gone.log = sealed->log;
+    gone.admitted = true;
+    gone.replayed = true;
+    return gone;
+  }
+  Result<ToolReply> stored = ParseReply(admission.result);
+  if (!stored.ok()) {
+    return FailedReply(stored.error());
+  }
+  stored->log = sealed->log;
+  stored->replayed = true;
+  return std::move(stored).value();
+}
+
+}  // namespace coffer::call

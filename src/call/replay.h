@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The answer to a request whose idempotency key was used before: what the first call was answered, held against its seal.
+#pragma once
+
+#include "call/recorder.h"
+#include "call/tool_call.h"
+#include "store/admission.h"
+
+namespace coffer::call {
+
+// The call is never run again: not if its end was not seen, and not if what is stored of it is not what was sealed.
+ToolReply Replay(Recorder& recorder, const ToolRequest& request, const store::Admission& admission);
+
+}  // namespace coffer::call

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The part of a protected tree that follows names: what a link leads to, and what a git configuration makes git run.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include "base/text.h"
+#include "call/run/protected_tree.h"
+#include "isolation/git_programs.h"
+#include "isolation/runtime/real_path.h"
+#include "isolation/tree_path.h"
+
+namespace coffer::call {
+
+using isolation::FoundName;
+
+// Where a link leads is protected if it lies in the tree, and so is every link on the way. Elsewhere it is not shown.
+Status ProtectedTree::ProtectTarget(const FoundName& link) {
+  const isolation::TreePath target = isolation::FollowInTree(root_, link.path);
+  for (const std::string& on_the_way : target.links) {
+    TRY(Pin(Above(on_the_way)));
+    TRY(Mount(on_the_way, policy::Access::kRead));
+  }
+  switch (target.end) {
+    case isolation::TreePath::End::kOutside:
+      return {};
+    case isolation::TreePath::End::kMissing:
+      return Watch(target.path);
+    case isolation::TreePath::End::kInside:
+      break;
+  }
+  if (target.path.empty()) {
+    return Refused("policy.project.link",
+                   fmt::format("{} leads to the project itself, where all is writable",
+                               Printable(root_.path + "/" + link.path)),
+                   "remove the link");
+  }
+  return ProtectPath(target.path);
+}
+
+// A path that must not come into being. What there is of it stays where it is.
+Status ProtectedTree::Watch(const std::string& path) {
+  watched_.insert(path);
+  struct stat info{};
+  std::string above = Above(path);
+  while (!above.empty() &&
+         ::fstatat(root_.fd.get(), above.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+    above = Above(above);
+  }
+  return Pin(above);
+}
+
+// A path and everything that decides where it leads.
+Status ProtectedTree::ProtectPath(const std::string& path) {
+  FoundName found;
+  struct stat info{};
+  found.path = path;
+  if (::fstatat(root_.fd.get(), path.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+    return Watch(path);
+  }
+  TRY(Pin(Above(path)));
+  found.dev = info.st_dev;
+  found.ino = info.st_ino;
+  found.mode = info.st_mode;
+  found.links = info.st_nlink;
+  found.run_by = "git";
+  before_.names.push_back(found);
+  return Protect(found);
+}
+
+// What the configurations of the tree's repositories make git run, if it lies in the tree.
+Status ProtectedTree::ProtectPrograms() {
+  for (const FoundName& git : before_.git_directories) {
+    const std::string directory = git.path.empty() ? root_.path : root_.path + "/" + git.path;
+    for (const char* name : {"config", "config.worktree"}) {
+      const std::string config = directory + "/" + name;
+      for (const std::string& path : isolation::FilesOfGitConfig(
+               root_, config,
+               {root_.path, std::string(isolation::DirName(directory)), directory})) {
+        TRY(ProtectNamed(path));
+      }
+    }
+  }
+  return {};
+}
+
+// A path that a configuration names may itself go through links.
+Status ProtectedTree::ProtectNamed(const std::string& path) {
+  FoundName named;
+  named.path = path;
+  return ProtectTarget(named);
+}
+
+}  // namespace coffer::call

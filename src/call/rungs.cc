@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What each rung before the boundary does; ladder.cc has their order.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "call/asked.h"
+#include "call/ladder.h"
+#include "call/redact.h"
+#include "call/refusals.h"
+#include "call/replay.h"
+#include "call/request_terms.h"
+#include "call/workspace_room.h"
+#include "policy/manifest/manifest.h"
+#include "policy/narrowing.h"
+#include "policy/scrub.h"
+
+namespace coffer::call {
+namespace {
+
+// Of the agent too: a key is the tenant's, but what one agent was answered is not told to another.
+std::string RequestHash(const ToolRequest& request, const std::string& args_hash) {
+  const store::CallIdentity& by = request.identity;
+  std::string text = fmt::format("{}\n{}\n{}\n{}\n{}\n{}", by.agent, by.tool, args_hash,
+                                 by.session_id, by.parent_id, request.dry_run);
+  if (request.background || !request.limits_json.empty()) {
+    text += fmt::format("\n{}\n{}\n{}", request.background, fmt::join(request.ports, ","),
+                        request.limits_json);
+  }
+  return HashOf(text);
+}
+
+// An action that cannot be taken back must not happen twice because an answer was lost.
+bool LacksKey(const policy::Manifest& manifest, const ToolRequest& request) {
+  return manifest.NeedsIdempotencyKey() && request.idempotency_key.empty() && !request.dry_run;
+}
+
+}  // namespace
+
+Ladder::Asked Ladder::Describe(const ToolRequest& request) const {
+  Asked asked{.args = ParseJson(request.args_json)};
+  asked.call.request = request;
+  asked.call.tool = shelf_.Find(request.identity.tool);
+  store::AdmitRequest& admit = asked.admit;
+  const std::string exactly =
+      recorder_.Fingerprint(asked.readable() ? PrintJson(*asked.args) : request.args_json);
+  admit.identity = request.identity;
+  if (asked.call.tool == nullptr) {
+    admit.identity.tool = policy::ScrubText(request.identity.tool);  // it may be anything
+  }
+  admit.args_hash = request.dry_run ? "" : exactly;  // what was not run has not failed
+  admit.idempotency_key = request.dry_run ? "" : request.idempotency_key;
+  admit.request_hash = RequestHash(request, exactly);
+  admit.max_depth = options_.max_depth;
+  admit.quotas = options_.quotas ? options_.quotas(request.identity.tenant) : store::Quotas{};
+  admit.requested_at = store_.Now();
+  asked.call.receipt.identity = admit.identity;
+  asked.call.receipt.requested_at = admit.requested_at;
+  return asked;
+}
+
+std::optional<ToolReply> Ladder::Understand(Asked& asked) {
+  audit::Receipt& receipt = asked.call.receipt;
+  if (const std::string& role = asked.call.request.role_denied; !role.empty()) {
+    return RefuseUnadmitted(
+        asked,
+        ReplyOf(ToolRefusal::kDenied, Refused("policy.role", "the role " + role + " calls no tools",
+                                              "use a key with the role agent or operator")));
+  }
+  if (!asked.readable()) {
+    return RefuseUnadmitted(asked,
+                            ReplyOf(ToolRefusal::kInvalid,
+                                    Refused("policy.args", "the arguments are not one JSON object",
+                                            "write them as {\"name\": value}")));
+  }
+  receipt.args_hash = HashOf(PrintJson(policy::ScrubJson(*asked.args)));
+  receipt.args_redacted = RedactArgs(*asked.args);
+  const policy::Tool* const tool = asked.call.tool.get();
+  if (tool == nullptr) {
+    return RefuseUnadmitted(
+        asked, ReplyOf(ToolRefusal::kNotFound,
+                       Refused("policy.tool",
+                               "there is no tool called " + Printable(receipt.identity.tool),
+                               "`coffer tools list` names them")));
+  }
+  receipt.tool_version = tool->manifest.tool.version;
+  receipt.manifest_hash = tool->hash;
+  receipt.effect = policy::EffectName(tool->manifest.tool.effect);
+  asked.admit.quotas.tool = tool->manifest.rate;
+  asked.admit.quotas.retry_cooldown = tool->manifest.retry;
+  if (LacksKey(tool->manifest, asked.call.request)) {
+    return RefuseUnadmitted(
+        asked,
+        ReplyOf(ToolRefusal::kInvalid,
+                Refused("policy.idempotency",
+                        fmt::format("a call of {} ({}) needs an idempotency key",
+                                    receipt.identity.tool, receipt.effect),
+                        "send a UUID of your own for each action, and the same one when you retry: "
+                        "the header Idempotency-Key, or `coffer call --idempotency-key`")));
+  }
+  return std::nullopt;
+}
+
+std::optional<ToolReply> Ladder::FindWorkspace(Asked& asked) {
+  const store::CallIdentity& by = asked.call.request.identity;
+  if (by.session_id.empty()) {
+    return std::nullopt;
+  }
+  Result<std::optional<store::Session>> found =
+      store::FindSession(store_, by.tenant, by.session_id);
+  if (!found.ok()) {
+    return FailedReply(found.error());
+  }
+  // Admission refuses an ended session and one of another agent; their files may be gone.
+  if (*found && (*found)->agent == by.agent && !(*found)->ended_at) {
+    asked.session = std::move(*found);
+    asked.workspace = options_.sessions + "/" + asked.session->workspace;
+  }
+  return std::nullopt;
+}
+
+std::optional<ToolReply> Ladder::EvaluateArgs(Asked& asked) {
+  const Nanos began = BootTime();
+  asked.evaluation = Evaluate(*asked.call.tool, *asked.args, asked.workspace);
+  if (asked.evaluation.ok()) {
+    if (Status terms = ApplyTerms(*asked.call.tool, asked.call.request, asked.evaluation->run);
+        !terms.ok()) {
+      asked.evaluation = std::move(terms.error());
+    }
+  }
+  if (options_.evaluated) {
+    options_.evaluated(asked.admit.identity.tenant, BootTime() - began);
+  }
+  asked.admit.invalid = !asked.evaluation.ok();
+  if (asked.evaluation.ok() && asked.session) {
+    if (const Status room = NarrowToWorkspace(asked.workspace, *asked.session,
+                                              asked.evaluation->run.envelope.limits);
+        !room.ok()) {
+      return FailedReply(room.error());
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<ToolReply> Ladder::CheckHost(Asked& asked) {
+  // What is owed to the log goes first, and until it is written nothing new begins.
+  if (const Status owed = recorder_.WritePending(); !owed.ok()) {
+    return FailedReply(owed.error());
+  }
+  if (const Status room = options_.may_begin ? options_.may_begin() : Status(); !room.ok()) {
+    return FailedReply(room.error());
+  }
+  // A repetition needs no place on this host: admission answers it, whatever runs.
+  const Result<std::optional<store::Admission>> repeated =
+      store::FindRepetition(store_, asked.admit);
+  if (!repeated.ok()) {
+    return FailedReply(repeated.error());
+  }
+  if (options_.budget == nullptr || !asked.evaluation.ok() || asked.call.request.dry_run ||
+      *repeated) {
+    return std::nullopt;
+  }
+  HostBudget::Answer taken = options_.budget->Take(asked.admit.identity.tenant,
+                                                   asked.evaluation->run.envelope.limits.memory);
+  if (taken.seat == nullptr) {
+    ToolReply reply =
+        ReplyOf(ToolRefusal::kRateLimited, Refused("policy.host", taken.reason, "try again later"));
+    reply.retry_after_seconds = 1;
+    return RefuseUnadmitted(asked, std::move(reply));
+  }
+  asked.call.seat = std::move(taken.seat);
+  return std::nullopt;
+}
+
+std::optional<ToolReply> Ladder::Admit(Asked& asked) {
+  const Result<store::Admission> admission = store::AdmitCall(store_, asked.admit);
+  if (!admission.ok()) {
+    return FailedReply(admission.error());
+  }
+  std::string target;
+  store::CallIdentity& identity = asked.call.receipt.identity;
+  switch (admission->verdict) {
+    case store::AdmitVerdict::kAdmitted:
+      identity.call_id = admission->call_id;
+      asked.call.request.identity = identity;
+      return std::nullopt;
+    case store::AdmitVerdict::kReplay:
+      return Replay(recorder_, asked.call.request, *admission);
+    case store::AdmitVerdict::kInFlight: {
+      ToolReply reply = ReplyOf(*admission);
+      reply.call_id = admission->call_id;  // a repetition: the call that it repeats has the receipt
+      return reply;
+    }
+    // Not theirs, or not there: nothing goes under that name, and the denial says which it was.
+    case store::AdmitVerdict::kNoSession:
+      target = "session " + Printable(std::exchange(identity.session_id, {}));
+      break;
+    case store::AdmitVerdict::kNoParent:
+      target = "call " + Printable(std::exchange(identity.parent_id, {}));
+      break;
+    default:
+      break;
+  }
+  return RefuseUnadmitted(asked, ReplyOf(*admission), target);
+}
+
+std::optional<ToolReply> Ladder::Decide(Asked& asked) {
+  ReadyCall& call = asked.call;
+  if (!asked.evaluation.ok()) {
+    const std::vector<GivenWord> given = WordsOf(*asked.args);
+    Error error = std::move(asked.evaluation.error());
+    error.message = TakeOut(given, std::move(error.message));
+    error.hint = TakeOut(given, std::move(error.hint));
+    return Refuse(Ending::kRefused, call.receipt, ToolRefusal::kUnprocessable, error);
+  }
+  call.run = std::move(asked.evaluation->run);
+  call.stdin_text = std::move(asked.evaluation->stdin_text);
+  if (const std::string& parent_id = call.request.identity.parent_id; !parent_id.empty()) {
+    // A call that a call makes has at most what its maker has.
+    const std::optional<policy::Envelope> parent = RunningEnvelope(parent_id);
+    Result<policy::Envelope> narrowed =
+        !parent ? Result<policy::Envelope>(
+                      Refused("policy.parent", "the parent call does not run here"))
+                : policy::Intersect(*parent, call.run.envelope);
+    if (!narrowed.ok()) {
+      return Refuse(Ending::kRefused, call.receipt, ToolRefusal::kDenied, narrowed.error());
+    }
+    call.run.envelope = std::move(narrowed).value();
+  }
+  call.receipt.envelope_id = policy::EnvelopeId(call.run.envelope);
+  call.receipt.blast_radius = asked.evaluation->blast_radius;
+  return std::nullopt;
+}
+
+std::optional<ToolReply> Ladder::Rehearse(Asked& asked) {
+  if (!asked.call.request.dry_run) {
+    return std::nullopt;
+  }
+  ToolReply reply = Refuse(Ending::kRefused, asked.call.receipt, ToolRefusal::kNone,
+                           Refused("policy.dry_run", "it would be allowed; nothing was run"));
+  reply.outcome = "success";
+  reply.error_class.clear();
+  reply.error_message.clear();
+  reply.denials.clear();
+  reply.stdout_text = "it " + asked.call.receipt.blast_radius + "\n";
+  return reply;
+}
+
+std::optional<ToolReply> Ladder::Record(Asked& asked) {
+  if (const Status recorded = recorder_.Start(asked.call.receipt); !recorded.ok()) {
+    return Refuse(Ending::kRefusedForNow, asked.call.receipt, ToolRefusal::kFailed,
+                  recorded.error());
+  }
+  const std::lock_guard lock(mutex_);
+  running_[asked.call.call_id()] = asked.call.run.envelope;
+  return std::nullopt;
+}
+
+ToolReply Ladder::Refuse(Ending ending, audit::Receipt receipt, ToolRefusal refusal,
+                         const Error& error) {
+  ToolReply reply = ReplyOf(refusal, error);
+  reply.call_id = receipt.identity.call_id;
+  FillRefusal(error, store_.Now(), receipt.identity.tool, receipt, reply);
+  if (const Status wrote = recorder_.End(ending, receipt, reply); !wrote.ok()) {
+    return FailedReply(wrote.error());
+  }
+  return reply;
+}
+
+ToolReply Ladder::RefuseUnadmitted(const Asked& asked, ToolReply reply, const std::string& target) {
+  store::AdmitRequest admit = asked.admit;
+  audit::Receipt receipt = asked.call.receipt;
+  admit.identity = receipt.identity;
+  if (reply.refusal != ToolRefusal::kRateLimited) {
+    // It takes from the rates like any other request: they bound how many of its kind are written.
+    const Result<std::optional<store::Admission>> spent = store::ChargeRefusal(store_, admit);
+    if (!spent.ok()) {
+      return FailedReply(spent.error());
+    }
+    if (*spent) {
+      reply = ReplyOf(ToolRefusal::kRateLimited, Refused((*spent)->error_class, (*spent)->reason));
+      reply.retry_after_seconds = (*spent)->RetryAfterSeconds();
+    }
+  }
+  FillRefusal(Refused(reply.error_class, reply.error_message, reply.hint), store_.Now(),
+              target.empty() ? receipt.identity.tool : target, receipt, reply);
+  if (const Status wrote = recorder_.Refuse(admit, std::move(receipt), reply); !wrote.ok()) {
+    return FailedReply(wrote.error());
+  }
+  return reply;
+}
+
+std::optional<policy::Envelope> Ladder::RunningEnvelope(const std::string& call_id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = running_.find(call_id);
+  return found == running_.end() ? std::nullopt : std::optional(found->second);
+}
+
+}  // namespace coffer::call

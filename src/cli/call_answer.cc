@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/call_answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/exit_codes.h"
+#include "base/json.h"
+#include "base/print.h"
+#include "policy/manifest/mistake.h"
+
+namespace coffer::cli {
+namespace {
+
+// The same names as the answer of POST /v1/calls.
+std::string AnswerJson(const call::ToolReply& reply) {
+  const auto number = [](const std::optional<int>& value) {
+    return value ? Json(*value) : Json(nullptr);
+  };
+  Json json;
+  json["call_id"] = reply.call_id.empty() ? Json(nullptr) : Json(reply.call_id);
+  json["outcome"] = reply.outcome;
+  json["result"] = nullptr;
+  if (reply.outcome != "denied") {
+    json["result"] = {
+        {"stdout", reply.stdout_text},
+        {"stderr", reply.stderr_text},
+        {"truncated", reply.truncated},
+        {"exit", {{"code", number(reply.exit_code)}, {"signal", number(reply.exit_signal)}}},
+        {"structured", nullptr}};
+  }
+  json["error"] = nullptr;
+  if (!reply.error_class.empty()) {
+    json["error"] = {{"class", reply.error_class}, {"message", reply.error_message}};
+  }
+  json["denials"] = Json::array();
+  for (const audit::Denial& denial : reply.denials) {
+    json["denials"].push_back({{"surface", denial.surface},
+                               {"operation", denial.operation},
+                               {"target", denial.target},
+                               {"rule", denial.rule},
+                               {"reason", denial.reason},
+                               {"fix", denial.fix.empty() ? Json(nullptr) : Json(denial.fix)}});
+  }
+  json["log"] = call::LogJson(reply.log);
+  json["replayed"] = reply.replayed;
+  return PrintJson(json);
+}
+
+std::string NearestTool(const call::ToolShelf& shelf, const std::string& name) {
+  const std::vector<call::ShelfEntry> entries = shelf.List();
+  std::vector<std::string_view> names;
+  for (const call::ShelfEntry& entry : entries) {
+    names.push_back(entry.name);
+  }
+  return std::string(policy::NearestWord(name, names));
+}
+
+// A tool that is there to write a file, in a workspace that ended with the call.
+bool WroteForNothing(const call::ToolShelf& shelf, const call::ToolRequest& request,
+                     const call::ToolReply& reply) {
+  const std::shared_ptr<const policy::Tool> tool = shelf.Find(request.identity.tool);
+  if (tool == nullptr || reply.outcome != "success" || request.dry_run ||
+      !request.identity.session_id.empty()) {
+    return false;
+  }
+  const auto& paths = tool->manifest.run.paths;
+  return std::any_of(paths.begin(), paths.end(), [](const policy::PathParameter& path) {
+    return path.access == policy::Access::kWrite && path.mount == "/workspace";
+  });
+}
+
+}  // namespace
+
+int ExitStatus(const call::ToolReply& reply) {
+  if (reply.outcome == "success") {
+    return reply.exit_code.value_or(0);
+  }
+  if (reply.error_class.starts_with("limit.")) {
+    return kExitLimit;
+  }
+  if (reply.refusal == call::ToolRefusal::kFailed) {
+    return kExitFailed;
+  }
+  if (reply.exit_code) {
+    return *reply.exit_code;
+  }
+  if (reply.exit_signal) {
+    return kExitSignalled + *reply.exit_signal;
+  }
+  return reply.outcome == "denied" ? kExitRefused : kExitFailed;
+}
+
+void PrintReply(const call::ToolReply& reply, const call::ToolRequest& request,
+                const call::ToolShelf& shelf, bool json) {
+  if (json) {
+    PrintOut(AnswerJson(reply) + "\n");
+  } else if (!reply.error_class.empty()) {
+    const std::string nearest =
+        reply.error_class == "policy.tool" ? NearestTool(shelf, request.identity.tool) : "";
+    std::string hint = nearest.empty() ? reply.hint : "did you mean " + nearest + "?";
+    if (reply.error_class == "limit.output") {
+      hint = "limits.output of the manifest allows more";
+    } else if (reply.error_class == "policy.session" && hint.empty()) {
+      hint = "`coffer sessions list` names those that are open; `coffer sessions new` makes one";
+    }
+    PrintError(Error{ErrorKind::kRefused, reply.error_class, reply.error_message, hint, 0});
+  }
+  if (reply.truncated && reply.error_class != "limit.output") {
+    PrintError(
+        "coffer: warning: the output was truncated; limits.output of the manifest allows more");
+  }
+  if (WroteForNothing(shelf, request, reply)) {
+    PrintError(fmt::format(
+        "coffer: note: the workspace of {} ended with this call, and the file in it is gone; "
+        "`coffer sessions new` makes one that stays, for --session ID",
+        request.identity.tool));
+  }
+}
+
+}  // namespace coffer::cli

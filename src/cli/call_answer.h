@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What `coffer call` says when a call is over: the answer as JSON or an error with its hint, what was cut, what is gone, and
+// the exit status.
+#pragma once
+
+#include "call/tool_call.h"
+#include "call/tool_shelf.h"
+
+namespace coffer::cli {
+
+// The tool's own; 120 refused, 122 a limit was breached, 125 Cofferdam failed.
+int ExitStatus(const call::ToolReply& reply);
+
+// To stdout as one JSON document, with the names of POST /v1/calls; or to stderr, where the tool's own output has gone
+// already.
+void PrintReply(const call::ToolReply& reply, const call::ToolRequest& request,
+                const call::ToolShelf& shelf, bool json);
+
+}  // namespace coffer::cli

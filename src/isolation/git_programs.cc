@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/git_programs.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+#include "base/regular_file.h"
+#include "base/sys.h"
+#include "isolation/git_config.h"
+#include "isolation/runtime/real_path.h"
+
+namespace coffer::isolation {
+namespace {
+
+constexpr size_t kLongestConfig = 256 << 10;
+constexpr size_t kMostConfigs = 32;  // one and what it includes; git itself stops at ten levels
+constexpr std::string_view kNoPrograms[] = {"branch", "remote", "submodule", "user",
+                                            "url",    "color",  "author",    "committer"};
+// What can stand around a path in a line for the shell.
+constexpr std::string_view kBetweenWords = " \t\n;|&()<>'\"`=,";
+
+std::string FromEnvironment(const char* name) {
+  const char* const value = ::getenv(name);
+  return value != nullptr && value[0] == '/' ? value : "";
+}
+
+class Search {
+ public:
+  Search(const HostPath& root, std::vector<std::string> worktrees)
+      : root_(root), worktrees_(std::move(worktrees)) {}
+
+  void Read(const std::string& config) {
+    if (!read_.insert(config).second || read_.size() > kMostConfigs) {
+      return;
+    }
+    const Result<std::string> text = sys::ReadRegular(config, kLongestConfig);
+    if (!text.ok()) {
+      return;
+    }
+    const std::string directory(DirName(config));
+    if (const std::string tree = GitConfigValue(*text, "core", "worktree"); !tree.empty()) {
+      worktrees_.push_back(Resolve(directory, tree));
+    }
+    for (const GitSetting& setting : ReadGitConfig(*text)) {
+      Look(setting, directory);
+    }
+  }
+
+  std::vector<std::string> Take() { return {found_.begin(), found_.end()}; }
+
+ private:
+  void Look(const GitSetting& setting, const std::string& directory) {
+    if (std::find(std::begin(kNoPrograms), std::end(kNoPrograms), setting.section) !=
+        std::end(kNoPrograms)) {
+      return;
+    }
+    if ((setting.section == "include" || setting.section == "includeif") && setting.key == "path") {
+      const std::string included = Resolve(directory, setting.value);
+      Add(included, Demand::kNothing);
+      Read(included);
+      return;
+    }
+    const bool hooks = setting.section == "core" && setting.key == "hookspath";
+    for (const std::string& base : worktrees_) {
+      Add(Resolve(base, setting.value), hooks ? Demand::kNothing : Demand::kFile);
+    }
+    if (!hooks) {
+      LookAtWords(setting.value);
+    }
+  }
+
+  void LookAtWords(std::string_view value) {
+    for (size_t at = 0; at < value.size();) {
+      const size_t end = std::min(value.find_first_of(kBetweenWords, at), value.size());
+      std::string_view word = value.substr(at, end - at);
+      at = end + 1;
+      if (word.starts_with('!')) {
+        word.remove_prefix(1);  // an alias that is a command
+      }
+      for (const std::string& base : worktrees_) {
+        Add(Resolve(base, word), Demand::kFile);
+      }
+    }
+  }
+
+  static std::string Resolve(const std::string& base, std::string_view path) {
+    if (path.starts_with("~/")) {
+      return Normalize(FromEnvironment("HOME") + std::string(path.substr(1)));
+    }
+    return Normalize(path.starts_with('/') ? std::string(path) : base + "/" + std::string(path));
+  }
+
+  enum class Demand : uint8_t { kNothing, kFile };
+  void Add(const std::string& path, Demand demand) {
+    if (path == root_.path || !IsAtOrBelow(path, root_.path)) {
+      return;
+    }
+    const std::string name = path.substr(root_.path.size() + 1);
+    struct stat info{};
+    const bool there = ::fstatat(root_.fd.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0;
+    if (demand == Demand::kNothing || (there && (S_ISREG(info.st_mode) || S_ISLNK(info.st_mode)))) {
+      found_.insert(name);
+    }
+  }
+
+  const HostPath& root_;
+  std::vector<std::string> worktrees_;
+  std::set<std::string> read_;
+  std::set<std::string> found_;
+};
+
+}  // namespace
+
+std::vector<std::string> FilesOfGitConfig(const HostPath& root, const std::string& config,
+                                          const std::vector<std::string>& worktrees) {
+  Search search(root, worktrees);
+  search.Read(config);
+  return search.Take();
+}
+
+std::vector<std::string> GlobalGitConfigs() {
+  const std::string home = FromEnvironment("HOME");
+  const std::string base = FromEnvironment("XDG_CONFIG_HOME");
+  return {"/etc/gitconfig", home + "/.gitconfig",
+          (base.empty() ? home + "/.config" : base) + "/git/config"};
+}
+
+}  // namespace coffer::isolation

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Files of a project that a git configuration makes git run or read: hooks in a directory of the project, configuration
+// that is included, filters, drivers, pagers and monitors that are scripts of the project.
+//
+// The configuration itself is out of the payload's reach (call/run/protected_tree.h). What it names is not, unless it is
+// protected too. Which word of a value is a program is the shell's business, so every word that is a file of the project
+// counts. Sections that hold names of branches, addresses and people are left out. A program that such a file starts in
+// turn is not found (docs/HONEST_LIMITS.md).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "isolation/host_path.h"
+
+namespace coffer::isolation {
+
+// Paths relative to `root`. Hooks and included files are listed also if they are not there yet. `config` is the absolute
+// path of the configuration, and `worktrees` are the absolute directories in which git runs what it names. A file that
+// cannot be read names nothing.
+std::vector<std::string> FilesOfGitConfig(const HostPath& root, const std::string& config,
+                                          const std::vector<std::string>& worktrees);
+
+// The configurations that git reads in every repository of this user, absolute: ~/.gitconfig and /etc/gitconfig.
+std::vector<std::string> GlobalGitConfigs();
+
+}  // namespace coffer::isolation
