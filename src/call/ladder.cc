@@ -92,7 +92,7 @@ ToolReply Ladder::Descend(const ReadyCall& call, Collected collected) {
 
 ToolReply Ladder::DescendUnlaunched(const ReadyCall& call, const Error& error) {
   audit::Receipt receipt;
-  receipt.outcome = "error";
+  receipt.outcome = error.kind == ErrorKind::kRefused ? "denied" : "error";
   receipt.error_class = error.code;
   receipt.error_message = error.message;
   receipt.finished_at = store_.Now();

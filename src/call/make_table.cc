@@ -16,6 +16,7 @@ Result<TableEntry> EntryOf(const ShelfEntry& shelved) {
   entry.manifest_hash = shelved.tool->hash;
   TRY_ASSIGN(entry.envelope, policy::MakeEnvelope(manifest, {}, {}));
   entry.workspace = manifest.workspace;
+  entry.background = manifest.background;
   entry.argv = manifest.run.argv;
   entry.env = manifest.run.env;
   entry.stdin_word = manifest.run.stdin_word;

@@ -2,6 +2,7 @@
 //
 // What each rung before the boundary does; ladder.cc has their order.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
@@ -13,6 +14,7 @@
 #include "call/redact.h"
 #include "call/refusals.h"
 #include "call/replay.h"
+#include "call/request_terms.h"
 #include "call/workspace_room.h"
 #include "policy/manifest/manifest.h"
 #include "policy/narrowing.h"
@@ -21,13 +23,16 @@
 namespace coffer::call {
 namespace {
 
-constexpr Nanos kRetryCooldown = std::chrono::seconds(10);
-
 // Of the agent too: a key is the tenant's, but what one agent was answered is not told to another.
 std::string RequestHash(const ToolRequest& request, const std::string& args_hash) {
   const store::CallIdentity& by = request.identity;
-  return HashOf(fmt::format("{}\n{}\n{}\n{}\n{}\n{}", by.agent, by.tool, args_hash, by.session_id,
-                            by.parent_id, request.dry_run));
+  std::string text = fmt::format("{}\n{}\n{}\n{}\n{}\n{}", by.agent, by.tool, args_hash,
+                                 by.session_id, by.parent_id, request.dry_run);
+  if (request.background || !request.limits_json.empty()) {
+    text += fmt::format("\n{}\n{}\n{}", request.background, fmt::join(request.ports, ","),
+                        request.limits_json);
+  }
+  return HashOf(text);
 }
 
 // An action that cannot be taken back must not happen twice because an answer was lost.
@@ -87,7 +92,7 @@ std::optional<ToolReply> Ladder::Understand(Asked& asked) {
   receipt.manifest_hash = tool->hash;
   receipt.effect = policy::EffectName(tool->manifest.tool.effect);
   asked.admit.quotas.tool = tool->manifest.rate;
-  asked.admit.quotas.retry_cooldown = kRetryCooldown;
+  asked.admit.quotas.retry_cooldown = tool->manifest.retry;
   if (LacksKey(tool->manifest, asked.call.request)) {
     return RefuseUnadmitted(
         asked,
@@ -122,6 +127,12 @@ std::optional<ToolReply> Ladder::FindWorkspace(Asked& asked) {
 std::optional<ToolReply> Ladder::EvaluateArgs(Asked& asked) {
   const Nanos began = BootTime();
   asked.evaluation = Evaluate(*asked.call.tool, *asked.args, asked.workspace);
+  if (asked.evaluation.ok()) {
+    if (Status terms = ApplyTerms(*asked.call.tool, asked.call.request, asked.evaluation->run);
+        !terms.ok()) {
+      asked.evaluation = std::move(terms.error());
+    }
+  }
   if (options_.evaluated) {
     options_.evaluated(asked.admit.identity.tenant, BootTime() - began);
   }

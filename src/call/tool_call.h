@@ -24,6 +24,9 @@ struct ToolRequest {
   std::string args_json = "{}";
   std::string idempotency_key;  // empty: none
   bool dry_run = false;         // everything up to the decision, and nothing after it
+  bool background = false;      // a process of the session, not a call that is waited for
+  std::vector<uint16_t> ports;  // on which the session's later calls reach it
+  std::string limits_json;      // smaller limits than the manifest's; empty: those of the manifest
 };
 
 // "00-<trace id>-<parent id>-<flags>" as the identity's trace; anything else is no trace.

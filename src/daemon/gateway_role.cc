@@ -235,6 +235,7 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
   };
   const auto stop = [&] {
     deadline = BootTime() + kDrain;
+    service.EndProcesses();  // they would not end by themselves
     server->Drain(kDrain, finish);
   };
   const std::shared_ptr<void> on_term = loop->WatchSignal(SIGTERM, stop);

@@ -8,11 +8,16 @@ namespace coffer::daemon {
 using gateway::CallEvent;
 
 RunningCall::RunningCall(net::Loop& loop, std::shared_ptr<EventRoom> room, call::ReadyCall ready,
-                         call::RunChannels channels, std::function<void()> done)
+                         call::RunChannels channels, std::function<void(std::string_view)> printed,
+                         std::function<void()> done)
     : ready_(std::move(ready)),
       log_(std::make_shared<EventLog>(std::move(room))),
       collector_(std::move(channels),
-                 [log = log_](call::Stream stream, std::string_view piece) {
+                 [log = log_, printed = std::move(printed)](call::Stream stream,
+                                                            std::string_view piece) {
+                   if (printed) {
+                     printed(piece);
+                   }
                    log->AddOutput(stream == call::Stream::kOut ? CallEvent::Kind::kStdout
                                                                : CallEvent::Kind::kStderr,
                                   piece);

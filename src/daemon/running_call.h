@@ -18,9 +18,11 @@ namespace coffer::daemon {
 
 class RunningCall {
  public:
-  // `done` is called once, on the loop, when all three channels have ended.
+  // `printed`, unless it is empty, sees all output as it comes. `done` is called once, when all three channels have ended.
+  // Both on the loop.
   RunningCall(net::Loop& loop, std::shared_ptr<EventRoom> room, call::ReadyCall ready,
-              call::RunChannels channels, std::function<void()> done);
+              call::RunChannels channels, std::function<void(std::string_view)> printed,
+              std::function<void()> done);
 
   const call::ReadyCall& ready() const { return ready_; }
   std::shared_ptr<EventLog> shared_log() const { return log_; }

@@ -15,6 +15,7 @@
 
 #include "daemon/running_call.h"
 #include "daemon/service_context.h"
+#include "daemon/session_processes.h"
 #include "daemon/session_volumes.h"
 #include "gateway/service.h"
 #include "store/session.h"
@@ -23,7 +24,8 @@ namespace coffer::daemon {
 
 struct ServiceOptions {
   uid_t owner = 0;  // a peer of the unix socket with this uid is an operator
-  Nanos longest_session = std::chrono::hours(24);
+  Nanos longest_session = std::chrono::hours(24);     // from when it is made, or extended
+  Nanos oldest_session = std::chrono::hours(24 * 7);  // however often it is extended
 };
 
 class DaemonService : public gateway::Service {
@@ -54,8 +56,25 @@ class DaemonService : public gateway::Service {
   void EndSession(const gateway::Identity& who, const std::string& session_id,
                   gateway::Reply<gateway::SessionView> reply) override;
 
+  void ExtendSession(const gateway::Identity& who, const std::string& session_id,
+                     std::chrono::seconds lifetime,
+                     gateway::Reply<gateway::SessionView> reply) override;
+
+  void ListProcesses(const gateway::Identity& who, const std::string& session_id,
+                     gateway::Reply<std::vector<gateway::ProcessView>> reply) override;
+  void GetProcess(const gateway::Identity& who, const gateway::ProcessName& name,
+                  gateway::Reply<gateway::ProcessView> reply) override;
+  void ReadProcessLog(const gateway::Identity& who, const gateway::ProcessName& name,
+                      gateway::LogRange range,
+                      gateway::Reply<gateway::ProcessLogView> reply) override;
+  void SignalProcess(const gateway::Identity& who, const gateway::ProcessName& name,
+                     std::optional<int> signal,
+                     gateway::Reply<gateway::ProcessView> reply) override;
+  // All of them, because the daemon stops.
+  void EndProcesses();
+
   void ListFiles(const gateway::Identity& who, const gateway::FileOwner& owner,
-                 gateway::PageRequest page,
+                 const std::string& prefix, gateway::PageRequest page,
                  gateway::Reply<gateway::Page<gateway::FileView>> reply) override;
   void OpenUpload(const gateway::Identity& who, const gateway::FileOwner& owner,
                   const std::string& path, std::optional<uint64_t> size,
@@ -141,12 +160,19 @@ class DaemonService : public gateway::Service {
   void SettleDead();
   void TellNarrowed();
   void PruneOld();
+  gateway::Answer<gateway::ProcessView> FindProcess(const gateway::Identity& who,
+                                                    const gateway::ProcessName& name) const;
+  void FollowLog(const gateway::ProcessName& name, const gateway::LogRange& range, Nanos deadline,
+                 const gateway::Reply<gateway::ProcessLogView>& reply);
   // A call of this tenant that runs here, or null.
   Flight* FindFlight(const gateway::Identity& who, const std::string& call_id);
 
   ServiceContext& context_;
   const ServiceOptions options_;
   std::map<std::string, Flight> calls_;
+  SessionProcesses processes_;
+  std::map<uint64_t, std::shared_ptr<void>> followers_;  // clients that wait for more of a log
+  uint64_t next_follower_ = 0;
   // What recently ended calls said, for watchers that come late.
   std::deque<std::pair<std::string, std::shared_ptr<EventLog>>> recent_;
   std::shared_ptr<EventRoom> event_room_ = std::make_shared<EventRoom>();

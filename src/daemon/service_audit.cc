@@ -37,6 +37,10 @@ Result<store::Page<store::Call>> List(store::Store& store, const gateway::Identi
                                       const gateway::AuditQuery& query,
                                       const store::CallFilter& filter) {
   const store::PageRequest page{query.page.limit, query.page.cursor};
+  // An agent sees its own calls, whatever it asks for.
+  if (who.role == gateway::Role::kAgent && (filter.agent != who.agent || who.all_tenants)) {
+    return store::Page<store::Call>();
+  }
   if (who.all_tenants && query.tenant.empty()) {
     return store::ListCalls(store, store::AllTenants{}, filter, page);
   }
@@ -57,6 +61,9 @@ void DaemonService::ListAudit(const gateway::Identity& who, gateway::AuditQuery 
   store::CallFilter filter;
   filter.tool = query.tool;
   filter.agent = query.agent;
+  if (who.role == gateway::Role::kAgent && query.agent.empty()) {
+    filter.agent = who.agent;
+  }
   filter.session_id = query.session_id;
   filter.trace_id = query.trace_id;
   filter.error_class = query.error_class;

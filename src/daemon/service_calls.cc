@@ -36,6 +36,9 @@ call::ToolRequest RequestOf(const gateway::Identity& who, gateway::CallRequest&&
   made.identity.parent_id = request.parent_id.value_or("");
   made.idempotency_key = request.idempotency_key.value_or("");
   made.dry_run = request.dry_run;
+  made.background = request.background;
+  made.ports = std::move(request.ports);
+  made.limits_json = std::move(request.limits_json);
   call::TakeTrace(request.traceparent.value_or(""), made.identity);
   return made;
 }
@@ -108,8 +111,13 @@ void DaemonService::Submit(const gateway::Identity& who, gateway::CallRequest re
     }
     auto ready = std::make_shared<call::ReadyCall>(std::move(std::get<call::ReadyCall>(climbed)));
     context_.meter.metrics().Waited(asked->identity.tenant.name(), BootTime() - arrived);
-    auto launched = context_.ladder().Launch(*ready, context_.launcher());
+    const Result<SessionProcesses::Given> given = processes_.Connect(*ready);
+    auto launched =
+        given.ok() ? context_.ladder().Launch(*ready, context_.launcher())
+                   : std::variant<call::RunChannels, call::ToolReply>(
+                         context_.ladder().DescendUnlaunched(*ready, given.error()));
     if (auto* answered = std::get_if<call::ToolReply>(&launched)) {
+      processes_.End(ready->call_id(), *answered);
       context_.loop.Post(reply.Prepare(ViewOf(*answered, *asked)));
       return;
     }
@@ -146,9 +154,13 @@ void DaemonService::Watch(const std::shared_ptr<call::ReadyCall>& ready,
   } else {
     reply(RunningView(flight.request));
   }
+  std::function<void(std::string_view)> print;
+  if (ready->run.background) {
+    print = [this, id](std::string_view text) { processes_.Print(id, text); };
+  }
   // The end is handled after the reading that saw it has returned.
   flight.call = std::make_unique<RunningCall>(
-      context_.loop, event_room_, std::move(*ready), std::move(*channels),
+      context_.loop, event_room_, std::move(*ready), std::move(*channels), std::move(print),
       [this, id] { context_.loop.Post([this, id] { End(id); }); });
   flight.log = flight.call->shared_log();
   // A switch that was flipped between admission and now was looked for among the running calls before this was one.
@@ -172,6 +184,7 @@ void DaemonService::End(const std::string& call_id) {
   context_.workers().SubmitAlways(lane, [this, flight, collected, call_id] {
     const call::ToolReply ended =
         context_.ladder().Descend(flight->call->ready(), std::move(*collected));
+    processes_.End(call_id, ended);
     const std::function<void()> answer =
         flight->reply ? flight->reply.Prepare(ViewOf(ended, flight->request)) : nullptr;
     context_.loop.Post([this, flight, call_id, answer] {

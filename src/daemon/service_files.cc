@@ -13,6 +13,7 @@
 #include "daemon/visibility.h"
 #include "daemon/workspace.h"
 #include "limits/volume.h"
+#include "store/quota.h"
 #include "store/session.h"
 
 namespace coffer::daemon {
@@ -42,6 +43,11 @@ gateway::Answer<store::Session> FindFiles(store::Store& store, SessionVolumes& v
   return session;
 }
 
+// What failed before may go another way now. If it cannot be noted, an identical call waits a little; that is all.
+void NoteChange(store::Store& store, const store::Session& session) {
+  (void)store::NoteProgress(store, session.tenant, session.agent);
+}
+
 std::optional<uint64_t> CursorOf(const std::string& text) {
   const Result<uint64_t> number = ParseCount(text);
   return number.ok() ? std::optional(*number) : std::nullopt;
@@ -69,13 +75,14 @@ Result<Workspace::Volume> LookAtRoom(const Workspace& workspace, const store::Se
 class WorkspaceUpload : public gateway::Upload {
  public:
   // `part`: what it takes of the session's room.
-  WorkspaceUpload(ServiceContext& context, gateway::Identity who, Workspace workspace,
-                  Workspace::Writing writing, std::string path,
+  WorkspaceUpload(ServiceContext& context, gateway::Identity who, store::Session session,
+                  Workspace workspace, Workspace::Writing writing, std::string path,
                   std::unique_ptr<SessionSpace::Part> part)
       : context_(context),
         who_(std::move(who)),
-        state_(std::make_shared<State>(State{std::move(workspace), std::move(writing),
-                                             std::move(path), std::move(part), 0})) {}
+        state_(std::make_shared<State>(State{std::move(session), std::move(workspace),
+                                             std::move(writing), std::move(path), std::move(part),
+                                             0})) {}
   ~WorkspaceUpload() override {
     // Once Finish was asked for, it decides: it may still be on its way.
     if (!finishing_) {
@@ -114,6 +121,7 @@ class WorkspaceUpload : public gateway::Upload {
             return RefusalOf(done.error());
           }
           state->part->Keep();
+          NoteChange(context.store(), state->session);
           gateway::FileView view;
           view.path = state->path;
           view.size = state->written;
@@ -124,6 +132,7 @@ class WorkspaceUpload : public gateway::Upload {
 
  private:
   struct State {
+    store::Session session;
     Workspace workspace;
     Workspace::Writing writing;
     std::string path;
@@ -173,11 +182,12 @@ class WorkspaceDownload : public gateway::Download {
 }  // namespace
 
 void DaemonService::ListFiles(const gateway::Identity& who, const gateway::FileOwner& owner,
-                              gateway::PageRequest page,
+                              const std::string& prefix, gateway::PageRequest page,
                               gateway::Reply<gateway::Page<gateway::FileView>> reply) {
   using Views = gateway::Page<gateway::FileView>;
   AnswerIfStanding<Views>(
-      context_, who, std::move(reply), [this, who, owner, page]() -> gateway::Answer<Views> {
+      context_, who, std::move(reply),
+      [this, who, owner, prefix, page]() -> gateway::Answer<Views> {
         gateway::Answer<store::Session> session = FindFiles(context_.store(), volumes_, who, owner);
         if (!session.ok()) {
           return session.refusal();
@@ -195,7 +205,7 @@ void DaemonService::ListFiles(const gateway::Identity& who, const gateway::FileO
                          {}};
         }
         Result<Workspace::Listing> listing =
-            Workspace(context_.sessions, session->workspace).List(*skip, page.limit);
+            Workspace(context_.sessions, session->workspace).List(prefix, *skip, page.limit);
         if (!listing.ok()) {
           return RefusalOf(listing.error());
         }
@@ -235,9 +245,9 @@ void DaemonService::OpenUpload(const gateway::Identity& who, const gateway::File
           const int why = writing.error().sys_errno;
           return why == ENOSPC || why == EDQUOT ? TooLarge() : RefusalOf(writing.error());
         }
-        return Made(std::make_shared<WorkspaceUpload>(context_, who, std::move(workspace),
-                                                      std::move(writing).value(), path,
-                                                      std::move(part)));
+        return Made(
+            std::make_shared<WorkspaceUpload>(context_, who, session.value(), std::move(workspace),
+                                              std::move(writing).value(), path, std::move(part)));
       });
 }
 
@@ -274,6 +284,7 @@ void DaemonService::RemoveFile(const gateway::Identity& who, const gateway::File
             !gone.ok()) {
           return RefusalOf(gone.error());
         }
+        NoteChange(context_.store(), session.value());
         return gateway::Nothing{};
       });
 }

@@ -34,6 +34,7 @@ void DaemonService::AfterEnd(const store::EndedSession& ended, const std::string
   context_.loop.Post([this, id = ended.session.id, by] {
     StopWhere([&](const call::ReadyCall& call) { return call.request.identity.session_id == id; },
               Refused("policy.cancelled", "cancelled with its session, ended by " + by));
+    processes_.Forget(id);
   });
   (void)RemoveFiles(ended.session);  // else by the timer
   if (ended.just_now) {

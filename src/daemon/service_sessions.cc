@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/print.h"
+#include "base/quantity.h"
 #include "call/warden/volumes.h"
 #include "daemon/service.h"
 #include "daemon/standing.h"
@@ -149,6 +150,35 @@ void DaemonService::GetSession(const gateway::Identity& who, const std::string& 
                                  }
                                  return ShowSession(session.value());
                                });
+}
+
+void DaemonService::ExtendSession(const gateway::Identity& who, const std::string& session_id,
+                                  std::chrono::seconds lifetime,
+                                  gateway::Reply<gateway::SessionView> reply) {
+  AnswerIfStanding<gateway::SessionView>(
+      context_, who, std::move(reply),
+      [this, who, session_id, lifetime]() -> gateway::Answer<gateway::SessionView> {
+        const gateway::Answer<store::Session> session =
+            FindVisibleSession(context_.store(), who, session_id);
+        if (!session.ok()) {
+          return session.refusal();
+        }
+        if (lifetime > options_.longest_session) {
+          return TooLong(options_.longest_session);
+        }
+        const Result<std::optional<store::Session>> extended = store::ExtendSession(
+            context_.store(), session->tenant, session_id, lifetime, options_.oldest_session);
+        if (!extended.ok()) {
+          return RefusalOf(extended.error());
+        }
+        if (!*extended) {
+          return Refusal{.kind = RefusalKind::kConflict,
+                         .code = "session.ended",
+                         .message = "the session has ended",
+                         .hint = "begin another"};
+        }
+        return ShowSession(**extended);
+      });
 }
 
 void DaemonService::EndSession(const gateway::Identity& who, const std::string& session_id,

@@ -104,6 +104,15 @@ void DaemonService::KillIfStopped(const std::string& call_id, const call::ToolRe
     } else if (revoked) {
       why = Refused("policy.cancelled", "cancelled because its key was revoked");
     }
+    // A session that ended between admission and now: a process would go on for hours.
+    if (const std::string& id = request.identity.session_id; !id.empty()) {
+      const Result<std::optional<store::Session>> session =
+          store::FindSession(context_.store(), request.identity.tenant, id);
+      if (session.ok() && *session && (*session)->ended_at) {
+        processes_.Forget(id);
+        why = Refused("policy.cancelled", "cancelled with its session, which has ended");
+      }
+    }
     if (why) {
       context_.loop.Post([this, call_id, why = std::move(*why)] { Stop(call_id, why); });
     }

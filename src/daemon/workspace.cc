@@ -135,12 +135,14 @@ bool Workspace::Exists() const {
   return ::lstat(path_.c_str(), &info) == 0;
 }
 
-Result<Workspace::Listing> Workspace::List(size_t skip, size_t limit) const {
+Result<Workspace::Listing> Workspace::List(const std::string& wanted, size_t skip,
+                                           size_t limit) const {
   TRY_ASSIGN(const UniqueFd root, OpenRoot(path_));
   Listing listing;
   const auto visit = [&](int dir, const std::string& name, const std::string& prefix) {
     struct stat info{};
-    if (::fstatat(dir, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode)) {
+    if (!(prefix + name).starts_with(wanted) ||
+        ::fstatat(dir, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode)) {
       return true;
     }
     if (skip > 0) {

@@ -37,7 +37,8 @@ class Workspace {
     std::vector<gateway::FileView> files;
     bool more = false;
   };
-  Result<Listing> List(size_t skip, size_t limit) const;
+  // Only paths that begin with `wanted`.
+  Result<Listing> List(const std::string& wanted, size_t skip, size_t limit) const;
   Result<UniqueFd> OpenToRead(const std::string& path, gateway::FileView* view) const;
   // A new file beside the final name, and the way to put it there.
   struct Writing {

@@ -75,6 +75,9 @@ struct CallRequest {
   std::optional<std::string> traceparent;      // valid W3C trace context
   bool wait =
       true;  // false (Prefer: respond-async): reply as soon as the call is recorded and has an id
+  std::string limits_json;      // an object: smaller limits than the manifest's; "": none
+  bool background = false;      // a process of the session: it is never waited for
+  std::vector<uint16_t> ports;  // on which the session's later calls reach it
 };
 
 struct CallResult {
@@ -170,6 +173,42 @@ struct SessionView {
   uint64_t max_bytes = 0;  // of its files; 0: not bounded
   uint64_t max_files = 0;
   bool enforced = false;  // by the kernel; otherwise watched
+};
+
+// ---- background processes of sessions ----
+
+struct ProcessName {
+  std::string session_id;
+  std::string process_id;  // the id of its call
+};
+
+struct ProcessView {
+  std::string process_id;
+  std::string session_id;
+  std::string tool;
+  std::string state = "running";  // running | ended
+  std::vector<uint16_t> ports;
+  Nanos started_at{0};
+  Nanos ended_at{0};    // 0: not yet
+  std::string outcome;  // as of a call; "" while it runs
+  std::optional<int> exit_code;
+  std::optional<int> exit_signal;
+  std::string error_class;
+  std::string error_message;
+};
+
+struct LogRange {
+  uint64_t offset = 0;
+  size_t limit = 65536;
+  std::chrono::seconds follow{0};  // how long to wait if nothing is there yet
+};
+
+// What the process printed, stdout and stderr in the order in which they came.
+struct ProcessLogView {
+  uint64_t offset = 0;
+  uint64_t next = 0;   // where to go on
+  std::string text;    // any bytes
+  bool ended = false;  // nothing comes after `next`
 };
 
 // Whose files: the workspace of a session, or what a call exported.
@@ -365,8 +404,24 @@ class Service {
   virtual void EndSession(const Identity& who, const std::string& session_id,
                           Reply<SessionView> reply) = 0;
 
-  virtual void ListFiles(const Identity& who, const FileOwner& owner, PageRequest page,
-                         Reply<Page<FileView>> reply) = 0;
+  // Its end moves to that long from now, never beyond the longest session and never nearer. kRefused with the bound.
+  virtual void ExtendSession(const Identity& who, const std::string& session_id,
+                             std::chrono::seconds lifetime, Reply<SessionView> reply) = 0;
+
+  // Processes are started by Submit. Those that have ended are listed until their session ends.
+  virtual void ListProcesses(const Identity& who, const std::string& session_id,
+                             Reply<std::vector<ProcessView>> reply) = 0;
+  virtual void GetProcess(const Identity& who, const ProcessName& name,
+                          Reply<ProcessView> reply) = 0;
+  virtual void ReadProcessLog(const Identity& who, const ProcessName& name, LogRange range,
+                              Reply<ProcessLogView> reply) = 0;
+  // The view as it was before the signal; without one it is killed. kConflict if it has ended.
+  virtual void SignalProcess(const Identity& who, const ProcessName& name,
+                             std::optional<int> signal, Reply<ProcessView> reply) = 0;
+
+  // Only paths that begin with `prefix`.
+  virtual void ListFiles(const Identity& who, const FileOwner& owner, const std::string& prefix,
+                         PageRequest page, Reply<Page<FileView>> reply) = 0;
   // `size` if the client said how much it will send. Only sessions have files that can be written.
   virtual void OpenUpload(const Identity& who, const FileOwner& owner, const std::string& path,
                           std::optional<uint64_t> size, Reply<std::shared_ptr<Upload>> reply) = 0;

@@ -123,6 +123,8 @@ Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, size_t call_bytes, Ow
   boundary.shared_->report.network_socket = -1;
   std::fill(std::begin(boundary.shared_->report.tmpfs), std::end(boundary.shared_->report.tmpfs),
             -1);
+  std::fill(std::begin(boundary.shared_->report.ports), std::end(boundary.shared_->report.ports),
+            -1);
 
   int ends[2] = {-1, -1};
   long answer = Syscall(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, Arg(ends));
@@ -205,6 +207,9 @@ Boundary::~Boundary() {
     for (int32_t* const fd : {&shared_->report.network_socket, &shared_->report.listener_fd,
                               &shared_->report.pty_master, &shared_->report.pty_slave}) {
       UniqueFd(std::exchange(*fd, -1)).Reset();
+    }
+    for (int32_t& fd : shared_->report.ports) {
+      UniqueFd(std::exchange(fd, -1)).Reset();
     }
   }
 }
@@ -329,6 +334,11 @@ Status Boundary::AwaitReady() {
           tmpfs_.emplace_back(fd);
         }
       }
+      for (const int32_t fd : shared_->report.ports) {
+        if (fd >= 0) {
+          port_sockets_.emplace_back(fd);
+        }
+      }
       return {};
     }
     return ExplainSetup(shared_->report, *plan_);
@@ -346,6 +356,8 @@ void Boundary::Forward(int signal) {
 }
 
 UniqueFd Boundary::TakePty() { return UniqueFd(std::exchange(shared_->report.pty_master, -1)); }
+
+std::vector<UniqueFd> Boundary::TakePortSockets() { return std::move(port_sockets_); }
 
 UniqueFd Boundary::TakeListener() {
   return UniqueFd(std::exchange(shared_->report.listener_fd, -1));

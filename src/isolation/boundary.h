@@ -94,6 +94,8 @@ class Boundary {
   const BoundaryPlan& plan() const { return *plan_; }
   // The seccomp notification descriptor, once ready; given away once.
   UniqueFd TakeListener();
+  // The TCP sockets of its network that the plan asked for, once ready; given away once.
+  std::vector<UniqueFd> TakePortSockets();
   // The master of the boundary's terminal, once ready; invalid without a terminal. Given away once.
   UniqueFd TakePty();
   int pty() const { return shared_->report.pty_master; }
@@ -129,6 +131,7 @@ class Boundary {
   UniqueFd child_end_;
   UniqueFd self_;
   std::vector<UniqueFd> tmpfs_;
+  std::vector<UniqueFd> port_sockets_;
   pid_t pid_ = -1;
   uint32_t host_uid_ = 0;
   Nanos spawned_{0};

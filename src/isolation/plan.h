@@ -108,6 +108,7 @@ struct BoundaryPlan {
   int clone_into_cgroup = -1;  // v2 cgroup directory, or -1
   const char* cgroup_type =
       nullptr;  // its own cgroup at /sys/fs/cgroup: "cgroup2", or "cgroup" for v1's memory
+  uint32_t port_sockets = 0;  // how many TCP sockets of its network the supervisor gets
   std::string hostname = "coffer";
   RootPart root;
 

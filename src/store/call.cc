@@ -108,7 +108,7 @@ Status End(Core& core, Connection& db, const Call& call, const CallEnd& end, Cal
     return NoteFailure(db, call, now);
   }
   TRY(AddSpent(db, call, end.cpu, end.bytes_out));
-  return end.outcome == Outcome::kSuccess ? ForgetFailure(db, call) : NoteFailure(db, call, now);
+  return end.outcome == Outcome::kSuccess ? NoteSuccess(db, call, now) : NoteFailure(db, call, now);
 }
 
 Status EndCall(Store& store, const TenantId& tenant, std::string_view id, const CallEnd& end,

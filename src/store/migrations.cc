@@ -271,6 +271,16 @@ CREATE TABLE clock (
   time    INTEGER NOT NULL
 ) STRICT;
 )sql",
+    // 8: how often in a row an identical call failed, and when its agent last got something done
+    R"sql(
+ALTER TABLE failures ADD COLUMN times INTEGER NOT NULL DEFAULT 1;
+CREATE TABLE progress (
+  tenant  TEXT NOT NULL,
+  agent   TEXT NOT NULL,
+  at      INTEGER NOT NULL,
+  PRIMARY KEY (tenant, agent)
+) STRICT, WITHOUT ROWID;
+)sql",
 };
 
 constexpr int kNewest = static_cast<int>(std::size(kSteps));

@@ -18,6 +18,8 @@ using policy::SlidingWindow;
 
 // How long a failure makes an identical call a retry.
 constexpr Nanos kFailureMemory = std::chrono::hours(24);
+// So many identical calls in a row must have failed before the next one has to wait.
+constexpr uint64_t kFailuresInARow = 2;
 // What a client is told that has to wait for a running call to end.
 constexpr Nanos kAskAgain = std::chrono::seconds(1);
 
@@ -90,7 +92,8 @@ Result<std::optional<Admission>> QuotaCheck::LookAtRetries() {
     return std::optional<Admission>();
   }
   TRY_ASSIGN(Statement query,
-             db_.Query("SELECT failed_at FROM failures "
+             db_.Query("SELECT f.failed_at, f.times, coalesce(p.at >= f.failed_at, 0) "
+                       "FROM failures f LEFT JOIN progress p USING (tenant, agent) "
                        "WHERE tenant = ? AND agent = ? AND tool = ? AND args_hash = ?",
                        request_.identity.tenant.name(), request_.identity.agent,
                        request_.identity.tool, request_.args_hash));
@@ -100,11 +103,16 @@ Result<std::optional<Admission>> QuotaCheck::LookAtRetries() {
   }
   const Nanos ago = now_ - query.Time(0);  // negative if the clock was set back: then it is old
   is_retry_ = ago < kFailureMemory;
+  const uint64_t times = query.Count(1);
+  const bool progress = query.Int(2) != 0;  // something else succeeded since: the world may differ
   const Nanos cooldown = request_.quotas.retry_cooldown;
-  if (ago >= Nanos(0) && ago < cooldown) {
-    return std::optional<Admission>(No(AdmitVerdict::kRetryTooSoon, "policy.retry",
-                                       "the same call has just failed; change it, or wait",
-                                       cooldown - ago));
+  if (!progress && times >= kFailuresInARow && ago >= Nanos(0) && ago < cooldown) {
+    return std::optional<Admission>(No(
+        AdmitVerdict::kRetryTooSoon, "policy.retry",
+        fmt::format("the same call has just failed {} times in a row, and nothing else succeeded "
+                    "in between; change something, or wait",
+                    times),
+        cooldown - ago));
   }
   return std::optional<Admission>();
 }
@@ -290,15 +298,31 @@ Status NoteFailure(Connection& db, const Call& call, Nanos now) {
     return {};
   }
   return db.Run(
-      "INSERT INTO failures (tenant, agent, tool, args_hash, failed_at) VALUES (?, ?, ?, ?, ?) "
-      "ON CONFLICT DO UPDATE SET failed_at = excluded.failed_at",
+      "INSERT INTO failures (tenant, agent, tool, args_hash, failed_at) VALUES (?1, ?2, ?3, ?4, "
+      "?5) "
+      "ON CONFLICT DO UPDATE SET failed_at = excluded.failed_at, times = iif(EXISTS (SELECT 1 FROM "
+      "progress WHERE tenant = ?1 AND agent = ?2 AND at >= failed_at), 1, times + 1)",
       call.identity.tenant.name(), call.identity.agent, call.identity.tool, call.args_hash, now);
 }
 
-Status ForgetFailure(Connection& db, const Call& call) {
+Status NoteProgressIn(Connection& db, const TenantId& tenant, std::string_view agent, Nanos now) {
   return db.Run(
-      "DELETE FROM failures WHERE tenant = ? AND agent = ? AND tool = ? AND args_hash = ?",
-      call.identity.tenant.name(), call.identity.agent, call.identity.tool, call.args_hash);
+      "INSERT INTO progress (tenant, agent, at) VALUES (?, ?, ?) "
+      "ON CONFLICT DO UPDATE SET at = excluded.at",
+      tenant.name(), agent, now);
+}
+
+Status NoteSuccess(Connection& db, const Call& call, Nanos now) {
+  TRY(db.Run("DELETE FROM failures WHERE tenant = ? AND agent = ? AND tool = ? AND args_hash = ?",
+             call.identity.tenant.name(), call.identity.agent, call.identity.tool, call.args_hash));
+  return NoteProgressIn(db, call.identity.tenant, call.identity.agent, now);
+}
+
+Status NoteProgress(Store& store, const TenantId& tenant, std::string_view agent) {
+  Core& core = store.core();
+  return core.Write(Durability::kCommitted, [&](Connection& db) -> Status {
+    return NoteProgressIn(db, tenant, agent, core.Now());
+  });
 }
 
 Result<Spent> TenantSpent(Store& store, const TenantId& tenant) {

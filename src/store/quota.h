@@ -45,8 +45,13 @@ struct Quotas {
   policy::RateLimits tool;
   Budget tenant_budget;
   uint64_t stored_bytes = 0;  // results and receipts; far beyond it nothing new begins; 0: no bound
-  Nanos retry_cooldown{0};    // an identical call is refused so long after it failed
+  // How long an identical call is refused after it failed twice in a row with nothing else of its agent succeeding in
+  // between; 0: never.
+  Nanos retry_cooldown{0};
 };
+
+// Something of that agent succeeded that is not a call: a file was written. What failed before may be tried again.
+Status NoteProgress(Store& store, const TenantId& tenant, std::string_view agent);
 
 // Of the tenant's current period, or since ever.
 Result<Spent> TenantSpent(Store& store, const TenantId& tenant);

@@ -60,6 +60,6 @@ Status AddSpent(Connection& db, const Call& call, Nanos cpu, uint64_t bytes_out)
 
 // For the cooldown of identical retries.
 Status NoteFailure(Connection& db, const Call& call, Nanos now);
-Status ForgetFailure(Connection& db, const Call& call);
+Status NoteSuccess(Connection& db, const Call& call, Nanos now);
 
 }  // namespace coffer::store

@@ -57,6 +57,9 @@ constexpr const char* kOldRates =
 constexpr const char* kOldFailures =
     "DELETE FROM failures WHERE (tenant, agent, tool, args_hash) IN (SELECT tenant, agent, tool, "
     "args_hash FROM failures WHERE tenant = ?1 AND failed_at < ?2 AND ?3 <> '' LIMIT ?4)";
+constexpr const char* kOldProgress =
+    "DELETE FROM progress WHERE (tenant, agent) IN (SELECT tenant, agent FROM progress "
+    "WHERE tenant = ?1 AND at < ?2 AND ?3 <> '' LIMIT ?4)";
 
 // In several transactions, until there is nothing left to do or it was enough for now.
 Status Remove(Core& core, const char* sql, const TenantId& tenant, Nanos before,
@@ -94,6 +97,7 @@ Status PruneTenant(Core& core, const TenantId& tenant, const Retention& retentio
   TRY(Remove(core, kOldApiKeys, tenant, now - retention.keys, pruned.api_keys));
   TRY(Remove(core, kOldRates, tenant, now - kCounters, pruned.counters));
   TRY(Remove(core, kOldFailures, tenant, now - kCounters, pruned.counters));
+  TRY(Remove(core, kOldProgress, tenant, now - kCounters, pruned.counters));
   return {};
 }
 

@@ -174,6 +174,23 @@ Result<Page<Session>> ListSessions(Store& store, AllTenants /*tag*/, SessionFilt
   });
 }
 
+Result<std::optional<Session>> ExtendSession(Store& store, const TenantId& tenant,
+                                             std::string_view id, Nanos lifetime, Nanos oldest) {
+  Core& core = store.core();
+  return core.Write(Durability::kOnDisk, [&](Connection& db) -> Result<std::optional<Session>> {
+    const Nanos now = core.Now();
+    TRY(
+        db.Run("UPDATE sessions SET ends_at = max(ends_at, min(?3, created_at + "
+               "?4)) WHERE tenant = ?1 AND id = ?2 AND ended_at IS NULL AND "
+               "ends_at > ?5",
+               tenant.name(), id, now + lifetime, oldest, now));
+    if (db.changes() == 0) {
+      return std::optional<Session>();
+    }
+    return FindSessionIn(db, tenant, id);
+  });
+}
+
 Result<EndedSession> EndSession(Store& store, const TenantId& tenant, std::string_view id,
                                 std::string_view reason) {
   Core& core = store.core();

@@ -66,6 +66,11 @@ Result<Page<Session>> ListSessions(Store& store, const TenantId& tenant, Session
 Result<Page<Session>> ListSessions(Store& store, AllTenants, SessionFilter filter,
                                    const PageRequest& page);
 
+// An open session ends `lifetime` from now instead, but not later than `oldest` after it began, and never earlier than it
+// would have. Nothing if this tenant has no such open session. On disk when it returns.
+Result<std::optional<Session>> ExtendSession(Store& store, const TenantId& tenant,
+                                             std::string_view id, Nanos lifetime, Nanos oldest);
+
 // Refused if there is none; ending twice keeps the first time and reason. On disk when it returns.
 Result<EndedSession> EndSession(Store& store, const TenantId& tenant, std::string_view id,
                                 std::string_view reason);

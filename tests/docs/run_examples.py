@@ -130,7 +130,7 @@ class Page:
         printed = done.stdout.decode(errors="replace").replace(str(self.env["HOME"]), "/root")
         if kept:
             self.env[kept[1]], printed = printed.strip(), ""
-        for name, variable in (("session_id", "S"), ("call_id", "CALL")):
+        for name, variable in (("session_id", "S"), ("call_id", "CALL"), ("process_id", "P")):
             for value in re.findall(rf'"{name}":"([0-9a-f-]{{36}})"', printed):
                 self.env[variable] = value
         self.find_last_call()

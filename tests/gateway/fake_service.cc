@@ -327,7 +327,43 @@ void FakeService::EndSession(const Identity& who, const std::string&, Reply<Sess
   reply(std::move(session));
 }
 
-void FakeService::ListFiles(const Identity& who, const FileOwner&, PageRequest,
+void FakeService::ExtendSession(const Identity& who, const std::string&,
+                                std::chrono::seconds lifetime, Reply<SessionView> reply) {
+  Note(who, "ExtendSession");
+  SessionView session = Session();
+  session.expires_at = session.created_at + Nanos(lifetime);
+  reply(std::move(session));
+}
+
+void FakeService::ListProcesses(const Identity& who, const std::string&,
+                                Reply<std::vector<ProcessView>> reply) {
+  Note(who, "ListProcesses");
+  reply(std::vector<ProcessView>{{.process_id = kCallId, .session_id = kSessionId, .ports = {80}}});
+}
+
+void FakeService::GetProcess(const Identity& who, const ProcessName& name,
+                             Reply<ProcessView> reply) {
+  Note(who, "GetProcess");
+  if (name.process_id != kCallId) {
+    reply(Refusal{.kind = RefusalKind::kNotFound, .code = "process.unknown", .message = "none"});
+    return;
+  }
+  reply(ProcessView{.process_id = kCallId, .session_id = kSessionId});
+}
+
+void FakeService::ReadProcessLog(const Identity& who, const ProcessName&, LogRange range,
+                                 Reply<ProcessLogView> reply) {
+  Note(who, "ReadProcessLog");
+  reply(ProcessLogView{range.offset, range.offset + 5, "hello", true});
+}
+
+void FakeService::SignalProcess(const Identity& who, const ProcessName&, std::optional<int>,
+                                Reply<ProcessView> reply) {
+  Note(who, "SignalProcess");
+  reply(ProcessView{.process_id = kCallId, .session_id = kSessionId});
+}
+
+void FakeService::ListFiles(const Identity& who, const FileOwner&, const std::string&, PageRequest,
                             Reply<Page<FileView>> reply) {
   Note(who, "ListFiles");
   Page<FileView> page;

@@ -43,8 +43,18 @@ class FakeService : public Service {
   void EndSession(const Identity& who, const std::string& session_id,
                   Reply<SessionView> reply) override;
 
-  void ListFiles(const Identity& who, const FileOwner& owner, PageRequest page,
-                 Reply<Page<FileView>> reply) override;
+  void ExtendSession(const Identity& who, const std::string& session_id,
+                     std::chrono::seconds lifetime, Reply<SessionView> reply) override;
+  void ListProcesses(const Identity& who, const std::string& session_id,
+                     Reply<std::vector<ProcessView>> reply) override;
+  void GetProcess(const Identity& who, const ProcessName& name, Reply<ProcessView> reply) override;
+  void ReadProcessLog(const Identity& who, const ProcessName& name, LogRange range,
+                      Reply<ProcessLogView> reply) override;
+  void SignalProcess(const Identity& who, const ProcessName& name, std::optional<int> signal,
+                     Reply<ProcessView> reply) override;
+
+  void ListFiles(const Identity& who, const FileOwner& owner, const std::string& prefix,
+                 PageRequest page, Reply<Page<FileView>> reply) override;
   void OpenUpload(const Identity& who, const FileOwner& owner, const std::string& path,
                   std::optional<uint64_t> size, Reply<std::shared_ptr<Upload>> reply) override;
   void OpenDownload(const Identity& who, const FileOwner& owner, const std::string& path,

@@ -146,6 +146,7 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
                 : ComposeInScratch(request, prepared, launched, call);
   TRY_ASSIGN(isolation::BoundaryPlan plan, std::move(composed));
   plan.uids = request.uids;
+  plan.port_sockets = container ? PortSocketsOf(request) : 0;
   launched.plan = std::make_unique<isolation::BoundaryPlan>(std::move(plan));
   TRY(ChooseFilter(request, prepared, options.level, *launched.plan));
   launched.promised = PromisedLayers(options.level, !prepared.mounts.empty());
@@ -187,6 +188,9 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   }
   if (request.envelope.tty) {
     CopyWindowSize(boundary.pty());
+  }
+  if (launched.plan->port_sockets > 0) {
+    TRY_ASSIGN(launched.ports, SessionPorts::Open(request, boundary));
   }
   TRY(boundary.Start());
   launched.started_at = WallTime();

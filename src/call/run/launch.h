@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "call/run/payload_stdio.h"
+#include "call/run/port_forwarder.h"
 #include "call/run/prepare.h"
 #include "call/run/scratch.h"
 #include "limits/cgroup/cgroup.h"
@@ -24,6 +25,7 @@ struct Launched {
   bool probed = false;
   Nanos started_at{0};  // wall clock
   SupervisorStdio stdio;
+  SessionPorts ports;
   std::unique_ptr<isolation::BoundaryPlan> plan;  // the boundary points to it
   // Last: what is inside ends before its cgroup and its files are removed.
   std::unique_ptr<isolation::Boundary> boundary;

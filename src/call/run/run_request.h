@@ -36,6 +36,17 @@ struct RunRequest {
   bool reads_config = false;  // the caller's own run.toml counts (run_config.h): `coffer run` alone
   bool runtimes_only = false;  // the program is one of the runtimes', never another of the host
   isolation::OwnWords own;
+  // A process that lives as long as its session, and the ports on which it is reached there (port_forwarder.h).
+  bool background = false;
+  std::vector<uint16_t> ports;
+  // Ports of the session's other processes, reachable inside on the same numbers: which of `port_channels` leads there.
+  struct Forward {
+    uint16_t port = 0;
+    uint32_t channel = 0;
+  };
+  std::vector<Forward> forwards;
+  // Never on the wire: descriptors of seqpacket sockets. With `ports`, the first is this process's own.
+  std::vector<int> port_channels;
   uint32_t tenant = 0;  // its number in the store; 0: none
   isolation::UidRange
       uids;  // as root: made from the tenant by the warden, or by `coffer call` (tenant_uids.h)

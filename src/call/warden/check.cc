@@ -225,7 +225,14 @@ Status CheckRequest(const WardenRules& rules, const WardenTable& table, const Ru
   }
   TRY(CheckVariables(*entry, envelope));
   TRY(CheckWorkspace(rules, *entry, envelope));
+  TRY(CheckBackground(*entry, request));
   policy::Envelope most = entry->envelope;
+  policy::Limits ceilings = table.ceilings;
+  if (request.background) {
+    most.limits.wall = entry->background->wall;
+    most.limits.cpu = entry->background->cpu;
+    ceilings.wall = policy::kLongestBackground;
+  }
   most.workspace = envelope.workspace;
   most.workspace_access = Access::kWrite;
   if (const std::vector<std::string> wider = policy::WiderThan(most, envelope); !wider.empty()) {
@@ -235,8 +242,7 @@ Status CheckRequest(const WardenRules& rules, const WardenTable& table, const Ru
       envelope.cwd != entry->envelope.cwd) {
     return More(*entry, "envelope", "this uid, working directory or choice of runtimes");
   }
-  if (const std::vector<std::string_view> above =
-          policy::LimitsAbove(table.ceilings, envelope.limits);
+  if (const std::vector<std::string_view> above = policy::LimitsAbove(ceilings, envelope.limits);
       !above.empty()) {
     return Refused("policy.ceiling",
                    fmt::format("the limits of {} are above the operator's ceilings: {}",

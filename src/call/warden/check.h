@@ -30,6 +30,11 @@ struct WardenRules {
   uint32_t max_running = 256;       // more are refused, not queued
 };
 
+// The part of a request that is about processes in the background: whether the entry may run in one, how long, and on which
+// ports it is reached; and ports of other processes, which only a call that shares their session's files may reach.
+// Class policy.entry.background or policy.entry.ports.
+Status CheckBackground(const TableEntry& entry, const RunRequest& request);
+
 // Refused with the class that says which part of the request is more than its entry: policy.entry, policy.entry.*,
 // policy.ceiling, policy.workspace, policy.path.*.
 Status CheckRequest(const WardenRules& rules, const WardenTable& table, const RunRequest& request);

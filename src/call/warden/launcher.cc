@@ -36,6 +36,18 @@ Result<Channels> MakeChannels(std::string_view stdin_text) {
   return channels;
 }
 
+// About a call that runs. A warden that is gone has taken its calls along.
+Status Tell(int control, WardenVerb verb, const std::string& call_id, uint64_t size) {
+  WardenMessage message;
+  if (call_id.size() >= sizeof(message.call_id)) {
+    return Internal("internal.wire", "the id of a call is too long");
+  }
+  message.verb = static_cast<uint32_t>(verb);
+  message.size = size;
+  memcpy(message.call_id, call_id.data(), call_id.size());
+  return SendMessage(control, message, {});
+}
+
 }  // namespace
 
 LocalLauncher::~LocalLauncher() {
@@ -105,19 +117,19 @@ Result<RunChannels> WardenLauncher::Launch(const std::string& call_id, const Run
   message.verb = static_cast<uint32_t>(WardenVerb::kLaunch);
   message.size = bytes.size();
   memcpy(message.call_id, call_id.data(), call_id.size());
-  const int descriptors[kLaunchDescriptors] = {sealed.get(), channels.in.get(), channels.out.get(),
-                                               channels.err.get(), channels.report.get()};
+  std::vector<int> descriptors = {sealed.get(), channels.in.get(), channels.out.get(),
+                                  channels.err.get(), channels.report.get()};
+  descriptors.insert(descriptors.end(), request.port_channels.begin(), request.port_channels.end());
   TRY(SendMessage(control_, message, descriptors));
   return std::move(channels.ours);
 }
 
 void WardenLauncher::Kill(const std::string& call_id) {
-  WardenMessage message;
-  if (call_id.size() < sizeof(message.call_id)) {
-    message.verb = static_cast<uint32_t>(WardenVerb::kKill);
-    memcpy(message.call_id, call_id.data(), call_id.size());
-    (void)SendMessage(control_, message, {});  // a warden that is gone has taken its calls along
-  }
+  (void)Tell(control_, WardenVerb::kKill, call_id, 0);
+}
+
+void WardenLauncher::Signal(const std::string& call_id, int signal) {
+  (void)Tell(control_, WardenVerb::kSignal, call_id, static_cast<uint64_t>(signal));
 }
 
 }  // namespace coffer::call

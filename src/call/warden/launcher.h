@@ -33,6 +33,8 @@ class Launcher {
                                      std::string_view stdin_text) = 0;
   // The call is killed at once; its report still comes.
   virtual void Kill(const std::string& call_id) = 0;
+  // A signal for what the call runs. SIGTERM, SIGINT and SIGQUIT ask it to end, and it is killed soon after.
+  virtual void Signal(const std::string& call_id, int signal) = 0;
 };
 
 // What a call is held against before it runs, with and without a daemon.
@@ -51,8 +53,7 @@ class LocalLauncher : public Launcher {
   Result<RunChannels> Launch(const std::string& call_id, const RunRequest& request,
                              std::string_view stdin_text) override;
   void Kill(const std::string& call_id) override;
-  // Forwards a signal that was meant for the call.
-  void Signal(const std::string& call_id, int signal);
+  void Signal(const std::string& call_id, int signal) override;
 
  private:
   const Allowed* const allowed_;
@@ -66,6 +67,7 @@ class WardenLauncher : public Launcher {
   Result<RunChannels> Launch(const std::string& call_id, const RunRequest& request,
                              std::string_view stdin_text) override;
   void Kill(const std::string& call_id) override;
+  void Signal(const std::string& call_id, int signal) override;
 
  private:
   const int control_;

@@ -20,7 +20,7 @@ namespace {
 using raw::Arg;
 using raw::Syscall;
 
-constexpr size_t kMaxDescriptors = 8;
+constexpr size_t kMaxDescriptors = kLaunchDescriptors + kMostPortChannels;
 constexpr int kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 
 Error Malformed(const char* what) {
@@ -44,6 +44,7 @@ std::optional<size_t> DescriptorsOf(uint32_t verb, WardenPeer peer) {
     case static_cast<uint32_t>(WardenVerb::kLaunch):
       return kLaunchDescriptors;
     case static_cast<uint32_t>(WardenVerb::kKill):
+    case static_cast<uint32_t>(WardenVerb::kSignal):
       return 0;
     case static_cast<uint32_t>(WardenVerb::kOpenVolume):
     case static_cast<uint32_t>(WardenVerb::kCloseVolume):
@@ -131,7 +132,13 @@ Result<SocketPair> MakeSocketPair(int type) {
 
 bool AreLaunchDescriptors(const std::vector<UniqueFd>& descriptors) {
   const auto is_stream = [](int fd) { return S_ISFIFO(KindOf(fd)) || S_ISSOCK(KindOf(fd)); };
-  return descriptors.size() == kLaunchDescriptors && IsSealed(descriptors[1].get()) &&
+  for (size_t i = kLaunchDescriptors; i < descriptors.size(); ++i) {
+    if (SocketOption(descriptors[i].get(), SO_DOMAIN) != AF_UNIX ||
+        SocketOption(descriptors[i].get(), SO_TYPE) != SOCK_SEQPACKET) {
+      return false;
+    }
+  }
+  return descriptors.size() >= kLaunchDescriptors && IsSealed(descriptors[1].get()) &&
          is_stream(descriptors[2].get()) && is_stream(descriptors[3].get()) &&
          SocketOption(descriptors[4].get(), SO_DOMAIN) == AF_UNIX &&
          SocketOption(descriptors[4].get(), SO_TYPE) == SOCK_STREAM;
@@ -183,7 +190,10 @@ Result<ReceivedMessage> ReceiveMessage(int socket, WardenPeer peer) {
   if (!descriptors) {
     return Malformed("its verb");
   }
-  if (received.descriptors.size() != *descriptors) {
+  const size_t more =
+      message.verb == static_cast<uint32_t>(WardenVerb::kLaunch) ? kMostPortChannels : 0;
+  if (received.descriptors.size() < *descriptors ||
+      received.descriptors.size() > *descriptors + more) {
     return Malformed("its descriptors");
   }
   return received;

@@ -19,12 +19,14 @@
 namespace coffer::call {
 
 enum class WardenVerb : uint32_t {
-  kLaunch = 1,  // descriptors: request, stdin, stdout, stderr, report
-  kKill = 2,    // the call is killed at once
-  kTable = 3,   // descriptors: the table (call/warden/table.h); from the monitor
+  // Descriptors: request, stdin, stdout, stderr, report, and up to kMostPortChannels that lead to processes of the session.
+  kLaunch = 1,
+  kKill = 2,   // the call is killed at once
+  kTable = 3,  // descriptors: the table (call/warden/table.h); from the monitor
   // About the file system of a session (call/warden/volumes.h); the id is the session's. Descriptor: a pipe for the answer.
   kOpenVolume = 4,
   kCloseVolume = 5,
+  kSignal = 6,  // `size` is the number of a signal for what the call runs
 };
 
 // Who may send what: the gateway launches, kills and asks for volumes, the monitor hands over tables.
@@ -41,6 +43,7 @@ struct WardenMessage {
 static_assert(sizeof(WardenMessage) == 64);
 
 inline constexpr size_t kLaunchDescriptors = 5;
+inline constexpr size_t kMostPortChannels = 4;
 inline constexpr size_t kVolumeDescriptors = 1;
 constexpr bool IsVolumeVerb(uint32_t verb) {
   return verb == static_cast<uint32_t>(WardenVerb::kOpenVolume) ||
@@ -65,7 +68,7 @@ Status SendMessage(int socket, const WardenMessage& message, std::span<const int
 // descriptors that do not belong to it.
 Result<ReceivedMessage> ReceiveMessage(int socket, WardenPeer peer);
 // True if a launch's descriptors are what they must be: a sealed memfd for stdin, pipes or sockets for stdout and stderr,
-// and a unix stream socket for the report. Writing to anything else could wait, or act with the runner's rights.
+// a unix stream socket for the report, and unix seqpacket sockets after it. Writing to anything else could wait, or act with the runner's rights.
 bool AreLaunchDescriptors(const std::vector<UniqueFd>& descriptors);
 
 // Monitor: `table` is a sealed memfd of `size` bytes. Never waits.

@@ -44,6 +44,27 @@ void WriteEntry(WireWriter& writer, const TableEntry& entry) {
   if (entry.stdin_word) {
     WriteWord(writer, *entry.stdin_word);
   }
+  writer.Flag(entry.background.has_value());
+  if (entry.background) {
+    writer.Signed(entry.background->wall.count());
+    writer.Signed(entry.background->cpu.count());
+    writer.Number(entry.background->ports.size());
+    for (const policy::PortRange& range : entry.background->ports) {
+      writer.Number(range.first);
+      writer.Number(range.last);
+    }
+  }
+}
+
+policy::BackgroundSpec ReadBackgroundSpec(WireReader& reader) {
+  policy::BackgroundSpec background;
+  background.wall = Nanos(reader.Signed());
+  background.cpu = Nanos(reader.Signed());
+  for (uint32_t left = reader.Count(); left > 0 && reader.ok(); --left) {
+    const auto first = reader.Number<uint16_t>();
+    background.ports.push_back({first, reader.Number<uint16_t>()});
+  }
+  return background;
 }
 
 TableEntry ReadEntry(WireReader& reader) {
@@ -66,6 +87,9 @@ TableEntry ReadEntry(WireReader& reader) {
   }
   if (reader.Flag()) {
     entry.stdin_word = ReadWord(reader);
+  }
+  if (reader.Flag()) {
+    entry.background = ReadBackgroundSpec(reader);
   }
   return entry;
 }

@@ -27,6 +27,7 @@ struct TableEntry {
   std::string manifest_hash;  // for messages and records
   policy::Envelope envelope;  // the most that a call may have; without workspace and variables
   policy::Workspace workspace = policy::Workspace::kFresh;
+  std::optional<policy::BackgroundSpec> background;  // nothing: it never runs in the background
   std::vector<policy::WordGroup> argv;
   std::vector<std::pair<std::string, policy::Word>> env;
   std::optional<policy::Word> stdin_word;  // nothing: there is nothing to read

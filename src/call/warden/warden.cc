@@ -53,6 +53,9 @@ Result<RunRequest> ReadRequest(const WardenRules& rules, const WardenTable& tabl
   TRY_ASSIGN(const std::string bytes,
              ReadSealed(received.descriptors[0].get(), received.message.size));
   TRY_ASSIGN(RunRequest request, DecodeRun(bytes));
+  for (size_t i = kLaunchDescriptors; i < received.descriptors.size(); ++i) {
+    request.port_channels.push_back(received.descriptors[i].get());
+  }
   TRY(CheckRequest(rules, table, request));
   TRY(TakeFixedStdin(*table.Find(request.entry)));
   TRY_ASSIGN(request.uids, UidOfTenant(request.tenant, uid_index));
@@ -160,6 +163,8 @@ class Warden {
     const std::string id = received->message.call_id;
     if (received->message.verb == static_cast<uint32_t>(WardenVerb::kKill)) {
       Kill(id);
+    } else if (received->message.verb == static_cast<uint32_t>(WardenVerb::kSignal)) {
+      Signal(id, received->message.size);
     } else if (IsVolumeVerb(received->message.verb)) {
       StartVolume("volume " + id, *received);
     } else {
@@ -243,6 +248,17 @@ class Warden {
       for (const int signal : {SIGTERM, SIGINT}) {
         (void)Syscall(SYS_pidfd_send_signal, found->second.pidfd.get(), signal, 0, 0);
       }
+    }
+  }
+
+  // Only what a supervisor passes on to its command. SIGKILL and SIGSTOP would hit the supervisor itself.
+  void Signal(const std::string& id, uint64_t signal) {
+    const auto found = runners_.find(id);
+    constexpr uint64_t kPassedOn[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+    if (found != runners_.end() &&
+        std::find(std::begin(kPassedOn), std::end(kPassedOn), signal) != std::end(kPassedOn)) {
+      (void)Syscall(SYS_pidfd_send_signal, found->second.pidfd.get(), static_cast<int>(signal), 0,
+                    0);
     }
   }
 

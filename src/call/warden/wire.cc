@@ -23,6 +23,16 @@ std::string EncodeRun(const RunRequest& request) {
   writer.Texts(request.command);
   writer.Flag(request.script);
   writer.Number(request.tenant);
+  writer.Flag(request.background);
+  writer.Number(request.ports.size());
+  for (const uint16_t port : request.ports) {
+    writer.Number(port);
+  }
+  writer.Number(request.forwards.size());
+  for (const RunRequest::Forward& forward : request.forwards) {
+    writer.Number(forward.port);
+    writer.Number(forward.channel);
+  }
   return writer.Take();
 }
 
@@ -34,6 +44,14 @@ Result<RunRequest> DecodeRun(std::string_view bytes) {
   request.command = reader.Texts();
   request.script = reader.Flag();
   request.tenant = reader.Number<uint32_t>();
+  request.background = reader.Flag();
+  for (uint32_t left = reader.Count(); left > 0 && reader.ok(); --left) {
+    request.ports.push_back(reader.Number<uint16_t>());
+  }
+  for (uint32_t left = reader.Count(); left > 0 && reader.ok(); --left) {
+    const auto port = reader.Number<uint16_t>();
+    request.forwards.push_back({port, reader.Number<uint32_t>()});
+  }
   if (!reader.Complete() || request.command.empty() || !AreUsable(request.envelope.limits)) {
     return Malformed("request");
   }

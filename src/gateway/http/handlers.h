@@ -30,6 +30,16 @@ void GetSessions(const std::shared_ptr<Exchange>& exchange, Respond respond);
 void GetSession(const std::shared_ptr<Exchange>& exchange, Respond respond);
 void DeleteSession(const std::shared_ptr<Exchange>& exchange, Respond respond);
 
+void PostSessionExtend(const std::shared_ptr<Exchange>& exchange, Respond respond);
+void GetCalls(const std::shared_ptr<Exchange>& exchange, Respond respond);
+
+void PostProcess(const std::shared_ptr<Exchange>& exchange, Respond respond);
+void GetProcesses(const std::shared_ptr<Exchange>& exchange, Respond respond);
+void GetProcess(const std::shared_ptr<Exchange>& exchange, Respond respond);
+void GetProcessLog(const std::shared_ptr<Exchange>& exchange, Respond respond);
+void PostProcessSignal(const std::shared_ptr<Exchange>& exchange, Respond respond);
+void DeleteProcess(const std::shared_ptr<Exchange>& exchange, Respond respond);
+
 // Of a session's workspace or of a call, by which id the path has.
 void GetFiles(const std::shared_ptr<Exchange>& exchange, Respond respond);
 void GetFile(const std::shared_ptr<Exchange>& exchange, Respond respond);

@@ -54,6 +54,11 @@ void GetAudit(const std::shared_ptr<Exchange>& exchange, Respond respond) {
       Answering<Page<AuditView>>(exchange, std::move(respond), 200, FormatAudit));
 }
 
+// The same record as GetAudit; an agent sees its own calls.
+void GetCalls(const std::shared_ptr<Exchange>& exchange, Respond respond) {
+  GetAudit(exchange, std::move(respond));
+}
+
 void GetCheckpoint(const std::shared_ptr<Exchange>& exchange, Respond respond) {
   exchange->api->service.GetCheckpoint(
       exchange->who,

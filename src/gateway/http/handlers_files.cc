@@ -102,8 +102,9 @@ void GetFiles(const std::shared_ptr<Exchange>& exchange, Respond respond) {
     respond(ProblemResponse(FromRefusal(page.refusal())));
     return;
   }
+  const std::string* const prefix = exchange->Query("prefix");
   exchange->api->service.ListFiles(
-      exchange->who, OwnerOf(*exchange), std::move(page.value()),
+      exchange->who, OwnerOf(*exchange), prefix == nullptr ? "" : *prefix, std::move(page.value()),
       Answering<Page<FileView>>(exchange, std::move(respond), 200, FormatFiles));
 }
 

@@ -114,6 +114,18 @@ void DeleteSession(const std::shared_ptr<Exchange>& exchange, Respond respond) {
       Answering<SessionView>(exchange, std::move(respond), 200, FormatSession));
 }
 
+void PostSessionExtend(const std::shared_ptr<Exchange>& exchange, Respond respond) {
+  Answer<std::chrono::seconds> lifetime =
+      ParseExtendBody(exchange->body, exchange->api->config.limits);
+  if (!lifetime.ok()) {
+    respond(ProblemResponse(FromRefusal(lifetime.refusal())));
+    return;
+  }
+  exchange->api->service.ExtendSession(
+      exchange->who, exchange->Value("session_id"), lifetime.value(),
+      Answering<SessionView>(exchange, std::move(respond), 200, FormatSession));
+}
+
 void GetTools(const std::shared_ptr<Exchange>& exchange, Respond respond) {
   exchange->api->service.ListTools(
       exchange->who,

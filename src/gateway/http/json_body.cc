@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/http/json_body.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -191,6 +193,43 @@ std::optional<std::string> ReadId(Members* members, std::string_view name) {
   return id;
 }
 
+// What a call and a process have in common.
+CallRequest ReadCall(Members* members) {
+  CallRequest request;
+  const std::optional<std::string> tool = members->Text("tool");
+  if (!tool.has_value() || !policy::IsToolName(*tool)) {
+    members->Wrong("tool", "must be the name of a tool: lower-case letters, digits and dashes");
+  } else {
+    request.tool = *tool;
+  }
+  for (const auto& [name, place] :
+       {std::pair("args", &request.args_json), std::pair("limits", &request.limits_json)}) {
+    const Json* const object = members->Find(name);
+    if (object != nullptr && object->is_object()) {
+      *place = PrintJson(*object);
+    } else if (object != nullptr) {
+      members->Wrong(name, "must be an object");
+    }
+  }
+  return request;
+}
+
+std::vector<uint16_t> ReadPorts(Members* members) {
+  std::vector<uint16_t> ports;
+  const Json* const list = members->Find("ports");
+  if (list == nullptr) {
+    return ports;
+  }
+  for (const Json& port : list->is_array() ? *list : Json::array({nullptr})) {
+    if (!port.is_number_unsigned() || port.get<uint64_t>() < 1 || port.get<uint64_t>() > 65535) {
+      members->Wrong("ports", "must be a list of port numbers");
+      break;
+    }
+    ports.push_back(port.get<uint16_t>());
+  }
+  return ports;
+}
+
 constexpr uint64_t kLongestSession = 24 * 3600;  // seconds
 constexpr uint64_t kTenYears = 10ULL * 366 * 86400;
 
@@ -202,20 +241,7 @@ Answer<CallRequest> ParseCallBody(std::string_view text, const HttpLimits& limit
     return read.refusal();
   }
   Members& members = read.value();
-  CallRequest request;
-  const std::optional<std::string> tool = members.Text("tool");
-  if (!tool.has_value() || !policy::IsToolName(*tool)) {
-    members.Wrong("tool", "must be the name of a tool: lower-case letters, digits and dashes");
-  } else {
-    request.tool = *tool;
-  }
-  if (const Json* args = members.Find("args"); args != nullptr) {
-    if (args->is_object()) {
-      request.args_json = PrintJson(*args);
-    } else {
-      members.Wrong("args", "must be an object");
-    }
-  }
+  CallRequest request = ReadCall(&members);
   request.session_id = ReadId(&members, "session_id");
   request.parent_id = ReadId(&members, "parent_id");
   request.dry_run = members.Flag("dry_run");
@@ -245,6 +271,57 @@ Answer<SessionRequest> ParseSessionBody(std::string_view text, const HttpLimits&
     return *refusal;
   }
   return request;
+}
+
+Answer<std::chrono::seconds> ParseExtendBody(std::string_view text, const HttpLimits& limits) {
+  Answer<Members> read = Members::Read(text, limits);
+  if (!read.ok()) {
+    return read.refusal();
+  }
+  Members& members = read.value();
+  const std::optional<uint64_t> seconds = members.Number("lifetime_seconds", kTenYears);
+  if (!seconds && members.Find("lifetime_seconds") == nullptr) {
+    members.Wrong("lifetime_seconds", "is needed: how long the session is to live from now");
+  }
+  if (std::optional<Refusal> refusal = members.Finish(); refusal.has_value()) {
+    return *refusal;
+  }
+  return std::chrono::seconds(seconds.value_or(0));
+}
+
+Answer<CallRequest> ParseProcessBody(std::string_view text, const HttpLimits& limits) {
+  Answer<Members> read = Members::Read(text, limits);
+  if (!read.ok()) {
+    return read.refusal();
+  }
+  Members& members = read.value();
+  CallRequest request = ReadCall(&members);
+  request.ports = ReadPorts(&members);
+  if (std::optional<Refusal> refusal = members.Finish(); refusal.has_value()) {
+    return *refusal;
+  }
+  return request;
+}
+
+Answer<int> ParseSignalBody(std::string_view text, const HttpLimits& limits) {
+  constexpr std::pair<std::string_view, int> kSignals[] = {{"TERM", SIGTERM}, {"INT", SIGINT},
+                                                           {"QUIT", SIGQUIT}, {"HUP", SIGHUP},
+                                                           {"USR1", SIGUSR1}, {"USR2", SIGUSR2}};
+  Answer<Members> read = Members::Read(text, limits);
+  if (!read.ok()) {
+    return read.refusal();
+  }
+  Members& members = read.value();
+  const std::string name = members.Text("signal").value_or("");
+  const auto found = std::find_if(std::begin(kSignals), std::end(kSignals),
+                                  [&](const auto& one) { return one.first == name; });
+  if (found == std::end(kSignals)) {
+    members.Wrong("signal", "must be one of TERM, INT, QUIT, HUP, USR1, USR2; DELETE kills");
+  }
+  if (std::optional<Refusal> refusal = members.Finish(); refusal.has_value()) {
+    return *refusal;
+  }
+  return found->second;
 }
 
 Answer<KeyRequest> ParseKeyBody(std::string_view text, const HttpLimits& limits) {

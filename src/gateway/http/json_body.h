@@ -15,9 +15,15 @@
 
 namespace coffer::gateway {
 
-// Fills tool, args_json, session_id, parent_id and dry_run.
+// Fills tool, args_json, session_id, parent_id, dry_run and limits_json.
 Answer<CallRequest> ParseCallBody(std::string_view text, const HttpLimits& limits);
 Answer<SessionRequest> ParseSessionBody(std::string_view text, const HttpLimits& limits);
+// How long a session is to live from now.
+Answer<std::chrono::seconds> ParseExtendBody(std::string_view text, const HttpLimits& limits);
+// A call that is a background process: its session is in the path. Fills tool, args_json, limits_json and ports.
+Answer<CallRequest> ParseProcessBody(std::string_view text, const HttpLimits& limits);
+// "TERM", "HUP", ...: the number of a signal that a process may be sent.
+Answer<int> ParseSignalBody(std::string_view text, const HttpLimits& limits);
 Answer<KeyRequest> ParseKeyBody(std::string_view text, const HttpLimits& limits);
 // The reason of a kill switch.
 Answer<std::string> ParseSwitchBody(std::string_view text, const HttpLimits& limits);

@@ -52,7 +52,7 @@ bool Matches(std::string_view pattern, std::string_view path, Values* values) {
 }
 
 bool ValidValue(std::string_view kind, const std::string& value) {
-  if (kind == "call_id" || kind == "session_id") {
+  if (kind == "call_id" || kind == "session_id" || kind == "process_id") {
     return IsId(value);
   }
   if (kind == "tool") {

@@ -114,6 +114,21 @@ Json SessionJson(const SessionView& session) {
           {"max_calls", OrNull(session.max_calls)}};
 }
 
+Json ProcessJson(const ProcessView& process) {
+  return {{"process_id", process.process_id},
+          {"session_id", process.session_id},
+          {"tool", process.tool},
+          {"state", process.state},
+          {"ports", process.ports},
+          {"started_at", TimeOrNull(process.started_at)},
+          {"ended_at", TimeOrNull(process.ended_at)},
+          {"outcome", OrNull(process.outcome)},
+          {"exit", {{"code", OrNull(process.exit_code)}, {"signal", OrNull(process.exit_signal)}}},
+          {"error", process.error_class.empty() ? Json(nullptr)
+                                                : Json{{"class", process.error_class},
+                                                       {"message", process.error_message}}}};
+}
+
 Json FileJson(const FileView& file) {
   return {{"path", file.path},
           {"encoded_path", PercentEncodePath(file.path)},
@@ -214,6 +229,15 @@ std::deque<std::string> FormatCall(const CallView& call) {
 std::string FormatSession(const SessionView& session) { return PrintJson(SessionJson(session)); }
 std::string FormatSessions(const Page<SessionView>& page) {
   return PrintJson({{"sessions", ListOf(page.items, SessionJson)}, {"next", OrNull(page.next)}});
+}
+
+std::string FormatProcess(const ProcessView& process) { return PrintJson(ProcessJson(process)); }
+std::string FormatProcesses(const std::vector<ProcessView>& processes) {
+  return PrintJson({{"processes", ListOf(processes, ProcessJson)}});
+}
+std::string FormatProcessLog(const ProcessLogView& log) {
+  return PrintJson(
+      {{"offset", log.offset}, {"next", log.next}, {"text", log.text}, {"ended", log.ended}});
 }
 
 std::string FormatFile(const FileView& file) { return PrintJson(FileJson(file)); }

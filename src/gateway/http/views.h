@@ -24,6 +24,9 @@ std::deque<std::string> FormatCall(const CallView& call);
 
 std::string FormatSession(const SessionView& session);
 std::string FormatSessions(const Page<SessionView>& page);
+std::string FormatProcess(const ProcessView& process);
+std::string FormatProcesses(const std::vector<ProcessView>& processes);
+std::string FormatProcessLog(const ProcessLogView& log);
 std::string FormatFile(const FileView& file);
 std::string FormatFiles(const Page<FileView>& page);
 std::string FormatTool(const ToolView& tool);

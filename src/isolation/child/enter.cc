@@ -205,6 +205,7 @@ void EnterBoundary(const ChildContext& context) {
   if (container) {
     ladder.Enter(Stage::kNetwork);
     helper.report = context.report;
+    helper.port_sockets = plan.port_sockets;
     ladder.Must(StartHelper(&helper));
     ladder.Must(Syscall(SYS_unshare, CLONE_NEWIPC));
   }

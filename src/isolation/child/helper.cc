@@ -5,6 +5,7 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -20,9 +21,27 @@ namespace {
 using raw::Arg;
 using raw::Syscall;
 
+// A socket belongs to the namespace it was made in, whoever uses it later: the supervisor listens and connects inside
+// without ever entering. They land in the descriptor table that it still shares.
+void MakePortSockets(const Helper& helper) {
+  ChildReport& report = *helper.report;
+  for (uint32_t i = 0; i < helper.port_sockets && i < kMostPortSockets && report.network >= 0;
+       ++i) {
+    const long made = Syscall(SYS_socket, AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (made < 0) {
+      ::close(report.network);
+      report.network = static_cast<int32_t>(made);
+    } else {
+      report.ports[i] = static_cast<int32_t>(made);
+    }
+  }
+}
+
 [[noreturn]] void RunHelper(void* given) {
-  ChildReport* const report = static_cast<Helper*>(given)->report;
+  const Helper& helper = *static_cast<Helper*>(given);
+  ChildReport* const report = helper.report;
   MakeNetwork(&report->network, &report->network_socket);
+  MakePortSockets(helper);
   report->network_made.store(1, std::memory_order_release);
   Syscall(SYS_futex, Arg(&report->network_made), FUTEX_WAKE, 2, 0, 0, 0);
   ::_exit(0);

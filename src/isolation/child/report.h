@@ -62,6 +62,9 @@ enum class Stage : uint32_t {
 inline constexpr uint32_t kStageCount = static_cast<uint32_t>(Stage::kDone) + 1;
 const char* StageName(Stage stage);
 
+// TCP sockets in the boundary's network namespace that the supervisor holds (BoundaryPlan::port_sockets).
+inline constexpr uint32_t kMostPortSockets = 32;
+
 struct ChildReport {
   uint32_t version;
   std::atomic<uint32_t> stage;  // the last stage entered
@@ -80,9 +83,10 @@ struct ChildReport {
   std::atomic<uint32_t> network_made;  // 1 once the next two are final
   int32_t network;         // a descriptor of the boundary's network namespace, or -errno
   int32_t network_socket;  // one in it, in the table that is still shared: what raises its loopback
-  uint32_t ended;          // 1 once wait_status is final
-  int32_t wait_status;     // of the payload, as wait4 gives it
-  int32_t exec_error;      // errno of execve, 0 if it succeeded
+  int32_t ports[kMostPortSockets];  // TCP sockets in it, likewise; -1 for those nobody asked for
+  uint32_t ended;                   // 1 once wait_status is final
+  int32_t wait_status;              // of the payload, as wait4 gives it
+  int32_t exec_error;               // errno of execve, 0 if it succeeded
   int64_t entered_ns[kStageCount];  // boot-time clock at the entry of each stage
 };
 

@@ -28,6 +28,7 @@ class Differ {
     Credentials();
     Approval();
     Rates();
+    Background();
     // Everything else that makes a hash: dangers' reasons, examples, the order of lists.
     if (changes_.empty() && ManifestHash(before_) != ManifestHash(after_)) {
       Add(ChangeKind::kChanged, "examples, reasons or order", "", "", "");
@@ -281,6 +282,25 @@ class Differ {
            format);
     Amount("rate.concurrency", widest(before_.rate.concurrency), widest(after_.rate.concurrency),
            "/rate/concurrency", format);
+    // A shorter wait is wider.
+    Amount("rate.retry", -before_.retry, -after_.retry, "/rate/retry",
+           [](Nanos n) { return n == Nanos(0) ? "off" : FormatDuration(-n); });
+  }
+
+  void Background() {
+    const auto grants = [](const Manifest& manifest) {
+      std::map<std::string, std::string> map;
+      if (manifest.background) {
+        map["processes"] =
+            fmt::format("for {} with {} of CPU", FormatDuration(manifest.background->wall),
+                        FormatDuration(manifest.background->cpu));
+        for (const PortRange& range : manifest.background->ports) {
+          map[fmt::format("ports {}-{}", range.first, range.last)] = "reachable";
+        }
+      }
+      return map;
+    };
+    Grants("background", grants(before_), grants(after_), "/background");
   }
 
   const Manifest& before_;

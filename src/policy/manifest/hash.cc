@@ -174,6 +174,18 @@ std::string CanonicalForm(const Manifest& manifest) {
   }
   json["rate"]["burst"] = manifest.rate.burst;
   json["rate"]["concurrency"] = manifest.rate.concurrency;
+  if (manifest.retry != Manifest().retry) {
+    json["rate"]["retry_ns"] = manifest.retry.count();
+  }
+  if (manifest.background) {
+    Json ports = Json::array();
+    for (const PortRange& range : manifest.background->ports) {
+      ports.push_back(Json::array({range.first, range.last}));
+    }
+    json["background"] = {{"wall_ns", manifest.background->wall.count()},
+                          {"cpu_ns", manifest.background->cpu.count()},
+                          {"ports", std::move(ports)}};
+  }
   json["allow"] = FormOf(manifest.allow_examples);
   json["deny"] = FormOf(manifest.deny_examples);
   return PrintJson(Sorted(json));

@@ -4,9 +4,9 @@
 namespace coffer::policy {
 namespace {
 
-constexpr std::string_view kFile[] = {"tool",     "input",  "run",     "isolation",
-                                      "limits",   "files",  "network", "credentials",
-                                      "approval", "output", "rate",    "examples"};
+constexpr std::string_view kFile[] = {"tool",  "input",      "run",         "isolation", "limits",
+                                      "files", "network",    "credentials", "approval",  "output",
+                                      "rate",  "background", "examples"};
 constexpr std::string_view kTool[] = {"name",    "version", "owner",
                                       "summary", "effect",  "idempotency_key"};
 constexpr std::string_view kInput[] = {"schema"};
@@ -32,7 +32,8 @@ constexpr std::string_view kAllow[] = {"host",
 constexpr std::string_view kCredentials[] = {"name", "scope", "hosts", "header"};
 constexpr std::string_view kApproval[] = {"when", "approvers", "quorum", "expires", "window"};
 constexpr std::string_view kOutput[] = {"schema"};
-constexpr std::string_view kRate[] = {"calls", "burst", "concurrency"};
+constexpr std::string_view kRate[] = {"calls", "burst", "concurrency", "retry"};
+constexpr std::string_view kBackground[] = {"wall", "cpu", "ports"};
 constexpr std::string_view kExamples[] = {"allow", "deny"};
 constexpr std::string_view kExample[] = {"args", "why"};
 
@@ -54,6 +55,7 @@ constexpr KeyTable kTables[] = {
     {"approval", kApproval},
     {"output", kOutput},
     {"rate", kRate},
+    {"background", kBackground},
     {"examples", kExamples},
     {"examples.allow", kExample},
     {"examples.deny", kExample},

@@ -116,6 +116,20 @@ struct ApprovalSpec {
   Position position;
 };
 
+// [background]: the tool may run as a process that lives as long as its session. Its own time instead of limits.wall and
+// limits.cpu, and the ports on which the session's later calls may reach it.
+struct BackgroundSpec {
+  Nanos wall{0};
+  Nanos cpu{0};
+  std::vector<PortRange> ports;  // none below kFirstBackgroundPort
+  bool operator==(const BackgroundSpec&) const = default;
+};
+inline constexpr uint16_t kFirstBackgroundPort = 1024;
+// No process in the background lives longer, whatever its manifest says: as long as the longest session.
+inline constexpr Nanos kLongestBackground = std::chrono::hours(24);
+// Every port of `ports` is within one of `ranges`.
+bool AllowsPorts(const std::vector<PortRange>& ranges, const std::vector<uint16_t>& ports);
+
 struct Example {
   std::string args;  // JSON, an object
   std::string why;
@@ -145,6 +159,8 @@ struct Manifest {
   ApprovalSpec approval;
   std::string output_schema;  // JSON text, or empty
   RateLimits rate;
+  Nanos retry = std::chrono::seconds(10);  // rate.retry; 0: identical calls that fail never wait
+  std::optional<BackgroundSpec> background;
   std::vector<Example> allow_examples;
   std::vector<Example> deny_examples;
 

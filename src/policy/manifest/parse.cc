@@ -120,6 +120,7 @@ void ReadSections(const TomlNode& root, Manifest& manifest, MistakeList& mistake
     }
   }
   read(reader.Table("rate"), ReadRate);
+  read(reader.Table("background"), ReadBackground);
   read(reader.Table("examples"), ReadExamples);
   CheckTogether(manifest, mistakes);
 }
@@ -257,6 +258,12 @@ void ReadRate(const TomlNode& table, Manifest& manifest, MistakeList& mistakes) 
   }
   manifest.rate.burst = reader.Count("burst", 1, kMostCount).value_or(0);
   manifest.rate.concurrency = reader.Count("concurrency", 1, kMostCount).value_or(0);
+  if (const TomlEntry* retry = reader.Find("retry");
+      retry != nullptr && retry->value.kind == TomlKind::kString && retry->value.text == "off") {
+    manifest.retry = Nanos(0);
+  } else {
+    reader.Parsed(manifest.retry, "retry", ParseDuration);
+  }
 }
 
 void ReadExamples(const TomlNode& table, Manifest& manifest, MistakeList& mistakes) {

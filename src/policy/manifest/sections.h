@@ -16,6 +16,9 @@ void ReadApproval(const TomlNode& table, Manifest& manifest, MistakeList& mistak
 void ReadRate(const TomlNode& table, Manifest& manifest, MistakeList& mistakes);
 void ReadExamples(const TomlNode& table, Manifest& manifest, MistakeList& mistakes);
 
+// background.cc; looks at files, isolation and limits, so it comes after them.
+void ReadBackground(const TomlNode& table, Manifest& manifest, MistakeList& mistakes);
+
 // run.cc; `input` may be null. Both look at files.mount, so they come after ReadFiles.
 void ReadInput(const TomlNode* table, Manifest& manifest, MistakeList& mistakes);
 void ReadRun(const TomlNode& table, Manifest& manifest, MistakeList& mistakes);

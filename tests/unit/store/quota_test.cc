@@ -139,24 +139,65 @@ TEST_F(QuotaTest, EachBudgetStops) {
   }
 }
 
-TEST_F(QuotaTest, IdenticalRetriesOfAFailureWait) {
+TEST_F(QuotaTest, TheThirdIdenticalFailureInARowWaits) {
   AdmitRequest request = Request();
   request.args_hash = "sha256:same";
   request.quotas.retry_cooldown = seconds(30);
   Run(request, Outcome::kError);
-  const Admission retry = Admit(request);
-  EXPECT_EQ(retry.verdict, AdmitVerdict::kRetryTooSoon);
-  EXPECT_GT(retry.RetryAfterSeconds(), 20);
+  Run(request, Outcome::kError);
+  const Admission third = Admit(request);
+  EXPECT_EQ(third.verdict, AdmitVerdict::kRetryTooSoon);
+  EXPECT_GT(third.RetryAfterSeconds(), 20);
+  EXPECT_NE(third.reason.find("2 times"), std::string::npos) << third.reason;
   AdmitRequest changed = request;
   changed.args_hash = "sha256:other";
   EXPECT_EQ(Verdict(changed), AdmitVerdict::kAdmitted);
   AdmitRequest other_agent = request;
   other_agent.identity.agent = "second-bot";
   EXPECT_EQ(Verdict(other_agent), AdmitVerdict::kAdmitted);
+  AdmitRequest never = request;
+  never.quotas.retry_cooldown = Nanos(0);
+  EXPECT_EQ(Verdict(never), AdmitVerdict::kAdmitted) << "rate.retry = off";
+  Pass(seconds(31));
+  Run(request, Outcome::kError);
+  EXPECT_EQ(Verdict(request), AdmitVerdict::kRetryTooSoon) << "it has failed again";
   Pass(seconds(31));
   Run(request, Outcome::kSuccess);
   EXPECT_EQ(Verdict(request), AdmitVerdict::kAdmitted) << "what succeeded may be repeated";
-  EXPECT_EQ(Must(TenantSpent(store(), a_)).retries, 1u);
+}
+
+TEST_F(QuotaTest, WhatSucceededSinceLetsAFailureBeTriedAgain) {
+  AdmitRequest tests = Request();
+  tests.args_hash = "sha256:tests";
+  tests.quotas.retry_cooldown = hours(1);
+  AdmitRequest edit = Request();
+  edit.args_hash = "sha256:edit";
+  const auto fail = [&] {
+    Pass(seconds(1));
+    Run(tests, Outcome::kError);
+  };
+  fail();
+  fail();
+  EXPECT_EQ(Verdict(tests), AdmitVerdict::kRetryTooSoon);
+  // What fails changes nothing, and another agent's success is not this one's.
+  Pass(seconds(1));
+  Run(edit, Outcome::kError);
+  EXPECT_EQ(Verdict(tests), AdmitVerdict::kRetryTooSoon);
+  AdmitRequest other = edit;
+  other.agent = "second-bot";
+  Run(other, Outcome::kSuccess);
+  EXPECT_EQ(Verdict(tests), AdmitVerdict::kRetryTooSoon);
+
+  Pass(seconds(1));
+  Run(edit, Outcome::kSuccess);
+  fail();  // run again at once; the row begins anew
+  fail();
+  EXPECT_EQ(Verdict(tests), AdmitVerdict::kRetryTooSoon);
+  // A file that was written is as good as a call.
+  Pass(seconds(1));
+  Must(NoteProgress(store(), a_, tests.agent));
+  fail();
+  EXPECT_EQ(Verdict(tests), AdmitVerdict::kAdmitted);
 }
 
 TEST_F(QuotaTest, RetriesHaveABudget) {
@@ -177,6 +218,7 @@ TEST_F(QuotaTest, ADenialCountsAsAFailure) {
   request.quotas.retry_cooldown = seconds(30);
   CallEnd end;
   end.outcome = Outcome::kDenied;
+  Must(RefuseCall(store(), a_, Admitted(request), end));
   Must(RefuseCall(store(), a_, Admitted(request), end));
   EXPECT_EQ(Verdict(request), AdmitVerdict::kRetryTooSoon);
 }

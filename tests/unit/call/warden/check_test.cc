@@ -289,5 +289,65 @@ TEST_F(Check, AWorkspaceIsOneOfTheGatewaysOwnDirectories) {
   }
 }
 
+TEST_F(Check, ABackgroundProcessHasWhatItsSectionAllows) {
+  const auto background = [](RunRequest& r) {
+    r.background = true;
+    r.envelope.limits.wall = std::chrono::hours(2);
+  };
+  EXPECT_EQ(Code(background), "policy.entry.background") << "the entry has no such section";
+  policy::BackgroundSpec allowed;
+  allowed.wall = std::chrono::hours(2);
+  allowed.cpu = std::chrono::minutes(1);
+  allowed.ports = {{8000, 8009}};
+  table_.entries[0].background = allowed;
+  EXPECT_EQ(Code(background), "") << "the control";
+  EXPECT_EQ(Code([](RunRequest& r) { r.envelope.limits.wall = std::chrono::hours(2); }),
+            "policy.entry.envelope")
+      << "the longer time is for processes only";
+  const auto with = [&](const std::function<void(RunRequest&)>& change) {
+    return Code([&](RunRequest& r) {
+      background(r);
+      r.ports = {8000, 8001};
+      r.port_channels = {7};
+      change(r);
+    });
+  };
+  EXPECT_EQ(with([](RunRequest&) {}), "");
+  EXPECT_EQ(with([](RunRequest& r) { r.envelope.limits.wall *= 2; }), "policy.entry.envelope");
+  EXPECT_EQ(with([](RunRequest& r) { r.envelope.limits.cpu *= 9; }), "policy.entry.envelope");
+  EXPECT_EQ(with([](RunRequest& r) { r.envelope.workspace.clear(); }), "policy.entry.background");
+  EXPECT_EQ(with([](RunRequest& r) { r.background = false; }), "policy.entry.ports");
+  EXPECT_EQ(with([](RunRequest& r) { r.ports = {8010}; }), "policy.entry.ports");
+  EXPECT_EQ(with([](RunRequest& r) { r.ports = {80}; }), "policy.entry.ports");
+  EXPECT_EQ(with([](RunRequest& r) { r.ports = {8000, 8000}; }), "policy.entry.ports");
+  EXPECT_EQ(with([](RunRequest& r) { r.port_channels.clear(); }), "policy.entry.ports");
+  EXPECT_EQ(with([](RunRequest& r) { r.envelope.level = policy::Level::kProcess; }),
+            "policy.entry.ports");
+}
+
+TEST_F(Check, PortsOfOthersAreForCallsOfTheirSession) {
+  const auto with = [&](const std::function<void(RunRequest&)>& change) {
+    return Code([&](RunRequest& r) {
+      r.forwards = {{8000, 0}, {8001, 1}};
+      r.port_channels = {7, 8};
+      change(r);
+    });
+  };
+  EXPECT_EQ(with([](RunRequest&) {}), "") << "the control";
+  EXPECT_EQ(with([](RunRequest& r) { r.envelope.workspace.clear(); }), "policy.entry.ports");
+  EXPECT_EQ(with([](RunRequest& r) { r.forwards[1].port = 8000; }), "policy.entry.ports");
+  EXPECT_EQ(with([](RunRequest& r) { r.forwards[1].port = 443; }), "policy.entry.ports");
+  EXPECT_EQ(with([](RunRequest& r) { r.forwards[1].channel = 2; }), "policy.entry.ports");
+  EXPECT_EQ(with([](RunRequest& r) {
+              r.forwards.clear();
+              for (uint16_t port = 2000; port < 2017; ++port) {
+                r.forwards.push_back({port, 0});
+              }
+            }),
+            "policy.entry.ports");
+  table_.entries[0].envelope.level = policy::Level::kProcess;
+  EXPECT_NE(with([](RunRequest& r) { r.envelope.level = policy::Level::kProcess; }), "");
+}
+
 }  // namespace
 }  // namespace coffer::call

@@ -22,6 +22,9 @@ RunRequest Sample() {
   envelope.cwd = "/workspace/sub";
   envelope.uid = 77;
   envelope.syscalls = policy::SyscallProfile::kStrict;
+  request.background = true;
+  request.ports = {8000, 65535};
+  request.forwards = {{3000, 1}, {3001, 2}};
   return request;
 }
 
@@ -34,6 +37,11 @@ TEST(Wire, ARequestComesBackAsItWas) {
   EXPECT_EQ(got->envelope.workspace, sent.envelope.workspace);
   EXPECT_EQ(got->envelope.workspace_access, sent.envelope.workspace_access);
   EXPECT_EQ(got->envelope.mounts, sent.envelope.mounts);
+  EXPECT_TRUE(got->background);
+  EXPECT_EQ(got->ports, sent.ports);
+  ASSERT_EQ(got->forwards.size(), 2U);
+  EXPECT_EQ(got->forwards[1].port, 3001);
+  EXPECT_EQ(got->forwards[1].channel, 2U);
   EXPECT_EQ(EncodeRun(*got), EncodeRun(sent));
 }
 

@@ -42,6 +42,7 @@ TEST(Route, RolesAsATable) {
       "GET /openapi.json: ",
       "GET /metrics: operator, auditor",
       "POST /v1/calls: agent, operator",
+      "GET /v1/calls: " + all,
       "GET /v1/calls/{call_id}: " + all,
       "GET /v1/calls/{call_id}/events: " + all,
       "POST /v1/calls/{call_id}/cancel: agent, operator",
@@ -52,6 +53,13 @@ TEST(Route, RolesAsATable) {
       "GET /v1/sessions: " + all,
       "GET /v1/sessions/{session_id}: " + all,
       "DELETE /v1/sessions/{session_id}: agent, operator",
+      "POST /v1/sessions/{session_id}/extend: agent, operator",
+      "POST /v1/sessions/{session_id}/processes: agent, operator",
+      "GET /v1/sessions/{session_id}/processes: " + all,
+      "GET /v1/sessions/{session_id}/processes/{process_id}: " + all,
+      "GET /v1/sessions/{session_id}/processes/{process_id}/log: " + all,
+      "POST /v1/sessions/{session_id}/processes/{process_id}/signal: agent, operator",
+      "DELETE /v1/sessions/{session_id}/processes/{process_id}: agent, operator",
       "GET /v1/sessions/{session_id}/files: agent, operator",
       "GET /v1/sessions/{session_id}/files/{path*}: agent, operator",
       "PUT /v1/sessions/{session_id}/files/{path*}: agent, operator",
@@ -73,8 +81,8 @@ TEST(Route, RolesAsATable) {
 
 // Every placeholder of the table is of a kind that CheckValues knows; an unknown kind accepts nothing.
 TEST(Route, EveryPlaceholderHasAnAlphabet) {
-  const std::set<std::string_view> known = {"call_id", "session_id", "tool", "scope",
-                                            "name",    "key_id",     "path"};
+  const std::set<std::string_view> known = {"call_id", "session_id", "process_id", "tool",
+                                            "scope",   "name",       "key_id",     "path"};
   for (const Route& route : Routes()) {
     std::string_view rest = route.path;
     for (size_t open = rest.find('{'); open != std::string_view::npos; open = rest.find('{')) {
@@ -122,7 +130,7 @@ TEST(Route, Matching) {
 }
 
 TEST(Route, AnotherMethodIsToldWhatThereIs) {
-  EXPECT_EQ(Find(Method::kGet, "/v1/calls"), "allow POST");
+  EXPECT_EQ(Find(Method::kPut, "/v1/calls"), "allow POST, GET, HEAD");
   EXPECT_EQ(Find(Method::kOther, "/healthz"), "allow GET, HEAD");
   EXPECT_EQ(Find(Method::kDelete, "/v1/sessions"), "allow POST, GET, HEAD");
   EXPECT_EQ(Find(Method::kPost, "/v1/sessions/x/files/y"), "allow GET, HEAD, PUT, DELETE");

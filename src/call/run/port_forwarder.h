@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the calls of a session reach the ports of its background processes. Network namespaces are not shared.
+//
+// A socket belongs to the network it was made in, so a supervisor can use sockets of its boundary's network without
+// entering it (Boundary::TakePortSockets). The supervisor of a call lets one of them listen on each forwarded port of the
+// call's own loopback, before the command runs, and sends it through the process's channel. There the forwarder, an
+// unprivileged child of the process's supervisor, accepts, connects inside the process's network with one of the sockets it
+// holds, and carries bytes. Its filter lets it make no socket, open no file and start nothing: it reaches that loopback
+// and the listeners it was sent. The listeners of a call go when its supervisor does.
+//
+// Whose channel a call gets is decided by the gateway, as it decides whose session a call belongs to.
+#pragma once
+
+#include <sys/types.h>
+
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "call/run/run_request.h"
+#include "isolation/boundary.h"
+
+namespace coffer::call {
+
+inline constexpr size_t kMostPorts = 8;         // that one process is reached on
+inline constexpr size_t kMostForwards = 16;     // ports of other processes in one call
+inline constexpr size_t kMostConnections = 16;  // to one process at the same time; more wait
+
+// How many TCP sockets of its network the supervisor needs.
+uint32_t PortSocketsOf(const RunRequest& request);
+
+// What a boundary has to do with ports, for as long as it lives.
+class SessionPorts {
+ public:
+  SessionPorts() = default;
+  SessionPorts(SessionPorts&& other) noexcept;
+  SessionPorts& operator=(SessionPorts&& other) noexcept;
+  ~SessionPorts();  // ends the forwarder
+
+  // For a boundary that is ready and has not started. The payload finds every forwarded port listening.
+  static Result<SessionPorts> Open(const RunRequest& request, isolation::Boundary& boundary);
+
+ private:
+  UniqueFd life_;  // closed with us: then other processes' forwarders forget this call
+  pid_t forwarder_ = -1;
+};
+
+// In the forwarder: serves until its parent dies. `sockets` are of the process's network.
+[[noreturn]] void RunForwarder(UniqueFd channel, std::vector<UniqueFd> sockets,
+                               std::vector<uint16_t> ports);
+
+// One listener on its way to a forwarder, with a pipe that ends when its call does.
+struct PortOffer {
+  uint32_t magic = 0x636f5060;
+  uint16_t port = 0;
+  uint16_t reserved = 0;
+};
+
+}  // namespace coffer::call

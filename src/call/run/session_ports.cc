@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/sys.h"
+#include "call/run/port_forwarder.h"
+#include "isolation/child/report.h"
+#include "isolation/seccomp/compile.h"
+#include "isolation/seccomp/install.h"
+
+namespace coffer::call {
+namespace {
+
+using raw::Arg;
+using raw::Syscall;
+
+static_assert(kMostForwards + kMostConnections <= isolation::kMostPortSockets);
+
+Error PortError(const char* what, long answer) {
+  return sys::ErrnoError("isolation.ports", what, answer);
+}
+
+sockaddr_in LoopbackAt(uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
+
+// A process that has ended takes no offers; the port is then as closed as it is.
+Status Offer(int channel, uint16_t port, int listener, int life) {
+  const sockaddr_in address = LoopbackAt(port);
+  long answer = Syscall(SYS_bind, listener, Arg(&address), sizeof(address));
+  if (answer >= 0) {
+    answer = Syscall(SYS_listen, listener, 64);
+  }
+  if (answer < 0) {
+    return PortError("cannot listen on a port inside the boundary", answer);
+  }
+  PortOffer offer;
+  offer.port = port;
+  const int given[2] = {listener, life};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(given))] = {};
+  iovec part{&offer, sizeof(offer)};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof(control);
+  cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(sizeof(given));
+  memcpy(CMSG_DATA(rights), given, sizeof(given));
+  (void)Syscall(SYS_sendmsg, channel, Arg(&header), MSG_NOSIGNAL | MSG_DONTWAIT);
+  return {};
+}
+
+Result<std::vector<sock_filter>> ForwarderFilter() {
+  isolation::Profile profile;
+  profile.fallback = isolation::FailWith(EPERM);
+  for (const char* name :
+       {"read",          "write",      "sendto",    "recvfrom",     "recvmsg",
+        "accept4",       "connect",    "shutdown",  "close",        "poll",
+        "ppoll",         "getsockopt", "brk",       "mmap",         "munmap",
+        "mremap",        "madvise",    "futex",     "rt_sigreturn", "restart_syscall",
+        "clock_gettime", "exit",       "exit_group"}) {
+    profile.rules.push_back({name, isolation::kAllow, {}});
+  }
+  return isolation::Compile(profile, isolation::NativeSyscalls());
+}
+
+// The uid of the boundary it serves, no capability, no way to get one, little time and few descriptors.
+bool LeavePower(uint32_t uid, pid_t parent, Nanos cpu) {
+  if (::geteuid() == 0 &&
+      (Syscall(SYS_setgroups, 0, 0) < 0 || Syscall(SYS_setresgid, uid, uid, uid) < 0 ||
+       Syscall(SYS_setresuid, uid, uid, uid) < 0)) {
+    return false;
+  }
+  // The change of identity clears it.
+  if (Syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || ::getppid() != parent) {
+    return false;
+  }
+  const auto seconds =
+      static_cast<rlim_t>(std::chrono::duration_cast<std::chrono::seconds>(cpu).count() + 1);
+  const rlimit time{seconds, seconds};
+  const rlimit files{256, 256};
+  return Syscall(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0) >= 0 &&
+         Syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) >= 0 &&
+         ::setrlimit(RLIMIT_CPU, &time) == 0 && ::setrlimit(RLIMIT_NOFILE, &files) == 0;
+}
+
+// Only `fds` stay open, as 0, 1, 2, ... in their order: the pipes of the call must end when its supervisor does.
+bool KeepOnly(std::vector<int> fds) {
+  for (int& fd : fds) {
+    const long high = Syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 128);
+    if (high < 0) {
+      return false;
+    }
+    fd = static_cast<int>(high);
+  }
+  int place = 0;
+  for (const int fd : fds) {
+    if (Syscall(SYS_dup3, fd, place++, O_CLOEXEC) < 0) {
+      return false;
+    }
+  }
+  return Syscall(SYS_close_range, place, ~0U, 0) >= 0;
+}
+
+Result<pid_t> StartForwarder(const RunRequest& request, uint32_t uid, int channel,
+                             const std::vector<UniqueFd>& sockets) {
+  TRY_ASSIGN(const std::vector<sock_filter> filter, ForwarderFilter());
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0) {
+    return HostFault("isolation.host", "the host cannot start another process",
+                     "wait until calls have ended, or raise its limits");
+  }
+  if (pid > 0) {
+    return pid;
+  }
+  std::vector<int> kept = {channel};
+  for (const UniqueFd& socket : sockets) {
+    kept.push_back(socket.get());
+  }
+  if (!KeepOnly(kept) || !LeavePower(uid, parent, request.envelope.limits.cpu) ||
+      isolation::InstallFilterUnrecorded(filter) < 0) {
+    ::_exit(125);
+  }
+  std::vector<UniqueFd> mine;
+  for (size_t i = 1; i < kept.size(); ++i) {
+    mine.emplace_back(static_cast<int>(i));
+  }
+  RunForwarder(UniqueFd(0), std::move(mine), request.ports);
+}
+
+}  // namespace
+
+uint32_t PortSocketsOf(const RunRequest& request) {
+  return static_cast<uint32_t>((request.ports.empty() ? 0 : kMostConnections) +
+                               std::min(request.forwards.size(), kMostForwards));
+}
+
+SessionPorts::SessionPorts(SessionPorts&& other) noexcept
+    : life_(std::move(other.life_)), forwarder_(std::exchange(other.forwarder_, -1)) {}
+
+SessionPorts& SessionPorts::operator=(SessionPorts&& other) noexcept {
+  std::swap(life_, other.life_);
+  std::swap(forwarder_, other.forwarder_);
+  return *this;
+}
+
+SessionPorts::~SessionPorts() {
+  if (forwarder_ > 0) {
+    ::kill(forwarder_, SIGKILL);
+    ::waitpid(forwarder_, nullptr, 0);
+  }
+}
+
+Result<SessionPorts> SessionPorts::Open(const RunRequest& request, isolation::Boundary& boundary) {
+  SessionPorts ports;
+  std::vector<UniqueFd> sockets = boundary.TakePortSockets();
+  if (sockets.size() != PortSocketsOf(request)) {
+    return Internal("isolation.ports", "the boundary did not make the sockets for its ports");
+  }
+  if (!request.forwards.empty()) {
+    TRY_ASSIGN(sys::Pipe life, sys::MakePipe());
+    for (const RunRequest::Forward& forward : request.forwards) {
+      const UniqueFd listener = std::move(sockets.back());
+      sockets.pop_back();
+      TRY(Offer(request.port_channels[forward.channel], forward.port, listener.get(),
+                life.read_end.get()));
+    }
+    ports.life_ = std::move(life.write_end);
+  }
+  if (!request.ports.empty()) {
+    TRY_ASSIGN(ports.forwarder_,
+               StartForwarder(request, boundary.host_uid(), request.port_channels[0], sockets));
+  }
+  // An offer that nobody can take must not keep the listener of a call that is over.
+  for (const int channel : request.port_channels) {
+    ::close(channel);
+  }
+  return ports;
+}
+
+}  // namespace coffer::call
