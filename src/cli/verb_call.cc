@@ -84,7 +84,6 @@ int CatchSignals() {
   return ::signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-
 struct CallWishes {
   bool quiet = false;        // what the tool prints is not passed on
   bool fail_on_cut = false;  // output that was cut is a failure
@@ -242,8 +241,8 @@ int CallVerb(std::span<const std::string_view> words) {
     PrintError(session.error());
     return session.error().kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
   }
-  const call::ToolReply reply = RunLadder(ladder, allowed, request,
-                                          {flags->json(), flags->Has("--fail-on-cut")});
+  const call::ToolReply reply =
+      RunLadder(ladder, allowed, request, {flags->json(), flags->Has("--fail-on-cut")});
   PrintReply(reply, request, state->shelf(), flags->json());
   if (receipt && !reply.receipt.empty()) {
     if (const Status wrote = receipt->Write(reply.receipt); !wrote.ok()) {

@@ -101,7 +101,7 @@ Result<std::string> New(const call::VerbFlags& flags, State& state) {
              config_file.empty()
                  ? Result<call::FileConfig>(call::FileConfig())
                  : call::LoadConfigFile(config_file, /*may_be_missing=*/!flags.Has("--config")));
-  const call::TenantRules& rules = config.RulesOf(store::TenantId::Local().name());
+  const call::TenantRules& rules = config.RulesOf(store::TenantId::Local());
   request.bytes = rules.storage.session;
   if (flags.Has("--size")) {
     TRY_ASSIGN(request.bytes, ParseSize(flags.Value("--size")));

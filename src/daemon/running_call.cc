@@ -12,16 +12,16 @@ RunningCall::RunningCall(net::Loop& loop, std::shared_ptr<EventRoom> room, call:
                          std::function<void()> done)
     : ready_(std::move(ready)),
       log_(std::make_shared<EventLog>(std::move(room))),
-      collector_(std::move(channels),
-                 [log = log_, printed = std::move(printed)](call::Stream stream,
-                                                            std::string_view piece) {
-                   if (printed) {
-                     printed(piece);
-                   }
-                   log->AddOutput(stream == call::Stream::kOut ? CallEvent::Kind::kStdout
-                                                               : CallEvent::Kind::kStderr,
-                                  piece);
-                 }),
+      collector_(
+          std::move(channels),
+          [log = log_, printed = std::move(printed)](call::Stream stream, std::string_view piece) {
+            if (printed) {
+              printed(piece);
+            }
+            log->AddOutput(
+                stream == call::Stream::kOut ? CallEvent::Kind::kStdout : CallEvent::Kind::kStderr,
+                piece);
+          }),
       done_(std::move(done)) {
   log_->AddState("running");
   for (size_t i = 0; i < watches_.size(); ++i) {

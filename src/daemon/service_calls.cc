@@ -112,10 +112,9 @@ void DaemonService::Submit(const gateway::Identity& who, gateway::CallRequest re
     auto ready = std::make_shared<call::ReadyCall>(std::move(std::get<call::ReadyCall>(climbed)));
     context_.meter.metrics().Waited(asked->identity.tenant.name(), BootTime() - arrived);
     const Result<SessionProcesses::Given> given = processes_.Connect(*ready);
-    auto launched =
-        given.ok() ? context_.ladder().Launch(*ready, context_.launcher())
-                   : std::variant<call::RunChannels, call::ToolReply>(
-                         context_.ladder().DescendUnlaunched(*ready, given.error()));
+    auto launched = given.ok() ? context_.ladder().Launch(*ready, context_.launcher())
+                               : std::variant<call::RunChannels, call::ToolReply>(
+                                     context_.ladder().DescendUnlaunched(*ready, given.error()));
     if (auto* answered = std::get_if<call::ToolReply>(&launched)) {
       processes_.End(ready->call_id(), *answered);
       context_.loop.Post(reply.Prepare(ViewOf(*answered, *asked)));

@@ -102,17 +102,17 @@ TEST_F(AgentLoop, AnAgentListsItsOwnCalls) {
   const std::string theirs = daemon_.Call(other, Bash("true")).At("call_id");
   const auto listed = [&](const std::string& key, const std::string& query = "") {
     Strings ids;
-    const Json listed = daemon_.Ask("GET", "/v1/calls" + query, key).body;
-    for (const Json& call : listed["calls"]) {
+    const Json page = daemon_.Ask("GET", "/v1/calls" + query, key).body;
+    for (const Json& call : page["calls"]) {
       ids.push_back(call.value("call_id", ""));
     }
     return ids;
   };
-  EXPECT_EQ(listed(key_), Strings{mine});
-  EXPECT_EQ(listed(other), Strings{theirs});
-  EXPECT_EQ(listed(daemon_.key()).size(), 2U) << "an operator sees those of the tenant";
-  EXPECT_EQ(listed(key_, "?session=" + session_), Strings{mine});
-  EXPECT_EQ(listed(key_, "?outcome=denied"), Strings{});
+  EXPECT_EQ(page(key_), Strings{mine});
+  EXPECT_EQ(page(other), Strings{theirs});
+  EXPECT_EQ(page(daemon_.key()).size(), 2U) << "an operator sees those of the tenant";
+  EXPECT_EQ(page(key_, "?session=" + session_), Strings{mine});
+  EXPECT_EQ(page(key_, "?outcome=denied"), Strings{});
   EXPECT_EQ(daemon_.Ask("GET", "/v1/calls?agent=other", key_).status, 400);
 }
 

@@ -23,7 +23,7 @@ Response CallResponse(const CallView& call, bool wait) {
       response.headers.push_back({"Preference-Applied", "respond-async"});
     }
   }
-  response.headers.push_back({"Location", "/v1/calls/" + call.call_id});
+  response.headers.push_back({"Location", "/v1/calls/" + call.identity.call_id});
   if (call.retry_after) {
     response.headers.push_back({"Retry-After", std::to_string(*call.retry_after)});
   }

@@ -61,8 +61,8 @@ void PostProcess(const std::shared_ptr<Exchange>& exchange, Respond respond) {
         ProcessView view = begun;
         view.process_id = call.identity.call_id;
         Response response = JsonResponse(201, FormatProcess(view));
-        response.headers.push_back(
-            {"Location", "/v1/sessions/" + begun.session_id + "/processes/" + call.identity.call_id});
+        response.headers.push_back({"Location", "/v1/sessions/" + begun.session_id + "/processes/" +
+                                                    call.identity.call_id});
         return response;
       }));
 }

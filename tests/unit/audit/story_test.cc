@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 // Times of day in milliseconds, steps in microseconds since the boundary was made: told in one order, and never backwards.
 TEST(Story, TimesAreInOrder) {
   Receipt receipt;
-  receipt.call_id = "x";
+  receipt.identity.call_id = "x";
   receipt.outcome = "success";
   receipt.requested_at = milliseconds(1000);
   receipt.started_at = milliseconds(1171);

@@ -257,17 +257,17 @@ TEST_F(RecorderTest, AKillInTheMiddleOfARefusalIsNoFinding) {
   const auto logged = [&](const std::string& id) {
     audit::ReceiptRecord record;
     record.at = store_->Now();
-    record.tenant = "local";
-    record.call = id;
-    record.tool = "python";
+    record.identity.tenant = store::TenantId::Local();
+    record.identity.call_id = id;
+    record.identity.tool = "python";
     record.outcome = "denied";
     record.error_class = "policy.retry";
     record.body = audit::BodyHash(audit::FormatReceipt({})).value();
     EXPECT_TRUE(log_->Append(record).ok());
   };
   store::AdmitRequest request;
-  request.agent = "tester";
-  request.tool = "python";
+  request.identity.agent = "tester";
+  request.identity.tool = "python";
   const std::string id = "01890000-0000-7000-8000-000000000003";
   ASSERT_TRUE(store::AnnounceRefusedCall(*store_, request, id).ok());
   logged(id);

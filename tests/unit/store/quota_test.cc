@@ -184,7 +184,7 @@ TEST_F(QuotaTest, WhatSucceededSinceLetsAFailureBeTriedAgain) {
   Run(edit, Outcome::kError);
   EXPECT_EQ(Verdict(tests), AdmitVerdict::kRetryTooSoon);
   AdmitRequest other = edit;
-  other.agent = "second-bot";
+  other.identity.agent = "second-bot";
   Run(other, Outcome::kSuccess);
   EXPECT_EQ(Verdict(tests), AdmitVerdict::kRetryTooSoon);
 
@@ -195,7 +195,7 @@ TEST_F(QuotaTest, WhatSucceededSinceLetsAFailureBeTriedAgain) {
   EXPECT_EQ(Verdict(tests), AdmitVerdict::kRetryTooSoon);
   // A file that was written is as good as a call.
   Pass(seconds(1));
-  Must(NoteProgress(store(), a_, tests.agent));
+  Must(NoteProgress(store(), a_, tests.identity.agent));
   fail();
   EXPECT_EQ(Verdict(tests), AdmitVerdict::kAdmitted);
 }

@@ -89,7 +89,7 @@ TEST_F(LogTest, LeavesAreWrittenAsTheDocumentSays) {
   ReceiptRecord receipt;
   receipt.at = Nanos(6);
   receipt.identity.tenant = *store::TenantId::Parse("acme");
-  receipt.call = "c1";
+  receipt.identity.call_id = "c1";
   receipt.identity.tool = "python";
   receipt.outcome = "success";
   receipt.ran = true;

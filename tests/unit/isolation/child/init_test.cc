@@ -61,7 +61,7 @@ class InitTest : public ::testing::Test {
     context.report = report_.get();
     context.call = block();
     context.call_capacity = sizeof(memory_);
-    RunInit(context, {.ending = Ending::kKillChildren});
+    RunInit(context, {.ending = InitEnding::kKillChildren});
   }
   // Returns when init and everything it started are gone.
   int ExitOfInit(bool heard) {
