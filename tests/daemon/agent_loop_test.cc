@@ -108,11 +108,11 @@ TEST_F(AgentLoop, AnAgentListsItsOwnCalls) {
     }
     return ids;
   };
-  EXPECT_EQ(page(key_), Strings{mine});
-  EXPECT_EQ(page(other), Strings{theirs});
-  EXPECT_EQ(page(daemon_.key()).size(), 2U) << "an operator sees those of the tenant";
-  EXPECT_EQ(page(key_, "?session=" + session_), Strings{mine});
-  EXPECT_EQ(page(key_, "?outcome=denied"), Strings{});
+  EXPECT_EQ(listed(key_), Strings{mine});
+  EXPECT_EQ(listed(other), Strings{theirs});
+  EXPECT_EQ(listed(daemon_.key()).size(), 2U) << "an operator sees those of the tenant";
+  EXPECT_EQ(listed(key_, "?session=" + session_), Strings{mine});
+  EXPECT_EQ(listed(key_, "?outcome=denied"), Strings{});
   EXPECT_EQ(daemon_.Ask("GET", "/v1/calls?agent=other", key_).status, 400);
 }
 

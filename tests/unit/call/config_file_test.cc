@@ -208,7 +208,7 @@ role = "agent"
                                                    "f");
   ASSERT_TRUE(config.ok()) << config.error().message;
   ASSERT_NE(config->FindPeer(1001), nullptr);
-  EXPECT_EQ(config->FindPeer(1001)->tenant, "acme");
+  EXPECT_EQ(config->FindPeer(1001)->tenant.name(), "acme");
   EXPECT_EQ(config->FindPeer(1001)->role, store::Role::kAuditor);
   EXPECT_EQ(config->FindPeer(1001)->agent, "eyes");
   EXPECT_EQ(config->FindPeer(1002)->agent, "uid-1002");
