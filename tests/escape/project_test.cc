@@ -50,6 +50,9 @@ class ProjectEscape : public HostWatchTest {
     fs::create_directories(root + "/deep/pkg");
     fs::create_symlink("../conf", root + "/deep/pkg/.vscode");
     Put(root + "/pkg/.idea/x.xml", "<x/>");
+    Put(root + "/deep/conf/tasks.json", "{}");
+    fs::create_directories(root + "/deep/app/.vscode");
+    fs::create_symlink("../../conf/tasks.json", root + "/deep/app/.vscode/tasks.json");
     Put(root + "/package.json", "{\"scripts\": {\"test\": \"true\"}}");
     return root;
   }
@@ -180,6 +183,8 @@ constexpr Attack kAttacks[] = {
     {"MovedHookThatIsALink", "mv scripts s; mkdir scripts; echo evil > scripts/check.sh",
      ".git/hooks/pre-push"},
     {"SettingsThatAreALink", "rm lib/tasks.json; echo evil > lib/tasks.json", ".vscode/tasks.json"},
+    {"MovedSettingsThatHoldALink",
+     "mkdir -p e/conf; echo evil > e/conf/tasks.json; mv deep/app e/", "e/app/.vscode/tasks.json"},
     {"Filter", "echo evil > scripts/clean.sh", "scripts/clean.sh"},
     {"MovedFilter", "mv scripts s; mkdir scripts; echo evil > scripts/clean.sh",
      "scripts/clean.sh"},

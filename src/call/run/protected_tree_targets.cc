@@ -69,6 +69,9 @@ Status ProtectedTree::ProtectLinksIn(const std::string& directory) {
     return {};
   };
   TRY(isolation::TreeWalk(opened, "links", look).Run());
+  if (!links.empty()) {
+    TRY(Pin(Above(directory)));  // moved elsewhere, they would lead elsewhere
+  }
   for (const FoundName& link : links) {
     const isolation::TreePath target = isolation::FollowInTree(root_, link.path);
     if (target.end != isolation::TreePath::End::kInside || !target.path.empty()) {
