@@ -240,7 +240,11 @@ TEST_P(ResourceEscape, RS_04_MemoryInQueuesThatCannotBeAsked) {
           !Contains(result.receipt["isolation"]["missing"].dump(), "cgroup-memory");
       const bool full = Contains(result.out, "ENOBUFS") || Contains(result.out, "ENOMEM");
       const bool inet = way.how == std::string("udp") || way.how == std::string("tcp");
-      EXPECT_TRUE((counted && full) || (way.needs_network && (!container() || inet)))
+      // Beside all of /usr there are no AF_UNIX datagrams, which "empty" and "senders" are made of.
+      const bool no_datagrams =
+          way.how == std::string("empty") || way.how == std::string("senders");
+      EXPECT_TRUE((counted && full) ||
+                  (way.needs_network && (!container() || inet || no_datagrams)))
           << way.how << "\n"
           << result.Describe();
       continue;
