@@ -74,6 +74,10 @@ ToolReply Ladder::Descend(const ReadyCall& call, Collected collected) {
     ending = Ending::kLost;
     receipt = LostReceipt(call.receipt, store_.Now());
     reply.refusal = ToolRefusal::kFailed;
+    if (collected.stopped) {  // killed before its runner could report
+      receipt.error_class = collected.stopped->code;
+      receipt.error_message = collected.stopped->message + "; " + receipt.error_message;
+    }
   }
   TakeOutcome(receipt, reply);
 

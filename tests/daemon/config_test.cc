@@ -68,7 +68,7 @@ calls = ["3/d"]
   EXPECT_EQ(LetIn(daemon_, daemon_.NewKey("wide", "agent", "a")["key"], 10), 3);
   EXPECT_EQ(LetIn(daemon_, daemon_.NewKey("wide", "agent", "b")["key"], 10), 3);
   const HttpAnswer answer = daemon_.Call(daemon_.NewKey("wide", "agent", "a")["key"], DryRun("x"));
-  EXPECT_EQ(answer.At("code"), "policy.rate");
+  EXPECT_EQ(answer.DeniedBy(), "policy.rate") << answer.text;
   EXPECT_FALSE(answer.Field("Retry-After").empty());
 }
 

@@ -3,6 +3,7 @@
 // Ordinary mistakes in requests: each gets one answer that names what is wrong. What is not a call is a problem (RFC
 // 9457); what is a call and was denied is the answer of a call, whatever it was denied for.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "tests/daemon/daemon.h"
 #include "tests/gateway/harness.h"
@@ -121,22 +122,34 @@ TEST(Cancelled, SaysSoAndByWhom) {
         [&] { return daemon.Ask("GET", "/v1/calls/" + call, worker).At("state") == "finished"; }));
     return daemon.Ask("GET", "/v1/calls/" + call, worker);
   };
-  const std::string one = daemon.Call(worker, Bash("sleep 20"), kAsync).At("call_id");
+  const std::string session = daemon.NewSession(worker);
+  const auto begin = [&] {
+    ::unlink((daemon.Workspace(session) + "/began").c_str());
+    const std::string call = daemon.Call(worker, Bash(WaitForGo(), session), kAsync).At("call_id");
+    EXPECT_TRUE(WaitUntil([&] { return Exists(daemon.Workspace(session) + "/began"); }));
+    return call;
+  };
+  const std::string one = begin();
   EXPECT_EQ(daemon.Ask("POST", "/v1/calls/" + one + "/cancel", boss).status, 202);
   const HttpAnswer cancelled = ended(one);
   EXPECT_EQ(cancelled.Outcome(), "terminated") << cancelled.text;
   EXPECT_EQ(cancelled.body["error"]["class"], "policy.cancelled") << cancelled.text;
   EXPECT_TRUE(Contains(cancelled.text, "cancelled by boss")) << cancelled.text;
 
-  const std::string session = daemon.NewSession(worker);
-  const std::string two = daemon.Call(worker, Bash("sleep 21", session), kAsync).At("call_id");
-  EXPECT_EQ(daemon.Ask("DELETE", "/v1/sessions/" + session, worker).status, 200);
-  EXPECT_TRUE(Contains(ended(two).text, "cancelled with its session")) << ended(two).text;
+  // At once: perhaps before anything could report how it ended. It is said all the same.
+  const std::string early = daemon.Call(worker, Bash("sleep 20"), kAsync).At("call_id");
+  EXPECT_EQ(daemon.Ask("POST", "/v1/calls/" + early + "/cancel", boss).status, 202);
+  EXPECT_TRUE(Contains(ended(early).text, "cancelled by boss")) << ended(early).text;
 
-  const std::string three = daemon.Call(worker, Bash("sleep 22"), kAsync).At("call_id");
+  const std::string two = begin();
   EXPECT_EQ(daemon.Ask("PUT", "/v1/switches/tool/bash", daemon.key(), R"({"reason":"x"})").status,
             200);
-  EXPECT_EQ(ended(three).body["error"]["class"], "policy.switch") << ended(three).text;
+  EXPECT_EQ(ended(two).body["error"]["class"], "policy.switch") << ended(two).text;
+  EXPECT_EQ(daemon.Ask("DELETE", "/v1/switches/tool/bash", daemon.key()).status, 204);
+
+  const std::string three = begin();
+  EXPECT_EQ(daemon.Ask("DELETE", "/v1/sessions/" + session, worker).status, 200);
+  EXPECT_TRUE(Contains(ended(three).text, "cancelled with its session")) << ended(three).text;
 }
 
 // The answer comes before the body has been sent. A client that sends all of it first still gets it.

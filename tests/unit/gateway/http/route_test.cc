@@ -41,7 +41,7 @@ TEST(Route, RolesAsATable) {
       "GET /readyz: ",
       "GET /openapi.json: ",
       "GET /metrics: operator, auditor",
-      "POST /v1/calls: agent, operator",
+      "POST /v1/calls: " + all,  // calls of approvers and auditors are denied and recorded
       "GET /v1/calls: " + all,
       "GET /v1/calls/{call_id}: " + all,
       "GET /v1/calls/{call_id}/events: " + all,
