@@ -60,6 +60,13 @@ class IsolationTest : public StoreTest {
     end.receipt = "receipt";
     end.result = "result";
     Must(FinishCall(store(), a_, finished_, end));
+    // Once more without a key: from the third time on it waits.
+    request.idempotency_key.clear();
+    request.quotas = {};
+    const std::string again = Admitted(request);
+    Record(again);
+    Start(again);
+    Must(FinishCall(store(), a_, again, {.outcome = Outcome::kError}));
     Must(SetSwitch(store(), a_, {SwitchKind::kAgent, "stopped", true, "olga", "why"}));
   }
   std::string NewCall(CallState state) {
@@ -202,6 +209,19 @@ TEST_F(IsolationTest, NoFunctionCrossesTenants) {
                   r.quotas.retry_cooldown = hours(1);
                 }).verdict == AdmitVerdict::kRetryTooSoon;
        }},
+      {"NoteProgress",
+       [&](const TenantId& t) {
+         Must(NoteProgress(store(), t, "bot"));
+         const Admission retry = admits(a_, [&](AdmitRequest& r) {
+           r.identity.tool = "python";
+           r.args_hash = "sha256:args";
+           r.quotas.retry_cooldown = hours(1);
+         });
+         if (retry.verdict == AdmitVerdict::kAdmitted) {
+           Must(RefuseCall(store(), a_, retry.call_id, end));
+         }
+         return retry.verdict == AdmitVerdict::kAdmitted;
+       }},
       {"AdmitCall: budget",
        [&](const TenantId& t) {
          return admits(t, [&](AdmitRequest& r) {
@@ -250,6 +270,10 @@ TEST_F(IsolationTest, NoFunctionCrossesTenants) {
          Must(Prune(store(), t, {}));
          ahead_ = was;
          return !Must(FindCall(store(), a_, finished_)).has_value();
+       }},
+      {"ExtendSession",
+       [&](const TenantId& t) {
+         return Must(ExtendSession(store(), t, session_, hours(2), hours(48))).has_value();
        }},
       {"EndSession", [&](const TenantId& t) { return EndSession(store(), t, session_, "x").ok(); }},
       {"RevokeKey", [&](const TenantId& t) { return RevokeKey(store(), t, key_).ok(); }},
