@@ -18,6 +18,7 @@ struct RouteCase {
 constexpr const char* kSwitchBody = R"({"reason":"test"})";
 constexpr RouteCase kRoutes[] = {
     {"POST", "/v1/calls", R"({"tool":"nothing-of-this-name","args":{}})", "ao"},
+    {"GET", "/v1/calls", "", "apou"},
     {"GET", "/v1/calls/ID", "", "apou"},
     {"GET", "/v1/calls/ID/events", "", "apou"},
     {"GET", "/v1/calls/ID/receipt", "", "apou"},
@@ -28,6 +29,13 @@ constexpr RouteCase kRoutes[] = {
     {"GET", "/v1/sessions", "", "apou"},
     {"GET", "/v1/sessions/ID", "", "apou"},
     {"DELETE", "/v1/sessions/ID", "", "ao"},
+    {"POST", "/v1/sessions/ID/extend", R"({"lifetime_seconds":60})", "ao"},
+    {"POST", "/v1/sessions/ID/processes", R"({"tool":"bash","args":{"command":"true"}})", "ao"},
+    {"GET", "/v1/sessions/ID/processes", "", "apou"},
+    {"GET", "/v1/sessions/ID/processes/ID", "", "apou"},
+    {"GET", "/v1/sessions/ID/processes/ID/log", "", "apou"},
+    {"POST", "/v1/sessions/ID/processes/ID/signal", R"({"signal":"HUP"})", "ao"},
+    {"DELETE", "/v1/sessions/ID/processes/ID", "", "ao"},
     {"GET", "/v1/sessions/ID/files", "", "ao"},
     {"GET", "/v1/sessions/ID/files/x", "", "ao"},
     {"PUT", "/v1/sessions/ID/files/x", "x", "ao"},
@@ -46,7 +54,7 @@ constexpr RouteCase kRoutes[] = {
 
 HttpAnswer Ask(const Daemon& daemon, const RouteCase& route, const std::string& key) {
   std::string path = route.path;
-  if (const size_t at = path.find("ID"); at != std::string::npos) {
+  for (size_t at = path.find("ID"); at != std::string::npos; at = path.find("ID")) {
     path.replace(at, 2, kNoSuchId);
   }
   return daemon.Ask(route.method, path, key, route.body);

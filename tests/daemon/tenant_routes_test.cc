@@ -35,6 +35,7 @@ constexpr RouteCase kRoutes[] = {
     {"get", "/metrics", Kept::kOwn},
     {"post", "/v1/calls", Kept::kOwn,
      R"({"tool":"bash","args":{"command":"ls -laR / ; env; id"}})"},
+    {"get", "/v1/calls", Kept::kOwn, "", true},
     {"get", "/v1/calls/{call_id}", Kept::kNotFound, "", true},
     {"get", "/v1/calls/{call_id}/events", Kept::kNotFound, "", true},
     {"post", "/v1/calls/{call_id}/cancel", Kept::kNotFound},
@@ -44,6 +45,16 @@ constexpr RouteCase kRoutes[] = {
     {"post", "/v1/sessions", Kept::kOwn, "{}"},
     {"get", "/v1/sessions", Kept::kOwn, "", true},
     {"get", "/v1/sessions/{session_id}", Kept::kNotFound, "", true},
+    {"post", "/v1/sessions/{session_id}/extend", Kept::kNotFound, R"({"lifetime_seconds":7200})"},
+    // As a call is: a session of another tenant is denied in the same words as one that does not exist.
+    {"post", "/v1/sessions/{session_id}/processes", Kept::kOwn,
+     R"({"tool":"bash","args":{"command":"ls -laR /workspace; sleep 5"},"ports":[8001]})"},
+    {"get", "/v1/sessions/{session_id}/processes", Kept::kNotFound, "", true},
+    {"get", "/v1/sessions/{session_id}/processes/{process_id}", Kept::kNotFound},
+    {"get", "/v1/sessions/{session_id}/processes/{process_id}/log", Kept::kNotFound, "", true},
+    {"post", "/v1/sessions/{session_id}/processes/{process_id}/signal", Kept::kNotFound,
+     R"({"signal":"TERM"})"},
+    {"delete", "/v1/sessions/{session_id}/processes/{process_id}", Kept::kNotFound},
     {"get", "/v1/sessions/{session_id}/files", Kept::kNotFound, "", true},
     {"get", "/v1/sessions/{session_id}/files/{path}", Kept::kNotFound, "", true},
     {"put", "/v1/sessions/{session_id}/files/{path}", Kept::kNotFound, "evil"},
@@ -98,6 +109,7 @@ class TenantRoutes : public ::testing::Test {
     const std::pair<std::string, std::string> values[] = {
         {"{call_id}", victims ? call_ : kNoSuchId},
         {"{session_id}", victims ? session_ : kNoSuchId},
+        {"{process_id}", victims ? process_ : kNoSuchId},
         {"{key_id}", victims ? key_id_ : "0000000000000000"},
         {"{path}", file_},
         {"{tool}", "python"},
@@ -129,6 +141,7 @@ class TenantRoutes : public ::testing::Test {
 
   Daemon daemon_;
   std::string victim_, key_id_, attacker_, session_, file_, call_;
+  std::string process_ = kNoSuchId;
   std::vector<std::string> marks_;
 };
 
@@ -151,6 +164,18 @@ TEST_F(TenantRoutes, TheTableHasEveryRoute) {
 }
 
 TEST_F(TenantRoutes, NothingOfOneTenantShowsToAnother) {
+  const std::string processes = "/v1/sessions/" + session_ + "/processes";
+  process_ = daemon_
+                 .Ask("POST", processes, victim_,
+                      Json{{"tool", "bash"},
+                           {"args", {{"command", "echo " + Mark() + "; sleep 600"}}},
+                           {"ports", {8000}}}
+                          .dump())
+                 .At("process_id");
+  ASSERT_NE(process_, "");
+  marks_.push_back(process_);
+  const std::string process = processes + "/" + process_;
+  ASSERT_NE(daemon_.Ask("GET", process + "/log?follow=10", victim_).At("text"), "");
   for (const RouteCase& route : kRoutes) {
     SCOPED_TRACE(std::string(route.method) + " " + route.path);
     const HttpAnswer theirs = Ask(route, true, attacker_);
@@ -168,6 +193,8 @@ TEST_F(TenantRoutes, NothingOfOneTenantShowsToAnother) {
     }
   }
   // Nothing was changed by any of it.
+  EXPECT_EQ(daemon_.Ask("GET", process, victim_).At("state"), "running");
+  EXPECT_EQ(daemon_.Ask("GET", processes, victim_).body["processes"].size(), 1U);
   EXPECT_EQ(daemon_.Ask("GET", "/v1/sessions/" + session_, victim_).At("state"), "open");
   EXPECT_TRUE(
       Contains(daemon_.Ask("GET", "/v1/sessions/" + session_ + "/files", victim_).text, file_));

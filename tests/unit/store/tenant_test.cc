@@ -60,6 +60,13 @@ class IsolationTest : public StoreTest {
     end.receipt = "receipt";
     end.result = "result";
     Must(FinishCall(store(), a_, finished_, end));
+    // Once more without a key: from the third time on it waits.
+    request.idempotency_key.clear();
+    request.quotas = {};
+    const std::string again = Admitted(request);
+    Record(again);
+    Start(again);
+    Must(FinishCall(store(), a_, again, {.outcome = Outcome::kError}));
     Must(SetSwitch(store(), a_, {SwitchKind::kAgent, "stopped", true, "olga", "why"}));
   }
   std::string NewCall(CallState state) {
@@ -250,6 +257,30 @@ TEST_F(IsolationTest, NoFunctionCrossesTenants) {
          Must(Prune(store(), t, {}));
          ahead_ = was;
          return !Must(FindCall(store(), a_, finished_)).has_value();
+       }},
+      {"NoteProgress",
+       [&](const TenantId& t) {
+         const auto retry = [&] {
+           return admits(a_, [&](AdmitRequest& r) {
+             r.args_hash = "sha256:fails";
+             r.quotas.retry_cooldown = hours(1);
+           });
+         };
+         Admission last = retry();
+         while (last.verdict == AdmitVerdict::kAdmitted) {
+           Must(RefuseCall(store(), a_, last.call_id, end));
+           last = retry();
+         }
+         Must(NoteProgress(store(), t, Request().identity.agent));
+         last = retry();
+         if (last.verdict == AdmitVerdict::kAdmitted) {
+           Must(RefuseCall(store(), a_, last.call_id, end));
+         }
+         return last.verdict == AdmitVerdict::kAdmitted;
+       }},
+      {"ExtendSession",
+       [&](const TenantId& t) {
+         return Must(ExtendSession(store(), t, session_, hours(2), hours(48))).has_value();
        }},
       {"EndSession", [&](const TenantId& t) { return EndSession(store(), t, session_, "x").ok(); }},
       {"RevokeKey", [&](const TenantId& t) { return RevokeKey(store(), t, key_).ok(); }},

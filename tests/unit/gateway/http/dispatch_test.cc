@@ -54,7 +54,7 @@ class Dispatch : public ::testing::Test {
     const std::pair<const char*, std::string> values[] = {
         {"{call_id}", kCallId}, {"{session_id}", kSessionId}, {"{tool}", "python"},
         {"{key_id}", "k1"},     {"{scope}", "tool"},          {"{name}", "python"},
-        {"{path*}", "a/b"}};
+        {"{path*}", "a/b"},     {"{process_id}", kCallId}};
     for (const auto& [name, value] : values) {
       if (const size_t at = path.find(name); at != std::string::npos) {
         path.replace(at, std::string(name).size(), value);
