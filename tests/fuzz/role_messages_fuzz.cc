@@ -123,9 +123,9 @@ void AsMessage(std::string_view bytes, size_t count) {
       const bool volume = IsVolumeVerb(message.verb);
       Demand(launch || volume || message.verb == static_cast<uint32_t>(WardenVerb::kKill),
              "a strange verb");
-      Demand(received->descriptors.size() == (launch   ? kLaunchDescriptors
-                                              : volume ? kVolumeDescriptors
-                                                       : 0),
+      const size_t least = launch ? kLaunchDescriptors : volume ? kVolumeDescriptors : 0;
+      const size_t most = least + (launch ? kMostPortChannels : 0);
+      Demand(received->descriptors.size() >= least && received->descriptors.size() <= most,
              "descriptors that do not belong");
       const size_t length = strnlen(message.call_id, sizeof(message.call_id));
       Demand(length > 0 && length < sizeof(message.call_id), "an id without an end");
