@@ -231,7 +231,7 @@ void ReadPeers(TableReader& root, FileConfig& config, MistakeList& mistakes) {
   for (const TomlNode* const table : root.Tables("peer")) {
     TableReader reader(*table, "peer", Keys{"uid", "tenant", "role", "agent"}, mistakes);
     PeerConfig peer;
-    // Root needs no entry: whoever is root here is the operator, whatever a file says.
+    // Root needs no entry: root is the operator here, whatever a file says.
     const std::optional<uint64_t> uid = reader.Count("uid", 1, kMostUid);
     if (!uid && reader.Find("uid") == nullptr) {
       reader.Add("uid", "missing", "write uid = 1001, as `id -u USER` says it");

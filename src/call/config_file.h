@@ -81,7 +81,7 @@ struct FileConfig {
   const TenantRules& RulesOf(const store::TenantId& tenant) const;
   // As the ladder asks for them; the tool's own limits and the cooldown are added there.
   store::Quotas QuotasOf(const store::TenantId& tenant) const;
-  // Null: nobody is known by that uid.
+  // Null: no peer has that uid.
   const PeerConfig* FindPeer(uint32_t uid) const;
 };
 

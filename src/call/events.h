@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an operator did, or what happened to Cofferdam itself, said to whoever wants to know and in the log.
+// What an operator did, or what happened to Cofferdam itself, sent to the receivers of events and written to the log.
 //
 // In this order: a process that dies in between has told, and told again is better than never. Both work or it is not
-// said; what nobody would say again is kept (SayOrKeep) and said as soon as that works. Thread-safe, but for Receive.
+// said; what would not be said again is kept (SayOrKeep) and said as soon as that works. Thread-safe, but for Receive.
 #pragma once
 
 #include <deque>
@@ -23,7 +23,7 @@ class Events {
   Events(store::Store& store, audit::Log& log, size_t most)
       : store_(store), log_(log), most_(most) {}
 
-  // Nobody is told of anything, unless set before the first event.
+  // No receiver is told of anything, unless set before the first event.
   void Receive(Receivers receivers) { receivers_ = std::move(receivers); }
   std::vector<std::string> ReceiversOf(std::string_view event) const;
 

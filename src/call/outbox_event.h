@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An event, left in the store's outbox for whoever wants to hear of it.
+// An event, left in the store's outbox for its receivers.
 //
-// On disk when it returns, and always before the log says the same: whoever dies in between has told.
+// On disk when it returns, and always before the log says the same: a crash between the two still delivers the event.
 #pragma once
 
 #include <functional>

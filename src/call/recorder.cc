@@ -20,12 +20,12 @@
 namespace coffer::call {
 namespace {
 
-// The store will not take it later either: somebody else has ended the call.
+// The store will not take it later either: another process has ended the call.
 bool Hopeless(const Error& error) {
   return error.code == "store.state" || error.code == "store.owner" || error.code == "store.call";
 }
 
-// Whoever wrote a sentence of the receipt may have quoted an argument in it.
+// A sentence of the receipt may quote an argument in it.
 void Scrub(audit::Receipt& receipt) {
   receipt.error_message = policy::ScrubText(receipt.error_message);
   for (std::string& argument : receipt.args_redacted) {
@@ -293,7 +293,7 @@ void Recorder::SayCounts(Nanos now) {
 }
 
 Recorder::~Recorder() {
-  // Of this second too: nobody will write them later. What fails here is lost with the process.
+  // Of this second too: no thread will write them later. What fails here is lost with the process.
   try {
     SayCounts(Nanos::max());
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory, and nobody to tell

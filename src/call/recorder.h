@@ -7,7 +7,7 @@
 //
 // What cannot be written at its end (a full disk) is kept and written again before the next call starts, and until that
 // has worked no call starts: nothing that ran is forgotten while this process lives, and if it dies, the store's recovery
-// ends those calls. Secrets are scrubbed from what is written here, whoever wrote it. Thread-safe.
+// ends those calls. Secrets are scrubbed from everything that is written here. Thread-safe.
 #pragma once
 
 #include <deque>
@@ -36,7 +36,7 @@ namespace coffer::call {
 // How a call leaves the ladder.
 enum class Ending : uint8_t {
   kFinished,       // its boundary was launched and its end was seen
-  kLost,           // it may have run, and nobody knows how far
+  kLost,           // it may have run; how far is not known
   kRefused,        // nothing ran; a retry with the same key hears the same
   kRefusedForNow,  // nothing ran, and nothing was decided about the request: the key is free again
 };
@@ -57,7 +57,7 @@ class Recorder {
   store::Store& store() { return store_; }
   audit::Log& log() { return log_; }
 
-  // Nobody is told of anything, unless set before the first call.
+  // No receiver is told of anything, unless set before the first call.
   void SetReceivers(Receivers receivers) { events_.Receive(std::move(receivers)); }
   // Those whom the daemon of this state directory tells: it sends what is left for it here.
   Status UseKnownReceivers();
@@ -104,7 +104,7 @@ class Recorder {
   // A call as it may be shown: held against its sealed receipt.
   Result<audit::SealedCall> ReadSealed(const store::Call& row) const;
 
-  // Tells two texts apart without saying anything about them to whoever has no key: arguments may be guessable.
+  // Tells two texts apart without saying anything about them to a reader without the key: arguments may be guessable.
   std::string Fingerprint(std::string_view text) const;
 
  private:

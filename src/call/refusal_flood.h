@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Refusals by a limit (what HTTP answers with 429), of which some have a receipt of their own and the others share one.
+// Refusals by a limit (rates, budgets, retries), of which some have a receipt of their own and the others share one.
 //
 // A limit exists so that a flood costs little, so its refusals must cost less than what they refuse. Of one tenant and
 // second kPerSecond have receipts of their own. Of the further ones each agent, tool and class has one receipt that stands for

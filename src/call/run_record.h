@@ -6,7 +6,7 @@
 //   Start   the decision is on disk (call/recorder.h); if it cannot be written, nothing runs
 //   End     the receipt is in the log, sealed and in the store
 //
-// A run that nobody named a state directory for has none of this, and pays for none of it.
+// A run without a state directory has none of this, and pays for none of it.
 #pragma once
 
 #include <string>
@@ -37,7 +37,7 @@ class RunRecord : public RunJournal {
   // Refused if something that is brought in shows the state directory: a run does not get at its own record.
   Status Start(const audit::Receipt& receipt, const Prepared& prepared) override;
 
-  // Whatever came of it. The reply gets the sealed receipt. An Error: it could not be written, and whoever opens the state
+  // Whatever came of it. The reply gets the sealed receipt. An Error: it could not be written, and the next process that opens the state
   // directory next ends it as unknown if it had started.
   Status End(const RunOutcome& outcome, ToolReply& reply);
 

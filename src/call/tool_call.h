@@ -82,7 +82,7 @@ Json LogJson(const std::optional<audit::LogPosition>& log);
 std::string FormatReply(const ToolReply& reply);
 Result<ToolReply> ParseReply(std::string_view text);
 
-// What the receipt says of the end, for whoever asked.
+// What the receipt says of the end, for the caller.
 void TakeOutcome(const audit::Receipt& receipt, ToolReply& reply);
 
 }  // namespace coffer::call

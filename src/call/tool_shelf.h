@@ -6,7 +6,7 @@
 // A file that stops loading keeps its last good version on the shelf, marked as stale, with every mistake that was found;
 // a file that never loaded is listed and cannot be called. A reload swaps all tools at once. Beside the manifest's own
 // checks the host is looked at: a mount that is a link, is missing or is an alias of something broad is a mistake.
-// Thread-safe; whoever has a tool keeps it, whatever happens to the shelf.
+// Thread-safe; a caller keeps the tool that it found, whatever happens to the shelf.
 #pragma once
 
 #include <functional>

@@ -25,8 +25,8 @@ using raw::Arg;
 using raw::Syscall;
 
 constexpr int kDeepest = 64;
-// As root a workspace belongs to a uid that is nobody else's and that no boundary has (daemon/role.h has the gateway's next to
-// it): what a tool writes is mapped to the owner, and must not be root's.
+// As root a workspace belongs to a uid of its own, which no user and no boundary has (the gateway's next to it is in
+// daemon/role.h): what a tool writes is mapped to the owner, and must not be root's.
 constexpr uid_t kOwnerAsRoot = 0x6fff0010;
 
 const store::TenantId& Tenant() {

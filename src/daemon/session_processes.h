@@ -4,7 +4,7 @@
 //
 // A process is a call like any other: it was admitted, it runs under the warden, and its receipt comes at its end. Here is
 // what only a process has. Its channel (call/run/port_forwarder.h) is given to later calls of the same session and to
-// nobody else. What has ended is kept until its session ends, the newest few. Thread-safe.
+// no other call. What has ended is kept until its session ends, the newest few. Thread-safe.
 #pragma once
 
 #include <list>

@@ -72,8 +72,8 @@ Result<std::optional<Admission>> FindRepetition(Store& store, const AdmitRequest
 // up what calls have. The refusal if nothing is left.
 Result<std::optional<Admission>> ChargeRefusal(Store& store, const AdmitRequest& request);
 
-// A call that was never admitted, so that its refusal is on record too: it exists as `refused` from the start, uses no
-// budget and claims no key. Committed when it returns, not flushed: its receipt is in the log.
+// A call that was never admitted, so that its refusal is on record too: it is `refused`, uses no budget and claims no key.
+// Ends the row that AnnounceRefusedCall made, or makes one. Committed when it returns, not flushed: its receipt is in the log.
 Status AddRefusedCall(Store& store, const AdmitRequest& request, std::string_view id,
                       const CallEnd& end);
 

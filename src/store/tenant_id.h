@@ -19,7 +19,7 @@ class TenantId {
  public:
   // 1 to 63 of a-z, 0-9 and '-', not '-' first: it becomes part of directory names.
   static Result<TenantId> Parse(std::string_view name);
-  // The tenant of a store that nobody configured: "local".
+  // The tenant of a store without configuration: "local".
   static TenantId Local() { return TenantId("local"); }
   // No store has such a tenant, so everything that is asked under it is refused: a client that is not known yet.
   static TenantId None() { return TenantId(""); }

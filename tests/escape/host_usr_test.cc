@@ -213,7 +213,7 @@ TEST_P(HostUsrEscape, FS_41_ParentsThatAreNotTheSystemsOwn) {
     GiveTo(directory, kUser, kUser, 0755);
     EXPECT_FALSE(shown(as_user)) << "OPEN: it is a user's";
     GiveTo(directory, 0, 0, 0755);
-    // On a file system without lists nobody can be let in by one.
+    // On a file system without lists no user can be let in by one.
     if (::setxattr(path.c_str(), "system.posix_acl_access", list.data(), list.size(), 0) != 0) {
       ASSERT_EQ(errno, EOPNOTSUPP);
       continue;

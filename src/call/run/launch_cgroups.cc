@@ -34,7 +34,7 @@ std::vector<isolation::Rlimit> ChooseRlimits(const policy::Limits& caps, bool cg
   return rlimits;
 }
 
-// Empty if it is usable, or nobody knows.
+// Empty if it is usable, or if that is not known.
 std::string WhyNot(const limits::ControllerPlace& place) {
   if (place.usable || place.why_not.empty()) {
     return {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which level a call runs at. `auto` takes the strongest the host offers. It falls to `process` only if the floor says
-// so: a floor that was written, and that demands nothing which only a container has. Without a floor nobody has said that
+// so: a floor that was written, and that demands nothing which only a container has. Without a floor the caller has not said that
 // less is enough, and the call is refused. The fall is said aloud. A level that was named is that level or nothing.
 #pragma once
 

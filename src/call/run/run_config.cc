@@ -35,7 +35,7 @@ Error Wrong(const std::string& file, const std::string& message, std::string hin
 // The file's text; nothing if it is not there.
 Result<std::string> ReadOwnFile(const std::string& file) {
   const Result<UniqueFd> fd = sys::OpenRegular(file, O_RDONLY | O_NOFOLLOW);
-  // One that is out of reach is somebody else's (su without a login keeps HOME): then there are no toolchains.
+  // One that is out of reach is another user's (su without a login keeps HOME): then there are no toolchains.
   if (!fd.ok() && (fd.error().sys_errno == ENOENT || fd.error().sys_errno == ENOTDIR ||
                    fd.error().sys_errno == EACCES)) {
     return std::string();

@@ -192,7 +192,7 @@ Result<SessionPorts> SessionPorts::Open(const RunRequest& request, isolation::Bo
     TRY_ASSIGN(ports.forwarder_,
                StartForwarder(request, boundary.host_uid(), request.port_channels[0], sockets));
   }
-  // An offer that nobody can take must not keep the listener of a call that is over.
+  // An offer that no forwarder can take must not keep the listener of a call that is over.
   for (const int channel : request.port_channels) {
     ::close(channel);
   }

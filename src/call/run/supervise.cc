@@ -238,7 +238,7 @@ void Watch::Tick() {
   }
   if (now >= next_tick_) {
     if (!settled_) {
-      // Whoever lives this long is worth a little more work: to be told of an OOM kill.
+      // A call that lives this long is worth a little more work: to be told of an OOM kill.
       settled_ = true;
       oom_fd_ = cgroup_.oom_event_fd();
     }
@@ -285,7 +285,7 @@ void Watch::PollOnce(Nanos timeout) {
   }
   if (set[refused] != 0) {
     if (Status served = denials_.Serve(listener_.get()); !served.ok()) {
-      // Whoever made a refused call waits for an answer that will not come.
+      // A process that made a refused call waits for an answer that will not come.
       failure_ = std::move(served.error());
       boundary_.Kill();
       listener_.Reset();

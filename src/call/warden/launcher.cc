@@ -17,7 +17,7 @@
 namespace coffer::call {
 namespace {
 
-// Both ends of everything that a call and whoever asked for it have in common.
+// Both ends of everything that a call and its caller have in common.
 struct Channels {
   RunChannels ours;
   UniqueFd in, out, err, report;  // the runner's

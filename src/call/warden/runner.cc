@@ -21,7 +21,7 @@ bool BecomeRunner(int in, int out, int err, int parent) {
   if (Syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || ::getppid() != parent) {
     return false;
   }
-  // Signals of a terminal are for whoever asked; they are passed on.
+  // Signals of a terminal are for the caller; the caller passes them on.
   if (Syscall(SYS_setpgid, 0, 0) < 0) {
     return false;
   }

@@ -83,10 +83,11 @@ struct ChildReport {
   std::atomic<uint32_t> network_made;  // 1 once the next two are final
   int32_t network;         // a descriptor of the boundary's network namespace, or -errno
   int32_t network_socket;  // one in it, in the table that is still shared: what raises its loopback
-  int32_t ports[kMostPortSockets];  // TCP sockets in it, likewise; -1 for those nobody asked for
-  uint32_t ended;                   // 1 once wait_status is final
-  int32_t wait_status;              // of the payload, as wait4 gives it
-  int32_t exec_error;               // errno of execve, 0 if it succeeded
+  int32_t
+      ports[kMostPortSockets];  // TCP sockets in it, likewise; -1 for those that were not asked for
+  uint32_t ended;               // 1 once wait_status is final
+  int32_t wait_status;          // of the payload, as wait4 gives it
+  int32_t exec_error;           // errno of execve, 0 if it succeeded
   int64_t entered_ns[kStageCount];  // boot-time clock at the entry of each stage
 };
 
