@@ -28,7 +28,7 @@ struct Newcomer {
 
 struct PaceLimits {
   double per_second = 100;
-  double burst = 500;
+  double burst = 256;
   size_t held = 256;    // of one peer
   size_t peers = 4096;  // remembered at once
 };
