@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 namespace coffer::daemon {
@@ -11,6 +12,12 @@ namespace {
 
 // What a task costs at least: the loop's part of it, which is not measured.
 constexpr std::chrono::microseconds kLeast{50};
+// How long a tenant counts as served after its last task began.
+constexpr std::chrono::milliseconds kRecent{200};
+// What a tenant may use at once of its share, and what it may owe.
+constexpr std::chrono::milliseconds kMostCredit{20}, kMostDebt{100};
+// How often work is looked at that waits for its tenant's share.
+constexpr std::chrono::milliseconds kLook{5};
 
 }  // namespace
 
@@ -18,6 +25,10 @@ std::chrono::nanoseconds ThreadCpuTime() {
   timespec now{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
+double FairLimits::QuarterOfProcessors() {
+  return std::max(1U, std::thread::hardware_concurrency()) / 4.0;
 }
 
 bool FairQueue::Add(const Lane& lane, FairTask task) {
@@ -57,24 +68,46 @@ void FairQueue::AddAlways(const Lane& lane, std::function<void()> run) {
 void FairQueue::Queue(const std::string& name, Tenant& tenant) {
   if (!std::exchange(tenant.queued, true)) {
     tenant.used = std::max(tenant.used, reached_);
+    Credit(tenant, clocks_.now());
     turns_.push_back(name);
   }
 }
 
-// One thread is always left to a tenant that has none, as long as there is one. A tenant whose answers are not read waits.
-bool FairQueue::MayStart(const Tenant& tenant) const {
-  const bool has_room = tenant.answers <= limits_.bytes - std::min(bytes_, limits_.bytes) ||
-                        tenant.answers == 0 || stopping_;
-  return free_ > tenant.running && (!tenant.always.empty() || (tenant.waiting > 0 && has_room));
+bool FairQueue::OthersAreServed(const std::string& name, Time now) const {
+  return now - (latest_ == name ? other_at_ : latest_at_) < kRecent;
+}
+
+// One thread is always left to a tenant that has none, as long as there is one. A tenant whose answers are not read waits,
+// and so does one that has used up its share, if others are served.
+bool FairQueue::MayStart(const std::string& name, const Tenant& tenant, Time now) const {
+  if (free_ <= tenant.running) {
+    return false;
+  }
+  if (!tenant.always.empty() || stopping_) {
+    return true;
+  }
+  const bool has_room =
+      tenant.answers <= limits_.bytes - std::min(bytes_, limits_.bytes) || tenant.answers == 0;
+  const bool has_share = tenant.credit.count() >= 0 || !OthersAreServed(name, now);
+  return tenant.waiting > 0 && has_room && has_share;
+}
+
+void FairQueue::Credit(Tenant& tenant, Time now) const {
+  const std::chrono::duration<double, std::nano> come = (now - tenant.credited) * limits_.share;
+  tenant.credit = std::min<std::chrono::nanoseconds>(
+      kMostCredit, tenant.credit + std::chrono::duration_cast<std::chrono::nanoseconds>(come));
+  tenant.credited = now;
 }
 
 // Of those that may start, the one that has used least; the first of equals.
 std::deque<std::string>::iterator FairQueue::FindNext() {
   auto best = turns_.end();
   std::chrono::nanoseconds least{0};
+  const Time now = clocks_.now();
   for (auto at = turns_.begin(); at != turns_.end(); ++at) {
-    const Tenant& tenant = tenants_.at(*at);
-    if (MayStart(tenant) && (best == turns_.end() || tenant.used < least)) {
+    Tenant& tenant = tenants_.at(*at);
+    Credit(tenant, now);
+    if (MayStart(*at, tenant, now) && (best == turns_.end() || tenant.used < least)) {
       best = at;
       least = tenant.used;
     }
@@ -104,6 +137,18 @@ FairTask FairQueue::TakeTask(Tenant& tenant) {
   return task;
 }
 
+// Upkeep of the daemon's own is no tenant beside others.
+void FairQueue::Served(const std::string& name) {
+  if (name.empty()) {
+    return;
+  }
+  if (name != latest_) {
+    other_at_ = latest_at_;
+    latest_ = name;
+  }
+  latest_at_ = clocks_.now();
+}
+
 // The next task, taken out of its queue; tasks whose client is gone are dropped on the way, outside the lock.
 bool FairQueue::Next(std::unique_lock<std::mutex>& lock, std::string* name,
                      std::function<void()>* run) {
@@ -125,6 +170,7 @@ bool FairQueue::Next(std::unique_lock<std::mutex>& lock, std::string* name,
       lock.lock();
       continue;
     }
+    Served(*name);
     reached_ = std::max(reached_, tenant.used);
     tenant.used += kLeast;
     ++tenant.running;
@@ -144,7 +190,11 @@ void FairQueue::Work() {
       if (stopping_ && turns_.empty()) {
         return;
       }
-      wake_.wait(lock);
+      if (turns_.empty()) {
+        wake_.wait(lock);
+      } else {
+        wake_.wait_for(lock, kLook);
+      }
       continue;
     }
     // Each thread that finds work wakes one more, if there is more: who comes back to nothing has been woken for nothing.
@@ -153,15 +203,16 @@ void FairQueue::Work() {
     if (more) {
       wake_.notify_one();
     }
-    const std::chrono::nanoseconds began = time_();
+    const std::chrono::nanoseconds began = clocks_.used();
     run();
     run = nullptr;  // what it holds goes before the lock is taken
-    const std::chrono::nanoseconds used = time_() - began;
+    const std::chrono::nanoseconds used = clocks_.used() - began;
     lock.lock();
     ++free_;
     Tenant& tenant = tenants_.at(name);
     --tenant.running;
     tenant.used += used;
+    tenant.credit = std::max<std::chrono::nanoseconds>(-kMostDebt, tenant.credit - used);
     ForgetIfIdle(name);
     if (stopping_ && turns_.empty()) {
       wake_.notify_all();
@@ -227,7 +278,8 @@ void FairQueue::Release(const std::string& tenant, size_t bytes, Held what) {
 void FairQueue::ForgetIfIdle(const std::string& name) {
   const auto found = tenants_.find(name);
   if (found != tenants_.end() && !found->second.queued && found->second.running == 0 &&
-      found->second.bytes == 0 && found->second.used <= reached_) {
+      found->second.bytes == 0 && found->second.used <= reached_ &&
+      found->second.credit.count() >= 0) {
     tenants_.erase(found);
   }
 }

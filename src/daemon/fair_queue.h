@@ -4,7 +4,8 @@
 //
 // The tenant goes next whose tasks have used the least CPU time, and within a tenant its keys take turns. So a tenant that
 // asks ten thousand times, or for what is expensive, waits behind itself. A tenant that comes back after a pause starts where
-// the others are: it has saved nothing up. No
+// the others are: it has saved nothing up. While others are served a tenant uses no more than a quarter of the processors, so
+// that their next request finds one that is free; alone it may use all of them. No
 // tenant may take more of anything (places in the queue, threads, bytes) than it leaves free: one tenant alone gets a half,
 // two get a third each, and a newcomer finds room. Bytes are those of bodies that came in and of answers that have not
 // been sent. A tenant whose clients do not read their answers gets no new ones made: it waits until they are read, or
@@ -39,11 +40,17 @@ struct FairLimits {
   size_t requests = 2048;           // that wait, of all tenants
   size_t requests_per_key = 128;    // of these
   size_t bytes = size_t{96} << 20;  // held, of all tenants
+  double share =
+      QuarterOfProcessors();  // seconds of CPU time in a second, of one tenant beside others
+  static double QuarterOfProcessors();
 };
 
-// CPU time that the calling thread has used so far.
-using ThreadTime = std::function<std::chrono::nanoseconds()>;
 std::chrono::nanoseconds ThreadCpuTime();
+
+struct FairClocks {
+  std::function<std::chrono::nanoseconds()> used = ThreadCpuTime;  // CPU time of the calling thread
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
+};
 
 struct FairTask {
   std::function<void()> run;
@@ -52,8 +59,8 @@ struct FairTask {
 
 class FairQueue : public std::enable_shared_from_this<FairQueue> {
  public:
-  FairQueue(size_t threads, FairLimits limits, ThreadTime time = ThreadCpuTime)
-      : limits_(limits), time_(std::move(time)), free_(threads) {}
+  FairQueue(size_t threads, FairLimits limits, FairClocks clocks = {})
+      : limits_(limits), clocks_(std::move(clocks)), free_(threads) {}
   FairQueue(const FairQueue&) = delete;
   FairQueue& operator=(const FairQueue&) = delete;
 
@@ -80,6 +87,7 @@ class FairQueue : public std::enable_shared_from_this<FairQueue> {
   Counts counts() const;
 
  private:
+  using Time = std::chrono::steady_clock::time_point;
   struct Tenant {
     std::deque<std::function<void()>> always;
     std::map<std::string, std::deque<FairTask>, std::less<>> keys;  // none is empty
@@ -89,10 +97,15 @@ class FairQueue : public std::enable_shared_from_this<FairQueue> {
     size_t bytes = 0;
     size_t answers = 0;  // of these
     std::chrono::nanoseconds used{0};
+    std::chrono::nanoseconds credit{0};  // of its share; below zero it waits, if others are served
+    Time credited{};
     bool queued = false;  // it is in turns_
   };
   bool Next(std::unique_lock<std::mutex>& lock, std::string* tenant, std::function<void()>* run);
-  bool MayStart(const Tenant& tenant) const;
+  bool MayStart(const std::string& name, const Tenant& tenant, Time now) const;
+  bool OthersAreServed(const std::string& name, Time now) const;
+  void Served(const std::string& name);
+  void Credit(Tenant& tenant, Time now) const;
   std::deque<std::string>::iterator FindNext();
   FairTask TakeTask(Tenant& tenant);
   void Queue(const std::string& name, Tenant& tenant);
@@ -102,11 +115,13 @@ class FairQueue : public std::enable_shared_from_this<FairQueue> {
   void Release(const std::string& tenant, size_t bytes, Held what);
 
   const FairLimits limits_;
-  const ThreadTime time_;
+  const FairClocks clocks_;
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable wake_;
   std::unordered_map<std::string, Tenant> tenants_;
   std::deque<std::string> turns_;        // of tenants
+  std::string latest_;                   // the tenant that was served last
+  Time latest_at_{}, other_at_{};        // when that was, and when any other was
   std::chrono::nanoseconds reached_{0};  // what the tenant that went last had used before
   size_t free_;                          // threads
   size_t waiting_ = 0;

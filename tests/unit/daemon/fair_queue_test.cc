@@ -15,7 +15,8 @@ namespace {
 class FairQueueTest : public ::testing::Test {
  protected:
   std::shared_ptr<FairQueue> Make(size_t threads, FairLimits limits = {}) {
-    return std::make_shared<FairQueue>(threads, limits, [this] { return time_; });
+    return std::make_shared<FairQueue>(
+        threads, limits, FairClocks{[this] { return time_; }, [this] { return now_.load(); }});
   }
   FairTask Say(const std::string& word) {
     return {[this, word] { said_.push_back(word); }, nullptr};
@@ -35,6 +36,8 @@ class FairQueueTest : public ::testing::Test {
   }
   std::vector<std::string> said_;
   std::chrono::nanoseconds time_{0};  // CPU time of every thread
+  std::atomic<std::chrono::steady_clock::time_point> now_{
+      std::chrono::steady_clock::time_point(std::chrono::hours(1))};
 };
 
 using Words = std::vector<std::string>;
@@ -85,6 +88,48 @@ TEST_F(FairQueueTest, APauseForgivesNothingAndSavesNothing) {
                   nullptr}));
   WorkOff(*queue);
   EXPECT_EQ(said_, (Words{"v0", "h1", "h2", "v1", "v2", "h3", "v3", "h4"}));
+}
+
+// One thread; the tasks of the hostile tenant each use a tenth of a second.
+TEST_F(FairQueueTest, BesideOthersATenantWaitsForItsShare) {
+  FairLimits limits;
+  limits.share = 0.5;
+  const auto queue = Make(4, limits);
+  std::thread thread([queue] { queue->Work(); });
+  const auto run = [&](const char* tenant, const std::string& word) {
+    auto done = std::make_shared<std::promise<void>>();
+    EXPECT_TRUE(queue->Add({tenant, "k"}, {[this, word, done] {
+                                             said_.push_back(word);
+                                             time_ += word.starts_with("h")
+                                                          ? std::chrono::milliseconds(100)
+                                                          : std::chrono::milliseconds(0);
+                                             done->set_value();
+                                           },
+                                           nullptr}));
+    return done->get_future();
+  };
+  const auto soon = std::chrono::seconds(20);
+  // Alone it waits for nothing.
+  ASSERT_EQ(run("hostile", "h1").wait_for(soon), std::future_status::ready);
+  ASSERT_EQ(run("hostile", "h2").wait_for(soon), std::future_status::ready);
+  ASSERT_EQ(run("victim", "v1").wait_for(soon), std::future_status::ready);
+  std::future<void> third = run("hostile", "h3");
+  ASSERT_EQ(run("victim", "v2").wait_for(soon), std::future_status::ready);
+  ASSERT_EQ(run("victim", "v3").wait_for(soon), std::future_status::ready);
+  EXPECT_EQ(third.wait_for(std::chrono::milliseconds(0)), std::future_status::timeout);
+  // In a tenth of a second it has a half of that back, in two all of what it owed.
+  now_ = now_.load() + std::chrono::milliseconds(100);
+  ASSERT_EQ(run("victim", "v4").wait_for(soon), std::future_status::ready);
+  EXPECT_EQ(third.wait_for(std::chrono::milliseconds(0)), std::future_status::timeout);
+  now_ = now_.load() + std::chrono::milliseconds(150);
+  EXPECT_EQ(third.wait_for(soon), std::future_status::ready);
+  // What must happen waits for no share.
+  std::promise<void> end;
+  queue->AddAlways({"hostile", ""}, [&] { end.set_value(); });
+  EXPECT_EQ(end.get_future().wait_for(soon), std::future_status::ready);
+  queue->Stop();
+  thread.join();
+  EXPECT_EQ(said_, (Words{"h1", "h2", "v1", "v2", "v3", "v4", "h3"}));
 }
 
 TEST_F(FairQueueTest, WhatMustHappenComesFirstAndIsNeverRefused) {
