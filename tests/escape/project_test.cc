@@ -521,6 +521,10 @@ TEST_F(ProjectEscape, CachesAreAProjectsOwn) {
   EXPECT_EQ(run(first, "echo " + mark + " > $PIP_CACHE_DIR/mark").exit, 0);
   EXPECT_TRUE(Contains(run(first, "cat $PIP_CACHE_DIR/mark").out, mark)) << "NO-CONTROL";
   EXPECT_FALSE(Contains(run(second, "cat $PIP_CACHE_DIR/mark").out, mark));
+  // Another directory with the path of the first is another project.
+  fs::rename(first, dir_ / "moved");
+  MakeProject("first");
+  EXPECT_FALSE(Contains(run(first, "cat $PIP_CACHE_DIR/mark").out, mark));
   if (IsRoot()) {
     // As root they lie in /var/cache/coffer.
     RunProgram({CofferPath(), "cache", "clear", "--project", first});
