@@ -358,8 +358,8 @@ TEST_P(ResourceEscape, RS_21_TreesOfAnyDepth) {
     if (!mount) {
       continue;
     }
-    const Strings flags = Flags(
-        {"--cpu", "60s", "--wall", "60s", "--rw", container() ? shared + ":/data" : shared});
+    const Strings flags =
+        Flags({"--cpu", "60s", "--wall", "60s", "--rw", container() ? shared + ":/data" : shared});
     const RunResult result =
         RunProbe(flags, {"dig", container() ? "/data" : shared, levels, "200"});
     EXPECT_EQ(result.exit, 0) << result.Describe();
