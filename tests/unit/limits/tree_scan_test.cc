@@ -122,7 +122,7 @@ TEST(ScanDisk, SaysWhenItDidNotFinish) {
 // for each directory that is removed afterwards.
 TEST(ScanDisk, SumsTreesOfAnyDepth) {
   for (const int levels : {80, 3000, 10000}) {
-    std::string path = "/dev/shm/coffer-deep-XXXXXX";
+    std::string path = "/dev/shm/tree-deep-XXXXXX";
     ASSERT_NE(::mkdtemp(path.data()), nullptr);
     const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     ::mkdirat(fd.get(), "chain", 0700);
@@ -145,7 +145,7 @@ TEST(ScanDisk, SumsTreesOfAnyDepth) {
 // While it is summed the tree grows at its top, by moving it into a new directory, again and again: both names are there
 // for a moment, so that something is left to enter at the top when the walk comes back from the bottom.
 TEST(ScanDisk, ATreeThatGrowsAtItsTopIsSummed) {
-  std::string path = "/dev/shm/coffer-grows-XXXXXX";
+  std::string path = "/dev/shm/tree-grows-XXXXXX";
   ASSERT_NE(::mkdtemp(path.data()), nullptr);
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const auto grow = [&] {
