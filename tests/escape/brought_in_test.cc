@@ -507,16 +507,17 @@ class SwappedAfterTheLook : public BroughtIn {
     argv.push_back("--");
     argv.insert(argv.end(), command.begin(), command.end());
     bool swapped = false;
-    const Traced traced =
-        RunTraced(argv, dir_ / "out", dir_ / "err",
-                  [&](const TracedProcess& caller, const std::map<pid_t, TracedProcess>&) -> pid_t {
-                    if (caller.depth != 1) {
-                      return 0;
-                    }
-                    swapped = true;
-                    swap();
-                    return kLetGo;
-                  });
+    const Traced traced = RunTraced(
+        argv, dir_ / "out", dir_ / "err",
+        [&](const TracedProcess& caller, const std::map<pid_t, TracedProcess>&) -> pid_t {
+          if (caller.depth != 1) {
+            return 0;
+          }
+          swapped = true;
+          swap();
+          return kLetGo;
+        },
+        Seconds(300));
     EXPECT_TRUE(traced.started) << traced.why;
     EXPECT_TRUE(swapped) << "no boundary was begun: " << ReadFile(dir_ / "err").value_or("");
     EXPECT_FALSE(traced.timed_out);
