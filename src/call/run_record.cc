@@ -53,7 +53,7 @@ Status RunRecord::Start(const audit::Receipt& receipt, const Prepared& prepared)
     if (mount.workspace) {
       continue;  // a session's own directory, named by the store: it lies in the state directory
     }
-    TRY(isolation::CheckShowsNone(mount.path, own));
+    TRY(isolation::CheckShowsNone(mount.path, mount.access, own));
   }
   Status wrote = recorder_.Start(receipt);
   started_ = wrote.ok();

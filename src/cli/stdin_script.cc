@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/stdin_script.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,9 +49,10 @@ Result<std::string_view> NameFor(std::string_view script,
   return name;
 }
 
-std::string Parent() {
-  const char* const wished = ::getenv("TMPDIR");
-  return ::geteuid() == 0 || wished == nullptr || wished[0] != '/' ? "/tmp" : wished;
+// Only here can a signal end coffer at once: nothing is made yet.
+Result<std::string> ReadStdin() {
+  const EndingSignalsLetThrough interruptible;
+  return sys::ReadFd(STDIN_FILENO, kLongestScript);
 }
 
 }  // namespace
@@ -63,33 +62,17 @@ Result<StdinScript> StdinScript::Read(call::RunRequest& request) {
   if (!request.script || request.command.front() != "-") {
     return script;
   }
-  const EndingSignalsLetThrough interruptible;
-  Result<std::string> text = sys::ReadFd(STDIN_FILENO, kLongestScript);
+  Result<std::string> text = ReadStdin();
   if (!text.ok()) {
     return Refused("policy.input.size",
                    fmt::format("the script on stdin cannot be read: {}", text.error().message),
                    fmt::format("it may have up to {}", FormatSize(kLongestScript)));
   }
   TRY_ASSIGN(const std::string_view name, NameFor(*text, request.envelope.runtimes));
-  std::string directory = Parent() + "/coffer-stdin-XXXXXX";
-  if (::mkdtemp(directory.data()) == nullptr) {
-    return HostFault("isolation.scratch", fmt::format("cannot create a directory in {}", Parent()),
-                     "make room there, or set TMPDIR to a directory you can write");
-  }
-  script.directory_ = directory;
-  script.file_ = fmt::format("{}/{}", directory, name);
-  TRY_ASSIGN(const UniqueFd file,
-             sys::Open(script.file_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
-  TRY(sys::WriteAll(file.get(), *text));
-  request.command.front() = script.file_;
+  TRY_ASSIGN(script.scratch_,
+             call::Scratch::Make({isolation::Input{std::string(name), std::move(*text)}}));
+  request.command.front() = fmt::format("{}/in/{}", script.scratch_.path(), name);
   return script;
-}
-
-StdinScript::~StdinScript() {
-  if (!directory_.empty()) {
-    ::unlink(file_.c_str());
-    ::rmdir(directory_.c_str());
-  }
 }
 
 }  // namespace coffer::cli

@@ -83,7 +83,7 @@ Status CheckCallers(const RuntimeFile& file, const HostPath& path, const Runtime
   if (file.why == BindReason::kLoader || file.why == BindReason::kLibrary) {
     TRY(CheckIsElf(path));
   }
-  return CheckShowsNone(path, grounds.protected_paths);
+  return CheckShowsNone(path, policy::Access::kRead, grounds.protected_paths);
 }
 
 Result<HostPath> OpenEntry(const RuntimeFile& file, const RuntimeSet& set,

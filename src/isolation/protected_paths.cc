@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isolation/protected_paths.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
-#include <limits.h>
-#include <stdlib.h>
 #include <sys/stat.h>
+
+#include <algorithm>
+#include <deque>
+#include <string_view>
+#include <vector>
+
+#include "base/sys.h"
 
 namespace coffer::isolation {
 namespace {
@@ -15,17 +21,56 @@ std::string Parent(const std::string& path) {
   return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
 }
 
-// As the kernel knows it, as far as it exists.
-std::string Real(const std::string& path) {
-  char resolved[PATH_MAX];
-  if (::realpath(path.c_str(), resolved) != nullptr) {
-    return resolved;
+// A path as the kernel walks it: every link on the way, by its own real path, and where it ends. What does not exist, be
+// it behind a link, is kept by name.
+struct Way {
+  std::vector<std::string> links;
+  std::string end;
+};
+
+Way Follow(const std::string& path) {
+  constexpr size_t kMostLinks = 40;  // the kernel's own bound
+  Way way;
+  std::deque<std::string> left;
+  // Puts the parts of `text` before what is left.
+  const auto add = [&](std::string_view text) {
+    std::vector<std::string> parts;
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = std::min(text.find('/', at), text.size());
+      parts.emplace_back(text.substr(at, end - at));
+      at = end + 1;
+    }
+    left.insert(left.begin(), parts.begin(), parts.end());
+  };
+  add(path);
+  if (!path.starts_with('/')) {
+    const Result<std::string> cwd = sys::ReadLinkAt(AT_FDCWD, "/proc/self/cwd");
+    add(cwd.ok() ? *cwd : "");
   }
-  if (path == "/" || path == ".") {
-    return path;  // without a current directory
+  while (!left.empty()) {
+    const std::string part = std::move(left.front());
+    left.pop_front();
+    if (part.empty() || part == ".") {
+      continue;
+    }
+    if (part == "..") {
+      way.end.resize(std::min(way.end.rfind('/'), way.end.size()));
+      continue;
+    }
+    const std::string next = way.end + "/" + part;
+    const Result<std::string> target = sys::ReadLinkAt(AT_FDCWD, next);
+    if (!target.ok() || way.links.size() == kMostLinks) {
+      way.end = next;
+      continue;
+    }
+    way.links.push_back(next);
+    add(*target);
+    if (target->starts_with('/')) {
+      way.end.clear();
+    }
   }
-  const std::string above = Real(Parent(path));
-  return (above == "/" ? "" : above) + path.substr(path.rfind('/'));
+  way.end = way.end.empty() ? "/" : way.end;
+  return way;
 }
 
 bool SameDirectory(const struct stat& info, dev_t dev, ino_t ino) {
@@ -45,20 +90,40 @@ bool LiesIn(std::string path, dev_t dev, ino_t ino) {
   }
 }
 
+// True if `path`, a real path, lies in the mount or is the mount.
+bool Shows(const HostPath& mount, const std::string& path) {
+  return IsAtOrBelow(path, mount.path) || LiesIn(path, mount.dev, mount.ino);
+}
+
+const std::string* FindShown(const HostPath& mount, const std::vector<std::string>& links) {
+  const auto found = std::find_if(links.begin(), links.end(), [&](const std::string& link) {
+    return Shows(mount, Parent(link));
+  });
+  return found == links.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
-Status CheckShowsNone(const HostPath& mount, std::span<const std::string> own) {
+Status CheckShowsNone(const HostPath& mount, policy::Access access,
+                      std::span<const std::string> own) {
   for (const std::string& given : own) {
-    const std::string place = Real(given.starts_with('/') ? given : "./" + given);
+    const Way way = Follow(given);
     struct stat info{};
-    const bool there = ::stat(place.c_str(), &info) == 0;
-    if (IsAtOrBelow(mount.path, place) || IsAtOrBelow(place, mount.path) ||
-        LiesIn(place, mount.dev, mount.ino) ||
+    const bool there = ::stat(way.end.c_str(), &info) == 0;
+    if (IsAtOrBelow(mount.path, way.end) || Shows(mount, way.end) ||
         (there && LiesIn(mount.path, info.st_dev, info.st_ino))) {
       return Refused("policy.path.state",
                      fmt::format("a mount of {} would show {}, which Cofferdam itself relies on",
                                  mount.path, given),
                      "mount something else: a directory that holds only what the call needs");
+    }
+    if (const std::string* const link = FindShown(mount, way.links);
+        link != nullptr && access == policy::Access::kWrite) {
+      return Refused("policy.path.state",
+                     fmt::format("{}, which Cofferdam itself relies on, lies behind the link {}, "
+                                 "which the call could replace",
+                                 given, *link),
+                     "mount something else, or let the link lie outside of what calls may write");
     }
   }
   return {};
@@ -68,8 +133,8 @@ Status CheckReceiptOutside(const HostPath& mount, const std::string& receipt) {
   if (receipt.empty() || receipt == "-") {
     return {};
   }
-  const std::string directory = Real(Parent(receipt.starts_with('/') ? receipt : "./" + receipt));
-  if (IsAtOrBelow(directory, mount.path) || LiesIn(directory, mount.dev, mount.ino)) {
+  const Way way = Follow(Parent(receipt.starts_with('/') ? receipt : "./" + receipt));
+  if (Shows(mount, way.end) || FindShown(mount, way.links) != nullptr) {
     return Refused(
         "policy.receipt",
         fmt::format("the receipt {} lies in {}, where the call may write", receipt, mount.path),

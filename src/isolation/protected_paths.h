@@ -2,7 +2,8 @@
 //
 // Directories that Cofferdam itself believes in: the state directory (keys, log, store) and the cache of runtimes, which
 // says what of the host the next boundary will see. A payload that could write there could widen every later call, so no mount
-// may show one of them, be it as it is, a part of it, or something around it, by whatever name.
+// may show one of them, be it as it is, a part of it, or something around it, by whatever name. Nor may a writable mount
+// hold a link on the way to one of them, or the place where such a link leads: replaced, it would lead elsewhere.
 #pragma once
 
 #include <span>
@@ -13,8 +14,9 @@
 
 namespace coffer::isolation {
 
-// The places in `own` need not exist: what is made later is found by name.
-Status CheckShowsNone(const HostPath& mount, std::span<const std::string> own);
+// The places in `own` need not exist: what is made later is found by name, also behind a link that leads nowhere yet.
+Status CheckShowsNone(const HostPath& mount, policy::Access access,
+                      std::span<const std::string> own);
 
 // `receipt` is the path of a receipt that is still to be written, as given. A call that can write to its directory could
 // keep it from being written.

@@ -62,7 +62,7 @@ class Scanner {
   };
 
   void Push(UniqueFd dir, uint64_t inode) {
-    if (levels_.size() >= kOpenLevels) {
+    if (levels_.size() >= kTopLevels + kOpenLevels) {
       levels_[levels_.size() - kOpenLevels].fd.Reset();
     }
     levels_.push_back({std::move(dir), inode, {}});

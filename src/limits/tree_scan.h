@@ -3,9 +3,10 @@
 // Sums what a directory tree holds, whatever a hostile program made of it: any depth, names of any length, entries that
 // move or vanish while they are counted.
 //
-// The walk keeps at most kOpenLevels descriptors. Deeper down the directories nearest the root are closed. If there is
+// The walk keeps the topmost kTopLevels directories open, and the last kOpenLevels. Those between are closed. If there is
 // something left in one of them it is opened again on the way back, by ".." from below; if that is another directory by
-// then, the tree was moved, and the sum is not known. No name is put together, no link is followed, no mount is crossed.
+// then, the tree was moved, and the sum is not known. A tree that grows at its top, by moving it into a new directory,
+// is summed whatever the speed. No name is put together, no link is followed, no mount is crossed.
 //
 // What cannot be read is not zero: the answer says so, and the caller treats it as too much. A directory that we may not
 // enter is left out only if it belongs to another user: then the payload, which has our uid or fewer rights, cannot
@@ -20,13 +21,14 @@
 
 namespace coffer::limits {
 
-inline constexpr size_t kOpenLevels = 128;
+inline constexpr size_t kTopLevels = 16;
+inline constexpr size_t kOpenLevels = 112;
 
 enum class ScanEnd : uint8_t {
   kComplete,
   kOutOfTime,
   kUnreadable,  // a directory is closed to us
-  kMoved,       // a directory deeper than kOpenLevels was moved meanwhile
+  kMoved,       // a directory deeper than kTopLevels + kOpenLevels was moved meanwhile
 };
 
 struct DiskUse {

@@ -81,7 +81,7 @@ class Container:
                         "capabilities": {kind: capabilities for kind in kinds}}}
 
     def run(self, *command, timeout=120):
-        with tempfile.TemporaryDirectory(prefix="coffer-container.", dir="/var/tmp") as place:
+        with tempfile.TemporaryDirectory(prefix="cofft-container.", dir="/var/tmp") as place:
             os.chmod(place, 0o755)
             rootfs = pathlib.Path(place, "rootfs")
             for name in ("proc", "dev", "sys", "tmp", "usr", "etc", "home"):

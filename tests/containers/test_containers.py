@@ -28,7 +28,7 @@ class Containers(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         # Copies: the checkout may lie where the container's user may not go.
-        cls.place = tempfile.TemporaryDirectory(prefix="coffer-containers.", dir="/var/tmp")
+        cls.place = tempfile.TemporaryDirectory(prefix="cofft-containers.", dir="/var/tmp")
         os.chmod(cls.place.name, 0o755)
         coffer, secret = f"{cls.place.name}/coffer", f"{cls.place.name}/secret"
         shutil.copy(os.environ["COFFER_BIN"], coffer)

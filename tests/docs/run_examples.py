@@ -86,7 +86,7 @@ class Page:
 
     def __init__(self, coffer):
         self.coffer = Path(coffer).resolve()
-        self.directory = Path(tempfile.mkdtemp(prefix="coffer-docs-"))
+        self.directory = Path(tempfile.mkdtemp(prefix="cofft-docs-"))
         self.directory.chmod(0o755)  # the daemon's roles are other users
         work, home = self.directory / "work", self.directory / "home"
         for path in (work / "invoices", work / "checkout", home / ".ssh", self.directory / "bin"):
@@ -147,6 +147,9 @@ class Page:
         if self.daemon:
             self.daemon.send_signal(signal.SIGTERM)
             self.daemon.wait(30)
+        # As root they lie in /var/cache.
+        subprocess.run([self.coffer, "cache", "clear", "--project", self.directory / "work"], env=self.env, check=False,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         shutil.rmtree(self.directory, ignore_errors=True)
 
 

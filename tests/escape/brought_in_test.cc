@@ -454,6 +454,38 @@ TEST_P(BroughtIn, ADeclaredToolchainMayBeNamedAndIsNeverWritable) {
   EXPECT_EQ(RunTool().exit, 120);
 }
 
+// The configuration lies behind a link, as those who keep their settings in a repository have it. A call that may write
+// to that repository could decide what the next call believes.
+TEST_P(BroughtIn, AConfigurationBehindALinkIsNotTheCallsToMake) {
+  const fs::path settings = home_ / "settings";
+  const fs::path toolchain = home_ / "toolchain";
+  fs::create_directories(toolchain / "lib");
+  fs::rename(project_ / "lib/libown.so", toolchain / "lib/libown.so");
+  fs::create_symlink(toolchain / "lib/libown.so", project_ / "lib/libown.so");
+  fs::create_directories(home_ / ".config");
+  const auto expect_refused = [&](const char* what) {
+    for (const char* flag : {"--rw", "--project"}) {
+      const RunResult result = Run({"true"}, {flag, settings.string()});
+      EXPECT_EQ(result.exit, 120) << what << flag << result.Describe();
+    }
+  };
+  fs::create_directories(settings);
+  if (container() || !IsRoot()) {
+    EXPECT_EQ(Run({"true"}, {"--rw", settings.string()}).exit, 0) << "NO-CONTROL";
+  }
+  fs::create_directory_symlink(settings / "coffer", home_ / ".config/coffer");
+  ExpectRefused(RunTool());
+  expect_refused("a link that leads nowhere yet");
+  fs::create_directories(settings / "coffer");
+  dir_.Write("home/settings/coffer/run.toml", "toolchains = [\"~/toolchain\"]\n");
+  EXPECT_TRUE(Contains(RunTool().out, "own library")) << "NO-CONTROL: it is not believed";
+  expect_refused("the directory itself");
+  fs::rename(settings / "coffer", home_ / "elsewhere");
+  fs::create_directory_symlink(home_ / "elsewhere", settings / "coffer");
+  EXPECT_TRUE(Contains(RunTool().out, "own library")) << "NO-CONTROL: it is not believed";
+  expect_refused("a link on the way");
+}
+
 // Everything that is bound, swapped for a link to the secret after it was examined and before it is mounted: init is
 // held at its first system call, when the supervisor has looked at everything.
 class SwappedAfterTheLook : public BroughtIn {
@@ -475,15 +507,17 @@ class SwappedAfterTheLook : public BroughtIn {
     argv.push_back("--");
     argv.insert(argv.end(), command.begin(), command.end());
     bool swapped = false;
-    const Traced traced =
-        RunTraced(argv, dir_ / "out", dir_ / "err",
-                  [&](const TracedProcess& caller, const std::map<pid_t, TracedProcess>&) -> pid_t {
-                    if (!swapped && caller.depth == 1) {
-                      swapped = true;
-                      swap();
-                    }
-                    return 0;
-                  });
+    const Traced traced = RunTraced(
+        argv, dir_ / "out", dir_ / "err",
+        [&](const TracedProcess& caller, const std::map<pid_t, TracedProcess>&) -> pid_t {
+          if (caller.depth != 1) {
+            return 0;
+          }
+          swapped = true;
+          swap();
+          return kLetGo;
+        },
+        Seconds(300));
     EXPECT_TRUE(traced.started) << traced.why;
     EXPECT_TRUE(swapped) << "no boundary was begun: " << ReadFile(dir_ / "err").value_or("");
     EXPECT_FALSE(traced.timed_out);

@@ -385,6 +385,37 @@ TEST_F(ProjectEscape, HooksOfTheUsersOwnConfigurationAreReadOnly) {
   EXPECT_FALSE(planted());
 }
 
+// A repository of dot files, linked from the home directory: the shell and git of the host read them by themselves.
+TEST_F(ProjectEscape, SettingsLinkedFromTheHomeAreReadOnly) {
+  const std::string home = dir_ / "home";
+  const std::string root = MakeProject("dotfiles");
+  RunOptions options;
+  options.environment = {{"HOME=" + home, "PATH=/usr/bin:/bin"}};
+  fs::create_directories(home + "/.config/autostart");
+  fs::create_directory_symlink(root, dir_ / "alias");
+  const auto planted = [&](const std::string& name) {
+    Put(root + "/" + name, "true\n");
+    RunCoffer({"--project", root},
+              {"sh", "-c", "rm -f " + name + "; echo evil > " + name + "; echo evil > new"},
+              options);
+    EXPECT_TRUE(IsPlanted(root + "/new")) << "NO-CONTROL: the project is not writable";
+    fs::remove(root + "/new");
+    return IsPlanted(root + "/" + name);
+  };
+  const Strings names = {"bashrc", "nvim/init.lua", "start/x.desktop"};
+  for (const std::string& name : names) {
+    EXPECT_TRUE(planted(name)) << "NO-CONTROL " << name;
+  }
+  // By a relative name, a directory as a whole, and over another link.
+  fs::create_symlink("../dotfiles/bashrc", home + "/.bashrc");
+  fs::create_directory_symlink(root + "/nvim", home + "/.config/nvim");
+  fs::create_symlink(dir_ / "alias/start/x.desktop", home + "/.config/autostart/x.desktop");
+  fs::create_directory_symlink(root, home + "/.dotfiles");
+  for (const std::string& name : names) {
+    EXPECT_FALSE(planted(name)) << name;
+  }
+}
+
 TEST_F(ProjectPointer, APointerToAnotherRepositoryIsNotFollowed) {
   EXPECT_TRUE(IsShown()) << "NO-CONTROL";
   Put(root_ + "/.git", "gitdir: " + repository_ + "/.git\n");
@@ -521,6 +552,10 @@ TEST_F(ProjectEscape, CachesAreAProjectsOwn) {
   EXPECT_EQ(run(first, "echo " + mark + " > $PIP_CACHE_DIR/mark").exit, 0);
   EXPECT_TRUE(Contains(run(first, "cat $PIP_CACHE_DIR/mark").out, mark)) << "NO-CONTROL";
   EXPECT_FALSE(Contains(run(second, "cat $PIP_CACHE_DIR/mark").out, mark));
+  // Another directory with the path of the first is another project.
+  fs::rename(first, dir_ / "moved");
+  MakeProject("first");
+  EXPECT_FALSE(Contains(run(first, "cat $PIP_CACHE_DIR/mark").out, mark));
   if (IsRoot()) {
     // As root they lie in /var/cache/coffer.
     RunProgram({CofferPath(), "cache", "clear", "--project", first});

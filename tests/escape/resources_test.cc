@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <thread>
 
 #include "base/remove_tree.h"
 #include "tests/support/host.h"
@@ -22,6 +23,12 @@ class ResourceEscape : public LevelTest {
   static long Figure(const std::string& out, const std::string& word) {
     const size_t at = out.find(word + " ");
     return at == std::string::npos ? -1 : atol(out.c_str() + at + word.size() + 1);
+  }
+  // The probe, copied into a boundary that shows no directory of the host.
+  static RunResult RunCopiedProbe(Strings flags, const std::string& verb) {
+    flags.insert(flags.end(), {"--runtime", "base", "--in", ProbePath()});
+    const std::string script = "cp /in/probe p && chmod 755 p && exec ./p " + verb;
+    return RunCoffer(flags, {"sh", "-c", script});
   }
   static bool Breached(const RunResult& result, const std::string& cap) {
     return result.receipt.is_object() && result.receipt["limits"].contains(cap) &&
@@ -233,18 +240,18 @@ TEST_P(ResourceEscape, RS_04_MemoryInQueuesThatCannotBeAsked) {
                          {"tcp", true}}) {
     EXPECT_TRUE(Contains(RunOutside({"hide-queued", "200", way.how}).out, "queue: OPEN"))
         << "NO-CONTROL " << way.how;
-    const RunResult result = RunProbe(flags, {"hide-queued", "200", way.how});
+    // Beside all of /usr there are no AF_UNIX datagrams. The runtime base is single files, and a copy of the probe.
+    const bool datagrams = way.how == std::string("empty") || way.how == std::string("senders");
+    const RunResult result = datagrams && container()
+                                 ? RunCopiedProbe(flags, "hide-queued 200 " + std::string(way.how))
+                                 : RunProbe(flags, {"hide-queued", "200", way.how});
     if (Contains(result.out, "queue: REFUSED") && result.exit == 0) {
       // A memory cgroup refuses a buffer that does not fit, or ends the call: both hold.
       const bool counted =
           !Contains(result.receipt["isolation"]["missing"].dump(), "cgroup-memory");
       const bool full = Contains(result.out, "ENOBUFS") || Contains(result.out, "ENOMEM");
       const bool inet = way.how == std::string("udp") || way.how == std::string("tcp");
-      // Beside all of /usr there are no AF_UNIX datagrams, which "empty" and "senders" are made of.
-      const bool no_datagrams =
-          way.how == std::string("empty") || way.how == std::string("senders");
-      EXPECT_TRUE((counted && full) ||
-                  (way.needs_network && (!container() || inet || no_datagrams)))
+      EXPECT_TRUE((counted && full) || (way.needs_network && (!container() || inet)))
           << way.how << "\n"
           << result.Describe();
       continue;
@@ -306,10 +313,14 @@ TEST_P(ResourceEscape, RS_12_ChildrenThatTheKernelForgets) {
   }
   // Half a second of such children is within the cap, and is about what the receipt says.
   const RunResult few =
-      RunProbe(Flags({"--cpu", "5s", "--wall", "50s"}), {"spin-forgotten", "5", "100"});
+      RunProbe(Flags({"--cpu", "50s", "--wall", "50s"}), {"spin-forgotten", "5", "100"});
   EXPECT_EQ(few.exit, 0) << few.Describe();
   EXPECT_GE(few.receipt["limits"]["cpu"]["used"], 200'000'000) << few.Describe();
-  EXPECT_LE(few.receipt["limits"]["cpu"]["used"], 2'000'000'000) << few.Describe();
+  // No more than all processors can have worked meanwhile. Starting a hundred children may cost more than they use.
+  const auto wall = few.receipt["limits"]["wall"]["used"].get<int64_t>();
+  EXPECT_LE(few.receipt["limits"]["cpu"]["used"],
+            wall * std::thread::hardware_concurrency() + 200'000'000)
+      << few.Describe();
 }
 
 TEST_P(ResourceEscape, RS_08_WhatOrphansWrite) {
@@ -336,9 +347,10 @@ TEST_P(ResourceEscape, RS_21_TreesOfAnyDepth) {
   TempDir dir;
   const std::string shared = dir.MakeDir("shared", 0777);
   const bool mount = container() || !IsRoot();
-  for (const char* levels : {"80", "1000"}) {
+  for (const char* levels : {"80", "400"}) {
     const std::vector<std::string> before = CofferTraces();
-    const RunResult own = RunProbe(Flags(), {"dig", ".", levels, "200"});
+    const RunResult own =
+        RunProbe(Flags({"--cpu", "60s", "--wall", "60s"}), {"dig", ".", levels, "200"});
     EXPECT_EQ(own.exit, 0) << own.Describe();
     EXPECT_TRUE(Contains(own.out, "dig: OPEN")) << "NO-CONTROL: it is not that deep\n"
                                                 << own.Describe();
@@ -346,7 +358,8 @@ TEST_P(ResourceEscape, RS_21_TreesOfAnyDepth) {
     if (!mount) {
       continue;
     }
-    const Strings flags = Flags({"--rw", container() ? shared + ":/data" : shared});
+    const Strings flags =
+        Flags({"--cpu", "60s", "--wall", "60s", "--rw", container() ? shared + ":/data" : shared});
     const RunResult result =
         RunProbe(flags, {"dig", container() ? "/data" : shared, levels, "200"});
     EXPECT_EQ(result.exit, 0) << result.Describe();
@@ -407,8 +420,9 @@ TEST_P(ResourceEscape, RS_22_CapsTooSmallToStart) {
 
 TEST_P(ResourceEscape, RS_07_ManyFiles) {
   TempDir dir;
-  EXPECT_GT(Figure(RunOutside({"many-files", dir.path(), "21000"}).out, "made"), 20000)
-      << "NO-CONTROL";
+  const RunResult outside =
+      RunOutside({"many-files", dir.path(), "21000"}, {.timeout = Seconds(300)});
+  EXPECT_GT(Figure(outside.out, "made"), 20000) << "NO-CONTROL";
   const RunResult result = RunProbe(Flags({"--cpu", "60s", "--wall", "60s"}),
                                     {"many-files", ".", "100000"}, {.timeout = Seconds(90)});
   EXPECT_FALSE(Contains(result.out, "create: OPEN")) << result.Describe();

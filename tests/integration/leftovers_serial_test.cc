@@ -180,6 +180,84 @@ TEST_P(Leftovers, PE_09_TwoHundredRandomKills) {
   EXPECT_EQ(RunProbe(Flags(), {"exit", "0"}).exit, 0) << "a run after the kills";
 }
 
+// The scratch directories of a supervisor: copies of inputs and of a script from stdin.
+std::vector<std::string> ScratchOf(pid_t supervisor) {
+  const char* const wished = getenv("TMPDIR");
+  const std::string parent = IsRoot() || wished == nullptr ? "/tmp" : wished;
+  const std::string name = "coffer-scratch-" + std::to_string(supervisor) + "-";
+  std::vector<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator(parent)) {
+    if (entry.path().filename().string().starts_with(name)) {
+      found.push_back(entry.path());
+    }
+  }
+  return found;
+}
+
+// Which of the files another user can read. Only root can be one; otherwise the mode of the directory says it.
+Strings ReadByAnother(const std::string& directory, const Strings& files) {
+  Strings read;
+  if (!IsRoot()) {
+    return (std::filesystem::status(directory).permissions() & std::filesystem::perms(0077)) ==
+                   std::filesystem::perms::none
+               ? Strings()
+               : files;
+  }
+  for (const std::string& file : files) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const bool other = setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0;
+      _exit(other && open(file.c_str(), O_RDONLY) >= 0 ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (status == 0) {
+      read.push_back(file);
+    }
+  }
+  return read;
+}
+
+TEST_P(Leftovers, CopiesAreClosedToOthersAndSweptAfterAKill) {
+  TempDir dir;
+  const std::string secret = dir.Write("secret.txt", "the secret\n", 0600);
+  const std::string script = dir.Write("script", "cat secret.txt\necho begun\nsleep 1000\n", 0600);
+  const std::string out = dir / "out";
+  const pid_t supervisor = fork();
+  if (supervisor == 0) {
+    dup2(open(script.c_str(), O_RDONLY), 0);
+    dup2(open(out.c_str(), O_WRONLY | O_CREAT, 0600), 1);
+    execl(CofferPath().c_str(), "coffer", "run", "--level", GetParam(), "--runtime", "sh", "--wall",
+          "10m", "--in", secret.c_str(), "-", nullptr);
+    _exit(97);
+  }
+  EXPECT_TRUE(WaitUntil([&] { return Contains(ReadFile(out).value_or(""), "begun"); }, Seconds(60)))
+      << ReadFile(out).value_or("");
+  EXPECT_TRUE(Contains(ReadFile(out).value_or(""), "the secret"));
+  const std::vector<std::string> scratch = ScratchOf(supervisor);
+  EXPECT_FALSE(scratch.empty()) << "NO-CONTROL: there are no copies";
+  for (const std::string& directory : scratch) {
+    Strings files;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
+      if (entry.is_regular_file() && !entry.is_symlink()) {
+        files.push_back(entry.path());
+      }
+    }
+    EXPECT_FALSE(files.empty()) << "NO-CONTROL: nothing to read in " << directory;
+    EXPECT_EQ(ReadByAnother(directory, files), Strings());
+  }
+  const std::string open_file = dir.Write("open.txt", "x", 0644);
+  std::filesystem::permissions(dir.path(), std::filesystem::perms(0755));
+  EXPECT_EQ(ReadByAnother(dir.path(), {open_file}), Strings{open_file}) << "NO-CONTROL";
+  kill(supervisor, SIGKILL);
+  int status = 0;
+  ASSERT_EQ(waitpid(supervisor, &status, 0), supervisor);
+  EXPECT_EQ(ScratchOf(supervisor), scratch) << "NO-CONTROL: a kill leaves nothing behind";
+  const RunResult sweep = RunProgram({CofferPath(), "doctor", "--sweep"});
+  EXPECT_EQ(sweep.exit, 0) << sweep.Describe();
+  EXPECT_EQ(ScratchOf(supervisor), Strings());
+}
+
 INSTANTIATE_TEST_SUITE_P(Level, Leftovers, ::testing::Values("container", "process"),
                          LevelTestName);
 

@@ -135,14 +135,15 @@ class Tracing {
       pass = signal;  // meant for it
     }
     // Fails only for one that is being killed, whose end comes by itself.
-    (void)Trace(PTRACE_SYSCALL, thread, 0, pass);
+    (void)Trace(let_go_ ? PTRACE_CONT : PTRACE_SYSCALL, thread, 0, pass);
   }
 
   void Ask(const TracedProcess& caller) {
-    if (traced_.killed || traced_.family[root_].execs == 0) {
+    if (let_go_ || traced_.killed || traced_.family[root_].execs == 0) {
       return;
     }
     const pid_t victim = rule_(caller, traced_.family);
+    let_go_ = victim == kLetGo;
     if (victim > 0) {
       traced_.at_kill = traced_.family;
       traced_.killed = true;
@@ -168,6 +169,7 @@ class Tracing {
   const pid_t root_;
   const KillRule& rule_;
   Traced& traced_;
+  bool let_go_ = false;
   std::map<pid_t, pid_t> threads_;  // to the process it belongs to
   std::map<pid_t, int> children_;
 };

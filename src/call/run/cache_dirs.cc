@@ -4,6 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <array>
@@ -62,10 +65,42 @@ Result<UniqueFd> OpenRoot() {
   return sys::OpenNoLinks(AT_FDCWD, root, O_RDONLY | O_DIRECTORY);
 }
 
-Status NotePath(const std::string& directory, const std::string& project) {
-  const Result<UniqueFd> file =
-      sys::Open(directory + "/" + kPathFile, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
-  return file.ok() ? sys::WriteAll(file->get(), project) : Status(file.error());
+// The project's path, and on a second line which directory that is: its number and when it was made. Numbers are given
+// again; not every file system keeps the time.
+Result<std::string> IdentityOf(const std::string& project) {
+  struct statx info{};
+  const long answer =
+      raw::Syscall(SYS_statx, AT_FDCWD, raw::Arg(project.c_str()), AT_SYMLINK_NOFOLLOW,
+                   STATX_BASIC_STATS | STATX_BTIME, raw::Arg(&info));
+  if (answer < 0) {
+    return sys::ErrnoError("policy.cache", fmt::format("cannot look at {}", project), answer);
+  }
+  const bool dated = (info.stx_mask & STATX_BTIME) != 0;
+  return fmt::format("{}\n{} {}.{}\n", project, info.stx_ino, dated ? info.stx_btime.tv_sec : 0,
+                     dated ? info.stx_btime.tv_nsec : 0);
+}
+
+// The path in what IdentityOf has written.
+std::string PathIn(const std::string& identity) { return identity.substr(0, identity.find('\n')); }
+
+// Makes the directory of the project's caches if there is none, and empties it if it is another directory's. True if so.
+Result<bool> OwnDirectory(const std::string& directory, const std::string& project) {
+  TRY_ASSIGN(const std::string identity, IdentityOf(project));
+  TRY(sys::MakeDirs(directory, 0700));
+  TRY_ASSIGN(const UniqueFd opened, sys::OpenNoLinks(AT_FDCWD, directory, O_RDONLY | O_DIRECTORY));
+  // Two first calls at once: the second finds what the first has written.
+  if (const long locked = raw::Syscall(SYS_flock, opened.get(), LOCK_EX); locked < 0) {
+    return sys::ErrnoError("policy.cache", "cannot lock a cache directory", locked);
+  }
+  const Result<std::string> known = sys::ReadFileAt(opened.get(), kPathFile, 8192);
+  if (known.ok() && *known == identity) {
+    return false;
+  }
+  TRY(EmptyTree(opened.get()));
+  TRY_ASSIGN(const UniqueFd file,
+             sys::OpenAt(opened.get(), kPathFile, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600));
+  TRY(sys::WriteAll(file.get(), identity));
+  return known.ok();
 }
 
 }  // namespace
@@ -79,8 +114,12 @@ Result<OpenedCaches> OpenCaches(const std::string& project, const std::vector<st
     }
     TRY_ASSIGN(const std::string root, Root());
     const std::string above = root + "/" + IdOf(project);
+    TRY_ASSIGN(const bool emptied, OwnDirectory(above, project));
+    if (emptied) {
+      opened.notes.push_back(
+          "the caches were of another directory with this path, and were emptied");
+    }
     TRY(sys::MakeDirs(above + "/" + name, 0700));
-    TRY(NotePath(above, project));
     isolation::OpenedMount mount;
     // For root it lies below /var/cache, a directory of the system; this one was made for the payload above.
     TRY_ASSIGN(mount.path, isolation::OpenHostPath(above + "/" + name, policy::Access::kWrite,
@@ -116,7 +155,7 @@ Result<std::vector<CacheEntry>> ListCaches() {
     if (!directory.ok()) {
       continue;
     }
-    const Result<std::string> path = sys::ReadFileAt(directory->get(), kPathFile, 4096);
+    const Result<std::string> path = sys::ReadFileAt(directory->get(), kPathFile, 8192);
     for (const KnownCache& known : kKnown) {
       const std::string name(known.name);
       const Result<UniqueFd> cache =
@@ -125,7 +164,7 @@ Result<std::vector<CacheEntry>> ListCaches() {
         continue;
       }
       const Result<limits::DiskUse> use = limits::ScanDisk(cache->get(), kScanTime);
-      list.push_back({path.ok() ? *path : project.name, name, use.ok() ? use->bytes : 0});
+      list.push_back({path.ok() ? PathIn(*path) : project.name, name, use.ok() ? use->bytes : 0});
     }
   }
   std::sort(list.begin(), list.end(), [](const CacheEntry& a, const CacheEntry& b) {

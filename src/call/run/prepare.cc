@@ -171,7 +171,8 @@ Status OpenMounts(const RunRequest& request, const RunConfig& config, Prepared& 
     isolation::OpenedMount opened;
     TRY_ASSIGN(opened.path,
                isolation::OpenHostPath(mount.host, mount.access, isolation::BreadthOf(mount)));
-    TRY(isolation::CheckShowsNone(opened.path, OwnPlaces(request, config, mount.access)));
+    TRY(isolation::CheckShowsNone(opened.path, mount.access,
+                                  OwnPlaces(request, config, mount.access)));
     if (mount.at.empty()) {
       opened.at = opened.path.path;
     } else {
@@ -201,7 +202,8 @@ Status OpenMounts(const RunRequest& request, const RunConfig& config, Prepared& 
   for (const isolation::OpenedMount& mount : prepared.mounts) {
     if (mount.project && !mount.within) {
       // A project may bring its git directory, which no word of the caller named.
-      TRY(isolation::CheckShowsNone(mount.path, OwnPlaces(request, config, mount.access)));
+      TRY(isolation::CheckShowsNone(mount.path, mount.access,
+                                    OwnPlaces(request, config, mount.access)));
     }
   }
   TRY(OpenWorkspace(request.envelope, prepared));

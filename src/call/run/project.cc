@@ -12,6 +12,7 @@
 #include "base/regular_file.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "call/run/linked_settings.h"
 #include "isolation/fifo_search.h"
 #include "isolation/git_programs.h"
 #include "isolation/runtime/real_path.h"
@@ -126,6 +127,8 @@ Result<Project> Project::Open(PlantedRule rule, const std::vector<std::string>& 
   for (const std::string& config : isolation::GlobalGitConfigs()) {
     AddPrograms(root, config, options.more);
   }
+  const std::vector<std::string> settings = LinkedSettings(root);
+  options.more.insert(options.more.end(), settings.begin(), settings.end());
   const mode_t git = KindOf(root, ".git");
   std::optional<isolation::GitPointer> pointer;
   if (git == S_IFREG) {

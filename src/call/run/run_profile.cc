@@ -87,7 +87,12 @@ Result<std::string> ReadProjectFile(const std::string& project) {
     return Refused("policy.project.file", path + " is not a file that can be read",
                    "make it a regular file, or remove it");
   }
-  return sys::ReadFd(readable->get(), kMostBytes);
+  Result<std::string> text = sys::ReadFd(readable->get(), kMostBytes);
+  if (!text.ok()) {
+    return Refused("policy.project.file", path + ": " + text.error().message,
+                   fmt::format("it may have up to {}", FormatSize(kMostBytes)));
+  }
+  return text;
 }
 
 template <typename T>

@@ -107,7 +107,7 @@ Status CheckMounts(const WardenRules& rules, const TableEntry& entry,
     if (mount.access == Access::kWrite) {
       own.insert(own.end(), rules.relied.begin(), rules.relied.end());
     }
-    TRY(isolation::CheckShowsNone(opened, own));
+    TRY(isolation::CheckShowsNone(opened, mount.access, own));
   }
   return {};
 }

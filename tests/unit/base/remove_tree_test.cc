@@ -39,7 +39,7 @@ class MemoryDir {
   const std::string& path() const { return path_; }
 
  private:
-  std::string path_ = "/dev/shm/coffer-deep-XXXXXX";
+  std::string path_ = "/dev/shm/tree-deep-XXXXXX";
 };
 
 UniqueFd OpenDir(const std::string& path) {

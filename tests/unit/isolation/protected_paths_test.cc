@@ -23,11 +23,12 @@ class OwnPlaces : public ::testing::Test {
     dir_.MakeDir("home/state2");
     dir_.MakeDir("elsewhere");
   }
-  bool Refused(const std::string& mount, const std::string& own) {
-    Result<HostPath> opened = OpenHostPath(mount, policy::Access::kWrite, Breadth::kAny);
+  bool Refused(const std::string& mount, const std::string& own,
+               policy::Access access = policy::Access::kWrite) {
+    Result<HostPath> opened = OpenHostPath(mount, access, Breadth::kAny);
     EXPECT_TRUE(opened.ok()) << mount;
     const std::string places[] = {own};
-    return !CheckShowsNone(*opened, places).ok();
+    return !CheckShowsNone(*opened, access, places).ok();
   }
   test::TempDir dir_;
 };
@@ -67,6 +68,36 @@ TEST_F(OwnPlaces, LinksInItsNameDoNotHideIt) {
   EXPECT_TRUE(Refused(dir_ / "home/state", dir_ / "link/state"));
   EXPECT_TRUE(Refused(dir_ / "home", dir_ / "link/later"));
   EXPECT_FALSE(Refused(dir_ / "elsewhere", dir_ / "link/state"));
+}
+
+// A call that may write where a link leads nowhere yet could make what it leads to.
+TEST_F(OwnPlaces, WhereADanglingLinkLeadsCounts) {
+  ASSERT_EQ(::symlink((dir_ / "elsewhere/later").c_str(), (dir_ / "home/config").c_str()), 0);
+  EXPECT_TRUE(Refused(dir_ / "elsewhere", dir_ / "home/config"));
+  EXPECT_TRUE(Refused(dir_ / "elsewhere", dir_ / "home/config/coffer"));
+  EXPECT_FALSE(Refused(dir_ / "home/state2", dir_ / "home/config")) << "NO-CONTROL";
+}
+
+// Every link on the way decides where a place is, so none of them may be replaced; seeing them is no harm.
+TEST_F(OwnPlaces, NoLinkOnTheWayIsWritable) {
+  ASSERT_EQ(::symlink("../home/state", (dir_ / "elsewhere/middle").c_str()), 0);
+  ASSERT_EQ(::symlink((dir_ / "elsewhere/middle").c_str(), (dir_ / "first").c_str()), 0);
+  EXPECT_TRUE(Refused(dir_ / "elsewhere", dir_ / "first"));
+  EXPECT_TRUE(Refused(dir_ / "elsewhere", dir_ / "first/log"));
+  EXPECT_FALSE(Refused(dir_ / "elsewhere", dir_ / "first", policy::Access::kRead));
+  EXPECT_TRUE(Refused(dir_ / "home/state", dir_ / "first", policy::Access::kRead));
+  EXPECT_FALSE(Refused(dir_ / "home/state2", dir_ / "first")) << "NO-CONTROL";
+  // A ring of links ends.
+  ASSERT_EQ(::symlink("ring", (dir_ / "elsewhere/ring").c_str()), 0);
+  EXPECT_TRUE(Refused(dir_ / "elsewhere", dir_ / "elsewhere/ring/x"));
+}
+
+TEST_F(OwnPlaces, AReceiptBehindALinkThatTheCallCouldReplace) {
+  ASSERT_EQ(::symlink("../home", (dir_ / "elsewhere/link").c_str()), 0);
+  Result<HostPath> opened = OpenHostPath(dir_ / "elsewhere", policy::Access::kWrite);
+  ASSERT_TRUE(opened.ok());
+  EXPECT_FALSE(CheckReceiptOutside(*opened, dir_ / "elsewhere/link/receipt").ok());
+  EXPECT_TRUE(CheckReceiptOutside(*opened, dir_ / "home/receipt").ok()) << "NO-CONTROL";
 }
 
 // A bind mount has another name and the same directory behind it.

@@ -9,7 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
+#include <thread>
 
 #include "base/remove_tree.h"
 #include "base/sys.h"
@@ -120,7 +122,7 @@ TEST(ScanDisk, SaysWhenItDidNotFinish) {
 // for each directory that is removed afterwards.
 TEST(ScanDisk, SumsTreesOfAnyDepth) {
   for (const int levels : {80, 3000, 10000}) {
-    std::string path = "/dev/shm/coffer-deep-XXXXXX";
+    std::string path = "/dev/shm/tree-deep-XXXXXX";
     ASSERT_NE(::mkdtemp(path.data()), nullptr);
     const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     ::mkdirat(fd.get(), "chain", 0700);
@@ -138,6 +140,37 @@ TEST(ScanDisk, SumsTreesOfAnyDepth) {
     EXPECT_TRUE(EmptyTree(fd.get()).ok());
     ::rmdir(path.c_str());
   }
+}
+
+// While it is summed the tree grows at its top, by moving it into a new directory, again and again: both names are there
+// for a moment, so that something is left to enter at the top when the walk comes back from the bottom.
+TEST(ScanDisk, ATreeThatGrowsAtItsTopIsSummed) {
+  std::string path = "/dev/shm/tree-grows-XXXXXX";
+  ASSERT_NE(::mkdtemp(path.data()), nullptr);
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const auto grow = [&] {
+    return ::mkdirat(fd.get(), "next", 0700) == 0 &&
+           ::renameat(fd.get(), "chain", fd.get(), "next/chain") == 0 &&
+           ::renameat(fd.get(), "next", fd.get(), "chain") == 0;
+  };
+  ::mkdirat(fd.get(), "chain", 0700);
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_TRUE(grow());
+  }
+  std::atomic<bool> over = false;
+  std::thread mover([&] {
+    for (int i = 0; i < 5000 && !over && grow(); ++i) {
+    }
+  });
+  for (int i = 0; i < 40; ++i) {
+    const Result<DiskUse> use = ScanDisk(fd.get(), seconds(30));
+    ASSERT_TRUE(use.ok());
+    EXPECT_EQ(use->end, ScanEnd::kComplete) << i;
+  }
+  over = true;
+  mover.join();
+  EXPECT_TRUE(EmptyTree(fd.get()).ok());
+  ::rmdir(path.c_str());
 }
 
 TEST(ScanDisk, AClosedDirectoryIsNotEmpty) {
