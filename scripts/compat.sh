@@ -81,12 +81,13 @@ fresh() {  # a directory of WHO's own
 }
 
 passed=0 failed=0 excepted=0 missing=0
-declare -A known=()
+declare -A known=() flagged=()
 rows=()
 out=$work/out err=$work/err
 while IFS= read -r line || [ -n "$line" ]; do
   case $line in
     '' | '#'*) continue ;;
+    '+ '*) line=${line#+ }; flagged[${line%% | *}]=${line#* | }; continue ;;
     '! '*) line=${line#! }; known[${line%% | *}]=${line#* | }; continue ;;
   esac
   # A line without the three bars goes on with the script before it.
@@ -133,7 +134,12 @@ for i in "${!names[@]}"; do
     for mount in without with; do
       directory=$(fresh "$one")
       flags=("${limits[@]}")
-      if [ $mount = with ]; then flags+=(--rw "$directory:/data" --cwd /data); fi
+      if [ $mount = with ]; then
+        flags+=(--rw "$directory:/data" --cwd /data)
+      else
+        # shellcheck disable=SC2206  # words of flags
+        flags+=(${flagged[$name]:-})
+      fi
       if [ $npm = yes ]; then flags+=(--ro "$modules:/node_modules" --env NODE_MODULES=/node_modules); fi
       if run "$one" "$directory" "$coffer" run "${flags[@]}" -- sh -ec "$script" "$script" && [ "$(cat "$out")" = "$expected" ]; then
         passed=$((passed + 1)); cells+=("yes")
@@ -145,11 +151,12 @@ for i in "${!names[@]}"; do
       fi
     done
   done
+  needed=${flagged[$name]:+ with \`${flagged[$name]}\`}
   # "yes" once if all are.
   if [ "$(printf '%s\n' "${cells[@]}" | sort -u)" = yes ]; then
-    echo "ok       $name"; rows+=("| $name | yes | ${notes//$work/DIR} |")
+    echo "ok       $name"; rows+=("| $name | yes$needed | ${notes//$work/DIR} |")
   elif ! printf '%s\n' "${cells[@]}" | grep -qxv -e yes -e known; then
-    echo "known    $name: not $except"; rows+=("| $name | not $except | ${known[$name]#* | } |")
+    echo "known    $name: not $except"; rows+=("| $name |$needed${needed:+,} not $except | ${known[$name]#* | } |")
   else
     echo "FAIL     $name (${cells[*]}) $notes"; rows+=("| $name | ${cells[*]} | ${notes//$work/DIR} |")
   fi

@@ -130,10 +130,10 @@ _coffer() {
         --out | --cwd) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
         --cpu | --wall) mapfile -t COMPREPLY < <(compgen -W "1s 10s 30s 1m" -- "$cur") ;;
         --memory | --disk | --io | --output | --tmp) mapfile -t COMPREPLY < <(compgen -W "1MiB 64MiB 256MiB 1GiB" -- "$cur") ;;
-        --env | --uid | --processes | --open-files) ;;
+        --env | --uid | --publish | --processes | --open-files) ;;
         *)
           if [[ $cur == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--level --floor --runtime --seccomp --uid --ro --rw --dangerously-rw --in --out --tmp
+            mapfile -t COMPREPLY < <(compgen -W "--level --floor --runtime --seccomp --publish --uid --ro --rw --dangerously-rw --in --out --tmp
               --project --no-project --keep-planted --cache --profile --fail-on-cut --session --cwd --cpu --wall --memory --processes --open-files --disk --io --output --env --tty --no-exec --receipt --state
               --trace --quiet --help --" -- "$cur")
           else

@@ -34,6 +34,7 @@ complete -c coffer -n $run -x -l level -a "auto container process" -d "How stron
 complete -c coffer -n $run -x -l floor -a "userns mountns pidns netns ipcns utsns cgroupns private-root private-proc uid capabilities no-new-privs seccomp landlock rlimits disk-quota cgroup-memory cgroup-pids cgroup-cpu cgroup-io" -d "Layers that must stand"
 complete -c coffer -n $run -x -l runtime -a "python3 node perl bash sh busybox host-usr" -d "Runtimes visible inside"
 complete -c coffer -n $run -r -l seccomp -a "strict default compat" -d "Profile of system calls"
+complete -c coffer -n $run -x -l publish -d "Port inside, reached on 127.0.0.1"
 complete -c coffer -n $run -x -l uid -d "User id as seen inside"
 complete -c coffer -n $run -r -l ro -d "Host path, read-only"
 complete -c coffer -n $run -r -l rw -d "Host path, writable"

@@ -20,9 +20,14 @@ Json IsolationOf(const Receipt& receipt) {
     missing.push_back(
         {{"layer", layer.layer}, {"reason", layer.reason}, {"stand_in", Optional(layer.stand_in)}});
   }
+  Json published = Json::array();
+  for (const PublishedPort& port : receipt.published) {
+    published.push_back({{"host", port.host}, {"inside", port.inside}});
+  }
   return {{"level", Optional(receipt.level)}, {"layers", receipt.layers},
           {"floor", receipt.floor},           {"missing", std::move(missing)},
-          {"runtimes", receipt.runtimes},     {"program", Optional(receipt.program)}};
+          {"runtimes", receipt.runtimes},     {"program", Optional(receipt.program)},
+          {"published", std::move(published)}};
 }
 
 Json LimitsOf(const Receipt& receipt) {

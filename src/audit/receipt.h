@@ -48,6 +48,12 @@ struct MissingLayer {
   std::string stand_in;
 };
 
+// A port inside that was reached on the host's loopback (--publish).
+struct PublishedPort {
+  uint64_t host = 0;
+  uint64_t inside = 0;
+};
+
 // Something of the host that the call was shown.
 struct BoundPath {
   std::string path;
@@ -77,7 +83,8 @@ struct Receipt {
   std::vector<MissingLayer> missing;
   std::vector<std::string> runtimes;
   std::string program;  // what was executed: its path inside; empty if it did not come so far
-  bool exec = false;    // files in /workspace, /tmp and mounts could be executed
+  std::vector<PublishedPort> published;
+  bool exec = false;  // files in /workspace, /tmp and mounts could be executed
   std::vector<BoundPath> bound;
   std::vector<std::string>
       planted;  // paths in a project that a program on the host would run (--project)

@@ -52,6 +52,12 @@ void ReadIsolation(const Json& json, Receipt& receipt) {
   receipt.floor = json.at("floor").get<std::vector<std::string>>();
   receipt.runtimes = json.at("runtimes").get<std::vector<std::string>>();
   receipt.program = json.contains("program") ? Text(json, "program") : std::string();
+  if (const auto published = json.find("published"); published != json.end()) {
+    for (const Json& port : *published) {
+      receipt.published.push_back(
+          {port.at("host").get<uint64_t>(), port.at("inside").get<uint64_t>()});
+    }
+  }
   for (const Json& missing : json.at("missing")) {
     receipt.missing.push_back(
         {Text(missing, "layer"), Text(missing, "reason"), Text(missing, "stand_in")});

@@ -8,6 +8,7 @@
 
 #include "base/quantity.h"
 #include "base/text.h"
+#include "call/run/port_forwarder.h"
 #include "policy/inodes.h"
 #include "policy/manifest/mistake.h"
 
@@ -229,6 +230,30 @@ class Parser {
     return {};
   }
 
+  // PORT, or HOST:PORT.
+  Status Publish(std::string_view flag) {
+    TRY_ASSIGN(const std::string_view text, Value(flag));
+    const size_t colon = text.find(':');
+    RunRequest::Publish port;
+    const auto read = [](std::string_view digits, uint16_t& number) {
+      const char* const end = digits.data() + digits.size();
+      const auto [stop, problem] = std::from_chars(digits.data(), end, number);
+      return problem == std::errc() && stop == end;
+    };
+    const std::string_view inside = colon == std::string_view::npos ? text : text.substr(colon + 1);
+    if (!read(inside, port.inside) || port.inside == 0 || !read(text.substr(0, colon), port.host)) {
+      return Refused("policy.value",
+                     fmt::format("--publish: \"{}\" is not PORT or HOST:PORT", Printable(text)),
+                     "write 8080 for the same port on both sides, or 9000:8080 for 127.0.0.1:9000 "
+                     "here and 8080 inside; 0:8080 takes any that is free here");
+    }
+    if (request_.publish.size() == call::kMostPorts) {
+      return Refused("policy.value", fmt::format("--publish: at most {} ports", call::kMostPorts));
+    }
+    request_.publish.push_back(port);
+    return {};
+  }
+
   Status Level(std::string_view flag) {
     TRY_ASSIGN(const std::string_view text, Value(flag));
     const auto level = policy::FindLevel(text);
@@ -349,6 +374,8 @@ class Parser {
       return Cwd(flag);
     if (flag == "--uid")
       return Uid(flag);
+    if (flag == "--publish")
+      return Publish(flag);
     if (flag == "--floor")
       return Floor(flag);
     if (flag == "--seccomp")

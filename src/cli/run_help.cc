@@ -35,6 +35,8 @@ What it may see:
   --cwd PATH          working directory inside (/workspace)
   --uid N             user id inside (1000)
   --tty               a terminal of its own
+  --publish PORT      127.0.0.1:PORT of this host leads to PORT inside, for a browser (9000:8080: port 9000 here; 0:8080: any
+                      that is free). The way leads inwards only; needs the container level
 
 What it may use:
   --cpu TIME          CPU time of the whole tree (10s)        --wall TIME         elapsed time (30s)

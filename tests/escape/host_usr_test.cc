@@ -249,20 +249,39 @@ TEST_P(HostUsrEscape, FS_41_ParentsThatAreNotTheSystemsOwn) {
   _exit(0);
 }
 
+int CountOf(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
 TEST_P(HostUsrEscape, FS_25_ASocketDeepInUsrIsNotReached) {
   constexpr const char* kSocket = "/usr/local/share/service/run/socket";
   fs::create_directories(dir_ / "usr/local/share/service/run");
-  const Strings talk = {"python3", "-c",
-                        "import socket, time\n"
-                        "s = socket.socket(socket.AF_UNIX)\n"
-                        "for i in range(50):\n"
-                        "  e = s.connect_ex('" +
-                            std::string(kSocket) +
-                            "')\n"
-                            "  if e not in (2, 111): break\n"
-                            "  time.sleep(0.1)\n"
-                            "print('errno', e)\n"
-                            "print(s.recv(100))\n"};
+  const Strings talk = {
+      "python3", "-c",
+      "import socket, time\n"
+      "s = socket.socket(socket.AF_UNIX)\n"
+      "for i in range(50):\n"
+      "  e = s.connect_ex('" +
+          std::string(kSocket) +
+          "')\n"
+          "  if e not in (2, 111): break\n"
+          "  time.sleep(0.1)\n"
+          "print('errno', e)\n"
+          "for make in (lambda: socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM),\n"
+          "    lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0]):\n"
+          "  for send in ('sendto', 'sendmsg'):\n"
+          "    try:\n"
+          "      d = make()\n"
+          "      d.sendto(b'x', '" +
+          std::string(kSocket) + "') if send == 'sendto' else d.sendmsg([b'x'], [], 0, '" +
+          std::string(kSocket) +
+          "')\n"
+          "    except OSError as e: print('datagram', e.errno)\n"
+          "print(s.recv(100))\n"};
   for (const bool as_user : {false, true}) {
     RunOptions options = Layered(as_user);
     options.in_child = [layers = options.in_child, token = token_] {
@@ -276,11 +295,15 @@ TEST_P(HostUsrEscape, FS_25_ASocketDeepInUsrIsNotReached) {
     }
     const RunResult outside = RunProgram(talk, options);
     ASSERT_TRUE(Contains(outside.out, token_)) << "NO-CONTROL: " << outside.Describe();
+    // EPROTOTYPE: each of the four found the socket, which takes no datagrams.
+    ASSERT_EQ(CountOf(outside.out, "datagram 91\n"), 4) << "NO-CONTROL: " << outside.Describe();
     fs::remove(dir_ / "usr/local/share/service/run/socket");
     const RunResult inside = RunCoffer(Flags(), talk, options);
     fs::remove(dir_ / "usr/local/share/service/run/socket");
     EXPECT_FALSE(Contains(inside.out, token_)) << "OPEN: " << inside.Describe();
     EXPECT_TRUE(Contains(inside.out, "errno 1\n") || !container()) << inside.Describe();
+    EXPECT_FALSE(Contains(inside.out, "datagram 91")) << "OPEN: " << inside.Describe();
+    EXPECT_TRUE(CountOf(inside.out, "datagram 1\n") == 4 || !container()) << inside.Describe();
   }
 }
 

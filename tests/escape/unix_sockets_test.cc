@@ -93,6 +93,26 @@ TEST_P(UnixSocketEscape, FS_25_EveryKindOfSocketAndEveryCall) {
   }
 }
 
+TEST_P(UnixSocketEscape, FS_25_SocketsThatTheCallerHasOpen) {
+  // The filter keeps a payload from making such a socket; one that it is given would do as well.
+  const HostSocket datagrams(shared_ + "/d", SOCK_DGRAM);
+  RunOptions options;
+  options.in_child = [] {
+    const int open = socket(AF_UNIX, SOCK_DGRAM, 0);
+    if (dup2(open, 0) < 0 || dup2(open, 37) < 0) {
+      _exit(99);
+    }
+  };
+  const RunResult outside = RunOutside({"unix-inherited", shared_ + "/d"}, options);
+  EXPECT_GE(datagrams.Visitors(), 2) << "NO-CONTROL\n" << outside.Describe();
+  for (const Strings& flags : Mounted()) {
+    const RunResult inside = RunProbe(flags, {"unix-inherited", at_ + "/d"}, options);
+    EXPECT_TRUE(Contains(inside.out, "tried")) << inside.Describe();
+    EXPECT_FALSE(Contains(inside.out, "OPEN")) << inside.Describe();
+    EXPECT_EQ(datagrams.Visitors(), 0) << "OPEN\n" << inside.Describe();
+  }
+}
+
 TEST_P(UnixSocketEscape, FS_25_ProcessLevelWithoutMounts) {
   // Without a private root every path of the host is a name, mounted or not.
   const HostSocket datagrams(dir_ / "d", SOCK_DGRAM);

@@ -80,6 +80,22 @@ int UnixDatagrams(int argc, char** argv) {
   return 0;
 }
 
+// `unix-inherited PATH`: by every descriptor that it was started with.
+int UnixInherited(int argc, char** argv) {
+  if (argc < 2) {
+    return 2;
+  }
+  const sockaddr_un address = AddressOf(argv[1]);
+  for (int fd = 0; fd < 64; ++fd) {
+    if (sendto(fd, "x", 1, MSG_DONTWAIT | MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address),
+               sizeof address) == 1) {
+      Open("inherited", "descriptor %d", fd);
+    }
+  }
+  Say("tried");
+  return 0;
+}
+
 struct Flip {
   sockaddr_un own;
   sockaddr_un host;
@@ -210,9 +226,8 @@ int PassPidfd(int argc, char** argv) {
 }
 
 constexpr Verb kVerbs[] = {
-    {"pass-pidfd", PassPidfd, "[peek]"},
-    {"unix-datagrams", UnixDatagrams, "PATH"},
-    {"unix-race", UnixRace, "OWN HOST LINK SECONDS"},
+    {"pass-pidfd", PassPidfd, "[peek]"},       {"unix-datagrams", UnixDatagrams, "PATH"},
+    {"unix-inherited", UnixInherited, "PATH"}, {"unix-race", UnixRace, "OWN HOST LINK SECONDS"},
     {"bind-unix", BindUnix, "PATH"},
 };
 

@@ -89,14 +89,21 @@ void DescribeBound(const RunRequest& request, const Prepared& prepared, audit::R
   if (whole_usr) {
     reads.emplace_back("/usr");
   }
+  std::string reached;
+  for (const RunRequest::Publish& port : request.publish) {
+    reached += fmt::format(
+        "; is reached from this host on {} (port {} inside)",
+        port.host == 0 ? "a free port of 127.0.0.1" : fmt::format("127.0.0.1:{}", port.host),
+        port.inside);
+  }
   const policy::Limits& limits = request.envelope.limits;
   receipt.blast_radius =
-      fmt::format("{}; {}; cannot reach the network; at most {} of memory and {} of CPU",
+      fmt::format("{}; {}; cannot reach the network{}; at most {} of memory and {} of CPU",
                   changes.empty() ? "can change nothing on the host"
                                   : "can change files under " + Join(changes),
                   reads.empty() ? "can read no host file but its runtime and inputs"
                                 : "can read " + Join(reads),
-                  FormatSize(limits.memory), FormatDuration(limits.cpu));
+                  reached, FormatSize(limits.memory), FormatDuration(limits.cpu));
 }
 
 }  // namespace coffer::call

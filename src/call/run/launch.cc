@@ -139,6 +139,10 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   const bool privileged = ::geteuid() == 0;
   const bool container = options.level == policy::Level::kContainer;
   isolation::Call call = prepared.call;
+  if (!container && !request.publish.empty()) {
+    return Refused("policy.publish", "--publish needs the container level",
+                   "leave out --level process; `coffer doctor` says what this host lacks");
+  }
 
   // The plan, complete.
   Result<isolation::BoundaryPlan> composed =

@@ -9,15 +9,19 @@
 // holds, and carries bytes. Its filter lets it make no socket, open no file and start nothing: it reaches that loopback
 // and the listeners it was sent. The listeners of a call go when its supervisor does.
 //
+// `coffer run --publish` is the same with listeners of the host's loopback (published_ports.h).
+//
 // Whose channel a call gets is decided by the gateway, as it decides whose session a call belongs to.
 #pragma once
 
+#include <linux/filter.h>
 #include <sys/types.h>
 
 #include <vector>
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "call/run/published_ports.h"
 #include "call/run/run_request.h"
 #include "isolation/boundary.h"
 
@@ -41,10 +45,18 @@ class SessionPorts {
   // For a boundary that is ready and has not started. The payload finds every forwarded port listening.
   static Result<SessionPorts> Open(const RunRequest& request, isolation::Boundary& boundary);
 
+  const std::vector<RunRequest::Publish>& published() const { return published_.ports(); }
+
  private:
   UniqueFd life_;  // closed with us: then other processes' forwarders forget this call
+  PublishedPorts published_;
   pid_t forwarder_ = -1;
 };
+
+// The forwarder's own filter. Descriptors 1 to `pool` are the sockets that connect, and they stay that for life: they cannot
+// be closed, and there is no dup. Listeners and what they accept may be of the host's network: they can neither connect
+// nor name a receiver.
+Result<std::vector<sock_filter>> ForwarderFilter(uint64_t pool);
 
 // In the forwarder: serves until its parent dies. `sockets` are of the process's network.
 [[noreturn]] void RunForwarder(UniqueFd channel, std::vector<UniqueFd> sockets,
@@ -56,5 +68,8 @@ struct PortOffer {
   uint16_t port = 0;
   uint16_t reserved = 0;
 };
+
+// Sends `listener` and `life` for the port inside. Fails if the forwarder's end is closed or full.
+Status SendPortOffer(int channel, uint16_t port, int listener, int life);
 
 }  // namespace coffer::call

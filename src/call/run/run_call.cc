@@ -216,6 +216,14 @@ RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, RunOutcome
   }
   outcome.receipt.started_at = launched->started_at;
   DescribeIsolation(request, *launched, outcome.receipt);
+  // Said now: the caller may have to know a number before the command ends.
+  for (const RunRequest::Publish& port : launched->ports.published()) {
+    if (!request.quiet) {
+      (void)sys::WriteAll(STDERR_FILENO,
+                          fmt::format("coffer: note: 127.0.0.1:{} leads to port {} inside\n",
+                                      port.host, port.inside));
+    }
+  }
   // watch
   isolation::Boundary& boundary = *launched->boundary;
   Watch watch(request.envelope, boundary, launched->cgroup, signals->get(), wants_receipt);

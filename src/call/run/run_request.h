@@ -47,6 +47,13 @@ struct RunRequest {
   std::vector<Forward> forwards;
   // Never on the wire: descriptors of seqpacket sockets. With `ports`, the first is this process's own.
   std::vector<int> port_channels;
+  // --publish: a port inside that is reached on `host` of the host's loopback; 0: any that is free (published_ports.h).
+  // Never on the wire: `coffer run` alone.
+  struct Publish {
+    uint16_t host = 0;
+    uint16_t inside = 0;
+  };
+  std::vector<Publish> publish;
   uint32_t tenant = 0;  // its number in the store; 0: none
   isolation::UidRange
       uids;  // as root: made from the tenant by the warden, or by `coffer call` (tenant_uids.h)

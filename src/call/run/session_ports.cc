@@ -41,47 +41,14 @@ sockaddr_in LoopbackAt(uint16_t port) {
   return address;
 }
 
-// A process that has ended takes no offers; the port is then as closed as it is.
-Status Offer(int channel, uint16_t port, int listener, int life) {
+Status ListenInside(int listener, uint16_t port) {
   const sockaddr_in address = LoopbackAt(port);
   long answer = Syscall(SYS_bind, listener, Arg(&address), sizeof(address));
   if (answer >= 0) {
     answer = Syscall(SYS_listen, listener, 64);
   }
-  if (answer < 0) {
-    return PortError("cannot listen on a port inside the boundary", answer);
-  }
-  PortOffer offer;
-  offer.port = port;
-  const int given[2] = {listener, life};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(given))] = {};
-  iovec part{&offer, sizeof(offer)};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof(control);
-  cmsghdr* const rights = CMSG_FIRSTHDR(&header);
-  rights->cmsg_level = SOL_SOCKET;
-  rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(sizeof(given));
-  memcpy(CMSG_DATA(rights), given, sizeof(given));
-  (void)Syscall(SYS_sendmsg, channel, Arg(&header), MSG_NOSIGNAL | MSG_DONTWAIT);
-  return {};
-}
-
-Result<std::vector<sock_filter>> ForwarderFilter() {
-  isolation::Profile profile;
-  profile.fallback = isolation::FailWith(EPERM);
-  for (const char* name :
-       {"read",          "write",      "sendto",    "recvfrom",     "recvmsg",
-        "accept4",       "connect",    "shutdown",  "close",        "poll",
-        "ppoll",         "getsockopt", "brk",       "mmap",         "munmap",
-        "mremap",        "madvise",    "futex",     "rt_sigreturn", "restart_syscall",
-        "clock_gettime", "exit",       "exit_group"}) {
-    profile.rules.push_back({name, isolation::kAllow, {}});
-  }
-  return isolation::Compile(profile, isolation::NativeSyscalls());
+  return answer < 0 ? Status(PortError("cannot listen on a port inside the boundary", answer))
+                    : Status();
 }
 
 // The uid of the boundary it serves, no capability, no way to get one, little time and few descriptors.
@@ -124,7 +91,11 @@ bool KeepOnly(std::vector<int> fds) {
 
 Result<pid_t> StartForwarder(const RunRequest& request, uint32_t uid, int channel,
                              const std::vector<UniqueFd>& sockets) {
-  TRY_ASSIGN(const std::vector<sock_filter> filter, ForwarderFilter());
+  TRY_ASSIGN(const std::vector<sock_filter> filter, ForwarderFilter(sockets.size()));
+  std::vector<uint16_t> ports = request.ports;
+  for (const RunRequest::Publish& port : request.publish) {
+    ports.push_back(port.inside);
+  }
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) {
@@ -146,21 +117,73 @@ Result<pid_t> StartForwarder(const RunRequest& request, uint32_t uid, int channe
   for (size_t i = 1; i < kept.size(); ++i) {
     mine.emplace_back(static_cast<int>(i));
   }
-  RunForwarder(UniqueFd(0), std::move(mine), request.ports);
+  RunForwarder(UniqueFd(0), std::move(mine), std::move(ports));
+}
+
+bool HasForwarder(const RunRequest& request) {
+  return !request.ports.empty() || !request.publish.empty();
 }
 
 }  // namespace
 
+Result<std::vector<sock_filter>> ForwarderFilter(uint64_t pool) {
+  using isolation::Compare;
+  using isolation::kAllow;
+  using isolation::kLowHalf;
+  isolation::Profile profile;
+  profile.fallback = isolation::FailWith(EPERM);
+  for (const char* name :
+       {"recvfrom", "recvmsg", "accept4", "shutdown", "poll", "ppoll", "getsockopt", "brk", "mmap",
+        "munmap", "mremap", "madvise", "futex", "rt_sigreturn", "restart_syscall", "clock_gettime",
+        "exit", "exit_group"}) {
+    profile.rules.push_back({name, kAllow, {}});
+  }
+  profile.rules.push_back(
+      {"connect",
+       kAllow,
+       {{0, Compare::kGreaterEqual, 1, kLowHalf}, {0, Compare::kLessEqual, pool, kLowHalf}}});
+  profile.rules.push_back({"close", kAllow, {{0, Compare::kGreater, pool, kLowHalf}}});
+  // Without an address, and without MSG_FASTOPEN, which connects.
+  profile.rules.push_back(
+      {"sendto",
+       kAllow,
+       {{3, Compare::kEqual, MSG_DONTWAIT | MSG_NOSIGNAL, kLowHalf}, {4, Compare::kEqual, 0}}});
+  return isolation::Compile(profile, isolation::NativeSyscalls());
+}
+
+Status SendPortOffer(int channel, uint16_t port, int listener, int life) {
+  PortOffer offer;
+  offer.port = port;
+  const int given[2] = {listener, life};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(given))] = {};
+  iovec part{&offer, sizeof(offer)};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof(control);
+  cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(sizeof(given));
+  memcpy(CMSG_DATA(rights), given, sizeof(given));
+  const long sent = Syscall(SYS_sendmsg, channel, Arg(&header), MSG_NOSIGNAL | MSG_DONTWAIT);
+  return sent < 0 ? Status(PortError("cannot hand a listener to the forwarder", sent)) : Status();
+}
+
 uint32_t PortSocketsOf(const RunRequest& request) {
-  return static_cast<uint32_t>((request.ports.empty() ? 0 : kMostConnections) +
+  return static_cast<uint32_t>((HasForwarder(request) ? kMostConnections : 0) +
                                std::min(request.forwards.size(), kMostForwards));
 }
 
 SessionPorts::SessionPorts(SessionPorts&& other) noexcept
-    : life_(std::move(other.life_)), forwarder_(std::exchange(other.forwarder_, -1)) {}
+    : life_(std::move(other.life_)),
+      published_(std::move(other.published_)),
+      forwarder_(std::exchange(other.forwarder_, -1)) {}
 
 SessionPorts& SessionPorts::operator=(SessionPorts&& other) noexcept {
   std::swap(life_, other.life_);
+  std::swap(published_, other.published_);
   std::swap(forwarder_, other.forwarder_);
   return *this;
 }
@@ -183,14 +206,21 @@ Result<SessionPorts> SessionPorts::Open(const RunRequest& request, isolation::Bo
     for (const RunRequest::Forward& forward : request.forwards) {
       const UniqueFd listener = std::move(sockets.back());
       sockets.pop_back();
-      TRY(Offer(request.port_channels[forward.channel], forward.port, listener.get(),
-                life.read_end.get()));
+      TRY(ListenInside(listener.get(), forward.port));
+      // A process that has ended takes no offers; the port is then as closed as it is.
+      (void)SendPortOffer(request.port_channels[forward.channel], forward.port, listener.get(),
+                          life.read_end.get());
     }
     ports.life_ = std::move(life.write_end);
   }
   if (!request.ports.empty()) {
     TRY_ASSIGN(ports.forwarder_,
                StartForwarder(request, boundary.host_uid(), request.port_channels[0], sockets));
+  }
+  if (!request.publish.empty()) {
+    TRY_ASSIGN(ports.published_, PublishedPorts::Open(request.publish));
+    TRY_ASSIGN(ports.forwarder_, StartForwarder(request, boundary.host_uid(),
+                                                ports.published_.forwarder_channel(), sockets));
   }
   // An offer that no forwarder can take must not keep the listener of a call that is over.
   for (const int channel : request.port_channels) {

@@ -55,6 +55,17 @@ audit::CapUse Use(uint64_t cap, std::optional<uint64_t> used, const char* unit, 
   return {cap, used, unit, breached, enforced};
 }
 
+// What a refused system call needs. A datagram socket of AF_UNIX is a matter of what is shown, not of the profile.
+std::string FixFor(const isolation::DeniedCall& denied, policy::Level level) {
+  const bool makes_socket = denied.syscall == "socket" || denied.syscall == "socketpair";
+  if (makes_socket && denied.arguments.starts_with("AF_UNIX, SOCK_DGRAM") &&
+      level == policy::Level::kContainer) {
+    return "name what is needed with --runtime, without mounts: datagrams work where no directory "
+           "of the host is shown; streams and packets work here";
+  }
+  return "use --seccomp compat, or a profile that allows it";
+}
+
 }  // namespace
 
 void DescribeRequest(const RunRequest& request, audit::Receipt& receipt) {
@@ -83,6 +94,9 @@ void DescribeRequest(const RunRequest& request, audit::Receipt& receipt) {
 void DescribeIsolation(const RunRequest& /*request*/, const Launched& launched,
                        audit::Receipt& receipt) {
   receipt.level = std::string(policy::LevelName(launched.plan->level));
+  for (const RunRequest::Publish& port : launched.ports.published()) {
+    receipt.published.push_back({port.host, port.inside});
+  }
   if (!launched.probed) {
     return;
   }
@@ -157,7 +171,7 @@ void DescribeEnd(const RunRequest& request, const isolation::Boundary& boundary,
     receipt.denials.push_back({"isolation", "syscall",
                                fmt::format("{}({})", denied.syscall, denied.arguments), rule,
                                "the system call is not in the profile; it was answered EPERM",
-                               "use --seccomp compat, or a profile that allows it", denied.count});
+                               FixFor(denied, boundary.plan().level), denied.count});
   }
   receipt.syscalls_denied.assign(by_name.begin(), by_name.end());
   receipt.denials_recorded = boundary.denials_recorded();
