@@ -29,10 +29,17 @@ double Percentile(std::vector<double> values, double share) {
                          static_cast<size_t>(share * static_cast<double>(values.size())))];
 }
 
-int Connect(uint16_t port) {
+constexpr in_addr_t kHere = INADDR_LOOPBACK;
+constexpr in_addr_t kElsewhere = INADDR_LOOPBACK + 1;  // as from another machine
+
+int Connect(uint16_t port, in_addr_t from = kHere) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(from);
+  const int on = 1;
+  (void)::setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
+  (void)::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
@@ -59,7 +66,8 @@ std::string Head(const FairnessTarget& target, const std::string& first, const s
 
 // Requests whose clients leave, answers that are not read, bodies of a megabyte; forty connections at any time. All of it
 // asks for the list of 500 tools.
-[[noreturn]] void AttackApi(const FairnessTarget& target, std::atomic<uint64_t>* sent) {
+[[noreturn]] void Attack(const FairnessTarget& target, std::atomic<uint64_t>* sent,
+                         std::chrono::microseconds pause) {
   const sched_param none{};
   (void)::sched_setscheduler(0, SCHED_IDLE, &none);
   const std::string get = Head(target, "GET /v1/tools", "");
@@ -71,8 +79,11 @@ std::string Head(const FairnessTarget& target, const std::string& first, const s
                "\r\n") +
       body;
   std::vector<int> unread;
+  auto due = std::chrono::steady_clock::now();
   for (unsigned round = 0;; ++round) {
-    const int fd = Connect(target.port);
+    std::this_thread::sleep_until(due);
+    due = std::max(due + pause, std::chrono::steady_clock::now() - pause * 100);
+    const int fd = Connect(target.port, kElsewhere);
     if (fd < 0) {
       continue;
     }
@@ -91,6 +102,14 @@ std::string Head(const FairnessTarget& target, const std::string& first, const s
       unread.clear();
     }
   }
+}
+
+[[noreturn]] void AskOften(const FairnessTarget& target, std::atomic<uint64_t>* sent) {
+  Attack(target, sent, std::chrono::milliseconds(2));
+}
+// Most of what this costs is the kernel's work for connections, in nobody's turn.
+[[noreturn]] void AskWithoutEnd(const FairnessTarget& target, std::atomic<uint64_t>* sent) {
+  Attack(target, sent, std::chrono::microseconds(0));
 }
 
 [[noreturn]] void BurnCpu(const FairnessTarget&, std::atomic<uint64_t>*) {
@@ -162,7 +181,8 @@ std::vector<FairnessRow> MeasureFairness(const FairnessTarget& target, const Vic
   const int rate = std::max(10, static_cast<int>(alone / 2));
   const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
   const Trouble troubles[] = {{"alone", nullptr, 0},
-                              {"a hostile tenant on the API", AttackApi, 2},
+                              {"a hostile tenant on the API, 1,000 requests a second", AskOften, 2},
+                              {"the same, as fast as two clients can", AskWithoutEnd, 2},
                               {"processes that burn every core", BurnCpu, cores},
                               {"a process that syncs the disk", SyncDisk, 1}};
   // Counted by the processes.
@@ -196,6 +216,7 @@ std::vector<FairnessRow> MeasureFairness(const FairnessTarget& target, const Vic
     row.ratio = rows.empty() ? 1 : row.p99_ms / rows.front().p99_ms;
     row.health_p50_ms = Percentile(health, 0.5) / 1e6;
     row.health_p99_ms = Percentile(health, 0.99) / 1e6;
+    row.rate = rate;
     row.attacks = *sent;
     row.memory_kib = std::atol(StatusOf(target.gateway, "VmHWM").c_str());
     rows.push_back(row);
@@ -204,7 +225,8 @@ std::vector<FairnessRow> MeasureFairness(const FairnessTarget& target, const Vic
 }
 
 std::string FairnessTable(const std::vector<FairnessRow>& rows) {
-  std::string table =
+  std::string table = fmt::format("The victim makes {} calls a second.\n\n", rows.front().rate);
+  table +=
       "| beside the victim | p50 | p99 | p99 against alone | /healthz p50, p99 | requests or syncs "
       "of "
       "the other | most memory of the gateway |\n|---|---|---|---|---|---|---|\n";

@@ -25,6 +25,7 @@ struct FairnessTarget {
 
 struct FairnessRow {
   std::string what;
+  int rate = 0;  // of the victim's calls, a second
   double p50_ms = 0, p99_ms = 0;
   double ratio = 1;  // of p99 to that alone
   double health_p50_ms = 0, health_p99_ms = 0;

@@ -17,7 +17,7 @@ int main() {
   coffer::audit::Receipt receipt;
   receipt.outcome = "success";
   receipt.exit_code = 0;
-  const coffer::call::RunReport report{0, std::nullopt, coffer::audit::FormatReceipt(receipt)};
+  const coffer::call::RunReport report{0, std::nullopt, receipt};
   for (;;) {
     pollfd asked{kControl, POLLIN, 0};
     (void)::poll(&asked, 1, -1);

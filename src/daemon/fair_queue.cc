@@ -1,10 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/fair_queue.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <utility>
 
 namespace coffer::daemon {
+namespace {
+
+// What a task costs at least: the loop's part of it, which is not measured.
+constexpr std::chrono::microseconds kLeast{50};
+
+}  // namespace
+
+std::chrono::nanoseconds ThreadCpuTime() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
 
 bool FairQueue::Add(const Lane& lane, FairTask task) {
   {
@@ -42,47 +56,66 @@ void FairQueue::AddAlways(const Lane& lane, std::function<void()> run) {
 
 void FairQueue::Queue(const std::string& name, Tenant& tenant) {
   if (!std::exchange(tenant.queued, true)) {
+    tenant.used = std::max(tenant.used, reached_);
     turns_.push_back(name);
   }
 }
 
-// One thread is always left to a tenant that has none, as long as there is one.
-bool FairQueue::MayStart(const Tenant& tenant) const { return free_ > tenant.running; }
+// One thread is always left to a tenant that has none, as long as there is one. A tenant whose answers are not read waits.
+bool FairQueue::MayStart(const Tenant& tenant) const {
+  const bool has_room = tenant.answers <= limits_.bytes - std::min(bytes_, limits_.bytes) ||
+                        tenant.answers == 0 || stopping_;
+  return free_ > tenant.running && (!tenant.always.empty() || (tenant.waiting > 0 && has_room));
+}
+
+// Of those that may start, the one that has used least; the first of equals.
+std::deque<std::string>::iterator FairQueue::FindNext() {
+  auto best = turns_.end();
+  std::chrono::nanoseconds least{0};
+  for (auto at = turns_.begin(); at != turns_.end(); ++at) {
+    const Tenant& tenant = tenants_.at(*at);
+    if (MayStart(tenant) && (best == turns_.end() || tenant.used < least)) {
+      best = at;
+      least = tenant.used;
+    }
+  }
+  return best;
+}
+
+FairTask FairQueue::TakeTask(Tenant& tenant) {
+  FairTask task;
+  if (!tenant.always.empty()) {
+    task.run = std::move(tenant.always.front());
+    tenant.always.pop_front();
+    return task;
+  }
+  const std::string key = std::move(tenant.turns.front());
+  tenant.turns.pop_front();
+  const auto queue = tenant.keys.find(key);
+  task = std::move(queue->second.front());
+  queue->second.pop_front();
+  if (queue->second.empty()) {
+    tenant.keys.erase(queue);
+  } else {
+    tenant.turns.push_back(key);
+  }
+  --tenant.waiting;
+  --waiting_;
+  return task;
+}
 
 // The next task, taken out of its queue; tasks whose client is gone are dropped on the way, outside the lock.
 bool FairQueue::Next(std::unique_lock<std::mutex>& lock, std::string* name,
                      std::function<void()>* run) {
-  for (size_t left = turns_.size(); left > 0; --left) {
-    *name = std::move(turns_.front());
-    turns_.pop_front();
-    Tenant& tenant = tenants_[*name];
-    const bool has_room = tenant.answers <= limits_.bytes - std::min(bytes_, limits_.bytes) ||
-                          tenant.answers == 0 || stopping_;
-    FairTask task;
-    if (MayStart(tenant) && !tenant.always.empty()) {
-      task.run = std::move(tenant.always.front());
-      tenant.always.pop_front();
-    } else if (MayStart(tenant) && tenant.waiting > 0 && has_room) {
-      const std::string key = std::move(tenant.turns.front());
-      tenant.turns.pop_front();
-      const auto queue = tenant.keys.find(key);
-      task = std::move(queue->second.front());
-      queue->second.pop_front();
-      if (queue->second.empty()) {
-        tenant.keys.erase(queue);
-      } else {
-        tenant.turns.push_back(key);
-      }
-      --tenant.waiting;
-      --waiting_;
-    }
+  for (auto next = FindNext(); next != turns_.end(); next = FindNext()) {
+    *name = std::move(*next);
+    turns_.erase(next);
+    Tenant& tenant = tenants_.at(*name);
+    FairTask task = TakeTask(tenant);
     if (tenant.waiting > 0 || !tenant.always.empty()) {
       turns_.push_back(*name);
     } else {
       tenant.queued = false;
-    }
-    if (task.run == nullptr) {
-      continue;
     }
     if (task.wanted != nullptr && !task.wanted()) {
       ++dropped_;
@@ -90,9 +123,10 @@ bool FairQueue::Next(std::unique_lock<std::mutex>& lock, std::string* name,
       lock.unlock();
       task = {};
       lock.lock();
-      left = turns_.size() + 1;
       continue;
     }
+    reached_ = std::max(reached_, tenant.used);
+    tenant.used += kLeast;
     ++tenant.running;
     --free_;
     *run = std::move(task.run);
@@ -113,15 +147,25 @@ void FairQueue::Work() {
       wake_.wait(lock);
       continue;
     }
+    // Each thread that finds work wakes one more, if there is more: who comes back to nothing has been woken for nothing.
+    const bool more = FindNext() != turns_.end();
     lock.unlock();
+    if (more) {
+      wake_.notify_one();
+    }
+    const std::chrono::nanoseconds began = time_();
     run();
     run = nullptr;  // what it holds goes before the lock is taken
+    const std::chrono::nanoseconds used = time_() - began;
     lock.lock();
     ++free_;
-    --tenants_[name].running;
+    Tenant& tenant = tenants_.at(name);
+    --tenant.running;
+    tenant.used += used;
     ForgetIfIdle(name);
-    // A tenant that had its share of threads may go on now.
-    wake_.notify_all();
+    if (stopping_ && turns_.empty()) {
+      wake_.notify_all();
+    }
   }
 }
 
@@ -172,14 +216,18 @@ void FairQueue::Release(const std::string& tenant, size_t bytes, Held what) {
     tenants_[tenant].bytes -= bytes;
     tenants_[tenant].answers -= what == Held::kAnswer ? bytes : 0;
     ForgetIfIdle(tenant);
+    if (FindNext() == turns_.end()) {
+      return;
+    }
   }
-  wake_.notify_all();  // work that waited for bytes
+  wake_.notify_one();  // for work that waited for bytes
 }
 
+// What a tenant has used beyond the others is remembered, or it would be forgiven between two of its requests.
 void FairQueue::ForgetIfIdle(const std::string& name) {
   const auto found = tenants_.find(name);
   if (found != tenants_.end() && !found->second.queued && found->second.running == 0 &&
-      found->second.bytes == 0) {
+      found->second.bytes == 0 && found->second.used <= reached_) {
     tenants_.erase(found);
   }
 }

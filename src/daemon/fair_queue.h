@@ -2,7 +2,9 @@
 //
 // Whose work is done next, and how much memory each tenant may hold: one queue for each key, served in turn.
 //
-// Tenants take turns, and within a tenant its keys do, so a tenant that asks ten thousand times waits behind itself. No
+// The tenant goes next whose tasks have used the least CPU time, and within a tenant its keys take turns. So a tenant that
+// asks ten thousand times, or for what is expensive, waits behind itself. A tenant that comes back after a pause starts where
+// the others are: it has saved nothing up. No
 // tenant may take more of anything (places in the queue, threads, bytes) than it leaves free: one tenant alone gets a half,
 // two get a third each, and a newcomer finds room. Bytes are those of bodies that came in and of answers that have not
 // been sent. A tenant whose clients do not read their answers gets no new ones made: it waits until they are read, or
@@ -12,6 +14,7 @@
 // dropped. Thread-safe. Made with make_shared: a handle of Hold keeps it alive.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +25,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 namespace coffer::daemon {
 
@@ -37,6 +41,10 @@ struct FairLimits {
   size_t bytes = size_t{96} << 20;  // held, of all tenants
 };
 
+// CPU time that the calling thread has used so far.
+using ThreadTime = std::function<std::chrono::nanoseconds()>;
+std::chrono::nanoseconds ThreadCpuTime();
+
 struct FairTask {
   std::function<void()> run;
   std::function<bool()> wanted;  // empty: always
@@ -44,7 +52,8 @@ struct FairTask {
 
 class FairQueue : public std::enable_shared_from_this<FairQueue> {
  public:
-  FairQueue(size_t threads, FairLimits limits) : limits_(limits), free_(threads) {}
+  FairQueue(size_t threads, FairLimits limits, ThreadTime time = ThreadCpuTime)
+      : limits_(limits), time_(std::move(time)), free_(threads) {}
   FairQueue(const FairQueue&) = delete;
   FairQueue& operator=(const FairQueue&) = delete;
 
@@ -78,11 +87,14 @@ class FairQueue : public std::enable_shared_from_this<FairQueue> {
     size_t waiting = 0;                                             // in keys
     size_t running = 0;
     size_t bytes = 0;
-    size_t answers = 0;   // of these
+    size_t answers = 0;  // of these
+    std::chrono::nanoseconds used{0};
     bool queued = false;  // it is in turns_
   };
   bool Next(std::unique_lock<std::mutex>& lock, std::string* tenant, std::function<void()>* run);
   bool MayStart(const Tenant& tenant) const;
+  std::deque<std::string>::iterator FindNext();
+  FairTask TakeTask(Tenant& tenant);
   void Queue(const std::string& name, Tenant& tenant);
   void ForgetIfIdle(const std::string& name);
   enum class Held : uint8_t { kBody, kAnswer };
@@ -90,11 +102,13 @@ class FairQueue : public std::enable_shared_from_this<FairQueue> {
   void Release(const std::string& tenant, size_t bytes, Held what);
 
   const FairLimits limits_;
+  const ThreadTime time_;
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable wake_;
   std::unordered_map<std::string, Tenant> tenants_;
-  std::deque<std::string> turns_;  // of tenants
-  size_t free_;                    // threads
+  std::deque<std::string> turns_;        // of tenants
+  std::chrono::nanoseconds reached_{0};  // what the tenant that went last had used before
+  size_t free_;                          // threads
   size_t waiting_ = 0;
   size_t bytes_ = 0;
   uint64_t dropped_ = 0;

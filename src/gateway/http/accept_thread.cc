@@ -30,6 +30,7 @@ constexpr size_t kMaxWaiting = 512;
 constexpr size_t kMaxInTransit = 4096;
 constexpr std::chrono::milliseconds kPatience{1000};
 constexpr int kTickMs = 100;
+constexpr int kHeldTickMs = 10;  // while connections are held
 
 Status Watch(int poll, int fd, uint32_t events) {
   epoll_event event{};
@@ -107,6 +108,7 @@ AcceptThread::AcceptThread(const HttpLimits& limits, const SiteNames& names, Han
       poll_(::epoll_create1(EPOLL_CLOEXEC)),
       stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       spare_(::eventfd(0, EFD_CLOEXEC)),
+      pace_(limits.pace),
       beat_(Clock::now().time_since_epoch().count()) {}
 
 AcceptThread::~AcceptThread() { Stop(); }
@@ -130,6 +132,7 @@ void AcceptThread::Stop() {
   }
   waiting_.clear();
   by_fd_.clear();
+  pace_.Clear();
   listeners_.clear();
 }
 
@@ -152,8 +155,9 @@ void AcceptThread::Run() {
   }
   std::array<epoll_event, 64> events;
   for (;;) {
-    const int ready = ::epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()),
-                                   waiting_.empty() ? -1 : kTickMs);
+    const int patience = pace_.holds_any() ? kHeldTickMs : waiting_.empty() ? -1 : kTickMs;
+    const int ready =
+        ::epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), patience);
     for (int i = 0; i < ready; ++i) {
       const int fd = events[static_cast<size_t>(i)].data.fd;
       if (fd == stop_.get()) {
@@ -171,6 +175,14 @@ void AcceptThread::Run() {
     }
     while (!waiting_.empty() && Clock::now() - waiting_.front().since >= kPatience) {
       HandOverOldest();
+    }
+    if (pace_.holds_any()) {
+      const auto left = [](const Newcomer& held) {
+        return !held.tls && IsAbandonedReading(held.fd.get());
+      };
+      for (Newcomer& due : pace_.Due(Clock::now(), left)) {
+        Enter(std::move(due));
+      }
     }
   }
 }
@@ -263,27 +275,51 @@ bool AcceptThread::AnswerHealth(Place place, std::string_view bytes, bool* keep)
 
 void AcceptThread::HandOverOldest() { Pass(waiting_.begin()); }
 
-// To the loop, unless it has more on their way than it takes.
+// To the loop, as soon as it is this peer's turn.
 void AcceptThread::Pass(Place place) {
-  const int fd = place->fd.get();
+  Newcomer newcomer{std::move(place->fd), place->tls};
+  const int fd = newcomer.fd.get();
   (void)::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, fd, nullptr);
-  if (place->health_only) {
+  const bool health_only = place->health_only;
+  by_fd_.erase(fd);
+  waiting_.erase(place);
+  if (health_only) {
     const Response response =
         ProblemResponse(FatalProblem(404, "route.unknown", "there is only /healthz here"));
     SendAtOnce(fd, FormatResponseHead(response, false, HttpDate(WallTime())) + response.body);
-  } else if (IsAbandonedReading(fd)) {
-    // Dropped here: the loop has enough to do.
-  } else if (in_transit_ >= kMaxInTransit) {
-    ++refused_;
-    if (!place->tls) {
-      Refuse(fd, "http.connections", "too many connections wait to be served");
-    }
-  } else {
-    ++in_transit_;
-    hand_over_(std::move(place->fd), place->tls);
+    return;
   }
-  by_fd_.erase(fd);
-  waiting_.erase(place);
+  const Result<Channel> channel = DescribeChannel(fd);
+  if (!channel.ok() || IsAbandonedReading(fd)) {
+    return;  // dropped here: the loop has enough to do
+  }
+  switch (pace_.Take(PeerKey(*channel), &newcomer, Clock::now())) {
+    case ConnectionPace::Verdict::kNow:
+      Enter(std::move(newcomer));
+      break;
+    case ConnectionPace::Verdict::kHeld:
+      break;
+    case ConnectionPace::Verdict::kTooMany:
+      TurnAway(newcomer, "too many new connections from you wait to be served");
+      break;
+  }
+}
+
+// To the loop, unless it has more on their way than it takes.
+void AcceptThread::Enter(Newcomer newcomer) {
+  if (in_transit_ >= kMaxInTransit) {
+    TurnAway(newcomer, "too many connections wait to be served");
+    return;
+  }
+  ++in_transit_;
+  hand_over_(std::move(newcomer.fd), newcomer.tls);
+}
+
+void AcceptThread::TurnAway(const Newcomer& newcomer, std::string why) {
+  ++refused_;
+  if (!newcomer.tls) {
+    Refuse(newcomer.fd.get(), "http.connections", std::move(why));
+  }
 }
 
 void AcceptThread::Drop(Place place) {

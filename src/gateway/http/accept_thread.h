@@ -5,7 +5,7 @@
 // An answer from here waits neither for the loop nor for workers, and no limit of connections keeps a probe out. It says
 // 200 while the loop turns and 503 when its heartbeat is stale, so an orchestrator can tell a busy daemon from a stuck
 // one. Every other connection goes to the loop with its bytes unread: as soon as its first bytes differ from
-// "GET /healthz", or after a second of silence. A request for /healthz that is not plain and well-formed goes there too, and
+// "GET /healthz", or after a second of silence; a peer's new connections at a pace of their own (connection_pace.h). A request for /healthz that is not plain and well-formed goes there too, and
 // the loop says what is wrong with it.
 //
 // TLS cannot be read here: such a connection goes to the loop at once. A daemon with TLS has a listener for probes instead
@@ -25,6 +25,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "gateway/http/connection_pace.h"
 #include "gateway/http/head_checks.h"
 #include "gateway/http/limits.h"
 #include "gateway/http/message.h"
@@ -86,6 +87,8 @@ class AcceptThread {
   bool AnswerHealth(Place place, std::string_view bytes, bool* keep);
   void HandOverOldest();
   void Pass(Place place);
+  void Enter(Newcomer newcomer);
+  void TurnAway(const Newcomer& newcomer, std::string why);
   void Drop(Place place);
   bool LoopTurns(std::chrono::milliseconds* age) const;
 
@@ -97,6 +100,7 @@ class AcceptThread {
   std::vector<AcceptListener> listeners_;
   std::list<Waiting> waiting_;  // oldest first
   std::unordered_map<int, Place> by_fd_;
+  ConnectionPace pace_;
   std::thread thread_;
 
   std::atomic<Clock::rep> beat_;

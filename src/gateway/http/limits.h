@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "gateway/http/connection_pace.h"
+
 namespace coffer::gateway {
 
 struct HttpLimits {
@@ -35,6 +37,7 @@ struct HttpLimits {
   size_t connections = 4096;
   size_t requests_per_tenant = 256;    // in progress at once, each on its connection
   size_t connections_per_peer = 1024;  // an address (IPv6: a /64), or a uid on the unix socket
+  PaceLimits pace;                     // of a peer's new connections
 };
 
 }  // namespace coffer::gateway

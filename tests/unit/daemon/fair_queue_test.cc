@@ -15,7 +15,7 @@ namespace {
 class FairQueueTest : public ::testing::Test {
  protected:
   std::shared_ptr<FairQueue> Make(size_t threads, FairLimits limits = {}) {
-    return std::make_shared<FairQueue>(threads, limits);
+    return std::make_shared<FairQueue>(threads, limits, [this] { return time_; });
   }
   FairTask Say(const std::string& word) {
     return {[this, word] { said_.push_back(word); }, nullptr};
@@ -25,7 +25,16 @@ class FairQueueTest : public ::testing::Test {
     queue.Stop();
     queue.Work();
   }
+  // The same, and uses CPU time.
+  FairTask Burn(const std::string& word, std::chrono::milliseconds time) {
+    return {[this, word, time] {
+              said_.push_back(word);
+              time_ += time;
+            },
+            nullptr};
+  }
   std::vector<std::string> said_;
+  std::chrono::nanoseconds time_{0};  // CPU time of every thread
 };
 
 using Words = std::vector<std::string>;
@@ -40,6 +49,42 @@ TEST_F(FairQueueTest, TenantsAndTheirKeysTakeTurns) {
   ASSERT_TRUE(queue->Add({"victim", "v"}, Say("v2")));
   WorkOff(*queue);
   EXPECT_EQ(said_, (Words{"a1", "v1", "b1", "v2", "a2", "a3", "a4"}));
+}
+
+TEST_F(FairQueueTest, WhoUsedLeastGoesNext) {
+  const auto queue = Make(1);
+  for (const char* word : {"h1", "h2", "h3"}) {
+    ASSERT_TRUE(queue->Add({"hostile", "h"}, Burn(word, std::chrono::milliseconds(10))));
+  }
+  for (const char* word : {"v1", "v2", "v3", "v4"}) {
+    ASSERT_TRUE(queue->Add({"victim", "v"}, Burn(word, std::chrono::milliseconds(4))));
+  }
+  WorkOff(*queue);
+  EXPECT_EQ(said_, (Words{"h1", "v1", "v2", "v3", "h2", "v4", "h3"}));
+}
+
+// Ten milliseconds at a time, each asked for when the one before is done: not forgiven in between. And the victim, which was
+// idle meanwhile, has saved nothing up: after its share the hostile tenant goes on.
+TEST_F(FairQueueTest, APauseForgivesNothingAndSavesNothing) {
+  const auto queue = Make(1);
+  ASSERT_TRUE(queue->Add({"victim", "v"}, Burn("v0", std::chrono::milliseconds(1))));
+  ASSERT_TRUE(queue->Add({"hostile", "h"}, Burn("h1", std::chrono::milliseconds(10))));
+  ASSERT_TRUE(
+      queue->Add({"hostile", "h"},
+                 {[&] {
+                    said_.push_back("h2");
+                    time_ += std::chrono::milliseconds(10);
+                    // By now nothing waits.
+                    for (const char* word : {"h3", "h4"}) {
+                      (void)queue->Add({"hostile", "h"}, Burn(word, std::chrono::milliseconds(10)));
+                    }
+                    for (const char* word : {"v1", "v2", "v3"}) {
+                      (void)queue->Add({"victim", "v"}, Burn(word, std::chrono::milliseconds(6)));
+                    }
+                  },
+                  nullptr}));
+  WorkOff(*queue);
+  EXPECT_EQ(said_, (Words{"v0", "h1", "h2", "v1", "v2", "h3", "v3", "h4"}));
 }
 
 TEST_F(FairQueueTest, WhatMustHappenComesFirstAndIsNeverRefused) {
