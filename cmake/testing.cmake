@@ -4,7 +4,7 @@
 #   tests/unit/**/*_test.cc                               one executable, unit_tests
 #   tests/unit/{net,gateway,daemon}/**, tests/gateway/*_test.cc   one executable, gateway_tests
 #   tests/{integration,escape,posture,faults}/*_test.cc   one executable each; other *.cc in the folder go into all
-#   tests/daemon/*.cc                                     one executable, daemon_tests, one test at a time
+#   tests/daemon/*.cc                                     one executable, daemon_tests, one test at a time: many measure
 #   tests/support/*.cc                                    linked into every test
 #   tests/conformance/schema_oracle/                      our schema validator against ajv (scripts/schema_oracle.sh)
 #   tests/conformance/log_agreement/                      our verifier of audit logs against the one in Python
@@ -121,10 +121,16 @@ function(coffer_add_tests name label timeout)
   file(CONFIGURE OUTPUT ${script} @ONLY CONTENT [[
 if(tests_of_@name@)
   set_tests_properties(${tests_of_@name@} PROPERTIES ENVIRONMENT "@COFFER_TEST_ENVIRONMENT@")
-  # These look for traces of any boundary on the host, so that none of another test may come and go meanwhile.
   foreach(test IN LISTS tests_of_@name@)
     if(test MATCHES "RS_21_")
+      # They look for traces of any boundary on the host, so that none of another test may come and go meanwhile.
       set_tests_properties("${test}" PROPERTIES RUN_SERIAL TRUE)
+    elseif(test MATCHES "^daemon:(Metrics.ARealPrometheusScrapesIt|Deliver.WhatIsRefusedEachTimeIsDroppedAndSaid)$")
+      # They wait for many seconds, for states and not for times.
+      set_tests_properties("${test}" PROPERTIES RUN_SERIAL FALSE)
+    elseif(test MATCHES "^faults:(Rungs|Level/RunKill|TornLog)[.]|FS_05_TheSharedNameIsSwappedWhileCofferLooks/container")
+      # The longest begin first, also in the first run, of which ctest knows no times.
+      set_tests_properties("${test}" PROPERTIES COST 60)
     endif()
   endforeach()
 endif()
@@ -182,7 +188,7 @@ if(EXISTS ${schema_answer_source})
     add_test(NAME conformance:schema_oracle
       COMMAND ${CMAKE_SOURCE_DIR}/scripts/schema_oracle.sh ${COFFER_TESTS_DIR})
     set_tests_properties(conformance:schema_oracle PROPERTIES
-      LABELS conformance TIMEOUT 900 SKIP_RETURN_CODE 77 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
+      COST 40 LABELS conformance TIMEOUT 900 SKIP_RETURN_CODE 77 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
   endif()
 endif()
 
@@ -196,7 +202,7 @@ if(NOT CMAKE_CROSSCOMPILING)
     COMMAND python3 ${CMAKE_SOURCE_DIR}/tests/conformance/log_agreement/compare.py
       --program ${COFFER_TESTS_DIR}/log_answer --verifier ${CMAKE_SOURCE_DIR}/sdk/python)
   set_tests_properties(conformance:log_agreement PROPERTIES
-    LABELS conformance TIMEOUT 600 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
+    COST 40 LABELS conformance TIMEOUT 600 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
 endif()
 
 # The gateway: its own unit tests, and tests that talk to a real server.

@@ -11,13 +11,14 @@
 # As root, "an ordinary user" is a uid without a name, a home or subordinate ids. It runs a copy of the build in a
 # directory it can read, because the checkout may be below /root; no system user is created. Root's own tests then run
 # from such a copy too: at the process level a call has another uid and the host's paths, and could not reach its program.
+# Tests that run at the same time are different ordinary users (scripts/test_lane.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source_dir=$PWD
 build=$1
 mode=$2
 jobs=${JOBS:-2}
-ordinary_uid=48213
+ordinary_uid=48213  # and those after it, one for each test that runs at the same time
 # What this version keeps of the public contract; the other scripts are of later ones.
 contracts=()
 for name in boundary first_day; do
@@ -26,10 +27,11 @@ for name in boundary first_day; do
 done
 summary=()
 status=0
+costs=$build/Testing/Temporary/CTestCostData.txt  # how long each test took the last time, for ctest
 
 section() { printf '\n== %s ==\n' "$*"; }
 
-# run_suite TITLE BUILD-DIR COMMAND-PREFIX...
+# run_suite TITLE BUILD-DIR CTEST-COMMAND...
 run_suite() {
   local title=$1 dir=$2 log started=$SECONDS failed=0
   shift 2
@@ -38,7 +40,7 @@ run_suite() {
   local options=(--test-dir "$dir" --no-tests=error --output-on-failure -j "$jobs")
   [ -n "${TESTS:-}" ] && options+=(-R "$TESTS")
   # Passed tests are not worth a line each.
-  { "$@" ctest "${options[@]}" 2>&1 || echo "ctest-failed" >"$log.failed"; } | tee "$log" |
+  { "$@" "${options[@]}" 2>&1 || echo "ctest-failed" >"$log.failed"; } | tee "$log" |
     grep -vE '^ *Start +[0-9]+:|^ *[0-9]+/[0-9]+ Test .* Passed ' || true
   [ ! -e "$log.failed" ] || failed=1
   # A skip is never silent: the reason each skipped test gave.
@@ -119,23 +121,41 @@ run_as_root() {
     copy_build "$place" 0
     dir=$place/checkout/build coffer=$place/checkout/build/coffer
   fi
-  run_suite "as root" "$dir" env
+  run_suite "as root" "$dir" ctest
+  costs=$dir/Testing/Temporary/CTestCostData.txt
   [ "$mode" = self ] || run_contract "as root" "$coffer" env
 }
 
 run_as_ordinary_user() {
-  local place
+  local place uid uids=() first
   make_place
-  copy_build "$place" $ordinary_uid
+  for ((uid = ordinary_uid; uid < ordinary_uid + jobs; ++uid)); do
+    mkdir "$place/$uid"
+    copy_build "$place/$uid" $uid
+    uids+=("$uid")
+  done
+  first=$place/$ordinary_uid
+  # ctest stays root and each test becomes a user. How long the tests took as root says which come first.
+  cp scripts/test_lane.sh "$place/"
+  find "$first/checkout/build" -name '*.cmake' -exec \
+    sed -i -E "s|^(add_test\(\[=\[.*\]=\]) |\1 \"$place/test_lane.sh\" \"$place\" $ordinary_uid |" {} +
+  mkdir -p "$first/checkout/build/Testing/Temporary"
+  [ ! -f "$costs" ] || cp "$costs" "$first/checkout/build/Testing/Temporary/"
+  # What compares our code with other people's on the same input is the same for every uid: root's run has had it.
+  local once=()
+  [ "$mode" = user ] || once=(-LE '^conformance$')
+  run_suite "as an ordinary user (uid ${uids[*]})" "$first/checkout/build" env -C "$first/checkout" ctest "${once[@]}"
   local as=(setpriv "--reuid=$ordinary_uid" "--regid=$ordinary_uid" --clear-groups
-    env -i -C "$place/checkout" "PATH=/usr/local/bin:/usr/bin:/bin" "HOME=$place/home" "TMPDIR=$place/tmp" LANG=C.UTF-8)
-  # One at a time: at the process level RLIMIT_NPROC counts everything the uid runs, and one test's fork bomb is
-  # another's refused fork.
-  jobs=1 run_suite "as an ordinary user (uid $ordinary_uid)" "$place/checkout/build" "${as[@]}"
-  contract_at=$place run_contract "as an ordinary user" "$place/checkout/build/coffer" "${as[@]}"
-  # Anything of that uid that is still running was left behind by a boundary or a test.
-  local left
-  left=$(ps -o pid=,args= -U $ordinary_uid 2>/dev/null || true)
+    env -i -C "$first/checkout" "PATH=/usr/local/bin:/usr/bin:/bin" "HOME=$first/home" "TMPDIR=$first/tmp" LANG=C.UTF-8)
+  contract_at=$first run_contract "as an ordinary user" "$first/checkout/build/coffer" "${as[@]}"
+  # Anything of those uids that goes on running was left behind by a boundary or a test. The dead wait for whoever reaps
+  # orphans on this host, which may take a moment.
+  local left tries
+  for ((tries = 0; tries < 40; ++tries)); do
+    left=$(ps -o pid=,stat=,args= -U "$(IFS=, && echo "${uids[*]}")" 2>/dev/null | awk '$2 !~ /^Z/' || true)
+    [ -n "$left" ] || break
+    sleep 0.25
+  done
   if [ -n "$left" ]; then
     printf 'Processes left behind:\n%s\n' "$left"
     summary+=("ordinary user: processes were left behind")
@@ -145,7 +165,7 @@ run_as_ordinary_user() {
 
 if [ "$(id -u)" != 0 ]; then
   [ "$mode" = all ] && echo "You are uid $(id -u): the tests run as you. Run \`make test\` as root for the other half."
-  run_suite "as uid $(id -u)" "$build" env
+  run_suite "as uid $(id -u)" "$build" ctest
   [ "$mode" = self ] || run_contract "as uid $(id -u)" "$build/coffer" env
 else
   if [ "$mode" != user ]; then run_as_root; fi

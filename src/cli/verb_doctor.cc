@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/print.h"
 #include "call/run/doctor.h"
-#include "isolation/runtime/report.h"
+#include "isolation/runtime/describe.h"
 
 namespace coffer::cli {
 namespace {

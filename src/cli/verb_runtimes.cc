@@ -14,7 +14,7 @@
 #include "base/print.h"
 #include "base/sys.h"
 #include "base/text.h"
-#include "isolation/runtime/report.h"
+#include "isolation/runtime/describe.h"
 
 namespace coffer::cli {
 

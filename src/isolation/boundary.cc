@@ -221,7 +221,7 @@ Status Boundary::WriteMaps(uint32_t host_gid) {
 }
 
 Status Boundary::Identify() {
-  Admission& admission = shared_->admission;
+  BoundaryAdmission& admission = shared_->admission;
   admission.groups_allowed = plan_->own_uid ? 1 : 0;
   if (plan_->level != policy::Level::kContainer) {
     admission.host_uid = plan_->own_uid ? host_uid_ : 0;
@@ -260,7 +260,7 @@ Status Boundary::Tell(char word) {
 }
 
 Status Boundary::Complete(const PayloadStdio& stdio, std::span<const int> trees) {
-  Admission& admission = shared_->admission;
+  BoundaryAdmission& admission = shared_->admission;
   if (trees.size() > std::size(admission.trees)) {
     return Internal("isolation.trees", "too many mounts");
   }
@@ -270,7 +270,7 @@ Status Boundary::Complete(const PayloadStdio& stdio, std::span<const int> trees)
 }
 
 Status Boundary::Admit(std::span<const int> tasks, std::span<const Rlimit> rlimits) {
-  Admission& admission = shared_->admission;
+  BoundaryAdmission& admission = shared_->admission;
   if (tasks.size() > std::size(admission.tasks) || rlimits.size() > std::size(admission.rlimits)) {
     return Internal("isolation.cgroups", "too many cgroup hierarchies or limits");
   }

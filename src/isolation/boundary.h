@@ -111,7 +111,7 @@ class Boundary {
  private:
   struct Shared {
     ChildReport report;
-    Admission admission;
+    BoundaryAdmission admission;
   };
   struct Unmap {
     size_t size;

@@ -7,65 +7,45 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <deque>
 
 #include "base/split.h"
 #include "base/sys.h"
 #include "isolation/host_path.h"
+#include "isolation/path_walk.h"
 #include "isolation/system_paths.h"
 
 namespace coffer::isolation {
 namespace {
 
-constexpr int kMostLinks = 40;  // as the kernel
-
 // Links that led here, and where they were.
-class Walk {
+class CallerWalk {
  public:
-  explicit Walk(policy::Access access) : access_(access) {}
+  explicit CallerWalk(policy::Access access) : access_(access) {}
 
   Result<CallerPath> Run(std::string_view given) {
-    TRY_ASSIGN(real_, given.starts_with('/') ? Result<std::string>("/") : CleanPath("."));
-    Push(given);
-    while (!rest_.empty()) {
-      const std::string part = std::move(rest_.front());
-      rest_.pop_front();
-      if (part.empty() || part == ".") {
-        continue;
-      }
-      if (part == "..") {
-        // `real_` has no link in it, so this is what the kernel would do.
-        real_.resize(std::max<size_t>(real_.rfind('/'), 1));
-        continue;
-      }
-      TRY(Step(part));
+    TRY_ASSIGN(std::string start,
+               given.starts_with('/') ? Result<std::string>("/") : CleanPath("."));
+    PathWalk walk(std::move(start));
+    walk.Push(given);
+    while (const std::optional<std::string> next = walk.Next()) {
+      TRY(Step(walk, *next));
     }
+    real_ = walk.real();
     TRY(Judge(std::string(given)));
     return CallerPath{std::move(real_), std::move(links_)};
   }
 
  private:
-  void Push(std::string_view path) {
-    size_t at = 0;
-    for (const std::string_view part : SplitText(path, '/')) {
-      rest_.insert(rest_.begin() + static_cast<std::ptrdiff_t>(at++), std::string(part));
-    }
-  }
-
-  Status Step(const std::string& name) {
-    std::string next = real_ == "/" ? std::string() : real_;
-    next += '/';
-    next += name;
+  Status Step(PathWalk& walk, const std::string& next) {
     struct stat info{};
     if (::lstat(next.c_str(), &info) != 0 || !S_ISLNK(info.st_mode)) {
-      real_ = next;  // what is not there is refused where it is opened
+      walk.Stand(next);  // what is not there is refused where it is opened
       return {};
     }
-    if (++followed_ > kMostLinks) {
-      return Refused("policy.path.link", next + " leads in a circle");
-    }
-    const bool roots = ::geteuid() == 0 ? system_.IsSystemLink(real_, name)
-                                        : info.st_uid == 0 && system_.OnlyRootChanges(real_);
+    const std::string& holder = walk.real();
+    const bool roots = ::geteuid() == 0
+                           ? system_.IsSystemLink(holder, next.substr(next.rfind('/') + 1))
+                           : info.st_uid == 0 && system_.OnlyRootChanges(holder);
     if (!roots && info.st_uid != ::geteuid()) {
       return Refused("policy.path.link", next + " is a symbolic link of another user",
                      "name the real path");
@@ -74,10 +54,9 @@ class Walk {
       links_.push_back(next);
     }
     TRY_ASSIGN(const std::string target, sys::ReadLinkAt(AT_FDCWD, next));
-    if (target.starts_with('/')) {
-      real_.assign(1, '/');
+    if (!walk.Follow(target)) {
+      return Refused("policy.path.link", next + " leads in a circle");
     }
-    Push(target);
     return {};
   }
 
@@ -114,10 +93,8 @@ class Walk {
 
   policy::Access access_;
   SystemPaths system_;
-  std::string real_;
-  std::deque<std::string> rest_;
+  std::string real_;  // at the end
   std::vector<std::string> links_;
-  int followed_ = 0;
 };
 
 }  // namespace
@@ -126,7 +103,7 @@ Result<CallerPath> ResolveCallerPath(std::string_view given, policy::Access acce
   if (given.empty()) {
     return Refused("policy.path", "an empty path");
   }
-  return Walk(access).Run(given);
+  return CallerWalk(access).Run(given);
 }
 
 }  // namespace coffer::isolation

@@ -255,7 +255,7 @@ class Crash : public ::testing::Test {
       page = next.empty() ? "" : "/v1/sessions?limit=1000&cursor=" + next;
     }
     EXPECT_GE(open, 1U);
-    EXPECT_TRUE(WaitUntil([&] { return Workspaces() <= open; }, Seconds(3)))
+    EXPECT_TRUE(WaitUntil([&] { return Workspaces() <= open; }))
         << Workspaces() << " workspaces for " << open << " sessions";
   }
   size_t Workspaces() const {

@@ -189,7 +189,11 @@ bool Daemon::TakeAnnouncement(const std::string& text) {
   if (said.at("key").is_string()) {
     key_ = said.at("key");
   }
-  return true;
+  // The gateway may be ready before the others have the names by which Find() tells the roles apart.
+  const bool all =
+      WaitUntil([&] { return Find(RoleOf::kWarden) > 0 && Find(RoleOf::kEgress) > 0; });
+  EXPECT_TRUE(all) << "not every role has its name: " << Said();
+  return all;
 }
 
 int Daemon::Stop() {

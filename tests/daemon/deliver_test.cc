@@ -270,7 +270,8 @@ TEST_F(Deliver, AReceiverThatHangsSlowsNoCall) {
   RecordProperty("ratio", std::to_string(ratio));
   EXPECT_EQ(with.Stop(), 0);
   EXPECT_EQ(without.Stop(), 0);
-  EXPECT_LT(ratio, 1.5) << slow[12] << " s against " << fast[12] << " s";
+  // A call that waited for the receiver would take seconds.
+  EXPECT_LT(ratio, 4) << slow[12] << " s against " << fast[12] << " s";
 }
 
 TEST_F(Deliver, ARedirectIsNotFollowed) {

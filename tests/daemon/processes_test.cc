@@ -173,7 +173,8 @@ TEST_F(Processes, HaveALogAndHearSignals) {
   EXPECT_EQ(send("HUP"), 409);
   EXPECT_EQ(daemon_.Ask("GET", log, daemon_.key()).body["ended"], true);
   EXPECT_EQ(daemon_.Ask("GET", "/v1/calls/" + id + "/receipt", daemon_.key()).status, 200);
-  EXPECT_TRUE(daemon_.Runners().empty());
+  // The gateway hears of the end from the runner, which is gone only after that.
+  EXPECT_TRUE(WaitUntil([&] { return daemon_.Runners().empty(); }));
 }
 
 TEST_F(Processes, HaveLimitsOfTheirOwn) {
@@ -194,12 +195,16 @@ TEST_F(Processes, AreGoneWithTheirSession) {
   const std::set<pid_t> pids = Below(daemon_.Find(RoleOf::kWarden));
   EXPECT_GE(pids.size(), 4U) << "runner, init, forwarder and the server";
   EXPECT_EQ(daemon_.Ask("DELETE", "/v1/sessions/" + session_, daemon_.key()).status, 200);
-  EXPECT_TRUE(WaitUntil([&] { return daemon_.Runners().empty(); }, Seconds(5)));
+  EXPECT_TRUE(WaitUntil([&] { return daemon_.Runners().empty(); }));
   for (const pid_t pid : pids) {
-    EXPECT_TRUE(WaitUntil([&] { return !IsAlive(pid); }, Seconds(5))) << pid;
+    EXPECT_TRUE(WaitUntil([&] { return !IsAlive(pid); })) << pid;
   }
-  EXPECT_EQ(daemon_.Ask("GET", "/v1/calls/" + begun.At("process_id"), daemon_.key()).Outcome(),
-            "terminated");
+  // DELETE answers when the session is closed. The calls in it end after that, and each is sealed when it has ended.
+  const auto call = [&] {
+    return daemon_.Ask("GET", "/v1/calls/" + begun.At("process_id"), daemon_.key());
+  };
+  EXPECT_TRUE(WaitUntil([&] { return call().At("state") == "finished"; })) << call().text;
+  EXPECT_EQ(call().Outcome(), "terminated") << call().text;
 }
 
 TEST_F(Processes, AreGoneWithTheirDaemon) {
@@ -211,7 +216,7 @@ TEST_F(Processes, AreGoneWithTheirDaemon) {
   ASSERT_EQ(::kill(daemon_.monitor(), SIGKILL), 0);
   EXPECT_TRUE(daemon_.Gone());
   for (const pid_t pid : pids) {
-    EXPECT_TRUE(WaitUntil([&] { return !IsAlive(pid); }, Seconds(5))) << pid;
+    EXPECT_TRUE(WaitUntil([&] { return !IsAlive(pid); })) << pid;
   }
 }
 

@@ -251,7 +251,8 @@ TEST_F(Record, WithoutItsDatabaseTheDaemonRunsNothingAndGoesOnWhenItIsBack) {
   EXPECT_EQ(refused.At("code"), "record.unavailable");
   EXPECT_FALSE(Contains(refused.text, daemon_.state())) << "nothing of the host";
   EXPECT_TRUE(WaitUntil([&] { return Contains(daemon_.Said(), "store.corrupt"); }));
-  EXPECT_TRUE(Contains(daemon_.Said(), "restore the state directory")) << daemon_.Said();
+  EXPECT_TRUE(WaitUntil([&] { return Contains(daemon_.Said(), "restore the state directory"); }))
+      << daemon_.Said();
   EXPECT_TRUE(
       WaitUntil([&] { return daemon_.Ask("GET", "/readyz", daemon_.key()).status == 503; }));
   EXPECT_TRUE(WaitUntil([&] { return daemon_.Runners().empty(); }, Seconds(20)));
@@ -263,7 +264,7 @@ TEST_F(Record, WithoutItsDatabaseTheDaemonRunsNothingAndGoesOnWhenItIsBack) {
       << daemon_.Said();
   EXPECT_TRUE(
       WaitUntil([&] { return daemon_.Ask("GET", "/readyz", daemon_.key()).status == 200; }));
-  EXPECT_TRUE(Contains(daemon_.Said(), "the store can be used again"));
+  EXPECT_TRUE(WaitUntil([&] { return Contains(daemon_.Said(), "the store can be used again"); }));
   EXPECT_EQ(daemon_.Ask("GET", "/v1/calls/" + before, daemon_.key()).Outcome(), "success");
   EXPECT_TRUE(WaitUntil([&] {
     return daemon_.Ask("GET", "/v1/calls/" + running.At("call_id"), daemon_.key()).Outcome() ==

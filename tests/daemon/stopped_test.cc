@@ -187,7 +187,7 @@ TEST_F(Stopped, RevokingAKeyEndsItsCalls) {
         EXPECT_EQ(state(), "running") << "the control";
         EXPECT_EQ(daemon_.Ask("DELETE", "/v1/keys/" + id, daemon_.key()).status, 200);
       }
-      EXPECT_TRUE(WaitUntil([&] { return state() == "finished"; }, Seconds(3)));
+      EXPECT_TRUE(WaitUntil([&] { return state() == "finished"; }));
     }
   }
 }

@@ -117,7 +117,7 @@ TEST_F(Switches, NoCallSlipsThroughWhileOneIsSet) {
     for (std::thread& asker : askers) {
       asker.join();
     }
-    EXPECT_TRUE(WaitUntil([&] { return daemon_.Runners().empty(); }, Seconds(3)))
+    EXPECT_TRUE(WaitUntil([&] { return daemon_.Runners().empty(); }))
         << daemon_.Runners().size() << " calls go on";
     EXPECT_EQ(daemon_.Ask("DELETE", "/v1/switches/agent/worker", daemon_.key()).status, 204);
   }

@@ -112,7 +112,7 @@ TEST_P(PersistenceEscape, PE_09_TheBoundaryDiesWithItsSupervisor) {
   {
     // Control: outside, a child outlives its parent.
     const std::string token = NewToken();
-    Background parent({"sh", "-c", "sh -c 'sleep 60; :' " + token + " & echo ready; wait"});
+    Background parent({"sh", "-c", "bash -c 'exec -a " + token + " sleep 60' & echo ready; wait"});
     ASSERT_TRUE(parent.WaitForOutput("ready"));
     ASSERT_TRUE(WaitUntil([&] { return FindProcesses(token).size() >= 2; }));
     parent.Signal(SIGKILL);

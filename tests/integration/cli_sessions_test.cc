@@ -6,7 +6,6 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "base/json.h"
 #include "tests/support/host.h"
@@ -94,8 +93,7 @@ TEST_F(CliSessions, EndsByItself) {
   const std::string session = New({"--lifetime", "1s"});
   const std::string stays = New({"--lifetime", "1h"});
   EXPECT_TRUE(Exists(Workspace(session)));
-  std::this_thread::sleep_for(std::chrono::milliseconds(1200));
-  EXPECT_EQ(Run(session, "true").exit, 120);
+  EXPECT_TRUE(WaitUntil([&] { return Run(session, "true").exit == 120; }));
   const RunResult list = Coffer({"sessions", "list"});
   EXPECT_FALSE(Contains(list.out, session)) << list.out;
   EXPECT_FALSE(Exists(Workspace(session))) << "its files are swept";

@@ -68,8 +68,8 @@ TEST(Terminal, JobControl) {
   Person person(Tty({"bash", "--norc", "-i"}));
   person.Type("echo re''ady\n");
   ASSERT_TRUE(person.Sees("ready\r\n")) << person.screen();
-  person.Type("sleep 100\n");
-  usleep(300000);
+  person.Type("sh -c \"echo be''gun; sleep 100\"\n");
+  ASSERT_TRUE(person.Sees("begun\r\n")) << person.screen();
   person.Type("\x1a");  // Ctrl-Z
   EXPECT_TRUE(person.Sees("Stopped")) << person.screen();
   person.Type("jobs; kill %1; echo do''ne; exit 3\n");

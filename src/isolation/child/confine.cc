@@ -109,7 +109,19 @@ bool EnforceCounters() {
   return all;
 }
 
-long EnforceRlimits(const Admission& admission, uint32_t* item) {
+// A single-threaded process that writes "0" to its own `tasks` file does not take the slow lock (ADR 3).
+long JoinCgroups(const BoundaryAdmission& admission, uint32_t* item) {
+  for (uint32_t i = 0; i < admission.tasks_count && i < 8; ++i) {
+    *item = i;
+    const long answer = Syscall(SYS_write, admission.tasks[i], Arg("0"), 1);
+    if (answer < 0) {
+      return answer;
+    }
+  }
+  return 0;
+}
+
+long EnforceRlimits(const BoundaryAdmission& admission, uint32_t* item) {
   for (uint32_t i = 0; i < admission.rlimit_count && i < std::size(admission.rlimits); ++i) {
     *item = i;
     const auto& wanted = admission.rlimits[i];
@@ -194,5 +206,14 @@ long EnforceInitPosture() {
 }
 
 long EnforceNotDumpable() { return Prctl(PR_SET_DUMPABLE, 0); }
+
+long ProbeLandlock(const std::string& canary) {
+  const long fd = Syscall(SYS_openat, AT_FDCWD, Arg(canary.c_str()), O_RDONLY | O_CLOEXEC);
+  if (fd >= 0) {
+    ::close(static_cast<int>(fd));
+    return 0;
+  }
+  return fd == -EACCES ? 1 : 0;
+}
 
 }  // namespace coffer::isolation

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "isolation/child/report.h"
 
@@ -27,7 +28,10 @@ long EnforceIdentity(uint32_t uid, bool groups_allowed);
 // limits hold. Needs the host's /proc and CAP_SYS_RESOURCE in the namespace.
 bool EnforceCounters();
 
-long EnforceRlimits(const Admission& admission, uint32_t* item);
+// Joins the cgroups whose `tasks` files the supervisor opened (v1; on v2 the child is born in its own).
+long JoinCgroups(const BoundaryAdmission& admission, uint32_t* item);
+
+long EnforceRlimits(const BoundaryAdmission& admission, uint32_t* item);
 
 // A session keyring of its own, so that the host's keys cannot be searched.
 long DetachKeyring();
@@ -43,6 +47,9 @@ long EnforceNoNewPrivs();
 
 // Plain personality, a name of its own, dies with the supervisor.
 long EnforceInitPosture();
+
+// 1 if the canary cannot be opened, 0 if it can: then Landlock is not there, whatever the calls said.
+long ProbeLandlock(const std::string& canary);
 
 // No ptrace, no core, and /proc/1 belongs to nobody inside. The last thing before the payload exists.
 long EnforceNotDumpable();

@@ -13,7 +13,7 @@ namespace coffer::isolation {
 struct ChildContext {
   const BoundaryPlan* plan = nullptr;
   ChildReport* report = nullptr;
-  const Admission* admission = nullptr;
+  const BoundaryAdmission* admission = nullptr;
   const CallBlock* call = nullptr;
   size_t call_capacity = 0;
   int control = -1;

@@ -94,7 +94,7 @@ struct ChildReport {
 inline constexpr size_t kMaxTrees = 512;
 
 // What the supervisor tells the child after clone, through shared memory.
-struct Admission {
+struct BoundaryAdmission {
   // Valid once 'I' has come on the control socket.
   uint32_t groups_allowed = 0;  // setgroups works in this user namespace
   uint32_t host_uid = 0;        // process level as root: the uid to become

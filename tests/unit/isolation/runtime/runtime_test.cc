@@ -8,9 +8,9 @@
 #include <set>
 
 #include "inside.h"
+#include "isolation/runtime/describe.h"
 #include "isolation/runtime/program.h"
 #include "isolation/runtime/real_path.h"
-#include "isolation/runtime/report.h"
 #include "temp_dir.h"
 
 namespace coffer::isolation {

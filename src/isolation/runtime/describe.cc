@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "isolation/runtime/report.h"
+#include "isolation/runtime/describe.h"
 
 #include <dirent.h>
 #include <fcntl.h>
