@@ -59,6 +59,7 @@ audit::CapUse Use(uint64_t cap, std::optional<uint64_t> used, const char* unit, 
 
 void DescribeRequest(const RunRequest& request, audit::Receipt& receipt) {
   receipt.identity.user = fmt::format("uid:{}", ::getuid());
+  receipt.identity.reason = policy::ScrubText(request.reason);
   receipt.envelope_id = policy::EnvelopeId(request.envelope);
   const std::vector<std::string> words = policy::ScrubWords(request.command);
   std::string all;
