@@ -447,15 +447,15 @@ void FakeService::ListAudit(const Identity& who, AuditQuery query, Reply<Page<Au
 
 void FakeService::GetTranscript(const Identity& who, const std::string& call_id,
                                 Reply<TranscriptView> reply) {
-  Note(who, "GetTranscript " + call_id);
+  Note(who, "GetTranscript");
   reply(TranscriptView{call_id, true,
                        R"({"command":["true"],"code":"","stdin":"","stdout":"","stderr":"",)"
                        R"("cut":[]})"});
 }
 
-void FakeService::GetObject(const Identity& who, const std::string& hash,
+void FakeService::GetObject(const Identity& who, const std::string& /*hash*/,
                             Reply<std::string> reply) {
-  Note(who, "GetObject " + hash);
+  Note(who, "GetObject");
   reply(std::string(R"({"tool":{"name":"python"}})"));
 }
 
