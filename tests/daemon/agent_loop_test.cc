@@ -136,7 +136,7 @@ TEST_F(AgentLoop, AReasonChangesNothing) {
     EXPECT_EQ(with.status, plain.status) << with.text;
     EXPECT_EQ(with.Outcome(), plain.Outcome()) << with.text;
     EXPECT_EQ(with.body["error"], plain.body["error"]);
-    EXPECT_EQ(with.body["result"]["stdout"], plain.body["result"]["stdout"]);
+    EXPECT_EQ(with.body["result"], plain.body["result"]);
     const Json receipt =
         daemon_.Ask("GET", "/v1/calls/" + with.At("call_id") + "/receipt", key_).body;
     EXPECT_EQ(receipt["reason"], persuasive) << "of a refused call, too";
