@@ -60,7 +60,7 @@ endif()
 
 # What messages, help and manual pages name.
 install(FILES ${CMAKE_SOURCE_DIR}/docs/MANIFEST.md ${CMAKE_SOURCE_DIR}/docs/OPERATIONS.md ${CMAKE_SOURCE_DIR}/docs/HTTP.md
-  ${CMAKE_SOURCE_DIR}/docs/RECEIPT.md ${CMAKE_SOURCE_DIR}/docs/HONEST_LIMITS.md ${CMAKE_SOURCE_DIR}/docs/AGENT_LOOP_CLI.md
+  ${CMAKE_SOURCE_DIR}/docs/RECEIPT.md ${CMAKE_SOURCE_DIR}/docs/HONEST_LIMITS.md ${CMAKE_SOURCE_DIR}/docs/AGENT_LOOP.md
   DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/coffer)
 
 set(completions ${CMAKE_SOURCE_DIR}/deploy/completions)

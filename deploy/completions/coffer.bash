@@ -31,10 +31,10 @@ _coffer() {
       case $prev in
         --state | --tools) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
         --receipt | --config) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
-        --args | --session | --idempotency-key | --key) ;;
+        --args | --session | --idempotency-key | --key | --reason) ;;
         *)
           if [[ $cur == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--args --session --idempotency-key --key --dry-run --fail-on-cut --traceparent --receipt --config --json --state --tools
+            mapfile -t COMPREPLY < <(compgen -W "--args --session --idempotency-key --key --dry-run --fail-on-cut --reason --traceparent --receipt --config --json --state --tools
               --help" -- "$cur")
           elif [ "$COMP_CWORD" = 2 ]; then
             mapfile -t COMPREPLY < <(compgen -W "$(coffer tools list 2>/dev/null | sed '1d;s/ .*//')" -- "$cur")
@@ -62,12 +62,12 @@ _coffer() {
         --outcome) mapfile -t COMPREPLY < <(compgen -W "success error denied terminated unknown" -- "$cur") ;;
         *)
           if [ "$COMP_CWORD" = 2 ]; then
-            mapfile -t COMPREPLY < <(compgen -W "list show chain tail verify verify-receipt checkpoint key export prune
+            mapfile -t COMPREPLY < <(compgen -W "list show object chain tail verify verify-receipt checkpoint key export prune
               --help" -- "$cur")
           else
             mapfile -t COMPREPLY < <(compgen -W "--tenant --tool --agent --session --trace --outcome --class --denied --probed
               --approval --since --until --limit --cursor --log --key --checkpoint --log-only --last --format
-              --older-than --json --state --help" -- "$cur")
+              --older-than --manifest --envelope --json --state --help" -- "$cur")
           fi ;;
       esac ;;
     key)
@@ -134,7 +134,7 @@ _coffer() {
         *)
           if [[ $cur == -* ]]; then
             mapfile -t COMPREPLY < <(compgen -W "--level --floor --runtime --seccomp --publish --uid --ro --rw --dangerously-rw --in --out --tmp
-              --project --no-project --keep-planted --cache --profile --fail-on-cut --session --cwd --cpu --wall --memory --processes --open-files --disk --io --output --env --tty --no-exec --receipt --state
+              --project --no-project --keep-planted --cache --profile --fail-on-cut --session --reason --cwd --cpu --wall --memory --processes --open-files --disk --io --output --env --tty --no-exec --receipt --state
               --trace --quiet --help --" -- "$cur")
           else
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")

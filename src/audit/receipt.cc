@@ -82,6 +82,7 @@ Json ToJson(const Receipt& receipt) {
   json["tenant"] = identity.tenant.name();
   json["agent"] = Optional(identity.agent);
   json["user"] = identity.user;
+  json["reason"] = Optional(identity.reason);
   json["tool"] = identity.tool;
   json["tool_version"] = Optional(receipt.tool_version);
   json["manifest_hash"] = Optional(receipt.manifest_hash);
@@ -127,6 +128,7 @@ Json ToJson(const Receipt& receipt) {
                     {"sha256", Optional(receipt.output_sha256)},
                     {"stderr_sha256", Optional(receipt.stderr_sha256)},
                     {"result_sha256", Optional(receipt.result_sha256)},
+                    {"transcript_sha256", Optional(receipt.transcript_sha256)},
                     {"redactions", Json::array()},
                     {"findings", Json::array()},
                     {"provenance", "untrusted"}};

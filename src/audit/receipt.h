@@ -99,7 +99,8 @@ struct Receipt {
   bool output_truncated = false;
   std::string output_sha256;
   std::string stderr_sha256;
-  std::string result_sha256;  // of the result as the store keeps it; empty: it keeps none
+  std::string result_sha256;      // of the result as the store keeps it; empty: it keeps none
+  std::string transcript_sha256;  // the same of the transcript (call/transcript.h)
 
   std::vector<std::string> incidents;  // sentences
 

@@ -20,6 +20,11 @@ std::string Text(const Json& json, const char* key) {
   return value.is_null() ? std::string() : value.get<std::string>();
 }
 
+// A field that receipts of earlier versions do not have.
+std::string LaterText(const Json& json, const char* key) {
+  return json.contains(key) ? Text(json, key) : std::string();
+}
+
 Nanos Time(const Json& json, const char* key) {
   const std::string text = Text(json, key);
   if (text.empty()) {
@@ -111,6 +116,7 @@ Receipt FromJson(const Json& json) {
   receipt.identity.tenant = std::move(tenant).value();
   receipt.identity.agent = Text(json, "agent");
   receipt.identity.user = Text(json, "user");
+  receipt.identity.reason = LaterText(json, "reason");
   receipt.identity.tool = Text(json, "tool");
   receipt.tool_version = Text(json, "tool_version");
   receipt.manifest_hash = Text(json, "manifest_hash");
@@ -147,6 +153,7 @@ Receipt FromJson(const Json& json) {
   receipt.output_sha256 = Text(output, "sha256");
   receipt.stderr_sha256 = Text(output, "stderr_sha256");
   receipt.result_sha256 = Text(output, "result_sha256");
+  receipt.transcript_sha256 = LaterText(output, "transcript_sha256");
   receipt.incidents = json.at("incidents").get<std::vector<std::string>>();
   receipt.outcome = Text(json, "outcome");
   if (const Json& error = json.at("error"); !error.is_null()) {

@@ -113,6 +113,7 @@ Differences FindDifferences(const store::StoredCall& stored, std::string_view ca
   expect("trace_id", Says(receipt.At("trace_id"), row.identity.trace_id));
   expect("agent", Says(receipt.At("agent"), row.identity.agent));
   expect("user", Says(receipt.At("user"), row.identity.user));
+  expect("reason", Says(receipt.At("reason"), row.identity.reason));
   expect("tool", Says(receipt.At("tool"), row.identity.tool));
   decided("tool_version", row.tool_version);
   decided("manifest_hash", row.manifest_hash);
@@ -140,6 +141,9 @@ Differences FindDifferences(const store::StoredCall& stored, std::string_view ca
   const std::string_view result = output.At("result_sha256");
   found.result = stored.result && !Says(result, HashOf(*stored.result));
   found.result_gone = !stored.result && result != "null";
+  const std::string_view transcript = output.At("transcript_sha256");
+  found.transcript = stored.transcript && !Says(transcript, HashOf(*stored.transcript));
+  found.transcript_gone = !stored.transcript && transcript != "null";
   return found;
 }
 
@@ -174,6 +178,9 @@ Result<SealedCall> ReadSealedCall(store::Store& store, const store::Call& row,
   if (found.result) {
     return Broken(row, "its stored result is not the one that was sealed");
   }
+  if (found.transcript) {
+    return Broken(row, "its stored transcript is not the one that was sealed");
+  }
   SealedCall good;
   good.state = SealState::kGood;
   good.call = row;
@@ -181,6 +188,7 @@ Result<SealedCall> ReadSealedCall(store::Store& store, const store::Call& row,
   good.receipt = std::move(*stored.receipt);
   good.log = place->position;
   good.result = std::move(stored.result);
+  good.transcript = std::move(stored.transcript);
   return good;
 }
 

@@ -30,10 +30,12 @@ struct Differences {
   std::vector<std::string_view> columns;  // of the row, and "args"
   bool result = false;                    // the stored result is not the one that was sealed
   bool result_gone = false;               // there is none, and there was one
-  bool none() const { return columns.empty() && !result; }
+  bool transcript = false;                // the same of the transcript
+  bool transcript_gone = false;
+  bool none() const { return columns.empty() && !result && !transcript; }
 };
 // `canonical` was found good (its hash is the log's, or its signature holds); `ran` and `index` are of the log's record.
-// A missing result is only told: retention removes results before the calls.
+// A missing result or transcript is only told: retention removes them before the calls.
 Differences FindDifferences(const store::StoredCall& stored, std::string_view canonical, bool ran,
                             uint64_t index);
 // "agent, outcome"
@@ -53,7 +55,8 @@ struct SealedCall {
   std::string receipt;                // sealed; only of a good one
   LogPosition log;                    // of a good one
   std::optional<std::string> result;  // of a good one, if it is still there
-  std::string problem;                // of a broken one, one sentence without a full stop
+  std::optional<std::string> transcript;
+  std::string problem;  // of a broken one, one sentence without a full stop
 };
 // An Error: the store could not be read.
 Result<SealedCall> ReadSealedCall(store::Store& store, const store::Call& row,

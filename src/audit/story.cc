@@ -20,7 +20,7 @@ namespace {
 class Teller {
  public:
   void Say(std::string_view subject, const std::string& words) {
-    text_ += fmt::format("  {:<10} {}\n", subject == last_ ? "" : subject, Printable(words));
+    text_ += fmt::format("  {:<10} {}\n", subject == last_ ? "" : subject, Escaped(words));
     last_ = subject;
   }
   std::string& text() { return text_; }
@@ -56,6 +56,9 @@ void TellAsking(const Receipt& receipt, Teller& teller) {
   }
   if (!receipt.identity.trace_id.empty()) {
     teller.Say("asked", "in trace " + receipt.identity.trace_id);
+  }
+  if (!receipt.identity.reason.empty()) {
+    teller.Say("asked", "the agent says it is for: " + receipt.identity.reason);
   }
 }
 

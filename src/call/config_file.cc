@@ -78,13 +78,16 @@ void ReadBudget(const TomlNode& table, const std::string& path, bool has_period,
 
 void ReadRetention(const TomlNode& table, const std::string& path, store::Retention& retention,
                    MistakeList& mistakes) {
-  TableReader reader(table, path, Keys{"calls", "results", "sessions", "keys"}, mistakes);
+  TableReader reader(table, path, Keys{"calls", "results", "sessions", "keys", "transcripts"},
+                     mistakes);
   reader.Duration(retention.calls, "calls");
   reader.Duration(retention.results, "results");
   reader.Duration(retention.sessions, "sessions");
   reader.Duration(retention.keys, "keys");
+  reader.Duration(retention.transcripts, "transcripts");
   for (const auto& [key, value] :
-       {std::pair("calls", retention.calls), std::pair("results", retention.results)}) {
+       {std::pair("calls", retention.calls), std::pair("results", retention.results),
+        std::pair("transcripts", retention.transcripts)}) {
     if (value < store::kIdempotencyTime && reader.Find(key) != nullptr) {
       reader.Add(key, "shorter than the 24 hours in which a retry must find its result",
                  "write 24h or more");
@@ -146,6 +149,9 @@ void ReadRules(TableReader& root, const std::string& prefix, TenantRules& rules,
   if (const TomlNode* const storage = root.Table("storage")) {
     ReadStorage(*storage, prefix + "storage", rules.storage, mistakes);
   }
+  if (const auto record = root.Choice("record", {"full", "hashes"})) {
+    rules.keeps_transcripts = *record == 0;
+  }
 }
 
 void ReadTenants(TableReader& root, FileConfig& config, MistakeList& mistakes) {
@@ -163,8 +169,8 @@ void ReadTenants(TableReader& root, FileConfig& config, MistakeList& mistakes) {
       continue;
     }
     const std::string path = "tenant." + entry.key;
-    TableReader reader(entry.value, path, Keys{"quotas", "budgets", "retention", "storage"},
-                       mistakes);
+    TableReader reader(entry.value, path,
+                       Keys{"quotas", "budgets", "retention", "storage", "record"}, mistakes);
     TenantRules rules = config.general;
     ReadRules(reader, path + ".", rules, mistakes);
     config.tenants.emplace(*name, std::move(rules));
@@ -313,8 +319,8 @@ ParsedConfig ParseConfigFile(std::string_view text) {
   MistakeList mistakes;
   FileConfig config;
   TableReader root(std::get<TomlNode>(read), "",
-                   Keys{"quotas", "budgets", "retention", "storage", "host", "tenant", "webhook",
-                        "otlp", "anomaly", "peer", "ceilings"},
+                   Keys{"quotas", "budgets", "retention", "storage", "record", "host", "tenant",
+                        "webhook", "otlp", "anomaly", "peer", "ceilings"},
                    mistakes);
   ReadRules(root, "", config.general, mistakes);
   ReadHost(root, config, mistakes);

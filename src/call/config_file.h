@@ -50,6 +50,7 @@ struct TenantRules {
       session_budget;  // of every session, and at most this where a session asks for its own
   store::Retention retention;
   StorageRules storage;
+  bool keeps_transcripts = true;  // record = "full" | "hashes": what its calls run and print
 };
 
 // What is told as unusual: [anomaly].

@@ -4,9 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/exit_codes.h"
+#include "base/json.h"
 #include "call/asked.h"
 #include "call/ended_receipt.h"
 #include "call/refusals.h"
+#include "call/transcript.h"
 #include "store/tenant.h"
 
 namespace coffer::call {
@@ -54,6 +56,7 @@ ToolReply Ladder::Descend(const ReadyCall& call, Collected collected) {
   }
   ToolReply reply;
   reply.call_id = call.call_id();
+  reply.transcript = TranscriptOf(call, collected);
   reply.stdout_text = std::move(collected.stdout_text);
   reply.stderr_text = std::move(collected.stderr_text);
 
@@ -92,6 +95,23 @@ ToolReply Ladder::Descend(const ReadyCall& call, Collected collected) {
     return failed;
   }
   return reply;
+}
+
+std::string Ladder::TranscriptOf(const ReadyCall& call, const Collected& collected) const {
+  // Without a report it may have run; a refusal says nothing of what it refuses.
+  const bool ran = !collected.report || (collected.report->receipt.started_at != Nanos(0) &&
+                                         collected.report->receipt.outcome != "denied");
+  if (!ran || call.tool->manifest.tool.record == policy::RecordKind::kHashes ||
+      (options_.keeps_transcripts && !options_.keeps_transcripts(call.request.identity.tenant))) {
+    return {};
+  }
+  const Result<Json> args = ParseJson(call.request.args_json);
+  Transcript text;
+  text.command = call.run.command;
+  text.stdin_text = call.stdin_text;
+  text.stdout_text = collected.stdout_text;
+  text.stderr_text = collected.stderr_text;
+  return FormatTranscript(text, SecretValuesOf(args.ok() ? *args : Json(), call.run.envelope));
 }
 
 ToolReply Ladder::DescendUnlaunched(const ReadyCall& call, const Error& error) {

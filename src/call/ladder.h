@@ -51,6 +51,8 @@ struct LadderOptions {
   // Of a tenant and its agents, asked at every admission, from any thread; a tool's own are in its manifest. Empty: none.
   std::function<store::Quotas(const store::TenantId&)> quotas;
   uint32_t max_depth = 3;
+  // Whether the record keeps what the tenant's calls run and print; from any thread. Empty: it does.
+  std::function<bool(const store::TenantId&)> keeps_transcripts;
   HostBudget* budget = nullptr;  // of all calls together; null: not bounded
   // Why nothing new may begin at the moment, from any thread: the disk is full. Empty: it always may.
   std::function<Status()> may_begin;
@@ -92,6 +94,8 @@ class Ladder {
   ToolReply Refuse(Ending ending, audit::Receipt receipt, ToolRefusal refusal, const Error& error);
   // Ends a request that was not admitted. `target` is what was asked for, if that is not the tool.
   ToolReply RefuseUnadmitted(const Asked& asked, ToolReply reply, const std::string& target = {});
+  // What the record keeps of what ran; empty where the tool or the tenant keeps hashes only.
+  std::string TranscriptOf(const ReadyCall& call, const Collected& collected) const;
   std::optional<policy::Envelope> RunningEnvelope(const std::string& call_id);
 
   Recorder& recorder_;

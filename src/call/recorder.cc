@@ -152,7 +152,7 @@ store::CallEnd Recorder::EndOf(const audit::Receipt& receipt, const ToolReply& r
   return end;
 }
 
-Status Recorder::Start(const audit::Receipt& receipt) {
+Status Recorder::Start(const audit::Receipt& receipt, Allowed allowed) {
   TRY(WritePending());
   audit::DecisionRecord decision;
   decision.identity = receipt.identity;
@@ -168,6 +168,8 @@ Status Recorder::Start(const audit::Receipt& receipt) {
   record.manifest_hash = receipt.manifest_hash;
   record.envelope_id = receipt.envelope_id;
   record.effect = receipt.effect;
+  record.manifest = std::move(allowed.manifest);
+  record.envelope = std::move(allowed.envelope);
   audit::Receipt shown;
   shown.args_redacted = receipt.args_redacted;
   Scrub(shown);
@@ -181,12 +183,15 @@ Status Recorder::Write(Unwritten& end) {
   const std::string result = FormatReply(end.reply);
   if (!end.logged) {
     end.receipt.result_sha256 = HashOf(result);
+    end.receipt.transcript_sha256 =
+        end.reply.transcript.empty() ? "" : HashOf(end.reply.transcript);
     const bool ran = end.ending == Ending::kFinished || end.ending == Ending::kLost;
     TRY(Seal(log_, end.receipt, ran, /*recovered=*/false, end.reply));
     end.logged = true;
   }
   store::CallEnd row = EndOf(end.receipt, end.reply);
   row.result = result;
+  row.transcript = end.reply.transcript;
   const std::string& id = end.receipt.identity.call_id;
   const store::TenantId& tenant = end.receipt.identity.tenant;
   switch (end.ending) {
@@ -402,6 +407,15 @@ Result<store::Pruned> Recorder::Prune(const store::TenantId& tenant,
     event.tenant = tenant.name();
     event.name = "pruned";
     event.detail.emplace_back("before", before.count());
+    TRY(events_.Say(event));
+  }
+  const Nanos kept_since = store::TranscriptsKeptSince(retention, store_.Now());
+  TRY_ASSIGN(const bool transcripts, store::HasTranscriptsBefore(store_, tenant, kept_since));
+  if (transcripts) {
+    audit::EventRecord event;
+    event.tenant = tenant.name();
+    event.name = "transcripts.pruned";
+    event.detail.emplace_back("before", kept_since.count());
     TRY(events_.Say(event));
   }
   return store::Prune(store_, tenant, retention);

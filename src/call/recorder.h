@@ -62,10 +62,15 @@ class Recorder {
   // Those whom the daemon of this state directory tells: it sends what is left for it here.
   Status UseKnownReceivers();
 
+  // What the call is allowed, in canonical form, so that it can be had by the receipt's hashes later.
+  struct Allowed {
+    std::string manifest;  // empty: none
+    std::string envelope;
+  };
   // Status: whether it may run.
-  Status Start(const audit::Receipt& receipt);
+  Status Start(const audit::Receipt& receipt, Allowed allowed);
 
-  // Seals: fills the reply's receipt and its place in the log. An Error: not acknowledged, kept for later.
+  // Seals: fills the reply's receipt and its place in the log; keeps the reply's transcript. An Error: not acknowledged, kept for later.
   Status End(Ending ending, const audit::Receipt& receipt, ToolReply& reply);
 
   // A request that was not admitted; gets an id and a receipt of its own. Only those of a flood that a rate limit refuses

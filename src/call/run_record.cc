@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "call/run_record.h"
 
+#include <nlohmann/json.hpp>
+
+#include "base/hash.h"
+#include "base/json.h"
 #include "call/redact.h"
 #include "call/run/summary.h"
 #include "isolation/protected_paths.h"
@@ -9,7 +13,8 @@
 
 namespace coffer::call {
 
-RunRecord::RunRecord(Recorder& recorder, std::string_view traceparent) : recorder_(recorder) {
+RunRecord::RunRecord(Recorder& recorder, std::string_view traceparent, Keeps keeps)
+    : recorder_(recorder), keeps_(keeps) {
   TakeTrace(traceparent, asked_.identity);
   asked_.requested_at = recorder.store().Now();
 }
@@ -21,6 +26,9 @@ Result<bool> RunRecord::Admit(const RunRequest& request, ToolReply& reply) {
   }
   audit::Receipt receipt = asked_;
   given_ = WordsOf(request);
+  envelope_ = policy::CanonicalForm(request.envelope);
+  ran_.command = request.command;
+  secrets_ = SecretValuesOf(Json(), request.envelope);
   DescribeRequest(request, receipt);
   store::AdmitRequest asked;
   asked.identity = receipt.identity;
@@ -55,7 +63,12 @@ Status RunRecord::Start(const audit::Receipt& receipt, const Prepared& prepared)
     }
     TRY(isolation::CheckShowsNone(mount.path, mount.access, own));
   }
-  Status wrote = recorder_.Start(receipt);
+  for (const isolation::Input& input : prepared.inputs) {
+    if (!prepared.code_hash.empty() && HashOf(input.content) == prepared.code_hash) {
+      ran_.code = input.content.substr(0, kTranscriptReads);
+    }
+  }
+  Status wrote = recorder_.Start(receipt, {"", envelope_});
   started_ = wrote.ok();
   failed_ = !wrote.ok();
   if (failed_) {
@@ -67,6 +80,14 @@ Status RunRecord::Start(const audit::Receipt& receipt, const Prepared& prepared)
   return {};
 }
 
+size_t RunRecord::reads() const { return keeps_ == Keeps::kTranscript ? kTranscriptReads : 0; }
+
+void RunRecord::Streams(std::string in, std::string out, std::string err) {
+  ran_.stdin_text = std::move(in);
+  ran_.stdout_text = std::move(out);
+  ran_.stderr_text = std::move(err);
+}
+
 Status RunRecord::End(const RunOutcome& outcome, ToolReply& reply) {
   audit::Receipt receipt = outcome.receipt;
   receipt.incidents = watch::DescribeIncidents(receipt.syscalls_denied);
@@ -75,6 +96,10 @@ Status RunRecord::End(const RunOutcome& outcome, ToolReply& reply) {
   }
   reply.call_id = receipt.identity.call_id;
   TakeOutcome(receipt, reply);
+  if (keeps_ == Keeps::kTranscript && receipt.started_at != Nanos(0) &&
+      receipt.outcome != "denied") {
+    reply.transcript = FormatTranscript(ran_, secrets_);
+  }
   const Ending ending = started_  ? Ending::kFinished
                         : failed_ ? Ending::kRefusedForNow
                                   : Ending::kRefused;

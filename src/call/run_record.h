@@ -20,13 +20,15 @@
 #include "call/run/run_journal.h"
 #include "call/run/run_request.h"
 #include "call/tool_call.h"
+#include "call/transcript.h"
 
 namespace coffer::call {
 
 class RunRecord : public RunJournal {
  public:
   // `traceparent` is a W3C trace context, or anything else, which is none. The recorder outlives it.
-  RunRecord(Recorder& recorder, std::string_view traceparent);
+  enum class Keeps : uint8_t { kTranscript, kHashes };
+  RunRecord(Recorder& recorder, std::string_view traceparent, Keeps keeps);
 
   // Refused: the reply is its answer, with a receipt.
   Result<bool> Admit(const RunRequest& request, ToolReply& reply);
@@ -37,6 +39,9 @@ class RunRecord : public RunJournal {
   // Refused if something that is brought in shows the state directory: a run does not get at its own record.
   Status Start(const audit::Receipt& receipt, const Prepared& prepared) override;
 
+  size_t reads() const override;
+  void Streams(std::string in, std::string out, std::string err) override;
+
   // Whatever came of it. The reply gets the sealed receipt. An Error: it could not be written, and the next process that opens the state
   // directory next ends it as unknown if it had started.
   Status End(const RunOutcome& outcome, ToolReply& reply);
@@ -45,6 +50,10 @@ class RunRecord : public RunJournal {
   Recorder& recorder_;
   audit::Receipt asked_;
   std::vector<GivenWord> given_;  // what a refusal must not quote
+  const Keeps keeps_;
+  std::string envelope_;  // in canonical form
+  Transcript ran_;
+  std::vector<std::string> secrets_;  // values that the transcript must not show
   bool started_ = false;
   bool failed_ = false;  // to start
 };

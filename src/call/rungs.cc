@@ -16,6 +16,7 @@
 #include "call/replay.h"
 #include "call/request_terms.h"
 #include "call/workspace_room.h"
+#include "policy/manifest/hash.h"
 #include "policy/manifest/manifest.h"
 #include "policy/narrowing.h"
 #include "policy/scrub.h"
@@ -53,6 +54,7 @@ Ladder::Asked Ladder::Describe(const ToolRequest& request) const {
   if (asked.call.tool == nullptr) {
     admit.identity.tool = policy::ScrubText(request.identity.tool);  // it may be anything
   }
+  admit.identity.reason = policy::ScrubText(request.identity.reason);
   admit.args_hash = request.dry_run ? "" : exactly;  // what was not run has not failed
   admit.idempotency_key = request.dry_run ? "" : request.idempotency_key;
   admit.request_hash = RequestHash(request, exactly);
@@ -252,7 +254,9 @@ std::optional<ToolReply> Ladder::Rehearse(Asked& asked) {
 }
 
 std::optional<ToolReply> Ladder::Record(Asked& asked) {
-  if (const Status recorded = recorder_.Start(asked.call.receipt); !recorded.ok()) {
+  const Recorder::Allowed allowed{policy::CanonicalForm(asked.call.tool->manifest),
+                                  policy::CanonicalForm(asked.call.run.envelope)};
+  if (const Status recorded = recorder_.Start(asked.call.receipt, allowed); !recorded.ok()) {
     return Refuse(Ending::kRefusedForNow, asked.call.receipt, ToolRefusal::kFailed,
                   recorded.error());
   }

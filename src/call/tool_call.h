@@ -72,6 +72,7 @@ struct ToolReply {
   std::optional<int> exit_signal;
   std::vector<audit::Denial> denials;
   std::string receipt;                    // JSON, sealed; empty: there is none
+  std::string transcript;                 // for the record (call/transcript.h); empty: none is kept
   std::optional<audit::LogPosition> log;  // of the receipt
 };
 

@@ -77,7 +77,7 @@ Result<std::string> AuditPrune(const call::VerbFlags& flags, State& state) {
   TRY_ASSIGN(const Nanos age, ParseDuration(flags.Value("--older-than")));
   TRY_ASSIGN(const AuditFilter filter, ReadAuditFilter(flags));
   store::Retention retention;
-  retention.calls = age;
+  retention.calls = retention.transcripts = age;
   TRY_ASSIGN(const std::vector<store::Tenant> tenants,
              store::ListTenants(state.store(), store::AllTenants{}));
   uint64_t calls = 0;

@@ -5,9 +5,11 @@
 
 #include "base/exit_codes.h"
 #include "base/print.h"
+#include "call/config_file.h"
 #include "call/run/run_call.h"
 #include "call/run_record.h"
 #include "call/workspace_room.h"
+#include "cli/forget_old.h"
 #include "cli/local_sessions.h"
 #include "cli/state.h"
 #include "cli/verb_run.h"
@@ -26,6 +28,16 @@ int NotRecorded(Error error) {
 Result<State> OpenState(const std::string& given) {
   TRY_ASSIGN(const std::string directory, isolation::CleanPath(given));
   return State::OpenRecord(directory);
+}
+
+// The operator's coffer.toml, if there is one: what the record keeps, and how long.
+Result<call::FileConfig> LoadConfig() {
+  const std::string usual = call::UsualConfigDir();
+  if (usual.empty()) {
+    return call::FileConfig();
+  }
+  TRY_ASSIGN(const std::string file, isolation::CleanPath(usual + "/coffer.toml"));
+  return call::LoadConfigFile(file, /*may_be_missing=*/true);
 }
 
 // The session's directory becomes /workspace, and what it may still hold bounds the call.
@@ -64,8 +76,15 @@ int RecordedRun(call::RunRequest& request, std::optional<audit::ReceiptFile> rec
   if (!session.ok()) {
     return NotRecorded(std::move(session.error()));
   }
+  const Result<call::FileConfig> config = LoadConfig();
+  if (!config.ok()) {
+    return NotRecorded(config.error());
+  }
+  const call::TenantRules& rules = config->RulesOf(store::TenantId::Local());
   const char* const trace = ::getenv("TRACEPARENT");
-  call::RunRecord record(state->recorder(), trace == nullptr ? "" : trace);
+  call::RunRecord record(state->recorder(), trace == nullptr ? "" : trace,
+                         rules.keeps_transcripts ? call::RunRecord::Keeps::kTranscript
+                                                 : call::RunRecord::Keeps::kHashes);
   call::ToolReply reply;
   Result<bool> admitted = record.Admit(request, reply);
   if (!admitted.ok()) {
@@ -93,6 +112,7 @@ int RecordedRun(call::RunRequest& request, std::optional<audit::ReceiptFile> rec
   if (!wrote.ok()) {
     PrintError(wrote.error());
   }
+  ForgetOld(*state, store::TenantId::Local(), rules.retention);
   return sealed.ok() && wrote.ok() ? outcome.exit_status : kExitFailed;
 }
 

@@ -33,7 +33,7 @@ const std::vector<std::string_view>& RunFlagNames() {
       "--tty",   "--cpu",     "--wall",    "--memory",  "--processes",   "--open-files",
       "--disk",  "--tmp",     "--io",      "--output",  "--fail-on-cut", "--session",
       "--level", "--floor",   "--seccomp", "--receipt", "--state",       "--trace",
-      "--quiet", "--publish", "--help"};
+      "--quiet", "--publish", "--reason",  "--help"};
   return names;
 }
 

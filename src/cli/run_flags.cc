@@ -11,6 +11,7 @@
 #include "call/run/port_forwarder.h"
 #include "policy/inodes.h"
 #include "policy/manifest/mistake.h"
+#include "policy/reason.h"
 
 namespace coffer::cli {
 namespace {
@@ -293,6 +294,11 @@ class Parser {
     return {};
   }
 
+  Status Reason(std::string_view flag) {
+    TRY(Text(request_.reason, flag));
+    return policy::CheckReason(request_.reason);
+  }
+
   Status List(std::vector<std::string>& place, std::string_view flag, bool commas) {
     TRY_ASSIGN(std::vector<std::string_view> values, Values(flag));
     if (commas) {
@@ -382,6 +388,8 @@ class Parser {
       return Seccomp(flag);
     if (flag == "--receipt")
       return Text(request_.receipt_path, flag);
+    if (flag == "--reason")
+      return Reason(flag);
     if (flag == "--session")
       return Text(request_.session, flag);
     if (flag == "--state")

@@ -55,6 +55,7 @@ How it is confined:
   --profile NAME      flags from [profile.NAME] of ~/.config/coffer/run.toml; those given here count first
 
 What you are told:
+  --reason TEXT       what it is for, in one line: in the receipt, for people; it changes nothing
   --receipt FILE      write the receipt ("-" is stderr); not where the call may write
   --state DIR         record it in this state directory: the decision before it runs, a sealed receipt after it; what
                       cannot be recorded does not run (default: $COFFER_STATE; neither: it is not recorded)

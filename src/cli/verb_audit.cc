@@ -7,7 +7,6 @@
 
 #include "audit/log/log.h"
 #include "audit/sealed_call.h"
-#include "audit/story.h"
 #include "base/json.h"
 #include "base/quantity.h"
 #include "base/text.h"
@@ -24,7 +23,9 @@ constexpr std::string_view kUsage =
 
 Usage:
   coffer audit list [filters] [--limit N] [--cursor ID]   calls, newest first
-  coffer audit show CALL                  one call as a story: who, what, denials, output, the ladder with times
+  coffer audit show CALL                  one call as a story: who, what, denials, the ladder with times, what ran and
+                                          what it printed
+  coffer audit object SHA256              a manifest or envelope by the hash that receipts name
   coffer audit chain ID                   a call, its callers and what it called, or a session or trace, as a tree
   coffer audit tail [--tenant T] [--last N]   the log as it grows; Ctrl-C ends it
   coffer audit verify [--log DIR] [--key FILE] [--checkpoint FILE] [--log-only]
@@ -44,6 +45,8 @@ Filters:
   --probed                      calls that were refused, or whose program tried something that was refused
   --since TIME, --until TIME    2h (ago), 2026-01-31, 2026-01-31T12:00:00Z
 
+  --manifest, --envelope        instead of the story of `show`: what the call was allowed, in canonical form
+
   --json        everything as JSON
   --state DIR   the state directory (default: COFFER_STATE, /var/lib/coffer, or ~/.local/state/coffer)
 
@@ -57,49 +60,7 @@ constexpr call::FlagSpec kFlags[] = {
     {"--probed", false},    {"--approval", true}, {"--since", true},     {"--until", true},
     {"--limit", true},      {"--cursor", true},   {"--log", true},       {"--key", true},
     {"--checkpoint", true}, {"--last", true},     {"--log-only", false}, {"--format", true},
-    {"--older-than", true}};
-
-// Of a broken one nothing is shown but that it is there.
-Json CallJson(const audit::SealedCall& sealed) {
-  const store::Call& call = sealed.call;
-  const auto text = [](const std::string& value) {
-    return value.empty() ? Json(nullptr) : Json(value);
-  };
-  const bool broken = sealed.state == audit::SealState::kBroken;
-  const auto time = [](const std::optional<Nanos>& at) {
-    return at ? Json(FormatTime(*at)) : Json(nullptr);
-  };
-  return {{"call_id", call.identity.call_id},
-          {"tenant", call.identity.tenant.name()},
-          {"agent", text(call.identity.agent)},
-          {"user", text(call.identity.user)},
-          {"tool", text(call.identity.tool)},
-          {"tool_version", text(call.tool_version)},
-          {"session_id", text(call.identity.session_id)},
-          {"parent_id", text(call.identity.parent_id)},
-          {"trace_id", text(call.identity.trace_id)},
-          {"state", store::CallStateName(call.state)},
-          {"outcome", call.outcome ? Json(store::OutcomeName(*call.outcome)) : Json(nullptr)},
-          {"error_class", text(call.error_class)},
-          {"error_message", text(call.error_message)},
-          {"denials", broken ? Json(nullptr) : Json(call.denials)},
-          {"approval", text(call.approval)},
-          {"requested_at", broken ? Json(nullptr) : Json(FormatTime(call.requested_at))},
-          {"started_at", time(call.started_at)},
-          {"finished_at", time(call.finished_at)},
-          {"log_index", call.log_index ? Json(*call.log_index) : Json(nullptr)},
-          {"seal", audit::SealStateName(sealed.state)},
-          {"problem", text(sealed.problem)}};
-}
-
-std::string OutcomeOf(const audit::SealedCall& sealed) {
-  if (sealed.state == audit::SealState::kBroken) {
-    return "BROKEN";
-  }
-  const store::Call& call = sealed.call;
-  return std::string(call.outcome ? store::OutcomeName(*call.outcome)
-                                  : store::CallStateName(call.state));
-}
+    {"--older-than", true}, {"--manifest"},       {"--envelope"}};
 
 Result<std::string> List(const call::VerbFlags& flags, State& state) {
   TRY_ASSIGN(const AuditFilter filter, ReadAuditFilter(flags));
@@ -144,42 +105,6 @@ Result<std::string> List(const call::VerbFlags& flags, State& state) {
     ExitWithFindings(text);
   }
   return text;
-}
-
-Result<std::string> Show(const call::VerbFlags& flags, State& state, const std::string& id) {
-  TRY_ASSIGN(const store::Call call, FindAnyCall(state.store(), id));
-  TRY_ASSIGN(const audit::SealedCall sealed, state.recorder().ReadSealed(call));
-  Json receipt;
-  if (!sealed.receipt.empty()) {
-    TRY_ASSIGN(receipt, ParseJson(sealed.receipt));
-  }
-  const std::string json = PrintJson(Json{{"call", CallJson(sealed)},
-                                          {"receipt", std::move(receipt)},
-                                          {"seal", audit::SealStateName(sealed.state)}},
-                                     2) +
-                           "\n";
-  switch (sealed.state) {
-    case audit::SealState::kGood:
-      return flags.json()
-                 ? json
-                 : audit::TellStory(sealed.receipt,
-                                    "its seal is good: nothing in it was changed since it was "
-                                    "written");
-    case audit::SealState::kOpen:
-      return flags.json()
-                 ? json
-                 : fmt::format(
-                       "Call {} of {}: {}; it has no receipt yet, and nothing of "
-                       "it is sealed\n",
-                       call.identity.call_id, Printable(call.identity.tool), OutcomeOf(sealed));
-    case audit::SealState::kBroken:
-      break;
-  }
-  ExitWithFindings(flags.json()
-                       ? json
-                       : fmt::format("NOT GOOD: what the store has of call {} is not what was "
-                                     "sealed, and is not shown: {}\n",
-                                     Printable(call.identity.call_id), Printable(sealed.problem)));
 }
 
 // A tree of calls, drawn or as nested JSON.
@@ -300,7 +225,10 @@ Result<std::string> Act(const call::VerbFlags& flags) {
     return List(flags, state);
   }
   if (what == "show" && given.size() == 2) {
-    return Show(flags, state, given[1]);
+    return AuditShow(flags, state, given[1]);
+  }
+  if (what == "object" && given.size() == 2) {
+    return AuditObject(state, given[1]);
   }
   if (what == "chain" && given.size() == 2) {
     return Chain(flags, state, given[1]);
@@ -315,8 +243,8 @@ Result<std::string> Act(const call::VerbFlags& flags) {
     return AuditPrune(flags, state);
   }
   return UnknownAction("audit", flags.words().empty() ? "" : flags.words().front(),
-                       {"list", "show", "chain", "tail", "verify", "verify-receipt", "checkpoint",
-                        "key", "export", "prune"});
+                       {"list", "show", "object", "chain", "tail", "verify", "verify-receipt",
+                        "checkpoint", "key", "export", "prune"});
 }
 
 }  // namespace

@@ -21,10 +21,10 @@
 #include "call/warden/collect.h"
 #include "call/warden/launcher.h"
 #include "cli/call_answer.h"
+#include "cli/forget_old.h"
 #include "cli/local_sessions.h"
 #include "cli/state.h"
-#include "store/call_list.h"
-#include "store/retention.h"
+#include "policy/reason.h"
 
 namespace coffer::cli {
 namespace {
@@ -38,6 +38,7 @@ Usage: coffer call TOOL [flags]
   --idempotency-key K the same key and request runs once, and gets the same answer again; irreversible and privileged
                       tools need one, unless their manifest says otherwise (--key K is the same)
   --traceparent TEXT  the W3C trace context it belongs to (default: $TRACEPARENT)
+  --reason TEXT       what it is for, in one line: recorded and shown to people, believed by nothing
   --dry-run           decide, say the worst it could do, run nothing
   --fail-on-cut       exit 122 if output was cut; otherwise a warning on stderr says so
   --receipt FILE      write the receipt there (- is stderr)
@@ -49,9 +50,9 @@ Exit status: the tool's own; 120 refused, 122 a limit was breached, 125 Cofferda
 )";
 
 constexpr call::FlagSpec kFlags[] = {
-    {"--args", true},        {"--session", true}, {"--idempotency-key", true},
-    {"--key", true},         {"--dry-run"},       {"--receipt", true},
-    {"--traceparent", true}, {"--config", true},  {"--fail-on-cut"}};
+    {"--args", true},  {"--session", true}, {"--idempotency-key", true}, {"--key", true},
+    {"--dry-run"},     {"--receipt", true}, {"--traceparent", true},     {"--config", true},
+    {"--fail-on-cut"}, {"--reason", true}};
 
 Result<std::string> ReadArgs(const std::string& given) {
   constexpr size_t kMax = 16 << 20;
@@ -155,17 +156,6 @@ Result<std::optional<LocalSessions::Held>> TakeSession(State& state, const std::
   return std::optional<LocalSessions::Held>(std::move(*held));
 }
 
-// Where no daemon runs, nobody else does it. The call is answered: what fails here is tried again by the next one.
-void ForgetOld(State& state, const store::TenantId& tenant, const store::Retention& retention) {
-  store::CallFilter old;
-  old.until = state.store().Now() - retention.calls;
-  const Result<store::Page<store::Call>> oldest =
-      store::ListCalls(state.store(), tenant, old, {1, ""});
-  if (oldest.ok() && !oldest->rows.empty()) {
-    (void)state.recorder().Prune(tenant, retention);
-  }
-}
-
 }  // namespace
 
 int CallVerb(std::span<const std::string_view> words) {
@@ -199,6 +189,11 @@ int CallVerb(std::span<const std::string_view> words) {
   request.identity.session_id = flags->Value("--session");
   request.idempotency_key = flags->Value("--idempotency-key", flags->Value("--key"));
   request.dry_run = flags->Has("--dry-run");
+  request.identity.reason = flags->Value("--reason");
+  if (const Status reason = policy::CheckReason(request.identity.reason); !reason.ok()) {
+    PrintError(reason.error());
+    return kExitRefused;
+  }
   const char* const inherited = ::getenv("TRACEPARENT");
   call::TakeTrace(flags->Value("--traceparent", inherited == nullptr ? "" : inherited),
                   request.identity);
@@ -219,6 +214,9 @@ int CallVerb(std::span<const std::string_view> words) {
   }
   call::LadderOptions options = state->ladder_options();
   options.quotas = [&](const store::TenantId& tenant) { return config->QuotasOf(tenant); };
+  options.keeps_transcripts = [&](const store::TenantId& tenant) {
+    return config->RulesOf(tenant).keeps_transcripts;
+  };
   call::Ladder ladder(state->recorder(), state->shelf(), options);
   call::Allowed allowed;
   allowed.rules.sessions = options.sessions;

@@ -205,6 +205,9 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
     quotas.stored_bytes = now->RulesOf(tenant).storage.Records(context.reserve.disk_bytes());
     return quotas;
   };
+  ladder_options.keeps_transcripts = [&context](const store::TenantId& tenant) {
+    return context.live_config.current()->RulesOf(tenant).keeps_transcripts;
+  };
   ladder_options.budget = &context.budget;
   ladder_options.may_begin = [&context] { return context.reserve.CheckRoom(); };
   ladder_options.evaluated = [&context](const store::TenantId& tenant, Nanos took) {

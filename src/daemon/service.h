@@ -107,6 +107,10 @@ class DaemonService : public gateway::Service {
                  gateway::Reply<gateway::Page<gateway::AuditView>> reply) override;
   void GetCheckpoint(const gateway::Identity& who,
                      gateway::Reply<gateway::CheckpointView> reply) override;
+  void GetTranscript(const gateway::Identity& who, const std::string& call_id,
+                     gateway::Reply<gateway::TranscriptView> reply) override;
+  void GetObject(const gateway::Identity& who, const std::string& hash,
+                 gateway::Reply<std::string> reply) override;
   gateway::Readiness GetReadiness() override;
   std::optional<gateway::Refusal> CheckRoom() override;
   std::shared_ptr<void> Hold(const gateway::Asker& asker, size_t bytes, Holding how) override;

@@ -76,6 +76,7 @@ struct CallRequest {
   bool wait =
       true;  // false (Prefer: respond-async): reply as soon as the call is recorded and has an id
   std::string limits_json;      // an object: smaller limits than the manifest's; "": none
+  std::string reason;           // what it is for, as the agent says (policy/reason.h); "": nothing
   bool background = false;      // a process of the session: it is never waited for
   std::vector<uint16_t> ports;  // on which the session's later calls reach it
 };
@@ -338,6 +339,14 @@ struct AuditView {
   std::string seal = "open";
 };
 
+// What a call ran and what it printed, as the record keeps it.
+struct TranscriptView {
+  std::string call_id;
+  bool kept =
+      false;  // false: the tool or the tenant keeps hashes only, nothing ran, or it was forgotten
+  std::string transcript_json;  // "" is null
+};
+
 struct CheckpointView {
   std::string note;  // a signed note
   std::string key;   // the public key, as text
@@ -450,6 +459,11 @@ class Service {
 
   virtual void ListAudit(const Identity& who, AuditQuery query, Reply<Page<AuditView>> reply) = 0;
   virtual void GetCheckpoint(const Identity& who, Reply<CheckpointView> reply) = 0;
+  virtual void GetTranscript(const Identity& who, const std::string& call_id,
+                             Reply<TranscriptView> reply) = 0;
+  // A manifest or envelope in canonical form, by the hash that receipts name. JSON.
+  virtual void GetObject(const Identity& who, const std::string& hash,
+                         Reply<std::string> reply) = 0;
 
   // Cheap: probes ask often, without a credential.
   virtual Readiness GetReadiness() = 0;

@@ -23,6 +23,9 @@ void Relay::Take(const char* data, size_t size) {
   if (hashing_) {
     hash_.Update({data, kept});
   }
+  if (kept_.size() < keeps_) {
+    kept_.append(data, std::min(kept, keeps_ - kept_.size()));
+  }
   if (!reader_gone_) {
     pending_.append(data, kept);
     if (kept < size && budget_->marks && !marked_) {
@@ -67,6 +70,9 @@ void Feed::OnReadable() {
   if (got > 0) {
     size_ = static_cast<size_t>(got);
     at_ = 0;
+    if (kept_.size() < keeps_) {
+      kept_.append(buffer_.data(), std::min(size_, keeps_ - kept_.size()));
+    }
   } else if (got != -EAGAIN && got != -EINTR) {
     Close();
   }

@@ -50,6 +50,10 @@ class Relay {
 
   std::string Digest() { return hash_.Finish(); }
 
+  // The first `most` bytes that were delivered are kept for the record.
+  void Keep(size_t most) { keeps_ = most; }
+  const std::string& kept() const { return kept_; }
+
  private:
   void Take(const char* data, size_t size);
 
@@ -59,6 +63,8 @@ class Relay {
   std::string pending_;
   Sha256 hash_;
   bool hashing_;
+  size_t keeps_ = 0;
+  std::string kept_;
   bool marked_ = false;
   int error_ = 0;
   bool reader_gone_ = false;
@@ -76,6 +82,9 @@ class Feed {
   void OnReadable();
   void OnWritable();
   void Close() { to_.Reset(); }
+  // The first `most` bytes that were read are kept for the record.
+  void Keep(size_t most) { keeps_ = most; }
+  const std::string& kept() const { return kept_; }
 
  private:
   int from_;
@@ -83,6 +92,8 @@ class Feed {
   std::array<char, 16384> buffer_;
   size_t size_ = 0;
   size_t at_ = 0;
+  size_t keeps_ = 0;
+  std::string kept_;
 };
 
 }  // namespace coffer::output

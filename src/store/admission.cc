@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/ids.h"
+#include "policy/reason.h"
 #include "store/announced_refusal.h"
 #include "store/call_row.h"
 #include "store/core.h"
@@ -75,6 +76,10 @@ Status CheckSizes(const AdmitRequest& request) {
       return Refused("policy.request", "a name in the request is longer than 256 bytes");
     }
   }
+  // Checked where it came in; scrubbing may have made it longer.
+  if (request.identity.reason.size() > 4 * policy::kMostReasonBytes) {
+    return Refused("policy.request", "the reason is too long");
+  }
   return {};
 }
 
@@ -116,14 +121,14 @@ Result<Admission> Admit(Core& core, Connection& db, const AdmitRequest& request,
     TRY(quotas.Take());
   }
   TRY(ClaimKey(db, request, id, now));
-  TRY(
-      db.Run("INSERT INTO calls (tenant, id, state, owner, parent_id, session_id, depth, agent, "
-             "user, tool, args_hash, idempotency_key, requested_at, trace_id) "
-             "VALUES (?, ?, 'admitted', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-             request.identity.tenant.name(), id, core.owner->number(), request.identity.parent_id,
-             request.identity.session_id, static_cast<int64_t>(place.depth), request.identity.agent,
-             request.identity.user, request.identity.tool, request.args_hash,
-             request.idempotency_key, RequestTime(core, request), request.identity.trace_id));
+  TRY(db.Run(
+      "INSERT INTO calls (tenant, id, state, owner, parent_id, session_id, depth, agent, "
+      "user, tool, args_hash, idempotency_key, requested_at, trace_id, reason) "
+      "VALUES (?, ?, 'admitted', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      request.identity.tenant.name(), id, core.owner->number(), request.identity.parent_id,
+      request.identity.session_id, static_cast<int64_t>(place.depth), request.identity.agent,
+      request.identity.user, request.identity.tool, request.args_hash, request.idempotency_key,
+      RequestTime(core, request), request.identity.trace_id, request.identity.reason));
   Admission admitted;
   admitted.call_id = id;
   admitted.depth = place.depth;
@@ -180,9 +185,9 @@ Status AddRefusedCall(Store& store, const AdmitRequest& request, std::string_vie
     const Nanos now = core.Now();
     TRY(db.Run(
         "INSERT INTO calls (tenant, id, state, owner, parent_id, session_id, depth, agent, user, "
-        "tool, args_hash, idempotency_key, requested_at, trace_id, finished_at, outcome, "
+        "tool, args_hash, idempotency_key, requested_at, trace_id, reason, finished_at, outcome, "
         "error_class, error_message, denials, log_index) "
-        "VALUES (?, ?, 'refused', ?, ?, ?, 0, ?, ?, ?, ?, '', ?, ?, ?, ?, ?, ?, ?, ?) "
+        "VALUES (?, ?, 'refused', ?, ?, ?, 0, ?, ?, ?, ?, '', ?, ?, ?, ?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (tenant, id) DO UPDATE SET state = 'refused', cleanup = 0, "
         "finished_at = excluded.finished_at, outcome = excluded.outcome, "
         "error_class = excluded.error_class, error_message = excluded.error_message, "
@@ -190,8 +195,9 @@ Status AddRefusedCall(Store& store, const AdmitRequest& request, std::string_vie
         request.identity.tenant.name(), id, core.owner->number(), request.identity.parent_id,
         request.identity.session_id, request.identity.agent, request.identity.user,
         request.identity.tool, request.args_hash, RequestTime(core, request),
-        request.identity.trace_id, end.finished_at == Nanos(0) ? now : end.finished_at,
-        OutcomeName(end.outcome), end.error_class, end.error_message, end.denials, end.log_index));
+        request.identity.trace_id, request.identity.reason,
+        end.finished_at == Nanos(0) ? now : end.finished_at, OutcomeName(end.outcome),
+        end.error_class, end.error_message, end.denials, end.log_index));
     TRY(PutInOutbox(db, now, end.send_to, request.identity.tenant.name(), OutboxCallBody(id)));
     return PutDocument(db, request.identity.tenant, id, Document::kReceipt, end.receipt);
   });
@@ -205,10 +211,10 @@ Status AnnounceRefusedCall(Store& store, const AdmitRequest& request, std::strin
     TRY(CheckTenantIn(db, by.tenant));
     return db.Run(
         "INSERT INTO calls (tenant, id, state, owner, parent_id, session_id, depth, agent, user, "
-        "tool, args_hash, idempotency_key, requested_at, trace_id, cleanup) "
-        "VALUES (?, ?, 'admitted', ?, ?, ?, 0, ?, ?, ?, ?, '', ?, ?, 1)",
+        "tool, args_hash, idempotency_key, requested_at, trace_id, reason, cleanup) "
+        "VALUES (?, ?, 'admitted', ?, ?, ?, 0, ?, ?, ?, ?, '', ?, ?, ?, 1)",
         by.tenant.name(), id, core.owner->number(), by.parent_id, by.session_id, by.agent, by.user,
-        by.tool, request.args_hash, RequestTime(core, request), by.trace_id);
+        by.tool, request.args_hash, RequestTime(core, request), by.trace_id, by.reason);
   });
 }
 

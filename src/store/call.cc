@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "store/call_row.h"
 #include "store/core.h"
+#include "store/object_row.h"
 #include "store/outbox.h"
 #include "store/outbox_row.h"
 #include "store/quota_take.h"
@@ -43,6 +44,8 @@ Status Decide(Core& core, Connection& db, const Call& call, const CallDecision& 
       "WHERE tenant = ?1 AND id = ?2",
       call.identity.tenant.name(), call.identity.call_id, CallStateName(to), decision.tool_version,
       decision.manifest_hash, decision.envelope_id, decision.effect, core.Now()));
+  TRY(KeepObject(core, db, call.identity.tenant, decision.manifest_hash, decision.manifest));
+  TRY(KeepObject(core, db, call.identity.tenant, decision.envelope_id, decision.envelope));
   return PutDocument(db, call.identity.tenant, call.identity.call_id, Document::kArgs,
                      decision.args_redacted);
 }
@@ -99,6 +102,8 @@ Status End(Core& core, Connection& db, const Call& call, const CallEnd& end, Cal
   TRY(PutDocument(db, call.identity.tenant, call.identity.call_id, Document::kReceipt,
                   end.receipt));
   TRY(PutDocument(db, call.identity.tenant, call.identity.call_id, Document::kResult, end.result));
+  TRY(PutDocument(db, call.identity.tenant, call.identity.call_id, Document::kTranscript,
+                  end.transcript));
   TRY(PutInOutbox(db, now, end.send_to, call.identity.tenant.name(),
                   OutboxCallBody(call.identity.call_id)));
   if (to == CallState::kRefused) {

@@ -52,6 +52,9 @@ struct CallDecision {
   std::string envelope_id;
   std::string effect;
   std::string args_redacted;  // JSON
+  // In canonical form, to be found by their hashes later (store/objects.h); empty: nothing new is kept.
+  std::string manifest;
+  std::string envelope;
 };
 
 struct CallEnd {
@@ -60,8 +63,9 @@ struct CallEnd {
   std::string error_message;  // what an agent may see
   std::optional<int> exit_code;
   std::optional<int> exit_signal;
-  std::string receipt;  // JSON
-  std::string result;   // what a retry with the same idempotency key gets
+  std::string receipt;     // JSON
+  std::string result;      // what a retry with the same idempotency key gets
+  std::string transcript;  // what ran and what it printed (call/transcript.h); empty: not kept
   Nanos cpu{0};
   uint64_t bytes_out = 0;
   std::optional<CallDecision> decision;  // of a refused call: as much as was found out

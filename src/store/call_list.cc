@@ -175,6 +175,8 @@ Result<StoredCall> ReadStored(Store& store, const Call& call) {
                FindDocument(db, call.identity.tenant, call.identity.call_id, Document::kResult));
     TRY_ASSIGN(stored.args,
                FindDocument(db, call.identity.tenant, call.identity.call_id, Document::kArgs));
+    TRY_ASSIGN(stored.transcript, FindDocument(db, call.identity.tenant, call.identity.call_id,
+                                               Document::kTranscript));
     return stored;
   });
 }
@@ -190,7 +192,9 @@ Result<std::vector<StoredCall>> ListByRecord(Store& store, AllTenants /*tag*/, R
                         "(SELECT body FROM results WHERE tenant = calls.tenant "
                         "AND call_id = calls.id), "
                         "(SELECT body FROM documents WHERE tenant = calls.tenant "
-                        "AND call_id = calls.id AND kind = 'args') "
+                        "AND call_id = calls.id AND kind = 'args'), "
+                        "(SELECT body FROM transcripts WHERE tenant = calls.tenant "
+                        "AND call_id = calls.id) "
                         "FROM calls INDEXED BY calls_by_log "
                         "WHERE finished_at IS NOT NULL AND (log_index, tenant, id) > (?, ?, ?) "
                         "ORDER BY log_index, tenant, id LIMIT ?",
@@ -207,8 +211,9 @@ Result<std::vector<StoredCall>> ListByRecord(Store& store, AllTenants /*tag*/, R
       TRY_ASSIGN(Call call, ReadCall(query));
       after = {query.Int(kCallColumns - 1), call.identity.tenant.name(), call.identity.call_id};
       calls.push_back({std::move(call), after.log_index, body(kCallColumns), body(kCallColumns + 1),
-                       body(kCallColumns + 2)});
-      for (const auto* part : {&calls.back().receipt, &calls.back().result, &calls.back().args}) {
+                       body(kCallColumns + 2), body(kCallColumns + 3)});
+      for (const auto* part : {&calls.back().receipt, &calls.back().result, &calls.back().args,
+                               &calls.back().transcript}) {
         bytes += *part ? (*part)->size() : 0;
       }
     }

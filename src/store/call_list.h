@@ -56,6 +56,7 @@ struct StoredCall {
   std::optional<std::string> receipt;  // nothing: none yet, or none any more
   std::optional<std::string> result;
   std::optional<std::string> args;
+  std::optional<std::string> transcript;
 };
 Result<StoredCall> ReadStored(Store& store, const Call& call);
 

@@ -70,8 +70,9 @@ Result<Call> ReadCall(const Statement& row) {
   call.identity.trace_id = row.Text(28);
   call.denials = row.Count(29);
   call.approval = row.Text(30);
-  if (!row.IsNull(31)) {
-    call.log_index = row.Count(31);
+  call.identity.reason = row.Text(31);
+  if (!row.IsNull(32)) {
+    call.log_index = row.Count(32);
   }
   return call;
 }
@@ -94,11 +95,13 @@ Status PutDocument(Connection& db, const TenantId& tenant, std::string_view id, 
   if (body.empty()) {
     return {};
   }
-  if (kind == Document::kResult) {
-    return db.Run(
-        "INSERT INTO results (tenant, call_id, body) VALUES (?, ?, ?) "
-        "ON CONFLICT DO UPDATE SET body = excluded.body",
-        tenant.name(), id, body);
+  if (kind == Document::kResult || kind == Document::kTranscript) {
+    return db.Run(kind == Document::kResult
+                      ? "INSERT INTO results (tenant, call_id, body) VALUES (?, ?, ?) "
+                        "ON CONFLICT DO UPDATE SET body = excluded.body"
+                      : "INSERT INTO transcripts (tenant, call_id, body) VALUES (?, ?, ?) "
+                        "ON CONFLICT DO UPDATE SET body = excluded.body",
+                  tenant.name(), id, body);
   }
   return db.Run(
       "INSERT INTO documents (tenant, call_id, kind, body) VALUES (?, ?, ?, ?) "
@@ -112,6 +115,9 @@ Result<std::optional<std::string>> FindDocument(Connection& db, const TenantId& 
       Statement query,
       kind == Document::kResult
           ? db.Query("SELECT body FROM results WHERE tenant = ? AND call_id = ?", tenant.name(), id)
+      : kind == Document::kTranscript
+          ? db.Query("SELECT body FROM transcripts WHERE tenant = ? AND call_id = ?", tenant.name(),
+                     id)
           : db.Query("SELECT body FROM documents "
                      "WHERE tenant = ? AND call_id = ? AND kind = ?",
                      tenant.name(), id, kind == Document::kArgs ? "args" : "receipt"));

@@ -16,8 +16,9 @@ namespace coffer::store {
   "id, tenant, parent_id, session_id, depth, agent, user, tool, tool_version, manifest_hash, " \
   "envelope_id, effect, args_hash, state, outcome, error_class, error_message, exit_code, "    \
   "exit_signal, requested_at, decided_at, started_at, finished_at, cpu, bytes_out, "           \
-  "supervisor_pid, supervisor_start, supervisor_boot, trace_id, denials, approval, log_index"
-inline constexpr int kCallColumns = 32;
+  "supervisor_pid, supervisor_start, supervisor_boot, trace_id, denials, approval, reason, "   \
+  "log_index"
+inline constexpr int kCallColumns = 33;
 
 // A row that makes no sense is an Error (store.corrupt), never a guess.
 Result<Call> ReadCall(const Statement& row);
@@ -25,7 +26,7 @@ Result<Call> ReadCall(const Statement& row);
 Result<std::optional<Call>> FindCallIn(Connection& db, const TenantId& tenant, std::string_view id);
 
 // Kept beside the rows, so that lists stay short. An empty one is none.
-enum class Document : uint8_t { kArgs, kReceipt, kResult };
+enum class Document : uint8_t { kArgs, kReceipt, kResult, kTranscript };
 Status PutDocument(Connection& db, const TenantId& tenant, std::string_view id, Document kind,
                    std::string_view body);
 Result<std::optional<std::string>> FindDocument(Connection& db, const TenantId& tenant,

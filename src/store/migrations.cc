@@ -281,6 +281,43 @@ CREATE TABLE progress (
   PRIMARY KEY (tenant, agent)
 ) STRICT, WITHOUT ROWID;
 )sql",
+    // 9: what the agent said that a call is for; what ran and what it printed; what it was allowed
+    R"sql(
+ALTER TABLE calls ADD COLUMN reason TEXT NOT NULL DEFAULT '';
+
+CREATE TABLE transcripts (
+  tenant   TEXT NOT NULL,
+  call_id  TEXT NOT NULL,
+  body     TEXT NOT NULL,
+  PRIMARY KEY (tenant, call_id)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE objects (
+  tenant   TEXT NOT NULL,
+  hash     TEXT NOT NULL,
+  body     TEXT NOT NULL,
+  seen_at  INTEGER NOT NULL,
+  PRIMARY KEY (tenant, hash)
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER transcript_added AFTER INSERT ON transcripts BEGIN
+  INSERT INTO stored VALUES (NEW.tenant, length(CAST(NEW.body AS BLOB)))
+    ON CONFLICT (tenant) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER transcript_changed AFTER UPDATE OF body ON transcripts BEGIN
+  UPDATE stored SET bytes = bytes + length(CAST(NEW.body AS BLOB)) - length(CAST(OLD.body AS BLOB))
+    WHERE tenant = NEW.tenant;
+END;
+CREATE TRIGGER transcript_removed AFTER DELETE ON transcripts BEGIN
+  UPDATE stored SET bytes = bytes - length(CAST(OLD.body AS BLOB)) WHERE tenant = OLD.tenant;
+END;
+CREATE TRIGGER object_added AFTER INSERT ON objects BEGIN
+  INSERT INTO stored VALUES (NEW.tenant, length(CAST(NEW.body AS BLOB)))
+    ON CONFLICT (tenant) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER object_removed AFTER DELETE ON objects BEGIN
+  UPDATE stored SET bytes = bytes - length(CAST(OLD.body AS BLOB)) WHERE tenant = OLD.tenant;
+END;
+)sql",
 };
 
 constexpr int kNewest = static_cast<int>(std::size(kSteps));

@@ -41,6 +41,14 @@ constexpr const char* kOrphanResults =
     "DELETE FROM results WHERE tenant = ?1 AND call_id IN (SELECT r.call_id FROM results r "
     "WHERE r.tenant = ?1 AND r.call_id < ?3 AND ?2 <> 0 AND NOT EXISTS (SELECT 1 FROM calls c "
     "WHERE c.tenant = ?1 AND c.id = r.call_id) LIMIT ?4)";
+constexpr const char* kOldTranscripts =
+    "DELETE FROM transcripts WHERE tenant = ?1 AND call_id IN (SELECT t.call_id FROM transcripts t "
+    "LEFT JOIN calls c ON c.tenant = t.tenant AND c.id = t.call_id WHERE t.tenant = ?1 AND "
+    "t.call_id < ?3 AND (c.id IS NULL OR c.finished_at < ?2) LIMIT ?4)";
+// Calls write that they use one once an hour (objects.cc).
+constexpr const char* kOldObjects =
+    "DELETE FROM objects WHERE (tenant, hash) IN (SELECT tenant, hash FROM objects "
+    "WHERE tenant = ?1 AND seen_at < ?2 - 3600000000000 AND ?3 <> '' LIMIT ?4)";
 constexpr const char* kOldSessions =
     "DELETE FROM sessions WHERE tenant = ?1 AND id IN (SELECT id FROM sessions WHERE tenant = ?1 "
     "AND id < ?3 AND ended_at < ?2 LIMIT ?4)";
@@ -89,9 +97,12 @@ Status PruneTenant(Core& core, const TenantId& tenant, const Retention& retentio
   // Keys first: a call stays as long as its key does.
   TRY(Remove(core, kOldKeys, tenant, now - kIdempotencyTime, pruned.idempotency_keys));
   TRY(Remove(core, kOldResults, tenant, results, pruned.results));
+  TRY(Remove(core, kOldTranscripts, tenant, TranscriptsKeptSince(retention, now),
+             pruned.transcripts));
   TRY(Remove(core, kOldCalls, tenant, calls, pruned.calls));
   TRY(Remove(core, kOrphanDocuments, tenant, calls, belongings));
   TRY(Remove(core, kOrphanResults, tenant, calls, belongings));
+  TRY(Remove(core, kOldObjects, tenant, calls, belongings));
   TRY(Remove(core, kOldSessions, tenant, now - retention.sessions, pruned.sessions));
   TRY(Remove(core, kOrphanSpent, tenant, now - retention.sessions, belongings));
   TRY(Remove(core, kOldApiKeys, tenant, now - retention.keys, pruned.api_keys));
@@ -102,6 +113,21 @@ Status PruneTenant(Core& core, const TenantId& tenant, const Retention& retentio
 }
 
 }  // namespace
+
+Nanos TranscriptsKeptSince(const Retention& retention, Nanos now) {
+  return now - std::max(std::min(retention.transcripts, retention.calls), kIdempotencyTime);
+}
+
+Result<bool> HasTranscriptsBefore(Store& store, const TenantId& tenant, Nanos before) {
+  return store.core().Read([&](Connection& db) -> Result<bool> {
+    TRY_ASSIGN(Statement query,
+               db.Query("SELECT 1 FROM transcripts t LEFT JOIN calls c ON c.tenant = t.tenant AND "
+                        "c.id = t.call_id WHERE t.tenant = ? AND t.call_id < ? AND (c.id IS NULL "
+                        "OR c.finished_at < ?) LIMIT 1",
+                        tenant.name(), IdBound(std::max(before, Nanos(0))), before));
+    return query.Step();
+  });
+}
 
 Result<Pruned> Prune(Store& store, const TenantId& tenant, const Retention& retention) {
   Pruned pruned;

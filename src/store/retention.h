@@ -22,6 +22,8 @@ struct Retention {
   Nanos results = std::chrono::hours(24);        // what retries get; at least kIdempotencyTime
   Nanos sessions = std::chrono::hours(24 * 90);  // after they ended
   Nanos keys = std::chrono::hours(24 * 365);     // after they expired or were revoked
+  Nanos transcripts =
+      std::chrono::hours(24 * 30);  // what calls ran and printed; at least kIdempotencyTime
 };
 
 struct Pruned {
@@ -31,7 +33,13 @@ struct Pruned {
   uint64_t sessions = 0;
   uint64_t api_keys = 0;
   uint64_t counters = 0;
+  uint64_t transcripts = 0;
 };
+
+// The time before which transcripts go: with their calls at the latest.
+Nanos TranscriptsKeptSince(const Retention& retention, Nanos now);
+// Whether the tenant has transcripts of calls that ended before `before`.
+Result<bool> HasTranscriptsBefore(Store& store, const TenantId& tenant, Nanos before);
 
 // For a timer. Removes at most a few thousand rows of each kind and can be called again; all zero: nothing left to do.
 Result<Pruned> Prune(Store& store, AllTenants, const Retention& retention);

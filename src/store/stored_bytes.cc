@@ -5,6 +5,7 @@
 
 #include "store/call_row.h"
 #include "store/core.h"
+#include "store/object_row.h"
 #include "store/stored_bytes_row.h"
 
 namespace coffer::store {
@@ -41,9 +42,12 @@ Result<uint64_t> StoredBytes(Store& store, const TenantId& tenant) {
 Result<OldBodies> FindOldResults(Store& store, const TenantId& tenant, uint64_t bytes) {
   return store.core().Read([&](Connection& db) -> Result<OldBodies> {
     TRY_ASSIGN(Statement query,
-               db.Query("SELECT r.call_id, length(CAST(r.body AS BLOB)), c.finished_at "
-                        "FROM results r JOIN calls c ON c.tenant = r.tenant AND c.id = r.call_id "
-                        "WHERE r.tenant = ? AND c.finished_at IS NOT NULL ORDER BY r.call_id",
+               db.Query("SELECT b.call_id, sum(b.bytes), c.finished_at FROM ("
+                        "SELECT call_id, length(CAST(body AS BLOB)) AS bytes FROM results "
+                        "WHERE tenant = ?1 UNION ALL "
+                        "SELECT call_id, length(CAST(body AS BLOB)) FROM transcripts "
+                        "WHERE tenant = ?1) b JOIN calls c ON c.tenant = ?1 AND c.id = b.call_id "
+                        "WHERE c.finished_at IS NOT NULL GROUP BY b.call_id ORDER BY b.call_id",
                         tenant.name()));
     return Collect(query, bytes);
   });
@@ -66,6 +70,7 @@ Status RemoveResults(Store& store, const TenantId& tenant, const OldBodies& old)
   return store.core().Write(Durability::kCommitted, [&](Connection& db) -> Status {
     for (const std::string& id : old.calls) {
       TRY(db.Run("DELETE FROM results WHERE tenant = ? AND call_id = ?", tenant.name(), id));
+      TRY(db.Run("DELETE FROM transcripts WHERE tenant = ? AND call_id = ?", tenant.name(), id));
     }
     return {};
   });
@@ -76,12 +81,13 @@ Status RemoveCalls(Store& store, const TenantId& tenant, const OldBodies& old) {
     for (const std::string& id : old.calls) {
       TRY(ReleaseKey(db, tenant, id));
       for (const char* sql : {"DELETE FROM results WHERE tenant = ? AND call_id = ?",
+                              "DELETE FROM transcripts WHERE tenant = ? AND call_id = ?",
                               "DELETE FROM documents WHERE tenant = ? AND call_id = ?",
                               "DELETE FROM calls WHERE tenant = ? AND id = ?"}) {
         TRY(db.Run(sql, tenant.name(), id));
       }
     }
-    return {};
+    return ForgetUnusedObjects(db, tenant);
   });
 }
 

@@ -40,6 +40,7 @@ constexpr RouteCase kRoutes[] = {
     {"get", "/v1/calls/{call_id}/events", Kept::kNotFound, "", true},
     {"post", "/v1/calls/{call_id}/cancel", Kept::kNotFound},
     {"get", "/v1/calls/{call_id}/receipt", Kept::kNotFound, "", true},
+    {"get", "/v1/calls/{call_id}/transcript", Kept::kNotFound, "", true},
     {"get", "/v1/calls/{call_id}/files", Kept::kNotFound},
     {"get", "/v1/calls/{call_id}/files/{path}", Kept::kNotFound},
     {"post", "/v1/sessions", Kept::kOwn, "{}"},
@@ -67,6 +68,7 @@ constexpr RouteCase kRoutes[] = {
     {"delete", "/v1/keys/{key_id}", Kept::kNotFound},
     {"get", "/v1/audit", Kept::kOwn, "", true},
     {"get", "/v1/audit/checkpoint", Kept::kPublic},
+    {"get", "/v1/audit/objects/{hash}", Kept::kNotFound},
     {"get", "/v1/switches", Kept::kOwn, "", true},
     {"put", "/v1/switches/{scope}/{name}", Kept::kOwn, R"({"reason":"evil"})"},
     {"delete", "/v1/switches/{scope}/{name}", Kept::kOwn},
@@ -92,6 +94,8 @@ class TenantRoutes : public ::testing::Test {
                      "Idempotency-Key: " + Mark() + "\r\n");
     EXPECT_EQ(call.Outcome(), "success") << call.text;
     call_ = call.At("call_id");
+    envelope_ = daemon_.Ask("GET", "/v1/calls/" + call_ + "/receipt", victim_).At("envelope_id");
+    EXPECT_EQ(daemon_.Ask("GET", "/v1/audit/objects/" + envelope_, victim_).status, 200);
     EXPECT_EQ(
         daemon_.Ask("PUT", "/v1/switches/tool/python", victim_, "{\"reason\":\"" + Mark() + "\"}")
             .status,
@@ -111,6 +115,7 @@ class TenantRoutes : public ::testing::Test {
         {"{session_id}", victims ? session_ : kNoSuchId},
         {"{process_id}", victims ? process_ : kNoSuchId},
         {"{key_id}", victims ? key_id_ : "0000000000000000"},
+        {"{hash}", victims ? envelope_ : "sha256:" + std::string(64, '0')},
         {"{path}", file_},
         {"{tool}", "python"},
         {"{scope}", "tool"},
@@ -140,7 +145,7 @@ class TenantRoutes : public ::testing::Test {
   }
 
   Daemon daemon_;
-  std::string victim_, key_id_, attacker_, session_, file_, call_;
+  std::string victim_, key_id_, attacker_, session_, file_, call_, envelope_;
   std::string process_ = kNoSuchId;
   std::vector<std::string> marks_;
 };

@@ -445,6 +445,20 @@ void FakeService::ListAudit(const Identity& who, AuditQuery query, Reply<Page<Au
   reply(Page<AuditView>{{std::move(call)}, ""});
 }
 
+void FakeService::GetTranscript(const Identity& who, const std::string& call_id,
+                                Reply<TranscriptView> reply) {
+  Note(who, "GetTranscript");
+  reply(TranscriptView{call_id, true,
+                       R"({"command":["true"],"code":"","stdin":"","stdout":"","stderr":"",)"
+                       R"("cut":[]})"});
+}
+
+void FakeService::GetObject(const Identity& who, const std::string& /*hash*/,
+                            Reply<std::string> reply) {
+  Note(who, "GetObject");
+  reply(std::string(R"({"tool":{"name":"python"}})"));
+}
+
 void FakeService::GetCheckpoint(const Identity& who, Reply<CheckpointView> reply) {
   Note(who, "GetCheckpoint");
   reply(CheckpointView{"a note", "a key"});

@@ -70,6 +70,9 @@ class FakeService : public Service {
                  Reply<KeyView> reply) override;
   void ListAudit(const Identity& who, AuditQuery query, Reply<Page<AuditView>> reply) override;
   void GetCheckpoint(const Identity& who, Reply<CheckpointView> reply) override;
+  void GetTranscript(const Identity& who, const std::string& call_id,
+                     Reply<TranscriptView> reply) override;
+  void GetObject(const Identity& who, const std::string& hash, Reply<std::string> reply) override;
   void ListSwitches(const Identity& who, Reply<std::vector<SwitchView>> reply) override;
   void SetSwitch(const Identity& who, const SwitchTarget& target, const std::string& reason,
                  Reply<SwitchView> reply) override;

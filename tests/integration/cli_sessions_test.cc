@@ -188,7 +188,7 @@ TEST_F(CliSessions, CallsAreRecordedUnderIt) {
   EXPECT_EQ(Coffer({"audit", "verify"}).exit, 0);
 }
 
-// An agent's loop: the tests fail, a file is changed, the tests pass. docs/AGENT_LOOP_CLI.md shows it.
+// An agent's loop: the tests fail, a file is changed, the tests pass. docs/AGENT_LOOP.md shows it.
 TEST_F(CliSessions, TheLoopOfAnAgent) {
   const std::string session = New({"--label", "fix add()"});
   const auto write = [&](const char* path, const char* text) {

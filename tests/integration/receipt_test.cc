@@ -19,14 +19,14 @@ class Receipt : public LevelTest {
     ASSERT_TRUE(result.receipt.is_object()) << result.Describe();
     const Json& receipt = result.receipt;
     for (const char* field :
-         {"schema",      "call_id",      "parent_id",    "session_id",   "tenant",
-          "agent",       "user",         "tool",         "tool_version", "manifest_hash",
-          "envelope_id", "effect",       "blast_radius", "args_hash",    "args_redacted",
-          "code_hash",   "requested_at", "started_at",   "finished_at",  "duration_ms",
-          "isolation",   "limits",       "denials",      "scan",         "approval",
-          "leases",      "network",      "syscalls",     "files",        "output",
-          "incidents",   "outcome",      "error",        "exit",         "cost",
-          "log",         "signature"}) {
+         {"schema",        "call_id",     "parent_id",    "session_id",   "tenant",
+          "agent",         "user",        "reason",       "tool",         "tool_version",
+          "manifest_hash", "envelope_id", "effect",       "blast_radius", "args_hash",
+          "args_redacted", "code_hash",   "requested_at", "started_at",   "finished_at",
+          "duration_ms",   "isolation",   "limits",       "denials",      "scan",
+          "approval",      "leases",      "network",      "syscalls",     "files",
+          "output",        "incidents",   "outcome",      "error",        "exit",
+          "cost",          "log",         "signature"}) {
       EXPECT_TRUE(receipt.contains(field)) << field;
     }
     for (const char* field : {"level", "layers", "floor", "missing"}) {

@@ -235,6 +235,59 @@ TEST_P(RecordedRun, ASwitchStopsIt) {
   EXPECT_EQ(Calls()[0]["outcome"], "denied");
 }
 
+// "What did it do?": the command, what went in and what came out, without the value of a variable that is named as a secret.
+TEST_P(RecordedRun, SaysWhatRanAndWhatItPrinted) {
+  const std::string secret = NewToken();
+  RunOptions options;
+  options.input = "from stdin\n";
+  const RunResult result = Run(
+      {"--reason", "see what is there", "--env", "DEPLOY_TOKEN=" + secret, "--env", "CITY=Altona"},
+      {"sh", "-c", "cat; echo $DEPLOY_TOKEN in $CITY; printf '\\033[2J' >&2"}, options);
+  ASSERT_EQ(result.exit, 0) << result.Describe();
+  EXPECT_TRUE(Contains(result.out, secret)) << "the control: the caller gets what it printed";
+  const std::string call = result.receipt["call_id"];
+  const RunResult story = Audit({"show", call});
+  EXPECT_EQ(story.exit, 0) << story.Describe();
+  for (const char* told :
+       {"the agent says it is for: see what is there", "  | sh\n  | -c\n",
+        "its stdin\n  | from stdin", "  | <redacted: value> in Altona\n", "  | \\x1b[2J\n"}) {
+    EXPECT_TRUE(Contains(story.out, told)) << told << "\n" << story.out;
+  }
+  EXPECT_FALSE(Contains(story.out, "\x1b"));
+  for (const char* file : {"/coffer.db", "/coffer.db-wal", "/log/records"}) {
+    EXPECT_FALSE(Contains(ReadFile(state_ + file).value_or(""), secret)) << file;
+  }
+  const Json json = Json::parse(Audit({"show", call, "--json"}).out);
+  EXPECT_EQ(json["transcript"]["stderr"], "\x1b[2J");
+  EXPECT_EQ(json["call"]["reason"], "see what is there");
+  // The boundary can be looked up by the hash in the receipt; there is no manifest.
+  const RunResult envelope = Audit({"show", call, "--envelope"});
+  EXPECT_EQ(envelope.exit, 0) << envelope.Describe();
+  EXPECT_EQ(Json::parse(envelope.out)["cwd"].is_string(), true) << envelope.out;
+  EXPECT_EQ(Audit({"object", result.receipt["envelope_id"]}).out, envelope.out);
+  EXPECT_EQ(Audit({"show", call, "--manifest"}).exit, 120);
+  EXPECT_EQ(Audit({"object", "sha256:" + std::string(64, '0')}).exit, 120);
+  EXPECT_EQ(Audit({"verify"}).exit, 0);
+}
+
+TEST_P(RecordedRun, AScriptIsKeptWithItsText) {
+  const std::string script = dir_.Write("greet.sh", "#!/bin/sh\necho hello from the script\n");
+  const RunResult result = RunCoffer(Flags({"--state", state_, script}), {});
+  ASSERT_EQ(result.exit, 0) << result.Describe();
+  const Json json = Json::parse(Audit({"show", result.receipt["call_id"], "--json"}).out);
+  EXPECT_EQ(json["transcript"]["code"], "#!/bin/sh\necho hello from the script\n");
+  EXPECT_EQ(json["transcript"]["stdout"], "hello from the script\n");
+}
+
+TEST_P(RecordedRun, AReasonThatIsNoLineIsRefused) {
+  for (const std::string& reason : {std::string("a\nb"), std::string(1001, 'x')}) {
+    const RunResult refused = Run({"--reason", reason}, {ProbePath(), "exit", "0"});
+    EXPECT_EQ(refused.exit, 120) << refused.Describe();
+    EXPECT_TRUE(Contains(refused.err, "policy.reason")) << refused.err;
+  }
+  EXPECT_EQ(Run({"--reason", "a line"}, {ProbePath(), "exit", "0"}).exit, 0) << "the control";
+}
+
 INSTANTIATE_TEST_SUITE_P(Level, RecordedRun, ::testing::Values("container", "process"),
                          LevelTestName);
 

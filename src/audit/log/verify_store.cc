@@ -40,7 +40,7 @@ std::string KeyOf(std::string_view tenant, std::string_view call) {
 
 size_t SizeOf(const store::StoredCall& row) {
   size_t bytes = 0;
-  for (const auto* part : {&row.receipt, &row.result, &row.args}) {
+  for (const auto* part : {&row.receipt, &row.result, &row.args, &row.transcript}) {
     bytes += *part ? (*part)->size() : 0;
   }
   return bytes;
@@ -167,7 +167,8 @@ void StoreCheck::Note(const LeafFacts& facts) {
 // Only these events cover what is gone: the log had them before it was.
 void StoreCheck::NoteEvent(const LeafFacts& facts) {
   const bool results = facts.name == "results.pruned";
-  if (!results && facts.name != "pruned") {
+  const bool transcripts = facts.name == "transcripts.pruned";
+  if (!results && !transcripts && facts.name != "pruned") {
     return;
   }
   const Result<Json> detail = ParseJson(facts.detail);
@@ -175,7 +176,9 @@ void StoreCheck::NoteEvent(const LeafFacts& facts) {
     return;
   }
   const Json before = detail->value("before", Json(0));
-  auto& all = results ? results_pruned_before_ : pruned_before_;
+  auto& all = results       ? results_pruned_before_
+              : transcripts ? transcripts_pruned_before_
+                            : pruned_before_;
   int64_t& until = all[std::string(facts.tenant)];
   until = std::max(until, before.is_number_integer() ? before.get<int64_t>() : 0);
 }
@@ -262,6 +265,14 @@ void StoreCheck::Collect() {
     if (pair.differences.result_gone &&
         Nanos(pair.leaf.at) > store_.Now() - store::kIdempotencyTime + std::chrono::minutes(1)) {
       gone_results_.push_back(pair.leaf);
+    }
+    if (pair.differences.transcript) {
+      Find(pair.leaf.seq, "store.transcript",
+           fmt::format("the stored transcript of call {} is not the one that was sealed", id));
+    }
+    if (pair.differences.transcript_gone) {
+      Leaf& latest = gone_transcripts_[pair.leaf.tenant];
+      latest = pair.leaf.at >= latest.at ? pair.leaf : latest;
     }
     if (!pair.contradictions.empty()) {
       Find(pair.leaf.seq, "store.recovered",
@@ -372,6 +383,20 @@ void StoreCheck::CheckGoneResults() {
     if (until == results_pruned_before_.end() || leaf.at >= until->second) {
       Find(leaf.seq, "store.result",
            fmt::format("the stored result of call {} is gone, and it is too young to be pruned",
+                       leaf.call));
+    }
+  }
+  // Of every transcript that goes before its call, the log says so first. What covers the latest covers all.
+  for (const auto& [tenant, leaf] : gone_transcripts_) {
+    int64_t until = 0;
+    for (const auto* all : {&results_pruned_before_, &transcripts_pruned_before_}) {
+      const auto found = all->find(tenant);
+      until = std::max(until, found == all->end() ? 0 : found->second);
+    }
+    if (leaf.at >= until) {
+      Find(leaf.seq, "store.transcript",
+           fmt::format("the transcript of call {} is gone, and no pruning is on record that "
+                       "covers it",
                        leaf.call));
     }
   }

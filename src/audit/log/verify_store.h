@@ -90,10 +90,12 @@ class StoreCheck {
   std::unique_ptr<Work> compared_now_;
   std::thread helper_;
 
-  std::unordered_map<std::string, std::string> decided_;  // no receipt yet; by tenant and call
-  std::map<std::string, Missing> missing_;                // by tenant
-  std::map<std::string, int64_t> pruned_before_;          // by tenant, "" for all
-  std::map<std::string, int64_t> results_pruned_before_;  // by tenant
+  std::unordered_map<std::string, std::string> decided_;      // no receipt yet; by tenant and call
+  std::map<std::string, Missing> missing_;                    // by tenant
+  std::map<std::string, int64_t> pruned_before_;              // by tenant, "" for all
+  std::map<std::string, int64_t> results_pruned_before_;      // by tenant
+  std::map<std::string, int64_t> transcripts_pruned_before_;  // by tenant
+  std::map<std::string, Leaf> gone_transcripts_;              // the latest of each tenant
   std::vector<Leaf> gone_results_;      // too young for retention: of these the log must say more
   std::set<std::string> ended_in_log_;  // and run in the store; by tenant and call
   std::vector<LogFinding> findings_;

@@ -241,8 +241,14 @@ RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, RunOutcome
   if (!guard.ok()) {
     return Refuse(std::move(outcome), std::move(guard.error()));
   }
+  if (request.record != nullptr) [[unlikely]] {
+    watch.Keep(request.record->reads(), !request.envelope.tty);
+  }
   Result<WatchResult> watched = watch.Run(wants_receipt);
   terminal.reset();
+  if (request.record != nullptr) [[unlikely]] {
+    request.record->Streams(watch.in().kept(), watch.out().kept(), watch.err().kept());
+  }
   if (!watched.ok()) {
     return Refuse(std::move(outcome), std::move(watched.error()));
   }

@@ -3,6 +3,8 @@
 // What a recorded run writes before its payload starts (call/run_record.h). A run that is not recorded has none.
 #pragma once
 
+#include <string>
+
 #include "audit/receipt.h"
 #include "base/result.h"
 #include "call/run/prepare.h"
@@ -16,6 +18,10 @@ class RunJournal {
   virtual const audit::Receipt& asked() const = 0;
   // The decision, on disk. Refused if something that is brought in shows the state directory.
   virtual Status Start(const audit::Receipt& receipt, const Prepared& prepared) = 0;
+  // How many bytes of each stream the record wants to see; 0: none.
+  virtual size_t reads() const { return 0; }
+  // What went through them, once, when the call has ended.
+  virtual void Streams(std::string /*in*/, std::string /*out*/, std::string /*err*/) {}
 };
 
 }  // namespace coffer::call

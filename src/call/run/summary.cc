@@ -70,6 +70,7 @@ std::string FixFor(const isolation::DeniedCall& denied, policy::Level level) {
 
 void DescribeRequest(const RunRequest& request, audit::Receipt& receipt) {
   receipt.identity.user = fmt::format("uid:{}", ::getuid());
+  receipt.identity.reason = policy::ScrubText(request.reason);
   receipt.envelope_id = policy::EnvelopeId(request.envelope);
   const std::vector<std::string> words = policy::ScrubWords(request.command);
   std::string all;

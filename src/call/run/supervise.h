@@ -72,6 +72,13 @@ class Watch {
   const output::OutputBudget& budget() const { return budget_; }
   output::Relay& out() { return out_; }
   output::Relay& err() { return err_; }
+  const output::Feed& in() const { return in_; }
+  // The beginnings of what goes through are kept for the record. What is typed at a terminal is not.
+  void Keep(size_t most, bool stdin_too) {
+    out_.Keep(most);
+    err_.Keep(most);
+    in_.Keep(stdin_too ? most : 0);
+  }
   const isolation::DenialRecorder& denials() const { return denials_; }
 
  private:

@@ -58,6 +58,8 @@ void PutSwitch(const std::shared_ptr<Exchange>& exchange, Respond respond);
 void DeleteSwitch(const std::shared_ptr<Exchange>& exchange, Respond respond);
 
 void GetAudit(const std::shared_ptr<Exchange>& exchange, Respond respond);
+void GetCallTranscript(const std::shared_ptr<Exchange>& exchange, Respond respond);
+void GetAuditObject(const std::shared_ptr<Exchange>& exchange, Respond respond);
 void GetCheckpoint(const std::shared_ptr<Exchange>& exchange, Respond respond);
 
 // ?limit=&cursor=

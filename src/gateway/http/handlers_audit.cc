@@ -59,6 +59,19 @@ void GetCalls(const std::shared_ptr<Exchange>& exchange, Respond respond) {
   GetAudit(exchange, std::move(respond));
 }
 
+void GetCallTranscript(const std::shared_ptr<Exchange>& exchange, Respond respond) {
+  exchange->api->service.GetTranscript(
+      exchange->who, exchange->Value("call_id"),
+      Answering<TranscriptView>(exchange, std::move(respond), 200, FormatTranscriptView));
+}
+
+void GetAuditObject(const std::shared_ptr<Exchange>& exchange, Respond respond) {
+  exchange->api->service.GetObject(
+      exchange->who, exchange->Value("hash"),
+      Answering<std::string>(exchange, std::move(respond), 200,
+                             [](const std::string& json) { return json; }));
+}
+
 void GetCheckpoint(const std::shared_ptr<Exchange>& exchange, Respond respond) {
   exchange->api->service.GetCheckpoint(
       exchange->who,

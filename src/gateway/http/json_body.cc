@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/http/json_body.h"
 
+#include <fmt/format.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include "gateway/http/names.h"
 #include "gateway/http/words.h"
 #include "policy/manifest/manifest.h"
+#include "policy/reason.h"
 
 namespace coffer::gateway {
 namespace {
@@ -210,6 +212,12 @@ CallRequest ReadCall(Members* members) {
     } else if (object != nullptr) {
       members->Wrong(name, "must be an object");
     }
+  }
+  request.reason = members->Text("reason").value_or("");
+  if (const Status reason = policy::CheckReason(request.reason); !reason.ok()) {
+    members->Wrong("reason", fmt::format("must be one line of at most {} bytes, without control "
+                                         "characters or invisible ones",
+                                         policy::kMostReasonBytes));
   }
   return request;
 }

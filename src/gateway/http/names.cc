@@ -47,6 +47,12 @@ bool IsName(std::string_view text) {
                      [&](char c) { return Alnum(c) || kMarks.find(c) != std::string_view::npos; });
 }
 
+bool IsHash(std::string_view text) {
+  constexpr std::string_view kKind = "sha256:";
+  return text.size() == kKind.size() + 64 && text.starts_with(kKind) &&
+         text.find_first_not_of("0123456789abcdef", kKind.size()) == std::string_view::npos;
+}
+
 bool IsCursor(std::string_view text) {
   return !text.empty() && text.size() <= 128 && std::all_of(text.begin(), text.end(), [](char c) {
     return Alnum(c) || c == '.' || c == '_' || c == '-';

@@ -18,6 +18,9 @@ bool IsId(std::string_view text);
 // Agents, tenants, keys: letters, digits and ._:@- , starting with a letter or digit, at most 128 characters.
 bool IsName(std::string_view text);
 
+// "sha256:" and 64 hexadecimal digits in lower case, as base/hash.h makes them.
+bool IsHash(std::string_view text);
+
 // A page's cursor: [A-Za-z0-9._-], at most 128 characters.
 bool IsCursor(std::string_view text);
 

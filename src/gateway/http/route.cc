@@ -64,6 +64,9 @@ bool ValidValue(std::string_view kind, const std::string& value) {
   if (kind == "path") {
     return IsFilePath(value);
   }
+  if (kind == "hash") {
+    return IsHash(value);
+  }
   return (kind == "key_id" || kind == "name") && IsName(value);
 }
 

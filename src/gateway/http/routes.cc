@@ -30,6 +30,7 @@ constexpr std::array kRoutes = {
     Route{Method::kGet, "/v1/calls/{call_id}/events", kReads, kNone, GetCallEvents},
     Route{Method::kPost, "/v1/calls/{call_id}/cancel", kWorks, kOptionalJson, PostCallCancel},
     Route{Method::kGet, "/v1/calls/{call_id}/receipt", kReads, kNone, GetCallReceipt},
+    Route{Method::kGet, "/v1/calls/{call_id}/transcript", kReads, kNone, GetCallTranscript},
     Route{Method::kGet, "/v1/calls/{call_id}/files", kWorks, kNone, GetFiles, "limit,cursor"},
     Route{Method::kGet, "/v1/calls/{call_id}/files/{path*}", kWorks, kNone, GetFile},
 
@@ -64,6 +65,8 @@ constexpr std::array kRoutes = {
     Route{Method::kGet, "/v1/audit", kOversees, kNone, GetAudit,
           "limit,cursor,tenant,tool,agent,session,trace,outcome,class,approval,denied,since,until"},
     Route{Method::kGet, "/v1/audit/checkpoint", kReads, kNone, GetCheckpoint},
+    // Not for agents: an envelope names paths of the host.
+    Route{Method::kGet, "/v1/audit/objects/{hash}", kOversees, kNone, GetAuditObject},
 
     Route{Method::kGet, "/v1/switches", kOversees, kNone, GetSwitches},
     Route{Method::kPut, "/v1/switches/{scope}/{name}", kOperates, kJson, PutSwitch},

@@ -165,6 +165,7 @@ Json AuditJson(const AuditView& call) {
           {"tenant", call.identity.tenant.name()},
           {"agent", OrNull(call.identity.agent)},
           {"user", OrNull(call.identity.user)},
+          {"reason", OrNull(call.identity.reason)},
           {"tool", OrNull(call.identity.tool)},
           {"session_id", OrNull(call.identity.session_id)},
           {"parent_id", OrNull(call.identity.parent_id)},
@@ -268,6 +269,12 @@ std::string FormatKeys(const std::vector<KeyView>& keys) {
 
 std::string FormatAudit(const Page<AuditView>& page) {
   return PrintJson({{"calls", ListOf(page.items, AuditJson)}, {"next", OrNull(page.next)}});
+}
+std::string FormatTranscriptView(const TranscriptView& view) {
+  const Result<Json> transcript = ParseJson(view.transcript_json);
+  return PrintJson({{"call_id", view.call_id},
+                    {"kept", view.kept},
+                    {"transcript", transcript.ok() ? *transcript : Json(nullptr)}});
 }
 std::string FormatCheckpoint(const CheckpointView& checkpoint) {
   return PrintJson({{"checkpoint", checkpoint.note}, {"key", checkpoint.key}});

@@ -35,6 +35,7 @@ std::string FormatKey(const KeyView& key);
 std::string FormatNewKey(const NewKey& key);
 std::string FormatKeys(const std::vector<KeyView>& keys);
 std::string FormatAudit(const Page<AuditView>& page);
+std::string FormatTranscriptView(const TranscriptView& view);
 std::string FormatCheckpoint(const CheckpointView& checkpoint);
 std::string FormatSwitch(const SwitchView& one);
 std::string FormatSwitches(const std::vector<SwitchView>& switches);

@@ -79,6 +79,13 @@ class Differ {
       Add(after_.NeedsIdempotencyKey() ? ChangeKind::kNarrowed : ChangeKind::kWidened,
           "tool.idempotency_key", word(before_), word(after_), "/tool/idempotency_key");
     }
+    if (before_.tool.record != after_.tool.record) {
+      const auto word = [](const Manifest& manifest) {
+        return std::string(manifest.tool.record == RecordKind::kHashes ? "hashes" : "full");
+      };
+      Add(after_.tool.record == RecordKind::kHashes ? ChangeKind::kWidened : ChangeKind::kNarrowed,
+          "tool.record", word(before_), word(after_), "/tool/record");
+    }
     Text("input.schema", before_.input_schema, after_.input_schema, "/input/schema");
     Text("output.schema", before_.output_schema, after_.output_schema, "/output/schema");
   }

@@ -149,6 +149,9 @@ std::string CanonicalForm(const Manifest& manifest) {
                   {"summary", manifest.tool.summary},
                   {"effect", EffectName(manifest.tool.effect)},
                   {"idempotency_key", manifest.NeedsIdempotencyKey() ? "required" : "optional"}};
+  if (manifest.tool.record == RecordKind::kHashes) {
+    json["tool"]["record"] = "hashes";
+  }
   json["input"] = FromText(manifest.input_schema);
   json["run"] = FormOf(manifest.run);
   Json floor = Json::array();

@@ -7,8 +7,8 @@ namespace {
 constexpr std::string_view kFile[] = {"tool",  "input",      "run",         "isolation", "limits",
                                       "files", "network",    "credentials", "approval",  "output",
                                       "rate",  "background", "examples"};
-constexpr std::string_view kTool[] = {"name",    "version", "owner",
-                                      "summary", "effect",  "idempotency_key"};
+constexpr std::string_view kTool[] = {"name",   "version",         "owner", "summary",
+                                      "effect", "idempotency_key", "record"};
 constexpr std::string_view kInput[] = {"schema"};
 constexpr std::string_view kRun[] = {
     "runtime", "dangerously_runtime", "reason", "also", "argv", "env", "stdin", "cwd", "paths"};

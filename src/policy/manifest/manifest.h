@@ -29,6 +29,9 @@ std::optional<Effect> FindEffect(std::string_view name);
 // Lower-case letters, digits and "-", beginning with a letter, not ending with "-", at most 63.
 bool IsToolName(std::string_view name);
 
+// What the record keeps of a call beside its receipt: what it ran and printed, or only the hashes in the receipt.
+enum class RecordKind : uint8_t { kFull, kHashes };
+
 struct ToolInfo {
   std::string name;     // IsToolName
   std::string version;  // letters, digits, ".", "+", "-"
@@ -36,6 +39,7 @@ struct ToolInfo {
   std::string summary;
   Effect effect = Effect::kIrreversible;  // unless it is declared
   bool effect_declared = false;
+  RecordKind record = RecordKind::kFull;
   std::optional<bool> needs_key;  // tool.idempotency_key; nothing: as the effect says
 };
 

@@ -157,6 +157,7 @@ void ReadTool(const TomlNode& table, Manifest& manifest, MistakeList& mistakes) 
   if (const auto choice = reader.Choice("idempotency_key", {"optional", "required"})) {
     tool.needs_key = *choice == 1;
   }
+  tool.record = static_cast<RecordKind>(reader.Choice("record", {"full", "hashes"}).value_or(0));
 }
 
 void ReadIsolation(const TomlNode& table, Manifest& manifest, MistakeList& mistakes) {

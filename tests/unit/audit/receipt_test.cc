@@ -55,13 +55,13 @@ Receipt Full() {
 
 TEST(Receipt, EveryFieldOfTheContractIsAlwaysThere) {
   const char* const kFields[] = {
-      "schema",       "call_id",    "parent_id",    "session_id",  "trace_id",      "parent_span",
-      "tenant",       "agent",      "user",         "tool",        "tool_version",  "manifest_hash",
-      "envelope_id",  "effect",     "blast_radius", "args_hash",   "args_redacted", "code_hash",
-      "requested_at", "started_at", "finished_at",  "duration_ms", "isolation",     "limits",
-      "denials",      "scan",       "approval",     "leases",      "network",       "syscalls",
-      "files",        "output",     "incidents",    "outcome",     "error",         "exit",
-      "cost",         "log",        "signature"};
+      "schema",        "call_id",      "parent_id",  "session_id",   "trace_id",    "parent_span",
+      "tenant",        "agent",        "user",       "reason",       "tool",        "tool_version",
+      "manifest_hash", "envelope_id",  "effect",     "blast_radius", "args_hash",   "args_redacted",
+      "code_hash",     "requested_at", "started_at", "finished_at",  "duration_ms", "isolation",
+      "limits",        "denials",      "scan",       "approval",     "leases",      "network",
+      "syscalls",      "files",        "output",     "incidents",    "outcome",     "error",
+      "exit",          "cost",         "log",        "signature"};
   for (const Receipt& receipt : {Receipt(), Full()}) {
     const Json json = *ParseJson(FormatReceipt(receipt));
     EXPECT_EQ(json.size(), std::size(kFields));

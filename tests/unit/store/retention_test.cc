@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/retention.h"
 
+#include "base/hash.h"
+#include "store/call_list.h"
+#include "store/objects.h"
+#include "store/stored_bytes.h"
 #include "tests/unit/store/store_fixture.h"
 
 namespace coffer::store {
@@ -47,6 +51,55 @@ TEST_F(RetentionTest, RemovesByAgeAndOnlyWhatEnded) {
   EXPECT_EQ(Must(FindReceipt(store(), a_, old)), std::nullopt);
   EXPECT_EQ(Found(open).state, CallState::kAdmitted);
   EXPECT_EQ(PruneAll().calls, 0u);
+}
+
+// What ran is forgotten before the call is; an object as long as calls name it.
+TEST_F(RetentionTest, TranscriptsAndObjectsHaveTheirTime) {
+  const std::string envelope = R"({"level":"container"})";
+  const auto run = [&] {
+    const std::string id = Admitted(Request());
+    CallDecision decision;
+    decision.envelope_id = HashOf(envelope);
+    decision.envelope = envelope;
+    Must(RecordCall(store(), a_, id, decision));
+    Start(id);
+    CallEnd end;
+    end.outcome = Outcome::kSuccess;
+    end.receipt = "{}";
+    end.transcript = "what it did";
+    Must(FinishCall(store(), a_, id, end));
+    return id;
+  };
+  const auto transcript = [&](const std::string& id) {
+    return Must(ReadStored(store(), Found(id))).transcript;
+  };
+  const std::string id = run();
+  EXPECT_EQ(transcript(id), "what it did");
+  EXPECT_EQ(Must(FindObject(store(), a_, HashOf(envelope))), envelope);
+  EXPECT_EQ(Must(FindObject(store(), b_, HashOf(envelope))), std::nullopt) << "another tenant";
+  EXPECT_EQ(Must(FindObject(store(), AllTenants(), HashOf(envelope))), envelope);
+  EXPECT_FALSE(Must(HasTranscriptsBefore(store(), a_, TranscriptsKeptSince({}, store().Now()))));
+
+  Pass(hours(24 * 29));
+  EXPECT_EQ(PruneAll().transcripts, 0U) << "not yet";
+  Pass(hours(24 * 2));
+  EXPECT_TRUE(Must(HasTranscriptsBefore(store(), a_, TranscriptsKeptSince({}, store().Now()))));
+  const std::string young = run();
+  const Pruned pruned = PruneAll();
+  EXPECT_EQ(pruned.transcripts, 1U);
+  EXPECT_EQ(pruned.calls, 0U);
+  EXPECT_EQ(transcript(id), std::nullopt);
+  EXPECT_EQ(transcript(young), "what it did");
+  EXPECT_EQ(Must(FindReceipt(store(), a_, id)), "{}");
+
+  // Its first call goes, its second is still there.
+  Pass(hours(24 * 60));
+  EXPECT_EQ(PruneAll().calls, 1U);
+  EXPECT_EQ(Must(FindObject(store(), a_, HashOf(envelope))), envelope);
+  Pass(hours(24 * 40));
+  EXPECT_EQ(PruneAll().calls, 1U);
+  EXPECT_EQ(Must(FindObject(store(), a_, HashOf(envelope))), std::nullopt);
+  EXPECT_EQ(Must(StoredBytes(store(), a_)), 0U);
 }
 
 TEST_F(RetentionTest, AKeyIsKeptForItsDayWhateverIsAsked) {

@@ -44,6 +44,23 @@ TEST_F(StoredBytesTest, AreSummedForEachTenant) {
   EXPECT_EQ(Bytes(b_), 15U);
 }
 
+// Transcripts are counted, and go with the results of their calls.
+TEST_F(StoredBytesTest, TranscriptsGoWithResults) {
+  const std::string id = Admitted(Request());
+  CallEnd end;
+  end.outcome = Outcome::kDenied;
+  end.receipt = std::string(100, 'r');
+  end.transcript = std::string(700, 't');
+  end.log_index = next_++;
+  Must(RefuseCall(store(), a_, id, end));
+  EXPECT_EQ(Bytes(a_), 800U);
+  const OldBodies old = Must(FindOldResults(store(), a_, 1));
+  EXPECT_EQ(old.calls, std::vector<std::string>{id});
+  EXPECT_EQ(old.bytes, 700U);
+  Must(RemoveResults(store(), a_, old));
+  EXPECT_EQ(Bytes(a_), 100U);
+}
+
 TEST_F(StoredBytesTest, CountBytesAndNotCharacters) {
   AdmitRequest request = Request();
   const std::string id = Admitted(request);

@@ -5,6 +5,8 @@
 
 #include <functional>
 
+#include "base/hash.h"
+#include "store/objects.h"
 #include "tests/unit/store/store_fixture.h"
 
 namespace coffer::store {
@@ -53,12 +55,15 @@ class IsolationTest : public StoreTest {
     request.args_hash = "sha256:args";
     request.quotas.tool.calls = {{1, hours(1)}};
     finished_ = Admitted(request);
-    Must(RecordCall(store(), a_, finished_, {.args_redacted = "{}"}));
+    Must(RecordCall(
+        store(), a_, finished_,
+        {.envelope_id = HashOf(kEnvelope), .args_redacted = "{}", .envelope = kEnvelope}));
     Start(finished_);
     CallEnd end;
     end.outcome = Outcome::kError;
     end.receipt = "receipt";
     end.result = "result";
+    end.transcript = "transcript";
     Must(FinishCall(store(), a_, finished_, end));
     // Once more without a key: from the third time on it waits.
     request.idempotency_key.clear();
@@ -82,6 +87,7 @@ class IsolationTest : public StoreTest {
     return id;
   }
 
+  static constexpr const char* kEnvelope = R"({"level":"container"})";
   std::string session_, key_, finished_;
 };
 
@@ -105,6 +111,14 @@ TEST_F(IsolationTest, NoFunctionCrossesTenants) {
        [&](const TenantId& t) { return Must(FindResult(store(), t, finished_)).has_value(); }},
       {"FindArgs",
        [&](const TenantId& t) { return Must(FindArgs(store(), t, finished_)).has_value(); }},
+      {"FindObject",
+       [&](const TenantId& t) {
+         return Must(FindObject(store(), t, HashOf(kEnvelope))).has_value();
+       }},
+      {"HasTranscriptsBefore",
+       [&](const TenantId& t) {
+         return Must(HasTranscriptsBefore(store(), t, store().Now() + hours(1)));
+       }},
       {"ListCalls",
        [&](const TenantId& t) { return !Must(ListCalls(store(), t, {}, {})).rows.empty(); }},
       {"ListCalls by session",

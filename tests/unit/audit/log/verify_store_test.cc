@@ -186,6 +186,7 @@ TEST_F(VerifyStore, EveryColumnThatIsShownIsCompared) {
                                                     {"session_id", "'s'"},
                                                     {"agent", "'mallory'"},
                                                     {"user", "'uid:0'"},
+                                                    {"reason", "'it was ordered'"},
                                                     {"tool", "'bash'"},
                                                     {"requested_at", "requested_at - 1000000"},
                                                     {"tool_version", "'9'"},
@@ -306,6 +307,15 @@ TEST_F(VerifyStore, ResultsAndReceiptsAreThoseThatWereSealed) {
            "', body FROM results WHERE call_id = '" + ran_ + "'",
        "store.result"},
       {"DELETE FROM calls WHERE id = '" + ran_ + "'", "store.gone"},
+      {"UPDATE transcripts SET body = replace(body, 'four', 'nine') WHERE call_id = '" + ran_ + "'",
+       "store.transcript"},
+      {"UPDATE transcripts SET body = (SELECT body FROM transcripts WHERE call_id = '" + other_ +
+           "') WHERE call_id = '" + ran_ + "'",
+       "store.transcript"},
+      {"DELETE FROM transcripts WHERE call_id = '" + ran_ + "'", "store.transcript"},
+      {"INSERT INTO transcripts SELECT tenant, '" + unknown_ +
+           "', body FROM transcripts WHERE call_id = '" + ran_ + "'",
+       "store.transcript"},
   };
   for (const Case& one : cases) {
     const LogVerdict verdict = VerifyEdited(one.sql);
@@ -321,6 +331,34 @@ TEST_F(VerifyStore, ResultsAndReceiptsAreThoseThatWereSealed) {
       "' ELSE call_id END, body FROM kept; DROP TABLE kept;");
   EXPECT_TRUE(Names(swapped, "store.result", ran_)) << Said(swapped);
   EXPECT_TRUE(Names(swapped, "store.result", other_)) << Said(swapped);
+}
+
+// Transcripts go before their calls. The log says so first, so the rest of the record still verifies, and one that was taken
+// out by hand is told from one that was pruned.
+TEST_F(VerifyStore, TranscriptsThatWerePrunedAreCovered) {
+  later_ = std::chrono::hours(24 * 31);
+  std::string young;
+  {
+    Opened opened = Open(Original());
+    young = Run(opened, "carol", "six\n");
+    const Result<store::Pruned> pruned =
+        opened.recorder->Prune(store::TenantId::Local(), store::Retention());
+    ASSERT_TRUE(pruned.ok());
+    EXPECT_EQ(pruned->transcripts, 2U) << "of the two calls that ran";
+    EXPECT_EQ(pruned->calls, 0U);
+    const LogVerdict verdict = Verify(opened);
+    EXPECT_TRUE(verdict.ok()) << Said(verdict);
+    for (const std::string& id : {ran_, young}) {
+      const auto row = store::FindCall(*opened.store, store::TenantId::Local(), id);
+      ASSERT_TRUE(row.ok() && *row);
+      const Result<SealedCall> sealed = opened.recorder->ReadSealed(**row);
+      ASSERT_TRUE(sealed.ok());
+      EXPECT_EQ(sealed->state, SealState::kGood) << sealed->problem;
+      EXPECT_EQ(sealed->transcript.has_value(), id == young);
+    }
+  }
+  const LogVerdict taken = VerifyEdited("DELETE FROM transcripts WHERE call_id = '" + young + "'");
+  EXPECT_TRUE(Names(taken, "store.transcript", young)) << Said(taken);
 }
 
 // A record is taken out of the log, whole batches from its end: the rows are left without a record.

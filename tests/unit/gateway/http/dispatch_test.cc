@@ -52,9 +52,15 @@ class Dispatch : public ::testing::Test {
   static std::string TargetOf(const Route& route) {
     std::string path(route.path);
     const std::pair<const char*, std::string> values[] = {
-        {"{call_id}", kCallId}, {"{session_id}", kSessionId}, {"{tool}", "python"},
-        {"{key_id}", "k1"},     {"{scope}", "tool"},          {"{name}", "python"},
-        {"{path*}", "a/b"},     {"{process_id}", kCallId}};
+        {"{call_id}", kCallId},
+        {"{session_id}", kSessionId},
+        {"{tool}", "python"},
+        {"{key_id}", "k1"},
+        {"{scope}", "tool"},
+        {"{name}", "python"},
+        {"{path*}", "a/b"},
+        {"{process_id}", kCallId},
+        {"{hash}", "sha256:" + std::string(64, 'a')}};
     for (const auto& [name, value] : values) {
       if (const size_t at = path.find(name); at != std::string::npos) {
         path.replace(at, std::string(name).size(), value);

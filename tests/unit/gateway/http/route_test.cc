@@ -47,6 +47,7 @@ TEST(Route, RolesAsATable) {
       "GET /v1/calls/{call_id}/events: " + all,
       "POST /v1/calls/{call_id}/cancel: agent, operator",
       "GET /v1/calls/{call_id}/receipt: " + all,
+      "GET /v1/calls/{call_id}/transcript: " + all,
       "GET /v1/calls/{call_id}/files: agent, operator",
       "GET /v1/calls/{call_id}/files/{path*}: agent, operator",
       "POST /v1/sessions: agent, operator",
@@ -71,6 +72,7 @@ TEST(Route, RolesAsATable) {
       "DELETE /v1/keys/{key_id}: operator",
       "GET /v1/audit: operator, auditor",
       "GET /v1/audit/checkpoint: " + all,
+      "GET /v1/audit/objects/{hash}: operator, auditor",
       "GET /v1/switches: operator, auditor",
       "PUT /v1/switches/{scope}/{name}: operator",
       "DELETE /v1/switches/{scope}/{name}: operator",
@@ -81,8 +83,8 @@ TEST(Route, RolesAsATable) {
 
 // Every placeholder of the table is of a kind that CheckValues knows; an unknown kind accepts nothing.
 TEST(Route, EveryPlaceholderHasAnAlphabet) {
-  const std::set<std::string_view> known = {"call_id", "session_id", "process_id", "tool",
-                                            "scope",   "name",       "key_id",     "path"};
+  const std::set<std::string_view> known = {"call_id", "session_id", "process_id", "tool", "scope",
+                                            "name",    "key_id",     "path",       "hash"};
   for (const Route& route : Routes()) {
     std::string_view rest = route.path;
     for (size_t open = rest.find('{'); open != std::string_view::npos; open = rest.find('{')) {
