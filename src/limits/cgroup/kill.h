@@ -16,7 +16,8 @@
 
 namespace coffer::limits {
 
-inline constexpr Nanos kKillPatience = std::chrono::seconds(2);
+// A killed process needs the processor once more to end. On a host with many others to run that takes seconds.
+inline constexpr Nanos kKillPatience = std::chrono::seconds(10);
 
 // The processes in a cgroup, as far as our pid namespace has numbers for them. Sorted.
 Result<std::vector<pid_t>> ReadProcs(const std::string& dir);
