@@ -245,7 +245,7 @@ TEST_F(Processes, AForwarderHasNoPower) {
       EXPECT_EQ(status["CapPrm"], "0000000000000000");
       EXPECT_EQ(status["NoNewPrivs"], "1");
       EXPECT_EQ(status["Seccomp"], "2");
-      EXPECT_EQ(status["Uid"].find("0\t"), std::string::npos) << status["Uid"];
+      EXPECT_FALSE(status["Uid"].starts_with("0\t")) << status["Uid"];
     }
   }
   EXPECT_EQ(forwarders, 1U);
