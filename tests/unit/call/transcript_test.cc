@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -111,8 +112,9 @@ TEST(Transcript, IsBounded) {
   EXPECT_EQ(kept.cut, (std::vector<std::string>{"command", "code", "stdin", "stdout", "stderr"}));
   EXPECT_EQ(kept.stdout_text.size(), kMostTranscriptPart);
   ran.stdout_text.resize(kMostTranscriptPart);
-  EXPECT_EQ(Kept(ran).stdout_text.size(), kMostTranscriptPart) << "just fits, and is not cut";
-  EXPECT_EQ(std::count(Kept(ran).cut.begin(), Kept(ran).cut.end(), "stdout"), 0);
+  const Transcript fits = Kept(ran);
+  EXPECT_EQ(fits.stdout_text.size(), kMostTranscriptPart);
+  EXPECT_EQ(std::count(fits.cut.begin(), fits.cut.end(), "stdout"), 0) << "it just fits";
 }
 
 // Every byte that a payload chose stands behind the bar of an indented line, and none of them is a control character.
