@@ -16,6 +16,9 @@ namespace {
 
 constexpr size_t kShortestSecret = 4;
 constexpr size_t kMostWords = 4096;
+// Looking for each of them in each part takes time, and the caller decides how many there are.
+constexpr size_t kMostSecrets = 100;
+constexpr std::string_view kTooMany = "<not kept: the call has too many secret values>";
 
 void AddSecret(const std::string& value, std::vector<std::string>& secrets) {
   if (value.size() < kShortestSecret) {
@@ -41,22 +44,37 @@ void Gather(const Json& value, bool secret, int depth, std::vector<std::string>&
   }
 }
 
-std::string TakeOutValues(const std::vector<std::string>& secrets, std::string text) {
-  constexpr std::string_view kShown = "<redacted: value>";
-  for (const std::string& secret : secrets) {
-    for (size_t at = text.find(secret); at != std::string::npos;
-         at = text.find(secret, at + kShown.size())) {
-      text.replace(at, secret.size(), kShown);
-    }
+// In one pass, the longest of those that begin at the same place: what was put in is not looked at again, or a secret such
+// as "reda" would make the text longer with each pass.
+std::string TakeOutValues(const std::vector<std::string>& secrets, std::string_view text) {
+  if (secrets.size() > kMostSecrets) {
+    return std::string(text.empty() ? text : kTooMany);
   }
-  return text;
+  std::vector<size_t> next(secrets.size(), 0);  // where each is found, at or after `from`
+  std::string kept;
+  for (size_t from = 0;;) {
+    size_t at = std::string_view::npos, found = 0;
+    for (size_t i = 0; i < secrets.size(); ++i) {
+      if (next[i] != std::string_view::npos && (next[i] < from || from == 0)) {
+        next[i] = text.find(secrets[i], from);
+      }
+      if (next[i] < at) {
+        at = next[i];
+        found = i;
+      }
+    }
+    if (at == std::string_view::npos) {
+      return kept.append(text.substr(from));
+    }
+    kept.append(text.substr(from, at - from)).append("<redacted: value>");
+    from = at + secrets[found].size();
+  }
 }
 
 // Scrubbed before it is cut. What was not read may hold the rest of a secret, so the end of what was read is left out.
 std::string Keep(std::string_view text, std::string_view name,
                  const std::vector<std::string>& secrets, Json& cut) {
-  std::string kept =
-      policy::ScrubText(TakeOutValues(secrets, std::string(text.substr(0, kTranscriptReads))));
+  std::string kept = policy::ScrubText(TakeOutValues(secrets, text.substr(0, kTranscriptReads)));
   bool shorter = kept.size() > kMostTranscriptPart;
   size_t most = kMostTranscriptPart;
   if (text.size() >= kTranscriptReads) {
@@ -112,7 +130,7 @@ std::string FormatTranscript(const Transcript& ran, const std::vector<std::strin
       ran.command.begin(),
       ran.command.begin() + static_cast<ptrdiff_t>(std::min(ran.command.size(), kMostWords)));
   for (std::string& word : words) {
-    word = TakeOutValues(secrets, std::move(word));
+    word = TakeOutValues(secrets, word);
   }
   for (const std::string& word : policy::ScrubWords(words)) {
     command.push_back(word.substr(0, room));

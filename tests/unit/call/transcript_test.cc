@@ -37,6 +37,38 @@ TEST(Transcript, KeepsWhatRanAndWhatItPrinted) {
   EXPECT_TRUE(kept.cut.empty());
 }
 
+// What stands for a secret is not looked at again: these would double it each time.
+TEST(Transcript, SecretsThatAreInTheirOwnPlaceholder) {
+  Transcript ran;
+  ran.stdout_text = "redacted: value, redacted: value; plain";
+  const std::vector<std::string> secrets = {
+      "redacted: value", "redacted", "value", "reda", "acte", "valu"};
+  EXPECT_EQ(Kept(ran, secrets).stdout_text, "<redacted: value>, <redacted: value>; plain");
+}
+
+// The longest of those at one place goes, and a secret that stands right behind another.
+TEST(Transcript, SecretsSideBySide) {
+  Transcript ran;
+  ran.stdout_text = "aaaaaaaab-longer";
+  EXPECT_EQ(Kept(ran, {"b-longer", "aaaa"}).stdout_text,
+            "<redacted: value><redacted: value><redacted: value>");
+}
+
+// The caller decides how many values it calls secrets.
+TEST(Transcript, WithTooManySecretsNothingIsKept) {
+  Transcript ran;
+  ran.command = {"echo"};
+  ran.stdout_text = "secret-100";
+  std::vector<std::string> secrets;
+  for (int i = 0; i < 100; ++i) {
+    secrets.push_back("secret-" + std::to_string(1000 + i));
+  }
+  EXPECT_EQ(Kept(ran, secrets).stdout_text, "secret-100") << "the control";
+  secrets.push_back("another");
+  EXPECT_TRUE(Has(Kept(ran, secrets).stdout_text, "not kept"));
+  EXPECT_TRUE(Has(Kept(ran, secrets).command.at(0), "not kept"));
+}
+
 // What is declared as a secret is taken out wherever it turns up; the control is a value under an ordinary name.
 TEST(Transcript, DeclaredSecretsAreTakenOutEverywhere) {
   policy::Envelope envelope;
