@@ -176,7 +176,8 @@ TEST_F(CrashRungs, EveryRoleOnEveryRung) {
       first.emplace(*rung, at);
     }
   }
-  // What else the daemon does moves the numbers, so each attempt corrects the next.
+  // What else the daemon does moves the numbers, most of all right after its start, so each attempt corrects the next: in
+  // longer steps as long as they lead the same way, in shorter ones when it went too far.
   constexpr int kAttempts = 60;
   for (unsigned victim = 0; victim < kVictims; ++victim) {
     for (const Rung rung : kOnDisk) {
@@ -185,14 +186,18 @@ TEST_F(CrashRungs, EveryRoleOnEveryRung) {
       }
       const auto known = first.lower_bound(rung);
       long at = known == first.end() ? length : known->second;
+      long step = 2;
+      bool upwards = true;
       for (int attempt = 0; attempt < kAttempts && !met[victim].contains(rung) && !HasFailure();
            ++attempt) {
         const std::optional<Rung> found = Once(static_cast<Victim>(victim), at);
         if (found) {
           met[victim].insert(*found);
         }
-        const long step = 1 + attempt % 4;
-        at = std::max<long>(1, found && *found < rung ? at + step : at - step);
+        const bool too_early = found && *found < rung;
+        step = too_early == upwards ? std::min<long>(2 * step, 64) : std::max<long>(step / 2, 1);
+        upwards = too_early;
+        at = std::max<long>(1, too_early ? at + step : at - step);
       }
       EXPECT_TRUE(met[victim].contains(rung)) << kVictimNames[victim] << " was never killed on "
                                               << kRungNames[static_cast<unsigned>(rung)];
