@@ -137,9 +137,9 @@ FairTask FairQueue::TakeTask(Tenant& tenant) {
   return task;
 }
 
-// Upkeep of the daemon's own is no tenant beside others.
+// Neither upkeep of the daemon's own nor strangers are a tenant beside others.
 void FairQueue::Served(const std::string& name) {
-  if (name.empty()) {
+  if (name.empty() || name == kStrangers) {
     return;
   }
   if (name != latest_) {

@@ -25,10 +25,15 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
 namespace coffer::daemon {
+
+// The tenant of clients whose key is not known yet. No tenant counts them as another one: a client without a key must not
+// be able to cut the tenants down to their shares.
+inline constexpr std::string_view kStrangers = "?";
 
 // Tenant "" is the daemon's own upkeep.
 struct Lane {

@@ -63,7 +63,8 @@ Lane LaneOf(const gateway::Asker* asker) {
   if (asker == nullptr) {
     return {};
   }
-  return {asker->tenant == store::TenantId::None() ? "?" : asker->tenant.name(), asker->key};
+  const bool known = asker->tenant != store::TenantId::None();
+  return {known ? asker->tenant.name() : std::string(kStrangers), asker->key};
 }
 
 }  // namespace coffer::daemon

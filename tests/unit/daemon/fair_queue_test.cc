@@ -112,6 +112,9 @@ TEST_F(FairQueueTest, BesideOthersATenantWaitsForItsShare) {
   // Alone it waits for nothing.
   ASSERT_EQ(run("hostile", "h1").wait_for(soon), std::future_status::ready);
   ASSERT_EQ(run("hostile", "h2").wait_for(soon), std::future_status::ready);
+  // Nor beside clients without a key.
+  ASSERT_EQ(run("?", "s1").wait_for(soon), std::future_status::ready);
+  ASSERT_EQ(run("hostile", "h2b").wait_for(soon), std::future_status::ready);
   ASSERT_EQ(run("victim", "v1").wait_for(soon), std::future_status::ready);
   std::future<void> third = run("hostile", "h3");
   ASSERT_EQ(run("victim", "v2").wait_for(soon), std::future_status::ready);
@@ -129,7 +132,7 @@ TEST_F(FairQueueTest, BesideOthersATenantWaitsForItsShare) {
   EXPECT_EQ(end.get_future().wait_for(soon), std::future_status::ready);
   queue->Stop();
   thread.join();
-  EXPECT_EQ(said_, (Words{"h1", "h2", "v1", "v2", "v3", "v4", "h3"}));
+  EXPECT_EQ(said_, (Words{"h1", "h2", "s1", "h2b", "v1", "v2", "v3", "v4", "h3"}));
 }
 
 TEST_F(FairQueueTest, WhatMustHappenComesFirstAndIsNeverRefused) {
