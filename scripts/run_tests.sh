@@ -148,8 +148,8 @@ run_as_ordinary_user() {
   local as=(setpriv "--reuid=$ordinary_uid" "--regid=$ordinary_uid" --clear-groups
     env -i -C "$first/checkout" "PATH=/usr/local/bin:/usr/bin:/bin" "HOME=$first/home" "TMPDIR=$first/tmp" LANG=C.UTF-8)
   contract_at=$first run_contract "as an ordinary user" "$first/checkout/build/coffer" "${as[@]}"
-  # Anything of those uids that goes on running was left behind by a boundary or a test. The dead wait for whoever reaps
-  # orphans on this host, which may take a moment.
+  # Anything of those uids that goes on running was left behind by a boundary or a test. The host's init reaps the dead ones,
+  # which may take it a moment.
   local left tries
   for ((tries = 0; tries < 40; ++tries)); do
     left=$(ps -o pid=,stat=,args= -U "$(IFS=, && echo "${uids[*]}")" 2>/dev/null | awk '$2 !~ /^Z/' || true)

@@ -107,7 +107,7 @@ std::string Head(const FairnessTarget& target, const std::string& first, const s
 [[noreturn]] void AskOften(const FairnessTarget& target, std::atomic<uint64_t>* sent) {
   Attack(target, sent, std::chrono::milliseconds(2));
 }
-// Most of what this costs is the kernel's work for connections, in nobody's turn.
+// Most of what this costs is the kernel's work for connections, which counts for no tenant.
 [[noreturn]] void AskWithoutEnd(const FairnessTarget& target, std::atomic<uint64_t>* sent) {
   Attack(target, sent, std::chrono::microseconds(0));
 }

@@ -28,7 +28,7 @@ struct TracedProcess {
   int signal = 0;  // that ended it
 };
 
-// A rule's answer: nobody is to be killed any more. The family then runs on without being held.
+// A rule's answer: the tracer kills no process any more. The family then runs on without being held.
 inline constexpr pid_t kLetGo = -1;
 
 // Asked before every system call, on the tracing thread: who is to be killed now? 0: nobody. Asked until somebody was.
