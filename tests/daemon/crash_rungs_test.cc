@@ -2,9 +2,11 @@
 //
 // Every role of the daemon, and a runner, is killed while a call stands on each rung of the ladder, as the store and the
 // log tell it: afterwards nothing is forgotten, nothing ran twice, and nothing is left. crash_test.cc kills at moments of
-// time; here the moment is a system call of the gateway, so that no rung is left to luck.
+// time; here the moment is a system call of the gateway, by its number or by the rung on which the call stands before it,
+// so that no rung is left to luck.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
@@ -12,6 +14,7 @@
 #include <map>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "tests/daemon/daemon.h"
 #include "tests/daemon/session_files.h"
@@ -27,11 +30,19 @@ constexpr const char* kVictimNames[] = {"gateway", "warden", "monitor", "egress"
 constexpr Rung kOnDisk[] = {Rung::kAdmit,  Rung::kEvaluate, Rung::kRecord,
                             Rung::kLaunch, Rung::kSeal,     Rung::kAnswer};
 
+const char* Name(Rung rung) { return kRungNames[static_cast<unsigned>(rung)]; }
+
+// The moment of a kill.
+struct Moment {
+  long at = 1;               // not before this system call of the gateway
+  std::optional<Rung> rung;  // nor before the call stands on this rung
+};
+
 class CrashRungs : public ::testing::Test {
  protected:
   // Asked at every system call of the daemon; does nothing until the test has armed it.
   pid_t Rule(const TracedProcess& caller, const std::map<pid_t, TracedProcess>& family) {
-    if (!armed_ || caller.pid != gateway_ || ++seen_ < at_) {
+    if (!armed_ || killed_ || caller.pid != gateway_ || ++seen_ < moment_.at) {
       return 0;
     }
     pid_t victim = victim_ == kRunner ? 0 : pids_[victim_];
@@ -43,11 +54,35 @@ class CrashRungs : public ::testing::Test {
     if (victim == 0) {
       return 0;  // there is no runner yet
     }
+    if (moment_.rung && !Changed()) {
+      return 0;
+    }
     // The gateway stands still while this is read.
     const std::optional<LeftCall> now = FindLeft(ReadWreck(daemon_.state()), name_);
     rung_ = now ? now->OnDisk() : Rung::kAdmit;
+    if (moment_.rung && rung_ != *moment_.rung) {
+      return 0;
+    }
     killed_ = true;
     return victim;
+  }
+
+  // Reading takes as long as a hundred system calls, and the whole daemon waits meanwhile.
+  bool Changed() {
+    std::vector<timespec> now;
+    for (const char* name : {"/coffer.db", "/coffer.db-wal", "/log/records"}) {
+      struct stat file {};
+      (void)::stat((daemon_.state() + name).c_str(), &file);
+      now.push_back(file.st_mtim);
+      now.push_back({file.st_size, 0});
+    }
+    const bool same =
+        std::equal(now.begin(), now.end(), read_.begin(), read_.end(),
+                   [](const timespec& one, const timespec& other) {
+                     return one.tv_sec == other.tv_sec && one.tv_nsec == other.tv_nsec;
+                   });
+    read_ = now;
+    return !same;
   }
 
   bool StartTraced() {
@@ -73,16 +108,18 @@ class CrashRungs : public ::testing::Test {
     return std::count(lines.begin(), lines.end(), name);
   }
 
-  // A call is made and `victim` killed before the gateway's `at`th system call since. The rung on which the call stood
-  // then; nothing if nobody was killed. The daemon runs again, and everything was checked.
-  std::optional<Rung> Once(Victim victim, long at) {
+  // A call is made and `victim` killed at `moment`. The rung on which the call stood then; nothing if nobody was killed.
+  // The daemon runs again, and everything was checked.
+  std::optional<Rung> Once(Victim victim, const Moment& moment) {
     const std::string name = NewToken();
     name_ = name;
     SCOPED_TRACE(std::string(kVictimNames[victim]) + " before the gateway's call " +
-                 std::to_string(at));
+                 std::to_string(moment.at) +
+                 (moment.rung ? std::string(" on ") + Name(*moment.rung) : ""));
     seen_ = 0;
-    at_ = at;
+    moment_ = moment;
     victim_ = victim;
+    read_.clear();
     killed_ = false;
     armed_ = true;
     HttpAnswer answer;
@@ -136,11 +173,14 @@ class CrashRungs : public ::testing::Test {
 
   Daemon daemon_;
   std::string session_;
-  std::string name_;          // of the call; set before armed_ is
+  std::string name_;  // of the call; set before armed_ is
+  Moment moment_;     // set before armed_ is
+  std::vector<timespec>
+      read_;  // times and sizes of the files at the last reading; cleared before armed_ is set
   Rung rung_ = Rung::kAdmit;  // written by the tracer before killed_ is
   std::atomic<bool> killed_ = false;
   std::atomic<bool> armed_ = false;
-  std::atomic<long> seen_ = 0, at_ = 0;
+  std::atomic<long> seen_ = 0;
   std::atomic<Victim> victim_ = kGateway;
   std::atomic<pid_t> gateway_ = 0;
   pid_t pids_[kRunner] = {};
@@ -158,7 +198,7 @@ TEST_F(CrashRungs, EveryRoleOnEveryRung) {
   session_ = daemon_.NewSession(daemon_.key());
   ASSERT_FALSE(session_.empty());
   // How long a call is, in system calls of the gateway.
-  at_ = 1'000'000'000;
+  moment_.at = 1'000'000'000;
   seen_ = 0;
   armed_ = true;
   EXPECT_EQ(Send("first").Outcome(), "success");
@@ -168,39 +208,26 @@ TEST_F(CrashRungs, EveryRoleOnEveryRung) {
 
   // The gateway all over the length of a call; then everybody on every rung, however short it is.
   std::set<Rung> met[kVictims];
-  std::map<Rung, long> first;  // the number at which the gateway was met there
   const long stride = std::max<long>(1, length / 40);
   for (long at = 1; at <= length + 2 * stride && !HasFailure(); at += stride) {
-    if (const std::optional<Rung> rung = Once(kGateway, at)) {
+    if (const std::optional<Rung> rung = Once(kGateway, {.at = at})) {
       met[kGateway].insert(*rung);
-      first.emplace(*rung, at);
     }
   }
-  // What else the daemon does moves the numbers, most of all right after its start, so each attempt corrects the next: in
-  // longer steps as long as they lead the same way, in shorter ones when it went too far.
-  constexpr int kAttempts = 60;
+  constexpr int kAttempts = 3;
   for (unsigned victim = 0; victim < kVictims; ++victim) {
     for (const Rung rung : kOnDisk) {
       if (victim == kRunner && rung != Rung::kLaunch) {
         continue;  // it lives while a call runs, and at no other time
       }
-      const auto known = first.lower_bound(rung);
-      long at = known == first.end() ? length : known->second;
-      long step = 2;
-      bool upwards = true;
       for (int attempt = 0; attempt < kAttempts && !met[victim].contains(rung) && !HasFailure();
            ++attempt) {
-        const std::optional<Rung> found = Once(static_cast<Victim>(victim), at);
-        if (found) {
-          met[victim].insert(*found);
+        if (Once(static_cast<Victim>(victim), {.rung = rung})) {
+          met[victim].insert(rung);
         }
-        const bool too_early = found && *found < rung;
-        step = too_early == upwards ? std::min<long>(2 * step, 64) : std::max<long>(step / 2, 1);
-        upwards = too_early;
-        at = std::max<long>(1, too_early ? at + step : at - step);
       }
-      EXPECT_TRUE(met[victim].contains(rung)) << kVictimNames[victim] << " was never killed on "
-                                              << kRungNames[static_cast<unsigned>(rung)];
+      EXPECT_TRUE(met[victim].contains(rung))
+          << kVictimNames[victim] << " was never killed on " << Name(rung);
     }
   }
   std::printf("%ld kills; a call is %ld system calls of the gateway\n", kills_, length);
