@@ -18,6 +18,7 @@
 #include "base/patient_write.h"
 #include "base/regular_file.h"
 #include "base/sys.h"
+#include "base/terminal_text.h"
 
 namespace coffer::audit {
 namespace {
@@ -128,7 +129,7 @@ Result<ReceiptFile> ReceiptFile::Open(const std::string& path) {
   if (receipt.name_.empty() || receipt.name_ == "." || receipt.name_ == "..") {
     return Unwritable(path, "it is a directory");
   }
-  Result<UniqueFd> directory = sys::Open(above, O_PATH | O_DIRECTORY);
+  Result<UniqueFd> directory = sys::OpenNoLinks(AT_FDCWD, above, O_PATH | O_DIRECTORY);
   if (!directory.ok()) {
     return Unwritable(path, directory.error());
   }
@@ -180,7 +181,13 @@ Status ReceiptFile::Replace(std::string_view text) const {
   return wrote;
 }
 
-Status ReceiptFile::Write(std::string_view text) const {
+bool ReceiptFile::NamesDescriptor(std::string_view path) {
+  return DescriptorNamed(path).has_value();
+}
+
+Status ReceiptFile::Write(std::string_view json) const {
+  // A payload chose names in it, and a receipt is read on a terminal.
+  const std::string text = TerminalText(json, LineEnds::kKeep);
   Status wrote = direct_.valid() ? sys::WritePatiently(direct_.get(), text) : Replace(text);
   if (!wrote.ok()) {
     wrote.error().code = "audit.receipt";

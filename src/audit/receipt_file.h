@@ -13,8 +13,9 @@
 //     directly. A reader that does not read is waited for with a bound, and a signal ends the wait
 //     (base/patient_write.h).
 //   - /dev/null, /dev/full and /dev/tty, which no other program has to read.
-// Everything else is refused: fifos, sockets, other devices, directories, and links, because the
-// maker of a link chooses what is overwritten.
+// Everything else is refused: fifos, sockets, other devices, directories, and links, also on the way
+// to the file, because the maker of a link chooses what is overwritten. The CLI resolves the links
+// that a caller may mean before (cli/run_paths.h).
 #pragma once
 
 #include <string>
@@ -29,9 +30,11 @@ class ReceiptFile {
  public:
   // Refused (policy.receipt) if nothing can be written there; nothing is left behind.
   static Result<ReceiptFile> Open(const std::string& path);
+  // Whether `path` stands for a descriptor, and for no place in a directory.
+  static bool NamesDescriptor(std::string_view path);
 
-  // May be called once. After a failure an older receipt of that name is as it was.
-  Status Write(std::string_view text) const;
+  // May be called once. What a terminal would obey is escaped in `json`. After a failure an older receipt of that name is as it was.
+  Status Write(std::string_view json) const;
 
  private:
   ReceiptFile() = default;

@@ -7,26 +7,28 @@
 
 #include "base/patient_write.h"
 #include "base/sys.h"
+#include "base/terminal_text.h"
 
 namespace coffer {
 namespace {
 
 // One line, whatever the message holds: a file name may carry a newline or an escape sequence.
-std::string OneLine(std::string_view text) {
-  std::string line;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    line += byte < 0x20 || byte == 0x7f ? '?' : c;
-  }
-  return line;
-}
+std::string OneLine(std::string_view text) { return TerminalText(text, LineEnds::kEscape); }
 
 }  // namespace
 
-void PrintOut(std::string_view text) { (void)sys::WriteAll(STDOUT_FILENO, text); }
+void PrintOut(std::string_view text) {
+  if (::isatty(STDOUT_FILENO) == 1) {
+    PrintBytes(TerminalText(text, LineEnds::kKeep));
+  } else {
+    PrintBytes(text);
+  }
+}
+
+void PrintBytes(std::string_view text) { (void)sys::WriteAll(STDOUT_FILENO, text); }
 
 void PrintError(std::string_view line) {
-  (void)sys::WritePatiently(STDERR_FILENO, std::string(line) + "\n");
+  (void)sys::WritePatiently(STDERR_FILENO, OneLine(line) + "\n");
 }
 
 void PrintError(const Error& error) {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "audit/receipt_file.h"
 #include "base/print.h"
 #include "base/text.h"
 #include "isolation/caller_path.h"
@@ -72,6 +73,20 @@ Status ResolvePaths(call::RunRequest& request) {
   if (!request.project.empty() && envelope.cwd.empty()) {
     envelope.cwd = WorkingDirectory(request.project);
   }
+  return request.receipt_path.empty() ? Status() : ResolveReceipt(request.receipt_path);
+}
+
+Status ResolveReceipt(std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos || audit::ReceiptFile::NamesDescriptor(path)) {
+    return {};
+  }
+  Result<CallerPath> above =
+      isolation::ResolveCallerPath(path.substr(0, slash + 1), policy::Access::kWrite);
+  if (!above.ok()) {
+    return std::move(above.error());
+  }
+  path = above->path + path.substr(slash);
   return {};
 }
 

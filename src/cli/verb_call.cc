@@ -23,6 +23,7 @@
 #include "cli/call_answer.h"
 #include "cli/forget_old.h"
 #include "cli/local_sessions.h"
+#include "cli/run_paths.h"
 #include "cli/state.h"
 #include "policy/reason.h"
 
@@ -96,7 +97,7 @@ call::ToolReply RunLadder(call::Ladder& ladder, const call::Allowed& allowed,
   std::variant<call::ReadyCall, call::ToolReply> climbed = ladder.Climb(request);
   if (auto* answered = std::get_if<call::ToolReply>(&climbed)) {
     if (!wishes.quiet && answered->outcome == "success") {
-      PrintOut(answered->stdout_text);
+      PrintBytes(answered->stdout_text);
     }
     return std::move(*answered);
   }
@@ -175,7 +176,11 @@ int CallVerb(std::span<const std::string_view> words) {
   }
   std::optional<audit::ReceiptFile> receipt;
   if (flags->Has("--receipt")) {
-    Result<audit::ReceiptFile> opened = audit::ReceiptFile::Open(flags->Value("--receipt"));
+    std::string path = flags->Value("--receipt");
+    const Status resolved = ResolveReceipt(path);
+    Result<audit::ReceiptFile> opened = resolved.ok()
+                                            ? audit::ReceiptFile::Open(path)
+                                            : Result<audit::ReceiptFile>(resolved.error());
     if (!opened.ok()) {
       PrintError(opened.error());
       return kExitRefused;

@@ -50,8 +50,11 @@ Usage:
 `coffer help manifest` describes every key of a manifest.
 )";
 
-std::string Red(std::string_view text) {
-  return ::isatty(STDOUT_FILENO) == 1 ? fmt::format("\033[31m{}\033[0m", text) : std::string(text);
+void PrintRed(std::string_view text) {
+  const bool coloured = ::isatty(STDOUT_FILENO) == 1;
+  PrintBytes(coloured ? "\033[31m" : "");
+  PrintOut(text);
+  PrintBytes(coloured ? "\033[0m" : "");
 }
 
 std::string_view StateName(ToolState state) {
@@ -195,19 +198,22 @@ int List(const call::VerbFlags& flags) {
     const auto off = disabled.find(entry.name);
     const std::string state =
         fmt::format("{:<8}", off != disabled.end() ? "disabled" : StateName(entry.state));
-    PrintOut(
-        fmt::format("{:<{}}  {:<9}  {:<12}  {}  {}\n", entry.name, width,
-                    entry.tool == nullptr ? "-" : info.version,
-                    entry.tool == nullptr ? "-" : policy::EffectName(info.effect),
-                    entry.state == ToolState::kReady && off == disabled.end() ? state : Red(state),
-                    info.summary));
+    PrintOut(fmt::format("{:<{}}  {:<9}  {:<12}  ", entry.name, width,
+                         entry.tool == nullptr ? "-" : info.version,
+                         entry.tool == nullptr ? "-" : policy::EffectName(info.effect)));
+    if (entry.state == ToolState::kReady && off == disabled.end()) {
+      PrintOut(state);
+    } else {
+      PrintRed(state);
+    }
+    PrintOut(fmt::format("  {}\n", info.summary));
     if (off != disabled.end()) {
-      PrintOut(Red(fmt::format("{:<{}}  disabled: {}\n", "", width, Printable(off->second))));
+      PrintRed(fmt::format("{:<{}}  disabled: {}\n", "", width, Printable(off->second)));
     }
     if (entry.tool != nullptr) {
       for (const policy::Danger& danger : entry.tool->manifest.dangers) {
-        PrintOut(Red(fmt::format("{:<{}}  DANGEROUS {} = {}: {}\n", "", width, danger.key,
-                                 Printable(danger.value), Printable(danger.reason))));
+        PrintRed(fmt::format("{:<{}}  DANGEROUS {} = {}: {}\n", "", width, danger.key,
+                             Printable(danger.value), Printable(danger.reason)));
       }
     }
   }
@@ -259,8 +265,8 @@ int Show(const call::VerbFlags& flags, const std::string& name) {
                          entry.shipped ? "Cofferdam" : entry.file, manifest.tool.summary,
                          policy::EffectName(manifest.tool.effect), sentence, entry.tool->hash));
     for (const policy::Danger& danger : manifest.dangers) {
-      PrintOut(Red(fmt::format("DANGEROUS: {} = {}: {}\n", danger.key, Printable(danger.value),
-                               Printable(danger.reason))));
+      PrintRed(fmt::format("DANGEROUS: {} = {}: {}\n", danger.key, Printable(danger.value),
+                           Printable(danger.reason)));
     }
     PrintOut(fmt::format("\nArguments (JSON Schema):\n{}\n", PrintJson(SchemaJson(manifest), 2)));
     PrintMistakes(entry);

@@ -44,9 +44,9 @@ void DiskReserve::Look() {
   if (!full_ && free < low_) {
     full_ = true;
     Release();
-    PrintError(
-        "coffer: store.full: the disk of the state directory is nearly full; nothing new begins\n"
-        "  hint: free space there; work goes on by itself");
+    PrintError(HostFault("store.full",
+                         "the disk of the state directory is nearly full; nothing new begins",
+                         "free space there; work goes on by itself"));
   } else if (full_ && free >= 2 * low_) {
     full_ = false;
     PrintError("coffer: note: the disk of the state directory has room again");

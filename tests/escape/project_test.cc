@@ -516,6 +516,28 @@ TEST_F(ProjectPaths, AWritableLinkThatLeadsOutIsNotFollowed) {
   }
 }
 
+TEST_F(ProjectPaths, AReceiptDoesNotFollowALinkThatLeadsOut) {
+  RunOptions here = {.cwd = dir_ / "work"};
+  const auto write = [&](const std::string& receipt) {
+    here.receipt = receipt;
+    return RunCoffer({}, {"/bin/true"}, here);
+  };
+  EXPECT_EQ(write("../data/receipt.json").exit, 0) << "NO-CONTROL";
+  EXPECT_TRUE(Contains(ReadFile(dir_ / "data/receipt.json").value_or(""), "call_id"));
+  Put(dir_ / "data/receipt.json", token_);
+  fs::create_symlink(dir_ / "data", dir_ / "work/out");
+  fs::create_symlink("deeper/inner", dir_ / "work/inside");
+  fs::create_directories(dir_ / "work/deeper/inner");
+  fs::create_symlink("../../../data", dir_ / "work/deeper/inner/up");
+  for (const char* path : {"out/receipt.json", "inside/up/receipt.json"}) {
+    const RunResult result = write(path);
+    EXPECT_EQ(result.exit, 120) << path << "\n" << result.Describe();
+    EXPECT_EQ(ReadFile(dir_ / "data/receipt.json"), token_) << path << "\n" << result.Describe();
+  }
+  EXPECT_EQ(write("inside/receipt.json").exit, 0) << "a link that stays in its directory";
+  EXPECT_TRUE(Exists(dir_ / "work/deeper/inner/receipt.json"));
+}
+
 TEST_F(ProjectPaths, ALinkInAMountOfTheSameCallIsNotFollowed) {
   fs::create_symlink("../data", dir_ / "work/link");
   EXPECT_TRUE(Contains(Cat({"--ro", "link:/x"}).out, token_)) << "NO-CONTROL";
