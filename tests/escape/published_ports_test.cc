@@ -25,8 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a server on that port of the host's loopback says; nothing if none can be reached.
-std::optional<std::string> Hear(int port) {
+// A connection to that port of the host's loopback; -1 if none can be made.
+int Connect(int port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = {};
   address.sin_family = AF_INET;
@@ -34,15 +34,25 @@ std::optional<std::string> Hear(int port) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   const timeval limit = {20, 0};  // the number may be another server's by now
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  std::optional<std::string> heard;
   if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
+    return fd;
+  }
+  close(fd);
+  return -1;
+}
+
+// What a server on that port says; nothing if none can be reached.
+std::optional<std::string> Hear(int port) {
+  const int fd = Connect(port);
+  std::optional<std::string> heard;
+  if (fd >= 0) {
     heard.emplace();
     char bytes[256];
     for (ssize_t got = 0; (got = recv(fd, bytes, sizeof bytes, 0)) > 0;) {
       heard->append(bytes, static_cast<size_t>(got));
     }
+    close(fd);
   }
-  close(fd);
   return heard;
 }
 
@@ -233,6 +243,41 @@ TEST_F(PublishEscape, NW_04_WithoutTheFlagNothingListensOutside) {
   Background plain(Inside({}, Server(word_, port, 1)));
   ASSERT_TRUE(plain.WaitForOutput("port ")) << plain.err();
   EXPECT_NE(Hear(port), word_) << "OPEN";
+}
+
+// Clients that half-close and are then reset, while the server inside says nothing to any of them.
+TEST_F(PublishEscape, NW_04_ClientsThatAreGoneHoldNoPlace) {
+  const std::string silent =
+      "import socket\n"
+      "l = socket.create_server(('127.0.0.1', 8000), backlog=64)\n"
+      "print('port 8000 ')\n"
+      "kept = []\n"
+      "while True:\n"
+      "  c, _ = l.accept()\n"
+      "  kept.append(c)\n"
+      "  word = c.recv(100)\n"
+      "  print('got %s ' % word.decode())\n"
+      "  if word.startswith(b'say'): c.sendall(word); c.close()\n";
+  Background inside(Inside({"--publish", "0:8000"}, silent));
+  ASSERT_TRUE(inside.WaitForOutput("port ")) << inside.err();
+  const int port = Published(inside);
+  ASSERT_GT(port, 0) << inside.err();
+  for (int i = 0; i < 20; ++i) {  // the forwarder has 16 places
+    const std::string word = "client" + std::to_string(i);
+    const int fd = Connect(port);
+    ASSERT_GE(fd, 0);
+    ASSERT_EQ(send(fd, word.data(), word.size(), 0), static_cast<ssize_t>(word.size()));
+    shutdown(fd, SHUT_WR);
+    ASSERT_TRUE(inside.WaitForOutput("got " + word + " ")) << "OPEN: no place for " << word;
+    const linger reset = {1, 0};
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    close(fd);
+  }
+  const int fd = Connect(port);
+  EXPECT_EQ(send(fd, "say", 3, 0), 3);
+  char answer[8] = "";
+  EXPECT_EQ(recv(fd, answer, sizeof answer - 1, 0), 3) << "NO-CONTROL: a client that stays";
+  close(fd);
 }
 
 TEST_F(PublishEscape, ItIsSaidBeforeAndRecorded) {

@@ -128,17 +128,23 @@ class Forwarder {
   }
 
  private:
+  // Whether a side has said all and was not told the end yet: then a hangup means that it will take nothing more, and a
+  // connection that is kept for it would hold its place until the other side does something.
+  static bool OnlyTakes(const Flow& from, const Flow& towards) {
+    return from.passed && !towards.passed;
+  }
   // A descriptor without interest is left out, or a hangup on it would be reported again and again.
   static void AddWaits(const Connection& connection, std::vector<pollfd>& waits) {
-    const auto add = [&](int fd, bool reads, bool writes) {
+    const Flow& in = connection.to_server;
+    const Flow& out = connection.to_client;
+    const auto add = [&](int fd, bool reads, bool writes, bool hangup) {
       const auto events = static_cast<short>((reads ? POLLIN : 0) | (writes ? POLLOUT : 0));
-      waits.push_back({events == 0 ? -1 : fd, events, 0});
+      waits.push_back({events == 0 && !hangup ? -1 : fd, events, 0});
     };
     const bool ready = connection.connected;
-    add(connection.client.get(), ready && connection.to_server.WantsToRead(),
-        connection.to_client.Full());
-    add(connection.server.get(), ready && connection.to_client.WantsToRead(),
-        !ready || connection.to_server.Full());
+    add(connection.client.get(), ready && in.WantsToRead(), out.Full(), OnlyTakes(in, out));
+    add(connection.server.get(), ready && out.WantsToRead(), !ready || in.Full(),
+        OnlyTakes(out, in));
   }
 
   void Accept(const Listener& listener) {
@@ -184,7 +190,10 @@ class Forwarder {
     const bool good = (client == 0 || !in.WantsToRead() || in.Read(outside)) &&
                       (server == 0 || !out.WantsToRead() || out.Read(inside)) && in.Write(inside) &&
                       out.Write(outside);
-    connection.over = !good || (in.passed && out.passed);
+    constexpr short kGone = POLLHUP | POLLERR;
+    const bool gone = ((client & kGone) != 0 && OnlyTakes(in, out)) ||
+                      ((server & kGone) != 0 && OnlyTakes(out, in));
+    connection.over = !good || gone || (in.passed && out.passed);
   }
 
   // False: the other end is gone.
