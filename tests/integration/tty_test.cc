@@ -95,6 +95,17 @@ TEST(Terminal, AKilledCallRestoresTheTerminal) {
   EXPECT_TRUE(person.SettingsRestored());
 }
 
+TEST(Terminal, ACallEndsWithItsTerminal) {
+  const std::string token = NewToken();
+  const std::string code = "trap '' HUP; echo ready; while :; do sleep 1; done; : " + token;
+  Person person(Tty({"sh", "-c", code}, {"--wall", "10m"}));
+  ASSERT_TRUE(person.Sees("ready")) << person.screen();
+  EXPECT_FALSE(FindProcesses(token).empty()) << "the control";
+  person.HangUp();
+  EXPECT_EQ(person.Wait(Seconds(60)), 128 + SIGHUP);
+  EXPECT_TRUE(FindProcesses(token).empty());
+}
+
 TEST(Terminal, WhoeverHasNoneIsGivenOne) {
   // stdin is a pipe here. Never half of it.
   const RunResult result = RunCoffer({"--tty"}, {ProbePath(), "tty-info"});

@@ -63,6 +63,11 @@ class Person {
     const winsize size = {rows, columns, 0, 0};
     ioctl(master_, TIOCSWINSZ, &size);
   }
+  // Closes the window.
+  void HangUp() {
+    close(master_);
+    master_ = -1;
+  }
   void Type(const std::string& text) const {
     EXPECT_EQ(write(master_, text.data(), text.size()), static_cast<ssize_t>(text.size()));
   }

@@ -124,6 +124,13 @@ void Watch::OnSignal() {
           own_terminal_->CopySizeTo(pty_.get());
         }
         break;
+      case SIGHUP:
+        // The caller closed the terminal: a command that ignores it must not go on unseen.
+        if (own_terminal_ != nullptr) {
+          Interrupt(SIGHUP);
+          break;
+        }
+        [[fallthrough]];
       default:
         boundary_.Forward(static_cast<int>(info.ssi_signo));
     }
