@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/hash.h"
 #include "tests/support/host.h"
 
 namespace coffer::test {
@@ -574,6 +575,13 @@ TEST_F(ProjectEscape, CachesAreAProjectsOwn) {
   EXPECT_EQ(run(first, "echo " + mark + " > $PIP_CACHE_DIR/mark").exit, 0);
   EXPECT_TRUE(Contains(run(first, "cat $PIP_CACHE_DIR/mark").out, mark)) << "NO-CONTROL";
   EXPECT_FALSE(Contains(run(second, "cat $PIP_CACHE_DIR/mark").out, mark));
+  // A call may close its cache; the next one has it open again.
+  const std::string pip = (IsRoot() ? "/var/cache" : dir_ / "cache") + "/coffer/projects/" +
+                          HashOf(first).substr(7, 24) + "/pip";
+  run(first, "chmod 000 $PIP_CACHE_DIR");
+  EXPECT_EQ(fs::status(pip).permissions(), fs::perms::none) << "NO-CONTROL";
+  const RunResult opened = run(first, "echo " + mark + " > $PIP_CACHE_DIR/mark");
+  EXPECT_EQ(opened.exit, 0) << opened.Describe();
   // Another directory with the path of the first is another project.
   fs::rename(first, dir_ / "moved");
   MakeProject("first");

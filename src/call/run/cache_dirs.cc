@@ -103,6 +103,16 @@ Result<bool> OwnDirectory(const std::string& directory, const std::string& proje
   return known.ok();
 }
 
+// An earlier call had it as its own, and may have closed it to its owner.
+Status OpenToOwner(const std::string& path) {
+  TRY_ASSIGN(const UniqueFd directory, sys::OpenNoLinks(AT_FDCWD, path, O_PATH | O_DIRECTORY));
+  const std::string name = fmt::format("/proc/self/fd/{}", directory.get());
+  return ::chmod(name.c_str(), 0700) == 0
+             ? Status()
+             : Status(HostFault("policy.cache", fmt::format("cannot open {} to its owner", path),
+                                "`coffer cache clear` removes it"));
+}
+
 }  // namespace
 
 Result<OpenedCaches> OpenCaches(const std::string& project, const std::vector<std::string>& names) {
@@ -120,6 +130,7 @@ Result<OpenedCaches> OpenCaches(const std::string& project, const std::vector<st
           "the caches were of another directory with this path, and were emptied");
     }
     TRY(sys::MakeDirs(above + "/" + name, 0700));
+    TRY(OpenToOwner(above + "/" + name));
     isolation::OpenedMount mount;
     // For root it lies below /var/cache, a directory of the system; this one was made for the payload above.
     TRY_ASSIGN(mount.path, isolation::OpenHostPath(above + "/" + name, policy::Access::kWrite,
@@ -127,10 +138,14 @@ Result<OpenedCaches> OpenCaches(const std::string& project, const std::vector<st
     TRY_ASSIGN(const UniqueFd directory,
                sys::OpenAt(mount.path.fd.get(), ".", O_RDONLY | O_DIRECTORY));
     const Result<limits::DiskUse> use = limits::ScanDisk(directory.get(), kScanTime);
-    if (!use.ok() || !use->complete() || use->bytes > kMostCacheBytes) {
+    const bool measured = use.ok() && use->complete();
+    if (!measured || use->bytes > kMostCacheBytes) {
       TRY(EmptyTree(directory.get()));
-      opened.notes.push_back(fmt::format("the {} cache had more than {}, and was emptied", name,
-                                         FormatSize(kMostCacheBytes)));
+      opened.notes.push_back(measured
+                                 ? fmt::format("the {} cache had more than {}, and was emptied",
+                                               name, FormatSize(kMostCacheBytes))
+                                 : fmt::format("the {} cache could not be measured, and was emptied",
+                                               name));
     }
     TRY_ASSIGN(mount.fifos, isolation::FindFifos(mount.path));
     mount.at = "/cache/" + name;
