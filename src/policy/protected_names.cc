@@ -45,6 +45,23 @@ constexpr std::array kNames = {
     ProtectedName{".kiro", "an agent"},
     ProtectedName{".roo", "an agent"},
     ProtectedName{".aider.conf.yml", "an agent"},
+    ProtectedName{".amazonq", "an agent"},
+    ProtectedName{".kilocode", "an agent"},
+    ProtectedName{".junie", "an agent"},
+    ProtectedName{".qwen", "an agent"},
+    ProtectedName{".factory", "an agent"},
+    ProtectedName{"opencode.json", "an agent"},
+    ProtectedName{"opencode.jsonc", "an agent"},
+    ProtectedName{".crush.json", "an agent"},
+    ProtectedName{"crush.json", "an agent"},
+    ProtectedName{".helix", "Helix"},
+    ProtectedName{".externalToolBuilders", "Eclipse"},
+    // Trusted by its path: what it says may change afterwards.
+    ProtectedName{"mise.toml", "mise"},
+    ProtectedName{".mise.toml", "mise"},
+    ProtectedName{"mise.local.toml", "mise"},
+    ProtectedName{".mise.local.toml", "mise"},
+    ProtectedName{".mise", "mise"},
     // Repositories of other systems: their own files say what runs.
     ProtectedName{".hg", "Mercurial"},
     ProtectedName{".jj", "Jujutsu"},
@@ -71,7 +88,11 @@ std::span<const ProtectedName> ProtectedNames() { return kNames; }
 
 const ProtectedName* FindProtectedName(std::string_view name) {
   // Nearly every name in a project ends here.
-  if (name.empty() || (name[0] != '.' && Lower(name[0]) != 'l')) {
+  constexpr std::string_view kFirst = ".clmo";
+  static_assert(std::all_of(kNames.begin(), kNames.end(), [&](const ProtectedName& known) {
+    return kFirst.find(known.name[0]) != std::string_view::npos;
+  }));
+  if (name.empty() || kFirst.find(Lower(name[0])) == std::string_view::npos) {
     return nullptr;
   }
   if (SameName(name, kGit.name)) {

@@ -192,6 +192,12 @@ constexpr Attack kAttacks[] = {
     {"IncludedConfig", "echo evil >> team.gitconfig", "team.gitconfig"},
     {"ProgramOfTheIncludedConfig", "echo evil > tools/diff.sh", "tools/diff.sh"},
     {"OtherSystem", "mkdir .hg; echo evil > .hg/hgrc", ".hg/hgrc"},
+    {"LanguageServer", "mkdir -p pkg/.helix; echo evil > pkg/.helix/languages.toml",
+     "pkg/.helix/languages.toml"},
+    {"ServerOfAnAgent", "echo evil > opencode.json", "opencode.json"},
+    {"ServerOfAnotherAgent", "mkdir .amazonq; echo evil > .amazonq/mcp.json", ".amazonq/mcp.json"},
+    {"Environment", "echo evil > pkg/mise.toml", "pkg/mise.toml"},
+    {"EnvironmentOfAnotherCase", "echo evil > pkg/Mise.Local.toml", "pkg/Mise.Local.toml"},
 };
 
 class ProjectAttack : public ProjectEscape, public ::testing::WithParamInterface<Attack> {};
