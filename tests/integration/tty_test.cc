@@ -95,6 +95,18 @@ TEST(Terminal, AKilledCallRestoresTheTerminal) {
   EXPECT_TRUE(person.SettingsRestored());
 }
 
+TEST(Terminal, InTheBackgroundItIsLeftAsItIs) {
+  const std::string run = CofferPath() + " run --tty -- sh -c \"echo be''gun; sleep 100\"";
+  {
+    Person control({CofferPath(), "run", "--tty", "--", "sh", "-c", "echo begun; sleep 100"});
+    ASSERT_TRUE(control.Sees("begun")) << control.screen();
+    EXPECT_FALSE(control.SettingsRestored()) << "the control: in the foreground it is raw";
+  }
+  Person person({"/bin/bash", "-mc", run + " & wait"});  // -m: a process group of its own
+  ASSERT_TRUE(person.Sees("begun")) << person.screen();
+  EXPECT_TRUE(person.SettingsRestored());
+}
+
 TEST(Terminal, ACallEndsWithItsTerminal) {
   const std::string token = NewToken();
   const std::string code = "trap '' HUP; echo ready; while :; do sleep 1; done; : " + token;

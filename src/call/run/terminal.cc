@@ -7,7 +7,8 @@
 namespace coffer::call {
 
 Terminal::Terminal(int fd) : fd_(fd) {
-  if (::tcgetattr(fd, &saved_) == 0) {
+  // In the background it is another program's at the moment. SIGTTOU, which would say so, is blocked here.
+  if (::tcgetpgrp(fd) == ::getpgrp() && ::tcgetattr(fd, &saved_) == 0) {
     termios raw = saved_;
     ::cfmakeraw(&raw);
     raw_ = ::tcsetattr(fd, TCSANOW, &raw) == 0;

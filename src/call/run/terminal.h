@@ -11,7 +11,7 @@ namespace coffer::call {
 
 class Terminal {
  public:
-  // Puts `fd` into raw mode if it is a terminal; otherwise does nothing.
+  // Puts `fd` into raw mode if it is a terminal with us in the foreground; otherwise does nothing.
   explicit Terminal(int fd);
   ~Terminal();
   Terminal(const Terminal&) = delete;
