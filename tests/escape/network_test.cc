@@ -149,7 +149,7 @@ TEST_P(NetworkEscape, NW_01_LoopbackIsItsOwnAndNeverHangs) {
                                                : "socket: REFUSED errno=EPERM"))
       << result.Describe();
   EXPECT_EQ(result.exit, 0) << result.Describe();
-  EXPECT_LT(result.took.count(), 10.0);
+  EXPECT_FALSE(result.timed_out);
   EXPECT_FALSE(Contains(result.out, "ETIMEDOUT")) << result.Describe();
 }
 

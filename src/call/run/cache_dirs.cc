@@ -141,11 +141,10 @@ Result<OpenedCaches> OpenCaches(const std::string& project, const std::vector<st
     const bool measured = use.ok() && use->complete();
     if (!measured || use->bytes > kMostCacheBytes) {
       TRY(EmptyTree(directory.get()));
-      opened.notes.push_back(measured
-                                 ? fmt::format("the {} cache had more than {}, and was emptied",
-                                               name, FormatSize(kMostCacheBytes))
-                                 : fmt::format("the {} cache could not be measured, and was emptied",
-                                               name));
+      opened.notes.push_back(
+          measured ? fmt::format("the {} cache had more than {}, and was emptied", name,
+                                 FormatSize(kMostCacheBytes))
+                   : fmt::format("the {} cache could not be measured, and was emptied", name));
     }
     TRY_ASSIGN(mount.fifos, isolation::FindFifos(mount.path));
     mount.at = "/cache/" + name;
