@@ -209,7 +209,7 @@ TEST_F(HostSocketEscape, OwnSocketsWork) {
       "def talk(family, kind, name):\n"
       "  l = socket.socket(family, kind); l.bind(name); l.listen(1)\n"
       "  t = threading.Thread(target=serve, args=(l,)); t.start()\n"
-      "  s = socket.socket(family, kind); s.settimeout(5); s.connect(l.getsockname())\n"
+      "  s = socket.socket(family, kind); s.settimeout(60); s.connect(l.getsockname())\n"
       "  print(s.recv(10)); t.join()\n"
       "if __name__ == '__main__':\n"
       "  os.chdir('/workspace')\n"
@@ -222,9 +222,12 @@ TEST_F(HostSocketEscape, OwnSocketsWork) {
                                Flags({"--runtime", "python3", "--ro", shared_ + ":/data"})}) {
     const std::string script = dir_.Write("script.py", code, 0644);
     Strings command = flags;
-    command.insert(command.begin(), {CofferPath(), "run"});
+    // Python starts three interpreters: more than 10 s of CPU time where the machine is emulated.
+    command.insert(command.begin(), {CofferPath(), "run", "--cpu", "2m", "--wall", "2m"});
     command.push_back(script);
-    const RunResult result = RunProgram(command);
+    RunOptions patient;
+    patient.timeout = Seconds(150);
+    const RunResult result = RunProgram(command, patient);
     EXPECT_EQ(result.out, "b'hello'\nb'hello'\nb'hello'\nb'hello'\nb'hello'\nb'hello'\n[1, 2]\n")
         << result.Describe();
   }
