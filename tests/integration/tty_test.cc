@@ -96,15 +96,26 @@ TEST(Terminal, AKilledCallRestoresTheTerminal) {
 }
 
 TEST(Terminal, InTheBackgroundItIsLeftAsItIs) {
-  const std::string run = CofferPath() + " run --tty -- sh -c \"echo be''gun; sleep 100\"";
+  TempDir dir;
+  const std::string shared = dir.MakeDir("shared");
+  const std::string code = "echo be''gun; until test -e /shared/go; do sleep 0.1; done";
+  const Strings run = Tty({"sh", "-c", code}, {"--rw", shared + ":/shared"});
   {
-    Person control({CofferPath(), "run", "--tty", "--", "sh", "-c", "echo begun; sleep 100"});
+    Person control(run);
     ASSERT_TRUE(control.Sees("begun")) << control.screen();
     EXPECT_FALSE(control.SettingsRestored()) << "the control: in the foreground it is raw";
+    dir.Write("shared/go", "");
+    EXPECT_EQ(control.Wait(), 0) << control.screen();
   }
-  Person person({"/bin/bash", "-mc", run + " & wait"});  // -m: a process group of its own
+  unlink((shared + "/go").c_str());
+  // -m gives what is in the background a process group of its own.
+  Strings argv = {"/bin/bash", "-mc", "\"$@\" & wait $!", "bash"};
+  argv.insert(argv.end(), run.begin(), run.end());
+  Person person(argv);
   ASSERT_TRUE(person.Sees("begun")) << person.screen();
   EXPECT_TRUE(person.SettingsRestored());
+  dir.Write("shared/go", "");
+  EXPECT_EQ(person.Wait(), 0) << person.screen();
 }
 
 TEST(Terminal, ACallEndsWithItsTerminal) {
