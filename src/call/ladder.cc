@@ -64,7 +64,8 @@ ToolReply Ladder::Descend(const ReadyCall& call, Collected collected) {
   audit::Receipt receipt;
   Ending ending = Ending::kFinished;
   if (collected.report && !CheckExports(*collected.report).ok()) {
-    collected.report.reset();  // what cannot be believed in one place is not believed in others
+    // A runner that reports files which did not come is not believed in anything: its end counts as not seen.
+    collected.report.reset();
   }
   if (collected.report) {
     receipt = EndedReceipt(call.receipt, std::move(collected.report->receipt), store_.Now());

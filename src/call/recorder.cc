@@ -211,7 +211,9 @@ Status Recorder::Write(Unwritten& end) {
 }
 
 Status Recorder::End(Ending ending, const audit::Receipt& receipt, ToolReply& reply) {
+  std::vector<std::string> exports = std::exchange(reply.exports, {});  // large: not copied
   Unwritten end{ending, receipt, reply, false};
+  end.reply.exports = std::move(exports);
   end.reply.admitted = true;
   Scrub(end.receipt);
   // What a retry is told is stored too.

@@ -36,7 +36,7 @@ struct RunReport {
 inline constexpr size_t kMaxReportBytes =
     sizeof(uint64_t) + kMaxWireBytes + policy::kMostExportBytes;
 std::string EncodeReport(const RunReport& report);
-// That exported bytes have the hashes which the receipt says is for CheckExports: that takes longer.
+// Does not hash the exported bytes: CheckExports does, where there is time for it.
 Result<RunReport> DecodeReport(std::string_view bytes);
 
 // An Error: what is said to be exported is not what came, or could not be kept.
