@@ -8,6 +8,7 @@
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -109,6 +110,7 @@ class Collection {
       char name[1];
     };
     std::vector<sys::DirEntry> names;
+    (void)Syscall(SYS_lseek, dir, 0, SEEK_SET);  // an earlier pattern may have read it
     alignas(LinuxDirent) std::array<char, 8192> buffer;
     for (;;) {
       const long got = Syscall(SYS_getdents64, dir, Arg(buffer.data()), buffer.size());

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -236,9 +237,9 @@ TEST_F(ExportsTest, AFileThatIsSwappedMeanwhile) {
     const auto put = [&](const char* what) {
       // rename: the name is never missing, and never half there.
       const std::string fresh = At(std::string(what) + ".new");
-      (void)::linkat(AT_FDCWD, At(what).c_str(), AT_FDCWD, fresh.c_str(), 0);
-      (void)::rename(fresh.c_str(), At("target").c_str());
-      (void)::unlink(fresh.c_str());  // rename leaves it if both are the same file
+      EXPECT_EQ(::linkat(AT_FDCWD, At(what).c_str(), AT_FDCWD, fresh.c_str(), 0), 0);
+      EXPECT_EQ(::rename(fresh.c_str(), At("target").c_str()), 0);
+      ::unlink(fresh.c_str());  // rename leaves it if both are the same file
     };
     while (!stop) {
       for (const char* what : {"to-outside", "one", "pipe", "two"}) {
