@@ -115,13 +115,22 @@ Json ToJson(const Receipt& receipt) {
                      {"why", entry.why},
                      {"count", entry.count}});
   }
+  Json exported = Json::array();
+  for (const ExportedFile& file : receipt.exported) {
+    exported.push_back({{"path", file.path}, {"size", file.size}, {"sha256", file.sha256}});
+  }
+  Json left_out = Json::array();
+  for (const LeftOut& left : receipt.left_out) {
+    left_out.push_back({{"why", left.why}, {"count", left.count}, {"path", left.path}});
+  }
   json["files"] = {
       {"bound", std::move(bound)},
       {"exec", receipt.exec},
       {"planted", receipt.planted},
       {"staged",
        {{"added", Json::array()}, {"changed", Json::array()}, {"removed", Json::array()}}},
-      {"exported", Json::array()}};
+      {"exported", std::move(exported)},
+      {"left_out", std::move(left_out)}};
   json["output"] = {{"bytes", receipt.output_bytes},
                     {"produced", receipt.output_produced},
                     {"truncated", receipt.output_truncated},

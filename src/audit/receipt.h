@@ -62,6 +62,20 @@ struct BoundPath {
   uint64_t count = 1;      // of files; more than one only where they are summarised
 };
 
+// A file of /workspace that is kept with the call (files.exports of its manifest).
+struct ExportedFile {
+  std::string path;  // relative to /workspace
+  uint64_t size = 0;
+  std::string sha256;
+};
+
+// Files that were to be exported, and are not for one reason.
+struct LeftOut {
+  std::string why;
+  uint64_t count = 0;
+  std::string path;  // of the first; printable ASCII
+};
+
 struct Receipt {
   store::CallIdentity identity{.tool = std::string(kRunTool)};
   std::string tool_version;   // empty: no manifest
@@ -88,6 +102,8 @@ struct Receipt {
   std::vector<BoundPath> bound;
   std::vector<std::string>
       planted;  // paths in a project that a program on the host would run (--project)
+  std::vector<ExportedFile> exported;
+  std::vector<LeftOut> left_out;
 
   std::vector<std::pair<std::string, CapUse>> limits;
   std::vector<Denial> denials;

@@ -71,6 +71,16 @@ void ReadIsolation(const Json& json, Receipt& receipt) {
 
 void ReadBound(const Json& files, Receipt& receipt) {
   receipt.exec = files.contains("exec") && files.at("exec").get<bool>();
+  for (const Json& file : files.at("exported")) {
+    receipt.exported.push_back(
+        {Text(file, "path"), file.at("size").get<uint64_t>(), Text(file, "sha256")});
+  }
+  if (const auto left_out = files.find("left_out"); left_out != files.end()) {
+    for (const Json& left : *left_out) {
+      receipt.left_out.push_back(
+          {Text(left, "why"), left.at("count").get<uint64_t>(), Text(left, "path")});
+    }
+  }
   const auto bound = files.find("bound");
   if (bound == files.end()) {
     return;  // written before there was such a list

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "audit/canonical_fields.h"
@@ -70,6 +71,36 @@ void FillFrom(const Receipt& receipt, store::Call& call) {
   call.args_hash = receipt.args_hash;
   call.started_at =
       receipt.started_at == Nanos(0) ? std::nullopt : std::optional(receipt.started_at);
+}
+
+// `exported` is the receipt's list, as JSON text.
+void CompareFiles(const std::vector<store::StoredFile>& stored, std::string_view exported,
+                  Differences& found) {
+  if (stored.empty() && (exported == "[]" || exported == "null")) {
+    return;
+  }
+  const Result<Json> list = ParseJson(exported);
+  std::vector<store::StoredFile> sealed;
+  if (list.ok() && list->is_array()) {
+    for (const Json& file : *list) {
+      const Json path = file.value("path", Json());
+      const Json size = file.value("size", Json());
+      const Json sha256 = file.value("sha256", Json());
+      if (path.is_string() && size.is_number_unsigned() && sha256.is_string()) {
+        sealed.push_back(
+            {path.get<std::string>(), size.get<uint64_t>(), sha256.get<std::string>()});
+      }
+    }
+  }
+  for (const store::StoredFile& file : stored) {
+    if (std::find(sealed.begin(), sealed.end(), file) == sealed.end() && found.file.empty()) {
+      found.file = file.path;
+    }
+  }
+  found.file_gone = std::any_of(sealed.begin(), sealed.end(), [&](const store::StoredFile& file) {
+    return std::none_of(stored.begin(), stored.end(),
+                        [&](const store::StoredFile& one) { return one.path == file.path; });
+  });
 }
 
 }  // namespace
@@ -144,6 +175,9 @@ Differences FindDifferences(const store::StoredCall& stored, std::string_view ca
   const std::string_view transcript = output.At("transcript_sha256");
   found.transcript = stored.transcript && !Says(transcript, HashOf(*stored.transcript));
   found.transcript_gone = !stored.transcript && transcript != "null";
+  if (stored.files) {
+    CompareFiles(*stored.files, receipt.At("files", "exported"), found);
+  }
   return found;
 }
 

@@ -136,6 +136,16 @@ void TellEnd(const Receipt& receipt, Teller& teller) {
                                            : "",
                                        receipt.output_sha256));
   }
+  for (const ExportedFile& file : receipt.exported) {
+    teller.Say("came out",
+               fmt::format("the file {}, {} bytes, {}", file.path, file.size, file.sha256));
+  }
+  for (const LeftOut& left : receipt.left_out) {
+    teller.Say(
+        "came out",
+        fmt::format("not exported: {}{}, because {}", left.path,
+                    left.count > 1 ? fmt::format(" and {} more", left.count - 1) : "", left.why));
+  }
 }
 
 // Two clocks meet here: receipts have times of day in milliseconds, steps have microseconds since the boundary was made. The

@@ -63,8 +63,13 @@ ToolReply Ladder::Descend(const ReadyCall& call, Collected collected) {
   // settle
   audit::Receipt receipt;
   Ending ending = Ending::kFinished;
+  if (collected.report && !CheckExports(*collected.report).ok()) {
+    // A runner that reports files which did not come is not believed in anything: its end counts as not seen.
+    collected.report.reset();
+  }
   if (collected.report) {
     receipt = EndedReceipt(call.receipt, std::move(collected.report->receipt), store_.Now());
+    reply.exports = std::move(collected.report->exports);
     reply.hint = collected.report->error ? collected.report->error->hint : "";
     // The files of a session that ended are removed while its calls are killed, and a watch of the disk may see that first.
     const bool by_itself = !receipt.error_class.empty() && receipt.error_class != "limit.disk";
@@ -121,7 +126,7 @@ ToolReply Ladder::DescendUnlaunched(const ReadyCall& call, const Error& error) {
   receipt.error_message = error.message;
   receipt.finished_at = store_.Now();
   Collected collected;
-  collected.report = RunReport{kExitFailed, error, std::move(receipt)};
+  collected.report = RunReport{kExitFailed, error, std::move(receipt), {}};
   ToolReply reply = Descend(call, std::move(collected));
   reply.refusal = ToolRefusal::kFailed;
   return reply;

@@ -192,6 +192,9 @@ Status Recorder::Write(Unwritten& end) {
   store::CallEnd row = EndOf(end.receipt, end.reply);
   row.result = result;
   row.transcript = end.reply.transcript;
+  for (size_t i = 0; i < end.reply.exports.size() && i < end.receipt.exported.size(); ++i) {
+    row.files.push_back({end.receipt.exported[i].path, end.reply.exports[i]});
+  }
   const std::string& id = end.receipt.identity.call_id;
   const store::TenantId& tenant = end.receipt.identity.tenant;
   switch (end.ending) {
@@ -208,7 +211,9 @@ Status Recorder::Write(Unwritten& end) {
 }
 
 Status Recorder::End(Ending ending, const audit::Receipt& receipt, ToolReply& reply) {
+  std::vector<std::string> exports = std::exchange(reply.exports, {});  // large: not copied
   Unwritten end{ending, receipt, reply, false};
+  end.reply.exports = std::move(exports);
   end.reply.admitted = true;
   Scrub(end.receipt);
   // What a retry is told is stored too.

@@ -71,8 +71,10 @@ struct ToolReply {
   std::optional<int> exit_code;
   std::optional<int> exit_signal;
   std::vector<audit::Denial> denials;
-  std::string receipt;                    // JSON, sealed; empty: there is none
-  std::string transcript;                 // for the record (call/transcript.h); empty: none is kept
+  std::string receipt;     // JSON, sealed; empty: there is none
+  std::string transcript;  // for the record (call/transcript.h); empty: none is kept
+  // For the record: the bytes of the receipt's files.exported, in its order.
+  std::vector<std::string> exports;
   std::optional<audit::LogPosition> log;  // of the receipt
 };
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of the service that is about the files of sessions.
+// The part of the service that is about files: of sessions, and those that calls exported.
 #include <errno.h>
 
 #include <algorithm>
 
 #include "base/quantity.h"
 #include "base/sys.h"
+#include "daemon/call_files.h"
 #include "daemon/service.h"
 #include "daemon/standing.h"
 #include "daemon/views.h"
@@ -27,8 +28,7 @@ gateway::Answer<store::Session> FindFiles(store::Store& store, SessionVolumes& v
                                           const gateway::Identity& who,
                                           const gateway::FileOwner& owner) {
   if (owner.kind != gateway::FileOwner::Kind::kSession) {
-    return Refusal{
-        RefusalKind::kNotFound, "file.unknown", "this call exported no files", "", {}, "", {}};
+    return UnknownSession();  // no route leads here: what a call exported is read only
   }
   gateway::Answer<store::Session> session = FindVisibleSession(store, who, owner.id);
   if (session.ok() && session->ended_at) {
@@ -51,6 +51,20 @@ void NoteChange(store::Store& store, const store::Session& session) {
 std::optional<uint64_t> CursorOf(const std::string& text) {
   const Result<uint64_t> number = ParseCount(text);
   return number.ok() ? std::optional(*number) : std::nullopt;
+}
+
+gateway::Answer<gateway::Page<gateway::FileView>> PageOf(
+    gateway::Answer<std::vector<gateway::FileView>> files, uint64_t skip, size_t limit) {
+  if (!files.ok()) {
+    return files.refusal();
+  }
+  gateway::Page<gateway::FileView> page;
+  for (size_t i = skip; i < files->size() && page.items.size() < limit; ++i) {
+    page.items.push_back(std::move(files.value()[i]));
+  }
+  const uint64_t next = skip + page.items.size();
+  page.next = next < files->size() ? std::to_string(next) : "";
+  return page;
 }
 
 Refusal TooLarge() {
@@ -188,10 +202,6 @@ void DaemonService::ListFiles(const gateway::Identity& who, const gateway::FileO
   AnswerIfStanding<Views>(
       context_, who, std::move(reply),
       [this, who, owner, prefix, page]() -> gateway::Answer<Views> {
-        gateway::Answer<store::Session> session = FindFiles(context_.store(), volumes_, who, owner);
-        if (!session.ok()) {
-          return session.refusal();
-        }
         // The cursor is how many came before.
         const std::optional<uint64_t> skip = page.cursor.empty() ? 0 : CursorOf(page.cursor);
         if (!skip) {
@@ -203,6 +213,14 @@ void DaemonService::ListFiles(const gateway::Identity& who, const gateway::FileO
                          "",
                          {},
                          {}};
+        }
+        if (owner.kind == gateway::FileOwner::Kind::kCall) {
+          return PageOf(ListExported(context_.recorder(), who, owner.id, prefix), *skip,
+                        page.limit);
+        }
+        gateway::Answer<store::Session> session = FindFiles(context_.store(), volumes_, who, owner);
+        if (!session.ok()) {
+          return session.refusal();
         }
         Result<Workspace::Listing> listing =
             Workspace(context_.sessions, session->workspace).List(prefix, *skip, page.limit);
@@ -257,6 +275,9 @@ void DaemonService::OpenDownload(const gateway::Identity& who, const gateway::Fi
   using Made = std::shared_ptr<gateway::Download>;
   AnswerIfStanding<Made>(
       context_, who, std::move(reply), [this, who, owner, path]() -> gateway::Answer<Made> {
+        if (owner.kind == gateway::FileOwner::Kind::kCall) {
+          return OpenExported(context_, who, owner.id, path);
+        }
         gateway::Answer<store::Session> session = FindFiles(context_.store(), volumes_, who, owner);
         if (!session.ok()) {
           return session.refusal();

@@ -75,6 +75,9 @@ std::string CanonicalForm(const Envelope& envelope) {
   if (envelope.exec) {
     json["exec"] = true;
   }
+  if (!envelope.exports.empty()) {
+    json["exports"] = envelope.exports;
+  }
   Json& env = json["env"] = Json::array();
   for (const auto& [name, value] : envelope.env) {
     // A value may be a secret, and the hash of one that can be guessed tells it.

@@ -64,7 +64,8 @@ struct Envelope {
   std::vector<std::string> optional_runtimes;  // beside them, where the host has them
   std::vector<std::pair<std::string, std::string>> env;
   std::string cwd = "/workspace";
-  uint32_t uid = 1000;  // as seen inside
+  uint32_t uid = 1000;               // as seen inside
+  std::vector<std::string> exports;  // files of /workspace that are kept (policy/export_pattern.h)
   SyscallProfile syscalls = SyscallProfile::kDefault;
   std::string imported_seccomp;  // the OCI JSON text, if syscalls is kImported
   bool tty = false;

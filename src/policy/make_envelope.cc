@@ -21,6 +21,7 @@ Result<Envelope> MakeEnvelope(const Manifest& manifest,
   envelope.optional_runtimes = manifest.run.also;
   envelope.exec = manifest.exec;
   envelope.cwd = manifest.run.cwd;
+  envelope.exports = manifest.exports;
   envelope.env = std::move(env);
   for (const FileMount& mount : manifest.mounts) {
     if (mount.mode == MountMode::kStaged) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "store/call_file_row.h"
 #include "store/call_row.h"
 #include "store/core.h"
 #include "store/object_row.h"
@@ -104,6 +105,9 @@ Status End(Core& core, Connection& db, const Call& call, const CallEnd& end, Cal
   TRY(PutDocument(db, call.identity.tenant, call.identity.call_id, Document::kResult, end.result));
   TRY(PutDocument(db, call.identity.tenant, call.identity.call_id, Document::kTranscript,
                   end.transcript));
+  for (const CallEnd::File& file : end.files) {
+    TRY(PutCallFile(db, call.identity.tenant, call.identity.call_id, file.path, file.bytes));
+  }
   TRY(PutInOutbox(db, now, end.send_to, call.identity.tenant.name(),
                   OutboxCallBody(call.identity.call_id)));
   if (to == CallState::kRefused) {

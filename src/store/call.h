@@ -66,6 +66,12 @@ struct CallEnd {
   std::string receipt;     // JSON
   std::string result;      // what a retry with the same idempotency key gets
   std::string transcript;  // what ran and what it printed (call/transcript.h); empty: not kept
+  // What it exported (store/call_files.h). The views are used until the function returns.
+  struct File {
+    std::string_view path;
+    std::string_view bytes;
+  };
+  std::vector<File> files;
   Nanos cpu{0};
   uint64_t bytes_out = 0;
   std::optional<CallDecision> decision;  // of a refused call: as much as was found out

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "base/ids.h"
+#include "store/call_file_row.h"
 #include "store/call_row.h"
 #include "store/core.h"
 #include "store/lineage.h"
@@ -211,9 +212,10 @@ Result<std::vector<StoredCall>> ListByRecord(Store& store, AllTenants /*tag*/, R
       TRY_ASSIGN(Call call, ReadCall(query));
       after = {query.Int(kCallColumns - 1), call.identity.tenant.name(), call.identity.call_id};
       calls.push_back({std::move(call), after.log_index, body(kCallColumns), body(kCallColumns + 1),
-                       body(kCallColumns + 2), body(kCallColumns + 3)});
-      for (const auto* part : {&calls.back().receipt, &calls.back().result, &calls.back().args,
-                               &calls.back().transcript}) {
+                       body(kCallColumns + 2), body(kCallColumns + 3), std::nullopt});
+      StoredCall& read = calls.back();
+      TRY_ASSIGN(read.files, HashCallFilesIn(db, after.tenant, after.id));
+      for (const auto* part : {&read.receipt, &read.result, &read.args, &read.transcript}) {
         bytes += *part ? (*part)->size() : 0;
       }
     }

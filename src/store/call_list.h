@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "store/call.h"
+#include "store/call_files.h"
 #include "store/page.h"
 #include "store/tenant.h"
 
@@ -57,7 +58,10 @@ struct StoredCall {
   std::optional<std::string> result;
   std::optional<std::string> args;
   std::optional<std::string> transcript;
+  // What it exported, hashed as it is stored; nothing: not looked at.
+  std::optional<std::vector<StoredFile>> files;
 };
+// Without the files.
 Result<StoredCall> ReadStored(Store& store, const Call& call);
 
 // Where a list of ended calls by the place of their receipts in the log goes on.

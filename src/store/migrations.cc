@@ -318,6 +318,28 @@ CREATE TRIGGER object_removed AFTER DELETE ON objects BEGIN
   UPDATE stored SET bytes = bytes - length(CAST(OLD.body AS BLOB)) WHERE tenant = OLD.tenant;
 END;
 )sql",
+    // 10: the files that a call exported, in pieces
+    R"sql(
+CREATE TABLE call_files (
+  tenant   TEXT NOT NULL,
+  call_id  TEXT NOT NULL,
+  path     TEXT NOT NULL,
+  piece    INTEGER NOT NULL,
+  body     BLOB NOT NULL,
+  PRIMARY KEY (tenant, call_id, path, piece)
+) STRICT;
+
+CREATE TRIGGER call_file_added AFTER INSERT ON call_files BEGIN
+  INSERT INTO stored VALUES (NEW.tenant, length(NEW.body))
+    ON CONFLICT (tenant) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER call_file_changed AFTER UPDATE OF body ON call_files BEGIN
+  UPDATE stored SET bytes = bytes + length(NEW.body) - length(OLD.body) WHERE tenant = NEW.tenant;
+END;
+CREATE TRIGGER call_file_removed AFTER DELETE ON call_files BEGIN
+  UPDATE stored SET bytes = bytes - length(OLD.body) WHERE tenant = OLD.tenant;
+END;
+)sql",
 };
 
 constexpr int kNewest = static_cast<int>(std::size(kSteps));

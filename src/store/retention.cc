@@ -30,6 +30,11 @@ constexpr const char* kOldResults =
     "JOIN calls c ON c.tenant = r.tenant AND c.id = r.call_id "
     "WHERE r.tenant = ?1 AND r.call_id < ?3 AND c.finished_at < ?2 AND NOT " KEY_IS_KEPT
     " LIMIT ?4)";
+// Files of calls stay as long as the results, and go with their calls at the latest.
+constexpr const char* kOldFiles =
+    "DELETE FROM call_files WHERE tenant = ?1 AND call_id IN (SELECT f.call_id FROM call_files f "
+    "LEFT JOIN calls c ON c.tenant = f.tenant AND c.id = f.call_id WHERE f.tenant = ?1 AND "
+    "f.call_id < ?3 AND (c.id IS NULL OR (c.finished_at < ?2 AND NOT " KEY_IS_KEPT ")) LIMIT ?4)";
 constexpr const char* kOldCalls =
     "DELETE FROM calls WHERE tenant = ?1 AND id IN (SELECT c.id FROM calls c WHERE c.tenant = ?1 "
     "AND c.id < ?3 AND c.finished_at < ?2 AND c.cleanup = 0 AND NOT " KEY_IS_KEPT " LIMIT ?4)";
@@ -97,6 +102,7 @@ Status PruneTenant(Core& core, const TenantId& tenant, const Retention& retentio
   // Keys first: a call stays as long as its key does.
   TRY(Remove(core, kOldKeys, tenant, now - kIdempotencyTime, pruned.idempotency_keys));
   TRY(Remove(core, kOldResults, tenant, results, pruned.results));
+  TRY(Remove(core, kOldFiles, tenant, results, belongings));
   TRY(Remove(core, kOldTranscripts, tenant, TranscriptsKeptSince(retention, now),
              pruned.transcripts));
   TRY(Remove(core, kOldCalls, tenant, calls, pruned.calls));

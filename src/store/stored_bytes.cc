@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "store/call_file_row.h"
 #include "store/call_row.h"
 #include "store/core.h"
 #include "store/object_row.h"
@@ -46,6 +47,8 @@ Result<OldBodies> FindOldResults(Store& store, const TenantId& tenant, uint64_t 
                         "SELECT call_id, length(CAST(body AS BLOB)) AS bytes FROM results "
                         "WHERE tenant = ?1 UNION ALL "
                         "SELECT call_id, length(CAST(body AS BLOB)) FROM transcripts "
+                        "WHERE tenant = ?1 UNION ALL "
+                        "SELECT call_id, length(body) FROM call_files "
                         "WHERE tenant = ?1) b JOIN calls c ON c.tenant = ?1 AND c.id = b.call_id "
                         "WHERE c.finished_at IS NOT NULL GROUP BY b.call_id ORDER BY b.call_id",
                         tenant.name()));
@@ -71,6 +74,7 @@ Status RemoveResults(Store& store, const TenantId& tenant, const OldBodies& old)
     for (const std::string& id : old.calls) {
       TRY(db.Run("DELETE FROM results WHERE tenant = ? AND call_id = ?", tenant.name(), id));
       TRY(db.Run("DELETE FROM transcripts WHERE tenant = ? AND call_id = ?", tenant.name(), id));
+      TRY(RemoveCallFiles(db, tenant, id));
     }
     return {};
   });
@@ -80,6 +84,7 @@ Status RemoveCalls(Store& store, const TenantId& tenant, const OldBodies& old) {
   return store.core().Write(Durability::kCommitted, [&](Connection& db) -> Status {
     for (const std::string& id : old.calls) {
       TRY(ReleaseKey(db, tenant, id));
+      TRY(RemoveCallFiles(db, tenant, id));
       for (const char* sql : {"DELETE FROM results WHERE tenant = ? AND call_id = ?",
                               "DELETE FROM transcripts WHERE tenant = ? AND call_id = ?",
                               "DELETE FROM documents WHERE tenant = ? AND call_id = ?",

@@ -80,7 +80,7 @@ TEST_F(Tenants, AnothersIdIsLikeNoId) {
   };
   const std::vector<Attack> calls = {
       {"GET", "/v1/calls/ID", "", true},          {"GET", "/v1/calls/ID/receipt", "", true},
-      {"GET", "/v1/calls/ID/events", "", true},   {"GET", "/v1/calls/ID/files", "", false},
+      {"GET", "/v1/calls/ID/events", "", true},   {"GET", "/v1/calls/ID/files", "", true},
       {"GET", "/v1/calls/ID/files/x", "", false}, {"POST", "/v1/calls/ID/cancel", "", true}};
   const std::vector<Attack> sessions = {{"GET", "/v1/sessions/ID", "", true},
                                         {"GET", "/v1/sessions/ID/files", "", true},

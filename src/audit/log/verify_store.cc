@@ -236,6 +236,11 @@ void StoreCheck::HandOver() {
   helper_ = std::thread([work = compared_now_.get()] { work->Run(); });
 }
 
+// Retention keeps a result for that long at least, counted from the end of the call, and may be at work just now.
+bool StoreCheck::IsYoung(const Leaf& leaf) const {
+  return Nanos(leaf.at) > store_.Now() - store::kIdempotencyTime + std::chrono::minutes(1);
+}
+
 void StoreCheck::Collect() {
   if (compared_now_ == nullptr) {
     return;
@@ -261,10 +266,16 @@ void StoreCheck::Collect() {
       Find(pair.leaf.seq, "store.result",
            fmt::format("the stored result of call {} is not the one that was sealed", id));
     }
-    // Retention keeps a result for that long at least, counted from the end of the call, and may be at work just now.
-    if (pair.differences.result_gone &&
-        Nanos(pair.leaf.at) > store_.Now() - store::kIdempotencyTime + std::chrono::minutes(1)) {
+    if (pair.differences.result_gone && IsYoung(pair.leaf)) {
       gone_results_.push_back(pair.leaf);
+    }
+    if (!pair.differences.file.empty()) {
+      Find(pair.leaf.seq, "store.file",
+           fmt::format("the stored file {} of call {} is not one that was sealed",
+                       Printable(pair.differences.file), id));
+    }
+    if (pair.differences.file_gone && IsYoung(pair.leaf)) {
+      gone_files_.push_back(pair.leaf);
     }
     if (pair.differences.transcript) {
       Find(pair.leaf.seq, "store.transcript",
@@ -378,11 +389,21 @@ Status StoreCheck::CheckOpenCalls(const std::vector<store::Call>& open) {
 
 // A tenant that keeps too much loses its oldest results before their time; the log says up to which.
 void StoreCheck::CheckGoneResults() {
-  for (const Leaf& leaf : gone_results_) {
+  const auto covered = [&](const Leaf& leaf) {
     const auto until = results_pruned_before_.find(leaf.tenant);
-    if (until == results_pruned_before_.end() || leaf.at >= until->second) {
+    return until != results_pruned_before_.end() && leaf.at < until->second;
+  };
+  for (const Leaf& leaf : gone_results_) {
+    if (!covered(leaf)) {
       Find(leaf.seq, "store.result",
            fmt::format("the stored result of call {} is gone, and it is too young to be pruned",
+                       leaf.call));
+    }
+  }
+  for (const Leaf& leaf : gone_files_) {
+    if (!covered(leaf)) {
+      Find(leaf.seq, "store.file",
+           fmt::format("a file that call {} exported is gone, and it is too young to be pruned",
                        leaf.call));
     }
   }

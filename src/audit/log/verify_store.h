@@ -66,6 +66,7 @@ class StoreCheck {
   void NoteReceipt(const LeafFacts& facts);
   void NoteEvent(const LeafFacts& facts);
   void CheckGoneResults();
+  bool IsYoung(const Leaf& leaf) const;
   const store::StoredCall* NextRow();
   void Compare(store::StoredCall row, Leaf leaf);
   void HandOver();
@@ -97,6 +98,7 @@ class StoreCheck {
   std::map<std::string, int64_t> transcripts_pruned_before_;  // by tenant
   std::map<std::string, Leaf> gone_transcripts_;              // the latest of each tenant
   std::vector<Leaf> gone_results_;      // too young for retention: of these the log must say more
+  std::vector<Leaf> gone_files_;        // the same
   std::set<std::string> ended_in_log_;  // and run in the store; by tenant and call
   std::vector<LogFinding> findings_;
   bool more_findings_ = false;

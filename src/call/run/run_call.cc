@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "call/run/bound_files.h"
 #include "call/run/caught_signals.h"
+#include "call/run/export_files.h"
 #include "call/run/launch.h"
 #include "call/run/level.h"
 #include "call/run/prepare.h"
@@ -253,6 +254,9 @@ RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, RunOutcome
     return Refuse(std::move(outcome), std::move(watched.error()));
   }
   // settle
+  if (watched->end.exec_error == 0) {
+    ExportFiles(request, prepared, *launched, outcome);
+  }
   if (Status removed = launched->scratch.Remove(); !removed.ok()) {
     return Refuse(std::move(outcome), std::move(removed.error()));
   }

@@ -16,6 +16,7 @@ struct RunOutcome {
   int exit_status = kExitFailed;
   std::optional<Error> error;  // what to tell the caller, if the call did not end by itself
   audit::Receipt receipt;
+  std::vector<std::string> exports;   // the bytes of receipt.exported, in its order
   std::vector<std::string> notes;     // what the caller should know; one sentence each
   std::vector<std::string> warnings;  // the same, also said to a caller who wants no notes
 };

@@ -238,6 +238,12 @@ Status CheckRequest(const WardenRules& rules, const WardenTable& table, const Ru
   if (const std::vector<std::string> wider = policy::WiderThan(most, envelope); !wider.empty()) {
     return More(*entry, "envelope", fmt::format("{}", fmt::join(wider, ", ")));
   }
+  for (const std::string& pattern : envelope.exports) {
+    if (std::find(entry->envelope.exports.begin(), entry->envelope.exports.end(), pattern) ==
+        entry->envelope.exports.end()) {
+      return More(*entry, "exports", "to export " + pattern);
+    }
+  }
   if (envelope.runtimes.empty() || envelope.uid != entry->envelope.uid ||
       envelope.cwd != entry->envelope.cwd) {
     return More(*entry, "envelope", "this uid, working directory or choice of runtimes");

@@ -32,7 +32,7 @@ void TakeSignals(const CollectOptions& options) {
 Collector::Collector(RunChannels channels, OutputSink sink)
     : channels_{Channel{std::move(channels.out), {}, kMaxOutput},
                 Channel{std::move(channels.err), {}, kMaxOutput},
-                Channel{std::move(channels.report), {}, kMaxWireBytes}},
+                Channel{std::move(channels.report), {}, kMaxReportBytes}},
       sink_(std::move(sink)) {}
 
 void Collector::Read(size_t channel) {

@@ -36,8 +36,10 @@ bool BecomeRunner(int in, int out, int err, int parent) {
 
 void RunAndReport(RunRequest request, int report) {
   request.receipt_path = "-";  // it is wanted; where it goes is not ours to say
-  const RunOutcome outcome = RunCall(request);
-  SendReport(report, {outcome.exit_status, outcome.error, outcome.receipt}, Patience::kSome);
+  RunOutcome outcome = RunCall(request);
+  SendReport(report,
+             {outcome.exit_status, outcome.error, outcome.receipt, std::move(outcome.exports)},
+             Patience::kSome);
   ::_exit(0);
 }
 

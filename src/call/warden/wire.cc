@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "call/warden/wire.h"
 
+#include <set>
+
+#include "base/hash.h"
 #include "call/warden/wire_envelope.h"
 #include "call/warden/wire_receipt.h"
 
@@ -73,11 +76,28 @@ std::string EncodeReport(const RunReport& report) {
   writer.Text(error.message);
   writer.Text(error.hint);
   WriteReceipt(writer, report.receipt);
-  return writer.Take();
+  const std::string said = writer.Take();
+  const uint64_t size = said.size();
+  std::string bytes(reinterpret_cast<const char*>(&size), sizeof(size));
+  bytes += said;
+  for (const std::string& body : report.exports) {
+    bytes += body;
+  }
+  return bytes;
 }
 
 Result<RunReport> DecodeReport(std::string_view bytes) {
-  WireReader reader(bytes, kReportMagic);
+  uint64_t size = 0;
+  if (bytes.size() < sizeof(size)) {
+    return Malformed("report");
+  }
+  memcpy(&size, bytes.data(), sizeof(size));
+  bytes.remove_prefix(sizeof(size));
+  if (size > bytes.size()) {
+    return Malformed("report");
+  }
+  WireReader reader(bytes.substr(0, size), kReportMagic);
+  bytes.remove_prefix(size);
   RunReport report;
   const int64_t status = reader.Signed();
   const bool failed = reader.Flag();
@@ -90,11 +110,39 @@ Result<RunReport> DecodeReport(std::string_view bytes) {
   if (!reader.Complete() || status < 0 || status > 255) {
     return Malformed("report");
   }
+  for (const audit::ExportedFile& file : report.receipt.exported) {
+    if (file.size > bytes.size()) {
+      return Malformed("report");
+    }
+    report.exports.emplace_back(bytes.substr(0, file.size));
+    bytes.remove_prefix(file.size);
+  }
+  if (!bytes.empty()) {
+    return Malformed("report");
+  }
   report.exit_status = static_cast<int32_t>(status);
   if (failed) {
     report.error = std::move(error);
   }
   return report;
+}
+
+Status CheckExports(const RunReport& report) {
+  const std::vector<audit::ExportedFile>& files = report.receipt.exported;
+  if (files.size() != report.exports.size() || files.size() > policy::kMostExports) {
+    return Malformed("list of exported files");
+  }
+  std::set<std::string_view> paths;
+  size_t bytes = 0;
+  for (size_t i = 0; i < files.size(); ++i) {
+    bytes += report.exports[i].size();
+    if (!policy::IsExportPath(files[i].path) || !paths.insert(files[i].path).second ||
+        bytes > policy::kMostExportBytes || files[i].size != report.exports[i].size() ||
+        files[i].sha256 != HashOf(report.exports[i])) {
+      return Malformed("exported file");
+    }
+  }
+  return {};
 }
 
 }  // namespace coffer::call

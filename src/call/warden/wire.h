@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "call/run/run_request.h"
 #include "call/warden/wire_bytes.h"
+#include "policy/export_pattern.h"
 
 namespace coffer::call {
 
@@ -28,9 +29,17 @@ Result<RunRequest> DecodeRun(std::string_view bytes);
 struct RunReport {
   int32_t exit_status = kExitFailed;
   std::optional<Error> error;
-  audit::Receipt receipt;  // how it went (wire_receipt.h); the asking role knows the rest
+  audit::Receipt receipt;            // how it went (wire_receipt.h); the asking role knows the rest
+  std::vector<std::string> exports;  // the bytes of receipt.exported, in its order
 };
+// The length of the report, the report, and the exported bytes behind it.
+inline constexpr size_t kMaxReportBytes =
+    sizeof(uint64_t) + kMaxWireBytes + policy::kMostExportBytes;
 std::string EncodeReport(const RunReport& report);
+// Does not hash the exported bytes: CheckExports does, where there is time for it.
 Result<RunReport> DecodeReport(std::string_view bytes);
+
+// An Error: what is said to be exported is not what came, or could not be kept.
+Status CheckExports(const RunReport& report);
 
 }  // namespace coffer::call

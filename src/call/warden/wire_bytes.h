@@ -15,7 +15,7 @@
 
 namespace coffer::call {
 
-inline constexpr uint32_t kWireVersion = 4;
+inline constexpr uint32_t kWireVersion = 5;
 inline constexpr size_t kMaxWireBytes = 8 << 20;
 
 class WireWriter {

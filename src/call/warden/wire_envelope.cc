@@ -71,6 +71,7 @@ void WriteEnvelope(WireWriter& writer, const policy::Envelope& envelope) {
   writer.Number(envelope.uid);
   writer.Number(static_cast<uint8_t>(envelope.syscalls));
   writer.Text(envelope.imported_seccomp);
+  writer.Texts(envelope.exports);
 }
 
 policy::Envelope ReadEnvelope(WireReader& reader) {
@@ -103,6 +104,7 @@ policy::Envelope ReadEnvelope(WireReader& reader) {
   envelope.uid = reader.Number<uint32_t>();
   envelope.syscalls = reader.Choice(policy::SyscallProfile::kImported);
   envelope.imported_seccomp = reader.Text();
+  envelope.exports = reader.Texts();
   return envelope;
 }
 

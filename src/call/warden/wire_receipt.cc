@@ -17,6 +17,7 @@ void Fields(auto& wire, auto& receipt) {
   wire(receipt.started_at, receipt.finished_at, receipt.duration, receipt.code_hash);
   wire(receipt.level, receipt.layers, receipt.floor, receipt.missing, receipt.runtimes);
   wire(receipt.program, receipt.exec, receipt.bound, receipt.planted);
+  wire(receipt.exported, receipt.left_out);
   wire(receipt.limits, receipt.denials, receipt.denials_recorded, receipt.syscalls_denied);
   wire(receipt.output_bytes, receipt.output_produced, receipt.output_truncated);
   wire(receipt.output_sha256, receipt.stderr_sha256);
@@ -31,6 +32,10 @@ void Parts(auto& wire, T& item) {
     wire(item.layer, item.reason, item.stand_in);
   } else if constexpr (std::is_same_v<Item, audit::BoundPath>) {
     wire(item.path, item.path_class, item.why, item.count);
+  } else if constexpr (std::is_same_v<Item, audit::ExportedFile>) {
+    wire(item.path, item.size, item.sha256);
+  } else if constexpr (std::is_same_v<Item, audit::LeftOut>) {
+    wire(item.why, item.count, item.path);
   } else if constexpr (std::is_same_v<Item, audit::CapUse>) {
     wire(item.cap, item.used, item.unit, item.breached, item.enforced);
   } else if constexpr (std::is_same_v<Item, audit::Denial>) {

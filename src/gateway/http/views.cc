@@ -239,6 +239,7 @@ std::deque<std::string> FormatCall(const CallView& call) {
   Json json;
   json["state"] = StateName(call.state);
   json["tool"] = call.identity.tool;
+  json["reason"] = OrNull(call.identity.reason);
   json["session_id"] = OrNull(call.identity.session_id);
   json["parent_id"] = OrNull(call.identity.parent_id);
   json["dry_run"] = call.dry_run;

@@ -188,6 +188,14 @@ class Differ {
            [](Workspace w) { return std::string(WorkspaceName(w)); });
     Amount("files.exec", before_.exec, after_.exec, "/files/exec",
            [](bool exec) { return std::string(exec ? "true" : "false"); });
+    const auto named = [](const std::vector<std::string>& patterns) {
+      std::map<std::string, std::string> grants;
+      for (const std::string& pattern : patterns) {
+        grants[pattern] = "kept";
+      }
+      return grants;
+    };
+    Grants("files.exports", named(before_.exports), named(after_.exports), "/files/exports");
     const auto find = [](const Manifest& manifest, const FileMount& mount) -> const FileMount* {
       const auto found = std::find_if(manifest.mounts.begin(), manifest.mounts.end(),
                                       [&](const FileMount& m) { return m.host == mount.host; });

@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "base/text.h"
+#include "policy/export_pattern.h"
 #include "policy/manifest/rules.h"
 #include "policy/manifest/sections.h"
 
@@ -94,6 +95,27 @@ void ReadMount(const TomlNode& table, Manifest& manifest, MistakeList& mistakes)
     }
   }
   manifest.mounts.push_back(std::move(mount));
+}
+
+void ReadExports(TableReader& reader, Manifest& manifest, MistakeList& mistakes) {
+  auto patterns = reader.Strings("exports");
+  if (!patterns) {
+    return;
+  }
+  for (size_t i = 0; i < patterns->size(); ++i) {
+    if (!IsExportPattern((*patterns)[i])) {
+      mistakes.Add(
+          reader.Find("exports")->value.items[i].at,
+          fmt::format("files.exports: \"{}\" is not a path in /workspace",
+                      Printable((*patterns)[i])),
+          "write it from there, without \"..\": \"report.html\", \"plots/*.png\", \"site/**\"");
+    }
+  }
+  if (patterns->size() > kMostExportPatterns) {
+    reader.Add("exports", fmt::format("more than {} patterns", kMostExportPatterns),
+               "let the tool put them into a directory, and write \"that/**\"");
+  }
+  manifest.exports = std::move(*patterns);
 }
 
 std::optional<PortRange> ParseRange(std::string_view text) {
@@ -252,6 +274,7 @@ void ReadFiles(const TomlNode& table, Manifest& manifest, MistakeList& mistakes)
     manifest.workspace = static_cast<Workspace>(*choice);
   }
   manifest.exec = reader.Boolean("exec").value_or(false);
+  ReadExports(reader, manifest, mistakes);
   for (const TomlNode* mount : reader.Tables("mount")) {
     ReadMount(*mount, manifest, mistakes);
   }

@@ -114,6 +114,9 @@ Json GrantsOf(const Manifest& manifest) {
   if (manifest.exec) {
     json["exec"] = true;
   }
+  if (!manifest.exports.empty()) {
+    json["exports"] = manifest.exports;
+  }
   Json& mounts = json["mounts"] = Json::array();
   for (const FileMount& mount : manifest.mounts) {
     mounts.push_back({{"host", mount.host},

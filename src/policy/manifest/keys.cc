@@ -17,7 +17,7 @@ constexpr std::string_view kIsolation[] = {"level", "floor", "syscalls"};
 constexpr std::string_view kLimits[] = {"cpu",         "wall", "memory", "processes",
                                         "open_files",  "disk", "inodes", "tmp",
                                         "connections", "io",   "output"};
-constexpr std::string_view kFiles[] = {"workspace", "exec", "mount"};
+constexpr std::string_view kFiles[] = {"workspace", "exec", "exports", "mount"};
 constexpr std::string_view kMount[] = {"host", "dangerously_host", "reason", "at", "mode"};
 constexpr std::string_view kNetwork[] = {"allow"};
 constexpr std::string_view kAllow[] = {"host",

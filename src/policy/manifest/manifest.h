@@ -156,7 +156,8 @@ struct Manifest {
   Limits limits;
   uint64_t connections = 0;  // at the same time, through the egress proxy
   Workspace workspace = Workspace::kFresh;
-  bool exec = false;  // files in /workspace, /tmp and mounts can be executed
+  bool exec = false;                 // files in /workspace, /tmp and mounts can be executed
+  std::vector<std::string> exports;  // files of /workspace that are kept: IsExportPattern
   std::vector<FileMount> mounts;
   std::vector<NetworkRule> network;
   std::vector<CredentialRule> credentials;

@@ -74,7 +74,7 @@ class RecorderTest : public ::testing::Test {
     receipt.outcome = "success";
     receipt.started_at = receipt.finished_at = store_->Now();
     receipt.exit_code = 0;
-    collected.report = RunReport{0, std::nullopt, receipt};
+    collected.report = RunReport{0, std::nullopt, receipt, {}};
     return ladder_->Descend(ready, std::move(collected));
   }
 

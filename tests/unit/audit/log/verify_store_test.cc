@@ -90,7 +90,7 @@ class VerifyStore : public ::testing::Test {
     receipt.output_bytes = prints.size();
     receipt.limits = {{"cpu", {10, 7, "ns", false}}};
     receipt.denials = {{"isolation", "syscall", "unshare(0)", "seccomp.default", "", "", 3}};
-    collected.report = call::RunReport{0, std::nullopt, receipt};
+    collected.report = call::RunReport{0, std::nullopt, receipt, {}};
     return ladder.Descend(*ready, std::move(collected)).call_id;
   }
   std::string Ask(Opened& opened, const std::string& agent, const std::string& tool,

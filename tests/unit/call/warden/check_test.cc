@@ -123,6 +123,19 @@ TEST_F(Check, WhatTheManifestAllowsAndLessOfIt) {
   EXPECT_EQ(Code([](RunRequest& r) { r.tenant = 8000; }), "");
 }
 
+TEST_F(Check, OnlyWhatTheManifestExports) {
+  const auto with = [&](const std::vector<std::string>& exports) {
+    return Code([&](RunRequest& r) { r.envelope.exports = exports; });
+  };
+  EXPECT_EQ(with({"**"}), "policy.entry.exports");
+  table_.entries[0].envelope.exports = {"report.html", "plots/**"};
+  EXPECT_EQ(with({"report.html", "plots/**"}), "") << "the control";
+  EXPECT_EQ(with({"plots/**"}), "");
+  EXPECT_EQ(with({}), "");
+  EXPECT_EQ(with({"plots/**", "**"}), "policy.entry.exports");
+  EXPECT_EQ(with({"../report.html"}), "policy.entry.exports");
+}
+
 TEST_F(Check, NothingElse) {
   using Change = std::function<void(RunRequest&)>;
   const std::pair<const char*, Change> asked[] = {

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/hash.h"
+#include "policy/export_pattern.h"
+
 namespace coffer::call {
 namespace {
 
@@ -18,6 +21,7 @@ RunRequest Sample() {
   envelope.workspace = "/state/sessions/x";
   envelope.workspace_access = policy::Access::kRead;
   envelope.runtimes = {"python3"};
+  envelope.exports = {"report.html", "plots/**"};
   envelope.env = {{"A", "1"}, {"EMPTY", ""}};
   envelope.cwd = "/workspace/sub";
   envelope.uid = 77;
@@ -173,6 +177,58 @@ TEST(Wire, AReportThatCannotBeIsRefused) {
   EXPECT_TRUE(refused([](audit::Receipt& r) { r.started_at = Nanos::max(); }));
   EXPECT_TRUE(refused([](audit::Receipt& r) { r.duration = Nanos(-1); }));
   EXPECT_TRUE(refused([](audit::Receipt& r) { r.error_message += std::string("\0x", 2); }));
+}
+
+RunReport WithExports() {
+  RunReport report{0, std::nullopt, Full(), {std::string("a\0b", 3), "", "third"}};
+  const char* const paths[] = {"plots/a.png", "empty", "report.html"};
+  for (size_t i = 0; i < report.exports.size(); ++i) {
+    report.receipt.exported.push_back(
+        {paths[i], report.exports[i].size(), HashOf(report.exports[i])});
+  }
+  report.receipt.left_out.push_back({"it is not a regular file", 2, "fifo"});
+  return report;
+}
+
+TEST(Wire, ExportedBytesFollowTheReport) {
+  const RunReport report = WithExports();
+  const std::string bytes = EncodeReport(report);
+  const Result<RunReport> got = DecodeReport(bytes);
+  ASSERT_TRUE(got.ok());
+  EXPECT_EQ(got->exports, report.exports);
+  EXPECT_EQ(audit::FormatReceipt(got->receipt), audit::FormatReceipt(report.receipt));
+  EXPECT_TRUE(CheckExports(*got).ok());
+  for (size_t size = bytes.size() - 20; size < bytes.size(); ++size) {
+    EXPECT_FALSE(DecodeReport(std::string_view(bytes).substr(0, size)).ok()) << size;
+  }
+  EXPECT_FALSE(DecodeReport(bytes + "x").ok()) << "bytes that no file has";
+}
+
+TEST(Wire, ExportsThatAreNotWhatIsSaidAreRefused) {
+  const auto refused = [](const auto& change) {
+    RunReport report = WithExports();
+    change(report);
+    return !CheckExports(report).ok();
+  };
+  EXPECT_FALSE(refused([](RunReport&) {})) << "the control";
+  EXPECT_TRUE(refused([](RunReport& r) { r.exports[2] = "forgd"; }));
+  EXPECT_TRUE(refused([](RunReport& r) { r.exports.pop_back(); }));
+  EXPECT_TRUE(refused([](RunReport& r) { r.receipt.exported[0].sha256 = HashOf("x"); }));
+  EXPECT_TRUE(refused([](RunReport& r) { r.receipt.exported[0].size = 4; }));
+  for (const char* path : {"", "/etc/passwd", "../x", "a\nb", "report.html"}) {
+    EXPECT_TRUE(refused([&](RunReport& r) { r.receipt.exported[0].path = path; })) << path;
+  }
+  EXPECT_TRUE(refused([](RunReport& r) {
+    for (size_t i = 0; i < policy::kMostExports; ++i) {
+      r.exports.emplace_back();
+      r.receipt.exported.push_back({"f" + std::to_string(i), 0, HashOf("")});
+    }
+  }));
+  EXPECT_TRUE(refused([](RunReport& r) {
+    r.exports[1].assign(policy::kMostExportBytes, 'x');
+    r.receipt.exported[1].size = r.exports[1].size();
+    r.receipt.exported[1].sha256 = HashOf(r.exports[1]);
+  }));
 }
 
 // Who asked for what is not a runner's to say: it does not even cross.

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/run/export_files.h"
+
+#include "output/exports.h"
+
+namespace coffer::call {
+namespace {
+
+// The directory that was /workspace inside, by a descriptor that was opened before the command ran: no path is looked
+// up again. -1 if there is none.
+int WorkspaceOf(const Prepared& prepared, const Launched& launched) {
+  for (const isolation::OpenedMount& mount : prepared.mounts) {
+    if (mount.workspace) {
+      return mount.path.fd.get();
+    }
+  }
+  if (!launched.scratch.path().empty()) {
+    return launched.scratch.place().workspace;
+  }
+  // A descriptor keeps the file system after its mount namespace is gone.
+  const std::vector<isolation::PrivateTmpfs>& places = launched.plan->root.tmpfs;
+  const std::vector<UniqueFd>& opened = launched.boundary->tmpfs();
+  for (size_t i = 0; i < places.size() && places.size() == opened.size(); ++i) {
+    if (places[i].at == "/workspace") {
+      return opened[i].get();
+    }
+  }
+  return -1;
+}
+
+}  // namespace
+
+void ExportFiles(const RunRequest& request, const Prepared& prepared, const Launched& launched,
+                 RunOutcome& outcome) {
+  if (request.envelope.exports.empty()) {
+    return;
+  }
+  output::Exports exports =
+      output::CollectExports(WorkspaceOf(prepared, launched), request.envelope.exports);
+  for (output::ExportBody& file : exports.files) {
+    outcome.receipt.exported.push_back(
+        {std::move(file.path), file.bytes.size(), std::move(file.sha256)});
+    outcome.exports.push_back(std::move(file.bytes));
+  }
+  for (output::NotExported& left : exports.left_out) {
+    outcome.receipt.left_out.push_back({std::move(left.why), left.count, std::move(left.path)});
+  }
+}
+
+}  // namespace coffer::call
