@@ -224,6 +224,9 @@ RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, RunOutcome
                                       port.host, port.inside));
     }
   }
+  if (request.record != nullptr) [[unlikely]] {
+    request.record->Launched();
+  }
   // watch
   isolation::Boundary& boundary = *launched->boundary;
   Watch watch(request.envelope, boundary, launched->cgroup, signals->get(), wants_receipt);
