@@ -233,6 +233,7 @@ class Keeper {
     process_.started_at = WallTime();
     TRY(ProcessPlaces::WriteAbout(dir_.get(), process_));
     launched_ = true;
+    look_at_ = BootTime();
     StartMessage message;
     memcpy(message.id, process_.id.data(), std::min(process_.id.size(), sizeof(message.id) - 1));
     message.exit_status = 0;
@@ -322,8 +323,8 @@ class Keeper {
 
   const call::RunRequest& request_;
   UniqueFd starter_;
-  UniqueFd reports_;   // of the runner
-  UniqueFd channel_;   // to the forwarder of the process's ports
+  UniqueFd reports_;  // of the runner
+  UniqueFd channel_;  // to the forwarder of the process's ports
   UniqueFd signals_;
   UniqueFd dir_;       // of the process
   UniqueFd listener_;  // of the control socket
@@ -342,8 +343,7 @@ class Keeper {
 
 Result<Started> StartProcess(const call::RunRequest& request) {
   TRY_ASSIGN(const ProcessPlaces places, ProcessPlaces::Open(request.state));
-  TRY_ASSIGN(const UniqueFd lock,
-             places.LockSession(request.session, ProcessPlaces::Wait::kYes));
+  TRY_ASSIGN(const UniqueFd lock, places.LockSession(request.session, ProcessPlaces::Wait::kYes));
   TRY(MakeRoomFor(places, request.session, request.ports));
   TRY_ASSIGN(call::SocketPair pair, call::MakeSocketPair(SOCK_SEQPACKET));
   const pid_t pid = ::fork();

@@ -33,11 +33,10 @@ Result<UniqueFd> OpenPrivate(int parent, const std::string& name) {
   TRY_ASSIGN(UniqueFd dir, store::OpenStatePart(parent, name, O_RDONLY | O_DIRECTORY));
   struct stat info{};
   if (::fstat(dir.get(), &info) != 0 || info.st_uid != ::geteuid() || (info.st_mode & 077) != 0) {
-    return HostFault(
-        kCode,
-        fmt::format("{} below `processes` in the state directory is not yours alone",
-                    Printable(name)),
-        "end its session; then look who changed it and remove it");
+    return HostFault(kCode,
+                     fmt::format("{} below `processes` in the state directory is not yours alone",
+                                 Printable(name)),
+                     "end its session; then look who changed it and remove it");
   }
   return dir;
 }
@@ -172,8 +171,7 @@ Result<std::vector<std::string>> ProcessPlaces::Sessions() const {
 Result<UniqueFd> ProcessPlaces::LockSession(const std::string& session, Wait wait) const {
   while (true) {
     TRY_ASSIGN(UniqueFd dir, MakePrivate(directory_.get(), session));
-    const long locked =
-        Syscall(SYS_flock, dir.get(), LOCK_EX | (wait == Wait::kNo ? LOCK_NB : 0));
+    const long locked = Syscall(SYS_flock, dir.get(), LOCK_EX | (wait == Wait::kNo ? LOCK_NB : 0));
     if (locked == -EAGAIN) {
       return UniqueFd();
     }

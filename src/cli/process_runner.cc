@@ -80,8 +80,8 @@ class Reporter : public RunObserver {
  private:
   Status Send(const Json& report) const {
     const std::string text = PrintJson(report);
-    const long sent = Syscall(SYS_sendto, socket_, Arg(text.data()),
-                              static_cast<long>(text.size()), MSG_NOSIGNAL, 0, 0);
+    const long sent = Syscall(SYS_sendto, socket_, Arg(text.data()), static_cast<long>(text.size()),
+                              MSG_NOSIGNAL, 0, 0);
     return sent < 0 ? Status(sys::ErrnoError("internal", "cannot tell the keeper", sent))
                     : Status();
   }

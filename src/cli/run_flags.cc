@@ -444,7 +444,9 @@ class Parser {
   }
 
   static Error UnknownFlag(std::string_view flag) {
-    const std::string_view nearest = policy::NearestWord(flag, RunFlagNames());
+    std::vector<std::string_view> known = RunFlagNames();
+    known.push_back("--port");  // of `coffer sessions start`
+    const std::string_view nearest = policy::NearestWord(flag, known);
     return Refused(
         "policy.usage", fmt::format("there is no flag called {}", Printable(flag)),
         nearest.empty()

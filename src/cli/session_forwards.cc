@@ -53,10 +53,10 @@ Status MakeRoomFor(const ProcessPlaces& places, const std::string& session,
     reachable += process.ports.empty() ? 0 : 1;
     for (const uint16_t port : ports) {
       if (std::find(process.ports.begin(), process.ports.end(), port) != process.ports.end()) {
-        return Refused("policy.ports",
-                       fmt::format("the port {} is process {}'s in this session", port, process.id),
-                       fmt::format("choose another, or: coffer sessions stop {} {}", session,
-                                   process.id));
+        return Refused(
+            "policy.ports",
+            fmt::format("the port {} is process {}'s in this session", port, process.id),
+            fmt::format("choose another, or: coffer sessions stop {} {}", session, process.id));
       }
     }
   }

@@ -87,8 +87,8 @@ int CatchSignals() {
 }
 
 struct CallWishes {
-  bool quiet = false;        // what the tool prints is not passed on
-  bool fail_on_cut = false;  // output that was cut is a failure
+  bool quiet = false;           // what the tool prints is not passed on
+  bool fail_on_cut = false;     // output that was cut is a failure
   bool in_own_session = false;  // a session of the command line
   std::string state;            // the state directory
 };
@@ -110,7 +110,8 @@ call::ToolReply RunLadder(call::Ladder& ladder, const call::Allowed& allowed,
   // What sees the session's files reaches the ports of its background processes.
   if (wishes.in_own_session && !ready.run.envelope.workspace.empty() &&
       ready.run.envelope.level == policy::Level::kContainer) {
-    if (Status forwarded = ForwardSessionPorts(wishes.state, request.identity.session_id, ready.run);
+    if (Status forwarded =
+            ForwardSessionPorts(wishes.state, request.identity.session_id, ready.run);
         !forwarded.ok()) {
       PrintError("coffer: warning: " + forwarded.error().message +
                  "; this call does not reach its ports");
@@ -251,10 +252,9 @@ int CallVerb(std::span<const std::string_view> words) {
     PrintError(session.error());
     return session.error().kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
   }
-  const call::ToolReply reply =
-      RunLadder(ladder, allowed, request,
-                {flags->json(), flags->Has("--fail-on-cut"), session->has_value(),
-                 state->directory()});
+  const call::ToolReply reply = RunLadder(
+      ladder, allowed, request,
+      {flags->json(), flags->Has("--fail-on-cut"), session->has_value(), state->directory()});
   PrintReply(reply, request, state->shelf(), flags->json());
   if (receipt && !reply.receipt.empty()) {
     if (const Status wrote = receipt->Write(reply.receipt); !wrote.ok()) {

@@ -45,16 +45,16 @@ Error UnknownSignal(std::string_view word) {
   }
   const std::string_view nearest = policy::NearestWord(word, names);
   return Refused("policy.value", fmt::format("\"{}\" is not a signal to send", Printable(word)),
-                 nearest.empty()
-                     ? fmt::format("one of {}; `coffer sessions stop` ends it", fmt::join(names, ", "))
-                     : fmt::format("did you mean {}?", nearest));
+                 nearest.empty() ? fmt::format("one of {}; `coffer sessions stop` ends it",
+                                               fmt::join(names, ", "))
+                                 : fmt::format("did you mean {}?", nearest));
 }
 
 Status CheckStart(const call::RunRequest& request) {
-  const char* wrong = request.envelope.tty              ? "--tty: it has no terminal"
-                      : !request.session.empty()        ? "--session: the session is the first word"
-                      : !request.receipt_path.empty()   ? "--receipt: the record has the receipt"
-                      : request.trace                   ? "--trace: the record has the receipt"
+  const char* wrong = request.envelope.tty            ? "--tty: it has no terminal"
+                      : !request.session.empty()      ? "--session: the session is the first word"
+                      : !request.receipt_path.empty() ? "--receipt: the record has the receipt"
+                      : request.trace                 ? "--trace: the record has the receipt"
                       : request.command.front() == "-" && request.script
                           ? "-: the script must be a file"
                       : !request.publish.empty() && !request.ports.empty()
@@ -109,9 +109,9 @@ Result<std::string> ReadLogFrom(int log, uint64_t offset) {
   std::string text;
   std::string piece(65536, '\0');
   while (true) {
-    const long got = raw::Syscall(SYS_pread64, log, raw::Arg(piece.data()),
-                                  static_cast<long>(piece.size()),
-                                  static_cast<long>(offset + text.size()));
+    const long got =
+        raw::Syscall(SYS_pread64, log, raw::Arg(piece.data()), static_cast<long>(piece.size()),
+                     static_cast<long>(offset + text.size()));
     if (got < 0) {
       return sys::ErrnoError("store.processes", "cannot read the log of a process", got);
     }
@@ -171,10 +171,10 @@ Result<std::string> ListProcesses(const call::VerbFlags& flags, State& state,
     const std::string state_text = process.running     ? "running"
                                    : process.exit_code ? fmt::format("exit {}", *process.exit_code)
                                                        : process.outcome;
-    text += fmt::format("{:<36}  {:<24}  {:<12}  {:<11}  {}\n", process.id,
-                        FormatTime(process.started_at), state_text,
-                        process.ports.empty() ? "-" : fmt::format("{}", fmt::join(process.ports, ",")),
-                        Printable(fmt::format("{}", fmt::join(process.command, " "))));
+    text += fmt::format(
+        "{:<36}  {:<24}  {:<12}  {:<11}  {}\n", process.id, FormatTime(process.started_at),
+        state_text, process.ports.empty() ? "-" : fmt::format("{}", fmt::join(process.ports, ",")),
+        Printable(fmt::format("{}", fmt::join(process.command, " "))));
     if (!process.error_message.empty()) {
       text += fmt::format("  {}: {}\n", process.error_class, Printable(process.error_message));
     }

@@ -193,8 +193,8 @@ Result<std::string> End(State& state, const store::TenantId& tenant, const std::
   if (ended.just_now) {
     TRY(state.recorder().Event(tenant.name(), "session.ended", {{"by", who}, {"session", id}}));
   }
-  std::string text =
-      fmt::format("{} has ended; {} calls were under way\n", id, ended.open_calls.size());
+  std::string text = fmt::format("{} has ended; {} {} under way\n", id, ended.open_calls.size(),
+                                 ended.open_calls.size() == 1 ? "call was" : "calls were");
   if (own) {
     TRY_ASSIGN(LocalSessions sessions, LocalSessions::Open(state));
     TRY(sessions.EndProcesses(id, ProcessPlaces::Wait::kYes));
@@ -239,9 +239,9 @@ Result<std::string> Act(const call::VerbFlags& flags) {
   if (given[0] == "stop" && given.size() == 3) {
     return StopProcess(state, given[1], given[2]);
   }
-  return UnknownAction("sessions", given.front(),
-                       {"new", "list", "files", "extend", "end", "start", "processes", "log",
-                        "signal", "stop"});
+  return UnknownAction(
+      "sessions", given.front(),
+      {"new", "list", "files", "extend", "end", "start", "processes", "log", "signal", "stop"});
 }
 
 }  // namespace
