@@ -61,7 +61,7 @@ class Reporter : public RunObserver {
 
   void Ended(call::RunOutcome& outcome) override {
     audit::Receipt& receipt = outcome.receipt;
-    if (receipt.outcome == "terminated" && receipt.error_class.empty() &&
+    if (outcome.interrupted_by != 0 && receipt.error_class.empty() &&
         stop_.reason() != StopReason::kNone) {
       receipt.error_class = "policy.cancelled";
       receipt.error_message = WhyStopped(stop_.reason());

@@ -110,6 +110,7 @@ int RecordedRun(call::RunRequest& request, std::optional<audit::ReceiptFile> rec
   if (observer != nullptr) {
     observer->Ended(outcome);
   }
+  SayCancelled(outcome);
   const Status sealed = record.End(outcome, reply);
   if (!sealed.ok() && outcome.exit_status != kExitFailed) {
     PrintError(Error{ErrorKind::kHost, "internal",

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/ending_signals.h"
 #include "base/exit_codes.h"
@@ -90,6 +91,14 @@ const char* StateInEnvironment() {
 
 }  // namespace
 
+void SayCancelled(call::RunOutcome& outcome) {
+  if (outcome.interrupted_by != 0 && outcome.receipt.error_class.empty()) {
+    outcome.receipt.error_class = "policy.cancelled";
+    outcome.receipt.error_message =
+        fmt::format("cancelled by uid:{}, with signal {}", ::getuid(), outcome.interrupted_by);
+  }
+}
+
 void PrintOutcome(const call::RunRequest& request, const call::RunOutcome& outcome) {
   if (outcome.error) {
     PrintError(*outcome.error);
@@ -174,6 +183,7 @@ int RunVerb(std::span<const std::string_view> words, isolation::OwnWords own) {
     call::RedactRefusal(call::WordsOf(*request), outcome.receipt);
   }
   PrintOutcome(*request, outcome);
+  SayCancelled(outcome);
   if (receipt) {
     if (Status wrote = receipt->Write(audit::FormatReceipt(outcome.receipt)); !wrote.ok()) {
       PrintError(wrote.error());

@@ -22,6 +22,9 @@ Result<call::RunRequest> ReadRunWords(std::span<const std::string_view> usual,
 // --state, COFFER_STATE, or the usual state directory.
 std::string StateOf(const call::RunRequest& request);
 
+// Puts into the receipt of a call that a signal to this process ended: cancelled, by whom.
+void SayCancelled(call::RunOutcome& outcome);
+
 // What is said about a call on stderr: its error, warnings, notes unless they are not wanted, and what --trace shows.
 void PrintOutcome(const call::RunRequest& request, const call::RunOutcome& outcome);
 

@@ -85,6 +85,7 @@ void ConcludeEnd(const WatchResult& watched, RunOutcome& outcome) {
                                                  : "error";
   if (watched.interrupted_by != 0) {
     receipt.outcome = "terminated";
+    outcome.interrupted_by = watched.interrupted_by;
     outcome.exit_status = watched.end.signal != 0 || watched.end.exit_code < 0
                               ? kExitSignalled + watched.interrupted_by
                               : outcome.exit_status;
