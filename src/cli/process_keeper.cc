@@ -2,7 +2,6 @@
 #include "cli/process_keeper.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -18,12 +17,12 @@
 #include "base/exit_codes.h"
 #include "base/sys.h"
 #include "call/warden/protocol.h"
+#include "cli/detached.h"
 #include "cli/process_control.h"
 #include "cli/process_places.h"
 #include "cli/process_runner.h"
-#include "cli/session_forwards.h"
+#include "cli/state.h"
 #include "store/session.h"
-#include "store/store.h"
 
 namespace coffer::cli {
 namespace {
@@ -36,36 +35,6 @@ constexpr size_t kMostConnections = 32;
 constexpr Nanos kLookAgain = std::chrono::seconds(60);
 // The supervisor gives the command less than that to tidy up.
 constexpr Nanos kPatience = std::chrono::seconds(15);
-
-// What the starter is told: the id of a process that runs, or the exit status of one that does not.
-struct StartMessage {
-  char id[40] = {};
-  int32_t exit_status = kExitFailed;
-};
-
-// Only these stay open; what the caller's shell left open must not stay open as long as the process.
-bool CloseAllBut(std::vector<int> kept) {
-  std::sort(kept.begin(), kept.end());
-  unsigned from = 3;
-  for (const int fd : kept) {
-    if (fd < 3) {
-      continue;
-    }
-    const auto at = static_cast<unsigned>(fd);
-    if (at > from && Syscall(SYS_close_range, from, at - 1, 0) < 0) {
-      return false;
-    }
-    from = at + 1;
-  }
-  return Syscall(SYS_close_range, from, ~0U, 0) >= 0;
-}
-
-bool PointAtNull(std::initializer_list<int> fds) {
-  const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  return null && std::all_of(fds.begin(), fds.end(), [&](int fd) {
-           return fd == null.get() || Syscall(SYS_dup3, null.get(), fd, 0) >= 0;
-         });
-}
 
 class Keeper {
  public:
@@ -285,18 +254,20 @@ class Keeper {
     }
   }
 
-  // Not positive: it has ended. A store that cannot be read is asked again.
+  // Not positive: it has ended. A store that cannot be read is asked again. All of the state is opened, because opening the
+  // store ends calls of dead processes, and the log must have their ends.
   Nanos SessionTimeLeft() const {
-    const Result<store::Store> store = store::Store::Open(request_.state);
-    if (!store.ok()) {
+    Result<State> state = State::OpenRecord(request_.state);
+    if (!state.ok()) {
       return kLookAgain;
     }
-    const Result<std::optional<store::Session>> session = store::FindSession(
-        const_cast<store::Store&>(*store), store::TenantId::Local(), request_.session);
+    const Result<std::optional<store::Session>> session =
+        store::FindSession(state->store(), store::TenantId::Local(), request_.session);
     if (!session.ok()) {
       return kLookAgain;
     }
-    return !*session || (*session)->ended_at ? Nanos(0) : (*session)->ends_at - store->Now();
+    return !*session || (*session)->ended_at ? Nanos(0)
+                                             : (*session)->ends_at - state->store().Now();
   }
 
   void Settle() {
@@ -341,32 +312,8 @@ class Keeper {
 
 }  // namespace
 
-Result<Started> StartProcess(const call::RunRequest& request) {
-  TRY_ASSIGN(const ProcessPlaces places, ProcessPlaces::Open(request.state));
-  TRY_ASSIGN(const UniqueFd lock, places.LockSession(request.session, ProcessPlaces::Wait::kYes));
-  TRY(MakeRoomFor(places, request.session, request.ports));
-  TRY_ASSIGN(call::SocketPair pair, call::MakeSocketPair(SOCK_SEQPACKET));
-  const pid_t pid = ::fork();
-  if (pid < 0) {
-    return HostFault("isolation.host", "the host cannot start another process",
-                     "wait until others have ended, or raise its limits");
-  }
-  if (pid == 0) {
-    // A session of its own: the terminal's signals and its end are the starter's.
-    const bool ready = Syscall(SYS_setsid) >= 0 && CloseAllBut({pair.second.get()});
-    ::_exit(ready ? Keeper(request, std::move(pair.second)).Run() : kExitFailed);
-  }
-  pair.second.Reset();
-  StartMessage message;
-  long got = -EINTR;
-  while (got == -EINTR) {
-    got = Syscall(SYS_recvfrom, pair.first.get(), Arg(&message), sizeof(message), 0, 0, 0);
-  }
-  if (got != static_cast<long>(sizeof(message))) {
-    return Internal("internal", "the keeper of the process died");
-  }
-  message.id[sizeof(message.id) - 1] = '\0';
-  return Started{message.id, message.exit_status};
+int KeepProcess(const call::RunRequest& request, UniqueFd starter) {
+  return Keeper(request, std::move(starter)).Run();
 }
 
 }  // namespace coffer::cli

@@ -11,19 +11,21 @@
 // in a file. A terminal that closes changes nothing.
 #pragma once
 
-#include <string>
+#include <cstdint>
 
-#include "base/result.h"
+#include "base/exit_codes.h"
+#include "base/unique_fd.h"
 #include "call/run/run_request.h"
 
 namespace coffer::cli {
 
-// Starts `request` in the session that it names; request.state is set. Returns the process's id when the command runs. The
-// exit status if it does not: then the runner has said why on stderr.
-struct Started {
-  std::string id;
-  int exit_status = 0;
+// What the starter is told: the id of a process that runs, or the exit status of one that does not.
+struct StartMessage {
+  char id[40] = {};
+  int32_t exit_status = kExitFailed;
 };
-Result<Started> StartProcess(const call::RunRequest& request);
+
+// In the keeper, which has left the terminal: from here to the end of the process. The keeper's exit status.
+int KeepProcess(const call::RunRequest& request, UniqueFd starter);
 
 }  // namespace coffer::cli
