@@ -132,16 +132,18 @@ void FakeService::Authenticate(const Credential& credential, Reply<Identity> rep
   static const std::map<std::string, Role> kKeys = {{"agent-key", Role::kAgent},
                                                     {"approver-key", Role::kApprover},
                                                     {"operator-key", Role::kOperator},
-                                                    {"auditor-key", Role::kAuditor}};
+                                                    {"auditor-key", Role::kAuditor},
+                                                    {"neighbour-key", Role::kAgent}};
   const auto found = kKeys.find(credential.bearer);
   if (found == kKeys.end()) {
     reply(Refusal{
         .kind = RefusalKind::kUnauthenticated, .code = "auth.key", .message = "no such key"});
     return;
   }
+  const char* const tenant = found->first == "neighbour-key" ? "t2" : "t1";
   ReplyWhenAllowed(
       [reply,
-       who = Identity{*store::TenantId::Parse("t1"), "bot", found->second, found->first, {}}] {
+       who = Identity{*store::TenantId::Parse(tenant), "bot", found->second, found->first, {}}] {
         reply(who);
       });
 }

@@ -421,6 +421,33 @@ TEST(Hostile, ATenantHasNotAllRequestsInProgress) {
   EXPECT_EQ(later.Receive().status, 200) << "the control: the places come back";
 }
 
+// Both come from one address, as all agents on the daemon's host do.
+TEST(Hostile, ATenantsNewConnectionsDoNotKeepANeighbourOut) {
+  ServerConfig config;
+  config.http.limits.pace = {.per_second = 0.001, .burst = 5, .held = 0, .peers = 100};
+  RunningServer server(config);
+  const auto ask = [&](std::string_view key) {
+    RawClient client = RawClient::Tcp(server.port());
+    client.Send(Request("GET", "/v1/tools", key));
+    return client.Receive();
+  };
+  EXPECT_EQ(ask("agent-key").status, 200);      // the daemon knows this one now
+  EXPECT_EQ(ask("neighbour-key").status, 200);  // and this one
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(ask("agent-key").status, 200) << i;
+  }
+  EXPECT_EQ(ask("agent-key").Code(), "http.connections") << "the control: it has had its turns";
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(ask("neighbour-key").status, 200) << i;
+  }
+  // Keys that nobody has share what the address has left: a new key for each connection gains nothing.
+  int served = 0;
+  for (int i = 0; i < 10; ++i) {
+    served += ask("guess-" + std::to_string(i)).status == 401 ? 1 : 0;
+  }
+  EXPECT_EQ(served, 3);
+}
+
 TEST(Hostile, PipelinedRequestsDoNotPileUp) {
   RunningServer server;
   RawClient client = RawClient::Tcp(server.port());

@@ -101,9 +101,11 @@ bool IsAbandonedReading(int fd) {
   return bytes.empty() || bytes.starts_with("GET ") || bytes == "HEAD ";
 }
 
-AcceptThread::AcceptThread(const HttpLimits& limits, const SiteNames& names, HandOver hand_over)
+AcceptThread::AcceptThread(const HttpLimits& limits, const SiteNames& names,
+                           const KnownTenants& known, HandOver hand_over)
     : limits_(limits),
       names_(names),
+      known_(known),
       hand_over_(std::move(hand_over)),
       poll_(::epoll_create1(EPOLL_CLOEXEC)),
       stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
@@ -238,7 +240,7 @@ void AcceptThread::Look(Place place) {
       return;  // the rest wakes us
     }
     if (!may_be_probe || !AnswerHealth(place, bytes, &keep)) {
-      Pass(place);
+      Pass(place, bytes);
       return;
     }
   }
@@ -275,8 +277,8 @@ bool AcceptThread::AnswerHealth(Place place, std::string_view bytes, bool* keep)
 
 void AcceptThread::HandOverOldest() { Pass(waiting_.begin()); }
 
-// To the loop, as soon as it is this peer's turn.
-void AcceptThread::Pass(Place place) {
+// To the loop, as soon as it is this tenant's turn, or this peer's.
+void AcceptThread::Pass(Place place, std::string_view bytes) {
   Newcomer newcomer{std::move(place->fd), place->tls};
   const int fd = newcomer.fd.get();
   (void)::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, fd, nullptr);
@@ -293,7 +295,9 @@ void AcceptThread::Pass(Place place) {
   if (!channel.ok() || IsAbandonedReading(fd)) {
     return;  // dropped here: the loop has enough to do
   }
-  switch (pace_.Take(PeerKey(*channel), &newcomer, Clock::now())) {
+  // No address has a line break in it, and no tenant.
+  const std::string lane = PeerKey(*channel) + "\n" + known_.FindInHead(bytes, limits_);
+  switch (pace_.Take(lane, &newcomer, Clock::now())) {
     case ConnectionPace::Verdict::kNow:
       Enter(std::move(newcomer));
       break;

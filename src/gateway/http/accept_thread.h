@@ -5,8 +5,9 @@
 // An answer from here waits neither for the loop nor for workers, and no limit of connections keeps a probe out. It says
 // 200 while the loop turns and 503 when its heartbeat is stale, so an orchestrator can tell a busy daemon from a stuck
 // one. Every other connection goes to the loop with its bytes unread: as soon as its first bytes differ from
-// "GET /healthz", or after a second of silence; a peer's new connections at a pace of their own (connection_pace.h). A request for /healthz that is not plain and well-formed goes there too, and
-// the loop says what is wrong with it.
+// "GET /healthz", or after a second of silence; the new connections of a tenant, and those of a peer that is not known, at
+// a pace of their own (connection_pace.h, known_tenants.h). A request for /healthz that is not plain and well-formed goes
+// there too, and the loop says what is wrong with it.
 //
 // TLS cannot be read here: such a connection goes to the loop at once. A daemon with TLS has a listener for probes instead
 // (ServerConfig::health), which is plain and answers nothing but /healthz.
@@ -27,6 +28,7 @@
 #include "base/unique_fd.h"
 #include "gateway/http/connection_pace.h"
 #include "gateway/http/head_checks.h"
+#include "gateway/http/known_tenants.h"
 #include "gateway/http/limits.h"
 #include "gateway/http/message.h"
 
@@ -46,7 +48,8 @@ class AcceptThread {
   // Gets each connection that is the loop's, on the accepting thread; calls Taken when the loop has it.
   using HandOver = std::function<void(UniqueFd connection, bool tls)>;
 
-  AcceptThread(const HttpLimits& limits, const SiteNames& names, HandOver hand_over);
+  AcceptThread(const HttpLimits& limits, const SiteNames& names, const KnownTenants& known,
+               HandOver hand_over);
   ~AcceptThread();
   AcceptThread(const AcceptThread&) = delete;
   AcceptThread& operator=(const AcceptThread&) = delete;
@@ -86,7 +89,8 @@ class AcceptThread {
   // Answers one request of `bytes`; false if that is for the loop.
   bool AnswerHealth(Place place, std::string_view bytes, bool* keep);
   void HandOverOldest();
-  void Pass(Place place);
+  // `bytes`: what it has sent so far, if that was looked at.
+  void Pass(Place place, std::string_view bytes = {});
   void Enter(Newcomer newcomer);
   void TurnAway(const Newcomer& newcomer, std::string why);
   void Drop(Place place);
@@ -94,6 +98,7 @@ class AcceptThread {
 
   const HttpLimits& limits_;
   const SiteNames& names_;
+  const KnownTenants& known_;
   const HandOver hand_over_;
   UniqueFd poll_, stop_;
   UniqueFd spare_;  // given up to accept and refuse when descriptors run out

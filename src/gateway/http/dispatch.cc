@@ -170,7 +170,10 @@ void Admit(const std::shared_ptr<Exchange>& exchange,
     decided(ProblemResponse(problem));
     return;
   }
-  const auto known = [exchange, decided = std::move(decided), raw = std::move(match.raw),
+  std::string token =
+      ReadBearer(exchange->head).value();  // "" if the client showed another credential
+  const auto known = [exchange, token = std::move(token), decided = std::move(decided),
+                      raw = std::move(match.raw),
                       query = std::move(query)](Answer<Identity> answer) {
     if (!answer.ok()) {
       decided(ProblemResponse(FromRefusal(answer.refusal())));
@@ -179,6 +182,9 @@ void Admit(const std::shared_ptr<Exchange>& exchange,
     exchange->who = std::move(answer.value());
     exchange->asker->tenant = exchange->who.tenant;
     exchange->asker->key = exchange->who.key_id;
+    if (!token.empty()) {
+      exchange->api->known->Remember(token, exchange->who.tenant.name());
+    }
     if (!exchange->route->access.Allows(exchange->who.role)) {
       decided(ProblemResponse(MakeProblem(403, "auth.role", "this path is not for your role",
                                           "it needs one of: " + exchange->route->access.Names())));

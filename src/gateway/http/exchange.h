@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "gateway/http/head_checks.h"
+#include "gateway/http/known_tenants.h"
 #include "gateway/http/limits.h"
 #include "gateway/http/message.h"
 #include "gateway/http/route.h"
@@ -39,6 +40,7 @@ struct Api {
   Service& service;
   net::Loop& loop;
   HttpConfig config;
+  std::shared_ptr<KnownTenants> known = std::make_shared<KnownTenants>();
 };
 
 // The body of an upload, pulled by its handler.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/bounded_json.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "gateway/http/names.h"
@@ -27,61 +28,6 @@ Refusal Bad(std::string_view code, std::string message, std::string pointer = {}
   return refusal;
 }
 
-// Counts while the library reads; returning false stops it.
-class Bounds : public nlohmann::json_sax<Json> {
- public:
-  explicit Bounds(const HttpLimits& limits) : limits_(limits) {}
-
-  bool null() override { return Value(); }
-  bool boolean(bool) override { return Value(); }
-  bool number_integer(number_integer_t) override { return Value(); }
-  bool number_unsigned(number_unsigned_t) override { return Value(); }
-  bool number_float(number_float_t, const string_t& text) override {
-    if (text.find_first_of(".eE") == string_t::npos) {
-      return Stop("json.number", "an integer that does not fit in 64 bits");
-    }
-    return Value();
-  }
-  bool string(string_t&) override { return Value(); }
-  bool binary(binary_t&) override { return false; }
-  bool start_object(std::size_t) override { return Open(); }
-  bool key(string_t&) override { return true; }
-  bool end_object() override { return Close(); }
-  bool start_array(std::size_t) override { return Open(); }
-  bool end_array() override { return Close(); }
-  bool parse_error(std::size_t at, const std::string&,
-                   const nlohmann::detail::exception& failure) override {
-    // 406 is a number beyond any double. The library's text repeats the input, so it is not passed on.
-    return failure.id == 406 ? Stop("json.number", "a number beyond the range of a double")
-                             : Stop("json.syntax", "not JSON: wrong at byte " + std::to_string(at));
-  }
-
-  const Refusal& refusal() const { return refusal_; }
-
- private:
-  bool Value() {
-    return ++values_ <= limits_.json_values || Stop("json.too_many", "too many values");
-  }
-  bool Open() {
-    return ++depth_ <= limits_.json_depth ? Value() : Stop("json.too_deep", "nested too deep");
-  }
-  bool Close() {
-    --depth_;
-    return true;
-  }
-  bool Stop(std::string_view code, std::string message) {
-    if (refusal_.code.empty()) {
-      refusal_ = Bad(code, std::move(message));
-    }
-    return false;
-  }
-
-  const HttpLimits& limits_;
-  size_t depth_ = 0;
-  size_t values_ = 0;
-  Refusal refusal_{.kind = RefusalKind::kInvalid};
-};
-
 // An object with its members, each of which must be asked for.
 class Members {
  public:
@@ -91,17 +37,10 @@ class Members {
                      .code = "body.too_large",
                      .message = "the body is too large"};
     }
-    if (text.find('\0') != std::string_view::npos || text.starts_with("\xef\xbb\xbf")) {
-      return Bad("json.syntax", "not JSON: a NUL byte or a byte order mark");
-    }
-    Bounds bounds(limits);
-    if (!Json::sax_parse(text, &bounds)) {
-      return bounds.refusal();
-    }
-    Result<Json> json = ParseJson(text);
+    Result<Json> json = ParseBoundedJson(
+        text, {.depth = limits.json_depth, .values = limits.json_values, .exact_integers = true});
     if (!json.ok()) {
-      return Bad("json.duplicate",
-                 "a key appears twice in one object");  // all else was found before
+      return Bad(json.error().code, json.error().message);
     }
     if (!json->is_object()) {
       return Bad("json.type", "the body must be a JSON object");

@@ -27,7 +27,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
   Status Open(const ServerConfig& config) {
     acceptor_ = std::make_unique<AcceptThread>(
-        shared_->api.config.limits, shared_->api.config.names,
+        shared_->api.config.limits, shared_->api.config.names, *shared_->api.known,
         [weak = weak_from_this(), &loop = loop_](UniqueFd fd, bool tls) {
           auto handed = std::make_shared<UniqueFd>(std::move(fd));
           loop.Post([weak, handed, tls] {

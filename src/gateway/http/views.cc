@@ -2,8 +2,10 @@
 #include "gateway/http/views.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/json.h"
+#include "base/json_text.h"
 #include "gateway/http/json_pieces.h"
 #include "gateway/http/names.h"
 #include "gateway/http/problem.h"
@@ -137,15 +139,34 @@ Json FileJson(const FileView& file) {
           {"modified_at", TimeOrNull(file.modified_at)}};
 }
 
-Json ToolJson(const ToolView& tool) {
-  return {{"name", tool.name},
-          {"version", tool.version},
-          {"owner", OrNull(tool.owner)},
-          {"summary", tool.summary},
-          {"effect", tool.effect},
-          {"state", tool.state},
-          {"problem", OrNull(tool.problem)},
-          {"manifest_hash", OrNull(tool.manifest_hash)}};
+// In this order. A list of hundreds of tools is what an agent asks for first, so its text is written without a value of
+// the library for each member.
+struct ToolMember {
+  const char* name;
+  std::string ToolView::*value;
+  bool null_if_empty;
+};
+constexpr ToolMember kToolMembers[] = {
+    {"name", &ToolView::name, false},      {"version", &ToolView::version, false},
+    {"owner", &ToolView::owner, true},     {"summary", &ToolView::summary, false},
+    {"effect", &ToolView::effect, false},  {"state", &ToolView::state, false},
+    {"problem", &ToolView::problem, true}, {"manifest_hash", &ToolView::manifest_hash, true},
+};
+
+void AppendTool(const ToolView& tool, std::string* out) {
+  char before = '{';
+  for (const ToolMember& member : kToolMembers) {
+    const std::string& value = tool.*member.value;
+    out->push_back(std::exchange(before, ','));
+    AppendJsonText(member.name, out);
+    out->push_back(':');
+    if (member.null_if_empty && value.empty()) {
+      out->append("null");
+    } else {
+      AppendJsonText(value, out);
+    }
+  }
+  out->push_back('}');
 }
 
 Json KeyJson(const KeyView& key) {
@@ -247,14 +268,23 @@ std::string FormatFiles(const Page<FileView>& page) {
 }
 
 std::string FormatTool(const ToolView& tool) {
-  Json json = ToolJson(tool);
-  json["blast_radius"] = {{"sentence", tool.blast_radius},
-                          {"data", Embedded(tool.blast_radius_json)}};
-  json["input_schema"] = Embedded(tool.input_schema_json);
-  return PrintJson(json);
+  std::string text;
+  AppendTool(tool, &text);
+  text.pop_back();
+  text += R"(,"blast_radius":)" +
+          PrintJson({{"sentence", tool.blast_radius}, {"data", Embedded(tool.blast_radius_json)}});
+  return text + R"(,"input_schema":)" + PrintJson(Embedded(tool.input_schema_json)) + "}";
 }
 std::string FormatTools(const std::vector<ToolView>& tools) {
-  return PrintJson({{"tools", ListOf(tools, ToolJson)}});
+  std::string text = R"({"tools":[)";
+  for (const ToolView& tool : tools) {
+    AppendTool(tool, &text);
+    text.push_back(',');
+  }
+  if (!tools.empty()) {
+    text.pop_back();
+  }
+  return text + "]}";
 }
 
 std::string FormatKey(const KeyView& key) { return PrintJson(KeyJson(key)); }

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/bounded_json.h"
+
 namespace coffer {
 namespace {
 
@@ -51,6 +53,33 @@ TEST(JsonText, OneDocumentOrNothing) {
   EXPECT_FALSE(ParseJson(std::string_view("1\0", 2)).ok());
   for (const char* text : {"null", "0", "-1.5e3", "\"\\u00e4\"", " [1, {}] \n"}) {
     EXPECT_TRUE(ParseJson(text).ok()) << text;
+  }
+}
+
+TEST(JsonText, EachBoundHasItsName) {
+  const JsonBounds bounds{.depth = 2, .values = 5, .exact_integers = true};
+  const auto code = [&](const std::string& text) {
+    const Result<Json> json = ParseBoundedJson(text, bounds);
+    return json.ok() ? "" : json.error().code;
+  };
+  EXPECT_EQ(code("[[1]]"), "");
+  EXPECT_EQ(code("[[[1]]]"), "json.too_deep");
+  EXPECT_EQ(code("[1,2,3,4]"), "");
+  EXPECT_EQ(code("[1,2,3,4,5]"), "json.too_many");
+  EXPECT_EQ(code(R"({"a":1,"\u0061":2})"), "json.duplicate");
+  EXPECT_EQ(code("18446744073709551615"), "");
+  EXPECT_EQ(code("18446744073709551616"), "json.number");
+  EXPECT_EQ(code("1e999"), "json.number");
+  EXPECT_EQ(code("[1"), "json.syntax");
+  EXPECT_TRUE(ParseBoundedJson("18446744073709551616", {}).ok()) << "the control: nobody asked";
+}
+
+TEST(JsonText, WhatIsBuiltIsWhatWasWritten) {
+  for (const char* text : {"null", "\"x\"", "[]", "{}",
+                           R"({"z":{"b":[1,-2,2.5,null,true],"a":{}},"a":[[],{"k":"v"}]})",
+                           R"([{"a":1},{"a":[{"b":[1]},2]},"end"])"}) {
+    EXPECT_EQ(PrintJson(*ParseJson(text)), text);
+    EXPECT_EQ(*ParseJson(text), Json::parse(text)) << "as the library builds it";
   }
 }
 

@@ -90,5 +90,29 @@ TEST(Views, TheSecretIsShownOnlyWithANewKey) {
   EXPECT_EQ(FormatKey(key.view).find("s3cret"), std::string::npos);
 }
 
+TEST(Views, ToolsAreListedWithTheirMembers) {
+  EXPECT_EQ(FormatTools({}), R"({"tools":[]})");
+  ToolView first, second;
+  first.name = "bash";
+  first.version = "1.0.0";
+  first.summary = "says \"hi\"\n";
+  first.effect = "execute";
+  second.name = "git";
+  second.owner = "ops\xff";
+  second.manifest_hash = "sha256:ab";
+  const std::string text = FormatTools({first, second});
+  EXPECT_TRUE(text.starts_with(
+      R"({"tools":[{"name":"bash","version":"1.0.0","owner":null,"summary":"says \"hi\"\n",)"
+      R"("effect":"execute","state":"ready","problem":null,"manifest_hash":null},{"name":"git",)"))
+      << text;
+  const ordered_json list = ordered_json::parse(text);
+  EXPECT_EQ(list["tools"].size(), 2U);
+  EXPECT_EQ(list["tools"][1]["owner"], "ops\xef\xbf\xbd") << "what is not UTF-8 is replaced";
+  EXPECT_EQ(list["tools"][1]["manifest_hash"], "sha256:ab");
+  EXPECT_EQ(
+      KeysOf(ordered_json::parse(FormatTool(second))),
+      "name version owner summary effect state problem manifest_hash blast_radius input_schema ");
+}
+
 }  // namespace
 }  // namespace coffer::gateway
