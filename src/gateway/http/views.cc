@@ -143,7 +143,7 @@ Json FileJson(const FileView& file) {
 // the library for each member.
 struct ToolMember {
   const char* name;
-  std::string ToolView::*value;
+  std::string ToolView::* value;
   bool null_if_empty;
 };
 constexpr ToolMember kToolMembers[] = {
