@@ -7,7 +7,7 @@ _coffer() {
     no-new-privs seccomp landlock rlimits disk-quota cgroup-memory cgroup-pids cgroup-cpu cgroup-io"
   COMPREPLY=()
   if [ "$COMP_CWORD" = 1 ]; then
-    mapfile -t COMPREPLY < <(compgen -W "run shell cache call tools audit serve key sessions switch doctor runtimes help --help --version" -- "$cur")
+    mapfile -t COMPREPLY < <(compgen -W "run shell cache call mcp tools audit serve key sessions switch doctor runtimes help --help --version" -- "$cur")
     return
   fi
   # After -- the rest is the command's own.
@@ -20,13 +20,16 @@ _coffer() {
   case $verb in
     doctor) mapfile -t COMPREPLY < <(compgen -W "--json --sweep --help" -- "$cur") ;;
     runtimes) mapfile -t COMPREPLY < <(compgen -W "--json --help" -- "$cur") ;;
-    help) mapfile -t COMPREPLY < <(compgen -W "manifest config run shell cache call tools audit serve key sessions switch
+    help) mapfile -t COMPREPLY < <(compgen -W "manifest config run shell cache call mcp tools audit serve key sessions switch
       doctor runtimes" -- "$cur") ;;
     cache)
       case $prev in
         --project) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
         *) mapfile -t COMPREPLY < <(compgen -W "list clear pip npm ccache --project --all --json --help" -- "$cur") ;;
       esac ;;
+    mcp)
+      mapfile -t COMPREPLY < <(compgen -W "--session --config --state --tools --help" -- "$cur")
+      ;;
     call)
       case $prev in
         --state | --tools) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;

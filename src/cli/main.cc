@@ -20,6 +20,7 @@
 #include "cli/verb_call.h"
 #include "cli/verb_doctor.h"
 #include "cli/verb_key.h"
+#include "cli/verb_mcp.h"
 #include "cli/verb_run.h"
 #include "cli/verb_runtimes.h"
 #include "cli/verb_serve.h"
@@ -43,6 +44,7 @@ Usage:
   coffer doctor [--json] [--sweep]    what this host can enforce, and how to fix what it cannot
   coffer runtimes [--json]            what can be made executable inside a boundary
   coffer call TOOL [--args JSON]      call a declared tool through the whole ladder
+  coffer mcp [flags]                  the declared tools over MCP on stdin and stdout, for an agent; no daemon
   coffer serve [flags]                the daemon: tools over HTTP, for tenants, with keys
   coffer audit list|show|verify|..    what was decided and done, and the proof that it was not edited
   coffer key new|list|revoke          API keys of the daemon
@@ -57,7 +59,7 @@ Start with:  coffer run -- python3 -c 'print(2 + 2)'
 
 const std::vector<std::string_view>& Verbs() {
   static const std::vector<std::string_view> verbs = {
-      "run",   "shell", "cache",    "doctor", "runtimes", "call", "serve",
+      "run",   "shell", "cache",    "doctor", "runtimes", "call", "mcp",    "serve",
       "audit", "key",   "sessions", "switch", "tools",    "help", "version"};
   return verbs;
 }
@@ -131,6 +133,10 @@ int Dispatch(std::span<const std::string_view> words, coffer::isolation::OwnWord
   if (words[0] == "call") {
     RaiseOpenFiles();
     return coffer::cli::CallVerb(rest);
+  }
+  if (words[0] == "mcp") {
+    RaiseOpenFiles();
+    return coffer::cli::McpVerb(rest);
   }
   if (words[0] == "serve") {
     return coffer::cli::ServeVerb(rest);

@@ -14,17 +14,15 @@
 #include "base/print.h"
 #include "base/regular_file.h"
 #include "base/sys.h"
-#include "call/config_file.h"
 #include "call/ladder.h"
-#include "call/make_table.h"
 #include "call/verb_flags.h"
 #include "call/warden/collect.h"
 #include "call/warden/launcher.h"
 #include "cli/call_answer.h"
 #include "cli/forget_old.h"
+#include "cli/local_ladder.h"
 #include "cli/local_sessions.h"
 #include "cli/session_forwards.h"
-#include "cli/state.h"
 #include "policy/reason.h"
 
 namespace coffer::cli {
@@ -181,19 +179,21 @@ int CallVerb(std::span<const std::string_view> words) {
     PrintOut(kUsage);
     return flags->help() ? 0 : kExitRefused;
   }
-  Result<State> state = State::Open(*flags);
-  if (!state.ok()) {
-    PrintError(state.error());
-    return state.error().kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
+  Result<std::unique_ptr<LocalLadder>> opened = LocalLadder::Open(*flags);
+  if (!opened.ok()) {
+    PrintError(opened.error());
+    return opened.error().kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
   }
+  LocalLadder& local = **opened;
+  State& state = local.state();
   std::optional<audit::ReceiptFile> receipt;
   if (flags->Has("--receipt")) {
-    Result<audit::ReceiptFile> opened = audit::ReceiptFile::Open(flags->Value("--receipt"));
-    if (!opened.ok()) {
-      PrintError(opened.error());
+    Result<audit::ReceiptFile> file = audit::ReceiptFile::Open(flags->Value("--receipt"));
+    if (!file.ok()) {
+      PrintError(file.error());
       return kExitRefused;
     }
-    receipt.emplace(std::move(opened).value());
+    receipt.emplace(std::move(file).value());
   }
   call::ToolRequest request;
   request.identity.agent = kCliAgent;
@@ -216,53 +216,24 @@ int CallVerb(std::span<const std::string_view> words) {
     return kExitRefused;
   }
   request.args_json = std::move(args).value();
-  const Result<std::string> config_file = flags->ConfigFile();
-  const Result<call::FileConfig> config =
-      !config_file.ok() ? Result<call::FileConfig>(config_file.error())
-                        : call::LoadConfigFile(*config_file,
-                                               /*may_be_missing=*/!flags->Has("--config"));
-  if (!config.ok()) {
-    PrintError(config.error());
-    return kExitRefused;
-  }
-  call::LadderOptions options = state->ladder_options();
-  options.quotas = [&](const store::TenantId& tenant) { return config->QuotasOf(tenant); };
-  options.keeps_transcripts = [&](const store::TenantId& tenant) {
-    return config->RulesOf(tenant).keeps_transcripts;
-  };
-  call::Ladder ladder(state->recorder(), state->shelf(), options);
-  call::Allowed allowed;
-  allowed.rules.sessions = options.sessions;
-  if (Result<std::vector<std::string>> tools = flags->ToolDirs(); tools.ok()) {
-    allowed.rules.relied = std::move(tools).value();
-  }
-  if (!config_file->empty()) {
-    allowed.rules.relied.push_back(*config_file);
-  }
-  allowed.rules.allow_broad = true;  // broad mounts are the caller's own to give
-  Result<call::WardenTable> table = call::MakeTable(state->shelf(), config->ceilings, {});
-  if (!table.ok()) {
-    PrintError(table.error());
-    return kExitRefused;
-  }
-  allowed.table = std::move(table).value();
   Result<std::optional<LocalSessions::Held>> session =
-      TakeSession(*state, request.identity.session_id);
+      TakeSession(state, request.identity.session_id);
   if (!session.ok()) {
     PrintError(session.error());
     return session.error().kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
   }
   const call::ToolReply reply = RunLadder(
-      ladder, allowed, request,
-      {flags->json(), flags->Has("--fail-on-cut"), session->has_value(), state->directory()});
-  PrintReply(reply, request, state->shelf(), flags->json());
+      local.ladder(), local.allowed(), request,
+      {flags->json(), flags->Has("--fail-on-cut"), session->has_value(), state.directory()});
+  PrintReply(reply, request, state.shelf(), flags->json());
   if (receipt && !reply.receipt.empty()) {
     if (const Status wrote = receipt->Write(reply.receipt); !wrote.ok()) {
       PrintError(wrote.error());
       return kExitFailed;
     }
   }
-  ForgetOld(*state, request.identity.tenant, config->RulesOf(request.identity.tenant).retention);
+  ForgetOld(state, request.identity.tenant,
+            local.config().RulesOf(request.identity.tenant).retention);
   return ExitStatus(reply);
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "call/warden/launcher.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -92,6 +94,14 @@ Result<RunChannels> LocalLauncher::Launch(const std::string& call_id, const RunR
 void LocalLauncher::Signal(const std::string& call_id, int signal) {
   if (const auto found = runners_.find(call_id); found != runners_.end()) {
     ::kill(found->second, signal);
+  }
+}
+
+void LocalLauncher::Reap(const std::string& call_id) {
+  if (const auto found = runners_.find(call_id); found != runners_.end()) {
+    while (raw::Syscall(SYS_wait4, found->second, 0, 0, 0) == -EINTR) {
+    }
+    runners_.erase(found);
   }
 }
 

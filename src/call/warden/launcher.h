@@ -54,6 +54,8 @@ class LocalLauncher : public Launcher {
                              std::string_view stdin_text) override;
   void Kill(const std::string& call_id) override;
   void Signal(const std::string& call_id, int signal) override;
+  // After everything of the call has come back: waits for its runner and forgets it.
+  void Reap(const std::string& call_id);
 
  private:
   const Allowed* const allowed_;

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/local_ladder.h"
+
+#include <utility>
+
+#include "call/make_table.h"
+
+namespace coffer::cli {
+
+Result<std::unique_ptr<LocalLadder>> LocalLadder::Open(const call::VerbFlags& flags) {
+  TRY_ASSIGN(State state, State::Open(flags));
+  TRY_ASSIGN(const std::string config_file, flags.ConfigFile());
+  TRY_ASSIGN(call::FileConfig config,
+             call::LoadConfigFile(config_file, /*may_be_missing=*/!flags.Has("--config")));
+  std::unique_ptr<LocalLadder> made(new LocalLadder(std::move(state), std::move(config)));
+
+  call::LadderOptions options = made->state_.ladder_options();
+  options.quotas = [config = &made->config_](const store::TenantId& tenant) {
+    return config->QuotasOf(tenant);
+  };
+  options.keeps_transcripts = [config = &made->config_](const store::TenantId& tenant) {
+    return config->RulesOf(tenant).keeps_transcripts;
+  };
+  call::Allowed& allowed = made->allowed_;
+  allowed.rules.sessions = options.sessions;
+  if (Result<std::vector<std::string>> tools = flags.ToolDirs(); tools.ok()) {
+    allowed.rules.relied = std::move(tools).value();
+  }
+  if (!config_file.empty()) {
+    allowed.rules.relied.push_back(config_file);
+  }
+  allowed.rules.allow_broad = true;  // broad mounts are the caller's own to give
+  TRY_ASSIGN(allowed.table, call::MakeTable(made->state_.shelf(), made->config_.ceilings, {}));
+  made->ladder_ = std::make_unique<call::Ladder>(made->state_.recorder(), made->state_.shelf(),
+                                                 std::move(options));
+  return made;
+}
+
+}  // namespace coffer::cli

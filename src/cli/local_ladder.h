@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ladder of declared tools without a daemon: the state directory, the configuration and what a call is held against,
+// opened together. For `coffer call` and `coffer mcp`.
+#pragma once
+
+#include <memory>
+
+#include "call/config_file.h"
+#include "call/ladder.h"
+#include "call/verb_flags.h"
+#include "call/warden/launcher.h"
+#include "cli/state.h"
+
+namespace coffer::cli {
+
+class LocalLadder {
+ public:
+  // `flags` outlives nothing: what is needed of it is taken.
+  static Result<std::unique_ptr<LocalLadder>> Open(const call::VerbFlags& flags);
+  LocalLadder(const LocalLadder&) = delete;
+  LocalLadder& operator=(const LocalLadder&) = delete;
+
+  State& state() { return state_; }
+  const call::FileConfig& config() const { return config_; }
+  const call::Allowed& allowed() const { return allowed_; }
+  call::Ladder& ladder() { return *ladder_; }
+
+ private:
+  LocalLadder(State state, call::FileConfig config)
+      : state_(std::move(state)), config_(std::move(config)) {}
+
+  State state_;
+  const call::FileConfig config_;
+  call::Allowed allowed_;
+  std::unique_ptr<call::Ladder> ladder_;
+};
+
+}  // namespace coffer::cli

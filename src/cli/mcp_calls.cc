@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/mcp_calls.h"
+
+#include <fmt/format.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/ids.h"
+#include "base/text.h"
+#include "gateway/mcp/tool_json.h"
+#include "store/session.h"
+
+namespace coffer::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr Nanos kLifetime = std::chrono::hours(24);
+constexpr std::chrono::seconds kProgressEvery{1};
+
+std::string Who() { return fmt::format("uid:{}", ::getuid()); }
+
+Result<store::Session> MakeSession(LocalLadder& ladder, LocalSessions& sessions) {
+  const call::TenantRules& rules = ladder.config().RulesOf(store::TenantId::Local());
+  struct statvfs disk{};
+  if (::statvfs(ladder.state().directory().c_str(), &disk) != 0) {
+    return Internal("internal", "the size of the disk of the state directory cannot be seen");
+  }
+  store::SessionRequest request;
+  request.lifetime = kLifetime;
+  request.bytes = rules.storage.session;
+  request.budget = rules.session_budget;
+  request.label = "coffer mcp";
+  request.tenant_bytes =
+      rules.storage.SessionsTogether(static_cast<uint64_t>(disk.f_blocks) * disk.f_frsize);
+  return sessions.Make(std::move(request));
+}
+
+}  // namespace
+
+struct McpCalls::Running {
+  gateway::McpId id;
+  call::ReadyCall ready;
+  call::Collector collector;
+  Clock::time_point begun = Clock::now();
+  Clock::time_point told = Clock::now();
+  size_t printed = 0;
+  std::optional<Error> stopped;
+
+  Running(gateway::McpId call_id, call::ReadyCall call, call::RunChannels channels)
+      : id(std::move(call_id)),
+        ready(std::move(call)),
+        collector(std::move(channels),
+                  [this](call::Stream, std::string_view piece) { printed += piece.size(); }) {}
+};
+
+McpCalls::McpCalls(LocalLadder& ladder, LocalSessions::Held session, bool own,
+                   std::string process_token)
+    : ladder_(ladder),
+      launcher_(&ladder.allowed()),
+      session_(std::move(session)),
+      own_session_(own),
+      process_token_(std::move(process_token)) {}
+
+McpCalls::~McpCalls() = default;
+
+Result<std::unique_ptr<McpCalls>> McpCalls::Open(LocalLadder& ladder, const std::string& session) {
+  TRY_ASSIGN(LocalSessions sessions, LocalSessions::Open(ladder.state()));
+  TRY(sessions.Sweep());
+  std::string id = session;
+  if (id.empty()) {
+    TRY_ASSIGN(const store::Session made, MakeSession(ladder, sessions));
+    id = made.id;
+  }
+  TRY_ASSIGN(LocalSessions::Held held, sessions.Hold(id));
+  TRY_ASSIGN(std::string token, NewId());
+  return std::unique_ptr<McpCalls>(
+      new McpCalls(ladder, std::move(held), session.empty(), std::move(token)));
+}
+
+std::shared_ptr<const Json> McpCalls::Tools() {
+  Json tools = Json::array();
+  for (const call::ShelfEntry& entry : ladder_.state().shelf().List()) {
+    if (entry.tool != nullptr) {
+      tools.push_back(gateway::McpToolJson(entry.tool->manifest));
+    }
+  }
+  return std::make_shared<const Json>(std::move(tools));
+}
+
+void McpCalls::Begin(const gateway::McpCall& call) {
+  if (running_.size() < kAtOnce) {
+    Start(call);
+  } else if (waiting_.size() < kMostWaiting) {
+    waiting_.push_back(call);
+  } else {
+    server_->Answer(call.id, gateway::McpError{gateway::McpErrorCode::kInternal,
+                                               "too many calls wait; send it again later",
+                                               {}});
+  }
+}
+
+void McpCalls::Start(const gateway::McpCall& call) {
+  call::ToolRequest request;
+  request.identity.agent = kCliAgent;
+  request.identity.user = Who();
+  request.identity.tool = call.tool;
+  request.identity.session_id = session_.session.id;
+  request.args_json = call.args_json;
+  call::TakeTrace(call.traceparent, request.identity);
+  call::UseRequestId(process_token_ + "\n" + call.id, request);
+  std::variant<call::ReadyCall, call::ToolReply> climbed = ladder_.ladder().Climb(request);
+  if (const auto* answered = std::get_if<call::ToolReply>(&climbed)) {
+    Finish(call.id, *answered);
+    return;
+  }
+  call::ReadyCall& ready = std::get<call::ReadyCall>(climbed);
+  ready.run.marks_cut = true;
+  std::variant<call::RunChannels, call::ToolReply> launched =
+      ladder_.ladder().Launch(ready, launcher_);
+  if (const auto* answered = std::get_if<call::ToolReply>(&launched)) {
+    Finish(call.id, *answered);
+    return;
+  }
+  running_.push_back(std::make_unique<Running>(call.id, std::move(ready),
+                                               std::move(std::get<call::RunChannels>(launched))));
+}
+
+void McpCalls::Finish(const gateway::McpId& id, const call::ToolReply& reply) {
+  // An unknown tool is a mistake of the protocol's user, not of a tool.
+  if (reply.error_class == "policy.tool" && reply.refusal == call::ToolRefusal::kNotFound) {
+    server_->Answer(id,
+                    gateway::McpError{gateway::McpErrorCode::kBadParams,
+                                      reply.error_message + "; tools/list names those there are",
+                                      {}});
+    return;
+  }
+  server_->Answer(id, gateway::McpResultJson(reply));
+}
+
+void McpCalls::Cancel(const gateway::McpId& id, const std::string& reason) {
+  const std::string why = reason.empty() ? "" : ": " + Printable(reason.substr(0, 200));
+  for (const std::unique_ptr<Running>& running : running_) {
+    if (running->id == id && !running->stopped) {
+      running->stopped =
+          Refused("policy.cancelled", "cancelled by the MCP client of " + Who() + why);
+      launcher_.Kill(running->ready.call_id());
+    }
+  }
+  const auto waits = std::find_if(waiting_.begin(), waiting_.end(),
+                                  [&](const gateway::McpCall& call) { return call.id == id; });
+  if (waits != waiting_.end()) {
+    waiting_.erase(waits);  // it never was a call
+    server_->Answer(id, Json::object());
+  }
+}
+
+void McpCalls::CancelAll(const std::string& reason) {
+  while (!waiting_.empty()) {
+    Cancel(gateway::McpId(waiting_.back().id), reason);
+  }
+  for (const std::unique_ptr<Running>& running : running_) {
+    Cancel(gateway::McpId(running->id), reason);
+  }
+}
+
+void McpCalls::AddTo(std::vector<pollfd>* polled) const {
+  for (const std::unique_ptr<Running>& running : running_) {
+    for (size_t channel = 0; channel < call::Collector::kChannels; ++channel) {
+      if (running->collector.fd(channel) >= 0) {
+        polled->push_back({running->collector.fd(channel), POLLIN, 0});
+      }
+    }
+  }
+}
+
+void McpCalls::Handle(const std::vector<pollfd>& polled) {
+  const auto readable = [&](int fd) {
+    return std::any_of(polled.begin(), polled.end(),
+                       [&](const pollfd& one) { return one.fd == fd && one.revents != 0; });
+  };
+  for (auto at = running_.begin(); at != running_.end();) {
+    Running& running = **at;
+    for (size_t channel = 0; channel < call::Collector::kChannels; ++channel) {
+      if (running.collector.fd(channel) >= 0 && readable(running.collector.fd(channel))) {
+        running.collector.Read(channel);
+      }
+    }
+    if (!running.collector.done()) {
+      TellProgress(running);
+      ++at;
+      continue;
+    }
+    call::Collected collected = running.collector.Take();
+    collected.stopped = std::move(running.stopped);
+    launcher_.Reap(running.ready.call_id());
+    Finish(running.id, ladder_.ladder().Descend(running.ready, std::move(collected)));
+    at = running_.erase(at);
+  }
+  while (!waiting_.empty() && running_.size() < kAtOnce) {
+    const gateway::McpCall next = std::move(waiting_.front());
+    waiting_.pop_front();
+    Start(next);
+  }
+}
+
+void McpCalls::TellProgress(Running& running) {
+  const Clock::time_point now = Clock::now();
+  if (now - running.told >= kProgressEvery) {
+    running.told = now;
+    const double seconds = std::chrono::duration<double>(now - running.begun).count();
+    server_->Progress(
+        running.id, seconds,
+        fmt::format("running for {:.0f} s, {} bytes of output", seconds, running.printed));
+  }
+}
+
+Status McpCalls::End() {
+  if (!own_session_) {
+    return {};
+  }
+  const store::TenantId tenant = store::TenantId::Local();
+  TRY_ASSIGN(const store::EndedSession ended,
+             store::EndSession(ladder_.state().store(), tenant, session_.session.id,
+                               "ended with coffer mcp by " + Who()));
+  TRY(ladder_.state().recorder().Event(tenant.name(), "session.ended",
+                                       {{"by", Who()}, {"session", session_.session.id}}));
+  session_.lock.Reset();
+  TRY_ASSIGN(LocalSessions sessions, LocalSessions::Open(ladder_.state()));
+  TRY_ASSIGN(const bool removed, sessions.RemoveFiles(ended.session));
+  (void)removed;  // false: another call uses them, and a later sweep removes them
+  return {};
+}
+
+}  // namespace coffer::cli

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/mcp/tool_json.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "policy/blast_radius.h"
+#include "policy/make_envelope.h"
+
+namespace coffer::gateway {
+namespace {
+
+Json Nullable(const char* type) { return {{"type", {type, "null"}}}; }
+
+// Of every tool: what a call comes to is the same for all of them.
+Json OutputSchema() {
+  return {{"type", "object"},
+          {"required", {"outcome", "stdout", "stderr", "truncated"}},
+          {"properties",
+           {{"call_id", Nullable("string")},
+            {"outcome", {{"type", "string"}}},
+            {"exit_code", Nullable("integer")},
+            {"signal", Nullable("integer")},
+            {"stdout", {{"type", "string"}}},
+            {"stderr", {{"type", "string"}}},
+            {"truncated", {{"type", "boolean"}}},
+            {"error",
+             {{"type", {"object", "null"}},
+              {"properties",
+               {{"class", {{"type", "string"}}},
+                {"message", {{"type", "string"}}},
+                {"hint", {{"type", "string"}}}}}}},
+            {"denials",
+             {{"type", "array"},
+              {"items",
+               {{"type", "object"},
+                {"properties",
+                 {{"surface", {{"type", "string"}}},
+                  {"operation", {{"type", "string"}}},
+                  {"target", {{"type", "string"}}},
+                  {"reason", {{"type", "string"}}},
+                  {"fix", Nullable("string")}}}}}}}}}};
+}
+
+std::string Describe(const policy::Manifest& manifest) {
+  std::string text = manifest.tool.summary;
+  if (const Result<policy::Envelope> envelope = policy::MakeEnvelope(manifest, {}, {});
+      envelope.ok()) {
+    text += "\n\nIt runs in a sandbox and " +
+            policy::Sentence(
+                policy::ComputeBlastRadius(*envelope, manifest.network, {}, manifest.tool.effect));
+  }
+  switch (manifest.workspace) {
+    case policy::Workspace::kFresh:
+      text += "\nIts working directory /workspace is empty, and is removed after the call.";
+      break;
+    case policy::Workspace::kSessionRead:
+      text += "\nIts working directory /workspace has the files of earlier calls, read-only.";
+      break;
+    case policy::Workspace::kSessionWrite:
+      text +=
+          "\nFiles that it leaves in its working directory /workspace are there for later calls.";
+      break;
+  }
+  text +=
+      "\nA result with isError says in error.message what went wrong and in error.hint what to do; "
+      "an "
+      "error class that begins with \"limit.\" means that a limit was reached, and one that begins "
+      "with \"policy.\" means that the call is not allowed as it is: change it, do not repeat it.";
+  return text;
+}
+
+Json ErrorJson(const call::ToolReply& reply) {
+  if (reply.error_class.empty()) {
+    return nullptr;
+  }
+  Json error = {{"class", reply.error_class}, {"message", reply.error_message}};
+  if (!reply.hint.empty()) {
+    error["hint"] = reply.hint;
+  }
+  return error;
+}
+
+// What a person at a terminal would see, and why the call failed.
+std::string Text(const call::ToolReply& reply, bool failed) {
+  std::string text = reply.stdout_text;
+  const auto add = [&text](const std::string& more) {
+    if (!text.empty() && text.back() != '\n') {
+      text += '\n';
+    }
+    text += more;
+  };
+  if (!reply.stderr_text.empty()) {
+    add("[stderr]\n" + reply.stderr_text);
+  }
+  if (!reply.error_class.empty()) {
+    add("[error] " + reply.error_class + ": " + reply.error_message +
+        (reply.hint.empty() ? "" : " (" + reply.hint + ")"));
+  } else if (failed && reply.exit_code) {
+    add(fmt::format("[exit status {}]", *reply.exit_code));
+  } else if (failed && reply.exit_signal) {
+    add(fmt::format("[ended by signal {}]", *reply.exit_signal));
+  }
+  for (const audit::Denial& denial : reply.denials) {
+    if (denial.reason == reply.error_message) {
+      continue;  // said above
+    }
+    add(fmt::format("[denied] {} {}: {}{}", denial.operation, denial.target, denial.reason,
+                    denial.fix.empty() ? "" : " (" + denial.fix + ")"));
+  }
+  if (reply.truncated) {
+    add("[the output was cut]");
+  }
+  return text;
+}
+
+}  // namespace
+
+Json McpToolJson(const policy::Manifest& manifest) {
+  const policy::Effect effect = manifest.tool.effect;
+  const bool reads = effect == policy::Effect::kReadOnly;
+  const Result<Json> schema = ParseJson(manifest.input_schema);
+  return {{"name", manifest.tool.name},
+          {"title", manifest.tool.name},
+          {"description", Describe(manifest)},
+          {"inputSchema", schema.ok() ? *schema : Json{{"type", "object"}}},
+          {"outputSchema", OutputSchema()},
+          {"annotations",
+           {{"title", manifest.tool.name},
+            {"readOnlyHint", reads},
+            {"destructiveHint",
+             effect == policy::Effect::kIrreversible || effect == policy::Effect::kPrivileged},
+            {"idempotentHint", reads},
+            {"openWorldHint", !manifest.network.empty()}}}};
+}
+
+Json McpResultJson(const call::ToolReply& reply) {
+  const auto number = [](const std::optional<int>& value) {
+    return value ? Json(*value) : Json(nullptr);
+  };
+  const bool failed = reply.outcome != "success" || reply.exit_code.value_or(0) != 0;
+  Json denials = Json::array();
+  for (const audit::Denial& denial : reply.denials) {
+    denials.push_back({{"surface", denial.surface},
+                       {"operation", denial.operation},
+                       {"target", denial.target},
+                       {"reason", denial.reason},
+                       {"fix", denial.fix.empty() ? Json(nullptr) : Json(denial.fix)}});
+  }
+  return {{"content", Json::array({{{"type", "text"}, {"text", Text(reply, failed)}}})},
+          {"structuredContent",
+           {{"call_id", reply.call_id.empty() ? Json(nullptr) : Json(reply.call_id)},
+            {"outcome", reply.outcome},
+            {"exit_code", number(reply.exit_code)},
+            {"signal", number(reply.exit_signal)},
+            {"stdout", reply.stdout_text},
+            {"stderr", reply.stderr_text},
+            {"truncated", reply.truncated},
+            {"error", ErrorJson(reply)},
+            {"denials", std::move(denials)}}},
+          {"isError", failed}};
+}
+
+}  // namespace coffer::gateway

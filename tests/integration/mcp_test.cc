@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `coffer mcp` as a client sees it: real calls over stdin and stdout, several at once, and a clean end whatever the client
+// does.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/json.h"
+#include "base/unique_fd.h"
+#include "tests/support/host.h"
+
+namespace coffer::test {
+namespace {
+
+class Mcp : public ::testing::Test {
+ protected:
+  Mcp() {
+    dir_.MakeDir("home");
+    options_.environment = {
+        {"HOME=" + (dir_ / "home"), "PATH=/usr/bin:/bin", "COFFER_STATE=" + (dir_ / "state")}};
+  }
+  static std::string Call(const std::string& id, const std::string& tool, const Json& args) {
+    const Json message = {{"jsonrpc", "2.0"},
+                          {"id", id},
+                          {"method", "tools/call"},
+                          {"params",
+                           {{"name", tool},
+                            {"arguments", args},
+                            {"_meta",
+                             {{"io.modelcontextprotocol/protocolVersion", "2026-07-28"},
+                              {"io.modelcontextprotocol/clientCapabilities", Json::object()}}}}}};
+    return message.dump() + "\n";
+  }
+  static std::string Bash(const std::string& id, const std::string& command) {
+    return Call(id, "bash", {{"command", command}});
+  }
+  // stdin stays open until `input_` is closed. The requests fit into the pipe.
+  std::unique_ptr<Background> Start(const std::string& requests, const Strings& flags = {}) {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    const UniqueFd read_end(ends[0]);
+    input_ = UniqueFd(ends[1]);
+    EXPECT_EQ(::write(input_.get(), requests.data(), requests.size()),
+              static_cast<ssize_t>(requests.size()));
+    RunOptions options = options_;
+    options.in_child = [from = read_end.get()] { ::dup2(from, STDIN_FILENO); };
+    Strings words = {CofferPath(), "mcp"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    return std::make_unique<Background>(words, options);
+  }
+  // The answer with this id; waits until its whole line has come.
+  static Json Answer(Background& server, const std::string& id) {
+    Json found;
+    EXPECT_TRUE(WaitUntil(
+        [&] {
+          (void)server.WaitForOutput("\"id\":\"" + id + "\"", Seconds(1));
+          for (const std::string& line : Lines(server.out())) {
+            const Json message = Json::parse(line, nullptr, false);
+            if (!message.is_discarded() && message.value("id", "") == id) {
+              found = message;
+            }
+          }
+          return !found.is_null();
+        },
+        Seconds(30)))
+        << id << " has no answer: " << server.out() << server.err();
+    return found;
+  }
+  RunResult Coffer(Strings words) {
+    words.insert(words.begin(), CofferPath());
+    return RunProgram(words, options_);
+  }
+  // The calls of the record: "bash success".
+  std::multiset<std::string> Recorded() {
+    const RunResult list = Coffer({"audit", "list", "--json"});
+    std::multiset<std::string> all;
+    const Json calls = Json::parse(list.out, nullptr, false);
+    EXPECT_FALSE(calls.is_discarded()) << list.Describe();
+    for (const Json& call : calls.value("calls", Json::array())) {
+      all.insert(call.value("tool", "") + " " + call.value("outcome", ""));
+    }
+    return all;
+  }
+  bool NoSessionIsOpen() {
+    return Lines(Coffer({"sessions", "list"}).out).size() == 1;  // the heading
+  }
+
+  TempDir dir_;
+  RunOptions options_;
+  UniqueFd input_;
+};
+
+TEST_F(Mcp, CallsRunSideBySideInOneWorkspace) {
+  const auto server = Start(Bash("slow", "while [ ! -e go ]; do sleep 0.05; done; cat go") +
+                            Bash("fails", "echo broken >&2; exit 3") +
+                            Bash("quick", "echo now > made; mv made go"));
+  const Json slow = Answer(*server, "slow");
+  EXPECT_EQ(slow["result"]["structuredContent"]["stdout"], "now\n") << slow;
+  EXPECT_EQ(slow["result"]["isError"], false);
+  EXPECT_EQ(slow["result"]["resultType"], "complete");
+  const Json fails = Answer(*server, "fails");
+  EXPECT_EQ(fails["result"]["isError"], true) << fails;
+  EXPECT_EQ(fails["result"]["structuredContent"]["exit_code"], 3);
+  EXPECT_EQ(fails["result"]["content"][0]["text"], "[stderr]\nbroken\n[exit status 3]");
+  EXPECT_EQ(Answer(*server, "quick")["result"]["isError"], false);
+  EXPECT_FALSE(NoSessionIsOpen()) << "the control";
+  input_.Reset();
+  EXPECT_EQ(server->Wait().exit, 0) << server->err();
+  EXPECT_TRUE(NoSessionIsOpen());
+  EXPECT_EQ(Recorded(), (std::multiset<std::string>{"bash success", "bash success", "bash error"}));
+  EXPECT_EQ(Coffer({"audit", "verify"}).exit, 0);
+}
+
+TEST_F(Mcp, ARefusalSaysWhatToChange) {
+  const auto server = Start(Call("args", "bash", {{"command", 5}}) + Call("tool", "bsh", {}) +
+                            "{no json\n" + Bash("good", "echo still here"));
+  const Json args = Answer(*server, "args");
+  EXPECT_EQ(args["result"]["isError"], true) << args;
+  EXPECT_EQ(args["result"]["structuredContent"]["error"]["class"], "policy.args.schema");
+  EXPECT_TRUE(Contains(args["result"]["content"][0]["text"], "/command must be a string"));
+  EXPECT_EQ(Answer(*server, "tool")["error"]["code"], -32602);
+  EXPECT_TRUE(server->WaitForOutput("-32700"));
+  EXPECT_EQ(Answer(*server, "good")["result"]["structuredContent"]["stdout"], "still here\n");
+  input_.Reset();
+  EXPECT_EQ(server->Wait().exit, 0);
+}
+
+// A client that dies, or asks us to end, leaves nothing behind: no process, no session, no call without its end.
+TEST_F(Mcp, AClientThatLeavesTakesItsCallsAlong) {
+  const auto server = Start(Bash("slow", "echo began > began; sleep 600"));
+  // By its session's files: an answer never comes.
+  ASSERT_TRUE(WaitUntil([&] {
+    const Strings lines = Lines(Coffer({"sessions", "list"}).out);
+    return lines.size() == 2 &&
+           Contains(Coffer({"sessions", "files", lines[1].substr(0, 36)}).out, "began");
+  }));
+  server->Signal(SIGTERM);
+  EXPECT_EQ(server->Wait().exit, 0) << server->err();
+  EXPECT_TRUE(NoSessionIsOpen());
+  EXPECT_EQ(Recorded(), (std::multiset<std::string>{"bash terminated"}));
+}
+
+TEST_F(Mcp, ASessionThatWasNamedStays) {
+  const std::string session = Lines(Coffer({"sessions", "new"}).out).at(0);
+  const auto first = Start(Bash("1", "echo kept > file"), {"--session", session});
+  EXPECT_EQ(Answer(*first, "1")["result"]["isError"], false);
+  input_.Reset();
+  EXPECT_EQ(first->Wait().exit, 0);
+  // The same request id in another process is another request.
+  const auto second = Start(Bash("1", "cat file"), {"--session", session});
+  EXPECT_EQ(Answer(*second, "1")["result"]["structuredContent"]["stdout"], "kept\n");
+  input_.Reset();
+  EXPECT_EQ(second->Wait().exit, 0);
+  EXPECT_FALSE(NoSessionIsOpen());
+  EXPECT_EQ(Coffer({"mcp", "--session", "no-such-session"}).exit, 120);
+}
+
+}  // namespace
+}  // namespace coffer::test
