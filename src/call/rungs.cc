@@ -41,6 +41,7 @@ std::string RequestHash(const ToolRequest& request, const std::string& args_hash
 std::string ToolInsteadOf(const std::string& name, const ToolShelf& shelf) {
   const std::vector<ShelfEntry> entries = shelf.List();
   std::vector<std::string_view> names;
+  names.reserve(entries.size());
   for (const ShelfEntry& entry : entries) {
     names.push_back(entry.name);
   }

@@ -435,6 +435,7 @@ class Parser {
 
   static std::string SuggestLayer(std::string_view name) {
     std::vector<std::string_view> known;
+    known.reserve(policy::kLayerCount);
     for (int layer = 0; layer < policy::kLayerCount; ++layer) {
       known.push_back(policy::LayerName(static_cast<policy::Layer>(layer)));
     }

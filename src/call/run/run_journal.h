@@ -23,7 +23,7 @@ class RunJournal {
   // How many bytes of each stream the record wants to see; 0: none.
   virtual size_t reads() const { return 0; }
   // What went through them, once, when the call has ended.
-  virtual void Streams(std::string /*in*/, std::string /*out*/, std::string /*err*/) {}
+  virtual void Streams(std::string in, std::string out, std::string err) = 0;
 };
 
 }  // namespace coffer::call
