@@ -92,9 +92,9 @@ _coffer() {
         --tenant) ;;
         *)
           if [ "$COMP_CWORD" = 2 ]; then
-            mapfile -t COMPREPLY < <(compgen -W "new list files end --help" -- "$cur")
+            mapfile -t COMPREPLY < <(compgen -W "new list files extend end start processes log signal stop --help" -- "$cur")
           else
-            mapfile -t COMPREPLY < <(compgen -W "--tenant --all --lifetime --size --label --config --json --state --help" -- "$cur")
+            mapfile -t COMPREPLY < <(compgen -W "--tenant --all --lifetime --size --label --port --follow --config --json --state --help" -- "$cur")
           fi ;;
       esac ;;
     switch)

@@ -68,6 +68,11 @@ Status RunRecord::Start(const audit::Receipt& receipt, const Prepared& prepared)
       ran_.code = input.content.substr(0, kTranscriptReads);
     }
   }
+  if (before_start_) {
+    Status ready = before_start_(asked_.identity.call_id);
+    failed_ = !ready.ok();
+    TRY(std::move(ready));
+  }
   Status wrote = recorder_.Start(receipt, {"", envelope_});
   started_ = wrote.ok();
   failed_ = !wrote.ok();

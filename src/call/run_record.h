@@ -9,6 +9,7 @@
 // A run without a state directory has none of this, and pays for none of it.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "audit/receipt.h"
@@ -39,6 +40,19 @@ class RunRecord : public RunJournal {
   // Refused if something that is brought in shows the state directory: a run does not get at its own record.
   Status Start(const audit::Receipt& receipt, const Prepared& prepared) override;
 
+  // `before_start` is asked with the call's id before anything happens, and its Error is the call's end. `launched` is called
+  // once the payload runs.
+  void Observe(std::function<Status(const std::string&)> before_start,
+               std::function<void()> launched) {
+    before_start_ = std::move(before_start);
+    launched_ = std::move(launched);
+  }
+  void Launched() override {
+    if (launched_) {
+      launched_();
+    }
+  }
+
   size_t reads() const override;
   void Streams(std::string in, std::string out, std::string err) override;
 
@@ -54,6 +68,8 @@ class RunRecord : public RunJournal {
   std::string envelope_;  // in canonical form
   Transcript ran_;
   std::vector<std::string> secrets_;  // values that the transcript must not show
+  std::function<Status(const std::string&)> before_start_;
+  std::function<void()> launched_;
   bool started_ = false;
   bool failed_ = false;  // to start
 };

@@ -18,6 +18,7 @@
 #include "call/workspace_room.h"
 #include "policy/manifest/hash.h"
 #include "policy/manifest/manifest.h"
+#include "policy/manifest/mistake.h"
 #include "policy/narrowing.h"
 #include "policy/scrub.h"
 
@@ -34,6 +35,19 @@ std::string RequestHash(const ToolRequest& request, const std::string& args_hash
                         request.limits_json);
   }
   return HashOf(text);
+}
+
+// Every caller may list the tools, so naming one tells nothing new.
+std::string ToolInsteadOf(const std::string& name, const ToolShelf& shelf) {
+  const std::vector<ShelfEntry> entries = shelf.List();
+  std::vector<std::string_view> names;
+  names.reserve(entries.size());
+  for (const ShelfEntry& entry : entries) {
+    names.push_back(entry.name);
+  }
+  const std::string_view nearest = policy::NearestWord(name, names);
+  return nearest.empty() ? "`coffer tools list` names them, and so does GET /v1/tools"
+                         : fmt::format("did you mean {}?", nearest);
 }
 
 // An action that cannot be taken back must not happen twice because an answer was lost.
@@ -88,7 +102,7 @@ std::optional<ToolReply> Ladder::Understand(Asked& asked) {
         asked, ReplyOf(ToolRefusal::kNotFound,
                        Refused("policy.tool",
                                "there is no tool called " + Printable(receipt.identity.tool),
-                               "`coffer tools list` names them")));
+                               ToolInsteadOf(receipt.identity.tool, shelf_))));
   }
   receipt.tool_version = tool->manifest.tool.version;
   receipt.manifest_hash = tool->hash;

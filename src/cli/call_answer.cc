@@ -9,7 +9,6 @@
 #include "base/exit_codes.h"
 #include "base/json.h"
 #include "base/print.h"
-#include "policy/manifest/mistake.h"
 
 namespace coffer::cli {
 namespace {
@@ -47,15 +46,6 @@ std::string AnswerJson(const call::ToolReply& reply) {
   json["log"] = call::LogJson(reply.log);
   json["replayed"] = reply.replayed;
   return PrintJson(json);
-}
-
-std::string NearestTool(const call::ToolShelf& shelf, const std::string& name) {
-  const std::vector<call::ShelfEntry> entries = shelf.List();
-  std::vector<std::string_view> names;
-  for (const call::ShelfEntry& entry : entries) {
-    names.push_back(entry.name);
-  }
-  return std::string(policy::NearestWord(name, names));
 }
 
 // A tool that is there to write a file, in a workspace that ended with the call.
@@ -98,9 +88,7 @@ void PrintReply(const call::ToolReply& reply, const call::ToolRequest& request,
   if (json) {
     PrintOut(AnswerJson(reply) + "\n");
   } else if (!reply.error_class.empty()) {
-    const std::string nearest =
-        reply.error_class == "policy.tool" ? NearestTool(shelf, request.identity.tool) : "";
-    std::string hint = nearest.empty() ? reply.hint : "did you mean " + nearest + "?";
+    std::string hint = reply.hint;
     if (reply.error_class == "limit.output") {
       hint = "limits.output of the manifest allows more";
     } else if (reply.error_class == "policy.session" && hint.empty()) {

@@ -177,7 +177,28 @@ Result<bool> LocalSessions::RemoveFiles(const store::Session& session) {
   return true;
 }
 
+Status LocalSessions::EndProcesses(const std::string& id, ProcessPlaces::Wait wait) {
+  TRY_ASSIGN(const ProcessPlaces places, ProcessPlaces::Open(state_.directory()));
+  TRY_ASSIGN(const UniqueFd lock, places.LockSession(id, wait));
+  return lock ? places.EndSession(id, lock.get()) : Status();
+}
+
+// Those of sessions that have ended, or that the store has forgotten.
+Status LocalSessions::SweepProcesses() {
+  TRY_ASSIGN(const ProcessPlaces places, ProcessPlaces::Open(state_.directory()));
+  TRY_ASSIGN(const std::vector<std::string> names, places.Sessions());
+  for (const std::string& id : names) {
+    TRY_ASSIGN(const std::optional<store::Session> session,
+               store::FindSession(state_.store(), Tenant(), id));
+    if (!session || session->ended_at || session->ends_at <= state_.store().Now()) {
+      TRY(EndProcesses(id, ProcessPlaces::Wait::kNo));
+    }
+  }
+  return {};
+}
+
 Status LocalSessions::Sweep() {
+  TRY(SweepProcesses());
   const Nanos now = state_.store().Now();
   store::PageRequest page{1000, ""};
   do {

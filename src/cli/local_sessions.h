@@ -16,6 +16,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "cli/process_places.h"
 #include "cli/state.h"
 #include "store/session.h"
 
@@ -59,13 +60,18 @@ class LocalSessions {
   // False: a call still uses the files; a later sweep removes them.
   Result<bool> RemoveFiles(const store::Session& session);
 
-  // Ends the command line's sessions whose time is over, and removes files of those that have ended.
+  // Kills the session's background processes, and removes what is kept of them. With kNo nothing happens while another
+  // verb starts or ends one.
+  Status EndProcesses(const std::string& id, ProcessPlaces::Wait wait);
+
+  // Ends the command line's sessions whose time is over, and removes files and processes of those that have ended.
   Status Sweep();
 
  private:
   LocalSessions(State& state, UniqueFd directory)
       : state_(state), directory_(std::move(directory)) {}
   Result<store::Session> FindOwn(const std::string& id);
+  Status SweepProcesses();
 
   State& state_;
   UniqueFd directory_;  // of the workspaces

@@ -48,7 +48,7 @@ Usage:
   coffer serve [flags]                the daemon: tools over HTTP, for tenants, with keys
   coffer audit list|show|verify|..    what was decided and done, and the proof that it was not edited
   coffer key new|list|revoke          API keys of the daemon
-  coffer sessions new|list|files|end  sessions: a workspace that several calls share
+  coffer sessions new|list|start|..   sessions: a workspace that several calls share, with servers in the background
   coffer switch list|on|off           stop a tool, an agent, a session or a tenant
   coffer tools list|show|check|new|..  the tools that agents may call, and their manifests
   coffer help VERB|manifest|config    the flags of a verb; every key of a manifest, and of coffer.toml
@@ -152,7 +152,8 @@ int Dispatch(std::span<const std::string_view> words, coffer::isolation::OwnWord
     return coffer::cli::KeyVerb(rest);
   }
   if (words[0] == "sessions") {
-    return coffer::cli::SessionsVerb(rest);
+    RaiseOpenFiles();
+    return coffer::cli::SessionsVerb(rest, own);
   }
   if (words[0] == "switch") {
     return coffer::cli::SwitchVerb(rest);

@@ -11,6 +11,7 @@
 #include "call/workspace_room.h"
 #include "cli/forget_old.h"
 #include "cli/local_sessions.h"
+#include "cli/session_forwards.h"
 #include "cli/state.h"
 #include "cli/verb_run.h"
 #include "isolation/host_path.h"
@@ -46,7 +47,7 @@ Result<std::optional<LocalSessions::Held>> TakeSession(State& state, call::RunRe
     return std::optional<LocalSessions::Held>();
   }
   if (request.envelope.level == policy::Level::kProcess) {
-    return Refused("policy.session", "--session needs mounts, which the process level has not",
+    return Refused("policy.session", "a session needs mounts, which the process level has not",
                    "leave out --level process");
   }
   // Never the process level instead, where /workspace is a directory that ends with the call.
@@ -57,6 +58,7 @@ Result<std::optional<LocalSessions::Held>> TakeSession(State& state, call::RunRe
   request.envelope.workspace = held.workspace;
   request.envelope.workspace_access = policy::Access::kWrite;
   TRY(call::NarrowToWorkspace(held.workspace, held.session, request.envelope.limits));
+  TRY(ForwardSessionPorts(state.directory(), request.session, request));
   return std::optional<LocalSessions::Held>(std::move(held));
 }
 
@@ -66,7 +68,8 @@ Status WriteReceipt(std::optional<audit::ReceiptFile>& receipt, const std::strin
 
 }  // namespace
 
-int RecordedRun(call::RunRequest& request, std::optional<audit::ReceiptFile> receipt) {
+int RecordedRun(call::RunRequest& request, std::optional<audit::ReceiptFile> receipt,
+                RunObserver* observer) {
   Result<State> state = OpenState(request.state);
   if (!state.ok()) {
     return NotRecorded(std::move(state.error()));
@@ -98,8 +101,16 @@ int RecordedRun(call::RunRequest& request, std::optional<audit::ReceiptFile> rec
     return kExitRefused;
   }
   request.record = &record;
-  const call::RunOutcome outcome = call::RunCall(request);
+  if (observer != nullptr) {
+    record.Observe([observer](const std::string& id) { return observer->Admitted(id); },
+                   [observer] { observer->Launched(); });
+  }
+  call::RunOutcome outcome = call::RunCall(request);
   PrintOutcome(request, outcome);
+  if (observer != nullptr) {
+    observer->Ended(outcome);
+  }
+  SayCancelled(outcome);
   const Status sealed = record.End(outcome, reply);
   if (!sealed.ok() && outcome.exit_status != kExitFailed) {
     PrintError(Error{ErrorKind::kHost, "internal",

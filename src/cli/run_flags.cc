@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "call/run/port_forwarder.h"
 #include "policy/inodes.h"
+#include "policy/manifest/manifest.h"
 #include "policy/manifest/mistake.h"
 #include "policy/reason.h"
 
@@ -255,6 +256,30 @@ class Parser {
     return {};
   }
 
+  // Of a background process (`coffer sessions start`): one, or several with commas.
+  Status Port(std::string_view flag) {
+    TRY_ASSIGN(const std::vector<std::string_view> values, Values(flag));
+    for (const std::string_view text : SplitCommas(values)) {
+      uint16_t port = 0;
+      const char* const end = text.data() + text.size();
+      const auto [stop, problem] = std::from_chars(text.data(), end, port);
+      if (problem != std::errc() || stop != end || port < policy::kFirstBackgroundPort) {
+        return Refused("policy.value", fmt::format("--port: \"{}\" is not a port", Printable(text)),
+                       fmt::format("write a number from {} to 65535, such as --port 8000",
+                                   policy::kFirstBackgroundPort));
+      }
+      std::vector<uint16_t>& ports = request_.ports;
+      if (std::find(ports.begin(), ports.end(), port) != ports.end()) {
+        return Refused("policy.value", fmt::format("--port: {} was given twice", port));
+      }
+      if (ports.size() == call::kMostPorts) {
+        return Refused("policy.value", fmt::format("--port: at most {} ports", call::kMostPorts));
+      }
+      ports.push_back(port);
+    }
+    return {};
+  }
+
   Status Level(std::string_view flag) {
     TRY_ASSIGN(const std::string_view text, Value(flag));
     const auto level = policy::FindLevel(text);
@@ -382,6 +407,8 @@ class Parser {
       return Uid(flag);
     if (flag == "--publish")
       return Publish(flag);
+    if (flag == "--port")
+      return Port(flag);
     if (flag == "--floor")
       return Floor(flag);
     if (flag == "--seccomp")
@@ -408,6 +435,7 @@ class Parser {
 
   static std::string SuggestLayer(std::string_view name) {
     std::vector<std::string_view> known;
+    known.reserve(policy::kLayerCount);
     for (int layer = 0; layer < policy::kLayerCount; ++layer) {
       known.push_back(policy::LayerName(static_cast<policy::Layer>(layer)));
     }
@@ -417,7 +445,9 @@ class Parser {
   }
 
   static Error UnknownFlag(std::string_view flag) {
-    const std::string_view nearest = policy::NearestWord(flag, RunFlagNames());
+    std::vector<std::string_view> known = RunFlagNames();
+    known.push_back("--port");  // of `coffer sessions start`
+    const std::string_view nearest = policy::NearestWord(flag, known);
     return Refused(
         "policy.usage", fmt::format("there is no flag called {}", Printable(flag)),
         nearest.empty()

@@ -239,7 +239,11 @@ Result<std::string> Act(const call::VerbFlags& flags) {
   if (what == "key" && given.size() == 1) {
     return state.recorder().log().public_key().Text() + "\n";
   }
-  if (what == "prune" && given.size() == 1 && flags.Has("--older-than")) {
+  if (what == "prune" && given.size() == 1 && !flags.Has("--older-than")) {
+    return Refused("policy.usage", "coffer audit prune needs to know how old",
+                   "write: coffer audit prune --older-than 30d");
+  }
+  if (what == "prune" && given.size() == 1) {
     return AuditPrune(flags, state);
   }
   return UnknownAction("audit", flags.words().empty() ? "" : flags.words().front(),

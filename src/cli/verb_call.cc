@@ -23,6 +23,7 @@
 #include "cli/local_ladder.h"
 #include "cli/local_sessions.h"
 #include "cli/run_paths.h"
+#include "cli/session_forwards.h"
 #include "policy/reason.h"
 
 namespace coffer::cli {
@@ -85,13 +86,15 @@ int CatchSignals() {
 }
 
 struct CallWishes {
-  bool quiet = false;        // what the tool prints is not passed on
-  bool fail_on_cut = false;  // output that was cut is a failure
+  bool quiet = false;           // what the tool prints is not passed on
+  bool fail_on_cut = false;     // output that was cut is a failure
+  bool in_own_session = false;  // a session of the command line
+  std::string state;            // the state directory
 };
 
 // From a request to its answer. What the tool prints is passed on as it comes, unless the caller wants it quiet.
 call::ToolReply RunLadder(call::Ladder& ladder, const call::Allowed& allowed,
-                          const call::ToolRequest& request, CallWishes wishes) {
+                          const call::ToolRequest& request, const CallWishes& wishes) {
   std::variant<call::ReadyCall, call::ToolReply> climbed = ladder.Climb(request);
   if (auto* answered = std::get_if<call::ToolReply>(&climbed)) {
     if (!wishes.quiet && answered->outcome == "success") {
@@ -103,6 +106,16 @@ call::ToolReply RunLadder(call::Ladder& ladder, const call::Allowed& allowed,
   // The marker of a cut is for text that a model reads; what goes to a file or a pipe is the tool's own bytes.
   ready.run.marks_cut = wishes.quiet;
   ready.run.cut_is_breach = wishes.fail_on_cut;
+  // What sees the session's files reaches the ports of its background processes.
+  if (wishes.in_own_session && !ready.run.envelope.workspace.empty() &&
+      ready.run.envelope.level == policy::Level::kContainer) {
+    if (Status forwarded =
+            ForwardSessionPorts(wishes.state, request.identity.session_id, ready.run);
+        !forwarded.ok()) {
+      PrintError("coffer: warning: " + forwarded.error().message +
+                 "; this call does not reach its ports");
+    }
+  }
   const MaskRestored restored;
   const UniqueFd signals(CatchSignals());
   call::LocalLauncher launcher(&allowed);
@@ -213,8 +226,9 @@ int CallVerb(std::span<const std::string_view> words) {
     PrintError(session.error());
     return session.error().kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
   }
-  const call::ToolReply reply = RunLadder(local.ladder(), local.allowed(), request,
-                                          {flags->json(), flags->Has("--fail-on-cut")});
+  const call::ToolReply reply = RunLadder(
+      local.ladder(), local.allowed(), request,
+      {flags->json(), flags->Has("--fail-on-cut"), session->has_value(), state.directory()});
   PrintReply(reply, request, state.shelf(), flags->json());
   if (receipt && !reply.receipt.empty()) {
     if (const Status wrote = receipt->Write(reply.receipt); !wrote.ok()) {

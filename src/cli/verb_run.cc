@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/ending_signals.h"
 #include "base/exit_codes.h"
@@ -28,6 +29,7 @@ Status ReadSeccompFile(call::RunRequest& request) {
   if (profile.empty()) {
     return {};
   }
+  const EndingSignalsLetThrough interruptible;
   Result<std::string> text = sys::ReadRegular(profile, 4 << 20);
   if (!text.ok()) {
     text.error().kind = ErrorKind::kRefused;
@@ -38,14 +40,10 @@ Status ReadSeccompFile(call::RunRequest& request) {
   return {};
 }
 
-// The files that the flags name, before anything else of the call. A file system may answer late or never.
-Status OpenFiles(call::RunRequest& request, std::optional<audit::ReceiptFile>& receipt) {
-  if (request.envelope.imported_seccomp.empty() && request.receipt_path.empty()) {
-    return {};
-  }
-  const EndingSignalsLetThrough interruptible;
-  TRY(ReadSeccompFile(request));
+// Before anything else of the call. A file system may answer late or never.
+Status OpenReceipt(const call::RunRequest& request, std::optional<audit::ReceiptFile>& receipt) {
   if (!request.receipt_path.empty()) {
+    const EndingSignalsLetThrough interruptible;
     TRY_ASSIGN(audit::ReceiptFile opened, audit::ReceiptFile::Open(request.receipt_path));
     receipt.emplace(std::move(opened));
   }
@@ -67,15 +65,18 @@ bool IsTypeScript(std::string_view file) {
 }
 
 // The words of a profile come first, so that those of the command line count.
-Result<call::RunRequest> ParseWithProfile(std::span<const std::string_view> words) {
-  Result<call::RunRequest> request = ParseRunFlags(words);
+Result<call::RunRequest> ParseWithProfile(std::span<const std::string_view> usual,
+                                          std::span<const std::string_view> words) {
+  std::vector<std::string_view> all(usual.begin(), usual.end());
+  all.insert(all.end(), words.begin(), words.end());
+  Result<call::RunRequest> request = ParseRunFlags(all);
   if (!request.ok() || request->profile.empty()) {
     return request;
   }
   TRY_ASSIGN(const call::RunConfig config, call::ReadRunConfig());
   TRY_ASSIGN(const std::vector<std::string> profile, call::FindProfile(config, request->profile));
-  std::vector<std::string_view> all(profile.begin(), profile.end());
-  all.insert(all.end(), words.begin(), words.end());
+  all.insert(all.begin() + static_cast<std::ptrdiff_t>(usual.size()), profile.begin(),
+             profile.end());
   request = ParseRunFlags(all);
   if (!request.ok()) {
     request.error().message += " (with the profile of " + config.directory + "/run.toml)";
@@ -83,7 +84,20 @@ Result<call::RunRequest> ParseWithProfile(std::span<const std::string_view> word
   return request;
 }
 
+const char* StateInEnvironment() {
+  const char* const state = ::getenv("COFFER_STATE");
+  return state != nullptr && *state != '\0' ? state : nullptr;
+}
+
 }  // namespace
+
+void SayCancelled(call::RunOutcome& outcome) {
+  if (outcome.interrupted_by != 0 && outcome.receipt.error_class.empty()) {
+    outcome.receipt.error_class = "policy.cancelled";
+    outcome.receipt.error_message =
+        fmt::format("cancelled by uid:{}, with signal {}", ::getuid(), outcome.interrupted_by);
+  }
+}
 
 void PrintOutcome(const call::RunRequest& request, const call::RunOutcome& outcome) {
   if (outcome.error) {
@@ -110,24 +124,41 @@ void PrintOutcome(const call::RunRequest& request, const call::RunOutcome& outco
   }
 }
 
+Result<call::RunRequest> ReadRunWords(std::span<const std::string_view> usual,
+                                      std::span<const std::string_view> words,
+                                      isolation::OwnWords own) {
+  TRY_ASSIGN(call::RunRequest request, ParseWithProfile(usual, words));
+  TRY(ResolvePaths(request));
+  TRY(call::NarrowByProjectFile(request));
+  TRY(ReadSeccompFile(request));
+  request.own = own;
+  request.reads_config = true;
+  request.marks_cut = false;
+  return request;
+}
+
+std::string StateOf(const call::RunRequest& request) {
+  const char* const state = StateInEnvironment();
+  if (!request.state.empty()) {
+    return request.state;
+  }
+  return state != nullptr ? state : call::UsualStateDir();
+}
+
 int RunVerb(std::span<const std::string_view> words, isolation::OwnWords own) {
   if (!words.empty() && (words.front() == "--help" || words.front() == "-h")) {
     PrintOut(RunHelp());
     return 0;
   }
-  const char* const state = ::getenv("COFFER_STATE");
-  const bool recorded = state != nullptr && *state != '\0';
-  Result<call::RunRequest> request = ParseWithProfile(words);
+  const bool recorded = StateInEnvironment() != nullptr;
+  Result<call::RunRequest> request = ReadRunWords({}, words, own);
   if (!request.ok()) {
     PrintError(request.error());
     return kExitRefused;
   }
-  if (const Status resolved = ResolvePaths(*request); !resolved.ok()) {
-    PrintError(resolved.error());
-    return kExitRefused;
-  }
-  if (const Status narrowed = call::NarrowByProjectFile(*request); !narrowed.ok()) {
-    PrintError(narrowed.error());
+  if (!request->ports.empty()) {
+    PrintError(Refused("policy.usage", "--port belongs to `coffer sessions start`",
+                       "--publish PORT makes a port reachable from this host"));
     return kExitRefused;
   }
   Result<StdinScript> script = StdinScript::Read(*request);
@@ -135,21 +166,16 @@ int RunVerb(std::span<const std::string_view> words, isolation::OwnWords own) {
     PrintError(script.error());
     return kExitRefused;
   }
-  request->own = own;
-  request->reads_config = true;
-  request->marks_cut = false;
   if (request->trace && request->receipt_path.empty()) {
     request->receipt_path = "/dev/null";
   }
   std::optional<audit::ReceiptFile> receipt;
-  if (const Status opened = OpenFiles(*request, receipt); !opened.ok()) {
+  if (const Status opened = OpenReceipt(*request, receipt); !opened.ok()) {
     PrintError(opened.error());
     return kExitRefused;
   }
   if (recorded || !request->state.empty() || !request->session.empty()) [[unlikely]] {
-    if (request->state.empty()) {
-      request->state = recorded ? state : call::UsualStateDir();
-    }
+    request->state = StateOf(*request);
     return RecordedRun(*request, std::move(receipt));
   }
   call::RunOutcome outcome = call::RunCall(*request);
@@ -157,6 +183,7 @@ int RunVerb(std::span<const std::string_view> words, isolation::OwnWords own) {
     call::RedactRefusal(call::WordsOf(*request), outcome.receipt);
   }
   PrintOutcome(*request, outcome);
+  SayCancelled(outcome);
   if (receipt) {
     if (Status wrote = receipt->Write(audit::FormatReceipt(outcome.receipt)); !wrote.ok()) {
       PrintError(wrote.error());

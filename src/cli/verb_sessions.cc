@@ -14,6 +14,7 @@
 #include "cli/local_sessions.h"
 #include "cli/state.h"
 #include "cli/text_verb.h"
+#include "cli/verb_processes.h"
 #include "store/session.h"
 #include "store/switches.h"
 
@@ -28,23 +29,37 @@ Usage:
                                        `coffer call --session ID` and `coffer run --session ID`; no daemon is needed
   coffer sessions list [--tenant T] [--all] [--json]   the open ones; --all shows ended ones too
   coffer sessions files ID [--json]                    what is in the workspace of one of your own
-  coffer sessions end ID [--tenant T]                  nothing more is admitted, and its files are removed; a daemon
-                                                       kills what runs in it
+  coffer sessions extend ID [--lifetime TIME]          it ends that much later from now, never sooner than before
+  coffer sessions end ID [--tenant T]                  nothing more is admitted, its processes are killed and its files
+                                                       are removed; a daemon kills what runs in it
+
+  coffer sessions start ID [--port N] [flags of `coffer run`] -- CMD ARG...
+                                                       runs CMD in the background; prints the id of the process
+  coffer sessions processes ID [--json]                those that run, and how the others ended
+  coffer sessions log ID PROCESS [--follow] [--json]   what it printed; --follow waits for more until it ends
+  coffer sessions signal ID PROCESS SIGNAL             TERM, INT, QUIT, HUP, USR1 or USR2
+  coffer sessions stop ID PROCESS                      asks it to end, and kills it if it does not
 
   --lifetime TIME  when it ends by itself (24h, at most 30d); its files go with it
   --size SIZE      what its files may hold (100MiB, or what coffer.toml allows, which is also the most)
   --label TEXT     what it is for, at most 200 bytes
+  --port N         the session's later calls reach the process on port N of their own loopback; several with commas
   --tenant T       the tenant (local)
   --config FILE    the limits of tenants (coffer.toml in the operator's directory)
   --state DIR      the state directory (default: COFFER_STATE, /var/lib/coffer, or ~/.local/state/coffer)
 
+A process has a boundary, limits and a log of its own (--output: 1MiB). It has no time limit but the session's, and 30m of
+CPU time; --wall, --cpu and the other flags say otherwise. It goes on when its terminal closes, and ends with its session.
+
   S=$(coffer sessions new)
   coffer run --session $S -- sh -c 'echo hello > notes.txt'
-  coffer call read-file --session $S --args '{"path": "notes.txt"}'
+  P=$(coffer sessions start $S --port 8000 -- python3 -u -m http.server 8000)
+  coffer run --session $S -- curl -s http://127.0.0.1:8000/notes.txt
 )";
 
 constexpr call::FlagSpec kFlags[] = {{"--tenant", true}, {"--all", false},  {"--lifetime", true},
-                                     {"--size", true},   {"--label", true}, {"--config", true}};
+                                     {"--size", true},   {"--label", true}, {"--config", true},
+                                     {"--follow", false}};
 
 constexpr Nanos kUsualLifetime = std::chrono::hours(24);
 constexpr Nanos kLongestLifetime = std::chrono::hours(24 * 30);
@@ -85,17 +100,22 @@ Result<uint64_t> DiskBytes(const std::string& directory) {
   return static_cast<uint64_t>(system.f_blocks) * system.f_frsize;
 }
 
-Result<std::string> New(const call::VerbFlags& flags, State& state) {
-  store::SessionRequest request;
-  request.lifetime = kUsualLifetime;
+Result<Nanos> Lifetime(const call::VerbFlags& flags) {
+  Nanos lifetime = kUsualLifetime;
   if (flags.Has("--lifetime")) {
-    TRY_ASSIGN(request.lifetime, ParseDuration(flags.Value("--lifetime")));
+    TRY_ASSIGN(lifetime, ParseDuration(flags.Value("--lifetime")));
   }
-  if (request.lifetime > kLongestLifetime) {
+  if (lifetime > kLongestLifetime) {
     return Refused("policy.session",
                    fmt::format("--lifetime: {} is too long", Printable(flags.Value("--lifetime"))),
                    "the longest is 30d");
   }
+  return lifetime;
+}
+
+Result<std::string> New(const call::VerbFlags& flags, State& state) {
+  store::SessionRequest request;
+  TRY_ASSIGN(request.lifetime, Lifetime(flags));
   TRY_ASSIGN(const std::string config_file, flags.ConfigFile());
   TRY_ASSIGN(const call::FileConfig config,
              config_file.empty()
@@ -120,6 +140,20 @@ Result<std::string> New(const call::VerbFlags& flags, State& state) {
   TRY(sessions.Sweep());
   TRY_ASSIGN(const store::Session session, sessions.Make(std::move(request)));
   return flags.json() ? PrintJson(SessionJson(session), 2) + "\n" : session.id + "\n";
+}
+
+Result<std::string> Extend(const call::VerbFlags& flags, State& state,
+                           const store::TenantId& tenant, const std::string& id) {
+  TRY_ASSIGN(const Nanos lifetime, Lifetime(flags));
+  TRY_ASSIGN(const std::optional<store::Session> session,
+             store::ExtendSession(state.store(), tenant, id, lifetime, kLongestLifetime));
+  if (!session) {
+    return Refused("policy.session", fmt::format("there is no open session {}", Printable(id)),
+                   "`coffer sessions list` names those that are open; `coffer sessions new` makes "
+                   "one");
+  }
+  return flags.json() ? PrintJson(SessionJson(*session), 2) + "\n"
+                      : fmt::format("{} ends at {}\n", id, FormatTime(session->ends_at));
 }
 
 Result<std::string> Files(const call::VerbFlags& flags, State& state, const std::string& id) {
@@ -159,10 +193,11 @@ Result<std::string> End(State& state, const store::TenantId& tenant, const std::
   if (ended.just_now) {
     TRY(state.recorder().Event(tenant.name(), "session.ended", {{"by", who}, {"session", id}}));
   }
-  std::string text =
-      fmt::format("{} has ended; {} calls were under way\n", id, ended.open_calls.size());
+  std::string text = fmt::format("{} has ended; {} {} under way\n", id, ended.open_calls.size(),
+                                 ended.open_calls.size() == 1 ? "call was" : "calls were");
   if (own) {
     TRY_ASSIGN(LocalSessions sessions, LocalSessions::Open(state));
+    TRY(sessions.EndProcesses(id, ProcessPlaces::Wait::kYes));
     TRY_ASSIGN(const bool removed, sessions.RemoveFiles(ended.session));
     text += removed ? "its files are gone\n"
                     : "a call still uses its files; they are removed when it has ended\n";
@@ -189,12 +224,33 @@ Result<std::string> Act(const call::VerbFlags& flags) {
   if (given[0] == "end" && given.size() == 2) {
     return End(state, tenant, given[1]);
   }
-  return UnknownAction("sessions", given.front(), {"new", "list", "files", "end"});
+  if (given[0] == "extend" && given.size() == 2) {
+    return Extend(flags, state, tenant, given[1]);
+  }
+  if (given[0] == "processes" && given.size() == 2) {
+    return ListProcesses(flags, state, given[1]);
+  }
+  if (given[0] == "log" && given.size() == 3) {
+    return ReadProcessLog(flags, state, given[1], given[2]);
+  }
+  if (given[0] == "signal" && given.size() == 4) {
+    return SignalProcess(state, given[1], given[2], given[3]);
+  }
+  if (given[0] == "stop" && given.size() == 3) {
+    return StopProcess(state, given[1], given[2]);
+  }
+  return UnknownAction(
+      "sessions", given.front(),
+      {"new", "list", "files", "extend", "end", "start", "processes", "log", "signal", "stop"});
 }
 
 }  // namespace
 
-int SessionsVerb(std::span<const std::string_view> words) {
+int SessionsVerb(std::span<const std::string_view> words, isolation::OwnWords own) {
+  if (!words.empty() && words.front() == "start" &&
+      (words.size() < 2 || (words[1] != "--help" && words[1] != "-h"))) {
+    return StartVerb(words.subspan(1), own);
+  }
   return RunTextVerb("sessions", kUsage, kFlags, words, Act);
 }
 

@@ -42,7 +42,13 @@ TEST(RequestMistakes, AreNamed) {
        400,
        "body.invalid",
        {"/lifetime_seconds", "86400"}},
-      {"POST", "/v1/sessions", R"({"lifetime": 5})", 400, "body.invalid", {"/lifetime"}},
+      {"POST",
+       "/v1/sessions",
+       R"({"lifetime": 5})",
+       400,
+       "body.invalid",
+       {"/lifetime", "the members are", "lifetime_seconds"}},
+      {"POST", "/v1/sessions", R"({"lable": "x"})", 400, "body.invalid", {"did you mean label?"}},
       {"POST", "/v1/sessions", "{", 400, "json.syntax", {}},
       {"POST", "/v1/calls", R"({"tol": "bash"})", 400, "body.invalid", {"/tool", "/tol"}},
       {"POST", "/v1/calls", R"({"tool": "bash", "args": 1})", 400, "body.invalid", {"/args"}},
@@ -64,6 +70,15 @@ TEST(RequestMistakes, AreNamed) {
       EXPECT_TRUE(Contains(answer.text, part)) << part << "\n" << answer.text;
     }
   }
+}
+
+TEST(Denials, NameTheToolThatWasMeant) {
+  Daemon daemon;
+  ASSERT_TRUE(daemon.Start());
+  const HttpAnswer near = daemon.Call(daemon.key(), {{"tool", "bsh"}, {"args", Json::object()}});
+  EXPECT_EQ(near.body["denials"][0]["fix"], "did you mean bash?") << near.text;
+  const HttpAnswer far = daemon.Call(daemon.key(), {{"tool", "nothing"}, {"args", Json::object()}});
+  EXPECT_TRUE(Contains(far.text, "GET /v1/tools")) << far.text;
 }
 
 // Arguments, tools, roles, switches, sessions and retries: one status, one shape, a receipt of its own.

@@ -122,6 +122,28 @@ TEST_P(RecordedRun, OfEveryEnd) {
   EXPECT_EQ(Audit({"verify"}).exit, 0) << Audit({"verify"}).Describe();
 }
 
+// A run that its caller ended says so. The control is a command that ended itself with the same signal.
+TEST_P(RecordedRun, ACancelledOneSaysByWhom) {
+  const std::string receipt = dir_ / "cancelled.json";
+  Strings words = {CofferPath(), "run"};
+  const Strings flags = Flags({"--state", state_, "--receipt", receipt});
+  words.insert(words.end(), flags.begin(), flags.end());
+  words.insert(words.end(), {"--", "/bin/sh", "-c", "echo begun; sleep 30"});
+  Background run(words);
+  ASSERT_TRUE(run.WaitForOutput("begun")) << run.err();
+  run.Signal(SIGTERM);
+  EXPECT_EQ(run.Wait().exit, 128 + SIGTERM);
+  const Json told = Json::parse(ReadFile(receipt).value_or("{}"));
+  EXPECT_EQ(told["outcome"], "terminated");
+  EXPECT_EQ(told["error"]["class"], "policy.cancelled") << told["error"];
+  EXPECT_TRUE(Contains(told["error"]["message"].get<std::string>(),
+                       "uid:" + std::to_string(getuid()) + ", with signal 15"));
+  const RunResult itself = Run({}, {"/bin/sh", "-c", "kill -TERM $$"});
+  EXPECT_EQ(itself.exit, 128 + SIGTERM) << itself.Describe();
+  EXPECT_EQ(itself.receipt["outcome"], "terminated");
+  EXPECT_TRUE(itself.receipt["error"].is_null()) << itself.receipt["error"];
+}
+
 // The decision is in the log when the command begins, and a supervisor that dies then leaves a call that nobody knows the
 // end of: the next one who looks writes that down, once.
 TEST_P(RecordedRun, KilledInTheMiddleItIsUnknown) {

@@ -86,6 +86,7 @@ void ConcludeEnd(const WatchResult& watched, RunOutcome& outcome) {
                                                  : "error";
   if (watched.interrupted_by != 0) {
     receipt.outcome = "terminated";
+    outcome.interrupted_by = watched.interrupted_by;
     outcome.exit_status = watched.end.signal != 0 || watched.end.exit_code < 0
                               ? kExitSignalled + watched.interrupted_by
                               : outcome.exit_status;
@@ -224,6 +225,9 @@ RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, RunOutcome
                           fmt::format("coffer: note: 127.0.0.1:{} leads to port {} inside\n",
                                       port.host, port.inside));
     }
+  }
+  if (request.record != nullptr) [[unlikely]] {
+    request.record->Launched();
   }
   // watch
   isolation::Boundary& boundary = *launched->boundary;

@@ -15,6 +15,7 @@ namespace coffer::call {
 struct RunOutcome {
   int exit_status = kExitFailed;
   std::optional<Error> error;  // what to tell the caller, if the call did not end by itself
+  int interrupted_by = 0;      // the signal that this process was told to end the call with
   audit::Receipt receipt;
   std::vector<std::string> exports;   // the bytes of receipt.exported, in its order
   std::vector<std::string> notes;     // what the caller should know; one sentence each

@@ -18,10 +18,12 @@ class RunJournal {
   virtual const audit::Receipt& asked() const = 0;
   // The decision, on disk. Refused if something that is brought in shows the state directory.
   virtual Status Start(const audit::Receipt& receipt, const Prepared& prepared) = 0;
+  // The payload runs. Nothing of its stdio was carried yet.
+  virtual void Launched() {}
   // How many bytes of each stream the record wants to see; 0: none.
   virtual size_t reads() const { return 0; }
   // What went through them, once, when the call has ended.
-  virtual void Streams(std::string /*in*/, std::string /*out*/, std::string /*err*/) {}
+  virtual void Streams(std::string in, std::string out, std::string err) = 0;
 };
 
 }  // namespace coffer::call

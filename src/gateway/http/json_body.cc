@@ -2,6 +2,7 @@
 #include "gateway/http/json_body.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "gateway/http/names.h"
 #include "gateway/http/words.h"
 #include "policy/manifest/manifest.h"
+#include "policy/manifest/mistake.h"
 #include "policy/reason.h"
 
 namespace coffer::gateway {
@@ -95,7 +97,8 @@ class Members {
   std::optional<Refusal> Finish() {
     for (const auto& [name, value] : json_.items()) {
       if (std::find(known_.begin(), known_.end(), name) == known_.end()) {
-        details_.push_back({"/" + Printable(name), "is not a member of this request"});
+        details_.push_back(
+            {"/" + Printable(name), "is not a member of this request; " + MembersInsteadOf(name)});
         if (details_.size() > 20) {
           break;
         }
@@ -112,6 +115,14 @@ class Members {
 
  private:
   explicit Members(Json json) : json_(std::move(json)) {}
+
+  std::string MembersInsteadOf(std::string_view name) const {
+    const std::string_view nearest =
+        policy::NearestWord(name, std::vector<std::string_view>(known_.begin(), known_.end()));
+    return nearest.empty() ? fmt::format("the members are {}", fmt::join(known_, ", "))
+                           : fmt::format("did you mean {}?", nearest);
+  }
+
   Json json_;
   std::vector<std::string> known_;
   std::vector<RefusalDetail> details_;

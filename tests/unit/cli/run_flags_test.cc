@@ -206,5 +206,17 @@ TEST(RunFlags, HelpNamesEveryFlag) {
   }
 }
 
+TEST(RunFlags, PortsOfABackgroundProcess) {
+  const Result<RunRequest> several = Parse({"--port", "8000,8001", "--port=9000", "--", "x"});
+  ASSERT_TRUE(several.ok()) << several.error().message;
+  EXPECT_EQ(several->ports, (std::vector<uint16_t>{8000, 8001, 9000}));
+  for (const char* wrong : {"80", "65536", "-1", "", "8000x", "8000,", "8000,8000",
+                            "2001,2002,2003,2004,2005,2006,2007,2008,2009"}) {
+    const Result<RunRequest> refused = Parse({"--port", wrong, "--", "x"});
+    ASSERT_FALSE(refused.ok()) << wrong;
+    EXPECT_EQ(refused.error().code, "policy.value") << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace coffer::cli
