@@ -8,9 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
+
 namespace coffer {
 namespace {
 
+constexpr size_t kMaxShownKey = 64;
 constexpr int kOutOfRange = 406;  // the library's number for a number beyond any double
 
 // Told by the library what it reads; returning false stops it.
@@ -36,7 +39,8 @@ class Builder : public nlohmann::json_sax<Json> {
   }
   bool key(string_t& name) override {
     if (!names_.back().insert(name).second) {
-      return Stop("json.duplicate", "a key appears twice in one object");
+      return Stop("json.duplicate", "the key \"" + Printable(name.substr(0, kMaxShownKey)) +
+                                        "\" appears twice in one object");
     }
     name_ = std::move(name);
     return true;

@@ -22,7 +22,7 @@ struct JsonBounds {
   bool exact_integers = false;
 };
 
-// Errors: json.syntax, json.number, json.too_deep, json.too_many, json.duplicate. No text of the input is repeated.
+// Errors: json.syntax, json.number, json.too_deep, json.too_many, json.duplicate. Of the input only a key that appears twice is shown.
 Result<Json> ParseBoundedJson(std::string_view text, const JsonBounds& bounds);
 
 }  // namespace coffer

@@ -163,6 +163,11 @@ CallRequest ReadCall(Members* members) {
       members->Wrong(name, "must be an object");
     }
   }
+  // A call may ask for less network than its manifest gives. No manifest gives any yet, so this is kept by itself.
+  if (const Json* network = members->Find("network");
+      network != nullptr && *network != Json::array()) {
+    members->Wrong("network", "must be [], which is none: no tool of this version has any");
+  }
   request.reason = members->Text("reason").value_or("");
   if (const Status reason = policy::CheckReason(request.reason); !reason.ok()) {
     members->Wrong("reason", fmt::format("must be one line of at most {} bytes, without control "

@@ -147,5 +147,17 @@ TEST(SwitchBody, NeedsAReason) {
   EXPECT_FALSE(ParseSwitchBody(R"({"reason":""})", HttpLimits()).ok());
 }
 
+TEST(JsonBody, ACallMayAskForNoNetworkAndForNoMore) {
+  const HttpLimits limits;
+  EXPECT_TRUE(ParseCallBody(R"({"tool":"t","network":[]})", limits).ok());
+  EXPECT_TRUE(ParseCallBody(R"({"tool":"t","network":null})", limits).ok());
+  for (const char* more : {R"(["example.com"])", R"("host")", "true", "{}"}) {
+    const auto answer =
+        ParseCallBody(std::string(R"({"tool":"t","network":)") + more + "}", limits);
+    ASSERT_FALSE(answer.ok()) << more;
+    EXPECT_EQ(answer.refusal().details.at(0).pointer, "/network");
+  }
+}
+
 }  // namespace
 }  // namespace coffer::gateway
