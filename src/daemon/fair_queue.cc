@@ -17,7 +17,7 @@ constexpr std::chrono::milliseconds kRecent{200};
 // What a tenant may use at once of its share, and what it may owe.
 constexpr std::chrono::milliseconds kMostCredit{20}, kMostDebt{100};
 // How often work is looked at that waits for its tenant's share.
-constexpr std::chrono::milliseconds kLook{5};
+constexpr std::chrono::milliseconds kLook{1};
 
 }  // namespace
 
@@ -77,8 +77,8 @@ bool FairQueue::OthersAreServed(const std::string& name, Time now) const {
   return now - (latest_ == name ? other_at_ : latest_at_) < kRecent;
 }
 
-// One thread is always left to a tenant that has none, as long as there is one. A tenant whose answers are not read waits,
-// and so does one that has used up its share, if others are served.
+// One thread is always left to a tenant that has none, as long as there is one. A tenant whose answers are not read waits.
+// Of those that have used up their shares beside others, the one that owes most waits until nothing else runs.
 bool FairQueue::MayStart(const std::string& name, const Tenant& tenant, Time now) const {
   if (free_ <= tenant.running) {
     return false;
@@ -88,8 +88,9 @@ bool FairQueue::MayStart(const std::string& name, const Tenant& tenant, Time now
   }
   const bool has_room =
       tenant.answers <= limits_.bytes - std::min(bytes_, limits_.bytes) || tenant.answers == 0;
-  const bool has_share = tenant.credit.count() >= 0 || !OthersAreServed(name, now);
-  return tenant.waiting > 0 && has_room && has_share;
+  const bool owes_most = tenant.credit.count() < 0 && tenant.credit <= lowest_credit_;
+  const bool waits = owes_most && running_ > 0 && OthersAreServed(name, now);
+  return tenant.waiting > 0 && has_room && !waits;
 }
 
 void FairQueue::Credit(Tenant& tenant, Time now) const {
@@ -104,9 +105,15 @@ std::deque<std::string>::iterator FairQueue::FindNext() {
   auto best = turns_.end();
   std::chrono::nanoseconds least{0};
   const Time now = clocks_.now();
-  for (auto at = turns_.begin(); at != turns_.end(); ++at) {
-    Tenant& tenant = tenants_.at(*at);
+  lowest_credit_ = kMostCredit;
+  for (auto& [name, tenant] : tenants_) {
     Credit(tenant, now);
+    if (!name.empty() && name != kStrangers) {
+      lowest_credit_ = std::min(lowest_credit_, tenant.credit);
+    }
+  }
+  for (auto at = turns_.begin(); at != turns_.end(); ++at) {
+    const Tenant& tenant = tenants_.at(*at);
     if (MayStart(*at, tenant, now) && (best == turns_.end() || tenant.used < least)) {
       best = at;
       least = tenant.used;
@@ -174,6 +181,7 @@ bool FairQueue::Next(std::unique_lock<std::mutex>& lock, std::string* name,
     reached_ = std::max(reached_, tenant.used);
     tenant.used += kLeast;
     ++tenant.running;
+    ++running_;
     --free_;
     *run = std::move(task.run);
     return true;
@@ -209,6 +217,7 @@ void FairQueue::Work() {
     const std::chrono::nanoseconds used = clocks_.used() - began;
     lock.lock();
     ++free_;
+    --running_;
     Tenant& tenant = tenants_.at(name);
     --tenant.running;
     tenant.used += used;

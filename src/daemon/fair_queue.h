@@ -4,11 +4,11 @@
 //
 // The tenant goes next whose tasks have used the least CPU time, and within a tenant its keys take turns. So a tenant that
 // asks ten thousand times, or for what is expensive, waits behind itself. A tenant that comes back after a pause starts where
-// the others are: it has saved nothing up. While others are served a tenant uses no more than a quarter of the processors, so
-// that their next request finds one that is free; alone it may use all of them. No
-// tenant may take more of anything (places in the queue, threads, bytes) than it leaves free: one tenant alone gets a half,
-// two get a third each, and a newcomer finds room. Bytes are those of bodies that came in and of answers that have not
-// been sent. A tenant whose clients do not read their answers gets no new ones made: it waits until they are read, or
+// the others are: it has saved nothing up. A tenant's share beside others is a quarter of the processors. The tenant that has
+// lately used most beyond its share starts nothing while any task runs, so that the others' next request finds a processor
+// that is free; alone it may use all of them. No tenant may take more of anything (places in the queue, threads, bytes) than
+// it leaves free: one tenant alone gets a half, two get a third each, and a newcomer finds room. Bytes are those of bodies
+// that came in and of answers that have not been sent. A tenant whose clients do not read their answers gets no new ones made: it waits until they are read, or
 // their time is over. Bodies make no tenant wait, because its tasks are what frees them.
 //
 // A task whose client is gone is dropped when its turn comes. What must happen (the end of a call) is never refused or
@@ -124,11 +124,13 @@ class FairQueue : public std::enable_shared_from_this<FairQueue> {
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable wake_;
   std::unordered_map<std::string, Tenant> tenants_;
-  std::deque<std::string> turns_;        // of tenants
-  std::string latest_;                   // the tenant that was served last
-  Time latest_at_{}, other_at_{};        // when that was, and when any other was
-  std::chrono::nanoseconds reached_{0};  // what the tenant that went last had used before
-  size_t free_;                          // threads
+  std::deque<std::string> turns_;              // of tenants
+  std::string latest_;                         // the tenant that was served last
+  Time latest_at_{}, other_at_{};              // when that was, and when any other was
+  std::chrono::nanoseconds reached_{0};        // what the tenant that went last had used before
+  size_t running_ = 0;                         // tasks, of all tenants
+  std::chrono::nanoseconds lowest_credit_{0};  // of all tenants, at the last look
+  size_t free_;                                // threads
   size_t waiting_ = 0;
   size_t bytes_ = 0;
   uint64_t dropped_ = 0;

@@ -16,7 +16,8 @@ class FairQueueTest : public ::testing::Test {
  protected:
   std::shared_ptr<FairQueue> Make(size_t threads, FairLimits limits = {}) {
     return std::make_shared<FairQueue>(
-        threads, limits, FairClocks{[this] { return time_; }, [this] { return now_.load(); }});
+        threads, limits,
+        FairClocks{[this] { return time_.load(); }, [this] { return now_.load(); }});
   }
   FairTask Say(const std::string& word) {
     return {[this, word] { said_.push_back(word); }, nullptr};
@@ -30,12 +31,13 @@ class FairQueueTest : public ::testing::Test {
   FairTask Burn(const std::string& word, std::chrono::milliseconds time) {
     return {[this, word, time] {
               said_.push_back(word);
-              time_ += time;
+              time_ = time_.load() + time;
             },
             nullptr};
   }
   std::vector<std::string> said_;
-  std::chrono::nanoseconds time_{0};  // CPU time of every thread
+  std::atomic<std::chrono::nanoseconds> time_{
+      std::chrono::nanoseconds(0)};  // CPU time of every thread
   std::atomic<std::chrono::steady_clock::time_point> now_{
       std::chrono::steady_clock::time_point(std::chrono::hours(1))};
 };
@@ -76,7 +78,7 @@ TEST_F(FairQueueTest, APauseForgivesNothingAndSavesNothing) {
       queue->Add({"hostile", "h"},
                  {[&] {
                     said_.push_back("h2");
-                    time_ += std::chrono::milliseconds(10);
+                    time_ = time_.load() + std::chrono::milliseconds(10);
                     // By now nothing waits.
                     for (const char* word : {"h3", "h4"}) {
                       (void)queue->Add({"hostile", "h"}, Burn(word, std::chrono::milliseconds(10)));
@@ -90,49 +92,71 @@ TEST_F(FairQueueTest, APauseForgivesNothingAndSavesNothing) {
   EXPECT_EQ(said_, (Words{"v0", "h1", "h2", "v1", "v2", "h3", "v3", "h4"}));
 }
 
-// One thread; the tasks of the hostile tenant each use a tenth of a second.
+// Two threads. The tasks of the hostile tenant each use a tenth of a second, and one task of the victim runs all the time.
 TEST_F(FairQueueTest, BesideOthersATenantWaitsForItsShare) {
   FairLimits limits;
   limits.share = 0.5;
   const auto queue = Make(4, limits);
-  std::thread thread([queue] { queue->Work(); });
-  const auto run = [&](const char* tenant, const std::string& word) {
+  std::thread one([queue] { queue->Work(); }), other([queue] { queue->Work(); });
+  const auto run = [&](const char* tenant, std::chrono::milliseconds time) {
     auto done = std::make_shared<std::promise<void>>();
-    EXPECT_TRUE(queue->Add({tenant, "k"}, {[this, word, done] {
-                                             said_.push_back(word);
-                                             time_ += word.starts_with("h")
-                                                          ? std::chrono::milliseconds(100)
-                                                          : std::chrono::milliseconds(0);
+    EXPECT_TRUE(queue->Add({tenant, "k"}, {[this, time, done] {
+                                             time_ = time_.load() + time;
                                              done->set_value();
                                            },
                                            nullptr}));
     return done->get_future();
   };
+  const auto hostile = [&] { return run("hostile", std::chrono::milliseconds(100)); };
+  const auto victim = [&] { return run("victim", std::chrono::milliseconds(0)); };
+  const auto busy = [&] { return run("busy", std::chrono::milliseconds(30)); };
   const auto soon = std::chrono::seconds(20);
+  const auto waits = [](const std::future<void>& task) {
+    return task.wait_for(std::chrono::milliseconds(50)) == std::future_status::timeout;
+  };
   // Alone it waits for nothing.
-  ASSERT_EQ(run("hostile", "h1").wait_for(soon), std::future_status::ready);
-  ASSERT_EQ(run("hostile", "h2").wait_for(soon), std::future_status::ready);
+  ASSERT_EQ(hostile().wait_for(soon), std::future_status::ready);
+  ASSERT_EQ(hostile().wait_for(soon), std::future_status::ready);
   // Nor beside clients without a key.
-  ASSERT_EQ(run("?", "s1").wait_for(soon), std::future_status::ready);
-  ASSERT_EQ(run("hostile", "h2b").wait_for(soon), std::future_status::ready);
-  ASSERT_EQ(run("victim", "v1").wait_for(soon), std::future_status::ready);
-  std::future<void> third = run("hostile", "h3");
-  ASSERT_EQ(run("victim", "v2").wait_for(soon), std::future_status::ready);
-  ASSERT_EQ(run("victim", "v3").wait_for(soon), std::future_status::ready);
-  EXPECT_EQ(third.wait_for(std::chrono::milliseconds(0)), std::future_status::timeout);
-  // In a tenth of a second it has a half of that back, in two all of what it owed.
+  ASSERT_EQ(run("?", std::chrono::milliseconds(0)).wait_for(soon), std::future_status::ready);
+  ASSERT_EQ(hostile().wait_for(soon), std::future_status::ready);
+  ASSERT_EQ(victim().wait_for(soon), std::future_status::ready);
+
+  std::promise<void> go;
+  std::promise<void> runs;
+  EXPECT_TRUE(queue->Add({"victim", "k"}, {[&] {
+                                             runs.set_value();
+                                             go.get_future().wait();
+                                           },
+                                           nullptr}));
+  ASSERT_EQ(runs.get_future().wait_for(soon), std::future_status::ready);
+  std::future<void> late = hostile();
+  EXPECT_TRUE(waits(late));
+  ASSERT_EQ(victim().wait_for(soon), std::future_status::ready);
+  // Another that is over its share, and owes less, does not wait.
+  ASSERT_EQ(busy().wait_for(soon), std::future_status::ready);
+  ASSERT_EQ(busy().wait_for(soon), std::future_status::ready);
+  EXPECT_TRUE(waits(late));
+  // In a tenth of a second it has a half of that back, in two and a half all of what it owed.
   now_ = now_.load() + std::chrono::milliseconds(100);
-  ASSERT_EQ(run("victim", "v4").wait_for(soon), std::future_status::ready);
-  EXPECT_EQ(third.wait_for(std::chrono::milliseconds(0)), std::future_status::timeout);
+  ASSERT_EQ(victim().wait_for(soon), std::future_status::ready);
+  EXPECT_TRUE(waits(late));
   now_ = now_.load() + std::chrono::milliseconds(150);
-  EXPECT_EQ(third.wait_for(soon), std::future_status::ready);
+  EXPECT_EQ(late.wait_for(soon), std::future_status::ready);
+  // It owes again. When nothing else runs, it waits no longer.
+  ASSERT_EQ(victim().wait_for(soon), std::future_status::ready);
+  std::future<void> again = hostile();
+  EXPECT_TRUE(waits(again));
   // What must happen waits for no share.
   std::promise<void> end;
   queue->AddAlways({"hostile", ""}, [&] { end.set_value(); });
   EXPECT_EQ(end.get_future().wait_for(soon), std::future_status::ready);
+  EXPECT_TRUE(waits(again));
+  go.set_value();
+  EXPECT_EQ(again.wait_for(soon), std::future_status::ready);
   queue->Stop();
-  thread.join();
-  EXPECT_EQ(said_, (Words{"h1", "h2", "s1", "h2b", "v1", "v2", "v3", "v4", "h3"}));
+  one.join();
+  other.join();
 }
 
 TEST_F(FairQueueTest, WhatMustHappenComesFirstAndIsNeverRefused) {
