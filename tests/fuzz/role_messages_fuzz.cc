@@ -121,7 +121,8 @@ void AsMessage(std::string_view bytes, size_t count) {
       const WardenMessage& message = received->message;
       const bool launch = message.verb == static_cast<uint32_t>(WardenVerb::kLaunch);
       const bool volume = IsVolumeVerb(message.verb);
-      Demand(launch || volume || message.verb == static_cast<uint32_t>(WardenVerb::kKill),
+      Demand(launch || volume || message.verb == static_cast<uint32_t>(WardenVerb::kKill) ||
+                 message.verb == static_cast<uint32_t>(WardenVerb::kSignal),
              "a strange verb");
       const size_t least = launch ? kLaunchDescriptors : volume ? kVolumeDescriptors : 0;
       const size_t most = least + (launch ? kMostPortChannels : 0);

@@ -27,7 +27,7 @@ void CheckLimits(const coffer::policy::Limits& limits) {
     Require(size >= 1 && size <= kMostBytes, "a size");
   }
   for (const uint64_t count : {limits.processes, limits.open_files, limits.inodes}) {
-    Require(count >= 1 && count <= 1000000, "a count");
+    Require(count >= 1 && count <= (1 << 20), "a count");
   }
   for (const coffer::Nanos time : {limits.cpu, limits.wall}) {
     Require(time >= std::chrono::milliseconds(1) && time <= kLongest, "a time");
@@ -56,7 +56,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Require(!request->command.empty() && !request->command.front().empty(), "no command");
   Require(request->command.size() <= words.size(), "more words than were given");
   Require(request->envelope.uid <= 65535, "a uid");
-  Require(request->envelope.cwd.starts_with("/"), "a relative directory");
+  // With a project it is found with the paths of the host (cli/run_paths.h), after the flags.
+  const std::string& cwd = request->envelope.cwd;
+  Require(cwd.starts_with("/") || (cwd.empty() && !request->project.empty()),
+          "a relative directory");
   CheckLimits(request->envelope.limits);
   for (const auto& mount : request->envelope.mounts) {
     Require(!mount.host.empty(), "a mount of nothing");
