@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kMaxShownKey = 64;
 constexpr int kOutOfRange = 406;  // the library's number for a number beyond any double
 
-// Told by the library what it reads; returning false stops it.
+// The library tells it what it reads; an answer of false stops the library.
 class Builder : public nlohmann::json_sax<Json> {
  public:
   explicit Builder(const JsonBounds& bounds) : bounds_(bounds) {}

@@ -26,7 +26,7 @@ std::string Who() { return fmt::format("uid:{}", ::getuid()); }
 
 Result<store::Session> MakeSession(LocalLadder& ladder, LocalSessions& sessions) {
   const call::TenantRules& rules = ladder.config().RulesOf(store::TenantId::Local());
-  struct statvfs disk{};
+  struct statvfs disk {};
   if (::statvfs(ladder.state().directory().c_str(), &disk) != 0) {
     return Internal("internal", "the size of the disk of the state directory cannot be seen");
   }
@@ -155,7 +155,9 @@ void McpCalls::Cancel(const gateway::McpId& id, const std::string& reason) {
                                   [&](const gateway::McpCall& call) { return call.id == id; });
   if (waits != waiting_.end()) {
     waiting_.erase(waits);  // it never was a call
-    server_->Answer(id, Json::object());
+    server_->Answer(id, gateway::McpError{gateway::McpErrorCode::kInternal,
+                                          "the call was cancelled before it began" + why,
+                                          {}});
   }
 }
 

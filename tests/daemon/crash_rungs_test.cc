@@ -71,7 +71,7 @@ class CrashRungs : public ::testing::Test {
   bool Changed() {
     std::vector<timespec> now;
     for (const char* name : {"/coffer.db", "/coffer.db-wal", "/log/records"}) {
-      struct stat file{};
+      struct stat file {};
       (void)::stat((daemon_.state() + name).c_str(), &file);
       now.push_back(file.st_mtim);
       now.push_back({file.st_size, 0});
@@ -108,8 +108,8 @@ class CrashRungs : public ::testing::Test {
     return std::count(lines.begin(), lines.end(), name);
   }
 
-  // A call is made and `victim` killed at `moment`. The rung on which the call stood then; nothing if nobody was killed.
-  // The daemon runs again, and everything was checked.
+  // The client makes a call, and the tracer kills `victim` at `moment`. Returns the rung on which the call stood then, or
+  // nothing if the tracer killed no process. The daemon runs again, and everything was checked.
   std::optional<Rung> Once(Victim victim, const Moment& moment) {
     const std::string name = NewToken();
     name_ = name;

@@ -440,7 +440,7 @@ TEST(Hostile, ATenantsNewConnectionsDoNotKeepANeighbourOut) {
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(ask("neighbour-key").status, 200) << i;
   }
-  // Keys that nobody has share what the address has left: a new key for each connection gains nothing.
+  // Unknown keys share the turns that the address has left: a client that invents a key for each connection gains nothing.
   int served = 0;
   for (int i = 0; i < 10; ++i) {
     served += ask("guess-" + std::to_string(i)).status == 401 ? 1 : 0;

@@ -145,6 +145,28 @@ TEST_F(Mcp, AClientThatLeavesTakesItsCallsAlong) {
   EXPECT_EQ(Recorded(), (std::multiset<std::string>{"bash terminated"}));
 }
 
+// A client that closes stdin still reads: each of its calls has an answer, also those that never began.
+TEST_F(Mcp, EveryCallIsAnsweredWhenTheClientLeaves) {
+  constexpr int kCalls = 18;  // two more than run at once
+  std::string requests;
+  for (int i = 0; i < kCalls; ++i) {
+    requests += Bash("call" + std::to_string(i), "sleep 600");
+  }
+  const auto server = Start(requests);
+  input_.Reset();
+  EXPECT_EQ(server->Wait().exit, 0) << server->err();
+  int ended = 0, unbegun = 0;
+  for (int i = 0; i < kCalls; ++i) {
+    const Json answer = Answer(*server, "call" + std::to_string(i));
+    unbegun += answer.contains("error") ? 1 : 0;
+    ended += answer.contains("result") && answer["result"]["isError"] == true ? 1 : 0;
+  }
+  EXPECT_EQ(ended, 16);
+  EXPECT_EQ(unbegun, 2);
+  EXPECT_EQ(Recorded().count("bash terminated"), 16U);
+  EXPECT_TRUE(NoSessionIsOpen());
+}
+
 TEST_F(Mcp, ASessionThatWasNamedStays) {
   const std::string session = Lines(Coffer({"sessions", "new"}).out).at(0);
   const auto first = Start(Bash("1", "echo kept > file"), {"--session", session});
