@@ -26,7 +26,7 @@ std::string Who() { return fmt::format("uid:{}", ::getuid()); }
 
 Result<store::Session> MakeSession(LocalLadder& ladder, LocalSessions& sessions) {
   const call::TenantRules& rules = ladder.config().RulesOf(store::TenantId::Local());
-  struct statvfs disk {};
+  struct statvfs disk{};
   if (::statvfs(ladder.state().directory().c_str(), &disk) != 0) {
     return Internal("internal", "the size of the disk of the state directory cannot be seen");
   }

@@ -71,7 +71,7 @@ class CrashRungs : public ::testing::Test {
   bool Changed() {
     std::vector<timespec> now;
     for (const char* name : {"/coffer.db", "/coffer.db-wal", "/log/records"}) {
-      struct stat file {};
+      struct stat file{};
       (void)::stat((daemon_.state() + name).c_str(), &file);
       now.push_back(file.st_mtim);
       now.push_back({file.st_size, 0});
