@@ -40,18 +40,29 @@ Result<uint64_t> StoredBytes(Store& store, const TenantId& tenant) {
   return store.core().Read([&](Connection& db) { return StoredBytesIn(db, tenant); });
 }
 
+// The length of a body is found by reading it, so the query must not look at more of them than it returns: it goes from call to
+// call, beginning with the first that has a body, and sorts and groups nothing.
 Result<OldBodies> FindOldResults(Store& store, const TenantId& tenant, uint64_t bytes) {
   return store.core().Read([&](Connection& db) -> Result<OldBodies> {
-    TRY_ASSIGN(Statement query,
-               db.Query("SELECT b.call_id, sum(b.bytes), c.finished_at FROM ("
-                        "SELECT call_id, length(CAST(body AS BLOB)) AS bytes FROM results "
-                        "WHERE tenant = ?1 UNION ALL "
-                        "SELECT call_id, length(CAST(body AS BLOB)) FROM transcripts "
-                        "WHERE tenant = ?1 UNION ALL "
-                        "SELECT call_id, length(body) FROM call_files "
-                        "WHERE tenant = ?1) b JOIN calls c ON c.tenant = ?1 AND c.id = b.call_id "
-                        "WHERE c.finished_at IS NOT NULL GROUP BY b.call_id ORDER BY b.call_id",
-                        tenant.name()));
+    TRY_ASSIGN(
+        Statement query,
+        db.Query("SELECT c.id, "
+                 "coalesce((SELECT length(CAST(body AS BLOB)) FROM results r "
+                 "WHERE r.tenant = ?1 AND r.call_id = c.id), 0) + "
+                 "coalesce((SELECT length(CAST(body AS BLOB)) FROM transcripts t "
+                 "WHERE t.tenant = ?1 AND t.call_id = c.id), 0) + "
+                 "(SELECT coalesce(sum(length(body)), 0) FROM call_files f "
+                 "WHERE f.tenant = ?1 AND f.call_id = c.id), c.finished_at "
+                 "FROM calls c WHERE c.tenant = ?1 AND c.finished_at IS NOT NULL AND c.id >= ("
+                 "SELECT coalesce(min(first), '~') FROM ("
+                 "SELECT min(call_id) AS first FROM results WHERE tenant = ?1 UNION ALL "
+                 "SELECT min(call_id) FROM transcripts WHERE tenant = ?1 UNION ALL "
+                 "SELECT min(call_id) FROM call_files WHERE tenant = ?1)) AND ("
+                 "EXISTS (SELECT 1 FROM results WHERE tenant = ?1 AND call_id = c.id) OR "
+                 "EXISTS (SELECT 1 FROM transcripts WHERE tenant = ?1 AND call_id = c.id) OR "
+                 "EXISTS (SELECT 1 FROM call_files WHERE tenant = ?1 AND call_id = c.id)) "
+                 "ORDER BY c.id",
+                 tenant.name()));
     return Collect(query, bytes);
   });
 }

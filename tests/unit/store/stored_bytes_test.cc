@@ -3,6 +3,7 @@
 // What a tenant keeps is summed with every statement that writes or removes it, and the oldest goes first.
 #include "store/stored_bytes.h"
 
+#include "base/sys.h"
 #include "tests/unit/store/store_fixture.h"
 
 namespace coffer::store {
@@ -85,6 +86,30 @@ TEST_F(StoredBytesTest, TheOldestResultsGoFirst) {
   EXPECT_FALSE(Must(FindResult(store(), a_, first)).has_value());
   EXPECT_TRUE(Must(FindResult(store(), a_, third)).has_value());
   EXPECT_TRUE(Must(FindReceipt(store(), a_, first)).has_value());
+}
+
+// Bytes that this process has read, from the disk or from what the kernel keeps of it.
+uint64_t BytesRead() {
+  const std::string io = Must(sys::ReadFile("/proc/self/io"));
+  return std::stoull(io.substr(io.find("rchar: ") + 7));
+}
+
+// A tenant that keeps gigabytes must not make the daemon read them whenever it looks for what is old.
+TEST_F(StoredBytesTest, LookingForTheOldestReadsNoMoreThanItFinds) {
+  constexpr size_t kBody = size_t{1} << 20;
+  constexpr size_t kCalls = 32;
+  std::vector<std::string> ids;
+  for (size_t i = 0; i < kCalls; ++i) {
+    ids.push_back(Ended(100, kBody, a_));
+  }
+  uint64_t before = BytesRead();
+  const OldBodies some = Must(FindOldResults(store(), a_, 1));
+  EXPECT_EQ(some.calls, std::vector<std::string>{ids.front()});
+  EXPECT_LT(BytesRead() - before, 8 * kBody);
+  // The control: all of them are read if all of them are wanted.
+  before = BytesRead();
+  EXPECT_EQ(Must(FindOldResults(store(), a_, kCalls * kBody)).calls, ids);
+  EXPECT_GT(BytesRead() - before, kCalls * kBody / 2);
 }
 
 TEST_F(StoredBytesTest, ThenWholeCallsAndNeverWhatRuns) {
