@@ -228,6 +228,19 @@ Status ToolShelf::Reload() {
   return {};
 }
 
+void ToolShelf::Replace(const std::vector<std::shared_ptr<const policy::Tool>>& tools) {
+  Entries entries;
+  for (const std::shared_ptr<const policy::Tool>& tool : tools) {
+    ShelfEntry entry;
+    entry.name = tool->manifest.tool.name;
+    entry.tool = tool;
+    entries[entry.name] = std::move(entry);
+  }
+  auto made = std::make_shared<const Entries>(std::move(entries));
+  const std::lock_guard lock(mutex_);
+  entries_ = std::move(made);
+}
+
 Result<std::string> ToolShelf::Signature() const {
   TRY_ASSIGN(std::vector<std::string> looked_at, Files());
   // The directories too: a file that came and went between two looks has changed their times.

@@ -56,6 +56,8 @@ class ToolShelf {
   explicit ToolShelf(std::vector<std::string> directories, std::string may_be_missing = {},
                      std::optional<uid_t> operator_uid = std::nullopt);
 
+  // Only these, instead of all that is there: tools that no file declares (`coffer mcp wrap`).
+  void Replace(const std::vector<std::shared_ptr<const policy::Tool>>& tools);
   // Reads everything again. Fails only if a directory cannot be read or trusted; the shelf is then as it was.
   Status Reload();
   // Another text when a file was added, removed or changed. Cheap: a look at names, times and sizes; nothing is read.

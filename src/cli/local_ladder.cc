@@ -7,6 +7,21 @@
 
 namespace coffer::cli {
 
+call::LadderOptions LocalLadder::Options() const {
+  call::LadderOptions options = state_.ladder_options();
+  options.quotas = [config = &config_](const store::TenantId& tenant) {
+    return config->QuotasOf(tenant);
+  };
+  options.keeps_transcripts = [config = &config_](const store::TenantId& tenant) {
+    return config->RulesOf(tenant).keeps_transcripts;
+  };
+  return options;
+}
+
+std::unique_ptr<call::Ladder> LocalLadder::MakeLadder(const call::ToolShelf& shelf) {
+  return std::make_unique<call::Ladder>(state_.recorder(), shelf, Options());
+}
+
 Result<std::unique_ptr<LocalLadder>> LocalLadder::Open(const call::VerbFlags& flags) {
   TRY_ASSIGN(State state, State::Open(flags));
   TRY_ASSIGN(const std::string config_file, flags.ConfigFile());
@@ -14,15 +29,8 @@ Result<std::unique_ptr<LocalLadder>> LocalLadder::Open(const call::VerbFlags& fl
              call::LoadConfigFile(config_file, /*may_be_missing=*/!flags.Has("--config")));
   std::unique_ptr<LocalLadder> made(new LocalLadder(std::move(state), std::move(config)));
 
-  call::LadderOptions options = made->state_.ladder_options();
-  options.quotas = [config = &made->config_](const store::TenantId& tenant) {
-    return config->QuotasOf(tenant);
-  };
-  options.keeps_transcripts = [config = &made->config_](const store::TenantId& tenant) {
-    return config->RulesOf(tenant).keeps_transcripts;
-  };
   call::Allowed& allowed = made->allowed_;
-  allowed.rules.sessions = options.sessions;
+  allowed.rules.sessions = made->state_.ladder_options().sessions;
   if (Result<std::vector<std::string>> tools = flags.ToolDirs(); tools.ok()) {
     allowed.rules.relied = std::move(tools).value();
   }
@@ -31,8 +39,7 @@ Result<std::unique_ptr<LocalLadder>> LocalLadder::Open(const call::VerbFlags& fl
   }
   allowed.rules.allow_broad = true;  // broad mounts are the caller's own to give
   TRY_ASSIGN(allowed.table, call::MakeTable(made->state_.shelf(), made->config_.ceilings, {}));
-  made->ladder_ = std::make_unique<call::Ladder>(made->state_.recorder(), made->state_.shelf(),
-                                                 std::move(options));
+  made->ladder_ = made->MakeLadder(made->state_.shelf());
   return made;
 }
 

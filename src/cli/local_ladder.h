@@ -25,6 +25,8 @@ class LocalLadder {
   const call::FileConfig& config() const { return config_; }
   const call::Allowed& allowed() const { return allowed_; }
   call::Ladder& ladder() { return *ladder_; }
+  // Another one, for the tools of another shelf, which outlives it; so does this.
+  std::unique_ptr<call::Ladder> MakeLadder(const call::ToolShelf& shelf);
 
  private:
   LocalLadder(State state, call::FileConfig config)
@@ -33,6 +35,7 @@ class LocalLadder {
   State state_;
   const call::FileConfig config_;
   call::Allowed allowed_;
+  call::LadderOptions Options() const;
   std::unique_ptr<call::Ladder> ladder_;
 };
 

@@ -7,8 +7,6 @@
 // `kAtOnce` wait for their turn. Not thread-safe; the owner polls.
 #pragma once
 
-#include <poll.h>
-
 #include <chrono>
 #include <deque>
 #include <list>
@@ -22,11 +20,12 @@
 #include "call/warden/launcher.h"
 #include "cli/local_ladder.h"
 #include "cli/local_sessions.h"
+#include "cli/mcp_conversation.h"
 #include "gateway/mcp/server.h"
 
 namespace coffer::cli {
 
-class McpCalls : public gateway::McpHost {
+class McpCalls : public McpWork {
  public:
   static constexpr size_t kAtOnce = 16;
   static constexpr size_t kMostWaiting = 256;
@@ -36,18 +35,16 @@ class McpCalls : public gateway::McpHost {
 
   ~McpCalls() override;
 
-  // Whom the answers are for; before the first call.
-  void SetServer(gateway::McpServer* server) { server_ = server; }
+  void SetServer(gateway::McpServer* server) override { server_ = server; }
 
   std::shared_ptr<const Json> Tools() override;
   void Begin(const gateway::McpCall& call) override;
   void Cancel(const gateway::McpId& id, const std::string& reason) override;
 
-  // What to poll for; then, for the same list, what came of it. Answers calls that have ended.
-  void AddTo(std::vector<pollfd>* polled) const;
-  void Handle(const std::vector<pollfd>& polled);
-  bool idle() const { return running_.empty() && waiting_.empty(); }
-  void CancelAll(const std::string& reason);
+  void AddTo(std::vector<pollfd>* polled) const override;
+  void Handle(const std::vector<pollfd>& polled) override;
+  bool idle() const override { return running_.empty() && waiting_.empty(); }
+  void CancelAll(const std::string& reason) override;
   // Ends the session that was made. Call it when idle.
   Status End();
 

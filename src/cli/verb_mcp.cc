@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/verb_mcp.h"
 
-#include <poll.h>
-#include <signal.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
-
-#include <chrono>
-#include <optional>
-
 #include "base/exit_codes.h"
 #include "base/print.h"
-#include "base/unique_fd.h"
-#include "cli/line_stream.h"
 #include "cli/mcp_calls.h"
-#include "gateway/mcp/server.h"
+#include "cli/mcp_conversation.h"
+#include "cli/verb_wrap.h"
 
 namespace coffer::cli {
 namespace {
@@ -23,6 +14,8 @@ constexpr std::string_view kUsage =
     R"(Serve the declared tools over MCP on stdin and stdout, for an agent that starts this program.
 
 Usage: coffer mcp [flags]
+       coffer mcp wrap [flags] -- CMD     the tools of another MCP server, which runs in a boundary
+       coffer mcp review [NAME]           what has changed in the tools of a wrapped server
 
   --session ID        work in this session (`coffer sessions new`), which stays afterwards; without it there is a new one,
                       which ends with the client
@@ -41,110 +34,6 @@ Exit status: 0 when the client has left; 120 refused, 125 Cofferdam failed.
 
 constexpr call::FlagSpec kFlags[] = {{"--session", true}, {"--config", true}};
 
-using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds kFarewell{5};  // for calls that run when the client closes stdin
-constexpr int kTickMs = 200;
-constexpr size_t kMostPending = size_t{8}
-                                << 20;  // bytes that the client has not read, before we read on
-
-class Conversation {
- public:
-  Conversation(McpCalls& calls, int signals)
-      : calls_(calls),
-        signals_(signals),
-        server_(calls, [this](std::string line) { out_.Add(std::move(line)); }) {
-    calls_.SetServer(&server_);
-  }
-
-  void Run() {
-    while (!Over()) {
-      std::vector<pollfd> polled = {
-          {signals_, POLLIN, 0},
-          {in_.ended() || out_.pending() > kMostPending ? -1 : STDIN_FILENO, POLLIN, 0},
-          {out_.broken() ? -1 : STDOUT_FILENO, static_cast<short>(out_.pending() > 0 ? POLLOUT : 0),
-           0}};
-      calls_.AddTo(&polled);
-      if (::poll(polled.data(), polled.size(), Timeout()) < 0) {
-        continue;  // a signal that was not blocked
-      }
-      if (polled[0].revents != 0) {
-        TakeSignal();
-      }
-      if (polled[2].revents != 0) {
-        Write(polled[2].revents);
-      }
-      if (polled[1].revents != 0) {
-        Read();
-      }
-      calls_.Handle(polled);
-      if (farewell_ && Clock::now() >= *farewell_) {
-        calls_.CancelAll("the client has left");
-      }
-    }
-  }
-
- private:
-  bool Over() const { return farewell_.has_value() && calls_.idle() && out_.pending() == 0; }
-  int Timeout() const { return calls_.idle() && !farewell_ ? -1 : kTickMs; }
-
-  void Leave(Clock::time_point when) { farewell_ = farewell_ ? std::min(*farewell_, when) : when; }
-
-  void TakeSignal() {
-    signalfd_siginfo info{};
-    (void)!::read(signals_, &info, sizeof(info));
-    out_.Drop();
-    Leave(Clock::now());
-  }
-
-  void Write(short events) {
-    if ((events & POLLOUT) != 0) {
-      out_.Write();
-    }
-    if (out_.broken() || (events & POLLERR) != 0) {
-      out_.Drop();
-      Leave(Clock::now());
-    }
-  }
-
-  void Read() {
-    in_.Read(
-        [this](std::string_view line) { Take(line); },
-        [this] {
-          out_.Add(gateway::McpErrorLine(
-              "", {gateway::McpErrorCode::kBadMessage, "the message is longer than 4 MiB", {}}));
-        });
-    if (in_.ended()) {
-      Leave(Clock::now() + kFarewell);
-    }
-  }
-
-  void Take(std::string_view line) {
-    if (line.find_first_not_of(" \t\r") != std::string_view::npos) {
-      server_.Receive(line);
-    }
-  }
-
-  McpCalls& calls_;
-  const int signals_;
-  LineReader in_{STDIN_FILENO, gateway::kMaxMcpLine};
-  LineWriter out_{STDOUT_FILENO};
-  gateway::McpServer server_;
-  std::optional<Clock::time_point> farewell_;  // when what still runs is cancelled
-};
-
-// As signals of ours they would leave calls without receipts and the session without an end.
-UniqueFd CatchSignals() {
-  sigset_t caught;
-  sigemptyset(&caught);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
-    sigaddset(&caught, signal);
-  }
-  UniqueFd fd(::signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK));
-  sigaddset(&caught, SIGPIPE);  // a client that is gone shows as EPIPE
-  ::sigprocmask(SIG_BLOCK, &caught, nullptr);
-  return fd;
-}
-
 int Fail(const Error& error) {
   PrintError(error);
   return error.kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
@@ -153,6 +42,12 @@ int Fail(const Error& error) {
 }  // namespace
 
 int McpVerb(std::span<const std::string_view> words) {
+  if (!words.empty() && words.front() == "wrap") {
+    return WrapVerb(words.subspan(1));
+  }
+  if (!words.empty() && words.front() == "review") {
+    return ReviewVerb(words.subspan(1));
+  }
   const Result<call::VerbFlags> flags = call::VerbFlags::Parse("mcp", words, kFlags);
   if (!flags.ok()) {
     return Fail(flags.error());
@@ -162,20 +57,20 @@ int McpVerb(std::span<const std::string_view> words) {
     return 0;
   }
   if (!flags->words().empty() || !flags->rest().empty()) {
-    return Fail(
-        Refused("policy.usage", "coffer mcp takes no words",
-                "`coffer mcp --help`; wrap, install and review are not part of this version"));
+    return Fail(Refused(
+        "policy.usage", "coffer mcp takes no words",
+        "`coffer mcp wrap -- CMD` wraps another server; `coffer mcp --help` has the flags"));
   }
   Result<std::unique_ptr<LocalLadder>> ladder = LocalLadder::Open(*flags);
   if (!ladder.ok()) {
     return Fail(ladder.error());
   }
-  const UniqueFd signals = CatchSignals();
+  const UniqueFd signals = CatchEndingSignals();
   Result<std::unique_ptr<McpCalls>> calls = McpCalls::Open(**ladder, flags->Value("--session"));
   if (!calls.ok()) {
     return Fail(calls.error());
   }
-  Conversation(**calls, signals.get()).Run();
+  Converse(**calls, signals.get());
   const Status ended = (*calls)->End();
   return ended.ok() ? 0 : Fail(ended.error());
 }

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `coffer mcp review`: what has changed in the tools of a wrapped server, and accepting it.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/exit_codes.h"
+#include "base/json.h"
+#include "base/print.h"
+#include "base/text.h"
+#include "call/verb_flags.h"
+#include "cli/tool_pins.h"
+#include "cli/verb_wrap.h"
+
+namespace coffer::cli {
+namespace {
+
+constexpr std::string_view kUsage =
+    R"(What has changed in the tools of a wrapped MCP server since they were accepted.
+
+Usage: coffer mcp review                       the servers that were wrapped, and how many tools of each wait
+       coffer mcp review NAME [--json]         each changed or new tool, before and now
+       coffer mcp review NAME --accept DIGEST  allow what was shown under that digest, and nothing else
+
+  --state DIR   as in `coffer mcp --help`
+
+Exit status: 0; 1 if a tool waits to be reviewed; 120 refused, 125 Cofferdam failed.
+)";
+
+int Fail(const Error& error) {
+  PrintError(error);
+  return error.kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
+}
+
+// One line for each member, so that a reader sees which of them has changed. JSON escapes what would break a line.
+std::string Lines(const std::string& definition, const char* mark, const Json& other) {
+  const Result<Json> json = ParseJson(definition);
+  std::string lines;
+  if (!json.ok() || !json->is_object()) {
+    return std::string(mark) + definition + "\n";
+  }
+  for (const auto& [name, value] : json->items()) {
+    if (!other.is_object() || !other.contains(name) || other.at(name) != value) {
+      lines += fmt::format("{}{}: {}\n", mark, Escaped(name), Escaped(PrintJson(value)));
+    }
+  }
+  return lines;
+}
+
+int List(const ToolPins& pins, bool json) {
+  const Result<std::vector<std::string>> names = pins.Names();
+  if (!names.ok()) {
+    return Fail(names.error());
+  }
+  Json listed = Json::array();
+  size_t waiting = 0;
+  for (const std::string& name : *names) {
+    const Result<std::optional<ServerPins>> known = pins.Read(name);
+    if (!known.ok()) {
+      return Fail(known.error());
+    }
+    const size_t changes = *known ? ChangesOf(**known).size() : 0;
+    waiting += changes;
+    listed.push_back({{"server", name}, {"tools", (*known)->seen.size()}, {"waiting", changes}});
+    if (!json) {
+      PrintOut(fmt::format("{:<24} {} tools, {}\n", Printable(name), (*known)->seen.size(),
+                           changes == 0 ? "all accepted" : fmt::format("{} to review", changes)));
+    }
+  }
+  if (json) {
+    PrintOut(PrintJson(listed, 2) + "\n");
+  } else if (names->empty()) {
+    PrintOut("no MCP server was wrapped yet\n");
+  }
+  return waiting == 0 ? 0 : 1;
+}
+
+int Show(const std::string& name, const ServerPins& pins, bool json) {
+  const std::vector<PinChange> changes = ChangesOf(pins);
+  Json listed = Json::array();
+  for (const PinChange& change : changes) {
+    const Result<Json> before = ParseJson(change.before.value_or("null"));
+    const Result<Json> now = ParseJson(change.now);
+    const Json nothing;
+    listed.push_back({{"tool", change.tool},
+                      {"before", before.ok() ? *before : nothing},
+                      {"now", now.ok() ? *now : nothing}});
+    if (!json) {
+      PrintOut(
+          fmt::format("{} {}\n", Printable(change.tool), change.before ? "has changed" : "is new"));
+      if (change.before) {
+        PrintOut(Lines(*change.before, "- ", now.ok() ? *now : nothing));
+      }
+      PrintOut(Lines(change.now, "+ ", before.ok() ? *before : nothing));
+    }
+  }
+  if (json) {
+    PrintOut(PrintJson({{"server", name}, {"digest", DigestOf(pins)}, {"changes", listed}}, 2) +
+             "\n");
+  } else if (changes.empty()) {
+    PrintOut("nothing to review: every tool is as it was accepted\n");
+  } else {
+    PrintOut(
+        fmt::format("\nTo allow these: coffer mcp review {} --accept {}\n", name, DigestOf(pins)));
+  }
+  return changes.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+int ReviewVerb(std::span<const std::string_view> words) {
+  constexpr call::FlagSpec kFlags[] = {{"--accept", true}};
+  const Result<call::VerbFlags> flags = call::VerbFlags::Parse("mcp review", words, kFlags);
+  if (!flags.ok()) {
+    return Fail(flags.error());
+  }
+  if (flags->help()) {
+    PrintOut(kUsage);
+    return 0;
+  }
+  if (flags->words().size() > 1 || !flags->rest().empty() ||
+      (flags->Has("--accept") && flags->words().empty())) {
+    return Fail(Refused("policy.usage", "coffer mcp review wants the name of one server",
+                        "`coffer mcp review` names those that were wrapped"));
+  }
+  const Result<std::string> state = flags->StateDir();
+  const Result<ToolPins> pins =
+      state.ok() ? ToolPins::Open(*state) : Result<ToolPins>(state.error());
+  if (!pins.ok()) {
+    return Fail(pins.error());
+  }
+  if (flags->words().empty()) {
+    return List(*pins, flags->json());
+  }
+  const std::string& name = flags->words().front();
+  if (flags->Has("--accept")) {
+    const Status accepted = pins->Accept(name, flags->Value("--accept"));
+    if (!accepted.ok()) {
+      return Fail(accepted.error());
+    }
+    PrintOut(fmt::format("accepted; agents see the tools of {} when it is wrapped again\n", name));
+    return 0;
+  }
+  const Result<std::optional<ServerPins>> known = pins->Read(name);
+  if (!known.ok()) {
+    return Fail(known.error());
+  }
+  if (!*known) {
+    return Fail(Refused("policy.usage", "no server called " + Printable(name) + " was wrapped",
+                        "`coffer mcp review` names those that were"));
+  }
+  return Show(name, **known, flags->json());
+}
+
+}  // namespace coffer::cli

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/verb_wrap.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/exit_codes.h"
+#include "base/print.h"
+#include "base/quantity.h"
+#include "base/text.h"
+#include "cli/run_flags.h"
+#include "cli/run_paths.h"
+#include "cli/wrapped_calls.h"
+
+namespace coffer::cli {
+namespace {
+
+constexpr std::string_view kUsage =
+    R"(Put an MCP server that somebody else wrote into a boundary, and serve its tools on stdin and stdout.
+
+Usage: coffer mcp wrap [flags] [flags of coffer run] -- CMD ARG...
+
+  --name NAME         what its tools are called: NAME-tool (default: from the command)
+  --timeout TIME      of one call; a server that takes longer is ended and started again (60s)
+  --config FILE, --state DIR   as in `coffer mcp --help`
+  --ro P, --rw P, --env K=V, --memory SIZE, ...   what the server may see and use, as in `coffer run --help`
+
+Without flags the server sees no file of yours and no network: 512 MiB, 128 processes, a day. Every call of one of its tools is
+checked against the tool's schema, climbs the ladder and has a receipt. A tool whose definition changes after it was first
+seen is blocked until you have looked at it: `coffer mcp review NAME`. What the server was denied is said at the end, with the
+flags that would allow it. Prompts, resources and what the server asks of its client (sampling, roots, elicitation) are refused.
+
+In an agent's configuration:
+
+  {"mcpServers": {"files": {"command": "coffer", "args": ["mcp", "wrap", "--ro", "/data", "--", "node", "server.js", "/data"]}}}
+
+Exit status: 0 when the client has left; 120 refused, 125 the server did not start.
+)";
+
+struct Words {
+  std::vector<std::string_view> own;  // for VerbFlags
+  std::vector<std::string_view> run;  // for `coffer run`, without the command
+  std::vector<std::string_view> command;
+};
+
+// A flag of ours and its value go to `own`; all others are those of `coffer run`.
+Words Sort(std::span<const std::string_view> words) {
+  constexpr std::string_view kOwn[] = {"--name", "--timeout", "--config", "--state"};
+  Words sorted;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    if (word == "--") {
+      sorted.command.assign(words.begin() + static_cast<std::ptrdiff_t>(i) + 1, words.end());
+      break;
+    }
+    const std::string_view flag = word.substr(0, word.find('='));
+    const bool own = std::find(std::begin(kOwn), std::end(kOwn), flag) != std::end(kOwn);
+    std::vector<std::string_view>& list =
+        own || word == "--help" || word == "-h" ? sorted.own : sorted.run;
+    list.push_back(word);
+    if (own && flag == word && i + 1 < words.size() && words[i + 1] != "--") {
+      list.push_back(words[++i]);
+    }
+  }
+  return sorted;
+}
+
+// The last part of a path that says something: "a/server-files/dist/index.js" is server-files.
+std::string_view TellingPart(std::string_view path) {
+  constexpr std::string_view kSayNothing[] = {"index", "main", "cli", "dist", "build",
+                                              "lib",   "src",  "bin", "stdio"};
+  std::string_view part = path;
+  for (std::string_view rest = path; !rest.empty();) {
+    const size_t slash = rest.rfind('/');
+    const std::string_view last = slash == std::string_view::npos ? rest : rest.substr(slash + 1);
+    const std::string_view stem = last.substr(0, last.find_first_of(".@", 1));
+    rest = slash == std::string_view::npos ? std::string_view() : rest.substr(0, slash);
+    if (part == path) {
+      part = stem;
+    }
+    if (!stem.empty() &&
+        std::find(std::begin(kSayNothing), std::end(kSayNothing), stem) == std::end(kSayNothing)) {
+      return stem;
+    }
+  }
+  return part;
+}
+
+// "npx -y @scope/server-files" is server-files, "node dist/index.js" is index, "./server" is server.
+std::string NameFrom(const std::vector<std::string_view>& command) {
+  constexpr std::string_view kRunners[] = {"npx",  "node",    "uvx",    "uv", "bunx",
+                                           "deno", "python3", "python", "env"};
+  std::string_view word = TellingPart(command.front());
+  if (std::find(std::begin(kRunners), std::end(kRunners), word) != std::end(kRunners)) {
+    const auto next = std::find_if(command.begin() + 1, command.end(), [](std::string_view one) {
+      return !one.starts_with('-') && one != "run";
+    });
+    word = next == command.end() ? word : TellingPart(*next);
+  }
+  std::string name;
+  for (const char c : word) {
+    const bool upper = c >= 'A' && c <= 'Z';
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    name += upper ? static_cast<char>(c - 'A' + 'a') : plain ? c : '-';
+  }
+  name = name.substr(0, 24);
+  while (name.ends_with('-')) {
+    name.pop_back();
+  }
+  return name;
+}
+
+policy::Manifest Describe(const std::string& name, const call::RunRequest& request) {
+  policy::Manifest server;
+  server.tool.name = name;
+  server.tool.version = "1";
+  server.tool.owner = "mcp wrap";
+  server.tool.needs_key = false;  // MCP has no key for a retry, and a client sends no request twice
+  server.run.runtime =
+      request.envelope.runtimes.empty() ? "host-usr" : request.envelope.runtimes.front();
+  server.isolation.level = request.envelope.level;
+  server.limits = request.envelope.limits;
+  server.exec = request.envelope.exec;
+  for (const policy::Mount& mount : request.envelope.mounts) {
+    server.mounts.push_back({mount.host,
+                             mount.at,
+                             mount.access == policy::Access::kWrite ? policy::MountMode::kWrite
+                                                                    : policy::MountMode::kRead,
+                             mount.dangerous,
+                             {}});
+  }
+  // A result is one message; what the server may write in its whole life is another matter.
+  server.limits.output = uint64_t{1} << 20;
+  return server;
+}
+
+Result<WrapRequest> MakeRequest(const call::VerbFlags& flags, const Words& words,
+                                const std::string& state) {
+  if (words.command.empty()) {
+    return Refused("policy.usage", "coffer mcp wrap wants a command after --",
+                   "coffer mcp wrap -- npx some-mcp-server");
+  }
+  const std::string name = flags.Has("--name") ? flags.Value("--name") : NameFrom(words.command);
+  if (!policy::IsToolName(name) || name.size() > 24) {
+    return Refused("policy.usage",
+                   "the server needs a name of lower-case letters, digits and -, at most 24",
+                   "--name files");
+  }
+  for (const std::string_view word : words.run) {
+    const std::string_view flag = word.substr(0, word.find('='));
+    if (flag == "--tty" || flag == "--receipt" || flag == "--session" || flag == "--trace") {
+      return Refused("policy.usage", fmt::format("{} cannot be used with mcp wrap", flag));
+    }
+  }
+  WrapRequest made;
+  TRY_ASSIGN(made.timeout, ParseDuration(flags.Value("--timeout", "60s")));
+  made.receipt = fmt::format("{}/mcp/{}.{}.receipt", state, name, ::getpid());
+  // A long life; a flag that is given again counts last.
+  made.run_words = {"run",         "--quiet", "--wall",       "24h",
+                    "--cpu",       "24h",     "--memory",     "512MiB",
+                    "--output",    "1TiB",    "--open-files", "1024",
+                    "--processes", "128",     "--receipt",    made.receipt,
+                    "--state",     state,     "--reason",     "coffer mcp wrap " + name};
+  made.run_words.insert(made.run_words.end(), words.run.begin(), words.run.end());
+  made.run_words.emplace_back("--");
+  made.run_words.insert(made.run_words.end(), words.command.begin(), words.command.end());
+
+  std::vector<std::string_view> read(made.run_words.begin() + 1, made.run_words.end());
+  TRY_ASSIGN(call::RunRequest request, ParseRunFlags(read));
+  request.quiet = true;
+  TRY(ResolvePaths(request));
+  made.server = Describe(name, request);
+  return made;
+}
+
+int Fail(const Error& error) {
+  PrintError(error);
+  return error.kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
+}
+
+}  // namespace
+
+int WrapVerb(std::span<const std::string_view> words) {
+  constexpr call::FlagSpec kFlags[] = {{"--name", true}, {"--timeout", true}, {"--config", true}};
+  const Words sorted = Sort(words);
+  const Result<call::VerbFlags> flags = call::VerbFlags::Parse("mcp wrap", sorted.own, kFlags);
+  if (!flags.ok()) {
+    return Fail(flags.error());
+  }
+  if (flags->help()) {
+    PrintOut(kUsage);
+    return 0;
+  }
+  const Result<std::string> state = flags->StateDir();
+  if (!state.ok()) {
+    return Fail(state.error());
+  }
+  Result<WrapRequest> request = MakeRequest(*flags, sorted, *state);
+  if (!request.ok()) {
+    return Fail(request.error());
+  }
+  Result<std::unique_ptr<LocalLadder>> ladder = LocalLadder::Open(*flags);
+  if (!ladder.ok()) {
+    return Fail(ladder.error());
+  }
+  const UniqueFd signals = CatchEndingSignals();
+  Result<std::unique_ptr<WrappedCalls>> calls =
+      WrappedCalls::Open(**ladder, std::move(request).value());
+  if (!calls.ok()) {
+    return Fail(calls.error());
+  }
+  Converse(**calls, signals.get());
+  (*calls)->End();
+  return 0;
+}
+
+}  // namespace coffer::cli
