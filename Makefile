@@ -77,6 +77,13 @@ test-user: all  ## the suite as an ordinary user only
 test-docs: all  ## the examples of README.md and docs/, run and compared with what the pages say
 	@ctest --test-dir build -L docs --no-tests=error --output-on-failure
 
+.PHONY: conformance-mcp
+conformance-mcp:  ## MCP's official conformance suite against the gateway (npm; about a minute)
+	@$(setup) conformance
+	@$(call configure,release)
+	@$(call compile,release) mcp_fixtures
+	@scripts/mcp_conformance.sh build/tests
+
 .PHONY: check
 check:  ## formatting, clang-tidy, layers, file sizes, words, licences, shell scripts
 	@$(setup) check

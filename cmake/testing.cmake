@@ -9,6 +9,7 @@
 #   tests/conformance/schema_oracle/                      our schema validator against ajv (scripts/schema_oracle.sh)
 #   tests/conformance/log_agreement/                      our verifier of audit logs against the one in Python
 #   tests/conformance/otlp_oracle/                        exported traces against the OTLP schema (scripts/otlp_oracle.sh)
+#   tests/conformance/mcp/                                MCP over HTTP against the official suite (scripts/mcp_conformance.sh)
 #   tests/conformance/openapi_lint/                       openapi.json against a linter (scripts/lint_openapi.sh)
 #   tests/docs/                                           the examples of README.md and docs/, run and compared
 #   tests/containers/                                     coffer inside containers as Docker and its kin make them
@@ -219,6 +220,15 @@ if(TARGET coffer_gateway)
   add_test(NAME conformance:openapi_lint COMMAND ${CMAKE_SOURCE_DIR}/scripts/lint_openapi.sh ${COFFER_TESTS_DIR})
   set_tests_properties(conformance:openapi_lint PROPERTIES
     LABELS conformance TIMEOUT 900 SKIP_RETURN_CODE 77 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
+endif()
+
+# What MCP's conformance suite is run against (make conformance-mcp).
+if(TARGET coffer_gateway)
+  add_executable(mcp_fixtures EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/conformance/mcp/mcp_fixtures.cc
+    ${CMAKE_SOURCE_DIR}/tests/gateway/fake_service.cc)
+  target_link_libraries(mcp_fixtures PRIVATE coffer_gateway)
+  target_include_directories(mcp_fixtures PRIVATE ${CMAKE_SOURCE_DIR})
+  set_target_properties(mcp_fixtures PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${COFFER_TESTS_DIR})
 endif()
 
 # Our traces against OpenTelemetry's own schema. The script puts that below the build directory.

@@ -82,14 +82,14 @@ Result<std::unique_ptr<McpCalls>> McpCalls::Open(LocalLadder& ladder, const std:
       new McpCalls(ladder, std::move(held), session.empty(), std::move(token)));
 }
 
-std::shared_ptr<const Json> McpCalls::Tools() {
+void McpCalls::ListTools(const gateway::McpId& id) {
   Json tools = Json::array();
   for (const call::ShelfEntry& entry : ladder_.state().shelf().List()) {
     if (entry.tool != nullptr) {
       tools.push_back(gateway::McpToolJson(entry.tool->manifest));
     }
   }
-  return std::make_shared<const Json>(std::move(tools));
+  server().Answer(id, Json{{"tools", std::move(tools)}});
 }
 
 void McpCalls::Begin(const gateway::McpCall& call) {
@@ -98,7 +98,7 @@ void McpCalls::Begin(const gateway::McpCall& call) {
   } else if (waiting_.size() < kMostWaiting) {
     waiting_.push_back(call);
   } else {
-    server_->Answer(call.id, gateway::McpError{gateway::McpErrorCode::kInternal,
+    server().Answer(call.id, gateway::McpError{gateway::McpErrorCode::kInternal,
                                                "too many calls wait; send it again later",
                                                {}});
   }
@@ -133,13 +133,13 @@ void McpCalls::Start(const gateway::McpCall& call) {
 void McpCalls::Finish(const gateway::McpId& id, const call::ToolReply& reply) {
   // An unknown tool is a mistake of the protocol's user, not of a tool.
   if (reply.error_class == "policy.tool" && reply.refusal == call::ToolRefusal::kNotFound) {
-    server_->Answer(id,
+    server().Answer(id,
                     gateway::McpError{gateway::McpErrorCode::kBadParams,
                                       reply.error_message + "; tools/list names those there are",
                                       {}});
     return;
   }
-  server_->Answer(id, gateway::McpResultJson(reply));
+  server().Answer(id, gateway::McpResultJson(reply));
 }
 
 void McpCalls::Cancel(const gateway::McpId& id, const std::string& reason) {
@@ -155,7 +155,7 @@ void McpCalls::Cancel(const gateway::McpId& id, const std::string& reason) {
                                   [&](const gateway::McpCall& call) { return call.id == id; });
   if (waits != waiting_.end()) {
     waiting_.erase(waits);  // it never was a call
-    server_->Answer(id, gateway::McpError{gateway::McpErrorCode::kInternal,
+    server().Answer(id, gateway::McpError{gateway::McpErrorCode::kInternal,
                                           "the call was cancelled before it began" + why,
                                           {}});
   }
@@ -215,7 +215,7 @@ void McpCalls::TellProgress(Running& running) {
   if (now - running.told >= kProgressEvery) {
     running.told = now;
     const double seconds = std::chrono::duration<double>(now - running.begun).count();
-    server_->Progress(
+    server().Progress(
         running.id, seconds,
         fmt::format("running for {:.0f} s, {} bytes of output", seconds, running.printed));
   }

@@ -35,9 +35,7 @@ class McpCalls : public McpWork {
 
   ~McpCalls() override;
 
-  void SetServer(gateway::McpServer* server) override { server_ = server; }
-
-  std::shared_ptr<const Json> Tools() override;
+  void ListTools(const gateway::McpId& id) override;
   void Begin(const gateway::McpCall& call) override;
   void Cancel(const gateway::McpId& id, const std::string& reason) override;
 
@@ -60,7 +58,6 @@ class McpCalls : public McpWork {
   LocalSessions::Held session_;
   const bool own_session_;
   const std::string process_token_;  // the ids of another process's requests are other requests
-  gateway::McpServer* server_ = nullptr;
   std::list<std::unique_ptr<Running>> running_;
   std::deque<gateway::McpCall> waiting_;
 };

@@ -24,9 +24,7 @@ class Conversation {
   Conversation(McpWork& calls, int signals)
       : calls_(calls),
         signals_(signals),
-        server_(calls, [this](std::string line) { out_.Add(std::move(line)); }) {
-    calls_.SetServer(&server_);
-  }
+        server_(calls, [this](gateway::McpOutgoing out) { out_.Add(std::move(out.line)); }) {}
 
   void Run() {
     while (!Over()) {

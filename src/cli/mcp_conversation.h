@@ -16,8 +16,6 @@ namespace coffer::cli {
 // Runs the client's calls beside the conversation, which polls for it.
 class McpWork : public gateway::McpHost {
  public:
-  // Whom the answers are for; before the first call.
-  virtual void SetServer(gateway::McpServer* server) = 0;
   // What to poll for; then, for the same list, what came of it. Answers calls that have ended.
   virtual void AddTo(std::vector<pollfd>* polled) const = 0;
   virtual void Handle(const std::vector<pollfd>& polled) = 0;

@@ -168,20 +168,20 @@ void WrappedCalls::Listed(const Json& tools) {
   ready_ = true;
 }
 
-std::shared_ptr<const Json> WrappedCalls::Tools() {
+void WrappedCalls::ListTools(const gateway::McpId& id) {
   Json tools = Json::array();
   for (const auto& [exported, tool] : foreign_.tools) {
     if (!blocked_.contains(exported)) {
       tools.push_back(*tool.shown);
     }
   }
-  return std::make_shared<const Json>(std::move(tools));
+  server().Answer(id, Json{{"tools", std::move(tools)}});
 }
 
 void WrappedCalls::Begin(const gateway::McpCall& call) {
   if (process_ == nullptr) {
     if (const Status started = StartServer(); !started.ok()) {
-      server_->Answer(
+      server().Answer(
           call.id, TextResult("[error] " + started.error().code + ": " + started.error().message +
                               " (" + started.error().hint + ")"));
       return;
@@ -192,7 +192,7 @@ void WrappedCalls::Begin(const gateway::McpCall& call) {
   } else if (waiting_.size() < kMostWaiting) {
     waiting_.push_back(call);
   } else {
-    server_->Answer(call.id, gateway::McpError{gateway::McpErrorCode::kInternal,
+    server().Answer(call.id, gateway::McpError{gateway::McpErrorCode::kInternal,
                                                "too many calls wait; send it again later",
                                                {}});
   }
@@ -242,12 +242,12 @@ void WrappedCalls::Descend(Running& running, audit::Receipt end, const Json* res
 void WrappedCalls::Answer(const Running& running, const call::ToolReply& reply,
                           const Json* result) {
   if (result != nullptr && reply.error_class.empty()) {
-    server_->Answer(running.id, *result);
+    server().Answer(running.id, *result);
     return;
   }
   if (reply.refusal == call::ToolRefusal::kNotFound) {
     const bool blocked = blocked_.contains(running.tool);
-    server_->Answer(
+    server().Answer(
         running.id,
         gateway::McpError{gateway::McpErrorCode::kBadParams,
                           blocked ? fmt::format("{} is blocked: its definition has changed. A "
@@ -257,7 +257,7 @@ void WrappedCalls::Answer(const Running& running, const call::ToolReply& reply,
                           {}});
     return;
   }
-  server_->Answer(running.id,
+  server().Answer(running.id,
                   TextResult("[error] " + reply.error_class + ": " + reply.error_message +
                              (reply.hint.empty() ? "" : " (" + reply.hint + ")")));
 }
@@ -292,7 +292,7 @@ void WrappedCalls::Progressed(uint64_t ask, double progress, const std::string& 
   const Clock::time_point now = Clock::now();
   if (found != running_.end() && now - found->second.told >= kProgressEvery) {
     found->second.told = now;
-    server_->Progress(found->second.id, progress, message);
+    server().Progress(found->second.id, progress, message);
   }
 }
 
@@ -311,7 +311,7 @@ void WrappedCalls::GiveUp(const std::string& why) {
   while (!waiting_.empty()) {
     const gateway::McpCall call = std::move(waiting_.front());
     waiting_.pop_front();
-    server_->Answer(call.id, TextResult("[error] mcp.server: the server did not start: " + why));
+    server().Answer(call.id, TextResult("[error] mcp.server: the server did not start: " + why));
   }
 }
 
@@ -362,7 +362,7 @@ void WrappedCalls::Cancel(const gateway::McpId& id, const std::string& reason) {
                                   [&](const gateway::McpCall& call) { return call.id == id; });
   if (waits != waiting_.end()) {
     waiting_.erase(waits);
-    server_->Answer(id, gateway::McpError{gateway::McpErrorCode::kInternal, why, {}});
+    server().Answer(id, gateway::McpError{gateway::McpErrorCode::kInternal, why, {}});
   }
 }
 

@@ -41,8 +41,7 @@ class WrappedCalls : public McpWork, private gateway::McpClientHost {
                                                             WrapRequest request);
   ~WrappedCalls() override;
 
-  void SetServer(gateway::McpServer* server) override { server_ = server; }
-  std::shared_ptr<const Json> Tools() override;
+  void ListTools(const gateway::McpId& id) override;
   void Begin(const gateway::McpCall& call) override;
   void Cancel(const gateway::McpId& id, const std::string& reason) override;
   void AddTo(std::vector<pollfd>* polled) const override;
@@ -87,7 +86,6 @@ class WrappedCalls : public McpWork, private gateway::McpClientHost {
   const ToolPins pins_;
   call::ToolShelf shelf_;
   std::unique_ptr<call::Ladder> climb_;
-  gateway::McpServer* server_ = nullptr;
   std::unique_ptr<ServerProcess> process_;
   std::unique_ptr<gateway::McpClient> client_;
   bool ready_ = false;                    // its tools are known

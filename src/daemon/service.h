@@ -89,6 +89,8 @@ class DaemonService : public gateway::Service {
                  gateway::Reply<std::vector<gateway::ToolView>> reply) override;
   void GetTool(const gateway::Identity& who, const std::string& name,
                gateway::Reply<gateway::ToolView> reply) override;
+  void ListToolDefinitions(const gateway::Identity& who,
+                           gateway::Reply<std::shared_ptr<const Json>> reply) override;
 
   void CreateKey(const gateway::Identity& who, gateway::KeyRequest request,
                  gateway::Reply<gateway::NewKey> reply) override;
@@ -137,7 +139,8 @@ class DaemonService : public gateway::Service {
   Status OpenSession(const call::ToolRequest& request);
   void Watch(const std::shared_ptr<call::ReadyCall>& ready,
              const std::shared_ptr<call::RunChannels>& channels, bool wait,
-             gateway::Reply<gateway::CallView> reply);
+             gateway::Reply<gateway::CallView> reply,
+             const std::shared_ptr<gateway::CallWatch>& watch);
   void End(const std::string& call_id);
   void KeepRecent(const std::string& call_id, const std::shared_ptr<EventLog>& log);
   // Kills a call that runs. `why` is what its receipt says; the first reason stays.

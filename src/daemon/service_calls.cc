@@ -41,6 +41,7 @@ call::ToolRequest RequestOf(const gateway::Identity& who, gateway::CallRequest&&
   made.limits_json = std::move(request.limits_json);
   made.identity.reason = std::move(request.reason);
   call::TakeTrace(request.traceparent.value_or(""), made.identity);
+  call::UseRequestId(request.request_id, made);
   return made;
 }
 
@@ -92,10 +93,11 @@ gateway::Answer<gateway::CallView> LookUp(call::Recorder& recorder, const gatewa
 void DaemonService::Submit(const gateway::Identity& who, gateway::CallRequest request,
                            gateway::Reply<gateway::CallView> reply) {
   const bool wait = request.wait;
+  const std::shared_ptr<gateway::CallWatch> watch = request.watch;
   auto asked = std::make_shared<call::ToolRequest>(RequestOf(who, std::move(request)));
   const Nanos arrived = BootTime();
   const Lane lane = LaneOf(reply.asker().get());
-  const auto climb = [this, who, asked, wait, reply, arrived] {
+  const auto climb = [this, who, asked, wait, reply, arrived, watch] {
     // The ladder looks at the switches itself, and leaves a receipt.
     if (std::optional<gateway::Refusal> lapse = FindLapse(context_.store(), who)) {
       context_.loop.Post(reply.Prepare(std::move(*lapse)));
@@ -123,10 +125,15 @@ void DaemonService::Submit(const gateway::Identity& who, gateway::CallRequest re
     }
     auto shared =
         std::make_shared<call::RunChannels>(std::move(std::get<call::RunChannels>(launched)));
-    context_.loop.Post([this, ready, shared, wait, reply] { Watch(ready, shared, wait, reply); });
+    context_.loop.Post(
+        [this, ready, shared, wait, reply, watch] { Watch(ready, shared, wait, reply, watch); });
   };
-  // Never dropped: a call runs, whether or not its client waits for it.
-  if (!context_.workers().Submit(lane, {climb, nullptr})) {
+  // A call runs, whether or not its client waits for it, unless the client has given it up before it began.
+  std::function<bool()> wanted;
+  if (watch != nullptr) {
+    wanted = [watch] { return !watch->unwanted; };
+  }
+  if (!context_.workers().Submit(lane, {climb, wanted})) {
     reply(Busy());
   }
 }
@@ -144,7 +151,8 @@ Status DaemonService::OpenSession(const call::ToolRequest& request) {
 
 void DaemonService::Watch(const std::shared_ptr<call::ReadyCall>& ready,
                           const std::shared_ptr<call::RunChannels>& channels, bool wait,
-                          gateway::Reply<gateway::CallView> reply) {
+                          gateway::Reply<gateway::CallView> reply,
+                          const std::shared_ptr<gateway::CallWatch>& watch) {
   const std::string id = ready->call_id();
   Flight& flight = calls_[id];
   flight.request = ready->request;
@@ -165,6 +173,9 @@ void DaemonService::Watch(const std::shared_ptr<call::ReadyCall>& ready,
   flight.log = flight.call->shared_log();
   // A switch that was flipped between admission and now was looked for among the running calls before this was one.
   KillIfStopped(id, flight.request);
+  if (watch != nullptr && watch->started) {
+    watch->started(id);
+  }
 }
 
 void DaemonService::End(const std::string& call_id) {

@@ -2,10 +2,12 @@
 //
 // The part of the service that is about tools.
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "daemon/service.h"
 #include "daemon/standing.h"
 #include "daemon/views.h"
+#include "gateway/mcp/tool_json.h"
 #include "store/switches.h"
 
 namespace coffer::daemon {
@@ -78,6 +80,24 @@ void DaemonService::GetTool(const gateway::Identity& who, const std::string& nam
                                 "",
                                 {}};
       });
+}
+
+void DaemonService::ListToolDefinitions(const gateway::Identity& who,
+                                        gateway::Reply<std::shared_ptr<const Json>> reply) {
+  using List = std::shared_ptr<const Json>;
+  AnswerIfStanding<List>(context_, who, std::move(reply), [this, who]() -> Made<List> {
+    const Result<std::map<std::string, std::string>> stopped = StoppedTools(context_.store(), who);
+    if (!stopped.ok()) {
+      return RefusalOf(stopped.error());
+    }
+    Json tools = Json::array();
+    for (const call::ShelfEntry& entry : context_.shelf().List()) {
+      if (entry.tool != nullptr && !stopped->contains(entry.name)) {
+        tools.push_back(gateway::McpToolJson(entry.tool->manifest));
+      }
+    }
+    return std::make_shared<const Json>(std::move(tools));
+  });
 }
 
 }  // namespace coffer::daemon

@@ -68,12 +68,30 @@ void HideHost(const call::ToolReply& reply, gateway::Refusal& refusal) {
   }
 }
 
+// The files that a receipt of ours names.
+std::vector<audit::ExportedFile> ExportedIn(const std::string& receipt) {
+  std::vector<audit::ExportedFile> files;
+  if (receipt.find("\"exported\":[{") == std::string::npos) {
+    return files;  // most calls export nothing, and a receipt takes long to parse
+  }
+  const Result<Json> json = ParseJson(receipt);
+  if (!json.ok()) {
+    return files;
+  }
+  for (const Json& file : json->value(Json::json_pointer("/files/exported"), Json::array())) {
+    files.push_back(
+        {file.value("path", ""), file.value("size", uint64_t{0}), file.value("sha256", "")});
+  }
+  return files;
+}
+
 void FillResult(const call::ToolReply& reply, gateway::CallView& view) {
   view.outcome = reply.outcome;
   view.denials = reply.denials;
   view.replayed = reply.replayed;
   view.retry_after = reply.retry_after_seconds;
   view.log = PositionOf(reply);
+  view.exported = ExportedIn(reply.receipt);
   if (!reply.error_class.empty()) {
     view.error = gateway::CallError{reply.error_class, reply.error_message};
   }

@@ -90,6 +90,8 @@ struct Asker {
   std::string key;         // the key, token id or uid; the address before the client is known
   bool only_reads = true;  // nothing is lost if its work is not done
   std::atomic<bool> gone{false};
+  // On the loop's thread, once, when the client leaves; for a handler whose work then has to end.
+  std::function<void()> left;
 };
 
 template <typename T>

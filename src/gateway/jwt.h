@@ -42,6 +42,10 @@ class JwtVerifier {
  public:
   static Result<std::shared_ptr<const JwtVerifier>> Make(JwtConfig config);
 
+  // Whose tokens, and for whom they must be made.
+  const std::string& issuer() const { return config_.issuer; }
+  const std::string& audience() const { return config_.audience; }
+
   // `now` is wall time. The message of an error is short and safe to show to the sender of the token.
   Result<Identity> Verify(std::string_view token, Nanos now) const;
 

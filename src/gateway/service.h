@@ -15,6 +15,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -27,6 +28,7 @@
 
 #include "audit/receipt.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "gateway/answer.h"
 #include "store/call_identity.h"
 
@@ -64,6 +66,13 @@ struct Credential {
 
 // ---- calls ----
 
+// A call whose client can give it up before it knows the call's id.
+struct CallWatch {
+  std::atomic<bool> unwanted{false};  // set on the loop's thread: what has not begun does not begin
+  // On the loop's thread, when the call runs and can be cancelled. Not called for one that is refused.
+  std::function<void(const std::string& call_id)> started;
+};
+
 struct CallRequest {
   std::string tool;  // checked against the alphabet of names, not for existence
   std::string args_json =
@@ -79,6 +88,9 @@ struct CallRequest {
   std::string reason;           // what it is for, as the agent says (policy/reason.h); "": nothing
   bool background = false;      // a process of the session: it is never waited for
   std::vector<uint16_t> ports;  // on which the session's later calls reach it
+  // Of a protocol whose ids are unique within a session: the key of a request that has none of its own. "": none
+  std::string request_id;
+  std::shared_ptr<CallWatch> watch;  // may be nothing
 };
 
 struct CallResult {
@@ -117,6 +129,8 @@ struct CallView {
   std::optional<ApprovalView> approval;  // when gated
   bool replayed = false;  // the stored result of an earlier request with this Idempotency-Key
   std::optional<int64_t> retry_after;  // seconds, of a denial that waiting helps against
+
+  std::vector<audit::ExportedFile> exported;  // of a call that has just ended
 
   // Shown by GET only.
   bool dry_run = false;
@@ -441,6 +455,9 @@ class Service {
 
   virtual void ListTools(const Identity& who, Reply<std::vector<ToolView>> reply) = 0;
   virtual void GetTool(const Identity& who, const std::string& name, Reply<ToolView> reply) = 0;
+  // Those that can be called now, as MCP describes tools (gateway/mcp/tool_json.h): a list.
+  virtual void ListToolDefinitions(const Identity& who,
+                                   Reply<std::shared_ptr<const Json>> reply) = 0;
 
   // Of the identity's own tenant.
   virtual void CreateKey(const Identity& who, KeyRequest request, Reply<NewKey> reply) = 0;

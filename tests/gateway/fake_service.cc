@@ -2,6 +2,7 @@
 #include "tests/gateway/fake_service.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 namespace coffer::gateway {
@@ -161,6 +162,9 @@ void FakeService::Submit(const Identity& who, CallRequest request, Reply<CallVie
   } else if (request.tool == "big") {
     reply(Done(std::string(1 << 20, 'x')));
   } else if (request.tool == "wait") {
+    if (request.watch != nullptr) {
+      request.watch->started(kCallId);
+    }
     waiting_calls_.push_back(std::move(reply));
   } else if (request.tool == "gated") {
     CallView call;
@@ -417,6 +421,13 @@ void FakeService::ListTools(const Identity& who, Reply<std::vector<ToolView>> re
 void FakeService::GetTool(const Identity& who, const std::string& name, Reply<ToolView> reply) {
   Note(who, "GetTool");
   reply(ToolView{.name = name, .effect = "read-only", .input_schema_json = R"({"type":"object"})"});
+}
+
+void FakeService::ListToolDefinitions(const Identity& who,
+                                      Reply<std::shared_ptr<const Json>> reply) {
+  Note(who, "ListToolDefinitions");
+  reply(std::make_shared<const Json>(
+      Json::array({{{"name", "echo"}, {"inputSchema", {{"type", "object"}}}}})));
 }
 
 void FakeService::CreateKey(const Identity& who, KeyRequest request, Reply<NewKey> reply) {

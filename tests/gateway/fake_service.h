@@ -64,6 +64,7 @@ class FakeService : public Service {
 
   void ListTools(const Identity& who, Reply<std::vector<ToolView>> reply) override;
   void GetTool(const Identity& who, const std::string& name, Reply<ToolView> reply) override;
+  void ListToolDefinitions(const Identity& who, Reply<std::shared_ptr<const Json>> reply) override;
   void CreateKey(const Identity& who, KeyRequest request, Reply<NewKey> reply) override;
   void ListKeys(const Identity& who, Reply<std::vector<KeyView>> reply) override;
   void RevokeKey(const Identity& who, const std::string& key_id, RevokedCalls calls,

@@ -130,6 +130,41 @@ TEST_F(Mcp, ARefusalSaysWhatToChange) {
   EXPECT_EQ(server->Wait().exit, 0);
 }
 
+// Every line has its code, none ends the process or keeps the next from being served; the last one is cut in the middle.
+TEST_F(Mcp, BadLinesAreAnsweredAndTheNextIsServed) {
+  const std::string meta = R"("_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",)"
+                           R"("io.modelcontextprotocol/clientCapabilities":{}})";
+  const auto modern = [&](const std::string& id, const std::string& method) {
+    return R"({"jsonrpc":"2.0","id":")" + id + R"(","method":")" + method + R"(","params":{)" +
+           meta + "}}\n";
+  };
+  const auto server = Start(
+      std::string(200, '[') + "\n" + "[" + R"({"jsonrpc":"2.0","id":1,"method":"ping"}])" + "\n" +
+      R"({"jsonrpc":"2.0","id":"old","method":"tools/list","params":{"_meta":{)"
+      R"("io.modelcontextprotocol/protocolVersion":"1900-01-01"}}})" +
+      "\n" + R"({"jsonrpc":"2.0","id":"early","method":"tools/list"})" + "\n" +
+      R"({"jsonrpc":"2.0","method":"tools/call","params":{"name":"bash"}})" + "\n" +
+      modern("unknown", "tools/frob") + modern("legacy", "initialize") +
+      Bash("twice", "while [ ! -e go ]; do sleep 0.05; done") + Bash("twice", "echo second") +
+      Bash("good", "echo still here; touch go"));
+  EXPECT_TRUE(server->WaitForOutput("-32700")) << "nested";
+  EXPECT_TRUE(server->WaitForOutput("batches are not supported"));
+  EXPECT_EQ(Answer(*server, "old")["error"]["code"], -32022);
+  EXPECT_EQ(Answer(*server, "early")["error"]["code"], -32602);
+  EXPECT_EQ(Answer(*server, "unknown")["error"]["code"], -32601);
+  EXPECT_EQ(Answer(*server, "legacy")["error"]["code"], -32601) << "of the other era";
+  EXPECT_TRUE(server->WaitForOutput("a request with this id has no answer yet"));
+  EXPECT_EQ(Answer(*server, "good")["result"]["structuredContent"]["stdout"], "still here\n");
+  const std::string half = R"({"jsonrpc":"2.0","id":"half","method":"tools/ca)";
+  EXPECT_EQ(::write(input_.get(), half.data(), half.size()), static_cast<ssize_t>(half.size()));
+  input_.Reset();
+  EXPECT_EQ(server->Wait().exit, 0) << server->err();
+  EXPECT_FALSE(Contains(server->out(), "second"));
+  EXPECT_TRUE(NoSessionIsOpen());
+  EXPECT_EQ(Recorded(), (std::multiset<std::string>{"bash success", "bash success"}))
+      << "what was refused was no call";
+}
+
 // A client that dies, or asks us to end, leaves nothing behind: no process, no session, no call without its end.
 TEST_F(Mcp, AClientThatLeavesTakesItsCallsAlong) {
   const auto server = Start(Bash("slow", "echo began > began; sleep 600"));

@@ -75,16 +75,23 @@ void Connection::CheckClient() {
   if (phase_ != Phase::kWaiting || asker_ == nullptr || asker_->gone || !stream_->PeerGone()) {
     return;
   }
-  asker_->gone = true;
+  Leave();
   if (asker_->only_reads) {
     Close();
+  }
+}
+
+void Connection::Leave() {
+  asker_->gone = true;
+  if (const auto left = std::exchange(asker_->left, nullptr); left != nullptr) {
+    left();
   }
 }
 
 void Connection::Close() {
   closed_ = true;
   if (asker_ != nullptr) {
-    asker_->gone = true;
+    Leave();
   }
   deadline_ = kNever;
   stream_->Close();

@@ -77,6 +77,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   net::Task<std::optional<T>> Await(std::function<void(std::function<void(T)>)> start);
 
   void SetDeadline(Phase phase, std::chrono::milliseconds time);
+  // The client of the request in progress is gone, or its answer is all sent.
+  void Leave();
 
   std::shared_ptr<ServerShared> shared_;
   std::unique_ptr<net::Stream> stream_;

@@ -2,6 +2,7 @@
 #include "gateway/http/dispatch.h"
 
 #include "gateway/http/fields.h"
+#include "gateway/http/protected_resource.h"
 
 namespace coffer::gateway {
 namespace {
@@ -167,6 +168,7 @@ void Admit(const std::shared_ptr<Exchange>& exchange,
       problem.authenticate =
           R"(Bearer realm="coffer")";  // RFC 6750 section 3.1: no error code if nothing was sent
     }
+    AddResourceMetadata(*exchange, &problem);
     decided(ProblemResponse(problem));
     return;
   }
@@ -176,7 +178,9 @@ void Admit(const std::shared_ptr<Exchange>& exchange,
                       raw = std::move(match.raw),
                       query = std::move(query)](Answer<Identity> answer) {
     if (!answer.ok()) {
-      decided(ProblemResponse(FromRefusal(answer.refusal())));
+      Problem problem = FromRefusal(answer.refusal());
+      AddResourceMetadata(*exchange, &problem);
+      decided(ProblemResponse(problem));
       return;
     }
     exchange->who = std::move(answer.value());

@@ -16,6 +16,7 @@
 #include "gateway/http/head_checks.h"
 #include "gateway/http/known_tenants.h"
 #include "gateway/http/limits.h"
+#include "gateway/http/mcp_flights.h"
 #include "gateway/http/message.h"
 #include "gateway/http/route.h"
 #include "gateway/jwt.h"
@@ -24,10 +25,14 @@
 
 namespace coffer::gateway {
 
+class McpHost;
+
 struct HttpConfig {
   HttpLimits limits;
   SiteNames names;
   std::shared_ptr<const JwtVerifier> jwt;  // nothing: tokens are API keys only
+  // Does the work of a request to /mcp; nothing: the service does (gateway/http/mcp_host.h).
+  std::function<std::unique_ptr<McpHost>()> mcp_host;
   // Told of every answer: whose request it was ("" before that is known), the route's path ("" if there is none), the
   // method and the status. On the loop's thread; must not block.
   std::function<void(std::string_view tenant, std::string_view route, std::string_view method,
@@ -41,6 +46,7 @@ struct Api {
   net::Loop& loop;
   HttpConfig config;
   std::shared_ptr<KnownTenants> known = std::make_shared<KnownTenants>();
+  std::shared_ptr<McpFlights> mcp_flights = std::make_shared<McpFlights>();
 };
 
 // The body of an upload, pulled by its handler.
@@ -69,6 +75,7 @@ struct Exchange {
   std::string body;
   std::shared_ptr<void> body_room;     // what the body may take, as long as this lives
   std::shared_ptr<BodyReader> reader;  // BodyKind::kStream; nothing once the client is gone
+  std::shared_ptr<void> work;          // what a handler needs until the answer is sent
 
   // "" if there is none.
   const std::string& Value(std::string_view name) const;

@@ -57,6 +57,11 @@ void GetSwitches(const std::shared_ptr<Exchange>& exchange, Respond respond);
 void PutSwitch(const std::shared_ptr<Exchange>& exchange, Respond respond);
 void DeleteSwitch(const std::shared_ptr<Exchange>& exchange, Respond respond);
 
+// MCP over HTTP: one message, the end of a session, and where tokens come from (RFC 9728).
+void PostMcp(const std::shared_ptr<Exchange>& exchange, Respond respond);
+void DeleteMcp(const std::shared_ptr<Exchange>& exchange, Respond respond);
+void GetProtectedResource(const std::shared_ptr<Exchange>& exchange, Respond respond);
+
 void GetAudit(const std::shared_ptr<Exchange>& exchange, Respond respond);
 void GetCallTranscript(const std::shared_ptr<Exchange>& exchange, Respond respond);
 void GetAuditObject(const std::shared_ptr<Exchange>& exchange, Respond respond);

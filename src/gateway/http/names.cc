@@ -14,16 +14,6 @@ bool Lower(char c) { return c >= 'a' && c <= 'z'; }
 bool Upper(char c) { return c >= 'A' && c <= 'Z'; }
 bool Alnum(char c) { return Digit(c) || Lower(c) || Upper(c); }
 
-int HexValue(char c) {
-  if (Digit(c)) {
-    return c - '0';
-  }
-  if (c >= 'a' && c <= 'f') {
-    return c - 'a' + 10;
-  }
-  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 }  // namespace
 
 bool IsId(std::string_view text) {
@@ -92,43 +82,6 @@ bool IsFilePath(std::string_view text) {
     }
     text.remove_prefix(slash + 1);
   }
-}
-
-std::string PercentEncodePath(std::string_view path) {
-  static constexpr char kDigits[] = "0123456789ABCDEF";
-  constexpr std::string_view kPlain = "-._~/";
-  std::string text;
-  for (const char c : path) {
-    if (Alnum(c) || kPlain.find(c) != std::string_view::npos) {
-      text += c;
-    } else {
-      const auto byte = static_cast<unsigned char>(c);
-      text += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
-    }
-  }
-  return text;
-}
-
-std::optional<std::string> PercentDecode(std::string_view text) {
-  std::string decoded;
-  decoded.reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      decoded += text[i];
-      continue;
-    }
-    if (i + 2 >= text.size()) {
-      return std::nullopt;
-    }
-    const int high = HexValue(text[i + 1]);
-    const int low = HexValue(text[i + 2]);
-    if (high < 0 || low < 0 || (high == 0 && low == 0)) {
-      return std::nullopt;
-    }
-    decoded += static_cast<char>(high * 16 + low);
-    i += 2;
-  }
-  return decoded;
 }
 
 }  // namespace coffer::gateway

@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/percent.h"
+
 namespace coffer::gateway {
 
 // A UUID in lower case, as base/ids.h makes them.
@@ -29,10 +31,5 @@ bool IsCursor(std::string_view text);
 bool IsFilePath(std::string_view text);
 // What a file that is uploaded may be called: the same, at most 32 parts, and valid UTF-8 without control characters.
 bool IsNewFilePath(std::string_view text);
-// A path with everything escaped that has a meaning in a URL or is not printable ASCII; slashes stay.
-std::string PercentEncodePath(std::string_view path);
-
-// %XX becomes the byte. Nothing if an escape is broken or is a NUL.
-std::optional<std::string> PercentDecode(std::string_view text);
 
 }  // namespace coffer::gateway

@@ -22,6 +22,13 @@ constexpr std::array kRoutes = {
     Route{Method::kGet, "/openapi.json", Access::Public(), kNone, GetOpenApi},
     Route{Method::kGet, "/metrics", kOversees, kNone, GetMetrics},
 
+    Route{Method::kPost, "/mcp", kWorks, kJson, PostMcp, "session"},
+    Route{Method::kDelete, "/mcp", kWorks, kNone, DeleteMcp},
+    Route{Method::kGet, "/.well-known/oauth-protected-resource", Access::Public(), kNone,
+          GetProtectedResource},
+    Route{Method::kGet, "/.well-known/oauth-protected-resource/mcp", Access::Public(), kNone,
+          GetProtectedResource},
+
     // Every role may ask: a call by a role that calls no tools is denied and recorded like any other denial.
     Route{Method::kPost, "/v1/calls", kReads, kJson, PostCall},
     Route{Method::kGet, "/v1/calls", kReads, kNone, GetCalls,

@@ -19,7 +19,7 @@ bool IsId(const Json& id) {
 
 }  // namespace
 
-std::variant<McpMessage, McpBadMessage> ReadMcpMessage(std::string_view line) {
+McpReading ReadMcpMessage(std::string_view line) {
   const auto bad = [](McpId id, McpErrorCode code, std::string why) {
     return McpBadMessage{std::move(id), {code, std::move(why), {}}};
   };

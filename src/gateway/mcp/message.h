@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One message of JSON-RPC 2.0 as MCP uses it: read from one line of text, written as one line of text.
+// One message of JSON-RPC 2.0 as MCP uses it: read from one text, written as one line of text.
 //
 // MCP is stricter than JSON-RPC: an id is a string or an integer and never null, and a message is an object.
 #pragma once
@@ -21,6 +21,8 @@ enum class McpErrorCode : int {
   kNoMethod = -32601,
   kBadParams = -32602,
   kInternal = -32603,
+  kNoResource = -32002,  // in the legacy era; the modern one says kBadParams
+  kBadHeaders = -32020,  // HTTP fields that disagree with the message
   kBadVersion = -32022,
 };
 
@@ -47,7 +49,8 @@ struct McpBadMessage {
 
 inline constexpr size_t kMaxMcpLine = size_t{4} << 20;
 
-std::variant<McpMessage, McpBadMessage> ReadMcpMessage(std::string_view line);
+using McpReading = std::variant<McpMessage, McpBadMessage>;
+McpReading ReadMcpMessage(std::string_view line);
 
 // Each is one line, with its end.
 std::string McpResultLine(const McpId& id, const Json& result);

@@ -10,16 +10,14 @@
 namespace coffer::gateway {
 namespace {
 
-constexpr const char* kModernVersion = "2026-07-28";
 // The newest first: it is what a client gets that asks for one we do not know.
 constexpr const char* kLegacyVersions[] = {"2025-11-25", "2025-06-18", "2025-03-26"};
 
-constexpr const char* kVersionKey = "io.modelcontextprotocol/protocolVersion";
 constexpr const char* kCapabilitiesKey = "io.modelcontextprotocol/clientCapabilities";
 constexpr const char* kServerKey = "io.modelcontextprotocol/serverInfo";
 
-// The tools do not change while the server runs, and a restarted one may have others.
-constexpr int kFreshForMs = 60'000;
+// Manifests change when an operator replaces them; files change with every call.
+constexpr int kListsFreshForMs = 60'000;
 
 constexpr const char* kInstructions =
     "Every tool runs in a sandbox of its own, with limits and without network unless its "
@@ -30,7 +28,14 @@ constexpr const char* kInstructions =
 Json ServerInfo() {
   return {{"name", "cofferdam"}, {"title", "Cofferdam"}, {"version", COFFER_VERSION}};
 }
-Json Capabilities() { return {{"tools", Json::object()}}; }
+
+Json SupportedVersions() {
+  Json versions = Json::array({kMcpModernVersion});
+  for (const char* legacy : kLegacyVersions) {
+    versions.push_back(legacy);
+  }
+  return versions;
+}
 
 McpError BadParams(std::string why) { return {McpErrorCode::kBadParams, std::move(why), {}}; }
 
@@ -39,87 +44,123 @@ const Json* Member(const Json& object, const char* name) {
   return found == object.end() ? nullptr : &*found;
 }
 
-const Json* MetaOf(const Json& params, const char* name) {
-  const Json* meta = Member(params, "_meta");
-  return meta != nullptr && meta->is_object() ? Member(*meta, name) : nullptr;
+// Methods whose results have caching hints in the modern era.
+bool IsCacheable(std::string_view method) {
+  constexpr std::string_view kCacheable[] = {
+      "tools/list", "resources/list", "resources/templates/list", "resources/read", "prompts/list"};
+  return std::find(std::begin(kCacheable), std::end(kCacheable), method) != std::end(kCacheable);
 }
 
 }  // namespace
 
-void McpServer::Receive(std::string_view line) {
-  std::variant<McpMessage, McpBadMessage> read = ReadMcpMessage(line);
-  if (const auto* bad = std::get_if<McpBadMessage>(&read)) {
-    send_(McpErrorLine(bad->id, bad->error));
+bool IsMcpLegacyVersion(std::string_view version) {
+  return std::find(std::begin(kLegacyVersions), std::end(kLegacyVersions), version) !=
+         std::end(kLegacyVersions);
+}
+
+McpError McpVersionError(const Json& requested) {
+  return {McpErrorCode::kBadVersion, "Unsupported protocol version",
+          PrintJson({{"supported", SupportedVersions()}, {"requested", requested}})};
+}
+
+const Json* FindMcpMeta(const McpMessage& message, const char* name) {
+  const Json* const meta = Member(*message.params, "_meta");
+  return meta != nullptr && meta->is_object() ? Member(*meta, name) : nullptr;
+}
+
+std::optional<McpError> CheckMcpModern(const McpMessage& message) {
+  const Json* const version = FindMcpMeta(message, kMcpVersionKey);
+  if (version == nullptr || !version->is_string()) {
+    return BadParams(std::string("_meta: ") + kMcpVersionKey + " must be a string");
+  }
+  if (*version != kMcpModernVersion) {
+    return McpVersionError(*version);
+  }
+  const Json* const capabilities = FindMcpMeta(message, kCapabilitiesKey);
+  if (capabilities == nullptr || !capabilities->is_object()) {
+    return BadParams(std::string("_meta: ") + kCapabilitiesKey + " must be an object");
+  }
+  return std::nullopt;
+}
+
+Json McpHost::Capabilities() const { return {{"tools", Json::object()}}; }
+
+std::string McpResultForm::Line(const Json& result) const {
+  if (!modern) {
+    return McpResultLine(id, result);
+  }
+  Json complete = result;
+  if (!complete.contains("resultType")) {
+    complete["resultType"] = "complete";
+  }
+  complete["_meta"][kServerKey] = ServerInfo();
+  if (cacheable) {
+    // What one caller may see, another may not.
+    complete["cacheScope"] = "private";
+    complete["ttlMs"] =
+        complete.contains("contents") || complete.contains("resources") ? 0 : kListsFreshForMs;
+  }
+  return McpResultLine(id, complete);
+}
+
+void McpServer::Receive(const McpReading& reading) {
+  if (const auto* bad = std::get_if<McpBadMessage>(&reading)) {
+    SendError(bad->id, bad->error);
     return;
   }
-  const McpMessage& message = std::get<McpMessage>(read);
+  const McpMessage& message = std::get<McpMessage>(reading);
   if (message.method.empty()) {
     return;  // an answer; we ask clients nothing
   }
   if (message.id.empty()) {
     HandleNotification(message);
   } else if (Waits(message.id)) {
-    send_(McpErrorLine(
-        message.id, {McpErrorCode::kBadMessage, "a request with this id has no answer yet", {}}));
+    SendError(message.id,
+              {McpErrorCode::kBadMessage, "a request with this id has no answer yet", {}});
   } else {
     HandleRequest(message);
   }
 }
 
-std::optional<McpError> McpServer::FindEra(const McpMessage& message, Era* era) const {
-  const Json* const version = MetaOf(*message.params, kVersionKey);
-  if (version != nullptr) {
-    *era = Era::kModern;
-    if (!version->is_string()) {
-      return BadParams(std::string("_meta: ") + kVersionKey + " must be a string");
-    }
-    if (*version != kModernVersion) {
-      Json supported = Json::array({kModernVersion});
-      for (const char* legacy : kLegacyVersions) {
-        supported.push_back(legacy);
-      }
-      return McpError{McpErrorCode::kBadVersion, "Unsupported protocol version",
-                      PrintJson({{"supported", supported}, {"requested", *version}})};
-    }
-    const Json* const capabilities = MetaOf(*message.params, kCapabilitiesKey);
-    if (capabilities == nullptr || !capabilities->is_object()) {
-      return BadParams(std::string("_meta: ") + kCapabilitiesKey + " must be an object");
-    }
-    return std::nullopt;
+std::optional<McpError> McpServer::CheckEra(const McpMessage& message, bool modern) const {
+  if (modern) {
+    return CheckMcpModern(message);
   }
-  *era = Era::kLegacy;
   if (legacy_version_.empty() && message.method != "ping") {
     return BadParams(std::string("begin with initialize, or name a version in _meta: ") +
-                     kVersionKey);
+                     kMcpVersionKey);
   }
   return std::nullopt;
 }
 
 void McpServer::HandleRequest(const McpMessage& message) {
-  if (message.method == "initialize") {
+  const bool modern = FindMcpMeta(message, kMcpVersionKey) != nullptr;
+  if (message.method == "initialize" && !modern) {
     Initialize(message);
     return;
   }
-  Era era = Era::kLegacy;
-  if (const std::optional<McpError> wrong = FindEra(message, &era)) {
-    send_(McpErrorLine(message.id, *wrong));
-  } else if (message.method == "server/discover" && era == Era::kModern) {
-    SendResult(message.id, era,
-               {{"supportedVersions", Json::array({kModernVersion})},
-                {"capabilities", Capabilities()},
-                {"instructions", kInstructions},
-                {"ttlMs", kFreshForMs},
-                {"cacheScope", "private"}});
-  } else if (message.method == "ping" && era == Era::kLegacy) {
-    SendResult(message.id, era, Json::object());
-  } else if (message.method == "tools/list") {
-    ListTools(message, era);
+  if (const std::optional<McpError> wrong = CheckEra(message, modern)) {
+    SendError(message.id, *wrong);
+  } else if (message.method == "server/discover" && modern) {
+    Discover(message);
+  } else if (message.method == "ping" && !modern) {
+    SendResult({message.id}, Json::object());
   } else if (message.method == "tools/call") {
-    CallTool(message, era);
+    CallTool(message, modern);
+  } else if (message.method == "tools/list") {
+    if (Member(*message.params, "cursor") != nullptr) {
+      SendError(message.id, BadParams("there is one page of tools, and no cursor"));
+      return;
+    }
+    pending_[message.id] = {.modern = modern, .cacheable = true};
+    host_.ListTools(message.id);
   } else {
-    send_(McpErrorLine(
-        message.id,
-        {McpErrorCode::kNoMethod, "there is no method " + Printable(message.method), {}}));
+    pending_[message.id] = {.modern = modern, .cacheable = IsCacheable(message.method)};
+    if (!host_.HandleOther({message.id, message.method, message.params})) {
+      Answer(
+          message.id,
+          McpError{McpErrorCode::kNoMethod, "there is no method " + Printable(message.method), {}});
+    }
   }
 }
 
@@ -128,76 +169,89 @@ void McpServer::HandleNotification(const McpMessage& message) {
     return;  // notifications/initialized needs nothing, and what we do not know asks for no answer
   }
   const Json* const id = Member(*message.params, "requestId");
-  const auto found = id == nullptr ? pending_.end() : pending_.find(PrintJson(*id));
+  const Json* const reason = Member(*message.params, "reason");
+  if (id != nullptr) {
+    Cancel(PrintJson(*id),
+           reason != nullptr && reason->is_string() ? reason->get<std::string>() : "");
+  }
+}
+
+void McpServer::Cancel(const McpId& id, const std::string& reason) {
+  const auto found = pending_.find(id);
   if (found == pending_.end() || found->second.cancelled) {
     return;
   }
   found->second.cancelled = true;
-  const Json* const reason = Member(*message.params, "reason");
-  host_.Cancel(found->first,
-               reason != nullptr && reason->is_string() ? reason->get<std::string>() : "");
+  host_.Cancel(found->first, reason);
 }
 
 void McpServer::Initialize(const McpMessage& message) {
   const Json* const wanted = Member(*message.params, "protocolVersion");
   if (wanted == nullptr || !wanted->is_string()) {
-    send_(McpErrorLine(message.id, BadParams("protocolVersion must be a string")));
+    SendError(message.id, BadParams("protocolVersion must be a string"));
     return;
   }
-  const auto known = std::find(std::begin(kLegacyVersions), std::end(kLegacyVersions), *wanted);
-  legacy_version_ = known == std::end(kLegacyVersions) ? kLegacyVersions[0] : *known;
-  send_(McpResultLine(message.id, {{"protocolVersion", legacy_version_},
-                                   {"capabilities", Capabilities()},
-                                   {"serverInfo", ServerInfo()},
-                                   {"instructions", kInstructions}}));
+  legacy_version_ = IsMcpLegacyVersion(wanted->get_ref<const std::string&>())
+                        ? wanted->get<std::string>()
+                        : kLegacyVersions[0];
+  SendResult({message.id}, {{"protocolVersion", legacy_version_},
+                            {"capabilities", host_.Capabilities()},
+                            {"serverInfo", ServerInfo()},
+                            {"instructions", kInstructions}});
 }
 
-void McpServer::ListTools(const McpMessage& message, Era era) {
-  if (Member(*message.params, "cursor") != nullptr) {
-    send_(McpErrorLine(message.id, BadParams("there is one page of tools, and no cursor")));
-    return;
-  }
-  Json result = {{"tools", *host_.Tools()}};
-  if (era == Era::kModern) {
-    result["ttlMs"] = kFreshForMs;
-    result["cacheScope"] = "private";
-  }
-  SendResult(message.id, era, result);
+void McpServer::Discover(const McpMessage& message) {
+  SendResult({message.id, true, true}, {{"supportedVersions", SupportedVersions()},
+                                        {"capabilities", host_.Capabilities()},
+                                        {"instructions", kInstructions}});
 }
 
-void McpServer::CallTool(const McpMessage& message, Era era) {
+void McpServer::CallTool(const McpMessage& message, bool modern) {
   const Json* const name = Member(*message.params, "name");
   const Json* const arguments = Member(*message.params, "arguments");
   if (name == nullptr || !name->is_string()) {
-    send_(McpErrorLine(message.id, BadParams("name must be a string")));
+    SendError(message.id, BadParams("name must be a string"));
     return;
   }
   if (arguments != nullptr && !arguments->is_object()) {
-    send_(McpErrorLine(message.id, BadParams("arguments must be an object")));
+    SendError(message.id, BadParams("arguments must be an object"));
     return;
   }
   Pending pending;
-  pending.era = era;
-  if (const Json* token = MetaOf(*message.params, "progressToken");
+  pending.modern = modern;
+  if (const Json* token = FindMcpMeta(message, "progressToken");
       token != nullptr && (token->is_string() || token->is_number_integer())) {
     pending.progress_token = PrintJson(*token);
   }
   pending_[message.id] = std::move(pending);
-  const Json* const trace = MetaOf(*message.params, "traceparent");
+  const Json* const trace = FindMcpMeta(message, "traceparent");
   host_.Begin({message.id, name->get<std::string>(),
                arguments == nullptr ? "{}" : PrintJson(*arguments),
                trace != nullptr && trace->is_string() ? trace->get<std::string>() : ""});
 }
 
+McpResultForm McpServer::FormOf(const McpId& id) const {
+  const auto found = pending_.find(id);
+  return found == pending_.end() ? McpResultForm{id}
+                                 : McpResultForm{id, found->second.modern, found->second.cacheable};
+}
+
 void McpServer::Answer(const McpId& id, const Json& result) {
+  AnswerLine(id, FormOf(id).Line(result));
+}
+
+void McpServer::AnswerLine(const McpId& id, std::string line) {
   if (const auto found = pending_.extract(id); found && !found.mapped().cancelled) {
-    SendResult(id, found.mapped().era, result);
+    send_({std::move(line), true, std::nullopt});
   }
 }
 
-void McpServer::Answer(const McpId& id, const McpError& error) {
+void McpServer::Answer(const McpId& id, McpError error) {
   if (const auto found = pending_.extract(id); found && !found.mapped().cancelled) {
-    send_(McpErrorLine(id, error));
+    if (error.code == McpErrorCode::kNoResource && found.mapped().modern) {
+      error.code = McpErrorCode::kBadParams;
+    }
+    SendError(id, error);
   }
 }
 
@@ -206,21 +260,19 @@ void McpServer::Progress(const McpId& id, double progress, const std::string& me
   if (found == pending_.end() || found->second.cancelled || found->second.progress_token.empty()) {
     return;
   }
-  send_(McpNotificationLine("notifications/progress",
-                            {{"progressToken", *ParseJson(found->second.progress_token)},
-                             {"progress", progress},
-                             {"message", message}}));
+  send_({McpNotificationLine("notifications/progress",
+                             {{"progressToken", *ParseJson(found->second.progress_token)},
+                              {"progress", progress},
+                              {"message", message}}),
+         false, std::nullopt});
 }
 
-void McpServer::SendResult(const McpId& id, Era era, const Json& result) {
-  if (era == Era::kLegacy) {
-    send_(McpResultLine(id, result));
-    return;
-  }
-  Json complete = result;
-  complete["resultType"] = "complete";
-  complete["_meta"] = {{kServerKey, ServerInfo()}};
-  send_(McpResultLine(id, complete));
+void McpServer::SendResult(const McpResultForm& form, const Json& result) {
+  send_({form.Line(result), true, std::nullopt});
+}
+
+void McpServer::SendError(const McpId& id, const McpError& error) {
+  send_({McpErrorLine(id, error), true, error.code});
 }
 
 }  // namespace coffer::gateway

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "gateway/mcp/file_uri.h"
 #include "policy/blast_radius.h"
 #include "policy/make_envelope.h"
 
@@ -136,7 +137,7 @@ Json McpToolJson(const policy::Manifest& manifest) {
             {"openWorldHint", !manifest.network.empty()}}}};
 }
 
-Json McpResultJson(const call::ToolReply& reply) {
+Json McpResultJson(const call::ToolReply& reply, std::span<const audit::ExportedFile> exported) {
   const auto number = [](const std::optional<int>& value) {
     return value ? Json(*value) : Json(nullptr);
   };
@@ -149,7 +150,13 @@ Json McpResultJson(const call::ToolReply& reply) {
                        {"reason", denial.reason},
                        {"fix", denial.fix.empty() ? Json(nullptr) : Json(denial.fix)}});
   }
-  return {{"content", Json::array({{{"type", "text"}, {"text", Text(reply, failed)}}})},
+  Json content = Json::array({{{"type", "text"}, {"text", Text(reply, failed)}}});
+  for (const audit::ExportedFile& file : exported) {
+    Json link = McpFileJson({.of_call = true, .id = reply.call_id, .path = file.path}, file.size);
+    link["type"] = "resource_link";
+    content.push_back(std::move(link));
+  }
+  return {{"content", std::move(content)},
           {"structuredContent",
            {{"call_id", reply.call_id.empty() ? Json(nullptr) : Json(reply.call_id)},
             {"outcome", reply.outcome},

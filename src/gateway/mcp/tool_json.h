@@ -4,6 +4,9 @@
 // text is written for a model that has to correct itself from it.
 #pragma once
 
+#include <span>
+
+#include "audit/receipt.h"
 #include "base/json.h"
 #include "call/tool_call.h"
 #include "policy/manifest/manifest.h"
@@ -13,7 +16,8 @@ namespace coffer::gateway {
 // name, title, description, inputSchema, outputSchema, annotations.
 Json McpToolJson(const policy::Manifest& manifest);
 
-// content, structuredContent (which fits the outputSchema above), isError.
-Json McpResultJson(const call::ToolReply& reply);
+// content (with a link for each file that the call exported), structuredContent (which fits the outputSchema above), isError.
+Json McpResultJson(const call::ToolReply& reply,
+                   std::span<const audit::ExportedFile> exported = {});
 
 }  // namespace coffer::gateway

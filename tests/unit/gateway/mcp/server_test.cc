@@ -15,8 +15,8 @@ constexpr const char* kModernMeta =
 
 class Host : public McpHost {
  public:
-  std::shared_ptr<const Json> Tools() override {
-    return std::make_shared<const Json>(Json::array({{{"name", "bash"}}}));
+  void ListTools(const McpId& id) override {
+    server().Answer(id, Json{{"tools", Json::array({{{"name", "bash"}}})}});
   }
   void Begin(const McpCall& call) override { begun.push_back(call); }
   void Cancel(const McpId& id, const std::string& reason) override {
@@ -57,7 +57,7 @@ class McpServerTest : public ::testing::Test {
 
   Host host_;
   std::vector<std::string> said_;
-  McpServer server_{host_, [this](std::string line) { said_.push_back(std::move(line)); }};
+  McpServer server_{host_, [this](McpOutgoing out) { said_.push_back(std::move(out.line)); }};
 };
 
 TEST_F(McpServerTest, ALegacyClientInitializes) {
@@ -80,7 +80,8 @@ TEST_F(McpServerTest, AModernRequestNeedsNothingBeforeIt) {
   EXPECT_TRUE(list["result"]["_meta"].contains("io.modelcontextprotocol/serverInfo"));
   const Json found = Ask(Modern("\"two\"", "server/discover"));
   EXPECT_EQ(found["id"], "two");
-  EXPECT_EQ(found["result"]["supportedVersions"], Json::array({"2026-07-28"}));
+  EXPECT_EQ(found["result"]["supportedVersions"],
+            Json::array({"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"}));
   EXPECT_EQ(Code(Ask(Modern("3", "ping"))), -32601) << "that is of the legacy era";
   EXPECT_EQ(Code(Ask(Modern("4", "initialise"))), -32601);
 }

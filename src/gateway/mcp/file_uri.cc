@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/mcp/file_uri.h"
+
+#include <sodium/utils.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/percent.h"
+#include "base/utf8.h"
+
+namespace coffer::gateway {
+namespace {
+
+constexpr std::string_view kSessions = "coffer://sessions/";
+constexpr std::string_view kCalls = "coffer://calls/";
+constexpr std::string_view kFiles = "/files/";
+
+std::string Base64(std::string_view bytes) {
+  std::string text(sodium_base64_ENCODED_LEN(bytes.size(), sodium_base64_VARIANT_ORIGINAL), '\0');
+  ::sodium_bin2base64(text.data(), text.size(),
+                      reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+                      sodium_base64_VARIANT_ORIGINAL);
+  text.pop_back();  // the NUL
+  return text;
+}
+
+}  // namespace
+
+std::string McpFileUri(const McpFile& file) {
+  return std::string(file.of_call ? kCalls : kSessions) + file.id + std::string(kFiles) +
+         PercentEncodePath(file.path);
+}
+
+std::optional<McpFile> ReadMcpFileUri(std::string_view uri) {
+  McpFile file;
+  file.of_call = uri.starts_with(kCalls);
+  if (!file.of_call && !uri.starts_with(kSessions)) {
+    return std::nullopt;
+  }
+  uri.remove_prefix(file.of_call ? kCalls.size() : kSessions.size());
+  const size_t slash = uri.find('/');
+  if (slash == std::string_view::npos || !uri.substr(slash).starts_with(kFiles)) {
+    return std::nullopt;
+  }
+  std::optional<std::string> path = PercentDecode(uri.substr(slash + kFiles.size()));
+  if (!path.has_value()) {
+    return std::nullopt;
+  }
+  file.id = uri.substr(0, slash);
+  file.path = std::move(*path);
+  return file;
+}
+
+Json McpFileJson(const McpFile& file, uint64_t size) {
+  return {{"uri", McpFileUri(file)},
+          {"name", file.path.substr(file.path.rfind('/') + 1)},
+          {"title", file.path},
+          {"size", size}};
+}
+
+Json McpFileTemplates() {
+  return {{"resourceTemplates",
+           Json::array({{{"uriTemplate", "coffer://sessions/{session_id}/files/{+path}"},
+                         {"name", "session-file"},
+                         {"title", "A file of a session's workspace"}},
+                        {{"uriTemplate", "coffer://calls/{call_id}/files/{+path}"},
+                         {"name", "exported-file"},
+                         {"title", "A file that a call exported"}}})}};
+}
+
+Json McpFileContents(const McpFile& file, std::string_view bytes) {
+  Json content = {{"uri", McpFileUri(file)}};
+  if (IsUtf8(bytes)) {
+    content["mimeType"] = "text/plain";
+    content["text"] = bytes;
+  } else {
+    content["mimeType"] = "application/octet-stream";
+    content["blob"] = Base64(bytes);
+  }
+  return {{"contents", Json::array({std::move(content)})}};
+}
+
+}  // namespace coffer::gateway

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MCP over HTTP against the whole daemon: real calls in sessions, what another agent sees of them, and boundaries that end
+// when their clients do.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/daemon/daemon.h"
+#include "tests/gateway/harness.h"
+
+namespace coffer::test {
+namespace {
+
+constexpr const char* kAccept = "Accept: application/json, text/event-stream\r\n";
+// For a client that is not the daemon's Ask, which says it by itself.
+constexpr const char* kFields =
+    "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
+
+Json Message(const Json& id, const std::string& method, Json params) {
+  return {{"jsonrpc", "2.0"}, {"id", id}, {"method", method}, {"params", std::move(params)}};
+}
+Json BashCall(const Json& id, const std::string& command) {
+  return Message(id, "tools/call", {{"name", "bash"}, {"arguments", {{"command", command}}}});
+}
+Json Modern(Json message) {
+  message["params"]["_meta"] = {{"io.modelcontextprotocol/protocolVersion", "2026-07-28"},
+                                {"io.modelcontextprotocol/clientCapabilities", Json::object()}};
+  return message;
+}
+std::string ModernFields(const std::string& method, const std::string& name = "") {
+  return "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: " + method + "\r\n" +
+         (name.empty() ? "" : "Mcp-Name: " + name + "\r\n");
+}
+
+class McpDaemon : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(daemon_.Start()); }
+  HttpAnswer Post(const std::string& key, const Json& message, const std::string& fields,
+                  const std::string& path = "/mcp") {
+    return daemon_.Ask("POST", path, key, message.dump(), kAccept + fields);
+  }
+  // The fields of a session that this key has begun.
+  std::string Begin(const std::string& key) {
+    const HttpAnswer begun =
+        Post(key, Message(0, "initialize", {{"protocolVersion", "2025-11-25"}}), "");
+    EXPECT_EQ(begun.status, 200) << begun.text;
+    session_ = begun.Field("Mcp-Session-Id");
+    return "Mcp-Session-Id: " + session_ + "\r\nMCP-Protocol-Version: 2025-11-25\r\n";
+  }
+  static std::string Stdout(const HttpAnswer& answer) {
+    return answer.body.is_object() && answer.body.contains("result")
+               ? answer.body["result"]["structuredContent"].value("stdout", "")
+               : answer.text;
+  }
+  // The class with which the newest call of this key ended, when it has.
+  std::string LastClass(const std::string& key) {
+    const HttpAnswer list = daemon_.Ask("GET", "/v1/calls?limit=1", key);
+    if (!list.body.is_object() || list.body["calls"].empty()) {
+      return "";
+    }
+    const Json& error_class = list.body["calls"][0]["error_class"];
+    return error_class.is_string() ? error_class.get<std::string>() : "";
+  }
+  Daemon daemon_;
+  std::string session_;
+};
+
+TEST_F(McpDaemon, CallsOfASessionShareFilesThatAreResources) {
+  const std::string key = daemon_.NewKey("local", "agent", "bot")["key"];
+  const std::string fields = Begin(key);
+  const HttpAnswer tools = Post(key, Message(1, "tools/list", Json::object()), fields);
+  EXPECT_TRUE(Contains(tools.text, "\"bash\"")) << tools.text;
+  EXPECT_TRUE(Contains(tools.text, "\"readOnlyHint\":"));
+  EXPECT_EQ(Stdout(Post(key, BashCall(2, "echo hey > 'a b.txt'; echo done"), fields)), "done\n");
+  EXPECT_EQ(Stdout(Post(key, BashCall(3, "cat 'a b.txt'"), fields)), "hey\n");
+  EXPECT_EQ(Stdout(Post(key, BashCall(3, "cat 'a b.txt'"), fields)), "hey\n") << "sent twice";
+  EXPECT_EQ(daemon_.Ask("GET", "/v1/calls", key).body["calls"].size(), 2U) << "it ran once";
+  const HttpAnswer listed = Post(key, Message(4, "resources/list", Json::object()), fields);
+  const std::string uri = "coffer://sessions/" + session_ + "/files/a%20b.txt";
+  EXPECT_TRUE(Contains(listed.text, uri)) << listed.text;
+  const Json read = Message(5, "resources/read", {{"uri", uri}});
+  EXPECT_EQ(Post(key, read, fields).body["result"]["contents"][0]["text"], "hey\n");
+
+  // Another agent of the tenant, and another tenant: neither the session, nor the file, nor a call in it.
+  for (const char* tenant : {"local", "other"}) {
+    const std::string stranger = daemon_.NewKey(tenant, "agent", "spy")["key"];
+    EXPECT_EQ(Post(stranger, BashCall(1, "cat 'a b.txt'"), fields).status, 404) << tenant;
+    EXPECT_EQ(
+        Post(stranger, Modern(read), ModernFields("resources/read", uri)).body["error"]["code"],
+        -32602);
+    const HttpAnswer call = Post(stranger, Modern(BashCall(1, "cat 'a b.txt'")),
+                                 ModernFields("tools/call", "bash"), "/mcp?session=" + session_);
+    EXPECT_FALSE(Contains(call.text, "hey")) << call.text;
+    EXPECT_TRUE(Contains(call.text, "policy.session")) << call.text;
+    EXPECT_EQ(daemon_.Ask("DELETE", "/mcp", stranger, "", fields).status, 404);
+  }
+  EXPECT_EQ(Stdout(Post(key, Modern(BashCall(1, "cat 'a b.txt'")),
+                        ModernFields("tools/call", "bash"), "/mcp?session=" + session_)),
+            "hey\n")
+      << "the control: its own agent, in the modern era";
+
+  EXPECT_EQ(daemon_.Ask("DELETE", "/mcp", key, "", fields).status, 204);
+  EXPECT_EQ(Post(key, BashCall(6, "true"), fields).status, 404);
+}
+
+TEST_F(McpDaemon, ARefusedCallSaysWhyAndAnUnknownToolIsAnError) {
+  const std::string key = daemon_.key();
+  const std::string fields = Begin(key);
+  const HttpAnswer unknown =
+      Post(key, Message(1, "tools/call", {{"name", "no-such-tool"}}), fields);
+  EXPECT_EQ(unknown.body["error"]["code"], -32602) << unknown.text;
+  const HttpAnswer denied = Post(
+      key, Message(2, "tools/call", {{"name", "bash"}, {"arguments", {{"cmd", "ls"}}}}), fields);
+  EXPECT_EQ(denied.body["result"]["isError"], true) << denied.text;
+  EXPECT_EQ(denied.body["result"]["structuredContent"]["error"]["class"], "policy.args.schema");
+  EXPECT_EQ(daemon_.Ask("PUT", "/v1/switches/tool/bash", key, R"({"reason":"r"})").status, 200);
+  const HttpAnswer tools = Post(key, Message(3, "tools/list", Json::object()), fields);
+  EXPECT_FALSE(Contains(tools.text, "\"name\":\"bash\"")) << "what is stopped is not offered";
+}
+
+TEST_F(McpDaemon, ABoundaryEndsWithItsModernClient) {
+  const std::string key = daemon_.NewKey("local", "agent", "bot")["key"];
+  const std::string session = daemon_.NewSession(key);
+  const std::string body = Modern(BashCall(1, WaitForGo())).dump();
+  gateway::RawClient client = gateway::RawClient::Tcp(daemon_.port());
+  ASSERT_TRUE(client.Send(gateway::Request("POST", "/mcp?session=" + session, key,
+                                           kFields + ModernFields("tools/call", "bash"), body)));
+  ASSERT_TRUE(WaitUntil([&] { return Exists(daemon_.Workspace(session) + "/began"); }));
+  EXPECT_EQ(daemon_.Runners().size(), 1U) << "the control: it runs";
+  client.Reset();
+  EXPECT_TRUE(WaitUntil([&] { return daemon_.Runners().empty(); }));
+  EXPECT_TRUE(WaitUntil([&] { return LastClass(key) == "policy.cancelled"; }));
+}
+
+TEST_F(McpDaemon, ALegacyClientCancelsByANotification) {
+  const std::string key = daemon_.NewKey("local", "agent", "bot")["key"];
+  const std::string fields = Begin(key);
+  const std::string body = BashCall("x", WaitForGo()).dump();
+  {
+    gateway::RawClient client = gateway::RawClient::Tcp(daemon_.port());
+    ASSERT_TRUE(client.Send(gateway::Request("POST", "/mcp", key, kFields + fields, body)));
+    ASSERT_TRUE(WaitUntil([&] { return Exists(daemon_.Workspace(session_) + "/began"); }));
+  }
+  // The connection is gone; in this era that cancels nothing.
+  EXPECT_EQ(Post(key, Message(2, "ping", Json::object()), fields).status, 200);
+  EXPECT_EQ(daemon_.Runners().size(), 1U);
+  const Json cancel = {
+      {"jsonrpc", "2.0"}, {"method", "notifications/cancelled"}, {"params", {{"requestId", "x"}}}};
+  EXPECT_EQ(Post(key, cancel, fields).status, 202);
+  EXPECT_TRUE(WaitUntil([&] { return daemon_.Runners().empty(); }));
+  EXPECT_TRUE(WaitUntil([&] { return LastClass(key) == "policy.cancelled"; }));
+}
+
+}  // namespace
+}  // namespace coffer::test
