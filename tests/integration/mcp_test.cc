@@ -222,7 +222,8 @@ TEST_F(Mcp, ProcessesOfItsOwnSessionEndWithTheClient) {
                     "while :; do sleep 0.1; done", token})
                 .exit,
             0);
-  EXPECT_FALSE(FindProcesses(token).empty()) << "the control";
+  EXPECT_TRUE(WaitUntil([&] { return !FindProcesses(token).empty(); }, Seconds(60)))
+      << "the control";
   input_.Reset();
   EXPECT_EQ(server->Wait().exit, 0) << server->err();
   EXPECT_TRUE(WaitUntil([&] { return FindProcesses(token).empty(); }, Seconds(60)));
