@@ -60,17 +60,17 @@ _coffer() {
     audit)
       case $prev in
         --state | --log) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
-        --key | --checkpoint | verify-receipt) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+        --key | --checkpoint | --out | verify-receipt) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
         --format) mapfile -t COMPREPLY < <(compgen -W "jsonl ocsf otlp" -- "$cur") ;;
         --outcome) mapfile -t COMPREPLY < <(compgen -W "success error denied terminated unknown" -- "$cur") ;;
         *)
           if [ "$COMP_CWORD" = 2 ]; then
-            mapfile -t COMPREPLY < <(compgen -W "list show object chain tail verify verify-receipt checkpoint key export prune
-              --help" -- "$cur")
+            mapfile -t COMPREPLY < <(compgen -W "list show object files fetch chain tail verify verify-receipt checkpoint key
+              export prune --help" -- "$cur")
           else
             mapfile -t COMPREPLY < <(compgen -W "--tenant --tool --agent --session --trace --outcome --class --denied --probed
               --approval --since --until --limit --cursor --log --key --checkpoint --log-only --last --format
-              --older-than --manifest --envelope --json --state --help" -- "$cur")
+              --older-than --manifest --envelope --out --json --state --help" -- "$cur")
           fi ;;
       esac ;;
     key)

@@ -82,7 +82,7 @@ complete -c coffer -n "__fish_seen_subcommand_from tools" -a "list show check ne
 complete -c coffer -n "__fish_seen_subcommand_from tools" -x -l reason -d "Why it is disabled"
 
 set -l audit "__fish_seen_subcommand_from audit"
-complete -c coffer -f -n $audit -a "list show object chain tail verify verify-receipt checkpoint key export prune"
+complete -c coffer -f -n $audit -a "list show object files fetch chain tail verify verify-receipt checkpoint key export prune"
 complete -c coffer -n $audit -x -l outcome -a "success error denied terminated unknown" -d "With this outcome"
 complete -c coffer -n $audit -x -l format -a "jsonl ocsf otlp" -d "Of the export"
 complete -c coffer -n $audit -x -l since -d "Requested at or after: 2h, 2026-01-31"
@@ -105,6 +105,7 @@ complete -c coffer -n $audit -l denied -d "Only calls that were refused"
 complete -c coffer -n $audit -l probed -d "Also calls whose program tried what is refused"
 complete -c coffer -n $audit -r -l key -d "The public key"
 complete -c coffer -n $audit -r -l checkpoint -d "One that was kept elsewhere"
+complete -c coffer -n $audit -r -l out -d "Of fetch: a new file"
 complete -c coffer -n $audit -l log-only -d "Leave the store alone"
 
 set -l sessions "__fish_seen_subcommand_from sessions"

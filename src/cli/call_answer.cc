@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "audit/receipt.h"
 #include "base/exit_codes.h"
 #include "base/json.h"
 #include "base/print.h"
@@ -62,6 +63,12 @@ bool WroteForNothing(const call::ToolShelf& shelf, const call::ToolRequest& requ
   });
 }
 
+// How many files were kept. The receipt names them.
+size_t Exported(const call::ToolReply& reply) {
+  const Result<audit::Receipt> receipt = audit::ParseReceipt(reply.receipt);
+  return receipt.ok() ? receipt->exported.size() : 0;
+}
+
 }  // namespace
 
 int ExitStatus(const call::ToolReply& reply) {
@@ -99,6 +106,12 @@ void PrintReply(const call::ToolReply& reply, const call::ToolRequest& request,
   if (reply.truncated && reply.error_class != "limit.output") {
     PrintError(
         "coffer: warning: the output was truncated; limits.output of the manifest allows more");
+  }
+  if (const size_t kept = json ? 0 : Exported(reply); kept > 0) {
+    PrintError(
+        fmt::format("coffer: note: {} of this call {} kept; `coffer audit files {}` lists {}",
+                    kept == 1 ? "a file" : fmt::format("{} files", kept), kept == 1 ? "is" : "are",
+                    reply.call_id, kept == 1 ? "it" : "them"));
   }
   if (WroteForNothing(shelf, request, reply)) {
     PrintError(fmt::format(

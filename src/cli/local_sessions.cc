@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -51,7 +52,8 @@ Result<UniqueFd> OpenWorkspace(int directory, const std::string& name) {
 
 class Walker {
  public:
-  Walker(LocalSessions::Listing& listing, size_t most) : listing_(listing), most_(most) {}
+  Walker(LocalSessions::Listing& listing, std::string wanted, size_t most)
+      : listing_(listing), wanted_(std::move(wanted)), most_(most) {}
 
   // What cannot be opened is left out, as an empty directory is.
   void Visit(int dir, const std::string& prefix, int depth) {
@@ -66,18 +68,23 @@ class Walker {
       if (listing_.more || ::fstatat(dir, entry.name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
         continue;
       }
-      if (S_ISDIR(info.st_mode)) {
+      const std::string path = prefix + entry.name;
+      if (S_ISDIR(info.st_mode) && MayHoldWanted(path + "/")) {
         const Result<UniqueFd> inner = sys::OpenNoLinks(dir, entry.name, O_RDONLY | O_DIRECTORY);
         if (inner.ok()) {
-          Visit(inner->get(), prefix + entry.name + "/", depth - 1);
+          Visit(inner->get(), path + "/", depth - 1);
         }
-      } else if (S_ISREG(info.st_mode)) {
-        Add(prefix + entry.name, info);
+      } else if (S_ISREG(info.st_mode) && path.starts_with(wanted_)) {
+        Add(path, info);
       }
     }
   }
 
  private:
+  bool MayHoldWanted(const std::string& directory) const {
+    return directory.starts_with(wanted_) || wanted_.starts_with(directory);
+  }
+
   void Add(std::string path, const struct stat& info) {
     listing_.more = listing_.files.size() == most_;
     if (!listing_.more) {
@@ -88,6 +95,7 @@ class Walker {
   }
 
   LocalSessions::Listing& listing_;
+  const std::string wanted_;  // what a path must begin with
   const size_t most_;
 };
 
@@ -99,6 +107,20 @@ Result<LocalSessions> LocalSessions::Open(State& state) {
   TRY(sys::MakeDirs(path, 0700));
   TRY_ASSIGN(UniqueFd directory, sys::OpenNoLinks(AT_FDCWD, path, O_RDONLY | O_DIRECTORY));
   return LocalSessions(state, std::move(directory));
+}
+
+Result<store::SessionRequest> LocalSessions::UsualRequest(const call::TenantRules& rules) const {
+  struct statvfs disk{};
+  if (::fstatvfs(directory_.get(), &disk) != 0) {
+    return Internal("internal", "the size of the disk of the state directory cannot be seen");
+  }
+  store::SessionRequest request;
+  request.lifetime = kUsualLifetime;
+  request.bytes = rules.storage.session;
+  request.budget = rules.session_budget;
+  request.tenant_bytes =
+      rules.storage.SessionsTogether(static_cast<uint64_t>(disk.f_blocks) * disk.f_frsize);
+  return request;
 }
 
 Result<store::Session> LocalSessions::Make(store::SessionRequest request) {
@@ -153,13 +175,14 @@ Result<LocalSessions::Held> LocalSessions::Hold(const std::string& id) {
     return ended;
   }
   std::string workspace = state_.directory() + "/sessions/" + session.workspace;
-  return Held{std::move(session), std::move(workspace), std::move(*lock)};
+  return Held{std::move(session), std::move(workspace), std::move(*lock), {}};
 }
 
-Result<LocalSessions::Listing> LocalSessions::List(const std::string& id, size_t most) {
+Result<LocalSessions::Listing> LocalSessions::List(const std::string& id, const std::string& prefix,
+                                                   size_t most) {
   TRY_ASSIGN(const Held held, Hold(id));
   Listing listing;
-  Walker(listing, most).Visit(held.lock.get(), "", kDeepest);
+  Walker(listing, prefix, most).Visit(held.lock.get(), "", kDeepest);
   return listing;
 }
 

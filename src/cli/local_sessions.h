@@ -10,12 +10,14 @@
 // there is one whenever sessions are made, listed, used or ended. Sessions of a daemon's agents are left to the daemon.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "call/config_file.h"
 #include "cli/process_places.h"
 #include "cli/state.h"
 #include "store/session.h"
@@ -33,6 +35,9 @@ class LocalSessions {
   // `state` outlives it. Makes the directory of workspaces if it is not there.
   static Result<LocalSessions> Open(State& state);
 
+  // What a new session asks for unless the user says otherwise: the most that the tenant's rules allow, for a day.
+  static constexpr Nanos kUsualLifetime = std::chrono::hours(24);
+  Result<store::SessionRequest> UsualRequest(const call::TenantRules& rules) const;
   // The row, then the directory. Refused if the tenant's sessions have no room for another.
   Result<store::Session> Make(store::SessionRequest request);
 
@@ -42,6 +47,8 @@ class LocalSessions {
     store::Session session;
     std::string workspace;  // absolute
     UniqueFd lock;
+    // Of the call that holds it: channels to the session's processes (session_forwards.h).
+    std::vector<UniqueFd> ports;
   };
   Result<Held> Hold(const std::string& id);
 
@@ -50,12 +57,13 @@ class LocalSessions {
     uint64_t size = 0;
     Nanos modified_at{0};
   };
-  // Regular files, sorted, at most `most`; `more` says that there are others. Follows no link.
+  // Regular files whose paths begin with `prefix`, sorted, at most `most`; `more` says that there are others. Follows no
+  // link.
   struct Listing {
     std::vector<File> files;
     bool more = false;
   };
-  Result<Listing> List(const std::string& id, size_t most);
+  Result<Listing> List(const std::string& id, const std::string& prefix, size_t most);
 
   // False: a call still uses the files; a later sweep removes them.
   Result<bool> RemoveFiles(const store::Session& session);

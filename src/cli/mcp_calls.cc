@@ -2,7 +2,6 @@
 #include "cli/mcp_calls.h"
 
 #include <fmt/format.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 
 #include "base/ids.h"
 #include "base/text.h"
+#include "cli/session_forwards.h"
 #include "gateway/mcp/tool_json.h"
 #include "store/session.h"
 
@@ -19,24 +19,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr Nanos kLifetime = std::chrono::hours(24);
 constexpr std::chrono::seconds kProgressEvery{1};
 
 std::string Who() { return fmt::format("uid:{}", ::getuid()); }
 
 Result<store::Session> MakeSession(LocalLadder& ladder, LocalSessions& sessions) {
-  const call::TenantRules& rules = ladder.config().RulesOf(store::TenantId::Local());
-  struct statvfs disk{};
-  if (::statvfs(ladder.state().directory().c_str(), &disk) != 0) {
-    return Internal("internal", "the size of the disk of the state directory cannot be seen");
-  }
-  store::SessionRequest request;
-  request.lifetime = kLifetime;
-  request.bytes = rules.storage.session;
-  request.budget = rules.session_budget;
+  TRY_ASSIGN(store::SessionRequest request,
+             sessions.UsualRequest(ladder.config().RulesOf(store::TenantId::Local())));
   request.label = "coffer mcp";
-  request.tenant_bytes =
-      rules.storage.SessionsTogether(static_cast<uint64_t>(disk.f_blocks) * disk.f_frsize);
   return sessions.Make(std::move(request));
 }
 
@@ -120,6 +110,9 @@ void McpCalls::Start(const gateway::McpCall& call) {
   }
   call::ReadyCall& ready = std::get<call::ReadyCall>(climbed);
   ready.run.marks_cut = true;
+  // Without its ports the call still does what its manifest says; a tool that needs them says so itself.
+  const Result<std::vector<UniqueFd>> ports =
+      ForwardSessionPorts(ladder_.state().directory(), session_.session.id, ready.run);
   std::variant<call::RunChannels, call::ToolReply> launched =
       ladder_.ladder().Launch(ready, launcher_);
   if (const auto* answered = std::get_if<call::ToolReply>(&launched)) {
@@ -233,6 +226,7 @@ Status McpCalls::End() {
                                        {{"by", Who()}, {"session", session_.session.id}}));
   session_.lock.Reset();
   TRY_ASSIGN(LocalSessions sessions, LocalSessions::Open(ladder_.state()));
+  TRY(sessions.EndProcesses(session_.session.id, ProcessPlaces::Wait::kYes));
   TRY_ASSIGN(const bool removed, sessions.RemoveFiles(ended.session));
   (void)removed;  // false: another call uses them, and a later sweep removes them
   return {};

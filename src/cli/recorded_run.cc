@@ -58,7 +58,7 @@ Result<std::optional<LocalSessions::Held>> TakeSession(State& state, call::RunRe
   request.envelope.workspace = held.workspace;
   request.envelope.workspace_access = policy::Access::kWrite;
   TRY(call::NarrowToWorkspace(held.workspace, held.session, request.envelope.limits));
-  TRY(ForwardSessionPorts(state.directory(), request.session, request));
+  TRY_ASSIGN(held.ports, ForwardSessionPorts(state.directory(), request.session, request));
   return std::optional<LocalSessions::Held>(std::move(held));
 }
 

@@ -14,8 +14,13 @@ namespace coffer::cli {
 
 static_assert(kMostReachable == call::kMostPortChannels);
 
-Status ForwardSessionPorts(const std::string& state, const std::string& session,
-                           call::RunRequest& request) {
+Result<std::vector<UniqueFd>> ForwardSessionPorts(const std::string& state,
+                                                  const std::string& session,
+                                                  call::RunRequest& request) {
+  std::vector<UniqueFd> channels;
+  if (request.envelope.workspace.empty() || request.envelope.level == policy::Level::kProcess) {
+    return channels;
+  }
   TRY_ASSIGN(const ProcessPlaces places, ProcessPlaces::Open(state));
   TRY_ASSIGN(const std::vector<ProcessInfo> processes, places.List(session));
   for (const ProcessInfo& process : processes) {
@@ -35,9 +40,10 @@ Status ForwardSessionPorts(const std::string& state, const std::string& session,
     for (const uint16_t port : process.ports) {
       request.forwards.push_back({port, static_cast<uint32_t>(request.port_channels.size())});
     }
-    request.port_channels.push_back(channel.Release());
+    request.port_channels.push_back(channel.get());
+    channels.push_back(std::move(channel));
   }
-  return {};
+  return channels;
 }
 
 Status MakeRoomFor(const ProcessPlaces& places, const std::string& session,

@@ -26,6 +26,8 @@ Usage:
   coffer audit show CALL                  one call as a story: who, what, denials, the ladder with times, what ran and
                                           what it printed
   coffer audit object SHA256              a manifest or envelope by the hash that receipts name
+  coffer audit files CALL [PREFIX]        the files that a call exported (files.exports of its manifest)
+  coffer audit fetch CALL PATH [--out FILE]   the bytes of one of them, to stdout or into a new file
   coffer audit chain ID                   a call, its callers and what it called, or a session or trace, as a tree
   coffer audit tail [--tenant T] [--last N]   the log as it grows; Ctrl-C ends it
   coffer audit verify [--log DIR] [--key FILE] [--checkpoint FILE] [--log-only]
@@ -42,7 +44,7 @@ Filters:
   --tenant T, --tool NAME, --agent NAME, --session ID, --trace ID
   --outcome success|error|denied|terminated|unknown, --class policy.schema, --approval STATE
   --denied                      calls that were refused
-  --probed                      calls that were refused, or whose program tried something that was refused
+  --probed                      calls with denials in their receipts: what a program tried, or why a tool was refused
   --since TIME, --until TIME    2h (ago), 2026-01-31, 2026-01-31T12:00:00Z
 
   --manifest, --envelope        instead of the story of `show`: what the call was allowed, in canonical form
@@ -60,7 +62,7 @@ constexpr call::FlagSpec kFlags[] = {
     {"--probed", false},    {"--approval", true}, {"--since", true},     {"--until", true},
     {"--limit", true},      {"--cursor", true},   {"--log", true},       {"--key", true},
     {"--checkpoint", true}, {"--last", true},     {"--log-only", false}, {"--format", true},
-    {"--older-than", true}, {"--manifest"},       {"--envelope"}};
+    {"--older-than", true}, {"--manifest"},       {"--envelope"},        {"--out", true}};
 
 Result<std::string> List(const call::VerbFlags& flags, State& state) {
   TRY_ASSIGN(const AuditFilter filter, ReadAuditFilter(flags));
@@ -230,6 +232,12 @@ Result<std::string> Act(const call::VerbFlags& flags) {
   if (what == "object" && given.size() == 2) {
     return AuditObject(state, given[1]);
   }
+  if (what == "files" && (given.size() == 2 || given.size() == 3)) {
+    return AuditFiles(flags, state, given[1], given.size() == 3 ? given[2] : "");
+  }
+  if (what == "fetch" && given.size() == 3) {
+    return AuditFetch(flags, state, given[1], given[2]);
+  }
   if (what == "chain" && given.size() == 2) {
     return Chain(flags, state, given[1]);
   }
@@ -247,8 +255,8 @@ Result<std::string> Act(const call::VerbFlags& flags) {
     return AuditPrune(flags, state);
   }
   return UnknownAction("audit", flags.words().empty() ? "" : flags.words().front(),
-                       {"list", "show", "object", "chain", "tail", "verify", "verify-receipt",
-                        "checkpoint", "key", "export", "prune"});
+                       {"list", "show", "object", "files", "fetch", "chain", "tail", "verify",
+                        "verify-receipt", "checkpoint", "key", "export", "prune"});
 }
 
 }  // namespace

@@ -31,6 +31,12 @@ Result<std::string> AuditExport(const call::VerbFlags& flags);
 Result<std::string> AuditTail(const call::VerbFlags& flags);
 Result<std::string> AuditShow(const call::VerbFlags& flags, State& state, const std::string& id);
 Result<std::string> AuditObject(State& state, std::string hash);
+// The files that a call exported; paths that begin with `prefix`.
+Result<std::string> AuditFiles(const call::VerbFlags& flags, State& state, const std::string& id,
+                               const std::string& prefix);
+// One of them, to stdout or into the new file --out.
+Result<std::string> AuditFetch(const call::VerbFlags& flags, State& state, const std::string& id,
+                               const std::string& path);
 Result<std::string> AuditPrune(const call::VerbFlags& flags, State& state);
 
 }  // namespace coffer::cli

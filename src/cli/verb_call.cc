@@ -46,6 +46,8 @@ Usage: coffer call TOOL [flags]
   --json              the answer as one JSON document on stdout, instead of the tool's own output
   --state DIR, --tools DIR   as in `coffer tools --help`
 
+Files that the call exported (files.exports of its manifest) are kept: `coffer audit files CALL`, `coffer audit fetch`.
+
 Exit status: the tool's own; 120 refused, 122 a limit was breached, 125 Cofferdam failed.
 )";
 
@@ -106,14 +108,15 @@ call::ToolReply RunLadder(call::Ladder& ladder, const call::Allowed& allowed,
   // The marker of a cut is for text that a model reads; what goes to a file or a pipe is the tool's own bytes.
   ready.run.marks_cut = wishes.quiet;
   ready.run.cut_is_breach = wishes.fail_on_cut;
-  // What sees the session's files reaches the ports of its background processes.
-  if (wishes.in_own_session && !ready.run.envelope.workspace.empty() &&
-      ready.run.envelope.level == policy::Level::kContainer) {
-    if (Status forwarded =
-            ForwardSessionPorts(wishes.state, request.identity.session_id, ready.run);
-        !forwarded.ok()) {
+  std::vector<UniqueFd> ports;
+  if (wishes.in_own_session) {
+    Result<std::vector<UniqueFd>> forwarded =
+        ForwardSessionPorts(wishes.state, request.identity.session_id, ready.run);
+    if (!forwarded.ok()) {
       PrintError("coffer: warning: " + forwarded.error().message +
                  "; this call does not reach its ports");
+    } else {
+      ports = std::move(*forwarded);
     }
   }
   const MaskRestored restored;

@@ -8,8 +8,10 @@
 #include "base/exit_codes.h"
 #include "base/json.h"
 #include "base/print.h"
+#include "base/text.h"
 #include "call/run/doctor.h"
 #include "isolation/runtime/describe.h"
+#include "policy/manifest/mistake.h"
 
 namespace coffer::cli {
 namespace {
@@ -155,8 +157,10 @@ int DoctorVerb(std::span<const std::string_view> words) {
       PrintOut(kUsage);
       return 0;
     } else {
-      PrintError(
-          Refused("policy.usage", "doctor takes --json and --sweep, not " + std::string(word)));
+      const std::string_view nearest = policy::NearestWord(word, {"--json", "--sweep"});
+      PrintError(Refused("policy.usage", "coffer doctor does not know " + Printable(word),
+                         nearest.empty() ? "coffer doctor [--json] [--sweep]"
+                                         : fmt::format("did you mean {}?", nearest)));
       return kExitRefused;
     }
   }

@@ -123,8 +123,7 @@ Result<std::string> Act(const call::VerbFlags& flags) {
     return fmt::format("{} is revoked; calls that it has made {}\n", given[1],
                        keep ? "go on" : "end");
   }
-  return Refused("policy.usage", "coffer key does not take this",
-                 "coffer key new | list | revoke ID");
+  return UnknownAction("key", given.front(), {"new", "list", "revoke"});
 }
 
 }  // namespace

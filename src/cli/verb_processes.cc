@@ -8,6 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "base/exit_codes.h"
@@ -77,7 +79,27 @@ Status CheckSession(const std::string& directory, const std::string& session) {
   return {};
 }
 
-Result<Started> Start(std::span<const std::string_view> words, isolation::OwnWords own) {
+// --json is not one of the flags of `coffer run`: it stands behind the session, or before the "--". What comes after the
+// program's name is the program's.
+bool TakeJson(std::vector<std::string_view>& words) {
+  const auto separator = std::find(words.begin(), words.end(), "--");
+  const auto end =
+      separator != words.end() ? separator : words.begin() + std::min<long>(2, std::ssize(words));
+  const auto json = std::find(words.begin(), end, "--json");
+  if (json == end) {
+    return false;
+  }
+  words.erase(json);
+  return true;
+}
+
+struct StartedIn {
+  Started started;
+  std::string state;
+  std::string session;
+};
+
+Result<StartedIn> Start(std::span<const std::string_view> words, isolation::OwnWords own) {
   if (words.size() < 2 || words.front().starts_with("-")) {
     return Refused("policy.usage", "coffer sessions start needs a session and a command",
                    "write: coffer sessions start ID --port 8000 -- CMD ARG...");
@@ -88,7 +110,20 @@ Result<Started> Start(std::span<const std::string_view> words, isolation::OwnWor
   request.background = true;
   TRY_ASSIGN(request.state, isolation::CleanPath(StateOf(request)));
   TRY(CheckSession(request.state, request.session));
-  return StartProcess(request);
+  TRY_ASSIGN(Started started, StartProcess(request));
+  return StartedIn{std::move(started), request.state, request.session};
+}
+
+// As `processes` lists it.
+Result<std::string> Describe(const StartedIn& in) {
+  TRY_ASSIGN(const ProcessPlaces places, ProcessPlaces::Open(in.state));
+  TRY_ASSIGN(const std::vector<ProcessInfo> processes, places.List(in.session));
+  for (const ProcessInfo& process : processes) {
+    if (process.id == in.started.id) {
+      return PrintJson(ProcessJson(process), 2) + "\n";
+    }
+  }
+  return HostFault("isolation.process", "the process ended with its session");
 }
 
 // What a payload printed must not act on the terminal of a person who reads it.
@@ -146,15 +181,23 @@ Error HasEnded(const std::string& process) {
 }  // namespace
 
 int StartVerb(std::span<const std::string_view> words, isolation::OwnWords own) {
-  const Result<Started> started = Start(words, own);
-  if (!started.ok()) {
-    PrintError(started.error());
-    return ExitOf(started.error().kind);
+  std::vector<std::string_view> rest(words.begin(), words.end());
+  const bool json = TakeJson(rest);
+  const Result<StartedIn> in = Start(rest, own);
+  if (!in.ok()) {
+    PrintError(in.error());
+    return ExitOf(in.error().kind);
   }
-  if (!started->id.empty()) {
-    PrintOut(started->id + "\n");
+  if (!in->started.id.empty()) {
+    const Result<std::string> text =
+        json ? Describe(*in) : Result<std::string>(in->started.id + "\n");
+    if (!text.ok()) {
+      PrintError(text.error());
+      return ExitOf(text.error().kind);
+    }
+    PrintOut(*text);
   }
-  return started->exit_status;
+  return in->started.exit_status;
 }
 
 Result<std::string> ListProcesses(const call::VerbFlags& flags, State& state,

@@ -2,7 +2,6 @@
 #include "cli/verb_sessions.h"
 
 #include <fmt/format.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
@@ -28,13 +27,15 @@ Usage:
   coffer sessions new [--lifetime TIME] [--size SIZE] [--label TEXT]   prints the id of a session of your own, for
                                        `coffer call --session ID` and `coffer run --session ID`; no daemon is needed
   coffer sessions list [--tenant T] [--all] [--json]   the open ones; --all shows ended ones too
-  coffer sessions files ID [--json]                    what is in the workspace of one of your own
+  coffer sessions files ID [PREFIX] [--json]           what is in the workspace of one of your own; with PREFIX only
+                                                       paths that begin with it, such as src/
   coffer sessions extend ID [--lifetime TIME]          it ends that much later from now, never sooner than before
   coffer sessions end ID [--tenant T]                  nothing more is admitted, its processes are killed and its files
                                                        are removed; a daemon kills what runs in it
 
-  coffer sessions start ID [--port N] [flags of `coffer run`] -- CMD ARG...
-                                                       runs CMD in the background; prints the id of the process
+  coffer sessions start ID [--json] [--port N] [flags of `coffer run`] -- CMD ARG...
+                                                       runs CMD in the background; prints the id of the process, with
+                                                       --json what `processes` says of it
   coffer sessions processes ID [--json]                those that run, and how the others ended
   coffer sessions log ID PROCESS [--follow] [--json]   what it printed; --follow waits for more until it ends
   coffer sessions signal ID PROCESS SIGNAL             TERM, INT, QUIT, HUP, USR1 or USR2
@@ -61,7 +62,6 @@ constexpr call::FlagSpec kFlags[] = {{"--tenant", true}, {"--all", false},  {"--
                                      {"--size", true},   {"--label", true}, {"--config", true},
                                      {"--follow", false}};
 
-constexpr Nanos kUsualLifetime = std::chrono::hours(24);
 constexpr Nanos kLongestLifetime = std::chrono::hours(24 * 30);
 constexpr size_t kMostFiles = 10'000;
 
@@ -92,16 +92,8 @@ Result<std::string> List(const call::VerbFlags& flags, State& state,
   return flags.json() ? PrintJson(Json{{"sessions", std::move(list)}}, 2) + "\n" : text;
 }
 
-Result<uint64_t> DiskBytes(const std::string& directory) {
-  struct statvfs system{};
-  if (::statvfs(directory.c_str(), &system) != 0) {
-    return Internal("internal", "the size of the disk of the state directory cannot be seen");
-  }
-  return static_cast<uint64_t>(system.f_blocks) * system.f_frsize;
-}
-
 Result<Nanos> Lifetime(const call::VerbFlags& flags) {
-  Nanos lifetime = kUsualLifetime;
+  Nanos lifetime = LocalSessions::kUsualLifetime;
   if (flags.Has("--lifetime")) {
     TRY_ASSIGN(lifetime, ParseDuration(flags.Value("--lifetime")));
   }
@@ -114,29 +106,25 @@ Result<Nanos> Lifetime(const call::VerbFlags& flags) {
 }
 
 Result<std::string> New(const call::VerbFlags& flags, State& state) {
-  store::SessionRequest request;
-  TRY_ASSIGN(request.lifetime, Lifetime(flags));
   TRY_ASSIGN(const std::string config_file, flags.ConfigFile());
   TRY_ASSIGN(const call::FileConfig config,
              config_file.empty()
                  ? Result<call::FileConfig>(call::FileConfig())
                  : call::LoadConfigFile(config_file, /*may_be_missing=*/!flags.Has("--config")));
-  const call::TenantRules& rules = config.RulesOf(store::TenantId::Local());
-  request.bytes = rules.storage.session;
+  TRY_ASSIGN(LocalSessions sessions, LocalSessions::Open(state));
+  TRY_ASSIGN(store::SessionRequest request,
+             sessions.UsualRequest(config.RulesOf(store::TenantId::Local())));
+  TRY_ASSIGN(request.lifetime, Lifetime(flags));
+  const uint64_t most = request.bytes;
   if (flags.Has("--size")) {
     TRY_ASSIGN(request.bytes, ParseSize(flags.Value("--size")));
   }
-  if (request.bytes > rules.storage.session) {
-    return Refused(
-        "policy.session",
-        fmt::format("--size: a session may hold at most {}", FormatSize(rules.storage.session)),
-        "storage.session in coffer.toml allows more");
+  if (request.bytes > most) {
+    return Refused("policy.session",
+                   fmt::format("--size: a session may hold at most {}", FormatSize(most)),
+                   "storage.session in coffer.toml allows more");
   }
-  request.budget = rules.session_budget;
   request.label = flags.Value("--label");
-  TRY_ASSIGN(const uint64_t disk, DiskBytes(state.directory()));
-  request.tenant_bytes = rules.storage.SessionsTogether(disk);
-  TRY_ASSIGN(LocalSessions sessions, LocalSessions::Open(state));
   TRY(sessions.Sweep());
   TRY_ASSIGN(const store::Session session, sessions.Make(std::move(request)));
   return flags.json() ? PrintJson(SessionJson(session), 2) + "\n" : session.id + "\n";
@@ -156,9 +144,10 @@ Result<std::string> Extend(const call::VerbFlags& flags, State& state,
                       : fmt::format("{} ends at {}\n", id, FormatTime(session->ends_at));
 }
 
-Result<std::string> Files(const call::VerbFlags& flags, State& state, const std::string& id) {
+Result<std::string> Files(const call::VerbFlags& flags, State& state, const std::string& id,
+                          const std::string& prefix) {
   TRY_ASSIGN(LocalSessions sessions, LocalSessions::Open(state));
-  TRY_ASSIGN(const LocalSessions::Listing listing, sessions.List(id, kMostFiles));
+  TRY_ASSIGN(const LocalSessions::Listing listing, sessions.List(id, prefix, kMostFiles));
   Json list = Json::array();
   std::string text = fmt::format("{:>12}  {:<24}  {}\n", "BYTES", "MODIFIED", "PATH");
   for (const LocalSessions::File& file : listing.files) {
@@ -218,8 +207,8 @@ Result<std::string> Act(const call::VerbFlags& flags) {
   if (given[0] == "new" && given.size() == 1) {
     return New(flags, state);
   }
-  if (given[0] == "files" && given.size() == 2) {
-    return Files(flags, state, given[1]);
+  if (given[0] == "files" && (given.size() == 2 || given.size() == 3)) {
+    return Files(flags, state, given[1], given.size() == 3 ? given[2] : "");
   }
   if (given[0] == "end" && given.size() == 2) {
     return End(state, tenant, given[1]);

@@ -109,10 +109,24 @@ std::optional<Breach> FindBreach(const policy::Limits& caps, const Usage& usage,
     return Make(Cap::kIo, fmt::format("moved {} to and from disks, the cap is {}",
                                       Size(usage.io_bytes), FormatSize(caps.io)));
   }
-  if (usage.pids >
-      caps.processes + 1) {  // only without a pids cgroup: the kernel refuses otherwise
+  // Only without a pids cgroup: the kernel refuses otherwise.
+  if (usage.pids > caps.processes + 1 + kSpareTasks) {
     return Make(Cap::kProcesses, fmt::format("ran {} processes and threads, the cap is {}",
                                              usage.pids - 1, caps.processes));
+  }
+  return std::nullopt;
+}
+
+std::optional<Breach> FindRefusedTasks(const policy::Limits& caps, const Usage& usage,
+                                       const Events& events) {
+  if (usage.pids_denied > 0) {
+    return Make(Cap::kProcesses,
+                fmt::format("wanted more than {} processes and threads at once ({} refused)",
+                            caps.processes, usage.pids_denied));
+  }
+  if (events.refusals_unseen && usage.pids_peak > caps.processes + 1) {  // with init
+    return Make(Cap::kProcesses,
+                fmt::format("wanted more than {} processes and threads at once", caps.processes));
   }
   return std::nullopt;
 }
@@ -131,17 +145,7 @@ std::optional<Breach> ExplainFailure(const policy::Limits& caps, const Usage& us
   if (DiskReached(caps, events)) {
     return DiskBreach(caps, events);
   }
-  if (usage.pids_denied > 0) {
-    return Make(Cap::kProcesses,
-                fmt::format("wanted more than {} processes and threads at once ({} refused)",
-                            caps.processes, usage.pids_denied));
-  }
-  if (events.refusals_unseen && usage.pids_peak > caps.processes) {
-    return Make(
-        Cap::kProcesses,
-        fmt::format("had {} processes and threads at once, and more are refused", caps.processes));
-  }
-  return std::nullopt;
+  return FindRefusedTasks(caps, usage, events);
 }
 
 bool Reached(Cap cap, const policy::Limits& caps, const Usage& usage, const Events& events) {
@@ -153,8 +157,8 @@ bool Reached(Cap cap, const policy::Limits& caps, const Usage& usage, const Even
     case Cap::kMemory:
       return MemoryBreached(caps, usage);
     case Cap::kProcesses:
-      return usage.pids_denied > 0 || usage.pids > caps.processes + 1 ||
-             (events.refusals_unseen && usage.pids_peak > caps.processes);
+      return usage.pids > caps.processes + 1 + kSpareTasks ||
+             FindRefusedTasks(caps, usage, events).has_value();
     case Cap::kDisk:
       return DiskReached(caps, events);
     case Cap::kIo:

@@ -383,7 +383,7 @@ std::vector<pid_t> TreeUsage::Payload() {
   return {pids_.begin() + (pids_.empty() ? 0 : 1), pids_.end()};
 }
 
-Result<Usage> TreeUsage::Measure() {
+std::vector<TreeUsage::Process> TreeUsage::FindProcesses() {
   sample_began_ = OwnCpuTime();
   std::vector<Process> processes;
   if (has_children_files_ && !FindByChildren(processes)) {
@@ -392,14 +392,30 @@ Result<Usage> TreeUsage::Measure() {
   if (!has_children_files_) {
     FindByScan(processes);
   }
+  return processes;
+}
+
+uint64_t TreeUsage::TasksOf(const std::vector<Process>& processes) const {
+  uint64_t tasks = 0;
+  for (const Process& process : processes) {
+    tasks += process.dead && process.parent == init_ ? 0 : process.threads;
+  }
+  return tasks;
+}
+
+uint64_t TreeUsage::CountTasks() {
+  const std::vector<Process> processes = FindProcesses();
+  return processes.empty() || pids_.front() != init_ ? 0 : TasksOf(processes);
+}
+
+Result<Usage> TreeUsage::Measure() {
+  const std::vector<Process> processes = FindProcesses();
   if (processes.empty() || pids_.front() != init_) {
     return HostFault("limits.tree", "the boundary's init is gone");
   }
   Usage usage;
   usage.cpu = CpuTime(processes);
-  for (const Process& process : processes) {
-    usage.pids += process.dead && process.parent == init_ ? 0 : process.threads;
-  }
+  usage.pids = TasksOf(processes);
   const std::vector<pid_t> counted = pids_;
   const std::optional<SocketsInUse> sockets =
       own_network_ ? CountSockets(proc_, init_) : std::nullopt;

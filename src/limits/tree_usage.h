@@ -61,6 +61,9 @@ class TreeUsage {
   // One sample; peaks and CPU never shrink. An error only if init itself cannot be read (it is gone).
   Result<Usage> Measure();
 
+  // Only how many processes and threads there are now, init included: a fraction of a sample. 0 if init is gone.
+  uint64_t CountTasks();
+
   // All processes of the tree at the last Measure, init first.
   const std::vector<pid_t>& pids() const { return pids_; }
   // What they held then.
@@ -93,6 +96,8 @@ class TreeUsage {
   // The same, or the moment to stop has come, which is no breach of this one's.
   bool MustStop() const;
   std::string PathOf(pid_t pid, std::string_view name) const;
+  std::vector<Process> FindProcesses();
+  uint64_t TasksOf(const std::vector<Process>& processes) const;
   bool FindByChildren(std::vector<Process>& processes);
   void FindByScan(std::vector<Process>& processes);
   std::vector<pid_t> Payload();

@@ -63,6 +63,10 @@ TEST_F(CliSessions, FilesStayBetweenCallsAndRunsAndAreGoneWithIt) {
   EXPECT_TRUE(Contains(files.out, "d/f") && Contains(files.out, "g")) << files.out;
   const Json listed = Json::parse(Coffer({"sessions", "files", session, "--json"}).out);
   EXPECT_EQ(listed["files"].size(), 2U) << listed;
+  const Json below = Json::parse(Coffer({"sessions", "files", session, "d/", "--json"}).out);
+  ASSERT_EQ(below["files"].size(), 1U) << below;
+  EXPECT_EQ(below["files"][0]["path"], "d/f");
+  EXPECT_EQ(Lines(Coffer({"sessions", "files", session, "d/other"}).out).size(), 1U) << "a heading";
   // The control: another session, and none, have nothing of it.
   EXPECT_NE(Run(New(), "cat d/f").exit, 0);
   EXPECT_NE(Coffer({"run", "--", "cat", "d/f"}).exit, 0);

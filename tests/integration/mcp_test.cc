@@ -217,5 +217,53 @@ TEST_F(Mcp, ASessionThatWasNamedStays) {
   EXPECT_EQ(Coffer({"mcp", "--session", "no-such-session"}).exit, 120);
 }
 
+// As calls of `coffer call --session` do.
+TEST_F(Mcp, CallsReachThePortsOfTheirSession) {
+  const std::string session = Lines(Coffer({"sessions", "new"}).out).at(0);
+  EXPECT_EQ(Coffer({"run", "--session", session, "--", "sh", "-c", "echo served > page"}).exit, 0);
+  const RunResult started = Coffer({"sessions", "start", session, "--json", "--port", "8000", "--",
+                                    "python3", "-u", "-m", "http.server", "8000"});
+  const Json process = Json::parse(started.out, nullptr, false);
+  ASSERT_TRUE(process.is_object()) << started.Describe();
+  EXPECT_EQ(process["ports"], Json::array({8000})) << process;
+  EXPECT_EQ(process["state"], "running") << process;
+  const std::string id = process["process_id"];
+  ASSERT_TRUE(
+      WaitUntil([&] { return Contains(Coffer({"sessions", "log", session, id}).out, "Serving"); },
+                Seconds(60)));
+  const std::string get =
+      "exec 3<>/dev/tcp/127.0.0.1/8000 && printf 'GET /page HTTP/1.0\\r\\n\\r\\n' >&3 && cat <&3";
+  const auto inside = Start(Bash("1", get), {"--session", session});
+  const Json served = Answer(*inside, "1");
+  EXPECT_TRUE(Contains(served["result"]["structuredContent"].value("stdout", ""), "served"))
+      << served;
+  input_.Reset();
+  EXPECT_EQ(inside->Wait().exit, 0);
+  // The control: another session.
+  const auto outside = Start(Bash("1", get));
+  EXPECT_EQ(Answer(*outside, "1")["result"]["isError"], true);
+  input_.Reset();
+  EXPECT_EQ(outside->Wait().exit, 0);
+  EXPECT_EQ(Coffer({"sessions", "end", session}).exit, 0);
+}
+
+TEST_F(Mcp, ProcessesOfItsOwnSessionEndWithTheClient) {
+  const auto server = Start(Bash("1", "true"));
+  EXPECT_EQ(Answer(*server, "1")["result"]["isError"], false);
+  const Strings lines = Lines(Coffer({"sessions", "list"}).out);
+  ASSERT_EQ(lines.size(), 2U);
+  const std::string token = NewToken();
+  EXPECT_EQ(Coffer({"sessions", "start", lines[1].substr(0, 36), "--", "sh", "-c",
+                    "while :; do sleep 0.1; done", token})
+                .exit,
+            0);
+  EXPECT_TRUE(WaitUntil([&] { return !FindProcesses(token).empty(); }, Seconds(60)))
+      << "the control";
+  input_.Reset();
+  EXPECT_EQ(server->Wait().exit, 0) << server->err();
+  EXPECT_TRUE(WaitUntil([&] { return FindProcesses(token).empty(); }, Seconds(60)));
+  EXPECT_TRUE(NoSessionIsOpen());
+}
+
 }  // namespace
 }  // namespace coffer::test

@@ -152,12 +152,12 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   plan.uids = request.uids;
   plan.port_sockets = container ? PortSocketsOf(request) : 0;
   launched.plan = std::make_unique<isolation::BoundaryPlan>(std::move(plan));
-  TRY(ChooseFilter(request, prepared, options.level, *launched.plan));
+  Cgroups cgroups;
+  TRY(ProbeCgroup(request, prepared, cgroups, launched));
+  TRY(ChooseFilter(request, prepared, options.level, launched));
   launched.promised = PromisedLayers(options.level, !prepared.mounts.empty());
 
   // Its cgroup, before the clone: on v2 init is born in it.
-  Cgroups cgroups;
-  TRY(ProbeCgroup(request, prepared, cgroups, launched));
   TRY(MakeCgroup(request, prepared, cgroups, launched));
   launched.plan->clone_into_cgroup = launched.cgroup.clone_into_fd();
   if (container && launched.cgroup.layers().Has(policy::Layer::kCgroupMemory)) {

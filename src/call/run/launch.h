@@ -23,7 +23,8 @@ struct Launched {
   std::string cgroup_why;                // why a cgroup layer is missing
   std::string io_why;  // why block I/O is not counted by a cgroup, where it should be
   bool probed = false;
-  Nanos started_at{0};  // wall clock
+  bool asks_for_threads = false;  // the supervisor counts them: isolation/seccomp/thread_gate.h
+  Nanos started_at{0};            // wall clock
   SupervisorStdio stdio;
   SessionPorts ports;
   std::unique_ptr<isolation::BoundaryPlan> plan;  // the boundary points to it

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "call/run/launch_filter.h"
+#include "limits/breach.h"
 #include "limits/rlimits.h"
 
 namespace coffer::call {
@@ -13,7 +14,7 @@ using policy::Layer;
 
 namespace {
 
-constexpr uint64_t kSpareProcesses = 16;
+constexpr uint64_t kSpareBesideCgroup = 16;
 
 std::vector<isolation::Rlimit> ChooseRlimits(const policy::Limits& caps, bool cgroup_memory,
                                              bool cgroup_pids, uint64_t foreign_tasks,
@@ -24,10 +25,12 @@ std::vector<isolation::Rlimit> ChooseRlimits(const policy::Limits& caps, bool cg
   for (size_t i = 0; i < table.count; ++i) {
     isolation::Rlimit limit{table.entries[i].resource, table.entries[i].soft,
                             table.entries[i].hard};
-    if (limit.resource == RLIMIT_NPROC && cgroup_pids) {
-      // The cgroup refuses first and counts its refusals; this is the net below it.
-      limit.soft += kSpareProcesses;
-      limit.hard += kSpareProcesses;
+    if (limit.resource == RLIMIT_NPROC) {
+      // A cgroup refuses first and counts its refusals; this is the net below it. Without one, what is refused leaves
+      // no trace but a tree that is larger than the cap (limits/breach.h).
+      const uint64_t spare = cgroup_pids ? kSpareBesideCgroup : limits::kSpareTasks;
+      limit.soft += spare;
+      limit.hard += spare;
     }
     rlimits.push_back(limit);
   }
@@ -68,6 +71,7 @@ Status ProbeCgroup(const RunRequest& request, const Prepared& prepared, Cgroups&
       !offered.Has(Layer::kCgroupCpu)) {
     launched.cgroup_why = WhyNoCgroup(cgroups.host);
   }
+  launched.asks_for_threads = !offered.Has(Layer::kCgroupPids);
   if (!prepared.mounts.empty() && !offered.Has(Layer::kCgroupIo)) {
     launched.io_why = WhyNoIo(cgroups.host);
   }

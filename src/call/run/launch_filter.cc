@@ -15,9 +15,11 @@
 #include "isolation/seccomp/builtin.h"
 #include "isolation/seccomp/compile.h"
 #include "isolation/seccomp/evaluator.h"
+#include "isolation/seccomp/install.h"
 #include "isolation/seccomp/oci_import.h"
 #include "isolation/seccomp/shared_host.h"
 #include "isolation/seccomp/syscall_table.h"
+#include "isolation/seccomp/thread_gate.h"
 
 namespace coffer::call {
 namespace {
@@ -83,7 +85,8 @@ bool HasWritableMount(const Prepared& prepared) {
 }
 
 Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy::Level level,
-                    isolation::BoundaryPlan& plan) {
+                    Launched& launched) {
+  isolation::BoundaryPlan& plan = *launched.plan;
   const policy::Envelope& envelope = request.envelope;
   const bool container = level == policy::Level::kContainer;
   const bool imported = envelope.syscalls == policy::SyscallProfile::kImported;
@@ -116,7 +119,10 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
     NarrowProfile(!container, on_disk, plan.landlock_abi, profile);
     TRY_ASSIGN(plan.unserved_filter, isolation::Compile(profile, isolation::NativeSyscalls()));
   }
-  if (!imported && !on_disk) {
+  // A profile of the caller's own may say something else about clone. Before Linux 5.19 a signal would interrupt the wait.
+  launched.asks_for_threads =
+      launched.asks_for_threads && !imported && isolation::CanWaitKillable();
+  if (!imported && !on_disk && !launched.asks_for_threads) {
     plan.filter = isolation::BuiltinFilter(envelope.syscalls, options);
     return {};
   }
@@ -125,6 +131,9 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
     TRY_ASSIGN(plan.served, isolation::Compile(profile, isolation::NativeSyscalls()));
   }
   NarrowProfile(!container, on_disk, plan.landlock_abi, profile);
+  if (launched.asks_for_threads) {
+    isolation::AskForThreads(profile);
+  }
   TRY_ASSIGN(plan.own_filter, isolation::Compile(profile, isolation::NativeSyscalls()));
   plan.filter = plan.own_filter;
   return {};

@@ -8,16 +8,17 @@
 #pragma once
 
 #include "base/result.h"
+#include "call/run/launch.h"
 #include "call/run/prepare.h"
 #include "call/run/run_request.h"
-#include "isolation/plan.h"
 
 namespace coffer::call {
 
 bool HasWritableMount(const Prepared& prepared);
 
-// Fills in the filters of `plan`, whose level and Landlock ABI are final.
+// Fills in the filters of launched.plan, whose level and Landlock ABI are final. asks_for_threads says that no cgroup
+// counts them; it becomes false where the filter cannot ask.
 Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy::Level level,
-                    isolation::BoundaryPlan& plan);
+                    Launched& launched);
 
 }  // namespace coffer::call

@@ -234,6 +234,9 @@ RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, RunOutcome
   Watch watch(request.envelope, boundary, launched->cgroup, signals->get(), wants_receipt);
   watch.WatchDisks(std::move(launched->disks));
   watch.MarkCuts(request.marks_cut);
+  if (launched->asks_for_threads) {
+    watch.CountThreads();
+  }
   std::optional<Terminal> terminal;
   if (request.envelope.tty) {
     terminal.emplace(STDIN_FILENO);

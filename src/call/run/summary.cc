@@ -21,7 +21,7 @@ std::string StandIn(Layer layer) {
       return "the supervisor sums the tree about every 10 ms and kills at the cap; RLIMIT_DATA "
              "below it";
     case Layer::kCgroupPids:
-      return "RLIMIT_NPROC";
+      return "the supervisor counts threads before they are made; RLIMIT_NPROC";
     case Layer::kCgroupCpu:
       return "the supervisor sums the tree and estimates what it did not see; RLIMIT_CPU below it";
     case Layer::kCgroupIo:

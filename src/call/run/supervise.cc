@@ -192,6 +192,9 @@ void Watch::CheckUsage() {
     if (Result<limits::Usage> usage = Tree().Measure(); usage.ok()) {
       limits::KeepPeaks(usage_, *usage);
       usage_ = *usage;
+      if (denials_.threads() != nullptr) {
+        denials_.threads()->Counted(usage_.pids);
+      }
     }
   }
   if (by_cgroup && started && !envelope_.mounts.empty() && disks_.empty() &&
@@ -359,6 +362,11 @@ void Watch::FinalUsage(bool wanted, WatchResult& result) {
       usage_ = *usage;
     }
     CheckPrivatePlaces();
+  } else {
+    cgroup_.ReadPids(usage_);
+  }
+  if (denials_.threads() != nullptr) {
+    usage_.pids_denied = std::max(usage_.pids_denied, denials_.threads()->refused());
   }
   AddWhatChildrenUsed();
   if (!disks_.empty()) {
@@ -377,8 +385,9 @@ void Watch::FinalUsage(bool wanted, WatchResult& result) {
   result.events = EventsNow();
   result.events.exit_signal = result.end.signal;
   result.events.failed = !clean;
-  if (!breach_ && !clean && interrupted_by_ == 0 && result.end.ran) {
-    breach_ = limits::ExplainFailure(envelope_.limits, usage_, result.events);
+  if (!breach_ && interrupted_by_ == 0 && result.end.ran) {
+    breach_ = clean ? limits::FindRefusedTasks(envelope_.limits, usage_, result.events)
+                    : limits::ExplainFailure(envelope_.limits, usage_, result.events);
   }
 }
 
@@ -387,6 +396,10 @@ Result<WatchResult> Watch::Run(bool wanted_usage) {
   listener_ = boundary_.TakeListener();
   denials_.ServeCalls(boundary_.plan(), boundary_.host_uid(), boundary_.tmpfs(),
                       envelope_.limits.memory);
+  if (counts_threads_ && listener_.valid()) {
+    denials_.ServeThreads(std::make_unique<isolation::ThreadGate>(
+        envelope_.limits.processes + 1, [this] { return Tree().CountTasks(); }));
+  }
   cpus_ = limits::UsableCpus();
   children_at_start_ = limits::ReadChildUse();
   const bool by_cgroup = cgroup_.layers().Has(policy::Layer::kCgroupMemory);

@@ -62,6 +62,8 @@ class Watch {
   void WatchDisks(std::vector<limits::DiskWatch> disks) { disks_ = std::move(disks); }
   // False: output that is cut has no marker, because it goes to a file or a pipe.
   void MarkCuts(bool marks) { budget_.marks = marks; }
+  // The filter asks for threads, because no cgroup counts them.
+  void CountThreads() { counts_threads_ = true; }
   // Takes our ends of the stdio; with a terminal, its master instead.
   void Attach(SupervisorStdio stdio);
   void AttachTerminal(UniqueFd master, Terminal* own_terminal);
@@ -129,6 +131,7 @@ class Watch {
   int interrupted_by_ = 0;
   unsigned cpus_ = 1;
   int oom_fd_ = -1;
+  bool counts_threads_ = false;
   bool settled_ = false;
   bool ended_ = false;
   std::optional<limits::Breach> breach_;

@@ -28,9 +28,6 @@ constexpr uint64_t kRenameWhiteout =
 // asm-generic/fcntl.h, the same on both architectures; O_TMPFILE itself includes O_DIRECTORY, which is not.
 constexpr uint64_t kTmpfileBit = 020000000;
 constexpr uint64_t kSpecialModes = S_ISUID | S_ISGID;
-constexpr uint64_t kNamespaceFlags =
-    CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |
-    CLONE_NEWNET;                          // CLONE_NEWTIME means a signal number to clone(2)
 constexpr uint64_t kSocketTypeMask = 0xf;  // the rest of the type is SOCK_NONBLOCK and SOCK_CLOEXEC
 constexpr uint64_t kProtocolMptcp = 262;   // IPPROTO_MPTCP, Linux 5.6
 // MFD_HUGETLB and SHM_HUGETLB differ; the size of the pages is in the same upper six bits of the flags.

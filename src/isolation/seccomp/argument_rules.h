@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The calls that are allowed only with some arguments: clone, socket, ioctl, fcntl, prctl, memory of huge pages, modes
-// with setuid bits and a few more. The other half of profiles.cc, and only for it.
+// with setuid bits and a few more. The other half of profiles.cc.
 #pragma once
+
+#include <sched.h>
 
 #include <cstdint>
 #include <span>
@@ -13,6 +15,11 @@ namespace coffer::isolation {
 
 // From which profile on a call is allowed.
 enum class Tier : uint8_t { kStrict, kDefault, kCompat, kNever };
+
+// What makes a namespace. CLONE_NEWTIME is not among them: to clone(2) it is a signal number.
+inline constexpr uint64_t kNamespaceFlags = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
+                                            CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |
+                                            CLONE_NEWNET;
 
 // What isatty, stty and non-blocking I/O use.
 std::span<const unsigned> HarmlessIoctls();

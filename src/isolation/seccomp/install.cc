@@ -41,6 +41,12 @@ long InstallFilter(std::span<const sock_filter> program) {
   return Install(program, SECCOMP_FILTER_FLAG_NEW_LISTENER);
 }
 
+bool CanWaitKillable() {
+  // No program: flags that the kernel knows make it look for one, which is EFAULT.
+  return raw::Syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+                      SECCOMP_FILTER_FLAG_NEW_LISTENER | kWaitKillable, 0) == -EFAULT;
+}
+
 long InstallFilterUnrecorded(std::span<const sock_filter> program) {
   std::array<sock_filter, BPF_MAXINSNS> silent;  // 32 KiB of stack
   if (program.size() > silent.size()) {

@@ -20,4 +20,7 @@ namespace coffer::isolation {
 // The receipt has to say that denials were not recorded; never fall back to this silently.
 [[nodiscard]] long InstallFilterUnrecorded(std::span<const sock_filter> program);
 
+// True if this kernel keeps signals from a call that the supervisor has received (Linux 5.19).
+bool CanWaitKillable();
+
 }  // namespace coffer::isolation

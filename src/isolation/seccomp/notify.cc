@@ -133,7 +133,15 @@ Status DenialRecorder::Serve(int notify_fd) {
     auto* response = reinterpret_cast<seccomp_notif_resp*>(response_.data());
     response->id = request->id;
     bool later = false;
-    const std::optional<long> made = Made(notify_fd, *request, &later);
+    std::optional<long> made;
+    if (threads_ != nullptr && ThreadGate::Asks(request->data)) {
+      const uint64_t counts = threads_->counts();
+      made = threads_->Admit() ? 0 : -EAGAIN;
+      response->flags = *made == 0 ? SECCOMP_USER_NOTIF_FLAG_CONTINUE : 0;
+      served += threads_->counts() == counts ? 0 : kCountCosts - 1;
+    } else {
+      made = Made(notify_fd, *request, &later);
+    }
     if (later) {
       continue;
     }

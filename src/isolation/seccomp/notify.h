@@ -4,7 +4,8 @@
 // every other one is written down and answered EPERM.
 //
 // To refuse, only registers are read. The caller's memory is not looked at (it can change between look and use), and no
-// call is ever let through from here, so losing a race can make a record less telling but never lets anything happen.
+// call but the clone of a thread (thread_gate.h) is ever let through from here, so losing a race can make a record less
+// telling but never lets anything happen.
 // The servers: connect_server.h and sysinfo_server.h, and at the process level attribute_server.h.
 // A flood cannot grow the record: after kMaxDistinct different calls the rest is one counter.
 #pragma once
@@ -24,6 +25,7 @@
 #include "isolation/seccomp/attribute_server.h"
 #include "isolation/seccomp/connect_server.h"
 #include "isolation/seccomp/sysinfo_server.h"
+#include "isolation/seccomp/thread_gate.h"
 
 namespace coffer::isolation {
 
@@ -44,6 +46,10 @@ class DenialRecorder {
   void ServeCalls(const BoundaryPlan& plan, uint32_t uid, std::span<const UniqueFd> places,
                   uint64_t memory);
 
+  // From now on threads that the filter asks for are made within this cap. The gate; nullptr: there is none.
+  void ServeThreads(std::unique_ptr<ThreadGate> gate) { threads_ = std::move(gate); }
+  ThreadGate* threads() const { return threads_.get(); }
+
   // Answers what is pending on `notify_fd`, at most kBatch calls, and never waits; call it whenever the descriptor
   // polls readable. The bound keeps a flood of denied calls from starving the caller's loop: what is left makes the
   // descriptor readable again at once. Fails only if the descriptor is not a listener or memory ran out.
@@ -63,6 +69,8 @@ class DenialRecorder {
   void Record(const seccomp_data& data);
 
   static constexpr int kBatch = 64;
+  // So many calls as counting all processes once takes the time of.
+  static constexpr int kCountCosts = 16;
 
  private:
   Status Prepare(int notify_fd);
@@ -77,6 +85,7 @@ class DenialRecorder {
   std::unique_ptr<AttributeServer> attributes_;
   std::unique_ptr<ConnectServer> connects_;
   std::unique_ptr<SysinfoServer> figures_;
+  std::unique_ptr<ThreadGate> threads_;
   int connect_number_ = -1;
   int sysinfo_number_ = -1;
   uint64_t total_ = 0;

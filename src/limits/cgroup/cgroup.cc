@@ -204,6 +204,14 @@ Result<Nanos> Cgroup::ReadCpu() const {
   return Nanos(0);
 }
 
+void Cgroup::ReadPids(Usage& usage) const {
+  if (const V1Dir* pids = FindV1(Controller::kPids)) {
+    ReadPidsV1(pids->path, pids_cap_, usage);
+  } else if ((v2_controllers_ & Bit(Controller::kPids)) != 0) {
+    ReadPidsV2(v2_.get(), pids_cap_, usage);
+  }
+}
+
 Result<Usage> Cgroup::ReadUsage(Detail detail) const {
   Usage usage;
   TRY_ASSIGN(usage.cpu, ReadCpu());
@@ -214,11 +222,7 @@ Result<Usage> Cgroup::ReadUsage(Detail detail) const {
   } else if ((v2_controllers_ & Bit(Controller::kMemory)) != 0) {
     ReadMemoryV2(v2_.get(), memory_cap_, usage);
   }
-  if (pids != nullptr) {
-    ReadPidsV1(pids->path, pids_cap_, usage);
-  } else if ((v2_controllers_ & Bit(Controller::kPids)) != 0) {
-    ReadPidsV2(v2_.get(), pids_cap_, usage);
-  }
+  ReadPids(usage);
   if (const V1Dir* io = FindV1(Controller::kIo)) {
     ReadIoV1(io->path, usage);
   } else if ((v2_controllers_ & Bit(Controller::kIo)) != 0) {

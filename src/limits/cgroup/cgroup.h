@@ -69,6 +69,8 @@ class Cgroup {
   // Everything but `memory` and `pids`, which only kLive reads: after the end they are of no interest.
   enum class Detail : uint8_t { kFinal, kLive };
   Result<Usage> ReadUsage(Detail detail = Detail::kFinal) const;
+  // Only the process cap: how many there were, and how many were refused. One file, unless the cap was reached.
+  void ReadPids(Usage& usage) const;
   // Only the CPU time: one file, for the periodic check.
   Result<Nanos> ReadCpu() const;
 

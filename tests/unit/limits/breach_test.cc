@@ -105,11 +105,15 @@ TEST(FindBreach, ProcessesOnlyWhereTheKernelDidNotRefuse) {
   EXPECT_EQ(FindBreach({}, usage, {})->message, "ran 39 processes and threads, the cap is 32");
 }
 
-TEST(ExplainFailure, RefusedForksExplainAFailureAndNotASuccess) {
+// However the program ended: one that makes do with fewer threads is told, too.
+TEST(FindRefusedTasks, RefusedForksAreABreachOfASuccessAsWell) {
   Usage usage;
-  usage.pids_denied = 3;
   Events events;
-  EXPECT_FALSE(ExplainFailure({}, usage, events).has_value());
+  EXPECT_FALSE(FindRefusedTasks({}, usage, events).has_value()) << "the control";
+  usage.pids_denied = 3;
+  EXPECT_EQ(FindRefusedTasks({}, usage, events)->error_class(), "limit.processes");
+  EXPECT_EQ(FindRefusedTasks({}, usage, events)->message,
+            "wanted more than 32 processes and threads at once (3 refused)");
   events.failed = true;
   EXPECT_EQ(ExplainFailure({}, usage, events)->error_class(), "limit.processes");
 }
@@ -125,19 +129,19 @@ TEST(ExplainFailure, SignalsOfRlimits) {
   EXPECT_FALSE(ExplainFailure({}, {}, events).has_value());
 }
 
-// An ordinary user has no cgroup that counts refused forks: a full tree is all that can be seen.
-TEST(ExplainFailure, AFullTreeExplainsAFailureWhereRefusalsAreNotCounted) {
+// An ordinary user has no cgroup that counts refused forks: a tree larger than its cap is all that can be seen.
+TEST(FindRefusedTasks, ATreeAboveItsCapIsABreachWhereRefusalsAreNotCounted) {
   Usage usage;
-  usage.pids_peak = 33;  // with init
+  usage.pids_peak = 32 + 1 + kSpareTasks;  // with init
   Events events;
-  events.failed = true;
-  EXPECT_FALSE(ExplainFailure({}, usage, events).has_value()) << "the control: a cgroup would say";
+  EXPECT_FALSE(FindRefusedTasks({}, usage, events).has_value())
+      << "the control: a cgroup would say";
   EXPECT_FALSE(Reached(Cap::kProcesses, {}, usage, events));
   events.refusals_unseen = true;
-  EXPECT_EQ(ExplainFailure({}, usage, events)->error_class(), "limit.processes");
+  EXPECT_EQ(FindRefusedTasks({}, usage, events)->error_class(), "limit.processes");
   EXPECT_TRUE(Reached(Cap::kProcesses, {}, usage, events));
-  usage.pids_peak = 32;
-  EXPECT_FALSE(Reached(Cap::kProcesses, {}, usage, events));
+  usage.pids_peak = 32 + 1;
+  EXPECT_FALSE(Reached(Cap::kProcesses, {}, usage, events)) << "all of the cap may be used";
 }
 
 TEST(ExplainFailure, AFullPlaceExplainsAFailure) {
