@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <utility>
 
 #include "tests/support/host.h"
 
@@ -197,6 +199,27 @@ TEST_F(SessionPortEscape, NW_05_NoPayloadReachesAKeeper) {
       const RunResult inside = RunProgram(Python(argv, kAskKeeper, {place}), other);
       EXPECT_TRUE(Contains(inside.out, "refused")) << level << flag << "\n" << inside.Describe();
     }
+  }
+}
+
+// Nothing but a regular file is opened there, so nothing there can make a verb wait.
+TEST_F(SessionPortEscape, NW_05_AFifoAmongTheKeepersFilesHoldsNoVerbUp) {
+  const std::string place = Start({"8000"}, kNeverReads, {"8000"});
+  options_.timeout = Seconds(30);
+  const Strings list = {"sessions", "processes", session_};
+  const Strings log = {"sessions", "log", session_, process_};
+  for (const auto& [name, verb] : {std::pair("about", list), std::pair("log", log)}) {
+    const std::string file = place + "/" + name;
+    EXPECT_EQ(Coffer(verb).exit, 0) << "the verb works";
+    fs::rename(file, file + ".old");
+    ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+    RunOptions short_time;
+    short_time.timeout = Seconds(1);
+    EXPECT_TRUE(RunProgram({"cat", file}, short_time).timed_out) << "NO-CONTROL";
+    const RunResult asked = Coffer(verb);
+    EXPECT_EQ(asked.exit, 120) << "OPEN " << name << "\n" << asked.Describe();
+    EXPECT_TRUE(Contains(asked.err, "a fifo")) << asked.Describe();
+    fs::rename(file + ".old", file);
   }
 }
 
