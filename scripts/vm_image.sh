@@ -9,7 +9,7 @@
 #
 # usage: vm_image.sh [--arch ARCH] --build DIR      leaves build/vm/ARCH/{root,payload}.img
 #
-# The payload mirrors the source tree: build/{coffer,cofferd,tests/...}  tests/  tools/ docs/ deploy/  contract/  lib/ (what the root disk lacks)  vm.env
+# The payload mirrors the source tree: build/{coffer,cofferd,tests/...}  tests/  tools/ docs/ deploy/ sdk/python/  contract/  lib/ (what the root disk lacks)  vm.env
 
 # shellcheck source=scripts/vm_lib.sh
 . "$(dirname "$0")/vm_lib.sh"
@@ -130,6 +130,7 @@ make_payload() {
     while read -r file; do add_libraries "$file" "$tree/lib"; done
   cp -r "$VM_SOURCE/tests/." "$tree/tests/"
   cp -r "$VM_SOURCE"/{tools,docs,deploy} "$tree/"
+  mkdir "$tree/sdk" && cp -r "$VM_SOURCE/sdk/python" "$tree/sdk/"  # the second verifier of the log
   if [[ -f $VM_SOURCE/../shared/contract/boundary.py ]]; then
     cp "$VM_SOURCE/../shared/contract/boundary.py" "$tree/contract/"
   fi

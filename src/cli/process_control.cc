@@ -12,8 +12,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "base/clock.h"
+#include "base/passed_fds.h"
 #include "base/sys.h"
 
 namespace coffer::cli {
@@ -70,7 +72,7 @@ long Send(int socket, const Message& message, int given, int flags) {
   return Syscall(SYS_sendmsg, socket, Arg(&header), MSG_NOSIGNAL | flags);
 }
 
-// True if one whole message came; `given` gets the descriptor that came with it.
+// True if one whole message came; `given` gets the descriptor that came with it, if there was one.
 bool Receive(int socket, Message& message, UniqueFd& given, int flags) {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   iovec part{&message, sizeof(message)};
@@ -83,15 +85,18 @@ bool Receive(int socket, Message& message, UniqueFd& given, int flags) {
   while (got == -EINTR) {
     got = Syscall(SYS_recvmsg, socket, Arg(&header), MSG_CMSG_CLOEXEC | flags);
   }
-  const cmsghdr* const rights = got < 0 ? nullptr : CMSG_FIRSTHDR(&header);
-  if (rights != nullptr && rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS &&
-      rights->cmsg_len == CMSG_LEN(sizeof(int))) {
-    int fd = -1;
-    memcpy(&fd, CMSG_DATA(rights), sizeof(fd));
-    given.Reset(fd);
+  std::vector<UniqueFd> came;
+  if (got >= 0) {
+    came = TakePassedFds(header);
   }
-  return got == static_cast<long>(sizeof(message)) && message.magic == Message().magic &&
-         (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
+  if (came.size() > 1 || got != static_cast<long>(sizeof(message)) ||
+      message.magic != Message().magic || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+    return false;
+  }
+  if (!came.empty()) {
+    given = std::move(came.front());
+  }
+  return true;
 }
 
 Result<UniqueFd> MakeSocket() {

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/regular_file.h"
 #include "base/remove_tree.h"
 #include "base/sys.h"
 #include "base/text.h"
@@ -63,7 +64,7 @@ Status WriteWhole(int dir, const std::string& name, const std::string& text) {
 }
 
 Result<Json> ReadJson(int dir, const char* name) {
-  TRY_ASSIGN(const UniqueFd file, store::OpenStatePart(dir, name, O_RDONLY));
+  TRY_ASSIGN(const UniqueFd file, sys::OpenRegularAt(dir, name, O_RDONLY | O_NOFOLLOW));
   TRY_ASSIGN(const std::string text, sys::ReadFd(file.get(), kMaxFile));
   TRY_ASSIGN(Json json, ParseJson(text));
   if (!json.is_object()) {

@@ -14,6 +14,7 @@
 
 #include "base/exit_codes.h"
 #include "base/print.h"
+#include "base/regular_file.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "cli/local_sessions.h"
@@ -23,7 +24,6 @@
 #include "cli/verb_run.h"
 #include "isolation/host_path.h"
 #include "policy/manifest/mistake.h"
-#include "store/state_part.h"
 
 namespace coffer::cli {
 namespace {
@@ -228,7 +228,8 @@ Result<std::string> ListProcesses(const call::VerbFlags& flags, State& state,
 Result<std::string> ReadProcessLog(const call::VerbFlags& flags, State& state,
                                    const std::string& session, const std::string& process) {
   TRY_ASSIGN(const Reached reached, Reach(state, session, process));
-  TRY_ASSIGN(const UniqueFd log, store::OpenStatePart(reached.dir.get(), "log", O_RDONLY));
+  TRY_ASSIGN(const UniqueFd log,
+             sys::OpenRegularAt(reached.dir.get(), "log", O_RDONLY | O_NOFOLLOW));
   if (flags.json()) {
     TRY_ASSIGN(const std::string text, ReadLogFrom(log.get(), 0));
     return PrintJson(Json{{"offset", 0},

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/passed_fds.h"
 #include "base/sys.h"
 #include "call/operator_path.h"
 
@@ -171,16 +172,7 @@ Result<std::optional<OperatorFiles>> ReceiveOperatorFiles(const Config& config, 
       Syscall(SYS_recvmsg, from_monitor, Arg(&message), MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   std::vector<UniqueFd> received;
   if (got >= 0) {
-    for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
-         header = CMSG_NXTHDR(&message, header)) {
-      for (size_t i = 0;
-           header->cmsg_type == SCM_RIGHTS && CMSG_LEN((i + 1) * sizeof(int)) <= header->cmsg_len;
-           ++i) {
-        int fd = -1;
-        memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(fd));
-        received.emplace_back(fd);
-      }
-    }
+    received = TakePassedFds(message);
   }
   if (got != static_cast<long>(slots.size())) {
     return Internal(std::string(kMonitorGone), "the monitor is gone");

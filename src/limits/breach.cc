@@ -45,8 +45,12 @@ Breach Make(Cap cap, std::string message) {
           fmt::format("raise the cap with {} if the call needs it", TextOf(cap).flag)};
 }
 
+bool MemoryExceeded(const policy::Limits& caps, const Usage& usage) {
+  return usage.oom_kills > 0 || usage.memory > caps.memory;
+}
+
 bool MemoryBreached(const policy::Limits& caps, const Usage& usage) {
-  return usage.oom_kills > 0 || usage.memory > caps.memory || !usage.unreadable.empty();
+  return MemoryExceeded(caps, usage) || !usage.unreadable.empty();
 }
 
 bool DiskReached(const policy::Limits& caps, const Events& events) {
@@ -78,13 +82,13 @@ std::string_view CapClass(Cap cap) { return TextOf(cap).error_class; }
 
 std::optional<Breach> FindBreach(const policy::Limits& caps, const Usage& usage,
                                  const Events& events) {
-  // What cannot be read counts as too much.
-  if (!usage.unreadable.empty()) {
+  // What cannot be read counts as too much. After the wall time it decides nothing: the call has ended by then.
+  if (!usage.unreadable.empty() && !events.wall_spent) {
     return Breach{Cap::kMemory, usage.unreadable,
                   "its memory cannot be bounded without a cgroup; see coffer doctor"};
   }
   // Memory first: a boundary that thrashes at its cap also spends time, and memory is the reason.
-  if (MemoryBreached(caps, usage)) {
+  if (MemoryExceeded(caps, usage)) {
     return Make(Cap::kMemory, usage.memory > caps.memory
                                   ? fmt::format("used {} of memory, the cap is {}",
                                                 Size(usage.memory), FormatSize(caps.memory))

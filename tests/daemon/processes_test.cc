@@ -138,6 +138,31 @@ TEST_F(Processes, DeclareTheirPorts) {
   EXPECT_EQ(daemon_.Ask("GET", Place(session_), daemon_.key()).body["processes"].size(), 2U);
 }
 
+TEST_F(Processes, WhatIsNotAPortIsRefused) {
+  // A call that repeats one that failed is refused for that.
+  const auto fresh = [] { return std::string(kServer) + " # " + NewToken(); };
+  Json many = Json::array();
+  Json huge = Json::array();
+  for (int port = 3000; port < 3009; ++port) {
+    many.push_back(port);
+  }
+  for (int i = 0; i < 100000; ++i) {
+    huge.push_back(8000);
+  }
+  for (const Json& ports :
+       {Json::array({0}), Json::array({1023}), Json::array({65536}), Json::array({65536 + 8000}),
+        Json::array({-1}), Json::array({8000.5}), Json::array({"8000"}), Json::array({8000, 8000}),
+        Json::array({Json::array({8000})}), Json::object(), Json("8000"), Json(8000), many, huge}) {
+    const HttpAnswer answer = Begin(session_, fresh(), ports);
+    const bool denied =
+        answer.Outcome() == "denied" && answer.body["error"].value("class", "") == "policy.ports";
+    EXPECT_TRUE(answer.status == 400 || denied)
+        << ports.dump().substr(0, 80) << " " << answer.status << " " << answer.text;
+  }
+  EXPECT_TRUE(daemon_.Runners().empty());
+  EXPECT_EQ(Begin(session_, fresh(), {8000}).status, 201) << "the control";
+}
+
 TEST_F(Processes, NeedAManifestThatAllowsThem) {
   const HttpAnswer refused = Begin(session_, "print(1)", Json::array(), "python");
   EXPECT_EQ(refused.body["error"]["class"], "policy.background") << refused.text;

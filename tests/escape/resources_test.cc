@@ -34,6 +34,10 @@ class ResourceEscape : public LevelTest {
     return result.receipt.is_object() && result.receipt["limits"].contains(cap) &&
            result.receipt["limits"][cap].value("breached", false);
   }
+  static bool IsSampled(const RunResult& result) {
+    return result.receipt.is_object() &&
+           Contains(result.receipt["isolation"]["missing"].dump(), "cgroup-memory");
+  }
   static void ExpectEnded(const RunResult& result, const std::string& error_class) {
     EXPECT_EQ(result.exit, 122) << result.Describe();
     EXPECT_EQ(result.ErrorClass(), error_class) << result.Describe();
@@ -231,8 +235,11 @@ TEST_P(ResourceEscape, RS_04_MemoryOutsideAnyProcess) {
     EXPECT_TRUE(Contains(RunOutside({"hide-memory", "200", how}).out, "hide: OPEN"))
         << "NO-CONTROL " << how;
     const RunResult result = RunProbe(flags, {"hide-memory", "200", how});
-    ExpectEnded(result, "limit.memory");
-    const bool sampled = Contains(result.receipt["isolation"]["missing"].dump(), "cgroup-memory");
+    const bool sampled = IsSampled(result);
+    // The watch of the disk cannot look into such a process either, and may be the first to try.
+    const bool unseen = how == std::string("undumpable") && !sampled && !IsRoot();
+    ExpectEnded(result,
+                unseen && result.ErrorClass() == "limit.disk" ? "limit.disk" : "limit.memory");
     if (!sampled) {  // a sample may come late, but it comes: what is hidden stays for a while
       EXPECT_FALSE(Contains(result.out, "OPEN")) << how << "\n" << result.Describe();
     }
@@ -531,7 +538,10 @@ TEST_P(ResourceEscape, RS_13_ASwarmEndsAtItsWallTime) {
     const RunResult result =
         RunProbe(Flags({"--wall", "2s", "--cpu", "600s", "--memory", "2GiB", "--processes", "100"}),
                  {"swarm", "30", mappings, "40"});
-    ExpectEnded(result, "limit.wall");
+    // Without a cgroup a slow machine may see first that it cannot count what the swarm holds.
+    const bool uncounted =
+        IsSampled(result) && Contains(result.err, "faster than they can be counted");
+    ExpectEnded(result, uncounted ? "limit.memory" : "limit.wall");
     // By itself it takes 40 s. What is added to the wall time is what thirty address spaces take to be torn down: with
     // 20000 mappings each some seconds, on a machine that is slow or busy.
     EXPECT_LT(result.took.count(), 30.0) << result.Describe();
@@ -552,8 +562,8 @@ TEST_P(ResourceEscape, RS_13_AStoppedTreeDies) {
 
 TEST_P(ResourceEscape, RS_14_OrphansAreReaped) {
   NothingIsAttacked("init reaps, so that orphans do not use up the cap of processes");
-  const RunResult result = RunProbe(Flags({"--processes", "12", "--wall", "60s", "--cpu", "60s"}),
-                                    {"zombies", "2000"}, {.timeout = Seconds(90)});
+  const RunResult result = RunProbe(Flags({"--processes", "12", "--wall", "300s", "--cpu", "300s"}),
+                                    {"zombies", "2000"}, {.timeout = Seconds(330)});
   EXPECT_GE(Figure(result.out, "orphans"), 1900) << result.Describe();
 }
 

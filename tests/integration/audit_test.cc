@@ -160,6 +160,10 @@ TEST_F(AuditTest, BothVerifiersSayTheSameOfAStore) {
   const auto codes = [](const RunResult& result) {
     Strings found;
     const Json verdict = Json::parse(result.out, nullptr, false);
+    if (!verdict.is_object()) {
+      ADD_FAILURE() << result.Describe();
+      return found;
+    }
     for (const Json& finding : verdict.value("findings", Json::array())) {
       found.push_back(finding.at("code"));
     }

@@ -15,6 +15,7 @@
 #include <list>
 #include <memory>
 
+#include "base/passed_fds.h"
 #include "base/sys.h"
 
 namespace coffer::call {
@@ -211,17 +212,7 @@ class Forwarder {
     if (got < 0) {
       return got == -EAGAIN || got == -EINTR;
     }
-    std::vector<UniqueFd> given;
-    for (cmsghdr* one = CMSG_FIRSTHDR(&header); one != nullptr; one = CMSG_NXTHDR(&header, one)) {
-      if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS) {
-        continue;
-      }
-      for (size_t i = 0; i < (one->cmsg_len - CMSG_LEN(0)) / sizeof(int); ++i) {
-        int fd = -1;
-        memcpy(&fd, CMSG_DATA(one) + i * sizeof(int), sizeof(fd));
-        given.emplace_back(fd);
-      }
-    }
+    std::vector<UniqueFd> given = TakePassedFds(header);
     const bool good = got == static_cast<long>(sizeof(offer)) && offer.magic == PortOffer().magic &&
                       given.size() == 2 && (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0 &&
                       std::find(ports_.begin(), ports_.end(), offer.port) != ports_.end();

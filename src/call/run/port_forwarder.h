@@ -69,6 +69,10 @@ struct PortOffer {
   uint16_t reserved = 0;
 };
 
+// Bounds what one of the forwarder's sockets holds in the kernel, which is charged to no boundary, and how long it waits for
+// a server inside that accepts nothing. A listener hands the bounds on to what it accepts.
+Status BoundSocket(int socket);
+
 // Sends `listener` and `life` for the port inside. Fails if the forwarder's end is closed or full.
 Status SendPortOffer(int channel, uint16_t port, int listener, int life);
 

@@ -37,6 +37,7 @@ Result<UniqueFd> Listen(uint16_t& port) {
     return CannotListen(port, made);
   }
   UniqueFd listener(static_cast<int>(made));
+  TRY(BoundSocket(listener.get()));
   const int on = 1;  // connections of an earlier call that still linger are no reason to refuse
   sockaddr_in address{};
   address.sin_family = AF_INET;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -26,6 +27,11 @@ namespace {
 
 using raw::Arg;
 using raw::Syscall;
+
+// The kernel doubles it, for its own needs. Left to itself it gives each direction up to 6 MiB.
+constexpr int kSocketBuffer = 262144;
+// How often a SYN is sent again: after 1, 2 and 4 s the place of a connection that is not accepted is free for another.
+constexpr int kConnectTries = 2;
 
 static_assert(kMostForwards + kMostConnections <= isolation::kMostPortSockets);
 
@@ -151,6 +157,19 @@ Result<std::vector<sock_filter>> ForwarderFilter(uint64_t pool) {
   return isolation::Compile(profile, isolation::NativeSyscalls());
 }
 
+Status BoundSocket(int socket) {
+  for (const int option : {SO_SNDBUF, SO_RCVBUF}) {
+    const long set = Syscall(SYS_setsockopt, socket, SOL_SOCKET, option, Arg(&kSocketBuffer),
+                             sizeof(kSocketBuffer));
+    if (set < 0) {
+      return PortError("cannot bound the buffers of a port", set);
+    }
+  }
+  const long set = Syscall(SYS_setsockopt, socket, IPPROTO_TCP, TCP_SYNCNT, Arg(&kConnectTries),
+                           sizeof(kConnectTries));
+  return set < 0 ? Status(PortError("cannot bound how long a port connects", set)) : Status();
+}
+
 Status SendPortOffer(int channel, uint16_t port, int listener, int life) {
   PortOffer offer;
   offer.port = port;
@@ -200,6 +219,9 @@ Result<SessionPorts> SessionPorts::Open(const RunRequest& request, isolation::Bo
   std::vector<UniqueFd> sockets = boundary.TakePortSockets();
   if (sockets.size() != PortSocketsOf(request)) {
     return Internal("isolation.ports", "the boundary did not make the sockets for its ports");
+  }
+  for (const UniqueFd& socket : sockets) {
+    TRY(BoundSocket(socket.get()));
   }
   if (!request.forwards.empty()) {
     TRY_ASSIGN(sys::Pipe life, sys::MakePipe());

@@ -11,6 +11,7 @@
 
 #include <optional>
 
+#include "base/passed_fds.h"
 #include "base/sys.h"
 #include "call/warden/wire.h"
 
@@ -68,23 +69,6 @@ int SocketOption(int fd, int option) {
   int value = -1;
   socklen_t size = sizeof(value);
   return ::getsockopt(fd, SOL_SOCKET, option, &value, &size) == 0 ? value : -1;
-}
-
-// What came with a message, owned from the first moment.
-std::vector<UniqueFd> TakeDescriptors(msghdr& header) {
-  std::vector<UniqueFd> taken;
-  for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) {
-      continue;
-    }
-    const size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(fd));
-      taken.emplace_back(fd);
-    }
-  }
-  return taken;
 }
 
 Status Send(int socket, const WardenMessage& message, std::span<const int> descriptors, int flags) {
@@ -171,7 +155,7 @@ Result<ReceivedMessage> ReceiveMessage(int socket, WardenPeer peer) {
   if (got < 0) {
     return sys::ErrnoError("internal.wire", "cannot hear another role", got);
   }
-  received.descriptors = TakeDescriptors(header);
+  received.descriptors = TakePassedFds(header);
   if (got == 0) {
     received.ended = true;
     return received;

@@ -46,6 +46,15 @@ TEST(FindBreach, Wall) {
   EXPECT_EQ(breach->message, "ran for 1.00s, the cap is 1s");
 }
 
+TEST(FindBreach, WhatCannotBeReadIsTooMuchUntilTheWallTimeIsSpent) {
+  Usage usage;
+  usage.unreadable = "it cannot be counted";
+  Events events;
+  EXPECT_EQ(FindBreach({}, usage, events)->error_class(), "limit.memory");
+  events.wall_spent = true;
+  EXPECT_EQ(FindBreach({}, usage, events)->error_class(), "limit.wall");
+}
+
 TEST(FindBreach, MemoryByTheKernelOrByTheSum) {
   policy::Limits caps;
   caps.memory = 64ULL << 20;

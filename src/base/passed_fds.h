@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Descriptors that came with a message (SCM_RIGHTS, unix(7)).
+//
+// The kernel pads the room for control data, so room for one descriptor takes two: a sender can deliver more than the
+// receiver expects, without MSG_CTRUNC. All of them are open in the receiver from then on. So every receiver takes all that
+// came as owners, and then looks whether the number is right.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <vector>
+
+#include "base/unique_fd.h"
+
+namespace coffer {
+
+// For a header that recvmsg has filled, with MSG_CMSG_CLOEXEC and without an error.
+std::vector<UniqueFd> TakePassedFds(msghdr& header);
+
+}  // namespace coffer
