@@ -38,7 +38,7 @@ void AddToPath(const std::string& program, const policy::Envelope& envelope,
     return;
   }
   for (std::string& variable : env) {
-    if (variable.starts_with("PATH=")) {
+    if (variable.starts_with("PATH=") && !variable.starts_with("PATH=" + directory + ":")) {
       variable.insert(std::string_view("PATH=").size(), directory + ":");
     }
   }
