@@ -25,13 +25,19 @@ class ProjectInterpreters : public ::testing::Test {
     dir_.Write("proj/script", "#!/usr/bin/env node\n", 0755);
   }
 
-  RunResult Run(const Strings& command, const std::string& path, Strings flags = {}) {
+  RunOptions With(const std::string& path) const {
     RunOptions options;
     options.environment =
         Strings{"PATH=" + path + "/usr/local/bin:/usr/bin:/bin", "HOME=" + (dir_ / "home")};
     options.cwd = project_;
+    return options;
+  }
+  RunResult Run(const Strings& command, const std::string& path, Strings flags = {}) const {
     flags.insert(flags.begin(), {"--project", "."});
-    return RunCoffer(flags, command, options);
+    return RunCoffer(flags, command, With(path));
+  }
+  RunResult RunFile(const std::string& file, const std::string& path) const {
+    return RunProgram({CofferPath(), "run", "--project", ".", file}, With(path));
   }
 
   TempDir dir_;
@@ -54,6 +60,10 @@ TEST_F(ProjectInterpreters, OfTheCallersPath) {
   EXPECT_EQ(Run({"./script"}, activated).out, project_ + "/script\n");
   const RunResult shell = Run({"sh", "-c", "tool && ./script && node own"}, activated);
   EXPECT_EQ(shell.out, env_ + "/tool\n./script\nown\n") << shell.Describe();
+  // A file is run by it too.
+  dir_.Write("proj/own.js", "");
+  const RunResult file = RunFile("own.js", activated);
+  EXPECT_EQ(file.out, project_ + "/own.js\n") << file.Describe();
   // Without it: the system's node, if there is one, and no tool.
   EXPECT_FALSE(Contains(Run({"sh", "-c", "node own"}, "").out, "own"));
   EXPECT_EQ(Run({"sh", "-c", "tool"}, "").exit, 127);
