@@ -107,6 +107,9 @@ def spoken(text):
 def one_module(module, coffer, home, who):
     started = time.monotonic()
     outside, log = results(run(["/bin/sh", "-c", SCRIPT, "sh", module], home, who))
+    if not outside and "Tests result:" not in log:
+        # The runner did not come to its report: as root a thread of test_socket's vsock test fails, and it waits for ever.
+        outside = spoken(run(["/bin/sh", "-c", SPOKEN, "sh", module], home, who))
     outside_seconds = time.monotonic() - started
     passing = [name for name, why in outside.items() if not why]
     record = {"outside": len(passing), "outside_seconds": round(outside_seconds, 1), "inside": 0, "lost": {}}

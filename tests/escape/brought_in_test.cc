@@ -265,6 +265,32 @@ TEST_P(BroughtIn, AFirstLineNamesOnlyTheSystemOrItsOwnTree) {
   ExpectRefused(Run({by_path}));
 }
 
+// The project is mounted, so its scripts run where they are. What runs them lies outside: by the first line, by a link in
+// the project that the first line names, and by the caller's PATH.
+TEST_P(BroughtIn, AMountedScriptNamesOnlyTheSystemOrAToolchain) {
+  const Strings mounted = container() || !IsRoot() ? Strings{"--ro", project_.string()} : Strings{};
+  const fs::path versions = home_ / ".pyenv/versions/1/bin";
+  fs::create_directories(versions);
+  fs::create_directories(project_ / "env/bin");
+  for (const fs::path& place : {home_ / "secrets", versions}) {
+    fs::copy_file("/bin/cat", place / "interpreter");
+    const fs::path link = project_ / "env/bin/interpreter";
+    fs::remove(link);
+    fs::create_symlink(place / "interpreter", link);
+    for (const fs::path& named : {place / "interpreter", link}) {
+      const std::string script =
+          dir_.Write("proj/bin/named", "#!" + named.string() + "\n" + token_ + "\n", 0755);
+      EXPECT_TRUE(Contains(RunProgram({script}).out, token_)) << "NO-CONTROL " << named;
+      const RunResult result = Run({script}, mounted);
+      if (place == versions) {
+        EXPECT_TRUE(Contains(result.out, token_)) << named << result.Describe();
+      } else {
+        ExpectRefused(result);
+      }
+    }
+  }
+}
+
 class VirtualEnvironment : public BroughtIn {
  protected:
   VirtualEnvironment() {

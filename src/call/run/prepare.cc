@@ -14,6 +14,7 @@
 #include "base/sys.h"
 #include "call/run/cache_dirs.h"
 #include "call/run/program_places.h"
+#include "call/run/project_path.h"
 #include "call/run/run_config.h"
 #include "call/run/usual_directories.h"
 #include "call/run/usual_toolchains.h"
@@ -22,6 +23,7 @@
 #include "isolation/etc.h"
 #include "isolation/fifo_search.h"
 #include "isolation/protected_paths.h"
+#include "isolation/runtime/mounted_command.h"
 #include "isolation/runtime/own_tree.h"
 #include "isolation/runtime/program.h"
 #include "isolation/runtime/real_path.h"
@@ -242,7 +244,7 @@ Result<isolation::Command> ResolveInProject(const RunRequest& request, const std
   if (resolved.program.empty()) {
     TRY_ASSIGN(resolved.runtime, isolation::ResolveRuntimes(request.envelope.runtimes, options));
     resolved.runtimes = request.envelope.runtimes;
-    resolved.program = path;
+    TRY(isolation::UseMounted(path, path, options, resolved));
   }
   resolved.argv.push_back(path);
   resolved.argv.insert(resolved.argv.end(), request.command.begin() + 1, request.command.end());
@@ -298,6 +300,8 @@ Status OpenProgramFiles(const RunRequest& request, const RunConfig& config, Prep
     if (request.reads_config && HoldsMoreThanUsr(resolved.runtime)) {
       AddUsualToolchains(grounds.toolchains);
     }
+    std::vector<std::string> path_first = AddProjectPath(request, grounds, options, resolved);
+    path_first.insert(path_first.begin(), {resolved.interpreter, resolved.program});
     isolation::AddPublicFiles(resolved.runtime);
     if (request.envelope.tty) {
       isolation::AddTerminfo(resolved.runtime);
@@ -312,6 +316,7 @@ Status OpenProgramFiles(const RunRequest& request, const RunConfig& config, Prep
     prepared.call.program = std::move(resolved.program);
     prepared.call.argv = std::move(resolved.argv);
     prepared.runtimes = std::move(resolved.runtimes);
+    prepared.path_first = std::move(path_first);
     return {};
   }
   return Internal("runtime.stale", "a runtime changed while it was being looked up");
@@ -368,7 +373,9 @@ Result<Prepared> Prepare(const RunRequest& request) {
   TRY(CheckReceipt(request, prepared));
   prepared.notes = std::move(caches.notes);
   prepared.call.env = BuildEnvironment(request.envelope, caches.env);
-  AddToPath(prepared.call.program, request.envelope, prepared.call.env);
+  for (auto place = prepared.path_first.rbegin(); place != prepared.path_first.rend(); ++place) {
+    AddToPath(*place, request.envelope, prepared.call.env);
+  }
   TRY(CheckWorkingDirectory(request.envelope.cwd, prepared.mounts, prepared.runtime));
   prepared.call.cwd = request.envelope.cwd;
   prepared.call.tty = request.envelope.tty;

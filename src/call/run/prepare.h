@@ -21,6 +21,8 @@ struct Prepared {
   isolation::OpenedRuntime runtime;
   std::vector<std::string> runtimes;  // names, for the receipt
   isolation::Call call;
+  std::vector<std::string>
+      path_first;                     // inside; their directories come first on PATH, in this order
   std::string code_hash;              // of the script, if there is one
   std::vector<sock_filter> imported;  // filter made from --seccomp FILE
   std::optional<Project> project;

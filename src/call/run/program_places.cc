@@ -32,13 +32,13 @@ void AddToPath(const std::string& program, const policy::Envelope& envelope,
   const std::vector<std::string>& usual = isolation::SearchPath();
   const bool given = std::any_of(envelope.env.begin(), envelope.env.end(),
                                  [](const auto& variable) { return variable.first == "PATH"; });
-  if (given || directory.empty() ||
+  if (given || directory.empty() || directory.find(':') != std::string::npos ||
       std::find(usual.begin(), usual.end(), directory) != usual.end() ||
       isolation::IsAtOrBelow(directory, "/usr")) {
     return;
   }
   for (std::string& variable : env) {
-    if (variable.starts_with("PATH=")) {
+    if (variable.starts_with("PATH=") && !variable.starts_with("PATH=" + directory + ":")) {
       variable.insert(std::string_view("PATH=").size(), directory + ":");
     }
   }

@@ -7,7 +7,9 @@
 
 #include "base/sys.h"
 #include "isolation/runtime/cached_recipe.h"
+#include "isolation/runtime/command_set.h"
 #include "isolation/runtime/program.h"
+#include "isolation/runtime/relocate.h"
 
 namespace coffer::isolation {
 namespace {
@@ -20,34 +22,85 @@ std::optional<std::string> Moved(const std::string& path, const std::string& fro
   return to + path.substr(from.size());
 }
 
-Error NotThere(const std::string& inside) {
+Error NotThere(const std::string& inside, const std::string& host) {
   return {ErrorKind::kNotFound, "runtime.command.missing", inside + ": not found in the mount",
-          "the path is the one inside; look at the mount's target", ENOENT};
+          inside == host ? "" : "the path is the one inside; look at the mount's target", ENOENT};
 }
 
 Error NotExecutable(const std::string& inside, const char* why) {
   return {ErrorKind::kNotExecutable, "runtime.command.mode", inside + ": " + why, {}, 0};
 }
 
-// What the link leads to, if it is neither in a mount nor in the set.
-Status AddBehindLink(const std::string& host, const ResolveOptions& options, Command& command) {
-  SetBuilder builder;
-  Result<Program> program = OpenProgram(builder.paths(), host);
-  if (!program.ok() || program->is_script || InsideOf(program->place.real, options.mounts) ||
-      !FindInside(command.runtime, program->place.real).empty()) {
-    return {};
+constexpr int kMaxScripts = 4;  // as the kernel: a script whose interpreter is a script ...
+
+// Follows links and first lines from `path` of the host to the program that runs in the end.
+struct Behind {
+  Program program;
+  std::string path;                   // as it was found on the host
+  NamedBy named_by = NamedBy::kFile;  // kCaller: found on the caller's PATH, outside of the mounts
+  std::string asked;                  // where env finds it inside; empty if env was not asked
+};
+
+std::optional<Behind> Follow(RealPaths& paths, std::string path,
+                             const std::vector<std::string>& runtimes,
+                             const ResolveOptions& options) {
+  Behind behind;
+  behind.path = std::move(path);
+  for (int depth = 0; depth <= kMaxScripts; ++depth) {
+    Result<Program> program = OpenProgram(paths, behind.path);
+    if (!program.ok()) {
+      return std::nullopt;
+    }
+    behind.program = std::move(program).value();
+    behind.program.named_by_caller = behind.named_by == NamedBy::kCaller;
+    if (!behind.program.is_script) {
+      return behind;
+    }
+    const Result<std::vector<std::string>> words =
+        InterpreterOf(behind.program.shebang, behind.path);
+    if (!words.ok() || words->front().empty()) {
+      return std::nullopt;
+    }
+    const std::string& name = words->front();
+    if (name.starts_with('/')) {
+      behind.path = HostOf(Normalize(name), options.mounts).value_or(name);
+      behind.named_by = NamedBy::kFile;
+      continue;
+    }
+    // Named runtimes are all that a call has: there env finds what they hold.
+    Result<std::string> found = FindProgram(name);
+    if (!found.ok() || !ShowsWholeUsr(runtimes, options)) {
+      return std::nullopt;
+    }
+    // A link in a mount says where it leads, not the caller.
+    const std::optional<std::string> inside = InsideOf(*found, options.mounts);
+    behind.named_by = inside ? NamedBy::kFile : NamedBy::kCaller;
+    behind.asked = inside.value_or(Relocated(*found));
+    behind.path = std::move(found).value();
   }
-  const Recipe* const recipe = FindRecipeFor(program->place);
-  RuntimeSet behind;
+  return std::nullopt;
+}
+
+// The set of that program, if it is neither in a mount nor in `shown`.
+Result<RuntimeSet> SetOf(SetBuilder& builder, const Behind& behind, const ResolveOptions& options,
+                         const RuntimeSet& shown) {
+  const std::string& real = behind.program.place.real;
+  const bool by_caller = behind.named_by == NamedBy::kCaller;
+  if (InsideOf(real, options.mounts) ||
+      !FindInside(shown, by_caller ? behind.path : real).empty()) {
+    return RuntimeSet{};
+  }
+  const Recipe* const recipe = FindRecipeFor(behind.program.place);
+  RuntimeSet set;
   if (recipe != nullptr) {
-    TRY_ASSIGN(behind, ResolveRecipe(*recipe, program->place.real, NamedBy::kFile, options));
+    TRY_ASSIGN(set,
+               ResolveRecipe(*recipe, by_caller ? behind.path : real, behind.named_by, options));
   } else {
-    TRY(builder.AddProgram(*program));
+    TRY(builder.AddProgram(behind.program));
     TRY(builder.CheckBudget());
-    behind = builder.Finish();
+    set = builder.Finish();
   }
-  command.runtime = Merge(std::move(command.runtime), std::move(behind));
-  return {};
+  return by_caller ? Relocated(std::move(set)) : std::move(set);
 }
 
 }  // namespace
@@ -76,7 +129,7 @@ Status UseMounted(const std::string& inside, const std::string& host, const Reso
                   Command& command) {
   struct stat info{};
   if (::lstat(host.c_str(), &info) != 0) {
-    return NotThere(inside);
+    return NotThere(inside, host);
   }
   if (S_ISDIR(info.st_mode)) {
     return NotExecutable(inside, "it is a directory");
@@ -85,7 +138,38 @@ Status UseMounted(const std::string& inside, const std::string& host, const Reso
     return NotExecutable(inside, "permission denied: it is not executable");
   }
   command.program = inside;
-  return AddBehindLink(host, options, command);
+  SetBuilder builder;
+  const std::optional<Behind> behind = Follow(builder.paths(), host, command.runtimes, options);
+  if (!behind) {
+    return {};  // execve says what is wrong with it
+  }
+  TRY_ASSIGN(RuntimeSet set, SetOf(builder, *behind, options, command.runtime));
+  command.runtime = Merge(std::move(command.runtime), std::move(set));
+  command.interpreter = behind->asked;
+  return {};
+}
+
+Result<NamedOnPath> FindOnPath(const std::string& name, const ResolveOptions& options,
+                               const RuntimeSet& shown) {
+  TRY_ASSIGN(const std::string path, FindProgram(name));
+  NamedOnPath found;
+  SetBuilder builder;
+  const std::optional<Behind> behind = Follow(builder.paths(), path, {}, options);
+  if (!behind) {
+    return found;
+  }
+  TRY_ASSIGN(found.set, SetOf(builder, *behind, options, shown));
+  const std::string& real = behind->program.place.real;
+  if (const auto inside = InsideOf(path, options.mounts)) {
+    found.inside = *inside;
+    return found;
+  }
+  for (const std::string& place : {path, real.substr(0, real.rfind('/') + 1) + name}) {
+    if (found.inside.empty() && !FindInside(found.set, place).empty()) {
+      found.inside = place;
+    }
+  }
+  return found;
 }
 
 }  // namespace coffer::isolation

@@ -58,6 +58,7 @@ struct Command {
   std::vector<std::string>
       runtimes;  // names for the receipt; empty: one program with its libraries
   RuntimeSet runtime;
+  std::string interpreter;  // inside: what env has to find for a script in a mount; mostly empty
 };
 
 // For `coffer run -- CMD ARG...`. `argv` is what the caller typed; it must not be empty.

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "isolation/runtime/command_set.h"
+#include "isolation/runtime/mounted_command.h"
 #include "isolation/runtime/relocate.h"
 
 namespace coffer::isolation {
@@ -73,6 +74,16 @@ Result<Command> ResolveScript(const std::string& file, const std::vector<std::st
   RuntimeSet beside;
   if (ShowsWholeUsr(runtimes, options) && HostUsrIsSystems()) {
     TRY_ASSIGN(beside, ResolveRuntimes(runtimes, options));
+  }
+  const std::optional<std::string> mounted = InsideOf(chain.path, options.mounts);
+  if (mounted && chain.scripts.empty() && !beside.files.empty()) {
+    // The environment of a project: run where it is, with all that lies beside it.
+    command.runtimes = runtimes;
+    command.runtime = std::move(beside);
+    TRY(UseMounted(*mounted, chain.path, options, command));
+    command.argv = std::move(chain.before);
+    command.argv.front() = *mounted;
+    return command;
   }
   if (chain.scripts.empty() && IsShown(builder.paths(), beside, chain.path)) {
     command.program = FindInside(beside, chain.path);
