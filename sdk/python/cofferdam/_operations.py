@@ -209,7 +209,10 @@ class CallOperations:
 
 
 def _print(body: Mapping[str, Any]) -> bytes:
-    return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
+    try:
+        return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
+    except RecursionError:
+        raise ValueError("the arguments are nested too deeply") from None
 
 
 def _quoted(key: str) -> str:
