@@ -77,6 +77,12 @@ test-user: all  ## the suite as an ordinary user only
 test-docs: all  ## the examples of README.md and docs/, run and compared with what the pages say
 	@ctest --test-dir build -L docs --no-tests=error --output-on-failure
 
+.PHONY: test-sdk
+test-sdk: build  ## the Python and TypeScript clients against a real daemon and bad servers, and their quick starts
+	@$(setup) test
+	@$(call configure,release)
+	@ctest --test-dir build -L sdk --no-tests=error --output-on-failure
+
 .PHONY: check
 check:  ## formatting, clang-tidy, layers, file sizes, words, licences, shell scripts
 	@$(setup) check

@@ -8,7 +8,7 @@ from . import _reading as read
 from .errors import ProtocolError
 from .types import Event
 
-MAX_EVENT = 16 * 1024 * 1024
+MAX_EVENT = 4 * 1024 * 1024  # as much as the server keeps of a call's output
 _KINDS = ("state", "stdout", "stderr", "gap")
 
 
@@ -20,9 +20,11 @@ class EventReader:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Event]:
+        searched = max(0, len(self._buffer) - 1)
         self._buffer += data
         while True:
-            end = self._buffer.find(b"\n\n")
+            end = self._buffer.find(b"\n\n", searched)
+            searched = 0
             if max(end, len(self._buffer) if end < 0 else 0) > MAX_EVENT:
                 raise ProtocolError("an event of the server is too large")
             if end < 0:

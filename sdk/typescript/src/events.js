@@ -8,7 +8,7 @@ import { eventOf } from "./values.js";
 
 /** @typedef {import("./values.js").CallEvent} CallEvent */
 
-const MAX_EVENT = 16 * 1024 * 1024;
+const MAX_EVENT = 4 * 1024 * 1024; // as much as the server keeps of a call's output
 const KINDS = ["state", "stdout", "stderr", "gap"];
 
 /** Takes bytes as they come and gives the events that are complete. `lastId` is where to go on after a cut. */
