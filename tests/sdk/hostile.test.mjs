@@ -47,6 +47,12 @@ test("what would be done twice is not made again", async () => {
   await assert.rejects(new Coffer({ url: server.url, key: KEY }).newSession(), sdk.ConnectionLost);
   assert.equal(server.requests.length, 1);
   server.close();
+  for (const [said, times] of [[Buffer.from("HTTP/1.1 504 X\r\n\r\n"), 1], [Buffer.from("HTTP/1.1 503 X\r\n\r\n<html>"), 1], [problem(503, "busy", { retry_after: 0 }), 2]]) {
+    const other = await serve(said);
+    await assert.rejects(new Coffer({ url: other.url, key: KEY, retries: 1 }).newSession(), sdk.BusyError);
+    assert.equal(other.requests.length, times, "only the daemon can say that nothing was done");
+    other.close();
+  }
 });
 
 test("a call in flight is waited for, a busy server asked again, but not in a thousand years", async () => {
@@ -88,10 +94,30 @@ test("the key is not sent in the clear, nor with anything behind it", () => {
   }
 });
 
+test("a key of the environment goes where the environment says", async () => {
+  const server = await serve(answer(200, { tools: [] })), other = await serve(answer(200, { tools: [] }));
+  Object.assign(process.env, { COFFER_URL: server.url, COFFER_KEY: KEY });
+  try {
+    await new Coffer().tools();
+    await new Coffer({ url: other.url }).tools();
+  } finally {
+    delete process.env.COFFER_URL;
+    delete process.env.COFFER_KEY;
+  }
+  assert.deepEqual([header(server.requests[0], "Authorization"), header(other.requests[0], "Authorization")], [`Bearer ${KEY}`, null]);
+  server.close();
+  other.close();
+});
+
 test("a server that says the key is not quoted", async () => {
   const error = await refused(problem(401, "auth.key", { detail: `your key ${KEY} is \x1b[31mold\u202e\nx`, hint: KEY }), sdk.AuthError);
   assert.equal(error.errorClass, "auth.key");
   assert.ok(!/[\x00-\x1f\u202e]/.test(error.message));
+  const spelled = [...KEY].map((letter) => `\\u${letter.codePointAt(0).toString(16).padStart(4, "0")}`).join("");
+  const denied = JSON.stringify({ ...DONE, outcome: "denied", result: null, error: { class: "policy.x", message: "KEY" } });
+  for (const key of [KEY, spelled]) {
+    assert.match((await refused(answer(200, denied.replace("KEY", key)), sdk.CallDenied)).message, /<key>/);
+  }
   assert.ok((await refused(problem(400, "x".repeat(5000), { detail: "y".repeat(1e6) }), sdk.CofferError)).message.length < 5000);
 });
 
@@ -131,6 +157,9 @@ test("ids and paths of a server are no way out", async () => {
   for (const encoded_path of ["../../keys", "a/../b", "%2e%2E/x", "a?x=1", "a#b", "a b", "a\r\nX: y", "", "/etc", "a//b", "é"]) {
     const file = { path: "x", encoded_path, size: 1, sha256: null, modified_at: null };
     await refused(answer(200, { files: [file], next: null }), sdk.ProtocolError, (coffer) => all(coffer.callFiles(CALL)));
+  }
+  for (const next of ["\u{1f600}", "x".repeat(3000), "a\r\nb", ""]) {
+    await refused(answer(200, { files: [], next }), sdk.ProtocolError, (coffer) => all(coffer.callFiles(CALL)));
   }
   await refused(answer(200, { files: [], next: "c" }), sdk.ProtocolError, (coffer) => all(coffer.callFiles(CALL)));
   const coffer = new Coffer({ url: "http://127.0.0.1:1", key: KEY });

@@ -5,8 +5,9 @@ import os
 import traceback
 import unittest
 import urllib.request
+from unittest import mock
 
-from cofferdam import (ApprovalRequired, AuthError, BusyError, Coffer, CofferError, ConnectFailed, ConnectionLost,
+from cofferdam import (ApprovalRequired, AuthError, BusyError, CallDenied, Coffer, CofferError, ConnectFailed, ConnectionLost,
                        ProtocolError)
 from support import BOTH, CALL, DONE, KEY, SESSION, Server, answer, problem
 
@@ -75,6 +76,13 @@ class Hostile(unittest.TestCase):
                     kind(server.url, KEY).new_session()
                 self.assertEqual(len(server.requests), 1)
 
+            for said, times in ((b"HTTP/1.1 504 X\r\n\r\n", 1), (b"HTTP/1.1 503 X\r\n\r\n<html>", 1),
+                                (problem(503, "busy", retry_after=0), 2)):
+                with self.subTest(kind=kind.__name__, said=said), Server(said) as server:
+                    with self.assertRaises(BusyError):
+                        kind(server.url, KEY, retries=1).new_session()
+                    self.assertEqual(len(server.requests), times, "only the daemon can say that nothing was done")
+
     def test_a_call_in_flight_is_waited_for(self):
         busy = problem(409, "idempotency.in_flight", retry_after=1, call_id=CALL)
         for kind in BOTH:
@@ -137,10 +145,23 @@ class Hostile(unittest.TestCase):
             with self.assertRaises(ValueError):
                 Coffer(url, KEY)
 
+    def test_a_key_of_the_environment_goes_where_the_environment_says(self):
+        with Server(answer(200, {"tools": []})) as server, Server(answer(200, {"tools": []})) as other:
+            with mock.patch.dict(os.environ, COFFER_URL=server.url, COFFER_KEY=KEY):
+                Coffer().tools()
+                Coffer(other.url).tools()
+            self.assertEqual(server.header(0, "Authorization"), "Bearer " + KEY)
+            self.assertIsNone(other.header(0, "Authorization"))
+
     def test_a_server_that_says_the_key_is_not_quoted(self):
         error = self.refused(problem(401, "auth.key", f"your key {KEY} is \x1b[31mold\u202e\nx", hint=KEY), AuthError)
         self.assertEqual(error.error_class, "auth.key")
         self.assertTrue(str(error).isprintable())
+        spelled = "".join(f"\\u{ord(letter):04x}" for letter in KEY)
+        denied = json.dumps({**DONE, "outcome": "denied", "result": None, "error": {"class": "policy.x", "message": "KEY"}})
+        for key in (KEY, spelled):
+            error = self.refused(answer(200, denied.replace("KEY", key).encode()), CallDenied)
+            self.assertIn("<key>", str(error))
         self.assertLess(len(str(self.refused(problem(400, "x" * 5000, "y" * 10**6), CofferError))), 5000)
 
     # ---- Answers that are none --------------------------------------------------------------------------------------
@@ -148,7 +169,7 @@ class Hostile(unittest.TestCase):
     def test_not_an_answer(self):
         for said in (b"<html>", answer(200, b"<html>"), answer(200, b"[]"), answer(200, b"\xff"), answer(200, {}),
                      answer(200, b'{"a":' * 100000), answer(404, b"gone"), b"SSH-2.0-x\r\n\r\n",
-                     answer(200, {**DONE, "call_id": "../../keys"}), answer(200, {**DONE, "denials": [1]}),
+                     answer(200, {**DONE, "call_id": "../../keys"}), answer(200, {**DONE, "denials": [1]}), answer(200, {**DONE, "retry_after": 10**400}),
                      answer(200, {**DONE, "result": {"stdout": 5}}), answer(202, {"call_id": CALL, "outcome": None}),
                      answer(200, DONE, "Content-Encoding: gzip"), answer(200, DONE, "Content-Length: 5"),
                      answer(200, DONE, "Transfer-Encoding: chunked"), b"HTTP/1.1 200 X\r\nContent-Length: -1\r\n\r\n",
@@ -186,6 +207,8 @@ class Hostile(unittest.TestCase):
         for path in ("../../keys", "a/../b", "", "/etc", "a//b", "a/."):
             with self.subTest(path=path), self.assertRaises(ValueError):
                 Coffer("http://127.0.0.1:1", KEY).read_call_file(CALL, path)
+        for cursor in ("\ud800", "x" * 3000, "a\r\nb", ""):
+            self.refused(answer(200, {"files": [], "next": cursor}), ProtocolError, lambda coffer: list(coffer.call_files(CALL)))
         self.refused(answer(200, {"files": [], "next": "c"}), ProtocolError, lambda coffer: list(coffer.call_files(CALL)))
 
     def test_the_receipt_of_another_call(self):

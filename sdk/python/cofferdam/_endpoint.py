@@ -29,10 +29,6 @@ class Secret:
     def reveal(self) -> str:
         return self._text
 
-    def hide_in(self, text: str) -> str:
-        """`text` without the secret: a server may send it back."""
-        return text.replace(self._text, "<key>")
-
 
 class Endpoint:
     """`http://HOST:PORT`, `https://HOST:PORT` or `unix:PATH`."""

@@ -2,8 +2,9 @@
 """What the client does, step by step, without input or output (see _steps.py): calls, retries, streams.
 
 When a request is sent again:
-  - no connection could be made, or the server said that it is busy (429 with Retry-After, 502, 503, 504): any request;
-  - the connection was cut: a request that does the same if it is made twice. GET and PUT do; a call does because every call
+  - no connection could be made, or the daemon refused it for now (429 or 503, as a problem): any request;
+  - the connection was cut, or something before the daemon answered for it (502, 503, 504), so that it may have been carried
+    out: a request that does the same if it is made twice. GET and PUT do; a call does because every call
     has an idempotency key, and all attempts use the same one, so that the tool runs once.
 A server cannot make the client wait longer than MAX_WAIT at a time, nor beyond the operation's timeout.
 """
@@ -74,7 +75,7 @@ class CallOperations:
             if isinstance(failure, ConflictError) and failure.error_class == "idempotency.in_flight":
                 attempt -= 1  # the first attempt still runs: its answer comes when it has ended
                 wait = float(failure.retry_after or 1)
-            elif isinstance(failure, BusyError):
+            elif isinstance(failure, BusyError) and (again or failure.refused):
                 wait = max(wait, float(failure.retry_after or 0))
             elif not isinstance(failure, ConnectFailed) and not (again and isinstance(failure, ConnectionLost)):
                 raise failure
@@ -85,12 +86,12 @@ class CallOperations:
     def _problem(self, answer: Answer) -> CofferError:
         busy = answer.status in (502, 503, 504)
         try:
-            value = read.parse_object(answer.body)
-            code, detail = self._hide(read.text(value, "code")), self._hide(read.text(value, "detail"))
+            value = self.parse(answer)
+            code, detail = read.text(value, "code"), read.text(value, "detail")
             hint = read.optional_text(value, "hint")
             wait = read.optional_integer(value, "retry_after")
             known = read.answered_id(value, "call_id") if value.get("call_id") is not None else None
-            pointers = tuple((self._hide(read.text(item, "pointer")), self._hide(read.text(item, "message")))
+            pointers = tuple((read.text(item, "pointer"), read.text(item, "message"))
                              for item in read.objects(value, "errors")) if "errors" in value else ()
         except ProtocolError:
             if not busy:
@@ -98,16 +99,17 @@ class CallOperations:
             return BusyError(answer.status, "client.unavailable", "something before the server answers for it")
         kind = {401: AuthError, 403: AuthError, 404: NotFoundError, 409: ConflictError, 422: ConflictError,
                 429: BusyError if wait is not None else ApiError}.get(answer.status, BusyError if busy else ApiError)
-        return kind(answer.status, code, detail, hint=None if hint is None else self._hide(hint),
+        return kind(answer.status, code, detail, hint=hint,
                     retry_after=None if wait is None else max(0, wait), call_id=known, pointers=pointers)
 
-    def _hide(self, text: str) -> str:
-        return self.endpoint.key.hide_in(text) if self.endpoint.key else text
+    def parse(self, answer: Answer) -> Dict[str, Any]:
+        """The answer's JSON, without the key: a server may send it back, and texts of answers end up in logs."""
+        return read.parse_object(answer.body, self.endpoint.key)
 
     def get_json(self, target: str, **query: Union[str, int, None]) -> Operation[Dict[str, Any]]:
         given = {name: str(value) for name, value in query.items() if value is not None}
         answer = yield from self.send_request(Request("GET", target + ("?" + urlencode(given) if given else "")), True)
-        return read.parse_object(answer.body)
+        return self.parse(answer)
 
     def post_json(self, target: str, body: Mapping[str, Any], again: bool = False) -> Operation[Answer]:
         return (yield from self.send_request(Request("POST", target, _JSON, _print(body)), again))
@@ -134,7 +136,7 @@ class CallOperations:
             headers.append(("Prefer", "respond-async"))
         until = self.deadline(timeout)
         answer = yield from self.send_request(Request("POST", "/v1/calls", tuple(headers), _print(body)), True, until)
-        value = read.parse_object(answer.body)
+        value = self.parse(answer)
         if value.get("outcome") == "gated":
             raise ApprovalRequired(read.answered_id(value, "call_id"), Approval.read(read.member(value, "approval")))
         if answer.status == 202:

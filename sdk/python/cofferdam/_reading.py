@@ -11,6 +11,7 @@ import re
 from typing import Any, Dict, List, Optional
 from urllib.parse import quote, unquote_to_bytes
 
+from ._endpoint import Secret
 from .errors import ProtocolError
 
 _ID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -20,14 +21,30 @@ _TOOL = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 Json = Dict[str, Any]
 
 
-def parse_object(body: bytes) -> Json:
-    """The JSON object that a body is."""
+def parse_object(body: bytes, secret: Optional[Secret] = None) -> Json:
+    """The JSON object that a body is. `secret` is taken out of every text in it, however it was spelled."""
     try:
         value = json.loads(body.decode("utf-8"))
     except (ValueError, RecursionError):
         raise ProtocolError("the server's answer is not JSON") from None
     if not isinstance(value, dict):
         raise ProtocolError("the server's answer is not a JSON object")
+    found: Json = value
+    if secret is not None and (secret.reveal().encode() in body or b"\\u" in body):
+        try:
+            found = _without(value, secret)
+        except RecursionError:
+            raise ProtocolError("the server's answer is nested too deeply") from None
+    return found
+
+
+def _without(value: Any, secret: Secret) -> Any:
+    if isinstance(value, str):
+        return value.replace(secret.reveal(), "<key>")
+    if isinstance(value, list):
+        return [_without(item, secret) for item in value]
+    if isinstance(value, dict):
+        return {name.replace(secret.reveal(), "<key>"): _without(item, secret) for name, item in value.items()}
     return value
 
 
@@ -42,13 +59,20 @@ def text(value: Json, name: str) -> str:
     return found
 
 
+def word(value: Json, name: str) -> str:
+    found = text(value, name)
+    if not re.fullmatch(r"[a-z]{1,32}", found):
+        raise _wrong(name)
+    return found
+
+
 def optional_text(value: Json, name: str) -> Optional[str]:
     return None if value.get(name) is None else text(value, name)
 
 
 def integer(value: Json, name: str) -> int:
     found = value.get(name)
-    if not isinstance(found, int) or isinstance(found, bool):
+    if not isinstance(found, int) or isinstance(found, bool) or not -2**63 <= found < 2**63:
         raise _wrong(name)
     return found
 
@@ -83,6 +107,21 @@ def answered_id(value: Json, name: str) -> str:
     found = text(value, name)
     if not _ID.fullmatch(found):
         raise ProtocolError(f"the member {name} of the server's answer is not an id")
+    return found
+
+
+def answered_cursor(value: Json) -> Optional[str]:
+    """`next` of a list, which goes into the next request."""
+    found = optional_text(value, "next")
+    if found is not None and not (found.isascii() and found.isprintable() and 0 < len(found) <= 2048):
+        raise ProtocolError("the server's cursor is not one")
+    return found
+
+
+def answered_tool(value: Json) -> str:
+    found = text(value, "name")
+    if not _TOOL.fullmatch(found):
+        raise ProtocolError("the server named a tool by something that is not a name")
     return found
 
 

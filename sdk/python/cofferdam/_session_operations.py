@@ -23,7 +23,7 @@ class Operations(CallOperations):
             value = yield from self.get_json(target, cursor=cursor, **query)
             for item in read.objects(value, name):
                 yield make(item)
-            before, cursor = cursor, read.optional_text(value, "next")
+            before, cursor = cursor, read.answered_cursor(value)
             if cursor is None:
                 return
             if cursor == before:
@@ -43,7 +43,7 @@ class Operations(CallOperations):
     def write_file(self, place: str, path: Union[str, FileInfo], data: bytes) -> Operation[FileInfo]:
         headers = (("Content-Type", "application/octet-stream"),)
         answer = yield from self.send_request(Request("PUT", f"{place}/files/{_encoded(path)}", headers, data), True)
-        return FileInfo.read(read.parse_object(answer.body))
+        return FileInfo.read(self.parse(answer))
 
     def remove_file(self, place: str, path: Union[str, FileInfo]) -> Operation[None]:
         yield from self.send_request(Request("DELETE", f"{place}/files/{_encoded(path)}"), False)
@@ -53,7 +53,7 @@ class Operations(CallOperations):
     def new_session(self, lifetime: Optional[int], max_calls: Optional[int], label: Optional[str]) -> Operation[SessionInfo]:
         body = {"lifetime_seconds": lifetime, "max_calls": max_calls, "label": label}
         answer = yield from self.post_json("/v1/sessions", body)
-        return SessionInfo.read(read.parse_object(answer.body))
+        return SessionInfo.read(self.parse(answer))
 
     def sessions(self) -> Items[SessionInfo]:
         return self._pages("/v1/sessions", "sessions", SessionInfo.read)
@@ -63,7 +63,7 @@ class Operations(CallOperations):
 
     def extend_session(self, session_id: str, lifetime: int) -> Operation[SessionInfo]:
         target = f"/v1/sessions/{read.given_id(session_id)}/extend"
-        return SessionInfo.read(read.parse_object((yield from self.post_json(target, {"lifetime_seconds": lifetime}, True)).body))
+        return SessionInfo.read(self.parse((yield from self.post_json(target, {"lifetime_seconds": lifetime}, True))))
 
     def end_session(self, session_id: str) -> Operation[None]:
         try:
@@ -82,7 +82,7 @@ class Operations(CallOperations):
         if reason is not None:
             body["reason"] = reason
         answer = yield from self.post_json(f"/v1/sessions/{read.given_id(session_id)}/processes", body)
-        value = read.parse_object(answer.body)
+        value = self.parse(answer)
         if answer.status != 201:
             raise CallDenied(CallResult.read(value))
         return ProcessInfo.read(value)

@@ -54,7 +54,7 @@ class AsyncCoffer:
         `state` names a directory that keeps it. `tools` are directories of manifests.
         """
         socket = default_socket()
-        if not private and state is None and not tools and await asyncio.to_thread(is_listening, socket):
+        if socket and not private and state is None and not tools and await asyncio.to_thread(is_listening, socket):
             return cls("unix:" + socket, timeout=timeout, retries=retries)
         daemon = await _start(state, tools)
         try:

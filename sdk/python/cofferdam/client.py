@@ -42,7 +42,7 @@ class Coffer:
         `state` names a directory that keeps it. `tools` are directories of manifests.
         """
         socket = default_socket()
-        if not private and state is None and not tools and is_listening(socket):
+        if socket and not private and state is None and not tools and is_listening(socket):
             return cls("unix:" + socket, timeout=timeout, retries=retries)
         daemon = LocalDaemon(state=state, tools=tools)
         try:

@@ -97,7 +97,12 @@ class ConflictError(ApiError):
 
 
 class BusyError(ApiError):
-    """429 or 503: later. `retry_after` says when, in seconds."""
+    """429 or 503: later. `retry_after` says when, in seconds. 502 and 504: something before the daemon answered for it."""
+
+    @property
+    def refused(self) -> bool:
+        """The daemon itself said so: the request was not carried out."""
+        return self.status in (429, 503) and self.error_class != "client.unavailable"
 
 
 class CallError(CofferError):

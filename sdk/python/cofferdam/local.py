@@ -51,12 +51,14 @@ def find_coffer() -> str:
     return found
 
 
-def default_socket() -> str:
-    """Where a daemon of this user listens if one runs."""
+def default_socket() -> Optional[str]:
+    """Where a daemon of this user listens if one runs. None without a home: the current directory is not ours."""
     state = os.environ.get("COFFER_STATE")
     if not state:
         home = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
         state = "/var/lib/coffer" if os.geteuid() == 0 else os.path.join(home, "coffer")
+        if not state.startswith("/"):
+            return None
     return os.path.join(os.path.abspath(state), "coffer.sock")
 
 

@@ -128,7 +128,7 @@ class Event:
     @classmethod
     def read(cls, kind: str, number: Optional[int], value: Json) -> "Event":
         if kind == "state":
-            return cls(kind, state=read.text(value, "state"), id=number)
+            return cls(kind, state=read.word(value, "state"), id=number)
         if kind == "gap":
             return cls(kind, id=number)
         if "base64" in value:
@@ -155,7 +155,7 @@ class ToolInfo:
     def read(cls, value: Json) -> "ToolInfo":
         radius = read.text(read.member(value, "blast_radius"), "sentence") if "blast_radius" in value else None
         schema = None if value.get("input_schema") is None else read.member(value, "input_schema")
-        return cls(read.text(value, "name"), read.text(value, "version"), read.text(value, "summary"),
+        return cls(read.answered_tool(value), read.text(value, "version"), read.text(value, "summary"),
                    read.text(value, "effect"), read.text(value, "state"), read.optional_text(value, "problem"),
                    read.optional_text(value, "manifest_hash"), schema, radius)
 

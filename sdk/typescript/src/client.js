@@ -74,7 +74,7 @@ export class Coffer {
   static async local(options = {}) {
     const socket = defaultSocket();
     const own = options.private || options.state !== undefined || options.tools !== undefined;
-    const daemon = !own && (await isListening(socket)) ? null : await LocalDaemon.start(options);
+    const daemon = !own && socket !== null && (await isListening(socket)) ? null : await LocalDaemon.start(options);
     /** @type {ClientOptions} */
     const made = { url: daemon === null ? `unix:${socket}` : daemon.url };
     if (options.timeout !== undefined) made.timeout = options.timeout;
@@ -130,7 +130,7 @@ export class Coffer {
     const headers = { "Idempotency-Key": `"${key.replace(/["\\]/g, "\\$&")}"` };
     if (later) headers["Prefer"] = "respond-async";
     const answer = await this.#requests.post("/v1/calls", body, true, headers, options.timeout);
-    const value = read.parseObject(answer.body);
+    const value = this.#requests.parse(answer.body);
     if (value["outcome"] === "gated") {
       throw new errors.ApprovalRequired(read.answeredId(value, "call_id"), approvalOf(read.member(value, "approval")));
     }
@@ -204,7 +204,7 @@ export class Coffer {
   async newSession(options = {}) {
     const body = { lifetime_seconds: options.lifetimeSeconds, max_calls: options.maxCalls, label: options.label };
     const answer = await this.#requests.post("/v1/sessions", body);
-    return new Session(this, this.#requests, sessionOf(read.parseObject(answer.body)).sessionId);
+    return new Session(this, this.#requests, sessionOf(this.#requests.parse(answer.body)).sessionId);
   }
 
   /** A session that exists already. @param {string} sessionId @returns {Promise<Session>} */

@@ -55,10 +55,11 @@ export function findCoffer() {
   throw new LocalDaemonError("there is no program coffer on PATH: install it, or set COFFER_BIN to where it is");
 }
 
-/** Where a daemon of this user listens if one runs. */
+/** Where a daemon of this user listens if one runs. @returns {string | null} */
 export function defaultSocket() {
   const home = process.env["XDG_STATE_HOME"] || path.join(os.homedir(), ".local", "state");
   const state = process.env["COFFER_STATE"] || (process.geteuid?.() === 0 ? "/var/lib/coffer" : path.join(home, "coffer"));
+  if (!process.env["COFFER_STATE"] && !state.startsWith("/")) return null; // the current directory is not ours
   return path.join(path.resolve(state), "coffer.sock");
 }
 

@@ -22,14 +22,17 @@ const wrong = (name) => new ProtocolError(`the member ${name} of the server's an
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 
 /**
- * The JSON object that a body is.
+ * The JSON object that a body is. `hide` takes the key out of every text in it.
  * @param {Uint8Array} body
+ * @param {(text: string) => string} [hide]
  * @returns {Json}
  */
-export function parseObject(body) {
+export function parseObject(body, hide) {
   let value;
   try {
-    value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
+    /** @type {((name: string, item: unknown) => unknown) | undefined} */
+    const reviver = hide && ((_name, item) => (typeof item === "string" ? hide(item) : item));
+    value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body), reviver);
   } catch {
     throw new ProtocolError("the server's answer is not JSON");
   }
@@ -51,6 +54,13 @@ export const has = (value, name) => own(value, name) !== undefined && own(value,
 export function text(value, name) {
   const found = own(value, name);
   if (typeof found !== "string") throw wrong(name);
+  return found;
+}
+
+/** @param {Json} value @param {string} name @returns {string} */
+export function word(value, name) {
+  const found = text(value, name);
+  if (!/^[a-z]{1,32}$/.test(found)) throw wrong(name);
   return found;
 }
 
@@ -100,6 +110,20 @@ export function integers(value, name) {
 export function answeredId(value, name) {
   const found = text(value, name);
   if (!ID.test(found)) throw new ProtocolError(`the member ${name} of the server's answer is not an id`);
+  return found;
+}
+
+/** `next` of a list, which goes into the next request. @param {Json} value @returns {string | null} */
+export function answeredCursor(value) {
+  const found = optionalText(value, "next");
+  if (found !== null && !/^[ -~]{1,2048}$/.test(found)) throw new ProtocolError("the server's cursor is not one");
+  return found;
+}
+
+/** @param {Json} value @returns {string} */
+export function answeredTool(value) {
+  const found = text(value, "name");
+  if (!TOOL.test(found)) throw new ProtocolError("the server named a tool by something that is not a name");
   return found;
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Requests with retries. When a request is sent again:
-//   - no connection could be made, or the server said that it is busy (429 with Retry-After, 502, 503, 504): any request;
-//   - the connection was cut: a request that does the same if it is made twice. GET and PUT do; a call does because every
-//     call has an idempotency key, and all attempts use the same one, so that the tool runs once.
+//   - no connection could be made, or the daemon refused it for now (429 or 503, as a problem): any request;
+//   - the connection was cut, or something before the daemon answered for it (502, 503, 504), so that it may have been
+//     carried out: a request that does the same if it is made twice. GET and PUT do; a call does because every call has an
+//     idempotency key, and all attempts use the same one, so that the tool runs once.
 // A server cannot make the client wait longer than MAX_WAIT at a time, nor beyond the operation's timeout.
 import { Buffer } from "node:buffer";
 import * as errors from "./errors.js";
@@ -51,7 +52,7 @@ export class Requests {
       if (failure instanceof errors.ConflictError && failure.errorClass === "idempotency.in_flight") {
         --attempt; // the first attempt still runs: its answer comes when it has ended
         wait = 1000 * (failure.retryAfter || 1);
-      } else if (failure instanceof errors.BusyError) {
+      } else if (failure instanceof errors.BusyError && (again || failure.refused)) {
         wait = Math.max(wait, 1000 * (failure.retryAfter ?? 0));
       } else if (!(failure instanceof errors.ConnectFailed) && !(again && failure instanceof errors.ConnectionLost)) {
         throw failure;
@@ -66,11 +67,11 @@ export class Requests {
     const busy = [502, 503, 504].includes(status);
     let problem;
     try {
-      const value = read.parseObject(body);
-      const hint = read.optionalText(value, "hint"), wait = read.optionalInteger(value, "retry_after");
+      const value = this.parse(body);
+      const wait = read.optionalInteger(value, "retry_after");
       problem = {
-        status, code: this.endpoint.hide(read.text(value, "code")), detail: this.endpoint.hide(read.text(value, "detail")),
-        hint: hint === null ? null : this.endpoint.hide(hint), retryAfter: wait === null ? null : Math.max(0, wait),
+        status, code: read.text(value, "code"), detail: read.text(value, "detail"), hint: read.optionalText(value, "hint"),
+        retryAfter: wait === null ? null : Math.max(0, wait),
         callId: read.has(value, "call_id") ? read.answeredId(value, "call_id") : null,
       };
     } catch {
@@ -90,7 +91,12 @@ export class Requests {
     const given = new URLSearchParams();
     for (const [name, value] of Object.entries(query)) if (value !== null && value !== undefined) given.set(name, String(value));
     const answer = await this.send({ method: "GET", target: [...given].length > 0 ? `${target}?${given}` : target }, true);
-    return read.parseObject(answer.body);
+    return this.parse(answer.body);
+  }
+
+  /** An answer's JSON, without the key: a server may send it back, and texts of answers end up in logs. @param {Buffer} body @returns {Json} */
+  parse(body) {
+    return read.parseObject(body, (text) => this.endpoint.hide(text));
   }
 
   /**
@@ -116,7 +122,7 @@ export class Requests {
       /** @type {Json} */
       const value = await this.get(target, { ...query, cursor });
       for (const item of read.objects(value, name)) yield make(item);
-      const next = read.optionalText(value, "next");
+      const next = read.answeredCursor(value);
       if (next !== null && next === cursor) throw new errors.ProtocolError("the server's list goes round in a circle");
       cursor = next;
     } while (cursor !== null);

@@ -116,7 +116,7 @@ export class Session {
   /** @param {number} lifetimeSeconds @returns {Promise<SessionInfo>} */
   async extend(lifetimeSeconds) {
     const answer = await this.#requests.post(`${this.#place}/extend`, { lifetime_seconds: lifetimeSeconds }, true);
-    return sessionOf(read.parseObject(answer.body));
+    return sessionOf(this.#requests.parse(answer.body));
   }
 
   /** Kills what runs in it and removes its files. @returns {Promise<void>} */
@@ -153,7 +153,7 @@ export class Session {
   async write(path, data) {
     const answer = await this.#requests.send({ method: "PUT", target: `${this.#place}/files/${encoded(path)}`,
       headers: { "Content-Type": "application/octet-stream" }, body: typeof data === "string" ? Buffer.from(data) : data }, true);
-    return fileOf(read.parseObject(answer.body));
+    return fileOf(this.#requests.parse(answer.body));
   }
 
   /** @param {string | FileInfo} path @returns {Promise<void>} */
@@ -169,7 +169,7 @@ export class Session {
    */
   async start(tool, args = {}, options = {}) {
     const answer = await this.#requests.post(`${this.#place}/processes`, { ...options, tool: read.givenTool(tool), args });
-    const value = read.parseObject(answer.body);
+    const value = this.#requests.parse(answer.body);
     if (answer.status !== 201) throw new errors.CallDenied(callOf(value));
     return new Process(this.#requests, this.sessionId, processOf(value).processId);
   }

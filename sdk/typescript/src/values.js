@@ -105,7 +105,7 @@ export const approvalOf = (value) => ({
 /** @param {"state" | "stdout" | "stderr" | "gap"} kind @param {number | null} id @param {Json} value @returns {CallEvent} */
 export function eventOf(kind, id, value) {
   if (kind === "state" || kind === "gap") {
-    return { kind, data: new Uint8Array(), text: "", state: kind === "state" ? read.text(value, "state") : null, id };
+    return { kind, data: new Uint8Array(), text: "", state: kind === "state" ? read.word(value, "state") : null, id };
   }
   const data = read.has(value, "base64") ? Buffer.from(read.text(value, "base64"), "base64") : Buffer.from(read.text(value, "text"));
   return { kind, data, text: data.toString("utf8"), state: null, id };
@@ -113,7 +113,7 @@ export function eventOf(kind, id, value) {
 
 /** @param {Json} value @returns {ToolInfo} */
 export const toolOf = (value) => ({
-  name: read.text(value, "name"), version: read.text(value, "version"), summary: read.text(value, "summary"),
+  name: read.answeredTool(value), version: read.text(value, "version"), summary: read.text(value, "summary"),
   effect: read.text(value, "effect"), state: read.text(value, "state"), problem: read.optionalText(value, "problem"),
   inputSchema: read.has(value, "input_schema") ? read.member(value, "input_schema") : null,
   blastRadius: read.has(value, "blast_radius") ? read.text(read.member(value, "blast_radius"), "sentence") : null,

@@ -68,8 +68,10 @@ export class NotFoundError extends ApiError {
 /** 409 or 422: not in this state, or an idempotency key that belongs to another request. */
 export class ConflictError extends ApiError {
 }
-/** 429 or 503: later. `retryAfter` says when, in seconds. */
+/** 429 or 503: later. `retryAfter` says when, in seconds. 502 and 504: something before the daemon answered for it. */
 export class BusyError extends ApiError {
+    /** The daemon itself said so: the request was not carried out. */
+    get refused(): boolean;
 }
 /** A call that did not end by itself. `result` has everything that was answered, output included. */
 export class CallError extends CofferError {

@@ -1,7 +1,7 @@
 /** The program: COFFER_BIN, or `coffer` on PATH. Relative places of PATH do not count: what lies there is not ours. */
 export function findCoffer(): string;
-/** Where a daemon of this user listens if one runs. */
-export function defaultSocket(): string;
+/** Where a daemon of this user listens if one runs. @returns {string | null} */
+export function defaultSocket(): string | null;
 /** Whether a daemon listens there. @param {string} file @returns {Promise<boolean>} */
 export function isListening(file: string): Promise<boolean>;
 /** A daemon that this object owns. `url` is where it listens. */

@@ -1,11 +1,14 @@
 /**
- * The JSON object that a body is.
+ * The JSON object that a body is. `hide` takes the key out of every text in it.
  * @param {Uint8Array} body
+ * @param {(text: string) => string} [hide]
  * @returns {Json}
  */
-export function parseObject(body: Uint8Array): Json;
+export function parseObject(body: Uint8Array, hide?: (text: string) => string): Json;
 /** @param {Json} value @param {string} name @returns {string} */
 export function text(value: Json, name: string): string;
+/** @param {Json} value @param {string} name @returns {string} */
+export function word(value: Json, name: string): string;
 /** @param {Json} value @param {string} name @returns {number} */
 export function integer(value: Json, name: string): number;
 /** @param {Json} value @param {string} name @returns {boolean} */
@@ -19,6 +22,10 @@ export function integers(value: Json, name: string): number[];
 /** An id that the server chose.
  * @param {Json} value @param {string} name @returns {string} */
 export function answeredId(value: Json, name: string): string;
+/** `next` of a list, which goes into the next request. @param {Json} value @returns {string | null} */
+export function answeredCursor(value: Json): string | null;
+/** @param {Json} value @returns {string} */
+export function answeredTool(value: Json): string;
 /** An id that the caller of this package gave.
  * @param {string} id @returns {string} */
 export function givenId(id: string): string;

@@ -16,6 +16,8 @@ export class Requests {
     get(target: string, query?: {
         [name: string]: string | number | null | undefined;
     }): Promise<Json>;
+    /** An answer's JSON, without the key: a server may send it back, and texts of answers end up in logs. @param {Buffer} body @returns {Json} */
+    parse(body: Buffer): Json;
     /**
      * @param {string} target @param {{ [name: string]: unknown }} body @param {boolean} [again]
      * @param {{ [name: string]: string }} [headers] @param {number} [timeout] @returns {Promise<Answer>}
