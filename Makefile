@@ -84,6 +84,12 @@ conformance-mcp:  ## MCP's official conformance suite against the gateway (npm; 
 	@$(call compile,release) mcp_fixtures
 	@scripts/mcp_conformance.sh build/tests
 
+.PHONY: test-sdk
+test-sdk: build  ## the Python and TypeScript clients against a real daemon and bad servers, and their quick starts
+	@$(setup) test
+	@$(call configure,release)
+	@ctest --test-dir build -L sdk --no-tests=error --output-on-failure
+
 .PHONY: check
 check:  ## formatting, clang-tidy, layers, file sizes, words, licences, shell scripts
 	@$(setup) check

@@ -11,6 +11,8 @@
 #   tests/conformance/otlp_oracle/                        exported traces against the OTLP schema (scripts/otlp_oracle.sh)
 #   tests/conformance/mcp/                                MCP over HTTP against the official suite (scripts/mcp_conformance.sh)
 #   tests/conformance/openapi_lint/                       openapi.json against a linter (scripts/lint_openapi.sh)
+#   tests/conformance/sdk_types/                          sdk/typescript against the TypeScript compiler (scripts/check_sdk_types.sh)
+#   tests/sdk/                                            sdk/python and sdk/typescript against a real daemon and bad servers
 #   tests/docs/                                           the examples of README.md and docs/, run and compared
 #   tests/containers/                                     coffer inside containers as Docker and its kin make them
 #   tests/probes/*.c, *.cc                                small static programs that run inside boundaries
@@ -246,6 +248,18 @@ if(TARGET cofferd AND NOT CMAKE_CROSSCOMPILING)
   add_test(NAME docs:self_test COMMAND ${run_examples} --self-test)
   set_tests_properties(docs:examples docs:self_test PROPERTIES
     LABELS docs TIMEOUT 600 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
+endif()
+
+# The clients of sdk/, each with daemons that it starts itself.
+if(TARGET cofferd AND NOT CMAKE_CROSSCOMPILING)
+  foreach(language IN ITEMS python typescript)
+    add_test(NAME sdk:${language} COMMAND python3 ${CMAKE_SOURCE_DIR}/tests/sdk/run.py ${language})
+    set_tests_properties(sdk:${language} PROPERTIES
+      COST 40 LABELS sdk TIMEOUT 600 SKIP_RETURN_CODE 77 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
+  endforeach()
+  add_test(NAME conformance:sdk_types COMMAND ${CMAKE_SOURCE_DIR}/scripts/check_sdk_types.sh ${COFFER_TESTS_DIR})
+  set_tests_properties(conformance:sdk_types PROPERTIES
+    LABELS conformance TIMEOUT 900 SKIP_RETURN_CODE 77 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
 endif()
 
 # Inside containers with Docker's default filter and without it, made by crun.

@@ -19,8 +19,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-SKIP_DIRS = re.compile(r"^(\.git|build|build-.*|__pycache__|node_modules|\.cache)$")
-SPDX_SUFFIXES = {".cc", ".h", ".c", ".py", ".sh", ".cmake"}
+SKIP_DIRS = re.compile(r"^(\.git|build|build-.*|__pycache__|\.mypy_cache|node_modules|\.cache)$")
+SPDX_SUFFIXES = {".cc", ".h", ".c", ".py", ".sh", ".cmake", ".js", ".mjs", ".ts"}
 SPDX_NAMES = {"CMakeLists.txt", "Makefile", "Dockerfile", "run"}
 
 # The brackets keep this file from flagging itself.
@@ -61,7 +61,7 @@ def text_of(path: Path):
 def check_licence(relative: Path, text: str) -> list[str]:
     if relative.suffix not in SPDX_SUFFIXES and relative.name not in SPDX_NAMES:
         return []
-    if "corpus" in relative.parts or not text:
+    if "corpus" in relative.parts or not text or relative.name.endswith(".d.ts"):  # which the compiler writes
         return []
     first = text.splitlines()[:2]
     if any("SPDX-License-Identifier: Apache-2.0" in line for line in first):
@@ -145,8 +145,12 @@ def check_flags(root: Path, flags: set[str]) -> list[str]:
 
 
 def tests_of(root: Path, file: str):
-    """The names of the tests in tests/FILE_test.cc; None if there is no such file, or an empty set for a folder."""
+    """The names of the tests in tests/FILE_test.cc, or of `sdk/x` in tests/sdk/test_x.py; None if there is no such file, or an
+    empty set for a folder."""
     place = root / "tests" / file
+    script = place.with_name(f"test_{place.name}.py")
+    if script.exists():
+        return set(re.findall(r"^    def (test_\w+)\(self", script.read_text(encoding="utf-8"), re.M))
     source = place.with_name(place.name + "_test.cc")
     if not source.exists():  # `posture` stands for posture/posture_test.cc
         source = place / (place.name + "_test.cc")
@@ -213,6 +217,8 @@ def self_test() -> int:
     cases = [
         ("src/base/a.cc", "int x;\n", "SPDX", set()),
         ("src/base/a.cc", "// SPDX-License-Identifier: Apache-2.0\n", None, set()),
+        ("sdk/a.js", "let x;\n", "SPDX", set()),
+        ("sdk/a.d.ts", "let x: number;\n", None, set()),
         ("docs/a.md", "see /wo" + "rk/main\n", "build machine", set()),
         ("docs/a.md", "see /workspace/x and a/work/b\n", None, set()),
         ("docs/a.md", "from https://deb.deb" + "ian.org/debian\n", "registry", set()),
@@ -240,6 +246,8 @@ def self_test() -> int:
         ("docs/PROMISES.md", "| 1 | it holds | `unit/known: Off` |\n", "no test Off", set()),
         ("docs/PROMISES.md", "| 1 | it holds | `unit/gone: Holds` |\n", "no tests/unit/gone_test.cc", set()),
         ("docs/PROMISES.md", "| 1 | it holds | `Holds` |\n", "behind no file", set()),
+        ("docs/PROMISES.md", "| 1 | it holds | `unit/script: test_it` |\n", None, set()),
+        ("docs/PROMISES.md", "| 1 | it holds | `unit/script: test_gone` |\n", "no test test_gone", set()),
     ]
     failures = 0
     for name, text, reason, flags in cases:
@@ -250,6 +258,8 @@ def self_test() -> int:
                                    ("deploy/completions/coffer.fish", "complete -l known"),
                                    ("tests/unit/known_test.cc", "// SPDX-License-Identifier: Apache-2.0\n"
                                     "TEST(K, Holds) {}\nTEST_P(K, HoldsToo) {}\nTEST(K, DISABLED_Off) {}\n"),
+                                   ("tests/unit/test_script.py", "# SPDX-License-Identifier: Apache-2.0\n"
+                                    "class A:\n    def test_it(self):\n        pass\n"),
                                    (name, text)):
                 (root / other).parent.mkdir(parents=True, exist_ok=True)
                 (root / other).write_text(content, encoding="utf-8")

@@ -12,8 +12,8 @@ def main() -> int:
     if len(sys.argv) > 1:
         root = Path(sys.argv[1])
     failed = False
-    for folder in ("src", "tests", "bench", "scripts"):
-        files = [p for p in (root / folder).rglob("*") if p.suffix in (".cc", ".h", ".c", ".py", ".sh")]
+    for folder in ("src", "tests", "bench", "scripts", "sdk"):
+        files = [p for p in (root / folder).rglob("*") if p.suffix in (".cc", ".h", ".c", ".py", ".sh", ".js")]
         sizes = sorted(((len(p.read_bytes().splitlines()), p.relative_to(root)) for p in files), reverse=True)
         if not sizes:
             continue

@@ -6,14 +6,12 @@
     coffer_verify.py store STATE_DIRECTORY [--key FILE] [--json]        while no daemon runs
     coffer_verify.py receipt FILE --key FILE [--json]
 
-Exit status: 0 good, 1 something is wrong (it is said what), 2 it could not be read. Written from docs/AUDIT_LOG.md and
+The package cofferdam stands beside it. Exit status: 0 good, 1 something is wrong (it is said what), 2 it could not be read. Written from docs/AUDIT_LOG.md and
 not from the C++ code, so that the two can be compared; it shares no line with it. Slow where that keeps it simple.
 """
 import argparse
-import base64
 import datetime
 import fcntl
-import hashlib
 import json
 import os
 import re
@@ -21,128 +19,15 @@ import sqlite3
 import sys
 import time
 
-KEY_NAME = "coffer-log"
-MAX_LEAF = 65535
-MAX_DEPTH = 64
-
-
-class Unreadable(Exception):
-    """What was given cannot be judged at all."""
-
-
-class Wrong(Exception):
-    """A receipt that does not verify."""
-
-
-def sha256(data):
-    return hashlib.sha256(data).digest()
-
-
-# ---- Ed25519, verification only (RFC 8032, 5.1.7) -------------------------------------------------------------------
-
-P = 2**255 - 19
-L = 2**252 + 27742317777372353535851937790883648493
-D = -121665 * pow(121666, P - 2, P) % P
-SQRT_M1 = pow(2, (P - 1) // 4, P)
-
-
-def _recover_x(y, sign):
-    if y >= P:
-        return None
-    x2 = (y * y - 1) * pow(D * y * y + 1, P - 2, P) % P
-    if x2 == 0:
-        return None if sign else 0
-    x = pow(x2, (P + 3) // 8, P)
-    if (x * x - x2) % P != 0:
-        x = x * SQRT_M1 % P
-    if (x * x - x2) % P != 0:
-        return None
-    return P - x if x & 1 != sign else x
-
-
-def _add(a, b):
-    p = (a[1] - a[0]) * (b[1] - b[0]) % P
-    q = (a[1] + a[0]) * (b[1] + b[0]) % P
-    r = 2 * a[3] * b[3] * D % P
-    s = 2 * a[2] * b[2] % P
-    e, f, g, h = q - p, s - r, s + r, q + p
-    return (e * f % P, g * h % P, f * g % P, e * h % P)
-
-
-def _multiply(scalar, point):
-    result = (0, 1, 1, 0)
-    while scalar > 0:
-        if scalar & 1:
-            result = _add(result, point)
-        point = _add(point, point)
-        scalar >>= 1
-    return result
-
-
-def _decompress(data):
-    y = int.from_bytes(data, "little")
-    sign = y >> 255
-    y &= (1 << 255) - 1
-    x = _recover_x(y, sign)
-    return None if x is None else (x, y, 1, x * y % P)
-
-
-def _compress(point):
-    inverse = pow(point[2], P - 2, P)
-    x, y = point[0] * inverse % P, point[1] * inverse % P
-    return (y | (x & 1) << 255).to_bytes(32, "little")
-
-
-_BASE_Y = 4 * pow(5, P - 2, P) % P
-_BASE = (_recover_x(_BASE_Y, 0), _BASE_Y, 1, _recover_x(_BASE_Y, 0) * _BASE_Y % P)
-_IDENTITY = _compress((0, 1, 1, 0))
-
-
-def ed25519_verify(public, message, signature):
-    if len(signature) != 64 or len(public) != 32:
-        return False
-    a = _decompress(public)
-    if a is None or _compress(_multiply(8, a)) == _IDENTITY:  # not a point, or of small order
-        return False
-    s = int.from_bytes(signature[32:], "little")
-    if s >= L:
-        return False
-    h = int.from_bytes(hashlib.sha512(signature[:32] + public + message).digest(), "little") % L
-    minus_a = (P - a[0], a[1], a[2], P - a[3])
-    return _compress(_add(_multiply(s, _BASE), _multiply(h, minus_a))) == signature[:32]
-
-
-# ---- Texts with one spelling ----------------------------------------------------------------------------------------
-
-def from_base64(text):
-    """The bytes, or None if it is not exactly how those bytes are written."""
-    try:
-        data = base64.b64decode(text, validate=True)
-    except ValueError:
-        return None
-    given = text if isinstance(text, bytes) else text.encode()
-    return data if base64.b64encode(data) == given else None
+from cofferdam._canonical import KEY_NAME, Key, Unreadable, dump, from_base64, leaf_hash, node_hash, parse, read_leaf, sha256
+from cofferdam.errors import VerificationError
+from cofferdam.receipts import verify_receipt
 
 
 def from_decimal(text):
     if not re.fullmatch(rb"0|[1-9][0-9]{0,18}", text):
         return None
     return int(text) if int(text) < 2**63 else None
-
-
-class Key:
-    def __init__(self, text):
-        match = re.fullmatch(re.escape(KEY_NAME) + r"\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)", text.strip())
-        data = from_base64(match.group(2)) if match else None
-        if data is None or len(data) != 33 or data[0] != 1:
-            raise Unreadable("not a public key of a log")
-        self.public = data[1:]
-        self.id = sha256(KEY_NAME.encode() + b"\n" + data)[:4]
-        if self.id.hex() != match.group(1):
-            raise Unreadable("the public key and its id do not belong together")
-
-    def verify(self, message, signature):
-        return ed25519_verify(self.public, message, signature)
 
 
 def read_key(path):
@@ -154,14 +39,6 @@ def read_key(path):
 
 
 # ---- The tree (RFC 9162, 2.1) ---------------------------------------------------------------------------------------
-
-def leaf_hash(line):
-    return sha256(b"\x00" + line)
-
-
-def node_hash(left, right):
-    return sha256(b"\x01" + left + right)
-
 
 class Tree:
     """A stack of (height, hash) of complete subtrees."""
@@ -185,115 +62,6 @@ class Tree:
         for _, left in reversed(self.stack[:-1]):
             node = node_hash(left, node)
         return node
-
-
-def root_from_proof(index, size, leaf, proof):
-    """The root that a proof leads to, or None if it has the wrong length (RFC 9162, 2.1.3.2)."""
-    if index >= size:
-        return None
-    fn, sn, node = index, size - 1, leaf
-    for part in proof:
-        if sn == 0:
-            return None
-        if fn & 1 or fn == sn:
-            node = node_hash(part, node)
-            while fn & 1 == 0 and fn != 0:
-                fn, sn = fn >> 1, sn >> 1
-        else:
-            node = node_hash(node, part)
-        fn, sn = fn >> 1, sn >> 1
-    return node if sn == 0 else None
-
-
-# ---- Leaves ---------------------------------------------------------------------------------------------------------
-
-class Literal(str):
-    """A number as it was written."""
-
-
-def no_twins(pairs):
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        raise ValueError("a member twice")
-    return result
-
-
-def refuse_constant(name):
-    raise ValueError(name)
-
-
-def parse(text):
-    return json.loads(text, object_pairs_hook=no_twins, parse_constant=refuse_constant, parse_int=Literal,
-                      parse_float=Literal)
-
-
-def dump(value):
-    """Compact, members sorted by the bytes of their names, numbers as they were."""
-    if isinstance(value, dict):
-        ordered = sorted(value.items(), key=lambda member: member[0].encode("utf-8"))
-        return "{" + ",".join(dump_text(name) + ":" + dump(item) for name, item in ordered) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(dump(item) for item in value) + "]"
-    if isinstance(value, Literal):
-        return str(value)
-    if isinstance(value, str):
-        return dump_text(value)
-    return {None: "null", True: "true", False: "false"}[value]
-
-
-def dump_text(text):
-    text.encode("utf-8")  # a lone surrogate is no text
-    return json.dumps(text, ensure_ascii=False)
-
-
-NAME = re.compile(r"[a-z0-9_.]{1,64}")
-INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
-
-
-def is_text(value):
-    return isinstance(value, str) and not isinstance(value, Literal)
-
-
-def is_integer(value):
-    return isinstance(value, Literal) and INTEGER.fullmatch(value) is not None and abs(int(value)) < 2**63
-
-
-def read_leaf(line):
-    """The members of a leaf; ValueError says what is wrong with it."""
-    if len(line) > MAX_LEAF:
-        raise ValueError("it is longer than 65,535 bytes")
-    try:
-        leaf = parse(line.decode("utf-8"))
-        if not isinstance(leaf, dict) or dump(leaf).encode("utf-8") != line:
-            raise ValueError
-    except (ValueError, RecursionError):
-        raise ValueError("it is not JSON as the log writes it") from None
-    for name, value in list(leaf.items()):
-        inner = value.items() if name == "detail" and isinstance(value, dict) else [(name, value)]
-        for item_name, item in [(name, None), *inner]:
-            plain = item is None or isinstance(item, bool) or is_text(item) or is_integer(item)
-            if not NAME.fullmatch(item_name) or not plain:
-                raise ValueError("it is not JSON as the log writes it")
-    if leaf.get("v") != "1" or is_text(leaf["v"]):
-        raise ValueError("its version is not 1")
-    if not is_integer(leaf.get("seq")) or int(leaf["seq"]) < 0 or not is_integer(leaf.get("at")) or \
-            not is_text(leaf.get("kind")) or not ("tenant" in leaf and (leaf["tenant"] is None or is_text(leaf["tenant"]))):
-        raise ValueError("seq, at, kind or tenant is missing or of the wrong type")
-    kind = leaf["kind"]
-    if kind == "decision":
-        if not is_text(leaf.get("call")) or not is_text(leaf.get("decision")):
-            raise ValueError("a decision without its call")
-    elif kind == "receipt":
-        body = "body" in leaf and (leaf["body"] is None or is_text(leaf["body"]))
-        if not is_text(leaf.get("call")) or not is_text(leaf.get("outcome")) or not body or \
-                not isinstance(leaf.get("ran"), bool) or not isinstance(leaf.get("recovered", False), bool):
-            raise ValueError("a receipt without its call, outcome, body or ran")
-    elif kind == "event":
-        if not is_text(leaf.get("name")) or not isinstance(leaf.get("detail"), dict):
-            raise ValueError("an event without its name or detail")
-    else:
-        raise ValueError("its kind is not decision, receipt or event")
-    return leaf
 
 
 # ---- Checkpoints ----------------------------------------------------------------------------------------------------
@@ -486,63 +254,6 @@ def verify_log(directory, key=None, kept=None):
     return verifier.verdict()
 
 
-# ---- Receipts -------------------------------------------------------------------------------------------------------
-
-def depth(value):
-    if isinstance(value, (dict, list)):
-        return 1 + max(map(depth, value.values() if isinstance(value, dict) else value), default=0)
-    return 0
-
-
-def member(value, name, kind):
-    found = value.get(name)
-    good = is_integer(found) and int(found) >= 0 if kind is int else \
-        is_text(found) if kind is str else isinstance(found, kind)
-    if not good:
-        raise Wrong("the receipt's seal is incomplete")
-    return int(found) if kind is int else found
-
-
-def verify_receipt(data, key):
-    """Returns the call's id; Wrong says what does not hold."""
-    try:
-        document = parse(data.decode("utf-8"))
-        canonical = dump({**document, "log": None, "signature": None}).encode() if isinstance(document, dict) else None
-    except (ValueError, RecursionError) as failure:
-        raise Wrong(f"not a receipt: {failure}") from failure
-    if canonical is None or depth(document) > MAX_DEPTH:
-        raise Wrong("not a receipt")
-    log, signature = document.get("log"), document.get("signature")
-    if not isinstance(log, dict) or not isinstance(signature, dict):
-        raise Wrong("the receipt is not sealed")
-    index, size = member(log, "index", int), member(log, "size", int)
-    root, line = member(log, "root", str), member(log, "leaf", str)
-    proof = member(log, "proof", list)
-    value = from_base64(member(signature, "value", str))
-    if signature.get("algorithm") != "ed25519" or value is None or len(log) != 5 or len(signature) != 3:
-        raise Wrong("the receipt's seal is incomplete")
-    if not all(is_text(part) and re.fullmatch(r"[0-9a-f]{64}", part) for part in [root, *proof]) or len(proof) > 64:
-        raise Wrong("the receipt's proof is not made of hashes")
-    if member(signature, "key_id", str) != key.id.hex():
-        raise Wrong(f"the receipt was sealed with the key {signature['key_id']}, this is {key.id.hex()}")
-    if not key.verify(f"coffer receipt 1\n{root}\n{size}\n{index}\n".encode() + canonical, value):
-        raise Wrong("the receipt was changed after it was sealed: its signature does not verify")
-    try:
-        leaf = read_leaf(line.encode())
-    except ValueError as problem:
-        raise Wrong(f"the log's line in the receipt cannot be read: {problem}") from problem
-    if leaf["kind"] != "receipt" or int(leaf["seq"]) != index:
-        raise Wrong("the log's line in the receipt is not one about a receipt")
-    if leaf["body"] != "sha256:" + sha256(canonical).hex():
-        raise Wrong("the receipt is not the one that the log recorded: its hash differs")
-    if leaf["call"] != document.get("call_id") or leaf["tenant"] != document.get("tenant"):
-        raise Wrong("the log's line in the receipt is about another call")
-    found = root_from_proof(index, size, leaf_hash(line.encode()), [bytes.fromhex(part) for part in proof])
-    if found is None or found.hex() != root:
-        raise Wrong("the log's line in the receipt is not under the root it names")
-    return leaf["call"]
-
-
 # ---- The store against the log --------------------------------------------------------------------------------------
 
 RESULTS_ARE_KEPT = 24 * 3600 * 10**9  # nanoseconds, at least
@@ -688,7 +399,7 @@ def run_receipt(arguments):
         data = file.read(1 << 26)
     try:
         answer = {"ok": True, "call": verify_receipt(data, key)}
-    except Wrong as wrong:
+    except VerificationError as wrong:
         answer = {"ok": False, "message": str(wrong)}
     print(json.dumps(answer) if arguments.json else
           f"good: call {answer['call']}" if answer["ok"] else f"BAD: {answer['message']}")

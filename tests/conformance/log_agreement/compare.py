@@ -272,7 +272,7 @@ class Comparison:
             try:
                 self.python.verify_receipt(changed, self.python.read_key(str(key)))
                 theirs = "good"
-            except self.python.Wrong:
+            except self.python.VerificationError:
                 theirs = "bad"
             expected = "good" if changed == data else "bad"
             if (ours, theirs) != (expected, expected):

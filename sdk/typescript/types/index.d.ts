@@ -1,0 +1,13 @@
+export { Coffer } from "./client.js";
+export * from "./errors.js";
+export type CallOptions = import("./client.js").CallOptions;
+export type ClientOptions = import("./client.js").ClientOptions;
+export type CallResult = import("./values.js").CallResult;
+export type CallEvent = import("./values.js").CallEvent;
+export type FileInfo = import("./values.js").FileInfo;
+export type LogPage = import("./values.js").LogPage;
+export type ProcessInfo = import("./values.js").ProcessInfo;
+export type SessionInfo = import("./values.js").SessionInfo;
+export type ToolInfo = import("./values.js").ToolInfo;
+export { Receipt, verifyReceipt } from "./receipts.js";
+export { CallStream, Process, Session } from "./session.js";
