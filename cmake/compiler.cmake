@@ -67,12 +67,3 @@ if(COFFER_COVERAGE)
   target_compile_options(coffer_options INTERFACE --coverage -fprofile-update=atomic)
   target_link_options(coffer_options INTERFACE --coverage)
 endif()
-
-# What most sources include is parsed once: a quarter of what the compiler does. The preset `tidy` goes without, so that a
-# source that does not name a header it uses is found there.
-function(coffer_parse_once target)
-  if(COFFER_PRECOMPILED)
-    target_precompile_headers(${target} PRIVATE
-      <algorithm> <chrono> <functional> <map> <memory> <optional> <string> <string_view> <vector> <fmt/format.h>)
-  endif()
-endfunction()

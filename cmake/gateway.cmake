@@ -43,7 +43,6 @@ target_link_libraries(coffer_gateway PUBLIC coffer_lib OpenSSL::SSL OpenSSL::Cry
 # As in coffer_lib, so that both see one library; Asio without what nobody here uses.
 target_compile_definitions(coffer_gateway PRIVATE
   JSON_NO_IO "FMT_STATIC_THOUSANDS_SEPARATOR=','" BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_DISABLE_VISIBILITY)
-coffer_parse_once(coffer_gateway)
 # g++ 12 takes Asio's own allocation of coroutine frames for a mistake.
 target_compile_options(coffer_gateway PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-mismatched-new-delete>)
 

@@ -5,7 +5,6 @@ include_guard()
 
 option(BUILD_TESTING "Build the tests, the probes and coffer-faults" ON)
 option(COFFER_FUZZ "Build the fuzz targets of tests/fuzz (clang only)" OFF)
-option(COFFER_PRECOMPILED "Parse the standard library's headers once; off where each source must name what it uses" ON)
 option(COFFER_COVERAGE "Instrument for gcov" OFF)
 set(COFFER_SANITIZE "" CACHE STRING "Comma-separated sanitizers, e.g. address,undefined; makes coffer dynamic")
 
