@@ -16,6 +16,7 @@ constexpr std::string_view kUsage =
 Usage: coffer mcp [flags]
        coffer mcp wrap [flags] -- CMD     the tools of another MCP server, which runs in a boundary
        coffer mcp review [NAME]           what has changed in the tools of a wrapped server
+       coffer mcp install [--print]       the entry in the configuration of the agents that are found here
 
   --session ID        work in this session (`coffer sessions new`), which stays afterwards; without it there is a new one,
                       which ends with the client
@@ -47,6 +48,9 @@ int McpVerb(std::span<const std::string_view> words) {
   }
   if (!words.empty() && words.front() == "review") {
     return ReviewVerb(words.subspan(1));
+  }
+  if (!words.empty() && words.front() == "install") {
+    return InstallVerb(words.subspan(1));
   }
   const Result<call::VerbFlags> flags = call::VerbFlags::Parse("mcp", words, kFlags);
   if (!flags.ok()) {

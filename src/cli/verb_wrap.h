@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `coffer mcp wrap` and `coffer mcp review`: other people's MCP servers.
+// The verbs below `coffer mcp`: wrap and review, for other people's MCP servers, and install.
 #pragma once
 
 #include <span>
@@ -8,8 +8,9 @@
 
 namespace coffer::cli {
 
-// The words after `wrap` and after `review`; the exit status.
+// Each takes the words after its name, and returns the exit status.
 int WrapVerb(std::span<const std::string_view> words);
 int ReviewVerb(std::span<const std::string_view> words);
+int InstallVerb(std::span<const std::string_view> words);
 
 }  // namespace coffer::cli
