@@ -11,7 +11,8 @@ need the network, sound or a display are not asked for (`-u none` of CPython's r
 The result file (build/compat/cpython-WHO.json) holds every module and every test that was lost, with the last line of
 its error. A run continues where the last one stopped; --again starts over. tests/compat/cpython_reasons.list says for
 lost tests why, by pattern. --write puts the summary into docs/COMPATIBILITY.md. --short is what CI runs: a few modules.
-Exit 1 if a test was lost without a reason, or, of the whole, if fewer than 99.5 % are kept.
+Exit 1 if a test was lost without a reason, or, of the whole, if fewer than 99.5 % are kept. Tests that pass outside only because
+root runs them are shown, and do not count for that.
 """
 import argparse
 import json
@@ -30,17 +31,20 @@ USER = 48213
 WALL = 600
 AIM = 99.5
 UNEXPLAINED = "not explained yet"
+NEEDS_ROOT = "the payload is an ordinary user, also when root starts it"
 LIMITS = ["--memory", "2GiB", "--processes", "512", "--open-files", "4096", "--cpu", "590s", "--wall", f"{WALL}s",
           "--tmp", "512MiB", "--disk", "1GiB", "--output", "16MiB", "--quiet"]
 # CI runs these: what a boundary is most likely to break, in about two minutes.
 SHORT = ["test_asyncore", "test_fcntl", "test_openpty", "test_os", "test_poll", "test_popen", "test_posix", "test_pty",
          "test_pwd", "test_resource", "test_select", "test_selectors", "test_tempfile", "test_threading",
          "test_urllib2_localnet"]
+# Of test_socket: on virtual machines it waits for ever, outside, and then nothing of the module is reported.
+IGNORED = "-i '*VSOCK*'"
 # The markers stand around the XML on stdout, so that no mount is needed to get it out.
-SCRIPT = f"""place=$(mktemp -d) && trap 'rm -rf "$place"' EXIT && cd "$place" && {PYTHON} -m test --timeout 500 --junit-xml="$place/r.xml" "$1" >log 2>&1 </dev/null
+SCRIPT = f"""place=$(mktemp -d) && trap 'rm -rf "$place"' EXIT && cd "$place" && {PYTHON} -m test {IGNORED} --timeout 500 --junit-xml="$place/r.xml" "$1" >log 2>&1 </dev/null
 echo; echo '<<<xml'; cat r.xml 2>/dev/null; echo; echo 'xml>>>'; tail -c 4000 log"""
 
-SPOKEN = f"""place=$(mktemp -d) && trap 'rm -rf "$place"' EXIT && cd "$place" && {PYTHON} -m test --timeout 500 -v "$1" 2>&1 </dev/null"""
+SPOKEN = f"""place=$(mktemp -d) && trap 'rm -rf "$place"' EXIT && cd "$place" && {PYTHON} -m test {IGNORED} --timeout 500 -v "$1" 2>&1 </dev/null"""
 
 
 def environment(home):
@@ -107,9 +111,6 @@ def spoken(text):
 def one_module(module, coffer, home, who):
     started = time.monotonic()
     outside, log = results(run(["/bin/sh", "-c", SCRIPT, "sh", module], home, who))
-    if not outside and "Tests result:" not in log:
-        # The runner did not come to its report: as root a thread of test_socket's vsock test fails, and it waits for ever.
-        outside = spoken(run(["/bin/sh", "-c", SPOKEN, "sh", module], home, who))
     outside_seconds = time.monotonic() - started
     passing = [name for name, why in outside.items() if not why]
     record = {"outside": len(passing), "outside_seconds": round(outside_seconds, 1), "inside": 0, "lost": {}}
@@ -172,6 +173,11 @@ def put_into_page(section, lines):
     page.write_text(head + start + "\n\n" + "\n".join(lines) + "\n" + end + tail)
 
 
+def fair_percent(outside, inside, classes):
+    """Without the tests that no ordinary user passes."""
+    return percent(inside, outside - len(classes.get(NEEDS_ROOT, [])))
+
+
 def write_page(all_results):
     lines = []
     for who, result in all_results.items():
@@ -179,6 +185,9 @@ def write_page(all_results):
         lines += [f"As {who}: {inside} of {outside} tests that pass outside pass inside, **{percent(inside, outside):.2f} %** "
                   f"({len(result['modules'])} of {result['listed']} modules of {result['python']}; "
                   f"{len(silent)} of them have no test that passes outside, offline).", ""]
+        if NEEDS_ROOT in classes:
+            lines[-1:] = [f"Without the {len(classes[NEEDS_ROOT])} that need root's own powers, which no payload has, it is "
+                          f"**{fair_percent(outside, inside, classes):.2f} %**.", ""]
         if classes:
             lines += ["| lost | why | for instance |", "|---|---|---|"]
             for reason, tests in sorted(classes.items(), key=lambda item: -len(item[1])):
@@ -235,7 +244,7 @@ def main():
     for text in classes.get(UNEXPLAINED, []):
         print(f"no reason is known for: {text}")
     narrowed = options.short or options.only != "."
-    return 0 if UNEXPLAINED not in classes and (narrowed or percent(inside, outside) >= AIM) else 1
+    return 0 if UNEXPLAINED not in classes and (narrowed or fair_percent(outside, inside, classes) >= AIM) else 1
 
 
 if __name__ == "__main__":
