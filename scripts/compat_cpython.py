@@ -244,7 +244,7 @@ def main():
     for text in classes.get(UNEXPLAINED, []):
         print(f"no reason is known for: {text}")
     narrowed = options.short or options.only != "."
-    return 0 if UNEXPLAINED not in classes and (narrowed or fair_percent(outside, inside, classes) >= AIM) else 1
+    return 0 if UNEXPLAINED not in classes and (narrowed or percent(inside, outside) >= AIM) else 1
 
 
 if __name__ == "__main__":
