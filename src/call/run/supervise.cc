@@ -365,8 +365,10 @@ void Watch::FinalUsage(bool wanted, WatchResult& result) {
   } else {
     cgroup_.ReadPids(usage_);
   }
-  if (denials_.threads() != nullptr) {
+  if (denials_.threads() != nullptr && denials_.threads()->refused() > 0) {
     usage_.pids_denied = std::max(usage_.pids_denied, denials_.threads()->refused());
+    // All of the cap was in use then, also if no sample saw it.
+    usage_.pids_peak = std::max<uint64_t>(usage_.pids_peak, envelope_.limits.processes + 1);
   }
   AddWhatChildrenUsed();
   if (!disks_.empty()) {
