@@ -89,6 +89,9 @@ Reply<T> McpServiceHost::Answering(const McpId& id, std::function<Made(T&)> make
           }
         }
         return [weak, id, made, room, flight] {
+          if (flight != nullptr) {
+            flight->End();
+          }
           if (const auto host = weak.lock()) {
             host->Deliver(id, std::move(*made), room);
           }
