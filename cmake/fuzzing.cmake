@@ -18,7 +18,7 @@ set(fuzzed
   "isolation/seccomp/.*"
   "call/(evaluate|verb_flags|run/usual_directories|warden/protocol|warden/table|warden/wire|warden/wire_envelope|warden/wire_receipt)"
   "cli/(run_defaults|run_flags|run_help)"
-  "gateway/(http/.*|jwks|jwt)"
+  "gateway/(http/.*|mcp/.*|jwks|jwt)"
   "net/http_chunks"
   "egress/deliver_protocol")
 list(JOIN fuzzed "|" fuzzed)

@@ -33,6 +33,12 @@ constexpr RouteCase kRoutes[] = {
     {"get", "/readyz", Kept::kPublic},
     {"get", "/openapi.json", Kept::kPublic},
     {"get", "/metrics", Kept::kOwn},
+    // Sessions and files of MCP: tests/daemon/mcp_test.cc.
+    {"post", "/mcp", Kept::kOwn,
+     R"({"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}})"},
+    {"delete", "/mcp", Kept::kOwn},
+    {"get", "/.well-known/oauth-protected-resource", Kept::kPublic},
+    {"get", "/.well-known/oauth-protected-resource/mcp", Kept::kPublic},
     {"post", "/v1/calls", Kept::kOwn,
      R"({"tool":"bash","args":{"command":"ls -laR / ; env; id"}})"},
     {"get", "/v1/calls", Kept::kOwn, "", true},

@@ -35,11 +35,12 @@ class Issuer {
                    {"x", Encode({reinterpret_cast<const char*>(public_), sizeof(public_)})}}}}}
         .dump();
   }
-  std::string Token(const std::string& tenant, const std::string& role, int lifetime = 600) const {
+  std::string Token(const std::string& tenant, const std::string& role, int lifetime = 600,
+                    const std::string& audience = "coffer") const {
     const std::string said = Encode(Json{{"alg", "EdDSA"}, {"kid", "k"}, {"typ", "JWT"}}.dump()) +
                              "." +
                              Encode(Json{{"iss", "https://issuer"},
-                                         {"aud", "coffer"},
+                                         {"aud", audience},
                                          {"sub", "bot"},
                                          {"tenant", tenant},
                                          {"role", role},
@@ -141,6 +142,31 @@ TEST_F(Tokens, TheKeysChangeOnHangup) {
   ::kill(daemon_.monitor(), SIGHUP);
   EXPECT_TRUE(WaitUntil([&] { return Tools(next.Token("local", "agent")).status == 200; }));
   EXPECT_EQ(Tools(issuer_.Token("local", "agent")).status, 401);
+}
+
+// As RFC 9728 and MCP have it: a client without a token learns where to get one, and one made for another server is refused.
+TEST_F(Tokens, AClientOfMcpLearnsWhereTokensComeFrom) {
+  const std::string ping =
+      R"({"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{)"
+      R"("io.modelcontextprotocol/protocolVersion":"2026-07-28",)"
+      R"("io.modelcontextprotocol/clientCapabilities":{}}}})";
+  const std::string fields = "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: server/discover\r\n";
+  const std::string where = "/.well-known/oauth-protected-resource/mcp";
+  for (const std::string& token : {std::string(), issuer_.Token("local", "agent", 600, "another"),
+                                   issuer_.Token("local", "agent", -60)}) {
+    const HttpAnswer refused = daemon_.Ask("POST", "/mcp", token, ping, fields);
+    EXPECT_EQ(refused.status, 401) << refused.text;
+    EXPECT_TRUE(Contains(refused.Field("WWW-Authenticate"),
+                         "resource_metadata=\"http://localhost" + where + "\""))
+        << refused.head;
+  }
+  EXPECT_EQ(daemon_.Ask("POST", "/mcp", issuer_.Token("local", "agent"), ping, fields).status, 200)
+      << "the control";
+  EXPECT_FALSE(Contains(daemon_.Ask("GET", "/v1/tools", "").head, "resource_metadata"));
+  const HttpAnswer metadata = daemon_.Ask("GET", where, "");
+  EXPECT_EQ(metadata.status, 200);
+  EXPECT_EQ(metadata.At("resource"), "http://localhost/mcp");
+  EXPECT_EQ(metadata.body["authorization_servers"], Json::array({"https://issuer"}));
 }
 
 }  // namespace

@@ -152,6 +152,9 @@ void FakeService::Authenticate(const Credential& credential, Reply<Identity> rep
 void FakeService::Submit(const Identity& who, CallRequest request, Reply<CallView> reply) {
   last_who = who;
   submitted.push_back(request);
+  if (keep_replies) {
+    kept_replies_.push_back(reply);
+  }
   if (!request.wait) {
     CallView call;
     call.identity.call_id = kCallId;

@@ -97,9 +97,10 @@ class FakeService : public Service {
   uint64_t first_event = 1;  // events before this are forgotten
   size_t event_waits = 0;    // waits that are open
   bool ready = true;
-  bool hold = false;   // Authenticate, OpenUpload and Upload::Write reply only in Release
-  void Release();      // and hold no more
-  void ReleaseHeld();  // what follows is held again
+  bool keep_replies = false;  // Submit's, after they were invoked
+  bool hold = false;          // Authenticate, OpenUpload and Upload::Write reply only in Release
+  void Release();             // and hold no more
+  void ReleaseHeld();         // what follows is held again
   size_t held() const { return held_.size(); }
   // Now, or in Release.
   void ReplyWhenAllowed(std::function<void()> reply);
@@ -115,6 +116,7 @@ class FakeService : public Service {
 
   std::vector<std::function<void()>> held_;
   std::vector<Reply<CallView>> waiting_calls_;
+  std::vector<Reply<CallView>> kept_replies_;
   std::vector<CallEvent> events_;
   bool events_ended_ = false;
   std::map<int, Waiter> waiters_;

@@ -303,6 +303,16 @@ TEST_F(McpHttp, ALegacyCallEndsWhenItsClientSaysSo) {
   server_.OnLoop([&] { server_.service.Finish(); });
 }
 
+// The service may hold the reply longer than it takes the client to ask again.
+TEST_F(McpHttp, AnIdIsFreeWhenItsAnswerIsSent) {
+  server_.OnLoop([&] { server_.service.keep_replies = true; });
+  for (int times = 0; times < 2; ++times) {
+    const Reply1 reply = Ask(Message("1", "tools/call", R"("name":"echo")"), InSession());
+    EXPECT_EQ(Code(reply), 0) << reply.body;
+  }
+  EXPECT_EQ(Submitted(), 2U);
+}
+
 TEST_F(McpHttp, ALegacyClientThatIsCutOffCancelsNothing) {
   {
     RawClient client = RawClient::Tcp(server_.port());

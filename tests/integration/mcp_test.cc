@@ -155,6 +155,7 @@ TEST_F(Mcp, BadLinesAreAnsweredAndTheNextIsServed) {
   EXPECT_EQ(Answer(*server, "legacy")["error"]["code"], -32601) << "of the other era";
   EXPECT_TRUE(server->WaitForOutput("a request with this id has no answer yet"));
   EXPECT_EQ(Answer(*server, "good")["result"]["structuredContent"]["stdout"], "still here\n");
+  EXPECT_TRUE(WaitUntil([&] { return Answer(*server, "twice").contains("result"); }));
   const std::string half = R"({"jsonrpc":"2.0","id":"half","method":"tools/ca)";
   EXPECT_EQ(::write(input_.get(), half.data(), half.size()), static_cast<ssize_t>(half.size()));
   input_.Reset();

@@ -38,18 +38,18 @@ bool McpFlights::Add(const std::string& session_id, const std::string& request_i
     std::erase_if(flights_, [](const auto& entry) { return entry.second.expired(); });
     sweep_at_ = std::max<size_t>(64, 2 * flights_.size());
   }
-  std::weak_ptr<McpFlight>& entry = flights_[{session_id, request_id}];
-  if (!entry.expired()) {
+  if (Find(session_id, request_id) != nullptr) {
     return false;
   }
-  entry = flight;
+  flights_[{session_id, request_id}] = flight;
   return true;
 }
 
 std::shared_ptr<McpFlight> McpFlights::Find(const std::string& session_id,
                                             const std::string& request_id) const {
   const auto found = flights_.find({session_id, request_id});
-  return found == flights_.end() ? nullptr : found->second.lock();
+  const auto flight = found == flights_.end() ? nullptr : found->second.lock();
+  return flight == nullptr || flight->ended() ? nullptr : flight;
 }
 
 }  // namespace coffer::gateway

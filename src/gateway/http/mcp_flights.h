@@ -25,6 +25,9 @@ class McpFlight : public std::enable_shared_from_this<McpFlight> {
   std::shared_ptr<CallWatch> MakeWatch();
   // Kills the call, now or as soon as it runs. One that waits never begins.
   void Cancel();
+  // Its answer is there: its id may be used again, although the service may still hold the reply for a moment.
+  void End() { ended_ = true; }
+  bool ended() const { return ended_; }
   // Told once, by the first Cancel.
   void SetCancelled(std::function<void()> told) { told_ = std::move(told); }
 
@@ -33,6 +36,7 @@ class McpFlight : public std::enable_shared_from_this<McpFlight> {
   const std::shared_ptr<CallWatch> watch_ = std::make_shared<CallWatch>();
   std::function<void()> told_;
   std::string call_id_;  // "" until it runs
+  bool ended_ = false;
 };
 
 class McpFlights {

@@ -25,8 +25,11 @@ McpError UnknownTool(std::string_view tool) {
       {}};
 }
 
-// A failure that is not a tool's. `code` and `retry_after` are those of the HTTP API.
-McpError ErrorOf(const Refusal& refusal, McpErrorCode code) {
+// A failure that is not a tool's. `code` and `retry_after` in its data are those of the HTTP API.
+McpError ErrorOf(const Refusal& refusal, McpErrorCode not_found) {
+  const McpErrorCode code = refusal.kind == RefusalKind::kNotFound  ? not_found
+                            : refusal.kind == RefusalKind::kInvalid ? McpErrorCode::kBadParams
+                                                                    : McpErrorCode::kInternal;
   Json data = {{"code", refusal.code}};
   if (!refusal.hint.empty()) {
     data["hint"] = refusal.hint;
@@ -75,11 +78,8 @@ Reply<T> McpServiceHost::Answering(const McpId& id, std::function<Made(T&)> make
       [weak = weak_from_this(), id, form = server().FormOf(id), api = client_.api,
        asker = client_.asker, flight = flight_, not_found,
        make = std::move(make)](Answer<T> answer) -> std::function<void()> {
-        const bool missing = !answer.ok() && answer.refusal().kind == RefusalKind::kNotFound;
         auto made = std::make_shared<Made>(
-            answer.ok()
-                ? make(answer.value())
-                : Made(ErrorOf(answer.refusal(), missing ? not_found : McpErrorCode::kInternal)));
+            answer.ok() ? make(answer.value()) : Made(ErrorOf(answer.refusal(), not_found)));
         std::shared_ptr<void> room;
         if (!made->error) {
           made->line = form.Line(made->result);
@@ -89,6 +89,9 @@ Reply<T> McpServiceHost::Answering(const McpId& id, std::function<Made(T&)> make
           }
         }
         return [weak, id, made, room, flight] {
+          if (flight != nullptr) {
+            flight->End();
+          }
           if (const auto host = weak.lock()) {
             host->Deliver(id, std::move(*made), room);
           }

@@ -25,7 +25,9 @@ TEST(Route, OnlyTheProbesAndTheDocumentArePublic) {
       EXPECT_EQ(route.method, Method::kGet);
     }
   }
-  EXPECT_EQ(open, (std::set<std::string_view>{"/healthz", "/readyz", "/openapi.json"}));
+  EXPECT_EQ(open, (std::set<std::string_view>{"/healthz", "/readyz", "/openapi.json",
+                                              "/.well-known/oauth-protected-resource",
+                                              "/.well-known/oauth-protected-resource/mcp"}));
 }
 
 // Who may do what, in full: a change here is a change of the security model.
@@ -41,6 +43,10 @@ TEST(Route, RolesAsATable) {
       "GET /readyz: ",
       "GET /openapi.json: ",
       "GET /metrics: operator, auditor",
+      "POST /mcp: agent, operator",
+      "DELETE /mcp: agent, operator",
+      "GET /.well-known/oauth-protected-resource: ",
+      "GET /.well-known/oauth-protected-resource/mcp: ",
       "POST /v1/calls: " + all,  // calls of approvers and auditors are denied and recorded
       "GET /v1/calls: " + all,
       "GET /v1/calls/{call_id}: " + all,
