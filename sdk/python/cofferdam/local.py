@@ -22,7 +22,7 @@ from typing import IO, List, Optional
 
 from .errors import LocalDaemonError
 
-_READY_SECONDS = 30.0
+_READY_SECONDS = 60.0
 _END_SECONDS = 20.0
 # $1: what to remove at the end, or nothing. $2: seconds from SIGTERM to SIGKILL. The rest: the daemon's command.
 _KEEPER = """

@@ -18,7 +18,7 @@ import { LocalDaemonError } from "./errors.js";
 
 /** @typedef {import("node:child_process").ChildProcessWithoutNullStreams} Child */
 
-const READY_MS = 30_000;
+const READY_MS = 60_000;
 const END_MS = 20_000;
 // $1: what to remove at the end, or nothing. $2: seconds from SIGTERM to SIGKILL. The rest: the daemon's command.
 const KEEPER = `
