@@ -29,11 +29,13 @@ _KEEPER = """
 remove=$1; grace=$2; shift 2
 exec 3<&0
 "$@" </dev/null 3<&- & daemon=$!
-( read -r _ <&3; kill -TERM $daemon; sleep "$grace"; kill -KILL $daemon ) >/dev/null 2>&1 & watch=$!
+( read -r _ <&3; kill -TERM $daemon
+  while [ "$grace" -gt 0 ]; do sleep 1; grace=$((grace - 1)); done; kill -KILL $daemon ) >/dev/null 2>&1 & watch=$!
 exec 3<&- >/dev/null 2>&1
 wait $daemon
 kill $watch
-[ -z "$remove" ] || rm -rf -- "$remove"
+[ -n "$remove" ] || exit 0
+for _ in 1 2 3 4 5 6 7 8 9; do rm -rf -- "$remove" && exit 0; sleep 1; done
 """
 
 
