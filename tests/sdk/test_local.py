@@ -130,6 +130,11 @@ class Local(unittest.TestCase):
                 with Coffer.local() as private:
                     self.assertNotEqual(repr(private), repr(mine))
 
+    def test_a_long_name_of_the_temporary_directory(self):
+        with tempfile.TemporaryDirectory(prefix="long" * 20) as place, mock.patch.object(tempfile, "tempdir", place):
+            with Coffer.local(private=True) as coffer:
+                self.assertTrue(coffer.call("python", {"code": "1"}).ok)
+
     def test_tools_of_ones_own(self):
         with tempfile.TemporaryDirectory() as place:
             os.chmod(place, 0o755)

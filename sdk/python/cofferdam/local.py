@@ -75,12 +75,17 @@ def is_listening(path: str) -> bool:
         return False
 
 
+def _short(place: str) -> str:
+    """A directory for temporary files; a unix socket's path has at most 107 bytes."""
+    return place if len(os.fsencode(place)) <= 80 else "/tmp"
+
+
 class LocalDaemon:
     """A daemon that this object owns. `url` is where it listens."""
 
     def __init__(self, *, state: Optional[str] = None, tools: Optional[List[str]] = None) -> None:
         coffer = find_coffer()
-        self._made = None if state is not None else tempfile.mkdtemp(prefix="coffer-")
+        self._made = None if state is not None else tempfile.mkdtemp(prefix="coffer-", dir=_short(tempfile.gettempdir()))
         self.state = os.path.abspath(state) if state is not None else str(self._made)
         words = [coffer, "serve", "--state", self.state, "--listen", "127.0.0.1:0", "--json"]
         for place in tools or []:

@@ -79,6 +79,9 @@ export function isListening(file) {
   });
 }
 
+/** A directory for temporary files; a unix socket's path has at most 107 bytes. @param {string} place */
+const short = (place) => (Buffer.byteLength(place) <= 80 ? place : "/tmp");
+
 /** A daemon that this object owns. `url` is where it listens. */
 export class LocalDaemon {
   /** @type {Child} */ #child;
@@ -94,7 +97,7 @@ export class LocalDaemon {
   /** @param {{ state?: string, tools?: string[] }} options @returns {Promise<LocalDaemon>} */
   static async start(options) {
     const coffer = findCoffer();
-    const made = options.state === undefined ? fs.mkdtempSync(path.join(os.tmpdir(), "coffer-")) : null;
+    const made = options.state === undefined ? fs.mkdtempSync(path.join(short(os.tmpdir()), "coffer-")) : null;
     const state = made ?? path.resolve(/** @type {string} */ (options.state));
     const words = [coffer, "serve", "--state", state, "--listen", "127.0.0.1:0", "--json"];
     for (const place of options.tools ?? []) words.push("--tools", path.resolve(place));
