@@ -67,7 +67,7 @@ test("a call in flight is waited for, a busy server asked again, but not in a th
   await assert.rejects(call(new Coffer({ url: server.url, key: KEY })), sdk.BusyError);
   assert.equal(server.requests.length, 1);
   server.close();
-  await assert.rejects(call(new Coffer({ url: server.url, key: KEY, retries: 1 })), sdk.ConnectFailed);
+  await assert.rejects(call(new Coffer({ url: "http://127.0.0.1:1", key: KEY, retries: 1 })), sdk.ConnectFailed);
 });
 
 test("a redirect is not followed", async () => {

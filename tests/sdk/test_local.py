@@ -106,14 +106,15 @@ class Local(unittest.TestCase):
                 self.assertTrue((await coffer.call("python", {"code": "1"})).ok)
             self.assertFalse(os.path.exists(state))
             task = asyncio.create_task(AsyncCoffer.local(private=True))
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0)  # it has begun, and cannot have ended
             task.cancel()
             with self.assertRaises(asyncio.CancelledError):
                 await task
-        before = set(os.listdir(tempfile.gettempdir()))
-        asyncio.run(work())
-        left = set(os.listdir(tempfile.gettempdir())) - before
-        self.assertEqual([name for name in left if name.startswith("coffer-")], [])
+        with tempfile.TemporaryDirectory() as place:
+            os.chmod(place, 0o711)  # root's daemon reaches its state directory as another user
+            with mock.patch.object(tempfile, "tempdir", place):
+                asyncio.run(work())
+            self.assertEqual(os.listdir(place), [])
 
     def test_a_daemon_that_is_there_is_used_and_left(self):
         with tempfile.TemporaryDirectory(prefix="coffer-") as place:
@@ -128,6 +129,11 @@ class Local(unittest.TestCase):
                 self.assertTrue(os.path.exists(os.path.join(state, "log", "records")), "a named state directory stays")
                 with Coffer.local() as private:
                     self.assertNotEqual(repr(private), repr(mine))
+
+    def test_a_long_name_of_the_temporary_directory(self):
+        with tempfile.TemporaryDirectory(prefix="long" * 20) as place, mock.patch.object(tempfile, "tempdir", place):
+            with Coffer.local(private=True) as coffer:
+                self.assertTrue(coffer.call("python", {"code": "1"}).ok)
 
     def test_tools_of_ones_own(self):
         with tempfile.TemporaryDirectory() as place:

@@ -204,7 +204,9 @@ class AsyncDriver:
             raise _lost(error) from None
 
     async def _until(self, work: Awaitable[_T], deadline: float) -> _T:
-        return await asyncio.wait_for(work, max(0.0, deadline - time.monotonic()))
+        # Not wait_for: in Python 3.11 it can lose a cancellation.
+        async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+            return await work
 
     async def _more(self, deadline: float) -> bytes:
         if self._from is None or self._reader is None:

@@ -22,18 +22,20 @@ from typing import IO, List, Optional
 
 from .errors import LocalDaemonError
 
-_READY_SECONDS = 30.0
+_READY_SECONDS = 60.0
 _END_SECONDS = 20.0
 # $1: what to remove at the end, or nothing. $2: seconds from SIGTERM to SIGKILL. The rest: the daemon's command.
 _KEEPER = """
 remove=$1; grace=$2; shift 2
 exec 3<&0
 "$@" </dev/null 3<&- & daemon=$!
-( read -r _ <&3; kill -TERM $daemon; sleep "$grace"; kill -KILL $daemon ) >/dev/null 2>&1 & watch=$!
+( read -r _ <&3; kill -TERM $daemon
+  while [ "$grace" -gt 0 ]; do sleep 1; grace=$((grace - 1)); done; kill -KILL $daemon ) >/dev/null 2>&1 & watch=$!
 exec 3<&- >/dev/null 2>&1
 wait $daemon
 kill $watch
-[ -z "$remove" ] || rm -rf -- "$remove"
+[ -n "$remove" ] || exit 0
+for _ in 1 2 3 4 5 6 7 8 9; do rm -rf -- "$remove" && exit 0; sleep 1; done
 """
 
 
@@ -73,12 +75,17 @@ def is_listening(path: str) -> bool:
         return False
 
 
+def _short(place: str) -> str:
+    """A directory for temporary files; a unix socket's path has at most 107 bytes."""
+    return place if len(os.fsencode(place)) <= 80 else "/tmp"
+
+
 class LocalDaemon:
     """A daemon that this object owns. `url` is where it listens."""
 
     def __init__(self, *, state: Optional[str] = None, tools: Optional[List[str]] = None) -> None:
         coffer = find_coffer()
-        self._made = None if state is not None else tempfile.mkdtemp(prefix="coffer-")
+        self._made = None if state is not None else tempfile.mkdtemp(prefix="coffer-", dir=_short(tempfile.gettempdir()))
         self.state = os.path.abspath(state) if state is not None else str(self._made)
         words = [coffer, "serve", "--state", self.state, "--listen", "127.0.0.1:0", "--json"]
         for place in tools or []:

@@ -2,7 +2,10 @@
 //
 // Cofferdam for JavaScript and TypeScript: every tool call of an agent in a boundary of its own. See README.md.
 export { Coffer } from "./client.js";
-export * from "./errors.js";
+export {
+  ApiError, ApprovalRequired, AuthError, BusyError, CallDenied, CallError, CallFailed, CallTerminated, CallUnknown, CofferError,
+  ConflictError, ConnectFailed, ConnectionLost, LocalDaemonError, NotFoundError, ProtocolError, VerificationError,
+} from "./errors.js";
 export { Receipt, verifyReceipt } from "./receipts.js";
 export { CallStream, Process, Session } from "./session.js";
 

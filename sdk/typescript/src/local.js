@@ -18,18 +18,20 @@ import { LocalDaemonError } from "./errors.js";
 
 /** @typedef {import("node:child_process").ChildProcessWithoutNullStreams} Child */
 
-const READY_MS = 30_000;
+const READY_MS = 60_000;
 const END_MS = 20_000;
 // $1: what to remove at the end, or nothing. $2: seconds from SIGTERM to SIGKILL. The rest: the daemon's command.
 const KEEPER = `
 remove=$1; grace=$2; shift 2
 exec 3<&0
 "$@" </dev/null 3<&- & daemon=$!
-( read -r _ <&3; kill -TERM $daemon; sleep "$grace"; kill -KILL $daemon ) >/dev/null 2>&1 & watch=$!
+( read -r _ <&3; kill -TERM $daemon
+  while [ "$grace" -gt 0 ]; do sleep 1; grace=$((grace - 1)); done; kill -KILL $daemon ) >/dev/null 2>&1 & watch=$!
 exec 3<&- >/dev/null 2>&1
 wait $daemon
 kill $watch
-[ -z "$remove" ] || rm -rf -- "$remove"
+[ -n "$remove" ] || exit 0
+for _ in 1 2 3 4 5 6 7 8 9; do rm -rf -- "$remove" && exit 0; sleep 1; done
 `;
 
 /** @param {string} file */
@@ -77,6 +79,9 @@ export function isListening(file) {
   });
 }
 
+/** A directory for temporary files; a unix socket's path has at most 107 bytes. @param {string} place */
+const short = (place) => (Buffer.byteLength(place) <= 80 ? place : "/tmp");
+
 /** A daemon that this object owns. `url` is where it listens. */
 export class LocalDaemon {
   /** @type {Child} */ #child;
@@ -92,7 +97,7 @@ export class LocalDaemon {
   /** @param {{ state?: string, tools?: string[] }} options @returns {Promise<LocalDaemon>} */
   static async start(options) {
     const coffer = findCoffer();
-    const made = options.state === undefined ? fs.mkdtempSync(path.join(os.tmpdir(), "coffer-")) : null;
+    const made = options.state === undefined ? fs.mkdtempSync(path.join(short(os.tmpdir()), "coffer-")) : null;
     const state = made ?? path.resolve(/** @type {string} */ (options.state));
     const words = [coffer, "serve", "--state", state, "--listen", "127.0.0.1:0", "--json"];
     for (const place of options.tools ?? []) words.push("--tools", path.resolve(place));

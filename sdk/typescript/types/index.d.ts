@@ -1,5 +1,4 @@
 export { Coffer } from "./client.js";
-export * from "./errors.js";
 export type CallOptions = import("./client.js").CallOptions;
 export type ClientOptions = import("./client.js").ClientOptions;
 export type CallResult = import("./values.js").CallResult;
@@ -9,5 +8,6 @@ export type LogPage = import("./values.js").LogPage;
 export type ProcessInfo = import("./values.js").ProcessInfo;
 export type SessionInfo = import("./values.js").SessionInfo;
 export type ToolInfo = import("./values.js").ToolInfo;
+export { ApiError, ApprovalRequired, AuthError, BusyError, CallDenied, CallError, CallFailed, CallTerminated, CallUnknown, CofferError, ConflictError, ConnectFailed, ConnectionLost, LocalDaemonError, NotFoundError, ProtocolError, VerificationError } from "./errors.js";
 export { Receipt, verifyReceipt } from "./receipts.js";
 export { CallStream, Process, Session } from "./session.js";
