@@ -425,9 +425,15 @@ Result<WatchResult> Watch::Run(bool wanted_usage) {
     TRY(isolation::EndDescendants());
   }
   TRY_ASSIGN(result.end, std::move(end));
-  // Every writer is gone: what is left in the pipes is all there will be.
+  // Every writer is gone: what is left in the pipes is all there will be. A reader that does not read keeps us, until we are
+  // told to end.
+  const Nanos drop_at = BootTime() + kGrace;
   while (Draining()) {
-    PollOnce(Nanos::max());
+    PollOnce(interrupted_by_ == 0 ? Nanos::max() : std::max(drop_at - BootTime(), Nanos(0)));
+    if (interrupted_by_ != 0 && BootTime() >= drop_at) {
+      out_.DropReader();
+      err_.DropReader();
+    }
   }
   if (failure_) {
     return std::move(*failure_);
