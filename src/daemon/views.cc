@@ -71,7 +71,7 @@ void HideHost(const call::ToolReply& reply, gateway::Refusal& refusal) {
 // The files that a receipt of ours names.
 std::vector<audit::ExportedFile> ExportedIn(const std::string& receipt) {
   std::vector<audit::ExportedFile> files;
-  if (receipt.find("\"exported\":[{") == std::string::npos) {
+  if (receipt.empty() || receipt.find("\"exported\": []") != std::string::npos) {
     return files;  // most calls export nothing, and a receipt takes long to parse
   }
   const Result<Json> json = ParseJson(receipt);

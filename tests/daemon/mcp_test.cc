@@ -3,7 +3,10 @@
 // MCP over HTTP against the whole daemon: real calls in sessions, what another agent sees of them, and boundaries that end
 // when their clients do.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <cstdio>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/daemon/daemon.h"
@@ -117,6 +120,39 @@ TEST_F(McpDaemon, ARefusedCallSaysWhyAndAnUnknownToolIsAnError) {
   EXPECT_EQ(daemon_.Ask("PUT", "/v1/switches/tool/bash", key, R"({"reason":"r"})").status, 200);
   const HttpAnswer tools = Post(key, Message(3, "tools/list", Json::object()), fields);
   EXPECT_FALSE(Contains(tools.text, "\"name\":\"bash\"")) << "what is stopped is not offered";
+}
+
+TEST_F(McpDaemon, WhatACallExportsIsLinked) {
+  const std::string file = daemon_.tools() + "/maker.toml";
+  std::ofstream(file + ".new") << R"(
+[tool]
+name = "maker"
+version = "1"
+effect = "reversible"
+[input]
+schema = { type = "object" }
+[run]
+runtime = "bash"
+argv = ["bash", "-c", "echo made > 'a b.txt'; echo not > other"]
+[files]
+exports = ["*.txt"]
+)";
+  ASSERT_EQ(::chmod((file + ".new").c_str(), 0644), 0);
+  ASSERT_EQ(::rename((file + ".new").c_str(), file.c_str()), 0);
+  const std::string key = daemon_.key();
+  ASSERT_TRUE(WaitUntil([&] { return daemon_.Ask("GET", "/v1/tools/maker", key).status == 200; }));
+  const HttpAnswer made = Post(key, Modern(Message(1, "tools/call", {{"name", "maker"}})),
+                               ModernFields("tools/call", "maker"));
+  const Json& content = made.body["result"]["content"];
+  ASSERT_EQ(content.size(), 2U) << made.text;
+  EXPECT_EQ(content[1]["type"], "resource_link");
+  EXPECT_EQ(content[1]["name"], "a b.txt");
+  const std::string uri = content[1]["uri"];
+  const Json read = Modern(Message(2, "resources/read", {{"uri", uri}}));
+  const std::string fields = ModernFields("resources/read", uri);
+  EXPECT_EQ(Post(key, read, fields).body["result"]["contents"][0]["text"], "made\n");
+  const std::string stranger = daemon_.NewKey("other", "operator", "spy")["key"];
+  EXPECT_EQ(Post(stranger, read, fields).body["error"]["code"], -32602);
 }
 
 TEST_F(McpDaemon, ABoundaryEndsWithItsModernClient) {
