@@ -96,7 +96,7 @@ class Local(unittest.TestCase):
             self.assertEqual(os.stat(state).st_mode & 0o077, 0)
             self.assertTrue(processes_of(state))
         self.assertFalse(os.path.exists(state))
-        self.assertEqual(processes_of(state), [])
+        self.gone(state)  # on a busy machine the last of them is killed with the first, and takes a moment
         coffer.close()  # twice is not an error
 
     def test_asynchronously(self):
