@@ -41,7 +41,7 @@ once_more() {
   shift 2
   names=$(cut -d: -f2- "$dir/Testing/Temporary/LastTestsFailed.log" 2>/dev/null || true)
   # A ctest that ended early has counted nothing, and the list is of another run.
-  if [ "$number" != "$(grep -c . <<<"$names")" ] || [ "$number" -gt 2 ] || grep -qvE '^(daemon|gateway|integration):' <<<"$names"; then
+  if [ "$number" != "$(grep -c . <<<"$names")" ] || [ "$number" -gt 2 ] || grep -qvE '^(daemon|gateway|integration|sdk):' <<<"$names"; then
     return 1
   fi
   section "once more, alone"

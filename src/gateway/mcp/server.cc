@@ -103,6 +103,12 @@ std::string McpResultForm::Line(const Json& result) const {
   return McpResultLine(id, complete);
 }
 
+McpServer::McpServer(McpHost& host, Send send) : host_(host), send_(std::move(send)) {
+  host_.server_ = this;
+}
+
+McpServer::~McpServer() { host_.server_ = nullptr; }
+
 void McpServer::Receive(const McpReading& reading) {
   if (const auto* bad = std::get_if<McpBadMessage>(&reading)) {
     SendError(bad->id, bad->error);

@@ -90,9 +90,10 @@ struct McpOutgoing {
 class McpServer {
  public:
   using Send = std::function<void(McpOutgoing out)>;
-  McpServer(McpHost& host, Send send) : host_(host), send_(std::move(send)) {
-    host_.server_ = this;
-  }
+  McpServer(McpHost& host, Send send);
+  ~McpServer();
+  McpServer(const McpServer&) = delete;
+  McpServer& operator=(const McpServer&) = delete;
 
   void Receive(std::string_view line) { Receive(ReadMcpMessage(line)); }
   void Receive(const McpReading& reading);
