@@ -340,6 +340,91 @@ CREATE TRIGGER call_file_removed AFTER DELETE ON call_files BEGIN
   UPDATE stored SET bytes = bytes - length(OLD.body) WHERE tenant = OLD.tenant;
 END;
 )sql",
+    // 11: bodies lie beside the keys, not in them. In a table WITHOUT ROWID a search reads the whole body of each row that it compares
+    // with, so that one tenant's large results slowed every other tenant's look-ups
+    R"sql(
+CREATE TABLE results_with_rowid (
+  tenant   TEXT NOT NULL,
+  call_id  TEXT NOT NULL,
+  body     TEXT NOT NULL,
+  PRIMARY KEY (tenant, call_id)
+) STRICT;
+INSERT INTO results_with_rowid (tenant, call_id, body) SELECT tenant, call_id, body FROM results;
+DROP TABLE results;
+ALTER TABLE results_with_rowid RENAME TO results;
+CREATE TRIGGER result_added AFTER INSERT ON results BEGIN
+  INSERT INTO stored VALUES (NEW.tenant, length(CAST(NEW.body AS BLOB)))
+    ON CONFLICT (tenant) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER result_changed AFTER UPDATE OF body ON results BEGIN
+  UPDATE stored SET bytes = bytes + length(CAST(NEW.body AS BLOB)) - length(CAST(OLD.body AS BLOB))
+    WHERE tenant = NEW.tenant;
+END;
+CREATE TRIGGER result_removed AFTER DELETE ON results BEGIN
+  UPDATE stored SET bytes = bytes - length(CAST(OLD.body AS BLOB)) WHERE tenant = OLD.tenant;
+END;
+
+CREATE TABLE documents_with_rowid (
+  tenant   TEXT NOT NULL,
+  call_id  TEXT NOT NULL,
+  kind     TEXT NOT NULL CHECK (kind IN ('args', 'receipt')),
+  body     TEXT NOT NULL,
+  PRIMARY KEY (tenant, call_id, kind)
+) STRICT;
+INSERT INTO documents_with_rowid (tenant, call_id, kind, body) SELECT tenant, call_id, kind, body FROM documents;
+DROP TABLE documents;
+ALTER TABLE documents_with_rowid RENAME TO documents;
+CREATE TRIGGER document_added AFTER INSERT ON documents BEGIN
+  INSERT INTO stored VALUES (NEW.tenant, length(CAST(NEW.body AS BLOB)))
+    ON CONFLICT (tenant) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER document_changed AFTER UPDATE OF body ON documents BEGIN
+  UPDATE stored SET bytes = bytes + length(CAST(NEW.body AS BLOB)) - length(CAST(OLD.body AS BLOB))
+    WHERE tenant = NEW.tenant;
+END;
+CREATE TRIGGER document_removed AFTER DELETE ON documents BEGIN
+  UPDATE stored SET bytes = bytes - length(CAST(OLD.body AS BLOB)) WHERE tenant = OLD.tenant;
+END;
+
+CREATE TABLE transcripts_with_rowid (
+  tenant   TEXT NOT NULL,
+  call_id  TEXT NOT NULL,
+  body     TEXT NOT NULL,
+  PRIMARY KEY (tenant, call_id)
+) STRICT;
+INSERT INTO transcripts_with_rowid (tenant, call_id, body) SELECT tenant, call_id, body FROM transcripts;
+DROP TABLE transcripts;
+ALTER TABLE transcripts_with_rowid RENAME TO transcripts;
+CREATE TRIGGER transcript_added AFTER INSERT ON transcripts BEGIN
+  INSERT INTO stored VALUES (NEW.tenant, length(CAST(NEW.body AS BLOB)))
+    ON CONFLICT (tenant) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER transcript_changed AFTER UPDATE OF body ON transcripts BEGIN
+  UPDATE stored SET bytes = bytes + length(CAST(NEW.body AS BLOB)) - length(CAST(OLD.body AS BLOB))
+    WHERE tenant = NEW.tenant;
+END;
+CREATE TRIGGER transcript_removed AFTER DELETE ON transcripts BEGIN
+  UPDATE stored SET bytes = bytes - length(CAST(OLD.body AS BLOB)) WHERE tenant = OLD.tenant;
+END;
+
+CREATE TABLE objects_with_rowid (
+  tenant   TEXT NOT NULL,
+  hash     TEXT NOT NULL,
+  body     TEXT NOT NULL,
+  seen_at  INTEGER NOT NULL,
+  PRIMARY KEY (tenant, hash)
+) STRICT;
+INSERT INTO objects_with_rowid (tenant, hash, body, seen_at) SELECT tenant, hash, body, seen_at FROM objects;
+DROP TABLE objects;
+ALTER TABLE objects_with_rowid RENAME TO objects;
+CREATE TRIGGER object_added AFTER INSERT ON objects BEGIN
+  INSERT INTO stored VALUES (NEW.tenant, length(CAST(NEW.body AS BLOB)))
+    ON CONFLICT (tenant) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER object_removed AFTER DELETE ON objects BEGIN
+  UPDATE stored SET bytes = bytes - length(CAST(OLD.body AS BLOB)) WHERE tenant = OLD.tenant;
+END;
+)sql",
 };
 
 constexpr int kNewest = static_cast<int>(std::size(kSteps));
