@@ -38,7 +38,8 @@ WORDS = [
 
 
 # Verbs whose help lists their flags; those of coffer itself and of doctor and runtimes are few.
-VERBS = ("run", "call", "tools", "audit", "key", "sessions", "serve", "shell", "cache", "switch")
+VERBS = ("run", "call", "tools", "audit", "key", "sessions", "serve", "shell", "cache", "switch", "mcp", "mcp wrap",
+         "mcp review", "mcp install")
 OTHER_VERBS = {"--json", "--sweep", "--help", "--version"}
 
 
@@ -123,7 +124,7 @@ def flags_of_program(root: Path) -> set[str]:
         return set()
     flags = set()
     for verb in VERBS:
-        out = subprocess.run([coffer, verb, "--help"], capture_output=True, text=True, timeout=20, check=False)
+        out = subprocess.run([coffer, *verb.split(), "--help"], capture_output=True, text=True, timeout=20, check=False)
         flags |= set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", out.stdout + out.stderr))
     return flags
 

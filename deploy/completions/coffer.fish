@@ -65,6 +65,15 @@ set -l stateful "__fish_seen_subcommand_from call mcp tools audit key sessions s
 complete -c coffer -n $stateful -r -l state -d "State directory"
 complete -c coffer -n "__fish_seen_subcommand_from call tools serve" -r -l tools -d "Directory of manifests"
 
+set -l mcp "__fish_seen_subcommand_from mcp"
+complete -c coffer -f -n $mcp -a "wrap review install"
+complete -c coffer -n $mcp -x -l name -d "wrap, install: name of the server"
+complete -c coffer -n $mcp -x -l timeout -d "wrap: of one call"
+complete -c coffer -n $mcp -x -l accept -d "review: what was shown under this digest"
+complete -c coffer -n $mcp -l print -d "install: only show it"
+complete -c coffer -n $mcp -l yes -d "install: do not ask"
+complete -c coffer -n $mcp -x -l agent -a "claude-code claude-desktop cursor vscode windsurf gemini codex" -d "install: only this one"
+
 set -l call "__fish_seen_subcommand_from call"
 complete -c coffer -n $call -x -l args -d "The arguments, one JSON object, @FILE or -"
 complete -c coffer -n $call -x -l session -d "In this session"
