@@ -43,7 +43,11 @@ std::string ToolInsteadOf(const std::string& name, const ToolShelf& shelf) {
   std::vector<std::string_view> names;
   names.reserve(entries.size());
   for (const ShelfEntry& entry : entries) {
-    names.push_back(entry.name);
+    if (entry.tool != nullptr) {
+      names.push_back(entry.name);
+    } else if (entry.name == name) {
+      return "its manifest does not load: `coffer tools list` says why";
+    }
   }
   const std::string_view nearest = policy::NearestWord(name, names);
   return nearest.empty() ? "`coffer tools list` names them, and so does GET /v1/tools"
