@@ -78,6 +78,7 @@ bool FairQueue::OthersAreServed(const std::string& name, Time now) const {
 }
 
 // One thread is always left to a tenant that has none, as long as there is one. A tenant whose answers are not read waits.
+// Of those that have used up their shares beside others, the one that owes most waits until nothing else runs.
 bool FairQueue::MayStart(const std::string& name, const Tenant& tenant, Time now) const {
   if (free_ <= tenant.running) {
     return false;
@@ -87,13 +88,9 @@ bool FairQueue::MayStart(const std::string& name, const Tenant& tenant, Time now
   }
   const bool has_room =
       tenant.answers <= limits_.bytes - std::min(bytes_, limits_.bytes) || tenant.answers == 0;
-  return tenant.waiting > 0 && has_room && !WaitsForShare(name, tenant, now);
-}
-
-// Of those that have used up their shares beside others, the one that owes most waits until nothing else runs.
-bool FairQueue::WaitsForShare(const std::string& name, const Tenant& tenant, Time now) const {
   const bool owes_most = tenant.credit.count() < 0 && tenant.credit <= lowest_credit_;
-  return owes_most && running_ > 0 && OthersAreServed(name, now);
+  const bool waits = owes_most && running_ > 0 && OthersAreServed(name, now);
+  return tenant.waiting > 0 && has_room && !waits;
 }
 
 void FairQueue::Credit(Tenant& tenant, Time now) const {
@@ -103,8 +100,7 @@ void FairQueue::Credit(Tenant& tenant, Time now) const {
   tenant.credited = now;
 }
 
-// Of those that may start, the one that has used least; the first of equals. A tenant that waits for its share saves nothing up:
-// otherwise the others would wait afterwards for as long as it did.
+// Of those that may start, the one that has used least; the first of equals.
 std::deque<std::string>::iterator FairQueue::FindNext() {
   auto best = turns_.end();
   std::chrono::nanoseconds least{0};
@@ -117,10 +113,7 @@ std::deque<std::string>::iterator FairQueue::FindNext() {
     }
   }
   for (auto at = turns_.begin(); at != turns_.end(); ++at) {
-    Tenant& tenant = tenants_.at(*at);
-    if (WaitsForShare(*at, tenant, now)) {
-      tenant.used = std::max(tenant.used, reached_);
-    }
+    const Tenant& tenant = tenants_.at(*at);
     if (MayStart(*at, tenant, now) && (best == turns_.end() || tenant.used < least)) {
       best = at;
       least = tenant.used;

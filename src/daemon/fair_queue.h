@@ -108,7 +108,6 @@ class FairQueue : public std::enable_shared_from_this<FairQueue> {
   };
   bool Next(std::unique_lock<std::mutex>& lock, std::string* tenant, std::function<void()>* run);
   bool MayStart(const std::string& name, const Tenant& tenant, Time now) const;
-  bool WaitsForShare(const std::string& name, const Tenant& tenant, Time now) const;
   bool OthersAreServed(const std::string& name, Time now) const;
   void Served(const std::string& name);
   void Credit(Tenant& tenant, Time now) const;
