@@ -32,6 +32,13 @@ std::string ExportedName(const std::string& prefix, std::string_view name) {
   return made;
 }
 
+// As MCP has them.
+bool IsForeignName(std::string_view name) {
+  return !name.empty() && name.find_first_not_of(
+                              "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                              "0123456789_-./") == std::string_view::npos;
+}
+
 bool IsNote(std::string_view key) {
   return key == "description" || key == "title" || key == "$comment";
 }
@@ -78,8 +85,9 @@ struct Reader {
     ForeignTool made;
     made.name = given.at("name").get<std::string>();
     made.definition = SortedJson(given);
-    if (!policy::IsToolName(exported)) {
-      return Refused("policy.name", "its name is too long or begins with no letter");
+    if (!IsForeignName(made.name) || !policy::IsToolName(exported)) {
+      return Refused("policy.name",
+                     "its name is too long, or has more than letters, digits and _-./");
     }
     const auto schema = given.find("inputSchema");
     if (schema == given.end() || !schema->is_object()) {
