@@ -33,7 +33,7 @@ class LineReader {
 class LineWriter {
  public:
   explicit LineWriter(int fd) : fd_(fd) {}
-  void Add(std::string line) { pending_ += line; }
+  void Add(const std::string& line) { pending_ += line; }
   // Writes what the descriptor takes at once, when it is writable.
   void Write();
   size_t pending() const { return pending_.size() - written_; }
