@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calls of an MCP client to a server that somebody else wrote, each climbing the ladder before the server hears of it.
+// The calls of an MCP client to a wrapped server of another author. Each climbs the ladder before the server hears of it.
 //
 // The server is one process in one boundary for all calls (server_process.h). Its tools are those that were accepted
 // (tool_pins.h), and their arguments are checked here, not by the server. A server that ends, hangs, floods or speaks nonsense

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `coffer mcp wrap`: a server that somebody else wrote, in a boundary. The server here is hostile on demand: each of its tools is
+// `coffer mcp wrap`: the server of another author, in a boundary. The server here is hostile on demand: each of its tools is
 // one way to misbehave.
 #include <fcntl.h>
 #include <gtest/gtest.h>

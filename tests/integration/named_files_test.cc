@@ -279,7 +279,7 @@ TEST_P(Unread, AReaderThatComesLateGetsIt) {
   EXPECT_EQ(run.Wait(kAtOnce).exit, 0);
 }
 
-// A program that writes until it is told to end leaves output behind that nobody takes.
+// A program that writes until it is told to end leaves output behind that its reader does not take.
 TEST_P(Unread, OneSigtermEndsAProgramWhoseOutputNobodyReads) {
   const FullPipe pipe;
   Background run({CofferPath(), "run", "--level", level(), "--", "yes"}, WithDescriptor(pipe, 1));

@@ -103,7 +103,7 @@ class Hostile(unittest.TestCase):
 
     def test_nobody_there(self):
         with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))  # nobody listens, and nobody else can begin to
+            taken.bind(("127.0.0.1", 0))  # no server listens on it, and none can begin to
             for kind in BOTH:
                 with self.assertRaises(ConnectFailed):
                     kind("http://127.0.0.1:%d" % taken.getsockname()[1], KEY, retries=1).tools()

@@ -106,7 +106,7 @@ class SyncDriver:
 
     def _send(self, to: socket.socket, request: Request, deadline: float) -> None:
         key = self._endpoint.key
-        # The head has no name here: whoever prints the variables of a traceback must not print the key.
+        # The head has no variable here: a program that prints the variables of a traceback must not print the key.
         try:
             to.settimeout(_left(deadline))
             to.sendall(request.head(self._endpoint.host_header, key.reveal() if key else None))
