@@ -12,6 +12,7 @@
 
 #include "base/json.h"
 #include "base/unique_fd.h"
+#include "tests/integration/mcp_answer.h"
 #include "tests/support/host.h"
 
 namespace coffer::test {
@@ -53,24 +54,6 @@ class Mcp : public ::testing::Test {
     words.insert(words.end(), flags.begin(), flags.end());
     return std::make_unique<Background>(words, options);
   }
-  // The answer with this id; waits until its whole line has come.
-  static Json Answer(Background& server, const std::string& id) {
-    Json found;
-    EXPECT_TRUE(WaitUntil(
-        [&] {
-          (void)server.WaitForOutput("\"id\":\"" + id + "\"", Seconds(1));
-          for (const std::string& line : Lines(server.out())) {
-            const Json message = Json::parse(line, nullptr, false);
-            if (!message.is_discarded() && message.value("id", "") == id) {
-              found = message;
-            }
-          }
-          return !found.is_null();
-        },
-        Seconds(30)))
-        << id << " has no answer: " << server.out() << server.err();
-    return found;
-  }
   RunResult Coffer(Strings words) {
     words.insert(words.begin(), CofferPath());
     return RunProgram(words, options_);
@@ -99,15 +82,15 @@ TEST_F(Mcp, CallsRunSideBySideInOneWorkspace) {
   const auto server = Start(Bash("slow", "while [ ! -e go ]; do sleep 0.05; done; cat go") +
                             Bash("fails", "echo broken >&2; exit 3") +
                             Bash("quick", "echo now > made; mv made go"));
-  const Json slow = Answer(*server, "slow");
+  const Json slow = McpAnswer(*server, "slow");
   EXPECT_EQ(slow["result"]["structuredContent"]["stdout"], "now\n") << slow;
   EXPECT_EQ(slow["result"]["isError"], false);
   EXPECT_EQ(slow["result"]["resultType"], "complete");
-  const Json fails = Answer(*server, "fails");
+  const Json fails = McpAnswer(*server, "fails");
   EXPECT_EQ(fails["result"]["isError"], true) << fails;
   EXPECT_EQ(fails["result"]["structuredContent"]["exit_code"], 3);
   EXPECT_EQ(fails["result"]["content"][0]["text"], "[stderr]\nbroken\n[exit status 3]");
-  EXPECT_EQ(Answer(*server, "quick")["result"]["isError"], false);
+  EXPECT_EQ(McpAnswer(*server, "quick")["result"]["isError"], false);
   EXPECT_FALSE(NoSessionIsOpen()) << "the control";
   input_.Reset();
   EXPECT_EQ(server->Wait().exit, 0) << server->err();
@@ -119,13 +102,13 @@ TEST_F(Mcp, CallsRunSideBySideInOneWorkspace) {
 TEST_F(Mcp, ARefusalSaysWhatToChange) {
   const auto server = Start(Call("args", "bash", {{"command", 5}}) + Call("tool", "bsh", {}) +
                             "{no json\n" + Bash("good", "echo still here"));
-  const Json args = Answer(*server, "args");
+  const Json args = McpAnswer(*server, "args");
   EXPECT_EQ(args["result"]["isError"], true) << args;
   EXPECT_EQ(args["result"]["structuredContent"]["error"]["class"], "policy.args.schema");
   EXPECT_TRUE(Contains(args["result"]["content"][0]["text"], "/command must be a string"));
-  EXPECT_EQ(Answer(*server, "tool")["error"]["code"], -32602);
+  EXPECT_EQ(McpAnswer(*server, "tool")["error"]["code"], -32602);
   EXPECT_TRUE(server->WaitForOutput("-32700"));
-  EXPECT_EQ(Answer(*server, "good")["result"]["structuredContent"]["stdout"], "still here\n");
+  EXPECT_EQ(McpAnswer(*server, "good")["result"]["structuredContent"]["stdout"], "still here\n");
   input_.Reset();
   EXPECT_EQ(server->Wait().exit, 0);
 }
@@ -149,13 +132,13 @@ TEST_F(Mcp, BadLinesAreAnsweredAndTheNextIsServed) {
       Bash("good", "echo still here; touch go"));
   EXPECT_TRUE(server->WaitForOutput("-32700")) << "nested";
   EXPECT_TRUE(server->WaitForOutput("batches are not supported"));
-  EXPECT_EQ(Answer(*server, "old")["error"]["code"], -32022);
-  EXPECT_EQ(Answer(*server, "early")["error"]["code"], -32602);
-  EXPECT_EQ(Answer(*server, "unknown")["error"]["code"], -32601);
-  EXPECT_EQ(Answer(*server, "legacy")["error"]["code"], -32601) << "of the other era";
+  EXPECT_EQ(McpAnswer(*server, "old")["error"]["code"], -32022);
+  EXPECT_EQ(McpAnswer(*server, "early")["error"]["code"], -32602);
+  EXPECT_EQ(McpAnswer(*server, "unknown")["error"]["code"], -32601);
+  EXPECT_EQ(McpAnswer(*server, "legacy")["error"]["code"], -32601) << "of the other era";
   EXPECT_TRUE(server->WaitForOutput("a request with this id has no answer yet"));
-  EXPECT_EQ(Answer(*server, "good")["result"]["structuredContent"]["stdout"], "still here\n");
-  EXPECT_TRUE(WaitUntil([&] { return Answer(*server, "twice").contains("result"); }));
+  EXPECT_EQ(McpAnswer(*server, "good")["result"]["structuredContent"]["stdout"], "still here\n");
+  EXPECT_TRUE(WaitUntil([&] { return McpAnswer(*server, "twice").contains("result"); }));
   const std::string half = R"({"jsonrpc":"2.0","id":"half","method":"tools/ca)";
   EXPECT_EQ(::write(input_.get(), half.data(), half.size()), static_cast<ssize_t>(half.size()));
   input_.Reset();
@@ -193,7 +176,7 @@ TEST_F(Mcp, EveryCallIsAnsweredWhenTheClientLeaves) {
   EXPECT_EQ(server->Wait().exit, 0) << server->err();
   int ended = 0, unbegun = 0;
   for (int i = 0; i < kCalls; ++i) {
-    const Json answer = Answer(*server, "call" + std::to_string(i));
+    const Json answer = McpAnswer(*server, "call" + std::to_string(i));
     unbegun += answer.contains("error") ? 1 : 0;
     ended += answer.contains("result") && answer["result"]["isError"] == true ? 1 : 0;
   }
@@ -206,12 +189,12 @@ TEST_F(Mcp, EveryCallIsAnsweredWhenTheClientLeaves) {
 TEST_F(Mcp, ASessionThatWasNamedStays) {
   const std::string session = Lines(Coffer({"sessions", "new"}).out).at(0);
   const auto first = Start(Bash("1", "echo kept > file"), {"--session", session});
-  EXPECT_EQ(Answer(*first, "1")["result"]["isError"], false);
+  EXPECT_EQ(McpAnswer(*first, "1")["result"]["isError"], false);
   input_.Reset();
   EXPECT_EQ(first->Wait().exit, 0);
   // The same request id in another process is another request.
   const auto second = Start(Bash("1", "cat file"), {"--session", session});
-  EXPECT_EQ(Answer(*second, "1")["result"]["structuredContent"]["stdout"], "kept\n");
+  EXPECT_EQ(McpAnswer(*second, "1")["result"]["structuredContent"]["stdout"], "kept\n");
   input_.Reset();
   EXPECT_EQ(second->Wait().exit, 0);
   EXPECT_FALSE(NoSessionIsOpen());
@@ -235,14 +218,14 @@ TEST_F(Mcp, CallsReachThePortsOfTheirSession) {
   const std::string get =
       "exec 3<>/dev/tcp/127.0.0.1/8000 && printf 'GET /page HTTP/1.0\\r\\n\\r\\n' >&3 && cat <&3";
   const auto inside = Start(Bash("1", get), {"--session", session});
-  const Json served = Answer(*inside, "1");
+  const Json served = McpAnswer(*inside, "1");
   EXPECT_TRUE(Contains(served["result"]["structuredContent"].value("stdout", ""), "served"))
       << served;
   input_.Reset();
   EXPECT_EQ(inside->Wait().exit, 0);
   // The control: another session.
   const auto outside = Start(Bash("1", get));
-  EXPECT_EQ(Answer(*outside, "1")["result"]["isError"], true);
+  EXPECT_EQ(McpAnswer(*outside, "1")["result"]["isError"], true);
   input_.Reset();
   EXPECT_EQ(outside->Wait().exit, 0);
   EXPECT_EQ(Coffer({"sessions", "end", session}).exit, 0);
@@ -250,7 +233,7 @@ TEST_F(Mcp, CallsReachThePortsOfTheirSession) {
 
 TEST_F(Mcp, ProcessesOfItsOwnSessionEndWithTheClient) {
   const auto server = Start(Bash("1", "true"));
-  EXPECT_EQ(Answer(*server, "1")["result"]["isError"], false);
+  EXPECT_EQ(McpAnswer(*server, "1")["result"]["isError"], false);
   const Strings lines = Lines(Coffer({"sessions", "list"}).out);
   ASSERT_EQ(lines.size(), 2U);
   const std::string token = NewToken();

@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "base/unique_fd.h"
+#include "tests/integration/mcp_answer.h"
 #include "tests/support/host.h"
 
 namespace coffer::test {
@@ -137,29 +138,12 @@ class McpWrap : public ::testing::Test {
   Json Call(Background& server, const std::string& tool, const std::string& words = "x") {
     const std::string id = "call" + std::to_string(next_++);
     Send(Request(id, "tools/call", {{"name", "other-" + tool}, {"arguments", {{"words", words}}}}));
-    return Answer(server, id);
-  }
-  static Json Answer(Background& server, const std::string& id) {
-    Json found;
-    EXPECT_TRUE(WaitUntil(
-        [&] {
-          (void)server.WaitForOutput("\"id\":\"" + id + "\"", Seconds(1));
-          for (const std::string& line : Lines(server.out())) {
-            const Json message = Json::parse(line, nullptr, false);
-            if (!message.is_discarded() && message.value("id", "") == id) {
-              found = message;
-            }
-          }
-          return !found.is_null();
-        },
-        Seconds(60)))
-        << id << " has no answer: " << server.out() << server.err();
-    return found.is_null() ? Json::object() : found;
+    return McpAnswer(server, id);
   }
   Json List(Background& server) {
     const std::string id = "list" + std::to_string(next_++);
     Send(Request(id, "tools/list", Json::object()));
-    return Answer(server, id)["result"]["tools"];
+    return McpAnswer(server, id)["result"]["tools"];
   }
   static std::string Text(const Json& answer) {
     const Json result = answer.value("result", Json::object());
@@ -186,7 +170,7 @@ TEST_F(McpWrap, EveryCallIsCheckedAndRecorded) {
   EXPECT_EQ(Text(Call(*server, "echo", "hello")), "hello");
   // What does not fit is refused before the server hears of it: it has counted one call, and this one.
   Send(Request("bad", "tools/call", {{"name", "other-echo"}, {"arguments", {{"words", 5}}}}));
-  const Json bad = Answer(*server, "bad");
+  const Json bad = McpAnswer(*server, "bad");
   EXPECT_EQ(bad["result"]["isError"], true) << bad;
   EXPECT_TRUE(Contains(Text(bad), "/words must be a string")) << bad;
   EXPECT_EQ(Text(Call(*server, "count")), "2");
