@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TreeUsage adds up what a process tree uses, from /proc: the stand-in where no cgroup may be made.
-//
-// The tree is everything below init: a pid namespace's pid 1, or a child subreaper, so orphans stay in it. It is
-// walked through /proc/PID/task/TID/children (CONFIG_PROC_CHILDREN), or found by scanning /proc where that is missing.
+// TreeUsage adds up what a process tree (proc_tree.h) uses, from /proc: the stand-in where no cgroup may be made.
 //
 // Processes: a dead one counts while its parent has not reaped it, as everywhere; unless the parent is init, which is about to
 // and may be slower than who makes them.
-// CPU: own time of the living plus the time of children they reaped. A process that ignores SIGCHLD makes the kernel
-// forget its children's time. So what was seen while they lived is kept, and each process that was running when it was
-// last seen is charged one more interval when it is gone: a child that lives for a fraction of an interval is seen in
-// that fraction of the cases, so on average those that are seen pay for those that are not. That holds if the moments
-// cannot be foreseen, so the caller takes them at random. The larger of this and the kernel's sum counts.
+// CPU: see tree_cpu.h.
 // Memory: resident pages first, which overstates (shared pages count once for each process); only if that exceeds the
 // cap are proportional sizes read, which are exact and slow. Page tables, queues of pipes and sockets, files in the given
 // tmpfs mounts and memfds that are held (held_files.h) are added; where they are mapped as well, the larger of both views
@@ -32,14 +25,14 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
 #include "base/unique_fd.h"
-#include "limits/deadline.h"
 #include "limits/held_files.h"
 #include "limits/network_memory.h"
+#include "limits/proc_tree.h"
+#include "limits/tree_cpu.h"
 #include "limits/usage.h"
 
 namespace coffer::limits {
@@ -72,65 +65,37 @@ class TreeUsage {
   std::vector<uint64_t> MemoryDevices() const;
 
  private:
-  struct Process {
-    uint64_t own_ticks = 0;       // utime + stime
-    uint64_t children_ticks = 0;  // cutime + cstime
-    uint64_t start = 0;
-    uint64_t threads = 0;
-    pid_t parent = 0;
-    bool dead = false;  // and not yet reaped
-    bool running = false;
-  };
-  struct Seen {
-    uint64_t start = 0;
-    uint64_t ticks = 0;
-    uint64_t sample = 0;
-    double share = 0;  // of the CPU that it had when it was last seen running; 0: it was not
-  };
-
-  bool ReadStat(pid_t pid, Process& out) const;
   // A file of /proc/PID about its memory; of another thread where the first one has ended and shows none.
   std::string_view ReadMemory(pid_t pid, const char* name, std::span<char> buffer) const;
   // True once a sample has taken more of our own time than any honest tree costs: it is given up, and is a breach.
   bool OutOfTime() const;
   // The same, or the moment to stop has come, which is no breach of this one's.
   bool MustStop() const;
-  std::string PathOf(pid_t pid, std::string_view name) const;
-  std::vector<Process> FindProcesses();
-  uint64_t TasksOf(const std::vector<Process>& processes) const;
-  bool FindByChildren(std::vector<Process>& processes);
-  void FindByScan(std::vector<Process>& processes);
+  std::vector<TreeProcess> FindProcesses();
+  uint64_t TasksOf(const std::vector<TreeProcess>& processes) const;
   std::vector<pid_t> Payload();
   uint64_t MemoryNow(uint64_t queues) const;
   uint64_t FilesInMemory() const;
   uint64_t PageTables() const;
   // Queues of pipes and sockets, as far as they can be measured or bounded. Names what cannot in `unreadable`.
   uint64_t Queues(const std::optional<SocketsInUse>& before, std::string& unreadable);
-  Nanos CpuTime(const std::vector<Process>& processes);
-  double ShareOf(pid_t pid) const;
   uint64_t IoNow();
 
   pid_t init_;
   uint64_t memory_cap_;
   std::string proc_;
+  ProcTree tree_;
+  TreeCpu cpu_;
   uint64_t page_size_;
-  Nanos tick_;
   std::vector<int> tmpfs_;
   std::vector<pid_t> pids_;
-  std::unordered_map<pid_t, Seen> seen_;
-  uint64_t sample_ = 0;
-  uint64_t seen_ticks_ = 0;
   uint64_t memfd_device_ = 0;
   uint64_t start_shmem_ = 0;
   HeldFiles held_;
   bool own_network_ = false;
   Nanos stop_at_ = Nanos::max();
-  Nanos sampled_at_{0};
-  Nanos charged_{0};  // for what processes did between their last sample and their end
   uint64_t io_sum_ = 0;
-  uint64_t io_lost_ = 0;  // of processes that vanished without being reaped
-  unsigned cpus_ = UsableCpus();
-  bool has_children_files_ = true;
+  uint64_t io_lost_ = 0;   // of processes that vanished without being reaped
   Nanos sample_began_{0};  // of this thread's CPU time
   Usage last_;
 };

@@ -72,4 +72,22 @@ uint64_t KeyedNumber(std::string_view text, std::string_view key, char separator
   return 0;
 }
 
+std::vector<pid_t> ParsePids(std::string_view text) {
+  std::vector<pid_t> pids;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at < end) {
+    pid_t pid = 0;
+    const auto [rest, problem] = std::from_chars(at, end, pid);
+    if (problem != std::errc()) {
+      break;
+    }
+    if (pid > 0) {
+      pids.push_back(pid);
+    }
+    at = rest + 1;
+  }
+  return pids;
+}
+
 }  // namespace coffer::limits

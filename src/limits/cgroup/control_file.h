@@ -4,10 +4,13 @@
 // on the hot path a missing file is an answer, not a failure. `dir` and `name` are as for openat(2).
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace coffer::limits {
 
@@ -22,5 +25,8 @@ std::optional<uint64_t> ReadNumber(int dir, const char* name);
 
 // The number after `key` and `separator`s, on a line that starts with `key`; 0 if there is none.
 uint64_t KeyedNumber(std::string_view text, std::string_view key, char separator = ' ');
+
+// Pids with one character between them. Those that are 0, processes outside our pid namespace, are left out.
+std::vector<pid_t> ParsePids(std::string_view text);
 
 }  // namespace coffer::limits

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <span>
 #include <vector>
 
@@ -75,20 +74,7 @@ Status Signal(const std::string& dir, std::span<const pid_t> pids) {
 
 Result<std::vector<pid_t>> ReadProcs(const std::string& dir) {
   TRY_ASSIGN(const std::string text, sys::ReadFile(dir + "/cgroup.procs", 64 << 20));
-  std::vector<pid_t> pids;
-  const char* at = text.data();
-  const char* end = at + text.size();
-  while (at < end) {
-    pid_t pid = 0;
-    const auto [rest, problem] = std::from_chars(at, end, pid);
-    if (problem != std::errc()) {
-      break;
-    }
-    if (pid > 0) {  // 0 is a process outside our pid namespace
-      pids.push_back(pid);
-    }
-    at = rest + 1;
-  }
+  std::vector<pid_t> pids = ParsePids(text);
   std::sort(pids.begin(), pids.end());
   return pids;
 }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The CPU time of a process tree, from samples of it.
+//
+// The kernel's sum is the time of the living plus that of children they reaped. A process that ignores SIGCHLD makes the
+// kernel forget its children's time. So what was seen while they lived is kept, and each process that was running when it
+// was last seen is charged one more interval when it is gone: a child that lives for a fraction of an interval is seen in
+// that fraction of the cases, so on average those that are seen pay for those that are not. That holds if the moments
+// cannot be foreseen, so the caller takes them at random. The larger of this and the kernel's sum counts.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "limits/deadline.h"
+#include "limits/proc_tree.h"
+
+namespace coffer::limits {
+
+class TreeCpu {
+ public:
+  TreeCpu();
+
+  // What the tree has used up to this sample of it. Never less than before.
+  Nanos Add(const ProcTree& tree, const std::vector<TreeProcess>& processes);
+
+ private:
+  struct Seen {
+    uint64_t start = 0;
+    uint64_t ticks = 0;
+    uint64_t sample = 0;
+    double share = 0;  // of the CPU that it had when it was last seen running; 0: it was not
+  };
+
+  Nanos tick_;
+  std::unordered_map<pid_t, Seen> seen_;
+  uint64_t sample_ = 0;
+  uint64_t seen_ticks_ = 0;
+  Nanos sampled_at_;
+  Nanos charged_{0};  // for what processes did between their last sample and their end
+  unsigned cpus_ = UsableCpus();
+};
+
+}  // namespace coffer::limits
