@@ -52,8 +52,10 @@ void AddNetwork(const std::vector<NetworkRule>& network, BlastRadius& radius) {
     for (const PortRange& range : rule.ports) {
       reach.ports.push_back(PortText(range));
     }
-    reach.methods = rule.methods;
-    reach.writes = std::any_of(rule.methods.begin(), rule.methods.end(), Changes);
+    // Without a list anything may be sent.
+    reach.methods = rule.methods.empty() ? std::vector<std::string>{"any method"} : rule.methods;
+    reach.writes =
+        rule.methods.empty() || std::any_of(rule.methods.begin(), rule.methods.end(), Changes);
     radius.dangerous = radius.dangerous || rule.dangerous;
     radius.reaches.push_back(std::move(reach));
   }

@@ -75,6 +75,9 @@ std::string CanonicalForm(const Envelope& envelope) {
   if (envelope.exec) {
     json["exec"] = true;
   }
+  if (envelope.overlay) {
+    json["overlay"] = true;
+  }
   if (!envelope.exports.empty()) {
     json["exports"] = envelope.exports;
   }

@@ -70,6 +70,8 @@ struct Envelope {
   std::string imported_seccomp;  // the OCI JSON text, if syscalls is kImported
   bool tty = false;
   bool exec = false;  // files in /workspace, /tmp and mounts can be executed
+  bool overlay =
+      false;  // read-only directories of the host lie behind an overlay (isolation/child/overlay.h)
 };
 
 // One canonical line of JSON: same envelope, same bytes.

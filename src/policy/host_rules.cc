@@ -7,11 +7,11 @@
 #include <libpsl.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <vector>
+#include <iterator>
 
 #include "base/text.h"
+#include "policy/address_class.h"
+#include "policy/host_name.h"
 #include "policy/manifest/rules.h"
 
 namespace coffer::policy {
@@ -33,93 +33,40 @@ bool IsSharedDomain(const std::string& name) {
              std::end(kUnlistedSharedDomains);
 }
 
-std::vector<std::string_view> Split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (size_t start = 0; start <= text.size();) {
-    const size_t end = std::min(text.find(separator, start), text.size());
-    parts.push_back(text.substr(start, end - start));
-    start = end + 1;
-  }
-  return parts;
-}
-
-bool IsLabel(std::string_view label) {
-  return !label.empty() && label.size() <= 63 && label.front() != '-' && label.back() != '-' &&
-         std::all_of(label.begin(), label.end(), [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-         });
-}
-
-std::optional<std::array<uint8_t, 4>> ParseIpv4(std::string_view host) {
-  const std::vector<std::string_view> parts = Split(host, '.');
-  if (parts.size() != 4) {
-    return std::nullopt;
-  }
-  std::array<uint8_t, 4> address{};
-  for (size_t i = 0; i < 4; ++i) {
-    const char* end = parts[i].data() + parts[i].size();
-    const auto [rest, problem] = std::from_chars(parts[i].data(), end, address[i]);
-    if (problem != std::errc() || rest != end || (parts[i].size() > 1 && parts[i][0] == '0')) {
-      return std::nullopt;
-    }
-  }
-  return address;
-}
-
-// RFC 6890: addresses that do not belong to a host on the internet.
-std::optional<Objection> ObjectToIpv4(std::string_view host, std::array<uint8_t, 4> a) {
-  const auto never = [&](std::string_view what) {
-    return Objection{fmt::format("{} is {}, which no tool may reach", host, what),
-                     "name a host outside", true};
-  };
-  if (a[0] == 127 || a[0] == 0) {
-    return never("the host itself");
-  }
-  if (a[0] == 169 && a[1] == 254) {
-    return never("link-local: the metadata service of clouds lives there");
-  }
-  if (a[0] >= 224) {
-    return never("multicast, broadcast or reserved");
-  }
-  const bool is_private = a[0] == 10 || (a[0] == 172 && a[1] >= 16 && a[1] < 32) ||
-                          (a[0] == 192 && a[1] == 168) ||
-                          (a[0] == 100 && a[1] >= 64 && a[1] < 128) ||
-                          (a[0] == 198 && (a[1] == 18 || a[1] == 19)) || (a[0] == 192 && a[1] == 0);
-  if (is_private) {
-    return Objection{fmt::format("{} is an address of a private network", host),
-                     std::string(kDangerHint)};
-  }
-  return Objection{
-      fmt::format("{} is a bare address: nothing proves who answers there", host),
-      "name the host, so that its certificate can be checked; or write dangerously_host "
-      "with a reason"};
-}
-
-std::optional<Objection> ObjectToName(std::string_view host, std::string_view name, bool wildcard) {
-  const std::vector<std::string_view> labels = Split(name, '.');
-  if (name.size() > 253 || !std::all_of(labels.begin(), labels.end(), IsLabel)) {
+std::optional<Objection> ObjectToAddress(std::string_view host, const IpAddress& address) {
+  const std::optional<AddressBlock> block = BlockOf(address);
+  if (!block) {
     return Objection{
-        fmt::format("\"{}\" is not a host name", Printable(host)),
-        "write it in lower case, without scheme, port or final dot, and foreign letters as "
-        "xn--; *.d means subdomains, **.d subdomains and d itself",
-        true};
+        fmt::format("{} is a bare address: nothing proves who answers there", host),
+        "name the host, so that its certificate can be checked; or write dangerously_host "
+        "with a reason"};
   }
+  const bool possible =
+      block->kind == AddressClass::kPrivate || block->kind == AddressClass::kShared;
+  return Objection{
+      fmt::format("{} is {}{}", host, block->name, possible ? "" : ", which no tool may reach"),
+      std::string(possible ? kDangerHint : "name a host outside"), !possible};
+}
+
+std::optional<Objection> ObjectToName(std::string_view host, const HostPattern& pattern) {
+  const std::string& name = pattern.domain().text();
+  const bool wildcard = pattern.kind() != HostPattern::Kind::kExact;
   if (name == "localhost" || name.ends_with(".localhost")) {
     return Objection{"localhost is the host itself, which no tool may reach", "name a host outside",
                      true};
   }
-  if (std::all_of(labels.back().begin(), labels.back().end(),
-                  [](char c) { return c >= '0' && c <= '9'; })) {
-    return Objection{fmt::format("\"{}\" is neither a name nor an address", Printable(host)),
-                     "write an address as four numbers from 0 to 255", true};
+  if (!wildcard && IsMetadataName(name)) {
+    return Objection{
+        fmt::format("{} is the metadata service of a cloud, which no tool may reach", host),
+        "name a host outside", true};
   }
-  if (labels.size() == 1) {
+  if (name.find('.') == std::string::npos) {
     return Objection{
         wildcard ? fmt::format("{} covers a whole top-level domain", host)
                  : fmt::format("{} has one label: what it means depends on the network", host),
         std::string(kDangerHint)};
   }
-  if (wildcard && IsSharedDomain(std::string(name))) {
+  if (wildcard && IsSharedDomain(name)) {
     return Objection{fmt::format("{}: strangers can have a name below {}", host, name),
                      std::string(kDangerHint)};
   }
@@ -135,42 +82,30 @@ std::optional<Objection> ObjectToHost(std::string_view host) {
                      "with a reason",
                      true};
   }
-  if (host.find(':') != std::string_view::npos && host.find("//") == std::string_view::npos &&
-      std::count(host.begin(), host.end(), ':') > 1) {
-    return Objection{fmt::format("\"{}\" is an IPv6 address", Printable(host)),
-                     "name the host, so that its certificate can be checked", true};
+  const Result<HostPattern> pattern = HostPattern::Parse(host);
+  if (!pattern.ok()) {
+    return Objection{pattern.error().message,
+                     pattern.error().hint.empty()
+                         ? "write it in lower case, without scheme, port or final dot"
+                         : pattern.error().hint,
+                     true};
   }
-  if (const auto address = ParseIpv4(host)) {
-    return ObjectToIpv4(host, *address);
+  // A manifest is read by people: what they see is what is meant.
+  if (pattern->text() != host) {
+    return Objection{
+        fmt::format("\"{}\" is not the form in which the name is used", Printable(host)),
+        fmt::format("write {}", pattern->text()), true};
   }
-  if (host.starts_with("**.")) {
-    return ObjectToName(host, host.substr(3), /*wildcard=*/true);
+  if (const auto& address = pattern->domain().address()) {
+    return ObjectToAddress(host, *address);
   }
-  if (host.starts_with("*.")) {
-    return ObjectToName(host, host.substr(2), /*wildcard=*/true);
-  }
-  return ObjectToName(host, host, /*wildcard=*/false);
+  return ObjectToName(host, *pattern);
 }
 
 bool HostCovers(std::string_view allowed, std::string_view wanted) {
-  const auto below = [](std::string_view name, std::string_view domain) {
-    return name.size() > domain.size() + 1 && name.ends_with(domain) &&
-           name[name.size() - domain.size() - 1] == '.';
-  };
-  const bool with_self = allowed.starts_with("**.");
-  if (!with_self && !allowed.starts_with("*.")) {
-    return allowed == wanted;
-  }
-  const std::string_view domain = allowed.substr(with_self ? 3 : 2);
-  if (wanted.starts_with("**.")) {
-    const std::string_view name = wanted.substr(3);
-    return (with_self && name == domain) || below(name, domain);
-  }
-  if (wanted.starts_with("*.")) {
-    const std::string_view name = wanted.substr(2);
-    return name == domain || below(name, domain);
-  }
-  return (with_self && wanted == domain) || below(wanted, domain);
+  const Result<HostPattern> wide = HostPattern::Parse(allowed);
+  const Result<HostPattern> narrow = HostPattern::Parse(wanted);
+  return wide.ok() && narrow.ok() && wide->Covers(*narrow);
 }
 
 }  // namespace coffer::policy

@@ -8,6 +8,20 @@
 #include "policy/path_param.h"
 
 namespace coffer::policy {
+namespace {
+
+constexpr std::string_view kWorkspace = "/workspace";
+
+bool UsesProject(const Manifest& manifest, const CallPlaces& places) {
+  return manifest.workspace != Workspace::kFresh && !places.project.empty();
+}
+
+}  // namespace
+
+std::string WorkspacePath(const std::string& path, const CallPlaces& places) {
+  const bool there = path == kWorkspace || path.starts_with(std::string(kWorkspace) + "/");
+  return places.project.empty() || !there ? path : places.project + path.substr(kWorkspace.size());
+}
 
 Result<Envelope> MakeEnvelope(const Manifest& manifest,
                               std::vector<std::pair<std::string, std::string>> env,
@@ -20,6 +34,7 @@ Result<Envelope> MakeEnvelope(const Manifest& manifest,
   envelope.runtimes = {manifest.run.runtime};
   envelope.optional_runtimes = manifest.run.also;
   envelope.exec = manifest.exec;
+  envelope.overlay = manifest.overlay;
   envelope.cwd = manifest.run.cwd;
   envelope.exports = manifest.exports;
   envelope.env = std::move(env);
@@ -32,10 +47,14 @@ Result<Envelope> MakeEnvelope(const Manifest& manifest,
                                mount.mode == MountMode::kWrite ? Access::kWrite : Access::kRead,
                                mount.dangerous});
   }
-  if (manifest.workspace != Workspace::kFresh) {
+  const Access access =
+      manifest.workspace == Workspace::kSessionWrite ? Access::kWrite : Access::kRead;
+  if (UsesProject(manifest, places)) {
+    envelope.mounts.push_back({places.project, places.project, access});
+    envelope.cwd = WorkspacePath(manifest.run.cwd, places);
+  } else if (manifest.workspace != Workspace::kFresh) {
     envelope.workspace = places.session_workspace;  // without a session it is fresh all the same
-    envelope.workspace_access =
-        manifest.workspace == Workspace::kSessionWrite ? Access::kWrite : Access::kRead;
+    envelope.workspace_access = access;
   }
   if (envelope.workspace.empty()) {
     envelope.workspace_access = Access::kWrite;
@@ -43,12 +62,17 @@ Result<Envelope> MakeEnvelope(const Manifest& manifest,
   return envelope;
 }
 
-Result<RenderedCall> RenderCall(const Manifest& manifest, const Json& args) {
+Result<RenderedCall> RenderCall(const Manifest& manifest, const Json& args,
+                                const CallPlaces& places) {
   if (!args.is_object()) {
     return Refused("policy.args", "the arguments are not an object");
   }
   Json resolved = args;
-  TRY(ResolvePaths(manifest.run.paths, resolved));
+  std::vector<PathParameter> paths = manifest.run.paths;
+  for (PathParameter& path : paths) {
+    path.mount = UsesProject(manifest, places) ? WorkspacePath(path.mount, places) : path.mount;
+  }
+  TRY(ResolvePaths(paths, resolved));
   RenderedCall call;
   TRY_ASSIGN(call.command, RenderArgv(manifest.run.argv, resolved));
   TRY_ASSIGN(call.env, RenderEnv(manifest.run.env, resolved));
@@ -60,7 +84,7 @@ Result<RenderedCall> RenderCall(const Manifest& manifest, const Json& args) {
 
 Result<ToolCall> MakeToolCall(const Manifest& manifest, const Json& args,
                               const CallPlaces& places) {
-  TRY_ASSIGN(RenderedCall rendered, RenderCall(manifest, args));
+  TRY_ASSIGN(RenderedCall rendered, RenderCall(manifest, args, places));
   ToolCall call;
   call.command = std::move(rendered.command);
   call.stdin_text = std::move(rendered.stdin_text);

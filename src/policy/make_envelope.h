@@ -20,7 +20,12 @@ namespace coffer::policy {
 // What only the host knows about a call.
 struct CallPlaces {
   std::string session_workspace;  // the session's directory on the host; empty: no session
+  // The caller's project on the host, which stands in for the session's files at its own path; empty: none.
+  std::string project;
 };
+
+// Where `path` is, which a manifest writes as /workspace or below it: in the project, if there is one.
+std::string WorkspacePath(const std::string& path, const CallPlaces& places);
 
 struct ToolCall {
   Envelope envelope;
@@ -34,7 +39,8 @@ struct RenderedCall {
   std::vector<std::pair<std::string, std::string>> env;
   std::string stdin_text;
 };
-Result<RenderedCall> RenderCall(const Manifest& manifest, const Json& args);
+Result<RenderedCall> RenderCall(const Manifest& manifest, const Json& args,
+                                const CallPlaces& places = {});
 
 Result<ToolCall> MakeToolCall(const Manifest& manifest, const Json& args, const CallPlaces& places);
 

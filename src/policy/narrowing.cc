@@ -179,6 +179,7 @@ Result<Envelope> Intersect(const Envelope& parent, const Envelope& child) {
   TRY(NarrowSyscalls(parent, both));
   both.tty = parent.tty && child.tty;
   both.exec = parent.exec && child.exec;
+  both.overlay = parent.overlay || child.overlay;
   return both;
 }
 
@@ -254,6 +255,9 @@ std::vector<std::string> WiderThan(const Envelope& outer, const Envelope& inner)
   }
   if (inner.exec && !outer.exec) {
     wider.emplace_back("execution of files that it writes");
+  }
+  if (!inner.overlay && outer.overlay) {
+    wider.emplace_back("directories of the host without an overlay");
   }
   return wider;
 }

@@ -188,6 +188,8 @@ class Differ {
            [](Workspace w) { return std::string(WorkspaceName(w)); });
     Amount("files.exec", before_.exec, after_.exec, "/files/exec",
            [](bool exec) { return std::string(exec ? "true" : "false"); });
+    Amount("files.overlay", !before_.overlay, !after_.overlay, "/files/overlay",
+           [](bool without) { return std::string(without ? "false" : "true"); });
     const auto named = [](const std::vector<std::string>& patterns) {
       std::map<std::string, std::string> grants;
       for (const std::string& pattern : patterns) {
@@ -225,16 +227,31 @@ class Differ {
     }
   }
 
+  // How a destination may be used: "any rate", "10/s, splice, 1MiB out".
+  static std::string TermsOf(const NetworkRule& rule) {
+    std::string terms = rule.rate ? FormatRate(*rule.rate) : "any rate";
+    if (rule.tls != TlsMode::kIntercept) {
+      terms += fmt::format(", {}", TlsModeName(rule.tls));
+    }
+    if (rule.bytes_out > 0) {
+      terms += fmt::format(", {} out", FormatSize(rule.bytes_out));
+    }
+    if (rule.bytes_in > 0) {
+      terms += fmt::format(", {} in", FormatSize(rule.bytes_in));
+    }
+    return rule.ask ? terms + ", more if a person agrees" : terms;
+  }
+
   // One grant for each host, port, method and path, so that a longer list is seen as what it adds.
   static std::map<std::string, std::string> RequestsOf(const Manifest& manifest) {
     std::map<std::string, std::string> requests;
     for (const NetworkRule& rule : manifest.network) {
+      const std::vector<std::string> every = {"any method"};
       for (const PortRange& range : rule.ports) {
-        for (const std::string& method : rule.methods) {
+        for (const std::string& method : rule.methods.empty() ? every : rule.methods) {
           for (const std::string& path : rule.paths) {
             requests[fmt::format("{} {}:{}-{}{}", method, rule.any_host ? "*" : rule.host,
-                                 range.first, range.last, path)] =
-                rule.rate ? FormatRate(*rule.rate) : "any rate";
+                                 range.first, range.last, path)] = TermsOf(rule);
           }
         }
       }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a tool is granted outside its boundary: files, network, credentials.
+// What a tool is granted outside its boundary: files and credentials; network.cc has the hosts.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/text.h"
 #include "policy/export_pattern.h"
@@ -21,46 +20,6 @@ bool Overlap(std::string_view a, std::string_view b) {
     return path == tree || (path.starts_with(tree) && path[tree.size()] == '/');
   };
   return within(a, b) || within(b, a);
-}
-
-// `host` or `dangerously_host`, whichever is there, judged by `object`. Sets `dangerous` for the second.
-template <typename Judge>
-std::optional<std::string> ReadHost(TableReader& reader, std::string_view example, Judge object,
-                                    bool& dangerous, Manifest& manifest) {
-  const bool plain = reader.Find("host") != nullptr;
-  const bool danger = reader.Find("dangerously_host") != nullptr;
-  if (plain && danger) {
-    reader.Add("dangerously_host", "beside host", "keep one of them");
-    return std::nullopt;
-  }
-  if (!danger) {
-    auto host = reader.Required("host", example);
-    if (!host) {
-      return std::nullopt;
-    }
-    if (const std::optional<Objection> objection = object(*host)) {
-      reader.Add("host", objection->message, objection->hint);
-      return std::nullopt;
-    }
-    return host;
-  }
-  auto host = reader.String("dangerously_host");
-  if (!host) {
-    return std::nullopt;
-  }
-  const std::optional<Objection> objection = object(*host);
-  if (!objection) {
-    reader.Add("dangerously_host", fmt::format("nothing is dangerous about {}", Printable(*host)),
-               "write host, without a reason");
-    return std::nullopt;
-  }
-  if (objection->final) {
-    reader.Add("dangerously_host", objection->message, objection->hint);
-    return std::nullopt;
-  }
-  dangerous = true;
-  GrantDanger(reader, "dangerously_host", *host, manifest);
-  return host;
 }
 
 void ReadMount(const TomlNode& table, Manifest& manifest, MistakeList& mistakes) {
@@ -118,124 +77,6 @@ void ReadExports(TableReader& reader, Manifest& manifest, MistakeList& mistakes)
   manifest.exports = std::move(*patterns);
 }
 
-std::optional<PortRange> ParseRange(std::string_view text) {
-  const size_t dash = text.find('-');
-  if (dash == std::string_view::npos) {
-    return std::nullopt;
-  }
-  PortRange range;
-  const auto number = [](std::string_view part, uint16_t& value) {
-    const char* end = part.data() + part.size();
-    const auto [rest, problem] = std::from_chars(part.data(), end, value);
-    return problem == std::errc() && rest == end && value > 0;
-  };
-  if (!number(text.substr(0, dash), range.first) || !number(text.substr(dash + 1), range.last) ||
-      range.last < range.first) {
-    return std::nullopt;
-  }
-  return range;
-}
-
-void ReadPorts(TableReader& reader, NetworkRule& rule, Manifest& manifest, MistakeList& mistakes) {
-  if (const TomlEntry* entry = reader.Find("ports"); entry != nullptr) {
-    const TomlNode& node = entry->value;
-    if (node.kind != TomlKind::kArray || node.items.empty()) {
-      reader.Add("ports", "a list of single ports is wanted",
-                 "write ports = [443]; a range needs dangerously_port_range and a reason");
-    } else {
-      rule.ports.clear();
-      for (const TomlNode& item : node.items) {
-        if (item.kind == TomlKind::kInteger && item.integer >= 1 && item.integer <= 65535) {
-          const auto port = static_cast<uint16_t>(item.integer);
-          rule.ports.push_back({port, port});
-        } else {
-          mistakes.Add(item.at, "network.allow.ports: not a port",
-                       "write each port as a number from 1 to 65535; ranges are too broad");
-        }
-      }
-    }
-  }
-  if (const auto text = reader.String("dangerously_port_range")) {
-    if (const auto range = ParseRange(*text)) {
-      if (reader.Find("ports") == nullptr) {
-        rule.ports.clear();
-      }
-      rule.ports.push_back(*range);
-      rule.dangerous = true;
-      GrantDanger(reader, "dangerously_port_range", *text, manifest);
-    } else {
-      reader.Add("dangerously_port_range", fmt::format("\"{}\" is not a range", Printable(*text)),
-                 "write it as \"8000-8080\"");
-    }
-  }
-}
-
-void ReadRequests(TableReader& reader, NetworkRule& rule, MistakeList& mistakes) {
-  static constexpr std::string_view kMethods[] = {"GET",   "HEAD",   "POST",   "PUT",
-                                                  "PATCH", "DELETE", "OPTIONS"};
-  if (auto methods = reader.Strings("methods")) {
-    for (size_t i = 0; i < methods->size(); ++i) {
-      if (std::find(std::begin(kMethods), std::end(kMethods), (*methods)[i]) ==
-          std::end(kMethods)) {
-        mistakes.Add(
-            reader.Find("methods")->value.items[i].at,
-            fmt::format("network.allow.methods: no method \"{}\"", Printable((*methods)[i])),
-            "name GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS, in capitals");
-      }
-    }
-    rule.methods = std::move(*methods);
-  }
-  if (reader.Find("paths") == nullptr) {
-    mistakes.Add(reader.position(), "network.allow.paths is missing",
-                 "write paths = [\"/v1/**\"], or [\"/**\"] for all of the host");
-  }
-  if (auto paths = reader.Strings("paths")) {
-    for (size_t i = 0; i < paths->size(); ++i) {
-      if (const auto objection = ObjectToUrlPath((*paths)[i])) {
-        mistakes.Add(reader.Find("paths")->value.items[i].at,
-                     "network.allow.paths: " + objection->message, objection->hint);
-      }
-    }
-    rule.paths = std::move(*paths);
-  }
-  if (const auto text = reader.String("rate")) {
-    Result<RateRule> rate = ParseRate(*text);
-    if (rate.ok()) {
-      rule.rate = *rate;
-    } else {
-      reader.Add("rate", std::move(rate.error()));
-    }
-  }
-}
-
-void ReadRule(const TomlNode& table, Manifest& manifest, MistakeList& mistakes) {
-  TableReader reader(table, "network.allow", mistakes);
-  NetworkRule rule;
-  rule.position = table.at;
-  const bool any = reader.Find("dangerously_allow_any_host") != nullptr;
-  if (any) {
-    if (reader.Find("host") != nullptr || reader.Find("dangerously_host") != nullptr) {
-      reader.Add("dangerously_allow_any_host", "beside a host", "keep one of them");
-    }
-    const auto allow = reader.Boolean("dangerously_allow_any_host");
-    if (allow && !*allow) {
-      reader.Add("dangerously_allow_any_host", "false grants nothing", "name a host instead");
-    } else if (allow) {
-      rule.any_host = true;
-      rule.dangerous = true;
-      GrantDanger(reader, "dangerously_allow_any_host", "true", manifest);
-    }
-  } else {
-    rule.host = ReadHost(reader, "\"api.example.com\"", ObjectToHost, rule.dangerous, manifest)
-                    .value_or("");
-  }
-  ReadPorts(reader, rule, manifest, mistakes);
-  ReadRequests(reader, rule, mistakes);
-  CheckReasonIsUsed(reader, any || reader.Find("dangerously_host") != nullptr ||
-                                reader.Find("dangerously_port_range") != nullptr);
-  manifest.network.push_back(std::move(rule));
-}
-
 // "Name: value with one {}".
 bool IsHeader(std::string_view text) {
   const size_t colon = text.find(": ");
@@ -250,6 +91,46 @@ bool IsHeader(std::string_view text) {
 }
 
 }  // namespace
+
+std::optional<std::string> ReadHost(
+    TableReader& reader, std::string_view example,
+    const std::function<std::optional<Objection>(std::string_view)>& object, bool& dangerous,
+    Manifest& manifest) {
+  const bool plain = reader.Find("host") != nullptr;
+  const bool danger = reader.Find("dangerously_host") != nullptr;
+  if (plain && danger) {
+    reader.Add("dangerously_host", "beside host", "keep one of them");
+    return std::nullopt;
+  }
+  if (!danger) {
+    auto host = reader.Required("host", example);
+    if (!host) {
+      return std::nullopt;
+    }
+    if (const std::optional<Objection> objection = object(*host)) {
+      reader.Add("host", objection->message, objection->hint);
+      return std::nullopt;
+    }
+    return host;
+  }
+  auto host = reader.String("dangerously_host");
+  if (!host) {
+    return std::nullopt;
+  }
+  const std::optional<Objection> objection = object(*host);
+  if (!objection) {
+    reader.Add("dangerously_host", fmt::format("nothing is dangerous about {}", Printable(*host)),
+               "write host, without a reason");
+    return std::nullopt;
+  }
+  if (objection->final) {
+    reader.Add("dangerously_host", objection->message, objection->hint);
+    return std::nullopt;
+  }
+  dangerous = true;
+  GrantDanger(reader, "dangerously_host", *host, manifest);
+  return host;
+}
 
 void GrantDanger(TableReader& reader, std::string_view key, std::string value, Manifest& manifest) {
   const auto reason = reader.String("reason");
@@ -274,23 +155,13 @@ void ReadFiles(const TomlNode& table, Manifest& manifest, MistakeList& mistakes)
     manifest.workspace = static_cast<Workspace>(*choice);
   }
   manifest.exec = reader.Boolean("exec").value_or(false);
+  manifest.overlay = reader.Boolean("overlay").value_or(false);
   ReadExports(reader, manifest, mistakes);
   for (const TomlNode* mount : reader.Tables("mount")) {
     ReadMount(*mount, manifest, mistakes);
   }
   if (manifest.mounts.size() > 32) {
     reader.Add("mount", "more than 32 mounts", "mount a directory that holds them");
-  }
-}
-
-void ReadNetwork(const TomlNode& table, Manifest& manifest, MistakeList& mistakes) {
-  TableReader reader(table, "network", mistakes);
-  if (reader.Find("allow") == nullptr) {
-    mistakes.Add(table.at, "[network] allows nothing",
-                 "write [[network.allow]], or leave the table out: there is no network by default");
-  }
-  for (const TomlNode* rule : reader.Tables("allow")) {
-    ReadRule(*rule, manifest, mistakes);
   }
 }
 

@@ -92,12 +92,25 @@ Json FormOf(const NetworkRule& rule) {
   for (const PortRange& range : rule.ports) {
     ports.push_back(Json::array({range.first, range.last}));
   }
-  return {{"host", rule.any_host ? "*" : rule.host},
-          {"ports", std::move(ports)},
-          {"methods", rule.methods},
-          {"paths", rule.paths},
-          {"rate", rule.rate ? Json(FormatRate(*rule.rate)) : Json(nullptr)},
-          {"dangerous", rule.dangerous}};
+  Json json = {{"host", rule.any_host ? "*" : rule.host},
+               {"ports", std::move(ports)},
+               {"methods", rule.methods},
+               {"paths", rule.paths},
+               {"rate", rule.rate ? Json(FormatRate(*rule.rate)) : Json(nullptr)},
+               {"dangerous", rule.dangerous}};
+  if (rule.tls != TlsMode::kIntercept) {
+    json["tls"] = TlsModeName(rule.tls);
+  }
+  if (rule.bytes_out > 0) {
+    json["bytes_out"] = rule.bytes_out;
+  }
+  if (rule.bytes_in > 0) {
+    json["bytes_in"] = rule.bytes_in;
+  }
+  if (rule.ask) {
+    json["ask"] = true;
+  }
+  return json;
 }
 
 Json FormOf(const std::vector<Example>& examples) {
@@ -113,6 +126,9 @@ Json GrantsOf(const Manifest& manifest) {
   json["workspace"] = WorkspaceName(manifest.workspace);
   if (manifest.exec) {
     json["exec"] = true;
+  }
+  if (manifest.overlay) {
+    json["overlay"] = true;
   }
   if (!manifest.exports.empty()) {
     json["exports"] = manifest.exports;

@@ -17,7 +17,7 @@ constexpr std::string_view kIsolation[] = {"level", "floor", "syscalls"};
 constexpr std::string_view kLimits[] = {"cpu",         "wall", "memory", "processes",
                                         "open_files",  "disk", "inodes", "tmp",
                                         "connections", "io",   "output"};
-constexpr std::string_view kFiles[] = {"workspace", "exec", "exports", "mount"};
+constexpr std::string_view kFiles[] = {"workspace", "exec", "overlay", "exports", "mount"};
 constexpr std::string_view kMount[] = {"host", "dangerously_host", "reason", "at", "mode"};
 constexpr std::string_view kNetwork[] = {"allow"};
 constexpr std::string_view kAllow[] = {"host",
@@ -26,9 +26,13 @@ constexpr std::string_view kAllow[] = {"host",
                                        "ports",
                                        "dangerously_port_range",
                                        "reason",
+                                       "tls",
                                        "methods",
                                        "paths",
-                                       "rate"};
+                                       "rate",
+                                       "bytes_out",
+                                       "bytes_in",
+                                       "ask"};
 constexpr std::string_view kCredentials[] = {"name", "scope", "hosts", "header"};
 constexpr std::string_view kApproval[] = {"when", "approvers", "quorum", "expires", "window"};
 constexpr std::string_view kOutput[] = {"schema"};

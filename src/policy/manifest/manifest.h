@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "policy/egress_rule.h"
 #include "policy/envelope.h"
 #include "policy/manifest/mistake.h"
 #include "policy/rate.h"
@@ -82,19 +83,17 @@ struct FileMount {
   Position position;
 };
 
-struct PortRange {
-  uint16_t first = 443;
-  uint16_t last = 443;
-  bool operator==(const PortRange&) const = default;
-};
-
 struct NetworkRule {
   std::string host;  // exact, "*.d" (subdomains), "**.d" (subdomains and d); empty if any_host
   bool any_host = false;
   std::vector<PortRange> ports = {{443, 443}};
-  std::vector<std::string> methods = {"GET"};
-  std::vector<std::string> paths;  // never empty: "/v1/x", "/v1/**"
+  TlsMode tls = TlsMode::kIntercept;
+  std::vector<std::string> methods = {"GET"};  // empty: every method, where requests are not judged
+  std::vector<std::string> paths;              // never empty: "/v1/x", "/v1/**"
   std::optional<RateRule> rate;
+  uint64_t bytes_out = 0;  // of one call; 0: no limit of its own
+  uint64_t bytes_in = 0;
+  bool ask = false;  // what these hosts are not allowed may be asked for
   bool dangerous = false;
   Position position;
 };
@@ -157,6 +156,7 @@ struct Manifest {
   uint64_t connections = 0;  // at the same time, through the egress proxy
   Workspace workspace = Workspace::kFresh;
   bool exec = false;                 // files in /workspace, /tmp and mounts can be executed
+  bool overlay = false;              // read-only mounts lie behind an overlay
   std::vector<std::string> exports;  // files of /workspace that are kept: IsExportPattern
   std::vector<FileMount> mounts;
   std::vector<NetworkRule> network;

@@ -3,7 +3,14 @@
 // The sections of a manifest, one function each. Internal to parse.cc and its siblings.
 #pragma once
 
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "policy/manifest/manifest.h"
+#include "policy/manifest/rules.h"
 #include "policy/manifest/table_reader.h"
 
 namespace coffer::policy {
@@ -25,9 +32,15 @@ void ReadRun(const TomlNode& table, Manifest& manifest, MistakeList& mistakes);
 
 // grants.cc
 void ReadFiles(const TomlNode& table, Manifest& manifest, MistakeList& mistakes);
-void ReadNetwork(const TomlNode& table, Manifest& manifest, MistakeList& mistakes);
 void ReadCredentials(const std::vector<const TomlNode*>& tables, Manifest& manifest,
                      MistakeList& mistakes);
+// network.cc; comes before ReadCredentials.
+void ReadNetwork(const TomlNode& table, Manifest& manifest, MistakeList& mistakes);
+// `host` or `dangerously_host`, whichever is there, judged by `object`. Sets `dangerous` for the second.
+std::optional<std::string> ReadHost(
+    TableReader& reader, std::string_view example,
+    const std::function<std::optional<Objection>(std::string_view)>& object, bool& dangerous,
+    Manifest& manifest);
 // Writes down a grant made with a dangerously_ key; the table must have a reason.
 void GrantDanger(TableReader& reader, std::string_view key, std::string value, Manifest& manifest);
 // A reason with nothing dangerous beside it is a mistake: its author believes in a grant that is not there.

@@ -52,6 +52,17 @@ TEST(BlastRadius, AMethodThatWritesMayBeMail) {
   EXPECT_NE(text.find("can reach *.example.com:443,8000-8080 GET/POST"), std::string::npos) << text;
 }
 
+TEST(BlastRadius, WhatIsNotSeenMayBeAnything) {
+  NetworkRule rule;
+  rule.host = "git.example.com";
+  rule.ports = {{22, 22}};
+  rule.tls = TlsMode::kNone;
+  rule.methods.clear();
+  const BlastRadius radius = ComputeBlastRadius({}, {rule}, {}, Effect::kReversible);
+  EXPECT_NE(Sentence(radius).find("can reach git.example.com:22 any method"), std::string::npos);
+  EXPECT_EQ(ToJson(radius)["reaches"][0]["writes"], true);
+}
+
 TEST(BlastRadius, DangerAndTheSessionShow) {
   Envelope envelope;
   envelope.mounts = {{"/etc", "/data", Access::kRead, true}};

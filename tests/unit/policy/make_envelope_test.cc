@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "policy/narrowing.h"
 #include "tests/unit/policy/manifest/manifest_text.h"
 
 namespace coffer::policy {
@@ -43,6 +44,21 @@ TEST(MakeEnvelope, ExecutionIsNotGrantedByDefault) {
   ASSERT_TRUE(plain.ok());
   EXPECT_FALSE(plain->envelope.exec);
   EXPECT_NE(EnvelopeId(plain->envelope), EnvelopeId(call->envelope));
+}
+
+TEST(MakeEnvelope, AnOverlayIsAskedForAndNeverLeftOut) {
+  const std::string asked = SmallestText() + "[files]\noverlay = true\n";
+  const Result<ToolCall> behind = MakeToolCall(MustParse(asked), Json::object(), {});
+  const Result<ToolCall> plain = MakeToolCall(MustParse(kSmallest), Json::object(), {});
+  ASSERT_TRUE(behind.ok() && plain.ok());
+  EXPECT_TRUE(behind->envelope.overlay);
+  EXPECT_FALSE(plain->envelope.overlay);
+  EXPECT_NE(EnvelopeId(plain->envelope), EnvelopeId(behind->envelope));
+  EXPECT_TRUE(Covers(plain->envelope, behind->envelope));
+  EXPECT_FALSE(Covers(behind->envelope, plain->envelope)) << "a live view is wider";
+  const Result<Envelope> both = Intersect(behind->envelope, plain->envelope);
+  ASSERT_TRUE(both.ok());
+  EXPECT_TRUE(both->overlay);
 }
 
 TEST(MakeEnvelope, FurtherRuntimesAreOptional) {
@@ -95,6 +111,28 @@ TEST(MakeEnvelope, DangerTravelsWithTheMountAndIntoTheId) {
   const Result<ToolCall> call = MakeToolCall(manifest, args, {});
   EXPECT_TRUE(call->envelope.mounts[0].dangerous);
   EXPECT_NE(EnvelopeId(call->envelope), plain);
+}
+
+TEST(MakeEnvelope, AProjectStandsInForTheFilesOfTheSession) {
+  const CallPlaces places{"/state/sessions/1", "/home/me/project"};
+  Manifest manifest = MustParse(kSmallest);
+  manifest.workspace = Workspace::kSessionWrite;
+  Result<ToolCall> call = MakeToolCall(manifest, Json::object(), places);
+  const Mount written{places.project, places.project, Access::kWrite};
+  EXPECT_EQ(call->envelope.mounts, std::vector<Mount>{written});
+  EXPECT_EQ(call->envelope.workspace, "");
+  EXPECT_EQ(call->envelope.cwd, places.project);
+  manifest.workspace = Workspace::kSessionRead;
+  call = MakeToolCall(manifest, Json::object(), places);
+  EXPECT_EQ(call->envelope.mounts.at(0).access, Access::kRead);
+  manifest.workspace = Workspace::kFresh;
+  call = MakeToolCall(manifest, Json::object(), places);
+  EXPECT_TRUE(call->envelope.mounts.empty());
+  EXPECT_EQ(call->envelope.cwd, "/workspace");
+  EXPECT_EQ(WorkspacePath("/workspace/a/b", places), "/home/me/project/a/b");
+  EXPECT_EQ(WorkspacePath("/workspaces", places), "/workspaces");
+  EXPECT_EQ(WorkspacePath("/tmp", places), "/tmp");
+  EXPECT_EQ(WorkspacePath("/workspace", {"/s", ""}), "/workspace");
 }
 
 TEST(MakeEnvelope, RefusesRatherThanGuesses) {

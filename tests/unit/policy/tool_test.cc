@@ -148,7 +148,7 @@ TEST(Tool, EveryShippedManifestLoads) {
   const char* source = std::getenv("COFFER_SOURCE");
   ASSERT_NE(source, nullptr) << "COFFER_SOURCE must be the checkout";
   for (const char* name :
-       {"python", "bash", "shell", "node", "read-file", "write-file", "search-text"}) {
+       {"python", "bash", "shell", "node", "read-file", "write-file", "edit-file", "search-text"}) {
     const auto text = test::ReadFile(std::string(source) + "/tools/" + name + ".toml");
     ASSERT_TRUE(text) << name;
     EXPECT_THAT(Mistakes(*text), IsEmpty()) << name;

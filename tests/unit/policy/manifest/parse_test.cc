@@ -90,6 +90,24 @@ TEST(ManifestParse, ReadsEveryField) {
   EXPECT_EQ(m.PlaceOf("/nothing"), (Position{1, 1}));
 }
 
+TEST(ManifestParse, WhatIsInsideConnections) {
+  const auto rule = [](const std::string& text) {
+    return MustParse(std::string(kSmallest) + "[[network.allow]]\nhost = \"a.example.com\"\n" +
+                     text)
+        .network.front();
+  };
+  EXPECT_EQ(rule("paths = [\"/**\"]\n").tls, TlsMode::kIntercept);
+  const NetworkRule spliced =
+      rule("tls = \"splice\"\nbytes_out = \"1MiB\"\nbytes_in = \"2GiB\"\nask = true\n");
+  EXPECT_EQ(spliced.tls, TlsMode::kSplice);
+  EXPECT_THAT(spliced.methods, IsEmpty()) << "every method";
+  EXPECT_EQ(spliced.bytes_out, 1ULL << 20);
+  EXPECT_EQ(spliced.bytes_in, 2ULL << 30);
+  EXPECT_TRUE(spliced.ask);
+  EXPECT_EQ(rule("tls = \"plain\"\npaths = [\"/**\"]\n").ports.front(), (PortRange{80, 80}));
+  EXPECT_EQ(rule("tls = \"none\"\nports = [22]\n").tls, TlsMode::kNone);
+}
+
 // Each line is appended to, or replaces, a part of the smallest manifest; the text starts with position and message.
 TEST(ManifestParse, EveryMistakeHasItsPlaceAndAWayOut) {
   struct Case {
@@ -161,6 +179,21 @@ TEST(ManifestParse, EveryMistakeHasItsPlaceAndAWayOut) {
        "f:10:12: network.allow.methods: no method \"get\""},
       {"[[network.allow]]\nhost = \"a.example.com\"\npaths = [\"/**\"]\nrate = \"fast\"\n",
        "f:10:8: network.allow.rate: \"fast\" is not a rate"},
+      {"[[network.allow]]\nhost = \"a.example.com\"\npaths = [\"/**\"]\ntls = \"off\"\n",
+       "f:10:7: network.allow.tls: \"off\" is not one of splice, intercept, plain, none"},
+      {"[[network.allow]]\nhost = \"a.example.com\"\npaths = [\"/**\"]\ntls = \"splice\"\n",
+       "f:9:9: network.allow.paths: cannot be judged with tls = \"splice\""},
+      {"[[network.allow]]\nhost = \"a.example.com\"\nmethods = [\"GET\"]\ntls = \"none\"\nports = "
+       "[22]\n",
+       "f:9:11: network.allow.methods: cannot be judged with tls = \"none\""},
+      {"[[network.allow]]\nhost = \"a.example.com\"\ntls = \"none\"\n",
+       "f:9:7: network.allow.tls: \"none\" needs the port"},
+      {"[[network.allow]]\nhost = \"a.example.com\"\ntls = \"splice\"\nbytes_out = \"many\"\n",
+       "f:10:13: network.allow.bytes_out: \"many\" is not a size"},
+      {"[[network.allow]]\nhost = \"a.example.com\"\ntls = \"splice\"\nbytes_in = 5\n",
+       "f:10:12: network.allow.bytes_in: a string is wanted"},
+      {"[[network.allow]]\nhost = \"a.example.com\"\ntls = \"splice\"\nask = \"yes\"\n",
+       "f:10:7: network.allow.ask: true or false is wanted"},
       {"[[credentials]]\nname = \"b\"\nscope = \"s\"\nhosts = [\"api.example.com\"]\nheader = \"A: "
        "{}\"\n",
        "f:10:10: credentials.hosts: api.example.com is in no [[network.allow]]"},

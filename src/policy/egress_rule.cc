@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/egress_rule.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/text.h"
+
+namespace coffer::policy {
+namespace {
+
+bool HasPort(const EgressRule& rule, uint16_t port) {
+  return std::any_of(rule.ports.begin(), rule.ports.end(),
+                     [&](const PortRange& range) { return range.Contains(port); });
+}
+
+bool HasMethod(const EgressRule& rule, std::string_view method) {
+  return rule.methods.empty() ||
+         std::find(rule.methods.begin(), rule.methods.end(), method) != rule.methods.end();
+}
+
+bool HasPath(const EgressRule& rule, const UrlPath& path) {
+  return rule.paths.empty() ||
+         std::any_of(rule.paths.begin(), rule.paths.end(),
+                     [&](const std::string& pattern) { return path.Matches(pattern); });
+}
+
+// Whether requests with or without TLS are this rule's. A spliced connection is TLS with anything inside, and a rule
+// for any protocol is also one for these.
+bool HasScheme(const EgressRule& rule, bool tls) {
+  return rule.tls == TlsMode::kNone || (rule.tls == TlsMode::kPlain) != tls;
+}
+
+// Which of two rules that allow the same is the one that counts, whatever their order: the wider one.
+bool IsWider(const EgressRule& a, const EgressRule& b) {
+  const auto mode = [](TlsMode tls) {
+    switch (tls) {
+      case TlsMode::kNone:
+        return 3;
+      case TlsMode::kSplice:
+        return 2;
+      case TlsMode::kIntercept:
+        return 1;
+      case TlsMode::kPlain:
+        break;
+    }
+    return 0;
+  };
+  // 0 is no limit: as an unsigned number, one less is the largest.
+  const auto rank = [&](const EgressRule& rule) {
+    return std::tuple(mode(rule.tls), rule.bytes_out - 1, rule.bytes_in - 1, rule.connections - 1);
+  };
+  const auto left = rank(a);
+  const auto right = rank(b);
+  return left != right ? left > right : a.text() < b.text();
+}
+
+std::string DefaultPortText(const HostName& host, uint16_t port, uint16_t usual) {
+  return HostAndPort{host, port == usual ? uint16_t{0} : port}.text();
+}
+
+// The longest pattern for `path` that can be written in a rule without escapes.
+std::string PatternFor(const UrlPath& path) {
+  const std::string& text = path.text();
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("-._~/@:+,=").find(c) != std::string_view::npos;
+  };
+  const auto bad = std::find_if_not(text.begin(), text.end(), plain);
+  if (bad == text.end() && text.size() <= 200) {
+    return text;
+  }
+  const size_t length = std::min<size_t>(static_cast<size_t>(bad - text.begin()), 200);
+  return text.substr(0, text.rfind('/', length) + 1) + "**";
+}
+
+std::string FixFor(const EgressConnect& connect) {
+  return "--allow " + DefaultPortText(connect.host, connect.port, 443);
+}
+
+std::string FixFor(const EgressRequest& request) {
+  return fmt::format("--allow '{} {}://{}{}'", request.method, request.tls ? "https" : "http",
+                     DefaultPortText(request.host, request.port, request.tls ? 443 : 80),
+                     PatternFor(request.path));
+}
+
+EgressVerdict Denied(std::string_view reason, std::string message, std::string fix, bool ask) {
+  EgressVerdict verdict;
+  verdict.reason = reason;
+  verdict.message = std::move(message);
+  verdict.fix = std::move(fix);
+  verdict.ask = ask;
+  return verdict;
+}
+
+// How far the best rule came before it said no; later is nearer.
+enum class Miss : uint8_t { kHost, kPort, kScheme, kMethod, kPath, kNone };
+
+Miss MissOf(const EgressRule& rule, const EgressConnect& connect) {
+  if (!rule.host.Covers(connect.host)) {
+    return Miss::kHost;
+  }
+  return HasPort(rule, connect.port) ? Miss::kNone : Miss::kPort;
+}
+
+Miss MissOf(const EgressRule& rule, const EgressRequest& request) {
+  if (const Miss miss = MissOf(rule, EgressConnect{request.host, request.port});
+      miss != Miss::kNone) {
+    return miss;
+  }
+  if (!HasScheme(rule, request.tls)) {
+    return Miss::kScheme;
+  }
+  if (!HasMethod(rule, request.method)) {
+    return Miss::kMethod;
+  }
+  return HasPath(rule, request.path) ? Miss::kNone : Miss::kPath;
+}
+
+template <typename Asked>
+EgressVerdict JudgeBy(std::span<const EgressRule> rules, const Asked& asked, auto explain) {
+  EgressVerdict verdict;
+  Miss nearest = Miss::kHost;
+  bool ask = false;
+  for (const EgressRule& rule : rules) {
+    if (rule.deny) {
+      if (MissOf(rule, EgressConnect{asked.host, asked.port}) == Miss::kNone) {
+        return Denied("host_denied", fmt::format("a rule denies {}", rule.text()), "", false);
+      }
+      continue;
+    }
+    const Miss miss = MissOf(rule, asked);
+    nearest = std::max(nearest, miss);
+    ask = ask || (rule.ask && miss != Miss::kHost);
+    if (miss == Miss::kNone && (verdict.rule == nullptr || IsWider(rule, *verdict.rule))) {
+      verdict.rule = &rule;
+    }
+  }
+  return verdict.allowed() ? verdict : explain(nearest, ask);
+}
+
+}  // namespace
+
+std::string_view TlsModeName(TlsMode mode) {
+  switch (mode) {
+    case TlsMode::kSplice:
+      return "splice";
+    case TlsMode::kIntercept:
+      return "intercept";
+    case TlsMode::kPlain:
+      return "plain";
+    case TlsMode::kNone:
+      break;
+  }
+  return "none";
+}
+
+std::string EgressRule::text() const {
+  std::string where = host.domain().address() ? HostAndPort{host.domain(), 0}.text() : host.text();
+  const uint16_t usual = tls == TlsMode::kPlain ? 80 : 443;
+  std::vector<std::string> numbers;
+  for (const PortRange& range : ports) {
+    numbers.push_back(range.first == range.last ? fmt::to_string(range.first)
+                                                : fmt::format("{}-{}", range.first, range.last));
+  }
+  const std::string port = fmt::format("{}", fmt::join(numbers, ","));
+  if (tls == TlsMode::kSplice) {
+    return fmt::format("{}:{}", where, port);
+  }
+  if (tls == TlsMode::kNone) {
+    return fmt::format("tcp://{}:{}", where, port);
+  }
+  if (port != fmt::to_string(usual)) {
+    where += ":" + port;
+  }
+  return fmt::format("{}{}{}://{}{}", fmt::join(methods, ","), methods.empty() ? "" : " ",
+                     tls == TlsMode::kPlain ? "http" : "https", where,
+                     paths.empty() ? "/**" : fmt::format("{}", fmt::join(paths, ",")));
+}
+
+EgressVerdict Judge(std::span<const EgressRule> rules, const EgressConnect& connect) {
+  return JudgeBy(rules, connect, [&](Miss nearest, bool ask) {
+    const std::string shown = HostAndPort{connect.host, connect.port}.text();
+    return Denied(nearest == Miss::kHost ? "host_not_allowed" : "port_not_allowed",
+                  nearest == Miss::kHost ? fmt::format("no rule allows {}", shown)
+                                         : fmt::format("the rules for {} do not allow port {}",
+                                                       connect.host.text(), connect.port),
+                  FixFor(connect), ask);
+  });
+}
+
+EgressVerdict Judge(std::span<const EgressRule> rules, const EgressRequest& request) {
+  return JudgeBy(rules, request, [&](Miss nearest, bool ask) {
+    const std::string& host = request.host.text();
+    const std::string fix = FixFor(request);
+    switch (nearest) {
+      case Miss::kHost:
+      case Miss::kNone:
+        break;
+      case Miss::kPort:
+        return Denied("port_not_allowed",
+                      fmt::format("the rules for {} do not allow port {}", host, request.port), fix,
+                      ask);
+      case Miss::kScheme:
+        return request.tls
+                   ? Denied("plain_only",
+                            fmt::format("the rule for {} is for HTTP without TLS", host), fix, ask)
+                   : Denied("tls_required", fmt::format("{} is allowed with TLS only", host), fix,
+                            ask);
+      case Miss::kMethod:
+        return Denied("method_not_allowed",
+                      fmt::format("{} at {} is not allowed", Printable(request.method), host), fix,
+                      ask);
+      case Miss::kPath:
+        return Denied("path_not_allowed",
+                      fmt::format("{} at {} is not allowed", Printable(request.path.text()), host),
+                      fix, ask);
+    }
+    return Denied("host_not_allowed", fmt::format("no rule allows {}", host), fix, ask);
+  });
+}
+
+}  // namespace coffer::policy

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/egress_rule.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+namespace coffer::policy {
+namespace {
+
+using testing::HasSubstr;
+
+EgressRule Allow(std::string_view text) {
+  auto rule = ParseAllow(text);
+  EXPECT_TRUE(rule.ok()) << text << ": " << (rule.ok() ? "" : rule.error().message);
+  return rule.ok() ? *rule : EgressRule();
+}
+
+EgressConnect Connect(std::string_view host, uint16_t port) {
+  return {HostName::Parse(host).value(), port};
+}
+
+EgressRequest Request(std::string_view method, bool tls, std::string_view host, uint16_t port,
+                      std::string_view path) {
+  return {HostName::Parse(host).value(), port, tls, std::string(method),
+          UrlPath::Parse(path).value()};
+}
+
+TEST(EgressRule, WhatAllowMeans) {
+  struct Case {
+    const char* text;
+    TlsMode tls;
+    uint16_t port;
+    const char* shown;
+  };
+  const Case kCases[] = {
+      {"api.example.com", TlsMode::kSplice, 443, "api.example.com:443"},
+      {"api.example.com:8443", TlsMode::kSplice, 8443, "api.example.com:8443"},
+      {"*.example.com", TlsMode::kSplice, 443, "*.example.com:443"},
+      {"**.example.com:8443", TlsMode::kSplice, 8443, "**.example.com:8443"},
+      {"https://api.example.com", TlsMode::kSplice, 443, "api.example.com:443"},
+      {"https://api.example.com/**", TlsMode::kSplice, 443, "api.example.com:443"},
+      {"https://api.example.com/v1/**", TlsMode::kIntercept, 443, "https://api.example.com/v1/**"},
+      {"https://api.example.com/", TlsMode::kIntercept, 443, "https://api.example.com/"},
+      {"GET https://api.example.com/v1/**", TlsMode::kIntercept, 443,
+       "GET https://api.example.com/v1/**"},
+      {"GET,HEAD https://a.example.com:444/x", TlsMode::kIntercept, 444,
+       "GET,HEAD https://a.example.com:444/x"},
+      {"GET https://api.example.com", TlsMode::kIntercept, 443, "GET https://api.example.com/**"},
+      {"http://api.example.com/v1/*", TlsMode::kPlain, 80, "http://api.example.com/v1/*"},
+      {"POST http://api.example.com:8080", TlsMode::kPlain, 8080,
+       "POST http://api.example.com:8080/**"},
+      {"git.example.com:22", TlsMode::kNone, 22, "tcp://git.example.com:22"},
+      {"tcp://db.example.com:5432", TlsMode::kNone, 5432, "tcp://db.example.com:5432"},
+      {"intranet", TlsMode::kSplice, 443, "intranet:443"},
+      {"192.0.2.7:5432", TlsMode::kSplice, 5432, "192.0.2.7:5432"},
+      {"[2001:db8::1]:443", TlsMode::kSplice, 443, "[2001:db8::1]:443"},
+      {"B\xc3\xbc"
+       "cher.example",
+       TlsMode::kSplice, 443, "xn--bcher-kva.example:443"},
+  };
+  for (const Case& c : kCases) {
+    const EgressRule rule = Allow(c.text);
+    EXPECT_EQ(rule.tls, c.tls) << c.text;
+    EXPECT_EQ(rule.ports, (std::vector<PortRange>{{c.port, c.port}})) << c.text;
+    EXPECT_EQ(rule.text(), c.shown);
+    EXPECT_EQ(ParseAllow(rule.text()).value(), rule) << "what is shown means the same";
+  }
+}
+
+TEST(EgressRule, WhatAllowRefuses) {
+  for (const char* text : {"",
+                           "*",
+                           "**",
+                           "*.com",
+                           "**.co.uk",
+                           "*.github.io",
+                           "localhost",
+                           "localhost:8080",
+                           "a.localhost",
+                           "metadata.google.internal",
+                           "api.example.com/",
+                           "api.example.com/v1",
+                           "GET api.example.com",
+                           "get https://api.example.com/",
+                           "GET, https://api.example.com/",
+                           "CONNECT https://api.example.com/",
+                           "GET  https://api.example.com/",
+                           "https://user@api.example.com/",
+                           "https://api.example.com/?q",
+                           "https://api.example.com/a*",
+                           "https://api.example.com/../x",
+                           "https://api.example.com/%2e",
+                           "https:///x",
+                           "https://",
+                           "ftp://api.example.com",
+                           "tcp://api.example.com",
+                           "tcp://api.example.com:22/x",
+                           "api.example.com:0",
+                           "api.example.com:",
+                           "a.example.com,b.example.com",
+                           "api.example.com.",
+                           "HTTPS://api.example.com",
+                           "api.example.com:443-445",
+                           "a.*.example.com"}) {
+    const auto rule = ParseAllow(text);
+    ASSERT_FALSE(rule.ok()) << text << " became " << rule->text();
+    EXPECT_FALSE(rule.error().hint.empty()) << text;
+  }
+}
+
+TEST(EgressRule, EmptyDenies) {
+  const EgressVerdict verdict = Judge({}, Connect("api.example.com", 443));
+  EXPECT_FALSE(verdict.allowed());
+  EXPECT_EQ(verdict.reason, "host_not_allowed");
+  EXPECT_EQ(verdict.fix, "--allow api.example.com");
+  EXPECT_FALSE(Judge({}, Request("GET", true, "api.example.com", 443, "/")).allowed());
+  const EgressRule nothing;
+  EXPECT_FALSE(Judge(std::span(&nothing, 1), Connect("api.example.com", 443)).allowed());
+}
+
+TEST(EgressRule, HostPortMethodAndPathAreJudged) {
+  const std::vector<EgressRule> rules = {
+      Allow("api.test:8443"), Allow("GET https://www.test/v1/**"), Allow("http://old.test/pub/**")};
+  EXPECT_EQ(Judge(rules, Connect("api.test", 8443)).rule, &rules[0]);
+  EXPECT_EQ(Judge(rules, Connect("www.test", 443)).rule, &rules[1]);
+  EXPECT_EQ(Judge(rules, Connect("api.test", 443)).reason, "port_not_allowed");
+  EXPECT_EQ(Judge(rules, Connect("api.test", 22)).fix, "--allow api.test:22");
+  for (const char* other : {"evilapi.test", "api.test.evil.test", "a.api.test"}) {
+    EXPECT_EQ(Judge(rules, Connect(other, 8443)).reason, "host_not_allowed");
+  }
+  const auto www = [&](const char* method, const char* path) {
+    return Judge(rules, Request(method, true, "www.test", 443, path));
+  };
+  EXPECT_TRUE(www("GET", "/v1/x").allowed());
+  EXPECT_EQ(www("POST", "/v1/x").reason, "method_not_allowed");
+  EXPECT_EQ(www("POST", "/v1/x").fix, "--allow 'POST https://www.test/v1/x'");
+  EXPECT_EQ(www("GET", "/v2/x").reason, "path_not_allowed");
+  EXPECT_EQ(www("GET", "/v1/../v2/x").reason, "path_not_allowed");
+  EXPECT_EQ(Judge(rules, Request("GET", false, "www.test", 443, "/v1/x")).reason, "tls_required");
+  EXPECT_TRUE(Judge(rules, Request("GET", false, "old.test", 80, "/pub/a")).allowed());
+  EXPECT_EQ(Judge(rules, Request("GET", false, "old.test", 80, "/a")).reason, "path_not_allowed");
+  EXPECT_EQ(Judge(rules, Request("GET", true, "old.test", 80, "/pub/a")).reason, "plain_only");
+  EXPECT_FALSE(Judge(rules, Request("GET", false, "api.test", 8443, "/")).allowed())
+      << "a rule for TLS allows nothing in the clear";
+}
+
+TEST(EgressRule, TheFixAllowsWhatWasDenied) {
+  const auto value = [](std::string fix) {
+    EXPECT_THAT(fix, testing::StartsWith("--allow "));
+    fix.erase(0, 8);
+    std::erase(fix, '\'');
+    return fix;
+  };
+  for (const char* path : {"/", "/v1/x", "/a%20b/c", "/v1/it's/x", "/a/$(id)", "/a;b", "/%2A/x"}) {
+    const EgressRequest request = Request("DELETE", true, "api.test", 8443, path);
+    const EgressVerdict verdict = Judge({}, request);
+    const EgressRule rule = Allow(value(verdict.fix));
+    EXPECT_TRUE(Judge(std::span(&rule, 1), request).allowed()) << path << ": " << verdict.fix;
+    EXPECT_EQ(std::count(verdict.fix.begin(), verdict.fix.end(), '\''), 2) << verdict.fix;
+    EXPECT_THAT(verdict.fix, testing::Not(HasSubstr("$"))) << "pasted into a shell";
+  }
+  const EgressRule rule = Allow(value(Judge({}, Connect("2001:db8::1", 25)).fix));
+  EXPECT_TRUE(Judge(std::span(&rule, 1), Connect("2001:db8::1", 25)).allowed());
+}
+
+TEST(EgressRule, OrderDoesNotMatterAndDenyWins) {
+  std::vector<EgressRule> rules = {Allow("GET https://api.test/v1/**"), Allow("api.test"),
+                                   Allow("**.api.test"), Allow("tcp://b.api.test:443")};
+  rules[1].bytes_out = 100;
+  const auto by = [](const EgressRule& a, const EgressRule& b) { return a.text() < b.text(); };
+  std::sort(rules.begin(), rules.end(), by);
+  do {
+    // The widest: spliced before intercepted, without a limit before with one.
+    EXPECT_EQ(Judge(rules, Connect("api.test", 443)).rule->text(), "**.api.test:443");
+    EXPECT_EQ(Judge(rules, Connect("b.api.test", 443)).rule->tls, TlsMode::kNone);
+  } while (std::next_permutation(rules.begin(), rules.end(), by));
+
+  EgressRule deny = Allow("GET https://b.api.test/v1/**");
+  deny.deny = true;
+  for (const size_t at : {size_t{0}, rules.size()}) {
+    std::vector<EgressRule> with = rules;
+    with.insert(with.begin() + static_cast<long>(at), deny);
+    EXPECT_EQ(Judge(with, Connect("b.api.test", 443)).reason, "host_denied");
+    EXPECT_EQ(Judge(with, Request("POST", true, "b.api.test", 443, "/x")).reason, "host_denied")
+        << "methods and paths do not narrow a denial";
+    EXPECT_TRUE(Judge(with, Connect("c.api.test", 443)).allowed());
+  }
+  EXPECT_FALSE(Judge(std::span(&deny, 1), Connect("c.api.test", 443)).allowed())
+      << "a denial allows nothing";
+}
+
+TEST(EgressRule, AskIsForTheRulesOwnHosts) {
+  EgressRule rule = Allow("GET https://api.test/v1/**");
+  rule.ask = true;
+  EXPECT_TRUE(Judge(std::span(&rule, 1), Request("POST", true, "api.test", 443, "/v1/x")).ask);
+  EXPECT_FALSE(Judge(std::span(&rule, 1), Connect("other.test", 443)).ask);
+}
+
+}  // namespace
+}  // namespace coffer::policy
