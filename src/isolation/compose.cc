@@ -10,6 +10,7 @@
 
 #include "base/split.h"
 #include "isolation/compose_etc.h"
+#include "isolation/compose_overlay.h"
 #include "isolation/directory_list.h"
 #include "isolation/etc.h"
 #include "isolation/machine_files.h"
@@ -65,7 +66,8 @@ void CoverFifos(const std::string& directory, const std::vector<std::string>& fi
   }
 }
 
-void AddRuntime(const OpenedRuntime& runtime, BoundaryPlan& plan, DirectoryList& dirs) {
+void AddRuntime(const policy::Envelope& envelope, const OpenedRuntime& runtime, BoundaryPlan& plan,
+                DirectoryList& dirs) {
   RootPart& root = plan.call_root;
   std::set<std::string> tops;
   for (size_t i = 0; i < runtime.set.files.size(); ++i) {
@@ -73,6 +75,9 @@ void AddRuntime(const OpenedRuntime& runtime, BoundaryPlan& plan, DirectoryList&
     BindMount bind = BindOf(runtime.paths[i], file.inside, plan.own_uid);
     // Libraries are mapped executable; Landlock decides what execve may run.
     bind.executable = !IsAtOrBelow(file.inside, "/etc");
+    if (BehindOverlay(envelope, runtime.paths[i])) {
+      PutBehindOverlay(bind, root);
+    }
     root.binds.push_back(bind);
     CoverFifos(file.inside, runtime.fifos[i], root);
     dirs.AddParentsOf(file.inside);
@@ -179,15 +184,19 @@ void AddInputs(const std::vector<Input>& inputs, bool link, RootPart& root) {
   }
 }
 
-void AddMounts(const std::vector<OpenedMount>& mounts, bool exec, BoundaryPlan& plan,
-               DirectoryList& dirs) {
+void AddMounts(const policy::Envelope& envelope, const std::vector<OpenedMount>& mounts,
+               BoundaryPlan& plan, DirectoryList& dirs) {
   RootPart& root = plan.call_root;
+  const bool exec = envelope.exec;
   for (const OpenedMount& mount : mounts) {
     BindMount bind = BindOf(mount.path, mount.at, plan.own_uid);
     bind.writable = mount.access == policy::Access::kWrite;
     bind.executable = exec;
     bind.id_mapped = true;
     bind.link = mount.link;
+    if (BehindOverlay(envelope, mount)) {
+      PutBehindOverlay(bind, root);
+    }
     root.binds.push_back(bind);
     if (mount.within) {
       continue;  // its place and Landlock's rule are those of the mount around it
@@ -323,15 +332,17 @@ Status CompleteContainer(const policy::Envelope& envelope, const OpenedRuntime& 
                          const std::vector<OpenedMount>& mounts, const std::vector<Input>& inputs,
                          BoundaryPlan& plan) {
   TRY(CheckTargets(mounts, runtime.set));
+  TRY(CheckOverlays(envelope, mounts));
   DirectoryList dirs;
   RootPart& root = plan.call_root;
   AddCommonRules(envelope, plan);
   for (PrivateFile& file : RuntimeEtc(runtime.set)) {
     root.files.push_back(std::move(file));
   }
-  AddRuntime(runtime, plan, dirs);
+  AddRuntime(envelope, runtime, plan, dirs);
   AddInputs(inputs, envelope.workspace.empty(), root);
-  AddMounts(mounts, envelope.exec, plan, dirs);
+  AddMounts(envelope, mounts, plan, dirs);
+  AddOverlayPlace(root, dirs);
   TRY(HideParts(runtime, mounts, root));
 
   // A link inside the runtime (/bin -> usr/bin) stands where a directory would otherwise be made; what the first half

@@ -18,7 +18,7 @@ namespace {
 // has it, so what programs can do without is not here.
 constexpr std::string_view kNames[] = {
     "alternatives", "ld.so.cache",  "ssl/openssl.cnf", "ssl/certs", "java-*", "ImageMagick-*",
-    "fonts",        "matplotlibrc", "tcltk",           "texmf",     "R",
+    "fonts",        "matplotlibrc", "tcltk",           "texmf",     "R",      "python3.*",
 };
 // Links alone, made by the package manager: nothing in them can be private.
 constexpr std::string_view kLinksOnly[] = {"/etc/alternatives", "/etc/ssl/certs"};

@@ -42,6 +42,9 @@ struct BindMount {
   bool covers = false;         // a fifo in another mount, which is there already
   bool link = false;           // a link, mounted on itself so that it cannot be replaced
   bool usable_device = false;  // a device that can be opened: the only mounts without nodev
+  // Not empty: an overlay lies on top of it (child/overlay.h), with these two directories of RootPart::overlays.
+  std::string overlay_upper;
+  std::string overlay_work;
 };
 
 struct PrivateFile {
@@ -86,6 +89,7 @@ struct RootPart {
   std::vector<PrivateLink> links;
   std::vector<BindMount> binds;
   std::vector<std::string> hidden;  // directories in a bind, each covered by an empty one
+  std::string overlays;             // the tmpfs with the upper layers, sealed at the end; or empty
 };
 
 // Host uids of boundaries (ADR 4): first + pid of the supervisor, modulo the count. The default is a range that neither

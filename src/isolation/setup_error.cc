@@ -45,7 +45,17 @@ Error ExplainSetup(const ChildReport& report, const BoundaryPlan& plan) {
   std::string hint;
   if (about_a_bind && report.item < binds.size()) {
     what += ": " + binds[report.item].host;
-    if (number == ESTALE || number == ELOOP || number == ENOENT || number == ENOTDIR) {
+    const bool overlay =
+        stage == static_cast<uint32_t>(Stage::kAttach) && !binds[report.item].overlay_upper.empty();
+    if (overlay && number != ENOENT) {
+      kind = ErrorKind::kRefused;
+      hint =
+          "it cannot be shown through an overlay: another file system is mounted below it, it is "
+          "an "
+          "overlay of overlays itself, its file system cannot be a layer, or the kernel is older "
+          "than "
+          "5.11; leave out --ro-overlay (in a manifest: files.overlay)";
+    } else if (number == ESTALE || number == ELOOP || number == ENOENT || number == ENOTDIR) {
       kind = ErrorKind::kRefused;
       hint = "the path changed while the boundary was being built";
     } else if (number == EINVAL) {

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
@@ -59,6 +60,22 @@ int PairDatagram(int argc, char** argv) {
   const auto* to = reinterpret_cast<const sockaddr*>(&address);
   Verdict("send", sendto(ends[0], "x", 1, MSG_DONTWAIT, to, sizeof address));
   Verdict("connect", connect(ends[1], to, sizeof address));
+  return 0;
+}
+
+// `locks FILE`: every kind of lock that a reader can take. None of them waits.
+int Locks(int argc, char** argv) {
+  const int file = argc < 2 ? -1 : open(argv[1], O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    Refused("open", errno);
+    return 0;
+  }
+  Verdict("exclusive", flock(file, LOCK_EX | LOCK_NB));
+  Verdict("shared", flock(file, LOCK_SH | LOCK_NB));
+  struct flock range = {};
+  range.l_type = F_RDLCK;
+  Verdict("posix", fcntl(file, F_SETLK, &range));
+  Verdict("ofd", fcntl(file, F_OFD_SETLK, &range));
   return 0;
 }
 
@@ -125,6 +142,7 @@ constexpr Verb kVerbs[] = {
     {"connect-unix", ConnectUnix, "PATH..."},
     {"abstract-unix", AbstractUnix, "NAME..."},
     {"pair-datagram", PairDatagram, "PATH"},
+    {"locks", Locks, "FILE"},
     {"sysv-shm", SysvShm, "KEY"},
     {"sysv-create", SysvCreate, "KEY"},
     {"mq", Mq, "NAME"},

@@ -12,6 +12,7 @@
 
 #include "base/sys.h"
 #include "isolation/child/mount_here.h"
+#include "isolation/child/overlay.h"
 
 namespace coffer::isolation {
 namespace {
@@ -287,6 +288,9 @@ long AttachBinds(const RootPart& part, const int32_t (&trees)[kMaxTrees], int ro
     if (answer >= 0) {
       answer = MoveTo(trees[i], root, bind.at.c_str());
     }
+    if (answer >= 0 && !bind.overlay_upper.empty()) {
+      answer = CoverWithOverlay(bind, trees[i], root, Attributes(bind));
+    }
     if (!bind.supervised) {
       ::close(trees[i]);
     }
@@ -305,7 +309,8 @@ long AttachBinds(const RootPart& part, const int32_t (&trees)[kMaxTrees], int ro
       return answer;
     }
   }
-  return 0;
+  *item = static_cast<uint32_t>(part.binds.size());
+  return part.overlays.empty() ? 0 : SealOverlays(part.overlays);
 }
 
 long SealRoot(int root) { return SetAttributes(root, "", AT_EMPTY_PATH, MOUNT_ATTR_RDONLY); }

@@ -135,6 +135,7 @@ Status AddPython(SetBuilder& set, const Program& program) {
                  "apt install python3", 0};
   }
   if (prefix == "/usr") {
+    set.AddOptional("/etc/" + python);  // Debian's sitecustomize.py is a link to there
     AddPythonPackages(set, "/usr/lib/python3/dist-packages");
     AddPythonPackages(set, "/usr/local/lib/" + python + "/dist-packages");
   } else {

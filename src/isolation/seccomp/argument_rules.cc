@@ -20,6 +20,8 @@
 #include <initializer_list>
 #include <utility>
 
+#include "isolation/seccomp/identity_rules.h"
+
 namespace coffer::isolation {
 namespace {
 
@@ -285,6 +287,7 @@ void AddArgumentRules(Tier tier, FilterOptions options, Profile* profile) {
   SystemV(tier, rules);
   Fcntl(rules);
   Scheduling(tier, rules);
+  AddIdentityRules(tier, options, profile);
 }
 
 }  // namespace coffer::isolation

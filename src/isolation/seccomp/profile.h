@@ -65,6 +65,9 @@ struct Profile {
   std::vector<Rule> rules;
 };
 
+inline constexpr uint32_t kUsualId = 1000;
+inline constexpr uint32_t kEveryId = ~uint32_t{0};
+
 // What the rest of the boundary makes safe to allow.
 struct FilterOptions {
   bool inet_sockets =
@@ -75,17 +78,23 @@ struct FilterOptions {
   bool host_paths = true;
   // sysinfo goes to the supervisor, which answers with the boundary's own figures (sysinfo_server.h).
   bool own_figures = false;
+  // The one user and group id that the boundary's user namespace has. Becoming another one is EPERM, as for every ordinary
+  // user; the kernel would say EINVAL. kEveryId where there is no such namespace.
+  uint32_t own_id = kUsualId;
   bool operator==(const FilterOptions&) const = default;
 };
 
-// Every set of options as a number, for tables.
+// Every set of options as a number, for tables, which are made for kUsualId.
 inline constexpr unsigned kFilterOptionSets = 16;
 constexpr unsigned IndexOf(FilterOptions options) {
   return (options.inet_sockets ? 1U : 0U) + (options.unix_sockets ? 2U : 0U) +
          (options.host_paths ? 4U : 0U) + (options.own_figures ? 8U : 0U);
 }
 constexpr FilterOptions FilterOptionsOf(unsigned index) {
-  return {(index & 1) != 0, (index & 2) != 0, (index & 4) != 0, (index & 8) != 0};
+  return {.inet_sockets = (index & 1) != 0,
+          .unix_sockets = (index & 2) != 0,
+          .host_paths = (index & 4) != 0,
+          .own_figures = (index & 8) != 0};
 }
 
 // The profile written in profiles.cc. `name` is kStrict, kDefault or kCompat; kImported has no text of its own and

@@ -96,8 +96,8 @@ constexpr Group kGroups[] = {
      "capget getrandom"},
 
     // Becoming another user or group: without capabilities only to what one already is, and programs do call them.
-    {Tier::kDefault,
-     "setuid setgid setreuid setregid setresuid setresgid setfsuid setfsgid setgroups capset"},
+    // setuid and its kin are in argument_rules.cc.
+    {Tier::kDefault, "setfsuid setfsgid setgroups capset"},
 
     // Own limits and priorities. Hard limits only go down without CAP_SYS_RESOURCE.
     {Tier::kStrict, "setrlimit"},

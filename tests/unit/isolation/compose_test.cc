@@ -315,6 +315,44 @@ TEST_F(Compose, TmpHoldsMoreFilesIfItIsLarger) {
   EXPECT_GT(inodes(1 << 30), 100000U);
 }
 
+TEST_F(Compose, OnlyReadOnlyDirectoriesOfTheCallersLieBehindAnOverlay) {
+  EXPECT_TRUE(Plan().call_root.overlays.empty());
+  for (HostPath& path : runtime_.paths) {
+    path.path_class = PathClass::kSystem;
+  }
+  envelope_.overlay = true;
+  const BoundaryPlan plan = Plan();
+  const RootPart& root = plan.call_root;
+  std::vector<std::string> behind;
+  for (const BindMount& bind : root.binds) {
+    if (!bind.overlay_upper.empty()) {
+      behind.push_back(bind.at);
+      for (const std::string& directory : {bind.overlay_upper, bind.overlay_work}) {
+        EXPECT_TRUE(directory.starts_with(root.overlays + "/")) << directory;
+        EXPECT_NE(std::find(root.dirs.begin(), root.dirs.end(), directory), root.dirs.end());
+        EXPECT_EQ(RightsAt(plan, directory), 0U);
+      }
+    }
+  }
+  EXPECT_EQ(behind, std::vector<std::string>{"/mnt/deep/ro"});
+  ASSERT_EQ(root.tmpfs.size(), 1U) << "the layers have a place of their own";
+  EXPECT_EQ(root.tmpfs[0].at, root.overlays);
+}
+
+TEST_F(Compose, ASingleFileHasNoOverlay) {
+  envelope_.overlay = true;
+  dir_.Write("file", "x");
+  OpenedMount mount;
+  mount.path = std::move(OpenHostPath(dir_ / "file", Access::kRead)).value();
+  mount.at = "/mnt/file";
+  envelope_.mounts.push_back({dir_ / "file", mount.at});
+  mounts_.push_back(std::move(mount));
+  BoundaryPlan plan = BeginContainer(envelope_, false);
+  const Status status = CompleteContainer(envelope_, runtime_, mounts_, {}, plan);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, "policy.mount.overlay");
+}
+
 TEST_F(Compose, TooManyMountsAreRefused) {
   for (int i = 0; i < 600; ++i) {
     AddFile({"/usr/x", "/usr/x" + std::to_string(i), false, false});

@@ -442,7 +442,7 @@ TEST(Profiles, NoDeviceNodes) {
 
 TEST(Profiles, OnlyWhereTheyBelong) {
   for (const char* name :
-       {"bind", "connect", "accept4", "listen", "splice", "inotify_init1", "chown", "setuid"}) {
+       {"bind", "connect", "accept4", "listen", "splice", "inotify_init1", "chown", "setgroups"}) {
     EXPECT_EQ(Three(name), "notify, allow, allow") << name;
   }
   for (const char* name : {"msgget", "mq_open", "landlock_create_ruleset", "sched_setattr"}) {
@@ -523,6 +523,35 @@ TEST(Profiles, ForeignAbisDie) {
     EXPECT_EQ(Verdict(*program, Call(table.audit_arch, table.highest() + 1)), "errno 38");
     EXPECT_EQ(Verdict(*program, Call(table.audit_arch, 0x3fffffff)), "errno 38");
   }
+}
+
+// As for every ordinary user outside: an id that is not the own one is EPERM, and the kernel's EINVAL is not seen.
+TEST(Profiles, BecomingAnotherUserIsNotPermitted) {
+  constexpr uint64_t kUnchanged = 0xffffffff;
+  const std::string refused = "notify, errno 1, errno 1";
+  const std::string allowed = "notify, allow, allow";
+  for (const char* const name : {"setuid", "setgid"}) {
+    EXPECT_EQ(Three(name, {1000}), allowed) << name;
+    EXPECT_EQ(Three(name, {0}), refused) << name;
+    EXPECT_EQ(Three(name, {uint64_t{1} << 32 | 1000}), allowed)
+        << "the kernel drops the upper half";
+  }
+  for (const char* const name : {"setreuid", "setregid"}) {
+    EXPECT_EQ(Three(name, {1000, kUnchanged}), allowed) << name;
+    EXPECT_EQ(Three(name, {kUnchanged, 65534}), refused) << name;
+    EXPECT_EQ(Three(name, {65534, 1000}), refused) << name;
+  }
+  for (const char* const name : {"setresuid", "setresgid"}) {
+    EXPECT_EQ(Three(name, {kUnchanged, 1000, 1000}), allowed) << name;
+    EXPECT_EQ(Three(name, {1000, 1000, 0}), refused) << name;
+  }
+  FilterOptions root_inside;
+  root_inside.own_id = 0;
+  EXPECT_EQ(Three("setuid", {0}, root_inside), allowed);
+  EXPECT_EQ(Three("setuid", {1000}, root_inside), refused);
+  FilterOptions no_namespace;
+  no_namespace.own_id = kEveryId;
+  EXPECT_EQ(Three("setuid", {0}, no_namespace), allowed) << "there the kernel says EPERM itself";
 }
 
 }  // namespace
