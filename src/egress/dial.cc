@@ -26,7 +26,9 @@
 
 #include "base/clock.h"
 #include "base/sys.h"
+#include "base/trust_files.h"
 #include "net/asio.h"
+#include "policy/address_class.h"
 
 namespace coffer::egress {
 namespace {
@@ -51,9 +53,6 @@ constexpr Nanos kRemembered = std::chrono::seconds(30);
 constexpr size_t kMostAtOnce = 128;
 constexpr uint32_t kMostHead = 8 * 1024;
 constexpr uint32_t kLongestRetry = 24 * 3600;
-constexpr const char* kTrustFiles[] = {"/etc/ssl/certs/ca-certificates.crt",
-                                       "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
-                                       "/etc/ssl/cert.pem"};
 
 struct Outcome {
   DeliverResult result = DeliverResult::kUnreachable;
@@ -269,37 +268,26 @@ class BeastDialer : public Dialer {
   size_t running_ = 0;
 };
 
-bool IsLinkLocal(const asio::ip::address_v4& address) {
-  return (address.to_uint() >> 16) == 0xa9fe;  // 169.254/16
-}
-
 }  // namespace
 
 bool MayDial(const Receiver& receiver, const std::string& text) {
-  error_code error;
-  asio::ip::address address = asio::ip::make_address(text, error);
-  if (error) {
+  const auto address = policy::IpAddress::Parse(text);
+  if (!address) {
     return false;
   }
-  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
-    address = asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
+  const auto block = policy::BlockOf(*address);
+  if (!block || block->kind == policy::AddressClass::kPrivate ||
+      block->kind == policy::AddressClass::kShared) {
+    return true;  // the operator named the host
   }
-  if (address.is_unspecified() || address.is_multicast()) {
+  if (block->kind == policy::AddressClass::kUnspecified ||
+      block->kind == policy::AddressClass::kMulticast || block->range.text() == "240.0.0.0/4") {
     return false;
   }
-  if (address.is_v4() &&
-      (address.to_v4().to_uint() >> 28 == 0xf || address.to_v4().to_uint() >> 24 == 0)) {
-    return false;  // 240/4 with the broadcast address, and 0/8
-  }
-  error_code not_numeric;
-  (void)asio::ip::make_address(receiver.host, not_numeric);
-  if (!not_numeric) {
+  if (policy::IpAddress::Parse(receiver.host)) {
     return true;  // the operator wrote this very address
   }
-  if (address.is_loopback()) {
-    return receiver.this_host;
-  }
-  return address.is_v4() ? !IsLinkLocal(address.to_v4()) : !address.to_v6().is_link_local();
+  return block->kind == policy::AddressClass::kLoopback && receiver.this_host;
 }
 
 uint32_t ParseRetryAfter(std::string_view text, int64_t now) {

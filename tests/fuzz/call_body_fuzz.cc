@@ -65,7 +65,7 @@ void Decide(const CallRequest& request) {
     Demand(IsUtf8(shown), "arguments that cannot be recorded", shown);
   }
   const std::string workspace(request.session_id ? kWorkspace : "");
-  const auto made = call::Evaluate(tool->second, *args, workspace);
+  const auto made = call::Evaluate(tool->second, *args, {workspace});
   if (!made.ok()) {
     const Error& error = made.error();
     Demand(error.code.starts_with("policy."), "a refusal of another class", error.code);

@@ -54,7 +54,9 @@ void CheckGrants(const Manifest& manifest) {
   for (const NetworkRule& rule : manifest.network) {
     Require(rule.any_host != !rule.host.empty(), "a rule for some host");
     Require(!rule.any_host || rule.dangerous, "any host, and nothing said");
-    Require(!rule.paths.empty() && !rule.methods.empty() && !rule.ports.empty(), "an empty list");
+    Require(!rule.paths.empty() && !rule.ports.empty(), "an empty list");
+    const bool seen = rule.tls == TlsMode::kIntercept || rule.tls == TlsMode::kPlain;
+    Require(seen != rule.methods.empty(), "methods where nothing is seen, or none where it is");
   }
   for (const Danger& danger : manifest.dangers) {
     Require(!danger.reason.empty(), "a reason");

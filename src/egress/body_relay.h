@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Carries the body of one HTTP message from one side to the other, framed anew: a chunked body is taken apart and put
+// together again, so that no byte outside the body that was announced ever goes through.
+#pragma once
+
+#include "egress/buffered_stream.h"
+#include "net/http_head.h"
+
+namespace coffer::egress {
+
+enum class BodyEnd {
+  kWhole,
+  kSourceBroken,  // it ended early, or its chunks are not chunks
+  kTargetGone,
+};
+
+// `as` is how the target is told where it ends: kChunked, kLength for the same length, or kUntilClose for bare bytes.
+net::Task<BodyEnd> RelayBody(BufferedStream& from, const net::HttpBody& body, BufferedStream& to,
+                             net::HttpBody::Kind as, Watchdog& watchdog);
+
+}  // namespace coffer::egress

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The certificate authority of one boundary, for connections that are looked into.
+//
+// Its key is made when the egress process starts, lives in that process's memory alone, and is gone with it. Its
+// certificate is trusted inside that boundary and nowhere else, for a day at most. It is good for the names of the
+// intercepting rules only (name constraints, RFC 5280 section 4.2.1.10), so that even a thief of the key
+// could not speak for another host to a program inside. Leaves are made when a host is first asked for, and kept.
+#pragma once
+
+#include <openssl/evp.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "egress/tls_stream.h"
+#include "policy/egress_rule.h"
+#include "policy/host_name.h"
+
+namespace coffer::egress {
+
+class BoundaryCa {
+ public:
+  static Result<std::unique_ptr<BoundaryCa>> Make(const std::vector<policy::EgressRule>& rules);
+
+  // PEM.
+  const std::string& certificate() const { return pem_; }
+  // Ready to accept as `host`: TLS 1.2 or 1.3, HTTP/1.1 only. Null if it cannot be made.
+  UniqueSsl MakeServer(const policy::HostName& host);
+
+ private:
+  struct FreeKey {
+    void operator()(EVP_PKEY* key) const { ::EVP_PKEY_free(key); }
+  };
+  struct FreeCertificate {
+    void operator()(X509* certificate) const { ::X509_free(certificate); }
+  };
+  using UniqueKey = std::unique_ptr<EVP_PKEY, FreeKey>;
+  using UniqueCertificate = std::unique_ptr<X509, FreeCertificate>;
+
+  BoundaryCa() = default;
+  UniqueCertificate MakeLeaf(const policy::HostName& host) const;
+  UniqueSslContext MakeContext(const policy::HostName& host) const;
+
+  UniqueKey key_;
+  UniqueKey leaf_key_;  // one for all leaves: they live in the same process
+  UniqueCertificate certificate_;
+  std::string pem_;
+  std::map<std::string, UniqueSslContext> contexts_;  // by host; at most kMostLeaves
+};
+
+}  // namespace coffer::egress

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The proxy of one boundary: accepts on the one listener it was given, and carries what the rules allow.
+//
+// Which boundary a connection belongs to is said by the listener, which lies in that boundary's network: nothing that a
+// program sends can make it another's. At most kMostProxyConnections at once; the others wait in the listener's queue.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "egress/address_guard.h"
+#include "egress/traffic.h"
+#include "net/loop.h"
+#include "policy/egress_grants.h"
+
+namespace coffer::egress {
+
+class Proxy {
+ public:
+  virtual ~Proxy() = default;
+  // The certificate of the boundary's CA in PEM; "" if no rule needs one.
+  virtual const std::string& ca_certificate() const = 0;
+  // On the loop: accepts from here on. Once.
+  virtual void Serve(UniqueFd listener) = 0;
+  // On the loop: ends every connection; `ended` runs when all are written down.
+  virtual void Finish(std::function<void()> ended) = 0;
+};
+
+// Reads what this host trusts, so call it while that is possible. `grants` and the loop outlive it.
+Result<std::unique_ptr<Proxy>> MakeProxy(net::Loop& loop, const policy::ParsedGrants& grants,
+                                         const std::string& upstream_ca, AddressGuard guard,
+                                         TrafficLog log);
+
+}  // namespace coffer::egress

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "egress/proxy_connection.h"
+
+#include <fmt/format.h>
+
+#include "egress/boundary_ca.h"
+#include "egress/client_hello.h"
+#include "egress/proxy_request.h"
+
+namespace coffer::egress {
+namespace {
+
+using net::Task;
+using policy::TlsMode;
+
+constexpr std::chrono::seconds kLingerTime{1};
+constexpr size_t kMostLinger = 16;  // reads of at most 64 KiB
+constexpr char kSocks5 = 5;
+constexpr char kTlsRecord = 0x16;
+// A TLS alert, so that clients say more than "connection reset": fatal, unrecognized_name.
+constexpr std::string_view kWrongName("\x15\x03\x01\x00\x02\x02\x70", 7);
+
+}  // namespace
+
+ProxyConnection::ProxyConnection(const ProxyContext& context, net::Socket socket)
+    : context_(context),
+      client_(std::make_unique<BufferedStream>(net::MakePlainStream(std::move(socket)))),
+      watchdog_(context.executor, [this] { End(); }) {}
+
+void ProxyConnection::End() {
+  client_->stream().Close();
+  if (upstream_ != nullptr) {
+    upstream_->stream().Close();
+  }
+  if (relay_ != nullptr) {
+    relay_->End();
+  }
+}
+
+Task<void> ProxyConnection::Run() {
+  co_await Serve();
+  // A socket that is closed with unread bytes takes back what was sent: a refusal would be lost behind a request's body.
+  watchdog_.Within(kLingerTime);
+  for (size_t left = kMostLinger; left > 0; --left) {
+    client_->buffer().clear();
+    const bool more = co_await client_->Fill();
+    if (!more) {
+      break;
+    }
+  }
+  client_->stream().Close();
+}
+
+Task<void> ProxyConnection::Serve() {
+  watchdog_.Within(kHeadTime);
+  const bool any = co_await client_->Fill();
+  if (!any) {
+    co_return;
+  }
+  if (client_->buffer().front() == kSocks5) {
+    co_await Socks();
+    co_return;
+  }
+  std::optional<std::string> head = co_await client_->ReadHead(net::kMostHeadBytes);
+  if (!head) {
+    if (client_->buffer().size() >= net::kMostHeadBytes) {
+      co_await TellRefused(Dialect::kHttp, 431, "head_too_long",
+                           "the head of the request is too long", "");
+    }
+    co_return;
+  }
+  const Result<ProxyRequest> request = ParseProxyRequest(*head);
+  if (request.ok() && request->form == ProxyRequest::Form::kConnect) {
+    co_await Tunnel(request->to, Dialect::kHttp);
+  } else {
+    co_await Relay(std::nullopt, /*tls=*/false, std::move(*head));
+  }
+}
+
+Task<void> ProxyConnection::Relay(std::optional<policy::HostAndPort> tunnel, bool tls,
+                                  std::string head) {
+  RequestRelay relay(context_, *client_, watchdog_, std::move(tunnel), tls);
+  relay_ = &relay;
+  co_await relay.Run(std::move(head));
+  relay_ = nullptr;
+}
+
+Task<bool> ProxyConnection::TellOpen(Dialect dialect) {
+  const std::string_view answer = dialect == Dialect::kHttp
+                                      ? "HTTP/1.1 200 Connection established\r\n\r\n"
+                                      : std::string_view("\x05\x00\x00\x01\0\0\0\0\0\0", 10);
+  const bool told = co_await client_->Write(answer);
+  co_return told;
+}
+
+Task<void> ProxyConnection::TellRefused(Dialect dialect, int status, std::string code,
+                                        std::string message, std::string fix) {
+  // SOCKS has numbers only: 2 not allowed, 4 host unreachable.
+  const std::string answer = dialect == Dialect::kHttp
+                                 ? RefusalAnswer(status, code, message, fix)
+                                 : fmt::format("\x05{}{}", status == 403 ? '\x02' : '\x04',
+                                               std::string_view("\x00\x01\0\0\0\0\0\0", 8));
+  const bool told = co_await client_->Write(answer);
+  if (told) {
+    co_await client_->stream().FinishWriting();
+  }
+}
+
+Task<void> ProxyConnection::Tunnel(policy::HostAndPort to, Dialect dialect) {
+  const policy::EgressConnect connect{to.host, to.port};
+  const policy::EgressVerdict verdict = policy::Judge(context_.grants.rules, connect);
+  Traffic traffic;
+  traffic.host = to.host.text();
+  traffic.port = to.port;
+  traffic.allowed = verdict.allowed();
+  traffic.rule = verdict.allowed() ? verdict.rule->text() : "";
+  OpenTraffic open(context_, std::move(traffic));
+  if (!verdict.allowed()) {
+    open.Deny(verdict.message, verdict.fix);
+    co_await TellRefused(dialect, 403, verdict.reason, verdict.message, verdict.fix);
+  } else if (verdict.rule->tls == TlsMode::kIntercept || verdict.rule->tls == TlsMode::kPlain) {
+    co_await LookInto(to, dialect, open);
+  } else {
+    co_await Splice(to, *verdict.rule, dialect, open);
+  }
+}
+
+// The whole first message of TLS, which must ask for `host`.
+Task<bool> ProxyConnection::ReadHello(const policy::HostName& host, OpenTraffic& open) {
+  watchdog_.Within(kHeadTime);
+  for (;;) {
+    const ClientHelloStep step = ReadClientHello(client_->buffer());
+    if (step.state == ClientHelloStep::State::kDone) {
+      const std::optional<Error> wrong = CheckServerName(step.hello, host);
+      if (!wrong) {
+        co_return true;
+      }
+      open.Deny(wrong->message, "");
+      break;
+    }
+    if (step.state == ClientHelloStep::State::kBroken) {
+      open.Deny(fmt::format("only TLS may go to this host: {}", step.problem), "");
+      break;
+    }
+    const bool more = co_await client_->Fill();
+    if (!more) {
+      if (!client_->buffer().empty() || watchdog_.expired()) {
+        open.Deny("the first message of TLS did not come", "");
+      } else {
+        open.Fail("the program ended the connection before it was used");
+      }
+      co_return false;
+    }
+  }
+  const bool told = co_await client_->Write(kWrongName);
+  if (told) {
+    co_await client_->stream().FinishWriting();
+  }
+  co_return false;
+}
+
+Task<void> ProxyConnection::Splice(policy::HostAndPort to, const policy::EgressRule& rule,
+                                   Dialect dialect, OpenTraffic& open) {
+  watchdog_.Within(kIdleTime);  // dialling has times of its own
+  Dialed dialed = co_await context_.upstream.Dial(to.host, to.port);
+  if (dialed.stream == nullptr) {
+    if (dialed.refused) {
+      open.Deny(dialed.problem, dialed.fix);
+    } else {
+      open.Fail(dialed.problem);
+    }
+    co_await TellRefused(dialect, dialed.refused ? 403 : 502,
+                         dialed.refused ? "address_denied" : "upstream_unreachable", dialed.problem,
+                         dialed.fix);
+    co_return;
+  }
+  upstream_ = std::make_unique<BufferedStream>(std::move(dialed.stream));
+  const bool told = co_await TellOpen(dialect);
+  bool ready = told;
+  if (told && rule.tls == TlsMode::kSplice) {
+    ready = co_await ReadHello(to.host, open);
+  }
+  if (ready) {
+    co_await CarryBothWays(*client_, *upstream_, watchdog_, kIdleTime);
+  }
+  open.traffic().bytes_out = upstream_->sent();
+  open.traffic().bytes_in = upstream_->received();
+  upstream_->stream().Close();
+}
+
+// With TLS inside or without: the rules say of each request which of the two it may be.
+Task<void> ProxyConnection::LookInto(policy::HostAndPort to, Dialect dialect, OpenTraffic& open) {
+  bool begun = co_await TellOpen(dialect);
+  if (begun && client_->buffer().empty()) {
+    watchdog_.Within(kHeadTime);
+    begun = co_await client_->Fill();
+  }
+  if (!begun) {
+    open.Fail("the program ended the connection before it was used");
+    co_return;
+  }
+  if (client_->buffer().front() == kTlsRecord) {
+    co_await Intercept(to, open);
+    co_return;
+  }
+  open.Forget();  // each request in it is written down by itself
+  co_await Relay(to, /*tls=*/false, "");
+}
+
+Task<void> ProxyConnection::Intercept(policy::HostAndPort to, OpenTraffic& open) {
+  const bool named = co_await ReadHello(to.host, open);
+  if (!named) {
+    co_return;
+  }
+  UniqueSsl ssl = context_.ca == nullptr ? nullptr : context_.ca->MakeServer(to.host);
+  if (ssl == nullptr) {
+    open.Deny("no rule allows TLS to this host and port",
+              fmt::format("--allow {}:{}", to.host.text(), to.port));
+    co_return;
+  }
+  const std::string hello = std::exchange(client_->buffer(), {});
+  auto tls = std::make_unique<TlsStream>(client_->TakeStream(), std::move(ssl), hello);
+  TlsStream* const server = tls.get();
+  client_ = std::make_unique<BufferedStream>(std::move(tls));
+  watchdog_.Within(kHeadTime);
+  const bool shaken = co_await server->Handshake();
+  if (!shaken) {
+    open.Fail(
+        "the program did not accept the connection: it must trust the certificate of this "
+        "call (SSL_CERT_FILE) and speak HTTP/1.1");
+    co_return;
+  }
+  open.Forget();  // each request in it is written down by itself
+  co_await Relay(to, /*tls=*/true, "");
+}
+
+}  // namespace coffer::egress

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One connection of a program inside to the proxy: HTTP CONNECT, a forwarded HTTP request, or SOCKS5, on the same port.
+//
+// The host and port that are asked for become one value, and that value is judged, resolved, dialled, compared with the
+// server name of TLS and written down. A name that no rule allows is never resolved. A connection is opened only to an
+// address that was looked at (upstream.h).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "egress/buffered_stream.h"
+#include "egress/proxy_context.h"
+#include "egress/request_relay.h"
+
+namespace coffer::egress {
+
+class ProxyConnection {
+ public:
+  ProxyConnection(const ProxyContext& context, net::Socket socket);
+
+  // Until it has ended.
+  net::Task<void> Run();
+  // Closes everything, so that Run returns; from outside.
+  void End();
+
+ private:
+  // How the program is told that its tunnel stands, or why not.
+  enum class Dialect { kHttp, kSocks };
+
+  net::Task<void> Serve();
+  net::Task<void> Socks();
+  net::Task<void> Tunnel(policy::HostAndPort to, Dialect dialect);
+  net::Task<void> Splice(policy::HostAndPort to, const policy::EgressRule& rule, Dialect dialect,
+                         OpenTraffic& open);
+  net::Task<void> LookInto(policy::HostAndPort to, Dialect dialect, OpenTraffic& open);
+  net::Task<void> Intercept(policy::HostAndPort to, OpenTraffic& open);
+  net::Task<bool> ReadHello(const policy::HostName& host, OpenTraffic& open);
+  net::Task<bool> TellOpen(Dialect dialect);
+  net::Task<void> TellRefused(Dialect dialect, int status, std::string code, std::string message,
+                              std::string fix);
+  net::Task<void> Relay(std::optional<policy::HostAndPort> tunnel, bool tls, std::string head);
+
+  const ProxyContext& context_;
+  std::unique_ptr<BufferedStream> client_;
+  std::unique_ptr<BufferedStream> upstream_;  // of a tunnel that is not looked into
+  RequestRelay* relay_ = nullptr;             // while there is one
+  Watchdog watchdog_;
+};
+
+}  // namespace coffer::egress

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every connection of one boundary's proxy shares, and the limits that hold for each.
+#pragma once
+
+#include <chrono>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/clock.h"
+#include "egress/traffic.h"
+#include "egress/upstream.h"
+#include "policy/egress_grants.h"
+
+namespace coffer::egress {
+
+class BoundaryCa;
+class OpenTraffic;
+
+inline constexpr size_t kMostProxyConnections = 64;   // at once; further ones wait to be accepted
+inline constexpr std::chrono::seconds kHeadTime{10};  // for a whole head, hello or SOCKS greeting
+inline constexpr std::chrono::seconds kBetweenTime{60};  // from one request to the next
+inline constexpr std::chrono::seconds kIdleTime{300};    // without a byte either way
+
+struct ProxyContext {
+  net::IoExecutor executor;
+  const policy::ParsedGrants& grants;
+  Upstream& upstream;
+  BoundaryCa* ca;  // null if no rule intercepts
+  TrafficLog log;
+  std::set<OpenTraffic*>& open;  // what is going on
+};
+
+// Traffic that is going on. Written down once: by Close, or at the latest when it is dropped.
+class OpenTraffic {
+ public:
+  OpenTraffic(const ProxyContext& context, Traffic traffic)
+      : context_(context), traffic_(std::move(traffic)), began_(BootTime()) {
+    context_.open.insert(this);
+  }
+  OpenTraffic(const OpenTraffic&) = delete;
+  OpenTraffic& operator=(const OpenTraffic&) = delete;
+  ~OpenTraffic() { Close(); }
+
+  Traffic& traffic() { return traffic_; }
+  void Fail(std::string reason) { traffic_.reason = std::move(reason); }
+  void Deny(std::string reason, std::string fix) {
+    traffic_.allowed = false;
+    traffic_.rule.clear();
+    traffic_.reason = std::move(reason);
+    traffic_.fix = std::move(fix);
+  }
+  // What is inside is written down instead.
+  void Forget() {
+    closed_ = true;
+    context_.open.erase(this);
+  }
+  void Close() {
+    if (!closed_) {
+      Forget();
+      traffic_.millis = static_cast<uint64_t>(
+          std::chrono::duration_cast<std::chrono::milliseconds>(BootTime() - began_).count());
+      context_.log(traffic_);
+    }
+  }
+
+ private:
+  const ProxyContext& context_;
+  Traffic traffic_;
+  Nanos began_;
+  bool closed_ = false;
+};
+
+// What a program inside is told: a status and a JSON body with one line for a person. The connection ends after it.
+std::string RefusalAnswer(int status, std::string_view code, std::string_view message,
+                          std::string_view fix);
+
+}  // namespace coffer::egress

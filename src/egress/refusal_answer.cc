@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "egress/proxy_context.h"
+
+namespace coffer::egress {
+namespace {
+
+const char* StatusText(int status) {
+  switch (status) {
+    case 403:
+      return "Forbidden";
+    case 417:
+      return "Expectation Failed";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 501:
+      return "Not Implemented";
+    case 502:
+      return "Bad Gateway";
+    case 505:
+      return "HTTP Version Not Supported";
+    default:
+      return "Bad Request";
+  }
+}
+
+}  // namespace
+
+std::string RefusalAnswer(int status, std::string_view code, std::string_view message,
+                          std::string_view fix) {
+  Json json = {{"error", code}, {"message", Printable(message)}};
+  if (!fix.empty()) {
+    json["fix"] = Printable(fix);
+  }
+  const std::string body = PrintJson(json) + "\n";
+  return fmt::format(
+      "HTTP/1.1 {} {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n"
+      "X-Coffer-Egress: {}\r\nConnection: close\r\n\r\n{}",
+      status, StatusText(status), body.size(), code, body);
+}
+
+}  // namespace coffer::egress

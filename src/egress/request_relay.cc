@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "egress/request_relay.h"
+
+#include <fmt/format.h>
+
+#include "egress/body_relay.h"
+
+namespace coffer::egress {
+namespace {
+
+using Kind = net::HttpBody::Kind;
+using net::Task;
+
+constexpr int kMostInterim = 8;  // responses of 1xx before the one that counts
+
+}  // namespace
+
+Task<void> RequestRelay::Run(std::string head) {
+  for (bool more = true; more;) {
+    if (head.empty()) {
+      watchdog_.Within(kBetweenTime);
+      if (client_.buffer().empty()) {
+        const bool any = co_await client_.Fill();
+        if (!any) {
+          co_return;
+        }
+      }
+      watchdog_.Within(kHeadTime);
+      std::optional<std::string> read = co_await client_.ReadHead(net::kMostHeadBytes);
+      if (!read) {
+        if (client_.buffer().size() >= net::kMostHeadBytes) {
+          co_await Refuse(431, "head_too_long", "the head of the request is too long", "");
+        }
+        co_return;
+      }
+      head = std::move(*read);
+    }
+    more = co_await Exchange(std::exchange(head, {}));
+  }
+  co_await client_.stream().FinishWriting();
+}
+
+void RequestRelay::End() {
+  if (upstream_ != nullptr) {
+    upstream_->stream().Close();
+  }
+}
+
+Task<void> RequestRelay::Refuse(int status, std::string code, std::string message,
+                                std::string fix) {
+  if (!answered_) {
+    const std::string answer = RefusalAnswer(status, code, message, fix);
+    const bool told = co_await client_.Write(answer);
+    (void)told;  // a client that is gone need not know
+  }
+}
+
+// One request with its answer. False: the connection ends.
+Task<bool> RequestRelay::Exchange(const std::string& head) {
+  answered_ = false;
+  const Result<ProxyRequest> request =
+      tunnel_ ? ParseTunnelRequest(head, *tunnel_, tls_) : ParseProxyRequest(head);
+  Traffic traffic;
+  if (tunnel_) {
+    traffic.host = tunnel_->host.text();
+    traffic.port = tunnel_->port;
+  }
+  if (!request.ok()) {
+    OpenTraffic open(context_, std::move(traffic));
+    open.Deny(request.error().message, "");
+    co_await Refuse(RefusalStatus(request.error()), request.error().code, request.error().message,
+                    "");
+    co_return false;
+  }
+  traffic.host = request->to.host.text();
+  traffic.port = request->to.port;
+  traffic.method = request->method;
+  traffic.path = request->path.text();
+  if (request->form == ProxyRequest::Form::kConnect) {
+    OpenTraffic open(context_, std::move(traffic));
+    open.Deny("CONNECT on a connection that was used before", "");
+    co_await Refuse(400, "connect_not_first", "CONNECT needs a connection of its own", "");
+    co_return false;
+  }
+  const policy::EgressVerdict verdict = policy::Judge(context_.grants.rules, request->request());
+  traffic.allowed = verdict.allowed();
+  traffic.rule = verdict.allowed() ? verdict.rule->text() : "";
+  OpenTraffic open(context_, std::move(traffic));
+  if (!verdict.allowed()) {
+    open.Deny(verdict.message, verdict.fix);
+    co_await Refuse(403, verdict.reason, verdict.message, verdict.fix);
+    co_return false;
+  }
+  const bool reached = co_await Reach(*request, open);
+  if (!reached) {
+    co_return false;
+  }
+  const uint64_t sent = upstream_->sent();
+  const uint64_t received = upstream_->received();
+  bool more = co_await SendRequest(*request, open);
+  if (more) {
+    more = co_await Answer(*request, open);
+  }
+  if (upstream_ != nullptr) {
+    open.traffic().bytes_out = upstream_->sent() - sent;
+    open.traffic().bytes_in = upstream_->received() - received;
+  }
+  if (!more && upstream_ != nullptr) {
+    upstream_->stream().Close();
+    upstream_.reset();
+  }
+  co_return more;
+}
+
+// An upstream connection for the request: the one there is, or a new one.
+Task<bool> RequestRelay::Reach(const ProxyRequest& request, OpenTraffic& open) {
+  if (upstream_ != nullptr && !upstream_ends_ && upstream_to_ == request.to &&
+      upstream_->buffer().empty() && !upstream_->stream().PeerGone()) {
+    co_return true;
+  }
+  upstream_.reset();
+  watchdog_.Within(kIdleTime);  // dialling has times of its own
+  Dialed dialed;
+  if (request.tls) {
+    dialed = co_await context_.upstream.DialTls(request.to.host, request.to.port);
+  } else {
+    dialed = co_await context_.upstream.Dial(request.to.host, request.to.port);
+  }
+  if (dialed.stream == nullptr) {
+    if (dialed.refused) {
+      open.Deny(dialed.problem, dialed.fix);
+    } else {
+      open.Fail(dialed.problem);
+    }
+    co_await Refuse(dialed.refused ? 403 : 502,
+                    dialed.refused ? "address_denied" : "upstream_unreachable", dialed.problem,
+                    dialed.fix);
+    co_return false;
+  }
+  upstream_ = std::make_unique<BufferedStream>(std::move(dialed.stream));
+  upstream_to_ = request.to;
+  upstream_ends_ = false;
+  co_return true;
+}
+
+Task<bool> RequestRelay::SendRequest(const ProxyRequest& request, OpenTraffic& open) {
+  watchdog_.Within(kIdleTime);
+  if (request.expects_continue) {
+    const bool told = co_await client_.Write("HTTP/1.1 100 Continue\r\n\r\n");
+    if (!told) {
+      co_return false;
+    }
+  }
+  const std::string head = request.UpstreamHead(/*keep_alive=*/true);
+  bool sent = co_await upstream_->Write(head);
+  if (sent && request.body.kind != Kind::kNone) {
+    const BodyEnd end =
+        co_await RelayBody(client_, request.body, *upstream_, request.body.kind, watchdog_);
+    if (end == BodyEnd::kSourceBroken) {
+      open.Fail("the request's body ended early or is not well formed");
+      co_await Refuse(400, "body_broken", "the request's body is not well formed", "");
+      co_return false;
+    }
+    sent = end == BodyEnd::kWhole;
+  }
+  // A server may answer before it has read everything; so its answer is looked for in any case.
+  (void)sent;
+  co_return true;
+}
+
+Task<bool> RequestRelay::Answer(const ProxyRequest& request, OpenTraffic& open) {
+  std::string problem = "the server ended the connection without an answer";
+  for (int interim = 0; interim < kMostInterim; ++interim) {
+    watchdog_.Within(kIdleTime);
+    const std::optional<std::string> raw = co_await upstream_->ReadHead(net::kMostHeadBytes);
+    if (!raw) {
+      break;
+    }
+    const Result<net::HttpResponseHead> head = net::ParseResponseHead(*raw, request.method);
+    if (!head.ok()) {
+      problem = fmt::format("the server's answer is not HTTP/1.1: {}", head.error().message);
+      break;
+    }
+    if (head->status == 101) {
+      if (!request.websocket) {
+        problem = "the server changed the protocol without being asked";
+        break;
+      }
+      answered_ = true;
+      const std::string change = DownstreamHead(*head, head->body, /*keep_alive=*/true);
+      const bool told = co_await client_.Write(change);
+      if (told) {
+        co_await CarryBothWays(client_, *upstream_, watchdog_, kIdleTime);
+      }
+      co_return false;
+    }
+    if (head->status < 200) {
+      continue;
+    }
+    // A client of HTTP/1.0 knows no chunks.
+    net::HttpBody as = head->body;
+    if (request.version == 10 && as.kind == Kind::kChunked) {
+      as.kind = Kind::kUntilClose;
+    }
+    const bool keep = request.keep_alive && as.kind != Kind::kUntilClose;
+    answered_ = true;
+    const std::string forwarded = DownstreamHead(*head, as, keep);
+    const bool told = co_await client_.Write(forwarded);
+    if (!told) {
+      co_return false;
+    }
+    const BodyEnd end = co_await RelayBody(*upstream_, head->body, client_, as.kind, watchdog_);
+    if (end == BodyEnd::kSourceBroken) {
+      open.Fail("the server's answer ended early or is not well formed");
+      client_.stream().Close();  // an end that cannot be taken for a whole answer
+    }
+    upstream_ends_ = head->version != 11 || head->fields.HasMember("Connection", "close");
+    const bool whole = end == BodyEnd::kWhole;
+    co_return keep&& whole;
+  }
+  open.Fail(problem);
+  co_await Refuse(502, "upstream_broken", problem, "");
+  co_return false;
+}
+
+}  // namespace coffer::egress

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any bytes as what a program inside sends to its proxy, and an upstream sends back: HTTP heads, the first message of TLS,
+// SOCKS, a DNS query. No crash; what is passed on reads the same to the next reader, and ends where we say.
+//
+// The first byte says what the rest is.
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "egress/client_hello.h"
+#include "egress/dns_message.h"
+#include "egress/proxy_request.h"
+#include "egress/socks.h"
+
+namespace {
+
+using namespace coffer;
+using namespace coffer::egress;
+
+void Demand(bool holds, const char* what) {
+  if (!holds) {
+    std::fprintf(stderr, "broken: %s\n", what);
+    std::abort();
+  }
+}
+
+// A head that we wrote: one head, and our own reader finds in it what we meant.
+void CheckSent(const ProxyRequest& request) {
+  const std::string head = request.UpstreamHead(true);
+  Demand(net::FindHeadEnd(head) == head.size(), "more than one head is sent");
+  const auto again = ParseTunnelRequest(head, request.to, request.tls);
+  Demand(again.ok(), "a head is sent that we would refuse");
+  Demand(again->method == request.method && again->path.text() == request.path.text() &&
+             again->query == request.query,
+         "judged one way, sent another");
+  Demand(again->body.kind == request.body.kind && again->body.length == request.body.length,
+         "the body ends elsewhere");
+  Demand(again->UpstreamHead(true) == head, "a head is not stable");
+}
+
+void AsRequest(std::string_view bytes) {
+  if (const auto request = ParseProxyRequest(bytes); !request.ok()) {
+    const int status = RefusalStatus(request.error());
+    Demand(status >= 400 && status < 600, "a refusal without a status");
+  } else {
+    Demand(request->to.port != 0 && !request->to.host.empty(), "a request to nowhere");
+    if (request->form != ProxyRequest::Form::kConnect) {
+      CheckSent(*request);
+    }
+  }
+  const auto tunnel = policy::ParseHostAndPort("api.test:8443").value();
+  if (const auto request = ParseTunnelRequest(bytes, tunnel, true); request.ok()) {
+    Demand(request->to == tunnel, "a request leaves its tunnel");
+    CheckSent(*request);
+  }
+}
+
+void AsResponse(std::string_view bytes) {
+  for (const char* method : {"GET", "HEAD"}) {
+    const auto head = net::ParseResponseHead(bytes, method);
+    if (!head.ok()) {
+      continue;
+    }
+    const std::string sent = DownstreamHead(*head, head->body, false);
+    Demand(net::FindHeadEnd(sent) == sent.size(), "more than one head goes back");
+    const auto again = net::ParseResponseHead(sent, method);
+    Demand(again.ok() && again->status == head->status, "a head goes back that we would refuse");
+    Demand(again->body.kind == head->body.kind && again->body.length == head->body.length,
+           "the answer ends elsewhere");
+  }
+}
+
+void AsHello(std::string_view bytes) {
+  const ClientHelloStep step = ReadClientHello(bytes);
+  Demand(step.state != ClientHelloStep::State::kMore ||
+             bytes.size() < (kMostHelloBytes + (1 << 14) + 1024),
+         "waited for without end");
+  Demand((step.state == ClientHelloStep::State::kBroken) == !step.problem.empty(), "no words");
+  if (step.state == ClientHelloStep::State::kDone) {
+    const auto host = policy::HostName::Parse("api.test").value();
+    if (!CheckServerName(step.hello, host)) {
+      Demand(step.hello.server_name.has_value() && step.hello.server_name->size() == 8, "a name");
+    }
+    Demand(ReadClientHello(std::string(bytes) + "x").state != ClientHelloStep::State::kMore,
+           "what is done is not");
+  }
+}
+
+void AsSocks(std::string_view bytes) {
+  const SocksStep greeting = ReadSocksGreeting(bytes);
+  Demand(greeting.consumed <= bytes.size(), "more is consumed than came");
+  const SocksStep request = ReadSocksRequest(bytes.substr(greeting.consumed));
+  Demand(request.consumed + greeting.consumed <= bytes.size(), "more is consumed than came");
+  if (request.state == SocksStep::State::kDone) {
+    Demand(request.to.port != 0 && !request.to.host.empty(), "a request to nowhere");
+  }
+  Demand(bytes.size() < 600 || request.state != SocksStep::State::kMore, "waited for without end");
+}
+
+void AsQuery(std::string_view bytes) {
+  const auto question = ParseDnsQuery(bytes);
+  if (!question.ok()) {
+    return;
+  }
+  Demand(question->wire.size() <= 255 + 4, "a question's length");
+  const std::string answer = MakeDnsAnswer(*question, DnsAnswer::kNoName);
+  Demand(answer.size() == 12 + question->wire.size(), "an answer's length");
+  Demand(!ParseDnsQuery(answer).ok(), "an answer that is a query");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) {
+    return 0;
+  }
+  const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
+  switch (data[0] % 5) {
+    case 0:
+      AsRequest(bytes);
+      break;
+    case 1:
+      AsResponse(bytes);
+      break;
+    case 2:
+      AsHello(bytes);
+      break;
+    case 3:
+      AsSocks(bytes);
+      break;
+    default:
+      AsQuery(bytes);
+  }
+  return 0;
+}
