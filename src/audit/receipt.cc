@@ -56,6 +56,26 @@ Json DenialsOf(const Receipt& receipt) {
   return denials;
 }
 
+Json NetworkOf(const Receipt& receipt) {
+  Json network = Json::array();
+  for (const NetworkUse& use : receipt.network) {
+    network.push_back(
+        {{"host", use.host},
+         {"port", use.port},
+         {"method", Optional(use.method)},
+         {"path", Optional(use.path)},
+         {"decision", use.decision},
+         {"rule", Optional(use.rule)},
+         {"error", Optional(use.error)},
+         {"bytes_out", use.bytes_out},
+         {"bytes_in", use.bytes_in},
+         {"duration_ms",
+          std::chrono::duration_cast<std::chrono::milliseconds>(use.duration).count()},
+         {"count", use.count}});
+  }
+  return network;
+}
+
 Json SyscallsOf(const Receipt& receipt) {
   Json denied = Json::object();
   for (const auto& [name, count] : receipt.syscalls_denied) {
@@ -106,7 +126,7 @@ Json ToJson(const Receipt& receipt) {
   json["scan"] = {{"verdict", nullptr}, {"findings", Json::array()}};
   json["approval"] = {{"state", nullptr}, {"digest", nullptr}, {"chain", Json::array()}};
   json["leases"] = Json::array();
-  json["network"] = Json::array();
+  json["network"] = NetworkOf(receipt);
   json["syscalls"] = SyscallsOf(receipt);
   Json bound = Json::array();
   for (const BoundPath& entry : receipt.bound) {
@@ -126,6 +146,7 @@ Json ToJson(const Receipt& receipt) {
   json["files"] = {
       {"bound", std::move(bound)},
       {"exec", receipt.exec},
+      {"overlay", receipt.overlay},
       {"planted", receipt.planted},
       {"staged",
        {{"added", Json::array()}, {"changed", Json::array()}, {"removed", Json::array()}}},

@@ -54,6 +54,21 @@ struct PublishedPort {
   uint64_t inside = 0;
 };
 
+// Connections or requests that the call made, or tried to (--allow). Equal ones are one entry, with their sums.
+struct NetworkUse {
+  std::string host;  // "others" for those beyond the list
+  uint64_t port = 0;
+  std::string method;    // empty: not looked at (a spliced connection)
+  std::string path;      // likewise
+  std::string decision;  // "allow" or "deny"
+  std::string rule;      // that allowed it; empty: none did
+  std::string error;     // why an allowed one failed; empty: it did not
+  uint64_t bytes_out = 0;
+  uint64_t bytes_in = 0;
+  Nanos duration{0};
+  uint64_t count = 1;
+};
+
 // Something of the host that the call was shown.
 struct BoundPath {
   std::string path;
@@ -98,7 +113,8 @@ struct Receipt {
   std::vector<std::string> runtimes;
   std::string program;  // what was executed: its path inside; empty if it did not come so far
   std::vector<PublishedPort> published;
-  bool exec = false;  // files in /workspace, /tmp and mounts could be executed
+  bool exec = false;     // files in /workspace, /tmp and mounts could be executed
+  bool overlay = false;  // read-only directories of the host lay behind an overlay
   std::vector<BoundPath> bound;
   std::vector<std::string>
       planted;  // paths in a project that a program on the host would run (--project)
@@ -106,6 +122,7 @@ struct Receipt {
   std::vector<LeftOut> left_out;
 
   std::vector<std::pair<std::string, CapUse>> limits;
+  std::vector<NetworkUse> network;
   std::vector<Denial> denials;
   bool denials_recorded = true;
   std::vector<std::pair<std::string, uint64_t>> syscalls_denied;

@@ -71,6 +71,7 @@ void ReadIsolation(const Json& json, Receipt& receipt) {
 
 void ReadBound(const Json& files, Receipt& receipt) {
   receipt.exec = files.contains("exec") && files.at("exec").get<bool>();
+  receipt.overlay = files.contains("overlay") && files.at("overlay").get<bool>();
   for (const Json& file : files.at("exported")) {
     receipt.exported.push_back(
         {Text(file, "path"), file.at("size").get<uint64_t>(), Text(file, "sha256")});
@@ -106,6 +107,24 @@ void ReadLimits(const Json& json, Receipt& receipt) {
     cap.enforced = use.contains("enforced") && use.at("enforced").get<bool>();
     cap.unit = Text(use, "unit");
     receipt.limits.emplace_back(name, cap);
+  }
+}
+
+void ReadNetwork(const Json& json, Receipt& receipt) {
+  for (const Json& entry : json) {
+    NetworkUse use;
+    use.host = Text(entry, "host");
+    use.port = entry.at("port").get<uint64_t>();
+    use.method = Text(entry, "method");
+    use.path = Text(entry, "path");
+    use.decision = Text(entry, "decision");
+    use.rule = Text(entry, "rule");
+    use.error = Text(entry, "error");
+    use.bytes_out = entry.at("bytes_out").get<uint64_t>();
+    use.bytes_in = entry.at("bytes_in").get<uint64_t>();
+    use.duration = std::chrono::milliseconds(entry.at("duration_ms").get<uint32_t>());
+    use.count = entry.at("count").get<uint64_t>();
+    receipt.network.push_back(std::move(use));
   }
 }
 
@@ -147,6 +166,7 @@ Receipt FromJson(const Json& json) {
   ReadIsolation(json.at("isolation"), receipt);
   ReadLimits(json.at("limits"), receipt);
   ReadBound(json.at("files"), receipt);
+  ReadNetwork(json.at("network"), receipt);
   for (const Json& denial : json.at("denials")) {
     receipt.denials.push_back({Text(denial, "surface"), Text(denial, "operation"),
                                Text(denial, "target"), Text(denial, "rule"), Text(denial, "reason"),

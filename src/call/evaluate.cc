@@ -17,14 +17,17 @@ constexpr size_t kShownBytes = 64;
 }  // namespace
 
 Result<Evaluation> Evaluate(const policy::Tool& tool, const Json& args,
-                            const std::string& workspace) {
-  TRY_ASSIGN(policy::ToolCall made, policy::PrepareToolCall(tool, args, {workspace}));
+                            const policy::CallPlaces& places) {
+  TRY_ASSIGN(policy::ToolCall made, policy::PrepareToolCall(tool, args, places));
   Evaluation evaluation;
   evaluation.blast_radius = policy::Sentence(policy::ComputeBlastRadius(
       made.envelope, tool.manifest.network, {}, tool.manifest.tool.effect));
   evaluation.run.envelope = std::move(made.envelope);
   evaluation.run.entry = tool.manifest.tool.name;
   evaluation.run.runtimes_only = true;
+  if (tool.manifest.workspace != policy::Workspace::kFresh) {
+    evaluation.run.project = places.project;
+  }
   evaluation.run.command = std::move(made.command);
   evaluation.stdin_text = std::move(made.stdin_text);
   return evaluation;

@@ -19,7 +19,7 @@ struct Evaluation {
 };
 
 Result<Evaluation> Evaluate(const policy::Tool& tool, const Json& args,
-                            const std::string& workspace);
+                            const policy::CallPlaces& places);
 
 // Arguments as the record shows them: "name=value". Only short values that are not text are shown; text is named by its
 // size, and what has a secret's name or shape by that.

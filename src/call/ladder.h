@@ -48,6 +48,7 @@ struct ReadyCall {
 
 struct LadderOptions {
   std::string sessions;  // directory of session workspaces
+  std::string project;   // the caller's, in place of every session's files; empty: none
   // Of a tenant and its agents, asked at every admission, from any thread; a tool's own are in its manifest. Empty: none.
   std::function<store::Quotas(const store::TenantId&)> quotas;
   uint32_t max_depth = 3;

@@ -65,7 +65,7 @@ Status ApplyBackground(const policy::Tool& tool, const ToolRequest& request, Run
                    "its manifest allows it with [background] wall = \"8h\"");
   }
   const policy::BackgroundSpec& allowed = *tool.manifest.background;
-  if (run.envelope.workspace.empty()) {
+  if (run.envelope.workspace.empty() && run.project.empty()) {
     return Refused("policy.background", "a process in the background belongs to a session",
                    "begin a session, and start the process in it");
   }

@@ -15,6 +15,7 @@
 #include "call/refusals.h"
 #include "call/replay.h"
 #include "call/request_terms.h"
+#include "call/run/run_profile.h"
 #include "call/workspace_room.h"
 #include "policy/manifest/hash.h"
 #include "policy/manifest/manifest.h"
@@ -146,7 +147,12 @@ std::optional<ToolReply> Ladder::FindWorkspace(Asked& asked) {
 
 std::optional<ToolReply> Ladder::EvaluateArgs(Asked& asked) {
   const Nanos began = BootTime();
-  asked.evaluation = Evaluate(*asked.call.tool, *asked.args, asked.workspace);
+  asked.evaluation = Evaluate(*asked.call.tool, *asked.args, {asked.workspace, options_.project});
+  if (asked.evaluation.ok()) {
+    if (Status narrowed = NarrowByProjectFile(asked.evaluation->run); !narrowed.ok()) {
+      asked.evaluation = std::move(narrowed.error());
+    }
+  }
   if (asked.evaluation.ok()) {
     if (Status terms = ApplyTerms(*asked.call.tool, asked.call.request, asked.evaluation->run);
         !terms.ok()) {
@@ -157,7 +163,7 @@ std::optional<ToolReply> Ladder::EvaluateArgs(Asked& asked) {
     options_.evaluated(asked.admit.identity.tenant, BootTime() - began);
   }
   asked.admit.invalid = !asked.evaluation.ok();
-  if (asked.evaluation.ok() && asked.session) {
+  if (asked.evaluation.ok() && asked.session && options_.project.empty()) {
     if (const Status room = NarrowToWorkspace(asked.workspace, *asked.session,
                                               asked.evaluation->run.envelope.limits);
         !room.ok()) {

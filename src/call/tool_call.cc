@@ -88,6 +88,11 @@ void TakeOutcome(const audit::Receipt& receipt, ToolReply& reply) {
   reply.exit_code = receipt.exit_code;
   reply.exit_signal = receipt.exit_signal;
   reply.denials = receipt.denials;
+  for (const std::string& path : receipt.planted) {
+    reply.denials.push_back({"isolation", "plant", path, "project.protected",
+                             "a program on the host would run this file later, so it was set aside",
+                             "ask the person whose project it is to make the file"});
+  }
 }
 
 void TakeTrace(std::string_view traceparent, store::CallIdentity& identity) {

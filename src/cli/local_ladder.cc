@@ -9,6 +9,7 @@ namespace coffer::cli {
 
 call::LadderOptions LocalLadder::Options() const {
   call::LadderOptions options = state_.ladder_options();
+  options.project = project();
   options.quotas = [config = &config_](const store::TenantId& tenant) {
     return config->QuotasOf(tenant);
   };
@@ -22,7 +23,8 @@ std::unique_ptr<call::Ladder> LocalLadder::MakeLadder(const call::ToolShelf& she
   return std::make_unique<call::Ladder>(state_.recorder(), shelf, Options());
 }
 
-Result<std::unique_ptr<LocalLadder>> LocalLadder::Open(const call::VerbFlags& flags) {
+Result<std::unique_ptr<LocalLadder>> LocalLadder::Open(const call::VerbFlags& flags,
+                                                       const std::string& project) {
   TRY_ASSIGN(State state, State::Open(flags));
   TRY_ASSIGN(const std::string config_file, flags.ConfigFile());
   TRY_ASSIGN(call::FileConfig config,
@@ -30,6 +32,7 @@ Result<std::unique_ptr<LocalLadder>> LocalLadder::Open(const call::VerbFlags& fl
   std::unique_ptr<LocalLadder> made(new LocalLadder(std::move(state), std::move(config)));
 
   call::Allowed& allowed = made->allowed_;
+  allowed.rules.project = project;
   allowed.rules.sessions = made->state_.ladder_options().sessions;
   if (Result<std::vector<std::string>> tools = flags.ToolDirs(); tools.ok()) {
     allowed.rules.relied = std::move(tools).value();

@@ -16,8 +16,9 @@ namespace coffer::cli {
 
 class LocalLadder {
  public:
-  // `flags` outlives nothing: what is needed of it is taken.
-  static Result<std::unique_ptr<LocalLadder>> Open(const call::VerbFlags& flags);
+  // `flags` outlives nothing: what is needed of it is taken. `project` stands in for the files of sessions; empty: none.
+  static Result<std::unique_ptr<LocalLadder>> Open(const call::VerbFlags& flags,
+                                                   const std::string& project = "");
   LocalLadder(const LocalLadder&) = delete;
   LocalLadder& operator=(const LocalLadder&) = delete;
 
@@ -25,6 +26,7 @@ class LocalLadder {
   const call::FileConfig& config() const { return config_; }
   const call::Allowed& allowed() const { return allowed_; }
   call::Ladder& ladder() { return *ladder_; }
+  const std::string& project() const { return allowed_.rules.project; }
   // Another one, for the tools of another shelf, which outlives it; so does this.
   std::unique_ptr<call::Ladder> MakeLadder(const call::ToolShelf& shelf);
 

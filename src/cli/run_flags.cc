@@ -9,6 +9,7 @@
 #include "base/quantity.h"
 #include "base/text.h"
 #include "call/run/port_forwarder.h"
+#include "cli/egress_flags.h"
 #include "policy/inodes.h"
 #include "policy/manifest/manifest.h"
 #include "policy/manifest/mistake.h"
@@ -68,6 +69,7 @@ class Parser {
       request_.envelope.runtimes = {"host-usr"};  // --runtime narrows to listed files
     }
     request_.envelope.exec = !no_exec_;
+    TRY(CheckEgressFlags(request_));
     return std::move(request_);
   }
 
@@ -338,6 +340,14 @@ class Parser {
     return {};
   }
 
+  // A flag that is repeated for more, because its values may hold commas and spaces.
+  Status OneMore(std::vector<std::string>& place, std::string_view flag) {
+    std::string text;
+    TRY(Text(text, flag));
+    place.push_back(std::move(text));
+    return {};
+  }
+
   Status Switch(bool& place, std::string_view flag) {
     if (inline_value_) {
       return Refused("policy.usage", fmt::format("{} takes no value", flag));
@@ -409,6 +419,14 @@ class Parser {
       return Publish(flag);
     if (flag == "--port")
       return Port(flag);
+    if (flag == "--allow")
+      return OneMore(request_.egress.allow, flag);
+    if (flag == "--resolve")
+      return OneMore(request_.egress.resolve, flag);
+    if (flag == "--dangerously-allow-address")
+      return OneMore(request_.egress.addresses, flag);
+    if (flag == "--upstream-ca")
+      return Text(request_.egress.upstream_ca, flag);
     if (flag == "--floor")
       return Floor(flag);
     if (flag == "--seccomp")
@@ -425,6 +443,8 @@ class Parser {
       return Switch(envelope.tty, flag);
     if (flag == "--no-exec")
       return Switch(no_exec_, flag);
+    if (flag == "--ro-overlay")
+      return Switch(envelope.overlay, flag);
     if (flag == "--quiet")
       return Switch(request_.quiet, flag);
     if (flag == "--trace")

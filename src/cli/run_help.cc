@@ -31,12 +31,26 @@ What it may see:
   --runtime NAME...   only the files of these runtimes instead of all of /usr: base, python3, node, bash, git, gcc, ...
                       (`coffer runtimes` lists them; the default is host-usr)
   --no-exec           nothing in /workspace, /tmp and mounts can be executed
+  --ro-overlay        /usr and --ro directories through an overlay: locks taken inside hold up no program of the host, its
+                      sockets and fifos are out of reach, datagrams over UNIX sockets work; what the host changes during
+                      the call may not be seen
   --env K=V           a variable; nothing of your own environment is passed on
   --cwd PATH          working directory inside (/workspace)
   --uid N             user id inside (1000)
   --tty               a terminal of its own
   --publish PORT      127.0.0.1:PORT of this host leads to PORT inside, for a browser (9000:8080: port 9000 here; 0:8080: any
                       that is free). The way leads inwards only; needs the container level
+
+What it may reach (without --allow: nothing; needs cofferd beside coffer, and the container level):
+  --allow HOST[:PORT] TLS to this host (port 443), passed through unread: the name in the handshake must be HOST. *.HOST is
+                      its subdomains, **.HOST both. Repeat for more
+  --allow 'METHOD https://HOST[:PORT]/PATH'   only such requests: the connection is read with a certificate made for this
+                      call, that programs inside trust. PATH may end in /**; METHOD may be GET,HEAD; without METHOD all
+  --allow http://HOST[:PORT]   the same without TLS: everyone on the way can read and change it
+  --allow tcp://HOST:PORT      any protocol, such as SSH, for programs that go through a proxy (HTTP CONNECT or SOCKS5)
+  --resolve NAME=ADDRESS       instead of asking DNS
+  --upstream-ca FILE           certificates (PEM) that servers may be signed with, beside those that this host trusts
+  --dangerously-allow-address CIDR   addresses of this host or of private networks that a name may lead to
 
 What it may use:
   --cpu TIME          CPU time of the whole tree (10s)        --wall TIME         elapsed time (30s)

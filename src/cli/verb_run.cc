@@ -24,19 +24,19 @@
 namespace coffer::cli {
 namespace {
 
-Status ReadSeccompFile(call::RunRequest& request) {
-  std::string& profile = request.envelope.imported_seccomp;
-  if (profile.empty()) {
+// The file that a flag named, in place of its name.
+Status ReadNamedFile(std::string& place, const char* code) {
+  if (place.empty()) {
     return {};
   }
   const EndingSignalsLetThrough interruptible;
-  Result<std::string> text = sys::ReadRegular(profile, 4 << 20);
+  Result<std::string> text = sys::ReadRegular(place, 4 << 20);
   if (!text.ok()) {
     text.error().kind = ErrorKind::kRefused;
-    text.error().code = "policy.seccomp";
+    text.error().code = code;
     return std::move(text.error());
   }
-  profile = std::move(text).value();
+  place = std::move(text).value();
   return {};
 }
 
@@ -130,7 +130,8 @@ Result<call::RunRequest> ReadRunWords(std::span<const std::string_view> usual,
   TRY_ASSIGN(call::RunRequest request, ParseWithProfile(usual, words));
   TRY(ResolvePaths(request));
   TRY(call::NarrowByProjectFile(request));
-  TRY(ReadSeccompFile(request));
+  TRY(ReadNamedFile(request.envelope.imported_seccomp, "policy.seccomp"));
+  TRY(ReadNamedFile(request.egress.upstream_ca, "policy.egress"));
   request.own = own;
   request.reads_config = true;
   request.marks_cut = false;

@@ -35,7 +35,7 @@ using raw::Arg;
 using raw::Syscall;
 
 constexpr std::chrono::milliseconds kManifestLook{500};
-constexpr std::chrono::milliseconds kOrderlyEnd{1'000};
+constexpr std::chrono::milliseconds kOrderlyEnd{10'000};  // on a busy machine; else at once
 constexpr std::chrono::milliseconds kWardenEnd{10'000};
 
 void Unblock() {

@@ -110,6 +110,9 @@ isolation::Profile FilterOf(RoleKind kind) {
       profile.rules.insert(profile.rules.begin(), {needed, isolation::kAllow, {}});
     }
   } else {
+    if (kind == RoleKind::kCallEgress) {
+      std::erase(refused, "accept4");  // on the listener that it is sent; it cannot make one
+    }
     if (kind == RoleKind::kCompiler) {
       refused.insert(refused.end(), {"socket", "socketpair", "connect"});
       profile.rules.insert(profile.rules.begin(), {"openat2", isolation::kAllow, {}});
@@ -184,9 +187,9 @@ Status EnterRole(RoleKind kind) {
   if (kind != RoleKind::kWarden) {
     TRY(NarrowCapabilities());
     if (::geteuid() == 0) {
-      TRY(LeaveIdentity(kind == RoleKind::kGateway  ? kGatewayUid
-                        : kind == RoleKind::kEgress ? kEgressUid
-                                                    : kCompilerUid));
+      TRY(LeaveIdentity(kind == RoleKind::kGateway    ? kGatewayUid
+                        : kind == RoleKind::kCompiler ? kCompilerUid
+                                                      : kEgressUid));
     }
     TRY(LeaveCapabilities());
     TRY(Must("cannot stop being dumpable", Syscall(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0)));

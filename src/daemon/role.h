@@ -16,7 +16,8 @@
 
 namespace coffer::daemon {
 
-enum class RoleKind { kGateway, kEgress, kWarden, kCompiler };
+// kCallEgress is the egress process of one call without a daemon (egress_call.h): it accepts on the listener it was given.
+enum class RoleKind { kGateway, kEgress, kWarden, kCompiler, kCallEgress };
 
 // Uids of our own that no distribution hands out; boundaries have theirs above 0x70000000 (ADR 4).
 inline constexpr uid_t kGatewayUid = 0x6fff0001;

@@ -96,14 +96,22 @@ void DescribeBound(const RunRequest& request, const Prepared& prepared, audit::R
         port.host == 0 ? "a free port of 127.0.0.1" : fmt::format("127.0.0.1:{}", port.host),
         port.inside);
   }
+  const policy::EgressTexts& egress = request.egress;
+  std::string reaches = "cannot reach the network";
+  if (!egress.empty()) {
+    reaches = "can reach " + Join(egress.allow);
+    if (!egress.addresses.empty()) {
+      reaches += ", also at " + Join(egress.addresses);
+    }
+  }
   const policy::Limits& limits = request.envelope.limits;
   receipt.blast_radius =
-      fmt::format("{}; {}; cannot reach the network{}; at most {} of memory and {} of CPU",
+      fmt::format("{}; {}; {}{}; at most {} of memory and {} of CPU",
                   changes.empty() ? "can change nothing on the host"
                                   : "can change files under " + Join(changes),
                   reads.empty() ? "can read no host file but its runtime and inputs"
                                 : "can read " + Join(reads),
-                  reached, FormatSize(limits.memory), FormatDuration(limits.cpu));
+                  reaches, reached, FormatSize(limits.memory), FormatDuration(limits.cpu));
 }
 
 }  // namespace coffer::call

@@ -12,6 +12,7 @@
 
 #include "base/sys.h"
 #include "call/run/launch_cgroups.h"
+#include "call/run/launch_egress.h"
 #include "call/run/launch_filter.h"
 #include "call/run/launch_layers.h"
 #include "call/run/process_paths.h"
@@ -143,6 +144,19 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
     return Refused("policy.publish", "--publish needs the container level",
                    "leave out --level process; `coffer doctor` says what this host lacks");
   }
+  const bool has_egress = !request.egress.empty();
+  if (!container && has_egress) {
+    return Refused("policy.egress", "--allow needs the container level",
+                   "leave out --level process; `coffer doctor` says what this host lacks");
+  }
+  if (PortSocketsOf(request) > isolation::kMostPortSockets) {
+    return Refused("policy.egress", "--allow beside that many ports of a session",
+                   "leave out --publish, or end processes of the session");
+  }
+  if (!container && request.envelope.overlay) {
+    return Refused("policy.overlay", "--ro-overlay (files.overlay) needs the container level",
+                   "leave out --level process; `coffer doctor` says what this host lacks");
+  }
 
   // The plan, complete.
   Result<isolation::BoundaryPlan> composed =
@@ -162,6 +176,11 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   launched.plan->clone_into_cgroup = launched.cgroup.clone_into_fd();
   if (container && launched.cgroup.layers().Has(policy::Layer::kCgroupMemory)) {
     launched.plan->cgroup_type = launched.cgroup.clone_into_fd() >= 0 ? "cgroup2" : "cgroup";
+  }
+
+  // After the cgroup: on v2 we may just have moved into a leaf, and a child from before would stand in its way.
+  if (has_egress) {
+    TRY_ASSIGN(launched.egress, StartEgress(request, *launched.plan, call));
   }
 
   // Init, its user, and what it gets from us.
@@ -195,6 +214,9 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   }
   if (launched.plan->port_sockets > 0) {
     TRY_ASSIGN(launched.ports, SessionPorts::Open(request, boundary));
+  }
+  if (has_egress) {
+    TRY(OpenEgress(request, launched.ports.TakeEgressListener(), launched.egress));
   }
   TRY(boundary.Start());
   launched.started_at = WallTime();

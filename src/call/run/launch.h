@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/result.h"
+#include "call/run/egress_process.h"
 #include "call/run/payload_stdio.h"
 #include "call/run/port_forwarder.h"
 #include "call/run/prepare.h"
@@ -26,6 +27,7 @@ struct Launched {
   bool asks_for_threads = false;  // the supervisor counts them: isolation/seccomp/thread_gate.h
   Nanos started_at{0};            // wall clock
   SupervisorStdio stdio;
+  EgressProcess egress;  // of a call with --allow
   SessionPorts ports;
   std::unique_ptr<isolation::BoundaryPlan> plan;  // the boundary points to it
   // Last: what is inside ends before its cgroup and its files are removed.

@@ -12,6 +12,7 @@
 
 #include "base/sys.h"
 #include "base/unique_fd.h"
+#include "isolation/compose_overlay.h"
 #include "isolation/seccomp/builtin.h"
 #include "isolation/seccomp/compile.h"
 #include "isolation/seccomp/evaluator.h"
@@ -25,11 +26,14 @@ namespace coffer::call {
 namespace {
 
 // True if a directory is shown that may hold a socket of the host: any of the caller's, and /usr as a whole, where
-// administrators and services keep what they like.
-bool MayShowHostSockets(const Prepared& prepared) {
-  return prepared.runtime.ShowsCallerDirectory() || prepared.runtime.ShowsAllOfUsr() ||
+// administrators and services keep what they like. Behind an overlay a socket is another one, that leads nowhere.
+bool MayShowHostSockets(const policy::Envelope& envelope, const Prepared& prepared) {
+  return (!envelope.overlay &&
+          (prepared.runtime.ShowsCallerDirectory() || prepared.runtime.ShowsAllOfUsr())) ||
          std::any_of(prepared.mounts.begin(), prepared.mounts.end(),
-                     [](const isolation::OpenedMount& mount) { return mount.path.directory; });
+                     [&](const isolation::OpenedMount& mount) {
+                       return mount.path.directory && !isolation::BehindOverlay(envelope, mount);
+                     });
 }
 
 // True if the supervisor may take a duplicate of a payload's socket. Docker's own filter forbids the call that does it, and
@@ -93,8 +97,9 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
   const bool on_disk = HasWritableMount(prepared) || !container;
   isolation::FilterOptions plain;  // nothing is left to the supervisor
   plain.inet_sockets = container;
-  plain.host_paths = !container || MayShowHostSockets(prepared);
+  plain.host_paths = !container || MayShowHostSockets(envelope, prepared);
   plain.unix_sockets = !plain.host_paths;
+  plain.own_id = container ? envelope.uid : isolation::kEveryId;
   isolation::FilterOptions options = plain;
   options.own_figures = true;
   // Without Landlock a socket could be made in a directory of the host, for its programs to connect to.
@@ -122,7 +127,8 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
   // A profile of the caller's own may say something else about clone. Before Linux 5.19 a signal would interrupt the wait.
   launched.asks_for_threads =
       launched.asks_for_threads && !imported && isolation::CanWaitKillable();
-  if (!imported && !on_disk && !launched.asks_for_threads) {
+  const bool usual_id = plain.own_id == isolation::kUsualId;
+  if (!imported && !on_disk && !launched.asks_for_threads && usual_id) {
     plan.filter = isolation::BuiltinFilter(envelope.syscalls, options);
     return {};
   }

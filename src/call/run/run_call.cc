@@ -17,6 +17,7 @@
 #include "call/run/caught_signals.h"
 #include "call/run/export_files.h"
 #include "call/run/launch.h"
+#include "call/run/launch_egress.h"
 #include "call/run/level.h"
 #include "call/run/prepare.h"
 #include "call/run/run_journal.h"
@@ -30,7 +31,7 @@ namespace {
 
 // The closed set of the receipt: what is not a surface of its own is internal.
 std::string ErrorClassOf(const Error& error) {
-  for (const std::string_view surface : {"policy.", "isolation.", "limit."}) {
+  for (const std::string_view surface : {"policy.", "isolation.", "limit.", "egress."}) {
     if (error.code.starts_with(surface)) {
       return error.code;
     }
@@ -184,6 +185,7 @@ RunOutcome RunCall(const RunRequest& request) {
   outcome.receipt.runtimes = prepared->runtimes;
   outcome.receipt.program = prepared->call.program;
   outcome.receipt.exec = request.envelope.exec;
+  outcome.receipt.overlay = request.envelope.overlay;
   if (wants_receipt) {
     DescribeBound(request, *prepared, outcome.receipt);
   }
@@ -261,6 +263,10 @@ RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, RunOutcome
     return Refuse(std::move(outcome), std::move(watched.error()));
   }
   // settle
+  Status egress;
+  if (launched->egress.running()) {
+    egress = SettleEgress(launched->egress, outcome);
+  }
   if (watched->end.exec_error == 0) {
     ExportFiles(request, prepared, *launched, outcome);
   }
@@ -283,6 +289,9 @@ RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, RunOutcome
   ConcludeEnd(*watched, outcome);
   if (watch.budget().truncated()) {
     ConcludeCut(request, watch.budget(), outcome);
+  }
+  if (!egress.ok() && !outcome.error) {
+    return Refuse(std::move(outcome), std::move(egress.error()));
   }
   return outcome;
 }

@@ -8,6 +8,7 @@
 
 #include "isolation/boundary.h"
 #include "isolation/plan.h"
+#include "policy/egress_texts.h"
 #include "policy/envelope.h"
 
 namespace coffer::call {
@@ -55,7 +56,10 @@ struct RunRequest {
     uint16_t inside = 0;
   };
   std::vector<Publish> publish;
-  uint32_t tenant = 0;  // its number in the store; 0: none
+  // --allow and what belongs to it. Never on the wire: `coffer run` alone.
+  policy::EgressTexts egress;
+  bool egress_intercepts = false;  // a rule judges requests, not only hosts
+  uint32_t tenant = 0;             // its number in the store; 0: none
   isolation::UidRange
       uids;  // as root: made from the tenant by the warden, or by `coffer call` (tenant_uids.h)
 };

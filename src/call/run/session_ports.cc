@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/sys.h"
+#include "call/run/egress_process.h"
 #include "call/run/port_forwarder.h"
 #include "isolation/child/report.h"
 #include "isolation/seccomp/compile.h"
@@ -192,17 +193,20 @@ Status SendPortOffer(int channel, uint16_t port, int listener, int life) {
 
 uint32_t PortSocketsOf(const RunRequest& request) {
   return static_cast<uint32_t>((HasForwarder(request) ? kMostConnections : 0) +
-                               std::min(request.forwards.size(), kMostForwards));
+                               std::min(request.forwards.size(), kMostForwards) +
+                               (request.egress.empty() ? 0 : 1));
 }
 
 SessionPorts::SessionPorts(SessionPorts&& other) noexcept
     : life_(std::move(other.life_)),
       published_(std::move(other.published_)),
+      egress_(std::move(other.egress_)),
       forwarder_(std::exchange(other.forwarder_, -1)) {}
 
 SessionPorts& SessionPorts::operator=(SessionPorts&& other) noexcept {
   std::swap(life_, other.life_);
   std::swap(published_, other.published_);
+  std::swap(egress_, other.egress_);
   std::swap(forwarder_, other.forwarder_);
   return *this;
 }
@@ -222,6 +226,11 @@ Result<SessionPorts> SessionPorts::Open(const RunRequest& request, isolation::Bo
   }
   for (const UniqueFd& socket : sockets) {
     TRY(BoundSocket(socket.get()));
+  }
+  if (!request.egress.empty()) {
+    ports.egress_ = std::move(sockets.back());
+    sockets.pop_back();
+    TRY(ListenInside(ports.egress_.get(), kEgressPort));
   }
   if (!request.forwards.empty()) {
     TRY_ASSIGN(sys::Pipe life, sys::MakePipe());

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/quantity.h"
+#include "call/run/egress_messages.h"
 #include "policy/scrub.h"
 
 namespace coffer::call {
@@ -66,12 +67,20 @@ std::string FixFor(const isolation::DeniedCall& denied, policy::Level level) {
   return "use --seccomp compat, or a profile that allows it";
 }
 
+// The network is part of what a call may touch. Without rules the id is the envelope's own.
+std::string EnvelopeIdOf(const RunRequest& request) {
+  if (request.egress.empty()) {
+    return policy::EnvelopeId(request.envelope);
+  }
+  return HashOf(policy::CanonicalForm(request.envelope) + "\n" + EncodeGrants(request.egress));
+}
+
 }  // namespace
 
 void DescribeRequest(const RunRequest& request, audit::Receipt& receipt) {
   receipt.identity.user = fmt::format("uid:{}", ::getuid());
   receipt.identity.reason = policy::ScrubText(request.reason);
-  receipt.envelope_id = policy::EnvelopeId(request.envelope);
+  receipt.envelope_id = EnvelopeIdOf(request);
   const std::vector<std::string> words = policy::ScrubWords(request.command);
   std::string all;
   for (const std::string& arg : words) {
@@ -82,7 +91,7 @@ void DescribeRequest(const RunRequest& request, audit::Receipt& receipt) {
   for (const Layer layer : request.envelope.floor.list()) {
     receipt.floor.emplace_back(policy::LayerName(layer));
   }
-  bool writes = false;
+  bool writes = !request.egress.empty();  // what a request does there is not for us to know
   for (const policy::Mount& mount : request.envelope.mounts) {
     writes = writes || mount.access == policy::Access::kWrite;
   }

@@ -81,9 +81,9 @@ limits::Events Watch::EventsNow() const {
   events.wall = deadline_.elapsed();
   events.wall_spent = deadline_.Spent();
   events.output_bytes = budget_.produced;
-  events.disk_bytes = disk_bytes_;
-  events.disk_inodes = disk_inodes_;
-  events.disk_unknown = disk_unknown_;
+  events.disk_bytes = disks_.bytes();
+  events.disk_inodes = disks_.inodes();
+  events.disk_unknown = disks_.unknown();
   return events;
 }
 
@@ -161,7 +161,7 @@ void Watch::CheckPrivatePlaces() {
       const uint64_t used = (info.f_blocks - info.f_bfree) * block;
       const bool full = info.f_bfree == 0 || info.f_ffree == 0;
       if (first && envelope_.workspace.empty()) {  // /workspace, whose size is the cap
-        disk_bytes_ = std::max(disk_bytes_, used);
+        disks_.AtLeast(used);
       }
       places_full_ = places_full_ || full;
     }
@@ -220,24 +220,8 @@ void Watch::CheckDisk() {
       usage_.io_bytes = std::max(usage_.io_bytes, walked->io_bytes);
     }
   }
-  Nanos soonest = std::chrono::seconds(1);
-  uint64_t sum = 0;
-  const std::vector<uint64_t> memory_devices = Tree().MemoryDevices();
-  for (limits::DiskWatch& disk : disks_) {
-    limits::DiskWatch::Growth growth = disk.Check(held, memory_devices);
-    grown_too_far_ = grown_too_far_ || growth.over;
-    sum += growth.bytes;
-    disk_bytes_ = std::max(disk_bytes_, growth.bytes);
-    disk_inodes_ = std::max(disk_inodes_, growth.inodes);
-    if (!growth.unknown.empty()) {
-      disk_unknown_ = std::move(growth.unknown);
-    }
-    soonest = std::min(soonest, disk.NextCheck());
-  }
-  disk_written_ += sum - std::min(sum, disk_last_);
-  disk_last_ = sum;
-  usage_.io_bytes = std::max(usage_.io_bytes, disk_written_);
-  next_disk_ = BootTime() + soonest;
+  disks_.Look(held, Tree().MemoryDevices());
+  usage_.io_bytes = std::max(usage_.io_bytes, disks_.written());
 }
 
 void Watch::Tick() {
@@ -254,7 +238,7 @@ void Watch::Tick() {
     }
     CheckUsage();
   }
-  if (!disks_.empty() && now >= next_disk_) {
+  if (!disks_.empty() && now >= disks_.next()) {
     CheckDisk();
   }
   if (auto breach = limits::FindBreach(envelope_.limits, usage_, EventsNow())) {
@@ -268,7 +252,7 @@ Nanos Watch::UntilNextTick() const {
   }
   Nanos at = next_tick_;
   if (!disks_.empty()) {
-    at = std::min(at, next_disk_);
+    at = std::min(at, disks_.next());
   }
   if (kill_at_.count() != 0) {
     at = std::min(at, kill_at_);
@@ -376,7 +360,7 @@ void Watch::FinalUsage(bool wanted, WatchResult& result) {
   }
   // A directory of the host and the disk behind it have a watch, not a wall: what went past it since the last look is a
   // breach all the same.
-  if (!breach_ && (grown_too_far_ || usage_.io_bytes > envelope_.limits.io)) {
+  if (!breach_ && (disks_.over() || usage_.io_bytes > envelope_.limits.io)) {
     limits::Usage io;
     io.io_bytes = usage_.io_bytes;
     breach_ = limits::FindBreach(envelope_.limits, io, EventsNow());
@@ -409,7 +393,7 @@ Result<WatchResult> Watch::Run(bool wanted_usage) {
     (void)Tree();  // remembers what the host's shared memory was before
   }
   next_tick_ = by_cgroup ? BootTime() + kFirstTick : Sometime(limits::kMemoryCheck);
-  next_disk_ = next_tick_;
+  disks_.LookAt(next_tick_);
   while (!ended_) {
     const Nanos timeout = UntilNextTick();
     PollOnce(timeout);

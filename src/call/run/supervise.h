@@ -20,7 +20,7 @@
 #include "limits/cgroup/cgroup.h"
 #include "limits/child_use.h"
 #include "limits/deadline.h"
-#include "limits/disk_quota.h"
+#include "limits/disk_growth.h"
 #include "limits/tree_usage.h"
 #include "output/relay.h"
 #include "policy/envelope.h"
@@ -59,7 +59,9 @@ class Watch {
         int signal_fd, bool hashing);
 
   // Writable host directories whose growth is watched.
-  void WatchDisks(std::vector<limits::DiskWatch> disks) { disks_ = std::move(disks); }
+  void WatchDisks(std::vector<limits::DiskWatch> disks) {
+    disks_ = limits::DiskGrowth(std::move(disks));
+  }
   // False: output that is cut has no marker, because it goes to a file or a pipe.
   void MarkCuts(bool marks) { budget_.marks = marks; }
   // The filter asks for threads, because no cgroup counts them.
@@ -116,17 +118,10 @@ class Watch {
   limits::Deadline deadline_;
   limits::Usage usage_;
   std::unique_ptr<limits::TreeUsage> tree_;
-  std::vector<limits::DiskWatch> disks_;
-  uint64_t disk_bytes_ = 0;
-  uint64_t disk_inodes_ = 0;
-  uint64_t disk_last_ = 0;     // growth of all watched directories at the last look
-  uint64_t disk_written_ = 0;  // every growth between two looks: at least this much was written
-  std::string disk_unknown_;
+  limits::DiskGrowth disks_;
   bool places_full_ = false;
-  bool grown_too_far_ = false;  // a watched directory of the host
   limits::ChildUse children_at_start_;
   Nanos next_tick_{0};
-  Nanos next_disk_{0};
   Nanos kill_at_{0};
   int interrupted_by_ = 0;
   unsigned cpus_ = 1;

@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/text.h"
 #include "isolation/host_path.h"
 #include "isolation/protected_paths.h"
+#include "policy/make_envelope.h"
 #include "policy/narrowing.h"
 
 namespace coffer::call {
@@ -102,7 +104,9 @@ Status CheckMounts(const WardenRules& rules, const TableEntry& entry,
     // Opened here only to look; the runner opens it again in the same way, and mounts what it opened.
     TRY_ASSIGN(const isolation::HostPath opened,
                isolation::OpenHostPath(mount.host, mount.access, isolation::BreadthOf(mount)));
-    TRY(isolation::CheckToolMayWrite(opened, mount));
+    if (mount.host != rules.project) {  // the caller's own word, as with `coffer run --project`
+      TRY(isolation::CheckToolMayWrite(opened, mount));
+    }
     std::vector<std::string> own = shown_to_none;
     if (mount.access == Access::kWrite) {
       own.insert(own.end(), rules.relied.begin(), rules.relied.end());
@@ -190,6 +194,15 @@ void TakeGroup(const WordGroup& group, const std::vector<std::string>& words, Re
   }
 }
 
+// The caller's project is where the manifest says /workspace, with the access that the manifest has there.
+TableEntry InProject(const std::string& project, TableEntry entry) {
+  entry.envelope.mounts.push_back(
+      {project, project,
+       entry.workspace == policy::Workspace::kSessionWrite ? Access::kWrite : Access::kRead});
+  entry.envelope.cwd = policy::WorkspacePath(entry.envelope.cwd, {"", project});
+  return entry;
+}
+
 }  // namespace
 
 bool MatchesTemplate(const std::vector<WordGroup>& argv, const std::vector<std::string>& words) {
@@ -210,11 +223,18 @@ Status CheckRequest(const WardenRules& rules, const WardenTable& table, const Ru
                    "a declared tool has no terminal, no --out, no script, no input and no imported "
                    "profile");
   }
-  const TableEntry* const entry = table.Find(request.entry);
+  const TableEntry* entry = table.Find(request.entry);
   if (entry == nullptr) {
     return Refused("policy.entry",
                    fmt::format("no manifest declares a tool {}", Printable(request.entry)),
                    kNotAllowed);
+  }
+  std::optional<TableEntry> in_project;
+  if (!request.project.empty()) {
+    if (request.project != rules.project || entry->workspace == policy::Workspace::kFresh) {
+      return More(*entry, "project", "this project");
+    }
+    entry = &in_project.emplace(InProject(rules.project, *entry));
   }
   if (request.tenant == 0) {
     return Refused("policy.entry.tenant", "a call of a declared tool belongs to a tenant");

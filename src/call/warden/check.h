@@ -23,6 +23,7 @@ namespace coffer::call {
 
 struct WardenRules {
   std::string sessions;  // the directory below which workspaces lie; empty: none
+  std::string project;  // of the caller, in place of every workspace; empty: none, as in the daemon
   std::vector<std::string>
       closed;  // no mount shows them, beside the state directory: the daemon's keys
   std::vector<std::string> relied;  // no writable mount shows them: manifests, configuration

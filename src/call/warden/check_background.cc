@@ -16,13 +16,17 @@ Error More(const TableEntry& entry, std::string_view part, std::string_view what
                  "see [background] in the manifest, or read `coffer tools show`");
 }
 
+bool NoFilesOfSession(const RunRequest& request) {
+  return request.envelope.workspace.empty() && request.project.empty();
+}
+
 }  // namespace
 
 Status CheckBackground(const TableEntry& entry, const RunRequest& request) {
   if (request.background && !entry.background) {
     return More(entry, "background", "to run in the background");
   }
-  if (request.background && request.envelope.workspace.empty()) {
+  if (request.background && NoFilesOfSession(request)) {
     return More(entry, "background", "a process without a session");
   }
   if (!request.ports.empty() && (!request.background || request.ports.size() > kMostPorts ||
@@ -37,7 +41,7 @@ Status CheckBackground(const TableEntry& entry, const RunRequest& request) {
     return More(entry, "ports", "ports below the container level");
   }
   // What a call that sees nothing of its session may reach is nothing of its session either.
-  if (request.envelope.workspace.empty() || request.forwards.size() > kMostForwards) {
+  if (NoFilesOfSession(request) || request.forwards.size() > kMostForwards) {
     return More(entry, "ports", "these ports of other processes");
   }
   const size_t first = request.ports.empty() ? 0 : 1;

@@ -62,6 +62,7 @@ void WriteEnvelope(WireWriter& writer, const policy::Envelope& envelope) {
   writer.Texts(envelope.runtimes);
   writer.Texts(envelope.optional_runtimes);
   writer.Flag(envelope.exec);
+  writer.Flag(envelope.overlay);
   writer.Number(envelope.env.size());
   for (const auto& [name, value] : envelope.env) {
     writer.Text(name);
@@ -96,6 +97,7 @@ policy::Envelope ReadEnvelope(WireReader& reader) {
   envelope.runtimes = reader.Texts();
   envelope.optional_runtimes = reader.Texts();
   envelope.exec = reader.Flag();
+  envelope.overlay = reader.Flag();
   for (uint32_t left = reader.Count(); left > 0; --left) {
     std::string name = reader.Text();
     envelope.env.emplace_back(std::move(name), reader.Text());

@@ -17,7 +17,7 @@ TEST(ToolShelf, TheShippedToolsAreReady) {
   ToolShelf shelf({});
   ASSERT_TRUE(shelf.Reload().ok());
   for (const char* name :
-       {"python", "bash", "shell", "node", "read-file", "write-file", "search-text"}) {
+       {"python", "bash", "shell", "node", "read-file", "write-file", "edit-file", "search-text"}) {
     EXPECT_NE(shelf.Find(name), nullptr) << name;
   }
   for (const ShelfEntry& entry : shelf.List()) {

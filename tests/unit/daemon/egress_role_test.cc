@@ -107,6 +107,34 @@ TEST(RoleFilter, TheEgressRoleDialsAndNothingElse) {
   }
 }
 
+// The egress process of one call may do what the role may, and accept on the listener that it was given.
+TEST(RoleFilter, TheEgressProcessOfACallAcceptsAndMakesNoListener) {
+  const long listener =
+      raw::Syscall(SYS_socket, AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  ASSERT_GE(listener, 0);
+  ASSERT_EQ(raw::Syscall(SYS_listen, listener, 1), 0);
+  const auto accept = [&] {
+    const long answer = raw::Syscall(SYS_accept4, listener, 0, 0, SOCK_CLOEXEC);
+    return answer == -EAGAIN ? kMay : Made(answer);
+  };
+  EXPECT_EQ(InRole(std::nullopt, accept), kMay) << "the control";
+  EXPECT_EQ(InRole(RoleKind::kEgress, accept), EPERM) << "the control";
+  EXPECT_EQ(InRole(RoleKind::kCallEgress, accept), kMay);
+  EXPECT_EQ(InRole(RoleKind::kCallEgress, [] { return Socket(AF_INET, SOCK_STREAM); }), kMay);
+  const std::pair<const char*, std::function<int()>> refused[] = {
+      {"bind", Bind},
+      {"listen", Listen},
+      {"execve", Execute},
+      {"unix", [] { return Socket(AF_UNIX, SOCK_STREAM); }},
+      {"netlink", [] { return Socket(AF_NETLINK, SOCK_RAW); }},
+      {"ptrace", [] { return Made(raw::Syscall(SYS_ptrace, 0, 0, 0, 0)); }}};
+  for (const auto& [what, act] : refused) {
+    EXPECT_NE(InRole(RoleKind::kCallEgress, act), kMay) << what;
+    EXPECT_EQ(InRole(std::nullopt, act), kMay) << "the control: " << what;
+  }
+  ::close(static_cast<int>(listener));
+}
+
 TEST(EgressFiles, OnlyWhatNamesNeedIsLeft) {
   if (isolation::LandlockAbi() <= 0) {
     GTEST_SKIP() << "this kernel has no Landlock";

@@ -270,6 +270,47 @@ TEST_F(Check, LooksAtMountsItself) {
   EXPECT_EQ(code("/", true), "policy.path.state") << "no permission shows the store";
 }
 
+// A project is what the caller of the command line named. The daemon names none, so there no request has one.
+TEST_F(Check, AProjectIsTheCallersWordAlone) {
+  const std::string project = dir_.MakeDir("project");
+  const std::string other = dir_.MakeDir("other");
+  const auto in = [](const std::string& place, RunRequest& r) {
+    r.project = place;
+    r.envelope.workspace.clear();
+    r.envelope.cwd = place;
+    r.envelope.mounts.push_back({place, place, Access::kWrite});
+  };
+  const auto good = [&](RunRequest& r) { in(project, r); };
+  EXPECT_EQ(Code(good), "policy.entry.project") << "no project was named";
+  rules_.project = project;
+  EXPECT_EQ(Code(good), "");
+  EXPECT_EQ(Code([&](RunRequest& r) { in(other, r); }), "policy.entry.project");
+  EXPECT_EQ(Code([&](RunRequest& r) {
+              in(project, r);
+              r.project.clear();
+            }),
+            "policy.entry.envelope")
+      << "a mount without its word";
+  EXPECT_EQ(Code([&](RunRequest& r) {
+              in(project, r);
+              r.envelope.mounts.push_back({other, other, Access::kRead});
+            }),
+            "policy.entry.envelope");
+  table_.entries[0].workspace = policy::Workspace::kSessionRead;
+  EXPECT_EQ(Code(good), "policy.entry.envelope") << "the manifest only reads";
+  EXPECT_EQ(Code([&](RunRequest& r) {
+              in(project, r);
+              r.envelope.mounts.back().access = Access::kRead;
+            }),
+            "");
+  table_.entries[0].workspace = policy::Workspace::kFresh;
+  EXPECT_EQ(Code(good), "policy.entry.project") << "the manifest wants none of it";
+  // One that shows our own files, or what decides.
+  table_.entries[0].workspace = policy::Workspace::kSessionWrite;
+  rules_.project = dir_.path();
+  EXPECT_EQ(Code([&](RunRequest& r) { in(dir_.path(), r); }).substr(0, 11), "policy.path");
+}
+
 TEST_F(Check, CeilingsHoldWhateverTheManifestSays) {
   table_.entries[0].envelope.limits.memory = 1ULL << 40;
   const auto ask = [&](uint64_t memory) {

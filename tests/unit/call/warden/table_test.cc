@@ -20,7 +20,7 @@ WardenTable Shipped() {
 
 TEST(WardenTable, EveryToolOfTheShelfHasAnEntryThatComesBackAsItWas) {
   const WardenTable sent = Shipped();
-  EXPECT_EQ(sent.entries.size(), 7U);
+  EXPECT_EQ(sent.entries.size(), 8U);
   const std::string bytes = EncodeTable(sent);
   const Result<WardenTable> got = DecodeTable(bytes);
   ASSERT_TRUE(got.ok()) << got.error().message;

@@ -119,6 +119,7 @@ audit::Receipt Full() {
   receipt.runtimes = {"python3"};
   receipt.program = "/usr/bin/python3";
   receipt.exec = true;
+  receipt.overlay = true;
   receipt.bound = {{"/usr/lib", "system", "library", 7}};
   receipt.planted = {".git/hooks/post-commit"};
   receipt.limits = {{"cpu", {10, 7, "ns", true, true}}, {"disk", {20, std::nullopt, "bytes"}}};

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a supervisor and the egress process of its call tell each other (egress_process.h, daemon/egress_call.h).
+//
+// The grants go there once, as JSON in a sealed memory file. What the process did comes back in another memory file, the
+// log, that it appends to while it runs: a process that is killed loses nothing that it had written, and never waits for a
+// reader. The process parses bytes of the payload and of strangers, so its log is hostile input to the supervisor:
+// its size is bounded before it is read, and a line that is not exactly an entry makes the whole log count as broken.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "egress/traffic.h"
+#include "policy/egress_texts.h"
+
+namespace coffer::call {
+
+// The descriptors of the process beside stdio.
+inline constexpr int kEgressControl =
+    3;  // a seqpacket socket: the listener in, the boundary's CA out
+inline constexpr int kEgressGrants = 4;
+inline constexpr int kEgressLog = 5;
+
+inline constexpr size_t kMostGrantBytes = 4 << 20;
+inline constexpr size_t kMostLogBytes = 1 << 20;
+inline constexpr size_t kMostEntryBytes = 4096;
+inline constexpr size_t kMostCaBytes = 16 << 10;
+
+std::string EncodeGrants(const policy::EgressTexts& grants);
+Result<policy::EgressTexts> DecodeGrants(std::string_view text);
+
+// One connection or request, when it is over.
+using EgressEntry = egress::Traffic;
+
+// At the start of the log, rewritten in place: the sums of what did not fit.
+struct EgressLogHead {
+  uint64_t omitted = 0;
+  uint64_t bytes_out = 0;
+  uint64_t bytes_in = 0;
+};
+
+// One line with its end, at most kMostEntryBytes: long texts are cut.
+std::string EncodeEntry(const EgressEntry& entry);
+
+struct EgressLog {
+  EgressLogHead head;
+  std::vector<EgressEntry> entries;
+  bool broken = false;  // not everything could be read
+};
+EgressLog DecodeLog(std::string_view text);
+
+}  // namespace coffer::call

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/run/egress_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <utility>
+#include <vector>
+
+#include "base/sys.h"
+#include "base/text.h"
+#include "call/run/daemon_program.h"
+
+namespace coffer::call {
+namespace {
+
+using raw::Arg;
+using raw::Syscall;
+
+constexpr int kReadyMillis = 20000;  // a loaded machine; it dies much earlier if it fails
+constexpr int kEndMillis = 3000;     // to write down what it had open
+
+Error EgressError(const char* what, long answer) {
+  return sys::ErrnoError("egress.process", what, answer);
+}
+
+Result<UniqueFd> MakeMemory(const std::string& content) {
+  const long made =
+      Syscall(SYS_memfd_create, Arg("coffer-egress"), MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (made < 0) {
+    return EgressError("cannot make a memory file", made);
+  }
+  UniqueFd memory(static_cast<int>(made));
+  TRY(sys::WriteAll(memory.get(), content));
+  (void)Syscall(SYS_lseek, memory.get(), 0, SEEK_SET);
+  return memory;
+}
+
+// 3, 4, 5 in their order, and nothing else but an empty stdio. Only before execve.
+bool TakePlaces(int control, int grants, int log) {
+  int fds[] = {control, grants, log};
+  for (int& fd : fds) {
+    const long high = Syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 64);
+    if (high < 0) {
+      return false;
+    }
+    fd = static_cast<int>(high);
+  }
+  const long null = Syscall(SYS_openat, AT_FDCWD, Arg("/dev/null"), O_RDWR | O_CLOEXEC, 0);
+  if (null < 0) {
+    return false;
+  }
+  for (int place = 0; place <= STDERR_FILENO; ++place) {
+    // dup3 refuses the same number twice; then it is in its place and only closes on exec.
+    if (null != place ? Syscall(SYS_dup3, null, place, 0) < 0
+                      : Syscall(SYS_fcntl, null, F_SETFD, 0) < 0) {
+      return false;
+    }
+  }
+  for (int i = 0; i < 3; ++i) {
+    if (Syscall(SYS_dup3, fds[i], kEgressControl + i, 0) < 0) {
+      return false;
+    }
+  }
+  return Syscall(SYS_close_range, kEgressLog + 1, ~0U, 0) >= 0;
+}
+
+// In the child. A group of its own: Ctrl-C goes to the command, and the process ends with its supervisor.
+[[noreturn]] void Become(pid_t parent, const std::vector<std::string>& places, char* const* env,
+                         int control, int grants, int log) {
+  sigset_t none;
+  sigemptyset(&none);
+  char name[] = "cofferd";
+  char role[] = "egress-call";
+  char* const argv[] = {name, role, nullptr};
+  if (::setpgid(0, 0) == 0 && Syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) >= 0 &&
+      ::getppid() == parent && TakePlaces(control, grants, log) &&
+      ::sigprocmask(SIG_SETMASK, &none, nullptr) == 0) {
+    for (const std::string& place : places) {
+      ::execve(place.c_str(), argv, env);
+    }
+  }
+  ::_exit(127);
+}
+
+}  // namespace
+
+EgressProcess::EgressProcess(EgressProcess&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)),
+      control_(std::move(other.control_)),
+      log_(std::move(other.log_)) {}
+
+EgressProcess& EgressProcess::operator=(EgressProcess&& other) noexcept {
+  std::swap(pid_, other.pid_);
+  std::swap(control_, other.control_);
+  std::swap(log_, other.log_);
+  return *this;
+}
+
+EgressProcess::~EgressProcess() {
+  if (pid_ > 0) {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+}
+
+Result<EgressProcess> EgressProcess::Start(const policy::EgressTexts& grants) {
+  TRY_ASSIGN(const std::vector<std::string> places, DaemonPlaces());
+  bool found = false;
+  for (const std::string& place : places) {
+    found = found || ::access(place.c_str(), X_OK) == 0;
+  }
+  if (!found) {
+    return HostFault("egress.missing", "cofferd is not beside coffer, and --allow needs it",
+                     "install both; `make all` builds them");
+  }
+  const std::string text = EncodeGrants(grants);
+  if (text.size() > kMostGrantBytes) {
+    return Refused("policy.egress", "the rules for the network are too long",
+                   "give fewer rules, or a smaller file with --upstream-ca");
+  }
+  EgressProcess process;
+  TRY_ASSIGN(const UniqueFd given, MakeMemory(text));
+  TRY_ASSIGN(process.log_, MakeMemory(std::string(sizeof(EgressLogHead), '\0')));
+  const long sealed = Syscall(SYS_fcntl, given.get(), F_ADD_SEALS,
+                              F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+  if (sealed < 0) {
+    return EgressError("cannot seal the rules", sealed);
+  }
+  int ends[2] = {-1, -1};
+  const long made = Syscall(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, Arg(ends));
+  if (made < 0) {
+    return EgressError("cannot make a channel to the egress process", made);
+  }
+  process.control_ = UniqueFd(ends[0]);
+  const UniqueFd theirs(ends[1]);
+  // Of the environment only what says which certificates this host trusts. No search list: a name that is not there must
+  // not become a query for another one. A resolver that does not answer has 8 s.
+  std::string search = "LOCALDOMAIN=";
+  std::string options = "RES_OPTIONS=timeout:2 attempts:2";
+  std::string trust;
+  if (const char* const named = ::getenv("SSL_CERT_FILE"); named != nullptr) {
+    trust = std::string("SSL_CERT_FILE=") + named;
+  }
+  char* const env[] = {search.data(), options.data(), trust.empty() ? nullptr : trust.data(),
+                       nullptr};
+  const pid_t parent = ::getpid();
+  process.pid_ = ::fork();
+  if (process.pid_ < 0) {
+    return HostFault("isolation.host", "the host cannot start another process",
+                     "wait until calls have ended, or raise its limits");
+  }
+  if (process.pid_ == 0) {
+    Become(parent, places, env, theirs.get(), given.get(), process.log_.get());
+  }
+  return process;
+}
+
+Result<std::string> EgressProcess::AwaitReady() {
+  pollfd ready{control_.get(), POLLIN, 0};
+  std::string message(kMostCaBytes, '\0');
+  long got = 0;
+  if (::poll(&ready, 1, kReadyMillis) == 1) {
+    got = Syscall(SYS_recvfrom, control_.get(), Arg(message.data()), message.size(), MSG_DONTWAIT,
+                  0, 0);
+  }
+  if (got <= 0 || (message[0] != 'R' && message[0] != 'E')) {
+    return HostFault("egress.start", "the egress process did not start",
+                     "cofferd must be of the same version as coffer, with its libraries installed");
+  }
+  message.resize(static_cast<size_t>(got));
+  if (message[0] == 'E') {
+    const size_t end = message.find('\n');
+    return Refused("egress.start", Printable(message.substr(1, end - 1)),
+                   end == std::string::npos ? "" : Printable(message.substr(end + 1)));
+  }
+  return message.substr(1);
+}
+
+Status EgressProcess::GiveListener(int listener) {
+  char word = 'L';
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  iovec part{&word, 1};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof(control);
+  cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(sizeof(listener));
+  memcpy(CMSG_DATA(rights), &listener, sizeof(listener));
+  const long sent = Syscall(SYS_sendmsg, control_.get(), Arg(&header), MSG_NOSIGNAL);
+  return sent < 0 ? Status(EgressError("cannot hand the listener to the egress process", sent))
+                  : Status();
+}
+
+EgressProcess::End EgressProcess::Finish() {
+  End end;
+  int how = 0;
+  if (::waitpid(pid_, &how, WNOHANG) == pid_) {
+    end.early = true;
+  } else {
+    const long pidfd = Syscall(SYS_pidfd_open, pid_, 0);
+    const UniqueFd watch(static_cast<int>(pidfd < 0 ? -1 : pidfd));
+    (void)Syscall(SYS_shutdown, control_.get(), SHUT_WR);
+    pollfd ended{watch.get(), POLLIN, 0};
+    if (pidfd < 0 || ::poll(&ended, 1, kEndMillis) != 1) {
+      ::kill(pid_, SIGKILL);
+    }
+    ::waitpid(pid_, &how, 0);
+    end.early = !WIFEXITED(how) || WEXITSTATUS(how) != 0;
+  }
+  pid_ = -1;
+  std::string text(kMostLogBytes + 1, '\0');
+  const long got = Syscall(SYS_pread64, log_.get(), Arg(text.data()), text.size(), 0);
+  text.resize(got < 0 ? 0 : static_cast<size_t>(got));
+  end.log = DecodeLog(text);
+  return end;
+}
+
+}  // namespace coffer::call

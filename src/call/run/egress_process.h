@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The egress process of one call of `coffer run --allow`: the only thing that dials for it (ADR 38).
+//
+// It is `cofferd` in the role of daemon/egress_call.h: it starts beside the boundary, only for a call with rules, and ends
+// with the call. The supervisor gives it the grants, and later the one listener on the boundary's loopback. Nothing
+// else leads from the boundary to it, and the boundary has no other route: if the process dies, connections inside are
+// refused, and the call ends with egress.ended.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "call/run/egress_messages.h"
+#include "policy/egress_texts.h"
+
+namespace coffer::call {
+
+// The port on the boundary's loopback where the process listens.
+inline constexpr uint16_t kEgressPort = 3128;
+
+class EgressProcess {
+ public:
+  // No process.
+  EgressProcess() = default;
+  EgressProcess(EgressProcess&& other) noexcept;
+  EgressProcess& operator=(EgressProcess&& other) noexcept;
+  ~EgressProcess();  // ends it
+
+  // Does not wait for it. Fails if there is no cofferd.
+  static Result<EgressProcess> Start(const policy::EgressTexts& grants);
+
+  // Waits until it is confined and ready. The certificate of the boundary's CA in PEM, or "" if no rule needs one.
+  Result<std::string> AwaitReady();
+  // A socket that listens inside. The caller closes its own copy, so that no connection waits for a dead process.
+  Status GiveListener(int listener);
+
+  struct End {
+    EgressLog log;
+    bool early =
+        false;  // it was dead before it was told to end: what it did last is not in the log
+  };
+  // Ends it, once nothing of the boundary is left.
+  End Finish();
+
+  bool running() const { return pid_ > 0; }
+
+ private:
+  pid_t pid_ = -1;
+  UniqueFd control_;
+  UniqueFd log_;
+};
+
+}  // namespace coffer::call

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/run/launch_egress.h"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/sys.h"
+#include "base/text.h"
+#include "base/trust_files.h"
+
+namespace coffer::call {
+namespace {
+
+constexpr const char* kBundle = "/etc/coffer/ca-bundle.pem";
+constexpr const char* kWgetrc = "/etc/coffer/wgetrc";
+constexpr size_t kMostTrust = 4 << 20;
+constexpr size_t kMostListed = 256;
+constexpr size_t kMostSaid = 10;
+
+// The boundary's own loopback is reached without the proxy.
+constexpr const char* kDirect = "localhost,127.0.0.1,::1";
+constexpr std::array kProxyNames = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
+                                    "http_proxy", "https_proxy", "all_proxy"};
+constexpr std::array kBundleNames = {"SSL_CERT_FILE",       "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE",
+                                     "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "PIP_CERT",
+                                     "CARGO_HTTP_CAINFO",   "DENO_CERT"};
+
+// Unless the caller gave it another value with --env.
+void SetVariable(std::string_view name, std::string_view value, std::vector<std::string>& env) {
+  const std::string start = std::string(name) + "=";
+  const bool given = std::any_of(env.begin(), env.end(),
+                                 [&](const std::string& one) { return one.starts_with(start); });
+  if (!given) {
+    env.push_back(start + std::string(value));
+  }
+}
+
+// What this host trusts, as the egress process reads it too; "" if it has no such file.
+std::string HostTrust() {
+  if (const char* const named = ::getenv("SSL_CERT_FILE"); named != nullptr) {
+    Result<std::string> text = sys::ReadFile(named, kMostTrust);
+    return text.ok() ? std::move(text).value() : "";
+  }
+  for (const char* const place : kTrustFiles) {
+    if (Result<std::string> text = sys::ReadFile(place, kMostTrust); text.ok()) {
+      return std::move(text).value();
+    }
+  }
+  return "";
+}
+
+std::string WhereOf(const EgressEntry& entry) {
+  if (entry.host.empty()) {
+    return "a request";  // that names no host, or none that can be one
+  }
+  const bool v6 = entry.host.find(':') != std::string::npos;
+  std::string where =
+      fmt::format("{}{}{}:{}", v6 ? "[" : "", Printable(entry.host), v6 ? "]" : "", entry.port);
+  return entry.method.empty()
+             ? where
+             : fmt::format("{} {}{}", Printable(entry.method), where, Printable(entry.path));
+}
+
+void AddUse(const EgressEntry& entry, audit::Receipt& receipt) {
+  audit::NetworkUse use;
+  use.host = entry.host;
+  use.port = entry.port;
+  use.method = entry.method;
+  use.path = entry.path;
+  use.decision = entry.allowed ? "allow" : "deny";
+  use.rule = entry.rule;
+  use.error = entry.allowed ? entry.reason : "";
+  use.bytes_out = entry.bytes_out;
+  use.bytes_in = entry.bytes_in;
+  use.duration = std::chrono::milliseconds(entry.millis);
+  const auto same = std::find_if(
+      receipt.network.begin(), receipt.network.end(), [&](const audit::NetworkUse& other) {
+        return other.host == use.host && other.port == use.port && other.method == use.method &&
+               other.path == use.path && other.decision == use.decision && other.rule == use.rule &&
+               other.error == use.error;
+      });
+  if (same != receipt.network.end()) {
+    same->bytes_out += use.bytes_out;
+    same->bytes_in += use.bytes_in;
+    same->duration += use.duration;
+    ++same->count;
+  } else if (receipt.network.size() < kMostListed) {
+    receipt.network.push_back(std::move(use));
+  } else {
+    use.host = "others";
+    use.port = 0;
+    use.method = use.path = use.rule = use.error = "";
+    use.decision = "others";
+    if (receipt.network.back().host != "others") {
+      receipt.network.push_back(std::move(use));
+      return;
+    }
+    receipt.network.back().bytes_out += use.bytes_out;
+    receipt.network.back().bytes_in += use.bytes_in;
+    ++receipt.network.back().count;
+  }
+}
+
+void AddDenial(const EgressEntry& entry, RunOutcome& outcome, size_t& said) {
+  audit::Denial denial{"egress",
+                       entry.method.empty() ? "connect" : "request",
+                       WhereOf(entry),
+                       "egress",
+                       entry.reason,
+                       entry.fix,
+                       1};
+  std::vector<audit::Denial>& denials = outcome.receipt.denials;
+  const auto same = std::find_if(denials.begin(), denials.end(), [&](const audit::Denial& other) {
+    return other.surface == denial.surface && other.target == denial.target &&
+           other.reason == denial.reason;
+  });
+  if (same != denials.end()) {
+    ++same->count;
+    return;
+  }
+  if (++said <= kMostSaid) {
+    outcome.notes.push_back(fmt::format(
+        "refused: {}: {}{}", denial.target, Printable(entry.reason),
+        entry.fix.empty() ? "" : fmt::format("; to allow it: {}", Printable(entry.fix))));
+  }
+  if (denials.size() < kMostListed) {
+    denials.push_back(std::move(denial));
+  }
+}
+
+// Programs say little about it: a tunnel that failed, a certificate that they do not show.
+void AddFailure(const EgressEntry& entry, RunOutcome& outcome) {
+  std::string note = fmt::format("{}: {}", WhereOf(entry), Printable(entry.reason));
+  std::vector<std::string>& notes = outcome.notes;
+  if (notes.size() < 2 * kMostSaid && std::find(notes.begin(), notes.end(), note) == notes.end()) {
+    notes.push_back(std::move(note));
+  }
+}
+
+}  // namespace
+
+Result<EgressProcess> StartEgress(const RunRequest& request, isolation::BoundaryPlan& plan,
+                                  isolation::Call& call) {
+  const policy::EgressTexts& grants = request.egress;
+  TRY_ASSIGN(EgressProcess process, EgressProcess::Start(grants));
+  const std::string proxy = fmt::format("http://127.0.0.1:{}", kEgressPort);
+  for (const char* const name : kProxyNames) {
+    SetVariable(name, proxy, call.env);
+  }
+  SetVariable("NO_PROXY", kDirect, call.env);
+  SetVariable("no_proxy", kDirect, call.env);
+  SetVariable("NODE_USE_ENV_PROXY", "1", call.env);  // Node 24 and later; others ignore it
+  std::string extra = grants.upstream_ca;
+  if (request.egress_intercepts) {
+    TRY_ASSIGN(const std::string ca, process.AwaitReady());
+    extra += extra.empty() || extra.ends_with('\n') ? ca : "\n" + ca;
+  }
+  if (!extra.empty()) {
+    std::string bundle = HostTrust();
+    bundle += bundle.empty() || bundle.ends_with('\n') ? extra : "\n" + extra;
+    plan.call_root.dirs.emplace_back("/etc/coffer");
+    plan.call_root.files.push_back({kBundle, std::move(bundle), 0444});
+    for (const char* const name : kBundleNames) {
+      SetVariable(name, kBundle, call.env);
+    }
+    // wget has no variable for it, only for a file of settings.
+    plan.call_root.files.push_back({kWgetrc, fmt::format("ca_certificate = {}\n", kBundle), 0444});
+    SetVariable("WGETRC", kWgetrc, call.env);
+  }
+  return process;
+}
+
+Status OpenEgress(const RunRequest& request, UniqueFd listener, EgressProcess& process) {
+  TRY(process.GiveListener(listener.get()));
+  listener.Reset();  // a connection must not wait for a process that has died
+  if (!request.egress_intercepts) {
+    TRY(process.AwaitReady());
+  }
+  return {};
+}
+
+Status SettleEgress(EgressProcess& process, RunOutcome& outcome) {
+  const EgressProcess::End end = process.Finish();
+  size_t said = 0;
+  for (const EgressEntry& entry : end.log.entries) {
+    AddUse(entry, outcome.receipt);
+    if (!entry.allowed) {
+      AddDenial(entry, outcome, said);
+    } else if (!entry.reason.empty() && entry.bytes_in == 0) {
+      AddFailure(entry, outcome);
+    }
+  }
+  if (said > kMostSaid) {
+    outcome.notes.push_back(
+        fmt::format("refused: {} more; the receipt has them (--receipt FILE)", said - kMostSaid));
+  }
+  if (end.log.head.omitted > 0) {
+    audit::NetworkUse others;
+    others.host = "others";
+    others.decision = "others";
+    others.bytes_out = end.log.head.bytes_out;
+    others.bytes_in = end.log.head.bytes_in;
+    others.count = end.log.head.omitted;
+    outcome.receipt.network.push_back(std::move(others));
+  }
+  if (end.early || end.log.broken) {
+    return HostFault("egress.ended", "the egress process ended before the call did",
+                     "connections that it carried are lost, and its record may be incomplete; run "
+                     "the call again");
+  }
+  return {};
+}
+
+}  // namespace coffer::call

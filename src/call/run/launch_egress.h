@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a call with --allow has beside its boundary: the egress process, the variables that lead programs to it, and the
+// certificates that they trust. And what the receipt says of it afterwards.
+//
+// The variables are a convenience, not the wall: a program that ignores them reaches nothing, because the boundary's network
+// has a loopback and no route.
+#pragma once
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "call/run/egress_process.h"
+#include "call/run/run_call.h"
+#include "call/run/run_request.h"
+#include "isolation/call_block.h"
+#include "isolation/plan.h"
+
+namespace coffer::call {
+
+// Starts the process. Adds the variables to `call`, and the trusted certificates to `plan` if they are not the host's own:
+// for those the process must be ready, so only then is it waited for.
+Result<EgressProcess> StartEgress(const RunRequest& request, isolation::BoundaryPlan& plan,
+                                  isolation::Call& call);
+
+// For a boundary that is ready and has not started. The process is ready, and serves `listener`.
+Status OpenEgress(const RunRequest& request, UniqueFd listener, EgressProcess& process);
+
+// After the boundary's end: the connections, the denials, and a note for each thing that was refused.
+// An error if the process ended too early.
+Status SettleEgress(EgressProcess& process, RunOutcome& outcome);
+
+}  // namespace coffer::call
