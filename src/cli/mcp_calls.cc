@@ -10,6 +10,7 @@
 
 #include "base/ids.h"
 #include "base/text.h"
+#include "cli/mcp_files.h"
 #include "cli/session_forwards.h"
 #include "gateway/mcp/tool_json.h"
 #include "store/session.h"
@@ -52,6 +53,7 @@ McpCalls::McpCalls(LocalLadder& ladder, LocalSessions::Held session, bool own,
                    std::string process_token)
     : ladder_(ladder),
       launcher_(&ladder.allowed()),
+      processes_(ladder, launcher_),
       session_(std::move(session)),
       own_session_(own),
       process_token_(std::move(process_token)) {}
@@ -76,25 +78,50 @@ void McpCalls::ListTools(const gateway::McpId& id) {
   Json tools = Json::array();
   for (const call::ShelfEntry& entry : ladder_.state().shelf().List()) {
     if (entry.tool != nullptr) {
-      tools.push_back(gateway::McpToolJson(entry.tool->manifest));
+      tools.push_back(gateway::McpToolJson(entry.tool->manifest, ladder_.project()));
+    }
+  }
+  for (Json& tool : processes_.offered() ? gateway::ProcessToolsJson() : std::vector<Json>()) {
+    if (ladder_.state().shelf().Find(tool.value("name", "")) == nullptr) {
+      tools.push_back(std::move(tool));
     }
   }
   server().Answer(id, Json{{"tools", std::move(tools)}});
 }
 
+Json McpCalls::Capabilities() const {
+  Json offered = McpWork::Capabilities();
+  if (ladder_.project().empty()) {
+    offered["resources"] = Json::object();
+  }
+  return offered;
+}
+
+bool McpCalls::HandleOther(const gateway::McpRequest& request) {
+  if (!ladder_.project().empty()) {
+    return false;
+  }
+  std::optional<McpFiles::Answer> answer = McpFiles(session_).Handle(ladder_.state(), request);
+  if (!answer) {
+    return false;
+  }
+  if (auto* const error = std::get_if<gateway::McpError>(&*answer)) {
+    server().Answer(request.id, std::move(*error));
+  } else {
+    server().Answer(request.id, std::get<Json>(*answer));
+  }
+  return true;
+}
+
 void McpCalls::Begin(const gateway::McpCall& call) {
   if (running_.size() < kAtOnce) {
     Start(call);
-  } else if (waiting_.size() < kMostWaiting) {
-    waiting_.push_back(call);
   } else {
-    server().Answer(call.id, gateway::McpError{gateway::McpErrorCode::kInternal,
-                                               "too many calls wait; send it again later",
-                                               {}});
+    waiting_.Add(call, server());
   }
 }
 
-void McpCalls::Start(const gateway::McpCall& call) {
+call::ToolRequest McpCalls::RequestOf(const gateway::McpCall& call) const {
   call::ToolRequest request;
   request.identity.agent = kCliAgent;
   request.identity.user = Who();
@@ -103,6 +130,17 @@ void McpCalls::Start(const gateway::McpCall& call) {
   request.args_json = call.args_json;
   call::TakeTrace(call.traceparent, request.identity);
   call::UseRequestId(process_token_ + "\n" + call.id, request);
+  return request;
+}
+
+void McpCalls::Start(const gateway::McpCall& call) {
+  const call::ToolRequest request = RequestOf(call);
+  const std::optional<gateway::ProcessTool> process = gateway::FindProcessTool(call.tool);
+  // A manifest of the same name counts.
+  if (process && processes_.offered() && ladder_.state().shelf().Find(call.tool) == nullptr) {
+    server().Answer(call.id, processes_.Call(*process, call.args_json, request));
+    return;
+  }
   std::variant<call::ReadyCall, call::ToolReply> climbed = ladder_.ladder().Climb(request);
   if (const auto* answered = std::get_if<call::ToolReply>(&climbed)) {
     Finish(call.id, *answered);
@@ -113,6 +151,7 @@ void McpCalls::Start(const gateway::McpCall& call) {
   // Without its ports the call still does what its manifest says; a tool that needs them says so itself.
   const Result<std::vector<UniqueFd>> ports =
       ForwardSessionPorts(ladder_.state().directory(), session_.session.id, ready.run);
+  processes_.AddPorts(ready.run);
   std::variant<call::RunChannels, call::ToolReply> launched =
       ladder_.ladder().Launch(ready, launcher_);
   if (const auto* answered = std::get_if<call::ToolReply>(&launched)) {
@@ -144,26 +183,18 @@ void McpCalls::Cancel(const gateway::McpId& id, const std::string& reason) {
       launcher_.Kill(running->ready.call_id());
     }
   }
-  const auto waits = std::find_if(waiting_.begin(), waiting_.end(),
-                                  [&](const gateway::McpCall& call) { return call.id == id; });
-  if (waits != waiting_.end()) {
-    waiting_.erase(waits);  // it never was a call
-    server().Answer(id, gateway::McpError{gateway::McpErrorCode::kInternal,
-                                          "the call was cancelled before it began" + why,
-                                          {}});
-  }
+  waiting_.Cancel(id, why, server());
 }
 
 void McpCalls::CancelAll(const std::string& reason) {
-  while (!waiting_.empty()) {
-    Cancel(gateway::McpId(waiting_.back().id), reason);
-  }
+  waiting_.CancelAll(": " + reason, server());
   for (const std::unique_ptr<Running>& running : running_) {
     Cancel(gateway::McpId(running->id), reason);
   }
 }
 
 void McpCalls::AddTo(std::vector<pollfd>* polled) const {
+  processes_.AddTo(polled);
   for (const std::unique_ptr<Running>& running : running_) {
     for (size_t channel = 0; channel < call::Collector::kChannels; ++channel) {
       if (running->collector.fd(channel) >= 0) {
@@ -178,6 +209,7 @@ void McpCalls::Handle(const std::vector<pollfd>& polled) {
     return std::any_of(polled.begin(), polled.end(),
                        [&](const pollfd& one) { return one.fd == fd && one.revents != 0; });
   };
+  processes_.Handle(polled);
   for (auto at = running_.begin(); at != running_.end();) {
     Running& running = **at;
     for (size_t channel = 0; channel < call::Collector::kChannels; ++channel) {
@@ -197,9 +229,7 @@ void McpCalls::Handle(const std::vector<pollfd>& polled) {
     at = running_.erase(at);
   }
   while (!waiting_.empty() && running_.size() < kAtOnce) {
-    const gateway::McpCall next = std::move(waiting_.front());
-    waiting_.pop_front();
-    Start(next);
+    Start(waiting_.Take());
   }
 }
 
@@ -215,6 +245,7 @@ void McpCalls::TellProgress(Running& running) {
 }
 
 Status McpCalls::End() {
+  processes_.EndAll();
   if (!own_session_) {
     return {};
   }

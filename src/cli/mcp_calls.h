@@ -8,7 +8,6 @@
 #pragma once
 
 #include <chrono>
-#include <deque>
 #include <list>
 #include <memory>
 #include <string>
@@ -21,6 +20,8 @@
 #include "cli/local_ladder.h"
 #include "cli/local_sessions.h"
 #include "cli/mcp_conversation.h"
+#include "cli/mcp_processes.h"
+#include "cli/waiting_calls.h"
 #include "gateway/mcp/server.h"
 
 namespace coffer::cli {
@@ -28,7 +29,6 @@ namespace coffer::cli {
 class McpCalls : public McpWork {
  public:
   static constexpr size_t kAtOnce = 16;
-  static constexpr size_t kMostWaiting = 256;
 
   // `session` empty: one is made, and ended by End. `ladder` outlives this.
   static Result<std::unique_ptr<McpCalls>> Open(LocalLadder& ladder, const std::string& session);
@@ -38,28 +38,33 @@ class McpCalls : public McpWork {
   void ListTools(const gateway::McpId& id) override;
   void Begin(const gateway::McpCall& call) override;
   void Cancel(const gateway::McpId& id, const std::string& reason) override;
+  // Files of the session are resources. Those of a project are not: they are the user's, and there may be many.
+  Json Capabilities() const override;
+  bool HandleOther(const gateway::McpRequest& request) override;
 
   void AddTo(std::vector<pollfd>* polled) const override;
   void Handle(const std::vector<pollfd>& polled) override;
   bool idle() const override { return running_.empty() && waiting_.empty(); }
   void CancelAll(const std::string& reason) override;
-  // Ends the session that was made. Call it when idle.
+  // Ends the background processes and the session that was made. Call it when idle.
   Status End();
 
  private:
   McpCalls(LocalLadder& ladder, LocalSessions::Held session, bool own, std::string process_token);
   struct Running;
+  call::ToolRequest RequestOf(const gateway::McpCall& call) const;
   void Start(const gateway::McpCall& call);
   void Finish(const gateway::McpId& id, const call::ToolReply& reply);
   void TellProgress(Running& running);
 
   LocalLadder& ladder_;
   call::LocalLauncher launcher_;
+  McpProcesses processes_;
   LocalSessions::Held session_;
   const bool own_session_;
   const std::string process_token_;  // the ids of another process's requests are other requests
   std::list<std::unique_ptr<Running>> running_;
-  std::deque<gateway::McpCall> waiting_;
+  WaitingCalls waiting_;
 };
 
 }  // namespace coffer::cli

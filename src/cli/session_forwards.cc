@@ -18,7 +18,8 @@ Result<std::vector<UniqueFd>> ForwardSessionPorts(const std::string& state,
                                                   const std::string& session,
                                                   call::RunRequest& request) {
   std::vector<UniqueFd> channels;
-  if (request.envelope.workspace.empty() || request.envelope.level == policy::Level::kProcess) {
+  if ((request.envelope.workspace.empty() && request.project.empty()) ||
+      request.envelope.level == policy::Level::kProcess) {
     return channels;
   }
   TRY_ASSIGN(const ProcessPlaces places, ProcessPlaces::Open(state));

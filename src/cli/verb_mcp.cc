@@ -6,6 +6,8 @@
 #include "cli/mcp_calls.h"
 #include "cli/mcp_conversation.h"
 #include "cli/verb_wrap.h"
+#include "isolation/caller_path.h"
+#include "isolation/host_path.h"
 
 namespace coffer::cli {
 namespace {
@@ -13,11 +15,13 @@ namespace {
 constexpr std::string_view kUsage =
     R"(Serve the declared tools over MCP on stdin and stdout, for an agent that starts this program.
 
-Usage: coffer mcp [flags]
+Usage: coffer mcp [--project DIR] [flags]
        coffer mcp wrap [flags] -- CMD     the tools of another MCP server, which runs in a boundary
        coffer mcp review [NAME]           what has changed in the tools of a wrapped server
        coffer mcp install [--print]       the entry in the configuration of the agents that are found here
 
+  --project DIR       the tools work in this directory of yours, at its own path, instead of the session's files. What
+                      runs code on the host later (.git/hooks, .vscode, ...) is read-only, as with `coffer run --project`
   --session ID        work in this session (`coffer sessions new`), which stays afterwards; without it there is a new one,
                       which ends with the client
   --config FILE       the limits of tenants and agents (coffer.toml in the operator's directory)
@@ -26,6 +30,7 @@ Usage: coffer mcp [flags]
 In an agent's configuration:
 
   {"mcpServers": {"coffer": {"command": "coffer", "args": ["mcp"]}}}
+  {"mcpServers": {"coffer": {"command": "coffer", "args": ["mcp", "--project", "/home/me/project"]}}}
 
 No daemon is needed. Every call climbs the whole ladder and has a receipt (`coffer audit list`). It speaks MCP 2026-07-28,
 2025-11-25, 2025-06-18 and 2025-03-26. When the client closes stdin, calls that still run have five seconds to end.
@@ -33,11 +38,26 @@ No daemon is needed. Every call climbs the whole ladder and has a receipt (`coff
 Exit status: 0 when the client has left; 120 refused, 125 Cofferdam failed.
 )";
 
-constexpr call::FlagSpec kFlags[] = {{"--session", true}, {"--config", true}};
+constexpr call::FlagSpec kFlags[] = {{"--session", true}, {"--project", true}, {"--config", true}};
 
 int Fail(const Error& error) {
   PrintError(error);
   return error.kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
+}
+
+// What a mount of the project would refuse is said before the client is answered.
+Result<std::string> ResolveProject(const call::VerbFlags& flags) {
+  if (!flags.Has("--project")) {
+    return std::string();
+  }
+  TRY_ASSIGN(const isolation::CallerPath found,
+             isolation::ResolveCallerPath(flags.Value("--project"), policy::Access::kWrite));
+  TRY_ASSIGN(const isolation::HostPath opened,
+             isolation::OpenHostPath(found.path, policy::Access::kWrite));
+  if (!opened.directory) {
+    return Refused("policy.usage", "--project needs a directory", "write --project .");
+  }
+  return opened.path;
 }
 
 }  // namespace
@@ -65,7 +85,11 @@ int McpVerb(std::span<const std::string_view> words) {
         "policy.usage", "coffer mcp takes no words",
         "`coffer mcp wrap -- CMD` wraps another server; `coffer mcp --help` has the flags"));
   }
-  Result<std::unique_ptr<LocalLadder>> ladder = LocalLadder::Open(*flags);
+  const Result<std::string> project = ResolveProject(*flags);
+  if (!project.ok()) {
+    return Fail(project.error());
+  }
+  Result<std::unique_ptr<LocalLadder>> ladder = LocalLadder::Open(*flags, *project);
   if (!ladder.ok()) {
     return Fail(ladder.error());
   }

@@ -59,6 +59,7 @@ Status CheckStart(const call::RunRequest& request) {
                       : request.trace                 ? "--trace: the record has the receipt"
                       : request.command.front() == "-" && request.script
                           ? "-: the script must be a file"
+                      : !request.egress.empty() ? "--allow: it has no network yet"
                       : !request.publish.empty() && !request.ports.empty()
                           ? "--publish together with --port: choose one"
                           : nullptr;

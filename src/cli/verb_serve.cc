@@ -10,6 +10,7 @@
 #include "base/exit_codes.h"
 #include "base/print.h"
 #include "base/sys.h"
+#include "call/run/daemon_program.h"
 #include "call/verb_flags.h"
 #include "call/warden/warden.h"
 
@@ -17,12 +18,6 @@ namespace coffer::cli {
 namespace {
 
 constexpr call::WardenSockets kSockets = {3, 4};  // where cofferd puts them
-
-// Beside this executable, or where `make install` puts it.
-std::vector<std::string> Places(const std::string& self) {
-  const std::string here = self.substr(0, self.rfind('/'));
-  return {here + "/cofferd", here + "/../libexec/coffer/cofferd", here + "/../lib/coffer/cofferd"};
-}
 
 }  // namespace
 
@@ -40,7 +35,12 @@ int ServeVerb(std::span<const std::string_view> words) {
     argv.push_back(text.data());
   }
   argv.push_back(nullptr);
-  for (const std::string& place : Places(*self)) {
+  const Result<std::vector<std::string>> places = call::DaemonPlaces();
+  if (!places.ok()) {
+    PrintError(places.error());
+    return kExitFailed;
+  }
+  for (const std::string& place : *places) {
     ::execv(place.c_str(), argv.data());
   }
   PrintError(HostFault("daemon.missing", "cofferd is not beside coffer",

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "cli/run_flags.h"
 #include "cli/run_paths.h"
+#include "cli/wrap_manifest.h"
 #include "cli/wrapped_calls.h"
 
 namespace coffer::cli {
@@ -24,6 +25,7 @@ constexpr std::string_view kUsage =
 Usage: coffer mcp wrap [flags] [flags of coffer run] -- CMD ARG...
 
   --name NAME         what its tools are called: NAME-tool (default: from the command)
+  --manifest FILE     the boundary from [isolation], [limits], [files] and the runtimes of a manifest; flags count last
   --timeout TIME      of one call; a server that takes longer is ended and started again (60s)
   --config FILE, --state DIR   as in `coffer mcp --help`
   --ro P, --rw P, --env K=V, --memory SIZE, ...   what the server may see and use, as in `coffer run --help`
@@ -48,7 +50,8 @@ struct Words {
 
 // A flag of ours and its value go to `own`; all others are those of `coffer run`.
 Words Sort(std::span<const std::string_view> words) {
-  constexpr std::string_view kOwn[] = {"--name", "--timeout", "--config", "--state"};
+  constexpr std::string_view kOwn[] = {"--name",   "--timeout", "--manifest",
+                                       "--config", "--state",   "--url"};
   Words sorted;
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string_view word = words[i];
@@ -124,6 +127,7 @@ policy::Manifest Describe(const std::string& name, const call::RunRequest& reque
   server.isolation.level = request.envelope.level;
   server.limits = request.envelope.limits;
   server.exec = request.envelope.exec;
+  server.overlay = request.envelope.overlay;
   for (const policy::Mount& mount : request.envelope.mounts) {
     server.mounts.push_back({mount.host,
                              mount.at,
@@ -139,6 +143,11 @@ policy::Manifest Describe(const std::string& name, const call::RunRequest& reque
 
 Result<WrapRequest> MakeRequest(const call::VerbFlags& flags, const Words& words,
                                 const std::string& state) {
+  if (flags.Has("--url")) {
+    return Refused("policy.usage",
+                   "a server at a URL cannot be wrapped: this version gives no boundary a network",
+                   "install the server here, and wrap its command: coffer mcp wrap -- CMD");
+  }
   if (words.command.empty()) {
     return Refused("policy.usage", "coffer mcp wrap wants a command after --",
                    "coffer mcp wrap -- npx some-mcp-server");
@@ -164,6 +173,10 @@ Result<WrapRequest> MakeRequest(const call::VerbFlags& flags, const Words& words
                     "--output",    "1TiB",    "--open-files", "1024",
                     "--processes", "128",     "--receipt",    made.receipt,
                     "--state",     state,     "--reason",     "coffer mcp wrap " + name};
+  if (flags.Has("--manifest")) {
+    TRY_ASSIGN(const std::vector<std::string> boundary, BoundaryWords(flags.Value("--manifest")));
+    made.run_words.insert(made.run_words.end(), boundary.begin(), boundary.end());
+  }
   made.run_words.insert(made.run_words.end(), words.run.begin(), words.run.end());
   made.run_words.emplace_back("--");
   made.run_words.insert(made.run_words.end(), words.command.begin(), words.command.end());
@@ -184,7 +197,11 @@ int Fail(const Error& error) {
 }  // namespace
 
 int WrapVerb(std::span<const std::string_view> words) {
-  constexpr call::FlagSpec kFlags[] = {{"--name", true}, {"--timeout", true}, {"--config", true}};
+  constexpr call::FlagSpec kFlags[] = {{"--name", true},
+                                       {"--timeout", true},
+                                       {"--manifest", true},
+                                       {"--config", true},
+                                       {"--url", true}};
   const Words sorted = Sort(words);
   const Result<call::VerbFlags> flags = call::VerbFlags::Parse("mcp wrap", sorted.own, kFlags);
   if (!flags.ok()) {

@@ -2,81 +2,16 @@
 //
 // `coffer mcp` as a client sees it: real calls over stdin and stdout, several at once, and a clean end whatever the client
 // does.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/json.h"
-#include "base/unique_fd.h"
-#include "tests/integration/mcp_answer.h"
-#include "tests/support/host.h"
+#include "tests/integration/mcp_client.h"
 
 namespace coffer::test {
 namespace {
-
-class Mcp : public ::testing::Test {
- protected:
-  Mcp() {
-    dir_.MakeDir("home");
-    options_.environment = {
-        {"HOME=" + (dir_ / "home"), "PATH=/usr/bin:/bin", "COFFER_STATE=" + (dir_ / "state")}};
-  }
-  static std::string Call(const std::string& id, const std::string& tool, const Json& args) {
-    const Json message = {{"jsonrpc", "2.0"},
-                          {"id", id},
-                          {"method", "tools/call"},
-                          {"params",
-                           {{"name", tool},
-                            {"arguments", args},
-                            {"_meta",
-                             {{"io.modelcontextprotocol/protocolVersion", "2026-07-28"},
-                              {"io.modelcontextprotocol/clientCapabilities", Json::object()}}}}}};
-    return message.dump() + "\n";
-  }
-  static std::string Bash(const std::string& id, const std::string& command) {
-    return Call(id, "bash", {{"command", command}});
-  }
-  // stdin stays open until `input_` is closed. The requests fit into the pipe.
-  std::unique_ptr<Background> Start(const std::string& requests, const Strings& flags = {}) {
-    int ends[2] = {-1, -1};
-    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-    const UniqueFd read_end(ends[0]);
-    input_ = UniqueFd(ends[1]);
-    EXPECT_EQ(::write(input_.get(), requests.data(), requests.size()),
-              static_cast<ssize_t>(requests.size()));
-    RunOptions options = options_;
-    options.in_child = [from = read_end.get()] { ::dup2(from, STDIN_FILENO); };
-    Strings words = {CofferPath(), "mcp"};
-    words.insert(words.end(), flags.begin(), flags.end());
-    return std::make_unique<Background>(words, options);
-  }
-  RunResult Coffer(Strings words) {
-    words.insert(words.begin(), CofferPath());
-    return RunProgram(words, options_);
-  }
-  // The calls of the record: "bash success".
-  std::multiset<std::string> Recorded() {
-    const RunResult list = Coffer({"audit", "list", "--json"});
-    std::multiset<std::string> all;
-    const Json calls = Json::parse(list.out, nullptr, false);
-    EXPECT_FALSE(calls.is_discarded()) << list.Describe();
-    for (const Json& call : calls.value("calls", Json::array())) {
-      all.insert(call.value("tool", "") + " " + call.value("outcome", ""));
-    }
-    return all;
-  }
-  bool NoSessionIsOpen() {
-    return Lines(Coffer({"sessions", "list"}).out).size() == 1;  // the heading
-  }
-
-  TempDir dir_;
-  RunOptions options_;
-  UniqueFd input_;
-};
 
 TEST_F(Mcp, CallsRunSideBySideInOneWorkspace) {
   const auto server = Start(Bash("slow", "while [ ! -e go ]; do sleep 0.05; done; cat go") +
@@ -247,6 +182,58 @@ TEST_F(Mcp, ProcessesOfItsOwnSessionEndWithTheClient) {
   EXPECT_EQ(server->Wait().exit, 0) << server->err();
   EXPECT_TRUE(WaitUntil([&] { return FindProcesses(token).empty(); }, Seconds(60)));
   EXPECT_TRUE(NoSessionIsOpen());
+}
+
+// Files of the session are resources; what is not one of them is not there, whatever the URI says.
+TEST_F(Mcp, FilesOfTheSessionAreResources) {
+  const auto request = [](const std::string& id, const std::string& method, const Json& more) {
+    Json params = more;
+    params["_meta"] = {{"io.modelcontextprotocol/protocolVersion", "2026-07-28"},
+                       {"io.modelcontextprotocol/clientCapabilities", Json::object()}};
+    const Json message = {
+        {"jsonrpc", "2.0"}, {"id", id}, {"method", method}, {"params", std::move(params)}};
+    return message.dump() + "\n";
+  };
+  const auto server =
+      Start(Bash("make",
+                 "mkdir -p d; echo text > 'd/a b'; printf '\\377' > bin; ln -s /etc/passwd "
+                 "link; ln -s . dir; mkfifo fifo; i=0; while [ $i -lt 120 ]; do : > n$i; "
+                 "i=$((i+1)); done"));
+  ASSERT_EQ(McpAnswer(*server, "make")["result"]["isError"], false) << server->out();
+  Send(request("list", "resources/list", Json::object()));
+  const Json list = McpAnswer(*server, "list")["result"];
+  ASSERT_EQ(list["resources"].size(), 100U) << list;
+  const std::string base = [&] {
+    const std::string uri = list["resources"][0]["uri"];
+    return uri.substr(0, uri.find("/files/") + 7);
+  }();
+  Send(request("more", "resources/list", {{"cursor", list["nextCursor"]}}) +
+       request("text", "resources/read", {{"uri", base + "d/a%20b"}}) +
+       request("bin", "resources/read", {{"uri", base + "bin"}}) +
+       request("cursor", "resources/list", {{"cursor", "x"}}));
+  const Json more = McpAnswer(*server, "more")["result"];
+  EXPECT_EQ(more["resources"].size(), 22U) << more;
+  EXPECT_FALSE(more.contains("nextCursor"));
+  EXPECT_FALSE(Contains(list.dump() + more.dump(), "link")) << "only files are listed";
+  EXPECT_EQ(McpAnswer(*server, "text")["result"]["contents"][0]["text"], "text\n");
+  EXPECT_EQ(McpAnswer(*server, "bin")["result"]["contents"][0]["blob"], "/w==");
+  EXPECT_EQ(McpAnswer(*server, "cursor")["error"]["code"], -32602);
+  std::string other = base + "bin";  // of another session
+  char& digit = other[base.find("/files/") - 1];
+  digit = digit == '0' ? '1' : '0';
+  int number = 0;
+  for (const std::string& uri :
+       {base + "link", base + "dir/bin", base + "fifo", base + "d", base + "../../store", base,
+        base + "d/../../x", base + "%2e%2e/x", base + "/etc/passwd", base + "none", other,
+        std::string("file:///etc/passwd"), std::string()}) {
+    const std::string id = "bad" + std::to_string(++number);
+    Send(request(id, "resources/read", {{"uri", uri}}));
+    const Json answer = McpAnswer(*server, id);
+    ASSERT_TRUE(answer.contains("error")) << uri << answer;
+    EXPECT_EQ(answer["error"]["code"], -32602) << uri << answer;
+  }
+  input_.Reset();
+  EXPECT_EQ(server->Wait().exit, 0) << server->err();
 }
 
 }  // namespace

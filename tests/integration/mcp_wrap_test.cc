@@ -282,10 +282,68 @@ TEST_F(McpWrap, AToolThatChangesWhileItIsUsedIsBlocked) {
   Leave(*server);
 }
 
+TEST_F(McpWrap, PromptsAndResourcesAreRefusedByName) {
+  const auto server = Start();
+  for (const char* const method :
+       {"prompts/list", "prompts/get", "resources/list", "resources/read", "completion/complete"}) {
+    const std::string id = std::string("no-") + method;
+    Send(Request(id, method, Json::object()));
+    const Json answer = McpAnswer(*server, id);
+    EXPECT_EQ(answer["error"]["code"], -32601) << answer;
+    EXPECT_TRUE(Contains(answer["error"].value("message", ""), "is not passed on")) << answer;
+  }
+  EXPECT_EQ(Text(Call(*server, "echo", "still here")), "still here");
+  Leave(*server);
+}
+
+// The boundary of a manifest, and no more; a flag adds to it.
+TEST_F(McpWrap, AManifestSaysWhatTheBoundaryIs) {
+  const std::string data = dir_.MakeDir("data");
+  const std::string kept = dir_.MakeDir("kept");
+  dir_.Write("data/a", "of the manifest");
+  dir_.Write("kept/b", "of a flag");
+  const std::string manifest = dir_.Write("server.toml", R"([tool]
+name = "other"
+version = "1.0.0"
+owner = "tests"
+summary = "A wrapped server."
+effect = "reversible"
+[input.schema]
+type = "object"
+[run]
+runtime = "python3"
+argv = ["python3"]
+[isolation]
+level = "container"
+[limits]
+memory = "128MiB"
+[[files.mount]]
+host = ")" + data + R"("
+at = "/data"
+mode = "read"
+)");
+  auto server = Start({"--manifest", manifest, "--ro", kept});
+  EXPECT_EQ(Text(Call(*server, "read-file", "/data/a")), "of the manifest");
+  EXPECT_EQ(Text(Call(*server, "read-file", kept + "/b")), "of a flag");
+  Leave(*server);
+  server = Start();
+  EXPECT_TRUE(Contains(Text(Call(*server, "read-file", "/data/a")), "No such file"))
+      << "the control: without the manifest";
+  Leave(*server);
+  dir_.Write("broken.toml", "[tool]\nname = 5\n");
+  const RunResult broken =
+      Coffer({"mcp", "wrap", "--manifest", dir_ / "broken.toml", "--", "python3", "-V"});
+  EXPECT_EQ(broken.exit, 120) << broken.Describe();
+  EXPECT_TRUE(Contains(broken.err, "policy.manifest")) << broken.err;
+}
+
 TEST_F(McpWrap, MistakesAreNamed) {
   EXPECT_EQ(Coffer({"mcp", "wrap"}).exit, 120);
   EXPECT_EQ(Coffer({"mcp", "wrap", "--name", "Not A Name", "--", "true"}).exit, 120);
   EXPECT_EQ(Coffer({"mcp", "wrap", "--tty", "--", "true"}).exit, 120);
+  const RunResult url = Coffer({"mcp", "wrap", "--url", "https://example.com/mcp"});
+  EXPECT_EQ(url.exit, 120);
+  EXPECT_TRUE(Contains(url.err, "cannot be wrapped")) << url.err;
   EXPECT_EQ(Coffer({"mcp", "wrap", "--no-such-flag", "--", "true"}).exit, 120);
   EXPECT_EQ(Coffer({"mcp", "wrap", "--", "true"}).exit, 125);
   EXPECT_EQ(Coffer({"mcp", "review", "../../etc/passwd"}).exit, 120);

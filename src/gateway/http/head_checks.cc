@@ -1,24 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/http/head_checks.h"
 
-#include <strings.h>
-
 #include <algorithm>
 
 #include "base/text.h"
+#include "net/http_head.h"
 
 namespace coffer::gateway {
 namespace {
 
-bool IsTokenChar(char c) {
-  constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-         kMarks.find(c) != std::string_view::npos;
-}
-
-bool SameText(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && ::strncasecmp(a.data(), b.data(), a.size()) == 0;
-}
+using net::IsToken;
+using net::SameText;
 
 Problem Malformed(std::string detail) {
   return FatalProblem(400, "http.malformed", std::move(detail));
@@ -142,9 +134,7 @@ std::optional<Problem> CheckRawHead(std::string_view raw, const HttpLimits& limi
       return Malformed("a folded header field");
     }
     const size_t colon = line.find(':');
-    if (colon == 0 || colon == std::string_view::npos ||
-        !std::all_of(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(colon),
-                     IsTokenChar)) {
+    if (colon == std::string_view::npos || !IsToken(line.substr(0, colon))) {
       return Malformed("a header field without a proper name");
     }
   }

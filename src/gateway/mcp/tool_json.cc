@@ -45,26 +45,37 @@ Json OutputSchema() {
                   {"fix", Nullable("string")}}}}}}}}}};
 }
 
-std::string Describe(const policy::Manifest& manifest) {
+std::string DescribeFiles(policy::Workspace workspace, const std::string& project) {
+  const bool in_project = !project.empty();
+  switch (workspace) {
+    case policy::Workspace::kFresh:
+      return "Its working directory /workspace is empty, and is removed after the call.";
+    case policy::Workspace::kSessionRead:
+      return in_project ? "Its working directory is the project " + project +
+                              ", read-only. Paths are relative to it."
+                        : "Its working directory /workspace has the files of earlier calls, "
+                          "read-only.";
+    case policy::Workspace::kSessionWrite:
+      break;
+  }
+  return in_project
+             ? "Its working directory is the project " + project +
+                   ", and what it changes there stays. Paths are relative to it. Files that make "
+                   "programs on the host run code (.git/hooks, .git/config, .vscode, ...) are "
+                   "read-only, and new ones are set aside."
+             : "Files that it leaves in its working directory /workspace are there for later "
+               "calls.";
+}
+
+std::string Describe(const policy::Manifest& manifest, const std::string& project) {
   std::string text = manifest.tool.summary;
-  if (const Result<policy::Envelope> envelope = policy::MakeEnvelope(manifest, {}, {});
+  if (const Result<policy::Envelope> envelope = policy::MakeEnvelope(manifest, {}, {"", project});
       envelope.ok()) {
     text += "\n\nIt runs in a sandbox and " +
             policy::Sentence(
                 policy::ComputeBlastRadius(*envelope, manifest.network, {}, manifest.tool.effect));
   }
-  switch (manifest.workspace) {
-    case policy::Workspace::kFresh:
-      text += "\nIts working directory /workspace is empty, and is removed after the call.";
-      break;
-    case policy::Workspace::kSessionRead:
-      text += "\nIts working directory /workspace has the files of earlier calls, read-only.";
-      break;
-    case policy::Workspace::kSessionWrite:
-      text +=
-          "\nFiles that it leaves in its working directory /workspace are there for later calls.";
-      break;
-  }
+  text += "\n" + DescribeFiles(manifest.workspace, project);
   text +=
       "\nA result with isError says in error.message what went wrong and in error.hint what to do; "
       "an "
@@ -119,13 +130,13 @@ std::string Text(const call::ToolReply& reply, bool failed) {
 
 }  // namespace
 
-Json McpToolJson(const policy::Manifest& manifest) {
+Json McpToolJson(const policy::Manifest& manifest, const std::string& project) {
   const policy::Effect effect = manifest.tool.effect;
   const bool reads = effect == policy::Effect::kReadOnly;
   const Result<Json> schema = ParseJson(manifest.input_schema);
   return {{"name", manifest.tool.name},
           {"title", manifest.tool.name},
-          {"description", Describe(manifest)},
+          {"description", Describe(manifest, project)},
           {"inputSchema", schema.ok() ? *schema : Json{{"type", "object"}}},
           {"outputSchema", OutputSchema()},
           {"annotations",

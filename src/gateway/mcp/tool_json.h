@@ -13,8 +13,9 @@
 
 namespace coffer::gateway {
 
-// name, title, description, inputSchema, outputSchema, annotations.
-Json McpToolJson(const policy::Manifest& manifest);
+// name, title, description, inputSchema, outputSchema, annotations. `project` is the directory of the host that stands in for
+// the session's files; empty: none.
+Json McpToolJson(const policy::Manifest& manifest, const std::string& project = "");
 
 // content (with a link for each file that the call exported), structuredContent (which fits the outputSchema above), isError.
 Json McpResultJson(const call::ToolReply& reply,

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What MCP costs: the first answer, a call over stdio against the same call in process, a wrapped server against the bare one,
+and whether 64 clients at the same time lose anything.
+
+usage: bench_mcp.py COFFER [SAMPLES]      writes Markdown to stdout
+"""
+import concurrent.futures
+import datetime
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+COFFER = os.path.abspath(sys.argv[1])
+SAMPLES = int(sys.argv[2]) if len(sys.argv) > 2 else 200
+META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+# The smallest server that answers: what it takes itself is small beside what is measured.
+SERVER = '''import json, sys
+for line in sys.stdin:
+    m = json.loads(line)
+    if "id" not in m: continue
+    if m["method"] == "initialize":
+        r = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "echo", "version": "1"}}
+    elif m["method"] == "tools/list":
+        r = {"tools": [{"name": "echo", "inputSchema": {"type": "object", "properties": {"words": {"type": "string"}}}}]}
+    else:
+        r = {"content": [{"type": "text", "text": m["params"]["arguments"]["words"]}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": r}), flush=True)
+'''
+
+
+class Client:
+    def __init__(self, words, env):
+        self.began = time.perf_counter()
+        self.program = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env)
+        self.next = 0
+
+    def ask(self, method, params):
+        self.next += 1
+        message = {"jsonrpc": "2.0", "id": self.next, "method": method, "params": {**params, "_meta": META}}
+        self.program.stdin.write((json.dumps(message) + "\n").encode())
+        self.program.stdin.flush()
+        while True:
+            line = self.program.stdout.readline()
+            if not line:
+                raise SystemExit(f"{method}: the server has ended")
+            answer = json.loads(line)
+            if answer.get("id") == self.next:
+                return answer["result"]
+
+    def call(self, tool, args):
+        began = time.perf_counter()
+        result = self.ask("tools/call", {"name": tool, "arguments": args})
+        assert result.get("isError") is not True, result
+        return (time.perf_counter() - began) * 1000, result
+
+    def leave(self):
+        self.program.stdin.close()
+        return self.program.wait()
+
+
+def seconds(text):
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def p50_p99(values):
+    values = sorted(values)
+    return f"{statistics.median(values):.2f} | {values[min(len(values) - 1, len(values) * 99 // 100)]:.2f}"
+
+
+def first_answers(env):
+    taken = []
+    for _ in range(max(5, SAMPLES // 10)):
+        client = Client([COFFER, "mcp"], env)
+        client.ask("server/discover", {})
+        taken.append((time.perf_counter() - client.began) * 1000)
+        client.leave()
+    return taken
+
+
+def calls(env):
+    client = Client([COFFER, "mcp"], env)
+    client.call("bash", {"command": "true"})
+    outside, added = [], []
+    for _ in range(SAMPLES):
+        taken, result = client.call("bash", {"command": "true"})
+        receipt = json.loads(subprocess.run([COFFER, "audit", "show", result["structuredContent"]["call_id"], "--json"],
+                                            env=env, stdout=subprocess.PIPE, check=True).stdout)
+        receipt = receipt.get("receipt", receipt)
+        inside = (seconds(receipt["finished_at"]) - seconds(receipt["requested_at"])) * 1000
+        outside.append(taken)
+        added.append(taken - inside)
+    client.leave()
+    return outside, added
+
+
+def wrapped(env, place):
+    script = place / "server" / "server.py"
+    script.parent.mkdir()
+    script.write_text(SERVER)
+    bare = Client([sys.executable, str(script)], env)
+    inside = Client([COFFER, "mcp", "wrap", "--name", "echo", "--ro", str(script.parent), "--", "python3", str(script)], env)
+    bare.call("echo", {"words": "x"})
+    inside.call("echo-echo", {"words": "x"})
+    pairs = [(bare.call("echo", {"words": "x"})[0], inside.call("echo-echo", {"words": "x"})[0]) for _ in range(SAMPLES)]
+    bare.leave()
+    inside.leave()
+    return [a for a, _ in pairs], [b for _, b in pairs]
+
+
+def clients(env, config, number=64, each=2):
+    def one(index):
+        client = Client([COFFER, "mcp", "--config", config], env)
+        got = [client.call("bash", {"command": f"echo {index}-{i}"})[1]["structuredContent"]["stdout"] for i in range(each)]
+        return got == [f"{index}-{i}\n" for i in range(each)] and client.leave() == 0
+    began = time.perf_counter()
+    with concurrent.futures.ThreadPoolExecutor(number) as pool:
+        good = sum(pool.map(one, range(number)))
+    return good, number, each, time.perf_counter() - began
+
+
+def main():
+    with tempfile.TemporaryDirectory() as place:
+        env = {"PATH": "/usr/bin:/bin", "HOME": place, "COFFER_STATE": place + "/state"}
+        load = os.getloadavg()[0]
+        first = first_answers(env)
+        outside, added = calls(env)
+        bare, inside = wrapped(env, pathlib.Path(place))
+        # The usual storage of a tenant has room for 40 sessions of the usual size.
+        config = pathlib.Path(place) / "coffer.toml"
+        config.write_text('[storage]\nsession = "10MiB"\n')
+        good, number, each, took = clients(env, str(config))
+        print("# What MCP costs\n")
+        print(f"Written by `make bench-mcp`: {SAMPLES} samples, {os.cpu_count()} processors, load average {load:.1f} when it began. "
+              "Milliseconds. A machine that is not at rest shows larger figures.\n")
+        print("| what | p50 | p99 | aim |\n|---|---|---|---|")
+        print(f"| first answer of `coffer mcp` after its start | {p50_p99(first)} | p50 50 |")
+        print(f"| `tools/call` of `bash` (`true`) over stdio | {p50_p99(outside)} | |")
+        print(f"| of that not between `requested_at` and `finished_at` of its receipt: protocol, and the seal | {p50_p99(added)} | p50 1, without the seal |")
+        print(f"| an echo of a bare server | {p50_p99(bare)} | |")
+        print(f"| the same echo wrapped, checked and recorded | {p50_p99(inside)} | p50 2 more |")
+        print(f"\n{number} clients at the same time, each its own `coffer mcp` and {each} calls: {good} had every answer, in {took:.1f} s.")
+        sys.exit(0 if good == number else 1)
+
+
+main()

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A wrapped MCP server: its process in one boundary (server_process.h), the conversation with it, and its tools that may be
+// called (tool_pins.h).
+//
+// A server that ends, hangs, floods or speaks nonsense is ended, and its caller hears of it; Start starts it again, but not more
+// often than a few times a minute. What it was denied in all its lives is said by End. Not thread-safe; the owner polls.
+#pragma once
+
+#include <poll.h>
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "call/tool_shelf.h"
+#include "cli/server_process.h"
+#include "cli/state.h"
+#include "cli/tool_pins.h"
+#include "gateway/mcp/client.h"
+#include "gateway/mcp/foreign_tools.h"
+
+namespace coffer::cli {
+
+struct WrapRequest {
+  policy::Manifest server;             // what its boundary is; its name is the prefix of its tools
+  std::vector<std::string> run_words;  // `run`, flags, `--`, the command
+  Nanos timeout{0};                    // of one call
+  std::string receipt;                 // where `run_words` put the receipt of the server
+};
+
+class WrappedServer : private gateway::McpClientHost {
+ public:
+  // Hears what comes of calls.
+  class Caller {
+   public:
+    virtual ~Caller() = default;
+    virtual void TakeResult(uint64_t ask, const Json& result) = 0;
+    virtual void TakeFailure(uint64_t ask, const std::string& message) = 0;
+    virtual void TakeProgress(uint64_t ask, double progress, const std::string& message) = 0;
+    // The server is gone, and no call of it is answered any more.
+    virtual void ServerEnded(const std::string& why) = 0;
+  };
+  // Both outlive this.
+  WrappedServer(State& state, WrapRequest request, ToolPins pins, Caller& caller);
+  ~WrappedServer() override;
+
+  // Refused if it was started too often lately. It is ready when its tools are known.
+  Status Start();
+  bool running() const { return process_ != nullptr; }
+  bool ready() const { return ready_; }
+  // Ends it now, and its calls with it. Not from a method of the Caller.
+  void GiveUp(const std::string& why);
+  // Ends it and says what it was denied, in words and with the flags that would allow it.
+  void End();
+
+  const std::string& name() const { return request_.server.tool.name; }
+  const WrapRequest& request() const { return request_; }
+  // The tools that may be called, for a ladder and as tools/list has them.
+  const call::ToolShelf& shelf() const { return shelf_; }
+  Json Shown() const;
+  // By the name that agents use; null: there is no such tool.
+  const gateway::ForeignTool* Find(const std::string& tool) const;
+  bool blocked(const std::string& tool) const { return blocked_.contains(tool); }
+
+  // While it is ready, for a tool that Find finds.
+  uint64_t Call(const std::string& tool, const std::string& args_json);
+  void Cancel(uint64_t ask) { client_->Cancel(ask); }
+
+  void AddTo(std::vector<pollfd>* polled) const;
+  void Handle(const std::vector<pollfd>& polled);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  // McpClientHost
+  void Listed(const Json& tools) override;
+  void Result(uint64_t ask, const Json& result) override { caller_.TakeResult(ask, result); }
+  void Failed(uint64_t ask, const std::string& message) override {
+    caller_.TakeFailure(ask, message);
+  }
+  void Progressed(uint64_t ask, double progress, const std::string& message) override {
+    caller_.TakeProgress(ask, progress, message);
+  }
+  void Broken(const std::string& why) override { broken_ = why; }
+
+  void Block(const Definitions& seen);
+  void Tell(const std::string& sentence);
+  void Stop();
+  void ReadReceipt();
+
+  State& state_;
+  const WrapRequest request_;
+  const ToolPins pins_;
+  Caller& caller_;
+  call::ToolShelf shelf_;
+  std::unique_ptr<ServerProcess> process_;
+  std::unique_ptr<gateway::McpClient> client_;
+  bool ready_ = false;                    // its tools are known
+  std::optional<std::string> broken_;     // to be ended, when nothing of it is on the stack
+  std::deque<Clock::time_point> starts_;  // lately
+  Clock::time_point ready_by_;
+  gateway::ForeignTools foreign_;
+  std::set<std::string> blocked_;              // until they are reviewed
+  std::set<std::string> told_;                 // sentences that were said
+  std::map<std::string, std::string> denied_;  // what, and the flag that would allow it
+};
+
+}  // namespace coffer::cli
