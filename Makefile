@@ -84,6 +84,13 @@ conformance-mcp:  ## MCP's official conformance suite against the gateway (npm; 
 	@$(call compile,release) mcp_fixtures
 	@scripts/mcp_conformance.sh build/tests
 
+.PHONY: mcp-clients
+mcp-clients:  ## coffer mcp with MCP's official clients, and their reference servers wrapped (npm; about a minute)
+	@$(setup) conformance
+	@$(call configure,release)
+	@$(call compile,release) coffer
+	@scripts/mcp_clients.sh build/tests build/coffer
+
 .PHONY: test-sdk
 test-sdk: build  ## the Python and TypeScript clients against a real daemon and bad servers, and their quick starts
 	@$(setup) test
@@ -172,6 +179,13 @@ bench-fair:  ## what a tenant notices of a hostile one, and /healthz meanwhile: 
 	@$(call configure,release)
 	@$(call compile,release) coffer cofferd
 	@DOCS= scripts/bench_gate.sh --only fairness --calls $(SAMPLES)
+
+.PHONY: bench-mcp
+bench-mcp:  ## measure MCP: first answer, calls over stdio, a wrapped server, 64 clients; writes docs/BENCHMARKS_MCP.md
+	@$(call configure,release)
+	@$(call compile,release) coffer
+	@python3 scripts/bench_mcp.py build/coffer >docs/BENCHMARKS_MCP.md.new
+	@mv docs/BENCHMARKS_MCP.md.new docs/BENCHMARKS_MCP.md
 
 .PHONY: bench-record
 bench-record:  ## measure the log (append, verify, size), audit verify, and audit list over a million calls

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What we link: static archives of libseccomp, libsodium, SQLite and libpsl; nlohmann/json is headers only, and fmt compiled in
-# src/base/format.cc (Debian ships no libfmt.a).
+# What we link: static archives of libseccomp, libsodium, SQLite, libpsl and libidn2; nlohmann/json is headers only, and fmt
+# compiled in src/base/format.cc (Debian ships no libfmt.a).
 # All of them come from the group `build` of deploy/packages.txt.
 include_guard()
 
@@ -26,7 +26,7 @@ endfunction()
 coffer_need_archive(seccomp seccomp.h libseccomp-dev)
 coffer_need_archive(sodium sodium.h libsodium-dev)
 coffer_need_archive(sqlite3 sqlite3.h libsqlite3-dev)
-# The public suffix list, and what its library needs: in this order, each uses the next.
+# The public suffix list, names beyond ASCII, and what those need: in this order, each uses the next.
 coffer_need_archive(psl libpsl.h libpsl-dev)
 coffer_need_archive(idn2 idn2.h libidn2-dev)
 coffer_need_archive(unistring unicase.h libunistring-dev)

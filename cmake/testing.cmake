@@ -2,7 +2,7 @@
 #
 # Tests are found by where they stand:
 #   tests/unit/**/*_test.cc                               one executable, unit_tests
-#   tests/unit/{net,gateway,daemon}/**, tests/gateway/*_test.cc   one executable, gateway_tests
+#   tests/unit/{net,egress,gateway,daemon}/**, tests/gateway/*_test.cc   one executable, gateway_tests
 #   tests/{integration,escape,posture,faults}/*_test.cc   one executable each; other *.cc in the folder go into all
 #   tests/daemon/*.cc                                     one executable, daemon_tests, one test at a time: many measure
 #   tests/support/*.cc                                    linked into every test
@@ -10,6 +10,7 @@
 #   tests/conformance/log_agreement/                      our verifier of audit logs against the one in Python
 #   tests/conformance/otlp_oracle/                        exported traces against the OTLP schema (scripts/otlp_oracle.sh)
 #   tests/conformance/mcp/                                MCP over HTTP against the official suite (scripts/mcp_conformance.sh)
+#   tests/conformance/mcp_clients/                        coffer mcp with the official clients and servers (scripts/mcp_clients.sh)
 #   tests/conformance/openapi_lint/                       openapi.json against a linter (scripts/lint_openapi.sh)
 #   tests/conformance/sdk_types/                          sdk/typescript against the TypeScript compiler (scripts/check_sdk_types.sh)
 #   tests/sdk/                                            sdk/python and sdk/typescript against a real daemon and bad servers
@@ -128,8 +129,8 @@ if(tests_of_@name@)
     if(test MATCHES "RS_21_")
       # They look for traces of any boundary on the host, so that none of another test may come and go meanwhile.
       set_tests_properties("${test}" PROPERTIES RUN_SERIAL TRUE)
-    elseif(test MATCHES "^daemon:(Metrics.ARealPrometheusScrapesIt|Deliver.WhatIsRefusedEachTimeIsDroppedAndSaid)$")
-      # They wait for many seconds, for states and not for times.
+    elseif(test MATCHES "^daemon:(Crash|CrashRungs|Deliver|Exports|Storage|ToolsDirectory)[.]|^daemon:Metrics.ARealPrometheusScrapesIt$")
+      # They wait for states and not for times, so that a neighbour delays them and changes nothing.
       set_tests_properties("${test}" PROPERTIES RUN_SERIAL FALSE)
     elseif(test MATCHES "^faults:(Rungs|Level/RunKill|TornLog)[.]|FS_05_TheSharedNameIsSwappedWhileCofferLooks/container")
       # The longest begin first, also in the first run, of which ctest knows no times.
@@ -143,7 +144,7 @@ endfunction()
 
 file(GLOB_RECURSE unit_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/*.cc)
 # What needs Boost and OpenSSL is an executable of its own, gateway_tests.
-list(FILTER unit_sources EXCLUDE REGEX "/tests/unit/(net|gateway|daemon)/")
+list(FILTER unit_sources EXCLUDE REGEX "/tests/unit/(net|egress|gateway|daemon)/")
 if(unit_sources)
   coffer_add_tests(unit_tests unit 60 ${unit_sources})
   target_link_libraries(unit_tests PRIVATE ${COFFER_RAPIDCHECK})
@@ -211,7 +212,7 @@ endif()
 # The gateway: its own unit tests, and tests that talk to a real server.
 if(TARGET coffer_gateway)
   file(GLOB_RECURSE gateway_test_sources CONFIGURE_DEPENDS
-    ${CMAKE_SOURCE_DIR}/tests/unit/net/*.cc ${CMAKE_SOURCE_DIR}/tests/unit/gateway/*.cc ${CMAKE_SOURCE_DIR}/tests/unit/daemon/*.cc
+    ${CMAKE_SOURCE_DIR}/tests/unit/net/*.cc ${CMAKE_SOURCE_DIR}/tests/unit/egress/*.cc ${CMAKE_SOURCE_DIR}/tests/unit/gateway/*.cc ${CMAKE_SOURCE_DIR}/tests/unit/daemon/*.cc
     ${CMAKE_SOURCE_DIR}/tests/gateway/*.cc)
   coffer_add_tests(gateway_tests gateway 120 ${gateway_test_sources})
   target_link_libraries(gateway_tests PRIVATE coffer_gateway)

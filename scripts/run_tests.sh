@@ -21,7 +21,7 @@ jobs=${JOBS:-2}
 ordinary_uid=48213  # and those after it, one for each test that runs at the same time
 # What this version keeps of the public contract; the other scripts are of later ones.
 contracts=()
-for name in boundary first_day; do
+for name in boundary first_day egress; do
   script=${CONTRACT:-../shared/contract}/$name.py
   [ ! -f "$script" ] || contracts+=("$(realpath "$script")")
 done

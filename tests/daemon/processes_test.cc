@@ -82,9 +82,12 @@ TEST_F(Processes, AreReachedByLaterCallsOfTheirSessionAlone) {
   EXPECT_EQ(Run(session_, Fetch(8000, 40)), all);
   // And more at the same time than there are: some wait.
   EXPECT_EQ(Run(session_,
-                "for i in $(seq 24); do (python3 -c \"import urllib.request as u; "
-                "print(u.urlopen('http://127.0.0.1:8000/page', timeout=20).read())\") & "
-                "done | sort | uniq -c | tr -s ' '; wait # " +
+                "python3 -c \"import sys, urllib.request as u, threading as t\n"
+                "page = lambda: u.urlopen('http://127.0.0.1:8000/page', timeout=20).read()\n"
+                "ask = lambda: sys.stdout.write(repr(page()) + chr(10))\n"
+                "all = [t.Thread(target=ask) for _ in range(24)]\n"
+                "[one.start() for one in all]; [one.join() for one in all]\" "
+                "| sort | uniq -c | tr -s ' ' # " +
                     NewToken()),
             " 24 b'hello\\n'\n");
   // A large answer comes whole.

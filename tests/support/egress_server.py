@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Servers on this host's loopback for the tests of egress: one with TLS, one without, one that answers nothing.
+
+Usage: egress_server.py DIR. Makes a CA in DIR (ca.pem), writes one line to DIR/seen for each connection and request, before
+it is answered, and says "ports TLS PLAIN MUTE SETTLED" when it is ready. A connection to SETTLED is answered once every
+connection that was made before it is written down.
+"""
+import http.server
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+
+DIR = sys.argv[1]
+EC = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+lock = threading.Lock()
+own = {}  # by port
+
+
+def openssl(*words):
+    subprocess.run(["openssl", *words], check=True, capture_output=True, cwd=DIR)
+
+
+def note(text):
+    with lock, open(DIR + "/seen", "a") as seen:
+        seen.write(text + "\n")
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def answer(self):
+        length = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(length)
+        note(f"request {self.command} {self.path} host={self.headers.get('Host')} body={len(body)}")
+        if self.path.startswith("/redirect/"):
+            self.send_response(302)
+            self.send_header("Location", self.path[len("/redirect/"):])
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        if self.path == "/half":
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            self.wfile.write(b"half")
+            self.close_connection = True
+            return
+        if self.path == "/two-lengths":
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd")
+            self.close_connection = True
+            return
+        text = b"hello " + self.path.encode()
+        if self.path.startswith("/v1/repo.git/info/refs"):
+            # What a repository says of itself to clients that only read files.
+            text = b"0123456789012345678901234567890123456789\trefs/heads/main\n"
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(text)
+
+    do_GET = do_POST = do_PUT = do_HEAD = do_DELETE = answer
+
+    def log_message(self, *words):
+        pass
+
+
+class Server(http.server.ThreadingHTTPServer):
+    context = None
+    label = "plain"
+
+    def get_request(self):
+        connection, peer = self.socket.accept()
+        if peer[1] in own:
+            own[peer[1]].set()
+            connection.close()
+            raise OSError("our own")
+        note("connection " + self.label)
+        connection.settimeout(60)
+        return connection, peer
+
+    def finish_request(self, request, client_address):
+        if self.context is not None:
+            request = self.context.wrap_socket(request, server_side=True)
+        super().finish_request(request, client_address)
+
+    def handle_error(self, request, client_address):
+        pass
+
+
+def settle():
+    # Connections are accepted in their order: when one of ours is, none from before it is waiting.
+    while True:
+        asked, _ = settled.accept()
+        for server in (tls, plain):
+            with socket.socket() as s:
+                s.bind(("127.0.0.1", 0))
+                came = own[s.getsockname()[1]] = threading.Event()
+                s.connect(server.server_address)
+                came.wait(60)
+                del own[s.getsockname()[1]]
+        asked.sendall(b"settled")
+        asked.close()
+
+
+def start(server):
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server.server_port
+
+
+openssl("req", "-x509", *EC, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=test ca")
+openssl("req", *EC, "-keyout", "s.key", "-out", "s.csr", "-subj", "/CN=api.test")
+with open(DIR + "/ext", "w") as ext:
+    ext.write("subjectAltName=DNS:api.test,DNS:other.test")
+openssl("x509", "-req", "-in", "s.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-out", "s.pem",
+        "-days", "2", "-extfile", "ext")
+os.chmod(DIR + "/ca.pem", 0o644)
+open(DIR + "/seen", "w").close()
+
+tls = Server(("127.0.0.1", 0), Handler)
+tls.label = "tls"
+tls.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+tls.context.load_cert_chain(DIR + "/s.pem", DIR + "/s.key")
+plain = Server(("127.0.0.1", 0), Handler)
+mute = socket.create_server(("127.0.0.1", 0))
+settled = socket.create_server(("127.0.0.1", 0))
+threading.Thread(target=settle, daemon=True).start()
+print(f"ports {start(tls)} {start(plain)} {mute.getsockname()[1]} {settled.getsockname()[1]} .", flush=True)
+sys.stdin.read()
