@@ -28,7 +28,7 @@ _coffer() {
         *) mapfile -t COMPREPLY < <(compgen -W "list clear pip npm ccache --project --all --json --help" -- "$cur") ;;
       esac ;;
     mcp)
-      mapfile -t COMPREPLY < <(compgen -W "wrap review install --print --yes --agent --session --config --state --tools --name --timeout --accept --help" -- "$cur")
+      mapfile -t COMPREPLY < <(compgen -W "wrap review install --project --manifest --print --yes --agent --session --config --state --tools --name --timeout --accept --help" -- "$cur")
       ;;
     call)
       case $prev in
@@ -129,15 +129,15 @@ _coffer() {
         --floor) mapfile -t COMPREPLY < <(compgen -W "$layers" -- "$cur") ;;
         --runtime) mapfile -t COMPREPLY < <(compgen -W "python3 node perl bash sh busybox host-usr" -- "$cur") ;;
         --seccomp) mapfile -t COMPREPLY < <(compgen -W "strict default compat" -f -- "$cur") ;;
-        --ro | --rw | --dangerously-rw | --in | --receipt) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+        --ro | --rw | --dangerously-rw | --in | --receipt | --upstream-ca) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
         --out | --cwd) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
         --cpu | --wall) mapfile -t COMPREPLY < <(compgen -W "1s 10s 30s 1m" -- "$cur") ;;
         --memory | --disk | --io | --output | --tmp) mapfile -t COMPREPLY < <(compgen -W "1MiB 64MiB 256MiB 1GiB" -- "$cur") ;;
-        --env | --uid | --publish | --processes | --open-files) ;;
+        --env | --uid | --publish | --allow | --resolve | --dangerously-allow-address | --processes | --open-files) ;;
         *)
           if [[ $cur == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--level --floor --runtime --seccomp --publish --uid --ro --rw --dangerously-rw --in --out --tmp
-              --project --no-project --keep-planted --cache --profile --fail-on-cut --session --reason --cwd --cpu --wall --memory --processes --open-files --disk --io --output --env --tty --no-exec --receipt --state
+            mapfile -t COMPREPLY < <(compgen -W "--level --floor --runtime --seccomp --publish --allow --resolve --upstream-ca --dangerously-allow-address --uid --ro --rw --dangerously-rw --in --out --tmp
+              --project --no-project --keep-planted --cache --profile --fail-on-cut --session --reason --cwd --cpu --wall --memory --processes --open-files --disk --io --output --env --tty --no-exec --ro-overlay --receipt --state
               --trace --quiet --help --" -- "$cur")
           else
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
