@@ -78,10 +78,12 @@ std::string Reply1::Code() const {
                                                    : std::string();
 }
 
-RawClient RawClient::Tcp(uint16_t port) {
+RawClient RawClient::Tcp(uint16_t port, uint8_t from) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + from);
+  (void)::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   RawClient client(fd);

@@ -58,7 +58,8 @@ struct Reply1 {
 
 class RawClient {
  public:
-  static RawClient Tcp(uint16_t port);
+  // From the loopback address with this last number.
+  static RawClient Tcp(uint16_t port, uint8_t from = 1);
   static RawClient Unix(const std::string& path);
 
   bool connected() const { return fd_.valid(); }

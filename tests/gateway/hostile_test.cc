@@ -448,6 +448,25 @@ TEST(Hostile, ATenantsNewConnectionsDoNotKeepANeighbourOut) {
   EXPECT_EQ(served, 3);
 }
 
+TEST(Hostile, ATenantHasOnePaceForAllItsAddresses) {
+  ServerConfig config;
+  config.http.limits.pace = {.per_second = 0.001, .burst = 5, .held = 0, .peers = 100};
+  RunningServer server(config);
+  const auto ask = [&](std::string_view key, uint8_t from) {
+    RawClient client = RawClient::Tcp(server.port(), from);
+    client.Send(Request("GET", "/v1/tools", key));
+    return client.Receive();
+  };
+  EXPECT_EQ(ask("agent-key", 2).status, 200);  // the daemon knows this one now
+  for (uint8_t from = 3; from < 8; ++from) {
+    EXPECT_EQ(ask("agent-key", from).status, 200) << from;
+  }
+  for (uint8_t from = 8; from < 12; ++from) {
+    EXPECT_EQ(ask("agent-key", from).Code(), "http.connections") << from;
+  }
+  EXPECT_EQ(ask("neighbour-key", 8).status, 200) << "the control: that address has its turns";
+}
+
 TEST(Hostile, PipelinedRequestsDoNotPileUp) {
   RunningServer server;
   RawClient client = RawClient::Tcp(server.port());

@@ -295,8 +295,8 @@ void AcceptThread::Pass(Place place, std::string_view bytes) {
   if (!channel.ok() || IsAbandonedReading(fd)) {
     return;  // dropped here: the loop has enough to do
   }
-  // No address has a line break in it, and no tenant.
-  const std::string lane = PeerKey(*channel) + "\n" + known_.FindInHead(bytes, limits_);
+  const std::string tenant = known_.FindInHead(bytes, limits_);
+  const std::string lane = tenant.empty() ? PeerKey(*channel) : "tenant " + tenant;
   switch (pace_.Take(lane, &newcomer, Clock::now())) {
     case ConnectionPace::Verdict::kNow:
       Enter(std::move(newcomer));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How fast new connections of one peer reach the loop: a burst at once, the rest at a steady rate. A peer here is a known
-// tenant at its address, or all others at an address (known_tenants.h).
+// tenant, wherever its clients are, or all others at an address (known_tenants.h).
 //
 // A connection costs the loop a tenth of a millisecond before anybody knows whose it is, so that no turn of a tenant can
 // account for it. A peer that opens thousands a second would have the loop, and a core, for itself. Here such a peer waits

@@ -178,6 +178,9 @@ void Admit(const std::shared_ptr<Exchange>& exchange,
                       raw = std::move(match.raw),
                       query = std::move(query)](Answer<Identity> answer) {
     if (!answer.ok()) {
+      if (answer.refusal().kind == RefusalKind::kUnauthenticated) {
+        exchange->api->known->Forget(token);
+      }
       Problem problem = FromRefusal(answer.refusal());
       AddResourceMetadata(*exchange, &problem);
       decided(ProblemResponse(problem));

@@ -18,6 +18,12 @@ void KnownTenants::Remember(std::string_view token, std::string_view tenant) {
   tenants_.insert_or_assign(std::move(hash), std::string(tenant));
 }
 
+void KnownTenants::Forget(std::string_view token) {
+  const std::string hash = HashOf(token);
+  const std::lock_guard lock(mutex_);
+  tenants_.erase(hash);
+}
+
 std::string KnownTenants::Find(std::string_view token) const {
   const std::string hash = HashOf(token);
   const std::lock_guard lock(mutex_);

@@ -4,11 +4,13 @@
 //
 // Many clients come from one address: all agents on the daemon's own host, all clients of a proxy. If such clients shared
 // one pace (connection_pace.h), one tenant that opens thousands of connections would keep its neighbours out. So a
-// connection whose first bytes show a token that has been accepted goes at the pace of its tenant at that address.
-// Clients with other tokens, with none, or behind TLS, which cannot be read here, share the pace of their address.
+// connection whose first bytes show a token that has been accepted goes at the pace of its tenant. A tenant has one pace
+// for all its addresses: two hundred machines would have the loop for themselves. Clients with other tokens, with none, or
+// behind TLS, which cannot be read here, share the pace of their address.
 //
-// This decides when a connection is looked at and nothing else: each request is authenticated by itself. A token that was
-// revoked since then still has its tenant's pace. Thread-safe.
+// This decides when a connection is looked at and nothing else: each request is authenticated by itself. A token that is
+// no longer accepted is forgotten at its next request, so that its holder cannot use up the turns of the tenant.
+// Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -27,6 +29,8 @@ class KnownTenants {
 
   // The token was accepted as the tenant's.
   void Remember(std::string_view token, std::string_view tenant);
+  // The token was refused.
+  void Forget(std::string_view token);
   // "" if the token is not known.
   std::string Find(std::string_view token) const;
   // The tenant of the request that `bytes` begin with; "" if it is not known, or the head is not complete.

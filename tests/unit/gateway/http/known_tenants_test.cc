@@ -20,6 +20,16 @@ TEST(KnownTenants, AnAcceptedTokenTellsItsTenant) {
   EXPECT_EQ(known.Find("one"), "globex") << "the last answer counts";
 }
 
+TEST(KnownTenants, ARefusedTokenIsForgotten) {
+  KnownTenants known;
+  known.Remember("one", "acme");
+  known.Remember("two", "acme");
+  known.Forget("one");
+  known.Forget("three");
+  EXPECT_EQ(known.Find("one"), "");
+  EXPECT_EQ(known.Find("two"), "acme") << "the control: another token of that tenant";
+}
+
 TEST(KnownTenants, OnlyTheRequestsOwnFieldCounts) {
   const HttpLimits limits;
   KnownTenants known;
