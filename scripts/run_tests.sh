@@ -27,6 +27,7 @@ for name in boundary first_day egress; do
 done
 summary=()
 unstable=""
+failures=""  # what failed tests said, for the end, where it is found
 status=0
 costs=$build/Testing/Temporary/CTestCostData.txt  # how long each test took the last time, for ctest
 
@@ -60,9 +61,9 @@ run_suite() {
   section "tests $title"
   local options=(--test-dir "$dir" --no-tests=error --output-on-failure -j "$jobs")
   [ -n "${TESTS:-}" ] && options+=(-R "$TESTS")
-  # Passed tests are not worth a line each.
+  # Passed and skipped tests are not worth a line each; the reasons of the latter follow.
   { "$@" "${options[@]}" 2>&1 || echo "ctest-failed" >"$log.failed"; } | tee "$log" |
-    grep -vE '^ *Start +[0-9]+:|^ *[0-9]+/[0-9]+ Test .* Passed ' || true
+    grep -vE '^ *Start +[0-9]+:|^ *[0-9]+/[0-9]+ Test .*( Passed |\*\*\*Skipped)|\(Skipped\)$|did not run:$' || true
   [ ! -e "$log.failed" ] || failed=1
   # A skip is never silent: the reason each skipped test gave.
   local reasons
@@ -75,6 +76,7 @@ run_suite() {
   skipped=$(grep -c '\*\*\*Skipped' "$log" || true)
   grep -qE '^100% tests passed' <<<"$line" || failed=1
   summary+=("$(printf '%-34s %s; %s skipped; %d s' "$title" "${line:-ctest ended early}" "$skipped" $((SECONDS - started)))")
+  [ $failed = 0 ] || failures+=$(printf '\n%s:\n' "$title" && grep -hE -A6 '\*\*\*(Failed|Timeout|Exception)|^[^ ]+:[0-9]+: Failure$' "$log" | head -n 100 || true)
   [ $failed = 0 ] || once_more "$(sed -nE 's/.* ([0-9]+) tests failed out of .*/\1/p' <<<"$line")" "$dir" "$@" || status=1
   rm -f "$log" "$log.failed"
 }
@@ -193,6 +195,7 @@ else
   if [ "$mode" != self ]; then run_as_ordinary_user; fi
 fi
 
+[ -z "$failures" ] || { section "what failed tests said" && printf '%s\n' "$failures"; }
 section summary
 printf '%s\n' "${summary[@]}"
 [ $status = 0 ] && echo "All passed.$unstable" || echo "FAILED."
