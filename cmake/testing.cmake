@@ -87,6 +87,8 @@ file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_support.cc CONTENT "")  # written
 add_library(test_support STATIC ${support_sources} ${CMAKE_BINARY_DIR}/test_support.cc)
 target_link_libraries(test_support PUBLIC coffer_lib GTest::gmock)
 target_include_directories(test_support PUBLIC ${CMAKE_SOURCE_DIR})
+# Tests are compiled far more often than their code matters for speed. The last -O counts.
+target_compile_options(test_support PRIVATE -O1)
 target_precompile_headers(test_support PRIVATE <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
 
 # coffer_add_tests(NAME LABEL TIMEOUT SOURCE...)
@@ -97,6 +99,7 @@ function(coffer_add_tests name label timeout)
     # GCC 12 sees overflows in lists of strings that are not there (its bug 105651).
     target_compile_options(${name} PRIVATE -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow)
   endif()
+  target_compile_options(${name} PRIVATE -O1)
   target_precompile_headers(${name} REUSE_FROM test_support)
   if(NOT TARGET ${label}_suite)
     add_custom_target(${label}_suite)  # make asan SUITES='unit gateway' builds no more than it runs
@@ -129,7 +132,7 @@ if(tests_of_@name@)
     if(test MATCHES "RS_21_")
       # They look for traces of any boundary on the host, so that none of another test may come and go meanwhile.
       set_tests_properties("${test}" PROPERTIES RUN_SERIAL TRUE)
-    elseif(test MATCHES "^daemon:(Crash|CrashRungs|Deliver|Exports|Storage|ToolsDirectory)[.]|^daemon:Metrics.ARealPrometheusScrapesIt$")
+    elseif(test MATCHES "^daemon:(Deliver|Exports|Storage|ToolsDirectory)[.]|^daemon:Metrics.ARealPrometheusScrapesIt$")
       # They wait for states and not for times, so that a neighbour delays them and changes nothing.
       set_tests_properties("${test}" PROPERTIES RUN_SERIAL FALSE)
     elseif(test MATCHES "^faults:(Rungs|Level/RunKill|TornLog)[.]|FS_05_TheSharedNameIsSwappedWhileCofferLooks/container")

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdio>
 #include <map>
+#include <mutex>
 #include <set>
 #include <thread>
 #include <vector>
@@ -42,6 +43,7 @@ class CrashRungs : public ::testing::Test {
  protected:
   // Asked at every system call of the daemon; does nothing until the test has armed it.
   pid_t Rule(const TracedProcess& caller, const std::map<pid_t, TracedProcess>& family) {
+    const std::lock_guard lock(deciding_);
     if (!armed_ || killed_ || caller.pid != gateway_ || ++seen_ < moment_.at) {
       return 0;
     }
@@ -83,6 +85,13 @@ class CrashRungs : public ::testing::Test {
                    });
     read_ = now;
     return !same;
+  }
+
+  // True if the tracer has killed a process. It kills no process afterwards.
+  bool Disarm() {
+    const std::lock_guard lock(deciding_);
+    armed_ = false;
+    return killed_;
   }
 
   bool StartTraced() {
@@ -127,8 +136,8 @@ class CrashRungs : public ::testing::Test {
     client.join();
     // The daemon makes calls of its own all the time, so that it comes to a number sooner or later. A runner that was
     // killed leaves the daemon alive.
-    if (!WaitUntil([&] { return killed_.load(); }, Seconds(3)) || victim == kRunner) {
-      armed_ = false;
+    (void)WaitUntil([&] { return killed_.load(); }, Seconds(3));
+    if (!Disarm() || victim == kRunner) {
       EXPECT_EQ(daemon_.Stop(), 0);
     } else {
       EXPECT_TRUE(daemon_.Gone(Seconds(20)));
@@ -172,6 +181,7 @@ class CrashRungs : public ::testing::Test {
   }
 
   Daemon daemon_;
+  std::mutex deciding_;  // a kill that is decided while the test gives up would be taken for the daemon's own end
   std::string session_;
   std::string name_;  // of the call; set before armed_ is
   Moment moment_;     // set before armed_ is
