@@ -46,10 +46,12 @@ class AsioProxy : public Proxy {
         ca_(std::move(ca)),
         upstream_(loop, grants, std::move(guard), trust_.get()),
         resolver_(grants.rules, log),
+        meters_(grants.rules),
         context_{net::ContextOf(loop).get_executor(),
                  grants,
                  upstream_,
                  resolver_,
+                 meters_,
                  ca_.get(),
                  std::move(log),
                  open_} {}
@@ -159,6 +161,7 @@ class AsioProxy : public Proxy {
   const std::unique_ptr<BoundaryCa> ca_;
   Upstream upstream_;
   Resolver resolver_;
+  RuleMeters meters_;
   std::set<OpenTraffic*> open_;
   const ProxyContext context_;
   std::optional<ResolverSocket> resolver_socket_;

@@ -111,7 +111,7 @@ Task<void> ProxyConnection::TellRefused(Dialect dialect, int status, std::string
   // SOCKS has numbers only: 2 not allowed, 4 host unreachable.
   const std::string answer = dialect == Dialect::kHttp
                                  ? RefusalAnswer(status, code, message, fix)
-                                 : fmt::format("\x05{}{}", status == 403 ? '\x02' : '\x04',
+                                 : fmt::format("\x05{}{}", status != 502 ? '\x02' : '\x04',
                                                std::string_view("\x00\x01\0\0\0\0\0\0", 8));
   const bool told = co_await client_->Write(answer);
   if (told) {
@@ -174,6 +174,13 @@ Task<bool> ProxyConnection::ReadHello(const policy::HostName& host, OpenTraffic&
 
 Task<void> ProxyConnection::Splice(policy::HostAndPort to, const policy::EgressRule& rule,
                                    Dialect dialect, OpenTraffic& open) {
+  RuleMeter& meter = context_.meters.Of(rule);
+  if (const std::optional<std::string> refusal = meter.Refusal(BootTime())) {
+    open.Deny(*refusal, "");
+    co_await TellRefused(dialect, 429, "limit_reached", *refusal, "");
+    co_return;
+  }
+  const MeteredUse use(meter, BootTime());
   watchdog_.Within(kIdleTime);  // dialling has times of its own
   Dialed dialed = co_await context_.upstream.Dial(to.host, to.port);
   if (dialed.stream == nullptr) {
@@ -188,6 +195,7 @@ Task<void> ProxyConnection::Splice(policy::HostAndPort to, const policy::EgressR
     co_return;
   }
   upstream_ = std::make_unique<BufferedStream>(std::move(dialed.stream));
+  upstream_->Charge(meter.bytes());
   const bool told = co_await TellOpen(dialect);
   bool ready = told;
   if (told && rule.tls == TlsMode::kSplice) {
@@ -198,6 +206,9 @@ Task<void> ProxyConnection::Splice(policy::HostAndPort to, const policy::EgressR
   }
   open.traffic().bytes_out = upstream_->sent();
   open.traffic().bytes_in = upstream_->received();
+  if (const std::optional<std::string> spent = meter.bytes().Spent()) {
+    open.Deny(*spent, "");
+  }
   upstream_->stream().Close();
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "egress/resolver.h"
+#include "egress/rule_meter.h"
 #include "egress/traffic.h"
 #include "egress/upstream.h"
 #include "policy/egress_grants.h"
@@ -29,6 +30,7 @@ struct ProxyContext {
   const policy::ParsedGrants& grants;
   Upstream& upstream;
   Resolver& resolver;
+  RuleMeters& meters;
   BoundaryCa* ca;  // null if no rule intercepts
   TrafficLog log;
   std::set<OpenTraffic*>& open;  // what is going on

@@ -22,7 +22,8 @@ net::Task<void> ProxyConnection::Redirected() {
     co_return;
   }
   if (std::optional<policy::HostName> name = context_.resolver.names().NameOf(to.address)) {
-    co_await Tunnel({*std::move(name), to.port}, Dialect::kSilent);
+    policy::HostAndPort named{*std::move(name), to.port};
+    co_await Tunnel(std::move(named), Dialect::kSilent);
     co_return;
   }
   Traffic traffic;

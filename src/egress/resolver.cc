@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "policy/egress_name.h"
+
 namespace coffer::egress {
 namespace {
 

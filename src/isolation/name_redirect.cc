@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/if_addr.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
@@ -110,22 +111,18 @@ void AddExpressions(NetlinkRequest& request) {
   });
 }
 
-// ip route add local 198.18.0.0/15 dev lo src 127.0.0.1
-Status MakeRoute(int socket) {
-  rtmsg route{};
-  route.rtm_family = AF_INET;
-  route.rtm_dst_len = policy::kSyntheticBits;
-  route.rtm_table = RT_TABLE_LOCAL;
-  route.rtm_protocol = RTPROT_STATIC;
-  route.rtm_scope = RT_SCOPE_HOST;
-  route.rtm_type = RTN_LOCAL;
-  const uint32_t source = htonl(INADDR_LOOPBACK);
+// ip address add 198.18.0.1/15 dev lo scope host
+Status MakeAddress(int socket) {
+  ifaddrmsg address{};
+  address.ifa_family = AF_INET;
+  address.ifa_prefixlen = policy::kSyntheticBits;
+  address.ifa_scope = RT_SCOPE_HOST;
+  address.ifa_index = kLoopback;
   NetlinkRequest request;
-  request.Begin(RTM_NEWROUTE, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, BytesOf(route));
-  request.Add(RTA_DST, BytesOf(policy::kSyntheticBlock));
-  request.Add(RTA_PREFSRC, BytesOf(source));
-  request.AddNumber(RTA_OIF, kLoopback);
-  return request.Send(socket, "cannot make a route for the addresses of names");
+  request.Begin(RTM_NEWADDR, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, BytesOf(address));
+  request.Add(IFA_LOCAL, BytesOf(policy::kResolverAddress));
+  request.Add(IFA_ADDRESS, BytesOf(policy::kResolverAddress));
+  return request.Send(socket, "cannot give the loopback the addresses of names");
 }
 
 // A table, a chain and a rule, all or none.
@@ -172,7 +169,7 @@ int TryRedirect() {
 }  // namespace
 
 Status EnforceNameRedirect(int route, int netfilter) {
-  TRY(MakeRoute(route));
+  TRY(MakeAddress(route));
   return MakeRule(netfilter);
 }
 

@@ -2,7 +2,8 @@
 //
 // Leads every TCP connection to a synthetic address (policy/synthetic_block.h) to one listener of the boundary's network.
 //
-// Two things of that network make it so. A route says that the whole block is local, so its packets never leave loopback.
+// Two things of that network make it so. The loopback device has kResolverAddress with the whole block behind it, so the
+// block is local. Programs also see by it that there is IPv4 here, and ask for it (AI_ADDRCONFIG, which ignores 127.0.0.1).
 // One rule of nftables (tproxy, Linux 4.19) gives a connection to any address and port of the block to the listener at
 // kResolverAddress:kRedirectPort, which must have IP_TRANSPARENT. Nothing is rewritten: the local address of what is
 // accepted is the address that the program connected to. Connections are not tracked, so the kernel keeps nothing for them

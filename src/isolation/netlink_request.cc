@@ -72,9 +72,10 @@ void NetlinkRequest::Add(uint16_t type, std::string_view value) {
   bytes_.resize(NLA_ALIGN(bytes_.size()));
 }
 
-void NetlinkRequest::AddNumber(uint16_t type, uint32_t value) { Add(type, BytesOf(value)); }
-
-void NetlinkRequest::AddBigEndian(uint16_t type, uint32_t value) { AddNumber(type, htonl(value)); }
+void NetlinkRequest::AddBigEndian(uint16_t type, uint32_t value) {
+  const uint32_t swapped = htonl(value);
+  Add(type, BytesOf(swapped));
+}
 
 void NetlinkRequest::AddText(uint16_t type, std::string_view value) {
   Add(type, std::string(value) + '\0');

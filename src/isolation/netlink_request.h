@@ -19,7 +19,6 @@ class NetlinkRequest {
   void Begin(uint16_t type, uint16_t flags, std::string_view header);
 
   void Add(uint16_t type, std::string_view value);
-  void AddNumber(uint16_t type, uint32_t value);        // in the host's order
   void AddBigEndian(uint16_t type, uint32_t value);     // as nftables has them
   void AddText(uint16_t type, std::string_view value);  // with its NUL
 

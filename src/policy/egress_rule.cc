@@ -96,16 +96,6 @@ EgressVerdict Denied(std::string_view reason, std::string message, std::string f
   return verdict;
 }
 
-// Whether a rule that denies covers all of `range` at this host.
-bool IsDenied(std::span<const EgressRule> rules, const HostName& host, const PortRange& range) {
-  return std::any_of(rules.begin(), rules.end(), [&](const EgressRule& rule) {
-    return rule.deny && rule.host.Covers(host) &&
-           std::any_of(rule.ports.begin(), rule.ports.end(), [&](const PortRange& denied) {
-             return denied.Contains(range.first) && denied.Contains(range.last);
-           });
-  });
-}
-
 // How far the best rule came before it said no; later is nearer.
 enum class Miss : uint8_t { kHost, kPort, kScheme, kMethod, kPath, kNone };
 
@@ -231,26 +221,6 @@ EgressVerdict Judge(std::span<const EgressRule> rules, const EgressRequest& requ
     }
     return Denied("host_not_allowed", fmt::format("no rule allows {}", host), fix, ask);
   });
-}
-
-EgressVerdict JudgeName(std::span<const EgressRule> rules, const HostName& name) {
-  bool covered = false;
-  for (const EgressRule& rule : rules) {
-    if (rule.deny || !rule.host.Covers(name)) {
-      continue;
-    }
-    covered = true;
-    for (const PortRange& range : rule.ports) {
-      if (!IsDenied(rules, name, range)) {
-        EgressVerdict verdict;
-        verdict.rule = &rule;
-        return verdict;
-      }
-    }
-  }
-  return covered ? Denied("host_denied", fmt::format("a rule denies {}", name.text()), "", false)
-                 : Denied("host_not_allowed", fmt::format("no rule allows {}", name.text()),
-                          FixFor(EgressConnect{name, 443}), false);
 }
 
 }  // namespace coffer::policy

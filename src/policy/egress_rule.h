@@ -87,7 +87,5 @@ struct EgressVerdict {
 // the last two is only opened to be looked into: each request is judged by itself, with `tls` as it turns out to be.
 EgressVerdict Judge(std::span<const EgressRule> rules, const EgressConnect& connect);
 EgressVerdict Judge(std::span<const EgressRule> rules, const EgressRequest& request);
-// Whether a program may know that a name exists: a rule allows at least one of its ports. The connection is judged again.
-EgressVerdict JudgeName(std::span<const EgressRule> rules, const HostName& name);
 
 }  // namespace coffer::policy

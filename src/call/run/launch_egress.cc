@@ -56,10 +56,10 @@ std::string HostTrust() {
   return "";
 }
 
-// Programs ask the boundary's resolver, which is there if the kernel can lead its answers to us. No search list.
+// Programs ask the boundary's resolver, which is there if the kernel can lead its answers to us. There is no search list.
 void AddResolver(isolation::BoundaryPlan& plan) {
   plan.call_root.files.push_back(
-      {"/etc/resolv.conf", fmt::format("nameserver {}\nsearch .\n", policy::kResolverText), 0444});
+      {"/etc/resolv.conf", fmt::format("nameserver {}\n", policy::kResolverText), 0444});
   for (isolation::PrivateFile& file : plan.root.files) {
     if (file.at == "/etc/nsswitch.conf") {
       file.content = isolation::SwitchWithNames();

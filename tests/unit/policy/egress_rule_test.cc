@@ -199,24 +199,5 @@ TEST(EgressRule, AskIsForTheRulesOwnHosts) {
   EXPECT_FALSE(Judge(std::span(&rule, 1), Connect("other.test", 443)).ask);
 }
 
-TEST(EgressRule, ANameIsKnownIfOneOfItsPortsIsAllowed) {
-  EgressRule denied = Allow("api.example.com");
-  denied.deny = true;
-  const EgressRule https = Allow("api.example.com");
-  const EgressRule ssh = Allow("tcp://api.example.com:22");
-  const HostName api = HostName::Parse("api.example.com").value();
-  EXPECT_TRUE(JudgeName(std::vector{ssh}, api).allowed()) << "whatever the port";
-  EXPECT_TRUE(JudgeName(std::vector{https, ssh, denied}, api).allowed()) << "port 22 is left";
-  const EgressVerdict closed = JudgeName(std::vector{https, denied}, api);
-  EXPECT_FALSE(closed.allowed());
-  EXPECT_EQ(closed.reason, "host_denied");
-  EXPECT_EQ(closed.fix, "");
-  const EgressVerdict other =
-      JudgeName(std::vector{https}, HostName::Parse("b.example.com").value());
-  EXPECT_EQ(other.reason, "host_not_allowed");
-  EXPECT_EQ(other.fix, "--allow b.example.com");
-  EXPECT_FALSE(JudgeName({}, api).allowed()) << "no rule is no name";
-}
-
 }  // namespace
 }  // namespace coffer::policy
