@@ -20,7 +20,7 @@ set(fuzzed
   "cli/(egress_flags|run_defaults|run_flags|run_help)"
   "gateway/(http/.*|mcp/.*|jwks|jwt)"
   "net/(http_chunks|http_head)"
-  "egress/(address_guard|client_hello|deliver_protocol|dns_message|proxy_request|socks)")
+  "egress/(address_guard|client_hello|deliver_protocol|dns_message|name_table|proxy_request|resolver|socks)")
 file(GLOB_RECURSE all_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/*.cc)
 set(fuzzed_sources)
 foreach(pattern IN LISTS fuzzed)  # one by one: a regular expression of CMake has room for nine groups

@@ -47,7 +47,7 @@ What it may reach (without --allow: nothing; needs cofferd beside coffer, and th
   --allow 'METHOD https://HOST[:PORT]/PATH'   only such requests: the connection is read with a certificate made for this
                       call, that programs inside trust. PATH may end in /**; METHOD may be GET,HEAD; without METHOD all
   --allow http://HOST[:PORT]   the same without TLS: everyone on the way can read and change it
-  --allow tcp://HOST:PORT      any protocol, such as SSH, for programs that go through a proxy (HTTP CONNECT or SOCKS5)
+  --allow tcp://HOST:PORT      any protocol, such as SSH
   --resolve NAME=ADDRESS       instead of asking DNS
   --upstream-ca FILE           certificates (PEM) that servers may be signed with, beside those that this host trusts
   --dangerously-allow-address CIDR   addresses of this host or of private networks that a name may lead to

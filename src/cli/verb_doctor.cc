@@ -10,6 +10,7 @@
 #include "base/print.h"
 #include "base/text.h"
 #include "call/run/doctor.h"
+#include "isolation/name_redirect.h"
 #include "isolation/runtime/describe.h"
 #include "policy/manifest/mistake.h"
 
@@ -25,6 +26,8 @@ Usage: coffer doctor [--json] [--sweep]
 
 Exit status: 0 if the default level (container) can be reached, 1 if not.
 )";
+
+Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 Json LevelJson(const call::LevelFinding& level) {
   Json layers = Json::array();
@@ -54,6 +57,10 @@ Json AsJson(const call::Diagnosis& diagnosis, const call::SweepSummary* sweep) {
       {"usable", diagnosis.host.containers},
       {"cause", diagnosis.host.cause.empty() ? Json(nullptr) : Json(diagnosis.host.cause)},
       {"fix", diagnosis.host.fix.empty() ? Json(nullptr) : Json(diagnosis.host.fix)}};
+  json["transparent_egress"] = {
+      {"usable", diagnosis.not_transparent.empty()},
+      {"cause", TextOrNull(diagnosis.not_transparent)},
+      {"fix", TextOrNull(diagnosis.not_transparent.empty() ? "" : isolation::kNameRedirectFix)}};
   Json controllers = Json::object();
   for (size_t i = 0; i < limits::kControllerCount; ++i) {
     const limits::ControllerPlace& place = diagnosis.cgroups.places[i];
@@ -110,6 +117,13 @@ std::string AsText(const call::Diagnosis& diagnosis, const call::SweepSummary* s
                       diagnosis.host.containers ? "usable" : "forbidden: " + diagnosis.host.cause);
   if (!diagnosis.host.fix.empty()) {
     text += fmt::format("                fix: {}\n", diagnosis.host.fix);
+  }
+  text += fmt::format("--allow         {}\n",
+                      diagnosis.not_transparent.empty()
+                          ? "every program"
+                          : "only programs that use a proxy: " + diagnosis.not_transparent);
+  if (!diagnosis.not_transparent.empty()) {
+    text += fmt::format("                fix: {}\n", isolation::kNameRedirectFix);
   }
   text += fmt::format("cgroups         {}\n", limits::CgroupLayoutName(diagnosis.cgroups.layout));
   for (const call::LevelFinding& level : diagnosis.levels) {

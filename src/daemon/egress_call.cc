@@ -15,6 +15,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/exit_codes.h"
@@ -99,10 +100,10 @@ Status BoundResources() {
   return {};
 }
 
-// The listener, or nothing if the supervisor has closed its end.
-UniqueFd ReceiveListener() {
+// The listeners, or nothing if the supervisor has closed its end.
+std::optional<egress::Listeners> ReceiveListeners() {
   char word = 0;
-  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = {};
   iovec part{&word, 1};
   msghdr header{};
   header.msg_iov = &part;
@@ -112,10 +113,19 @@ UniqueFd ReceiveListener() {
   const long got =
       Syscall(SYS_recvmsg, call::kEgressControl, Arg(&header), MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   if (got <= 0) {
-    return UniqueFd();
+    return std::nullopt;
   }
   std::vector<UniqueFd> fds = TakePassedFds(header);
-  return got == 1 && word == 'L' && fds.size() == 1 ? std::move(fds.front()) : UniqueFd();
+  if (got != 1 || word != 'L' || (fds.size() != 1 && fds.size() != 3)) {
+    return std::nullopt;
+  }
+  egress::Listeners listeners;
+  listeners.proxy = std::move(fds[0]);
+  if (fds.size() == 3) {
+    listeners.resolver = std::move(fds[1]);
+    listeners.redirect = std::move(fds[2]);
+  }
+  return listeners;
 }
 
 Status Say(std::string_view message) {
@@ -148,8 +158,8 @@ Status Serve() {
 
   std::shared_ptr<void> watch;
   watch = loop->WatchReadable(call::kEgressControl, [&] {
-    if (UniqueFd listener = ReceiveListener()) {
-      proxy->Serve(std::move(listener));
+    if (std::optional<egress::Listeners> listeners = ReceiveListeners()) {
+      proxy->Serve(*std::move(listeners));
       return;
     }
     watch.reset();

@@ -59,6 +59,11 @@ net::Task<bool> BufferedStream::Fill() {
   const size_t count = co_await stream_->ReadSome(buffer_.data() + before, buffer_.size() - before);
   buffer_.resize(before + count);
   received_ += count;
+  if (budget_ != nullptr && !budget_->TakeIn(count)) {
+    buffer_.resize(before);
+    stream_->Close();
+    co_return false;
+  }
   co_return count > 0;
 }
 
@@ -83,6 +88,10 @@ net::Task<std::optional<std::string>> BufferedStream::ReadHead(size_t most) {
 }
 
 net::Task<bool> BufferedStream::Write(std::string_view data) {
+  if (budget_ != nullptr && !budget_->TakeOut(data.size())) {
+    stream_->Close();
+    co_return false;
+  }
   const bool written = co_await stream_->Write(data, {});
   sent_ += written ? data.size() : 0;
   co_return written;

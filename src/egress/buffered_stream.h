@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "egress/rule_meter.h"
 #include "net/asio.h"
 
 namespace coffer::egress {
@@ -38,6 +39,8 @@ class Watchdog {
 class BufferedStream {
  public:
   explicit BufferedStream(std::unique_ptr<net::Stream> stream) : stream_(std::move(stream)) {}
+  // From here on its bytes are charged to `budget`, which outlives it: what goes beyond does not pass, and ends it.
+  void Charge(ByteBudget& budget) { budget_ = &budget; }
 
   // What was read and not used. At most kMostBuffered bytes are read ahead.
   std::string& buffer() { return buffer_; }
@@ -57,6 +60,7 @@ class BufferedStream {
 
  private:
   std::unique_ptr<net::Stream> stream_;
+  ByteBudget* budget_ = nullptr;
   std::string buffer_;
   uint64_t received_ = 0;
   uint64_t sent_ = 0;

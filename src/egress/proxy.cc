@@ -2,6 +2,8 @@
 #include "egress/proxy.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -12,14 +14,28 @@
 #include "base/sys.h"
 #include "egress/boundary_ca.h"
 #include "egress/proxy_connection.h"
+#include "egress/resolver_socket.h"
 
 namespace coffer::egress {
 namespace {
 
 using net::error_code;
+using raw::Arg;
 using raw::Syscall;
 
 constexpr std::chrono::milliseconds kFinishTime{1500};
+
+// Where a redirected connection went: the kernel keeps it as the local address of what was accepted.
+std::optional<Destination> DestinationOf(int fd) {
+  sockaddr_in local{};
+  socklen_t size = sizeof(local);
+  if (Syscall(SYS_getsockname, fd, Arg(&local), Arg(&size)) < 0 || local.sin_family != AF_INET) {
+    return std::nullopt;
+  }
+  std::array<uint8_t, 4> bytes;
+  memcpy(bytes.data(), &local.sin_addr, bytes.size());
+  return Destination{policy::IpAddress::V4(bytes), ntohs(local.sin_port)};
+}
 
 class AsioProxy : public Proxy {
  public:
@@ -29,9 +45,13 @@ class AsioProxy : public Proxy {
         trust_(std::move(trust)),
         ca_(std::move(ca)),
         upstream_(loop, grants, std::move(guard), trust_.get()),
+        resolver_(grants.rules, log),
+        meters_(grants.rules),
         context_{net::ContextOf(loop).get_executor(),
                  grants,
                  upstream_,
+                 resolver_,
+                 meters_,
                  ca_.get(),
                  std::move(log),
                  open_} {}
@@ -41,13 +61,18 @@ class AsioProxy : public Proxy {
     return ca_ == nullptr ? kNone : ca_->certificate();
   }
 
-  void Serve(UniqueFd listener) override {
-    listener_.emplace(net::ContextOf(loop_).get_executor(), listener.Release());
-    Accept();
+  void Serve(Listeners listeners) override {
+    if (listeners.resolver) {
+      resolver_socket_.emplace(loop_, resolver_, std::move(listeners.resolver));
+    }
+    Open(std::move(listeners.proxy), proxy_);
+    Open(std::move(listeners.redirect), redirect_);
   }
 
   void Finish(std::function<void()> ended) override {
-    listener_.reset();
+    resolver_socket_.reset();
+    proxy_.socket.reset();
+    redirect_.socket.reset();
     ended_ = std::move(ended);
     if (connections_.empty()) {
       Ended();
@@ -62,6 +87,17 @@ class AsioProxy : public Proxy {
 
  private:
   using Descriptor = net::asio::posix::basic_stream_descriptor<net::IoExecutor>;
+  struct Listener {
+    std::optional<Descriptor> socket;
+    bool waiting = false;
+  };
+
+  void Open(UniqueFd socket, Listener& listener) {
+    if (socket) {
+      listener.socket.emplace(net::ContextOf(loop_).get_executor(), socket.Release());
+      Accept(listener);
+    }
+  }
 
   void Ended() {
     if (const std::function<void()> ended = std::exchange(ended_, nullptr)) {
@@ -73,34 +109,41 @@ class AsioProxy : public Proxy {
   }
 
   // accept4 by hand: the role's filter lets nothing else make a socket out of the listener.
-  void Accept() {
-    if (!listener_ || waiting_ || connections_.size() >= kMostProxyConnections) {
+  void Accept(Listener& listener) {
+    if (!listener.socket || listener.waiting || connections_.size() >= kMostProxyConnections) {
       return;
     }
-    waiting_ = true;
-    listener_->async_wait(Descriptor::wait_read, [this](error_code error) {
-      waiting_ = false;
-      if (error || !listener_) {
+    listener.waiting = true;
+    listener.socket->async_wait(Descriptor::wait_read, [this, &listener](error_code error) {
+      listener.waiting = false;
+      if (error || !listener.socket) {
         return;
       }
-      const long accepted =
-          Syscall(SYS_accept4, listener_->native_handle(), 0, 0, SOCK_NONBLOCK | SOCK_CLOEXEC);
+      // Both listeners may have waited for the last place.
+      const long accepted = connections_.size() >= kMostProxyConnections
+                                ? -EAGAIN
+                                : Syscall(SYS_accept4, listener.socket->native_handle(), 0, 0,
+                                          SOCK_NONBLOCK | SOCK_CLOEXEC);
       if (accepted >= 0) {
-        Start(static_cast<int>(accepted));
+        Start(UniqueFd(static_cast<int>(accepted)), &listener == &redirect_);
       }
-      Accept();
+      Accept(listener);
     });
   }
 
-  void Start(int fd) {
-    net::Socket socket(context_.executor);
-    error_code error;
-    socket.assign(net::asio::generic::stream_protocol(AF_INET, IPPROTO_TCP), fd, error);
-    if (error) {
-      (void)Syscall(SYS_close, fd);
+  void Start(UniqueFd fd, bool redirected) {
+    const std::optional<Destination> to = redirected ? DestinationOf(fd.get()) : std::nullopt;
+    if (redirected && !to) {
       return;
     }
-    connections_.push_back(std::make_unique<ProxyConnection>(context_, std::move(socket)));
+    net::Socket socket(context_.executor);
+    error_code error;
+    socket.assign(net::asio::generic::stream_protocol(AF_INET, IPPROTO_TCP), fd.get(), error);
+    if (error) {
+      return;
+    }
+    (void)fd.Release();
+    connections_.push_back(std::make_unique<ProxyConnection>(context_, std::move(socket), to));
     const auto place = std::prev(connections_.end());
     net::asio::co_spawn(context_.executor, (*place)->Run(),
                         [this, place](const std::exception_ptr&) {
@@ -108,7 +151,8 @@ class AsioProxy : public Proxy {
                           if (connections_.empty()) {
                             Ended();
                           }
-                          Accept();
+                          Accept(proxy_);
+                          Accept(redirect_);
                         });
   }
 
@@ -116,13 +160,16 @@ class AsioProxy : public Proxy {
   const UniqueSslContext trust_;
   const std::unique_ptr<BoundaryCa> ca_;
   Upstream upstream_;
+  Resolver resolver_;
+  RuleMeters meters_;
   std::set<OpenTraffic*> open_;
   const ProxyContext context_;
-  std::optional<Descriptor> listener_;
+  std::optional<ResolverSocket> resolver_socket_;
+  Listener proxy_;
+  Listener redirect_;
   std::list<std::unique_ptr<ProxyConnection>> connections_;
   std::function<void()> ended_;
   std::shared_ptr<void> deadline_;
-  bool waiting_ = false;
 };
 
 }  // namespace

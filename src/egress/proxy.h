@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The proxy of one boundary: accepts on the one listener it was given, and carries what the rules allow.
+// The proxy of one boundary: accepts on the listeners it was given, answers its DNS queries, and carries what the rules
+// allow.
 //
 // Which boundary a connection belongs to is said by the listener, which lies in that boundary's network: nothing that a
-// program sends can make it another's. At most kMostProxyConnections at once; the others wait in the listener's queue.
+// program sends can make it another's. At most kMostProxyConnections at once; the others wait in the listeners' queues.
 #pragma once
 
 #include <functional>
@@ -11,8 +12,8 @@
 #include <string>
 
 #include "base/result.h"
-#include "base/unique_fd.h"
 #include "egress/address_guard.h"
+#include "egress/listeners.h"
 #include "egress/traffic.h"
 #include "net/loop.h"
 #include "policy/egress_grants.h"
@@ -24,8 +25,8 @@ class Proxy {
   virtual ~Proxy() = default;
   // The certificate of the boundary's CA in PEM; "" if no rule needs one.
   virtual const std::string& ca_certificate() const = 0;
-  // On the loop: accepts from here on. Once.
-  virtual void Serve(UniqueFd listener) = 0;
+  // On the loop: serves those that are valid from here on. Once.
+  virtual void Serve(Listeners listeners) = 0;
   // On the loop: ends every connection; `ended` runs when all are written down.
   virtual void Finish(std::function<void()> ended) = 0;
 };

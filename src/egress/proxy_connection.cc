@@ -22,8 +22,10 @@ constexpr std::string_view kWrongName("\x15\x03\x01\x00\x02\x02\x70", 7);
 
 }  // namespace
 
-ProxyConnection::ProxyConnection(const ProxyContext& context, net::Socket socket)
+ProxyConnection::ProxyConnection(const ProxyContext& context, net::Socket socket,
+                                 std::optional<Destination> redirected)
     : context_(context),
+      redirected_(redirected),
       client_(std::make_unique<BufferedStream>(net::MakePlainStream(std::move(socket)))),
       watchdog_(context.executor, [this] { End(); }) {}
 
@@ -38,7 +40,11 @@ void ProxyConnection::End() {
 }
 
 Task<void> ProxyConnection::Run() {
-  co_await Serve();
+  if (redirected_) {
+    co_await Redirected();
+  } else {
+    co_await Serve();
+  }
   // A socket that is closed with unread bytes takes back what was sent: a refusal would be lost behind a request's body.
   watchdog_.Within(kLingerTime);
   for (size_t left = kMostLinger; left > 0; --left) {
@@ -86,6 +92,9 @@ Task<void> ProxyConnection::Relay(std::optional<policy::HostAndPort> tunnel, boo
 }
 
 Task<bool> ProxyConnection::TellOpen(Dialect dialect) {
+  if (dialect == Dialect::kSilent) {
+    co_return true;
+  }
   const std::string_view answer = dialect == Dialect::kHttp
                                       ? "HTTP/1.1 200 Connection established\r\n\r\n"
                                       : std::string_view("\x05\x00\x00\x01\0\0\0\0\0\0", 10);
@@ -95,10 +104,14 @@ Task<bool> ProxyConnection::TellOpen(Dialect dialect) {
 
 Task<void> ProxyConnection::TellRefused(Dialect dialect, int status, std::string code,
                                         std::string message, std::string fix) {
+  if (dialect == Dialect::kSilent) {
+    co_await client_->stream().FinishWriting();
+    co_return;
+  }
   // SOCKS has numbers only: 2 not allowed, 4 host unreachable.
   const std::string answer = dialect == Dialect::kHttp
                                  ? RefusalAnswer(status, code, message, fix)
-                                 : fmt::format("\x05{}{}", status == 403 ? '\x02' : '\x04',
+                                 : fmt::format("\x05{}{}", status != 502 ? '\x02' : '\x04',
                                                std::string_view("\x00\x01\0\0\0\0\0\0", 8));
   const bool told = co_await client_->Write(answer);
   if (told) {
@@ -161,6 +174,13 @@ Task<bool> ProxyConnection::ReadHello(const policy::HostName& host, OpenTraffic&
 
 Task<void> ProxyConnection::Splice(policy::HostAndPort to, const policy::EgressRule& rule,
                                    Dialect dialect, OpenTraffic& open) {
+  RuleMeter& meter = context_.meters.Of(rule);
+  if (const std::optional<std::string> refusal = meter.Refusal(BootTime())) {
+    open.Deny(*refusal, "");
+    co_await TellRefused(dialect, 429, "limit_reached", *refusal, "");
+    co_return;
+  }
+  const MeteredUse use(meter, BootTime());
   watchdog_.Within(kIdleTime);  // dialling has times of its own
   Dialed dialed = co_await context_.upstream.Dial(to.host, to.port);
   if (dialed.stream == nullptr) {
@@ -175,6 +195,7 @@ Task<void> ProxyConnection::Splice(policy::HostAndPort to, const policy::EgressR
     co_return;
   }
   upstream_ = std::make_unique<BufferedStream>(std::move(dialed.stream));
+  upstream_->Charge(meter.bytes());
   const bool told = co_await TellOpen(dialect);
   bool ready = told;
   if (told && rule.tls == TlsMode::kSplice) {
@@ -185,6 +206,9 @@ Task<void> ProxyConnection::Splice(policy::HostAndPort to, const policy::EgressR
   }
   open.traffic().bytes_out = upstream_->sent();
   open.traffic().bytes_in = upstream_->received();
+  if (const std::optional<std::string> spent = meter.bytes().Spent()) {
+    open.Deny(*spent, "");
+  }
   upstream_->stream().Close();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One connection of a program inside to the proxy: HTTP CONNECT, a forwarded HTTP request, or SOCKS5, on the same port.
+// One connection of a program inside to the proxy: HTTP CONNECT, a forwarded HTTP request, or SOCKS5, on the same port; or
+// one that went to a synthetic address and was redirected, which says nothing to a proxy.
 //
 // The host and port that are asked for become one value, and that value is judged, resolved, dialled, compared with the
 // server name of TLS and written down. A name that no rule allows is never resolved. A connection is opened only to an
@@ -17,9 +18,17 @@
 
 namespace coffer::egress {
 
+// The synthetic address that a redirected connection went to.
+struct Destination {
+  policy::IpAddress address;
+  uint16_t port = 0;
+};
+
 class ProxyConnection {
  public:
-  ProxyConnection(const ProxyContext& context, net::Socket socket);
+  // `redirected`: nothing if it came to the proxy itself.
+  ProxyConnection(const ProxyContext& context, net::Socket socket,
+                  std::optional<Destination> redirected);
 
   // Until it has ended.
   net::Task<void> Run();
@@ -27,10 +36,12 @@ class ProxyConnection {
   void End();
 
  private:
-  // How the program is told that its tunnel stands, or why not.
-  enum class Dialect { kHttp, kSocks };
+  // How the program is told that its tunnel stands, or why not. A redirected one just finds itself connected, or closed.
+  enum class Dialect { kHttp, kSocks, kSilent };
 
   net::Task<void> Serve();
+  net::Task<void> Redirected();
+  net::Task<void> Resolve();
   net::Task<void> Socks();
   net::Task<void> Tunnel(policy::HostAndPort to, Dialect dialect);
   net::Task<void> Splice(policy::HostAndPort to, const policy::EgressRule& rule, Dialect dialect,
@@ -44,6 +55,7 @@ class ProxyConnection {
   net::Task<void> Relay(std::optional<policy::HostAndPort> tunnel, bool tls, std::string head);
 
   const ProxyContext& context_;
+  const std::optional<Destination> redirected_;
   std::unique_ptr<BufferedStream> client_;
   std::unique_ptr<BufferedStream> upstream_;  // of a tunnel that is not looked into
   RequestRelay* relay_ = nullptr;             // while there is one

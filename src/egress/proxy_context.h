@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "egress/resolver.h"
+#include "egress/rule_meter.h"
 #include "egress/traffic.h"
 #include "egress/upstream.h"
 #include "policy/egress_grants.h"
@@ -27,6 +29,8 @@ struct ProxyContext {
   net::IoExecutor executor;
   const policy::ParsedGrants& grants;
   Upstream& upstream;
+  Resolver& resolver;
+  RuleMeters& meters;
   BoundaryCa* ca;  // null if no rule intercepts
   TrafficLog log;
   std::set<OpenTraffic*>& open;  // what is going on

@@ -16,6 +16,8 @@ const char* StatusText(int status) {
       return "Forbidden";
     case 417:
       return "Expectation Failed";
+    case 429:
+      return "Too Many Requests";
     case 431:
       return "Request Header Fields Too Large";
     case 501:

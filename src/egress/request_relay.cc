@@ -91,19 +91,33 @@ Task<bool> RequestRelay::Exchange(const std::string& head) {
     co_await Refuse(403, verdict.reason, verdict.message, verdict.fix);
     co_return false;
   }
+  RuleMeter& meter = context_.meters.Of(*verdict.rule);
+  if (const std::optional<std::string> refusal = meter.Refusal(BootTime())) {
+    open.Deny(*refusal, "");
+    co_await Refuse(429, "limit_reached", *refusal, "");
+    co_return false;
+  }
+  const MeteredUse use(meter, BootTime());
   const bool reached = co_await Reach(*request, open);
   if (!reached) {
     co_return false;
   }
+  upstream_->Charge(meter.bytes());
   const uint64_t sent = upstream_->sent();
   const uint64_t received = upstream_->received();
   bool more = co_await SendRequest(*request, open);
-  if (more) {
+  if (const std::optional<std::string> spent = meter.bytes().Spent()) {
+    co_await Refuse(429, "limit_reached", *spent, "");
+    more = false;
+  } else if (more) {
     more = co_await Answer(*request, open);
   }
   if (upstream_ != nullptr) {
     open.traffic().bytes_out = upstream_->sent() - sent;
     open.traffic().bytes_in = upstream_->received() - received;
+  }
+  if (const std::optional<std::string> spent = meter.bytes().Spent()) {
+    open.Deny(*spent, "");
   }
   if (!more && upstream_ != nullptr) {
     upstream_->stream().Close();

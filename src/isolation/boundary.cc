@@ -125,6 +125,8 @@ Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, size_t call_bytes, Ow
             -1);
   std::fill(std::begin(boundary.shared_->report.ports), std::end(boundary.shared_->report.ports),
             -1);
+  std::fill(std::begin(boundary.shared_->report.names), std::end(boundary.shared_->report.names),
+            -1);
 
   int ends[2] = {-1, -1};
   long answer = Syscall(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, Arg(ends));
@@ -209,6 +211,9 @@ Boundary::~Boundary() {
       UniqueFd(std::exchange(*fd, -1)).Reset();
     }
     for (int32_t& fd : shared_->report.ports) {
+      UniqueFd(std::exchange(fd, -1)).Reset();
+    }
+    for (int32_t& fd : shared_->report.names) {
       UniqueFd(std::exchange(fd, -1)).Reset();
     }
   }
@@ -339,6 +344,9 @@ Status Boundary::AwaitReady() {
           port_sockets_.emplace_back(fd);
         }
       }
+      for (uint32_t i = 0; i < kNameSockets; ++i) {
+        name_sockets_[i].Reset(shared_->report.names[i] < 0 ? -1 : shared_->report.names[i]);
+      }
       return {};
     }
     return ExplainSetup(shared_->report, *plan_);
@@ -358,6 +366,10 @@ void Boundary::Forward(int signal) {
 UniqueFd Boundary::TakePty() { return UniqueFd(std::exchange(shared_->report.pty_master, -1)); }
 
 std::vector<UniqueFd> Boundary::TakePortSockets() { return std::move(port_sockets_); }
+
+UniqueFd Boundary::TakeNameSocket(NameSocket which) {
+  return std::move(name_sockets_[static_cast<size_t>(which)]);
+}
 
 UniqueFd Boundary::TakeListener() {
   return UniqueFd(std::exchange(shared_->report.listener_fd, -1));

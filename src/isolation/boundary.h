@@ -19,6 +19,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <span>
@@ -30,6 +31,7 @@
 #include "base/unique_fd.h"
 #include "isolation/call_block.h"
 #include "isolation/child/enter.h"
+#include "isolation/child/report.h"
 #include "isolation/plan.h"
 
 namespace coffer::isolation {
@@ -96,6 +98,8 @@ class Boundary {
   UniqueFd TakeListener();
   // The TCP sockets of its network that the plan asked for, once ready; given away once.
   std::vector<UniqueFd> TakePortSockets();
+  // One of the sockets that lead names to the supervisor, likewise; not valid if the kernel has no such socket.
+  UniqueFd TakeNameSocket(NameSocket which);
   // The master of the boundary's terminal, once ready; invalid without a terminal. Given away once.
   UniqueFd TakePty();
   int pty() const { return shared_->report.pty_master; }
@@ -132,6 +136,7 @@ class Boundary {
   UniqueFd self_;
   std::vector<UniqueFd> tmpfs_;
   std::vector<UniqueFd> port_sockets_;
+  std::array<UniqueFd, kNameSockets> name_sockets_;
   pid_t pid_ = -1;
   uint32_t host_uid_ = 0;
   Nanos spawned_{0};

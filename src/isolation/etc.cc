@@ -35,7 +35,14 @@ std::string UtcZone() {
   return block + block + "\nUTC0\n";
 }
 
+std::string Switch(std::string_view hosts) {
+  return fmt::format("passwd: files\ngroup: files\nhosts: {}\nservices: files\nprotocols: files\n",
+                     hosts);
+}
+
 }  // namespace
+
+std::string SwitchWithNames() { return Switch("files dns"); }
 
 std::vector<PrivateFile> SyntheticEtc(uint32_t uid, const std::string& hostname) {
   // The boundary's own user lives in /workspace, also if its uid is one of the others'.
@@ -57,8 +64,7 @@ std::vector<PrivateFile> SyntheticEtc(uint32_t uid, const std::string& hostname)
       {"/etc/group", std::move(groups), 0444},
       {"/etc/hosts",
        fmt::format("127.0.0.1 localhost {0}\n::1 localhost ip6-localhost {0}\n", hostname), 0444},
-      {"/etc/nsswitch.conf",
-       "passwd: files\ngroup: files\nhosts: files\nservices: files\nprotocols: files\n", 0444},
+      {"/etc/nsswitch.conf", Switch("files"), 0444},
       {"/etc/services", kServices, 0444},
       {"/etc/protocols", kProtocols, 0444},
   };

@@ -113,6 +113,7 @@ struct BoundaryPlan {
   const char* cgroup_type =
       nullptr;  // its own cgroup at /sys/fs/cgroup: "cgroup2", or "cgroup" for v1's memory
   uint32_t port_sockets = 0;  // how many TCP sockets of its network the supervisor gets
+  bool name_sockets = false;  // and those of child/report.h's NameSocket
   std::string hostname = "coffer";
   RootPart root;
 

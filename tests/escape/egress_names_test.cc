@@ -31,6 +31,12 @@ TEST(EgressNames, NW_04_NW_10_OnlyAllowedNamesAreLookedUpAndWhatWasCheckedIsDial
       "here.test 403 asked here.test dialled nothing",
       "rebind.test 200 asked rebind.test dialled 127.0.0.2",  // the control
       "rebind.test 403 asked rebind.test dialled nothing",
+      // The boundary's resolver never asks another, allowed or not.
+      "resolve good.test 198.18.1.0 asked nothing",
+      "resolve secret.evil.test code 3 asked nothing",
+      "resolve secret.zone.test 198.18.1.1 asked nothing",
+      "resolve missing.zone.test 198.18.1.2 asked nothing",
+      "resolve zone.test code 3 asked nothing",
       "ended 0",
       "in all 3",
   };

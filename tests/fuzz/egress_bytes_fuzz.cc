@@ -10,10 +10,12 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "egress/client_hello.h"
 #include "egress/dns_message.h"
 #include "egress/proxy_request.h"
+#include "egress/resolver.h"
 #include "egress/socks.h"
 
 namespace {
@@ -101,7 +103,25 @@ void AsSocks(std::string_view bytes) {
   Demand(bytes.size() < 600 || request.state != SocksStep::State::kMore, "waited for without end");
 }
 
+// The resolver gives allowed names addresses of its own block, and others none.
+void CheckResolved(std::string_view bytes) {
+  static const std::vector<policy::EgressRule> rules = {policy::ParseAllow("*.api.test").value()};
+  Resolver resolver(rules, [](const Traffic&) {});
+  const auto question = ParseDnsQuery(bytes);
+  const auto answer = resolver.Answer(bytes);
+  Demand(answer.has_value() == question.ok(), "an answer to what is no query");
+  if (!answer) {
+    return;
+  }
+  const bool allowed = question->name && question->name->text().ends_with(".api.test");
+  Demand(((*answer)[3] & 15) == (allowed ? 0 : 3), "a name exists that does not, or the reverse");
+  Demand((*answer)[7] == (allowed && question->type == DnsQuestion::Type::kA ? 1 : 0), "an answer");
+  Demand((*answer)[7] == 0 || answer->ends_with(std::string_view("\xc6\x12\x01\x00", 4)),
+         "an address of another block");
+}
+
 void AsQuery(std::string_view bytes) {
+  CheckResolved(bytes);
   const auto question = ParseDnsQuery(bytes);
   if (!question.ok()) {
     return;

@@ -32,8 +32,9 @@ class EgressFixture : public ::testing::Test {
         Strings{"python3", std::string(source) + "/tests/support/egress_server.py", dir_.path()},
         options);
     ASSERT_TRUE(server_->WaitForOutput(" .\n", Seconds(60))) << server_->err();
-    ASSERT_EQ(
-        sscanf(server_->out().c_str(), "ports %d %d %d %d", &tls_, &plain_, &mute_, &settled_), 4);
+    ASSERT_EQ(sscanf(server_->out().c_str(), "ports %d %d %d %d %d", &tls_, &plain_, &mute_,
+                     &settled_, &greeter_),
+              5);
   }
 
   // What the servers saw since the last time.
@@ -99,7 +100,7 @@ class EgressFixture : public ::testing::Test {
 
   TempDir dir_;
   std::optional<Background> server_;
-  int tls_ = 0, plain_ = 0, mute_ = 0, settled_ = 0;
+  int tls_ = 0, plain_ = 0, mute_ = 0, settled_ = 0, greeter_ = 0;
   size_t read_ = 0;
 };
 

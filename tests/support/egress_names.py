@@ -127,9 +127,16 @@ def start_egress(cofferd, grants):
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setblocking(False)
     port = listener.getsockname()[1]
-    ours.sendmsg([b"L"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [listener.fileno()]))])
-    listener.close()
-    return process, ours, port
+    resolver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    resolver.bind(("127.0.0.1", 0))
+    redirect = socket.create_server(("127.0.0.1", 0))
+    redirect.setblocking(False)
+    names = resolver.getsockname()
+    fds = [listener.fileno(), resolver.fileno(), redirect.fileno()]
+    ours.sendmsg([b"L"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))])
+    for one in (listener, resolver, redirect):
+        one.close()
+    return process, ours, port, names
 
 
 def wait_for(count):
@@ -150,16 +157,29 @@ def ask(port, name):
           "dialled", ",".join(dialled[before:]) or "nothing", flush=True)
 
 
+def resolve(names, name):
+    queries.clear()
+    labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split("."))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.settimeout(30)
+        s.sendto(b"\x12\x34\x01\0\0\1\0\0\0\0\0\0" + labels + b"\0\0\1\0\1", names)
+        answer = s.recv(1024)
+    found = socket.inet_ntoa(answer[-4:]) if answer[7] else f"code {answer[3] & 15}"
+    print("resolve", name, found, "asked", ",".join(queries) or "nothing", flush=True)
+
+
 enter_own_network()
 serve_names()
 for one in ("127.0.0.2", "127.0.0.3"):
     serve_address(one)
-process, control, port = start_egress(sys.argv[1], {
+process, control, port, names = start_egress(sys.argv[1], {
     "allow": ["good.test", "*.zone.test", "meta.test", "private.test", "here.test", "rebind.test"],
     "resolve": [], "addresses": ["127.0.0.2/32"], "upstream_ca": ""})
 for name in ("good.test", "secret.evil.test", "good.test.evil.test", "a.zone.test", "zone.test", "missing.zone.test",
              "meta.test", "private.test", "here.test", "rebind.test", "rebind.test"):
     ask(port, name)
+for name in ("good.test", "secret.evil.test", "secret.zone.test", "missing.zone.test", "zone.test"):
+    resolve(names, name)
 control.close()
 print("ended", process.wait(60), flush=True)
 # Queues are in order: once ours was accepted, none that came before it is waiting.

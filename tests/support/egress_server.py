@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Servers on this host's loopback for the tests of egress: one with TLS, one without, one that answers nothing.
+"""Servers on this host's loopback for the tests of egress: one with TLS, one without, one that answers nothing, and one
+that greets as an SSH server does and writes down the client's greeting.
 
 Usage: egress_server.py DIR. Makes a CA in DIR (ca.pem), writes one line to DIR/seen for each connection and request, before
-it is answered, and says "ports TLS PLAIN MUTE SETTLED" when it is ready. A connection to SETTLED is answered once every
+it is answered, and says "ports TLS PLAIN MUTE SETTLED GREETER" when it is ready. A connection to SETTLED is answered once every
 connection that was made before it is written down.
 """
 import http.server
@@ -107,6 +108,19 @@ def settle():
         asked.close()
 
 
+def greet():
+    while True:
+        client, _ = greeter.accept()
+        note("connection greeter")
+        client.settimeout(20)
+        try:
+            client.sendall(b"SSH-2.0-greeter\r\n")
+            note("greeting " + client.recv(256).split(b"\r\n")[0].decode("latin-1"))
+        except OSError:
+            pass
+        client.close()
+
+
 def start(server):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server.server_port
@@ -128,6 +142,9 @@ tls.context.load_cert_chain(DIR + "/s.pem", DIR + "/s.key")
 plain = Server(("127.0.0.1", 0), Handler)
 mute = socket.create_server(("127.0.0.1", 0))
 settled = socket.create_server(("127.0.0.1", 0))
+greeter = socket.create_server(("127.0.0.1", 0))
 threading.Thread(target=settle, daemon=True).start()
-print(f"ports {start(tls)} {start(plain)} {mute.getsockname()[1]} {settled.getsockname()[1]} .", flush=True)
+threading.Thread(target=greet, daemon=True).start()
+print(f"ports {start(tls)} {start(plain)} {mute.getsockname()[1]} {settled.getsockname()[1]} {greeter.getsockname()[1]} .",
+      flush=True)
 sys.stdin.read()

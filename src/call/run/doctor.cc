@@ -5,6 +5,7 @@
 
 #include "call/run/run_call.h"
 #include "call/run/scratch.h"
+#include "isolation/name_redirect.h"
 #include "limits/sweep.h"
 
 namespace coffer::call {
@@ -94,6 +95,9 @@ Diagnosis Diagnose() {
   diagnosis.host = isolation::ProbeHost();
   if (Result<limits::CgroupHost> cgroups = limits::ProbeCgroups(); cgroups.ok()) {
     diagnosis.cgroups = std::move(cgroups).value();
+  }
+  if (const Status redirect = isolation::CheckNameRedirect(); !redirect.ok()) {
+    diagnosis.not_transparent = redirect.error().message;
   }
   for (const Level level : {Level::kContainer, Level::kProcess}) {
     const RunOutcome outcome = Try(level);

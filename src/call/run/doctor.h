@@ -35,6 +35,8 @@ struct Diagnosis {
   bool trial_ok = false;
   std::string trial_error;
   std::vector<std::string> trial_layers;
+  // Why programs that know of no proxy reach nothing with --allow; empty: they do.
+  std::string not_transparent;
 };
 
 Diagnosis Diagnose();

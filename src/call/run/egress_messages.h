@@ -21,7 +21,7 @@ namespace coffer::call {
 
 // The descriptors of the process beside stdio.
 inline constexpr int kEgressControl =
-    3;  // a seqpacket socket: the listener in, the boundary's CA out
+    3;  // a seqpacket socket: the listeners in, the boundary's CA out
 inline constexpr int kEgressGrants = 4;
 inline constexpr int kEgressLog = 5;
 

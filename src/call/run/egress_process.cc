@@ -187,22 +187,24 @@ Result<std::string> EgressProcess::AwaitReady() {
   return message.substr(1);
 }
 
-Status EgressProcess::GiveListener(int listener) {
+Status EgressProcess::GiveListeners(const egress::Listeners& listeners) {
   char word = 'L';
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  const int fds[] = {listeners.proxy.get(), listeners.resolver.get(), listeners.redirect.get()};
+  const size_t size = (listeners.redirect ? 3 : 1) * sizeof(int);
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(fds))] = {};
   iovec part{&word, 1};
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
   header.msg_control = control;
-  header.msg_controllen = sizeof(control);
+  header.msg_controllen = CMSG_SPACE(size);
   cmsghdr* const rights = CMSG_FIRSTHDR(&header);
   rights->cmsg_level = SOL_SOCKET;
   rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(sizeof(listener));
-  memcpy(CMSG_DATA(rights), &listener, sizeof(listener));
+  rights->cmsg_len = CMSG_LEN(size);
+  memcpy(CMSG_DATA(rights), fds, size);
   const long sent = Syscall(SYS_sendmsg, control_.get(), Arg(&header), MSG_NOSIGNAL);
-  return sent < 0 ? Status(EgressError("cannot hand the listener to the egress process", sent))
+  return sent < 0 ? Status(EgressError("cannot hand the listeners to the egress process", sent))
                   : Status();
 }
 

@@ -3,7 +3,7 @@
 // The egress process of one call of `coffer run --allow`: the only thing that dials for it (ADR 38).
 //
 // It is `cofferd` in the role of daemon/egress_call.h: it starts beside the boundary, only for a call with rules, and ends
-// with the call. The supervisor gives it the grants, and later the one listener on the boundary's loopback. Nothing
+// with the call. The supervisor gives it the grants, and later the listeners in the boundary's network. Nothing
 // else leads from the boundary to it, and the boundary has no other route: if the process dies, connections inside are
 // refused, and the call ends with egress.ended.
 #pragma once
@@ -15,12 +15,10 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "call/run/egress_messages.h"
+#include "egress/listeners.h"
 #include "policy/egress_texts.h"
 
 namespace coffer::call {
-
-// The port on the boundary's loopback where the process listens.
-inline constexpr uint16_t kEgressPort = 3128;
 
 class EgressProcess {
  public:
@@ -35,8 +33,8 @@ class EgressProcess {
 
   // Waits until it is confined and ready. The certificate of the boundary's CA in PEM, or "" if no rule needs one.
   Result<std::string> AwaitReady();
-  // A socket that listens inside. The caller closes its own copy, so that no connection waits for a dead process.
-  Status GiveListener(int listener);
+  // Sockets that listen inside. The caller closes its own copies, so that no connection waits for a dead process.
+  Status GiveListeners(const egress::Listeners& listeners);
 
   struct End {
     EgressLog log;

@@ -165,6 +165,7 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   TRY_ASSIGN(isolation::BoundaryPlan plan, std::move(composed));
   plan.uids = request.uids;
   plan.port_sockets = container ? PortSocketsOf(request) : 0;
+  plan.name_sockets = has_egress;
   launched.plan = std::make_unique<isolation::BoundaryPlan>(std::move(plan));
   Cgroups cgroups;
   TRY(ProbeCgroup(request, prepared, cgroups, launched));
@@ -216,7 +217,9 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
     TRY_ASSIGN(launched.ports, SessionPorts::Open(request, boundary));
   }
   if (has_egress) {
-    TRY(OpenEgress(request, launched.ports.TakeEgressListener(), launched.egress));
+    EgressListeners listeners = launched.ports.TakeEgressListeners();
+    launched.not_transparent = std::move(listeners.not_transparent);
+    TRY(OpenEgress(request, std::move(listeners.sockets), launched.egress));
   }
   TRY(boundary.Start());
   launched.started_at = WallTime();

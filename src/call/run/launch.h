@@ -27,7 +27,8 @@ struct Launched {
   bool asks_for_threads = false;  // the supervisor counts them: isolation/seccomp/thread_gate.h
   Nanos started_at{0};            // wall clock
   SupervisorStdio stdio;
-  EgressProcess egress;  // of a call with --allow
+  EgressProcess egress;         // of a call with --allow
+  std::string not_transparent;  // of one: why only programs that use a proxy reach something
   SessionPorts ports;
   std::unique_ptr<isolation::BoundaryPlan> plan;  // the boundary points to it
   // Last: what is inside ends before its cgroup and its files are removed.

@@ -11,6 +11,9 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "base/trust_files.h"
+#include "call/run/egress_listeners.h"
+#include "isolation/etc.h"
+#include "policy/synthetic_block.h"
 
 namespace coffer::call {
 namespace {
@@ -53,9 +56,23 @@ std::string HostTrust() {
   return "";
 }
 
+// Programs ask the boundary's resolver, which is there if the kernel can lead its answers to us. There is no search list.
+void AddResolver(isolation::BoundaryPlan& plan) {
+  plan.call_root.files.push_back(
+      {"/etc/resolv.conf", fmt::format("nameserver {}\n", policy::kResolverText), 0444});
+  for (isolation::PrivateFile& file : plan.root.files) {
+    if (file.at == "/etc/nsswitch.conf") {
+      file.content = isolation::SwitchWithNames();
+    }
+  }
+}
+
 std::string WhereOf(const EgressEntry& entry) {
   if (entry.host.empty()) {
     return "a request";  // that names no host, or none that can be one
+  }
+  if (entry.port == 0) {
+    return Printable(entry.host);  // a name that was asked for, and no connection
   }
   const bool v6 = entry.host.find(':') != std::string::npos;
   std::string where =
@@ -107,7 +124,9 @@ void AddUse(const EgressEntry& entry, audit::Receipt& receipt) {
 
 void AddDenial(const EgressEntry& entry, RunOutcome& outcome, size_t& said) {
   audit::Denial denial{"egress",
-                       entry.method.empty() ? "connect" : "request",
+                       !entry.method.empty()                    ? "request"
+                       : entry.port == 0 && !entry.host.empty() ? "resolve"
+                                                                : "connect",
                        WhereOf(entry),
                        "egress",
                        entry.reason,
@@ -147,6 +166,7 @@ Result<EgressProcess> StartEgress(const RunRequest& request, isolation::Boundary
                                   isolation::Call& call) {
   const policy::EgressTexts& grants = request.egress;
   TRY_ASSIGN(EgressProcess process, EgressProcess::Start(grants));
+  AddResolver(plan);
   const std::string proxy = fmt::format("http://127.0.0.1:{}", kEgressPort);
   for (const char* const name : kProxyNames) {
     SetVariable(name, proxy, call.env);
@@ -174,9 +194,9 @@ Result<EgressProcess> StartEgress(const RunRequest& request, isolation::Boundary
   return process;
 }
 
-Status OpenEgress(const RunRequest& request, UniqueFd listener, EgressProcess& process) {
-  TRY(process.GiveListener(listener.get()));
-  listener.Reset();  // a connection must not wait for a process that has died
+Status OpenEgress(const RunRequest& request, egress::Listeners listeners, EgressProcess& process) {
+  TRY(process.GiveListeners(listeners));
+  listeners = {};  // a connection must not wait for a process that has died
   if (!request.egress_intercepts) {
     TRY(process.AwaitReady());
   }

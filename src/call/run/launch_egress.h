@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a call with --allow has beside its boundary: the egress process, the variables that lead programs to it, and the
-// certificates that they trust. And what the receipt says of it afterwards.
+// What a call with --allow has beside its boundary: the egress process, the variables and the resolver that lead programs to
+// it, and the certificates that they trust. And what the receipt says of it afterwards.
 //
-// The variables are a convenience, not the wall: a program that ignores them reaches nothing, because the boundary's network
-// has a loopback and no route.
+// Variables and resolver are a convenience, not the wall: a program that ignores them reaches nothing, because the boundary's
+// network has a loopback and no route that leaves it.
 #pragma once
 
 #include "base/result.h"
-#include "base/unique_fd.h"
 #include "call/run/egress_process.h"
 #include "call/run/run_call.h"
 #include "call/run/run_request.h"
@@ -22,8 +21,8 @@ namespace coffer::call {
 Result<EgressProcess> StartEgress(const RunRequest& request, isolation::BoundaryPlan& plan,
                                   isolation::Call& call);
 
-// For a boundary that is ready and has not started. The process is ready, and serves `listener`.
-Status OpenEgress(const RunRequest& request, UniqueFd listener, EgressProcess& process);
+// For a boundary that is ready and has not started. The process is ready, and serves `listeners`.
+Status OpenEgress(const RunRequest& request, egress::Listeners listeners, EgressProcess& process);
 
 // After the boundary's end: the connections, the denials, and a note for each thing that was refused.
 // An error if the process ended too early.

@@ -21,6 +21,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "call/run/egress_listeners.h"
 #include "call/run/published_ports.h"
 #include "call/run/run_request.h"
 #include "isolation/boundary.h"
@@ -46,13 +47,13 @@ class SessionPorts {
   static Result<SessionPorts> Open(const RunRequest& request, isolation::Boundary& boundary);
 
   const std::vector<RunRequest::Publish>& published() const { return published_.ports(); }
-  // Listens on kEgressPort of the boundary's loopback, for a call with --allow. Given away once.
-  UniqueFd TakeEgressListener() { return std::move(egress_); }
+  // For a call with --allow. Given away once.
+  EgressListeners TakeEgressListeners() { return std::move(egress_); }
 
  private:
   UniqueFd life_;  // closed with us: then other processes' forwarders forget this call
   PublishedPorts published_;
-  UniqueFd egress_;
+  EgressListeners egress_;
   pid_t forwarder_ = -1;
 };
 

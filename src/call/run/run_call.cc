@@ -23,6 +23,7 @@
 #include "call/run/run_journal.h"
 #include "call/run/summary.h"
 #include "call/run/supervise.h"
+#include "isolation/name_redirect.h"
 #include "isolation/runtime/relocate.h"
 #include "limits/wall_guard.h"
 
@@ -264,6 +265,11 @@ RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, RunOutcome
   }
   // settle
   Status egress;
+  if (!launched->not_transparent.empty()) {
+    outcome.notes.push_back(
+        fmt::format("only programs that use a proxy reached the network: {}; {}",
+                    launched->not_transparent, isolation::kNameRedirectFix));
+  }
   if (launched->egress.running()) {
     egress = SettleEgress(launched->egress, outcome);
   }

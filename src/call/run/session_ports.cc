@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -17,7 +16,6 @@
 #include <utility>
 
 #include "base/sys.h"
-#include "call/run/egress_process.h"
 #include "call/run/port_forwarder.h"
 #include "isolation/child/report.h"
 #include "isolation/seccomp/compile.h"
@@ -38,24 +36,6 @@ static_assert(kMostForwards + kMostConnections <= isolation::kMostPortSockets);
 
 Error PortError(const char* what, long answer) {
   return sys::ErrnoError("isolation.ports", what, answer);
-}
-
-sockaddr_in LoopbackAt(uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
-}
-
-Status ListenInside(int listener, uint16_t port) {
-  const sockaddr_in address = LoopbackAt(port);
-  long answer = Syscall(SYS_bind, listener, Arg(&address), sizeof(address));
-  if (answer >= 0) {
-    answer = Syscall(SYS_listen, listener, 64);
-  }
-  return answer < 0 ? Status(PortError("cannot listen on a port inside the boundary", answer))
-                    : Status();
 }
 
 // The uid of the boundary it serves, no capability, no way to get one, little time and few descriptors.
@@ -194,7 +174,7 @@ Status SendPortOffer(int channel, uint16_t port, int listener, int life) {
 uint32_t PortSocketsOf(const RunRequest& request) {
   return static_cast<uint32_t>((HasForwarder(request) ? kMostConnections : 0) +
                                std::min(request.forwards.size(), kMostForwards) +
-                               (request.egress.empty() ? 0 : 1));
+                               (request.egress.empty() ? 0 : kEgressSockets));
 }
 
 SessionPorts::SessionPorts(SessionPorts&& other) noexcept
@@ -228,9 +208,11 @@ Result<SessionPorts> SessionPorts::Open(const RunRequest& request, isolation::Bo
     TRY(BoundSocket(socket.get()));
   }
   if (!request.egress.empty()) {
-    ports.egress_ = std::move(sockets.back());
+    UniqueFd proxy = std::move(sockets.back());
     sockets.pop_back();
-    TRY(ListenInside(ports.egress_.get(), kEgressPort));
+    UniqueFd redirect = std::move(sockets.back());
+    sockets.pop_back();
+    TRY_ASSIGN(ports.egress_, ListenForEgress(std::move(proxy), std::move(redirect), boundary));
   }
   if (!request.forwards.empty()) {
     TRY_ASSIGN(sys::Pipe life, sys::MakePipe());

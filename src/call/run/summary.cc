@@ -107,6 +107,10 @@ void DescribeIsolation(const RunRequest& /*request*/, const Launched& launched,
   for (const RunRequest::Publish& port : launched.ports.published()) {
     receipt.published.push_back({port.host, port.inside});
   }
+  if (!launched.not_transparent.empty()) {
+    receipt.missing.push_back({"transparent-egress", launched.not_transparent,
+                               "the proxy variables: programs that use them are served"});
+  }
   if (!launched.probed) {
     return;
   }

@@ -58,6 +58,7 @@ void Entry::BeginNetwork() {
     Enter(Stage::kNetwork);
     helper_.report = context_.report;
     helper_.port_sockets = plan_.port_sockets;
+    helper_.name_sockets = plan_.name_sockets;
     Must(StartHelper(&helper_));
     Must(Syscall(SYS_unshare, CLONE_NEWIPC));
   }

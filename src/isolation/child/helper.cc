@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <linux/netlink.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -37,11 +38,28 @@ void MakePortSockets(const Helper& helper) {
   }
 }
 
+void MakeNameSockets(ChildReport& report) {
+  struct Kind {
+    int family, type, protocol;
+  };
+  constexpr Kind kKinds[kNameSockets] = {{AF_INET, SOCK_DGRAM, 0},
+                                         {AF_NETLINK, SOCK_RAW, NETLINK_ROUTE},
+                                         {AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER}};
+  for (uint32_t i = 0; i < kNameSockets; ++i) {
+    report.names[i] = static_cast<int32_t>(Syscall(SYS_socket, kKinds[i].family,
+                                                   kKinds[i].type | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                                                   kKinds[i].protocol));
+  }
+}
+
 [[noreturn]] void RunHelper(void* given) {
   const Helper& helper = *static_cast<Helper*>(given);
   ChildReport* const report = helper.report;
   MakeNetwork(&report->network, &report->network_socket);
   MakePortSockets(helper);
+  if (helper.name_sockets && report->network >= 0) {
+    MakeNameSockets(*report);
+  }
   report->network_made.store(1, std::memory_order_release);
   Syscall(SYS_futex, Arg(&report->network_made), FUTEX_WAKE, 2, 0, 0, 0);
   ::_exit(0);

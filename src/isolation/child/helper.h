@@ -13,6 +13,7 @@ namespace coffer::isolation {
 struct Helper {
   ChildReport* report = nullptr;  // where it tells what it made
   uint32_t port_sockets = 0;      // how many TCP sockets it makes there for the supervisor
+  bool name_sockets = false;      // and whether those of NameSocket
   long pid = -1;
   alignas(16) char stack[8192];
 };

@@ -65,6 +65,11 @@ const char* StageName(Stage stage);
 // TCP sockets in the boundary's network namespace that the supervisor holds (BoundaryPlan::port_sockets).
 inline constexpr uint32_t kMostPortSockets = 32;
 
+// Sockets in the boundary's network namespace with which a supervisor leads names to itself (BoundaryPlan::name_sockets). The
+// last two configure that network, which takes the powers that the helper has over it. A kernel may lack one.
+enum class NameSocket : uint32_t { kDatagram, kRoute, kNetfilter };
+inline constexpr uint32_t kNameSockets = 3;
+
 struct ChildReport {
   uint32_t version;
   std::atomic<uint32_t> stage;  // the last stage entered
@@ -85,6 +90,7 @@ struct ChildReport {
   int32_t network_socket;  // one in it, in the table that is still shared: what raises its loopback
   int32_t
       ports[kMostPortSockets];  // TCP sockets in it, likewise; -1 for those that were not asked for
+  int32_t names[kNameSockets];  // by NameSocket, likewise; or -errno
   uint32_t ended;               // 1 once wait_status is final
   int32_t wait_status;          // of the payload, as wait4 gives it
   int32_t exec_error;           // errno of execve, 0 if it succeeded
