@@ -2,6 +2,9 @@
 #include "base/passed_fds.h"
 
 #include <string.h>
+#include <sys/syscall.h>
+
+#include "base/sys.h"
 
 namespace coffer {
 
@@ -19,6 +22,23 @@ std::vector<UniqueFd> TakePassedFds(msghdr& header) {
     }
   }
   return taken;
+}
+
+long SendPassedFd(int socket, char word, int fd) {
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  iovec part{&word, 1};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof(control);
+  cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(sizeof(fd));
+  memcpy(CMSG_DATA(rights), &fd, sizeof(fd));
+  const long sent = raw::Syscall(SYS_sendmsg, socket, raw::Arg(&header), MSG_NOSIGNAL);
+  return sent < 0 ? sent : 0;
 }
 
 }  // namespace coffer

@@ -18,4 +18,7 @@ namespace coffer {
 // For a header that recvmsg has filled, with MSG_CMSG_CLOEXEC and without an error.
 std::vector<UniqueFd> TakePassedFds(msghdr& header);
 
+// One message of one byte, with one descriptor. Waits if the socket does and is full. 0 or -errno.
+long SendPassedFd(int socket, char word, int fd);
+
 }  // namespace coffer

@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -17,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/passed_fds.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "call/run/daemon_program.h"
@@ -188,20 +188,7 @@ Result<std::string> EgressProcess::AwaitReady() {
 }
 
 Status EgressProcess::GiveListener(int listener) {
-  char word = 'L';
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  iovec part{&word, 1};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof(control);
-  cmsghdr* const rights = CMSG_FIRSTHDR(&header);
-  rights->cmsg_level = SOL_SOCKET;
-  rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(sizeof(listener));
-  memcpy(CMSG_DATA(rights), &listener, sizeof(listener));
-  const long sent = Syscall(SYS_sendmsg, control_.get(), Arg(&header), MSG_NOSIGNAL);
+  const long sent = SendPassedFd(control_.get(), 'L', listener);
   return sent < 0 ? Status(EgressError("cannot hand the listener to the egress process", sent))
                   : Status();
 }
