@@ -66,6 +66,8 @@ InsideCalls::InsideCalls(LocalLadder& ladder, CallingRun run)
   ladder_ = std::make_unique<call::Ladder>(ladder.state().recorder(), shelf_, std::move(options));
 }
 
+InsideCalls::~InsideCalls() = default;
+
 Result<std::unique_ptr<InsideCalls>> InsideCalls::Open(LocalLadder& ladder, CallingRun run,
                                                        const std::vector<std::string>& tools) {
   std::vector<std::shared_ptr<const policy::Tool>> offered;

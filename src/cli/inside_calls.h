@@ -56,6 +56,7 @@ class InsideCalls {
   // its budget does, too. `ladder` outlives this.
   static Result<std::unique_ptr<InsideCalls>> Open(LocalLadder& ladder, CallingRun run,
                                                    const std::vector<std::string>& tools);
+  ~InsideCalls();
 
   const Json& Tools() const { return *tools_; }
   void Begin(InsideCaller& caller, const gateway::McpCall& call);
