@@ -130,13 +130,14 @@ _coffer() {
         --runtime) mapfile -t COMPREPLY < <(compgen -W "python3 node perl bash sh busybox host-usr" -- "$cur") ;;
         --seccomp) mapfile -t COMPREPLY < <(compgen -W "strict default compat" -f -- "$cur") ;;
         --ro | --rw | --dangerously-rw | --in | --receipt | --upstream-ca) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
-        --out | --cwd) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
+        --tools) mapfile -t COMPREPLY < <(compgen -W "$(coffer tools list 2>/dev/null | sed '1d;s/ .*//')" -- "$cur") ;;
+        --out | --cwd | --tools-dir) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
         --cpu | --wall) mapfile -t COMPREPLY < <(compgen -W "1s 10s 30s 1m" -- "$cur") ;;
         --memory | --disk | --io | --output | --tmp) mapfile -t COMPREPLY < <(compgen -W "1MiB 64MiB 256MiB 1GiB" -- "$cur") ;;
-        --env | --uid | --publish | --allow | --resolve | --dangerously-allow-address | --processes | --open-files) ;;
+        --env | --uid | --publish | --allow | --resolve | --dangerously-allow-address | --tool-calls | --processes | --open-files) ;;
         *)
           if [[ $cur == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--level --floor --runtime --seccomp --publish --allow --resolve --upstream-ca --dangerously-allow-address --uid --ro --rw --dangerously-rw --in --out --tmp
+            mapfile -t COMPREPLY < <(compgen -W "--level --floor --runtime --seccomp --publish --allow --resolve --upstream-ca --dangerously-allow-address --tools --tools-dir --tool-calls --uid --ro --rw --dangerously-rw --in --out --tmp
               --project --no-project --keep-planted --cache --profile --fail-on-cut --session --reason --cwd --cpu --wall --memory --processes --open-files --disk --io --output --env --tty --no-exec --ro-overlay --receipt --state
               --trace --quiet --help --" -- "$cur")
           else

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/passed_fds.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/syscall.h>
+
+#include "base/sys.h"
 
 namespace coffer {
 
@@ -19,6 +23,27 @@ std::vector<UniqueFd> TakePassedFds(msghdr& header) {
     }
   }
   return taken;
+}
+
+long SendPassedFds(int socket, char word, std::span<const int> fds) {
+  constexpr size_t kMost = 4;
+  if (fds.size() > kMost) {
+    return -EINVAL;
+  }
+  alignas(cmsghdr) char control[CMSG_SPACE(kMost * sizeof(int))] = {};
+  iovec part{&word, 1};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = CMSG_SPACE(fds.size_bytes());
+  cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(fds.size_bytes());
+  memcpy(CMSG_DATA(rights), fds.data(), fds.size_bytes());
+  const long sent = raw::Syscall(SYS_sendmsg, socket, raw::Arg(&header), MSG_NOSIGNAL);
+  return sent < 0 ? sent : 0;
 }
 
 }  // namespace coffer

@@ -52,6 +52,9 @@ struct LadderOptions {
   // Of a tenant and its agents, asked at every admission, from any thread; a tool's own are in its manifest. Empty: none.
   std::function<store::Quotas(const store::TenantId&)> quotas;
   uint32_t max_depth = 3;
+  // What a call that runs elsewhere has left, for the calls that it makes: nothing if it is not known. An Error: it may make
+  // none now. Empty: only calls of this ladder make calls.
+  std::function<std::optional<Result<policy::Envelope>>(const std::string& call_id)> outer_call;
   // Whether the record keeps what the tenant's calls run and print; from any thread. Empty: it does.
   std::function<bool(const store::TenantId&)> keeps_transcripts;
   HostBudget* budget = nullptr;  // of all calls together; null: not bounded
@@ -97,7 +100,10 @@ class Ladder {
   ToolReply RefuseUnadmitted(const Asked& asked, ToolReply reply, const std::string& target = {});
   // What the record keeps of what ran; empty where the tool or the tenant keeps hashes only.
   std::string TranscriptOf(const ReadyCall& call, const Collected& collected) const;
-  std::optional<policy::Envelope> RunningEnvelope(const std::string& call_id);
+  // What the parent of a call has, as far as it is known here.
+  Result<policy::Envelope> ParentEnvelope(const std::string& call_id);
+  // A call that a call makes has at most what its maker has.
+  Status NarrowToParent(const std::string& parent_id, RunRequest& run);
 
   Recorder& recorder_;
   store::Store& store_;

@@ -20,8 +20,8 @@ RunRecord::RunRecord(Recorder& recorder, std::string_view traceparent, Keeps kee
 }
 
 Result<bool> RunRecord::Admit(const RunRequest& request, ToolReply& reply) {
-  if (!request.session.empty()) {
-    asked_.identity.agent = "cli";  // whose session it is
+  if (!request.session.empty() || !request.tools.empty()) {
+    asked_.identity.agent = "cli";  // whose session it is, and whose calls it makes
     asked_.identity.session_id = request.session;
   }
   audit::Receipt receipt = asked_;

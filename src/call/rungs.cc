@@ -247,16 +247,9 @@ std::optional<ToolReply> Ladder::Decide(Asked& asked) {
   call.run = std::move(asked.evaluation->run);
   call.stdin_text = std::move(asked.evaluation->stdin_text);
   if (const std::string& parent_id = call.request.identity.parent_id; !parent_id.empty()) {
-    // A call that a call makes has at most what its maker has.
-    const std::optional<policy::Envelope> parent = RunningEnvelope(parent_id);
-    Result<policy::Envelope> narrowed =
-        !parent ? Result<policy::Envelope>(
-                      Refused("policy.parent", "the parent call does not run here"))
-                : policy::Intersect(*parent, call.run.envelope);
-    if (!narrowed.ok()) {
+    if (const Status narrowed = NarrowToParent(parent_id, call.run); !narrowed.ok()) {
       return Refuse(Ending::kRefused, call.receipt, ToolRefusal::kDenied, narrowed.error());
     }
-    call.run.envelope = std::move(narrowed).value();
   }
   call.receipt.envelope_id = policy::EnvelopeId(call.run.envelope);
   call.receipt.blast_radius = asked.evaluation->blast_radius;
@@ -323,10 +316,39 @@ ToolReply Ladder::RefuseUnadmitted(const Asked& asked, ToolReply reply, const st
   return reply;
 }
 
-std::optional<policy::Envelope> Ladder::RunningEnvelope(const std::string& call_id) {
+Result<policy::Envelope> Ladder::ParentEnvelope(const std::string& call_id) {
+  if (options_.outer_call) {
+    if (std::optional<Result<policy::Envelope>> outer = options_.outer_call(call_id)) {
+      return std::move(*outer);
+    }
+  }
   const std::lock_guard lock(mutex_);
   const auto found = running_.find(call_id);
-  return found == running_.end() ? std::nullopt : std::optional(found->second);
+  if (found == running_.end()) {
+    return Refused("policy.parent", "the parent call does not run here");
+  }
+  return found->second;
+}
+
+Status Ladder::NarrowToParent(const std::string& parent_id, RunRequest& run) {
+  TRY_ASSIGN(const policy::Envelope parent, ParentEnvelope(parent_id));
+  TRY_ASSIGN(policy::Envelope narrowed, policy::Intersect(parent, run.envelope));
+  if (const std::vector<std::string> lost = policy::LostMounts(run.envelope, narrowed);
+      !lost.empty()) {
+    return Refused("policy.narrow",
+                   fmt::format("the call that makes this one does not have what the tool mounts at "
+                               "{}",
+                               Printable(fmt::format("{}", fmt::join(lost, ", ")))),
+                   "a call from a call has at most what its maker has: give the directory to the "
+                   "maker too");
+  }
+  // Rules for hosts cannot be intersected yet.
+  if (!run.egress.empty()) {
+    return Refused("policy.narrow", "a tool with a network cannot be called from a call",
+                   "call it from outside");
+  }
+  run.envelope = std::move(narrowed);
+  return {};
 }
 
 }  // namespace coffer::call

@@ -27,6 +27,8 @@ class LocalLadder {
   const call::Allowed& allowed() const { return allowed_; }
   call::Ladder& ladder() { return *ladder_; }
   const std::string& project() const { return allowed_.rules.project; }
+  // What a ladder of this state directory is made with.
+  call::LadderOptions Options() const;
   // Another one, for the tools of another shelf, which outlives it; so does this.
   std::unique_ptr<call::Ladder> MakeLadder(const call::ToolShelf& shelf);
 
@@ -37,7 +39,6 @@ class LocalLadder {
   State state_;
   const call::FileConfig config_;
   call::Allowed allowed_;
-  call::LadderOptions Options() const;
   std::unique_ptr<call::Ladder> ladder_;
 };
 

@@ -13,6 +13,7 @@
 #include "cli/local_sessions.h"
 #include "cli/session_forwards.h"
 #include "cli/state.h"
+#include "cli/tools_process.h"
 #include "cli/verb_run.h"
 #include "isolation/host_path.h"
 
@@ -105,7 +106,14 @@ int RecordedRun(call::RunRequest& request, std::optional<audit::ReceiptFile> rec
     record.Observe([observer](const std::string& id) { return observer->Admitted(id); },
                    [observer] { observer->Launched(); });
   }
+  std::optional<ToolsProcess> tools;
+  if (!request.tools.empty()) {
+    request.tools_server = &tools.emplace(request, record.asked().identity.call_id);
+  }
   call::RunOutcome outcome = call::RunCall(request);
+  if (tools) {
+    (void)tools->Finish();  // of a run that failed: its calls are sealed before it all the same
+  }
   PrintOutcome(request, outcome);
   if (observer != nullptr) {
     observer->Ended(outcome);

@@ -70,7 +70,28 @@ class Parser {
     }
     request_.envelope.exec = !no_exec_;
     TRY(CheckEgressFlags(request_));
+    TRY(CheckToolFlags());
     return std::move(request_);
+  }
+
+  Status CheckToolFlags() {
+    const auto said = [&](std::string_view flag) {
+      return std::find(given_.begin(), given_.end(), flag) != given_.end();
+    };
+    if (request_.tools.empty() && (said("--tools-dir") || said("--tool-calls"))) {
+      return Refused("policy.usage",
+                     fmt::format("{} offers nothing by itself",
+                                 said("--tools-dir") ? "--tools-dir" : "--tool-calls"),
+                     "name the tools too: --tools NAME,...");
+    }
+    if (request_.tools.size() > call::kMostTools || request_.tool_calls > call::kMostToolCalls) {
+      return Refused("policy.value", fmt::format("at most {} tools and {} calls of them",
+                                                 call::kMostTools, call::kMostToolCalls));
+    }
+    std::sort(request_.tools.begin(), request_.tools.end());
+    request_.tools.erase(std::unique(request_.tools.begin(), request_.tools.end()),
+                         request_.tools.end());
+    return {};
   }
 
   // The value of a flag: after "=", or the next word.
@@ -421,6 +442,12 @@ class Parser {
       return Port(flag);
     if (flag == "--allow")
       return OneMore(request_.egress.allow, flag);
+    if (flag == "--tools")
+      return List(request_.tools, flag, /*commas=*/true);
+    if (flag == "--tools-dir")
+      return OneMore(request_.tool_dirs, flag);
+    if (flag == "--tool-calls")
+      return Into(request_.tool_calls, flag, ParseCount);
     if (flag == "--resolve")
       return OneMore(request_.egress.resolve, flag);
     if (flag == "--dangerously-allow-address")

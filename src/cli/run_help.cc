@@ -52,6 +52,12 @@ What it may reach (without --allow: nothing; needs cofferd beside coffer, and th
   --upstream-ca FILE           certificates (PEM) that servers may be signed with, beside those that this host trusts
   --dangerously-allow-address CIDR   addresses of this host or of private networks that a name may lead to
 
+Tools that its code may call (needs the container level; the run and each call are recorded, see --state):
+  --tools NAME,...    declared tools (`coffer tools list`), by `coffer call NAME JSON` and as MCP on the UNIX socket that
+                      $COFFER_TOOLS_SOCKET names. A call has at most the files, time and memory of this run
+  --tools-dir DIR     manifests of your own (default: $COFFER_TOOLS, or tools in ~/.config/coffer)
+  --tool-calls N      how many calls it may make (100)
+
 What it may use:
   --cpu TIME          CPU time of the whole tree (10s)        --wall TIME         elapsed time (30s)
   --memory SIZE       with tmpfs, without swap (256MiB)       --processes N       processes and threads (32)

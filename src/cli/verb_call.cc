@@ -20,6 +20,7 @@
 #include "call/warden/launcher.h"
 #include "cli/call_answer.h"
 #include "cli/forget_old.h"
+#include "cli/inside_client.h"
 #include "cli/local_ladder.h"
 #include "cli/local_sessions.h"
 #include "cli/run_paths.h"
@@ -31,9 +32,11 @@ namespace {
 
 constexpr std::string_view kUsage = R"(Call a declared tool, through the whole ladder.
 
-Usage: coffer call TOOL [flags]
+Usage: coffer call TOOL [JSON] [flags]
 
-  --args JSON         the arguments, one JSON object (default {}); @FILE reads them from a file, - from stdin
+JSON is the arguments, one object (default {}).
+
+  --args JSON         the same; @FILE reads them from a file, - from stdin
   --session ID        in this session (`coffer sessions new`), whose workspace the tool then has
   --idempotency-key K the same key and request runs once, and gets the same answer again; irreversible and privileged
                       tools need one, unless their manifest says otherwise (--key K is the same)
@@ -47,6 +50,8 @@ Usage: coffer call TOOL [flags]
   --state DIR, --tools DIR   as in `coffer tools --help`
 
 Files that the call exported (files.exports of its manifest) are kept: `coffer audit files CALL`, `coffer audit fetch`.
+
+In a command of `coffer run --tools` it calls the tools that the run offers, and of the flags there are --args and --json.
 
 Exit status: the tool's own; 120 refused, 122 a limit was breached, 125 Cofferdam failed.
 )";
@@ -179,9 +184,20 @@ int CallVerb(std::span<const std::string_view> words) {
     PrintError(flags.error());
     return kExitRefused;
   }
-  if (flags->help() || flags->words().size() != 1) {
+  const size_t words_given = flags->words().size();
+  if (flags->help() || words_given == 0 || words_given > 2 ||
+      (words_given == 2 && flags->Has("--args"))) {
     PrintOut(kUsage);
     return flags->help() ? 0 : kExitRefused;
+  }
+  Result<std::string> args = words_given == 2 ? Result<std::string>(flags->words().back())
+                                              : ReadArgs(flags->Value("--args", "{}"));
+  if (!args.ok()) {
+    PrintError(args.error());
+    return kExitRefused;
+  }
+  if (const std::string socket = ToolsSocket(); !socket.empty()) {
+    return CallFromInside(socket, *flags, *args);
   }
   Result<std::unique_ptr<LocalLadder>> opened = LocalLadder::Open(*flags);
   if (!opened.ok()) {
@@ -217,11 +233,6 @@ int CallVerb(std::span<const std::string_view> words) {
   const char* const inherited = ::getenv("TRACEPARENT");
   call::TakeTrace(flags->Value("--traceparent", inherited == nullptr ? "" : inherited),
                   request.identity);
-  Result<std::string> args = ReadArgs(flags->Value("--args", "{}"));
-  if (!args.ok()) {
-    PrintError(args.error());
-    return kExitRefused;
-  }
   request.args_json = std::move(args).value();
   Result<std::optional<LocalSessions::Held>> session =
       TakeSession(state, request.identity.session_id);

@@ -60,6 +60,7 @@ Status CheckStart(const call::RunRequest& request) {
                       : request.command.front() == "-" && request.script
                           ? "-: the script must be a file"
                       : !request.egress.empty() ? "--allow: it has no network yet"
+                      : !request.tools.empty()  ? "--tools: only `coffer run` offers them"
                       : !request.publish.empty() && !request.ports.empty()
                           ? "--publish together with --port: choose one"
                           : nullptr;

@@ -20,6 +20,7 @@
 #include "cli/run_paths.h"
 #include "cli/stdin_script.h"
 #include "cli/unseen_file.h"
+#include "isolation/host_path.h"
 
 namespace coffer::cli {
 namespace {
@@ -130,6 +131,9 @@ Result<call::RunRequest> ReadRunWords(std::span<const std::string_view> usual,
   TRY_ASSIGN(call::RunRequest request, ParseWithProfile(usual, words));
   TRY(ResolvePaths(request));
   TRY(call::NarrowByProjectFile(request));
+  for (std::string& directory : request.tool_dirs) {
+    TRY_ASSIGN(directory, isolation::CleanPath(directory));
+  }
   TRY(ReadNamedFile(request.envelope.imported_seccomp, "policy.seccomp"));
   TRY(ReadNamedFile(request.egress.upstream_ca, "policy.egress"));
   request.own = own;
@@ -175,7 +179,9 @@ int RunVerb(std::span<const std::string_view> words, isolation::OwnWords own) {
     PrintError(opened.error());
     return kExitRefused;
   }
-  if (recorded || !request->state.empty() || !request->session.empty()) [[unlikely]] {
+  // Calls of tools are children of a call that is in the record.
+  if (recorded || !request->state.empty() || !request->session.empty() || !request->tools.empty())
+      [[unlikely]] {
     request->state = StateOf(*request);
     return RecordedRun(*request, std::move(receipt));
   }

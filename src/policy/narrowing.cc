@@ -94,8 +94,13 @@ std::vector<Mount> CommonMounts(const Envelope& parent, const Envelope& child) {
   return mounts;
 }
 
+// A listed runtime is files of the system. This one shows all of its programs, so it has every other.
+constexpr std::string_view kEveryRuntime = "host-usr";
+
 bool HasRuntime(const Envelope& envelope, const std::string& runtime) {
   return envelope.runtimes.empty() ||
+         std::find(envelope.runtimes.begin(), envelope.runtimes.end(), kEveryRuntime) !=
+             envelope.runtimes.end() ||
          std::find(envelope.runtimes.begin(), envelope.runtimes.end(), runtime) !=
              envelope.runtimes.end() ||
          std::find(envelope.optional_runtimes.begin(), envelope.optional_runtimes.end(), runtime) !=
@@ -181,6 +186,19 @@ Result<Envelope> Intersect(const Envelope& parent, const Envelope& child) {
   both.exec = parent.exec && child.exec;
   both.overlay = parent.overlay || child.overlay;
   return both;
+}
+
+std::vector<std::string> LostMounts(const Envelope& child, const Envelope& both) {
+  std::vector<std::string> lost;
+  for (const Mount& mount : child.mounts) {
+    const bool kept = std::any_of(both.mounts.begin(), both.mounts.end(), [&](const Mount& other) {
+      return Within(other.host, mount.host);
+    });
+    if (!kept) {
+      lost.push_back(mount.at.empty() ? mount.host : mount.at);
+    }
+  }
+  return lost;
 }
 
 std::vector<std::string_view> LimitsAbove(const Limits& most, const Limits& asked) {

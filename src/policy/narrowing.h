@@ -21,6 +21,9 @@ namespace coffer::policy {
 // one that is not compat: one filter cannot be both.
 Result<Envelope> Intersect(const Envelope& parent, const Envelope& child);
 
+// Of the mounts of `child`, the places inside of those that are not in `both`, its intersection with a parent, at all.
+std::vector<std::string> LostMounts(const Envelope& child, const Envelope& both);
+
 // True if everything that `inner` allows is allowed by `outer`.
 bool Covers(const Envelope& outer, const Envelope& inner);
 

@@ -7,16 +7,17 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "base/passed_fds.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "call/run/daemon_program.h"
@@ -188,22 +189,8 @@ Result<std::string> EgressProcess::AwaitReady() {
 }
 
 Status EgressProcess::GiveListeners(const egress::Listeners& listeners) {
-  char word = 'L';
   const int fds[] = {listeners.proxy.get(), listeners.resolver.get(), listeners.redirect.get()};
-  const size_t size = (listeners.redirect ? 3 : 1) * sizeof(int);
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(fds))] = {};
-  iovec part{&word, 1};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = CMSG_SPACE(size);
-  cmsghdr* const rights = CMSG_FIRSTHDR(&header);
-  rights->cmsg_level = SOL_SOCKET;
-  rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(size);
-  memcpy(CMSG_DATA(rights), fds, size);
-  const long sent = Syscall(SYS_sendmsg, control_.get(), Arg(&header), MSG_NOSIGNAL);
+  const long sent = SendPassedFds(control_.get(), 'L', std::span(fds, listeners.redirect ? 3 : 1));
   return sent < 0 ? Status(EgressError("cannot hand the listeners to the egress process", sent))
                   : Status();
 }

@@ -15,7 +15,9 @@
 #include "call/run/launch_egress.h"
 #include "call/run/launch_filter.h"
 #include "call/run/launch_layers.h"
+#include "call/run/launch_tools.h"
 #include "call/run/process_paths.h"
+#include "call/run/tools_server.h"
 #include "isolation/compose_process.h"
 #include "isolation/layer_probe.h"
 #include "isolation/mount_source.h"
@@ -92,6 +94,9 @@ void CopyWindowSize(int master) {
 Result<isolation::BoundaryPlan> ComposeContainer(const RunRequest& request,
                                                  const Prepared& prepared) {
   isolation::BoundaryPlan plan = isolation::BeginContainer(request.envelope, ::geteuid() == 0);
+  if (request.tools_server != nullptr) {
+    AddToolsPlace(plan);
+  }
   TRY(isolation::CompleteContainer(request.envelope, prepared.runtime, prepared.mounts,
                                    prepared.inputs, plan));
   plan.landlock_abi = isolation::LandlockAbi();
@@ -153,6 +158,10 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
     return Refused("policy.egress", "--allow beside that many ports of a session",
                    "leave out --publish, or end processes of the session");
   }
+  if (request.tools_server != nullptr) {
+    TRY(CheckTools(request, options.level));
+    SetToolsVariable(call);
+  }
   if (!container && request.envelope.overlay) {
     return Refused("policy.overlay", "--ro-overlay (files.overlay) needs the container level",
                    "leave out --level process; `coffer doctor` says what this host lacks");
@@ -182,6 +191,9 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   // After the cgroup: on v2 we may just have moved into a leaf, and a child from before would stand in its way.
   if (has_egress) {
     TRY_ASSIGN(launched.egress, StartEgress(request, *launched.plan, call));
+  }
+  if (request.tools_server != nullptr) {
+    TRY(request.tools_server->Start());
   }
 
   // Init, its user, and what it gets from us.
@@ -220,6 +232,10 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
     EgressListeners listeners = launched.ports.TakeEgressListeners();
     launched.not_transparent = std::move(listeners.not_transparent);
     TRY(OpenEgress(request, std::move(listeners.sockets), launched.egress));
+  }
+  if (request.tools_server != nullptr) {
+    TRY_ASSIGN(UniqueFd listener, ListenForTools(boundary));
+    TRY(request.tools_server->Open(std::move(listener)));
   }
   TRY(boundary.Start());
   launched.started_at = WallTime();

@@ -106,6 +106,12 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
   options.unix_sockets =
       container && (!plain.host_paths ||
                     ((plan.landlock_abi > 0 || !HasWritableMount(prepared)) && CanDuplicate()));
+  if (request.tools_server != nullptr && !options.unix_sockets) {
+    return Refused("policy.tools",
+                   "--tools needs UNIX sockets, which this host cannot allow safely "
+                   "beside a writable directory",
+                   "leave out --rw; `coffer doctor` says what this host lacks");
+  }
   plan.serve_sysinfo = options.own_figures;
   plan.serve_connect = options.unix_sockets && options.host_paths &&
                        envelope.syscalls != policy::SyscallProfile::kStrict;

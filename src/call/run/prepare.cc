@@ -13,6 +13,7 @@
 #include "base/quantity.h"
 #include "base/sys.h"
 #include "call/run/cache_dirs.h"
+#include "call/run/launch_tools.h"
 #include "call/run/program_places.h"
 #include "call/run/project_path.h"
 #include "call/run/run_config.h"
@@ -151,6 +152,7 @@ std::vector<std::string> OwnPlaces(const RunRequest& request, const RunConfig& c
   std::vector<std::string> places;
   if (access == policy::Access::kWrite) {
     places = UsualToolDirs();
+    places.insert(places.end(), request.tool_dirs.begin(), request.tool_dirs.end());
     if (std::string usual = UsualConfigDir(); usual.starts_with('/')) {
       places.push_back(std::move(usual));
     }
@@ -305,6 +307,10 @@ Status OpenProgramFiles(const RunRequest& request, const RunConfig& config, Prep
     isolation::AddPublicFiles(resolved.runtime);
     if (request.envelope.tty) {
       isolation::AddTerminfo(resolved.runtime);
+    }
+    if (request.tools_server != nullptr) {
+      TRY(AddToolsProgram(resolved.runtime));
+      path_first.emplace_back(kToolsProgram);
     }
     Result<isolation::OpenedRuntime> opened =
         isolation::OpenRuntime(std::move(resolved.runtime), grounds);

@@ -23,6 +23,7 @@
 #include "call/run/run_journal.h"
 #include "call/run/summary.h"
 #include "call/run/supervise.h"
+#include "call/run/tools_server.h"
 #include "isolation/name_redirect.h"
 #include "isolation/runtime/relocate.h"
 #include "limits/wall_guard.h"
@@ -273,6 +274,11 @@ RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, RunOutcome
   if (launched->egress.running()) {
     egress = SettleEgress(launched->egress, outcome);
   }
+  // Their receipts are sealed before this one.
+  Status tools;
+  if (request.tools_server != nullptr) {
+    tools = request.tools_server->Finish();
+  }
   if (watched->end.exec_error == 0) {
     ExportFiles(request, prepared, *launched, outcome);
   }
@@ -298,6 +304,9 @@ RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, RunOutcome
   }
   if (!egress.ok() && !outcome.error) {
     return Refuse(std::move(outcome), std::move(egress.error()));
+  }
+  if (!tools.ok() && !outcome.error) {
+    return Refuse(std::move(outcome), std::move(tools.error()));
   }
   return outcome;
 }

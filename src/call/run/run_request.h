@@ -14,6 +14,10 @@
 namespace coffer::call {
 
 class RunJournal;
+class ToolsServer;
+
+inline constexpr size_t kMostTools = 64;
+inline constexpr uint64_t kMostToolCalls = 10000;
 
 struct RunRequest {
   policy::Envelope envelope;
@@ -59,7 +63,13 @@ struct RunRequest {
   // --allow and what belongs to it. Never on the wire: `coffer run` alone.
   policy::EgressTexts egress;
   bool egress_intercepts = false;  // a rule judges requests, not only hosts
-  uint32_t tenant = 0;             // its number in the store; 0: none
+  // --tools: declared tools that the command may call, and where their manifests are (launch_tools.h). Never on the wire:
+  // `coffer run` alone.
+  std::vector<std::string> tools;
+  std::vector<std::string> tool_dirs;   // --tools-dir; empty: the usual ones
+  uint64_t tool_calls = 100;            // --tool-calls: how many it may make
+  ToolsServer* tools_server = nullptr;  // not null if there are tools
+  uint32_t tenant = 0;                  // its number in the store; 0: none
   isolation::UidRange
       uids;  // as root: made from the tenant by the warden, or by `coffer call` (tenant_uids.h)
 };

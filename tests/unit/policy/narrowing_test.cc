@@ -36,6 +36,27 @@ TEST(Narrowing, LimitsFloorsAndLevelsTakeTheStricter) {
   EXPECT_EQ(both.uid, 1000U);
 }
 
+TEST(Narrowing, AllOfUsrHasEveryListedRuntime) {
+  Envelope parent;
+  Envelope child;
+  parent.runtimes = {"host-usr"};
+  child.runtimes = {"python3"};
+  EXPECT_THAT(Intersect(parent, child)->runtimes, ElementsAre("python3"));
+  EXPECT_FALSE(Intersect(child, parent).ok()) << "a listed runtime does not have all of /usr";
+}
+
+TEST(Narrowing, MountsThatAreLostAreNamed) {
+  Envelope parent;
+  Envelope child;
+  parent.mounts = {{"/srv/a", "/x", Access::kRead}};
+  child.mounts = {{"/srv/a/b", "/data", Access::kRead},
+                  {"/srv", "/wide", Access::kRead},
+                  {"/etc/secret", "/gone", Access::kRead},
+                  {"/srv/ab", "", Access::kRead}};
+  EXPECT_THAT(LostMounts(child, *Intersect(parent, child)), ElementsAre("/gone", "/srv/ab"));
+  EXPECT_THAT(LostMounts(child, child), IsEmpty());
+}
+
 TEST(Narrowing, MountsKeepWhatBothShow) {
   Envelope parent;
   Envelope child;

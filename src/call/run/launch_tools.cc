@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/run/launch_tools.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/sys.h"
+
+namespace coffer::call {
+namespace {
+
+using raw::Arg;
+using raw::Syscall;
+
+constexpr const char* kPlace = "/run/coffer";
+constexpr const char* kSocket = "/run/coffer/tools.sock";
+constexpr uint64_t kPlaceBytes = 64 << 10;
+constexpr uint64_t kPlaceInodes = 64;
+constexpr int kBacklog = 16;
+
+Error ToolsError(const char* what, long answer) {
+  return sys::ErrnoError("isolation.tools", what, answer);
+}
+
+// As root the supervisor is no user of the boundary, and could make nothing in its file systems.
+class FileIdentity {
+ public:
+  explicit FileIdentity(uint32_t id) : changes_(::geteuid() == 0) {
+    if (changes_) {
+      gid_ = Syscall(SYS_setfsgid, id);
+      uid_ = Syscall(SYS_setfsuid, id);
+    }
+  }
+  ~FileIdentity() {
+    if (changes_) {
+      Syscall(SYS_setfsuid, uid_);
+      Syscall(SYS_setfsgid, gid_);
+    }
+  }
+  FileIdentity(const FileIdentity&) = delete;
+  FileIdentity& operator=(const FileIdentity&) = delete;
+
+ private:
+  const bool changes_;
+  long uid_ = 0;
+  long gid_ = 0;
+};
+
+bool LiesIn(std::string_view path, std::string_view tree) {
+  return path == tree || (path.starts_with(tree) && path.substr(tree.size()).starts_with('/'));
+}
+
+}  // namespace
+
+Status CheckTools(const RunRequest& request, policy::Level level) {
+  if (level != policy::Level::kContainer) {
+    return Refused("policy.tools", "--tools needs the container level",
+                   "leave out --level process; `coffer doctor` says what this host lacks");
+  }
+  if (request.envelope.syscalls == policy::SyscallProfile::kStrict) {
+    return Refused("policy.tools", "--tools needs sockets, which --seccomp strict refuses",
+                   "leave out --seccomp strict");
+  }
+  for (const policy::Mount& mount : request.envelope.mounts) {
+    const std::string& at = mount.at.empty() ? mount.host : mount.at;
+    if (LiesIn(at, kPlace) || LiesIn(kPlace, at)) {
+      return Refused(
+          "policy.mount.target",
+          fmt::format("{} cannot be a mount target: --tools has its socket in {}", at, kPlace),
+          "choose another place, such as PATH:/data");
+    }
+  }
+  return {};
+}
+
+Status AddToolsProgram(isolation::RuntimeSet& runtime) {
+  TRY_ASSIGN(const std::string self, sys::ReadLinkAt(AT_FDCWD, "/proc/self/exe"));
+  isolation::RuntimeFile file;
+  file.host = self;
+  file.inside = kToolsProgram;
+  file.executable = true;
+  file.why = isolation::BindReason::kProgram;
+  file.named_by_caller = true;
+  isolation::RuntimeSet program;
+  program.files.push_back(std::move(file));
+  runtime = isolation::Merge(std::move(runtime), std::move(program));
+  return {};
+}
+
+void AddToolsPlace(isolation::BoundaryPlan& plan) {
+  plan.root.dirs.emplace_back("/run");
+  plan.root.dirs.emplace_back(kPlace);
+  plan.root.tmpfs.push_back({kPlace, kPlaceBytes, kPlaceInodes, 0755, false});
+}
+
+void SetToolsVariable(isolation::Call& call) {
+  const std::string start = std::string(kToolsVariable) + "=";
+  std::erase_if(call.env, [&](const std::string& one) { return one.starts_with(start); });
+  call.env.push_back(start + kSocket);
+}
+
+Result<UniqueFd> ListenForTools(const isolation::Boundary& boundary) {
+  if (boundary.tmpfs().empty()) {
+    return Internal("isolation.tools", "the boundary did not make the place of the tools' socket");
+  }
+  const long made = Syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (made < 0) {
+    return ToolsError("cannot make the tools' socket", made);
+  }
+  UniqueFd listener(static_cast<int>(made));
+  // The last place of the plan's first half. By descriptor: no name of the host leads there.
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string name =
+      fmt::format("/proc/self/fd/{}/tools.sock", boundary.tmpfs().back().get());
+  name.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  const FileIdentity as_inside(boundary.host_uid());
+  long answer = Syscall(SYS_bind, listener.get(), Arg(&address), sizeof(address));
+  if (answer >= 0) {
+    answer = Syscall(SYS_listen, listener.get(), kBacklog);
+  }
+  if (answer < 0) {
+    return ToolsError("cannot bind the tools' socket inside the boundary", answer);
+  }
+  return listener;
+}
+
+}  // namespace coffer::call

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The calls that the command of a run makes (`coffer run --tools`), each as a child of the run.
+//
+// A call climbs the whole ladder: it has the intersection of its manifest's envelope and the run's, its parent is the run,
+// and its receipt is in the same log. All of them share the run's budgets (policy/call_budget.h). A call that does not fit
+// beside those that run waits for its turn, the oldest first. Only tools that the run names are there. Not thread-safe; the
+// owner polls.
+#pragma once
+
+#include <poll.h>
+
+#include <deque>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "call/ladder.h"
+#include "call/tool_shelf.h"
+#include "call/warden/collect.h"
+#include "call/warden/launcher.h"
+#include "cli/local_ladder.h"
+#include "gateway/mcp/server.h"
+#include "policy/call_budget.h"
+
+namespace coffer::cli {
+
+// Who made a call and gets its answer. Outlives its calls.
+class InsideCaller {
+ public:
+  virtual ~InsideCaller() = default;
+  virtual gateway::McpServer& mcp() = 0;
+  virtual uint64_t number() const = 0;  // no other caller of this run has it
+  // False: it does not read what it got, so nothing more is made for it.
+  virtual bool takes_more() const = 0;
+};
+
+// The run whose command calls.
+struct CallingRun {
+  std::string call_id;
+  std::string session;        // empty: none
+  policy::Envelope envelope;  // what it has
+  uint64_t most_calls = 0;
+};
+
+class InsideCalls {
+ public:
+  static constexpr size_t kAtOnce = 4;
+  static constexpr size_t kMostWaiting = 64;
+  static constexpr uint64_t kMostOutput = 4ULL << 20;  // of one call, whatever its limits say
+
+  // Of `ladder`'s tools those that are named. kRefused if one is not there. The time of the run begins when it starts, so
+  // its budget does, too. `ladder` outlives this.
+  static Result<std::unique_ptr<InsideCalls>> Open(LocalLadder& ladder, CallingRun run,
+                                                   const std::vector<std::string>& tools);
+  ~InsideCalls();
+
+  const Json& Tools() const { return *tools_; }
+  void Begin(InsideCaller& caller, const gateway::McpCall& call);
+  void Cancel(const InsideCaller& caller, const gateway::McpId& id);
+  void CancelAllOf(const InsideCaller& caller);
+  // Nothing new begins, and what runs ends.
+  void CancelAll();
+  bool HasAny(const InsideCaller& caller) const;
+  bool idle() const { return running_.empty() && waiting_.empty(); }
+
+  void AddTo(std::vector<pollfd>* polled) const;
+  void Handle(const std::vector<pollfd>& polled);
+
+ private:
+  struct Running;
+  struct Waiting {
+    InsideCaller* caller;
+    gateway::McpCall call;
+  };
+  InsideCalls(LocalLadder& ladder, CallingRun run);
+  std::optional<Result<policy::Envelope>> OuterCall(const std::string& call_id) const;
+  call::ToolRequest RequestOf(const InsideCaller& caller, const gateway::McpCall& call) const;
+  void BeginWaiting();
+  void Start(InsideCaller& caller, const gateway::McpCall& call);
+  void Kill(Running& running);
+  void End(Running& running);
+
+  const CallingRun run_;
+  policy::CallBudget budget_;
+  call::ToolShelf shelf_;
+  std::unique_ptr<const Json> tools_;  // the answer of tools/list
+  std::unique_ptr<call::Ladder> ladder_;
+  call::LocalLauncher launcher_;
+  std::list<std::unique_ptr<Running>> running_;
+  std::deque<Waiting> waiting_;
+};
+
+}  // namespace coffer::cli

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs that offer tools to their command (`coffer run --tools`), with a state directory and manifests of the test's own.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "tests/support/host.h"
+
+namespace coffer::test {
+
+class ToolsInside : public HostWatchTest {
+ protected:
+  // A tool that runs `script` with bash; `more` is TOML that follows. Its one argument is `word`, which is $1.
+  void Declare(const std::string& name, const std::string& script, const std::string& more = "") {
+    manifests_.Write(name + ".toml",
+                     "[tool]\nname = \"" + name +
+                         "\"\nversion = \"1.0.0\"\nowner = \"tests\"\nsummary = \"For a test.\"\n"
+                         "effect = \"reversible\"\n"
+                         "[input.schema]\ntype = \"object\"\n"
+                         "properties.word = { type = \"string\", maxLength = 65536 }\n"
+                         "[run]\nruntime = \"bash\"\nargv = [\"bash\", \"-c\", '''" +
+                         script + "''', \"" + name + "\", [\"{word}\"]]\n" + more);
+  }
+
+  // The manifests are in a directory of their own: a directory that a run may write cannot hold them.
+  Strings Offer(const std::string& tools, const Strings& flags = {}) {
+    Strings all = {"--state", state_, "--tools", tools, "--tools-dir", manifests_.path()};
+    all.insert(all.end(), flags.begin(), flags.end());
+    return all;
+  }
+  RunResult Run(const std::string& tools, const Strings& flags, const Strings& command,
+                const RunOptions& options = {}) {
+    return RunCoffer(Offer(tools, flags), command, options);
+  }
+  RunResult RunBash(const std::string& tools, const std::string& script,
+                    const Strings& flags = {}) {
+    return Run(tools, flags, {"bash", "-c", script});
+  }
+  // Python that has `ask(method, params)`, `call(tool, **args)` and `connect()`.
+  RunResult RunPython(const std::string& tools, const std::string& script,
+                      const Strings& flags = {}) {
+    static const std::string kClient = R"(
+import json, os, socket, sys, time
+META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+def connect():
+    s = socket.socket(socket.AF_UNIX)
+    s.settimeout(20)
+    s.connect(os.environ["COFFER_TOOLS_SOCKET"])
+    return s
+def line(method, params, id=1):
+    return json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": {**params, "_meta": META}}).encode() + b"\n"
+def ask(method, params, s=None):
+    s = s or connect()
+    s.sendall(line(method, params))
+    return json.loads(s.makefile("rb").readline())
+def call(tool, **args):
+    answer = ask("tools/call", {"name": tool, "arguments": args})
+    return answer["result"]["structuredContent"] if "result" in answer else answer["error"]
+)";
+    return Run(tools, flags, {"python3", "-c", kClient + script});
+  }
+
+  RunResult Audit(Strings words) {
+    words.insert(words.begin(), {CofferPath(), "audit"});
+    words.insert(words.end(), {"--state", state_});
+    return RunProgram(words);
+  }
+  // All receipts, in the order of the log.
+  std::vector<Json> Receipts() {
+    std::vector<Json> receipts;
+    const RunResult listed = Audit({"list", "--json"});
+    const Json calls = Json::parse(listed.out).at("calls");
+    for (const Json& one : calls) {
+      const RunResult shown = Audit({"show", one.at("call_id").get<std::string>(), "--json"});
+      receipts.push_back(Json::parse(shown.out));
+    }
+    return receipts;
+  }
+
+  TempDir dir_;
+  TempDir manifests_;
+  std::string state_ = dir_ / "state";
+};
+
+}  // namespace coffer::test
