@@ -76,7 +76,7 @@ run_suite() {
   skipped=$(grep -c '\*\*\*Skipped' "$log" || true)
   grep -qE '^100% tests passed' <<<"$line" || failed=1
   summary+=("$(printf '%-34s %s; %s skipped; %d s' "$title" "${line:-ctest ended early}" "$skipped" $((SECONDS - started)))")
-  [ $failed = 0 ] || failures+=$(printf '\n%s:\n' "$title" && grep -hE -A6 '\*\*\*(Failed|Timeout|Exception)|^[^ ]+:[0-9]+: Failure$' "$log" | head -n 100 || true)
+  [ $failed = 0 ] || failures+=$(printf '\n%s:\n' "$title" && awk '/\*\*\*(Failed|Timeout|Exception)/; /^[^ ]+:[0-9]+: Failure$/ { more = 7 } more-- > 0' "$log" | head -n 100)
   [ $failed = 0 ] || once_more "$(sed -nE 's/.* ([0-9]+) tests failed out of .*/\1/p' <<<"$line")" "$dir" "$@" || status=1
   rm -f "$log" "$log.failed"
 }
