@@ -97,11 +97,11 @@ def settle():
     # Connections are accepted in their order: when one of ours is, none from before it is waiting.
     while True:
         asked, _ = settled.accept()
-        for server in (tls, plain):
+        for address in (tls.server_address, plain.server_address, greeter.getsockname()):
             with socket.socket() as s:
                 s.bind(("127.0.0.1", 0))
                 came = own[s.getsockname()[1]] = threading.Event()
-                s.connect(server.server_address)
+                s.connect(address)
                 came.wait(60)
                 del own[s.getsockname()[1]]
         asked.sendall(b"settled")
@@ -110,12 +110,16 @@ def settle():
 
 def greet():
     while True:
-        client, _ = greeter.accept()
+        client, peer = greeter.accept()
+        if peer[1] in own:
+            own[peer[1]].set()
+            client.close()
+            continue
         note("connection greeter")
         client.settimeout(20)
         try:
             client.sendall(b"SSH-2.0-greeter\r\n")
-            note("greeting " + client.recv(256).split(b"\r\n")[0].decode("latin-1"))
+            note("greeting " + client.recv(256).split(b"\n")[0].strip().decode("latin-1"))
         except OSError:
             pass
         client.close()
