@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "cli/local_sessions.h"
 #include "gateway/mcp/tool_json.h"
+#include "policy/manifest/manifest.h"
 #include "policy/manifest/mistake.h"
 
 namespace coffer::cli {
@@ -110,6 +111,13 @@ void InsideCalls::Begin(InsideCaller& caller, const gateway::McpCall& call) {
                                       "--tool-calls N` allows more",
                                       run_.most_calls),
                           {}});
+    return;
+  }
+  // What is refused is recorded under the name it asked for, so the name must be one.
+  if (!policy::IsToolName(call.tool)) {
+    caller.mcp().Answer(call.id, McpError{McpErrorCode::kBadParams,
+                                          "that is not the name of a tool; tools/list has them",
+                                          {}});
     return;
   }
   if (waiting_.size() >= kMostWaiting) {
