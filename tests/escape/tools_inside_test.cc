@@ -67,6 +67,8 @@ TEST_F(ToolsInsideEscape, ALinkInThePlaceOfAMountLeadsNowhere) {
   const RunResult result = RunBash("read", script, {"--rw", shared.path() + ":/work"});
   EXPECT_TRUE(result.out.starts_with("harmless\n")) << "NO-CONTROL\n" << result.Describe();
   EXPECT_FALSE(Contains(result.out + result.err, token)) << "OPEN\n" << result.Describe();
+  EXPECT_FALSE(Contains(result.err, secret.path())) << "OPEN: told where the link leads";
+  EXPECT_FALSE(Contains(result.err, shared.path())) << "OPEN: told a path of the host";
   EXPECT_NE(result.exit, 0) << result.Describe();
 }
 
