@@ -160,6 +160,7 @@ TEST_F(ToolsInsideRun, TheNumberOfCallsIsBounded) {
 
 TEST_F(ToolsInsideRun, MistakesAreRefusedBeforeAnythingRuns) {
   Declare("greet", "echo hello");
+  TempDir shown;
   const struct {
     std::string tools;
     Strings flags;
@@ -168,8 +169,8 @@ TEST_F(ToolsInsideRun, MistakesAreRefusedBeforeAnythingRuns) {
       {"gret", {}, "did you mean greet"},
       {"greet", {"--level", "process"}, "container"},
       {"greet", {"--seccomp", "strict"}, "--seccomp strict"},
-      {"greet", {"--ro", dir_.path() + ":/run/coffer"}, "/run/coffer"},
-      {"greet", {"--ro", dir_.path() + ":/run/coffer/bin"}, "/run/coffer"},
+      {"greet", {"--ro", shown.path() + ":/run/coffer"}, "/run/coffer"},
+      {"greet", {"--ro", shown.path() + ":/run/coffer/bin"}, "/run/coffer"},
   };
   for (const auto& mistake : kMistakes) {
     const RunResult result = RunBash(mistake.tools, "echo ran", mistake.flags);

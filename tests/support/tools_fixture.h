@@ -49,8 +49,13 @@ META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontex
 def connect():
     s = socket.socket(socket.AF_UNIX)
     s.settimeout(20)
-    s.connect(os.environ["COFFER_TOOLS_SOCKET"])
-    return s
+    for _ in range(200):
+        try:
+            s.connect(os.environ["COFFER_TOOLS_SOCKET"])
+            return s
+        except BlockingIOError:  # a full queue, for a socket with a timeout
+            time.sleep(0.1)
+    raise TimeoutError("connect")
 def line(method, params, id=1):
     return json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": {**params, "_meta": META}}).encode() + b"\n"
 def ask(method, params, s=None):
