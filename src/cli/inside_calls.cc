@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "cli/local_sessions.h"
 #include "gateway/mcp/tool_json.h"
+#include "policy/manifest/manifest.h"
 #include "policy/manifest/mistake.h"
 
 namespace coffer::cli {
@@ -31,6 +32,20 @@ Error NoSuchTool(const std::string& name, const call::ToolShelf& shelf) {
   return Refused("policy.tools", fmt::format("there is no tool called {}", Printable(name)),
                  nearest.empty() ? "`coffer tools list` names them; --tools-dir has your own"
                                  : fmt::format("did you mean {}?", nearest));
+}
+
+// Why a mount or a boundary failed speaks of the host: where a link leads, whether a file is there. The record keeps that;
+// the code inside, which may have made the link, is told only that it failed.
+call::ToolReply WithoutHost(call::ToolReply reply) {
+  const auto about = [&](std::string_view what) { return reply.error_class.starts_with(what); };
+  if (about("policy.path") || about("policy.mount") || about("policy.entry") ||
+      about("policy.workspace") || about("policy.runtime") || about("isolation") ||
+      about("internal") || about("record")) {
+    reply.error_message = "the tool's boundary could not be made; the record of this call says why";
+    reply.hint.clear();
+    reply.denials.clear();
+  }
+  return reply;
 }
 
 // What it used of its CPU time, as far as that is known.
@@ -112,6 +127,13 @@ void InsideCalls::Begin(InsideCaller& caller, const gateway::McpCall& call) {
                           {}});
     return;
   }
+  // What is refused is recorded under the name it asked for, so the name must be one.
+  if (!policy::IsToolName(call.tool)) {
+    caller.mcp().Answer(call.id, McpError{McpErrorCode::kBadParams,
+                                          "that is not the name of a tool; tools/list has them",
+                                          {}});
+    return;
+  }
   if (waiting_.size() >= kMostWaiting) {
     caller.mcp().Answer(
         call.id, McpError{McpErrorCode::kInternal, "too many calls wait; send it again later", {}});
@@ -163,7 +185,7 @@ void InsideCalls::Start(InsideCaller& caller, const gateway::McpCall& call) {
                                    reply.error_message + " here; tools/list names those there are",
                                    {}});
     } else {
-      caller.mcp().Answer(call.id, gateway::McpResultJson(reply));
+      caller.mcp().Answer(call.id, gateway::McpResultJson(WithoutHost(reply)));
     }
   };
   std::variant<call::ReadyCall, call::ToolReply> climbed = ladder_->Climb(RequestOf(caller, call));
@@ -276,7 +298,7 @@ void InsideCalls::End(Running& running) {
   launcher_.Reap(call_id);
   budget_.End(call_id, CpuUsed(collected, running.ready.run.envelope.limits));
   const call::ToolReply reply = ladder_->Descend(running.ready, std::move(collected));
-  running.caller->mcp().Answer(running.id, gateway::McpResultJson(reply));
+  running.caller->mcp().Answer(running.id, gateway::McpResultJson(WithoutHost(reply)));
 }
 
 }  // namespace coffer::cli

@@ -62,11 +62,13 @@ TEST_F(ToolsInsideEscape, ALinkInThePlaceOfAMountLeadsNowhere) {
     ASSERT_EQ(RunProgram({"chown", "-R", "65534:65534", shared.path()}).exit, 0);
   }
   Declare("read", "cat /data/secret", MountOf(shared / "part"));
-  const std::string script = "coffer call read; mv /work/part /work/was; ln -s " + secret.path() +
-                             " /work/part; coffer call read";
-  const RunResult result = RunBash("read", script, {"--rw", shared.path() + ":/work"});
+  const std::string script = "coffer call read; mv /shared/part /shared/was; ln -s " +
+                             secret.path() + " /shared/part; coffer call read";
+  const RunResult result = RunBash("read", script, {"--rw", shared.path() + ":/shared"});
   EXPECT_TRUE(result.out.starts_with("harmless\n")) << "NO-CONTROL\n" << result.Describe();
   EXPECT_FALSE(Contains(result.out + result.err, token)) << "OPEN\n" << result.Describe();
+  EXPECT_FALSE(Contains(result.err, secret.path())) << "OPEN: told where the link leads";
+  EXPECT_FALSE(Contains(result.err, shared.path())) << "OPEN: told a path of the host";
   EXPECT_NE(result.exit, 0) << result.Describe();
 }
 
@@ -109,7 +111,7 @@ TEST_F(ToolsInsideEscape, NoKeyNoStateAndNoAddressIsInside) {
                            manifests_.path() +
                            "; echo hi > /run/coffer/x; rm -f /run/coffer/tools.sock; "
                            "coffer tools list --json; true");
-  for (const std::string& kept : {state_, std::string("coffer_"), std::string("7433")}) {
+  for (const std::string& kept : {state_, std::string("coffer_")}) {
     EXPECT_FALSE(Contains(result.out, kept)) << kept << "\n" << result.out;
   }
   EXPECT_FALSE(Contains(result.out, manifests_.path())) << result.out;
@@ -169,7 +171,7 @@ print(call("greet")["stdout"])
     EXPECT_TRUE(Contains(lines[bad], "\"error\"") || Contains(lines[bad], "jsonrpc"))
         << bad << ": " << lines[bad];
   }
-  EXPECT_EQ(lines[7], "hello") << "the server goes on";
+  EXPECT_EQ(lines[7], "hello") << "NO-CONTROL: a request among all that is answered";
 }
 
 TEST_F(ToolsInsideEscape, AThousandConnectionsAndAClientThatDoesNotRead) {
@@ -177,14 +179,7 @@ TEST_F(ToolsInsideEscape, AThousandConnectionsAndAClientThatDoesNotRead) {
   Declare("print", "head -c 900000 /dev/zero | tr '\\0' 'x'");
   const RunResult result =
       RunPython("greet,print", R"(
-import threading
 held = []
-def hold():
-    s = socket.socket(socket.AF_UNIX); s.settimeout(3)
-    try:
-        s.connect(os.environ["COFFER_TOOLS_SOCKET"]); held.append(s)
-    except OSError: pass
-threads = []
 for _ in range(1000):
     s = socket.socket(socket.AF_UNIX); s.setblocking(False)
     try:

@@ -32,17 +32,23 @@ coffer call greet --args '{"word": "again"}' --json
   EXPECT_EQ(Json::parse(lines[3]).at("result").at("stdout"), "hello again\n");
   EXPECT_TRUE(Contains(result.err, "aside\n")) << result.err;
 
+  const Json calls = Calls();
+  ASSERT_EQ(calls.size(), 4U);
   const std::string parent = result.receipt.at("call_id");
-  const int parent_index = result.receipt.at("log").at("index");
+  const auto run = std::find_if(calls.begin(), calls.end(),
+                                [&](const Json& one) { return one.at("call_id") == parent; });
+  ASSERT_NE(run, calls.end());
+  EXPECT_TRUE(run->at("parent_id").is_null()) << run->dump(1);
   int children = 0;
-  for (const Json& receipt : Receipts()) {
-    if (receipt.at("call_id") == parent) {
-      EXPECT_TRUE(receipt.at("parent_id").is_null() || receipt.at("parent_id") == "");
+  for (const Json& one : calls) {
+    if (one.at("call_id") == parent) {
       continue;
     }
     ++children;
-    EXPECT_EQ(receipt.at("parent_id"), parent) << receipt.dump(1);
-    EXPECT_LT(receipt.at("log").at("index").get<int>(), parent_index) << "sealed before the run";
+    const Json shown =
+        Json::parse(Audit({"show", one.at("call_id").get<std::string>(), "--json"}).out);
+    EXPECT_EQ(shown.at("receipt").at("parent_id"), parent) << shown.dump(1);
+    EXPECT_LT(one.at("log_index").get<int>(), run->at("log_index").get<int>()) << "sealed before";
   }
   EXPECT_EQ(children, 3);
   EXPECT_EQ(Audit({"verify"}).exit, 0);
@@ -96,8 +102,8 @@ TEST_F(ToolsInsideRun, AProjectAndASessionAreShared) {
   EXPECT_EQ(in_project.out, "kept\n") << in_project.Describe();
   EXPECT_EQ(ReadFile(project / "note").value_or(""), "kept\n");
 
-  const RunResult made = RunProgram({CofferPath(), "sessions", "new", "--json", "--state", state_});
-  const std::string session = Json::parse(made.out).at("session_id");
+  const RunResult made = RunProgram({CofferPath(), "sessions", "new", "--state", state_});
+  const std::string session = Lines(made.out).front();
   const RunResult in_session = RunBash(
       "write", "coffer call write '{\"word\": \"shared\"}' && cat note", {"--session", session});
   EXPECT_EQ(in_session.out, "shared\n") << in_session.Describe();
@@ -111,12 +117,12 @@ TEST_F(ToolsInsideRun, CallsEndWithTheRunAndAreSealed) {
   EXPECT_EQ(result.exit, 3) << result.Describe();
   EXPECT_LT(result.took.count(), 15);
   bool found = false;
-  for (const Json& receipt : Receipts()) {
-    if (receipt.at("tool") == "wait") {
+  for (const Json& one : Calls()) {
+    if (one.at("tool") == "wait") {
       found = true;
-      EXPECT_EQ(receipt.at("outcome"), "terminated") << receipt.dump(1);
-      EXPECT_EQ(receipt.at("error").at("class"), "policy.cancelled");
-      EXPECT_EQ(receipt.at("parent_id"), result.receipt.at("call_id"));
+      EXPECT_EQ(one.at("outcome"), "terminated") << one.dump(1);
+      EXPECT_EQ(one.at("error_class"), "policy.cancelled");
+      EXPECT_EQ(one.at("parent_id"), result.receipt.at("call_id"));
     }
   }
   EXPECT_TRUE(found);
@@ -136,8 +142,8 @@ TEST_F(ToolsInsideRun, AKilledSupervisorTakesTheCallsAlong) {
   run.Wait();
   EXPECT_TRUE(WaitUntil(
       [&] {
-        const std::vector<Json> receipts = Receipts();
-        return std::any_of(receipts.begin(), receipts.end(), [](const Json& one) {
+        const Json calls = Calls();
+        return std::any_of(calls.begin(), calls.end(), [](const Json& one) {
           return one.at("tool") == "wait" && one.at("outcome") == "terminated";
         });
       },
@@ -154,6 +160,7 @@ TEST_F(ToolsInsideRun, TheNumberOfCallsIsBounded) {
 
 TEST_F(ToolsInsideRun, MistakesAreRefusedBeforeAnythingRuns) {
   Declare("greet", "echo hello");
+  TempDir shown;
   const struct {
     std::string tools;
     Strings flags;
@@ -162,8 +169,8 @@ TEST_F(ToolsInsideRun, MistakesAreRefusedBeforeAnythingRuns) {
       {"gret", {}, "did you mean greet"},
       {"greet", {"--level", "process"}, "container"},
       {"greet", {"--seccomp", "strict"}, "--seccomp strict"},
-      {"greet", {"--ro", dir_.path() + ":/run/coffer"}, "/run/coffer"},
-      {"greet", {"--ro", dir_.path() + ":/run/coffer/bin"}, "/run/coffer"},
+      {"greet", {"--ro", shown.path() + ":/run/coffer"}, "/run/coffer"},
+      {"greet", {"--ro", shown.path() + ":/run/coffer/bin"}, "/run/coffer"},
   };
   for (const auto& mistake : kMistakes) {
     const RunResult result = RunBash(mistake.tools, "echo ran", mistake.flags);

@@ -20,7 +20,10 @@ class ToolsInside : public HostWatchTest {
                          "[input.schema]\ntype = \"object\"\n"
                          "properties.word = { type = \"string\", maxLength = 65536 }\n"
                          "[run]\nruntime = \"bash\"\nargv = [\"bash\", \"-c\", '''" +
-                         script + "''', \"" + name + "\", [\"{word}\"]]\n" + more);
+                         script + "''', \"" + name +
+                         "\", [\"{word}\"]]\n[isolation]\nlevel = \"container\"\n" + more +
+                         "[[examples.allow]]\nargs = {}\nwhy = \"any\"\n"
+                         "[[examples.deny]]\nargs = { a = 1 }\nwhy = \"not declared\"\n");
   }
 
   // The manifests are in a directory of their own: a directory that a run may write cannot hold them.
@@ -46,8 +49,13 @@ META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontex
 def connect():
     s = socket.socket(socket.AF_UNIX)
     s.settimeout(20)
-    s.connect(os.environ["COFFER_TOOLS_SOCKET"])
-    return s
+    for _ in range(200):
+        try:
+            s.connect(os.environ["COFFER_TOOLS_SOCKET"])
+            return s
+        except BlockingIOError:  # a full queue, for a socket with a timeout
+            time.sleep(0.1)
+    raise TimeoutError("connect")
 def line(method, params, id=1):
     return json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": {**params, "_meta": META}}).encode() + b"\n"
 def ask(method, params, s=None):
@@ -66,17 +74,8 @@ def call(tool, **args):
     words.insert(words.end(), {"--state", state_});
     return RunProgram(words);
   }
-  // All receipts, in the order of the log.
-  std::vector<Json> Receipts() {
-    std::vector<Json> receipts;
-    const RunResult listed = Audit({"list", "--json"});
-    const Json calls = Json::parse(listed.out).at("calls");
-    for (const Json& one : calls) {
-      const RunResult shown = Audit({"show", one.at("call_id").get<std::string>(), "--json"});
-      receipts.push_back(Json::parse(shown.out));
-    }
-    return receipts;
-  }
+  // As `coffer audit list` has them, the newest first.
+  Json Calls() { return Json::parse(Audit({"list", "--json"}).out).at("calls"); }
 
   TempDir dir_;
   TempDir manifests_;

@@ -29,6 +29,7 @@ TEST(CallBudget, CpuTimeIsSharedByAllCallsAndUnusedTimeComesBack) {
   CallBudget budget(Maker(), 5, seconds(1000));
   Limits granted = *budget.Left(Nanos(0));
   granted.cpu = seconds(6);
+  granted.memory = 10 << 20;
   budget.Begin("a", granted);
   EXPECT_EQ(budget.Left(Nanos(0))->cpu, Nanos(seconds(4)));
   budget.End("a", seconds(1));
