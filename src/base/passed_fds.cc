@@ -25,7 +25,7 @@ std::vector<UniqueFd> TakePassedFds(msghdr& header) {
   return taken;
 }
 
-long SendPassedFds(int socket, char word, std::span<const int> fds) {
+long SendPassedFds(int socket, char word, std::span<const int> fds, int flags) {
   constexpr size_t kMost = 4;
   if (fds.size() > kMost) {
     return -EINVAL;
@@ -42,7 +42,7 @@ long SendPassedFds(int socket, char word, std::span<const int> fds) {
   rights->cmsg_type = SCM_RIGHTS;
   rights->cmsg_len = CMSG_LEN(fds.size_bytes());
   memcpy(CMSG_DATA(rights), fds.data(), fds.size_bytes());
-  const long sent = raw::Syscall(SYS_sendmsg, socket, raw::Arg(&header), MSG_NOSIGNAL);
+  const long sent = raw::Syscall(SYS_sendmsg, socket, raw::Arg(&header), MSG_NOSIGNAL | flags);
   return sent < 0 ? sent : 0;
 }
 

@@ -19,7 +19,8 @@ namespace coffer {
 // For a header that recvmsg has filled, with MSG_CMSG_CLOEXEC and without an error.
 std::vector<UniqueFd> TakePassedFds(msghdr& header);
 
-// One message of one byte, with at most four descriptors. Waits if the socket does and is full. 0 or -errno.
-long SendPassedFds(int socket, char word, std::span<const int> fds);
+// One message of one byte, with at most four descriptors. Waits if the socket does and is full, unless `flags` has MSG_DONTWAIT.
+// 0 or -errno.
+long SendPassedFds(int socket, char word, std::span<const int> fds, int flags = 0);
 
 }  // namespace coffer

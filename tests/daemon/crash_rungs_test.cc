@@ -181,7 +181,8 @@ class CrashRungs : public ::testing::Test {
   }
 
   Daemon daemon_;
-  std::mutex deciding_;  // a kill that is decided while the test gives up would be taken for the daemon's own end
+  std::mutex
+      deciding_;  // a kill that is decided while the test gives up would be taken for the daemon's own end
   std::string session_;
   std::string name_;  // of the call; set before armed_ is
   Moment moment_;     // set before armed_ is

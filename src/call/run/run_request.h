@@ -60,9 +60,11 @@ struct RunRequest {
     uint16_t inside = 0;
   };
   std::vector<Publish> publish;
-  // --allow and what belongs to it. Never on the wire: `coffer run` alone.
+  // --allow and what belongs to it; for a declared tool, what envelope.network becomes (call/warden/grant_network.h). Never
+  // on the wire.
   policy::EgressTexts egress;
   bool egress_intercepts = false;  // a rule judges requests, not only hosts
+  int egress_door = -1;  // to the daemon's egress role; -1: the call has a process of its own
   // --tools: declared tools that the command may call, and where their manifests are (launch_tools.h). Never on the wire:
   // `coffer run` alone.
   std::vector<std::string> tools;
