@@ -320,7 +320,7 @@ ParsedConfig ParseConfigFile(std::string_view text) {
   FileConfig config;
   TableReader root(std::get<TomlNode>(read), "",
                    Keys{"quotas", "budgets", "retention", "storage", "record", "host", "tenant",
-                        "webhook", "otlp", "anomaly", "peer", "ceilings"},
+                        "webhook", "otlp", "anomaly", "peer", "ceilings", "egress"},
                    mistakes);
   ReadRules(root, "", config.general, mistakes);
   ReadHost(root, config, mistakes);
@@ -330,6 +330,7 @@ ParsedConfig ParseConfigFile(std::string_view text) {
   ReadAnomaly(root, config, mistakes);
   ReadPeers(root, config, mistakes);
   ReadCeilings(root, config.ceilings, mistakes);
+  ReadEgressConfig(root, config.egress, mistakes);
   parsed.mistakes = mistakes.Take();
   if (parsed.mistakes.empty()) {
     parsed.config = std::move(config);

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "call/config_ceilings.h"
+#include "call/config_egress.h"
 #include "call/host_budget.h"
 #include "egress/receiver_config.h"
 #include "policy/manifest/mistake.h"
@@ -78,6 +79,7 @@ struct FileConfig {
   AnomalyConfig anomaly;
   std::vector<PeerConfig> peers;  // one for each uid
   policy::Limits ceilings = DefaultCeilings();
+  EgressFileConfig egress;
 
   const TenantRules& RulesOf(const store::TenantId& tenant) const;
   // As the ladder asks for them; the tool's own limits and the cooldown are added there.

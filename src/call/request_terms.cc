@@ -134,6 +134,9 @@ Status ApplyTerms(const policy::Tool& tool, const ToolRequest& request, RunReque
   if (request.background) {
     TRY(ApplyBackground(tool, request, run));
   }
+  if (request.without_network) {
+    run.envelope.network.clear();
+  }
   if (!request.limits_json.empty()) {
     TRY_ASSIGN(run.envelope.limits, NarrowLimits(run.envelope.limits, request.limits_json));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a request asks for beside its arguments: smaller limits than the manifest's, or to run in the background.
+// What a request asks for beside its arguments: smaller limits than the manifest's, no network, or to run in the background.
 //
 // Nothing here widens a call. A limit above the manifest's is refused with the bound, never cut silently; a process in the
 // background has the time that [background] gives instead of limits.wall and limits.cpu.

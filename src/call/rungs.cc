@@ -17,6 +17,7 @@
 #include "call/request_terms.h"
 #include "call/run/run_profile.h"
 #include "call/workspace_room.h"
+#include "policy/blast_radius.h"
 #include "policy/manifest/hash.h"
 #include "policy/manifest/manifest.h"
 #include "policy/manifest/mistake.h"
@@ -34,6 +35,9 @@ std::string RequestHash(const ToolRequest& request, const std::string& args_hash
   if (request.background || !request.limits_json.empty()) {
     text += fmt::format("\n{}\n{}\n{}", request.background, fmt::join(request.ports, ","),
                         request.limits_json);
+  }
+  if (request.without_network) {
+    text += "\nwithout network";
   }
   return HashOf(text);
 }
@@ -157,6 +161,9 @@ std::optional<ToolReply> Ladder::EvaluateArgs(Asked& asked) {
     if (Status terms = ApplyTerms(*asked.call.tool, asked.call.request, asked.evaluation->run);
         !terms.ok()) {
       asked.evaluation = std::move(terms.error());
+    } else if (asked.call.request.without_network) {
+      asked.evaluation->blast_radius = policy::Sentence(policy::ComputeBlastRadius(
+          asked.evaluation->run.envelope, {}, {}, asked.call.tool->manifest.tool.effect));
     }
   }
   if (options_.evaluated) {

@@ -22,11 +22,12 @@ struct ToolRequest {
   std::string key_id;       // of the key that asked, in the daemon: revoking it ends the call
   std::string role_denied;  // the role of a caller who may not call tools; empty: the caller may
   std::string args_json = "{}";
-  std::string idempotency_key;  // empty: none
-  bool dry_run = false;         // everything up to the decision, and nothing after it
-  bool background = false;      // a process of the session, not a call that is waited for
-  std::vector<uint16_t> ports;  // on which the session's later calls reach it
-  std::string limits_json;      // smaller limits than the manifest's; empty: those of the manifest
+  std::string idempotency_key;   // empty: none
+  bool dry_run = false;          // everything up to the decision, and nothing after it
+  bool background = false;       // a process of the session, not a call that is waited for
+  std::vector<uint16_t> ports;   // on which the session's later calls reach it
+  bool without_network = false;  // less than the manifest gives: none
+  std::string limits_json;       // smaller limits than the manifest's; empty: those of the manifest
 };
 
 // "00-<trace id>-<parent id>-<flags>" as the identity's trace; anything else is no trace.

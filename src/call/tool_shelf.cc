@@ -128,8 +128,8 @@ class ShelfBuilder {
 }  // namespace
 
 const std::set<policy::Surface>& AvailableSurfaces() {
-  static const std::set<policy::Surface> kNone;
-  return kNone;
+  static const std::set<policy::Surface> kAvailable = {policy::Surface::kNetwork};
+  return kAvailable;
 }
 
 namespace {

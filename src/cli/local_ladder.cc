@@ -42,6 +42,7 @@ Result<std::unique_ptr<LocalLadder>> LocalLadder::Open(const call::VerbFlags& fl
   }
   allowed.rules.allow_broad = true;  // broad mounts are the caller's own to give
   TRY_ASSIGN(allowed.table, call::MakeTable(made->state_.shelf(), made->config_.ceilings, {}));
+  TRY_ASSIGN(allowed.table.egress, call::LoadEgressConfig(made->config_.egress, std::nullopt));
   made->ladder_ = made->MakeLadder(made->state_.shelf());
   return made;
 }

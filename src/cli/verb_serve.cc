@@ -17,7 +17,7 @@
 namespace coffer::cli {
 namespace {
 
-constexpr call::WardenSockets kSockets = {3, 4};  // where cofferd puts them
+constexpr call::WardenSockets kSockets = {3, 4, 5};  // where cofferd puts them
 
 }  // namespace
 

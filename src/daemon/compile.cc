@@ -15,11 +15,11 @@
 #include "base/exit_codes.h"
 #include "base/print.h"
 #include "base/sys.h"
+#include "base/wire_bytes.h"
 #include "call/config_ceilings.h"
 #include "call/make_table.h"
 #include "call/tool_shelf.h"
 #include "call/warden/protocol.h"
-#include "call/warden/wire_bytes.h"
 #include "daemon/config_file.h"
 #include "daemon/operator_files.h"
 #include "daemon/role.h"
@@ -49,16 +49,19 @@ Status Compile(const Config& config, uint64_t before_size, CompileScope scope) {
     TRY_ASSIGN(last, call::DecodeTable(bytes));
   }
   policy::Limits ceilings = last.ceilings;
+  policy::EgressConfig egress = last.egress;
   if (scope == CompileScope::kAll) {
     TRY_ASSIGN(const FileConfig file,
                text ? ReadConfigText(*text, config.file) : Result<FileConfig>(FileConfig{}));
     ceilings = file.ceilings;
+    TRY_ASSIGN(egress, call::LoadEgressConfig(file.egress, config.operator_uid));
   }
   call::ToolShelf shelf(config.tools, config.default_tools, config.operator_uid);
   TRY(shelf.Reload());
-  TRY_ASSIGN(const call::WardenTable table, call::MakeTable(shelf, ceilings, last));
+  TRY_ASSIGN(call::WardenTable table, call::MakeTable(shelf, ceilings, last));
+  table.egress = std::move(egress);
   const std::string bytes = call::EncodeTable(table);
-  if (bytes.size() > call::kMaxWireBytes) {
+  if (bytes.size() > kMaxWireBytes) {
     return Refused("policy.tools", "there are more manifests than fit into 8 MiB",
                    "run a second daemon for some of them");
   }

@@ -16,10 +16,12 @@
 #include <chrono>
 #include <optional>
 
+#include "base/clock.h"
 #include "base/exit_codes.h"
 #include "base/print.h"
 #include "base/sys.h"
 #include "call/warden/protocol.h"
+#include "daemon/call_egress_role.h"
 #include "daemon/egress_role.h"
 #include "daemon/gateway_role.h"
 #include "daemon/own_mounts.h"
@@ -37,6 +39,7 @@ using raw::Syscall;
 constexpr std::chrono::milliseconds kManifestLook{500};
 constexpr std::chrono::milliseconds kOrderlyEnd{10'000};  // on a busy machine; else at once
 constexpr std::chrono::milliseconds kWardenEnd{10'000};
+constexpr Nanos kProxyPause = std::chrono::seconds(1);  // between two starts of that role
 
 void Unblock() {
   sigset_t none;
@@ -65,8 +68,8 @@ std::vector<std::string> WardenWords(const Config& config) {
   return words;
 }
 
-[[noreturn]] void BecomeWarden(const Config& config, int from_gateway, int from_monitor) {
-  if (!KeepDescriptors({from_gateway, from_monitor}) || !EnterRole(RoleKind::kWarden).ok()) {
+[[noreturn]] void BecomeWarden(const Config& config, int from_gateway, int from_monitor, int door) {
+  if (!KeepDescriptors({from_gateway, from_monitor, door}) || !EnterRole(RoleKind::kWarden).ok()) {
     ::_exit(kExitFailed);
   }
   Unblock();
@@ -91,6 +94,15 @@ std::vector<std::string> WardenWords(const Config& config) {
   RunEgress(config, kFirstKept);
 }
 
+// The role that dials for calls. It knows no configuration: what a call may reach comes with the call.
+[[noreturn]] void BecomeCallEgress(int door) {
+  if (!KeepDescriptors({door})) {
+    ::_exit(kExitFailed);
+  }
+  Unblock();
+  RunCallEgress(kFirstKept);
+}
+
 pid_t Start(const auto& become) {
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
@@ -107,8 +119,43 @@ pid_t Start(const auto& become) {
 
 const Error* ErrorOf(const auto& result) { return result.ok() ? nullptr : &result.error(); }
 
+// The one role that may die alone: it parses what payloads and strangers send. Its door stays open here, so that the
+// warden's end leads to the next one; calls that the dead one had end with an error of their own.
+class ProxyKeeper {
+ public:
+  explicit ProxyKeeper(UniqueFd door) : door_(std::move(door)) {}
+  ProxyKeeper(const ProxyKeeper&) = delete;
+  ProxyKeeper& operator=(const ProxyKeeper&) = delete;
+
+  // Starts it if it does not run and did not start just now.
+  void Keep() {
+    if (pid_ < 0 && (started_ == Nanos(0) || BootTime() - started_ >= kProxyPause)) {
+      started_ = BootTime();
+      pid_ = Start([this] { BecomeCallEgress(door_.get()); });
+    }
+  }
+  // True if that was it.
+  bool Forget(pid_t ended) {
+    const bool own = ended == pid_;
+    pid_ = own ? -1 : pid_;
+    return own;
+  }
+  void End() {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      ::waitpid(std::exchange(pid_, -1), nullptr, 0);
+    }
+  }
+
+ private:
+  const UniqueFd door_;
+  pid_t pid_ = -1;
+  Nanos started_{0};
+};
+
 struct Roles {
   pid_t gateway = -1, warden = -1, egress = -1;
+  ProxyKeeper& proxy;
 };
 
 // Calls have three descriptors each, clients one: what the host allows is ours, and no default of a shell bounds it.
@@ -147,6 +194,7 @@ int EndAll(const Roles& roles, pid_t ended, int how) {
     ::kill(roles.gateway, SIGKILL);
     ::waitpid(roles.gateway, nullptr, 0);
   }
+  roles.proxy.End();
   if (ended != roles.egress) {
     ::kill(roles.egress, SIGKILL);
     ::waitpid(roles.egress, nullptr, 0);
@@ -161,6 +209,7 @@ int EndAll(const Roles& roles, pid_t ended, int how) {
 
 int Wait(const Roles& roles, int signals, PolicyKeeper& policy, const PolicySockets& sockets) {
   for (;;) {
+    roles.proxy.Keep();
     pollfd asked{signals, POLLIN, 0};
     if (::poll(&asked, 1, static_cast<int>(kManifestLook.count())) == 0) {
       policy.ReloadIfChanged(sockets);
@@ -179,8 +228,14 @@ int Wait(const Roles& roles, int signals, PolicyKeeper& policy, const PolicySock
       continue;
     }
     int how = 0;
-    if (const pid_t ended = ::waitpid(-1, &how, WNOHANG); ended > 0) {
-      return EndAll(roles, ended, how);
+    while (const pid_t ended = ::waitpid(-1, &how, WNOHANG)) {
+      if (ended < 0) {
+        break;
+      }
+      if (!roles.proxy.Forget(ended)) {
+        return EndAll(roles, ended, how);
+      }
+      PrintError("coffer: internal: the egress role of calls ended; it is started again");
     }
   }
 }
@@ -198,11 +253,12 @@ int RunMonitor(const Config& config) {
   Result<SocketPair> tables = call::MakeSocketPair(SOCK_SEQPACKET);    // warden, monitor
   Result<SocketPair> to_egress = call::MakeSocketPair(SOCK_SEQPACKET);
   Result<SocketPair> to_gateway = call::MakeSocketPair(SOCK_SEQPACKET);
+  Result<SocketPair> door = call::MakeSocketPair(SOCK_SEQPACKET);  // egress of calls, warden
   const Status handed =
       compiled.ok() && tables.ok() ? policy.HandOver(tables->second.get()) : Status();
   for (const Error* error :
        {ErrorOf(prepared), ErrorOf(compiled), ErrorOf(launches), ErrorOf(tables),
-        ErrorOf(to_egress), ErrorOf(to_gateway), ErrorOf(handed)}) {
+        ErrorOf(to_egress), ErrorOf(to_gateway), ErrorOf(door), ErrorOf(handed)}) {
     if (error != nullptr) {
       PrintError(*error);
       return error->kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
@@ -216,8 +272,11 @@ int RunMonitor(const Config& config) {
   }
   ::sigprocmask(SIG_BLOCK, &watched, nullptr);
   const UniqueFd signals(::signalfd(-1, &watched, SFD_CLOEXEC));
-  Roles roles;
-  roles.warden = Start([&] { BecomeWarden(config, launches->first.get(), tables->first.get()); });
+  ProxyKeeper proxy(std::move(door->first));
+  Roles roles{.proxy = proxy};
+  roles.warden = Start([&] {
+    BecomeWarden(config, launches->first.get(), tables->first.get(), door->second.get());
+  });
   roles.egress = Start([&] { BecomeEgress(config, to_egress->first.get()); });
   roles.gateway = Start([&] {
     // Above all not the monitor's end to the warden: tables come from there.
@@ -233,6 +292,7 @@ int RunMonitor(const Config& config) {
   tables->first.Reset();
   to_egress = SocketPair{};
   to_gateway->second.Reset();
+  door->second.Reset();
   if (roles.warden < 0 || roles.egress < 0 || roles.gateway < 0) {
     PrintError(HostFault("daemon.fork", "the host cannot start the roles of the daemon"));
     return kExitFailed;  // those that started die with us

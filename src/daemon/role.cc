@@ -189,7 +189,8 @@ Status EnterRole(RoleKind kind) {
     if (::geteuid() == 0) {
       TRY(LeaveIdentity(kind == RoleKind::kGateway    ? kGatewayUid
                         : kind == RoleKind::kCompiler ? kCompilerUid
-                                                      : kEgressUid));
+                        : kind == RoleKind::kEgress   ? kEgressUid
+                                                      : kCallEgressUid));
     }
     TRY(LeaveCapabilities());
     TRY(Must("cannot stop being dumpable", Syscall(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0)));

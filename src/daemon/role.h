@@ -16,13 +16,14 @@
 
 namespace coffer::daemon {
 
-// kCallEgress is the egress process of one call without a daemon (egress_call.h): it accepts on the listener it was given.
+// kCallEgress dials for calls (egress_call.h, call_egress_role.h): it accepts on the listeners it was given.
 enum class RoleKind { kGateway, kEgress, kWarden, kCompiler, kCallEgress };
 
 // Uids of our own that no distribution hands out; boundaries have theirs above 0x70000000 (ADR 4).
 inline constexpr uid_t kGatewayUid = 0x6fff0001;
 inline constexpr uid_t kEgressUid = 0x6fff0002;
 inline constexpr uid_t kCompilerUid = 0x6fff0003;
+inline constexpr uid_t kCallEgressUid = 0x6fff0004;  // not kEgressUid: that role holds secrets
 
 // Dies with `parent`. Call it first; false if the parent is gone already.
 [[nodiscard]] bool DieWith(pid_t parent);

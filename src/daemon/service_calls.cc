@@ -39,6 +39,7 @@ call::ToolRequest RequestOf(const gateway::Identity& who, gateway::CallRequest&&
   made.background = request.background;
   made.ports = std::move(request.ports);
   made.limits_json = std::move(request.limits_json);
+  made.without_network = request.without_network;
   made.identity.reason = std::move(request.reason);
   call::TakeTrace(request.traceparent.value_or(""), made.identity);
   call::UseRequestId(request.request_id, made);

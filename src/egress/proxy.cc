@@ -24,6 +24,7 @@ using raw::Arg;
 using raw::Syscall;
 
 constexpr std::chrono::milliseconds kFinishTime{1500};
+constexpr std::chrono::milliseconds kRetryTime{100};
 
 // Where a redirected connection went: the kernel keeps it as the local address of what was accepted.
 std::optional<Destination> DestinationOf(int fd) {
@@ -40,8 +41,11 @@ std::optional<Destination> DestinationOf(int fd) {
 class AsioProxy : public Proxy {
  public:
   AsioProxy(net::Loop& loop, const policy::ParsedGrants& grants, AddressGuard guard,
-            UniqueSslContext trust, std::unique_ptr<BoundaryCa> ca, TrafficLog log)
+            std::shared_ptr<SSL_CTX> trust, std::unique_ptr<BoundaryCa> ca, TrafficLog log)
       : loop_(loop),
+        most_(grants.connections == 0
+                  ? kMostProxyConnections
+                  : std::min<size_t>(grants.connections, kMostProxyConnections)),
         trust_(std::move(trust)),
         ca_(std::move(ca)),
         upstream_(loop, grants, std::move(guard), trust_.get()),
@@ -85,11 +89,16 @@ class AsioProxy : public Proxy {
     deadline_ = loop_.After(kFinishTime, [this] { Ended(); });
   }
 
+  bool idle() const override {
+    return !proxy_.waiting && !redirect_.waiting && connections_.empty() && !ended_;
+  }
+
  private:
   using Descriptor = net::asio::posix::basic_stream_descriptor<net::IoExecutor>;
   struct Listener {
     std::optional<Descriptor> socket;
     bool waiting = false;
+    std::shared_ptr<void> retry;
   };
 
   void Open(UniqueFd socket, Listener& listener) {
@@ -110,7 +119,7 @@ class AsioProxy : public Proxy {
 
   // accept4 by hand: the role's filter lets nothing else make a socket out of the listener.
   void Accept(Listener& listener) {
-    if (!listener.socket || listener.waiting || connections_.size() >= kMostProxyConnections) {
+    if (!listener.socket || listener.waiting || connections_.size() >= most_) {
       return;
     }
     listener.waiting = true;
@@ -120,10 +129,14 @@ class AsioProxy : public Proxy {
         return;
       }
       // Both listeners may have waited for the last place.
-      const long accepted = connections_.size() >= kMostProxyConnections
+      const long accepted = connections_.size() >= most_
                                 ? -EAGAIN
                                 : Syscall(SYS_accept4, listener.socket->native_handle(), 0, 0,
                                           SOCK_NONBLOCK | SOCK_CLOEXEC);
+      if (accepted < 0 && accepted != -EAGAIN) {  // no descriptor is free
+        listener.retry = loop_.After(kRetryTime, [this, &listener] { Accept(listener); });
+        return;
+      }
       if (accepted >= 0) {
         Start(UniqueFd(static_cast<int>(accepted)), &listener == &redirect_);
       }
@@ -157,7 +170,8 @@ class AsioProxy : public Proxy {
   }
 
   net::Loop& loop_;
-  const UniqueSslContext trust_;
+  const size_t most_;
+  const std::shared_ptr<SSL_CTX> trust_;
   const std::unique_ptr<BoundaryCa> ca_;
   Upstream upstream_;
   Resolver resolver_;
@@ -175,16 +189,16 @@ class AsioProxy : public Proxy {
 }  // namespace
 
 Result<std::unique_ptr<Proxy>> MakeProxy(net::Loop& loop, const policy::ParsedGrants& grants,
-                                         const std::string& upstream_ca, AddressGuard guard,
-                                         TrafficLog log) {
-  UniqueSslContext trust;
+                                         UpstreamTrust& trust, const std::string& upstream_ca,
+                                         AddressGuard guard, TrafficLog log) {
+  std::shared_ptr<SSL_CTX> trusted;
   std::unique_ptr<BoundaryCa> ca;
   if (grants.intercepts()) {
-    TRY_ASSIGN(trust, LoadUpstreamTrust(upstream_ca));
+    TRY_ASSIGN(trusted, trust.With(upstream_ca));
     TRY_ASSIGN(ca, BoundaryCa::Make(grants.rules));
   }
   return std::unique_ptr<Proxy>(std::make_unique<AsioProxy>(
-      loop, grants, std::move(guard), std::move(trust), std::move(ca), std::move(log)));
+      loop, grants, std::move(guard), std::move(trusted), std::move(ca), std::move(log)));
 }
 
 }  // namespace coffer::egress

@@ -15,6 +15,7 @@
 #include "egress/address_guard.h"
 #include "egress/listeners.h"
 #include "egress/traffic.h"
+#include "egress/upstream_trust.h"
 #include "net/loop.h"
 #include "policy/egress_grants.h"
 
@@ -29,11 +30,13 @@ class Proxy {
   virtual void Serve(Listeners listeners) = 0;
   // On the loop: ends every connection; `ended` runs when all are written down.
   virtual void Finish(std::function<void()> ended) = 0;
+  // Nothing of it runs any more: it may be dropped. Later than `ended` if something waits for a resolver.
+  virtual bool idle() const = 0;
 };
 
-// Reads what this host trusts, so call it while that is possible. `grants` and the loop outlive it.
+// `trust` is asked only if a rule judges requests. `grants` and the loop outlive it.
 Result<std::unique_ptr<Proxy>> MakeProxy(net::Loop& loop, const policy::ParsedGrants& grants,
-                                         const std::string& upstream_ca, AddressGuard guard,
-                                         TrafficLog log);
+                                         UpstreamTrust& trust, const std::string& upstream_ca,
+                                         AddressGuard guard, TrafficLog log);
 
 }  // namespace coffer::egress

@@ -2,39 +2,27 @@
 #include "egress/upstream.h"
 
 #include <fmt/format.h>
-#include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/x509v3.h>
-#include <stdlib.h>
 
-#include <boost/asio/ip/basic_resolver.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 
-#include "base/trust_files.h"
 #include "egress/buffered_stream.h"
 
 namespace coffer::egress {
 namespace {
 
 using net::error_code;
-using net::IoExecutor;
 using net::kAwaitTuple;
 using net::Task;
 using policy::IpAddress;
 using tcp = net::asio::ip::tcp;
-using Resolver = net::asio::ip::basic_resolver<tcp, IoExecutor>;
 using Endpoint = net::asio::generic::stream_protocol::endpoint;
 
 constexpr std::chrono::seconds kConnectTime{5};  // for one address
 constexpr std::chrono::seconds kHandshakeTime{10};
 constexpr size_t kMostAddresses = 4;  // that are tried; all are looked at
 constexpr unsigned char kProtocols[] = "\x08http/1.1";
-
-IpAddress AddressOf(const net::asio::ip::address& address) {
-  return address.is_v4() ? IpAddress::V4(address.to_v4().to_bytes())
-                         : IpAddress::V6(address.to_v6().to_bytes());
-}
 
 tcp::endpoint EndpointOf(const IpAddress& address, uint16_t port) {
   if (address.is_v6()) {
@@ -45,19 +33,6 @@ tcp::endpoint EndpointOf(const IpAddress& address, uint16_t port) {
   net::asio::ip::address_v4::bytes_type bytes;
   std::copy_n(address.data(), bytes.size(), bytes.begin());
   return {net::asio::ip::address_v4(bytes), port};
-}
-
-// Certificates of a PEM text. The number of them.
-size_t AddTrusted(SSL_CTX* context, const std::string& pem) {
-  BIO* const text = ::BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()));
-  size_t count = 0;
-  while (X509* const certificate = ::PEM_read_bio_X509(text, nullptr, nullptr, nullptr)) {
-    count += ::X509_STORE_add_cert(::SSL_CTX_get_cert_store(context), certificate) == 1 ? 1 : 0;
-    ::X509_free(certificate);
-  }
-  ::BIO_free(text);
-  ::ERR_clear_error();
-  return count;
 }
 
 // Set to talk to exactly this host, whose certificate must say so.
@@ -85,7 +60,11 @@ UniqueSsl MakeClient(SSL_CTX* trust, const policy::HostName& host) {
 
 Upstream::Upstream(net::Loop& loop, const policy::ParsedGrants& grants, AddressGuard guard,
                    SSL_CTX* trust)
-    : context_(net::ContextOf(loop)), grants_(grants), guard_(std::move(guard)), trust_(trust) {}
+    : context_(net::ContextOf(loop)),
+      grants_(grants),
+      guard_(std::move(guard)),
+      trust_(trust),
+      names_(context_.get_executor()) {}
 
 Task<std::vector<IpAddress>> Upstream::Resolve(const policy::HostName& host) {
   if (host.address()) {
@@ -94,14 +73,7 @@ Task<std::vector<IpAddress>> Upstream::Resolve(const policy::HostName& host) {
   if (const auto fixed = grants_.resolve.find(host.text()); fixed != grants_.resolve.end()) {
     co_return fixed->second;
   }
-  std::vector<IpAddress> addresses;
-  Resolver resolver(context_.get_executor());
-  const auto [error, results] = co_await resolver.async_resolve(host.text(), "", kAwaitTuple);
-  if (!error) {
-    for (const auto& result : results) {
-      addresses.push_back(AddressOf(result.endpoint().address()));
-    }
-  }
+  std::vector<IpAddress> addresses = co_await names_.Find(host.text());
   co_return addresses;
 }
 
@@ -118,8 +90,12 @@ Task<Dialed> Upstream::Dial(const policy::HostName& host, uint16_t port) {
       dialed.refused = true;
       dialed.problem =
           fmt::format("{} leads to {}, which is {}", host.text(), address.text(), *objection);
-      dialed.fix =
-          fmt::format("--dangerously-allow-address {}/{}", address.text(), address.size() * 8);
+      const std::string range = fmt::format("{}/{}", address.text(), address.size() * 8);
+      dialed.fix = grants_.of_tool ? fmt::format(
+                                         "[egress] dangerously_addresses = [\"{}\"] in the "
+                                         "configuration",
+                                         range)
+                                   : "--dangerously-allow-address " + range;
       co_return dialed;
     }
   }
@@ -178,34 +154,6 @@ Task<Dialed> Upstream::DialTls(const policy::HostName& host, uint16_t port) {
   }
   dialed.stream = std::move(tls);
   co_return dialed;
-}
-
-Result<UniqueSslContext> LoadUpstreamTrust(const std::string& upstream_ca) {
-  UniqueSslContext context(::SSL_CTX_new(::TLS_client_method()));
-  if (context == nullptr) {
-    return Internal("egress.trust", "this OpenSSL cannot make a client");
-  }
-  ::SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
-  ::SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
-  ::SSL_CTX_set_options(context.get(), SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
-  ::SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
-  ::SSL_CTX_set_mode(context.get(), SSL_MODE_RELEASE_BUFFERS);
-  if (!upstream_ca.empty() && AddTrusted(context.get(), upstream_ca) == 0) {
-    return Refused("policy.egress", "the file of --upstream-ca holds no certificate",
-                   "give a PEM file with BEGIN CERTIFICATE in it");
-  }
-  const char* const named = ::getenv("SSL_CERT_FILE");
-  bool loaded = named != nullptr && ::SSL_CTX_load_verify_file(context.get(), named) == 1;
-  for (const char* const path : kTrustFiles) {
-    loaded = loaded || (named == nullptr && ::SSL_CTX_load_verify_file(context.get(), path) == 1);
-  }
-  ::ERR_clear_error();
-  if (!loaded && upstream_ca.empty()) {
-    return HostFault(
-        "egress.trust", "this host has no list of trusted certificates",
-        "install ca-certificates, name a file in SSL_CERT_FILE, or give --upstream-ca");
-  }
-  return context;
 }
 
 }  // namespace coffer::egress

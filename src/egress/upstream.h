@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "egress/address_guard.h"
+#include "egress/name_lookup.h"
 #include "egress/tls_stream.h"
 #include "net/asio.h"
 #include "policy/egress_grants.h"
@@ -42,9 +43,7 @@ class Upstream {
   const policy::ParsedGrants& grants_;
   const AddressGuard guard_;
   SSL_CTX* const trust_;
+  NameLookup names_;
 };
-
-// What this host trusts ($SSL_CERT_FILE, or the usual places) and the PEM text. Reads files: call it while that is possible.
-Result<UniqueSslContext> LoadUpstreamTrust(const std::string& upstream_ca);
 
 }  // namespace coffer::egress

@@ -84,10 +84,11 @@ struct CallRequest {
   std::optional<std::string> traceparent;      // valid W3C trace context
   bool wait =
       true;  // false (Prefer: respond-async): reply as soon as the call is recorded and has an id
-  std::string limits_json;      // an object: smaller limits than the manifest's; "": none
-  std::string reason;           // what it is for, as the agent says (policy/reason.h); "": nothing
-  bool background = false;      // a process of the session: it is never waited for
-  std::vector<uint16_t> ports;  // on which the session's later calls reach it
+  bool without_network = false;  // "network": []
+  std::string limits_json;       // an object: smaller limits than the manifest's; "": none
+  std::string reason;            // what it is for, as the agent says (policy/reason.h); "": nothing
+  bool background = false;       // a process of the session: it is never waited for
+  std::vector<uint16_t> ports;   // on which the session's later calls reach it
   // Of a protocol whose ids are unique within a session: the key of a request that has none of its own. "": none
   std::string request_id;
   std::shared_ptr<CallWatch> watch;  // may be nothing

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -21,6 +22,8 @@ struct ParsedGrants {
   std::vector<EgressRule> rules;
   std::map<std::string, std::vector<IpAddress>> resolve;  // by HostName::text()
   std::vector<AddressRange> addresses;
+  uint64_t connections = 0;  // at the same time; 0: the proxy's own bound
+  bool of_tool = false;
 
   // A rule judges requests inside TLS: the boundary needs a CA.
   bool intercepts() const;
@@ -28,5 +31,13 @@ struct ParsedGrants {
 
 // kRefused with a hint, naming the flag.
 Result<ParsedGrants> ParseGrants(const EgressTexts& grants);
+
+// The parts by themselves, for the configuration; the message names no flag.
+struct FixedName {
+  HostName name;
+  IpAddress address;
+};
+Result<FixedName> ParseResolve(std::string_view text);
+Result<AddressRange> ParseOpenRange(std::string_view text);
 
 }  // namespace coffer::policy

@@ -24,7 +24,7 @@ EgressVerdict JudgeName(std::span<const EgressRule> rules, const HostName& name)
   EgressVerdict verdict;
   verdict.reason = "host_not_allowed";
   verdict.message = fmt::format("no rule allows {}", name.text());
-  verdict.fix = fmt::format("--allow {}", name.text());
+  verdict.fix = Judge(rules, EgressConnect{name, 443}).fix;
   for (const EgressRule& rule : rules) {
     if (rule.deny || !rule.host.Covers(name)) {
       continue;

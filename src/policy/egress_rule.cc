@@ -77,14 +77,34 @@ std::string PatternFor(const UrlPath& path) {
   return text.substr(0, text.rfind('/', length) + 1) + "**";
 }
 
-std::string FixFor(const EgressConnect& connect) {
+// Where the rule is to be written: on the command line, or in the manifest of the tool.
+bool InManifest(std::span<const EgressRule> rules) {
+  return std::any_of(rules.begin(), rules.end(),
+                     [](const EgressRule& rule) { return rule.of_tool; });
+}
+
+std::string PortsKey(uint16_t port, uint16_t usual) {
+  return port == usual ? "" : fmt::format(", ports = [{}]", port);
+}
+
+std::string FixFor(std::span<const EgressRule> rules, const EgressConnect& connect) {
+  if (InManifest(rules)) {
+    return fmt::format("[[network.allow]] host = \"{}\"{}, tls = \"splice\"", connect.host.text(),
+                       PortsKey(connect.port, 443));
+  }
   return "--allow " + DefaultPortText(connect.host, connect.port, 443);
 }
 
-std::string FixFor(const EgressRequest& request) {
+std::string FixFor(std::span<const EgressRule> rules, const EgressRequest& request) {
+  const uint16_t usual = request.tls ? 443 : 80;
+  if (InManifest(rules)) {
+    return fmt::format("[[network.allow]] host = \"{}\"{}{}, methods = [\"{}\"], paths = [\"{}\"]",
+                       request.host.text(), PortsKey(request.port, usual),
+                       request.tls ? "" : ", tls = \"plain\"", request.method,
+                       PatternFor(request.path));
+  }
   return fmt::format("--allow '{} {}://{}{}'", request.method, request.tls ? "https" : "http",
-                     DefaultPortText(request.host, request.port, request.tls ? 443 : 80),
-                     PatternFor(request.path));
+                     DefaultPortText(request.host, request.port, usual), PatternFor(request.path));
 }
 
 EgressVerdict Denied(std::string_view reason, std::string message, std::string fix, bool ask) {
@@ -188,14 +208,14 @@ EgressVerdict Judge(std::span<const EgressRule> rules, const EgressConnect& conn
                   nearest == Miss::kHost ? fmt::format("no rule allows {}", shown)
                                          : fmt::format("the rules for {} do not allow port {}",
                                                        connect.host.text(), connect.port),
-                  FixFor(connect), ask);
+                  FixFor(rules, connect), ask);
   });
 }
 
 EgressVerdict Judge(std::span<const EgressRule> rules, const EgressRequest& request) {
   return JudgeBy(rules, request, [&](Miss nearest, bool ask) {
     const std::string& host = request.host.text();
-    const std::string fix = FixFor(request);
+    const std::string fix = FixFor(rules, request);
     switch (nearest) {
       case Miss::kHost:
       case Miss::kNone:

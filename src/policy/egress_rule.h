@@ -43,6 +43,7 @@ struct EgressRule {
   uint64_t connections = 0;  // at the same time; 0: no limit of its own
   bool ask = false;          // what is not allowed of this rule's hosts may be asked for
   bool deny = false;         // of hosts and ports; methods and paths do not narrow it
+  bool of_tool = false;      // of a declared tool: a refusal names its manifest, not a flag
 
   // How --allow would write it, for receipts: "api.example.com:443", "GET,HEAD https://api.example.com/v1/**".
   std::string text() const;
@@ -77,7 +78,8 @@ struct EgressVerdict {
   std::string
       reason;  // "host_not_allowed", "host_denied", "port_not_allowed", "tls_required", "method_not_allowed", ...
   std::string message;  // one line for a person
-  std::string fix;   // the flag that would allow it: "--allow api.example.com"; empty if none would
+  // What would allow it: the flag ("--allow api.example.com"), or the rule in a manifest; empty if nothing would.
+  std::string fix;
   bool ask = false;  // a rule says that a person may be asked
 
   bool allowed() const { return rule != nullptr; }

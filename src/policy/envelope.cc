@@ -88,7 +88,10 @@ std::string CanonicalForm(const Envelope& envelope) {
   }
   json["cwd"] = envelope.cwd;
   json["uid"] = envelope.uid;
-  json["network"] = "none";
+  json["network"] = envelope.network.empty() ? Json("none") : Json(envelope.network);
+  if (envelope.connections > 0) {
+    json["connections"] = envelope.connections;
+  }
   json["syscalls"] = SyscallProfileName(envelope.syscalls);
   if (!envelope.imported_seccomp.empty()) {
     json["seccomp"] = HashOf(envelope.imported_seccomp);

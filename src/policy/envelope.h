@@ -66,6 +66,8 @@ struct Envelope {
   std::string cwd = "/workspace";
   uint32_t uid = 1000;               // as seen inside
   std::vector<std::string> exports;  // files of /workspace that are kept (policy/export_pattern.h)
+  std::vector<std::string> network;  // what a declared tool may reach (policy/egress_line.h)
+  uint64_t connections = 0;          // of it at the same time; 0: the proxy's own bound
   SyscallProfile syscalls = SyscallProfile::kDefault;
   std::string imported_seccomp;  // the OCI JSON text, if syscalls is kImported
   bool tty = false;

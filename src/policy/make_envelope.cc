@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "policy/egress_line.h"
 #include "policy/path_param.h"
 
 namespace coffer::policy {
@@ -38,6 +39,10 @@ Result<Envelope> MakeEnvelope(const Manifest& manifest,
   envelope.cwd = manifest.run.cwd;
   envelope.exports = manifest.exports;
   envelope.env = std::move(env);
+  for (const NetworkRule& rule : manifest.network) {
+    envelope.network.push_back(EgressLine(rule));
+  }
+  envelope.connections = manifest.network.empty() ? 0 : manifest.connections;
   for (const FileMount& mount : manifest.mounts) {
     if (mount.mode == MountMode::kStaged) {
       return Refused("policy.surface", fmt::format("the mount at {} is staged", mount.at),

@@ -130,6 +130,14 @@ bool Readable(const Envelope& envelope, const std::string& path) {
                      [&](const Mount& mount) { return Within(path, mount.host); });
 }
 
+bool Reaches(const Envelope& envelope, const std::string& line) {
+  return std::find(envelope.network.begin(), envelope.network.end(), line) !=
+         envelope.network.end();
+}
+
+// 0 is no bound of its own: as an unsigned number, one less is the largest.
+bool HasMoreConnections(uint64_t asked, uint64_t most) { return asked - 1 > most - 1; }
+
 Status NarrowSyscalls(const Envelope& parent, Envelope& child) {
   if (!Imported(parent) && !Imported(child)) {
     child.syscalls = std::min(parent.syscalls, child.syscalls);
@@ -167,6 +175,11 @@ Result<Envelope> Intersect(const Envelope& parent, const Envelope& child) {
   TRY_ASSIGN(both.runtimes, CommonRuntimes(parent, child));
   std::erase_if(both.optional_runtimes,
                 [&](const std::string& runtime) { return !HasRuntime(parent, runtime); });
+  // Rules are compared as they are written: a narrower rule of the child for the same host is not found.
+  std::erase_if(both.network, [&](const std::string& line) { return !Reaches(parent, line); });
+  if (HasMoreConnections(both.connections, parent.connections)) {
+    both.connections = parent.connections;
+  }
   if (parent.workspace != child.workspace) {
     both.workspace.clear();  // not the same place: a fresh one
     both.workspace_access = Access::kWrite;
@@ -239,6 +252,14 @@ std::vector<std::string> WiderThan(const Envelope& outer, const Envelope& inner)
   }
   if (inner.runtimes.empty() && !outer.runtimes.empty()) {
     wider.emplace_back("any runtime");
+  }
+  for (const std::string& line : inner.network) {
+    if (!Reaches(outer, line)) {
+      wider.push_back(fmt::format("reaching {}", Printable(line)));
+    }
+  }
+  if (HasMoreConnections(inner.connections, outer.connections)) {
+    wider.emplace_back("more connections");
   }
   const bool same_filter =
       inner.syscalls == outer.syscalls && inner.imported_seccomp == outer.imported_seccomp;

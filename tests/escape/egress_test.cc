@@ -474,7 +474,7 @@ TEST_F(EgressEscape, TheEgressProcessIsConfined) {
   // The control: this process, which gave nothing up, is not filtered.
   EXPECT_NE(LookAt(run.pid()).status["Seccomp"], "2") << "NO-CONTROL: everything here is filtered";
   if (IsRoot()) {
-    EXPECT_EQ(view.status["Uid"].substr(0, 10), std::to_string(0x6fff0002)) << view.status["Uid"];
+    EXPECT_EQ(view.status["Uid"].substr(0, 10), std::to_string(0x6fff0004)) << view.status["Uid"];
     EXPECT_EQ(view.status["Groups"], "");
     size_t files = 0;
     for (const auto& fd : fs::directory_iterator("/proc/" + std::to_string(egress) + "/fd")) {

@@ -8,107 +8,123 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/wire_bytes.h"
 
 namespace coffer::call {
 namespace {
 
-constexpr size_t kMostText = 512;  // of one field; a path may be longer than a receipt wants it
+constexpr size_t kMostText = 480;  // of one field; a path may be longer than a receipt wants it
+constexpr uint32_t kEntryMagic = 0x636f5204;
 
-std::string Cut(const std::string& text) { return text.substr(0, kMostText); }
+// A value without NUL, which is no part of a text between processes.
+std::string Cut(const std::string& text) {
+  std::string cut = text.substr(0, kMostText);
+  std::replace(cut.begin(), cut.end(), '\0', ' ');
+  return cut;
+}
 
-// Throws if it is not an entry.
-EgressEntry EntryOf(const Json& json) {
+EgressEntry ReadEntry(WireReader& reader) {
   EgressEntry entry;
-  entry.host = json.at("host").get<std::string>();
-  const auto port = json.at("port").get<uint64_t>();
-  if (port > std::numeric_limits<uint16_t>::max()) {
-    throw std::out_of_range("port");
+  entry.host = reader.Text();
+  entry.port = reader.Number<uint16_t>();
+  entry.allowed = reader.Flag();
+  for (std::string* const text :
+       {&entry.method, &entry.path, &entry.rule, &entry.reason, &entry.fix}) {
+    *text = reader.Text();
   }
-  entry.port = static_cast<uint16_t>(port);
-  entry.method = json.at("method").get<std::string>();
-  entry.path = json.at("path").get<std::string>();
-  entry.allowed = json.at("allowed").get<bool>();
-  entry.rule = json.at("rule").get<std::string>();
-  entry.reason = json.at("reason").get<std::string>();
-  entry.fix = json.at("fix").get<std::string>();
-  entry.bytes_out = json.at("out").get<uint64_t>();
-  entry.bytes_in = json.at("in").get<uint64_t>();
-  entry.millis =
-      std::min<uint64_t>(json.at("ms").get<uint64_t>(), std::numeric_limits<uint32_t>::max());
+  entry.bytes_out = reader.Number<uint64_t>();
+  entry.bytes_in = reader.Number<uint64_t>();
+  entry.millis = reader.Number<uint32_t>();
   return entry;
+}
+
+Json JsonOf(const policy::EgressTexts& grants) {
+  Json json = {{"allow", grants.allow},
+               {"resolve", grants.resolve},
+               {"addresses", grants.addresses},
+               {"upstream_ca", grants.upstream_ca}};
+  if (grants.of_tool) {
+    json["lines"] = grants.lines;
+    json["connections"] = grants.connections;
+  }
+  return json;
 }
 
 }  // namespace
 
-std::string EncodeGrants(const policy::EgressTexts& grants) {
-  const Json json = {{"allow", grants.allow},
-                     {"resolve", grants.resolve},
-                     {"addresses", grants.addresses},
-                     {"upstream_ca", grants.upstream_ca}};
+std::string EncodeGrants(const policy::EgressTexts& grants) { return PrintJson(JsonOf(grants)); }
+
+std::string EncodeOrder(const EgressOrder& order) {
+  Json json = JsonOf(order.grants);
+  json["own"] = order.own;
   return PrintJson(json);
 }
 
-Result<policy::EgressTexts> DecodeGrants(std::string_view text) {
+Result<EgressOrder> DecodeOrder(std::string_view text) {
   TRY_ASSIGN(const Json json, ParseJson(text));
   try {
-    policy::EgressTexts grants;
+    EgressOrder order;
+    policy::EgressTexts& grants = order.grants;
     grants.allow = json.at("allow").get<std::vector<std::string>>();
     grants.resolve = json.at("resolve").get<std::vector<std::string>>();
     grants.addresses = json.at("addresses").get<std::vector<std::string>>();
     grants.upstream_ca = json.at("upstream_ca").get<std::string>();
-    return grants;
+    order.own = json.at("own").get<std::vector<std::string>>();
+    if (json.contains("lines")) {
+      grants.of_tool = true;
+      grants.lines = json.at("lines").get<std::vector<std::string>>();
+      grants.connections = json.at("connections").get<uint64_t>();
+    }
+    return order;
   } catch (const std::exception& problem) {
     return Internal("egress.grants", std::string("not the grants of a call: ") + problem.what());
   }
 }
 
 std::string EncodeEntry(const EgressEntry& entry) {
-  const Json json = {
-      {"host", Cut(entry.host)},     {"port", entry.port},       {"method", Cut(entry.method)},
-      {"path", Cut(entry.path)},     {"allowed", entry.allowed}, {"rule", Cut(entry.rule)},
-      {"reason", Cut(entry.reason)}, {"fix", Cut(entry.fix)},    {"out", entry.bytes_out},
-      {"in", entry.bytes_in},        {"ms", entry.millis}};
-  std::string line = PrintJson(json) + "\n";
-  if (line.size() > kMostEntryBytes) {  // escapes made it longer: what identifies it is kept
-    EgressEntry bare;
-    bare.host = "others";
-    bare.port = entry.port;
-    bare.allowed = entry.allowed;
-    bare.bytes_out = entry.bytes_out;
-    bare.bytes_in = entry.bytes_in;
-    bare.millis = entry.millis;
-    return EncodeEntry(bare);
+  WireWriter writer(kEntryMagic);
+  writer.Text(Cut(entry.host));
+  writer.Number(entry.port);
+  writer.Flag(entry.allowed);
+  for (const std::string* const text :
+       {&entry.method, &entry.path, &entry.rule, &entry.reason, &entry.fix}) {
+    writer.Text(Cut(*text));
   }
-  return line;
+  writer.Number(entry.bytes_out);
+  writer.Number(entry.bytes_in);
+  writer.Number(std::min<uint64_t>(entry.millis, std::numeric_limits<uint32_t>::max()));
+  const std::string values = writer.Take();
+  const uint64_t size = values.size();
+  return std::string(reinterpret_cast<const char*>(&size), sizeof(size)) + values;
 }
 
 EgressLog DecodeLog(std::string_view text) {
   EgressLog log;
+  log.broken = true;  // until everything was read
   if (text.size() < sizeof(log.head) || text.size() > kMostLogBytes) {
-    log.broken = true;
     return log;
   }
   memcpy(&log.head, text.data(), sizeof(log.head));
   text.remove_prefix(sizeof(log.head));
   while (!text.empty()) {
-    const size_t end = text.find('\n');
-    if (end >= kMostEntryBytes) {  // or there is none
-      log.broken = true;
+    uint64_t size = 0;
+    if (text.size() < sizeof(size)) {
       return log;
     }
-    const Result<Json> json = ParseJson(text.substr(0, end));
-    text.remove_prefix(end + 1);
-    if (!json.ok()) {
-      log.broken = true;
+    memcpy(&size, text.data(), sizeof(size));
+    text.remove_prefix(sizeof(size));
+    if (size > text.size() || size > kMostEntryBytes - sizeof(size)) {
       return log;
     }
-    try {
-      log.entries.push_back(EntryOf(*json));
-    } catch (const std::exception&) {
-      log.broken = true;
+    WireReader reader(text.substr(0, size), kEntryMagic);
+    text.remove_prefix(size);
+    EgressEntry entry = ReadEntry(reader);
+    if (!reader.Complete()) {
       return log;
     }
+    log.entries.push_back(std::move(entry));
   }
+  log.broken = false;
   return log;
 }
 

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a supervisor and the egress process of its call tell each other (egress_process.h, daemon/egress_call.h).
+// What a supervisor and the egress process tell each other (egress_process.h, daemon/egress_call.h).
 //
-// The grants go there once, as JSON in a sealed memory file. What the process did comes back in another memory file, the
-// log, that it appends to while it runs: a process that is killed loses nothing that it had written, and never waits for a
-// reader. The process parses bytes of the payload and of strangers, so its log is hostile input to the supervisor:
-// its size is bounded before it is read, and a line that is not exactly an entry makes the whole log count as broken.
+// The grants go there once, as JSON in a sealed memory file; a supervisor writes JSON and never reads it. What the process
+// did comes back in another memory file, the log, that it appends to while it runs: a process that is killed loses nothing
+// that it had written, and never waits for a reader. The process parses bytes of the payload and of strangers, so its log
+// is hostile input to the supervisor, which may be root: its size is bounded before it is read, it is a list of values with
+// their lengths (base/wire_bytes.h), and what is not exactly an entry makes the whole log count as broken.
+//
+// Both kinds of process speak the same on one seqpacket socket of the call: 'R' and the CA or 'E' and a message out, 'L'
+// and the listener in, then the supervisor's end of file, and at last 'F': everything is written down.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +23,9 @@
 
 namespace coffer::call {
 
-// The descriptors of the process beside stdio.
-inline constexpr int kEgressControl =
-    3;  // a seqpacket socket: the listeners in, the boundary's CA out
+// The descriptors of a process for one call, beside stdio.
+// A seqpacket socket: the listeners in, the boundary's CA out.
+inline constexpr int kEgressControl = 3;
 inline constexpr int kEgressGrants = 4;
 inline constexpr int kEgressLog = 5;
 
@@ -30,8 +34,14 @@ inline constexpr size_t kMostLogBytes = 1 << 20;
 inline constexpr size_t kMostEntryBytes = 4096;
 inline constexpr size_t kMostCaBytes = 16 << 10;
 
+// What the process is told: the grants, and the addresses of this host, which nothing may lead to.
+struct EgressOrder {
+  policy::EgressTexts grants;
+  std::vector<std::string> own;
+};
 std::string EncodeGrants(const policy::EgressTexts& grants);
-Result<policy::EgressTexts> DecodeGrants(std::string_view text);
+std::string EncodeOrder(const EgressOrder& order);
+Result<EgressOrder> DecodeOrder(std::string_view text);
 
 // One connection or request, when it is over.
 using EgressEntry = egress::Traffic;
@@ -43,7 +53,7 @@ struct EgressLogHead {
   uint64_t bytes_in = 0;
 };
 
-// One line with its end, at most kMostEntryBytes: long texts are cut.
+// Its length and its values, at most kMostEntryBytes: long texts are cut.
 std::string EncodeEntry(const EgressEntry& entry);
 
 struct EgressLog {

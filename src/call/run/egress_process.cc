@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <initializer_list>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,24 @@ Result<UniqueFd> MakeMemory(const std::string& content) {
   TRY(sys::WriteAll(memory.get(), content));
   (void)Syscall(SYS_lseek, memory.get(), 0, SEEK_SET);
   return memory;
+}
+
+// One byte with descriptors.
+long SendFds(int socket, char word, std::initializer_list<int> fds, int flags) {
+  constexpr size_t kMostFds = 4;
+  alignas(cmsghdr) char control[CMSG_SPACE(kMostFds * sizeof(int))] = {};
+  iovec part{&word, 1};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
+  cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
+  memcpy(CMSG_DATA(rights), std::data(fds), fds.size() * sizeof(int));
+  return Syscall(SYS_sendmsg, socket, Arg(&header), MSG_NOSIGNAL | flags);
 }
 
 // 3, 4, 5 in their order, and nothing else but an empty stdio. Only before execve.
@@ -114,25 +133,16 @@ EgressProcess::~EgressProcess() {
   }
 }
 
-Result<EgressProcess> EgressProcess::Start(const policy::EgressTexts& grants) {
-  TRY_ASSIGN(const std::vector<std::string> places, DaemonPlaces());
-  bool found = false;
-  for (const std::string& place : places) {
-    found = found || ::access(place.c_str(), X_OK) == 0;
-  }
-  if (!found) {
-    return HostFault("egress.missing", "cofferd is not beside coffer, and --allow needs it",
-                     "install both; `make all` builds them");
-  }
-  const std::string text = EncodeGrants(grants);
+Result<EgressProcess::Given> EgressProcess::MakeChannel(const EgressOrder& order) {
+  const std::string text = EncodeOrder(order);
   if (text.size() > kMostGrantBytes) {
     return Refused("policy.egress", "the rules for the network are too long",
-                   "give fewer rules, or a smaller file with --upstream-ca");
+                   "give fewer rules, or a smaller file of upstream certificates");
   }
-  EgressProcess process;
-  TRY_ASSIGN(const UniqueFd given, MakeMemory(text));
-  TRY_ASSIGN(process.log_, MakeMemory(std::string(sizeof(EgressLogHead), '\0')));
-  const long sealed = Syscall(SYS_fcntl, given.get(), F_ADD_SEALS,
+  Given given;
+  TRY_ASSIGN(given.order, MakeMemory(text));
+  TRY_ASSIGN(log_, MakeMemory(std::string(sizeof(EgressLogHead), '\0')));
+  const long sealed = Syscall(SYS_fcntl, given.order.get(), F_ADD_SEALS,
                               F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
   if (sealed < 0) {
     return EgressError("cannot seal the rules", sealed);
@@ -142,8 +152,35 @@ Result<EgressProcess> EgressProcess::Start(const policy::EgressTexts& grants) {
   if (made < 0) {
     return EgressError("cannot make a channel to the egress process", made);
   }
-  process.control_ = UniqueFd(ends[0]);
-  const UniqueFd theirs(ends[1]);
+  control_ = UniqueFd(ends[0]);
+  given.control = UniqueFd(ends[1]);
+  return given;
+}
+
+Result<EgressProcess> EgressProcess::Ask(int door, const EgressOrder& order) {
+  EgressProcess process;
+  TRY_ASSIGN(const Given given, process.MakeChannel(order));
+  // Never waits: a role that takes no calls must not hold up the supervisor.
+  const long sent = SendFds(door, 'C', {given.control.get(), given.order.get(), process.log_.get()},
+                            MSG_DONTWAIT);
+  if (sent < 0) {
+    return HostFault("egress.start", "the egress role takes no calls", "try again in a moment");
+  }
+  return process;
+}
+
+Result<EgressProcess> EgressProcess::Start(const EgressOrder& order) {
+  TRY_ASSIGN(const std::vector<std::string> places, DaemonPlaces());
+  bool found = false;
+  for (const std::string& place : places) {
+    found = found || ::access(place.c_str(), X_OK) == 0;
+  }
+  if (!found) {
+    return HostFault("egress.missing", "cofferd is not beside coffer, and --allow needs it",
+                     "install both; `make all` builds them");
+  }
+  EgressProcess process;
+  TRY_ASSIGN(const Given given, process.MakeChannel(order));
   // Of the environment only what says which certificates this host trusts. No search list: a name that is not there must
   // not become a query for another one. A resolver that does not answer has 8 s.
   std::string search = "LOCALDOMAIN=";
@@ -161,7 +198,7 @@ Result<EgressProcess> EgressProcess::Start(const policy::EgressTexts& grants) {
                      "wait until calls have ended, or raise its limits");
   }
   if (process.pid_ == 0) {
-    Become(parent, places, env, theirs.get(), given.get(), process.log_.get());
+    Become(parent, places, env, given.control.get(), given.order.get(), process.log_.get());
   }
   return process;
 }
@@ -176,7 +213,9 @@ Result<std::string> EgressProcess::AwaitReady() {
   }
   if (got <= 0 || (message[0] != 'R' && message[0] != 'E')) {
     return HostFault("egress.start", "the egress process did not start",
-                     "cofferd must be of the same version as coffer, with its libraries installed");
+                     pid_ > 0 ? "cofferd must be of the same version as coffer, with its libraries "
+                                "installed"
+                              : "the daemon starts it again: call once more");
   }
   message.resize(static_cast<size_t>(got));
   if (message[0] == 'E') {
@@ -188,43 +227,33 @@ Result<std::string> EgressProcess::AwaitReady() {
 }
 
 Status EgressProcess::GiveListeners(const egress::Listeners& listeners) {
-  char word = 'L';
-  const int fds[] = {listeners.proxy.get(), listeners.resolver.get(), listeners.redirect.get()};
-  const size_t size = (listeners.redirect ? 3 : 1) * sizeof(int);
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(fds))] = {};
-  iovec part{&word, 1};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = CMSG_SPACE(size);
-  cmsghdr* const rights = CMSG_FIRSTHDR(&header);
-  rights->cmsg_level = SOL_SOCKET;
-  rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(size);
-  memcpy(CMSG_DATA(rights), fds, size);
-  const long sent = Syscall(SYS_sendmsg, control_.get(), Arg(&header), MSG_NOSIGNAL);
+  const long sent =
+      listeners.redirect
+          ? SendFds(control_.get(), 'L',
+                    {listeners.proxy.get(), listeners.resolver.get(), listeners.redirect.get()}, 0)
+          : SendFds(control_.get(), 'L', {listeners.proxy.get()}, 0);
   return sent < 0 ? Status(EgressError("cannot hand the listeners to the egress process", sent))
                   : Status();
 }
 
+// Whether the process says, in time, that everything is written down.
+bool EgressProcess::HearEnd() {
+  (void)Syscall(SYS_shutdown, control_.get(), SHUT_WR);
+  pollfd said{control_.get(), POLLIN, 0};
+  char word = 0;
+  return ::poll(&said, 1, kEndMillis) == 1 &&
+         Syscall(SYS_recvfrom, control_.get(), Arg(&word), 1, MSG_DONTWAIT, 0, 0) == 1 &&
+         word == 'F';
+}
+
 EgressProcess::End EgressProcess::Finish() {
   End end;
-  int how = 0;
-  if (::waitpid(pid_, &how, WNOHANG) == pid_) {
-    end.early = true;
-  } else {
-    const long pidfd = Syscall(SYS_pidfd_open, pid_, 0);
-    const UniqueFd watch(static_cast<int>(pidfd < 0 ? -1 : pidfd));
-    (void)Syscall(SYS_shutdown, control_.get(), SHUT_WR);
-    pollfd ended{watch.get(), POLLIN, 0};
-    if (pidfd < 0 || ::poll(&ended, 1, kEndMillis) != 1) {
-      ::kill(pid_, SIGKILL);
-    }
-    ::waitpid(pid_, &how, 0);
-    end.early = !WIFEXITED(how) || WEXITSTATUS(how) != 0;
+  end.early = !HearEnd();
+  control_.Reset();
+  if (pid_ > 0) {
+    ::kill(pid_, SIGKILL);  // it has nothing left to do
+    ::waitpid(std::exchange(pid_, -1), nullptr, 0);
   }
-  pid_ = -1;
   std::string text(kMostLogBytes + 1, '\0');
   const long got = Syscall(SYS_pread64, log_.get(), Arg(text.data()), text.size(), 0);
   text.resize(got < 0 ? 0 : static_cast<size_t>(got));

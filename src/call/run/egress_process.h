@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The egress process of one call of `coffer run --allow`: the only thing that dials for it (ADR 38).
+// The egress process of a call: the only thing that dials for it.
 //
-// It is `cofferd` in the role of daemon/egress_call.h: it starts beside the boundary, only for a call with rules, and ends
-// with the call. The supervisor gives it the grants, and later the listeners in the boundary's network. Nothing
-// else leads from the boundary to it, and the boundary has no other route: if the process dies, connections inside are
-// refused, and the call ends with egress.ended.
+// Without a daemon it is a `cofferd` of the call's own (ADR 38): it starts beside the boundary, only for a call with rules,
+// and ends with the call. In the daemon it is the role that serves all calls (daemon/call_egress_role.h, ADR 49). Either
+// way the supervisor gives it the grants, and later the listeners in the boundary's network, and hears from it on a socket
+// of this call alone. Nothing else leads from the boundary to it, and the boundary has no other route: if the process
+// dies, connections inside are refused, and the call ends with egress.ended.
 #pragma once
 
 #include <sys/types.h>
@@ -26,10 +27,12 @@ class EgressProcess {
   EgressProcess() = default;
   EgressProcess(EgressProcess&& other) noexcept;
   EgressProcess& operator=(EgressProcess&& other) noexcept;
-  ~EgressProcess();  // ends it
+  ~EgressProcess();  // ends it, or what the role does for this call
 
   // Does not wait for it. Fails if there is no cofferd.
-  static Result<EgressProcess> Start(const policy::EgressTexts& grants);
+  static Result<EgressProcess> Start(const EgressOrder& order);
+  // The role at the other end of `door`, which the caller owns, serves the call. Does not wait for it.
+  static Result<EgressProcess> Ask(int door, const EgressOrder& order);
 
   // Waits until it is confined and ready. The certificate of the boundary's CA in PEM, or "" if no rule needs one.
   Result<std::string> AwaitReady();
@@ -38,16 +41,21 @@ class EgressProcess {
 
   struct End {
     EgressLog log;
-    bool early =
-        false;  // it was dead before it was told to end: what it did last is not in the log
+    bool early = false;  // it was dead before it was told to end: the log may lack what it did last
   };
   // Ends it, once nothing of the boundary is left.
   End Finish();
 
-  bool running() const { return pid_ > 0; }
+  bool running() const { return static_cast<bool>(control_); }
 
  private:
-  pid_t pid_ = -1;
+  struct Given {
+    UniqueFd control, order;  // the process's ends; its log is `log_`
+  };
+  Result<Given> MakeChannel(const EgressOrder& order);
+  bool HearEnd();
+
+  pid_t pid_ = -1;  // of a process of its own
   UniqueFd control_;
   UniqueFd log_;
 };

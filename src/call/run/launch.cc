@@ -146,11 +146,12 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   }
   const bool has_egress = !request.egress.empty();
   if (!container && has_egress) {
-    return Refused("policy.egress", "--allow needs the container level",
-                   "leave out --level process; `coffer doctor` says what this host lacks");
+    return Refused("policy.egress", "network needs the container level",
+                   "leave out --level process (in a manifest: isolation.level = \"container\"); "
+                   "`coffer doctor` says what this host lacks");
   }
   if (PortSocketsOf(request) > isolation::kMostPortSockets) {
-    return Refused("policy.egress", "--allow beside that many ports of a session",
+    return Refused("policy.egress", "network beside that many ports of a session",
                    "leave out --publish, or end processes of the session");
   }
   if (!container && request.envelope.overlay) {

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "base/trust_files.h"
 #include "call/run/egress_listeners.h"
+#include "call/run/own_addresses.h"
 #include "isolation/etc.h"
 #include "policy/synthetic_block.h"
 
@@ -165,7 +166,11 @@ void AddFailure(const EgressEntry& entry, RunOutcome& outcome) {
 Result<EgressProcess> StartEgress(const RunRequest& request, isolation::BoundaryPlan& plan,
                                   isolation::Call& call) {
   const policy::EgressTexts& grants = request.egress;
-  TRY_ASSIGN(EgressProcess process, EgressProcess::Start(grants));
+  EgressOrder order{grants, {}};
+  TRY_ASSIGN(order.own, OwnAddresses());
+  TRY_ASSIGN(EgressProcess process, request.egress_door >= 0
+                                        ? EgressProcess::Ask(request.egress_door, order)
+                                        : EgressProcess::Start(order));
   AddResolver(plan);
   const std::string proxy = fmt::format("http://127.0.0.1:{}", kEgressPort);
   for (const char* const name : kProxyNames) {
@@ -177,7 +182,7 @@ Result<EgressProcess> StartEgress(const RunRequest& request, isolation::Boundary
   std::string extra = grants.upstream_ca;
   if (request.egress_intercepts) {
     TRY_ASSIGN(const std::string ca, process.AwaitReady());
-    extra += extra.empty() || extra.ends_with('\n') ? ca : "\n" + ca;
+    extra += extra.empty() || extra.ends_with('\n') || ca.empty() ? ca : "\n" + ca;
   }
   if (!extra.empty()) {
     std::string bundle = HostTrust();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a call with --allow has beside its boundary: the egress process, the variables and the resolver that lead programs to
+// What a call with network has beside its boundary: the egress process, the variables and the resolver that lead programs to
 // it, and the certificates that they trust. And what the receipt says of it afterwards.
 //
 // Variables and resolver are a convenience, not the wall: a program that ignores them reaches nothing, because the boundary's

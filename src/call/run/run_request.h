@@ -56,10 +56,12 @@ struct RunRequest {
     uint16_t inside = 0;
   };
   std::vector<Publish> publish;
-  // --allow and what belongs to it. Never on the wire: `coffer run` alone.
+  // --allow and what belongs to it; for a declared tool, what envelope.network becomes (call/warden/grant_network.h). Never
+  // on the wire.
   policy::EgressTexts egress;
   bool egress_intercepts = false;  // a rule judges requests, not only hosts
-  uint32_t tenant = 0;             // its number in the store; 0: none
+  int egress_door = -1;  // to the daemon's egress role; -1: the call has a process of its own
+  uint32_t tenant = 0;   // its number in the store; 0: none
   isolation::UidRange
       uids;  // as root: made from the tenant by the warden, or by `coffer call` (tenant_uids.h)
 };

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "isolation/host_path.h"
 #include "isolation/protected_paths.h"
+#include "policy/egress_line.h"
 #include "policy/make_envelope.h"
 #include "policy/narrowing.h"
 
@@ -112,6 +113,18 @@ Status CheckMounts(const WardenRules& rules, const TableEntry& entry,
       own.insert(own.end(), rules.relied.begin(), rules.relied.end());
     }
     TRY(isolation::CheckShowsNone(opened, mount.access, own));
+  }
+  return {};
+}
+
+// Which rules there are was compared before, as a part of the envelope.
+Status CheckNetwork(const WardenRules& rules, const policy::Envelope& envelope) {
+  for (const std::string& line : envelope.network) {
+    if (policy::IsDangerousLine(line) && !rules.allow_broad) {
+      return Refused(
+          "policy.egress.broad", "the daemon was started without --allow-dangerous",
+          "name hosts and ports without a dangerously_ key, or start the daemon with it");
+    }
   }
   return {};
 }
@@ -275,6 +288,7 @@ Status CheckRequest(const WardenRules& rules, const WardenTable& table, const Ru
                                entry->tool, fmt::join(above, ", ")),
                    "lower them in the manifest, or raise [ceilings] in the daemon's configuration");
   }
+  TRY(CheckNetwork(rules, envelope));
   return CheckMounts(rules, *entry, envelope);
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/exit_codes.h"
 #include "base/sys.h"
+#include "call/warden/grant_network.h"
 #include "call/warden/protocol.h"
 #include "call/warden/runner.h"
 #include "call/warden/tenant_uids.h"
@@ -38,6 +39,11 @@ Result<Channels> MakeChannels(std::string_view stdin_text) {
   return channels;
 }
 
+Status Allow(const Allowed& allowed, RunRequest& request) {
+  TRY(CheckRequest(allowed.rules, allowed.table, request));
+  return GrantNetwork(allowed.table, request);
+}
+
 // About a call that runs. A warden that is gone has taken its calls along.
 Status Tell(int control, WardenVerb verb, const std::string& call_id, uint64_t size) {
   WardenMessage message;
@@ -62,13 +68,12 @@ LocalLauncher::~LocalLauncher() {
 Result<RunChannels> LocalLauncher::Launch(const std::string& call_id, const RunRequest& request,
                                           std::string_view stdin_text) {
   TRY_ASSIGN(Channels channels, MakeChannels(stdin_text));
-  if (const Status allowed =
-          allowed_ == nullptr ? Status() : CheckRequest(allowed_->rules, allowed_->table, request);
+  RunRequest run = request;
+  if (const Status allowed = allowed_ == nullptr ? Status() : Allow(*allowed_, run);
       !allowed.ok()) {
     SendReport(channels.report.get(), RefusalReport(allowed.error()), Patience::kNone);
     return std::move(channels.ours);
   }
-  RunRequest run = request;
   TRY_ASSIGN(run.uids, UidsOfTenant(run.tenant));
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();

@@ -10,6 +10,29 @@ namespace {
 
 constexpr uint32_t kTableMagic = 0x636f5203;
 
+void WriteEgress(WireWriter& writer, const policy::EgressConfig& egress) {
+  writer.Texts(egress.resolve);
+  writer.Texts(egress.addresses);
+  writer.Text(egress.upstream_ca);
+  writer.Number(egress.sets.size());
+  for (const auto& [name, rules] : egress.sets) {
+    writer.Text(name);
+    writer.Texts(rules);
+  }
+}
+
+policy::EgressConfig ReadEgress(WireReader& reader) {
+  policy::EgressConfig egress;
+  egress.resolve = reader.Texts();
+  egress.addresses = reader.Texts();
+  egress.upstream_ca = reader.Text();
+  for (uint32_t left = reader.Count(); left > 0 && reader.ok(); --left) {
+    std::string name = reader.Text();
+    egress.sets.emplace_back(std::move(name), reader.Texts());
+  }
+  return egress;
+}
+
 void WriteWord(WireWriter& writer, const policy::Word& word) {
   writer.Number(static_cast<uint8_t>(word.kind));
   writer.Text(word.text);
@@ -115,6 +138,7 @@ const TableEntry* WardenTable::Find(std::string_view tool) const {
 std::string EncodeTable(const WardenTable& table) {
   WireWriter writer(kTableMagic);
   WriteLimits(writer, table.ceilings);
+  WriteEgress(writer, table.egress);
   writer.Number(table.entries.size());
   for (const TableEntry& entry : table.entries) {
     WriteEntry(writer, entry);
@@ -126,6 +150,7 @@ Result<WardenTable> DecodeTable(std::string_view bytes) {
   WireReader reader(bytes, kTableMagic);
   WardenTable table;
   table.ceilings = ReadLimits(reader);
+  table.egress = ReadEgress(reader);
   for (uint32_t left = reader.Count(); left > 0 && reader.ok(); --left) {
     TableEntry entry = ReadEntry(reader);
     const bool first_is_literal =

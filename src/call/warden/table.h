@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "policy/egress_config.h"
 #include "policy/envelope.h"
 #include "policy/manifest/manifest.h"
 #include "policy/template.h"
@@ -38,6 +39,7 @@ struct TableEntry {
 
 struct WardenTable {
   policy::Limits ceilings;          // no call has more, whatever its manifest says
+  policy::EgressConfig egress;      // what the operator says about every tool's network
   std::vector<TableEntry> entries;  // one for each tool
 
   const TableEntry* Find(std::string_view tool) const;  // null if there is none

@@ -16,6 +16,7 @@
 #include "base/print.h"
 #include "base/sys.h"
 #include "call/run/doctor.h"
+#include "call/warden/grant_network.h"
 #include "call/warden/protocol.h"
 #include "call/warden/runner.h"
 #include "call/warden/tenant_uids.h"
@@ -49,7 +50,7 @@ Status TakeFixedStdin(const TableEntry& entry) {
 
 // In the runner: what the gateway asked for, if a manifest allows it.
 Result<RunRequest> ReadRequest(const WardenRules& rules, const WardenTable& table,
-                               const ReceivedMessage& received, uint32_t uid_index) {
+                               const ReceivedMessage& received, uint32_t uid_index, int door) {
   TRY_ASSIGN(const std::string bytes,
              ReadSealed(received.descriptors[0].get(), received.message.size));
   TRY_ASSIGN(RunRequest request, DecodeRun(bytes));
@@ -58,16 +59,18 @@ Result<RunRequest> ReadRequest(const WardenRules& rules, const WardenTable& tabl
   }
   TRY(CheckRequest(rules, table, request));
   TRY(TakeFixedStdin(*table.Find(request.entry)));
+  TRY(GrantNetwork(table, request));
   TRY_ASSIGN(request.uids, UidOfTenant(request.tenant, uid_index));
   // From here on by our own word, never by the gateway's.
   request.runtimes_only = true;
+  request.egress_door = door;
   request.state = rules.sessions.substr(0, rules.sessions.rfind('/'));
   return request;
 }
 
 // In the runner: one call, from bytes to a report.
 [[noreturn]] void RunOne(const WardenRules& rules, const WardenTable& table,
-                         ReceivedMessage& received, pid_t warden, uint32_t uid_index) {
+                         ReceivedMessage& received, pid_t warden, uint32_t uid_index, int door) {
   std::vector<UniqueFd>& given = received.descriptors;
   if (!BecomeRunner(given[1].get(), given[2].get(), given[3].get(), warden)) {
     ::_exit(kExitFailed);
@@ -76,11 +79,14 @@ Result<RunRequest> ReadRequest(const WardenRules& rules, const WardenTable& tabl
   for (size_t i = 1; i < 4; ++i) {
     given[i].Reset();
   }
-  Result<RunRequest> request = ReadRequest(rules, table, received, uid_index);
+  Result<RunRequest> request = ReadRequest(rules, table, received, uid_index, door);
   given[0].Reset();
   if (!request.ok()) {
     SendReport(report, RefusalReport(request.error()), Patience::kSome);
     ::_exit(kExitRefused);
+  }
+  if (request->egress.empty()) {
+    ::close(door);
   }
   RunAndReport(std::move(request).value(), report);
 }
@@ -194,7 +200,7 @@ class Warden {
       ::close(sockets_.gateway);
       ::close(sockets_.monitor);
       runners_.clear();
-      RunOne(rules_, table_, received, warden, uid_index);
+      RunOne(rules_, table_, received, warden, uid_index, sockets_.egress);
     }
     const long pidfd = pid < 0 ? -EAGAIN : Syscall(SYS_pidfd_open, pid, 0);
     if (pidfd < 0) {
@@ -218,6 +224,7 @@ class Warden {
     if (pid == 0) {
       ::close(sockets_.gateway);
       ::close(sockets_.monitor);
+      ::close(sockets_.egress);
       runners_.clear();
       ServeVolume(rules_.sessions, received.message, received.descriptors[0].get());
     }

@@ -15,8 +15,8 @@
 #include "audit/receipt.h"
 #include "base/exit_codes.h"
 #include "base/result.h"
+#include "base/wire_bytes.h"
 #include "call/run/run_request.h"
-#include "call/warden/wire_bytes.h"
 #include "policy/export_pattern.h"
 
 namespace coffer::call {

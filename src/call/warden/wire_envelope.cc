@@ -73,6 +73,8 @@ void WriteEnvelope(WireWriter& writer, const policy::Envelope& envelope) {
   writer.Number(static_cast<uint8_t>(envelope.syscalls));
   writer.Text(envelope.imported_seccomp);
   writer.Texts(envelope.exports);
+  writer.Texts(envelope.network);
+  writer.Number(envelope.connections);
 }
 
 policy::Envelope ReadEnvelope(WireReader& reader) {
@@ -107,6 +109,8 @@ policy::Envelope ReadEnvelope(WireReader& reader) {
   envelope.syscalls = reader.Choice(policy::SyscallProfile::kImported);
   envelope.imported_seccomp = reader.Text();
   envelope.exports = reader.Texts();
+  envelope.network = reader.Texts();
+  envelope.connections = reader.Number<uint64_t>();
   return envelope;
 }
 

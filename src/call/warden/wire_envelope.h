@@ -3,7 +3,7 @@
 // An envelope as bytes, in a request (wire.h) and in the warden's table (table.h).
 #pragma once
 
-#include "call/warden/wire_bytes.h"
+#include "base/wire_bytes.h"
 #include "policy/envelope.h"
 
 namespace coffer::call {

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "audit/receipt.h"
-#include "call/warden/wire_bytes.h"
+#include "base/wire_bytes.h"
 
 namespace coffer::call {
 

@@ -163,10 +163,13 @@ CallRequest ReadCall(Members* members) {
       members->Wrong(name, "must be an object");
     }
   }
-  // A call may ask for less network than its manifest gives. No manifest gives any yet, so this is kept by itself.
-  if (const Json* network = members->Find("network");
-      network != nullptr && *network != Json::array()) {
-    members->Wrong("network", "must be [], which is none: no tool of this version has any");
+  // A call may ask for less network than its manifest gives.
+  if (const Json* network = members->Find("network"); network != nullptr) {
+    request.without_network = true;
+    if (*network != Json::array()) {
+      members->Wrong("network",
+                     "must be [], which is none; without it the tool has its manifest's");
+    }
   }
   request.reason = members->Text("reason").value_or("");
   if (const Status reason = policy::CheckReason(request.reason); !reason.ok()) {

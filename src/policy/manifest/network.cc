@@ -8,6 +8,7 @@
 
 #include "base/quantity.h"
 #include "base/text.h"
+#include "policy/egress_line.h"
 #include "policy/manifest/rules.h"
 #include "policy/manifest/sections.h"
 
@@ -140,10 +141,37 @@ void ReadRequests(TableReader& reader, NetworkRule& rule, MistakeList& mistakes)
   }
 }
 
+// host = "@NAME": rules that the operator wrote down once, in [egress] of the configuration. All terms are there.
+bool ReadSet(TableReader& reader, const TomlNode& table, NetworkRule& rule) {
+  const TomlEntry* const host = reader.Find("host");
+  if (host == nullptr || host->value.kind != TomlKind::kString || !IsSetLine(host->value.text)) {
+    return false;
+  }
+  rule.host = host->value.text;
+  if (!IsSetName(std::string_view(rule.host).substr(1))) {
+    reader.Add("host", fmt::format("\"{}\" is not the name of a set", Printable(rule.host)),
+               "write @ and 1 to 64 lower-case letters, digits, dashes and underscores");
+  }
+  for (const TomlEntry& entry : table.entries) {
+    if (entry.key != "host") {
+      reader.Add(entry.key, fmt::format("beside the set {}", Printable(rule.host)),
+                 "leave it out: the rules of a set are in [egress.sets] of the configuration");
+    }
+  }
+  rule.tls = TlsMode::kSplice;
+  rule.methods.clear();
+  rule.paths = {"/**"};
+  return true;
+}
+
 void ReadRule(const TomlNode& table, Manifest& manifest, MistakeList& mistakes) {
   TableReader reader(table, "network.allow", mistakes);
   NetworkRule rule;
   rule.position = table.at;
+  if (ReadSet(reader, table, rule)) {
+    manifest.network.push_back(std::move(rule));
+    return;
+  }
   const bool any = reader.Find("dangerously_allow_any_host") != nullptr;
   if (any) {
     if (reader.Find("host") != nullptr || reader.Find("dangerously_host") != nullptr) {

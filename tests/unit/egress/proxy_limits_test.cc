@@ -88,7 +88,8 @@ class ProxyLimits : public ::testing::Test {
     grants_.resolve["api.test"] = {policy::IpAddress::V4({127, 0, 0, 1})};
     grants_.addresses = {policy::ParseAddressRange("127.0.0.1/32").value()};
     loop_ = net::MakeLoop();
-    proxy_ = MakeProxy(*loop_, grants_, "", AddressGuard(grants_.addresses, {}),
+    UpstreamTrust trust = UpstreamTrust::OfThisHost();
+    proxy_ = MakeProxy(*loop_, grants_, trust, "", AddressGuard(grants_.addresses, {}),
                        [this](const Traffic& one) { log_.push_back(one); })
                  .value();
     Listeners listeners;

@@ -36,6 +36,22 @@ TEST(Narrowing, LimitsFloorsAndLevelsTakeTheStricter) {
   EXPECT_EQ(both.uid, 1000U);
 }
 
+TEST(Narrowing, TheNetworkIsWhatBothReach) {
+  Envelope parent;
+  Envelope child;
+  parent.network = {"@a", "b"};
+  child.network = {"b", "c"};
+  parent.connections = 3;
+  Envelope both = *Intersect(parent, child);
+  EXPECT_THAT(both.network, ElementsAre("b"));
+  EXPECT_EQ(both.connections, 3U);
+  EXPECT_TRUE(Covers(parent, both) && Covers(child, both));
+  EXPECT_THAT(WiderThan(parent, child), ElementsAre("reaching c", "more connections"));
+  child.connections = 2;
+  EXPECT_EQ(Intersect(parent, child)->connections, 2U);
+  EXPECT_THAT(Intersect({}, child)->network, IsEmpty());
+}
+
 TEST(Narrowing, MountsKeepWhatBothShow) {
   Envelope parent;
   Envelope child;

@@ -16,16 +16,30 @@ EgressEntry Sample() {
 }
 
 TEST(EgressMessages, GrantsGoThereAndBack) {
-  const policy::EgressTexts texts{
-      {"a.example.com"}, {"a.example.com=192.0.2.1"}, {"10.0.0.0/8"}, "PEM"};
-  const Result<policy::EgressTexts> back = DecodeGrants(EncodeGrants(texts));
+  EgressOrder order;
+  order.grants.allow = {"a.example.com"};
+  order.grants.resolve = {"a.example.com=192.0.2.1"};
+  order.grants.addresses = {"10.0.0.0/8"};
+  order.grants.upstream_ca = "PEM";
+  order.own = {"192.0.2.9"};
+  Result<EgressOrder> back = DecodeOrder(EncodeOrder(order));
   ASSERT_TRUE(back.ok());
-  EXPECT_EQ(back->allow, texts.allow);
-  EXPECT_EQ(back->resolve, texts.resolve);
-  EXPECT_EQ(back->addresses, texts.addresses);
-  EXPECT_EQ(back->upstream_ca, texts.upstream_ca);
+  EXPECT_EQ(back->grants.allow, order.grants.allow);
+  EXPECT_EQ(back->grants.resolve, order.grants.resolve);
+  EXPECT_EQ(back->grants.addresses, order.grants.addresses);
+  EXPECT_EQ(back->grants.upstream_ca, order.grants.upstream_ca);
+  EXPECT_EQ(back->own, order.own);
+  EXPECT_FALSE(back->grants.of_tool);
+  order.grants.of_tool = true;
+  order.grants.lines = {"{}"};
+  order.grants.connections = 4;
+  back = DecodeOrder(EncodeOrder(order));
+  ASSERT_TRUE(back.ok());
+  EXPECT_TRUE(back->grants.of_tool);
+  EXPECT_EQ(back->grants.lines, order.grants.lines);
+  EXPECT_EQ(back->grants.connections, 4u);
   for (const char* const broken : {"", "{}", "[]", R"({"allow":"x"})"}) {
-    EXPECT_FALSE(DecodeGrants(broken).ok()) << broken;
+    EXPECT_FALSE(DecodeOrder(broken).ok()) << broken;
   }
 }
 
@@ -41,31 +55,30 @@ TEST(EgressMessages, EntriesGoThereAndBack) {
   EXPECT_EQ(log.entries[1].bytes_in, 34u);
 }
 
-// Whatever bytes a payload makes the process write down, an entry stays one line of bounded size.
-TEST(EgressMessages, AnEntryIsOneBoundedLine) {
+// Whatever bytes a payload makes the process write down, an entry has a bounded size and stays one entry.
+TEST(EgressMessages, AnEntryIsBounded) {
   EgressEntry entry = Sample();
   entry.host.assign(100000, 'a');
-  entry.host += "\n{\"host\":";
-  entry.path = std::string(600, '\x01');
+  entry.path = std::string(600, '\0');
   entry.method = entry.rule = entry.reason = entry.fix = std::string(600, '\x01');
-  const std::string line = EncodeEntry(entry);
-  EXPECT_LE(line.size(), kMostEntryBytes);
-  EXPECT_EQ(line.find('\n'), line.size() - 1);
-  const EgressLog log = DecodeLog(LogOf({}, line));
+  const std::string bytes = EncodeEntry(entry);
+  EXPECT_LE(bytes.size(), kMostEntryBytes);
+  const EgressLog log = DecodeLog(LogOf({}, bytes + EncodeEntry(Sample())));
   EXPECT_FALSE(log.broken);
-  ASSERT_EQ(log.entries.size(), 1u);
+  ASSERT_EQ(log.entries.size(), 2u);
   EXPECT_EQ(log.entries[0].bytes_out, 12u);
+  EXPECT_EQ(log.entries[1].host, "api.example.com");
 }
 
 TEST(EgressMessages, ALogThatIsNotOneIsBroken) {
-  const std::string line = EncodeEntry(Sample());
+  const std::string entry = EncodeEntry(Sample());
   EXPECT_TRUE(DecodeLog("").broken);
   EXPECT_TRUE(DecodeLog("short").broken);
   EXPECT_FALSE(DecodeLog(LogOf({}, "")).broken) << "the control";
-  for (const std::string& lines :
-       {line.substr(0, line.size() - 1), std::string("{}\n"), std::string("x\n"), line + "null\n",
-        std::string(kMostEntryBytes, ' ') + "\n"}) {
-    EXPECT_TRUE(DecodeLog(LogOf({}, lines)).broken) << lines;
+  for (const std::string& bytes :
+       {entry.substr(0, entry.size() - 1), std::string("x"), std::string(8, '\0'), entry + "x",
+        entry + std::string(8, '\xff'), std::string(kMostEntryBytes, ' ')}) {
+    EXPECT_TRUE(DecodeLog(LogOf({}, bytes)).broken) << bytes.size();
   }
   EXPECT_TRUE(DecodeLog(LogOf({}, std::string(kMostLogBytes, '\n'))).broken);
 }

@@ -136,6 +136,40 @@ TEST_F(Check, OnlyWhatTheManifestExports) {
   EXPECT_EQ(with({"../report.html"}), "policy.entry.exports");
 }
 
+TEST_F(Check, OnlyTheNetworkOfTheManifest) {
+  const std::string api = R"({"host":"api.example.com"})";
+  const std::string set = "@pypi";
+  const std::string broad = R"(!{"host":"*"})";
+  const auto with = [&](const std::vector<std::string>& network) {
+    return Code([&](RunRequest& r) { r.envelope.network = network; });
+  };
+  EXPECT_EQ(with({}), "");
+  EXPECT_EQ(with({api}), "policy.entry.envelope") << "the manifest has none";
+  table_.entries[0].envelope.network = {api, set};
+  EXPECT_EQ(with({api, set}), "") << "the control";
+  EXPECT_EQ(with({set}), "");
+  EXPECT_EQ(with({}), "");
+  EXPECT_EQ(with({api, R"({"host":"evil.example.com"})"}), "policy.entry.envelope");
+  EXPECT_EQ(with({R"({"host":"*.example.com"})"}), "policy.entry.envelope");
+  EXPECT_EQ(with({"@other"}), "policy.entry.envelope");
+  EXPECT_EQ(with({api + " "}), "policy.entry.envelope") << "not the same bytes";
+  EXPECT_EQ(with({broad}), "policy.entry.envelope");
+  // What is dangerous needs the operator's word beside the manifest's.
+  table_.entries[0].envelope.network = {broad};
+  EXPECT_EQ(with({broad}), "policy.egress.broad");
+  rules_.allow_broad = true;
+  EXPECT_EQ(with({broad}), "");
+
+  table_.entries[0].envelope.connections = 4;
+  const auto connections = [&](uint64_t count) {
+    return Code([&](RunRequest& r) { r.envelope.connections = count; });
+  };
+  EXPECT_EQ(connections(4), "");
+  EXPECT_EQ(connections(1), "");
+  EXPECT_EQ(connections(5), "policy.entry.envelope");
+  EXPECT_EQ(connections(0), "policy.entry.envelope") << "no bound of its own";
+}
+
 TEST_F(Check, NothingElse) {
   using Change = std::function<void(RunRequest&)>;
   const std::pair<const char*, Change> asked[] = {

@@ -22,6 +22,8 @@ RunRequest Sample() {
   envelope.workspace_access = policy::Access::kRead;
   envelope.runtimes = {"python3"};
   envelope.exports = {"report.html", "plots/**"};
+  envelope.network = {"@sets", "{\"host\":\"a.example.com\"}"};
+  envelope.connections = 7;
   envelope.env = {{"A", "1"}, {"EMPTY", ""}};
   envelope.cwd = "/workspace/sub";
   envelope.uid = 77;
@@ -54,8 +56,14 @@ TEST(Wire, WhatDecidesForTheAskerDoesNotCross) {
   sent.receipt_path = "/etc/shadow";
   sent.out_dir = "/etc";
   sent.envelope.tty = true;
+  sent.egress.allow = {"evil.example.com"};
+  sent.egress.lines = {"{}"};
+  sent.egress.addresses = {"127.0.0.0/8"};
+  sent.egress_door = 7;
   const Result<RunRequest> got = DecodeRun(EncodeRun(sent));
   ASSERT_TRUE(got.ok());
+  EXPECT_TRUE(got->egress.empty() && got->egress.addresses.empty());
+  EXPECT_EQ(got->egress_door, -1);
   EXPECT_TRUE(got->receipt_path.empty() && got->out_dir.empty());
   EXPECT_FALSE(got->envelope.tty);
 }

@@ -40,6 +40,23 @@ TEST(Surfaces, WhatIsMissingIsNamedWithItsLine) {
   }
 }
 
+// Until a person can be asked, a rule that counts on it is refused when it is loaded.
+TEST(Surfaces, ARuleThatAsksIsNotIgnored) {
+  const auto with = [](const std::string& key) {
+    std::string text(kSmallest);
+    text.insert(text.find("[run]"), "effect = \"reversible\"\n");
+    return Missing(MustParse(text +
+                             "[[network.allow]]\nhost = \"a.example.com\"\n"
+                             "tls = \"splice\"\n" +
+                             key),
+                   {Surface::kNetwork});
+  };
+  EXPECT_THAT(with(""), IsEmpty()) << "the control";
+  EXPECT_THAT(with("bytes_out = \"1MiB\"\nbytes_in = \"2MiB\"\nrate = \"1/s\"\n"), IsEmpty());
+  EXPECT_THAT(with("ask = true\n"),
+              ElementsAre(StartsWith("f:8:1: network.allow.ask needs approval")));
+}
+
 TEST(Surfaces, AnEffectNobodyDeclaredAsksForApproval) {
   const std::string text(kSmallest);
   EXPECT_THAT(Missing(MustParse(text), {}),

@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
-namespace coffer::call {
+namespace coffer {
 
-inline constexpr uint32_t kWireVersion = 5;
+inline constexpr uint32_t kWireVersion = 6;
 inline constexpr size_t kMaxWireBytes = 8 << 20;
 
 class WireWriter {
@@ -127,4 +127,4 @@ class WireReader {
   bool ok_ = true;
 };
 
-}  // namespace coffer::call
+}  // namespace coffer

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/config_egress.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "call/config_file.h"
+#include "tests/support/temp_dir.h"
+
+namespace coffer::call {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string MistakeOf(const std::string& text) {
+  const Result<FileConfig> config = ReadConfigText(text, "f");
+  return config.ok() ? "" : config.error().message;
+}
+
+TEST(ConfigEgress, EverythingThatCanBeSaid) {
+  const Result<FileConfig> config = ReadConfigText(R"(
+[egress]
+resolve = ["db.internal=10.1.2.3"]
+dangerously_addresses = ["10.1.0.0/16"]
+upstream_ca = "/etc/coffer/ca.pem"
+[egress.sets]
+pypi = ["packages.example.com", "GET https://files.example.com/packages/**"]
+db = ["tcp://db.internal:5432"]
+)",
+                                                   "f");
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  const policy::EgressConfig& egress = config->egress.egress;
+  EXPECT_EQ(egress.resolve, std::vector<std::string>{"db.internal=10.1.2.3"});
+  EXPECT_EQ(egress.addresses, std::vector<std::string>{"10.1.0.0/16"});
+  EXPECT_EQ(config->egress.upstream_ca_file, "/etc/coffer/ca.pem");
+  ASSERT_EQ(egress.sets.size(), 2U);
+  EXPECT_EQ(egress.sets[0].first, "db");
+  EXPECT_EQ(egress.sets[1].second.size(), 2U);
+  EXPECT_EQ(ReadConfigText("", "f")->egress.egress, policy::EgressConfig{});
+}
+
+TEST(ConfigEgress, MistakesAreNamedWithTheirPlace) {
+  EXPECT_THAT(MistakeOf("[egress]\nallow = []\n"), HasSubstr("f:2:1"));
+  EXPECT_THAT(MistakeOf("[egress]\nresolve = [\"db.internal\"]\n"),
+              HasSubstr("f:2:12: egress.resolve: \"db.internal\" is not NAME=ADDRESS"));
+  EXPECT_THAT(MistakeOf("[egress]\nresolve = [\"1.2.3.4=1.2.3.4\"]\n"),
+              HasSubstr("egress.resolve"));
+  EXPECT_THAT(MistakeOf("[egress]\ndangerously_addresses = [\"0.0.0.0/0\"]\n"),
+              HasSubstr("covers more than one kind of network"));
+  EXPECT_THAT(MistakeOf("[egress]\ndangerously_addresses = [\"ten\"]\n"),
+              HasSubstr("egress.dangerously_addresses"));
+  EXPECT_THAT(MistakeOf("[egress]\nupstream_ca = \"ca.pem\"\n"), HasSubstr("not an absolute path"));
+  EXPECT_THAT(MistakeOf("[egress.sets]\nPypi = [\"pypi.org\"]\n"),
+              HasSubstr("not the name of a set"));
+  EXPECT_THAT(MistakeOf("[egress.sets]\npypi = [\"*\"]\n"), HasSubstr("egress.sets.pypi"));
+  EXPECT_THAT(MistakeOf("[egress.sets]\npypi = [\"*.com\"]\n"), HasSubstr("top-level domain"));
+  EXPECT_THAT(MistakeOf("[egress.sets]\npypi = \"pypi.org\"\n"), HasSubstr("egress.sets.pypi"));
+}
+
+TEST(ConfigEgress, TheFileOfCertificatesIsTheOperatorsAlone) {
+  const test::TempDir dir;
+  ::chmod(dir.path().c_str(), 0755);
+  EgressFileConfig config;
+  EXPECT_EQ(LoadEgressConfig(config, ::geteuid())->upstream_ca, "");
+  config.upstream_ca_file = dir.path() + "/ca.pem";
+  EXPECT_FALSE(LoadEgressConfig(config, ::geteuid()).ok()) << "it is not there";
+  std::ofstream(config.upstream_ca_file) << "-----BEGIN CERTIFICATE-----\n";
+  ::chmod(config.upstream_ca_file.c_str(), 0644);
+  EXPECT_EQ(LoadEgressConfig(config, ::geteuid())->upstream_ca, "-----BEGIN CERTIFICATE-----\n");
+  ::chmod(config.upstream_ca_file.c_str(), 0666);
+  EXPECT_FALSE(LoadEgressConfig(config, ::geteuid()).ok()) << "others can change it";
+  EXPECT_TRUE(LoadEgressConfig(config, std::nullopt).ok()) << "the caller's own word";
+  ::chmod(config.upstream_ca_file.c_str(), 0644);
+  std::ofstream(config.upstream_ca_file) << "no certificate\n";
+  EXPECT_THAT(LoadEgressConfig(config, ::geteuid()).error().message,
+              HasSubstr("holds no certificate"));
+}
+
+}  // namespace
+}  // namespace coffer::call
