@@ -21,6 +21,7 @@
 #include "call/warden/launcher.h"
 #include "call/warden/protocol.h"
 #include "call/warden/wire.h"
+#include "policy/egress_line.h"
 #include "tests/daemon/daemon.h"
 
 namespace coffer::test {
@@ -92,12 +93,18 @@ class BrokenGateway : public ::testing::Test {
     ASSERT_EQ(::chown(data_.c_str(), 12345, 12345), 0);
     roots_ = dir_.MakeDir("roots");
     Declare("keep", data_);
+    DeclareNetwork();
     ASSERT_TRUE(daemon_.Start());
     session_ = daemon_.NewSession(daemon_.key());
     socket_ = SocketToWarden(daemon_.Find(RoleOf::kGateway));
     ASSERT_TRUE(socket_);
   }
 
+  void DeclareNetwork() const {
+    Declare("netted", data_);
+    std::ofstream(daemon_.tools() + "/netted.toml", std::ios::app)
+        << "[[network.allow]]\nhost = \"api.example.com\"\ntls = \"splice\"\n";
+  }
   void Declare(const std::string& name, const std::string& data) const {
     std::string text = kTool;
     const std::string slot = "@DATA@";
@@ -136,6 +143,42 @@ class BrokenGateway : public ::testing::Test {
   UniqueFd socket_;
   int next_ = 0;
 };
+
+// Rules of its own, wider rules, rules of another tool: none of them, and a call with the manifest's own ones runs.
+TEST_F(BrokenGateway, GetsNoMoreNetworkThanTheManifestAllows) {
+  policy::NetworkRule own;
+  own.host = "api.example.com";
+  own.tls = policy::TlsMode::kSplice;
+  const auto with = [&](const std::string& entry, const std::vector<std::string>& network) {
+    call::RunRequest request = Allowed("true");
+    request.entry = entry;
+    request.envelope.network = network;
+    return CodeOf(Send(request));
+  };
+  EXPECT_EQ(with("netted", {policy::EgressLine(own)}), "") << "the control";
+  EXPECT_EQ(with("netted", {}), "") << "less";
+  EXPECT_EQ(with("keep", {policy::EgressLine(own)}), "policy.entry.envelope") << "another tool's";
+  policy::NetworkRule wider = own;
+  wider.host = "**.example.com";
+  EXPECT_EQ(with("netted", {policy::EgressLine(wider)}), "policy.entry.envelope");
+  wider = own;
+  wider.tls = policy::TlsMode::kNone;
+  EXPECT_EQ(with("netted", {policy::EgressLine(own), policy::EgressLine(wider)}),
+            "policy.entry.envelope");
+  wider = own;
+  wider.ports = {{1, 65535}};
+  EXPECT_EQ(with("netted", {policy::EgressLine(wider)}), "policy.entry.envelope");
+  EXPECT_EQ(with("netted", {"@anything"}), "policy.entry.envelope");
+  EXPECT_EQ(with("netted", {"evil.example.com"}), "policy.entry.envelope");
+  // What belongs to the operator has no place in a request at all.
+  call::RunRequest request = Allowed("true");
+  request.entry = "netted";
+  request.egress.allow = {"evil.example.com"};
+  request.egress.addresses = {"127.0.0.0/8"};
+  const call::Collected got = Send(request);
+  EXPECT_EQ(CodeOf(got), "");
+  EXPECT_TRUE(got.report->receipt.network.empty());
+}
 
 TEST_F(BrokenGateway, GetsWhatSomeManifestAllowsAndNothingElse) {
   // The control: what the manifest allows, with an argument that its schema would not.

@@ -190,8 +190,9 @@ bool Daemon::TakeAnnouncement(const std::string& text) {
     key_ = said.at("key");
   }
   // The gateway may be ready before the others have the names by which Find() tells the roles apart.
-  const bool all =
-      WaitUntil([&] { return Find(RoleOf::kWarden) > 0 && Find(RoleOf::kEgress) > 0; });
+  const bool all = WaitUntil([&] {
+    return Find(RoleOf::kWarden) > 0 && Find(RoleOf::kEgress) > 0 && Find(RoleOf::kProxy) > 0;
+  });
   EXPECT_TRUE(all) << "not every role has its name: " << Said();
   return all;
 }
@@ -235,6 +236,7 @@ pid_t Daemon::Find(RoleOf role) const {
     std::map<std::string, std::string> status = StatusOf(child);
     const RoleOf is = status["Name"] == "coffer"          ? RoleOf::kWarden
                       : status["Name"] == "coffer-egress" ? RoleOf::kEgress
+                      : status["Name"] == "coffer-proxy"  ? RoleOf::kProxy
                                                           : RoleOf::kGateway;
     if (is == role) {
       return child;

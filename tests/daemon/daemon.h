@@ -29,7 +29,8 @@ struct HttpAnswer {
   std::string DeniedBy() const;
 };
 
-enum class RoleOf { kMonitor, kGateway, kEgress, kWarden };
+// kProxy dials for calls, kEgress delivers events.
+enum class RoleOf { kMonitor, kGateway, kEgress, kWarden, kProxy };
 
 class Daemon {
  public:

@@ -81,17 +81,20 @@ class RolePosture : public ::testing::Test {
     gateway_ = daemon_.Find(RoleOf::kGateway);
     egress_ = daemon_.Find(RoleOf::kEgress);
     warden_ = daemon_.Find(RoleOf::kWarden);
+    proxy_ = daemon_.Find(RoleOf::kProxy);
     ASSERT_GT(gateway_, 0);
     ASSERT_GT(egress_, 0);
     ASSERT_GT(warden_, 0);
+    ASSERT_GT(proxy_, 0);
+    ASSERT_TRUE(WaitUntil([&] { return StatusOf(proxy_)["Seccomp"] == "2"; }));
   }
   Daemon daemon_;
-  pid_t gateway_ = 0, egress_ = 0, warden_ = 0;
+  pid_t gateway_ = 0, egress_ = 0, warden_ = 0, proxy_ = 0;
 };
 
 TEST_F(RolePosture, GatewayAndEgressHaveNoPrivilege) {
-  for (const auto& [pid, uid] :
-       {std::pair(gateway_, 0x6fff0001U), std::pair(egress_, 0x6fff0002U)}) {
+  for (const auto& [pid, uid] : {std::pair(gateway_, 0x6fff0001U), std::pair(egress_, 0x6fff0002U),
+                                 std::pair(proxy_, 0x6fff0004U)}) {
     std::map<std::string, std::string> status = StatusOf(pid);
     SCOPED_TRACE(uid);
     if (IsRoot()) {
@@ -230,16 +233,16 @@ TEST_P(RoleDeath, IsTheEndOfAllAndOfTheirCalls) {
   const std::string session = daemon_.NewSession(daemon_.key());
   EXPECT_EQ(daemon_.Call(daemon_.key(), Bash(WaitForGo(), session), kAsync).status, 202);
   ASSERT_TRUE(WaitUntil([&] { return Exists(daemon_.Workspace(session) + "/began"); }));
-  std::vector<pid_t> processes = {daemon_.monitor(), gateway_, egress_, warden_};
+  std::vector<pid_t> processes = {daemon_.monitor(), gateway_, egress_, proxy_, warden_};
   // The runner, and what runs below it.
-  for (size_t i = 3; i < processes.size(); ++i) {
+  for (size_t i = 4; i < processes.size(); ++i) {
     for (const pid_t child : ChildrenOf(processes[i])) {
       processes.push_back(child);
     }
   }
   // The control. The command's own short sleeps come and go.
   std::erase_if(processes, [](pid_t pid) { return !IsAlive(pid); });
-  ASSERT_GT(processes.size(), 5U) << "the call is not below the warden";
+  ASSERT_GT(processes.size(), 6U) << "the call is not below the warden";
   ExpectAllGone(daemon_, daemon_.Find(GetParam()), processes);
 }
 
