@@ -28,7 +28,7 @@ resolve = ["db.internal=10.1.2.3"]
 dangerously_addresses = ["10.1.0.0/16"]
 upstream_ca = "/etc/coffer/ca.pem"
 [egress.sets]
-pypi = ["pypi.org", "GET https://files.pythonhosted.org/packages/**"]
+pypi = ["packages.example.com", "GET https://files.example.com/packages/**"]
 db = ["tcp://db.internal:5432"]
 )",
                                                    "f");

@@ -80,7 +80,7 @@ class WardenTest : public ::testing::Test {
     }
   }
   void HandOver(const std::vector<TableEntry>& entries) const {
-    const std::string bytes = EncodeTable({DefaultCeilings(), entries});
+    const std::string bytes = EncodeTable({DefaultCeilings(), {}, entries});
     const Result<UniqueFd> sealed = SealedBytes(bytes);
     ASSERT_TRUE(sealed.ok());
     ASSERT_TRUE(SendTable(monitor_.get(), sealed->get(), bytes.size()).ok());
@@ -211,7 +211,7 @@ TEST_F(WardenTest, WithoutATableNothingRunsAndANewOneHoldsAtOnce) {
 
 TEST_F(WardenTest, TheGatewayHandsOverNoTables) {
   Start({});
-  const std::string bytes = EncodeTable({DefaultCeilings(), {ShellEntry()}});
+  const std::string bytes = EncodeTable({DefaultCeilings(), {}, {ShellEntry()}});
   const Result<UniqueFd> sealed = SealedBytes(bytes);
   ASSERT_TRUE(sealed.ok() && SendTable(control_.get(), sealed->get(), bytes.size()).ok());
   int status = 0;
