@@ -73,7 +73,10 @@ class Scanner {
   void List(Level& level) {
     const Result<std::vector<sys::DirEntry>> entries = sys::ListDir(level.fd.get());
     if (!entries.ok()) {
-      use_.end = ScanEnd::kUnreadable;
+      // A directory that was removed after it was opened holds nothing.
+      if (entries.error().sys_errno != ENOENT) {
+        use_.end = ScanEnd::kUnreadable;
+      }
       return;
     }
     for (const sys::DirEntry& entry : *entries) {

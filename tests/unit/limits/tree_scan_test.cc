@@ -173,6 +173,19 @@ TEST(ScanDisk, ATreeThatGrowsAtItsTopIsSummed) {
   ::rmdir(path.c_str());
 }
 
+// Programs remove directories while they are summed.
+TEST(ScanDisk, ARemovedDirectoryHoldsNothing) {
+  const TempDir dir;
+  const std::string path = dir.path() + "/removed";
+  ASSERT_EQ(::mkdir(path.c_str(), 0700), 0);
+  const UniqueFd removed(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(::rmdir(path.c_str()), 0);
+  const Result<DiskUse> use = ScanDisk(removed.get(), seconds(10));
+  ASSERT_TRUE(use.ok());
+  EXPECT_EQ(use->end, ScanEnd::kComplete);
+  EXPECT_EQ(use->inodes, 0U);
+}
+
 TEST(ScanDisk, AClosedDirectoryIsNotEmpty) {
   if (::geteuid() == 0) {
     GTEST_SKIP() << "nothing is closed to root";
