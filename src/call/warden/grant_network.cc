@@ -27,8 +27,8 @@ Status GrantNetwork(const WardenTable& table, RunRequest& request) {
         std::find_if(sets.begin(), sets.end(), [&](const auto& one) { return one.first == name; });
     if (set == sets.end()) {
       return Refused("policy.egress",
-                     fmt::format("the manifest of {} names the set {}, which the configuration "
-                                 "does not have",
+                     fmt::format("the manifest of {} names the set {}, which is not in "
+                                 "[egress.sets] of the configuration",
                                  Printable(request.entry), Printable(line)),
                      fmt::format("write {} = [\"HOST\"] under [egress.sets]", Printable(name)));
     }
