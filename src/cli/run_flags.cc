@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "call/run/port_forwarder.h"
 #include "cli/egress_flags.h"
+#include "cli/tool_flags.h"
 #include "policy/inodes.h"
 #include "policy/manifest/manifest.h"
 #include "policy/manifest/mistake.h"
@@ -70,28 +71,8 @@ class Parser {
     }
     request_.envelope.exec = !no_exec_;
     TRY(CheckEgressFlags(request_));
-    TRY(CheckToolFlags());
+    TRY(CheckToolFlags(given_, request_));
     return std::move(request_);
-  }
-
-  Status CheckToolFlags() {
-    const auto said = [&](std::string_view flag) {
-      return std::find(given_.begin(), given_.end(), flag) != given_.end();
-    };
-    if (request_.tools.empty() && (said("--tools-dir") || said("--tool-calls"))) {
-      return Refused("policy.usage",
-                     fmt::format("{} offers nothing by itself",
-                                 said("--tools-dir") ? "--tools-dir" : "--tool-calls"),
-                     "name the tools too: --tools NAME,...");
-    }
-    if (request_.tools.size() > call::kMostTools || request_.tool_calls > call::kMostToolCalls) {
-      return Refused("policy.value", fmt::format("at most {} tools and {} calls of them",
-                                                 call::kMostTools, call::kMostToolCalls));
-    }
-    std::sort(request_.tools.begin(), request_.tools.end());
-    request_.tools.erase(std::unique(request_.tools.begin(), request_.tools.end()),
-                         request_.tools.end());
-    return {};
   }
 
   // The value of a flag: after "=", or the next word.
