@@ -124,7 +124,7 @@ const std::vector<Mistake>& Mistakes() {
       {"TheNetworkAtTheProcessLevel",
        RunTrue({"--level", "process", "--allow", "api.example.com"}),
        120,
-       {"--allow needs the container level"}},
+       {"network needs the container level"}},
       // Projects.
       {"AProjectThatIsNotThere", RunTrue({"--project", "DIR/missing"}), 120, {"missing"}},
       {"TwoProjects",

@@ -174,7 +174,7 @@ for one in ("127.0.0.2", "127.0.0.3"):
     serve_address(one)
 process, control, port, names = start_egress(sys.argv[1], {
     "allow": ["good.test", "*.zone.test", "meta.test", "private.test", "here.test", "rebind.test"],
-    "resolve": [], "addresses": ["127.0.0.2/32"], "upstream_ca": ""})
+    "resolve": [], "addresses": ["127.0.0.2/32"], "upstream_ca": "", "own": ["127.0.0.1"]})
 for name in ("good.test", "secret.evil.test", "good.test.evil.test", "a.zone.test", "zone.test", "missing.zone.test",
              "meta.test", "private.test", "here.test", "rebind.test", "rebind.test"):
     ask(port, name)
