@@ -14,9 +14,16 @@ fail() {
   $bb poweroff -f
 }
 
-for module in virtio virtio_ring virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk; do
-  $bb insmod /lib/$module.ko || fail "insmod $module"
+# Which of them needs which changes between releases of the kernel: those that lack another one are tried again.
+left="virtio virtio_ring virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk"
+for _ in 1 2 3 4 5 6; do
+  again=
+  for module in $left; do
+    $bb insmod /lib/$module.ko 2>/dev/null || again="$again $module"
+  done
+  left=$again
 done
+[ -z "$left" ] || fail "insmod$left"
 for module in overlay vsock fuse dummy; do
   [ ! -f /lib/$module.ko ] || $bb insmod /lib/$module.ko || echo "VM-NOTE: insmod $module failed"
 done
