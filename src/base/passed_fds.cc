@@ -26,11 +26,10 @@ std::vector<UniqueFd> TakePassedFds(msghdr& header) {
 }
 
 long SendPassedFds(int socket, char word, std::span<const int> fds, int flags) {
-  constexpr size_t kMost = 4;
-  if (fds.size() > kMost) {
+  if (fds.size() > kMostPassedFds) {
     return -EINVAL;
   }
-  alignas(cmsghdr) char control[CMSG_SPACE(kMost * sizeof(int))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(kMostPassedFds * sizeof(int))] = {};
   iovec part{&word, 1};
   msghdr header{};
   header.msg_iov = &part;
@@ -44,6 +43,22 @@ long SendPassedFds(int socket, char word, std::span<const int> fds, int flags) {
   memcpy(CMSG_DATA(rights), fds.data(), fds.size_bytes());
   const long sent = raw::Syscall(SYS_sendmsg, socket, raw::Arg(&header), MSG_NOSIGNAL | flags);
   return sent < 0 ? sent : 0;
+}
+
+PassedFds ReceivePassedFds(int socket, int flags) {
+  PassedFds received;
+  alignas(cmsghdr) char control[CMSG_SPACE(kMostPassedFds * sizeof(int))] = {};
+  iovec part{&received.word, 1};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof(control);
+  received.got = raw::Syscall(SYS_recvmsg, socket, raw::Arg(&header), MSG_CMSG_CLOEXEC | flags);
+  if (received.got >= 0) {
+    received.fds = TakePassedFds(header);
+  }
+  return received;
 }
 
 }  // namespace coffer

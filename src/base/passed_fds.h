@@ -9,6 +9,7 @@
 
 #include <sys/socket.h>
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -19,8 +20,18 @@ namespace coffer {
 // For a header that recvmsg has filled, with MSG_CMSG_CLOEXEC and without an error.
 std::vector<UniqueFd> TakePassedFds(msghdr& header);
 
-// One message of one byte, with at most four descriptors. Waits if the socket does and is full, unless `flags` has MSG_DONTWAIT.
+inline constexpr size_t kMostPassedFds = 4;
+
+// One message of one byte, with at most kMostPassedFds descriptors. Waits if the socket does and is full, unless `flags` has MSG_DONTWAIT.
 // 0 or -errno.
 long SendPassedFds(int socket, char word, std::span<const int> fds, int flags = 0);
+
+struct PassedFds {
+  long got = 0;  // bytes of the message; 0: the peer has closed; or -errno
+  char word = 0;
+  std::vector<UniqueFd> fds;
+};
+// What SendPassedFds has sent. Waits, unless `flags` has MSG_DONTWAIT.
+PassedFds ReceivePassedFds(int socket, int flags = 0);
 
 }  // namespace coffer

@@ -68,29 +68,20 @@ Status Say(const std::string& message) {
 
 // Waits for it. No descriptor: the run has ended before its command began.
 Result<UniqueFd> ReceiveListener() {
-  char word = 0;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  iovec part{&word, 1};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof(control);
-  long got = -EINTR;
-  while (got == -EINTR) {
-    got = Syscall(SYS_recvmsg, kInsideControl, Arg(&header), MSG_CMSG_CLOEXEC);
+  PassedFds received = ReceivePassedFds(kInsideControl);
+  while (received.got == -EINTR) {
+    received = ReceivePassedFds(kInsideControl);
   }
-  if (got < 0) {
-    return sys::ErrnoError("internal", "cannot hear of the run", got);
+  if (received.got < 0) {
+    return sys::ErrnoError("internal", "cannot hear of the run", received.got);
   }
-  std::vector<UniqueFd> passed = TakePassedFds(header);
-  if (got == 0) {
+  if (received.got == 0) {
     return UniqueFd();
   }
-  if (word != 'L' || passed.size() != 1) {
+  if (received.word != 'L' || received.fds.size() != 1) {
     return Internal("internal", "the run sent something else than its socket");
   }
-  return std::move(passed.front());
+  return std::move(received.fds.front());
 }
 
 Result<bool> Serve(const call::VerbFlags& flags) {

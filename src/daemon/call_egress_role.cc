@@ -65,24 +65,16 @@ class Calls {
 
  private:
   void Take() {
-    char word = 0;
-    alignas(cmsghdr) char control[CMSG_SPACE(kCallDescriptors * sizeof(int))] = {};
-    iovec part{&word, 1};
-    msghdr header{};
-    header.msg_iov = &part;
-    header.msg_iovlen = 1;
-    header.msg_control = control;
-    header.msg_controllen = sizeof(control);
-    const long got = Syscall(SYS_recvmsg, door_, Arg(&header), MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    if (got == -EAGAIN || got == -EINTR) {
+    PassedFds received = ReceivePassedFds(door_, MSG_DONTWAIT);
+    if (received.got == -EAGAIN || received.got == -EINTR) {
       return;
     }
-    if (got <= 0) {
+    if (received.got <= 0) {
       loop_.Stop();  // the daemon ends
       return;
     }
-    std::vector<UniqueFd> fds = TakePassedFds(header);
-    if (got == 1 && word == 'C' && fds.size() == kCallDescriptors) {
+    std::vector<UniqueFd>& fds = received.fds;
+    if (received.got == 1 && received.word == 'C' && fds.size() == kCallDescriptors) {
       Begin(std::move(fds[0]), fds[1].get(), std::move(fds[2]));
     }
   }
@@ -99,7 +91,7 @@ class Calls {
     }
   }
 
-  // Not at once: whoever says that a call has ended is still a part of it.
+  // Not at once: a call says itself that it has ended, and is not yet out of its own function then.
   void SweepSoon() {
     sweep_ = loop_.After(std::chrono::milliseconds(0), [this] { Sweep(); });
   }

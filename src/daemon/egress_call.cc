@@ -46,20 +46,9 @@ Status BoundResources() {
 
 // The listeners, or nothing if the supervisor has closed its end.
 std::optional<egress::Listeners> ReceiveListeners(int from) {
-  char word = 0;
-  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = {};
-  iovec part{&word, 1};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof(control);
-  const long got = Syscall(SYS_recvmsg, from, Arg(&header), MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  if (got <= 0) {
-    return std::nullopt;
-  }
-  std::vector<UniqueFd> fds = TakePassedFds(header);
-  if (got != 1 || word != 'L' || (fds.size() != 1 && fds.size() != 3)) {
+  PassedFds received = ReceivePassedFds(from, MSG_DONTWAIT);
+  std::vector<UniqueFd>& fds = received.fds;
+  if (received.got != 1 || received.word != 'L' || (fds.size() != 1 && fds.size() != 3)) {
     return std::nullopt;
   }
   egress::Listeners listeners;

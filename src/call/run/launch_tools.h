@@ -5,8 +5,8 @@
 //   /run/coffer/tools.sock     where the tools server listens (tools_server.h); a tmpfs of its own holds it
 //   /run/coffer/bin/coffer     this program, read-only, on PATH: `coffer call`
 //
-// A UNIX socket that is bound to a path belongs to whoever can reach the path, so it is bound in the boundary's own tmpfs, by
-// descriptor, and nowhere on the host. No mount of the caller may lie there.
+// A UNIX socket that is bound to a path can be used by every process that reaches the path. So it is bound in the
+// boundary's own tmpfs, by descriptor, and nowhere on the host. No mount of the caller may lie there.
 #pragma once
 
 #include "base/result.h"
