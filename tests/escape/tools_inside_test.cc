@@ -37,6 +37,22 @@ TEST_F(ToolsInsideEscape, AToolGetsNoFileThatTheRunDoesNotHave) {
   EXPECT_EQ(granted.out, token) << "NO-CONTROL: both have it\n" << granted.Describe();
 }
 
+// The run's own --allow does not help: rules of a run and of a manifest are not compared.
+TEST_F(ToolsInsideEscape, AToolWithANetworkIsRefusedInside) {
+  Declare("reach", "exec 3<>/dev/tcp/127.0.0.1/3128 && echo proxy",
+          "[[network.allow]]\nhost = \"api.example.com\"\ntls = \"splice\"\n");
+  const RunResult outside =
+      RunProgram({CofferPath(), "call", "reach", "--state", state_, "--tools", manifests_.path()});
+  EXPECT_EQ(outside.out, "proxy\n") << "NO-CONTROL\n" << outside.Describe();
+
+  for (const Strings& flags : {Strings{}, Strings{"--allow", "api.example.com"}}) {
+    const RunResult inside = RunBash("reach", "coffer call reach", flags);
+    EXPECT_EQ(inside.exit, 120) << inside.Describe();
+    EXPECT_FALSE(Contains(inside.out, "proxy")) << "OPEN\n" << inside.Describe();
+    EXPECT_TRUE(Contains(inside.err, "policy.narrow")) << inside.err;
+  }
+}
+
 TEST_F(ToolsInsideEscape, AToolWritesNothingThatTheRunMayOnlyRead) {
   TempDir shared;
   if (IsRoot()) {  // a declared tool does not write where root owns
