@@ -37,10 +37,8 @@ Task<BodyEnd> RelayLength(BufferedStream& from, uint64_t left, BufferedStream& t
       }
     }
     watchdog.Within(kIdleTime);
-    const size_t take = static_cast<size_t>(std::min<uint64_t>(left, from.buffer().size()));
-    const std::string piece = from.buffer().substr(0, take);
-    from.buffer().erase(0, take);
-    left -= take;
+    const std::string piece = from.Take(static_cast<size_t>(std::min<uint64_t>(left, SIZE_MAX)));
+    left -= piece.size();
     const bool sent = co_await Send(to, piece, as);
     if (!sent) {
       co_return BodyEnd::kTargetGone;

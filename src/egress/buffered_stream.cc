@@ -50,6 +50,15 @@ void Watchdog::Within(std::chrono::seconds time) {
 
 void Watchdog::Stop() { timer_.cancel(); }
 
+std::string BufferedStream::Take(size_t size) {
+  if (size >= buffer_.size()) {
+    return std::exchange(buffer_, {});
+  }
+  std::string taken = buffer_.substr(0, size);
+  buffer_.erase(0, size);
+  return taken;
+}
+
 net::Task<bool> BufferedStream::Fill() {
   const size_t before = buffer_.size();
   if (before >= kMostBuffered) {

@@ -45,6 +45,7 @@ class BufferedStream {
   // What was read and not used. At most kMostBuffered bytes are read ahead.
   std::string& buffer() { return buffer_; }
   static constexpr size_t kMostBuffered = 64UL * 1024;
+  std::string Take(size_t size);  // the first bytes of it
 
   // Reads some more into the buffer; false at the end, or if it is full.
   net::Task<bool> Fill();

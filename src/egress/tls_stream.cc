@@ -9,13 +9,15 @@
 namespace coffer::egress {
 namespace {
 
-constexpr size_t kRecordRoom = 16 * 1024 + 512;
+constexpr size_t kRoom =
+    64UL * 1024 + 2048;  // four whole records: a read or write of a socket costs as much as one
+constexpr size_t kMostAtOnce = 64UL * 1024;
 constexpr size_t kMostWaiting = 1 << 20;  // for a peer that takes nothing
 
 }  // namespace
 
 TlsStream::TlsStream(std::unique_ptr<net::Stream> below, UniqueSsl ssl, std::string_view first)
-    : below_(std::move(below)), ssl_(std::move(ssl)), records_(kRecordRoom, '\0') {
+    : below_(std::move(below)), ssl_(std::move(ssl)), came_(kRoom, '\0'), leaves_(kRoom, '\0') {
   in_ = ::BIO_new(::BIO_s_mem());
   out_ = ::BIO_new(::BIO_s_mem());
   ::BIO_set_mem_eof_return(in_, -1);
@@ -31,26 +33,25 @@ net::Task<bool> TlsStream::Flush() {
     co_return ::BIO_ctrl_pending(out_) < kMostWaiting;
   }
   sending_ = true;
-  std::string waiting(kRecordRoom, '\0');
   bool sent = true;
   while (sent) {
-    const int count = ::BIO_read(out_, waiting.data(), static_cast<int>(waiting.size()));
+    const int count = ::BIO_read(out_, leaves_.data(), static_cast<int>(leaves_.size()));
     if (count <= 0) {
       break;
     }
     sent =
-        co_await below_->Write(std::string_view(waiting).substr(0, static_cast<size_t>(count)), {});
+        co_await below_->Write(std::string_view(leaves_).substr(0, static_cast<size_t>(count)), {});
   }
   sending_ = false;
   co_return sent;
 }
 
 net::Task<bool> TlsStream::Fill() {
-  const size_t count = co_await below_->ReadSome(records_.data(), records_.size());
+  const size_t count = co_await below_->ReadSome(came_.data(), came_.size());
   if (count == 0) {
     co_return false;
   }
-  co_return ::BIO_write(in_, records_.data(), static_cast<int>(count)) == static_cast<int>(count);
+  co_return ::BIO_write(in_, came_.data(), static_cast<int>(count)) == static_cast<int>(count);
 }
 
 net::Task<bool> TlsStream::Handshake() {
@@ -75,8 +76,16 @@ net::Task<bool> TlsStream::Handshake() {
 net::Task<size_t> TlsStream::ReadSome(char* data, size_t size) {
   const int room = static_cast<int>(std::min<size_t>(size, INT_MAX));
   for (;;) {
-    const int count = ::SSL_read(ssl_.get(), data, room);
+    int count = ::SSL_read(ssl_.get(), data, room);
     const int why = ::SSL_get_error(ssl_.get(), count);
+    // The library reads one record at a time. What else is there goes with it; how it ends shows at the next call.
+    while (count > 0 && count < room && ::BIO_ctrl_pending(in_) > 0) {
+      const int more = ::SSL_read(ssl_.get(), data + count, room - count);
+      if (more <= 0) {
+        break;
+      }
+      count += more;
+    }
     ::ERR_clear_error();
     if (::BIO_ctrl_pending(out_) > 0) {
       const bool sent = co_await Flush();
@@ -100,7 +109,7 @@ net::Task<size_t> TlsStream::ReadSome(char* data, size_t size) {
 net::Task<bool> TlsStream::Write(std::string_view first, std::string_view second) {
   for (std::string_view part : {first, second}) {
     while (!part.empty()) {
-      const int piece = static_cast<int>(std::min<size_t>(part.size(), kRecordRoom));
+      const int piece = static_cast<int>(std::min(part.size(), kMostAtOnce));
       const int count = ::SSL_write(ssl_.get(), part.data(), piece);
       ::ERR_clear_error();
       if (count <= 0) {

@@ -51,7 +51,8 @@ class TlsStream : public net::Stream {
   UniqueSsl ssl_;
   BIO* in_ = nullptr;   // owned by ssl_
   BIO* out_ = nullptr;  // likewise
-  std::string records_;
+  std::string came_;    // from below
+  std::string leaves_;  // for below, while sending_
   bool sending_ = false;
 };
 
