@@ -42,7 +42,7 @@ std::optional<Destination> DestinationOf(int fd) {
 class AsioProxy : public Proxy {
  public:
   AsioProxy(net::Loop& loop, const policy::ParsedGrants& grants, AddressGuard guard,
-            std::shared_ptr<SSL_CTX> trust, std::unique_ptr<BoundaryCa> ca, TrafficLog log)
+            std::shared_ptr<ServerTrust> trust, std::unique_ptr<BoundaryCa> ca, TrafficLog log)
       : loop_(loop),
         most_(grants.connections == 0
                   ? kMostProxyConnections
@@ -174,7 +174,7 @@ class AsioProxy : public Proxy {
 
   net::Loop& loop_;
   const size_t most_;
-  const std::shared_ptr<SSL_CTX> trust_;
+  const std::shared_ptr<ServerTrust> trust_;
   const std::unique_ptr<BoundaryCa> ca_;
   Upstream upstream_;
   Resolver resolver_;
@@ -194,7 +194,7 @@ class AsioProxy : public Proxy {
 Result<std::unique_ptr<Proxy>> MakeProxy(net::Loop& loop, const policy::ParsedGrants& grants,
                                          UpstreamTrust& trust, const std::string& upstream_ca,
                                          AddressGuard guard, TrafficLog log) {
-  std::shared_ptr<SSL_CTX> trusted;
+  std::shared_ptr<ServerTrust> trusted;
   std::unique_ptr<BoundaryCa> ca;
   if (grants.intercepts()) {
     TRY_ASSIGN(trusted, trust.With(upstream_ca));

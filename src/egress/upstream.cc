@@ -37,7 +37,7 @@ tcp::endpoint EndpointOf(const IpAddress& address, uint16_t port) {
 
 // Set to talk to exactly this host, whose certificate must say so.
 UniqueSsl MakeClient(SSL_CTX* trust, const policy::HostName& host) {
-  UniqueSsl ssl(::SSL_new(trust));
+  UniqueSsl ssl(trust == nullptr ? nullptr : ::SSL_new(trust));
   if (ssl == nullptr) {
     return nullptr;
   }
@@ -59,7 +59,7 @@ UniqueSsl MakeClient(SSL_CTX* trust, const policy::HostName& host) {
 }  // namespace
 
 Upstream::Upstream(net::Loop& loop, const policy::ParsedGrants& grants, AddressGuard guard,
-                   SSL_CTX* trust)
+                   ServerTrust* trust)
     : context_(net::ContextOf(loop)),
       grants_(grants),
       guard_(std::move(guard)),
@@ -133,7 +133,7 @@ Task<Dialed> Upstream::DialTls(const policy::HostName& host, uint16_t port) {
   if (dialed.stream == nullptr) {
     co_return dialed;
   }
-  UniqueSsl ssl = trust_ == nullptr ? nullptr : MakeClient(trust_, host);
+  UniqueSsl ssl = trust_ == nullptr ? nullptr : MakeClient(trust_->context(), host);
   if (ssl == nullptr) {
     dialed.stream.reset();
     dialed.problem = "TLS cannot be set up";

@@ -15,6 +15,7 @@
 #include "egress/address_guard.h"
 #include "egress/name_lookup.h"
 #include "egress/tls_stream.h"
+#include "egress/upstream_trust.h"
 #include "net/asio.h"
 #include "policy/egress_grants.h"
 
@@ -30,7 +31,8 @@ struct Dialed {
 class Upstream {
  public:
   // Everything given outlives it. `trust` may be null: then nothing is dialled with TLS.
-  Upstream(net::Loop& loop, const policy::ParsedGrants& grants, AddressGuard guard, SSL_CTX* trust);
+  Upstream(net::Loop& loop, const policy::ParsedGrants& grants, AddressGuard guard,
+           ServerTrust* trust);
 
   net::Task<Dialed> Dial(const policy::HostName& host, uint16_t port);
   // The same, with TLS to exactly this host inside.
@@ -42,7 +44,7 @@ class Upstream {
   net::asio::io_context& context_;
   const policy::ParsedGrants& grants_;
   const AddressGuard guard_;
-  SSL_CTX* const trust_;
+  ServerTrust* const trust_;
   NameLookup names_;
 };
 

@@ -6,18 +6,20 @@
 #include <openssl/ssl.h>
 #include <stdlib.h>
 
+#include <functional>
+
 #include "base/sys.h"
 #include "base/trust_files.h"
 
 namespace coffer::egress {
 namespace {
 
-// Certificates of a PEM text. The number of them.
-size_t AddTrusted(SSL_CTX* context, const std::string& pem) {
+// Does something with each certificate of a PEM text. The number of those where it succeeded.
+size_t ForEachCertificate(const std::string& pem, const std::function<bool(X509*)>& take) {
   BIO* const text = ::BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()));
   size_t count = 0;
   while (X509* const certificate = ::PEM_read_bio_X509(text, nullptr, nullptr, nullptr)) {
-    count += ::X509_STORE_add_cert(::SSL_CTX_get_cert_store(context), certificate) == 1 ? 1 : 0;
+    count += take(certificate) ? 1 : 0;
     ::X509_free(certificate);
   }
   ::BIO_free(text);
@@ -32,44 +34,56 @@ UpstreamTrust UpstreamTrust::OfThisHost() {
   UpstreamTrust trust;
   if (const char* const named = ::getenv("SSL_CERT_FILE"); named != nullptr) {
     if (Result<std::string> text = sys::ReadFile(named, kMost); text.ok()) {
-      trust.host_ = std::move(text).value();
+      trust.host_ = std::make_shared<std::string>(std::move(text).value());
     }
     return trust;
   }
   for (const char* const path : kTrustFiles) {
     if (Result<std::string> text = sys::ReadFile(path, kMost); text.ok()) {
-      trust.host_ = std::move(text).value();
+      trust.host_ = std::make_shared<std::string>(std::move(text).value());
       break;
     }
   }
   return trust;
 }
 
-Result<std::shared_ptr<SSL_CTX>> UpstreamTrust::With(const std::string& upstream_ca) {
+SSL_CTX* ServerTrust::context() {
+  if (context_ != nullptr) {
+    return context_.get();
+  }
+  context_.reset(::SSL_CTX_new(::TLS_client_method()), ::SSL_CTX_free);
+  if (context_ == nullptr) {
+    return nullptr;
+  }
+  ::SSL_CTX_set_min_proto_version(context_.get(), TLS1_2_VERSION);
+  ::SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER, nullptr);
+  ::SSL_CTX_set_options(context_.get(), SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
+  ::SSL_CTX_set_session_cache_mode(context_.get(), SSL_SESS_CACHE_OFF);
+  ::SSL_CTX_set_mode(context_.get(), SSL_MODE_RELEASE_BUFFERS);
+  X509_STORE* const store = ::SSL_CTX_get_cert_store(context_.get());
+  for (const std::string& pem : {upstream_ca_, *host_}) {
+    (void)ForEachCertificate(
+        pem, [store](X509* certificate) { return ::X509_STORE_add_cert(store, certificate) == 1; });
+  }
+  return context_.get();
+}
+
+Result<std::shared_ptr<ServerTrust>> UpstreamTrust::With(const std::string& upstream_ca) {
   if (last_ != nullptr && upstream_ca == upstream_ca_) {
     return last_;
   }
-  std::shared_ptr<SSL_CTX> context(::SSL_CTX_new(::TLS_client_method()), ::SSL_CTX_free);
-  if (context == nullptr) {
-    return Internal("egress.trust", "this OpenSSL cannot make a client");
-  }
-  ::SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
-  ::SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
-  ::SSL_CTX_set_options(context.get(), SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
-  ::SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
-  ::SSL_CTX_set_mode(context.get(), SSL_MODE_RELEASE_BUFFERS);
-  if (!upstream_ca.empty() && AddTrusted(context.get(), upstream_ca) == 0) {
+  if (!upstream_ca.empty() && ForEachCertificate(upstream_ca, [](X509*) { return true; }) == 0) {
     return Refused("policy.egress", "the upstream certificates hold none that can be read",
                    "give a PEM file with BEGIN CERTIFICATE in it (--upstream-ca, or "
                    "egress.upstream_ca in the configuration)");
   }
-  if (AddTrusted(context.get(), host_) == 0 && upstream_ca.empty()) {
+  if (upstream_ca.empty() && host_->find("-----BEGIN ") == std::string::npos) {
     return HostFault(
         "egress.trust", "this host has no list of trusted certificates",
         "install ca-certificates, or give --upstream-ca (egress.upstream_ca in the configuration)");
   }
   upstream_ca_ = upstream_ca;
-  last_ = std::move(context);
+  last_ = std::make_shared<ServerTrust>(upstream_ca, host_);
   return last_;
 }
 

@@ -15,18 +15,35 @@
 
 namespace coffer::egress {
 
+// Certificates to verify a server with.
+class ServerTrust {
+ public:
+  // Of PEM texts.
+  ServerTrust(std::string upstream_ca, std::shared_ptr<const std::string> host)
+      : upstream_ca_(std::move(upstream_ca)), host_(std::move(host)) {}
+  // Made at the first call: to parse 140 certificates takes longer than a whole call that asks no server. Null if this OpenSSL
+  // cannot make a client.
+  SSL_CTX* context();
+
+ private:
+  const std::string upstream_ca_;
+  const std::shared_ptr<const std::string> host_;
+  std::shared_ptr<SSL_CTX> context_;
+};
+
 class UpstreamTrust {
  public:
   // $SSL_CERT_FILE, or the usual places. Reads files: make it while that is possible.
   static UpstreamTrust OfThisHost();
 
-  // With the PEM text beside them. Kept until another text is asked for: reading some hundred certificates takes time.
-  Result<std::shared_ptr<SSL_CTX>> With(const std::string& upstream_ca);
+  // With the PEM text beside them. Kept until another text is asked for.
+  Result<std::shared_ptr<ServerTrust>> With(const std::string& upstream_ca);
 
  private:
-  std::string host_;  // PEM; empty: this host has no list
+  std::shared_ptr<const std::string> host_ =
+      std::make_shared<std::string>();  // PEM; empty: this host has no list
   std::string upstream_ca_;
-  std::shared_ptr<SSL_CTX> last_;
+  std::shared_ptr<ServerTrust> last_;
 };
 
 }  // namespace coffer::egress
