@@ -187,6 +187,14 @@ bench-mcp:  ## measure MCP: first answer, calls over stdio, a wrapped server, 64
 	@python3 scripts/bench_mcp.py build/coffer >docs/BENCHMARKS_MCP.md.new
 	@mv docs/BENCHMARKS_MCP.md.new docs/BENCHMARKS_MCP.md
 
+.PHONY: bench-egress
+bench-egress:  ## measure the way out: spliced and intercepted against direct and squid, latency, calls; writes docs/BENCHMARKS_EGRESS.md
+	@$(setup) bench-egress
+	@$(call configure,release)
+	@$(call compile,release) coffer cofferd bench_egress_peer
+	@python3 scripts/bench_egress.py build >docs/BENCHMARKS_EGRESS.md.new
+	@mv docs/BENCHMARKS_EGRESS.md.new docs/BENCHMARKS_EGRESS.md
+
 .PHONY: bench-record
 bench-record:  ## measure the log (append, verify, size), audit verify, and audit list over a million calls
 	@$(setup) bench
