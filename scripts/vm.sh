@@ -33,7 +33,7 @@ while (($#)); do
 done
 case $verb in
   test) VM_MODE=full limit=3600 archs=${archs:-$(vm_host_arch)} ;;
-  short) VM_MODE=short limit=900 archs=${archs:-$(vm_host_arch)} ;;
+  short) VM_MODE=short limit=1150 archs=${archs:-$(vm_host_arch)} ;;
   all) VM_MODE=full limit=5400 archs=${archs:-$(vm_host_arch) $(vm_other_arch)} ;;
   *) usage ;;
 esac
