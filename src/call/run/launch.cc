@@ -198,8 +198,7 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   }
 
   // Init, its user, and what it gets from us.
-  TRY_ASSIGN(isolation::Boundary spawned,
-             isolation::Boundary::Spawn(*launched.plan, isolation::CallBytes(call), request.own));
+  TRY_ASSIGN(isolation::Boundary spawned, isolation::Boundary::Spawn(*launched.plan, request.own));
   launched.boundary = std::make_unique<isolation::Boundary>(std::move(spawned));
   isolation::Boundary& boundary = *launched.boundary;
   TRY(boundary.Identify());
@@ -212,9 +211,9 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   TRY_ASSIGN(StdioPipes stdio, MakeStdio(request.envelope.tty));
   launched.stdio = std::move(stdio.ours);
   const UniqueFd(&theirs)[3] = stdio.theirs;
-  TRY(boundary.Complete({{theirs[0].get(), theirs[1].get(), theirs[2].get()}}, Numbers(trees)));
+  TRY(boundary.Complete({{theirs[0].get(), theirs[1].get(), theirs[2].get()}}, Numbers(trees),
+                        call));
   TRY(boundary.Admit(launched.cgroup.tasks_fds(), cgroups.rlimits));
-  TRY(boundary.Give(call));
   TRY(StartDiskWatches(request, prepared, launched));
 
   // It is confined and waits. It starts only if it is what it should be.
