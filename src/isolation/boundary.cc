@@ -326,9 +326,7 @@ Status Boundary::AwaitReady() {
         word == 'R') {
       ready_ = true;
       child_end_.Reset();
-      self_.Reset();
-      plan_block_.Reset();
-      UniqueFd(shared_->report.pty_slave).Reset();
+      UniqueFd(std::exchange(shared_->report.pty_slave, -1)).Reset();
       for (const int32_t fd : shared_->report.tmpfs) {
         if (fd >= 0) {
           tmpfs_.emplace_back(fd);
@@ -348,7 +346,13 @@ Status Boundary::AwaitReady() {
   }
 }
 
-Status Boundary::Start() { return Tell('S'); }
+Status Boundary::Start() {
+  TRY(Tell('S'));
+  // Beside the command: what was kept for init while it shared our table.
+  self_.Reset();
+  plan_block_.Reset();
+  return {};
+}
 
 void Boundary::Kill() { (void)Syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, 0, 0); }
 

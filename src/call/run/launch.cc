@@ -233,7 +233,6 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
 
   // It is confined and waits. It starts only if it is what it should be.
   TRY(boundary.AwaitReady());
-  launched.cgroup.CloseTasks();
   if (options.probe) {
     TRY(ProbeBoundary(request, prepared, launched));
   }
@@ -254,6 +253,7 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   }
   TRY(boundary.Start());
   launched.started_at = WallTime();
+  launched.cgroup.CloseTasks();
   // Beside the command: what crashed calls left.
   (void)limits::SweepCgroups(cgroups.host, limits::SweepDepth::kHere,
                              launched.cgroup.name().empty() ? 0 : 1);

@@ -123,6 +123,7 @@ void Entry::EnterRoot() {
   Must(OpenSources(*plan_, admission_.trees, trees, item()));
   Enter(Stage::kPivot);
   Must(PivotInto(root_));
+  TellRootLeft(&helper_);
   Enter(Stage::kPopulateCall);
   Must(Populate(*plan_, root_, nullptr, item()));
   Enter(Stage::kAttach);
@@ -194,10 +195,6 @@ void Entry::MakeRules() {
   if (container_ && plan_->landlock_abi > 0) {
     ruleset_ = MakeRuleset();
   }
-  Enter(Stage::kDetach);
-  if (container_) {
-    Must(DetachOldRoot());
-  }
 }
 
 void Entry::AwaitAdmission() { Await(Stage::kAwaitAdmission, 'A'); }
@@ -267,6 +264,7 @@ void Entry::LeaveTable() {
   Enter(Stage::kRlimits);
   Must(EnforceRlimits(admission_, item()));
   if (container_) {
+    Enter(Stage::kDetach);
     Must(AwaitHelper(helper_));
   }
 }

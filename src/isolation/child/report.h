@@ -38,7 +38,6 @@ enum class Stage : uint32_t {
   kSession,
   kBoundingSet,
   kLandlockRules,
-  kDetach,
   kAwaitAdmission,  // everything above needs no cgroup
   kJoinCgroup,
   kCgroupNamespace,
@@ -50,6 +49,7 @@ enum class Stage : uint32_t {
   kLandlockProbe,
   kDescriptors,
   kRlimits,
+  kDetach,
   kReady,  // prepared; waiting for a call
   kCall,   // the call block was refused
   kSpawn,

@@ -31,7 +31,7 @@ long AttachBinds(const PlanBlock& plan, const int32_t (&trees)[kMaxTrees], int r
 long PivotInto(int root);
 // Nothing can be made in the root any more.
 long SealRoot(int root);
-// Detaches the old root. The kernel waits for a grace period: best done when there is nothing else to do.
+// Detaches the old root. The kernel waits for a grace period: the helper does it.
 long DetachOldRoot();
 
 }  // namespace coffer::isolation
