@@ -95,6 +95,40 @@ TEST_P(RunKill, NothingOutlivesTheSupervisor) {
   EXPECT_EQ(swept.exit, 0) << swept.Describe();
 }
 
+// Its boundary is begun before its command is looked up (call/run/begin.h).
+TEST(RunRefused, ABoundaryThatWasBegunEndsWithTheRefusal) {
+  TempDir dir;
+  const auto run = [&dir](const char* command) {
+    return RunTraced({CofferPath(), "run", "--quiet", "--", command}, dir / "out", dir / "err",
+                     [](const TracedProcess&, const auto&) { return pid_t{0}; });
+  };
+  const auto begun = [](const Traced& traced) {
+    return std::any_of(traced.family.begin(), traced.family.end(), [](const auto& one) {
+      return one.second.depth == kInit && one.second.calls > 0;
+    });
+  };
+  const auto execs = [](const Traced& traced) {
+    return std::count_if(traced.family.begin(), traced.family.end(), [](const auto& one) {
+      return one.second.depth > 0 && one.second.execs > 0;
+    });
+  };
+  const Traced clean = run("/bin/true");
+  if (!clean.started) {
+    GTEST_SKIP() << "this host lets nobody trace: " << clean.why;
+  }
+  ASSERT_EQ(clean.exit, 0) << ReadFile(dir / "err").value_or("");
+  EXPECT_EQ(execs(clean), 1) << "the control: a command that is there is seen to run";
+  const std::vector<std::string> before = CofferTraces();
+  const Traced refused = run("/nonexistent/command");
+  EXPECT_EQ(refused.exit, 127);
+  EXPECT_TRUE(Contains(ReadFile(dir / "err").value_or(""), "/nonexistent/command"));
+  EXPECT_TRUE(begun(refused)) << "the control: there was an init to end";
+  EXPECT_EQ(execs(refused), 0);
+  for (const std::string& trace : StayingTraces(before)) {
+    ADD_FAILURE() << "left behind: " << trace;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Level, RunKill, ::testing::Values("container", "process"),
                          [](const auto& level) { return std::string(level.param); });
 
