@@ -21,6 +21,7 @@ bool BeginsAhead(const RunRequest& request) {
 }
 
 Status Begin(const RunRequest& request, Begun& begun) {
+  ::sigprocmask(SIG_BLOCK, nullptr, &begun.mask);
   TRY_ASSIGN(begun.signals, CatchSignals());
   Launched& launched = begun.launched;
   launched.plan = std::make_unique<isolation::BoundaryPlan>(BeginPlan(request));
@@ -28,6 +29,13 @@ Status Begin(const RunRequest& request, Begun& begun) {
   TRY(ProbeCgroup(request, nothing, begun.cgroups, launched));
   TRY(MakeCgroup(request, nothing, begun.cgroups, launched));
   return SpawnInit(request, launched);
+}
+
+// As if it had never begun: signals that wait are delivered.
+void End(std::optional<Begun>& begun) {
+  const sigset_t mask = begun->mask;
+  begun.reset();
+  ::sigprocmask(SIG_SETMASK, &mask, nullptr);
 }
 
 }  // namespace
@@ -38,9 +46,22 @@ std::optional<Begun> BeginAhead(const RunRequest& request) {
   }
   std::optional<Begun> begun(std::in_place);
   if (!Begin(request, *begun).ok()) {
-    begun.reset();
+    End(begun);
   }
   return begun;
+}
+
+void HeedSignals(std::optional<Begun>& begun) {
+  sigset_t pending;
+  if (!begun || ::sigpending(&pending) != 0) {
+    return;
+  }
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
+    if (::sigismember(&pending, signal) == 1 && ::sigismember(&begun->mask, signal) == 0) {
+      End(begun);
+      return;
+    }
+  }
 }
 
 }  // namespace coffer::call

@@ -8,6 +8,8 @@
 // usual order, and its errors are the ones that are reported.
 #pragma once
 
+#include <signal.h>
+
 #include <optional>
 
 #include "base/unique_fd.h"
@@ -18,6 +20,7 @@ namespace coffer::call {
 
 // Destroying it ends init and removes the cgroup.
 struct Begun {
+  sigset_t mask{};   // of signals, as it was before
   UniqueFd signals;  // caught since before the clone (caught_signals.h)
   Cgroups cgroups;
   Launched launched;  // its plan has the first half
@@ -25,5 +28,9 @@ struct Begun {
 
 // Nothing for calls that do not begin ahead, and if it failed.
 std::optional<Begun> BeginAhead(const RunRequest& request);
+
+// A signal that came since ends this process as usual, after the boundary is gone. If the signal is ignored, the call goes on
+// without what was begun.
+void HeedSignals(std::optional<Begun>& begun);
 
 }  // namespace coffer::call

@@ -197,6 +197,7 @@ RunOutcome RunCall(const RunRequest& request) {
     DescribeBound(request, *prepared, outcome.receipt);
   }
   outcome.notes = prepared->notes;
+  HeedSignals(begun);
   if (!prepared->mounts.empty()) {
     begun.reset();  // its cgroup and limits are those of a call without
   }
