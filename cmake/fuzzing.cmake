@@ -13,7 +13,7 @@ set(fuzzed
   "store/(state_part|tenant_id)"
   "audit/(receipt|receipt_parse|seal)"
   "audit/log/(checkpoint|encoding|log|log_file|log_home|log_lines|log_tail|merkle|merkle_sha256|records|records_scan|signer)"
-  "isolation/child/report"
+  "isolation/child/(plan_block|report)"
   "isolation/runtime/(elf|loader_cache)"
   "isolation/seccomp/.*"
   "call/(evaluate|verb_flags|run/usual_directories|warden/protocol|warden/table|warden/wire|warden/wire_envelope|warden/wire_receipt)"

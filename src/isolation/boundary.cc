@@ -21,6 +21,7 @@
 #include "isolation/call_block.h"
 #include "isolation/child/confine.h"
 #include "isolation/child/helper.h"
+#include "isolation/pack_plan.h"
 #include "isolation/setup_error.h"
 
 namespace coffer::isolation {
@@ -28,8 +29,6 @@ namespace {
 
 using raw::Arg;
 using raw::Syscall;
-
-constexpr size_t kCallOffset = 4096;
 
 // Root of a user namespace that has only the usual 65,536 ids.
 constexpr uint32_t kFirstSmallUid = 2000;
@@ -96,26 +95,17 @@ uint32_t BorrowBoundaryUid(const UidRange& uids, BorrowedUid& borrowed) {
 
 }  // namespace
 
-void Boundary::Unmap::operator()(Shared* shared) const { ::munmap(shared, size); }
+void Boundary::Unmap::operator()(Shared* shared) const { ::munmap(shared, sizeof(Shared)); }
 
-CallBlock* Boundary::call_block() const {
-  return reinterpret_cast<CallBlock*>(reinterpret_cast<char*>(shared_.get()) + kCallOffset);
-}
-
-size_t Boundary::call_room() const { return call_capacity_ - sizeof(CallBlock); }
-
-Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, size_t call_bytes, OwnWords own) {
-  static_assert(sizeof(Shared) <= kCallOffset);
+Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, OwnWords own) {
   Boundary boundary;
   boundary.plan_ = &plan;
-  boundary.call_capacity_ = sizeof(CallBlock) + call_bytes;
-  const size_t size = kCallOffset + boundary.call_capacity_;
-  const long map = Syscall(SYS_mmap, 0, static_cast<long>(size), PROT_READ | PROT_WRITE,
+  const long map = Syscall(SYS_mmap, 0, sizeof(Shared), PROT_READ | PROT_WRITE,
                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (map < 0 && map > -4096) {
     return sys::ErrnoError("isolation.memory", "cannot map memory for a boundary", map);
   }
-  boundary.shared_ = std::unique_ptr<Shared, Unmap>(reinterpret_cast<Shared*>(map), Unmap{size});
+  boundary.shared_ = std::unique_ptr<Shared, Unmap>(reinterpret_cast<Shared*>(map));
   boundary.shared_->report.version = kReportVersion;
   boundary.shared_->report.listener_fd = -1;
   boundary.shared_->report.pty_master = -1;
@@ -142,12 +132,12 @@ Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, size_t call_bytes, Ow
   }
   boundary.self_ = UniqueFd(static_cast<int>(answer));
 
+  const std::string root = PackRoot(plan.root);
   ChildContext context;
   context.plan = &plan;
+  context.root = reinterpret_cast<const PlanBlock*>(root.data());
   context.report = &boundary.shared_->report;
   context.admission = &boundary.shared_->admission;
-  context.call = boundary.call_block();
-  context.call_capacity = boundary.call_capacity_;
   context.control = child_end.get();
   context.supervisor = boundary.self_.get();
   context.words = own.start;
@@ -264,13 +254,17 @@ Status Boundary::Tell(char word) {
   return {};
 }
 
-Status Boundary::Complete(const PayloadStdio& stdio, std::span<const int> trees) {
+Status Boundary::Complete(const PayloadStdio& stdio, std::span<const int> trees, const Call& call) {
   BoundaryAdmission& admission = shared_->admission;
   if (trees.size() > std::size(admission.trees)) {
     return Internal("isolation.trees", "too many mounts");
   }
   std::copy(std::begin(stdio.fd), std::end(stdio.fd), admission.stdio);
   std::copy(trees.begin(), trees.end(), admission.trees);
+  TRY_ASSIGN(const std::string block, PackCallPlan(*plan_, call));
+  TRY_ASSIGN(plan_block_, SealInMemory(block));
+  admission.plan_block = plan_block_.get();
+  admission.plan_size = block.size();
   return Tell('P');
 }
 
@@ -332,8 +326,7 @@ Status Boundary::AwaitReady() {
         word == 'R') {
       ready_ = true;
       child_end_.Reset();
-      self_.Reset();
-      UniqueFd(shared_->report.pty_slave).Reset();
+      UniqueFd(std::exchange(shared_->report.pty_slave, -1)).Reset();
       for (const int32_t fd : shared_->report.tmpfs) {
         if (fd >= 0) {
           tmpfs_.emplace_back(fd);
@@ -353,9 +346,13 @@ Status Boundary::AwaitReady() {
   }
 }
 
-Status Boundary::Give(const Call& call) { return PackCall(call, call_room(), call_block()); }
-
-Status Boundary::Start() { return Tell('S'); }
+Status Boundary::Start() {
+  TRY(Tell('S'));
+  // Beside the command: what was kept for init while it shared our table.
+  self_.Reset();
+  plan_block_.Reset();
+  return {};
+}
 
 void Boundary::Kill() { (void)Syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, 0, 0); }
 

@@ -4,10 +4,9 @@
 //
 //   Spawn       clones init; it starts on the network namespace, which takes longest
 //   Identify    gives it its user: it begins its private root
-//   Complete    hands over stdio and mounts: it ends its root and enters it
+//   Complete    hands over stdio, mounts, the plan's second half and the call: it ends its root and enters it
 //   Admit       hands over cgroups: it joins them and gives up every power; meanwhile we raise its loopback
 //   AwaitReady  it is confined and waits; layers can be probed now
-//   Give        the call: program, arguments, environment, working directory
 //   Start       it runs
 //   Kill, Reap  nothing of it is left
 //
@@ -57,9 +56,9 @@ struct PayloadEnd {
 
 class Boundary {
  public:
-  // `call_bytes` is the room kept for the call's strings. As root the user namespace is made by the boundary's own uid, so
-  // that the kernel charges that uid, not root, for whatever it counts per user.
-  static Result<Boundary> Spawn(const BoundaryPlan& plan, size_t call_bytes, OwnWords own);
+  // Needs the plan's first half only; the second is read by Complete. As root the user namespace is made by the boundary's
+  // own uid, so that the kernel charges that uid, not root, for whatever it counts per user.
+  static Result<Boundary> Spawn(const BoundaryPlan& plan, OwnWords own);
 
   Boundary(Boundary&&) noexcept = default;
   Boundary& operator=(Boundary&&) = delete;
@@ -67,18 +66,15 @@ class Boundary {
 
   // Gives the boundary its user: maps written, host_uid() final.
   Status Identify();
-  // `trees` are the detached mounts of the plan's supervised binds, by the index of the bind.
-  Status Complete(const PayloadStdio& stdio, std::span<const int> trees);
+  // The plan is complete. `trees` are the detached mounts of its supervised binds, by the index of the bind.
+  Status Complete(const PayloadStdio& stdio, std::span<const int> trees, const Call& call);
   // `tasks`: descriptors of the v1 `tasks` files to join. On v2 init was born in its cgroup.
   Status Admit(std::span<const int> tasks, std::span<const Rlimit> rlimits);
-  // The room there is for the call's strings.
-  size_t call_room() const;
   // The host uid that the boundary has.
   uint32_t host_uid() const { return host_uid_; }
   // True at the container level: then everything inside dies with init.
   bool has_pid_namespace() const { return plan_->level == policy::Level::kContainer; }
   Status AwaitReady();
-  Status Give(const Call& call);
   Status Start();
 
   // SIGKILL to init, and so to the whole pid namespace.
@@ -118,7 +114,6 @@ class Boundary {
     BoundaryAdmission admission;
   };
   struct Unmap {
-    size_t size;
     void operator()(Shared* shared) const;
   };
 
@@ -126,10 +121,9 @@ class Boundary {
   Status WriteMaps(uint32_t host_gid);
   Status Tell(char word);
   Status RaiseNetwork();
-  CallBlock* call_block() const;
 
-  std::unique_ptr<Shared, Unmap> shared_{nullptr, Unmap{0}};
-  size_t call_capacity_ = 0;
+  std::unique_ptr<Shared, Unmap> shared_;
+  UniqueFd plan_block_;  // until init has a table of its own
   UniqueFd pidfd_;
   UniqueFd control_;
   UniqueFd child_end_;

@@ -49,14 +49,21 @@ uint64_t HandledFs(int abi) {
   return rights;
 }
 
-long AddRule(int ruleset, const LandlockRule& rule, uint64_t handled) {
-  const long fd = rule.fd >= 0
-                      ? Syscall(SYS_fcntl, rule.fd, F_DUPFD_CLOEXEC, 3)
-                      : Syscall(SYS_openat, AT_FDCWD, Arg(rule.path.c_str()), O_PATH | O_CLOEXEC);
+}  // namespace
+
+int LandlockAbi() {
+  const long abi = Syscall(SYS_landlock_create_ruleset, 0, 0, kCreateRulesetVersion);
+  return abi == -ENOSYS || abi == -EOPNOTSUPP ? 0 : static_cast<int>(abi);
+}
+
+long AddLandlockRule(int abi, int ruleset, const char* path, int given, uint64_t rights,
+                     bool required) {
+  const long fd = given >= 0 ? Syscall(SYS_fcntl, given, F_DUPFD_CLOEXEC, 3)
+                             : Syscall(SYS_openat, AT_FDCWD, Arg(path), O_PATH | O_CLOEXEC);
   if (fd < 0) {
-    return fd == -ENOENT && !rule.required ? 0 : fd;
+    return fd == -ENOENT && !required ? 0 : fd;
   }
-  PathBeneathAttr attr{rule.rights & handled, static_cast<int32_t>(fd)};
+  PathBeneathAttr attr{rights & HandledFs(abi), static_cast<int32_t>(fd)};
   long answer = 0;
   if (attr.allowed_access != 0) {
     answer = Syscall(SYS_landlock_add_rule, ruleset, kRulePathBeneath, Arg(&attr), 0);
@@ -72,40 +79,18 @@ long AddRule(int ruleset, const LandlockRule& rule, uint64_t handled) {
   return answer;
 }
 
-}  // namespace
-
-int LandlockAbi() {
-  const long abi = Syscall(SYS_landlock_create_ruleset, 0, 0, kCreateRulesetVersion);
-  return abi == -ENOSYS || abi == -EOPNOTSUPP ? 0 : static_cast<int>(abi);
-}
-
-long MakeLandlockRules(int abi, std::span<const LandlockRule> rules, bool own_network,
-                       uint32_t* failed_rule) {
+long MakeLandlockRuleset(int abi, bool own_network) {
   if (abi <= 0) {
     return -ENOSYS;
   }
-  const uint64_t handled = HandledFs(abi);
-  RulesetAttr attr{handled, 0, 0};
+  RulesetAttr attr{HandledFs(abi), 0, 0};
   if (abi >= 4 && !own_network) {
     attr.handled_access_net = kNetBindTcp | kNetConnectTcp;
   }
   if (abi >= 6) {
     attr.scoped = kScopeAbstractUnixSocket | kScopeSignal;
   }
-  const long ruleset = Syscall(SYS_landlock_create_ruleset, Arg(&attr), sizeof(attr), 0);
-  if (ruleset < 0) {
-    return ruleset;
-  }
-  long answer = 0;
-  for (size_t i = 0; i < rules.size() && answer == 0; ++i) {
-    *failed_rule = static_cast<uint32_t>(i);
-    answer = AddRule(static_cast<int>(ruleset), rules[i], handled);
-  }
-  if (answer < 0) {
-    ::close(static_cast<int>(ruleset));
-    return answer;
-  }
-  return ruleset;
+  return Syscall(SYS_landlock_create_ruleset, Arg(&attr), sizeof(attr), 0);
 }
 
 long EnterLandlock(int ruleset) {
@@ -115,8 +100,22 @@ long EnterLandlock(int ruleset) {
 }
 
 long EnforceLandlock(int abi, std::span<const LandlockRule> rules, uint32_t* failed_rule) {
-  const long ruleset = MakeLandlockRules(abi, rules, false, failed_rule);
-  return ruleset < 0 ? ruleset : EnterLandlock(static_cast<int>(ruleset));
+  const long made = MakeLandlockRuleset(abi, false);
+  if (made < 0) {
+    return made;
+  }
+  const int ruleset = static_cast<int>(made);
+  for (size_t i = 0; i < rules.size(); ++i) {
+    *failed_rule = static_cast<uint32_t>(i);
+    const LandlockRule& rule = rules[i];
+    const long answer =
+        AddLandlockRule(abi, ruleset, rule.path.c_str(), rule.fd, rule.rights, rule.required);
+    if (answer < 0) {
+      ::close(ruleset);
+      return answer;
+    }
+  }
+  return EnterLandlock(ruleset);
 }
 
 }  // namespace coffer::isolation

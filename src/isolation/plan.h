@@ -3,10 +3,10 @@
 // A BoundaryPlan is everything a boundary needs: the child only carries it out.
 //
 // It is built in the supervisor, where memory, formatting and errors are free, and read in the child, where they
-// are not. It is complete before the clone. Order matters: directories before what is inside them, mounts from the
-// outside in. It has two halves. `root` follows from the envelope alone, `call_root` and the rest from the command, so
-// that a boundary can be made ahead of its call. Nothing in a plan says which command will run: that is the Call
-// (boundary.h).
+// are not. Order matters: directories before what is inside them, mounts from the outside in. It has two halves. The
+// BoundaryStart follows from the envelope alone and is complete before the clone: init reads it from its copy of the
+// memory. The rest follows from the command, and may be made while init works on the first half (child/plan_block.h).
+// Nothing in a plan says which command will run: that is the Call (boundary.h).
 #pragma once
 
 #include <linux/filter.h>
@@ -99,7 +99,7 @@ struct UidRange {
   uint32_t count = 1U << 22;
 };
 
-struct BoundaryPlan {
+struct BoundaryStart {
   policy::Level level = policy::Level::kContainer;
   uint32_t uid = 1000;       // inside (container), or on the host (process level as root)
   bool own_uid = false;      // as root: a host uid of its own; otherwise the caller's
@@ -116,7 +116,9 @@ struct BoundaryPlan {
   bool name_sockets = false;  // and those of child/report.h's NameSocket
   std::string hostname = "coffer";
   RootPart root;
+};
 
+struct BoundaryPlan : BoundaryStart {
   RootPart call_root;
   int landlock_abi = 0;  // 0: Landlock is not used
   std::vector<LandlockRule> landlock;

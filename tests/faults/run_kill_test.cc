@@ -6,6 +6,7 @@
 // The payload ends by itself a second after the last kill that can be, so one that outlives its supervisor cannot hide. The
 // real program is killed, from outside (tests/support/tracer.h). COFFER_FAULTS_ALL=1 kills before every single call.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -93,6 +94,73 @@ TEST_P(RunKill, NothingOutlivesTheSupervisor) {
   EXPECT_GT(after_start, 10) << "the control: there was more than a supervisor and an init";
   const RunResult swept = RunProgram({CofferPath(), "doctor", "--sweep"});
   EXPECT_EQ(swept.exit, 0) << swept.Describe();
+}
+
+// Its boundary is begun before its command is looked up (call/run/begin.h).
+TEST(RunRefused, ABoundaryThatWasBegunEndsWithTheRefusal) {
+  TempDir dir;
+  const auto run = [&dir](const char* command) {
+    return RunTraced({CofferPath(), "run", "--quiet", "--", command}, dir / "out", dir / "err",
+                     [](const TracedProcess&, const auto&) { return pid_t{0}; });
+  };
+  const auto begun = [](const Traced& traced) {
+    return std::any_of(traced.family.begin(), traced.family.end(),
+                       [](const auto& one) { return one.second.depth == kInit; });
+  };
+  const auto execs = [](const Traced& traced) {
+    return std::count_if(traced.family.begin(), traced.family.end(), [](const auto& one) {
+      return one.second.depth > 0 && one.second.execs > 0;
+    });
+  };
+  const Traced clean = run("/bin/true");
+  if (!clean.started) {
+    GTEST_SKIP() << "this host lets nobody trace: " << clean.why;
+  }
+  ASSERT_EQ(clean.exit, 0) << ReadFile(dir / "err").value_or("");
+  EXPECT_EQ(execs(clean), 1) << "the control: a command that is there is seen to run";
+  const std::vector<std::string> before = CofferTraces();
+  const Traced refused = run("/nonexistent/command");
+  EXPECT_EQ(refused.exit, 127);
+  EXPECT_TRUE(Contains(ReadFile(dir / "err").value_or(""), "/nonexistent/command"));
+  EXPECT_TRUE(begun(refused)) << "the control: there was an init to end";
+  EXPECT_EQ(execs(refused), 0);
+  for (const std::string& trace : StayingTraces(before)) {
+    ADD_FAILURE() << "left behind: " << trace;
+  }
+}
+
+TEST(RunRefused, ASignalWhileTheCommandIsLookedUpEndsItAsUsual) {
+  TempDir dir;
+  // SIGTERM for the supervisor at the `at`th call that it makes beside an init.
+  const auto run = [&dir](long at) {
+    long calls = 0;
+    return RunTraced({CofferPath(), "run", "--quiet", "--", "/bin/true"}, dir / "out", dir / "err",
+                     [&calls, at](const TracedProcess& caller, const auto& family) {
+                       if (caller.depth == 0 && family.size() > 1 && ++calls == at) {
+                         kill(caller.pid, SIGTERM);
+                       }
+                       return pid_t{0};
+                     });
+  };
+  const auto execs = [](const Traced& traced) {
+    return std::count_if(traced.family.begin(), traced.family.end(), [](const auto& one) {
+      return one.second.depth > 0 && one.second.execs > 0;
+    });
+  };
+  const Traced clean = run(kNever);
+  if (!clean.started) {
+    GTEST_SKIP() << "this host lets nobody trace: " << clean.why;
+  }
+  EXPECT_EQ(clean.exit, 0) << ReadFile(dir / "err").value_or("");
+  EXPECT_EQ(execs(clean), 1) << "the control: it runs if no signal comes";
+  const std::vector<std::string> before = CofferTraces();
+  const Traced ended = run(30);
+  EXPECT_EQ(ended.signal, SIGTERM) << "exit " << ended.exit;
+  EXPECT_GT(ended.family.size(), 1U) << "the control: there was an init";
+  EXPECT_EQ(execs(ended), 0) << "the command ran";
+  for (const std::string& trace : StayingTraces(before)) {
+    ADD_FAILURE() << "left behind: " << trace;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Level, RunKill, ::testing::Values("container", "process"),

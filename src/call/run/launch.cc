@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/sys.h"
+#include "call/run/begin.h"
 #include "call/run/launch_cgroups.h"
 #include "call/run/launch_egress.h"
 #include "call/run/launch_filter.h"
@@ -90,13 +91,9 @@ void CopyWindowSize(int master) {
   }
 }
 
-// Everything the boundary will be, at the container level.
-Result<isolation::BoundaryPlan> ComposeContainer(const RunRequest& request,
-                                                 const Prepared& prepared) {
-  isolation::BoundaryPlan plan = isolation::BeginContainer(request.envelope, ::geteuid() == 0);
-  if (request.tools_server != nullptr) {
-    AddToolsPlace(plan);
-  }
+// The second half of a container's plan.
+Status CompletePlan(const RunRequest& request, const Prepared& prepared,
+                    isolation::BoundaryPlan& plan) {
   TRY(isolation::CompleteContainer(request.envelope, prepared.runtime, prepared.mounts,
                                    prepared.inputs, plan));
   plan.landlock_abi = isolation::LandlockAbi();
@@ -108,10 +105,10 @@ Result<isolation::BoundaryPlan> ComposeContainer(const RunRequest& request,
     (void)sys::WriteAll(STDERR_FILENO,
                         "coffer: note: this kernel has no Landlock; the other layers stand\n");
   }
-  return plan;
+  return {};
 }
 
-// The same at the process level, where the call works in a scratch directory of the host.
+// The whole plan at the process level, where the call works in a scratch directory of the host.
 Result<isolation::BoundaryPlan> ComposeInScratch(const RunRequest& request,
                                                  const Prepared& prepared, Launched& launched,
                                                  isolation::Call& call) {
@@ -122,8 +119,11 @@ Result<isolation::BoundaryPlan> ComposeInScratch(const RunRequest& request,
   MoveToScratch(launched.scratch.path(), call);
   UseHostPath(prepared.runtime.set, call);
   TRY(isolation::AdoptOrphans());
-  return isolation::ComposeProcess(request.envelope, prepared.runtime, prepared.mounts,
-                                   launched.scratch.place(), ::geteuid() == 0);
+  TRY_ASSIGN(isolation::BoundaryPlan plan,
+             isolation::ComposeProcess(request.envelope, prepared.runtime, prepared.mounts,
+                                       launched.scratch.place(), ::geteuid() == 0));
+  plan.uids = request.uids;
+  return plan;
 }
 
 // Looks at the parked boundary from outside: it has the layers it was given, and those that the floor demands.
@@ -139,9 +139,27 @@ Status ProbeBoundary(const RunRequest& request, const Prepared& prepared, Launch
 
 }  // namespace
 
+isolation::BoundaryPlan BeginPlan(const RunRequest& request) {
+  isolation::BoundaryPlan plan = isolation::BeginContainer(request.envelope, ::geteuid() == 0);
+  if (request.tools_server != nullptr) {
+    AddToolsPlace(plan);
+  }
+  plan.uids = request.uids;
+  plan.port_sockets = PortSocketsOf(request);
+  plan.name_sockets = !request.egress.empty();
+  return plan;
+}
+
+Status SpawnInit(const RunRequest& request, Launched& launched) {
+  TRY_ASSIGN(isolation::Boundary spawned, isolation::Boundary::Spawn(*launched.plan, request.own));
+  launched.boundary = std::make_unique<isolation::Boundary>(std::move(spawned));
+  return launched.boundary->Identify();
+}
+
 Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
-                        const LaunchOptions& options) {
-  Launched launched;
+                        const LaunchOptions& options, Begun* begun) {
+  Launched launched = begun != nullptr ? std::move(begun->launched) : Launched();
+  Cgroups cgroups = begun != nullptr ? std::move(begun->cgroups) : Cgroups();
   const bool privileged = ::geteuid() == 0;
   const bool container = options.level == policy::Level::kContainer;
   isolation::Call call = prepared.call;
@@ -169,40 +187,36 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   }
 
   // The plan, complete.
-  Result<isolation::BoundaryPlan> composed =
-      container ? ComposeContainer(request, prepared)
-                : ComposeInScratch(request, prepared, launched, call);
-  TRY_ASSIGN(isolation::BoundaryPlan plan, std::move(composed));
-  plan.uids = request.uids;
-  plan.port_sockets = container ? PortSocketsOf(request) : 0;
-  plan.name_sockets = has_egress;
-  launched.plan = std::make_unique<isolation::BoundaryPlan>(std::move(plan));
-  Cgroups cgroups;
-  TRY(ProbeCgroup(request, prepared, cgroups, launched));
+  if (!container) {
+    TRY_ASSIGN(isolation::BoundaryPlan plan, ComposeInScratch(request, prepared, launched, call));
+    launched.plan = std::make_unique<isolation::BoundaryPlan>(std::move(plan));
+  } else {
+    if (begun == nullptr) {
+      launched.plan = std::make_unique<isolation::BoundaryPlan>(BeginPlan(request));
+    }
+    TRY(CompletePlan(request, prepared, *launched.plan));
+  }
+  if (begun == nullptr) {
+    TRY(ProbeCgroup(request, prepared, cgroups, launched));
+  }
   TRY(ChooseFilter(request, prepared, options.level, launched));
   launched.promised = PromisedLayers(options.level, !prepared.mounts.empty());
 
-  // Its cgroup, before the clone: on v2 init is born in it.
-  TRY(MakeCgroup(request, prepared, cgroups, launched));
-  launched.plan->clone_into_cgroup = launched.cgroup.clone_into_fd();
-  if (container && launched.cgroup.layers().Has(policy::Layer::kCgroupMemory)) {
-    launched.plan->cgroup_type = launched.cgroup.clone_into_fd() >= 0 ? "cgroup2" : "cgroup";
+  // Its cgroup, before the clone: on v2 init is born in it. Then, because on v2 we may just have moved into a leaf, and a
+  // child from before would stand in its way, other processes of ours. Then init and its user.
+  if (begun == nullptr) {
+    TRY(MakeCgroup(request, prepared, cgroups, launched));
+    if (has_egress) {
+      TRY_ASSIGN(launched.egress, StartEgress(request, *launched.plan, call));
+    }
+    if (request.tools_server != nullptr) {
+      TRY(request.tools_server->Start());
+    }
+    TRY(SpawnInit(request, launched));
   }
 
-  // After the cgroup: on v2 we may just have moved into a leaf, and a child from before would stand in its way.
-  if (has_egress) {
-    TRY_ASSIGN(launched.egress, StartEgress(request, *launched.plan, call));
-  }
-  if (request.tools_server != nullptr) {
-    TRY(request.tools_server->Start());
-  }
-
-  // Init, its user, and what it gets from us.
-  TRY_ASSIGN(isolation::Boundary spawned,
-             isolation::Boundary::Spawn(*launched.plan, isolation::CallBytes(call), request.own));
-  launched.boundary = std::make_unique<isolation::Boundary>(std::move(spawned));
+  // What it gets from us.
   isolation::Boundary& boundary = *launched.boundary;
-  TRY(boundary.Identify());
   std::vector<UniqueFd> trees;
   if (privileged && container) {
     TRY_ASSIGN(trees, CloneMounts(prepared, *launched.plan, boundary.host_uid()));
@@ -212,14 +226,13 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   TRY_ASSIGN(StdioPipes stdio, MakeStdio(request.envelope.tty));
   launched.stdio = std::move(stdio.ours);
   const UniqueFd(&theirs)[3] = stdio.theirs;
-  TRY(boundary.Complete({{theirs[0].get(), theirs[1].get(), theirs[2].get()}}, Numbers(trees)));
+  TRY(boundary.Complete({{theirs[0].get(), theirs[1].get(), theirs[2].get()}}, Numbers(trees),
+                        call));
   TRY(boundary.Admit(launched.cgroup.tasks_fds(), cgroups.rlimits));
-  TRY(boundary.Give(call));
   TRY(StartDiskWatches(request, prepared, launched));
 
   // It is confined and waits. It starts only if it is what it should be.
   TRY(boundary.AwaitReady());
-  launched.cgroup.CloseTasks();
   if (options.probe) {
     TRY(ProbeBoundary(request, prepared, launched));
   }
@@ -240,6 +253,7 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   }
   TRY(boundary.Start());
   launched.started_at = WallTime();
+  launched.cgroup.CloseTasks();
   // Beside the command: what crashed calls left.
   (void)limits::SweepCgroups(cgroups.host, limits::SweepDepth::kHere,
                              launched.cgroup.name().empty() ? 0 : 1);

@@ -35,14 +35,20 @@ struct Launched {
   std::unique_ptr<isolation::Boundary> boundary;
 };
 
+struct Begun;
+
 struct LaunchOptions {
   policy::Level level = policy::Level::kContainer;  // never kAuto
   bool probe = false;                               // a receipt or a floor needs the layers
 };
 
 // One order of steps, for root and users, for cgroup v1 and v2. Nothing runs if this fails, and nothing of the attempt is
-// left.
+// left. `begun`: a container's cgroup and init that are there already (begin.h); they are taken over. Or null.
 Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
-                        const LaunchOptions& options);
+                        const LaunchOptions& options, Begun* begun);
+
+// The steps that can be taken before the command is known: the first half of a container's plan, and init with its user.
+isolation::BoundaryPlan BeginPlan(const RunRequest& request);
+Status SpawnInit(const RunRequest& request, Launched& launched);
 
 }  // namespace coffer::call

@@ -91,6 +91,12 @@ Status MakeCgroup(const RunRequest& request, const Prepared& prepared, const Cgr
   limits::CgroupWants wants;
   wants.io = !prepared.mounts.empty();
   TRY_ASSIGN(launched.cgroup, limits::Cgroup::Create(cgroups.host, request.envelope.limits, wants));
+  isolation::BoundaryPlan& plan = *launched.plan;
+  plan.clone_into_cgroup = launched.cgroup.clone_into_fd();
+  if (plan.level == policy::Level::kContainer &&
+      launched.cgroup.layers().Has(Layer::kCgroupMemory)) {
+    plan.cgroup_type = plan.clone_into_cgroup >= 0 ? "cgroup2" : "cgroup";
+  }
   return {};
 }
 

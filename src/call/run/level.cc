@@ -61,12 +61,13 @@ std::optional<Error> AboveProcess(const policy::LayerSet& floor,
 
 }  // namespace
 
-Result<Launched> LaunchAtLevel(const RunRequest& request, const Prepared& prepared, bool probe) {
+Result<Launched> LaunchAtLevel(const RunRequest& request, const Prepared& prepared, bool probe,
+                               Begun* begun) {
   const Level wanted = request.envelope.level;
   if (wanted == Level::kProcess) {
-    return Launch(request, prepared, {Level::kProcess, probe});
+    return Launch(request, prepared, {Level::kProcess, probe}, nullptr);
   }
-  Result<Launched> container = Launch(request, prepared, {Level::kContainer, probe});
+  Result<Launched> container = Launch(request, prepared, {Level::kContainer, probe}, begun);
   if (container.ok() || !MayBeForbidden(container.error())) {
     return container;
   }
@@ -84,7 +85,7 @@ Result<Launched> LaunchAtLevel(const RunRequest& request, const Prepared& prepar
   (void)sys::WriteAll(STDERR_FILENO,
                       fmt::format("coffer: note: running at level process: {}\n  hint: {}\n",
                                   host.cause, host.fix));
-  return Launch(request, prepared, {Level::kProcess, probe});
+  return Launch(request, prepared, {Level::kProcess, probe}, nullptr);
 }
 
 }  // namespace coffer::call

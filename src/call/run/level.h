@@ -10,6 +10,7 @@
 namespace coffer::call {
 
 // `begun` is a container that was begun early, or nothing.
-Result<Launched> LaunchAtLevel(const RunRequest& request, const Prepared& prepared, bool probe);
+Result<Launched> LaunchAtLevel(const RunRequest& request, const Prepared& prepared, bool probe,
+                               Begun* begun);
 
 }  // namespace coffer::call

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <memory>
+#include <optional>
 
 #include "base/exit_codes.h"
 #include "base/hash.h"
@@ -13,6 +14,7 @@
 #include "base/quantity.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "call/run/begin.h"
 #include "call/run/bound_files.h"
 #include "call/run/caught_signals.h"
 #include "call/run/export_files.h"
@@ -159,7 +161,8 @@ RunOutcome SettleProject(const RunRequest& request, Project& project, RunOutcome
 }
 
 // From the resolved request to the end of its boundary.
-RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, RunOutcome outcome);
+RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, std::optional<Begun> begun,
+                       RunOutcome outcome);
 
 }  // namespace
 
@@ -179,8 +182,10 @@ RunOutcome RunCall(const RunRequest& request) {
     DescribeRequest(request, outcome.receipt);
   }
   // evaluate: until there is a boundary to forward them to, signals end this process as usual
+  std::optional<Begun> begun = BeginAhead(request);
   Result<Prepared> prepared = Prepare(request);
   if (!prepared.ok()) {
+    begun.reset();
     return Refuse(std::move(outcome), std::move(prepared.error()));
   }
   outcome.receipt.code_hash = prepared->code_hash;
@@ -192,7 +197,11 @@ RunOutcome RunCall(const RunRequest& request) {
     DescribeBound(request, *prepared, outcome.receipt);
   }
   outcome.notes = prepared->notes;
-  outcome = RunPrepared(request, *prepared, std::move(outcome));
+  HeedSignals(begun);
+  if (!prepared->mounts.empty()) {
+    begun.reset();  // its cgroup and limits are those of a call without
+  }
+  outcome = RunPrepared(request, *prepared, std::move(begun), std::move(outcome));
   // settle
   if (prepared->project) [[unlikely]] {
     outcome = SettleProject(request, *prepared->project, std::move(outcome));
@@ -202,9 +211,10 @@ RunOutcome RunCall(const RunRequest& request) {
 
 namespace {
 
-RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, RunOutcome outcome) {
+RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, std::optional<Begun> begun,
+                       RunOutcome outcome) {
   const bool wants_receipt = !request.receipt_path.empty() || request.record != nullptr;
-  const Result<UniqueFd> signals = CatchSignals();
+  const Result<UniqueFd> signals = begun ? std::move(begun->signals) : CatchSignals();
   if (!signals.ok()) {
     return Refuse(std::move(outcome), signals.error());
   }
@@ -216,7 +226,7 @@ RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, RunOutcome
   }
   // launch
   const bool probe = wants_receipt || !request.envelope.floor.empty();
-  Result<Launched> launched = LaunchAtLevel(request, prepared, probe);
+  Result<Launched> launched = LaunchAtLevel(request, prepared, probe, begun ? &*begun : nullptr);
   if (!launched.ok()) {
     return Refuse(std::move(outcome), std::move(launched.error()));
   }

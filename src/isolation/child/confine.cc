@@ -207,8 +207,8 @@ long EnforceInitPosture() {
 
 long EnforceNotDumpable() { return Prctl(PR_SET_DUMPABLE, 0); }
 
-long ProbeLandlock(const std::string& canary) {
-  const long fd = Syscall(SYS_openat, AT_FDCWD, Arg(canary.c_str()), O_RDONLY | O_CLOEXEC);
+long ProbeLandlock(const char* canary) {
+  const long fd = Syscall(SYS_openat, AT_FDCWD, Arg(canary), O_RDONLY | O_CLOEXEC);
   if (fd >= 0) {
     ::close(static_cast<int>(fd));
     return 0;

@@ -49,7 +49,7 @@ long EnforceNoNewPrivs();
 long EnforceInitPosture();
 
 // 1 if the canary cannot be opened, 0 if it can: then Landlock is not there, whatever the calls said.
-long ProbeLandlock(const std::string& canary);
+long ProbeLandlock(const char* canary);
 
 // No ptrace, no core, and /proc/1 belongs to nobody inside. The last thing before the payload exists.
 long EnforceNotDumpable();

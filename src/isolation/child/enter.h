@@ -5,17 +5,17 @@
 
 #include <cstddef>
 
+#include "isolation/child/plan_block.h"
 #include "isolation/child/report.h"
 #include "isolation/plan.h"
 
 namespace coffer::isolation {
 
 struct ChildContext {
-  const BoundaryPlan* plan = nullptr;
+  const BoundaryStart* plan = nullptr;
+  const PlanBlock* root = nullptr;  // plan->root, packed
   ChildReport* report = nullptr;
   const BoundaryAdmission* admission = nullptr;
-  const CallBlock* call = nullptr;
-  size_t call_capacity = 0;
   int control = -1;
   int supervisor = -1;    // pidfd of the supervisor: readable once it is dead
   char* words = nullptr;  // the supervisor's own command line and environment, wiped in the child

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #include "isolation/child/handover.h"
 #include "isolation/child/proc.h"
 #include "isolation/child/root.h"
+#include "isolation/landlock.h"
 #include "isolation/seccomp/install.h"
 
 namespace coffer::isolation {
@@ -57,8 +59,8 @@ void Entry::BeginNetwork() {
   if (container_) {
     Enter(Stage::kNetwork);
     helper_.report = context_.report;
-    helper_.port_sockets = plan_.port_sockets;
-    helper_.name_sockets = plan_.name_sockets;
+    helper_.port_sockets = start_.port_sockets;
+    helper_.name_sockets = start_.name_sockets;
     Must(StartHelper(&helper_));
     Must(Syscall(SYS_unshare, CLONE_NEWIPC));
   }
@@ -69,14 +71,14 @@ void Entry::TakeIdentity() {
   Await(Stage::kAwaitIdentity, 'I');
   Enter(Stage::kIdentity);
   if (powerful()) {
-    Must(EnforceIdentity(container_ ? plan_.uid : admission_.host_uid,
+    Must(EnforceIdentity(container_ ? start_.uid : admission_.host_uid,
                          admission_.groups_allowed != 0));
   }
   Enter(Stage::kCounters);
   if (container_) {
     context_.report->counters_bounded = EnforceCounters() ? 1 : 0;
   }
-  clock_ = container_ && MakeClock(plan_.clock_offsets);
+  clock_ = container_ && MakeClock(start_.clock_offsets);
 }
 
 // The half of the private root that the envelope alone decides.
@@ -87,21 +89,27 @@ void Entry::BeginRoot() {
   Enter(Stage::kRootMount);
   root_ = static_cast<int>(Must(MountRoot()));
   Enter(Stage::kPopulate);
-  Must(Populate(plan_.root, root_, &context_.report->tmpfs, item()));
+  Must(Populate(*context_.root, root_, &context_.report->tmpfs, item()));
   Enter(Stage::kDevices);
   int32_t trees[kMaxTrees];
-  Must(OpenSources(plan_.root, nullptr, trees, item()));
-  Must(AttachBinds(plan_.root, trees, root_, item()));
+  Must(OpenSources(*context_.root, nullptr, trees, item()));
+  Must(AttachBinds(*context_.root, trees, root_, item()));
   Enter(Stage::kProc);
-  if (plan_.want_proc) {
+  if (start_.want_proc) {
     context_.report->proc_mounted =
-        static_cast<uint32_t>(Must(MountProc(plan_.proc, root_, clock_, item())));
+        static_cast<uint32_t>(Must(MountProc(start_.proc, root_, clock_, item())));
   }
   Must(MountPts());
 }
 
 void Entry::AwaitPlan() {
   Await(Stage::kAwaitPlan, 'P');
+  const auto size = static_cast<long>(admission_.plan_size);
+  const long map =
+      Syscall(SYS_mmap, 0, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, admission_.plan_block, 0);
+  Must(map < 0 && map > -4096 ? map : 0);
+  plan_ = reinterpret_cast<const PlanBlock*>(map);
+  Must(ValidPlanBlock(plan_, admission_.plan_size) ? 0 : -EINVAL);
   std::copy(std::begin(admission_.stdio), std::end(admission_.stdio), stdio_);
 }
 
@@ -110,16 +118,16 @@ void Entry::EnterRoot() {
   if (!container_) {
     return;
   }
-  const RootPart& part = plan_.call_root;
   int32_t trees[kMaxTrees];
   Enter(Stage::kSources);
-  Must(OpenSources(part, admission_.trees, trees, item()));
+  Must(OpenSources(*plan_, admission_.trees, trees, item()));
   Enter(Stage::kPivot);
   Must(PivotInto(root_));
+  TellRootLeft(&helper_);
   Enter(Stage::kPopulateCall);
-  Must(Populate(part, root_, nullptr, item()));
+  Must(Populate(*plan_, root_, nullptr, item()));
   Enter(Stage::kAttach);
-  Must(AttachBinds(part, trees, root_, item()));
+  Must(AttachBinds(*plan_, trees, root_, item()));
   Must(SealRoot(root_));
   ::close(root_);  // in the supervisor's table too: nothing outside may hold this mount
 }
@@ -129,13 +137,13 @@ void Entry::OpenTerminal() {
     return;
   }
   Enter(Stage::kPty);
-  if (plan_.tty) {
+  if (start_.tty) {
     const auto terminal = static_cast<int32_t>(Must(OpenPty(context_.report)));
     std::fill(std::begin(stdio_), std::end(stdio_), terminal);
   }
   Enter(Stage::kHostname);
-  Must(Syscall(SYS_sethostname, Arg(plan_.hostname.c_str()),
-               static_cast<long>(plan_.hostname.size())));
+  Must(Syscall(SYS_sethostname, Arg(start_.hostname.c_str()),
+               static_cast<long>(start_.hostname.size())));
 }
 
 void Entry::LeaveSession() {
@@ -154,7 +162,7 @@ void Entry::KeepReachOfChildren() {
   }
   Must(Syscall(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0));
   duty_.ending = InitEnding::kKillReach;
-  if (!plan_.scoped_kill) {
+  if (!start_.scoped_kill) {
     // Now, because Landlock will not let us later.
     children_ = Must(
         Syscall(SYS_openat, AT_FDCWD, Arg("/proc/thread-self/children"), O_RDONLY | O_CLOEXEC));
@@ -169,16 +177,23 @@ void Entry::GainNothingMore() {
   }
 }
 
+int Entry::MakeRuleset() {
+  const int abi = plan_->landlock_abi;
+  const int ruleset = static_cast<int>(Must(MakeLandlockRuleset(abi, container_)));
+  *item() = 0;
+  for (const PackedRule& rule : At(*plan_, plan_->landlock)) {
+    Must(AddLandlockRule(abi, ruleset, At(*plan_, rule.path), rule.fd, rule.rights,
+                         rule.required != 0));
+    ++*item();
+  }
+  return ruleset;
+}
+
 // Outside a container the rules are made without power over the host's files, further down.
 void Entry::MakeRules() {
   Enter(Stage::kLandlockRules);
-  if (container_ && plan_.landlock_abi > 0) {
-    ruleset_ =
-        static_cast<int>(Must(MakeLandlockRules(plan_.landlock_abi, plan_.landlock, true, item())));
-  }
-  Enter(Stage::kDetach);
-  if (container_) {
-    Must(DetachOldRoot());
+  if (container_ && plan_->landlock_abi > 0) {
+    ruleset_ = MakeRuleset();
   }
 }
 
@@ -190,7 +205,7 @@ void Entry::EnterCgroups() {
   if (container_) {
     Enter(Stage::kCgroupNamespace);
     Must(Syscall(SYS_unshare, CLONE_NEWCGROUP));
-    MountCgroup(plan_.cgroup_type);
+    MountCgroup(start_.cgroup_type);
   }
 }
 
@@ -213,20 +228,22 @@ void Entry::DropPower() {
 
 void Entry::EnterLandlock() {
   Enter(Stage::kLandlock);
+  if (!container_ && plan_->landlock_abi > 0) {
+    ruleset_ = MakeRuleset();
+  }
   if (ruleset_ >= 0) {
     Must(isolation::EnterLandlock(ruleset_));
-  } else if (plan_.landlock_abi > 0) {
-    Must(EnforceLandlock(plan_.landlock_abi, plan_.landlock, item()));
   }
 }
 
 void Entry::EnterFilter() {
   Enter(Stage::kSeccomp);
-  long listener = InstallFilter(plan_.filter);
+  const std::span<const sock_filter> filter = At(*plan_, plan_->filter);
+  const std::span<const sock_filter> unserved = At(*plan_, plan_->unserved_filter);
+  long listener = InstallFilter(filter);
   if (listener == -EBUSY) {
     // Another sandbox around us has a listener already: refusals stay refusals, but no record of them reaches us.
-    Must(InstallFilterUnrecorded(plan_.unserved_filter.empty() ? plan_.filter
-                                                               : std::span(plan_.unserved_filter)));
+    Must(InstallFilterUnrecorded(unserved.empty() ? filter : unserved));
     listener = -1;
     context_.report->denials_unrecorded = 1;
   } else {
@@ -234,8 +251,9 @@ void Entry::EnterFilter() {
   }
   context_.report->listener_fd = static_cast<int32_t>(listener);
   Enter(Stage::kLandlockProbe);
-  if (plan_.landlock_abi > 0) {
-    context_.report->landlock_held = static_cast<uint32_t>(ProbeLandlock(plan_.landlock_canary));
+  if (plan_->landlock_abi > 0) {
+    context_.report->landlock_held =
+        static_cast<uint32_t>(ProbeLandlock(At(*plan_, plan_->landlock_canary)));
   }
 }
 
@@ -246,6 +264,7 @@ void Entry::LeaveTable() {
   Enter(Stage::kRlimits);
   Must(EnforceRlimits(admission_, item()));
   if (container_) {
+    Enter(Stage::kDetach);
     Must(AwaitHelper(helper_));
   }
 }

@@ -17,9 +17,9 @@ class Entry {
  public:
   explicit Entry(const ChildContext& context)
       : context_(context),
-        plan_(*context.plan),
+        start_(*context.plan),
         admission_(*context.admission),
-        container_(plan_.level == policy::Level::kContainer) {}
+        container_(start_.level == policy::Level::kContainer) {}
 
   void Begin();
   void BeginNetwork();
@@ -39,7 +39,7 @@ class Entry {
   void EnterLandlock();
   void EnterFilter();
   void LeaveTable();
-  [[noreturn]] void BecomeInit() { RunInit(context_, duty_); }
+  [[noreturn]] void BecomeInit() { RunInit(context_, *plan_, duty_); }
 
  private:
   uint32_t* item() { return &context_.report->item; }
@@ -47,13 +47,16 @@ class Entry {
   // Goes on, or writes the errno and ends the child. There is no third way.
   long Must(long answer);
   void Await(Stage stage, char word);
+  // A descriptor of the plan's rules.
+  int MakeRuleset();
   // Whether init has power over the host that it must lose.
   bool powerful() const { return container_ || admission_.host_uid != 0; }
 
   const ChildContext& context_;
-  const BoundaryPlan& plan_;
+  const BoundaryStart& start_;
   const BoundaryAdmission& admission_;
   const bool container_;
+  const PlanBlock* plan_ = nullptr;  // the second half, once it has come
   Helper helper_;
   bool clock_ = false;  // it has a time namespace
   int root_ = -1;       // of the private root

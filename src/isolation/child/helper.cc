@@ -15,6 +15,7 @@
 #include "base/clone.h"
 #include "base/sys.h"
 #include "isolation/child/confine.h"
+#include "isolation/child/root.h"
 
 namespace coffer::isolation {
 namespace {
@@ -52,28 +53,39 @@ void MakeNameSockets(ChildReport& report) {
   }
 }
 
+// True if `flag` is set, after a while if it is not yet.
+bool IsSet(const std::atomic<uint32_t>& flag, long patience_ns) {
+  const timespec look_again{0, patience_ns};  // in case the wake-up itself failed
+  if (flag.load(std::memory_order_acquire) == 0) {
+    Syscall(SYS_futex, Arg(&flag), FUTEX_WAIT, 0, Arg(&look_again), 0, 0);
+  }
+  return flag.load(std::memory_order_acquire) != 0;
+}
+
+void Set(std::atomic<uint32_t>& flag) {
+  flag.store(1, std::memory_order_release);
+  Syscall(SYS_futex, Arg(&flag), FUTEX_WAKE, 2, 0, 0, 0);
+}
+
 [[noreturn]] void RunHelper(void* given) {
-  const Helper& helper = *static_cast<Helper*>(given);
+  Helper& helper = *static_cast<Helper*>(given);
   ChildReport* const report = helper.report;
   MakeNetwork(&report->network, &report->network_socket);
   MakePortSockets(helper);
   if (helper.name_sockets && report->network >= 0) {
     MakeNameSockets(*report);
   }
-  report->network_made.store(1, std::memory_order_release);
-  Syscall(SYS_futex, Arg(&report->network_made), FUTEX_WAKE, 2, 0, 0, 0);
+  Set(report->network_made);
+  // pivot_root has moved our root as well: "/" is the new one, with the old one on top.
+  while (!IsSet(helper.root_left, 10000000)) {
+  }
+  helper.detached = DetachOldRoot();
   ::_exit(0);
 }
 
 }  // namespace
 
-bool NetworkMade(const ChildReport& report) {
-  const timespec look_again{0, 1000000};  // in case the wake-up itself failed
-  if (report.network_made.load(std::memory_order_acquire) == 0) {
-    Syscall(SYS_futex, Arg(&report.network_made), FUTEX_WAIT, 0, Arg(&look_again), 0, 0);
-  }
-  return report.network_made.load(std::memory_order_acquire) != 0;
-}
+bool NetworkMade(const ChildReport& report) { return IsSet(report.network_made, 1000000); }
 
 long StartHelper(Helper* helper) {
   clone_args args{};
@@ -103,12 +115,14 @@ long EnterNetwork(const Helper& helper) {
   return answer;
 }
 
+void TellRootLeft(Helper* helper) { Set(helper->root_left); }
+
 long AwaitHelper(const Helper& helper) {
   long answer = 0;
   do {
     answer = Syscall(SYS_wait4, helper.pid, 0, 0, 0);
   } while (answer == -EINTR);
-  return answer < 0 ? answer : 0;
+  return answer < 0 ? answer : helper.detached;
 }
 
 }  // namespace coffer::isolation

@@ -204,7 +204,7 @@ void HeedEverySignal() {
   }
 }
 
-void RunInit(const ChildContext& context, const InitDuty& duty) {
+void RunInit(const ChildContext& context, const PlanBlock& plan, const InitDuty& duty) {
   ChildReport* const report = context.report;
   g_payload = 0;
   for (volatile sig_atomic_t& early : g_early) {
@@ -215,9 +215,9 @@ void RunInit(const ChildContext& context, const InitDuty& duty) {
     ::_exit(1);
   }
   Enter(report, Stage::kCall);
-  ExecContext exec{report, context.call, {}};
-  if (!ValidCallBlock(context.call, context.call_capacity) ||
-      !BuildVectors(context.call, &exec.vectors)) {
+  const auto* const call = reinterpret_cast<const CallBlock*>(At(plan, plan.call));
+  ExecContext exec{report, call, {}};
+  if (!ValidCallBlock(call, plan.size - plan.call) || !BuildVectors(call, &exec.vectors)) {
     report->error = EINVAL;
     ::_exit(1);
   }

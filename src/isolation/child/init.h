@@ -29,7 +29,7 @@ struct InitDuty {
 // CLONE_CLEAR_SIGHAND leaves what was ignored when we were started, and so would execve.
 void HeedEverySignal();
 
-// Waits for the call on the control socket, runs it, exits.
-[[noreturn]] void RunInit(const ChildContext& context, const InitDuty& duty);
+// Waits for its go on the control socket, runs the call that ends `plan`, exits.
+[[noreturn]] void RunInit(const ChildContext& context, const PlanBlock& plan, const InitDuty& duty);
 
 }  // namespace coffer::isolation

@@ -18,12 +18,12 @@ namespace {
 using raw::Arg;
 using raw::Syscall;
 
-long SetOption(long context, const char* key, const std::string& value) {
-  return Syscall(SYS_fsconfig, context, FSCONFIG_SET_STRING, Arg(key), Arg(value.c_str()), 0);
+long SetOption(long context, const char* key, const char* value) {
+  return Syscall(SYS_fsconfig, context, FSCONFIG_SET_STRING, Arg(key), Arg(value), 0);
 }
 
 // A detached overlay over the current directory, or -errno.
-long MountOverlay(const BindMount& bind, unsigned attributes) {
+long MountOverlay(const OverlayDirs& dirs, unsigned attributes) {
   const long context = Syscall(SYS_fsopen, Arg("overlay"), FSOPEN_CLOEXEC);
   if (context < 0) {
     return context;
@@ -31,10 +31,10 @@ long MountOverlay(const BindMount& bind, unsigned attributes) {
   // The current directory is the tree: a name would have to be escaped, and could mean something else.
   long answer = Syscall(SYS_fsconfig, context, FSCONFIG_SET_STRING, Arg("lowerdir"), Arg("."), 0);
   if (answer >= 0) {
-    answer = SetOption(context, "upperdir", bind.overlay_upper);
+    answer = SetOption(context, "upperdir", dirs.upper);
   }
   if (answer >= 0) {
-    answer = SetOption(context, "workdir", bind.overlay_work);
+    answer = SetOption(context, "workdir", dirs.work);
   }
   if (answer >= 0) {  // what user namespaces must use instead of trusted attributes (Linux 5.11)
     answer = Syscall(SYS_fsconfig, context, FSCONFIG_SET_FLAG, Arg("userxattr"), 0, 0);
@@ -51,21 +51,21 @@ long MountOverlay(const BindMount& bind, unsigned attributes) {
 
 }  // namespace
 
-long CoverWithOverlay(const BindMount& bind, int tree, int root, unsigned attributes) {
+long CoverWithOverlay(const OverlayDirs& dirs, int tree, int root, unsigned attributes) {
   // The root of an overlay has the mode of the upper directory.
   struct stat info;
   if (fstat(tree, &info) != 0) {
     return -EIO;
   }
-  long answer = Syscall(SYS_fchmodat, AT_FDCWD, Arg(bind.overlay_upper.c_str()),
-                        static_cast<long>(info.st_mode & 0777));
+  long answer =
+      Syscall(SYS_fchmodat, AT_FDCWD, Arg(dirs.upper), static_cast<long>(info.st_mode & 0777));
   if (answer >= 0) {
     answer = Syscall(SYS_fchdir, tree);
   }
   if (answer < 0) {
     return answer;
   }
-  const long overlay = MountOverlay(bind, attributes & ~static_cast<unsigned>(MOUNT_ATTR_RDONLY));
+  const long overlay = MountOverlay(dirs, attributes & ~static_cast<unsigned>(MOUNT_ATTR_RDONLY));
   answer = Syscall(SYS_fchdir, root);
   if (overlay < 0) {
     return overlay;
@@ -78,9 +78,8 @@ long CoverWithOverlay(const BindMount& bind, int tree, int root, unsigned attrib
   return answer;
 }
 
-long SealOverlays(const std::string& place) {
-  return MountHere("tmpfs", place.c_str(),
-                   MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "");
+long SealOverlays(const char* place) {
+  return MountHere("tmpfs", place, MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "");
 }
 
 }  // namespace coffer::isolation

@@ -13,15 +13,19 @@
 // Runs in the child after clone: no heap, no locks, no formatting. 0 or -errno.
 #pragma once
 
-#include "isolation/plan.h"
-
 namespace coffer::isolation {
 
-// Mounts the overlay of `bind`, whose tree is attached in its place already, on top of it. The current directory is `root`
-// before and after.
-long CoverWithOverlay(const BindMount& bind, int tree, int root, unsigned attributes);
+// Of one overlay: directories inside, on the tmpfs with the upper layers.
+struct OverlayDirs {
+  const char* upper;
+  const char* work;
+};
+
+// Mounts an overlay on top of `tree`, which is attached in its place already. The current directory is `root` before and
+// after.
+long CoverWithOverlay(const OverlayDirs& dirs, int tree, int root, unsigned attributes);
 
 // After the last one: nothing can be written through any of them.
-long SealOverlays(const std::string& place);
+long SealOverlays(const char* place);
 
 }  // namespace coffer::isolation

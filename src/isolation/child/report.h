@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What crosses between the supervisor and init: two blocks of shared memory with a fixed, versioned layout.
+// What crosses between the supervisor and init, with a fixed, versioned layout.
 //
-// ChildReport flows out: how far setup came, and how the payload ended. CallBlock flows in: the call that a
-// prepared boundary is given. Both ends check bounds and versions; the supervisor treats every field of a report
-// as hostile, because a boundary may have been broken into by the time it is read. The payload never has these
-// pages: execve drops them.
+// ChildReport flows out, in shared memory: how far setup came, and how the payload ended. BoundaryAdmission flows in, in the
+// same memory. CallBlock flows in too: the call that a boundary is given, at the end of its plan (plan_block.h). Both ends
+// check bounds and versions; the supervisor treats every field of a report as hostile, because a boundary may have been
+// broken into by the time it is read. The payload never has these pages: execve drops them.
 #pragma once
 
 #include <atomic>
@@ -38,7 +38,6 @@ enum class Stage : uint32_t {
   kSession,
   kBoundingSet,
   kLandlockRules,
-  kDetach,
   kAwaitAdmission,  // everything above needs no cgroup
   kJoinCgroup,
   kCgroupNamespace,
@@ -50,6 +49,7 @@ enum class Stage : uint32_t {
   kLandlockProbe,
   kDescriptors,
   kRlimits,
+  kDetach,
   kReady,  // prepared; waiting for a call
   kCall,   // the call block was refused
   kSpawn,
@@ -108,6 +108,8 @@ struct BoundaryAdmission {
   // Valid once 'P' has come, and with it the plan's second half.
   int32_t stdio[3] = {-1, -1, -1};  // the payload's ends
   int32_t trees[kMaxTrees] = {};    // detached mount trees, by the index of the bind
+  int32_t plan_block = -1;          // the plan's second half: a sealed memory file (plan_block.h)
+  uint64_t plan_size = 0;           // in bytes
 
   // Valid once 'A' has come.
   uint32_t tasks_count = 0;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/mount.h>
 #include <linux/openat2.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -70,26 +71,31 @@ long MountNew(const char* type, std::initializer_list<Option> options, unsigned 
   return answer;
 }
 
-long MoveTo(int tree, int root, const char* at) {
-  // Paths of a plan are absolute inside; below the new root they are relative.
-  while (*at == '/') {
-    ++at;
+// Paths of a plan are absolute inside; below the new root they are relative.
+const char* Relative(const char* path) {
+  while (*path == '/') {
+    ++path;
   }
-  return Syscall(SYS_move_mount, tree, Arg(""), root, Arg(*at == '\0' ? "." : at),
+  return path;
+}
+
+const char* Relative(const PlanBlock& plan, PackedText path) { return Relative(At(plan, path)); }
+
+long MoveTo(int tree, int root, const char* at) {
+  const char* const below = Relative(at);
+  return Syscall(SYS_move_mount, tree, Arg(""), root, Arg(*below == '\0' ? "." : below),
                  MOVE_MOUNT_F_EMPTY_PATH);
 }
 
-const char* Relative(const std::string& path) { return path.c_str() + 1; }
-
-unsigned Attributes(const BindMount& bind) {
+unsigned Attributes(const PackedBind& bind) {
   unsigned flags = MOUNT_ATTR_NOSUID;
-  if (!bind.writable) {
+  if (bind.writable == 0) {
     flags |= MOUNT_ATTR_RDONLY;
   }
-  if (!bind.executable) {
+  if (bind.executable == 0) {
     flags |= MOUNT_ATTR_NOEXEC;
   }
-  if (!bind.usable_device) {
+  if (bind.usable_device == 0) {
     flags |= MOUNT_ATTR_NODEV;
   }
   return flags;
@@ -111,25 +117,25 @@ long MakePrivate(int tree) {
 }
 
 // True if `info` is what the supervisor examined.
-bool IsExpected(const BindMount& bind, const struct stat& info) {
+bool IsExpected(const PackedBind& bind, const struct stat& info) {
   if (bind.device != 0) {
     return S_ISCHR(info.st_mode) && info.st_rdev == bind.device;
   }
-  return (bind.link        ? S_ISLNK(info.st_mode)
-          : bind.directory ? S_ISDIR(info.st_mode)
-                           : S_ISREG(info.st_mode)) &&
+  return (bind.link != 0        ? S_ISLNK(info.st_mode)
+          : bind.directory != 0 ? S_ISDIR(info.st_mode)
+                                : S_ISREG(info.st_mode)) &&
          info.st_dev == bind.expected_dev && info.st_ino == bind.expected_ino;
 }
 
-long OpenSource(const BindMount& bind) {
+long OpenSource(const PlanBlock& plan, const PackedBind& bind) {
   open_how how{};
   how.flags = O_PATH | O_CLOEXEC;
-  if (bind.link) {
+  if (bind.link != 0) {
     how.flags |= O_NOFOLLOW;  // the link itself (openat2(2), RESOLVE_NO_SYMLINKS)
   }
   how.resolve = RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS;
   const long opened =
-      Syscall(SYS_openat2, AT_FDCWD, Arg(bind.host.c_str()), Arg(&how), sizeof(how));
+      Syscall(SYS_openat2, AT_FDCWD, Arg(At(plan, bind.host)), Arg(&how), sizeof(how));
   if (opened < 0) {
     return opened;
   }
@@ -154,7 +160,7 @@ char* Append(char* at, const char* text) {
 }
 
 // Mounts a sized tmpfs at its place; its descriptor, or -errno.
-long MountPlace(const PrivateTmpfs& place, int root) {
+long MountPlace(const PlanBlock& plan, const PackedTmpfs& place, int root) {
   char number[24];
   char options[96];
   char* end = Append(options, "size=");
@@ -163,26 +169,27 @@ long MountPlace(const PrivateTmpfs& place, int root) {
   end = Append(end, Decimal(place.inodes, number));
   end = Append(end, ",mode=");
   Append(end, Octal(place.mode, number));
-  const unsigned long flags = MS_NOSUID | MS_NODEV | (place.executable ? 0 : MS_NOEXEC);
-  const long answer = MountHere("tmpfs", place.at.c_str(), flags, options);
+  const unsigned long flags = MS_NOSUID | MS_NODEV | (place.executable != 0 ? 0 : MS_NOEXEC);
+  const long answer = MountHere("tmpfs", At(plan, place.at), flags, options);
   if (answer < 0) {
     return answer;
   }
-  return Syscall(SYS_openat, root, Arg(Relative(place.at)),
+  return Syscall(SYS_openat, root, Arg(Relative(plan, place.at)),
                  O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-long WritePrivateFile(int root, const PrivateFile& file) {
-  if (file.content.empty()) {
-    return Syscall(SYS_mknodat, root, Arg(Relative(file.at)), S_IFREG | file.mode, 0);
+long WritePrivateFile(const PlanBlock& plan, const PackedFile& file, int root) {
+  const char* const at = Relative(plan, file.at);
+  if (file.size == 0) {
+    return Syscall(SYS_mknodat, root, Arg(at), S_IFREG | file.mode, 0);
   }
-  const long fd = Syscall(SYS_openat, root, Arg(Relative(file.at)),
+  const long fd = Syscall(SYS_openat, root, Arg(at),
                           O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, file.mode);
   if (fd < 0) {
     return fd;
   }
-  const char* data = file.content.data();
-  size_t left = file.content.size();
+  const char* data = At(plan, file.content);
+  size_t left = file.size;
   long answer = 0;
   while (left > 0) {
     const long wrote = Syscall(SYS_write, fd, Arg(data), static_cast<long>(left));
@@ -214,19 +221,21 @@ long MountRoot() {
   return answer < 0 ? answer : root;
 }
 
-long Populate(const RootPart& part, int root, int32_t (*kept)[4], uint32_t* item) {
+long Populate(const PlanBlock& plan, int root, int32_t (*kept)[4], uint32_t* item) {
+  const PackedRoot& part = plan.root;
+  const std::span<const PackedTmpfs> places = At(plan, part.tmpfs);
   *item = 0;
-  for (const std::string& dir : part.dirs) {
-    const long answer = Syscall(SYS_mkdirat, root, Arg(Relative(dir)), 0755);
+  for (const PackedText dir : At(plan, part.dirs)) {
+    const long answer = Syscall(SYS_mkdirat, root, Arg(Relative(plan, dir)), 0755);
     if (answer < 0 && answer != -EEXIST) {
       return answer;
     }
     // A place of its own is mounted as soon as its directory exists: what the plan puts below comes later.
-    for (size_t i = 0; i < part.tmpfs.size(); ++i) {
-      if (part.tmpfs[i].at != dir) {
+    for (size_t i = 0; i < places.size(); ++i) {
+      if (strcmp(At(plan, places[i].at), At(plan, dir)) != 0) {
         continue;
       }
-      const long mount = MountPlace(part.tmpfs[i], root);
+      const long mount = MountPlace(plan, places[i], root);
       if (mount < 0) {
         return mount;
       }
@@ -238,15 +247,15 @@ long Populate(const RootPart& part, int root, int32_t (*kept)[4], uint32_t* item
     }
     ++*item;
   }
-  for (const PrivateFile& file : part.files) {
-    if (const long answer = WritePrivateFile(root, file); answer < 0) {
+  for (const PackedFile& file : At(plan, part.files)) {
+    if (const long answer = WritePrivateFile(plan, file, root); answer < 0) {
       return answer;
     }
     ++*item;
   }
-  for (const PrivateLink& link : part.links) {
+  for (const PackedLink& link : At(plan, part.links)) {
     const long answer =
-        Syscall(SYS_symlinkat, Arg(link.target.c_str()), root, Arg(Relative(link.at)));
+        Syscall(SYS_symlinkat, Arg(At(plan, link.target)), root, Arg(Relative(plan, link.at)));
     if (answer < 0) {
       return answer;
     }
@@ -255,12 +264,13 @@ long Populate(const RootPart& part, int root, int32_t (*kept)[4], uint32_t* item
   return 0;
 }
 
-long OpenSources(const RootPart& part, const int32_t* given, int32_t (&trees)[kMaxTrees],
+long OpenSources(const PlanBlock& plan, const int32_t* given, int32_t (&trees)[kMaxTrees],
                  uint32_t* item) {
-  for (size_t i = 0; i < part.binds.size(); ++i) {
+  const std::span<const PackedBind> binds = At(plan, plan.root.binds);
+  for (size_t i = 0; i < binds.size(); ++i) {
     *item = static_cast<uint32_t>(i);
-    const BindMount& bind = part.binds[i];
-    const long tree = bind.supervised ? given[i] : OpenSource(bind);
+    const PackedBind& bind = binds[i];
+    const long tree = bind.supervised != 0 ? given[i] : OpenSource(plan, bind);
     if (tree < 0) {
       return tree;
     }
@@ -269,48 +279,52 @@ long OpenSources(const RootPart& part, const int32_t* given, int32_t (&trees)[kM
   return 0;
 }
 
-long AttachBinds(const RootPart& part, const int32_t (&trees)[kMaxTrees], int root,
+long AttachBinds(const PlanBlock& plan, const int32_t (&trees)[kMaxTrees], int root,
                  uint32_t* item) {
-  for (size_t i = 0; i < part.binds.size(); ++i) {
+  const PackedRoot& part = plan.root;
+  const std::span<const PackedBind> binds = At(plan, part.binds);
+  for (size_t i = 0; i < binds.size(); ++i) {
     *item = static_cast<uint32_t>(i);
-    const BindMount& bind = part.binds[i];
-    if (!bind.directory && !bind.covers) {
+    const PackedBind& bind = binds[i];
+    if (bind.directory == 0 && bind.covers == 0) {
       // A place to mount on: an empty file, never seen again.
-      const long made = Syscall(SYS_mknodat, root, Arg(Relative(bind.at)), S_IFREG | 0444, 0);
+      const long made = Syscall(SYS_mknodat, root, Arg(Relative(plan, bind.at)), S_IFREG | 0444, 0);
       if (made < 0 && made != -EEXIST) {
         return made;
       }
     }
     long answer = SetAttributes(trees[i], "", AT_EMPTY_PATH, Attributes(bind));
-    if (answer >= 0 && bind.directory) {
+    if (answer >= 0 && bind.directory != 0) {
       answer = MakePrivate(trees[i]);
     }
     if (answer >= 0) {
-      answer = MoveTo(trees[i], root, bind.at.c_str());
+      answer = MoveTo(trees[i], root, At(plan, bind.at));
     }
-    if (answer >= 0 && !bind.overlay_upper.empty()) {
-      answer = CoverWithOverlay(bind, trees[i], root, Attributes(bind));
+    if (const OverlayDirs dirs{At(plan, bind.overlay_upper), At(plan, bind.overlay_work)};
+        answer >= 0 && *dirs.upper != '\0') {
+      answer = CoverWithOverlay(dirs, trees[i], root, Attributes(bind));
     }
-    if (!bind.supervised) {
+    if (bind.supervised == 0) {
       ::close(trees[i]);
     }
-    if (answer == -ENOENT && bind.covers) {
+    if (answer == -ENOENT && bind.covers != 0) {
       continue;  // it has gone meanwhile: there is nothing to cover
     }
     if (answer < 0) {
       return answer;
     }
   }
-  for (const std::string& hidden : part.hidden) {
+  for (const PackedText hidden : At(plan, part.hidden)) {
     const long answer =
-        MountHere("tmpfs", hidden.c_str(), MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+        MountHere("tmpfs", At(plan, hidden), MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
                   "size=4096,nr_inodes=2,mode=555");
     if (answer < 0 && answer != -ENOENT) {  // it may have gone meanwhile
       return answer;
     }
   }
-  *item = static_cast<uint32_t>(part.binds.size());
-  return part.overlays.empty() ? 0 : SealOverlays(part.overlays);
+  *item = static_cast<uint32_t>(binds.size());
+  const char* const overlays = At(plan, part.overlays);
+  return *overlays == '\0' ? 0 : SealOverlays(overlays);
 }
 
 long SealRoot(int root) { return SetAttributes(root, "", AT_EMPTY_PATH, MOUNT_ATTR_RDONLY); }

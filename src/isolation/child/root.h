@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
+#include "isolation/child/plan_block.h"
 #include "isolation/child/report.h"
-#include "isolation/plan.h"
 
 namespace coffer::isolation {
 
@@ -18,19 +18,20 @@ namespace coffer::isolation {
 long MountRoot();
 // Makes directories, with the tmpfs mounts that belong on them, then files and links. The first four tmpfs mounts stay
 // open; their descriptors are left in `kept`, if it is given.
-long Populate(const RootPart& part, int root, int32_t (*kept)[4], uint32_t* item);
+long Populate(const PlanBlock& plan, int root, int32_t (*kept)[4], uint32_t* item);
 // The sources of every bind, as detached mounts: those that the supervisor cloned (`given`, by the index of the bind) and
 // those that are opened here, by name, so the old root must still be there. Leaves them in `trees`.
-long OpenSources(const RootPart& part, const int32_t* given, int32_t (&trees)[kMaxTrees],
+long OpenSources(const PlanBlock& plan, const int32_t* given, int32_t (&trees)[kMaxTrees],
                  uint32_t* item);
 // Puts them in their places and closes those that were opened here. Once the root is entered no link in a mounted
 // directory can lead such a place out of it.
-long AttachBinds(const RootPart& part, const int32_t (&trees)[kMaxTrees], int root, uint32_t* item);
+long AttachBinds(const PlanBlock& plan, const int32_t (&trees)[kMaxTrees], int root,
+                 uint32_t* item);
 // Pivots into the root. The old root then lies on top of "/" until DetachOldRoot; lookups already start below it.
 long PivotInto(int root);
 // Nothing can be made in the root any more.
 long SealRoot(int root);
-// Detaches the old root. The kernel waits for a grace period: best done when there is nothing else to do.
+// Detaches the old root. The kernel waits for a grace period: the helper does it.
 long DetachOldRoot();
 
 }  // namespace coffer::isolation

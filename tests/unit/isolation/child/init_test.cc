@@ -12,14 +12,13 @@
 #include <unistd.h>
 
 #include <memory>
+#include <string>
 
-#include "isolation/call_block.h"
+#include "isolation/pack_plan.h"
 #include "tests/support/run.h"
 
 namespace coffer::isolation {
 namespace {
-
-constexpr size_t kRoom = 4096;
 
 class InitTest : public ::testing::Test {
  protected:
@@ -30,9 +29,10 @@ class InitTest : public ::testing::Test {
     // One that its parent left, too.
     call.argv = {"sh", "-c",
                  "(sleep 0.3; echo lived >> mark) & sleep 0.3; echo lived >> mark; wait"};
-    EXPECT_TRUE(PackCall(call, kRoom, block()).ok());
+    Result<std::string> packed = PackCallPlan(BoundaryPlan(), call);
+    EXPECT_TRUE(packed.ok());
+    plan_ = std::move(packed).value();
   }
-  CallBlock* block() { return reinterpret_cast<CallBlock*>(memory_); }
 
   // What init does when its go is there; `heard`: and somebody still listens.
   [[noreturn]] void BeInit(bool heard, int output) {
@@ -59,9 +59,8 @@ class InitTest : public ::testing::Test {
     ChildContext context;
     context.plan = &plan;
     context.report = report_.get();
-    context.call = block();
-    context.call_capacity = sizeof(memory_);
-    RunInit(context, {.ending = InitEnding::kKillChildren});
+    RunInit(context, *reinterpret_cast<const PlanBlock*>(plan_.data()),
+            {.ending = InitEnding::kKillChildren});
   }
   // Returns when init and everything it started are gone.
   int ExitOfInit(bool heard) {
@@ -82,7 +81,7 @@ class InitTest : public ::testing::Test {
 
   test::TempDir dir_;
   std::unique_ptr<ChildReport> report_ = std::make_unique<ChildReport>();
-  alignas(16) char memory_[sizeof(CallBlock) + kRoom] = {};
+  std::string plan_;
 };
 
 TEST_F(InitTest, WhatItStartedComesToItsEndIfSomebodyListens) {
