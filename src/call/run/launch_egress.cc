@@ -29,9 +29,11 @@ constexpr size_t kMostSaid = 10;
 constexpr const char* kDirect = "localhost,127.0.0.1,::1";
 constexpr std::array kProxyNames = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
                                     "http_proxy", "https_proxy", "all_proxy"};
-constexpr std::array kBundleNames = {"SSL_CERT_FILE",       "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE",
-                                     "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "PIP_CERT",
-                                     "CARGO_HTTP_CAINFO",   "DENO_CERT"};
+constexpr std::array kBundleNames = {
+    "SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS",
+    "GIT_SSL_CAINFO", "PIP_CERT", "CARGO_HTTP_CAINFO", "DENO_CERT",
+    // Beats a cafile in the npmrc of the host, which would hide the one above.
+    "npm_config_cafile"};
 
 // Unless the caller gave it another value with --env.
 void SetVariable(std::string_view name, std::string_view value, std::vector<std::string>& env) {
