@@ -35,6 +35,7 @@ def note(text):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # a head and a body are two writes
 
     def answer(self):
         length = int(self.headers.get("Content-Length") or 0)
