@@ -50,7 +50,7 @@ print('flooded', count)
 // As busy for the machine, without a connection.
 constexpr const char* kBurn = R"(python3 -c "
 import time
-end = time.monotonic() + 5
+end = time.monotonic() + 3
 while time.monotonic() < end: sum(range(1000))
 ")";
 
@@ -77,23 +77,24 @@ TEST_F(DaemonEgressAbuse, AFloodOfOneCallDoesNotSlowAnother) {
   Declare("flooder", Plain("api.test"));
   ASSERT_TRUE(Start());
   (void)Measure();  // the first call of a tool pays for more
-  HttpAnswer burned, flooded;
-  std::thread busy([&] { burned = Call("mute", kBurn); });
-  EXPECT_TRUE(WaitUntil([&] { return daemon_.Runners().size() == 1; }));
-  const long beside_work = Measure();
-  busy.join();
-
-  std::thread flood([&] { flooded = Call("flooder", kFlood); });
-  EXPECT_TRUE(WaitUntil([&] { return daemon_.Runners().size() == 1; }));
-  const long beside_flood = Measure();
-  flood.join();
-  long count = 0;
-  for (const std::string& line : Lines(Out(flooded))) {
-    count += line.starts_with("flooded ") ? std::stol(line.substr(8)) : 0;
+  // Another test beside this one slows either half. A flood that slows requests does so each time.
+  long beside_work = 0, beside_flood = 0, count = 0;
+  for (int i = 0; i < 4 && (i == 0 || beside_flood >= 10 * beside_work); ++i) {
+    HttpAnswer burned, flooded;
+    std::thread busy([&] { burned = Call("mute", kBurn); });
+    EXPECT_TRUE(WaitUntil([&] { return daemon_.Runners().size() == 1; }));
+    beside_work = Measure();
+    busy.join();
+    std::thread flood([&] { flooded = Call("flooder", kFlood); });
+    EXPECT_TRUE(WaitUntil([&] { return daemon_.Runners().size() == 1; }));
+    beside_flood = Measure();
+    flood.join();
+    const std::string out = Out(flooded);
+    ASSERT_TRUE(out.starts_with("flooded ")) << "NO-CONTROL\n" << flooded.text.substr(0, 400);
+    count = std::stol(out.substr(8));
   }
-  EXPECT_GT(count, 1000) << "NO-CONTROL\n" << flooded.text.substr(0, 400);
-  EXPECT_LT(beside_flood, 10 * beside_work)
-      << "microseconds; the bound is ten times " << beside_work;
+  EXPECT_GT(count, 1000) << "NO-CONTROL";
+  EXPECT_LT(beside_flood, 10 * beside_work) << "microseconds";
 
   // The control: the role stands still most of the time.
   std::atomic<bool> ended = false;

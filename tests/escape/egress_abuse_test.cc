@@ -125,6 +125,7 @@ print('socks', flood(b'\x05\xff' + b'\x00' * 255, b'\x05' * 1000))
 print('hello', flood(b'CONNECT api.test:TLS HTTP/1.1\r\n\r\n', b'\x16\x03\x01\x40\x00\x01\xff\xff\xff' + b'x' * 16379))
 print('chunk', flood(request('/v1/x', 'Transfer-Encoding: chunked\r\n'), b'0' * 1000))
 print('names', flood(b'\x05\x01\x00\x05\x01\x00\x03\xff', b'n' * 1000))
+print('body', flood(request('/v1/x', 'Content-Length: %d\r\n' % (64 << 20)).replace(b'GET', b'PUT'), bytes(1 << 20)))
 print('after', ask(), flush=True)
 sys.stdin.readline()
 )");
@@ -140,6 +141,7 @@ sys.stdin.readline()
   const pid_t egress = EgressProcessOf(run.pid());
   ASSERT_GT(egress, 0);
   EXPECT_LT(std::stol(LookAt(egress).status["VmHWM"]), 48 * 1024) << "KiB";
+  EXPECT_TRUE(Contains(run.out(), "body taken")) << "NO-CONTROL\n" << run.out();
   for (const char* const kind : {"head", "line", "fields", "socks", "hello", "chunk", "names"}) {
     EXPECT_TRUE(Contains(run.out(), std::string(kind) + " cut")) << "OPEN: " << kind << run.out();
   }
@@ -173,6 +175,7 @@ print('last', ask('/v1/last'))
   }
   EXPECT_TRUE(Contains(receipt["network"].dump(), "/v1/after")) << "OPEN: hidden by refusals";
   EXPECT_EQ(allowed, 302u) << "each is counted with its rule";
+  EXPECT_GE(listed["deny"], 100u) << "NO-CONTROL: there was no noise";
   EXPECT_LE(listed["allow"], 257u);
   EXPECT_LE(listed["deny"], 257u);
 }

@@ -68,7 +68,8 @@ TEST_F(EgressLies, AnAnswerThatIsNotWholeIsAnErrorInside) {
   size_t at = 0;
   for (const auto& [lie, expected] : lies) {
     const std::string wanted = lie + " " + expected;
-    EXPECT_TRUE(lines[at].starts_with(wanted)) << "OPEN: " << lines[at] << ", not " << wanted;
+    EXPECT_TRUE(lines[at].starts_with(wanted))
+        << (lie == "control" ? "NO-CONTROL: " : "OPEN: ") << lines[at] << ", not " << wanted;
     ++at;
   }
   // Each is in the receipt, and says what was wrong with the server.

@@ -27,12 +27,12 @@ def run(*words, **more):
 
 def make_repository():
     environment = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
-    run("git", "init", "-q", "-b", "main", "work", env=environment)
-    with open(directory + "/work/file", "w") as file:
+    run("git", "init", "-q", "-b", "main", "origin", env=environment)
+    with open(directory + "/origin/file", "w") as file:
         file.write("the repository's file\n")
-    run("git", "-C", "work", "add", "file", env=environment)
-    run("git", "-C", "work", "-c", "user.name=t", "-c", "user.email=t@t.test", "commit", "-q", "-m", "First", env=environment)
-    run("git", "clone", "-q", "--bare", "work", "repo.git", env=environment)
+    run("git", "-C", "origin", "add", "file", env=environment)
+    run("git", "-C", "origin", "-c", "user.name=t", "-c", "user.email=t@t.test", "commit", "-q", "-m", "First", env=environment)
+    run("git", "clone", "-q", "--bare", "origin", "repo.git", env=environment)
 
 
 def start_sshd():
