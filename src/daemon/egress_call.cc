@@ -76,15 +76,19 @@ Status ServeOne(ServedCall& served, net::Loop& loop) {
 
 }  // namespace
 
-// Appends to the memory file that the supervisor reads. What does not fit is summed up at its beginning.
+// Appends to the memory file that the supervisor reads. What does not fit is summed up at its beginning. Refusals cost a
+// program nothing: they get half of the room, so that they cannot crowd out what it did reach.
 class ServedCall::LogWriter {
  public:
   explicit LogWriter(UniqueFd file) : file_(std::move(file)) {}
 
   void Add(const egress::Traffic& traffic) {
     const std::string entry = call::EncodeEntry(traffic);
-    if (end_ + entry.size() <= call::kMostLogBytes && Put(entry, end_)) {
+    const size_t refused = refused_ + (traffic.allowed ? 0 : entry.size());
+    if (refused <= call::kMostLogBytes / 2 && end_ + entry.size() <= call::kMostLogBytes &&
+        Put(entry, end_)) {
       end_ += entry.size();
+      refused_ = refused;
       return;
     }
     ++head_.omitted;
@@ -102,6 +106,7 @@ class ServedCall::LogWriter {
   const UniqueFd file_;
   EgressLogHead head_;
   size_t end_ = sizeof(EgressLogHead);
+  size_t refused_ = 0;  // bytes of entries
 };
 
 ServedCall::ServedCall(net::Loop& loop, UniqueFd control, UniqueFd log)

@@ -3,14 +3,17 @@
 
 #include <boost/asio/experimental/awaitable_operators.hpp>
 
+#include "egress/peer_watch.h"
+
 namespace coffer::egress {
 namespace {
 
 constexpr size_t kPiece = 64 * 1024;
 
-// One direction. The end of the source becomes the end of the target; a target that takes nothing ends both.
+// One direction. The end of the source becomes the end of the target; a target that takes nothing ends both. Once one
+// direction has ended, the other may stand still for less.
 net::Task<void> Carry(BufferedStream& from, BufferedStream& to, Watchdog& watchdog,
-                      std::chrono::seconds idle) {
+                      std::chrono::seconds& idle) {
   for (;;) {
     if (!from.buffer().empty()) {
       const std::string piece = std::exchange(from.buffer(), {});
@@ -24,6 +27,8 @@ net::Task<void> Carry(BufferedStream& from, BufferedStream& to, Watchdog& watchd
     }
     const bool more = co_await from.Fill();
     if (!more) {
+      idle = std::min(idle, kHalfOpenTime);
+      watchdog.Within(idle);
       co_await to.stream().FinishWriting();
       co_return;
     }

@@ -67,7 +67,8 @@ class BufferedStream {
   uint64_t sent_ = 0;
 };
 
-// Carries bytes both ways until both ends have ended, or none has moved for `idle`. What is in the buffers goes first.
+// Carries bytes both ways until both ends have ended, or none has moved for `idle`; for kHalfOpenTime if one end has. What
+// is in the buffers goes first.
 net::Task<void> CarryBothWays(BufferedStream& a, BufferedStream& b, Watchdog& watchdog,
                               std::chrono::seconds idle);
 

@@ -20,6 +20,13 @@ constexpr char kTlsRecord = 0x16;
 // A TLS alert, so that clients say more than "connection reset": fatal, unrecognized_name.
 constexpr std::string_view kWrongName("\x15\x03\x01\x00\x02\x02\x70", 7);
 
+// What would let bytes other than TLS through.
+std::string AnyBytesFix(bool of_tool, const Traffic& to) {
+  return of_tool ? fmt::format("[[network.allow]] host = \"{}\", ports = [{}], tls = \"none\"",
+                               to.host, to.port)
+                 : fmt::format("--allow tcp://{}:{}", to.host, to.port);
+}
+
 }  // namespace
 
 ProxyConnection::ProxyConnection(const ProxyContext& context, net::Socket socket,
@@ -152,7 +159,8 @@ Task<bool> ProxyConnection::ReadHello(const policy::HostName& host, OpenTraffic&
       break;
     }
     if (step.state == ClientHelloStep::State::kBroken) {
-      open.Deny(fmt::format("only TLS may go to this host: {}", step.problem), "");
+      open.Deny(fmt::format("only TLS may go to this host: {}", step.problem),
+                AnyBytesFix(context_.grants.of_tool, open.traffic()));
       break;
     }
     const bool more = co_await client_->Fill();
@@ -181,6 +189,15 @@ Task<void> ProxyConnection::Splice(policy::HostAndPort to, const policy::EgressR
     co_return;
   }
   const MeteredUse use(meter, BootTime());
+  // A redirected program waits for no answer of ours, so its hello is judged before anything is dialled. Others are first
+  // told whether the server can be reached: behind an answer that the tunnel stands, no reason could be given.
+  const bool hello_first = rule.tls == TlsMode::kSplice && dialect == Dialect::kSilent;
+  if (hello_first) {
+    const bool named = co_await ReadHello(to.host, open);
+    if (!named) {
+      co_return;
+    }
+  }
   watchdog_.Within(kIdleTime);  // dialling has times of its own
   Dialed dialed = co_await context_.upstream.Dial(to.host, to.port);
   if (dialed.stream == nullptr) {
@@ -198,7 +215,7 @@ Task<void> ProxyConnection::Splice(policy::HostAndPort to, const policy::EgressR
   upstream_->Charge(meter.bytes());
   const bool told = co_await TellOpen(dialect);
   bool ready = told;
-  if (told && rule.tls == TlsMode::kSplice) {
+  if (told && rule.tls == TlsMode::kSplice && !hello_first) {
     ready = co_await ReadHello(to.host, open);
   }
   if (ready) {

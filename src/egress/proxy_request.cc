@@ -19,6 +19,7 @@ using net::SameText;
 using policy::HostAndPort;
 
 constexpr size_t kLongestQuery = 8192;
+constexpr std::string_view kProxyItself = "127.0.0.1:3128";  // call/run/egress_listeners.h
 
 Error Malformed(std::string message) { return Refused("http.malformed", std::move(message)); }
 Error Mismatch(std::string message) {
@@ -132,8 +133,11 @@ Status ReadConnect(const net::HttpRequestHead& head, ProxyRequest& request) {
   if (request.to.port == 0) {
     return Malformed("CONNECT needs a port");
   }
-  // Python's client sends no Host with CONNECT; curl sends it with the port, others without.
-  if (head.fields.Count("Host") > 0) {
+  // Python's client sends no Host with CONNECT; curl sends it with the port, others without. undici before 6 names the proxy
+  // itself, which is no second reading of where the tunnel leads.
+  const bool names_proxy =
+      head.fields.Count("Host") == 1 && *head.fields.Find("Host") == kProxyItself;
+  if (head.fields.Count("Host") > 0 && !names_proxy) {
     TRY_ASSIGN(const HostAndPort host, ReadHost(head.fields, request.to.port));
     if (host != request.to) {
       return Mismatch("CONNECT and Host name different hosts");

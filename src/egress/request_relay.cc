@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "egress/body_relay.h"
+#include "egress/peer_watch.h"
 
 namespace coffer::egress {
 namespace {
@@ -12,6 +13,8 @@ using Kind = net::HttpBody::Kind;
 using net::Task;
 
 constexpr int kMostInterim = 8;  // responses of 1xx before the one that counts
+// Less than what ends the connection, so that the program can be told.
+constexpr std::chrono::seconds kAnswerTime = kIdleTime - std::chrono::seconds(10);
 
 }  // namespace
 
@@ -184,10 +187,20 @@ Task<bool> RequestRelay::SendRequest(const ProxyRequest& request, OpenTraffic& o
 
 Task<bool> RequestRelay::Answer(const ProxyRequest& request, OpenTraffic& open) {
   std::string problem = "the server ended the connection without an answer";
+  const auto give_up = [this] { upstream_->stream().Close(); };
+  const PeerWatch program(context_.executor, client_.stream(), kHalfOpenTime, give_up);
+  Watchdog silent(context_.executor, give_up);
   for (int interim = 0; interim < kMostInterim; ++interim) {
     watchdog_.Within(kIdleTime);
+    silent.Within(kAnswerTime);
     const std::optional<std::string> raw = co_await upstream_->ReadHead(net::kMostHeadBytes);
+    silent.Stop();
     if (!raw) {
+      if (program.gone()) {
+        problem = "the program ended the connection before the server answered";
+      } else if (silent.expired()) {
+        problem = fmt::format("the server did not answer within {} s", kAnswerTime.count());
+      }
       break;
     }
     const Result<net::HttpResponseHead> head = net::ParseResponseHead(*raw, request.method);
@@ -233,7 +246,8 @@ Task<bool> RequestRelay::Answer(const ProxyRequest& request, OpenTraffic& open) 
     co_return keep&& whole;
   }
   open.Fail(problem);
-  co_await Refuse(502, "upstream_broken", problem, "");
+  co_await Refuse(silent.expired() ? 504 : 502,
+                  silent.expired() ? "upstream_silent" : "upstream_broken", problem, "");
   co_return false;
 }
 

@@ -11,7 +11,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "tests/support/egress_fixture.h"
 #include "tests/support/host.h"
@@ -394,18 +393,6 @@ for path in ('/half', '/two-lengths', '/good'):
       << "OPEN: a request was sent to a server without a good name";
 }
 
-pid_t EgressOf(pid_t supervisor) {
-  std::istringstream children(ReadFile("/proc/" + std::to_string(supervisor) + "/task/" +
-                                       std::to_string(supervisor) + "/children")
-                                  .value_or(""));
-  for (pid_t child = 0; children >> child;) {
-    if (ReadFile("/proc/" + std::to_string(child) + "/comm").value_or("") == "coffer-egress\n") {
-      return child;
-    }
-  }
-  return 0;
-}
-
 TEST_F(EgressEscape, NW_23_WithoutItsEgressProcessACallReachesNothing) {
   const std::string code = "print('before', connect('" + Api() +
                            "'), flush=True)\n"
@@ -418,7 +405,7 @@ TEST_F(EgressEscape, NW_23_WithoutItsEgressProcessACallReachesNothing) {
   options.input = std::string(Background::kKeepOpen, 5);
   Background run(Words(flags, code), options);
   ASSERT_TRUE(run.WaitForOutput("before HTTP/1.1 200", Seconds(60))) << "NO-CONTROL\n" << run.err();
-  const pid_t egress = EgressOf(run.pid());
+  const pid_t egress = EgressProcessOf(run.pid());
   ASSERT_GT(egress, 0);
   Seen();
   ASSERT_EQ(::kill(egress, SIGKILL), 0);
@@ -444,7 +431,7 @@ TEST_F(EgressEscape, NothingOfItIsLeftAfterASignal) {
         Words(flags, "print('up', connect('" + Api() + "'), flush=True)\nsys.stdin.readline()\n"),
         options);
     ASSERT_TRUE(run.WaitForOutput("up HTTP/1.1 200", Seconds(60))) << "NO-CONTROL\n" << run.err();
-    const pid_t egress = EgressOf(run.pid());
+    const pid_t egress = EgressProcessOf(run.pid());
     ASSERT_GT(egress, 0);
     run.Signal(signal);
     run.Wait(Seconds(60));
@@ -463,7 +450,7 @@ TEST_F(EgressEscape, TheEgressProcessIsConfined) {
       Words(flags, "print('up', connect('" + Api() + "'), flush=True)\nsys.stdin.readline()\n"),
       options);
   ASSERT_TRUE(run.WaitForOutput("up HTTP/1.1 200", Seconds(60))) << run.err();
-  const pid_t egress = EgressOf(run.pid());
+  const pid_t egress = EgressProcessOf(run.pid());
   ASSERT_GT(egress, 0);
   ProcessView view = LookAt(egress);
   EXPECT_EQ(view.status["Seccomp"], "2");
@@ -505,7 +492,7 @@ TEST_F(EgressEscape, ACallWithoutRulesHasNothingOfIt) {
     Background run(Words(flags, code), options);
     ASSERT_TRUE(run.WaitForOutput("\n", Seconds(60))) << run.err();
     EXPECT_EQ(Lines(run.out()).front(), allowed ? "proxy" : "bare") << "NO-CONTROL";
-    EXPECT_EQ(EgressOf(run.pid()) > 0, allowed) << "NO-CONTROL";
+    EXPECT_EQ(EgressProcessOf(run.pid()) > 0, allowed) << "NO-CONTROL";
     run.CloseInput();
     EXPECT_EQ(run.Wait().exit, 0);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any bytes as what a program inside sends to its proxy, and an upstream sends back: HTTP heads, the first message of TLS,
-// SOCKS, a DNS query. No crash; what is passed on reads the same to the next reader, and ends where we say.
+// SOCKS, a DNS query, a body in chunks. No crash; what is passed on reads the same to the next reader, and ends where we say.
 //
 // The first byte says what the rest is.
 #include <cstddef>
@@ -17,6 +17,7 @@
 #include "egress/proxy_request.h"
 #include "egress/resolver.h"
 #include "egress/socks.h"
+#include "net/http_chunks.h"
 
 namespace {
 
@@ -132,6 +133,32 @@ void AsQuery(std::string_view bytes) {
   Demand(!ParseDnsQuery(answer).ok(), "an answer that is a query");
 }
 
+// Cut anywhere, a body reads the same; and what we write of its data ends where we say.
+void AsChunks(std::string_view bytes) {
+  net::ChunkDecoder whole;
+  std::string data;
+  const size_t used = whole.Feed(bytes, &data);
+  Demand(used <= bytes.size() && data.size() <= used, "more came out than went in");
+  Demand(used == bytes.size() || whole.done() || whole.broken(), "bytes were left");
+  net::ChunkDecoder pieces;
+  std::string again;
+  size_t at = 0;
+  while (at < bytes.size() && !pieces.done() && !pieces.broken()) {
+    at += pieces.Feed(bytes.substr(at, 1), &again);
+  }
+  Demand(pieces.done() == whole.done() && pieces.broken() == whole.broken() && again == data,
+         "another reading byte by byte");
+  if (whole.done()) {
+    char size[32];
+    std::snprintf(size, sizeof(size), "%zx\r\n", data.size());
+    const std::string sent = (data.empty() ? "" : size + data + "\r\n") + "0\r\n\r\n";
+    net::ChunkDecoder reader;
+    std::string read;
+    Demand(reader.Feed(sent + "GET", &read) == sent.size() && reader.done() && read == data,
+           "what is sent ends elsewhere");
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -139,7 +166,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0] % 5) {
+  switch (data[0] % 6) {
     case 0:
       AsRequest(bytes);
       break;
@@ -152,8 +179,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 3:
       AsSocks(bytes);
       break;
-    default:
+    case 4:
       AsQuery(bytes);
+      break;
+    default:
+      AsChunks(bytes);
   }
   return 0;
 }

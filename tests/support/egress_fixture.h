@@ -15,10 +15,24 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <sstream>
 
 #include "tests/support/run.h"
 
 namespace coffer::test {
+
+// The egress process of a `coffer run`; 0 if it has none.
+inline pid_t EgressProcessOf(pid_t supervisor) {
+  std::istringstream children(ReadFile("/proc/" + std::to_string(supervisor) + "/task/" +
+                                       std::to_string(supervisor) + "/children")
+                                  .value_or(""));
+  for (pid_t child = 0; children >> child;) {
+    if (ReadFile("/proc/" + std::to_string(child) + "/comm").value_or("") == "coffer-egress\n") {
+      return child;
+    }
+  }
+  return 0;
+}
 
 class EgressFixture : public ::testing::Test {
  protected:

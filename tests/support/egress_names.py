@@ -6,7 +6,6 @@ Usage: egress_names.py COFFERD. Prints one line for each case: what was asked fo
 up for it, and the addresses that were dialled.
 """
 import array
-import ctypes
 import fcntl
 import json
 import os
@@ -17,34 +16,12 @@ import sys
 import tempfile
 import threading
 
-NEWNS, NEWUSER, NEWNET = 0x00020000, 0x10000000, 0x40000000
-MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
-libc = ctypes.CDLL(None, use_errno=True)
-directory = tempfile.mkdtemp(prefix="names-")
+sys.dont_write_bytecode = True
+import own_network  # noqa: E402
+
+holder = tempfile.TemporaryDirectory(prefix="names-")
+directory = holder.name
 os.chmod(directory, 0o755)  # the process reads resolv.conf with a uid of its own
-
-
-def must(answer):
-    if answer != 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-
-
-def enter_own_network():
-    uid, gid = os.getuid(), os.getgid()
-    must(libc.unshare(NEWNS | NEWNET | (NEWUSER if uid != 0 else 0)))
-    if uid != 0:
-        for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
-            with open("/proc/self/" + name, "w") as file:
-                file.write(text)
-    must(libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None))
-    for name, text in (("resolv.conf", "nameserver 127.0.0.53\n"), ("nsswitch.conf", "hosts: files dns\n")):
-        path = os.path.join(directory, name)
-        with open(path, "w") as file:
-            file.write(text)
-        os.chmod(path, 0o644)
-        must(libc.mount(path.encode(), os.path.realpath("/etc/" + name).encode(), None, MS_BIND, None))
-    with socket.socket() as s:  # raises the loopback: SIOCSIFFLAGS, IFF_UP | IFF_RUNNING
-        fcntl.ioctl(s, 0x8914, struct.pack("16sh14x", b"lo", 0x41))
 
 
 queries = []
@@ -168,7 +145,7 @@ def resolve(names, name):
     print("resolve", name, found, "asked", ",".join(queries) or "nothing", flush=True)
 
 
-enter_own_network()
+own_network.enter(directory)
 serve_names()
 for one in ("127.0.0.2", "127.0.0.3"):
     serve_address(one)

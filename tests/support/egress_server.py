@@ -15,6 +15,9 @@ import subprocess
 import sys
 import threading
 
+sys.dont_write_bytecode = True
+import egress_pages  # noqa: E402
+
 DIR = sys.argv[1]
 EC = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
 lock = threading.Lock()
@@ -32,11 +35,14 @@ def note(text):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # a head and a body are two writes
 
     def answer(self):
         length = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(length)
         note(f"request {self.command} {self.path} host={self.headers.get('Host')} body={len(body)}")
+        if egress_pages.serve(self, note):
+            return
         if self.path.startswith("/redirect/"):
             self.send_response(302)
             self.send_header("Location", self.path[len("/redirect/"):])

@@ -22,16 +22,19 @@ namespace {
 constexpr const char* kBundle = "/etc/coffer/ca-bundle.pem";
 constexpr const char* kWgetrc = "/etc/coffer/wgetrc";
 constexpr size_t kMostTrust = 4 << 20;
-constexpr size_t kMostListed = 256;
+constexpr long kMostListed = 256;
+constexpr const char* kOthers = "others";  // and port 0: what is beyond the list
 constexpr size_t kMostSaid = 10;
 
 // The boundary's own loopback is reached without the proxy.
 constexpr const char* kDirect = "localhost,127.0.0.1,::1";
 constexpr std::array kProxyNames = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
                                     "http_proxy", "https_proxy", "all_proxy"};
-constexpr std::array kBundleNames = {"SSL_CERT_FILE",       "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE",
-                                     "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "PIP_CERT",
-                                     "CARGO_HTTP_CAINFO",   "DENO_CERT"};
+constexpr std::array kBundleNames = {
+    "SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS",
+    "GIT_SSL_CAINFO", "PIP_CERT", "CARGO_HTTP_CAINFO", "DENO_CERT",
+    // Beats a cafile in the npmrc of the host, which would hide the one above.
+    "npm_config_cafile"};
 
 // Unless the caller gave it another value with --env.
 void SetVariable(std::string_view name, std::string_view value, std::vector<std::string>& env) {
@@ -106,21 +109,25 @@ void AddUse(const EgressEntry& entry, audit::Receipt& receipt) {
     same->bytes_in += use.bytes_in;
     same->duration += use.duration;
     ++same->count;
-  } else if (receipt.network.size() < kMostListed) {
-    receipt.network.push_back(std::move(use));
-  } else {
-    use.host = "others";
-    use.port = 0;
-    use.method = use.path = use.rule = use.error = "";
-    use.decision = "others";
-    if (receipt.network.back().host != "others") {
-      receipt.network.push_back(std::move(use));
-      return;
-    }
-    receipt.network.back().bytes_out += use.bytes_out;
-    receipt.network.back().bytes_in += use.bytes_in;
-    ++receipt.network.back().count;
+    return;
   }
+  // Each decision has a list of its own length: names that are refused must not hide those that were reached.
+  const auto listed =
+      std::count_if(receipt.network.begin(), receipt.network.end(),
+                    [&](const audit::NetworkUse& other) { return other.decision == use.decision; });
+  const bool sum = use.host == kOthers && use.port == 0;  // one for each rule
+  if (!sum && listed >= kMostListed) {
+    EgressEntry beyond;
+    beyond.host = kOthers;
+    beyond.allowed = entry.allowed;
+    beyond.rule = entry.rule;
+    beyond.bytes_out = entry.bytes_out;
+    beyond.bytes_in = entry.bytes_in;
+    beyond.millis = entry.millis;
+    AddUse(beyond, receipt);
+    return;
+  }
+  receipt.network.push_back(std::move(use));
 }
 
 void AddDenial(const EgressEntry& entry, RunOutcome& outcome, size_t& said) {
@@ -147,7 +154,7 @@ void AddDenial(const EgressEntry& entry, RunOutcome& outcome, size_t& said) {
         "refused: {}: {}{}", denial.target, Printable(entry.reason),
         entry.fix.empty() ? "" : fmt::format("; to allow it: {}", Printable(entry.fix))));
   }
-  if (denials.size() < kMostListed) {
+  if (denials.size() < size_t{kMostListed}) {
     denials.push_back(std::move(denial));
   }
 }
@@ -225,8 +232,8 @@ Status SettleEgress(EgressProcess& process, RunOutcome& outcome) {
   }
   if (end.log.head.omitted > 0) {
     audit::NetworkUse others;
-    others.host = "others";
-    others.decision = "others";
+    others.host = kOthers;
+    others.decision = kOthers;
     others.bytes_out = end.log.head.bytes_out;
     others.bytes_in = end.log.head.bytes_in;
     others.count = end.log.head.omitted;

@@ -31,6 +31,7 @@ TEST(ProxyRequest, ConnectAsClientsSendIt) {
         "CONNECT api.test:443 HTTP/1.1\r\nHost: api.test:443\r\nUser-Agent: curl/8\r\n"
         "Proxy-Connection: Keep-Alive\r\n\r\n"s,
         "CONNECT API.test:443 HTTP/1.1\r\nhost: api.test\r\n\r\n"s,
+        "CONNECT api.test:443 HTTP/1.1\r\nhost: 127.0.0.1:3128\r\n\r\n"s,  // undici
         "CONNECT api.test:443 HTTP/1.1\r\nHost: api.test:443\r\nContent-Length: 0\r\n\r\n"s}) {
     const auto request = ParseProxyRequest(raw);
     ASSERT_TRUE(request.ok()) << raw << request.error().message;
@@ -72,6 +73,13 @@ TEST(ProxyRequest, ConnectThatIsRefused) {
   }
   EXPECT_EQ(Code("CONNECT api.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n"),
             "egress.authority_mismatch");
+  EXPECT_EQ(Code("CONNECT api.test:443 HTTP/1.1\r\nHost: 127.0.0.1:3129\r\n\r\n"),
+            "egress.authority_mismatch");
+  EXPECT_EQ(Code("GET http://api.test/ HTTP/1.1\r\nHost: 127.0.0.1:3128\r\n\r\n"),
+            "egress.authority_mismatch");
+  EXPECT_NE(Code("CONNECT api.test:443 HTTP/1.1\r\nHost: api.test:443\r\n"
+                 "Host: 127.0.0.1:3128\r\n\r\n"),
+            "ok");
   EXPECT_EQ(Code("CONNECT api.test:443 HTTP/1.1\r\nHost: api.test:80\r\n\r\n"),
             "egress.authority_mismatch");
   EXPECT_EQ(Code("CONNECT api.test:443 HTTP/1.1\r\nHost: api.test\r\nHost: api.test\r\n\r\n"),

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "egress/peer_watch.h"
+
+#include <algorithm>
+
+namespace coffer::egress {
+namespace {
+
+constexpr std::chrono::seconds kLookTime{5};
+
+}  // namespace
+
+PeerWatch::PeerWatch(net::IoExecutor executor, net::Stream& peer, std::chrono::seconds grace,
+                     std::function<void()> gone)
+    : peer_(peer), grace_(grace), tell_(std::move(gone)), next_(executor, [this] { Look(); }) {
+  next_.Within(std::min(kLookTime, grace_));
+}
+
+void PeerWatch::Look() {
+  if (closed_) {
+    gone_ = true;
+    tell_();
+    return;
+  }
+  closed_ = peer_.PeerGone();
+  next_.Within(closed_ ? grace_ : std::min(kLookTime, grace_));
+}
+
+}  // namespace coffer::egress

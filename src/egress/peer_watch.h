@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Notices that a program has closed its side while its server is waited for.
+//
+// A boundary has a limited number of connections. A program that gave up on a slow server and asks again would soon
+// have used all of them, each until the server is given up too. A closed side may also be a program that has said
+// all it has to say and waits (shutdown): TCP shows both alike. So there is a time of grace.
+#pragma once
+
+#include <chrono>
+#include <functional>
+
+#include "egress/buffered_stream.h"
+
+namespace coffer::egress {
+
+// How long a connection that one side has closed may stand still.
+inline constexpr std::chrono::seconds kHalfOpenTime{60};
+
+class PeerWatch {
+ public:
+  // Runs `gone` once, when `peer` has been closed by the other side for `grace`. `peer` outlives it.
+  PeerWatch(net::IoExecutor executor, net::Stream& peer, std::chrono::seconds grace,
+            std::function<void()> gone);
+  PeerWatch(const PeerWatch&) = delete;
+  PeerWatch& operator=(const PeerWatch&) = delete;
+  ~PeerWatch() = default;
+  bool gone() const { return gone_; }
+
+ private:
+  void Look();
+
+  net::Stream& peer_;
+  const std::chrono::seconds grace_;
+  const std::function<void()> tell_;
+  bool closed_ = false;
+  bool gone_ = false;
+  Watchdog next_;
+};
+
+}  // namespace coffer::egress
