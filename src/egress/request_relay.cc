@@ -188,15 +188,19 @@ Task<bool> RequestRelay::SendRequest(const ProxyRequest& request, OpenTraffic& o
 Task<bool> RequestRelay::Answer(const ProxyRequest& request, OpenTraffic& open) {
   std::string problem = "the server ended the connection without an answer";
   const auto give_up = [this] { upstream_->stream().Close(); };
-  const PeerWatch program(context_.executor, client_.stream(), kHalfOpenTime, give_up);
   Watchdog silent(context_.executor, give_up);
   for (int interim = 0; interim < kMostInterim; ++interim) {
     watchdog_.Within(kIdleTime);
     silent.Within(kAnswerTime);
+    // Until the answer begins: a program that has closed its side may still take a long one.
+    std::optional<PeerWatch> program(std::in_place, context_.executor, client_.stream(),
+                                     kHalfOpenTime, give_up);
     const std::optional<std::string> raw = co_await upstream_->ReadHead(net::kMostHeadBytes);
+    const bool gone = program->gone();
+    program.reset();
     silent.Stop();
     if (!raw) {
-      if (program.gone()) {
+      if (gone) {
         problem = "the program ended the connection before the server answered";
       } else if (silent.expired()) {
         problem = fmt::format("the server did not answer within {} s", kAnswerTime.count());
