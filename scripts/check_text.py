@@ -38,7 +38,7 @@ WORDS = [
 
 
 # Verbs whose help lists their flags; those of coffer itself and of doctor and runtimes are few.
-VERBS = ("run", "call", "tools", "audit", "key", "sessions", "serve", "shell", "cache", "switch", "mcp", "mcp wrap",
+VERBS = ("run", "call", "tools", "audit", "key", "sessions", "serve", "shell", "cache", "switch", "access", "mcp", "mcp wrap",
          "mcp review", "mcp install")
 OTHER_VERBS = {"--json", "--sweep", "--help", "--version"}
 

@@ -7,7 +7,7 @@ _coffer() {
     no-new-privs seccomp landlock rlimits disk-quota cgroup-memory cgroup-pids cgroup-cpu cgroup-io"
   COMPREPLY=()
   if [ "$COMP_CWORD" = 1 ]; then
-    mapfile -t COMPREPLY < <(compgen -W "run shell cache call mcp tools audit serve key sessions switch doctor runtimes help --help --version" -- "$cur")
+    mapfile -t COMPREPLY < <(compgen -W "run shell cache call mcp tools audit serve key sessions access switch doctor runtimes help --help --version" -- "$cur")
     return
   fi
   # After -- the rest is the command's own.
@@ -20,7 +20,7 @@ _coffer() {
   case $verb in
     doctor) mapfile -t COMPREPLY < <(compgen -W "--json --sweep --help" -- "$cur") ;;
     runtimes) mapfile -t COMPREPLY < <(compgen -W "--json --help" -- "$cur") ;;
-    help) mapfile -t COMPREPLY < <(compgen -W "manifest config run shell cache call mcp tools audit serve key sessions switch
+    help) mapfile -t COMPREPLY < <(compgen -W "manifest config run shell cache call mcp tools audit serve key sessions access switch
       doctor runtimes" -- "$cur") ;;
     cache)
       case $prev in
@@ -46,13 +46,14 @@ _coffer() {
     tools)
       case $prev in
         --state | --tools) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
+        --config) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
         --reason) ;;
         show | disable | enable) mapfile -t COMPREPLY < <(compgen -W "$(coffer tools list 2>/dev/null | sed '1d;s/ .*//')" -- "$cur") ;;
         *)
           if [ "$COMP_CWORD" = 2 ]; then
             mapfile -t COMPREPLY < <(compgen -W "list show check new disable enable --help" -- "$cur")
           elif [[ $cur == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--json --reason --state --tools --help" -- "$cur")
+            mapfile -t COMPREPLY < <(compgen -W "--json --reason --config --state --tools --help" -- "$cur")
           elif [ "${COMP_WORDS[2]}" = check ]; then
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
           fi ;;
@@ -97,6 +98,18 @@ _coffer() {
             mapfile -t COMPREPLY < <(compgen -W "--tenant --all --lifetime --size --label --port --follow --config --json --state --help" -- "$cur")
           fi ;;
       esac ;;
+    access)
+      case $prev in
+        --state) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
+        --socket) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+        --minutes) ;;
+        *)
+          if [ "$COMP_CWORD" = 2 ]; then
+            mapfile -t COMPREPLY < <(compgen -W "list grant deny --help" -- "$cur")
+          else
+            mapfile -t COMPREPLY < <(compgen -W "--minutes --json --socket --state --help" -- "$cur")
+          fi ;;
+      esac ;;
     switch)
       case $prev in
         --state) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
@@ -134,10 +147,10 @@ _coffer() {
         --out | --cwd | --tools-dir) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
         --cpu | --wall) mapfile -t COMPREPLY < <(compgen -W "1s 10s 30s 1m" -- "$cur") ;;
         --memory | --disk | --io | --output | --tmp) mapfile -t COMPREPLY < <(compgen -W "1MiB 64MiB 256MiB 1GiB" -- "$cur") ;;
-        --env | --uid | --publish | --allow | --resolve | --dangerously-allow-address | --tool-calls | --processes | --open-files) ;;
+        --env | --uid | --publish | --allow | --resolve | --hold-time | --upstream-proxy | --dangerously-allow-address | --tool-calls | --processes | --open-files) ;;
         *)
           if [[ $cur == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--level --floor --runtime --seccomp --publish --allow --resolve --upstream-ca --dangerously-allow-address --tools --tools-dir --tool-calls --uid --ro --rw --dangerously-rw --in --out --tmp
+            mapfile -t COMPREPLY < <(compgen -W "--level --floor --runtime --seccomp --publish --allow --hold --hold-time --upstream-proxy --resolve --upstream-ca --dangerously-allow-address --tools --tools-dir --tool-calls --uid --ro --rw --dangerously-rw --in --out --tmp
               --project --no-project --keep-planted --cache --profile --fail-on-cut --session --reason --cwd --cpu --wall --memory --processes --open-files --disk --io --output --env --tty --no-exec --ro-overlay --receipt --state
               --trace --quiet --help --" -- "$cur")
           else

@@ -9,16 +9,17 @@ complete -c coffer -f -n __fish_use_subcommand -a key -d "API keys of the daemon
 complete -c coffer -f -n __fish_use_subcommand -a audit -d "What was decided and done, and its proof"
 complete -c coffer -f -n __fish_use_subcommand -a sessions -d "A workspace that several calls share"
 complete -c coffer -f -n __fish_use_subcommand -a mcp -d "The declared tools over MCP on stdin and stdout"
+complete -c coffer -f -n __fish_use_subcommand -a access -d "Answer calls that wait for access to a host"
 complete -c coffer -f -n __fish_use_subcommand -a switch -d "Stop a tool, an agent, a session or a tenant"
 complete -c coffer -f -n __fish_use_subcommand -a shell -d "A shell for the project here"
 complete -c coffer -f -n __fish_use_subcommand -a cache -d "What --cache keeps for a project"
 complete -c coffer -f -n __fish_use_subcommand -a doctor -d "What this host can enforce"
 complete -c coffer -f -n __fish_use_subcommand -a runtimes -d "The runtimes found on this host"
 complete -c coffer -f -n __fish_use_subcommand -a help -d "The flags of a verb, the keys of a manifest or of coffer.toml"
-complete -c coffer -f -n "__fish_seen_subcommand_from help" -a "manifest config run shell cache call mcp tools audit serve key sessions switch doctor runtimes"
+complete -c coffer -f -n "__fish_seen_subcommand_from help" -a "manifest config run shell cache call mcp tools audit serve key sessions access switch doctor runtimes"
 complete -c coffer -f -n __fish_use_subcommand -l version -d Version
 complete -c coffer -f -l help -d Help
-complete -c coffer -f -n "__fish_seen_subcommand_from doctor runtimes call tools audit key sessions switch serve" -l json -d "For programs"
+complete -c coffer -f -n "__fish_seen_subcommand_from doctor runtimes call tools audit key sessions access switch serve" -l json -d "For programs"
 complete -c coffer -f -n "__fish_seen_subcommand_from doctor" -l sweep -d "Remove what a crash left"
 
 set -l run "__fish_seen_subcommand_from run shell"
@@ -37,6 +38,9 @@ complete -c coffer -n $run -x -l runtime -a "python3 node perl bash sh busybox h
 complete -c coffer -n $run -r -l seccomp -a "strict default compat" -d "Profile of system calls"
 complete -c coffer -n $run -x -l publish -d "Port inside, reached on 127.0.0.1"
 complete -c coffer -n $run -x -l allow -d "Host that may be reached"
+complete -c coffer -n $run -l hold -d "Ask on the terminal for what is not allowed"
+complete -c coffer -n $run -x -l hold-time -d "How long a question waits"
+complete -c coffer -n $run -x -l upstream-proxy -d "Dial through this HTTP proxy"
 complete -c coffer -n $run -x -l resolve -d "NAME=ADDRESS instead of DNS"
 complete -c coffer -n $run -r -l upstream-ca -d "Certificates that servers may be signed with"
 complete -c coffer -n $run -x -l tools -d "Declared tools that the command may call"
@@ -69,7 +73,7 @@ complete -c coffer -n $run -r -l state -d "Record it in this state directory"
 complete -c coffer -n $run -l trace -d "Print the steps"
 complete -c coffer -n $run -l quiet -d "Print nothing but errors"
 
-set -l stateful "__fish_seen_subcommand_from call mcp tools audit key sessions switch serve"
+set -l stateful "__fish_seen_subcommand_from call mcp tools audit key sessions access switch serve"
 complete -c coffer -n $stateful -r -l state -d "State directory"
 complete -c coffer -n "__fish_seen_subcommand_from call tools serve" -r -l tools -d "Directory of manifests"
 
@@ -97,6 +101,7 @@ complete -c coffer -n $call -r -l receipt -d "Where the receipt goes"
 complete -c coffer -n $call -r -l config -d "Limits of tenants and agents"
 complete -c coffer -f -n $call -a "(coffer tools list 2>/dev/null | sed '1d;s/ .*//')"
 
+complete -c coffer -n "__fish_seen_subcommand_from tools" -r -l config -d "Of the daemon"
 complete -c coffer -n "__fish_seen_subcommand_from tools" -a "list show check new disable enable"
 complete -c coffer -n "__fish_seen_subcommand_from tools" -x -l reason -d "Why it is disabled"
 
@@ -137,6 +142,11 @@ complete -c coffer -n $sessions -l follow -d "Of log: wait for more"
 complete -c coffer -n $sessions -r -l config -d "Limits of tenants"
 complete -c coffer -n $sessions -x -l tenant -d "The tenant"
 complete -c coffer -n $sessions -l all -d "Ended ones too"
+
+set -l access "__fish_seen_subcommand_from access"
+complete -c coffer -f -n $access -a "list grant deny"
+complete -c coffer -n $access -x -l minutes -d "For so long instead of the call"
+complete -c coffer -n $access -r -l socket -d "Of the daemon"
 
 set -l switch "__fish_seen_subcommand_from switch"
 complete -c coffer -f -n $switch -a "list on off tool agent session tenant"

@@ -76,6 +76,25 @@ Json NetworkOf(const Receipt& receipt) {
   return network;
 }
 
+Json AccessOf(const Receipt& receipt) {
+  const auto time = [](Nanos at) { return at.count() != 0 ? Json(FormatTime(at)) : Json(nullptr); };
+  Json access = Json::array();
+  for (const AccessRequest& request : receipt.access) {
+    access.push_back({{"id", request.id},
+                      {"host", request.host},
+                      {"port", request.port},
+                      {"opens", request.opens},
+                      {"requested_at", time(request.requested_at)},
+                      {"decision", request.decision},
+                      {"by", Optional(request.by)},
+                      {"decided_at", time(request.decided_at)},
+                      {"minutes", request.minutes != 0 ? Json(request.minutes) : Json(nullptr)},
+                      {"ended", Optional(request.ended)},
+                      {"ended_at", time(request.ended_at)}});
+  }
+  return access;
+}
+
 Json SyscallsOf(const Receipt& receipt) {
   Json denied = Json::object();
   for (const auto& [name, count] : receipt.syscalls_denied) {
@@ -127,6 +146,7 @@ Json ToJson(const Receipt& receipt) {
   json["approval"] = {{"state", nullptr}, {"digest", nullptr}, {"chain", Json::array()}};
   json["leases"] = Json::array();
   json["network"] = NetworkOf(receipt);
+  json["access"] = AccessOf(receipt);
   json["syscalls"] = SyscallsOf(receipt);
   Json bound = Json::array();
   for (const BoundPath& entry : receipt.bound) {

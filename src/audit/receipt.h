@@ -69,6 +69,21 @@ struct NetworkUse {
   uint64_t count = 1;
 };
 
+// Access that the call asked for while it ran (--hold, network.allow.ask), and what became of it.
+struct AccessRequest {
+  uint64_t id = 0;  // of this call's requests, from 1
+  std::string host;
+  uint64_t port = 0;
+  std::string opens;  // what a yes opens, as --allow would write it
+  Nanos requested_at{0};
+  std::string decision;  // "granted", "denied", "unanswered" or "withdrawn"
+  std::string by;        // who decided; empty: no person did
+  Nanos decided_at{0};
+  uint64_t minutes = 0;  // granted: 0 is for the call
+  std::string ended;     // granted: "time" or "call"; otherwise empty
+  Nanos ended_at{0};     // likewise
+};
+
 // Something of the host that the call was shown.
 struct BoundPath {
   std::string path;
@@ -123,6 +138,7 @@ struct Receipt {
 
   std::vector<std::pair<std::string, CapUse>> limits;
   std::vector<NetworkUse> network;
+  std::vector<AccessRequest> access;
   std::vector<Denial> denials;
   bool denials_recorded = true;
   std::vector<std::pair<std::string, uint64_t>> syscalls_denied;

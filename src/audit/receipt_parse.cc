@@ -128,6 +128,24 @@ void ReadNetwork(const Json& json, Receipt& receipt) {
   }
 }
 
+void ReadAccess(const Json& json, Receipt& receipt) {
+  for (const Json& entry : json) {
+    AccessRequest request;
+    request.id = entry.at("id").get<uint64_t>();
+    request.host = Text(entry, "host");
+    request.port = entry.at("port").get<uint64_t>();
+    request.opens = Text(entry, "opens");
+    request.requested_at = Time(entry, "requested_at");
+    request.decision = Text(entry, "decision");
+    request.by = Text(entry, "by");
+    request.decided_at = Time(entry, "decided_at");
+    request.minutes = entry.at("minutes").is_null() ? 0 : entry.at("minutes").get<uint64_t>();
+    request.ended = Text(entry, "ended");
+    request.ended_at = Time(entry, "ended_at");
+    receipt.access.push_back(std::move(request));
+  }
+}
+
 Receipt FromJson(const Json& json) {
   Receipt receipt;
   if (Text(json, "schema") != "coffer.receipt/1") {
@@ -167,6 +185,9 @@ Receipt FromJson(const Json& json) {
   ReadLimits(json.at("limits"), receipt);
   ReadBound(json.at("files"), receipt);
   ReadNetwork(json.at("network"), receipt);
+  if (json.contains("access")) {  // receipts of earlier versions have none
+    ReadAccess(json.at("access"), receipt);
+  }
   for (const Json& denial : json.at("denials")) {
     receipt.denials.push_back({Text(denial, "surface"), Text(denial, "operation"),
                                Text(denial, "target"), Text(denial, "rule"), Text(denial, "reason"),

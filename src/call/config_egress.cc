@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/quantity.h"
 #include "base/regular_file.h"
 #include "base/text.h"
 #include "call/operator_path.h"
@@ -22,6 +23,9 @@ using policy::TomlNode;
 constexpr size_t kMostSets = 64;
 constexpr size_t kMostRules = 128;  // of one set
 constexpr size_t kMostEntries = 256;
+constexpr size_t kMostDenied = 128;
+constexpr uint64_t kMostConnections = 1000;
+constexpr int64_t kMostHoldSeconds = 3600;  // as egress/access.h has it
 constexpr size_t kMostCaBytes = 1 << 20;
 
 // Each text of a list that `parse` does not take is a mistake at its place.
@@ -64,6 +68,39 @@ void ReadSets(const TomlNode& table, policy::EgressConfig& egress, MistakeList& 
   std::sort(egress.sets.begin(), egress.sets.end());
 }
 
+void ReadProxy(TableReader& reader, policy::EgressConfig& egress, MistakeList& mistakes) {
+  egress.upstream_proxy = reader.String("upstream_proxy").value_or("");
+  if (!egress.upstream_proxy.empty()) {
+    if (Result<policy::HostAndPort> proxy = policy::ParseUpstreamProxy(egress.upstream_proxy);
+        !proxy.ok()) {
+      reader.Add("upstream_proxy", std::move(proxy.error()));
+    }
+  }
+  egress.proxied =
+      ReadTexts(reader, "proxied", kMostEntries, mistakes,
+                [](const std::string& text) { return policy::HostPattern::Parse(text); });
+  if (!egress.proxied.empty() && egress.upstream_proxy.empty()) {
+    reader.Add("proxied", "hosts without a proxy", "write upstream_proxy beside it");
+  }
+}
+
+// What no manifest can exceed.
+void ReadCeilings(TableReader& reader, policy::EgressConfig& egress, MistakeList& mistakes) {
+  egress.deny = ReadTexts(reader, "deny", kMostDenied, mistakes,
+                          [](const std::string& text) { return policy::ParseDeny(text); });
+  egress.connections = reader.Count("max_connections", 1, kMostConnections).value_or(0);
+  reader.Parsed(egress.bytes_out, "max_bytes_out", ParseSize);
+  reader.Parsed(egress.bytes_in, "max_bytes_in", ParseSize);
+  Nanos hold = std::chrono::seconds(egress.hold_seconds);
+  reader.Duration(hold, "hold_time");
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(hold).count();
+  if (seconds < 1 || seconds > kMostHoldSeconds) {
+    reader.Add("hold_time", "not from 1s to 1h", "such as \"2m\"");
+  } else {
+    egress.hold_seconds = static_cast<uint32_t>(seconds);
+  }
+}
+
 }  // namespace
 
 void ReadEgressConfig(TableReader& root, EgressFileConfig& config, MistakeList& mistakes) {
@@ -73,7 +110,9 @@ void ReadEgressConfig(TableReader& root, EgressFileConfig& config, MistakeList& 
   }
   TableReader reader(
       *table, "egress",
-      std::vector<std::string_view>{"resolve", "dangerously_addresses", "upstream_ca", "sets"},
+      std::vector<std::string_view>{"resolve", "dangerously_addresses", "upstream_ca",
+                                    "upstream_proxy", "proxied", "deny", "max_connections",
+                                    "max_bytes_out", "max_bytes_in", "hold_time", "sets"},
       mistakes);
   policy::EgressConfig& egress = config.egress;
   egress.resolve = ReadTexts(reader, "resolve", kMostEntries, mistakes,
@@ -85,6 +124,8 @@ void ReadEgressConfig(TableReader& root, EgressFileConfig& config, MistakeList& 
   if (!config.upstream_ca_file.empty() && config.upstream_ca_file.front() != '/') {
     reader.Add("upstream_ca", "not an absolute path", "begin it with /");
   }
+  ReadProxy(reader, egress, mistakes);
+  ReadCeilings(reader, egress, mistakes);
   if (const TomlNode* const sets = reader.Table("sets")) {
     ReadSets(*sets, egress, mistakes);
   }

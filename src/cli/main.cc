@@ -15,6 +15,7 @@
 #include "base/print.h"
 #include "base/text.h"
 #include "cli/help_topics.h"
+#include "cli/verb_access.h"
 #include "cli/verb_audit.h"
 #include "cli/verb_cache.h"
 #include "cli/verb_call.h"
@@ -51,6 +52,7 @@ Usage:
   coffer audit list|show|verify|..    what was decided and done, and the proof that it was not edited
   coffer key new|list|revoke          API keys of the daemon
   coffer sessions new|list|start|..   sessions: a workspace that several calls share, with servers in the background
+  coffer access list|grant|deny       hosts that calls of the daemon wait for, and the answer to them
   coffer switch list|on|off           stop a tool, an agent, a session or a tenant
   coffer tools list|show|check|new|..  the tools that agents may call, and their manifests
   coffer help VERB|manifest|config    the flags of a verb; every key of a manifest, and of coffer.toml
@@ -61,8 +63,8 @@ Start with:  coffer run -- python3 -c 'print(2 + 2)'
 
 const std::vector<std::string_view>& Verbs() {
   static const std::vector<std::string_view> verbs = {
-      "run",   "shell", "cache",    "doctor", "runtimes", "call", "mcp",    "serve",
-      "audit", "key",   "sessions", "switch", "tools",    "help", "version"};
+      "run",   "shell", "cache",    "doctor", "runtimes", "call", "mcp",     "serve",
+      "audit", "key",   "sessions", "switch", "tools",    "help", "version", "access"};
   return verbs;
 }
 
@@ -160,6 +162,9 @@ int Dispatch(std::span<const std::string_view> words, coffer::isolation::OwnWord
   if (words[0] == "sessions") {
     RaiseOpenFiles();
     return coffer::cli::SessionsVerb(rest, own);
+  }
+  if (words[0] == "access") {
+    return coffer::cli::AccessVerb(rest);
   }
   if (words[0] == "switch") {
     return coffer::cli::SwitchVerb(rest);

@@ -28,13 +28,15 @@ policy::Limits ProjectLimits() {
 
 const std::vector<std::string_view>& RunFlagNames() {
   static const std::vector<std::string_view> names = {
-      "--ro",    "--rw",      "--in",          "--out",     "--project",     "--keep-planted",
-      "--cache", "--profile", "--runtime",     "--env",     "--cwd",         "--uid",
-      "--tty",   "--cpu",     "--wall",        "--memory",  "--processes",   "--open-files",
-      "--disk",  "--tmp",     "--io",          "--output",  "--fail-on-cut", "--session",
-      "--level", "--floor",   "--seccomp",     "--receipt", "--state",       "--trace",
-      "--quiet", "--publish", "--reason",      "--no-exec", "--ro-overlay",  "--allow",
-      "--help",  "--resolve", "--upstream-ca", "--tools",   "--tools-dir",   "--tool-calls"};
+      "--ro",           "--rw",         "--in",          "--out",         "--project",
+      "--keep-planted", "--cache",      "--profile",     "--runtime",     "--env",
+      "--cwd",          "--uid",        "--tty",         "--cpu",         "--wall",
+      "--memory",       "--processes",  "--open-files",  "--disk",        "--tmp",
+      "--io",           "--output",     "--fail-on-cut", "--session",     "--level",
+      "--floor",        "--seccomp",    "--receipt",     "--state",       "--trace",
+      "--quiet",        "--publish",    "--reason",      "--no-exec",     "--ro-overlay",
+      "--allow",        "--help",       "--resolve",     "--upstream-ca", "--tools",
+      "--tools-dir",    "--tool-calls", "--hold",        "--hold-time",   "--upstream-proxy"};
   return names;
 }
 

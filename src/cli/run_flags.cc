@@ -11,6 +11,7 @@
 #include "call/run/port_forwarder.h"
 #include "cli/egress_flags.h"
 #include "cli/tool_flags.h"
+#include "egress/access.h"
 #include "policy/inodes.h"
 #include "policy/manifest/manifest.h"
 #include "policy/manifest/mistake.h"
@@ -239,20 +240,7 @@ class Parser {
   // PORT, or HOST:PORT.
   Status Publish(std::string_view flag) {
     TRY_ASSIGN(const std::string_view text, Value(flag));
-    const size_t colon = text.find(':');
-    RunRequest::Publish port;
-    const auto read = [](std::string_view digits, uint16_t& number) {
-      const char* const end = digits.data() + digits.size();
-      const auto [stop, problem] = std::from_chars(digits.data(), end, number);
-      return problem == std::errc() && stop == end;
-    };
-    const std::string_view inside = colon == std::string_view::npos ? text : text.substr(colon + 1);
-    if (!read(inside, port.inside) || port.inside == 0 || !read(text.substr(0, colon), port.host)) {
-      return Refused("policy.value",
-                     fmt::format("--publish: \"{}\" is not PORT or HOST:PORT", Printable(text)),
-                     "write 8080 for the same port on both sides, or 9000:8080 for 127.0.0.1:9000 "
-                     "here and 8080 inside; 0:8080 takes any that is free here");
-    }
+    TRY_ASSIGN(const RunRequest::Publish port, ParsePublish(text));
     if (request_.publish.size() == call::kMostPorts) {
       return Refused("policy.value", fmt::format("--publish: at most {} ports", call::kMostPorts));
     }
@@ -423,6 +411,10 @@ class Parser {
       return Port(flag);
     if (flag == "--allow")
       return OneMore(request_.egress.allow, flag);
+    if (flag == "--hold")
+      return Switch(request_.egress.hold, flag);
+    if (flag == "--hold-time")
+      return Into(request_.egress.hold_seconds, flag, ParseHoldTime);
     if (flag == "--tools")
       return List(request_.tools, flag, /*commas=*/true);
     if (flag == "--tools-dir")
@@ -435,6 +427,8 @@ class Parser {
       return OneMore(request_.egress.addresses, flag);
     if (flag == "--upstream-ca")
       return Text(request_.egress.upstream_ca, flag);
+    if (flag == "--upstream-proxy")
+      return Text(request_.egress.upstream_proxy, flag);
     if (flag == "--floor")
       return Floor(flag);
     if (flag == "--seccomp")

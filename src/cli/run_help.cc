@@ -48,8 +48,11 @@ What it may reach (without --allow: nothing; needs cofferd beside coffer, and th
                       call, that programs inside trust. PATH may end in /**; METHOD may be GET,HEAD; without METHOD all
   --allow http://HOST[:PORT]   the same without TLS: everyone on the way can read and change it
   --allow tcp://HOST:PORT      any protocol, such as SSH
+  --hold                       ask on the terminal for what no --allow covers: the connection waits for the answer
+  --hold-time TIME             how long it waits; then the answer is no (2m)
   --resolve NAME=ADDRESS       instead of asking DNS
   --upstream-ca FILE           certificates (PEM) that servers may be signed with, beside those that this host trusts
+  --upstream-proxy URL         dial through this HTTP proxy (http://HOST:PORT), which then looks the names up
   --dangerously-allow-address CIDR   addresses of this host or of private networks that a name may lead to
 
 Tools that its code may call (needs the container level; the run and each call are recorded, see --state):

@@ -19,6 +19,7 @@
 #include "cli/run_flags.h"
 #include "cli/run_paths.h"
 #include "cli/stdin_script.h"
+#include "cli/terminal_access.h"
 #include "cli/unseen_file.h"
 #include "isolation/host_path.h"
 
@@ -173,6 +174,15 @@ int RunVerb(std::span<const std::string_view> words, isolation::OwnWords own) {
   }
   if (request->trace && request->receipt_path.empty()) {
     request->receipt_path = "/dev/null";
+  }
+  std::optional<TerminalAccess> terminal;
+  if (request->egress.hold) {
+    Result<TerminalAccess> opened = TerminalAccess::Open();
+    if (!opened.ok()) {
+      PrintError(opened.error());
+      return kExitRefused;
+    }
+    request->access = &terminal.emplace(std::move(opened).value());
   }
   std::optional<audit::ReceiptFile> receipt;
   if (const Status opened = OpenReceipt(*request, receipt); !opened.ok()) {

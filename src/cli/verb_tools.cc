@@ -16,8 +16,10 @@
 #include "base/regular_file.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "call/config_file.h"
 #include "call/tool_shelf.h"
 #include "call/verb_flags.h"
+#include "cli/denied_rules.h"
 #include "cli/state.h"
 #include "cli/text_verb.h"
 #include "policy/blast_radius.h"
@@ -45,6 +47,7 @@ Usage:
 
   --tools DIR   a directory of manifests (several; default: /etc/coffer/tools as root, else ~/.config/coffer/tools). They
                 replace shipped tools of the same name.
+  --config FILE the daemon's configuration: check says which rules for the network it denies altogether
   --state DIR   the state directory (default: COFFER_STATE, /var/lib/coffer, or ~/.local/state/coffer)
 
 `coffer help manifest` describes every key of a manifest.
@@ -276,24 +279,41 @@ int Show(const call::VerbFlags& flags, const std::string& name) {
   return kExitRefused;
 }
 
+// What the operator's configuration says, if there is one that can be read: `coffer serve` tells what is wrong with it.
+policy::EgressConfig EgressHere(const call::VerbFlags& flags) {
+  const Result<std::string> file = flags.ConfigFile();
+  const Result<call::FileConfig> config =
+      file.ok() ? call::LoadConfigFile(*file, /*may_be_missing=*/!flags.Has("--config"))
+                : Result<call::FileConfig>(file.error());
+  return config.ok() ? config->egress.egress : policy::EgressConfig{};
+}
+
 int Check(const call::VerbFlags& flags, std::span<const std::string> files) {
+  const policy::EgressConfig egress = EgressHere(flags);
   Json list = Json::array();
   size_t wrong = 0;
   for (const std::string& file : files) {
     std::vector<policy::Mistake> mistakes;
+    std::vector<std::string> notes;
     if (const Result<std::string> text = sys::ReadRegular(file, 1 << 20); text.ok()) {
       mistakes = call::CheckToolHere(*text, file);
+      notes = DeniedRules(*text, file, egress);
     } else {
       mistakes.push_back({{}, text.error().message, ""});
     }
     wrong += mistakes.empty() ? 0 : 1;
-    list.push_back(
-        {{"file", file}, {"ok", mistakes.empty()}, {"mistakes", MistakesJson(mistakes)}});
+    list.push_back({{"file", file},
+                    {"ok", mistakes.empty()},
+                    {"mistakes", MistakesJson(mistakes)},
+                    {"notes", notes}});
     if (flags.json()) {
       continue;
     }
     for (const policy::Mistake& mistake : mistakes) {
       PrintOut(policy::FormatMistake(file, mistake) + "\n");
+    }
+    for (const std::string& note : notes) {
+      PrintOut(note + "\n");
     }
     if (mistakes.empty()) {
       PrintOut(file + ": ok\n");
@@ -377,7 +397,7 @@ int Switch(const call::VerbFlags& flags, const std::string& name, bool off) {
 }  // namespace
 
 int ToolsVerb(std::span<const std::string_view> words) {
-  constexpr call::FlagSpec kFlags[] = {{"--reason", true}};
+  constexpr call::FlagSpec kFlags[] = {{"--reason", true}, {"--config", true}};
   const Result<call::VerbFlags> flags = call::VerbFlags::Parse("tools", words, kFlags);
   if (!flags.ok()) {
     PrintError(flags.error());

@@ -60,6 +60,7 @@ class Calls {
 
   void Serve() {
     watch_ = loop_.WatchReadable(door_, [this] { Take(); });
+    retire_ = loop_.WatchSignal(SIGHUP, [this] { Retire(); });
     loop_.Run();
   }
 
@@ -91,6 +92,18 @@ class Calls {
     }
   }
 
+  // Another process serves the door from now on, with what this host trusts today. The calls that are here go on.
+  void Retire() {
+    retired_ = true;
+    watch_.reset();
+    StopIfDone();
+  }
+  void StopIfDone() {
+    if (retired_ && calls_.empty()) {
+      loop_.Stop();
+    }
+  }
+
   // Not at once: a call says itself that it has ended, and is not yet out of its own function then.
   void SweepSoon() {
     sweep_ = loop_.After(std::chrono::milliseconds(0), [this] { Sweep(); });
@@ -105,13 +118,15 @@ class Calls {
     if (later) {  // one waits for a resolver
       sweep_ = loop_.After(kSweepTime, [this] { Sweep(); });
     }
+    StopIfDone();
   }
 
   net::Loop& loop_;
   const int door_;
   egress::UpstreamTrust trust_;
   std::list<std::unique_ptr<ServedCall>> calls_;
-  std::shared_ptr<void> watch_, sweep_;
+  std::shared_ptr<void> watch_, sweep_, retire_;
+  bool retired_ = false;
 };
 
 Status Serve(int door) {

@@ -7,6 +7,9 @@
 // payloads and strangers send, so it holds no secret, no receiver and no file. Calls share no rule, connection, name or
 // certificate; what they share is this process, its one thread and its memory.
 //
+// What this host trusts is read when it starts. On SIGHUP the monitor starts another one for the same door and tells this
+// one, which ends when its last call has.
+//
 // If it dies, the calls that used it end with egress.ended, and the monitor starts it again. What waits in its door is
 // served then.
 #pragma once

@@ -128,10 +128,13 @@ Status ServedCall::Open(int order, egress::UpstreamTrust& trust) {
     }
     own.push_back(*address);
   }
-  TRY_ASSIGN(proxy_,
-             egress::MakeProxy(loop_, grants_, trust, given.grants.upstream_ca,
-                               egress::AddressGuard(grants_.addresses, std::move(own)),
-                               [this](const egress::Traffic& traffic) { log_->Add(traffic); }));
+  TRY_ASSIGN(proxy_, egress::MakeProxy(
+                         loop_, grants_, trust, given.grants.upstream_ca,
+                         egress::AddressGuard(grants_.addresses, std::move(own)),
+                         [this](const egress::Traffic& traffic) { log_->Add(traffic); },
+                         [this](const egress::AccessNotice& notice) {
+                           return Say(call::EncodeNotice(notice)).ok();
+                         }));
   return {};
 }
 
@@ -143,6 +146,18 @@ Status ServedCall::Serve(std::function<void()> ended) {
 }
 
 void ServedCall::Hear() {
+  std::string message(call::kMostNoticeBytes, '\0');
+  const long waits =
+      Syscall(SYS_recvfrom, control_.get(), Arg(message.data()), 1, MSG_DONTWAIT | MSG_PEEK, 0, 0);
+  if (waits == 1 && message[0] == 'D') {
+    const long got = Syscall(SYS_recvfrom, control_.get(), Arg(message.data()), message.size(),
+                             MSG_DONTWAIT, 0, 0);
+    message.resize(got < 0 ? 0 : static_cast<size_t>(got));
+    if (const std::optional<egress::AccessDecision> decision = call::DecodeDecision(message)) {
+      proxy_->Decide(*decision);
+    }
+    return;
+  }
   if (std::optional<egress::Listeners> listeners = ReceiveListeners(control_.get())) {
     proxy_->Serve(*std::move(listeners));
     return;

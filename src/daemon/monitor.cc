@@ -15,6 +15,7 @@
 #include <array>
 #include <chrono>
 #include <optional>
+#include <set>
 
 #include "base/clock.h"
 #include "base/exit_codes.h"
@@ -134,13 +135,28 @@ class ProxyKeeper {
       pid_ = Start([this] { BecomeCallEgress(door_.get()); });
     }
   }
-  // True if that was it.
-  bool Forget(pid_t ended) {
+  // The next one reads what this host trusts again. This one takes no more calls, and ends when its last one has.
+  void Replace() {
+    if (pid_ > 0 && retired_.size() < kMostRetired && ::kill(pid_, SIGHUP) == 0) {
+      retired_.insert(std::exchange(pid_, -1));
+      started_ = Nanos(0);
+    }
+  }
+  enum class Ended : uint8_t { kOther, kProxy, kRetired };
+  // Which of them that was.
+  Ended Forget(pid_t ended) {
+    if (retired_.erase(ended) > 0) {
+      return Ended::kRetired;
+    }
     const bool own = ended == pid_;
     pid_ = own ? -1 : pid_;
-    return own;
+    return own ? Ended::kProxy : Ended::kOther;
   }
   void End() {
+    for (const pid_t old : std::exchange(retired_, {})) {
+      ::kill(old, SIGKILL);
+      ::waitpid(old, nullptr, 0);
+    }
     if (pid_ > 0) {
       ::kill(pid_, SIGKILL);
       ::waitpid(std::exchange(pid_, -1), nullptr, 0);
@@ -148,8 +164,10 @@ class ProxyKeeper {
   }
 
  private:
+  static constexpr size_t kMostRetired = 4;
   const UniqueFd door_;
   pid_t pid_ = -1;
+  std::set<pid_t> retired_;
   Nanos started_{0};
 };
 
@@ -221,6 +239,7 @@ int Wait(const Roles& roles, int signals, PolicyKeeper& policy, const PolicySock
     }
     if (info.ssi_signo == SIGHUP) {
       policy.Reload(sockets);
+      roles.proxy.Replace();
       continue;
     }
     if (info.ssi_signo != SIGCHLD) {
@@ -232,10 +251,13 @@ int Wait(const Roles& roles, int signals, PolicyKeeper& policy, const PolicySock
       if (ended < 0) {
         break;
       }
-      if (!roles.proxy.Forget(ended)) {
+      const ProxyKeeper::Ended which = roles.proxy.Forget(ended);
+      if (which == ProxyKeeper::Ended::kOther) {
         return EndAll(roles, ended, how);
       }
-      PrintError("coffer: internal: the egress role of calls ended; it is started again");
+      if (which == ProxyKeeper::Ended::kProxy) {
+        PrintError("coffer: internal: the egress role of calls ended; it is started again");
+      }
     }
   }
 }

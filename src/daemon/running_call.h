@@ -26,6 +26,9 @@ class RunningCall {
 
   const call::ReadyCall& ready() const { return ready_; }
   std::shared_ptr<EventLog> shared_log() const { return log_; }
+  // Access that it waits for, and an answer to one of them: false if it is gone.
+  const std::vector<egress::AccessNotice>& waiting() const { return collector_.waiting(); }
+  bool Answer(const call::AccessAnswer& answer) { return collector_.Answer(answer); }
   // What came; once, after `done`.
   call::Collected Take() { return collector_.Take(); }
 

@@ -98,6 +98,11 @@ class DaemonService : public gateway::Service {
                 gateway::Reply<std::vector<gateway::KeyView>> reply) override;
   void RevokeKey(const gateway::Identity& who, const std::string& key_id,
                  gateway::RevokedCalls calls, gateway::Reply<gateway::KeyView> reply) override;
+  void ListAccess(const gateway::Identity& who,
+                  gateway::Reply<std::vector<gateway::AccessView>> reply) override;
+  void DecideAccess(const gateway::Identity& who, const std::string& access_id,
+                    gateway::AccessDecision decision,
+                    gateway::Reply<gateway::AccessView> reply) override;
   void ListSwitches(const gateway::Identity& who,
                     gateway::Reply<std::vector<gateway::SwitchView>> reply) override;
   void SetSwitch(const gateway::Identity& who, const gateway::SwitchTarget& target,
@@ -171,6 +176,7 @@ class DaemonService : public gateway::Service {
                                                     const gateway::ProcessName& name) const;
   void FollowLog(const gateway::ProcessName& name, const gateway::LogRange& range, Nanos deadline,
                  const gateway::Reply<gateway::ProcessLogView>& reply);
+  std::vector<gateway::AccessView> AccessOf(const gateway::Identity& who) const;
   // A call of this tenant that runs here, or null.
   Flight* FindFlight(const gateway::Identity& who, const std::string& call_id);
 

@@ -41,7 +41,11 @@ net::Task<void> Carry(BufferedStream& from, BufferedStream& to, Watchdog& watchd
 Watchdog::Watchdog(net::IoExecutor executor, std::function<void()> expired)
     : timer_(executor), expired_(std::move(expired)) {}
 
-void Watchdog::Within(std::chrono::seconds time) {
+void Watchdog::Within(std::chrono::seconds time) { Start(time); }
+
+void Watchdog::Until(Nanos moment) { Start(std::max(moment - BootTime(), Nanos(0))); }
+
+void Watchdog::Start(std::chrono::nanoseconds time) {
   timer_.expires_after(time);
   timer_.async_wait([this, flag = std::weak_ptr(expired_flag_)](net::error_code error) {
     const std::shared_ptr<bool> alive = flag.lock();

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/clock.h"
 #include "egress/rule_meter.h"
 #include "net/asio.h"
 
@@ -24,10 +25,12 @@ class Watchdog {
  public:
   Watchdog(net::IoExecutor executor, std::function<void()> expired);
   void Within(std::chrono::seconds time);
+  void Until(Nanos moment);  // of BootTime()
   void Stop();
   bool expired() const { return *expired_flag_; }
 
  private:
+  void Start(std::chrono::nanoseconds time);
   using Clock = std::chrono::steady_clock;
   using Timer =
       net::asio::basic_waitable_timer<Clock, net::asio::wait_traits<Clock>, net::IoExecutor>;

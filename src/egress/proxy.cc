@@ -42,7 +42,8 @@ std::optional<Destination> DestinationOf(int fd) {
 class AsioProxy : public Proxy {
  public:
   AsioProxy(net::Loop& loop, const policy::ParsedGrants& grants, AddressGuard guard,
-            std::shared_ptr<ServerTrust> trust, std::unique_ptr<BoundaryCa> ca, TrafficLog log)
+            std::shared_ptr<ServerTrust> trust, std::unique_ptr<BoundaryCa> ca, TrafficLog log,
+            AccessNotifier notify)
       : loop_(loop),
         most_(grants.connections == 0
                   ? kMostProxyConnections
@@ -52,11 +53,13 @@ class AsioProxy : public Proxy {
         upstream_(loop, grants, std::move(guard), trust_.get()),
         resolver_(grants.rules, log),
         meters_(grants.rules),
+        access_(net::ContextOf(loop).get_executor(), grants.hold_seconds, std::move(notify)),
         context_{net::ContextOf(loop).get_executor(),
                  grants,
                  upstream_,
                  resolver_,
                  meters_,
+                 access_,
                  ca_.get(),
                  std::move(log),
                  open_} {}
@@ -74,7 +77,10 @@ class AsioProxy : public Proxy {
     Open(std::move(listeners.redirect), redirect_);
   }
 
+  void Decide(const AccessDecision& decision) override { access_.Decide(decision); }
+
   void Finish(std::function<void()> ended) override {
+    access_.End();
     resolver_socket_.reset();
     proxy_.socket.reset();
     redirect_.socket.reset();
@@ -179,6 +185,7 @@ class AsioProxy : public Proxy {
   Upstream upstream_;
   Resolver resolver_;
   RuleMeters meters_;
+  AccessRequests access_;
   std::set<OpenTraffic*> open_;
   const ProxyContext context_;
   std::optional<ResolverSocket> resolver_socket_;
@@ -193,15 +200,17 @@ class AsioProxy : public Proxy {
 
 Result<std::unique_ptr<Proxy>> MakeProxy(net::Loop& loop, const policy::ParsedGrants& grants,
                                          UpstreamTrust& trust, const std::string& upstream_ca,
-                                         AddressGuard guard, TrafficLog log) {
+                                         AddressGuard guard, TrafficLog log,
+                                         AccessNotifier notify) {
   std::shared_ptr<ServerTrust> trusted;
   std::unique_ptr<BoundaryCa> ca;
   if (grants.intercepts()) {
     TRY_ASSIGN(trusted, trust.With(upstream_ca));
     TRY_ASSIGN(ca, BoundaryCa::Make(grants.rules));
   }
-  return std::unique_ptr<Proxy>(std::make_unique<AsioProxy>(
-      loop, grants, std::move(guard), std::move(trusted), std::move(ca), std::move(log)));
+  return std::unique_ptr<Proxy>(std::make_unique<AsioProxy>(loop, grants, std::move(guard),
+                                                            std::move(trusted), std::move(ca),
+                                                            std::move(log), std::move(notify)));
 }
 
 }  // namespace coffer::egress

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "egress/access.h"
 #include "egress/address_guard.h"
 #include "egress/listeners.h"
 #include "egress/traffic.h"
@@ -28,15 +29,17 @@ class Proxy {
   virtual const std::string& ca_certificate() const = 0;
   // On the loop: serves those that are valid from here on. Once.
   virtual void Serve(Listeners listeners) = 0;
+  // On the loop: about access that was asked for.
+  virtual void Decide(const AccessDecision& decision) = 0;
   // On the loop: ends every connection; `ended` runs when all are written down.
   virtual void Finish(std::function<void()> ended) = 0;
   // Nothing of it runs any more: it may be dropped. Later than `ended` if something waits for a resolver.
   virtual bool idle() const = 0;
 };
 
-// `trust` is asked only if a rule judges requests. `grants` and the loop outlive it.
+// `notify` hears on the loop of access that is asked for. `trust` is asked only if a rule judges requests. `grants` and the loop outlive it.
 Result<std::unique_ptr<Proxy>> MakeProxy(net::Loop& loop, const policy::ParsedGrants& grants,
                                          UpstreamTrust& trust, const std::string& upstream_ca,
-                                         AddressGuard guard, TrafficLog log);
+                                         AddressGuard guard, TrafficLog log, AccessNotifier notify);
 
 }  // namespace coffer::egress

@@ -34,7 +34,8 @@ ProxyConnection::ProxyConnection(const ProxyContext& context, net::Socket socket
     : context_(context),
       redirected_(redirected),
       client_(std::make_unique<BufferedStream>(net::MakePlainStream(std::move(socket)))),
-      watchdog_(context.executor, [this] { End(); }) {}
+      watchdog_(context.executor, [this] { End(); }),
+      access_end_(context.executor, [this] { End(); }) {}
 
 void ProxyConnection::End() {
   client_->stream().Close();
@@ -132,17 +133,32 @@ Task<void> ProxyConnection::Tunnel(policy::HostAndPort to, Dialect dialect) {
   Traffic traffic;
   traffic.host = to.host.text();
   traffic.port = to.port;
-  traffic.allowed = verdict.allowed();
-  traffic.rule = verdict.allowed() ? verdict.rule->text() : "";
   OpenTraffic open(context_, std::move(traffic));
-  if (!verdict.allowed()) {
-    open.Deny(verdict.message, verdict.fix);
-    co_await TellRefused(dialect, 403, verdict.reason, verdict.message, verdict.fix);
-  } else if (verdict.rule->tls == TlsMode::kIntercept || verdict.rule->tls == TlsMode::kPlain) {
+  open.Deny(verdict.message, verdict.fix);  // what is written down if the call ends while it waits
+  if (verdict.asks != nullptr) {
+    watchdog_.Stop();  // the request for access has a time of its own
+  }
+  const Admission admission =
+      co_await context_.access.Admit(verdict, to, [this] { return client_->stream().PeerGone(); });
+  watchdog_.Within(kHeadTime);
+  if (admission.rule == nullptr) {
+    open.Deny(admission.message, admission.fix);
+    co_await TellRefused(dialect, 403, admission.reason, admission.message, admission.fix);
+    co_return;
+  }
+  open.Allow(admission.rule_text);
+  if (admission.until.count() != 0) {
+    access_end_.Until(admission.until);
+  }
+  if (admission.rule->tls == TlsMode::kIntercept || admission.rule->tls == TlsMode::kPlain) {
     co_await LookInto(to, dialect, open);
   } else {
-    co_await Splice(to, *verdict.rule, dialect, open);
+    co_await Splice(to, *admission.rule, dialect, open);
   }
+  if (access_end_.expired()) {
+    open.Fail(kAccessEnded);
+  }
+  access_end_.Stop();
 }
 
 // The whole first message of TLS, which must ask for `host`.
@@ -255,8 +271,9 @@ Task<void> ProxyConnection::Intercept(policy::HostAndPort to, OpenTraffic& open)
   }
   UniqueSsl ssl = context_.ca == nullptr ? nullptr : context_.ca->MakeServer(to.host);
   if (ssl == nullptr) {
+    const policy::EgressConnect connect{to.host, to.port};
     open.Deny("no rule allows TLS to this host and port",
-              fmt::format("--allow {}:{}", to.host.text(), to.port));
+              policy::ConnectFix(context_.grants.rules, connect));
     co_return;
   }
   const std::string hello = std::exchange(client_->buffer(), {});

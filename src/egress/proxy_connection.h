@@ -60,6 +60,7 @@ class ProxyConnection {
   std::unique_ptr<BufferedStream> upstream_;  // of a tunnel that is not looked into
   RequestRelay* relay_ = nullptr;             // while there is one
   Watchdog watchdog_;
+  Watchdog access_end_;  // of access that was granted for a time
 };
 
 }  // namespace coffer::egress

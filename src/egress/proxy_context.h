@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "egress/access_requests.h"
 #include "egress/resolver.h"
 #include "egress/rule_meter.h"
 #include "egress/traffic.h"
@@ -31,6 +32,7 @@ struct ProxyContext {
   Upstream& upstream;
   Resolver& resolver;
   RuleMeters& meters;
+  AccessRequests& access;
   BoundaryCa* ca;  // null if no rule intercepts
   TrafficLog log;
   std::set<OpenTraffic*>& open;  // what is going on
@@ -48,6 +50,11 @@ class OpenTraffic {
   ~OpenTraffic() { Close(); }
 
   Traffic& traffic() { return traffic_; }
+  void Allow(std::string rule) {
+    traffic_.allowed = true;
+    traffic_.rule = std::move(rule);
+    traffic_.reason = traffic_.fix = "";
+  }
   void Fail(std::string reason) { traffic_.reason = std::move(reason); }
   void Deny(std::string reason, std::string fix) {
     traffic_.allowed = false;
@@ -76,6 +83,8 @@ class OpenTraffic {
   bool closed_ = false;
 };
 
+// Of connections that were granted for a time.
+inline constexpr const char* kAccessEnded = "the time that access was granted for is over";
 // What a program inside is told: a status and a JSON body with one line for a person. The connection ends after it.
 std::string RefusalAnswer(int status, std::string_view code, std::string_view message,
                           std::string_view fix);

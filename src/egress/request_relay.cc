@@ -43,6 +43,12 @@ Task<void> RequestRelay::Run(std::string head) {
   co_await client_.stream().FinishWriting();
 }
 
+// Access that was granted for a time is over.
+void RequestRelay::EndBoth() {
+  client_.stream().Close();
+  End();
+}
+
 void RequestRelay::End() {
   if (upstream_ != nullptr) {
     upstream_->stream().Close();
@@ -86,15 +92,26 @@ Task<bool> RequestRelay::Exchange(const std::string& head) {
     co_return false;
   }
   const policy::EgressVerdict verdict = policy::Judge(context_.grants.rules, request->request());
-  traffic.allowed = verdict.allowed();
-  traffic.rule = verdict.allowed() ? verdict.rule->text() : "";
   OpenTraffic open(context_, std::move(traffic));
-  if (!verdict.allowed()) {
-    open.Deny(verdict.message, verdict.fix);
-    co_await Refuse(403, verdict.reason, verdict.message, verdict.fix);
+  open.Deny(verdict.message, verdict.fix);  // what is written down if the call ends while it waits
+  if (verdict.asks != nullptr) {
+    watchdog_.Stop();  // the request for access has a time of its own
+  }
+  const Admission admission = co_await context_.access.Admit(
+      verdict, request->to, [this] { return client_.stream().PeerGone(); });
+  watchdog_.Within(kHeadTime);
+  if (admission.rule == nullptr) {
+    open.Deny(admission.message, admission.fix);
+    co_await Refuse(403, admission.reason, admission.message, admission.fix);
     co_return false;
   }
-  RuleMeter& meter = context_.meters.Of(*verdict.rule);
+  open.Allow(admission.rule_text);
+  if (admission.until.count() != 0) {
+    access_end_.Until(admission.until);
+  } else {
+    access_end_.Stop();
+  }
+  RuleMeter& meter = context_.meters.Of(*admission.rule);
   if (const std::optional<std::string> refusal = meter.Refusal(BootTime())) {
     open.Deny(*refusal, "");
     co_await Refuse(429, "limit_reached", *refusal, "");
@@ -121,6 +138,10 @@ Task<bool> RequestRelay::Exchange(const std::string& head) {
   }
   if (const std::optional<std::string> spent = meter.bytes().Spent()) {
     open.Deny(*spent, "");
+  }
+  if (access_end_.expired()) {
+    open.Fail(kAccessEnded);
+    more = false;
   }
   if (!more && upstream_ != nullptr) {
     upstream_->stream().Close();

@@ -23,7 +23,12 @@ class RequestRelay {
   // Forwards requests; with `tunnel` only those for its host. Everything given outlives it.
   RequestRelay(const ProxyContext& context, BufferedStream& client, Watchdog& watchdog,
                std::optional<policy::HostAndPort> tunnel, bool tls)
-      : context_(context), client_(client), watchdog_(watchdog), tunnel_(tunnel), tls_(tls) {}
+      : context_(context),
+        client_(client),
+        watchdog_(watchdog),
+        access_end_(context.executor, [this] { EndBoth(); }),
+        tunnel_(tunnel),
+        tls_(tls) {}
 
   // Until the connection ends. `head` is a first head that was read already, or "".
   net::Task<void> Run(std::string head);
@@ -31,6 +36,7 @@ class RequestRelay {
   void End();
 
  private:
+  void EndBoth();
   net::Task<bool> Exchange(const std::string& head);
   net::Task<bool> Reach(const ProxyRequest& request, OpenTraffic& open);
   net::Task<bool> SendRequest(const ProxyRequest& request, OpenTraffic& open);
@@ -40,6 +46,7 @@ class RequestRelay {
   const ProxyContext& context_;
   BufferedStream& client_;
   Watchdog& watchdog_;
+  Watchdog access_end_;
   const std::optional<policy::HostAndPort> tunnel_;
   const bool tls_;
   std::unique_ptr<BufferedStream> upstream_;

@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "egress/buffered_stream.h"
+#include "net/http_head.h"
 
 namespace coffer::egress {
 namespace {
@@ -84,7 +85,12 @@ Task<Dialed> Upstream::Dial(const policy::HostName& host, uint16_t port) {
     dialed.problem = fmt::format("{} is {}", host.text(), *objection);
     co_return dialed;
   }
-  const std::vector<IpAddress> addresses = co_await Resolve(host);
+  const policy::HostAndPort to{host, port};
+  if (grants_.is_proxied(host)) {
+    dialed = co_await DialThroughProxy(to);
+    co_return dialed;
+  }
+  std::vector<IpAddress> addresses = co_await Resolve(host);
   for (const IpAddress& address : addresses) {
     if (const std::optional<std::string> objection = guard_.Object(host, address)) {
       dialed.refused = true;
@@ -99,6 +105,15 @@ Task<Dialed> Upstream::Dial(const policy::HostName& host, uint16_t port) {
       co_return dialed;
     }
   }
+  dialed = co_await Connect(to, std::move(addresses));
+  co_return dialed;
+}
+
+// One of these addresses, which the caller has looked at.
+Task<Dialed> Upstream::Connect(const policy::HostAndPort& to, std::vector<IpAddress> addresses) {
+  Dialed dialed;
+  const policy::HostName& host = to.host;
+  const uint16_t port = to.port;
   dialed.problem = addresses.empty() ? fmt::format("{} has no address", host.text()) : "";
   for (size_t i = 0; i < addresses.size() && i < kMostAddresses; ++i) {
     const tcp::endpoint endpoint = EndpointOf(addresses[i], port);
@@ -124,6 +139,42 @@ Task<Dialed> Upstream::Dial(const policy::HostName& host, uint16_t port) {
     dialed.problem =
         fmt::format("{}:{} cannot be reached: {}", host.text(), port,
                     error == net::asio::error::operation_aborted ? "no answer" : error.message());
+  }
+  co_return dialed;
+}
+
+// The operator named the proxy, so its own address is not judged. It finds the host's address, and judges that or does not.
+Task<Dialed> Upstream::DialThroughProxy(const policy::HostAndPort& to) {
+  const policy::HostAndPort proxy = *grants_.upstream_proxy;
+  std::vector<IpAddress> addresses = co_await Resolve(proxy.host);
+  Dialed dialed = co_await Connect(proxy, std::move(addresses));
+  if (dialed.stream == nullptr) {
+    dialed.problem = fmt::format("the upstream proxy: {}", dialed.problem);
+    co_return dialed;
+  }
+  net::Stream& stream = *dialed.stream;
+  Watchdog watchdog(context_.get_executor(), [&stream] { stream.Close(); });
+  watchdog.Within(kHandshakeTime);
+  const std::string where = to.text();
+  const std::string request = fmt::format("CONNECT {} HTTP/1.1\r\nHost: {}\r\n\r\n", where, where);
+  const bool sent = co_await stream.Write(request, "");
+  // Byte by byte: what follows the head is the server's.
+  std::string head;
+  while (sent && head.size() < net::kMostHeadBytes && !head.ends_with("\r\n\r\n")) {
+    char byte = 0;
+    const size_t got = co_await stream.ReadSome(&byte, 1);
+    if (got == 0) {
+      break;
+    }
+    head += byte;
+  }
+  watchdog.Stop();
+  const Result<net::HttpResponseHead> answer = net::ParseResponseHead(head, "CONNECT");
+  if (!answer.ok() || answer->status != 200) {
+    dialed.stream.reset();
+    dialed.problem =
+        answer.ok() ? fmt::format("the upstream proxy answered {} for {}", answer->status, where)
+                    : fmt::format("the upstream proxy did not answer for {}", where);
   }
   co_return dialed;
 }

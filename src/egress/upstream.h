@@ -39,6 +39,9 @@ class Upstream {
   net::Task<Dialed> DialTls(const policy::HostName& host, uint16_t port);
 
  private:
+  net::Task<Dialed> Connect(const policy::HostAndPort& to,
+                            std::vector<policy::IpAddress> addresses);
+  net::Task<Dialed> DialThroughProxy(const policy::HostAndPort& to);
   net::Task<std::vector<policy::IpAddress>> Resolve(const policy::HostName& host);
 
   net::asio::io_context& context_;

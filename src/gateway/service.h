@@ -29,6 +29,7 @@
 #include "audit/receipt.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "gateway/access_view.h"
 #include "gateway/answer.h"
 #include "store/call_identity.h"
 
@@ -465,6 +466,11 @@ class Service {
   virtual void ListKeys(const Identity& who, Reply<std::vector<KeyView>> reply) = 0;
   virtual void RevokeKey(const Identity& who, const std::string& key_id, RevokedCalls calls,
                          Reply<KeyView> reply) = 0;
+
+  // Of calls that run now. The decision answers with the request that it was about.
+  virtual void ListAccess(const Identity& who, Reply<std::vector<AccessView>> reply) = 0;
+  virtual void DecideAccess(const Identity& who, const std::string& access_id,
+                            AccessDecision decision, Reply<AccessView> reply) = 0;
 
   virtual void ListSwitches(const Identity& who, Reply<std::vector<SwitchView>> reply) = 0;
   virtual void SetSwitch(const Identity& who, const SwitchTarget& target, const std::string& reason,

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,7 +25,13 @@ struct ParsedGrants {
   std::vector<AddressRange> addresses;
   uint64_t connections = 0;  // at the same time; 0: the proxy's own bound
   bool of_tool = false;
+  uint32_t hold_seconds = 0;  // 0: no person can be asked
 
+  std::optional<HostAndPort> upstream_proxy;
+  std::vector<HostPattern> proxied;  // none: all
+
+  // Whether that host is dialled through the proxy.
+  bool is_proxied(const HostName& host) const;
   // A rule judges requests inside TLS: the boundary needs a CA.
   bool intercepts() const;
 };
@@ -39,5 +46,8 @@ struct FixedName {
 };
 Result<FixedName> ParseResolve(std::string_view text);
 Result<AddressRange> ParseOpenRange(std::string_view text);
+Result<HostAndPort> ParseUpstreamProxy(std::string_view text);
+// A rule that denies: HOST or HOST:PORT, of all ports if none is named. Patterns may be as broad as "*".
+Result<EgressRule> ParseDeny(std::string_view text);
 
 }  // namespace coffer::policy

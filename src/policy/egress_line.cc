@@ -43,6 +43,7 @@ Result<EgressRule> RuleOf(const Json& json) {
   }
   rule.bytes_out = json.at("bytes_out").get<uint64_t>();
   rule.bytes_in = json.at("bytes_in").get<uint64_t>();
+  rule.ask = json.contains("ask") && json.at("ask").get<bool>();
   if (const std::string rate = json.at("rate").get<std::string>(); !rate.empty()) {
     TRY_ASSIGN(rule.rate, ParseRate(rate));
   }
@@ -67,14 +68,17 @@ std::string EgressLine(const NetworkRule& rule) {
     ports.push_back(Json::array({range.first, range.last}));
   }
   const bool judged = JudgesRequests(rule.tls);
-  const Json json = {{"host", rule.any_host ? "*" : rule.host},
-                     {"ports", std::move(ports)},
-                     {"tls", TlsModeName(rule.tls)},
-                     {"methods", judged ? rule.methods : std::vector<std::string>()},
-                     {"paths", judged ? rule.paths : std::vector<std::string>()},
-                     {"bytes_out", rule.bytes_out},
-                     {"bytes_in", rule.bytes_in},
-                     {"rate", rule.rate ? FormatRate(*rule.rate) : ""}};
+  Json json = {{"host", rule.any_host ? "*" : rule.host},
+               {"ports", std::move(ports)},
+               {"tls", TlsModeName(rule.tls)},
+               {"methods", judged ? rule.methods : std::vector<std::string>()},
+               {"paths", judged ? rule.paths : std::vector<std::string>()},
+               {"bytes_out", rule.bytes_out},
+               {"bytes_in", rule.bytes_in},
+               {"rate", rule.rate ? FormatRate(*rule.rate) : ""}};
+  if (rule.ask) {
+    json["ask"] = true;
+  }
   return (rule.dangerous ? "!" : "") + PrintJson(json);
 }
 

@@ -107,12 +107,11 @@ std::string FixFor(std::span<const EgressRule> rules, const EgressRequest& reque
                      DefaultPortText(request.host, request.port, usual), PatternFor(request.path));
 }
 
-EgressVerdict Denied(std::string_view reason, std::string message, std::string fix, bool ask) {
+EgressVerdict Denied(std::string_view reason, std::string message, std::string fix) {
   EgressVerdict verdict;
   verdict.reason = reason;
   verdict.message = std::move(message);
   verdict.fix = std::move(fix);
-  verdict.ask = ask;
   return verdict;
 }
 
@@ -144,22 +143,30 @@ template <typename Asked>
 EgressVerdict JudgeBy(std::span<const EgressRule> rules, const Asked& asked, auto explain) {
   EgressVerdict verdict;
   Miss nearest = Miss::kHost;
-  bool ask = false;
   for (const EgressRule& rule : rules) {
     if (rule.deny) {
       if (MissOf(rule, EgressConnect{asked.host, asked.port}) == Miss::kNone) {
-        return Denied("host_denied", fmt::format("a rule denies {}", rule.text()), "", false);
+        return Denied("host_denied", fmt::format("a rule denies {}", rule.text()), "");
       }
       continue;
     }
     const Miss miss = MissOf(rule, asked);
-    nearest = std::max(nearest, miss);
-    ask = ask || (rule.ask && miss != Miss::kHost);
-    if (miss == Miss::kNone && (verdict.rule == nullptr || IsWider(rule, *verdict.rule))) {
-      verdict.rule = &rule;
+    if (miss != Miss::kNone) {
+      nearest = std::max(nearest, miss);
+      continue;
+    }
+    const EgressRule*& best = rule.ask ? verdict.asks : verdict.rule;
+    if (best == nullptr || IsWider(rule, *best)) {
+      best = &rule;
     }
   }
-  return verdict.allowed() ? verdict : explain(nearest, ask);
+  if (verdict.allowed()) {
+    verdict.asks = nullptr;
+    return verdict;
+  }
+  EgressVerdict denied = explain(nearest);
+  denied.asks = verdict.asks;
+  return denied;
 }
 
 }  // namespace
@@ -201,19 +208,23 @@ std::string EgressRule::text() const {
                      paths.empty() ? "/**" : fmt::format("{}", fmt::join(paths, ",")));
 }
 
+std::string ConnectFix(std::span<const EgressRule> rules, const EgressConnect& connect) {
+  return FixFor(rules, connect);
+}
+
 EgressVerdict Judge(std::span<const EgressRule> rules, const EgressConnect& connect) {
-  return JudgeBy(rules, connect, [&](Miss nearest, bool ask) {
+  return JudgeBy(rules, connect, [&](Miss nearest) {
     const std::string shown = HostAndPort{connect.host, connect.port}.text();
     return Denied(nearest == Miss::kHost ? "host_not_allowed" : "port_not_allowed",
                   nearest == Miss::kHost ? fmt::format("no rule allows {}", shown)
                                          : fmt::format("the rules for {} do not allow port {}",
                                                        connect.host.text(), connect.port),
-                  FixFor(rules, connect), ask);
+                  FixFor(rules, connect));
   });
 }
 
 EgressVerdict Judge(std::span<const EgressRule> rules, const EgressRequest& request) {
-  return JudgeBy(rules, request, [&](Miss nearest, bool ask) {
+  return JudgeBy(rules, request, [&](Miss nearest) {
     const std::string& host = request.host.text();
     const std::string fix = FixFor(rules, request);
     switch (nearest) {
@@ -222,24 +233,22 @@ EgressVerdict Judge(std::span<const EgressRule> rules, const EgressRequest& requ
         break;
       case Miss::kPort:
         return Denied("port_not_allowed",
-                      fmt::format("the rules for {} do not allow port {}", host, request.port), fix,
-                      ask);
+                      fmt::format("the rules for {} do not allow port {}", host, request.port),
+                      fix);
       case Miss::kScheme:
         return request.tls
                    ? Denied("plain_only",
-                            fmt::format("the rule for {} is for HTTP without TLS", host), fix, ask)
-                   : Denied("tls_required", fmt::format("{} is allowed with TLS only", host), fix,
-                            ask);
+                            fmt::format("the rule for {} is for HTTP without TLS", host), fix)
+                   : Denied("tls_required", fmt::format("{} is allowed with TLS only", host), fix);
       case Miss::kMethod:
         return Denied("method_not_allowed",
-                      fmt::format("{} at {} is not allowed", Printable(request.method), host), fix,
-                      ask);
+                      fmt::format("{} at {} is not allowed", Printable(request.method), host), fix);
       case Miss::kPath:
         return Denied("path_not_allowed",
                       fmt::format("{} at {} is not allowed", Printable(request.path.text()), host),
-                      fix, ask);
+                      fix);
     }
-    return Denied("host_not_allowed", fmt::format("no rule allows {}", host), fix, ask);
+    return Denied("host_not_allowed", fmt::format("no rule allows {}", host), fix);
   });
 }
 

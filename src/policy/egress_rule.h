@@ -2,7 +2,8 @@
 //
 // What a call may reach: rules that allow, and the judgement of one connection or request by all of them.
 //
-// Rules have no order. Without a rule that allows it, nothing passes; a rule with `deny` wins over every other. Rules
+// Rules have no order. Without a rule that allows it, nothing passes; a rule with `deny` wins over every other. A rule
+// with `ask` allows nothing until a person has agreed, for one host and port (egress/access_requests.h). Rules
 // speak of names only: which addresses a name may lead to is egress/address_guard.h's to say, at the time of the
 // connection. Judging is pure and takes values that were parsed once (HostName, UrlPath).
 #pragma once
@@ -41,7 +42,7 @@ struct EgressRule {
   uint64_t bytes_out = 0;            // of one call, to this rule's hosts; 0: no limit of its own
   uint64_t bytes_in = 0;
   uint64_t connections = 0;  // at the same time; 0: no limit of its own
-  bool ask = false;          // what is not allowed of this rule's hosts may be asked for
+  bool ask = false;          // opens nothing by itself: what it covers may be asked for
   bool deny = false;         // of hosts and ports; methods and paths do not narrow it
   bool of_tool = false;      // of a declared tool: a refusal names its manifest, not a flag
 
@@ -80,7 +81,7 @@ struct EgressVerdict {
   std::string message;  // one line for a person
   // What would allow it: the flag ("--allow api.example.com"), or the rule in a manifest; empty if nothing would.
   std::string fix;
-  bool ask = false;  // a rule says that a person may be asked
+  const EgressRule* asks = nullptr;  // denied, but a person may be asked for this rule
 
   bool allowed() const { return rule != nullptr; }
 };
@@ -89,5 +90,8 @@ struct EgressVerdict {
 // the last two is only opened to be looked into: each request is judged by itself, with `tls` as it turns out to be.
 EgressVerdict Judge(std::span<const EgressRule> rules, const EgressConnect& connect);
 EgressVerdict Judge(std::span<const EgressRule> rules, const EgressRequest& request);
+
+// What would allow TLS to that host and port: the flag, or the rule in a manifest.
+std::string ConnectFix(std::span<const EgressRule> rules, const EgressConnect& connect);
 
 }  // namespace coffer::policy

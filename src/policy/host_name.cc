@@ -196,6 +196,12 @@ Result<HostPattern> HostPattern::Parse(std::string_view text) {
   return pattern;
 }
 
+HostPattern HostPattern::Exactly(HostName host) {
+  HostPattern pattern;
+  pattern.domain_ = std::move(host);
+  return pattern;
+}
+
 HostPattern HostPattern::Any() {
   HostPattern pattern;
   pattern.kind_ = Kind::kAny;

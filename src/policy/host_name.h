@@ -54,11 +54,12 @@ class HostPattern {
     kExact,         // "d": d alone
     kBelow,         // "*.d": every name below d, at any depth
     kSelfAndBelow,  // "**.d": the same and d
-    kAny,           // every name; only a manifest's dangerously_allow_any_host makes one
+    kAny,  // every name; of dangerously_allow_any_host, and of rules that open nothing by themselves
   };
   HostPattern() = default;  // covers nothing
   static Result<HostPattern> Parse(std::string_view text);
   static HostPattern Any();
+  static HostPattern Exactly(HostName host);
 
   Kind kind() const { return kind_; }
   const HostName& domain() const { return domain_; }

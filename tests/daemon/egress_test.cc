@@ -80,6 +80,180 @@ TEST_F(DaemonEgress, RequestsInsideTlsAreJudged) {
   EXPECT_EQ(ReceiptOf(answer)["network"][0]["path"], nullptr) << ReceiptOf(answer)["network"];
 }
 
+// `ask = true`: an operator decides while the connection waits. Another agent's or the caller's own key cannot.
+TEST_F(DaemonEgress, AccessThatIsAskedForIsAnOperatorsToGrant) {
+  Declare("asker", Plain("api.test", "ask = true\n") + Plain("other.test", "ask = true\n"));
+  ASSERT_TRUE(Start());
+  const std::string agent = daemon_.NewKey("local", "agent", "bot")["key"];
+  const std::string stranger = daemon_.NewKey("other", "operator", "op")["key"];
+  const auto waiting = [&](const std::string& key) {
+    return daemon_.Ask("GET", "/v1/access", key).body.value("access", Json::array());
+  };
+  const auto decide = [&](const std::string& id, const std::string& key, const Json& body) {
+    return daemon_.Ask("POST", "/v1/access/" + id, key, body.dump());
+  };
+  HttpAnswer answer;
+  std::thread call([&] {
+    answer = Call("asker",
+                  Ask("api.test") + "\n" + Ask("api.test", "/v1/y") + "\n" + Ask("other.test") +
+                      "\n" + Ask("api.test", "/v2"),
+                  kAsIs, agent);
+  });
+  Json asked;
+  const auto next = [&](const char* host) {
+    return WaitUntil(
+        [&] {
+          asked = waiting(daemon_.key());
+          return asked.size() == 1 && asked[0]["host"] == host;
+        },
+        Seconds(30));
+  };
+  EXPECT_TRUE(next("api.test")) << asked.dump();
+  EXPECT_EQ(Seen(), "") << "OPEN: nothing is dialled before the answer";
+  const std::string id = asked.empty() ? "x" : asked[0]["id"].get<std::string>();
+  EXPECT_EQ(asked[0]["port"], plain_);
+  EXPECT_EQ(asked[0]["tool"], "asker");
+  EXPECT_EQ(asked[0]["agent"], "bot");
+  EXPECT_EQ(waiting(stranger).size(), 0U) << "OPEN: another tenant's";
+  EXPECT_EQ(decide(id, agent, {{"decision", "grant"}}).status, 403) << "OPEN: the agent's own key";
+  EXPECT_EQ(decide(id, stranger, {{"decision", "grant"}}).status, 404) << "OPEN: another tenant's";
+  EXPECT_EQ(decide(id, daemon_.key(), {{"decision", "maybe"}}).status, 400);
+  EXPECT_EQ(decide(id, daemon_.key(), {{"decision", "grant"}, {"minutes", 5000}}).status, 400);
+  EXPECT_EQ(Seen(), "") << "OPEN";
+  EXPECT_EQ(decide(id, daemon_.key(), {{"decision", "grant"}, {"minutes", 5}}).status, 200);
+  EXPECT_TRUE(next("other.test")) << asked.dump();
+  EXPECT_EQ(decide(id, daemon_.key(), {{"decision", "grant"}}).status, 404) << "it is decided";
+  const std::string other = asked.empty() ? "x" : asked[0]["id"].get<std::string>();
+  EXPECT_EQ(decide(other, daemon_.key(), {{"decision", "deny"}}).status, 200);
+  call.join();
+  EXPECT_TRUE(Contains(Out(answer), "hello /v1/x")) << "the control\n" << answer.text;
+  EXPECT_TRUE(Contains(Out(answer), "hello /v1/y")) << "asked once\n" << answer.text;
+  EXPECT_TRUE(Contains(Out(answer), "access_denied")) << answer.text;
+  EXPECT_TRUE(Contains(Out(answer), "path_not_allowed")) << "the rule's own terms hold";
+  const Json receipt = ReceiptOf(answer);
+  ASSERT_EQ(receipt["access"].size(), 2U) << receipt.dump();
+  EXPECT_EQ(receipt["access"][0]["decision"], "granted");
+  EXPECT_EQ(receipt["access"][0]["minutes"], 5);
+  EXPECT_FALSE(receipt["access"][0]["by"].is_null());
+  EXPECT_EQ(receipt["access"][1]["decision"], "denied");
+  EXPECT_TRUE(waiting(daemon_.key()).empty());
+}
+
+TEST_F(DaemonEgress, AccessThatIsNotAnsweredIsDenied) {
+  Configure("hold_time = \"2s\"\n");
+  Declare("asker", Plain("api.test", "ask = true\n") + Plain("other.test", "ask = true\n"));
+  ASSERT_TRUE(Start());
+  const HttpAnswer answer = Call("asker", Ask("api.test") + "\n" + Ask("api.test"));
+  EXPECT_TRUE(Contains(Out(answer), "access_unanswered")) << answer.text;
+  EXPECT_EQ(Seen(), "") << "OPEN";
+  const Json receipt = ReceiptOf(answer);
+  ASSERT_EQ(receipt["access"].size(), 1U) << "it is asked for once\n" << receipt.dump();
+  EXPECT_EQ(receipt["access"][0]["decision"], "unanswered");
+}
+
+// The operator's verb, over the daemon's socket.
+TEST_F(DaemonEgress, TheVerbListsAndGrants) {
+  Declare("asker", Plain("api.test", "ask = true\n"));
+  ASSERT_TRUE(Start());
+  const auto access = [&](Strings words) {
+    words.insert(words.begin(), {CofferPath(), "access"});
+    words.insert(words.end(), {"--state", daemon_.state()});
+    return RunProgram(words);
+  };
+  EXPECT_EQ(access({"list", "--json"}).out, "{\n  \"access\": []\n}\n");
+  HttpAnswer answer;
+  std::thread call([&] { answer = Call("asker", Ask("api.test")); });
+  std::string id;
+  EXPECT_TRUE(WaitUntil(
+      [&] {
+        const Json list = Json::parse(access({"list", "--json"}).out, nullptr, false);
+        if (!list.is_object() || list["access"].empty()) {
+          return false;
+        }
+        id = list["access"][0]["id"];
+        return true;
+      },
+      Seconds(30)));
+  EXPECT_TRUE(Contains(access({"list"}).out, id));
+  const RunResult wrong = access({"grant", "nothing.1"});
+  EXPECT_EQ(wrong.exit, 120);
+  EXPECT_TRUE(Contains(wrong.err, "no call waits for that")) << wrong.err;
+  EXPECT_EQ(access({"grant", id, "--minutes", "0"}).exit, 120);
+  const RunResult granted = access({"grant", id});
+  EXPECT_EQ(granted.exit, 0) << granted.err;
+  EXPECT_TRUE(Contains(granted.out, "is open")) << granted.out;
+  call.join();
+  EXPECT_TRUE(Contains(Out(answer), "hello /v1/x")) << answer.text;
+}
+
+// SIGHUP: another process takes the next calls, with what the host trusts now. A call that runs keeps its own.
+TEST_F(DaemonEgress, SighupReplacesTheRoleAndEndsNoCall) {
+  Declare("asker", Plain("api.test", "ask = true\n"));
+  ASSERT_TRUE(Start());
+  const pid_t before = daemon_.Find(RoleOf::kProxy);
+  ASSERT_GT(before, 0);
+  HttpAnswer answer;
+  std::thread call([&] { answer = Call("asker", Ask("api.test")); });
+  const auto waiting = [&] {
+    return daemon_.Ask("GET", "/v1/access", daemon_.key()).body.value("access", Json::array());
+  };
+  EXPECT_TRUE(WaitUntil([&] { return waiting().size() == 1; }, Seconds(30)));
+  EXPECT_EQ(::kill(daemon_.monitor(), SIGHUP), 0);
+  const auto proxies = [&] {
+    size_t count = 0;
+    for (const pid_t child : ChildrenOf(daemon_.monitor())) {
+      count += StatusOf(child)["Name"] == "coffer-proxy" ? 1 : 0;
+    }
+    return count;
+  };
+  EXPECT_TRUE(WaitUntil([&] { return proxies() == 2; }, Seconds(30)));
+  EXPECT_TRUE(Contains(Out(Call("reader", Ask("api.test"))), "hello")) << "the new one serves";
+  const Json asked = waiting();
+  EXPECT_EQ(asked.size(), 1U);
+  if (!asked.empty()) {
+    const std::string id = asked[0]["id"];
+    EXPECT_EQ(
+        daemon_.Ask("POST", "/v1/access/" + id, daemon_.key(), R"({"decision":"grant"})").status,
+        200);
+  }
+  call.join();
+  EXPECT_TRUE(Contains(Out(answer), "hello /v1/x")) << answer.text;
+  EXPECT_TRUE(WaitUntil([&] { return !IsAlive(before) && proxies() == 1; }, Seconds(30)))
+      << "it ends with its last call";
+  EXPECT_FALSE(Contains(daemon_.Said(), "ended")) << daemon_.Said();
+}
+
+// What the operator denies no manifest opens, nor does an answer; and it changes with the configuration.
+TEST_F(DaemonEgress, CeilingsHoldForEveryManifest) {
+  Declare("asker", Plain("other.test", "ask = true\n"));
+  ASSERT_TRUE(Start());
+  EXPECT_TRUE(Contains(Out(Call("reader", Ask("api.test"))), "hello")) << "the control";
+  Configure("deny = [\"api.test:" + std::to_string(plain_) + "\", \"*.test\"]\n");
+  ASSERT_EQ(::kill(daemon_.monitor(), SIGHUP), 0);
+  HttpAnswer answer;
+  EXPECT_TRUE(WaitUntil(
+      [&] {
+        answer = Call("reader", Ask("api.test"));
+        return Contains(Out(answer), "host_denied");
+      },
+      Seconds(30)))
+      << answer.text;
+  (void)Seen();
+  answer = Call("asker", Ask("other.test"));
+  EXPECT_TRUE(Contains(Out(answer), "host_denied")) << answer.text;
+  EXPECT_TRUE(ReceiptOf(answer)["access"].empty()) << "what is denied is not asked for";
+  EXPECT_EQ(Seen(), "") << "OPEN";
+  Configure("max_bytes_out = \"10B\"\n");
+  ASSERT_EQ(::kill(daemon_.monitor(), SIGHUP), 0);
+  EXPECT_TRUE(WaitUntil(
+      [&] {
+        answer = Call("reader", Ask("api.test"));
+        return Contains(Out(answer), "limit_reached");
+      },
+      Seconds(30)))
+      << answer.text;
+}
+
 TEST_F(DaemonEgress, BytesAreBoundedPerCall) {
   Declare("sender", Plain("api.test", "methods = [\"POST\"]\nbytes_out = \"2KiB\"\n"));
   ASSERT_TRUE(Start());

@@ -491,6 +491,20 @@ void FakeService::SetSwitch(const Identity& who, const SwitchTarget& target,
   reply(SwitchView{target, who.tenant, reason, who.key_id, std::chrono::seconds(1'700'000'000)});
 }
 
+void FakeService::ListAccess(const Identity& who, Reply<std::vector<AccessView>> reply) {
+  Note(who, "ListAccess");
+  reply(std::vector<AccessView>{});
+}
+
+void FakeService::DecideAccess(const Identity& who, const std::string& access_id,
+                               AccessDecision /*decision*/, Reply<AccessView> reply) {
+  Note(who, "DecideAccess");
+  AccessView view;
+  view.id = access_id;
+  view.tenant = who.tenant;
+  reply(view);
+}
+
 void FakeService::ClearSwitch(const Identity& who, const SwitchTarget&, Reply<Nothing> reply) {
   Note(who, "ClearSwitch");
   reply(Nothing{});

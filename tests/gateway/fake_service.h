@@ -77,6 +77,9 @@ class FakeService : public Service {
   void ListSwitches(const Identity& who, Reply<std::vector<SwitchView>> reply) override;
   void SetSwitch(const Identity& who, const SwitchTarget& target, const std::string& reason,
                  Reply<SwitchView> reply) override;
+  void ListAccess(const Identity& who, Reply<std::vector<AccessView>> reply) override;
+  void DecideAccess(const Identity& who, const std::string& access_id, AccessDecision decision,
+                    Reply<AccessView> reply) override;
   void ClearSwitch(const Identity& who, const SwitchTarget& target, Reply<Nothing> reply) override;
   void GetMetrics(const Identity& who, Reply<std::string> reply) override;
   Readiness GetReadiness() override;

@@ -15,6 +15,8 @@ namespace {
 
 constexpr size_t kMostText = 480;  // of one field; a path may be longer than a receipt wants it
 constexpr uint32_t kEntryMagic = 0x636f5204;
+constexpr uint32_t kNoticeMagic = 0x636f5211;
+constexpr uint32_t kDecisionMagic = 0x636f5212;
 
 // A value without NUL, which is no part of a text between processes.
 std::string Cut(const std::string& text) {
@@ -43,9 +45,20 @@ Json JsonOf(const policy::EgressTexts& grants) {
                {"resolve", grants.resolve},
                {"addresses", grants.addresses},
                {"upstream_ca", grants.upstream_ca}};
+  if (!grants.upstream_proxy.empty()) {
+    json["upstream_proxy"] = grants.upstream_proxy;
+    json["proxied"] = grants.proxied;
+  }
+  if (grants.hold_seconds > 0) {
+    json["hold"] = grants.hold;
+    json["hold_seconds"] = grants.hold_seconds;
+  }
   if (grants.of_tool) {
     json["lines"] = grants.lines;
     json["connections"] = grants.connections;
+    json["deny"] = grants.deny;
+    json["most_bytes_out"] = grants.most_bytes_out;
+    json["most_bytes_in"] = grants.most_bytes_in;
   }
   return json;
 }
@@ -70,15 +83,70 @@ Result<EgressOrder> DecodeOrder(std::string_view text) {
     grants.addresses = json.at("addresses").get<std::vector<std::string>>();
     grants.upstream_ca = json.at("upstream_ca").get<std::string>();
     order.own = json.at("own").get<std::vector<std::string>>();
+    if (json.contains("upstream_proxy")) {
+      grants.upstream_proxy = json.at("upstream_proxy").get<std::string>();
+      grants.proxied = json.at("proxied").get<std::vector<std::string>>();
+    }
+    if (json.contains("hold")) {
+      grants.hold = json.at("hold").get<bool>();
+      grants.hold_seconds = json.at("hold_seconds").get<uint32_t>();
+    }
     if (json.contains("lines")) {
       grants.of_tool = true;
       grants.lines = json.at("lines").get<std::vector<std::string>>();
       grants.connections = json.at("connections").get<uint64_t>();
+      grants.deny = json.at("deny").get<std::vector<std::string>>();
+      grants.most_bytes_out = json.at("most_bytes_out").get<uint64_t>();
+      grants.most_bytes_in = json.at("most_bytes_in").get<uint64_t>();
     }
     return order;
   } catch (const std::exception& problem) {
     return Internal("egress.grants", std::string("not the grants of a call: ") + problem.what());
   }
+}
+
+std::string EncodeNotice(const egress::AccessNotice& notice) {
+  WireWriter writer(kNoticeMagic);
+  writer.Number(static_cast<uint8_t>(notice.kind));
+  writer.Number(notice.id);
+  writer.Text(Cut(notice.host));
+  writer.Number(notice.port);
+  writer.Text(Cut(notice.opens));
+  return "Q" + writer.Take();
+}
+
+std::optional<egress::AccessNotice> DecodeNotice(std::string_view message) {
+  if (!message.starts_with('Q')) {
+    return std::nullopt;
+  }
+  WireReader reader(message.substr(1), kNoticeMagic);
+  egress::AccessNotice notice;
+  notice.kind = reader.Choice(egress::AccessNotice::Kind::kGone);
+  notice.id = reader.Number<uint32_t>();
+  notice.host = reader.Text();
+  notice.port = reader.Number<uint16_t>();
+  notice.opens = reader.Text();
+  return reader.Complete() ? std::optional(std::move(notice)) : std::nullopt;
+}
+
+std::string EncodeDecision(const egress::AccessDecision& decision) {
+  WireWriter writer(kDecisionMagic);
+  writer.Number(decision.id);
+  writer.Number(static_cast<uint8_t>(decision.choice));
+  writer.Number(decision.minutes);
+  return "D" + writer.Take();
+}
+
+std::optional<egress::AccessDecision> DecodeDecision(std::string_view message) {
+  if (!message.starts_with('D')) {
+    return std::nullopt;
+  }
+  WireReader reader(message.substr(1), kDecisionMagic);
+  egress::AccessDecision decision;
+  decision.id = reader.Number<uint32_t>();
+  decision.choice = reader.Choice(egress::AccessChoice::kForMinutes);
+  decision.minutes = reader.Number<uint32_t>();
+  return reader.Complete() ? std::optional(decision) : std::nullopt;
 }
 
 std::string EncodeEntry(const EgressEntry& entry) {

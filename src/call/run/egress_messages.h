@@ -9,15 +9,18 @@
 // their lengths (base/wire_bytes.h), and what is not exactly an entry makes the whole log count as broken.
 //
 // Both kinds of process speak the same on one seqpacket socket of the call: 'R' and the CA or 'E' and a message out, 'L'
-// and the listener in, then the supervisor's end of file, and at last 'F': everything is written down.
+// and the listener in, then the supervisor's end of file, and at last 'F': everything is written down. In between, 'Q' and
+// a notice out about access that is asked for, and 'D' and a decision in.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "egress/access.h"
 #include "egress/traffic.h"
 #include "policy/egress_texts.h"
 
@@ -42,6 +45,12 @@ struct EgressOrder {
 std::string EncodeGrants(const policy::EgressTexts& grants);
 std::string EncodeOrder(const EgressOrder& order);
 Result<EgressOrder> DecodeOrder(std::string_view text);
+
+inline constexpr size_t kMostNoticeBytes = 2048;  // of a notice or a decision, with its first byte
+std::string EncodeNotice(const egress::AccessNotice& notice);
+std::optional<egress::AccessNotice> DecodeNotice(std::string_view message);
+std::string EncodeDecision(const egress::AccessDecision& decision);
+std::optional<egress::AccessDecision> DecodeDecision(std::string_view message);
 
 // One connection or request, when it is over.
 using EgressEntry = egress::Traffic;

@@ -30,6 +30,7 @@ using raw::Arg;
 using raw::Syscall;
 
 constexpr int kReadyMillis = 20000;  // a loaded machine; it dies much earlier if it fails
+constexpr int kMostNotices = 100;    // more than a process sends
 constexpr int kEndMillis = 3000;     // to write down what it had open
 
 Error EgressError(const char* what, long answer) {
@@ -217,14 +218,34 @@ Status EgressProcess::GiveListeners(const egress::Listeners& listeners) {
                   : Status();
 }
 
+std::optional<egress::AccessNotice> EgressProcess::TakeNotice(bool& gone) {
+  std::string message(kMostNoticeBytes, '\0');
+  const long got = Syscall(SYS_recvfrom, control_.get(), Arg(message.data()), message.size(),
+                           MSG_DONTWAIT, 0, 0);
+  gone = got <= 0 && got != -EAGAIN && got != -EINTR;
+  return got <= 0 ? std::nullopt
+                  : DecodeNotice(std::string_view(message).substr(0, static_cast<size_t>(got)));
+}
+
+void EgressProcess::Decide(const egress::AccessDecision& decision) {
+  const std::string message = EncodeDecision(decision);
+  (void)Syscall(SYS_sendto, control_.get(), Arg(message.data()), message.size(),
+                MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
+}
+
 // Whether the process says, in time, that everything is written down.
 bool EgressProcess::HearEnd() {
   (void)Syscall(SYS_shutdown, control_.get(), SHUT_WR);
   pollfd said{control_.get(), POLLIN, 0};
-  char word = 0;
-  return ::poll(&said, 1, kEndMillis) == 1 &&
-         Syscall(SYS_recvfrom, control_.get(), Arg(&word), 1, MSG_DONTWAIT, 0, 0) == 1 &&
-         word == 'F';
+  char word = 'Q';
+  // Notices that no one read are in front of it: two for each request at most.
+  for (int left = kMostNotices; word == 'Q' && left > 0; --left) {
+    if (::poll(&said, 1, kEndMillis) != 1 ||
+        Syscall(SYS_recvfrom, control_.get(), Arg(&word), 1, MSG_DONTWAIT, 0, 0) != 1) {
+      return false;
+    }
+  }
+  return word == 'F';
 }
 
 EgressProcess::End EgressProcess::Finish() {

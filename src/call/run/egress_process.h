@@ -11,6 +11,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -38,6 +39,13 @@ class EgressProcess {
   Result<std::string> AwaitReady();
   // Sockets that listen inside. The caller closes its own copies, so that no connection waits for a dead process.
   Status GiveListeners(const egress::Listeners& listeners);
+
+  // A notice about access that is asked for may wait here; -1: the process is gone.
+  int notice_fd() const { return control_.get(); }
+  // One notice, if one waits. Sets `gone` if the process has ended.
+  std::optional<egress::AccessNotice> TakeNotice(bool& gone);
+  // Never waits: a process that does not read loses it.
+  void Decide(const egress::AccessDecision& decision);
 
   struct End {
     EgressLog log;

@@ -173,6 +173,10 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
                    "leave out --level process (in a manifest: isolation.level = \"container\"); "
                    "`coffer doctor` says what this host lacks");
   }
+  if (request.egress.hold && request.access == nullptr) {
+    return Refused("policy.egress", "--hold is for coffer run at a terminal",
+                   "name the hosts instead: --allow HOST");
+  }
   if (PortSocketsOf(request) > isolation::kMostPortSockets) {
     return Refused("policy.egress", "network beside that many ports of a session",
                    "leave out --publish, or end processes of the session");

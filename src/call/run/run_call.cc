@@ -18,6 +18,7 @@
 #include "call/run/bound_files.h"
 #include "call/run/caught_signals.h"
 #include "call/run/export_files.h"
+#include "call/run/held_access.h"
 #include "call/run/launch.h"
 #include "call/run/launch_egress.h"
 #include "call/run/level.h"
@@ -251,6 +252,10 @@ RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, std::optio
   if (launched->asks_for_threads) {
     watch.CountThreads();
   }
+  std::optional<HeldAccess> held;
+  if (request.access != nullptr && launched->egress.running()) {
+    watch.HoldAccess(&held.emplace(launched->egress, *request.access));
+  }
   std::optional<Terminal> terminal;
   if (request.envelope.tty) {
     terminal.emplace(STDIN_FILENO);
@@ -280,6 +285,9 @@ RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, std::optio
     outcome.notes.push_back(
         fmt::format("only programs that use a proxy reached the network: {}; {}",
                     launched->not_transparent, isolation::kNameRedirectFix));
+  }
+  if (held) {
+    outcome.receipt.access = held->Finish();
   }
   if (launched->egress.running()) {
     egress = SettleEgress(launched->egress, outcome);

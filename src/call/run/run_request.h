@@ -13,6 +13,7 @@
 
 namespace coffer::call {
 
+class AccessDecider;
 class RunJournal;
 class ToolsServer;
 
@@ -64,6 +65,8 @@ struct RunRequest {
   // on the wire.
   policy::EgressTexts egress;
   bool egress_intercepts = false;  // a rule judges requests, not only hosts
+  // Who is asked for access that a rule with `ask` covers; null: it is refused at once.
+  AccessDecider* access = nullptr;
   int egress_door = -1;  // to the daemon's egress role; -1: the call has a process of its own
   // --tools: declared tools that the command may call, and where their manifests are (launch_tools.h). Never on the wire:
   // `coffer run` alone.

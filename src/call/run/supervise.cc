@@ -15,6 +15,7 @@
 
 #include "base/quantity.h"
 #include "base/sys.h"
+#include "call/run/held_access.h"
 #include "isolation/process_tree.h"
 
 namespace coffer::call {
@@ -268,11 +269,16 @@ void Watch::PollOnce(Nanos timeout) {
   const size_t refused =
       set.Add(listener_.valid() && !denials_.hung_up() ? listener_.get() : -1, POLLIN);
   const size_t oom = set.Add(ended_ ? -1 : oom_fd_, POLLIN);
-  const size_t out_read = set.Add(out_.read_fd(), POLLIN);
-  const size_t err_read = set.Add(err_.read_fd(), POLLIN);
-  const size_t out_write = set.Add(out_.write_fd(), POLLOUT);
-  const size_t err_write = set.Add(err_.write_fd(), POLLOUT);
-  const size_t in_read = set.Add(ended_ ? -1 : in_.read_fd(), POLLIN);
+  const bool asks = held_ != nullptr && !ended_;
+  const size_t notice = set.Add(asks ? held_->notice_fd() : -1, POLLIN);
+  const size_t answer = set.Add(asks ? held_->decider_fd() : -1, POLLIN);
+  // While a question stands on the terminal, the command neither writes over it nor reads the answer.
+  const bool held = asks && held_->holds_terminal();
+  const size_t out_read = set.Add(held ? -1 : out_.read_fd(), POLLIN);
+  const size_t err_read = set.Add(held ? -1 : err_.read_fd(), POLLIN);
+  const size_t out_write = set.Add(held ? -1 : out_.write_fd(), POLLOUT);
+  const size_t err_write = set.Add(held ? -1 : err_.write_fd(), POLLOUT);
+  const size_t in_read = set.Add(ended_ || held ? -1 : in_.read_fd(), POLLIN);
   const size_t in_write = set.Add(ended_ ? -1 : in_.write_fd(), POLLOUT);
   if (set.Wait(timeout) < 0) {
     return;  // EINTR: whatever it was shows again
@@ -287,6 +293,12 @@ void Watch::PollOnce(Nanos timeout) {
   }
   if (set[signals] != 0) {
     OnSignal();
+  }
+  if (set[notice] != 0) {
+    held_->OnNotice();
+  }
+  if (set[answer] != 0) {
+    held_->OnAnswer();
   }
   if (set[oom] != 0 && cgroup_.OomHappened()) {
     CheckUsage();

@@ -53,6 +53,8 @@ struct WatchResult {
   int interrupted_by = 0;    // the signal that we were told to end with
 };
 
+class HeldAccess;
+
 class Watch {
  public:
   Watch(const policy::Envelope& envelope, isolation::Boundary& boundary, limits::Cgroup& cgroup,
@@ -66,6 +68,8 @@ class Watch {
   void MarkCuts(bool marks) { budget_.marks = marks; }
   // The filter asks for threads, because no cgroup counts them.
   void CountThreads() { counts_threads_ = true; }
+  // Access that the call asks for is decided meanwhile. It outlives the watch.
+  void HoldAccess(HeldAccess* held) { held_ = held; }
   // Takes our ends of the stdio; with a terminal, its master instead.
   void Attach(SupervisorStdio stdio);
   void AttachTerminal(UniqueFd master, Terminal* own_terminal);
@@ -126,6 +130,7 @@ class Watch {
   int interrupted_by_ = 0;
   unsigned cpus_ = 1;
   int oom_fd_ = -1;
+  HeldAccess* held_ = nullptr;
   bool counts_threads_ = false;
   bool settled_ = false;
   bool ended_ = false;

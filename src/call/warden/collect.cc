@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 
@@ -18,6 +19,7 @@ using raw::Syscall;
 
 constexpr size_t kReport = 2;
 constexpr size_t kMaxOutput = 64 << 20;
+constexpr size_t kMostWaiting = 16;  // more than an egress role has open for one call
 
 void TakeSignals(const CollectOptions& options) {
   signalfd_siginfo info{};
@@ -48,9 +50,35 @@ void Collector::Read(size_t channel) {
   }
   const std::string_view piece(buffer.data(), static_cast<size_t>(got));
   from.bytes.append(piece);
+  if (channel == kReport) {
+    TakeAccess(from.bytes);
+  }
   if (sink_ && channel != kReport) {
     sink_(channel == 0 ? Stream::kOut : Stream::kErr, piece);
   }
+}
+
+// Requests for access come before the report, each of fixed size. Only those that wait are kept.
+void Collector::TakeAccess(std::string& report) {
+  AccessFrame frame;
+  const uint64_t magic = frame.magic;
+  while (report.size() >= sizeof(frame) && memcmp(report.data(), &magic, sizeof(magic)) == 0) {
+    memcpy(&frame, report.data(), sizeof(frame));
+    report.erase(0, sizeof(frame));
+    std::optional<egress::AccessNotice> notice = NoticeOf(frame);
+    if (!notice) {
+      continue;
+    }
+    std::erase_if(waiting_, [&](const auto& one) { return one.id == notice->id; });
+    if (notice->kind == egress::AccessNotice::Kind::kAsked && waiting_.size() < kMostWaiting) {
+      waiting_.push_back(*std::move(notice));
+    }
+  }
+}
+
+bool Collector::Answer(const AccessAnswer& answer) {
+  std::erase_if(waiting_, [&](const auto& one) { return one.id == answer.decision.id; });
+  return channels_[kReport].fd.valid() && SendAccessReply(channels_[kReport].fd.get(), answer);
 }
 
 bool Collector::done() const {

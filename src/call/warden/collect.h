@@ -12,8 +12,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/unique_fd.h"
+#include "call/warden/access_channel.h"
 #include "call/warden/launcher.h"
 #include "call/warden/wire.h"
 
@@ -42,6 +44,9 @@ class Collector {
   // Reads once. The channel ends at its end, at an error, or when there is too much.
   void Read(size_t channel);
   bool done() const;
+  // Access that the call waits for, as it was asked for; and how one of them is answered. False: the runner is gone.
+  const std::vector<egress::AccessNotice>& waiting() const { return waiting_; }
+  bool Answer(const AccessAnswer& answer);
   // Once, when done.
   Collected Take();
 
@@ -52,7 +57,10 @@ class Collector {
     size_t limit = 0;
   };
   std::array<Channel, kChannels> channels_;
+  void TakeAccess(std::string& report);
+
   OutputSink sink_;
+  std::vector<egress::AccessNotice> waiting_;
 };
 
 struct CollectOptions {

@@ -37,7 +37,14 @@ Status GrantNetwork(const WardenTable& table, RunRequest& request) {
   granted.resolve = table.egress.resolve;
   granted.addresses = table.egress.addresses;
   granted.upstream_ca = table.egress.upstream_ca;
-  granted.connections = request.envelope.connections;
+  granted.upstream_proxy = table.egress.upstream_proxy;
+  granted.proxied = table.egress.proxied;
+  granted.deny = table.egress.deny;
+  granted.most_bytes_out = table.egress.bytes_out;
+  granted.most_bytes_in = table.egress.bytes_in;
+  const uint64_t own = request.envelope.connections;
+  const uint64_t most = table.egress.connections;
+  granted.connections = std::min(own - 1, most - 1) + 1;  // 0 is no limit
   granted.of_tool = true;
   // Which rules judge requests is for the egress process to say: it makes a CA if one does.
   request.egress_intercepts = true;

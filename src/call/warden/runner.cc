@@ -12,6 +12,7 @@
 #include "base/exit_codes.h"
 #include "base/sys.h"
 #include "call/run/run_call.h"
+#include "call/warden/access_channel.h"
 
 namespace coffer::call {
 
@@ -36,6 +37,8 @@ bool BecomeRunner(int in, int out, int err, int parent) {
 
 void RunAndReport(RunRequest request, int report) {
   request.receipt_path = "-";  // it is wanted; where it goes is not ours to say
+  ChannelAccess access(report);
+  request.access = request.egress.hold_seconds > 0 ? &access : nullptr;
   RunOutcome outcome = RunCall(request);
   SendReport(report,
              {outcome.exit_status, outcome.error, outcome.receipt, std::move(outcome.exports)},

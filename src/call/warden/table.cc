@@ -14,6 +14,13 @@ void WriteEgress(WireWriter& writer, const policy::EgressConfig& egress) {
   writer.Texts(egress.resolve);
   writer.Texts(egress.addresses);
   writer.Text(egress.upstream_ca);
+  writer.Text(egress.upstream_proxy);
+  writer.Texts(egress.proxied);
+  writer.Texts(egress.deny);
+  writer.Number(egress.connections);
+  writer.Number(egress.bytes_out);
+  writer.Number(egress.bytes_in);
+  writer.Number(egress.hold_seconds);
   writer.Number(egress.sets.size());
   for (const auto& [name, rules] : egress.sets) {
     writer.Text(name);
@@ -26,6 +33,13 @@ policy::EgressConfig ReadEgress(WireReader& reader) {
   egress.resolve = reader.Texts();
   egress.addresses = reader.Texts();
   egress.upstream_ca = reader.Text();
+  egress.upstream_proxy = reader.Text();
+  egress.proxied = reader.Texts();
+  egress.deny = reader.Texts();
+  egress.connections = reader.Number<uint64_t>();
+  egress.bytes_out = reader.Number<uint64_t>();
+  egress.bytes_in = reader.Number<uint64_t>();
+  egress.hold_seconds = reader.Number<uint32_t>();
   for (uint32_t left = reader.Count(); left > 0 && reader.ok(); --left) {
     std::string name = reader.Text();
     egress.sets.emplace_back(std::move(name), reader.Texts());

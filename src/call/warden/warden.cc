@@ -60,6 +60,7 @@ Result<RunRequest> ReadRequest(const WardenRules& rules, const WardenTable& tabl
   TRY(CheckRequest(rules, table, request));
   TRY(TakeFixedStdin(*table.Find(request.entry)));
   TRY(GrantNetwork(table, request));
+  request.egress.hold_seconds = table.egress.hold_seconds;  // here operators can be asked
   TRY_ASSIGN(request.uids, UidOfTenant(request.tenant, uid_index));
   // From here on by our own word, never by the gateway's.
   request.runtimes_only = true;

@@ -18,7 +18,7 @@ void Fields(auto& wire, auto& receipt) {
   wire(receipt.level, receipt.layers, receipt.floor, receipt.missing, receipt.runtimes);
   wire(receipt.program, receipt.exec, receipt.overlay, receipt.bound, receipt.planted);
   wire(receipt.exported, receipt.left_out);
-  wire(receipt.network);
+  wire(receipt.network, receipt.access);
   wire(receipt.limits, receipt.denials, receipt.denials_recorded, receipt.syscalls_denied);
   wire(receipt.output_bytes, receipt.output_produced, receipt.output_truncated);
   wire(receipt.output_sha256, receipt.stderr_sha256);
@@ -40,6 +40,9 @@ void Parts(auto& wire, T& item) {
   } else if constexpr (std::is_same_v<Item, audit::NetworkUse>) {
     wire(item.host, item.port, item.method, item.path, item.decision, item.rule, item.error);
     wire(item.bytes_out, item.bytes_in, item.duration, item.count);
+  } else if constexpr (std::is_same_v<Item, audit::AccessRequest>) {
+    wire(item.id, item.host, item.port, item.opens, item.requested_at, item.decision, item.by);
+    wire(item.decided_at, item.minutes, item.ended, item.ended_at);
   } else if constexpr (std::is_same_v<Item, audit::CapUse>) {
     wire(item.cap, item.used, item.unit, item.breached, item.enforced);
   } else if constexpr (std::is_same_v<Item, audit::Denial>) {

@@ -53,6 +53,8 @@ void PostKey(const std::shared_ptr<Exchange>& exchange, Respond respond);
 void GetKeys(const std::shared_ptr<Exchange>& exchange, Respond respond);
 void DeleteKey(const std::shared_ptr<Exchange>& exchange, Respond respond);
 
+void GetAccess(const std::shared_ptr<Exchange>& exchange, Respond respond);
+void PostAccess(const std::shared_ptr<Exchange>& exchange, Respond respond);
 void GetSwitches(const std::shared_ptr<Exchange>& exchange, Respond respond);
 void PutSwitch(const std::shared_ptr<Exchange>& exchange, Respond respond);
 void DeleteSwitch(const std::shared_ptr<Exchange>& exchange, Respond respond);

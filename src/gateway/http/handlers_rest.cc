@@ -171,6 +171,24 @@ void DeleteKey(const std::shared_ptr<Exchange>& exchange, Respond respond) {
       Answering<KeyView>(exchange, std::move(respond), 200, FormatKey));
 }
 
+void GetAccess(const std::shared_ptr<Exchange>& exchange, Respond respond) {
+  exchange->api->service.ListAccess(
+      exchange->who,
+      Answering<std::vector<AccessView>>(exchange, std::move(respond), 200, FormatAccessList));
+}
+
+void PostAccess(const std::shared_ptr<Exchange>& exchange, Respond respond) {
+  const Answer<AccessDecision> decision =
+      ParseAccessBody(exchange->body, exchange->api->config.limits);
+  if (!decision.ok()) {
+    respond(ProblemResponse(FromRefusal(decision.refusal())));
+    return;
+  }
+  exchange->api->service.DecideAccess(
+      exchange->who, exchange->Value("access_id"), decision.value(),
+      Answering<AccessView>(exchange, std::move(respond), 200, FormatAccess));
+}
+
 void GetSwitches(const std::shared_ptr<Exchange>& exchange, Respond respond) {
   exchange->api->service.ListSwitches(
       exchange->who,

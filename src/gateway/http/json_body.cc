@@ -316,6 +316,29 @@ Answer<KeyRequest> ParseKeyBody(std::string_view text, const HttpLimits& limits)
   return request;
 }
 
+Answer<AccessDecision> ParseAccessBody(std::string_view text, const HttpLimits& limits) {
+  constexpr uint64_t kMostMinutes = 24 * 60;
+  Answer<Members> read = Members::Read(text, limits);
+  if (!read.ok()) {
+    return read.refusal();
+  }
+  Members& members = read.value();
+  AccessDecision decision;
+  const std::string word = members.Text("decision").value_or("");
+  if (word != "grant" && word != "deny") {
+    members.Wrong("decision", "must be grant or deny");
+  }
+  decision.grant = word == "grant";
+  decision.minutes = members.Number("minutes", kMostMinutes).value_or(0);
+  if (decision.minutes > 0 && !decision.grant) {
+    members.Wrong("minutes", "belongs to a grant");
+  }
+  if (std::optional<Refusal> refusal = members.Finish(); refusal.has_value()) {
+    return *refusal;
+  }
+  return decision;
+}
+
 Answer<std::string> ParseSwitchBody(std::string_view text, const HttpLimits& limits) {
   Answer<Members> read = Members::Read(text, limits);
   if (!read.ok()) {

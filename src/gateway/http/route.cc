@@ -67,7 +67,7 @@ bool ValidValue(std::string_view kind, const std::string& value) {
   if (kind == "hash") {
     return IsHash(value);
   }
-  return (kind == "key_id" || kind == "name") && IsName(value);
+  return (kind == "key_id" || kind == "access_id" || kind == "name") && IsName(value);
 }
 
 bool Listed(std::string_view list, std::string_view name) {

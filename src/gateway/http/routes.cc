@@ -75,6 +75,10 @@ constexpr std::array kRoutes = {
     // Not for agents: an envelope names paths of the host.
     Route{Method::kGet, "/v1/audit/objects/{hash}", kOversees, kNone, GetAuditObject},
 
+    Route{Method::kGet, "/v1/access", kOversees, kNone, GetAccess},
+    // An agent, whose call it is, has no say in it.
+    Route{Method::kPost, "/v1/access/{access_id}", kOperates, kJson, PostAccess},
+
     Route{Method::kGet, "/v1/switches", kOversees, kNone, GetSwitches},
     Route{Method::kPut, "/v1/switches/{scope}/{name}", kOperates, kJson, PutSwitch},
     Route{Method::kDelete, "/v1/switches/{scope}/{name}", kOperates, kNone, DeleteSwitch},

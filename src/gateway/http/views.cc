@@ -202,6 +202,12 @@ Json AuditJson(const AuditView& call) {
           {"seal", call.seal}};
 }
 
+Json AccessJson(const AccessView& access) {
+  return {{"id", access.id},     {"call_id", access.call_id},     {"tenant", access.tenant.name()},
+          {"tool", access.tool}, {"agent", OrNull(access.agent)}, {"host", access.host},
+          {"port", access.port}, {"opens", access.opens}};
+}
+
 Json SwitchJson(const SwitchView& one) {
   return {{"scope", ScopeName(one.target.scope)},
           {"name", one.target.name},
@@ -309,6 +315,10 @@ std::string FormatTranscriptView(const TranscriptView& view) {
 }
 std::string FormatCheckpoint(const CheckpointView& checkpoint) {
   return PrintJson({{"checkpoint", checkpoint.note}, {"key", checkpoint.key}});
+}
+std::string FormatAccess(const AccessView& access) { return PrintJson(AccessJson(access)); }
+std::string FormatAccessList(const std::vector<AccessView>& waiting) {
+  return PrintJson({{"access", ListOf(waiting, AccessJson)}});
 }
 std::string FormatSwitch(const SwitchView& one) { return PrintJson(SwitchJson(one)); }
 std::string FormatSwitches(const std::vector<SwitchView>& switches) {

@@ -37,6 +37,8 @@ std::string FormatKeys(const std::vector<KeyView>& keys);
 std::string FormatAudit(const Page<AuditView>& page);
 std::string FormatTranscriptView(const TranscriptView& view);
 std::string FormatCheckpoint(const CheckpointView& checkpoint);
+std::string FormatAccess(const AccessView& access);
+std::string FormatAccessList(const std::vector<AccessView>& waiting);
 std::string FormatSwitch(const SwitchView& one);
 std::string FormatSwitches(const std::vector<SwitchView>& switches);
 std::string FormatReadiness(const Readiness& readiness);

@@ -239,7 +239,7 @@ class Differ {
     if (rule.bytes_in > 0) {
       terms += fmt::format(", {} in", FormatSize(rule.bytes_in));
     }
-    return rule.ask ? terms + ", more if a person agrees" : terms;
+    return rule.ask ? terms + ", if a person agrees" : terms;
   }
 
   // One grant for each host, port, method and path, so that a longer list is seen as what it adds.

@@ -32,11 +32,6 @@ std::vector<Mistake> UnsupportedSurfaces(const Manifest& manifest,
                                            : rule.host.empty() ? "a host"
                                                                : Printable(rule.host)),
         "leave it out; the tool then runs without network");
-    // Without a person to ask, every question would be a denial after a wait.
-    if (rule.ask) {
-      add(Surface::kApproval, rule.position, "network.allow.ask",
-          "leave it out: what no rule allows is denied at once");
-    }
   }
   for (const CredentialRule& rule : manifest.credentials) {
     add(Surface::kCredentials, rule.position,

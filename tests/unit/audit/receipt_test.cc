@@ -37,6 +37,11 @@ Receipt Full() {
   receipt.denials = {
       {"isolation", "syscall", "unshare(0x10000000)", "seccomp.default", "why", "fix", 3},
       {"isolation", "syscall", "bpf", "seccomp.default", "why", "", UINT64_MAX}};
+  const Nanos kTime = receipt.requested_at;
+  receipt.access = {
+      {1, "api.test", 443, "api.test:443", kTime, "granted", "alice",
+       kTime + std::chrono::seconds(1), 5, "time", kTime + std::chrono::seconds(301)},
+      {2, "b.test", 22, "tcp://b.test:22", kTime, "unanswered", "", kTime, 0, "", {}}};
   receipt.denials_recorded = false;
   receipt.syscalls_denied = {{"bpf", 1}, {"unshare", 3}};
   receipt.output_bytes = 10;
@@ -61,7 +66,7 @@ TEST(Receipt, EveryFieldOfTheContractIsAlwaysThere) {
       "code_hash",     "requested_at", "started_at", "finished_at",  "duration_ms", "isolation",
       "limits",        "denials",      "scan",       "approval",     "leases",      "network",
       "syscalls",      "files",        "output",     "incidents",    "outcome",     "error",
-      "exit",          "cost",         "log",        "signature"};
+      "exit",          "cost",         "log",        "signature",    "access"};
   for (const Receipt& receipt : {Receipt(), Full()}) {
     const Json json = *ParseJson(FormatReceipt(receipt));
     EXPECT_EQ(json.size(), std::size(kFields));

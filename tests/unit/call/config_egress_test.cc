@@ -27,6 +27,13 @@ TEST(ConfigEgress, EverythingThatCanBeSaid) {
 resolve = ["db.internal=10.1.2.3"]
 dangerously_addresses = ["10.1.0.0/16"]
 upstream_ca = "/etc/coffer/ca.pem"
+upstream_proxy = "http://proxy.internal:3128"
+proxied = ["**.example.com"]
+deny = ["**.example.net", "files.example.com:22", "*:25"]
+max_connections = 8
+max_bytes_out = "1MiB"
+max_bytes_in = "2MiB"
+hold_time = "30s"
 [egress.sets]
 pypi = ["packages.example.com", "GET https://files.example.com/packages/**"]
 db = ["tcp://db.internal:5432"]
@@ -37,6 +44,13 @@ db = ["tcp://db.internal:5432"]
   EXPECT_EQ(egress.resolve, std::vector<std::string>{"db.internal=10.1.2.3"});
   EXPECT_EQ(egress.addresses, std::vector<std::string>{"10.1.0.0/16"});
   EXPECT_EQ(config->egress.upstream_ca_file, "/etc/coffer/ca.pem");
+  EXPECT_EQ(egress.upstream_proxy, "http://proxy.internal:3128");
+  EXPECT_EQ(egress.proxied, std::vector<std::string>{"**.example.com"});
+  EXPECT_EQ(egress.deny.size(), 3U);
+  EXPECT_EQ(egress.connections, 8U);
+  EXPECT_EQ(egress.bytes_out, 1U << 20);
+  EXPECT_EQ(egress.bytes_in, 2U << 20);
+  EXPECT_EQ(egress.hold_seconds, 30U);
   ASSERT_EQ(egress.sets.size(), 2U);
   EXPECT_EQ(egress.sets[0].first, "db");
   EXPECT_EQ(egress.sets[1].second.size(), 2U);
@@ -54,6 +68,17 @@ TEST(ConfigEgress, MistakesAreNamedWithTheirPlace) {
   EXPECT_THAT(MistakeOf("[egress]\ndangerously_addresses = [\"ten\"]\n"),
               HasSubstr("egress.dangerously_addresses"));
   EXPECT_THAT(MistakeOf("[egress]\nupstream_ca = \"ca.pem\"\n"), HasSubstr("not an absolute path"));
+  EXPECT_THAT(MistakeOf("[egress]\nupstream_proxy = \"proxy:3128\"\n"),
+              HasSubstr("egress.upstream_proxy"));
+  const std::string secret =
+      MistakeOf("[egress]\nupstream_proxy = \"http://u:hunter2@p.test:1\"\n");
+  EXPECT_THAT(secret, HasSubstr("user name or password"));
+  EXPECT_THAT(secret, ::testing::Not(HasSubstr("hunter2")));
+  EXPECT_THAT(MistakeOf("[egress]\nproxied = [\"a.test\"]\n"), HasSubstr("hosts without a proxy"));
+  EXPECT_THAT(MistakeOf("[egress]\ndeny = [\"a..test\"]\n"), HasSubstr("egress.deny"));
+  EXPECT_THAT(MistakeOf("[egress]\ndeny = [\"a.test:0\"]\n"), HasSubstr("has no port"));
+  EXPECT_THAT(MistakeOf("[egress]\nmax_connections = 0\n"), HasSubstr("egress.max_connections"));
+  EXPECT_THAT(MistakeOf("[egress]\nhold_time = \"2h\"\n"), HasSubstr("not from 1s to 1h"));
   EXPECT_THAT(MistakeOf("[egress.sets]\nPypi = [\"pypi.org\"]\n"),
               HasSubstr("not the name of a set"));
   EXPECT_THAT(MistakeOf("[egress.sets]\npypi = [\"*\"]\n"), HasSubstr("egress.sets.pypi"));

@@ -89,8 +89,10 @@ class ProxyLimits : public ::testing::Test {
     grants_.addresses = {policy::ParseAddressRange("127.0.0.1/32").value()};
     loop_ = net::MakeLoop();
     UpstreamTrust trust = UpstreamTrust::OfThisHost();
-    proxy_ = MakeProxy(*loop_, grants_, trust, "", AddressGuard(grants_.addresses, {}),
-                       [this](const Traffic& one) { log_.push_back(one); })
+    proxy_ = MakeProxy(
+                 *loop_, grants_, trust, "", AddressGuard(grants_.addresses, {}),
+                 [this](const Traffic& one) { log_.push_back(one); },
+                 [](const AccessNotice&) { return false; })
                  .value();
     Listeners listeners;
     listeners.proxy = Listener(port_);

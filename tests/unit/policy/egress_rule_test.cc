@@ -192,11 +192,32 @@ TEST(EgressRule, OrderDoesNotMatterAndDenyWins) {
       << "a denial allows nothing";
 }
 
-TEST(EgressRule, AskIsForTheRulesOwnHosts) {
+TEST(EgressRule, AskOpensNothingByItself) {
   EgressRule rule = Allow("GET https://api.test/v1/**");
+  const auto judge = [&](const auto& what) { return Judge(std::span(&rule, 1), what); };
+  EXPECT_TRUE(judge(Request("GET", true, "api.test", 443, "/v1/x")).allowed()) << "the control";
   rule.ask = true;
-  EXPECT_TRUE(Judge(std::span(&rule, 1), Request("POST", true, "api.test", 443, "/v1/x")).ask);
-  EXPECT_FALSE(Judge(std::span(&rule, 1), Connect("other.test", 443)).ask);
+  const EgressVerdict asks = judge(Request("GET", true, "api.test", 443, "/v1/x"));
+  EXPECT_FALSE(asks.allowed());
+  EXPECT_EQ(asks.asks, &rule);
+  EXPECT_EQ(judge(Connect("api.test", 443)).asks, &rule);
+  EXPECT_EQ(judge(Request("POST", true, "api.test", 443, "/v1/x")).asks, nullptr);
+  EXPECT_EQ(judge(Request("GET", true, "api.test", 443, "/v2/x")).asks, nullptr);
+  EXPECT_EQ(judge(Connect("api.test", 444)).asks, nullptr);
+  EXPECT_EQ(judge(Connect("other.test", 443)).asks, nullptr);
+}
+
+TEST(EgressRule, WhatIsAllowedOrDeniedIsNotAskedFor) {
+  EgressRule ask = Allow("**.api.test");
+  ask.ask = true;
+  EgressRule deny = Allow("b.api.test");
+  deny.deny = true;
+  const std::vector<EgressRule> rules = {ask, Allow("a.api.test"), deny};
+  EXPECT_TRUE(Judge(rules, Connect("a.api.test", 443)).allowed());
+  EXPECT_EQ(Judge(rules, Connect("a.api.test", 443)).asks, nullptr);
+  EXPECT_EQ(Judge(rules, Connect("b.api.test", 443)).reason, "host_denied");
+  EXPECT_EQ(Judge(rules, Connect("b.api.test", 443)).asks, nullptr);
+  EXPECT_EQ(Judge(rules, Connect("c.api.test", 443)).asks, rules.data());
 }
 
 }  // namespace
