@@ -39,11 +39,12 @@ class ServerProcess {
   bool behind() const;
   // Asks it to end, then makes it; returns the exit status of `coffer run`.
   int Stop();
+  // One line of its words on our stderr, with its name in front, unless it has said too much.
+  void Say(std::string_view line);
 
  private:
   ServerProcess(std::string name, pid_t pid, UniqueFd in, UniqueFd out, UniqueFd err);
   bool Gone(int* status) const;
-  void Say(std::string_view line);
 
   const std::string name_;
   pid_t pid_;
