@@ -267,8 +267,10 @@ void WrappedCalls::TakeFailure(uint64_t ask, int64_t code, const std::string& me
 void WrappedCalls::TakeProgress(uint64_t ask, double progress, const std::string& message) {
   const auto found = running_.find(ask);
   const Clock::time_point now = Clock::now();
-  if (found != running_.end() && now - found->second.told >= kProgressEvery) {
+  if (found != running_.end() && now - found->second.told >= kProgressEvery &&
+      progress > found->second.progress) {
     found->second.told = now;
+    found->second.progress = progress;
     server().Progress(found->second.id, progress, message);
   }
 }

@@ -51,6 +51,7 @@ class WrappedCalls : public McpWork, private WrappedServer::Caller {
     Clock::time_point deadline;
     Nanos started{0};
     Clock::time_point told;
+    double progress = 0;  // that was told
   };
   WrappedCalls(LocalLadder& ladder, WrapRequest request, ToolPins pins);
 

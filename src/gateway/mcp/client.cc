@@ -14,8 +14,15 @@ namespace {
 constexpr const char* kVersion = "2025-11-25";
 constexpr size_t kMostPages = 64;
 constexpr size_t kMostListBytes = size_t{4} << 20;
-// Messages that nothing asked for, between two answers: one that sends more does nothing else.
+constexpr size_t kMostItems = 10'000;
+// Messages that nothing asked for, between two answers: one that sends more does nothing else. Each second forgives a few, so that a
+// server that writes to its log while nobody calls it is not ended for that. A long one counts as many.
 constexpr uint64_t kMostStrays = 1000;
+constexpr int64_t kForgivenEachSecond = 5;
+constexpr size_t kStrayBytes = size_t{64} << 10;
+// Each change of a list makes us read all of it.
+constexpr size_t kMostChanges = 30;
+constexpr std::chrono::minutes kChangesWithin{1};
 // The same for progress, of which an honest server may send a lot.
 constexpr uint64_t kMostProgress = 100'000;
 constexpr size_t kMostRefused = 32;
@@ -74,6 +81,7 @@ void McpClient::Receive(std::string_view line) {
   if (broken_) {
     return;
   }
+  weight_ = 1 + line.size() / kStrayBytes;
   const coffer::Result<Json> message = ParseJson(line);
   if (!message.ok() || !message->is_object()) {
     Stray("what is no message of JSON-RPC");
@@ -185,6 +193,7 @@ void McpClient::BeginList(Kind kind, const std::string& cursor) {
   if (cursor.empty()) {
     list.items.clear();
     list.pages = 0;
+    list.count = 0;
     list.under_way = true;
     list.changed = false;
   }
@@ -197,6 +206,11 @@ void McpClient::ReceiveList(Kind kind, const Json& result) {
   const Json* const next = Member(result, "nextCursor");
   if (items == nullptr || !items->is_array() || ++list.pages > kMostPages) {
     Break(std::string("its answers to ") + list.method + " have no end, or are no list");
+    return;
+  }
+  list.count += items->size();
+  if (list.count > kMostItems) {
+    Break(std::string("its answers to ") + list.method + " have more than 10,000 items");
     return;
   }
   for (const Json& item : *items) {
@@ -234,6 +248,14 @@ void McpClient::EndList(Kind kind) {
 }
 
 void McpClient::Changed(Kind kind) {
+  const Clock::time_point now = Clock::now();
+  while (!changes_.empty() && now - changes_.front() > kChangesWithin) {
+    changes_.pop_front();
+  }
+  changes_.push_back(now);
+  if (changes_.size() > kMostChanges) {
+    Break("its lists change without end");
+  }
   if (ListOf(kind).under_way) {
     ListOf(kind).changed = true;
   } else if (!broken_) {
@@ -285,7 +307,14 @@ void McpClient::ReceiveNotification(const std::string& method, const Json& messa
 }
 
 void McpClient::Stray(const std::string& what) {
-  if (++strays_ > kMostStrays) {
+  const Clock::time_point now = Clock::now();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - strayed_).count();
+  if (seconds > 0) {
+    strays_ -= std::min(strays_, static_cast<uint64_t>(seconds * kForgivenEachSecond));
+    strayed_ = now;
+  }
+  strays_ += weight_;
+  if (strays_ > kMostStrays) {
     Break("it sends " + what + " without end");
   }
 }

@@ -8,7 +8,9 @@
 // and again when it says that they have changed.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <set>
@@ -65,6 +67,7 @@ class McpClient {
     bool optional = false;  // one that refuses has none
     std::string items{};    // JSON of the pages that have come, without brackets
     size_t pages = 0;
+    size_t count = 0;
     bool under_way = false;
     bool changed = false;  // while it was under way
   };
@@ -91,8 +94,12 @@ class McpClient {
   bool has_prompts_ = false;
   bool has_resources_ = false;
   bool broken_ = false;
-  uint64_t strays_ = 0;    // since the last answer
-  uint64_t progress_ = 0;  // the same
+  using Clock = std::chrono::steady_clock;
+  uint64_t weight_ = 1;  // of the message that is being received
+  uint64_t strays_ = 0;  // since the last answer; fewer with time
+  Clock::time_point strayed_ = Clock::now();
+  uint64_t progress_ = 0;                  // since the last answer
+  std::deque<Clock::time_point> changes_;  // of its lists, lately
   std::set<std::string> refused_;
 };
 
