@@ -12,6 +12,7 @@
 #include "base/exit_codes.h"
 #include "base/sys.h"
 #include "call/run/run_call.h"
+#include "call/run/tools_server.h"
 
 namespace coffer::call {
 
@@ -37,6 +38,10 @@ bool BecomeRunner(int in, int out, int err, int parent) {
 void RunAndReport(RunRequest request, int report) {
   request.receipt_path = "-";  // it is wanted; where it goes is not ours to say
   RunOutcome outcome = RunCall(request);
+  if (request.tools_server != nullptr) {
+    (void)request.tools_server
+        ->Finish();  // of a call that failed: what it called is sealed before it all the same
+  }
   SendReport(report,
              {outcome.exit_status, outcome.error, outcome.receipt, std::move(outcome.exports)},
              Patience::kSome);
