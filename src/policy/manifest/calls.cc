@@ -13,11 +13,13 @@ namespace coffer::policy {
 void ReadCalls(const TomlNode& table, Manifest& manifest, MistakeList& mistakes) {
   TableReader reader(table, "calls", mistakes);
   CallsSpec& calls = manifest.calls;
+  if (reader.Find("tools") == nullptr) {
+    reader.Add("tools", "is missing", "write tools = [\"read-file\"], or leave out [calls]");
+  }
   calls.tools = reader.Strings("tools").value_or(std::vector<std::string>());
   calls.most = reader.Count("most", 1, kMostCalls).value_or(calls.most);
-  if (calls.tools.empty() || calls.tools.size() > kMostCalledTools) {
-    reader.Add("tools", fmt::format("must name one to {} tools", kMostCalledTools),
-               "write tools = [\"read-file\"], or leave out [calls]");
+  if (calls.tools.size() > kMostCalledTools) {
+    reader.Add("tools", fmt::format("more than {} tools", kMostCalledTools), "name fewer");
   }
   for (const std::string& name : calls.tools) {
     if (!IsToolName(name)) {
@@ -28,7 +30,6 @@ void ReadCalls(const TomlNode& table, Manifest& manifest, MistakeList& mistakes)
     }
   }
   std::sort(calls.tools.begin(), calls.tools.end());
-  calls.tools.erase(std::unique(calls.tools.begin(), calls.tools.end()), calls.tools.end());
   if (manifest.isolation.level != Level::kContainer) {
     reader.Add("tools", "a process without a network of its own has no sockets",
                "write isolation.level = \"container\", or leave out [calls]");

@@ -23,7 +23,7 @@ std::string Mistake(const std::string& text) {
 
 TEST(ManifestCalls, NoneUnlessTheyAreNamed) {
   EXPECT_TRUE(MustParse(kSmallest).calls.tools.empty());
-  const Manifest m = MustParse(With("tools = [\"b\", \"a\", \"b\"]"));
+  const Manifest m = MustParse(With("tools = [\"b\", \"a\"]"));
   EXPECT_THAT(m.calls.tools, ElementsAre("a", "b"));
   EXPECT_EQ(m.calls.most, 100U);
   EXPECT_NE(ManifestHash(m), ManifestHash(MustParse(kSmallest)));
@@ -34,8 +34,9 @@ TEST(ManifestCalls, NoneUnlessTheyAreNamed) {
 }
 
 TEST(ManifestCalls, MistakesAreFound) {
-  EXPECT_THAT(Mistake(With("tools = []")), HasSubstr("one to 64"));
-  EXPECT_THAT(Mistake(With("most = 5")), HasSubstr("one to 64"));
+  EXPECT_THAT(Mistake(With("tools = []")), HasSubstr("an empty list"));
+  EXPECT_THAT(Mistake(With("most = 5")), HasSubstr("tools: is missing"));
+  EXPECT_THAT(Mistake(With("tools = [\"a\", \"a\"]")), HasSubstr("twice"));
   EXPECT_THAT(Mistake(With("tools = [\"A b\"]")), HasSubstr("is not a tool's name"));
   EXPECT_THAT(Mistake(With("tools = [\"a\"]\nmost = 0")), HasSubstr("most"));
   EXPECT_THAT(Mistake(With("tools = [\"a\"]\nmost = 10001")), HasSubstr("most"));
