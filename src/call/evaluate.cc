@@ -28,6 +28,8 @@ Result<Evaluation> Evaluate(const policy::Tool& tool, const Json& args,
   if (tool.manifest.workspace != policy::Workspace::kFresh) {
     evaluation.run.project = places.project;
   }
+  evaluation.run.tools = tool.manifest.calls.tools;
+  evaluation.run.tool_calls = tool.manifest.calls.most;
   evaluation.run.command = std::move(made.command);
   evaluation.stdin_text = std::move(made.stdin_text);
   return evaluation;

@@ -52,6 +52,8 @@ struct LadderOptions {
   // Of a tenant and its agents, asked at every admission, from any thread; a tool's own are in its manifest. Empty: none.
   std::function<store::Quotas(const store::TenantId&)> quotas;
   uint32_t max_depth = 3;
+  bool offers_tools =
+      false;  // what launches calls serves the tools that a manifest's [calls] names
   // What a call that runs elsewhere has left, for the calls that it makes: nothing if it is not known. An Error: it may make
   // none now. Empty: only calls of this ladder make calls.
   std::function<std::optional<Result<policy::Envelope>>(const std::string& call_id)> outer_call;

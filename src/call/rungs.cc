@@ -258,6 +258,12 @@ std::optional<ToolReply> Ladder::Decide(Asked& asked) {
       return Refuse(Ending::kRefused, call.receipt, ToolRefusal::kDenied, narrowed.error());
     }
   }
+  if (!call.run.tools.empty() && !options_.offers_tools) {
+    return Refuse(
+        Ending::kRefused, call.receipt, ToolRefusal::kDenied,
+        Refused("policy.calls", "a daemon does not serve the tools of [calls] inside a call",
+                "call the tool with `coffer call` or `coffer mcp`"));
+  }
   call.receipt.envelope_id = policy::EnvelopeId(call.run.envelope);
   call.receipt.blast_radius = asked.evaluation->blast_radius;
   return std::nullopt;

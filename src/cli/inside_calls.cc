@@ -48,8 +48,24 @@ call::ToolReply WithoutHost(call::ToolReply reply) {
   return reply;
 }
 
-// What it used of its CPU time, as far as that is known.
-Nanos CpuUsed(const call::Collected& collected, const policy::Limits& granted) {
+bool CallsTools(const policy::Tool& tool) { return !tool.manifest.calls.tools.empty(); }
+
+// A tool that calls tools itself has its CPU time and memory once more for them. So it is given half of what is left, and counts
+// twice.
+policy::Limits Counted(policy::Limits limits, const policy::Tool& tool) {
+  if (CallsTools(tool)) {
+    limits.cpu *= 2;
+    limits.memory *= 2;
+  }
+  return limits;
+}
+
+// What it used of its CPU time, as far as that is known: not what the calls of a call used.
+Nanos CpuUsed(const call::Collected& collected, const policy::Tool& tool,
+              const policy::Limits& granted) {
+  if (CallsTools(tool)) {
+    return Counted(granted, tool).cpu;
+  }
   if (collected.report) {
     for (const auto& [name, use] : collected.report->receipt.limits) {
       if (name == "cpu" && use.used) {
@@ -75,7 +91,7 @@ InsideCalls::InsideCalls(LocalLadder& ladder, CallingRun run)
       budget_(run_.envelope.limits, static_cast<uint32_t>(run_.most_calls),
               BootTime() + run_.envelope.limits.wall),
       shelf_(std::vector<std::string>()),
-      launcher_(&ladder.allowed()) {
+      launcher_(&ladder.allowed(), ladder.tools_maker()) {
   call::LadderOptions options = ladder.Options();
   options.outer_call = [this](const std::string& call_id) { return OuterCall(call_id); };
   ladder_ = std::make_unique<call::Ladder>(ladder.state().recorder(), shelf_, std::move(options));
@@ -112,7 +128,12 @@ std::optional<Result<policy::Envelope>> InsideCalls::OuterCall(const std::string
     return Result<policy::Envelope>(std::move(left.error()));
   }
   policy::Envelope envelope = run_.envelope;
+  envelope.network.clear();  // what a call may send is counted for that call alone
   envelope.limits = *left;
+  if (halves_) {
+    envelope.limits.cpu /= 2;
+    envelope.limits.memory /= 2;
+  }
   envelope.limits.output = std::min(left->output, kMostOutput);
   return Result<policy::Envelope>(std::move(envelope));
 }
@@ -121,8 +142,8 @@ void InsideCalls::Begin(InsideCaller& caller, const gateway::McpCall& call) {
   if (!budget_.CountRequest()) {
     caller.mcp().Answer(
         call.id, McpError{McpErrorCode::kInternal,
-                          fmt::format("this run may make {} calls, and has made them; `coffer run "
-                                      "--tool-calls N` allows more",
+                          fmt::format("{} calls may be made here, and were; `coffer run "
+                                      "--tool-calls N`, or calls.most in a manifest, allows more",
                                       run_.most_calls),
                           {}});
     return;
@@ -152,7 +173,7 @@ void InsideCalls::BeginWaiting() {
       return;
     }
     const std::shared_ptr<const policy::Tool> tool = shelf_.Find(next->call.tool);
-    if (tool != nullptr && !budget_.Fits(tool->manifest.limits)) {
+    if (tool != nullptr && !budget_.Fits(Counted(tool->manifest.limits, *tool))) {
       return;  // the next one does not overtake it
     }
     const Waiting taken = std::move(*next);
@@ -188,6 +209,8 @@ void InsideCalls::Start(InsideCaller& caller, const gateway::McpCall& call) {
       caller.mcp().Answer(call.id, gateway::McpResultJson(WithoutHost(reply)));
     }
   };
+  const std::shared_ptr<const policy::Tool> tool = shelf_.Find(call.tool);
+  halves_ = tool != nullptr && CallsTools(*tool);
   std::variant<call::ReadyCall, call::ToolReply> climbed = ladder_->Climb(RequestOf(caller, call));
   if (const auto* answered = std::get_if<call::ToolReply>(&climbed)) {
     answer(*answered);
@@ -195,12 +218,16 @@ void InsideCalls::Start(InsideCaller& caller, const gateway::McpCall& call) {
   }
   call::ReadyCall& ready = std::get<call::ReadyCall>(climbed);
   ready.run.marks_cut = true;
+  ready.run.session = run_.session;
+  if (!ready.run.tools.empty()) {
+    ready.run.tool_calls = budget_.TakeRequests(ready.run.tool_calls);
+  }
   std::variant<call::RunChannels, call::ToolReply> launched = ladder_->Launch(ready, launcher_);
   if (const auto* answered = std::get_if<call::ToolReply>(&launched)) {
     answer(*answered);
     return;
   }
-  budget_.Begin(ready.call_id(), ready.run.envelope.limits);
+  budget_.Begin(ready.call_id(), Counted(ready.run.envelope.limits, *ready.tool));
   running_.push_back(std::unique_ptr<Running>(
       new Running{&caller,
                   call.id,
@@ -296,7 +323,7 @@ void InsideCalls::End(Running& running) {
   collected.stopped = std::move(running.stopped);
   const std::string call_id = running.ready.call_id();
   launcher_.Reap(call_id);
-  budget_.End(call_id, CpuUsed(collected, running.ready.run.envelope.limits));
+  budget_.End(call_id, CpuUsed(collected, *running.ready.tool, running.ready.run.envelope.limits));
   const call::ToolReply reply = ladder_->Descend(running.ready, std::move(collected));
   running.caller->mcp().Answer(running.id, gateway::McpResultJson(WithoutHost(reply)));
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calls that the command of a run makes (`coffer run --tools`), each as a child of the run.
+// The calls that the command of a run makes (`coffer run --tools`), or the program of a tool with [calls], each as a child of it.
 //
 // A call climbs the whole ladder: it has the intersection of its manifest's envelope and the run's, its parent is the run,
 // and its receipt is in the same log. All of them share the run's budgets (policy/call_budget.h). A call that does not fit
-// beside those that run waits for its turn, the oldest first. Only tools that the run names are there. Not thread-safe; the
-// owner polls.
+// beside those that run waits for its turn, the oldest first. Only tools that the run names are there. A tool that calls tools
+// itself has a process like this one beside it, and what that may use is taken from here. Not thread-safe; the owner polls.
 #pragma once
 
 #include <poll.h>
@@ -86,6 +86,7 @@ class InsideCalls {
 
   const CallingRun run_;
   policy::CallBudget budget_;
+  bool halves_ = false;  // the call that climbs calls tools itself
   call::ToolShelf shelf_;
   std::unique_ptr<const Json> tools_;  // the answer of tools/list
   std::unique_ptr<call::Ladder> ladder_;

@@ -10,6 +10,7 @@ namespace coffer::cli {
 call::LadderOptions LocalLadder::Options() const {
   call::LadderOptions options = state_.ladder_options();
   options.project = project();
+  options.offers_tools = true;
   options.quotas = [config = &config_](const store::TenantId& tenant) {
     return config->QuotasOf(tenant);
   };
@@ -17,6 +18,12 @@ call::LadderOptions LocalLadder::Options() const {
     return config->RulesOf(tenant).keeps_transcripts;
   };
   return options;
+}
+
+call::MakeToolsServer LocalLadder::tools_maker() const {
+  return [place = tools_place_](const call::RunRequest& request, const std::string& call_id) {
+    return std::make_unique<ToolsProcess>(request, call_id, place);
+  };
 }
 
 std::unique_ptr<call::Ladder> LocalLadder::MakeLadder(const call::ToolShelf& shelf) {
@@ -30,6 +37,14 @@ Result<std::unique_ptr<LocalLadder>> LocalLadder::Open(const call::VerbFlags& fl
   TRY_ASSIGN(call::FileConfig config,
              call::LoadConfigFile(config_file, /*may_be_missing=*/!flags.Has("--config")));
   std::unique_ptr<LocalLadder> made(new LocalLadder(std::move(state), std::move(config)));
+
+  TRY_ASSIGN(made->tools_place_.state, flags.StateDir());
+  if (flags.Has("--tools")) {
+    TRY_ASSIGN(made->tools_place_.manifests, flags.ToolDirs());
+  }
+  if (flags.Has("--config")) {
+    made->tools_place_.config = config_file;
+  }
 
   call::Allowed& allowed = made->allowed_;
   allowed.rules.project = project;

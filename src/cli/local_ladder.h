@@ -11,6 +11,7 @@
 #include "call/verb_flags.h"
 #include "call/warden/launcher.h"
 #include "cli/state.h"
+#include "cli/tools_process.h"
 
 namespace coffer::cli {
 
@@ -27,6 +28,8 @@ class LocalLadder {
   const call::Allowed& allowed() const { return allowed_; }
   call::Ladder& ladder() { return *ladder_; }
   const std::string& project() const { return allowed_.rules.project; }
+  // For a launcher: what serves the tools of [calls] inside a call of this ladder.
+  call::MakeToolsServer tools_maker() const;
   // What a ladder of this state directory is made with.
   call::LadderOptions Options() const;
   // Another one, for the tools of another shelf, which outlives it; so does this.
@@ -39,6 +42,7 @@ class LocalLadder {
   State state_;
   const call::FileConfig config_;
   call::Allowed allowed_;
+  ToolsPlace tools_place_;
   std::unique_ptr<call::Ladder> ladder_;
 };
 

@@ -52,7 +52,7 @@ struct McpCalls::Running {
 McpCalls::McpCalls(LocalLadder& ladder, LocalSessions::Held session, bool own,
                    std::string process_token)
     : ladder_(ladder),
-      launcher_(&ladder.allowed()),
+      launcher_(&ladder.allowed(), ladder.tools_maker()),
       processes_(ladder, launcher_),
       session_(std::move(session)),
       own_session_(own),
@@ -148,6 +148,7 @@ void McpCalls::Start(const gateway::McpCall& call) {
   }
   call::ReadyCall& ready = std::get<call::ReadyCall>(climbed);
   ready.run.marks_cut = true;
+  ready.run.session = session_.session.id;
   // Without its ports the call still does what its manifest says; a tool that needs them says so itself.
   const Result<std::vector<UniqueFd>> ports =
       ForwardSessionPorts(ladder_.state().directory(), session_.session.id, ready.run);

@@ -108,7 +108,9 @@ int RecordedRun(call::RunRequest& request, std::optional<audit::ReceiptFile> rec
   }
   std::optional<ToolsProcess> tools;
   if (!request.tools.empty()) {
-    request.tools_server = &tools.emplace(request, record.asked().identity.call_id);
+    request.tools_server = &tools.emplace(
+        request, record.asked().identity.call_id,
+        ToolsPlace{.state = request.state, .manifests = request.tool_dirs, .config = {}});
   }
   call::RunOutcome outcome = call::RunCall(request);
   if (tools) {

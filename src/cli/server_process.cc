@@ -110,7 +110,7 @@ void ServerProcess::Handle(const std::vector<pollfd>& polled,
     err_.Read([this](std::string_view said) { Say(said); }, [] {});
   }
   if (!out_.ended() && happened(out_fd_.get())) {
-    out_.Read(line, [&line] { line("a line that is too long"); });
+    out_.Read(line, [this] { too_long_ = true; });
   }
 }
 

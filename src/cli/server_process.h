@@ -37,13 +37,16 @@ class ServerProcess {
   // It has closed its stdout, or does not read what it is sent.
   bool ended() const { return out_.ended() || in_.broken(); }
   bool behind() const;
+  // It has sent a line that no message may be as long as. What comes after it is not looked at.
+  bool too_long() const { return too_long_; }
   // Asks it to end, then makes it; returns the exit status of `coffer run`.
   int Stop();
+  // One line of its words on our stderr, with its name in front, unless it has said too much.
+  void Say(std::string_view line);
 
  private:
   ServerProcess(std::string name, pid_t pid, UniqueFd in, UniqueFd out, UniqueFd err);
   bool Gone(int* status) const;
-  void Say(std::string_view line);
 
   const std::string name_;
   pid_t pid_;
@@ -51,6 +54,7 @@ class ServerProcess {
   LineWriter in_;
   LineReader out_, err_;
   size_t said_ = 0;  // bytes of its stderr
+  bool too_long_ = false;
 };
 
 }  // namespace coffer::cli

@@ -70,9 +70,12 @@ std::vector<std::string> ToolsProcess::Words() const {
   std::vector<std::string> words = {
       "coffer",    kInsideVerb,      "--call",    call_id_,
       "--session", request_.session, "--project", request_.project,
-      "--state",   request_.state,   "--calls",   std::to_string(request_.tool_calls)};
-  for (const std::string& directory : request_.tool_dirs) {
+      "--state",   place_.state,     "--calls",   std::to_string(request_.tool_calls)};
+  for (const std::string& directory : place_.manifests) {
     words.insert(words.end(), {"--tools", directory});
+  }
+  if (!place_.config.empty()) {
+    words.insert(words.end(), {"--config", place_.config});
   }
   words.emplace_back("--");
   words.insert(words.end(), request_.tools.begin(), request_.tools.end());

@@ -100,8 +100,9 @@ struct CallWishes {
 };
 
 // From a request to its answer. What the tool prints is passed on as it comes, unless the caller wants it quiet.
-call::ToolReply RunLadder(call::Ladder& ladder, const call::Allowed& allowed,
-                          const call::ToolRequest& request, const CallWishes& wishes) {
+call::ToolReply RunLadder(LocalLadder& local, const call::ToolRequest& request,
+                          const CallWishes& wishes) {
+  call::Ladder& ladder = local.ladder();
   std::variant<call::ReadyCall, call::ToolReply> climbed = ladder.Climb(request);
   if (auto* answered = std::get_if<call::ToolReply>(&climbed)) {
     if (!wishes.quiet && answered->outcome == "success") {
@@ -113,6 +114,7 @@ call::ToolReply RunLadder(call::Ladder& ladder, const call::Allowed& allowed,
   // The marker of a cut is for text that a model reads; what goes to a file or a pipe is the tool's own bytes.
   ready.run.marks_cut = wishes.quiet;
   ready.run.cut_is_breach = wishes.fail_on_cut;
+  ready.run.session = request.identity.session_id;
   std::vector<UniqueFd> ports;
   if (wishes.in_own_session) {
     Result<std::vector<UniqueFd>> forwarded =
@@ -126,7 +128,7 @@ call::ToolReply RunLadder(call::Ladder& ladder, const call::Allowed& allowed,
   }
   const MaskRestored restored;
   const UniqueFd signals(CatchSignals());
-  call::LocalLauncher launcher(&allowed);
+  call::LocalLauncher launcher(&local.allowed(), local.tools_maker());
   std::variant<call::RunChannels, call::ToolReply> launched = ladder.Launch(ready, launcher);
   if (auto* answered = std::get_if<call::ToolReply>(&launched)) {
     return std::move(*answered);
@@ -241,7 +243,7 @@ int CallVerb(std::span<const std::string_view> words) {
     return session.error().kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
   }
   const call::ToolReply reply = RunLadder(
-      local.ladder(), local.allowed(), request,
+      local, request,
       {flags->json(), flags->Has("--fail-on-cut"), session->has_value(), state.directory()});
   PrintReply(reply, request, state.shelf(), flags->json());
   if (receipt && !reply.receipt.empty()) {

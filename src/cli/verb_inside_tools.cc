@@ -28,8 +28,11 @@ namespace {
 using raw::Arg;
 using raw::Syscall;
 
-constexpr call::FlagSpec kFlags[] = {
-    {"--call", true}, {"--session", true}, {"--project", true}, {"--calls", true}};
+constexpr call::FlagSpec kFlags[] = {{"--call", true},
+                                     {"--session", true},
+                                     {"--project", true},
+                                     {"--calls", true},
+                                     {"--config", true}};
 
 // True if this process was started as it must be. Neither descriptor goes on to what it starts.
 bool TakePlaces() {

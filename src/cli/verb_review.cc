@@ -17,15 +17,15 @@ namespace coffer::cli {
 namespace {
 
 constexpr std::string_view kUsage =
-    R"(What has changed in the tools of a wrapped MCP server since they were accepted.
+    R"(What has changed in the tools, prompts and templates of a wrapped MCP server since they were accepted.
 
-Usage: coffer mcp review                       the servers that were wrapped, and how many tools of each wait
-       coffer mcp review NAME [--json]         each changed or new tool, before and now
+Usage: coffer mcp review                       the servers that were wrapped, and how much of each waits
+       coffer mcp review NAME [--json]         each changed or new one, before and now
        coffer mcp review NAME --accept DIGEST  allow what was shown under that digest, and nothing else
 
   --state DIR   as in `coffer mcp --help`
 
-Exit status: 0; 1 if a tool waits to be reviewed; 120 refused, 125 Cofferdam failed.
+Exit status: 0; 1 if something waits to be reviewed; 120 refused, 125 Cofferdam failed.
 )";
 
 int Fail(const Error& error) {
@@ -64,7 +64,7 @@ int List(const ToolPins& pins, bool json) {
     waiting += changes;
     listed.push_back({{"server", name}, {"tools", (*known)->seen.size()}, {"waiting", changes}});
     if (!json) {
-      PrintOut(fmt::format("{:<24} {} tools, {}\n", Printable(name), (*known)->seen.size(),
+      PrintOut(fmt::format("{:<24} {} definitions, {}\n", Printable(name), (*known)->seen.size(),
                            changes == 0 ? "all accepted" : fmt::format("{} to review", changes)));
     }
   }
@@ -99,7 +99,7 @@ int Show(const std::string& name, const ServerPins& pins, bool json) {
     PrintOut(PrintJson({{"server", name}, {"digest", DigestOf(pins)}, {"changes", listed}}, 2) +
              "\n");
   } else if (changes.empty()) {
-    PrintOut("nothing to review: every tool is as it was accepted\n");
+    PrintOut("nothing to review: everything is as it was accepted\n");
   } else {
     PrintOut(
         fmt::format("\nTo allow these: coffer mcp review {} --accept {}\n", name, DigestOf(pins)));
@@ -139,7 +139,7 @@ int ReviewVerb(std::span<const std::string_view> words) {
     if (!accepted.ok()) {
       return Fail(accepted.error());
     }
-    PrintOut(fmt::format("accepted; agents see the tools of {} when it is wrapped again\n", name));
+    PrintOut(fmt::format("accepted; agents see what {} offers when it is wrapped again\n", name));
     return 0;
   }
   const Result<std::optional<ServerPins>> known = pins->Read(name);

@@ -20,7 +20,7 @@ namespace coffer::cli {
 namespace {
 
 constexpr std::string_view kUsage =
-    R"(Put an MCP server that somebody else wrote into a boundary, and serve its tools on stdin and stdout.
+    R"(Put an MCP server that somebody else wrote into a boundary, and serve its tools, prompts and resources on stdin and stdout.
 
 Usage: coffer mcp wrap [flags] [flags of coffer run] -- CMD ARG...
 
@@ -31,9 +31,10 @@ Usage: coffer mcp wrap [flags] [flags of coffer run] -- CMD ARG...
   --ro P, --rw P, --env K=V, --memory SIZE, ...   what the server may see and use, as in `coffer run --help`
 
 Without flags the server sees no file of yours and no network: 512 MiB, 128 processes, a day. Every call of one of its tools is
-checked against the tool's schema, climbs the ladder and has a receipt. A tool whose definition changes after it was first
-seen is blocked until you have looked at it: `coffer mcp review NAME`. What the server was denied is said at the end, with the
-flags that would allow it. Prompts, resources and what the server asks of its client (sampling, roots, elicitation) are refused.
+checked against the tool's schema, climbs the ladder and has a receipt; so does every read of a prompt or a resource, whose
+address has NAME+ before it. A tool, prompt or template whose definition changes after it was first seen is blocked until you
+have looked at it: `coffer mcp review NAME`. What the server was denied is said at the end, with the flags that would allow it.
+What the server asks of its client (sampling, roots, elicitation) is refused, and so are completions, its log and subscriptions.
 
 In an agent's configuration:
 

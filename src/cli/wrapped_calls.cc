@@ -12,6 +12,8 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "cli/local_sessions.h"
+#include "cli/wrapped_reads.h"
+#include "gateway/mcp/foreign_offers.h"
 
 namespace coffer::cli {
 namespace {
@@ -31,7 +33,8 @@ bool IsFailure(const Json& result) {
 }
 
 // What of a result goes to the client: members that MCP knows, in the shapes that it knows.
-Result<Json> CheckResult(const Json& result, const gateway::ForeignTool& tool, uint64_t most) {
+Result<Json> CheckResult(const Json& result, const gateway::ForeignTool& tool,
+                         const policy::Manifest& server) {
   const auto content = result.find("content");
   if (content == result.end() || !content->is_array() ||
       !std::all_of(content->begin(), content->end(), [](const Json& item) {
@@ -39,7 +42,11 @@ Result<Json> CheckResult(const Json& result, const gateway::ForeignTool& tool, u
       })) {
     return Refused("tool.result", "the server's result has no list of content");
   }
-  Json made = {{"content", *content}};
+  Json made = {{"content", Json::array()}};
+  for (const Json& block : *content) {
+    TRY_ASSIGN(Json checked, gateway::CheckForeignBlock(block, server.tool.name));
+    made["content"].push_back(std::move(checked));
+  }
   const auto structured = result.find("structuredContent");
   if (structured != result.end()) {
     if (!structured->is_object() || (tool.output != nullptr && !IsFailure(result) &&
@@ -51,6 +58,7 @@ Result<Json> CheckResult(const Json& result, const gateway::ForeignTool& tool, u
     return Refused("tool.result", "the server's result lacks what its outputSchema promises");
   }
   made["isError"] = IsFailure(result);
+  const uint64_t most = server.limits.output;
   if (PrintJson(made).size() > most) {
     return Refused("limit.output", fmt::format("the server's result is longer than {} bytes", most),
                    "ask for less");
@@ -72,7 +80,8 @@ audit::Receipt EndOf(const std::string& outcome, const std::string& error_class,
 WrappedCalls::WrappedCalls(LocalLadder& ladder, WrapRequest request, ToolPins pins)
     : ladder_(ladder),
       wrapped_(ladder.state(), std::move(request), std::move(pins), *this),
-      climb_(ladder.MakeLadder(wrapped_.shelf())) {}
+      climb_(ladder.MakeLadder(wrapped_.shelf())),
+      climb_reads_(ladder.MakeLadder(wrapped_.reads())) {}
 
 WrappedCalls::~WrappedCalls() = default;
 
@@ -94,6 +103,17 @@ Result<std::unique_ptr<WrappedCalls>> WrappedCalls::Open(LocalLadder& ladder, Wr
   return made;
 }
 
+Json WrappedCalls::Capabilities() const {
+  Json offered = McpWork::Capabilities();
+  if (wrapped_.has_prompts()) {
+    offered["prompts"] = Json::object();
+  }
+  if (wrapped_.has_resources()) {
+    offered["resources"] = Json::object();
+  }
+  return offered;
+}
+
 void WrappedCalls::ListTools(const gateway::McpId& id) {
   server().Answer(id, Json{{"tools", wrapped_.Shown()}});
 }
@@ -101,9 +121,7 @@ void WrappedCalls::ListTools(const gateway::McpId& id) {
 void WrappedCalls::Begin(const gateway::McpCall& call) {
   if (!wrapped_.running()) {
     if (const Status started = wrapped_.Start(); !started.ok()) {
-      server().Answer(
-          call.id, TextResult("[error] " + started.error().code + ": " + started.error().message +
-                              " (" + started.error().hint + ")"));
+      Refuse(call, started.error());
       return;
     }
   }
@@ -114,23 +132,52 @@ void WrappedCalls::Begin(const gateway::McpCall& call) {
   }
 }
 
+void WrappedCalls::Refuse(const gateway::McpCall& call, const Error& error) {
+  const std::string why = error.message + " (" + error.hint + ")";
+  if (IsWrappedRead(call.method)) {
+    server().Answer(call.id, gateway::McpError{gateway::McpErrorCode::kInternal, why,
+                                               PrintJson({{"code", error.code}})});
+  } else {
+    server().Answer(call.id, TextResult("[error] " + error.code + ": " + why));
+  }
+}
+
+call::Ladder& WrappedCalls::LadderOf(const Running& running) const {
+  return IsWrappedRead(running.method) ? *climb_reads_ : *climb_;
+}
+
+// A read becomes a call of the tool that stands for it; the client asked by a name or a URI of its own.
 void WrappedCalls::Start(const gateway::McpCall& call) {
+  WrappedRead asked{call.tool, call.args_json, call.args_json};
+  const bool read = IsWrappedRead(call.method);
+  if (read) {
+    const Result<Json> params = ParseJson(call.args_json);
+    std::variant<WrappedRead, gateway::McpError> made =
+        MakeWrappedRead(wrapped_, call.method, params.ok() ? *params : Json::object());
+    if (auto* const error = std::get_if<gateway::McpError>(&made)) {
+      server().Answer(call.id, std::move(*error));
+      return;
+    }
+    asked = std::move(std::get<WrappedRead>(made));
+  }
   call::ToolRequest request;
   request.identity.agent = kCliAgent;
   request.identity.user = Who();
-  request.identity.tool = call.tool;
-  request.args_json = call.args_json;
+  request.identity.tool = asked.tool;
+  request.args_json = asked.args_json;
   call::TakeTrace(call.traceparent, request.identity);
-  std::variant<call::ReadyCall, call::ToolReply> climbed = climb_->Climb(request);
-  Running running{call.id,  {},          call.tool, Clock::now() + wrapped_.request().timeout,
-                  Nanos(0), Clock::now()};
+  Running running{
+      call.id,  {},          asked.tool, call.method, Clock::now() + wrapped_.request().timeout,
+      Nanos(0), Clock::now()};
+  std::variant<call::ReadyCall, call::ToolReply> climbed = LadderOf(running).Climb(request);
   if (const auto* answered = std::get_if<call::ToolReply>(&climbed)) {
     Answer(running, *answered, nullptr);
     return;
   }
   running.ready = std::move(std::get<call::ReadyCall>(climbed));
   running.started = ladder_.state().store().Now();
-  const uint64_t ask = wrapped_.Call(call.tool, call.args_json);
+  const uint64_t ask = read ? wrapped_.Request(call.method, asked.params_json)
+                            : wrapped_.Call(call.tool, call.args_json);
   running_.emplace(ask, std::move(running));
 }
 
@@ -154,13 +201,17 @@ void WrappedCalls::Descend(Running& running, audit::Receipt end, const Json* res
     end.exit_code = status;
   }
   collected.report = call::RunReport{status, std::nullopt, std::move(end), {}};
-  Answer(running, climb_->Descend(running.ready, std::move(collected)), result);
+  Answer(running, LadderOf(running).Descend(running.ready, std::move(collected)), result);
 }
 
 void WrappedCalls::Answer(const Running& running, const call::ToolReply& reply,
                           const Json* result) {
   if (result != nullptr && reply.error_class.empty()) {
     server().Answer(running.id, *result);
+    return;
+  }
+  if (IsWrappedRead(running.method)) {
+    server().Answer(running.id, WrappedReadError(reply));
     return;
   }
   if (reply.refusal == call::ToolRefusal::kNotFound) {
@@ -186,10 +237,13 @@ void WrappedCalls::TakeResult(uint64_t ask, const Json& result) {
     return;
   }
   Running& running = found.mapped();
-  const gateway::ForeignTool* const tool = wrapped_.Find(running.tool);
+  const policy::Manifest& about = wrapped_.request().server;
+  const bool read = IsWrappedRead(running.method);
+  const gateway::ForeignTool* const tool = read ? nullptr : wrapped_.Find(running.tool);
   const Result<Json> checked =
-      tool == nullptr ? Result<Json>(Refused("tool.result", "the tool is gone"))
-                      : CheckResult(result, *tool, wrapped_.request().server.limits.output);
+      read ? CheckWrappedRead(running.method, result, wrapped_.name(), about.limits.output)
+      : tool == nullptr ? Result<Json>(Refused("tool.result", "the tool is gone"))
+                        : CheckResult(result, *tool, about);
   if (!checked.ok()) {
     Descend(running, EndOf("error", checked.error().code, checked.error().message), nullptr);
   } else {
@@ -197,9 +251,15 @@ void WrappedCalls::TakeResult(uint64_t ask, const Json& result) {
   }
 }
 
-void WrappedCalls::TakeFailure(uint64_t ask, const std::string& message) {
+void WrappedCalls::TakeFailure(uint64_t ask, int64_t code, const std::string& message) {
   if (auto found = running_.extract(ask)) {
-    Descend(found.mapped(), EndOf("error", "tool.error", "the server says: " + Printable(message)),
+    // Of a server's codes the one for "no such resource" is passed on; others are its own affair.
+    const bool missing = found.mapped().method == "resources/read" &&
+                         (code == static_cast<int>(gateway::McpErrorCode::kNoResource) ||
+                          code == static_cast<int>(gateway::McpErrorCode::kBadParams));
+    Descend(found.mapped(),
+            EndOf("error", missing ? kNoResourceClass : "tool.error",
+                  "the server says: " + Printable(message)),
             nullptr);
   }
 }
@@ -207,8 +267,10 @@ void WrappedCalls::TakeFailure(uint64_t ask, const std::string& message) {
 void WrappedCalls::TakeProgress(uint64_t ask, double progress, const std::string& message) {
   const auto found = running_.find(ask);
   const Clock::time_point now = Clock::now();
-  if (found != running_.end() && now - found->second.told >= kProgressEvery) {
+  if (found != running_.end() && now - found->second.told >= kProgressEvery &&
+      progress > found->second.progress) {
     found->second.told = now;
+    found->second.progress = progress;
     server().Progress(found->second.id, progress, message);
   }
 }
@@ -243,21 +305,29 @@ void WrappedCalls::Cancel(const gateway::McpId& id, const std::string& reason) {
 }
 
 bool WrappedCalls::HandleOther(const gateway::McpRequest& request) {
-  constexpr std::string_view kNotPassed[] = {"prompts/", "resources/", "completion/", "logging/",
-                                             "subscriptions/"};
-  const bool known =
-      std::any_of(std::begin(kNotPassed), std::end(kNotPassed),
-                  [&](std::string_view kind) { return request.method.starts_with(kind); });
-  if (known) {
-    server().Answer(
-        request.id,
-        gateway::McpError{
-            gateway::McpErrorCode::kNoMethod,
-            fmt::format("{} is not passed on: of a wrapped server only the tools are served",
-                        Printable(request.method)),
-            {}});
+  constexpr std::string_view kKnown[] = {"prompts/", "resources/",     "completion/",
+                                         "logging/", "subscriptions/", "tasks/"};
+  const bool prompts = request.method == "prompts/list" && wrapped_.has_prompts();
+  if (IsWrappedRead(request.method)) {
+    Begin({request.id, "", PrintJson(*request.params), "", request.method});
+  } else if (prompts ||
+             (request.method == "resources/templates/list" && wrapped_.has_resources())) {
+    if (request.params->contains("cursor")) {
+      server().Answer(request.id, gateway::McpError{gateway::McpErrorCode::kBadParams,
+                                                    "there is one page, and no cursor",
+                                                    {}});
+    } else {
+      server().Answer(request.id, prompts ? Json{{"prompts", wrapped_.ShownPrompts()}}
+                                          : Json{{"resourceTemplates", wrapped_.ShownTemplates()}});
+    }
+  } else if (std::any_of(std::begin(kKnown), std::end(kKnown),
+                         [&](std::string_view kind) { return request.method.starts_with(kind); })) {
+    wrapped_.Tell(fmt::format("the client asks for {}: not passed on", Printable(request.method)));
+    server().Answer(request.id, NotPassedOn(wrapped_, request.method));
+  } else {
+    return false;
   }
-  return known;
+  return true;
 }
 
 void WrappedCalls::CancelAll(const std::string& reason) {

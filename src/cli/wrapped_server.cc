@@ -18,16 +18,21 @@ namespace {
 constexpr std::chrono::seconds kStartTime{60};  // for a server to list its tools
 constexpr size_t kMostStarts = 5;
 constexpr std::chrono::minutes kStartsWithin{1};
+constexpr size_t kMostTold = 1000;  // sentences; a server decides how many there are
 constexpr size_t kMaxReceipt = size_t{4} << 20;
 
 }  // namespace
+
+std::string PromptPin(const std::string& prompt) { return "prompt " + prompt; }
+std::string TemplatePin(const std::string& uri_template) { return "template " + uri_template; }
 
 WrappedServer::WrappedServer(State& state, WrapRequest request, ToolPins pins, Caller& caller)
     : state_(state),
       request_(std::move(request)),
       pins_(std::move(pins)),
       caller_(caller),
-      shelf_({}) {}
+      shelf_({}),
+      reads_({}) {}
 
 WrappedServer::~WrappedServer() = default;
 
@@ -52,19 +57,35 @@ Status WrappedServer::Start() {
 }
 
 void WrappedServer::Tell(const std::string& sentence) {
-  if (told_.insert(sentence).second) {
+  if (told_.size() < kMostTold && told_.insert(sentence).second) {
     PrintError("coffer mcp wrap: " + sentence);
   }
 }
 
-void WrappedServer::Listed(const Json& tools) {
+void WrappedServer::Asked(const std::string& method) {
+  Tell(fmt::format("{} asks its client for {}: refused", name(), Printable(method)));
+}
+
+void WrappedServer::Listed(const Json& tools, const Json& prompts, const Json& templates) {
+  has_prompts_ = client_->has_prompts();
+  has_resources_ = client_->has_resources();
   foreign_ = gateway::ReadForeignTools(tools, request_.server);
+  prompts_ = gateway::ReadForeignPrompts(prompts, request_.server);
+  templates_ = gateway::ReadForeignTemplates(templates, request_.server);
   Definitions seen;
   for (const auto& [exported, tool] : foreign_.tools) {
     seen[exported] = tool.definition;
   }
-  for (const std::string& left : foreign_.left_out) {
-    Tell("left out: " + left);
+  for (const auto& [exported, prompt] : prompts_.prompts) {
+    seen[PromptPin(exported)] = prompt.definition;
+  }
+  for (const auto& [shown, one] : templates_.templates) {
+    seen[TemplatePin(shown)] = one.definition;
+  }
+  for (const auto* left_out : {&foreign_.left_out, &prompts_.left_out, &templates_.left_out}) {
+    for (const std::string& left : *left_out) {
+      Tell("left out: " + left);
+    }
   }
   Block(seen);
   std::vector<std::shared_ptr<const policy::Tool>> offered;
@@ -74,6 +95,13 @@ void WrappedServer::Listed(const Json& tools) {
     }
   }
   shelf_.Replace(offered);
+  offered = gateway::ForeignReadTools(request_.server);
+  for (const auto& [exported, prompt] : prompts_.prompts) {
+    if (!blocked_.contains(PromptPin(exported))) {
+      offered.push_back(prompt.tool);
+    }
+  }
+  reads_.Replace(offered);
   ready_ = true;
 }
 
@@ -91,7 +119,7 @@ void WrappedServer::Block(const Definitions& seen) {
     blocked_.insert(change.tool);
     Tell(fmt::format("{} is blocked: {}; see `coffer mcp review {}`", change.tool,
                      change.before ? "its definition has changed since it was accepted"
-                                   : "it is new since the server's tools were accepted",
+                                   : "it is new since what the server offers was accepted",
                      name()));
   }
 }
@@ -104,6 +132,31 @@ Json WrappedServer::Shown() const {
     }
   }
   return tools;
+}
+
+Json WrappedServer::ShownPrompts() const {
+  Json prompts = Json::array();
+  for (const auto& [exported, prompt] : prompts_.prompts) {
+    if (!blocked_.contains(PromptPin(exported))) {
+      prompts.push_back(*prompt.shown);
+    }
+  }
+  return prompts;
+}
+
+Json WrappedServer::ShownTemplates() const {
+  Json templates = Json::array();
+  for (const auto& [shown, one] : templates_.templates) {
+    if (!blocked_.contains(TemplatePin(shown))) {
+      templates.push_back(*one.shown);
+    }
+  }
+  return templates;
+}
+
+const gateway::ForeignPrompt* WrappedServer::FindPrompt(const std::string& prompt) const {
+  const auto found = prompts_.prompts.find(prompt);
+  return found == prompts_.prompts.end() || blocked(PromptPin(prompt)) ? nullptr : &found->second;
 }
 
 const gateway::ForeignTool* WrappedServer::Find(const std::string& tool) const {
@@ -130,6 +183,8 @@ void WrappedServer::Handle(const std::vector<pollfd>& polled) {
     broken_ = "it did not list its tools in time";
   } else if (!broken_ && process_->ended()) {
     broken_ = "it has closed its output";
+  } else if (!broken_ && process_->too_long()) {
+    broken_ = "it sends a line longer than 4 MiB";
   } else if (!broken_ && process_->behind()) {
     broken_ = "it does not read what it is sent";
   }

@@ -20,6 +20,12 @@ bool CallBudget::CountRequest() {
   return true;
 }
 
+uint64_t CallBudget::TakeRequests(uint64_t wanted) {
+  const auto taken = static_cast<uint32_t>(std::min<uint64_t>(wanted, requests_left_ / 2));
+  requests_left_ -= taken;
+  return taken;
+}
+
 Nanos CallBudget::CpuLeft() const {
   Nanos left = limits_.cpu - std::min(cpu_spent_, limits_.cpu);
   for (const auto& [id, granted] : running_) {

@@ -25,6 +25,8 @@ class CallBudget {
 
   // False: there were as many as there may be.
   bool CountRequest();
+  // For a call that makes calls itself: as many of `wanted` as half of what is left. They are gone here.
+  uint64_t TakeRequests(uint64_t wanted);
 
   // True if a call with these limits has all that it wants beside those that run, or if none runs.
   bool Fits(const Limits& wanted) const;

@@ -183,6 +183,20 @@ TEST_F(McpDaemon, ALegacyClientCancelsByANotification) {
   EXPECT_EQ(daemon_.Runners().size(), 1U);
   const Json cancel = {
       {"jsonrpc", "2.0"}, {"method", "notifications/cancelled"}, {"params", {{"requestId", "x"}}}};
+  // Nobody else cancels it: not by the session's id, and not by the request's in a session of its own.
+  for (const char* tenant : {"local", "other"}) {
+    const std::string stranger = daemon_.NewKey(tenant, "agent", "spy")["key"];
+    const std::string owner_session = session_;
+    EXPECT_EQ(Post(stranger, cancel, fields).status, 404) << tenant;
+    EXPECT_EQ(Post(stranger, cancel, "MCP-Protocol-Version: 2025-11-25\r\n",
+                   "/mcp?session=" + owner_session)
+                  .status,
+              404);
+    EXPECT_EQ(Post(stranger, cancel, Begin(stranger)).status, 202);
+    session_ = owner_session;
+  }
+  EXPECT_EQ(Post(key, Message(3, "ping", Json::object()), fields).status, 200);
+  EXPECT_EQ(daemon_.Runners().size(), 1U) << "it still runs";
   EXPECT_EQ(Post(key, cancel, fields).status, 202);
   EXPECT_TRUE(WaitUntil([&] { return daemon_.Runners().empty(); }));
   EXPECT_TRUE(WaitUntil([&] { return LastClass(key) == "policy.cancelled"; }));

@@ -2,17 +2,12 @@
 //
 // `coffer mcp wrap`: the server of another author, in a boundary. The server here is hostile on demand: each of its tools is
 // one way to misbehave.
-#include <fcntl.h>
+#include "tests/integration/mcp_wrap.h"
+
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
-
-#include "base/json.h"
-#include "base/unique_fd.h"
-#include "tests/integration/mcp_answer.h"
-#include "tests/support/host.h"
 
 namespace coffer::test {
 namespace {
@@ -84,85 +79,11 @@ for line in sys.stdin:
     send({"id": message["id"], "result": result})
 )";
 
-Json Tool(const std::string& name, const std::string& description) {
-  return {{"name", name},
-          {"description", description},
-          {"inputSchema",
-           {{"$schema", "http://json-schema.org/draft-07/schema#"},
-            {"type", "object"},
-            {"properties", {{"words", {{"type", "string"}}}}},
-            {"required", {"words"}},
-            {"additionalProperties", false}}},
-          {"annotations", {{"readOnlyHint", true}, {"destructiveHint", false}}}};
-}
-
-class McpWrap : public ::testing::Test {
+class McpWrap : public McpWrapTest {
  protected:
-  McpWrap() {
-    dir_.MakeDir("home");
-    server_ = dir_.MakeDir("server");
-    std::ofstream(server_ + "/server.py") << kServer;
+  McpWrap() : McpWrapTest(kServer) {
     Offer({"echo", "count", "read_file", "hang", "die", "flood", "wrong_id", "ask", "shapeless"});
-    options_.environment = {
-        {"HOME=" + (dir_ / "home"), "PATH=/usr/bin:/bin", "COFFER_STATE=" + (dir_ / "state")}};
   }
-  void Offer(const Strings& names, const std::string& description = "Does what it says.") const {
-    Json tools = Json::array();
-    for (const std::string& name : names) {
-      tools.push_back(Tool(name, description));
-    }
-    std::ofstream(server_ + "/tools.json") << tools.dump();
-  }
-  static std::string Request(const std::string& id, const std::string& method, Json params) {
-    params["_meta"] = {{"io.modelcontextprotocol/protocolVersion", "2026-07-28"},
-                       {"io.modelcontextprotocol/clientCapabilities", Json::object()}};
-    return Json{{"jsonrpc", "2.0"}, {"id", id}, {"method", method}, {"params", params}}.dump() +
-           "\n";
-  }
-  std::unique_ptr<Background> Start(const Strings& flags = {}) {
-    int ends[2] = {-1, -1};
-    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-    const UniqueFd read_end(ends[0]);
-    input_ = UniqueFd(ends[1]);
-    RunOptions options = options_;
-    options.in_child = [from = read_end.get()] { ::dup2(from, STDIN_FILENO); };
-    Strings words = {CofferPath(), "mcp", "wrap", "--name", "other", "--ro", server_};
-    words.insert(words.end(), flags.begin(), flags.end());
-    words.insert(words.end(), {"--", "python3", server_ + "/server.py"});
-    return std::make_unique<Background>(words, options);
-  }
-  void Send(const std::string& line) const {
-    EXPECT_EQ(::write(input_.get(), line.data(), line.size()), static_cast<ssize_t>(line.size()));
-  }
-  // Sends one call and waits for its answer.
-  Json Call(Background& server, const std::string& tool, const std::string& words = "x") {
-    const std::string id = "call" + std::to_string(next_++);
-    Send(Request(id, "tools/call", {{"name", "other-" + tool}, {"arguments", {{"words", words}}}}));
-    return McpAnswer(server, id);
-  }
-  Json List(Background& server) {
-    const std::string id = "list" + std::to_string(next_++);
-    Send(Request(id, "tools/list", Json::object()));
-    return McpAnswer(server, id)["result"]["tools"];
-  }
-  static std::string Text(const Json& answer) {
-    const Json result = answer.value("result", Json::object());
-    return result.contains("content") ? result["content"][0].value("text", "") : answer.dump();
-  }
-  void Leave(Background& server) {
-    input_.Reset();
-    EXPECT_EQ(server.Wait().exit, 0) << server.err();
-  }
-  RunResult Coffer(Strings words) {
-    words.insert(words.begin(), CofferPath());
-    return RunProgram(words, options_);
-  }
-
-  TempDir dir_;
-  std::string server_;
-  RunOptions options_;
-  UniqueFd input_;
-  int next_ = 0;
 };
 
 TEST_F(McpWrap, EveryCallIsCheckedAndRecorded) {
@@ -176,15 +97,11 @@ TEST_F(McpWrap, EveryCallIsCheckedAndRecorded) {
   EXPECT_EQ(Text(Call(*server, "count")), "2");
   EXPECT_EQ(Call(*server, "nothing")["error"]["code"], -32602);
   Leave(*server);
-  const Json calls = Json::parse(Coffer({"audit", "list", "--json"}).out, nullptr, false);
-  std::map<std::string, int> recorded;
-  for (const Json& call : calls.value("calls", Json::array())) {
-    ++recorded[call.value("tool", "") + " " + call.value("outcome", "")];
-  }
-  EXPECT_EQ(recorded["other-echo success"], 1) << calls;
-  EXPECT_EQ(recorded["other-echo denied"], 1) << calls;
-  EXPECT_EQ(recorded["other-count success"], 1) << calls;
-  EXPECT_EQ(recorded["other-nothing denied"], 1) << calls;
+  std::map<std::string, int> recorded = Recorded();
+  EXPECT_EQ(recorded["other-echo success"], 1);
+  EXPECT_EQ(recorded["other-echo denied"], 1);
+  EXPECT_EQ(recorded["other-count success"], 1);
+  EXPECT_EQ(recorded["other-nothing denied"], 1);
   EXPECT_EQ(Coffer({"audit", "verify"}).exit, 0);
 }
 
@@ -282,15 +199,17 @@ TEST_F(McpWrap, AToolThatChangesWhileItIsUsedIsBlocked) {
   Leave(*server);
 }
 
-TEST_F(McpWrap, PromptsAndResourcesAreRefusedByName) {
+TEST_F(McpWrap, WhatAServerDoesNotOfferIsRefusedByName) {
   const auto server = Start();
   for (const char* const method :
-       {"prompts/list", "prompts/get", "resources/list", "resources/read", "completion/complete"}) {
-    const std::string id = std::string("no-") + method;
-    Send(Request(id, method, Json::object()));
-    const Json answer = McpAnswer(*server, id);
+       {"prompts/list", "prompts/get", "resources/list", "resources/read",
+        "resources/templates/list", "resources/subscribe", "completion/complete",
+        "logging/setLevel", "subscriptions/listen"}) {
+    const Json answer = Ask(*server, method, {{"name", "x"}, {"uri", "other+x:y"}});
     EXPECT_EQ(answer["error"]["code"], -32601) << answer;
-    EXPECT_TRUE(Contains(answer["error"].value("message", ""), "is not passed on")) << answer;
+    EXPECT_TRUE(Contains(answer["error"].value("message", ""), "is not passed on") ||
+                Contains(answer["error"].value("message", ""), "the server other offers no"))
+        << answer;
   }
   EXPECT_EQ(Text(Call(*server, "echo", "still here")), "still here");
   Leave(*server);

@@ -175,6 +175,23 @@ test("a call that waits for a person", async () => {
   assert.equal(error.approval.url, approval.url);
 });
 
+test("a person is waited for", async () => {
+  const approval = { id: "a", digest: "d", url: "https://coffer.example/a", expires_at: null };
+  const gated = answer(202, { call_id: CALL, outcome: "gated", approval });
+  const waits = { call_id: CALL, outcome: "gated", state: "gated", tool: "python", approval, result: null, error: null, denials: [], log: null };
+  const ended = { ...waits, outcome: "success", state: "finished", approval: null,
+    result: { stdout: "42\n", stderr: "", truncated: false, exit: { code: 0, signal: null } } };
+  const server = await serve(gated, answer(200, waits), answer(200, ended));
+  const told = [];
+  const result = await new Coffer({ url: server.url, key: KEY }).call("python", {}, { onApproval: (one) => told.push(one.url) });
+  assert.deepEqual([told, result.stdout, server.requests.length], [[approval.url], "42\n", 3]);
+  const refusal = { ...waits, outcome: "denied", state: "finished", error: { class: "policy.approval", message: "no" } };
+  const denied = await serve(gated, answer(200, refusal));
+  await assert.rejects(new Coffer({ url: denied.url, key: KEY }).call("python", {}, { onApproval: () => {} }), sdk.CallDenied);
+  const slow = await serve(gated, ...Array(50).fill(answer(200, waits)));
+  await assert.rejects(new Coffer({ url: slow.url, key: KEY }).call("python", {}, { timeout: 500, onApproval: () => {} }), sdk.ConnectionLost);
+});
+
 test("events go on where they were cut", async () => {
   const event = (id, kind, data) => `id: ${id}\nevent: ${kind}\ndata: ${JSON.stringify(data)}\n\n`;
   const head = "HTTP/1.1 200 X\r\nContent-Type: text/event-stream\r\nContent-Length: 9999\r\n\r\nretry: 1000\n\n: hey\n\n";

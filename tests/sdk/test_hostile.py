@@ -220,6 +220,31 @@ class Hostile(unittest.TestCase):
         error = self.refused(answer(202, {"call_id": CALL, "outcome": "gated", "approval": approval}), ApprovalRequired)
         self.assertEqual((error.error_class, error.call_id, error.approval.url), ("approval.required", CALL, approval["url"]))
 
+    def test_a_person_is_waited_for(self):
+        approval = {"id": "a", "digest": "d", "url": "https://coffer.example/a", "expires_at": None}
+        gated = answer(202, {"call_id": CALL, "outcome": "gated", "approval": approval})
+        waits = {"call_id": CALL, "outcome": "gated", "state": "gated", "tool": "python", "approval": approval,
+                 "result": None, "error": None, "denials": [], "log": None}
+        ended = {**waits, "outcome": "success", "state": "finished", "approval": None,
+                 "result": {"stdout": "42\n", "stderr": "", "truncated": False, "exit": {"code": 0, "signal": None}}}
+        refused = {**waits, "outcome": "denied", "state": "finished", "error": {"class": "policy.approval", "message": "no"}}
+        for kind in BOTH:
+            with self.subTest(kind=kind.__name__), Server(gated, answer(200, waits), answer(200, ended)) as server:
+                told = []
+                result = kind(server.url, KEY).call("python", on_approval=told.append)
+                self.assertEqual(([one.url for one in told], result.stdout), ([approval["url"]], "42\n"))
+                self.assertEqual(len(server.requests), 3)
+            with self.subTest(kind=kind.__name__), Server(gated, answer(200, refused)) as server:
+                with self.assertRaises(CallDenied):
+                    kind(server.url, KEY).call("python", on_approval=lambda approval: None)
+            with self.subTest(kind=kind.__name__), Server(*[gated] + [answer(200, waits)] * 50) as server:
+                with self.assertRaises(ConnectionLost):  # nobody decides in time
+                    kind(server.url, KEY).call("python", timeout=0.5, on_approval=lambda approval: None)
+            with self.subTest(kind=kind.__name__), Server(gated, answer(200, ended)) as server:
+                with self.assertRaises(ZeroDivisionError):  # of the function itself; nothing is asked after it
+                    kind(server.url, KEY).call("python", on_approval=lambda approval: 1 / 0)
+                self.assertEqual(len(server.requests), 1)
+
     # ---- Events -----------------------------------------------------------------------------------------------------
 
     def test_events_go_on_where_they_were_cut(self):

@@ -14,7 +14,7 @@ import json
 import random
 import time
 import uuid
-from typing import Any, Dict, List, Mapping, Optional, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Union
 from urllib.parse import urlencode
 
 from . import _reading as read
@@ -118,7 +118,8 @@ class CallOperations:
 
     def call(self, tool: str, args: Optional[Mapping[str, Any]], *, session_id: Optional[str], parent_id: Optional[str],
              dry_run: bool, limits: Optional[Limits], reason: Optional[str], idempotency_key: Optional[str],
-             timeout: Optional[float], later: bool, check: bool) -> Operation[CallResult]:
+             timeout: Optional[float], later: bool, check: bool,
+             on_approval: Optional[Callable[[Approval], object]] = None) -> Operation[CallResult]:
         """The call's end; with `later`, its beginning (outcome None), or its end if it was refused at once."""
         body: Dict[str, Any] = {"tool": read.given_tool(tool), "args": dict(args or {})}
         if session_id is not None:
@@ -138,7 +139,13 @@ class CallOperations:
         answer = yield from self.send_request(Request("POST", "/v1/calls", tuple(headers), _print(body)), True, until)
         value = self.parse(answer)
         if value.get("outcome") == "gated":
-            raise ApprovalRequired(read.answered_id(value, "call_id"), Approval.read(read.member(value, "approval")))
+            call_id, approval = read.answered_id(value, "call_id"), Approval.read(read.member(value, "approval"))
+            if on_approval is None:
+                raise ApprovalRequired(call_id, approval)
+            on_approval(approval)
+            if not later:
+                return (yield from self.wait(call_id, until - time.monotonic(), check))
+            return CallResult.read({"call_id": call_id, "outcome": None, "denials": []})
         if answer.status == 202:
             if not later:
                 raise ProtocolError("the server answered before the call has ended, which was not asked for")

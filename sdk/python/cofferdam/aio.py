@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from types import TracebackType
-from typing import Any, AsyncIterator, Dict, List, Mapping, Optional, Type, TypeVar, Union
+from typing import Any, AsyncIterator, Callable, Dict, List, Mapping, Optional, Type, TypeVar, Union
 
 from ._endpoint import Endpoint, from_environment
 from ._session_operations import Operations
@@ -15,7 +15,7 @@ from .aio_session import AsyncCallStream, AsyncSession
 from .errors import CofferError
 from .local import LocalDaemon, default_socket, is_listening
 from .receipts import Receipt
-from .types import CallResult, Checkpoint, FileInfo, Limits, SessionInfo, ToolInfo
+from .types import Approval, CallResult, Checkpoint, FileInfo, Limits, SessionInfo, ToolInfo
 
 T = TypeVar("T")
 
@@ -86,15 +86,19 @@ class AsyncCoffer:
     async def call(self, tool: str, args: Optional[Mapping[str, Any]] = None, *, session_id: Optional[str] = None,
                    parent_id: Optional[str] = None, dry_run: bool = False, limits: Optional[Limits] = None,
                    reason: Optional[str] = None, idempotency_key: Optional[str] = None, timeout: Optional[float] = None,
-                   check: bool = True) -> CallResult:
+                   check: bool = True,
+                   on_approval: Optional[Callable[[Approval], object]] = None) -> CallResult:
         """Runs a tool and waits for its end.
 
         A tool that ends with another status than 0 is a result (`ok` is False). A call that was refused, killed or lost is
         an error: CallDenied, CallTerminated, CallUnknown, CallFailed; with `check=False` it is a result too.
+
+        A call that waits for a person is ApprovalRequired. With `on_approval` that function is told where it is decided, and
+        the call is waited for: give it a `timeout` that a person can keep.
         """
         return await self.run(self.operations.call(
             tool, args, session_id=session_id, parent_id=parent_id, dry_run=dry_run, limits=limits, reason=reason,
-            idempotency_key=idempotency_key, timeout=timeout, later=False, check=check))
+            idempotency_key=idempotency_key, timeout=timeout, later=False, check=check, on_approval=on_approval))
 
     async def stream(self, tool: str, args: Optional[Mapping[str, Any]] = None, *, session_id: Optional[str] = None,
                      parent_id: Optional[str] = None, limits: Optional[Limits] = None, reason: Optional[str] = None,

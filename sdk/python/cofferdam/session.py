@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Iterator, List, Mapping, Optional, Sequence, Type, Union
+from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence, TYPE_CHECKING, Type, Union
 
 from ._reading import given_id
 from ._session_operations import place_of_process
-from .types import CallResult, Event, FileInfo, Limits, LogPage, ProcessInfo, SessionInfo
+from .types import Approval, CallResult, Event, FileInfo, Limits, LogPage, ProcessInfo, SessionInfo
 
 if TYPE_CHECKING:
     from .client import Coffer
@@ -25,7 +25,7 @@ class CallStream:
 
     def result(self, *, timeout: Optional[float] = None, check: bool = True) -> CallResult:
         """Waits for the end."""
-        return self._coffer.wait(self.call_id, timeout=timeout, check=check)
+        return self._coffer.wait(self.call_id, timeout=timeout, check=check, on_approval=on_approval)
 
     def cancel(self) -> None:
         self._coffer.cancel(self.call_id)
@@ -85,7 +85,8 @@ class Session:
 
     def call(self, tool: str, args: Optional[Mapping[str, Any]] = None, *, limits: Optional[Limits] = None,
              reason: Optional[str] = None, idempotency_key: Optional[str] = None, timeout: Optional[float] = None,
-             check: bool = True) -> CallResult:
+             check: bool = True,
+             on_approval: Optional[Callable[[Approval], object]] = None) -> CallResult:
         return self._coffer.call(tool, args, session_id=self.session_id, limits=limits, reason=reason,
                                  idempotency_key=idempotency_key, timeout=timeout, check=check)
 

@@ -16,6 +16,7 @@ import { approvalOf, callOf, fileOf, sessionOf, toolOf } from "./values.js";
 /** @typedef {import("./values.js").SessionInfo} SessionInfo */
 /** @typedef {import("./values.js").ToolInfo} ToolInfo */
 /** @typedef {{ [name: string]: unknown }} Args */
+/** @typedef {import("./values.js").Approval} Approval */
 /**
  * @typedef {object} CallOptions
  * @property {string} [sessionId]
@@ -26,6 +27,8 @@ import { approvalOf, callOf, fileOf, sessionOf, toolOf } from "./values.js";
  * @property {string} [idempotencyKey] made if not given; all retries of the call use the same
  * @property {number} [timeout] milliseconds
  * @property {boolean} [check] false: a call that was refused or killed is a result, not an error
+ * @property {(approval: Approval) => unknown} [onApproval] told where a person decides; then the call is waited for. Without it such a
+ *   call is ApprovalRequired. Give it a `timeout` that a person can keep
  */
 /**
  * @typedef {object} ClientOptions
@@ -129,10 +132,16 @@ export class Coffer {
     /** @type {{ [name: string]: string }} */
     const headers = { "Idempotency-Key": `"${key.replace(/["\\]/g, "\\$&")}"` };
     if (later) headers["Prefer"] = "respond-async";
+    const until = performance.now() + (options.timeout ?? this.#requests.timeout);
     const answer = await this.#requests.post("/v1/calls", body, true, headers, options.timeout);
     const value = this.#requests.parse(answer.body);
     if (value["outcome"] === "gated") {
-      throw new errors.ApprovalRequired(read.answeredId(value, "call_id"), approvalOf(read.member(value, "approval")));
+      const callId = read.answeredId(value, "call_id");
+      const approval = approvalOf(read.member(value, "approval"));
+      if (options.onApproval === undefined) throw new errors.ApprovalRequired(callId, approval);
+      await options.onApproval(approval);
+      if (!later) return this.wait(callId, { timeout: until - performance.now(), check: options.check ?? true });
+      return callOf({ call_id: callId, outcome: null });
     }
     if (answer.status === 202 && !later) {
       throw new errors.ProtocolError("the server answered before the call has ended, which was not asked for");

@@ -73,7 +73,7 @@ Status CheckTools(const RunRequest& request, policy::Level level) {
     if (LiesIn(at, kPlace) || LiesIn(kPlace, at)) {
       return Refused(
           "policy.mount.target",
-          fmt::format("{} cannot be a mount target: --tools has its socket in {}", at, kPlace),
+          fmt::format("{} cannot be a mount target: the socket of tools is in {}", at, kPlace),
           "choose another place, such as PATH:/data");
     }
   }

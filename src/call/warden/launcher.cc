@@ -75,6 +75,9 @@ Result<RunChannels> LocalLauncher::Launch(const std::string& call_id, const RunR
     return std::move(channels.ours);
   }
   TRY_ASSIGN(run.uids, UidsOfTenant(run.tenant));
+  if (!run.tools.empty() && !make_tools_) {
+    return Internal("internal", "nothing here serves the tools of this call");
+  }
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid == 0) {
@@ -86,6 +89,12 @@ Result<RunChannels> LocalLauncher::Launch(const std::string& call_id, const RunR
     channels.in.Reset();
     channels.out.Reset();
     channels.err.Reset();
+    std::unique_ptr<ToolsServer> tools;
+    const RunRequest asked = run;  // for `tools`; RunAndReport takes the other and does not return
+    if (!run.tools.empty()) {
+      tools = make_tools_(asked, call_id);
+      run.tools_server = tools.get();
+    }
     RunAndReport(std::move(run), channels.report.get());
   }
   if (pid < 0) {
@@ -121,6 +130,9 @@ Result<RunChannels> WardenLauncher::Launch(const std::string& call_id, const Run
   WardenMessage message;
   if (call_id.size() >= sizeof(message.call_id)) {
     return Internal("internal.wire", "the id of a call is too long");
+  }
+  if (!request.tools.empty()) {
+    return Internal("internal", "the warden serves no tools inside a call");
   }
   const std::string bytes = EncodeRun(request);
   if (bytes.size() > kMaxWireBytes) {

@@ -6,13 +6,16 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "call/run/run_request.h"
+#include "call/run/tools_server.h"
 #include "call/warden/check.h"
 #include "call/warden/table.h"
 
@@ -43,12 +46,17 @@ struct Allowed {
   WardenTable table;
 };
 
+// Makes what serves the tools of a call's [calls]; called in the call's runner. `request` outlives what it makes.
+using MakeToolsServer = std::function<std::unique_ptr<ToolsServer>(const RunRequest& request,
+                                                                   const std::string& call_id)>;
+
 // Runs every call in a child of this process, which must be single-threaded. The children die with it. As the warden does,
 // it refuses what is not allowed with a report, and gives the boundary a uid of its tenant.
 class LocalLauncher : public Launcher {
  public:
-  // Without `allowed` everything is. It outlives the launcher.
-  explicit LocalLauncher(const Allowed* allowed = nullptr) : allowed_(allowed) {}
+  // Without `allowed` everything is. It outlives the launcher. Without `make_tools` a call that has tools is refused.
+  explicit LocalLauncher(const Allowed* allowed = nullptr, MakeToolsServer make_tools = {})
+      : allowed_(allowed), make_tools_(std::move(make_tools)) {}
   ~LocalLauncher() override;  // kills and reaps what still runs
   Result<RunChannels> Launch(const std::string& call_id, const RunRequest& request,
                              std::string_view stdin_text) override;
@@ -59,6 +67,7 @@ class LocalLauncher : public Launcher {
 
  private:
   const Allowed* const allowed_;
+  const MakeToolsServer make_tools_;
   std::map<std::string, pid_t> runners_;
 };
 

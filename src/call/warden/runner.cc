@@ -12,6 +12,7 @@
 #include "base/exit_codes.h"
 #include "base/sys.h"
 #include "call/run/run_call.h"
+#include "call/run/tools_server.h"
 #include "call/warden/access_channel.h"
 
 namespace coffer::call {
@@ -40,6 +41,10 @@ void RunAndReport(RunRequest request, int report) {
   ChannelAccess access(report);
   request.access = request.egress.hold_seconds > 0 ? &access : nullptr;
   RunOutcome outcome = RunCall(request);
+  if (request.tools_server != nullptr) {
+    // Of a call that failed: what it called is sealed before it all the same.
+    (void)request.tools_server->Finish();
+  }
   SendReport(report,
              {outcome.exit_status, outcome.error, outcome.receipt, std::move(outcome.exports)},
              Patience::kSome);

@@ -18,27 +18,6 @@ namespace {
 constexpr size_t kMostDescription = 4000;
 constexpr size_t kMostNote = 1000;  // of a description within a schema
 
-// What agents call it. Names may have capitals and underscores elsewhere; here two names that differ only in them are one.
-std::string ExportedName(const std::string& prefix, std::string_view name) {
-  std::string made = prefix + "-";
-  for (const char c : name) {
-    const bool upper = c >= 'A' && c <= 'Z';
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-    made += upper ? static_cast<char>(c - 'A' + 'a') : plain ? c : '-';
-  }
-  while (made.ends_with('-')) {
-    made.pop_back();
-  }
-  return made;
-}
-
-// As MCP has them.
-bool IsForeignName(std::string_view name) {
-  return !name.empty() && name.find_first_not_of(
-                              "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                              "0123456789_-./") == std::string_view::npos;
-}
-
 bool IsNote(std::string_view key) {
   return key == "description" || key == "title" || key == "$comment";
 }
@@ -150,6 +129,25 @@ struct Reader {
 
 }  // namespace
 
+std::string ForeignName(const std::string& prefix, std::string_view name) {
+  std::string made = prefix + "-";
+  for (const char c : name) {
+    const bool upper = c >= 'A' && c <= 'Z';
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    made += upper ? static_cast<char>(c - 'A' + 'a') : plain ? c : '-';
+  }
+  while (made.ends_with('-')) {
+    made.pop_back();
+  }
+  return made;
+}
+
+bool IsForeignName(std::string_view name) {
+  return !name.empty() && name.find_first_not_of(
+                              "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                              "0123456789_-./") == std::string_view::npos;
+}
+
 std::string SortedJson(const Json& value) {
   if (value.is_array()) {
     std::string text = "[";
@@ -192,8 +190,7 @@ ForeignTools ReadForeignTools(const Json& list, const policy::Manifest& server) 
           fmt::format("{} and all after it: {} tools are the most", said, kMostForeignTools));
       break;
     }
-    const std::string exported =
-        ExportedName(server.tool.name, name->get_ref<const std::string&>());
+    const std::string exported = ForeignName(server.tool.name, name->get_ref<const std::string&>());
     if (read.tools.contains(exported)) {
       read.left_out.push_back(said + ": another tool has the same name here, " + exported);
       continue;

@@ -36,6 +36,11 @@ inline constexpr size_t kMostForeignTools = 256;
 // `list` is the list of tools as the server gave it. `server` is a manifest that says what its boundary is; its name is the prefix.
 ForeignTools ReadForeignTools(const Json& list, const policy::Manifest& server);
 
+// What clients call it. Names may have capitals and underscores elsewhere; here two names that differ only in them are one.
+std::string ForeignName(const std::string& prefix, std::string_view name);
+// A name as MCP has them.
+bool IsForeignName(std::string_view name);
+
 // What a definition is compared by: the JSON of `value`, with sorted keys.
 std::string SortedJson(const Json& value);
 

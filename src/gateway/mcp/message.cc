@@ -49,6 +49,9 @@ McpReading ReadMcpMessage(std::string_view line) {
     }
     return bad(id, McpErrorCode::kBadMessage, "method is missing");
   }
+  if (json->contains("result") || json->contains("error")) {
+    return bad(id, McpErrorCode::kBadMessage, "a message is a request or an answer, not both");
+  }
   if (!(*json)["method"].is_string() || (*json)["method"].get_ref<const std::string&>().empty()) {
     return bad(id, McpErrorCode::kBadMessage, "method must be a string");
   }

@@ -16,6 +16,8 @@ constexpr const char* kLegacyVersions[] = {"2025-11-25", "2025-06-18", "2025-03-
 constexpr const char* kCapabilitiesKey = "io.modelcontextprotocol/clientCapabilities";
 constexpr const char* kServerKey = "io.modelcontextprotocol/serverInfo";
 
+constexpr size_t kMaxProgressToken = 258;  // with its quotes
+
 // Manifests change when an operator replaces them; files change with every call.
 constexpr int kListsFreshForMs = 60'000;
 
@@ -228,6 +230,10 @@ void McpServer::CallTool(const McpMessage& message, bool modern) {
   if (const Json* token = FindMcpMeta(message, "progressToken");
       token != nullptr && (token->is_string() || token->is_number_integer())) {
     pending.progress_token = PrintJson(*token);
+    if (pending.progress_token.size() > kMaxProgressToken) {  // it is sent back every second
+      SendError(message.id, BadParams("progressToken must have at most 256 bytes"));
+      return;
+    }
   }
   pending_[message.id] = std::move(pending);
   const Json* const trace = FindMcpMeta(message, "traceparent");

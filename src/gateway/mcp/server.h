@@ -38,6 +38,8 @@ struct McpCall {
   std::string tool;
   std::string args_json;
   std::string traceparent;  // empty: none
+  // Another request that a host queues among its calls; then args_json has its parameters.
+  std::string method = "tools/call";
 };
 
 // Any other request that a host may know.

@@ -29,6 +29,7 @@ class Differ {
     Approval();
     Rates();
     Background();
+    Calls();
     // Everything else that makes a hash: dangers' reasons, examples, the order of lists.
     if (changes_.empty() && ManifestHash(before_) != ManifestHash(after_)) {
       Add(ChangeKind::kChanged, "examples, reasons or order", "", "", "");
@@ -333,6 +334,22 @@ class Differ {
       return map;
     };
     Grants("background", grants(before_), grants(after_), "/background");
+  }
+
+  void Calls() {
+    const auto grants = [](const Manifest& manifest) {
+      std::map<std::string, std::string> map;
+      for (const std::string& tool : manifest.calls.tools) {
+        map[tool] = "can be called";
+      }
+      return map;
+    };
+    Grants("calls", grants(before_), grants(after_), "/calls/tools");
+    const auto most = [](const Manifest& manifest) {
+      return manifest.calls.tools.empty() ? 0 : manifest.calls.most;
+    };
+    Amount("calls.most", most(before_), most(after_), "/calls/most",
+           [](uint64_t n) { return std::to_string(n); });
   }
 
   const Manifest& before_;

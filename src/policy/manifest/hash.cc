@@ -208,6 +208,9 @@ std::string CanonicalForm(const Manifest& manifest) {
                           {"cpu_ns", manifest.background->cpu.count()},
                           {"ports", std::move(ports)}};
   }
+  if (!manifest.calls.tools.empty()) {
+    json["calls"] = {{"tools", manifest.calls.tools}, {"most", manifest.calls.most}};
+  }
   json["allow"] = FormOf(manifest.allow_examples);
   json["deny"] = FormOf(manifest.deny_examples);
   return PrintJson(Sorted(json));

@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::string_view kFile[] = {"tool",  "input",      "run",         "isolation", "limits",
                                       "files", "network",    "credentials", "approval",  "output",
-                                      "rate",  "background", "examples"};
+                                      "rate",  "background", "calls",       "examples"};
 constexpr std::string_view kTool[] = {"name",   "version",         "owner", "summary",
                                       "effect", "idempotency_key", "record"};
 constexpr std::string_view kInput[] = {"schema"};
@@ -38,6 +38,7 @@ constexpr std::string_view kApproval[] = {"when", "approvers", "quorum", "expire
 constexpr std::string_view kOutput[] = {"schema"};
 constexpr std::string_view kRate[] = {"calls", "burst", "concurrency", "retry"};
 constexpr std::string_view kBackground[] = {"wall", "cpu", "ports"};
+constexpr std::string_view kCalls[] = {"tools", "most"};
 constexpr std::string_view kExamples[] = {"allow", "deny"};
 constexpr std::string_view kExample[] = {"args", "why"};
 
@@ -60,6 +61,7 @@ constexpr KeyTable kTables[] = {
     {"output", kOutput},
     {"rate", kRate},
     {"background", kBackground},
+    {"calls", kCalls},
     {"examples", kExamples},
     {"examples.allow", kExample},
     {"examples.deny", kExample},

@@ -133,6 +133,15 @@ inline constexpr Nanos kLongestBackground = std::chrono::hours(24);
 // Every port of `ports` is within one of `ranges`.
 bool AllowsPorts(const std::vector<PortRange>& ranges, const std::vector<uint16_t>& ports);
 
+// [calls]: declared tools that the program may call from inside its boundary, each call as a child of its own.
+struct CallsSpec {
+  std::vector<std::string> tools;  // sorted; empty: it calls none
+  uint64_t most = 100;             // calls, refused ones included
+  bool operator==(const CallsSpec&) const = default;
+};
+inline constexpr size_t kMostCalledTools = 64;
+inline constexpr uint64_t kMostCalls = 10'000;
+
 struct Example {
   std::string args;  // JSON, an object
   std::string why;
@@ -166,6 +175,7 @@ struct Manifest {
   RateLimits rate;
   Nanos retry = std::chrono::seconds(10);  // rate.retry; 0: identical calls that fail never wait
   std::optional<BackgroundSpec> background;
+  CallsSpec calls;
   std::vector<Example> allow_examples;
   std::vector<Example> deny_examples;
 

@@ -121,6 +121,7 @@ void ReadSections(const TomlNode& root, Manifest& manifest, MistakeList& mistake
   }
   read(reader.Table("rate"), ReadRate);
   read(reader.Table("background"), ReadBackground);
+  read(reader.Table("calls"), ReadCalls);
   read(reader.Table("examples"), ReadExamples);
   CheckTogether(manifest, mistakes);
 }

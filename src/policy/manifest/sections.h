@@ -26,6 +26,9 @@ void ReadExamples(const TomlNode& table, Manifest& manifest, MistakeList& mistak
 // background.cc; looks at files, isolation and limits, so it comes after them.
 void ReadBackground(const TomlNode& table, Manifest& manifest, MistakeList& mistakes);
 
+// calls.cc; looks at isolation and background, so it comes after them.
+void ReadCalls(const TomlNode& table, Manifest& manifest, MistakeList& mistakes);
+
 // run.cc; `input` may be null. Both look at files.mount, so they come after ReadFiles.
 void ReadInput(const TomlNode* table, Manifest& manifest, MistakeList& mistakes);
 void ReadRun(const TomlNode& table, Manifest& manifest, MistakeList& mistakes);

@@ -144,7 +144,21 @@ for (const [name, flags, args, work] of servers) {
     assert.ok(tools.length > 0 && tools.every((tool) => tool.name.startsWith(`${name}-`)), JSON.stringify(tools));
     assert.ok(tools.every((tool) => tool.annotations.destructiveHint), 'what a server says of itself loosens nothing');
     await work((tool, given) => client.callTool({ name: `${name}-${tool}`, arguments: given }));
-    await assert.rejects(client.request({ method: 'prompts/list' }, { parse: (value) => value }), /not passed on|does not support/);
+    if (name !== 'everything') {
+      await assert.rejects(client.request({ method: 'prompts/list' }, { parse: (value) => value }), /offers no prompts|does not support/);
+      return;
+    }
+    const { prompts } = await client.listPrompts();
+    assert.ok(prompts.length > 0 && prompts.every((prompt) => prompt.name.startsWith('everything-')), JSON.stringify(prompts));
+    const prompt = await client.getPrompt({ name: 'everything-args-prompt', arguments: { city: 'Bern' } });
+    assert.match(prompt.messages[0].content.text, /Bern/);
+    const { resources } = await client.listResources();
+    assert.ok(resources.length > 0 && resources.every((one) => one.uri.startsWith('everything+')), JSON.stringify(resources));
+    const { contents } = await client.readResource({ uri: resources[0].uri });
+    assert.equal(contents[0].uri, resources[0].uri);
+    const { resourceTemplates } = await client.listResourceTemplates();
+    assert.ok(resourceTemplates.every((one) => one.uriTemplate.startsWith('everything+')), JSON.stringify(resourceTemplates));
+    await assert.rejects(client.request({ method: 'completion/complete', params: {} }, { parse: (value) => value }), /not passed on|does not support/);
   }));
 }
 rmSync(scratch, { recursive: true, force: true });

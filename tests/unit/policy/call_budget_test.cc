@@ -65,5 +65,17 @@ TEST(CallBudget, RequestsAreCounted) {
   EXPECT_FALSE(budget.CountRequest());
 }
 
+TEST(CallBudget, ACallThatCallsTakesItsRequestsFromHere) {
+  CallBudget budget(Maker(), 9, seconds(1000));
+  EXPECT_TRUE(budget.CountRequest());
+  EXPECT_EQ(budget.TakeRequests(100), 4U) << "half of what is left";
+  EXPECT_EQ(budget.TakeRequests(1), 1U) << "no more than it wants";
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(budget.CountRequest());
+  }
+  EXPECT_FALSE(budget.CountRequest());
+  EXPECT_EQ(budget.TakeRequests(100), 0U);
+}
+
 }  // namespace
 }  // namespace coffer::policy

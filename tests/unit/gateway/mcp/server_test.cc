@@ -110,7 +110,9 @@ TEST_F(McpServerTest, WhatIsNoMessageIsSaid) {
         R"({"jsonrpc":"2.0","id":null,"method":"ping"})",
         R"({"jsonrpc":"2.0","id":1.5,"method":"ping"})",
         R"({"jsonrpc":"2.0","id":{},"method":"ping"})", R"({"jsonrpc":"2.0","id":1})",
-        R"({"jsonrpc":"2.0","id":1,"method":7})"}) {
+        R"({"jsonrpc":"2.0","id":1,"method":7})",
+        R"({"jsonrpc":"2.0","id":1,"method":"ping","result":{}})",
+        R"({"jsonrpc":"2.0","id":1,"method":"ping","error":{}})"}) {
     EXPECT_EQ(Code(Ask(line)), -32600) << line;
   }
   EXPECT_EQ(Code(Ask(R"({"jsonrpc":"2.0","id":1,"method":"ping","params":[]})")), -32602);
@@ -169,6 +171,12 @@ TEST_F(McpServerTest, ProgressGoesToThoseWhoAsked) {
   const size_t said = said_.size();
   server_.Progress("2", 1, "nobody asked");
   EXPECT_EQ(said_.size(), said);
+  // A token is sent back every second.
+  const auto with_token = [](size_t size) {
+    return R"({"name":"bash","_meta":{"progressToken":")" + std::string(size, 'x') + R"("}})";
+  };
+  EXPECT_EQ(Code(Ask(Request("3", "tools/call", with_token(257)))), -32602);
+  EXPECT_EQ(Ask(Request("4", "tools/call", with_token(256))), nullptr) << "the control";
 }
 
 }  // namespace
