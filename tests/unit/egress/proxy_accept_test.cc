@@ -70,7 +70,10 @@ TEST(ProxyAccept, NoAnswerIsHeldBack) {
   UpstreamTrust trust = UpstreamTrust::OfThisHost();
   const policy::ParsedGrants nothing;
   const std::unique_ptr<Proxy> proxy =
-      MakeProxy(*loop, nothing, trust, "", AddressGuard({}, {}), [](const Traffic&) {}).value();
+      MakeProxy(
+          *loop, nothing, trust, "", AddressGuard({}, {}), [](const Traffic&) {},
+          [](const AccessNotice&) { return false; })
+          .value();
   proxy->Serve(std::move(listeners));
   std::thread turns([&] { loop->Run(); });
 
