@@ -25,7 +25,7 @@ class AsyncCallStream:
 
     async def result(self, *, timeout: Optional[float] = None, check: bool = True) -> CallResult:
         """Waits for the end."""
-        return await self._coffer.wait(self.call_id, timeout=timeout, check=check, on_approval=on_approval)
+        return await self._coffer.wait(self.call_id, timeout=timeout, check=check)
 
     async def cancel(self) -> None:
         await self._coffer.cancel(self.call_id)
@@ -88,7 +88,7 @@ class AsyncSession:
                    check: bool = True,
                    on_approval: Optional[Callable[[Approval], object]] = None) -> CallResult:
         return await self._coffer.call(tool, args, session_id=self.session_id, limits=limits, reason=reason,
-                                 idempotency_key=idempotency_key, timeout=timeout, check=check)
+                                 idempotency_key=idempotency_key, timeout=timeout, check=check, on_approval=on_approval)
 
     async def stream(self, tool: str, args: Optional[Mapping[str, Any]] = None, *, limits: Optional[Limits] = None,
                      reason: Optional[str] = None, idempotency_key: Optional[str] = None) -> AsyncCallStream:

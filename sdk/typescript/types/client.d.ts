@@ -70,6 +70,7 @@ export type ToolInfo = import("./values.js").ToolInfo;
 export type Args = {
     [name: string]: unknown;
 };
+export type Approval = import("./values.js").Approval;
 export type CallOptions = {
     sessionId?: string;
     parentId?: string;
@@ -99,6 +100,11 @@ export type CallOptions = {
      * false: a call that was refused or killed is a result, not an error
      */
     check?: boolean;
+    /**
+     * told where a person decides; then the call is waited for. Without it such a
+     * call is ApprovalRequired. Give it a `timeout` that a person can keep
+     */
+    onApproval?: (approval: Approval) => unknown;
 };
 export type ClientOptions = {
     /**
