@@ -14,8 +14,9 @@ namespace {
 using policy::EgressRule;
 using policy::HostName;
 
-EgressRule AskFor(const std::string& text) {
-  EgressRule rule = policy::ParseAllow(text).value();
+EgressRule AskFor(const std::string& pattern) {
+  EgressRule rule;
+  rule.host = policy::HostPattern::Parse(pattern).value();
   rule.ask = true;
   return rule;
 }

@@ -77,6 +77,8 @@ TEST(Route, RolesAsATable) {
       "GET /v1/keys: operator, auditor",
       "DELETE /v1/keys/{key_id}: operator",
       "GET /v1/audit: operator, auditor",
+      "GET /v1/access: operator, auditor",
+      "POST /v1/access/{access_id}: operator",
       "GET /v1/audit/checkpoint: " + all,
       "GET /v1/audit/objects/{hash}: operator, auditor",
       "GET /v1/switches: operator, auditor",
@@ -90,7 +92,7 @@ TEST(Route, RolesAsATable) {
 // Every placeholder of the table is of a kind that CheckValues knows; an unknown kind accepts nothing.
 TEST(Route, EveryPlaceholderHasAnAlphabet) {
   const std::set<std::string_view> known = {"call_id", "session_id", "process_id", "tool", "scope",
-                                            "name",    "key_id",     "path",       "hash"};
+                                            "name",    "key_id",     "access_id",  "path", "hash"};
   for (const Route& route : Routes()) {
     std::string_view rest = route.path;
     for (size_t open = rest.find('{'); open != std::string_view::npos; open = rest.find('{')) {
