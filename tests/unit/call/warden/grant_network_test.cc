@@ -13,10 +13,10 @@ using Texts = std::vector<std::string>;
 WardenTable Table() {
   WardenTable table;
   table.ceilings = DefaultCeilings();
-  table.egress = {{"db.internal=10.0.0.1"},
-                  {"10.0.0.0/8"},
-                  "PEM",
-                  {{"empty", {}}, {"pypi", {"pypi.org", "files.pythonhosted.org"}}}};
+  table.egress.resolve = {"db.internal=10.0.0.1"};
+  table.egress.addresses = {"10.0.0.0/8"};
+  table.egress.upstream_ca = "PEM";
+  table.egress.sets = {{"empty", {}}, {"pypi", {"pypi.org", "files.pythonhosted.org"}}};
   return table;
 }
 
@@ -32,6 +32,34 @@ TEST(GrantNetwork, SetsAndTheOperatorsWordsComeFromTheTable) {
   EXPECT_EQ(request.egress.upstream_ca, "PEM");
   EXPECT_EQ(request.egress.connections, 3U);
   EXPECT_TRUE(request.egress.of_tool);
+}
+
+TEST(GrantNetwork, TheOperatorsCeilingsComeFromTheTable) {
+  WardenTable table = Table();
+  table.egress.upstream_proxy = "http://proxy.internal:3128";
+  table.egress.proxied = {"**.example.com"};
+  table.egress.deny = {"evil.example.com"};
+  table.egress.connections = 8;
+  table.egress.bytes_out = 1000;
+  table.egress.bytes_in = 2000;
+  RunRequest request;
+  request.envelope.network = {"@pypi"};
+  request.egress.upstream_proxy = "http://elsewhere.example.com:1";  // whatever stood there before
+  ASSERT_TRUE(GrantNetwork(table, request).ok());
+  EXPECT_EQ(request.egress.upstream_proxy, "http://proxy.internal:3128");
+  EXPECT_EQ(request.egress.proxied, Texts{"**.example.com"});
+  EXPECT_EQ(request.egress.deny, Texts{"evil.example.com"});
+  EXPECT_EQ(request.egress.most_bytes_out, 1000U);
+  EXPECT_EQ(request.egress.most_bytes_in, 2000U);
+  EXPECT_EQ(request.egress.connections, 8U) << "the manifest names none";
+  request.envelope.network = {"@pypi"};
+  request.envelope.connections = 3;
+  ASSERT_TRUE(GrantNetwork(table, request).ok());
+  EXPECT_EQ(request.egress.connections, 3U);
+  request.envelope.network = {"@pypi"};
+  request.envelope.connections = 9;
+  ASSERT_TRUE(GrantNetwork(table, request).ok());
+  EXPECT_EQ(request.egress.connections, 8U);
 }
 
 TEST(GrantNetwork, NothingIsNothing) {
