@@ -190,6 +190,7 @@ test("a person is waited for", async () => {
   await assert.rejects(new Coffer({ url: denied.url, key: KEY }).call("python", {}, { onApproval: () => {} }), sdk.CallDenied);
   const slow = await serve(gated, ...Array(50).fill(answer(200, waits)));
   await assert.rejects(new Coffer({ url: slow.url, key: KEY }).call("python", {}, { timeout: 500, onApproval: () => {} }), sdk.ConnectionLost);
+  for (const one of [server, denied, slow]) one.close();
 });
 
 test("events go on where they were cut", async () => {
