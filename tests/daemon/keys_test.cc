@@ -51,6 +51,8 @@ constexpr RouteCase kRoutes[] = {
     {"GET",
      "/v1/audit/objects/sha256:0000000000000000000000000000000000000000000000000000000000000000",
      "", "ou"},
+    {"GET", "/v1/access", "", "ou"},
+    {"POST", "/v1/access/ID.1", R"({"decision":"deny"})", "o"},
     {"GET", "/v1/switches", "", "ou"},
     {"PUT", "/v1/switches/agent/nobody", kSwitchBody, "o"},
     {"DELETE", "/v1/switches/agent/nobody", "", "o"},

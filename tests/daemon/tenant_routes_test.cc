@@ -75,6 +75,9 @@ constexpr RouteCase kRoutes[] = {
     {"get", "/v1/audit", Kept::kOwn, "", true},
     {"get", "/v1/audit/checkpoint", Kept::kPublic},
     {"get", "/v1/audit/objects/{hash}", Kept::kNotFound},
+    // With a call of the victim's that waits: tests/daemon/egress_test.cc.
+    {"get", "/v1/access", Kept::kOwn},
+    {"post", "/v1/access/{access_id}", Kept::kNotFound, R"({"decision":"grant"})"},
     {"get", "/v1/switches", Kept::kOwn, "", true},
     {"put", "/v1/switches/{scope}/{name}", Kept::kOwn, R"({"reason":"evil"})"},
     {"delete", "/v1/switches/{scope}/{name}", Kept::kOwn},
@@ -121,6 +124,7 @@ class TenantRoutes : public ::testing::Test {
         {"{session_id}", victims ? session_ : kNoSuchId},
         {"{process_id}", victims ? process_ : kNoSuchId},
         {"{key_id}", victims ? key_id_ : "0000000000000000"},
+        {"{access_id}", (victims ? call_ : std::string(kNoSuchId)) + ".1"},
         {"{hash}", victims ? envelope_ : "sha256:" + std::string(64, '0')},
         {"{path}", file_},
         {"{tool}", "python"},

@@ -60,6 +60,7 @@ class Dispatch : public ::testing::Test {
         {"{name}", "python"},
         {"{path*}", "a/b"},
         {"{process_id}", kCallId},
+        {"{access_id}", kCallId + ".1"},
         {"{hash}", "sha256:" + std::string(64, 'a')}};
     for (const auto& [name, value] : values) {
       if (const size_t at = path.find(name); at != std::string::npos) {
