@@ -4,6 +4,7 @@
 // programs without a proxy when the role dies.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -74,6 +75,9 @@ class DaemonEgressAbuse : public DaemonEgress {
 // Another call's ten thousand connections cost a call no more than a busy processor does, with room for noise. A role that is
 // held up shows in the same measure.
 TEST_F(DaemonEgressAbuse, AFloodOfOneCallDoesNotSlowAnother) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "without a cgroup the flood may end as too fast to count";
+  }
   Declare("flooder", Plain("api.test"));
   ASSERT_TRUE(Start());
   (void)Measure();  // the first call of a tool pays for more

@@ -7,7 +7,10 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+#include <algorithm>
 
 #include "base/sys.h"
 
@@ -16,6 +19,7 @@ namespace {
 
 constexpr mode_t kDirectoryMode = S_ISVTX | 0555;
 constexpr mode_t kFileMode = S_ISVTX | 0444;
+constexpr int kMostAttempts = 10;  // about 100 ms
 
 bool HasOurMode(const struct stat& info, const Placeholder::Kind& kind) {
   return kind.directory ? S_ISDIR(info.st_mode) && (info.st_mode & 07777) == kDirectoryMode
@@ -53,6 +57,18 @@ Status MakeAt(int parent, const std::string& name, const Placeholder::Kind& kind
   return {};
 }
 
+// The placeholder of that name, held against its removal. Nothing if there is none, or somebody removes it.
+UniqueFd Join(int parent, const std::string& name, const Placeholder::Kind& kind) {
+  Result<UniqueFd> opened = sys::OpenAt(parent, name, OpenFlags(kind));
+  struct stat ours{};
+  struct stat named{};
+  const bool held = opened.ok() && ::flock(opened->get(), LOCK_SH | LOCK_NB) == 0 &&
+                    ::fstat(opened->get(), &ours) == 0 && HasOurMode(ours, kind) &&
+                    ::fstatat(parent, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+                    ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
+  return held ? std::move(opened).value() : UniqueFd();
+}
+
 }  // namespace
 
 // A payload can give anything of its own our mode. What holds nothing, or what ours hold, does no harm.
@@ -75,23 +91,25 @@ bool Placeholder::IsOne(int parent, const std::string& name, const Kind& kind) {
 
 Result<Placeholder> Placeholder::Make(int parent, const std::string& name, const Kind& kind) {
   Placeholder made;
-  const Status done = MakeAt(parent, name, kind);
-  if (!done.ok() && done.error().sys_errno != EEXIST) {
-    return made;
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    const Status done = MakeAt(parent, name, kind);
+    if (!done.ok() && done.error().sys_errno != EEXIST) {
+      return made;
+    }
+    UniqueFd joined = Join(parent, name, kind);
+    if (joined) {
+      made.parent_ = UniqueFd(::fcntl(parent, F_DUPFD_CLOEXEC, 3));
+      made.name_ = name;
+      made.kind_ = kind;
+      made.lock_ = std::move(joined);
+      return made;
+    }
+    // Another call may be making it, or removing its own.
+    const timespec moment{0, 1'000'000L << std::min(attempt, 4)};
+    (void)::nanosleep(&moment, nullptr);
   }
-  Result<UniqueFd> opened = sys::OpenAt(parent, name, OpenFlags(kind));
-  struct stat info{};
-  if (!opened.ok() || ::fstat(opened->get(), &info) != 0 || !HasOurMode(info, kind) ||
-      ::flock(opened->get(), LOCK_SH | LOCK_NB) != 0) {
-    return Refused("policy.project.changed",
-                   fmt::format("{} appeared while the project was being opened", name),
-                   "try again");
-  }
-  made.parent_ = UniqueFd(::fcntl(parent, F_DUPFD_CLOEXEC, 3));
-  made.name_ = name;
-  made.kind_ = kind;
-  made.lock_ = std::move(opened).value();
-  return made;
+  return Refused("policy.project.changed",
+                 fmt::format("{} appeared while the project was being opened", name), "try again");
 }
 
 Placeholder& Placeholder::operator=(Placeholder&& other) noexcept {
