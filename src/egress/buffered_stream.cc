@@ -70,13 +70,14 @@ std::string BufferedStream::Take(size_t size) {
 
 net::Task<bool> BufferedStream::Fill() {
   const size_t before = buffer_.size();
-  if (before >= kMostBuffered) {
+  if (before >= kMostBuffered || ended_) {
     co_return false;
   }
   buffer_.resize(before + std::min(kPiece, kMostBuffered - before));
   const size_t count = co_await stream_->ReadSome(buffer_.data() + before, buffer_.size() - before);
   buffer_.resize(before + count);
   received_ += count;
+  ended_ = count == 0;
   if (budget_ != nullptr && !budget_->TakeIn(count)) {
     buffer_.resize(before);
     stream_->Close();
