@@ -68,7 +68,8 @@ class BufferedStream {
   std::string buffer_;
   uint64_t received_ = 0;
   uint64_t sent_ = 0;
-  bool ended_ = false;  // it was read to its end: a socket tells that once, and who reads again waits
+  bool ended_ =
+      false;  // it was read to its end: a socket tells that once, and who reads again waits
 };
 
 // Carries bytes both ways until both ends have ended, or none has moved for `idle`; for kHalfOpenTime if one end has. What
