@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <thread>
 
 #include "tests/daemon/egress_daemon.h"
@@ -75,9 +76,6 @@ class DaemonEgressAbuse : public DaemonEgress {
 // Another call's ten thousand connections cost a call no more than a busy processor does, with room for noise. A role that is
 // held up shows in the same measure.
 TEST_F(DaemonEgressAbuse, AFloodOfOneCallDoesNotSlowAnother) {
-  if (::geteuid() != 0) {
-    GTEST_SKIP() << "without a cgroup the flood may end as too fast to count";
-  }
   Declare("flooder", Plain("api.test"));
   ASSERT_TRUE(Start());
   (void)Measure();  // the first call of a tool pays for more
@@ -94,6 +92,11 @@ TEST_F(DaemonEgressAbuse, AFloodOfOneCallDoesNotSlowAnother) {
     beside_flood = Measure();
     flood.join();
     const std::string out = Out(flooded);
+    // Without a cgroup the supervisor may end the flooding call as too fast to count. That try has measured nothing.
+    if (::geteuid() != 0 && Contains(flooded.text, "faster than they can be counted")) {
+      beside_flood = std::numeric_limits<long>::max();
+      continue;
+    }
     ASSERT_TRUE(out.starts_with("flooded ")) << "NO-CONTROL\n" << flooded.text.substr(0, 400);
     count = std::stol(out.substr(8));
   }
