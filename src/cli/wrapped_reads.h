@@ -34,7 +34,7 @@ Result<Json> CheckWrappedRead(const std::string& method, const Json& result,
                               const std::string& prefix, uint64_t most);
 // What a client hears of a read that the ladder refused, or that failed.
 gateway::McpError WrappedReadError(const call::ToolReply& reply);
-// A method of which the server does not hear: it does not offer it, or nobody may use it.
+// A method of which the server does not hear: it does not offer it, or no client may use it.
 gateway::McpError NotPassedOn(const WrappedServer& server, const std::string& method);
 
 }  // namespace coffer::cli

@@ -183,7 +183,7 @@ TEST_F(McpDaemon, ALegacyClientCancelsByANotification) {
   EXPECT_EQ(daemon_.Runners().size(), 1U);
   const Json cancel = {
       {"jsonrpc", "2.0"}, {"method", "notifications/cancelled"}, {"params", {{"requestId", "x"}}}};
-  // Nobody else cancels it: not by the session's id, and not by the request's in a session of its own.
+  // No other client cancels it: not by the session's id, and not by the request's in a session of its own.
   for (const char* tenant : {"local", "other"}) {
     const std::string stranger = daemon_.NewKey(tenant, "agent", "spy")["key"];
     const std::string owner_session = session_;

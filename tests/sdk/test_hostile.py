@@ -238,7 +238,7 @@ class Hostile(unittest.TestCase):
                 with self.assertRaises(CallDenied):
                     kind(server.url, KEY).call("python", on_approval=lambda approval: None)
             with self.subTest(kind=kind.__name__), Server(*[gated] + [answer(200, waits)] * 50) as server:
-                with self.assertRaises(ConnectionLost):  # nobody decides in time
+                with self.assertRaises(ConnectionLost):  # no person decides in time
                     kind(server.url, KEY).call("python", timeout=0.5, on_approval=lambda approval: None)
             with self.subTest(kind=kind.__name__), Server(gated, answer(200, ended)) as server:
                 with self.assertRaises(ZeroDivisionError):  # of the function itself; nothing is asked after it

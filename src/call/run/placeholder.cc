@@ -57,7 +57,8 @@ Status MakeAt(int parent, const std::string& name, const Placeholder::Kind& kind
   return {};
 }
 
-// The placeholder of that name, held against its removal. Nothing if there is none, or somebody removes it.
+// Opens the placeholder of that name and holds it against its removal. No descriptor if there is none, or if another call is
+// removing it.
 UniqueFd Join(int parent, const std::string& name, const Placeholder::Kind& kind) {
   Result<UniqueFd> opened = sys::OpenAt(parent, name, OpenFlags(kind));
   struct stat ours{};

@@ -35,7 +35,7 @@ TEST_F(PlaceholderTest, TheLastOneRemovesIt) {
   EXPECT_FALSE(Exists());
 }
 
-// Calls of one project begin and end at any time: none may take another's coming or going for a change by somebody else.
+// Calls of one project begin and end at any time. No call may take another one that begins or ends for a change of the project.
 TEST_F(PlaceholderTest, CallsThatComeAndGoRefuseNoOther) {
   std::atomic<int> refused = 0;
   std::atomic<int> missing = 0;
