@@ -32,6 +32,7 @@ double FairLimits::QuarterOfProcessors() {
 }
 
 bool FairQueue::Add(const Lane& lane, FairTask task) {
+  Worker worker{};
   {
     const std::lock_guard lock(mutex_);
     Tenant& tenant = tenants_[lane.tenant];
@@ -50,8 +51,9 @@ bool FairQueue::Add(const Lane& lane, FairTask task) {
     ++tenant.waiting;
     ++waiting_;
     Queue(lane.tenant, tenant);
+    worker = IsPatient(lane.tenant, tenant, clocks_.now()) ? Worker::kPatient : Worker::kPrompt;
   }
-  wake_.notify_one();
+  WakeOne(worker);
   return true;
 }
 
@@ -62,7 +64,7 @@ void FairQueue::AddAlways(const Lane& lane, std::function<void()> run) {
     tenant.always.push_back(std::move(run));
     Queue(lane.tenant, tenant);
   }
-  wake_.notify_one();
+  WakeOne(Worker::kPrompt);
 }
 
 void FairQueue::Queue(const std::string& name, Tenant& tenant) {
@@ -77,21 +79,41 @@ bool FairQueue::OthersAreServed(const std::string& name, Time now) const {
   return now - (latest_ == name ? other_at_ : latest_at_) < kRecent;
 }
 
-// One thread is always left to a tenant that has none, as long as there is one. A tenant whose answers are not read waits.
-// Of those that have used up their shares beside others, the one that owes most waits until nothing else runs.
-bool FairQueue::MayStart(const std::string& name, const Tenant& tenant, Time now) const {
-  if (free_ <= tenant.running) {
+// Of those that have used up their shares beside others, the one that owes most.
+bool FairQueue::MustWait(const std::string& name, const Tenant& tenant, Time now) const {
+  const bool owes_most = tenant.credit.count() < 0 && tenant.credit <= lowest_credit_;
+  return owes_most && OthersAreServed(name, now);
+}
+
+// Its next task is the patient thread's.
+bool FairQueue::IsPatient(const std::string& name, const Tenant& tenant, Time now) const {
+  return tenant.waiting > 0 && tenant.keys.at(tenant.turns.front()).front().patient && !stopping_ &&
+         OthersAreServed(name, now);
+}
+
+// One prompt thread is always left to a tenant that has none, as long as there is one. A tenant whose answers are not read
+// waits.
+bool FairQueue::MayStart(Worker worker, const std::string& name, const Tenant& tenant,
+                         Time now) const {
+  if (worker == Worker::kPrompt && free_ <= tenant.running) {
     return false;
   }
   if (!tenant.always.empty() || stopping_) {
-    return true;
+    return worker == Worker::kPrompt;
   }
   const bool has_room =
       tenant.answers <= limits_.bytes - std::min(bytes_, limits_.bytes) || tenant.answers == 0;
-  const bool owes_most = tenant.credit.count() < 0 && tenant.credit <= lowest_credit_;
-  const bool waits = owes_most && running_ > 0 && OthersAreServed(name, now);
-  return tenant.waiting > 0 && has_room && !waits;
+  if (tenant.waiting == 0 || !has_room) {
+    return false;
+  }
+  const bool patient = IsPatient(name, tenant, now);
+  if (patient || worker == Worker::kPatient) {
+    return patient && worker == Worker::kPatient;
+  }
+  return running_ == 0 || !MustWait(name, tenant, now);
 }
+
+void FairQueue::WakeOne(Worker worker) { WakeOf(worker).notify_one(); }
 
 void FairQueue::Credit(Tenant& tenant, Time now) const {
   const std::chrono::duration<double, std::nano> come = (now - tenant.credited) * limits_.share;
@@ -101,7 +123,7 @@ void FairQueue::Credit(Tenant& tenant, Time now) const {
 }
 
 // Of those that may start, the one that has used least; the first of equals.
-std::deque<std::string>::iterator FairQueue::FindNext() {
+std::deque<std::string>::iterator FairQueue::FindNext(Worker worker) {
   auto best = turns_.end();
   std::chrono::nanoseconds least{0};
   const Time now = clocks_.now();
@@ -114,7 +136,7 @@ std::deque<std::string>::iterator FairQueue::FindNext() {
   }
   for (auto at = turns_.begin(); at != turns_.end(); ++at) {
     const Tenant& tenant = tenants_.at(*at);
-    if (MayStart(*at, tenant, now) && (best == turns_.end() || tenant.used < least)) {
+    if (MayStart(worker, *at, tenant, now) && (best == turns_.end() || tenant.used < least)) {
       best = at;
       least = tenant.used;
     }
@@ -157,9 +179,9 @@ void FairQueue::Served(const std::string& name) {
 }
 
 // The next task, taken out of its queue; tasks whose client is gone are dropped on the way, outside the lock.
-bool FairQueue::Next(std::unique_lock<std::mutex>& lock, std::string* name,
+bool FairQueue::Next(Worker worker, std::unique_lock<std::mutex>& lock, std::string* name,
                      std::function<void()>* run) {
-  for (auto next = FindNext(); next != turns_.end(); next = FindNext()) {
+  for (auto next = FindNext(worker); next != turns_.end(); next = FindNext(worker)) {
     *name = std::move(*next);
     turns_.erase(next);
     Tenant& tenant = tenants_.at(*name);
@@ -180,53 +202,65 @@ bool FairQueue::Next(std::unique_lock<std::mutex>& lock, std::string* name,
     Served(*name);
     reached_ = std::max(reached_, tenant.used);
     tenant.used += kLeast;
-    ++tenant.running;
-    ++running_;
-    --free_;
+    if (worker == Worker::kPrompt) {
+      ++tenant.running;
+      ++running_;
+      --free_;
+    } else {
+      ++tenant.patient;
+    }
     *run = std::move(task.run);
     return true;
   }
   return false;
 }
 
-void FairQueue::Work() {
+void FairQueue::Work(Worker worker) {
   std::unique_lock lock(mutex_);
   for (;;) {
     std::string name;
     std::function<void()> run;
-    if (!Next(lock, &name, &run)) {
-      if (stopping_ && turns_.empty()) {
+    if (!Next(worker, lock, &name, &run)) {
+      if (stopping_ && (turns_.empty() || worker == Worker::kPatient)) {
         return;
       }
       if (turns_.empty()) {
-        wake_.wait(lock);
+        WakeOf(worker).wait(lock);
       } else {
-        wake_.wait_for(lock, kLook);
+        WakeOf(worker).wait_for(lock, kLook);
       }
       continue;
     }
     // Each thread that finds work wakes one more, if there is more: who comes back to nothing has been woken for nothing.
-    const bool more = FindNext() != turns_.end();
+    const bool more = FindNext(worker) != turns_.end();
     lock.unlock();
     if (more) {
-      wake_.notify_one();
+      WakeOne(worker);
     }
     const std::chrono::nanoseconds began = clocks_.used();
     run();
     run = nullptr;  // what it holds goes before the lock is taken
     const std::chrono::nanoseconds used = clocks_.used() - began;
     lock.lock();
-    ++free_;
-    --running_;
-    Tenant& tenant = tenants_.at(name);
-    --tenant.running;
-    tenant.used += used;
-    tenant.credit = std::max<std::chrono::nanoseconds>(-kMostDebt, tenant.credit - used);
-    ForgetIfIdle(name);
+    Done(worker, name, used);
     if (stopping_ && turns_.empty()) {
       wake_.notify_all();
     }
   }
+}
+
+void FairQueue::Done(Worker worker, const std::string& name, std::chrono::nanoseconds used) {
+  Tenant& tenant = tenants_.at(name);
+  if (worker == Worker::kPrompt) {
+    ++free_;
+    --running_;
+    --tenant.running;
+  } else {
+    --tenant.patient;
+  }
+  tenant.used += used;
+  tenant.credit = std::max<std::chrono::nanoseconds>(-kMostDebt, tenant.credit - used);
+  ForgetIfIdle(name);
 }
 
 void FairQueue::Stop() {
@@ -235,6 +269,7 @@ void FairQueue::Stop() {
     stopping_ = true;
   }
   wake_.notify_all();
+  wake_patient_.notify_all();
 }
 
 std::shared_ptr<void> FairQueue::Hold(const std::string& tenant, size_t bytes) {
@@ -270,24 +305,30 @@ std::shared_ptr<void> FairQueue::MakeHold(const std::string& tenant, size_t byte
 }
 
 void FairQueue::Release(const std::string& tenant, size_t bytes, Held what) {
+  bool prompt = false, patient = false;
   {
     const std::lock_guard lock(mutex_);
     bytes_ -= bytes;
     tenants_[tenant].bytes -= bytes;
     tenants_[tenant].answers -= what == Held::kAnswer ? bytes : 0;
     ForgetIfIdle(tenant);
-    if (FindNext() == turns_.end()) {
-      return;
-    }
+    prompt = FindNext(Worker::kPrompt) != turns_.end();
+    patient = FindNext(Worker::kPatient) != turns_.end();
   }
-  wake_.notify_one();  // for work that waited for bytes
+  // For work that waited for bytes.
+  if (prompt) {
+    WakeOne(Worker::kPrompt);
+  }
+  if (patient) {
+    WakeOne(Worker::kPatient);
+  }
 }
 
 // What a tenant has used beyond the others is remembered, or it would be forgiven between two of its requests.
 void FairQueue::ForgetIfIdle(const std::string& name) {
   const auto found = tenants_.find(name);
   if (found != tenants_.end() && !found->second.queued && found->second.running == 0 &&
-      found->second.bytes == 0 && found->second.used <= reached_ &&
+      found->second.patient == 0 && found->second.bytes == 0 && found->second.used <= reached_ &&
       found->second.credit.count() >= 0) {
     tenants_.erase(found);
   }

@@ -6,10 +6,13 @@
 // asks ten thousand times, or for what is expensive, waits behind itself. A tenant that comes back after a pause starts where
 // the others are: it has saved nothing up. A tenant's share beside others is a quarter of the processors. The tenant that has
 // lately used most beyond its share starts nothing while any task runs, so that the others' next request finds a processor
-// that is free; alone it may use all of them. No tenant may take more of anything (places in the queue, threads, bytes) than
-// it leaves free: one tenant alone gets a half, two get a third each, and a newcomer finds room. Bytes are those of bodies
-// that came in and of answers that have not been sent. A tenant whose clients do not read their answers gets no new ones made: it waits until they are read, or
-// their time is over. Bodies make no tenant wait, because its tasks are what frees them.
+// that is free; alone it may use all of them. Tasks that only compute (read a large body, format a long answer) are patient:
+// beside others they are done by a thread of their own, which the kernel runs after the prompt ones (workers.h).
+//
+// No tenant may take more of anything (places in the queue, threads, bytes) than it leaves free: one tenant alone gets a half,
+// two get a third each, and a newcomer finds room. Bytes are those of bodies that came in and of answers that have not been
+// sent. A tenant whose clients do not read their answers gets no new ones made: it waits until they are read, or their time is
+// over. Bodies make no tenant wait, because its tasks are what frees them.
 //
 // A task whose client is gone is dropped when its turn comes. What must happen (the end of a call) is never refused or
 // dropped. Thread-safe. Made with make_shared: a handle of Hold keeps it alive.
@@ -60,10 +63,12 @@ struct FairClocks {
 struct FairTask {
   std::function<void()> run;
   std::function<bool()> wanted;  // empty: always
+  bool patient = false;          // it may take long, and holds no lock that others wait for
 };
 
 class FairQueue : public std::enable_shared_from_this<FairQueue> {
  public:
+  // `threads`: the prompt ones.
   FairQueue(size_t threads, FairLimits limits, FairClocks clocks = {})
       : limits_(limits), clocks_(std::move(clocks)), free_(threads) {}
   FairQueue(const FairQueue&) = delete;
@@ -79,8 +84,10 @@ class FairQueue : public std::enable_shared_from_this<FairQueue> {
   // The same for an answer, which is there already. It must go away without any task of the tenant.
   [[nodiscard]] std::shared_ptr<void> HoldAnyway(const std::string& tenant, size_t bytes);
 
+  // A patient thread does the patient tasks of a tenant beside others, a prompt one everything else.
+  enum class Worker : uint8_t { kPrompt, kPatient };
   // For a thread that works: waits for a task, runs it, and so on until Stop and nothing is left.
-  void Work();
+  void Work(Worker worker = Worker::kPrompt);
   void Stop();
 
   struct Counts {
@@ -98,7 +105,8 @@ class FairQueue : public std::enable_shared_from_this<FairQueue> {
     std::map<std::string, std::deque<FairTask>, std::less<>> keys;  // none is empty
     std::deque<std::string> turns;                                  // of keys
     size_t waiting = 0;                                             // in keys
-    size_t running = 0;
+    size_t running = 0;                                             // tasks, on prompt threads
+    size_t patient = 0;                                             // on patient ones
     size_t bytes = 0;
     size_t answers = 0;  // of these
     std::chrono::nanoseconds used{0};
@@ -106,12 +114,20 @@ class FairQueue : public std::enable_shared_from_this<FairQueue> {
     Time credited{};
     bool queued = false;  // it is in turns_
   };
-  bool Next(std::unique_lock<std::mutex>& lock, std::string* tenant, std::function<void()>* run);
-  bool MayStart(const std::string& name, const Tenant& tenant, Time now) const;
+  bool Next(Worker worker, std::unique_lock<std::mutex>& lock, std::string* tenant,
+            std::function<void()>* run);
+  void Done(Worker worker, const std::string& name, std::chrono::nanoseconds used);
+  bool MayStart(Worker worker, const std::string& name, const Tenant& tenant, Time now) const;
+  bool MustWait(const std::string& name, const Tenant& tenant, Time now) const;
+  bool IsPatient(const std::string& name, const Tenant& tenant, Time now) const;
+  std::condition_variable& WakeOf(Worker worker) {
+    return worker == Worker::kPrompt ? wake_ : wake_patient_;
+  }
+  void WakeOne(Worker worker);
   bool OthersAreServed(const std::string& name, Time now) const;
   void Served(const std::string& name);
   void Credit(Tenant& tenant, Time now) const;
-  std::deque<std::string>::iterator FindNext();
+  std::deque<std::string>::iterator FindNext(Worker worker);
   FairTask TakeTask(Tenant& tenant);
   void Queue(const std::string& name, Tenant& tenant);
   void ForgetIfIdle(const std::string& name);
@@ -122,15 +138,15 @@ class FairQueue : public std::enable_shared_from_this<FairQueue> {
   const FairLimits limits_;
   const FairClocks clocks_;
   mutable std::mutex mutex_;  // of what follows
-  std::condition_variable wake_;
+  std::condition_variable wake_, wake_patient_;
   std::unordered_map<std::string, Tenant> tenants_;
   std::deque<std::string> turns_;              // of tenants
   std::string latest_;                         // the tenant that was served last
   Time latest_at_{}, other_at_{};              // when that was, and when any other was
   std::chrono::nanoseconds reached_{0};        // what the tenant that went last had used before
-  size_t running_ = 0;                         // tasks, of all tenants
   std::chrono::nanoseconds lowest_credit_{0};  // of all tenants, at the last look
-  size_t free_;                                // threads
+  size_t running_ = 0;                         // tasks, on prompt threads
+  size_t free_;                                // prompt threads
   size_t waiting_ = 0;
   size_t bytes_ = 0;
   uint64_t dropped_ = 0;

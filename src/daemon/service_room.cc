@@ -16,7 +16,7 @@ std::shared_ptr<void> DaemonService::Hold(const gateway::Asker& asker, size_t by
 }
 
 bool DaemonService::Offload(const gateway::Asker& asker, std::function<void()> work) {
-  return context_.workers().Submit(LaneOf(&asker), {std::move(work), nullptr});
+  return context_.workers().Submit(LaneOf(&asker), {std::move(work), nullptr, true});
 }
 
 }  // namespace coffer::daemon

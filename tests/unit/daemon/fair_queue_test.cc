@@ -2,11 +2,15 @@
 #include "daemon/fair_queue.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
+#include <filesystem>
 #include <future>
 #include <thread>
 #include <vector>
+
+#include "daemon/workers.h"
 
 namespace coffer::daemon {
 namespace {
@@ -157,6 +161,37 @@ TEST_F(FairQueueTest, BesideOthersATenantWaitsForItsShare) {
   queue->Stop();
   one.join();
   other.join();
+}
+
+// A thread of each kind. Beside others, what may take long is done by the patient one and by no other, also while nothing
+// else runs; that thread does nothing else.
+TEST_F(FairQueueTest, BesideOthersAPatientThreadComputes) {
+  FairLimits limits;
+  limits.share = 0.5;
+  const auto queue = Make(2, limits);
+  std::thread prompt([queue] { queue->Work(); });
+  std::thread patient([queue] { queue->Work(FairQueue::Worker::kPatient); });
+  const auto run = [&](const char* tenant, std::chrono::milliseconds time, bool may_take_long) {
+    std::promise<std::thread::id> who;
+    EXPECT_TRUE(queue->Add({tenant, "k"}, {[&] {
+                                             time_ = time_.load() + time;
+                                             who.set_value(std::this_thread::get_id());
+                                           },
+                                           nullptr, may_take_long}));
+    return who.get_future().get();
+  };
+  const std::chrono::milliseconds none{0}, much{100};
+  EXPECT_EQ(run("hostile", much, true), prompt.get_id());  // alone
+  EXPECT_EQ(run("victim", none, false), prompt.get_id());
+  EXPECT_EQ(run("hostile", none, true), patient.get_id());
+  EXPECT_EQ(run("victim", none, true), patient.get_id());
+  EXPECT_EQ(run("hostile", none, false), prompt.get_id());
+  EXPECT_EQ(run("victim", none, false), prompt.get_id());
+  now_ = now_.load() + std::chrono::milliseconds(201);  // the others have been idle
+  EXPECT_EQ(run("hostile", none, true), prompt.get_id());
+  queue->Stop();
+  prompt.join();
+  patient.join();
 }
 
 TEST_F(FairQueueTest, WhatMustHappenComesFirstAndIsNeverRefused) {
@@ -318,6 +353,25 @@ TEST_F(FairQueueTest, AHandleMayOutliveTheQueue) {
     handle = queue->HoldAnyway("t", 1);
   }
   handle.reset();
+}
+
+// The kernel knows the patient thread by its priority.
+TEST(Workers, OneThreadIsPatient) {
+  const auto patient_threads = [] {
+    int count = 0;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+      const auto thread = static_cast<id_t>(std::stoul(task.path().filename().string()));
+      count += ::getpriority(PRIO_PROCESS, thread) - ::getpriority(PRIO_PROCESS, 0) >= 5 ? 1 : 0;
+    }
+    return count;
+  };
+  EXPECT_EQ(patient_threads(), 0);
+  const Workers workers(3);
+  // The thread lowers its priority itself.
+  for (int i = 0; i < 1000 && patient_threads() == 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(patient_threads(), 1);
 }
 
 }  // namespace
