@@ -205,6 +205,10 @@ Task<void> ProxyConnection::Splice(policy::HostAndPort to, const policy::EgressR
     co_return;
   }
   const MeteredUse use(meter, BootTime());
+  Watchdog overtime(context_.executor, [this] { End(); });
+  if (const Nanos end = meter.EndOf(BootTime()); end != Nanos(0)) {
+    overtime.Until(end);
+  }
   // A redirected program waits for no answer of ours, so its hello is judged before anything is dialled. Others are first
   // told whether the server can be reached: behind an answer that the tunnel stands, no reason could be given.
   const bool hello_first = rule.tls == TlsMode::kSplice && dialect == Dialect::kSilent;
@@ -241,6 +245,9 @@ Task<void> ProxyConnection::Splice(policy::HostAndPort to, const policy::EgressR
   open.traffic().bytes_in = upstream_->received();
   if (const std::optional<std::string> spent = meter.bytes().Spent()) {
     open.Deny(*spent, "");
+  }
+  if (overtime.expired()) {
+    open.Deny(meter.Overtime(), "");
   }
   upstream_->stream().Close();
 }

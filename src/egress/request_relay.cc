@@ -43,7 +43,7 @@ Task<void> RequestRelay::Run(std::string head) {
   co_await client_.stream().FinishWriting();
 }
 
-// Access that was granted for a time is over.
+// The time of what was granted, or that the rule allows, is over.
 void RequestRelay::EndBoth() {
   client_.stream().Close();
   End();
@@ -116,6 +116,10 @@ Task<bool> RequestRelay::Exchange(const std::string& head) {
     open.Deny(*refusal, "");
     co_await Refuse(429, "limit_reached", *refusal, "");
     co_return false;
+  Watchdog overtime(context_.executor, [this] { EndBoth(); });
+  if (const Nanos end = meter.EndOf(BootTime()); end != Nanos(0)) {
+    overtime.Until(end);
+  }
   }
   const MeteredUse use(meter, BootTime());
   const bool reached = co_await Reach(*request, open);
@@ -137,6 +141,10 @@ Task<bool> RequestRelay::Exchange(const std::string& head) {
     open.traffic().bytes_in = upstream_->received() - received;
   }
   if (const std::optional<std::string> spent = meter.bytes().Spent()) {
+  if (overtime.expired()) {
+    open.Deny(meter.Overtime(), "");
+    more = false;
+  }
     open.Deny(*spent, "");
   }
   if (access_end_.expired()) {
