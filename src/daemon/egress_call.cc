@@ -48,14 +48,18 @@ Status BoundResources() {
 std::optional<egress::Listeners> ReceiveListeners(int from) {
   PassedFds received = ReceivePassedFds(from, MSG_DONTWAIT);
   std::vector<UniqueFd>& fds = received.fds;
-  if (received.got != 1 || received.word != 'L' || (fds.size() != 1 && fds.size() != 3)) {
+  if (received.got != 1 || received.word != 'L' ||
+      (fds.size() != 1 && fds.size() != 3 && fds.size() != 4)) {
     return std::nullopt;
   }
   egress::Listeners listeners;
   listeners.proxy = std::move(fds[0]);
-  if (fds.size() == 3) {
+  if (fds.size() >= 3) {
     listeners.resolver = std::move(fds[1]);
     listeners.redirect = std::move(fds[2]);
+  }
+  if (fds.size() == 4) {
+    listeners.redirect6 = std::move(fds[3]);
   }
   return listeners;
 }

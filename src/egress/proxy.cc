@@ -29,14 +29,26 @@ constexpr std::chrono::milliseconds kRetryTime{100};
 
 // Where a redirected connection went: the kernel keeps it as the local address of what was accepted.
 std::optional<Destination> DestinationOf(int fd) {
-  sockaddr_in local{};
+  union {
+    sockaddr any;
+    sockaddr_in v4;
+    sockaddr_in6 v6;
+  } local{};
   socklen_t size = sizeof(local);
-  if (Syscall(SYS_getsockname, fd, Arg(&local), Arg(&size)) < 0 || local.sin_family != AF_INET) {
+  if (Syscall(SYS_getsockname, fd, Arg(&local), Arg(&size)) < 0) {
     return std::nullopt;
   }
-  std::array<uint8_t, 4> bytes;
-  memcpy(bytes.data(), &local.sin_addr, bytes.size());
-  return Destination{policy::IpAddress::V4(bytes), ntohs(local.sin_port)};
+  if (local.any.sa_family == AF_INET6) {
+    std::array<uint8_t, 16> bytes;
+    memcpy(bytes.data(), &local.v6.sin6_addr, bytes.size());
+    return Destination{policy::IpAddress::V6(bytes), ntohs(local.v6.sin6_port)};
+  }
+  if (local.any.sa_family == AF_INET) {
+    std::array<uint8_t, 4> bytes;
+    memcpy(bytes.data(), &local.v4.sin_addr, bytes.size());
+    return Destination{policy::IpAddress::V4(bytes), ntohs(local.v4.sin_port)};
+  }
+  return std::nullopt;
 }
 
 class AsioProxy : public Proxy {
@@ -73,6 +85,10 @@ class AsioProxy : public Proxy {
     if (listeners.resolver) {
       resolver_socket_.emplace(loop_, resolver_, std::move(listeners.resolver));
     }
+    if (listeners.redirect6) {
+      resolver_.AnswerIpv6();
+      Open(std::move(listeners.redirect6), redirect6_);
+    }
     Open(std::move(listeners.proxy), proxy_);
     Open(std::move(listeners.redirect), redirect_);
   }
@@ -82,6 +98,7 @@ class AsioProxy : public Proxy {
   void Finish(std::function<void()> ended) override {
     access_.End();
     resolver_socket_.reset();
+    redirect6_.socket.reset();
     proxy_.socket.reset();
     redirect_.socket.reset();
     ended_ = std::move(ended);
@@ -97,7 +114,8 @@ class AsioProxy : public Proxy {
   }
 
   bool idle() const override {
-    return !proxy_.waiting && !redirect_.waiting && connections_.empty() && !ended_;
+    return !proxy_.waiting && !redirect_.waiting && !redirect6_.waiting && connections_.empty() &&
+           !ended_;
   }
 
  private:
@@ -135,7 +153,7 @@ class AsioProxy : public Proxy {
       if (error || !listener.socket) {
         return;
       }
-      // Both listeners may have waited for the last place.
+      // All listeners may have waited for the last place.
       const long accepted = connections_.size() >= most_
                                 ? -EAGAIN
                                 : Syscall(SYS_accept4, listener.socket->native_handle(), 0, 0,
@@ -145,7 +163,7 @@ class AsioProxy : public Proxy {
         return;
       }
       if (accepted >= 0) {
-        Start(UniqueFd(static_cast<int>(accepted)), &listener == &redirect_);
+        Start(UniqueFd(static_cast<int>(accepted)), &listener != &proxy_);
       }
       Accept(listener);
     });
@@ -154,11 +172,12 @@ class AsioProxy : public Proxy {
   void Start(UniqueFd fd, bool redirected) {
     const std::optional<Destination> to = redirected ? DestinationOf(fd.get()) : std::nullopt;
     if (redirected && !to) {
+    const int family = to && to->address.is_v6() ? AF_INET6 : AF_INET;
       return;
     }
     net::Socket socket(context_.executor);
     error_code error;
-    socket.assign(net::asio::generic::stream_protocol(AF_INET, IPPROTO_TCP), fd.get(), error);
+    socket.assign(net::asio::generic::stream_protocol(family, IPPROTO_TCP), fd.get(), error);
     if (error) {
       return;
     }
@@ -173,6 +192,7 @@ class AsioProxy : public Proxy {
                           if (connections_.empty()) {
                             Ended();
                           }
+                          Accept(redirect6_);
                           Accept(proxy_);
                           Accept(redirect_);
                         });
@@ -189,6 +209,7 @@ class AsioProxy : public Proxy {
   std::set<OpenTraffic*> open_;
   const ProxyContext context_;
   std::optional<ResolverSocket> resolver_socket_;
+  Listener redirect6_;
   Listener proxy_;
   Listener redirect_;
   std::list<std::unique_ptr<ProxyConnection>> connections_;

@@ -212,8 +212,10 @@ Result<std::string> EgressProcess::AwaitReady() {
 }
 
 Status EgressProcess::GiveListeners(const egress::Listeners& listeners) {
-  const int fds[] = {listeners.proxy.get(), listeners.resolver.get(), listeners.redirect.get()};
-  const long sent = SendPassedFds(control_.get(), 'L', std::span(fds, listeners.redirect ? 3 : 1));
+  const int fds[] = {listeners.proxy.get(), listeners.resolver.get(), listeners.redirect.get(),
+                     listeners.redirect6.get()};
+  const size_t valid = !listeners.redirect ? 1 : !listeners.redirect6 ? 3 : 4;
+  const long sent = SendPassedFds(control_.get(), 'L', std::span(fds, valid));
   return sent < 0 ? Status(EgressError("cannot hand the listeners to the egress process", sent))
                   : Status();
 }

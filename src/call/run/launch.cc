@@ -249,6 +249,7 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   if (has_egress) {
     EgressListeners listeners = launched.ports.TakeEgressListeners();
     launched.not_transparent = std::move(listeners.not_transparent);
+    launched.ipv4_only = std::move(listeners.ipv4_only);
     TRY(OpenEgress(request, std::move(listeners.sockets), launched.egress));
   }
   if (request.tools_server != nullptr) {
