@@ -14,6 +14,7 @@
 
 #include "base/sys.h"
 #include "egress/boundary_ca.h"
+#include "egress/ca_stock.h"
 #include "egress/proxy_connection.h"
 #include "egress/resolver_socket.h"
 
@@ -55,7 +56,7 @@ class AsioProxy : public Proxy {
  public:
   AsioProxy(net::Loop& loop, const policy::ParsedGrants& grants, AddressGuard guard,
             std::shared_ptr<ServerTrust> trust, std::unique_ptr<BoundaryCa> ca, TrafficLog log,
-            AccessNotifier notify)
+            AccessNotifier notify, const ProxyTimes& times)
       : loop_(loop),
         most_(grants.connections == 0
                   ? kMostProxyConnections
@@ -65,16 +66,13 @@ class AsioProxy : public Proxy {
         upstream_(loop, grants, std::move(guard), trust_.get()),
         resolver_(grants.rules, log),
         meters_(grants.rules),
-        access_(net::ContextOf(loop).get_executor(), grants.hold_seconds, std::move(notify)),
-        context_{net::ContextOf(loop).get_executor(),
-                 grants,
-                 upstream_,
-                 resolver_,
-                 meters_,
-                 access_,
-                 ca_.get(),
-                 std::move(log),
-                 open_} {}
+        access_(net::ContextOf(loop).get_executor(), grants.hold_seconds, std::move(notify),
+                times.minute),
+        context_{times,          net::ContextOf(loop).get_executor(),
+                 grants,         upstream_,
+                 resolver_,      meters_,
+                 access_,        ca_.get(),
+                 std::move(log), open_} {}
 
   const std::string& ca_certificate() const override {
     static const std::string kNone;
@@ -85,12 +83,12 @@ class AsioProxy : public Proxy {
     if (listeners.resolver) {
       resolver_socket_.emplace(loop_, resolver_, std::move(listeners.resolver));
     }
+    Open(std::move(listeners.proxy), proxy_);
+    Open(std::move(listeners.redirect), redirect_);
     if (listeners.redirect6) {
       resolver_.AnswerIpv6();
       Open(std::move(listeners.redirect6), redirect6_);
     }
-    Open(std::move(listeners.proxy), proxy_);
-    Open(std::move(listeners.redirect), redirect_);
   }
 
   void Decide(const AccessDecision& decision) override { access_.Decide(decision); }
@@ -98,9 +96,9 @@ class AsioProxy : public Proxy {
   void Finish(std::function<void()> ended) override {
     access_.End();
     resolver_socket_.reset();
-    redirect6_.socket.reset();
     proxy_.socket.reset();
     redirect_.socket.reset();
+    redirect6_.socket.reset();
     ended_ = std::move(ended);
     if (connections_.empty()) {
       Ended();
@@ -172,9 +170,9 @@ class AsioProxy : public Proxy {
   void Start(UniqueFd fd, bool redirected) {
     const std::optional<Destination> to = redirected ? DestinationOf(fd.get()) : std::nullopt;
     if (redirected && !to) {
-    const int family = to && to->address.is_v6() ? AF_INET6 : AF_INET;
       return;
     }
+    const int family = to && to->address.is_v6() ? AF_INET6 : AF_INET;
     net::Socket socket(context_.executor);
     error_code error;
     socket.assign(net::asio::generic::stream_protocol(family, IPPROTO_TCP), fd.get(), error);
@@ -192,9 +190,9 @@ class AsioProxy : public Proxy {
                           if (connections_.empty()) {
                             Ended();
                           }
-                          Accept(redirect6_);
                           Accept(proxy_);
                           Accept(redirect_);
+                          Accept(redirect6_);
                         });
   }
 
@@ -209,9 +207,9 @@ class AsioProxy : public Proxy {
   std::set<OpenTraffic*> open_;
   const ProxyContext context_;
   std::optional<ResolverSocket> resolver_socket_;
-  Listener redirect6_;
   Listener proxy_;
   Listener redirect_;
+  Listener redirect6_;
   std::list<std::unique_ptr<ProxyConnection>> connections_;
   std::function<void()> ended_;
   std::shared_ptr<void> deadline_;
@@ -221,17 +219,17 @@ class AsioProxy : public Proxy {
 
 Result<std::unique_ptr<Proxy>> MakeProxy(net::Loop& loop, const policy::ParsedGrants& grants,
                                          UpstreamTrust& trust, const std::string& upstream_ca,
-                                         AddressGuard guard, TrafficLog log,
-                                         AccessNotifier notify) {
+                                         CaStock& authorities, AddressGuard guard, TrafficLog log,
+                                         AccessNotifier notify, const ProxyTimes& times) {
   std::shared_ptr<ServerTrust> trusted;
   std::unique_ptr<BoundaryCa> ca;
   if (grants.intercepts()) {
     TRY_ASSIGN(trusted, trust.With(upstream_ca));
-    TRY_ASSIGN(ca, BoundaryCa::Make(grants.rules));
+    TRY_ASSIGN(ca, authorities.Take(grants.rules, BootTime()));
   }
-  return std::unique_ptr<Proxy>(std::make_unique<AsioProxy>(loop, grants, std::move(guard),
-                                                            std::move(trusted), std::move(ca),
-                                                            std::move(log), std::move(notify)));
+  return std::unique_ptr<Proxy>(
+      std::make_unique<AsioProxy>(loop, grants, std::move(guard), std::move(trusted), std::move(ca),
+                                  std::move(log), std::move(notify), times));
 }
 
 }  // namespace coffer::egress

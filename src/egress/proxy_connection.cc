@@ -218,7 +218,7 @@ Task<void> ProxyConnection::Splice(policy::HostAndPort to, const policy::EgressR
       co_return;
     }
   }
-  watchdog_.Within(kIdleTime);  // dialling has times of its own
+  watchdog_.Within(context_.times.idle);  // dialling has times of its own
   Dialed dialed = co_await context_.upstream.Dial(to.host, to.port);
   if (dialed.stream == nullptr) {
     if (dialed.refused) {
@@ -239,7 +239,7 @@ Task<void> ProxyConnection::Splice(policy::HostAndPort to, const policy::EgressR
     ready = co_await ReadHello(to.host, open);
   }
   if (ready) {
-    co_await CarryBothWays(*client_, *upstream_, watchdog_, kIdleTime);
+    co_await CarryBothWays(*client_, *upstream_, watchdog_, context_.times.idle);
   }
   open.traffic().bytes_out = upstream_->sent();
   open.traffic().bytes_in = upstream_->received();
