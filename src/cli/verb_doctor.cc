@@ -59,7 +59,8 @@ Json AsJson(const call::Diagnosis& diagnosis, const call::SweepSummary* sweep) {
       {"fix", diagnosis.host.fix.empty() ? Json(nullptr) : Json(diagnosis.host.fix)}};
   json["transparent_egress"] = {
       {"usable", diagnosis.not_transparent.empty()},
-      {"cause", TextOrNull(diagnosis.not_transparent)},
+      {"ipv6", diagnosis.not_transparent.empty() && diagnosis.ipv4_only.empty()},
+      {"cause", TextOrNull(diagnosis.not_transparent + diagnosis.ipv4_only)},
       {"fix", TextOrNull(diagnosis.not_transparent.empty() ? "" : isolation::kNameRedirectFix)}};
   Json controllers = Json::object();
   for (size_t i = 0; i < limits::kControllerCount; ++i) {
@@ -118,10 +119,12 @@ std::string AsText(const call::Diagnosis& diagnosis, const call::SweepSummary* s
   if (!diagnosis.host.fix.empty()) {
     text += fmt::format("                fix: {}\n", diagnosis.host.fix);
   }
-  text += fmt::format("--allow         {}\n",
-                      diagnosis.not_transparent.empty()
-                          ? "every program"
-                          : "only programs that use a proxy: " + diagnosis.not_transparent);
+  text +=
+      fmt::format("--allow         {}\n",
+                  diagnosis.not_transparent.empty() && diagnosis.ipv4_only.empty() ? "every program"
+                  : diagnosis.not_transparent.empty()
+                      ? "every program that uses IPv4: " + diagnosis.ipv4_only
+                      : "only programs that use a proxy: " + diagnosis.not_transparent);
   if (!diagnosis.not_transparent.empty()) {
     text += fmt::format("                fix: {}\n", isolation::kNameRedirectFix);
   }

@@ -32,6 +32,7 @@ using raw::Syscall;
 
 constexpr size_t kCallDescriptors = 3;
 constexpr std::chrono::milliseconds kSweepTime{500};
+constexpr std::chrono::milliseconds kRefillTime{1};
 
 // The environment says where names are looked for. No search list: a name that is not there must not become a query for
 // another one. A resolver that does not answer has 8 s.
@@ -82,7 +83,7 @@ class Calls {
 
   void Begin(UniqueFd control, int order, UniqueFd log) {
     auto served = std::make_unique<ServedCall>(loop_, std::move(control), std::move(log));
-    if (const Status opened = served->Open(order, trust_); !opened.ok()) {
+    if (const Status opened = served->Open(order, trust_, authorities_); !opened.ok()) {
       served->Refuse(opened.error());
       return;
     }
@@ -119,13 +120,27 @@ class Calls {
       sweep_ = loop_.After(kSweepTime, [this] { Sweep(); });
     }
     StopIfDone();
+    RefillSoon();
+  }
+
+  // Behind a call, when its caller reads the answer: what the next one needs. One for each turn of the loop.
+  void RefillSoon() {
+    if (refill_ == nullptr) {
+      refill_ = loop_.After(kRefillTime, [this] {
+        refill_.reset();
+        if (authorities_.Refill(BootTime())) {
+          RefillSoon();
+        }
+      });
+    }
   }
 
   net::Loop& loop_;
   const int door_;
   egress::UpstreamTrust trust_;
+  egress::CaStock authorities_;
   std::list<std::unique_ptr<ServedCall>> calls_;
-  std::shared_ptr<void> watch_, sweep_, retire_;
+  std::shared_ptr<void> watch_, sweep_, retire_, refill_;
   bool retired_ = false;
 };
 

@@ -48,14 +48,18 @@ Status BoundResources() {
 std::optional<egress::Listeners> ReceiveListeners(int from) {
   PassedFds received = ReceivePassedFds(from, MSG_DONTWAIT);
   std::vector<UniqueFd>& fds = received.fds;
-  if (received.got != 1 || received.word != 'L' || (fds.size() != 1 && fds.size() != 3)) {
+  if (received.got != 1 || received.word != 'L' ||
+      (fds.size() != 1 && fds.size() != 3 && fds.size() != 4)) {
     return std::nullopt;
   }
   egress::Listeners listeners;
   listeners.proxy = std::move(fds[0]);
-  if (fds.size() == 3) {
+  if (fds.size() >= 3) {
     listeners.resolver = std::move(fds[1]);
     listeners.redirect = std::move(fds[2]);
+  }
+  if (fds.size() == 4) {
+    listeners.redirect6 = std::move(fds[3]);
   }
   return listeners;
 }
@@ -63,7 +67,8 @@ std::optional<egress::Listeners> ReceiveListeners(int from) {
 // The process of one call, from its start to its end.
 Status ServeOne(ServedCall& served, net::Loop& loop) {
   egress::UpstreamTrust trust = egress::UpstreamTrust::OfThisHost();
-  TRY(served.Open(call::kEgressGrants, trust));
+  egress::CaStock authorities;
+  TRY(served.Open(call::kEgressGrants, trust, authorities));
   ::close(call::kEgressGrants);
   LoadResolver();
   TRY(BoundResources());
@@ -116,7 +121,7 @@ ServedCall::ServedCall(net::Loop& loop, UniqueFd control, UniqueFd log)
 
 ServedCall::~ServedCall() = default;
 
-Status ServedCall::Open(int order, egress::UpstreamTrust& trust) {
+Status ServedCall::Open(int order, egress::UpstreamTrust& trust, egress::CaStock& authorities) {
   TRY_ASSIGN(const std::string text, sys::ReadFd(order, call::kMostGrantBytes));
   TRY_ASSIGN(const call::EgressOrder given, call::DecodeOrder(text));
   TRY_ASSIGN(grants_, policy::ParseGrants(given.grants));
@@ -129,17 +134,19 @@ Status ServedCall::Open(int order, egress::UpstreamTrust& trust) {
     own.push_back(*address);
   }
   TRY_ASSIGN(proxy_, egress::MakeProxy(
-                         loop_, grants_, trust, given.grants.upstream_ca,
+                         loop_, grants_, trust, given.grants.upstream_ca, authorities,
                          egress::AddressGuard(grants_.addresses, std::move(own)),
                          [this](const egress::Traffic& traffic) { log_->Add(traffic); },
                          [this](const egress::AccessNotice& notice) {
                            return Say(call::EncodeNotice(notice)).ok();
                          }));
-  return {};
+  // Ahead of the confinement: the boundary is made with it.
+  const std::string& certificate = proxy_->ca_certificate();
+  return certificate.empty() ? Status() : Say("K" + certificate);
 }
 
 Status ServedCall::Serve(std::function<void()> ended) {
-  TRY(Say("R" + proxy_->ca_certificate()));
+  TRY(Say("R"));
   ended_ = std::move(ended);
   watch_ = loop_.WatchReadable(control_.get(), [this] { Hear(); });
   return {};

@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "egress/ca_stock.h"
 #include "egress/proxy.h"
 #include "egress/upstream_trust.h"
 #include "net/loop.h"
@@ -31,7 +32,7 @@ class ServedCall {
   ~ServedCall();
 
   // Makes the proxy that the order in the memory file `order` describes.
-  Status Open(int order, egress::UpstreamTrust& trust);
+  Status Open(int order, egress::UpstreamTrust& trust, egress::CaStock& authorities);
   // Says that it is ready and serves from here on. `ended` runs on the loop when everything is written down and said.
   Status Serve(std::function<void()> ended);
   // Instead of Serve: says why not.

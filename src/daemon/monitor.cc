@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -132,12 +133,23 @@ class ProxyKeeper {
   void Keep() {
     if (pid_ < 0 && (started_ == Nanos(0) || BootTime() - started_ >= kProxyPause)) {
       started_ = BootTime();
+      wanted_ = false;
       pid_ = Start([this] { BecomeCallEgress(door_.get()); });
     }
   }
-  // The next one reads what this host trusts again. This one takes no more calls, and ends when its last one has.
+  // The next one reads what this host trusts again. This one takes no more calls, and ends when its last one has. With too
+  // many of those, the replacement waits until one of them has ended.
   void Replace() {
-    if (pid_ > 0 && retired_.size() < kMostRetired && ::kill(pid_, SIGHUP) == 0) {
+    if (pid_ > 0 && retired_.size() >= kMostRetired) {
+      if (!std::exchange(wanted_, true)) {
+        PrintError(
+            fmt::format("coffer: {} earlier egress roles still have calls; the certificates of "
+                        "this host are read again when one of them has ended",
+                        kMostRetired));
+      }
+      return;
+    }
+    if (pid_ > 0 && ::kill(pid_, SIGHUP) == 0) {
       retired_.insert(std::exchange(pid_, -1));
       started_ = Nanos(0);
     }
@@ -146,6 +158,9 @@ class ProxyKeeper {
   // Which of them that was.
   Ended Forget(pid_t ended) {
     if (retired_.erase(ended) > 0) {
+      if (std::exchange(wanted_, false)) {
+        Replace();
+      }
       return Ended::kRetired;
     }
     const bool own = ended == pid_;
@@ -169,6 +184,7 @@ class ProxyKeeper {
   pid_t pid_ = -1;
   std::set<pid_t> retired_;
   Nanos started_{0};
+  bool wanted_ = false;  // a replacement that waits
 };
 
 struct Roles {

@@ -28,7 +28,7 @@ Task<bool> Send(BufferedStream& to, std::string_view data, Kind as) {
 }
 
 Task<BodyEnd> RelayLength(BufferedStream& from, uint64_t left, BufferedStream& to, Kind as,
-                          Watchdog& watchdog) {
+                          Watchdog& watchdog, std::chrono::seconds idle) {
   while (left > 0) {
     if (from.buffer().empty()) {
       const bool more = co_await from.Fill();
@@ -36,7 +36,7 @@ Task<BodyEnd> RelayLength(BufferedStream& from, uint64_t left, BufferedStream& t
         co_return BodyEnd::kSourceBroken;
       }
     }
-    watchdog.Within(kIdleTime);
+    watchdog.Within(idle);
     const std::string piece = from.Take(static_cast<size_t>(std::min<uint64_t>(left, SIZE_MAX)));
     left -= piece.size();
     const bool sent = co_await Send(to, piece, as);
@@ -47,7 +47,8 @@ Task<BodyEnd> RelayLength(BufferedStream& from, uint64_t left, BufferedStream& t
   co_return BodyEnd::kWhole;
 }
 
-Task<BodyEnd> RelayChunks(BufferedStream& from, BufferedStream& to, Kind as, Watchdog& watchdog) {
+Task<BodyEnd> RelayChunks(BufferedStream& from, BufferedStream& to, Kind as, Watchdog& watchdog,
+                          std::chrono::seconds idle) {
   net::ChunkDecoder decoder;
   while (!decoder.done()) {
     if (from.buffer().empty()) {
@@ -56,7 +57,7 @@ Task<BodyEnd> RelayChunks(BufferedStream& from, BufferedStream& to, Kind as, Wat
         co_return BodyEnd::kSourceBroken;
       }
     }
-    watchdog.Within(kIdleTime);
+    watchdog.Within(idle);
     std::string data;
     const size_t used = decoder.Feed(from.buffer(), &data);
     from.buffer().erase(0, used);
@@ -71,11 +72,11 @@ Task<BodyEnd> RelayChunks(BufferedStream& from, BufferedStream& to, Kind as, Wat
   co_return BodyEnd::kWhole;
 }
 
-Task<BodyEnd> RelayUntilClose(BufferedStream& from, BufferedStream& to, Kind as,
-                              Watchdog& watchdog) {
+Task<BodyEnd> RelayUntilClose(BufferedStream& from, BufferedStream& to, Kind as, Watchdog& watchdog,
+                              std::chrono::seconds idle) {
   for (;;) {
     const std::string piece = std::exchange(from.buffer(), {});
-    watchdog.Within(kIdleTime);
+    watchdog.Within(idle);
     const bool sent = co_await Send(to, piece, as);
     if (!sent) {
       co_return BodyEnd::kTargetGone;
@@ -90,19 +91,19 @@ Task<BodyEnd> RelayUntilClose(BufferedStream& from, BufferedStream& to, Kind as,
 }  // namespace
 
 Task<BodyEnd> RelayBody(BufferedStream& from, const net::HttpBody& body, BufferedStream& to,
-                        Kind as, Watchdog& watchdog) {
+                        Kind as, Watchdog& watchdog, std::chrono::seconds idle) {
   BodyEnd end = BodyEnd::kWhole;
   switch (body.kind) {
     case Kind::kNone:
       co_return BodyEnd::kWhole;
     case Kind::kLength:
-      end = co_await RelayLength(from, body.length, to, as, watchdog);
+      end = co_await RelayLength(from, body.length, to, as, watchdog, idle);
       break;
     case Kind::kChunked:
-      end = co_await RelayChunks(from, to, as, watchdog);
+      end = co_await RelayChunks(from, to, as, watchdog, idle);
       break;
     case Kind::kUntilClose:
-      end = co_await RelayUntilClose(from, to, as, watchdog);
+      end = co_await RelayUntilClose(from, to, as, watchdog, idle);
       break;
   }
   if (end == BodyEnd::kWhole && as == Kind::kChunked) {

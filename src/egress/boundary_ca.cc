@@ -68,10 +68,23 @@ std::string AltName(const policy::HostName& host) {
   return host.address() ? "IP:" + host.text() : "DNS:" + host.text();
 }
 
+int SelectProtocol(SSL*, const unsigned char** chosen, unsigned char* chosen_size,
+                   const unsigned char* offered, unsigned offered_size, void*) {
+  unsigned char* out = nullptr;
+  if (::SSL_select_next_proto(&out, chosen_size, kProtocols, sizeof(kProtocols) - 1, offered,
+                              offered_size) != OPENSSL_NPN_NEGOTIATED) {
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
+  }
+  *chosen = out;
+  return SSL_TLSEXT_ERR_OK;
+}
+
+}  // namespace
+
 // What the rules may cover. A constraint on a name covers what lies below it too; leaves are made for judged names only. A
 // kind of name without a constraint is free (RFC 5280 section 4.2.1.10), so there is one for each: without rules for names
 // none is permitted, without rules for addresses all are excluded.
-std::string Constraints(const std::vector<policy::EgressRule>& rules) {
+std::string BoundaryCa::Constraints(const std::vector<policy::EgressRule>& rules) {
   std::set<std::string> names;
   std::set<std::string> addresses;
   bool any_name = false;
@@ -103,20 +116,7 @@ std::string Constraints(const std::vector<policy::EgressRule>& rules) {
   return fmt::format("critical,{}", fmt::join(addresses, ","));
 }
 
-int SelectProtocol(SSL*, const unsigned char** chosen, unsigned char* chosen_size,
-                   const unsigned char* offered, unsigned offered_size, void*) {
-  unsigned char* out = nullptr;
-  if (::SSL_select_next_proto(&out, chosen_size, kProtocols, sizeof(kProtocols) - 1, offered,
-                              offered_size) != OPENSSL_NPN_NEGOTIATED) {
-    return SSL_TLSEXT_ERR_ALERT_FATAL;
-  }
-  *chosen = out;
-  return SSL_TLSEXT_ERR_OK;
-}
-
-}  // namespace
-
-Result<std::unique_ptr<BoundaryCa>> BoundaryCa::Make(const std::vector<policy::EgressRule>& rules) {
+Result<std::unique_ptr<BoundaryCa>> BoundaryCa::Make(const std::string& constraints) {
   std::unique_ptr<BoundaryCa> ca(new BoundaryCa());
   ca->key_.reset(NewKey());
   ca->leaf_key_.reset(NewKey());
@@ -132,7 +132,7 @@ Result<std::unique_ptr<BoundaryCa>> BoundaryCa::Make(const std::vector<policy::E
       AddExtension(certificate, certificate, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
       AddExtension(certificate, certificate, NID_key_usage, "critical,keyCertSign") &&
       AddExtension(certificate, certificate, NID_subject_key_identifier, "hash") &&
-      AddExtension(certificate, certificate, NID_name_constraints, Constraints(rules)) &&
+      AddExtension(certificate, certificate, NID_name_constraints, constraints) &&
       ::X509_sign(certificate, ca->key_.get(), ::EVP_sha256()) > 0;
   if (!made) {
     return CaError("cannot make the boundary's own certificate");

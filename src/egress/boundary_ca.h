@@ -2,7 +2,8 @@
 //
 // The certificate authority of one boundary, for connections that are looked into.
 //
-// Its key is made when the egress process starts, lives in that process's memory alone, and is gone with it. Its
+// Its key is made for one boundary, a little ahead of it at most (ca_stock.h), lives in the memory of the egress process
+// alone, and is gone with the boundary. Its
 // certificate is trusted inside that boundary and nowhere else, for a day at most. It is good for the names of the
 // intercepting rules only (name constraints, RFC 5280 section 4.2.1.10), so that even a thief of the key
 // could not speak for another host to a program inside. Leaves are made when a host is first asked for, and kept.
@@ -26,7 +27,9 @@ namespace coffer::egress {
 
 class BoundaryCa {
  public:
-  static Result<std::unique_ptr<BoundaryCa>> Make(const std::vector<policy::EgressRule>& rules);
+  // What a CA for these rules may speak for. Rules with the same ones can have a CA of the same form.
+  static std::string Constraints(const std::vector<policy::EgressRule>& rules);
+  static Result<std::unique_ptr<BoundaryCa>> Make(const std::string& constraints);
 
   // PEM.
   const std::string& certificate() const { return pem_; }

@@ -12,6 +12,7 @@ struct Listeners {
   UniqueFd proxy;     // TCP: CONNECT, forwarded requests, SOCKS
   UniqueFd resolver;  // UDP: DNS. Not valid where the kernel has no redirect
   UniqueFd redirect;  // TCP: what went to a synthetic address, which is its local address. Likewise
+  UniqueFd redirect6;  // the same of IPv6. Not valid where the kernel has no redirect of IPv6
 };
 
 }  // namespace coffer::egress

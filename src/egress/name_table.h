@@ -20,8 +20,9 @@ class NameTable {
  public:
   static constexpr size_t kMostNames = 1024;
 
-  // The address of `name`, which it gets if it has none. Nothing if the table is full.
-  std::optional<policy::IpAddress> AddressOf(const policy::HostName& name);
+  // The address of `name`, which it gets if it has none: one of each family, and `v6` says which. Nothing if the table is
+  // full.
+  std::optional<policy::IpAddress> AddressOf(const policy::HostName& name, bool v6);
   // Nothing if no name has this address.
   std::optional<policy::HostName> NameOf(const policy::IpAddress& address) const;
 

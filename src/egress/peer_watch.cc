@@ -11,18 +11,23 @@ constexpr std::chrono::seconds kLookTime{5};
 }  // namespace
 
 PeerWatch::PeerWatch(net::IoExecutor executor, net::Stream& peer, std::chrono::seconds grace,
-                     std::function<void()> gone)
-    : peer_(peer), grace_(grace), tell_(std::move(gone)), next_(executor, [this] { Look(); }) {
+                     std::function<void()> gone, std::function<uint64_t()> moved)
+    : peer_(peer),
+      grace_(grace),
+      tell_(std::move(gone)),
+      moved_(std::move(moved)),
+      next_(executor, [this] { Look(); }) {
   next_.Within(std::min(kLookTime, grace_));
 }
 
 void PeerWatch::Look() {
-  if (closed_) {
+  const uint64_t before = std::exchange(seen_, moved_());
+  if (closed_ && before == seen_) {
     gone_ = true;
     tell_();
     return;
   }
-  closed_ = peer_.PeerGone();
+  closed_ = closed_ || peer_.PeerGone();
   next_.Within(closed_ ? grace_ : std::min(kLookTime, grace_));
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/sys.h"
 #include "egress/boundary_ca.h"
+#include "egress/ca_stock.h"
 #include "egress/proxy_connection.h"
 #include "egress/resolver_socket.h"
 
@@ -29,21 +30,33 @@ constexpr std::chrono::milliseconds kRetryTime{100};
 
 // Where a redirected connection went: the kernel keeps it as the local address of what was accepted.
 std::optional<Destination> DestinationOf(int fd) {
-  sockaddr_in local{};
+  union {
+    sockaddr any;
+    sockaddr_in v4;
+    sockaddr_in6 v6;
+  } local{};
   socklen_t size = sizeof(local);
-  if (Syscall(SYS_getsockname, fd, Arg(&local), Arg(&size)) < 0 || local.sin_family != AF_INET) {
+  if (Syscall(SYS_getsockname, fd, Arg(&local), Arg(&size)) < 0) {
     return std::nullopt;
   }
-  std::array<uint8_t, 4> bytes;
-  memcpy(bytes.data(), &local.sin_addr, bytes.size());
-  return Destination{policy::IpAddress::V4(bytes), ntohs(local.sin_port)};
+  if (local.any.sa_family == AF_INET6) {
+    std::array<uint8_t, 16> bytes;
+    memcpy(bytes.data(), &local.v6.sin6_addr, bytes.size());
+    return Destination{policy::IpAddress::V6(bytes), ntohs(local.v6.sin6_port)};
+  }
+  if (local.any.sa_family == AF_INET) {
+    std::array<uint8_t, 4> bytes;
+    memcpy(bytes.data(), &local.v4.sin_addr, bytes.size());
+    return Destination{policy::IpAddress::V4(bytes), ntohs(local.v4.sin_port)};
+  }
+  return std::nullopt;
 }
 
 class AsioProxy : public Proxy {
  public:
   AsioProxy(net::Loop& loop, const policy::ParsedGrants& grants, AddressGuard guard,
             std::shared_ptr<ServerTrust> trust, std::unique_ptr<BoundaryCa> ca, TrafficLog log,
-            AccessNotifier notify)
+            AccessNotifier notify, const ProxyTimes& times)
       : loop_(loop),
         most_(grants.connections == 0
                   ? kMostProxyConnections
@@ -53,16 +66,13 @@ class AsioProxy : public Proxy {
         upstream_(loop, grants, std::move(guard), trust_.get()),
         resolver_(grants.rules, log),
         meters_(grants.rules),
-        access_(net::ContextOf(loop).get_executor(), grants.hold_seconds, std::move(notify)),
-        context_{net::ContextOf(loop).get_executor(),
-                 grants,
-                 upstream_,
-                 resolver_,
-                 meters_,
-                 access_,
-                 ca_.get(),
-                 std::move(log),
-                 open_} {}
+        access_(net::ContextOf(loop).get_executor(), grants.hold_seconds, std::move(notify),
+                times.minute),
+        context_{times,          net::ContextOf(loop).get_executor(),
+                 grants,         upstream_,
+                 resolver_,      meters_,
+                 access_,        ca_.get(),
+                 std::move(log), open_} {}
 
   const std::string& ca_certificate() const override {
     static const std::string kNone;
@@ -75,6 +85,10 @@ class AsioProxy : public Proxy {
     }
     Open(std::move(listeners.proxy), proxy_);
     Open(std::move(listeners.redirect), redirect_);
+    if (listeners.redirect6) {
+      resolver_.AnswerIpv6();
+      Open(std::move(listeners.redirect6), redirect6_);
+    }
   }
 
   void Decide(const AccessDecision& decision) override { access_.Decide(decision); }
@@ -84,6 +98,7 @@ class AsioProxy : public Proxy {
     resolver_socket_.reset();
     proxy_.socket.reset();
     redirect_.socket.reset();
+    redirect6_.socket.reset();
     ended_ = std::move(ended);
     if (connections_.empty()) {
       Ended();
@@ -97,7 +112,8 @@ class AsioProxy : public Proxy {
   }
 
   bool idle() const override {
-    return !proxy_.waiting && !redirect_.waiting && connections_.empty() && !ended_;
+    return !proxy_.waiting && !redirect_.waiting && !redirect6_.waiting && connections_.empty() &&
+           !ended_;
   }
 
  private:
@@ -135,7 +151,7 @@ class AsioProxy : public Proxy {
       if (error || !listener.socket) {
         return;
       }
-      // Both listeners may have waited for the last place.
+      // All listeners may have waited for the last place.
       const long accepted = connections_.size() >= most_
                                 ? -EAGAIN
                                 : Syscall(SYS_accept4, listener.socket->native_handle(), 0, 0,
@@ -145,7 +161,7 @@ class AsioProxy : public Proxy {
         return;
       }
       if (accepted >= 0) {
-        Start(UniqueFd(static_cast<int>(accepted)), &listener == &redirect_);
+        Start(UniqueFd(static_cast<int>(accepted)), &listener != &proxy_);
       }
       Accept(listener);
     });
@@ -156,9 +172,10 @@ class AsioProxy : public Proxy {
     if (redirected && !to) {
       return;
     }
+    const int family = to && to->address.is_v6() ? AF_INET6 : AF_INET;
     net::Socket socket(context_.executor);
     error_code error;
-    socket.assign(net::asio::generic::stream_protocol(AF_INET, IPPROTO_TCP), fd.get(), error);
+    socket.assign(net::asio::generic::stream_protocol(family, IPPROTO_TCP), fd.get(), error);
     if (error) {
       return;
     }
@@ -175,6 +192,7 @@ class AsioProxy : public Proxy {
                           }
                           Accept(proxy_);
                           Accept(redirect_);
+                          Accept(redirect6_);
                         });
   }
 
@@ -191,6 +209,7 @@ class AsioProxy : public Proxy {
   std::optional<ResolverSocket> resolver_socket_;
   Listener proxy_;
   Listener redirect_;
+  Listener redirect6_;
   std::list<std::unique_ptr<ProxyConnection>> connections_;
   std::function<void()> ended_;
   std::shared_ptr<void> deadline_;
@@ -200,17 +219,17 @@ class AsioProxy : public Proxy {
 
 Result<std::unique_ptr<Proxy>> MakeProxy(net::Loop& loop, const policy::ParsedGrants& grants,
                                          UpstreamTrust& trust, const std::string& upstream_ca,
-                                         AddressGuard guard, TrafficLog log,
-                                         AccessNotifier notify) {
+                                         CaStock& authorities, AddressGuard guard, TrafficLog log,
+                                         AccessNotifier notify, const ProxyTimes& times) {
   std::shared_ptr<ServerTrust> trusted;
   std::unique_ptr<BoundaryCa> ca;
   if (grants.intercepts()) {
     TRY_ASSIGN(trusted, trust.With(upstream_ca));
-    TRY_ASSIGN(ca, BoundaryCa::Make(grants.rules));
+    TRY_ASSIGN(ca, authorities.Take(grants.rules, BootTime()));
   }
-  return std::unique_ptr<Proxy>(std::make_unique<AsioProxy>(loop, grants, std::move(guard),
-                                                            std::move(trusted), std::move(ca),
-                                                            std::move(log), std::move(notify)));
+  return std::unique_ptr<Proxy>(
+      std::make_unique<AsioProxy>(loop, grants, std::move(guard), std::move(trusted), std::move(ca),
+                                  std::move(log), std::move(notify), times));
 }
 
 }  // namespace coffer::egress

@@ -15,12 +15,15 @@
 #include "egress/access.h"
 #include "egress/address_guard.h"
 #include "egress/listeners.h"
+#include "egress/proxy_times.h"
 #include "egress/traffic.h"
 #include "egress/upstream_trust.h"
 #include "net/loop.h"
 #include "policy/egress_grants.h"
 
 namespace coffer::egress {
+
+class CaStock;
 
 class Proxy {
  public:
@@ -37,9 +40,10 @@ class Proxy {
   virtual bool idle() const = 0;
 };
 
-// `notify` hears on the loop of access that is asked for. `trust` is asked only if a rule judges requests. `grants` and the loop outlive it.
+// `notify` hears on the loop of access that is asked for. `trust` and `authorities` are asked only if a rule judges requests. `grants` and the loop outlive it.
 Result<std::unique_ptr<Proxy>> MakeProxy(net::Loop& loop, const policy::ParsedGrants& grants,
                                          UpstreamTrust& trust, const std::string& upstream_ca,
-                                         AddressGuard guard, TrafficLog log, AccessNotifier notify);
+                                         CaStock& authorities, AddressGuard guard, TrafficLog log,
+                                         AccessNotifier notify, const ProxyTimes& times = {});
 
 }  // namespace coffer::egress

@@ -205,6 +205,10 @@ Task<void> ProxyConnection::Splice(policy::HostAndPort to, const policy::EgressR
     co_return;
   }
   const MeteredUse use(meter, BootTime());
+  Watchdog overtime(context_.executor, [this] { End(); });
+  if (const Nanos end = meter.EndOf(BootTime()); end != Nanos(0)) {
+    overtime.Until(end);
+  }
   // A redirected program waits for no answer of ours, so its hello is judged before anything is dialled. Others are first
   // told whether the server can be reached: behind an answer that the tunnel stands, no reason could be given.
   const bool hello_first = rule.tls == TlsMode::kSplice && dialect == Dialect::kSilent;
@@ -214,7 +218,7 @@ Task<void> ProxyConnection::Splice(policy::HostAndPort to, const policy::EgressR
       co_return;
     }
   }
-  watchdog_.Within(kIdleTime);  // dialling has times of its own
+  watchdog_.Within(context_.times.idle);  // dialling has times of its own
   Dialed dialed = co_await context_.upstream.Dial(to.host, to.port);
   if (dialed.stream == nullptr) {
     if (dialed.refused) {
@@ -235,12 +239,15 @@ Task<void> ProxyConnection::Splice(policy::HostAndPort to, const policy::EgressR
     ready = co_await ReadHello(to.host, open);
   }
   if (ready) {
-    co_await CarryBothWays(*client_, *upstream_, watchdog_, kIdleTime);
+    co_await CarryBothWays(*client_, *upstream_, watchdog_, context_.times.idle);
   }
   open.traffic().bytes_out = upstream_->sent();
   open.traffic().bytes_in = upstream_->received();
   if (const std::optional<std::string> spent = meter.bytes().Spent()) {
     open.Deny(*spent, "");
+  }
+  if (overtime.expired()) {
+    open.Deny(meter.Overtime(), "");
   }
   upstream_->stream().Close();
 }

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "egress/access_requests.h"
+#include "egress/proxy_times.h"
 #include "egress/resolver.h"
 #include "egress/rule_meter.h"
 #include "egress/traffic.h"
@@ -24,9 +25,9 @@ class OpenTraffic;
 inline constexpr size_t kMostProxyConnections = 64;   // at once; further ones wait to be accepted
 inline constexpr std::chrono::seconds kHeadTime{10};  // for a whole head, hello or SOCKS greeting
 inline constexpr std::chrono::seconds kBetweenTime{60};  // from one request to the next
-inline constexpr std::chrono::seconds kIdleTime{300};    // without a byte either way
 
 struct ProxyContext {
+  const ProxyTimes times;
   net::IoExecutor executor;
   const policy::ParsedGrants& grants;
   Upstream& upstream;

@@ -13,8 +13,6 @@ using Kind = net::HttpBody::Kind;
 using net::Task;
 
 constexpr int kMostInterim = 8;  // responses of 1xx before the one that counts
-// Less than what ends the connection, so that the program can be told.
-constexpr std::chrono::seconds kAnswerTime = kIdleTime - std::chrono::seconds(10);
 
 }  // namespace
 
@@ -43,7 +41,7 @@ Task<void> RequestRelay::Run(std::string head) {
   co_await client_.stream().FinishWriting();
 }
 
-// Access that was granted for a time is over.
+// The time of what was granted, or that the rule allows, is over.
 void RequestRelay::EndBoth() {
   client_.stream().Close();
   End();
@@ -118,6 +116,10 @@ Task<bool> RequestRelay::Exchange(const std::string& head) {
     co_return false;
   }
   const MeteredUse use(meter, BootTime());
+  Watchdog overtime(context_.executor, [this] { EndBoth(); });
+  if (const Nanos end = meter.EndOf(BootTime()); end != Nanos(0)) {
+    overtime.Until(end);
+  }
   const bool reached = co_await Reach(*request, open);
   if (!reached) {
     co_return false;
@@ -139,6 +141,10 @@ Task<bool> RequestRelay::Exchange(const std::string& head) {
   if (const std::optional<std::string> spent = meter.bytes().Spent()) {
     open.Deny(*spent, "");
   }
+  if (overtime.expired()) {
+    open.Deny(meter.Overtime(), "");
+    more = false;
+  }
   if (access_end_.expired()) {
     open.Fail(kAccessEnded);
     more = false;
@@ -157,7 +163,7 @@ Task<bool> RequestRelay::Reach(const ProxyRequest& request, OpenTraffic& open) {
     co_return true;
   }
   upstream_.reset();
-  watchdog_.Within(kIdleTime);  // dialling has times of its own
+  watchdog_.Within(context_.times.idle);  // dialling has times of its own
   Dialed dialed;
   if (request.tls) {
     dialed = co_await context_.upstream.DialTls(request.to.host, request.to.port);
@@ -182,7 +188,7 @@ Task<bool> RequestRelay::Reach(const ProxyRequest& request, OpenTraffic& open) {
 }
 
 Task<bool> RequestRelay::SendRequest(const ProxyRequest& request, OpenTraffic& open) {
-  watchdog_.Within(kIdleTime);
+  watchdog_.Within(context_.times.idle);
   if (request.expects_continue) {
     const bool told = co_await client_.Write("HTTP/1.1 100 Continue\r\n\r\n");
     if (!told) {
@@ -192,8 +198,16 @@ Task<bool> RequestRelay::SendRequest(const ProxyRequest& request, OpenTraffic& o
   const std::string head = request.UpstreamHead(/*keep_alive=*/true);
   bool sent = co_await upstream_->Write(head);
   if (sent && request.body.kind != Kind::kNone) {
-    const BodyEnd end =
-        co_await RelayBody(client_, request.body, *upstream_, request.body.kind, watchdog_);
+    // A server that takes nothing: its program may have given up long ago.
+    const PeerWatch program(
+        context_.executor, client_.stream(), context_.times.half_open,
+        [this] { upstream_->stream().Close(); }, [this] { return upstream_->sent(); });
+    const BodyEnd end = co_await RelayBody(client_, request.body, *upstream_, request.body.kind,
+                                           watchdog_, context_.times.idle);
+    if (program.gone()) {
+      open.Fail("the program ended the connection while its request was sent");
+      co_return false;
+    }
     if (end == BodyEnd::kSourceBroken) {
       open.Fail("the request's body ended early or is not well formed");
       co_await Refuse(400, "body_broken", "the request's body is not well formed", "");
@@ -211,11 +225,11 @@ Task<bool> RequestRelay::Answer(const ProxyRequest& request, OpenTraffic& open) 
   const auto give_up = [this] { upstream_->stream().Close(); };
   Watchdog silent(context_.executor, give_up);
   for (int interim = 0; interim < kMostInterim; ++interim) {
-    watchdog_.Within(kIdleTime);
-    silent.Within(kAnswerTime);
+    watchdog_.Within(context_.times.idle);
+    silent.Within(context_.times.answer);
     // Until the answer begins: a program that has closed its side may still take a long one.
     std::optional<PeerWatch> program(std::in_place, context_.executor, client_.stream(),
-                                     kHalfOpenTime, give_up);
+                                     context_.times.half_open, give_up);
     const std::optional<std::string> raw = co_await upstream_->ReadHead(net::kMostHeadBytes);
     const bool gone = program->gone();
     program.reset();
@@ -224,7 +238,8 @@ Task<bool> RequestRelay::Answer(const ProxyRequest& request, OpenTraffic& open) 
       if (gone) {
         problem = "the program ended the connection before the server answered";
       } else if (silent.expired()) {
-        problem = fmt::format("the server did not answer within {} s", kAnswerTime.count());
+        problem =
+            fmt::format("the server did not answer within {} s", context_.times.answer.count());
       }
       break;
     }
@@ -242,7 +257,7 @@ Task<bool> RequestRelay::Answer(const ProxyRequest& request, OpenTraffic& open) 
       const std::string change = DownstreamHead(*head, head->body, /*keep_alive=*/true);
       const bool told = co_await client_.Write(change);
       if (told) {
-        co_await CarryBothWays(client_, *upstream_, watchdog_, kIdleTime);
+        co_await CarryBothWays(client_, *upstream_, watchdog_, context_.times.idle);
       }
       co_return false;
     }
@@ -261,7 +276,8 @@ Task<bool> RequestRelay::Answer(const ProxyRequest& request, OpenTraffic& open) 
     if (!told) {
       co_return false;
     }
-    const BodyEnd end = co_await RelayBody(*upstream_, head->body, client_, as.kind, watchdog_);
+    const BodyEnd end = co_await RelayBody(*upstream_, head->body, client_, as.kind, watchdog_,
+                                           context_.times.idle);
     if (end == BodyEnd::kSourceBroken) {
       open.Fail("the server's answer ended early or is not well formed");
       client_.stream().Close();  // an end that cannot be taken for a whole answer

@@ -36,10 +36,11 @@ std::string Resolver::AnswerName(const DnsQuestion& question, const policy::Host
     }
     return MakeDnsAnswer(question, DnsAnswer::kNoName);
   }
-  if (question.type != DnsQuestion::Type::kA) {
+  const bool v6 = ipv6_ && question.type == DnsQuestion::Type::kAaaa;
+  if (question.type != DnsQuestion::Type::kA && !v6) {
     return MakeDnsAnswer(question, DnsAnswer::kNoData);
   }
-  if (const std::optional<policy::IpAddress> address = names_.AddressOf(name)) {
+  if (const std::optional<policy::IpAddress> address = names_.AddressOf(name, v6)) {
     return MakeDnsAnswer(question, *address, kSeconds);
   }
   Deny(name.text(),

@@ -30,6 +30,8 @@ class Resolver {
 
   // The answer to one message; nothing for bytes that are no query.
   std::optional<std::string> Answer(std::string_view message);
+  // From here on names have IPv6 addresses as well: connections to them arrive.
+  void AnswerIpv6() { ipv6_ = true; }
   const NameTable& names() const { return names_; }
 
  private:
@@ -39,6 +41,7 @@ class Resolver {
   const std::span<const policy::EgressRule> rules_;
   const TrafficLog log_;
   NameTable names_;
+  bool ipv6_ = false;
   std::set<std::string> denied_;
 };
 

@@ -40,7 +40,12 @@ std::optional<std::string> ByteBudget::Spent() const {
 }
 
 RuleMeter::RuleMeter(const policy::EgressRule& rule)
-    : gate_(LimitsOf(rule)), bytes_(rule.bytes_out, rule.bytes_in) {}
+    : gate_(LimitsOf(rule)), bytes_(rule.bytes_out, rule.bytes_in), time_(rule.time) {}
+
+std::string RuleMeter::Overtime() const {
+  return fmt::format("its rule allows a connection or request {}, and they are over",
+                     FormatDuration(time_));
+}
 
 std::optional<std::string> RuleMeter::Refusal(Nanos now) const {
   if (std::optional<std::string> spent = bytes_.Spent()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a rule limits beside names, counted for one boundary: how often and how many at once, and the bytes of the whole call.
+// What a rule limits beside names, counted for one boundary: how often, how many at once and how long, and the bytes of the
+// whole call.
 //
 // What counts is a connection that is passed through, or one request where requests are judged; the rule that allowed it is
 // the one that is charged. Bytes that leave never exceed the limit. Of bytes that come in, what was read beyond the limit is
@@ -45,11 +46,16 @@ class RuleMeter {
   // Why the next connection or request must not begin, in one line; nothing if it may.
   std::optional<std::string> Refusal(Nanos now) const;
   ByteBudget& bytes() { return bytes_; }
+  // When what begins now has to end, of BootTime(); 0: never.
+  Nanos EndOf(Nanos now) const { return time_ == Nanos(0) ? Nanos(0) : now + time_; }
+  // One line for what was ended then.
+  std::string Overtime() const;
 
  private:
   friend class MeteredUse;
   policy::RateGate gate_;
   ByteBudget bytes_;
+  const Nanos time_;
 };
 
 // A connection or request that is going on. Only after Refusal had nothing to say.

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <span>
 #include <string_view>
 
 #include "base/sys.h"
@@ -33,13 +34,32 @@ using raw::Syscall;
 
 constexpr uint32_t kLoopback = 1;                          // the first device of every network
 constexpr uint32_t kMangle = static_cast<uint32_t>(-150);  // where other programs have tproxy rules
-constexpr uint32_t kDestination = 16;                      // its offset in the IPv4 header
 constexpr std::string_view kTable = "coffer";
 constexpr std::string_view kChain = "names";
 
 template <typename T>
 std::string_view BytesOf(const T& value) {
   return {reinterpret_cast<const char*>(&value), sizeof(value)};
+}
+
+// A family of addresses: its block, and where connections to it arrive.
+struct Family {
+  uint8_t number;        // the same for sockets and for netfilter
+  uint32_t destination;  // its offset in the header
+  std::string_view block;
+  std::string_view mask;
+  std::string_view arrival;
+};
+static_assert(AF_INET == NFPROTO_IPV4 && AF_INET6 == NFPROTO_IPV6);
+
+Family Ipv4() {
+  return {AF_INET, 16, BytesOf(policy::kSyntheticBlock), BytesOf(policy::kSyntheticMask),
+          BytesOf(policy::kResolverAddress)};
+}
+
+Family Ipv6() {
+  return {AF_INET6, 24, BytesOf(policy::kSyntheticBlock6), BytesOf(policy::kSyntheticMask6),
+          BytesOf(policy::kRedirectAddress6)};
 }
 
 constexpr uint16_t Nft(uint16_t message) {
@@ -79,10 +99,13 @@ void AddLoad(NetlinkRequest& request, uint32_t place, std::string_view value) {
 }
 
 // meta l4proto tcp ip daddr 198.18.0.0/15 tproxy to 198.18.0.1:3129
-void AddExpressions(NetlinkRequest& request) {
+// meta l4proto tcp ip6 daddr 2001:2::/48 tproxy to [2001:2::1]:3129
+void AddExpressions(NetlinkRequest& request, const Family& family) {
   const uint8_t tcp = IPPROTO_TCP;
   const uint16_t port = htons(policy::kRedirectPort);
-  const std::array<uint8_t, 4> none{};
+  const std::array<char, sizeof(in6_addr)> none{};
+  const auto size = static_cast<uint32_t>(family.block.size());
+  const uint32_t behind = NFT_REG32_00 + size / sizeof(uint32_t);  // the address in registers
   AddExpression(request, "meta", [&] {
     request.AddBigEndian(NFTA_META_DREG, NFT_REG32_00);
     request.AddBigEndian(NFTA_META_KEY, NFT_META_L4PROTO);
@@ -91,23 +114,23 @@ void AddExpressions(NetlinkRequest& request) {
   AddExpression(request, "payload", [&] {
     request.AddBigEndian(NFTA_PAYLOAD_DREG, NFT_REG32_00);
     request.AddBigEndian(NFTA_PAYLOAD_BASE, NFT_PAYLOAD_NETWORK_HEADER);
-    request.AddBigEndian(NFTA_PAYLOAD_OFFSET, kDestination);
-    request.AddBigEndian(NFTA_PAYLOAD_LEN, sizeof(in_addr));
+    request.AddBigEndian(NFTA_PAYLOAD_OFFSET, family.destination);
+    request.AddBigEndian(NFTA_PAYLOAD_LEN, size);
   });
   AddExpression(request, "bitwise", [&] {
     request.AddBigEndian(NFTA_BITWISE_SREG, NFT_REG32_00);
     request.AddBigEndian(NFTA_BITWISE_DREG, NFT_REG32_00);
-    request.AddBigEndian(NFTA_BITWISE_LEN, sizeof(in_addr));
-    AddValue(request, NFTA_BITWISE_MASK, BytesOf(policy::kSyntheticMask));
-    AddValue(request, NFTA_BITWISE_XOR, BytesOf(none));
+    request.AddBigEndian(NFTA_BITWISE_LEN, size);
+    AddValue(request, NFTA_BITWISE_MASK, family.mask);
+    AddValue(request, NFTA_BITWISE_XOR, {none.data(), size});
   });
-  AddCompare(request, BytesOf(policy::kSyntheticBlock));
-  AddLoad(request, NFT_REG32_00, BytesOf(policy::kResolverAddress));
-  AddLoad(request, NFT_REG32_01, BytesOf(port));
+  AddCompare(request, family.block);
+  AddLoad(request, NFT_REG32_00, family.arrival);
+  AddLoad(request, behind, BytesOf(port));
   AddExpression(request, "tproxy", [&] {
-    request.AddBigEndian(NFTA_TPROXY_FAMILY, NFPROTO_IPV4);
+    request.AddBigEndian(NFTA_TPROXY_FAMILY, family.number);
     request.AddBigEndian(NFTA_TPROXY_REG_ADDR, NFT_REG32_00);
-    request.AddBigEndian(NFTA_TPROXY_REG_PORT, NFT_REG32_01);
+    request.AddBigEndian(NFTA_TPROXY_REG_PORT, behind);
   });
 }
 
@@ -125,68 +148,116 @@ Status MakeAddress(int socket) {
   return request.Send(socket, "cannot give the loopback the addresses of names");
 }
 
-// A table, a chain and a rule, all or none.
-Status MakeRule(int socket) {
+// ip -6 address add 2001:2::1/128 dev lo nodad
+// ip -6 route add local 2001:2::/48 dev lo table local
+//
+// An IPv6 address on the loopback makes nothing local but itself. Without nodad the address is tentative for a while.
+Status MakeAddress6(int socket) {
+  ifaddrmsg address{};
+  address.ifa_family = AF_INET6;
+  address.ifa_prefixlen = 8 * sizeof(in6_addr);
+  address.ifa_flags = IFA_F_NODAD;
+  address.ifa_index = kLoopback;
+  rtmsg route{};
+  route.rtm_family = AF_INET6;
+  route.rtm_dst_len = policy::kSyntheticBits6;
+  route.rtm_table = RT_TABLE_LOCAL;
+  route.rtm_protocol = RTPROT_STATIC;
+  route.rtm_scope = RT_SCOPE_UNIVERSE;
+  route.rtm_type = RTN_LOCAL;
+  NetlinkRequest request;
+  request.Begin(RTM_NEWADDR, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, BytesOf(address));
+  request.Add(IFA_ADDRESS, BytesOf(policy::kRedirectAddress6));
+  request.Begin(RTM_NEWROUTE, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, BytesOf(route));
+  request.Add(RTA_DST, BytesOf(policy::kSyntheticBlock6));
+  request.Add(RTA_OIF, BytesOf(kLoopback));
+  return request.Send(socket, "cannot give the loopback the IPv6 addresses of names");
+}
+
+// A table, a chain and a rule for each family, all or none.
+Status MakeRules(int socket, std::span<const Family> families) {
   const nfgenmsg batch{AF_UNSPEC, NFNETLINK_V0, htons(NFNL_SUBSYS_NFTABLES)};
-  const nfgenmsg ipv4{NFPROTO_IPV4, NFNETLINK_V0, 0};
   NetlinkRequest request;
   request.Begin(NFNL_MSG_BATCH_BEGIN, 0, BytesOf(batch));
-  request.Begin(Nft(NFT_MSG_NEWTABLE), NLM_F_CREATE | NLM_F_EXCL, BytesOf(ipv4));
-  request.AddText(NFTA_TABLE_NAME, kTable);
-  request.Begin(Nft(NFT_MSG_NEWCHAIN), NLM_F_CREATE | NLM_F_EXCL, BytesOf(ipv4));
-  request.AddText(NFTA_CHAIN_TABLE, kTable);
-  request.AddText(NFTA_CHAIN_NAME, kChain);
-  const size_t hook = request.BeginNested(NFTA_CHAIN_HOOK);
-  request.AddBigEndian(NFTA_HOOK_HOOKNUM, NF_INET_PRE_ROUTING);
-  request.AddBigEndian(NFTA_HOOK_PRIORITY, kMangle);
-  request.EndNested(hook);
-  request.AddText(NFTA_CHAIN_TYPE, "filter");
-  request.Begin(Nft(NFT_MSG_NEWRULE), NLM_F_ACK | NLM_F_CREATE | NLM_F_APPEND, BytesOf(ipv4));
-  request.AddText(NFTA_RULE_TABLE, kTable);
-  request.AddText(NFTA_RULE_CHAIN, kChain);
-  const size_t expressions = request.BeginNested(NFTA_RULE_EXPRESSIONS);
-  AddExpressions(request);
-  request.EndNested(expressions);
+  for (const Family& family : families) {
+    const nfgenmsg head{family.number, NFNETLINK_V0, 0};
+    request.Begin(Nft(NFT_MSG_NEWTABLE), NLM_F_CREATE | NLM_F_EXCL, BytesOf(head));
+    request.AddText(NFTA_TABLE_NAME, kTable);
+    request.Begin(Nft(NFT_MSG_NEWCHAIN), NLM_F_CREATE | NLM_F_EXCL, BytesOf(head));
+    request.AddText(NFTA_CHAIN_TABLE, kTable);
+    request.AddText(NFTA_CHAIN_NAME, kChain);
+    const size_t hook = request.BeginNested(NFTA_CHAIN_HOOK);
+    request.AddBigEndian(NFTA_HOOK_HOOKNUM, NF_INET_PRE_ROUTING);
+    request.AddBigEndian(NFTA_HOOK_PRIORITY, kMangle);
+    request.EndNested(hook);
+    request.AddText(NFTA_CHAIN_TYPE, "filter");
+    request.Begin(Nft(NFT_MSG_NEWRULE), NLM_F_ACK | NLM_F_CREATE | NLM_F_APPEND, BytesOf(head));
+    request.AddText(NFTA_RULE_TABLE, kTable);
+    request.AddText(NFTA_RULE_CHAIN, kChain);
+    const size_t expressions = request.BeginNested(NFTA_RULE_EXPRESSIONS);
+    AddExpressions(request, family);
+    request.EndNested(expressions);
+  }
   request.Begin(NFNL_MSG_BATCH_END, 0, BytesOf(batch));
   return request.Send(socket, "cannot make a tproxy rule of nftables");
 }
 
+// Both families in one transaction, which costs little more than one of them.
+Status MakeBoth(int route, int netfilter) {
+  TRY(MakeAddress6(route));
+  const Family both[] = {Ipv4(), Ipv6()};
+  return MakeRules(netfilter, both);
+}
+
 // In a child with a network of its own. 0, or the errno that stands in the way.
-int TryRedirect() {
+int TryRedirect(RedirectFamily family) {
   const UniqueFd datagram(static_cast<int>(Syscall(SYS_socket, AF_INET, SOCK_DGRAM, 0)));
   const long raised = RaiseLoopback(datagram.get());
   const long route = Syscall(SYS_socket, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
   const long netfilter = Syscall(SYS_socket, AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER);
-  for (const long answer : {raised, route, netfilter}) {
+  const long stream6 =
+      family == RedirectFamily::kIpv6 ? Syscall(SYS_socket, AF_INET6, SOCK_STREAM, 0) : 0;
+  for (const long answer : {raised, route, netfilter, stream6}) {
     if (answer < 0) {
       return static_cast<int>(-answer);
     }
   }
-  const Status made = EnforceNameRedirect(static_cast<int>(route), static_cast<int>(netfilter));
-  return made.ok() ? 0 : made.error().sys_errno;
+  const Result<NameRedirect> made =
+      EnforceNameRedirect(static_cast<int>(route), static_cast<int>(netfilter));
+  if (!made.ok()) {
+    return made.error().sys_errno;
+  }
+  return family == RedirectFamily::kIpv6 && made->ipv4_only ? made->ipv4_only->sys_errno : 0;
 }
 
 }  // namespace
 
-Status EnforceNameRedirect(int route, int netfilter) {
+Result<NameRedirect> EnforceNameRedirect(int route, int netfilter) {
   TRY(MakeAddress(route));
-  return MakeRule(netfilter);
+  const Status both = MakeBoth(route, netfilter);
+  if (both.ok()) {
+    return NameRedirect();
+  }
+  const Family ipv4[] = {Ipv4()};
+  TRY(MakeRules(netfilter, ipv4));
+  return NameRedirect{both.error()};
 }
 
-Status CheckNameRedirect() {
+Status CheckNameRedirect(RedirectFamily family) {
   clone_args args{};
   args.flags = CLONE_NEWUSER | CLONE_NEWNET;
   args.exit_signal = SIGCHLD;
   const long pid = Syscall(SYS_clone3, Arg(&args), sizeof(args));
   if (pid == 0) {
-    ::_exit(TryRedirect());
+    ::_exit(TryRedirect(family));
   }
   int status = 0;
   while (pid > 0 && Syscall(SYS_wait4, pid, Arg(&status), 0, 0) == -EINTR) {
   }
   const long answer = pid < 0 ? pid : WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
-  return answer < 0 ? Status(sys::ErrnoError("isolation.redirect", "tproxy of nftables", answer))
-                    : Status();
+  const char* const what =
+      family == RedirectFamily::kIpv6 ? "tproxy of nftables for IPv6" : "tproxy of nftables";
+  return answer < 0 ? Status(sys::ErrnoError("isolation.redirect", what, answer)) : Status();
 }
 
 }  // namespace coffer::isolation

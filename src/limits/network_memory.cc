@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "limits/network_memory.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <charconv>
 
@@ -103,6 +105,22 @@ std::optional<uint64_t> HiddenTcpBytes(const std::string& proc, pid_t pid,
     sum += ParseTcp(*text, seen);
   }
   return sum;
+}
+
+Nanos ThreadCpuTime() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + Nanos(now.tv_nsec);
+}
+
+std::optional<uint64_t> HiddenTcp::Bytes(const std::string& proc, pid_t pid,
+                                         const std::set<uint64_t>& seen, Nanos now) {
+  if (now >= next_) {
+    const Nanos began = cpu_time_();
+    last_ = HiddenTcpBytes(proc, pid, seen);
+    next_ = now + std::min(kPause * (cpu_time_() - began), kMostPause);
+  }
+  return last_;
 }
 
 }  // namespace coffer::limits

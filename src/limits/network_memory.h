@@ -17,7 +17,12 @@
 #include <string>
 #include <string_view>
 
+#include "base/clock.h"
+
 namespace coffer::limits {
+
+// CPU time of the calling thread: a busy machine makes a sample take longer, not cost more.
+Nanos ThreadCpuTime();
 
 // How many UNIX and TCP sockets there are, closed ones included. Nothing if it cannot be read.
 struct SocketsInUse {
@@ -29,6 +34,24 @@ std::optional<SocketsInUse> CountSockets(const std::string& proc, pid_t pid);
 // Memory of TCP connections whose inode is not in `seen`. Nothing if it cannot be read.
 std::optional<uint64_t> HiddenTcpBytes(const std::string& proc, pid_t pid,
                                        const std::set<uint64_t>& seen);
+
+// The same for a sampler. The kernel writes a line for every connection that ended within a minute, thousands after a
+// busy program. So a reading is followed by a pause of kPause times the CPU time that it took, and what was read last counts meanwhile.
+class HiddenTcp {
+ public:
+  static constexpr int kPause = 9;  // a tenth of a processor
+  static constexpr Nanos kMostPause = std::chrono::milliseconds(200);
+
+  // `cpu_time` is that of this thread; another clock in tests.
+  explicit HiddenTcp(Nanos (*cpu_time)() = ThreadCpuTime) : cpu_time_(cpu_time) {}
+  std::optional<uint64_t> Bytes(const std::string& proc, pid_t pid, const std::set<uint64_t>& seen,
+                                Nanos now);
+
+ private:
+  Nanos (*cpu_time_)();
+  Nanos next_{0};
+  std::optional<uint64_t> last_ = 0;
+};
 
 // The two formats.
 SocketsInUse ParseProtocols(std::string_view text);

@@ -27,13 +27,6 @@ uint64_t SharedMemoryOfHost(const std::string& proc) {
   return 1024 * KeyedNumber(ReadControl(AT_FDCWD, path.c_str(), buffer).value_or(""), "Shmem:");
 }
 
-// Of this thread: a busy machine makes a sample take longer, not cost more.
-Nanos OwnCpuTime() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return std::chrono::seconds(now.tv_sec) + Nanos(now.tv_nsec);
-}
-
 constexpr Nanos kMostOfASample = std::chrono::milliseconds(500);
 
 }  // namespace
@@ -66,7 +59,7 @@ std::string_view TreeUsage::ReadMemory(pid_t pid, const char* name, std::span<ch
   return {};
 }
 
-bool TreeUsage::OutOfTime() const { return OwnCpuTime() - sample_began_ > kMostOfASample; }
+bool TreeUsage::OutOfTime() const { return ThreadCpuTime() - sample_began_ > kMostOfASample; }
 
 bool TreeUsage::MustStop() const { return OutOfTime() || BootTime() >= stop_at_; }
 
@@ -125,8 +118,12 @@ uint64_t TreeUsage::Queues(const std::optional<SocketsInUse>& before, std::strin
   if (own_network_) {
     // Sockets that come or go while the descriptors are read are in one of the two counts only.
     const std::optional<SocketsInUse> after = CountSockets(proc_, init_);
+    const Nanos began = ThreadCpuTime();
     const std::optional<uint64_t> bytes =
-        after && after->tcp_sockets > 0 ? HiddenTcpBytes(proc_, init_, held_.sockets) : 0;
+        after && after->tcp_sockets > 0 ? hidden_tcp_.Bytes(proc_, init_, held_.sockets, BootTime())
+                                        : 0;
+    // It has a pace of its own. While it is read the kernel may also deliver packets of others in this thread's time.
+    sample_began_ += ThreadCpuTime() - began;
     if (before && after && bytes) {
       const uint64_t sockets = std::min(before->unix_sockets, after->unix_sockets);
       hidden = std::max(hidden, sockets - std::min(sockets, held_.unix_sockets));
@@ -208,7 +205,7 @@ std::vector<pid_t> TreeUsage::Payload() {
 }
 
 std::vector<TreeProcess> TreeUsage::FindProcesses() {
-  sample_began_ = OwnCpuTime();
+  sample_began_ = ThreadCpuTime();
   std::vector<TreeProcess> processes = tree_.Find([this] { return MustStop(); });
   pids_.clear();
   for (const TreeProcess& process : processes) {

@@ -93,6 +93,7 @@ class TreeUsage {
   uint64_t start_shmem_ = 0;
   HeldFiles held_;
   bool own_network_ = false;
+  HiddenTcp hidden_tcp_;
   Nanos stop_at_ = Nanos::max();
   uint64_t io_sum_ = 0;
   uint64_t io_lost_ = 0;   // of processes that vanished without being reaped

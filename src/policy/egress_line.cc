@@ -43,6 +43,12 @@ Result<EgressRule> RuleOf(const Json& json) {
   }
   rule.bytes_out = json.at("bytes_out").get<uint64_t>();
   rule.bytes_in = json.at("bytes_in").get<uint64_t>();
+  if (json.contains("connections")) {
+    rule.connections = json.at("connections").get<uint64_t>();
+  }
+  if (json.contains("time_ns")) {
+    rule.time = Nanos(json.at("time_ns").get<int64_t>());
+  }
   rule.ask = json.contains("ask") && json.at("ask").get<bool>();
   if (const std::string rate = json.at("rate").get<std::string>(); !rate.empty()) {
     TRY_ASSIGN(rule.rate, ParseRate(rate));
@@ -76,6 +82,12 @@ std::string EgressLine(const NetworkRule& rule) {
                {"bytes_out", rule.bytes_out},
                {"bytes_in", rule.bytes_in},
                {"rate", rule.rate ? FormatRate(*rule.rate) : ""}};
+  if (rule.connections > 0) {
+    json["connections"] = rule.connections;
+  }
+  if (rule.time > Nanos(0)) {
+    json["time_ns"] = rule.time.count();
+  }
   if (rule.ask) {
     json["ask"] = true;
   }

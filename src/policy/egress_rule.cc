@@ -51,7 +51,8 @@ bool IsWider(const EgressRule& a, const EgressRule& b) {
   };
   // 0 is no limit: as an unsigned number, one less is the largest.
   const auto rank = [&](const EgressRule& rule) {
-    return std::tuple(mode(rule.tls), rule.bytes_out - 1, rule.bytes_in - 1, rule.connections - 1);
+    return std::tuple(mode(rule.tls), rule.bytes_out - 1, rule.bytes_in - 1, rule.connections - 1,
+                      static_cast<uint64_t>(rule.time.count()) - 1);
   };
   const auto left = rank(a);
   const auto right = rank(b);

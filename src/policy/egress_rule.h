@@ -41,7 +41,8 @@ struct EgressRule {
   std::optional<RateRule> rate;      // of connections when spliced, of requests otherwise
   uint64_t bytes_out = 0;            // of one call, to this rule's hosts; 0: no limit of its own
   uint64_t bytes_in = 0;
-  uint64_t connections = 0;  // at the same time; 0: no limit of its own
+  uint64_t connections = 0;  // or requests, at the same time; 0: no limit of its own
+  Nanos time{0};             // that one of them may last; 0: no limit of its own
   bool ask = false;          // opens nothing by itself: what it covers may be asked for
   bool deny = false;         // of hosts and ports; methods and paths do not narrow it
   bool of_tool = false;      // of a declared tool: a refusal names its manifest, not a flag

@@ -276,6 +276,46 @@ TEST_F(DaemonEgress, BytesAreBoundedPerCall) {
       << "the second did not arrive: " << seen;
 }
 
+// One connection at a time, two seconds each: a second one is refused, the first is ended, the next one is served.
+TEST_F(DaemonEgress, ConnectionsAndTimeOfARule) {
+  const std::string rule = "[[network.allow]]\nhost = \"api.test\"\ntls = \"none\"\nports = [" +
+                           std::to_string(plain_) + "]\n";
+  Declare("narrow", rule + "connections = 1\ntime = \"2s\"\n");
+  Declare("wide", rule);
+  ASSERT_TRUE(Start());
+  const std::string script = "python3 -c \"\nport = " + std::to_string(plain_) + R"(
+import socket, time
+def ask():
+    s = socket.create_connection(('api.test', port), 30)
+    s.settimeout(4)
+    s.sendall(b'GET /v1/d HTTP/1.1\r\nHost: api.test\r\n\r\n')
+    return s, (s.recv(4096) or b'closed').split(b'\r\n')[0].decode()
+def rest(s):
+    try:
+        while s.recv(4096): pass
+        return 'ended'
+    except socket.timeout: return 'lasts'
+one, said = ask(); print('one', said)
+print('two', ask()[1])
+print('one', rest(one))
+one.close()
+print('three', ask()[1])
+")";
+  HttpAnswer answer = Call("narrow", script);
+  EXPECT_EQ(Lines(Out(answer)),
+            (Strings{"one HTTP/1.1 200 OK", "two closed", "one ended", "three HTTP/1.1 200 OK"}))
+      << "OPEN\n"
+      << answer.text;
+  const std::string denials = ReceiptOf(answer)["denials"].dump();
+  EXPECT_TRUE(Contains(denials, "its rule allows 1 at a time")) << denials;
+  EXPECT_TRUE(Contains(denials, "its rule allows a connection or request 2s")) << denials;
+  answer = Call("wide", script);
+  EXPECT_EQ(Lines(Out(answer)), (Strings{"one HTTP/1.1 200 OK", "two HTTP/1.1 200 OK", "one lasts",
+                                         "three HTTP/1.1 200 OK"}))
+      << "NO-CONTROL\n"
+      << answer.text;
+}
+
 TEST_F(DaemonEgress, ASetChangesWithTheConfiguration) {
   Declare("grouped", "[[network.allow]]\nhost = \"@friends\"\n");
   ASSERT_TRUE(Start());

@@ -113,7 +113,7 @@ print('tcp', t.recv(100)[9:10] == b'\1')
 print('file', open('/etc/resolv.conf').read().split())
 print('write', say(lambda: open('/etc/resolv.conf', 'w')))
 )");
-  EXPECT_TRUE(Contains(run.out, "\naaaa code 0 answers 0\n")) << run.out << run.err;
+  EXPECT_TRUE(Contains(run.out, "\naaaa code 0 answers 1\n")) << run.out << run.err;
   EXPECT_TRUE(Contains(run.out, "a code 0 answers 1\n")) << "NO-CONTROL\n" << run.out << run.err;
   EXPECT_TRUE(Contains(run.out, "https code 0 answers 0 code 0 answers 0\n")) << run.out;
   for (const char* const refused :

@@ -96,8 +96,11 @@ Diagnosis Diagnose() {
   if (Result<limits::CgroupHost> cgroups = limits::ProbeCgroups(); cgroups.ok()) {
     diagnosis.cgroups = std::move(cgroups).value();
   }
-  if (const Status redirect = isolation::CheckNameRedirect(); !redirect.ok()) {
+  using isolation::RedirectFamily;
+  if (const Status redirect = isolation::CheckNameRedirect(RedirectFamily::kIpv4); !redirect.ok()) {
     diagnosis.not_transparent = redirect.error().message;
+  } else if (const Status ipv6 = isolation::CheckNameRedirect(RedirectFamily::kIpv6); !ipv6.ok()) {
+    diagnosis.ipv4_only = ipv6.error().message;
   }
   for (const Level level : {Level::kContainer, Level::kProcess}) {
     const RunOutcome outcome = Try(level);

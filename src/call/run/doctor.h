@@ -37,6 +37,7 @@ struct Diagnosis {
   std::vector<std::string> trial_layers;
   // Why programs that know of no proxy reach nothing with --allow; empty: they do.
   std::string not_transparent;
+  std::string ipv4_only;  // why names have no IPv6 addresses then; empty: they do
 };
 
 Diagnosis Diagnose();

@@ -25,14 +25,19 @@ Error ListenError(const char* what, long answer) {
   return sys::ErrnoError("isolation.ports", what, answer);
 }
 
+template <typename Address>
+Status BindTo(int socket, const Address& address) {
+  const long bound = Syscall(SYS_bind, socket, Arg(&address), sizeof(address));
+  return bound < 0 ? Status(ListenError("cannot bind a port inside the boundary", bound))
+                   : Status();
+}
+
 Status Bind(int socket, const std::array<uint8_t, 4>& to, uint16_t port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   memcpy(&address.sin_addr, to.data(), to.size());
-  const long bound = Syscall(SYS_bind, socket, Arg(&address), sizeof(address));
-  return bound < 0 ? Status(ListenError("cannot bind a port inside the boundary", bound))
-                   : Status();
+  return BindTo(socket, address);
 }
 
 Status Listen(int socket) {
@@ -47,18 +52,34 @@ Status SetOption(int socket, int level, int option, int value) {
   return set < 0 ? Status(ListenError("cannot set up a socket of the boundary", set)) : Status();
 }
 
-Status ListenForNames(int resolver, int redirect, isolation::Boundary& boundary) {
+Status ListenForNames6(int redirect) {
+  if (redirect < 0) {
+    return HostFault("isolation.redirect", "the kernel has no IPv6");
+  }
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_port = htons(policy::kRedirectPort);
+  memcpy(&address.sin6_addr, policy::kRedirectAddress6.data(), policy::kRedirectAddress6.size());
+  TRY(SetOption(redirect, SOL_IPV6, IPV6_TRANSPARENT, 1));
+  TRY(BindTo(redirect, address));
+  return Listen(redirect);
+}
+
+Result<isolation::NameRedirect> ListenForNames(int resolver, int redirect,
+                                               isolation::Boundary& boundary) {
   const UniqueFd route = boundary.TakeNameSocket(NameSocket::kRoute);
   const UniqueFd netfilter = boundary.TakeNameSocket(NameSocket::kNetfilter);
   if (resolver < 0 || !route || !netfilter) {
     return HostFault("isolation.redirect", "the kernel has no socket for nftables");
   }
-  TRY(isolation::EnforceNameRedirect(route.get(), netfilter.get()));
+  TRY_ASSIGN(isolation::NameRedirect made,
+             isolation::EnforceNameRedirect(route.get(), netfilter.get()));
   TRY(SetOption(resolver, SOL_SOCKET, SO_RCVBUF, kQueryBuffer));
   TRY(Bind(resolver, policy::kResolverAddress, policy::kResolverPort));
   TRY(SetOption(redirect, SOL_IP, IP_TRANSPARENT, 1));
   TRY(Bind(redirect, policy::kResolverAddress, policy::kRedirectPort));
-  return Listen(redirect);
+  TRY(Listen(redirect));
+  return made;
 }
 
 }  // namespace
@@ -74,12 +95,21 @@ Result<EgressListeners> ListenForEgress(UniqueFd proxy, UniqueFd redirect,
   TRY(ListenInside(proxy.get(), kEgressPort));
   listeners.sockets.proxy = std::move(proxy);
   UniqueFd resolver = boundary.TakeNameSocket(NameSocket::kDatagram);
-  if (const Status names = ListenForNames(resolver.get(), redirect.get(), boundary); !names.ok()) {
+  Result<isolation::NameRedirect> names = ListenForNames(resolver.get(), redirect.get(), boundary);
+  UniqueFd redirect6 = boundary.TakeNameSocket(NameSocket::kStream6);
+  if (!names.ok()) {
     listeners.not_transparent = names.error().message;
     return listeners;
   }
   listeners.sockets.resolver = std::move(resolver);
   listeners.sockets.redirect = std::move(redirect);
+  if (const Status names6 = names->ipv4_only ? Status(*std::move(names->ipv4_only))
+                                             : ListenForNames6(redirect6.get());
+      !names6.ok()) {
+    listeners.ipv4_only = names6.error().message;
+    return listeners;
+  }
+  listeners.sockets.redirect6 = std::move(redirect6);
   return listeners;
 }
 

@@ -23,6 +23,7 @@ inline constexpr uint32_t kEgressSockets = 2;
 struct EgressListeners {
   egress::Listeners sockets;
   std::string not_transparent;  // why there is no resolver and no redirect; empty: there are
+  std::string ipv4_only;        // why there is no redirect of IPv6; empty: there is, or none at all
 };
 
 // For a boundary that is ready and has not started. The first two are TCP sockets of its network.

@@ -188,7 +188,8 @@ Result<EgressProcess> EgressProcess::Start(const EgressOrder& order) {
   return process;
 }
 
-Result<std::string> EgressProcess::AwaitReady() {
+// A message that begins with `word`; what follows it.
+Result<std::string> EgressProcess::Await(char word) {
   pollfd ready{control_.get(), POLLIN, 0};
   std::string message(kMostCaBytes, '\0');
   long got = 0;
@@ -196,7 +197,7 @@ Result<std::string> EgressProcess::AwaitReady() {
     got = Syscall(SYS_recvfrom, control_.get(), Arg(message.data()), message.size(), MSG_DONTWAIT,
                   0, 0);
   }
-  if (got <= 0 || (message[0] != 'R' && message[0] != 'E')) {
+  if (got <= 0 || (message[0] != word && message[0] != 'E')) {
     return HostFault("egress.start", "the egress process did not start",
                      pid_ > 0 ? "cofferd must be of the same version as coffer, with its libraries "
                                 "installed"
@@ -212,8 +213,10 @@ Result<std::string> EgressProcess::AwaitReady() {
 }
 
 Status EgressProcess::GiveListeners(const egress::Listeners& listeners) {
-  const int fds[] = {listeners.proxy.get(), listeners.resolver.get(), listeners.redirect.get()};
-  const long sent = SendPassedFds(control_.get(), 'L', std::span(fds, listeners.redirect ? 3 : 1));
+  const int fds[] = {listeners.proxy.get(), listeners.resolver.get(), listeners.redirect.get(),
+                     listeners.redirect6.get()};
+  const size_t valid = !listeners.redirect ? 1 : !listeners.redirect6 ? 3 : 4;
+  const long sent = SendPassedFds(control_.get(), 'L', std::span(fds, valid));
   return sent < 0 ? Status(EgressError("cannot hand the listeners to the egress process", sent))
                   : Status();
 }

@@ -35,8 +35,10 @@ class EgressProcess {
   // The role at the other end of `door`, which the caller owns, serves the call. Does not wait for it.
   static Result<EgressProcess> Ask(int door, const EgressOrder& order);
 
-  // Waits until it is confined and ready. The certificate of the boundary's CA in PEM, or "" if no rule needs one.
-  Result<std::string> AwaitReady();
+  // Waits for the certificate of the boundary's CA, in PEM. Once, and only if a rule needs one.
+  Result<std::string> AwaitAuthority() { return Await('K'); }
+  // Waits until it is confined and ready.
+  Result<std::string> AwaitReady() { return Await('R'); }
   // Sockets that listen inside. The caller closes its own copies, so that no connection waits for a dead process.
   Status GiveListeners(const egress::Listeners& listeners);
 
@@ -57,6 +59,7 @@ class EgressProcess {
   bool running() const { return static_cast<bool>(control_); }
 
  private:
+  Result<std::string> Await(char word);
   struct Given {
     UniqueFd control, order;  // the process's ends; its log is `log_`
   };

@@ -228,6 +228,9 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
     TRY(launched.scratch.GiveTo(boundary.host_uid()));
   }
   TRY_ASSIGN(StdioPipes stdio, MakeStdio(request.envelope.tty));
+  if (has_egress) {
+    TRY(AddTrust(request, launched.egress, *launched.plan, call));
+  }
   launched.stdio = std::move(stdio.ours);
   const UniqueFd(&theirs)[3] = stdio.theirs;
   TRY(boundary.Complete({{theirs[0].get(), theirs[1].get(), theirs[2].get()}}, Numbers(trees),
@@ -249,7 +252,8 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   if (has_egress) {
     EgressListeners listeners = launched.ports.TakeEgressListeners();
     launched.not_transparent = std::move(listeners.not_transparent);
-    TRY(OpenEgress(request, std::move(listeners.sockets), launched.egress));
+    launched.ipv4_only = std::move(listeners.ipv4_only);
+    TRY(OpenEgress(std::move(listeners.sockets), launched.egress));
   }
   if (request.tools_server != nullptr) {
     TRY_ASSIGN(UniqueFd listener, ListenForTools(boundary));

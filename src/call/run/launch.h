@@ -29,6 +29,7 @@ struct Launched {
   SupervisorStdio stdio;
   EgressProcess egress;         // of a call with --allow
   std::string not_transparent;  // of one: why only programs that use a proxy reach something
+  std::string ipv4_only;        // of one: why names have no IPv6 addresses
   SessionPorts ports;
   std::unique_ptr<isolation::BoundaryPlan> plan;  // the boundary points to it
   // Last: what is inside ends before its cgroup and its files are removed.

@@ -186,9 +186,14 @@ Result<EgressProcess> StartEgress(const RunRequest& request, isolation::Boundary
   SetVariable("NO_PROXY", kDirect, call.env);
   SetVariable("no_proxy", kDirect, call.env);
   SetVariable("NODE_USE_ENV_PROXY", "1", call.env);  // Node 24 and later; others ignore it
-  std::string extra = grants.upstream_ca;
+  return process;
+}
+
+Status AddTrust(const RunRequest& request, EgressProcess& process, isolation::BoundaryPlan& plan,
+                isolation::Call& call) {
+  std::string extra = request.egress.upstream_ca;
   if (request.egress_intercepts) {
-    TRY_ASSIGN(const std::string ca, process.AwaitReady());
+    TRY_ASSIGN(const std::string ca, process.AwaitAuthority());
     extra += extra.empty() || extra.ends_with('\n') || ca.empty() ? ca : "\n" + ca;
   }
   if (!extra.empty()) {
@@ -203,15 +208,13 @@ Result<EgressProcess> StartEgress(const RunRequest& request, isolation::Boundary
     plan.call_root.files.push_back({kWgetrc, fmt::format("ca_certificate = {}\n", kBundle), 0444});
     SetVariable("WGETRC", kWgetrc, call.env);
   }
-  return process;
+  return {};
 }
 
-Status OpenEgress(const RunRequest& request, egress::Listeners listeners, EgressProcess& process) {
+Status OpenEgress(egress::Listeners listeners, EgressProcess& process) {
   TRY(process.GiveListeners(listeners));
   listeners = {};  // a connection must not wait for a process that has died
-  if (!request.egress_intercepts) {
-    TRY(process.AwaitReady());
-  }
+  TRY(process.AwaitReady());
   return {};
 }
 

@@ -16,13 +16,17 @@
 
 namespace coffer::call {
 
-// Starts the process. Adds the variables to `call`, and the trusted certificates to `plan` if they are not the host's own:
-// for those the process must be ready, so only then is it waited for.
+// Starts the process and does not wait for it. Adds the variables to `call` and the resolver to `plan`.
 Result<EgressProcess> StartEgress(const RunRequest& request, isolation::BoundaryPlan& plan,
                                   isolation::Call& call);
 
+// The certificates that programs trust, if they are not the host's own. Waits for the CA of the process where requests are judged, so
+// it comes as late as it can: before the call's part of the plan is sent.
+Status AddTrust(const RunRequest& request, EgressProcess& process, isolation::BoundaryPlan& plan,
+                isolation::Call& call);
+
 // For a boundary that is ready and has not started. The process is ready, and serves `listeners`.
-Status OpenEgress(const RunRequest& request, egress::Listeners listeners, EgressProcess& process);
+Status OpenEgress(egress::Listeners listeners, EgressProcess& process);
 
 // After the boundary's end: the connections, the denials, and a note for each thing that was refused.
 // An error if the process ended too early.

@@ -111,6 +111,10 @@ void DescribeIsolation(const RunRequest& /*request*/, const Launched& launched,
     receipt.missing.push_back({"transparent-egress", launched.not_transparent,
                                "the proxy variables: programs that use them are served"});
   }
+  if (!launched.ipv4_only.empty()) {
+    receipt.missing.push_back(
+        {"transparent-egress-ipv6", launched.ipv4_only, "IPv4 addresses of the same names"});
+  }
   if (!launched.probed) {
     return;
   }

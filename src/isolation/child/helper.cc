@@ -45,7 +45,8 @@ void MakeNameSockets(ChildReport& report) {
   };
   constexpr Kind kKinds[kNameSockets] = {{AF_INET, SOCK_DGRAM, 0},
                                          {AF_NETLINK, SOCK_RAW, NETLINK_ROUTE},
-                                         {AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER}};
+                                         {AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER},
+                                         {AF_INET6, SOCK_STREAM, 0}};
   for (uint32_t i = 0; i < kNameSockets; ++i) {
     report.names[i] = static_cast<int32_t>(Syscall(SYS_socket, kKinds[i].family,
                                                    kKinds[i].type | SOCK_CLOEXEC | SOCK_NONBLOCK,

@@ -66,9 +66,9 @@ const char* StageName(Stage stage);
 inline constexpr uint32_t kMostPortSockets = 32;
 
 // Sockets in the boundary's network namespace with which a supervisor leads names to itself (BoundaryPlan::name_sockets). The
-// last two configure that network, which takes the powers that the helper has over it. A kernel may lack one.
-enum class NameSocket : uint32_t { kDatagram, kRoute, kNetfilter };
-inline constexpr uint32_t kNameSockets = 3;
+// two of netlink configure that network, which takes the powers that the helper has over it. A kernel may lack one.
+enum class NameSocket : uint32_t { kDatagram, kRoute, kNetfilter, kStream6 };
+inline constexpr uint32_t kNameSockets = 4;
 
 struct ChildReport {
   uint32_t version;

@@ -240,6 +240,12 @@ class Differ {
     if (rule.bytes_in > 0) {
       terms += fmt::format(", {} in", FormatSize(rule.bytes_in));
     }
+    if (rule.connections > 0) {
+      terms += fmt::format(", {} at once", rule.connections);
+    }
+    if (rule.time > Nanos(0)) {
+      terms += fmt::format(", {} each", FormatDuration(rule.time));
+    }
     return rule.ask ? terms + ", if a person agrees" : terms;
   }
 

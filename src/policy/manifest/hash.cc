@@ -107,6 +107,12 @@ Json FormOf(const NetworkRule& rule) {
   if (rule.bytes_in > 0) {
     json["bytes_in"] = rule.bytes_in;
   }
+  if (rule.connections > 0) {
+    json["connections"] = rule.connections;
+  }
+  if (rule.time > Nanos(0)) {
+    json["time_ns"] = rule.time.count();
+  }
   if (rule.ask) {
     json["ask"] = true;
   }

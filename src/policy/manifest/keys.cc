@@ -32,6 +32,8 @@ constexpr std::string_view kAllow[] = {"host",
                                        "rate",
                                        "bytes_out",
                                        "bytes_in",
+                                       "connections",
+                                       "time",
                                        "ask"};
 constexpr std::string_view kCredentials[] = {"name", "scope", "hosts", "header"};
 constexpr std::string_view kApproval[] = {"when", "approvers", "quorum", "expires", "window"};

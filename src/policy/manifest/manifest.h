@@ -93,7 +93,9 @@ struct NetworkRule {
   std::optional<RateRule> rate;
   uint64_t bytes_out = 0;  // of one call; 0: no limit of its own
   uint64_t bytes_in = 0;
-  bool ask = false;  // what these hosts are not allowed may be asked for
+  uint64_t connections = 0;  // at the same time; 0: no limit of its own
+  Nanos time{0};             // of one connection or request; 0: no limit of its own
+  bool ask = false;          // what these hosts are not allowed may be asked for
   bool dangerous = false;
   Position position;
 };

@@ -15,6 +15,8 @@
 namespace coffer::policy {
 namespace {
 
+constexpr uint64_t kMostConnections = 1000000;
+
 std::optional<PortRange> ParseRange(std::string_view text) {
   const size_t dash = text.find('-');
   if (dash == std::string_view::npos) {
@@ -107,6 +109,8 @@ void ReadBounds(TableReader& reader, NetworkRule& rule) {
   }
   reader.Parsed(rule.bytes_out, "bytes_out", ParseSize);
   reader.Parsed(rule.bytes_in, "bytes_in", ParseSize);
+  rule.connections = reader.Count("connections", 1, kMostConnections).value_or(0);
+  reader.Duration(rule.time, "time");
   rule.ask = reader.Boolean("ask").value_or(false);
 }
 

@@ -67,7 +67,7 @@ int Verify(const std::string& ca, const std::string& leaf, const HostName& host)
 TEST(BoundaryCa, SpeaksForTheRulesHostsAlone) {
   const std::vector<EgressRule> rules = {Allow("GET https://api.test/v1/**"),
                                          Allow("GET https://*.wild.test"), Allow("spliced.test")};
-  const auto ca = BoundaryCa::Make(rules);
+  const auto ca = BoundaryCa::Make(BoundaryCa::Constraints(rules));
   ASSERT_TRUE(ca.ok()) << ca.error().message;
   const std::string& pem = (*ca)->certificate();
   const auto verdict = [&](const char* name) { return Verify(pem, Leaf(**ca, name), Host(name)); };
@@ -87,8 +87,8 @@ TEST(BoundaryCa, SpeaksForTheRulesHostsAlone) {
 
 TEST(BoundaryCa, AnotherBoundarysLeafIsNotTrusted) {
   const std::vector<EgressRule> rules = {Allow("GET https://api.test/")};
-  const auto ours = BoundaryCa::Make(rules);
-  const auto theirs = BoundaryCa::Make(rules);
+  const auto ours = BoundaryCa::Make(BoundaryCa::Constraints(rules));
+  const auto theirs = BoundaryCa::Make(BoundaryCa::Constraints(rules));
   ASSERT_TRUE(ours.ok() && theirs.ok());
   const std::string leaf = Leaf(**theirs, "api.test");
   EXPECT_EQ(Verify((*theirs)->certificate(), leaf, Host("api.test")), X509_V_OK);
@@ -96,7 +96,7 @@ TEST(BoundaryCa, AnotherBoundarysLeafIsNotTrusted) {
 }
 
 TEST(BoundaryCa, WithoutRulesItSpeaksForNothing) {
-  const auto ca = BoundaryCa::Make({});
+  const auto ca = BoundaryCa::Make(BoundaryCa::Constraints({}));
   ASSERT_TRUE(ca.ok()) << ca.error().message;
   EXPECT_EQ(Verify((*ca)->certificate(), Leaf(**ca, "api.test"), Host("api.test")),
             X509_V_ERR_PERMITTED_VIOLATION);
@@ -105,7 +105,7 @@ TEST(BoundaryCa, WithoutRulesItSpeaksForNothing) {
 TEST(BoundaryCa, AddressesAndAnyHost) {
   std::vector<EgressRule> rules = {Allow("GET https://192.0.2.7/"),
                                    Allow("GET https://[2001:db8::1]/")};
-  auto ca = BoundaryCa::Make(rules);
+  auto ca = BoundaryCa::Make(BoundaryCa::Constraints(rules));
   ASSERT_TRUE(ca.ok()) << ca.error().message;
   const auto verdict = [&](const char* name) {
     return Verify((*ca)->certificate(), Leaf(**ca, name), Host(name));
@@ -116,14 +116,14 @@ TEST(BoundaryCa, AddressesAndAnyHost) {
   EXPECT_EQ(verdict("api.test"), X509_V_ERR_PERMITTED_VIOLATION);
   rules.resize(1);
   rules[0].host = policy::HostPattern::Any();
-  ca = BoundaryCa::Make(rules);
+  ca = BoundaryCa::Make(BoundaryCa::Constraints(rules));
   ASSERT_TRUE(ca.ok()) << ca.error().message;
   EXPECT_EQ(verdict("api.test"), X509_V_OK);
   EXPECT_EQ(verdict("192.0.2.7"), X509_V_ERR_EXCLUDED_VIOLATION);
 }
 
 TEST(BoundaryCa, LivesAtMostADay) {
-  const auto ca = BoundaryCa::Make({});
+  const auto ca = BoundaryCa::Make(BoundaryCa::Constraints({}));
   ASSERT_TRUE(ca.ok());
   for (const std::string& pem : {(*ca)->certificate(), Leaf(**ca, "api.test")}) {
     const auto certificate = Read(pem);
@@ -137,7 +137,7 @@ TEST(BoundaryCa, LivesAtMostADay) {
 }
 
 TEST(BoundaryCa, LeavesAreKeptForTheNextConnection) {
-  const auto ca = BoundaryCa::Make({});
+  const auto ca = BoundaryCa::Make(BoundaryCa::Constraints({}));
   ASSERT_TRUE(ca.ok());
   const std::string first = Leaf(**ca, "a.test");
   EXPECT_EQ(Leaf(**ca, "a.test"), first);
@@ -183,7 +183,7 @@ std::string Negotiate(BoundaryCa& own, const std::string& ca, const char* host,
 
 TEST(BoundaryCa, SpeaksHttp11) {
   const std::vector<EgressRule> rules = {Allow("GET https://api.test/")};
-  const auto ca = BoundaryCa::Make(rules);
+  const auto ca = BoundaryCa::Make(BoundaryCa::Constraints(rules));
   ASSERT_TRUE(ca.ok());
   const std::string& pem = (*ca)->certificate();
   const std::string h2 = "\x02h2";

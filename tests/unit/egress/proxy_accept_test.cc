@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "egress/ca_stock.h"
 #include "egress/proxy.h"
 
 namespace coffer::egress {
@@ -68,10 +69,11 @@ TEST(ProxyAccept, NoAnswerIsHeldBack) {
 
   const std::unique_ptr<net::Loop> loop = net::MakeLoop();
   UpstreamTrust trust = UpstreamTrust::OfThisHost();
+  CaStock authorities;
   const policy::ParsedGrants nothing;
   const std::unique_ptr<Proxy> proxy =
       MakeProxy(
-          *loop, nothing, trust, "", AddressGuard({}, {}), [](const Traffic&) {},
+          *loop, nothing, trust, "", authorities, AddressGuard({}, {}), [](const Traffic&) {},
           [](const AccessNotice&) { return false; })
           .value();
   proxy->Serve(std::move(listeners));

@@ -1,154 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The limits of a rule hold for what goes through a proxy: each with a control below the limit.
-#include <arpa/inet.h>
-#include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <mutex>
-#include <set>
-#include <thread>
-
-#include "egress/proxy.h"
+#include "tests/unit/egress/one_rule_proxy.h"
 
 namespace coffer::egress {
 namespace {
 
-using policy::EgressRule;
-
-sockaddr_in Loopback(uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
-}
-
-UniqueFd Listener(uint16_t& port) {
-  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address = Loopback(0);
-  socklen_t size = sizeof(address);
-  EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-  EXPECT_EQ(::listen(fd.get(), 16), 0);
-  EXPECT_EQ(::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-  port = ntohs(address.sin_port);
-  return fd;
-}
-
-UniqueFd ConnectTo(uint16_t port) {
-  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const sockaddr_in address = Loopback(port);
-  EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
-  return fd;
-}
-
-std::string ReadSome(int fd, size_t most) {
-  std::string text(most, '\0');
-  const ssize_t got = ::read(fd, text.data(), text.size());
-  text.resize(got < 0 ? 0 : static_cast<size_t>(got));
-  return text;
-}
-
-// Until `size` bytes or the end.
-std::string ReadAll(int fd, size_t size) {
-  std::string text;
-  for (std::string more; text.size() < size; text += more) {
-    more = ReadSome(fd, size - text.size());
-    if (more.empty()) {
-      break;
-    }
-  }
-  return text;
-}
-
-// A server that sends back what it gets, behind a proxy with one rule.
-class ProxyLimits : public ::testing::Test {
- protected:
-  void Start(EgressRule rule) {
-    server_ = Listener(server_port_);
-    echo_ = std::thread([this] {
-      for (;;) {
-        const int got = ::accept(server_.get(), nullptr, nullptr);
-        if (got < 0) {
-          return;
-        }
-        std::thread([client = UniqueFd(got), this] {
-          for (std::string some; !(some = ReadSome(client.get(), 4096)).empty();) {
-            const std::lock_guard lock(mutex_);
-            echoed_ += some.size();
-            (void)::send(client.get(), some.data(), some.size(), MSG_NOSIGNAL);
-          }
-        }).detach();
-      }
-    });
-    rule.ports = {{server_port_, server_port_}};
-    grants_.rules = {std::move(rule)};
-    grants_.resolve["api.test"] = {policy::IpAddress::V4({127, 0, 0, 1})};
-    grants_.addresses = {policy::ParseAddressRange("127.0.0.1/32").value()};
-    loop_ = net::MakeLoop();
-    UpstreamTrust trust = UpstreamTrust::OfThisHost();
-    proxy_ = MakeProxy(
-                 *loop_, grants_, trust, "", AddressGuard(grants_.addresses, {}),
-                 [this](const Traffic& one) { log_.push_back(one); },
-                 [](const AccessNotice&) { return false; })
-                 .value();
-    Listeners listeners;
-    listeners.proxy = Listener(port_);
-    proxy_->Serve(std::move(listeners));
-    turns_ = std::thread([this] { loop_->Run(); });
-  }
-  // What was written down. Nothing goes on after it.
-  const std::vector<Traffic>& End() {
-    if (turns_.joinable()) {
-      loop_->Post([this] { proxy_->Finish([this] { loop_->Stop(); }); });
-      turns_.join();
-      ::shutdown(server_.get(), SHUT_RDWR);
-      echo_.join();
-    }
-    return log_;
-  }
-  void TearDown() override { End(); }
-  // Of each connection, why it was refused; "" if it was not.
-  std::set<std::string> ReasonsAtEnd() {
-    std::set<std::string> reasons;
-    for (const Traffic& one : End()) {
-      reasons.insert(one.reason);
-      EXPECT_EQ(one.allowed, one.reason.empty());
-    }
-    return reasons;
-  }
-
-  // A tunnel; its first line is "HTTP/1.1 200 ..." if it stands.
-  UniqueFd Tunnel(std::string& answer) const {
-    UniqueFd fd = ConnectTo(port_);
-    const std::string to = "api.test:" + std::to_string(server_port_);
-    const std::string head = "CONNECT " + to + " HTTP/1.1\r\nHost: " + to + "\r\n\r\n";
-    EXPECT_EQ(::write(fd.get(), head.data(), head.size()), static_cast<ssize_t>(head.size()));
-    answer = ReadSome(fd.get(), 4096);
-    return fd;
-  }
-  static std::string Echo(int fd, size_t size) {
-    const std::string text(size, 'x');
-    (void)::send(fd, text.data(), text.size(), MSG_NOSIGNAL);
-    return ReadAll(fd, size);
-  }
-  size_t echoed() {
-    const std::lock_guard lock(mutex_);
-    return echoed_;
-  }
-
-  std::mutex mutex_;
-  size_t echoed_ = 0;
-  UniqueFd server_;
-  uint16_t server_port_ = 0, port_ = 0;
-  std::thread echo_, turns_;
-  policy::ParsedGrants grants_;
-  std::unique_ptr<net::Loop> loop_;
-  std::unique_ptr<Proxy> proxy_;
-  std::vector<Traffic> log_;
-};
+class ProxyLimits : public OneRuleProxy {};
 
 EgressRule AnyBytes() { return policy::ParseAllow("tcp://api.test:1").value(); }
 
@@ -185,6 +43,45 @@ TEST_F(ProxyLimits, Rate) {
     Tunnel(answer);
     EXPECT_TRUE(answer.starts_with(expected)) << answer;
   }
+}
+
+// A connection that is used all the time ends too, and the next one has its own time.
+TEST_F(ProxyLimits, Time) {
+  EgressRule rule = AnyBytes();
+  rule.time = std::chrono::milliseconds(500);
+  Start(rule);
+  std::string answer;
+  for (int i = 0; i < 2; ++i) {
+    const UniqueFd fd = Tunnel(answer);
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 200")) << answer;
+    EXPECT_EQ(Echo(fd.get(), 10).size(), 10u) << "the control";
+    const auto began = std::chrono::steady_clock::now();
+    while (!Echo(fd.get(), 10).empty() &&
+           std::chrono::steady_clock::now() - began < std::chrono::seconds(20)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(10));
+  }
+  EXPECT_EQ(
+      ReasonsAtEnd(),
+      (std::set<std::string>{"its rule allows a connection or request 500ms, and they are over"}));
+}
+
+// A request whose answer does not come.
+TEST_F(ProxyLimits, TimeOfARequest) {
+  EgressRule rule = policy::ParseAllow("http://api.test:1/**").value();
+  rule.time = std::chrono::milliseconds(300);
+  Start(rule);
+  const UniqueFd fd = ConnectTo(port_);
+  const std::string to = "api.test:" + std::to_string(server_port_);
+  // An echo of this is not the head of an answer until it is whole.
+  const std::string head =
+      "POST http://" + to + "/x HTTP/1.1\r\nHost: " + to + "\r\nContent-Length: 10\r\n\r\n12345";
+  EXPECT_EQ(::write(fd.get(), head.data(), head.size()), static_cast<ssize_t>(head.size()));
+  EXPECT_EQ(ReadAll(fd.get(), 100), "") << "the connection ends";
+  EXPECT_EQ(
+      ReasonsAtEnd(),
+      (std::set<std::string>{"its rule allows a connection or request 300ms, and they are over"}));
 }
 
 TEST_F(ProxyLimits, BytesOut) {

@@ -63,6 +63,22 @@ TEST_F(ResolverTest, OtherTypesOfAllowedNamesHaveNoData) {
   }
 }
 
+TEST_F(ResolverTest, Ipv6AddressesAreAnsweredWhereConnectionsToThemArrive) {
+  EXPECT_EQ(AnswersOf(Ask("api.test", kAaaa)), 0) << "the control";
+  resolver_.AnswerIpv6();
+  const std::string answer = Ask("api.test", kAaaa);
+  EXPECT_EQ(CodeOf(answer), 0);
+  ASSERT_EQ(AnswersOf(answer), 1);
+  EXPECT_EQ(answer.substr(answer.size() - 18),
+            std::string("\x00\x10\x20\x01\x00\x02\0\0\0\0\0\0\0\0\0\0\x01\x00", 18));
+  EXPECT_EQ(AnswersOf(Ask("api.test")), 1);
+  for (const uint16_t type : {kHttps, kTxt, uint16_t{255}}) {
+    EXPECT_EQ(AnswersOf(Ask("api.test", type)), 0) << type;
+  }
+  EXPECT_EQ(CodeOf(Ask("evil.test", kAaaa)), 3);
+  EXPECT_EQ(log_.size(), 1u);
+}
+
 TEST_F(ResolverTest, OtherNamesDoNotExistAndAreDenied) {
   for (const uint16_t type : {kA, kAaaa, kTxt, kHttps}) {
     for (const char* const name :

@@ -32,6 +32,15 @@ TEST(RuleMeter, SoManyAtATime) {
   EXPECT_FALSE(meter.Refusal(Nanos(0))) << "one has ended";
 }
 
+TEST(RuleMeter, SoLong) {
+  EXPECT_EQ(RuleMeter{Rule()}.EndOf(std::chrono::seconds(100)), Nanos(0)) << "never";
+  EgressRule rule = Rule();
+  rule.time = std::chrono::seconds(30);
+  RuleMeter meter{rule};
+  EXPECT_EQ(meter.EndOf(std::chrono::seconds(100)), std::chrono::seconds(130));
+  EXPECT_EQ(meter.Overtime(), "its rule allows a connection or request 30s, and they are over");
+}
+
 TEST(RuleMeter, SoOften) {
   EgressRule rule = Rule();
   rule.rate = policy::ParseRate("2/m").value();

@@ -7,7 +7,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "base/unique_fd.h"
+#include "tests/support/temp_dir.h"
 
 namespace coffer::limits {
 namespace {
@@ -60,6 +64,32 @@ TEST(NetworkMemory, AClosedSenderIsCountedUntilItsMessageIsRead) {
   EXPECT_LT(CountSockets("/proc", ::getpid())->unix_sockets, unread);
   EXPECT_FALSE(CountSockets("/nonexistent", 1));
   EXPECT_EQ(HiddenTcpBytes("/nonexistent", 1, {}), 0U) << "no such files: a kernel without TCP";
+}
+
+Nanos cpu_time{0};
+// Each reading takes 3 ms, as far as the sampler can see.
+Nanos Costly() { return cpu_time += std::chrono::milliseconds(3); }
+
+// A reading that was expensive is not repeated at once; a cheap one is.
+TEST(NetworkMemory, ReadingIsPacedByItsCost) {
+  using std::chrono::milliseconds;
+  test::TempDir proc;
+  const std::string net = proc.path() + "/7/net";
+  std::filesystem::create_directories(net);
+  const auto write = [&](const char* queue) {
+    std::ofstream(net + "/tcp") << "heading\n 0: 0 0 01 00000000:" << queue
+                                << " 00:00000000 00000000 0 0 99 1\n";
+  };
+  HiddenTcp costly(Costly);
+  HiddenTcp cheap(+[] { return Nanos(0); });
+  const auto bytes = [&](HiddenTcp& tcp, Nanos now) { return tcp.Bytes(proc.path(), 7, {}, now); };
+  write("00000000");
+  EXPECT_EQ(bytes(costly, milliseconds(0)), 0U);
+  EXPECT_EQ(bytes(cheap, milliseconds(0)), 0U);
+  write("00100000");
+  EXPECT_GT(bytes(cheap, milliseconds(1)), 0U) << "the control";
+  EXPECT_EQ(bytes(costly, milliseconds(26)), 0U) << "what was read last";
+  EXPECT_GT(bytes(costly, milliseconds(27)), 0U);
 }
 
 TEST(NetworkMemory, AConnectionThatIsNotAcceptedIsSeen) {

@@ -15,6 +15,8 @@ NetworkRule Sample() {
   rule.bytes_out = 1000;
   rule.bytes_in = 2000;
   rule.rate = *ParseRate("10/s");
+  rule.connections = 3;
+  rule.time = std::chrono::seconds(30);
   return rule;
 }
 
@@ -31,6 +33,8 @@ TEST(EgressLine, ARuleComesBackAsItWas) {
   EXPECT_EQ(back->bytes_out, 1000U);
   EXPECT_EQ(back->bytes_in, 2000U);
   EXPECT_EQ(back->rate, Sample().rate);
+  EXPECT_EQ(back->connections, 3U);
+  EXPECT_EQ(back->time, std::chrono::seconds(30));
   EXPECT_FALSE(back->deny || back->ask);
   EXPECT_EQ(ShownEgressLine(line), back->text());
 }
@@ -54,6 +58,8 @@ TEST(EgressLine, EveryTermIsInTheLine) {
   EXPECT_TRUE(changed([](NetworkRule& r) { r.bytes_out = 0; }));
   EXPECT_TRUE(changed([](NetworkRule& r) { r.bytes_in = 0; }));
   EXPECT_TRUE(changed([](NetworkRule& r) { r.rate.reset(); }));
+  EXPECT_TRUE(changed([](NetworkRule& r) { r.connections = 0; }));
+  EXPECT_TRUE(changed([](NetworkRule& r) { r.time = std::chrono::seconds(31); }));
   EXPECT_TRUE(changed([](NetworkRule& r) { r.dangerous = true; }));
 }
 

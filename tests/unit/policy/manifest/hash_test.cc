@@ -62,6 +62,8 @@ TEST(ManifestHash, EveryValueMatters) {
       [](Manifest& m) { m.network[0].tls = TlsMode::kSplice; },
       [](Manifest& m) { ++m.network[0].bytes_out; },
       [](Manifest& m) { ++m.network[0].bytes_in; },
+      [](Manifest& m) { ++m.network[0].connections; },
+      [](Manifest& m) { ++m.network[0].time; },
       [](Manifest& m) { m.network[0].ask = true; },
       [](Manifest& m) { m.credentials[0].scope = "all"; },
       [](Manifest& m) { m.credentials[0].hosts[0] = "b.example.com"; },

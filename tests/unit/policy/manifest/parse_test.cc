@@ -97,13 +97,16 @@ TEST(ManifestParse, WhatIsInsideConnections) {
         .network.front();
   };
   EXPECT_EQ(rule("paths = [\"/**\"]\n").tls, TlsMode::kIntercept);
-  const NetworkRule spliced =
-      rule("tls = \"splice\"\nbytes_out = \"1MiB\"\nbytes_in = \"2GiB\"\nask = true\n");
+  const NetworkRule spliced = rule(
+      "tls = \"splice\"\nbytes_out = \"1MiB\"\nbytes_in = \"2GiB\"\nask = true\n"
+      "connections = 2\ntime = \"90s\"\n");
   EXPECT_EQ(spliced.tls, TlsMode::kSplice);
   EXPECT_THAT(spliced.methods, IsEmpty()) << "every method";
   EXPECT_EQ(spliced.bytes_out, 1ULL << 20);
   EXPECT_EQ(spliced.bytes_in, 2ULL << 30);
   EXPECT_TRUE(spliced.ask);
+  EXPECT_EQ(spliced.connections, 2U);
+  EXPECT_EQ(spliced.time, std::chrono::seconds(90));
   EXPECT_EQ(rule("tls = \"plain\"\npaths = [\"/**\"]\n").ports.front(), (PortRange{80, 80}));
   EXPECT_EQ(rule("tls = \"none\"\nports = [22]\n").tls, TlsMode::kNone);
 }
@@ -192,6 +195,12 @@ TEST(ManifestParse, EveryMistakeHasItsPlaceAndAWayOut) {
        "f:10:13: network.allow.bytes_out: \"many\" is not a size"},
       {"[[network.allow]]\nhost = \"a.example.com\"\ntls = \"splice\"\nbytes_in = 5\n",
        "f:10:12: network.allow.bytes_in: a string is wanted"},
+      {"[[network.allow]]\nhost = \"a.example.com\"\ntls = \"splice\"\nconnections = 0\n",
+       "f:10:15: network.allow.connections: 0 is out of range"},
+      {"[[network.allow]]\nhost = \"a.example.com\"\ntls = \"splice\"\ntime = \"5\"\n",
+       "f:10:8: network.allow.time: \"5\" has no unit"},
+      {"[[network.allow]]\nhost = \"a.example.com\"\ntls = \"splice\"\ntime = \"0s\"\n",
+       "f:10:8: network.allow.time: \"0s\" is not a duration"},
       {"[[network.allow]]\nhost = \"a.example.com\"\ntls = \"splice\"\nask = \"yes\"\n",
        "f:10:7: network.allow.ask: true or false is wanted"},
       {"[[credentials]]\nname = \"b\"\nscope = \"s\"\nhosts = [\"api.example.com\"]\nheader = \"A: "
