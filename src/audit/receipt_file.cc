@@ -11,6 +11,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <array>
 #include <charconv>
 #include <optional>
 
@@ -104,6 +105,28 @@ bool IsKeptForItsOwner(int directory, const struct stat& file) {
          above.st_uid != ::geteuid();
 }
 
+// A receipt may take the place of an empty file and of a receipt, and of nothing else.
+Status CheckReplaceable(int there, const std::string& path, const struct stat& info) {
+  if (info.st_size == 0) {
+    return {};
+  }
+  constexpr size_t kEnough = 64;  // the schema is the first member
+  const Result<UniqueFd> file = sys::ReopenRegular(there, path, O_RDONLY);
+  if (!file.ok()) {
+    return Unwritable(path, file.error());
+  }
+  std::array<char, kEnough> head{};
+  const long got = Syscall(SYS_pread64, file->get(), Arg(head.data()), head.size(), 0);
+  const std::string_view start(head.data(), got < 0 ? 0 : static_cast<size_t>(got));
+  if (start.starts_with('{') && start.find("\"coffer.receipt/") != std::string_view::npos) {
+    return {};
+  }
+  return Refused(
+      "policy.receipt",
+      fmt::format("cannot write the receipt {}: that file holds something else", path),
+      "nothing was run and the file is as it was; name another file, or remove it first");
+}
+
 // Shows that a file can be made there, and leaves none.
 Status TryDirectory(int directory, const std::string& name) {
   TRY_ASSIGN(const std::string temporary, TemporaryName(name));
@@ -156,6 +179,7 @@ Result<ReceiptFile> ReceiptFile::Open(const std::string& path) {
     if (IsKeptForItsOwner(receipt.directory_.get(), info)) {
       return Unwritable(path, "it belongs to another user");
     }
+    TRY(CheckReplaceable(there->get(), path, info));
   } else if (there.error().sys_errno != ENOENT) {
     return Unwritable(path, there.error());
   }

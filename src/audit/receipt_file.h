@@ -5,7 +5,8 @@
 //
 // There are three kinds of place, told apart by the name alone or with O_PATH, so that finding out
 // opens nothing:
-//   - A regular file, or a name that is free. It is written whole or not at all: a temporary file
+//   - A name that is free, an empty file, or an older receipt. A file that holds anything else is
+//     refused: a mistyped name must not cost the caller that file. It is written whole or not at all: a temporary file
 //     beside it, then rename. The temporary file exists only while it is written, after the
 //     boundary is gone, so that a payload which may write to that directory cannot put its own in
 //     its place. The directory is held open from the beginning.

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "call/run/port_forwarder.h"
 #include "cli/egress_flags.h"
+#include "cli/foreign_flags.h"
 #include "cli/tool_flags.h"
 #include "egress/access.h"
 #include "policy/inodes.h"
@@ -469,7 +470,8 @@ class Parser {
   static Error UnknownFlag(std::string_view flag) {
     std::vector<std::string_view> known = RunFlagNames();
     known.push_back("--port");  // of `coffer sessions start`
-    const std::string_view nearest = policy::NearestWord(flag, known);
+    const std::string_view own = OwnFlagFor(flag);
+    const std::string_view nearest = own.empty() ? policy::NearestWord(flag, known) : own;
     return Refused(
         "policy.usage", fmt::format("there is no flag called {}", Printable(flag)),
         nearest.empty()

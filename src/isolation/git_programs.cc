@@ -19,9 +19,9 @@ namespace {
 
 constexpr size_t kLongestConfig = 8 << 20;
 constexpr size_t kMostConfigs = 32;  // one and what it includes; git itself stops at ten levels
-constexpr std::string_view kNoPrograms[] = {
-    "advice", "author", "branch", "color", "committer", "fetch",     "init", "log",
-    "pack",   "pull",   "push",   "safe",  "status",    "submodule", "url",  "user"};
+constexpr std::string_view kNoPrograms[] = {"advice", "author", "branch", "color", "committer",
+                                            "fetch",  "log",    "pack",   "pull",  "push",
+                                            "safe",   "status", "url",    "user"};
 // What can stand around a path in a line for the shell.
 constexpr std::string_view kBetweenWords = " \t\n;|&()<>'\"`=,";
 
@@ -66,9 +66,11 @@ class Search {
       Read(included);
       return;
     }
-    if (setting.section == "core" && setting.key == "hookspath") {
-      AddIn(setting.value, Demand::kNothing);
-    } else if (setting.section != "alias" || setting.value.starts_with('!')) {
+    const bool command = setting.value.starts_with('!');
+    if ((setting.section == "core" && setting.key == "hookspath") ||
+        (setting.section == "init" && setting.key == "templatedir")) {
+      AddIn(setting.value, Demand::kNothing);  // hooks of new repositories come from a template
+    } else if ((setting.section != "alias" && setting.section != "submodule") || command) {
       if (setting.value.find('/') != std::string::npos) {
         AddIn(setting.value, Demand::kFile);  // its spaces may be part of a name
       }

@@ -51,7 +51,8 @@ class Scan {
  private:
   // Adds a protected name; true if it is not to be entered.
   bool IsProtected(const TreeWalk::Directory& directory, const sys::DirEntry& entry) {
-    const policy::ProtectedName* const known = policy::FindProtectedName(entry.name);
+    const policy::ProtectedName* const known =
+        policy::FindProtectedName(entry.name, directory.name);
     if (known == nullptr) {
       return false;
     }

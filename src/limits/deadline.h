@@ -34,8 +34,8 @@ inline constexpr Nanos kShortestCheck = std::chrono::milliseconds(2);
 inline constexpr Nanos kLongestCheck = std::chrono::milliseconds(250);
 // Without a memory cgroup the supervisor is the only memory limit: it looks at least this often.
 inline constexpr Nanos kMemoryCheck = std::chrono::milliseconds(10);
-// How often socket buffers are looked at where the memory cgroup does not count them.
-inline constexpr Nanos kBufferCheck = std::chrono::milliseconds(100);
+// How often memory is looked at that the memory cgroup does not count: socket buffers on v1, file locks.
+inline constexpr Nanos kUncountedCheck = std::chrono::milliseconds(100);
 
 // How long CPU usage need not be looked at: (cap - used) / cpus, between the two bounds above. The overshoot is then
 // at most kShortestCheck on every CPU, plus scheduling.

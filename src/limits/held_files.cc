@@ -32,6 +32,9 @@ constexpr int kWalks = 4;                  // until nothing comes or goes meanwh
 constexpr int kDeepestFlight = 8;          // sockets in flight inside sockets in flight
 constexpr unsigned kPidfdThread = O_EXCL;  // PIDFD_THREAD, Linux 6.9
 
+constexpr uint64_t kMostLocks =
+    200'000;  // on one descriptor; the kernel writes all lines for a reader of one
+
 uint64_t AllocatedBytes(const struct stat& info) {
   return static_cast<uint64_t>(info.st_blocks) * 512;
 }
@@ -39,8 +42,12 @@ uint64_t AllocatedBytes(const struct stat& info) {
 class Walk {
  public:
   Walk(const std::string& proc, uint64_t memfd_device, const std::function<bool()>& out_of_time,
-       HeldFiles& held)
-      : proc_(proc), memfd_device_(memfd_device), out_of_time_(out_of_time), held_(held) {}
+       Locks locks, HeldFiles& held)
+      : proc_(proc),
+        memfd_device_(memfd_device),
+        out_of_time_(out_of_time),
+        locks_(locks),
+        held_(held) {}
 
   void LookAt(pid_t pid) {
     pid_ = pid;
@@ -121,8 +128,10 @@ class Walk {
     for (const sys::DirEntry& entry : *entries) {
       if (out_of_time_()) {
         held_.settled = false;
+        held_.all_locks = false;
         return;
       }
+      CountLocks(task + "fdinfo/" + entry.name);
       int number = -1;
       std::from_chars(entry.name.data(), entry.name.data() + entry.name.size(), number);
       struct stat info{};
@@ -151,6 +160,29 @@ class Walk {
         LookAtQueue(copy.get(), info, task + "fdinfo/" + entry.name, 0);
       }
     }
+  }
+
+  void CountLocks(const std::string& fdinfo) {
+    if (locks_ == Locks::kIgnore) {
+      return;
+    }
+    const Result<UniqueFd> file = sys::Open(fdinfo, O_RDONLY);
+    std::array<char, 16384> buffer;
+    uint64_t lines = 0;
+    bool at_start = true;
+    while (file.ok()) {
+      const long got = Syscall(SYS_read, file->get(), Arg(buffer.data()), buffer.size());
+      if (got <= 0 || lines > kMostLocks) {
+        held_.all_locks = held_.all_locks && lines <= kMostLocks && (got == 0 || got == -ESRCH);
+        break;
+      }
+      // No other line has an "l" at its start.
+      for (long i = 0; i < got; ++i) {
+        lines += at_start && buffer[static_cast<size_t>(i)] == 'l' ? 1 : 0;
+        at_start = buffer[static_cast<size_t>(i)] == '\n';
+      }
+    }
+    held_.locks += lines;
   }
 
   // Our own descriptor of one of theirs, or -errno. Needs what tracing needs.
@@ -201,6 +233,7 @@ class Walk {
         continue;
       }
       Note(inner);
+      CountLocks("/proc/self/fdinfo/" + std::to_string(fd.get()));
       if ((S_ISSOCK(inner.st_mode) || S_ISFIFO(inner.st_mode)) &&
           !held_.queues.contains({inner.st_dev, inner.st_ino})) {
         LookAtQueue(fd.get(), inner, "/proc/self/fdinfo/" + std::to_string(fd.get()), depth + 1);
@@ -219,6 +252,7 @@ class Walk {
   bool LookAtMappings(const std::string& task) {
     const MappingWalk walk =
         WalkMappings(task + "maps", out_of_time_, [this](const Mapping& mapping) {
+          ++held_.mappings;
           if (!mapping.deleted || (mapping.anonymous && mapping.file.device == memfd_device_)) {
             return;
           }
@@ -241,6 +275,7 @@ class Walk {
   const std::string& proc_;
   uint64_t memfd_device_;
   const std::function<bool()>& out_of_time_;
+  Locks locks_;
   HeldFiles& held_;
   pid_t pid_ = 0;
   std::string dir_;
@@ -274,13 +309,13 @@ uint64_t HeldFiles::QueuedBytes() const {
 }
 
 HeldFiles FindHeldFiles(const std::function<std::vector<pid_t>()>& list, const std::string& proc,
-                        const std::function<bool()>& out_of_time) {
+                        const std::function<bool()>& out_of_time, Locks locks) {
   HeldFiles held;
   const uint64_t memfd_device = MemfdDevice();
   std::vector<pid_t> before = list();
   for (int attempt = 0; attempt < kWalks; ++attempt) {
     HeldFiles found;
-    Walk walk(proc, memfd_device, out_of_time, found);
+    Walk walk(proc, memfd_device, out_of_time, locks, found);
     for (const pid_t pid : before) {
       walk.LookAt(pid);
     }

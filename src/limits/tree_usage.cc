@@ -21,13 +21,22 @@
 namespace coffer::limits {
 namespace {
 
-uint64_t SharedMemoryOfHost(const std::string& proc) {
+uint64_t OfHost(const std::string& proc, std::string_view key) {
   std::array<char, 4096> buffer;
   const std::string path = proc + "/meminfo";
-  return 1024 * KeyedNumber(ReadControl(AT_FDCWD, path.c_str(), buffer).value_or(""), "Shmem:");
+  return 1024 * KeyedNumber(ReadControl(AT_FDCWD, path.c_str(), buffer).value_or(""), key);
 }
 
+uint64_t SharedMemoryOfHost(const std::string& proc) { return OfHost(proc, "Shmem:"); }
+uint64_t KernelMemoryOfHost(const std::string& proc) { return OfHost(proc, "SUnreclaim:"); }
+
 constexpr Nanos kMostOfASample = std::chrono::milliseconds(500);
+
+// Of struct file_lock and vm_area_struct, rounded up.
+constexpr uint64_t kBytesOfALock = 256;
+constexpr uint64_t kBytesOfAMapping = 256;
+constexpr uint64_t kLittleGrowth = 8 << 20;  // less is not worth a look for locks
+constexpr int kLookShare = 20;               // looks for locks take a twentieth of a processor
 
 }  // namespace
 
@@ -38,7 +47,8 @@ TreeUsage::TreeUsage(pid_t init, uint64_t memory_cap, std::string proc)
       tree_(init_, proc_),
       page_size_(static_cast<uint64_t>(::sysconf(_SC_PAGESIZE))),
       memfd_device_(MemfdDevice()),
-      start_shmem_(SharedMemoryOfHost(proc_)) {}
+      start_shmem_(SharedMemoryOfHost(proc_)),
+      start_kernel_(KernelMemoryOfHost(proc_)) {}
 
 std::string_view TreeUsage::ReadMemory(pid_t pid, const char* name, std::span<char> buffer) const {
   const std::string_view first =
@@ -112,6 +122,35 @@ uint64_t TreeUsage::PageTables() const {
   return bytes;
 }
 
+uint64_t TreeUsage::KernelGrowth() const {
+  const uint64_t now = KernelMemoryOfHost(proc_);
+  return now - std::min(now, start_kernel_);
+}
+
+Locks TreeUsage::LocksMatter() const {
+  return KernelGrowth() > kLittleGrowth ? Locks::kCount : Locks::kIgnore;
+}
+
+uint64_t TreeUsage::LockBytes() const {
+  const uint64_t bytes = held_.locks * kBytesOfALock;
+  return held_.all_locks && held_.unmeasured_flights == 0 ? bytes : std::max(bytes, KernelGrowth());
+}
+
+uint64_t TreeUsage::MeasureLocks() {
+  if (BootTime() < next_lock_look_) {
+    return lock_bytes_;
+  }
+  lock_bytes_ = 0;
+  if (LocksMatter() == Locks::kCount) {
+    sample_began_ = ThreadCpuTime();
+    held_ = FindHeldFiles([this] { return Payload(); }, proc_, [this] { return MustStop(); },
+                          Locks::kCount);
+    lock_bytes_ = LockBytes();
+    next_lock_look_ = BootTime() + (ThreadCpuTime() - sample_began_) * kLookShare;
+  }
+  return lock_bytes_;
+}
+
 uint64_t TreeUsage::Queues(const std::optional<SocketsInUse>& before, std::string& unreadable) {
   uint64_t hidden = held_.closed_senders;
   uint64_t tcp = 0;
@@ -146,7 +185,7 @@ uint64_t TreeUsage::MemoryNow(uint64_t queues) const {
     unshared += (pages - std::min(pages, FieldNumber(statm, 3))) * page_size_;
   }
   const uint64_t files = FilesInMemory();
-  const uint64_t kernel = PageTables() + queues;
+  const uint64_t kernel = PageTables() + queues + held_.mappings * kBytesOfAMapping + lock_bytes_;
   if (resident + files + kernel <= memory_cap_) {
     return unshared + files + kernel;
   }
@@ -234,11 +273,13 @@ Result<Usage> TreeUsage::Measure() {
   usage.pids = TasksOf(processes);
   const std::optional<SocketsInUse> sockets =
       own_network_ ? CountSockets(proc_, init_) : std::nullopt;
-  held_ = FindHeldFiles([this] { return Payload(); }, proc_, [this] { return MustStop(); });
+  const Locks locks = LocksMatter();
+  held_ = FindHeldFiles([this] { return Payload(); }, proc_, [this] { return MustStop(); }, locks);
   if (BootTime() >= stop_at_) {
     return last_;  // cut short: sockets of processes that were not looked at would seem hidden
   }
   usage.unreadable = held_.unreadable;
+  lock_bytes_ = locks == Locks::kCount ? LockBytes() : 0;
   usage.memory = MemoryNow(Queues(sockets, usage.unreadable));
   usage.io_bytes = IoNow();
   if (OutOfTime() && usage.unreadable.empty()) {

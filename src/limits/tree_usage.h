@@ -8,14 +8,13 @@
 // Memory: resident pages first, which overstates (shared pages count once for each process); only if that exceeds the
 // cap are proportional sizes read, which are exact and slow. Page tables, queues of pipes and sockets, files in the given
 // tmpfs mounts and memfds that are held (held_files.h) are added; where they are mapped as well, the larger of both views
-// counts, so that nothing counts twice. UNIX sockets that were closed while their messages are unread, or whose descriptor
+// counts, so that nothing counts twice. Mappings and file locks are added with what each takes in the kernel. UNIX sockets that were closed while their messages are unread, or whose descriptor
 // is in flight out of sight, can only be counted: each is charged with the most it can hold. Shared memory of unknown size
 // is charged with what the host's has grown by.
 // I/O: what the living and those they reaped have moved; what vanishes from that sum stays counted.
 //
 // It fails closed: if a living process cannot be looked at, Usage::unreadable says which, and that is a breach. And it
-// samples: a burst between two samples is seen late, and other memory of the kernel (tables of mappings, cached names) is
-// not seen. So the receipt calls these figures not enforced.
+// samples: a burst between two samples is seen late, and other memory of the kernel (cached names, semaphores) is not seen. So the receipt calls these figures not enforced.
 #pragma once
 
 #include <sys/types.h>
@@ -54,6 +53,10 @@ class TreeUsage {
   // One sample; peaks and CPU never shrink. An error only if init itself cannot be read (it is gone).
   Result<Usage> Measure();
 
+  // Bytes of file locks, which no cgroup counts: for a boundary whose memory is measured otherwise. Cheap until the kernel's
+  // own memory has grown, on the whole host, by what many locks take.
+  uint64_t MeasureLocks();
+
   // Only how many processes and threads there are now, init included: a fraction of a sample. 0 if init is gone.
   uint64_t CountTasks();
 
@@ -77,6 +80,10 @@ class TreeUsage {
   uint64_t MemoryNow(uint64_t queues) const;
   uint64_t FilesInMemory() const;
   uint64_t PageTables() const;
+  // By how much the kernel's own memory has grown on this host since the start; locks cannot be more.
+  uint64_t KernelGrowth() const;
+  Locks LocksMatter() const;
+  uint64_t LockBytes() const;
   // Queues of pipes and sockets, as far as they can be measured or bounded. Names what cannot in `unreadable`.
   uint64_t Queues(const std::optional<SocketsInUse>& before, std::string& unreadable);
   uint64_t IoNow();
@@ -91,6 +98,9 @@ class TreeUsage {
   std::vector<pid_t> pids_;
   uint64_t memfd_device_ = 0;
   uint64_t start_shmem_ = 0;
+  uint64_t start_kernel_ = 0;
+  Nanos next_lock_look_{0};
+  uint64_t lock_bytes_ = 0;
   HeldFiles held_;
   bool own_network_ = false;
   HiddenTcp hidden_tcp_;

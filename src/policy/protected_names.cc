@@ -23,9 +23,11 @@ constexpr std::array kNames = {
     ProtectedName{".devcontainer.json", "an editor"},
     ProtectedName{".mcp.json", "an agent"},
     ProtectedName{".githooks", "git"},
+    ProtectedName{".pre-commit-config.yml", "prek"},
+    ProtectedName{"prek.toml", "prek"},
+    ProtectedName{"captainhook.json", "CaptainHook"},
     ProtectedName{".lefthook", "lefthook"},
-    ProtectedName{"lefthook.yml", "lefthook"},
-    ProtectedName{".lefthook.yml", "lefthook"},
+    ProtectedName{".lefthook-local", "lefthook"},
     ProtectedName{".zed", "an editor"},
     ProtectedName{".fleet", "an editor"},
     ProtectedName{".vs", "an editor"},
@@ -34,14 +36,45 @@ constexpr std::array kNames = {
     ProtectedName{".gemini", "an agent"},
     ProtectedName{".continue", "an agent"},
     ProtectedName{".opencode", "an agent"},
+    ProtectedName{"hooks", "an agent", false, ".github"},
+    ProtectedName{".agent", "an agent"},
+    ProtectedName{".agents", "an agent"},
+    ProtectedName{".amp", "an agent"},
+    ProtectedName{".augment", "an agent"},
+    ProtectedName{".cline", "an agent"},
+    ProtectedName{".clinerules", "an agent"},
+    ProtectedName{".codebuddy", "an agent"},
+    ProtectedName{".copilot", "an agent"},
+    ProtectedName{".goose", "an agent"},
+    ProtectedName{".openhands", "an agent"},
+    ProtectedName{".pi", "an agent"},
+    ProtectedName{".rovodev", "an agent"},
+    ProtectedName{".tabnine", "an agent"},
+    ProtectedName{".trae", "an agent"},
+    ProtectedName{".vibe", "an agent"},
     ProtectedName{".dir-locals.el", "Emacs"},
+    ProtectedName{".dir-locals-2.el", "Emacs"},
     ProtectedName{".exrc", "vi"},
     ProtectedName{".nvim.lua", "Neovim"},
     ProtectedName{".gdbinit", "gdb"},
     ProtectedName{".lldbinit", "lldb"},
     ProtectedName{".vimrc", "Vim"},
     ProtectedName{".nvimrc", "Neovim"},
+    ProtectedName{".nvim", "Neovim"},
+    ProtectedName{".lazy.lua", "Neovim"},
+    ProtectedName{".vim", "Vim"},
+    ProtectedName{".lvimrc", "Vim"},
+    ProtectedName{".local.vimrc", "Vim"},
+    // Interpreters and debuggers that read them in the working directory.
     ProtectedName{".Rprofile", "R"},
+    ProtectedName{".Renviron", "R"},
+    ProtectedName{".ghci", "GHCi"},
+    ProtectedName{".iex.exs", "IEx"},
+    ProtectedName{".irbrc", "irb"},
+    ProtectedName{".ocamlinit", "OCaml"},
+    ProtectedName{".octaverc", "Octave"},
+    ProtectedName{".pdbrc", "Python's debugger"},
+    ProtectedName{".pryrc", "Pry"},
     ProtectedName{".kiro", "an agent"},
     ProtectedName{".roo", "an agent"},
     ProtectedName{".aider.conf.yml", "an agent"},
@@ -57,15 +90,33 @@ constexpr std::array kNames = {
     ProtectedName{".helix", "Helix"},
     ProtectedName{".externalToolBuilders", "Eclipse"},
     // Trusted by its path: what it says may change afterwards.
-    ProtectedName{"mise.toml", "mise"},
-    ProtectedName{".mise.toml", "mise"},
-    ProtectedName{"mise.local.toml", "mise"},
-    ProtectedName{".mise.local.toml", "mise"},
     ProtectedName{".mise", "mise"},
+    ProtectedName{"mise", "mise", false, ".config"},
+    ProtectedName{"config.toml", "mise", false, "mise"},
+    ProtectedName{".rtx.toml", "mise"},
+    ProtectedName{".shadowenv.d", "shadowenv"},
     // Repositories of other systems: their own files say what runs.
     ProtectedName{".hg", "Mercurial"},
     ProtectedName{".jj", "Jujutsu"},
     ProtectedName{".sl", "Sapling"},
+};
+
+// STEM, or STEM.ANYTHING, that ends in one of the endings; a leading dot does not count.
+struct Family {
+  std::string_view stem;
+  std::span<const std::string_view> endings;
+  ProtectedName known;
+};
+
+constexpr std::string_view kLefthookEndings[] = {".yml", ".yaml", ".toml", ".json", ".jsonc"};
+constexpr std::string_view kToml[] = {".toml"};
+constexpr std::string_view kWorkspace[] = {".code-workspace"};
+
+constexpr std::array kFamilies = {
+    Family{"lefthook", kLefthookEndings, {"lefthook.yml", "lefthook"}},
+    Family{"lefthook-local", kLefthookEndings, {"lefthook-local.yml", "lefthook"}},
+    Family{"mise", kToml, {"mise.toml", "mise"}},
+    Family{"", kWorkspace, {".code-workspace", "VS Code"}},
 };
 
 constexpr std::array kGitParts = {
@@ -77,6 +128,27 @@ constexpr std::array kGitParts = {
 
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
+bool StartsWith(std::string_view text, std::string_view start) {
+  return text.size() >= start.size() && std::equal(start.begin(), start.end(), text.begin(),
+                                                   [](char x, char y) { return x == Lower(y); });
+}
+
+bool EndsWith(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && StartsWith(text.substr(text.size() - end.size()), end);
+}
+
+bool IsOf(const Family& family, std::string_view name) {
+  if (!family.stem.empty()) {
+    name.remove_prefix(name.starts_with('.') ? 1 : 0);
+    if (!StartsWith(name, family.stem) || name.size() == family.stem.size() ||
+        name[family.stem.size()] != '.') {
+      return false;
+    }
+  }
+  return std::any_of(family.endings.begin(), family.endings.end(),
+                     [&](std::string_view ending) { return EndsWith(name, ending); });
+}
+
 bool SameName(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](char x, char y) { return Lower(x) == Lower(y); });
@@ -86,21 +158,30 @@ bool SameName(std::string_view a, std::string_view b) {
 
 std::span<const ProtectedName> ProtectedNames() { return kNames; }
 
-const ProtectedName* FindProtectedName(std::string_view name) {
-  // Nearly every name in a project ends here.
-  constexpr std::string_view kFirst = ".clmo";
-  static_assert(std::all_of(kNames.begin(), kNames.end(), [&](const ProtectedName& known) {
-    return kFirst.find(known.name[0]) != std::string_view::npos;
-  }));
-  if (name.empty() || kFirst.find(Lower(name[0])) == std::string_view::npos) {
+const ProtectedName* FindProtectedName(std::string_view name, std::string_view directory) {
+  if (name.empty()) {
     return nullptr;
   }
   if (SameName(name, kGit.name)) {
     return &kGit;
   }
+  const auto* const family = std::find_if(kFamilies.begin(), kFamilies.end(),
+                                          [&](const Family& one) { return IsOf(one, name); });
+  if (family != kFamilies.end()) {
+    return &family->known;
+  }
+  // Nearly every name in a project ends here.
+  constexpr std::string_view kFirst = ".chlmop";
+  static_assert(std::all_of(kNames.begin(), kNames.end(), [&](const ProtectedName& known) {
+    return kFirst.find(known.name[0]) != std::string_view::npos;
+  }));
+  if (kFirst.find(Lower(name[0])) == std::string_view::npos) {
+    return nullptr;
+  }
   const auto* const found =
-      std::find_if(kNames.begin(), kNames.end(),
-                   [&](const ProtectedName& known) { return SameName(name, known.name); });
+      std::find_if(kNames.begin(), kNames.end(), [&](const ProtectedName& known) {
+        return SameName(name, known.name) && (known.in.empty() || SameName(directory, known.in));
+      });
   return found == kNames.end() ? nullptr : found;
 }
 

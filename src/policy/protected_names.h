@@ -5,8 +5,8 @@
 //
 // In a boundary with --project they are read-only, and a new one is set aside when the call ends (call/run/project.h).
 // What people start by name, such as the scripts of package.json or a Makefile, is not in the list: a build that could
-// not change them would be of no use. The list is by name alone and pure; case does not count, because it does not on
-// some file systems.
+// not change them would be of no use. The list is by name and by the name of the directory above, and pure; case does not
+// count, because it does not on some file systems.
 #pragma once
 
 #include <span>
@@ -20,13 +20,15 @@ struct ProtectedName {
   // At the top of a project an empty directory keeps the name from being made while a call runs. Only where such a
   // directory disturbs no program: git does not list it, and the program that reads the name passes over it.
   bool held = false;
+  std::string_view in = {};  // only in a directory of this name; empty: in every one
 };
 
 // All of them but ".git", which has parts of its own (below).
 std::span<const ProtectedName> ProtectedNames();
 
-// ".git" too; null if the name is not one of them.
-const ProtectedName* FindProtectedName(std::string_view name);
+// ".git" too, and names of which there are families: lefthook-local.yml, mise.test.toml, x.code-workspace. `directory` is the
+// name of the directory that holds it. Null if the name is not one of them.
+const ProtectedName* FindProtectedName(std::string_view name, std::string_view directory = {});
 
 // What in a git directory decides which code git runs. Git reads `commondir` first: it says where configuration and
 // hooks are.

@@ -219,6 +219,17 @@ Result<std::unique_ptr<Connection>> Connection::Open(const std::string& path, Na
   return self;
 }
 
+Result<std::unique_ptr<Connection>> Connection::OpenInMemory() {
+  std::unique_ptr<Connection> self(new Connection);
+  const int answer =
+      ::sqlite3_open_v2(":memory:", &self->db_,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
+  if (answer != SQLITE_OK) {
+    return Explain(self->db_, answer);
+  }
+  return self;
+}
+
 Connection::~Connection() {
   for (auto& [sql, kept] : kept_) {
     ::sqlite3_finalize(kept.raw);

@@ -74,6 +74,8 @@ class Connection {
  public:
   // The file must exist. `busy_timeout` bounds how long any statement waits for another process.
   static Result<std::unique_ptr<Connection>> Open(const std::string& path, Nanos busy_timeout);
+  // An empty database of its own, without a file.
+  static Result<std::unique_ptr<Connection>> OpenInMemory();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   ~Connection();

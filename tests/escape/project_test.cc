@@ -27,7 +27,11 @@ class ProjectEscape : public HostWatchTest {
     MakeGit(root + "/.git/modules/lib");
     Put(root + "/.git/config",
         "[core]\n\thooksPath = tools/hooks ; ours\n[include]\n\tpath = ../team.gitconfig\n"
-        "[filter \"x\"]\n\tclean = \"sh scripts/clean.sh %f\"\n");
+        "[filter \"x\"]\n\tclean = \"sh scripts/clean.sh %f\"\n"
+        "[submodule \"s\"]\n\tupdate = !scripts/update.sh\n[init]\n\ttemplateDir = template\n");
+    Put(root + "/scripts/update.sh", "true\n");
+    Put(root + "/own.code-workspace", "{}");
+    Put(root + "/lefthook.yml", "pre-commit: {}\n");
     Put(root + "/team.gitconfig", "[diff \"x\"]\n\tcommand = tools/diff.sh\n");
     Put(root + "/scripts/clean.sh", "cat\n");
     Put(root + "/tools/diff.sh", "cat\n");
@@ -197,6 +201,23 @@ constexpr Attack kAttacks[] = {
     {"ServerOfAnAgent", "echo evil > opencode.json", "opencode.json"},
     {"ServerOfAnotherAgent", "mkdir .amazonq; echo evil > .amazonq/mcp.json", ".amazonq/mcp.json"},
     {"Environment", "echo evil > pkg/mise.toml", "pkg/mise.toml"},
+    {"EnvironmentOfOneStage", "echo evil > pkg/mise.test.toml", "pkg/mise.test.toml"},
+    {"EnvironmentInItsDirectory", "mkdir -p pkg/mise; echo evil > pkg/mise/config.toml",
+     "pkg/mise/config.toml"},
+    {"HooksOfAnotherFormat", "echo evil > lefthook.toml", "lefthook.toml"},
+    {"HooksBesideTheOwn", "echo evil > lefthook-local.yml", "lefthook-local.yml"},
+    {"WorkspaceFile", "echo evil > new.code-workspace", "new.code-workspace"},
+    {"OwnWorkspaceFile", "rm own.code-workspace; echo evil > own.code-workspace",
+     "own.code-workspace"},
+    {"HooksOfAnAgent", "mkdir -p .github/hooks; echo evil > .github/hooks/x.json",
+     ".github/hooks/x.json"},
+    {"SecondLocals", "echo evil > pkg/.dir-locals-2.el", "pkg/.dir-locals-2.el"},
+    {"Debugger", "echo evil > .pdbrc", ".pdbrc"},
+    {"SettingsOfVimsServer", "mkdir .vim; echo evil > .vim/coc-settings.json",
+     ".vim/coc-settings.json"},
+    {"UpdateOfASubmodule", "echo evil > scripts/update.sh", "scripts/update.sh"},
+    {"TemplateOfRepositories", "mkdir -p template/hooks; echo evil > template/hooks/x",
+     "template/hooks/x"},
     {"EnvironmentOfAnotherCase", "echo evil > pkg/Mise.Local.toml", "pkg/Mise.Local.toml"},
 };
 
@@ -260,6 +281,26 @@ TEST_F(ProjectEscape, PlantedNamesAreListedSetAsideOrKept) {
   EXPECT_TRUE(Exists(root + "/.husky"));
   EXPECT_EQ(kept.receipt["files"]["planted"].size(), 2U) << kept.Describe();
   EXPECT_TRUE(Contains(kept.err, "--keep-planted")) << kept.Describe();
+}
+
+// What a person starts by name stays writable, and the person is told.
+TEST_F(ProjectEscape, ChangesOfWhatIsStartedByNameAreTold) {
+  const std::string root = MakeProject("project");
+  Put(root + "/.npmrc", "fund=false\n");
+  Put(root + "/AGENTS.md", "be kind\n");
+  fs::create_directories(root + "/.git/rebase-merge");
+  Put(root + "/.git/rebase-merge/git-rebase-todo", "pick 1\n");
+  const RunResult control = InProject(root, "cat .npmrc; echo x > new.txt");
+  EXPECT_FALSE(Contains(control.err, "has changed")) << "NO-CONTROL: " << control.Describe();
+  const RunResult result = InProject(
+      root,
+      "echo script-shell=./evil >> .npmrc; echo evil >> AGENTS.md; ln -s new.txt CLAUDE.md; "
+      "echo exec ./evil >> .git/rebase-merge/git-rebase-todo; "
+      "echo '{\"scripts\": {\"test\": \"evil\"}}' > package.json");
+  for (const char* told : {".npmrc has changed", "AGENTS.md has changed", "CLAUDE.md has changed",
+                           "its list has changed", "the scripts of package.json have changed"}) {
+    EXPECT_TRUE(Contains(result.err, told)) << told << result.Describe();
+  }
 }
 
 TEST_F(ProjectEscape, WhatACrashLeftIsRemovedByTheNextCall) {

@@ -247,6 +247,19 @@ TEST_P(ResourceEscape, RS_04_MemoryOutsideAnyProcess) {
   }
 }
 
+// Neither a cgroup nor an rlimit counts locks: the supervisor does.
+TEST_P(ResourceEscape, RS_04_FileLocksAreMemory) {
+  const Strings flags = Flags({"--memory", "64MiB", "--cpu", "60s", "--wall", "60s"});
+  const RunResult innocent = RunProbe(flags, {"hold-locks", "4", "posix"});
+  EXPECT_EQ(innocent.exit, 0) << innocent.Describe();
+  EXPECT_TRUE(Contains(innocent.out, "locks: OPEN")) << innocent.Describe();
+  for (const char* how : {"posix", "description", "queue"}) {
+    EXPECT_TRUE(Contains(RunOutside({"hold-locks", "100", how}).out, "locks: OPEN"))
+        << "NO-CONTROL " << how;
+    ExpectEnded(RunProbe(flags, {"hold-locks", "100", how}), "limit.memory");
+  }
+}
+
 TEST_P(ResourceEscape, RS_04_MemoryInQueuesThatCannotBeAsked) {
   const Strings flags = Flags({"--memory", "64MiB", "--open-files", "400"});
   const RunResult innocent = RunProbe(flags, {"hide-queued", "200", "drop"});

@@ -186,6 +186,7 @@ TEST_F(AuditTest, BothVerifiersSayTheSameOfAStore) {
   };
   EXPECT_EQ(both("SELECT 1"), Strings{}) << "the control";
   const std::string of_ran = " WHERE id = '" + ran + "'";
+  const std::string of_denied = " WHERE id = '" + denied + "'";
   for (const char* change : {"agent = 'x'",
                              "user = 'x'",
                              "tool = 'x'",
@@ -220,6 +221,23 @@ TEST_F(AuditTest, BothVerifiersSayTheSameOfAStore) {
                  denied + "'"),
             Strings{"store.receipt"});
   EXPECT_EQ(both("UPDATE documents SET body = '[]' WHERE kind = 'args'"), Strings{"store.row"});
+  EXPECT_EQ(both("ATTACH ':memory:' AS aside;"
+                 "CREATE TABLE aside.hidden AS SELECT * FROM calls" +
+                 of_denied +
+                 ";"
+                 "CREATE TABLE aside.entry AS SELECT * FROM sqlite_schema WHERE name = "
+                 "'calls_by_outcome';"
+                 "DELETE FROM calls" +
+                 of_denied +
+                 ";"
+                 "PRAGMA writable_schema = ON;"
+                 "DELETE FROM sqlite_schema WHERE name = 'calls_by_outcome';"
+                 "PRAGMA writable_schema = RESET;"
+                 "INSERT INTO calls SELECT * FROM aside.hidden;"
+                 "PRAGMA writable_schema = ON;"
+                 "INSERT INTO sqlite_schema SELECT * FROM aside.entry;"
+                 "PRAGMA writable_schema = RESET"),
+            Strings{"store.index"});
   EXPECT_EQ(both("UPDATE calls SET log_index = 99" + of_ran), (Strings{"store.unlogged"}));
   EXPECT_EQ(both("UPDATE calls SET id = 'made-up'" + of_ran),
             (Strings{"store.gone", "store.unlogged"}));

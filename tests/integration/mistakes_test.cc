@@ -50,7 +50,8 @@ const std::vector<Mistake>& Mistakes() {
       {"AFlagFromAnotherProgram",
        RunTrue({"--volume", "x"}),
        120,
-       {"--volume", "coffer run --help"}},
+       {"--volume", "--ro PATH[:AT] or --rw PATH[:AT]"}},
+      {"ATimeFromAnotherProgram", RunTrue({"--timeout", "5s"}), 120, {"--timeout", "--wall TIME"}},
       {"AVerbThatIsMisspelt", {"rnu"}, 120, {"rnu", "did you mean coffer run?"}},
       {"AnotherVerb", {"toosl", "list"}, 120, {"did you mean coffer tools?"}},
       {"AVerbThatIsNone", {"frobnicate"}, 120, {"frobnicate", "coffer --help"}},
@@ -75,7 +76,13 @@ const std::vector<Mistake>& Mistakes() {
        127,
        {"missing.py", "coffer run -- CMD"}},
       {"ACommandThatIsNotThere", {"run", "--", "nosuchprogram"}, 127, {"nosuchprogram", "PATH"}},
+      {"ACommandInOneWord", {"run", "--", "ls -la"}, 127, {"words of their own", "-- ls -la"}},
       {"AFileThatNothingRuns", {"run", "DIR/notes.txt"}, 120, {"notes.txt", "#!/usr/bin/env"}},
+      {"AScriptFromWindows",
+       {"run", "--", "DIR/windows"},
+       126,
+       {"carriage return", "sed -i 's/\\r$//' "}},
+      {"AScriptFromWindowsAsAFile", {"run", "DIR/windows"}, 126, {"carriage return", "sed -i"}},
       {"ADirectoryInsteadOfAScript", {"run", "DIR/project"}, 120, {"project", "directory"}},
       {"AScriptOnStdinThatNothingRuns", {"run", "-"}, 120, {"stdin", "--runtime python3 -"}},
       // Paths.
@@ -84,6 +91,10 @@ const std::vector<Mistake>& Mistakes() {
        120,
        {"missing", "does not exist"}},
       {"AWholeSystem", RunTrue({"--ro", "/"}), 120, {"too broad"}},
+      {"AReceiptInPlaceOfAnotherFile",
+       RunTrue({"--receipt", "DIR/notes.txt"}),
+       120,
+       {"notes.txt", "holds something else", "name another file"}},
       {"AFileInsteadOfADirectory",
        RunTrue({"--rw", "DIR/notes.txt"}),
        120,
@@ -94,6 +105,14 @@ const std::vector<Mistake>& Mistakes() {
        RunTrue({"--ro", "DIR/project:/x", "--ro", "DIR/other:/x"}),
        120,
        {"overlap"}},
+      {"AnOutputBelowADirectoryThatIsNotThere",
+       RunTrue({"--out", "DIR/missing/out"}),
+       120,
+       {"missing/out", "No such file or directory", "mkdir -p "}},
+      {"AnOutputWithAPlaceInside",
+       RunTrue({"--out", "DIR/project:/out"}),
+       120,
+       {"without a colon", "--rw DIR:AT"}},
       {"TwoOutputs", RunTrue({"--out", "DIR/a", "--out", "DIR/b"}), 120, {"--out was given twice"}},
       {"AWorkingDirectoryOfTheHost", RunTrue({"--cwd", "data"}), 120, {"--cwd", "/workspace"}},
       {"AWorkingDirectoryThatIsNotThere", RunTrue({"--cwd", "/nope"}), 120, {"/nope", "--cwd"}},
@@ -273,6 +292,7 @@ TEST_P(MistakeTest, IsNamedWithWhatToWrite) {
   dir.MakeDir("wide");
   dir.MakeDir("home");
   dir.Write("notes.txt", "nothing to run\n");
+  dir.Write("windows", "#!/bin/sh\r\necho hello\r\n", 0755);
   dir.Write("wide/.coffer.toml", "network = true\n");
   dir.Write("unknown.toml", "[quotas.tenant]\nconccurrency = 3\n");
   dir.Write("unit.toml", "[ceilings]\ncpu = \"30\"\n");

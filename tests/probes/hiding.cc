@@ -108,6 +108,37 @@ int HoldNameless(int argc, char** argv) {
   return 0;
 }
 
+// `hold-locks MIB HOW`: locks on bytes of files, which are memory of the kernel (192 bytes each).
+int HoldLocks(int argc, char** argv) {
+  if (argc < 3) {
+    return 2;
+  }
+  constexpr long kFiles = 64;
+  const long each = atol(argv[1]) * static_cast<long>(kMiB) / 192 / kFiles;
+  const bool owned_by_process = strcmp(argv[2], "posix") == 0;
+  for (long file = 0; file < kFiles; ++file) {
+    const int fd = static_cast<int>(Call(SYS_memfd_create, "locks", 0));
+    // From the end: each is put before those that are there.
+    for (long i = each; i > 0; --i) {
+      struct flock lock = {};
+      lock.l_type = F_WRLCK;
+      lock.l_start = i * 2;
+      lock.l_len = 1;
+      if (fcntl(fd, owned_by_process ? F_SETLK : F_OFD_SETLK, &lock) != 0) {
+        Refused("locks", errno);
+        return 0;
+      }
+    }
+    if (strcmp(argv[2], "queue") == 0 && !Keep("queue", fd)) {
+      Refused("locks", errno);
+      return 0;
+    }
+  }
+  Open("locks", "%ld", each * kFiles);
+  sleep(3);  // a look comes every tenth of a second, but the machine may be busy
+  return 0;
+}
+
 // `hide-memory MIB HOW`: memory that is in no process's pages.
 int HideMemory(int argc, char** argv) {
   if (argc < 3) {
@@ -310,6 +341,7 @@ int CloseDirs(int argc, char** argv) {
 
 constexpr Verb kVerbs[] = {
     {"hold-nameless", HoldNameless, "DIR MIB open|map|flight|queue|thread|drop"},
+    {"hold-locks", HoldLocks, "MIB posix|description|queue"},
     {"hide-memory", HideMemory, "MIB open|undumpable|map|flight|sockets|tables|thread|drop"},
     {"spin-forgotten", SpinForgotten, "MILLIS CHILDREN"},
     {"write-orphaned", WriteOrphaned, "DIR MIB"},

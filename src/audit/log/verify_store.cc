@@ -15,6 +15,7 @@
 #include "audit/sealed_call.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "store/consistency.h"
 #include "store/retention.h"
 
 namespace coffer::audit {
@@ -463,6 +464,11 @@ Status StoreCheck::Finish(LogVerdict& verdict) {
   }
   for (const store::Call& call : unlogged) {
     Unlogged(call);
+  }
+  TRY_ASSIGN(std::vector<store::Inconsistency> inconsistent,
+             store::FindInconsistencies(store_, store::AllTenants{}));
+  for (store::Inconsistency& found : inconsistent) {
+    Find(std::nullopt, std::move(found.code), std::move(found.message));
   }
   for (LogFinding& finding : findings_) {
     verdict.findings.push_back(std::move(finding));

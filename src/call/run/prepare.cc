@@ -115,15 +115,22 @@ Status MakeOutDir(const std::string& given) {
   }
   TRY_ASSIGN(const std::string path, isolation::CleanPath(given));
   const size_t slash = path.rfind('/');
-  TRY_ASSIGN(
-      const UniqueFd parent,
-      sys::OpenNoLinks(AT_FDCWD, slash == 0 ? "/" : path.substr(0, slash), O_PATH | O_DIRECTORY));
-  const Status made = sys::MakeDirAt(parent.get(), path.substr(slash + 1), 0755);
-  if (!made.ok() && made.error().sys_errno != EEXIST) {
+  const auto refused = [&](const Error& error) {
     return Refused(
-        "policy.path",
-        fmt::format("cannot create {}: {}", path, sys::ErrnoText(made.error().sys_errno)),
-        "create the directory for --out first");
+        "policy.path", fmt::format("cannot create {}: {}", path, sys::ErrnoText(error.sys_errno)),
+        path.find(':') == std::string::npos
+            ? "create the directory for --out first: mkdir -p " + path
+            : "--out takes a directory without a colon and shows it at /out; --rw DIR:AT shows one "
+              "elsewhere");
+  };
+  const Result<UniqueFd> parent =
+      sys::OpenNoLinks(AT_FDCWD, slash == 0 ? "/" : path.substr(0, slash), O_PATH | O_DIRECTORY);
+  if (!parent.ok()) {
+    return refused(parent.error());
+  }
+  const Status made = sys::MakeDirAt(parent->get(), path.substr(slash + 1), 0755);
+  if (!made.ok() && made.error().sys_errno != EEXIST) {
+    return refused(made.error());
   }
   return {};
 }

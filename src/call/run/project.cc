@@ -2,16 +2,10 @@
 #include "call/run/project.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/json.h"
-#include "base/regular_file.h"
-#include "base/sys.h"
-#include "base/text.h"
 #include "call/run/linked_settings.h"
 #include "isolation/fifo_search.h"
 #include "isolation/git_programs.h"
@@ -21,8 +15,6 @@ namespace coffer::call {
 namespace {
 
 using isolation::HostPath;
-
-constexpr size_t kLongestFile = 1 << 20;
 
 HostPath Copy(const HostPath& path) {
   HostPath copy;
@@ -42,33 +34,6 @@ mode_t KindOf(const HostPath& root, const char* name) {
   struct stat info{};
   return ::fstatat(root.fd.get(), name, &info, AT_SYMLINK_NOFOLLOW) == 0 ? info.st_mode & S_IFMT
                                                                          : 0;
-}
-
-// The text of a file in the project; "" if it is not a file that can be read.
-std::string ReadText(const HostPath& root, const std::string& name) {
-  const Result<UniqueFd> file = sys::OpenNoLinks(root.fd.get(), name, O_PATH);
-  if (!file.ok()) {
-    return {};
-  }
-  const Result<UniqueFd> readable = sys::ReopenRegular(file->get(), name, O_RDONLY);
-  Result<std::string> text = readable.ok() ? sys::ReadFd(readable->get(), kLongestFile)
-                                           : Result<std::string>(std::string());
-  return text.ok() ? std::move(text).value() : std::string();
-}
-
-// What `npm run` would start: the scripts, or the whole text if it cannot be read as JSON.
-std::string ScriptsOf(const HostPath& root) {
-  std::string text = ReadText(root, "package.json");
-  const Result<Json> json = ParseJson(text);
-  if (!json.ok() || !json->is_object()) {
-    return text;
-  }
-  const auto scripts = json->find("scripts");
-  return scripts == json->end() ? std::string() : PrintJson(*scripts);
-}
-
-bool IsRebasing(const HostPath& root) {
-  return KindOf(root, ".git/rebase-merge") != 0 || KindOf(root, ".git/rebase-apply") != 0;
 }
 
 // What a configuration outside of the project makes git run in it: the user's own, and that of a linked worktree.
@@ -118,8 +83,6 @@ Result<Project> Project::Open(PlantedRule rule, const std::vector<std::string>& 
   mounts.back().project = true;
   project.root_ = Copy(mounts.back().path);
   const HostPath& root = project.root_;
-  project.scripts_ = ScriptsOf(root);
-  project.rebasing_ = IsRebasing(root);
   ProtectedTree::Options options;
   options.rule = rule;
   options.hold_names = true;
@@ -142,6 +105,9 @@ Result<Project> Project::Open(PlantedRule rule, const std::vector<std::string>& 
                                followed.error().message);
     }
   }
+  project.told_ = ToldChanges(root, pointer          ? pointer->directory
+                                    : git == S_IFDIR ? root.path + "/.git"
+                                                     : std::string());
   TRY_ASSIGN(ProtectedTree tree, ProtectedTree::Open(Copy(root), options, mounts));
   project.trees_.push_back(std::move(tree));
   if (pointer) {
@@ -170,15 +136,7 @@ Project::End Project::Settle() {
       end.planted.push_back(std::move(entry));
     }
   }
-  // Said, not stopped.
-  if (ScriptsOf(root_) != scripts_) {
-    end.notes.emplace_back(
-        "the scripts of package.json have changed: read them before you run them");
-  }
-  if (IsRebasing(root_) && !rebasing_) {
-    end.notes.emplace_back(
-        "a rebase was begun and not ended: git rebase --continue runs what its list says");
-  }
+  end.notes = told_.Find(root_);
   return end;
 }
 

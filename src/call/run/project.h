@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "call/run/protected_tree.h"
+#include "call/run/told_changes.h"
 #include "isolation/git_pointer.h"
 
 namespace coffer::call {
@@ -42,8 +43,7 @@ class Project {
   std::vector<ProtectedTree> trees_;  // the project, and perhaps its git directory
   std::vector<std::string> outside_;  // the paths of those but the first
   std::vector<std::string> notes_;
-  std::string scripts_;  // of package.json, before
-  bool rebasing_ = false;
+  ToldChanges told_;
 };
 
 }  // namespace coffer::call

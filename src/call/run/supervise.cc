@@ -184,6 +184,10 @@ void Watch::CheckUsage() {
   const bool started = boundary_.exec_happened();
   if (by_cgroup) {
     if (Result<limits::Usage> usage = cgroup_.ReadUsage(); usage.ok()) {
+      if (started && !ended_) {
+        usage->memory += Tree().MeasureLocks();
+        usage->memory_peak = std::max(usage->memory_peak, usage->memory);
+      }
       limits::KeepPeaks(usage_, *usage);
       usage_ = *usage;
     } else if (!ended_) {
@@ -204,10 +208,8 @@ void Watch::CheckUsage() {
       usage_.io_bytes = std::max(usage_.io_bytes, walked->io_bytes);
     }
   }
-  Nanos until = limits::NextCpuCheck(usage_.cpu, envelope_.limits.cpu, cpus_);
-  if (cgroup_.counts_buffers_apart()) {
-    until = std::min(until, limits::kBufferCheck);
-  }
+  const Nanos until = std::min(limits::NextCpuCheck(usage_.cpu, envelope_.limits.cpu, cpus_),
+                               limits::kUncountedCheck);
   next_tick_ = by_cgroup ? BootTime() + until : Sometime(std::min(until, limits::kMemoryCheck));
 }
 

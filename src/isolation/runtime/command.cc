@@ -26,6 +26,9 @@ Result<Command> ResolveScriptCommand(SetBuilder& builder, const Program& script,
                                      const std::string& path, const std::vector<std::string>& argv,
                                      const std::vector<std::string>& runtimes,
                                      const ResolveOptions& options) {
+  if (script.shebang.windows) {
+    return EndsInCarriageReturn(path);
+  }
   if (script.shebang.interpreter.empty()) {
     return Error{ErrorKind::kNotExecutable, "runtime.command.format",
                  path + " is neither a program nor a script: its first line names no interpreter",

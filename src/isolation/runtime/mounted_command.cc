@@ -100,6 +100,12 @@ Result<RuntimeSet> SetOf(SetBuilder& builder, const Behind& behind, const Resolv
     TRY(builder.CheckBudget());
     set = builder.Finish();
   }
+  // A link in a mount leads by names outside of it: directories there may be links too, as uv makes them for versions.
+  for (const auto& [name, target] : builder.paths().followed()) {
+    if (!InsideOf(name, options.mounts)) {
+      set.links.emplace_back(name, RelativeTarget(name, target));
+    }
+  }
   return by_caller ? Relocated(std::move(set)) : std::move(set);
 }
 

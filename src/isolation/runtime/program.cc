@@ -9,12 +9,14 @@
 
 #include "base/sys.h"
 #include "isolation/runtime/shim.h"
+#include "isolation/runtime/trampoline.h"
 
 namespace coffer::isolation {
 
 namespace {
 
-constexpr size_t kMaxShebang = 256;  // BINPRM_BUF_SIZE
+constexpr size_t kMaxShebang = 256;                    // BINPRM_BUF_SIZE
+constexpr size_t kMaxTrampoline = 4096 + kMaxShebang;  // with a path of any length
 
 Error NotFound(const std::string& what, std::string hint = {}) {
   return {ErrorKind::kNotFound, "runtime.command.missing", what + ": command not found",
@@ -84,7 +86,7 @@ Shebang ParseShebang(std::string_view head) {
   head.remove_prefix(2);
   head = head.substr(0, head.find('\n'));
   if (head.find('\0') != std::string_view::npos || head.find('\r') != std::string_view::npos) {
-    return {};
+    return {"", "", head.ends_with('\r')};
   }
   head = Trim(head);
   size_t end = 0;
@@ -95,6 +97,13 @@ Shebang ParseShebang(std::string_view head) {
     return {};
   }
   return {std::string(head.substr(0, end)), std::string(Trim(head.substr(end)))};
+}
+
+Error EndsInCarriageReturn(const std::string& script) {
+  return NotExecutable(
+      "windows",
+      script + ": its first line ends in a carriage return, and no interpreter has such a name",
+      "the file has the line ends of Windows; change them: sed -i 's/\\r$//' " + script);
 }
 
 Result<Program> OpenProgram(RealPaths& paths, const std::string& host, NeedX need_x,
@@ -125,14 +134,18 @@ Result<Program> OpenProgram(RealPaths& paths, const std::string& host, NeedX nee
     elf.error().message = path + " is " + elf.error().message;
     return std::move(elf.error());
   }
-  std::array<char, kMaxShebang> head;
+  std::array<char, kMaxTrampoline> head;
   const long got = raw::Syscall(SYS_pread64, file->fd.get(), raw::Arg(head.data()),
                                 static_cast<long>(head.size()), 0);
   if (got < 0) {
     return PathError(path, sys::ErrnoError("runtime.path", path, got));
   }
+  const std::string_view start(head.data(), static_cast<size_t>(got));
   program.is_script = true;
-  program.shebang = ParseShebang({head.data(), static_cast<size_t>(got)});
+  program.shebang = ParseShebang(start);
+  if (std::string target = TrampolineTarget(start, DirName(program.place.real)); !target.empty()) {
+    program.shebang = {std::move(target), "", false};
+  }
   return program;
 }
 
@@ -185,6 +198,10 @@ Result<std::string> FindProgram(const std::string& name) {
   if (blocked) {
     return NotExecutable("mode",
                          name + ": permission denied: the file of that name is not executable");
+  }
+  if (name.find(' ') != std::string::npos) {
+    return NotFound(name, "a command and its arguments are words of their own: coffer run -- " +
+                              name + "; for a line of the shell: coffer run -- sh -c '...'");
   }
   return NotFound(
       name,

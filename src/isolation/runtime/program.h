@@ -20,11 +20,15 @@ namespace coffer::isolation {
 struct Shebang {
   std::string interpreter;
   std::string argument;
+  bool windows =
+      false;  // it ends in a carriage return, so the kernel looks for a name that ends in one
 };
 
 // Of the first line of a file; empty interpreter if it is none, or if the kernel would not run it: a name that is cut
 // off by the end of the 256 bytes that count, a NUL, a carriage return.
 Shebang ParseShebang(std::string_view head);
+// For a script with `windows`.
+Error EndsInCarriageReturn(const std::string& script);
 
 struct Program {
   RealPaths::Place place;

@@ -57,6 +57,9 @@ Result<Command> ResolveScript(const std::string& file, const std::vector<std::st
         std::find_if(kExtensions.begin(), kExtensions.end(), [&](const Extension& extension) {
           return file.size() > extension.ending.size() && file.ends_with(extension.ending);
         });
+    if (known == kExtensions.end() && script->shebang.windows) {
+      return EndsInCarriageReturn(file);
+    }
     if (known == kExtensions.end()) {
       return Refused(
           "runtime.script.unknown", file + ": cannot tell what runs it",

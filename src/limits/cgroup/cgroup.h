@@ -62,8 +62,6 @@ class Cgroup {
   void CloseTasks();
 
   policy::LayerSet layers() const { return layers_; }
-  // v1: socket buffers are not in the memory cap, so that the sum has to be looked at from time to time.
-  bool counts_buffers_apart() const { return FindV1(Controller::kMemory) != nullptr; }
   const std::string& name() const { return name_; }  // see name.h
 
   // Everything but `memory` and `pids`, which only kLive reads: after the end they are of no interest.

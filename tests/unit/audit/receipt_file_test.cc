@@ -20,6 +20,7 @@ namespace {
 
 using test::TempDir;
 
+constexpr const char* kOlder = "{\n  \"schema\": \"coffer.receipt/1\",\n  \"older\": true\n}\n";
 constexpr const char* kText = "{\"schema\": \"coffer.receipt/1\"}\n";
 
 size_t EntriesIn(const TempDir& dir) {
@@ -37,11 +38,11 @@ void ExpectRefused(const std::string& path, const std::string& why) {
 
 TEST(ReceiptFile, AppearsWholeOrNotAtAll) {
   const TempDir dir;
-  const std::string path = dir.Write("receipt", "an older receipt");
+  const std::string path = dir.Write("receipt", kOlder);
   {
     Result<ReceiptFile> file = ReceiptFile::Open(path);
     ASSERT_TRUE(file.ok());
-    EXPECT_EQ(*test::ReadFile(path), "an older receipt") << "opening changes nothing";
+    EXPECT_EQ(*test::ReadFile(path), kOlder) << "opening changes nothing";
     EXPECT_EQ(EntriesIn(dir), 1U) << "nothing to be seen while the call runs";
     const ReceiptFile moved = std::move(file).value();
     ASSERT_TRUE(moved.Write(kText).ok());
@@ -51,6 +52,20 @@ TEST(ReceiptFile, AppearsWholeOrNotAtAll) {
   struct stat info{};
   ASSERT_EQ(::stat(path.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600U);
+}
+
+// A mistyped name must not cost a file.
+TEST(ReceiptFile, TakesThePlaceOfAReceiptAndOfNothingElse) {
+  const TempDir dir;
+  EXPECT_TRUE(ReceiptFile::Open(dir.Write("older", kOlder)).ok());
+  EXPECT_TRUE(ReceiptFile::Open(dir.Write("short", kText)).ok());
+  EXPECT_TRUE(ReceiptFile::Open(dir.Write("empty", "")).ok());
+  for (const char* text :
+       {"root:x:0:0:", "{}", "{\"schema\": \"other/1\"}", " ", "\"coffer.receipt/1\""}) {
+    const std::string path = dir.Write("other", text);
+    ExpectRefused(path, "that file holds something else");
+    EXPECT_EQ(*test::ReadFile(path), text);
+  }
 }
 
 TEST(ReceiptFile, AFailedRenameIsAnErrorAndLeavesNothing) {

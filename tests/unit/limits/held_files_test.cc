@@ -50,8 +50,9 @@ class Holder {
     (void)!::read(go_.read_end.get(), &byte, 1);
     ::_exit(0);
   }
-  HeldFiles Look() const {
-    return FindHeldFiles([this] { return std::vector<pid_t>{pid_}; });
+  HeldFiles Look(Locks locks = Locks::kIgnore) const {
+    return FindHeldFiles([this] { return std::vector<pid_t>{pid_}; }, "/proc", [] { return false; },
+                         locks);
   }
 
  private:
@@ -258,6 +259,27 @@ TEST_F(HeldFilesTest, QueuesInTheTableOfAThread) {
   });
   // Measured where threads have descriptors of their own to us (Linux 6.9), charged in full before.
   EXPECT_GE(holder.Look().QueuedBytes(), 150U << 10);
+}
+
+// Of a process and of a description.
+TEST_F(HeldFilesTest, LocksAreCountedIfAskedFor) {
+  const Holder holder([&](const Holder&) {
+    for (const int command : {F_SETLK, F_OFD_SETLK, F_OFD_SETLK}) {
+      const int fd = Nameless();
+      for (int i = 0; i < 1000; ++i) {
+        struct flock lock{};
+        lock.l_type = F_WRLCK;
+        lock.l_start = static_cast<off_t>(i) * 2;
+        lock.l_len = 1;
+        ASSERT_EQ(::fcntl(fd, command, &lock), 0);
+      }
+    }
+  });
+  EXPECT_EQ(holder.Look().locks, 0U);
+  const HeldFiles held = holder.Look(Locks::kCount);
+  EXPECT_EQ(held.locks, 3000U);
+  EXPECT_TRUE(held.all_locks);
+  EXPECT_GT(held.mappings, 10U);
 }
 
 TEST_F(HeldFilesTest, ALookThatIsOutOfTimeIsNotSettled) {

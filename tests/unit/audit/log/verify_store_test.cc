@@ -176,6 +176,56 @@ TEST_F(VerifyStore, WhatNobodyTouchedIsGood) {
   }
 }
 
+// Lists search indexes: a row that one of them leaves out is verified, and in no list of that kind.
+TEST_F(VerifyStore, ACallThatAnIndexLeavesOutIsFound) {
+  for (const char* index : {"calls_by_outcome", "calls_by_tool", "calls_by_log"}) {
+    const std::string name = index;
+    const LogVerdict verdict = VerifyEdited(
+        "ATTACH ':memory:' AS aside;"
+        "CREATE TABLE aside.hidden AS SELECT * FROM calls WHERE id = '" +
+        refused_ +
+        "';"
+        "CREATE TABLE aside.entry AS SELECT * FROM sqlite_schema WHERE name = '" +
+        name +
+        "';"
+        "DELETE FROM calls WHERE id = '" +
+        refused_ +
+        "';"
+        "PRAGMA writable_schema = ON;"
+        "DELETE FROM sqlite_schema WHERE name = '" +
+        name +
+        "';"
+        "PRAGMA writable_schema = RESET;"
+        "INSERT INTO calls SELECT * FROM aside.hidden;"
+        "PRAGMA writable_schema = ON;"
+        "INSERT INTO sqlite_schema SELECT * FROM aside.entry;"
+        "PRAGMA writable_schema = RESET");
+    EXPECT_TRUE(Names(verdict, "store.index", name)) << Said(verdict);
+  }
+}
+
+TEST_F(VerifyStore, ATenantThatIsGoneIsFound) {
+  const LogVerdict verdict =
+      VerifyEdited("UPDATE calls SET tenant = 'acme' WHERE id = '" + refused_ + "'");
+  EXPECT_TRUE(Names(verdict, "store.tenant", "acme")) << Said(verdict);
+}
+
+// A view in the place of a table shows what its maker likes, and a trigger changes what is written.
+TEST_F(VerifyStore, ASchemaThatIsNotOursIsFound) {
+  for (const auto& [sql, object] : std::map<std::string, std::string>{
+           {"CREATE TRIGGER hide AFTER INSERT ON calls BEGIN DELETE FROM calls WHERE id = NEW.id; "
+            "END",
+            "trigger hide"},
+           {"CREATE VIEW extra AS SELECT 1", "view extra"},
+           {"DROP INDEX calls_by_agent", "index calls_by_agent"},
+           {"DROP INDEX calls_by_agent; CREATE INDEX calls_by_agent ON calls (tenant, agent, id) "
+            "WHERE agent <> 'mallory'",
+            "index calls_by_agent"}}) {
+    const LogVerdict verdict = VerifyEdited("UPDATE calls SET waiting = waiting;" + sql);
+    EXPECT_TRUE(Names(verdict, "store.schema", object)) << sql << Said(verdict);
+  }
+}
+
 // Every column of a row is one that somebody is shown, and then an edit is found, or stands in the second list with its
 // reason. A new column must go into one of them.
 TEST_F(VerifyStore, EveryColumnThatIsShownIsCompared) {

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A project as uv leaves it, for `uv run` and for an activated environment: interpreters in ~/.local/share/uv/python, a
+// link there for each minor version, an environment whose links and pyvenv.cfg go through that link, and console scripts
+// in all the forms that uv and pip write. uv itself is not needed: what it runs in the end is what is run here.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/support/run.h"
+
+namespace coffer::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class UvProject : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const RunResult version =
+        RunProgram({"/usr/bin/python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"});
+    if (version.exit != 0) {
+      GTEST_SKIP() << "/usr/bin/python3 is not installed";
+    }
+    version_ = version.out.substr(0, version.out.size() - 1);
+    InstallPython();
+    MakeEnvironment();
+  }
+
+  std::string Installed() const { return uv_ + "/cpython-" + version_ + ".99-linux"; }
+  std::string Minor() const { return uv_ + "/cpython-" + version_ + "-linux"; }
+
+  void InstallPython() const {
+    const std::string python = "python" + version_;
+    const std::string system = "/usr/lib/" + python;
+    const std::string lib = Installed() + "/lib/" + python;
+    fs::create_directories(Installed() + "/bin");
+    fs::create_directories(lib + "/lib-dynload");
+    fs::copy_file(fs::canonical("/usr/bin/python3"), Installed() + "/bin/" + python);
+    fs::create_symlink(python, Installed() + "/bin/python3");
+    for (const fs::directory_entry& entry : fs::directory_iterator(system)) {
+      if (entry.path().extension() == ".py" && !entry.is_symlink()) {
+        fs::copy_file(entry.path(), lib + "/" + entry.path().filename().string());
+      }
+    }
+    for (const char* package : {"encodings", "importlib", "collections", "re"}) {
+      fs::copy(system + "/" + package, lib + "/" + package, fs::copy_options::recursive);
+    }
+    fs::create_directory_symlink(fs::path(Installed()).filename(), Minor());
+  }
+
+  void MakeEnvironment() const {
+    const std::string python = "python" + version_;
+    const std::string site = "proj/.venv/lib/" + python + "/site-packages";
+    fs::create_directories(dir_ / site);
+    fs::create_directories(venv_ + "/bin");
+    fs::create_symlink(Minor() + "/bin/" + python, venv_ + "/bin/python");
+    fs::create_symlink("python", venv_ + "/bin/python3");
+    fs::create_directory_symlink("lib", venv_ + "/lib64");
+    dir_.Write("proj/.venv/pyvenv.cfg",
+               "home = " + Minor() + "/bin\nimplementation = CPython\nuv = 0.9.5\nversion_info = " +
+                   version_ + ".99\ninclude-system-site-packages = false\nprompt = proj\n");
+    dir_.Write(site + "/demo.py",
+               "import sys\ndef main():\n    print('demo', sys.prefix, sys.argv[1:])\n");
+    const std::string body = "from demo import main\nmain()\n";
+    dir_.Write("proj/s.py", body);
+    dir_.Write("proj/.venv/bin/first-line", "#!" + venv_ + "/bin/python\n" + body, 0755);
+    dir_.Write("proj/.venv/bin/long", Trampoline("'" + venv_ + "/bin/python'") + body, 0755);
+    dir_.Write("proj/.venv/bin/movable",
+               Trampoline(R"x("$(dirname -- "$(realpath -- "$0")")"/'python')x") + body, 0755);
+  }
+  // The first lines of a script whose interpreter does not fit into one.
+  static std::string Trampoline(const std::string& interpreter) {
+    return "#!/bin/sh\n'''exec' " + interpreter + R"( "$0" "$@")" + "\n' '''\n";
+  }
+
+  RunOptions Activated() const {
+    RunOptions options;
+    options.environment = Strings{"PATH=" + venv_ + "/bin:/usr/local/bin:/usr/bin:/bin",
+                                  "HOME=" + (dir_ / "home"), "VIRTUAL_ENV=" + venv_};
+    options.cwd = dir_ / "proj";
+    return options;
+  }
+  void ExpectDemo(const RunResult& result, const std::string& arguments = "") const {
+    EXPECT_EQ(result.exit, 0) << result.Describe();
+    // What is brought in from /tmp lies below /run/command inside.
+    EXPECT_TRUE(result.out.starts_with("demo ") &&
+                result.out.ends_with(venv_ + " [" + arguments + "]\n"))
+        << result.Describe();
+  }
+
+  TempDir dir_;
+  std::string version_;
+  const std::string uv_ = dir_ / "home/.local/share/uv/python";
+  const std::string venv_ = dir_ / "proj/.venv";
+};
+
+TEST_F(UvProject, RunsAsOnTheHost) {
+  const RunOptions options = Activated();
+  for (const std::string script : {"first-line", "long", "movable"}) {
+    ExpectDemo(RunProgram({venv_ + "/bin/" + script, "a"}, options), "'a'");
+    ExpectDemo(RunCoffer({}, {script, "a"}, options), "'a'");
+    ExpectDemo(RunCoffer({}, {".venv/bin/" + script, "a"}, options), "'a'");
+    ExpectDemo(RunCoffer({"--project", "."}, {script, "a"}, options), "'a'");
+    ExpectDemo(RunCoffer({"--project", "."}, {"sh", "-c", script}, options));
+    ExpectDemo(RunCoffer({"--ro", "."}, {".venv/bin/" + script, "a"}, options), "'a'");
+  }
+  ExpectDemo(RunProgram({CofferPath(), "run", "s.py"}, options));
+  ExpectDemo(RunCoffer({"--project", "."}, {"python", "s.py"}, options));
+  ExpectDemo(RunCoffer({"--project", "."}, {".venv/bin/python3", "s.py"}, options));
+}
+
+// A script in the form of a console script names no more than a first line may.
+TEST_F(UvProject, AScriptThatNamesAnotherInterpreterIsRefused) {
+  dir_.MakeDir("private");
+  dir_.Write("private/tool", "#!/bin/sh\necho private\n", 0755);
+  dir_.Write("proj/.venv/bin/evil", Trampoline("'" + (dir_ / "private/tool") + "'"), 0755);
+  const RunResult control = RunProgram({venv_ + "/bin/evil"}, Activated());
+  EXPECT_EQ(control.out, "private\n") << "NO-CONTROL: " << control.Describe();
+  for (const Strings& flags : {Strings{}, Strings{"--level", "process"}}) {
+    const RunResult result = RunCoffer(flags, {"evil"}, Activated());
+    EXPECT_EQ(result.out, "") << result.Describe();
+    EXPECT_EQ(result.ErrorClass(), "policy.runtime.foreign") << result.Describe();
+  }
+  const RunResult mounted = RunCoffer({"--project", "."}, {"evil"}, Activated());
+  EXPECT_FALSE(Contains(mounted.out, "private")) << mounted.Describe();
+}
+
+}  // namespace
+}  // namespace coffer::test
