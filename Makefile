@@ -183,8 +183,8 @@ bench-fair:  ## what a tenant notices of a hostile one, and /healthz meanwhile: 
 .PHONY: bench-mcp
 bench-mcp:  ## measure MCP: first answer, calls over stdio, a wrapped server, 64 clients; writes docs/BENCHMARKS_MCP.md
 	@$(call configure,release)
-	@$(call compile,release) coffer
-	@python3 scripts/bench_mcp.py build/coffer >docs/BENCHMARKS_MCP.md.new
+	@$(call compile,release) coffer call_in_process
+	@python3 scripts/bench_mcp.py build >docs/BENCHMARKS_MCP.md.new
 	@mv docs/BENCHMARKS_MCP.md.new docs/BENCHMARKS_MCP.md
 
 .PHONY: bench-egress

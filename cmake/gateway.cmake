@@ -14,7 +14,7 @@ endif()
 
 file(GLOB_RECURSE COFFER_GATEWAY_SOURCES CONFIGURE_DEPENDS
   ${CMAKE_SOURCE_DIR}/src/net/*.cc ${CMAKE_SOURCE_DIR}/src/egress/*.cc ${CMAKE_SOURCE_DIR}/src/gateway/*.cc ${CMAKE_SOURCE_DIR}/src/daemon/*.cc)
-list(FILTER COFFER_GATEWAY_SOURCES EXCLUDE REGEX "/main\\.cc$|/src/gateway/mcp/")  # `coffer mcp` needs that alone
+list(FILTER COFFER_GATEWAY_SOURCES EXCLUDE REGEX "/main\\.cc$|/src/gateway/mcp/|/src/net/http_(head|chunks)\\.cc$")  # `coffer mcp` needs these
 
 # openapi.json becomes a string of the program. One raw literal may not be longer than 64 KiB everywhere: pieces.
 set(openapi_json ${CMAKE_SOURCE_DIR}/src/gateway/openapi.json)

@@ -28,7 +28,7 @@ _coffer() {
         *) mapfile -t COMPREPLY < <(compgen -W "list clear pip npm ccache --project --all --json --help" -- "$cur") ;;
       esac ;;
     mcp)
-      mapfile -t COMPREPLY < <(compgen -W "wrap review install --project --manifest --print --yes --agent --session --config --state --tools --name --timeout --accept --help" -- "$cur")
+      mapfile -t COMPREPLY < <(compgen -W "wrap review install --project --manifest --print --yes --agent --session --config --state --tools --name --timeout --url --header-file --token-env --accept --help" -- "$cur")
       ;;
     call)
       case $prev in

@@ -15,6 +15,7 @@
 #include "base/print.h"
 #include "base/text.h"
 #include "cli/help_topics.h"
+#include "cli/remote_bridge.h"
 #include "cli/verb_access.h"
 #include "cli/verb_audit.h"
 #include "cli/verb_cache.h"
@@ -148,6 +149,9 @@ int Dispatch(std::span<const std::string_view> words, coffer::isolation::OwnWord
   if (words[0] == "warden") {
     RaiseOpenFiles();
     return coffer::cli::WardenVerb(rest);
+  }
+  if (words[0] == coffer::cli::kBridgeVerb) {
+    return coffer::cli::BridgeVerb();
   }
   if (words[0] == coffer::cli::kInsideVerb) {
     RaiseOpenFiles();

@@ -81,7 +81,8 @@ void McpCalls::ListTools(const gateway::McpId& id) {
       tools.push_back(gateway::McpToolJson(entry.tool->manifest, ladder_.project()));
     }
   }
-  for (Json& tool : processes_.offered() ? gateway::ProcessToolsJson() : std::vector<Json>()) {
+  for (Json& tool :
+       processes_.offered() ? gateway::ProcessToolsJson("this connection") : std::vector<Json>()) {
     if (ladder_.state().shelf().Find(tool.value("name", "")) == nullptr) {
       tools.push_back(std::move(tool));
     }

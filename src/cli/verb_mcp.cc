@@ -16,7 +16,7 @@ constexpr std::string_view kUsage =
     R"(Serve the declared tools over MCP on stdin and stdout, for an agent that starts this program.
 
 Usage: coffer mcp [--project DIR] [flags]
-       coffer mcp wrap [flags] -- CMD     the tools of another MCP server, which runs in a boundary
+       coffer mcp wrap [flags] -- CMD     the tools of another MCP server, which runs in a boundary, or is at --url URL
        coffer mcp review [NAME]           what has changed in the tools of a wrapped server
        coffer mcp install [--print]       the entry in the configuration of the agents that are found here
 

@@ -14,7 +14,9 @@
 #include "cli/run_flags.h"
 #include "cli/run_paths.h"
 #include "cli/wrap_manifest.h"
+#include "cli/wrap_remote.h"
 #include "cli/wrapped_calls.h"
+#include "policy/egress_rule.h"
 
 namespace coffer::cli {
 namespace {
@@ -23,12 +25,17 @@ constexpr std::string_view kUsage =
     R"(Put an MCP server that somebody else wrote into a boundary, and serve its tools, prompts and resources on stdin and stdout.
 
 Usage: coffer mcp wrap [flags] [flags of coffer run] -- CMD ARG...
+       coffer mcp wrap [flags] --url URL
 
   --name NAME         what its tools are called: NAME-tool (default: from the command)
   --manifest FILE     the boundary from [isolation], [limits], [files] and the runtimes of a manifest; flags count last
+  --url URL           a server elsewhere, which speaks Streamable HTTP; what talks to it reaches nothing but that URL
+  --header-file FILE  with --url: lines such as "Authorization: Bearer TOKEN", in a file that only you can read
+  --token-env NAME    with --url: the variable that has a bearer token
   --timeout TIME      of one call; a server that takes longer is ended and started again (60s)
   --config FILE, --state DIR   as in `coffer mcp --help`
   --ro P, --rw P, --env K=V, --memory SIZE, ...   what the server may see and use, as in `coffer run --help`
+  --resolve, --upstream-ca, --upstream-proxy, --dangerously-allow-address   with --url: how it is reached
 
 Without flags the server sees no file of yours and no network: 512 MiB, 128 processes, a day. Every call of one of its tools is
 checked against the tool's schema, climbs the ladder and has a receipt; so does every read of a prompt or a resource, whose
@@ -51,8 +58,8 @@ struct Words {
 
 // A flag of ours and its value go to `own`; all others are those of `coffer run`.
 Words Sort(std::span<const std::string_view> words) {
-  constexpr std::string_view kOwn[] = {"--name",   "--timeout", "--manifest",
-                                       "--config", "--state",   "--url"};
+  constexpr std::string_view kOwn[] = {"--name",  "--timeout", "--manifest",    "--config",
+                                       "--state", "--url",     "--header-file", "--token-env"};
   Words sorted;
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string_view word = words[i];
@@ -117,6 +124,24 @@ std::string NameFrom(const std::vector<std::string_view>& command) {
   return name;
 }
 
+// For what is said of the tools: where they reach.
+std::vector<policy::NetworkRule> NetworkOf(const std::vector<std::string>& allowed) {
+  std::vector<policy::NetworkRule> rules;
+  for (const std::string& text : allowed) {
+    const Result<policy::EgressRule> rule = policy::ParseAllow(text);
+    if (rule.ok()) {
+      policy::NetworkRule made;
+      made.host = rule->host.text();
+      made.ports = rule->ports;
+      made.tls = rule->tls;
+      made.methods = rule->methods;
+      made.paths = rule->paths.empty() ? std::vector<std::string>{"/**"} : rule->paths;
+      rules.push_back(std::move(made));
+    }
+  }
+  return rules;
+}
+
 policy::Manifest Describe(const std::string& name, const call::RunRequest& request) {
   policy::Manifest server;
   server.tool.name = name;
@@ -137,6 +162,7 @@ policy::Manifest Describe(const std::string& name, const call::RunRequest& reque
                              mount.dangerous,
                              {}});
   }
+  server.network = NetworkOf(request.egress.allow);
   // A result is one message; what the server may write in its whole life is another matter.
   server.limits.output = uint64_t{1} << 20;
   return server;
@@ -144,16 +170,21 @@ policy::Manifest Describe(const std::string& name, const call::RunRequest& reque
 
 Result<WrapRequest> MakeRequest(const call::VerbFlags& flags, const Words& words,
                                 const std::string& state) {
-  if (flags.Has("--url")) {
-    return Refused("policy.usage",
-                   "a server at a URL cannot be wrapped: this version gives no boundary a network",
-                   "install the server here, and wrap its command: coffer mcp wrap -- CMD");
-  }
-  if (words.command.empty()) {
-    return Refused("policy.usage", "coffer mcp wrap wants a command after --",
+  const bool remote = flags.Has("--url");
+  if (words.command.empty() != remote) {
+    return Refused("policy.usage", "coffer mcp wrap wants a command after --, or --url",
                    "coffer mcp wrap -- npx some-mcp-server");
   }
-  const std::string name = flags.Has("--name") ? flags.Value("--name") : NameFrom(words.command);
+  if (!remote && (flags.Has("--header-file") || flags.Has("--token-env"))) {
+    return Refused("policy.usage", "--header-file and --token-env belong to --url");
+  }
+  RemoteServer at_url;
+  if (remote) {
+    TRY_ASSIGN(at_url, ReadRemoteServer(flags, words.run));
+  }
+  const std::string name = flags.Has("--name") ? flags.Value("--name")
+                           : remote            ? at_url.name
+                                               : NameFrom(words.command);
   if (!policy::IsToolName(name) || name.size() > 24) {
     return Refused("policy.usage",
                    "the server needs a name of lower-case letters, digits and -, at most 24",
@@ -178,9 +209,18 @@ Result<WrapRequest> MakeRequest(const call::VerbFlags& flags, const Words& words
     TRY_ASSIGN(const std::vector<std::string> boundary, BoundaryWords(flags.Value("--manifest")));
     made.run_words.insert(made.run_words.end(), boundary.begin(), boundary.end());
   }
-  made.run_words.insert(made.run_words.end(), words.run.begin(), words.run.end());
+  if (remote) {
+    made.first_line = at_url.place.Line();
+    made.run_words.insert(made.run_words.end(), at_url.flags.begin(), at_url.flags.end());
+  } else {
+    made.run_words.insert(made.run_words.end(), words.run.begin(), words.run.end());
+  }
   made.run_words.emplace_back("--");
-  made.run_words.insert(made.run_words.end(), words.command.begin(), words.command.end());
+  if (remote) {
+    made.run_words.insert(made.run_words.end(), at_url.command.begin(), at_url.command.end());
+  } else {
+    made.run_words.insert(made.run_words.end(), words.command.begin(), words.command.end());
+  }
 
   std::vector<std::string_view> read(made.run_words.begin() + 1, made.run_words.end());
   TRY_ASSIGN(call::RunRequest request, ParseRunFlags(read));
@@ -198,11 +238,9 @@ int Fail(const Error& error) {
 }  // namespace
 
 int WrapVerb(std::span<const std::string_view> words) {
-  constexpr call::FlagSpec kFlags[] = {{"--name", true},
-                                       {"--timeout", true},
-                                       {"--manifest", true},
-                                       {"--config", true},
-                                       {"--url", true}};
+  constexpr call::FlagSpec kFlags[] = {
+      {"--name", true}, {"--timeout", true},     {"--manifest", true}, {"--config", true},
+      {"--url", true},  {"--header-file", true}, {"--token-env", true}};
   const Words sorted = Sort(words);
   const Result<call::VerbFlags> flags = call::VerbFlags::Parse("mcp wrap", sorted.own, kFlags);
   if (!flags.ok()) {

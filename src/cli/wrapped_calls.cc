@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "cli/local_sessions.h"
+#include "cli/remote_exchange.h"
 #include "cli/wrapped_reads.h"
 #include "gateway/mcp/foreign_offers.h"
 
@@ -257,9 +258,13 @@ void WrappedCalls::TakeFailure(uint64_t ask, int64_t code, const std::string& me
     const bool missing = found.mapped().method == "resources/read" &&
                          (code == static_cast<int>(gateway::McpErrorCode::kNoResource) ||
                           code == static_cast<int>(gateway::McpErrorCode::kBadParams));
+    const bool ours = code == kNoRemoteAnswer && !wrapped_.request().first_line.empty();
     Descend(found.mapped(),
-            EndOf("error", missing ? kNoResourceClass : "tool.error",
-                  "the server says: " + Printable(message)),
+            EndOf("error",
+                  missing ? kNoResourceClass
+                  : ours  ? "mcp.server"
+                          : "tool.error",
+                  (ours ? "no answer of the server: " : "the server says: ") + Printable(message)),
             nullptr);
   }
 }

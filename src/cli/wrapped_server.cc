@@ -49,6 +49,9 @@ Status WrappedServer::Start() {
   gateway::McpClientHost& host = *this;
   client_ = std::make_unique<gateway::McpClient>(
       host, [this](std::string line) { process_->Send(std::move(line)); });
+  if (!request_.first_line.empty()) {
+    process_->Send(request_.first_line);
+  }
   ready_ = false;
   broken_.reset();
   ready_by_ = now + kStartTime;

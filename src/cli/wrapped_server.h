@@ -33,6 +33,7 @@ struct WrapRequest {
   policy::Manifest server;             // what its boundary is; its name is the prefix of its tools
   std::vector<std::string> run_words;  // `run`, flags, `--`, the command
   Nanos timeout{0};                    // of one call
+  std::string first_line;              // for its stdin, before the conversation; may be empty
   std::string receipt;                 // where `run_words` put the receipt of the server
 };
 

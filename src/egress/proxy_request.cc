@@ -150,24 +150,24 @@ Status ReadConnect(const net::HttpRequestHead& head, ProxyRequest& request) {
 }
 
 Status ReadForward(const net::HttpRequestHead& head, ProxyRequest& request) {
-  constexpr std::string_view kScheme = "http://";
+  constexpr std::string_view kPlain = "http://";
+  constexpr std::string_view kTls = "https://";
   std::string_view rest = head.target;
-  if (rest.size() > 8 && SameText(rest.substr(0, 8), "https://")) {
-    return Refused("egress.connect_needed", "https goes through CONNECT",
-                   "set HTTPS_PROXY to the address of this proxy, with http:// in front");
+  request.tls = SameText(rest.substr(0, kTls.size()), kTls);
+  const std::string_view scheme = request.tls ? kTls : kPlain;
+  if (rest.size() <= scheme.size() || !SameText(rest.substr(0, scheme.size()), scheme)) {
+    return Malformed("a proxy takes CONNECT, or a target that begins with http:// or https://");
   }
-  if (rest.size() <= kScheme.size() || !SameText(rest.substr(0, kScheme.size()), kScheme)) {
-    return Malformed("a proxy takes CONNECT, or a target that begins with http://");
-  }
-  rest.remove_prefix(kScheme.size());
+  rest.remove_prefix(scheme.size());
   const size_t end = rest.find_first_of("/?#");
   TRY_ASSIGN(request.to, policy::ParseHostAndPort(rest.substr(0, end)));
   request.form = ProxyRequest::Form::kForward;
+  const uint16_t usual_port = request.tls ? 443 : 80;
   if (request.to.port == 0) {
-    request.to.port = 80;
+    request.to.port = usual_port;
   }
   rest = end == std::string_view::npos ? std::string_view() : rest.substr(end);
-  TRY_ASSIGN(const HostAndPort host, ReadHost(head.fields, 80));
+  TRY_ASSIGN(const HostAndPort host, ReadHost(head.fields, usual_port));
   if (host != request.to) {
     return Mismatch("the target and Host name different hosts");
   }

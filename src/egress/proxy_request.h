@@ -2,8 +2,8 @@
 //
 // One HTTP request of a program inside a boundary, and what is sent upstream for it.
 //
-// Three forms: CONNECT opens a tunnel; an absolute target ("GET http://host/") is forwarded; a plain path comes through
-// a tunnel that is looked into, and belongs to that tunnel's host. The authority is parsed once: target, Host and tunnel
+// Three forms: CONNECT opens a tunnel; an absolute target ("GET http://host/", "GET https://host/") is forwarded, with TLS of
+// ours if it says https; a plain path comes through a tunnel that is looked into, and belongs to that tunnel's host. The authority is parsed once: target, Host and tunnel
 // must agree, and from then on only the parsed value exists. The head that goes upstream is written anew from values,
 // never copied: fields that speak to this proxy or about the way here are left out, and the body is framed by us.
 #pragma once
@@ -23,7 +23,7 @@ struct ProxyRequest {
   enum class Form : uint8_t { kConnect, kForward, kTunnelled };
   Form form = Form::kConnect;
   policy::HostAndPort to;  // always with a port
-  bool tls = false;  // of the upstream connection: kForward is without, kTunnelled as its tunnel
+  bool tls = false;  // of the upstream connection: kForward as its scheme, kTunnelled as its tunnel
   // Not of kConnect:
   std::string method;
   policy::UrlPath path;

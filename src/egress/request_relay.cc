@@ -159,7 +159,8 @@ Task<bool> RequestRelay::Exchange(const std::string& head) {
 // An upstream connection for the request: the one there is, or a new one.
 Task<bool> RequestRelay::Reach(const ProxyRequest& request, OpenTraffic& open) {
   if (upstream_ != nullptr && !upstream_ends_ && upstream_to_ == request.to &&
-      upstream_->buffer().empty() && !upstream_->stream().PeerGone()) {
+      upstream_tls_ == request.tls && upstream_->buffer().empty() &&
+      !upstream_->stream().PeerGone()) {
     co_return true;
   }
   upstream_.reset();
@@ -183,6 +184,7 @@ Task<bool> RequestRelay::Reach(const ProxyRequest& request, OpenTraffic& open) {
   }
   upstream_ = std::make_unique<BufferedStream>(std::move(dialed.stream));
   upstream_to_ = request.to;
+  upstream_tls_ = request.tls;
   upstream_ends_ = false;
   co_return true;
 }

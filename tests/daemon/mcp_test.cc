@@ -107,6 +107,72 @@ TEST_F(McpDaemon, CallsOfASessionShareFilesThatAreResources) {
   EXPECT_EQ(Post(key, BashCall(6, "true"), fields).status, 404);
 }
 
+TEST_F(McpDaemon, ProcessesOfASessionAreTools) {
+  const std::string key = daemon_.NewKey("local", "agent", "bot")["key"];
+  const std::string fields = Begin(key);
+  int next = 1;
+  const auto call = [&](const std::string& caller, const std::string& with, const char* tool,
+                        const Json& args) {
+    return Post(caller, Message(next++, "tools/call", {{"name", tool}, {"arguments", args}}), with);
+  };
+  const auto state = [](const HttpAnswer& answer) {
+    const Json& result = answer.body.contains("result") ? answer.body["result"] : answer.body;
+    return result.contains("structuredContent") ? result["structuredContent"]["processes"][0]
+                                                : Json{{"state", answer.text}};
+  };
+  EXPECT_TRUE(Contains(Post(key, Message(next++, "tools/list", Json::object()), fields).text,
+                       "\"start-process\""));
+  const HttpAnswer started =
+      call(key, fields, "start-process", {{"command", "echo up; sleep 1000"}, {"ports", {8123}}});
+  ASSERT_EQ(state(started)["state"], "running") << started.text;
+  const std::string id = state(started)["process_id"];
+  EXPECT_EQ(state(started)["ports"], Json::array({8123}));
+  EXPECT_TRUE(WaitUntil([&] {
+    return Contains(call(key, fields, "read-process", {{"process_id", id}}).text, "up\\n");
+  }));
+  const HttpAnswer later = call(key, fields, "read-process", {{"process_id", id}, {"offset", 3}});
+  EXPECT_EQ(later.body["result"]["structuredContent"]["output"], "") << later.text;
+  EXPECT_EQ(state(call(key, fields, "list-processes", Json::object()))["process_id"], id);
+  EXPECT_TRUE(
+      Contains(call(key, fields, "start-process", {{"command", "true"}, {"ports", {8123}}}).text,
+               "policy.ports"));
+  EXPECT_TRUE(
+      Contains(call(key, fields, "start-process", {{"command", 5}}).text, "policy.args.schema"));
+
+  // Another agent, in a session of its own, neither sees it nor ends it.
+  const std::string first = session_;
+  const std::string stranger = daemon_.NewKey("local", "agent", "spy")["key"];
+  const std::string others = Begin(stranger);
+  EXPECT_TRUE(Contains(call(stranger, others, "read-process", {{"process_id", id}}).text,
+                       "policy.process"));
+  EXPECT_TRUE(Contains(call(stranger, others, "stop-process", {{"process_id", id}}).text,
+                       "policy.process"));
+  EXPECT_FALSE(Contains(call(stranger, others, "list-processes", Json::object()).text, id));
+  EXPECT_EQ(call(stranger, fields, "stop-process", {{"process_id", id}}).status, 404);
+  EXPECT_EQ(state(call(key, fields, "read-process", {{"process_id", id}}))["state"], "running");
+
+  // The control, and its receipt.
+  EXPECT_TRUE(
+      Contains(call(key, fields, "stop-process", {{"process_id", id}}).text, "asked to end"));
+  EXPECT_TRUE(WaitUntil([&] {
+    return state(call(key, fields, "read-process", {{"process_id", id}}))["state"] == "ended";
+  }));
+  EXPECT_EQ(state(call(key, fields, "stop-process", {{"process_id", id}}))["state"], "ended");
+  EXPECT_TRUE(WaitUntil(
+      [&] { return daemon_.Ask("GET", "/v1/calls/" + id + "/receipt", key).status == 200; }));
+
+  // Without a session there are none.
+  EXPECT_FALSE(Contains(
+      Post(key, Modern(Message(1, "tools/list", Json::object())), ModernFields("tools/list")).text,
+      "start-process"));
+  EXPECT_EQ(Post(key,
+                 Modern(Message(1, "tools/call",
+                                {{"name", "start-process"}, {"arguments", {{"command", "true"}}}})),
+                 ModernFields("tools/call", "start-process"))
+                .body["error"]["code"],
+            -32602);
+}
+
 TEST_F(McpDaemon, ARefusedCallSaysWhyAndAnUnknownToolIsAnError) {
   const std::string key = daemon_.key();
   const std::string fields = Begin(key);

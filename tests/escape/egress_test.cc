@@ -366,6 +366,62 @@ print('last', get('GET', '/v1/f'))
   EXPECT_FALSE(Contains(seen, "/v1/e")) << "OPEN\n" << seen;
 }
 
+// A program without TLS leaves it to the proxy. The rules and the verification are those of an intercepted connection, and a
+// connection without TLS is never used for it.
+TEST_F(EgressEscape, AForwardedHttpsRequestIsJudgedAndVerified) {
+  const std::string tls = "api.test:" + std::to_string(tls_);
+  const std::string plain = "api.test:" + std::to_string(plain_);
+  const Strings rules = {"--allow", "GET https://" + tls + "/v1/**",
+                         "--allow", "GET https://" + plain + "/v1/**",
+                         "--allow", "GET http://" + plain + "/v1/**"};
+  const std::string code = R"(
+import http.client
+def get(c, name, method, target):
+    try:
+        c.request(method, target, headers={'Host': target.split('/')[2]})
+        r = c.getresponse()
+        r.read()
+        print(name, r.status)
+    except Exception as e:
+        c.close()
+        print(name, e.__class__.__name__)
+def fresh():
+    return http.client.HTTPConnection('127.0.0.1', 3128, timeout=20)
+get(fresh(), 'good', 'GET', 'https://TLS/v1/good')
+get(fresh(), 'method', 'POST', 'https://TLS/v1/post')
+get(fresh(), 'path', 'GET', 'https://TLS/v2/secret')
+get(fresh(), 'host', 'GET', 'https://other.test:1/v1/secret')
+c = fresh()
+get(c, 'without', 'GET', 'http://PLAIN/v1/without')
+get(c, 'downgraded', 'GET', 'https://PLAIN/v1/secret')
+)";
+  const auto with_ports = [&](std::string text) {
+    for (const auto& [word, value] : {std::pair("TLS", tls), std::pair("PLAIN", plain)}) {
+      for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at)) {
+        text.replace(at, std::string(word).size(), value);
+      }
+    }
+    return text;
+  };
+  const RunResult run = Inside(rules, with_ports(code));
+  EXPECT_TRUE(Contains(run.out, "good 200")) << "NO-CONTROL\n" << run.out << run.err;
+  EXPECT_TRUE(Contains(run.out, "without 200")) << "NO-CONTROL\n" << run.out << run.err;
+  EXPECT_TRUE(Contains(run.out, "method 403")) << "OPEN\n" << run.out;
+  EXPECT_TRUE(Contains(run.out, "path 403")) << "OPEN\n" << run.out;
+  EXPECT_TRUE(Contains(run.out, "host 403")) << "OPEN\n" << run.out;
+  EXPECT_TRUE(Contains(run.out, "downgraded 502")) << "OPEN\n" << run.out;
+  const std::string seen = Seen();
+  EXPECT_TRUE(Contains(seen, "GET /v1/good")) << "NO-CONTROL\n" << seen;
+  EXPECT_FALSE(Contains(seen, "secret")) << "OPEN\n" << seen;
+  EXPECT_FALSE(Contains(seen, "POST")) << "OPEN\n" << seen;
+  Strings untrusted = rules;
+  untrusted.insert(untrusted.end(),
+                   {"--resolve", "api.test=127.0.0.1", "--dangerously-allow-address", "127.0.0.1"});
+  const RunResult unknown = InsideBare(untrusted, with_ports(code));
+  EXPECT_TRUE(Contains(unknown.out, "good 502")) << "OPEN\n" << unknown.out;
+  EXPECT_FALSE(Contains(Seen(), "/v1/good")) << "OPEN";
+}
+
 // A server that is not who it says, or lies about its answer, gives an error inside.
 TEST_F(EgressEscape, UpstreamIsVerifiedAndItsAnswersAreWhole) {
   const std::string rule = "GET https://" + Api() + "/**";

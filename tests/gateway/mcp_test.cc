@@ -2,6 +2,7 @@
 //
 // MCP over HTTP as a client sees it: both eras, what is wrong with a request and with which code, and calls that end with
 // their clients.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -191,6 +192,9 @@ TEST_F(McpHttp, ALegacyClientHasASession) {
   const Reply1 without = Ask(Message("4", "tools/list", ""), "");
   EXPECT_EQ(without.status, 400);
   EXPECT_EQ(Code(without), -32600);
+  const Reply1 twice = Ask(Message("4", "tools/list", ""), InSession() + InSession());
+  EXPECT_EQ(twice.status, 400);
+  EXPECT_THAT(twice.body, ::testing::HasSubstr("more than once"));
   EXPECT_EQ(Ask(Message("4", "tools/list", ""), InSession(kOtherId)).status, 404);
   EXPECT_EQ(Ask(Message("4", "tools/list", ""), InSession("../../etc")).status, 404);
   EXPECT_EQ(AskRaw(Request("DELETE", "/mcp", "agent-key", InSession())).status, 204);

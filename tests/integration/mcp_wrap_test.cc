@@ -260,9 +260,8 @@ TEST_F(McpWrap, MistakesAreNamed) {
   EXPECT_EQ(Coffer({"mcp", "wrap"}).exit, 120);
   EXPECT_EQ(Coffer({"mcp", "wrap", "--name", "Not A Name", "--", "true"}).exit, 120);
   EXPECT_EQ(Coffer({"mcp", "wrap", "--tty", "--", "true"}).exit, 120);
-  const RunResult url = Coffer({"mcp", "wrap", "--url", "https://example.com/mcp"});
-  EXPECT_EQ(url.exit, 120);
-  EXPECT_TRUE(Contains(url.err, "cannot be wrapped")) << url.err;
+  EXPECT_EQ(Coffer({"mcp", "wrap", "--url", "https://example.com/mcp", "--", "true"}).exit, 120);
+  EXPECT_EQ(Coffer({"mcp", "wrap", "--token-env", "HOME", "--", "true"}).exit, 120);
   EXPECT_EQ(Coffer({"mcp", "wrap", "--no-such-flag", "--", "true"}).exit, 120);
   EXPECT_EQ(Coffer({"mcp", "wrap", "--", "true"}).exit, 125);
   EXPECT_EQ(Coffer({"mcp", "review", "../../etc/passwd"}).exit, 120);

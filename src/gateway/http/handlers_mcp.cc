@@ -54,7 +54,12 @@ void DeleteMcp(const std::shared_ptr<Exchange>& exchange, Respond respond) {
     respond(ProblemResponse(problem));
     return;
   }
-  if (session == nullptr || head.Count("Mcp-Session-Id") != 1) {
+  if (session != nullptr && head.Count("Mcp-Session-Id") != 1) {
+    respond(
+        ProblemResponse(MakeProblem(400, "mcp.session", "Mcp-Session-Id is given more than once")));
+    return;
+  }
+  if (session == nullptr) {
     respond(ProblemResponse(MakeProblem(400, "mcp.session", "Mcp-Session-Id is missing",
                                         "it is a field of the answer to initialize")));
     return;

@@ -3,13 +3,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "gateway/http/handlers.h"
 #include "gateway/http/mcp_file_reader.h"
+#include "gateway/http/mcp_made.h"
 #include "gateway/http/names.h"
 #include "gateway/mcp/file_uri.h"
+#include "gateway/mcp/process_tools.h"
 #include "gateway/mcp/tool_json.h"
 #include "policy/manifest/manifest.h"
 
@@ -25,8 +28,25 @@ McpError UnknownTool(std::string_view tool) {
       {}};
 }
 
-// A failure that is not a tool's. `code` and `retry_after` in its data are those of the HTTP API.
-McpError ErrorOf(const Refusal& refusal, McpErrorCode not_found) {
+bool HasTool(const Json& tools, const std::string& name) {
+  return std::any_of(tools.begin(), tools.end(),
+                     [&](const Json& tool) { return tool.at("name") == name; });
+}
+
+// Where the tool that they call can be called. A manifest with one of their names takes its place.
+void AddProcessTools(Json& tools) {
+  if (HasTool(tools, kProcessRunner)) {
+    for (Json& tool : ProcessToolsJson("this session")) {
+      if (!HasTool(tools, tool.at("name").get<std::string>())) {
+        tools.push_back(std::move(tool));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+McpError McpErrorOf(const Refusal& refusal, McpErrorCode not_found) {
   const McpErrorCode code = refusal.kind == RefusalKind::kNotFound  ? not_found
                             : refusal.kind == RefusalKind::kInvalid ? McpErrorCode::kBadParams
                                                                     : McpErrorCode::kInternal;
@@ -40,7 +60,7 @@ McpError ErrorOf(const Refusal& refusal, McpErrorCode not_found) {
   return {code, refusal.message, PrintJson(data)};
 }
 
-call::ToolReply ReplyOf(CallView&& view) {
+call::ToolReply McpReplyOf(CallView&& view) {
   call::ToolReply reply;
   reply.call_id = view.identity.call_id;
   reply.outcome = std::move(view.outcome);
@@ -60,45 +80,8 @@ call::ToolReply ReplyOf(CallView&& view) {
   return reply;
 }
 
-}  // namespace
-
-// A result as it is sent, or an error.
-struct McpServiceHost::Made {
-  Made(Json made) : result(std::move(made)) {}     // NOLINT(google-explicit-constructor)
-  Made(McpError made) : error(std::move(made)) {}  // NOLINT(google-explicit-constructor)
-  Json result;
-  std::optional<McpError> error;
-  std::string line;
-};
-
-template <typename T>
-Reply<T> McpServiceHost::Answering(const McpId& id, std::function<Made(T&)> make,
-                                   McpErrorCode not_found) {
-  return Reply<T>::Prepared(
-      [weak = weak_from_this(), id, form = server().FormOf(id), api = client_.api,
-       asker = client_.asker, flight = flight_, not_found,
-       make = std::move(make)](Answer<T> answer) -> std::function<void()> {
-        auto made = std::make_shared<Made>(
-            answer.ok() ? make(answer.value()) : Made(ErrorOf(answer.refusal(), not_found)));
-        std::shared_ptr<void> room;
-        if (!made->error) {
-          made->line = form.Line(made->result);
-          made->result = nullptr;
-          if (made->line.size() >= kCountedBytes) {
-            room = api->service.Hold(*asker, made->line.size(), Service::Holding::kAnyway);
-          }
-        }
-        return [weak, id, made, room, flight] {
-          if (flight != nullptr) {
-            flight->End();
-          }
-          if (const auto host = weak.lock()) {
-            host->Deliver(id, std::move(*made), room);
-          }
-        };
-      },
-      client_.asker);
-}
+McpServiceHost::Made::Made(Json made) : result(std::make_shared<Json>(std::move(made))) {}
+McpServiceHost::Made::Made(McpError made) : error(std::move(made)) {}
 
 void McpServiceHost::Deliver(const McpId& id, Made made, std::shared_ptr<void> room) {
   timer_.reset();
@@ -118,14 +101,40 @@ void McpServiceHost::ListTools(const McpId& id) {
   using List = std::shared_ptr<const Json>;
   client_.api->service.ListToolDefinitions(
       client_.who,
-      Answering<List>(id, [](List& tools) -> Made { return Json{{"tools", *tools}}; }));
+      Answering<List>(id, [in_session = !client_.session_id.empty()](List& tools) -> Made {
+        Json all = *tools;
+        if (in_session) {
+          AddProcessTools(all);
+        }
+        return Json{{"tools", std::move(all)}};
+      }));
 }
 
 void McpServiceHost::Begin(const McpCall& call) {
   if (!policy::IsToolName(call.tool)) {
     server().Answer(call.id, UnknownTool(call.tool));
-    return;
+  } else if (!client_.session_id.empty() && FindProcessTool(call.tool)) {
+    BeginProcess(call);
+  } else {
+    Submit(call);
   }
+}
+
+CallRequest McpServiceHost::RequestOf(const McpCall& call) const {
+  CallRequest request;
+  request.tool = call.tool;
+  request.args_json = call.args_json;
+  if (!client_.session_id.empty()) {
+    request.session_id = client_.session_id;
+  }
+  request.idempotency_key = client_.idempotency_key;
+  request.request_id = client_.ids_are_keys ? call.id : "";
+  request.traceparent =
+      call.traceparent.empty() ? client_.traceparent : std::optional(call.traceparent);
+  return request;
+}
+
+void McpServiceHost::Submit(const McpCall& call) {
   flight_ = std::make_shared<McpFlight>(
       [api = client_.api, who = client_.who, asker = client_.asker](const std::string& call_id) {
         const auto ignored = [](const Answer<CallView>&) {};  // it may have ended by itself
@@ -140,16 +149,7 @@ void McpServiceHost::Begin(const McpCall& call) {
     return;
   }
   flight_->SetCancelled(client_.cancelled);
-  CallRequest request;
-  request.tool = call.tool;
-  request.args_json = call.args_json;
-  if (!client_.session_id.empty()) {
-    request.session_id = client_.session_id;
-  }
-  request.idempotency_key = client_.idempotency_key;
-  request.request_id = client_.ids_are_keys ? call.id : "";
-  request.traceparent =
-      call.traceparent.empty() ? client_.traceparent : std::optional(call.traceparent);
+  CallRequest request = RequestOf(call);
   request.watch = flight_->MakeWatch();
   begun_ = std::chrono::steady_clock::now();
   TellProgress(call.id);
@@ -160,7 +160,7 @@ void McpServiceHost::Begin(const McpCall& call) {
           return UnknownTool(tool);
         }
         const std::vector<audit::ExportedFile> exported = std::move(view.exported);
-        return McpResultJson(ReplyOf(std::move(view)), exported);
+        return McpResultJson(McpReplyOf(std::move(view)), exported);
       }));
 }
 

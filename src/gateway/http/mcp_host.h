@@ -13,6 +13,7 @@
 
 #include "gateway/http/exchange.h"
 #include "gateway/http/mcp_flights.h"
+#include "gateway/mcp/process_tools.h"
 #include "gateway/mcp/server.h"
 
 namespace coffer::gateway {
@@ -48,6 +49,15 @@ class McpServiceHost : public McpHost, public std::enable_shared_from_this<McpSe
                      McpErrorCode not_found = McpErrorCode::kInternal);
   void Deliver(const McpId& id, Made made, std::shared_ptr<void> room);
   void TellProgress(const McpId& id);
+  CallRequest RequestOf(const McpCall& call) const;
+  void Submit(const McpCall& call);
+  // mcp_process_calls.cc
+  void BeginProcess(const McpCall& call);
+  void StartProcess(const McpCall& call, const ProcessAsk& ask);
+  void ListProcesses(const McpId& id);
+  void FindProcess(const McpId& id, ProcessTool kind, const ProcessAsk& ask);
+  void ReadProcess(const McpId& id, const ProcessState& state, const ProcessAsk& ask);
+  void StopProcess(const McpId& id, const ProcessState& state);
   void ListFiles(const McpRequest& request);
   void ReadFile(const McpRequest& request);
 

@@ -130,7 +130,11 @@ void McpPost::TakeInitialize() {
 void McpPost::TakeLegacy() {
   if (session_id_.empty()) {
     const std::string* const field = head_.Find(kSessionField);
-    if (field == nullptr || head_.Count(kSessionField) != 1) {
+    if (field != nullptr && head_.Count(kSessionField) != 1) {
+      RespondError(400, {McpErrorCode::kBadHeaders, "Mcp-Session-Id is given more than once", {}});
+      return;
+    }
+    if (field == nullptr) {
       RespondError(400, {McpErrorCode::kBadMessage,
                          "Mcp-Session-Id is missing: begin with initialize, or name a version in "
                          "_meta and MCP-Protocol-Version",

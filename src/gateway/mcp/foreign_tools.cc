@@ -91,7 +91,7 @@ struct Reader {
                             {"readOnlyHint", false},
                             {"destructiveHint", true},
                             {"idempotentHint", false},
-                            {"openWorldHint", false}};
+                            {"openWorldHint", !server.network.empty()}};
     made.shown = std::make_shared<const Json>(std::move(shown));
     const std::string hash = policy::ManifestHash(manifest);
     made.tool = std::make_shared<const policy::Tool>(

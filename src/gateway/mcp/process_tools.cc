@@ -33,7 +33,7 @@ constexpr Definition kDefinitions[] = {
      "of the tool shell, without network. The answer has its process_id and comes at once: use "
      "read-process to see whether it still runs and what it has printed. Later calls of tools "
      "reach it on 127.0.0.1 at the ports that are named here, and at no others. Up to 8 "
-     "processes run at the same time, 4 of them with ports. All end when this connection ends.",
+     "processes run at the same time, 4 of them with ports. All end when OWNER ends.",
      R"({"type": "object", "required": ["command"], "properties": {
        "command": {"type": "string", "minLength": 1, "maxLength": 65536,
          "description": "The command, as for bash -c. It must not put itself into the background."},
@@ -43,8 +43,8 @@ constexpr Definition kDefinitions[] = {
        "additionalProperties": false})",
      false},
     {ProcessTool::kList, "list-processes",
-     "List the background processes of this connection: those that run and those that have ended.",
-     kNoInput, true},
+     "List the background processes of OWNER: those that run and those that have ended.", kNoInput,
+     true},
     {ProcessTool::kRead, "read-process",
      "Say whether a background process still runs, or how it ended, and return what it has "
      "printed to stdout and stderr. Without offset the last 16 KiB; with the next_offset of an "
@@ -148,12 +148,16 @@ std::optional<ProcessTool> FindProcessTool(std::string_view name) {
   return std::nullopt;
 }
 
-std::vector<Json> ProcessToolsJson() {
+std::vector<Json> ProcessToolsJson(std::string_view owner) {
   std::vector<Json> tools;
   for (const Definition& one : kDefinitions) {
+    std::string description = one.description;
+    if (const size_t at = description.find("OWNER"); at != std::string::npos) {
+      description.replace(at, std::string_view("OWNER").size(), owner);
+    }
     tools.push_back({{"name", one.name},
                      {"title", one.name},
-                     {"description", one.description},
+                     {"description", std::move(description)},
                      {"inputSchema", Json::parse(one.input)},
                      {"outputSchema", OutputSchema()},
                      {"annotations",

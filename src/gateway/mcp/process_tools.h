@@ -23,8 +23,8 @@ std::optional<ProcessTool> FindProcessTool(std::string_view name);
 // The declared tool that start-process calls.
 inline constexpr const char* kProcessRunner = "shell";
 
-// As tools/list has them.
-std::vector<Json> ProcessToolsJson();
+// As tools/list has them. `owner`: with what they end, "this connection" or "this session".
+std::vector<Json> ProcessToolsJson(std::string_view owner);
 
 // What the client asked for, checked against the schema of the tool.
 struct ProcessAsk {

@@ -5,8 +5,9 @@
 //
 //   node run.mjs COFFER
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -161,5 +162,33 @@ for (const [name, flags, args, work] of servers) {
     await assert.rejects(client.request({ method: 'completion/complete', params: {} }, { parse: (value) => value }), /not passed on|does not support/);
   }));
 }
+// The official server at a URL.
+const port = await new Promise((done) => {
+  const probe = createServer().listen(0, '127.0.0.1', () => {
+    const { port: free } = probe.address();
+    probe.close(() => done(free));
+  });
+});
+const everything = join(packages, '@modelcontextprotocol/server-everything/dist/index.js');
+const remote = spawn(process.execPath, [everything, 'streamableHttp'], { env: { ...process.env, PORT: String(port) }, stdio: ['ignore', 'ignore', 'pipe'] });
+await new Promise((done, fail) => {
+  remote.stderr.on('data', (text) => /listening/i.test(String(text)) && done());
+  remote.on('exit', () => fail(new Error('server-everything did not start')));
+});
+const reach = ['--resolve', 'remote.test=127.0.0.1', '--dangerously-allow-address', '127.0.0.1/32'];
+const words = ['mcp', 'wrap', '--name', 'remote', ...reach, '--url', `http://remote.test:${port}/mcp`];
+await step('server-everything at a URL, wrapped', () => withClient(old, OldStdio, words, async (client) => {
+  const { tools } = await client.listTools();
+  assert.ok(tools.length > 0 && tools.every((tool) => tool.name.startsWith('remote-')), JSON.stringify(tools));
+  assert.equal(textOf(await client.callTool({ name: 'remote-echo', arguments: { message: 'hello' } })), 'Echo: hello');
+  assert.equal((await client.callTool({ name: 'remote-echo', arguments: { message: 5 } })).isError, true);
+  const { prompts } = await client.listPrompts();
+  assert.ok(prompts.length > 0 && prompts.every((prompt) => prompt.name.startsWith('remote-')), JSON.stringify(prompts));
+  const { resources } = await client.listResources();
+  const { contents } = await client.readResource({ uri: resources[0].uri });
+  assert.equal(contents[0].uri, resources[0].uri);
+}));
+remote.removeAllListeners('exit');
+remote.kill();
 rmSync(scratch, { recursive: true, force: true });
 console.log('all steps passed');

@@ -144,8 +144,30 @@ TEST(ProxyRequest, OneAuthority) {
   EXPECT_NE(Code("GET http://api.test@evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n"), "ok");
   EXPECT_NE(Code("GET http://api.test#@evil.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n"), "ok");
   EXPECT_NE(Code("GET http://api.test\\@evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n"), "ok");
-  EXPECT_EQ(Code("GET https://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n"),
-            "egress.connect_needed");
+}
+
+// A client without TLS of its own leaves TLS to the proxy.
+TEST(ProxyRequest, ForwardedHttpsHasTlsUpstream) {
+  const Result<ProxyRequest> usual =
+      ParseProxyRequest("POST https://api.test/mcp HTTP/1.1\r\nHost: api.test\r\n\r\n");
+  ASSERT_TRUE(usual.ok());
+  EXPECT_TRUE(usual->tls);
+  EXPECT_TRUE(usual->request().tls);
+  EXPECT_EQ(usual->to.port, 443);
+  EXPECT_EQ(usual->form, ProxyRequest::Form::kForward);
+  EXPECT_TRUE(usual->UpstreamHead(true).starts_with("POST /mcp HTTP/1.1\r\nHost: api.test\r\n"));
+  const Result<ProxyRequest> other =
+      ParseProxyRequest("GET HTTPS://api.test:8443/ HTTP/1.1\r\nHost: api.test:8443\r\n\r\n");
+  ASSERT_TRUE(other.ok());
+  EXPECT_TRUE(other->tls);
+  EXPECT_EQ(other->to.port, 8443);
+  const Result<ProxyRequest> plain =
+      ParseProxyRequest("GET http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n");
+  ASSERT_TRUE(plain.ok());
+  EXPECT_FALSE(plain->tls);
+  EXPECT_EQ(Code("GET https://api.test/ HTTP/1.1\r\nHost: api.test:80\r\n\r\n"),
+            "egress.authority_mismatch");
+  EXPECT_NE(Code("GET https:///x HTTP/1.1\r\nHost: api.test\r\n\r\n"), "ok");
 }
 
 // Two readers of one of these could see a second request in it.
