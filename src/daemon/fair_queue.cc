@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/fair_queue.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <thread>
 #include <utility>
@@ -20,12 +18,6 @@ constexpr std::chrono::milliseconds kMostCredit{20}, kMostDebt{100};
 constexpr std::chrono::milliseconds kLook{1};
 
 }  // namespace
-
-std::chrono::nanoseconds ThreadCpuTime() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
-}
 
 double FairLimits::QuarterOfProcessors() {
   return std::max(1U, std::thread::hardware_concurrency()) / 4.0;

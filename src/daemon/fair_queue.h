@@ -32,6 +32,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/thread_time.h"
+
 namespace coffer::daemon {
 
 // The tenant of clients whose key is not known yet. No tenant counts them as another one: a client without a key must not
@@ -53,10 +55,8 @@ struct FairLimits {
   static double QuarterOfProcessors();
 };
 
-std::chrono::nanoseconds ThreadCpuTime();
-
 struct FairClocks {
-  std::function<std::chrono::nanoseconds()> used = ThreadCpuTime;  // CPU time of the calling thread
+  std::function<std::chrono::nanoseconds()> used = ThreadCpuTime;
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
 };
 

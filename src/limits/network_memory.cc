@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "limits/network_memory.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <charconv>
 
@@ -105,12 +103,6 @@ std::optional<uint64_t> HiddenTcpBytes(const std::string& proc, pid_t pid,
     sum += ParseTcp(*text, seen);
   }
   return sum;
-}
-
-Nanos ThreadCpuTime() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return std::chrono::seconds(now.tv_sec) + Nanos(now.tv_nsec);
 }
 
 std::optional<uint64_t> HiddenTcp::Bytes(const std::string& proc, pid_t pid,

@@ -18,11 +18,9 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "base/thread_time.h"
 
 namespace coffer::limits {
-
-// CPU time of the calling thread: a busy machine makes a sample take longer, not cost more.
-Nanos ThreadCpuTime();
 
 // How many UNIX and TCP sockets there are, closed ones included. Nothing if it cannot be read.
 struct SocketsInUse {

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the calling thread has cost: a busy machine makes work take longer, not cost more.
+#pragma once
+
+#include <time.h>
+
+#include <chrono>
+
+#include "base/clock.h"
+
+namespace coffer {
+
+inline Nanos ThreadCpuTime() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + Nanos(now.tv_nsec);
+}
+
+}  // namespace coffer
