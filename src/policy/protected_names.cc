@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ascii.h"
+
 namespace coffer::policy {
 namespace {
 
 constexpr ProtectedName kGit = {".git", "git", true};
 
-constexpr std::array kNames = {
+constexpr std::array kProtectedNames = {
     ProtectedName{".vscode", "VS Code", true},
     ProtectedName{".idea", "an editor of JetBrains", true},
     ProtectedName{".claude", "an agent", true},
@@ -75,33 +77,32 @@ constexpr std::array kGitParts = {
     GitPart{"hooks", true, ""},
 };
 
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
 bool SameName(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](char x, char y) { return Lower(x) == Lower(y); });
+                    [](char x, char y) { return LowerCase(x) == LowerCase(y); });
 }
 
 }  // namespace
 
-std::span<const ProtectedName> ProtectedNames() { return kNames; }
+std::span<const ProtectedName> ProtectedNames() { return kProtectedNames; }
 
 const ProtectedName* FindProtectedName(std::string_view name) {
   // Nearly every name in a project ends here.
   constexpr std::string_view kFirst = ".clmo";
-  static_assert(std::all_of(kNames.begin(), kNames.end(), [&](const ProtectedName& known) {
-    return kFirst.find(known.name[0]) != std::string_view::npos;
-  }));
-  if (name.empty() || kFirst.find(Lower(name[0])) == std::string_view::npos) {
+  static_assert(
+      std::all_of(kProtectedNames.begin(), kProtectedNames.end(), [&](const ProtectedName& known) {
+        return kFirst.find(known.name[0]) != std::string_view::npos;
+      }));
+  if (name.empty() || kFirst.find(LowerCase(name[0])) == std::string_view::npos) {
     return nullptr;
   }
   if (SameName(name, kGit.name)) {
     return &kGit;
   }
   const auto* const found =
-      std::find_if(kNames.begin(), kNames.end(),
+      std::find_if(kProtectedNames.begin(), kProtectedNames.end(),
                    [&](const ProtectedName& known) { return SameName(name, known.name); });
-  return found == kNames.end() ? nullptr : found;
+  return found == kProtectedNames.end() ? nullptr : found;
 }
 
 std::span<const GitPart> GitParts() { return kGitParts; }

@@ -26,7 +26,7 @@ McpError UnknownTool(std::string_view tool) {
 }
 
 // A failure that is not a tool's. `code` and `retry_after` in its data are those of the HTTP API.
-McpError ErrorOf(const Refusal& refusal, McpErrorCode not_found) {
+McpError McpErrorOf(const Refusal& refusal, McpErrorCode not_found) {
   const McpErrorCode code = refusal.kind == RefusalKind::kNotFound  ? not_found
                             : refusal.kind == RefusalKind::kInvalid ? McpErrorCode::kBadParams
                                                                     : McpErrorCode::kInternal;
@@ -79,7 +79,7 @@ Reply<T> McpServiceHost::Answering(const McpId& id, std::function<Made(T&)> make
        asker = client_.asker, flight = flight_, not_found,
        make = std::move(make)](Answer<T> answer) -> std::function<void()> {
         auto made = std::make_shared<Made>(
-            answer.ok() ? make(answer.value()) : Made(ErrorOf(answer.refusal(), not_found)));
+            answer.ok() ? make(answer.value()) : Made(McpErrorOf(answer.refusal(), not_found)));
         std::shared_ptr<void> room;
         if (!made->error) {
           made->line = form.Line(made->result);

@@ -78,7 +78,7 @@ Json StateSchema() {
             {"error", {{"type", "string"}}}}}};
 }
 
-Json OutputSchema() {
+Json ProcessSchema() {
   return {{"type", "object"},
           {"required", {"processes"}},
           {"properties",
@@ -155,7 +155,7 @@ std::vector<Json> ProcessToolsJson() {
                      {"title", one.name},
                      {"description", one.description},
                      {"inputSchema", Json::parse(one.input)},
-                     {"outputSchema", OutputSchema()},
+                     {"outputSchema", ProcessSchema()},
                      {"annotations",
                       {{"title", one.name},
                        {"readOnlyHint", one.reads},
