@@ -43,7 +43,7 @@ void SetResolver() {
 }
 
 // A log of bounded size, no memory image. Descriptors: what the host allows, which the monitor has raised.
-Status BoundResources() {
+Status BoundRole() {
   const rlimit size{call::kMostLogBytes, call::kMostLogBytes};
   const rlimit none{0, 0};
   if (::setrlimit(RLIMIT_FSIZE, &size) != 0 || ::setrlimit(RLIMIT_CORE, &none) != 0) {
@@ -144,11 +144,11 @@ class Calls {
   bool retired_ = false;
 };
 
-Status Serve(int door) {
+Status ServeCalls(int door) {
   SetResolver();
   egress::UpstreamTrust trust = egress::UpstreamTrust::OfThisHost();
   LoadResolver();
-  TRY(BoundResources());
+  TRY(BoundRole());
   TRY(EnforceNoFiles());
   TRY(EnterRole(RoleKind::kCallEgress));
   const std::unique_ptr<net::Loop> loop = net::MakeLoop();
@@ -161,7 +161,7 @@ Status Serve(int door) {
 void RunCallEgress(int door) {
   (void)Syscall(SYS_prctl, PR_SET_NAME, Arg("coffer-proxy"), 0, 0, 0);
   (void)Syscall(SYS_fcntl, door, F_SETFD, FD_CLOEXEC);
-  if (const Status served = Serve(door); !served.ok()) {
+  if (const Status served = ServeCalls(door); !served.ok()) {
     PrintError(served.error());
     ::_exit(kExitFailed);
   }

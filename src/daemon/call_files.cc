@@ -64,7 +64,7 @@ Refusal NotExported(const std::string& path) {
               "receipt says what was not"};
 }
 
-gateway::FileView ViewOf(const audit::ExportedFile& file, const audit::Receipt& receipt) {
+gateway::FileView ExportView(const audit::ExportedFile& file, const audit::Receipt& receipt) {
   gateway::FileView view;
   view.path = file.path;
   view.size = file.size;
@@ -79,7 +79,7 @@ class ExportedDownload : public gateway::Download {
       : context_(context),
         state_(std::make_shared<State>(
             State{call.tenant, call.receipt.identity.call_id, file, Sha256(), 0, ""})),
-        view_(ViewOf(file, call.receipt)) {}
+        view_(ExportView(file, call.receipt)) {}
 
   const gateway::FileView& file() const override { return view_; }
 
@@ -148,7 +148,7 @@ gateway::Answer<std::vector<gateway::FileView>> ListExported(call::Recorder& rec
       return Pruned();
     }
     if (file.path.starts_with(prefix)) {
-      views.push_back(ViewOf(file, call->receipt));
+      views.push_back(ExportView(file, call->receipt));
     }
   }
   std::sort(views.begin(), views.end(),

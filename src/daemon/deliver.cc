@@ -29,7 +29,7 @@ namespace {
 using store::AllTenants;
 using store::OutboxRow;
 
-constexpr Nanos kTrimEvery = std::chrono::seconds(1);
+constexpr Nanos kTrimDeliveriesEvery = std::chrono::seconds(1);
 constexpr Nanos kSayEvery = std::chrono::seconds(60);
 constexpr size_t kBatchBytes = egress::kMaxDeliverBody - 4096;  // room for what is around the spans
 
@@ -117,7 +117,7 @@ void Deliverer::Run() {
         break;
       }
     }
-    if (BootTime() - trimmed_ >= kTrimEvery) {
+    if (BootTime() - trimmed_ >= kTrimDeliveriesEvery) {
       Trim();
     }
     pollfd ready[] = {{egress_, POLLIN, 0}, {wake_.get(), POLLIN, 0}};

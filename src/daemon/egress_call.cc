@@ -31,7 +31,7 @@ using raw::Arg;
 using raw::Syscall;
 
 // Sockets for both sides of every connection and a few more; a log of bounded size; no memory image anywhere.
-Status BoundResources() {
+Status BoundProcess() {
   const rlimit files{256, 256};
   const rlimit size{call::kMostLogBytes, call::kMostLogBytes};
   const rlimit none{0, 0};
@@ -71,7 +71,7 @@ Status ServeOne(ServedCall& served, net::Loop& loop) {
   TRY(served.Open(call::kEgressGrants, trust, authorities));
   ::close(call::kEgressGrants);
   LoadResolver();
-  TRY(BoundResources());
+  TRY(BoundProcess());
   TRY(EnforceNoFiles());
   TRY(EnterRole(RoleKind::kCallEgress));
   TRY(served.Serve([&] { loop.Stop(); }));

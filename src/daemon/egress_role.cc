@@ -49,7 +49,7 @@ void WaitForEnd(int control) {
   } while (got == -EINTR || got > 0);
 }
 
-Status Serve(const Config& config, int control) {
+Status ServeEgress(const Config& config, int control) {
   Result<std::vector<egress::EgressReceiver>> receivers = LoadReceivers(config);
   if (!receivers.ok()) {
     return receivers.error();
@@ -99,7 +99,7 @@ Status EnforceNoFiles() {
 
 void RunEgress(const Config& config, int control) {
   (void)Syscall(SYS_prctl, PR_SET_NAME, Arg("coffer-egress"), 0, 0, 0);
-  if (const Status served = Serve(config, control); !served.ok()) {
+  if (const Status served = ServeEgress(config, control); !served.ok()) {
     if (served.error().kind == ErrorKind::kRefused) {
       WaitForEnd(control);  // the gateway finds the same mistake, says so and ends
       ::_exit(0);

@@ -8,7 +8,7 @@
 namespace coffer::daemon {
 namespace {
 
-constexpr size_t kMaxBytes = 4 << 20;
+constexpr size_t kMostEventBytes = 4 << 20;
 constexpr size_t kMaxEvents = 4096;
 constexpr size_t kMaxEventBytes = 16384;
 
@@ -66,7 +66,7 @@ void EventLog::Add(gateway::CallEvent event) {
   event.seq = next_++;
   bytes_ += event.data.size();
   events_.push_back(std::move(event));
-  while (events_.size() > kMaxEvents || bytes_ > kMaxBytes) {
+  while (events_.size() > kMaxEvents || bytes_ > kMostEventBytes) {
     DropOldest();
   }
   if (room_ != nullptr) {

@@ -11,7 +11,7 @@ namespace {
 // What a task costs at least: the loop's part of it, which is not measured.
 constexpr std::chrono::microseconds kLeast{50};
 // How long a tenant counts as served after its last task began.
-constexpr std::chrono::milliseconds kRecent{200};
+constexpr std::chrono::milliseconds kRecentUse{200};
 // What a tenant may use at once of its share, and what it may owe.
 constexpr std::chrono::milliseconds kMostCredit{20}, kMostDebt{100};
 // How often work is looked at that waits for its tenant's share.
@@ -68,7 +68,7 @@ void FairQueue::Queue(const std::string& name, Tenant& tenant) {
 }
 
 bool FairQueue::OthersAreServed(const std::string& name, Time now) const {
-  return now - (latest_ == name ? other_at_ : latest_at_) < kRecent;
+  return now - (latest_ == name ? other_at_ : latest_at_) < kRecentUse;
 }
 
 // Of those that have used up their shares beside others, the one that owes most.

@@ -35,7 +35,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kDrain{10'000};
 constexpr size_t kWorkers = 4;
-constexpr std::chrono::milliseconds kTrimEvery{1000};
+constexpr std::chrono::milliseconds kTrimMemoryEvery{1000};
 
 using Jwt = std::shared_ptr<const gateway::JwtVerifier>;
 
@@ -133,7 +133,7 @@ void Announce(const Config& config, uint16_t port, const std::optional<store::Ne
   PrintOut(text);
 }
 
-Status Serve(const Config& config, const GatewaySockets& sockets) {
+Status ServeGateway(const Config& config, const GatewaySockets& sockets) {
   const int warden = sockets.warden.get();
   const int monitor = sockets.monitor.get();
   KeepHeapSmall();
@@ -264,7 +264,7 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
     if (context.memory.used() > context.memory.limit() / 4) {
       workers.SubmitAlways(TrimHeap);
     }
-    trimming = loop->After(kTrimEvery, trim);
+    trimming = loop->After(kTrimMemoryEvery, trim);
   };
   trim();
   Announce(config, server->ports().front(), key);
@@ -277,7 +277,7 @@ Status Serve(const Config& config, const GatewaySockets& sockets) {
 }  // namespace
 
 int RunGateway(const Config& config, const GatewaySockets& sockets) {
-  if (const Status served = Serve(config, sockets); !served.ok()) {
+  if (const Status served = ServeGateway(config, sockets); !served.ok()) {
     PrintError(served.error());
     return served.error().kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
   }

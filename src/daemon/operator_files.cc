@@ -24,7 +24,7 @@ using raw::Arg;
 using raw::Syscall;
 
 constexpr size_t kFiles = 4;
-constexpr size_t kMaxBytes = 1 << 20;
+constexpr size_t kMostOperatorBytes = 1 << 20;
 
 // What the monitor says about each file.
 enum Slot : char { kNone = '-', kSent = 'f', kYourself = 'y', kFailed = 'e', kUnchanged = '=' };
@@ -87,7 +87,7 @@ Status ReadInto(const Named& name, Result<UniqueFd> opened, OperatorFiles& files
     }
     return HostFault("daemon.file", "cannot open " + name.path + ": " + opened.error().message);
   }
-  Result<std::string> text = sys::ReadFd(opened->get(), kMaxBytes);
+  Result<std::string> text = sys::ReadFd(opened->get(), kMostOperatorBytes);
   if (!text.ok()) {
     return HostFault("daemon.file", "cannot read " + name.path + ": " + text.error().message);
   }

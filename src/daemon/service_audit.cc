@@ -16,7 +16,7 @@ gateway::Refusal Wrong(std::string message) {
   return refusal;
 }
 
-gateway::AuditView ViewOf(const audit::SealedCall& sealed) {
+gateway::AuditView SealedView(const audit::SealedCall& sealed) {
   const store::Call& call = sealed.call;
   gateway::AuditView view;
   view.seal = audit::SealStateName(sealed.state);
@@ -103,7 +103,7 @@ void DaemonService::ListAudit(const gateway::Identity& who, gateway::AuditQuery 
           if (!sealed.ok()) {
             return RefusalOf(sealed.error());
           }
-          page.items.push_back(ViewOf(*sealed));
+          page.items.push_back(SealedView(*sealed));
         }
         page.next = calls->next;
         return page;

@@ -18,7 +18,7 @@
 namespace coffer::daemon {
 namespace {
 
-constexpr size_t kRecent = 256;
+constexpr size_t kRecentCalls = 256;
 constexpr size_t kRecentBytes = 8 << 20;
 
 call::ToolRequest RequestOf(const gateway::Identity& who, gateway::CallRequest&& request) {
@@ -219,7 +219,7 @@ void DaemonService::KeepRecent(const std::string& call_id, const std::shared_ptr
   for (const auto& [id, kept] : recent_) {
     bytes += kept->bytes();
   }
-  while (recent_.size() > kRecent || (bytes > kRecentBytes && recent_.size() > 1)) {
+  while (recent_.size() > kRecentCalls || (bytes > kRecentBytes && recent_.size() > 1)) {
     bytes -= recent_.front().second->bytes();
     recent_.pop_front();
   }

@@ -22,7 +22,7 @@ bool IsDenial(const call::ToolReply& reply) {
          reply.refusal != call::ToolRefusal::kKeyConflict;
 }
 
-RefusalKind KindOf(call::ToolRefusal refusal) {
+RefusalKind RefusalKindOf(call::ToolRefusal refusal) {
   switch (refusal) {
     case call::ToolRefusal::kInFlight:
       return RefusalKind::kInFlight;
@@ -119,7 +119,7 @@ gateway::Answer<gateway::CallView> ViewOf(const call::ToolReply& reply,
   const bool exists = reply.admitted || reply.replayed || IsDenial(reply);
   if (!exists) {
     gateway::Refusal refusal;
-    refusal.kind = KindOf(reply.refusal);
+    refusal.kind = RefusalKindOf(reply.refusal);
     refusal.code = CodeOf(reply);
     refusal.message = reply.error_message;
     refusal.hint = reply.hint;

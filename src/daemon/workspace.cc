@@ -62,7 +62,7 @@ Result<UniqueFd> OpenBeneath(int root, const std::string& path, int flags, mode_
   return UniqueFd(static_cast<int>(fd));
 }
 
-gateway::FileView ViewOf(const std::string& path, const struct stat& info) {
+gateway::FileView WorkspaceFileView(const std::string& path, const struct stat& info) {
   gateway::FileView view;
   view.path = path;
   view.size = static_cast<uint64_t>(info.st_size);
@@ -151,7 +151,7 @@ Result<Workspace::Listing> Workspace::List(const std::string& wanted, size_t ski
     }
     listing.more = listing.files.size() == limit;
     if (!listing.more) {
-      listing.files.push_back(ViewOf(prefix + name, info));
+      listing.files.push_back(WorkspaceFileView(prefix + name, info));
     }
     return !listing.more;
   };
@@ -166,7 +166,7 @@ Result<UniqueFd> Workspace::OpenToRead(const std::string& path, gateway::FileVie
   if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
     return NotThere(path);
   }
-  *view = ViewOf(path, info);
+  *view = WorkspaceFileView(path, info);
   return file;
 }
 

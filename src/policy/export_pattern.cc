@@ -8,7 +8,7 @@
 namespace coffer::policy {
 namespace {
 
-constexpr size_t kLongestName = 255;
+constexpr size_t kLongestExportName = 255;
 
 // C0, DEL and C1 (two bytes in UTF-8: 0xc2, then 0x80 to 0x9f).
 bool HasControl(std::string_view text) {
@@ -41,7 +41,7 @@ bool IsExportPath(std::string_view path) {
   const std::vector<std::string> parts = PartsOf(path);
   return parts.size() <= kDeepestExport &&
          std::none_of(parts.begin(), parts.end(), [](const std::string& part) {
-           return part.empty() || part == "." || part == ".." || part.size() > kLongestName;
+           return part.empty() || part == "." || part == ".." || part.size() > kLongestExportName;
          });
 }
 

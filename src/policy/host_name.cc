@@ -8,13 +8,14 @@
 #include <charconv>
 #include <memory>
 
+#include "base/ascii.h"
 #include "base/split.h"
 #include "base/text.h"
 
 namespace coffer::policy {
 namespace {
 
-constexpr size_t kLongestName = 253;
+constexpr size_t kLongestHostName = 253;
 constexpr size_t kLongestLabel = 63;
 constexpr size_t kLongestInput = 1024;  // UTF-8 of the longest name
 
@@ -22,8 +23,6 @@ Error NotAHost(std::string_view text, std::string_view why, std::string hint) {
   return Refused("policy.host", fmt::format("\"{}\" is not a host name: {}", Printable(text), why),
                  std::move(hint));
 }
-
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 
 bool IsLabel(std::string_view label) {
   return !label.empty() && label.size() <= kLongestLabel && label.front() != '-' &&
@@ -88,7 +87,7 @@ Result<HostName> HostName::Parse(std::string_view text) {
     return *std::move(objection);
   }
   std::string name(text);
-  std::transform(name.begin(), name.end(), name.begin(), Lower);
+  std::transform(name.begin(), name.end(), name.begin(), LowerCase);
   const bool ascii = std::all_of(name.begin(), name.end(),
                                  [](char c) { return static_cast<unsigned char>(c) < 0x80; });
   if (!ascii || name.starts_with("xn--") || name.find(".xn--") != std::string::npos) {
@@ -100,7 +99,7 @@ Result<HostName> HostName::Parse(std::string_view text) {
     name = *std::move(converted);
   }
   const std::vector<std::string_view> labels = SplitText(name, '.');
-  if (name.size() > kLongestName) {
+  if (name.size() > kLongestHostName) {
     return NotAHost(text, "it is longer than 253 bytes", "");
   }
   for (const std::string_view label : labels) {

@@ -6,7 +6,7 @@
 namespace coffer::policy {
 namespace {
 
-constexpr std::array<std::string_view, kLayerCount> kNames = {
+constexpr std::array<std::string_view, kLayerCount> kLayerNames = {
     "userns",       "mountns",       "pidns",        "netns",        "ipcns",
     "utsns",        "cgroupns",      "private-root", "private-proc", "uid",
     "capabilities", "no-new-privs",  "seccomp",      "landlock",     "rlimits",
@@ -15,11 +15,11 @@ constexpr std::array<std::string_view, kLayerCount> kNames = {
 
 }  // namespace
 
-std::string_view LayerName(Layer layer) { return kNames[static_cast<size_t>(layer)]; }
+std::string_view LayerName(Layer layer) { return kLayerNames[static_cast<size_t>(layer)]; }
 
 std::optional<Layer> FindLayer(std::string_view name) {
-  for (size_t i = 0; i < kNames.size(); ++i) {
-    if (kNames[i] == name) {
+  for (size_t i = 0; i < kLayerNames.size(); ++i) {
+    if (kLayerNames[i] == name) {
       return static_cast<Layer>(i);
     }
   }

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ascii.h"
+
 namespace coffer::policy {
 namespace {
 
 constexpr ProtectedName kGit = {".git", "git", true};
 
-constexpr std::array kNames = {
+constexpr std::array kProtectedNames = {
     ProtectedName{".vscode", "VS Code", true},
     ProtectedName{".idea", "an editor of JetBrains", true},
     ProtectedName{".claude", "an agent", true},
@@ -126,11 +128,10 @@ constexpr std::array kGitParts = {
     GitPart{"hooks", true, ""},
 };
 
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
 bool StartsWith(std::string_view text, std::string_view start) {
-  return text.size() >= start.size() && std::equal(start.begin(), start.end(), text.begin(),
-                                                   [](char x, char y) { return x == Lower(y); });
+  return text.size() >= start.size() &&
+         std::equal(start.begin(), start.end(), text.begin(),
+                    [](char x, char y) { return x == LowerCase(y); });
 }
 
 bool EndsWith(std::string_view text, std::string_view end) {
@@ -151,12 +152,12 @@ bool IsOf(const Family& family, std::string_view name) {
 
 bool SameName(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](char x, char y) { return Lower(x) == Lower(y); });
+                    [](char x, char y) { return LowerCase(x) == LowerCase(y); });
 }
 
 }  // namespace
 
-std::span<const ProtectedName> ProtectedNames() { return kNames; }
+std::span<const ProtectedName> ProtectedNames() { return kProtectedNames; }
 
 const ProtectedName* FindProtectedName(std::string_view name, std::string_view directory) {
   if (name.empty()) {
@@ -172,17 +173,18 @@ const ProtectedName* FindProtectedName(std::string_view name, std::string_view d
   }
   // Nearly every name in a project ends here.
   constexpr std::string_view kFirst = ".chlmop";
-  static_assert(std::all_of(kNames.begin(), kNames.end(), [&](const ProtectedName& known) {
-    return kFirst.find(known.name[0]) != std::string_view::npos;
-  }));
-  if (kFirst.find(Lower(name[0])) == std::string_view::npos) {
+  static_assert(
+      std::all_of(kProtectedNames.begin(), kProtectedNames.end(), [&](const ProtectedName& known) {
+        return kFirst.find(known.name[0]) != std::string_view::npos;
+      }));
+  if (kFirst.find(LowerCase(name[0])) == std::string_view::npos) {
     return nullptr;
   }
   const auto* const found =
-      std::find_if(kNames.begin(), kNames.end(), [&](const ProtectedName& known) {
+      std::find_if(kProtectedNames.begin(), kProtectedNames.end(), [&](const ProtectedName& known) {
         return SameName(name, known.name) && (known.in.empty() || SameName(directory, known.in));
       });
-  return found == kNames.end() ? nullptr : found;
+  return found == kProtectedNames.end() ? nullptr : found;
 }
 
 std::span<const GitPart> GitParts() { return kGitParts; }

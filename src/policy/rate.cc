@@ -23,7 +23,7 @@ constexpr Unit kUnits[] = {
     {"d", std::chrono::seconds(86400)},
 };
 
-constexpr uint64_t kMostCalls = 1000000;
+constexpr uint64_t kMostRateCalls = 1000000;
 
 }  // namespace
 
@@ -31,7 +31,8 @@ Result<RateRule> ParseRate(std::string_view text) {
   uint64_t count = 0;
   const char* end = text.data() + text.size();
   const auto [rest, problem] = std::from_chars(text.data(), end, count);
-  if (problem == std::errc() && count >= 1 && count <= kMostCalls && rest != end && *rest == '/') {
+  if (problem == std::errc() && count >= 1 && count <= kMostRateCalls && rest != end &&
+      *rest == '/') {
     const std::string_view unit(rest + 1, static_cast<size_t>(end - rest - 1));
     for (const Unit& known : kUnits) {
       if (known.name == unit) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kAllArguments = "{@args}";
 
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool IsNameLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
 // "{inner}" without further braces, or nothing.
 std::optional<std::string_view> Inner(std::string_view text) {
@@ -97,9 +97,9 @@ Status AddWord(const Word& word, const Json& args, bool after_separator,
 }  // namespace
 
 bool IsParameterName(std::string_view name) {
-  return !name.empty() && name.size() <= 64 && IsLetter(name.front()) &&
+  return !name.empty() && name.size() <= 64 && IsNameLetter(name.front()) &&
          std::all_of(name.begin(), name.end(),
-                     [](char c) { return IsLetter(c) || (c >= '0' && c <= '9') || c == '-'; });
+                     [](char c) { return IsNameLetter(c) || (c >= '0' && c <= '9') || c == '-'; });
 }
 
 Result<Word> ParseWord(std::string_view text) {

@@ -20,7 +20,7 @@ Error NotAPath(std::string_view text, std::string_view why) {
                  "send the plain path, without dots, double escapes or backslashes");
 }
 
-int HexValue(char c) {
+int EitherCaseHexValue(char c) {
   if (c >= '0' && c <= '9') {
     return c - '0';
   }
@@ -30,10 +30,11 @@ int HexValue(char c) {
 
 // The byte of an escape at the front of `text`, or nothing.
 std::optional<char> Escape(std::string_view text) {
-  if (text.size() < 3 || text[0] != '%' || HexValue(text[1]) < 0 || HexValue(text[2]) < 0) {
+  if (text.size() < 3 || text[0] != '%' || EitherCaseHexValue(text[1]) < 0 ||
+      EitherCaseHexValue(text[2]) < 0) {
     return std::nullopt;
   }
-  return static_cast<char>(HexValue(text[1]) << 4 | HexValue(text[2]));
+  return static_cast<char>(EitherCaseHexValue(text[1]) << 4 | EitherCaseHexValue(text[2]));
 }
 
 // What may stand in a path as it is (RFC 3986: pchar without escapes). A letter is unreserved, a mark has a meaning in

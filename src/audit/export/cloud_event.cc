@@ -6,7 +6,7 @@
 namespace coffer::audit {
 namespace {
 
-constexpr size_t kMostDenials = 32;
+constexpr size_t kMostEventDenials = 32;
 
 Json Take(const Json& from, std::initializer_list<const char*> keys) {
   Json taken = Json::object();
@@ -24,7 +24,7 @@ Json DataOf(const Json& receipt) {
   data["isolation_level"] = FieldAt(receipt, {"isolation", "level"});
   Json denials = Json::array();
   for (const Json& denial : FieldAt(receipt, {"denials"})) {
-    if (denials.size() < kMostDenials) {
+    if (denials.size() < kMostEventDenials) {
       denials.push_back(
           Take(denial, {"surface", "operation", "target", "rule", "reason", "count"}));
     }

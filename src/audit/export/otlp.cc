@@ -10,7 +10,7 @@ namespace {
 constexpr int kInternal = 1;     // SPAN_KIND_INTERNAL
 constexpr int kStatusUnset = 0;  // instrumentation says "ok" only if an operator decided so
 constexpr int kStatusError = 2;
-constexpr size_t kMostDenials = 64;
+constexpr size_t kMostSpanDenials = 64;
 
 std::string Number(int64_t value) { return std::to_string(value); }
 std::string Time(Nanos time) { return std::to_string(std::max<int64_t>(time.count(), 0)); }
@@ -104,7 +104,7 @@ Json AttributesOf(const Json& receipt) {
 Json DenialEvents(const Json& receipt, Nanos at) {
   Json events = Json::array();
   for (const Json& denial : FieldAt(receipt, {"denials"})) {
-    if (events.size() == kMostDenials) {
+    if (events.size() == kMostSpanDenials) {
       break;
     }
     Attributes made;

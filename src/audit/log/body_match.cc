@@ -6,6 +6,7 @@
 
 #include "audit/log/merkle_sha256.h"
 #include "audit/seal.h"
+#include "base/ascii.h"
 #include "base/hash.h"
 
 namespace coffer::audit {
@@ -14,7 +15,6 @@ namespace {
 constexpr int kDeepest = 64;
 
 bool IsSpace(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsPlain(char c) {
   return IsDigit(c) || (c >= 'a' && c <= 'z') || c == '-' || c == '+' || c == '.' || c == 'E';
 }

@@ -14,15 +14,15 @@ namespace {
 
 constexpr size_t kMostLeavesOfBatch = 1024;
 
-// One thread inside Append.
-struct Waiter {
-  LeafText leaf;
-  std::optional<Result<Appended>> answer;
-};
-
 }  // namespace
 
 struct Log::Impl {
+  // One thread inside Append.
+  struct Waiter {
+    LeafText leaf;
+    std::optional<Result<Appended>> answer;
+  };
+
   Impl(LogHome its_home, LogOptions its_options)
       : home(std::move(its_home)), options(std::move(its_options)) {}
 

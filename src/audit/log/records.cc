@@ -19,21 +19,21 @@ bool IsMemberName(const std::string& name) {
 }
 
 // The members as they are printed; a map sorts them by the bytes of their names.
-class Members {
+class MembersText {
  public:
-  Members& Text(const char* name, const std::string& text) {
+  MembersText& Text(const char* name, const std::string& text) {
     members_[name] = text.empty() ? "null" : PrintJson(Json(text));
     return *this;
   }
-  Members& Number(const char* name, int64_t value) {
+  MembersText& Number(const char* name, int64_t value) {
     members_[name] = std::to_string(value);
     return *this;
   }
-  Members& Flag(const char* name, bool value) {
+  MembersText& Flag(const char* name, bool value) {
     members_[name] = value ? "true" : "false";
     return *this;
   }
-  Members& Object(const char* name, std::string json) {
+  MembersText& Object(const char* name, std::string json) {
     members_[name] = std::move(json);
     return *this;
   }
@@ -69,7 +69,7 @@ class Members {
 }  // namespace
 
 Result<LeafText> FormatLeaf(const DecisionRecord& record) {
-  return Members()
+  return MembersText()
       .Text("call", record.identity.call_id)
       .Text("parent", record.identity.parent_id)
       .Text("session", record.identity.session_id)
@@ -87,7 +87,7 @@ Result<LeafText> FormatLeaf(const DecisionRecord& record) {
 }
 
 Result<LeafText> FormatLeaf(const ReceiptRecord& record) {
-  Members members;
+  MembersText members;
   members.Text("call", record.identity.call_id)
       .Text("tool", record.identity.tool)
       .Text("outcome", record.outcome)
@@ -118,7 +118,7 @@ Result<LeafText> FormatLeaf(const EventRecord& record) {
   for (const auto& [name, value] : sorted) {
     detail += fmt::format("{}\"{}\":{}", detail.empty() ? "" : ",", name, value);
   }
-  return Members()
+  return MembersText()
       .Text("name", record.name)
       .Object("detail", "{" + detail + "}")
       .Leaf("event", record.at, record.tenant);

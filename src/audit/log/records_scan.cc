@@ -177,7 +177,7 @@ class Scanner {
 };
 
 // The members that a verifier looks at.
-struct Members {
+struct ScannedMembers {
   Value v, seq, at, kind, tenant, call, body, outcome, name, detail, ran, recovered, decision;
 
   Value* Find(std::string_view key) {
@@ -214,7 +214,7 @@ bool IsText(const Value& value) { return value.type == Type::kText; }
 bool IsTextOrNull(const Value& value) { return IsText(value) || value.type == Type::kNull; }
 bool IsFlag(const Value& value) { return value.type == Type::kTrue || value.type == Type::kFalse; }
 
-const char* Understand(const Members& members, LeafFacts& facts) {
+const char* Understand(const ScannedMembers& members, LeafFacts& facts) {
   if (members.v.type != Type::kNumber || members.v.number != 1) {
     return "its version is not 1";
   }
@@ -263,7 +263,7 @@ const char* ScanLeaf(std::string_view line, LeafFacts& facts) {
     return "it is longer than 65,535 bytes";
   }
   Scanner scanner(line);
-  Members members;
+  ScannedMembers members;
   std::string_view name;
   if (!scanner.Take('{')) {
     return kMalformed;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kEd25519 = 1;  // the signature type of C2SP signed notes
 
-const unsigned char* Bytes(std::string_view text) {
+const unsigned char* RawBytes(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
@@ -53,7 +53,7 @@ PublicKey PublicKey::FromBytes(const std::array<uint8_t, 32>& bytes) {
   std::string named = std::string(kKeyName) + "\n" + kEd25519;
   named.append(BytesOf(bytes));
   std::array<unsigned char, crypto_hash_sha256_BYTES> hash;
-  ::crypto_hash_sha256(hash.data(), Bytes(named), named.size());
+  ::crypto_hash_sha256(hash.data(), RawBytes(named), named.size());
   key.id_ = HexOf({reinterpret_cast<const char*>(hash.data()), 4});
   return key;
 }
@@ -89,7 +89,7 @@ std::string PublicKey::IdBytes() const { return *FromHex(id_); }
 
 bool PublicKey::Verify(std::string_view bytes, std::string_view signature) const {
   return signature.size() == kSignatureBytes &&
-         ::crypto_sign_verify_detached(Bytes(signature), Bytes(bytes), bytes.size(),
+         ::crypto_sign_verify_detached(RawBytes(signature), RawBytes(bytes), bytes.size(),
                                        bytes_.data()) == 0;
 }
 
@@ -103,7 +103,7 @@ Result<Signer> Signer::FromSeed(std::string_view hex) {
                      "restore the file `key`, or move the whole log directory away");
   }
   std::array<uint8_t, 32> public_half;
-  Result<unsigned char*> secret = SecretFrom(Bytes(*seed), public_half);
+  Result<unsigned char*> secret = SecretFrom(RawBytes(*seed), public_half);
   ::sodium_memzero(seed->data(), seed->size());
   if (!secret.ok()) {
     return secret.error();
@@ -133,8 +133,8 @@ Signer::~Signer() { ::sodium_free(secret_); }
 
 std::string Signer::Sign(std::string_view bytes) const {
   std::string signature(kSignatureBytes, '\0');
-  ::crypto_sign_detached(reinterpret_cast<unsigned char*>(signature.data()), nullptr, Bytes(bytes),
-                         bytes.size(), secret_);
+  ::crypto_sign_detached(reinterpret_cast<unsigned char*>(signature.data()), nullptr,
+                         RawBytes(bytes), bytes.size(), secret_);
   return signature;
 }
 

@@ -28,7 +28,7 @@ constexpr std::string_view kProbe = "GET /healthz ";
 constexpr size_t kProbeBytes = 4096;  // a longer head is not a probe's
 constexpr size_t kMaxWaiting = 512;
 constexpr size_t kMaxInTransit = 4096;
-constexpr std::chrono::milliseconds kPatience{1000};
+constexpr std::chrono::milliseconds kAcceptPatience{1000};
 constexpr int kTickMs = 100;
 constexpr int kHeldTickMs = 10;  // while connections are held
 
@@ -175,7 +175,7 @@ void AcceptThread::Run() {
         }
       }
     }
-    while (!waiting_.empty() && Clock::now() - waiting_.front().since >= kPatience) {
+    while (!waiting_.empty() && Clock::now() - waiting_.front().since >= kAcceptPatience) {
       HandOverOldest();
     }
     if (pace_.holds_any()) {

@@ -5,15 +5,13 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
+
 namespace coffer::gateway {
 namespace {
 
 constexpr size_t kMaxToken = 8192;
 constexpr size_t kMaxKey = 255;
-
-bool Alnum(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
 
 bool StartsWithWord(std::string_view text, std::string_view word) {
   return text.size() >= word.size() && ::strncasecmp(text.data(), word.data(), word.size()) == 0;
@@ -81,7 +79,7 @@ Answer<std::string> ReadBearer(const Head& head) {
   value = Trim(value.substr(kScheme.size()));
   const std::string_view body = value.substr(0, value.find('='));
   const auto token_char = [](char c) {
-    return Alnum(c) || std::string_view("-._~+/").find(c) != std::string_view::npos;
+    return IsAlphanumeric(c) || std::string_view("-._~+/").find(c) != std::string_view::npos;
   };
   if (body.empty() || value.size() > kMaxToken ||
       !std::all_of(body.begin(), body.end(), token_char) ||

@@ -19,9 +19,9 @@ constexpr int kWindowBits = 12;
 constexpr int kGzip = 16;  // added to the window: a gzip header instead of zlib's
 constexpr int kMemoryLevel = 6;
 constexpr int kLevel = 2;  // repetition is what large answers have, and the fast levels find that
-constexpr size_t kPieceBytes = JsonPieces::kPieceBytes;
+constexpr size_t kGzipPieceBytes = JsonPieces::kPieceBytes;
 
-std::string_view Trim(std::string_view text) {
+std::string_view TrimBlanks(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t");
   if (begin == std::string_view::npos) {
     return {};
@@ -35,7 +35,7 @@ bool SameWord(std::string_view text, std::string_view word) {
 
 // "q=0", "q=0.0", "q=0.000": never. Anything else that is a weight is more than that.
 std::optional<bool> ReadWeight(std::string_view text) {
-  text = Trim(text);
+  text = TrimBlanks(text);
   if (text.size() < 3 || (text[0] != 'q' && text[0] != 'Q') || text[1] != '=') {
     return std::nullopt;
   }
@@ -78,16 +78,16 @@ class Deflate {
     stream_.avail_in = static_cast<uInt>(bytes.size());
     int answer = Z_OK;
     do {
-      if (pieces_.empty() || pieces_.back().size() == kPieceBytes) {
+      if (pieces_.empty() || pieces_.back().size() == kGzipPieceBytes) {
         pieces_.emplace_back();
       }
       std::string& piece = pieces_.back();
       const size_t had = piece.size();
-      piece.resize(kPieceBytes);
+      piece.resize(kGzipPieceBytes);
       stream_.next_out = reinterpret_cast<Bytef*>(piece.data() + had);
-      stream_.avail_out = static_cast<uInt>(kPieceBytes - had);
+      stream_.avail_out = static_cast<uInt>(kGzipPieceBytes - had);
       answer = ::deflate(&stream_, last ? Z_FINISH : Z_NO_FLUSH);
-      piece.resize(kPieceBytes - stream_.avail_out);
+      piece.resize(kGzipPieceBytes - stream_.avail_out);
     } while (stream_.avail_in > 0 || (last && answer == Z_OK));
   }
 
@@ -124,7 +124,7 @@ bool AcceptsGzip(const Head& head) {
         wanted = ReadWeight(coding.substr(mark + 1));
         coding = coding.substr(0, mark);
       }
-      coding = Trim(coding);
+      coding = TrimBlanks(coding);
       if (SameWord(coding, "gzip") || SameWord(coding, "x-gzip")) {
         named = wanted.value_or(false);
       } else if (coding == "*") {
@@ -146,8 +146,8 @@ void CompressBody(bool accepted, const std::function<bool()>& gone, Response* re
     return;
   }
   if (response->pieces.empty()) {
-    for (size_t at = 0; at < response->body.size() && !gone(); at += kPieceBytes) {
-      deflate.Add(std::string_view(response->body).substr(at, kPieceBytes), /*last=*/false);
+    for (size_t at = 0; at < response->body.size() && !gone(); at += kGzipPieceBytes) {
+      deflate.Add(std::string_view(response->body).substr(at, kGzipPieceBytes), /*last=*/false);
     }
     response->body = {};
   }

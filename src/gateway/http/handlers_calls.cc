@@ -11,7 +11,7 @@ namespace coffer::gateway {
 namespace {
 
 // A larger body would hold up the loop while it is parsed.
-constexpr size_t kParsedAtOnce = 16 * 1024;
+constexpr size_t kCallParsedAtOnce = 16 * 1024;
 
 Response CallResponse(const CallView& call, bool wait) {
   Response response;
@@ -59,7 +59,7 @@ void PostCall(const std::shared_ptr<Exchange>& exchange, Respond respond) {
                                     return CallResponse(call, wait);
                                   }));
   };
-  if (exchange->body.size() < kParsedAtOnce) {
+  if (exchange->body.size() < kCallParsedAtOnce) {
     submit(ParseCallBody(exchange->body, exchange->api->config.limits));
     return;
   }

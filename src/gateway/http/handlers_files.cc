@@ -8,7 +8,7 @@
 namespace coffer::gateway {
 namespace {
 
-constexpr size_t kPieceBytes = 65536;
+constexpr size_t kFilePieceBytes = 65536;
 
 FileOwner OwnerOf(const Exchange& exchange) {
   const std::string& session = exchange.Value("session_id");
@@ -37,7 +37,7 @@ class FileStream : public BodyStream, public std::enable_shared_from_this<FileSt
       self->left_ -= answer.value().size();
       next({std::move(answer.value()), self->left_ == 0, false});
     };
-    download_->Read(kPieceBytes, Reply<std::string>(read, asker_));
+    download_->Read(kFilePieceBytes, Reply<std::string>(read, asker_));
   }
 
  private:

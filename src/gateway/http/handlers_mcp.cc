@@ -12,14 +12,14 @@ namespace coffer::gateway {
 namespace {
 
 // A larger body would hold up the loop while it is parsed.
-constexpr size_t kParsedAtOnce = 16 * 1024;
+constexpr size_t kMcpParsedAtOnce = 16 * 1024;
 
 }  // namespace
 
 void PostMcp(const std::shared_ptr<Exchange>& exchange, Respond respond) {
   auto post = std::make_shared<McpPost>(*exchange, respond);
   exchange->work = post;
-  if (exchange->body.size() < kParsedAtOnce) {
+  if (exchange->body.size() < kMcpParsedAtOnce) {
     post->Take(ReadMcpMessage(exchange->body));
     return;
   }

@@ -6,7 +6,7 @@
 namespace coffer::gateway {
 namespace {
 
-constexpr size_t kPieceBytes = 65536;
+constexpr size_t kReadPieceBytes = 65536;
 
 // Lives in the replies that it waits for.
 struct Reading : std::enable_shared_from_this<Reading> {
@@ -21,7 +21,7 @@ struct Reading : std::enable_shared_from_this<Reading> {
       Finish();
       return;
     }
-    file->Read(kPieceBytes,
+    file->Read(kReadPieceBytes,
                Reply<std::string>([self = shared_from_this()](
                                       Answer<std::string> piece) { self->Take(std::move(piece)); },
                                   reply.asker()));

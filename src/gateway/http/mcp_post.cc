@@ -16,7 +16,7 @@ constexpr const char* kSessionField = "Mcp-Session-Id";
 // A session that `initialize` made ends when nothing was asked in it for so long.
 constexpr std::chrono::seconds kSessionLifetime{3600};
 
-int StatusOf(const McpOutgoing& out, bool modern) {
+int McpStatusOf(const McpOutgoing& out, bool modern) {
   if (!out.error) {
     return 200;
   }
@@ -263,7 +263,7 @@ void McpPost::Send(McpOutgoing out) {
     asker_->left = nullptr;
     stream_->End(out.line);
   } else {
-    Finish(LineResponse(StatusOf(out, era_.modern), std::move(out.line)));
+    Finish(LineResponse(McpStatusOf(out, era_.modern), std::move(out.line)));
   }
 }
 

@@ -4,17 +4,10 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 
 namespace coffer::gateway {
-namespace {
-
-bool Digit(char c) { return c >= '0' && c <= '9'; }
-bool Lower(char c) { return c >= 'a' && c <= 'z'; }
-bool Upper(char c) { return c >= 'A' && c <= 'Z'; }
-bool Alnum(char c) { return Digit(c) || Lower(c) || Upper(c); }
-
-}  // namespace
 
 bool IsId(std::string_view text) {
   if (text.size() != 36) {
@@ -23,7 +16,7 @@ bool IsId(std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
     const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
     const char c = text[i];
-    if (dash ? c != '-' : !(Digit(c) || (c >= 'a' && c <= 'f'))) {
+    if (dash ? c != '-' : !(IsDigit(c) || (c >= 'a' && c <= 'f'))) {
       return false;
     }
   }
@@ -32,9 +25,10 @@ bool IsId(std::string_view text) {
 
 bool IsName(std::string_view text) {
   constexpr std::string_view kMarks = "._:@-";
-  return !text.empty() && text.size() <= 128 && Alnum(text.front()) &&
-         std::all_of(text.begin(), text.end(),
-                     [&](char c) { return Alnum(c) || kMarks.find(c) != std::string_view::npos; });
+  return !text.empty() && text.size() <= 128 && IsAlphanumeric(text.front()) &&
+         std::all_of(text.begin(), text.end(), [&](char c) {
+           return IsAlphanumeric(c) || kMarks.find(c) != std::string_view::npos;
+         });
 }
 
 bool IsHash(std::string_view text) {
@@ -45,7 +39,7 @@ bool IsHash(std::string_view text) {
 
 bool IsCursor(std::string_view text) {
   return !text.empty() && text.size() <= 128 && std::all_of(text.begin(), text.end(), [](char c) {
-    return Alnum(c) || c == '.' || c == '_' || c == '-';
+    return IsAlphanumeric(c) || c == '.' || c == '_' || c == '-';
   });
 }
 

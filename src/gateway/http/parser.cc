@@ -16,10 +16,12 @@ namespace http = boost::beast::http;
 using boost::beast::error_code;
 using View = boost::beast::string_view;
 
+}  // namespace
+
 // Collects what Beast finds in a head; it never sees a body.
-class Collector : public http::basic_parser<true> {
+class HeadCollector : public http::basic_parser<true> {
  public:
-  Collector() {
+  HeadCollector() {
     body_limit(boost::none);  // the limit depends on the route: ParseBody has it
     header_limit(1 << 20);    // FindHead has the real one
   }
@@ -46,10 +48,8 @@ class Collector : public http::basic_parser<true> {
   void on_finish_impl(error_code&) override {}
 };
 
-}  // namespace
-
 struct RequestParser::Impl {
-  std::optional<Collector> collector;
+  std::optional<HeadCollector> collector;
   net::ChunkDecoder chunks;
   bool chunked = false;
   uint64_t left = 0;  // of a body with a known length
@@ -100,7 +100,7 @@ std::optional<Problem> RequestParser::ParseHead(std::string_view bytes, Head* he
   if (auto problem = CheckRawHead(bytes, limits_); problem.has_value()) {
     return problem;
   }
-  Collector& collector = *impl_->collector;
+  HeadCollector& collector = *impl_->collector;
   collector.head = head;
   collector.eager(false);
   error_code error;

@@ -19,7 +19,7 @@ constexpr size_t kBatchBytes = 16384;
 constexpr size_t kFormattedAtOnce = 4096;
 constexpr std::chrono::milliseconds kRetry{100};
 // A stream with nothing to say yet begins anyway, so that the client sees its headers.
-constexpr std::chrono::milliseconds kPatience{250};
+constexpr std::chrono::milliseconds kStreamPatience{250};
 
 std::string Base64(std::string_view bytes) {
   std::string text(sodium_base64_ENCODED_LEN(bytes.size(), sodium_base64_VARIANT_ORIGINAL), '\0');
@@ -40,7 +40,7 @@ class EventStream : public BodyStream, public std::enable_shared_from_this<Event
   // `begin` gets what was wrong, or nothing: then this stream is the answer. `empty()` tells if it ended already.
   void Begin(std::function<void(std::optional<Refusal>)> begin) {
     begin_ = std::move(begin);
-    timer_ = exchange_->api->loop.After(kPatience, [weak = weak_from_this()] {
+    timer_ = exchange_->api->loop.After(kStreamPatience, [weak = weak_from_this()] {
       if (auto self = weak.lock()) {
         self->Decide(std::nullopt);
       }

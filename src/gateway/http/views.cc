@@ -48,7 +48,7 @@ void AddResult(const CallView& call, JsonPieces& out) {
   out.Raw("}");
 }
 
-Json ErrorOf(const CallView& call) {
+Json CallErrorOf(const CallView& call) {
   if (!call.error.has_value()) {
     return nullptr;
   }
@@ -88,7 +88,8 @@ std::deque<std::string> CallPieces(const CallView& call, const Json& more) {
   out.Value(OrNull(call.outcome));
   out.Raw(R"(,"result":)");
   AddResult(call, out);
-  Json rest = {{"error", ErrorOf(call)}, {"denials", DenialsOf(call)}, {"log", LogJson(call.log)}};
+  Json rest = {
+      {"error", CallErrorOf(call)}, {"denials", DenialsOf(call)}, {"log", LogJson(call.log)}};
   if (call.retry_after) {
     rest["retry_after"] = *call.retry_after;
   }

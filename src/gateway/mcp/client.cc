@@ -29,7 +29,7 @@ constexpr size_t kMostRefused = 32;
 constexpr size_t kMostWords = 500;
 constexpr size_t kMostMethod = 100;
 
-const Json* Member(const Json& object, const char* name) {
+const Json* MemberOf(const Json& object, const char* name) {
   const auto found = object.find(name);
   return found == object.end() ? nullptr : &*found;
 }
@@ -87,8 +87,8 @@ void McpClient::Receive(std::string_view line) {
     Stray("what is no message of JSON-RPC");
     return;
   }
-  const Json* const method = Member(*message, "method");
-  const Json* const id = Member(*message, "id");
+  const Json* const method = MemberOf(*message, "method");
+  const Json* const id = MemberOf(*message, "id");
   if (method == nullptr) {
     ReceiveAnswer(*message);
   } else if (!method->is_string()) {
@@ -124,7 +124,7 @@ void McpClient::ReceiveRequest(const std::string& method, const Json& id) {
 }
 
 void McpClient::ReceiveAnswer(const Json& message) {
-  const Json* const id = Member(message, "id");
+  const Json* const id = MemberOf(message, "id");
   const auto found =
       id != nullptr && id->is_number_unsigned() ? asked_.find(id->get<uint64_t>()) : asked_.end();
   if (found == asked_.end()) {
@@ -134,14 +134,14 @@ void McpClient::ReceiveAnswer(const Json& message) {
   const uint64_t ask = found->first;
   const Kind what = found->second;
   asked_.erase(found);
-  const Json* const result = Member(message, "result");
-  const Json* const error = Member(message, "error");
+  const Json* const result = MemberOf(message, "result");
+  const Json* const error = MemberOf(message, "error");
   const bool good = result != nullptr && result->is_object() && error == nullptr;
   std::string why = "the answer has neither a result nor an error";
   int64_t code = 0;
   if (error != nullptr && error->is_object()) {
-    why = TextOf(Member(*error, "message"));
-    const Json* const given = Member(*error, "code");
+    why = TextOf(MemberOf(*error, "message"));
+    const Json* const given = MemberOf(*error, "code");
     code = given != nullptr && given->is_number_integer() ? given->get<int64_t>() : 0;
   }
   if (what == Kind::kCall) {
@@ -165,7 +165,7 @@ void McpClient::ReceiveAnswer(const Json& message) {
 }
 
 void McpClient::ReceiveStart(const Json& result) {
-  const Json* const offered = Member(result, "capabilities");
+  const Json* const offered = MemberOf(result, "capabilities");
   const auto offers = [&](const char* kind) {
     return offered != nullptr && offered->is_object() && offered->contains(kind);
   };
@@ -202,8 +202,8 @@ void McpClient::BeginList(Kind kind, const std::string& cursor) {
 
 void McpClient::ReceiveList(Kind kind, const Json& result) {
   List& list = ListOf(kind);
-  const Json* const items = Member(result, list.member);
-  const Json* const next = Member(result, "nextCursor");
+  const Json* const items = MemberOf(result, list.member);
+  const Json* const next = MemberOf(result, "nextCursor");
   if (items == nullptr || !items->is_array() || ++list.pages > kMostPages) {
     Break(std::string("its answers to ") + list.method + " have no end, or are no list");
     return;
@@ -264,7 +264,7 @@ void McpClient::Changed(Kind kind) {
 }
 
 void McpClient::ReceiveNotification(const std::string& method, const Json& message) {
-  const Json* const params = Member(message, "params");
+  const Json* const params = MemberOf(message, "params");
   if (method == "notifications/tools/list_changed") {
     Stray("changes of its tools");
     Changed(Kind::kTools);
@@ -282,14 +282,14 @@ void McpClient::ReceiveNotification(const std::string& method, const Json& messa
   }
   if (method == "notifications/message" && params != nullptr && params->is_object()) {
     Stray("messages of its log");
-    const Json* const data = Member(*params, "data");
+    const Json* const data = MemberOf(*params, "data");
     host_.Logged(data == nullptr || data->is_string() ? TextOf(data)
                                                       : VisibleText(PrintJson(*data), kMostWords));
     return;
   }
   if (method == "notifications/progress" && params != nullptr && params->is_object()) {
-    const Json* const token = Member(*params, "progressToken");
-    const Json* const progress = Member(*params, "progress");
+    const Json* const token = MemberOf(*params, "progressToken");
+    const Json* const progress = MemberOf(*params, "progress");
     const auto found = token != nullptr && token->is_number_unsigned()
                            ? asked_.find(token->get<uint64_t>())
                            : asked_.end();
@@ -299,7 +299,7 @@ void McpClient::ReceiveNotification(const std::string& method, const Json& messa
         Stray("progress");
       }
       host_.Progressed(token->get<uint64_t>(), progress->get<double>(),
-                       TextOf(Member(*params, "message")));
+                       TextOf(MemberOf(*params, "message")));
       return;
     }
   }

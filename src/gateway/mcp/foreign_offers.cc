@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/text.h"
 #include "gateway/mcp/foreign_tools.h"
 #include "gateway/mcp/stranger_text.h"
@@ -16,7 +17,7 @@ namespace coffer::gateway {
 namespace {
 
 constexpr size_t kMostName = 200;
-constexpr size_t kMostDescription = 4000;
+constexpr size_t kMostOfferDescription = 4000;
 constexpr size_t kMostArguments = 64;
 constexpr size_t kMostUri = 2048;
 constexpr size_t kMostType = 127;
@@ -24,9 +25,8 @@ constexpr size_t kMostCursor = 1024;
 constexpr size_t kMostPrompt = size_t{1} << 20;
 
 bool IsAlpha(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-const std::string* Text(const Json& object, const char* name) {
+const std::string* TextMember(const Json& object, const char* name) {
   const auto found = object.find(name);
   return found != object.end() && found->is_string() ? &found->get_ref<const std::string&>()
                                                      : nullptr;
@@ -34,14 +34,14 @@ const std::string* Text(const Json& object, const char* name) {
 
 // Words for a reader, if there are any.
 void CopyWords(const Json& from, const char* name, size_t most, Json& to) {
-  if (const std::string* const said = Text(from, name)) {
+  if (const std::string* const said = TextMember(from, name)) {
     to[name] = VisibleText(*said, most);
   }
 }
 
 // A media type is for programs: one that has more than a media type may have is not passed on.
 void CopyType(const Json& from, Json& to) {
-  const std::string* const type = Text(from, "mimeType");
+  const std::string* const type = TextMember(from, "mimeType");
   if (type != nullptr && !type->empty() && type->size() <= kMostType &&
       std::all_of(type->begin(), type->end(), [](char c) { return c >= ' ' && c <= '~'; })) {
     to["mimeType"] = *type;
@@ -59,9 +59,9 @@ Error BadResult(std::string why) { return Refused("tool.result", "the server's "
 
 std::string Words(const Json& given, const std::string& what, const policy::Manifest& server) {
   std::string text = fmt::format("{} of the MCP server {}.", what, server.tool.name);
-  if (const std::string* const said = Text(given, "description")) {
+  if (const std::string* const said = TextMember(given, "description")) {
     text += "\nThe server describes it in these words, which nobody has checked:\n\n" +
-            VisibleText(*said, kMostDescription);
+            VisibleText(*said, kMostOfferDescription);
   }
   return text;
 }
@@ -113,7 +113,7 @@ Result<ForeignPrompt> ReadPrompt(const Json& given, const std::string& exported,
     return Refused("policy.schema", "its arguments are no list, or more than 64");
   }
   for (const Json& argument : arguments) {
-    const std::string* const name = argument.is_object() ? Text(argument, "name") : nullptr;
+    const std::string* const name = argument.is_object() ? TextMember(argument, "name") : nullptr;
     if (name == nullptr || name->empty() || name->size() > kMostName || !IsVisibleText(*name) ||
         schema["properties"].contains(*name)) {
       return Refused("policy.schema",
@@ -123,7 +123,7 @@ Result<ForeignPrompt> ReadPrompt(const Json& given, const std::string& exported,
     const bool needed =
         required != argument.end() && required->is_boolean() && required->get<bool>();
     Json one = {{"name", *name}, {"required", needed}};
-    CopyWords(argument, "description", kMostDescription / 4, one);
+    CopyWords(argument, "description", kMostOfferDescription / 4, one);
     shown["arguments"].push_back(std::move(one));
     schema["properties"][*name] = {{"type", "string"}};
     if (needed) {
@@ -140,7 +140,7 @@ Result<ForeignPrompt> ReadPrompt(const Json& given, const std::string& exported,
 void CopyAbout(const Json& given, Json& to) {
   CopyWords(given, "name", kMostName, to);
   CopyWords(given, "title", kMostName, to);
-  CopyWords(given, "description", kMostDescription, to);
+  CopyWords(given, "description", kMostOfferDescription, to);
   CopyType(given, to);
   if (const auto size = given.find("size"); size != given.end() && size->is_number_unsigned()) {
     to["size"] = *size;
@@ -149,7 +149,7 @@ void CopyAbout(const Json& given, Json& to) {
 
 // One of `contents`, and what an embedded resource has.
 Result<Json> CheckContent(const Json& given, const std::string& prefix) {
-  const std::string* const uri = given.is_object() ? Text(given, "uri") : nullptr;
+  const std::string* const uri = given.is_object() ? TextMember(given, "uri") : nullptr;
   const std::optional<std::string> shown =
       uri == nullptr ? std::nullopt : ShowForeignUri(prefix, *uri);
   if (!shown) {
@@ -157,8 +157,8 @@ Result<Json> CheckContent(const Json& given, const std::string& prefix) {
   }
   Json made = {{"uri", *shown}};
   CopyType(given, made);
-  const std::string* const text = Text(given, "text");
-  const std::string* const blob = Text(given, "blob");
+  const std::string* const text = TextMember(given, "text");
+  const std::string* const blob = TextMember(given, "blob");
   if ((text == nullptr) == (blob == nullptr) || (blob != nullptr && !IsBase64(*blob))) {
     return BadResult("resource has neither text nor base64, or both");
   }
@@ -167,14 +167,14 @@ Result<Json> CheckContent(const Json& given, const std::string& prefix) {
 }
 
 Result<Json> CheckPromptBlock(const Json& block, const std::string& prefix) {
-  const std::string* const type = block.is_object() ? Text(block, "type") : nullptr;
-  if (type != nullptr && *type == "text" && Text(block, "text") != nullptr) {
-    return Json{{"type", "text"}, {"text", VisibleText(*Text(block, "text"), kMostPrompt)}};
+  const std::string* const type = block.is_object() ? TextMember(block, "type") : nullptr;
+  if (type != nullptr && *type == "text" && TextMember(block, "text") != nullptr) {
+    return Json{{"type", "text"}, {"text", VisibleText(*TextMember(block, "text"), kMostPrompt)}};
   }
   if (type != nullptr && (*type == "image" || *type == "audio")) {
     Json made = {{"type", *type}};
     CopyType(block, made);
-    const std::string* const data = Text(block, "data");
+    const std::string* const data = TextMember(block, "data");
     if (data == nullptr || !IsBase64(*data) || !made.contains("mimeType")) {
       return BadResult("prompt has an image or a sound that is none");
     }
@@ -215,7 +215,7 @@ std::optional<std::string> FindForeignUri(const std::string& prefix, std::string
 ForeignPrompts ReadForeignPrompts(const Json& list, const policy::Manifest& server) {
   ForeignPrompts read;
   for (const Json& given : list) {
-    const std::string* const name = given.is_object() ? Text(given, "name") : nullptr;
+    const std::string* const name = given.is_object() ? TextMember(given, "name") : nullptr;
     if (name == nullptr) {
       read.left_out.emplace_back("a prompt without a name");
       continue;
@@ -244,7 +244,7 @@ ForeignPrompts ReadForeignPrompts(const Json& list, const policy::Manifest& serv
 ForeignTemplates ReadForeignTemplates(const Json& list, const policy::Manifest& server) {
   ForeignTemplates read;
   for (const Json& given : list) {
-    const std::string* const uri = given.is_object() ? Text(given, "uriTemplate") : nullptr;
+    const std::string* const uri = given.is_object() ? TextMember(given, "uriTemplate") : nullptr;
     const std::optional<std::string> shown =
         uri == nullptr ? std::nullopt : ShowForeignUri(server.tool.name, *uri);
     if (!shown || !given.contains("name") || read.templates.contains(*shown)) {
@@ -286,9 +286,9 @@ std::vector<std::shared_ptr<const policy::Tool>> ForeignReadTools(const policy::
 }
 
 Result<Json> CheckForeignBlock(const Json& block, const std::string& prefix) {
-  const std::string* const type = Text(block, "type");
+  const std::string* const type = TextMember(block, "type");
   if (*type == "resource_link") {
-    const std::string* const uri = Text(block, "uri");
+    const std::string* const uri = TextMember(block, "uri");
     const std::optional<std::string> shown =
         uri == nullptr ? std::nullopt : ShowForeignUri(prefix, *uri);
     if (!shown) {
@@ -319,7 +319,7 @@ Result<Json> CheckForeignPrompt(const Json& result, const std::string& prefix) {
        fmt::format("A prompt of the MCP server {}, in words that nobody has checked.", prefix)},
       {"messages", Json::array()}};
   for (const Json& message : *messages) {
-    const std::string* const role = message.is_object() ? Text(message, "role") : nullptr;
+    const std::string* const role = message.is_object() ? TextMember(message, "role") : nullptr;
     if (role == nullptr || (*role != "user" && *role != "assistant") ||
         !message.contains("content")) {
       return BadResult("prompt has a message without a role or content");
@@ -350,7 +350,7 @@ Result<Json> CheckForeignPage(const Json& result, const std::string& prefix) {
   }
   Json made = {{"resources", Json::array()}};
   for (const Json& given : *resources) {
-    const std::string* const uri = given.is_object() ? Text(given, "uri") : nullptr;
+    const std::string* const uri = given.is_object() ? TextMember(given, "uri") : nullptr;
     const std::optional<std::string> shown =
         uri == nullptr ? std::nullopt : ShowForeignUri(prefix, *uri);
     if (!shown) {
@@ -360,7 +360,7 @@ Result<Json> CheckForeignPage(const Json& result, const std::string& prefix) {
     CopyAbout(given, one);
     made["resources"].push_back(std::move(one));
   }
-  const std::string* const next = Text(result, "nextCursor");
+  const std::string* const next = TextMember(result, "nextCursor");
   if (next != nullptr && !next->empty()) {
     if (next->size() > kMostCursor || !IsVisibleText(*next)) {
       return BadResult("list of resources goes on at a cursor that is none");

@@ -15,7 +15,7 @@
 namespace coffer::gateway {
 namespace {
 
-constexpr size_t kMostDescription = 4000;
+constexpr size_t kMostToolDescription = 4000;
 constexpr size_t kMostNote = 1000;  // of a description within a schema
 
 bool IsNote(std::string_view key) {
@@ -105,7 +105,7 @@ struct Reader {
                                    server.tool.name, boundary);
     if (said != given.end() && said->is_string()) {
       text += "\nThe server describes it in these words, which nobody has checked:\n\n" +
-              VisibleText(said->get_ref<const std::string&>(), kMostDescription);
+              VisibleText(said->get_ref<const std::string&>(), kMostToolDescription);
     }
     return text;
   }

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kMaxIdBytes = 256;
 constexpr JsonBounds kBounds = {.depth = 32, .values = 100'000, .exact_integers = true};
 
-bool IsId(const Json& id) {
+bool IsMessageId(const Json& id) {
   return id.is_number_integer() ||
          (id.is_string() && id.get_ref<const std::string&>().size() <= kMaxIdBytes);
 }
@@ -35,7 +35,7 @@ McpReading ReadMcpMessage(std::string_view line) {
                "a message is one JSON object; batches are not supported");
   }
   const bool has_id = json->contains("id");
-  if (has_id && !IsId((*json)["id"])) {
+  if (has_id && !IsMessageId((*json)["id"])) {
     return bad("", McpErrorCode::kBadMessage,
                "id must be an integer or a string of at most 256 bytes");
   }

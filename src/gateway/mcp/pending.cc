@@ -37,7 +37,7 @@ std::optional<Parts> Split(std::string_view state) {
                state.substr(second + 1, last - second - 1), state.substr(last + 1)};
 }
 
-std::string Text(const McpPending& pending) {
+std::string PendingText(const McpPending& pending) {
   return fmt::format("{} A person decides at {} until {}. Send the same call again afterwards.",
                      pending.message, pending.url, pending.expires_at);
 }
@@ -68,7 +68,7 @@ Json McpInputRequiredJson(const McpPending& pending, const std::string& request_
 
 Json McpPendingErrorJson(const McpPending& pending) {
   return {
-      {"content", Json::array({{{"type", "text"}, {"text", "[pending] " + Text(pending)}}})},
+      {"content", Json::array({{{"type", "text"}, {"text", "[pending] " + PendingText(pending)}}})},
       {"structuredContent",
        {{"outcome", "gated"},
         {"stdout", ""},

@@ -78,7 +78,7 @@ Json StateSchema() {
             {"error", {{"type", "string"}}}}}};
 }
 
-Json OutputSchema() {
+Json ProcessSchema() {
   return {{"type", "object"},
           {"required", {"processes"}},
           {"properties",
@@ -159,7 +159,7 @@ std::vector<Json> ProcessToolsJson(std::string_view owner) {
                      {"title", one.name},
                      {"description", std::move(description)},
                      {"inputSchema", Json::parse(one.input)},
-                     {"outputSchema", OutputSchema()},
+                     {"outputSchema", ProcessSchema()},
                      {"annotations",
                       {{"title", one.name},
                        {"readOnlyHint", one.reads},

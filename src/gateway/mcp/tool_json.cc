@@ -96,7 +96,7 @@ Json ErrorJson(const call::ToolReply& reply) {
 }
 
 // What a person at a terminal would see, and why the call failed.
-std::string Text(const call::ToolReply& reply, bool failed) {
+std::string ReplyText(const call::ToolReply& reply, bool failed) {
   std::string text = reply.stdout_text;
   const auto add = [&text](const std::string& more) {
     if (!text.empty() && text.back() != '\n') {
@@ -161,7 +161,7 @@ Json McpResultJson(const call::ToolReply& reply, std::span<const audit::Exported
                        {"reason", denial.reason},
                        {"fix", denial.fix.empty() ? Json(nullptr) : Json(denial.fix)}});
   }
-  Json content = Json::array({{{"type", "text"}, {"text", Text(reply, failed)}}});
+  Json content = Json::array({{{"type", "text"}, {"text", ReplyText(reply, failed)}}});
   for (const audit::ExportedFile& file : exported) {
     Json link = McpFileJson({.of_call = true, .id = reply.call_id, .path = file.path}, file.size);
     link["type"] = "resource_link";

@@ -29,7 +29,7 @@ bool IsOneLine(std::string_view text) {
 }
 
 // JSON Pointer escapes (RFC 6901).
-std::string Escaped(std::string_view key) {
+std::string PointerPart(std::string_view key) {
   std::string text;
   for (const char c : key) {
     text += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
@@ -40,7 +40,7 @@ std::string Escaped(std::string_view key) {
 void CollectPlaces(const TomlNode& node, const std::string& pointer,
                    std::vector<std::pair<std::string, Position>>& places) {
   for (const TomlEntry& entry : node.entries) {
-    const std::string below = pointer + "/" + Escaped(entry.key);
+    const std::string below = pointer + "/" + PointerPart(entry.key);
     places.emplace_back(below, entry.at);
     CollectPlaces(entry.value, below, places);
   }

@@ -12,7 +12,7 @@
 namespace coffer::policy {
 namespace {
 
-std::string TypeOf(const Json& schema) {
+std::string SchemaTypeOf(const Json& schema) {
   if (!schema.is_object() || !schema.contains("type") || !schema["type"].is_string()) {
     return {};
   }
@@ -34,9 +34,9 @@ TemplateChecker::TemplateChecker(const Manifest& manifest, MistakeList& mistakes
   }
   const auto required = schema->find("required");
   for (const auto& property : properties->items()) {
-    Parameter parameter{property.key(), TypeOf(property.value()), "", false};
+    Parameter parameter{property.key(), SchemaTypeOf(property.value()), "", false};
     if (property.value().is_object() && property.value().contains("items")) {
-      parameter.item_type = TypeOf(property.value()["items"]);
+      parameter.item_type = SchemaTypeOf(property.value()["items"]);
     }
     parameter.required = required != schema->end() && required->is_array() &&
                          std::any_of(required->begin(), required->end(), [&](const Json& name) {

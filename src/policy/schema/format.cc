@@ -5,12 +5,10 @@
 #include <array>
 #include <cstddef>
 
+#include "base/ascii.h"
+
 namespace coffer::policy {
 namespace {
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsLetter(char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; }
-bool IsHex(char c) { return IsDigit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f'); }
 
 // Reads a text from left to right. Each Take returns whether it was there.
 class Reader {
@@ -106,7 +104,7 @@ bool IsUuid(std::string_view text) {
   }
   for (size_t i = 0; i < text.size(); ++i) {
     const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
-    if (dash ? text[i] != '-' : !IsHex(text[i])) {
+    if (dash ? text[i] != '-' : !IsHexDigit(text[i])) {
       return false;
     }
   }
@@ -147,7 +145,7 @@ int Ipv6Groups(std::string_view text, bool last_part) {
     if (last_part && end == text.size() && group.find('.') != group.npos) {
       return IsIpv4(group) ? groups + 2 : -1;
     }
-    if (group.empty() || group.size() > 4 || !std::all_of(group.begin(), group.end(), IsHex)) {
+    if (group.empty() || group.size() > 4 || !std::all_of(group.begin(), group.end(), IsHexDigit)) {
       return -1;
     }
     ++groups;

@@ -4,14 +4,12 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/ascii.h"
 #include "policy/schema/format.h"
 
 namespace coffer::policy {
 namespace {
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsLetter(char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; }
-bool IsHex(char c) { return IsDigit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f'); }
 bool IsUnreservedOrSubDelim(char c) {
   return IsLetter(c) || IsDigit(c) ||
          std::string_view("-._~!$&'()*+,;=").find(c) != std::string_view::npos;
@@ -21,7 +19,7 @@ bool IsUnreservedOrSubDelim(char c) {
 bool Consists(std::string_view text, std::string_view also) {
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '%') {
-      if (i + 2 >= text.size() || !IsHex(text[i + 1]) || !IsHex(text[i + 2])) {
+      if (i + 2 >= text.size() || !IsHexDigit(text[i + 1]) || !IsHexDigit(text[i + 2])) {
         return false;
       }
       i += 2;
@@ -38,7 +36,7 @@ bool IsScheme(std::string_view text) {
   });
 }
 
-bool AllHex(std::string_view text) { return std::all_of(text.begin(), text.end(), IsHex); }
+bool AllHex(std::string_view text) { return std::all_of(text.begin(), text.end(), IsHexDigit); }
 
 // "v1.x": versions of addresses that are still to come.
 bool IsFutureAddress(std::string_view text) {

@@ -273,7 +273,7 @@ void ReadDependentRequired(const Use& use) {
   });
 }
 
-void ReadExamples(const Use& use) {
+void ReadExampleValues(const Use& use) {
   if (!use.value.is_array()) {
     use.Problem("must be a list of values");
   }
@@ -303,7 +303,7 @@ constexpr Keyword kKeywords[] = {
     {"description", [](const Use& use) { (void)ReadText(use); }},
     {"else", [](const Use& use) { use.node.else_ = ReadSchema(use); }},
     {"enum", ReadEnum},
-    {"examples", ReadExamples},
+    {"examples", ReadExampleValues},
     {"exclusiveMaximum", [](const Use& use) { use.number().below = ReadNumber(use); }},
     {"exclusiveMinimum", [](const Use& use) { use.number().above = ReadNumber(use); }},
     {"format", ReadFormat},
