@@ -25,7 +25,6 @@ constexpr size_t kMostIdle = 4;
 constexpr size_t kMostPending = size_t{8} << 20;  // that is not read on stdout
 constexpr size_t kMostResumes = 64;               // streams that wait to be taken up again
 constexpr milliseconds kSoonest{200}, kLatest{60'000}, kGoodbye{1000};
-constexpr size_t kShortestSecret = 6;
 constexpr size_t kLongestVersion = 32;
 
 gateway::McpId IdOf(const Json& message) {
@@ -46,58 +45,14 @@ bool IsVersion(std::string_view text) {
          });
 }
 
-// Of a header's value what must not be seen: all of it, and the credential behind its scheme.
-void AddSecrets(const std::string& value, std::vector<std::string>& secrets) {
-  const size_t space = value.rfind(' ');
-  for (const std::string& part :
-       {value, space == std::string::npos ? std::string() : value.substr(space + 1)}) {
-    if (part.size() >= kShortestSecret) {
-      secrets.push_back(part);
-    }
-  }
-}
-
-std::string WithoutSecrets(std::string text, const std::vector<std::string>& secrets) {
-  for (const std::string& secret : secrets) {
-    for (size_t at = text.find(secret); at != std::string::npos; at = text.find(secret, at)) {
-      text.replace(at, secret.size(), "[redacted]");
-      at += std::string_view("[redacted]").size();
-    }
-  }
-  return text;
-}
-
 }  // namespace
 
-std::string RemotePlace::Line() const {
-  Json fields = Json::array();
-  for (const auto& [name, value] : headers) {
-    fields.push_back(Json::array({name, value}));
-  }
-  return PrintJson({{"url", url}, {"host", host}, {"headers", fields}}) + "\n";
-}
-
-Result<RemotePlace> RemotePlace::Read(std::string_view line) {
-  const Result<Json> read = ParseJson(line);
-  if (!read.ok() || !read->is_object() || !read->contains("url") || !read->contains("host") ||
-      !read->contains("headers")) {
-    return Internal("internal", "the first line does not say where the server is");
-  }
-  RemotePlace place;
-  place.url = read->at("url").get<std::string>();
-  place.host = read->at("host").get<std::string>();
-  for (const Json& field : read->at("headers")) {
-    place.headers.emplace_back(field.at(0).get<std::string>(), field.at(1).get<std::string>());
-  }
-  return place;
-}
-
 RemoteBridge::RemoteBridge(RemotePlace place, uint16_t proxy_port, LineReader& in, LineWriter& out)
-    : place_(std::move(place)), proxy_port_(proxy_port), in_(in), out_(out) {
-  for (const auto& [name, value] : place_.headers) {
-    AddSecrets(value, secrets_);
-  }
-}
+    : place_(std::move(place)),
+      secrets_(place_.headers),
+      proxy_port_(proxy_port),
+      in_(in),
+      out_(out) {}
 
 RemoteBridge::~RemoteBridge() = default;
 
@@ -130,7 +85,7 @@ std::string RemoteBridge::Request(Kind kind, const RemoteMessage& message,
 }
 
 void RemoteBridge::Fail(const RemoteMessage& message, const std::string& why) {
-  const std::string words = WithoutSecrets(why, secrets_);
+  const std::string words = secrets_.Remove(why);
   if (!message.id.empty()) {
     out_.Add(
         gateway::McpErrorLine(message.id, {gateway::McpErrorCode{kNoRemoteAnswer}, words, {}}));
@@ -217,24 +172,6 @@ void RemoteBridge::BeginWaiting() {
   }
 }
 
-// Also what is in the names of members.
-void RemoteBridge::Redact(Json& value) const {
-  if (value.is_string()) {
-    value = WithoutSecrets(value.get<std::string>(), secrets_);
-  } else if (value.is_array()) {
-    for (Json& item : value) {
-      Redact(item);
-    }
-  } else if (value.is_object()) {
-    Json made = Json::object();
-    for (auto& [name, member] : value.items()) {
-      Redact(member);
-      made[WithoutSecrets(name, secrets_)] = std::move(member);
-    }
-    value = std::move(made);
-  }
-}
-
 void RemoteBridge::DeliverOne(RemoteExchange& exchange, Json message) {
   if (!message.is_object()) {
     return;
@@ -250,9 +187,7 @@ void RemoteBridge::DeliverOne(RemoteExchange& exchange, Json message) {
     }
     session_ = exchange.session();
   }
-  if (!secrets_.empty()) {
-    Redact(message);
-  }
+  secrets_.Remove(message);
   if (!answers && exchange.status() >= 400) {  // why it has that status; no message of MCP
     const Json error = message.value("error", Json());
     if (error.is_object() && error.contains("message") && error.at("message").is_string()) {

@@ -16,27 +16,17 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/json.h"
 #include "base/result.h"
 #include "cli/line_stream.h"
 #include "cli/remote_exchange.h"
+#include "cli/remote_place.h"
 
 namespace coffer::cli {
 
 inline constexpr const char* kBridgeVerb = "mcp-bridge";
-
-// What the first line says.
-struct RemotePlace {
-  std::string url;   // "https://host[:port]/path?query"
-  std::string host;  // for the Host field
-  std::vector<std::pair<std::string, std::string>> headers;
-
-  std::string Line() const;
-  static Result<RemotePlace> Read(std::string_view line);
-};
 
 class RemoteBridge {
  public:
@@ -60,7 +50,6 @@ class RemoteBridge {
                       const std::string& last_id) const;
   void Deliver(RemoteExchange& exchange, const std::string& text);
   void DeliverOne(RemoteExchange& exchange, Json message);
-  void Redact(Json& value) const;
   void Sweep();
   void End(RemoteExchange& exchange);
   void EndListening(const RemoteExchange& exchange);
@@ -71,10 +60,10 @@ class RemoteBridge {
   void SayGoodbye();
 
   const RemotePlace place_;
+  const RemoteSecrets secrets_;
   const uint16_t proxy_port_;
   LineReader& in_;
   LineWriter& out_;
-  std::vector<std::string> secrets_;
   std::deque<RemoteMessage> waiting_;
   std::deque<Resume> resumes_;
   std::list<std::unique_ptr<RemoteExchange>> exchanges_;

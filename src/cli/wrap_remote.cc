@@ -13,14 +13,13 @@
 #include "base/split.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "cli/remote_bridge.h"
 #include "net/http_head.h"
 #include "policy/host_name.h"
 #include "policy/url_path.h"
 
 namespace coffer::cli {
 namespace {
-
-using Headers = std::vector<std::pair<std::string, std::string>>;
 
 constexpr size_t kMaxHeaderFile = size_t{16} << 10;
 constexpr size_t kMostHeaders = 16;
@@ -94,7 +93,7 @@ bool IsOwnField(std::string_view name) {
 }
 
 Status AddHeader(std::string_view name, std::string_view value, std::string_view source,
-                 Headers& headers) {
+                 RemoteHeaders& headers) {
   const bool visible =
       std::all_of(value.begin(), value.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
   if (!net::IsToken(name) || value.empty() || value.size() > kLongestValue || !visible ||
@@ -112,7 +111,7 @@ Status AddHeader(std::string_view name, std::string_view value, std::string_view
 }
 
 // A file that others can read is no place for a credential.
-Status ReadHeaderFile(const std::string& path, Headers& headers) {
+Status ReadHeaderFile(const std::string& path, RemoteHeaders& headers) {
   TRY_ASSIGN(const UniqueFd file, sys::OpenRegular(path, O_RDONLY | O_CLOEXEC));
   struct stat info{};
   if (::fstat(file.get(), &info) != 0 || (info.st_mode & 077) != 0) {
@@ -135,8 +134,8 @@ Status ReadHeaderFile(const std::string& path, Headers& headers) {
   return {};
 }
 
-Result<Headers> ReadHeaders(const call::VerbFlags& flags) {
-  Headers headers;
+Result<RemoteHeaders> ReadHeaders(const call::VerbFlags& flags) {
+  RemoteHeaders headers;
   if (flags.Has("--header-file")) {
     TRY(ReadHeaderFile(flags.Value("--header-file"), headers));
   }

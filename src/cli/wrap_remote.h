@@ -13,7 +13,7 @@
 
 #include "base/result.h"
 #include "call/verb_flags.h"
-#include "cli/remote_bridge.h"
+#include "cli/remote_place.h"
 
 namespace coffer::cli {
 

@@ -86,17 +86,30 @@ class McpRemoteTest : public McpWrapTest {
         Seconds(30));
   }
   std::string Seen() const { return ReadFile(server_ + "/seen").value_or(""); }
-  // The receipt of the boundary that talked to it.
-  Json RunReceipt() {
+  // What `coffer audit show` has of each call of that name.
+  std::vector<Json> Shown(const std::string& tool) {
+    std::vector<Json> shown;
     const Json listed = Json::parse(Coffer({"audit", "list", "--json"}).out, nullptr, false);
     for (const Json& call : listed.value("calls", Json::array())) {
-      if (call.value("tool", "") == "coffer run" || call.value("tool", "") == "run") {
-        return Json::parse(Coffer({"audit", "show", "--json", call.value("id", "")}).out, nullptr,
-                           false);
+      if (tool.empty() || call.value("tool", "") == tool) {
+        const std::string id = call.value("call_id", "");
+        shown.push_back(Json::parse(Coffer({"audit", "show", id, "--json"}).out, nullptr, false));
       }
     }
-    ADD_FAILURE() << listed.dump();
-    return Json::object();
+    return shown;
+  }
+  // That the boundary which talked to it has reached it, and nothing else.
+  void ExpectOnlyThere() {
+    size_t requests = 0;
+    for (const Json& run : Shown("run")) {
+      for (const Json& entry : run["receipt"]["network"]) {
+        ++requests;
+        EXPECT_EQ(entry.value("host", ""), "api.test") << entry;
+        EXPECT_EQ(entry.value("path", ""), "/mcp") << entry;
+        EXPECT_EQ(entry.value("decision", ""), "allow") << entry;
+      }
+    }
+    EXPECT_GE(requests, 2U) << "what it did is in no receipt";
   }
 
   std::optional<Background> remote_;
@@ -125,6 +138,7 @@ TEST_F(McpRemoteTest, ItsToolsAreServedCheckedAndRecorded) {
   EXPECT_EQ(recorded.at("other-echo success"), 1);
   EXPECT_EQ(recorded.at("other-echo denied"), 1);
   EXPECT_EQ(recorded.at("other-in-two success"), 1);
+  ExpectOnlyThere();
 }
 
 TEST_F(McpRemoteTest, EveryLieIsAnErrorAndTheNextCallWorks) {
@@ -165,6 +179,7 @@ TEST_F(McpRemoteTest, EveryLieIsAnErrorAndTheNextCallWorks) {
   EXPECT_EQ(begun, 2U) << seen;
   EXPECT_THAT(seen, Not(HasSubstr("stolen")));
   Leave(*client);
+  ExpectOnlyThere();
 }
 
 TEST_F(McpRemoteTest, AServerThatCannotBeVerifiedIsNotTalkedTo) {
@@ -216,6 +231,11 @@ TEST_F(McpRemoteTest, TheCredentialIsSeenByThatServerAlone) {
     EXPECT_GE(bridges, 1);
     Leave(*client);
     EXPECT_THAT(client->err(), Not(HasSubstr(token)));
+  }
+  const std::vector<Json> all = Shown("");
+  EXPECT_EQ(all.size(), 4U) << "two runs and two calls";
+  for (const Json& call : all) {
+    EXPECT_THAT(call.dump(), Not(HasSubstr(token)));
   }
   for (const auto& entry : std::filesystem::recursive_directory_iterator(dir_ / "state")) {
     if (entry.is_regular_file()) {
