@@ -76,8 +76,10 @@ class Walk {
         tables.push_back(tid);
         LookAtDescriptors(task, tid);
       }
-      LookAtDirectory(task + "cwd");
-      mapped = mapped || LookAtMappings(task);
+      if (locks_ != Locks::kOnly) {
+        LookAtDirectory(task + "cwd");
+        mapped = mapped || LookAtMappings(task);
+      }
     }
   }
 
@@ -131,9 +133,16 @@ class Walk {
         held_.all_locks = false;
         return;
       }
-      CountLocks(task + "fdinfo/" + entry.name);
+      const uint64_t flying = CountLocks(task + "fdinfo/" + entry.name);
       int number = -1;
       std::from_chars(entry.name.data(), entry.name.data() + entry.name.size(), number);
+      if (locks_ == Locks::kOnly) {
+        if (flying > 0) {
+          const UniqueFd copy(static_cast<int>(std::max(CopyNumber(number), -1L)));
+          LookAtFlights(copy.get(), flying, 0);
+        }
+        continue;
+      }
       struct stat info{};
       if (hidden) {
         const UniqueFd copy(static_cast<int>(std::max(CopyNumber(number), -1L)));
@@ -162,13 +171,15 @@ class Walk {
     }
   }
 
-  void CountLocks(const std::string& fdinfo) {
+  // How many descriptors are in flight in it, if it is a UNIX socket.
+  uint64_t CountLocks(const std::string& fdinfo) {
     if (locks_ == Locks::kIgnore) {
-      return;
+      return 0;
     }
     const Result<UniqueFd> file = sys::Open(fdinfo, O_RDONLY);
     std::array<char, 16384> buffer;
     uint64_t lines = 0;
+    uint64_t flying = 0;
     bool at_start = true;
     while (file.ok()) {
       const long got = Syscall(SYS_read, file->get(), Arg(buffer.data()), buffer.size());
@@ -176,13 +187,15 @@ class Walk {
         held_.all_locks = held_.all_locks && lines <= kMostLocks && (got == 0 || got == -ESRCH);
         break;
       }
-      // No other line has an "l" at its start.
-      for (long i = 0; i < got; ++i) {
-        lines += at_start && buffer[static_cast<size_t>(i)] == 'l' ? 1 : 0;
-        at_start = buffer[static_cast<size_t>(i)] == '\n';
+      const std::string_view text(buffer.data(), static_cast<size_t>(got));
+      flying = std::max(flying, KeyedNumber(text, "scm_fds:", ' '));
+      for (const char c : text) {
+        lines += at_start && c == 'l' ? 1 : 0;  // "lock:"; no other line begins so
+        at_start = c == '\n';
       }
     }
     held_.locks += lines;
+    return flying;
   }
 
   // Our own descriptor of one of theirs, or -errno. Needs what tracing needs.
@@ -233,7 +246,13 @@ class Walk {
         continue;
       }
       Note(inner);
-      CountLocks("/proc/self/fdinfo/" + std::to_string(fd.get()));
+      const uint64_t deeper = CountLocks("/proc/self/fdinfo/" + std::to_string(fd.get()));
+      if (locks_ == Locks::kOnly) {
+        if (deeper > 0) {
+          LookAtFlights(fd.get(), deeper, depth + 1);
+        }
+        continue;
+      }
       if ((S_ISSOCK(inner.st_mode) || S_ISFIFO(inner.st_mode)) &&
           !held_.queues.contains({inner.st_dev, inner.st_ino})) {
         LookAtQueue(fd.get(), inner, "/proc/self/fdinfo/" + std::to_string(fd.get()), depth + 1);

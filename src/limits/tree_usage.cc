@@ -35,8 +35,9 @@ constexpr Nanos kMostOfASample = std::chrono::milliseconds(500);
 // Of struct file_lock and vm_area_struct, rounded up.
 constexpr uint64_t kBytesOfALock = 256;
 constexpr uint64_t kBytesOfAMapping = 256;
-constexpr uint64_t kLittleGrowth = 8 << 20;  // less is not worth a look for locks
-constexpr int kLookShare = 20;               // looks for locks take a twentieth of a processor
+// A lock takes about a microsecond of CPU time: this is some ten megabytes of them.
+constexpr Nanos kCpuOfLocks = std::chrono::milliseconds(50);
+constexpr int kLookShare = 50;  // looks for locks take a fiftieth of a processor
 
 }  // namespace
 
@@ -127,26 +128,25 @@ uint64_t TreeUsage::KernelGrowth() const {
   return now - std::min(now, start_kernel_);
 }
 
-Locks TreeUsage::LocksMatter() const {
-  return KernelGrowth() > kLittleGrowth ? Locks::kCount : Locks::kIgnore;
+bool TreeUsage::LocksAreDue(Nanos cpu) const {
+  return cpu - cpu_at_lock_look_ >= kCpuOfLocks && BootTime() >= next_lock_look_;
 }
 
-uint64_t TreeUsage::LockBytes() const {
-  const uint64_t bytes = held_.locks * kBytesOfALock;
-  return held_.all_locks && held_.unmeasured_flights == 0 ? bytes : std::max(bytes, KernelGrowth());
-}
-
-uint64_t TreeUsage::MeasureLocks() {
-  if (BootTime() < next_lock_look_) {
-    return lock_bytes_;
+void TreeUsage::LookedAtLocks(Nanos cpu) {
+  lock_bytes_ = held_.locks * kBytesOfALock;
+  if (!held_.all_locks || held_.unmeasured_flights > 0) {
+    lock_bytes_ = std::max(lock_bytes_, KernelGrowth());
   }
-  lock_bytes_ = 0;
-  if (LocksMatter() == Locks::kCount) {
+  cpu_at_lock_look_ = cpu;
+  next_lock_look_ = BootTime() + (ThreadCpuTime() - sample_began_) * kLookShare;
+}
+
+uint64_t TreeUsage::MeasureLocks(Nanos cpu) {
+  if (LocksAreDue(cpu)) {
     sample_began_ = ThreadCpuTime();
     held_ = FindHeldFiles([this] { return Payload(); }, proc_, [this] { return MustStop(); },
-                          Locks::kCount);
-    lock_bytes_ = LockBytes();
-    next_lock_look_ = BootTime() + (ThreadCpuTime() - sample_began_) * kLookShare;
+                          Locks::kOnly);
+    LookedAtLocks(cpu);
   }
   return lock_bytes_;
 }
@@ -273,13 +273,15 @@ Result<Usage> TreeUsage::Measure() {
   usage.pids = TasksOf(processes);
   const std::optional<SocketsInUse> sockets =
       own_network_ ? CountSockets(proc_, init_) : std::nullopt;
-  const Locks locks = LocksMatter();
+  const Locks locks = LocksAreDue(usage.cpu) ? Locks::kCount : Locks::kIgnore;
   held_ = FindHeldFiles([this] { return Payload(); }, proc_, [this] { return MustStop(); }, locks);
   if (BootTime() >= stop_at_) {
     return last_;  // cut short: sockets of processes that were not looked at would seem hidden
   }
   usage.unreadable = held_.unreadable;
-  lock_bytes_ = locks == Locks::kCount ? LockBytes() : 0;
+  if (locks == Locks::kCount) {
+    LookedAtLocks(usage.cpu);
+  }
   usage.memory = MemoryNow(Queues(sockets, usage.unreadable));
   usage.io_bytes = IoNow();
   if (OutOfTime() && usage.unreadable.empty()) {

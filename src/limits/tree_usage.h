@@ -53,9 +53,9 @@ class TreeUsage {
   // One sample; peaks and CPU never shrink. An error only if init itself cannot be read (it is gone).
   Result<Usage> Measure();
 
-  // Bytes of file locks, which no cgroup counts: for a boundary whose memory is measured otherwise. Cheap until the kernel's
-  // own memory has grown, on the whole host, by what many locks take.
-  uint64_t MeasureLocks();
+  // Bytes of file locks, which no cgroup counts: for a boundary whose memory is measured otherwise. To take locks costs CPU
+  // time, so a tree that has used little since the last look is not looked at again.
+  uint64_t MeasureLocks(Nanos cpu);
 
   // Only how many processes and threads there are now, init included: a fraction of a sample. 0 if init is gone.
   uint64_t CountTasks();
@@ -82,8 +82,8 @@ class TreeUsage {
   uint64_t PageTables() const;
   // By how much the kernel's own memory has grown on this host since the start; locks cannot be more.
   uint64_t KernelGrowth() const;
-  Locks LocksMatter() const;
-  uint64_t LockBytes() const;
+  bool LocksAreDue(Nanos cpu) const;
+  void LookedAtLocks(Nanos cpu);
   // Queues of pipes and sockets, as far as they can be measured or bounded. Names what cannot in `unreadable`.
   uint64_t Queues(const std::optional<SocketsInUse>& before, std::string& unreadable);
   uint64_t IoNow();
@@ -100,6 +100,7 @@ class TreeUsage {
   uint64_t start_shmem_ = 0;
   uint64_t start_kernel_ = 0;
   Nanos next_lock_look_{0};
+  Nanos cpu_at_lock_look_{0};
   uint64_t lock_bytes_ = 0;
   HeldFiles held_;
   bool own_network_ = false;

@@ -253,7 +253,7 @@ TEST_P(ResourceEscape, RS_04_FileLocksAreMemory) {
   const RunResult innocent = RunProbe(flags, {"hold-locks", "4", "posix"});
   EXPECT_EQ(innocent.exit, 0) << innocent.Describe();
   EXPECT_TRUE(Contains(innocent.out, "locks: OPEN")) << innocent.Describe();
-  for (const char* how : {"posix", "description", "queue"}) {
+  for (const char* how : {"posix", "description"}) {
     EXPECT_TRUE(Contains(RunOutside({"hold-locks", "100", how}).out, "locks: OPEN"))
         << "NO-CONTROL " << how;
     ExpectEnded(RunProbe(flags, {"hold-locks", "100", how}), "limit.memory");

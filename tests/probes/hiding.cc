@@ -108,33 +108,54 @@ int HoldNameless(int argc, char** argv) {
   return 0;
 }
 
-// `hold-locks MIB HOW`: locks on bytes of files, which are memory of the kernel (192 bytes each).
-int HoldLocks(int argc, char** argv) {
-  if (argc < 3) {
-    return 2;
-  }
-  constexpr long kFiles = 64;
-  const long each = atol(argv[1]) * static_cast<long>(kMiB) / 192 / kFiles;
-  const bool owned_by_process = strcmp(argv[2], "posix") == 0;
-  for (long file = 0; file < kFiles; ++file) {
+// Locks on bytes of new files, from the end: each is put before those that are there.
+bool TakeLocks(int files, long each, int command) {
+  for (int file = 0; file < files; ++file) {
     const int fd = static_cast<int>(Call(SYS_memfd_create, "locks", 0));
-    // From the end: each is put before those that are there.
     for (long i = each; i > 0; --i) {
       struct flock lock = {};
       lock.l_type = F_WRLCK;
       lock.l_start = i * 2;
       lock.l_len = 1;
-      if (fcntl(fd, owned_by_process ? F_SETLK : F_OFD_SETLK, &lock) != 0) {
-        Refused("locks", errno);
-        return 0;
+      if (fcntl(fd, command, &lock) != 0) {
+        return false;
       }
     }
-    if (strcmp(argv[2], "queue") == 0 && !Keep("queue", fd)) {
+  }
+  return true;
+}
+
+// `hold-locks MIB HOW`: locks of files, which are memory of the kernel (192 bytes each). In many files of many processes: the
+// kernel compares a new lock with all others of its file.
+int HoldLocks(int argc, char** argv) {
+  if (argc < 3) {
+    return 2;
+  }
+  constexpr int kProcesses = 16;
+  constexpr int kFiles = 64;
+  const long each = atol(argv[1]) * static_cast<long>(kMiB) / 192 / (kProcesses * kFiles);
+  const int command = strcmp(argv[2], "posix") == 0 ? F_SETLK : F_OFD_SETLK;
+  int ready[2];
+  if (pipe(ready) != 0) {
+    return 2;
+  }
+  for (int process = 0; process < kProcesses; ++process) {
+    if (fork() == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+      const char answer = TakeLocks(kFiles, each, command) ? 'y' : 'n';
+      (void)!write(ready[1], &answer, 1);
+      pause();
+      _exit(0);
+    }
+  }
+  for (int process = 0; process < kProcesses; ++process) {
+    char answer = 'n';
+    if (read(ready[0], &answer, 1) != 1 || answer != 'y') {
       Refused("locks", errno);
       return 0;
     }
   }
-  Open("locks", "%ld", each * kFiles);
+  Open("locks", "%ld", each * kFiles * kProcesses);
   sleep(3);  // a look comes every tenth of a second, but the machine may be busy
   return 0;
 }
@@ -341,7 +362,7 @@ int CloseDirs(int argc, char** argv) {
 
 constexpr Verb kVerbs[] = {
     {"hold-nameless", HoldNameless, "DIR MIB open|map|flight|queue|thread|drop"},
-    {"hold-locks", HoldLocks, "MIB posix|description|queue"},
+    {"hold-locks", HoldLocks, "MIB posix|description"},
     {"hide-memory", HideMemory, "MIB open|undumpable|map|flight|sockets|tables|thread|drop"},
     {"spin-forgotten", SpinForgotten, "MILLIS CHILDREN"},
     {"write-orphaned", WriteOrphaned, "DIR MIB"},

@@ -185,7 +185,7 @@ void Watch::CheckUsage() {
   if (by_cgroup) {
     if (Result<limits::Usage> usage = cgroup_.ReadUsage(); usage.ok()) {
       if (started && !ended_) {
-        usage->memory += Tree().MeasureLocks();
+        usage->memory += Tree().MeasureLocks(usage->cpu);
         usage->memory_peak = std::max(usage->memory_peak, usage->memory);
       }
       limits::KeepPeaks(usage_, *usage);
