@@ -7,8 +7,8 @@ ours that it includes, directly or not. Only clean files are remembered, so a fi
 are in ~/.cache/cofferdam-tidy (or below XDG_CACHE_HOME), so that a new checkout finds them; older than 30 days they go.
 
 Usage: tidy.py BUILD-DIR [--since COMMIT] [FILE...]
---since: only sources that changed after COMMIT, and those that include a header that did. If the rules themselves changed,
-or git does not know COMMIT: all of them.
+--since: only sources that changed after COMMIT, and for each header that did its own source and some that include it: a
+finding in a header is the same in each of them. If the rules themselves changed, or git does not know COMMIT: all of them.
 """
 import hashlib
 import json
@@ -32,6 +32,7 @@ ARGS = ["-Wno-unknown-warning-option", "-Wno-ignored-gch", "-Xclang", "-analyzer
 ASIO = re.compile(rb"^\s*#\s*include\s*<boost/asio/(awaitable|co_spawn)", re.M)
 NOISE = re.compile(r"^(\d+ (warnings?|errors?)[^\n]*(generated|treated as errors?)|Suppressed|Use -header-filter)[^\n]*\n?",
                    re.M)
+USERS_OF_A_HEADER = 3  # that --since looks at
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 
 
@@ -52,7 +53,7 @@ def key_of(entry: dict, fixed: bytes, build: Path) -> tuple[str, bool]:
     """Its key, the same in every checkout, and whether it includes Asio."""
     words = shlex.split(entry["command"])
     search = [Path(entry["directory"], w[2:]) for w in words if w.startswith("-I")]
-    command = entry["command"].replace(str(build), "BUILD").replace(str(ROOT), "ROOT")
+    command = re.sub(r" -o \S+", "", entry["command"]).replace(str(build), "BUILD").replace(str(ROOT), "ROOT")
     digest = hashlib.sha256(fixed + command.encode())
     asio = False
     for path, data in sorted(closure(Path(entry["file"]), search, {}).items()):
@@ -71,11 +72,29 @@ def changed_since(commit: str) -> set[str] | None:
     return {name for name in names if name.startswith("src/")}
 
 
-def includes_one(path: Path, changed: set[str]) -> bool:
-    """Whether the file is one of them, or includes one directly."""
-    if str(path.relative_to(ROOT)) in changed:
-        return True
-    return any(f"src/{name}" in changed for name in INCLUDE.findall(path.read_text(encoding="utf-8")))
+def touched_by(changed: set[str], sources: list[str]) -> set[str]:
+    """Those of the sources (relative to ROOT) that changed, and a few for each header that did."""
+    chosen = changed & set(sources)
+    includes = {s: set(INCLUDE.findall((ROOT / s).read_text(encoding="utf-8"))) for s in sources}
+    for header in sorted(name for name in changed if name.endswith(".h")):
+        users = [s for s in sources if header.removeprefix("src/") in includes[s]]
+        own = header.removesuffix(".h") + ".cc"
+        chosen |= set(users) & {own}
+        chosen |= set([s for s in users if s != own][:USERS_OF_A_HEADER])
+    return chosen
+
+
+def commands_of(build: Path) -> dict[str, dict]:
+    """How each file is compiled. Of sources that are compiled together (cmake/unity.cmake) CMake names only what includes
+    them; each is looked at alone, with the same flags."""
+    entries = {}
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        parts = [entry["file"]]
+        if "/Unity/unity_" in entry["file"]:
+            parts = INCLUDE.findall(Path(entry["file"]).read_text(encoding="utf-8"))
+        for part in parts:
+            entries[part] = {**entry, "file": part, "command": entry["command"].replace(entry["file"], part)}
+    return entries
 
 
 def main() -> int:
@@ -86,13 +105,14 @@ def main() -> int:
         changed = changed_since(arguments[1])
         arguments = arguments[2:]
     only = {str(Path(name).resolve()) for name in arguments}
-    entries = {e["file"]: e for e in json.loads((build / "compile_commands.json").read_text())}
-    entries = [e for f, e in sorted(entries.items()) if f.startswith(f"{ROOT}/src/") and (not only or f in only)]
+    commands = commands_of(build)
+    entries = [e for f, e in sorted(commands.items()) if f.startswith(f"{ROOT}/src/") and (not only or f in only)]
     if not entries:
         print(f"tidy: no file of src/ in {build}/compile_commands.json", file=sys.stderr)
         return 1
     if changed is not None:
-        entries = [e for e in entries if includes_one(Path(e["file"]), changed)]
+        chosen = touched_by(changed, [e["file"].removeprefix(f"{ROOT}/") for e in entries])
+        entries = [e for e in entries if e["file"].removeprefix(f"{ROOT}/") in chosen]
     version = subprocess.run([TIDY, "--version"], capture_output=True, check=True).stdout
     fixed = version + (ROOT / ".clang-tidy").read_bytes() + repr((ARGS, ASIO.pattern)).encode()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cofferdam-tidy"
@@ -108,13 +128,16 @@ def main() -> int:
             mark.touch()
             return entry["file"], 0, ""
         checks = ["--checks=-clang-analyzer-*"] if asio else []
-        command = [TIDY, "-p", str(build), "--quiet", *checks, *(f"--extra-arg={a}" for a in ARGS), entry["file"]]
+        command = [TIDY, "-p", str(alone), "--quiet", *checks, *(f"--extra-arg={a}" for a in ARGS), entry["file"]]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode == 0:
             mark.touch()
             return entry["file"], 1, ""
         return entry["file"], 1, (done.stdout + done.stderr).strip()
 
+    alone = build / "tidy"  # where clang-tidy looks for the commands
+    alone.mkdir(exist_ok=True)
+    (alone / "compile_commands.json").write_text(json.dumps(list(commands.values()), indent=1))
     findings, ran, shown = 0, 0, set()
     with ThreadPoolExecutor(int(os.environ.get("JOBS", os.cpu_count() or 2))) as pool:
         for _, fresh, text in pool.map(run, entries):
