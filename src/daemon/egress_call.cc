@@ -141,8 +141,7 @@ Status ServedCall::Open(int order, egress::UpstreamTrust& trust, egress::CaStock
                            return Say(call::EncodeNotice(notice)).ok();
                          }));
   // Ahead of the confinement: the boundary is made with it.
-  const std::string& certificate = proxy_->ca_certificate();
-  return certificate.empty() ? Status() : Say("K" + certificate);
+  return Say("K" + proxy_->ca_certificate());
 }
 
 Status ServedCall::Serve(std::function<void()> ended) {

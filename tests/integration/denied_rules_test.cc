@@ -14,7 +14,7 @@ name = "fetch"
 version = "1.0.0"
 owner = "me"
 summary = "Fetches."
-effect = "irreversible"
+effect = "reversible"
 [run]
 runtime = "python3"
 argv = ["python3", "-"]

@@ -188,15 +188,17 @@ Result<EgressProcess> EgressProcess::Start(const EgressOrder& order) {
   return process;
 }
 
-// A message that begins with `word`; what follows it.
+// A message that begins with `word`; what follows it. The CA may not have been waited for.
 Result<std::string> EgressProcess::Await(char word) {
   pollfd ready{control_.get(), POLLIN, 0};
   std::string message(kMostCaBytes, '\0');
   long got = 0;
-  if (::poll(&ready, 1, kReadyMillis) == 1) {
-    got = Syscall(SYS_recvfrom, control_.get(), Arg(message.data()), message.size(), MSG_DONTWAIT,
-                  0, 0);
-  }
+  do {
+    got = ::poll(&ready, 1, kReadyMillis) != 1
+              ? 0
+              : Syscall(SYS_recvfrom, control_.get(), Arg(message.data()), message.size(),
+                        MSG_DONTWAIT, 0, 0);
+  } while (got > 0 && message[0] == 'K' && word == 'R');
   if (got <= 0 || (message[0] != word && message[0] != 'E')) {
     return HostFault("egress.start", "the egress process did not start",
                      pid_ > 0 ? "cofferd must be of the same version as coffer, with its libraries "

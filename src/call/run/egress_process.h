@@ -35,7 +35,7 @@ class EgressProcess {
   // The role at the other end of `door`, which the caller owns, serves the call. Does not wait for it.
   static Result<EgressProcess> Ask(int door, const EgressOrder& order);
 
-  // Waits for the certificate of the boundary's CA, in PEM. Once, and only if a rule needs one.
+  // Waits for the certificate of the boundary's CA in PEM, or "" if no rule needs one. Not after AwaitReady.
   Result<std::string> AwaitAuthority() { return Await('K'); }
   // Waits until it is confined and ready.
   Result<std::string> AwaitReady() { return Await('R'); }
