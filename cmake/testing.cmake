@@ -17,7 +17,8 @@
 #   tests/docs/                                           the examples of README.md and docs/, run and compared
 #   tests/containers/                                     coffer inside containers as Docker and its kin make them
 #   tests/probes/*.c, *.cc                                small static programs that run inside boundaries
-# Every test runs as its own process, with its folder's name as label. A file called *_serial_test.cc looks at
+# Every test runs as its own process, with its folder's name as label; the label `once` says that its answer does not depend
+# on the uid, so that `make test` runs it as root alone. A file called *_serial_test.cc looks at
 # state of the whole host and never runs beside another test. What a test needs to find is in its environment:
 #   COFFER_BIN, COFFER_FAULTS_BIN, COFFER_PROBES (a directory), COFFER_SOURCE (the checkout)
 # and never compiled in, because `make test-user` runs a copy of the build somewhere else.
@@ -132,12 +133,18 @@ if(tests_of_@name@)
     if(test MATCHES "RS_21_")
       # They look for traces of any boundary on the host, so that none of another test may come and go meanwhile.
       set_tests_properties("${test}" PROPERTIES RUN_SERIAL TRUE)
-    elseif(test MATCHES "^daemon:(Deliver|Exports|Storage|ToolsDirectory)[.]|^daemon:Metrics.ARealPrometheusScrapesIt$")
+    elseif(test MATCHES "^daemon:(AgentLoop|Agents|DaemonEgress|Deliver|DeliverTls|Exports|Files|McpDaemon|Processes)[.]" OR
+           test MATCHES "^daemon:(Record|RecordedText|Sessions|Storage|Tenants|TenantRoutes|Tokens|Tools|ToolsDirectory)[.]" OR
+           test STREQUAL "daemon:Metrics.ARealPrometheusScrapesIt")
       # They wait for states and not for times, so that a neighbour delays them and changes nothing.
       set_tests_properties("${test}" PROPERTIES RUN_SERIAL FALSE)
     elseif(test MATCHES "^faults:(Rungs|Level/RunKill|TornLog)[.]|FS_05_TheSharedNameIsSwappedWhileCofferLooks/container")
       # The longest begin first, also in the first run, of which ctest knows no times.
       set_tests_properties("${test}" PROPERTIES COST 60)
+    endif()
+    if(test MATCHES "^faults:(TornLog|LogTornTest|LogFaultTest|LogKillTest|StoreKillTest)[.]")
+      # Files that one program writes, and no boundary: the same for every uid, so one run of the two has them.
+      set_tests_properties("${test}" PROPERTIES LABELS "@label@;once")
     endif()
   endforeach()
 endif()
@@ -195,7 +202,7 @@ if(EXISTS ${schema_answer_source})
     add_test(NAME conformance:schema_oracle
       COMMAND ${CMAKE_SOURCE_DIR}/scripts/schema_oracle.sh ${COFFER_TESTS_DIR})
     set_tests_properties(conformance:schema_oracle PROPERTIES
-      COST 40 LABELS conformance TIMEOUT 900 SKIP_RETURN_CODE 77 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
+      COST 40 LABELS "conformance;once" TIMEOUT 900 SKIP_RETURN_CODE 77 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
   endif()
 endif()
 
@@ -209,7 +216,7 @@ if(NOT CMAKE_CROSSCOMPILING)
     COMMAND python3 ${CMAKE_SOURCE_DIR}/tests/conformance/log_agreement/compare.py
       --program ${COFFER_TESTS_DIR}/log_answer --verifier ${CMAKE_SOURCE_DIR}/sdk/python)
   set_tests_properties(conformance:log_agreement PROPERTIES
-    COST 40 LABELS conformance TIMEOUT 600 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
+    COST 40 LABELS "conformance;once" TIMEOUT 600 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
 endif()
 
 # The gateway: its own unit tests, and tests that talk to a real server.
@@ -225,7 +232,7 @@ endif()
 if(TARGET coffer_gateway)
   add_test(NAME conformance:openapi_lint COMMAND ${CMAKE_SOURCE_DIR}/scripts/lint_openapi.sh ${COFFER_TESTS_DIR})
   set_tests_properties(conformance:openapi_lint PROPERTIES
-    LABELS conformance TIMEOUT 900 SKIP_RETURN_CODE 77 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
+    LABELS "conformance;once" TIMEOUT 900 SKIP_RETURN_CODE 77 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
 endif()
 
 # What MCP's conformance suite is run against (make conformance-mcp).
@@ -242,7 +249,7 @@ if(TARGET coffer AND NOT CMAKE_CROSSCOMPILING)
   add_test(NAME conformance:otlp_oracle
     COMMAND ${CMAKE_SOURCE_DIR}/scripts/otlp_oracle.sh ${COFFER_TESTS_DIR} $<TARGET_FILE:coffer>)
   set_tests_properties(conformance:otlp_oracle PROPERTIES
-    LABELS conformance TIMEOUT 900 SKIP_RETURN_CODE 77 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
+    LABELS "conformance;once" TIMEOUT 900 SKIP_RETURN_CODE 77 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
 endif()
 
 # The examples of README.md and docs/, run as a reader would.
@@ -259,11 +266,11 @@ if(TARGET cofferd AND NOT CMAKE_CROSSCOMPILING)
   foreach(language IN ITEMS python typescript)
     add_test(NAME sdk:${language} COMMAND python3 ${CMAKE_SOURCE_DIR}/tests/sdk/run.py ${language})
     set_tests_properties(sdk:${language} PROPERTIES
-      COST 40 LABELS sdk TIMEOUT 600 SKIP_RETURN_CODE 77 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
+      COST 40 LABELS "sdk;once" TIMEOUT 600 SKIP_RETURN_CODE 77 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
   endforeach()
   add_test(NAME conformance:sdk_types COMMAND ${CMAKE_SOURCE_DIR}/scripts/check_sdk_types.sh ${COFFER_TESTS_DIR})
   set_tests_properties(conformance:sdk_types PROPERTIES
-    LABELS conformance TIMEOUT 900 SKIP_RETURN_CODE 77 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
+    LABELS "conformance;once" TIMEOUT 900 SKIP_RETURN_CODE 77 ENVIRONMENT "${COFFER_TEST_ENVIRONMENT}")
 endif()
 
 # Inside containers with Docker's default filter and without it, made by crun.
