@@ -66,7 +66,7 @@ print('other', address('other.test'), dial(('other.test', ssh)))
 print('port', dial(('api.test', 9)))
 )");
   EXPECT_TRUE(Contains(run.out, "address 2001:2::100\n")) << run.out << run.err;
-  EXPECT_TRUE(Contains(run.out, "named SSH-2.0-greeter")) << run.out << run.err;
+  EXPECT_TRUE(Contains(run.out, "named SSH-2.0-greeter")) << "NO-CONTROL\n" << run.out << run.err;
   EXPECT_TRUE(Contains(run.out, "other error gaierror error gaierror")) << "OPEN\n" << run.out;
   EXPECT_TRUE(Contains(run.out, "port closed") || Contains(run.out, "port error")) << "OPEN\n"
                                                                                    << run.out;

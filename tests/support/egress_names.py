@@ -99,6 +99,8 @@ def start_egress(cofferd, grants):
     process = subprocess.Popen([cofferd, "egress-call"], preexec_fn=places, close_fds=False, env={"LOCALDOMAIN": ""})
     theirs.close()
     ready = ours.recv(65536)
+    if ready[:1] == b"K":  # the certificate of its CA
+        ready = ours.recv(65536)
     if ready[:1] != b"R":
         raise SystemExit(f"the process is not ready: {ready!r}")
     listener = socket.create_server(("127.0.0.1", 0))
