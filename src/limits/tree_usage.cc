@@ -38,6 +38,7 @@ constexpr uint64_t kBytesOfAMapping = 256;
 // A lock takes about a microsecond of CPU time: this is some ten megabytes of them.
 constexpr Nanos kCpuOfLocks = std::chrono::milliseconds(50);
 constexpr int kLookShare = 50;  // looks for locks take a fiftieth of a processor
+constexpr int kManyLocks = 8;   // unless they are an eighth of the cap: then up to a half
 
 }  // namespace
 
@@ -138,7 +139,8 @@ void TreeUsage::LookedAtLocks(Nanos cpu) {
     lock_bytes_ = std::max(lock_bytes_, KernelGrowth());
   }
   cpu_at_lock_look_ = cpu;
-  next_lock_look_ = BootTime() + (ThreadCpuTime() - sample_began_) * kLookShare;
+  const bool many = lock_bytes_ >= memory_cap_ / kManyLocks;
+  next_lock_look_ = BootTime() + (ThreadCpuTime() - sample_began_) * (many ? 1 : kLookShare);
 }
 
 uint64_t TreeUsage::MeasureLocks(Nanos cpu) {

@@ -110,7 +110,8 @@ TEST_F(ProxyTimesTest, AnUploadThatStandsStillIsEnded) {
   EXPECT_LT(steady_clock::now() - began, seconds(30));
 }
 
-// The same, and its program has gone: the place is free long before a program that is there would be given up.
+// The same, and its program has gone: the place is free long before a program that is there would be given up. It leaves
+// with a reset. The kernel holds an ordinary end back behind bytes that have no room, and then the proxy cannot know of it.
 TEST_F(ProxyTimesTest, AnUploadWhoseProgramLeftIsEnded) {
   server_kind_ = Server::kReadsNothing;
   ProxyTimes times = Short();
@@ -122,6 +123,8 @@ TEST_F(ProxyTimesTest, AnUploadWhoseProgramLeftIsEnded) {
     while (::send(fd.get(), piece.data(), piece.size(), MSG_NOSIGNAL | MSG_DONTWAIT) > 0) {
       std::this_thread::sleep_for(milliseconds(20));
     }
+    const linger at_once{1, 0};
+    ASSERT_EQ(::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)), 0);
   }
   const auto logged = [this] {
     std::atomic<int> size = -1;
