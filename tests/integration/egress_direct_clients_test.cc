@@ -89,6 +89,15 @@ const std::vector<DirectClient>& Clients() {
         ".openStream().readAllBytes())); } }' > A.java && java -Xmx256m A.java"},
        "hello /v1/x",
        "GET /v1/x"},
+      {"JavaOverTls",
+       "javac",
+       "GET https://HOST:TLS/v1/**",
+       {"sh", "-c",
+        "cd /tmp && echo 'public class A { public static void main(String[] a) throws Exception { "
+        "System.out.println(new String(new java.net.URL(\"https://api.test:TLS/v1/x\")"
+        ".openStream().readAllBytes())); } }' > A.java && java -Xmx256m A.java"},
+       "hello /v1/x",
+       "GET /v1/x"},
   };
   return clients;
 }

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "base/trust_files.h"
 #include "call/run/egress_listeners.h"
+#include "call/run/java_trust.h"
 #include "call/run/own_addresses.h"
 #include "isolation/etc.h"
 #include "policy/synthetic_block.h"
@@ -21,6 +22,7 @@ namespace {
 
 constexpr const char* kBundle = "/etc/coffer/ca-bundle.pem";
 constexpr const char* kWgetrc = "/etc/coffer/wgetrc";
+constexpr const char* kJavaTrust = "/etc/coffer/cacerts.jks";
 constexpr size_t kMostTrust = 4 << 20;
 constexpr long kMostListed = 256;
 constexpr const char* kOthers = "others";  // and port 0: what is beyond the list
@@ -200,6 +202,10 @@ Status AddTrust(const RunRequest& request, EgressProcess& process, isolation::Bo
     std::string bundle = HostTrust();
     bundle += bundle.empty() || bundle.ends_with('\n') ? extra : "\n" + extra;
     plan.call_root.dirs.emplace_back("/etc/coffer");
+    plan.call_root.files.push_back({kJavaTrust, JavaTrustStore(bundle), 0444});
+    // A JVM says on stderr that it has picked this up. There is no other way for every JVM: each has a list of its own.
+    SetVariable("JAVA_TOOL_OPTIONS", fmt::format("-Djavax.net.ssl.trustStore={}", kJavaTrust),
+                call.env);
     plan.call_root.files.push_back({kBundle, std::move(bundle), 0444});
     for (const char* const name : kBundleNames) {
       SetVariable(name, kBundle, call.env);

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/run/java_trust.h"
+
+#include <gtest/gtest.h>
+
+namespace coffer::call {
+namespace {
+
+using namespace std::string_literals;
+
+std::string Block(const std::string& base64) {
+  return "-----BEGIN CERTIFICATE-----\n" + base64 + "\n-----END CERTIFICATE-----\n";
+}
+
+// Behind the magic number and the version.
+std::string Count(const std::string& store) { return store.substr(8, 4); }
+
+TEST(JavaTrust, HasAnEntryForEachCertificate) {
+  const std::string store =
+      JavaTrustStore("# one\n" + Block("YW\nJj") + "# two\r\n" + Block("ZGU="));
+  EXPECT_EQ(store,
+            "\xfe\xed\xfe\xed\0\0\0\2\0\0\0\2"
+            "\0\0\0\2\0\x08"
+            "coffer-1\0\0\0\0\0\0\0\0\0\5X.509\0\0\0\3"
+            "abc"
+            "\0\0\0\2\0\x08"
+            "coffer-2\0\0\0\0\0\0\0\0\0\5X.509\0\0\0\2"
+            "de"s);
+}
+
+TEST(JavaTrust, LeavesOutWhatIsNoCertificate) {
+  EXPECT_EQ(Count(JavaTrustStore("")), "\0\0\0\0"s);
+  EXPECT_EQ(Count(JavaTrustStore(Block("a?==") + Block("YWJj"))), "\0\0\0\1"s);
+  // Cut off: not half a certificate.
+  EXPECT_EQ(Count(JavaTrustStore(Block("YWJj") + "-----BEGIN CERTIFICATE-----\nYWJj\n")),
+            "\0\0\0\1"s);
+}
+
+}  // namespace
+}  // namespace coffer::call
