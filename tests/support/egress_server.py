@@ -8,24 +8,17 @@ it is answered, and says "ports TLS PLAIN MUTE SETTLED GREETER" when it is ready
 connection that was made before it is written down.
 """
 import http.server
-import os
 import socket
-import ssl
-import subprocess
 import sys
 import threading
 
 sys.dont_write_bytecode = True
 import egress_pages  # noqa: E402
+import test_certificates  # noqa: E402
 
 DIR = sys.argv[1]
-EC = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
 lock = threading.Lock()
 own = {}  # by port
-
-
-def openssl(*words):
-    subprocess.run(["openssl", *words], check=True, capture_output=True, cwd=DIR)
 
 
 def note(text):
@@ -136,19 +129,11 @@ def start(server):
     return server.server_port
 
 
-openssl("req", "-x509", *EC, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=test ca")
-openssl("req", *EC, "-keyout", "s.key", "-out", "s.csr", "-subj", "/CN=api.test")
-with open(DIR + "/ext", "w") as ext:
-    ext.write("subjectAltName=DNS:api.test,DNS:other.test")
-openssl("x509", "-req", "-in", "s.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-out", "s.pem",
-        "-days", "2", "-extfile", "ext")
-os.chmod(DIR + "/ca.pem", 0o644)
 open(DIR + "/seen", "w").close()
 
 tls = Server(("127.0.0.1", 0), Handler)
 tls.label = "tls"
-tls.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-tls.context.load_cert_chain(DIR + "/s.pem", DIR + "/s.key")
+tls.context = test_certificates.make(DIR)
 plain = Server(("127.0.0.1", 0), Handler)
 mute = socket.create_server(("127.0.0.1", 0))
 settled = socket.create_server(("127.0.0.1", 0))

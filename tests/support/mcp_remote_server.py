@@ -9,21 +9,17 @@ DIR/notify makes it say that its tools have changed; it removes both.
 import http.server
 import json
 import os
-import ssl
-import subprocess
 import sys
 import threading
 import time
 import uuid
 
+sys.dont_write_bytecode = True  # the checkout may be read-only, or another user's
+import test_certificates  # noqa: E402
+
 DIR = sys.argv[1]
-EC = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
 lock = threading.Lock()
 sessions = set()
-
-
-def openssl(*words):
-    subprocess.run(["openssl", *words], check=True, capture_output=True, cwd=DIR)
 
 
 def note(text):
@@ -214,17 +210,9 @@ class Server(http.server.ThreadingHTTPServer):
         pass
 
 
-openssl("req", "-x509", *EC, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=test ca")
-openssl("req", *EC, "-keyout", "s.key", "-out", "s.csr", "-subj", "/CN=api.test")
-with open(DIR + "/ext", "w") as ext:
-    ext.write("subjectAltName=DNS:api.test,DNS:other.test")
-openssl("x509", "-req", "-in", "s.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-out", "s.pem",
-        "-days", "2", "-extfile", "ext")
-os.chmod(DIR + "/ca.pem", 0o644)
 open(DIR + "/seen", "w").close()
 tls = Server(("127.0.0.1", 0), Handler)
-tls.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-tls.context.load_cert_chain(DIR + "/s.pem", DIR + "/s.key")
+tls.context = test_certificates.make(DIR)
 plain = Server(("127.0.0.1", 0), Handler)
 for server in (tls, plain):
     threading.Thread(target=server.serve_forever, daemon=True).start()
