@@ -17,6 +17,9 @@ constexpr std::chrono::milliseconds kMostCredit{20}, kMostDebt{100};
 // How often work is looked at that waits for its tenant's share.
 constexpr std::chrono::milliseconds kLook{1};
 
+// Neither upkeep of the daemon's own nor strangers are a tenant beside others.
+bool IsTenant(const std::string& name) { return !name.empty() && name != kStrangers; }
+
 }  // namespace
 
 double FairLimits::QuarterOfProcessors() {
@@ -102,7 +105,7 @@ bool FairQueue::MayStart(Worker worker, const std::string& name, const Tenant& t
   if (patient || worker == Worker::kPatient) {
     return patient && worker == Worker::kPatient;
   }
-  return running_ == 0 || !MustWait(name, tenant, now);
+  return of_tenants_ == 0 || !MustWait(name, tenant, now);
 }
 
 void FairQueue::WakeOne(Worker worker) { WakeOf(worker).notify_one(); }
@@ -122,7 +125,7 @@ std::deque<std::string>::iterator FairQueue::FindNext(Worker worker) {
   lowest_credit_ = kMostCredit;
   for (auto& [name, tenant] : tenants_) {
     Credit(tenant, now);
-    if (!name.empty() && name != kStrangers) {
+    if (IsTenant(name)) {
       lowest_credit_ = std::min(lowest_credit_, tenant.credit);
     }
   }
@@ -158,9 +161,8 @@ FairTask FairQueue::TakeTask(Tenant& tenant) {
   return task;
 }
 
-// Neither upkeep of the daemon's own nor strangers are a tenant beside others.
 void FairQueue::Served(const std::string& name) {
-  if (name.empty() || name == kStrangers) {
+  if (!IsTenant(name)) {
     return;
   }
   if (name != latest_) {
@@ -196,7 +198,7 @@ bool FairQueue::Next(Worker worker, std::unique_lock<std::mutex>& lock, std::str
     tenant.used += kLeast;
     if (worker == Worker::kPrompt) {
       ++tenant.running;
-      ++running_;
+      of_tenants_ += IsTenant(*name) ? 1 : 0;
       --free_;
     } else {
       ++tenant.patient;
@@ -245,7 +247,7 @@ void FairQueue::Done(Worker worker, const std::string& name, std::chrono::nanose
   Tenant& tenant = tenants_.at(name);
   if (worker == Worker::kPrompt) {
     ++free_;
-    --running_;
+    of_tenants_ -= IsTenant(name) ? 1 : 0;
     --tenant.running;
   } else {
     --tenant.patient;

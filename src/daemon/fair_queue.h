@@ -5,9 +5,9 @@
 // The tenant goes next whose tasks have used the least CPU time, and within a tenant its keys take turns. So a tenant that
 // asks ten thousand times, or for what is expensive, waits behind itself. A tenant that comes back after a pause starts where
 // the others are: it has saved nothing up. A tenant's share beside others is a quarter of the processors. The tenant that has
-// lately used most beyond its share starts nothing while any task runs, so that the others' next request finds a processor
-// that is free; alone it may use all of them. Tasks that only compute (read a large body, format a long answer) are patient:
-// beside others they are done by a thread of their own, which the kernel runs after the prompt ones (workers.h).
+// lately used most beyond its share starts nothing while a task of any tenant runs, so that the others' next request finds a
+// processor that is free; alone it may use all of them. Tasks that only compute (read a large body, format a long answer) are
+// patient: beside others they are done by a thread of their own, which the kernel runs after the prompt ones (workers.h).
 //
 // No tenant may take more of anything (places in the queue, threads, bytes) than it leaves free: one tenant alone gets a half,
 // two get a third each, and a newcomer finds room. Bytes are those of bodies that came in and of answers that have not been
@@ -145,7 +145,7 @@ class FairQueue : public std::enable_shared_from_this<FairQueue> {
   Time latest_at_{}, other_at_{};              // when that was, and when any other was
   std::chrono::nanoseconds reached_{0};        // what the tenant that went last had used before
   std::chrono::nanoseconds lowest_credit_{0};  // of all tenants, at the last look
-  size_t running_ = 0;                         // tasks, on prompt threads
+  size_t of_tenants_ = 0;                      // tasks that run on prompt threads
   size_t free_;                                // prompt threads
   size_t waiting_ = 0;
   size_t bytes_ = 0;

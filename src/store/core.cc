@@ -3,7 +3,11 @@
 
 #include <sys/syscall.h>
 
+#include <system_error>
+#include <thread>
+
 #include "base/sys.h"
+#include "base/thread_priority.h"
 
 namespace coffer::store {
 namespace {
@@ -18,6 +22,23 @@ constexpr int kLeftBehind = 256;
 // Reading a whole store may take a hundredth of one processor; a tenth while calls wait for it to be whole again.
 constexpr int kInspectShare = 100;
 constexpr int kHurriedShare = 10;
+
+Status ReadWhole(Connection& db) { return db.ReadAll("PRAGMA quick_check(1)"); }
+
+// A tenth of a second of one processor, or more. Calls that are served meanwhile do not wait for it: the thread holds no lock, and
+// gives way to theirs.
+Status ReadWholePatiently(Connection& db) {
+  Status whole;
+  try {
+    std::thread([&] {
+      GiveWayToOthers();
+      whole = ReadWhole(db);
+    }).join();
+  } catch (const std::system_error&) {  // the host has no thread for us at the moment
+    return ReadWhole(db);
+  }
+  return whole;
+}
 
 }  // namespace
 
@@ -127,6 +148,7 @@ Status Core::Inspect() {
   const std::unique_lock<std::mutex> only(inspect_mutex_, std::try_to_lock);
   const Nanos began = BootTime();
   Status files;
+  bool hurried = false;  // calls wait until the store is seen to be whole
   {
     const std::lock_guard<std::mutex> guard(mutex_);
     files = files_.Check(*db_);
@@ -135,11 +157,13 @@ Status Core::Inspect() {
     if (!only.owns_lock() || !wanted || began < NextInspection()) {
       return damage_ ? Status(*damage_) : Status();
     }
+    hurried = damage_.has_value();
   }
   // A connection of its own: the other has pages in memory that the files may no longer have.
   Result<std::unique_ptr<Connection>> fresh = files.ok() ? Connect() : files.error();
-  const Status whole =
-      fresh.ok() ? (*fresh)->ReadAll("PRAGMA quick_check(1)") : Status(fresh.error());
+  const Status whole = !fresh.ok() ? Status(fresh.error())
+                       : hurried   ? ReadWhole(**fresh)
+                                   : ReadWholePatiently(**fresh);
 
   const std::lock_guard<std::mutex> guard(mutex_);
   inspected_at_ = BootTime();

@@ -163,6 +163,43 @@ TEST_F(FairQueueTest, BesideOthersATenantWaitsForItsShare) {
   other.join();
 }
 
+// A tenant that owes waits for the tasks of tenants. Upkeep may take a second, and a client without a key is not to hold up any.
+TEST_F(FairQueueTest, UpkeepAndStrangersMakeNoTenantWait) {
+  for (const auto& [beside, is_made_to_wait] :
+       {std::pair("victim", true), std::pair("", false), std::pair("?", false)}) {
+    SCOPED_TRACE(beside);
+    const auto queue = Make(4);
+    std::thread one([queue] { queue->Work(); }), other([queue] { queue->Work(); });
+    const auto run = [&](const char* tenant, const std::function<void()>& task) {
+      auto done = std::make_shared<std::promise<void>>();
+      EXPECT_TRUE(queue->Add({tenant, "k"}, {[task, done] {
+                                               task();
+                                               done->set_value();
+                                             },
+                                             nullptr}));
+      return done->get_future();
+    };
+    run("busy", [this] { time_ = time_.load() + std::chrono::seconds(1); }).get();
+    run("victim", [] {}).get();
+    std::promise<void> runs, go;
+    std::future<void> slow = run(beside, [&] {
+      runs.set_value();
+      go.get_future().wait();
+    });
+    runs.get_future().get();
+    std::future<void> next = run("busy", [] {});
+    const auto patience =
+        is_made_to_wait ? std::chrono::milliseconds(50) : std::chrono::seconds(20);
+    EXPECT_EQ(next.wait_for(patience) == std::future_status::timeout, is_made_to_wait);
+    go.set_value();
+    slow.get();
+    next.get();
+    queue->Stop();
+    one.join();
+    other.join();
+  }
+}
+
 // A thread of each kind. Beside others, what may take long is done by the patient one and by no other, also while nothing
 // else runs; that thread does nothing else.
 TEST_F(FairQueueTest, BesideOthersAPatientThreadComputes) {
