@@ -62,6 +62,22 @@ void FairQueue::AddAlways(const Lane& lane, std::function<void()> run) {
   WakeOne(Worker::kPrompt);
 }
 
+void FairQueue::AddRest(const Lane& lane, FairTask task) {
+  Worker worker{};
+  {
+    const std::lock_guard lock(mutex_);
+    Tenant& tenant = tenants_[lane.tenant];
+    tenant.rest.push_back(std::move(task));
+    Queue(lane.tenant, tenant);
+    worker = IsPatient(lane.tenant, tenant, clocks_.now()) ? Worker::kPatient : Worker::kPrompt;
+  }
+  WakeOne(worker);
+}
+
+const FairTask* FairQueue::Tenant::NextTask() const {
+  return !rest.empty() ? &rest.front() : waiting > 0 ? &keys.at(turns.front()).front() : nullptr;
+}
+
 void FairQueue::Queue(const std::string& name, Tenant& tenant) {
   if (!std::exchange(tenant.queued, true)) {
     tenant.used = std::max(tenant.used, reached_);
@@ -82,8 +98,8 @@ bool FairQueue::MustWait(const std::string& name, const Tenant& tenant, Time now
 
 // Its next task is the patient thread's.
 bool FairQueue::IsPatient(const std::string& name, const Tenant& tenant, Time now) const {
-  return tenant.waiting > 0 && tenant.keys.at(tenant.turns.front()).front().patient && !stopping_ &&
-         OthersAreServed(name, now);
+  const FairTask* const next = tenant.NextTask();
+  return next != nullptr && next->patient && !stopping_ && OthersAreServed(name, now);
 }
 
 // One prompt thread is always left to a tenant that has none, as long as there is one. A tenant whose answers are not read
@@ -96,9 +112,9 @@ bool FairQueue::MayStart(Worker worker, const std::string& name, const Tenant& t
   if (!tenant.always.empty() || stopping_) {
     return worker == Worker::kPrompt;
   }
-  const bool has_room =
-      tenant.answers <= limits_.bytes - std::min(bytes_, limits_.bytes) || tenant.answers == 0;
-  if (tenant.waiting == 0 || !has_room) {
+  const bool has_room = tenant.answers <= limits_.bytes - std::min(bytes_, limits_.bytes) ||
+                        tenant.answers == 0 || !tenant.rest.empty();
+  if (tenant.NextTask() == nullptr || !has_room) {
     return false;
   }
   const bool patient = IsPatient(name, tenant, now);
@@ -146,6 +162,11 @@ FairTask FairQueue::TakeTask(Tenant& tenant) {
     tenant.always.pop_front();
     return task;
   }
+  if (!tenant.rest.empty()) {
+    task = std::move(tenant.rest.front());
+    tenant.rest.pop_front();
+    return task;
+  }
   const std::string key = std::move(tenant.turns.front());
   tenant.turns.pop_front();
   const auto queue = tenant.keys.find(key);
@@ -180,7 +201,7 @@ bool FairQueue::Next(Worker worker, std::unique_lock<std::mutex>& lock, std::str
     turns_.erase(next);
     Tenant& tenant = tenants_.at(*name);
     FairTask task = TakeTask(tenant);
-    if (tenant.waiting > 0 || !tenant.always.empty()) {
+    if (tenant.HasTasks()) {
       turns_.push_back(*name);
     } else {
       tenant.queued = false;

@@ -12,7 +12,8 @@
 // No tenant may take more of anything (places in the queue, threads, bytes) than it leaves free: one tenant alone gets a half,
 // two get a third each, and a newcomer finds room. Bytes are those of bodies that came in and of answers that have not been
 // sent. A tenant whose clients do not read their answers gets no new ones made: it waits until they are read, or their time is
-// over. Bodies make no tenant wait, because its tasks are what frees them.
+// over. Bodies make no tenant wait, because its tasks are what frees them. Nor does the rest of an answer that was begun, which goes
+// before the tenant's new tasks.
 //
 // A task whose client is gone is dropped when its turn comes. What must happen (the end of a call) is never refused or
 // dropped. Thread-safe. Made with make_shared: a handle of Hold keeps it alive.
@@ -79,6 +80,9 @@ class FairQueue : public std::enable_shared_from_this<FairQueue> {
   // Never refused, never dropped, before everything else of its tenant.
   void AddAlways(const Lane& lane, std::function<void()> run);
 
+  // Goes on with an answer that was begun, one step at a time: never refused, because what was begun is bounded elsewhere.
+  void AddRest(const Lane& lane, FairTask task);
+
   // Bytes of a body, which count as the tenant's until the handle is dropped. Nothing if the tenant has its share.
   [[nodiscard]] std::shared_ptr<void> Hold(const std::string& tenant, size_t bytes);
   // The same for an answer, which is there already. It must go away without any task of the tenant.
@@ -102,6 +106,7 @@ class FairQueue : public std::enable_shared_from_this<FairQueue> {
   using Time = std::chrono::steady_clock::time_point;
   struct Tenant {
     std::deque<std::function<void()>> always;
+    std::deque<FairTask> rest;
     std::map<std::string, std::deque<FairTask>, std::less<>> keys;  // none is empty
     std::deque<std::string> turns;                                  // of keys
     size_t waiting = 0;                                             // in keys
@@ -113,6 +118,9 @@ class FairQueue : public std::enable_shared_from_this<FairQueue> {
     std::chrono::nanoseconds credit{0};  // of its share; below zero it waits, if others are served
     Time credited{};
     bool queued = false;  // it is in turns_
+    // What is next if nothing must happen first, or nullptr.
+    const FairTask* NextTask() const;
+    bool HasTasks() const { return waiting > 0 || !rest.empty() || !always.empty(); }
   };
   bool Next(Worker worker, std::unique_lock<std::mutex>& lock, std::string* tenant,
             std::function<void()>* run);

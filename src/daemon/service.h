@@ -122,6 +122,7 @@ class DaemonService : public gateway::Service {
   std::optional<gateway::Refusal> CheckRoom() override;
   std::shared_ptr<void> Hold(const gateway::Asker& asker, size_t bytes, Holding how) override;
   bool Offload(const gateway::Asker& asker, std::function<void()> work) override;
+  void Continue(const gateway::Asker& asker, std::function<void()> work) override;
 
   size_t running() const { return calls_.size(); }
   // On a worker: reads the manifests again.

@@ -19,4 +19,8 @@ bool DaemonService::Offload(const gateway::Asker& asker, std::function<void()> w
   return context_.workers().Submit(LaneOf(&asker), {std::move(work), nullptr, true});
 }
 
+void DaemonService::Continue(const gateway::Asker& asker, std::function<void()> work) {
+  context_.workers().queue().AddRest(LaneOf(&asker), {std::move(work), nullptr, true});
+}
+
 }  // namespace coffer::daemon

@@ -403,6 +403,9 @@ class Service {
     return true;
   }
 
+  // The same for one step of an answer that was begun: never refused. One at a time for each request.
+  virtual void Continue(const Asker& /*asker*/, std::function<void()> work) { work(); }
+
   // Once per request, before its body is read. kUnauthenticated without a valid credential.
   virtual void Authenticate(const Credential& credential, Reply<Identity> reply) = 0;
 

@@ -63,6 +63,13 @@ Error Explain(sqlite3* db, int problem) {
   }
 }
 
+// SQLite counts what it allocates, under one lock for all connections. The count is not used, and a thread of low priority that
+// is interrupted while it has that lock would make every other wait. It can be set once, before the first connection.
+void CountNoMemory() {
+  static const int once = ::sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+  (void)once;
+}
+
 }  // namespace
 
 struct ConnectionHooks {
@@ -193,6 +200,7 @@ std::optional<Nanos> Statement::MaybeTime(int column) const {
 }
 
 Result<std::unique_ptr<Connection>> Connection::Open(const std::string& path, Nanos busy_timeout) {
+  CountNoMemory();
   std::unique_ptr<Connection> self(new Connection);
   self->busy_timeout_ = busy_timeout;
   // No mutex: core.h has one. The file is there already, made with the right owner and mode.
@@ -220,6 +228,7 @@ Result<std::unique_ptr<Connection>> Connection::Open(const std::string& path, Na
 }
 
 Result<std::unique_ptr<Connection>> Connection::OpenInMemory() {
+  CountNoMemory();
   std::unique_ptr<Connection> self(new Connection);
   const int answer =
       ::sqlite3_open_v2(":memory:", &self->db_,

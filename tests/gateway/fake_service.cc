@@ -116,6 +116,16 @@ void FakeService::Note(const Identity& who, const char* method) {
   asked.emplace_back(method);
 }
 
+std::shared_ptr<void> FakeService::Hold(const Asker& /*asker*/, size_t bytes, Holding /*how*/) {
+  bytes_held += bytes;
+  return {this, [this, bytes](void*) { bytes_held -= bytes; }};
+}
+
+void FakeService::Continue(const Asker& /*asker*/, std::function<void()> work) {
+  ++steps;
+  work();
+}
+
 void FakeService::Authenticate(const Credential& credential, Reply<Identity> reply) {
   last_credential = credential;
   if (credential.verified.has_value()) {
@@ -164,6 +174,8 @@ void FakeService::Submit(const Identity& who, CallRequest request, Reply<CallVie
     reply(Done(request.args_json));
   } else if (request.tool == "big") {
     reply(Done(std::string(1 << 20, 'x')));
+  } else if (request.tool == "huge") {
+    reply(Done(std::string(8 << 20, '\0')));
   } else if (request.tool == "wait") {
     if (request.watch != nullptr) {
       request.watch->started(kCallId);

@@ -5,6 +5,7 @@
 // What a call does is chosen by the tool's name (see Submit). Like a real one it is used on the loop's thread only.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -23,10 +24,16 @@ inline const std::string kOtherId = "01890a5d-ac96-774b-bcce-b302099a8059";
 
 class FakeService : public Service {
  public:
+  std::shared_ptr<void> Hold(const Asker& asker, size_t bytes, Holding how) override;
+  void Continue(const Asker& asker, std::function<void()> work) override;
+  std::atomic<size_t> bytes_held = 0;
+  std::atomic<int> steps = 0;  // of answers that were begun
+
   // Keys: "agent-key", "approver-key", "operator-key", "auditor-key". A unix peer is an operator.
   void Authenticate(const Credential& credential, Reply<Identity> reply) override;
 
-  // Tools: echo, gated, limited, inflight, mismatch, denied, broken (internal), wait (see Finish), big (output of a MiB).
+  // Tools: echo, gated, limited, inflight, mismatch, denied, broken (internal), wait (see Finish), big (output of a MiB), huge (of 8 MiB
+  // that is six times as long in JSON).
   void Submit(const Identity& who, CallRequest request, Reply<CallView> reply) override;
   void GetCall(const Identity& who, const std::string& call_id, Reply<CallView> reply) override;
   void GetReceipt(const Identity& who, const std::string& call_id,

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/gateway/harness.h"
+#include "tests/support/gunzip.h"
 
 namespace coffer::gateway {
 namespace {
@@ -215,9 +216,8 @@ TEST(Server, CompressesALargeAnswerForAClientThatTakesIt) {
   EXPECT_EQ(packed.status, 200);
   EXPECT_EQ(packed.Field("Content-Encoding"), "gzip");
   EXPECT_EQ(packed.Field("Vary"), "Accept-Encoding");
-  EXPECT_EQ(packed.Field("Content-Length"), std::to_string(packed.body.size()));
   EXPECT_LT(packed.body.size(), plain.body.size() / 20);
-  EXPECT_TRUE(packed.body.starts_with("\x1f\x8b"));
+  EXPECT_EQ(test::Gunzip(packed.body), plain.body);
   EXPECT_EQ(ask("gzip;q=0").body, plain.body);
   // A small answer is sent as it is.
   client.Send(Request("GET", "/v1/tools", "agent-key", "Accept-Encoding: gzip\r\n"));

@@ -2,24 +2,15 @@
 #include "gateway/http/gzip.h"
 
 #include <strings.h>
-#include <zlib.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 
-#include "gateway/http/json_pieces.h"
+#include "gateway/http/deflate.h"
 
 namespace coffer::gateway {
 namespace {
-
-// 4 KiB of window and small tables: (1 << (12 + 2)) + (1 << (6 + 9)) bytes in all (zconf.h).
-constexpr int kWindowBits = 12;
-constexpr int kGzip = 16;  // added to the window: a gzip header instead of zlib's
-constexpr int kMemoryLevel = 6;
-constexpr int kLevel = 2;  // repetition is what large answers have, and the fast levels find that
-constexpr size_t kGzipPieceBytes = JsonPieces::kPieceBytes;
 
 std::string_view TrimBlanks(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t");
@@ -55,54 +46,6 @@ bool IsText(std::string_view type) {
   return type.starts_with("application/json") || type.starts_with("application/problem+json") ||
          (type.starts_with("text/") && !type.starts_with("text/event-stream"));
 }
-
-class Deflate {
- public:
-  Deflate() {
-    ready_ = ::deflateInit2(&stream_, kLevel, Z_DEFLATED, kWindowBits + kGzip, kMemoryLevel,
-                            Z_DEFAULT_STRATEGY) == Z_OK;
-  }
-  ~Deflate() {
-    if (ready_) {
-      ::deflateEnd(&stream_);
-    }
-  }
-  Deflate(const Deflate&) = delete;
-  Deflate& operator=(const Deflate&) = delete;
-
-  bool ready() const { return ready_; }
-
-  void Add(std::string_view bytes, bool last) {
-    // zlib does not write to it; its interface is older than const.
-    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-    stream_.avail_in = static_cast<uInt>(bytes.size());
-    int answer = Z_OK;
-    do {
-      if (pieces_.empty() || pieces_.back().size() == kGzipPieceBytes) {
-        pieces_.emplace_back();
-      }
-      std::string& piece = pieces_.back();
-      const size_t had = piece.size();
-      piece.resize(kGzipPieceBytes);
-      stream_.next_out = reinterpret_cast<Bytef*>(piece.data() + had);
-      stream_.avail_out = static_cast<uInt>(kGzipPieceBytes - had);
-      answer = ::deflate(&stream_, last ? Z_FINISH : Z_NO_FLUSH);
-      piece.resize(kGzipPieceBytes - stream_.avail_out);
-    } while (stream_.avail_in > 0 || (last && answer == Z_OK));
-  }
-
-  std::deque<std::string> Take() {
-    if (!pieces_.empty()) {
-      pieces_.back().shrink_to_fit();
-    }
-    return std::move(pieces_);
-  }
-
- private:
-  z_stream stream_{};
-  bool ready_ = false;
-  std::deque<std::string> pieces_;
-};
 
 }  // namespace
 
@@ -146,8 +89,9 @@ void CompressBody(bool accepted, const std::function<bool()>& gone, Response* re
     return;
   }
   if (response->pieces.empty()) {
-    for (size_t at = 0; at < response->body.size() && !gone(); at += kGzipPieceBytes) {
-      deflate.Add(std::string_view(response->body).substr(at, kGzipPieceBytes), /*last=*/false);
+    for (size_t at = 0; at < response->body.size() && !gone(); at += Deflate::kPieceBytes) {
+      deflate.Add(std::string_view(response->body).substr(at, Deflate::kPieceBytes),
+                  /*last=*/false);
     }
     response->body = {};
   }

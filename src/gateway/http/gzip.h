@@ -4,8 +4,7 @@
 //
 // It happens where an answer is made, on a worker in its tenant's turn, never on the loop. The body is taken piece by
 // piece, and each piece is freed when it went in, so a text and its compressed form are never held as a whole beside
-// each other. zlib itself takes about 50 KiB meanwhile, because the window is small. Streams (events, files) are
-// sent as they are.
+// each other. Texts that are streamed are compressed on the way (text_stream.h); events and files are sent as they are.
 //
 // Compressing a secret beside text that an attacker chooses can tell the secret by the size. No answer repeats the
 // client's credential, and a new key is far smaller than what is compressed here.

@@ -8,6 +8,7 @@
 
 #include "gateway/http/exchange.h"
 #include "gateway/http/gzip.h"
+#include "gateway/http/text_stream.h"
 
 namespace coffer::gateway {
 
@@ -88,6 +89,7 @@ Reply<T> Answering(const std::shared_ptr<Exchange>& exchange, Respond respond,
           *response = asker->gone   ? UnreadResponse()
                       : answer.ok() ? make(answer.value())
                                     : ProblemResponse(FromRefusal(answer.refusal()));
+          PrepareText(api, asker, gzip, response.get());
           CompressBody(gzip, [&asker] { return asker->gone.load(); }, response.get());
         } catch (const std::exception&) {
           *response = ProblemResponse(

@@ -13,7 +13,7 @@ namespace {
 // A larger body would hold up the loop while it is parsed.
 constexpr size_t kCallParsedAtOnce = 16 * 1024;
 
-Response CallResponse(const CallView& call, bool wait) {
+Response CallResponse(CallView& call, bool wait) {
   Response response;
   if (call.state == CallState::kFinished) {
     response = JsonResponse(200, FormatCallResult(call));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/json_text.h"
 
@@ -28,30 +29,53 @@ size_t CutAtCharacter(std::string_view bytes, size_t most) {
 }
 
 void JsonPieces::Raw(std::string_view text) {
-  while (!text.empty()) {
-    if (pieces_.empty() || pieces_.back().size() >= kPieceBytes) {
-      pieces_.emplace_back();
-    }
-    std::string& last = pieces_.back();
-    const size_t fits = std::min(text.size(), kPieceBytes - last.size());
-    last += text.substr(0, fits);
-    text.remove_prefix(fits);
+  if (parts_.empty() || !parts_.back().is_json) {
+    parts_.emplace_back();
   }
+  parts_.back().bytes += text;
+  source_bytes_ += text.size();
 }
 
 void JsonPieces::Value(const Json& value) { Raw(PrintJson(value)); }
 
-void JsonPieces::Text(std::string_view bytes) {
+void JsonPieces::Text(std::string bytes) {
   Raw("\"");
-  while (!bytes.empty()) {
-    const size_t size = CutAtCharacter(bytes, kSliceBytes);
+  source_bytes_ += bytes.size();
+  parts_.push_back({std::move(bytes), /*is_json=*/false});
+  Raw("\"");
+}
+
+std::string JsonPieces::Next() {
+  std::string piece = std::exchange(left_over_, {});
+  while (piece.size() < kPieceBytes && !parts_.empty()) {
+    AppendSlice(&piece);
+  }
+  if (piece.size() > kPieceBytes) {
+    left_over_ = piece.substr(kPieceBytes);
+    piece.resize(kPieceBytes);
+  }
+  return piece;
+}
+
+void JsonPieces::AppendSlice(std::string* piece) {
+  const Part& part = parts_.front();
+  const std::string_view rest = std::string_view(part.bytes).substr(at_);
+  size_t size = 0;
+  if (part.is_json) {
+    size = std::min(rest.size(), kPieceBytes);
+    *piece += rest.substr(0, size);
+  } else {
+    size = CutAtCharacter(rest, kSliceBytes);
     std::string quoted;
     quoted.reserve(size * 2);
-    AppendJsonText(bytes.substr(0, size), &quoted);
-    Raw(std::string_view(quoted).substr(1, quoted.size() - 2));
-    bytes.remove_prefix(size);
+    AppendJsonText(rest.substr(0, size), &quoted);
+    *piece += std::string_view(quoted).substr(1, quoted.size() - 2);
   }
-  Raw("\"");
+  at_ += size;
+  if (size == rest.size()) {
+    parts_.pop_front();
+    at_ = 0;
+  }
 }
 
 }  // namespace coffer::gateway

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A large JSON text, written piece by piece, so that it is never held as one string beside what it was made from: each piece
-// can be sent and freed by itself.
+// A large JSON text that is made piece by piece while it is sent. Until then it is held as what it is made from: a byte of
+// output can take six in JSON, and a client may read slowly.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,25 @@ class JsonPieces {
   // JSON text as it is.
   void Raw(std::string_view text);
   void Value(const Json& value);
-  // Any bytes, as a JSON string; what is not UTF-8 is replaced.
-  void Text(std::string_view bytes);
+  // Any bytes, as a JSON string; what is not UTF-8 is replaced. Takes them: they are not copied.
+  void Text(std::string bytes);
 
-  std::deque<std::string> Take() { return std::move(pieces_); }
+  // Of what the text is made from.
+  size_t source_bytes() const { return source_bytes_; }
+  // At most kPieceBytes; nothing at the end.
+  std::string Next();
 
  private:
-  std::deque<std::string> pieces_;
+  struct Part {
+    std::string bytes;
+    bool is_json = true;
+  };
+  void AppendSlice(std::string* piece);
+
+  std::deque<Part> parts_;
+  size_t at_ = 0;  // in the first part
+  std::string left_over_;
+  size_t source_bytes_ = 0;
 };
 
 // How many of the first `most` bytes can be cut off without cutting a character in two.

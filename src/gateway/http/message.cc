@@ -8,6 +8,8 @@
 #include <array>
 #include <cstdio>
 
+#include "gateway/http/json_pieces.h"
+
 namespace coffer::gateway {
 namespace {
 
@@ -67,9 +69,9 @@ Response JsonResponse(int status, std::string json_text) {
   return response;
 }
 
-Response JsonResponse(int status, std::deque<std::string> pieces) {
+Response JsonResponse(int status, JsonPieces text) {
   Response response = JsonResponse(status, std::string());
-  response.pieces = std::move(pieces);
+  response.text = std::make_shared<JsonPieces>(std::move(text));
   return response;
 }
 

@@ -4,7 +4,7 @@
 //
 // What is in a Head has passed the parser and the strict checks of head_checks.h; nothing here is trusted beyond that.
 // A response is a body, or a body in pieces of which each is freed when it is sent, or a stream that is asked for one
-// piece at a time.
+// piece at a time. A text that may be large becomes one of these (text_stream.h).
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,8 @@
 #include "gateway/service.h"
 
 namespace coffer::gateway {
+
+class JsonPieces;
 
 enum class Method { kGet, kHead, kPost, kPut, kDelete, kOther };
 std::string_view MethodName(Method method);
@@ -71,7 +73,8 @@ struct Response {
   int status = 200;
   std::string content_type;  // "" without a body
   std::string body;
-  std::deque<std::string> pieces;  // instead of `body`, if there are any
+  std::deque<std::string> pieces;    // instead of `body`, if there are any
+  std::shared_ptr<JsonPieces> text;  // not made yet
   std::vector<Header> headers;
   std::shared_ptr<void> room;  // memory that the answer takes, until it is sent
   std::shared_ptr<BodyStream> stream;
@@ -82,7 +85,7 @@ struct Response {
 
 Response ProblemResponse(const Problem& problem);
 Response JsonResponse(int status, std::string json_text);
-Response JsonResponse(int status, std::deque<std::string> pieces);
+Response JsonResponse(int status, JsonPieces text);
 // Of body or pieces, not of a stream.
 size_t BodySize(const Response& response);
 

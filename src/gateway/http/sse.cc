@@ -17,7 +17,6 @@ namespace {
 constexpr size_t kBatchBytes = 16384;
 // A larger batch would hold up the loop while it is formatted.
 constexpr size_t kFormattedAtOnce = 4096;
-constexpr std::chrono::milliseconds kRetry{100};
 // A stream with nothing to say yet begins anyway, so that the client sees its headers.
 constexpr std::chrono::milliseconds kStreamPatience{250};
 
@@ -108,31 +107,24 @@ class EventStream : public BodyStream, public std::enable_shared_from_this<Event
     Format(std::make_shared<EventBatch>(std::move(answer.value())));
   }
 
-  // On another thread. While the tenant has its share of work waiting, this batch waits here.
+  // On another thread.
   void Format(const std::shared_ptr<EventBatch>& batch) {
-    const auto format = [weak = weak_from_this(), exchange = exchange_, batch] {
-      if (exchange->asker->gone) {
-        return;
-      }
-      auto text = std::make_shared<std::string>(FormatBatch(*batch));
-      auto room =
-          exchange->api->service.Hold(*exchange->asker, text->size(), Service::Holding::kAnyway);
-      exchange->api->loop.Post([weak, text, room, finished = batch->finished] {
-        if (auto self = weak.lock()) {
-          self->waiting_ = false;
-          self->room_ = room;
-          self->Add(std::move(*text), finished);
-        }
-      });
-    };
-    if (!exchange_->api->service.Offload(*exchange_->asker, format)) {
-      retry_ = exchange_->api->loop.After(kRetry, [weak = weak_from_this(), batch] {
-        if (auto self = weak.lock()) {
-          const auto keep = std::move(self->retry_);  // we run inside it
-          self->Format(batch);
-        }
-      });
-    }
+    exchange_->api->service.Continue(
+        *exchange_->asker, [weak = weak_from_this(), exchange = exchange_, batch] {
+          if (exchange->asker->gone) {
+            return;
+          }
+          auto text = std::make_shared<std::string>(FormatBatch(*batch));
+          auto room = exchange->api->service.Hold(*exchange->asker, text->size(),
+                                                  Service::Holding::kAnyway);
+          exchange->api->loop.Post([weak, text, room, finished = batch->finished] {
+            if (auto self = weak.lock()) {
+              self->waiting_ = false;
+              self->room_ = room;
+              self->Add(std::move(*text), finished);
+            }
+          });
+        });
   }
 
   void Add(std::string text, bool finished) {
@@ -176,7 +168,6 @@ class EventStream : public BodyStream, public std::enable_shared_from_this<Event
   std::function<void(Piece)> next_;
   WaitHandle handle_;
   std::shared_ptr<void> timer_;
-  std::shared_ptr<void> retry_;
   std::string text_;
   std::shared_ptr<void> room_;  // of the text, until it is sent
   bool greeted_ = false;

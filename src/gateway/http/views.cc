@@ -6,7 +6,6 @@
 
 #include "base/json.h"
 #include "base/json_text.h"
-#include "gateway/http/json_pieces.h"
 #include "gateway/http/names.h"
 #include "gateway/http/problem.h"
 #include "gateway/http/words.h"
@@ -30,16 +29,16 @@ Json Embedded(const std::string& text) {
   return json.ok() ? std::move(*json) : Json(nullptr);
 }
 
-void AddResult(const CallView& call, JsonPieces& out) {
+void AddResult(CallView& call, JsonPieces& out) {
   if (!call.result.has_value()) {
     out.Raw("null");
     return;
   }
-  const CallResult& result = *call.result;
+  CallResult& result = *call.result;
   out.Raw(R"({"stdout":)");
-  out.Text(result.stdout_text);
+  out.Text(std::move(result.stdout_text));
   out.Raw(R"(,"stderr":)");
-  out.Text(result.stderr_text);
+  out.Text(std::move(result.stderr_text));
   out.Raw(result.truncated ? R"(,"truncated":true)" : R"(,"truncated":false)");
   out.Raw(R"(,"exit":)");
   out.Value({{"code", OrNull(result.exit_code)}, {"signal", OrNull(result.exit_signal)}});
@@ -80,7 +79,7 @@ Json ApprovalOf(const CallView& call) {
 }
 
 // The members of every call, and then `more`.
-std::deque<std::string> CallPieces(const CallView& call, const Json& more) {
+JsonPieces CallPieces(CallView& call, const Json& more) {
   JsonPieces out;
   out.Raw(R"({"call_id":)");
   out.Value(call.identity.call_id);
@@ -97,7 +96,7 @@ std::deque<std::string> CallPieces(const CallView& call, const Json& more) {
   const std::string text = PrintJson(rest);
   out.Raw(",");
   out.Raw(std::string_view(text).substr(1));  // without its brace: it is ours
-  return out.Take();
+  return out;
 }
 
 Json SessionJson(const SessionView& session) {
@@ -229,9 +228,7 @@ Json ListOf(const std::vector<T>& items, Json (*format)(const T&)) {
 
 }  // namespace
 
-std::deque<std::string> FormatCallResult(const CallView& call) {
-  return CallPieces(call, Json::object());
-}
+JsonPieces FormatCallResult(CallView& call) { return CallPieces(call, Json::object()); }
 
 std::string FormatCallAccepted(const CallView& call) {
   if (call.state == CallState::kGated) {
@@ -242,7 +239,7 @@ std::string FormatCallAccepted(const CallView& call) {
       {{"call_id", call.identity.call_id}, {"outcome", nullptr}, {"state", StateName(call.state)}});
 }
 
-std::deque<std::string> FormatCall(const CallView& call) {
+JsonPieces FormatCall(CallView& call) {
   Json json;
   json["state"] = StateName(call.state);
   json["tool"] = call.identity.tool;

@@ -6,21 +6,21 @@
 // service (schemas, structured results) is parsed again; what is not JSON becomes null.
 #pragma once
 
-#include <deque>
 #include <string>
 #include <vector>
 
+#include "gateway/http/json_pieces.h"
 #include "gateway/service.h"
 
 namespace coffer::gateway {
 
-// Calls come in pieces, because output is large.
+// Calls come in pieces, because output is large. The output is taken out of the view.
 // POST /v1/calls, finished: {"call_id", "outcome", "result", "error", "denials", "log"}.
-std::deque<std::string> FormatCallResult(const CallView& call);
+JsonPieces FormatCallResult(CallView& call);
 // Gated: {"call_id", "outcome": "gated", "approval"}; accepted and going on: {"call_id", "outcome": null, "state"}.
 std::string FormatCallAccepted(const CallView& call);
 // GET /v1/calls/{id}: the result's members, and what is known of the call besides.
-std::deque<std::string> FormatCall(const CallView& call);
+JsonPieces FormatCall(CallView& call);
 
 std::string FormatSession(const SessionView& session);
 std::string FormatSessions(const Page<SessionView>& page);

@@ -224,6 +224,10 @@ TEST_F(FairQueueTest, BesideOthersAPatientThreadComputes) {
   EXPECT_EQ(run("victim", none, true), patient.get_id());
   EXPECT_EQ(run("hostile", none, false), prompt.get_id());
   EXPECT_EQ(run("victim", none, false), prompt.get_id());
+  std::promise<std::thread::id> rest;
+  queue->AddRest({"hostile", "k"},
+                 {[&] { rest.set_value(std::this_thread::get_id()); }, nullptr, true});
+  EXPECT_EQ(rest.get_future().get(), patient.get_id());
   now_ = now_.load() + std::chrono::milliseconds(201);  // the others have been idle
   EXPECT_EQ(run("hostile", none, true), prompt.get_id());
   queue->Stop();
@@ -349,6 +353,28 @@ TEST_F(FairQueueTest, ATenantWhoseAnswersAreNotReadWaits) {
   EXPECT_EQ(made.wait_for(std::chrono::seconds(20)), std::future_status::ready) << "the control";
   queue->Stop();
   thread.join();
+}
+
+// An answer that was begun is what holds the memory, and only its next step frees it.
+TEST_F(FairQueueTest, TheRestOfAnAnswerWaitsForNoRoomAndComesBeforeNewOnes) {
+  FairLimits limits;
+  limits.bytes = 100;
+  limits.requests_per_key = 1;
+  const auto queue = Make(2, limits);
+  std::shared_ptr<void> unread = queue->HoldAnyway("slow", 80);
+  ASSERT_TRUE(queue->Add({"slow", "s"}, Say("new")));
+  ASSERT_FALSE(queue->Add({"slow", "s"}, Say("one too many"))) << "the control";
+  queue->AddRest({"slow", "s"}, Say("first step"));
+  std::promise<void> stepped;
+  queue->AddRest({"slow", "s"}, {[&] { stepped.set_value(); }, nullptr});
+  std::thread thread([queue] { queue->Work(); });
+  ASSERT_EQ(stepped.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(said_, Words{"first step"});
+  unread.reset();
+  queue->Stop();
+  thread.join();
+  EXPECT_EQ(said_, (Words{"first step", "new"}));
 }
 
 // Bodies are freed by the tasks that wait to read them. If they made those tasks wait, a tenant that once had its share in

@@ -4,11 +4,11 @@
 #include "gateway/http/gzip.h"
 
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <random>
 
-#include "gateway/http/json_pieces.h"
+#include "gateway/http/deflate.h"
+#include "tests/support/gunzip.h"
 
 namespace coffer::gateway {
 namespace {
@@ -22,33 +22,20 @@ bool Accepts(const std::vector<std::string>& fields) {
   return AcceptsGzip(head);
 }
 
+Response InPieces(std::string_view text) {
+  Response response = JsonResponse(200, std::string());
+  for (; !text.empty(); text.remove_prefix(std::min(text.size(), Deflate::kPieceBytes))) {
+    response.pieces.emplace_back(text.substr(0, Deflate::kPieceBytes));
+  }
+  return response;
+}
+
 std::string Joined(const Response& response) {
   std::string all = response.body;
   for (const std::string& piece : response.pieces) {
     all += piece;
   }
   return all;
-}
-
-std::string Unpack(const std::string& bytes) {
-  z_stream stream{};
-  EXPECT_EQ(::inflateInit2(&stream, 15 + 16), Z_OK);
-  std::string in = bytes;
-  std::string out;
-  stream.next_in = reinterpret_cast<Bytef*>(in.data());
-  stream.avail_in = static_cast<uInt>(in.size());
-  int answer = Z_OK;
-  while (answer == Z_OK) {
-    std::string piece(65536, '\0');
-    stream.next_out = reinterpret_cast<Bytef*>(piece.data());
-    stream.avail_out = static_cast<uInt>(piece.size());
-    answer = ::inflate(&stream, Z_NO_FLUSH);
-    out += piece.substr(0, piece.size() - stream.avail_out);
-  }
-  EXPECT_EQ(answer, Z_STREAM_END);
-  EXPECT_EQ(stream.avail_in, 0U);
-  ::inflateEnd(&stream);
-  return out;
 }
 
 const std::string* FieldOf(const Response& response, std::string_view name) {
@@ -111,17 +98,15 @@ TEST(Gzip, UnpacksToWhatItWas) {
       }
       Response whole = JsonResponse(200, text);
       CompressBody(true, Never, &whole);
-      EXPECT_EQ(Unpack(Joined(whole)), text);
-      JsonPieces pieces;
-      pieces.Raw(text);
-      Response cut = JsonResponse(200, pieces.Take());
+      EXPECT_EQ(test::Gunzip(Joined(whole)), text);
+      Response cut = InPieces(text);
       CompressBody(true, Never, &cut);
-      EXPECT_EQ(Unpack(Joined(cut)), text);
+      EXPECT_EQ(test::Gunzip(Joined(cut)), text);
       ASSERT_NE(FieldOf(cut, "Content-Encoding"), nullptr);
       EXPECT_EQ(*FieldOf(cut, "Content-Encoding"), "gzip");
       EXPECT_EQ(*FieldOf(cut, "Vary"), "Accept-Encoding");
       for (const std::string& piece : cut.pieces) {
-        EXPECT_LE(piece.size(), JsonPieces::kPieceBytes);
+        EXPECT_LE(piece.size(), Deflate::kPieceBytes);
       }
       EXPECT_TRUE(noise || BodySize(cut) < size / 20) << BodySize(cut) << " of " << size;
     }
@@ -153,9 +138,7 @@ TEST(Gzip, LeavesTheRestAlone) {
 
 // Nothing is made of the rest once the client has left.
 TEST(Gzip, StopsForAClientThatIsGone) {
-  JsonPieces pieces;
-  pieces.Raw(std::string(1'000'000, 'x'));
-  Response response = JsonResponse(200, pieces.Take());
+  Response response = InPieces(std::string(1'000'000, 'x'));
   int asked = 0;
   CompressBody(true, [&] { return ++asked > 3; }, &response);
   EXPECT_EQ(asked, 4);

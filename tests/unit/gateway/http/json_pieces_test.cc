@@ -9,13 +9,13 @@
 namespace coffer::gateway {
 namespace {
 
-std::string Joined(std::deque<std::string> pieces) {
-  std::string text;
-  for (const std::string& piece : pieces) {
+std::string Joined(JsonPieces text) {
+  std::string whole;
+  for (std::string piece = text.Next(); !piece.empty(); piece = text.Next()) {
     EXPECT_LE(piece.size(), JsonPieces::kPieceBytes);
-    text += piece;
+    whole += piece;
   }
-  return text;
+  return whole;
 }
 
 // Wherever slices are cut, the text is the one that the whole string would have.
@@ -30,7 +30,7 @@ TEST(JsonPieces, SayTheSameAsOneString) {
     }
     JsonPieces pieces;
     pieces.Text(text);
-    EXPECT_EQ(Joined(pieces.Take()), PrintJson(Json(text))) << least;
+    EXPECT_EQ(Joined(std::move(pieces)), PrintJson(Json(text))) << least;
   }
 }
 
@@ -42,7 +42,7 @@ TEST(JsonPieces, WhatIsNotUtf8IsReplacedAndStillJson) {
     }
     JsonPieces pieces;
     pieces.Text(text);
-    EXPECT_TRUE(Json::accept(Joined(pieces.Take())));
+    EXPECT_TRUE(Json::accept(Joined(std::move(pieces))));
   }
 }
 
