@@ -22,6 +22,7 @@
 #include "call/run/launch.h"
 #include "call/run/launch_egress.h"
 #include "call/run/level.h"
+#include "call/run/network_hint.h"
 #include "call/run/prepare.h"
 #include "call/run/run_journal.h"
 #include "call/run/summary.h"
@@ -76,6 +77,15 @@ Error ExecError(const Prepared& prepared, const isolation::BoundaryPlan& plan, i
   return {missing ? ErrorKind::kNotFound : ErrorKind::kNotExecutable, "policy.command",
           fmt::format("cannot run {}: {}", program, sys::ErrnoText(number)), std::move(hint),
           number};
+}
+
+void AddNetworkHint(const RunRequest& request, const isolation::DenialRecorder& denials,
+                    RunOutcome& outcome) {
+  const std::optional<std::string> host = HostOutside(request.command);
+  if (request.egress.empty() && (host || LookedOutside(request, denials))) {
+    outcome.notes.push_back(
+        fmt::format("this call had no network; --allow {} opens one host", host.value_or("HOST")));
+  }
 }
 
 void ConcludeEnd(const WatchResult& watched, RunOutcome& outcome) {
@@ -317,6 +327,9 @@ RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, std::optio
                   ExecError(prepared, *launched->plan, watched->end.exec_error));
   }
   ConcludeEnd(*watched, outcome);
+  if (outcome.receipt.outcome == "error") {
+    AddNetworkHint(request, watch.denials(), outcome);
+  }
   if (watch.budget().truncated()) {
     ConcludeCut(request, watch.budget(), outcome);
   }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/hash.h"
@@ -75,7 +76,33 @@ std::string EnvelopeIdOf(const RunRequest& request) {
   return HashOf(policy::CanonicalForm(request.envelope) + "\n" + EncodeGrants(request.egress));
 }
 
+using Why = isolation::RefusedConnect::Why;
+
+bool IsOutside(const isolation::DeniedCall& denied) {
+  return denied.connect == Why::kNoRoute || denied.connect == Why::kNoNames;
+}
+
+// A name server is looked for before anything is said about the name. With hosts to reach there is one, which tells itself what it
+// refused.
+void AddOutside(const RunRequest& request, const isolation::DeniedCall& denied,
+                audit::Receipt& receipt) {
+  const bool names = denied.connect == Why::kNoNames;
+  if (names && !request.egress.empty()) {
+    return;
+  }
+  receipt.denials.push_back({"egress", names ? "resolve" : "connect", denied.arguments, "egress",
+                             request.egress.empty() ? "this call has no network"
+                                                    : "hosts are reached by their names only",
+                             "name the host: --allow HOST[:PORT], in a manifest [[network.allow]]",
+                             denied.count});
+}
+
 }  // namespace
+
+bool LookedOutside(const RunRequest& request, const isolation::DenialRecorder& denials) {
+  return request.egress.empty() &&
+         std::any_of(denials.denials().begin(), denials.denials().end(), IsOutside);
+}
 
 void DescribeRequest(const RunRequest& request, audit::Receipt& receipt) {
   receipt.identity.user = fmt::format("uid:{}", ::getuid());
@@ -177,8 +204,12 @@ void DescribeEnd(const RunRequest& request, const isolation::Boundary& boundary,
       "seccomp." + std::string(policy::SyscallProfileName(request.envelope.syscalls));
   std::map<std::string, uint64_t> by_name;
   for (const isolation::DeniedCall& denied : watch.denials().denials()) {
+    if (IsOutside(denied)) {
+      AddOutside(request, denied, receipt);
+      continue;
+    }
     by_name[denied.syscall] += denied.count;
-    if (denied.host_socket) {
+    if (denied.connect) {
       receipt.denials.push_back(
           {"isolation", "connect", fmt::format("{}({})", denied.syscall, denied.arguments),
            "isolation.host_socket", "the socket belongs to a program of the host",

@@ -13,6 +13,8 @@ namespace coffer::call {
 void DescribeRequest(const RunRequest& request, audit::Receipt& receipt);
 void DescribeIsolation(const RunRequest& request, const Launched& launched,
                        audit::Receipt& receipt);
+// Whether the program looked for something outside, in a call without a network.
+bool LookedOutside(const RunRequest& request, const isolation::DenialRecorder& denials);
 void DescribeEnd(const RunRequest& request, const isolation::Boundary& boundary, Watch& watch,
                  const WatchResult& watched, audit::Receipt& receipt);
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isolation/seccomp/connect_server.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <netinet/in.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -46,13 +48,14 @@ struct ConnectServer::Shared {
   std::mutex mutex;  // of what follows
   std::condition_variable more;
   std::deque<Work> waiting;
-  std::vector<std::string> refused;
+  std::vector<RefusedConnect> refused;
   size_t threads = 0;
   size_t idle = 0;
   bool ending = false;
 
   long Make(const Work& work);  // 0 or -errno, for the payload
   void Run();
+  void Refused(RefusedConnect::Why why, std::string to);
 };
 
 namespace {
@@ -93,6 +96,38 @@ long ConnectToFile(int socket, int file) {
   return Syscall(SYS_connect, socket, Arg(&address), sizeof(address));
 }
 
+constexpr uint16_t kNameServerPort = 53;
+
+struct InternetAddress {
+  std::string text;  // "192.0.2.1:443", "[2001:db8::1]:443"
+  uint16_t port = 0;
+};
+
+// Nothing for another family, or if it is cut off.
+std::optional<InternetAddress> ReadInternetAddress(const std::string& address) {
+  char text[INET6_ADDRSTRLEN] = {};
+  sa_family_t family = AF_UNSPEC;
+  if (address.size() < sizeof(family)) {
+    return std::nullopt;
+  }
+  memcpy(&family, address.data(), sizeof(family));
+  if (family == AF_INET && address.size() >= sizeof(sockaddr_in)) {
+    sockaddr_in four;
+    memcpy(&four, address.data(), sizeof(four));
+    ::inet_ntop(AF_INET, &four.sin_addr, text, sizeof(text));
+    const uint16_t port = ntohs(four.sin_port);
+    return InternetAddress{std::string(text) + ":" + std::to_string(port), port};
+  }
+  if (family == AF_INET6 && address.size() >= sizeof(sockaddr_in6)) {
+    sockaddr_in6 six;
+    memcpy(&six, address.data(), sizeof(six));
+    ::inet_ntop(AF_INET6, &six.sin6_addr, text, sizeof(text));
+    const uint16_t port = ntohs(six.sin6_port);
+    return InternetAddress{"[" + std::string(text) + "]:" + std::to_string(port), port};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 ConnectServer::ConnectServer(std::span<const UniqueFd> places, uint32_t uid)
@@ -113,7 +148,7 @@ ConnectServer::~ConnectServer() {
   shared_->more.notify_all();
 }
 
-std::vector<std::string> ConnectServer::TakeRefused() {
+std::vector<RefusedConnect> ConnectServer::TakeRefused() {
   const std::lock_guard lock(shared_->mutex);
   return std::exchange(shared_->refused, {});
 }
@@ -175,9 +210,24 @@ std::optional<long> ConnectServer::Take(int notify_fd, const seccomp_notif& requ
   return Start(std::move(work)) ? 0 : -EAGAIN;
 }
 
+void ConnectServer::Shared::Refused(RefusedConnect::Why why, std::string to) {
+  const std::lock_guard lock(mutex);
+  if (refused.size() < kMostWaiting) {
+    refused.push_back({why, std::move(to)});
+  }
+}
+
 long ConnectServer::Shared::Make(const Work& work) {
   if (!work.root.valid()) {
-    return ConnectTo(work.socket.get(), work.address);
+    const long made = ConnectTo(work.socket.get(), work.address);
+    if (const std::optional<InternetAddress> to = ReadInternetAddress(work.address); to) {
+      if (made == -ENETUNREACH) {
+        Refused(RefusedConnect::Why::kNoRoute, to->text);
+      } else if (to->port == kNameServerPort) {
+        Refused(RefusedConnect::Why::kNoNames, to->text);
+      }
+    }
+    return made;
   }
   const long opened =
       sys::OpenAt2(work.root.get(), work.path, O_PATH, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
@@ -193,10 +243,7 @@ long ConnectServer::Shared::Make(const Work& work) {
     return -ECONNREFUSED;
   }
   if (std::find(own.begin(), own.end(), info.st_dev) == own.end()) {
-    const std::lock_guard lock(mutex);
-    if (refused.size() < kMostWaiting) {
-      refused.push_back(work.said);
-    }
+    Refused(RefusedConnect::Why::kHostSocket, work.said);
     return -EPERM;
   }
   return ConnectToFile(work.socket.get(), file.get());

@@ -6,7 +6,8 @@
 // network, and Landlock does not see it. So the filter hands every connect to this server. It takes a duplicate of the
 // payload's socket and a copy of the address, and connects the duplicate:
 //
-//   AF_INET, AF_INET6    to that address: the socket belongs to the boundary's own network
+//   AF_INET, AF_INET6    to that address: the socket belongs to the boundary's own network. What has no route there, or looks
+//                        for a name server, is recorded: programs seldom say why they failed.
 //   AF_UNIX, abstract    likewise: abstract names belong to the network namespace
 //   AF_UNIX, a path      the path is opened below the payload's root, as the payload's user. If it leads to one of the
 //                        boundary's own tmpfs, the socket that was opened is connected to, by its descriptor.
@@ -31,6 +32,17 @@
 
 namespace coffer::isolation {
 
+// A connect that could not be. Where it went, as the payload wrote it.
+struct RefusedConnect {
+  enum class Why : uint8_t {
+    kHostSocket,  // the path leads to a socket of the host
+    kNoRoute,     // an address outside, and the boundary's network is its loopback
+    kNoNames,  // a name server; nothing in a boundary can listen on its port but the resolver of its egress
+  };
+  Why why = Why::kHostSocket;
+  std::string to;
+};
+
 class ConnectServer {
  public:
   // `places` are the boundary's own tmpfs. `uid` is the boundary's on the host, and the one to connect as.
@@ -43,8 +55,8 @@ class ConnectServer {
   // the caller cannot be read or its socket is of another family.
   std::optional<long> Take(int notify_fd, const seccomp_notif& request);
 
-  // The paths that led to the host since the last time, as the payload wrote them.
-  std::vector<std::string> TakeRefused();
+  // Since the last time.
+  std::vector<RefusedConnect> TakeRefused();
 
   // Threads at most, and calls that wait for one of them at most.
   static constexpr size_t kMostThreads = 32;

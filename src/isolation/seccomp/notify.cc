@@ -95,9 +95,11 @@ void DenialRecorder::TakeLateRefusals() {
   if (connects_ == nullptr) {
     return;
   }
-  for (const std::string& path : connects_->TakeRefused()) {
+  for (const RefusedConnect& refused : connects_->TakeRefused()) {
     ++total_;
-    Count({"connect", "AF_UNIX, " + QuotedText(path), 1, true});
+    const bool host_socket = refused.why == RefusedConnect::Why::kHostSocket;
+    Count({"connect", host_socket ? "AF_UNIX, " + QuotedText(refused.to) : refused.to, 1,
+           refused.why});
   }
 }
 

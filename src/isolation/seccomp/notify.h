@@ -34,7 +34,8 @@ struct DeniedCall {
       syscall;  // "clone", "syscall_463" for a number without a name, "others" for the overflow bucket
   std::string arguments;  // "CLONE_NEWUSER|SIGCHLD, ptr, ..."; pointers are never numbers
   uint64_t count = 0;
-  bool host_socket = false;  // connect: the path led to a socket of the host
+  // A connect that the supervisor made, and that could not be; otherwise the profile refused it.
+  std::optional<RefusedConnect::Why> connect;
 };
 
 class DenialRecorder {

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What to tell a caller whose program failed because it has no network. A program says "could not resolve host" then, or nothing.
+//
+// A boundary without hosts to reach has no name server, so looking up a name leaves no trace. What the caller wrote tells more:
+// a URL in the command names the host that would have to be allowed. This decides about nothing but the words.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+namespace coffer::call {
+
+// The host, as --allow takes it, of the first URL in the command that leads outside, or that of the registry for `pip install` and
+// its like.
+std::optional<std::string> HostOutside(std::span<const std::string> command);
+
+}  // namespace coffer::call
