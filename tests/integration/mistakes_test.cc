@@ -390,5 +390,29 @@ TEST_P(ManifestMistakeTest, IsFoundByToolsCheck) {
 INSTANTIATE_TEST_SUITE_P(All, ManifestMistakeTest, ::testing::ValuesIn(kManifestMistakes),
                          [](const auto& mistake) { return std::string(mistake.param.name); });
 
+// `coffer run --rw . -- make` works in /workspace, not in the mount: what it leaves there is gone, and that is said.
+TEST(LostFiles, AreToldWithTheFlagThatKeepsThem) {
+  const TempDir project;
+  const auto run = [&](Strings flags, const std::string& script) {
+    flags.insert(flags.begin(), {"--rw", project.path()});
+    return RunCoffer(flags, {"sh", "-c", script}, {.cwd = project.path()});
+  };
+  const std::string note = "files were left in /workspace";
+  const RunResult lost = run({}, "echo x > made.txt");
+  EXPECT_EQ(lost.exit, 0) << lost.Describe();
+  EXPECT_TRUE(Contains(lost.err, note)) << lost.err;
+  EXPECT_TRUE(Contains(lost.err, "--cwd " + project.path())) << lost.err;
+  EXPECT_FALSE(Exists(project.path() + "/made.txt"));
+  const RunResult kept = run({"--cwd", project.path()}, "echo x > made.txt");
+  EXPECT_EQ(kept.exit, 0) << kept.Describe();
+  EXPECT_FALSE(Contains(kept.err, note)) << kept.err;
+  EXPECT_TRUE(Exists(project.path() + "/made.txt"));
+  EXPECT_FALSE(Contains(run({}, "echo x > " + project.path() + "/there.txt").err, note));
+  EXPECT_FALSE(Contains(run({"--quiet"}, "echo x > made.txt").err, note));
+  const RunResult elsewhere =
+      RunCoffer({"--rw", project.path()}, {"sh", "-c", "echo x > made.txt"}, {.cwd = "/"});
+  EXPECT_FALSE(Contains(elsewhere.err, note)) << "the caller is not in the mount";
+}
+
 }  // namespace
 }  // namespace coffer::test

@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "call/run/export_files.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/sys.h"
+#include "base/text.h"
 #include "output/exports.h"
 
 namespace coffer::call {
@@ -28,7 +36,40 @@ int WorkspaceOf(const Prepared& prepared, const Launched& launched) {
   return -1;
 }
 
+bool HasFiles(int directory) {
+  const Result<UniqueFd> opened = sys::OpenAt(directory, ".", O_RDONLY | O_DIRECTORY);
+  if (!opened.ok()) {
+    return false;
+  }
+  const Result<std::vector<sys::DirEntry>> names = sys::ListDir(opened->get());
+  return names.ok() && !names->empty();
+}
+
+bool ShowsWritable(const Prepared& prepared, const std::string& directory) {
+  return std::any_of(
+      prepared.mounts.begin(), prepared.mounts.end(), [&](const isolation::OpenedMount& mount) {
+        return mount.access == policy::Access::kWrite && mount.at == mount.path.path &&
+               (directory + "/").starts_with(mount.at + "/");
+      });
+}
+
 }  // namespace
+
+void TellLostFiles(const RunRequest& request, const Prepared& prepared, const Launched& launched,
+                   RunOutcome& outcome) {
+  const policy::Envelope& envelope = request.envelope;
+  std::error_code failed;
+  const std::string here = std::filesystem::current_path(failed);
+  if (failed || envelope.cwd != "/workspace" || !envelope.workspace.empty() ||
+      !envelope.exports.empty() || !ShowsWritable(prepared, here)) {
+    return;
+  }
+  if (HasFiles(WorkspaceOf(prepared, launched))) {
+    outcome.notes.push_back(fmt::format(
+        "files were left in /workspace, which is gone now; --cwd {} runs the command in the mount",
+        Printable(here)));
+  }
+}
 
 void ExportFiles(const RunRequest& request, const Prepared& prepared, const Launched& launched,
                  RunOutcome& outcome) {

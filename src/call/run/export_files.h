@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The end of a call that exports files: from its workspace, before that is removed, into the receipt and the report.
+// What becomes of the files in a call's workspace, before that is removed: exports go into the receipt and the report, and the
+// caller is told of files that were most likely meant for another place.
 #pragma once
 
 #include "call/run/launch.h"
@@ -13,5 +14,10 @@ namespace coffer::call {
 // Once nothing of the boundary runs any more, and while its places are still there.
 void ExportFiles(const RunRequest& request, const Prepared& prepared, const Launched& launched,
                  RunOutcome& outcome);
+
+// `coffer run --rw . -- make`: the working directory is /workspace all the same, and what is written there is gone. One note if
+// there are files, and a writable mount shows the directory that the caller is in.
+void TellLostFiles(const RunRequest& request, const Prepared& prepared, const Launched& launched,
+                   RunOutcome& outcome);
 
 }  // namespace coffer::call

@@ -309,6 +309,7 @@ RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, std::optio
   }
   if (watched->end.exec_error == 0) {
     ExportFiles(request, prepared, *launched, outcome);
+    TellLostFiles(request, prepared, *launched, outcome);
   }
   if (Status removed = launched->scratch.Remove(); !removed.ok()) {
     return Refuse(std::move(outcome), std::move(removed.error()));
