@@ -22,7 +22,7 @@ bool Accepts(const std::vector<std::string>& fields) {
   return AcceptsGzip(head);
 }
 
-std::string Joined(const Response& response) {
+std::string JoinedPieces(const Response& response) {
   std::string all = response.body;
   for (const std::string& piece : response.pieces) {
     all += piece;
@@ -111,12 +111,12 @@ TEST(Gzip, UnpacksToWhatItWas) {
       }
       Response whole = JsonResponse(200, text);
       CompressBody(true, Never, &whole);
-      EXPECT_EQ(Unpack(Joined(whole)), text);
+      EXPECT_EQ(Unpack(JoinedPieces(whole)), text);
       JsonPieces pieces;
       pieces.Raw(text);
       Response cut = JsonResponse(200, pieces.Take());
       CompressBody(true, Never, &cut);
-      EXPECT_EQ(Unpack(Joined(cut)), text);
+      EXPECT_EQ(Unpack(JoinedPieces(cut)), text);
       ASSERT_NE(FieldOf(cut, "Content-Encoding"), nullptr);
       EXPECT_EQ(*FieldOf(cut, "Content-Encoding"), "gzip");
       EXPECT_EQ(*FieldOf(cut, "Vary"), "Accept-Encoding");
