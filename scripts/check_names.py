@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of unnamed namespaces have a name of their own in their folder.
+"""What is declared in an unnamed namespace has a name of its own in its folder.
 
-Sources of one folder are compiled several at a time (cmake/unity.cmake). Two constants or types of one name do not compile
-then. Two functions of one name may: they become overloads, and a call can silently mean the other one. So the name of such
-a function may not be that of another file's in the folder, nor that of a function which a header declares in the same
-namespace or in coffer.
+Sources of one folder are compiled several at a time (cmake/unity.cmake). Two functions of one name may become overloads
+then, and a call can silently mean the other one. So the name of such a function may not be that of another file's in the
+folder, nor that of a function or type which a header declares in the same namespace or in coffer. Two constants or types of one name
+do not compile, nor does a constant of a function that hides another file's, but only when their files meet: that is when a
+third one is added, so it is said here.
 
 Usage: check_names.py [ROOT]; check_names.py --self-test proves that it can fail.
 """
@@ -16,13 +17,17 @@ from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# As in cmake/unity.cmake.
-TOGETHER = re.compile(r"^src/(audit|daemon|gateway/http|gateway/mcp|policy)/")
-ALONE = re.compile(r"/toml_read\.cc$|/http/(connection|connection_read|server)\.cc$")
+# As in cmake/unity.cmake, and the tests that could be compiled so.
+TOGETHER = re.compile(r"^(src|tests/(unit|gateway|daemon))/")
+ALONE = re.compile(r"/main\.cc$|/toml_read\.cc$|^src/base/(clone|fault|format|sys)\.cc$")
 RAW_TEXT = re.compile(r'R"(\w*)\(.*?\)\1"', re.S)
 NAMESPACE = re.compile(r"^namespace (coffer[\w:]*) \{", re.M)
 # The code has clang-format's shape: what is declared in a namespace begins in the first column.
 FUNCTION = re.compile(r"^(?!TEST|INSTANTIATE|RC_|using|struct|class|enum|namespace|#|return)[A-Za-z\[][^=({;]*?[ &*>](\w+)\(")
+CONSTANT = re.compile(r"^(?:inline |static )?(?:constexpr|constinit|const)\b[^=({;]*?[ &*>](\w+)(?:\[[^\]]*\])*(?: =|\{|;|$)")
+LOCAL = re.compile(r"^ +(?:static )?(?:constexpr|const)\b[^=({;]*?[ &*>](k[A-Z]\w*)(?:\[[^\]]*\])*(?: =|\{|;|$)")
+TYPE = re.compile(r"^(?:struct|class|enum class|enum|union) (?:\[\[\w+\]\] )?(\w+)(?: |;|$)")
+ALIAS = re.compile(r"^(?:using|namespace) (\w+) = (.*);")
 
 
 def functions(text: str, only_unnamed: bool) -> set[str]:
@@ -39,16 +44,34 @@ def functions(text: str, only_unnamed: bool) -> set[str]:
     return found
 
 
+def others(text: str) -> dict[str, str]:
+    """Constants, types and aliases, each with what it stands for: two that stand for the same are one."""
+    found: dict[str, str] = {}
+    unnamed = False
+    for line in RAW_TEXT.sub('""', text).splitlines():
+        if line == "namespace {":
+            unnamed = True
+        elif line.startswith("}  // namespace"):
+            unnamed = False
+        elif match := ALIAS.match(line):
+            found[match.group(1)] = match.group(2)
+        elif unnamed and (match := CONSTANT.match(line) or TYPE.match(line)):
+            found[match.group(1)] = ""
+    return found
+
+
 def check(root: Path) -> list[str]:
     declared = defaultdict(set)  # (namespace, name): headers
     for header in sorted(root.glob("src/**/*.h")):
         text = header.read_text(encoding="utf-8")
         namespace = NAMESPACE.search(text)
-        for name in functions(text, False) if namespace else ():
+        types = {match.group(1) for line in text.splitlines() if (match := TYPE.match(line)) and not line.endswith(";")}
+        for name in functions(text, False) | types if namespace else ():
             declared[namespace.group(1), name].add(str(header.relative_to(root / "src")))
     problems = []
-    for folder in sorted({path.parent for path in root.glob("src/**/*.cc")}):
+    for folder in sorted({path.parent for top in ("src", "tests") for path in root.glob(f"{top}/**/*.cc")}):
         seen: dict[str, str] = {}
+        known: dict[tuple[str, str], tuple[str, str]] = {}  # (namespace, name): file, meaning
         for source in sorted(folder.glob("*.cc")):
             where = str(source.relative_to(root))
             if not TOGETHER.match(where) or ALONE.search(where):
@@ -56,6 +79,16 @@ def check(root: Path) -> list[str]:
             text = source.read_text(encoding="utf-8")
             namespace = NAMESPACE.search(text)
             spaces = {"coffer", namespace.group(1) if namespace else ""}
+            for name, meaning in sorted(others(text).items()):
+                place = (namespace.group(1) if namespace else "", name)
+                file, before = known.setdefault(place, (where, meaning))
+                if file != where and (not meaning or meaning != before):
+                    problems.append(f"{where}: {name} is a constant or type of {file} too")
+            # A constant of a function hides one of a file before; those of a class do not.
+            body = re.sub(r"(?ms)^(?:class|struct) .*?^};", "", RAW_TEXT.sub('""', text))
+            local = {match.group(1) for line in body.splitlines() if (match := LOCAL.match(line))}
+            problems += [f"{where}: {name} of a function is a constant of {file} too"
+                         for (_, name), (file, _) in sorted(known.items()) if name in local and file != where]
             for name in sorted(functions(text, True)):
                 if name in seen:
                     problems.append(f"{where}: {name} is a function of {seen[name]} too")
@@ -81,6 +114,19 @@ def self_test() -> None:
         two.write_text(source % "Theirs")
         assert len(check(root)) == 1, check(root)
         header.write_text("namespace coffer {\nint Theirs(long x);\n}  // namespace coffer\n")
+        assert len(check(root)) == 1, check(root)
+        header.write_text("namespace coffer {\ntemplate <class T>\nclass [[nodiscard]] Theirs {\n};\n}  // namespace coffer\n")
+        assert len(check(root)) == 1, check(root)
+        two.write_text(source % "Yours" + "using A = int;\n")
+        for more, expected in (("using A = int;", 0), ("using A = long;", 1)):
+            one.write_text(source % "Mine" + more + "\n")
+            assert len(check(root)) == expected, check(root)
+        for more in ("constexpr int kOne = 1;", "const char* const kOne[] = {", "struct One {", "enum class One { kA };"):
+            for file, name in ((one, "Mine"), (two, "Yours")):
+                file.write_text((source % name).replace("\n\n}", "\n" + more + "\n}"))
+            assert len(check(root)) == 1, (more, check(root))
+        one.write_text((source % "Mine").replace("\n\n}", "\nconstexpr int kOne = 1;\n}"))
+        two.write_text((source % "Yours").replace("{\n}", "{\n  static constexpr int kOne = 2;\n}"))
         assert len(check(root)) == 1, check(root)
     print("check_names: the self-test passed")
 

@@ -16,6 +16,11 @@ constexpr int HexValue(char c) {
   return c >= '0' && c <= '9' ? c - '0' : (c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1);
 }
 
+// The same for digits of either case.
+constexpr int EitherCaseHexValue(char c) {
+  return HexValue(c >= 'A' && c <= 'F' ? static_cast<char>(c + ('a' - 'A')) : c);
+}
+
 inline std::string HexOf(std::string_view bytes) {
   std::string hex;
   hex.reserve(bytes.size() * 2);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/percent.h"
 
+#include "base/hex.h"
+
 namespace coffer {
 namespace {
 
@@ -8,16 +10,6 @@ bool IsPlain(char c) {
   constexpr std::string_view kMarks = "-._~/";
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
          kMarks.find(c) != std::string_view::npos;
-}
-
-int HexValue(char c) {
-  if (c >= '0' && c <= '9') {
-    return c - '0';
-  }
-  if (c >= 'a' && c <= 'f') {
-    return c - 'a' + 10;
-  }
-  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 }  // namespace
@@ -47,8 +39,8 @@ std::optional<std::string> PercentDecode(std::string_view text) {
     if (i + 2 >= text.size()) {
       return std::nullopt;
     }
-    const int high = HexValue(text[i + 1]);
-    const int low = HexValue(text[i + 2]);
+    const int high = EitherCaseHexValue(text[i + 1]);
+    const int low = EitherCaseHexValue(text[i + 2]);
     if (high < 0 || low < 0 || (high == 0 && low == 0)) {
       return std::nullopt;
     }

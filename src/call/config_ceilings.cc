@@ -6,7 +6,7 @@
 namespace coffer::call {
 namespace {
 
-constexpr uint64_t kMostCount = 1'000'000;
+constexpr uint64_t kHighestCeiling = 1'000'000;
 
 }  // namespace
 
@@ -18,7 +18,7 @@ policy::Limits DefaultCeilings() {
   most.processes = 4096;
   most.open_files = 65536;
   most.disk = 64ULL << 30;
-  most.inodes = kMostCount;
+  most.inodes = kHighestCeiling;
   most.io = 1ULL << 40;
   most.output = 64ULL << 20;
   most.tmp = 8ULL << 30;
@@ -43,9 +43,10 @@ void ReadCeilings(policy::TableReader& root, policy::Limits& ceilings,
   reader.Parsed(ceilings.io, "io", ParseSize);
   reader.Parsed(ceilings.output, "output", ParseSize);
   reader.Parsed(ceilings.tmp, "tmp", ParseSize);
-  ceilings.processes = reader.Count("processes", 1, kMostCount).value_or(ceilings.processes);
-  ceilings.open_files = reader.Count("open_files", 1, kMostCount).value_or(ceilings.open_files);
-  ceilings.inodes = reader.Count("inodes", 1, kMostCount).value_or(ceilings.inodes);
+  ceilings.processes = reader.Count("processes", 1, kHighestCeiling).value_or(ceilings.processes);
+  ceilings.open_files =
+      reader.Count("open_files", 1, kHighestCeiling).value_or(ceilings.open_files);
+  ceilings.inodes = reader.Count("inodes", 1, kHighestCeiling).value_or(ceilings.inodes);
 }
 
 }  // namespace coffer::call

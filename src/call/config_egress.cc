@@ -85,7 +85,7 @@ void ReadProxy(TableReader& reader, policy::EgressConfig& egress, MistakeList& m
 }
 
 // What no manifest can exceed.
-void ReadCeilings(TableReader& reader, policy::EgressConfig& egress, MistakeList& mistakes) {
+void ReadEgressCeilings(TableReader& reader, policy::EgressConfig& egress, MistakeList& mistakes) {
   egress.deny = ReadTexts(reader, "deny", kMostDenied, mistakes,
                           [](const std::string& text) { return policy::ParseDeny(text); });
   egress.connections = reader.Count("max_connections", 1, kMostConnections).value_or(0);
@@ -125,7 +125,7 @@ void ReadEgressConfig(TableReader& root, EgressFileConfig& config, MistakeList& 
     reader.Add("upstream_ca", "not an absolute path", "begin it with /");
   }
   ReadProxy(reader, egress, mistakes);
-  ReadCeilings(reader, egress, mistakes);
+  ReadEgressCeilings(reader, egress, mistakes);
   if (const TomlNode* const sets = reader.Table("sets")) {
     ReadSets(*sets, egress, mistakes);
   }

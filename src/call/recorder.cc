@@ -48,8 +48,8 @@ uint64_t UsedOf(const audit::Receipt& receipt, std::string_view name) {
 }
 
 // The receipt in the log, and sealed.
-Status Seal(audit::Log& log, const audit::Receipt& receipt, bool ran, bool recovered,
-            ToolReply& reply) {
+Status SealReceipt(audit::Log& log, const audit::Receipt& receipt, bool ran, bool recovered,
+                   ToolReply& reply) {
   const std::string text = audit::FormatReceipt(receipt);
   audit::ReceiptRecord record;
   record.at =
@@ -187,7 +187,7 @@ Status Recorder::Write(Unwritten& end) {
     end.receipt.transcript_sha256 =
         end.reply.transcript.empty() ? "" : HashOf(end.reply.transcript);
     const bool ran = end.ending == Ending::kFinished || end.ending == Ending::kLost;
-    TRY(Seal(log_, end.receipt, ran, /*recovered=*/false, end.reply));
+    TRY(SealReceipt(log_, end.receipt, ran, /*recovered=*/false, end.reply));
     end.logged = true;
   }
   store::CallEnd row = EndOf(end.receipt, end.reply);
@@ -356,7 +356,7 @@ Status Recorder::WriteRefusal(const store::AdmitRequest& request, audit::Receipt
   asked.requested_at = receipt.requested_at;
   const std::string& id = reply.call_id = receipt.identity.call_id;
   TRY(store::AnnounceRefusedCall(store_, asked, id));
-  if (Status sealed = Seal(log_, receipt, /*ran=*/false, /*recovered=*/false, reply);
+  if (Status sealed = SealReceipt(log_, receipt, /*ran=*/false, /*recovered=*/false, reply);
       !sealed.ok()) {
     (void)store::DropAnnounced(store_, asked.identity.tenant, id);  // else recovery ends it
     return sealed;
@@ -388,7 +388,7 @@ Status Recorder::Settle(std::span<const store::RecoveredCall> calls) {
       ToolReply reply;
       audit::Receipt receipt = ReceiptOf(left.call);
       TRY_ASSIGN(receipt.args_redacted, RecordedArgs(store_, left.call));
-      TRY(Seal(log_, receipt, left.call.started_at.has_value(), /*recovered=*/true, reply));
+      TRY(SealReceipt(log_, receipt, left.call.started_at.has_value(), /*recovered=*/true, reply));
       // Refused if another process was faster; then there is one.
       (void)store::AddReceipt(store_, left.call.identity.tenant, left.call.identity.call_id,
                               reply.receipt, reply.log->index);

@@ -14,14 +14,14 @@ namespace {
 
 constexpr size_t kShortest = 8;
 
-void Gather(const Json& value, std::vector<GivenWord>& words) {
+void GatherWords(const Json& value, std::vector<GivenWord>& words) {
   if (value.is_string()) {
     const std::string& text = value.get_ref<const std::string&>();
     words.push_back({text, fmt::format("<{} bytes>", text.size())});
   }
   if (value.is_structured()) {
     for (const Json& item : value) {
-      Gather(item, words);
+      GatherWords(item, words);
     }
   }
 }
@@ -57,7 +57,7 @@ void Replace(std::string& text, const std::string& word, const std::string& show
 
 std::vector<GivenWord> WordsOf(const Json& args) {
   std::vector<GivenWord> words;
-  Gather(args, words);
+  GatherWords(args, words);
   return InOrder(std::move(words));
 }
 

@@ -32,14 +32,15 @@ void AddSecret(const std::string& value, std::vector<std::string>& secrets) {
   }
 }
 
-void Gather(const Json& value, bool secret, int depth, std::vector<std::string>& secrets) {
+void GatherSecrets(const Json& value, bool secret, int depth, std::vector<std::string>& secrets) {
   if (value.is_string() && secret) {
     AddSecret(value.get_ref<const std::string&>(), secrets);
   } else if (value.is_number() && secret) {
     AddSecret(PrintJson(value), secrets);
   } else if (value.is_structured() && depth <= kMaxJsonDepth) {
     for (const auto& [name, item] : value.items()) {
-      Gather(item, secret || (value.is_object() && policy::IsSecretName(name)), depth + 1, secrets);
+      GatherSecrets(item, secret || (value.is_object() && policy::IsSecretName(name)), depth + 1,
+                    secrets);
     }
   }
 }
@@ -109,7 +110,7 @@ std::vector<std::string> WordsAt(const Json& json, const char* name) {
 
 std::vector<std::string> SecretValuesOf(const Json& args, const policy::Envelope& envelope) {
   std::vector<std::string> secrets;
-  Gather(args, false, 0, secrets);
+  GatherSecrets(args, false, 0, secrets);
   for (const auto& [name, value] : envelope.env) {
     if (policy::IsSecretName(name)) {
       AddSecret(value, secrets);

@@ -48,7 +48,7 @@ Status Count(store::Store& store, const store::TenantId& tenant, Nanos before, K
   return {};
 }
 
-std::string Say(uint64_t forgotten, const Kept& kept) {
+std::string SummaryOf(uint64_t forgotten, const Kept& kept) {
   std::string text =
       fmt::format("{} calls were forgotten; the log keeps their hashes\n", forgotten);
   if (kept.recent > 0) {
@@ -98,7 +98,7 @@ Result<std::string> AuditPrune(const call::VerbFlags& flags, State& state) {
                    {"kept",
                     {{"recent", kept.recent}, {"running", kept.running}, {"other", kept.other}}}}) +
                    "\n"
-             : Say(calls, kept);
+             : SummaryOf(calls, kept);
 }
 
 }  // namespace coffer::cli

@@ -40,7 +40,7 @@ Result<std::string> ShowObject(const call::VerbFlags& flags, State& state,
 }
 
 // The story, and what ran; why not, where that is not kept.
-Result<std::string> Tell(const audit::SealedCall& sealed) {
+Result<std::string> TellCall(const audit::SealedCall& sealed) {
   TRY_ASSIGN(std::string story,
              audit::TellStory(sealed.receipt,
                               "its seal is good: nothing in it was changed since it was written"));
@@ -134,7 +134,7 @@ Result<std::string> AuditShow(const call::VerbFlags& flags, State& state, const 
                            "\n";
   switch (sealed.state) {
     case audit::SealState::kGood:
-      return flags.json() ? json : Tell(sealed);
+      return flags.json() ? json : TellCall(sealed);
     case audit::SealState::kOpen:
       return flags.json()
                  ? json

@@ -21,7 +21,7 @@
 namespace coffer::cli {
 namespace {
 
-std::string Text(const Json& leaf, const char* name) {
+std::string LeafText(const Json& leaf, const char* name) {
   const auto found = leaf.find(name);
   return found != leaf.end() && found->is_string() ? Printable(found->get<std::string>()) : "-";
 }
@@ -29,20 +29,20 @@ std::string Text(const Json& leaf, const char* name) {
 std::string LineOf(const Json& leaf) {
   const Json at = leaf.value("at", Json(0));
   const std::string time = FormatTime(Nanos(at.is_number_integer() ? at.get<int64_t>() : 0));
-  const std::string kind = Text(leaf, "kind");
+  const std::string kind = LeafText(leaf, "kind");
   std::string rest;
   if (kind == "decision") {
-    rest = fmt::format("{}  {}  agent {}", Text(leaf, "call"), Text(leaf, "tool"),
-                       Text(leaf, "agent"));
+    rest = fmt::format("{}  {}  agent {}", LeafText(leaf, "call"), LeafText(leaf, "tool"),
+                       LeafText(leaf, "agent"));
   } else if (kind == "receipt") {
-    rest =
-        fmt::format("{}  {}  {}{}", Text(leaf, "call"), Text(leaf, "tool"), Text(leaf, "outcome"),
-                    Text(leaf, "class") == "-" ? "" : " (" + Text(leaf, "class") + ")");
+    rest = fmt::format("{}  {}  {}{}", LeafText(leaf, "call"), LeafText(leaf, "tool"),
+                       LeafText(leaf, "outcome"),
+                       LeafText(leaf, "class") == "-" ? "" : " (" + LeafText(leaf, "class") + ")");
   } else {
-    rest = fmt::format("{}  {}", Text(leaf, "name"),
+    rest = fmt::format("{}  {}", LeafText(leaf, "name"),
                        Printable(PrintJson(leaf.value("detail", Json::object()))));
   }
-  return fmt::format("{}  {:<8}  {:<10}  {}\n", time, kind, Text(leaf, "tenant"), rest);
+  return fmt::format("{}  {:<8}  {:<10}  {}\n", time, kind, LeafText(leaf, "tenant"), rest);
 }
 
 class Follower {
@@ -83,7 +83,7 @@ class Follower {
       return;
     }
     const Result<Json> leaf = ParseJson(line);
-    if (!leaf.ok() || (!tenant_.empty() && Text(*leaf, "tenant") != tenant_)) {
+    if (!leaf.ok() || (!tenant_.empty() && LeafText(*leaf, "tenant") != tenant_)) {
       return;
     }
     const std::string said = json_ ? line + "\n" : LineOf(*leaf);

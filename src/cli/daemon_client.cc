@@ -25,8 +25,8 @@ namespace {
 using raw::Arg;
 using raw::Syscall;
 
-constexpr size_t kMostAnswer = 4 << 20;
-constexpr timeval kPatience{30, 0};
+constexpr size_t kLongestAnswer = 4 << 20;
+constexpr timeval kAnswerPatience{30, 0};
 
 Error NoDaemon(const std::string& socket) {
   return HostFault(
@@ -35,7 +35,7 @@ Error NoDaemon(const std::string& socket) {
       "if its socket is");
 }
 
-Result<UniqueFd> Connect(const std::string& path) {
+Result<UniqueFd> ConnectToDaemon(const std::string& path) {
   // A path of its own may be too long for a socket: state directories lie deep.
   const size_t slash = path.rfind('/');
   const std::string parent = slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -59,7 +59,7 @@ Result<UniqueFd> Connect(const std::string& path) {
   }
   UniqueFd socket(static_cast<int>(made));
   for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO}) {
-    (void)::setsockopt(socket.get(), SOL_SOCKET, option, &kPatience, sizeof(kPatience));
+    (void)::setsockopt(socket.get(), SOL_SOCKET, option, &kAnswerPatience, sizeof(kAnswerPatience));
   }
   if (Syscall(SYS_connect, socket.get(), Arg(&address), sizeof(address)) < 0) {
     return NoDaemon(path);
@@ -75,7 +75,7 @@ std::string ReadAll(int socket) {
     if (got == -EINTR) {
       continue;
     }
-    if (got <= 0 || all.size() > kMostAnswer) {
+    if (got <= 0 || all.size() > kLongestAnswer) {
       return all;
     }
     all.append(piece.data(), static_cast<size_t>(got));
@@ -101,7 +101,7 @@ Error ProblemOf(int status, const std::string& body) {
 
 Result<std::string> AskDaemon(const std::string& socket, std::string_view method,
                               std::string_view path, std::string_view json_body) {
-  TRY_ASSIGN(const UniqueFd connection, Connect(socket));
+  TRY_ASSIGN(const UniqueFd connection, ConnectToDaemon(socket));
   std::string request = fmt::format(
       "{} {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAccept: application/json\r\n",
       method, path);

@@ -31,7 +31,7 @@ using raw::Syscall;
 
 constexpr size_t kMostAnswer = size_t{64} << 20;
 
-Result<UniqueFd> Connect(const std::string& path) {
+Result<UniqueFd> ConnectToTools(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path)) {
@@ -133,7 +133,7 @@ Result<call::ToolReply> Ask(const std::string& socket, const std::string& tool,
     return Refused("policy.args", "the arguments are not one JSON object",
                    "write them as {\"name\": value}");
   }
-  TRY_ASSIGN(const UniqueFd connected, Connect(socket));
+  TRY_ASSIGN(const UniqueFd connected, ConnectToTools(socket));
   TRY(sys::WriteAll(connected.get(), RequestLine(tool, std::move(*args))));
   TRY_ASSIGN(const std::string line, ReadLine(connected.get()));
   TRY_ASSIGN(const Json answer, ParseJson(line));

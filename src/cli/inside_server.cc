@@ -25,7 +25,7 @@ constexpr size_t kMostMessages = 500;
 constexpr size_t kMostBytes = 8 << 20;
 constexpr size_t kMostRead = 65536;  // of line_stream.h, at once
 constexpr size_t kMostAtOnce = 256;  // messages in that
-constexpr int kTickMs = 100;
+constexpr int kBusyPollMs = 100;
 constexpr int kRestMs = 1000;
 
 }  // namespace
@@ -166,7 +166,7 @@ void InsideServer::Sweep() {
 
 int InsideServer::Timeout(bool may_read) const {
   const bool full = connections_.size() >= kMostConnections;
-  return !calls_.idle() || !may_read || full ? kTickMs : kRestMs;
+  return !calls_.idle() || !may_read || full ? kBusyPollMs : kRestMs;
 }
 
 bool InsideServer::Serve(int control, int signals) {

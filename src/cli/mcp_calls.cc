@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cli/mcp_files.h"
 #include "cli/session_forwards.h"
+#include "cli/state.h"
 #include "gateway/mcp/tool_json.h"
 #include "store/session.h"
 
@@ -21,8 +22,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kProgressEvery{1};
-
-std::string Who() { return fmt::format("uid:{}", ::getuid()); }
 
 Result<store::Session> MakeSession(LocalLadder& ladder, LocalSessions& sessions) {
   TRY_ASSIGN(store::SessionRequest request,
@@ -125,7 +124,7 @@ void McpCalls::Begin(const gateway::McpCall& call) {
 call::ToolRequest McpCalls::RequestOf(const gateway::McpCall& call) const {
   call::ToolRequest request;
   request.identity.agent = kCliAgent;
-  request.identity.user = Who();
+  request.identity.user = CallerName();
   request.identity.tool = call.tool;
   request.identity.session_id = session_.session.id;
   request.args_json = call.args_json;
@@ -181,7 +180,7 @@ void McpCalls::Cancel(const gateway::McpId& id, const std::string& reason) {
   for (const std::unique_ptr<Running>& running : running_) {
     if (running->id == id && !running->stopped) {
       running->stopped =
-          Refused("policy.cancelled", "cancelled by the MCP client of " + Who() + why);
+          Refused("policy.cancelled", "cancelled by the MCP client of " + CallerName() + why);
       launcher_.Kill(running->ready.call_id());
     }
   }
@@ -254,9 +253,9 @@ Status McpCalls::End() {
   const store::TenantId tenant = store::TenantId::Local();
   TRY_ASSIGN(const store::EndedSession ended,
              store::EndSession(ladder_.state().store(), tenant, session_.session.id,
-                               "ended with coffer mcp by " + Who()));
+                               "ended with coffer mcp by " + CallerName()));
   TRY(ladder_.state().recorder().Event(tenant.name(), "session.ended",
-                                       {{"by", Who()}, {"session", session_.session.id}}));
+                                       {{"by", CallerName()}, {"session", session_.session.id}}));
   session_.lock.Reset();
   TRY_ASSIGN(LocalSessions sessions, LocalSessions::Open(ladder_.state()));
   TRY(sessions.EndProcesses(session_.session.id, ProcessPlaces::Wait::kYes));

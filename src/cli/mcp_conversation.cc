@@ -16,8 +16,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kFarewell{5};  // for calls that run when the client closes stdin
 constexpr int kTickMs = 200;
-constexpr size_t kMostPending = size_t{8}
-                                << 20;  // bytes that the client has not read, before we read on
+constexpr size_t kMostUnwritten = size_t{8}
+                                  << 20;  // bytes that the client has not read, before we read on
 
 class Conversation {
  public:
@@ -30,7 +30,7 @@ class Conversation {
     while (!Over()) {
       std::vector<pollfd> polled = {
           {signals_, POLLIN, 0},
-          {in_.ended() || out_.pending() > kMostPending ? -1 : STDIN_FILENO, POLLIN, 0},
+          {in_.ended() || out_.pending() > kMostUnwritten ? -1 : STDIN_FILENO, POLLIN, 0},
           {out_.broken() ? -1 : STDOUT_FILENO, static_cast<short>(out_.pending() > 0 ? POLLOUT : 0),
            0}};
       calls_.AddTo(&polled);

@@ -25,7 +25,7 @@ using raw::Arg;
 using raw::Syscall;
 
 constexpr const char* kName = "control";
-constexpr timeval kPatience{10, 0};
+constexpr timeval kControlPatience{10, 0};
 
 struct Message {
   uint32_t magic = 0x636f4b10;
@@ -152,8 +152,10 @@ Result<std::optional<UniqueFd>> FindKeeper(int dir) {
   TRY_ASSIGN(UniqueFd connection, MakeSocket());
   const sockaddr_un address = AddressIn(dir);
   // A keeper that was stopped (SIGSTOP) accepts nothing; a full queue must not hold us up.
-  (void)::setsockopt(connection.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof(kPatience));
-  (void)::setsockopt(connection.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof(kPatience));
+  (void)::setsockopt(connection.get(), SOL_SOCKET, SO_SNDTIMEO, &kControlPatience,
+                     sizeof(kControlPatience));
+  (void)::setsockopt(connection.get(), SOL_SOCKET, SO_RCVTIMEO, &kControlPatience,
+                     sizeof(kControlPatience));
   const long answer = Syscall(SYS_connect, connection.get(), Arg(&address), sizeof(address));
   if (answer == -ENOENT || answer == -ECONNREFUSED) {
     return std::optional<UniqueFd>();

@@ -17,14 +17,14 @@
 namespace coffer::cli {
 namespace {
 
-using Kind = RemoteExchange::Kind;
+using ExchangeKind = RemoteExchange::Kind;
 using std::chrono::milliseconds;
 
 constexpr size_t kMostExchanges = 16;  // at the same time; further messages wait
 constexpr size_t kMostIdle = 4;
-constexpr size_t kMostPending = size_t{8} << 20;  // that is not read on stdout
-constexpr size_t kMostResumes = 64;               // streams that wait to be taken up again
-constexpr milliseconds kSoonest{200}, kLatest{60'000}, kGoodbye{1000};
+constexpr size_t kMostQueuedOut = size_t{8} << 20;  // that is not read on stdout
+constexpr size_t kMostResumes = 64;                 // streams that wait to be taken up again
+constexpr milliseconds kSoonestRetry{200}, kLatest{60'000}, kGoodbye{1000};
 constexpr size_t kLongestVersion = 32;
 
 gateway::McpId IdOf(const Json& message) {
@@ -56,14 +56,14 @@ RemoteBridge::RemoteBridge(RemotePlace place, uint16_t proxy_port, LineReader& i
 
 RemoteBridge::~RemoteBridge() = default;
 
-std::string RemoteBridge::Request(Kind kind, const RemoteMessage& message,
+std::string RemoteBridge::Request(ExchangeKind kind, const RemoteMessage& message,
                                   const std::string& last_id) const {
-  const bool post = kind == Kind::kPost;
+  const bool post = kind == ExchangeKind::kPost;
   std::string head =
       fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: cofferdam/{}\r\nAccept: {}\r\n",
-                  post                    ? "POST"
-                  : kind == Kind::kDelete ? "DELETE"
-                                          : "GET",
+                  post                            ? "POST"
+                  : kind == ExchangeKind::kDelete ? "DELETE"
+                                                  : "GET",
                   place_.url, place_.host, COFFER_VERSION,
                   post ? "application/json, text/event-stream" : "text/event-stream");
   if (post) {
@@ -94,7 +94,7 @@ void RemoteBridge::Fail(const RemoteMessage& message, const std::string& why) {
   }
 }
 
-void RemoteBridge::Begin(Kind kind, RemoteMessage message, const std::string& last_id) {
+void RemoteBridge::Begin(ExchangeKind kind, RemoteMessage message, const std::string& last_id) {
   std::unique_ptr<ProxiedConnection> connection;
   std::erase_if(idle_, [](const auto& one) { return one->spent(); });
   if (!idle_.empty()) {
@@ -159,16 +159,16 @@ void RemoteBridge::BeginWaiting() {
   while (!waiting_.empty() && !Blocked()) {
     RemoteMessage message = std::move(waiting_.front());
     waiting_.pop_front();
-    Begin(Kind::kPost, std::move(message), "");
+    Begin(ExchangeKind::kPost, std::move(message), "");
   }
   while (!resumes_.empty() && resumes_.front().at <= now) {
     Resume resume = std::move(resumes_.front());
     resumes_.pop_front();
-    Begin(Kind::kResume, std::move(resume.message), resume.last_id);
+    Begin(ExchangeKind::kResume, std::move(resume.message), resume.last_id);
   }
   if (listen_at_ && *listen_at_ <= now) {
     listen_at_.reset();
-    Begin(Kind::kListen, {}, listen_id_);
+    Begin(ExchangeKind::kListen, {}, listen_id_);
   }
 }
 
@@ -223,29 +223,29 @@ void RemoteBridge::EndListening(const RemoteExchange& exchange) {
     return;  // it has no such stream
   }
   const bool failed = !exchange.problem().empty() || exchange.status() != 200;
-  listen_delay_ = failed ? std::max(kSoonest, listen_delay_ * 2) : kSoonest * 5;
+  listen_delay_ = failed ? std::max(kSoonestRetry, listen_delay_ * 2) : kSoonestRetry * 5;
   if (!failed && exchange.events().retry()) {
     listen_delay_ = *exchange.events().retry();
   }
-  listen_delay_ = std::clamp(listen_delay_, kSoonest, kLatest);
+  listen_delay_ = std::clamp(listen_delay_, kSoonestRetry, kLatest);
   listen_id_ = exchange.events().last_id().empty() ? listen_id_ : exchange.events().last_id();
   listen_at_ = Clock::now() + listen_delay_;
 }
 
 void RemoteBridge::End(RemoteExchange& exchange) {
   const RemoteMessage& message = exchange.message();
-  if (exchange.kind() == Kind::kListen) {
+  if (exchange.kind() == ExchangeKind::kListen) {
     EndListening(exchange);
     return;
   }
-  if (exchange.kind() == Kind::kDelete) {
+  if (exchange.kind() == ExchangeKind::kDelete) {
     return;
   }
   const bool stream = !exchange.events().last_id().empty();
   if (!exchange.answered() && stream && !message.id.empty() && resumes_.size() < kMostResumes) {
-    const milliseconds wait = exchange.events().retry().value_or(kSoonest * 5);
-    resumes_.push_back(
-        {message, exchange.events().last_id(), Clock::now() + std::clamp(wait, kSoonest, kLatest)});
+    const milliseconds wait = exchange.events().retry().value_or(kSoonestRetry * 5);
+    resumes_.push_back({message, exchange.events().last_id(),
+                        Clock::now() + std::clamp(wait, kSoonestRetry, kLatest)});
     return;
   }
   // Servers that do not know a session say 404, and some 400.
@@ -292,7 +292,7 @@ int RemoteBridge::Timeout() const {
 }
 
 void RemoteBridge::Step() {
-  const bool may_read = out_.pending() < kMostPending;
+  const bool may_read = out_.pending() < kMostQueuedOut;
   std::vector<pollfd> polled = {
       {in_.ended() || ending_ || waiting_.size() > kMostExchanges ? -1 : STDIN_FILENO, POLLIN, 0},
       {out_.pending() > 0 ? STDOUT_FILENO : -1, POLLOUT, 0}};
@@ -326,7 +326,7 @@ void RemoteBridge::SayGoodbye() {
   if (session_.empty()) {
     return;
   }
-  Begin(Kind::kDelete, {}, "");
+  Begin(ExchangeKind::kDelete, {}, "");
   const Clock::time_point until = Clock::now() + kGoodbye;
   while (!exchanges_.empty() && Clock::now() < until) {
     ProxiedConnection* const connection = exchanges_.front()->connection();

@@ -15,7 +15,8 @@ namespace {
 
 using isolation::CallerPath;
 
-void Tell(const call::RunRequest& request, const std::string& given, const CallerPath& found) {
+void WarnOfPath(const call::RunRequest& request, const std::string& given,
+                const CallerPath& found) {
   if (!found.links.empty() && !request.quiet) {
     PrintError(fmt::format("coffer: note: {} is behind a link: {} is shown", Printable(given),
                            Printable(found.path)));
@@ -55,7 +56,7 @@ Status ResolvePaths(call::RunRequest& request) {
   for (size_t i = 0; i < mounts.size(); ++i) {
     policy::Mount& mount = envelope.mounts[i];
     TRY(CheckOutside(mounts[i], mounts));
-    Tell(request, mount.host, mounts[i]);
+    WarnOfPath(request, mount.host, mounts[i]);
     if (mount.host == request.project) {
       request.project = mounts[i].path;
     }
@@ -67,7 +68,7 @@ Status ResolvePaths(call::RunRequest& request) {
   for (std::string& input : envelope.inputs) {
     TRY_ASSIGN(const CallerPath found, isolation::ResolveCallerPath(input, policy::Access::kRead));
     TRY(CheckOutside(found, mounts));
-    Tell(request, input, found);
+    WarnOfPath(request, input, found);
     input = found.path;
   }
   if (!request.project.empty() && envelope.cwd.empty()) {

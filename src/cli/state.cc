@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
@@ -53,6 +55,8 @@ Status MakeDirs(const std::string& path) {
 }
 
 }  // namespace
+
+std::string CallerName() { return fmt::format("uid:{}", ::getuid()); }
 
 Result<State> State::OpenRecord(const std::string& directory) {
   TRY(CheckStateDir(directory));

@@ -15,6 +15,9 @@
 
 namespace coffer::cli {
 
+// The caller as records name it: "uid:" and the number.
+std::string CallerName();
+
 class State {
  public:
   // Makes the directory if it is not there, ends what a killed process left, reads the tools.

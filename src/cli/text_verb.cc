@@ -12,6 +12,11 @@
 
 namespace coffer::cli {
 
+int FailVerb(const Error& error) {
+  PrintError(error);
+  return error.kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
+}
+
 int RunTextVerb(std::string_view verb, std::string_view usage,
                 std::span<const call::FlagSpec> specs, std::span<const std::string_view> words,
                 const std::function<Result<std::string>(const call::VerbFlags&)>& act) {
@@ -26,8 +31,7 @@ int RunTextVerb(std::string_view verb, std::string_view usage,
   }
   const Result<std::string> said = act(*flags);
   if (!said.ok()) {
-    PrintError(said.error());
-    return said.error().kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
+    return FailVerb(said.error());
   }
   PrintOut(*said);
   return 0;

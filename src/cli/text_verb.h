@@ -19,6 +19,9 @@ int RunTextVerb(std::string_view verb, std::string_view usage,
                 std::span<const call::FlagSpec> specs, std::span<const std::string_view> words,
                 const std::function<Result<std::string>(const call::VerbFlags&)>& act);
 
+// Says the error. Returns the exit status: 120 refused, 125 failed.
+int FailVerb(const Error& error);
+
 // What a verb says to a word it does not know: the nearest of those it does, or all of them.
 Error UnknownAction(std::string_view verb, std::string_view word,
                     const std::vector<std::string_view>& known);

@@ -26,9 +26,9 @@ namespace {
 using raw::Arg;
 using raw::Syscall;
 
-constexpr const char* kCode = "mcp.pins";
+constexpr const char* kPinsCode = "mcp.pins";
 constexpr std::string_view kSuffix = ".json";
-constexpr size_t kMostBytes = size_t{16} << 20;
+constexpr size_t kLongestPins = size_t{16} << 20;
 
 Json ToJson(const Definitions& definitions) {
   Json made = Json::object();
@@ -52,7 +52,7 @@ Result<Definitions> FromJson(const Json& json, const char* part, const std::stri
     }
   }
   if (!good) {
-    return HostFault(kCode, fmt::format("mcp/{} of the state directory cannot be read", file),
+    return HostFault(kPinsCode, fmt::format("mcp/{} of the state directory cannot be read", file),
                      "remove it, and review the server's tools when it is wrapped again");
   }
   return made;
@@ -88,7 +88,7 @@ Result<ToolPins> ToolPins::Open(const std::string& state_directory) {
   struct stat info{};
   if (::fstat(directory.get(), &info) != 0 || info.st_uid != ::geteuid() ||
       (info.st_mode & 077) != 0) {
-    return HostFault(kCode, "`mcp` in the state directory is not yours alone",
+    return HostFault(kPinsCode, "`mcp` in the state directory is not yours alone",
                      "look who made it, and remove it");
   }
   return ToolPins(std::move(directory));
@@ -97,7 +97,7 @@ Result<ToolPins> ToolPins::Open(const std::string& state_directory) {
 Result<UniqueFd> ToolPins::Lock() const {
   TRY_ASSIGN(UniqueFd lock, store::OpenStatePart(directory_.get(), "lock", O_RDWR | O_CREAT, 0600));
   if (::flock(lock.get(), LOCK_EX) != 0) {
-    return HostFault(kCode, "`mcp/lock` of the state directory cannot be locked");
+    return HostFault(kPinsCode, "`mcp/lock` of the state directory cannot be locked");
   }
   return lock;
 }
@@ -127,7 +127,7 @@ Result<std::optional<ServerPins>> ToolPins::Read(const std::string& name) const 
     }
     return std::move(opened.error());
   }
-  TRY_ASSIGN(const std::string text, sys::ReadFd(opened->get(), kMostBytes));
+  TRY_ASSIGN(const std::string text, sys::ReadFd(opened->get(), kLongestPins));
   const Result<Json> json = ParseJson(text);
   const Json nothing;
   ServerPins pins;
@@ -146,12 +146,12 @@ Status ToolPins::Write(const std::string& name, const ServerPins& pins) const {
         writing.get(),
         PrintJson({{"accepted", ToJson(pins.accepted)}, {"seen", ToJson(pins.seen)}}) + "\n"));
     if (::fsync(writing.get()) != 0) {
-      return HostFault(kCode, "mcp/" + file + " of the state directory cannot be written");
+      return HostFault(kPinsCode, "mcp/" + file + " of the state directory cannot be written");
     }
   }
   const long renamed = Syscall(SYS_renameat2, directory_.get(), Arg(temporary.c_str()),
                                directory_.get(), Arg(file.c_str()), 0);
-  return renamed < 0 ? Status(sys::ErrnoError(kCode, "cannot write mcp/" + file, renamed))
+  return renamed < 0 ? Status(sys::ErrnoError(kPinsCode, "cannot write mcp/" + file, renamed))
                      : Status();
 }
 

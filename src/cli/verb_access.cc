@@ -15,7 +15,7 @@
 namespace coffer::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kAccessUsage =
     R"(Access to hosts that calls of the daemon wait for, because a rule of their manifest says ask = true.
 
 Usage:
@@ -31,7 +31,7 @@ is not answered in time (hold_time of [egress], 2m) is denied.
   --state DIR    the state directory (default: COFFER_STATE, /var/lib/coffer, or ~/.local/state/coffer)
 )";
 
-constexpr call::FlagSpec kFlags[] = {{"--minutes", true}, {"--socket", true}};
+constexpr call::FlagSpec kAccessFlags[] = {{"--minutes", true}, {"--socket", true}};
 constexpr uint32_t kMostMinutes = 24 * 60;
 
 std::string Member(const Json& json, const char* name) {
@@ -39,7 +39,7 @@ std::string Member(const Json& json, const char* name) {
                                                        : std::string();
 }
 
-Result<std::string> List(const call::VerbFlags& flags, const std::string& socket) {
+Result<std::string> ListRequests(const call::VerbFlags& flags, const std::string& socket) {
   TRY_ASSIGN(const std::string body, AskDaemon(socket, "GET", "/v1/access", ""));
   TRY_ASSIGN(const Json json, ParseJson(body));
   if (flags.json()) {
@@ -87,12 +87,12 @@ Result<std::string> Decide(const call::VerbFlags& flags, const std::string& sock
                      grant ? "is open" : "stays closed", Member(json, "call_id"));
 }
 
-Result<std::string> Act(const call::VerbFlags& flags) {
+Result<std::string> ActAccess(const call::VerbFlags& flags) {
   const std::vector<std::string>& given = flags.words();
   TRY_ASSIGN(const std::string state, flags.StateDir());
   const std::string socket = flags.Value("--socket", state + "/coffer.sock");
   if (given[0] == "list" && given.size() == 1) {
-    return List(flags, socket);
+    return ListRequests(flags, socket);
   }
   if ((given[0] == "grant" || given[0] == "deny") && given.size() == 2) {
     return Decide(flags, socket);
@@ -107,7 +107,7 @@ Result<std::string> Act(const call::VerbFlags& flags) {
 }  // namespace
 
 int AccessVerb(std::span<const std::string_view> words) {
-  return RunTextVerb("access", kUsage, kFlags, words, Act);
+  return RunTextVerb("access", kAccessUsage, kAccessFlags, words, ActAccess);
 }
 
 }  // namespace coffer::cli

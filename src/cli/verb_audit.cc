@@ -18,7 +18,7 @@
 namespace coffer::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kAuditUsage =
     R"(The record: what was asked, decided and done, and the proof that it was not edited since.
 
 Usage:
@@ -56,7 +56,7 @@ What is shown of a call was held against its sealed receipt; what differs is not
 Exit status: 0 good, 1 verification found something, 120 refused, 125 failed.
 )";
 
-constexpr call::FlagSpec kFlags[] = {
+constexpr call::FlagSpec kAuditFlags[] = {
     {"--tenant", true},     {"--tool", true},     {"--agent", true},     {"--session", true},
     {"--trace", true},      {"--outcome", true},  {"--class", true},     {"--denied", false},
     {"--probed", false},    {"--approval", true}, {"--since", true},     {"--until", true},
@@ -64,7 +64,7 @@ constexpr call::FlagSpec kFlags[] = {
     {"--checkpoint", true}, {"--last", true},     {"--log-only", false}, {"--format", true},
     {"--older-than", true}, {"--manifest"},       {"--envelope"},        {"--out", true}};
 
-Result<std::string> List(const call::VerbFlags& flags, State& state) {
+Result<std::string> ListCalls(const call::VerbFlags& flags, State& state) {
   TRY_ASSIGN(const AuditFilter filter, ReadAuditFilter(flags));
   store::PageRequest page;
   page.cursor = flags.Value("--cursor");
@@ -207,7 +207,7 @@ Result<std::string> Chain(const call::VerbFlags& flags, State& state, const std:
   return text;
 }
 
-Result<std::string> Act(const call::VerbFlags& flags) {
+Result<std::string> ActAudit(const call::VerbFlags& flags) {
   const std::vector<std::string>& given = flags.words();
   const std::string& what = given[0];
   if (what == "verify" && given.size() == 1) {
@@ -224,7 +224,7 @@ Result<std::string> Act(const call::VerbFlags& flags) {
   }
   TRY_ASSIGN(State state, State::Open(flags));
   if (what == "list" && given.size() == 1) {
-    return List(flags, state);
+    return ListCalls(flags, state);
   }
   if (what == "show" && given.size() == 2) {
     return AuditShow(flags, state, given[1]);
@@ -262,7 +262,7 @@ Result<std::string> Act(const call::VerbFlags& flags) {
 }  // namespace
 
 int AuditVerb(std::span<const std::string_view> words) {
-  return RunTextVerb("audit", kUsage, kFlags, words, Act);
+  return RunTextVerb("audit", kAuditUsage, kAuditFlags, words, ActAudit);
 }
 
 }  // namespace coffer::cli

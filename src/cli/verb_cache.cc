@@ -15,7 +15,7 @@
 namespace coffer::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kCacheUsage =
     R"(What `coffer run --project DIR --cache NAME` keeps between calls: one directory for each project and name.
 
 Usage:
@@ -26,9 +26,9 @@ Usage:
 Names: pip, npm, ccache. One that has more than 4 GiB when a call starts is emptied by itself.
 )";
 
-constexpr call::FlagSpec kFlags[] = {{"--project", true}, {"--all", false}};
+constexpr call::FlagSpec kCacheFlags[] = {{"--project", true}, {"--all", false}};
 
-Result<std::string> List(const call::VerbFlags& flags) {
+Result<std::string> ListCached(const call::VerbFlags& flags) {
   TRY_ASSIGN(const std::vector<call::CacheEntry> caches, call::ListCaches());
   Json list = Json::array();
   std::string text = fmt::format("{:<8}  {:>10}  {}\n", "CACHE", "SIZE", "PROJECT");
@@ -56,10 +56,10 @@ Result<std::string> Clear(const call::VerbFlags& flags) {
                       : fmt::format("{} removed\n", cleared);
 }
 
-Result<std::string> Act(const call::VerbFlags& flags) {
+Result<std::string> ActCache(const call::VerbFlags& flags) {
   const std::string& verb = flags.words().front();
   if (verb == "list" && flags.words().size() == 1) {
-    return List(flags);
+    return ListCached(flags);
   }
   if (verb == "clear") {
     return Clear(flags);
@@ -70,7 +70,7 @@ Result<std::string> Act(const call::VerbFlags& flags) {
 }  // namespace
 
 int CacheVerb(std::span<const std::string_view> words) {
-  return RunTextVerb("cache", kUsage, kFlags, words, Act);
+  return RunTextVerb("cache", kCacheUsage, kCacheFlags, words, ActCache);
 }
 
 }  // namespace coffer::cli

@@ -25,12 +25,13 @@
 #include "cli/local_sessions.h"
 #include "cli/run_paths.h"
 #include "cli/session_forwards.h"
+#include "cli/state.h"
 #include "policy/reason.h"
 
 namespace coffer::cli {
 namespace {
 
-constexpr std::string_view kUsage = R"(Call a declared tool, through the whole ladder.
+constexpr std::string_view kCallUsage = R"(Call a declared tool, through the whole ladder.
 
 Usage: coffer call TOOL [JSON] [flags]
 
@@ -56,7 +57,7 @@ In a command of `coffer run --tools` it calls the tools that the run offers, and
 Exit status: the tool's own; 120 refused, 122 a limit was breached, 125 Cofferdam failed.
 )";
 
-constexpr call::FlagSpec kFlags[] = {
+constexpr call::FlagSpec kCallFlags[] = {
     {"--args", true},  {"--session", true}, {"--idempotency-key", true}, {"--key", true},
     {"--dry-run"},     {"--receipt", true}, {"--traceparent", true},     {"--config", true},
     {"--fail-on-cut"}, {"--reason", true}};
@@ -160,7 +161,7 @@ call::ToolReply RunLadder(LocalLadder& local, const call::ToolRequest& request,
 
 // A session of the command line stays locked while the call runs. One that is unknown, has ended or belongs to another
 // agent is left to admission, which refuses it and records that.
-Result<std::optional<LocalSessions::Held>> TakeSession(State& state, const std::string& id) {
+Result<std::optional<LocalSessions::Held>> HoldSession(State& state, const std::string& id) {
   std::optional<LocalSessions::Held> none;
   if (id.empty()) {
     return none;
@@ -181,7 +182,7 @@ Result<std::optional<LocalSessions::Held>> TakeSession(State& state, const std::
 }  // namespace
 
 int CallVerb(std::span<const std::string_view> words) {
-  const Result<call::VerbFlags> flags = call::VerbFlags::Parse("call", words, kFlags);
+  const Result<call::VerbFlags> flags = call::VerbFlags::Parse("call", words, kCallFlags);
   if (!flags.ok()) {
     PrintError(flags.error());
     return kExitRefused;
@@ -189,7 +190,7 @@ int CallVerb(std::span<const std::string_view> words) {
   const size_t words_given = flags->words().size();
   if (flags->help() || words_given == 0 || words_given > 2 ||
       (words_given == 2 && flags->Has("--args"))) {
-    PrintOut(kUsage);
+    PrintOut(kCallUsage);
     return flags->help() ? 0 : kExitRefused;
   }
   Result<std::string> args = words_given == 2 ? Result<std::string>(flags->words().back())
@@ -222,7 +223,7 @@ int CallVerb(std::span<const std::string_view> words) {
   }
   call::ToolRequest request;
   request.identity.agent = kCliAgent;
-  request.identity.user = fmt::format("uid:{}", ::getuid());
+  request.identity.user = CallerName();
   request.identity.tool = flags->words().front();
   request.identity.session_id = flags->Value("--session");
   request.idempotency_key = flags->Value("--idempotency-key", flags->Value("--key"));
@@ -237,7 +238,7 @@ int CallVerb(std::span<const std::string_view> words) {
                   request.identity);
   request.args_json = std::move(args).value();
   Result<std::optional<LocalSessions::Held>> session =
-      TakeSession(state, request.identity.session_id);
+      HoldSession(state, request.identity.session_id);
   if (!session.ok()) {
     PrintError(session.error());
     return session.error().kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;

@@ -17,7 +17,8 @@
 namespace coffer::cli {
 namespace {
 
-constexpr std::string_view kUsage = R"(What this host can enforce, and how to fix what it cannot.
+constexpr std::string_view kDoctorUsage =
+    R"(What this host can enforce, and how to fix what it cannot.
 
 Usage: coffer doctor [--json] [--sweep]
 
@@ -44,7 +45,7 @@ Json LevelJson(const call::LevelFinding& level) {
           {"layers", std::move(layers)}};
 }
 
-Json AsJson(const call::Diagnosis& diagnosis, const call::SweepSummary* sweep) {
+Json DiagnosisAsJson(const call::Diagnosis& diagnosis, const call::SweepSummary* sweep) {
   Json json;
   json["default_level_reachable"] = diagnosis.trial_ok;
   json["error"] = diagnosis.trial_error.empty() ? Json(nullptr) : Json(diagnosis.trial_error);
@@ -171,7 +172,7 @@ int DoctorVerb(std::span<const std::string_view> words) {
     } else if (word == "--sweep") {
       sweep = true;
     } else if (word == "--help" || word == "-h") {
-      PrintOut(kUsage);
+      PrintOut(kDoctorUsage);
       return 0;
     } else {
       const std::string_view nearest = policy::NearestWord(word, {"--json", "--sweep"});
@@ -187,7 +188,8 @@ int DoctorVerb(std::span<const std::string_view> words) {
   }
   const call::Diagnosis diagnosis = call::Diagnose();
   const call::SweepSummary* summary = sweep ? &swept : nullptr;
-  PrintOut(json ? PrintJson(AsJson(diagnosis, summary), 2) + "\n" : AsText(diagnosis, summary));
+  PrintOut(json ? PrintJson(DiagnosisAsJson(diagnosis, summary), 2) + "\n"
+                : AsText(diagnosis, summary));
   return diagnosis.trial_ok ? 0 : 1;
 }
 

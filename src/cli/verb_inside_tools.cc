@@ -28,11 +28,11 @@ namespace {
 using raw::Arg;
 using raw::Syscall;
 
-constexpr call::FlagSpec kFlags[] = {{"--call", true},
-                                     {"--session", true},
-                                     {"--project", true},
-                                     {"--calls", true},
-                                     {"--config", true}};
+constexpr call::FlagSpec kInsideToolsFlags[] = {{"--call", true},
+                                                {"--session", true},
+                                                {"--project", true},
+                                                {"--calls", true},
+                                                {"--config", true}};
 
 // True if this process was started as it must be. Neither descriptor goes on to what it starts.
 bool TakePlaces() {
@@ -63,7 +63,7 @@ Result<CallingRun> ReadRun(const call::VerbFlags& flags) {
   return run;
 }
 
-Status Say(const std::string& message) {
+Status AnswerRun(const std::string& message) {
   const long sent = Syscall(SYS_sendto, kInsideControl, Arg(message.data()),
                             static_cast<long>(message.size()), MSG_NOSIGNAL, 0, 0);
   return sent < 0 ? Status(sys::ErrnoError("internal", "cannot answer the run", sent)) : Status();
@@ -94,7 +94,7 @@ Result<bool> Serve(const call::VerbFlags& flags) {
   const UniqueFd signals = CatchEndingSignals();
   TRY_ASSIGN(const std::unique_ptr<InsideCalls> calls,
              InsideCalls::Open(*ladder, std::move(run), flags.rest()));
-  TRY(Say("R"));
+  TRY(AnswerRun("R"));
   TRY_ASSIGN(UniqueFd listener, ReceiveListener());
   return !listener ||
          InsideServer(*calls, std::move(listener)).Serve(kInsideControl, signals.get());
@@ -103,7 +103,8 @@ Result<bool> Serve(const call::VerbFlags& flags) {
 }  // namespace
 
 int InsideToolsVerb(std::span<const std::string_view> words) {
-  const Result<call::VerbFlags> flags = call::VerbFlags::Parse(kInsideVerb, words, kFlags);
+  const Result<call::VerbFlags> flags =
+      call::VerbFlags::Parse(kInsideVerb, words, kInsideToolsFlags);
   if (!flags.ok() || !TakePlaces()) {
     PrintError(Refused("policy.usage", "coffer run --tools starts this, and nothing else does",
                        "write: coffer run --tools NAME -- CMD"));
@@ -113,8 +114,8 @@ int InsideToolsVerb(std::span<const std::string_view> words) {
   if (!served.ok()) {
     const Error& error = served.error();
     const char kind = error.kind == ErrorKind::kRefused ? 'E' : 'F';
-    (void)Say(fmt::format("{}{}\n{}\n{}", kind, error.code, error.message, error.hint)
-                  .substr(0, kMostInsideError));
+    (void)AnswerRun(fmt::format("{}{}\n{}\n{}", kind, error.code, error.message, error.hint)
+                        .substr(0, kMostInsideError));
     return kExitFailed;
   }
   return *served ? 0 : kExitFailed;

@@ -18,12 +18,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/exit_codes.h"
 #include "base/json.h"
 #include "base/print.h"
 #include "base/regular_file.h"
 #include "base/sys.h"
 #include "call/verb_flags.h"
+#include "cli/text_verb.h"
 #include "cli/verb_wrap.h"
 #include "policy/manifest/manifest.h"
 #include "policy/manifest/mistake.h"
@@ -34,7 +34,7 @@ namespace {
 using raw::Arg;
 using raw::Syscall;
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kInstallUsage =
     R"(Write the entry for `coffer mcp` into the configuration of the agents that are found in your home directory.
 
 Usage: coffer mcp install [flags]
@@ -67,12 +67,7 @@ constexpr Agent kAgents[] = {
     {"codex", ".codex", ".codex/config.toml", ""},
 };
 
-constexpr size_t kMostBytes = size_t{32} << 20;
-
-int Fail(const Error& error) {
-  PrintError(error);
-  return error.kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
-}
+constexpr size_t kLongestSettings = size_t{32} << 20;
 
 // By the path that stays when the program is upgraded: as it was called, if PATH leads to it.
 std::string OwnPath() {
@@ -188,22 +183,22 @@ int InstallVerb(std::span<const std::string_view> words) {
       {"--print", false}, {"--yes", false}, {"--agent", true}, {"--name", true}};
   const Result<call::VerbFlags> flags = call::VerbFlags::Parse("mcp install", words, kFlags);
   if (!flags.ok()) {
-    return Fail(flags.error());
+    return FailVerb(flags.error());
   }
   if (flags->help()) {
-    PrintOut(kUsage);
+    PrintOut(kInstallUsage);
     return 0;
   }
   const char* const home = ::getenv("HOME");
   const std::string name = flags->Value("--name", "coffer");
   if (!flags->words().empty() || !flags->rest().empty() || home == nullptr || *home != '/' ||
       !policy::IsToolName(name)) {
-    return Fail(Refused("policy.usage",
-                        home == nullptr || *home != '/'
-                            ? "HOME is not set"
-                            : "coffer mcp install takes flags only, and a name of lower-case "
-                              "letters, digits and -",
-                        "`coffer mcp install --help`"));
+    return FailVerb(Refused("policy.usage",
+                            home == nullptr || *home != '/'
+                                ? "HOME is not set"
+                                : "coffer mcp install takes flags only, and a name of lower-case "
+                                  "letters, digits and -",
+                            "`coffer mcp install --help`"));
   }
   const std::string wanted = flags->Value("--agent");
   std::vector<std::string_view> names;
@@ -212,9 +207,9 @@ int InstallVerb(std::span<const std::string_view> words) {
   }
   if (!wanted.empty() && std::find(names.begin(), names.end(), wanted) == names.end()) {
     const std::string_view nearest = policy::NearestWord(wanted, names);
-    return Fail(Refused("policy.usage", "no agent is called " + wanted + " here",
-                        nearest.empty() ? "`coffer mcp install --help` names them"
-                                        : fmt::format("did you mean {}?", nearest)));
+    return FailVerb(Refused("policy.usage", "no agent is called " + wanted + " here",
+                            nearest.empty() ? "`coffer mcp install --help` names them"
+                                            : fmt::format("did you mean {}?", nearest)));
   }
   bool found = false, wrote = false;
   int failed = 0;
@@ -228,9 +223,9 @@ int InstallVerb(std::span<const std::string_view> words) {
     found = true;
     std::string before;
     if (::access(file.c_str(), F_OK) == 0) {
-      Result<std::string> read = sys::ReadRegular(file, kMostBytes);
+      Result<std::string> read = sys::ReadRegular(file, kLongestSettings);
       if (!read.ok()) {
-        failed = Fail(read.error());
+        failed = FailVerb(read.error());
         continue;
       }
       before = std::move(read).value();
@@ -239,7 +234,7 @@ int InstallVerb(std::span<const std::string_view> words) {
         agent.section.empty() ? PlanToml(agent, file, before, name, OwnPath())
                               : PlanJson(agent, file, before, name, OwnPath());
     if (!change.ok()) {
-      failed = Fail(change.error());
+      failed = FailVerb(change.error());
       continue;
     }
     if (!*change) {
@@ -253,7 +248,7 @@ int InstallVerb(std::span<const std::string_view> words) {
     }
     const Status written = Write(**change);
     if (!written.ok()) {
-      failed = Fail(written.error());
+      failed = FailVerb(written.error());
       continue;
     }
     wrote = true;

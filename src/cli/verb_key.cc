@@ -16,7 +16,7 @@
 namespace coffer::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kKeyUsage =
     R"(API keys of the daemon. A key belongs to one tenant and one role, and is shown once.
 
 Usage:
@@ -31,9 +31,9 @@ Usage:
   --state DIR   the state directory (default: COFFER_STATE, /var/lib/coffer, or ~/.local/state/coffer)
 )";
 
-constexpr call::FlagSpec kFlags[] = {{"--role", true},         {"--tenant", true},
-                                     {"--agent", true},        {"--expires", true},
-                                     {"--all-tenants", false}, {"--keep-running", false}};
+constexpr call::FlagSpec kKeyFlags[] = {{"--role", true},         {"--tenant", true},
+                                        {"--agent", true},        {"--expires", true},
+                                        {"--all-tenants", false}, {"--keep-running", false}};
 
 Json KeyJson(const store::ApiKey& key) {
   const auto time = [](const std::optional<Nanos>& at) {
@@ -50,7 +50,8 @@ Json KeyJson(const store::ApiKey& key) {
           {"last_used_at", time(key.last_used_at)}};
 }
 
-Result<std::string> New(const call::VerbFlags& flags, State& state, const store::TenantId& tenant) {
+Result<std::string> NewKey(const call::VerbFlags& flags, State& state,
+                           const store::TenantId& tenant) {
   store::KeyRequest request;
   const std::string role = flags.Value("--role", "agent");
   const std::optional<store::Role> found = store::FindRole(role);
@@ -67,7 +68,7 @@ Result<std::string> New(const call::VerbFlags& flags, State& state, const store:
   TRY_ASSIGN(const store::Tenant made, store::EnsureTenant(state.store(), tenant));
   // Who gives power away is on record before it is given.
   TRY(state.recorder().Event(made.id.name(), "key.created",
-                             {{"by", fmt::format("uid:{}", ::getuid())},
+                             {{"by", CallerName()},
                               {"role", std::string(store::RoleName(request.role))},
                               {"agent", request.agent}}));
   TRY_ASSIGN(const store::NewKey key, store::CreateKey(state.store(), made.id, request));
@@ -79,8 +80,8 @@ Result<std::string> New(const call::VerbFlags& flags, State& state, const store:
   return PrintJson(json) + "\n";
 }
 
-Result<std::string> List(const call::VerbFlags& flags, State& state,
-                         const store::TenantId& tenant) {
+Result<std::string> ListKeys(const call::VerbFlags& flags, State& state,
+                             const store::TenantId& tenant) {
   TRY_ASSIGN(const store::Page<store::ApiKey> keys,
              flags.Has("--all-tenants")
                  ? store::ListKeys(state.store(), store::AllTenants{}, store::PageRequest{1000, ""})
@@ -101,25 +102,24 @@ Result<std::string> List(const call::VerbFlags& flags, State& state,
   return flags.json() ? PrintJson(Json{{"keys", std::move(list)}}, 2) + "\n" : text;
 }
 
-Result<std::string> Act(const call::VerbFlags& flags) {
+Result<std::string> ActKey(const call::VerbFlags& flags) {
   const std::vector<std::string>& given = flags.words();
   TRY_ASSIGN(const store::TenantId tenant,
              store::TenantId::Parse(flags.Value("--tenant", "local")));
   TRY_ASSIGN(State state, State::Open(flags));
   if (given[0] == "new" && given.size() == 1) {
-    return New(flags, state, tenant);
+    return NewKey(flags, state, tenant);
   }
   if (given[0] == "list" && given.size() == 1) {
-    return List(flags, state, tenant);
+    return ListKeys(flags, state, tenant);
   }
   if (given[0] == "revoke" && given.size() == 2) {
     const bool keep = flags.Has("--keep-running");
     TRY(store::RevokeKey(state.store(), tenant, given[1],
                          keep ? store::RevokedCalls::kKeepRunning : store::RevokedCalls::kEnd));
-    TRY(state.recorder().Event(tenant.name(), "key.revoked",
-                               {{"by", fmt::format("uid:{}", ::getuid())},
-                                {"key", given[1]},
-                                {"calls", keep ? "go on" : "end"}}));
+    TRY(state.recorder().Event(
+        tenant.name(), "key.revoked",
+        {{"by", CallerName()}, {"key", given[1]}, {"calls", keep ? "go on" : "end"}}));
     return fmt::format("{} is revoked; calls that it has made {}\n", given[1],
                        keep ? "go on" : "end");
   }
@@ -129,7 +129,7 @@ Result<std::string> Act(const call::VerbFlags& flags) {
 }  // namespace
 
 int KeyVerb(std::span<const std::string_view> words) {
-  return RunTextVerb("key", kUsage, kFlags, words, Act);
+  return RunTextVerb("key", kKeyUsage, kKeyFlags, words, ActKey);
 }
 
 }  // namespace coffer::cli

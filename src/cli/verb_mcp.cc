@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/verb_mcp.h"
 
-#include "base/exit_codes.h"
 #include "base/print.h"
 #include "cli/mcp_calls.h"
 #include "cli/mcp_conversation.h"
+#include "cli/text_verb.h"
 #include "cli/verb_wrap.h"
 #include "isolation/caller_path.h"
 #include "isolation/host_path.h"
@@ -12,7 +12,7 @@
 namespace coffer::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kMcpUsage =
     R"(Serve the declared tools over MCP on stdin and stdout, for an agent that starts this program.
 
 Usage: coffer mcp [--project DIR] [flags]
@@ -38,12 +38,8 @@ No daemon is needed. Every call climbs the whole ladder and has a receipt (`coff
 Exit status: 0 when the client has left; 120 refused, 125 Cofferdam failed.
 )";
 
-constexpr call::FlagSpec kFlags[] = {{"--session", true}, {"--project", true}, {"--config", true}};
-
-int Fail(const Error& error) {
-  PrintError(error);
-  return error.kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
-}
+constexpr call::FlagSpec kMcpFlags[] = {
+    {"--session", true}, {"--project", true}, {"--config", true}};
 
 // What a mount of the project would refuse is said before the client is answered.
 Result<std::string> ResolveProject(const call::VerbFlags& flags) {
@@ -72,35 +68,35 @@ int McpVerb(std::span<const std::string_view> words) {
   if (!words.empty() && words.front() == "install") {
     return InstallVerb(words.subspan(1));
   }
-  const Result<call::VerbFlags> flags = call::VerbFlags::Parse("mcp", words, kFlags);
+  const Result<call::VerbFlags> flags = call::VerbFlags::Parse("mcp", words, kMcpFlags);
   if (!flags.ok()) {
-    return Fail(flags.error());
+    return FailVerb(flags.error());
   }
   if (flags->help()) {
-    PrintOut(kUsage);
+    PrintOut(kMcpUsage);
     return 0;
   }
   if (!flags->words().empty() || !flags->rest().empty()) {
-    return Fail(Refused(
+    return FailVerb(Refused(
         "policy.usage", "coffer mcp takes no words",
         "`coffer mcp wrap -- CMD` wraps another server; `coffer mcp --help` has the flags"));
   }
   const Result<std::string> project = ResolveProject(*flags);
   if (!project.ok()) {
-    return Fail(project.error());
+    return FailVerb(project.error());
   }
   Result<std::unique_ptr<LocalLadder>> ladder = LocalLadder::Open(*flags, *project);
   if (!ladder.ok()) {
-    return Fail(ladder.error());
+    return FailVerb(ladder.error());
   }
   const UniqueFd signals = CatchEndingSignals();
   Result<std::unique_ptr<McpCalls>> calls = McpCalls::Open(**ladder, flags->Value("--session"));
   if (!calls.ok()) {
-    return Fail(calls.error());
+    return FailVerb(calls.error());
   }
   Converse(**calls, signals.get());
   const Status ended = (*calls)->End();
-  return ended.ok() ? 0 : Fail(ended.error());
+  return ended.ok() ? 0 : FailVerb(ended.error());
 }
 
 }  // namespace coffer::cli

@@ -117,7 +117,7 @@ Result<StartedIn> Start(std::span<const std::string_view> words, isolation::OwnW
 }
 
 // As `processes` lists it.
-Result<std::string> Describe(const StartedIn& in) {
+Result<std::string> DescribeStarted(const StartedIn& in) {
   TRY_ASSIGN(const ProcessPlaces places, ProcessPlaces::Open(in.state));
   TRY_ASSIGN(const std::vector<ProcessInfo> processes, places.List(in.session));
   for (const ProcessInfo& process : processes) {
@@ -192,7 +192,7 @@ int StartVerb(std::span<const std::string_view> words, isolation::OwnWords own) 
   }
   if (!in->started.id.empty()) {
     const Result<std::string> text =
-        json ? Describe(*in) : Result<std::string>(in->started.id + "\n");
+        json ? DescribeStarted(*in) : Result<std::string>(in->started.id + "\n");
     if (!text.ok()) {
       PrintError(text.error());
       return ExitOf(text.error().kind);

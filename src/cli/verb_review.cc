@@ -5,18 +5,18 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/exit_codes.h"
 #include "base/json.h"
 #include "base/print.h"
 #include "base/text.h"
 #include "call/verb_flags.h"
+#include "cli/text_verb.h"
 #include "cli/tool_pins.h"
 #include "cli/verb_wrap.h"
 
 namespace coffer::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kReviewUsage =
     R"(What has changed in the tools, prompts and templates of a wrapped MCP server since they were accepted.
 
 Usage: coffer mcp review                       the servers that were wrapped, and how much of each waits
@@ -27,11 +27,6 @@ Usage: coffer mcp review                       the servers that were wrapped, an
 
 Exit status: 0; 1 if something waits to be reviewed; 120 refused, 125 Cofferdam failed.
 )";
-
-int Fail(const Error& error) {
-  PrintError(error);
-  return error.kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
-}
 
 // One line for each member, so that a reader sees which of them has changed. JSON escapes what would break a line.
 std::string Lines(const std::string& definition, const char* mark, const Json& other) {
@@ -48,17 +43,17 @@ std::string Lines(const std::string& definition, const char* mark, const Json& o
   return lines;
 }
 
-int List(const ToolPins& pins, bool json) {
+int ListPins(const ToolPins& pins, bool json) {
   const Result<std::vector<std::string>> names = pins.Names();
   if (!names.ok()) {
-    return Fail(names.error());
+    return FailVerb(names.error());
   }
   Json listed = Json::array();
   size_t waiting = 0;
   for (const std::string& name : *names) {
     const Result<std::optional<ServerPins>> known = pins.Read(name);
     if (!known.ok()) {
-      return Fail(known.error());
+      return FailVerb(known.error());
     }
     const size_t changes = *known ? ChangesOf(**known).size() : 0;
     waiting += changes;
@@ -76,7 +71,7 @@ int List(const ToolPins& pins, bool json) {
   return waiting == 0 ? 0 : 1;
 }
 
-int Show(const std::string& name, const ServerPins& pins, bool json) {
+int ShowPins(const std::string& name, const ServerPins& pins, bool json) {
   const std::vector<PinChange> changes = ChangesOf(pins);
   Json listed = Json::array();
   for (const PinChange& change : changes) {
@@ -113,44 +108,44 @@ int ReviewVerb(std::span<const std::string_view> words) {
   constexpr call::FlagSpec kFlags[] = {{"--accept", true}};
   const Result<call::VerbFlags> flags = call::VerbFlags::Parse("mcp review", words, kFlags);
   if (!flags.ok()) {
-    return Fail(flags.error());
+    return FailVerb(flags.error());
   }
   if (flags->help()) {
-    PrintOut(kUsage);
+    PrintOut(kReviewUsage);
     return 0;
   }
   if (flags->words().size() > 1 || !flags->rest().empty() ||
       (flags->Has("--accept") && flags->words().empty())) {
-    return Fail(Refused("policy.usage", "coffer mcp review wants the name of one server",
-                        "`coffer mcp review` names those that were wrapped"));
+    return FailVerb(Refused("policy.usage", "coffer mcp review wants the name of one server",
+                            "`coffer mcp review` names those that were wrapped"));
   }
   const Result<std::string> state = flags->StateDir();
   const Result<ToolPins> pins =
       state.ok() ? ToolPins::Open(*state) : Result<ToolPins>(state.error());
   if (!pins.ok()) {
-    return Fail(pins.error());
+    return FailVerb(pins.error());
   }
   if (flags->words().empty()) {
-    return List(*pins, flags->json());
+    return ListPins(*pins, flags->json());
   }
   const std::string& name = flags->words().front();
   if (flags->Has("--accept")) {
     const Status accepted = pins->Accept(name, flags->Value("--accept"));
     if (!accepted.ok()) {
-      return Fail(accepted.error());
+      return FailVerb(accepted.error());
     }
     PrintOut(fmt::format("accepted; agents see what {} offers when it is wrapped again\n", name));
     return 0;
   }
   const Result<std::optional<ServerPins>> known = pins->Read(name);
   if (!known.ok()) {
-    return Fail(known.error());
+    return FailVerb(known.error());
   }
   if (!*known) {
-    return Fail(Refused("policy.usage", "no server called " + Printable(name) + " was wrapped",
-                        "`coffer mcp review` names those that were"));
+    return FailVerb(Refused("policy.usage", "no server called " + Printable(name) + " was wrapped",
+                            "`coffer mcp review` names those that were"));
   }
-  return Show(name, **known, flags->json());
+  return ShowPins(name, **known, flags->json());
 }
 
 }  // namespace coffer::cli

@@ -22,7 +22,7 @@ namespace {
 
 using isolation::RuntimeReport;
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kRuntimesUsage =
     "usage: coffer runtimes [--json]\n"
     "\n"
     "Lists the named sets of programs that `coffer run --runtime NAME` makes visible and "
@@ -65,7 +65,7 @@ std::string Table(const std::vector<RuntimeReport>& reports) {
   return text;
 }
 
-std::string AsJson(const std::vector<RuntimeReport>& reports) {
+std::string ReportsAsJson(const std::vector<RuntimeReport>& reports) {
   Json list = Json::array();
   for (const RuntimeReport& report : reports) {
     Json entry = {{"name", report.name}, {"found", report.found}, {"summary", report.summary}};
@@ -88,7 +88,7 @@ int RunRuntimesVerb(std::span<const std::string_view> args) {
     if (arg == "--json") {
       json = true;
     } else if (arg == "--help" || arg == "-h") {
-      return sys::WriteAll(STDOUT_FILENO, kUsage).ok() ? 0 : kExitFailed;
+      return sys::WriteAll(STDOUT_FILENO, kRuntimesUsage).ok() ? 0 : kExitFailed;
     } else {
       PrintError(Refused("policy.usage",
                          fmt::format("coffer runtimes has no flag {}", Printable(arg)),
@@ -97,8 +97,9 @@ int RunRuntimesVerb(std::span<const std::string_view> args) {
     }
   }
   const std::vector<RuntimeReport> reports = isolation::DescribeRuntimes();
-  return sys::WriteAll(STDOUT_FILENO, json ? AsJson(reports) : Table(reports)).ok() ? 0
-                                                                                    : kExitFailed;
+  return sys::WriteAll(STDOUT_FILENO, json ? ReportsAsJson(reports) : Table(reports)).ok()
+             ? 0
+             : kExitFailed;
 }
 
 }  // namespace coffer::cli

@@ -20,7 +20,7 @@
 namespace coffer::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kSessionsUsage =
     R"(Sessions: calls of one agent that share a workspace, a lifetime and budgets.
 
 Usage:
@@ -58,9 +58,9 @@ CPU time; --wall, --cpu and the other flags say otherwise. It goes on when its t
   coffer run --session $S -- curl -s http://127.0.0.1:8000/notes.txt
 )";
 
-constexpr call::FlagSpec kFlags[] = {{"--tenant", true}, {"--all", false},  {"--lifetime", true},
-                                     {"--size", true},   {"--label", true}, {"--config", true},
-                                     {"--follow", false}};
+constexpr call::FlagSpec kSessionsFlags[] = {
+    {"--tenant", true}, {"--all", false},   {"--lifetime", true}, {"--size", true},
+    {"--label", true},  {"--config", true}, {"--follow", false}};
 
 constexpr Nanos kLongestLifetime = std::chrono::hours(24 * 30);
 constexpr size_t kMostFiles = 10'000;
@@ -75,8 +75,8 @@ Json SessionJson(const store::Session& session) {
           {"calls", session.spent.calls}};
 }
 
-Result<std::string> List(const call::VerbFlags& flags, State& state,
-                         const store::TenantId& tenant) {
+Result<std::string> ListSessions(const call::VerbFlags& flags, State& state,
+                                 const store::TenantId& tenant) {
   const auto filter = flags.Has("--all") ? store::SessionFilter::kAll : store::SessionFilter::kOpen;
   TRY_ASSIGN(const store::Page<store::Session> sessions,
              store::ListSessions(state.store(), tenant, filter, store::PageRequest{1000, ""}));
@@ -105,7 +105,7 @@ Result<Nanos> Lifetime(const call::VerbFlags& flags) {
   return lifetime;
 }
 
-Result<std::string> New(const call::VerbFlags& flags, State& state) {
+Result<std::string> NewSession(const call::VerbFlags& flags, State& state) {
   TRY_ASSIGN(const std::string config_file, flags.ConfigFile());
   TRY_ASSIGN(const call::FileConfig config,
              config_file.empty()
@@ -167,7 +167,7 @@ Result<std::string> Files(const call::VerbFlags& flags, State& state, const std:
 // The switch is how a daemon that has the store open learns that it must kill what runs; it runs nothing in the command
 // line's own sessions.
 Result<std::string> End(State& state, const store::TenantId& tenant, const std::string& id) {
-  const std::string who = fmt::format("uid:{}", ::getuid());
+  const std::string who = CallerName();
   TRY_ASSIGN(const store::EndedSession ended,
              store::EndSession(state.store(), tenant, id, "ended by " + who));
   const bool own = ended.session.agent == kCliAgent && !ended.session.enforced;
@@ -194,7 +194,7 @@ Result<std::string> End(State& state, const store::TenantId& tenant, const std::
   return text;
 }
 
-Result<std::string> Act(const call::VerbFlags& flags) {
+Result<std::string> ActSessions(const call::VerbFlags& flags) {
   const std::vector<std::string>& given = flags.words();
   TRY_ASSIGN(const store::TenantId tenant,
              store::TenantId::Parse(flags.Value("--tenant", "local")));
@@ -202,10 +202,10 @@ Result<std::string> Act(const call::VerbFlags& flags) {
   if (given[0] == "list" && given.size() == 1) {
     TRY_ASSIGN(LocalSessions sessions, LocalSessions::Open(state));
     TRY(sessions.Sweep());
-    return List(flags, state, tenant);
+    return ListSessions(flags, state, tenant);
   }
   if (given[0] == "new" && given.size() == 1) {
-    return New(flags, state);
+    return NewSession(flags, state);
   }
   if (given[0] == "files" && (given.size() == 2 || given.size() == 3)) {
     return Files(flags, state, given[1], given.size() == 3 ? given[2] : "");
@@ -240,7 +240,7 @@ int SessionsVerb(std::span<const std::string_view> words, isolation::OwnWords ow
       (words.size() < 2 || (words[1] != "--help" && words[1] != "-h"))) {
     return StartVerb(words.subspan(1), own);
   }
-  return RunTextVerb("sessions", kUsage, kFlags, words, Act);
+  return RunTextVerb("sessions", kSessionsUsage, kSessionsFlags, words, ActSessions);
 }
 
 }  // namespace coffer::cli

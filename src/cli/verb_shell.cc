@@ -12,7 +12,7 @@
 namespace coffer::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kShellUsage =
     R"(A shell in a boundary, for the project in the current directory.
 
 Usage:
@@ -36,7 +36,7 @@ int ShellVerb(std::span<const std::string_view> words, isolation::OwnWords own) 
   const auto separator = std::find(words.begin(), words.end(), "--");
   const std::span<const std::string_view> flags(words.begin(), separator);
   if (Has(flags, "--help") || Has(flags, "-h")) {
-    PrintOut(kUsage);
+    PrintOut(kShellUsage);
     return 0;
   }
   // The defaults come first: what the caller says counts.

@@ -18,7 +18,7 @@
 namespace coffer::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kSwitchUsage =
     R"(Kill switches: what they name does not run, and what runs of it is killed by the daemon within a second.
 
 Usage:
@@ -35,10 +35,10 @@ A stopped agent or tenant can read its record and nothing else, whatever its rol
   --state DIR   the state directory (default: COFFER_STATE, /var/lib/coffer, or ~/.local/state/coffer)
 )";
 
-constexpr call::FlagSpec kFlags[] = {{"--tenant", true}, {"--reason", true}};
+constexpr call::FlagSpec kSwitchFlags[] = {{"--tenant", true}, {"--reason", true}};
 
-Result<std::string> List(const call::VerbFlags& flags, State& state,
-                         const store::TenantId& tenant) {
+Result<std::string> ListSwitches(const call::VerbFlags& flags, State& state,
+                                 const store::TenantId& tenant) {
   TRY_ASSIGN(const std::vector<store::Switch> switches,
              flags.Has("--tenant") ? store::ListSwitches(state.store(), tenant)
                                    : store::ListSwitches(state.store(), store::AllTenants{}));
@@ -126,7 +126,7 @@ Result<std::string> Flip(const call::VerbFlags& flags, State& state, store::Tena
   change.kind = *kind;
   change.name = given[2];
   change.on = given[0] == "on";
-  change.who = fmt::format("uid:{}", ::getuid());
+  change.who = CallerName();
   change.why = flags.Value("--reason");
   if (change.on) {
     if (change.why.empty()) {
@@ -149,13 +149,13 @@ Result<std::string> Flip(const call::VerbFlags& flags, State& state, store::Tena
                      change.on ? "is stopped" : "may go on");
 }
 
-Result<std::string> Act(const call::VerbFlags& flags) {
+Result<std::string> ActSwitch(const call::VerbFlags& flags) {
   const std::vector<std::string>& given = flags.words();
   TRY_ASSIGN(const store::TenantId tenant,
              store::TenantId::Parse(flags.Value("--tenant", "local")));
   TRY_ASSIGN(State state, State::Open(flags));
   if (given[0] == "list" && given.size() == 1) {
-    return List(flags, state, tenant);
+    return ListSwitches(flags, state, tenant);
   }
   if ((given[0] == "on" || given[0] == "off") && given.size() == 3) {
     return Flip(flags, state, tenant);
@@ -171,7 +171,7 @@ Result<std::string> Act(const call::VerbFlags& flags) {
 }  // namespace
 
 int SwitchVerb(std::span<const std::string_view> words) {
-  return RunTextVerb("switch", kUsage, kFlags, words, Act);
+  return RunTextVerb("switch", kSwitchUsage, kSwitchFlags, words, ActSwitch);
 }
 
 }  // namespace coffer::cli

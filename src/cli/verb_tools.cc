@@ -35,7 +35,8 @@ using call::ToolState;
 
 constexpr int kMistakes = 1;
 
-constexpr std::string_view kUsage = R"(The tools that agents may call, each declared by a manifest.
+constexpr std::string_view kToolsUsage =
+    R"(The tools that agents may call, each declared by a manifest.
 
 Usage:
   coffer tools list [--json]            every tool, and what is wrong with those that do not load
@@ -168,7 +169,7 @@ void PrintMistakes(const ShelfEntry& entry) {
   }
 }
 
-int List(const call::VerbFlags& flags) {
+int ListTools(const call::VerbFlags& flags) {
   const Result<std::unique_ptr<call::ToolShelf>> shelf = OpenShelf(flags);
   if (!shelf.ok()) {
     PrintError(shelf.error());
@@ -238,7 +239,7 @@ Error UnknownTool(const call::ToolShelf& shelf, const std::string& name) {
                                  : fmt::format("did you mean {}?", nearest));
 }
 
-int Show(const call::VerbFlags& flags, const std::string& name) {
+int ShowTool(const call::VerbFlags& flags, const std::string& name) {
   const Result<std::unique_ptr<call::ToolShelf>> shelf = OpenShelf(flags);
   if (!shelf.ok()) {
     PrintError(shelf.error());
@@ -325,7 +326,7 @@ int Check(const call::VerbFlags& flags, std::span<const std::string> files) {
   return wrong == 0 ? 0 : kMistakes;
 }
 
-int New(const std::string& name) {
+int NewTool(const std::string& name) {
   if (!policy::IsToolName(name)) {
     PrintError(Refused("policy.tool", fmt::format("{} cannot be a tool's name", Printable(name)),
                        "lower-case letters, digits and \"-\", beginning with a letter"));
@@ -377,7 +378,7 @@ int Switch(const call::VerbFlags& flags, const std::string& name, bool off) {
   change.kind = store::SwitchKind::kDisabledTool;
   change.name = name;
   change.on = off;
-  change.who = fmt::format("uid:{}", ::getuid());
+  change.who = CallerName();
   change.why = reason;
   if (const Status set = store::SetSwitch(state->store(), store::AllTenants{}, change); !set.ok()) {
     PrintError(set.error());
@@ -405,20 +406,20 @@ int ToolsVerb(std::span<const std::string_view> words) {
   }
   const std::vector<std::string>& given = flags->words();
   if (flags->help() || given.empty()) {
-    PrintOut(kUsage);
+    PrintOut(kToolsUsage);
     return flags->help() ? 0 : kExitRefused;
   }
   if (given[0] == "list" && given.size() == 1) {
-    return List(*flags);
+    return ListTools(*flags);
   }
   if (given[0] == "show" && given.size() == 2) {
-    return Show(*flags, given[1]);
+    return ShowTool(*flags, given[1]);
   }
   if (given[0] == "check" && given.size() >= 2) {
     return Check(*flags, std::span(given).subspan(1));
   }
   if (given[0] == "new" && given.size() == 2) {
-    return New(given[1]);
+    return NewTool(given[1]);
   }
   if ((given[0] == "disable" || given[0] == "enable") && given.size() == 2) {
     return Switch(*flags, given[1], given[0] == "disable");

@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/exit_codes.h"
 #include "base/print.h"
 #include "base/quantity.h"
 #include "base/text.h"
 #include "cli/run_flags.h"
 #include "cli/run_paths.h"
+#include "cli/text_verb.h"
 #include "cli/wrap_manifest.h"
 #include "cli/wrap_remote.h"
 #include "cli/wrapped_calls.h"
@@ -21,7 +21,7 @@
 namespace coffer::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kWrapUsage =
     R"(Put an MCP server that somebody else wrote into a boundary, and serve its tools, prompts and resources on stdin and stdout.
 
 Usage: coffer mcp wrap [flags] [flags of coffer run] -- CMD ARG...
@@ -50,17 +50,17 @@ In an agent's configuration:
 Exit status: 0 when the client has left; 120 refused, 125 the server did not start.
 )";
 
-struct Words {
+struct SortedWords {
   std::vector<std::string_view> own;  // for VerbFlags
   std::vector<std::string_view> run;  // for `coffer run`, without the command
   std::vector<std::string_view> command;
 };
 
 // A flag of ours and its value go to `own`; all others are those of `coffer run`.
-Words Sort(std::span<const std::string_view> words) {
+SortedWords Sort(std::span<const std::string_view> words) {
   constexpr std::string_view kOwn[] = {"--name",  "--timeout", "--manifest",    "--config",
                                        "--state", "--url",     "--header-file", "--token-env"};
-  Words sorted;
+  SortedWords sorted;
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string_view word = words[i];
     if (word == "--") {
@@ -142,7 +142,7 @@ std::vector<policy::NetworkRule> NetworkOf(const std::vector<std::string>& allow
   return rules;
 }
 
-policy::Manifest Describe(const std::string& name, const call::RunRequest& request) {
+policy::Manifest DescribeServer(const std::string& name, const call::RunRequest& request) {
   policy::Manifest server;
   server.tool.name = name;
   server.tool.version = "1";
@@ -168,7 +168,7 @@ policy::Manifest Describe(const std::string& name, const call::RunRequest& reque
   return server;
 }
 
-Result<WrapRequest> MakeRequest(const call::VerbFlags& flags, const Words& words,
+Result<WrapRequest> MakeRequest(const call::VerbFlags& flags, const SortedWords& words,
                                 const std::string& state) {
   const bool remote = flags.Has("--url");
   if (words.command.empty() != remote) {
@@ -226,13 +226,8 @@ Result<WrapRequest> MakeRequest(const call::VerbFlags& flags, const Words& words
   TRY_ASSIGN(call::RunRequest request, ParseRunFlags(read));
   request.quiet = true;
   TRY(ResolvePaths(request));
-  made.server = Describe(name, request);
+  made.server = DescribeServer(name, request);
   return made;
-}
-
-int Fail(const Error& error) {
-  PrintError(error);
-  return error.kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
 }
 
 }  // namespace
@@ -241,32 +236,32 @@ int WrapVerb(std::span<const std::string_view> words) {
   constexpr call::FlagSpec kFlags[] = {
       {"--name", true}, {"--timeout", true},     {"--manifest", true}, {"--config", true},
       {"--url", true},  {"--header-file", true}, {"--token-env", true}};
-  const Words sorted = Sort(words);
+  const SortedWords sorted = Sort(words);
   const Result<call::VerbFlags> flags = call::VerbFlags::Parse("mcp wrap", sorted.own, kFlags);
   if (!flags.ok()) {
-    return Fail(flags.error());
+    return FailVerb(flags.error());
   }
   if (flags->help()) {
-    PrintOut(kUsage);
+    PrintOut(kWrapUsage);
     return 0;
   }
   const Result<std::string> state = flags->StateDir();
   if (!state.ok()) {
-    return Fail(state.error());
+    return FailVerb(state.error());
   }
   Result<WrapRequest> request = MakeRequest(*flags, sorted, *state);
   if (!request.ok()) {
-    return Fail(request.error());
+    return FailVerb(request.error());
   }
   Result<std::unique_ptr<LocalLadder>> ladder = LocalLadder::Open(*flags);
   if (!ladder.ok()) {
-    return Fail(ladder.error());
+    return FailVerb(ladder.error());
   }
   const UniqueFd signals = CatchEndingSignals();
   Result<std::unique_ptr<WrappedCalls>> calls =
       WrappedCalls::Open(**ladder, std::move(request).value());
   if (!calls.ok()) {
-    return Fail(calls.error());
+    return FailVerb(calls.error());
   }
   Converse(**calls, signals.get());
   (*calls)->End();

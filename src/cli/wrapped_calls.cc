@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "cli/local_sessions.h"
 #include "cli/remote_exchange.h"
+#include "cli/state.h"
 #include "cli/wrapped_reads.h"
 #include "gateway/mcp/foreign_offers.h"
 
@@ -20,9 +21,7 @@ namespace coffer::cli {
 namespace {
 
 constexpr size_t kMostRunning = 64;
-constexpr std::chrono::milliseconds kProgressEvery{200};
-
-std::string Who() { return fmt::format("uid:{}", ::getuid()); }
+constexpr std::chrono::milliseconds kWrappedProgressEvery{200};
 
 Json TextResult(const std::string& text) {
   return {{"content", Json::array({{{"type", "text"}, {"text", text}}})}, {"isError", true}};
@@ -163,7 +162,7 @@ void WrappedCalls::Start(const gateway::McpCall& call) {
   }
   call::ToolRequest request;
   request.identity.agent = kCliAgent;
-  request.identity.user = Who();
+  request.identity.user = CallerName();
   request.identity.tool = asked.tool;
   request.args_json = asked.args_json;
   call::TakeTrace(call.traceparent, request.identity);
@@ -272,7 +271,7 @@ void WrappedCalls::TakeFailure(uint64_t ask, int64_t code, const std::string& me
 void WrappedCalls::TakeProgress(uint64_t ask, double progress, const std::string& message) {
   const auto found = running_.find(ask);
   const Clock::time_point now = Clock::now();
-  if (found != running_.end() && now - found->second.told >= kProgressEvery &&
+  if (found != running_.end() && now - found->second.told >= kWrappedProgressEvery &&
       progress > found->second.progress) {
     found->second.told = now;
     found->second.progress = progress;
@@ -299,10 +298,10 @@ void WrappedCalls::Cancel(const gateway::McpId& id, const std::string& reason) {
     if (at->second.id == id) {
       wrapped_.Cancel(at->first);
       auto found = running_.extract(at);
-      Descend(
-          found.mapped(),
-          EndOf("terminated", "policy.cancelled", "cancelled by the MCP client of " + Who() + why),
-          nullptr);
+      Descend(found.mapped(),
+              EndOf("terminated", "policy.cancelled",
+                    "cancelled by the MCP client of " + CallerName() + why),
+              nullptr);
       return;
     }
   }

@@ -22,14 +22,14 @@ McpError NotOffered(const WrappedServer& server, const char* what) {
       McpErrorCode::kNoMethod, fmt::format("the server {} offers no {}", server.name(), what), {}};
 }
 
-const std::string* Text(const Json& params, const char* name) {
+const std::string* TextMember(const Json& params, const char* name) {
   const auto found = params.find(name);
   return found != params.end() && found->is_string() ? &found->get_ref<const std::string&>()
                                                      : nullptr;
 }
 
 std::variant<WrappedRead, McpError> MakePrompt(const WrappedServer& server, const Json& params) {
-  const std::string* const name = Text(params, "name");
+  const std::string* const name = TextMember(params, "name");
   const Json arguments = params.value("arguments", Json::object());
   if (name == nullptr || !arguments.is_object()) {
     return BadParams("name must be a string, and arguments an object");
@@ -58,7 +58,7 @@ std::variant<WrappedRead, McpError> MakeResource(const WrappedServer& server,
     }
     return WrappedRead{server.name() + "-resources-list", PrintJson(asked), PrintJson(asked)};
   }
-  const std::string* const uri = Text(params, "uri");
+  const std::string* const uri = TextMember(params, "uri");
   if (uri == nullptr) {
     return BadParams("uri must be a string");
   }

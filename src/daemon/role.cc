@@ -164,9 +164,9 @@ bool KeepDescriptors(std::initializer_list<int> kept) {
 
 Status EnforceWritesOnlyIn(const std::string& directory, const std::string& removes_in) {
   using isolation::LandlockRule;
-  constexpr int kFileRights = 3;  // the newest ABI that is about files alone
-  constexpr int kRename = 2;      // before it no name can be moved to another directory
-  const int abi = std::min(isolation::LandlockAbi(), kFileRights);
+  constexpr int kFileAbi = 3;  // the newest ABI that is about files alone
+  constexpr int kRename = 2;   // before it no name can be moved to another directory
+  const int abi = std::min(isolation::LandlockAbi(), kFileAbi);
   if (abi < kRename) {
     return {};
   }

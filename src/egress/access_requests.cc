@@ -23,7 +23,7 @@ std::string OpensText(const EgressRule& rule, const HostAndPort& to) {
   return narrow.text();
 }
 
-Admission Refused(const policy::EgressVerdict& verdict, std::string reason, std::string message) {
+Admission RefusedBy(const policy::EgressVerdict& verdict, std::string reason, std::string message) {
   Admission admission;
   admission.reason = std::move(reason);
   admission.message = std::move(message);
@@ -50,14 +50,14 @@ net::Task<Admission> AccessRequests::Admit(policy::EgressVerdict verdict, HostAn
   }
   // What no answer could open is not asked for.
   if (verdict.asks == nullptr || to.host.address() || ObjectToHostName(to.host)) {
-    co_return Refused(verdict, verdict.reason, verdict.message);
+    co_return RefusedBy(verdict, verdict.reason, verdict.message);
   }
   const std::string shown = to.text();
   if (hold_seconds_ == 0) {
-    co_return Refused(verdict, "access_unanswered",
-                      fmt::format("{} may be asked for, and there is no person to ask here: only "
-                                  "the daemon has operators",
-                                  shown));
+    co_return RefusedBy(verdict, "access_unanswered",
+                        fmt::format("{} may be asked for, and there is no person to ask here: only "
+                                    "the daemon has operators",
+                                    shown));
   }
   const Place place{verdict.asks, to.host.text(), to.port};
   std::shared_ptr<Request> request = Find(place);
@@ -65,7 +65,7 @@ net::Task<Admission> AccessRequests::Admit(policy::EgressVerdict verdict, HostAn
     std::string refusal;
     request = Open(place, OpensText(*verdict.asks, to), refusal);
     if (request == nullptr) {
-      co_return Refused(verdict, "access_unanswered", fmt::format("{}: {}", shown, refusal));
+      co_return RefusedBy(verdict, "access_unanswered", fmt::format("{}: {}", shown, refusal));
     }
   }
   if (request->state == Request::State::kOpen) {
@@ -81,9 +81,9 @@ net::Task<Admission> AccessRequests::Admit(policy::EgressVerdict verdict, HostAn
     co_return admission;
   }
   const bool denied = request->state == Request::State::kDenied;
-  co_return Refused(verdict, denied ? "access_denied" : "access_unanswered",
-                    denied ? fmt::format("access to {} was asked for and denied", shown)
-                           : fmt::format("access to {} was asked for and not answered", shown));
+  co_return RefusedBy(verdict, denied ? "access_denied" : "access_unanswered",
+                      denied ? fmt::format("access to {} was asked for and denied", shown)
+                             : fmt::format("access to {} was asked for and not answered", shown));
 }
 
 // What was decided about this place, or is being decided. A grant that has run out is none.

@@ -17,9 +17,9 @@ namespace {
 using raw::Arg;
 using raw::Syscall;
 
-constexpr uint32_t kLongestRetry = 24 * 3600;
+constexpr uint32_t kLongestAskedRetry = 24 * 3600;
 
-Error Malformed(const char* what) {
+Error MalformedMessage(const char* what) {
   return Internal("internal.wire", std::string("a malformed message from another role: ") + what);
 }
 
@@ -31,7 +31,7 @@ bool IsWord(const char (&text)[kSize]) {
          std::all_of(text, text + length, [](char c) { return c > ' ' && c < 0x7f; });
 }
 
-long Send(int socket, const iovec* parts, size_t count, int flags) {
+long SendMessage(int socket, const iovec* parts, size_t count, int flags) {
   msghdr message{};
   message.msg_iov = const_cast<iovec*>(parts);
   message.msg_iovlen = count;
@@ -83,7 +83,7 @@ Result<bool> SendDelivery(int socket, const DeliverHeader& header, std::string_v
   }
   const iovec parts[] = {{const_cast<DeliverHeader*>(&header), sizeof(header)},
                          {const_cast<char*>(body.data()), body.size()}};
-  const long sent = Send(socket, parts, 2, MSG_DONTWAIT);
+  const long sent = SendMessage(socket, parts, 2, MSG_DONTWAIT);
   if (sent == -EAGAIN || sent == -ENOBUFS) {
     return false;
   }
@@ -110,11 +110,11 @@ Result<ReceivedDelivery> ReceiveDelivery(int socket) {
   const DeliverHeader& header = received.header;
   if (got < static_cast<long>(sizeof(header)) || header.size > kMaxDeliverBody ||
       got != static_cast<long>(sizeof(header) + header.size)) {
-    return Malformed("its size");
+    return MalformedMessage("its size");
   }
   if (header.magic != expected.magic || header.version != expected.version ||
       header.reserved != 0 || header.time < 0 || !IsWord(header.receiver) || !IsWord(header.id)) {
-    return Malformed("its header");
+    return MalformedMessage("its header");
   }
   received.body.resize(header.size);
   return received;
@@ -122,7 +122,7 @@ Result<ReceivedDelivery> ReceiveDelivery(int socket) {
 
 Status SendAnswer(int socket, const DeliverAnswer& answer) {
   const iovec part{const_cast<DeliverAnswer*>(&answer), sizeof(answer)};
-  const long sent = Send(socket, &part, 1, 0);
+  const long sent = SendMessage(socket, &part, 1, 0);
   if (sent != static_cast<long>(sizeof(answer))) {
     return sys::ErrnoError("internal.wire", "cannot reach another role", sent < 0 ? sent : -EIO);
   }
@@ -144,15 +144,15 @@ Result<ReceivedAnswer> ReceiveAnswer(int socket) {
   const DeliverAnswer expected;
   const DeliverAnswer& answer = received.answer;
   if (got != static_cast<long>(sizeof(answer))) {
-    return Malformed("its size");
+    return MalformedMessage("its size");
   }
   const bool answered = answer.result == static_cast<uint32_t>(DeliverResult::kAnswered);
   const bool known = answer.result >= static_cast<uint32_t>(DeliverResult::kAnswered) &&
                      answer.result <= static_cast<uint32_t>(DeliverResult::kBusy);
   const bool status = answered ? answer.status >= 100 && answer.status <= 599 : answer.status == 0;
   if (answer.magic != expected.magic || answer.version != expected.version ||
-      answer.reserved != 0 || !known || !status || answer.retry_after > kLongestRetry) {
-    return Malformed("its answer");
+      answer.reserved != 0 || !known || !status || answer.retry_after > kLongestAskedRetry) {
+    return MalformedMessage("its answer");
   }
   return received;
 }

@@ -41,7 +41,7 @@ using boost::system::error_code;
 using net::IoExecutor;
 using net::kAwaitTuple;
 using net::Task;
-using tcp = asio::ip::tcp;
+using tcp = boost::asio::ip::tcp;
 
 using TcpStream = beast::basic_stream<tcp, IoExecutor>;
 using Resolver = asio::ip::basic_resolver<tcp, IoExecutor>;

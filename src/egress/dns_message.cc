@@ -7,11 +7,11 @@ namespace coffer::egress {
 namespace {
 
 constexpr size_t kHeader = 12;
-constexpr size_t kLongestQuery = 512 + 64;
+constexpr size_t kLongestDnsQuery = 512 + 64;
 constexpr uint16_t kInternet = 1;
 constexpr uint16_t kOpt = 41;
 
-Error Malformed(std::string_view what) {
+Error MalformedQuery(std::string_view what) {
   return Refused("egress.dns", "a malformed DNS query: " + std::string(what));
 }
 
@@ -37,16 +37,16 @@ Result<WireName> ReadName(std::string_view message, size_t at) {
   size_t length = 0;
   while (true) {
     if (at >= message.size()) {
-      return Malformed("the name does not end");
+      return MalformedQuery("the name does not end");
     }
     const auto size = static_cast<unsigned char>(message[at]);
     if (size > 63) {
-      return Malformed("a compressed name in a question");
+      return MalformedQuery("a compressed name in a question");
     }
     ++at;
     length += 1U + size;
     if (length > 255 || at + size > message.size()) {
-      return Malformed("the name is too long");
+      return MalformedQuery("the name is too long");
     }
     if (size == 0) {
       name.end = at;
@@ -82,29 +82,29 @@ std::string Head(const DnsQuestion& question, uint16_t code, uint16_t answers) {
 }  // namespace
 
 Result<DnsQuestion> ParseDnsQuery(std::string_view message) {
-  if (message.size() < kHeader || message.size() > kLongestQuery) {
-    return Malformed("its size");
+  if (message.size() < kHeader || message.size() > kLongestDnsQuery) {
+    return MalformedQuery("its size");
   }
   DnsQuestion question;
   question.id = Word(message, 0);
   const uint16_t flags = Word(message, 2);
   question.recursion_desired = (flags & 0x0100) != 0;
   if ((flags & 0xf800) != 0) {
-    return Malformed("it is not a standard query");
+    return MalformedQuery("it is not a standard query");
   }
   const uint16_t more = Word(message, 10);
   if (Word(message, 4) != 1 || Word(message, 6) != 0 || Word(message, 8) != 0 || more > 1) {
-    return Malformed("it has other than one question");
+    return MalformedQuery("it has other than one question");
   }
   TRY_ASSIGN(const WireName name, ReadName(message, kHeader));
   if (message.size() < name.end + 4) {
-    return Malformed("the question does not end");
+    return MalformedQuery("the question does not end");
   }
   const uint16_t type = Word(message, name.end);
   const bool internet = Word(message, name.end + 2) == kInternet;
   const std::string_view rest = message.substr(name.end + 4);
   if (more == 1 ? !IsOptOnly(rest) : !rest.empty()) {
-    return Malformed("bytes behind the question");
+    return MalformedQuery("bytes behind the question");
   }
   question.wire = message.substr(kHeader, name.end + 4 - kHeader);
   if (internet && (type == 1 || type == 28)) {

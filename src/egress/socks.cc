@@ -7,7 +7,7 @@
 namespace coffer::egress {
 namespace {
 
-using State = SocksStep::State;
+using SocksState = SocksStep::State;
 
 constexpr unsigned char kVersion = 5;
 constexpr unsigned char kNoAuthentication = 0;
@@ -19,9 +19,9 @@ constexpr size_t kRequestHead = 4;
 
 unsigned char At(std::string_view bytes, size_t i) { return static_cast<unsigned char>(bytes[i]); }
 
-SocksStep Broken(std::string answer, std::string problem) {
+SocksStep BrokenSocks(std::string answer, std::string problem) {
   SocksStep step;
-  step.state = State::kBroken;
+  step.state = SocksState::kBroken;
   step.answer = std::move(answer);
   step.problem = std::move(problem);
   return step;
@@ -46,16 +46,16 @@ std::string SocksAnswer(SocksReply reply) {
 SocksStep ReadSocksGreeting(std::string_view bytes) {
   SocksStep step;
   if (!bytes.empty() && At(bytes, 0) != kVersion) {
-    return Broken("", "this is not SOCKS 5");
+    return BrokenSocks("", "this is not SOCKS 5");
   }
   if (bytes.size() < 2 || bytes.size() < 2U + At(bytes, 1)) {
     return step;
   }
   const std::string_view offered = bytes.substr(2, At(bytes, 1));
   if (offered.find(static_cast<char>(kNoAuthentication)) == std::string_view::npos) {
-    return Broken("\x05\xff", "the client insists on a password, and there is none");
+    return BrokenSocks("\x05\xff", "the client insists on a password, and there is none");
   }
-  step.state = State::kDone;
+  step.state = SocksState::kDone;
   step.consumed = 2 + offered.size();
   step.answer = std::string("\x05\x00", 2);
   return step;
@@ -65,17 +65,17 @@ SocksStep ReadSocksRequest(std::string_view bytes) {
   SocksStep step;
   const auto need = [&](size_t size) { return bytes.size() < size; };
   if (!need(1) && At(bytes, 0) != kVersion) {
-    return Broken("", "this is not SOCKS 5");
+    return BrokenSocks("", "this is not SOCKS 5");
   }
   if (need(kRequestHead + 1)) {
     return step;
   }
   if (At(bytes, 2) != 0) {
-    return Broken(SocksAnswer(SocksReply::kFailed), "a reserved byte of SOCKS is set");
+    return BrokenSocks(SocksAnswer(SocksReply::kFailed), "a reserved byte of SOCKS is set");
   }
   if (At(bytes, 1) != kConnect) {
-    return Broken(SocksAnswer(SocksReply::kCommandNotSupported),
-                  "of SOCKS only CONNECT is spoken: no BIND, no UDP");
+    return BrokenSocks(SocksAnswer(SocksReply::kCommandNotSupported),
+                       "of SOCKS only CONNECT is spoken: no BIND, no UDP");
   }
   const unsigned char type = At(bytes, 3);
   size_t size = 0;  // of the address
@@ -86,7 +86,7 @@ SocksStep ReadSocksRequest(std::string_view bytes) {
   } else if (type == kAddress4 || type == kAddress6) {
     size = type == kAddress4 ? 4 : 16;
   } else {
-    return Broken(SocksAnswer(SocksReply::kAddressNotSupported), "an unknown kind of address");
+    return BrokenSocks(SocksAnswer(SocksReply::kAddressNotSupported), "an unknown kind of address");
   }
   if (need(at + size + 2)) {
     return step;
@@ -95,7 +95,7 @@ SocksStep ReadSocksRequest(std::string_view bytes) {
   if (type == kName) {
     Result<policy::HostName> host = policy::HostName::Parse(address);
     if (!host.ok()) {
-      return Broken(SocksAnswer(SocksReply::kNotAllowed), host.error().message);
+      return BrokenSocks(SocksAnswer(SocksReply::kNotAllowed), host.error().message);
     }
     step.to.host = *std::move(host);
   } else {
@@ -105,9 +105,9 @@ SocksStep ReadSocksRequest(std::string_view bytes) {
   }
   step.to.port = static_cast<uint16_t>(At(bytes, at + size) << 8 | At(bytes, at + size + 1));
   if (step.to.port == 0) {
-    return Broken(SocksAnswer(SocksReply::kNotAllowed), "port 0");
+    return BrokenSocks(SocksAnswer(SocksReply::kNotAllowed), "port 0");
   }
-  step.state = State::kDone;
+  step.state = SocksState::kDone;
   step.consumed = at + size + 2;
   return step;
 }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kRoom =
     64UL * 1024 + 2048;  // four whole records: a read or write of a socket costs as much as one
-constexpr size_t kMostAtOnce = 64UL * 1024;
+constexpr size_t kMostBytesAtOnce = 64UL * 1024;
 constexpr size_t kMostWaiting = 1 << 20;  // for a peer that takes nothing
 
 }  // namespace
@@ -109,7 +109,7 @@ net::Task<size_t> TlsStream::ReadSome(char* data, size_t size) {
 net::Task<bool> TlsStream::Write(std::string_view first, std::string_view second) {
   for (std::string_view part : {first, second}) {
     while (!part.empty()) {
-      const int piece = static_cast<int>(std::min(part.size(), kMostAtOnce));
+      const int piece = static_cast<int>(std::min(part.size(), kMostBytesAtOnce));
       const int count = ::SSL_write(ssl_.get(), part.data(), piece);
       ::ERR_clear_error();
       if (count <= 0) {

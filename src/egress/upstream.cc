@@ -17,13 +17,13 @@ using net::error_code;
 using net::kAwaitTuple;
 using net::Task;
 using policy::IpAddress;
-using tcp = net::asio::ip::tcp;
+using tcp = boost::asio::ip::tcp;
 using Endpoint = net::asio::generic::stream_protocol::endpoint;
 
 constexpr std::chrono::seconds kConnectTime{5};  // for one address
 constexpr std::chrono::seconds kHandshakeTime{10};
 constexpr size_t kMostAddresses = 4;  // that are tried; all are looked at
-constexpr unsigned char kProtocols[] = "\x08http/1.1";
+constexpr unsigned char kOfferedProtocols[] = "\x08http/1.1";
 
 tcp::endpoint EndpointOf(const IpAddress& address, uint16_t port) {
   if (address.is_v6()) {
@@ -45,7 +45,8 @@ UniqueSsl MakeClient(SSL_CTX* trust, const policy::HostName& host) {
   ::SSL_set_connect_state(ssl.get());
   X509_VERIFY_PARAM* const verify = ::SSL_get0_param(ssl.get());
   ::X509_VERIFY_PARAM_set_hostflags(verify, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-  bool set = ::SSL_set_alpn_protos(ssl.get(), kProtocols, sizeof(kProtocols) - 1) == 0;
+  bool set =
+      ::SSL_set_alpn_protos(ssl.get(), kOfferedProtocols, sizeof(kOfferedProtocols) - 1) == 0;
   if (host.address()) {
     set = set &&
           ::X509_VERIFY_PARAM_set1_ip(verify, host.address()->data(), host.address()->size()) == 1;

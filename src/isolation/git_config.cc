@@ -5,11 +5,12 @@
 #include <optional>
 #include <utility>
 
+#include "base/ascii.h"
+
 namespace coffer::isolation {
 namespace {
 
 bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool IsKey(char c) { return IsLetter(c) || (c >= '0' && c <= '9') || c == '-'; }
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 

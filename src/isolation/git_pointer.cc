@@ -15,7 +15,7 @@ namespace coffer::isolation {
 namespace {
 
 constexpr size_t kLongestPointer = 4096;
-constexpr size_t kLongestConfig = 256 << 10;
+constexpr size_t kLongestPointedConfig = 256 << 10;
 
 Error NotFollowed(const std::string& why) {
   return Refused("policy.project.git", why,
@@ -41,7 +41,7 @@ std::string Resolve(const std::string& base, std::string_view text) {
   return Normalize(path.starts_with('/') ? path : base + "/" + path);
 }
 
-bool Has(const HostPath& directory, const char* name) {
+bool HasFile(const HostPath& directory, const char* name) {
   struct stat info{};
   return ::fstatat(directory.fd.get(), name, &info, AT_SYMLINK_NOFOLLOW) == 0;
 }
@@ -62,7 +62,7 @@ Result<HostPath> OpenGitPlace(const std::string& path, const HostPath& project) 
 // A commondir that names its own directory says nothing: it is there only to keep the name (policy/protected_names.h).
 bool IsRecord(const HostPath& directory) {
   const Result<std::string> text = ReadIn(directory.fd.get(), "commondir", kLongestPointer);
-  return Has(directory, "commondir") &&
+  return HasFile(directory, "commondir") &&
          !(text.ok() && Resolve(directory.path, *text) == directory.path);
 }
 
@@ -82,7 +82,7 @@ Result<GitPointer> CheckWorktree(const HostPath& record, const HostPath& project
 
 // A submodule's own git directory: its configuration names the project as its worktree.
 Result<GitPointer> CheckSubmodule(const HostPath& directory, const HostPath& project) {
-  const Result<std::string> config = ReadIn(directory.fd.get(), "config", kLongestConfig);
+  const Result<std::string> config = ReadIn(directory.fd.get(), "config", kLongestPointedConfig);
   const std::string tree = config.ok() ? GitConfigValue(*config, "core", "worktree") : "";
   if (tree.empty() || Resolve(directory.path, tree) != project.path) {
     return NotFollowed(fmt::format("{} does not name {} as its worktree", Printable(directory.path),
@@ -104,7 +104,7 @@ Result<GitPointer> FollowGitFile(const HostPath& project) {
   TRY_ASSIGN(GitPointer pointer, IsRecord(directory) ? CheckWorktree(directory, project)
                                                      : CheckSubmodule(directory, project));
   TRY_ASSIGN(const HostPath common, OpenGitPlace(pointer.common, project));
-  if (!Has(common, "HEAD") || !Has(common, "objects") || !Has(common, "refs")) {
+  if (!HasFile(common, "HEAD") || !HasFile(common, "objects") || !HasFile(common, "refs")) {
     return NotFollowed(Printable(pointer.common) + " is not a git directory");
   }
   return pointer;

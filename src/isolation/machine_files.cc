@@ -85,7 +85,7 @@ std::string MemInfo(const Machine& machine) {
   return text + "HugePages_Total:       0\nHugePages_Free:        0\nHugepagesize:       2048 kB\n";
 }
 
-std::string Stat(const Machine& machine) {
+std::string ProcStat(const Machine& machine) {
   // All time so far was idle: readers divide by the sum.
   std::string text = fmt::format("cpu  0 0 0 {} 0 0 0 0 0 0\n", 100 * machine.cpus.size());
   for (const unsigned cpu : machine.cpus) {
@@ -156,7 +156,7 @@ std::string ClockOffsets() {
 std::vector<PrivateFile> ProcFiles(const Machine& machine) {
   return {
       {"cpuinfo", CpuInfo(machine), 0444}, {"loadavg", "0.00 0.00 0.00 1/1 1\n", 0444},
-      {"meminfo", MemInfo(machine), 0444}, {"stat", Stat(machine), 0444},
+      {"meminfo", MemInfo(machine), 0444}, {"stat", ProcStat(machine), 0444},
       {"uptime", "1.00 1.00\n", 0444},
   };
 }

@@ -19,7 +19,7 @@ using raw::Arg;
 using raw::Syscall;
 
 template <typename T>
-std::string_view BytesOf(const T& value) {
+std::string_view RawBytes(const T& value) {
   return {reinterpret_cast<const char*>(&value), sizeof(value)};
 }
 
@@ -53,7 +53,7 @@ void NetlinkRequest::Begin(uint16_t type, uint16_t flags, std::string_view heade
   head.nlmsg_type = type;
   head.nlmsg_flags = static_cast<uint16_t>(NLM_F_REQUEST | flags);
   head.nlmsg_seq = ++messages_;
-  bytes_ += BytesOf(head);
+  bytes_ += RawBytes(head);
   bytes_ += header;
   bytes_.resize(NLMSG_ALIGN(bytes_.size()));
 }
@@ -67,14 +67,14 @@ void NetlinkRequest::EndMessage() {
 
 void NetlinkRequest::Add(uint16_t type, std::string_view value) {
   const nlattr head{static_cast<uint16_t>(NLA_HDRLEN + value.size()), type};
-  bytes_ += BytesOf(head);
+  bytes_ += RawBytes(head);
   bytes_ += value;
   bytes_.resize(NLA_ALIGN(bytes_.size()));
 }
 
 void NetlinkRequest::AddBigEndian(uint16_t type, uint32_t value) {
   const uint32_t swapped = htonl(value);
-  Add(type, BytesOf(swapped));
+  Add(type, RawBytes(swapped));
 }
 
 void NetlinkRequest::AddText(uint16_t type, std::string_view value) {

@@ -14,15 +14,15 @@ namespace {
 
 constexpr size_t kMostFound = 4096;
 
-bool Has(const std::vector<sys::DirEntry>& entries, std::string_view name) {
+bool HasEntry(const std::vector<sys::DirEntry>& entries, std::string_view name) {
   return std::any_of(entries.begin(), entries.end(),
                      [&](const sys::DirEntry& entry) { return entry.name == name; });
 }
 
 // As git decides it: where there is a commondir, objects and refs are those of the directory that it names.
 bool LooksLikeGit(const std::vector<sys::DirEntry>& entries) {
-  return Has(entries, "HEAD") &&
-         (Has(entries, "commondir") || (Has(entries, "objects") && Has(entries, "refs")));
+  return HasEntry(entries, "HEAD") && (HasEntry(entries, "commondir") ||
+                                       (HasEntry(entries, "objects") && HasEntry(entries, "refs")));
 }
 
 bool IsBelowPackages(const std::string& path) {
@@ -70,7 +70,7 @@ class Scan {
       return {};  // gone meanwhile
     }
     for (const policy::GitPart& part : policy::GitParts()) {
-      if (Has(directory.entries, part.name)) {
+      if (HasEntry(directory.entries, part.name)) {
         TRY(Add(directory, std::string(part.name), "git", scan_.git_parts));
       }
     }

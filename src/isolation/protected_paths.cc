@@ -16,7 +16,7 @@ namespace coffer::isolation {
 namespace {
 
 // Of a path with a slash in it.
-std::string Parent(const std::string& path) {
+std::string DirectoryAbove(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
 }
@@ -29,7 +29,7 @@ struct Way {
 };
 
 Way Follow(const std::string& path) {
-  constexpr size_t kMostLinks = 40;  // the kernel's own bound
+  constexpr size_t kMostLinksInPath = 40;  // the kernel's own bound
   Way way;
   std::deque<std::string> left;
   // Puts the parts of `text` before what is left.
@@ -59,7 +59,7 @@ Way Follow(const std::string& path) {
     }
     const std::string next = way.end + "/" + part;
     const Result<std::string> target = sys::ReadLinkAt(AT_FDCWD, next);
-    if (!target.ok() || way.links.size() == kMostLinks) {
+    if (!target.ok() || way.links.size() == kMostLinksInPath) {
       way.end = next;
       continue;
     }
@@ -73,15 +73,15 @@ Way Follow(const std::string& path) {
   return way;
 }
 
-bool SameDirectory(const struct stat& info, dev_t dev, ino_t ino) {
+bool HasNumber(const struct stat& info, dev_t dev, ino_t ino) {
   return info.st_dev == dev && info.st_ino == ino;
 }
 
 // True if `path` or a directory above it is the one with this number: also through a bind mount of it somewhere else.
 bool LiesIn(std::string path, dev_t dev, ino_t ino) {
-  for (;; path = Parent(path)) {
+  for (;; path = DirectoryAbove(path)) {
     struct stat info{};
-    if (::stat(path.c_str(), &info) == 0 && SameDirectory(info, dev, ino)) {
+    if (::stat(path.c_str(), &info) == 0 && HasNumber(info, dev, ino)) {
       return true;
     }
     if (path == "/") {
@@ -91,13 +91,13 @@ bool LiesIn(std::string path, dev_t dev, ino_t ino) {
 }
 
 // True if `path`, a real path, lies in the mount or is the mount.
-bool Shows(const HostPath& mount, const std::string& path) {
+bool MountShows(const HostPath& mount, const std::string& path) {
   return IsAtOrBelow(path, mount.path) || LiesIn(path, mount.dev, mount.ino);
 }
 
 const std::string* FindShown(const HostPath& mount, const std::vector<std::string>& links) {
   const auto found = std::find_if(links.begin(), links.end(), [&](const std::string& link) {
-    return Shows(mount, Parent(link));
+    return MountShows(mount, DirectoryAbove(link));
   });
   return found == links.end() ? nullptr : &*found;
 }
@@ -110,7 +110,7 @@ Status CheckShowsNone(const HostPath& mount, policy::Access access,
     const Way way = Follow(given);
     struct stat info{};
     const bool there = ::stat(way.end.c_str(), &info) == 0;
-    if (IsAtOrBelow(mount.path, way.end) || Shows(mount, way.end) ||
+    if (IsAtOrBelow(mount.path, way.end) || MountShows(mount, way.end) ||
         (there && LiesIn(mount.path, info.st_dev, info.st_ino))) {
       return Refused("policy.path.state",
                      fmt::format("a mount of {} would show {}, which Cofferdam itself relies on",
@@ -133,8 +133,8 @@ Status CheckReceiptOutside(const HostPath& mount, const std::string& receipt) {
   if (receipt.empty() || receipt == "-") {
     return {};
   }
-  const Way way = Follow(Parent(receipt.starts_with('/') ? receipt : "./" + receipt));
-  if (Shows(mount, way.end) || FindShown(mount, way.links) != nullptr) {
+  const Way way = Follow(DirectoryAbove(receipt.starts_with('/') ? receipt : "./" + receipt));
+  if (MountShows(mount, way.end) || FindShown(mount, way.links) != nullptr) {
     return Refused(
         "policy.receipt",
         fmt::format("the receipt {} lies in {}, where the call may write", receipt, mount.path),

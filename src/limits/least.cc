@@ -11,7 +11,7 @@
 namespace coffer::limits {
 namespace {
 
-constexpr uint64_t kMiB = 1 << 20;
+constexpr uint64_t kMebibyte = 1 << 20;
 
 Error TooSmall(std::string message, std::string_view flag, std::string_view least) {
   return Refused("policy.limit", std::move(message), fmt::format("write {} {}", flag, least));
@@ -22,8 +22,8 @@ Error TooSmall(std::string message, std::string_view flag, std::string_view leas
 uint64_t LeastMemory(size_t call_bytes) {
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   const uint64_t arguments =
-      (2 * call_bytes / kMiB) * kMiB;  // whole ones, so that they can be written down
-  return std::max(kMiB, 64 * page) + arguments;
+      (2 * call_bytes / kMebibyte) * kMebibyte;  // whole ones, so that they can be written down
+  return std::max(kMebibyte, 64 * page) + arguments;
 }
 
 Status CheckLeast(const policy::Limits& caps, size_t call_bytes) {

@@ -3,23 +3,13 @@
 
 #include <algorithm>
 
+#include "base/hex.h"
+
 namespace coffer::net {
-namespace {
-
-int HexValue(char c) {
-  if (c >= '0' && c <= '9') {
-    return c - '0';
-  }
-  const char lower = static_cast<char>(c | 0x20);
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
-}  // namespace
-
 ChunkDecoder::State ChunkDecoder::Step(char c) {
   switch (state_) {
     case State::kSize:
-      if (const int value = HexValue(c); value >= 0 && digits_ < 16) {
+      if (const int value = EitherCaseHexValue(c); value >= 0 && digits_ < 16) {
         ++digits_;
         size_ = size_ << 4 | static_cast<uint64_t>(value);
         return State::kSize;

@@ -112,13 +112,13 @@ struct Family {
 
 constexpr std::string_view kLefthookEndings[] = {".yml", ".yaml", ".toml", ".json", ".jsonc"};
 constexpr std::string_view kToml[] = {".toml"};
-constexpr std::string_view kWorkspace[] = {".code-workspace"};
+constexpr std::string_view kEditorWorkspaces[] = {".code-workspace"};
 
 constexpr std::array kFamilies = {
     Family{"lefthook", kLefthookEndings, {"lefthook.yml", "lefthook"}},
     Family{"lefthook-local", kLefthookEndings, {"lefthook-local.yml", "lefthook"}},
     Family{"mise", kToml, {"mise.toml", "mise"}},
-    Family{"", kWorkspace, {".code-workspace", "VS Code"}},
+    Family{"", kEditorWorkspaces, {".code-workspace", "VS Code"}},
 };
 
 constexpr std::array kGitParts = {

@@ -191,6 +191,10 @@ std::optional<Found> KnownShape(std::string_view text, size_t at) {
 }
 
 std::optional<Found> FindAt(std::string_view text, size_t at) {
+  // Each of them begins with one of these.
+  if (!IsWordByte(text[at]) && text[at] != '_' && text[at] != '-' && text[at] != ':') {
+    return std::nullopt;
+  }
   if (std::optional<Found> found = UrlPassword(text, at)) {
     return found;
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/hex.h"
 #include "base/split.h"
 #include "base/text.h"
 #include "base/utf8.h"
@@ -18,14 +19,6 @@ constexpr size_t kLongestPath = 8192;
 Error NotAPath(std::string_view text, std::string_view why) {
   return Refused("egress.path", fmt::format("the path \"{}\" is refused: {}", Printable(text), why),
                  "send the plain path, without dots, double escapes or backslashes");
-}
-
-int EitherCaseHexValue(char c) {
-  if (c >= '0' && c <= '9') {
-    return c - '0';
-  }
-  const char lower = static_cast<char>(c | 0x20);
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
 // The byte of an escape at the front of `text`, or nothing.

@@ -28,7 +28,7 @@ constexpr std::string_view kVerdicts[] = {
     "no-session",     "session-ended", "no-parent",   "too-deep",     "cycle",
     "retry-too-soon", "budget-spent",  "rate-limited"};
 
-Admission No(AdmitVerdict verdict, std::string_view error_class, std::string reason) {
+Admission NotAdmitted(AdmitVerdict verdict, std::string_view error_class, std::string reason) {
   Admission admission;
   admission.verdict = verdict;
   admission.error_class = error_class;
@@ -45,10 +45,10 @@ Result<std::optional<Admission>> LookAtSwitches(Connection& db, const AdmitReque
   if (!found.has_value()) {
     return Maybe();
   }
-  return Maybe(No(AdmitVerdict::kSwitchedOff, "policy.switch",
-                  found->kind == SwitchKind::kDisabledTool
-                      ? std::string("this tool is disabled")
-                      : fmt::format("this {} is stopped", SwitchKindName(found->kind))));
+  return Maybe(NotAdmitted(AdmitVerdict::kSwitchedOff, "policy.switch",
+                           found->kind == SwitchKind::kDisabledTool
+                               ? std::string("this tool is disabled")
+                               : fmt::format("this {} is stopped", SwitchKindName(found->kind))));
 }
 
 // Another agent's session is as good as none: its existence is none of this agent's business.
@@ -58,10 +58,10 @@ std::optional<Admission> LookAtSession(const AdmitRequest& request,
     return std::nullopt;
   }
   if (!session.has_value() || session->agent != request.identity.agent) {
-    return No(AdmitVerdict::kNoSession, "policy.session", "there is no such session");
+    return NotAdmitted(AdmitVerdict::kNoSession, "policy.session", "there is no such session");
   }
   if (session->ended_at.has_value() || now >= session->ends_at) {
-    return No(AdmitVerdict::kSessionEnded, "policy.session", "the session has ended");
+    return NotAdmitted(AdmitVerdict::kSessionEnded, "policy.session", "the session has ended");
   }
   return std::nullopt;
 }

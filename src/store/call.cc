@@ -83,8 +83,8 @@ Status CheckOutcome(CallState to, Outcome outcome) {
   return {};
 }
 
-Status End(Core& core, Connection& db, const Call& call, const CallEnd& end, CallState to,
-           KeyFate key_fate) {
+Status EndCall(Core& core, Connection& db, const Call& call, const CallEnd& end, CallState to,
+               KeyFate key_fate) {
   const Nanos now = core.Now();
   const Nanos finished = end.finished_at == Nanos(0) ? now : end.finished_at;
   const bool says_start = to != CallState::kRefused && end.started_at != Nanos(0);
@@ -126,7 +126,7 @@ Status EndCall(Store& store, const TenantId& tenant, std::string_view id, const 
   Core& core = store.core();
   return core.Write(Durability::kOnDisk, [&](Connection& db) -> Status {
     TRY_ASSIGN(const Call call, FindForTransition(core, db, tenant, id, to));
-    return End(core, db, call, end, to, key_fate);
+    return EndCall(core, db, call, end, to, key_fate);
   });
 }
 

@@ -58,7 +58,7 @@ const char* QueryFor(const CallFilter& filter) {
   return OF_TENANT("", "");
 }
 
-Result<std::vector<Call>> ReadAll(Statement& query) {
+Result<std::vector<Call>> ReadCalls(Statement& query) {
   std::vector<Call> calls;
   for (;;) {
     TRY_ASSIGN(const bool row, query.Step());
@@ -91,7 +91,7 @@ Result<Page<Call>> ListCalls(Store& store, const TenantId& tenant, const CallFil
                  filter.trace_id, filter.approval, static_cast<int64_t>(filter.denied),
                  static_cast<int64_t>(filter.probed), page.Rows() + 1));
     Page<Call> found;
-    TRY_ASSIGN(found.rows, ReadAll(query));
+    TRY_ASSIGN(found.rows, ReadCalls(query));
     if (static_cast<int64_t>(found.rows.size()) > page.Rows()) {
       found.rows.pop_back();
       found.next = found.rows.back().identity.call_id;
@@ -127,7 +127,7 @@ Result<std::optional<Call>> FindCall(Store& store, AllTenants /*tag*/, std::stri
     TRY_ASSIGN(Statement query, db.Query("SELECT " CALL_COLUMNS " FROM calls "
                                          "WHERE tenant IN (SELECT name FROM tenants) AND id = ?",
                                          id));
-    TRY_ASSIGN(std::vector<Call> calls, ReadAll(query));
+    TRY_ASSIGN(std::vector<Call> calls, ReadCalls(query));
     return calls.empty() ? std::nullopt : std::optional<Call>(std::move(calls.front()));
   });
 }
@@ -139,7 +139,7 @@ Result<std::vector<Call>> ChildCalls(Store& store, const TenantId& tenant, std::
                         "WHERE tenant = ? AND parent_id = ? AND parent_id <> '' "
                         "ORDER BY id LIMIT 1000",
                         tenant.name(), id));
-    return ReadAll(query);
+    return ReadCalls(query);
   });
 }
 
@@ -148,7 +148,7 @@ Result<std::vector<Call>> OpenCalls(Store& store, const TenantId& tenant) {
     TRY_ASSIGN(Statement query, db.Query("SELECT " CALL_COLUMNS " FROM calls INDEXED BY calls_open "
                                          "WHERE tenant = ? AND finished_at IS NULL ORDER BY id",
                                          tenant.name()));
-    return ReadAll(query);
+    return ReadCalls(query);
   });
 }
 
@@ -157,7 +157,7 @@ Result<std::vector<Call>> OpenCalls(Store& store, AllTenants /*tag*/) {
     TRY_ASSIGN(Statement query,
                db.Prepare("SELECT " CALL_COLUMNS " FROM calls INDEXED BY calls_open "
                           "WHERE finished_at IS NULL ORDER BY id"));
-    return ReadAll(query);
+    return ReadCalls(query);
   });
 }
 
@@ -230,7 +230,7 @@ Result<std::vector<Call>> ListUnlogged(Store& store, AllTenants /*tag*/, uint32_
                         "WHERE finished_at IS NOT NULL AND log_index IS NULL "
                         "ORDER BY tenant, id LIMIT ?",
                         static_cast<int64_t>(limit)));
-    return ReadAll(query);
+    return ReadCalls(query);
   });
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kLongestChain = 64;
 
-Place No(AdmitVerdict verdict, std::string_view error_class, std::string reason) {
+Place NoPlace(AdmitVerdict verdict, std::string_view error_class, std::string reason) {
   Place place;
   place.no.emplace();
   place.no->verdict = verdict;
@@ -47,22 +47,23 @@ Result<Place> FindPlace(Connection& db, const AdmitRequest& request) {
   }
   // Another agent's call is as good as none.
   if (!chain.ok() || chain->front().identity.agent != request.identity.agent) {
-    return No(AdmitVerdict::kNoParent, "policy.parent", "there is no such parent call");
+    return NoPlace(AdmitVerdict::kNoParent, "policy.parent", "there is no such parent call");
   }
   const Call& parent = chain->front();
   if (parent.state != CallState::kStarted ||
       parent.identity.session_id != request.identity.session_id) {
-    return No(AdmitVerdict::kNoParent, "policy.parent",
-              "the parent call is not running in this session");
+    return NoPlace(AdmitVerdict::kNoParent, "policy.parent",
+                   "the parent call is not running in this session");
   }
   const auto depth = static_cast<uint32_t>(chain->size());
   if (depth > request.max_depth) {
-    return No(AdmitVerdict::kTooDeep, "policy.depth",
-              fmt::format("calls may be {} deep at most", request.max_depth));
+    return NoPlace(AdmitVerdict::kTooDeep, "policy.depth",
+                   fmt::format("calls may be {} deep at most", request.max_depth));
   }
   for (const Call& ancestor : *chain) {
     if (ancestor.identity.tool == request.identity.tool) {
-      return No(AdmitVerdict::kCycle, "policy.cycle", "this tool is already one of the callers");
+      return NoPlace(AdmitVerdict::kCycle, "policy.cycle",
+                     "this tool is already one of the callers");
     }
   }
   Place place;

@@ -23,8 +23,8 @@ constexpr uint64_t kFailuresInARow = 2;
 // What a client is told that has to wait for a running call to end.
 constexpr Nanos kAskAgain = std::chrono::seconds(1);
 
-Admission No(AdmitVerdict verdict, std::string_view error_class, std::string reason,
-             Nanos retry_after) {
+Admission OverQuota(AdmitVerdict verdict, std::string_view error_class, std::string reason,
+                    Nanos retry_after) {
   Admission admission;
   admission.verdict = verdict;
   admission.error_class = error_class;
@@ -107,7 +107,7 @@ Result<std::optional<Admission>> QuotaCheck::LookAtRetries() {
   const bool progress = query.Int(2) != 0;  // something else succeeded since: the world may differ
   const Nanos cooldown = request_.quotas.retry_cooldown;
   if (!progress && times >= kFailuresInARow && ago >= Nanos(0) && ago < cooldown) {
-    return std::optional<Admission>(No(
+    return std::optional<Admission>(OverQuota(
         AdmitVerdict::kRetryTooSoon, "policy.retry",
         fmt::format("the same call has just failed {} times in a row, and nothing else succeeded "
                     "in between; change something, or wait",
@@ -121,9 +121,9 @@ Result<std::optional<Admission>> QuotaCheck::LookAtBudgets() {
   if (session_.has_value()) {
     const std::string_view what = WhatIsSpent(session_->budget, session_->spent, is_retry_);
     if (!what.empty()) {
-      return std::optional<Admission>(No(AdmitVerdict::kBudgetSpent, "policy.budget",
-                                         fmt::format("the session's budget of {} is spent", what),
-                                         Nanos(0)));
+      return std::optional<Admission>(
+          OverQuota(AdmitVerdict::kBudgetSpent, "policy.budget",
+                    fmt::format("the session's budget of {} is spent", what), Nanos(0)));
     }
   }
   // The oldest bodies are removed when the bound is passed (stored_bytes.h). So far beyond it that has not caught up.
@@ -131,8 +131,8 @@ Result<std::optional<Admission>> QuotaCheck::LookAtBudgets() {
     TRY_ASSIGN(const uint64_t stored, StoredBytesIn(db_, request_.identity.tenant));
     if (stored > most + most / 4) {
       return std::optional<Admission>(
-          No(AdmitVerdict::kBudgetSpent, "policy.storage",
-             "the tenant's results and receipts take more room than it has", kAskAgain));
+          OverQuota(AdmitVerdict::kBudgetSpent, "policy.storage",
+                    "the tenant's results and receipts take more room than it has", kAskAgain));
     }
   }
   const Budget& budget = request_.quotas.tenant_budget;
@@ -146,9 +146,9 @@ Result<std::optional<Admission>> QuotaCheck::LookAtBudgets() {
     return std::optional<Admission>();
   }
   const Nanos left = budget.period > Nanos(0) ? row->since + budget.period - now_ : Nanos(0);
-  return std::optional<Admission>(No(AdmitVerdict::kBudgetSpent, "policy.budget",
-                                     fmt::format("the tenant's budget of {} is spent", what),
-                                     left));
+  return std::optional<Admission>(OverQuota(AdmitVerdict::kBudgetSpent, "policy.budget",
+                                            fmt::format("the tenant's budget of {} is spent", what),
+                                            left));
 }
 
 Status QuotaCheck::Load(Gate& gate) {
@@ -193,8 +193,9 @@ Result<std::optional<Admission>> QuotaCheck::LookAtGates() {
         const bool burst = gate.burst_is_last && i + 1 == gate.windows.size();
         const std::string limit = burst ? fmt::format("a burst of {}", gate.limits.burst)
                                         : policy::FormatRate(gate.windows[i].rule());
-        worst = No(AdmitVerdict::kRateLimited, "policy.rate",
-                   fmt::format("the {}'s rate limit of {} is reached", gate.scope, limit), wait);
+        worst =
+            OverQuota(AdmitVerdict::kRateLimited, "policy.rate",
+                      fmt::format("the {}'s rate limit of {} is reached", gate.scope, limit), wait);
       }
     }
   }
@@ -216,9 +217,9 @@ Result<std::optional<Admission>> QuotaCheck::LookAtConcurrency() {
   for (size_t i = 0; i < gates_.size(); ++i) {
     const uint64_t most = gates_[i].limits.concurrency;
     if (most > 0 && query.Count(static_cast<int>(i)) >= most) {
-      return std::optional<Admission>(
-          No(AdmitVerdict::kRateLimited, "policy.rate",
-             fmt::format("the {} already has {} calls running", gates_[i].scope, most), kAskAgain));
+      return std::optional<Admission>(OverQuota(
+          AdmitVerdict::kRateLimited, "policy.rate",
+          fmt::format("the {} already has {} calls running", gates_[i].scope, most), kAskAgain));
     }
   }
   return std::optional<Admission>();

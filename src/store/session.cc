@@ -37,7 +37,8 @@ Session ReadSession(const Statement& row) {
   return session;
 }
 
-Result<EndedSession> End(Connection& db, Session session, std::string_view reason, Nanos now) {
+Result<EndedSession> EndInTransaction(Connection& db, Session session, std::string_view reason,
+                                      Nanos now) {
   const bool just_now = !session.ended_at.has_value();
   if (just_now) {
     session.ended_at = now;
@@ -200,7 +201,7 @@ Result<EndedSession> EndSession(Store& store, const TenantId& tenant, std::strin
       return Refused("policy.session", "there is no such session",
                      "coffer sessions list shows their ids");
     }
-    return End(db, std::move(*session), reason, core.Now());
+    return EndInTransaction(db, std::move(*session), reason, core.Now());
   });
 }
 
@@ -232,7 +233,7 @@ Result<std::vector<EndedSession>> EndExpiredSessions(Store& store, AllTenants /*
     }
     Ended ended;
     for (Session& session : over) {
-      TRY_ASSIGN(EndedSession one, End(db, std::move(session), "lifetime", now));
+      TRY_ASSIGN(EndedSession one, EndInTransaction(db, std::move(session), "lifetime", now));
       ended.push_back(std::move(one));
     }
     return ended;

@@ -42,7 +42,7 @@ Status Set(Store& store, std::string_view tenant, const SwitchChange& change) {
   });
 }
 
-Result<std::vector<Switch>> ReadAll(Statement& query) {
+Result<std::vector<Switch>> ReadSwitches(Statement& query) {
   std::vector<Switch> switches;
   for (;;) {
     TRY_ASSIGN(const bool row, query.Step());
@@ -131,7 +131,7 @@ Result<std::vector<Switch>> ListSwitches(Store& store, const TenantId& tenant) {
                         "WHERE tenant = ? OR (tenant = '' AND is_on = 1 AND kind IN "
                         "('tenant', 'tool', 'disabled-tool')) ORDER BY tenant, kind, name",
                         tenant.name()));
-    return ReadAll(query);
+    return ReadSwitches(query);
   });
 }
 
@@ -139,7 +139,7 @@ Result<std::vector<Switch>> ListSwitches(Store& store, AllTenants /*tag*/) {
   return store.core().Read([](Connection& db) -> Result<std::vector<Switch>> {
     TRY_ASSIGN(Statement query, db.Prepare("SELECT tenant, kind, name, is_on, who, why, at "
                                            "FROM switches ORDER BY tenant, kind, name"));
-    return ReadAll(query);
+    return ReadSwitches(query);
   });
 }
 

@@ -123,7 +123,7 @@ TEST_F(Switches, NoCallSlipsThroughWhileOneIsSet) {
   }
 }
 
-std::string Manifest(const std::string& word) {
+std::string SwitchedManifest(const std::string& word) {
   return R"([tool]
 name = "say"
 version = "1.0.0"
@@ -173,19 +173,19 @@ class ToolsDirectory : public Switches {
 
 TEST_F(ToolsDirectory, IsReadAgainWhenItChanges) {
   EXPECT_EQ(Say(), "policy.tool");
-  Put(Manifest("one"));
+  Put(SwitchedManifest("one"));
   EXPECT_TRUE(WaitUntil([&] { return State() == "ready"; }, Seconds(10)));
   EXPECT_EQ(Say(), "one\n");
-  Put(Manifest("two"));
+  Put(SwitchedManifest("two"));
   EXPECT_TRUE(WaitUntil([&] { return Say() == "two\n"; }, Seconds(10)));
   // A mistake keeps what was good, and says so.
-  Put(Manifest("three") + "\nnonsense = \n");
+  Put(SwitchedManifest("three") + "\nnonsense = \n");
   EXPECT_TRUE(WaitUntil([&] { return State() == "stale"; }, Seconds(10)));
   EXPECT_EQ(Say(), "two\n");
   const HttpAnswer shown = daemon_.Ask("GET", "/v1/tools/say", key_);
   EXPECT_TRUE(Contains(shown.At("problem"), "say.toml:")) << shown.text;
   EXPECT_FALSE(Contains(shown.text, daemon_.tools())) << "a path of the host";
-  Put(Manifest("four"));
+  Put(SwitchedManifest("four"));
   EXPECT_TRUE(WaitUntil([&] { return State() == "ready"; }, Seconds(10)));
   EXPECT_EQ(Say(), "four\n");
   ASSERT_EQ(::unlink((daemon_.tools() + "/say.toml").c_str()), 0);
@@ -200,13 +200,13 @@ TEST_F(ToolsDirectory, IsReadAgainWhenItChanges) {
 
 // Its program would be offered tools inside, which a daemon does not serve. Without that the same manifest is a tool.
 TEST_F(ToolsDirectory, AToolThatCallsToolsIsRefused) {
-  Put(Manifest("one") + "\n[calls]\ntools = [\"python\"]\n");
+  Put(SwitchedManifest("one") + "\n[calls]\ntools = [\"python\"]\n");
   EXPECT_TRUE(WaitUntil([&] { return State() != "none"; }, Seconds(10)));
   EXPECT_NE(State(), "ready");
   EXPECT_EQ(Say(), "policy.tool");
   const HttpAnswer list = daemon_.Ask("GET", "/v1/tools", key_);
   EXPECT_TRUE(Contains(list.text, "a daemon does not serve the tools of [calls]")) << list.text;
-  Put(Manifest("one"));
+  Put(SwitchedManifest("one"));
   EXPECT_TRUE(WaitUntil([&] { return State() == "ready"; }, Seconds(10)));
   EXPECT_EQ(Say(), "one\n");
 }

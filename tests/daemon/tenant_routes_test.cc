@@ -20,7 +20,7 @@ enum class Kept {
   kOwn,       // lists or makes what is the caller's own
 };
 
-struct RouteCase {
+struct TenantRoute {
   const char* method;
   const char* path;  // as the API's description writes it
   Kept kept;
@@ -28,7 +28,7 @@ struct RouteCase {
   bool shows_marks = false;  // the control: the owner's own answer has one of its marks
 };
 
-constexpr RouteCase kRoutes[] = {
+constexpr TenantRoute kTenantRoutes[] = {
     {"get", "/healthz", Kept::kPublic},
     {"get", "/readyz", Kept::kPublic},
     {"get", "/openapi.json", Kept::kPublic},
@@ -117,7 +117,7 @@ class TenantRoutes : public ::testing::Test {
     marks_.push_back(NewToken());
     return marks_.back();
   }
-  std::string Path(const RouteCase& route, bool victims) const {
+  std::string Path(const TenantRoute& route, bool victims) const {
     std::string path = route.path;
     const std::pair<std::string, std::string> values[] = {
         {"{call_id}", victims ? call_ : kNoSuchId},
@@ -137,7 +137,7 @@ class TenantRoutes : public ::testing::Test {
     }
     return path;
   }
-  HttpAnswer Ask(const RouteCase& route, bool victims, const std::string& key) const {
+  HttpAnswer Ask(const TenantRoute& route, bool victims, const std::string& key) const {
     std::string method = route.method;
     for (char& letter : method) {
       letter = static_cast<char>(std::toupper(letter));
@@ -163,7 +163,7 @@ class TenantRoutes : public ::testing::Test {
 TEST_F(TenantRoutes, TheTableHasEveryRoute) {
   const Json api = daemon_.Ask("GET", "/openapi.json", "").body;
   std::set<std::string> listed, described;
-  for (const RouteCase& route : kRoutes) {
+  for (const TenantRoute& route : kTenantRoutes) {
     listed.insert(std::string(route.method) + " " + route.path);
   }
   for (const auto& [path, methods] : api["paths"].items()) {
@@ -191,7 +191,7 @@ TEST_F(TenantRoutes, NothingOfOneTenantShowsToAnother) {
   marks_.push_back(process_);
   const std::string process = processes + "/" + process_;
   ASSERT_NE(daemon_.Ask("GET", process + "/log?follow=10", victim_).At("text"), "");
-  for (const RouteCase& route : kRoutes) {
+  for (const TenantRoute& route : kTenantRoutes) {
     SCOPED_TRACE(std::string(route.method) + " " + route.path);
     const HttpAnswer theirs = Ask(route, true, attacker_);
     EXPECT_NE(theirs.status, 0);
@@ -215,7 +215,7 @@ TEST_F(TenantRoutes, NothingOfOneTenantShowsToAnother) {
       Contains(daemon_.Ask("GET", "/v1/sessions/" + session_ + "/files", victim_).text, file_));
   EXPECT_EQ(daemon_.Ask("GET", "/v1/tools/python", victim_).At("state"), "disabled");
   // The controls: the marks are there to be seen, for their owner.
-  for (const RouteCase& route : kRoutes) {
+  for (const TenantRoute& route : kTenantRoutes) {
     SCOPED_TRACE(std::string("control: ") + route.method + " " + route.path);
     const HttpAnswer own = route.shows_marks ? Ask(route, true, victim_) : HttpAnswer{};
     if (route.shows_marks && own.status != 404) {  // 404: this version has no such route yet

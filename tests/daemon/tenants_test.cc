@@ -140,17 +140,17 @@ TEST_F(Tenants, NoCallInAnothersSessionOrBelowItsCalls) {
 }
 
 TEST_F(Tenants, IdempotencyKeysDoNotCollide) {
-  constexpr const char* kKey = "Idempotency-Key: shared\r\n";
-  const HttpAnswer one = daemon_.Call(victim_, Bash("echo secret of alpha"), kKey);
-  const HttpAnswer other = daemon_.Call(attacker_, Bash("echo secret of alpha"), kKey);
-  const HttpAnswer differs = daemon_.Call(daemon_.key(), Bash("echo mine"), kKey);
+  constexpr const char* kSharedKey = "Idempotency-Key: shared\r\n";
+  const HttpAnswer one = daemon_.Call(victim_, Bash("echo secret of alpha"), kSharedKey);
+  const HttpAnswer other = daemon_.Call(attacker_, Bash("echo secret of alpha"), kSharedKey);
+  const HttpAnswer differs = daemon_.Call(daemon_.key(), Bash("echo mine"), kSharedKey);
   EXPECT_EQ(one.status, 200) << one.text;
   EXPECT_EQ(other.status, 200) << other.text;
   EXPECT_EQ(other.Field("Idempotency-Replayed"), "");
   EXPECT_NE(one.At("call_id"), other.At("call_id"));
   EXPECT_EQ(differs.status, 200) << differs.text;
   // The control: within a tenant they do.
-  EXPECT_EQ(daemon_.Call(victim_, Bash("echo mine"), kKey).status, 422);
+  EXPECT_EQ(daemon_.Call(victim_, Bash("echo mine"), kSharedKey).status, 422);
 }
 
 TEST_F(Tenants, ListsShowOnlyTheirOwn) {

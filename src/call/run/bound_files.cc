@@ -14,7 +14,7 @@ using isolation::PathClass;
 
 constexpr size_t kMostEntries = 64;  // then they are counted
 
-std::string Join(const std::vector<std::string>& paths) {
+std::string ListOf(const std::vector<std::string>& paths) {
   std::string list;
   for (const std::string& path : paths) {
     list += (list.empty() ? "" : ", ") + Printable(path);
@@ -99,18 +99,18 @@ void DescribeBound(const RunRequest& request, const Prepared& prepared, audit::R
   const policy::EgressTexts& egress = request.egress;
   std::string reaches = "cannot reach the network";
   if (!egress.empty()) {
-    reaches = "can reach " + Join(egress.allow);
+    reaches = "can reach " + ListOf(egress.allow);
     if (!egress.addresses.empty()) {
-      reaches += ", also at " + Join(egress.addresses);
+      reaches += ", also at " + ListOf(egress.addresses);
     }
   }
   const policy::Limits& limits = request.envelope.limits;
   receipt.blast_radius =
       fmt::format("{}; {}; {}{}; at most {} of memory and {} of CPU",
                   changes.empty() ? "can change nothing on the host"
-                                  : "can change files under " + Join(changes),
+                                  : "can change files under " + ListOf(changes),
                   reads.empty() ? "can read no host file but its runtime and inputs"
-                                : "can read " + Join(reads),
+                                : "can read " + ListOf(reads),
                   reaches, reached, FormatSize(limits.memory), FormatDuration(limits.cpu));
 }
 

@@ -9,7 +9,7 @@
 namespace coffer::call {
 namespace {
 
-constexpr size_t kMostListed = 64;  // more than one process asks for
+constexpr size_t kMostHeld = 64;  // more than one process asks for
 
 }  // namespace
 
@@ -28,7 +28,7 @@ void HeldAccess::OnNotice() {
   notice->host = Printable(notice->host);
   notice->opens = Printable(notice->opens);
   if (notice->kind == egress::AccessNotice::Kind::kAsked) {
-    if (requests_.size() >= kMostListed || Find(notice->id) != nullptr) {
+    if (requests_.size() >= kMostHeld || Find(notice->id) != nullptr) {
       return;  // not one of ours; it gets no answer
     }
     audit::AccessRequest request;

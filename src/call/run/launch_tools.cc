@@ -23,7 +23,7 @@ constexpr const char* kPlace = "/run/coffer";
 constexpr const char* kSocket = "/run/coffer/tools.sock";
 constexpr uint64_t kPlaceBytes = 64 << 10;
 constexpr uint64_t kPlaceInodes = 64;
-constexpr int kBacklog = 16;
+constexpr int kWaitingClients = 16;
 
 Error ToolsError(const char* what, long answer) {
   return sys::ErrnoError("isolation.tools", what, answer);
@@ -124,7 +124,7 @@ Result<UniqueFd> ListenForTools(const isolation::Boundary& boundary) {
   const FileIdentity as_inside(boundary.host_uid());
   long answer = Syscall(SYS_bind, listener.get(), Arg(&address), sizeof(address));
   if (answer >= 0) {
-    answer = Syscall(SYS_listen, listener.get(), kBacklog);
+    answer = Syscall(SYS_listen, listener.get(), kWaitingClients);
   }
   if (answer < 0) {
     return ToolsError("cannot bind the tools' socket inside the boundary", answer);

@@ -15,8 +15,8 @@ namespace coffer::call {
 namespace {
 
 // Below the home directory; in the home itself only names with a dot.
-constexpr std::array kPlaces = {"", "/.config", "/.config/systemd/user", "/.config/autostart",
-                                "/.ssh"};
+constexpr std::array kSettingsPlaces = {"", "/.config", "/.config/systemd/user",
+                                        "/.config/autostart", "/.ssh"};
 
 void AddTargets(const std::string& directory, const std::string& name,
                 const isolation::HostPath& root, std::vector<std::string>& found) {
@@ -44,7 +44,7 @@ std::vector<std::string> LinkedSettings(const isolation::HostPath& root) {
   const char* const given = ::getenv("HOME");
   for (const std::string& home :
        {isolation::OwnHome(), std::string(given == nullptr ? "" : given)}) {
-    for (const char* const place : kPlaces) {
+    for (const char* const place : kSettingsPlaces) {
       const std::string directory = home + place;
       const Result<UniqueFd> opened =
           home.starts_with('/') ? sys::Open(directory, O_RDONLY | O_DIRECTORY)

@@ -59,7 +59,7 @@ Status MakeAt(int parent, const std::string& name, const Placeholder::Kind& kind
 
 // Opens the placeholder of that name and holds it against its removal. No descriptor if there is none, or if another call is
 // removing it.
-UniqueFd Join(int parent, const std::string& name, const Placeholder::Kind& kind) {
+UniqueFd JoinPlaceholder(int parent, const std::string& name, const Placeholder::Kind& kind) {
   Result<UniqueFd> opened = sys::OpenAt(parent, name, OpenFlags(kind));
   struct stat ours{};
   struct stat named{};
@@ -97,7 +97,7 @@ Result<Placeholder> Placeholder::Make(int parent, const std::string& name, const
     if (!done.ok() && done.error().sys_errno != EEXIST) {
       return made;
     }
-    UniqueFd joined = Join(parent, name, kind);
+    UniqueFd joined = JoinPlaceholder(parent, name, kind);
     if (joined) {
       made.parent_ = UniqueFd(::fcntl(parent, F_DUPFD_CLOEXEC, 3));
       made.name_ = name;

@@ -232,7 +232,7 @@ Status CheckReceipt(const RunRequest& request, const Prepared& prepared) {
 }
 
 // The command's path if it lies in the project, which shows it at its own place; otherwise "".
-std::string InProject(const RunRequest& request) {
+std::string CommandInProject(const RunRequest& request) {
   const std::string& name = request.command.front();
   const Result<std::string> path = isolation::Absolute(name);
   if (request.project.empty() || !path.ok() ||
@@ -266,7 +266,7 @@ Result<isolation::Command> ResolveProgram(const RunRequest& request,
                                           const isolation::ResolveOptions& options,
                                           Prepared& prepared) {
   const std::vector<std::string>& command = request.command;
-  if (const std::string path = InProject(request); !path.empty()) {
+  if (const std::string path = CommandInProject(request); !path.empty()) {
     return ResolveInProject(request, path, options);
   }
   isolation::Command resolved;

@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kInterpreters[] = {"python3", "node"};
 
 // The caller's directories in the project, each as the name of something in it.
-std::vector<std::string> InProject(const std::string& project) {
+std::vector<std::string> ProgramPlaces(const std::string& project) {
   std::vector<std::string> places;
   const char* const path = ::getenv("PATH");
   std::string_view rest = path == nullptr ? "" : path;
@@ -43,7 +43,7 @@ std::vector<std::string> AddProjectPath(const RunRequest& request,
   if (request.project.empty()) {
     return {};
   }
-  std::vector<std::string> places = InProject(request.project);
+  std::vector<std::string> places = ProgramPlaces(request.project);
   if (std::find(command.runtimes.begin(), command.runtimes.end(), isolation::kHostUsr) ==
       command.runtimes.end()) {
     return places;  // named runtimes are all that the call has

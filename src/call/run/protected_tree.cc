@@ -20,7 +20,7 @@ using isolation::HostPath;
 
 constexpr size_t kMostMounts = 384;  // of the 512 that a boundary can have
 
-std::string Join(const std::string& directory, std::string_view name) {
+std::string PathOf(const std::string& directory, std::string_view name) {
   return directory.empty() ? std::string(name) : directory + "/" + std::string(name);
 }
 
@@ -54,7 +54,7 @@ Status CheckOnlyNames(const HostPath& directory) {
                  struct stat info{};
                  if (::fstatat(here.fd, entry.name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
                      S_ISREG(info.st_mode) && info.st_nlink > 1) {
-                   return OtherName(directory.path + "/" + Join(here.walk.Path(), entry.name));
+                   return OtherName(directory.path + "/" + PathOf(here.walk.Path(), entry.name));
                  }
                }
                return {};
@@ -135,7 +135,7 @@ Status ProtectedTree::Protect(const FoundName& found) {
 
 Status ProtectedTree::Hold(const std::string& directory, const std::string& name,
                            const Placeholder::Kind& kind) {
-  const std::string path = Join(directory, name);
+  const std::string path = PathOf(directory, name);
   TRY_ASSIGN(const UniqueFd parent,
              sys::OpenNoLinks(root_.fd.get(), directory.empty() ? "." : directory,
                               O_RDONLY | O_DIRECTORY));
@@ -179,7 +179,7 @@ Status ProtectedTree::ProtectGitDirectories() {
     }
     TRY(Pin(git.path));
     for (const policy::GitPart& part : policy::GitParts()) {
-      const std::string path = Join(git.path, part.name);
+      const std::string path = PathOf(git.path, part.name);
       const auto found = std::find_if(before_.git_parts.begin(), before_.git_parts.end(),
                                       [&](const FoundName& other) { return other.path == path; });
       const Placeholder::Kind kind{part.directory, std::string(part.harmless)};

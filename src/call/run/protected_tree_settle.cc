@@ -26,7 +26,7 @@ bool Holds(const std::vector<FoundName>& list, const FoundName& found) {
 }
 
 // True if `path` or a directory above it is one of `names`. Payloads make any number of names, so each costs the same.
-bool LiesIn(const std::unordered_set<std::string>& names, std::string path) {
+bool LiesInOneOf(const std::unordered_set<std::string>& names, std::string path) {
   while (!names.contains(path)) {
     const size_t slash = path.rfind('/');
     if (slash == std::string::npos) {
@@ -37,7 +37,7 @@ bool LiesIn(const std::unordered_set<std::string>& names, std::string path) {
   return true;
 }
 
-std::string Join(const std::string& directory, std::string_view name) {
+std::string NameBelow(const std::string& directory, std::string_view name) {
   return directory.empty() ? std::string(name) : directory + "/" + std::string(name);
 }
 
@@ -57,7 +57,7 @@ std::vector<Planted> ProtectedTree::FindPlanted(const isolation::ProjectScan& af
   std::vector<Planted> planted;
   std::unordered_set<std::string> names;
   const auto add = [&](const std::string& path, const std::string& run_by) {
-    if (!LiesIn(names, path)) {
+    if (!LiesInOneOf(names, path)) {
       planted.push_back({path, run_by, ""});
       names.insert(path);
     }
@@ -72,14 +72,14 @@ std::vector<Planted> ProtectedTree::FindPlanted(const isolation::ProjectScan& af
   for (const FoundName& git : after.git_directories) {
     // Without HEAD git does not take the directory for its own.
     if (!IsFixed(git.path) && !Holds(before_.git_directories, git)) {
-      add(Join(git.path, "HEAD"), "git");
+      add(NameBelow(git.path, "HEAD"), "git");
     }
   }
   for (const FoundName& part : after.git_parts) {
     const size_t slash = part.path.rfind('/');
     const std::string head =
-        Join(slash == std::string::npos ? "" : part.path.substr(0, slash), "HEAD");
-    if (!IsFixed(part.path) && !Holds(before_.git_parts, part) && !LiesIn(names, head)) {
+        NameBelow(slash == std::string::npos ? "" : part.path.substr(0, slash), "HEAD");
+    if (!IsFixed(part.path) && !Holds(before_.git_parts, part) && !LiesInOneOf(names, head)) {
       add(part.path, "git");
     }
   }

@@ -31,7 +31,7 @@ Error CannotListen(uint16_t port, long answer) {
 }
 
 // Listens on `port` of the host's loopback; 0 becomes the number that was free.
-Result<UniqueFd> Listen(uint16_t& port) {
+Result<UniqueFd> ListenOnLoopback(uint16_t& port) {
   const long made = Syscall(SYS_socket, AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (made < 0) {
     return CannotListen(port, made);
@@ -75,7 +75,7 @@ Result<PublishedPorts> PublishedPorts::Open(const std::vector<RunRequest::Publis
   published.theirs_ = UniqueFd(ends[1]);
   TRY_ASSIGN(sys::Pipe life, sys::MakePipe());
   for (RunRequest::Publish& port : published.ports_) {
-    TRY_ASSIGN(const UniqueFd listener, Listen(port.host));
+    TRY_ASSIGN(const UniqueFd listener, ListenOnLoopback(port.host));
     TRY(SendPortOffer(published.ours_.get(), port.inside, listener.get(), life.read_end.get()));
   }
   published.life_ = std::move(life.write_end);

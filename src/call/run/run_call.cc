@@ -140,15 +140,15 @@ RunOutcome SettleProject(const RunRequest& request, Project& project, RunOutcome
   outcome.notes.insert(outcome.notes.end(), project.notes().begin(), project.notes().end());
   Project::End end = project.Settle();
   size_t left = 0;
-  constexpr size_t kMostListed = 256;
-  constexpr size_t kMostSaid = 20;
+  constexpr size_t kMostPlanted = 256;
+  constexpr size_t kMostWarnings = 20;
   for (const Planted& planted : end.planted) {
     const bool stays = planted.set_aside.empty();
     left += stays && !request.keep_planted ? 1 : 0;
-    if (outcome.receipt.planted.size() < kMostListed) {
+    if (outcome.receipt.planted.size() < kMostPlanted) {
       outcome.receipt.planted.push_back(planted.path);
     }
-    if (outcome.warnings.size() < kMostSaid) {
+    if (outcome.warnings.size() < kMostWarnings) {
       outcome.warnings.push_back(
           fmt::format("{} was made by the command, and {} on this host runs what it says; {}",
                       Printable(planted.path), planted.run_by,
@@ -157,7 +157,7 @@ RunOutcome SettleProject(const RunRequest& request, Project& project, RunOutcome
                               : "it was set aside as " + Printable(planted.set_aside)));
     }
   }
-  if (end.planted.size() > kMostSaid) {
+  if (end.planted.size() > kMostWarnings) {
     outcome.warnings.push_back(fmt::format("{} such names were made in all", end.planted.size()));
   }
   outcome.notes.insert(outcome.notes.end(), end.notes.begin(), end.notes.end());

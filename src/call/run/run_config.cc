@@ -21,9 +21,9 @@
 namespace coffer::call {
 namespace {
 
-constexpr size_t kMostBytes = 64 << 10;
+constexpr size_t kLongestConfig = 64 << 10;
 
-std::string FromEnvironment(const char* name) {
+std::string AbsoluteFromEnvironment(const char* name) {
   const char* const value = ::getenv(name);
   return value != nullptr && value[0] == '/' ? value : "";
 }
@@ -47,7 +47,7 @@ Result<std::string> ReadOwnFile(const std::string& file) {
     return Wrong(file, "it must be a file of your own that no other user can change",
                  "chmod 644 " + file);
   }
-  Result<std::string> text = sys::ReadFd(fd->get(), kMostBytes);
+  Result<std::string> text = sys::ReadFd(fd->get(), kLongestConfig);
   if (!text.ok()) {
     return Wrong(file, text.error().message, "a list of toolchains is short");
   }
@@ -56,7 +56,7 @@ Result<std::string> ReadOwnFile(const std::string& file) {
 
 Result<std::string> OpenToolchain(const std::string& file, std::string given) {
   if (given == "~" || given.starts_with("~/")) {
-    given = FromEnvironment("HOME") + given.substr(1);
+    given = AbsoluteFromEnvironment("HOME") + given.substr(1);
   }
   if (!given.starts_with('/')) {
     return Wrong(file, fmt::format("the toolchain {} is not an absolute path", given),
@@ -76,8 +76,8 @@ Result<std::string> OpenToolchain(const std::string& file, std::string given) {
 
 Result<RunConfig> ReadRunConfig() {
   RunConfig config;
-  const std::string home = FromEnvironment("HOME");
-  const std::string base = FromEnvironment("XDG_CONFIG_HOME");
+  const std::string home = AbsoluteFromEnvironment("HOME");
+  const std::string base = AbsoluteFromEnvironment("XDG_CONFIG_HOME");
   if (home.empty() && base.empty()) {
     return config;
   }

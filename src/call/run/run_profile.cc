@@ -22,7 +22,7 @@ namespace {
 using policy::TomlKind;
 using policy::TomlNode;
 
-constexpr size_t kMostBytes = 64 << 10;
+constexpr size_t kLongestProfile = 64 << 10;
 constexpr const char* kProjectFile = ".coffer.toml";
 
 // "~/x" is the caller's home: a shell would have said so.
@@ -87,10 +87,10 @@ Result<std::string> ReadProjectFile(const std::string& project) {
     return Refused("policy.project.file", path + " is not a file that can be read",
                    "make it a regular file, or remove it");
   }
-  Result<std::string> text = sys::ReadFd(readable->get(), kMostBytes);
+  Result<std::string> text = sys::ReadFd(readable->get(), kLongestProfile);
   if (!text.ok()) {
     return Refused("policy.project.file", path + ": " + text.error().message,
-                   fmt::format("it may have up to {}", FormatSize(kMostBytes)));
+                   fmt::format("it may have up to {}", FormatSize(kLongestProfile)));
   }
   return text;
 }

@@ -15,7 +15,7 @@ struct Place {
   const char* below_home;
   const char* interpreters;  // below either
 };
-constexpr Place kPlaces[] = {
+constexpr Place kToolchainPlaces[] = {
     {"PYENV_ROOT", ".pyenv", "versions"},
     {"NVM_DIR", ".nvm", "versions"},
     {"UV_PYTHON_INSTALL_DIR", ".local/share/uv/python", ""},
@@ -24,7 +24,7 @@ constexpr Place kPlaces[] = {
     {"ASDF_DATA_DIR", ".asdf", "installs"},
 };
 
-std::string FromEnvironment(const char* name) {
+std::string ToolchainPlace(const char* name) {
   const char* const value = ::getenv(name);
   return value != nullptr && value[0] == '/' ? value : "";
 }
@@ -32,9 +32,9 @@ std::string FromEnvironment(const char* name) {
 }  // namespace
 
 void AddUsualToolchains(std::vector<std::string>& toolchains) {
-  const std::string home = FromEnvironment("HOME");
-  for (const Place& place : kPlaces) {
-    std::string path = FromEnvironment(place.variable);
+  const std::string home = ToolchainPlace("HOME");
+  for (const Place& place : kToolchainPlaces) {
+    std::string path = ToolchainPlace(place.variable);
     if (path.empty() && !home.empty()) {
       path = home + "/" + place.below_home;
     }

@@ -10,7 +10,7 @@
 namespace coffer::call {
 namespace {
 
-Error More(const TableEntry& entry, std::string_view part, std::string_view what) {
+Error MoreInBackground(const TableEntry& entry, std::string_view part, std::string_view what) {
   return Refused(fmt::format("policy.entry.{}", part),
                  fmt::format("the manifest of {} does not allow {}", Printable(entry.tool), what),
                  "see [background] in the manifest, or read `coffer tools show`");
@@ -24,35 +24,37 @@ bool NoFilesOfSession(const RunRequest& request) {
 
 Status CheckBackground(const TableEntry& entry, const RunRequest& request) {
   if (request.background && !entry.background) {
-    return More(entry, "background", "to run in the background");
+    return MoreInBackground(entry, "background", "to run in the background");
   }
   if (request.background && NoFilesOfSession(request)) {
-    return More(entry, "background", "a process without a session");
+    return MoreInBackground(entry, "background", "a process without a session");
   }
   if (!request.ports.empty() && (!request.background || request.ports.size() > kMostPorts ||
                                  !policy::AllowsPorts(entry.background->ports, request.ports))) {
-    return More(entry, "ports", fmt::format("the ports {}", fmt::join(request.ports, ", ")));
+    return MoreInBackground(entry, "ports",
+                            fmt::format("the ports {}", fmt::join(request.ports, ", ")));
   }
   if (request.ports.empty() && request.forwards.empty() && request.port_channels.empty()) {
     return {};
   }
   if (entry.envelope.level != policy::Level::kContainer ||
       request.envelope.level != policy::Level::kContainer) {
-    return More(entry, "ports", "ports below the container level");
+    return MoreInBackground(entry, "ports", "ports below the container level");
   }
   // What a call that sees nothing of its session may reach is nothing of its session either.
   if (NoFilesOfSession(request) || request.forwards.size() > kMostForwards) {
-    return More(entry, "ports", "these ports of other processes");
+    return MoreInBackground(entry, "ports", "these ports of other processes");
   }
   const size_t first = request.ports.empty() ? 0 : 1;
   std::set<uint16_t> seen(request.ports.begin(), request.ports.end());
   if (seen.size() != request.ports.size() || request.port_channels.size() < first) {
-    return More(entry, "ports", "a port twice, or none to be reached on");
+    return MoreInBackground(entry, "ports", "a port twice, or none to be reached on");
   }
   for (const RunRequest::Forward& forward : request.forwards) {
     if (forward.port < policy::kFirstBackgroundPort || !seen.insert(forward.port).second ||
         forward.channel < first || forward.channel >= request.port_channels.size()) {
-      return More(entry, "ports", fmt::format("the port {} of another process", forward.port));
+      return MoreInBackground(entry, "ports",
+                              fmt::format("the port {} of another process", forward.port));
     }
   }
   return {};

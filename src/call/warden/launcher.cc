@@ -45,7 +45,7 @@ Status Allow(const Allowed& allowed, RunRequest& request) {
 }
 
 // About a call that runs. A warden that is gone has taken its calls along.
-Status Tell(int control, WardenVerb verb, const std::string& call_id, uint64_t size) {
+Status SendVerb(int control, WardenVerb verb, const std::string& call_id, uint64_t size) {
   WardenMessage message;
   if (call_id.size() >= sizeof(message.call_id)) {
     return Internal("internal.wire", "the id of a call is too long");
@@ -152,11 +152,11 @@ Result<RunChannels> WardenLauncher::Launch(const std::string& call_id, const Run
 }
 
 void WardenLauncher::Kill(const std::string& call_id) {
-  (void)Tell(control_, WardenVerb::kKill, call_id, 0);
+  (void)SendVerb(control_, WardenVerb::kKill, call_id, 0);
 }
 
 void WardenLauncher::Signal(const std::string& call_id, int signal) {
-  (void)Tell(control_, WardenVerb::kSignal, call_id, static_cast<uint64_t>(signal));
+  (void)SendVerb(control_, WardenVerb::kSignal, call_id, static_cast<uint64_t>(signal));
 }
 
 }  // namespace coffer::call

@@ -131,7 +131,7 @@ TableEntry ReadEntry(WireReader& reader) {
   return entry;
 }
 
-Error Malformed() { return Internal("internal.wire", "a malformed table of tools"); }
+Error MalformedTable() { return Internal("internal.wire", "a malformed table of tools"); }
 
 }  // namespace
 
@@ -172,12 +172,12 @@ Result<WardenTable> DecodeTable(std::string_view bytes) {
         entry.argv.front().words.front().kind == policy::WordKind::kLiteral;
     if (entry.tool.empty() || table.Find(entry.tool) != nullptr || !first_is_literal ||
         entry.envelope.runtimes.empty() || !AreUsable(entry.envelope.limits)) {
-      return Malformed();
+      return MalformedTable();
     }
     table.entries.push_back(std::move(entry));
   }
   if (!reader.Complete() || !AreUsable(table.ceilings)) {
-    return Malformed();
+    return MalformedTable();
   }
   return table;
 }

@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t kRunMagic = 0x636f5201;
 constexpr uint32_t kReportMagic = 0x636f5202;
 
-Error Malformed(const char* what) {
+Error MalformedPart(const char* what) {
   return Internal("internal.wire", std::string("a malformed ") + what + " from another role");
 }
 
@@ -56,11 +56,11 @@ Result<RunRequest> DecodeRun(std::string_view bytes) {
     request.forwards.push_back({port, reader.Number<uint32_t>()});
   }
   if (!reader.Complete() || request.command.empty() || !AreUsable(request.envelope.limits)) {
-    return Malformed("request");
+    return MalformedPart("request");
   }
   for (const auto& [name, value] : request.envelope.env) {
     if (name.empty() || name.find('=') != std::string::npos) {
-      return Malformed("request");
+      return MalformedPart("request");
     }
   }
   return request;
@@ -89,12 +89,12 @@ std::string EncodeReport(const RunReport& report) {
 Result<RunReport> DecodeReport(std::string_view bytes) {
   uint64_t size = 0;
   if (bytes.size() < sizeof(size)) {
-    return Malformed("report");
+    return MalformedPart("report");
   }
   memcpy(&size, bytes.data(), sizeof(size));
   bytes.remove_prefix(sizeof(size));
   if (size > bytes.size()) {
-    return Malformed("report");
+    return MalformedPart("report");
   }
   WireReader reader(bytes.substr(0, size), kReportMagic);
   bytes.remove_prefix(size);
@@ -108,17 +108,17 @@ Result<RunReport> DecodeReport(std::string_view bytes) {
   error.hint = reader.Text();
   report.receipt = ReadReceipt(reader);
   if (!reader.Complete() || status < 0 || status > 255) {
-    return Malformed("report");
+    return MalformedPart("report");
   }
   for (const audit::ExportedFile& file : report.receipt.exported) {
     if (file.size > bytes.size()) {
-      return Malformed("report");
+      return MalformedPart("report");
     }
     report.exports.emplace_back(bytes.substr(0, file.size));
     bytes.remove_prefix(file.size);
   }
   if (!bytes.empty()) {
-    return Malformed("report");
+    return MalformedPart("report");
   }
   report.exit_status = static_cast<int32_t>(status);
   if (failed) {
@@ -130,7 +130,7 @@ Result<RunReport> DecodeReport(std::string_view bytes) {
 Status CheckExports(const RunReport& report) {
   const std::vector<audit::ExportedFile>& files = report.receipt.exported;
   if (files.size() != report.exports.size() || files.size() > policy::kMostExports) {
-    return Malformed("list of exported files");
+    return MalformedPart("list of exported files");
   }
   std::set<std::string_view> paths;
   size_t bytes = 0;
@@ -139,7 +139,7 @@ Status CheckExports(const RunReport& report) {
     if (!policy::IsExportPath(files[i].path) || !paths.insert(files[i].path).second ||
         bytes > policy::kMostExportBytes || files[i].size != report.exports[i].size() ||
         files[i].sha256 != HashOf(report.exports[i])) {
-      return Malformed("exported file");
+      return MalformedPart("exported file");
     }
   }
   return {};

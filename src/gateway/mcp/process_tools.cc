@@ -123,7 +123,7 @@ std::string Sentence(const ProcessState& process) {
              : text + ": " + process.error_class + ": " + process.error_message;
 }
 
-Json Result(std::string text, Json structured) {
+Json ToolAnswer(std::string text, Json structured) {
   return {{"content", Json::array({{{"type", "text"}, {"text", std::move(text)}}})},
           {"structuredContent", std::move(structured)},
           {"isError", false}};
@@ -194,14 +194,14 @@ Json ProcessResultJson(const std::vector<ProcessState>& processes, const std::st
   for (const ProcessState& process : processes) {
     text += (text.empty() ? "" : "\n") + Sentence(process);
   }
-  return Result(std::move(text), Listed(processes));
+  return ToolAnswer(std::move(text), Listed(processes));
 }
 
 Json ProcessOutputJson(const ProcessState& process, std::string_view output, uint64_t next_offset) {
   Json structured = Listed({process});
   structured["output"] = std::string(output);
   structured["next_offset"] = next_offset;
-  return Result("[" + Sentence(process) + "]\n" + std::string(output), std::move(structured));
+  return ToolAnswer("[" + Sentence(process) + "]\n" + std::string(output), std::move(structured));
 }
 
 Json ProcessErrorJson(const Error& error) {

@@ -14,7 +14,7 @@ namespace coffer::isolation {
 
 namespace {
 
-constexpr off_t kMaxFile = 16 << 20;
+constexpr off_t kMaxProgram = 16 << 20;
 constexpr std::string_view kStart("\0[\0[[\0", 6);
 
 bool IsAppletName(std::string_view name) {
@@ -43,7 +43,7 @@ std::vector<std::string> BusyboxApplets(const std::string& file) {
   std::vector<std::string> applets;
   RealPaths paths;
   const Result<RealPaths::OpenedFile> opened = paths.Open(file);
-  if (!opened.ok() || opened->status.st_size > kMaxFile) {
+  if (!opened.ok() || opened->status.st_size > kMaxProgram) {
     return applets;
   }
   std::string text(static_cast<size_t>(opened->status.st_size), '\0');

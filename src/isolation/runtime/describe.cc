@@ -14,7 +14,7 @@ namespace coffer::isolation {
 
 namespace {
 
-constexpr int kMaxDepth = 64;
+constexpr int kMaxReportDepth = 64;
 
 struct Sum {
   uint64_t files = 0;
@@ -23,7 +23,7 @@ struct Sum {
 
 void AddTree(int parent, const std::string& name, int depth, Sum& sum) {
   const Result<UniqueFd> fd = sys::OpenAt(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-  if (!fd.ok() || depth > kMaxDepth) {
+  if (!fd.ok() || depth > kMaxReportDepth) {
     return;
   }
   const Result<std::vector<sys::DirEntry>> entries = sys::ListDir(fd->get());

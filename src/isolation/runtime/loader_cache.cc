@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/ascii.h"
 #include "base/sys.h"
 
 namespace coffer::isolation {
@@ -45,8 +46,6 @@ template <typename T>
 void Store(std::string& bytes, T value) {
   bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // The order of the entries: like strcmp, but runs of digits compare as numbers, so that libx.so.10 > libx.so.9.
 int Compare(std::string_view a, std::string_view b) {

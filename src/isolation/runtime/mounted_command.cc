@@ -27,11 +27,11 @@ Error NotThere(const std::string& inside, const std::string& host) {
           inside == host ? "" : "the path is the one inside; look at the mount's target", ENOENT};
 }
 
-Error NotExecutable(const std::string& inside, const char* why) {
+Error NotExecutableInside(const std::string& inside, const char* why) {
   return {ErrorKind::kNotExecutable, "runtime.command.mode", inside + ": " + why, {}, 0};
 }
 
-constexpr int kMaxScripts = 4;  // as the kernel: a script whose interpreter is a script ...
+constexpr int kMaxMountedScripts = 4;  // as the kernel: a script whose interpreter is a script ...
 
 // Follows links and first lines from `path` of the host to the program that runs in the end.
 struct Behind {
@@ -46,7 +46,7 @@ std::optional<Behind> Follow(RealPaths& paths, std::string path,
                              const ResolveOptions& options) {
   Behind behind;
   behind.path = std::move(path);
-  for (int depth = 0; depth <= kMaxScripts; ++depth) {
+  for (int depth = 0; depth <= kMaxMountedScripts; ++depth) {
     Result<Program> program = OpenProgram(paths, behind.path);
     if (!program.ok()) {
       return std::nullopt;
@@ -138,10 +138,10 @@ Status UseMounted(const std::string& inside, const std::string& host, const Reso
     return NotThere(inside, host);
   }
   if (S_ISDIR(info.st_mode)) {
-    return NotExecutable(inside, "it is a directory");
+    return NotExecutableInside(inside, "it is a directory");
   }
   if (S_ISREG(info.st_mode) && (info.st_mode & 0111) == 0) {
-    return NotExecutable(inside, "permission denied: it is not executable");
+    return NotExecutableInside(inside, "permission denied: it is not executable");
   }
   command.program = inside;
   SetBuilder builder;

@@ -19,9 +19,9 @@ namespace coffer::isolation {
 
 namespace {
 
-constexpr std::string_view kMagic =
+constexpr std::string_view kResolutionMagic =
     "coffer-runtime-2\n";  // raised whenever the format or a recipe changes
-constexpr size_t kMaxFile = 1 << 20;
+constexpr size_t kMaxResolutions = 1 << 20;
 constexpr uint32_t kMaxEntries = 8192;
 
 uint64_t Fingerprint(
@@ -161,16 +161,16 @@ std::string EncodeResolution(std::string_view key, const std::vector<Witness>& w
     PutText(body, name);
     PutText(body, target);
   }
-  std::string bytes(kMagic);
+  std::string bytes(kResolutionMagic);
   Put(bytes, Fingerprint(body));
   return bytes + body;
 }
 
 std::optional<Remembered> DecodeResolution(std::string_view key, std::string_view bytes) {
-  if (!bytes.starts_with(kMagic)) {
+  if (!bytes.starts_with(kResolutionMagic)) {
     return std::nullopt;
   }
-  bytes.remove_prefix(kMagic.size());
+  bytes.remove_prefix(kResolutionMagic.size());
   Reader front(bytes);
   const auto fingerprint = front.Get<uint64_t>();
   if (!front.good() || fingerprint != Fingerprint(bytes.substr(sizeof(fingerprint)))) {
@@ -234,7 +234,7 @@ std::optional<RuntimeSet> ResolutionCache::Find(std::string_view key) const {
       !S_ISREG(status.st_mode) || status.st_uid != ::geteuid() || (status.st_mode & 077) != 0) {
     return std::nullopt;
   }
-  const Result<std::string> bytes = sys::ReadFd(fd->get(), kMaxFile);
+  const Result<std::string> bytes = sys::ReadFd(fd->get(), kMaxResolutions);
   if (!bytes.ok()) {
     return std::nullopt;
   }
@@ -266,7 +266,7 @@ void ResolutionCache::Keep(std::string_view key, const std::vector<Witness>& wit
     }
   }
   const std::string bytes = EncodeResolution(key, witnesses, set);
-  if (bytes.size() > kMaxFile) {
+  if (bytes.size() > kMaxResolutions) {
     return;
   }
   const std::string name = FileName(key);

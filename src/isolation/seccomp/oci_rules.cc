@@ -15,8 +15,8 @@ namespace coffer::isolation {
 namespace {
 
 constexpr size_t kMaxText = 1 << 20;
-constexpr size_t kMaxName = 64;
-constexpr size_t kMaxArguments = 6;
+constexpr size_t kMaxSyscallName = 64;
+constexpr size_t kMaxOciArguments = 6;
 constexpr int64_t kMaxErrno = 4095;
 
 // Foreign text, short and printable, in quotes.
@@ -137,10 +137,10 @@ Result<Action> ActionOf(const Json& object, const char* key, int error) {
 
 Result<Condition> ConditionOf(const Json& argument) {
   TRY(CheckKeys(argument, {"index", "value", "valueTwo", "op"}, "args"));
-  TRY_ASSIGN(const uint64_t index, Number(argument, "index", kMaxArguments));
+  TRY_ASSIGN(const uint64_t index, Number(argument, "index", kMaxOciArguments));
   TRY_ASSIGN(const uint64_t value, Number(argument, "value", 0));
   TRY_ASSIGN(const uint64_t value_two, Number(argument, "valueTwo", 0));
-  if (index >= kMaxArguments) {
+  if (index >= kMaxOciArguments) {
     return Bad("an argument's index is missing or not from 0 to 5");
   }
   const Json* op = Member(argument, "op");
@@ -170,7 +170,7 @@ Result<std::vector<Condition>> ConditionsOf(const Json* arguments) {
   if (arguments == nullptr) {
     return conditions;
   }
-  if (!arguments->is_array() || arguments->size() > kMaxArguments) {
+  if (!arguments->is_array() || arguments->size() > kMaxOciArguments) {
     return Bad("args is not a list of at most 6 conditions");
   }
   for (const Json& argument : *arguments) {
@@ -285,7 +285,7 @@ Status AddEntry(const Json& entry, const ImportContext& context, OciRules* rules
   TRY_ASSIGN(const bool included, Holds(Member(entry, "includes"), Filter::kIncludes, context));
   TRY_ASSIGN(const bool excluded, Holds(Member(entry, "excludes"), Filter::kExcludes, context));
   for (std::string& name : names) {
-    const bool plain = !name.empty() && name.size() <= kMaxName &&
+    const bool plain = !name.empty() && name.size() <= kMaxSyscallName &&
                        std::all_of(name.begin(), name.end(), [](char c) {
                          return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                                 (c >= '0' && c <= '9') || c == '_';

@@ -52,16 +52,16 @@ constexpr const char* kByPid[] = {
 };
 
 Condition IsNot(uint8_t arg, uint64_t value) { return {arg, Compare::kNotEqual, value, kLowHalf}; }
-Condition Is(uint8_t arg, uint64_t value, uint64_t mask = kLowHalf) {
+Condition Equals(uint8_t arg, uint64_t value, uint64_t mask = kLowHalf) {
   return {arg, Compare::kEqual, value, mask};
 }
 
 // `flags` is the argument with the open flags.
 void Opening(const char* name, uint8_t flags, int landlock_abi, std::vector<Rule>& rules) {
   // The fourth access mode opens for neither reading nor writing, so Landlock asks for no right.
-  rules.push_back({name, kNotify, {Is(flags, O_ACCMODE, O_ACCMODE)}});
+  rules.push_back({name, kNotify, {Equals(flags, O_ACCMODE, O_ACCMODE)}});
   if (landlock_abi < kTruncateAbi) {
-    rules.push_back({name, kNotify, {Is(flags, O_RDONLY | O_TRUNC, O_ACCMODE | O_TRUNC)}});
+    rules.push_back({name, kNotify, {Equals(flags, O_RDONLY | O_TRUNC, O_ACCMODE | O_TRUNC)}});
   }
 }
 
@@ -87,7 +87,7 @@ void KeepToOwnProcess(int landlock_abi, Profile& profile) {
   rules.push_back({"ioprio_set", kNotify, {IsNot(1, 0)}});
   // A descriptor's owner is signalled by the kernel, whatever process that is.
   for (const uint64_t command : {F_SETOWN, F_SETOWN_EX, F_SETSIG}) {
-    rules.push_back({"fcntl", kNotify, {Is(1, command)}});
+    rules.push_back({"fcntl", kNotify, {Equals(1, command)}});
   }
   // The owner of a file can change its flags through a descriptor that only reads (FS_IOC_SETFLAGS), and file systems
   // have more of the kind: a list of what is refused would never be complete.

@@ -26,14 +26,14 @@ uint64_t Number(const std::string& dir, std::string_view name) {
   return ReadNumber(AT_FDCWD, path.c_str()).value_or(0);
 }
 
-uint64_t Keyed(const std::string& dir, std::string_view name, std::string_view key) {
+uint64_t KeyedV1(const std::string& dir, std::string_view name, std::string_view key) {
   std::string path = dir;
   path += name;
   std::array<char, 1024> buffer;
   return KeyedNumber(ReadControl(AT_FDCWD, path.c_str(), buffer).value_or(""), key);
 }
 
-Error CapError(std::string_view what, const std::string& dir, long negative_errno) {
+Error CapErrorV1(std::string_view what, const std::string& dir, long negative_errno) {
   Error error = sys::ErrnoError("limits.cgroup.cap", fmt::format("cannot set {} in {}", what, dir),
                                 negative_errno);
   error.hint = "coffer doctor says what this host's cgroups allow";
@@ -46,20 +46,20 @@ Status WriteMemoryCapsV1(const std::string& dir, uint64_t bytes) {
   const fmt::format_int value(bytes);
   const std::string_view text(value.data(), value.size());
   if (const long bad = Write(dir, "/memory.limit_in_bytes", text); bad < 0) {
-    return CapError("memory.limit_in_bytes", dir, bad);
+    return CapErrorV1("memory.limit_in_bytes", dir, bad);
   }
   long bad = Write(dir, "/memory.memsw.limit_in_bytes", text);
   if (bad == -ENOENT) {
     bad = Write(dir, "/memory.swappiness", "0");
   }
   if (bad < 0) {
-    return CapError("memory.memsw.limit_in_bytes", dir, bad);
+    return CapErrorV1("memory.memsw.limit_in_bytes", dir, bad);
   }
   // Buffers of TCP and UDP sockets are counted apart on v1, and only once they have a limit. A quarter comes on top.
   const fmt::format_int quarter(bytes / 4);
   bad = Write(dir, "/memory.kmem.tcp.limit_in_bytes", {quarter.data(), quarter.size()});
   if (bad < 0 && bad != -ENOENT) {
-    return CapError("memory.kmem.tcp.limit_in_bytes", dir, bad);
+    return CapErrorV1("memory.kmem.tcp.limit_in_bytes", dir, bad);
   }
   return {};
 }
@@ -67,13 +67,13 @@ Status WriteMemoryCapsV1(const std::string& dir, uint64_t bytes) {
 Status WritePidsCapV1(const std::string& dir, uint64_t pids) {
   const fmt::format_int value(pids);
   if (const long bad = Write(dir, "/pids.max", {value.data(), value.size()}); bad < 0) {
-    return CapError("pids.max", dir, bad);
+    return CapErrorV1("pids.max", dir, bad);
   }
   return {};
 }
 
 uint64_t ReadOomKillsV1(const std::string& dir) {
-  return Keyed(dir, "/memory.oom_control", "oom_kill");
+  return KeyedV1(dir, "/memory.oom_control", "oom_kill");
 }
 
 void ReadMemoryV1(const std::string& dir, uint64_t cap, Usage& usage) {
@@ -93,9 +93,9 @@ void ReadPidsV1(const std::string& dir, uint64_t cap, Usage& usage) {
   usage.pids_peak = Number(dir, "/pids.peak");  // since Linux 6.1
   if (usage.pids_peak == 0) {
     usage.pids_peak = Number(dir, "/pids.current");
-    usage.pids_denied = Keyed(dir, "/pids.events", "max");
+    usage.pids_denied = KeyedV1(dir, "/pids.events", "max");
   } else if (usage.pids_peak >= cap) {
-    usage.pids_denied = Keyed(dir, "/pids.events", "max");
+    usage.pids_denied = KeyedV1(dir, "/pids.events", "max");
   }
 }
 

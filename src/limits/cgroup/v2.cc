@@ -17,14 +17,14 @@
 namespace coffer::limits {
 namespace {
 
-Error CapError(std::string_view what, long negative_errno) {
+Error CapErrorV2(std::string_view what, long negative_errno) {
   Error error =
       sys::ErrnoError("limits.cgroup.cap", fmt::format("cannot set {}", what), negative_errno);
   error.hint = "coffer doctor says what this host's cgroups allow";
   return error;
 }
 
-uint64_t Keyed(int dir, const char* name, std::string_view key) {
+uint64_t KeyedV2(int dir, const char* name, std::string_view key) {
   std::array<char, 2048> buffer;
   return KeyedNumber(ReadControl(dir, name, buffer).value_or(""), key);
 }
@@ -62,13 +62,13 @@ Status MoveSelf(const CgroupHost& host, int dir) {
 Status WriteMemoryCapsV2(int dir, uint64_t bytes) {
   const fmt::format_int value(bytes);
   if (const long bad = WriteControl(dir, "memory.max", {value.data(), value.size()}); bad < 0) {
-    return CapError("memory.max", bad);
+    return CapErrorV2("memory.max", bad);
   }
   if (const long bad = WriteControl(dir, "memory.swap.max", "0"); bad < 0 && bad != -ENOENT) {
-    return CapError("memory.swap.max", bad);
+    return CapErrorV2("memory.swap.max", bad);
   }
   if (const long bad = WriteControl(dir, "memory.oom.group", "1"); bad < 0) {
-    return CapError("memory.oom.group", bad);
+    return CapErrorV2("memory.oom.group", bad);
   }
   return {};
 }
@@ -76,12 +76,12 @@ Status WriteMemoryCapsV2(int dir, uint64_t bytes) {
 Status WritePidsCapV2(int dir, uint64_t pids) {
   const fmt::format_int value(pids);
   if (const long bad = WriteControl(dir, "pids.max", {value.data(), value.size()}); bad < 0) {
-    return CapError("pids.max", bad);
+    return CapErrorV2("pids.max", bad);
   }
   return {};
 }
 
-uint64_t ReadOomKillsV2(int dir) { return Keyed(dir, "memory.events", "oom_kill"); }
+uint64_t ReadOomKillsV2(int dir) { return KeyedV2(dir, "memory.events", "oom_kill"); }
 
 void ReadMemoryV2(int dir, uint64_t cap, Usage& usage) {
   const std::optional<uint64_t> peak = ReadNumber(dir, "memory.peak");  // since Linux 5.19
@@ -100,7 +100,7 @@ void ReadPidsV2(int dir, uint64_t cap, Usage& usage) {
   const std::optional<uint64_t> peak = ReadNumber(dir, "pids.peak");  // since Linux 6.1
   usage.pids_peak = peak ? *peak : ReadNumber(dir, "pids.current").value_or(0);
   if (!peak || *peak >= cap) {
-    usage.pids_denied = Keyed(dir, "pids.events", "max");
+    usage.pids_denied = KeyedV2(dir, "pids.events", "max");
   }
 }
 

@@ -71,13 +71,13 @@ void ReadPorts(TableReader& reader, NetworkRule& rule, Manifest& manifest, Mista
 
 // What is inside the connections. Only requests that are seen can be judged.
 void ReadTls(TableReader& reader, NetworkRule& rule) {
-  static constexpr TlsMode kModes[] = {TlsMode::kSplice, TlsMode::kIntercept, TlsMode::kPlain,
-                                       TlsMode::kNone};
+  static constexpr TlsMode kTlsModes[] = {TlsMode::kSplice, TlsMode::kIntercept, TlsMode::kPlain,
+                                          TlsMode::kNone};
   const auto choice = reader.Choice("tls", {"splice", "intercept", "plain", "none"});
   if (!choice) {
     return;
   }
-  rule.tls = kModes[*choice];
+  rule.tls = kTlsModes[*choice];
   const bool ports =
       reader.Find("ports") != nullptr || reader.Find("dangerously_port_range") != nullptr;
   if (rule.tls == TlsMode::kPlain && !ports) {

@@ -339,10 +339,10 @@ TEST_F(RecorderTest, ReceiptsThatAreLostAreCounted) {
   options.fsync = false;
   Result<audit::Log> log = audit::Log::Open(dir_ / "state/log", options);
   ASSERT_TRUE(log.ok());
-  constexpr uint64_t kMost = 20;
-  Recorder recorder(*store_, *log, kMost);
+  constexpr uint64_t kMostKept = 20;
+  Recorder recorder(*store_, *log, kMostKept);
   ASSERT_EQ(::truncate(records.c_str(), 10), 0);
-  constexpr uint64_t kEnded = kMost + 3;
+  constexpr uint64_t kEnded = kMostKept + 3;
   for (uint64_t i = 0; i < kEnded; ++i) {
     audit::Receipt receipt;
     receipt.identity.call_id = "none-" + std::to_string(i);

@@ -12,8 +12,8 @@
 namespace coffer::daemon {
 namespace {
 
-constexpr uint64_t kMiB = 1ULL << 20;
-constexpr SessionSpace::Room kMost{100 * kMiB, 1000};
+constexpr uint64_t kMebibyte = 1ULL << 20;
+constexpr SessionSpace::Room kMost{100 * kMebibyte, 1000};
 
 TEST(SessionSpace, FiveAtOnceDoNotPassTheSize) {
   SessionSpace space;
@@ -23,10 +23,10 @@ TEST(SessionSpace, FiveAtOnceDoNotPassTheSize) {
     uploads.emplace_back([&] {
       const auto part = space.Begin("s", kMost, {0, 0}, 0);
       for (int piece = 0; part != nullptr && piece < 60; ++piece) {
-        if (!part->Grow(kMiB)) {
+        if (!part->Grow(kMebibyte)) {
           return;
         }
-        written += kMiB;
+        written += kMebibyte;
         std::this_thread::yield();
       }
       if (part != nullptr) {
@@ -37,12 +37,12 @@ TEST(SessionSpace, FiveAtOnceDoNotPassTheSize) {
   for (std::thread& upload : uploads) {
     upload.join();
   }
-  EXPECT_GT(written, 50 * kMiB);
+  EXPECT_GT(written, 50 * kMebibyte);
   // What gave up gave back, so all together may have written more over time, never at once; so one more check:
   SessionSpace fresh;
   std::vector<std::unique_ptr<SessionSpace::Part>> parts;
   for (int i = 0; i < 5; ++i) {
-    parts.push_back(fresh.Begin("s", kMost, {0, 0}, 60 * kMiB));
+    parts.push_back(fresh.Begin("s", kMost, {0, 0}, 60 * kMebibyte));
   }
   EXPECT_NE(parts[0], nullptr);
   for (int i = 1; i < 5; ++i) {
@@ -52,17 +52,17 @@ TEST(SessionSpace, FiveAtOnceDoNotPassTheSize) {
 
 TEST(SessionSpace, WhatIsDiscardedIsGivenBackAndWhatIsKeptIsNot) {
   SessionSpace space;
-  auto holds_open = space.Begin("s", kMost, {0, 0}, kMiB);
+  auto holds_open = space.Begin("s", kMost, {0, 0}, kMebibyte);
   ASSERT_NE(holds_open, nullptr);
   {
-    const auto discarded = space.Begin("s", kMost, {0, 0}, 90 * kMiB);
+    const auto discarded = space.Begin("s", kMost, {0, 0}, 90 * kMebibyte);
   }
-  auto kept = space.Begin("s", kMost, {0, 0}, 90 * kMiB);
+  auto kept = space.Begin("s", kMost, {0, 0}, 90 * kMebibyte);
   ASSERT_NE(kept, nullptr);
   kept->Keep();
   kept.reset();
-  EXPECT_FALSE(holds_open->Grow(20 * kMiB)) << "the file that is there counts";
-  EXPECT_TRUE(holds_open->Grow(5 * kMiB));
+  EXPECT_FALSE(holds_open->Grow(20 * kMebibyte)) << "the file that is there counts";
+  EXPECT_TRUE(holds_open->Grow(5 * kMebibyte));
 }
 
 TEST(SessionSpace, FilesAreCountedToo) {

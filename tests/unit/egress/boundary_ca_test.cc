@@ -20,7 +20,7 @@ using policy::EgressRule;
 using policy::HostName;
 
 EgressRule Allow(std::string_view text) { return policy::ParseAllow(text).value(); }
-HostName Host(std::string_view text) { return HostName::Parse(text).value(); }
+HostName CaHost(std::string_view text) { return HostName::Parse(text).value(); }
 
 std::shared_ptr<X509> Read(const std::string& pem) {
   BIO* const bio = ::BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()));
@@ -32,7 +32,7 @@ std::shared_ptr<X509> Read(const std::string& pem) {
 
 // The certificate that a client would be shown for `host`.
 std::string Leaf(BoundaryCa& ca, std::string_view host) {
-  const UniqueSsl server = ca.MakeServer(Host(host));
+  const UniqueSsl server = ca.MakeServer(CaHost(host));
   BIO* const bio = ::BIO_new(::BIO_s_mem());
   ::PEM_write_bio_X509(bio, ::SSL_get_certificate(server.get()));
   char* data = nullptr;
@@ -70,7 +70,9 @@ TEST(BoundaryCa, SpeaksForTheRulesHostsAlone) {
   const auto ca = BoundaryCa::Make(BoundaryCa::Constraints(rules));
   ASSERT_TRUE(ca.ok()) << ca.error().message;
   const std::string& pem = (*ca)->certificate();
-  const auto verdict = [&](const char* name) { return Verify(pem, Leaf(**ca, name), Host(name)); };
+  const auto verdict = [&](const char* name) {
+    return Verify(pem, Leaf(**ca, name), CaHost(name));
+  };
   EXPECT_EQ(verdict("api.test"), X509_V_OK);
   EXPECT_EQ(verdict("a.wild.test"), X509_V_OK);
   // The same key signs for names outside, and no client believes it.
@@ -82,7 +84,8 @@ TEST(BoundaryCa, SpeaksForTheRulesHostsAlone) {
     EXPECT_EQ(verdict(address), X509_V_ERR_EXCLUDED_VIOLATION) << address;
   }
   // A leaf is for its own name.
-  EXPECT_EQ(Verify(pem, Leaf(**ca, "api.test"), Host("a.wild.test")), X509_V_ERR_HOSTNAME_MISMATCH);
+  EXPECT_EQ(Verify(pem, Leaf(**ca, "api.test"), CaHost("a.wild.test")),
+            X509_V_ERR_HOSTNAME_MISMATCH);
 }
 
 TEST(BoundaryCa, AnotherBoundarysLeafIsNotTrusted) {
@@ -91,14 +94,14 @@ TEST(BoundaryCa, AnotherBoundarysLeafIsNotTrusted) {
   const auto theirs = BoundaryCa::Make(BoundaryCa::Constraints(rules));
   ASSERT_TRUE(ours.ok() && theirs.ok());
   const std::string leaf = Leaf(**theirs, "api.test");
-  EXPECT_EQ(Verify((*theirs)->certificate(), leaf, Host("api.test")), X509_V_OK);
-  EXPECT_NE(Verify((*ours)->certificate(), leaf, Host("api.test")), X509_V_OK);
+  EXPECT_EQ(Verify((*theirs)->certificate(), leaf, CaHost("api.test")), X509_V_OK);
+  EXPECT_NE(Verify((*ours)->certificate(), leaf, CaHost("api.test")), X509_V_OK);
 }
 
 TEST(BoundaryCa, WithoutRulesItSpeaksForNothing) {
   const auto ca = BoundaryCa::Make(BoundaryCa::Constraints({}));
   ASSERT_TRUE(ca.ok()) << ca.error().message;
-  EXPECT_EQ(Verify((*ca)->certificate(), Leaf(**ca, "api.test"), Host("api.test")),
+  EXPECT_EQ(Verify((*ca)->certificate(), Leaf(**ca, "api.test"), CaHost("api.test")),
             X509_V_ERR_PERMITTED_VIOLATION);
 }
 
@@ -108,7 +111,7 @@ TEST(BoundaryCa, AddressesAndAnyHost) {
   auto ca = BoundaryCa::Make(BoundaryCa::Constraints(rules));
   ASSERT_TRUE(ca.ok()) << ca.error().message;
   const auto verdict = [&](const char* name) {
-    return Verify((*ca)->certificate(), Leaf(**ca, name), Host(name));
+    return Verify((*ca)->certificate(), Leaf(**ca, name), CaHost(name));
   };
   EXPECT_EQ(verdict("192.0.2.7"), X509_V_OK);
   EXPECT_EQ(verdict("2001:db8::1"), X509_V_OK);
@@ -143,7 +146,7 @@ TEST(BoundaryCa, LeavesAreKeptForTheNextConnection) {
   EXPECT_EQ(Leaf(**ca, "a.test"), first);
   // Many hosts push it out, so it is made anew: nothing grows without end.
   for (int i = 0; i < 300; ++i) {
-    ASSERT_NE((*ca)->MakeServer(Host("b" + std::to_string(i) + ".test")), nullptr);
+    ASSERT_NE((*ca)->MakeServer(CaHost("b" + std::to_string(i) + ".test")), nullptr);
   }
   EXPECT_NE(Leaf(**ca, "a.test"), first);
 }
@@ -155,7 +158,7 @@ std::string Negotiate(BoundaryCa& own, const std::string& ca, const char* host,
   ::X509_STORE_add_cert(::SSL_CTX_get_cert_store(trust.get()), Read(ca).get());
   ::SSL_CTX_set_verify(trust.get(), SSL_VERIFY_PEER, nullptr);
   const std::shared_ptr<SSL> client(::SSL_new(trust.get()), ::SSL_free);
-  const UniqueSsl server = own.MakeServer(Host("api.test"));
+  const UniqueSsl server = own.MakeServer(CaHost("api.test"));
   BIO* near = nullptr;
   BIO* far = nullptr;
   ::BIO_new_bio_pair(&near, 0, &far, 0);

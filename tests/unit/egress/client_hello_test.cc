@@ -11,7 +11,7 @@ namespace coffer::egress {
 namespace {
 
 using namespace std::string_literals;
-using State = ClientHelloStep::State;
+using HelloState = ClientHelloStep::State;
 
 std::string Sized(std::string_view bytes, size_t length_size) {
   std::string out;
@@ -32,9 +32,9 @@ std::string Message(const std::string& fields) {
 std::string Record(std::string_view part) { return "\x16\x03\x01"s + Sized(part, 2); }
 std::string Hello(const std::string& fields) { return Record(Message(fields)); }
 
-State StateOf(const std::string& bytes) { return ReadClientHello(bytes).state; }
+HelloState StateOf(const std::string& bytes) { return ReadClientHello(bytes).state; }
 
-policy::HostName Host(const char* text) { return policy::HostName::Parse(text).value(); }
+policy::HostName HelloHost(const char* text) { return policy::HostName::Parse(text).value(); }
 
 // What a real client sends first.
 std::string RealHello(const char* name, const std::string& protocols) {
@@ -57,13 +57,13 @@ TEST(ClientHello, OfARealClient) {
   const std::string bytes = RealHello("api.test", "\x02h2\x08http/1.1");
   ASSERT_GT(bytes.size(), 100U);
   for (size_t size = 0; size < bytes.size(); ++size) {
-    ASSERT_EQ(StateOf(bytes.substr(0, size)), State::kMore) << size;
+    ASSERT_EQ(StateOf(bytes.substr(0, size)), HelloState::kMore) << size;
   }
   const ClientHelloStep step = ReadClientHello(bytes);
-  ASSERT_EQ(step.state, State::kDone) << step.problem;
+  ASSERT_EQ(step.state, HelloState::kDone) << step.problem;
   EXPECT_EQ(step.hello.server_name, "api.test");
   EXPECT_EQ(step.hello.protocols, (std::vector<std::string>{"h2", "http/1.1"}));
-  EXPECT_FALSE(CheckServerName(step.hello, Host("api.test")));
+  EXPECT_FALSE(CheckServerName(step.hello, HelloHost("api.test")));
   EXPECT_EQ(ReadClientHello(RealHello(nullptr, "\x02h2")).hello.server_name, std::nullopt);
 }
 
@@ -74,18 +74,18 @@ TEST(ClientHello, InSeveralRecords) {
     bytes += Record(message.substr(at, 20));
   }
   const ClientHelloStep step = ReadClientHello(bytes);
-  ASSERT_EQ(step.state, State::kDone) << step.problem;
+  ASSERT_EQ(step.state, HelloState::kDone) << step.problem;
   EXPECT_EQ(step.hello.server_name, "api.test");
   std::string crumbs;
   for (const char c : message) {
     crumbs += Record(std::string(1, c));
   }
-  EXPECT_EQ(StateOf(crumbs), State::kBroken) << "no end to pieces";
+  EXPECT_EQ(StateOf(crumbs), HelloState::kBroken) << "no end to pieces";
 }
 
 TEST(ClientHello, WhatIsNotOne) {
   const std::string good = NameField("api.test");
-  ASSERT_EQ(StateOf(Hello(good)), State::kDone);
+  ASSERT_EQ(StateOf(Hello(good)), HelloState::kDone);
   const std::string kBad[] = {
       "SSH-2.0-x\r\n",
       "GET / HTTP/1.1\r\n\r\n",
@@ -111,7 +111,7 @@ TEST(ClientHello, WhatIsNotOne) {
       Record("\x01" + Sized("", 3)),
   };
   for (const std::string& bytes : kBad) {
-    EXPECT_EQ(StateOf(bytes), State::kBroken) << testing::PrintToString(bytes);
+    EXPECT_EQ(StateOf(bytes), HelloState::kBroken) << testing::PrintToString(bytes);
   }
 }
 
@@ -121,15 +121,15 @@ TEST(ClientHello, NothingIsWaitedForWithoutEnd) {
        {std::string(kMostHelloBytes + 6, '\x16'),
         Record("\x01\x00\x3f\xff") + std::string(20000, 'x'),
         Record("\x01\x00\x40\x00"s + std::string((1 << 14) - 4, 'x')) + Record("x")}) {
-    EXPECT_NE(StateOf(bytes), State::kMore);
+    EXPECT_NE(StateOf(bytes), HelloState::kMore);
   }
 }
 
 TEST(ClientHello, TheNameIsTheTunnels) {
   const auto check = [](const std::string& fields, const char* host) -> std::string {
     const ClientHelloStep step = ReadClientHello(Hello(fields));
-    EXPECT_EQ(step.state, State::kDone) << step.problem;
-    const auto error = CheckServerName(step.hello, Host(host));
+    EXPECT_EQ(step.state, HelloState::kDone) << step.problem;
+    const auto error = CheckServerName(step.hello, HelloHost(host));
     return error ? error->code : "ok";
   };
   EXPECT_EQ(check(NameField("API.Test"), "api.test"), "ok");

@@ -10,7 +10,7 @@ namespace {
 
 using policy::EgressRule;
 
-constexpr uint16_t kA = 1, kPtr = 12, kTxt = 16, kAaaa = 28, kHttps = 65;
+constexpr uint16_t kTypeA = 1, kPtr = 12, kTxt = 16, kAaaa = 28, kHttps = 65;
 
 std::string Query(const std::string& name, uint16_t type) {
   std::string out("\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00", 12);
@@ -32,7 +32,7 @@ std::string LastFour(const std::string& answer) { return answer.substr(answer.si
 
 class ResolverTest : public ::testing::Test {
  protected:
-  std::string Ask(const std::string& name, uint16_t type = kA) {
+  std::string Ask(const std::string& name, uint16_t type = kTypeA) {
     return resolver_.Answer(Query(name, type)).value_or("");
   }
 
@@ -80,7 +80,7 @@ TEST_F(ResolverTest, Ipv6AddressesAreAnsweredWhereConnectionsToThemArrive) {
 }
 
 TEST_F(ResolverTest, OtherNamesDoNotExistAndAreDenied) {
-  for (const uint16_t type : {kA, kAaaa, kTxt, kHttps}) {
+  for (const uint16_t type : {kTypeA, kAaaa, kTxt, kHttps}) {
     for (const char* const name :
          {"evil.test", "sub.api.test", "zone.test", "api.test.evil.test"}) {
       const std::string answer = Ask(name, type);

@@ -17,7 +17,7 @@ namespace {
 using policy::Access;
 using test::TempDir;
 
-std::vector<OpenedMount> At(std::initializer_list<const char*> targets) {
+std::vector<OpenedMount> EntryAt(std::initializer_list<const char*> targets) {
   std::vector<OpenedMount> mounts;
   for (const char* at : targets) {
     OpenedMount mount;
@@ -30,7 +30,7 @@ std::vector<OpenedMount> At(std::initializer_list<const char*> targets) {
 }
 
 Status Check(std::initializer_list<const char*> targets, const RuntimeSet& runtime = {}) {
-  return CheckTargets(At(targets), runtime);
+  return CheckTargets(EntryAt(targets), runtime);
 }
 
 TEST(CheckTargets, Table) {

@@ -8,7 +8,7 @@
 namespace coffer::isolation {
 namespace {
 
-std::map<std::string, std::string> Files(const Machine& machine) {
+std::map<std::string, std::string> MachineFilesOf(const Machine& machine) {
   std::map<std::string, std::string> files;
   for (const auto& list : {ProcFiles(machine), SysFiles(machine)}) {
     for (const PrivateFile& file : list) {
@@ -27,7 +27,7 @@ constexpr const char* kIntel =
 
 TEST(MachineFiles, NumbersAreThoseTheBoundaryMayRunOn) {
   Machine machine{{0, 1, 2, 7, 9}, 64ULL << 20, FirstCpu(kArm), 1000};
-  auto files = Files(machine);
+  auto files = MachineFilesOf(machine);
   EXPECT_EQ(files["/sys/devices/system/cpu/online"], "0-2,7,9\n");
   EXPECT_EQ(files["/sys/devices/system/cpu/possible"], "0-9\n") << "programs index by them";
   EXPECT_NE(files["stat"].find("\ncpu9 "), std::string::npos);
@@ -40,7 +40,7 @@ TEST(MachineFiles, NumbersAreThoseTheBoundaryMayRunOn) {
 
 TEST(MachineFiles, CoresAreCountedAsTheBoundaryHasThem) {
   const Machine machine{{3, 4}, 1 << 20, FirstCpu(kIntel), 0};
-  EXPECT_EQ(Files(machine)["cpuinfo"],
+  EXPECT_EQ(MachineFilesOf(machine)["cpuinfo"],
             "processor\t: 3\nmodel name\t: A: CPU\nphysical id\t: 0\nsiblings\t: 2\ncore id\t\t: "
             "3\ncpu cores\t: 2\napicid\t\t: 3\nflags\t\t: fpu vme\n\n"
             "processor\t: 4\nmodel name\t: A: CPU\nphysical id\t: 0\nsiblings\t: 2\ncore id\t\t: "
@@ -50,8 +50,8 @@ TEST(MachineFiles, CoresAreCountedAsTheBoundaryHasThem) {
 TEST(MachineFiles, AnEmptyOrStrangeFileStillNamesTheCpus) {
   for (const char* text : {"", "strange", "\n\n"}) {
     const Machine machine{{0}, 1 << 20, FirstCpu(text), 0};
-    EXPECT_EQ(Files(machine)["cpuinfo"], "processor\t: 0\n\n") << text;
-    EXPECT_EQ(Files(machine)["/sys/devices/system/cpu/possible"], "0\n");
+    EXPECT_EQ(MachineFilesOf(machine)["cpuinfo"], "processor\t: 0\n\n") << text;
+    EXPECT_EQ(MachineFilesOf(machine)["/sys/devices/system/cpu/possible"], "0\n");
   }
 }
 

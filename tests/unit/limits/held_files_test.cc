@@ -21,7 +21,7 @@
 namespace coffer::limits {
 namespace {
 
-constexpr size_t kSize = 4 << 20;
+constexpr size_t kHeldSize = 4 << 20;
 
 // A child that runs `body`, says so, and lives until the test is over.
 class Holder {
@@ -68,11 +68,11 @@ class HeldFilesTest : public ::testing::Test {
     ::stat(dir_.path().c_str(), &info);
     device_ = info.st_dev;
   }
-  // A file of kSize that has lost its name.
+  // A file of kHeldSize that has lost its name.
   int Nameless() const {
     const std::string path = dir_.path() + "/gone";
     const int fd = ::open(path.c_str(), O_RDWR | O_CREAT, 0600);
-    const std::string block(kSize, 'x');
+    const std::string block(kHeldSize, 'x');
     EXPECT_EQ(::write(fd, block.data(), block.size()), static_cast<ssize_t>(block.size()));
     ::unlink(path.c_str());
     return fd;
@@ -111,17 +111,17 @@ TEST_F(HeldFilesTest, Control_NothingIsHeldOnceItIsClosed) {
 
 TEST_F(HeldFilesTest, Open) {
   const Holder holder([&](const Holder&) { EXPECT_GE(::dup(Nameless()), 0); });
-  EXPECT_GE(BytesOf(holder), kSize);
-  EXPECT_LT(BytesOf(holder), 2 * kSize) << "held twice, counted once";
+  EXPECT_GE(BytesOf(holder), kHeldSize);
+  EXPECT_LT(BytesOf(holder), 2 * kHeldSize) << "held twice, counted once";
 }
 
 TEST_F(HeldFilesTest, NeverNamed) {
   const Holder holder([&](const Holder&) {
     const int fd = ::open(dir_.path().c_str(), O_TMPFILE | O_RDWR, 0600);
-    const std::string block(kSize, 'x');
+    const std::string block(kHeldSize, 'x');
     EXPECT_EQ(::write(fd, block.data(), block.size()), static_cast<ssize_t>(block.size()));
   });
-  EXPECT_GE(BytesOf(holder), kSize);
+  EXPECT_GE(BytesOf(holder), kHeldSize);
 }
 
 TEST_F(HeldFilesTest, MappedAndClosed) {
@@ -132,7 +132,7 @@ TEST_F(HeldFilesTest, MappedAndClosed) {
   });
   const HeldFiles held = holder.Look();
   if (::geteuid() == 0) {
-    EXPECT_GE(held.BytesOn(device_), kSize) << "root reads the size";
+    EXPECT_GE(held.BytesOn(device_), kHeldSize) << "root reads the size";
   } else {
     EXPECT_EQ(held.mapped.size(), 1U) << "a user knows that there is one";
   }
@@ -148,7 +148,7 @@ TEST_F(HeldFilesTest, InFlight) {
     ::close(ends[0]);
   });
   const HeldFiles held = holder.Look();
-  EXPECT_GE(held.BytesOn(device_), kSize);
+  EXPECT_GE(held.BytesOn(device_), kHeldSize);
   EXPECT_EQ(held.unmeasured_flights, 0U);
 }
 
@@ -165,7 +165,7 @@ TEST_F(HeldFilesTest, InFlightInsideASocketInFlight) {
     ::close(inner[0]);
     ::close(inner[1]);
   });
-  EXPECT_GE(BytesOf(holder), kSize);
+  EXPECT_GE(BytesOf(holder), kHeldSize);
 }
 
 TEST_F(HeldFilesTest, InFlightBehindAnotherMessageIsKnownToBeThere) {
@@ -193,7 +193,7 @@ TEST_F(HeldFilesTest, HeldByAThreadWithItsOwnDescriptorsWhoseLeaderIsGone) {
     ::close(fd);
     ::syscall(SYS_exit, 0);  // the leader alone
   });
-  EXPECT_GE(BytesOf(holder), kSize);
+  EXPECT_GE(BytesOf(holder), kHeldSize);
 }
 
 TEST_F(HeldFilesTest, WhoIsNotDumpableIsReadOrNamed) {
@@ -203,7 +203,7 @@ TEST_F(HeldFilesTest, WhoIsNotDumpableIsReadOrNamed) {
   });
   const HeldFiles held = holder.Look();
   if (::geteuid() == 0) {
-    EXPECT_GE(held.BytesOn(device_), kSize);
+    EXPECT_GE(held.BytesOn(device_), kHeldSize);
     EXPECT_EQ(held.unreadable, "");
   } else {
     EXPECT_NE(held.unreadable.find("is not dumpable"), std::string::npos);

@@ -22,12 +22,12 @@ namespace {
 
 using std::chrono::seconds;
 
-UniqueFd OpenDir(const TempDir& dir) {
+UniqueFd OpenToRead(const TempDir& dir) {
   return UniqueFd(::open(dir.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
 // ext4 allocates late; what a call wrote is known once it is on its way to the disk.
-void PutSynced(const TempDir& dir, const std::string& name, size_t bytes) {
+void WriteSynced(const TempDir& dir, const std::string& name, size_t bytes) {
   dir.Write(name, std::string(bytes, 'x'));
   const UniqueFd fd(::open((dir.path() + "/" + name).c_str(), O_RDONLY | O_CLOEXEC));
   ::fsync(fd.get());
@@ -35,9 +35,9 @@ void PutSynced(const TempDir& dir, const std::string& name, size_t bytes) {
 
 TEST(ScanDisk, SumsBytesAndInodesOfTheWholeTree) {
   TempDir dir;
-  PutSynced(dir, "a", 1 << 20);
-  PutSynced(dir, "deep/er/b", 1 << 20);
-  const Result<DiskUse> use = ScanDisk(OpenDir(dir).get(), seconds(10));
+  WriteSynced(dir, "a", 1 << 20);
+  WriteSynced(dir, "deep/er/b", 1 << 20);
+  const Result<DiskUse> use = ScanDisk(OpenToRead(dir).get(), seconds(10));
   ASSERT_TRUE(use.ok());
   EXPECT_TRUE(use->complete());
   EXPECT_EQ(use->inodes, 4U);
@@ -48,11 +48,11 @@ TEST(ScanDisk, SumsBytesAndInodesOfTheWholeTree) {
 TEST(ScanDisk, CountsALinkedFileOnceAndFollowsNoSymlink) {
   TempDir dir;
   TempDir outside;
-  PutSynced(dir, "a", 1 << 20);
-  PutSynced(outside, "big", 4 << 20);
+  WriteSynced(dir, "a", 1 << 20);
+  WriteSynced(outside, "big", 4 << 20);
   std::filesystem::create_hard_link(dir.path() + "/a", dir.path() + "/b");
   std::filesystem::create_symlink(outside.path(), dir.path() + "/way-out");
-  const Result<DiskUse> use = ScanDisk(OpenDir(dir).get(), seconds(10));
+  const Result<DiskUse> use = ScanDisk(OpenToRead(dir).get(), seconds(10));
   ASSERT_TRUE(use.ok());
   EXPECT_EQ(use->inodes, 2U);
   EXPECT_LT(use->bytes, 2U << 20);
@@ -113,7 +113,7 @@ TEST(ScanDisk, CountsAnOverlayWhoseLayersLieOnSeveralFileSystems) {
 TEST(ScanDisk, SaysWhenItDidNotFinish) {
   TempDir dir;
   dir.Write("a/b/c", "x");
-  const Result<DiskUse> use = ScanDisk(OpenDir(dir).get(), Nanos(0));
+  const Result<DiskUse> use = ScanDisk(OpenToRead(dir).get(), Nanos(0));
   ASSERT_TRUE(use.ok());
   EXPECT_EQ(use->end, ScanEnd::kOutOfTime);
 }
@@ -194,11 +194,11 @@ TEST(ScanDisk, AClosedDirectoryIsNotEmpty) {
     TempDir dir;
     dir.Write("closed/hidden", "x");
     ::chmod((dir.path() + "/closed").c_str(), mode);
-    const Result<DiskUse> use = ScanDisk(OpenDir(dir).get(), seconds(10));
+    const Result<DiskUse> use = ScanDisk(OpenToRead(dir).get(), seconds(10));
     ASSERT_TRUE(use.ok());
     EXPECT_EQ(use->end, ScanEnd::kUnreadable) << mode;
     ::chmod((dir.path() + "/closed").c_str(), 0700);
-    EXPECT_TRUE(ScanDisk(OpenDir(dir).get(), seconds(10))->complete()) << "NO-CONTROL";
+    EXPECT_TRUE(ScanDisk(OpenToRead(dir).get(), seconds(10))->complete()) << "NO-CONTROL";
   }
 }
 

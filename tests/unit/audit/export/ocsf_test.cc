@@ -14,7 +14,7 @@ namespace {
 
 using test::CheckOcsf;
 
-std::vector<test::Json> Export(const Receipt& receipt) {
+std::vector<test::Json> ExportEvents(const Receipt& receipt) {
   std::vector<test::Json> events;
   const Result<std::string> lines = ExportLine(ExportFormat::kOcsf, FormatReceipt(receipt));
   EXPECT_TRUE(lines.ok());
@@ -26,18 +26,18 @@ std::vector<test::Json> Export(const Receipt& receipt) {
 
 TEST(ExportOcsf, HasWhatItsClassesDemandForEveryOutcome) {
   for (const char* const outcome : kOutcomes) {
-    const std::vector<test::Json> events = Export(Sample(outcome));
+    const std::vector<test::Json> events = ExportEvents(Sample(outcome));
     ASSERT_EQ(events.size(), 1U);
     EXPECT_EQ(CheckOcsf(events[0]), test::Strings()) << events[0].dump(1);
   }
-  for (const test::Json& event : Export(Attack())) {
+  for (const test::Json& event : ExportEvents(Attack())) {
     EXPECT_EQ(CheckOcsf(event), test::Strings()) << event.dump(1);
   }
 }
 
 // The control: take any demanded field away, and the rules see it.
 TEST(ExportOcsf, TheRulesCanFail) {
-  for (const test::Json& event : Export(Attack())) {
+  for (const test::Json& event : ExportEvents(Attack())) {
     for (const char* const field : {"activity_id", "category_uid", "class_uid", "severity_id",
                                     "time", "type_uid", "metadata", "action_id"}) {
       test::Json without = event;
@@ -52,7 +52,7 @@ TEST(ExportOcsf, TheRulesCanFail) {
     EXPECT_NE(CheckOcsf(wrong), test::Strings()) << "seconds";
   }
   for (const char* const field : {"actor", "api", "src_endpoint"}) {
-    test::Json call = Export(Sample())[0];
+    test::Json call = ExportEvents(Sample())[0];
     call.erase(field);
     EXPECT_NE(CheckOcsf(call), test::Strings()) << field;
   }
@@ -66,7 +66,7 @@ TEST(ExportOcsf, SaysWhatWasDoneAboutIt) {
   for (const Case& one :
        {Case{"success", 1, 1, 1, 1}, Case{"error", 1, 27, 2, 2}, Case{"denied", 2, 2, 2, 3},
         Case{"terminated", 2, 24, 2, 3}, Case{"gated", 3, 23, 0, 1}, Case{"unknown", 0, 0, 0, 3}}) {
-    const test::Json event = Export(Sample(one.outcome))[0];
+    const test::Json event = ExportEvents(Sample(one.outcome))[0];
     EXPECT_EQ(event["class_uid"], 6003);
     EXPECT_EQ(event["action_id"], one.action) << one.outcome;
     EXPECT_EQ(event["disposition_id"], one.disposition) << one.outcome;
@@ -77,7 +77,7 @@ TEST(ExportOcsf, SaysWhatWasDoneAboutIt) {
 }
 
 TEST(ExportOcsf, SaysWhoAndWhatAndWhen) {
-  const test::Json event = Export(Sample())[0];
+  const test::Json event = ExportEvents(Sample())[0];
   EXPECT_EQ(event["activity_id"], 99);
   EXPECT_EQ(event["type_uid"], 600399);
   EXPECT_EQ(event["time"], 1763175326999);
@@ -92,11 +92,11 @@ TEST(ExportOcsf, SaysWhoAndWhatAndWhen) {
   EXPECT_EQ(event["unmapped"]["coffer.manifest"], "sha256:aa");
   Receipt reads = Sample();
   reads.effect = "read-only";
-  EXPECT_EQ(Export(reads)[0]["type_uid"], 600302);
+  EXPECT_EQ(ExportEvents(reads)[0]["type_uid"], 600302);
 }
 
 TEST(ExportOcsf, DenialsOfIsolationAndIncidentsAreFindings) {
-  const std::vector<test::Json> events = Export(Attack());
+  const std::vector<test::Json> events = ExportEvents(Attack());
   ASSERT_EQ(events.size(), 4U) << "the call, an incident, two denials; not the denial of policy";
   std::set<std::string> uids;
   for (size_t i = 1; i < events.size(); ++i) {
@@ -113,7 +113,7 @@ TEST(ExportOcsf, DenialsOfIsolationAndIncidentsAreFindings) {
   // However many there are, there is an end.
   Receipt many = Attack();
   many.denials.assign(1000, many.denials[0]);
-  EXPECT_EQ(Export(many).size(), 65U);
+  EXPECT_EQ(ExportEvents(many).size(), 65U);
 }
 
 }  // namespace

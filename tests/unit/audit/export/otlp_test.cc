@@ -17,22 +17,22 @@ using test::SpansOf;
 constexpr const char* kTrace = "4bf92f3577b34da6a3ce929d0e0e4736";
 constexpr const char* kSpan = "00f067aa0ba902b7";
 
-test::Json Export(const Receipt& receipt, const TraceContext& trace = {}) {
+test::Json ExportTraces(const Receipt& receipt, const TraceContext& trace = {}) {
   const Result<std::string> line = ExportLine(ExportFormat::kOtlp, FormatReceipt(receipt), trace);
   return line.ok() ? test::Json::parse(*line) : test::Json();
 }
 
 TEST(ExportOtlp, FollowsTheSchemaForEveryOutcome) {
   for (const char* const outcome : kOutcomes) {
-    const test::Json request = Export(Sample(outcome));
+    const test::Json request = ExportTraces(Sample(outcome));
     EXPECT_EQ(CheckOtlp(request), test::Strings()) << request.dump(1);
   }
-  EXPECT_EQ(CheckOtlp(Export(Attack())), test::Strings());
+  EXPECT_EQ(CheckOtlp(ExportTraces(Attack())), test::Strings());
 }
 
 // The control: the rules see a document that breaks one of them.
 TEST(ExportOtlp, TheRulesCanFail) {
-  const test::Json good = Export(Attack());
+  const test::Json good = ExportTraces(Attack());
   const auto broken = [&](const auto& breaks) {
     test::Json request = good;
     breaks(request["resourceSpans"][0]["scopeSpans"][0]["spans"][0]);
@@ -55,7 +55,7 @@ TEST(ExportOtlp, TheRulesCanFail) {
 }
 
 TEST(ExportOtlp, UsesTheGenAiConventions) {
-  const test::Json span = SpansOf(Export(Sample()))[0];
+  const test::Json span = SpansOf(ExportTraces(Sample()))[0];
   EXPECT_EQ(span["name"], "execute_tool python");
   EXPECT_EQ(span["kind"], 1);
   EXPECT_EQ(AttributeOf(span, "gen_ai.operation.name"), "execute_tool");
@@ -74,36 +74,36 @@ TEST(ExportOtlp, UsesTheGenAiConventions) {
 }
 
 TEST(ExportOtlp, AFailureHasATypeAndAStatus) {
-  const test::Json span = SpansOf(Export(Sample("terminated")))[0];
+  const test::Json span = SpansOf(ExportTraces(Sample("terminated")))[0];
   EXPECT_EQ(AttributeOf(span, "error.type"), "limit.wall");
   EXPECT_EQ(span["status"]["code"], 2);
   EXPECT_EQ(span["status"]["message"], "what went wrong");
   EXPECT_EQ(AttributeOf(span, "coffer.limit.wall.breached"), "true");
   Receipt plain = Sample("error");
   plain.error_class.clear();
-  EXPECT_EQ(AttributeOf(SpansOf(Export(plain))[0], "error.type"), "error");
+  EXPECT_EQ(AttributeOf(SpansOf(ExportTraces(plain))[0], "error.type"), "error");
 }
 
 TEST(ExportOtlp, HangsWhereTheAgentsTraceIs) {
-  const test::Json given = SpansOf(Export(Sample(), {kTrace, kSpan}))[0];
+  const test::Json given = SpansOf(ExportTraces(Sample(), {kTrace, kSpan}))[0];
   EXPECT_EQ(given["traceId"], kTrace);
   EXPECT_EQ(given["parentSpanId"], kSpan);
   // The receipt's own does as well.
   Receipt own = Sample();
   own.identity.trace_id = kTrace;
   own.identity.parent_span = kSpan;
-  EXPECT_EQ(SpansOf(Export(own))[0], given);
+  EXPECT_EQ(SpansOf(ExportTraces(own))[0], given);
   // Nothing, or nonsense: an id of its own, the same each time.
-  const test::Json alone = SpansOf(Export(Sample()))[0];
+  const test::Json alone = SpansOf(ExportTraces(Sample()))[0];
   EXPECT_FALSE(alone.contains("parentSpanId"));
   EXPECT_NE(alone["traceId"], kTrace);
   for (const char* const bad :
        {"4BF92F3577B34DA6A3CE929D0E0E4736", "00000000000000000000000000000000", "4bf9", "x\"y"}) {
-    EXPECT_EQ(SpansOf(Export(Sample(), {bad, kSpan}))[0], alone) << bad;
+    EXPECT_EQ(SpansOf(ExportTraces(Sample(), {bad, kSpan}))[0], alone) << bad;
   }
   Receipt other = Sample();
   other.identity.call_id = kParent;
-  EXPECT_NE(SpansOf(Export(other))[0]["traceId"], alone["traceId"]);
+  EXPECT_NE(SpansOf(ExportTraces(other))[0]["traceId"], alone["traceId"]);
 }
 
 TEST(ExportOtlp, ACallOfACallHangsBelowIt) {
@@ -111,18 +111,18 @@ TEST(ExportOtlp, ACallOfACallHangsBelowIt) {
   parent.identity.call_id = kParent;
   Receipt child = Sample();
   child.identity.parent_id = kParent;
-  const test::Json above = SpansOf(Export(parent, {kTrace, kSpan}))[0];
-  const test::Json below = SpansOf(Export(child, {kTrace, kSpan}))[0];
+  const test::Json above = SpansOf(ExportTraces(parent, {kTrace, kSpan}))[0];
+  const test::Json below = SpansOf(ExportTraces(child, {kTrace, kSpan}))[0];
   EXPECT_EQ(below["parentSpanId"], above["spanId"]);
   EXPECT_EQ(below["traceId"], above["traceId"]);
   // Without a trace each has its own, and a link says so.
-  const test::Json linked = SpansOf(Export(child))[0];
-  EXPECT_EQ(linked["links"][0]["traceId"], SpansOf(Export(parent))[0]["traceId"]);
+  const test::Json linked = SpansOf(ExportTraces(child))[0];
+  EXPECT_EQ(linked["links"][0]["traceId"], SpansOf(ExportTraces(parent))[0]["traceId"]);
   EXPECT_EQ(linked["links"][0]["spanId"], above["spanId"]);
 }
 
 TEST(ExportOtlp, StepsAreSpansInsideTheCall) {
-  const std::vector<test::Json> spans = SpansOf(Export(Sample()));
+  const std::vector<test::Json> spans = SpansOf(ExportTraces(Sample()));
   ASSERT_EQ(spans.size(), 4U);
   const char* const names[] = {"coffer.decide", "coffer.launch", "coffer.run"};
   for (size_t i = 0; i < 3; ++i) {
@@ -143,16 +143,16 @@ TEST(ExportOtlp, StepsAreSpansInsideTheCall) {
   // What never started has none of them.
   Receipt refused = Sample("denied");
   refused.started_at = Nanos(0);
-  EXPECT_EQ(SpansOf(Export(refused)).size(), 1U);
+  EXPECT_EQ(SpansOf(ExportTraces(refused)).size(), 1U);
   // A clock that was set back, or steps that are longer than the call, bend nothing.
   Receipt bent = Sample();
   bent.finished_at = bent.requested_at - std::chrono::seconds(5);
   bent.steps_us = {{"spawned", -100}, {"exec", 99'000'000}};
-  EXPECT_EQ(CheckOtlp(Export(bent)), test::Strings());
+  EXPECT_EQ(CheckOtlp(ExportTraces(bent)), test::Strings());
 }
 
 TEST(ExportOtlp, DenialsAreEventsWithoutTargets) {
-  const test::Json span = SpansOf(Export(Attack()))[0];
+  const test::Json span = SpansOf(ExportTraces(Attack()))[0];
   ASSERT_EQ(span["events"].size(), 3U);
   EXPECT_EQ(span["events"][0]["name"], "coffer.denial");
   EXPECT_EQ(AttributeOf(span["events"][0], "coffer.denial.rule"), "seccomp.default");

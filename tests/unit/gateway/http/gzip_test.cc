@@ -30,7 +30,7 @@ Response InPieces(std::string_view text) {
   return response;
 }
 
-std::string Joined(const Response& response) {
+std::string JoinedPieces(const Response& response) {
   std::string all = response.body;
   for (const std::string& piece : response.pieces) {
     all += piece;
@@ -98,10 +98,10 @@ TEST(Gzip, UnpacksToWhatItWas) {
       }
       Response whole = JsonResponse(200, text);
       CompressBody(true, Never, &whole);
-      EXPECT_EQ(test::Gunzip(Joined(whole)), text);
+      EXPECT_EQ(test::Gunzip(JoinedPieces(whole)), text);
       Response cut = InPieces(text);
       CompressBody(true, Never, &cut);
-      EXPECT_EQ(test::Gunzip(Joined(cut)), text);
+      EXPECT_EQ(test::Gunzip(JoinedPieces(cut)), text);
       ASSERT_NE(FieldOf(cut, "Content-Encoding"), nullptr);
       EXPECT_EQ(*FieldOf(cut, "Content-Encoding"), "gzip");
       EXPECT_EQ(*FieldOf(cut, "Vary"), "Accept-Encoding");

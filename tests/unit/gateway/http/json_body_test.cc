@@ -8,7 +8,7 @@ namespace {
 
 const std::string kId = "01890a5d-ac96-774b-bcce-b302099a8057";
 
-std::string CodeOf(std::string_view text) {
+std::string CodeOfBody(std::string_view text) {
   const auto request = ParseCallBody(text, HttpLimits());
   return request.ok() ? "ok" : request.refusal().code;
 }
@@ -97,18 +97,18 @@ TEST(CallBody, ListsEverythingThatIsWrong) {
 }
 
 TEST(CallBody, RefusesByKind) {
-  EXPECT_EQ(CodeOf(""), "json.syntax");
-  EXPECT_EQ(CodeOf("null"), "json.type");
-  EXPECT_EQ(CodeOf("\"x\""), "json.type");
-  EXPECT_EQ(CodeOf("{}"), "body.invalid");
-  EXPECT_EQ(CodeOf("\xef\xbb\xbf{\"tool\":\"t\"}"), "json.syntax");
-  EXPECT_EQ(CodeOf("{\"tool\":\"t\"} x"), "json.syntax");
-  EXPECT_EQ(CodeOf(R"({"tool":"t","args":{"a":1,"a":2}})"), "json.duplicate");
-  EXPECT_EQ(CodeOf("{\"tool\":\"t\",\"args\":{\"a\":\"\xc0\xaf\"}}"), "json.syntax");
-  EXPECT_EQ(CodeOf(R"({"tool":"t","args":{"a":"\u0000"}})"),
+  EXPECT_EQ(CodeOfBody(""), "json.syntax");
+  EXPECT_EQ(CodeOfBody("null"), "json.type");
+  EXPECT_EQ(CodeOfBody("\"x\""), "json.type");
+  EXPECT_EQ(CodeOfBody("{}"), "body.invalid");
+  EXPECT_EQ(CodeOfBody("\xef\xbb\xbf{\"tool\":\"t\"}"), "json.syntax");
+  EXPECT_EQ(CodeOfBody("{\"tool\":\"t\"} x"), "json.syntax");
+  EXPECT_EQ(CodeOfBody(R"({"tool":"t","args":{"a":1,"a":2}})"), "json.duplicate");
+  EXPECT_EQ(CodeOfBody("{\"tool\":\"t\",\"args\":{\"a\":\"\xc0\xaf\"}}"), "json.syntax");
+  EXPECT_EQ(CodeOfBody(R"({"tool":"t","args":{"a":"\u0000"}})"),
             "ok");  // the schema's and the template's business
   for (const char* wrong : {"", "T", "a/b", "a b", "-a", "a-", "\\u0000"}) {
-    EXPECT_EQ(CodeOf(std::string(R"({"tool":")") + wrong + "\"}"), "body.invalid") << wrong;
+    EXPECT_EQ(CodeOfBody(std::string(R"({"tool":")") + wrong + "\"}"), "body.invalid") << wrong;
   }
 }
 

@@ -6,7 +6,7 @@
 namespace coffer::gateway {
 namespace {
 
-std::string Head(const std::string& fields) {
+std::string HeadOf(const std::string& fields) {
   return "GET /v1/tools HTTP/1.1\r\nHost: localhost\r\n" + fields + "\r\n";
 }
 
@@ -35,12 +35,12 @@ TEST(KnownTenants, OnlyTheRequestsOwnFieldCounts) {
   KnownTenants known;
   known.Remember("one", "acme");
   const std::string field = "Authorization: Bearer one\r\n";
-  EXPECT_EQ(known.FindInHead(Head(field), limits), "acme");
-  EXPECT_EQ(known.FindInHead(Head("authorization: bearer one\r\n"), limits), "acme");
+  EXPECT_EQ(known.FindInHead(HeadOf(field), limits), "acme");
+  EXPECT_EQ(known.FindInHead(HeadOf("authorization: bearer one\r\n"), limits), "acme");
   for (const std::string& bytes :
-       {std::string(), Head(""), Head("Authorization: Bearer two\r\n"), Head(field + field),
-        Head("Authorization: Basic one\r\n"), Head("") + field + "\r\n",
-        Head(field).substr(0, Head(field).size() - 2), "\x16\x03\x01" + Head(field)}) {
+       {std::string(), HeadOf(""), HeadOf("Authorization: Bearer two\r\n"), HeadOf(field + field),
+        HeadOf("Authorization: Basic one\r\n"), HeadOf("") + field + "\r\n",
+        HeadOf(field).substr(0, HeadOf(field).size() - 2), "\x16\x03\x01" + HeadOf(field)}) {
     EXPECT_EQ(known.FindInHead(bytes, limits), "") << bytes;
   }
 }

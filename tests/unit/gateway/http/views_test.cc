@@ -20,7 +20,7 @@ std::string KeysOf(const ordered_json& object) {
   return keys;
 }
 
-std::string Joined(JsonPieces text) {
+std::string JoinedView(JsonPieces text) {
   std::string whole;
   for (std::string piece = text.Next(); !piece.empty(); piece = text.Next()) {
     whole += piece;
@@ -42,7 +42,7 @@ CallView Call() {
 // The names of the public contract, in its order.
 TEST(Views, ACallHasTheNamesOfTheContract) {
   CallView call = Call();
-  const auto json = ordered_json::parse(Joined(FormatCallResult(call)));
+  const auto json = ordered_json::parse(JoinedView(FormatCallResult(call)));
   EXPECT_EQ(KeysOf(json), "call_id outcome result error denials log ");
   EXPECT_EQ(KeysOf(json["result"]), "stdout stderr truncated exit structured ");
   EXPECT_EQ(KeysOf(json["error"]), "class message ");
@@ -57,7 +57,7 @@ TEST(Views, ACallHasTheNamesOfTheContract) {
 TEST(Views, NothingIsNull) {
   CallView call;
   call.identity.call_id = "c";
-  const auto json = ordered_json::parse(Joined(FormatCallResult(call)));
+  const auto json = ordered_json::parse(JoinedView(FormatCallResult(call)));
   EXPECT_TRUE(json["outcome"].is_null());
   EXPECT_TRUE(json["result"].is_null());
   EXPECT_TRUE(json["error"].is_null());

@@ -12,7 +12,7 @@
 namespace coffer::gateway {
 namespace {
 
-policy::Manifest Server() {
+policy::Manifest ServerSays() {
   policy::Manifest server;
   server.tool.name = "other";
   server.run.runtime = "host-usr";
@@ -29,7 +29,7 @@ TEST(ForeignTools, KeepTheirSchemaAndLoseTheirClaims) {
                                  {"properties", {{"path", {{"type", "string"}}}}},
                                  {"required", {"path"}}});
   tool["annotations"] = {{"readOnlyHint", true}, {"destructiveHint", false}};
-  const ForeignTools read = ReadForeignTools(Json::array({tool}), Server());
+  const ForeignTools read = ReadForeignTools(Json::array({tool}), ServerSays());
   ASSERT_TRUE(read.left_out.empty()) << read.left_out.front();
   const ForeignTool& made = read.tools.at("other-read-file");
   EXPECT_EQ(made.name, "Read_File");
@@ -51,7 +51,7 @@ TEST(ForeignTools, WhatHidesSomethingIsLeftOut) {
                    Tool("hidden", {{"type", "object"},
                                    {"properties", {{"a\xe2\x80\x8b", {{"type", "string"}}}}}}),
                    Tool("good"), Tool("Good")});
-  const ForeignTools read = ReadForeignTools(list, Server());
+  const ForeignTools read = ReadForeignTools(list, ServerSays());
   EXPECT_EQ(read.tools.size(), 1U);
   EXPECT_TRUE(read.tools.contains("other-good"));
   EXPECT_EQ(read.left_out.size(), 10U);

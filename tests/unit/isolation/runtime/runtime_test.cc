@@ -16,7 +16,7 @@
 namespace coffer::isolation {
 namespace {
 
-const ResolveOptions kFresh{.use_cache = false};
+const ResolveOptions kFreshCache{.use_cache = false};
 
 // Runs the system's program of that name in its default runtime, and expects it to print `expected` as its last line.
 void ExpectInside(std::vector<std::string> argv, const std::string& expected) {
@@ -27,7 +27,7 @@ void ExpectInside(std::vector<std::string> argv, const std::string& expected) {
     }
     argv[0] = program;  // PATH may name another one first
   }
-  const Result<Command> command = ResolveCommand(argv, {}, kFresh);
+  const Result<Command> command = ResolveCommand(argv, {}, kFreshCache);
   ASSERT_TRUE(command.ok()) << command.error().message;
   const InsideResult result = RunInside(command->runtime, command->program, command->argv);
   if (!result.supported) {
@@ -114,7 +114,7 @@ TEST(Runtime, ShellToolsWork) {
 
 // Each program of the set starts: no library of any of them is missing.
 TEST(Runtime, EveryProgramOfTheShellStarts) {
-  const Result<RuntimeSet> set = ResolveRuntimes({"bash"}, kFresh);
+  const Result<RuntimeSet> set = ResolveRuntimes({"bash"}, kFreshCache);
   ASSERT_TRUE(set.ok()) << set.error().message;
   const InsideResult result = RunInside(*set, "/bin/sh", {"sh", "-c", R"(
 for p in /usr/bin/*; do
@@ -136,7 +136,7 @@ TEST(Runtime, BusyboxHasItsApplets) {
 
 TEST(Runtime, HostUsrRunsAnything) {
   const Result<Command> command =
-      ResolveCommand({"awk", "BEGIN { print 7 }"}, {"host-usr"}, kFresh);
+      ResolveCommand({"awk", "BEGIN { print 7 }"}, {"host-usr"}, kFreshCache);
   ASSERT_TRUE(command.ok()) << command.error().message;
   const InsideResult result = RunInside(command->runtime, command->program, command->argv);
   if (!result.supported) {
@@ -146,7 +146,7 @@ TEST(Runtime, HostUsrRunsAnything) {
 }
 
 TEST(Runtime, ASingleProgramIsThreeFiles) {
-  const Result<Command> command = ResolveCommand({"/bin/true"}, {}, kFresh);
+  const Result<Command> command = ResolveCommand({"/bin/true"}, {}, kFreshCache);
   ASSERT_TRUE(command.ok()) << command.error().message;
   EXPECT_EQ(command->argv, std::vector<std::string>{"/bin/true"});
   EXPECT_TRUE(command->runtimes.empty());
@@ -179,7 +179,7 @@ TEST(Runtime, NoSetuidNoCompilerNoPackageManagerNoNetworkTool) {
       forbidden.erase("npm");
     }
     const bool compound = name == "git" || name == "gcc" || name == "java";  // trees of programs
-    const Result<RuntimeSet> set = ResolveRuntimes({std::string(name)}, kFresh);
+    const Result<RuntimeSet> set = ResolveRuntimes({std::string(name)}, kFreshCache);
     if (!set.ok()) {
       EXPECT_EQ(set.error().kind, ErrorKind::kHost) << set.error().message;
       continue;
@@ -210,13 +210,13 @@ TEST(Runtime, NoSetuidNoCompilerNoPackageManagerNoNetworkTool) {
 }
 
 TEST(Runtime, TheShellIsNotEndless) {
-  const Result<RuntimeSet> set = ResolveRuntimes({"sh"}, kFresh);
+  const Result<RuntimeSet> set = ResolveRuntimes({"sh"}, kFreshCache);
   ASSERT_TRUE(set.ok());
   EXPECT_LE(set->files.size(), 130U);
 }
 
 TEST(Runtime, SeveralTogether) {
-  const Result<RuntimeSet> both = ResolveRuntimes({"sh", "perl"}, kFresh);
+  const Result<RuntimeSet> both = ResolveRuntimes({"sh", "perl"}, kFreshCache);
   ASSERT_TRUE(both.ok()) << both.error().message;
   EXPECT_FALSE(FindInside(*both, "/usr/bin/perl").empty());
   EXPECT_FALSE(FindInside(*both, "/bin/ls").empty());
@@ -227,7 +227,7 @@ TEST(Runtime, SeveralTogether) {
 }
 
 TEST(Runtime, UnknownNamesAreRefusedWithTheKnownOnes) {
-  const Result<RuntimeSet> set = ResolveRuntimes({"ruby"}, kFresh);
+  const Result<RuntimeSet> set = ResolveRuntimes({"ruby"}, kFreshCache);
   ASSERT_FALSE(set.ok());
   EXPECT_EQ(set.error().kind, ErrorKind::kRefused);
   EXPECT_NE(set.error().hint.find("python3, node"), std::string::npos);

@@ -33,7 +33,7 @@ using policy::SyscallProfile;
 using raw::Arg;
 using raw::Syscall;
 
-struct Shared {
+struct SharedFiles {
   std::atomic<int> listener;
   std::atomic<int> taken;
   long answer;
@@ -68,8 +68,8 @@ class Attributes : public ::testing::Test {
     EXPECT_TRUE(served.ok() && program.ok());
     plan.served = std::move(served).value();
 
-    auto* shared = static_cast<Shared*>(
-        ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    auto* shared = static_cast<SharedFiles*>(::mmap(
+        nullptr, sizeof(SharedFiles), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     const pid_t child = ::fork();
     if (child == 0) {
       ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
@@ -100,7 +100,7 @@ class Attributes : public ::testing::Test {
     ::waitpid(child, nullptr, 0);
     refused_ = recorder.total();
     const long answer = shared->answer;
-    ::munmap(shared, sizeof(Shared));
+    ::munmap(shared, sizeof(SharedFiles));
     return answer;
   }
 

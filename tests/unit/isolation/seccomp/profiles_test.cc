@@ -29,8 +29,8 @@ constexpr FilterOptions kNothing = {};
 constexpr FilterOptions kEverything = {
     .inet_sockets = true, .unix_sockets = true, .host_paths = false};
 
-std::string Ask(SyscallProfile profile, FilterOptions options, uint32_t arch,
-                const std::string& name, const Args& args = {}) {
+std::string AskProfile(SyscallProfile profile, FilterOptions options, uint32_t arch,
+                       const std::string& name, const Args& args = {}) {
   const SyscallTable& table = TableFor(arch);
   const std::optional<uint32_t> number = table.Find(name);
   if (!number) {
@@ -48,7 +48,7 @@ std::string Three(const std::string& name, const Args& args = {},
   for (size_t i = 0; i < kArches.size(); ++i) {
     for (const SyscallProfile profile : kAll) {
       answers[i] +=
-          (answers[i].empty() ? "" : ", ") + Ask(profile, options, kArches[i], name, args);
+          (answers[i].empty() ? "" : ", ") + AskProfile(profile, options, kArches[i], name, args);
     }
   }
   if (answers[0] == answers[1] || answers[0].starts_with("no such call")) {
@@ -59,7 +59,6 @@ std::string Three(const std::string& name, const Args& args = {},
 
 constexpr const char* kAllowed = "allow, allow, allow";
 constexpr const char* kRefused = "notify, notify, notify";
-constexpr uint64_t kUpperHalf = 0xdead'beef'0000'0000;
 
 TEST(Profiles, WhatEveryProgramNeeds) {
   for (const char* name : {"read",

@@ -25,6 +25,8 @@
 namespace coffer::isolation {
 
 inline constexpr std::array<uint32_t, 2> kArches = {SCMP_ARCH_AARCH64, SCMP_ARCH_X86_64};
+// Of an argument: the kernel looks at the lower half of many.
+inline constexpr uint64_t kUpperHalf = 0xdead'beef'0000'0000;
 
 inline const SyscallTable& TableFor(uint32_t arch) {
   static const LibseccompTable aarch64(SCMP_ARCH_AARCH64);

@@ -18,9 +18,9 @@ namespace {
 using policy::SyscallProfile;
 
 constexpr int kNewestAbi = 7;
-constexpr uint64_t kUpperHalf = 0xdead'beef'0000'0000;
 
-std::string Ask(const Profile& profile, uint32_t arch, const std::string& name, const Args& args) {
+std::string AskNarrowed(const Profile& profile, uint32_t arch, const std::string& name,
+                        const Args& args) {
   const SyscallTable& table = TableFor(arch);
   const std::optional<uint32_t> number = table.Find(name);
   if (!number) {
@@ -38,9 +38,9 @@ std::string Narrowing(const std::string& name, const Args& args = {}, int abi = 
   KeepToOwnProcess(abi, narrow);
   std::string answer;
   for (const uint32_t arch : kArches) {
-    const std::string before = Ask(wide, arch, name, args);
+    const std::string before = AskNarrowed(wide, arch, name, args);
     if (before != "no such call") {
-      const std::string here = before + " -> " + Ask(narrow, arch, name, args);
+      const std::string here = before + " -> " + AskNarrowed(narrow, arch, name, args);
       EXPECT_TRUE(answer.empty() || answer == here) << name << ": " << answer << " / " << here;
       answer = here;
     }

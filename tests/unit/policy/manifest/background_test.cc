@@ -15,7 +15,7 @@ std::string With(const std::string& more) {
   return SmallestText() + "[files]\nworkspace = \"session-write\"\n" + more;
 }
 
-std::string Mistake(const std::string& text) {
+std::string FirstMistake(const std::string& text) {
   const ParsedManifest parsed = ParseManifest(text, "f");
   return parsed.mistakes.empty() ? "" : FormatMistake("f", parsed.mistakes.front());
 }
@@ -35,27 +35,28 @@ TEST(ManifestBackground, IsNotAllowedUnlessItIsSaid) {
 }
 
 TEST(ManifestBackground, MistakesAreFound) {
-  EXPECT_THAT(Mistake(With("[background]\nports = [\"3000\"]\n")), HasSubstr("wall"));
-  EXPECT_THAT(Mistake(With("[background]\nwall = \"25h\"\n")), HasSubstr("24h"));
+  EXPECT_THAT(FirstMistake(With("[background]\nports = [\"3000\"]\n")), HasSubstr("wall"));
+  EXPECT_THAT(FirstMistake(With("[background]\nwall = \"25h\"\n")), HasSubstr("24h"));
   for (const char* port : {"80", "0", "65536", "9000-8000", "x", "3000-", "1023-2000"}) {
-    EXPECT_THAT(
-        Mistake(With("[background]\nwall = \"1h\"\nports = [\"" + std::string(port) + "\"]\n")),
-        HasSubstr("is not a port"))
+    EXPECT_THAT(FirstMistake(
+                    With("[background]\nwall = \"1h\"\nports = [\"" + std::string(port) + "\"]\n")),
+                HasSubstr("is not a port"))
         << port;
   }
-  EXPECT_THAT(Mistake(SmallestText() + "[background]\nwall = \"1h\"\n"),
+  EXPECT_THAT(FirstMistake(SmallestText() + "[background]\nwall = \"1h\"\n"),
               HasSubstr("belongs to a session"));
-  EXPECT_THAT(Mistake(With("[background]\nwall = \"1h\"\nports = [\"3000\"]\n[isolation]\n"
-                           "level = \"process\"\n")),
+  EXPECT_THAT(FirstMistake(With("[background]\nwall = \"1h\"\nports = [\"3000\"]\n[isolation]\n"
+                                "level = \"process\"\n")),
               HasSubstr("no ports"));
-  EXPECT_EQ(Mistake(With("[background]\nwall = \"1h\"\n")), "") << "the control";
+  EXPECT_EQ(FirstMistake(With("[background]\nwall = \"1h\"\n")), "") << "the control";
 }
 
 TEST(ManifestBackground, RetriesWaitAsTheManifestSays) {
   EXPECT_EQ(MustParse(kSmallest).retry, std::chrono::seconds(10));
   EXPECT_EQ(MustParse(SmallestText() + "[rate]\nretry = \"2m\"\n").retry, std::chrono::minutes(2));
   EXPECT_EQ(MustParse(SmallestText() + "[rate]\nretry = \"off\"\n").retry, Nanos(0));
-  EXPECT_THAT(Mistake(SmallestText() + "[rate]\nretry = \"never\"\n"), HasSubstr("rate.retry"));
+  EXPECT_THAT(FirstMistake(SmallestText() + "[rate]\nretry = \"never\"\n"),
+              HasSubstr("rate.retry"));
 }
 
 }  // namespace

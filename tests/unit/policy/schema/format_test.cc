@@ -9,13 +9,13 @@
 namespace coffer::policy {
 namespace {
 
-struct Case {
+struct FormatCase {
   const char* format;
   std::vector<std::string> good;
   std::vector<std::string> bad;
 };
 
-class SchemaFormat : public testing::TestWithParam<Case> {};
+class SchemaFormat : public testing::TestWithParam<FormatCase> {};
 
 TEST_P(SchemaFormat, Table) {
   const Format* const format = FindFormat(GetParam().format);
@@ -32,7 +32,7 @@ TEST_P(SchemaFormat, Table) {
 
 INSTANTIATE_TEST_SUITE_P(
     Formats, SchemaFormat,
-    testing::ValuesIn(std::vector<Case>{
+    testing::ValuesIn(std::vector<FormatCase>{
         {"date",
          {"2024-02-29", "2000-02-29", "0000-01-01"},
          {"", "2023-02-29", "1900-02-29", "2026-04-31", "2026-13-01", "2026-1-1", "2026-01-01 ",

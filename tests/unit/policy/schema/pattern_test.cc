@@ -18,13 +18,13 @@ bool Found(const Pattern& pattern, std::string_view text) {
   return search.found;
 }
 
-struct Case {
+struct PatternCase {
   const char* pattern;
   std::vector<std::string> found;
   std::vector<std::string> missing;
 };
 
-class SchemaPattern : public testing::TestWithParam<Case> {};
+class SchemaPattern : public testing::TestWithParam<PatternCase> {};
 
 TEST_P(SchemaPattern, FindsWhatEcmaFinds) {
   const auto pattern = Pattern::Compile(GetParam().pattern);
@@ -41,7 +41,7 @@ TEST_P(SchemaPattern, FindsWhatEcmaFinds) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, SchemaPattern,
-    testing::ValuesIn(std::vector<Case>{
+    testing::ValuesIn(std::vector<PatternCase>{
         {"", {"", "a"}, {}},
         {"b", {"abc", "b"}, {"", "a", "B"}},
         {"^a", {"ab"}, {"ba", "b\na"}},
@@ -79,12 +79,12 @@ INSTANTIATE_TEST_SUITE_P(
         {"^a{1000}$", {std::string(1000, 'a')}, {std::string(999, 'a')}},
     }));
 
-struct Refusal {
+struct PatternRefusal {
   const char* pattern;
   const char* reason;
 };
 
-class SchemaPatternRefusal : public testing::TestWithParam<Refusal> {};
+class SchemaPatternRefusal : public testing::TestWithParam<PatternRefusal> {};
 
 TEST_P(SchemaPatternRefusal, SaysWhy) {
   const auto pattern = Pattern::Compile(GetParam().pattern);
@@ -94,7 +94,7 @@ TEST_P(SchemaPatternRefusal, SaysWhy) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, SchemaPatternRefusal,
-                         testing::ValuesIn(std::vector<Refusal>{
+                         testing::ValuesIn(std::vector<PatternRefusal>{
                              {"(?=a)", "lookahead"},
                              {"(?!a)", "lookahead"},
                              {"(?<=a)", "lookbehind"},
