@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
+#include <vector>
 
 #include "base/fault.h"
 
@@ -116,8 +118,13 @@ Result<UniqueFd> OpenNoLinks(int dir, const std::string& path, int flags) {
 }
 
 Result<std::string> ReadFd(int fd, size_t limit) {
+  // Most files are small. One that is not is read in larger pieces: its calls would take longer than its bytes.
+  constexpr size_t kFirst = 4096;
+  constexpr size_t kMost = 64 << 10;
   std::string text;
-  std::array<char, 4096> buffer;
+  std::vector<char> larger;
+  std::array<char, kFirst> small;
+  std::span<char> buffer(small);
   for (;;) {
     const long got =
         RetryEintr([&] { return Syscall(SYS_read, fd, Arg(buffer.data()), buffer.size()); });
@@ -131,6 +138,10 @@ Result<std::string> ReadFd(int fd, size_t limit) {
       return Error{ErrorKind::kHost, "sys.read.limit", "file is larger than expected", {}, EFBIG};
     }
     text.append(buffer.data(), static_cast<size_t>(got));
+    if (larger.empty() && text.size() >= 4 * kFirst) {
+      larger.resize(kMost);
+      buffer = larger;
+    }
   }
 }
 

@@ -7,14 +7,18 @@ namespace coffer::daemon {
 
 using gateway::CallEvent;
 
+namespace {
+// A call has 32 questions. The bound is for a runner that does not keep to it.
+constexpr uint32_t kMostAsked = 32;
+}  // namespace
+
 RunningCall::RunningCall(net::Loop& loop, std::shared_ptr<EventRoom> room, call::ReadyCall ready,
-                         call::RunChannels channels, std::function<void(std::string_view)> printed,
-                         std::function<void()> done)
+                         call::RunChannels channels, Hooks hooks)
     : ready_(std::move(ready)),
       log_(std::make_shared<EventLog>(std::move(room))),
       collector_(
           std::move(channels),
-          [log = log_, printed = std::move(printed)](call::Stream stream, std::string_view piece) {
+          [log = log_, printed = hooks.printed](call::Stream stream, std::string_view piece) {
             if (printed) {
               printed(piece);
             }
@@ -22,7 +26,7 @@ RunningCall::RunningCall(net::Loop& loop, std::shared_ptr<EventRoom> room, call:
                 stream == call::Stream::kOut ? CallEvent::Kind::kStdout : CallEvent::Kind::kStderr,
                 piece);
           }),
-      done_(std::move(done)) {
+      hooks_(std::move(hooks)) {
   log_->AddState("running");
   for (size_t i = 0; i < watches_.size(); ++i) {
     ::fcntl(collector_.fd(i), F_SETFL, O_NONBLOCK);
@@ -32,12 +36,24 @@ RunningCall::RunningCall(net::Loop& loop, std::shared_ptr<EventRoom> room, call:
 
 void RunningCall::Read(size_t channel) {
   collector_.Read(channel);
+  TellAsked();
   if (collector_.fd(channel) >= 0) {
     return;
   }
   const std::shared_ptr<void> keep = std::move(watches_[channel]);  // we are running inside it
   if (collector_.done()) {
-    done_();
+    hooks_.done();
+  }
+}
+
+// Numbers only grow, so one that was told is not told again.
+void RunningCall::TellAsked() {
+  for (const egress::AccessNotice& notice : collector_.waiting()) {
+    if (notice.id > last_asked_ && asked_ < kMostAsked && hooks_.asked) {
+      last_asked_ = notice.id;
+      ++asked_;
+      hooks_.asked(notice);
+    }
   }
 }
 

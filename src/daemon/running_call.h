@@ -18,11 +18,14 @@ namespace coffer::daemon {
 
 class RunningCall {
  public:
-  // `printed`, unless it is empty, sees all output as it comes. `done` is called once, when all three channels have ended.
-  // Both on the loop.
+  // All on the loop, and what is empty is left out.
+  struct Hooks {
+    std::function<void(std::string_view)> printed;           // all output as it comes
+    std::function<void(const egress::AccessNotice&)> asked;  // access that it waits for, each once
+    std::function<void()> done;  // once, when all three channels have ended
+  };
   RunningCall(net::Loop& loop, std::shared_ptr<EventRoom> room, call::ReadyCall ready,
-              call::RunChannels channels, std::function<void(std::string_view)> printed,
-              std::function<void()> done);
+              call::RunChannels channels, Hooks hooks);
 
   const call::ReadyCall& ready() const { return ready_; }
   std::shared_ptr<EventLog> shared_log() const { return log_; }
@@ -34,12 +37,15 @@ class RunningCall {
 
  private:
   void Read(size_t channel);
+  void TellAsked();
 
   call::ReadyCall ready_;
   std::shared_ptr<EventLog> log_;
   call::Collector collector_;
   std::array<std::shared_ptr<void>, call::Collector::kChannels> watches_;
-  std::function<void()> done_;
+  Hooks hooks_;
+  uint32_t last_asked_ = 0;  // the number of the last request for access that was told
+  uint32_t asked_ = 0;       // how many were
 };
 
 }  // namespace coffer::daemon

@@ -178,6 +178,8 @@ class DaemonService : public gateway::Service {
   void FollowLog(const gateway::ProcessName& name, const gateway::LogRange& range, Nanos deadline,
                  const gateway::Reply<gateway::ProcessLogView>& reply);
   std::vector<gateway::AccessView> AccessOf(const gateway::Identity& who) const;
+  // In the log and to receivers of events, so that no operator has to look again and again.
+  void TellAsked(const std::string& call_id, const egress::AccessNotice& notice);
   // A call of this tenant that runs here, or null.
   Flight* FindFlight(const gateway::Identity& who, const std::string& call_id);
 

@@ -50,6 +50,25 @@ std::vector<gateway::AccessView> DaemonService::AccessOf(const gateway::Identity
   return views;
 }
 
+void DaemonService::TellAsked(const std::string& call_id, const egress::AccessNotice& notice) {
+  const auto call = calls_.find(call_id);
+  if (call == calls_.end()) {
+    return;
+  }
+  const store::CallIdentity& identity = call->second.request.identity;
+  const std::string tenant = identity.tenant.name();
+  const std::map<std::string, std::string> detail = {
+      {"access", fmt::format("{}.{}", call_id, notice.id)},
+      {"call", call_id},
+      {"tool", identity.tool},
+      {"agent", identity.agent},
+      {"host", Printable(notice.host)},
+      {"port", fmt::to_string(notice.port)}};
+  context_.workers().SubmitAlways(Lane{tenant, ""}, [this, tenant, detail] {
+    (void)context_.recorder().Happened(tenant, "access.asked", detail);
+  });
+}
+
 void DaemonService::ListAccess(const gateway::Identity& who,
                                gateway::Reply<std::vector<gateway::AccessView>> reply) {
   reply(AccessOf(who));

@@ -163,14 +163,15 @@ void DaemonService::Watch(const std::shared_ptr<call::ReadyCall>& ready,
   } else {
     reply(RunningView(flight.request));
   }
-  std::function<void(std::string_view)> print;
+  RunningCall::Hooks hooks;
   if (ready->run.background) {
-    print = [this, id](std::string_view text) { processes_.Print(id, text); };
+    hooks.printed = [this, id](std::string_view text) { processes_.Print(id, text); };
   }
+  hooks.asked = [this, id](const egress::AccessNotice& notice) { TellAsked(id, notice); };
   // The end is handled after the reading that saw it has returned.
-  flight.call = std::make_unique<RunningCall>(
-      context_.loop, event_room_, std::move(*ready), std::move(*channels), std::move(print),
-      [this, id] { context_.loop.Post([this, id] { End(id); }); });
+  hooks.done = [this, id] { context_.loop.Post([this, id] { End(id); }); };
+  flight.call = std::make_unique<RunningCall>(context_.loop, event_room_, std::move(*ready),
+                                              std::move(*channels), std::move(hooks));
   flight.log = flight.call->shared_log();
   // A switch that was flipped between admission and now was looked for among the running calls before this was one.
   KillIfStopped(id, flight.request);

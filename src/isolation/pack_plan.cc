@@ -127,6 +127,12 @@ PackedRoot Packer::Root(const RootPart& root) {
   }
   packed.binds = List<PackedBind>(binds);
   packed.hidden = Texts(root.hidden);
+  std::vector<PackedCover> covers;
+  for (const FileCover& cover : root.covers) {
+    const PackedText from = Text(cover.from);
+    covers.push_back({from, Text(cover.at)});
+  }
+  packed.covers = List<PackedCover>(covers);
   packed.overlays = Text(root.overlays);
   return packed;
 }

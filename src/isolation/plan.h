@@ -58,6 +58,12 @@ struct PrivateLink {
   std::string target;
 };
 
+// A private file that lies over a file of the host: `from` is seen at `at`, and the host's own file is not.
+struct FileCover {
+  std::string from;  // absolute inside, as `at`
+  std::string at;
+};
+
 // A tmpfs of its own: the only writable places of a boundary beside writable binds.
 struct PrivateTmpfs {
   std::string at;
@@ -89,6 +95,7 @@ struct RootPart {
   std::vector<PrivateLink> links;
   std::vector<BindMount> binds;
   std::vector<std::string> hidden;  // directories in a bind, each covered by an empty one
+  std::vector<FileCover> covers;    // over files in a bind, where the host has them
   std::string overlays;             // the tmpfs with the upper layers, sealed at the end; or empty
 };
 

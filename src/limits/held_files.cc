@@ -184,7 +184,9 @@ class Walk {
     while (file.ok()) {
       const long got = Syscall(SYS_read, file->get(), Arg(buffer.data()), buffer.size());
       if (got <= 0 || lines > kMostLocks) {
-        held_.all_locks = held_.all_locks && lines <= kMostLocks && (got == 0 || got == -ESRCH);
+        // A descriptor that was closed since the file was opened reads as ENOENT, as it would have if it had been closed before.
+        const bool whole = got == 0 || got == -ESRCH || got == -ENOENT;
+        held_.all_locks = held_.all_locks && lines <= kMostLocks && whole;
         break;
       }
       const std::string_view text(buffer.data(), static_cast<size_t>(got));

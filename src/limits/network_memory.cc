@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "limits/network_memory.h"
 
+#include <errno.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "base/sys.h"
 
@@ -14,6 +18,7 @@ constexpr std::string_view kListening = "0A";
 // A segment of one byte takes up to two kilobytes, until the receive buffer is full (6 MiB by default).
 constexpr uint64_t kWorstSegment = 2048;
 constexpr uint64_t kMostOverhead = 6UL << 20;
+constexpr uint64_t kReserveOfAProcessor = 1UL << 20;  // PROTO_MEMORY_PCPU_RESERVE
 
 std::string_view NextLine(std::string_view& text) {
   const std::string_view line = text.substr(0, text.find('\n'));
@@ -44,10 +49,15 @@ SocketsInUse ParseProtocols(std::string_view text) {
     const std::string_view name = NextWord(line);
     NextWord(line);
     const uint64_t sockets = Number(NextWord(line));
+    const std::string_view pages = NextWord(line);
     if (name == "UNIX" || name == "UNIX-STREAM") {  // one or two lines, by the kernel's version
       in_use.unix_sockets += sockets;
     } else if (name == "TCP" || name == "TCPv6") {
       in_use.tcp_sockets += sockets;
+      // Both lines have the same number: there is one count for both.
+      if (!pages.empty() && pages.find_first_not_of("0123456789") == std::string_view::npos) {
+        in_use.tcp_pages_of_host = std::max(in_use.tcp_pages_of_host.value_or(0), Number(pages));
+      }
     }
   }
   return in_use;
@@ -86,6 +96,21 @@ std::optional<SocketsInUse> CountSockets(const std::string& proc, pid_t pid) {
     return std::nullopt;
   }
   return ParseProtocols(*text);
+}
+
+uint64_t MostTcpBytes(const SocketsInUse& in_use, const std::string& proc) {
+  if (!in_use.tcp_pages_of_host) {
+    return std::numeric_limits<uint64_t>::max();
+  }
+  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  const auto processors = static_cast<uint64_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_CONF)));
+  uint64_t reserve = kReserveOfAProcessor;
+  // A setting since Linux 6.10.
+  if (const Result<std::string> text = sys::ReadFile(proc + "/sys/net/core/mem_pcpu_rsv");
+      text.ok()) {
+    reserve = std::max(reserve, Number(*text) * page);
+  }
+  return *in_use.tcp_pages_of_host * page + processors * reserve;
 }
 
 std::optional<uint64_t> HiddenTcpBytes(const std::string& proc, pid_t pid,

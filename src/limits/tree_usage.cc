@@ -168,7 +168,7 @@ uint64_t TreeUsage::Queues(const std::optional<SocketsInUse>& before, std::strin
     if (before && after && bytes) {
       const uint64_t sockets = std::min(before->unix_sockets, after->unix_sockets);
       hidden = std::max(hidden, sockets - std::min(sockets, held_.unix_sockets));
-      tcp = *bytes;
+      tcp = *bytes == 0 ? 0 : std::min(*bytes, MostTcpBytes(*after, proc_));
     } else if (LifeOfTask(tree_.PathOf(init_, "")) == TaskLife::kAlive && unreadable.empty()) {
       unreadable = "the sockets of the call's network cannot be counted";
     }

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "tests/daemon/egress_daemon.h"
+#include "tests/daemon/http_receiver.h"
 
 namespace coffer::test {
 namespace {
@@ -74,6 +75,15 @@ TEST_F(DaemonEgress, RequestsInsideTlsAreJudged) {
   EXPECT_EQ(ReceiptOf(answer)["network"][0]["path"], "/v1/x");
   answer = Call("secure", fetch("/v2"));
   EXPECT_TRUE(Contains(Out(answer), "403")) << answer.text;
+  // A program without the variables trusts the boundary too, by the system's bundle, and no other boundary's.
+  const auto bundle = [&](const std::string& tool) {
+    return Out(Call(tool, "tail -n 12 /etc/ssl/certs/ca-certificates.crt"));
+  };
+  answer = Call("secure", "env -i https_proxy=http://127.0.0.1:3128 /usr/bin/" + fetch("/v1/x"));
+  EXPECT_TRUE(Contains(Out(answer), "hello /v1/x")) << answer.text;
+  const std::string authority = bundle("secure");
+  EXPECT_TRUE(Contains(authority, "END CERTIFICATE")) << authority;
+  EXPECT_NE(bundle("secure"), authority);
   // Spliced, any path goes, and nothing of it is seen.
   answer = Call("spliced", fetch("/v2"));
   EXPECT_TRUE(Contains(Out(answer), "hello /v2")) << answer.text;
@@ -83,6 +93,8 @@ TEST_F(DaemonEgress, RequestsInsideTlsAreJudged) {
 // `ask = true`: an operator decides while the connection waits. Another agent's or the caller's own key cannot.
 TEST_F(DaemonEgress, AccessThatIsAskedForIsAnOperatorsToGrant) {
   Declare("asker", Plain("api.test", "ask = true\n") + Plain("other.test", "ask = true\n"));
+  HttpReceiver receiver;
+  Configure("[[webhook]]\nurl = \"" + receiver.Url("/hook") + "\"\nevents = [\"access.asked\"]\n");
   ASSERT_TRUE(Start());
   const std::string agent = daemon_.NewKey("local", "agent", "bot")["key"];
   const std::string stranger = daemon_.NewKey("other", "operator", "op")["key"];
@@ -137,6 +149,12 @@ TEST_F(DaemonEgress, AccessThatIsAskedForIsAnOperatorsToGrant) {
   EXPECT_FALSE(receipt["access"][0]["by"].is_null());
   EXPECT_EQ(receipt["access"][1]["decision"], "denied");
   EXPECT_TRUE(waiting(daemon_.key()).empty());
+  // Each question was told to the operator's receiver, once.
+  ASSERT_TRUE(WaitUntil([&] { return receiver.posts().size() == 2; }, Seconds(30)));
+  const Json told = receiver.posts()[0].json();
+  EXPECT_EQ(told.value("type", ""), "io.cofferdam.access.asked") << told.dump();
+  EXPECT_TRUE(Contains(told.dump(), id) && Contains(told.dump(), "api.test")) << told.dump();
+  EXPECT_TRUE(Contains(receiver.posts()[1].body, other)) << receiver.posts()[1].body;
 }
 
 TEST_F(DaemonEgress, AccessThatIsNotAnsweredIsDenied) {

@@ -50,6 +50,10 @@ void ReadRoot(const PlanBlock& block) {
   for (const PackedText hidden : At(block, root.hidden)) {
     ReadText(block, hidden);
   }
+  for (const PackedCover& cover : At(block, root.covers)) {
+    ReadText(block, cover.from);
+    ReadText(block, cover.at);
+  }
   ReadText(block, root.overlays);
 }
 

@@ -62,8 +62,8 @@ std::optional<std::string> FromBase64(std::string_view text) {
     text.remove_suffix(1);
     ++padding;
   }
-  std::string bytes;
-  bytes.reserve(text.size() * 3 / 4);
+  std::string bytes(text.size() * 3 / 4, '\0');
+  char* next = bytes.data();
   uint32_t bits = 0;
   int held = 0;
   for (const char c : text) {
@@ -75,7 +75,7 @@ std::optional<std::string> FromBase64(std::string_view text) {
     held += 6;
     if (held >= 8) {
       held -= 8;
-      bytes += static_cast<char>(bits >> held & 255);
+      *next++ = static_cast<char>(bits >> held & 255);
     }
   }
   if ((bits & ((1u << held) - 1)) != 0) {

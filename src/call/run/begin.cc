@@ -4,20 +4,20 @@
 #include <utility>
 
 #include "call/run/caught_signals.h"
-#include "call/run/port_forwarder.h"
+#include "call/run/launch_egress.h"
 
 namespace coffer::call {
 namespace {
 
 // Mounts decide about cgroups and limits, and looking through them can take long: a signal must still end this process then.
-// An egress process and a server of tools are started between the cgroup and init. Ports are refused or made by the launch
-// rung.
+// A server of tools is started between the cgroup and init. Ports of a session and published ones are refused or made by the
+// launch rung.
 bool BeginsAhead(const RunRequest& request) {
   const policy::Envelope& envelope = request.envelope;
   return envelope.level != policy::Level::kProcess && envelope.mounts.empty() &&
          envelope.workspace.empty() && request.project.empty() && request.caches.empty() &&
-         request.out_dir.empty() && request.egress.empty() && request.tools_server == nullptr &&
-         PortSocketsOf(request) == 0;
+         request.out_dir.empty() && request.tools_server == nullptr && request.ports.empty() &&
+         request.forwards.empty() && request.publish.empty();
 }
 
 Status Begin(const RunRequest& request, Begun& begun) {
@@ -28,6 +28,9 @@ Status Begin(const RunRequest& request, Begun& begun) {
   const Prepared nothing;  // no mounts
   TRY(ProbeCgroup(request, nothing, begun.cgroups, launched));
   TRY(MakeCgroup(request, nothing, begun.cgroups, launched));
+  if (!request.egress.empty()) {
+    TRY_ASSIGN(launched.egress, StartEgress(request, *launched.plan));
+  }
   return SpawnInit(request, launched);
 }
 

@@ -40,10 +40,7 @@ void AppendEntry(std::string& out, std::string_view certificate, uint32_t number
 
 }  // namespace
 
-// Behind the entries a digest over a password and all before it may follow. It is read only if a password is given.
-std::string JavaTrustStore(std::string_view bundle) {
-  std::string entries;
-  uint32_t count = 0;
+void JavaTrustStore::Add(std::string_view bundle) {
   for (size_t at = bundle.find(kBegin); at != std::string_view::npos;
        at = bundle.find(kBegin, at)) {
     at += kBegin.size();
@@ -54,15 +51,20 @@ std::string JavaTrustStore(std::string_view bundle) {
     std::string text(bundle.substr(at, end - at));
     std::erase_if(text, [](char c) { return c == '\n' || c == '\r' || c == ' ' || c == '\t'; });
     if (const std::optional<std::string> certificate = audit::FromBase64(text)) {
-      AppendEntry(entries, *certificate, ++count);
+      AppendEntry(entries_, *certificate, ++count_);
     }
     at = end;
   }
+}
+
+// Behind the entries a digest over a password and all before it may follow. It is read only if a password is given.
+std::string JavaTrustStore::Take() const {
   std::string store;
+  store.reserve(entries_.size() + 12);
   Append(store, kMagic, 4);
   Append(store, kVersion, 4);
-  Append(store, count, 4);
-  return store + entries;
+  Append(store, count_, 4);
+  return store + entries_;
 }
 
 }  // namespace coffer::call

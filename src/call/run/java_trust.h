@@ -4,12 +4,22 @@
 // read by every version without a password.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace coffer::call {
 
-// Of every certificate in the bundle that is well formed. What is between them is skipped.
-std::string JavaTrustStore(std::string_view bundle);
+class JavaTrustStore {
+ public:
+  // Every certificate of a PEM text that is well formed. What is between them is skipped.
+  void Add(std::string_view bundle);
+  // The file.
+  std::string Take() const;
+
+ private:
+  std::string entries_;
+  uint32_t count_ = 0;
+};
 
 }  // namespace coffer::call

@@ -17,6 +17,7 @@
 #include "call/run/launch_filter.h"
 #include "call/run/launch_layers.h"
 #include "call/run/launch_tools.h"
+#include "call/run/launch_trust.h"
 #include "call/run/process_paths.h"
 #include "call/run/tools_server.h"
 #include "isolation/compose_process.h"
@@ -211,7 +212,7 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   if (begun == nullptr) {
     TRY(MakeCgroup(request, prepared, cgroups, launched));
     if (has_egress) {
-      TRY_ASSIGN(launched.egress, StartEgress(request, *launched.plan, call));
+      TRY_ASSIGN(launched.egress, StartEgress(request, *launched.plan));
     }
     if (request.tools_server != nullptr) {
       TRY(request.tools_server->Start());
@@ -229,7 +230,8 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   }
   TRY_ASSIGN(StdioPipes stdio, MakeStdio(request.envelope.tty));
   if (has_egress) {
-    TRY(AddTrust(request, launched.egress, *launched.plan, call));
+    SetProxyVariables(call);
+    TRY(AddTrust(request, prepared, launched.egress, *launched.plan, call));
   }
   launched.stdio = std::move(stdio.ours);
   const UniqueFd(&theirs)[3] = stdio.theirs;

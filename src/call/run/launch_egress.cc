@@ -2,17 +2,14 @@
 #include "call/run/launch_egress.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <array>
 #include <string_view>
 
-#include "base/sys.h"
 #include "base/text.h"
-#include "base/trust_files.h"
+#include "call/run/call_variables.h"
 #include "call/run/egress_listeners.h"
-#include "call/run/java_trust.h"
 #include "call/run/own_addresses.h"
 #include "isolation/etc.h"
 #include "policy/synthetic_block.h"
@@ -20,10 +17,6 @@
 namespace coffer::call {
 namespace {
 
-constexpr const char* kBundle = "/etc/coffer/ca-bundle.pem";
-constexpr const char* kWgetrc = "/etc/coffer/wgetrc";
-constexpr const char* kJavaTrust = "/etc/coffer/cacerts.jks";
-constexpr size_t kMostTrust = 4 << 20;
 constexpr long kMostListed = 256;
 constexpr const char* kOthers = "others";  // and port 0: what is beyond the list
 constexpr size_t kMostSaid = 10;
@@ -32,35 +25,6 @@ constexpr size_t kMostSaid = 10;
 constexpr const char* kDirect = "localhost,127.0.0.1,::1";
 constexpr std::array kProxyNames = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
                                     "http_proxy", "https_proxy", "all_proxy"};
-constexpr std::array kBundleNames = {
-    "SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS",
-    "GIT_SSL_CAINFO", "PIP_CERT", "CARGO_HTTP_CAINFO", "DENO_CERT",
-    // Beats a cafile in the npmrc of the host, which would hide the one above.
-    "npm_config_cafile"};
-
-// Unless the caller gave it another value with --env.
-void SetVariable(std::string_view name, std::string_view value, std::vector<std::string>& env) {
-  const std::string start = std::string(name) + "=";
-  const bool given = std::any_of(env.begin(), env.end(),
-                                 [&](const std::string& one) { return one.starts_with(start); });
-  if (!given) {
-    env.push_back(start + std::string(value));
-  }
-}
-
-// What this host trusts, as the egress process reads it too; "" if it has no such file.
-std::string HostTrust() {
-  if (const char* const named = ::getenv("SSL_CERT_FILE"); named != nullptr) {
-    Result<std::string> text = sys::ReadFile(named, kMostTrust);
-    return text.ok() ? std::move(text).value() : "";
-  }
-  for (const char* const place : kTrustFiles) {
-    if (Result<std::string> text = sys::ReadFile(place, kMostTrust); text.ok()) {
-      return std::move(text).value();
-    }
-  }
-  return "";
-}
 
 // Programs ask the boundary's resolver, which is there if the kernel can lead its answers to us. There is no search list.
 void AddResolver(isolation::BoundaryPlan& plan) {
@@ -172,8 +136,7 @@ void AddFailure(const EgressEntry& entry, RunOutcome& outcome) {
 
 }  // namespace
 
-Result<EgressProcess> StartEgress(const RunRequest& request, isolation::BoundaryPlan& plan,
-                                  isolation::Call& call) {
+Result<EgressProcess> StartEgress(const RunRequest& request, isolation::BoundaryPlan& plan) {
   const policy::EgressTexts& grants = request.egress;
   EgressOrder order{grants, {}};
   TRY_ASSIGN(order.own, OwnAddresses());
@@ -181,6 +144,10 @@ Result<EgressProcess> StartEgress(const RunRequest& request, isolation::Boundary
                                         ? EgressProcess::Ask(request.egress_door, order)
                                         : EgressProcess::Start(order));
   AddResolver(plan);
+  return process;
+}
+
+void SetProxyVariables(isolation::Call& call) {
   const std::string proxy = fmt::format("http://127.0.0.1:{}", kEgressPort);
   for (const char* const name : kProxyNames) {
     SetVariable(name, proxy, call.env);
@@ -188,33 +155,6 @@ Result<EgressProcess> StartEgress(const RunRequest& request, isolation::Boundary
   SetVariable("NO_PROXY", kDirect, call.env);
   SetVariable("no_proxy", kDirect, call.env);
   SetVariable("NODE_USE_ENV_PROXY", "1", call.env);  // Node 24 and later; others ignore it
-  return process;
-}
-
-Status AddTrust(const RunRequest& request, EgressProcess& process, isolation::BoundaryPlan& plan,
-                isolation::Call& call) {
-  std::string extra = request.egress.upstream_ca;
-  if (request.egress_intercepts) {
-    TRY_ASSIGN(const std::string ca, process.AwaitAuthority());
-    extra += extra.empty() || extra.ends_with('\n') || ca.empty() ? ca : "\n" + ca;
-  }
-  if (!extra.empty()) {
-    std::string bundle = HostTrust();
-    bundle += bundle.empty() || bundle.ends_with('\n') ? extra : "\n" + extra;
-    plan.call_root.dirs.emplace_back("/etc/coffer");
-    plan.call_root.files.push_back({kJavaTrust, JavaTrustStore(bundle), 0444});
-    // A JVM says on stderr that it has picked this up. There is no other way for every JVM: each has a list of its own.
-    SetVariable("JAVA_TOOL_OPTIONS", fmt::format("-Djavax.net.ssl.trustStore={}", kJavaTrust),
-                call.env);
-    plan.call_root.files.push_back({kBundle, std::move(bundle), 0444});
-    for (const char* const name : kBundleNames) {
-      SetVariable(name, kBundle, call.env);
-    }
-    // wget has no variable for it, only for a file of settings.
-    plan.call_root.files.push_back({kWgetrc, fmt::format("ca_certificate = {}\n", kBundle), 0444});
-    SetVariable("WGETRC", kWgetrc, call.env);
-  }
-  return {};
 }
 
 Status OpenEgress(egress::Listeners listeners, EgressProcess& process) {

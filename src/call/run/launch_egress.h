@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a call with network has beside its boundary: the egress process, the variables and the resolver that lead programs to
-// it, and the certificates that they trust. And what the receipt says of it afterwards.
+// What a call with network has beside its boundary: the egress process, and the variables and the resolver that lead programs to
+// it. And what the receipt says of it afterwards. The certificates that programs trust are in launch_trust.h.
 //
 // Variables and resolver are a convenience, not the wall: a program that ignores them reaches nothing, because the boundary's
 // network has a loopback and no route that leaves it.
@@ -16,14 +16,11 @@
 
 namespace coffer::call {
 
-// Starts the process and does not wait for it. Adds the variables to `call` and the resolver to `plan`.
-Result<EgressProcess> StartEgress(const RunRequest& request, isolation::BoundaryPlan& plan,
-                                  isolation::Call& call);
+// Starts the process and does not wait for it. Adds the resolver to both halves of `plan`, so it comes before init.
+Result<EgressProcess> StartEgress(const RunRequest& request, isolation::BoundaryPlan& plan);
 
-// The certificates that programs trust, if they are not the host's own. Waits for the CA of the process where requests are judged, so
-// it comes as late as it can: before the call's part of the plan is sent.
-Status AddTrust(const RunRequest& request, EgressProcess& process, isolation::BoundaryPlan& plan,
-                isolation::Call& call);
+// The variables that lead programs to the proxy.
+void SetProxyVariables(isolation::Call& call);
 
 // For a boundary that is ready and has not started. The process is ready, and serves `listeners`.
 Status OpenEgress(egress::Listeners listeners, EgressProcess& process);

@@ -43,7 +43,10 @@ bool ValidRoot(const PlanBlock& block) {
                  return text(bind.host) && text(bind.at) && text(bind.overlay_upper) &&
                         text(bind.overlay_work);
                }) &&
-         Holds(block, root.hidden, text) && text(root.overlays);
+         Holds(block, root.hidden, text) &&
+         Holds(block, root.covers,
+               [&](const PackedCover& cover) { return text(cover.from) && text(cover.at); }) &&
+         text(root.overlays);
 }
 
 }  // namespace

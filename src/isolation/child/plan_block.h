@@ -18,7 +18,7 @@
 
 namespace coffer::isolation {
 
-inline constexpr uint32_t kPlanMagic = 0xc0ffe702;
+inline constexpr uint32_t kPlanMagic = 0xc0ffe703;
 
 // `count` records in a row.
 template <class Record>
@@ -49,6 +49,11 @@ struct PackedFile {
 struct PackedLink {
   PackedText at;
   PackedText target;
+};
+
+struct PackedCover {
+  PackedText from;
+  PackedText at;
 };
 
 // The members of BindMount (plan.h) that init needs.
@@ -84,6 +89,7 @@ struct PackedRoot {
   PackedList<PackedLink> links;
   PackedList<PackedBind> binds;
   PackedList<PackedText> hidden;
+  PackedList<PackedCover> covers;
   PackedText overlays;  // "" if there are none
 };
 

@@ -2,41 +2,16 @@
 #include "isolation/child/proc.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/mount.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include "base/sys.h"
 #include "isolation/child/mount_here.h"
+#include "isolation/child/root.h"
 
 namespace coffer::isolation {
 namespace {
 
-using raw::Arg;
-using raw::Syscall;
-
 constexpr unsigned long kProcFlags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
-
-// A read-only mount of the file, directory or link `from` at `at`; neither is followed if it is a link.
-long Cover(int root, const char* from, const char* at) {
-  const long tree = Syscall(SYS_open_tree, root, Arg(from + 1),
-                            OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
-  if (tree < 0) {
-    return tree;
-  }
-  mount_attr wanted{};
-  wanted.attr_set = MOUNT_ATTR_RDONLY;
-  long answer =
-      Syscall(SYS_mount_setattr, tree, Arg(""), AT_EMPTY_PATH, Arg(&wanted), sizeof(wanted));
-  if (answer >= 0) {
-    answer = Syscall(SYS_move_mount, tree, Arg(""), root, Arg(at + 1), MOVE_MOUNT_F_EMPTY_PATH);
-  }
-  ::close(static_cast<int>(tree));
-  return answer;
-}
 
 }  // namespace
 

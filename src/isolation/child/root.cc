@@ -322,9 +322,29 @@ long AttachBinds(const PlanBlock& plan, const int32_t (&trees)[kMaxTrees], int r
       return answer;
     }
   }
+  for (const PackedCover& cover : At(plan, part.covers)) {
+    const long answer = Cover(root, At(plan, cover.from), At(plan, cover.at));
+    if (answer < 0 && answer != -ENOENT) {  // the host has no such file
+      return answer;
+    }
+  }
   *item = static_cast<uint32_t>(binds.size());
   const char* const overlays = At(plan, part.overlays);
   return *overlays == '\0' ? 0 : SealOverlays(overlays);
+}
+
+long Cover(int root, const char* from, const char* at) {
+  const long tree = Syscall(SYS_open_tree, root, Arg(Relative(from)),
+                            OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+  if (tree < 0) {
+    return tree;
+  }
+  long answer = SetAttributes(static_cast<int>(tree), "", AT_EMPTY_PATH, MOUNT_ATTR_RDONLY);
+  if (answer >= 0) {
+    answer = MoveTo(static_cast<int>(tree), root, at);
+  }
+  ::close(static_cast<int>(tree));
+  return answer;
 }
 
 long SealRoot(int root) { return SetAttributes(root, "", AT_EMPTY_PATH, MOUNT_ATTR_RDONLY); }

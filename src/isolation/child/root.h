@@ -27,6 +27,8 @@ long OpenSources(const PlanBlock& plan, const int32_t* given, int32_t (&trees)[k
 // directory can lead such a place out of it.
 long AttachBinds(const PlanBlock& plan, const int32_t (&trees)[kMaxTrees], int root,
                  uint32_t* item);
+// A read-only mount of the file, directory or link `from` at `at`, both absolute inside. Neither is followed if it is a link.
+long Cover(int root, const char* from, const char* at);
 // Pivots into the root. The old root then lies on top of "/" until DetachOldRoot; lookups already start below it.
 long PivotInto(int root);
 // Nothing can be made in the root any more.

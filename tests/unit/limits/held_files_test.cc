@@ -282,6 +282,24 @@ TEST_F(HeldFilesTest, LocksAreCountedIfAskedFor) {
   EXPECT_GT(held.mappings, 10U);
 }
 
+// A program that opens and closes all the time, as one that makes many connections does, leaves no lock uncounted.
+TEST_F(HeldFilesTest, DescriptorsThatAreClosedMeanwhileHideNoLocks) {
+  const Holder holder([](const Holder&) {
+    for (int i = 0; i < 2; ++i) {
+      std::thread([] {
+        while (true) {
+          ::close(::socket(AF_INET, SOCK_STREAM, 0));
+        }
+      }).detach();
+    }
+  });
+  int incomplete = 0;
+  for (int i = 0; i < 20000; ++i) {
+    incomplete += holder.Look(Locks::kOnly).all_locks ? 0 : 1;
+  }
+  EXPECT_EQ(incomplete, 0);
+}
+
 TEST_F(HeldFilesTest, ALookThatIsOutOfTimeIsNotSettled) {
   const Holder holder([&](const Holder&) { Nameless(); });
   const HeldFiles held =

@@ -9,6 +9,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
+#include <vector>
 
 #include "base/unique_fd.h"
 #include "tests/support/temp_dir.h"
@@ -23,11 +25,54 @@ TEST(NetworkMemory, CountsByProtocol) {
       "UNIX-STREAM 1152      7      -1   NI       0   yes  kernel      y  n\n"
       "UNIX      1152     20      -1   NI       0   yes  kernel      y  n\n"
       "UDP       1344      3       0   NI       0   yes  kernel      y  y\n"
-      "TCP       2304      4       0   no     192   yes  kernel      y  y\n";
+      "TCP       2304      4      37   no     192   yes  kernel      y  y\n";
   const SocketsInUse in_use = ParseProtocols(kText);
   EXPECT_EQ(in_use.unix_sockets, 27U);
   EXPECT_EQ(in_use.tcp_sockets, 5U);
+  EXPECT_EQ(in_use.tcp_pages_of_host, 37U);
   EXPECT_EQ(ParseProtocols("").unix_sockets, 0U);
+  EXPECT_FALSE(ParseProtocols("TCP 2304 4 -1 NI\n").tcp_pages_of_host);
+}
+
+// By the count of the kernel, which no table of connections can exceed. Where there is none, nothing is bounded.
+TEST(NetworkMemory, TheKernelsCountBoundsWhatTheTablesSeemToHold) {
+  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  const auto processors = static_cast<uint64_t>(::sysconf(_SC_NPROCESSORS_CONF));
+  SocketsInUse in_use;
+  EXPECT_EQ(MostTcpBytes(in_use, "/nonexistent"), std::numeric_limits<uint64_t>::max());
+  in_use.tcp_pages_of_host = 1000;
+  EXPECT_EQ(MostTcpBytes(in_use, "/nonexistent"), 1000 * page + processors * (1UL << 20));
+  test::TempDir proc;
+  std::filesystem::create_directories(proc.path() + "/sys/net/core");
+  std::ofstream(proc.path() + "/sys/net/core/mem_pcpu_rsv") << "1024\n";
+  EXPECT_EQ(MostTcpBytes(in_use, proc.path()), 1000 * page + processors * 1024 * page);
+}
+
+// Connections that no process has accepted hold what the kernel says, and it says at least what they hold.
+TEST(NetworkMemory, UnacceptedConnectionsAreInTheKernelsCount) {
+  const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(listener.get(), 64), 0);
+  ASSERT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  std::vector<UniqueFd> clients;
+  uint64_t sent = 0;
+  const std::string data(1 << 16, 'x');
+  for (int i = 0; i < 32; ++i) {
+    UniqueFd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    (void)::connect(client.get(), reinterpret_cast<sockaddr*>(&address), size);
+    for (ssize_t put = 0; (put = ::send(client.get(), data.data(), data.size(), 0)) > 0;) {
+      sent += static_cast<uint64_t>(put);
+    }
+    clients.push_back(std::move(client));
+  }
+  EXPECT_GT(sent, 1U << 20) << "NO-CONTROL";
+  const std::optional<SocketsInUse> in_use = CountSockets("/proc", ::getpid());
+  ASSERT_TRUE(in_use && in_use->tcp_pages_of_host);
+  EXPECT_GE(MostTcpBytes(*in_use, "/proc"), sent) << "OPEN";
 }
 
 TEST(NetworkMemory, TcpThatNoDescriptorLeadsTo) {

@@ -12,12 +12,17 @@ std::string Block(const std::string& base64) {
   return "-----BEGIN CERTIFICATE-----\n" + base64 + "\n-----END CERTIFICATE-----\n";
 }
 
+std::string StoreOf(const std::string& bundle) {
+  JavaTrustStore store;
+  store.Add(bundle);
+  return store.Take();
+}
+
 // Behind the magic number and the version.
 std::string Count(const std::string& store) { return store.substr(8, 4); }
 
 TEST(JavaTrust, HasAnEntryForEachCertificate) {
-  const std::string store =
-      JavaTrustStore("# one\n" + Block("YW\nJj") + "# two\r\n" + Block("ZGU="));
+  const std::string store = StoreOf("# one\n" + Block("YW\nJj") + "# two\r\n" + Block("ZGU="));
   EXPECT_EQ(store,
             "\xfe\xed\xfe\xed\0\0\0\2\0\0\0\2"
             "\0\0\0\2\0\x08"
@@ -28,12 +33,19 @@ TEST(JavaTrust, HasAnEntryForEachCertificate) {
             "de"s);
 }
 
+TEST(JavaTrust, OfSeveralTexts) {
+  JavaTrustStore store;
+  store.Add(Block("YWJj"));
+  store.Add("");
+  store.Add(Block("ZGU="));
+  EXPECT_EQ(store.Take(), StoreOf(Block("YWJj") + Block("ZGU=")));
+}
+
 TEST(JavaTrust, LeavesOutWhatIsNoCertificate) {
-  EXPECT_EQ(Count(JavaTrustStore("")), "\0\0\0\0"s);
-  EXPECT_EQ(Count(JavaTrustStore(Block("a?==") + Block("YWJj"))), "\0\0\0\1"s);
+  EXPECT_EQ(Count(StoreOf("")), "\0\0\0\0"s);
+  EXPECT_EQ(Count(StoreOf(Block("a?==") + Block("YWJj"))), "\0\0\0\1"s);
   // Cut off: not half a certificate.
-  EXPECT_EQ(Count(JavaTrustStore(Block("YWJj") + "-----BEGIN CERTIFICATE-----\nYWJj\n")),
-            "\0\0\0\1"s);
+  EXPECT_EQ(Count(StoreOf(Block("YWJj") + "-----BEGIN CERTIFICATE-----\nYWJj\n")), "\0\0\0\1"s);
 }
 
 }  // namespace
