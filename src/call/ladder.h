@@ -103,9 +103,9 @@ class Ladder {
   // What the record keeps of what ran; empty where the tool or the tenant keeps hashes only.
   std::string TranscriptOf(const ReadyCall& call, const Collected& collected) const;
   // What the parent of a call has, as far as it is known here.
-  Result<policy::Envelope> ParentEnvelope(const std::string& call_id);
+  Result<policy::Envelope> ParentEnvelope(const ToolRequest& request);
   // A call that a call makes has at most what its maker has.
-  Status NarrowToParent(const std::string& parent_id, RunRequest& run);
+  Status NarrowToParent(const ToolRequest& request, RunRequest& run);
 
   Recorder& recorder_;
   store::Store& store_;

@@ -17,6 +17,7 @@ Result<TableEntry> EntryOf(const ShelfEntry& shelved) {
   TRY_ASSIGN(entry.envelope, policy::MakeEnvelope(manifest, {}, {}));
   entry.workspace = manifest.workspace;
   entry.background = manifest.background;
+  entry.calls = manifest.calls;
   entry.argv = manifest.run.argv;
   entry.env = manifest.run.env;
   entry.stdin_word = manifest.run.stdin_word;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
@@ -11,6 +12,7 @@
 #include "base/text.h"
 #include "call/asked.h"
 #include "call/ladder.h"
+#include "call/outer_call.h"
 #include "call/redact.h"
 #include "call/refusals.h"
 #include "call/replay.h"
@@ -69,7 +71,9 @@ bool LacksKey(const policy::Manifest& manifest, const ToolRequest& request) {
 Ladder::Asked Ladder::Describe(const ToolRequest& request) const {
   Asked asked{.args = ParseJson(request.args_json)};
   asked.call.request = request;
-  asked.call.tool = shelf_.Find(request.identity.tool);
+  if (request.outer == nullptr || request.outer->offered) {
+    asked.call.tool = shelf_.Find(request.identity.tool);
+  }
   store::AdmitRequest& admit = asked.admit;
   const std::string exactly =
       recorder_.Fingerprint(asked.readable() ? PrintJson(*asked.args) : request.args_json);
@@ -253,16 +257,15 @@ std::optional<ToolReply> Ladder::Decide(Asked& asked) {
   }
   call.run = std::move(asked.evaluation->run);
   call.stdin_text = std::move(asked.evaluation->stdin_text);
-  if (const std::string& parent_id = call.request.identity.parent_id; !parent_id.empty()) {
-    if (const Status narrowed = NarrowToParent(parent_id, call.run); !narrowed.ok()) {
+  if (!call.request.identity.parent_id.empty()) {
+    if (const Status narrowed = NarrowToParent(call.request, call.run); !narrowed.ok()) {
       return Refuse(Ending::kRefused, call.receipt, ToolRefusal::kDenied, narrowed.error());
     }
   }
   if (!call.run.tools.empty() && !options_.offers_tools) {
     return Refuse(
         Ending::kRefused, call.receipt, ToolRefusal::kDenied,
-        Refused("policy.calls", "a daemon does not serve the tools of [calls] inside a call",
-                "call the tool with `coffer call` or `coffer mcp`"));
+        Refused("policy.calls", "nothing here serves the tools of [calls] inside a call"));
   }
   call.receipt.envelope_id = policy::EnvelopeId(call.run.envelope);
   call.receipt.blast_radius = asked.evaluation->blast_radius;
@@ -329,7 +332,12 @@ ToolReply Ladder::RefuseUnadmitted(const Asked& asked, ToolReply reply, const st
   return reply;
 }
 
-Result<policy::Envelope> Ladder::ParentEnvelope(const std::string& call_id) {
+Result<policy::Envelope> Ladder::ParentEnvelope(const ToolRequest& request) {
+  if (request.outer != nullptr) {
+    return request.outer->spent ? Result<policy::Envelope>(*request.outer->spent)
+                                : request.outer->envelope;
+  }
+  const std::string& call_id = request.identity.parent_id;
   if (options_.outer_call) {
     if (std::optional<Result<policy::Envelope>> outer = options_.outer_call(call_id)) {
       return std::move(*outer);
@@ -343,8 +351,8 @@ Result<policy::Envelope> Ladder::ParentEnvelope(const std::string& call_id) {
   return found->second;
 }
 
-Status Ladder::NarrowToParent(const std::string& parent_id, RunRequest& run) {
-  TRY_ASSIGN(const policy::Envelope parent, ParentEnvelope(parent_id));
+Status Ladder::NarrowToParent(const ToolRequest& request, RunRequest& run) {
+  TRY_ASSIGN(const policy::Envelope parent, ParentEnvelope(request));
   TRY_ASSIGN(policy::Envelope narrowed, policy::Intersect(parent, run.envelope));
   if (const std::vector<std::string> lost = policy::LostMounts(run.envelope, narrowed);
       !lost.empty()) {
@@ -361,6 +369,10 @@ Status Ladder::NarrowToParent(const std::string& parent_id, RunRequest& run) {
                    "call the tool from outside");
   }
   run.envelope = std::move(narrowed);
+  if (request.outer != nullptr) {
+    run.parent = request.identity.parent_id;
+    run.tool_calls = std::min(run.tool_calls, request.outer->tool_calls);
+  }
   return {};
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,8 @@
 #include "store/call_identity.h"
 
 namespace coffer::call {
+
+struct OuterCall;
 
 struct ToolRequest {
   store::CallIdentity
@@ -28,6 +31,8 @@ struct ToolRequest {
   std::vector<uint16_t> ports;   // on which the session's later calls reach it
   bool without_network = false;  // less than the manifest gives: none
   std::string limits_json;       // smaller limits than the manifest's; empty: those of the manifest
+  // Of a call that its parent makes through the socket of its tools (outer_call.h); null: it came from outside.
+  std::shared_ptr<const OuterCall> outer;
 };
 
 // "00-<trace id>-<parent id>-<flags>" as the identity's trace; anything else is no trace.

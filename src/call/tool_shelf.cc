@@ -66,18 +66,12 @@ Status CheckMount(const policy::Mount& mount) {
 class ShelfBuilder {
  public:
   using Entries = std::map<std::string, ShelfEntry, std::less<>>;
-  ShelfBuilder(const Entries& before, bool of_daemon) : before_(before), of_daemon_(of_daemon) {}
+  explicit ShelfBuilder(const Entries& before) : before_(before) {}
 
   void Add(const std::string& file, Result<std::string> text, bool shipped) {
     policy::LoadedTool loaded;
     if (text.ok()) {
       loaded = LoadToolHere(*text, file);
-      if (of_daemon_ && loaded.tool && !loaded.tool->manifest.calls.tools.empty()) {
-        loaded.mistakes.push_back({loaded.tool->manifest.PlaceOf("/calls"),
-                                   "a daemon does not serve the tools of [calls] inside a call",
-                                   "call the tool with `coffer call` or `coffer mcp`"});
-        loaded.tool.reset();
-      }
     } else {
       loaded.mistakes.push_back({{}, text.error().message, ""});
     }
@@ -128,7 +122,6 @@ class ShelfBuilder {
   }
 
   const Entries& before_;
-  const bool of_daemon_;
   Entries entries_;
 };
 
@@ -218,7 +211,7 @@ Result<std::vector<std::string>> ToolShelf::Files() const {
 
 Status ToolShelf::Reload() {
   const std::shared_ptr<const Entries> before = Now();
-  ShelfBuilder builder(*before, operator_uid_.has_value());
+  ShelfBuilder builder(*before);
   for (const ShippedTool& shipped : kShipped) {
     builder.Add(std::string(shipped.file), std::string(shipped.text), true);
   }

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "call/outer_call.h"
 #include "cli/local_sessions.h"
 #include "gateway/mcp/tool_json.h"
 #include "policy/manifest/manifest.h"
@@ -32,48 +33,6 @@ Error NoSuchTool(const std::string& name, const call::ToolShelf& shelf) {
   return Refused("policy.tools", fmt::format("there is no tool called {}", Printable(name)),
                  nearest.empty() ? "`coffer tools list` names them; --tools-dir has your own"
                                  : fmt::format("did you mean {}?", nearest));
-}
-
-// Why a mount or a boundary failed speaks of the host: where a link leads, whether a file is there. The record keeps that;
-// the code inside, which may have made the link, is told only that it failed.
-call::ToolReply WithoutHost(call::ToolReply reply) {
-  const auto about = [&](std::string_view what) { return reply.error_class.starts_with(what); };
-  if (about("policy.path") || about("policy.mount") || about("policy.entry") ||
-      about("policy.workspace") || about("policy.runtime") || about("isolation") ||
-      about("internal") || about("record")) {
-    reply.error_message = "the tool's boundary could not be made; the record of this call says why";
-    reply.hint.clear();
-    reply.denials.clear();
-  }
-  return reply;
-}
-
-bool CallsTools(const policy::Tool& tool) { return !tool.manifest.calls.tools.empty(); }
-
-// A tool that calls tools itself has its CPU time and memory once more for them. So it is given half of what is left, and counts
-// twice.
-policy::Limits Counted(policy::Limits limits, const policy::Tool& tool) {
-  if (CallsTools(tool)) {
-    limits.cpu *= 2;
-    limits.memory *= 2;
-  }
-  return limits;
-}
-
-// What it used of its CPU time, as far as that is known: not what the calls of a call used.
-Nanos CpuUsed(const call::Collected& collected, const policy::Tool& tool,
-              const policy::Limits& granted) {
-  if (CallsTools(tool)) {
-    return Counted(granted, tool).cpu;
-  }
-  if (collected.report) {
-    for (const auto& [name, use] : collected.report->receipt.limits) {
-      if (name == "cpu" && use.used) {
-        return Nanos(static_cast<int64_t>(*use.used));
-      }
-    }
-  }
-  return granted.cpu;
 }
 
 }  // namespace
@@ -123,19 +82,7 @@ std::optional<Result<policy::Envelope>> InsideCalls::OuterCall(const std::string
   if (call_id != run_.call_id) {
     return std::nullopt;
   }
-  Result<policy::Limits> left = budget_.Left(BootTime());
-  if (!left.ok()) {
-    return Result<policy::Envelope>(std::move(left.error()));
-  }
-  policy::Envelope envelope = run_.envelope;
-  envelope.network.clear();  // what a call may send is counted for that call alone
-  envelope.limits = *left;
-  if (halves_) {
-    envelope.limits.cpu /= 2;
-    envelope.limits.memory /= 2;
-  }
-  envelope.limits.output = std::min(left->output, kMostOutput);
-  return Result<policy::Envelope>(std::move(envelope));
+  return call::LeftForInner(run_.envelope, budget_, BootTime(), halves_);
 }
 
 void InsideCalls::Begin(InsideCaller& caller, const gateway::McpCall& call) {
@@ -155,7 +102,7 @@ void InsideCalls::Begin(InsideCaller& caller, const gateway::McpCall& call) {
                                           {}});
     return;
   }
-  if (waiting_.size() >= kMostWaiting) {
+  if (waiting_.size() >= call::kMostInnerWaiting) {
     caller.mcp().Answer(
         call.id, McpError{McpErrorCode::kInternal, "too many calls wait; send it again later", {}});
     return;
@@ -165,7 +112,7 @@ void InsideCalls::Begin(InsideCaller& caller, const gateway::McpCall& call) {
 }
 
 void InsideCalls::BeginWaiting() {
-  while (running_.size() < kAtOnce) {
+  while (running_.size() < call::kInnerAtOnce) {
     const auto next = std::find_if(waiting_.begin(), waiting_.end(), [](const Waiting& waiting) {
       return waiting.caller->takes_more();
     });
@@ -173,7 +120,7 @@ void InsideCalls::BeginWaiting() {
       return;
     }
     const std::shared_ptr<const policy::Tool> tool = shelf_.Find(next->call.tool);
-    if (tool != nullptr && !budget_.Fits(Counted(tool->manifest.limits, *tool))) {
+    if (tool != nullptr && !budget_.Fits(call::CountedLimits(tool->manifest.limits, *tool))) {
       return;  // the next one does not overtake it
     }
     const Waiting taken = std::move(*next);
@@ -206,11 +153,11 @@ void InsideCalls::Start(InsideCaller& caller, const gateway::McpCall& call) {
                                    reply.error_message + " here; tools/list names those there are",
                                    {}});
     } else {
-      caller.mcp().Answer(call.id, gateway::McpResultJson(WithoutHost(reply)));
+      caller.mcp().Answer(call.id, gateway::McpResultJson(call::WithoutHost(reply)));
     }
   };
   const std::shared_ptr<const policy::Tool> tool = shelf_.Find(call.tool);
-  halves_ = tool != nullptr && CallsTools(*tool);
+  halves_ = tool != nullptr && call::CallsTools(*tool);
   std::variant<call::ReadyCall, call::ToolReply> climbed = ladder_->Climb(RequestOf(caller, call));
   if (const auto* answered = std::get_if<call::ToolReply>(&climbed)) {
     answer(*answered);
@@ -227,7 +174,7 @@ void InsideCalls::Start(InsideCaller& caller, const gateway::McpCall& call) {
     answer(*answered);
     return;
   }
-  budget_.Begin(ready.call_id(), Counted(ready.run.envelope.limits, *ready.tool));
+  budget_.Begin(ready.call_id(), call::CountedLimits(ready.run.envelope.limits, *ready.tool));
   running_.push_back(std::unique_ptr<Running>(
       new Running{&caller,
                   call.id,
@@ -323,9 +270,10 @@ void InsideCalls::End(Running& running) {
   collected.stopped = std::move(running.stopped);
   const std::string call_id = running.ready.call_id();
   launcher_.Reap(call_id);
-  budget_.End(call_id, CpuUsed(collected, *running.ready.tool, running.ready.run.envelope.limits));
+  budget_.End(call_id,
+              call::CountedCpu(collected, *running.ready.tool, running.ready.run.envelope.limits));
   const call::ToolReply reply = ladder_->Descend(running.ready, std::move(collected));
-  running.caller->mcp().Answer(running.id, gateway::McpResultJson(WithoutHost(reply)));
+  running.caller->mcp().Answer(running.id, gateway::McpResultJson(call::WithoutHost(reply)));
 }
 
 }  // namespace coffer::cli

@@ -8,8 +8,6 @@
 // itself has a process like this one beside it, and what that may use is taken from here. Not thread-safe; the owner polls.
 #pragma once
 
-#include <poll.h>
-
 #include <deque>
 #include <list>
 #include <memory>
@@ -22,21 +20,12 @@
 #include "call/tool_shelf.h"
 #include "call/warden/collect.h"
 #include "call/warden/launcher.h"
+#include "cli/inside_work.h"
 #include "cli/local_ladder.h"
 #include "gateway/mcp/server.h"
 #include "policy/call_budget.h"
 
 namespace coffer::cli {
-
-// Who made a call and gets its answer. Outlives its calls.
-class InsideCaller {
- public:
-  virtual ~InsideCaller() = default;
-  virtual gateway::McpServer& mcp() = 0;
-  virtual uint64_t number() const = 0;  // no other caller of this run has it
-  // False: it does not read what it got, so nothing more is made for it.
-  virtual bool takes_more() const = 0;
-};
 
 // The run whose command calls.
 struct CallingRun {
@@ -46,29 +35,24 @@ struct CallingRun {
   uint64_t most_calls = 0;
 };
 
-class InsideCalls {
+class InsideCalls : public InsideWork {
  public:
-  static constexpr size_t kAtOnce = 4;
-  static constexpr size_t kMostWaiting = 64;
-  static constexpr uint64_t kMostOutput = 4ULL << 20;  // of one call, whatever its limits say
-
   // Of `ladder`'s tools those that are named. kRefused if one is not there. The time of the run begins when it starts, so
   // its budget does, too. `ladder` outlives this.
   static Result<std::unique_ptr<InsideCalls>> Open(LocalLadder& ladder, CallingRun run,
                                                    const std::vector<std::string>& tools);
-  ~InsideCalls();
+  ~InsideCalls() override;
 
-  const Json& Tools() const { return *tools_; }
-  void Begin(InsideCaller& caller, const gateway::McpCall& call);
-  void Cancel(const InsideCaller& caller, const gateway::McpId& id);
-  void CancelAllOf(const InsideCaller& caller);
-  // Nothing new begins, and what runs ends.
-  void CancelAll();
-  bool HasAny(const InsideCaller& caller) const;
-  bool idle() const { return running_.empty() && waiting_.empty(); }
+  const Json& Tools() const override { return *tools_; }
+  void Begin(InsideCaller& caller, const gateway::McpCall& call) override;
+  void Cancel(const InsideCaller& caller, const gateway::McpId& id) override;
+  void CancelAllOf(const InsideCaller& caller) override;
+  void CancelAll() override;
+  bool HasAny(const InsideCaller& caller) const override;
+  bool idle() const override { return running_.empty() && waiting_.empty(); }
 
-  void AddTo(std::vector<pollfd>* polled) const;
-  void Handle(const std::vector<pollfd>& polled);
+  void AddTo(std::vector<pollfd>* polled) const override;
+  void Handle(const std::vector<pollfd>& polled) override;
 
  private:
   struct Running;

@@ -30,7 +30,7 @@ constexpr int kRestMs = 1000;
 
 }  // namespace
 
-InsideConnection::InsideConnection(InsideCalls& calls, UniqueFd fd, uint64_t number)
+InsideConnection::InsideConnection(InsideWork& calls, UniqueFd fd, uint64_t number)
     : calls_(calls),
       fd_(std::move(fd)),
       number_(number),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MCP on a socket inside a boundary: connections of hostile code, for the calls of inside_calls.h.
+// MCP on a socket inside a boundary: connections of hostile code, for the calls of inside_work.h.
 //
 // Bounded: connections, the length of a message, messages and bytes in a second, what a client has not read yet, calls at the
 // same time, waiting and in all. No read or write here waits. A client that does not read gets nothing more made for it, and
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "cli/inside_calls.h"
+#include "cli/inside_work.h"
 #include "cli/line_stream.h"
 #include "gateway/mcp/server.h"
 
@@ -23,7 +23,7 @@ namespace coffer::cli {
 // One client. It stays until its calls have ended.
 class InsideConnection : public gateway::McpHost, public InsideCaller {
  public:
-  InsideConnection(InsideCalls& calls, UniqueFd fd, uint64_t number);
+  InsideConnection(InsideWork& calls, UniqueFd fd, uint64_t number);
 
   void ListTools(const gateway::McpId& id) override;
   void Begin(const gateway::McpCall& call) override;
@@ -50,7 +50,7 @@ class InsideConnection : public gateway::McpHost, public InsideCaller {
   using Clock = std::chrono::steady_clock;
   Work Read();
 
-  InsideCalls& calls_;
+  InsideWork& calls_;
   UniqueFd fd_;
   const uint64_t number_;
   LineReader in_;
@@ -64,7 +64,7 @@ class InsideServer {
  public:
   static constexpr size_t kMostConnections = 16;
 
-  InsideServer(InsideCalls& calls, UniqueFd listener)
+  InsideServer(InsideWork& calls, UniqueFd listener)
       : calls_(calls), listener_(std::move(listener)) {}
 
   // Returns when the channel has ended or a signal came, and every call has its receipt. False: a signal ended it.
@@ -78,7 +78,7 @@ class InsideServer {
   void Sweep();
   int Timeout(bool may_read) const;
 
-  InsideCalls& calls_;
+  InsideWork& calls_;
   UniqueFd listener_;
   std::list<std::unique_ptr<InsideConnection>> connections_;
   uint64_t made_ = 0;

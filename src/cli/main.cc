@@ -21,6 +21,7 @@
 #include "cli/verb_cache.h"
 #include "cli/verb_call.h"
 #include "cli/verb_doctor.h"
+#include "cli/verb_inside_relay.h"
 #include "cli/verb_inside_tools.h"
 #include "cli/verb_key.h"
 #include "cli/verb_mcp.h"
@@ -156,6 +157,9 @@ int Dispatch(std::span<const std::string_view> words, coffer::isolation::OwnWord
   if (words[0] == coffer::cli::kInsideVerb) {
     RaiseOpenFiles();
     return coffer::cli::InsideToolsVerb(rest);
+  }
+  if (words[0] == coffer::cli::kRelayVerb) {
+    return coffer::cli::InsideRelayVerb(rest);
   }
   if (words[0] == "audit") {
     return coffer::cli::AuditVerb(rest);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "call/run/daemon_program.h"
 #include "call/verb_flags.h"
 #include "call/warden/warden.h"
+#include "cli/relay_process.h"
 
 namespace coffer::cli {
 namespace {
@@ -61,7 +63,10 @@ int WardenVerb(std::span<const std::string_view> words) {
   rules.closed = flags->Values("--closed");
   rules.relied = flags->Values("--relied");
   rules.allow_broad = flags->Has("--allow-dangerous");
-  if (const Status ended = call::RunWarden(kSockets, rules); !ended.ok()) {
+  const auto make_tools = [](const call::RunRequest& request, const std::string& /*call_id*/) {
+    return std::make_unique<RelayProcess>(UniqueFd(request.tools_channel), request.uids.first);
+  };
+  if (const Status ended = call::RunWarden(kSockets, rules, make_tools); !ended.ok()) {
     PrintError(ended.error());
     return kExitFailed;
   }

@@ -209,6 +209,7 @@ Status ServeGateway(const Config& config, const GatewaySockets& sockets) {
     return context.live_config.current()->RulesOf(tenant).keeps_transcripts;
   };
   ladder_options.budget = &context.budget;
+  ladder_options.offers_tools = true;
   ladder_options.may_begin = [&context] { return context.reserve.CheckRoom(); };
   ladder_options.evaluated = [&context](const store::TenantId& tenant, Nanos took) {
     context.meter.metrics().Evaluated(tenant.name(), took);

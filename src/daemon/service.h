@@ -13,6 +13,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "daemon/calls_inside.h"
 #include "daemon/running_call.h"
 #include "daemon/service_context.h"
 #include "daemon/session_processes.h"
@@ -136,6 +137,26 @@ class DaemonService : public gateway::Service {
     call::ToolRequest request;
     std::optional<Error> stopped;  // it is being killed: why, and by whom
     std::string told;  // the manifest of which the operator was told that it allows less
+    gateway::Identity who;
+    std::unique_ptr<CallsInside> inside;  // the calls that its program makes; null: it makes none
+    uint64_t number = 0;  // of a call that its parent's program makes: among those; 0: it is none
+  };
+  // A request on its way to being a call.
+  struct Submission {
+    gateway::Identity who;
+    std::shared_ptr<call::ToolRequest> asked;
+    bool wait = false;
+    gateway::Reply<gateway::CallView> reply;  // empty for a call that a call's program makes
+    std::shared_ptr<gateway::CallWatch> watch;
+    Nanos arrived{0};
+    uint64_t number = 0;                          // as in Flight
+    std::shared_ptr<std::atomic<bool>> unwanted;  // of such a call
+  };
+  using Submitted = std::shared_ptr<const Submission>;
+  // The way from the relay of a call (calls_inside.h), and what the code inside is told of the tools there.
+  struct RelayEnd {
+    UniqueFd socket;
+    std::string tools;
   };
 
   void AuthenticatePeer(uid_t uid, gateway::Reply<gateway::Identity> reply);
@@ -143,10 +164,21 @@ class DaemonService : public gateway::Service {
                      const gateway::Reply<gateway::CallView>& reply);
   // Makes the files of the request's session reachable.
   Status OpenSession(const call::ToolRequest& request);
+  // On a worker: up the ladder, and into a boundary.
+  void Climb(const Submitted& submitted);
+  // From a worker: there is no call, or none any more.
+  void AnswerSubmitted(const Submitted& submitted, const call::ToolReply& reply);
+  void RefuseSubmitted(const Submitted& submitted, const gateway::Refusal& refusal);
+  // On a worker: for a call whose program calls tools; no socket for any other.
+  Result<RelayEnd> OpenRelay(call::ReadyCall& ready, UniqueFd& theirs) const;
   void Watch(const std::shared_ptr<call::ReadyCall>& ready,
-             const std::shared_ptr<call::RunChannels>& channels, bool wait,
-             gateway::Reply<gateway::CallView> reply,
-             const std::shared_ptr<gateway::CallWatch>& watch);
+             const std::shared_ptr<call::RunChannels>& channels, const Submitted& submitted,
+             const std::shared_ptr<RelayEnd>& relay);
+  std::unique_ptr<CallsInside> ServeInside(const std::string& call_id, const call::ReadyCall& ready,
+                                           RelayEnd relay);
+  bool BeginInner(const gateway::Identity& who, const InnerCall& call);
+  void EndInner(const std::string& outer, uint64_t number, const call::ToolReply& reply,
+                Nanos cpu_used);
   void End(const std::string& call_id);
   void KeepRecent(const std::string& call_id, const std::shared_ptr<EventLog>& log);
   // Kills a call that runs. `why` is what its receipt says; the first reason stays.

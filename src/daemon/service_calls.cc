@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/print.h"
+#include "call/outer_call.h"
 #include "daemon/service.h"
 #include "daemon/standing.h"
 #include "daemon/views.h"
@@ -93,50 +94,63 @@ gateway::Answer<gateway::CallView> LookUp(call::Recorder& recorder, const gatewa
 
 void DaemonService::Submit(const gateway::Identity& who, gateway::CallRequest request,
                            gateway::Reply<gateway::CallView> reply) {
-  const bool wait = request.wait;
-  const std::shared_ptr<gateway::CallWatch> watch = request.watch;
-  auto asked = std::make_shared<call::ToolRequest>(RequestOf(who, std::move(request)));
-  const Nanos arrived = BootTime();
-  const Lane lane = LaneOf(reply.asker().get());
-  const auto climb = [this, who, asked, wait, reply, arrived, watch] {
-    // The ladder looks at the switches itself, and leaves a receipt.
-    if (std::optional<gateway::Refusal> lapse = FindLapse(context_.store(), who)) {
-      context_.loop.Post(reply.Prepare(std::move(*lapse)));
-      return;
-    }
-    if (const Status mounted = OpenSession(*asked); !mounted.ok()) {
-      context_.loop.Post(reply.Prepare(RefusalOf(mounted.error())));
-      return;
-    }
-    std::variant<call::ReadyCall, call::ToolReply> climbed = context_.ladder().Climb(*asked);
-    if (auto* answered = std::get_if<call::ToolReply>(&climbed)) {
-      context_.loop.Post(reply.Prepare(ViewOf(*answered, *asked)));
-      return;
-    }
-    auto ready = std::make_shared<call::ReadyCall>(std::move(std::get<call::ReadyCall>(climbed)));
-    context_.meter.metrics().Waited(asked->identity.tenant.name(), BootTime() - arrived);
-    const Result<SessionProcesses::Given> given = processes_.Connect(*ready);
-    auto launched = given.ok() ? context_.ladder().Launch(*ready, context_.launcher())
-                               : std::variant<call::RunChannels, call::ToolReply>(
-                                     context_.ladder().DescendUnlaunched(*ready, given.error()));
-    if (auto* answered = std::get_if<call::ToolReply>(&launched)) {
-      processes_.End(ready->call_id(), *answered);
-      context_.loop.Post(reply.Prepare(ViewOf(*answered, *asked)));
-      return;
-    }
-    auto shared =
-        std::make_shared<call::RunChannels>(std::move(std::get<call::RunChannels>(launched)));
-    context_.loop.Post(
-        [this, ready, shared, wait, reply, watch] { Watch(ready, shared, wait, reply, watch); });
-  };
+  auto submission = std::make_shared<Submission>();
+  submission->who = who;
+  submission->wait = request.wait;
+  submission->watch = request.watch;
+  submission->asked = std::make_shared<call::ToolRequest>(RequestOf(who, std::move(request)));
+  submission->reply = std::move(reply);
+  submission->arrived = BootTime();
+  const Submitted submitted = submission;
+  const Lane lane = LaneOf(submitted->reply.asker().get());
   // A call runs, whether or not its client waits for it, unless the client has given it up before it began.
   std::function<bool()> wanted;
-  if (watch != nullptr) {
-    wanted = [watch] { return !watch->unwanted; };
+  if (submitted->watch != nullptr) {
+    wanted = [watch = submitted->watch] { return !watch->unwanted; };
   }
-  if (!context_.workers().Submit(lane, {climb, wanted})) {
-    reply(Busy());
+  if (!context_.workers().Submit(lane, {[this, submitted] { Climb(submitted); }, wanted})) {
+    submitted->reply(Busy());
   }
+}
+
+void DaemonService::Climb(const Submitted& submitted) {
+  const std::shared_ptr<call::ToolRequest>& asked = submitted->asked;
+  // The ladder looks at the switches itself, and leaves a receipt.
+  if (std::optional<gateway::Refusal> lapse = FindLapse(context_.store(), submitted->who)) {
+    RefuseSubmitted(submitted, *lapse);
+    return;
+  }
+  if (const Status mounted = OpenSession(*asked); !mounted.ok()) {
+    RefuseSubmitted(submitted, RefusalOf(mounted.error()));
+    return;
+  }
+  std::variant<call::ReadyCall, call::ToolReply> climbed = context_.ladder().Climb(*asked);
+  if (const auto* answered = std::get_if<call::ToolReply>(&climbed)) {
+    AnswerSubmitted(submitted, *answered);
+    return;
+  }
+  auto ready = std::make_shared<call::ReadyCall>(std::move(std::get<call::ReadyCall>(climbed)));
+  context_.meter.metrics().Waited(asked->identity.tenant.name(), BootTime() - submitted->arrived);
+  const Result<SessionProcesses::Given> given = processes_.Connect(*ready);
+  UniqueFd theirs;  // open until the warden has it
+  Result<RelayEnd> relay = OpenRelay(*ready, theirs);
+  const auto fail = [&](const Error& error) {
+    return std::variant<call::RunChannels, call::ToolReply>(
+        context_.ladder().DescendUnlaunched(*ready, error));
+  };
+  auto launched = !given.ok()   ? fail(given.error())
+                  : !relay.ok() ? fail(relay.error())
+                                : context_.ladder().Launch(*ready, context_.launcher());
+  if (const auto* answered = std::get_if<call::ToolReply>(&launched)) {
+    processes_.End(ready->call_id(), *answered);
+    AnswerSubmitted(submitted, *answered);
+    return;
+  }
+  auto shared =
+      std::make_shared<call::RunChannels>(std::move(std::get<call::RunChannels>(launched)));
+  auto end = std::make_shared<RelayEnd>(std::move(relay).value());
+  context_.loop.Post(
+      [this, ready, shared, submitted, end] { Watch(ready, shared, submitted, end); });
 }
 
 // Whether the call may use the session is the ladder's to say, also that there is none.
@@ -151,23 +165,26 @@ Status DaemonService::OpenSession(const call::ToolRequest& request) {
 }
 
 void DaemonService::Watch(const std::shared_ptr<call::ReadyCall>& ready,
-                          const std::shared_ptr<call::RunChannels>& channels, bool wait,
-                          gateway::Reply<gateway::CallView> reply,
-                          const std::shared_ptr<gateway::CallWatch>& watch) {
+                          const std::shared_ptr<call::RunChannels>& channels,
+                          const Submitted& submitted, const std::shared_ptr<RelayEnd>& relay) {
   const std::string id = ready->call_id();
   Flight& flight = calls_[id];
   flight.request = ready->request;
+  flight.who = submitted->who;
+  flight.number = submitted->number;
   context_.meter.metrics().CallRuns(flight.request.identity.tenant.name());
-  if (wait) {
-    flight.reply = std::move(reply);
-  } else {
-    reply(RunningView(flight.request));
+  if (submitted->wait) {
+    flight.reply = submitted->reply;
+  } else if (submitted->reply) {
+    submitted->reply(RunningView(flight.request));
   }
   RunningCall::Hooks hooks;
   if (ready->run.background) {
     hooks.printed = [this, id](std::string_view text) { processes_.Print(id, text); };
   }
   hooks.asked = [this, id](const egress::AccessNotice& notice) { TellAsked(id, notice); };
+  flight.inside = ServeInside(id, *ready, std::move(*relay));
+  const policy::Limits granted = ready->run.envelope.limits;
   // The end is handled after the reading that saw it has returned.
   hooks.done = [this, id] { context_.loop.Post([this, id] { End(id); }); };
   flight.call = std::make_unique<RunningCall>(context_.loop, event_room_, std::move(*ready),
@@ -175,8 +192,12 @@ void DaemonService::Watch(const std::shared_ptr<call::ReadyCall>& ready,
   flight.log = flight.call->shared_log();
   // A switch that was flipped between admission and now was looked for among the running calls before this was one.
   KillIfStopped(id, flight.request);
-  if (watch != nullptr && watch->started) {
-    watch->started(id);
+  if (submitted->watch != nullptr && submitted->watch->started) {
+    submitted->watch->started(id);
+  }
+  if (const auto outer = calls_.find(flight.request.identity.parent_id);
+      flight.number != 0 && outer != calls_.end() && outer->second.inside != nullptr) {
+    outer->second.inside->Runs(flight.number, id, granted);
   }
 }
 
@@ -185,22 +206,31 @@ void DaemonService::End(const std::string& call_id) {
   if (found == calls_.end()) {
     return;
   }
+  // The calls that its program made are sealed before it, so that the log has them first.
+  if (found->second.inside != nullptr && !found->second.inside->End()) {
+    return;
+  }
   // What stays is for watchers and for who may see it, until the call is sealed.
   auto flight = std::make_shared<Flight>();
   flight->call = std::move(found->second.call);
   flight->reply = std::move(found->second.reply);
   flight->request = found->second.request;
+  flight->number = found->second.number;
   found->second.request.args_json.clear();
   auto collected = std::make_shared<call::Collected>(flight->call->Take());
   collected->stopped = std::move(found->second.stopped);
+  const call::ReadyCall& ready = flight->call->ready();
+  const Nanos used = call::CountedCpu(*collected, *ready.tool, ready.run.envelope.limits);
   const Lane lane{flight->request.identity.tenant.name(), ""};
-  context_.workers().SubmitAlways(lane, [this, flight, collected, call_id] {
+  context_.workers().SubmitAlways(lane, [this, flight, collected, call_id, used] {
     const call::ToolReply ended =
         context_.ladder().Descend(flight->call->ready(), std::move(*collected));
     processes_.End(call_id, ended);
     const std::function<void()> answer =
         flight->reply ? flight->reply.Prepare(ViewOf(ended, flight->request)) : nullptr;
-    context_.loop.Post([this, flight, call_id, answer] {
+    const auto told =
+        std::make_shared<const call::ToolReply>(flight->number == 0 ? call::ToolReply() : ended);
+    context_.loop.Post([this, flight, call_id, answer, told, used] {
       calls_.erase(call_id);
       context_.meter.metrics().CallIsOver(flight->request.identity.tenant.name());
       const std::shared_ptr<EventLog> log = flight->call->shared_log();
@@ -209,6 +239,9 @@ void DaemonService::End(const std::string& call_id) {
       KeepRecent(call_id, log);
       if (answer) {
         answer();
+      }
+      if (flight->number != 0) {
+        EndInner(flight->request.identity.parent_id, flight->number, *told, used);
       }
     });
   });

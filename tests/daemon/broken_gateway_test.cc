@@ -94,6 +94,9 @@ class BrokenGateway : public ::testing::Test {
     roots_ = dir_.MakeDir("roots");
     Declare("keep", data_);
     DeclareNetwork();
+    Declare("outer", data_);
+    std::ofstream(daemon_.tools() + "/outer.toml", std::ios::app)
+        << "[isolation]\nlevel = \"container\"\n[calls]\ntools = [\"keep\"]\nmost = 3\n";
     ASSERT_TRUE(daemon_.Start());
     session_ = daemon_.NewSession(daemon_.key());
     socket_ = SocketToWarden(daemon_.Find(RoleOf::kGateway));
@@ -245,6 +248,85 @@ TEST_F(BrokenGateway, GetsWhatSomeManifestAllowsAndNothingElse) {
   EXPECT_FALSE(Exists(data_ + "/" + token)) << "a refused request ran";
   EXPECT_EQ(CodeOf(Send(Allowed("true"))), "")
       << "the warden is there, and the control still holds";
+}
+
+// A call that names the one which makes it, and sockets for tools: only as the manifests say. Without a parent it could launch the
+// same tool by itself, as far as that one's own entry goes.
+TEST_F(BrokenGateway, ACallOfACallIsHeldAgainstTheOneThatMakesIt) {
+  call::WardenLauncher launcher(socket_.get());
+  const auto pair = [] { return call::MakeSocketPair(SOCK_STREAM).value(); };
+  const auto outer_request = [&](const std::string& script) {
+    call::RunRequest request = Allowed(script);
+    request.entry = "outer";
+    request.tools = {"keep"};
+    request.tool_calls = 3;
+    request.envelope.limits.memory = 64 << 20;
+    request.envelope.limits.wall = std::chrono::seconds(20);
+    return request;
+  };
+  call::SocketPair relay = pair();
+  call::RunRequest outer = outer_request("echo up; exec sleep 60");
+  outer.tools_channel = relay.second.get();
+  Result<call::RunChannels> held = launcher.Launch("outer", outer, "");
+  ASSERT_TRUE(held.ok());
+  char up = 0;
+  ASSERT_EQ(::read(held->out.get(), &up, 1), 1) << "NO-CONTROL: a call with a socket for its tools";
+
+  const auto child = [&](const std::function<void(call::RunRequest&)>& change) {
+    call::RunRequest request = Allowed("true");
+    request.envelope.limits.memory = 64 << 20;
+    request.envelope.limits.wall = std::chrono::seconds(20);
+    request.parent = "outer";
+    change(request);
+    return CodeOf(Send(request));
+  };
+  using Request = call::RunRequest;
+  EXPECT_EQ(child([](Request&) {}), "") << "NO-CONTROL";
+  EXPECT_EQ(child([](Request& r) { r.envelope.limits.memory *= 2; }), "policy.parent");
+  EXPECT_EQ(child([](Request& r) { r.envelope.limits.wall += Nanos(1); }), "policy.parent");
+  EXPECT_EQ(child([](Request& r) { r.tenant = 2; }), "policy.parent");
+  EXPECT_EQ(child([](Request& r) { r.entry = "netted"; }), "policy.parent") << "not in its list";
+  EXPECT_EQ(child([](Request& r) { r.parent = "nobody"; }), "policy.parent");
+  EXPECT_EQ(child([](Request& r) { r.parent.clear(); }), "") << "by itself: its own entry alone";
+
+  // Sockets and lists that an entry does not have, each beside one that it has.
+  const auto with_socket = [&](call::RunRequest request) {
+    const call::SocketPair other = pair();
+    request.tools_channel = other.second.get();
+    return CodeOf(Send(request));
+  };
+  EXPECT_EQ(with_socket(outer_request("true")), "") << "NO-CONTROL";
+  EXPECT_EQ(with_socket(Allowed("true")), "policy.entry.calls") << "an entry without [calls]";
+  call::RunRequest more = Allowed("true");
+  more.tools = {"keep"};
+  EXPECT_EQ(with_socket(more), "policy.entry.calls");
+  more = outer_request("true");
+  more.tools = {"keep", "netted"};
+  EXPECT_EQ(with_socket(more), "policy.entry.calls") << "a tool that it does not name";
+  more = outer_request("true");
+  more.tool_calls = 4;
+  EXPECT_EQ(with_socket(more), "policy.entry.calls") << "more calls than it names";
+  // A parent that has no socket for tools makes no calls.
+  Result<call::RunChannels> plain = launcher.Launch("plain", Allowed("echo up; exec sleep 60"), "");
+  ASSERT_TRUE(plain.ok());
+  ASSERT_EQ(::read(plain->out.get(), &up, 1), 1);
+  EXPECT_EQ(child([](Request& r) { r.parent = "plain"; }), "policy.parent");
+  launcher.Kill("plain");
+
+  // The end of the outer call is the end of what it makes, without a word of the gateway, and nothing new names it.
+  call::RunRequest inner = Allowed("echo up; exec sleep 60");
+  inner.envelope.limits.memory = 64 << 20;
+  inner.envelope.limits.wall = std::chrono::seconds(20);
+  inner.parent = "outer";
+  Result<call::RunChannels> running = launcher.Launch("inner", inner, "");
+  ASSERT_TRUE(running.ok());
+  ASSERT_EQ(::read(running->out.get(), &up, 1), 1);
+  relay.first.Reset();  // so that the relay does not wait for the calls to be sealed
+  launcher.Kill("outer");
+  const call::Collected ended = call::Collect(std::move(running).value(), {});
+  ASSERT_TRUE(ended.report);
+  EXPECT_EQ(ended.report->receipt.outcome, "terminated");
+  EXPECT_EQ(child([](Request&) {}), "policy.parent");
 }
 
 // The monitor, not the gateway, says what the warden knows.

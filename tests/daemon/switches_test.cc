@@ -198,18 +198,5 @@ TEST_F(ToolsDirectory, IsReadAgainWhenItChanges) {
   EXPECT_EQ(Say(), "policy.tool");
 }
 
-// Its program would be offered tools inside, which a daemon does not serve. Without that the same manifest is a tool.
-TEST_F(ToolsDirectory, AToolThatCallsToolsIsRefused) {
-  Put(SwitchedManifest("one") + "\n[calls]\ntools = [\"python\"]\n");
-  EXPECT_TRUE(WaitUntil([&] { return State() != "none"; }, Seconds(10)));
-  EXPECT_NE(State(), "ready");
-  EXPECT_EQ(Say(), "policy.tool");
-  const HttpAnswer list = daemon_.Ask("GET", "/v1/tools", key_);
-  EXPECT_TRUE(Contains(list.text, "a daemon does not serve the tools of [calls]")) << list.text;
-  Put(SwitchedManifest("one"));
-  EXPECT_TRUE(WaitUntil([&] { return State() == "ready"; }, Seconds(10)));
-  EXPECT_EQ(Say(), "one\n");
-}
-
 }  // namespace
 }  // namespace coffer::test

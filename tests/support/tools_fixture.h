@@ -9,41 +9,23 @@
 
 namespace coffer::test {
 
-class ToolsInside : public HostWatchTest {
- protected:
-  // A tool that runs `script` with bash; `more` is TOML that follows. Its one argument is `word`, which is $1.
-  void Declare(const std::string& name, const std::string& script, const std::string& more = "") {
-    manifests_.Write(name + ".toml",
-                     "[tool]\nname = \"" + name +
-                         "\"\nversion = \"1.0.0\"\nowner = \"tests\"\nsummary = \"For a test.\"\n"
-                         "effect = \"reversible\"\n"
-                         "[input.schema]\ntype = \"object\"\n"
-                         "properties.word = { type = \"string\", maxLength = 65536 }\n"
-                         "[run]\nruntime = \"bash\"\nargv = [\"bash\", \"-c\", '''" +
-                         script + "''', \"" + name +
-                         "\", [\"{word}\"]]\n[isolation]\nlevel = \"container\"\n" + more +
-                         "[[examples.allow]]\nargs = {}\nwhy = \"any\"\n"
-                         "[[examples.deny]]\nargs = { a = 1 }\nwhy = \"not declared\"\n");
-  }
+// The manifest of a tool that runs `script` with bash; `more` is TOML that follows. Its one argument is `word`, which is $1.
+inline std::string BashToolText(const std::string& name, const std::string& script,
+                                const std::string& more = "") {
+  return "[tool]\nname = \"" + name +
+         "\"\nversion = \"1.0.0\"\nowner = \"tests\"\nsummary = \"For a test.\"\n"
+         "effect = \"reversible\"\n"
+         "[input.schema]\ntype = \"object\"\n"
+         "properties.word = { type = \"string\", maxLength = 65536 }\n"
+         "[run]\nruntime = \"bash\"\nargv = [\"bash\", \"-c\", '''" +
+         script + "''', \"" + name + "\", [\"{word}\"]]\n[isolation]\nlevel = \"container\"\n" +
+         more +
+         "[[examples.allow]]\nargs = {}\nwhy = \"any\"\n"
+         "[[examples.deny]]\nargs = { a = 1 }\nwhy = \"not declared\"\n";
+}
 
-  // The manifests are in a directory of their own: a directory that a run may write cannot hold them.
-  Strings Offer(const std::string& tools, const Strings& flags = {}) {
-    Strings all = {"--state", state_, "--tools", tools, "--tools-dir", manifests_.path()};
-    all.insert(all.end(), flags.begin(), flags.end());
-    return all;
-  }
-  RunResult Run(const std::string& tools, const Strings& flags, const Strings& command,
-                const RunOptions& options = {}) {
-    return RunCoffer(Offer(tools, flags), command, options);
-  }
-  RunResult RunBash(const std::string& tools, const std::string& script,
-                    const Strings& flags = {}) {
-    return Run(tools, flags, {"bash", "-c", script});
-  }
-  // Python that has `ask(method, params)`, `call(tool, **args)` and `connect()`.
-  RunResult RunPython(const std::string& tools, const std::string& script,
-                      const Strings& flags = {}) {
-    static const std::string kClient = R"(
+// Python that has `ask(method, params)`, `call(tool, **args)` and `connect()`.
+inline const std::string kPythonInside = R"(
 import json, os, socket, sys, time
 META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
 def connect():
@@ -66,7 +48,32 @@ def call(tool, **args):
     answer = ask("tools/call", {"name": tool, "arguments": args})
     return answer["result"]["structuredContent"] if "result" in answer else answer["error"]
 )";
-    return Run(tools, flags, {"python3", "-c", kClient + script});
+
+class ToolsInside : public HostWatchTest {
+ protected:
+  // BashToolText among the manifests.
+  void Declare(const std::string& name, const std::string& script, const std::string& more = "") {
+    manifests_.Write(name + ".toml", BashToolText(name, script, more));
+  }
+
+  // The manifests are in a directory of their own: a directory that a run may write cannot hold them.
+  Strings Offer(const std::string& tools, const Strings& flags = {}) {
+    Strings all = {"--state", state_, "--tools", tools, "--tools-dir", manifests_.path()};
+    all.insert(all.end(), flags.begin(), flags.end());
+    return all;
+  }
+  RunResult Run(const std::string& tools, const Strings& flags, const Strings& command,
+                const RunOptions& options = {}) {
+    return RunCoffer(Offer(tools, flags), command, options);
+  }
+  RunResult RunBash(const std::string& tools, const std::string& script,
+                    const Strings& flags = {}) {
+    return Run(tools, flags, {"bash", "-c", script});
+  }
+  // kPythonInside before it.
+  RunResult RunPython(const std::string& tools, const std::string& script,
+                      const Strings& flags = {}) {
+    return Run(tools, flags, {"python3", "-c", kPythonInside + script});
   }
 
   RunResult Audit(Strings words) {

@@ -68,13 +68,16 @@ struct RunRequest {
   // Who is asked for access that a rule with `ask` covers; null: it is refused at once.
   AccessDecider* access = nullptr;
   int egress_door = -1;  // to the daemon's egress role; -1: the call has a process of its own
-  // --tools: declared tools that the command may call, and where their manifests are (launch_tools.h). Never on the wire:
-  // `coffer run` alone.
+  // --tools, or [calls] of a manifest: declared tools that the command may call (launch_tools.h), and how many calls.
   std::vector<std::string> tools;
-  std::vector<std::string> tool_dirs;   // --tools-dir; empty: the usual ones
-  uint64_t tool_calls = 100;            // --tool-calls: how many it may make
+  uint64_t tool_calls = 100;           // --tool-calls
+  std::vector<std::string> tool_dirs;  // --tools-dir; empty: the usual ones. `coffer run` alone
+  // Never on the wire. In the daemon: the relay's socket to the gateway (cli/relay_process.h).
+  int tools_channel = -1;
   ToolsServer* tools_server = nullptr;  // not null if there are tools
-  uint32_t tenant = 0;                  // its number in the store; 0: none
+  // In the daemon: the call that makes this one through the socket of its tools; empty: none. Beside the request on the wire.
+  std::string parent;
+  uint32_t tenant = 0;  // its number in the store; 0: none
   isolation::UidRange
       uids;  // as root: made from the tenant by the warden, or by `coffer call` (tenant_uids.h)
 };

@@ -259,6 +259,7 @@ Status CheckRequest(const WardenRules& rules, const WardenTable& table, const Ru
   TRY(CheckVariables(*entry, envelope));
   TRY(CheckWorkspace(rules, *entry, envelope));
   TRY(CheckBackground(*entry, request));
+  TRY(CheckCalls(*entry, request));
   policy::Envelope most = entry->envelope;
   policy::Limits ceilings = table.ceilings;
   if (request.background) {

@@ -36,6 +36,14 @@ struct WardenRules {
 // Class policy.entry.background or policy.entry.ports.
 Status CheckBackground(const TableEntry& entry, const RunRequest& request);
 
+// The part that is about tools that the call may call: not others, and not more often, than the entry's [calls] say. Class
+// policy.entry.calls.
+Status CheckCalls(const TableEntry& entry, const RunRequest& request);
+
+// A call that another one makes: `parent` runs, and its sealed request is `parent`'s. Refused, class policy.parent, unless its
+// entry names the child's tool, both are of one tenant, and the child's envelope is no wider than the parent's.
+Status CheckChild(const WardenTable& table, const RunRequest& parent, const RunRequest& child);
+
 // Refused with the class that says which part of the request is more than its entry: policy.entry, policy.entry.*,
 // policy.ceiling, policy.workspace, policy.path.*.
 Status CheckRequest(const WardenRules& rules, const WardenTable& table, const RunRequest& request);

@@ -131,8 +131,11 @@ Result<RunChannels> WardenLauncher::Launch(const std::string& call_id, const Run
   if (call_id.size() >= sizeof(message.call_id)) {
     return Internal("internal.wire", "the id of a call is too long");
   }
-  if (!request.tools.empty()) {
-    return Internal("internal", "the warden serves no tools inside a call");
+  if (request.parent.size() >= sizeof(message.parent_id)) {
+    return Internal("internal.wire", "the id of a call is too long");
+  }
+  if (!request.tools.empty() && request.tools_channel < 0) {
+    return Internal("internal", "nothing here serves the tools of this call");
   }
   const std::string bytes = EncodeRun(request);
   if (bytes.size() > kMaxWireBytes) {
@@ -144,9 +147,13 @@ Result<RunChannels> WardenLauncher::Launch(const std::string& call_id, const Run
   message.verb = static_cast<uint32_t>(WardenVerb::kLaunch);
   message.size = bytes.size();
   memcpy(message.call_id, call_id.data(), call_id.size());
+  memcpy(message.parent_id, request.parent.data(), request.parent.size());
   std::vector<int> descriptors = {sealed.get(), channels.in.get(), channels.out.get(),
                                   channels.err.get(), channels.report.get()};
   descriptors.insert(descriptors.end(), request.port_channels.begin(), request.port_channels.end());
+  if (request.tools_channel >= 0) {
+    descriptors.push_back(request.tools_channel);
+  }
   TRY(SendMessage(control_, message, descriptors));
   return std::move(channels.ours);
 }

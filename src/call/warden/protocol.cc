@@ -21,7 +21,7 @@ namespace {
 using raw::Arg;
 using raw::Syscall;
 
-constexpr size_t kMaxDescriptors = kLaunchDescriptors + kMostPortChannels;
+constexpr size_t kMaxDescriptors = kLaunchDescriptors + kMostPortChannels + 1;
 constexpr int kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 
 Error Malformed(const char* what) {
@@ -32,7 +32,10 @@ Error Malformed(const char* what) {
 bool ValidId(const WardenMessage& message) {
   const size_t length = strnlen(message.call_id, sizeof(message.call_id));
   const bool table = message.verb == static_cast<uint32_t>(WardenVerb::kTable);
-  return (length > 0) != table && length < sizeof(message.call_id);
+  const size_t parent = strnlen(message.parent_id, sizeof(message.parent_id));
+  const bool launch = message.verb == static_cast<uint32_t>(WardenVerb::kLaunch);
+  return (length > 0) != table && length < sizeof(message.call_id) &&
+         parent < (launch ? sizeof(message.parent_id) : 1);
 }
 
 // How many descriptors come with a verb of that peer; nothing if it is not the peer's.
@@ -69,6 +72,10 @@ int SocketOption(int fd, int option) {
   int value = -1;
   socklen_t size = sizeof(value);
   return ::getsockopt(fd, SOL_SOCKET, option, &value, &size) == 0 ? value : -1;
+}
+
+bool IsUnixSocket(int fd, int type) {
+  return SocketOption(fd, SO_DOMAIN) == AF_UNIX && SocketOption(fd, SO_TYPE) == type;
 }
 
 Status Send(int socket, const WardenMessage& message, std::span<const int> descriptors, int flags) {
@@ -114,18 +121,23 @@ Result<SocketPair> MakeSocketPair(int type) {
   return SocketPair{UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
+bool HasToolsChannel(const std::vector<UniqueFd>& descriptors) {
+  return descriptors.size() > kLaunchDescriptors &&
+         IsUnixSocket(descriptors.back().get(), SOCK_STREAM);
+}
+
 bool AreLaunchDescriptors(const std::vector<UniqueFd>& descriptors) {
   const auto is_stream = [](int fd) { return S_ISFIFO(KindOf(fd)) || S_ISSOCK(KindOf(fd)); };
-  for (size_t i = kLaunchDescriptors; i < descriptors.size(); ++i) {
-    if (SocketOption(descriptors[i].get(), SO_DOMAIN) != AF_UNIX ||
-        SocketOption(descriptors[i].get(), SO_TYPE) != SOCK_SEQPACKET) {
+  const size_t channels = descriptors.size() - (HasToolsChannel(descriptors) ? 1 : 0);
+  for (size_t i = kLaunchDescriptors; i < channels; ++i) {
+    if (!IsUnixSocket(descriptors[i].get(), SOCK_SEQPACKET)) {
       return false;
     }
   }
   return descriptors.size() >= kLaunchDescriptors && IsSealed(descriptors[1].get()) &&
          is_stream(descriptors[2].get()) && is_stream(descriptors[3].get()) &&
-         SocketOption(descriptors[4].get(), SO_DOMAIN) == AF_UNIX &&
-         SocketOption(descriptors[4].get(), SO_TYPE) == SOCK_STREAM;
+         IsUnixSocket(descriptors[4].get(), SOCK_STREAM) &&
+         channels <= kLaunchDescriptors + kMostPortChannels;
 }
 
 Status SendTable(int socket, int table, uint64_t size) {
@@ -175,7 +187,7 @@ Result<ReceivedMessage> ReceiveMessage(int socket, WardenPeer peer) {
     return Malformed("its verb");
   }
   const size_t more =
-      message.verb == static_cast<uint32_t>(WardenVerb::kLaunch) ? kMostPortChannels : 0;
+      message.verb == static_cast<uint32_t>(WardenVerb::kLaunch) ? kMostPortChannels + 1 : 0;
   if (received.descriptors.size() < *descriptors ||
       received.descriptors.size() > *descriptors + more) {
     return Malformed("its descriptors");

@@ -19,7 +19,8 @@
 namespace coffer::call {
 
 enum class WardenVerb : uint32_t {
-  // Descriptors: request, stdin, stdout, stderr, report, and up to kMostPortChannels that lead to processes of the session.
+  // Descriptors: request, stdin, stdout, stderr, report, up to kMostPortChannels that lead to processes of the session, and the
+  // one to the gateway of a call that calls tools, if it does (HasToolsChannel).
   kLaunch = 1,
   kKill = 2,   // the call is killed at once
   kTable = 3,  // descriptors: the table (call/warden/table.h); from the monitor
@@ -34,13 +35,14 @@ enum class WardenPeer : uint8_t { kGateway, kMonitor };
 
 struct WardenMessage {
   uint32_t magic = 0x636f5710;
-  uint32_t version = 1;
+  uint32_t version = 2;
   uint32_t verb = 0;
   uint32_t reserved = 0;
-  uint64_t size = 0;      // bytes in the request or table, or of the volume
-  char call_id[40] = {};  // NUL-terminated; empty for a table
+  uint64_t size = 0;        // bytes in the request or table, or of the volume
+  char call_id[40] = {};    // NUL-terminated; empty for a table
+  char parent_id[40] = {};  // the same, of the call that makes this one; empty but for a launch
 };
-static_assert(sizeof(WardenMessage) == 64);
+static_assert(sizeof(WardenMessage) == 104);
 
 inline constexpr size_t kLaunchDescriptors = 5;
 inline constexpr size_t kMostPortChannels = 4;
@@ -68,8 +70,10 @@ Status SendMessage(int socket, const WardenMessage& message, std::span<const int
 // descriptors that do not belong to it.
 Result<ReceivedMessage> ReceiveMessage(int socket, WardenPeer peer);
 // True if a launch's descriptors are what they must be: a sealed memfd for stdin, pipes or sockets for stdout and stderr,
-// a unix stream socket for the report, and unix seqpacket sockets after it. Writing to anything else could wait, or act with the runner's rights.
+// a unix stream socket for the report, and unix seqpacket sockets after it; the last may be a stream. Writing to anything else could wait, or act with the runner's rights.
 bool AreLaunchDescriptors(const std::vector<UniqueFd>& descriptors);
+// Of such: the last one is the channel of a call that calls tools.
+bool HasToolsChannel(const std::vector<UniqueFd>& descriptors);
 
 // Monitor: `table` is a sealed memfd of `size` bytes. Never waits.
 Status SendTable(int socket, int table, uint64_t size);

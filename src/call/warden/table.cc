@@ -91,6 +91,8 @@ void WriteEntry(WireWriter& writer, const TableEntry& entry) {
       writer.Number(range.last);
     }
   }
+  writer.Texts(entry.calls.tools);
+  writer.Number(entry.calls.most);
 }
 
 policy::BackgroundSpec ReadBackgroundSpec(WireReader& reader) {
@@ -128,6 +130,8 @@ TableEntry ReadEntry(WireReader& reader) {
   if (reader.Flag()) {
     entry.background = ReadBackgroundSpec(reader);
   }
+  entry.calls.tools = reader.Texts();
+  entry.calls.most = reader.Number<uint64_t>();
   return entry;
 }
 

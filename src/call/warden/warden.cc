@@ -10,12 +10,14 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "base/exit_codes.h"
 #include "base/print.h"
 #include "base/sys.h"
 #include "call/run/doctor.h"
+#include "call/run/tools_server.h"
 #include "call/warden/grant_network.h"
 #include "call/warden/protocol.h"
 #include "call/warden/runner.h"
@@ -33,6 +35,21 @@ struct Runner {
   pid_t pid = -1;
   uint32_t uid_index = 0;  // no other runner has it
   UniqueFd pidfd;
+  std::string parent =
+      {};  // the call that makes this one through the socket of its tools; empty: none
+  // Of a call that calls tools: what it was launched with, for the runners of the calls that it makes. Sealed.
+  UniqueFd request = {};
+  uint64_t size = 0;
+};
+
+// In a runner: what it gets beside the request.
+struct RunnerPlace {
+  pid_t warden = -1;
+  uint32_t uid_index = 0;
+  int door = -1;
+  bool has_parent = false;
+  UniqueFd parent = {};  // the request of the call that makes this one
+  uint64_t parent_size = 0;
 };
 
 // In the runner: what the manifest fixes comes from the table. The gateway's descriptor could be another text, and could
@@ -50,52 +67,74 @@ Status TakeFixedStdin(const TableEntry& entry) {
 
 // In the runner: what the gateway asked for, if a manifest allows it.
 Result<RunRequest> ReadRequest(const WardenRules& rules, const WardenTable& table,
-                               const ReceivedMessage& received, uint32_t uid_index, int door) {
+                               const ReceivedMessage& received, const RunnerPlace& place) {
   TRY_ASSIGN(const std::string bytes,
              ReadSealed(received.descriptors[0].get(), received.message.size));
   TRY_ASSIGN(RunRequest request, DecodeRun(bytes));
   for (size_t i = kLaunchDescriptors; i < received.descriptors.size(); ++i) {
     request.port_channels.push_back(received.descriptors[i].get());
   }
+  if (HasToolsChannel(received.descriptors)) {
+    request.tools_channel = request.port_channels.back();
+    request.port_channels.pop_back();
+  }
   TRY(CheckRequest(rules, table, request));
+  if ((request.tools_channel >= 0) == request.tools.empty()) {
+    return Refused("policy.entry.calls", "a call has a socket for its tools if it calls some");
+  }
+  if (place.has_parent) {
+    // Checked when that call was launched; its runner is alive as long as the warden knows it.
+    TRY_ASSIGN(const std::string made, ReadSealed(place.parent.get(), place.parent_size));
+    TRY_ASSIGN(const RunRequest parent, DecodeRun(made));
+    TRY(CheckChild(table, parent, request));
+  }
   TRY(TakeFixedStdin(*table.Find(request.entry)));
   TRY(GrantNetwork(table, request));
   request.egress.hold_seconds = table.egress.hold_seconds;  // here operators can be asked
-  TRY_ASSIGN(request.uids, UidOfTenant(request.tenant, uid_index));
+  TRY_ASSIGN(request.uids, UidOfTenant(request.tenant, place.uid_index));
   // From here on by our own word, never by the gateway's.
   request.runtimes_only = true;
-  request.egress_door = door;
+  request.egress_door = place.door;
   request.state = rules.sessions.substr(0, rules.sessions.rfind('/'));
   return request;
 }
 
 // In the runner: one call, from bytes to a report.
 [[noreturn]] void RunOne(const WardenRules& rules, const WardenTable& table,
-                         ReceivedMessage& received, pid_t warden, uint32_t uid_index, int door) {
+                         const MakeToolsServer& make_tools, ReceivedMessage& received,
+                         const RunnerPlace& place) {
   std::vector<UniqueFd>& given = received.descriptors;
-  if (!BecomeRunner(given[1].get(), given[2].get(), given[3].get(), warden)) {
+  if (!BecomeRunner(given[1].get(), given[2].get(), given[3].get(), place.warden)) {
     ::_exit(kExitFailed);
   }
   const int report = given[4].get();
   for (size_t i = 1; i < 4; ++i) {
     given[i].Reset();
   }
-  Result<RunRequest> request = ReadRequest(rules, table, received, uid_index, door);
+  Result<RunRequest> request = ReadRequest(rules, table, received, place);
   given[0].Reset();
   if (!request.ok()) {
     SendReport(report, RefusalReport(request.error()), Patience::kSome);
     ::_exit(kExitRefused);
   }
   if (request->egress.empty()) {
-    ::close(door);
+    ::close(place.door);
+  }
+  std::unique_ptr<ToolsServer> tools;
+  RunRequest asked;  // for `tools`; RunAndReport takes the other and does not return
+  if (!request->tools.empty()) {
+    request->tools_channel = given.back().Release();  // the server's from here on
+    asked = *request;
+    tools = make_tools(asked, received.message.call_id);
+    request->tools_server = tools.get();
   }
   RunAndReport(std::move(request).value(), report);
 }
 
 class Warden {
  public:
-  Warden(const WardenSockets& sockets, const WardenRules& rules)
-      : sockets_(sockets), rules_(rules) {}
+  Warden(const WardenSockets& sockets, const WardenRules& rules, const MakeToolsServer& make_tools)
+      : sockets_(sockets), rules_(rules), make_tools_(make_tools) {}
 
   // False once the gateway or the monitor is gone.
   Result<bool> Serve() {
@@ -194,14 +233,22 @@ class Warden {
       return refuse(Refused("limit.concurrency", "too many calls run on this host",
                             "try again when one has ended"));
     }
-    const pid_t warden = ::getpid();
-    const uint32_t uid_index = FreeUidIndex();
+    const std::string parent_id = received.message.parent_id;
+    const auto parent = runners_.find(parent_id);
+    if (!parent_id.empty() && (parent == runners_.end() || !parent->second.request)) {
+      return refuse(Refused("policy.parent", "the call that makes this one does not run any more"));
+    }
+    RunnerPlace place{::getpid(), FreeUidIndex(), sockets_.egress, !parent_id.empty()};
     const pid_t pid = ::fork();
     if (pid == 0) {
       ::close(sockets_.gateway);
       ::close(sockets_.monitor);
+      if (place.has_parent) {
+        place.parent = std::move(parent->second.request);
+        place.parent_size = parent->second.size;
+      }
       runners_.clear();
-      RunOne(rules_, table_, received, warden, uid_index, sockets_.egress);
+      RunOne(rules_, table_, make_tools_, received, place);
     }
     const long pidfd = pid < 0 ? -EAGAIN : Syscall(SYS_pidfd_open, pid, 0);
     if (pidfd < 0) {
@@ -212,7 +259,12 @@ class Warden {
       return refuse(HostFault("isolation.host", "the host cannot start another process",
                               "wait until calls have ended, or raise its limits"));
     }
-    runners_[id] = {pid, uid_index, UniqueFd(static_cast<int>(pidfd))};
+    Runner& runner = runners_[id] = {pid, place.uid_index, UniqueFd(static_cast<int>(pidfd))};
+    runner.parent = parent_id;
+    if (HasToolsChannel(received.descriptors)) {
+      runner.request = std::move(received.descriptors[0]);
+      runner.size = received.message.size;
+    }
   }
 
   // Making a file system takes longer than a warden may be away: a process of its own does it, and answers.
@@ -270,17 +322,24 @@ class Warden {
     }
   }
 
-  void Reap(const std::string& id) {
+  void Reap(std::string id) {
     const auto found = runners_.find(id);
     long answer = 0;
     do {
       answer = Syscall(SYS_waitid, P_PIDFD, found->second.pidfd.get(), 0, WEXITED, 0);
     } while (answer == -EINTR);
     runners_.erase(found);
+    // The calls that it made end with it, whatever the gateway says; their reports still come.
+    for (const auto& [other, runner] : runners_) {
+      if (runner.parent == id) {
+        Kill(other);
+      }
+    }
   }
 
   const WardenSockets sockets_;
   const WardenRules& rules_;
+  const MakeToolsServer& make_tools_;
   WardenTable table_;  // empty until the monitor has sent one: nothing is allowed
   std::map<std::string, Runner> runners_;
   uint32_t next_uid_index_ = 0;
@@ -288,10 +347,11 @@ class Warden {
 
 }  // namespace
 
-Status RunWarden(const WardenSockets& sockets, const WardenRules& rules) {
+Status RunWarden(const WardenSockets& sockets, const WardenRules& rules,
+                 const MakeToolsServer& make_tools) {
   // What a killed daemon left, also where another sweep has taken away only a part of it. Nothing of ours runs yet.
   (void)SweepAll();
-  Warden warden(sockets, rules);
+  Warden warden(sockets, rules, make_tools);
   for (;;) {
     Result<bool> more = warden.Serve();
     if (!more.ok() || !*more) {

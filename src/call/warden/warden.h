@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "call/warden/check.h"
+#include "call/warden/launcher.h"
 
 namespace coffer::call {
 
@@ -22,6 +23,8 @@ struct WardenSockets {
 };
 
 // Serves until the gateway or the monitor has closed its end; then kills what still runs and returns.
-Status RunWarden(const WardenSockets& sockets, const WardenRules& rules);
+// `make_tools` is for calls that call tools.
+Status RunWarden(const WardenSockets& sockets, const WardenRules& rules,
+                 const MakeToolsServer& make_tools);
 
 }  // namespace coffer::call

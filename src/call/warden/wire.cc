@@ -36,6 +36,8 @@ std::string EncodeRun(const RunRequest& request) {
     writer.Number(forward.port);
     writer.Number(forward.channel);
   }
+  writer.Texts(request.tools);
+  writer.Number(request.tool_calls);
   return writer.Take();
 }
 
@@ -55,7 +57,10 @@ Result<RunRequest> DecodeRun(std::string_view bytes) {
     const auto port = reader.Number<uint16_t>();
     request.forwards.push_back({port, reader.Number<uint32_t>()});
   }
-  if (!reader.Complete() || request.command.empty() || !AreUsable(request.envelope.limits)) {
+  request.tools = reader.Texts();
+  request.tool_calls = reader.Number<uint64_t>();
+  if (!reader.Complete() || request.command.empty() || request.tools.size() > kMostTools ||
+      request.tool_calls > kMostToolCalls || !AreUsable(request.envelope.limits)) {
     return MalformedPart("request");
   }
   for (const auto& [name, value] : request.envelope.env) {

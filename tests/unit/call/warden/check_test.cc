@@ -437,5 +437,57 @@ TEST_F(Check, PortsOfOthersAreForCallsOfTheirSession) {
   EXPECT_NE(with([](RunRequest& r) { r.envelope.level = policy::Level::kProcess; }), "");
 }
 
+TEST_F(Check, ACallOffersTheToolsOfItsEntryAndNoOthers) {
+  EXPECT_EQ(Code([](RunRequest& r) { r.tools = {"other"}; }), "policy.entry.calls");
+  table_.entries[0].calls = {{"more", "other"}, 5};
+  EXPECT_EQ(Code([](RunRequest& r) { r.tools = {"other"}; }), "policy.entry.calls") << "100 calls";
+  const auto five = [](std::vector<std::string> tools) {
+    return [tools](RunRequest& r) {
+      r.tools = tools;
+      r.tool_calls = 5;
+    };
+  };
+  EXPECT_EQ(Code(five({"other"})), "");
+  EXPECT_EQ(Code(five({"more", "other"})), "");
+  EXPECT_EQ(Code(five({"other", "note"})), "policy.entry.calls");
+}
+
+TEST_F(Check, ACallOfACallHasNoMoreThanItsMaker) {
+  table_.entries[0].calls = {{"other"}, 5};
+  RunRequest maker = good_;
+  maker.tools = {"other"};
+  const auto code = [&](const std::function<void(RunRequest&)>& change) {
+    RunRequest child = good_;
+    child.entry = "other";
+    change(child);
+    const Status checked = CheckChild(table_, maker, child);
+    return checked.ok() ? "" : checked.error().code;
+  };
+  EXPECT_EQ(code([](RunRequest&) {}), "");
+  EXPECT_EQ(code([](RunRequest& r) { r.envelope.mounts.clear(); }), "") << "less";
+  const std::pair<const char*, std::function<void(RunRequest&)>> kWider[] = {
+      {"a tool that is not named", [](RunRequest& r) { r.entry = "note"; }},
+      {"another tenant", [](RunRequest& r) { r.tenant = 2; }},
+      {"a mount", [&](RunRequest& r) { r.envelope.mounts.push_back({secret_, "/s"}); }},
+      {"more access", [](RunRequest& r) { r.envelope.mounts[1].access = Access::kWrite; }},
+      {"memory", [](RunRequest& r) { r.envelope.limits.memory += 1; }},
+      {"time", [](RunRequest& r) { r.envelope.limits.wall += Nanos(1); }},
+      {"a runtime", [](RunRequest& r) { r.envelope.runtimes = {"python3"}; }},
+      {"hosts", [](RunRequest& r) { r.envelope.network = {"example.com"}; }},
+      {"a session's files", [](RunRequest& r) { r.envelope.workspace += "2"; }},
+      {"a weaker filter",
+       [](RunRequest& r) { r.envelope.syscalls = policy::SyscallProfile::kCompat; }},
+  };
+  for (const auto& [what, change] : kWider) {
+    EXPECT_EQ(code(change), "policy.parent") << what;
+  }
+  // The maker's list counts as it was launched, and the table as it is now.
+  maker.tools = {"more"};
+  EXPECT_EQ(code([](RunRequest&) {}), "policy.parent");
+  maker.tools = {"other"};
+  table_.entries[0].calls.tools = {"more"};
+  EXPECT_EQ(code([](RunRequest&) {}), "policy.parent");
+}
+
 }  // namespace
 }  // namespace coffer::call

@@ -65,7 +65,7 @@ class WardenTest : public ::testing::Test {
     if (pid_ == 0) {
       launches.first.Reset();
       tables.first.Reset();
-      ::_exit(RunWarden({launches.second.get(), tables.second.get()}, rules).ok() ? 0 : 7);
+      ::_exit(RunWarden({launches.second.get(), tables.second.get()}, rules, {}).ok() ? 0 : 7);
     }
     control_ = std::move(launches.first);
     monitor_ = std::move(tables.first);
