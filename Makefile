@@ -8,6 +8,8 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 
 JOBS ?= $(shell nproc)
+# Tests wait for much of their time: for a limit, a retry, the end of a process. So more run than there are processors.
+TEST_JOBS ?= $(shell echo $$((2 * $(JOBS))))
 PREFIX ?= /usr/local
 DESTDIR ?=
 SECONDS_EACH ?= 60
@@ -16,6 +18,7 @@ SAMPLES ?= 10000
 # make check TIDY=off leaves clang-tidy out (`make tidy` is it alone)
 TIDY ?= on
 SINCE ?=
+MOST ?=
 CONTRACT ?= ../shared/contract
 # Narrow a run: make test TESTS='escape:'  (a regular expression for ctest -R)
 TESTS ?=
@@ -39,7 +42,7 @@ help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null \
 	  || sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1 - \2/p' Makefile
 	@echo
-	@echo "Variables: JOBS, PREFIX, DESTDIR, TESTS (ctest -R), SUITES (asan, coverage), SECONDS_EACH (fuzz), SOAK_SECONDS (soak), SAMPLES (bench-fair), CONTRACT (directory of boundary.py)"
+	@echo "Variables: JOBS (of the compiler), TEST_JOBS, PREFIX, DESTDIR, TESTS (ctest -R), SUITES (asan, coverage), SECONDS_EACH (fuzz), SOAK_SECONDS (soak), SAMPLES (bench-fair), CONTRACT (directory of boundary.py)"
 
 .PHONY: setup
 setup:  ## install every Debian package that any target needs
@@ -67,11 +70,11 @@ all:
 
 .PHONY: test
 test: all  ## the whole suite: as root, then as an ordinary user, then the public contract
-	@TESTS='$(TESTS)' CONTRACT='$(CONTRACT)' JOBS=$(JOBS) scripts/run_tests.sh build all
+	@TESTS='$(TESTS)' CONTRACT='$(CONTRACT)' JOBS=$(TEST_JOBS) scripts/run_tests.sh build all
 
 .PHONY: test-user
 test-user: all  ## the suite as an ordinary user only
-	@TESTS='$(TESTS)' CONTRACT='$(CONTRACT)' JOBS=$(JOBS) scripts/run_tests.sh build user
+	@TESTS='$(TESTS)' CONTRACT='$(CONTRACT)' JOBS=$(TEST_JOBS) scripts/run_tests.sh build user
 
 .PHONY: test-docs
 test-docs: all  ## the examples of README.md and docs/, run and compared with what the pages say
@@ -118,32 +121,32 @@ compat-short: build  ## the part of it that CI runs
 	@scripts/compat_cpython.py --again --short --result build/compat/short.json
 
 .PHONY: tidy
-tidy:  ## clang-tidy alone; SINCE=COMMIT: over what changed since then and what includes it
+tidy:  ## clang-tidy alone; SINCE=COMMIT: over what changed since then and what includes it; MOST: so many files of that
 	@$(setup) check
 	@$(call configure,release)
 	@$(call compile,release) coffer
-	@JOBS=$(JOBS) python3 scripts/tidy.py build $(if $(SINCE),--since $(SINCE))
+	@JOBS=$(JOBS) python3 scripts/tidy.py build $(if $(SINCE),--since $(SINCE)) $(if $(MOST),--most $(MOST))
 
 .PHONY: asan
 asan:  ## the suite under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(setup) test
 	@$(call configure,asan)
 	@$(call compile,asan) $(suites)
-	@TESTS='$(only)' JOBS=$(JOBS) scripts/run_tests.sh build-asan self
+	@TESTS='$(only)' JOBS=$(TEST_JOBS) scripts/run_tests.sh build-asan self
 
 .PHONY: tsan
 tsan:  ## the unit tests under ThreadSanitizer
 	@$(setup) tsan
 	@$(call configure,tsan)
 	@$(call compile,tsan) unit_tests
-	@TESTS='unit:' JOBS=$(JOBS) scripts/run_tests.sh build-tsan self
+	@TESTS='unit:' JOBS=$(TEST_JOBS) scripts/run_tests.sh build-tsan self
 
 .PHONY: coverage
 coverage:  ## run the suite with gcov and write build-coverage/coverage.html
 	@$(setup) coverage
 	@$(call configure,coverage)
 	@$(call compile,coverage) $(suites)
-	@TESTS='$(only)' JOBS=$(JOBS) scripts/run_tests.sh build-coverage self
+	@TESTS='$(only)' JOBS=$(TEST_JOBS) scripts/run_tests.sh build-coverage self
 	@gcovr --root . --filter src/ --object-directory build-coverage --exclude-throw-branches \
 	  --html-details build-coverage/coverage.html --print-summary
 

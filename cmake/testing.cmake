@@ -124,25 +124,44 @@ function(coffer_add_tests name label timeout)
     NO_PRETTY_VALUES
     TEST_LIST tests_of_${name}
     PROPERTIES LABELS ${label} TIMEOUT ${timeout} RUN_SERIAL ${serial})
+  # Parsers and rules, which neither start a program nor look at a file's owner: the same for every uid.
+  set(once_suites)
+  foreach(source IN LISTS ARGN)
+    if(source MATCHES "/tests/unit/(gateway|net|policy)/")
+      file(STRINGS ${source} lines REGEX "^(TEST|TEST_F|TEST_P|RC_GTEST_PROP)[(]")
+      list(TRANSFORM lines REPLACE "^[A-Z_]+[(]([A-Za-z0-9_]+).*" "\\1")
+      list(APPEND once_suites ${lines})
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES once_suites)
   # gtest_discover_tests takes a list apart; what it found is known only when ctest reads its files.
   set(script ${CMAKE_BINARY_DIR}/${name}_environment.cmake)
   file(CONFIGURE OUTPUT ${script} @ONLY CONTENT [[
+set(once_suites "@once_suites@")
 if(tests_of_@name@)
   set_tests_properties(${tests_of_@name@} PROPERTIES ENVIRONMENT "@COFFER_TEST_ENVIRONMENT@")
   foreach(test IN LISTS tests_of_@name@)
     if(test MATCHES "RS_21_")
       # They look for traces of any boundary on the host, so that none of another test may come and go meanwhile.
       set_tests_properties("${test}" PROPERTIES RUN_SERIAL TRUE)
-    elseif(test MATCHES "^daemon:(AgentLoop|Agents|DaemonEgress|Deliver|DeliverTls|Exports|Files|McpDaemon|Processes)[.]" OR
-           test MATCHES "^daemon:(Record|RecordedText|Sessions|Storage|Tenants|TenantRoutes|Tokens|Tools|ToolsDirectory)[.]" OR
+    elseif(test MATCHES "^daemon:(AgentLoop|Agents|BrokenGateway|Cancelled|ConfigFile|DaemonEgress|Deliver)[.]" OR
+           test MATCHES "^daemon:(DeliverTls|Exports|Files|Hangup|Keys|McpDaemon|Peers|Processes|Record|RecordedText)[.]" OR
+           test MATCHES "^daemon:(RequestMistakes|Retries|RolePosture|Sessions|SessionSize|SessionVolumes|Storage)[.]" OR
+           test MATCHES "^daemon:(Tenants|TenantRoutes|Tokens|Tools|ToolsDirectory|Uploads)[.]" OR
            test STREQUAL "daemon:Metrics.ARealPrometheusScrapesIt")
       # They wait for states and not for times, so that a neighbour delays them and changes nothing.
       set_tests_properties("${test}" PROPERTIES RUN_SERIAL FALSE)
-    elseif(test MATCHES "^faults:(Rungs|Level/RunKill|TornLog)[.]|FS_05_TheSharedNameIsSwappedWhileCofferLooks/container")
-      # The longest begin first, also in the first run, of which ctest knows no times.
-      set_tests_properties("${test}" PROPERTIES COST 60)
     endif()
-    if(test MATCHES "^faults:(TornLog|LogTornTest|LogFaultTest|LogKillTest|StoreKillTest)[.]")
+    # The longest begin first, also in the first run, of which ctest knows no times.
+    if(test MATCHES "^faults:(Rungs|Level/RunKill|TornLog)[.]|^daemon:Crash|FS_05_TheSharedNameIsSwappedWhileCofferLooks/container")
+      set_tests_properties("${test}" PROPERTIES COST 60)
+    elseif(test MATCHES "CliProcesses.EndsWithTheLifetime|RS_04_FileLocksAreMemory|RS_12_ChildrenThatTheKernelForgets" OR
+           test MATCHES "ARealPrometheusScrapesIt|Deliver.WhatIsRefusedEachTime|BothVerifiersSayTheSame|ALostSessionIsBegunAgain")
+      set_tests_properties("${test}" PROPERTIES COST 15)
+    endif()
+    string(REGEX REPLACE "^[a-z]+:([A-Za-z0-9_]+/)?([A-Za-z0-9_]+)[.].*" "\\2" suite "${test}")
+    list(FIND once_suites "${suite}" once)
+    if(NOT once EQUAL -1 OR test MATCHES "^faults:(TornLog|LogTornTest|LogFaultTest|LogKillTest|StoreKillTest)[.]")
       # Files that one program writes, and no boundary: the same for every uid, so one run of the two has them.
       set_tests_properties("${test}" PROPERTIES LABELS "@label@;once")
     endif()

@@ -105,7 +105,7 @@ copy_build() {
   cp README.md "$place/checkout/"
   mkdir -p "$place/checkout/src/gateway" && cp src/gateway/openapi.json "$place/checkout/src/gateway/"
   # Executables, and CTest's files; objects stay behind.
-  (cd "$build" && find . \( -name CMakeFiles -o -name vm -o -name packages -o -name Testing -o -name openapi_lint \) -prune -o -type f \
+  (cd "$build" && find . \( -name CMakeFiles -o -name vm -o -name packages -o -name Testing -o -name openapi_lint -o -name mcp_clients -o -path ./tests/mcp \) -prune -o -type f \
     \( -executable -o -name '*.cmake' -o -path './tests/*' \) ! -name '*.a' -print0) |
     tar -C "$build" --null -T - -cf - | tar -C "$place/checkout/build" -xf -
   find "$place/checkout/build" -name '*.cmake' -exec \

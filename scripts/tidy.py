@@ -6,10 +6,13 @@ The key of a file is a hash of clang-tidy's version, .clang-tidy, the compile co
 ours that it includes, directly or not. Only clean files are remembered, so a finding shows until it is mended. The marks
 are in ~/.cache/cofferdam-tidy (or below XDG_CACHE_HOME), so that a new checkout finds them; older than 30 days they go.
 
-Usage: tidy.py BUILD-DIR [--since COMMIT] [FILE...]
+Usage: tidy.py BUILD-DIR [--since COMMIT] [--most NUMBER] [FILE...]
 --since: only sources that changed after COMMIT, and for each header that did its own source and some that include it: a
 finding in a header is the same in each of them. If the rules themselves changed, or git does not know COMMIT: all of them.
+--most: if that is more than NUMBER files, those that changed last; of all of them, those that read what others wrote. The
+others are counted in the last line, and `make tidy` looks at them.
 """
+import argparse
 import hashlib
 import json
 import os
@@ -33,6 +36,7 @@ ASIO = re.compile(rb"^\s*#\s*include\s*<boost/asio/(awaitable|co_spawn)", re.M)
 NOISE = re.compile(r"^(\d+ (warnings?|errors?)[^\n]*(generated|treated as errors?)|Suppressed|Use -header-filter)[^\n]*\n?",
                    re.M)
 USERS_OF_A_HEADER = 3  # that --since looks at
+READS_WHAT_OTHERS_WROTE = re.compile(r"^src/(call/warden|egress|gateway|net|policy)/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 
 
@@ -62,26 +66,35 @@ def key_of(entry: dict, fixed: bytes, build: Path) -> tuple[str, bool]:
     return digest.hexdigest(), asio
 
 
-def changed_since(commit: str) -> set[str] | None:
-    """Absolute paths below src/ that changed after the commit; None: take everything."""
-    told = subprocess.run(["git", "-C", str(ROOT), "diff", "--name-only", commit, "--"], capture_output=True, text=True,
-                          check=False)
-    names = set(told.stdout.splitlines())
-    if told.returncode != 0 or names & {".clang-tidy", "scripts/tidy.py"}:
+def git(*words: str) -> str | None:
+    done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False)
+    return done.stdout if done.returncode == 0 else None
+
+
+def changed_since(commit: str) -> list[str] | None:
+    """Paths below src/ that changed after the commit, the last change first; None: take everything."""
+    now = git("diff", "--name-only", commit, "--")
+    if now is None or set(now.splitlines()) & {".clang-tidy", "scripts/tidy.py"}:
         return None
-    return {name for name in names if name.startswith("src/")}
+    # What is not committed is newer than any commit.
+    order = (git("diff", "--name-only", "HEAD", "--") or "") + (git("log", "--format=", "--name-only", f"{commit}..HEAD") or "")
+    rank = {name: number for number, name in reversed(list(enumerate(order.splitlines())))}
+    names = [name for name in now.splitlines() if name.startswith("src/")]
+    return sorted(names, key=lambda name: (rank.get(name, len(rank)), name))
 
 
-def touched_by(changed: set[str], sources: list[str]) -> set[str]:
-    """Those of the sources (relative to ROOT) that changed, and a few for each header that did."""
-    chosen = changed & set(sources)
+def touched_by(changed: list[str], sources: list[str]) -> list[str]:
+    """Those of the sources (relative to ROOT) that changed, and a few for each header that did, in the order of `changed`."""
+    chosen: dict[str, None] = {}
     includes = {s: set(INCLUDE.findall((ROOT / s).read_text(encoding="utf-8"))) for s in sources}
-    for header in sorted(name for name in changed if name.endswith(".h")):
-        users = [s for s in sources if header.removeprefix("src/") in includes[s]]
-        own = header.removesuffix(".h") + ".cc"
-        chosen |= set(users) & {own}
-        chosen |= set([s for s in users if s != own][:USERS_OF_A_HEADER])
-    return chosen
+    for name in changed:
+        if name in includes:
+            chosen[name] = None
+        elif name.endswith(".h"):
+            users = [s for s in sources if name.removeprefix("src/") in includes[s]]
+            own = name.removesuffix(".h") + ".cc"
+            chosen |= dict.fromkeys([s for s in users if s == own] + [s for s in users if s != own][:USERS_OF_A_HEADER])
+    return list(chosen)
 
 
 def commands_of(build: Path) -> dict[str, dict]:
@@ -98,21 +111,27 @@ def commands_of(build: Path) -> dict[str, dict]:
 
 
 def main() -> int:
-    arguments = sys.argv[2:]
-    build = Path(sys.argv[1]).resolve()
-    changed = None
-    if arguments[:1] == ["--since"]:
-        changed = changed_since(arguments[1])
-        arguments = arguments[2:]
-    only = {str(Path(name).resolve()) for name in arguments}
+    parser = argparse.ArgumentParser(description="clang-tidy over src/")
+    parser.add_argument("build", type=lambda name: Path(name).resolve())
+    parser.add_argument("--since", default="")
+    parser.add_argument("--most", type=int, default=0)
+    parser.add_argument("files", nargs="*")
+    options = parser.parse_args()
+    build = options.build
+    only = {str(Path(name).resolve()) for name in options.files}
     commands = commands_of(build)
-    entries = [e for f, e in sorted(commands.items()) if f.startswith(f"{ROOT}/src/") and (not only or f in only)]
-    if not entries:
+    sources = {f.removeprefix(f"{ROOT}/"): e for f, e in sorted(commands.items())
+               if f.startswith(f"{ROOT}/src/") and (not only or f in only)}
+    if not sources:
         print(f"tidy: no file of src/ in {build}/compile_commands.json", file=sys.stderr)
         return 1
-    if changed is not None:
-        chosen = touched_by(changed, [e["file"].removeprefix(f"{ROOT}/") for e in entries])
-        entries = [e for e in entries if e["file"].removeprefix(f"{ROOT}/") in chosen]
+    changed = changed_since(options.since) if options.since else None
+    if changed is None:
+        chosen = sorted(sources, key=lambda name: (READS_WHAT_OTHERS_WROTE.match(name) is None, name))
+    else:
+        chosen = touched_by(changed, list(sources))
+    left = max(0, len(chosen) - options.most) if options.most else 0
+    entries = [sources[name] for name in chosen[:len(chosen) - left]]
     version = subprocess.run([TIDY, "--version"], capture_output=True, check=True).stdout
     fixed = version + (ROOT / ".clang-tidy").read_bytes() + repr((ARGS, ASIO.pattern)).encode()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cofferdam-tidy"
@@ -150,7 +169,7 @@ def main() -> int:
                         shown.add(block)
                         print(block.rstrip().replace(f"{ROOT}/", ""), flush=True)
     print(f"{len(entries)} files, {len(entries) - ran} already known to be clean" +
-          (f", {findings} with findings" if findings else ""))
+          (f", {findings} with findings" if findings else "") + (f"; {left} more were left to `make tidy`" if left else ""))
     return 1 if findings else 0
 
 

@@ -41,7 +41,7 @@ net::Task<void> Carry(BufferedStream& from, BufferedStream& to, Watchdog& watchd
 Watchdog::Watchdog(net::IoExecutor executor, std::function<void()> expired)
     : timer_(executor), expired_(std::move(expired)) {}
 
-void Watchdog::Within(std::chrono::seconds time) { Start(time); }
+void Watchdog::Within(Nanos time) { Start(time); }
 
 void Watchdog::Until(Nanos moment) { Start(std::max(moment - BootTime(), Nanos(0))); }
 

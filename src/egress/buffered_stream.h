@@ -24,7 +24,7 @@ namespace coffer::egress {
 class Watchdog {
  public:
   Watchdog(net::IoExecutor executor, std::function<void()> expired);
-  void Within(std::chrono::seconds time);
+  void Within(Nanos time);
   void Until(Nanos moment);  // of BootTime()
   void Stop();
   bool expired() const { return *expired_flag_; }

@@ -6,11 +6,11 @@
 namespace coffer::egress {
 namespace {
 
-constexpr std::chrono::seconds kLookTime{5};
+constexpr Nanos kLookTime = std::chrono::seconds(5);
 
 }  // namespace
 
-PeerWatch::PeerWatch(net::IoExecutor executor, net::Stream& peer, std::chrono::seconds grace,
+PeerWatch::PeerWatch(net::IoExecutor executor, net::Stream& peer, Nanos grace,
                      std::function<void()> gone, std::function<uint64_t()> moved)
     : peer_(peer),
       grace_(grace),

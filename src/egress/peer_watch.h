@@ -22,8 +22,8 @@ class PeerWatch {
   // Runs `gone` once, when `peer` has been closed by the other side for `grace`, and `moved` has not changed for as long.
   // `peer` outlives it.
   PeerWatch(
-      net::IoExecutor executor, net::Stream& peer, std::chrono::seconds grace,
-      std::function<void()> gone, std::function<uint64_t()> moved = [] { return uint64_t{0}; });
+      net::IoExecutor executor, net::Stream& peer, Nanos grace, std::function<void()> gone,
+      std::function<uint64_t()> moved = [] { return uint64_t{0}; });
   PeerWatch(const PeerWatch&) = delete;
   PeerWatch& operator=(const PeerWatch&) = delete;
   ~PeerWatch() = default;
@@ -33,7 +33,7 @@ class PeerWatch {
   void Look();
 
   net::Stream& peer_;
-  const std::chrono::seconds grace_;
+  const Nanos grace_;
   const std::function<void()> tell_;
   const std::function<uint64_t()> moved_;  // bytes so far
   uint64_t seen_ = 0;                      // of them, when it was looked last
