@@ -24,7 +24,8 @@ for _ in 1 2 3 4 5 6; do
   left=$again
 done
 [ -z "$left" ] || fail "insmod$left"
-for module in overlay vsock fuse dummy; do
+# In the order in which they need each other.
+for module in overlay vsock fuse dummy libcrc32c nfnetlink nf_tables nf_defrag_ipv4 nf_defrag_ipv6 nf_tproxy_ipv4 nf_tproxy_ipv6 nft_tproxy; do
   [ ! -f /lib/$module.ko ] || $bb insmod /lib/$module.ko || echo "VM-NOTE: insmod $module failed"
 done
 

@@ -69,6 +69,28 @@ else
 fi
 expect "floor landlock can be met with ABI 2" 0 "$COFFER_BIN" run --floor landlock -- true
 
+# A program that knows no proxy: the resolver inside and the tproxy rules of its network lead a name to the egress process.
+cat >"$dir/redirect.py" <<'END'
+import socket, subprocess, sys, threading
+coffer, receipt, allowed = sys.argv[1:]
+server = socket.create_server(("127.0.0.1", 0))
+port = server.getsockname()[1]
+def serve():
+    while True:
+        one, _ = server.accept()
+        one.sendall(b"reached")
+        one.close()
+threading.Thread(target=serve, daemon=True).start()
+inside = f"import socket; print(socket.create_connection(('echo.test', {port}), 30).recv(100).decode())"
+run = subprocess.run([coffer, "run", "--receipt", receipt, "--allow", f"tcp://{allowed}:{port}", "--resolve", f"{allowed}=127.0.0.1",
+                      "--dangerously-allow-address", "127.0.0.1", "--", "python3", "-c", inside], capture_output=True, text=True)
+print(run.stdout, run.stderr)
+sys.exit(0 if run.stdout == "reached\n" else 3)
+END
+expect "a name leads to the proxy" 0 python3 "$dir/redirect.py" "$COFFER_BIN" "$r" echo.test
+same "the redirect is there" "[]" "$(field "$r" '[m for m in r["isolation"]["missing"] if "egress" in m["layer"]]')"
+expect "another name does not" 3 python3 "$dir/redirect.py" "$COFFER_BIN" "$r" other.test
+
 # Writing through --rw: the file belongs to the directory's owner and to nobody else. ext4 has id-mapped mounts in 6.1.
 mkdir "$dir/rw"
 expect "--rw on ext4" 0 "$COFFER_BIN" run --rw "$dir/rw:/rw" -- sh -c 'echo x > /rw/f'
