@@ -326,10 +326,11 @@ TEST(WardenProtocol, MessagesAreCheckedAndTheirDescriptorsNeverLeak) {
   ASSERT_TRUE(SendMessage(ends.first.get(), message, {}).ok());
   EXPECT_TRUE(ReceiveMessage(ends.second.get(), WardenPeer::kGateway).ok());
   for (const auto& change : std::vector<std::function<void(WardenMessage&)>>{
-           [](WardenMessage& m) { m.magic = 1; }, [](WardenMessage& m) { m.version = 2; },
+           [](WardenMessage& m) { m.magic = 1; }, [](WardenMessage& m) { m.version = 1; },
            [](WardenMessage& m) { m.verb = 9; }, [](WardenMessage& m) { m.call_id[0] = 0; },
            [](WardenMessage& m) { m.reserved = 1; },
            [](WardenMessage& m) { m.verb = static_cast<uint32_t>(WardenVerb::kTable); },
+           [](WardenMessage& m) { m.parent_id[0] = 'p'; },  // a kill has none
            [](WardenMessage& m) { memset(m.call_id, 'a', sizeof(m.call_id)); }}) {
     WardenMessage wrong = message;
     change(wrong);
