@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <map>
@@ -40,6 +41,21 @@ class CallsOfDaemon : public HostWatchTest {
       body["session_id"] = session;
     }
     return daemon_.Call(daemon_.key(), body);
+  }
+  // For calls that take longer than a client of these tests waits for one answer.
+  std::string Begin(const std::string& tool) const {
+    return daemon_.Call(daemon_.key(), {{"tool", tool}}, kAsync).At("call_id");
+  }
+  HttpAnswer Await(const std::string& call_id) const {
+    HttpAnswer answer;
+    WaitUntil(
+        [&] {
+          ::usleep(100'000);
+          answer = daemon_.Ask("GET", "/v1/calls/" + call_id, daemon_.key());
+          return !answer.Outcome().empty();
+        },
+        Seconds(90));
+    return answer;
   }
   static std::string Out(const HttpAnswer& answer) {
     return answer.body.is_object() && answer.body.contains("result") &&

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
-#include <thread>
+#include <vector>
 
 #include "tests/daemon/calls_daemon.h"
 
@@ -127,9 +127,11 @@ TEST_F(CallsOfDaemon, TimeMemoryAndTheNumberOfCallsAreTheOuters) {
   Declare("burns", "coffer call burn; echo first $?; coffer call burn; echo second $?",
           MayCall("\"burn\"") + "[limits]\nwall = \"30s\"\ncpu = \"2s\"\n");
   Start();
-  EXPECT_EQ(Out(Call("often")), "hello\nhello\nhello\nno\nno\n") << "NO-CONTROL: three work";
-  EXPECT_EQ(Out(Call("outer")), "hello\nhello\nno\nno\n") << "one for many, two of the four left";
-  const HttpAnswer ended = Call("short");
+  EXPECT_EQ(Out(Await(Begin("often"))), "hello\nhello\nhello\nno\nno\n")
+      << "NO-CONTROL: three work";
+  EXPECT_EQ(Out(Await(Begin("outer"))), "hello\nhello\nno\nno\n")
+      << "one for many, two of the four left";
+  const HttpAnswer ended = Await(Begin("short"));
   EXPECT_EQ(ended.Outcome(), "terminated") << ended.text;
   EXPECT_EQ(ByTool()["sleep"]["outcome"], "terminated");
   EXPECT_EQ(Out(Call("held")), "hello\n");
@@ -137,7 +139,7 @@ TEST_F(CallsOfDaemon, TimeMemoryAndTheNumberOfCallsAreTheOuters) {
   const Json shown = Json::parse(Audit({"show", inner, "--json"}).out);
   EXPECT_LE(shown.at("receipt").at("limits").at("memory").at("cap").get<uint64_t>(),
             uint64_t{96} << 20);
-  const HttpAnswer burnt = Call("burns");
+  const HttpAnswer burnt = Await(Begin("burns"));
   EXPECT_TRUE(Contains(Out(burnt), "first 122")) << burnt.text;
   EXPECT_TRUE(Contains(Out(burnt), "second 12")) << burnt.text;
 }
@@ -151,25 +153,14 @@ TEST_F(CallsOfDaemon, ManyOutersAtOnceDoNotWaitForEachOther) {
           MayCall("\"greet\", \"middle\"") +
               "[limits]\nmemory = \"256MiB\"\ncpu = \"60s\"\nwall = \"100s\"\n");
   Start();
-  constexpr int kOuters = 16;
-  std::vector<HttpAnswer> answers(kOuters);
-  std::vector<std::thread> clients;
+  constexpr int kOuters =
+      8;  // more than workers, and with all their calls fewer than a tenant may have here
+  std::vector<std::string> begun;
   for (int i = 0; i < kOuters; ++i) {
-    clients.emplace_back([&, i] {
-      const HttpAnswer begun = daemon_.Call(daemon_.key(), {{"tool", "script"}}, kAsync);
-      const std::string place = "/v1/calls/" + begun.At("call_id");
-      WaitUntil(
-          [&] {
-            answers[i] = daemon_.Ask("GET", place, daemon_.key());
-            return !answers[i].Outcome().empty();
-          },
-          Seconds(90));
-    });
+    begun.push_back(Begin("script"));
   }
-  for (std::thread& client : clients) {
-    client.join();
-  }
-  for (const HttpAnswer& one : answers) {
+  for (const std::string& id : begun) {
+    const HttpAnswer one = Await(id);
     EXPECT_EQ(Out(one), "hello\nhello\nhello\nhello\n") << one.text;
   }
   EXPECT_EQ(CountOf("greet"), kOuters * 4);
@@ -292,10 +283,13 @@ TEST_F(CallsOfDaemon, TheRelayHasNoRights) {
 }
 
 TEST_F(CallsOfDaemon, HostileCodeOnTheSocketReachesNothingElse) {
-  Declare("greet", "echo hello");
-  Declare("print", "head -c 900000 /dev/zero | tr '\\0' 'x'");
+  // A call that is killed before its runner can report counts with all the CPU time that it was given.
+  const std::string little = "[limits]\ncpu = \"1s\"\n";
+  Declare("greet", "echo hello", little);
+  Declare("print", "head -c 900000 /dev/zero | tr '\\0' 'x'", little);
   Declare("other", "echo reached");
-  DeclarePython("bytes", MayCall("\"greet\", \"print\""));
+  DeclarePython("bytes",
+                MayCall("\"greet\", \"print\"") + "[limits]\nwall = \"60s\"\ncpu = \"60s\"\n");
   const std::string hostile = kPythonInside + R"(
 def raw(data, wait=5):
     s = connect(); s.settimeout(wait)
@@ -325,7 +319,8 @@ print(call("greet")["stdout"])
 )";
   Start();
   const HttpAnswer answer =
-      daemon_.Call(daemon_.key(), {{"tool", "bytes"}, {"args", {{"word", hostile}}}});
+      Await(daemon_.Call(daemon_.key(), {{"tool", "bytes"}, {"args", {{"word", hostile}}}}, kAsync)
+                .At("call_id"));
   EXPECT_EQ(Out(answer), "hello\n\n") << answer.text;
   EXPECT_EQ(Out(Call("greet")), "hello\n") << "the daemon is there";
 }
