@@ -121,7 +121,7 @@ bool FairQueue::MayStart(Worker worker, const std::string& name, const Tenant& t
   if (patient || worker == Worker::kPatient) {
     return patient && worker == Worker::kPatient;
   }
-  return of_tenants_ == 0 || !MustWait(name, tenant, now);
+  return of_clients_ == 0 || !MustWait(name, tenant, now);
 }
 
 void FairQueue::WakeOne(Worker worker) { WakeOf(worker).notify_one(); }
@@ -219,7 +219,7 @@ bool FairQueue::Next(Worker worker, std::unique_lock<std::mutex>& lock, std::str
     tenant.used += kLeast;
     if (worker == Worker::kPrompt) {
       ++tenant.running;
-      of_tenants_ += IsTenant(*name) ? 1 : 0;
+      of_clients_ += name->empty() ? 0 : 1;
       --free_;
     } else {
       ++tenant.patient;
@@ -268,7 +268,7 @@ void FairQueue::Done(Worker worker, const std::string& name, std::chrono::nanose
   Tenant& tenant = tenants_.at(name);
   if (worker == Worker::kPrompt) {
     ++free_;
-    of_tenants_ -= IsTenant(name) ? 1 : 0;
+    of_clients_ -= name.empty() ? 0 : 1;
     --tenant.running;
   } else {
     --tenant.patient;

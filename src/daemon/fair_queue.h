@@ -5,7 +5,7 @@
 // The tenant goes next whose tasks have used the least CPU time, and within a tenant its keys take turns. So a tenant that
 // asks ten thousand times, or for what is expensive, waits behind itself. A tenant that comes back after a pause starts where
 // the others are: it has saved nothing up. A tenant's share beside others is a quarter of the processors. The tenant that has
-// lately used most beyond its share starts nothing while a task of any tenant runs, so that the others' next request finds a
+// lately used most beyond its share starts nothing while a task of any client runs, so that the others' next request finds a
 // processor that is free; alone it may use all of them. Tasks that only compute (read a large body, format a long answer) are
 // patient: beside others they are done by a thread of their own, which the kernel runs after the prompt ones (workers.h).
 //
@@ -153,7 +153,7 @@ class FairQueue : public std::enable_shared_from_this<FairQueue> {
   Time latest_at_{}, other_at_{};              // when that was, and when any other was
   std::chrono::nanoseconds reached_{0};        // what the tenant that went last had used before
   std::chrono::nanoseconds lowest_credit_{0};  // of all tenants, at the last look
-  size_t of_tenants_ = 0;                      // tasks that run on prompt threads
+  size_t of_clients_ = 0;                      // tasks that run on prompt threads, without upkeep
   size_t free_;                                // prompt threads
   size_t waiting_ = 0;
   size_t bytes_ = 0;
