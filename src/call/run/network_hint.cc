@@ -49,13 +49,10 @@ std::optional<std::string> HostOfUrl(std::string_view word) {
 struct Installer {
   std::string_view program;
   std::string_view verb;
-  std::string_view registry;
 };
-constexpr Installer kInstallers[] = {
-    {"pip", "install", "pypi.org"},           {"pip", "download", "pypi.org"},
-    {"pip3", "install", "pypi.org"},          {"pip3", "download", "pypi.org"},
-    {"npm", "install", "registry.npmjs.org"}, {"npm", "i", "registry.npmjs.org"},
-    {"npm", "ci", "registry.npmjs.org"}};
+constexpr Installer kInstallers[] = {{"pip", "install"},   {"pip", "download"}, {"pip3", "install"},
+                                     {"pip3", "download"}, {"npm", "install"},  {"npm", "i"},
+                                     {"npm", "ci"}};
 
 }  // namespace
 
@@ -71,7 +68,7 @@ std::optional<std::string> HostOutside(std::span<const std::string> command) {
   const std::string_view program = std::string_view(command[0]).substr(command[0].rfind('/') + 1);
   for (const Installer& installer : kInstallers) {
     if (program == installer.program && command[1] == installer.verb) {
-      return std::string(installer.registry);
+      return "HOST";
     }
   }
   return std::nullopt;

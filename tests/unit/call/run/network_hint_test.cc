@@ -18,8 +18,8 @@ TEST(NetworkHint, NamesTheHostOfAUrl) {
       {{"git", "clone", "ssh://git@a.example/x.git"}, "a.example:22"},
       {{"curl", "https://me:secret@a.example:8443/"}, "a.example:8443"},
       {{"curl", "https://localhost:1/", "https://127.0.0.1/", "https://b.example"}, "b.example"},
-      {{"/usr/bin/pip", "install", "x"}, "pypi.org"},
-      {{"npm", "ci"}, "registry.npmjs.org"},
+      {{"/usr/bin/pip", "install", "x"}, "HOST"},
+      {{"npm", "ci"}, "HOST"},
   };
   for (const auto& [command, host] : cases) {
     EXPECT_EQ(HostOutside(command), host) << command.back();
