@@ -103,7 +103,9 @@ uint64_t MostTcpBytes(const SocketsInUse& in_use, const std::string& proc) {
     return std::numeric_limits<uint64_t>::max();
   }
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-  const auto processors = static_cast<uint64_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_CONF)));
+  // The C library reads a directory for it, and a sample has little time.
+  static const auto processors =
+      static_cast<uint64_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_CONF)));
   uint64_t reserve = kReserveOfAProcessor;
   // A setting since Linux 6.10.
   if (const Result<std::string> text = sys::ReadFile(proc + "/sys/net/core/mem_pcpu_rsv");
