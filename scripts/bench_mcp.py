@@ -17,6 +17,8 @@ import time
 
 COFFER = os.path.abspath(sys.argv[1] + "/coffer")
 IN_PROCESS = os.path.abspath(sys.argv[1] + "/bench/call_in_process")
+# What `make mcp-clients` has installed, if it has run.
+PACKAGES = pathlib.Path(os.path.abspath(sys.argv[1])) / "tests/mcp_clients/node_modules"
 SAMPLES = int(sys.argv[2]) if len(sys.argv) > 2 else 200
 META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
 # The smallest server that answers: what it takes itself is small beside what is measured.
@@ -101,18 +103,28 @@ def calls(env):
     return [a for a, _ in pairs[5:]], [b for _, b in pairs[5:]]
 
 
-def wrapped(env, place):
+def echo_server(place):
+    """What it is, the command, the flags that it needs inside, the name of its echo and the argument."""
+    everything = PACKAGES / "@modelcontextprotocol/server-everything/dist/index.js"
+    if everything.exists():
+        node = next(map(str, PACKAGES.glob("node-linux-*/bin/node")), "node")
+        return "server-everything", [node, str(everything)], ["--ro", str(PACKAGES.parent)], {"message": "x"}
     script = place / "server" / "server.py"
     script.parent.mkdir()
     script.write_text(SERVER)
-    bare = Client([sys.executable, str(script)], env)
-    inside = Client([COFFER, "mcp", "wrap", "--name", "echo", "--ro", str(script.parent), "--", "python3", str(script)], env)
-    bare.call("echo", {"words": "x"})
-    inside.call("echo-echo", {"words": "x"})
-    pairs = [(bare.call("echo", {"words": "x"})[0], inside.call("echo-echo", {"words": "x"})[0]) for _ in range(SAMPLES)]
+    return "a server of ten lines", ["python3", str(script)], ["--ro", str(script.parent)], {"words": "x"}
+
+
+def wrapped(env, place):
+    what, command, flags, args = echo_server(place)
+    bare = Client(command, env)
+    inside = Client([COFFER, "mcp", "wrap", "--name", "echo", *flags, "--", *command], env)
+    bare.call("echo", args)
+    inside.call("echo-echo", args)
+    pairs = [(bare.call("echo", args)[0], inside.call("echo-echo", args)[0]) for _ in range(SAMPLES)]
     bare.leave()
     inside.leave()
-    return [a for a, _ in pairs], [b for _, b in pairs]
+    return what, [a for a, _ in pairs], [b for _, b in pairs]
 
 
 def clients(env, config, number=64, each=2):
@@ -132,7 +144,7 @@ def main():
         load = os.getloadavg()[0]
         first = first_answers(env)
         outside, in_process = calls(env)
-        bare, inside = wrapped(env, pathlib.Path(place))
+        server, bare, inside = wrapped(env, pathlib.Path(place))
         # The usual storage of a tenant has room for 40 sessions of the usual size.
         config = pathlib.Path(place) / "coffer.toml"
         config.write_text('[storage]\nsession = "10MiB"\n')
@@ -145,8 +157,9 @@ def main():
         print(f"| `tools/call` of `bash` (`true`) over stdio | {p50_p99(outside)} | |")
         print(f"| the same call made in process: ladder, boundary, record | {p50_p99(in_process)} | |")
         print(f"| what stdio and MCP add to it, pair by pair | {p50_p99([a - b for a, b in zip(outside, in_process)])} | p50 1 |")
-        print(f"| an echo of a bare server | {p50_p99(bare)} | |")
-        print(f"| the same echo wrapped, checked and recorded | {p50_p99(inside)} | p50 2 more |")
+        print(f"| an echo of {server}, bare | {p50_p99(bare)} | |")
+        print(f"| the same echo wrapped, checked and recorded | {p50_p99(inside)} | |")
+        print(f"| what wrapping adds, pair by pair | {p50_p99([b - a for a, b in zip(bare, inside)])} | p50 2 |")
         print("\nMost of what wrapping adds is the record: log and store are written and synced before the call and after it, four times "
               "fdatasync in all.")
         print(f"\n{number} clients at the same time, each its own `coffer mcp` and {each} calls: {good} had every answer, in {took:.1f} s.")
