@@ -8,8 +8,8 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 
 JOBS ?= $(shell nproc)
-# Tests wait for much of their time: for a limit, a retry, the end of a process. So more run than there are processors.
-TEST_JOBS ?= $(shell echo $$((2 * $(JOBS))))
+# Tests wait for much of their time: for a limit, a retry, the end of a process. So there can be more than processors (ADR 65).
+TEST_JOBS ?= $(JOBS)
 PREFIX ?= /usr/local
 DESTDIR ?=
 SECONDS_EACH ?= 60
