@@ -121,7 +121,9 @@ TEST_F(CallsOfDaemon, TimeMemoryAndTheNumberOfCallsAreTheOuters) {
           MayCall("\"greet\"", "most = 100\n"));
   Declare("outer", "coffer call many", MayCall("\"many\"", "most = 5\n"));
   Declare("sleep", "sleep 60", "[limits]\nwall = \"60s\"\n");
-  Declare("short", "coffer call sleep", MayCall("\"sleep\"") + "[limits]\nwall = \"2s\"\n");
+  // The inner call's time ends a moment before the outer's, so the outer has to stay for its own end.
+  Declare("short", "coffer call sleep; sleep 60",
+          MayCall("\"sleep\"") + "[limits]\nwall = \"2s\"\n");
   Declare("held", "coffer call greet", MayCall("\"greet\"") + "[limits]\nmemory = \"96MiB\"\n");
   Declare("burn", "while :; do :; done", "[limits]\nwall = \"60s\"\ncpu = \"60s\"\n");
   Declare("burns", "coffer call burn; echo first $?; coffer call burn; echo second $?",
