@@ -137,6 +137,7 @@ struct BoundaryPlan : BoundaryStart {
   std::vector<sock_filter> unserved_filter;
   bool serve_connect = false;  // seccomp/connect_server.h
   bool serve_sysinfo = false;  // seccomp/sysinfo_server.h
+  bool serve_locks = false;    // seccomp/lock_server.h
   std::vector<sock_filter>
       served;  // process level: the metadata calls this allows are made by the supervisor (seccomp/attribute_server.h)
 };

@@ -3,6 +3,7 @@
 // Ways to meet a process of the host: sockets with and without a path, System V and POSIX IPC.
 #include <fcntl.h>
 #include <mqueue.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,9 @@
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
 
 #include "probe.h"
 
@@ -76,6 +80,44 @@ int Locks(int argc, char** argv) {
   range.l_type = F_RDLCK;
   Verdict("posix", fcntl(file, F_SETLK, &range));
   Verdict("ofd", fcntl(file, F_OFD_SETLK, &range));
+  return 0;
+}
+
+int exchanged = -1;
+int exchanged_for[2] = {-1, -1};
+std::atomic<bool> exchanging{true};
+
+void* ExchangeDescriptor(void*) {
+  for (unsigned round = 0; exchanging; ++round) {
+    dup2(exchanged_for[round % 2], exchanged);
+  }
+  return nullptr;
+}
+
+// `lock-race FILE OTHER`: locks a descriptor exclusively while another thread makes it lead to the one file and to the other.
+int LockRace(int argc, char** argv) {
+  for (int i = 0; i < 2; ++i) {
+    exchanged_for[i] = argc < 3 ? -1 : open(argv[i + 1], O_RDONLY | O_CLOEXEC);
+    if (exchanged_for[i] < 0) {
+      Refused("open", errno);
+      return 0;
+    }
+  }
+  exchanged = dup(exchanged_for[1]);
+  pthread_t thread;
+  if (pthread_create(&thread, nullptr, ExchangeDescriptor, nullptr) != 0) {
+    Refused("thread", EAGAIN);
+    return 0;
+  }
+  for (int round = 0; round < 500; ++round) {
+    flock(exchanged, LOCK_EX | LOCK_NB);
+    usleep(1000);
+    flock(exchanged_for[0], LOCK_UN);
+    flock(exchanged_for[1], LOCK_UN);
+  }
+  exchanging = false;
+  pthread_join(thread, nullptr);
+  printf("raced\n");
   return 0;
 }
 
@@ -143,6 +185,7 @@ constexpr Verb kVerbs[] = {
     {"abstract-unix", AbstractUnix, "NAME..."},
     {"pair-datagram", PairDatagram, "PATH"},
     {"locks", Locks, "FILE"},
+    {"lock-race", LockRace, "FILE OTHER"},
     {"sysv-shm", SysvShm, "KEY"},
     {"sysv-create", SysvCreate, "KEY"},
     {"mq", Mq, "NAME"},

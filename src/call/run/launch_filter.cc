@@ -36,7 +36,17 @@ bool MayShowHostSockets(const policy::Envelope& envelope, const Prepared& prepar
                      });
 }
 
-// True if the supervisor may take a duplicate of a payload's socket. Docker's own filter forbids the call that does it, and
+// True if files of the caller's are shown that may only be read, and are the host's own inodes.
+bool ShowsReadOnly(const policy::Envelope& envelope, const Prepared& prepared) {
+  return (!envelope.overlay && prepared.runtime.ShowsCallerDirectory()) ||
+         std::any_of(prepared.mounts.begin(), prepared.mounts.end(),
+                     [&](const isolation::OpenedMount& mount) {
+                       return mount.access != policy::Access::kWrite &&
+                              !isolation::BehindOverlay(envelope, mount);
+                     });
+}
+
+// True if the supervisor may take a duplicate of a payload's descriptor. Docker's own filter forbids the call that does it, and
 // Yama can forbid everything of the kind.
 bool CanDuplicate() {
   const long self = raw::Syscall(SYS_pidfd_open, ::getpid(), 0);
@@ -106,6 +116,7 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
   options.unix_sockets =
       container && (!plain.host_paths ||
                     ((plan.landlock_abi > 0 || !HasWritableMount(prepared)) && CanDuplicate()));
+  options.own_locks = (!container || ShowsReadOnly(envelope, prepared)) && CanDuplicate();
   if (request.tools_server != nullptr && !options.unix_sockets) {
     return Refused("policy.tools",
                    "--tools needs UNIX sockets, which this host cannot allow safely "
@@ -113,6 +124,7 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
                    "leave out --rw; `coffer doctor` says what this host lacks");
   }
   plan.serve_sysinfo = options.own_figures;
+  plan.serve_locks = options.own_locks;
   plan.serve_connect = options.unix_sockets && options.host_paths &&
                        envelope.syscalls != policy::SyscallProfile::kStrict;
   if (imported) {
@@ -122,8 +134,10 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
     TRY_ASSIGN(const isolation::Profile profile, MakeProfile(envelope, all));
     TRY_ASSIGN(const bool connects, Allows(profile, "connect"));
     TRY_ASSIGN(const bool asks, Allows(profile, "sysinfo"));
+    TRY_ASSIGN(const bool locks, Allows(profile, "flock"));
     plan.serve_connect = plan.serve_connect && connects;
     plan.serve_sysinfo = plan.serve_sysinfo && asks;
+    plan.serve_locks = plan.serve_locks && locks;
   }
   if (::prctl(PR_GET_SECCOMP) != 0) {
     TRY_ASSIGN(isolation::Profile profile, MakeProfile(envelope, plain));

@@ -217,6 +217,15 @@ void DescribeEnd(const RunRequest& request, const isolation::Boundary& boundary,
            denied.count});
       continue;
     }
+    if (denied.read_only_lock) {
+      receipt.denials.push_back(
+          {"isolation", "lock", fmt::format("{}({})", denied.syscall, denied.arguments),
+           "isolation.read_only_lock",
+           "a file that may only be read cannot be locked exclusively: programs of the host that "
+           "write to it would wait",
+           "give it with --rw, or a copy with --in", denied.count});
+      continue;
+    }
     receipt.denials.push_back({"isolation", "syscall",
                                fmt::format("{}({})", denied.syscall, denied.arguments), rule,
                                "the system call is not in the profile; it was answered EPERM",

@@ -11,6 +11,7 @@
 #include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/shm.h>
@@ -269,6 +270,11 @@ void Scheduling(Tier tier, Builder& rules) {
 }
 
 }  // namespace
+
+void AskForLocks(Profile& profile) {
+  profile.rules.insert(profile.rules.begin(),
+                       Rule{"flock", kNotify, {{1, Compare::kEqual, LOCK_EX, LOCK_EX}}});
+}
 
 std::span<const unsigned> HarmlessIoctls() { return kHarmlessIoctls; }
 

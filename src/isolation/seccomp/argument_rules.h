@@ -26,4 +26,7 @@ std::span<const unsigned> HarmlessIoctls();
 
 void AddArgumentRules(Tier tier, FilterOptions options, Profile* profile);
 
+// Hands an exclusive flock to the supervisor (lock_server.h).
+void AskForLocks(Profile& profile);
+
 }  // namespace coffer::isolation

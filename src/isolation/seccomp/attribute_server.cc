@@ -170,25 +170,29 @@ std::optional<long> AttributeServer::Open(const Target& target, UniqueFd* file) 
     // EXDEV: it leads out of the tree, or into none.
     return error == -EXDEV ? std::nullopt : std::optional<long>(error);
   }
-  // A descriptor: the file of that name in a granted tree, if it is the same file.
   const long held = Syscall(SYS_openat, AT_FDCWD, Arg(target.by_proc.c_str()), O_PATH | O_CLOEXEC);
   if (held < 0) {
     return held == -ENOENT ? -EBADF : std::optional<long>();
   }
-  const UniqueFd theirs(static_cast<int>(held));
+  *file = OpenSame(UniqueFd(static_cast<int>(held)));
+  return file->valid() ? std::optional<long>(0) : std::nullopt;
+}
+
+// The file of that name in a granted tree, if it is the same file.
+UniqueFd AttributeServer::OpenSame(const UniqueFd& theirs) const {
   const Result<std::string> name = sys::ReadLinkAt(AT_FDCWD, OwnName(theirs.get()));
   if (!name.ok() || !name->starts_with('/')) {
-    return std::nullopt;
+    return {};
   }
+  long error = 0;
   std::optional<UniqueFd> ours = OpenBelow(*name, false, &error);
   struct stat a;
   struct stat b;
   if (!ours || ::fstat(theirs.get(), &a) != 0 || ::fstat(ours->get(), &b) != 0 ||
       a.st_dev != b.st_dev || a.st_ino != b.st_ino) {
-    return std::nullopt;
+    return {};
   }
-  *file = std::move(*ours);
-  return 0;
+  return std::move(*ours);
 }
 
 std::optional<long> AttributeServer::Make(const Change& change, int file) const {
@@ -395,6 +399,11 @@ std::optional<long> AttributeServer::Answer(int notify_fd, const seccomp_notif& 
     return std::nullopt;
   }
   return answer == 0 ? Make(change, file.get()) : answer;
+}
+
+bool AttributeServer::MayChange(int file) const {
+  const UniqueFd held(static_cast<int>(Syscall(SYS_fcntl, file, F_DUPFD_CLOEXEC, 3)));
+  return held.valid() && OpenSame(held).valid();
 }
 
 }  // namespace coffer::isolation

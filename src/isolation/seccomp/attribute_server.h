@@ -41,6 +41,9 @@ class AttributeServer {
   // one of these, the profile refuses it, its file is outside, or the payload's memory cannot be read.
   std::optional<long> Answer(int notify_fd, const seccomp_notif& request) const;
 
+  // True if the file behind a descriptor of this process lies in one of those trees.
+  bool MayChange(int file) const;
+
  private:
   struct Tree {
     UniqueFd fd;
@@ -57,6 +60,7 @@ class AttributeServer {
   static std::optional<long> ReadChange(const Signature& call, const seccomp_data& data,
                                         WaitingThread& caller, Change* change);
   std::optional<long> Open(const Target& target, UniqueFd* file) const;
+  UniqueFd OpenSame(const UniqueFd& theirs) const;
   std::optional<UniqueFd> OpenBelow(const std::string& path, bool follow, long* error) const;
   std::optional<long> Make(const Change& change, int file) const;
 

@@ -62,17 +62,6 @@ namespace {
 
 constexpr size_t kPathAt = offsetof(sockaddr_un, sun_path);
 
-void Answer(int listener, uint64_t id, long answer) {
-  // As large as any kernel's: what lies behind the part that this program knows is zero.
-  union {
-    seccomp_notif_resp response;
-    char room[256];
-  } sent{};
-  sent.response.id = id;
-  sent.response.error = static_cast<int>(answer);
-  (void)Syscall(SYS_ioctl, listener, static_cast<long>(SECCOMP_IOCTL_NOTIF_SEND), Arg(&sent));
-}
-
 // The payload's user, for this thread only: the kernel then judges paths as it would for the payload, and the other end
 // sees the payload's uid. Without privilege it is ours already.
 bool BecomeUser(uint32_t uid) {
@@ -262,7 +251,7 @@ void ConnectServer::Shared::Run() {
     const Work work = std::move(waiting.front());
     waiting.pop_front();
     lock.unlock();
-    Answer(work.listener.get(), work.id, ready ? Make(work) : -EPERM);
+    (void)AnswerCall(work.listener.get(), work.id, ready ? Make(work) : -EPERM);
     lock.lock();
   }
   --threads;

@@ -67,7 +67,16 @@ Status DenialRecorder::Prepare(int notify_fd) {
 void DenialRecorder::ServeCalls(const BoundaryPlan& plan, uint32_t uid,
                                 std::span<const UniqueFd> places, uint64_t memory) {
   if (plan.level == policy::Level::kProcess) {
-    attributes_ = std::make_unique<AttributeServer>(plan, uid);
+    attributes_ = std::make_shared<AttributeServer>(plan, uid);
+  }
+  if (plan.serve_locks) {
+    // At the container level the mounts tell, at the process level the trees that Landlock grants.
+    locks_ =
+        std::make_unique<LockServer>(attributes_ == nullptr ? LockServer::MayWrite(OnWritableMount)
+                                                            : [granted = attributes_](int file) {
+                                                                return granted->MayChange(file);
+                                                              });
+    flock_number_ = SyscallNumber("flock");
   }
   if (plan.serve_connect) {
     connects_ = std::make_unique<ConnectServer>(places, uid);
@@ -85,6 +94,11 @@ std::optional<long> DenialRecorder::Made(int notify_fd, const seccomp_notif& req
     *later = answer == 0;
     return answer;
   }
+  if (locks_ != nullptr && request.data.nr == flock_number_) {
+    const std::optional<long> answer = locks_->Take(notify_fd, request);
+    *later = answer == 0;
+    return answer;
+  }
   if (figures_ != nullptr && request.data.nr == sysinfo_number_) {
     return figures_->Take(notify_fd, request);
   }
@@ -92,10 +106,13 @@ std::optional<long> DenialRecorder::Made(int notify_fd, const seccomp_notif& req
 }
 
 void DenialRecorder::TakeLateRefusals() {
-  if (connects_ == nullptr) {
-    return;
+  const auto connects =
+      connects_ != nullptr ? connects_->TakeRefused() : std::vector<RefusedConnect>();
+  if (const uint64_t locks = locks_ != nullptr ? locks_->TakeRefused() : 0; locks > 0) {
+    total_ += locks;
+    Count({"flock", "LOCK_EX", locks, std::nullopt, true});
   }
-  for (const RefusedConnect& refused : connects_->TakeRefused()) {
+  for (const RefusedConnect& refused : connects) {
     ++total_;
     const bool host_socket = refused.why == RefusedConnect::Why::kHostSocket;
     Count({"connect", host_socket ? "AF_UNIX, " + QuotedText(refused.to) : refused.to, 1,
@@ -172,7 +189,7 @@ void DenialRecorder::Count(DeniedCall call) {
   std::string key = call.syscall + '(' + call.arguments;
   const auto known = index_.find(key);
   if (known != index_.end()) {
-    ++denials_[known->second].count;
+    denials_[known->second].count += call.count;
     return;
   }
   if (index_.size() < kMaxDistinct) {
@@ -183,7 +200,7 @@ void DenialRecorder::Count(DeniedCall call) {
   if (denials_.size() == kMaxDistinct) {
     denials_.push_back({"others", "", 0});
   }
-  ++denials_.back().count;
+  denials_.back().count += call.count;
 }
 
 }  // namespace coffer::isolation

@@ -6,7 +6,7 @@
 // To refuse, only registers are read. The caller's memory is not looked at (it can change between look and use), and no
 // call but the clone of a thread (thread_gate.h) is ever let through from here, so losing a race can make a record less
 // telling but never lets anything happen.
-// The servers: connect_server.h and sysinfo_server.h, and at the process level attribute_server.h.
+// The servers: connect_server.h, lock_server.h and sysinfo_server.h, and at the process level attribute_server.h.
 // A flood cannot grow the record: after kMaxDistinct different calls the rest is one counter.
 #pragma once
 
@@ -24,6 +24,7 @@
 #include "base/result.h"
 #include "isolation/seccomp/attribute_server.h"
 #include "isolation/seccomp/connect_server.h"
+#include "isolation/seccomp/lock_server.h"
 #include "isolation/seccomp/sysinfo_server.h"
 #include "isolation/seccomp/thread_gate.h"
 
@@ -36,6 +37,8 @@ struct DeniedCall {
   uint64_t count = 0;
   // A connect that the supervisor made, and that could not be; otherwise the profile refused it.
   std::optional<RefusedConnect::Why> connect;
+  bool read_only_lock =
+      false;  // a lock that the supervisor did not take, because its file may only be read
 };
 
 class DenialRecorder {
@@ -83,11 +86,13 @@ class DenialRecorder {
   std::unordered_map<std::string, size_t> index_;
   std::vector<std::byte> request_;  // as large as the kernel says its structs are
   std::vector<std::byte> response_;
-  std::unique_ptr<AttributeServer> attributes_;
+  std::shared_ptr<AttributeServer> attributes_;
   std::unique_ptr<ConnectServer> connects_;
+  std::unique_ptr<LockServer> locks_;
   std::unique_ptr<SysinfoServer> figures_;
   std::unique_ptr<ThreadGate> threads_;
   int connect_number_ = -1;
+  int flock_number_ = -1;
   int sysinfo_number_ = -1;
   uint64_t total_ = 0;
   bool hung_up_ = false;

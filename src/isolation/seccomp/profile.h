@@ -78,6 +78,8 @@ struct FilterOptions {
   bool host_paths = true;
   // sysinfo goes to the supervisor, which answers with the boundary's own figures (sysinfo_server.h).
   bool own_figures = false;
+  // An exclusive flock goes to the supervisor, which refuses it on files that may only be read (lock_server.h).
+  bool own_locks = false;
   // The one user and group id that the boundary's user namespace has. Becoming another one is EPERM, as for every ordinary
   // user; the kernel would say EINVAL. kEveryId where there is no such namespace.
   uint32_t own_id = kUsualId;
@@ -85,16 +87,18 @@ struct FilterOptions {
 };
 
 // Every set of options as a number, for tables, which are made for kUsualId.
-inline constexpr unsigned kFilterOptionSets = 16;
+inline constexpr unsigned kFilterOptionSets = 32;
 constexpr unsigned IndexOf(FilterOptions options) {
   return (options.inet_sockets ? 1U : 0U) + (options.unix_sockets ? 2U : 0U) +
-         (options.host_paths ? 4U : 0U) + (options.own_figures ? 8U : 0U);
+         (options.host_paths ? 4U : 0U) + (options.own_figures ? 8U : 0U) +
+         (options.own_locks ? 16U : 0U);
 }
 constexpr FilterOptions FilterOptionsOf(unsigned index) {
   return {.inet_sockets = (index & 1) != 0,
           .unix_sockets = (index & 2) != 0,
           .host_paths = (index & 4) != 0,
-          .own_figures = (index & 8) != 0};
+          .own_figures = (index & 8) != 0,
+          .own_locks = (index & 16) != 0};
 }
 
 // The profile written in profiles.cc. `name` is kStrict, kDefault or kCompat; kImported has no text of its own and

@@ -209,6 +209,9 @@ Profile BuiltinProfile(policy::SyscallProfile name, FilterOptions options) {
     }
   }
   AddArgumentRules(tier, options, &profile);
+  if (options.own_locks) {
+    AskForLocks(profile);
+  }
   return profile;
 }
 

@@ -15,8 +15,31 @@ namespace coffer::isolation {
 using raw::Arg;
 using raw::Syscall;
 
+namespace {
+
 // PIDFD_THREAD, Linux 6.9: a descriptor of a thread that leads no process.
 constexpr long kPidfdThread = O_EXCL;
+
+// "Name:\t<16 hexadecimal digits>" in /proc/<pid>/status; 0 if it is not there.
+uint64_t SignalSet(const std::string& status, const char* name) {
+  const size_t at = status.find(name);
+  return at == std::string::npos ? 0
+                                 : std::strtoull(status.c_str() + at + strlen(name), nullptr, 16);
+}
+
+}  // namespace
+
+bool AnswerCall(int notify_fd, uint64_t id, long answer) {
+  // As large as any kernel's: what lies behind the part that this program knows is zero.
+  union {
+    seccomp_notif_resp response;
+    char room[256];
+  } sent{};
+  sent.response.id = id;
+  sent.response.error = static_cast<int>(answer);
+  return Syscall(SYS_ioctl, notify_fd, static_cast<long>(SECCOMP_IOCTL_NOTIF_SEND), Arg(&sent)) >=
+         0;
+}
 
 WaitingThread::WaitingThread(int notify_fd, const seccomp_notif& request)
     : notify_fd_(notify_fd),
@@ -87,6 +110,15 @@ bool WaitingThread::StillWaits() const {
   uint64_t id = id_;
   return Syscall(SYS_ioctl, notify_fd_, static_cast<long>(SECCOMP_IOCTL_NOTIF_ID_VALID),
                  Arg(&id)) >= 0;
+}
+
+bool WaitingThread::HasSignal() const {
+  const Result<std::string> status = sys::ReadFile(proc_ + "status");
+  if (!status.ok()) {
+    return false;
+  }
+  const uint64_t pending = SignalSet(*status, "\nSigPnd:\t") | SignalSet(*status, "\nShdPnd:\t");
+  return (pending & ~SignalSet(*status, "\nSigBlk:\t") & SignalSet(*status, "\nSigCgt:\t")) != 0;
 }
 
 }  // namespace coffer::isolation

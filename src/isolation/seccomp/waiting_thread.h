@@ -21,6 +21,9 @@
 
 namespace coffer::isolation {
 
+// Answers a call that waits, with 0 or -errno. False if its thread is gone.
+bool AnswerCall(int notify_fd, uint64_t id, long answer);
+
 class WaitingThread {
  public:
   WaitingThread(int notify_fd, const seccomp_notif& request);
@@ -49,6 +52,8 @@ class WaitingThread {
   bool Write(uint64_t address, const void* bytes, size_t size);
 
   bool StillWaits() const;
+  // True if a signal that it has a handler for came since: a call that it made itself would have been interrupted.
+  bool HasSignal() const;
 
  private:
   int notify_fd_;

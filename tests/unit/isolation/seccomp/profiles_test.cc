@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/shm.h>
@@ -345,6 +346,18 @@ TEST(Profiles, SystemVObjectsAreSmallInDefault) {
 TEST(Profiles, SysinfoIsAnsweredByTheSupervisor) {
   EXPECT_EQ(Three("sysinfo"), kAllowed);
   EXPECT_EQ(Three("sysinfo", {}, {.own_figures = true}), kRefused);
+}
+
+TEST(Profiles, ExclusiveLocksAreTakenByTheSupervisor) {
+  const FilterOptions own{.own_locks = true};
+  EXPECT_EQ(Three("flock", {3, LOCK_EX}), kAllowed);
+  for (const uint64_t how : {uint64_t{LOCK_EX}, uint64_t{LOCK_EX | LOCK_NB},
+                             uint64_t{LOCK_EX | LOCK_SH}, kUpperHalf | LOCK_EX}) {
+    EXPECT_EQ(Three("flock", {3, how}, own), kRefused) << how;
+  }
+  for (const uint64_t how : {LOCK_SH, LOCK_SH | LOCK_NB, LOCK_UN}) {
+    EXPECT_EQ(Three("flock", {3, how}, own), kAllowed) << how;
+  }
 }
 
 TEST(Profiles, TerminalInjection) {
