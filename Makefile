@@ -234,8 +234,9 @@ soak-large: build  ## 10,000 calls of 1 MiB, 100,000 files in a session, 2,000 h
 
 # The long forms of what .ci/run does in short. One that fails ends it.
 .PHONY: nightly
-nightly: all  ## races in their thousands, an hour of fuzzing, sanitizers and clang-tidy over everything, half an hour of soak, other people's programs and suites, the virtual machines
+nightly: all  ## races and kills in their thousands, an hour of fuzzing, sanitizers and clang-tidy over everything, half an hour of soak, other people's programs and suites, the virtual machines
 	@COFFER_RACE_TRIES=2000 ctest --test-dir build -R 'ANeighbourWhoSwapsAllTheTime' --no-tests=error --output-on-failure --timeout 7200
+	@KILLS=1000 COFFER_FAULTS_ALL=1 ctest --test-dir build -R '^daemon:Crash[.]|^faults:(Rungs|Level/RunKill)[.]' --no-tests=error --output-on-failure --timeout 7200
 	@$(MAKE) tidy
 	@$(MAKE) fuzz SECONDS_EACH=200
 	@$(MAKE) asan

@@ -144,7 +144,7 @@ if(tests_of_@name@)
     if(test MATCHES "RS_21_")
       # They look for traces of any boundary on the host, so that none of another test may come and go meanwhile.
       set_tests_properties("${test}" PROPERTIES RUN_SERIAL TRUE)
-    elseif(test MATCHES "^daemon:(AgentLoop|Agents|BrokenGateway|Cancelled|ConfigFile|DaemonEgress|Deliver)[.]" OR
+    elseif(test MATCHES "^daemon:(AgentLoop|Agents|BrokenGateway|CallsOfDaemon|Cancelled|ConfigFile|DaemonEgress|Deliver)[.]" OR
            test MATCHES "^daemon:(DeliverTls|Exports|Files|Hangup|Keys|McpDaemon|Peers|Processes|Record|RecordedText)[.]" OR
            test MATCHES "^daemon:(RequestMistakes|Retries|RolePosture|Sessions|SessionSize|SessionVolumes|Storage)[.]" OR
            test MATCHES "^daemon:(Tenants|TenantRoutes|Tokens|Tools|ToolsDirectory|Uploads)[.]" OR

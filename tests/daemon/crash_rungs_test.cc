@@ -219,7 +219,7 @@ TEST_F(CrashRungs, EveryRoleOnEveryRung) {
 
   // The gateway all over the length of a call; then everybody on every rung, however short it is.
   std::set<Rung> met[kVictims];
-  const long stride = std::max<long>(1, length / 40);
+  const long stride = std::max<long>(1, length / 25);
   for (long at = 1; at <= length + 2 * stride && !HasFailure(); at += stride) {
     if (const std::optional<Rung> rung = Once(kGateway, {.at = at})) {
       met[kGateway].insert(*rung);

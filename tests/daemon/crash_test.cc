@@ -4,7 +4,7 @@
 // the daemon is started again, and everything it said before is still true: what was answered has its answer, what
 // nobody saw the end of is `unknown`, nothing ran twice, and nothing is left over.
 //
-// KILLS says how often (210). A few moments are random, from a seed that a failure prints; SEED sets it.
+// KILLS says how often (90). A few moments are random, from a seed that a failure prints; SEED sets it.
 #include <dirent.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -277,7 +277,7 @@ class Crash : public ::testing::Test {
 };
 
 TEST_F(Crash, AtAnyMomentLeavesEverythingTrue) {
-  const long kills = FromEnvironment("KILLS", 210);
+  const long kills = FromEnvironment("KILLS", 90);
   const long seed = FromEnvironment("SEED", static_cast<long>(std::random_device{}()));
   SCOPED_TRACE("SEED=" + std::to_string(seed));
   std::mt19937 random(static_cast<unsigned>(seed));
