@@ -5,6 +5,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/disk_wait.h"
+
 namespace coffer::daemon {
 namespace {
 
@@ -121,7 +123,7 @@ bool FairQueue::MayStart(Worker worker, const std::string& name, const Tenant& t
   if (patient || worker == Worker::kPatient) {
     return patient && worker == Worker::kPatient;
   }
-  return of_clients_ == 0 || !MustWait(name, tenant, now);
+  return computing_ == 0 || !MustWait(name, tenant, now);
 }
 
 void FairQueue::WakeOne(Worker worker) { WakeOf(worker).notify_one(); }
@@ -219,7 +221,7 @@ bool FairQueue::Next(Worker worker, std::unique_lock<std::mutex>& lock, std::str
     tenant.used += kLeast;
     if (worker == Worker::kPrompt) {
       ++tenant.running;
-      of_clients_ += name->empty() ? 0 : 1;
+      computing_ += name->empty() ? 0 : 1;
       --free_;
     } else {
       ++tenant.patient;
@@ -228,6 +230,39 @@ bool FairQueue::Next(Worker worker, std::unique_lock<std::mutex>& lock, std::str
     return true;
   }
   return false;
+}
+
+// While a client's task runs on this thread, the queue is told when it waits for the disk.
+class FairQueue::Computing : public DiskWaitListener {
+ public:
+  explicit Computing(FairQueue* queue) : queue_(queue) {
+    disk_wait_listener = queue == nullptr ? nullptr : this;
+  }
+  ~Computing() override { disk_wait_listener = nullptr; }
+  Computing(const Computing&) = delete;
+  Computing& operator=(const Computing&) = delete;
+  void DiskWaitBegan() override { queue_->DiskWaitBegan(); }
+  void DiskWaitEnded() override { queue_->DiskWaitEnded(); }
+
+ private:
+  FairQueue* const queue_;
+};
+
+void FairQueue::DiskWaitBegan() {
+  bool more = false;
+  {
+    const std::lock_guard lock(mutex_);
+    --computing_;
+    more = FindNext(Worker::kPrompt) != turns_.end();
+  }
+  if (more) {
+    WakeOne(Worker::kPrompt);
+  }
+}
+
+void FairQueue::DiskWaitEnded() {
+  const std::lock_guard lock(mutex_);
+  ++computing_;
 }
 
 void FairQueue::Work(Worker worker) {
@@ -253,8 +288,11 @@ void FairQueue::Work(Worker worker) {
       WakeOne(worker);
     }
     const std::chrono::nanoseconds began = clocks_.used();
-    run();
-    run = nullptr;  // what it holds goes before the lock is taken
+    {
+      const Computing computing(worker == Worker::kPrompt && !name.empty() ? this : nullptr);
+      run();
+      run = nullptr;  // what it holds goes before the lock is taken
+    }
     const std::chrono::nanoseconds used = clocks_.used() - began;
     lock.lock();
     Done(worker, name, used);
@@ -268,7 +306,7 @@ void FairQueue::Done(Worker worker, const std::string& name, std::chrono::nanose
   Tenant& tenant = tenants_.at(name);
   if (worker == Worker::kPrompt) {
     ++free_;
-    of_clients_ -= name.empty() ? 0 : 1;
+    computing_ -= name.empty() ? 0 : 1;
     --tenant.running;
   } else {
     --tenant.patient;

@@ -5,8 +5,9 @@
 // The tenant goes next whose tasks have used the least CPU time, and within a tenant its keys take turns. So a tenant that
 // asks ten thousand times, or for what is expensive, waits behind itself. A tenant that comes back after a pause starts where
 // the others are: it has saved nothing up. A tenant's share beside others is a quarter of the processors. The tenant that has
-// lately used most beyond its share starts nothing while a task of any client runs, so that the others' next request finds a
-// processor that is free; alone it may use all of them. Tasks that only compute (read a large body, format a long answer) are
+// lately used most beyond its share starts nothing while a task of any client computes, so that the others' next request finds a
+// processor that is free; alone it may use all of them. A task that waits for the disk does not compute (base/disk_wait.h): a tenant
+// whose tasks mostly do that would otherwise have them done one by one, and never catch up with what it fell behind. Tasks that only compute (read a large body, format a long answer) are
 // patient: beside others they are done by a thread of their own, which the kernel runs after the prompt ones (workers.h).
 //
 // No tenant may take more of anything (places in the queue, threads, bytes) than it leaves free: one tenant alone gets a half,
@@ -124,6 +125,9 @@ class FairQueue : public std::enable_shared_from_this<FairQueue> {
   };
   bool Next(Worker worker, std::unique_lock<std::mutex>& lock, std::string* tenant,
             std::function<void()>* run);
+  class Computing;
+  void DiskWaitBegan();
+  void DiskWaitEnded();
   void Done(Worker worker, const std::string& name, std::chrono::nanoseconds used);
   bool MayStart(Worker worker, const std::string& name, const Tenant& tenant, Time now) const;
   bool MustWait(const std::string& name, const Tenant& tenant, Time now) const;
@@ -153,8 +157,9 @@ class FairQueue : public std::enable_shared_from_this<FairQueue> {
   Time latest_at_{}, other_at_{};              // when that was, and when any other was
   std::chrono::nanoseconds reached_{0};        // what the tenant that went last had used before
   std::chrono::nanoseconds lowest_credit_{0};  // of all tenants, at the last look
-  size_t of_clients_ = 0;                      // tasks that run on prompt threads, without upkeep
-  size_t free_;                                // prompt threads
+  size_t computing_ =
+      0;         // tasks of clients on prompt threads, without those that wait for the disk
+  size_t free_;  // prompt threads
   size_t waiting_ = 0;
   size_t bytes_ = 0;
   uint64_t dropped_ = 0;

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/disk_wait.h"
 #include "base/sys.h"
 #include "base/thread_priority.h"
 
@@ -85,6 +86,7 @@ Status Core::FlushUntil(uint64_t number) {
   if (!options.fsync) {
     return {};
   }
+  const DiskWait wait;
   std::unique_lock<std::mutex> lock(flush_mutex_);
   while (on_disk_ < number) {
     if (flush_error_.has_value()) {

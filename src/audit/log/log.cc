@@ -8,6 +8,7 @@
 
 #include "audit/log/log_file.h"
 #include "audit/log/log_home.h"
+#include "base/disk_wait.h"
 
 namespace coffer::audit {
 namespace {
@@ -37,6 +38,7 @@ struct Log::Impl {
     waiting.push_back(&me);
     while (!me.answer) {
       if (busy) {
+        const DiskWait wait;  // until another thread has written
         turn.wait(lock);
         continue;
       }

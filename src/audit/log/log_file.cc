@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "audit/log/log_lines.h"
+#include "base/disk_wait.h"
 #include "base/hash.h"
 #include "base/regular_file.h"
 #include "base/sys.h"
@@ -267,6 +268,7 @@ Status LogFile::WriteDurably(const std::string& text) {
     done += static_cast<size_t>(wrote);
   }
   if (options_.fsync) {
+    const DiskWait wait;
     const long synced = Syscall(SYS_fdatasync, records_.get());
     if (synced < 0) {
       // The kernel reports a lost page once and then calls it clean: this descriptor is not believed again.

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/disk_wait.h"
 #include "daemon/workers.h"
 
 namespace coffer::daemon {
@@ -194,6 +195,42 @@ TEST_F(FairQueueTest, UpkeepMakesNoTenantWait) {
     go.set_value();
     slow.get();
     next.get();
+    queue->Stop();
+    one.join();
+    other.join();
+  }
+}
+
+// A tenant that owes gets no second processor. Its task that waits for the disk needs none.
+TEST_F(FairQueueTest, ATaskThatWaitsForTheDiskHoldsUpNoOther) {
+  for (const bool on_disk : {false, true}) {
+    SCOPED_TRACE(on_disk);
+    const auto queue = Make(4);
+    std::thread one([queue] { queue->Work(); }), other([queue] { queue->Work(); });
+    const auto run = [&](const char* tenant, const std::function<void()>& task) {
+      auto done = std::make_shared<std::promise<void>>();
+      EXPECT_TRUE(queue->Add({tenant, "k"}, {[task, done] {
+                                               task();
+                                               done->set_value();
+                                             },
+                                             nullptr}));
+      return done->get_future();
+    };
+    run("busy", [this] { time_ = time_.load() + std::chrono::seconds(1); }).get();
+    run("victim", [] {}).get();
+    std::promise<void> runs, go;
+    std::future<void> first = run("busy", [&] {
+      const auto wait = on_disk ? std::make_unique<DiskWait>() : nullptr;
+      runs.set_value();
+      go.get_future().wait();
+    });
+    runs.get_future().get();
+    std::future<void> second = run("busy", [] {});
+    const auto patience = on_disk ? std::chrono::seconds(20) : std::chrono::milliseconds(50);
+    EXPECT_EQ(second.wait_for(patience) == std::future_status::timeout, !on_disk);
+    go.set_value();
+    first.get();
+    second.get();
     queue->Stop();
     one.join();
     other.join();
