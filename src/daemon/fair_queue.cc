@@ -16,6 +16,9 @@ constexpr std::chrono::microseconds kLeast{50};
 constexpr std::chrono::milliseconds kRecentUse{200};
 // What a tenant may use at once of its share, and what it may owe.
 constexpr std::chrono::milliseconds kMostCredit{20}, kMostDebt{100};
+// How long a tenant that owes waits beside others between two tasks: so many times what the first used, or the least.
+constexpr int kPauseTimes = 2;
+constexpr std::chrono::milliseconds kLeastPause{2};
 // How often work is looked at that waits for its tenant's share.
 constexpr std::chrono::milliseconds kLook{1};
 
@@ -123,7 +126,7 @@ bool FairQueue::MayStart(Worker worker, const std::string& name, const Tenant& t
   if (patient || worker == Worker::kPatient) {
     return patient && worker == Worker::kPatient;
   }
-  return computing_ == 0 || !MustWait(name, tenant, now);
+  return computing_ == 0 || now >= tenant.may_start || !MustWait(name, tenant, now);
 }
 
 void FairQueue::WakeOne(Worker worker) { WakeOf(worker).notify_one(); }
@@ -308,6 +311,8 @@ void FairQueue::Done(Worker worker, const std::string& name, std::chrono::nanose
     ++free_;
     computing_ -= name.empty() ? 0 : 1;
     --tenant.running;
+    tenant.may_start =
+        clocks_.now() + std::max<std::chrono::nanoseconds>(kLeastPause, kPauseTimes * used);
   } else {
     --tenant.patient;
   }

@@ -7,7 +7,8 @@
 // the others are: it has saved nothing up. A tenant's share beside others is a quarter of the processors. The tenant that has
 // lately used most beyond its share starts nothing while a task of any client computes, so that the others' next request finds a
 // processor that is free; alone it may use all of them. A task that waits for the disk does not compute (base/disk_wait.h): a tenant
-// whose tasks mostly do that would otherwise have them done one by one, and never catch up with what it fell behind. Tasks that only compute (read a large body, format a long answer) are
+// whose tasks mostly do that would otherwise have them done one by one, and never catch up with what it fell behind. Nor does it
+// wait for ever: beside others that always compute it gets a third of a processor. Tasks that only compute (read a large body, format a long answer) are
 // patient: beside others they are done by a thread of their own, which the kernel runs after the prompt ones (workers.h).
 //
 // No tenant may take more of anything (places in the queue, threads, bytes) than it leaves free: one tenant alone gets a half,
@@ -118,6 +119,7 @@ class FairQueue : public std::enable_shared_from_this<FairQueue> {
     std::chrono::nanoseconds used{0};
     std::chrono::nanoseconds credit{0};  // of its share; below zero it waits, if others are served
     Time credited{};
+    Time may_start{};     // also beside others, whatever it owes
     bool queued = false;  // it is in turns_
     // What is next if nothing must happen first, or nullptr.
     const FairTask* NextTask() const;

@@ -237,6 +237,47 @@ TEST_F(FairQueueTest, ATaskThatWaitsForTheDiskHoldsUpNoOther) {
   }
 }
 
+// The others compute all the time, and what it owes grows with every task.
+TEST_F(FairQueueTest, ATenantThatOwesIsNotStarved) {
+  FairLimits limits;
+  limits.share = 0.1;
+  const auto queue = Make(4, limits);
+  std::thread one([queue] { queue->Work(); }), other([queue] { queue->Work(); });
+  const auto add = [&](const char* tenant, const std::function<void()>& task) {
+    auto done = std::make_shared<std::promise<void>>();
+    EXPECT_TRUE(queue->Add({tenant, "k"}, {[task, done] {
+                                             task();
+                                             done->set_value();
+                                           },
+                                           nullptr}));
+    return done->get_future();
+  };
+  const auto use = [this] { time_ = time_.load() + std::chrono::milliseconds(40); };
+  add("busy", use).get();
+  add("victim", [] {}).get();
+  std::promise<void> runs, go;
+  std::future<void> slow = add("victim", [&] {
+    runs.set_value();
+    go.get_future().wait();
+  });
+  runs.get_future().get();
+  for (int i = 0; i < 3; ++i) {
+    std::future<void> next = add("busy", use);
+    EXPECT_EQ(next.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout) << i;
+    now_ = now_.load() + std::chrono::milliseconds(50);
+    EXPECT_EQ(next.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout) << i;
+    now_ = now_.load() + std::chrono::milliseconds(31);
+    EXPECT_EQ(next.wait_for(std::chrono::seconds(20)), std::future_status::ready) << i;
+    next.get();
+    add("victim", [] {}).get();  // it is served
+  }
+  go.set_value();
+  slow.get();
+  queue->Stop();
+  one.join();
+  other.join();
+}
+
 // A thread of each kind. Beside others, what may take long is done by the patient one and by no other, also while nothing
 // else runs; that thread does nothing else.
 TEST_F(FairQueueTest, BesideOthersAPatientThreadComputes) {
