@@ -35,9 +35,9 @@ constexpr uint64_t kSocketTypeMask = 0xf;  // the rest of the type is SOCK_NONBL
 constexpr uint64_t kProtocolMptcp = 262;   // IPPROTO_MPTCP, Linux 5.6
 // MFD_HUGETLB and SHM_HUGETLB differ; the size of the pages is in the same upper six bits of the flags.
 constexpr uint64_t kHugeSizeBits = uint64_t{MAP_HUGE_MASK} << MAP_HUGE_SHIFT;
-constexpr uint64_t kOrdinaryPipe = 64 * 1024;
-constexpr uint64_t kSmallSegment = 16 * 1024;  // bytes
-constexpr uint64_t kSmallSet = 32;             // semaphores
+constexpr uint64_t kOrdinaryPipe = 64UL * 1024;
+constexpr uint64_t kSmallSegment = 16UL * 1024;  // bytes
+constexpr uint64_t kSmallSet = 32;               // semaphores
 
 constexpr unsigned kHarmlessIoctls[] = {
     TCGETS,  TIOCGWINSZ, FIONREAD,  FIONBIO,   FIOCLEX,    FIONCLEX, TCSETS,    TCSETSW,

@@ -27,10 +27,10 @@ namespace {
 using raw::Arg;
 using raw::Syscall;
 
-constexpr size_t kMaxPath = 4096;          // PATH_MAX, with the zero at the end
-constexpr size_t kMaxName = 256;           // XATTR_NAME_MAX and the zero
-constexpr uint64_t kMaxValue = 64 * 1024;  // XATTR_SIZE_MAX
-constexpr uint32_t kKeep = 0xffffffff;     // an id of -1 stays as it is
+constexpr size_t kMaxPath = 4096;            // PATH_MAX, with the zero at the end
+constexpr size_t kMaxName = 256;             // XATTR_NAME_MAX and the zero
+constexpr uint64_t kMaxValue = 64UL * 1024;  // XATTR_SIZE_MAX
+constexpr uint32_t kKeep = 0xffffffff;       // an id of -1 stays as it is
 
 enum class Kind : uint8_t { kMode, kOwner, kTimes, kSetXattr, kRemoveXattr };
 // How times are written: struct timespec[2], timeval[2] or utimbuf.
@@ -142,7 +142,9 @@ std::optional<UniqueFd> AttributeServer::OpenBelow(const std::string& path, bool
   for (const Tree& tree : trees_) {
     for (const std::string& name : tree.names) {
       if (path == name) {
-        return UniqueFd(static_cast<int>(Syscall(SYS_fcntl, tree.fd.get(), F_DUPFD_CLOEXEC, 3)));
+        const long same = Syscall(SYS_fcntl, tree.fd.get(), F_DUPFD_CLOEXEC, 3);
+        *error = same;
+        return same < 0 ? std::nullopt : std::optional(UniqueFd(static_cast<int>(same)));
       }
       if (!path.starts_with(name + "/")) {
         continue;
@@ -197,7 +199,7 @@ UniqueFd AttributeServer::OpenSame(const UniqueFd& theirs) const {
 
 std::optional<long> AttributeServer::Make(const Change& change, int file) const {
   struct stat info;
-  if (::fstat(file, &info) != 0) {
+  if (file < 0 || ::fstat(file, &info) != 0) {
     return std::nullopt;
   }
   const bool link = S_ISLNK(info.st_mode);
