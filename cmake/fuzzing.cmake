@@ -16,7 +16,7 @@ set(fuzzed
   "isolation/child/(plan_block|report)"
   "isolation/runtime/(elf|loader_cache)"
   "isolation/seccomp/.*"
-  "call/(evaluate|verb_flags|run/egress_messages|run/usual_directories|warden/protocol|warden/table|warden/wire|warden/wire_envelope|warden/wire_receipt)"
+  "call/(evaluate|inside_frames|verb_flags|run/egress_messages|run/usual_directories|warden/protocol|warden/table|warden/wire|warden/wire_envelope|warden/wire_receipt)"
   "cli/(egress_flags|foreign_flags|run_defaults|run_flags|run_help|tool_flags)"
   "gateway/(http/.*|mcp/.*|jwks|jwt)"
   "net/(http_chunks|http_head)"

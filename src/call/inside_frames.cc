@@ -141,6 +141,14 @@ std::string EncodeInsideReply(const ToolReply& reply) {
   return bytes += reply.stderr_text;
 }
 
+std::string EncodeInsideReplyFrame(uint64_t number, const ToolReply& reply) {
+  InsideFrame frame;
+  frame.kind = InsideFrame::Kind::kReply;
+  frame.number = number;
+  frame.body = EncodeInsideReply(reply);
+  return EncodeInsideFrame(frame);
+}
+
 Result<ToolReply> DecodeInsideReply(std::string_view bytes) {
   uint64_t sizes[2] = {};
   if (bytes.size() < sizeof(sizes)) {

@@ -49,6 +49,7 @@ class InsideFrameReader {
   void Add(std::string_view bytes) { bytes_.append(bytes); }
   // The next whole frame, or nothing yet. An Error: this is no such conversation, and nothing after it is read.
   Result<std::optional<InsideFrame>> Next();
+  size_t pending() const { return bytes_.size(); }  // of a frame that is not whole
 
  private:
   const InsidePeer peer_;
@@ -58,5 +59,7 @@ class InsideFrameReader {
 // A reply as far as the code inside is told of it; what it printed may be any bytes.
 std::string EncodeInsideReply(const ToolReply& reply);
 Result<ToolReply> DecodeInsideReply(std::string_view bytes);
+// The whole frame of kind kReply.
+std::string EncodeInsideReplyFrame(uint64_t number, const ToolReply& reply);
 
 }  // namespace coffer::call

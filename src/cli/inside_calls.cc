@@ -14,7 +14,6 @@
 #include "call/outer_call.h"
 #include "cli/local_sessions.h"
 #include "gateway/mcp/tool_json.h"
-#include "policy/manifest/manifest.h"
 #include "policy/manifest/mistake.h"
 
 namespace coffer::cli {
@@ -95,36 +94,22 @@ void InsideCalls::Begin(InsideCaller& caller, const gateway::McpCall& call) {
                           {}});
     return;
   }
-  // What is refused is recorded under the name it asked for, so the name must be one.
-  if (!policy::IsToolName(call.tool)) {
-    caller.mcp().Answer(call.id, McpError{McpErrorCode::kBadParams,
-                                          "that is not the name of a tool; tools/list has them",
-                                          {}});
-    return;
+  if (waiting_.Add(caller, call)) {
+    BeginWaiting();
   }
-  if (waiting_.size() >= call::kMostInnerWaiting) {
-    caller.mcp().Answer(
-        call.id, McpError{McpErrorCode::kInternal, "too many calls wait; send it again later", {}});
-    return;
-  }
-  waiting_.push_back({&caller, call});
-  BeginWaiting();
 }
 
 void InsideCalls::BeginWaiting() {
   while (running_.size() < call::kInnerAtOnce) {
-    const auto next = std::find_if(waiting_.begin(), waiting_.end(), [](const Waiting& waiting) {
-      return waiting.caller->takes_more();
-    });
-    if (next == waiting_.end()) {
+    const InsideWaiting::Waiting* const next = waiting_.Next();
+    if (next == nullptr) {
       return;
     }
     const std::shared_ptr<const policy::Tool> tool = shelf_.Find(next->call.tool);
     if (tool != nullptr && !budget_.Fits(call::CountedLimits(tool->manifest.limits, *tool))) {
       return;  // the next one does not overtake it
     }
-    const Waiting taken = std::move(*next);
-    waiting_.erase(next);
+    const InsideWaiting::Waiting taken = waiting_.Take();
     Start(*taken.caller, taken.call);
   }
 }
@@ -197,20 +182,11 @@ void InsideCalls::Cancel(const InsideCaller& caller, const gateway::McpId& id) {
       Kill(*running);
     }
   }
-  const auto waits = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& one) {
-    return one.caller == &caller && one.call.id == id;
-  });
-  if (waits != waiting_.end()) {
-    const Waiting taken = std::move(*waits);
-    waiting_.erase(waits);
-    taken.caller->mcp().Answer(
-        taken.call.id,
-        McpError{McpErrorCode::kInternal, "the call was cancelled before it began", {}});
-  }
+  waiting_.Cancel(caller, id);
 }
 
 void InsideCalls::CancelAllOf(const InsideCaller& caller) {
-  std::erase_if(waiting_, [&](const Waiting& one) { return one.caller == &caller; });
+  waiting_.CancelAllOf(caller);
   for (const std::unique_ptr<Running>& running : running_) {
     if (running->caller == &caller) {
       Kill(*running);
@@ -219,7 +195,7 @@ void InsideCalls::CancelAllOf(const InsideCaller& caller) {
 }
 
 void InsideCalls::CancelAll() {
-  waiting_.clear();
+  waiting_.Clear();
   for (const std::unique_ptr<Running>& running : running_) {
     Kill(*running);
   }
@@ -228,8 +204,7 @@ void InsideCalls::CancelAll() {
 bool InsideCalls::HasAny(const InsideCaller& caller) const {
   return std::any_of(running_.begin(), running_.end(),
                      [&](const auto& one) { return one->caller == &caller; }) ||
-         std::any_of(waiting_.begin(), waiting_.end(),
-                     [&](const Waiting& one) { return one.caller == &caller; });
+         waiting_.HasAny(caller);
 }
 
 void InsideCalls::AddTo(std::vector<pollfd>* polled) const {

@@ -8,7 +8,6 @@
 // itself has a process like this one beside it, and what that may use is taken from here. Not thread-safe; the owner polls.
 #pragma once
 
-#include <deque>
 #include <list>
 #include <memory>
 #include <string>
@@ -20,6 +19,7 @@
 #include "call/tool_shelf.h"
 #include "call/warden/collect.h"
 #include "call/warden/launcher.h"
+#include "cli/inside_waiting.h"
 #include "cli/inside_work.h"
 #include "cli/local_ladder.h"
 #include "gateway/mcp/server.h"
@@ -56,10 +56,6 @@ class InsideCalls : public InsideWork {
 
  private:
   struct Running;
-  struct Waiting {
-    InsideCaller* caller;
-    gateway::McpCall call;
-  };
   InsideCalls(LocalLadder& ladder, CallingRun run);
   std::optional<Result<policy::Envelope>> OuterCall(const std::string& call_id) const;
   call::ToolRequest RequestOf(const InsideCaller& caller, const gateway::McpCall& call) const;
@@ -76,7 +72,7 @@ class InsideCalls : public InsideWork {
   std::unique_ptr<call::Ladder> ladder_;
   call::LocalLauncher launcher_;
   std::list<std::unique_ptr<Running>> running_;
-  std::deque<Waiting> waiting_;
+  InsideWaiting waiting_;
 };
 
 }  // namespace coffer::cli

@@ -14,7 +14,6 @@
 #include "base/sys.h"
 #include "call/outer_call.h"
 #include "gateway/mcp/tool_json.h"
-#include "policy/manifest/manifest.h"
 
 namespace coffer::cli {
 namespace {
@@ -53,35 +52,20 @@ void RelayCalls::Begin(InsideCaller& caller, const gateway::McpCall& call) {
                         McpError{McpErrorCode::kInternal, "no tool can be called any more", {}});
     return;
   }
-  if (!policy::IsToolName(call.tool)) {
-    caller.mcp().Answer(call.id, McpError{McpErrorCode::kBadParams,
-                                          "that is not the name of a tool; tools/list has them",
-                                          {}});
-    return;
-  }
-  if (waiting_.size() >= call::kMostInnerWaiting) {
-    caller.mcp().Answer(
-        call.id, McpError{McpErrorCode::kInternal, "too many calls wait; send it again later", {}});
-    return;
-  }
   if (call.args_json.size() > call::kMostInsideArgs) {
     caller.mcp().Answer(
         call.id, McpError{McpErrorCode::kBadParams, "the arguments are longer than 1 MiB", {}});
     return;
   }
-  waiting_.push_back({&caller, call});
-  Ask();
+  if (waiting_.Add(caller, call)) {
+    Ask();
+  }
 }
 
 void RelayCalls::Ask() {
-  while (gateway_ && !ending_since_ && asked_.size() < call::kInnerAtOnce) {
-    const auto next = std::find_if(waiting_.begin(), waiting_.end(),
-                                   [](const Waiting& one) { return one.caller->takes_more(); });
-    if (next == waiting_.end()) {
-      return;
-    }
-    const Waiting taken = std::move(*next);
-    waiting_.erase(next);
+  while (gateway_ && !ending_since_ && asked_.size() < call::kInnerAtOnce &&
+         waiting_.Next() != nullptr) {
+    const InsideWaiting::Waiting taken = waiting_.Take();
     InsideFrame frame;
     frame.kind = InsideFrame::Kind::kCall;
     frame.number = ++next_;
@@ -105,20 +89,11 @@ void RelayCalls::Cancel(const InsideCaller& caller, const gateway::McpId& id) {
       Send(frame);
     }
   }
-  const auto waits = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& one) {
-    return one.caller == &caller && one.call.id == id;
-  });
-  if (waits != waiting_.end()) {
-    const Waiting taken = std::move(*waits);
-    waiting_.erase(waits);
-    taken.caller->mcp().Answer(
-        taken.call.id,
-        McpError{McpErrorCode::kInternal, "the call was cancelled before it began", {}});
-  }
+  waiting_.Cancel(caller, id);
 }
 
 void RelayCalls::CancelAllOf(const InsideCaller& caller) {
-  std::erase_if(waiting_, [&](const Waiting& one) { return one.caller == &caller; });
+  waiting_.CancelAllOf(caller);
   for (const auto& [number, asked] : asked_) {
     if (asked.caller == &caller) {
       InsideFrame frame;
@@ -132,7 +107,7 @@ void RelayCalls::CancelAllOf(const InsideCaller& caller) {
 // What the gateway began it ends, because nothing more comes from here; its own end says that it has.
 void RelayCalls::CancelAll() {
   ending_since_ = BootTime();
-  waiting_.clear();
+  waiting_.Clear();
   if (gateway_) {
     (void)Syscall(SYS_shutdown, gateway_.get(), SHUT_WR);
     out_.clear();
@@ -142,8 +117,7 @@ void RelayCalls::CancelAll() {
 bool RelayCalls::HasAny(const InsideCaller& caller) const {
   return std::any_of(asked_.begin(), asked_.end(),
                      [&](const auto& one) { return one.second.caller == &caller; }) ||
-         std::any_of(waiting_.begin(), waiting_.end(),
-                     [&](const Waiting& one) { return one.caller == &caller; });
+         waiting_.HasAny(caller);
 }
 
 bool RelayCalls::idle() const {
@@ -254,7 +228,7 @@ void RelayCalls::Take(const InsideFrame& frame) {
 void RelayCalls::Lose() {
   gateway_.Reset();
   out_.clear();
-  for (const Waiting& one : std::exchange(waiting_, {})) {
+  for (const InsideWaiting::Waiting& one : waiting_.TakeAll()) {
     asked_[++next_] = {one.caller, one.call.id};
   }
   for (const auto& [number, asked] : std::exchange(asked_, {})) {

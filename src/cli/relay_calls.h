@@ -7,7 +7,6 @@
 // and while as many are under way as run at the same time. Not thread-safe; the owner polls.
 #pragma once
 
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,6 +15,7 @@
 #include "base/clock.h"
 #include "base/unique_fd.h"
 #include "call/inside_frames.h"
+#include "cli/inside_waiting.h"
 #include "cli/inside_work.h"
 
 namespace coffer::cli {
@@ -41,10 +41,6 @@ class RelayCalls : public InsideWork {
   void Handle(const std::vector<pollfd>& polled) override;
 
  private:
-  struct Waiting {
-    InsideCaller* caller;
-    gateway::McpCall call;
-  };
   struct Asked {
     InsideCaller* caller;
     gateway::McpId id;
@@ -60,7 +56,7 @@ class RelayCalls : public InsideWork {
   call::InsideFrameReader in_{call::InsidePeer::kGateway};
   std::string out_;
   std::unique_ptr<const Json> tools_;
-  std::deque<Waiting> waiting_;
+  InsideWaiting waiting_;
   std::map<uint64_t, Asked> asked_;  // by number
   uint64_t next_ = 0;
   std::optional<Nanos> ending_since_;

@@ -47,6 +47,11 @@ bool IsVersion(std::string_view text) {
 
 }  // namespace
 
+milliseconds NextPause(milliseconds last, std::optional<milliseconds> asked, bool heard) {
+  const milliseconds wanted = asked.value_or(kSoonestRetry * 5);
+  return std::clamp(heard ? wanted : std::max(wanted, last * 2), kSoonestRetry, kLatest);
+}
+
 RemoteBridge::RemoteBridge(RemotePlace place, uint16_t proxy_port, LineReader& in, LineWriter& out)
     : place_(std::move(place)),
       secrets_(place_.headers),
@@ -161,9 +166,13 @@ void RemoteBridge::BeginWaiting() {
     waiting_.pop_front();
     Begin(ExchangeKind::kPost, std::move(message), "");
   }
-  while (!resumes_.empty() && resumes_.front().at <= now) {
-    Resume resume = std::move(resumes_.front());
-    resumes_.pop_front();
+  for (size_t i = 0; i < resumes_.size();) {  // each has a pause of its own
+    if (resumes_[i].at > now) {
+      ++i;
+      continue;
+    }
+    Resume resume = std::move(resumes_[i]);
+    resumes_.erase(resumes_.begin() + static_cast<std::ptrdiff_t>(i));
     Begin(ExchangeKind::kResume, std::move(resume.message), resume.last_id);
   }
   if (listen_at_ && *listen_at_ <= now) {
@@ -223,11 +232,8 @@ void RemoteBridge::EndListening(const RemoteExchange& exchange) {
     return;  // it has no such stream
   }
   const bool failed = !exchange.problem().empty() || exchange.status() != 200;
-  listen_delay_ = failed ? std::max(kSoonestRetry, listen_delay_ * 2) : kSoonestRetry * 5;
-  if (!failed && exchange.events().retry()) {
-    listen_delay_ = *exchange.events().retry();
-  }
-  listen_delay_ = std::clamp(listen_delay_, kSoonestRetry, kLatest);
+  listen_delay_ = failed ? NextPause(listen_delay_, kSoonestRetry, false)
+                         : NextPause(listen_delay_, exchange.events().retry(), exchange.heard());
   listen_id_ = exchange.events().last_id().empty() ? listen_id_ : exchange.events().last_id();
   listen_at_ = Clock::now() + listen_delay_;
 }
@@ -243,9 +249,10 @@ void RemoteBridge::End(RemoteExchange& exchange) {
   }
   const bool stream = !exchange.events().last_id().empty();
   if (!exchange.answered() && stream && !message.id.empty() && resumes_.size() < kMostResumes) {
-    const milliseconds wait = exchange.events().retry().value_or(kSoonestRetry * 5);
-    resumes_.push_back({message, exchange.events().last_id(),
-                        Clock::now() + std::clamp(wait, kSoonestRetry, kLatest)});
+    RemoteMessage again = message;
+    again.pause = NextPause(message.pause, exchange.events().retry(), exchange.heard());
+    const Clock::time_point at = Clock::now() + again.pause;
+    resumes_.push_back({std::move(again), exchange.events().last_id(), at});
     return;
   }
   // Servers that do not know a session say 404, and some 400.

@@ -28,6 +28,11 @@ namespace coffer::cli {
 
 inline constexpr const char* kBridgeVerb = "mcp-bridge";
 
+// How long to wait before a stream that ended is asked for again: what the server asked for, and twice the pause before the last
+// time if it said nothing since. A server decides when its streams end, and must not decide that we ask all the time.
+std::chrono::milliseconds NextPause(std::chrono::milliseconds last,
+                                    std::optional<std::chrono::milliseconds> asked, bool heard);
+
 class RemoteBridge {
  public:
   RemoteBridge(RemotePlace place, uint16_t proxy_port, LineReader& in, LineWriter& out);

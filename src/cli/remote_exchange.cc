@@ -132,6 +132,7 @@ void RemoteExchange::TakeBody(std::string_view piece) {
   if (shape_ == Shape::kEvents) {
     const bool bounded = events_.Feed(piece, [this](const std::string& data) {
       if (!done_) {
+        heard_ = true;
         take_(*this, data);
       }
     });
@@ -176,6 +177,7 @@ void RemoteExchange::TakeEnd(const std::string& problem) {
     return;
   }
   if (shape_ == Shape::kJson) {
+    heard_ = true;
     take_(*this, text_);
   } else if (shape_ == Shape::kEvents && kind_ != Kind::kListen && problem_.empty()) {
     problem_ = "its stream of events ended before the answer";

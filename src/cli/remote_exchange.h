@@ -27,6 +27,7 @@ struct RemoteMessage {
   std::string method;  // of JSON-RPC; empty: an answer of ours
   gateway::McpId id;   // empty: nothing is answered
   std::string body;
+  std::chrono::milliseconds pause{0};  // before its stream was taken up again; zero: it never was
 };
 
 class RemoteExchange : private ProxiedConnection::Reader {
@@ -58,6 +59,8 @@ class RemoteExchange : private ProxiedConnection::Reader {
   // The message has its answer: what a stream has after it is not waited for.
   void SetAnswered();
   bool answered() const { return answered_; }
+  // A text has come.
+  bool heard() const { return heard_; }
   // Words of the server beside a status that is an error.
   void Explain(const std::string& words) { problem_ += ": " + words; }
   // Gives it up.
@@ -82,6 +85,7 @@ class RemoteExchange : private ProxiedConnection::Reader {
   std::string session_;
   std::string problem_;
   bool answered_ = false;
+  bool heard_ = false;
   bool done_ = false;
 };
 

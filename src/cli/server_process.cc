@@ -26,6 +26,8 @@ constexpr size_t kMostPending = size_t{16} << 20;  // that the server has not re
 constexpr size_t kMostSaid = size_t{1} << 20;      // of its stderr, shown
 constexpr size_t kMostSaidLine = 4096;
 constexpr std::chrono::milliseconds kByItself{2000}, kAsked{5000}, kLook{10};
+// What a server wrote before it closed its stdin is still on its way through its supervisor.
+constexpr std::chrono::milliseconds kLastWords{200};
 
 [[noreturn]] void BecomeServer(const std::vector<std::string>& words, int in, int out, int err) {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // coffer run ends its boundary then
@@ -45,6 +47,12 @@ constexpr std::chrono::milliseconds kByItself{2000}, kAsked{5000}, kLook{10};
 }
 
 bool NoWaiting(int fd) { return ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK) == 0; }
+
+// Of a pipe that we write to.
+bool HasNoReader(int fd) {
+  pollfd one{fd, 0, 0};
+  return ::poll(&one, 1, 0) == 1 && (one.revents & POLLERR) != 0;
+}
 
 }  // namespace
 
@@ -87,14 +95,18 @@ ServerProcess::~ServerProcess() {
   }
 }
 
+bool ServerProcess::deaf() const {
+  return hung_up_ && std::chrono::steady_clock::now() - *hung_up_ >= kLastWords;
+}
+
 bool ServerProcess::behind() const { return in_.pending() > kMostPending; }
 
 void ServerProcess::AddTo(std::vector<pollfd>* polled) const {
   polled->push_back({out_.ended() ? -1 : out_fd_.get(), POLLIN, 0});
   polled->push_back({err_.ended() ? -1 : err_fd_.get(), POLLIN, 0});
-  if (in_.pending() > 0 && !in_.broken()) {
-    polled->push_back({in_fd_.get(), POLLOUT, 0});
-  }
+  // Without anything to write it still tells when no process reads there any more.
+  polled->push_back(
+      {hung_up_ ? -1 : in_fd_.get(), static_cast<short>(in_.pending() > 0 ? POLLOUT : 0), 0});
 }
 
 void ServerProcess::Handle(const std::vector<pollfd>& polled,
@@ -103,8 +115,13 @@ void ServerProcess::Handle(const std::vector<pollfd>& polled,
     return std::any_of(polled.begin(), polled.end(),
                        [&](const pollfd& one) { return one.fd == fd && one.revents != 0; });
   };
-  if (in_.pending() > 0 && happened(in_fd_.get())) {
-    in_.Write();
+  if (!hung_up_ && happened(in_fd_.get())) {
+    if (in_.pending() > 0) {
+      in_.Write();
+    }
+    if (in_.pending() == 0 && HasNoReader(in_fd_.get())) {
+      hung_up_ = std::chrono::steady_clock::now();
+    }
   }
   if (!err_.ended() && happened(err_fd_.get())) {
     err_.Read([this](std::string_view said) { Say(said); }, [] {});

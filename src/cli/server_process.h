@@ -9,8 +9,10 @@
 #include <poll.h>
 #include <sys/types.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,9 +36,11 @@ class ServerProcess {
   // What to poll for; then, for the same list, what came of it.
   void AddTo(std::vector<pollfd>* polled) const;
   void Handle(const std::vector<pollfd>& polled, const std::function<void(std::string_view)>& line);
-  // It has closed its stdout, or does not read what it is sent.
-  bool ended() const { return out_.ended() || in_.broken(); }
+  // It has closed its stdout.
+  bool ended() const { return out_.ended(); }
   bool behind() const;
+  // It has closed its stdin, so that it hears nothing more; what it had said before has come by now.
+  bool deaf() const;
   // It has sent a line that no message may be as long as. What comes after it is not looked at.
   bool too_long() const { return too_long_; }
   // Asks it to end, then makes it; returns the exit status of `coffer run`.
@@ -55,6 +59,7 @@ class ServerProcess {
   LineReader out_, err_;
   size_t said_ = 0;  // bytes of its stderr
   bool too_long_ = false;
+  std::optional<std::chrono::steady_clock::time_point> hung_up_;  // since when nothing reads there
 };
 
 }  // namespace coffer::cli

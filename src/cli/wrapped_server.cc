@@ -186,6 +186,8 @@ void WrappedServer::Handle(const std::vector<pollfd>& polled) {
     broken_ = "it did not list its tools in time";
   } else if (!broken_ && process_->ended()) {
     broken_ = "it has closed its output";
+  } else if (!broken_ && process_->deaf()) {
+    broken_ = "it has closed its input";
   } else if (!broken_ && process_->too_long()) {
     broken_ = "it sends a line longer than 4 MiB";
   } else if (!broken_ && process_->behind()) {

@@ -22,11 +22,8 @@ using call::InsideFrame;
 using raw::Arg;
 using raw::Syscall;
 
-constexpr size_t kMostUnread = 1 << 20;  // that the relay was sent and has not read, before a call
-constexpr Nanos kMostStall = std::chrono::seconds(30);
-constexpr std::chrono::milliseconds kTryAgain{5};
 constexpr std::chrono::milliseconds kRest{200};
-constexpr size_t kMostFrames = 1200;  // in a second; a relay reads at most 500 messages in one
+constexpr size_t kLongFrame = 65536;  // from here on it is counted as the tenant's
 
 call::ToolRequest WithoutArguments(call::ToolRequest request) {
   request.args_json.clear();
@@ -37,7 +34,7 @@ call::ToolRequest WithoutArguments(call::ToolRequest request) {
 
 CallsInside::CallsInside(net::Loop& loop, const call::ToolShelf& shelf,
                          const call::ReadyCall& outer, UniqueFd relay, std::string tools,
-                         InnerWays ways)
+                         InnerWays ways, RelayBounds bounds)
     : loop_(loop),
       shelf_(shelf),
       outer_(WithoutArguments(outer.request)),
@@ -45,9 +42,19 @@ CallsInside::CallsInside(net::Loop& loop, const call::ToolShelf& shelf,
       tools_(outer.run.tools),
       most_calls_(outer.run.tool_calls),
       ways_(std::move(ways)),
+      bounds_(bounds),
       budget_(envelope_.limits, static_cast<uint32_t>(most_calls_),
               BootTime() + envelope_.limits.wall),
-      relay_(std::move(relay)) {
+      relay_(std::move(relay)),
+      out_(
+          loop, relay_.get(), bounds.pace,
+          [this] {
+            if (!closed_ && reading_ == nullptr && out_.pending() <= bounds_.unread) {
+              Watch();
+            }
+            BeginWaiting();
+          },
+          [this] { Close(); }) {
   Watch();
   InsideFrame first;
   first.kind = InsideFrame::Kind::kTools;
@@ -59,8 +66,29 @@ void CallsInside::Watch() {
   reading_ = loop_.WatchReadable(relay_.get(), [this] { Read(); });
 }
 
+// Its socket stays full meanwhile.
+void CallsInside::Rest() {
+  reading_ = loop_.After(kRest, [this] {
+    const std::shared_ptr<void> rested = std::move(reading_);
+    Watch();
+  });
+}
+
+// A long frame is counted from where it is seen to be one, so that frames which never become whole are counted, too.
+bool CallsInside::HasRoom() {
+  if (in_.pending() > kLongFrame && in_room_ == nullptr) {
+    in_room_ = ways_.hold(call::kMostInsideArgs);
+    return in_room_ != nullptr;
+  }
+  return true;
+}
+
 void CallsInside::Read() {
   const std::shared_ptr<void> keep = reading_;  // we are running inside it
+  if (!HasRoom()) {
+    Rest();
+    return;
+  }
   static std::array<char, 65536> piece;
   const long got =
       Syscall(SYS_recvfrom, relay_.get(), Arg(piece.data()), piece.size(), MSG_DONTWAIT, 0, 0);
@@ -71,6 +99,12 @@ void CallsInside::Read() {
     Close();
     return;
   }
+  if (BootTime() - second_ >= std::chrono::seconds(1)) {
+    second_ = BootTime();
+    frames_ = 0;
+    bytes_ = 0;
+  }
+  bytes_ += static_cast<size_t>(got);
   in_.Add(std::string_view(piece.data(), static_cast<size_t>(got)));
   while (!closed_) {
     Result<std::optional<InsideFrame>> next = in_.Next();
@@ -81,22 +115,21 @@ void CallsInside::Read() {
     if (!*next) {
       break;
     }
-    Take(std::move(**next));
+    Take({std::move(**next), std::move(in_room_)});
   }
-  if (BootTime() - second_ >= std::chrono::seconds(1)) {
-    second_ = BootTime();
-    frames_ = 0;
+  if (closed_) {
+    return;
   }
-  if (!closed_ && frames_ > kMostFrames) {
-    reading_ = loop_.After(kRest, [this] {
-      const std::shared_ptr<void> rested = std::move(reading_);
-      Watch();
-    });
+  if (out_.pending() > bounds_.unread) {
+    reading_.reset();
+  } else if (frames_ > bounds_.frames || bytes_ > bounds_.bytes) {
+    Rest();
   }
 }
 
-void CallsInside::Take(InsideFrame frame) {
+void CallsInside::Take(Waiting taken) {
   ++frames_;
+  const InsideFrame& frame = taken.frame;
   if (frame.kind == InsideFrame::Kind::kCancel) {
     Cancel(frame.number);
     return;
@@ -108,30 +141,30 @@ void CallsInside::Take(InsideFrame frame) {
     return;
   }
   last_ = frame.number;
-  Begin(std::move(frame));
+  Begin(std::move(taken));
 }
 
-void CallsInside::Begin(InsideFrame frame) {
+void CallsInside::Begin(Waiting taken) {
   if (!budget_.CountRequest()) {
-    Refuse(frame.number,
+    Refuse(taken.frame.number,
            fmt::format("{} calls may be made here, and were; calls.most in the manifest allows "
                        "more",
                        most_calls_));
     return;
   }
-  waiting_.push_back(std::move(frame));
+  waiting_.push_back(std::move(taken));
   BeginWaiting();
 }
 
 void CallsInside::BeginWaiting() {
-  while (!closed_ && !waiting_.empty() && out_.size() <= kMostUnread) {
-    const std::shared_ptr<const policy::Tool> tool = shelf_.Find(waiting_.front().tool);
+  while (!closed_ && !waiting_.empty() && out_.pending() <= bounds_.unread) {
+    const std::shared_ptr<const policy::Tool> tool = shelf_.Find(waiting_.front().frame.tool);
     if (tool != nullptr && !budget_.Fits(call::CountedLimits(tool->manifest.limits, *tool))) {
       return;  // the next one does not overtake it
     }
-    const InsideFrame frame = std::move(waiting_.front());
+    Waiting taken = std::move(waiting_.front());
     waiting_.pop_front();
-    Start(frame);
+    Start(std::move(taken));
   }
 }
 
@@ -151,7 +184,8 @@ std::shared_ptr<call::ToolRequest> CallsInside::RequestOf(const InsideFrame& fra
   return request;
 }
 
-void CallsInside::Start(const InsideFrame& frame) {
+void CallsInside::Start(Waiting taken) {
+  const InsideFrame& frame = taken.frame;
   auto left = std::make_shared<call::OuterCall>();
   Running running;
   left->offered = std::binary_search(tools_.begin(), tools_.end(), frame.tool);
@@ -176,7 +210,7 @@ void CallsInside::Start(const InsideFrame& frame) {
     budget_.Begin(std::to_string(frame.number), call::CountedLimits(most, *running.tool));
   }
   running.unwanted = std::make_shared<std::atomic<bool>>(false);
-  InnerCall call{frame.number, RequestOf(frame), running.unwanted};
+  InnerCall call{frame.number, RequestOf(frame), running.unwanted, std::move(taken.room)};
   call.request->outer = std::move(left);
   running_[frame.number] = std::move(running);
   if (!ways_.begin(std::move(call))) {
@@ -200,32 +234,26 @@ void CallsInside::Runs(uint64_t number, const std::string& call_id, const policy
   }
 }
 
-void CallsInside::Ended(uint64_t number, const call::ToolReply& reply, Nanos cpu_used) {
+void CallsInside::Ended(uint64_t number, RelayFrame reply, Nanos cpu_used) {
   if (running_.erase(number) == 0) {
     return;
   }
   budget_.End(std::to_string(number), cpu_used);
-  if (!closed_) {
-    InsideFrame frame;
-    frame.kind = InsideFrame::Kind::kReply;
-    frame.number = number;
-    frame.body = EncodeInsideReply(call::WithoutHost(reply));
-    Send(frame);
-  }
+  out_.Add(std::move(reply));
   BeginWaiting();
   CloseIfIdle();
 }
 
 void CallsInside::Cancel(uint64_t number) {
   if (const auto found = running_.find(number); found != running_.end()) {
-    *found->second.unwanted = true;
-    if (!found->second.call_id.empty()) {
+    // Once: a program can cancel hundreds of times in a second, and each would be a message to the warden.
+    if (!found->second.unwanted->exchange(true) && !found->second.call_id.empty()) {
       ways_.stop(found->second.call_id);
     }
     return;
   }
   const auto waits = std::find_if(waiting_.begin(), waiting_.end(),
-                                  [&](const InsideFrame& one) { return one.number == number; });
+                                  [&](const Waiting& one) { return one.frame.number == number; });
   if (waits != waiting_.end()) {
     waiting_.erase(waits);
     Refuse(number, "the call was cancelled before it began");
@@ -240,38 +268,7 @@ void CallsInside::Refuse(uint64_t number, const std::string& why) {
   Send(frame);
 }
 
-void CallsInside::Send(const InsideFrame& frame) {
-  if (closed_) {
-    return;
-  }
-  wrote_ = out_.empty() ? BootTime() : wrote_;
-  out_ += EncodeInsideFrame(frame);
-  Write();
-}
-
-void CallsInside::Write() {
-  const std::shared_ptr<void> keep = std::move(writing_);  // we may be running inside it
-  while (relay_ && !out_.empty()) {
-    const long sent = Syscall(SYS_sendto, relay_.get(), Arg(out_.data()),
-                              static_cast<long>(out_.size()), MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
-    if (sent <= 0) {
-      break;  // a relay that is gone shows when it is read
-    }
-    out_.erase(0, static_cast<size_t>(sent));
-    wrote_ = BootTime();
-  }
-  if (!relay_ || out_.empty()) {
-    return;
-  }
-  if (BootTime() - wrote_ > kMostStall) {
-    Close();
-    return;
-  }
-  writing_ = loop_.After(kTryAgain, [this] {
-    Write();
-    BeginWaiting();
-  });
-}
+void CallsInside::Send(const InsideFrame& frame) { out_.Add({EncodeInsideFrame(frame), nullptr}); }
 
 bool CallsInside::End() {
   ended_ = true;
@@ -283,11 +280,11 @@ void CallsInside::Close() {
   if (!closed_) {
     closed_ = true;
     waiting_.clear();
-    out_.clear();
+    out_.Drop();
+    in_room_.reset();
     const std::shared_ptr<void> keep = std::move(reading_);
     for (const auto& [number, running] : running_) {
-      *running.unwanted = true;
-      if (!running.call_id.empty()) {
+      if (!running.unwanted->exchange(true) && !running.call_id.empty()) {
         ways_.stop(running.call_id);
       }
     }

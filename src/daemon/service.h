@@ -151,6 +151,7 @@ class DaemonService : public gateway::Service {
     Nanos arrived{0};
     uint64_t number = 0;                          // as in Flight
     std::shared_ptr<std::atomic<bool>> unwanted;  // of such a call
+    std::shared_ptr<void> room;                   // of its arguments
   };
   using Submitted = std::shared_ptr<const Submission>;
   // The way from the relay of a call (calls_inside.h), and what the code inside is told of the tools there.
@@ -177,7 +178,8 @@ class DaemonService : public gateway::Service {
   std::unique_ptr<CallsInside> ServeInside(const std::string& call_id, const call::ReadyCall& ready,
                                            RelayEnd relay);
   bool BeginInner(const gateway::Identity& who, const InnerCall& call);
-  void EndInner(const std::string& outer, uint64_t number, const call::ToolReply& reply,
+  // From a worker: what the program that made the call is told.
+  void EndInner(const store::CallIdentity& inner, uint64_t number, const call::ToolReply& reply,
                 Nanos cpu_used);
   void End(const std::string& call_id);
   void KeepRecent(const std::string& call_id, const std::shared_ptr<EventLog>& log);

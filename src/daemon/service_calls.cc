@@ -228,9 +228,7 @@ void DaemonService::End(const std::string& call_id) {
     processes_.End(call_id, ended);
     const std::function<void()> answer =
         flight->reply ? flight->reply.Prepare(ViewOf(ended, flight->request)) : nullptr;
-    const auto told =
-        std::make_shared<const call::ToolReply>(flight->number == 0 ? call::ToolReply() : ended);
-    context_.loop.Post([this, flight, call_id, answer, told, used] {
+    context_.loop.Post([this, flight, call_id, answer] {
       calls_.erase(call_id);
       context_.meter.metrics().CallIsOver(flight->request.identity.tenant.name());
       const std::shared_ptr<EventLog> log = flight->call->shared_log();
@@ -240,10 +238,10 @@ void DaemonService::End(const std::string& call_id) {
       if (answer) {
         answer();
       }
-      if (flight->number != 0) {
-        EndInner(flight->request.identity.parent_id, flight->number, *told, used);
-      }
     });
+    if (flight->number != 0) {
+      EndInner(flight->request.identity, flight->number, ended, used);
+    }
   });
 }
 

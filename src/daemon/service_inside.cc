@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "call/outer_call.h"
 #include "call/warden/protocol.h"
 #include "daemon/service.h"
 #include "daemon/views.h"
@@ -20,9 +21,7 @@ void DaemonService::AnswerSubmitted(const Submitted& submitted, const call::Tool
     context_.loop.Post(submitted->reply.Prepare(ViewOf(reply, *submitted->asked)));
     return;
   }
-  context_.loop.Post([this, submitted, reply] {
-    EndInner(submitted->asked->identity.parent_id, submitted->number, reply, Nanos(0));
-  });
+  EndInner(submitted->asked->identity, submitted->number, reply, Nanos(0));
 }
 
 void DaemonService::RefuseSubmitted(const Submitted& submitted, const gateway::Refusal& refusal) {
@@ -75,6 +74,9 @@ std::unique_ptr<CallsInside> DaemonService::ServeInside(const std::string& call_
     Stop(inner,
          Refused("policy.cancelled", "cancelled by the program that made the call, or by its end"));
   };
+  ways.hold = [this, tenant = ready.request.identity.tenant.name()](size_t bytes) {
+    return context_.workers().queue().Hold(tenant, bytes);
+  };
   ways.idle = [this, call_id] { context_.loop.Post([this, call_id] { End(call_id); }); };
   return std::make_unique<CallsInside>(context_.loop, context_.shelf(), ready,
                                        std::move(relay.socket), std::move(relay.tools),
@@ -84,12 +86,16 @@ std::unique_ptr<CallsInside> DaemonService::ServeInside(const std::string& call_
 // In a turn of its own beside the other requests of its tenant. The outer call holds no worker while it runs, so its calls
 // never wait for it.
 bool DaemonService::BeginInner(const gateway::Identity& who, const InnerCall& call) {
+  if (context_.memory.Past()) {
+    return false;
+  }
   auto submission = std::make_shared<Submission>();
   submission->who = who;
   submission->asked = call.request;
   submission->arrived = BootTime();
   submission->number = call.number;
   submission->unwanted = call.unwanted;
+  submission->room = call.room;
   const Submitted submitted = submission;
   const store::CallIdentity& by = call.request->identity;
   return context_.workers().Submit({by.tenant.name(), "inside " + by.parent_id},
@@ -107,12 +113,18 @@ bool DaemonService::BeginInner(const gateway::Identity& who, const InnerCall& ca
                                     nullptr});
 }
 
-void DaemonService::EndInner(const std::string& outer, uint64_t number,
+// The frame is made here, because a reply can be long, and what it takes is the tenant's until the relay has it.
+void DaemonService::EndInner(const store::CallIdentity& inner, uint64_t number,
                              const call::ToolReply& reply, Nanos cpu_used) {
-  if (const auto found = calls_.find(outer);
-      found != calls_.end() && found->second.inside != nullptr) {
-    found->second.inside->Ended(number, reply, cpu_used);
-  }
+  const auto frame = std::make_shared<RelayFrame>();
+  frame->bytes = call::EncodeInsideReplyFrame(number, call::WithoutHost(reply));
+  frame->room = context_.workers().queue().HoldAnyway(inner.tenant.name(), frame->bytes.size());
+  context_.loop.Post([this, outer = inner.parent_id, number, frame, cpu_used] {
+    if (const auto found = calls_.find(outer);
+        found != calls_.end() && found->second.inside != nullptr) {
+      found->second.inside->Ended(number, std::move(*frame), cpu_used);
+    }
+  });
 }
 
 }  // namespace coffer::daemon

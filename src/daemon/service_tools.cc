@@ -7,6 +7,7 @@
 #include "daemon/service.h"
 #include "daemon/standing.h"
 #include "daemon/views.h"
+#include "gateway/mcp/process_tools.h"
 #include "gateway/mcp/tool_json.h"
 #include "store/switches.h"
 
@@ -94,6 +95,9 @@ void DaemonService::ListToolDefinitions(const gateway::Identity& who,
     for (const call::ShelfEntry& entry : context_.shelf().List()) {
       if (entry.tool != nullptr && !stopped->contains(entry.name)) {
         tools.push_back(gateway::McpToolJson(entry.tool->manifest));
+        if (entry.tool->manifest.background) {
+          tools.back()[gateway::kRunsInBackground] = true;
+        }
       }
     }
     return std::make_shared<const Json>(std::move(tools));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/loop.h"
 
+#include <fcntl.h>
 #include <poll.h>
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -10,6 +11,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "base/unique_fd.h"
 #include "net/asio.h"
 
 namespace coffer::net {
@@ -42,7 +44,20 @@ class AsioLoop : public Loop {
 
   std::shared_ptr<void> WatchReadable(int fd, std::function<void()> ready) override {
     auto watch = std::make_shared<Watch>(context_, fd);
-    WaitAgain(watch, std::make_shared<std::function<void()>>(std::move(ready)));
+    WaitAgain(watch, asio::posix::descriptor_base::wait_read,
+              std::make_shared<std::function<void()>>(std::move(ready)));
+    return watch;
+  }
+
+  std::shared_ptr<void> WatchWritable(int fd, std::function<void()> ready) override {
+    // A copy: epoll refuses a descriptor that it knows, and this one may be watched for reading.
+    UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    if (!copy) {
+      return nullptr;
+    }
+    auto watch = std::make_shared<Watch>(context_, std::move(copy));
+    WaitAgain(watch, asio::posix::descriptor_base::wait_write,
+              std::make_shared<std::function<void()>>(std::move(ready)));
     return watch;
   }
 
@@ -53,18 +68,21 @@ class AsioLoop : public Loop {
   }
 
  private:
-  // A descriptor that is not ours: released, never closed.
+  // A descriptor that is not asio's: released, never closed by it.
   struct Watch {
     Watch(asio::io_context& context, int fd) : descriptor(context, fd) {}
+    Watch(asio::io_context& context, UniqueFd copy)
+        : own(std::move(copy)), descriptor(context, own.get()) {}
     ~Watch() { descriptor.release(); }
+    UniqueFd own;
     asio::posix::stream_descriptor descriptor;
   };
 
   static void WaitAgain(const std::shared_ptr<Watch>& watch,
+                        asio::posix::descriptor_base::wait_type what,
                         std::shared_ptr<std::function<void()>> ready) {
     watch->descriptor.async_wait(
-        asio::posix::descriptor_base::wait_read,
-        [weak = std::weak_ptr(watch), ready = std::move(ready)](error_code error) {
+        what, [weak = std::weak_ptr(watch), what, ready = std::move(ready)](error_code error) {
           auto alive = weak.lock();
           if (error || alive == nullptr) {
             return;
@@ -72,7 +90,7 @@ class AsioLoop : public Loop {
           alive.reset();  // `ready` may drop the handle
           (*ready)();
           if (auto still = weak.lock(); still != nullptr) {
-            WaitAgain(still, ready);
+            WaitAgain(still, what, ready);
           }
         });
   }

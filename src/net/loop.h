@@ -37,6 +37,10 @@ class Loop : public Executor {
   [[nodiscard]] virtual std::shared_ptr<void> WatchReadable(int fd,
                                                             std::function<void()> ready) = 0;
 
+  // The same for writing; also when the other end is gone. Nothing if this process has no descriptor left.
+  [[nodiscard]] virtual std::shared_ptr<void> WatchWritable(int fd,
+                                                            std::function<void()> ready) = 0;
+
   // SIGTERM and the like as an event on the loop, until the handle is dropped.
   [[nodiscard]] virtual std::shared_ptr<void> WatchSignal(int signal,
                                                           std::function<void()> seen) = 0;

@@ -85,6 +85,7 @@ void Feed::OnWritable() {
     at_ += static_cast<size_t>(wrote);
     size_ -= static_cast<size_t>(wrote);
   } else if (wrote < 0 && wrote != -EAGAIN && wrote != -EINTR) {
+    reader_gone_ = true;
     Close();
   }
 }

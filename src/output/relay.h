@@ -82,6 +82,8 @@ class Feed {
   void OnReadable();
   void OnWritable();
   void Close() { to_.Reset(); }
+  // A write has found that no process inside reads it any more.
+  bool reader_gone() const { return reader_gone_; }
   // The first `most` bytes that were read are kept for the record.
   void Keep(size_t most) { keeps_ = most; }
   const std::string& kept() const { return kept_; }
@@ -92,6 +94,7 @@ class Feed {
   std::array<char, 16384> buffer_;
   size_t size_ = 0;
   size_t at_ = 0;
+  bool reader_gone_ = false;
   size_t keeps_ = 0;
   std::string kept_;
 };

@@ -196,7 +196,9 @@ TEST_F(CallsOfDaemon, ACancelledCallTakesItsCallsAlong) {
 // The runner of the outer call, its relay, and every role: no call without a receipt, nothing that goes on.
 TEST_F(CallsOfDaemon, WhateverIsKilledNoCallGoesOnAndEachHasAReceipt) {
   Declare("wait", "exec sleep 61");
-  Declare("script", "coffer call wait; echo went on; exec sleep 62", MayCall("\"wait\""));
+  // Longer than the test waits: none of them ends because its time is over.
+  Declare("script", "coffer call wait; echo went on; exec sleep 62",
+          MayCall("\"wait\"") + "[limits]\nwall = \"300s\"\n");
   Declare("greet", "echo hello");
   Declare("quick", "coffer call greet", MayCall("\"greet\""));
   Start();

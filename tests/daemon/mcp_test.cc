@@ -11,6 +11,7 @@
 
 #include "tests/daemon/daemon.h"
 #include "tests/gateway/harness.h"
+#include "tests/support/tools_fixture.h"
 
 namespace coffer::test {
 namespace {
@@ -171,6 +172,16 @@ TEST_F(McpDaemon, ProcessesOfASessionAreTools) {
                  ModernFields("tools/call", "start-process"))
                 .body["error"]["code"],
             -32602);
+
+  // Nor where the tool that they call does not go on after its answer.
+  const auto list = [&] {
+    return Post(key, Message(next++, "tools/list", Json::object()), fields).text;
+  };
+  EXPECT_TRUE(Contains(list(), "\"start-process\"")) << "NO-CONTROL";
+  EXPECT_FALSE(Contains(list(), "background\":")) << list();
+  std::ofstream(daemon_.tools() + "/shell.toml") << BashToolText("shell", "true");
+  EXPECT_TRUE(WaitUntil([&] { return !Contains(list(), "\"start-process\""); }, Seconds(30)));
+  EXPECT_TRUE(Contains(list(), "\"shell\"")) << "NO-CONTROL";
 }
 
 TEST_F(McpDaemon, ARefusedCallSaysWhyAndAnUnknownToolIsAnError) {

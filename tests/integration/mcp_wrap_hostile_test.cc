@@ -181,10 +181,12 @@ TEST_F(McpWrapHostile, AFloodOfMessagesEndsTheServerAndALogDoesNot) {
 }
 
 TEST_F(McpWrapHostile, AServerThatIsDeafOrLeavesAChildIsStartedAgain) {
-  const auto server = Start({"--timeout", "5s"});
+  // Longer than this test may take: no call here ends because its time is over.
+  const auto server = Start({"--timeout", "600s"});
   EXPECT_EQ(Text(Call(*server, "deaf")), "deaf now");
   Json unheard = Call(*server, "echo", "unheard");  // the call by which that is found
   EXPECT_EQ(unheard["result"]["isError"], true) << unheard;
+  EXPECT_NE(server->err().find("it has closed its input"), std::string::npos) << server->err();
   ExpectAlive(*server, "deaf");
   EXPECT_EQ(Call(*server, "linger")["result"]["isError"], true);
   ExpectAlive(*server, "linger");

@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -30,10 +32,14 @@ Error ToolsError(const char* what, long answer) {
 }
 
 // As root the supervisor is no user of the boundary, and could make nothing in its file systems.
+//
+// The kernel clears PR_SET_PDEATHSIG when one of these ids changes (commit_creds), and by it a runner ends with its warden. So it
+// is set again, and whether the parent has died meanwhile is looked at.
 class FileIdentity {
  public:
-  explicit FileIdentity(uint32_t id) : changes_(::geteuid() == 0) {
+  explicit FileIdentity(uint32_t id) : changes_(::geteuid() == 0), parent_(::getppid()) {
     if (changes_) {
+      (void)Syscall(SYS_prctl, PR_GET_PDEATHSIG, Arg(&death_signal_), 0, 0, 0);
       gid_ = Syscall(SYS_setfsgid, id);
       uid_ = Syscall(SYS_setfsuid, id);
     }
@@ -42,6 +48,10 @@ class FileIdentity {
     if (changes_) {
       Syscall(SYS_setfsuid, uid_);
       Syscall(SYS_setfsgid, gid_);
+      (void)Syscall(SYS_prctl, PR_SET_PDEATHSIG, death_signal_, 0, 0, 0);
+      if (death_signal_ != 0 && ::getppid() != parent_) {
+        ::raise(death_signal_);
+      }
     }
   }
   FileIdentity(const FileIdentity&) = delete;
@@ -49,6 +59,8 @@ class FileIdentity {
 
  private:
   const bool changes_;
+  const pid_t parent_;
+  int death_signal_ = 0;
   long uid_ = 0;
   long gid_ = 0;
 };

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <utility>
 
 #include "base/quantity.h"
 #include "base/sys.h"
@@ -74,6 +75,16 @@ void Watch::AttachTerminal(UniqueFd master, Terminal* own_terminal) {
   in_.Attach(UniqueFd(::fcntl(pty_.get(), F_DUPFD_CLOEXEC, 3)));
   own_terminal_ = own_terminal;
   own_terminal_->CopySizeTo(pty_.get());
+}
+
+// No process inside reads it any more. The process that writes to our stdin must hear of that, as it would without us.
+void Watch::ReleaseStdin() {
+  if (!std::exchange(stdin_released_, true)) {
+    const Result<UniqueFd> null = sys::Open("/dev/null", O_RDONLY);
+    if (null.ok()) {
+      (void)Syscall(SYS_dup3, null->get(), STDIN_FILENO, 0);
+    }
+  }
 }
 
 limits::Events Watch::EventsNow() const {
@@ -322,6 +333,9 @@ void Watch::PollOnce(Nanos timeout) {
   }
   if (set[in_write] != 0) {
     in_.OnWritable();
+  }
+  if (in_.reader_gone() && !pty_ && !ended_) {
+    ReleaseStdin();
   }
   if (set[wall] != 0 || set[oom] != 0) {
     if (auto breach = limits::FindBreach(envelope_.limits, usage_, EventsNow())) {

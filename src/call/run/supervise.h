@@ -91,6 +91,7 @@ class Watch {
 
  private:
   void PollOnce(Nanos timeout);
+  void ReleaseStdin();
   void OnSignal();
   void Interrupt(int signal);
   void Tick();
@@ -115,6 +116,7 @@ class Watch {
   output::Relay out_;
   output::Relay err_;
   output::Feed in_;
+  bool stdin_released_ = false;
   UniqueFd listener_;
   UniqueFd pty_;
   Terminal* own_terminal_ = nullptr;

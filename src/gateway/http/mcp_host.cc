@@ -33,9 +33,11 @@ bool HasTool(const Json& tools, const std::string& name) {
                      [&](const Json& tool) { return tool.at("name") == name; });
 }
 
-// Where the tool that they call can be called. A manifest with one of their names takes its place.
+// Where the tool that they call can be called, and go on. A manifest with one of their names takes its place.
 void AddProcessTools(Json& tools) {
-  if (HasTool(tools, kProcessRunner)) {
+  if (std::any_of(tools.begin(), tools.end(), [](const Json& tool) {
+        return tool.at("name") == kProcessRunner && tool.contains(kRunsInBackground);
+      })) {
     for (Json& tool : ProcessToolsJson("this session")) {
       if (!HasTool(tools, tool.at("name").get<std::string>())) {
         tools.push_back(std::move(tool));
@@ -105,6 +107,9 @@ void McpServiceHost::ListTools(const McpId& id) {
         Json all = *tools;
         if (in_session) {
           AddProcessTools(all);
+        }
+        for (Json& tool : all) {
+          tool.erase(kRunsInBackground);
         }
         return Json{{"tools", std::move(all)}};
       }));

@@ -22,6 +22,8 @@ std::optional<ProcessTool> FindProcessTool(std::string_view name);
 
 // The declared tool that start-process calls.
 inline constexpr const char* kProcessRunner = "shell";
+// In a definition of Service::ListToolDefinitions: the tool's manifest has [background]. Clients do not see it.
+inline constexpr const char* kRunsInBackground = "runs in background";
 
 // As tools/list has them. `owner`: with what they end, "this connection" or "this session".
 std::vector<Json> ProcessToolsJson(std::string_view owner);

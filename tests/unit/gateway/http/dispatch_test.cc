@@ -19,6 +19,7 @@ class NoLoop : public net::Loop {
     return nullptr;
   }
   std::shared_ptr<void> WatchReadable(int, std::function<void()>) override { return nullptr; }
+  std::shared_ptr<void> WatchWritable(int, std::function<void()>) override { return nullptr; }
   std::shared_ptr<void> WatchSignal(int, std::function<void()>) override { return nullptr; }
 };
 
