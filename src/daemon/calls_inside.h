@@ -6,7 +6,8 @@
 // Whose calls they are follows from the socket, never from a frame: tenant, agent, user, session and parent are those of the call
 // that was launched with it. They share its budgets (policy/call_budget.h): a call that does not fit beside those that run waits,
 // the oldest first. Nothing here waits for the relay: one that sends more than a relay does, or reads less, is read later, and one
-// that reads too slowly is cut off (relay_writer.h). What it sends and is sent counts as its tenant's bytes (fair_queue.h). When the relay is gone, or the outer call has ended, the calls end. Lives on the gateway's loop.
+// that reads too slowly is cut off (relay_writer.h). What it sends and is sent counts as its tenant's bytes (fair_queue.h). When the
+// relay is gone, or the outer call has ended, the calls end. Lives on the gateway's loop.
 #pragma once
 
 #include <atomic>
