@@ -14,11 +14,11 @@ class JavaTrustStore {
  public:
   // Every certificate of a PEM text that is well formed. What is between them is skipped.
   void Add(std::string_view bundle);
-  // The file.
-  std::string Take() const;
+  // The file. Once.
+  std::string Take();
 
  private:
-  std::string entries_;
+  std::string file_;
   uint32_t count_ = 0;
 };
 

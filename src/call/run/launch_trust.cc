@@ -117,7 +117,7 @@ bool MayHaveJava(const Prepared& prepared) {
   });
 }
 
-void AddJavaTrust(const JavaTrustStore& store, isolation::RootPart& root, isolation::Call& call) {
+void AddJavaTrust(JavaTrustStore& store, isolation::RootPart& root, isolation::Call& call) {
   root.files.push_back({kJavaTrust, store.Take(), 0444});
   // A JVM says on stderr that it has picked this up. There is no other way for every JVM: each has a list of its own.
   SetVariable("JAVA_TOOL_OPTIONS", fmt::format("-Djavax.net.ssl.trustStore={}", kJavaTrust),

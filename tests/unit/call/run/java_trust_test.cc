@@ -41,6 +41,14 @@ TEST(JavaTrust, OfSeveralTexts) {
   EXPECT_EQ(store.Take(), StoreOf(Block("YWJj") + Block("ZGU=")));
 }
 
+TEST(JavaTrust, SpacesInsideACertificateDoNotMatter) {
+  const std::string plain = StoreOf(Block("YWJjZGVm"));
+  for (const char* const text :
+       {"YWJj\r\nZGVm\r", "  YWJj\n\tZGVm ", "YW Jj ZG Vm", "YWJj\n\nZGVm"}) {
+    EXPECT_EQ(StoreOf(Block(text)), plain) << text;
+  }
+}
+
 TEST(JavaTrust, LeavesOutWhatIsNoCertificate) {
   EXPECT_EQ(Count(StoreOf("")), "\0\0\0\0"s);
   EXPECT_EQ(Count(StoreOf(Block("a?==") + Block("YWJj"))), "\0\0\0\1"s);
