@@ -158,7 +158,8 @@ static Result<std::string> ReadSized(int fd, size_t size, size_t limit) {
   }
   text.resize(static_cast<size_t>(got));
   TRY_ASSIGN(const std::string rest, ReadFd(fd, limit - text.size()));
-  return text + rest;
+  text += rest;
+  return text;
 }
 
 Result<std::string> ReadFileAt(int dir, const std::string& path, size_t limit) {

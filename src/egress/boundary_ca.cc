@@ -28,8 +28,18 @@ Error CaError(const char* what) {
   return Internal("egress.ca", what);
 }
 
-// Texts of OpenSSL's errors are shown nowhere here, and loading them takes a tenth of the first use of OpenSSL. Only before that.
-void SkipErrorTexts() { (void)::OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS, nullptr); }
+// Takes what a first key does not need out of OpenSSL's first use, which a boundary waits for. Texts of its errors are shown nowhere
+// here. The usual random generator works with AES, and for that OpenSSL makes a list of all ciphers; one over SHA-256 is as strong
+// (SP 800-90A), and signatures need that anyway. What the host's configuration of OpenSSL says comes after this, and counts.
+void BeginLightly() {
+  static const bool begun = [] {
+    const bool set = ::OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS, nullptr) == 1 &&
+                     ::RAND_set_DRBG_type(nullptr, "HASH-DRBG", nullptr, nullptr, "SHA256") == 1;
+    ::ERR_clear_error();  // a generator that is there already stays
+    return set;
+  }();
+  (void)begun;
+}
 
 EVP_PKEY* NewKey() { return ::EVP_EC_gen("P-256"); }
 
@@ -153,7 +163,7 @@ std::string BoundaryCa::Constraints(const std::vector<policy::EgressRule>& rules
 }
 
 Result<std::unique_ptr<BoundaryCa>> BoundaryCa::Make(const std::string& constraints) {
-  SkipErrorTexts();
+  BeginLightly();
   std::unique_ptr<BoundaryCa> ca(new BoundaryCa());
   ca->key_.reset(NewKey());
   ca->certificate_.reset(::X509_new());
