@@ -95,18 +95,25 @@ AddressDump TakeAddresses(std::string_view answers, std::vector<std::string>& ow
     if ((head->nlmsg_flags & NLM_F_DUMP_INTR) != 0) {
       return AddressDump::kChanged;
     }
+    const std::string_view message = answers.substr(sizeof(*head), head->nlmsg_len - sizeof(*head));
     if (head->nlmsg_type == NLMSG_DONE) {
-      return AddressDump::kDone;
+      const std::optional<int32_t> error = KernelHead<int32_t>(message);
+      return error && *error < 0 ? AddressDump::kBroken : AddressDump::kDone;
     }
     if (head->nlmsg_type != RTM_NEWADDR) {
       return AddressDump::kBroken;
     }
-    std::optional<std::string> address =
-        AddressIn(answers.substr(sizeof(*head), head->nlmsg_len - sizeof(*head)));
-    if (!address) {
+    // Other families have addresses too (MCTP, Phonet), and no call reaches them.
+    const std::optional<ifaddrmsg> about = KernelHead<ifaddrmsg>(message);
+    if (about && (about->ifa_family == AF_INET || about->ifa_family == AF_INET6)) {
+      std::optional<std::string> address = AddressIn(message);
+      if (!address) {
+        return AddressDump::kBroken;
+      }
+      own.push_back(*std::move(address));
+    } else if (!about) {
       return AddressDump::kBroken;
     }
-    own.push_back(*std::move(address));
     SkipPadded(answers, head->nlmsg_len);
   }
   return AddressDump::kMore;
