@@ -16,6 +16,7 @@ constexpr std::string_view kKind = "X.509";
 constexpr uint32_t kMagic = 0xfeedfeed;
 constexpr uint32_t kVersion = 2;
 constexpr uint32_t kTrustedCertificate = 2;
+constexpr size_t kHeadBytes = 12;
 
 // As DataInputStream reads it: the highest byte first.
 void Append(std::string& out, uint64_t number, int bytes) {
@@ -29,9 +30,9 @@ void AppendText(std::string& out, std::string_view text) {
   out += text;
 }
 
-void AppendEntry(std::string& out, std::string_view certificate, uint32_t number) {
+void AppendEntry(std::string& out, std::string_view certificate, std::string_view name) {
   Append(out, kTrustedCertificate, 4);
-  AppendText(out, "coffer-" + std::to_string(number));
+  AppendText(out, name);
   Append(out, 0, 8);  // when it was added
   AppendText(out, kKind);
   Append(out, certificate.size(), 4);
@@ -59,7 +60,6 @@ std::optional<std::string> Decode(std::string_view lines, std::string& joined) {
 }  // namespace
 
 void JavaTrustStore::Add(std::string_view bundle) {
-  constexpr size_t kHeadBytes = 12;
   if (file_.empty()) {
     file_.reserve(bundle.size());
     file_.resize(kHeadBytes);
@@ -74,20 +74,38 @@ void JavaTrustStore::Add(std::string_view bundle) {
     }
     if (const std::optional<std::string> certificate =
             Decode(bundle.substr(at, end - at), joined)) {
-      AppendEntry(file_, *certificate, ++count_);
+      AppendEntry(file_, *certificate, "coffer-" + std::to_string(++count_));
     }
     at = end;
   }
 }
 
 // Behind the entries a digest over a password and all before it may follow. It is read only if a password is given.
-std::string JavaTrustStore::Take() {
+std::string JavaTrustStore::Take(Then then) {
   std::string head;
   Append(head, kMagic, 4);
   Append(head, kVersion, 4);
-  Append(head, count_, 4);
+  Append(head, count_ + (then == Then::kOneMore ? 1 : 0), 4);
   file_.replace(0, std::min(head.size(), file_.size()), head);
   return std::move(file_);
+}
+
+std::optional<std::string> JavaTrustStore::EndOf(std::string_view pem) {
+  const size_t begin = pem.find(kBegin);
+  const size_t end = pem.find(kEnd);
+  if (begin == std::string_view::npos || end == std::string_view::npos || end < begin ||
+      pem.find(kBegin, end) != std::string_view::npos) {
+    return std::nullopt;
+  }
+  const size_t lines = begin + kBegin.size();
+  std::string joined;
+  const std::optional<std::string> certificate = Decode(pem.substr(lines, end - lines), joined);
+  if (!certificate) {
+    return std::nullopt;
+  }
+  std::string entry;
+  AppendEntry(entry, *certificate, "coffer-boundary");
+  return entry;
 }
 
 }  // namespace coffer::call
