@@ -145,6 +145,23 @@ Result<std::string> ReadFd(int fd, size_t limit) {
   }
 }
 
+// A large file goes into one piece of memory of its size. The file may have become longer meanwhile, or shorter.
+static Result<std::string> ReadSized(int fd, size_t size, size_t limit) {
+  constexpr size_t kSmall = 16 << 10;
+  if (size < kSmall || size > limit) {
+    return ReadFd(fd, limit);
+  }
+  std::string text(size, '\0');
+  const long got = RetryEintr([&] { return Syscall(SYS_read, fd, Arg(text.data()), text.size()); });
+  if (got < 0) {
+    return ErrnoError("sys.read", "cannot read", got);
+  }
+  text.resize(static_cast<size_t>(got));
+  TRY_ASSIGN(const std::string rest, ReadFd(fd, limit - text.size()));
+  text += rest;
+  return text;
+}
+
 Result<std::string> ReadFileAt(int dir, const std::string& path, size_t limit) {
   TRY_ASSIGN(UniqueFd fd, OpenAt(dir, path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
   struct stat info{};
@@ -154,7 +171,7 @@ Result<std::string> ReadFileAt(int dir, const std::string& path, size_t limit) {
   if (!S_ISREG(info.st_mode)) {
     return Error{ErrorKind::kHost, "sys.read.kind", path + " is not a regular file", {}, EINVAL};
   }
-  Result<std::string> text = ReadFd(fd.get(), limit);
+  Result<std::string> text = ReadSized(fd.get(), static_cast<size_t>(info.st_size), limit);
   if (!text.ok()) {
     text.error().message = path + ": " + text.error().message;
   }

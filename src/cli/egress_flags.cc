@@ -64,7 +64,8 @@ Status CheckEgressFlags(call::RunRequest& request) {
                                 "name the host too: --allow api.example.com, or --hold"));
   }
   TRY_ASSIGN(const policy::ParsedGrants parsed, policy::ParseGrants(grants));
-  request.egress_intercepts = parsed.intercepts();
+  request.egress_judging =
+      parsed.intercepts() ? call::RunRequest::Judging::kSome : call::RunRequest::Judging::kNone;
   return {};
 }
 

@@ -11,7 +11,7 @@
 
 namespace coffer::cli {
 
-// kRefused with a hint for a rule, a name or an address that is not one. Sets egress_intercepts.
+// kRefused with a hint for a rule, a name or an address that is not one. Sets egress_judging.
 Status CheckEgressFlags(call::RunRequest& request);
 
 // --hold-time: whole seconds, from one to an hour.

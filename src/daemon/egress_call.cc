@@ -66,7 +66,7 @@ std::optional<egress::Listeners> ReceiveListeners(int from) {
 
 // The process of one call, from its start to its end.
 Status ServeOne(ServedCall& served, net::Loop& loop) {
-  egress::UpstreamTrust trust = egress::UpstreamTrust::OfThisHost();
+  egress::UpstreamTrust trust;  // read if a rule judges requests
   egress::CaStock authorities;
   TRY(served.Open(call::kEgressGrants, trust, authorities));
   ::close(call::kEgressGrants);

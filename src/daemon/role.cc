@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 #include <vector>
 
 #include "base/sys.h"
@@ -101,21 +103,20 @@ isolation::Profile FilterOf(RoleKind kind) {
                                       {kind != RoleKind::kCompiler, gateway});
   // New programs are not for these roles, nor is listening: what the gateway listens on was made before. The gateway
   // reaches no host by itself; the egress role dials, TCP and what resolving names needs, and changes no file.
+  std::vector<std::string> needed;
   std::vector<std::string> refused = {"execve", "execveat", "bind",  "listen",
                                       "accept", "accept4",  "ptrace"};
   if (gateway) {
     refused = {"execve", "execveat", "socket", "bind", "listen", "ptrace", "connect"};
     // sched_setattr is for the thread that answers probes; no privilege goes with it here.
-    for (const char* needed : {"openat2", "renameat2", "sched_getattr", "sched_setattr"}) {
-      profile.rules.insert(profile.rules.begin(), {needed, isolation::kAllow, {}});
-    }
+    needed = {"openat2", "renameat2", "sched_getattr", "sched_setattr"};
   } else {
     if (kind == RoleKind::kCallEgress) {
       std::erase(refused, "accept4");  // on the listener that it is sent; it cannot make one
     }
     if (kind == RoleKind::kCompiler) {
       refused.insert(refused.end(), {"socket", "socketpair", "connect"});
-      profile.rules.insert(profile.rules.begin(), {"openat2", isolation::kAllow, {}});
+      needed = {"openat2"};
     }
     for (const char* change :
          {"rename",    "renameat", "renameat2", "link",      "linkat",   "symlink",
@@ -125,14 +126,21 @@ isolation::Profile FilterOf(RoleKind kind) {
       refused.emplace_back(change);
     }
   }
-  for (const std::string& name : refused) {
-    profile.rules.insert(profile.rules.begin(), {name, isolation::FailWith(EPERM), {}});
-  }
+  // In front of the profile's own rules: the first one that matches decides.
+  std::vector<isolation::Rule> rules;
+  rules.reserve(1 + refused.size() + needed.size() + profile.rules.size());
   // Payloads may ask about the routes of their own network; here that would be the host's.
-  profile.rules.insert(profile.rules.begin(),
-                       {"socket",
-                        isolation::FailWith(EAFNOSUPPORT),
-                        {{0, isolation::Compare::kEqual, AF_NETLINK, 0xffffffff}}});
+  rules.push_back({"socket",
+                   isolation::FailWith(EAFNOSUPPORT),
+                   {{0, isolation::Compare::kEqual, AF_NETLINK, 0xffffffff}}});
+  for (std::string& name : refused) {
+    rules.push_back({std::move(name), isolation::FailWith(EPERM), {}});
+  }
+  for (std::string& name : needed) {
+    rules.push_back({std::move(name), isolation::kAllow, {}});
+  }
+  std::move(profile.rules.begin(), profile.rules.end(), std::back_inserter(rules));
+  profile.rules = std::move(rules);
   return profile;
 }
 

@@ -3,11 +3,14 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
 
+#include <array>
 #include <set>
 
 namespace coffer::egress {
@@ -17,10 +20,25 @@ constexpr long kLifetime = 23L * 3600;
 constexpr long kClockSkew = 3600;  // a boundary has the host's clock; other hosts never see these
 constexpr size_t kMostLeaves = 256;
 constexpr unsigned char kProtocols[] = "\x08http/1.1";
+constexpr size_t kPointBytes = 65;  // of P-256, uncompressed
+constexpr int kKeyIdBytes = 20;
 
 Error CaError(const char* what) {
   ::ERR_clear_error();
   return Internal("egress.ca", what);
+}
+
+// Takes what a first key does not need out of OpenSSL's first use, which a boundary waits for. Texts of its errors are shown nowhere
+// here. The usual random generator works with AES, and for that OpenSSL makes a list of all ciphers; one over SHA-256 is as strong
+// (SP 800-90A), and signatures need that anyway. What the host's configuration of OpenSSL says comes after this, and counts.
+void BeginLightly() {
+  static const bool begun = [] {
+    const bool set = ::OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS, nullptr) == 1 &&
+                     ::RAND_set_DRBG_type(nullptr, "HASH-DRBG", nullptr, nullptr, "SHA256") == 1;
+    ::ERR_clear_error();  // a generator that is there already stays
+    return set;
+  }();
+  (void)begun;
 }
 
 EVP_PKEY* NewKey() { return ::EVP_EC_gen("P-256"); }
@@ -55,12 +73,40 @@ bool AddExtension(X509* certificate, X509* issuer, int kind, const std::string& 
   return added;
 }
 
-// Version 3, a serial number, a day, and the key.
-bool Begin(X509* certificate, EVP_PKEY* key) {
+// The key and its identifier, the first 160 bits of SHA-256 (RFC 7093 section 2). X509_set_pubkey would look through all encoders and
+// decoders, which takes longer than making the key; a boundary waits for this certificate.
+bool SetAuthorityKey(X509* certificate, EVP_PKEY* key) {
+  std::array<unsigned char, kPointBytes> point;
+  size_t size = 0;
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
+  if (::EVP_PKEY_get_octet_string_param(key, OSSL_PKEY_PARAM_PUB_KEY, point.data(), point.size(),
+                                        &size) != 1 ||
+      size != point.size() || point[0] != POINT_CONVERSION_UNCOMPRESSED ||
+      ::EVP_Digest(point.data(), size, digest.data(), nullptr, ::EVP_sha256(), nullptr) != 1) {
+    return false;
+  }
+  void* const given = ::OPENSSL_memdup(point.data(), size);
+  if (given == nullptr ||
+      ::X509_PUBKEY_set0_param(::X509_get_X509_PUBKEY(certificate),
+                               ::OBJ_nid2obj(NID_X9_62_id_ecPublicKey), V_ASN1_OBJECT,
+                               ::OBJ_nid2obj(NID_X9_62_prime256v1),
+                               static_cast<unsigned char*>(given), static_cast<int>(size)) != 1) {
+    ::OPENSSL_free(given);
+    return false;
+  }
+  ASN1_OCTET_STRING* const id = ::ASN1_OCTET_STRING_new();
+  const bool added =
+      id != nullptr && ::ASN1_OCTET_STRING_set(id, digest.data(), kKeyIdBytes) == 1 &&
+      ::X509_add1_ext_i2d(certificate, NID_subject_key_identifier, id, 0, X509V3_ADD_DEFAULT) == 1;
+  ::ASN1_OCTET_STRING_free(id);
+  return added;
+}
+
+// Version 3, a serial number, and a day.
+bool Begin(X509* certificate) {
   return ::X509_set_version(certificate, X509_VERSION_3) == 1 && SetSerial(certificate) &&
          ::X509_gmtime_adj(::X509_getm_notBefore(certificate), -kClockSkew) != nullptr &&
-         ::X509_gmtime_adj(::X509_getm_notAfter(certificate), kLifetime) != nullptr &&
-         ::X509_set_pubkey(certificate, key) == 1;
+         ::X509_gmtime_adj(::X509_getm_notAfter(certificate), kLifetime) != nullptr;
 }
 
 // A host in the form of openssl's configuration. The values are A-labels and numbers: no comma, no colon but IPv6's.
@@ -117,21 +163,20 @@ std::string BoundaryCa::Constraints(const std::vector<policy::EgressRule>& rules
 }
 
 Result<std::unique_ptr<BoundaryCa>> BoundaryCa::Make(const std::string& constraints) {
+  BeginLightly();
   std::unique_ptr<BoundaryCa> ca(new BoundaryCa());
   ca->key_.reset(NewKey());
-  ca->leaf_key_.reset(NewKey());
   ca->certificate_.reset(::X509_new());
   X509* const certificate = ca->certificate_.get();
-  if (ca->key_ == nullptr || ca->leaf_key_ == nullptr || certificate == nullptr) {
+  if (ca->key_ == nullptr || certificate == nullptr) {
     return CaError("cannot make a key for the boundary's certificates");
   }
   const bool made =
-      Begin(certificate, ca->key_.get()) &&
-      SetName(::X509_get_subject_name(certificate), "Cofferdam boundary") &&
+      Begin(certificate) && SetName(::X509_get_subject_name(certificate), "Cofferdam boundary") &&
       ::X509_set_issuer_name(certificate, ::X509_get_subject_name(certificate)) == 1 &&
       AddExtension(certificate, certificate, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
       AddExtension(certificate, certificate, NID_key_usage, "critical,keyCertSign") &&
-      AddExtension(certificate, certificate, NID_subject_key_identifier, "hash") &&
+      SetAuthorityKey(certificate, ca->key_.get()) &&
       AddExtension(certificate, certificate, NID_name_constraints, constraints) &&
       ::X509_sign(certificate, ca->key_.get(), ::EVP_sha256()) > 0;
   if (!made) {
@@ -150,7 +195,10 @@ Result<std::unique_ptr<BoundaryCa>> BoundaryCa::Make(const std::string& constrai
   return ca;
 }
 
-BoundaryCa::UniqueCertificate BoundaryCa::MakeLeaf(const policy::HostName& host) const {
+BoundaryCa::UniqueCertificate BoundaryCa::MakeLeaf(const policy::HostName& host) {
+  if (leaf_key_ == nullptr) {
+    leaf_key_.reset(NewKey());
+  }
   UniqueCertificate leaf(::X509_new());
   X509* const certificate = leaf.get();
   // Clients read the alternative name. The common name has at most 64 characters, and OpenSSL holds one that looks like a
@@ -158,7 +206,8 @@ BoundaryCa::UniqueCertificate BoundaryCa::MakeLeaf(const policy::HostName& host)
   const bool shown = !host.address() && host.text().size() <= 64;
   const std::string name = shown ? host.text() : "host";
   const bool made =
-      certificate != nullptr && Begin(certificate, leaf_key_.get()) &&
+      certificate != nullptr && leaf_key_ != nullptr && Begin(certificate) &&
+      ::X509_set_pubkey(certificate, leaf_key_.get()) == 1 &&
       SetName(::X509_get_subject_name(certificate), name) &&
       ::X509_set_issuer_name(certificate, ::X509_get_subject_name(certificate_.get())) == 1 &&
       AddExtension(certificate, certificate_.get(), NID_basic_constraints, "critical,CA:FALSE") &&
@@ -170,7 +219,7 @@ BoundaryCa::UniqueCertificate BoundaryCa::MakeLeaf(const policy::HostName& host)
   return made ? std::move(leaf) : nullptr;
 }
 
-UniqueSslContext BoundaryCa::MakeContext(const policy::HostName& host) const {
+UniqueSslContext BoundaryCa::MakeContext(const policy::HostName& host) {
   const UniqueCertificate leaf = MakeLeaf(host);
   UniqueSslContext context(::SSL_CTX_new(::TLS_server_method()));
   if (leaf == nullptr || context == nullptr ||

@@ -6,7 +6,7 @@
 // alone, and is gone with the boundary. Its
 // certificate is trusted inside that boundary and nowhere else, for a day at most. It is good for the names of the
 // intercepting rules only (name constraints, RFC 5280 section 4.2.1.10), so that even a thief of the key
-// could not speak for another host to a program inside. Leaves are made when a host is first asked for, and kept.
+// could not speak for another host to a program inside. Leaves and their key are made when a host is first asked for, and kept.
 #pragma once
 
 #include <openssl/evp.h>
@@ -47,11 +47,11 @@ class BoundaryCa {
   using UniqueCertificate = std::unique_ptr<X509, FreeCertificate>;
 
   BoundaryCa() = default;
-  UniqueCertificate MakeLeaf(const policy::HostName& host) const;
-  UniqueSslContext MakeContext(const policy::HostName& host) const;
+  UniqueCertificate MakeLeaf(const policy::HostName& host);
+  UniqueSslContext MakeContext(const policy::HostName& host);
 
   UniqueKey key_;
-  UniqueKey leaf_key_;  // one for all leaves: they live in the same process
+  UniqueKey leaf_key_;  // one for all leaves: they live in the same process. Null before the first
   UniqueCertificate certificate_;
   std::string pem_;
   std::map<std::string, UniqueSslContext> contexts_;  // by host; at most kMostLeaves

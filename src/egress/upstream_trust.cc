@@ -30,21 +30,26 @@ size_t ForEachCertificate(const std::string& pem, const std::function<bool(X509*
 }  // namespace
 
 UpstreamTrust UpstreamTrust::OfThisHost() {
-  constexpr size_t kMost = 4 << 20;
   UpstreamTrust trust;
+  trust.ReadHost();
+  return trust;
+}
+
+void UpstreamTrust::ReadHost() {
+  constexpr size_t kMost = 4 << 20;
+  read_ = true;
   if (const char* const named = ::getenv("SSL_CERT_FILE"); named != nullptr) {
     if (Result<std::string> text = sys::ReadFile(named, kMost); text.ok()) {
-      trust.host_ = std::make_shared<std::string>(std::move(text).value());
+      host_ = std::make_shared<std::string>(std::move(text).value());
     }
-    return trust;
+    return;
   }
   for (const char* const path : kTrustFiles) {
     if (Result<std::string> text = sys::ReadFile(path, kMost); text.ok()) {
-      trust.host_ = std::make_shared<std::string>(std::move(text).value());
-      break;
+      host_ = std::make_shared<std::string>(std::move(text).value());
+      return;
     }
   }
-  return trust;
 }
 
 SSL_CTX* ServerTrust::context() {
@@ -71,6 +76,9 @@ SSL_CTX* ServerTrust::context() {
 Result<std::shared_ptr<ServerTrust>> UpstreamTrust::With(const std::string& upstream_ca) {
   if (last_ != nullptr && upstream_ca == upstream_ca_) {
     return last_;
+  }
+  if (!read_) {
+    ReadHost();
   }
   if (!upstream_ca.empty() && ForEachCertificate(upstream_ca, [](X509*) { return true; }) == 0) {
     return Refused("policy.egress", "the upstream certificates hold none that can be read",

@@ -3,7 +3,7 @@
 // What servers are verified against: the certificates that this host trusts, and those of the operator or of --upstream-ca.
 //
 // It holds no session and nothing of a call, so calls may share it. The host's list is read once; a process that keeps it
-// for long does not see that the host changed it.
+// for long does not see that the host changed it. Most calls judge no request and need none of it.
 #pragma once
 
 #include <openssl/types.h>
@@ -36,10 +36,14 @@ class UpstreamTrust {
   // $SSL_CERT_FILE, or the usual places. Reads files: make it while that is possible.
   static UpstreamTrust OfThisHost();
 
-  // With the PEM text beside them. Kept until another text is asked for.
+  // With the PEM text beside them. Kept until another text is asked for. Reads this host's list if OfThisHost did not; where files can
+  // no longer be read, it is as if the host had none.
   Result<std::shared_ptr<ServerTrust>> With(const std::string& upstream_ca);
 
  private:
+  void ReadHost();
+
+  bool read_ = false;
   std::shared_ptr<const std::string> host_ =
       std::make_shared<std::string>();  // PEM; empty: this host has no list
   std::string upstream_ca_;

@@ -268,6 +268,16 @@ Status Boundary::Complete(const PayloadStdio& stdio, std::span<const int> trees,
   return Tell('P');
 }
 
+Status Boundary::EndFiles(std::vector<PrivateFile> ends) {
+  RootPart part;
+  part.files = std::move(ends);
+  const std::string block = PackRoot(part);
+  TRY_ASSIGN(ends_block_, SealInMemory(block));
+  shared_->admission.ends_block = ends_block_.get();
+  shared_->admission.ends_size = block.size();
+  return {};
+}
+
 Status Boundary::Admit(std::span<const int> tasks, std::span<const Rlimit> rlimits) {
   BoundaryAdmission& admission = shared_->admission;
   if (tasks.size() > std::size(admission.tasks) || rlimits.size() > std::size(admission.rlimits)) {
@@ -351,6 +361,7 @@ Status Boundary::Start() {
   // Beside the command: what was kept for init while it shared our table.
   self_.Reset();
   plan_block_.Reset();
+  ends_block_.Reset();
   return {};
 }
 

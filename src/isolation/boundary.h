@@ -4,8 +4,9 @@
 //
 //   Spawn       clones init; it starts on the network namespace, which takes longest
 //   Identify    gives it its user: it begins its private root
-//   Complete    hands over stdio, mounts, the plan's second half and the call: it ends its root and enters it
-//   Admit       hands over cgroups: it joins them and gives up every power; meanwhile we raise its loopback
+//   Complete    hands over stdio, mounts, the plan's second half and the call: it makes its root and enters it
+//   EndFiles    only if private files have ends that come late: hands them over
+//   Admit       hands over cgroups: it ends its root, joins them and gives up every power; meanwhile we raise its loopback
 //   AwaitReady  it is confined and waits; layers can be probed now
 //   Start       it runs
 //   Kill, Reap  nothing of it is left
@@ -68,6 +69,8 @@ class Boundary {
   Status Identify();
   // The plan is complete. `trees` are the detached mounts of its supervised binds, by the index of the bind.
   Status Complete(const PayloadStdio& stdio, std::span<const int> trees, const Call& call);
+  // After Complete: the ends of private files of the plan, which were not known before. Once.
+  Status EndFiles(std::vector<PrivateFile> ends);
   // `tasks`: descriptors of the v1 `tasks` files to join. On v2 init was born in its cgroup.
   Status Admit(std::span<const int> tasks, std::span<const Rlimit> rlimits);
   // The host uid that the boundary has.
@@ -124,6 +127,7 @@ class Boundary {
 
   std::unique_ptr<Shared, Unmap> shared_;
   UniqueFd plan_block_;  // until init has a table of its own
+  UniqueFd ends_block_;  // the same
   UniqueFd pidfd_;
   UniqueFd control_;
   UniqueFd child_end_;

@@ -103,6 +103,12 @@ class Packer {
 };
 
 PackedRoot Packer::Root(const RootPart& root) {
+  constexpr size_t kRest = 32 << 10;  // of most calls: everything but the files
+  size_t contents = 0;
+  for (const PrivateFile& file : root.files) {
+    contents += file.content.size();
+  }
+  bytes_.reserve(bytes_.size() + contents + kRest);
   PackedRoot packed{};
   packed.dirs = Texts(root.dirs);
   std::vector<PackedTmpfs> tmpfs;

@@ -574,6 +574,29 @@ TEST_F(EgressEscape, WithoutCofferdNothingRuns) {
   }
 }
 
+// The certificate comes when the boundary's files are made already. What is not exactly one does not become part of them.
+TEST_F(EgressEscape, WithoutOneCertificateNothingRuns) {
+  const std::string place = dir_.path() + "/fake";
+  fs::create_directory(place);
+  fs::copy_file(CofferPath(), place + "/coffer");
+  const auto run_with = [&](const std::string& certificates) {
+    std::ofstream(place + "/cofferd")
+        << "#!/bin/sh\nprintf %s 'K" + certificates + "' >&3\nprintf R >&3\nexec /bin/sleep 60\n";
+    fs::permissions(place + "/cofferd", fs::perms(0755));
+    return RunProgram({place + "/coffer", "run", "--allow", "GET https://api.test/", "--", "sh",
+                       "-c", "tail -c 57 $SSL_CERT_FILE"});
+  };
+  const std::string one = "-----BEGIN CERTIFICATE-----\nYWJj\n-----END CERTIFICATE-----\n";
+  EXPECT_EQ(run_with(one).out, one.substr(one.size() - 57)) << "NO-CONTROL";
+  for (const std::string& other : {std::string(), std::string("x"), one + one,
+                                   std::string("-----BEGIN CERTIFICATE-----\nYWJj\n")}) {
+    const RunResult run = run_with(other);
+    EXPECT_EQ(run.out, "") << "OPEN: it ran with " << other;
+    EXPECT_EQ(run.exit, 125) << run.err;
+    EXPECT_TRUE(Contains(run.err, "egress.ca")) << run.err;
+  }
+}
+
 // A client that sends its request byte by byte, or opens far more connections than are served, holds up no other.
 TEST_F(EgressEscape, ManyAndSlowConnectionsAreBounded) {
   const RunResult run = Inside({"--allow", Api(), "--open-files", "400"}, R"(

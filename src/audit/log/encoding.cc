@@ -64,10 +64,22 @@ std::optional<std::string> FromBase64(std::string_view text) {
   }
   std::string bytes(text.size() * 3 / 4, '\0');
   char* next = bytes.data();
+  const auto value_at = [text](size_t at) { return kBase64Values[static_cast<uint8_t>(text[at])]; };
+  size_t at = 0;
+  for (; at + 4 <= text.size(); at += 4) {
+    const int group =
+        value_at(at) << 18 | value_at(at + 1) << 12 | value_at(at + 2) << 6 | value_at(at + 3);
+    if (group < 0) {
+      return std::nullopt;  // each digit that is none sets the sign
+    }
+    *next++ = static_cast<char>(group >> 16);
+    *next++ = static_cast<char>(group >> 8 & 255);
+    *next++ = static_cast<char>(group & 255);
+  }
   uint32_t bits = 0;
   int held = 0;
-  for (const char c : text) {
-    const int value = kBase64Values[static_cast<uint8_t>(c)];
+  for (; at < text.size(); ++at) {
+    const int value = value_at(at);
     if (value < 0) {
       return std::nullopt;
     }

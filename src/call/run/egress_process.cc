@@ -9,10 +9,12 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <utility>
@@ -258,10 +260,12 @@ EgressProcess::End EgressProcess::Finish() {
   end.early = !HearEnd();
   control_.Reset();
   if (pid_ > 0) {
-    ::kill(pid_, SIGKILL);  // it has nothing left to do
-    ::waitpid(std::exchange(pid_, -1), nullptr, 0);
+    ::kill(pid_,
+           SIGKILL);  // it has nothing left to do; its memory is taken down beside what follows
   }
-  std::string text(kMostLogBytes + 1, '\0');
+  struct stat info{};
+  (void)Syscall(SYS_fstat, log_.get(), Arg(&info));
+  std::string text(std::min<size_t>(static_cast<size_t>(info.st_size), kMostLogBytes + 1), '\0');
   const long got = Syscall(SYS_pread64, log_.get(), Arg(text.data()), text.size(), 0);
   text.resize(got < 0 ? 0 : static_cast<size_t>(got));
   end.log = DecodeLog(text);

@@ -53,7 +53,7 @@ class EgressProcess {
     EgressLog log;
     bool early = false;  // it was dead before it was told to end: the log may lack what it did last
   };
-  // Ends it, once nothing of the boundary is left.
+  // Ends it, once nothing of the boundary is left. A process of its own is dead then, and is gone when this object is.
   End Finish();
 
   bool running() const { return static_cast<bool>(control_); }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,11 +15,14 @@ class JavaTrustStore {
  public:
   // Every certificate of a PEM text that is well formed. What is between them is skipped.
   void Add(std::string_view bundle);
-  // The file.
-  std::string Take() const;
+  // The file, or its beginning if one more certificate will be put behind it (EndOf). Once.
+  enum class Then { kNothing, kOneMore };
+  std::string Take(Then then = Then::kNothing);
+  // What a file lacks that was taken with kOneMore. Nothing if the text does not have exactly one certificate.
+  static std::optional<std::string> EndOf(std::string_view pem);
 
  private:
-  std::string entries_;
+  std::string file_;
   uint32_t count_ = 0;
 };
 

@@ -229,14 +229,19 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
     TRY(launched.scratch.GiveTo(boundary.host_uid()));
   }
   TRY_ASSIGN(StdioPipes stdio, MakeStdio(request.envelope.tty));
+  TrustEnd trust;
   if (has_egress) {
     SetProxyVariables(call);
-    TRY(AddTrust(request, prepared, launched.egress, *launched.plan, call));
+    TRY_ASSIGN(trust, AddTrust(request, prepared, launched.egress, *launched.plan, call));
   }
   launched.stdio = std::move(stdio.ours);
   const UniqueFd(&theirs)[3] = stdio.theirs;
   TRY(boundary.Complete({{theirs[0].get(), theirs[1].get(), theirs[2].get()}}, Numbers(trees),
                         call));
+  if (trust.awaited) {
+    TRY_ASSIGN(std::vector<isolation::PrivateFile> ends, AwaitTrust(trust, launched.egress));
+    TRY(boundary.EndFiles(std::move(ends)));
+  }
   TRY(boundary.Admit(launched.cgroup.tasks_fds(), cgroups.rlimits));
   TRY(StartDiskWatches(request, prepared, launched));
 

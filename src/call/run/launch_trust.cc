@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -49,9 +50,15 @@ std::string HostTrust() {
   return "";
 }
 
-void AddLine(std::string& text, std::string_view more) {
-  if (!text.empty() && !text.ends_with('\n') && !more.empty()) {
+void EndLine(std::string& text) {
+  if (!text.empty() && !text.ends_with('\n')) {
     text += '\n';
+  }
+}
+
+void AddLine(std::string& text, std::string_view more) {
+  if (!more.empty()) {
+    EndLine(text);
   }
   text += more;
 }
@@ -117,8 +124,8 @@ bool MayHaveJava(const Prepared& prepared) {
   });
 }
 
-void AddJavaTrust(const JavaTrustStore& store, isolation::RootPart& root, isolation::Call& call) {
-  root.files.push_back({kJavaTrust, store.Take(), 0444});
+void AddJavaTrust(std::string store, isolation::RootPart& root, isolation::Call& call) {
+  root.files.push_back({kJavaTrust, std::move(store), 0444});
   // A JVM says on stderr that it has picked this up. There is no other way for every JVM: each has a list of its own.
   SetVariable("JAVA_TOOL_OPTIONS", fmt::format("-Djavax.net.ssl.trustStore={}", kJavaTrust),
               call.env);
@@ -127,12 +134,27 @@ void AddJavaTrust(const JavaTrustStore& store, isolation::RootPart& root, isolat
   }
 }
 
+void AddBundle(std::string bundle, isolation::RootPart& root, isolation::Call& call) {
+  root.files.push_back({kBundle, std::move(bundle), 0444});
+  for (const char* const name : kBundleNames) {
+    SetVariable(name, kBundle, call.env);
+  }
+  PutBundleInUsualPlaces(root);
+  // wget has no variable for it, only for a file of settings.
+  root.files.push_back({kWgetrc, fmt::format("ca_certificate = {}\n", kBundle), 0444});
+  SetVariable("WGETRC", kWgetrc, call.env);
+}
+
 }  // namespace
 
-Status AddTrust(const RunRequest& request, const Prepared& prepared, EgressProcess& process,
-                isolation::BoundaryPlan& plan, isolation::Call& call) {
-  if (request.egress.upstream_ca.empty() && !request.egress_intercepts) {
-    return {};
+Result<TrustEnd> AddTrust(const RunRequest& request, const Prepared& prepared,
+                          EgressProcess& process, isolation::BoundaryPlan& plan,
+                          isolation::Call& call) {
+  using Judging = RunRequest::Judging;
+  const Judging judging = request.egress_judging;
+  TrustEnd end;
+  if (request.egress.upstream_ca.empty() && judging == Judging::kNone) {
+    return end;
   }
   // What is known already, while the process starts and makes its CA.
   std::string bundle = HostTrust();
@@ -142,29 +164,41 @@ Status AddTrust(const RunRequest& request, const Prepared& prepared, EgressProce
   if (java) {
     store.Add(bundle);
   }
-  std::string ca;
-  if (request.egress_intercepts) {
-    TRY_ASSIGN(ca, process.AwaitAuthority());
+  if (judging == Judging::kPerhaps) {
+    TRY_ASSIGN(const std::string ca, process.AwaitAuthority());
+    if (ca.empty() && request.egress.upstream_ca.empty()) {
+      return end;  // no rule of the tool judges requests
+    }
+    AddLine(bundle, ca);
+    store.Add(java ? ca : "");
+  } else if (judging == Judging::kSome) {
+    EndLine(bundle);
+    end.awaited = true;
+    end.java = java;
   }
-  if (ca.empty() && request.egress.upstream_ca.empty()) {
-    return {};  // no rule of the tool judges requests
-  }
-  AddLine(bundle, ca);
   isolation::RootPart& root = plan.call_root;
   root.dirs.emplace_back("/etc/coffer");
   if (java) {
-    store.Add(ca);
-    AddJavaTrust(store, root, call);
+    using Then = JavaTrustStore::Then;
+    AddJavaTrust(store.Take(end.awaited ? Then::kOneMore : Then::kNothing), root, call);
   }
-  root.files.push_back({kBundle, std::move(bundle), 0444});
-  for (const char* const name : kBundleNames) {
-    SetVariable(name, kBundle, call.env);
+  AddBundle(std::move(bundle), root, call);
+  return end;
+}
+
+Result<std::vector<isolation::PrivateFile>> AwaitTrust(const TrustEnd& end,
+                                                       EgressProcess& process) {
+  TRY_ASSIGN(std::string ca, process.AwaitAuthority());
+  std::optional<std::string> entry = JavaTrustStore::EndOf(ca);
+  if (!entry) {
+    return Internal("egress.ca", "the egress process did not send one certificate");
   }
-  PutBundleInUsualPlaces(root);
-  // wget has no variable for it, only for a file of settings.
-  root.files.push_back({kWgetrc, fmt::format("ca_certificate = {}\n", kBundle), 0444});
-  SetVariable("WGETRC", kWgetrc, call.env);
-  return {};
+  std::vector<isolation::PrivateFile> files;
+  files.push_back({kBundle, std::move(ca), 0444});
+  if (end.java) {
+    files.push_back({kJavaTrust, *std::move(entry), 0444});
+  }
+  return files;
 }
 
 }  // namespace coffer::call

@@ -7,6 +7,8 @@
 // The host's own file is not changed, and another boundary has another file.
 #pragma once
 
+#include <vector>
+
 #include "base/result.h"
 #include "call/run/egress_process.h"
 #include "call/run/prepare.h"
@@ -16,9 +18,19 @@
 
 namespace coffer::call {
 
-// Does nothing where the host's certificates are enough. Waits for the CA of `process` where requests are judged, so it comes as late as
-// it can: after the call's part of the plan is complete, and before it is sent.
-Status AddTrust(const RunRequest& request, const Prepared& prepared, EgressProcess& process,
-                isolation::BoundaryPlan& plan, isolation::Call& call);
+// What is not known when the rest is.
+struct TrustEnd {
+  bool awaited = false;  // the certificate of the boundary's authority is put behind the others
+  bool java = false;     // and in the store for Java
+};
+
+// Does nothing where the host's certificates are enough. Where it is known that requests are judged, it does not wait for the CA of
+// `process`: the boundary makes its root meanwhile. Where the process must say whether they are, it waits, so it comes as late as it
+// can: after the call's part of the plan is complete, and before it is sent.
+Result<TrustEnd> AddTrust(const RunRequest& request, const Prepared& prepared,
+                          EgressProcess& process, isolation::BoundaryPlan& plan,
+                          isolation::Call& call);
+// Waits for the CA: the ends of the files that hold it (Boundary::EndFiles).
+Result<std::vector<isolation::PrivateFile>> AwaitTrust(const TrustEnd& end, EgressProcess& process);
 
 }  // namespace coffer::call

@@ -64,7 +64,9 @@ struct RunRequest {
   // --allow and what belongs to it; for a declared tool, what envelope.network becomes (call/warden/grant_network.h). Never
   // on the wire.
   policy::EgressTexts egress;
-  bool egress_intercepts = false;  // a rule judges requests, not only hosts
+  // Whether a rule judges requests, not only hosts. kPerhaps: the egress process will say.
+  enum class Judging { kNone, kPerhaps, kSome };
+  Judging egress_judging = Judging::kNone;
   // Who is asked for access that a rule with `ask` covers; null: it is refused at once.
   AccessDecider* access = nullptr;
   int egress_door = -1;  // to the daemon's egress role; -1: the call has a process of its own

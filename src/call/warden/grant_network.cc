@@ -47,7 +47,7 @@ Status GrantNetwork(const WardenTable& table, RunRequest& request) {
   granted.connections = std::min(own - 1, most - 1) + 1;  // 0 is no limit
   granted.of_tool = true;
   // Which rules judge requests is for the egress process to say: it makes a CA if one does.
-  request.egress_intercepts = true;
+  request.egress_judging = RunRequest::Judging::kPerhaps;
   return {};
 }
 

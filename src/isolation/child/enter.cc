@@ -23,8 +23,9 @@ void EnterBoundary(const ChildContext& context) {
   entry.GainNothingMore();
   entry.MakeRules();
 
-  // The end: its cgroups, its network, and then no power any more.
+  // The end: what its files still lack, its cgroups, its network, and then no power any more.
   entry.AwaitAdmission();
+  entry.EndRoot();
   entry.EnterCgroups();
   entry.EnterNetwork();
   entry.DropPower();

@@ -102,14 +102,18 @@ void Entry::BeginRoot() {
   Must(MountPts());
 }
 
+const PlanBlock* Entry::MapBlock(int file, uint64_t size) {
+  const long map =
+      Syscall(SYS_mmap, 0, static_cast<long>(size), PROT_READ, MAP_PRIVATE | MAP_POPULATE, file, 0);
+  Must(map < 0 && map > -4096 ? map : 0);
+  const auto* const block = reinterpret_cast<const PlanBlock*>(map);
+  Must(ValidPlanBlock(block, size) ? 0 : -EINVAL);
+  return block;
+}
+
 void Entry::AwaitPlan() {
   Await(Stage::kAwaitPlan, 'P');
-  const auto size = static_cast<long>(admission_.plan_size);
-  const long map =
-      Syscall(SYS_mmap, 0, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, admission_.plan_block, 0);
-  Must(map < 0 && map > -4096 ? map : 0);
-  plan_ = reinterpret_cast<const PlanBlock*>(map);
-  Must(ValidPlanBlock(plan_, admission_.plan_size) ? 0 : -EINVAL);
+  plan_ = MapBlock(admission_.plan_block, admission_.plan_size);
   std::copy(std::begin(admission_.stdio), std::end(admission_.stdio), stdio_);
 }
 
@@ -128,8 +132,6 @@ void Entry::EnterRoot() {
   Must(Populate(*plan_, root_, nullptr, item()));
   Enter(Stage::kAttach);
   Must(AttachBinds(*plan_, trees, root_, item()));
-  Must(SealRoot(root_));
-  ::close(root_);  // in the supervisor's table too: nothing outside may hold this mount
 }
 
 void Entry::OpenTerminal() {
@@ -198,6 +200,19 @@ void Entry::MakeRules() {
 }
 
 void Entry::AwaitAdmission() { Await(Stage::kAwaitAdmission, 'A'); }
+
+// From here on nothing inside can write to the private root.
+void Entry::EndRoot() {
+  if (!container_) {
+    return;
+  }
+  Enter(Stage::kSealRoot);
+  if (admission_.ends_size > 0) {
+    Must(AppendToFiles(*MapBlock(admission_.ends_block, admission_.ends_size), root_, item()));
+  }
+  Must(isolation::SealRoot(root_));
+  ::close(root_);  // in the supervisor's table too: nothing outside may hold this mount
+}
 
 void Entry::EnterCgroups() {
   Enter(Stage::kJoinCgroup);

@@ -33,6 +33,7 @@ class Entry {
   void GainNothingMore();
   void MakeRules();
   void AwaitAdmission();
+  void EndRoot();
   void EnterCgroups();
   void EnterNetwork();
   void DropPower();
@@ -57,6 +58,8 @@ class Entry {
   const BoundaryAdmission& admission_;
   const bool container_;
   const PlanBlock* plan_ = nullptr;  // the second half, once it has come
+  const PlanBlock* MapBlock(int file, uint64_t size);
+
   Helper helper_;
   bool clock_ = false;  // it has a time namespace
   int root_ = -1;       // of the private root

@@ -28,6 +28,7 @@ const char* StageName(Stage stage) {
       "bounding set",
       "Landlock rules",
       "waiting for admission",
+      "sealing the private root",
       "joining the cgroup",
       "cgroup namespace",
       "entering the network",

@@ -39,6 +39,7 @@ enum class Stage : uint32_t {
   kBoundingSet,
   kLandlockRules,
   kAwaitAdmission,  // everything above needs no cgroup
+  kSealRoot,
   kJoinCgroup,
   kCgroupNamespace,
   kLoopback,
@@ -112,6 +113,8 @@ struct BoundaryAdmission {
   uint64_t plan_size = 0;           // in bytes
 
   // Valid once 'A' has come.
+  int32_t ends_block = -1;  // the ends of private files, packed as a plan
+  uint64_t ends_size = 0;   // 0: there are none
   uint32_t tasks_count = 0;
   int32_t tasks[8] = {};  // v1 cgroups: descriptors of `tasks` files
   uint32_t rlimit_count = 0;

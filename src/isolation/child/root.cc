@@ -178,16 +178,7 @@ long MountPlace(const PlanBlock& plan, const PackedTmpfs& place, int root) {
                  O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-long WritePrivateFile(const PlanBlock& plan, const PackedFile& file, int root) {
-  const char* const at = Relative(plan, file.at);
-  if (file.size == 0) {
-    return Syscall(SYS_mknodat, root, Arg(at), S_IFREG | file.mode, 0);
-  }
-  const long fd = Syscall(SYS_openat, root, Arg(at),
-                          O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, file.mode);
-  if (fd < 0) {
-    return fd;
-  }
+long WriteAndClose(const PlanBlock& plan, const PackedFile& file, int fd) {
   const char* data = At(plan, file.content);
   size_t left = file.size;
   long answer = 0;
@@ -200,8 +191,21 @@ long WritePrivateFile(const PlanBlock& plan, const PackedFile& file, int root) {
     data += wrote;
     left -= static_cast<size_t>(wrote);
   }
-  ::close(static_cast<int>(fd));
+  ::close(fd);
   return answer;
+}
+
+long WritePrivateFile(const PlanBlock& plan, const PackedFile& file, int root) {
+  const char* const at = Relative(plan, file.at);
+  if (file.size == 0) {
+    return Syscall(SYS_mknodat, root, Arg(at), S_IFREG | file.mode, 0);
+  }
+  const long fd = Syscall(SYS_openat, root, Arg(at),
+                          O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, file.mode);
+  if (fd < 0) {
+    return fd;
+  }
+  return WriteAndClose(plan, file, static_cast<int>(fd));
 }
 
 }  // namespace
@@ -345,6 +349,20 @@ long Cover(int root, const char* from, const char* at) {
   }
   ::close(static_cast<int>(tree));
   return answer;
+}
+
+long AppendToFiles(const PlanBlock& ends, int root, uint32_t* item) {
+  *item = 0;
+  for (const PackedFile& file : At(ends, ends.root.files)) {
+    const long fd = Syscall(SYS_openat, root, Arg(Relative(ends, file.at)),
+                            O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0);
+    const long answer = fd < 0 ? fd : WriteAndClose(ends, file, static_cast<int>(fd));
+    if (answer < 0) {
+      return answer;
+    }
+    ++*item;
+  }
+  return 0;
 }
 
 long SealRoot(int root) { return SetAttributes(root, "", AT_EMPTY_PATH, MOUNT_ATTR_RDONLY); }

@@ -31,6 +31,8 @@ long AttachBinds(const PlanBlock& plan, const int32_t (&trees)[kMaxTrees], int r
 long Cover(int root, const char* from, const char* at);
 // Pivots into the root. The old root then lies on top of "/" until DetachOldRoot; lookups already start below it.
 long PivotInto(int root);
+// Writes the contents of the files of `ends` behind those of the same names.
+long AppendToFiles(const PlanBlock& ends, int root, uint32_t* item);
 // Nothing can be made in the root any more.
 long SealRoot(int root);
 // Detaches the old root. The kernel waits for a grace period: the helper does it.

@@ -41,6 +41,34 @@ TEST(JavaTrust, OfSeveralTexts) {
   EXPECT_EQ(store.Take(), StoreOf(Block("YWJj") + Block("ZGU=")));
 }
 
+TEST(JavaTrust, AnEndMakesItWhole) {
+  JavaTrustStore store;
+  store.Add(Block("YWJj"));
+  const std::optional<std::string> end = JavaTrustStore::EndOf("# ours\n" + Block("ZGU="));
+  ASSERT_TRUE(end);
+  EXPECT_EQ(store.Take(JavaTrustStore::Then::kOneMore) + *end,
+            "\xfe\xed\xfe\xed\0\0\0\2\0\0\0\2"
+            "\0\0\0\2\0\x08"
+            "coffer-1\0\0\0\0\0\0\0\0\0\5X.509\0\0\0\3"
+            "abc"
+            "\0\0\0\2\0\x0f"
+            "coffer-boundary\0\0\0\0\0\0\0\0\0\5X.509\0\0\0\2"
+            "de"s);
+  // The store says one more: neither none nor two.
+  EXPECT_FALSE(JavaTrustStore::EndOf(""));
+  EXPECT_FALSE(JavaTrustStore::EndOf(Block("?")));
+  EXPECT_FALSE(JavaTrustStore::EndOf(Block("YWJj") + Block("ZGU=")));
+  EXPECT_FALSE(JavaTrustStore::EndOf("-----END CERTIFICATE----------BEGIN CERTIFICATE-----"));
+}
+
+TEST(JavaTrust, SpacesInsideACertificateDoNotMatter) {
+  const std::string plain = StoreOf(Block("YWJjZGVm"));
+  for (const char* const text :
+       {"YWJj\r\nZGVm\r", "  YWJj\n\tZGVm ", "YW Jj ZG Vm", "YWJj\n\nZGVm"}) {
+    EXPECT_EQ(StoreOf(Block(text)), plain) << text;
+  }
+}
+
 TEST(JavaTrust, LeavesOutWhatIsNoCertificate) {
   EXPECT_EQ(Count(StoreOf("")), "\0\0\0\0"s);
   EXPECT_EQ(Count(StoreOf(Block("a?==") + Block("YWJj"))), "\0\0\0\1"s);
