@@ -141,8 +141,9 @@ set(once_suites "@once_suites@")
 if(tests_of_@name@)
   set_tests_properties(${tests_of_@name@} PROPERTIES ENVIRONMENT "@COFFER_TEST_ENVIRONMENT@")
   foreach(test IN LISTS tests_of_@name@)
-    if(test MATCHES "RS_21_")
-      # They look for traces of any boundary on the host, so that none of another test may come and go meanwhile.
+    if(test MATCHES "RS_21_|LongAnswersThatAreNotReadHoldUpNobody")
+      # They look for traces of any boundary on the host, so that none of another test may come and go meanwhile; or take
+      # both processors for seconds.
       set_tests_properties("${test}" PROPERTIES RUN_SERIAL TRUE)
     elseif(test MATCHES "^daemon:(AgentLoop|Agents|BrokenGateway|CallsOfDaemon|Cancelled|ConfigFile|DaemonEgress|Deliver)[.]" OR
            test MATCHES "^daemon:(DeliverTls|Exports|Files|Hangup|Keys|McpDaemon|Peers|Processes|Record|RecordedText)[.]" OR

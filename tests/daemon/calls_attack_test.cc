@@ -81,7 +81,9 @@ TEST_F(CallsOfDaemon, LongAnswersThatAreNotReadHoldUpNobody) {
 import time
 clients = [connect() for _ in range(8)]
 for s in clients:
-    for i in range(4): s.sendall(line("tools/call", {"name": "long"}, i))
+    try:
+        for i in range(4): s.sendall(line("tools/call", {"name": "long"}, i))
+    except OSError: pass  # on a slow machine it was idle for so long that another has its place
 time.sleep(60)
 )";
   Start();
@@ -98,7 +100,8 @@ time.sleep(60)
   }
   for (const std::string& id : begun) {
     daemon_.Ask("POST", "/v1/calls/" + id + "/cancel", daemon_.key(), "{}");
-    EXPECT_EQ(Await(id).Outcome(), "terminated");
+    const HttpAnswer ended = Await(id);
+    EXPECT_EQ(ended.Outcome(), "terminated") << ended.text;
   }
   EXPECT_LE(CountOf("long"), 2 * (8 + 8 * 2)) << "OPEN: calls are made whose answers are not read";
   EXPECT_EQ(Audit({"verify"}).exit, 0);
