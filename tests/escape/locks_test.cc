@@ -139,6 +139,7 @@ os.waitpid(child, 0)
   EXPECT_EQ(result.out,
             "held by the host: None\na signal ends the wait\ngot it\nchild: held\n"
             "child: got it\n")
+      << "NO-CONTROL: where it may write, a payload locks as ever\n"
       << result.Describe();
 }
 
