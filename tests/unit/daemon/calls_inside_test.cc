@@ -227,7 +227,7 @@ TEST_F(BrokenRelay, ThatSendsWhatNoRelaySendsIsCutOffAndItsCallsEnd) {
     ASSERT_TRUE(Send(bytes));
     EXPECT_TRUE(WaitUntil([&] { return stopped() == 1; })) << "OPEN: its call goes on";
     EXPECT_LE(begun(), 4U);
-    // What had begun is told to nobody, and when it has ended the relay hears that.
+    // The end of what had begun is not told to a client; the relay hears it.
     const size_t running = begun();
     for (uint64_t number = 1; number <= running; ++number) {
       End(number, 10);
