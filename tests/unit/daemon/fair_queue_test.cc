@@ -40,6 +40,17 @@ class FairQueueTest : public ::testing::Test {
             },
             nullptr};
   }
+  // The task, and when it is done.
+  static std::future<void> Run(FairQueue& queue, const char* tenant,
+                               const std::function<void()>& task) {
+    auto done = std::make_shared<std::promise<void>>();
+    EXPECT_TRUE(queue.Add({tenant, "k"}, {[task, done] {
+                                            task();
+                                            done->set_value();
+                                          },
+                                          nullptr}));
+    return done->get_future();
+  }
   std::vector<std::string> said_;
   std::atomic<std::chrono::nanoseconds> time_{
       std::chrono::nanoseconds(0)};  // CPU time of every thread
@@ -172,13 +183,7 @@ TEST_F(FairQueueTest, UpkeepMakesNoTenantWait) {
     const auto queue = Make(4);
     std::thread one([queue] { queue->Work(); }), other([queue] { queue->Work(); });
     const auto run = [&](const char* tenant, const std::function<void()>& task) {
-      auto done = std::make_shared<std::promise<void>>();
-      EXPECT_TRUE(queue->Add({tenant, "k"}, {[task, done] {
-                                               task();
-                                               done->set_value();
-                                             },
-                                             nullptr}));
-      return done->get_future();
+      return Run(*queue, tenant, task);
     };
     run("busy", [this] { time_ = time_.load() + std::chrono::seconds(1); }).get();
     run("victim", [] {}).get();
@@ -208,13 +213,7 @@ TEST_F(FairQueueTest, ATaskThatWaitsForTheDiskHoldsUpNoOther) {
     const auto queue = Make(4);
     std::thread one([queue] { queue->Work(); }), other([queue] { queue->Work(); });
     const auto run = [&](const char* tenant, const std::function<void()>& task) {
-      auto done = std::make_shared<std::promise<void>>();
-      EXPECT_TRUE(queue->Add({tenant, "k"}, {[task, done] {
-                                               task();
-                                               done->set_value();
-                                             },
-                                             nullptr}));
-      return done->get_future();
+      return Run(*queue, tenant, task);
     };
     run("busy", [this] { time_ = time_.load() + std::chrono::seconds(1); }).get();
     run("victim", [] {}).get();
@@ -244,13 +243,7 @@ TEST_F(FairQueueTest, ATenantThatOwesIsNotStarved) {
   const auto queue = Make(4, limits);
   std::thread one([queue] { queue->Work(); }), other([queue] { queue->Work(); });
   const auto add = [&](const char* tenant, const std::function<void()>& task) {
-    auto done = std::make_shared<std::promise<void>>();
-    EXPECT_TRUE(queue->Add({tenant, "k"}, {[task, done] {
-                                             task();
-                                             done->set_value();
-                                           },
-                                           nullptr}));
-    return done->get_future();
+    return Run(*queue, tenant, task);
   };
   const auto use = [this] { time_ = time_.load() + std::chrono::milliseconds(40); };
   add("busy", use).get();
