@@ -12,6 +12,7 @@
 #include "call/run/doctor.h"
 #include "isolation/name_redirect.h"
 #include "isolation/runtime/describe.h"
+#include "isolation/seccomp/waiting_thread.h"
 #include "policy/manifest/mistake.h"
 
 namespace coffer::cli {
@@ -58,6 +59,11 @@ Json DiagnosisAsJson(const call::Diagnosis& diagnosis, const call::SweepSummary*
       {"usable", diagnosis.host.containers},
       {"cause", diagnosis.host.cause.empty() ? Json(nullptr) : Json(diagnosis.host.cause)},
       {"fix", diagnosis.host.fix.empty() ? Json(nullptr) : Json(diagnosis.host.fix)}};
+  const bool duplicates = diagnosis.host.duplicates;
+  json["read_only_locks"] = {
+      {"refused", duplicates},
+      {"cause", TextOrNull(duplicates ? "" : std::string(isolation::kNoDuplicates))},
+      {"fix", TextOrNull(duplicates ? "" : std::string(isolation::kNoDuplicatesFix))}};
   json["transparent_egress"] = {
       {"usable", diagnosis.not_transparent.empty()},
       {"ipv6", diagnosis.not_transparent.empty() && diagnosis.ipv4_only.empty()},
@@ -120,6 +126,13 @@ std::string AsText(const call::Diagnosis& diagnosis, const call::SweepSummary* s
   if (!diagnosis.host.fix.empty()) {
     text += fmt::format("                fix: {}\n", diagnosis.host.fix);
   }
+  text +=
+      fmt::format("locks           {}\n",
+                  diagnosis.host.duplicates
+                      ? "exclusive ones are refused on what may only be read"
+                      : fmt::format("exclusive ones are NOT refused on what may only be read: {}\n"
+                                    "                fix: {}",
+                                    isolation::kNoDuplicates, isolation::kNoDuplicatesFix));
   text +=
       fmt::format("--allow         {}\n",
                   diagnosis.not_transparent.empty() && diagnosis.ipv4_only.empty() ? "every program"

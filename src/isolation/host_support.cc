@@ -17,6 +17,7 @@
 
 #include "base/sys.h"
 #include "isolation/landlock.h"
+#include "isolation/seccomp/waiting_thread.h"
 
 namespace coffer::isolation {
 namespace {
@@ -115,6 +116,7 @@ HostSupport ProbeHost() {
   support.seccomp_notify = Syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, Arg(&action)) == 0;
   action = SECCOMP_RET_ERRNO;
   support.seccomp = Syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, Arg(&action)) == 0;
+  support.duplicates = CanDuplicateDescriptors();
   const int error = TryContainer();
   support.containers = error == 0;
   support.cgroup_clone = error != ENOSYS;

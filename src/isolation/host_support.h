@@ -16,6 +16,7 @@ struct HostSupport {
   int landlock_abi = 0;
   bool seccomp = false;
   bool seccomp_notify = false;  // refused calls can be recorded (Linux 5.0)
+  bool duplicates = false;      // the supervisor may duplicate a payload's descriptors (Linux 5.6)
   bool cgroup_clone = false;    // clone3 (Linux 5.3); CLONE_INTO_CGROUP needs 5.7
   std::string kernel;           // release
   std::string machine;

@@ -24,6 +24,10 @@ SECRET = "/home/secret"
 ATTACK = ["sh", "-c", f"cat {SECRET} 2>/dev/null && echo OPEN || echo held"]
 
 
+def lacks(isolation):
+    return {entry["layer"] for entry in isolation["missing"]}
+
+
 class Containers(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -65,6 +69,7 @@ class Containers(unittest.TestCase):
             self.assertIn("--level process", self.refused(container))
             isolation = self.isolation(container, "--level", "process")
             self.assertEqual((isolation["level"], set(isolation["layers"])), ("process", PROCESS))
+            self.assertIn("read-only-locks", lacks(isolation), "Docker's filter forbids pidfd_getfd")
             isolation = self.isolation(container, "--floor", "seccomp,landlock")
             self.assertEqual((isolation["level"], set(isolation["layers"])), ("process", PROCESS))
 
@@ -83,12 +88,15 @@ class Containers(unittest.TestCase):
             self.assertEqual(ended.returncode, 1)
             found = json.loads(ended.stdout)
             self.assertFalse(found["levels"]["container"]["reachable"])
+            self.assertFalse(found["read_only_locks"]["refused"])
+            self.assertIn("SYS_PTRACE", found["read_only_locks"]["fix"])
             self.assertEqual(found["levels"]["process"]["reachable"], process, found["levels"]["process"]["error"])
 
     def test_without_the_filter_a_user_has_the_container_level(self):
         container = self.container(uid=USER, seccomp="unconfined")
         isolation = self.isolation(container)
         self.assertEqual((isolation["level"], set(isolation["layers"])), ("container", CONTAINER))
+        self.assertNotIn("read-only-locks", lacks(isolation))
         # /proc is partly covered, so the kernel gives no other one: private-proc means none at all.
         ended = container.run(COFFER, "run", "--", "sh", "-c", "ls /proc | wc -l")
         self.assertEqual(ended.stdout.strip(), "0")

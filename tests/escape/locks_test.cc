@@ -64,6 +64,39 @@ TEST_P(LockEscape, SH_12_AReaderTakesNoExclusiveLock) {
   EXPECT_FALSE(Contains(control.receipt.dump(), "isolation.read_only_lock")) << control.Describe();
 }
 
+// Without a mount there are still the host's files of the runtime.
+TEST_P(LockEscape, SH_12_NorOnTheFilesOfARuntime) {
+  for (const Strings& runtime : {Strings{}, Strings{"--runtime", "python3"}}) {
+    const RunResult attack = RunCoffer(Flags(runtime), {"python3", "-c", R"(
+import errno, fcntl, os, tempfile
+for name in (os.__file__, tempfile.mkstemp(dir=".")[1]):
+    for how in (fcntl.LOCK_SH, fcntl.LOCK_EX):
+        try:
+            fcntl.flock(os.open(name, os.O_RDONLY), how | fcntl.LOCK_NB)
+            print("OPEN")
+        except OSError as e:
+            print(errno.errorcode[e.errno])
+)"});
+    // Shared, then exclusive, on a file of the runtime; the control is a file of its own.
+    EXPECT_EQ(attack.out, "OPEN\nEROFS\nOPEN\nEAGAIN\n") << "NO-CONTROL\n" << attack.Describe();
+  }
+}
+
+// Each lock that waits costs the supervisor a descriptor.
+TEST_P(LockEscape, SH_12_ACrowdThatWaitsIsBounded) {
+  if (MountsAreRefused(Both())) {
+    return;
+  }
+  Strings flags = Both();
+  flags.insert(flags.end(), {"--processes", "600", "--open-files", "600", "--memory", "512MiB"});
+  const UniqueFd own(open(written_file_.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(flock(own.get(), LOCK_EX | LOCK_NB), 0);
+  const RunResult few = RunProbe(flags, {"lock-crowd", written_file_, "100", "1"});
+  EXPECT_EQ(few.out, "turned away: none\n") << "NO-CONTROL\n" << few.Describe();
+  const RunResult crowd = RunProbe(flags, {"lock-crowd", written_file_, "400", "30"});
+  EXPECT_EQ(crowd.out, "turned away: some\n") << "OPEN\n" << crowd.Describe();
+}
+
 TEST_P(LockEscape, SH_12_AnExchangedDescriptorLocksNothingElse) {
   if (MountsAreRefused(Both())) {
     return;

@@ -121,6 +121,43 @@ int LockRace(int argc, char** argv) {
   return 0;
 }
 
+const char* crowded = nullptr;
+std::atomic<int> turned_away{0};
+
+void* WaitForLock(void*) {
+  const int file = open(crowded, O_RDONLY | O_CLOEXEC);
+  if (flock(file, LOCK_EX) != 0 && errno == ENOLCK) {
+    ++turned_away;
+  }
+  return nullptr;
+}
+
+// `lock-crowd FILE N SECONDS`: N threads wait for an exclusive lock that another holds. Says whether any was turned away, as soon as there
+// is one; the others wait on.
+int LockCrowd(int argc, char** argv) {
+  if (argc < 4) {
+    return 2;
+  }
+  crowded = argv[1];
+  const int wanted = atoi(argv[2]);
+  pthread_attr_t small;
+  pthread_attr_init(&small);
+  pthread_attr_setstacksize(&small, 256 * 1024);
+  for (int i = 0; i < wanted; ++i) {
+    pthread_t thread;
+    if (pthread_create(&thread, &small, WaitForLock, nullptr) != 0) {
+      Refused("thread", EAGAIN);
+      return 0;
+    }
+  }
+  for (int tries = 0; tries < 100 * atoi(argv[3]) && turned_away == 0; ++tries) {
+    usleep(10000);
+  }
+  printf("turned away: %s\n", turned_away > 0 ? "some" : "none");
+  fflush(stdout);
+  _exit(0);
+}
+
 // `sysv-shm KEY`: attaches a segment that somebody else made.
 int SysvShm(int argc, char** argv) {
   const key_t key = argc > 1 ? static_cast<key_t>(strtol(argv[1], nullptr, 0)) : 1;
@@ -186,6 +223,7 @@ constexpr Verb kVerbs[] = {
     {"pair-datagram", PairDatagram, "PATH"},
     {"locks", Locks, "FILE"},
     {"lock-race", LockRace, "FILE OTHER"},
+    {"lock-crowd", LockCrowd, "FILE N SECONDS"},
     {"sysv-shm", SysvShm, "KEY"},
     {"sysv-create", SysvCreate, "KEY"},
     {"mq", Mq, "NAME"},

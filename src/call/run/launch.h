@@ -24,6 +24,7 @@ struct Launched {
   std::string cgroup_why;                // why a cgroup layer is missing
   std::string io_why;  // why block I/O is not counted by a cgroup, where it should be
   bool probed = false;
+  bool locks_unchecked = false;   // exclusive locks on what may only be read are not refused
   bool asks_for_threads = false;  // the supervisor counts them: isolation/seccomp/thread_gate.h
   Nanos started_at{0};            // wall clock
   SupervisorStdio stdio;

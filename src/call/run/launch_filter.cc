@@ -4,14 +4,10 @@
 #include <errno.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <string_view>
 
-#include "base/sys.h"
-#include "base/unique_fd.h"
 #include "isolation/compose_overlay.h"
 #include "isolation/seccomp/builtin.h"
 #include "isolation/seccomp/compile.h"
@@ -21,6 +17,7 @@
 #include "isolation/seccomp/shared_host.h"
 #include "isolation/seccomp/syscall_table.h"
 #include "isolation/seccomp/thread_gate.h"
+#include "isolation/seccomp/waiting_thread.h"
 
 namespace coffer::call {
 namespace {
@@ -36,27 +33,13 @@ bool MayShowHostSockets(const policy::Envelope& envelope, const Prepared& prepar
                      });
 }
 
-// True if files of the caller's are shown that may only be read, and are the host's own inodes.
+// True if files are shown that may only be read, and are the host's own inodes: those of a runtime, and mounts.
 bool ShowsReadOnly(const policy::Envelope& envelope, const Prepared& prepared) {
-  return (!envelope.overlay && prepared.runtime.ShowsCallerDirectory()) ||
-         std::any_of(prepared.mounts.begin(), prepared.mounts.end(),
-                     [&](const isolation::OpenedMount& mount) {
-                       return mount.access != policy::Access::kWrite &&
-                              !isolation::BehindOverlay(envelope, mount);
-                     });
-}
-
-// True if the supervisor may take a duplicate of a payload's descriptor. Docker's own filter forbids the call that does it, and
-// Yama can forbid everything of the kind.
-bool CanDuplicate() {
-  const long self = raw::Syscall(SYS_pidfd_open, ::getpid(), 0);
-  if (self < 0) {
-    return false;
-  }
-  const UniqueFd held(static_cast<int>(self));
-  const UniqueFd copy(static_cast<int>(raw::Syscall(SYS_pidfd_getfd, self, self, 0)));
-  const Result<std::string> yama = sys::ReadFile("/proc/sys/kernel/yama/ptrace_scope");
-  return copy.valid() && !(yama.ok() && yama->starts_with('3'));
+  return !envelope.overlay || std::any_of(prepared.mounts.begin(), prepared.mounts.end(),
+                                          [&](const isolation::OpenedMount& mount) {
+                                            return mount.access != policy::Access::kWrite &&
+                                                   !isolation::BehindOverlay(envelope, mount);
+                                          });
 }
 
 // True if the profile itself lets `name` through, when nothing is left to the supervisor.
@@ -105,6 +88,7 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
   const bool container = level == policy::Level::kContainer;
   const bool imported = envelope.syscalls == policy::SyscallProfile::kImported;
   const bool on_disk = HasWritableMount(prepared) || !container;
+  const bool duplicates = isolation::CanDuplicateDescriptors();
   isolation::FilterOptions plain;  // nothing is left to the supervisor
   plain.inet_sockets = container;
   plain.host_paths = !container || MayShowHostSockets(envelope, prepared);
@@ -114,9 +98,11 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
   options.own_figures = true;
   // Without Landlock a socket could be made in a directory of the host, for its programs to connect to.
   options.unix_sockets =
-      container && (!plain.host_paths ||
-                    ((plan.landlock_abi > 0 || !HasWritableMount(prepared)) && CanDuplicate()));
-  options.own_locks = (!container || ShowsReadOnly(envelope, prepared)) && CanDuplicate();
+      container &&
+      (!plain.host_paths || ((plan.landlock_abi > 0 || !HasWritableMount(prepared)) && duplicates));
+  const bool reads_only = !container || ShowsReadOnly(envelope, prepared);
+  options.own_locks = reads_only && duplicates;
+  launched.locks_unchecked = reads_only && !duplicates;
   if (request.tools_server != nullptr && !options.unix_sockets) {
     return Refused("policy.tools",
                    "--tools needs UNIX sockets, which this host cannot allow safely "

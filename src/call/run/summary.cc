@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/quantity.h"
 #include "call/run/egress_messages.h"
+#include "isolation/seccomp/waiting_thread.h"
 #include "policy/scrub.h"
 
 namespace coffer::call {
@@ -141,6 +142,14 @@ void DescribeIsolation(const RunRequest& /*request*/, const Launched& launched,
   if (!launched.ipv4_only.empty()) {
     receipt.missing.push_back(
         {"transparent-egress-ipv6", launched.ipv4_only, "IPv4 addresses of the same names"});
+  }
+  const bool unasked = launched.plan->serve_locks && !launched.boundary->denials_recorded();
+  if (launched.locks_unchecked || unasked) {
+    receipt.missing.push_back(
+        {"read-only-locks",
+         unasked ? "a sandbox around this one keeps the supervisor from being asked"
+                 : std::string(isolation::kNoDuplicates),
+         ""});
   }
   if (!launched.probed) {
     return;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -28,6 +29,17 @@ uint64_t SignalSet(const std::string& status, const char* name) {
 }
 
 }  // namespace
+
+bool CanDuplicateDescriptors() {
+  const long self = Syscall(SYS_pidfd_open, ::getpid(), 0);
+  if (self < 0) {
+    return false;
+  }
+  const UniqueFd held(static_cast<int>(self));
+  const UniqueFd copy(static_cast<int>(Syscall(SYS_pidfd_getfd, self, self, 0)));
+  const Result<std::string> yama = sys::ReadFile("/proc/sys/kernel/yama/ptrace_scope");
+  return copy.valid() && !(yama.ok() && yama->starts_with('3'));
+}
 
 bool AnswerCall(int notify_fd, uint64_t id, long answer) {
   // As large as any kernel's: what lies behind the part that this program knows is zero.
