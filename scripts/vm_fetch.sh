@@ -25,7 +25,7 @@ vm_use_arch "$arch"
 # virtio to reach the disks; the others so that probes of overlay, vsock, fuse and the network have something to reach, and those of
 # nftables so that names can lead to the proxy. A kernel with a command line loads these itself when they are asked for.
 required_modules="virtio virtio_ring virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_blk"
-optional_modules="overlay vsock fuse dummy libcrc32c nfnetlink nf_tables nf_defrag_ipv4 nf_defrag_ipv6 nf_tproxy_ipv4 nf_tproxy_ipv6 nft_tproxy"
+optional_modules="overlay vsock fuse dummy loop quota_tree quota_v2 libcrc32c nfnetlink nf_tables nf_defrag_ipv4 nf_defrag_ipv6 nf_tproxy_ipv4 nf_tproxy_ipv6 nft_tproxy"
 packages=$(vm_words "$VM_SOURCE/tests/vm/guest_packages.txt" | xargs)
 
 wanted=$(printf '%s\n' "$packages" "$required_modules" "$optional_modules" | sha256sum | cut -c1-16)

@@ -17,7 +17,7 @@ struct ProbeExpectations {
   policy::LayerSet cgroup_layers;  // what that cgroup limits
   uint64_t workspace_bytes = 0;    // size of /workspace
   uint64_t open_files = 0;         // RLIMIT_NOFILE
-  bool writable_mounts = false;    // then there is no disk quota over everything
+  bool writable_mounts = false;  // without a quota of their own: then there is none over everything
 };
 
 // Fails only if init cannot be looked at at all.

@@ -6,6 +6,7 @@
 // every growth between two looks: at least that much was written to the disk, also if it was removed again.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -22,6 +23,16 @@ class DiskGrowth {
   explicit DiskGrowth(std::vector<DiskWatch> watches) : watches_(std::move(watches)) {}
 
   bool empty() const { return watches_.empty(); }
+  // The kernel enforces the caps of all of them.
+  bool enforced() const {
+    return std::all_of(watches_.begin(), watches_.end(),
+                       [](const DiskWatch& watch) { return watch.enforced(); });
+  }
+  // One of them has reached its caps, and the kernel refused more.
+  bool Full() const {
+    return std::any_of(watches_.begin(), watches_.end(),
+                       [](const DiskWatch& watch) { return watch.Full(); });
+  }
   // When to look for the first time.
   void LookAt(Nanos moment) { next_ = moment; }
   // The moment of BootTime of the next look.

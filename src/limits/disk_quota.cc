@@ -94,6 +94,7 @@ Result<DiskWatch> DiskWatch::Start(int dir, const policy::Limits& caps, Nanos bu
     return Refused("limit.disk", WhyUnknown(watch.start_.end) + "; its growth could not be bounded",
                    "give the call a smaller directory, or an empty one with --out");
   }
+  watch.quota_ = ProjectQuota::Take(watch.dir_.get(), caps);
   watch.cap_bytes_ = caps.disk;
   watch.cap_inodes_ = caps.inodes;
   return watch;

@@ -15,12 +15,12 @@
 // system has lost since the start beyond what is seen: on a quiet disk that is exact, and on a busy one it errs against
 // the call. What cannot be read at all is over the cap.
 //
-// Project quotas (ext4, xfs prjquota) would be a wall, but need a mount option or mkfs feature that the default
-// installations of Debian and Ubuntu do not set, and CAP_SYS_ADMIN in the initial user namespace to assign a project;
-// so they are not used. The disk-quota layer is therefore claimed only if there is no writable host directory.
+// A project quota (project_quota.h) is a wall, and is taken where it can be had. The watch goes on beside it. The disk-quota
+// layer is claimed only if every writable host directory has one, or there is none.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -28,6 +28,7 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "limits/held_files.h"
+#include "limits/project_quota.h"
 #include "limits/tree_scan.h"
 #include "policy/envelope.h"
 
@@ -55,11 +56,17 @@ class DiskWatch {
   Growth Check(const HeldFiles& held, std::span<const uint64_t> memory_devices,
                Nanos budget = std::chrono::seconds(2));
 
+  // The kernel enforces the caps.
+  bool enforced() const { return quota_.has_value(); }
+  // It has refused something, or is about to.
+  bool Full() const { return quota_ && quota_->Full(); }
+
   // How long to wait before the next Check.
   Nanos NextCheck() const { return next_check_; }
 
  private:
   UniqueFd dir_;
+  std::optional<ProjectQuota> quota_;
   DiskUse start_;
   uint64_t start_free_ = 0;
   uint64_t device_ = 0;

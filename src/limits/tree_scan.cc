@@ -36,7 +36,8 @@ long Look(int dir, const char* name, int flags, struct statx& info) {
 
 class Scanner {
  public:
-  Scanner(uint64_t place, Nanos budget) : place_(place), end_(BootTime() + budget) {}
+  Scanner(uint64_t place, Nanos budget, const VisitEntry& visit)
+      : place_(place), end_(BootTime() + budget), visit_(visit) {}
 
   void Scan(UniqueFd root, uint64_t inode) {
     Push(std::move(root), inode);
@@ -101,6 +102,9 @@ class Scanner {
       }
       ++use_.inodes;
       use_.bytes += info.stx_blocks * 512;
+      if (visit_) {
+        visit_(level.fd.get(), entry.name);
+      }
       if (S_ISDIR(info.stx_mode)) {
         level.pending.push_back(entry.name);
       }
@@ -170,6 +174,7 @@ class Scanner {
 
   uint64_t place_;
   Nanos end_;
+  const VisitEntry& visit_;
   DiskUse use_;
   std::vector<Level> levels_;
   std::set<std::pair<uint64_t, uint64_t>> linked_;  // device and inode
@@ -177,14 +182,14 @@ class Scanner {
 
 }  // namespace
 
-Result<DiskUse> ScanDisk(int dir, Nanos budget) {
+Result<DiskUse> ScanDisk(int dir, Nanos budget, const VisitEntry& visit) {
   // A descriptor of our own: listing moves its position, and an O_PATH one cannot be listed.
   TRY_ASSIGN(UniqueFd root, sys::OpenAt(dir, ".", O_RDONLY | O_DIRECTORY));
   struct statx info{};
   if (const long answer = Look(root.get(), "", AT_EMPTY_PATH, info); answer < 0) {
     return sys::ErrnoError("limits.disk", "cannot look at a writable directory", answer);
   }
-  Scanner scanner(PlaceOf(info), budget);
+  Scanner scanner(PlaceOf(info), budget, visit);
   scanner.Scan(std::move(root), info.stx_ino);
   return scanner.use();
 }

@@ -15,6 +15,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <string>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -38,7 +40,9 @@ struct DiskUse {
   bool complete() const { return end == ScanEnd::kComplete; }
 };
 
-// Sums the tree below `dir` until `budget` is spent. An error only if `dir` itself cannot be looked at.
-Result<DiskUse> ScanDisk(int dir, Nanos budget);
+// Sums the tree below `dir` until `budget` is spent. An error only if `dir` itself cannot be looked at. `visit` is told of
+// each file and directory that was counted, before anything below it: what it is called by then may be another.
+using VisitEntry = std::function<void(int parent, const std::string& name)>;
+Result<DiskUse> ScanDisk(int dir, Nanos budget, const VisitEntry& visit = {});
 
 }  // namespace coffer::limits

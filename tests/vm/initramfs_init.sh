@@ -25,7 +25,7 @@ for _ in 1 2 3 4 5 6; do
 done
 [ -z "$left" ] || fail "insmod$left"
 # In the order in which they need each other.
-for module in overlay vsock fuse dummy libcrc32c nfnetlink nf_tables nf_defrag_ipv4 nf_defrag_ipv6 nf_tproxy_ipv4 nf_tproxy_ipv6 nft_tproxy; do
+for module in overlay vsock fuse dummy loop quota_tree quota_v2 libcrc32c nfnetlink nf_tables nf_defrag_ipv4 nf_defrag_ipv6 nf_tproxy_ipv4 nf_tproxy_ipv6 nft_tproxy; do
   [ ! -f /lib/$module.ko ] || $bb insmod /lib/$module.ko || echo "VM-NOTE: insmod $module failed"
 done
 

@@ -128,10 +128,20 @@ Result<isolation::BoundaryPlan> ComposeInScratch(const RunRequest& request,
 }
 
 // Looks at the parked boundary from outside: it has the layers it was given, and those that the floor demands.
+// True if the call may write something of the host where the kernel does not keep it to its caps.
+bool WritesWithoutQuota(const Prepared& prepared, const Launched& launched) {
+  return std::any_of(prepared.mounts.begin(), prepared.mounts.end(),
+                     [](const isolation::OpenedMount& mount) {
+                       return mount.access == policy::Access::kWrite && !mount.path.directory;
+                     }) ||
+         std::any_of(launched.disks.begin(), launched.disks.end(),
+                     [](const limits::DiskWatch& disk) { return !disk.enforced(); });
+}
+
 Status ProbeBoundary(const RunRequest& request, const Prepared& prepared, Launched& launched) {
   const isolation::ProbeExpectations expected{
       launched.cgroup.name(), launched.cgroup.layers(), request.envelope.limits.disk,
-      request.envelope.limits.open_files, HasWritableMount(prepared)};
+      request.envelope.limits.open_files, WritesWithoutQuota(prepared, launched)};
   TRY_ASSIGN(launched.layers, isolation::ProbeLayers(*launched.boundary, *launched.plan, expected));
   launched.probed = true;
   TRY(CheckProbe(launched));

@@ -179,6 +179,7 @@ void Watch::CheckPrivatePlaces() {
     }
     first = false;
   }
+  places_full_ = places_full_ || disks_.Full();
 }
 
 // A moment between half of `around` and one and a half from now: what is sampled must not foresee the samples.
@@ -360,7 +361,7 @@ Enforced Watch::WhatIsEnforced() const {
   enforced.cpu = layers.Has(policy::Layer::kCgroupCpu);
   enforced.memory = layers.Has(policy::Layer::kCgroupMemory);
   enforced.processes = layers.Has(policy::Layer::kCgroupPids);
-  enforced.disk = disks_.empty();
+  enforced.disk = disks_.enforced();
   // Only v2 knows for whom the kernel writes back.
   enforced.io = layers.Has(policy::Layer::kCgroupIo) && cgroup_.clone_into_fd() >= 0;
   return enforced;
