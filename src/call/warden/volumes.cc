@@ -31,7 +31,7 @@ struct VolumeAnswer {
 };
 
 void Copy(const std::string& text, char* to, size_t size) {
-  memcpy(to, text.data(), std::min(text.size(), size - 1));
+  std::copy_n(text.begin(), std::min(text.size(), size - 1), to);
 }
 
 bool IsSessionId(const std::string& id) {

@@ -155,7 +155,7 @@ class Warden {
     }
     for (size_t i = first_runner; i < waits.size(); ++i) {
       if (waits[i].revents != 0) {
-        Reap(ids[i - first_runner]);
+        Reap(runners_.find(ids[i - first_runner]));
       }
     }
     // Tables first: the monitor sends one before the gateway hears of the same reload. So they are looked for once more
@@ -169,7 +169,7 @@ class Warden {
       (void)Syscall(SYS_pidfd_send_signal, runner.pidfd.get(), SIGKILL, 0, 0);
     }
     while (!runners_.empty()) {
-      Reap(runners_.begin()->first);
+      Reap(runners_.begin());
     }
   }
 
@@ -322,16 +322,15 @@ class Warden {
     }
   }
 
-  void Reap(std::string id) {
-    const auto found = runners_.find(id);
+  void Reap(std::map<std::string, Runner>::iterator which) {
+    const auto ended = runners_.extract(which);
     long answer = 0;
     do {
-      answer = Syscall(SYS_waitid, P_PIDFD, found->second.pidfd.get(), 0, WEXITED, 0);
+      answer = Syscall(SYS_waitid, P_PIDFD, ended.mapped().pidfd.get(), 0, WEXITED, 0);
     } while (answer == -EINTR);
-    runners_.erase(found);
     // The calls that it made end with it, whatever the gateway says; their reports still come.
     for (const auto& [other, runner] : runners_) {
-      if (runner.parent == id) {
+      if (runner.parent == ended.key()) {
         Kill(other);
       }
     }
