@@ -311,6 +311,14 @@ Status Boundary::RaiseNetwork() {
     return sys::ErrnoError("isolation.loopback", "cannot raise the boundary's loopback device",
                            answer);
   }
+  for (int32_t& fd : report.ports) {
+    if (fd >= 0) {
+      port_sockets_.emplace_back(std::exchange(fd, -1));
+    }
+  }
+  for (uint32_t i = 0; i < kNameSockets; ++i) {
+    name_sockets_[i].Reset(report.names[i] < 0 ? -1 : std::exchange(report.names[i], -1));
+  }
   return {};
 }
 
@@ -342,14 +350,6 @@ Status Boundary::AwaitReady() {
           tmpfs_.emplace_back(fd);
         }
       }
-      for (const int32_t fd : shared_->report.ports) {
-        if (fd >= 0) {
-          port_sockets_.emplace_back(fd);
-        }
-      }
-      for (uint32_t i = 0; i < kNameSockets; ++i) {
-        name_sockets_[i].Reset(shared_->report.names[i] < 0 ? -1 : shared_->report.names[i]);
-      }
       return {};
     }
     return ExplainSetup(shared_->report, *plan_);
@@ -372,6 +372,15 @@ void Boundary::Forward(int signal) {
 }
 
 UniqueFd Boundary::TakePty() { return UniqueFd(std::exchange(shared_->report.pty_master, -1)); }
+
+UniqueFd Boundary::TakePortSocket() {
+  UniqueFd taken;
+  if (!port_sockets_.empty()) {
+    taken = std::move(port_sockets_.back());
+    port_sockets_.pop_back();
+  }
+  return taken;
+}
 
 std::vector<UniqueFd> Boundary::TakePortSockets() { return std::move(port_sockets_); }
 

@@ -240,9 +240,14 @@ void EgressProcess::Decide(const egress::AccessDecision& decision) {
                 MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
 }
 
+void EgressProcess::BeginEnd() {
+  if (running()) {
+    (void)Syscall(SYS_shutdown, control_.get(), SHUT_WR);
+  }
+}
+
 // Whether the process says, in time, that everything is written down.
 bool EgressProcess::HearEnd() {
-  (void)Syscall(SYS_shutdown, control_.get(), SHUT_WR);
   pollfd said{control_.get(), POLLIN, 0};
   char word = 'Q';
   // Notices that no one read are in front of it: two for each request at most.

@@ -53,7 +53,9 @@ class EgressProcess {
     EgressLog log;
     bool early = false;  // it was dead before it was told to end: the log may lack what it did last
   };
-  // Ends it, once nothing of the boundary is left. A process of its own is dead then, and is gone when this object is.
+  // Tells it to end and does not wait. Nothing of the boundary is left, and no decision comes any more.
+  void BeginEnd();
+  // Waits for its end, after BeginEnd. A process of its own is dead then, and is gone when this object is.
   End Finish();
 
   bool running() const { return static_cast<bool>(control_); }

@@ -26,17 +26,6 @@ constexpr const char* kDirect = "localhost,127.0.0.1,::1";
 constexpr std::array kProxyNames = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
                                     "http_proxy", "https_proxy", "all_proxy"};
 
-// Programs ask the boundary's resolver, which is there if the kernel can lead its answers to us. There is no search list.
-void AddResolver(isolation::BoundaryPlan& plan) {
-  plan.call_root.files.push_back(
-      {"/etc/resolv.conf", fmt::format("nameserver {}\n", policy::kResolverText), 0444});
-  for (isolation::PrivateFile& file : plan.root.files) {
-    if (file.at == "/etc/nsswitch.conf") {
-      file.content = isolation::SwitchWithNames();
-    }
-  }
-}
-
 std::string WhereOf(const EgressEntry& entry) {
   if (entry.host.empty()) {
     return "a request";  // that names no host, or none that can be one
@@ -136,15 +125,23 @@ void AddFailure(const EgressEntry& entry, RunOutcome& outcome) {
 
 }  // namespace
 
-Result<EgressProcess> StartEgress(const RunRequest& request, isolation::BoundaryPlan& plan) {
+// Programs ask the boundary's resolver, which is there if the kernel can lead its answers to us. There is no search list.
+void AddResolver(isolation::BoundaryPlan& plan) {
+  plan.call_root.files.push_back(
+      {"/etc/resolv.conf", fmt::format("nameserver {}\n", policy::kResolverText), 0444});
+  for (isolation::PrivateFile& file : plan.root.files) {
+    if (file.at == "/etc/nsswitch.conf") {
+      file.content = isolation::SwitchWithNames();
+    }
+  }
+}
+
+Result<EgressProcess> StartEgress(const RunRequest& request) {
   const policy::EgressTexts& grants = request.egress;
   EgressOrder order{grants, {}};
   TRY_ASSIGN(order.own, OwnAddresses());
-  TRY_ASSIGN(EgressProcess process, request.egress_door >= 0
-                                        ? EgressProcess::Ask(request.egress_door, order)
-                                        : EgressProcess::Start(order));
-  AddResolver(plan);
-  return process;
+  return request.egress_door >= 0 ? EgressProcess::Ask(request.egress_door, order)
+                                  : EgressProcess::Start(order);
 }
 
 void SetProxyVariables(isolation::Call& call) {
