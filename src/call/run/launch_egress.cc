@@ -17,6 +17,8 @@
 namespace coffer::call {
 namespace {
 
+constexpr Nanos kLeastPatience =
+    std::chrono::seconds(1);  // a busy machine starts a process in less
 constexpr long kMostListed = 256;
 constexpr const char* kOthers = "others";  // and port 0: what is beyond the list
 constexpr size_t kMostSaid = 10;
@@ -140,8 +142,11 @@ Result<EgressProcess> StartEgress(const RunRequest& request) {
   const policy::EgressTexts& grants = request.egress;
   EgressOrder order{grants, {}};
   TRY_ASSIGN(order.own, OwnAddresses());
-  return request.egress_door >= 0 ? EgressProcess::Ask(request.egress_door, order)
-                                  : EgressProcess::Start(order);
+  // The wall time begins with the command. A start that takes longer than that has failed too.
+  const Nanos patience =
+      std::clamp<Nanos>(request.envelope.limits.wall, kLeastPatience, EgressProcess::kMostPatience);
+  return request.egress_door >= 0 ? EgressProcess::Ask(request.egress_door, order, patience)
+                                  : EgressProcess::Start(order, patience);
 }
 
 void SetProxyVariables(isolation::Call& call) {
