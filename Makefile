@@ -194,7 +194,7 @@ bench-mcp:  ## measure MCP: first answer, calls over stdio, a wrapped server, 64
 bench-egress:  ## measure the way out: spliced and intercepted against direct and squid, latency, calls; writes docs/BENCHMARKS_EGRESS.md
 	@$(setup) bench-egress
 	@$(call configure,release)
-	@$(call compile,release) coffer cofferd bench_egress_peer bench_egress_role
+	@$(call compile,release) coffer cofferd bench_egress_peer bench_egress_role bench_egress_start
 	@python3 scripts/bench_egress.py build >docs/BENCHMARKS_EGRESS.md.new
 	@mv docs/BENCHMARKS_EGRESS.md.new docs/BENCHMARKS_EGRESS.md
 

@@ -33,10 +33,10 @@ function(coffer_add_seccomp_tables target)
       endif()
       set(generator "${PROJECT_BINARY_DIR}/seccomp_gen")
       set(generator_sources
-          "${folder}/gen/main.cc" "${folder}/profiles.cc" "${folder}/argument_rules.cc" "${folder}/identity_rules.cc" "${folder}/compile.cc"
+          "${folder}/gen/main.cc" "${folder}/profiles.cc" "${folder}/role_profiles.cc" "${folder}/argument_rules.cc" "${folder}/identity_rules.cc" "${folder}/compile.cc"
           "${folder}/emitter.cc" "${folder}/syscall_table.cc" "${source}/base/error.cc")
       set(generator_headers
-          "${folder}/gen/libseccomp_table.h" "${folder}/profile.h" "${folder}/argument_rules.h" "${folder}/identity_rules.h" "${folder}/compile.h"
+          "${folder}/gen/libseccomp_table.h" "${folder}/profile.h" "${folder}/role_profiles.h" "${folder}/argument_rules.h" "${folder}/identity_rules.h" "${folder}/compile.h"
           "${folder}/emitter.h" "${folder}/syscall_table.h" "${source}/policy/envelope.h" "${source}/policy/layer.h"
           "${source}/base/result.h" "${source}/base/error.h" "${source}/base/clock.h")
       add_custom_command(

@@ -5,11 +5,7 @@
 // namespace of its own. What is missing is the boundary around that namespace: a daemon runs 256 calls at the same time.
 //
 // Usage: bench_egress_role CALLS      prints the bytes of the role's own memory for each, and how many descriptors it has. Needs root.
-#include <net/if.h>
-#include <netinet/in.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -23,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/egress/namespace_listeners.h"
 #include "call/run/egress_messages.h"
 #include "call/run/egress_process.h"
 #include "daemon/call_egress_role.h"
@@ -53,37 +50,6 @@ long Descriptors(pid_t role) {
   return std::distance(begin(list), end(list));
 }
 
-void RaiseLoopback() {
-  const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  ifreq request{};
-  request.ifr_name[0] = 'l';
-  request.ifr_name[1] = 'o';
-  request.ifr_flags = IFF_UP;
-  if (::ioctl(socket.get(), SIOCSIFFLAGS, &request) != 0) {
-    Fail("lo");
-  }
-}
-
-UniqueFd Bound(int family, int type, uint16_t port) {
-  UniqueFd socket(::socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  sockaddr_in v4{};
-  v4.sin_family = AF_INET;
-  v4.sin_port = htons(port);
-  v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  sockaddr_in6 v6{};
-  v6.sin6_family = AF_INET6;
-  v6.sin6_port = htons(port);
-  v6.sin6_addr = in6addr_loopback;
-  const bool is_v6 = family == AF_INET6;
-  const auto* const address =
-      is_v6 ? reinterpret_cast<sockaddr*>(&v6) : reinterpret_cast<sockaddr*>(&v4);
-  if (::bind(socket.get(), address, is_v6 ? sizeof(v6) : sizeof(v4)) != 0 ||
-      (type == SOCK_STREAM && ::listen(socket.get(), 64) != 0)) {
-    Fail("listener");
-  }
-  return socket;
-}
-
 call::EgressProcess OpenCall(int door) {
   call::EgressOrder order;
   order.grants.allow = {"GET https://bench.test/**"};
@@ -91,16 +57,7 @@ call::EgressProcess OpenCall(int door) {
   if (!process.ok() || !process->AwaitAuthority().ok() || !process->AwaitReady().ok()) {
     Fail("the role takes no call");
   }
-  if (::unshare(CLONE_NEWNET) != 0) {
-    Fail("unshare");
-  }
-  RaiseLoopback();
-  egress::Listeners listeners;
-  listeners.proxy = Bound(AF_INET, SOCK_STREAM, 3128);
-  listeners.resolver = Bound(AF_INET, SOCK_DGRAM, 53);
-  listeners.redirect = Bound(AF_INET, SOCK_STREAM, 3129);
-  listeners.redirect6 = Bound(AF_INET6, SOCK_STREAM, 3129);
-  if (!process->GiveListeners(listeners).ok()) {
+  if (!process->GiveListeners(bench::MakeNetworkListeners()).ok()) {
     Fail("listeners");
   }
   return std::move(process).value();

@@ -133,13 +133,14 @@ Status ServedCall::Open(int order, egress::UpstreamTrust& trust, egress::CaStock
     }
     own.push_back(*address);
   }
-  TRY_ASSIGN(proxy_, egress::MakeProxy(
-                         loop_, grants_, trust, given.grants.upstream_ca, authorities,
-                         egress::AddressGuard(grants_.addresses, std::move(own)),
-                         [this](const egress::Traffic& traffic) { log_->Add(traffic); },
-                         [this](const egress::AccessNotice& notice) {
-                           return Say(call::EncodeNotice(notice)).ok();
-                         }));
+  TRY_ASSIGN(proxy_,
+             egress::MakeProxy(
+                 loop_, grants_, trust, given.grants.upstream_ca, authorities,
+                 egress::AddressGuard(grants_.addresses, std::move(own), egress::IsOwnAddressNow),
+                 [this](const egress::Traffic& traffic) { log_->Add(traffic); },
+                 [this](const egress::AccessNotice& notice) {
+                   return Say(call::EncodeNotice(notice)).ok();
+                 }));
   // Ahead of the confinement: the boundary is made with it.
   return Say("K" + proxy_->ca_certificate());
 }

@@ -7,18 +7,15 @@
 #include <linux/capability.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <iterator>
-#include <utility>
 #include <vector>
 
 #include "base/sys.h"
 #include "isolation/landlock.h"
-#include "isolation/seccomp/compile.h"
+#include "isolation/seccomp/builtin.h"
 #include "isolation/seccomp/install.h"
 
 namespace coffer::daemon {
@@ -52,96 +49,6 @@ Status LeaveCapabilities() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct none[2]{};
   return Must("cannot drop the capabilities", Syscall(SYS_capset, Arg(&header), Arg(none)));
-}
-
-// The default profile of boundaries, for a program that was trusted when it started.
-isolation::Profile FilterOf(RoleKind kind) {
-  isolation::Profile profile;
-  if (kind == RoleKind::kWarden) {
-    // Whatever it runs inherits this, so it refuses only what no process below may ever do.
-    profile.fallback = isolation::kAllow;
-    profile.beyond = isolation::kAllow;
-    for (const char* never : {"kexec_load",
-                              "kexec_file_load",
-                              "init_module",
-                              "finit_module",
-                              "delete_module",
-                              "reboot",
-                              "swapon",
-                              "swapoff",
-                              "acct",
-                              "quotactl",
-                              "quotactl_fd",
-                              "bpf",
-                              "perf_event_open",
-                              "ptrace",
-                              "process_vm_readv",
-                              "process_vm_writev",
-                              "userfaultfd",
-                              "iopl",
-                              "ioperm",
-                              "lookup_dcookie",
-                              "settimeofday",
-                              "clock_settime",
-                              "clock_adjtime",
-                              "adjtimex",
-                              "open_by_handle_at",
-                              "io_uring_setup",
-                              "io_uring_enter",
-                              "io_uring_register",
-                              "add_key",
-                              "request_key",
-                              "vhangup",
-                              "nfsservctl",
-                              "fanotify_init"}) {
-      profile.rules.push_back({never, isolation::FailWith(EPERM), {}});
-    }
-    return profile;
-  }
-  const bool gateway = kind == RoleKind::kGateway;
-  profile = isolation::BuiltinProfile(policy::SyscallProfile::kDefault,
-                                      {kind != RoleKind::kCompiler, gateway});
-  // New programs are not for these roles, nor is listening: what the gateway listens on was made before. The gateway
-  // reaches no host by itself; the egress role dials, TCP and what resolving names needs, and changes no file.
-  std::vector<std::string> needed;
-  std::vector<std::string> refused = {"execve", "execveat", "bind",  "listen",
-                                      "accept", "accept4",  "ptrace"};
-  if (gateway) {
-    refused = {"execve", "execveat", "socket", "bind", "listen", "ptrace", "connect"};
-    // sched_setattr is for the thread that answers probes; no privilege goes with it here.
-    needed = {"openat2", "renameat2", "sched_getattr", "sched_setattr"};
-  } else {
-    if (kind == RoleKind::kCallEgress) {
-      std::erase(refused, "accept4");  // on the listener that it is sent; it cannot make one
-    }
-    if (kind == RoleKind::kCompiler) {
-      refused.insert(refused.end(), {"socket", "socketpair", "connect"});
-      needed = {"openat2"};
-    }
-    for (const char* change :
-         {"rename",    "renameat", "renameat2", "link",      "linkat",   "symlink",
-          "symlinkat", "unlink",   "unlinkat",  "mkdir",     "mkdirat",  "rmdir",
-          "truncate",  "creat",    "mknod",     "mknodat",   "fchmodat", "chmod",
-          "fchownat",  "chown",    "lchown",    "utimensat", "kill",     "tkill"}) {
-      refused.emplace_back(change);
-    }
-  }
-  // In front of the profile's own rules: the first one that matches decides.
-  std::vector<isolation::Rule> rules;
-  rules.reserve(1 + refused.size() + needed.size() + profile.rules.size());
-  // Payloads may ask about the routes of their own network; here that would be the host's.
-  rules.push_back({"socket",
-                   isolation::FailWith(EAFNOSUPPORT),
-                   {{0, isolation::Compare::kEqual, AF_NETLINK, 0xffffffff}}});
-  for (std::string& name : refused) {
-    rules.push_back({std::move(name), isolation::FailWith(EPERM), {}});
-  }
-  for (std::string& name : needed) {
-    rules.push_back({std::move(name), isolation::kAllow, {}});
-  }
-  std::move(profile.rules.begin(), profile.rules.end(), std::back_inserter(rules));
-  profile.rules = std::move(rules);
-  return profile;
 }
 
 }  // namespace
@@ -210,9 +117,8 @@ Status EnterRole(RoleKind kind) {
   if (kind != RoleKind::kWarden || ::geteuid() != 0) {
     TRY(Must("cannot set no_new_privs", Syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)));
   }
-  TRY_ASSIGN(const std::vector<sock_filter> filter,
-             isolation::Compile(FilterOf(kind), isolation::NativeSyscalls()));
-  return Must("cannot install the role's filter", isolation::InstallFilterUnrecorded(filter));
+  return Must("cannot install the role's filter",
+              isolation::InstallFilterUnrecorded(isolation::RoleFilter(kind)));
 }
 
 }  // namespace coffer::daemon

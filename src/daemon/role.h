@@ -13,11 +13,11 @@
 #include <string>
 
 #include "base/result.h"
+#include "isolation/seccomp/role_profiles.h"
 
 namespace coffer::daemon {
 
-// kCallEgress dials for calls (egress_call.h, call_egress_role.h): it accepts on the listeners it was given.
-enum class RoleKind { kGateway, kEgress, kWarden, kCompiler, kCallEgress };
+using isolation::RoleKind;  // kCallEgress: egress_call.h, call_egress_role.h
 
 // Uids of our own that no distribution hands out; boundaries have theirs above 0x70000000 (ADR 4).
 inline constexpr uid_t kGatewayUid = 0x6fff0001;

@@ -21,9 +21,11 @@ namespace coffer::egress {
 
 class AddressGuard {
  public:
-  // `own` are the addresses of this host's interfaces; those on loopback need not be in it.
+  using IsOwn = bool (*)(const policy::IpAddress&);
+  // `own` are the addresses of this host's interfaces; those on loopback need not be in it. `is_own_now` is asked for those that are
+  // not: an interface may have got another address since. Null: none is asked.
   explicit AddressGuard(std::vector<policy::AddressRange> exceptions = {},
-                        std::vector<policy::IpAddress> own = {});
+                        std::vector<policy::IpAddress> own = {}, IsOwn is_own_now = nullptr);
 
   // Why `address`, found for `host`, may not be dialled; nothing if it may. Completes "ADDRESS is ...".
   std::optional<std::string> Object(const policy::HostName& host,
@@ -34,7 +36,12 @@ class AddressGuard {
 
   std::vector<policy::AddressRange> exceptions_;
   std::vector<policy::IpAddress> own_;
+  IsOwn is_own_now_;
 };
+
+// Whether this host has the address at this moment: the kernel would then reach it from that same address (a datagram socket is
+// connected, nothing is sent). True also if there is no socket to find out.
+bool IsOwnAddressNow(const policy::IpAddress& address);
 
 // Why a name may not even be resolved: localhost, metadata services. Nothing if it may.
 std::optional<std::string> ObjectToHostName(const policy::HostName& host);

@@ -93,6 +93,15 @@ uint32_t BorrowBoundaryUid(const UidRange& uids, BorrowedUid& borrowed) {
   return wanted;
 }
 
+constexpr int kSetupSeconds =
+    30;  // it takes a millisecond; a machine may be busy, but not for ever
+
+Error NotReady() {
+  return HostFault("isolation.init",
+                   fmt::format("the boundary was not ready within {} s", kSetupSeconds),
+                   "the host is overloaded, or a file system hangs");
+}
+
 }  // namespace
 
 void Boundary::Unmap::operator()(Shared* shared) const { ::munmap(shared, sizeof(Shared)); }
@@ -298,7 +307,11 @@ Status Boundary::RaiseNetwork() {
   ChildReport& report = shared_->report;
   pollfd life{pidfd_.get(), POLLIN, 0};
   const timespec now{};
+  const Nanos until = BootTime() + std::chrono::seconds(kSetupSeconds);
   while (!NetworkMade(report)) {
+    if (BootTime() > until) {
+      return NotReady();
+    }
     if (Syscall(SYS_ppoll, Arg(&life), 1, Arg(&now), 0, 0) == 1) {
       return {};  // it gave up: AwaitReady says why
     }
@@ -311,21 +324,27 @@ Status Boundary::RaiseNetwork() {
     return sys::ErrnoError("isolation.loopback", "cannot raise the boundary's loopback device",
                            answer);
   }
+  for (int32_t& fd : report.ports) {
+    if (fd >= 0) {
+      port_sockets_.emplace_back(std::exchange(fd, -1));
+    }
+  }
+  for (uint32_t i = 0; i < kNameSockets; ++i) {
+    name_sockets_[i].Reset(report.names[i] < 0 ? -1 : std::exchange(report.names[i], -1));
+  }
   return {};
 }
 
 Status Boundary::AwaitReady() {
   pollfd waits[2] = {{control_.get(), POLLIN, 0}, {pidfd_.get(), POLLIN, 0}};
   for (;;) {
-    const timespec patience{
-        30, 0};  // setup takes a millisecond; a machine may be busy, but not for ever
+    const timespec patience{kSetupSeconds, 0};
     const long answer = Syscall(SYS_ppoll, Arg(waits), 2, Arg(&patience), 0, 0);
     if (answer == -EINTR) {
       continue;
     }
     if (answer == 0) {
-      return HostFault("isolation.init", "the boundary was not ready within 30 s",
-                       "the host is overloaded, or a file system hangs");
+      return NotReady();
     }
     if (answer < 0) {
       return sys::ErrnoError("isolation.control", "cannot wait for the boundary's init", answer);
@@ -341,14 +360,6 @@ Status Boundary::AwaitReady() {
         if (fd >= 0) {
           tmpfs_.emplace_back(fd);
         }
-      }
-      for (const int32_t fd : shared_->report.ports) {
-        if (fd >= 0) {
-          port_sockets_.emplace_back(fd);
-        }
-      }
-      for (uint32_t i = 0; i < kNameSockets; ++i) {
-        name_sockets_[i].Reset(shared_->report.names[i] < 0 ? -1 : shared_->report.names[i]);
       }
       return {};
     }
@@ -372,6 +383,15 @@ void Boundary::Forward(int signal) {
 }
 
 UniqueFd Boundary::TakePty() { return UniqueFd(std::exchange(shared_->report.pty_master, -1)); }
+
+UniqueFd Boundary::TakePortSocket() {
+  UniqueFd taken;
+  if (!port_sockets_.empty()) {
+    taken = std::move(port_sockets_.back());
+    port_sockets_.pop_back();
+  }
+  return taken;
+}
 
 std::vector<UniqueFd> Boundary::TakePortSockets() { return std::move(port_sockets_); }
 

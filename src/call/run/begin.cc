@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "call/run/caught_signals.h"
-#include "call/run/launch_egress.h"
 
 namespace coffer::call {
 namespace {
@@ -28,10 +27,7 @@ Status Begin(const RunRequest& request, Begun& begun) {
   const Prepared nothing;  // no mounts
   TRY(ProbeCgroup(request, nothing, begun.cgroups, launched));
   TRY(MakeCgroup(request, nothing, begun.cgroups, launched));
-  if (!request.egress.empty()) {
-    TRY_ASSIGN(launched.egress, StartEgress(request, *launched.plan));
-  }
-  return SpawnInit(request, launched);
+  return SpawnInitAndEgress(request, launched);
 }
 
 // As if it had never begun: signals that wait are delivered.

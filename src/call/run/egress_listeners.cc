@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 
 #include "base/sys.h"
+#include "call/run/port_forwarder.h"
 #include "isolation/name_redirect.h"
 #include "policy/synthetic_block.h"
 
@@ -89,8 +90,14 @@ Status ListenInside(int socket, uint16_t port) {
   return Listen(socket);
 }
 
-Result<EgressListeners> ListenForEgress(UniqueFd proxy, UniqueFd redirect,
-                                        isolation::Boundary& boundary) {
+Result<EgressListeners> ListenForEgress(isolation::Boundary& boundary) {
+  UniqueFd proxy = boundary.TakePortSocket();
+  UniqueFd redirect = boundary.TakePortSocket();
+  if (!proxy || !redirect) {
+    return Internal("isolation.ports", "the boundary did not make the sockets for its network");
+  }
+  TRY(BoundSocket(proxy.get()));
+  TRY(BoundSocket(redirect.get()));
   EgressListeners listeners;
   TRY(ListenInside(proxy.get(), kEgressPort));
   listeners.sockets.proxy = std::move(proxy);

@@ -26,9 +26,9 @@ struct EgressListeners {
   std::string ipv4_only;        // why there is no redirect of IPv6; empty: there is, or none at all
 };
 
-// For a boundary that is ready and has not started. The first two are TCP sockets of its network.
-Result<EgressListeners> ListenForEgress(UniqueFd proxy, UniqueFd redirect,
-                                        isolation::Boundary& boundary);
+// For a boundary that is admitted and has not started: beside its init, which has most of its way still before it. Nothing connects
+// before the boundary starts. Takes kEgressSockets of its TCP sockets. Fails too if init gave up; AwaitReady then says why.
+Result<EgressListeners> ListenForEgress(isolation::Boundary& boundary);
 
 // Binds to `port` of the boundary's loopback and listens.
 Status ListenInside(int socket, uint16_t port);

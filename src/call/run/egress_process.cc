@@ -31,9 +31,8 @@ namespace {
 using raw::Arg;
 using raw::Syscall;
 
-constexpr int kReadyMillis = 20000;  // a loaded machine; it dies much earlier if it fails
-constexpr int kMostNotices = 100;    // more than a process sends
-constexpr int kEndMillis = 3000;     // to write down what it had open
+constexpr int kMostNotices = 100;  // more than a process sends
+constexpr int kEndMillis = 3000;   // to write down what it had open
 
 Error EgressError(const char* what, long answer) {
   return sys::ErrnoError("egress.process", what, answer);
@@ -102,11 +101,13 @@ bool TakePlaces(int control, int grants, int log) {
 
 EgressProcess::EgressProcess(EgressProcess&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
+      ready_by_(other.ready_by_),
       control_(std::move(other.control_)),
       log_(std::move(other.log_)) {}
 
 EgressProcess& EgressProcess::operator=(EgressProcess&& other) noexcept {
   std::swap(pid_, other.pid_);
+  std::swap(ready_by_, other.ready_by_);
   std::swap(control_, other.control_);
   std::swap(log_, other.log_);
   return *this;
@@ -143,8 +144,9 @@ Result<EgressProcess::Given> EgressProcess::MakeChannel(const EgressOrder& order
   return given;
 }
 
-Result<EgressProcess> EgressProcess::Ask(int door, const EgressOrder& order) {
+Result<EgressProcess> EgressProcess::Ask(int door, const EgressOrder& order, Nanos patience) {
   EgressProcess process;
+  process.ready_by_ = BootTime() + patience;
   TRY_ASSIGN(const Given given, process.MakeChannel(order));
   // Never waits: a role that takes no calls must not hold up the supervisor.
   const long sent = SendPassedFds(
@@ -156,7 +158,7 @@ Result<EgressProcess> EgressProcess::Ask(int door, const EgressOrder& order) {
   return process;
 }
 
-Result<EgressProcess> EgressProcess::Start(const EgressOrder& order) {
+Result<EgressProcess> EgressProcess::Start(const EgressOrder& order, Nanos patience) {
   TRY_ASSIGN(const std::vector<std::string> places, DaemonPlaces());
   bool found = false;
   for (const std::string& place : places) {
@@ -167,6 +169,7 @@ Result<EgressProcess> EgressProcess::Start(const EgressOrder& order) {
                      "install both; `make all` builds them");
   }
   EgressProcess process;
+  process.ready_by_ = BootTime() + patience;
   TRY_ASSIGN(const Given given, process.MakeChannel(order));
   // Of the environment only what says which certificates this host trusts. No search list: a name that is not there must
   // not become a query for another one. A resolver that does not answer has 8 s.
@@ -190,16 +193,21 @@ Result<EgressProcess> EgressProcess::Start(const EgressOrder& order) {
   return process;
 }
 
-// A message that begins with `word`; what follows it. The CA may not have been waited for.
+// A message that begins with `word`; what follows it. The CA may not have been waited for. However many messages come, the time until
+// the process is ready is one.
 Result<std::string> EgressProcess::Await(char word) {
-  pollfd ready{control_.get(), POLLIN, 0};
   std::string message(kMostCaBytes, '\0');
   long got = 0;
   do {
-    got = ::poll(&ready, 1, kReadyMillis) != 1
-              ? 0
-              : Syscall(SYS_recvfrom, control_.get(), Arg(message.data()), message.size(),
-                        MSG_DONTWAIT, 0, 0);
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(ready_by_ - BootTime()).count();
+    pollfd ready{control_.get(), POLLIN, 0};
+    if (left <= 0 || ::poll(&ready, 1, static_cast<int>(left)) == 0) {
+      return HostFault("egress.start", "the egress process was not ready in time",
+                       "the host is overloaded, or the process hangs: call once more");
+    }
+    got = Syscall(SYS_recvfrom, control_.get(), Arg(message.data()), message.size(), MSG_DONTWAIT,
+                  0, 0);
   } while (got > 0 && message[0] == 'K' && word == 'R');
   if (got <= 0 || (message[0] != word && message[0] != 'E')) {
     return HostFault("egress.start", "the egress process did not start",
@@ -240,9 +248,14 @@ void EgressProcess::Decide(const egress::AccessDecision& decision) {
                 MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
 }
 
+void EgressProcess::BeginEnd() {
+  if (running()) {
+    (void)Syscall(SYS_shutdown, control_.get(), SHUT_WR);
+  }
+}
+
 // Whether the process says, in time, that everything is written down.
 bool EgressProcess::HearEnd() {
-  (void)Syscall(SYS_shutdown, control_.get(), SHUT_WR);
   pollfd said{control_.get(), POLLIN, 0};
   char word = 'Q';
   // Notices that no one read are in front of it: two for each request at most.

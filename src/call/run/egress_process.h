@@ -11,9 +11,11 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <optional>
 #include <string>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "call/run/egress_messages.h"
@@ -30,10 +32,13 @@ class EgressProcess {
   EgressProcess& operator=(EgressProcess&& other) noexcept;
   ~EgressProcess();  // ends it, or what the role does for this call
 
-  // Does not wait for it. Fails if there is no cofferd.
-  static Result<EgressProcess> Start(const EgressOrder& order);
+  // A loaded machine; a process that fails dies much earlier.
+  static constexpr Nanos kMostPatience = std::chrono::seconds(20);
+  // Does not wait for it. Fails if there is no cofferd. A process that is not ready when `patience` is over counts as failed.
+  static Result<EgressProcess> Start(const EgressOrder& order, Nanos patience = kMostPatience);
   // The role at the other end of `door`, which the caller owns, serves the call. Does not wait for it.
-  static Result<EgressProcess> Ask(int door, const EgressOrder& order);
+  static Result<EgressProcess> Ask(int door, const EgressOrder& order,
+                                   Nanos patience = kMostPatience);
 
   // Waits for the certificate of the boundary's CA in PEM, or "" if no rule needs one. Not after AwaitReady.
   Result<std::string> AwaitAuthority() { return Await('K'); }
@@ -53,7 +58,9 @@ class EgressProcess {
     EgressLog log;
     bool early = false;  // it was dead before it was told to end: the log may lack what it did last
   };
-  // Ends it, once nothing of the boundary is left. A process of its own is dead then, and is gone when this object is.
+  // Tells it to end and does not wait. Nothing of the boundary is left, and no decision comes any more.
+  void BeginEnd();
+  // Waits for its end, after BeginEnd. A process of its own is dead then, and is gone when this object is.
   End Finish();
 
   bool running() const { return static_cast<bool>(control_); }
@@ -67,6 +74,7 @@ class EgressProcess {
   bool HearEnd();
 
   pid_t pid_ = -1;  // of a process of its own
+  Nanos ready_by_{0};
   UniqueFd control_;
   UniqueFd log_;
 };

@@ -12,6 +12,7 @@
 
 #include "base/sys.h"
 #include "call/run/begin.h"
+#include "call/run/egress_listeners.h"
 #include "call/run/launch_cgroups.h"
 #include "call/run/launch_egress.h"
 #include "call/run/launch_filter.h"
@@ -161,10 +162,24 @@ isolation::BoundaryPlan BeginPlan(const RunRequest& request) {
   return plan;
 }
 
-Status SpawnInit(const RunRequest& request, Launched& launched) {
+// A process of the call's own takes longest, so it begins before init. The role of the daemon has answered long before its answer
+// is needed: it is asked while init works.
+Status SpawnInitAndEgress(const RunRequest& request, Launched& launched) {
+  const bool has_egress = !request.egress.empty();
+  const bool asks_role = has_egress && request.egress_door >= 0;
+  if (has_egress) {
+    AddResolver(*launched.plan);
+  }
+  if (has_egress && !asks_role) {
+    TRY_ASSIGN(launched.egress, StartEgress(request));
+  }
   TRY_ASSIGN(isolation::Boundary spawned, isolation::Boundary::Spawn(*launched.plan, request.own));
   launched.boundary = std::make_unique<isolation::Boundary>(std::move(spawned));
-  return launched.boundary->Identify();
+  TRY(launched.boundary->Identify());
+  if (asks_role) {
+    TRY_ASSIGN(launched.egress, StartEgress(request));
+  }
+  return {};
 }
 
 Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
@@ -221,13 +236,10 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   // child from before would stand in its way, other processes of ours. Then init and its user.
   if (begun == nullptr) {
     TRY(MakeCgroup(request, prepared, cgroups, launched));
-    if (has_egress) {
-      TRY_ASSIGN(launched.egress, StartEgress(request, *launched.plan));
-    }
     if (request.tools_server != nullptr) {
       TRY(request.tools_server->Start());
     }
-    TRY(SpawnInit(request, launched));
+    TRY(SpawnInitAndEgress(request, launched));
   }
 
   // What it gets from us.
@@ -255,6 +267,10 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   TRY(boundary.Admit(launched.cgroup.tasks_fds(), cgroups.rlimits));
   TRY(StartDiskWatches(request, prepared, launched));
 
+  // Beside init, which gives up its powers meanwhile. Why init failed, if it did, is said first.
+  Result<EgressListeners> listeners =
+      has_egress ? ListenForEgress(boundary) : Result<EgressListeners>(EgressListeners());
+
   // It is confined and waits. It starts only if it is what it should be.
   TRY(boundary.AwaitReady());
   if (options.probe) {
@@ -266,11 +282,13 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   if (launched.plan->port_sockets > 0) {
     TRY_ASSIGN(launched.ports, SessionPorts::Open(request, boundary));
   }
+  if (!listeners.ok()) {
+    return std::move(listeners.error());
+  }
   if (has_egress) {
-    EgressListeners listeners = launched.ports.TakeEgressListeners();
-    launched.not_transparent = std::move(listeners.not_transparent);
-    launched.ipv4_only = std::move(listeners.ipv4_only);
-    TRY(OpenEgress(std::move(listeners.sockets), launched.egress));
+    launched.not_transparent = std::move(listeners->not_transparent);
+    launched.ipv4_only = std::move(listeners->ipv4_only);
+    TRY(OpenEgress(std::move(listeners->sockets), launched.egress));
   }
   if (request.tools_server != nullptr) {
     TRY_ASSIGN(UniqueFd listener, ListenForTools(boundary));

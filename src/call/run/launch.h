@@ -49,8 +49,9 @@ struct LaunchOptions {
 Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
                         const LaunchOptions& options, Begun* begun);
 
-// The steps that can be taken before the command is known: the first half of a container's plan, and init with its user.
+// The steps that can be taken before the command is known: the first half of a container's plan, and init with its user, and with the
+// egress process of a call that has network.
 isolation::BoundaryPlan BeginPlan(const RunRequest& request);
-Status SpawnInit(const RunRequest& request, Launched& launched);
+Status SpawnInitAndEgress(const RunRequest& request, Launched& launched);
 
 }  // namespace coffer::call

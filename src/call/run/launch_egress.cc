@@ -17,6 +17,8 @@
 namespace coffer::call {
 namespace {
 
+constexpr Nanos kLeastPatience =
+    std::chrono::seconds(1);  // a busy machine starts a process in less
 constexpr long kMostListed = 256;
 constexpr const char* kOthers = "others";  // and port 0: what is beyond the list
 constexpr size_t kMostSaid = 10;
@@ -25,17 +27,6 @@ constexpr size_t kMostSaid = 10;
 constexpr const char* kDirect = "localhost,127.0.0.1,::1";
 constexpr std::array kProxyNames = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
                                     "http_proxy", "https_proxy", "all_proxy"};
-
-// Programs ask the boundary's resolver, which is there if the kernel can lead its answers to us. There is no search list.
-void AddResolver(isolation::BoundaryPlan& plan) {
-  plan.call_root.files.push_back(
-      {"/etc/resolv.conf", fmt::format("nameserver {}\n", policy::kResolverText), 0444});
-  for (isolation::PrivateFile& file : plan.root.files) {
-    if (file.at == "/etc/nsswitch.conf") {
-      file.content = isolation::SwitchWithNames();
-    }
-  }
-}
 
 std::string WhereOf(const EgressEntry& entry) {
   if (entry.host.empty()) {
@@ -136,15 +127,26 @@ void AddFailure(const EgressEntry& entry, RunOutcome& outcome) {
 
 }  // namespace
 
-Result<EgressProcess> StartEgress(const RunRequest& request, isolation::BoundaryPlan& plan) {
+// Programs ask the boundary's resolver, which is there if the kernel can lead its answers to us. There is no search list.
+void AddResolver(isolation::BoundaryPlan& plan) {
+  plan.call_root.files.push_back(
+      {"/etc/resolv.conf", fmt::format("nameserver {}\n", policy::kResolverText), 0444});
+  for (isolation::PrivateFile& file : plan.root.files) {
+    if (file.at == "/etc/nsswitch.conf") {
+      file.content = isolation::SwitchWithNames();
+    }
+  }
+}
+
+Result<EgressProcess> StartEgress(const RunRequest& request) {
   const policy::EgressTexts& grants = request.egress;
   EgressOrder order{grants, {}};
   TRY_ASSIGN(order.own, OwnAddresses());
-  TRY_ASSIGN(EgressProcess process, request.egress_door >= 0
-                                        ? EgressProcess::Ask(request.egress_door, order)
-                                        : EgressProcess::Start(order));
-  AddResolver(plan);
-  return process;
+  // The wall time begins with the command. A start that takes longer than that has failed too.
+  const Nanos patience =
+      std::clamp<Nanos>(request.envelope.limits.wall, kLeastPatience, EgressProcess::kMostPatience);
+  return request.egress_door >= 0 ? EgressProcess::Ask(request.egress_door, order, patience)
+                                  : EgressProcess::Start(order, patience);
 }
 
 void SetProxyVariables(isolation::Call& call) {

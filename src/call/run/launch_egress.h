@@ -16,8 +16,10 @@
 
 namespace coffer::call {
 
-// Starts the process and does not wait for it. Adds the resolver to both halves of `plan`, so it comes before init.
-Result<EgressProcess> StartEgress(const RunRequest& request, isolation::BoundaryPlan& plan);
+// To both halves of `plan`, so it comes before init.
+void AddResolver(isolation::BoundaryPlan& plan);
+// Starts the process, or asks the daemon's role, and does not wait for it.
+Result<EgressProcess> StartEgress(const RunRequest& request);
 
 // The variables that lead programs to the proxy.
 void SetProxyVariables(isolation::Call& call);
@@ -25,7 +27,7 @@ void SetProxyVariables(isolation::Call& call);
 // For a boundary that is ready and has not started. The process is ready, and serves `listeners`.
 Status OpenEgress(egress::Listeners listeners, EgressProcess& process);
 
-// After the boundary's end: the connections, the denials, and a note for each thing that was refused.
+// After the boundary's end and BeginEnd: the connections, the denials, and a note for each thing that was refused.
 // An error if the process ended too early.
 Status SettleEgress(EgressProcess& process, RunOutcome& outcome);
 

@@ -21,7 +21,6 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
-#include "call/run/egress_listeners.h"
 #include "call/run/published_ports.h"
 #include "call/run/run_request.h"
 #include "isolation/boundary.h"
@@ -43,17 +42,15 @@ class SessionPorts {
   SessionPorts& operator=(SessionPorts&& other) noexcept;
   ~SessionPorts();  // ends the forwarder
 
-  // For a boundary that is ready and has not started. The payload finds every forwarded port listening.
+  // For a boundary that is ready and has not started. Those for egress are taken already. The payload finds every forwarded port
+  // listening.
   static Result<SessionPorts> Open(const RunRequest& request, isolation::Boundary& boundary);
 
   const std::vector<RunRequest::Publish>& published() const { return published_.ports(); }
-  // For a call with --allow. Given away once.
-  EgressListeners TakeEgressListeners() { return std::move(egress_); }
 
  private:
   UniqueFd life_;  // closed with us: then other processes' forwarders forget this call
   PublishedPorts published_;
-  EgressListeners egress_;
   pid_t forwarder_ = -1;
 };
 

@@ -299,6 +299,8 @@ RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, std::optio
   if (held) {
     outcome.receipt.access = held->Finish();
   }
+  launched->egress.BeginEnd();
+  Status emptied = launched->cgroup.Remove();  // beside the end of the egress process
   if (launched->egress.running()) {
     egress = SettleEgress(launched->egress, outcome);
   }
@@ -314,8 +316,8 @@ RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, std::optio
   if (Status removed = launched->scratch.Remove(); !removed.ok()) {
     return Refuse(std::move(outcome), std::move(removed.error()));
   }
-  if (Status removed = launched->cgroup.Remove(); !removed.ok()) {
-    return Refuse(std::move(outcome), std::move(removed.error()));
+  if (!emptied.ok()) {
+    return Refuse(std::move(outcome), std::move(emptied.error()));
   }
   // seal
   outcome.receipt.finished_at = WallTime();

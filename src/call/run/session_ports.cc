@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/sys.h"
+#include "call/run/egress_listeners.h"
 #include "call/run/port_forwarder.h"
 #include "isolation/child/report.h"
 #include "isolation/seccomp/compile.h"
@@ -180,13 +181,11 @@ uint32_t PortSocketsOf(const RunRequest& request) {
 SessionPorts::SessionPorts(SessionPorts&& other) noexcept
     : life_(std::move(other.life_)),
       published_(std::move(other.published_)),
-      egress_(std::move(other.egress_)),
       forwarder_(std::exchange(other.forwarder_, -1)) {}
 
 SessionPorts& SessionPorts::operator=(SessionPorts&& other) noexcept {
   std::swap(life_, other.life_);
   std::swap(published_, other.published_);
-  std::swap(egress_, other.egress_);
   std::swap(forwarder_, other.forwarder_);
   return *this;
 }
@@ -201,18 +200,11 @@ SessionPorts::~SessionPorts() {
 Result<SessionPorts> SessionPorts::Open(const RunRequest& request, isolation::Boundary& boundary) {
   SessionPorts ports;
   std::vector<UniqueFd> sockets = boundary.TakePortSockets();
-  if (sockets.size() != PortSocketsOf(request)) {
+  if (sockets.size() + (request.egress.empty() ? 0 : kEgressSockets) != PortSocketsOf(request)) {
     return Internal("isolation.ports", "the boundary did not make the sockets for its ports");
   }
   for (const UniqueFd& socket : sockets) {
     TRY(BoundSocket(socket.get()));
-  }
-  if (!request.egress.empty()) {
-    UniqueFd proxy = std::move(sockets.back());
-    sockets.pop_back();
-    UniqueFd redirect = std::move(sockets.back());
-    sockets.pop_back();
-    TRY_ASSIGN(ports.egress_, ListenForEgress(std::move(proxy), std::move(redirect), boundary));
   }
   if (!request.forwards.empty()) {
     TRY_ASSIGN(sys::Pipe life, sys::MakePipe());

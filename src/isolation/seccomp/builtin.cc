@@ -8,7 +8,7 @@
 namespace coffer::isolation {
 namespace {
 
-// Defines kSyscallNames, kSyscallsByName, kSyscallsByNumber, kAuditArch, kHasX32, kProgramN and kPrograms.
+// Defines kSyscallNames, kSyscallsByName, kSyscallsByNumber, kAuditArch, kHasX32, kProgramN, kPrograms and kRolePrograms.
 #include "isolation/seccomp/builtin.inc"
 
 constexpr SyscallTable kNativeSyscalls = {kAuditArch, kHasX32, kSyscallNames, kSyscallsByName,
@@ -22,6 +22,12 @@ std::span<const sock_filter> BuiltinFilter(policy::SyscallProfile profile, Filte
     return {};
   }
   return kPrograms[row][IndexOf(options)];
+}
+
+std::span<const sock_filter> RoleFilter(RoleKind kind) {
+  static_assert(kRolePrograms.size() == kRoleKinds);
+  const auto row = static_cast<size_t>(kind);
+  return row < kRolePrograms.size() ? kRolePrograms[row] : std::span<const sock_filter>();
 }
 
 const SyscallTable& NativeSyscalls() { return kNativeSyscalls; }

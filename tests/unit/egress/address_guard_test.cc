@@ -142,5 +142,29 @@ TEST(AddressGuard, NamesThatAreNeverResolved) {
   }
 }
 
+// The list was made when the call began. An address that the host has got since is asked for.
+TEST(AddressGuard, AnAddressThatIsOwnByNowIsRefused) {
+  const auto is_own = [](const IpAddress& address) { return address.text() == "8.8.4.8"; };
+  const AddressGuard guard({}, {Address("8.8.4.4")}, is_own);
+  EXPECT_EQ(guard.Object(Host("a.test"), Address("8.8.4.4")), "an address of this host");
+  EXPECT_EQ(guard.Object(Host("a.test"), Address("8.8.4.8")), "an address of this host");
+  EXPECT_EQ(guard.Object(Host("a.test"), Address("::ffff:8.8.4.8")), "an address of this host");
+  EXPECT_EQ(guard.Object(Host("a.test"), Address("8.8.4.9")), std::nullopt);
+  EXPECT_EQ(
+      AddressGuard(Ranges({"8.8.4.8/32"}), {}, is_own).Object(Host("a.test"), Address("8.8.4.8")),
+      std::nullopt);
+  EXPECT_NE(
+      AddressGuard(Ranges({"8.8.4.0/24"}), {}, is_own).Object(Host("a.test"), Address("8.8.4.8")),
+      std::nullopt)
+      << "not by its number";
+}
+
+TEST(AddressGuard, TheKernelSaysWhichAddressesAreOwn) {
+  EXPECT_TRUE(IsOwnAddressNow(Address("127.0.0.1")));
+  EXPECT_TRUE(IsOwnAddressNow(Address("127.0.0.9")));
+  EXPECT_FALSE(IsOwnAddressNow(Address("192.0.2.1")));
+  EXPECT_FALSE(IsOwnAddressNow(Address("2001:db8::1")));
+}
+
 }  // namespace
 }  // namespace coffer::egress

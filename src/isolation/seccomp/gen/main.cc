@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes builtin.inc: the tables of names and the finished filters of every profile, for both architectures.
+// Writes builtin.inc: the tables of names and the finished filters of every profile and role, for both architectures.
 //
 // Runs on the machine that builds, which need not be the one the program is for. What it prints tells which names of
 // the profiles the installed libseccomp has never heard of; those calls are refused (ENOSYS, if they are newer than
@@ -9,6 +9,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "isolation/seccomp/compile.h"
 #include "isolation/seccomp/gen/libseccomp_table.h"
 #include "isolation/seccomp/profile.h"
+#include "isolation/seccomp/role_profiles.h"
 
 namespace coffer::isolation {
 namespace {
@@ -53,30 +55,47 @@ void WriteTable(std::FILE* out, const SyscallTable& table) {
   WriteEntries(out, "kSyscallsByNumber", table.by_number);
 }
 
-// Options that make no difference share one program.
-bool WritePrograms(std::FILE* out, const SyscallTable& table) {
-  std::map<std::string, int> known;
+// Writes programs under names of their own. Equal ones share one.
+class ProgramWriter {
+ public:
+  ProgramWriter(std::FILE* out, const SyscallTable& table) : out_(out), table_(table) {}
+
+  // The name of the program's array, or nothing if the profile cannot be compiled.
+  std::optional<std::string> Write(const Profile& profile) {
+    const auto program = Compile(profile, table_);
+    if (!program.ok()) {
+      std::fprintf(stderr, "seccomp tables: %s\n", program.error().message.c_str());
+      return std::nullopt;
+    }
+    std::string text;
+    for (const sock_filter& line : *program) {
+      text += "{" + std::to_string(line.code) + "," + std::to_string(line.jt) + "," +
+              std::to_string(line.jf) + "," + std::to_string(line.k) + "u},\n";
+    }
+    const auto [entry, fresh] = known_.emplace(text, static_cast<int>(known_.size()));
+    std::string name = "kProgram" + std::to_string(entry->second);
+    if (fresh) {
+      std::fprintf(out_, "constexpr sock_filter %s[] = {\n%s};\n", name.c_str(), text.c_str());
+    }
+    return name;
+  }
+
+ private:
+  std::FILE* out_;
+  const SyscallTable& table_;
+  std::map<std::string, int> known_;
+};
+
+bool WritePrograms(std::FILE* out, ProgramWriter& writer) {
   std::string matrix;
   for (const policy::SyscallProfile profile : kProfiles) {
     matrix += "  {{";
     for (unsigned bits = 0; bits < kFilterOptionSets; ++bits) {
-      const FilterOptions options = FilterOptionsOf(bits);
-      const auto program = Compile(BuiltinProfile(profile, options), table);
-      if (!program.ok()) {
-        std::fprintf(stderr, "seccomp tables: %s\n", program.error().message.c_str());
+      const auto name = writer.Write(BuiltinProfile(profile, FilterOptionsOf(bits)));
+      if (!name) {
         return false;
       }
-      std::string text;
-      for (const sock_filter& line : *program) {
-        text += "{" + std::to_string(line.code) + "," + std::to_string(line.jt) + "," +
-                std::to_string(line.jf) + "," + std::to_string(line.k) + "u},\n";
-      }
-      const auto [entry, fresh] = known.emplace(text, static_cast<int>(known.size()));
-      if (fresh) {
-        std::fprintf(out, "constexpr sock_filter kProgram%d[] = {\n%s};\n", entry->second,
-                     text.c_str());
-      }
-      matrix += "kProgram" + std::to_string(entry->second) + ", ";
+      matrix += *name + ", ";
     }
     matrix += "}},\n";
   }
@@ -86,6 +105,22 @@ bool WritePrograms(std::FILE* out, const SyscallTable& table) {
       "constexpr std::array<std::array<std::span<const sock_filter>, %u>, %zu> kPrograms = "
       "{{\n%s}};\n",
       kFilterOptionSets, kProfiles.size(), matrix.c_str());
+  return true;
+}
+
+bool WriteRoles(std::FILE* out, ProgramWriter& writer) {
+  std::string row;
+  for (size_t kind = 0; kind < kRoleKinds; ++kind) {
+    const auto name = writer.Write(RoleProfile(static_cast<RoleKind>(kind)));
+    if (!name) {
+      return false;
+    }
+    row += *name + ", ";
+  }
+  std::fprintf(out,
+               "// [RoleKind]\n"
+               "constexpr std::array<std::span<const sock_filter>, %zu> kRolePrograms = {{%s}};\n",
+               kRoleKinds, row.c_str());
   return true;
 }
 
@@ -128,7 +163,8 @@ int Generate(const char* path) {
     tables.push_back(owners[i].table());
     std::fprintf(out, "#%s defined(%s)\n", i == 0 ? "if" : "elif", kTargets[i].macro);
     WriteTable(out, tables[i]);
-    ok = WritePrograms(out, tables[i]) && ok;
+    ProgramWriter writer(out, tables[i]);
+    ok = WritePrograms(out, writer) && WriteRoles(out, writer) && ok;
   }
   std::fprintf(out, "#else\n#error \"no seccomp tables for this architecture\"\n#endif\n");
   ReportUnknown(tables);

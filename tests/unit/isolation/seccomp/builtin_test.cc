@@ -29,6 +29,18 @@ TEST(Builtin, ProgramsAreWhatTheCompilerMakesNow) {
   }
 }
 
+TEST(Builtin, FiltersOfRolesAreWhatTheCompilerMakesNow) {
+  for (size_t row = 0; row < kRoleKinds; ++row) {
+    const auto kind = static_cast<RoleKind>(row);
+    const auto fresh = Compile(RoleProfile(kind), NativeSyscalls());
+    ASSERT_TRUE(fresh.ok());
+    const std::span<const sock_filter> built = RoleFilter(kind);
+    ASSERT_EQ(built.size(), fresh->size());
+    EXPECT_EQ(std::memcmp(built.data(), fresh->data(), built.size_bytes()), 0);
+  }
+  EXPECT_TRUE(RoleFilter(static_cast<RoleKind>(kRoleKinds)).empty());
+}
+
 TEST(Builtin, ImportedHasNoProgram) {
   EXPECT_TRUE(BuiltinFilter(SyscallProfile::kImported, {}).empty());
 }
