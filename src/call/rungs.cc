@@ -15,6 +15,7 @@
 #include "call/outer_call.h"
 #include "call/redact.h"
 #include "call/refusals.h"
+#include "call/relay_memory.h"
 #include "call/replay.h"
 #include "call/request_terms.h"
 #include "call/run/run_profile.h"
@@ -202,8 +203,9 @@ std::optional<ToolReply> Ladder::CheckHost(Asked& asked) {
       *repeated) {
     return std::nullopt;
   }
-  HostBudget::Answer taken = options_.budget->Take(asked.admit.identity.tenant,
-                                                   asked.evaluation->run.envelope.limits.memory);
+  const RunRequest& run = asked.evaluation->run;
+  const uint64_t memory = run.envelope.limits.memory + (run.tools.empty() ? 0 : kRelayMemory);
+  HostBudget::Answer taken = options_.budget->Take(asked.admit.identity.tenant, memory);
   if (taken.seat == nullptr) {
     ToolReply reply =
         ReplyOf(ToolRefusal::kRateLimited, Refused("policy.host", taken.reason, "try again later"));
