@@ -269,7 +269,8 @@ std::optional<ToolReply> Ladder::Decide(Asked& asked) {
         Ending::kRefused, call.receipt, ToolRefusal::kDenied,
         Refused("policy.calls", "nothing here serves the tools of [calls] inside a call"));
   }
-  call.receipt.envelope_id = policy::EnvelopeId(call.run.envelope);
+  asked.envelope = policy::CanonicalForm(call.run.envelope);
+  call.receipt.envelope_id = HashOf(asked.envelope);
   call.receipt.blast_radius = asked.evaluation->blast_radius;
   return std::nullopt;
 }
@@ -289,9 +290,9 @@ std::optional<ToolReply> Ladder::Rehearse(Asked& asked) {
 }
 
 std::optional<ToolReply> Ladder::Record(Asked& asked) {
-  const Recorder::Allowed allowed{policy::CanonicalForm(asked.call.tool->manifest),
-                                  policy::CanonicalForm(asked.call.run.envelope)};
-  if (const Status recorded = recorder_.Start(asked.call.receipt, allowed); !recorded.ok()) {
+  if (const Status recorded =
+          recorder_.Start(asked.call.receipt, {asked.call.tool->form, std::move(asked.envelope)});
+      !recorded.ok()) {
     return Refuse(Ending::kRefusedForNow, asked.call.receipt, ToolRefusal::kFailed,
                   recorded.error());
   }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/ascii.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "gateway/mcp/foreign_tools.h"
 #include "gateway/mcp/stranger_text.h"
@@ -88,9 +89,10 @@ Result<std::shared_ptr<const policy::Tool>> MakeTool(const policy::Manifest& ser
     }
   }
   manifest.run.stdin_word = policy::Word{policy::WordKind::kAllArguments, "", {}};
-  const std::string hash = policy::ManifestHash(manifest);
-  return std::make_shared<const policy::Tool>(
-      policy::Tool{std::move(manifest), std::move(compiled), std::nullopt, hash});
+  std::string form = policy::CanonicalForm(manifest);
+  std::string hash = HashOf(form);
+  return std::make_shared<const policy::Tool>(policy::Tool{
+      std::move(manifest), std::move(compiled), std::nullopt, std::move(form), std::move(hash)});
 }
 
 Result<ForeignPrompt> ReadPrompt(const Json& given, const std::string& exported,
