@@ -23,9 +23,16 @@ Result<std::string> CanonicalReceipt(std::string_view text);
 // "sha256:<hex>" of the canonical form: ReceiptRecord::body.
 Result<std::string> BodyHash(std::string_view text);
 
-// `at` is what Append answered for the ReceiptRecord with this text's BodyHash. The result is laid out as FormatReceipt
-// does it.
-Result<std::string> SealReceipt(std::string_view text, const Appended& at, const Log& log);
+// A receipt on its way into the log.
+struct ReceiptBody {
+  std::string text;       // as FormatReceipt wrote it
+  std::string canonical;  // what is hashed and signed
+  std::string hash;       // ReceiptRecord::body
+};
+Result<ReceiptBody> MakeBody(std::string text);
+
+// `at` is what Append answered for the ReceiptRecord with this body's hash. The result is laid out as FormatReceipt does it.
+Result<std::string> SealReceipt(const ReceiptBody& body, const Appended& at, const Log& log);
 
 // Not an Error with kRefused: every word of the receipt is as it was when it was sealed, and the log held it.
 Status VerifyReceipt(std::string_view text, const PublicKey& key);

@@ -25,5 +25,7 @@ class Sha256 {
 };
 
 std::string HashOf(std::string_view bytes);
+// The same of both, by HMAC: without the key it says nothing of the bytes.
+std::string KeyedHashOf(std::string_view key, std::string_view bytes);
 
 }  // namespace coffer

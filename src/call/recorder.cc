@@ -2,6 +2,7 @@
 #include "call/recorder.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -50,7 +51,7 @@ uint64_t UsedOf(const audit::Receipt& receipt, std::string_view name) {
 // The receipt in the log, and sealed.
 Status SealReceipt(audit::Log& log, const audit::Receipt& receipt, bool ran, bool recovered,
                    ToolReply& reply) {
-  const std::string text = audit::FormatReceipt(receipt);
+  TRY_ASSIGN(const audit::ReceiptBody body, audit::MakeBody(audit::FormatReceipt(receipt)));
   audit::ReceiptRecord record;
   record.at =
       receipt.finished_at;  // retention goes by the end of a call, and so does an event `pruned`
@@ -59,9 +60,9 @@ Status SealReceipt(audit::Log& log, const audit::Receipt& receipt, bool ran, boo
   record.error_class = receipt.error_class;
   record.ran = ran;
   record.recovered = recovered;
-  TRY_ASSIGN(record.body, audit::BodyHash(text));
+  record.body = body.hash;
   TRY_ASSIGN(const audit::Appended appended, log.Append(record));
-  TRY_ASSIGN(reply.receipt, audit::SealReceipt(text, appended, log));
+  TRY_ASSIGN(reply.receipt, audit::SealReceipt(body, appended, log));
   reply.log = appended.position;
   return {};
 }
@@ -175,9 +176,17 @@ Status Recorder::Start(const audit::Receipt& receipt, Allowed allowed) {
   shown.args_redacted = receipt.args_redacted;
   Scrub(shown);
   record.args_redacted = PrintJson(Json(shown.args_redacted));
-  TRY_ASSIGN(const store::Supervisor supervisor, store::ThisProcess());
+  TRY_ASSIGN(const store::Supervisor supervisor, ThisProcess());
   return store::RecordAndStartCall(store_, receipt.identity.tenant, receipt.identity.call_id,
                                    record, supervisor);
+}
+
+Result<store::Supervisor> Recorder::ThisProcess() {
+  const std::lock_guard lock(mutex_);
+  if (!self_ || self_->pid != ::getpid()) {
+    TRY_ASSIGN(self_, store::ThisProcess());
+  }
+  return *self_;
 }
 
 Status Recorder::Write(Unwritten& end) {
@@ -464,7 +473,7 @@ Result<audit::SealedCall> Recorder::ReadSealed(const store::Call& row) const {
 }
 
 std::string Recorder::Fingerprint(std::string_view text) const {
-  return HashOf(log_.Sign("coffer fingerprint\n" + HashOf(text)));
+  return KeyedHashOf(fingerprint_key_, text);
 }
 
 }  // namespace coffer::call

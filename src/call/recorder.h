@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,6 +31,7 @@
 #include "store/recovery.h"
 #include "store/retention.h"
 #include "store/store.h"
+#include "store/supervisor.h"
 
 namespace coffer::call {
 
@@ -49,6 +51,7 @@ class Recorder {
       : store_(store),
         log_(log),
         most_unwritten_(most_unwritten),
+        fingerprint_key_(log.Sign("coffer fingerprint key\n")),
         events_(store, log, most_unwritten) {}
   ~Recorder();  // writes what was only counted so far
   Recorder(const Recorder&) = delete;
@@ -120,6 +123,8 @@ class Recorder {
     bool logged = false;  // only the store still lacks it
   };
   Status Write(Unwritten& end);
+  // Looked up once: a process does not change.
+  Result<store::Supervisor> ThisProcess();
   store::CallEnd EndOf(const audit::Receipt& receipt, const ToolReply& reply) const;
   Status WriteRefusal(const store::AdmitRequest& request, audit::Receipt receipt, ToolReply& reply);
   void SayCounts(Nanos now);
@@ -128,12 +133,14 @@ class Recorder {
   store::Store& store_;
   audit::Log& log_;
   const size_t most_unwritten_;
+  const std::string fingerprint_key_;  // only who has the log's key can make it
   Events events_;
   std::function<void(const audit::Receipt&)> told_;
   mutable std::mutex mutex_;  // of what follows
   std::deque<Unwritten> unwritten_;
   uint64_t lost_ = 0;
   uint64_t lost_said_ = 0;  // of those
+  std::optional<store::Supervisor> self_;
   RefusalFlood flood_;
 };
 

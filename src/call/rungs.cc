@@ -15,6 +15,7 @@
 #include "call/outer_call.h"
 #include "call/redact.h"
 #include "call/refusals.h"
+#include "call/relay_memory.h"
 #include "call/replay.h"
 #include "call/request_terms.h"
 #include "call/run/run_profile.h"
@@ -202,8 +203,9 @@ std::optional<ToolReply> Ladder::CheckHost(Asked& asked) {
       *repeated) {
     return std::nullopt;
   }
-  HostBudget::Answer taken = options_.budget->Take(asked.admit.identity.tenant,
-                                                   asked.evaluation->run.envelope.limits.memory);
+  const RunRequest& run = asked.evaluation->run;
+  const uint64_t memory = run.envelope.limits.memory + (run.tools.empty() ? 0 : kRelayMemory);
+  HostBudget::Answer taken = options_.budget->Take(asked.admit.identity.tenant, memory);
   if (taken.seat == nullptr) {
     ToolReply reply =
         ReplyOf(ToolRefusal::kRateLimited, Refused("policy.host", taken.reason, "try again later"));
@@ -267,7 +269,8 @@ std::optional<ToolReply> Ladder::Decide(Asked& asked) {
         Ending::kRefused, call.receipt, ToolRefusal::kDenied,
         Refused("policy.calls", "nothing here serves the tools of [calls] inside a call"));
   }
-  call.receipt.envelope_id = policy::EnvelopeId(call.run.envelope);
+  asked.envelope = policy::CanonicalForm(call.run.envelope);
+  call.receipt.envelope_id = HashOf(asked.envelope);
   call.receipt.blast_radius = asked.evaluation->blast_radius;
   return std::nullopt;
 }
@@ -287,9 +290,9 @@ std::optional<ToolReply> Ladder::Rehearse(Asked& asked) {
 }
 
 std::optional<ToolReply> Ladder::Record(Asked& asked) {
-  const Recorder::Allowed allowed{policy::CanonicalForm(asked.call.tool->manifest),
-                                  policy::CanonicalForm(asked.call.run.envelope)};
-  if (const Status recorded = recorder_.Start(asked.call.receipt, allowed); !recorded.ok()) {
+  if (const Status recorded =
+          recorder_.Start(asked.call.receipt, {asked.call.tool->form, std::move(asked.envelope)});
+      !recorded.ok()) {
     return Refuse(Ending::kRefusedForNow, asked.call.receipt, ToolRefusal::kFailed,
                   recorded.error());
   }

@@ -46,6 +46,7 @@ class McpCalls : public McpWork {
   void Handle(const std::vector<pollfd>& polled) override;
   bool idle() const override { return running_.empty() && waiting_.empty(); }
   void CancelAll(const std::string& reason) override;
+  void Rest() override;
   // Ends the background processes and the session that was made. Call it when idle.
   Status End();
 

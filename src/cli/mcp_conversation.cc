@@ -16,15 +16,17 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kFarewell{5};  // for calls that run when the client closes stdin
 constexpr int kTickMs = 200;
+constexpr int kRestEvery = 16;  // answers
 constexpr size_t kMostUnwritten = size_t{8}
                                   << 20;  // bytes that the client has not read, before we read on
 
 class Conversation {
  public:
   Conversation(McpWork& calls, int signals)
-      : calls_(calls),
-        signals_(signals),
-        server_(calls, [this](gateway::McpOutgoing out) { out_.Add(std::move(out.line)); }) {}
+      : calls_(calls), signals_(signals), server_(calls, [this](gateway::McpOutgoing out) {
+          out_.Add(std::move(out.line));
+          ++answers_;
+        }) {}
 
   void Run() {
     while (!Over()) {
@@ -34,8 +36,14 @@ class Conversation {
           {out_.broken() ? -1 : STDOUT_FILENO, static_cast<short>(out_.pending() > 0 ? POLLOUT : 0),
            0}};
       calls_.AddTo(&polled);
-      if (::poll(polled.data(), polled.size(), Timeout()) < 0) {
+      const int ready = ::poll(polled.data(), polled.size(), Timeout());
+      if (ready < 0) {
         continue;  // a signal that was not blocked
+      }
+      if (ready == 0 && MayRest()) {
+        calls_.Rest();
+        answers_ = 0;
+        continue;
       }
       if (polled[0].revents != 0) {
         TakeSignal();
@@ -55,7 +63,15 @@ class Conversation {
 
  private:
   bool Over() const { return farewell_.has_value() && calls_.idle() && out_.pending() == 0; }
-  int Timeout() const { return calls_.idle() && !farewell_ ? -1 : kTickMs; }
+  bool MayRest() const {
+    return answers_ >= kRestEvery && calls_.idle() && !farewell_ && out_.pending() == 0;
+  }
+  int Timeout() const {
+    if (MayRest()) {
+      return 0;
+    }
+    return calls_.idle() && !farewell_ ? -1 : kTickMs;
+  }
 
   void Leave(Clock::time_point when) { farewell_ = farewell_ ? std::min(*farewell_, when) : when; }
 
@@ -100,6 +116,7 @@ class Conversation {
   LineWriter out_{STDOUT_FILENO};
   gateway::McpServer server_;
   std::optional<Clock::time_point> farewell_;  // when what still runs is cancelled
+  int answers_ = 0;                            // since the last rest
 };
 
 }  // namespace

@@ -22,6 +22,8 @@ class McpWork : public gateway::McpHost {
   // No call waits or runs.
   virtual bool idle() const = 0;
   virtual void CancelAll(const std::string& reason) = 0;
+  // Called now and then, when everything is answered and nothing more has been asked for: the moment for upkeep.
+  virtual void Rest() = 0;
 };
 
 // The signals that end a program, as a descriptor: as signals of ours they would leave calls without receipts and the session

@@ -53,7 +53,8 @@ Result<Definitions> FromJson(const Json& json, const char* part, const std::stri
   }
   if (!good) {
     return HostFault(kPinsCode, fmt::format("mcp/{} of the state directory cannot be read", file),
-                     "remove it, and review the server's tools when it is wrapped again");
+                     "restore it from a copy; without it, all that the server lists next is "
+                     "accepted without a review");
   }
   return made;
 }
@@ -74,8 +75,10 @@ std::vector<PinChange> ChangesOf(const ServerPins& pins) {
 }
 
 std::string DigestOf(const ServerPins& pins) {
+  // Long enough that a server cannot make two lists with the same digest and put one in the place of the other.
+  constexpr size_t kDigits = 32;
   const std::string hash = HashOf(PrintJson(ToJson(pins.seen)));
-  return hash.substr(hash.find(':') + 1, 16);
+  return hash.substr(hash.find(':') + 1, kDigits);
 }
 
 Result<ToolPins> ToolPins::Open(const std::string& state_directory) {
@@ -107,8 +110,9 @@ Result<std::vector<std::string>> ToolPins::Names() const {
   TRY_ASSIGN(const std::vector<sys::DirEntry> entries, sys::ListDir(dir.get()));
   std::vector<std::string> names;
   for (const sys::DirEntry& entry : entries) {
-    if (entry.name.ends_with(kSuffix)) {
-      names.push_back(entry.name.substr(0, entry.name.size() - kSuffix.size()));
+    const std::string name = entry.name.substr(0, entry.name.rfind('.'));
+    if (entry.name == name + std::string(kSuffix) && policy::IsToolName(name)) {
+      names.push_back(name);
     }
   }
   std::sort(names.begin(), names.end());
@@ -139,12 +143,15 @@ Result<std::optional<ServerPins>> ToolPins::Read(const std::string& name) const 
 Status ToolPins::Write(const std::string& name, const ServerPins& pins) const {
   const std::string file = name + std::string(kSuffix);
   const std::string temporary = name + ".new";
+  const std::string text =
+      PrintJson({{"accepted", ToJson(pins.accepted)}, {"seen", ToJson(pins.seen)}}) + "\n";
+  if (text.size() > kLongestPins) {  // it could not be read again
+    return Refused(kPinsCode, "what the server " + name + " lists is too long to be kept");
+  }
   {
     TRY_ASSIGN(const UniqueFd writing, store::OpenStatePart(directory_.get(), temporary,
                                                             O_WRONLY | O_CREAT | O_TRUNC, 0600));
-    TRY(sys::WriteAll(
-        writing.get(),
-        PrintJson({{"accepted", ToJson(pins.accepted)}, {"seen", ToJson(pins.seen)}}) + "\n"));
+    TRY(sys::WriteAll(writing.get(), text));
     if (::fsync(writing.get()) != 0) {
       return HostFault(kPinsCode, "mcp/" + file + " of the state directory cannot be written");
     }

@@ -16,6 +16,7 @@
 #include "base/exit_codes.h"
 #include "base/print.h"
 #include "base/sys.h"
+#include "call/relay_memory.h"
 #include "cli/inside_control.h"
 #include "cli/inside_server.h"
 #include "cli/relay_calls.h"
@@ -29,7 +30,6 @@ namespace {
 using raw::Arg;
 using raw::Syscall;
 
-constexpr uint64_t kMostRelayMemory = 512ULL << 20;  // of heap; what it uses is not the boundary's
 constexpr uint64_t kMostRelayFiles = 64;
 
 Status MustDrop(const char* what, long answer) {
@@ -115,7 +115,7 @@ Status DropRights(uid_t uid) {
   TRY(Bound(RLIMIT_NOFILE, kMostRelayFiles));
   TRY(Bound(RLIMIT_CORE, 0));
 #ifndef __SANITIZE_ADDRESS__  // its shadow is larger
-  TRY(Bound(RLIMIT_DATA, kMostRelayMemory));
+  TRY(Bound(RLIMIT_DATA, call::kRelayMemory));
 #endif
   TRY(MustDrop("cannot set no_new_privs", Syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)));
   TRY_ASSIGN(const std::vector<sock_filter> filter,

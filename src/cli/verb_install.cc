@@ -3,7 +3,8 @@
 // `coffer mcp install`: the entry for `coffer mcp` in the configuration files of the agents that are there.
 //
 // Nothing is written before it was shown, and nothing that cannot be read as plain JSON is touched: the entry is printed then, to
-// be added by hand. A file that is a link is changed where it leads.
+// be added by hand. A file that has changed since it was read is left alone: agents write theirs at any time. A file that is a link
+// is changed where it leads. Only the home directory of the user that runs this is written: root would follow the links of others.
 #include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -78,6 +79,7 @@ std::string OwnPath() {
 
 struct Change {
   std::string file;
+  std::string before;
   std::string text;   // of the whole file afterwards
   std::string shown;  // what is new in it
 };
@@ -104,7 +106,7 @@ Result<std::optional<Change>> PlanToml(const Agent& agent, const std::string& fi
                          "remove that part, or choose another --name");
   }
   const std::string gap = before.empty() ? "" : before.ends_with('\n') ? "\n" : "\n\n";
-  return std::optional(Change{file, before + gap + block, block});
+  return std::optional(Change{file, before, before + gap + block, block});
 }
 
 Result<std::optional<Change>> PlanJson(const Agent& agent, const std::string& file,
@@ -133,11 +135,23 @@ Result<std::optional<Change>> PlanJson(const Agent& agent, const std::string& fi
                                                "remove it there, or choose another --name");
   }
   servers[name] = entry;
-  return std::optional(Change{file, PrintJson(*parsed, 2) + "\n", PrintJson(shown, 2) + "\n"});
+  return std::optional(
+      Change{file, before, PrintJson(*parsed, 2) + "\n", PrintJson(shown, 2) + "\n"});
+}
+
+// Empty: it is not there.
+Result<std::string> ReadSettings(const std::string& file) {
+  return ::access(file.c_str(), F_OK) == 0 ? sys::ReadRegular(file, kLongestSettings)
+                                           : Result<std::string>("");
 }
 
 // All of it or nothing, with the file's own mode and owner.
 Status Write(const Change& change) {
+  TRY_ASSIGN(const std::string now, ReadSettings(change.file));
+  if (now != change.before) {
+    return Refused("policy.file", change.file + " has changed since it was read",
+                   "the agent has written it: run `coffer mcp install` again");
+  }
   std::array<char, PATH_MAX> resolved{};
   const bool there = ::realpath(change.file.c_str(), resolved.data()) != nullptr;
   const std::string file = there ? resolved.data() : change.file;
@@ -172,8 +186,13 @@ bool Agrees() {
     return false;
   }
   PrintOut("Write this? [y/N] ");
-  char answer = 'n';
-  return ::read(STDIN_FILENO, &answer, 1) == 1 && (answer == 'y' || answer == 'Y');
+  // The whole line: its end would be the answer to the next question.
+  std::string answer;
+  char c = 0;
+  while (::read(STDIN_FILENO, &c, 1) == 1 && c != '\n') {
+    answer += c;
+  }
+  return answer == "y" || answer == "Y";
 }
 
 }  // namespace
@@ -200,6 +219,12 @@ int InstallVerb(std::span<const std::string_view> words) {
                                   "letters, digits and -",
                             "`coffer mcp install --help`"));
   }
+  struct stat owner{};
+  if (::stat(home, &owner) != 0 || owner.st_uid != ::geteuid()) {
+    return FailVerb(
+        Refused("policy.usage", "the home directory is not yours",
+                "run this as the user whose agents should have the entry, without sudo"));
+  }
   const std::string wanted = flags->Value("--agent");
   std::vector<std::string_view> names;
   for (const Agent& agent : kAgents) {
@@ -221,18 +246,14 @@ int InstallVerb(std::span<const std::string_view> words) {
       continue;
     }
     found = true;
-    std::string before;
-    if (::access(file.c_str(), F_OK) == 0) {
-      Result<std::string> read = sys::ReadRegular(file, kLongestSettings);
-      if (!read.ok()) {
-        failed = FailVerb(read.error());
-        continue;
-      }
-      before = std::move(read).value();
+    const Result<std::string> before = ReadSettings(file);
+    if (!before.ok()) {
+      failed = FailVerb(before.error());
+      continue;
     }
     const Result<std::optional<Change>> change =
-        agent.section.empty() ? PlanToml(agent, file, before, name, OwnPath())
-                              : PlanJson(agent, file, before, name, OwnPath());
+        agent.section.empty() ? PlanToml(agent, file, *before, name, OwnPath())
+                              : PlanJson(agent, file, *before, name, OwnPath());
     if (!change.ok()) {
       failed = FailVerb(change.error());
       continue;

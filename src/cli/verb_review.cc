@@ -33,7 +33,7 @@ std::string Lines(const std::string& definition, const char* mark, const Json& o
   const Result<Json> json = ParseJson(definition);
   std::string lines;
   if (!json.ok() || !json->is_object()) {
-    return std::string(mark) + definition + "\n";
+    return mark + Escaped(definition) + "\n";
   }
   for (const auto& [name, value] : json->items()) {
     if (!other.is_object() || !other.contains(name) || other.at(name) != value) {
@@ -55,7 +55,10 @@ int ListPins(const ToolPins& pins, bool json) {
     if (!known.ok()) {
       return FailVerb(known.error());
     }
-    const size_t changes = *known ? ChangesOf(**known).size() : 0;
+    if (!*known) {
+      continue;  // removed meanwhile
+    }
+    const size_t changes = ChangesOf(**known).size();
     waiting += changes;
     listed.push_back({{"server", name}, {"tools", (*known)->seen.size()}, {"waiting", changes}});
     if (!json) {

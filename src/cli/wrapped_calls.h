@@ -37,6 +37,7 @@ class WrappedCalls : public McpWork, private WrappedServer::Caller {
   void Handle(const std::vector<pollfd>& polled) override;
   bool idle() const override { return running_.empty() && waiting_.empty(); }
   void CancelAll(const std::string& reason) override;
+  void Rest() override;
 
   // Ends the server and says what it was denied.
   void End() { wrapped_.End(); }

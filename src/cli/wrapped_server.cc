@@ -210,13 +210,19 @@ void WrappedServer::Stop() {
   }
   process_->Stop();
   for (const std::string& method : client_->refused()) {
-    denied_[fmt::format("{} (a request to its client)", Printable(method))] =
-        "no flag: what a server asks of its client is refused";
+    NoteDenied(fmt::format("{} (a request to its client)", Printable(method)),
+               "no flag: what a server asks of its client is refused");
   }
   process_.reset();
   client_.reset();
   ready_ = false;
   ReadReceipt();
+}
+
+void WrappedServer::NoteDenied(const std::string& what, const std::string& fix) {
+  if (denied_.size() < kMostTold || denied_.contains(what)) {
+    denied_[what] = fix;
+  }
 }
 
 void WrappedServer::ReadReceipt() {
@@ -225,11 +231,11 @@ void WrappedServer::ReadReceipt() {
       text.ok() ? audit::ParseReceipt(*text) : coffer::Result<audit::Receipt>(text.error());
   if (receipt.ok()) {
     for (const audit::Denial& denial : receipt->denials) {
-      denied_[denial.operation + " " + denial.target + ": " + denial.reason] = denial.fix;
+      NoteDenied(denial.operation + " " + denial.target + ": " + denial.reason, denial.fix);
     }
     for (const auto& [limit, use] : receipt->limits) {
       if (use.breached) {
-        denied_["more " + limit + " than its limit"] = "--" + limit + " with a larger value";
+        NoteDenied("more " + limit + " than its limit", "--" + limit + " with a larger value");
       }
     }
   }

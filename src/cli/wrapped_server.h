@@ -117,6 +117,7 @@ class WrappedServer : private gateway::McpClientHost {
   void Block(const Definitions& seen);
   void Stop();
   void ReadReceipt();
+  void NoteDenied(const std::string& what, const std::string& fix);
 
   State& state_;
   const WrapRequest request_;

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/hash.h"
 #include "base/text.h"
 #include "policy/manifest/examples.h"
 #include "policy/manifest/hash.h"
@@ -115,9 +116,10 @@ LoadedTool LoadTool(std::string_view text, std::string_view file,
     }
   }
   if (input && mistakes.empty()) {
-    std::string hash = ManifestHash(manifest);
-    loaded.tool =
-        Tool{std::move(*parsed.manifest), std::move(*input), std::move(output), std::move(hash)};
+    std::string form = CanonicalForm(manifest);
+    std::string hash = HashOf(form);
+    loaded.tool = Tool{std::move(*parsed.manifest), std::move(*input), std::move(output),
+                       std::move(form), std::move(hash)};
   }
   if (!loaded.tool) {
     loaded.draft = whole ? std::move(parsed.manifest) : std::move(parsed.draft);

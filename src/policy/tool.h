@@ -24,7 +24,8 @@ struct Tool {
   Manifest manifest;
   Schema input;
   std::optional<Schema> output;
-  std::string hash;  // of the manifest
+  std::string form;  // CanonicalForm of the manifest, for the record of each call
+  std::string hash;  // of that
 };
 
 struct LoadedTool {

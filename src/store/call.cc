@@ -93,7 +93,8 @@ Status EndCall(Core& core, Connection& db, const Call& call, const CallEnd& end,
   }
   TRY(
       db.Run("UPDATE calls SET state = ?3, waiting = 0, finished_at = ?4, outcome = ?5, "
-             "error_class = ?6, error_message = ?7, exit_code = ?8, exit_signal = ?9, cpu = ?10, "
+             "error_class = nullif(?6, ''), error_message = ?7, exit_code = ?8, exit_signal = ?9, "
+             "cpu = ?10, "
              "bytes_out = ?11, denials = ?12, log_index = ?13, "
              "started_at = coalesce(?14, started_at) WHERE tenant = ?1 AND id = ?2",
              call.identity.tenant.name(), call.identity.call_id, CallStateName(to), finished,

@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "tests/support/host.h"
+#include "tests/support/person.h"
 
 namespace coffer::test {
 namespace {
@@ -80,6 +81,54 @@ TEST_F(McpInstall, WhatItCannotReadStaysAsItIs) {
   EXPECT_EQ(Install({"--yes", "--name", "coffer-two"}).exit, 0);
   EXPECT_EQ(Read(".claude.json")["mcpServers"]["coffer"]["command"], "other");
   EXPECT_TRUE(Contains(Install({"--agent", "cursr"}).err, "did you mean cursor?"));
+}
+
+// An agent writes its file at any time, also while a person reads what would be written.
+TEST_F(McpInstall, WhatAnAgentWritesMeanwhileIsKept) {
+  dir_.MakeDir("home/.cursor");
+  std::ofstream(home_ + "/.claude.json") << R"({"theme": "dark"})";
+  const Strings words = {"/usr/bin/env", "HOME=" + home_, CofferPath(), "mcp", "install"};
+  Person person(words);
+  ASSERT_TRUE(person.Sees("Write this? [y/N] ")) << person.screen();
+  std::ofstream(home_ + "/.claude.json") << R"({"theme": "light"})";
+  person.Type("y\n");
+  EXPECT_TRUE(person.Sees("has changed since it was read")) << person.screen();
+  EXPECT_TRUE(person.Sees("cursor: ")) << "the next agent is asked about by itself";
+  person.Type("y\n");
+  EXPECT_EQ(person.Wait(), 120) << person.screen();
+  EXPECT_EQ(Read(".claude.json"), Json::parse(R"({"theme": "light"})"));
+  EXPECT_TRUE(Read(".cursor/mcp.json").contains("mcpServers")) << person.screen();
+
+  Person again(words);
+  ASSERT_TRUE(again.Sees("Write this? [y/N] ")) << again.screen();
+  again.Type("y\n");
+  EXPECT_EQ(again.Wait(), 0) << again.screen();
+  EXPECT_EQ(Read(".claude.json")["theme"], "light") << "the control";
+  EXPECT_TRUE(Read(".claude.json")["mcpServers"].contains("coffer"));
+}
+
+// As root it would follow links that another user made, and leave files that this user cannot read.
+TEST_F(McpInstall, AnotherUsersHomeIsLeftAlone) {
+  if (::geteuid() != 0) {
+    options_.environment = {{"HOME=/", "PATH=/usr/bin:/bin"}};
+    const RunResult refused = Install({"--yes", "--agent", "cursor"});
+    EXPECT_EQ(refused.exit, 120) << refused.Describe();
+    EXPECT_TRUE(Contains(refused.err, "is not yours")) << refused.err;
+    return;
+  }
+  dir_.MakeDir("home/.cursor");
+  ASSERT_EQ(::chown(home_.c_str(), 12345, 12345), 0);
+  const std::string target = dir_ / "of_root.json";
+  std::ofstream(target) << "{}";
+  ASSERT_EQ(::symlink(target.c_str(), (home_ + "/.claude.json").c_str()), 0);
+  const RunResult refused = Install({"--yes"});
+  EXPECT_EQ(refused.exit, 120) << refused.Describe();
+  EXPECT_TRUE(Contains(refused.err, "is not yours")) << refused.err;
+  EXPECT_EQ(ReadFile(target).value_or(""), "{}");
+  EXPECT_FALSE(Exists(home_ + "/.cursor/mcp.json"));
+  ASSERT_EQ(::chown(home_.c_str(), 0, 0), 0);
+  EXPECT_EQ(Install({"--yes"}).exit, 0) << "the control";
+  EXPECT_NE(ReadFile(target).value_or(""), "{}");
 }
 
 }  // namespace

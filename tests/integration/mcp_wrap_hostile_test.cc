@@ -76,6 +76,12 @@ def call(id, name, words, token):
         os.close(0)
         send({"id": id, "result": text("deaf now")})
         time.sleep(600)
+    if name == "gather":  # takes two more calls, and then listens no more
+        sys.stdin.readline()
+        sys.stdin.readline()
+        os.close(0)
+        send({"method": "notifications/message", "params": {"level": "info", "data": "listens no more"}})
+        time.sleep(600)
     if name == "linger":
         if os.fork() == 0:
             os.setsid()
@@ -109,7 +115,7 @@ class McpWrapHostile : public McpWrapTest {
  protected:
   McpWrapHostile() : McpWrapTest(kServer) {
     Offer({"echo", "lists", "long_line", "no_end", "bytes", "twice", "ahead", "requests",
-           "progress", "changes", "chatter", "heavy", "deaf", "linger", "escapes"});
+           "progress", "changes", "chatter", "heavy", "deaf", "gather", "linger", "escapes"});
   }
   void ExpectAlive(Background& server, const std::string& after) {
     EXPECT_EQ(Text(Call(server, "echo", "after " + after)), "after " + after) << server.err();
@@ -191,6 +197,35 @@ TEST_F(McpWrapHostile, AServerThatIsDeafOrLeavesAChildIsStartedAgain) {
   EXPECT_EQ(Call(*server, "linger")["result"]["isError"], true);
   ExpectAlive(*server, "linger");
   Leave(*server);
+}
+
+TEST_F(McpWrapHostile, CallsOfAServerThatStopsListeningFailAndTheNextOneWorks) {
+  // Longer than this test may take: no call here ends because its time is over.
+  const auto server = Start({"--timeout", "600s"});
+  ExpectAlive(*server, "its start");
+  const auto send = [&](const std::string& id, const std::string& tool) {
+    Send(Request(id, "tools/call", {{"name", tool}, {"arguments", {{"words", id}}}}));
+  };
+  send("one", "other-gather");
+  send("two", "other-echo");
+  send("three", "other-echo");
+  const auto said = [&] {
+    (void)server->WaitForOutput("\"id\":\"one\"", Seconds(0.1));  // reads stderr, too
+    return Contains(server->err(), "listens no more");
+  };
+  ASSERT_TRUE(WaitUntil(said, Seconds(60))) << server->err();
+  send("four", "other-echo");  // the call by which that is found
+  for (const char* const id : {"one", "two", "three", "four"}) {
+    Json answer = McpAnswer(*server, id);
+    EXPECT_EQ(answer["result"]["isError"], true) << answer;
+    EXPECT_TRUE(Contains(Text(answer), "mcp.server")) << answer;
+  }
+  ExpectAlive(*server, "gather");
+  Leave(*server);
+  std::map<std::string, int> recorded = Recorded();
+  EXPECT_EQ(recorded["other-gather error"], 1);
+  EXPECT_EQ(recorded["other-echo error"], 3);
+  EXPECT_EQ(recorded["other-echo success"], 2);
 }
 
 TEST_F(McpWrapHostile, NothingItSaysActsOnATerminal) {

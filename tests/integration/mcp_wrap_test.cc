@@ -5,6 +5,7 @@
 #include "tests/integration/mcp_wrap.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -254,6 +255,23 @@ mode = "read"
       Coffer({"mcp", "wrap", "--manifest", dir_ / "broken.toml", "--", "python3", "-V"});
   EXPECT_EQ(broken.exit, 120) << broken.Describe();
   EXPECT_TRUE(Contains(broken.err, "policy.manifest")) << broken.err;
+}
+
+// The store's log is emptied between calls, and not in the middle of one. A call adds about 110 KiB to it.
+TEST_F(McpWrap, ManyCallsLeaveAShortLog) {
+  Offer({"echo"});
+  const auto server = Start();
+  off_t longest = 0;
+  for (int i = 0; i < 150; ++i) {
+    ASSERT_EQ(Text(Call(*server, "echo", std::to_string(i))), std::to_string(i)) << server->err();
+    struct stat info{};
+    ASSERT_EQ(::stat((dir_ / "state/coffer.db-wal").c_str(), &info), 0);
+    longest = std::max(longest, info.st_size);
+  }
+  EXPECT_GT(longest, off_t{2} << 20) << "the control: calls do write there";
+  EXPECT_LT(longest, off_t{8} << 20);
+  Leave(*server);
+  EXPECT_EQ(Coffer({"audit", "verify"}).exit, 0);
 }
 
 TEST_F(McpWrap, MistakesAreNamed) {

@@ -17,7 +17,7 @@ namespace coffer::audit {
 // The receipt's canonical form if its hash is `body`, "sha256:..." as in a leaf; nothing if it is another receipt.
 std::optional<std::string> MatchBody(std::string_view receipt, std::string_view body);
 
-// For tests: the canonical form, if it could be made the fast way and strings and numbers are as we write them.
+// The canonical form, if it could be made the fast way and strings and numbers are as we write them.
 std::optional<std::string> CompactReceipt(std::string_view text);
 
 }  // namespace coffer::audit

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/ascii.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "gateway/mcp/foreign_tools.h"
 #include "gateway/mcp/stranger_text.h"
@@ -88,9 +89,10 @@ Result<std::shared_ptr<const policy::Tool>> MakeTool(const policy::Manifest& ser
     }
   }
   manifest.run.stdin_word = policy::Word{policy::WordKind::kAllArguments, "", {}};
-  const std::string hash = policy::ManifestHash(manifest);
-  return std::make_shared<const policy::Tool>(
-      policy::Tool{std::move(manifest), std::move(compiled), std::nullopt, hash});
+  std::string form = policy::CanonicalForm(manifest);
+  std::string hash = HashOf(form);
+  return std::make_shared<const policy::Tool>(policy::Tool{
+      std::move(manifest), std::move(compiled), std::nullopt, std::move(form), std::move(hash)});
 }
 
 Result<ForeignPrompt> ReadPrompt(const Json& given, const std::string& exported,
@@ -166,25 +168,47 @@ Result<Json> CheckContent(const Json& given, const std::string& prefix) {
   return made;
 }
 
+// Whom a block is for and how much it matters, in the shapes that MCP has for that.
+void CopyAnnotations(const Json& given, Json& to) {
+  const auto said = given.find("annotations");
+  if (said == given.end() || !said->is_object()) {
+    return;
+  }
+  Json made = Json::object();
+  const auto audience = said->find("audience");
+  if (audience != said->end() && audience->is_array() &&
+      std::all_of(audience->begin(), audience->end(),
+                  [](const Json& one) { return one == "user" || one == "assistant"; })) {
+    made["audience"] = *audience;
+  }
+  if (const auto priority = said->find("priority");
+      priority != said->end() && priority->is_number()) {
+    made["priority"] = *priority;
+  }
+  CopyWords(*said, "lastModified", kMostName, made);
+  to["annotations"] = std::move(made);
+}
+
+Result<Json> CheckPicture(const Json& block, const std::string& type) {
+  Json made = {{"type", type}};
+  CopyType(block, made);
+  const std::string* const data = TextMember(block, "data");
+  if (data == nullptr || !IsBase64(*data) || !made.contains("mimeType")) {
+    return BadResult("answer has an image or a sound that is none");
+  }
+  made["data"] = *data;
+  return made;
+}
+
 Result<Json> CheckPromptBlock(const Json& block, const std::string& prefix) {
   const std::string* const type = block.is_object() ? TextMember(block, "type") : nullptr;
   if (type != nullptr && *type == "text" && TextMember(block, "text") != nullptr) {
     return Json{{"type", "text"}, {"text", VisibleText(*TextMember(block, "text"), kMostPrompt)}};
   }
-  if (type != nullptr && (*type == "image" || *type == "audio")) {
-    Json made = {{"type", *type}};
-    CopyType(block, made);
-    const std::string* const data = TextMember(block, "data");
-    if (data == nullptr || !IsBase64(*data) || !made.contains("mimeType")) {
-      return BadResult("prompt has an image or a sound that is none");
-    }
-    made["data"] = *data;
-    return made;
+  if (type == nullptr) {
+    return BadResult("answer has content without a kind");
   }
-  if (type != nullptr && (*type == "resource" || *type == "resource_link")) {
-    return CheckForeignBlock(block, prefix);
-  }
-  return BadResult("prompt has content of a kind that is not known");
+  return CheckForeignBlock(block, prefix);
 }
 
 }  // namespace
@@ -286,27 +310,37 @@ std::vector<std::shared_ptr<const policy::Tool>> ForeignReadTools(const policy::
 }
 
 Result<Json> CheckForeignBlock(const Json& block, const std::string& prefix) {
-  const std::string* const type = TextMember(block, "type");
-  if (*type == "resource_link") {
+  const std::string& type = *TextMember(block, "type");
+  Json made;
+  if (type == "text") {
+    const std::string* const text = TextMember(block, "text");
+    if (text == nullptr) {
+      return BadResult("result has text that is none");
+    }
+    made = {{"type", type}, {"text", *text}};
+  } else if (type == "image" || type == "audio") {
+    TRY_ASSIGN(made, CheckPicture(block, type));
+  } else if (type == "resource_link") {
     const std::string* const uri = TextMember(block, "uri");
     const std::optional<std::string> shown =
         uri == nullptr ? std::nullopt : ShowForeignUri(prefix, *uri);
     if (!shown) {
       return BadResult("result has a link that is no URI");
     }
-    Json made = {{"type", *type}, {"uri", *shown}};
+    made = {{"type", type}, {"uri", *shown}};
     CopyAbout(block, made);
     if (!made.contains("name")) {
       made["name"] = *shown;
     }
-    return made;
-  }
-  if (*type == "resource") {
+  } else if (type == "resource") {
     const auto inner = block.find("resource");
     TRY_ASSIGN(Json content, CheckContent(inner == block.end() ? Json() : *inner, prefix));
-    return Json{{"type", *type}, {"resource", std::move(content)}};
+    made = {{"type", type}, {"resource", std::move(content)}};
+  } else {
+    return BadResult("answer has content of a kind that is not known");
   }
-  return block;
+  CopyAnnotations(block, made);
+  return made;
 }
 
 Result<Json> CheckForeignPrompt(const Json& result, const std::string& prefix) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/hash.h"
 #include "base/text.h"
 #include "gateway/mcp/stranger_text.h"
 #include "policy/blast_radius.h"
@@ -93,9 +94,10 @@ struct Reader {
                             {"idempotentHint", false},
                             {"openWorldHint", !server.network.empty()}};
     made.shown = std::make_shared<const Json>(std::move(shown));
-    const std::string hash = policy::ManifestHash(manifest);
-    made.tool = std::make_shared<const policy::Tool>(
-        policy::Tool{std::move(manifest), std::move(compiled), std::nullopt, hash});
+    std::string form = policy::CanonicalForm(manifest);
+    std::string hash = HashOf(form);
+    made.tool = std::make_shared<const policy::Tool>(policy::Tool{
+        std::move(manifest), std::move(compiled), std::nullopt, std::move(form), std::move(hash)});
     return made;
   }
 

@@ -96,7 +96,8 @@ void OneCall(Log& log, std::mt19937& random, int number, const std::string& rece
   record.error_class = SomeText(random);
   record.body = Must(BodyHash(text));
   const Appended at = Must(log.Append(record));
-  Write(receipts + "/" + std::to_string(number) + ".json", Must(SealReceipt(text, at, log)));
+  Write(receipts + "/" + std::to_string(number) + ".json",
+        Must(SealReceipt(Must(MakeBody(text)), at, log)));
 }
 
 int Make(const std::string& directory, unsigned seed) {

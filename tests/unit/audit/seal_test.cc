@@ -40,7 +40,7 @@ class SealTest : public ::testing::Test {
     record.body = *BodyHash(text_);
     at_ = *log->Append(record);
     log_.emplace(std::move(log).value());
-    sealed_ = *SealReceipt(text_, at_, *log_);
+    sealed_ = *SealReceipt(*MakeBody(text_), at_, *log_);
   }
   bool Verifies(const std::string& text) { return VerifyReceipt(text, log_->public_key()).ok(); }
   bool Verifies(const Json& document) { return Verifies(document.dump(2)); }
@@ -58,6 +58,27 @@ TEST_F(SealTest, VerifiesAsItIsAndHoweverItIsLaidOut) {
   EXPECT_EQ(*BodyHash(sealed_), *BodyHash(text_)) << "sealing does not change what was hashed";
   EXPECT_EQ(Json::parse(sealed_)["log"]["index"], 1);
   EXPECT_EQ(Json::parse(sealed_)["signature"]["key_id"], log_->key_id());
+}
+
+// A receipt is sealed in its text. It must come out as if it had been read, completed and printed.
+TEST_F(SealTest, TheSealIsPrintedAsAMemberWouldBe) {
+  Receipt odd;
+  odd.identity.call_id = "c1";
+  odd.outcome = "error";
+  odd.error_class = "tool.error";
+  odd.error_message = "\n  \"log\": {\n  \"signature\": null\n}\n \xff \x01 \xc3\xb6";
+  odd.args_redacted = {"\"log\": null", "}\n"};
+  for (const std::string& text : {text_, FormatReceipt(odd)}) {
+    const ReceiptBody body = *MakeBody(text);
+    EXPECT_EQ(body.canonical, *CanonicalReceipt(text));
+    EXPECT_EQ(body.hash, *BodyHash(text));
+    const std::string sealed = *SealReceipt(body, at_, *log_);
+    EXPECT_EQ(sealed, Json::parse(sealed).dump(2) + "\n");
+    const ReceiptBody one_line = *MakeBody(Json::parse(text).dump());
+    EXPECT_EQ(one_line.hash, body.hash);
+    EXPECT_EQ(*SealReceipt(one_line, at_, *log_), sealed) << "the control: by way of values";
+  }
+  EXPECT_FALSE(MakeBody("[]").ok());
 }
 
 TEST_F(SealTest, CanonicalForm) {
@@ -124,15 +145,16 @@ TEST_F(SealTest, ASealMustBeAboutThisReceipt) {
   record.identity.tenant = *store::TenantId::Parse("acme");
   record.outcome = "success";
   record.body = *BodyHash(text_);
-  EXPECT_FALSE(Verifies(*SealReceipt(text_, *log_->Append(record), *log_)));
+  EXPECT_FALSE(Verifies(*SealReceipt(*MakeBody(text_), *log_->Append(record), *log_)));
   record.identity.call_id = "0192f0c4";
   record.body = "sha256:" + std::string(64, '0');
-  EXPECT_FALSE(Verifies(*SealReceipt(text_, *log_->Append(record), *log_)));
+  EXPECT_FALSE(Verifies(*SealReceipt(*MakeBody(text_), *log_->Append(record), *log_)));
   record.body = *BodyHash(text_);
   record.identity.tenant = *store::TenantId::Parse("other");
-  EXPECT_FALSE(Verifies(*SealReceipt(text_, *log_->Append(record), *log_)));
+  EXPECT_FALSE(Verifies(*SealReceipt(*MakeBody(text_), *log_->Append(record), *log_)));
   record.identity.tenant = *store::TenantId::Parse("acme");
-  EXPECT_TRUE(Verifies(*SealReceipt(text_, *log_->Append(record), *log_))) << "the control";
+  EXPECT_TRUE(Verifies(*SealReceipt(*MakeBody(text_), *log_->Append(record), *log_)))
+      << "the control";
   EXPECT_FALSE(Verifies(text_)) << "not sealed at all";
 }
 

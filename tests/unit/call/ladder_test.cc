@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
+#include "call/host_budget.h"
+#include "call/relay_memory.h"
 #include "call/warden/collect.h"
 #include "call/warden/launcher.h"
 #include "policy/manifest/starter.h"
@@ -265,6 +267,35 @@ TEST_F(LadderTest, ACallWhoseEndNobodySawIsUnknownAndNeverRunsAgain) {
   const ToolReply again = Run(request);
   EXPECT_EQ(again.outcome, "unknown");
   EXPECT_EQ(ran_, 0);
+}
+
+// The relay of a call with [calls] is not in its boundary, so it has a part of the host's memory of its own.
+TEST_F(LadderTest, ARelayCountsInTheHostsMemory) {
+  policy::Tool calling = *shelf_.Find("python");
+  calling.manifest.calls.tools = {"shell"};
+  const uint64_t own = calling.manifest.limits.memory;
+  ToolShelf shelf({});
+  shelf.Replace({std::make_shared<const policy::Tool>(calling)});
+  HostBudget budget;
+  LadderOptions options;
+  options.offers_tools = true;
+  options.budget = &budget;
+  Ladder ladder(*recorder_, shelf, options);
+  const auto runs = [&](uint64_t memory) {
+    budget.SetLimits({10, memory, 100});
+    std::variant<ReadyCall, ToolReply> climbed = ladder.Climb(Python("1"));
+    if (auto* ready = std::get_if<ReadyCall>(&climbed)) {
+      (void)ladder.DescendUnlaunched(*ready, Internal("internal", "the test ends it"));
+      return std::string("runs");
+    }
+    return std::get<ToolReply>(climbed).error_class;
+  };
+  EXPECT_EQ(runs(own + kRelayMemory - 1), "policy.host");
+  EXPECT_EQ(runs(own + kRelayMemory), "runs") << "the control";
+  calling.manifest.calls.tools = {};
+  shelf.Replace({std::make_shared<const policy::Tool>(calling)});
+  EXPECT_EQ(runs(own), "runs") << "the control: without a relay";
+  EXPECT_EQ(runs(own - 1), "policy.host");
 }
 
 TEST_F(LadderTest, AChildNeedsAParentThatRuns) {
