@@ -33,7 +33,7 @@ Admission RefusedBy(const policy::EgressVerdict& verdict, std::string reason, st
 
 }  // namespace
 
-AccessRequests::AccessRequests(net::IoExecutor executor, uint32_t hold_seconds,
+AccessRequests::AccessRequests(const net::IoExecutor& executor, uint32_t hold_seconds,
                                AccessNotifier notify, Nanos minute)
     : executor_(executor),
       hold_seconds_(hold_seconds),

@@ -37,7 +37,7 @@ class AccessRequests {
   static constexpr size_t kMostWaiting = 8;    // at once
 
   // `hold_seconds` 0: there is no person to ask. `minute` is another one in tests.
-  AccessRequests(net::IoExecutor executor, uint32_t hold_seconds, AccessNotifier notify,
+  AccessRequests(const net::IoExecutor& executor, uint32_t hold_seconds, AccessNotifier notify,
                  Nanos minute = std::chrono::minutes(1));
 
   // `verdict` is about `to`. Waits only if a person is asked; `gone` says whether the program still waits.

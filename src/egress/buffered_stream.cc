@@ -8,7 +8,7 @@
 namespace coffer::egress {
 namespace {
 
-constexpr size_t kPiece = 64 * 1024;
+constexpr size_t kPiece = size_t{64} * 1024;
 
 // One direction. The end of the source becomes the end of the target; a target that takes nothing ends both. Once one
 // direction has ended, the other may stand still for less.
@@ -38,7 +38,7 @@ net::Task<void> Carry(BufferedStream& from, BufferedStream& to, Watchdog& watchd
 
 }  // namespace
 
-Watchdog::Watchdog(net::IoExecutor executor, std::function<void()> expired)
+Watchdog::Watchdog(const net::IoExecutor& executor, std::function<void()> expired)
     : timer_(executor), expired_(std::move(expired)) {}
 
 void Watchdog::Within(Nanos time) { Start(time); }

@@ -23,7 +23,7 @@ namespace coffer::egress {
 // Runs `expired` when the time that was set last is over. Dropped with its connection.
 class Watchdog {
  public:
-  Watchdog(net::IoExecutor executor, std::function<void()> expired);
+  Watchdog(const net::IoExecutor& executor, std::function<void()> expired);
   void Within(Nanos time);
   void Until(Nanos moment);  // of BootTime()
   void Stop();

@@ -46,7 +46,7 @@ Addresses LookUp(const std::string& name) {
 
 }  // namespace
 
-NameLookup::NameLookup(net::IoExecutor executor)
+NameLookup::NameLookup(const net::IoExecutor& executor)
     : executor_(executor), place_free_(executor, Clock::time_point::max()) {}
 
 net::Task<Addresses> NameLookup::Find(std::string name) {

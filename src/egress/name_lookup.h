@@ -19,7 +19,7 @@ inline constexpr size_t kMostLookups = 8;
 
 class NameLookup {
  public:
-  explicit NameLookup(net::IoExecutor executor);
+  explicit NameLookup(const net::IoExecutor& executor);
 
   // On the loop. Empty: there is no such name, or no answer. It must outlive every task that it gives.
   net::Task<std::vector<policy::IpAddress>> Find(std::string name);

@@ -10,7 +10,7 @@ constexpr Nanos kLookTime = std::chrono::seconds(5);
 
 }  // namespace
 
-PeerWatch::PeerWatch(net::IoExecutor executor, net::Stream& peer, Nanos grace,
+PeerWatch::PeerWatch(const net::IoExecutor& executor, net::Stream& peer, Nanos grace,
                      std::function<void()> gone, std::function<uint64_t()> moved)
     : peer_(peer),
       grace_(grace),

@@ -22,7 +22,7 @@ class PeerWatch {
   // Runs `gone` once, when `peer` has been closed by the other side for `grace`, and `moved` has not changed for as long.
   // `peer` outlives it.
   PeerWatch(
-      net::IoExecutor executor, net::Stream& peer, Nanos grace, std::function<void()> gone,
+      const net::IoExecutor& executor, net::Stream& peer, Nanos grace, std::function<void()> gone,
       std::function<uint64_t()> moved = [] { return uint64_t{0}; });
   PeerWatch(const PeerWatch&) = delete;
   PeerWatch& operator=(const PeerWatch&) = delete;
