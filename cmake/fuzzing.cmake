@@ -12,7 +12,7 @@ set(fuzzed
   "policy/.*"
   "store/(state_part|tenant_id)"
   "audit/(receipt|receipt_parse|seal)"
-  "audit/log/(checkpoint|encoding|log|log_file|log_home|log_lines|log_tail|merkle|merkle_sha256|records|records_scan|signer)"
+  "audit/log/(body_match|checkpoint|encoding|log|log_file|log_home|log_lines|log_tail|merkle|merkle_sha256|records|records_scan|signer)"
   "isolation/child/(plan_block|report)"
   "isolation/runtime/(elf|loader_cache)"
   "isolation/seccomp/.*"
