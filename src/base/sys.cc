@@ -151,7 +151,9 @@ static Result<std::string> ReadSized(int fd, size_t size, size_t limit) {
   if (size < kSmall || size > limit) {
     return ReadFd(fd, limit);
   }
-  std::string text(size, '\0');
+  std::string text;
+  text.reserve(size + kSmall);  // what a caller appends moves nothing
+  text.resize(size);
   const long got = RetryEintr([&] { return Syscall(SYS_read, fd, Arg(text.data()), text.size()); });
   if (got < 0) {
     return ErrnoError("sys.read", "cannot read", got);

@@ -40,7 +40,8 @@ class AddressGuard {
 };
 
 // Whether this host has the address at this moment: the kernel would then reach it from that same address (a datagram socket is
-// connected, nothing is sent). True also if there is no socket to find out.
+// connected, nothing is sent). True also if there is no socket to find out. What only a route makes local (`ip route add local`) is
+// not an address of an interface, and is not found.
 bool IsOwnAddressNow(const policy::IpAddress& address);
 
 // Why a name may not even be resolved: localhost, metadata services. Nothing if it may.

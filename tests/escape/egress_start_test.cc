@@ -91,6 +91,9 @@ TEST_F(EgressStart, TheCommandNeverSeesARootThatIsNotSealed) {
       "&& echo "
       "wrote $f; done; echo x >>/tmp/new && echo wrote /tmp/new";
   const RunResult control = CallWith(Real(), kJudged, command);
+  ASSERT_TRUE(Contains(control.out, "ran\n") && Contains(control.out, "wrote /tmp/new"))
+      << "NO-CONTROL: the command cannot write where it may\n"
+      << control.Describe();
   EXPECT_EQ(control.out, "ran\nwrote /tmp/new\n") << "OPEN\n" << control.Describe();
 
   for (const char* const script :
