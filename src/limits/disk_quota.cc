@@ -81,7 +81,8 @@ Nanos NextDiskCheck(uint64_t grown, uint64_t cap, Nanos scan) {
   return std::max<Nanos>(wish, scan * 9);
 }
 
-Result<DiskWatch> DiskWatch::Start(int dir, const policy::Limits& caps, Nanos budget) {
+Result<DiskWatch> DiskWatch::Start(int dir, const policy::Limits& caps, MountsBelow below,
+                                   Nanos budget) {
   DiskWatch watch;
   TRY_ASSIGN(watch.device_, DeviceOf(dir));
   TRY_ASSIGN(watch.dir_, sys::OpenAt(dir, ".", O_PATH | O_DIRECTORY));
@@ -93,6 +94,12 @@ Result<DiskWatch> DiskWatch::Start(int dir, const policy::Limits& caps, Nanos bu
   if (!watch.start_.complete()) {
     return Refused("limit.disk", WhyUnknown(watch.start_.end) + "; its growth could not be bounded",
                    "give the call a smaller directory, or an empty one with --out");
+  }
+  if (watch.start_.mount_below && below == MountsBelow::kReachable) {
+    return Refused(
+        "limit.disk",
+        "another file system is mounted in a writable directory; its growth could not be bounded",
+        "name that part on its own, or leave it out");
   }
   watch.quota_ = ProjectQuota::Take(watch.dir_.get(), caps);
   watch.cap_bytes_ = caps.disk;

@@ -38,11 +38,15 @@ namespace coffer::limits {
 // could be at the cap, between 10 and 250 ms; but never so soon that more than a tenth of the time is spent scanning.
 Nanos NextDiskCheck(uint64_t grown, uint64_t cap, Nanos scan);
 
+// Whether the call reaches what is mounted in its directory. Nothing sums that.
+enum class MountsBelow : uint8_t { kOutOfReach, kReachable };
+
 class DiskWatch {
  public:
   // Duplicates `dir` and takes the first sum, from which growth is counted. A tree too large to sum within `budget` is
-  // refused: a growth that cannot be known cannot be bounded.
+  // refused: a growth that cannot be known cannot be bounded. So is one with mounts in it that are reachable.
   static Result<DiskWatch> Start(int dir, const policy::Limits& caps,
+                                 MountsBelow below = MountsBelow::kOutOfReach,
                                  Nanos budget = std::chrono::seconds(2));
 
   struct Growth {

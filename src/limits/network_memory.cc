@@ -89,6 +89,27 @@ uint64_t ParseTcp(std::string_view text, const std::set<uint64_t>& seen) {
   return sum;
 }
 
+// "sk Eth Pid Groups Rmem Wmem ...".
+uint64_t ParseNetlink(std::string_view text) {
+  uint64_t sum = 0;
+  NextLine(text);  // the heading
+  while (!text.empty()) {
+    std::string_view line = NextLine(text);
+    for (int skipped = 0; skipped < 4; ++skipped) {
+      NextWord(line);
+    }
+    sum += Number(NextWord(line));
+    sum += Number(NextWord(line));
+  }
+  return sum;
+}
+
+std::optional<uint64_t> NetlinkBytes(const std::string& proc, pid_t pid) {
+  const Result<std::string> text =
+      sys::ReadFile(proc + "/" + std::to_string(pid) + "/net/netlink", kTableLimit);
+  return text.ok() ? std::optional(ParseNetlink(*text)) : std::nullopt;
+}
+
 std::optional<SocketsInUse> CountSockets(const std::string& proc, pid_t pid) {
   const Result<std::string> text =
       sys::ReadFile(proc + "/" + std::to_string(pid) + "/net/protocols");

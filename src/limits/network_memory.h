@@ -59,7 +59,11 @@ class HiddenTcp {
   std::optional<uint64_t> last_ = 0;
 };
 
-// The two formats.
+// Answers that wait in netlink sockets. No cgroup counts them, with or without a descriptor. Nothing if they cannot be read.
+std::optional<uint64_t> NetlinkBytes(const std::string& proc, pid_t pid);
+
+// The three formats.
+uint64_t ParseNetlink(std::string_view text);
 SocketsInUse ParseProtocols(std::string_view text);
 uint64_t ParseTcp(std::string_view text, const std::set<uint64_t>& seen);
 

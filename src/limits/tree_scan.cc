@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -94,10 +96,13 @@ class Scanner {
         use_.end = ScanEnd::kUnreadable;  // a directory that may be listed but not entered
         return;
       }
-      if (PlaceOf(info) != place_ ||
-          (info.stx_nlink > 1 && !S_ISDIR(info.stx_mode) &&
-           !linked_.insert({::makedev(info.stx_dev_major, info.stx_dev_minor), info.stx_ino})
-                .second)) {
+      if (PlaceOf(info) != place_) {
+        use_.mount_below = true;
+        continue;
+      }
+      if (info.stx_nlink > 1 && !S_ISDIR(info.stx_mode) &&
+          !linked_.insert({::makedev(info.stx_dev_major, info.stx_dev_minor), info.stx_ino})
+               .second) {
         continue;
       }
       ++use_.inodes;
@@ -192,6 +197,12 @@ Result<DiskUse> ScanDisk(int dir, Nanos budget, const VisitEntry& visit) {
   Scanner scanner(PlaceOf(info), budget, visit);
   scanner.Scan(std::move(root), info.stx_ino);
   return scanner.use();
+}
+
+bool CountsAttributes(int dir) {
+  struct statfs info{};
+  return Syscall(SYS_fstatfs, dir, Arg(&info)) == 0 &&
+         (info.f_type == EXT4_SUPER_MAGIC || info.f_type == XFS_SUPER_MAGIC);
 }
 
 }  // namespace coffer::limits

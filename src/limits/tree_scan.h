@@ -37,6 +37,7 @@ struct DiskUse {
   uint64_t bytes = 0;  // allocated (st_blocks), each hard-linked inode once
   uint64_t inodes = 0;
   ScanEnd end = ScanEnd::kComplete;  // anything else: the real numbers are larger
+  bool mount_below = false;          // something else is mounted in the tree, and was not counted
   bool complete() const { return end == ScanEnd::kComplete; }
 };
 
@@ -44,5 +45,9 @@ struct DiskUse {
 // each file and directory that was counted, before anything below it: what it is called by then may be another.
 using VisitEntry = std::function<void(int parent, const std::string& name)>;
 Result<DiskUse> ScanDisk(int dir, Nanos budget, const VisitEntry& visit = {});
+
+// True if the blocks of a file also hold its extended attributes, so that a scan counts them. In a tmpfs and in btrfs they
+// do not: there any number of attributes takes no block.
+bool CountsAttributes(int dir);
 
 }  // namespace coffer::limits

@@ -143,14 +143,32 @@ void TreeUsage::LookedAtLocks(Nanos cpu) {
   next_lock_look_ = BootTime() + (ThreadCpuTime() - sample_began_) * (many ? 1 : kLookShare);
 }
 
-uint64_t TreeUsage::MeasureLocks(Nanos cpu) {
+// Apart from locks, whose looks can be far apart where there are many descriptors: this is one file.
+void TreeUsage::LookAtNetlink(Nanos cpu) {
+  if (!own_network_ || cpu - cpu_at_netlink_look_ < kCpuOfLocks ||
+      BootTime() < next_netlink_look_) {
+    return;
+  }
+  const Nanos began = ThreadCpuTime();
+  const std::optional<uint64_t> bytes = NetlinkBytes(proc_, init_);
+  if (bytes) {
+    netlink_bytes_ = *bytes;
+  } else if (LifeOfTask(tree_.PathOf(init_, "")) == TaskLife::kAlive) {
+    netlink_bytes_ = KernelGrowth();
+  }
+  cpu_at_netlink_look_ = cpu;
+  next_netlink_look_ = BootTime() + (ThreadCpuTime() - began) * HiddenTcp::kPause;
+}
+
+uint64_t TreeUsage::MeasureUncounted(Nanos cpu) {
+  LookAtNetlink(cpu);
   if (LocksAreDue(cpu)) {
     sample_began_ = ThreadCpuTime();
     held_ = FindHeldFiles([this] { return Payload(); }, proc_, [this] { return MustStop(); },
                           Locks::kOnly);
     LookedAtLocks(cpu);
   }
-  return lock_bytes_;
+  return lock_bytes_ + netlink_bytes_;
 }
 
 uint64_t TreeUsage::Queues(const std::optional<SocketsInUse>& before, std::string& unreadable) {

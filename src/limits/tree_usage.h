@@ -53,9 +53,9 @@ class TreeUsage {
   // One sample; peaks and CPU never shrink. An error only if init itself cannot be read (it is gone).
   Result<Usage> Measure();
 
-  // Bytes of file locks, which no cgroup counts: for a boundary whose memory is measured otherwise. To take locks costs CPU
-  // time, so a tree that has used little since the last look is not looked at again.
-  uint64_t MeasureLocks(Nanos cpu);
+  // Bytes of file locks and of netlink queues, which no cgroup counts: for a boundary whose memory is measured otherwise. To
+  // take them costs CPU time, so a tree that has used little since the last look is not looked at again.
+  uint64_t MeasureUncounted(Nanos cpu);
 
   // Only how many processes and threads there are now, init included: a fraction of a sample. 0 if init is gone.
   uint64_t CountTasks();
@@ -84,6 +84,7 @@ class TreeUsage {
   uint64_t KernelGrowth() const;
   bool LocksAreDue(Nanos cpu) const;
   void LookedAtLocks(Nanos cpu);
+  void LookAtNetlink(Nanos cpu);
   // Queues of pipes and sockets, as far as they can be measured or bounded. Names what cannot in `unreadable`.
   uint64_t Queues(const std::optional<SocketsInUse>& before, std::string& unreadable);
   uint64_t IoNow();
@@ -102,6 +103,9 @@ class TreeUsage {
   Nanos next_lock_look_{0};
   Nanos cpu_at_lock_look_{0};
   uint64_t lock_bytes_ = 0;
+  Nanos next_netlink_look_{0};
+  Nanos cpu_at_netlink_look_{0};
+  uint64_t netlink_bytes_ = 0;
   HeldFiles held_;
   bool own_network_ = false;
   HiddenTcp hidden_tcp_;

@@ -13,13 +13,15 @@
 namespace coffer::store {
 namespace {
 
-// Tables, indexes, triggers and views by kind and name, with the text that made them.
+// Tables, indexes, triggers and views by kind and name, with the text that made them. Without those that SQLite makes for
+// itself, which are known by more than their names: who writes the schema directly can give any name to a trigger.
 using Schema = std::map<std::string, std::string>;
 
 Result<Schema> ReadSchema(Connection& db) {
   Schema schema;
   TRY_ASSIGN(Statement query, db.Query("SELECT type || ' ' || name, sql FROM sqlite_schema "
-                                       "WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"));
+                                       "WHERE sql IS NOT NULL AND NOT (type = 'table' AND "
+                                       "name IN ('sqlite_stat1', 'sqlite_stat4'))"));
   for (;;) {
     TRY_ASSIGN(const bool row, query.Step());
     if (!row) {

@@ -111,6 +111,16 @@ TEST_P(LockEscape, SH_12_AnExchangedDescriptorLocksNothingElse) {
   EXPECT_GT(control, 0) << "NO-CONTROL: the same race where both may be written";
 }
 
+// They can be written, and are the host's own inodes. Nobody else takes an exclusive lock on one, so a shared one can be had.
+TEST_P(LockEscape, SH_12_ADeviceTakesNoExclusiveLock) {
+  for (const char* device : {"/dev/null", "/dev/zero", "/dev/urandom"}) {
+    const RunResult attack = RunProbe(Flags(), {"locks", device});
+    EXPECT_TRUE(Contains(attack.out, "exclusive: REFUSED errno=EROFS")) << "OPEN\n"
+                                                                        << attack.Describe();
+    EXPECT_TRUE(Contains(attack.out, "shared: OPEN")) << "NO-CONTROL\n" << attack.Describe();
+  }
+}
+
 TEST_P(LockEscape, LocksOnWhatMayBeWrittenAreTheHosts) {
   if (MountsAreRefused(Both())) {
     return;

@@ -260,6 +260,19 @@ TEST_P(ResourceEscape, RS_04_FileLocksAreMemory) {
   }
 }
 
+// Each half alone is below the cap.
+TEST_P(ResourceEscape, RS_04_LocksCountTogetherWithOtherMemory) {
+  const Strings flags = Flags({"--memory", "64MiB", "--cpu", "60s", "--wall", "60s"});
+  for (const char* other : {"0", "40"}) {
+    const RunResult innocent = RunProbe(flags, {"hold-locks", "4", "posix", other});
+    EXPECT_TRUE(Contains(innocent.out, "locks: OPEN")) << "NO-CONTROL\n" << innocent.Describe();
+    EXPECT_EQ(innocent.exit, 0) << innocent.Describe();
+  }
+  const RunResult locks = RunProbe(flags, {"hold-locks", "32", "posix", "0"});
+  EXPECT_EQ(locks.exit, 0) << "NO-CONTROL\n" << locks.Describe();
+  ExpectEnded(RunProbe(flags, {"hold-locks", "32", "posix", "40"}), "limit.memory");
+}
+
 TEST_P(ResourceEscape, RS_04_MemoryInQueuesThatCannotBeAsked) {
   const Strings flags = Flags({"--memory", "64MiB", "--open-files", "400"});
   const RunResult innocent = RunProbe(flags, {"hide-queued", "200", "drop"});
@@ -277,6 +290,7 @@ TEST_P(ResourceEscape, RS_04_MemoryInQueuesThatCannotBeAsked) {
                          {"senders", true},
                          {"backlog", true},
                          {"udp", true},
+                         {"netlink", true},
                          {"tcp", true}}) {
     EXPECT_TRUE(Contains(RunOutside({"hide-queued", "200", way.how}).out, "queue: OPEN"))
         << "NO-CONTROL " << way.how;

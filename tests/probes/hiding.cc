@@ -125,7 +125,7 @@ bool TakeLocks(int files, long each, int command) {
   return true;
 }
 
-// `hold-locks MIB HOW`: locks of files, which are memory of the kernel (192 bytes each). In many files of many processes: the
+// `hold-locks MIB HOW [OTHER]`: locks of files, which are memory of the kernel (192 bytes each). In many files of many processes: the
 // kernel compares a new lock with all others of its file.
 int HoldLocks(int argc, char** argv) {
   if (argc < 3) {
@@ -136,9 +136,13 @@ int HoldLocks(int argc, char** argv) {
   const long each = atol(argv[1]) * static_cast<long>(kMiB) / 192 / (kProcesses * kFiles);
   const int command = strcmp(argv[2], "posix") == 0 ? F_SETLK : F_OFD_SETLK;
   int ready[2];
-  if (pipe(ready) != 0) {
+  const size_t other = argc > 3 ? strtoul(argv[3], nullptr, 10) * kMiB : 0;
+  void* pages =
+      mmap(nullptr, other + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED || pipe(ready) != 0) {
     return 2;
   }
+  memset(pages, 'o', other);
   for (int process = 0; process < kProcesses; ++process) {
     if (fork() == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
@@ -362,7 +366,7 @@ int CloseDirs(int argc, char** argv) {
 
 constexpr Verb kVerbs[] = {
     {"hold-nameless", HoldNameless, "DIR MIB open|map|flight|queue|thread|drop"},
-    {"hold-locks", HoldLocks, "MIB posix|description"},
+    {"hold-locks", HoldLocks, "MIB posix|description [MIB of other memory]"},
     {"hide-memory", HideMemory, "MIB open|undumpable|map|flight|sockets|tables|thread|drop"},
     {"spin-forgotten", SpinForgotten, "MILLIS CHILDREN"},
     {"write-orphaned", WriteOrphaned, "DIR MIB"},

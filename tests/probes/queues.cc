@@ -3,6 +3,8 @@
 // Memory in the queues of pipes and sockets, hidden from those who ask each descriptor of each process what it holds.
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -182,6 +184,23 @@ bool FillUdp() {
   return arrived;
 }
 
+// Answers that nobody reads, until the queue is full. Asking for the loopback device brings a kilobyte or two each time.
+bool FillNetlink() {
+  struct {
+    nlmsghdr head;
+    ifinfomsg about;
+  } question = {};
+  question.head = {sizeof question, RTM_GETLINK, NLM_F_REQUEST, 1, 0};
+  question.about.ifi_index = 1;
+  const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+  bool filled = false;
+  for (int i = 0; fd >= 0 && i < 400 && send(fd, &question, sizeof question, MSG_DONTWAIT) > 0;
+       ++i) {
+    filled = true;
+  }
+  return filled;
+}
+
 bool FillOne(const char* how, int number) {
   const auto is = [how](const char* word) { return strcmp(how, word) == 0; };
   if (is("closed")) {
@@ -204,6 +223,9 @@ bool FillOne(const char* how, int number) {
   }
   if (is("udp")) {
     return FillUdp();
+  }
+  if (is("netlink")) {
+    return FillNetlink();
   }
   if (is("gift")) {
     return GiftPages();
@@ -279,7 +301,7 @@ int HideQueued(int argc, char** argv) {
 
 constexpr Verb kVerbs[] = {
     {"hide-queued", HideQueued,
-     "MIB closed|empty|senders|backlog|tcp|udp|shadow|gift|table|table-pipes|drop"},
+     "MIB closed|empty|senders|backlog|tcp|udp|netlink|shadow|gift|table|table-pipes|drop"},
 };
 
 }  // namespace

@@ -60,17 +60,21 @@ Result<std::vector<UniqueFd>> CloneMounts(const Prepared& prepared,
 
 // The sums that growth is counted from, taken before anything can grow.
 Status StartDiskWatches(const RunRequest& request, const Prepared& prepared, Launched& launched) {
+  // At the process level, with a scratch directory, a granted tree is the host's own with all that is mounted in it.
+  const limits::MountsBelow below = launched.scratch.path().empty()
+                                        ? limits::MountsBelow::kOutOfReach
+                                        : limits::MountsBelow::kReachable;
   for (const isolation::OpenedMount& mount : prepared.mounts) {
     if (mount.access == policy::Access::kWrite && mount.path.directory && !mount.within) {
       TRY_ASSIGN(limits::DiskWatch watch,
-                 limits::DiskWatch::Start(mount.path.fd.get(), request.envelope.limits));
+                 limits::DiskWatch::Start(mount.path.fd.get(), request.envelope.limits, below));
       launched.disks.push_back(std::move(watch));
     }
   }
   if (!launched.scratch.path().empty()) {
     TRY_ASSIGN(const UniqueFd dir, sys::OpenAt(launched.scratch.fd(), ".", O_RDONLY | O_DIRECTORY));
     TRY_ASSIGN(limits::DiskWatch watch,
-               limits::DiskWatch::Start(dir.get(), request.envelope.limits));
+               limits::DiskWatch::Start(dir.get(), request.envelope.limits, below));
     launched.disks.push_back(std::move(watch));
   }
   return {};

@@ -18,6 +18,7 @@
 #include "isolation/seccomp/syscall_table.h"
 #include "isolation/seccomp/thread_gate.h"
 #include "isolation/seccomp/waiting_thread.h"
+#include "limits/tree_scan.h"
 
 namespace coffer::call {
 namespace {
@@ -62,6 +63,22 @@ Result<isolation::Profile> MakeProfile(const policy::Envelope& envelope,
   return isolation::BuiltinProfile(envelope.syscalls, options);
 }
 
+// True if what a call puts into extended attributes is seen wherever it may write on the host.
+bool SeesAttributes(const Prepared& prepared, const Scratch& scratch) {
+  return (scratch.path().empty() || limits::CountsAttributes(scratch.fd())) &&
+         std::all_of(prepared.mounts.begin(), prepared.mounts.end(),
+                     [](const isolation::OpenedMount& mount) {
+                       return mount.access != policy::Access::kWrite ||
+                              limits::CountsAttributes(mount.path.fd.get());
+                     });
+}
+
+void RefuseAttributes(isolation::Profile& profile) {
+  for (const char* name : {"setxattr", "lsetxattr", "fsetxattr", "setxattrat"}) {
+    profile.rules.insert(profile.rules.begin(), {name, isolation::FailWith(EOPNOTSUPP), {}});
+  }
+}
+
 void NarrowProfile(bool shared_host, bool on_disk, int landlock_abi, isolation::Profile& profile) {
   if (shared_host) {
     isolation::KeepToOwnProcess(landlock_abi, profile);
@@ -88,6 +105,7 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
   const bool container = level == policy::Level::kContainer;
   const bool imported = envelope.syscalls == policy::SyscallProfile::kImported;
   const bool on_disk = HasWritableMount(prepared) || !container;
+  const bool sees_attributes = SeesAttributes(prepared, launched.scratch);
   const bool duplicates = isolation::CanDuplicateDescriptors();
   isolation::FilterOptions plain;  // nothing is left to the supervisor
   plain.inet_sockets = container;
@@ -128,6 +146,9 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
   if (::prctl(PR_GET_SECCOMP) != 0) {
     TRY_ASSIGN(isolation::Profile profile, MakeProfile(envelope, plain));
     NarrowProfile(!container, on_disk, plan.landlock_abi, profile);
+    if (!sees_attributes) {
+      RefuseAttributes(profile);
+    }
     TRY_ASSIGN(plan.unserved_filter, isolation::Compile(profile, isolation::NativeSyscalls()));
   }
   // A profile of the caller's own may say something else about clone. Before Linux 5.19 a signal would interrupt the wait.
@@ -143,6 +164,9 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
     TRY_ASSIGN(plan.served, isolation::Compile(profile, isolation::NativeSyscalls()));
   }
   NarrowProfile(!container, on_disk, plan.landlock_abi, profile);
+  if (!sees_attributes) {
+    RefuseAttributes(profile);
+  }
   if (launched.asks_for_threads) {
     isolation::AskForThreads(profile);
   }

@@ -197,7 +197,9 @@ void Watch::CheckUsage() {
   if (by_cgroup) {
     if (Result<limits::Usage> usage = cgroup_.ReadUsage(); usage.ok()) {
       if (started && !ended_) {
-        usage->memory += Tree().MeasureLocks(usage->cpu);
+        if (const uint64_t uncounted = Tree().MeasureUncounted(usage->cpu); uncounted > 0) {
+          usage->memory = std::max(usage->memory, cgroup_.ReadHeldMemory()) + uncounted;
+        }
         usage->memory_peak = std::max(usage->memory_peak, usage->memory);
       }
       limits::KeepPeaks(usage_, *usage);

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -57,8 +59,14 @@ struct LockServer::Shared {
 };
 
 bool OnWritableMount(int file) {
-  struct statfs info{};
-  return Syscall(SYS_fstatfs, file, raw::Arg(&info)) >= 0 && (info.f_flags & ST_RDONLY) == 0;
+  struct statfs system{};
+  struct stat info{};
+  if (Syscall(SYS_fstatfs, file, raw::Arg(&system)) < 0 ||
+      Syscall(SYS_fstat, file, raw::Arg(&info)) < 0 || (system.f_flags & ST_RDONLY) != 0) {
+    return false;
+  }
+  // /dev/null and its like can be written, and are the host's; a terminal is the boundary's own.
+  return !S_ISCHR(info.st_mode) || system.f_type == DEVPTS_SUPER_MAGIC;
 }
 
 LockServer::LockServer(MayWrite may_write) : shared_(std::make_shared<Shared>()) {

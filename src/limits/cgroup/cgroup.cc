@@ -240,6 +240,13 @@ Result<Usage> Cgroup::ReadUsage(Detail detail) const {
   return usage;
 }
 
+uint64_t Cgroup::ReadHeldMemory() const {
+  if (const V1Dir* memory = FindV1(Controller::kMemory)) {
+    return ReadHeldMemoryV1(memory->path);
+  }
+  return (v2_controllers_ & Bit(Controller::kMemory)) != 0 ? ReadHeldMemoryV2(v2_.get()) : 0;
+}
+
 int Cgroup::oom_event_fd() {
   if (oom_event_) {
     return oom_event_.get();

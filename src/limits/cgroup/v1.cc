@@ -89,6 +89,15 @@ void ReadMemoryV1(const std::string& dir, uint64_t cap, Usage& usage) {
   }
 }
 
+// The kernel's own memory is left out: v1 does not say how much of it could be reclaimed.
+uint64_t ReadHeldMemoryV1(const std::string& dir) {
+  std::array<char, 4096> buffer;
+  const std::string_view text =
+      ReadControl(AT_FDCWD, (dir + "/memory.stat").c_str(), buffer).value_or("");
+  return KeyedNumber(text, "rss") + KeyedNumber(text, "shmem") +
+         Number(dir, "/memory.kmem.tcp.usage_in_bytes");
+}
+
 void ReadPidsV1(const std::string& dir, uint64_t cap, Usage& usage) {
   usage.pids_peak = Number(dir, "/pids.peak");  // since Linux 6.1
   if (usage.pids_peak == 0) {

@@ -19,6 +19,7 @@ Status WritePidsCapV1(const std::string& dir, uint64_t pids);
 // Each fills its fields of `usage`; a file that is missing leaves 0. `cap` spares reading the event counters as long
 // as the peak is so far below it that there can be none.
 void ReadMemoryV1(const std::string& dir, uint64_t cap, Usage& usage);
+uint64_t ReadHeldMemoryV1(const std::string& dir);
 void ReadPidsV1(const std::string& dir, uint64_t cap, Usage& usage);
 void ReadIoV1(const std::string& dir, Usage& usage);
 Result<Nanos> ReadCpuV1(const std::string& dir);

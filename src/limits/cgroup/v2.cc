@@ -96,6 +96,17 @@ void ReadMemoryV2(int dir, uint64_t cap, Usage& usage) {
   }
 }
 
+uint64_t ReadHeldMemoryV2(int dir) {
+  std::array<char, 4096> buffer;
+  const std::string_view text = ReadControl(dir, "memory.stat", buffer).value_or("");
+  uint64_t sum = 0;
+  for (const char* key :
+       {"anon", "shmem", "kernel_stack", "pagetables", "sock", "slab_unreclaimable"}) {
+    sum += KeyedNumber(text, key);
+  }
+  return sum;
+}
+
 void ReadPidsV2(int dir, uint64_t cap, Usage& usage) {
   const std::optional<uint64_t> peak = ReadNumber(dir, "pids.peak");  // since Linux 6.1
   usage.pids_peak = peak ? *peak : ReadNumber(dir, "pids.current").value_or(0);

@@ -17,6 +17,7 @@ Status WriteMemoryCapsV2(int dir, uint64_t bytes);
 Status WritePidsCapV2(int dir, uint64_t pids);
 
 void ReadMemoryV2(int dir, uint64_t cap, Usage& usage);
+uint64_t ReadHeldMemoryV2(int dir);
 void ReadPidsV2(int dir, uint64_t cap, Usage& usage);
 void ReadIoV2(int dir, Usage& usage);
 Result<Nanos> ReadCpuV2(int dir);

@@ -34,6 +34,20 @@ TEST(NetworkMemory, CountsByProtocol) {
   EXPECT_FALSE(ParseProtocols("TCP 2304 4 -1 NI\n").tcp_pages_of_host);
 }
 
+TEST(NetworkMemory, NetlinkQueuesAreSummed) {
+  constexpr std::string_view kText =
+      "sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode\n"
+      "00000000fa63cb3c 0   0          00000000 0        0        0     2        0        4       "
+      "\n"
+      "000000009633475c 4   4294963200 00000440 212480   512      1     2        0        520     "
+      "\n"
+      "0000000096334760 0   17         00000000 8448     0        0     2        0        521     "
+      "\n";
+  EXPECT_EQ(ParseNetlink(kText), 212480U + 512 + 8448);
+  EXPECT_EQ(ParseNetlink(""), 0U);
+  EXPECT_FALSE(NetlinkBytes("/nonexistent", 1));
+}
+
 // By the count of the kernel, which no table of connections can exceed. Where there is none, nothing is bounded.
 TEST(NetworkMemory, TheKernelsCountBoundsWhatTheTablesSeemToHold) {
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));

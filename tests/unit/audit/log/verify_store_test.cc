@@ -216,6 +216,11 @@ TEST_F(VerifyStore, ASchemaThatIsNotOursIsFound) {
            {"CREATE TRIGGER hide AFTER INSERT ON calls BEGIN DELETE FROM calls WHERE id = NEW.id; "
             "END",
             "trigger hide"},
+           {"PRAGMA writable_schema = ON; INSERT INTO sqlite_schema VALUES ('trigger', "
+            "'sqlite_hide', "
+            "'switches', 0, 'CREATE TRIGGER sqlite_hide AFTER INSERT ON switches BEGIN DELETE FROM "
+            "switches; END'); PRAGMA writable_schema = RESET",
+            "trigger sqlite_hide"},
            {"CREATE VIEW extra AS SELECT 1", "view extra"},
            {"DROP INDEX calls_by_agent", "index calls_by_agent"},
            {"DROP INDEX calls_by_agent; CREATE INDEX calls_by_agent ON calls (tenant, agent, id) "

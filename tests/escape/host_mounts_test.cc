@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RS: directories of the host that are not on a plain disk: what is put there must be counted, or must not be possible.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "tests/support/host.h"
+#include "tests/support/verdicts.h"
+
+namespace coffer::test {
+namespace {
+
+constexpr uid_t kUser = 48231;
+
+constexpr char kSetAttribute[] = R"(
+import errno, os, sys
+name = sys.argv[1] + "/file"
+open(name, "w").close()
+try:
+    os.setxattr(name, "user.note", b"x" * 1000)
+    print("attribute: OPEN")
+except OSError as e:
+    print("attribute: REFUSED", e.errno == errno.EOPNOTSUPP)
+)";
+
+// Root prepares mounts that only this test sees; an ordinary user makes the calls.
+class HostMounts : public LevelTest {
+ protected:
+  void SetUp() override {
+    LevelTest::SetUp();
+    if (!IsRoot()) {
+      GTEST_SKIP() << "only root mounts file systems";
+    }
+    ASSERT_EQ(chmod(dir_.path().c_str(), 0755), 0);
+    std::filesystem::copy_file(CofferPath(), coffer_);
+    ASSERT_EQ(chmod(coffer_.c_str(), 0755), 0);
+    for (const std::string& dir : {outer_, inner_, plain_}) {
+      ASSERT_EQ(mkdir(dir.c_str(), 0755), 0);
+      ASSERT_EQ(chown(dir.c_str(), kUser, kUser), 0);
+    }
+    if (const RunResult simple = RunAsUser(plain_, {"true"}); simple.exit != 0) {
+      GTEST_SKIP() << "an ordinary user cannot use this level here: " << simple.err;
+    }
+  }
+
+  // In a mount namespace of its own, with a tmpfs at inner_.
+  template <typename Run>
+  void WithMount(Run run) {
+    std::thread([&] {
+      ASSERT_EQ(unshare(CLONE_NEWNS), 0);
+      ASSERT_EQ(mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr), 0);
+      ASSERT_EQ(mount("none", inner_.c_str(), "tmpfs", 0, "size=64m,mode=0777"), 0);
+      run();
+    }).join();
+  }
+
+  RunResult RunAsUser(const std::string& writable, const Strings& command) const {
+    const std::string id = std::to_string(kUser);
+    Strings argv = {"/usr/bin/setpriv",
+                    "--reuid=" + id,
+                    "--regid=" + id,
+                    "--clear-groups",
+                    "/usr/bin/env",
+                    "-i",
+                    "PATH=/usr/bin:/bin",
+                    "HOME=" + dir_.path() + "/home",
+                    coffer_,
+                    "run",
+                    "--level",
+                    container() ? "container" : "process",
+                    "--rw",
+                    writable + ":" + writable,
+                    "--"};
+    argv.insert(argv.end(), command.begin(), command.end());
+    return RunProgram(argv);
+  }
+
+  TempDir dir_;
+  const std::string coffer_ = dir_.path() + "/coffer";
+  const std::string plain_ = dir_.path() + "/plain";
+  const std::string outer_ = dir_.path() + "/outer";
+  const std::string inner_ = outer_ + "/inner";
+};
+
+// Attributes of files in a tmpfs are kernel memory that stays, and no block of the file shows them.
+TEST_P(HostMounts, RS_07_NoAttributesWhereTheyAreNotCounted) {
+  WithMount([this] {
+    const RunResult outside = RunProgram({"/usr/bin/python3", "-c", kSetAttribute, inner_});
+    if (Contains(outside.out, "attribute: REFUSED True")) {
+      GTEST_SKIP() << "attributes in a tmpfs need Linux 6.6";
+    }
+    EXPECT_TRUE(Contains(outside.out, "attribute: OPEN")) << "NO-CONTROL\n" << outside.Describe();
+    ASSERT_EQ(unlink((inner_ + "/file").c_str()), 0);
+    const RunResult inside = RunAsUser(inner_, {"python3", "-c", kSetAttribute, inner_});
+    EXPECT_TRUE(Contains(inside.out, "attribute: REFUSED True")) << inside.Describe();
+  });
+}
+
+// At the process level there is no mount namespace to leave it out of.
+TEST_P(HostMounts, RS_07_NoFileSystemBelowAWritableDirectory) {
+  const std::string file = inner_ + "/file";
+  const RunResult before = RunAsUser(outer_, {"touch", file});
+  EXPECT_EQ(before.exit, 0) << "NO-CONTROL\n" << before.Describe();
+  WithMount([&] {
+    const RunResult inside = RunAsUser(outer_, {"touch", file});
+    EXPECT_NE(inside.exit, 0) << inside.Describe();
+    EXPECT_TRUE(Contains(inside.err, "another file system is mounted")) << inside.Describe();
+    EXPECT_FALSE(std::filesystem::exists(file)) << "OPEN";
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Level, HostMounts, ::testing::Values("container", "process"),
+                         LevelTestName);
+
+}  // namespace
+}  // namespace coffer::test
