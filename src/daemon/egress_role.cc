@@ -50,12 +50,11 @@ void WaitForEnd(int control) {
 }
 
 Status ServeEgress(const Config& config, int control) {
-  Result<std::vector<egress::EgressReceiver>> receivers = LoadReceivers(config);
-  if (!receivers.ok()) {
-    return receivers.error();
-  }
+  TRY_ASSIGN(const Receivers receivers, LoadReceivers(config));
+  const egress::AddressGuard guard(receivers.open, {}, egress::IsOwnAddressNow);
   const std::unique_ptr<net::Loop> loop = net::MakeLoop();
-  TRY_ASSIGN(const std::unique_ptr<egress::Dialer> dialer, egress::MakeDialer(*loop, *receivers));
+  TRY_ASSIGN(const std::unique_ptr<egress::Dialer> dialer,
+             egress::MakeDialer(*loop, receivers.all, guard));
   addrinfo* found = nullptr;  // loads what resolving needs
   if (::getaddrinfo("localhost", nullptr, nullptr, &found) == 0) {
     ::freeaddrinfo(found);

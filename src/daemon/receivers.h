@@ -8,10 +8,16 @@
 #include "base/result.h"
 #include "daemon/config.h"
 #include "egress/secrets.h"
+#include "policy/ip_address.h"
 
 namespace coffer::daemon {
 
-// With what their secret files hold. None if there is no configuration file.
-Result<std::vector<egress::EgressReceiver>> LoadReceivers(const Config& config);
+struct Receivers {
+  std::vector<egress::EgressReceiver> all;  // with what their secret files hold
+  std::vector<policy::AddressRange>
+      open;  // that their names may lead to beside the internet: dangerously_addresses
+};
+// None if there is no configuration file.
+Result<Receivers> LoadReceivers(const Config& config);
 
 }  // namespace coffer::daemon

@@ -147,10 +147,12 @@ Task<Outcome> Exchange(Stream& stream, const Request& request) {
 
 class BeastDialer : public Dialer {
  public:
-  BeastDialer(net::Loop& loop, const std::vector<EgressReceiver>& receivers)
+  BeastDialer(net::Loop& loop, const std::vector<EgressReceiver>& receivers,
+              const AddressGuard& guard)
       : executor_(net::ContextOf(loop).get_executor()),
         trust_(ssl::context::tls_client),
-        receivers_(receivers) {}
+        receivers_(receivers),
+        guard_(guard) {}
 
   Status Load() {
     const bool tls = std::any_of(receivers_.begin(), receivers_.end(),
@@ -245,7 +247,7 @@ class BeastDialer : public Dialer {
       }
     }
     for (const tcp::endpoint& endpoint : found) {
-      if (MayDial(receiver, endpoint.address().to_string())) {
+      if (MayDial(receiver, guard_, endpoint.address().to_string())) {
         endpoints.push_back(endpoint);
       }
     }
@@ -264,30 +266,31 @@ class BeastDialer : public Dialer {
   const IoExecutor executor_;
   ssl::context trust_;
   const std::vector<EgressReceiver>& receivers_;
+  const AddressGuard& guard_;
   std::map<std::string, Remembered> remembered_;
   size_t running_ = 0;
 };
 
 }  // namespace
 
-bool MayDial(const Receiver& receiver, const std::string& text) {
+bool MayDial(const Receiver& receiver, const AddressGuard& guard, const std::string& text) {
   const auto address = policy::IpAddress::Parse(text);
   if (!address) {
     return false;
   }
-  const auto block = policy::BlockOf(*address);
-  if (!block || block->kind == policy::AddressClass::kPrivate ||
-      block->kind == policy::AddressClass::kShared) {
-    return true;  // the operator named the host
-  }
-  if (block->kind == policy::AddressClass::kUnspecified ||
-      block->kind == policy::AddressClass::kMulticast || block->range.text() == "240.0.0.0/4") {
+  const auto block = policy::BlockOf(policy::Unmapped(*address));
+  if (block &&
+      (block->kind == policy::AddressClass::kUnspecified ||
+       block->kind == policy::AddressClass::kMulticast || block->range.text() == "240.0.0.0/4")) {
     return false;
   }
   if (policy::IpAddress::Parse(receiver.host)) {
     return true;  // the operator wrote this very address
   }
-  return block->kind == policy::AddressClass::kLoopback && receiver.this_host;
+  if (block && block->kind == policy::AddressClass::kLoopback) {
+    return receiver.this_host;
+  }
+  return !guard.Object(policy::HostName(), *address);
 }
 
 uint32_t ParseRetryAfter(std::string_view text, int64_t now) {
@@ -309,8 +312,9 @@ uint32_t ParseRetryAfter(std::string_view text, int64_t now) {
 }
 
 Result<std::unique_ptr<Dialer>> MakeDialer(net::Loop& loop,
-                                           const std::vector<EgressReceiver>& receivers) {
-  auto made = std::make_unique<BeastDialer>(loop, receivers);
+                                           const std::vector<EgressReceiver>& receivers,
+                                           const AddressGuard& guard) {
+  auto made = std::make_unique<BeastDialer>(loop, receivers, guard);
   TRY(made->Load());
   return std::unique_ptr<Dialer>(std::move(made));
 }

@@ -2,11 +2,11 @@
 //
 // One POST to one receiver, from the name to the status: the only code of the daemon that dials.
 //
-// A delivery has ten seconds for everything. Names are resolved here, and every address is looked at before it is dialled: a
-// name that leads to this host, to link-local addresses (where clouds keep their metadata) or to a group is refused unless
-// exactly that was configured. What is dialled is the address that was looked at. Redirects are an answer like any
-// other. Of the answer only the head is read, at most 8 KiB; its body is never received. TLS is 1.2 or newer, the
-// certificate must be good for the host. Private networks are allowed: the operator named the host.
+// A delivery has ten seconds for everything. Names are resolved here, and the guard that stands before programs inside looks at
+// every address before it is dialled: a name leads to addresses of the internet, and to ranges that the operator opened. An
+// address that the operator wrote is dialled. What is dialled is the address that was looked at. Redirects are an answer
+// like any other. Of the answer only the head is read, at most 8 KiB; its body is never received. TLS is 1.2 or newer, the
+// certificate must be good for the host.
 #pragma once
 
 #include <functional>
@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "egress/address_guard.h"
 #include "egress/deliver_protocol.h"
 #include "egress/secrets.h"
 #include "net/loop.h"
@@ -31,10 +32,11 @@ class Dialer {
 // Reads the certificates that this host trusts ($SSL_CERT_FILE, or the usual places), so call it while that is possible.
 // Everything given outlives it.
 Result<std::unique_ptr<Dialer>> MakeDialer(net::Loop& loop,
-                                           const std::vector<EgressReceiver>& receivers);
+                                           const std::vector<EgressReceiver>& receivers,
+                                           const AddressGuard& guard);
 
-// Whether this address may be dialled for a receiver whose host was written as `host`. `address` is numeric.
-bool MayDial(const Receiver& receiver, const std::string& address);
+// Whether this address may be dialled for a receiver. `address` is numeric.
+bool MayDial(const Receiver& receiver, const AddressGuard& guard, const std::string& address);
 
 // "120" or an HTTP date; 0 for anything else. At most a day.
 uint32_t ParseRetryAfter(std::string_view text, int64_t now);

@@ -129,17 +129,34 @@ TEST(DeliverReceiver, EventsAreChosenByPattern) {
 
 // A name must not lead where nobody meant it to.
 TEST(DeliverReceiver, AddressesAreLookedAt) {
-  const auto may = [](const char* url, const char* address) {
-    return egress::MayDial(Webhook(url).value().front(), address);
+  egress::AddressGuard guard;
+  const auto may = [&](const char* url, const char* address) {
+    return egress::MayDial(Webhook(url).value().front(), guard, address);
   };
   constexpr const char* kName = "https://hooks.example.com/";
-  for (const char* const good : {"93.184.216.34", "10.1.2.3", "192.168.1.1", "2606:2800::1"}) {
+  for (const char* const good : {"93.184.216.34", "2606:2800::1"}) {
     EXPECT_TRUE(may(kName, good)) << good;
   }
-  for (const char* const bad :
-       {"127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", "169.254.169.254",
-        "::ffff:169.254.169.254", "fe80::1", "0.0.0.0", "::", "224.0.0.1", "ff02::1",
-        "255.255.255.255", "0.1.2.3", "nonsense", ""}) {
+  for (const char* const bad : {"10.1.2.3",
+                                "192.168.1.1",
+                                "100.64.0.1",
+                                "fd00::1",
+                                "::ffff:10.1.2.3",
+                                "127.0.0.1",
+                                "127.9.9.9",
+                                "::1",
+                                "::ffff:127.0.0.1",
+                                "169.254.169.254",
+                                "::ffff:169.254.169.254",
+                                "fe80::1",
+                                "0.0.0.0",
+                                "::",
+                                "224.0.0.1",
+                                "ff02::1",
+                                "255.255.255.255",
+                                "0.1.2.3",
+                                "nonsense",
+                                ""}) {
     EXPECT_FALSE(may(kName, bad)) << bad;
   }
   EXPECT_TRUE(may("https://localhost/", "127.0.0.1"));
@@ -147,7 +164,20 @@ TEST(DeliverReceiver, AddressesAreLookedAt) {
   EXPECT_FALSE(may("https://localhost/", "169.254.169.254"));
   EXPECT_TRUE(may("https://127.0.0.1/", "127.0.0.1"));
   EXPECT_TRUE(may("https://169.254.1.1/", "169.254.1.1")) << "written as it is";
+  EXPECT_TRUE(may("https://10.1.2.3/", "10.1.2.3"));
   EXPECT_FALSE(may("https://0.0.0.0/", "0.0.0.0"));
+  // What the operator opens for programs inside is open for receivers.
+  guard = egress::AddressGuard({policy::ParseOpenRange("10.1.0.0/16").value()});
+  EXPECT_TRUE(may(kName, "10.1.2.3"));
+  EXPECT_FALSE(may(kName, "10.2.2.3"));
+  EXPECT_FALSE(may(kName, "192.168.1.1"));
+  // An address of this host needs a range of its own.
+  const auto own = [](const policy::IpAddress& address) {
+    return address == policy::IpAddress::Parse("10.1.2.3");
+  };
+  guard = egress::AddressGuard({policy::ParseOpenRange("10.1.0.0/16").value()}, {}, own);
+  EXPECT_FALSE(may(kName, "10.1.2.3"));
+  EXPECT_TRUE(may(kName, "10.1.2.4"));
 }
 
 TEST(DeliverReceiver, RetryAfterIsReadInBothForms) {
@@ -193,7 +223,7 @@ TEST(EgressSecrets, FilesThatEverybodyReadsOrThatHoldTooLittleAreRefused) {
       "[[webhook]]\nurl = \"http://127.0.0.1:1/\"\nsecret_file = \"" + secret + "\"\n", 0600);
   const auto loaded = LoadReceivers(config);
   ASSERT_TRUE(loaded.ok()) << loaded.error().message;
-  EXPECT_EQ(loaded->front().secret.bytes(), "0123456789abcdef");
+  EXPECT_EQ(loaded->all.front().secret.bytes(), "0123456789abcdef");
   ASSERT_EQ(::chmod(secret.c_str(), 0644), 0);
   EXPECT_FALSE(LoadReceivers(config).ok());
   dir.Write("secret", "short", 0600);
@@ -204,7 +234,7 @@ TEST(EgressSecrets, FilesThatEverybodyReadsOrThatHoldTooLittleAreRefused) {
   ASSERT_EQ(::unlink(secret.c_str()), 0);
   EXPECT_FALSE(LoadReceivers(config).ok());
   config.file = dir / "none.toml";
-  EXPECT_EQ(LoadReceivers(config).value().size(), 0U);
+  EXPECT_EQ(LoadReceivers(config).value().all.size(), 0U);
 }
 
 }  // namespace
