@@ -190,6 +190,50 @@ TEST_P(NetworkEscape, SC_13_FamiliesOutsideThePolicy) {
 }
 
 // Landlock's rules for TCP do not see it, so the network namespace and the refusal of sockets have to hold.
+// Groups and their sources are memory of the kernel that no cgroup counts.
+TEST(NetworkEscapeGroups, RS_04_NoneIsJoined) {
+  constexpr char kJoin[] = R"(
+import errno, socket, struct
+lo = socket.if_nametoindex("lo")
+def group(host, source):
+    def storage(family, address):
+        text = socket.inet_pton(family, address)
+        body = struct.pack("=HH", family, 0) + (text if family == socket.AF_INET else struct.pack("=I", 0) + text)
+        return body.ljust(128, b"\0")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    one = struct.pack("=I4x", lo) + storage(family, host)
+    return one + storage(family, source) if source else one
+def ask(what, family, level, option, value):
+    try:
+        socket.socket(family, socket.SOCK_DGRAM).setsockopt(level, option, value)
+        print(what, "OPEN")
+    except OSError as e:
+        print(what, errno.errorcode[e.errno])
+v4 = socket.inet_aton("239.1.2.3") + socket.inet_aton("127.0.0.1")
+ask("v4", socket.AF_INET, 0, 35, v4)
+ask("v4 source", socket.AF_INET, 0, 39, v4 + socket.inet_aton("127.0.0.9"))
+ask("v4 group", socket.AF_INET, 0, 42, group("239.1.2.3", None))
+ask("v4 source group", socket.AF_INET, 0, 46, group("239.1.2.3", "127.0.0.9"))
+ask("v6", socket.AF_INET6, 41, 20, socket.inet_pton(socket.AF_INET6, "ff01::7") + struct.pack("=I", lo))
+ask("v6 group", socket.AF_INET6, 41, 42, group("ff01::7", None))
+ask("v6 source group", socket.AF_INET6, 41, 46, group("ff01::7", "::9"))
+)";
+  const auto expected = [](const std::string& verdict) {
+    std::string text;
+    for (const char* what :
+         {"v4", "v4 source", "v4 group", "v4 source group", "v6", "v6 group", "v6 source group"}) {
+      text += std::string(what) + " " + verdict + "\n";
+    }
+    return text;
+  };
+  const RunResult control = RunProgram({"python3", "-c", kJoin});
+  EXPECT_EQ(control.out, expected("OPEN")) << "NO-CONTROL\n" << control.Describe();
+  for (const char* profile : {"default", "compat"}) {
+    const RunResult attack = RunCoffer({"--seccomp", profile}, {"python3", "-c", kJoin});
+    EXPECT_EQ(attack.out, expected("ENODEV")) << profile << "\n" << attack.Describe();
+  }
+}
+
 TEST_P(NetworkEscape, NW_03_FastOpenDoesNotReachTheHost) {
   const Canary canary(SOCK_STREAM);
   for (const std::string& address : OwnAddresses()) {

@@ -157,6 +157,35 @@ void NetworkSockets(Tier tier, FilterOptions options, Builder& rules) {
   }
 }
 
+// Groups and their sources are kernel memory that no cgroup counts, a hundred kilobytes for a socket. A boundary has loopback alone, so
+// joining answers as where no device has a route for groups.
+void RefuseGroups(FilterOptions options, Profile* profile) {
+  if (!options.inet_sockets) {
+    return;
+  }
+  constexpr uint64_t kOfIp[] = {IP_ADD_MEMBERSHIP,
+                                IP_BLOCK_SOURCE,
+                                IP_UNBLOCK_SOURCE,
+                                IP_ADD_SOURCE_MEMBERSHIP,
+                                IP_MSFILTER,
+                                MCAST_JOIN_GROUP,
+                                MCAST_BLOCK_SOURCE,
+                                MCAST_UNBLOCK_SOURCE,
+                                MCAST_JOIN_SOURCE_GROUP,
+                                MCAST_MSFILTER};
+  constexpr uint64_t kOfIpv6[] = {IPV6_JOIN_GROUP,    IPV6_JOIN_ANYCAST,    MCAST_JOIN_GROUP,
+                                  MCAST_BLOCK_SOURCE, MCAST_UNBLOCK_SOURCE, MCAST_JOIN_SOURCE_GROUP,
+                                  MCAST_MSFILTER};
+  std::vector<Rule> rules;
+  for (const uint64_t option : kOfIp) {
+    rules.push_back({"setsockopt", FailWith(ENODEV), {Is(1, IPPROTO_IP), Is(2, option)}});
+  }
+  for (const uint64_t option : kOfIpv6) {
+    rules.push_back({"setsockopt", FailWith(ENODEV), {Is(1, IPPROTO_IPV6), Is(2, option)}});
+  }
+  profile->rules.insert(profile->rules.begin(), rules.begin(), rules.end());
+}
+
 // System V segments and sets live in kernel memory or outside every process, where sampling does not see them: without a
 // memory cgroup only their number (4,096 and 32,000) and these sizes bound them. Databases take a page and a few.
 void SystemV(Tier tier, Builder& rules) {
@@ -284,6 +313,7 @@ void AddArgumentRules(Tier tier, FilterOptions options, Profile* profile) {
   Files(rules);
   UnixSockets(tier, options, rules);
   NetworkSockets(tier, options, rules);
+  RefuseGroups(options, profile);
   if (!options.own_figures) {
     rules.Allow("sysinfo");  // otherwise the supervisor answers
   }

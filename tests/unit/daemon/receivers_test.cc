@@ -9,6 +9,7 @@
 #include "egress/deliver_receiver.h"
 #include "egress/dial.h"
 #include "egress/secrets.h"
+#include "policy/egress_grants.h"
 #include "tests/support/run.h"
 
 namespace coffer::daemon {
