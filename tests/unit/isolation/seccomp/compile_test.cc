@@ -296,8 +296,9 @@ class LibraryFilter {
   Context context_;
 };
 
-// Our rules are tried in order; the library has no order. So the same meaning is asked from two of its filters: one
-// that refuses what the conditional refusals refuse, and one that knows what is allowed or answered by an errno.
+// Our rules are tried in order; the library has no order. So the same meaning is asked from three of its filters: one
+// that refuses what the conditional refusals refuse, one that knows what is allowed or answered by an errno, and one for the
+// errnos of calls that are allowed otherwise.
 TEST(Differential, BuiltinProfilesAgreeWithLibseccomp) {
   std::mt19937_64 random(4);
   for (const uint32_t arch : kArches) {
@@ -316,8 +317,18 @@ TEST(Differential, BuiltinProfilesAgreeWithLibseccomp) {
       ASSERT_TRUE(ours.ok());
       LibraryFilter refuses(kAllow, arch);
       LibraryFilter allows(kNotify, arch);
+      LibraryFilter answers(kAllow, arch);
+      std::set<std::string> allowed_otherwise;
       for (const Rule& rule : profile.rules) {
-        if (rule.action != kNotify) {
+        if (rule.action == kAllow && rule.conditions.empty()) {
+          allowed_otherwise.insert(rule.syscall);
+        }
+      }
+      for (const Rule& rule : profile.rules) {
+        if (rule.action != kNotify && rule.action != kAllow && !rule.conditions.empty() &&
+            allowed_otherwise.contains(rule.syscall)) {
+          answers.Add(rule);
+        } else if (rule.action != kNotify) {
           allows.Add(rule);
         } else if (!rule.conditions.empty()) {
           const bool any_bit =
@@ -336,10 +347,15 @@ TEST(Differential, BuiltinProfilesAgreeWithLibseccomp) {
       }
       const std::vector<sock_filter> library_refuses = refuses.Export();
       const std::vector<sock_filter> library_allows = allows.Export();
+      const std::vector<sock_filter> library_answers = answers.Export();
       ForCalls(profile, table, random, [&](const seccomp_data& call) {
         std::string expected = Verdict(library_allows, call);
         if (expected != "kill" && Verdict(library_refuses, call) == "kill") {
           expected = "notify";
+        }
+        if (const std::string answer = Verdict(library_answers, call);
+            expected == "allow" && answer != "kill") {
+          expected = answer;
         }
         ASSERT_EQ(Verdict(*ours, call), expected) << CallText(table, call);
       });
