@@ -10,6 +10,6 @@
 
 namespace coffer::call {
 
-inline constexpr uint64_t kRelayMemory = uint64_t{256} << 20;
+inline constexpr uint64_t kRelayMemory = uint64_t{128} << 20;
 
 }  // namespace coffer::call
