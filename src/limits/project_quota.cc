@@ -26,6 +26,8 @@ using raw::Syscall;
 constexpr uint32_t kFirstProject = 0x43000000;
 constexpr uint32_t kProjects = 0x01000000;
 constexpr Nanos kPatience = std::chrono::seconds(30);
+// A write can be refused although a few blocks are left: it may need more for the file's own tree of blocks.
+constexpr uint64_t kLastRoom = uint64_t{64} << 10;
 
 long Quota(int dir, int command, uint32_t project, const void* value) {
   return Syscall(SYS_quotactl_fd, dir, QCMD(command, PRJQUOTA), static_cast<long>(project),
@@ -155,10 +157,7 @@ ProjectQuota& ProjectQuota::operator=(ProjectQuota&& other) noexcept {
 
 bool ProjectQuota::Full() const {
   const if_dqblk use = UseOf(dir_.get(), project_);
-  struct stat info{};
-  const uint64_t block =
-      Syscall(SYS_fstat, dir_.get(), Arg(&info)) < 0 ? 0 : static_cast<uint64_t>(info.st_blksize);
-  return use.dqb_curspace + block > use.dqb_bhardlimit * QIF_DQBLKSIZE ||
+  return use.dqb_curspace + kLastRoom > use.dqb_bhardlimit * QIF_DQBLKSIZE ||
          use.dqb_curinodes >= use.dqb_ihardlimit;
 }
 

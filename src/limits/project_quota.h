@@ -29,7 +29,7 @@ class ProjectQuota {
   ProjectQuota(ProjectQuota&&) noexcept = default;
   ProjectQuota& operator=(ProjectQuota&& other) noexcept;
 
-  // True if there is no room for one more block, or one more file.
+  // True if there is hardly room for one more block, or none for one more file.
   bool Full() const;
 
  private:
