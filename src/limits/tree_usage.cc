@@ -39,6 +39,9 @@ constexpr uint64_t kBytesOfAMapping = 256;
 constexpr Nanos kCpuOfLocks = std::chrono::milliseconds(50);
 constexpr int kLookShare = 50;  // looks for locks take a fiftieth of a processor
 constexpr int kManyLocks = 8;   // unless they are an eighth of the cap: then up to a half
+constexpr int kSlowLookShare =
+    10;  // and a tenth, if a fiftieth would be less than once in this time
+constexpr Nanos kRarestLook = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -139,8 +142,11 @@ void TreeUsage::LookedAtLocks(Nanos cpu) {
     lock_bytes_ = std::max(lock_bytes_, KernelGrowth());
   }
   cpu_at_lock_look_ = cpu;
+  const Nanos took = ThreadCpuTime() - sample_began_;
   const bool many = lock_bytes_ >= memory_cap_ / kManyLocks;
-  next_lock_look_ = BootTime() + (ThreadCpuTime() - sample_began_) * (many ? 1 : kLookShare);
+  // Looks that take long are still so frequent that what passes between two is not several times the cap.
+  const Nanos seldom = std::min(took * kLookShare, std::max(kRarestLook, took * kSlowLookShare));
+  next_lock_look_ = BootTime() + (many ? took : seldom);
 }
 
 // Apart from locks, whose looks can be far apart where there are many descriptors: this is one file.
