@@ -42,6 +42,7 @@ constexpr int kManyLocks = 8;   // unless they are an eighth of the cap: then up
 constexpr int kSlowLookShare =
     10;  // and a tenth, if a fiftieth would be less than once in this time
 constexpr Nanos kRarestLook = std::chrono::seconds(1);
+constexpr size_t kSwarm = 64;  // processes
 
 }  // namespace
 
@@ -144,8 +145,12 @@ void TreeUsage::LookedAtLocks(Nanos cpu) {
   cpu_at_lock_look_ = cpu;
   const Nanos took = ThreadCpuTime() - sample_began_;
   const bool many = lock_bytes_ >= memory_cap_ / kManyLocks;
-  // Looks that take long are still so frequent that what passes between two is not several times the cap.
-  const Nanos seldom = std::min(took * kLookShare, std::max(kRarestLook, took * kSlowLookShare));
+  // Looks that take long are still so frequent that what passes between two is not several times the cap. But a swarm, whose
+  // looks are the longest, has to be ended by a supervisor that has its time for that.
+  const Nanos seldom =
+      pids_.size() > kSwarm
+          ? took * kLookShare
+          : std::min(took * kLookShare, std::max(kRarestLook, took * kSlowLookShare));
   next_lock_look_ = BootTime() + (many ? took : seldom);
 }
 
