@@ -111,7 +111,7 @@ TEST_P(LockEscape, SH_12_AnExchangedDescriptorLocksNothingElse) {
   EXPECT_GT(control, 0) << "NO-CONTROL: the same race where both may be written";
 }
 
-// They can be written, and are the host's own inodes. Nobody else takes an exclusive lock on one, so a shared one can be had.
+// They can be written, and are the host's own inodes. No other program takes an exclusive lock on one, so a shared one can be had.
 TEST_P(LockEscape, SH_12_ADeviceTakesNoExclusiveLock) {
   for (const char* device : {"/dev/null", "/dev/zero", "/dev/urandom"}) {
     const RunResult attack = RunProbe(Flags(), {"locks", device});

@@ -184,7 +184,7 @@ bool FillUdp() {
   return arrived;
 }
 
-// Answers that nobody reads, until the queue is full. Asking for the loopback device brings a kilobyte or two each time.
+// Answers that are not read, until the queue is full. Asking for the loopback device brings a kilobyte or two each time.
 bool FillNetlink() {
   struct {
     nlmsghdr head;
