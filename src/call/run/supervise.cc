@@ -402,7 +402,8 @@ void Watch::FinalUsage(bool wanted, WatchResult& result) {
   result.events = EventsNow();
   result.events.exit_signal = result.end.signal;
   result.events.failed = !clean;
-  if (!breach_ && interrupted_by_ == 0 && result.end.ran) {
+  // The kernel may have chosen init, which then could not say that the command ran.
+  if (!breach_ && interrupted_by_ == 0 && (result.end.ran || usage_.oom_kills > 0)) {
     breach_ = clean ? limits::FindRefusedTasks(envelope_.limits, usage_, result.events)
                     : limits::ExplainFailure(envelope_.limits, usage_, result.events);
   }
