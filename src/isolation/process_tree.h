@@ -3,7 +3,7 @@
 // Ends a tree of processes that no pid namespace holds together (the process level).
 //
 // The supervisor is a child subreaper, so whatever loses its parent becomes its child and is found here, whatever its
-// session or state. Repeats until nothing is left; a process that cannot die within ten seconds is an error.
+// session or state. Repeats until nothing is left; a process that is still there after a minute is an error.
 #pragma once
 
 #include "base/result.h"
