@@ -111,4 +111,12 @@ Reply<T> Answering(const std::shared_ptr<Exchange>& exchange, Respond respond, i
                       [status, format](T& value) { return JsonResponse(status, format(value)); });
 }
 
+// The same with a text that is made while it is sent.
+template <typename T>
+Reply<T> Answering(const std::shared_ptr<Exchange>& exchange, Respond respond, int status,
+                   JsonPieces (*format)(T&)) {
+  return Answering<T>(exchange, std::move(respond),
+                      [status, format](T& value) { return JsonResponse(status, format(value)); });
+}
+
 }  // namespace coffer::gateway

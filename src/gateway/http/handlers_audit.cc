@@ -68,8 +68,7 @@ void GetCallTranscript(const std::shared_ptr<Exchange>& exchange, Respond respon
 void GetAuditObject(const std::shared_ptr<Exchange>& exchange, Respond respond) {
   exchange->api->service.GetObject(
       exchange->who, exchange->Value("hash"),
-      Answering<std::string>(exchange, std::move(respond), 200,
-                             [](const std::string& json) { return json; }));
+      Answering<std::string>(exchange, std::move(respond), 200, FormatWhole));
 }
 
 void GetCheckpoint(const std::shared_ptr<Exchange>& exchange, Respond respond) {

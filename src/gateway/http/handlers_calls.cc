@@ -33,8 +33,6 @@ Response CallResponse(CallView& call, bool wait) {
   return response;
 }
 
-std::string SameText(const std::string& text) { return text; }
-
 }  // namespace
 
 void PostCall(const std::shared_ptr<Exchange>& exchange, Respond respond) {
@@ -103,7 +101,7 @@ void PostCallCancel(const std::shared_ptr<Exchange>& exchange, Respond respond) 
 void GetCallReceipt(const std::shared_ptr<Exchange>& exchange, Respond respond) {
   exchange->api->service.GetReceipt(
       exchange->who, exchange->Value("call_id"),
-      Answering<std::string>(exchange, std::move(respond), 200, SameText));
+      Answering<std::string>(exchange, std::move(respond), 200, FormatWhole));
 }
 
 }  // namespace coffer::gateway

@@ -29,11 +29,16 @@ size_t CutAtCharacter(std::string_view bytes, size_t most) {
 }
 
 void JsonPieces::Raw(std::string_view text) {
-  if (parts_.empty() || !parts_.back().is_json) {
+  if (parts_.empty() || !parts_.back().is_json || parts_.back().next_item != nullptr) {
     parts_.emplace_back();
   }
   parts_.back().bytes += text;
   source_bytes_ += text.size();
+}
+
+void JsonPieces::RawWhole(std::string text) {
+  source_bytes_ += text.size();
+  parts_.push_back({.bytes = std::move(text)});
 }
 
 void JsonPieces::Value(const Json& value) { Raw(PrintJson(value)); }
@@ -41,20 +46,43 @@ void JsonPieces::Value(const Json& value) { Raw(PrintJson(value)); }
 void JsonPieces::Text(std::string bytes) {
   Raw("\"");
   source_bytes_ += bytes.size();
-  parts_.push_back({std::move(bytes), /*is_json=*/false});
+  parts_.push_back({.bytes = std::move(bytes), .is_json = false});
   Raw("\"");
+}
+
+void JsonPieces::Items(NextItem next, size_t source_bytes) {
+  source_bytes_ += source_bytes;
+  parts_.push_back({.bytes = {}, .next_item = std::move(next)});
 }
 
 std::string JsonPieces::Next() {
   std::string piece = std::exchange(left_over_, {});
   while (piece.size() < kPieceBytes && !parts_.empty()) {
-    AppendSlice(&piece);
+    if (parts_.front().next_item != nullptr) {
+      AppendItem(&piece);
+    } else {
+      AppendSlice(&piece);
+    }
   }
   if (piece.size() > kPieceBytes) {
     left_over_ = piece.substr(kPieceBytes);
     piece.resize(kPieceBytes);
   }
   return piece;
+}
+
+void JsonPieces::AppendItem(std::string* piece) {
+  Part& part = parts_.front();
+  const size_t before = piece->size();
+  if (part.is_begun) {
+    piece->push_back(',');
+  }
+  if (!part.next_item(piece)) {
+    piece->resize(before);
+    parts_.pop_front();
+    return;
+  }
+  part.is_begun = true;
 }
 
 void JsonPieces::AppendSlice(std::string* piece) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A large JSON text that is made piece by piece while it is sent. Until then it is held as what it is made from: a byte of
-// output can take six in JSON, and a client may read slowly.
+// output can take six in JSON, and a client may read slowly or leave.
 #pragma once
 
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -19,9 +20,15 @@ class JsonPieces {
 
   // JSON text as it is.
   void Raw(std::string_view text);
+  // A large one: it is taken, not copied.
+  void RawWhole(std::string text);
   void Value(const Json& value);
   // Any bytes, as a JSON string; what is not UTF-8 is replaced. Takes them: they are not copied.
   void Text(std::string bytes);
+  // The items of a list, with commas between them. `next` appends the JSON of one more item each time it is called, and returns
+  // false when there is none. Until then they are what it holds, about `source_bytes`.
+  using NextItem = std::function<bool(std::string*)>;
+  void Items(NextItem next, size_t source_bytes);
 
   // Of what the text is made from.
   size_t source_bytes() const { return source_bytes_; }
@@ -32,8 +39,11 @@ class JsonPieces {
   struct Part {
     std::string bytes;
     bool is_json = true;
+    NextItem next_item = nullptr;  // instead of bytes
+    bool is_begun = false;         // an item was taken, so that a comma is due
   };
   void AppendSlice(std::string* piece);
+  void AppendItem(std::string* piece);
 
   std::deque<Part> parts_;
   size_t at_ = 0;  // in the first part

@@ -217,13 +217,52 @@ Json SwitchJson(const SwitchView& one) {
           {"set_at", TimeOrNull(one.set_at)}};
 }
 
+// What an item of a list takes, roughly: names and times, and a path or a reason of at most a kilobyte.
+constexpr size_t kItemBytes = 1024;
+
+// {"NAME":[...], and no end. The items are taken, and each becomes text when its turn comes.
+template <typename T, typename Append>
+JsonPieces ListPieces(const char* name, std::vector<T>& items, Append append) {
+  JsonPieces out;
+  out.Raw("{");
+  out.Value(name);
+  out.Raw(":[");
+  const size_t bytes = items.size() * kItemBytes;
+  out.Items(
+      [items = std::make_shared<std::vector<T>>(std::move(items)), at = size_t{0},
+       append](std::string* text) mutable {
+        if (at == items->size()) {
+          return false;
+        }
+        append(std::exchange((*items)[at++], T{}), text);
+        return true;
+      },
+      bytes);
+  out.Raw("]");
+  return out;
+}
+
 template <typename T>
-Json ListOf(const std::vector<T>& items, Json (*format)(const T&)) {
-  Json list = Json::array();
-  for (const T& item : items) {
-    list.push_back(format(item));
-  }
-  return list;
+JsonPieces ListPieces(const char* name, std::vector<T>& items, Json (*format)(const T&)) {
+  return ListPieces(name, items, [format](const T& item, std::string* text) {
+    *text += PrintJson(format(item));
+  });
+}
+
+template <typename T>
+JsonPieces WholeList(const char* name, std::vector<T>& items, Json (*format)(const T&)) {
+  JsonPieces out = ListPieces(name, items, format);
+  out.Raw("}");
+  return out;
+}
+
+template <typename T>
+JsonPieces PageOf(const char* name, Page<T>& page, Json (*format)(const T&)) {
+  JsonPieces out = ListPieces(name, page.items, format);
+  out.Raw(R"(,"next":)");
+  out.Value(OrNull(page.next));
+  out.Raw("}");
+  return out;
 }
 
 }  // namespace
@@ -254,13 +293,11 @@ JsonPieces FormatCall(CallView& call) {
 }
 
 std::string FormatSession(const SessionView& session) { return PrintJson(SessionJson(session)); }
-std::string FormatSessions(const Page<SessionView>& page) {
-  return PrintJson({{"sessions", ListOf(page.items, SessionJson)}, {"next", OrNull(page.next)}});
-}
+JsonPieces FormatSessions(Page<SessionView>& page) { return PageOf("sessions", page, SessionJson); }
 
 std::string FormatProcess(const ProcessView& process) { return PrintJson(ProcessJson(process)); }
-std::string FormatProcesses(const std::vector<ProcessView>& processes) {
-  return PrintJson({{"processes", ListOf(processes, ProcessJson)}});
+JsonPieces FormatProcesses(std::vector<ProcessView>& processes) {
+  return WholeList("processes", processes, ProcessJson);
 }
 std::string FormatProcessLog(const ProcessLogView& log) {
   return PrintJson(
@@ -268,9 +305,7 @@ std::string FormatProcessLog(const ProcessLogView& log) {
 }
 
 std::string FormatFile(const FileView& file) { return PrintJson(FileJson(file)); }
-std::string FormatFiles(const Page<FileView>& page) {
-  return PrintJson({{"files", ListOf(page.items, FileJson)}, {"next", OrNull(page.next)}});
-}
+JsonPieces FormatFiles(Page<FileView>& page) { return PageOf("files", page, FileJson); }
 
 std::string FormatTool(const ToolView& tool) {
   std::string text;
@@ -280,16 +315,10 @@ std::string FormatTool(const ToolView& tool) {
           PrintJson({{"sentence", tool.blast_radius}, {"data", Embedded(tool.blast_radius_json)}});
   return text + R"(,"input_schema":)" + PrintJson(Embedded(tool.input_schema_json)) + "}";
 }
-std::string FormatTools(const std::vector<ToolView>& tools) {
-  std::string text = R"({"tools":[)";
-  for (const ToolView& tool : tools) {
-    AppendTool(tool, &text);
-    text.push_back(',');
-  }
-  if (!tools.empty()) {
-    text.pop_back();
-  }
-  return text + "]}";
+JsonPieces FormatTools(std::vector<ToolView>& tools) {
+  JsonPieces out = ListPieces("tools", tools, AppendTool);
+  out.Raw("}");
+  return out;
 }
 
 std::string FormatKey(const KeyView& key) { return PrintJson(KeyJson(key)); }
@@ -298,29 +327,37 @@ std::string FormatNewKey(const NewKey& key) {
   json["key"] = key.secret;
   return PrintJson(json);
 }
-std::string FormatKeys(const std::vector<KeyView>& keys) {
-  return PrintJson({{"keys", ListOf(keys, KeyJson)}});
-}
+JsonPieces FormatKeys(std::vector<KeyView>& keys) { return WholeList("keys", keys, KeyJson); }
 
-std::string FormatAudit(const Page<AuditView>& page) {
-  return PrintJson({{"calls", ListOf(page.items, AuditJson)}, {"next", OrNull(page.next)}});
+JsonPieces FormatAudit(Page<AuditView>& page) { return PageOf("calls", page, AuditJson); }
+JsonPieces FormatTranscriptView(TranscriptView& view) {
+  JsonPieces out;
+  out.Raw(R"({"call_id":)");
+  out.Value(view.call_id);
+  out.Raw(view.kept ? R"(,"kept":true,"transcript":)" : R"(,"kept":false,"transcript":)");
+  if (Json::accept(view.transcript_json)) {
+    out.RawWhole(std::move(view.transcript_json));
+  } else {
+    out.Raw("null");
+  }
+  out.Raw("}");
+  return out;
 }
-std::string FormatTranscriptView(const TranscriptView& view) {
-  const Result<Json> transcript = ParseJson(view.transcript_json);
-  return PrintJson({{"call_id", view.call_id},
-                    {"kept", view.kept},
-                    {"transcript", transcript.ok() ? *transcript : Json(nullptr)}});
+JsonPieces FormatWhole(std::string& json_text) {
+  JsonPieces out;
+  out.RawWhole(std::move(json_text));
+  return out;
 }
 std::string FormatCheckpoint(const CheckpointView& checkpoint) {
   return PrintJson({{"checkpoint", checkpoint.note}, {"key", checkpoint.key}});
 }
 std::string FormatAccess(const AccessView& access) { return PrintJson(AccessJson(access)); }
-std::string FormatAccessList(const std::vector<AccessView>& waiting) {
-  return PrintJson({{"access", ListOf(waiting, AccessJson)}});
+JsonPieces FormatAccessList(std::vector<AccessView>& waiting) {
+  return WholeList("access", waiting, AccessJson);
 }
 std::string FormatSwitch(const SwitchView& one) { return PrintJson(SwitchJson(one)); }
-std::string FormatSwitches(const std::vector<SwitchView>& switches) {
-  return PrintJson({{"switches", ListOf(switches, SwitchJson)}});
+JsonPieces FormatSwitches(std::vector<SwitchView>& switches) {
+  return WholeList("switches", switches, SwitchJson);
 }
 
 std::string FormatReadiness(const Readiness& readiness) {

@@ -14,7 +14,7 @@
 
 namespace coffer::gateway {
 
-// Calls come in pieces, because output is large. The output is taken out of the view.
+// Calls and lists come in pieces, because they can be large. Output and items are taken out of the view.
 // POST /v1/calls, finished: {"call_id", "outcome", "result", "error", "denials", "log"}.
 JsonPieces FormatCallResult(CallView& call);
 // Gated: {"call_id", "outcome": "gated", "approval"}; accepted and going on: {"call_id", "outcome": null, "state"}.
@@ -23,24 +23,26 @@ std::string FormatCallAccepted(const CallView& call);
 JsonPieces FormatCall(CallView& call);
 
 std::string FormatSession(const SessionView& session);
-std::string FormatSessions(const Page<SessionView>& page);
+JsonPieces FormatSessions(Page<SessionView>& page);
 std::string FormatProcess(const ProcessView& process);
-std::string FormatProcesses(const std::vector<ProcessView>& processes);
+JsonPieces FormatProcesses(std::vector<ProcessView>& processes);
 std::string FormatProcessLog(const ProcessLogView& log);
 std::string FormatFile(const FileView& file);
-std::string FormatFiles(const Page<FileView>& page);
+JsonPieces FormatFiles(Page<FileView>& page);
 std::string FormatTool(const ToolView& tool);
-std::string FormatTools(const std::vector<ToolView>& tools);
+JsonPieces FormatTools(std::vector<ToolView>& tools);
 std::string FormatKey(const KeyView& key);
 std::string FormatNewKey(const NewKey& key);
-std::string FormatKeys(const std::vector<KeyView>& keys);
-std::string FormatAudit(const Page<AuditView>& page);
-std::string FormatTranscriptView(const TranscriptView& view);
+JsonPieces FormatKeys(std::vector<KeyView>& keys);
+JsonPieces FormatAudit(Page<AuditView>& page);
+JsonPieces FormatTranscriptView(TranscriptView& view);
+// JSON text of the service as it is: a receipt, an object of the record.
+JsonPieces FormatWhole(std::string& json_text);
 std::string FormatCheckpoint(const CheckpointView& checkpoint);
 std::string FormatAccess(const AccessView& access);
-std::string FormatAccessList(const std::vector<AccessView>& waiting);
+JsonPieces FormatAccessList(std::vector<AccessView>& waiting);
 std::string FormatSwitch(const SwitchView& one);
-std::string FormatSwitches(const std::vector<SwitchView>& switches);
+JsonPieces FormatSwitches(std::vector<SwitchView>& switches);
 std::string FormatReadiness(const Readiness& readiness);
 
 }  // namespace coffer::gateway

@@ -46,6 +46,49 @@ TEST(JsonPieces, WhatIsNotUtf8IsReplacedAndStillJson) {
   }
 }
 
+// A list says the same as one that is printed at once, and its items are asked for only when a piece needs them.
+TEST(JsonPieces, ItemsAreMadeWhenTheirTurnComes) {
+  for (const size_t count : {0U, 1U, 2U, 5000U}) {
+    for (const size_t bytes : {1U, 100U, 200'000U}) {
+      if (count * bytes > 1'000'000) {
+        continue;
+      }
+      Json list = Json::array();
+      for (size_t i = 0; i < count; ++i) {
+        list.push_back(std::to_string(i) + std::string(bytes, 'x'));
+      }
+      size_t made = 0;
+      JsonPieces pieces;
+      pieces.Raw("[");
+      pieces.Items(
+          [&](std::string* text) {
+            if (made == count) {
+              return false;
+            }
+            *text += PrintJson(list[made++]);
+            return true;
+          },
+          count * bytes);
+      pieces.Raw("]");
+      EXPECT_EQ(made, 0U);
+      EXPECT_EQ(pieces.source_bytes(), count * bytes + 2);
+      std::string whole = pieces.Next();
+      EXPECT_LE(made * bytes, JsonPieces::kPieceBytes + bytes) << "more than the piece needs";
+      whole += Joined(std::move(pieces));
+      EXPECT_EQ(whole, PrintJson(list)) << count << " of " << bytes;
+    }
+  }
+}
+
+TEST(JsonPieces, AWholeTextIsCutIntoPieces) {
+  const std::string text = PrintJson(Json(std::string(300'000, 'y')));
+  JsonPieces pieces;
+  pieces.Raw(R"({"a":)");
+  pieces.RawWhole(text);
+  pieces.Raw("}");
+  EXPECT_EQ(Joined(std::move(pieces)), R"({"a":)" + text + "}");
+}
+
 TEST(JsonPieces, ACutIsBetweenCharacters) {
   EXPECT_EQ(CutAtCharacter("abc", 5), 3U);
   EXPECT_EQ(CutAtCharacter("a\xe2\x82\xac", 3), 1U);

@@ -91,7 +91,8 @@ TEST(Views, TheSecretIsShownOnlyWithANewKey) {
 }
 
 TEST(Views, ToolsAreListedWithTheirMembers) {
-  EXPECT_EQ(FormatTools({}), R"({"tools":[]})");
+  std::vector<ToolView> none;
+  EXPECT_EQ(JoinedView(FormatTools(none)), R"({"tools":[]})");
   ToolView first, second;
   first.name = "bash";
   first.version = "1.0.0";
@@ -100,7 +101,8 @@ TEST(Views, ToolsAreListedWithTheirMembers) {
   second.name = "git";
   second.owner = "ops\xff";
   second.manifest_hash = "sha256:ab";
-  const std::string text = FormatTools({first, second});
+  std::vector<ToolView> both = {first, second};
+  const std::string text = JoinedView(FormatTools(both));
   EXPECT_TRUE(text.starts_with(
       R"({"tools":[{"name":"bash","version":"1.0.0","owner":null,"summary":"says \"hi\"\n",)"
       R"("effect":"execute","state":"ready","problem":null,"manifest_hash":null},{"name":"git",)"))
@@ -112,6 +114,33 @@ TEST(Views, ToolsAreListedWithTheirMembers) {
   EXPECT_EQ(
       KeysOf(ordered_json::parse(FormatTool(second))),
       "name version owner summary effect state problem manifest_hash blast_radius input_schema ");
+}
+
+TEST(Views, APageHasItsItemsAndTheNextCursor) {
+  Page<SessionView> page;
+  page.items.resize(2);
+  page.items[0].session_id = "one";
+  page.items[1].session_id = "two";
+  page.next = "c1";
+  const ordered_json list = ordered_json::parse(JoinedView(FormatSessions(page)));
+  EXPECT_EQ(KeysOf(list), "sessions next ");
+  EXPECT_EQ(list["sessions"][0]["session_id"], "one");
+  EXPECT_EQ(list["sessions"][1]["session_id"], "two");
+  EXPECT_EQ(list["next"], "c1");
+  Page<SessionView> last;
+  EXPECT_EQ(JoinedView(FormatSessions(last)), R"({"sessions":[],"next":null})");
+}
+
+TEST(Views, ATranscriptThatIsNotJsonIsNull) {
+  TranscriptView view;
+  view.call_id = "c";
+  view.kept = true;
+  view.transcript_json = R"({"out":"x"})";
+  EXPECT_EQ(JoinedView(FormatTranscriptView(view)),
+            R"({"call_id":"c","kept":true,"transcript":{"out":"x"}})");
+  view.transcript_json = "{broken";
+  EXPECT_EQ(JoinedView(FormatTranscriptView(view)),
+            R"({"call_id":"c","kept":true,"transcript":null})");
 }
 
 }  // namespace
