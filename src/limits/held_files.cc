@@ -354,6 +354,7 @@ HeldFiles FindHeldFiles(const std::function<std::vector<pid_t>()>& list, const s
       break;
     }
   }
+  held.all_locks = held.all_locks && !out_of_time();
   // A size that was read for one holder is the size for all.
   std::erase_if(held.mapped, [&](const auto& entry) { return held.files.contains(entry.first); });
   return held;

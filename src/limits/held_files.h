@@ -53,9 +53,9 @@ struct HeldFiles {
 };
 
 // `list` gives the processes of the boundary, as of now. Processes that end meanwhile hold nothing. Once `out_of_time`
-// says so, what was found so far is the answer. To count locks costs one more file for each descriptor; kOnly looks at
-// nothing else.
-enum class Locks : uint8_t { kIgnore, kCount, kOnly };
+// says so, what was found so far is the answer. To count locks costs one more file for each descriptor, so it is a walk of its own:
+// kOnly looks at nothing else.
+enum class Locks : uint8_t { kIgnore, kOnly };
 HeldFiles FindHeldFiles(
     const std::function<std::vector<pid_t>()>& list, const std::string& proc = "/proc",
     const std::function<bool()>& out_of_time = [] { return false; }, Locks locks = Locks::kIgnore);

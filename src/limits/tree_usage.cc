@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <utility>
 
 #include "base/sys.h"
 #include "limits/cgroup/control_file.h"
@@ -137,13 +138,25 @@ bool TreeUsage::LocksAreDue(Nanos cpu) const {
   return cpu - cpu_at_lock_look_ >= kCpuOfLocks && BootTime() >= next_lock_look_;
 }
 
-void TreeUsage::LookedAtLocks(Nanos cpu) {
-  lock_bytes_ = held_.locks * kBytesOfALock;
-  if (!held_.all_locks || held_.unmeasured_flights > 0) {
+// A look of its own, with as much time as a sample. The kernel prints all that a descriptor has beside its locks: 16,384 watches
+// of inotify take half a second on a slow machine, and are no reason to end a call. A look that is cut short counts what the
+// kernel's memory has grown by.
+void TreeUsage::LookAtLocks(Nanos cpu) {
+  if (!LocksAreDue(cpu)) {
+    return;
+  }
+  const Nanos began = ThreadCpuTime();
+  const Nanos before = began - std::exchange(sample_began_, began);
+  const HeldFiles held = FindHeldFiles([this] { return Payload(); }, proc_,
+                                       [this] { return MustStop(); }, Locks::kOnly);
+  lock_bytes_ = held.locks * kBytesOfALock;
+  if (!held.all_locks || held.unmeasured_flights > 0) {
     lock_bytes_ = std::max(lock_bytes_, KernelGrowth());
   }
   cpu_at_lock_look_ = cpu;
-  const Nanos took = ThreadCpuTime() - sample_began_;
+  const Nanos now = ThreadCpuTime();
+  const Nanos took = now - began;
+  sample_began_ = now - before;
   const bool many = lock_bytes_ >= memory_cap_ / kManyLocks;
   // Looks that take long are still so frequent that what passes between two is not several times the cap. But a swarm, whose
   // looks are the longest, has to be ended by a supervisor that has its time for that.
@@ -173,12 +186,7 @@ void TreeUsage::LookAtNetlink(Nanos cpu) {
 
 uint64_t TreeUsage::MeasureUncounted(Nanos cpu) {
   LookAtNetlink(cpu);
-  if (LocksAreDue(cpu)) {
-    sample_began_ = ThreadCpuTime();
-    held_ = FindHeldFiles([this] { return Payload(); }, proc_, [this] { return MustStop(); },
-                          Locks::kOnly);
-    LookedAtLocks(cpu);
-  }
+  LookAtLocks(cpu);
   return lock_bytes_ + netlink_bytes_;
 }
 
@@ -304,15 +312,13 @@ Result<Usage> TreeUsage::Measure() {
   usage.pids = TasksOf(processes);
   const std::optional<SocketsInUse> sockets =
       own_network_ ? CountSockets(proc_, init_) : std::nullopt;
-  const Locks locks = LocksAreDue(usage.cpu) ? Locks::kCount : Locks::kIgnore;
-  held_ = FindHeldFiles([this] { return Payload(); }, proc_, [this] { return MustStop(); }, locks);
+  LookAtLocks(usage.cpu);
+  held_ = FindHeldFiles([this] { return Payload(); }, proc_, [this] { return MustStop(); },
+                        Locks::kIgnore);
   if (BootTime() >= stop_at_) {
     return last_;  // cut short: sockets of processes that were not looked at would seem hidden
   }
   usage.unreadable = held_.unreadable;
-  if (locks == Locks::kCount) {
-    LookedAtLocks(usage.cpu);
-  }
   usage.memory = MemoryNow(Queues(sockets, usage.unreadable));
   usage.io_bytes = IoNow();
   if (OutOfTime() && usage.unreadable.empty()) {

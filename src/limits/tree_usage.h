@@ -83,7 +83,7 @@ class TreeUsage {
   // By how much the kernel's own memory has grown on this host since the start; locks cannot be more.
   uint64_t KernelGrowth() const;
   bool LocksAreDue(Nanos cpu) const;
-  void LookedAtLocks(Nanos cpu);
+  void LookAtLocks(Nanos cpu);
   void LookAtNetlink(Nanos cpu);
   // Queues of pipes and sockets, as far as they can be measured or bounded. Names what cannot in `unreadable`.
   uint64_t Queues(const std::optional<SocketsInUse>& before, std::string& unreadable);
