@@ -25,8 +25,13 @@ class LockEscape : public LevelTest {
   const std::string read_file_ = dir_.Write("read/file", "x", 0644);
   const std::string written_file_ = dir_.Write("written/file", "x", 0644);
 
-  Strings Both() const { return Flags({"--ro", read_, "--rw", written_}); }
-  Strings AllWritten() const { return Flags({"--rw", read_, "--rw", written_}); }
+  // The races take a slow machine half a minute.
+  Strings Both() const { return Slowly({"--ro", read_, "--rw", written_}); }
+  Strings AllWritten() const { return Slowly({"--rw", read_, "--rw", written_}); }
+  Strings Slowly(Strings mounts) const {
+    mounts.insert(mounts.end(), {"--wall", "300s", "--cpu", "300s"});
+    return Flags(mounts);
+  }
 
   // How often the host found `file` locked while `run` ran.
   template <typename Run>
@@ -101,13 +106,13 @@ TEST_P(LockEscape, SH_12_AnExchangedDescriptorLocksNothingElse) {
   if (MountsAreRefused(Both())) {
     return;
   }
+  const Strings race = {"lock-race", read_file_, written_file_};
+  const RunOptions slowly{.timeout = Seconds(330)};
   RunResult attack;
-  const int busy = BusyDuring(
-      read_file_, [&] { attack = RunProbe(Both(), {"lock-race", read_file_, written_file_}); });
+  const int busy = BusyDuring(read_file_, [&] { attack = RunProbe(Both(), race, slowly); });
   EXPECT_TRUE(Contains(attack.out, "raced")) << attack.Describe();
   EXPECT_EQ(busy, 0) << "OPEN: the host met a lock on a file that is only read";
-  const int control = BusyDuring(
-      read_file_, [&] { RunProbe(AllWritten(), {"lock-race", read_file_, written_file_}); });
+  const int control = BusyDuring(read_file_, [&] { RunProbe(AllWritten(), race, slowly); });
   EXPECT_GT(control, 0) << "NO-CONTROL: the same race where both may be written";
 }
 
