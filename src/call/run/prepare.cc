@@ -382,6 +382,11 @@ Result<Prepared> Prepare(const RunRequest& request) {
   TRY(OpenProgramFiles(request, config, prepared));
   TRY(OpenMounts(request, config, prepared));
   TRY_ASSIGN(OpenedCaches caches, OpenCaches(request.project, request.caches));
+  for (const isolation::OpenedMount& cache : caches.mounts) {
+    if (prepared.project) {
+      prepared.project->AddCache(cache.path);
+    }
+  }
   std::move(caches.mounts.begin(), caches.mounts.end(), std::back_inserter(prepared.mounts));
   TRY(CheckReceipt(request, prepared));
   prepared.notes = std::move(caches.notes);
