@@ -13,6 +13,7 @@
 #include "base/quantity.h"
 #include "base/sys.h"
 #include "call/run/cache_dirs.h"
+#include "call/run/daemon_program.h"
 #include "call/run/launch_tools.h"
 #include "call/run/program_places.h"
 #include "call/run/project_path.h"
@@ -159,6 +160,10 @@ std::vector<std::string> OwnPlaces(const RunRequest& request, const RunConfig& c
   std::vector<std::string> places;
   if (access == policy::Access::kWrite) {
     places = UsualToolDirs();
+    // What runs outside of a boundary, now or when the next call needs it.
+    if (Result<std::vector<std::string>> programs = OwnPrograms(); programs.ok()) {
+      places.insert(places.end(), programs->begin(), programs->end());
+    }
     places.insert(places.end(), request.tool_dirs.begin(), request.tool_dirs.end());
     if (std::string usual = UsualConfigDir(); usual.starts_with('/')) {
       places.push_back(std::move(usual));
