@@ -305,6 +305,21 @@ TEST_F(ProjectEscape, PlantedNamesAreListedSetAsideOrKept) {
   EXPECT_TRUE(Contains(kept.err, "--keep-planted")) << kept.Describe();
 }
 
+// A list that is cut says so: one name among many is not hidden.
+TEST_F(ProjectEscape, TheReceiptSaysHowManyMoreWerePlanted) {
+  const std::string root = MakeProject("project");
+  const auto planted = [&](const std::string& names) {
+    return InProject(root, "for i in " + names + "; do : > $i.code-workspace; done",
+                     {"--keep-planted"})
+        .receipt["files"]["planted"];
+  };
+  const Json few = planted("1 2 3");
+  EXPECT_EQ(few.size(), 3U) << few;
+  const Json many = planted("$(seq 101 400)");
+  ASSERT_EQ(many.size(), 256U);
+  EXPECT_EQ(many.back(), "and 45 more") << "NO-CONTROL: not all were found, or it is not said";
+}
+
 // What a person starts by name stays writable, and the person is told.
 TEST_F(ProjectEscape, ChangesOfWhatIsStartedByNameAreTold) {
   const std::string root = MakeProject("project");

@@ -157,6 +157,10 @@ RunOutcome SettleProject(const RunRequest& request, Project& project, RunOutcome
                                : "it was set aside as " + Printable(planted.set_aside)));
     }
   }
+  if (end.planted.size() > kMostPlanted) {
+    outcome.receipt.planted.back() =
+        fmt::format("and {} more", end.planted.size() - kMostPlanted + 1);
+  }
   if (end.planted.size() > kMostWarnings) {
     outcome.warnings.push_back(fmt::format("{} such names were made in all", end.planted.size()));
   }
