@@ -66,9 +66,8 @@ TEST(OwnPlaces, TheProgramsThatRunOutsideAreNotTheCallsToMake) {
   };
   run({"--rw", dir / "opt/work:/d"});
   EXPECT_TRUE(Exists(dir / "opt/work/cofferd")) << "NO-CONTROL";
-  for (const Strings& flags :
-       {Strings{"--rw", dir / "opt:/d"}, Strings{"--rw", dir / "opt/bin:/d"},
-        Strings{"--out", dir / "opt/bin"}, Strings{"--project", dir / "opt/bin"}}) {
+  for (const Strings& flags : {Strings{"--rw", dir / "opt:/d"}, Strings{"--rw", dir / "opt/bin:/d"},
+                               Strings{"--out", dir / "opt/bin"}}) {
     const RunResult result = run(flags);
     EXPECT_EQ(result.exit, 120) << flags[0] << result.Describe();
     EXPECT_TRUE(Contains(result.err, "policy.path.state")) << flags[0] << result.Describe();
@@ -78,6 +77,16 @@ TEST(OwnPlaces, TheProgramsThatRunOutsideAreNotTheCallsToMake) {
   dir.MakeDir("opt/libexec");
   EXPECT_EQ(run({"--rw", dir / "opt/libexec:/d"}).exit, 120);
   EXPECT_NE(run({"--ro", dir / "opt/bin:/d"}).exit, 120) << "it may be read";
+  // A project may hold them, as a checkout does: what is there cannot be changed, what is made is set aside.
+  const std::string before = ReadFile(coffer).value_or("");
+  const RunResult made = RunProgram({coffer, "run", "--project", dir / "opt", "--", "sh", "-c",
+                                     "echo x > work/new; cp bin/coffer c; echo evil > bin/cofferd; "
+                                     "echo evil >> bin/coffer; mv c bin/coffer; mv bin b"},
+                                    options);
+  EXPECT_TRUE(Exists(dir / "opt/work/new")) << "NO-CONTROL: " << made.Describe();
+  EXPECT_FALSE(Exists(dir / "opt/bin/cofferd")) << made.Describe();
+  EXPECT_TRUE(Contains(made.err, "coffer on this host runs")) << made.Describe();
+  EXPECT_TRUE(ReadFile(coffer) == before) << made.Describe();
 }
 
 }  // namespace

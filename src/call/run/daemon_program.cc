@@ -17,7 +17,7 @@ Result<std::vector<std::string>> DaemonPlaces() {
 Result<std::vector<std::string>> OwnPrograms() {
   TRY_ASSIGN(std::vector<std::string> programs, DaemonPlaces());
   TRY_ASSIGN(std::string self, sys::ReadLinkAt(AT_FDCWD, "/proc/self/exe"));
-  programs.push_back(std::move(self));
+  programs.insert(programs.begin(), std::move(self));
   return programs;
 }
 

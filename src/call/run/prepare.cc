@@ -160,10 +160,6 @@ std::vector<std::string> OwnPlaces(const RunRequest& request, const RunConfig& c
   std::vector<std::string> places;
   if (access == policy::Access::kWrite) {
     places = UsualToolDirs();
-    // What runs outside of a boundary, now or when the next call needs it.
-    if (Result<std::vector<std::string>> programs = OwnPrograms(); programs.ok()) {
-      places.insert(places.end(), programs->begin(), programs->end());
-    }
     places.insert(places.end(), request.tool_dirs.begin(), request.tool_dirs.end());
     if (std::string usual = UsualConfigDir(); usual.starts_with('/')) {
       places.push_back(std::move(usual));
@@ -179,6 +175,25 @@ std::vector<std::string> OwnPlaces(const RunRequest& request, const RunConfig& c
     }
   }
   return places;
+}
+
+// A mount that the call may write must not show what runs outside of a boundary, now or when the next call needs it.
+Status CheckShowsNoProgram(const isolation::HostPath& path) {
+  TRY_ASSIGN(const std::vector<std::string> programs, OwnPrograms());
+  return isolation::CheckShowsNone(path, policy::Access::kWrite, programs);
+}
+
+// A project may hold them, as the checkout of Cofferdam does. There they are read-only, like what else the host runs.
+Result<std::vector<std::string>> ReadOnlyInProject(const RunRequest& request) {
+  std::vector<std::string> paths = request.project_read_only;
+  TRY_ASSIGN(const std::vector<std::string> programs, OwnPrograms());
+  for (const std::string& program : programs) {
+    const std::string path = isolation::Normalize(program);
+    if (path != request.project && isolation::IsAtOrBelow(path, request.project)) {
+      paths.push_back(path.substr(request.project.size() + 1));
+    }
+  }
+  return paths;
 }
 
 Status OpenMounts(const RunRequest& request, const RunConfig& config, Prepared& prepared) {
@@ -207,12 +222,17 @@ Status OpenMounts(const RunRequest& request, const RunConfig& config, Prepared& 
     if (opened.path.directory) {
       TRY_ASSIGN(opened.fifos, isolation::FindFifos(opened.path));
     }
+    const bool writes = mount.access == policy::Access::kWrite;
+    const bool project = writes && !request.project.empty() && mount.host == request.project;
+    if (writes && !project) {
+      TRY(CheckShowsNoProgram(opened.path));
+    }
     prepared.mounts.push_back(std::move(opened));
-    if (!request.project.empty() && mount.host == request.project &&
-        mount.access == policy::Access::kWrite) {
+    if (project) {
+      TRY_ASSIGN(const std::vector<std::string> read_only, ReadOnlyInProject(request));
       TRY_ASSIGN(prepared.project,
                  Project::Open(request.keep_planted ? PlantedRule::kKeep : PlantedRule::kSetAside,
-                               request.project_read_only, prepared.mounts));
+                               read_only, prepared.mounts));
     }
   }
   for (const isolation::OpenedMount& mount : prepared.mounts) {

@@ -93,10 +93,11 @@ std::vector<Planted> ProtectedTree::FindPlanted(const isolation::ProjectScan& af
   for (const std::string& path : watched_) {
     // Behind a link it is the link that was planted.
     const isolation::TreePath found = isolation::FollowInTree(root_, path);
+    const char* const run_by = path == "cofferd" || path.ends_with("/cofferd") ? "coffer" : "git";
     if (!found.links.empty()) {
-      add(found.links.front(), "git");
+      add(found.links.front(), run_by);
     } else if (found.end == isolation::TreePath::End::kInside) {
-      add(path, "git");
+      add(path, run_by);
     }
   }
   return planted;
