@@ -12,12 +12,14 @@
 #include "base/regular_file.h"
 #include "base/sys.h"
 #include "isolation/git_config.h"
+#include "isolation/home_directories.h"
 #include "isolation/runtime/real_path.h"
 
 namespace coffer::isolation {
 namespace {
 
 constexpr size_t kLongestConfig = 8 << 20;
+constexpr size_t kLongestLine = 8192;
 constexpr size_t kMostConfigs = 32;  // one and what it includes; git itself stops at ten levels
 constexpr std::string_view kNoPrograms[] = {"advice", "author", "branch", "color", "committer",
                                             "fetch",  "log",    "pack",   "pull",  "push",
@@ -28,6 +30,23 @@ constexpr std::string_view kBetweenWords = " \t\n;|&()<>'\"`=,";
 std::string FromEnvironment(const char* name) {
   const char* const value = ::getenv(name);
   return value != nullptr && value[0] == '/' ? value : "";
+}
+
+// A path of a configuration or a pointer, as git expands it.
+std::string Expanded(const std::string& base, std::string_view path) {
+  if (path.starts_with('~')) {
+    const size_t end = std::min(path.find('/'), path.size());
+    const std::string_view user = path.substr(1, end - 1);
+    const std::string home = user.empty() ? FromEnvironment("HOME") : HomeOf(user);
+    return home.empty() ? std::string() : Normalize(home + std::string(path.substr(end)));
+  }
+  return Normalize(path.starts_with('/') ? std::string(path) : base + "/" + std::string(path));
+}
+
+// The one line of a file of git, without its end; "" if it cannot be read.
+std::string LineOf(const std::string& file) {
+  const Result<std::string> text = sys::ReadRegular(file, kLongestLine);
+  return text.ok() ? text->substr(0, text->find_last_not_of(" \t\r\n") + 1) : std::string();
 }
 
 class Search {
@@ -45,7 +64,7 @@ class Search {
     }
     const std::string directory(DirName(config));
     if (const std::string tree = GitConfigValue(*text, "core", "worktree"); !tree.empty()) {
-      worktrees_.push_back(Resolve(directory, tree));
+      worktrees_.push_back(Expanded(directory, tree));
     }
     for (const GitSetting& setting : ReadGitConfig(*text)) {
       Look(setting, directory);
@@ -61,7 +80,7 @@ class Search {
       return;
     }
     if ((setting.section == "include" || setting.section == "includeif") && setting.key == "path") {
-      const std::string included = Resolve(directory, setting.value);
+      const std::string included = Expanded(directory, setting.value);
       Add(included, Demand::kNothing);
       Read(included);
       return;
@@ -98,17 +117,10 @@ class Search {
     }
   }
 
-  static std::string Resolve(const std::string& base, std::string_view path) {
-    if (path.starts_with("~/")) {
-      return Normalize(FromEnvironment("HOME") + std::string(path.substr(1)));
-    }
-    return Normalize(path.starts_with('/') ? std::string(path) : base + "/" + std::string(path));
-  }
-
   enum class Demand : uint8_t { kNothing, kFile };
   void AddIn(std::string_view path, Demand demand) {
     for (const std::string& base : worktrees_) {
-      Add(Resolve(base, path), demand);
+      Add(Expanded(base, path), demand);
     }
   }
 
@@ -142,8 +154,38 @@ std::vector<std::string> FilesOfGitConfig(const HostPath& root, const std::strin
 std::vector<std::string> GlobalGitConfigs() {
   const std::string home = FromEnvironment("HOME");
   const std::string base = FromEnvironment("XDG_CONFIG_HOME");
-  return {"/etc/gitconfig", home + "/.gitconfig",
-          (base.empty() ? home + "/.config" : base) + "/git/config"};
+  std::vector<std::string> configs = {"/etc/gitconfig", home + "/.gitconfig",
+                                      (base.empty() ? home + "/.config" : base) + "/git/config"};
+  for (const char* const name : {"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"}) {
+    if (std::string given = FromEnvironment(name); !given.empty()) {
+      configs.push_back(Normalize(given));
+    }
+  }
+  return configs;
+}
+
+std::vector<std::string> GitConfigsAt(const std::string& directory) {
+  std::string git = directory + "/.git";
+  struct stat info{};
+  if (::stat(git.c_str(), &info) != 0) {
+    git = directory;  // a bare repository, or none
+  } else if (S_ISREG(info.st_mode)) {
+    constexpr std::string_view kPointer = "gitdir:";
+    const std::string line = LineOf(git);
+    const size_t from = line.find_first_not_of(" \t", kPointer.size());
+    if (!line.starts_with(kPointer) || from == std::string::npos) {
+      return {};
+    }
+    git = Normalize(line[from] == '/' ? line.substr(from) : directory + "/" + line.substr(from));
+  }
+  if (::stat((git + "/HEAD").c_str(), &info) != 0) {
+    return {};
+  }
+  std::vector<std::string> configs = {git + "/config", git + "/config.worktree"};
+  if (const std::string common = LineOf(git + "/commondir"); !common.empty()) {
+    configs.push_back(Normalize(common[0] == '/' ? common : git + "/" + common) + "/config");
+  }
+  return configs;
 }
 
 }  // namespace coffer::isolation

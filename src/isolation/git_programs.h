@@ -22,7 +22,12 @@ namespace coffer::isolation {
 std::vector<std::string> FilesOfGitConfig(const HostPath& root, const std::string& config,
                                           const std::vector<std::string>& worktrees);
 
-// The configurations that git reads in every repository of this user, absolute: ~/.gitconfig and /etc/gitconfig.
+// The configurations that git reads in every repository of this user, absolute: ~/.gitconfig and /etc/gitconfig, and those that
+// GIT_CONFIG_GLOBAL and GIT_CONFIG_SYSTEM name.
 std::vector<std::string> GlobalGitConfigs();
+
+// Those that git reads for a repository whose worktree, or which itself, is `directory`: through a `.git` that is a file or a
+// link too, wherever that leads. They say what is to be protected, never what is shown. Empty if there is no repository.
+std::vector<std::string> GitConfigsAt(const std::string& directory);
 
 }  // namespace coffer::isolation

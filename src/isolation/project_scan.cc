@@ -1,28 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isolation/project_scan.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "base/split.h"
+#include "policy/folded_name.h"
 #include "policy/protected_names.h"
 
 namespace coffer::isolation {
 namespace {
 
 constexpr size_t kMostFound = 4096;
+// After a call: of the path of a directory. A payload makes paths of megabytes and a million names. What lies deeper, and
+// what comes after so many, is named by a directory above it.
+constexpr size_t kLongestFound = 1024;
+constexpr size_t kManyFound = 65536;
+constexpr size_t kLongestOfMany = 256;  // the longest name, and a slash
 
 bool HasEntry(const std::vector<sys::DirEntry>& entries, std::string_view name) {
   return std::any_of(entries.begin(), entries.end(),
                      [&](const sys::DirEntry& entry) { return entry.name == name; });
 }
 
-// As git decides it: where there is a commondir, objects and refs are those of the directory that it names.
-bool LooksLikeGit(const std::vector<sys::DirEntry>& entries) {
-  return HasEntry(entries, "HEAD") && (HasEntry(entries, "commondir") ||
-                                       (HasEntry(entries, "objects") && HasEntry(entries, "refs")));
+// As git decides it: where there is a commondir, objects and refs are those of the directory that it names. Where case does
+// not count, the directory itself has to be asked.
+bool LooksLikeGit(const TreeWalk::Directory& directory) {
+  const bool head = std::any_of(
+      directory.entries.begin(), directory.entries.end(), [](const sys::DirEntry& entry) {
+        const char first = entry.name[0];
+        return (first == 'H' || first == 'h' || static_cast<unsigned char>(first) >= 0x80) &&
+               policy::FoldedName(entry.name) == "head";
+      });
+  const auto has = [&](const char* name) {
+    struct stat info{};
+    return HasEntry(directory.entries, name) ||
+           ::fstatat(directory.fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0;
+  };
+  return head && has("HEAD") && (has("commondir") || (has("objects") && has("refs")));
 }
 
 bool IsBelowPackages(const std::string& path) {
@@ -35,20 +55,38 @@ class Scan {
   Scan(const HostPath& root, const ProjectScan* before) : root_(root), before_(before) {}
 
   Status Look(const TreeWalk::Directory& directory) {
+    Place(directory);
     std::erase_if(directory.entries, [&](const sys::DirEntry& entry) {
       return status_.ok() && IsProtected(directory, entry);
     });
     TRY(std::move(status_));
     status_ = {};
-    if (LooksLikeGit(directory.entries)) {
+    if (LooksLikeGit(directory)) {
       TRY(AddGitDirectory(directory));
     }
-    return {};
+    return git_.empty() ? Status() : AddLinks(directory);
   }
 
   ProjectScan Take() { return std::move(scan_); }
 
  private:
+  // Which git directories the walk is in, and whether among the objects, refs or logs of one. It goes down before it goes
+  // on, so a directory that is no deeper has left them.
+  void Place(const TreeWalk::Directory& directory) {
+    const size_t depth = directory.walk.depth();
+    while (!git_.empty() && git_.back() >= depth) {
+      git_.pop_back();
+    }
+    if (store_ && *store_ >= depth) {
+      store_.reset();
+    }
+    const bool store =
+        directory.name == "objects" || directory.name == "refs" || directory.name == "logs";
+    if (!store_ && store && !git_.empty() && git_.back() + 1 == depth) {
+      store_ = depth;
+    }
+  }
+
   // Adds a protected name; true if it is not to be entered.
   bool IsProtected(const TreeWalk::Directory& directory, const sys::DirEntry& entry) {
     const policy::ProtectedName* const known =
@@ -57,7 +95,7 @@ class Scan {
       return false;
     }
     const bool git = known->name == ".git";
-    if (!git && IsBelowPackages(directory.walk.Path())) {
+    if (!git && (store_ || IsBelowPackages(PathOf(directory, kLongestFound).first))) {
       return false;
     }
     status_ = Add(directory, entry.name, known->run_by, scan_.names);
@@ -65,29 +103,43 @@ class Scan {
   }
 
   Status AddGitDirectory(const TreeWalk::Directory& directory) {
+    TRY_ASSIGN(const bool known, IsKnown(directory));
     TRY(Add(directory, "", "git", scan_.git_directories));
-    if (scan_.git_directories.empty()) {
-      return {};  // gone meanwhile
-    }
     for (const policy::GitPart& part : policy::GitParts()) {
       if (HasEntry(directory.entries, part.name)) {
         TRY(Add(directory, std::string(part.name), "git", scan_.git_parts));
       }
     }
-    if (IsKnown(scan_.git_directories.back())) {
-      std::erase_if(directory.entries, [](const sys::DirEntry& entry) {
-        return entry.name == "objects" || entry.name == "refs" || entry.name == "logs" ||
-               entry.name == "hooks";
-      });
+    if (known) {
+      git_.push_back(directory.walk.depth());
+      std::erase_if(directory.entries,
+                    [](const sys::DirEntry& entry) { return entry.name == "hooks"; });
+    }
+    return {};
+  }
+
+  Status AddLinks(const TreeWalk::Directory& directory) {
+    for (const sys::DirEntry& entry : directory.entries) {
+      if (entry.type == DT_LNK) {
+        TRY(Add(directory, entry.name, "git", scan_.git_links));
+      }
     }
     return {};
   }
 
   // A payload can make any directory look like git's: what it made is looked through like the rest.
-  bool IsKnown(const FoundName& directory) const {
+  Result<bool> IsKnown(const TreeWalk::Directory& directory) const {
+    FoundName here;
+    struct stat info{};
+    if (::fstat(directory.fd, &info) != 0) {
+      return HostFault("isolation.project", "cannot look at a directory");
+    }
+    here.dev = info.st_dev;
+    here.ino = info.st_ino;
+    here.mode = info.st_mode;
     return before_ == nullptr ||
            std::any_of(before_->git_directories.begin(), before_->git_directories.end(),
-                       [&](const FoundName& known) { return known.Is(directory); });
+                       [&](const FoundName& known) { return known.Is(here); });
   }
 
   // `name` in the directory, or the directory itself.
@@ -106,15 +158,34 @@ class Scan {
                      root_.path + " holds too many repositories and settings to be protected",
                      "name a smaller directory");
     }
-    const std::string path = directory.walk.Path();
-    list.push_back({path.empty() || name.empty() ? path + name : path + "/" + name, info.st_dev,
-                    info.st_ino, info.st_mode, info.st_nlink, std::string(run_by)});
+    auto [path, whole] =
+        PathOf(directory, list.size() < kManyFound ? kLongestFound : kLongestOfMany);
+    if (whole && !name.empty()) {
+      path += (path.empty() ? "" : "/") + name;
+    } else if (!whole && !list.empty() && list.back().above && list.back().path == path) {
+      list.back().ino = 0;  // stands for both, so it is none that was there before
+      return {};
+    }
+    list.push_back({std::move(path), info.st_dev, info.st_ino, info.st_mode, info.st_nlink,
+                    std::string(run_by), !whole});
     return {};
+  }
+
+  // Its path, and whether that is the whole of it.
+  std::pair<std::string, bool> PathOf(const TreeWalk::Directory& directory, size_t most) const {
+    if (before_ == nullptr) {
+      return {directory.walk.Path(), true};
+    }
+    std::string path;
+    const bool whole = directory.walk.ShortPath(most, path);
+    return {std::move(path), whole};
   }
 
   const HostPath& root_;
   const ProjectScan* before_;  // null: this is the scan before the call
   ProjectScan scan_;
+  std::vector<size_t> git_;      // depths of the known git directories that the walk is in
+  std::optional<size_t> store_;  // depth of the objects, refs or logs that it is in
   Status status_;
 };
 

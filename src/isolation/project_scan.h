@@ -5,9 +5,14 @@
 //
 // A git directory is what git takes for one, by its content: HEAD with objects and refs, or with a commondir that says
 // where those are, as in the record of a linked worktree. So a bare repository that a payload builds in a directory with
-// a harmless name is found too. The walk does not enter objects, refs and logs of a git directory that was there before
-// the call, nor what is protected as a whole.
+// a harmless name is found too, also among the objects, refs and logs of another one, where a link may lead to it. Other
+// names do not count there: a branch may be called mise.toml. The walk does not enter what is protected as a whole.
+//
+// Git writes its own files through links: a COMMIT_EDITMSG, FETCH_HEAD or logs/HEAD that is one makes it write where the
+// link leads. It makes no links in its directory itself, so those in git directories are found as well.
 #pragma once
+
+#include <sys/stat.h>
 
 #include <string>
 #include <vector>
@@ -17,19 +22,24 @@
 namespace coffer::isolation {
 
 struct FoundName {
-  std::string path;  // relative to the root
+  std::string path;  // relative to the root; if `above`, that of a directory in which it lies
   dev_t dev = 0;
   ino_t ino = 0;
   mode_t mode = 0;
   nlink_t links = 0;
   std::string run_by;
-  bool Is(const FoundName& other) const { return dev == other.dev && ino == other.ino; }
+  bool above = false;  // it lies too deep to be named, or is one of too many
+  // The kind counts too: the number of what was removed is given again.
+  bool Is(const FoundName& other) const {
+    return dev == other.dev && ino == other.ino && ((mode ^ other.mode) & S_IFMT) == 0;
+  }
 };
 
 struct ProjectScan {
   std::vector<FoundName> names;            // protected names; ".git" of every kind among them
   std::vector<FoundName> git_directories;  // "" is the root itself
   std::vector<FoundName> git_parts;        // of those (policy::GitParts), where they exist
+  std::vector<FoundName> git_links;        // links in git directories that were there before
 };
 
 // Before a call (`before` is null) a tree that is too large, or that cannot be looked through, is refused. After it, with

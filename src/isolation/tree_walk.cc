@@ -41,6 +41,15 @@ Result<UniqueFd> TreeWalk::OpenDirectory(int parent, const std::string& name) co
   return fd;
 }
 
+// A directory that its owner may list and not search (mode 0444) has names about which nothing can be asked. If it is
+// another user's, the boundary cannot change that either.
+Status TreeWalk::OpenToSearch(const Level& level) const {
+  if (level.searchable || (closed_ == Closed::kOpen && ::fchmod(level.fd.get(), 0700) == 0)) {
+    return {};
+  }
+  return Unchecked("a directory can be listed and not entered");
+}
+
 Status TreeWalk::Enter(int parent, const std::string& name) {
   Result<UniqueFd> fd = OpenDirectory(parent, name);
   if (!fd.ok()) {
@@ -55,6 +64,8 @@ Status TreeWalk::Enter(int parent, const std::string& name) {
   }
   level.dev = info.st_dev;
   level.ino = info.st_ino;
+  const uid_t own = ::geteuid();
+  level.searchable = own == 0 || info.st_uid != own || (info.st_mode & S_IXUSR) != 0;
   TRY(Look(level));
   levels_.push_back(std::move(level));
   if (levels_.size() > kMaxOpen) {
@@ -65,6 +76,9 @@ Status TreeWalk::Enter(int parent, const std::string& name) {
 
 Status TreeWalk::Look(Level& level) {
   TRY_ASSIGN(std::vector<sys::DirEntry> entries, sys::ListDir(level.fd.get()));
+  if (!entries.empty()) {
+    TRY(OpenToSearch(level));
+  }
   scanned_ += entries.size();
   if (scanned_ > kMaxScanned && closed_ == Closed::kRefuse) {
     return Refused("policy.path.size",
@@ -93,6 +107,24 @@ std::string TreeWalk::Path() const {
     path += level.name.empty() ? "" : level.name + "/";
   }
   return path + looked_at_->name;
+}
+
+bool TreeWalk::ShortPath(size_t most, std::string& path) const {
+  path.clear();
+  const auto add = [&](const std::string& name) {
+    if (path.size() + 1 + name.size() > most) {
+      return false;
+    }
+    path += path.empty() || name.empty() ? "" : "/";
+    path += name;
+    return true;
+  };
+  for (const Level& level : levels_) {
+    if (!add(level.name)) {
+      return false;
+    }
+  }
+  return add(looked_at_->name);
 }
 
 // Goes up one level, whose descriptor may have been closed meanwhile.

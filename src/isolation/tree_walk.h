@@ -48,6 +48,10 @@ class TreeWalk {
   // For Visit: the path of the directory that is being looked at, relative to the root; "" is the root itself. Put
   // together when asked for: a path for every level of a deep tree would take quadratic memory.
   std::string Path() const;
+  // The same if it has at most `most` bytes. Otherwise false, and `path` is a directory above.
+  bool ShortPath(size_t most, std::string& path) const;
+  // For Visit: how many directories are above it; 0 is the root.
+  size_t depth() const { return levels_.size(); }
 
  private:
   // A directory on the way down.
@@ -55,12 +59,14 @@ class TreeWalk {
     UniqueFd fd;
     dev_t dev = 0;
     ino_t ino = 0;
+    bool searchable = true;                // false: its owner, who is our user, may only list it
     std::string name;                      // "" is the root
     std::vector<std::string> directories;  // still to be entered
   };
 
   Status Enter(int parent, const std::string& name);
   Status Look(Level& level);
+  Status OpenToSearch(const Level& level) const;
   Status Leave();
   Result<UniqueFd> OpenDirectory(int parent, const std::string& name) const;
   Status CheckOutOfReach(int parent, const std::string& name, int number) const;

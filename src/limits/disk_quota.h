@@ -60,6 +60,9 @@ class DiskWatch {
   Growth Check(const HeldFiles& held, std::span<const uint64_t> memory_devices,
                Nanos budget = std::chrono::seconds(2));
 
+  // How many files had a name outside of the directory at the start: what changes them changes those too.
+  uint64_t linked_outside() const { return start_.linked_outside; }
+
   // The kernel enforces the caps.
   bool enforced() const { return quota_.has_value(); }
   // It has refused something, or is about to.

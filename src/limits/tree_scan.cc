@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <set>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,7 +55,12 @@ class Scanner {
     }
   }
 
-  DiskUse use() const { return use_; }
+  DiskUse use() const {
+    DiskUse use = use_;
+    use.linked_outside = static_cast<uint64_t>(std::count_if(
+        linked_.begin(), linked_.end(), [](const auto& file) { return file.second > 0; }));
+    return use;
+  }
 
  private:
   struct Level {
@@ -100,9 +105,7 @@ class Scanner {
         use_.mount_below = true;
         continue;
       }
-      if (info.stx_nlink > 1 && !S_ISDIR(info.stx_mode) &&
-          !linked_.insert({::makedev(info.stx_dev_major, info.stx_dev_minor), info.stx_ino})
-               .second) {
+      if (info.stx_nlink > 1 && !S_ISDIR(info.stx_mode) && !IsFirstName(info)) {
         continue;
       }
       ++use_.inodes;
@@ -114,6 +117,17 @@ class Scanner {
         level.pending.push_back(entry.name);
       }
     }
+  }
+
+  // Of a file with several. The names that are not found are those outside of the tree.
+  bool IsFirstName(const struct statx& info) {
+    const auto [known, first] =
+        linked_.emplace(std::pair(::makedev(info.stx_dev_major, info.stx_dev_minor), info.stx_ino),
+                        info.stx_nlink - 1);
+    if (!first && known->second > 0) {
+      --known->second;
+    }
+    return first;
   }
 
   void Descend(int dir, const std::string& name) {
@@ -182,7 +196,8 @@ class Scanner {
   const VisitEntry& visit_;
   DiskUse use_;
   std::vector<Level> levels_;
-  std::set<std::pair<uint64_t, uint64_t>> linked_;  // device and inode
+  // By device and inode: how many names were not found yet.
+  std::map<std::pair<uint64_t, uint64_t>, uint64_t> linked_;
 };
 
 }  // namespace

@@ -38,6 +38,7 @@ struct DiskUse {
   uint64_t inodes = 0;
   ScanEnd end = ScanEnd::kComplete;  // anything else: the real numbers are larger
   bool mount_below = false;          // something else is mounted in the tree, and was not counted
+  uint64_t linked_outside = 0;       // files that have a further name, which is not in the tree
   bool complete() const { return end == ScanEnd::kComplete; }
 };
 

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/ascii.h"
+#include "policy/folded_name.h"
 
 namespace coffer::policy {
 namespace {
@@ -155,11 +156,12 @@ bool SameName(std::string_view a, std::string_view b) {
                     [](char x, char y) { return LowerCase(x) == LowerCase(y); });
 }
 
-}  // namespace
+bool IsPlainAscii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
 
-std::span<const ProtectedName> ProtectedNames() { return kProtectedNames; }
-
-const ProtectedName* FindProtectedName(std::string_view name, std::string_view directory) {
+const ProtectedName* FindAsciiName(std::string_view name, std::string_view directory) {
   if (name.empty()) {
     return nullptr;
   }
@@ -185,6 +187,16 @@ const ProtectedName* FindProtectedName(std::string_view name, std::string_view d
         return SameName(name, known.name) && (known.in.empty() || SameName(directory, known.in));
       });
   return found == kProtectedNames.end() ? nullptr : found;
+}
+
+}  // namespace
+
+std::span<const ProtectedName> ProtectedNames() { return kProtectedNames; }
+
+const ProtectedName* FindProtectedName(std::string_view name, std::string_view directory) {
+  return IsPlainAscii(name) && IsPlainAscii(directory)
+             ? FindAsciiName(name, directory)
+             : FindAsciiName(FoldedName(name), FoldedName(directory));
 }
 
 std::span<const GitPart> GitParts() { return kGitParts; }

@@ -6,7 +6,7 @@
 // In a boundary with --project they are read-only, and a new one is set aside when the call ends (call/run/project.h).
 // What people start by name, such as the scripts of package.json or a Makefile, is not in the list: a build that could
 // not change them would be of no use. The list is by name and by the name of the directory above, and pure; case does not
-// count, because it does not on some file systems.
+// count, because it does not on some file systems (folded_name.h).
 #pragma once
 
 #include <span>

@@ -291,6 +291,47 @@ TEST_P(BroughtIn, AMountedScriptNamesOnlyTheSystemOrAToolchain) {
   }
 }
 
+// After env the first line may hold a path. Put behind a directory of PATH it would lead to any program of the caller, and to
+// all that comes with it.
+TEST_P(BroughtIn, APathForEnvIsNotLookedUpOnPath) {
+  // As root the process level takes no mounts: there the script comes in alone.
+  const Strings mounted = container() || !IsRoot() ? Strings{"--ro", project_.string()} : Strings{};
+  const fs::path other = home_ / "other/venv";
+  fs::create_directories(other / "bin");
+  fs::create_symlink("/usr/bin/python3", other / "bin/python3");
+  const std::string python =
+      RunProgram({"/usr/bin/python3", "-c",
+                  "import sys; print('python%d.%d' % sys.version_info[:2], end='')"})
+          .out;
+  fs::create_directories(other / "lib" / python / "site-packages");
+  dir_.Write("home/other/venv/pyvenv.cfg", "home = /usr/bin\n");
+  dir_.Write("home/other/venv/lib/" + python + "/site-packages/mine.py", "secret = 1\n");
+  const auto shows_it = [&](const std::string& line) {
+    const std::string script = dir_.Write("proj/bin/named", line + "\nprint('ran')\n", 0755);
+    const RunResult result = Run({script}, mounted);
+    bool shown = false;
+    for (const Json& entry : result.receipt["files"]["bound"]) {
+      shown = shown || Contains(entry["path"].get<std::string>(), other.string());
+    }
+    return shown;
+  };
+  // The control: the caller's PATH names it.
+  options_.environment = {
+      {"HOME=" + home_.string(), "PATH=" + (other / "bin").string() + ":/usr/bin:/bin"}};
+  EXPECT_TRUE(shows_it("#!/usr/bin/env python3")) << "NO-CONTROL";
+  options_.environment = {{"HOME=" + home_.string(), "PATH=/usr/bin:/bin"}};
+  const std::string path = "../../../../../../../.." + (other / "bin/python3").string();
+  EXPECT_FALSE(shows_it("#!/usr/bin/env " + path));
+  EXPECT_FALSE(shows_it("#!/usr/bin/env -S " + path + " -B"));
+  // Nor behind the shims of a version manager.
+  fs::create_directories(home_ / "manager/shims");
+  fs::create_directories(home_ / "manager/versions/1/bin");
+  dir_.Write("home/manager/version", "1\n");
+  options_.environment = {
+      {"HOME=" + home_.string(), "PATH=" + (home_ / "manager/shims").string() + ":/usr/bin"}};
+  EXPECT_FALSE(shows_it("#!/usr/bin/env ../../../../other/venv/bin/python3"));
+}
+
 class VirtualEnvironment : public BroughtIn {
  protected:
   VirtualEnvironment() {

@@ -219,6 +219,27 @@ constexpr Attack kAttacks[] = {
     {"TemplateOfRepositories", "mkdir -p template/hooks; echo evil > template/hooks/x",
      "template/hooks/x"},
     {"EnvironmentOfAnotherCase", "echo evil > pkg/Mise.Local.toml", "pkg/Mise.Local.toml"},
+    // A shell that is led there finds a repository, as its prompt does by itself.
+    {"BareRepositoryAmongLogs",
+     "d=.git/logs/a; mkdir -p $d/objects $d/refs; echo evil > $d/config; "
+     "echo 'ref: refs/heads/evil' > $d/HEAD; ln -s $d docs",
+     "docs/HEAD"},
+    {"BareRepositoryAmongObjects",
+     "d=.git/objects/ab/c; mkdir -p $d/objects $d/refs; echo evil > $d/config; "
+     "echo 'ref: refs/heads/evil' > $d/HEAD; ln -s $d docs",
+     "docs/HEAD"},
+    {"WorktreeAmongRefs",
+     "d=.git/modules/lib/refs/a; mkdir -p $d; echo 'gitdir: /evil' > $d/.git; ln -s $d docs",
+     "docs/.git"},
+    // Git writes the message of a commit, and the line of a log, where these lead.
+    {"MessageThatIsALink", "echo evil > e; ln -s ../e .git/COMMIT_EDITMSG", ".git/COMMIT_EDITMSG"},
+    {"LogThatIsALink", "echo evil > e; mkdir -p .git/logs; ln -s ../../e .git/logs/HEAD",
+     ".git/logs/HEAD"},
+    {"LogsThatAreALink",
+     "mkdir -p e .git/modules/lib/logs; echo evil > e/x; ln -s ../../../../e "
+     ".git/modules/lib/logs/refs",
+     ".git/modules/lib/logs/refs/x"},
+    {"ListedAndNotEntered", "mkdir a; echo evil > a/.envrc; chmod 0444 a", "a/.envrc"},
 };
 
 class ProjectAttack : public ProjectEscape, public ::testing::WithParamInterface<Attack> {};
@@ -235,6 +256,7 @@ TEST_P(ProjectAttack, LeavesNothingThatTheHostRuns) {
   EXPECT_TRUE(Contains(result.out, "it-ran")) << result.Describe();
   // An ordinary user's call ends with limit.disk if it closes a directory; what it left is looked at all the same.
   EXPECT_TRUE(result.exit == 0 || result.ErrorClass() == "limit.disk") << result.Describe();
+  RunProgram({"/bin/chmod", "-R", "u+rwX", root});
   EXPECT_FALSE(IsPlanted(root + "/" + attack.file)) << result.Describe();
 }
 
@@ -281,6 +303,21 @@ TEST_F(ProjectEscape, PlantedNamesAreListedSetAsideOrKept) {
   EXPECT_TRUE(Exists(root + "/.husky"));
   EXPECT_EQ(kept.receipt["files"]["planted"].size(), 2U) << kept.Describe();
   EXPECT_TRUE(Contains(kept.err, "--keep-planted")) << kept.Describe();
+}
+
+// A list that is cut says so: one name among many is not hidden.
+TEST_F(ProjectEscape, TheReceiptSaysHowManyMoreWerePlanted) {
+  const std::string root = MakeProject("project");
+  const auto planted = [&](const std::string& names) {
+    return InProject(root, "for i in " + names + "; do : > $i.code-workspace; done",
+                     {"--keep-planted"})
+        .receipt["files"]["planted"];
+  };
+  const Json few = planted("1 2 3");
+  EXPECT_EQ(few.size(), 3U) << few;
+  const Json many = planted("$(seq 101 400)");
+  ASSERT_EQ(many.size(), 256U);
+  EXPECT_EQ(many.back(), "and 45 more") << "NO-CONTROL: not all were found, or it is not said";
 }
 
 // What a person starts by name stays writable, and the person is told.
@@ -431,6 +468,112 @@ TEST_F(ProjectEscape, HooksOfTheUsersOwnConfigurationAreReadOnly) {
   EXPECT_TRUE(planted()) << "NO-CONTROL";
   Put(dir_ / "home/.gitconfig", "[core]\n\thooksPath = checks\n");
   EXPECT_FALSE(planted());
+}
+
+// The configuration lies where nothing of it is shown inside. Git on the host reads it all the same, and finds its programs
+// in the project.
+TEST_F(ProjectEscape, ProgramsOfARepositoryThatIsNotShownAreReadOnly) {
+  RunOptions options;
+  const std::string home = dir_ / "home";
+  fs::create_directories(home);
+  const auto planted = [&](const std::string& root) {
+    bool any = false;
+    Put(root + "/checks/pre-commit", "true\n");
+    Put(root + "/tools/monitor.sh", "true\n");
+    const RunResult result = RunCoffer(
+        {"--project", root},
+        {"sh", "-c", "echo evil > checks/pre-commit; echo evil > tools/monitor.sh"}, options);
+    for (const char* name : {"/checks/pre-commit", "/tools/monitor.sh"}) {
+      any = any || IsPlanted(root + name);
+    }
+    return any;
+  };
+  options.environment = {{"HOME=" + home, "PATH=/usr/bin:/bin"}};
+  const auto settings = [](const std::string& to_project) {
+    return "[core]\n\thooksPath = " + to_project + "checks\n\tfsmonitor = \"" + to_project +
+           "tools/monitor.sh -x\"\n";
+  };
+  // A repository around the project.
+  const std::string part = dir_ / "whole/part";
+  fs::create_directories(part);
+  EXPECT_TRUE(planted(part)) << "NO-CONTROL";
+  MakeGit(dir_ / "whole/.git");
+  EXPECT_TRUE(planted(part)) << "NO-CONTROL";
+  Put(dir_ / "whole/.git/config", settings("part/"));
+  EXPECT_FALSE(planted(part));
+  // One that a `.git` file or link leads to, and that does not point back.
+  MakeGit(dir_ / "elsewhere.git");
+  for (const bool link : {false, true}) {
+    const std::string root = dir_ / (link ? "linked" : "pointed");
+    fs::create_directories(root);
+    if (link) {
+      fs::create_symlink("../elsewhere.git", root + "/.git");
+    } else {
+      Put(root + "/.git", "gitdir: ../elsewhere.git\n");
+    }
+    Put(dir_ / "elsewhere.git/config", "[core]\n\tbare = false\n");
+    EXPECT_TRUE(planted(root)) << "NO-CONTROL";
+    Put(dir_ / "elsewhere.git/config", settings(""));
+    EXPECT_FALSE(planted(root)) << (link ? "a link" : "a file");
+  }
+  // The user's own, by the name that a variable gives it.
+  const std::string own = dir_ / "own";
+  Put(own + "/gitconfig", settings(""));
+  EXPECT_TRUE(planted(own)) << "NO-CONTROL";
+  options.environment->push_back("GIT_CONFIG_GLOBAL=" + own + "/gitconfig");
+  EXPECT_FALSE(planted(own));
+  RunCoffer({"--project", own}, {"sh", "-c", "echo evil > gitconfig"}, options);
+  EXPECT_FALSE(IsPlanted(own + "/gitconfig"));
+}
+
+// A cache lies outside of the project, and a link leads there.
+TEST_F(ProjectEscape, NoRepositoryIsLeftInACache) {
+  const std::string root = MakeProject("project");
+  fs::create_directories(dir_ / "home");
+  RunOptions options;
+  options.environment = {
+      {"HOME=" + (dir_ / "home"), "XDG_CACHE_HOME=" + (dir_ / "cache"), "PATH=/usr/bin:/bin"}};
+  const std::string pip = (IsRoot() ? "/var/cache" : dir_ / "cache") + "/coffer/projects/" +
+                          HashOf(root).substr(7, 24) + "/pip";
+  const std::string script =
+      "cd $PIP_CACHE_DIR; echo kept > wheel; mkdir -p a/objects a/refs b; echo evil > a/config; "
+      "echo 'ref: refs/heads/evil' > a/HEAD; echo 'gitdir: /evil' > b/.git";
+  const auto run = [&](const Strings& more) {
+    Strings flags = {"--project", root, "--cache", "pip"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    return RunCoffer(flags, {"sh", "-c", script}, options);
+  };
+  const RunResult kept = run({"--keep-planted"});
+  EXPECT_TRUE(IsPlanted(pip + "/a/HEAD") && IsPlanted(pip + "/b/.git"))
+      << "NO-CONTROL: " << kept.Describe();
+  const RunResult result = run({});
+  EXPECT_EQ(result.exit, 0) << result.Describe();
+  EXPECT_FALSE(IsPlanted(pip + "/a/HEAD")) << result.Describe();
+  EXPECT_FALSE(IsPlanted(pip + "/b/.git")) << result.Describe();
+  EXPECT_TRUE(Exists(pip + "/wheel")) << result.Describe();
+  EXPECT_EQ(result.receipt["files"]["planted"], Json::array({pip + "/a/HEAD", pip + "/b/.git"}))
+      << result.Describe();
+  if (IsRoot()) {
+    RunProgram({CofferPath(), "cache", "clear", "--project", root});
+  }
+}
+
+// Package managers link what they install to their stores. Such a file is one of the project and of others at once.
+TEST_F(ProjectEscape, FilesWithNamesOutsideAreTold) {
+  const std::string root = MakeProject("project");
+  Put(root + "/node_modules/x/index.js", "fine\n");
+  fs::create_hard_link(root + "/node_modules/x/index.js", root + "/node_modules/x/same.js");
+  const char* const script = "echo evil > node_modules/x/index.js";
+  const RunResult control = InProject(root, script);
+  EXPECT_FALSE(Contains(control.err, "hard links")) << "NO-CONTROL: " << control.Describe();
+  EXPECT_FALSE(Contains(control.receipt["blast_radius"].get<std::string>(), "hard links"));
+  fs::create_directories(dir_ / "store");
+  fs::create_hard_link(root + "/node_modules/x/index.js", dir_ / "store/1");
+  const RunResult result = InProject(root, script);
+  EXPECT_TRUE(IsPlanted(dir_ / "store/1")) << "NO-CONTROL: nothing changed outside";
+  EXPECT_TRUE(Contains(result.err, "1 files that the command could change")) << result.Describe();
+  EXPECT_TRUE(Contains(result.receipt["blast_radius"].get<std::string>(), "hard links"))
+      << result.receipt["blast_radius"];
 }
 
 // A repository of dot files, linked from the home directory: the shell and git of the host read them by themselves.

@@ -4,6 +4,8 @@
 // mount is refused before anything runs.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "tests/support/run.h"
 
 namespace coffer::test {
@@ -45,6 +47,46 @@ TEST(OwnPlaces, AreNeverMounted) {
   options.environment->push_back("COFFER_TOOLS=" + dir / "work/tools:" + dir / "other");
   EXPECT_EQ(run("--rw", dir / "work").exit, 120);
   EXPECT_EQ(run("--ro", dir / "work").exit, 0);
+}
+
+// A call that could write beside this program would put another one there, or the daemon that the next call starts.
+TEST(OwnPlaces, TheProgramsThatRunOutsideAreNotTheCallsToMake) {
+  TempDir dir;
+  dir.MakeDir("opt/bin");
+  dir.MakeDir("opt/work");
+  const std::string coffer = dir / "opt/bin/coffer";
+  std::filesystem::copy_file(CofferPath(), coffer);
+  RunOptions options;
+  options.environment = Strings{"PATH=/usr/bin:/bin", "HOME=" + dir / "home"};
+  const auto run = [&](const Strings& flags) {
+    Strings words = {coffer, "run"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    words.insert(words.end(), {"--", "sh", "-c", "for d in /d /out .; do : > $d/cofferd; done"});
+    return RunProgram(words, options);
+  };
+  run({"--rw", dir / "opt/work:/d"});
+  EXPECT_TRUE(Exists(dir / "opt/work/cofferd")) << "NO-CONTROL";
+  for (const Strings& flags : {Strings{"--rw", dir / "opt:/d"}, Strings{"--rw", dir / "opt/bin:/d"},
+                               Strings{"--out", dir / "opt/bin"}}) {
+    const RunResult result = run(flags);
+    EXPECT_EQ(result.exit, 120) << flags[0] << result.Describe();
+    EXPECT_TRUE(Contains(result.err, "policy.path.state")) << flags[0] << result.Describe();
+    EXPECT_FALSE(Exists(dir / "opt/cofferd") || Exists(dir / "opt/bin/cofferd")) << flags[0];
+  }
+  // Where it is looked for next, also before it is there.
+  dir.MakeDir("opt/libexec");
+  EXPECT_EQ(run({"--rw", dir / "opt/libexec:/d"}).exit, 120);
+  EXPECT_NE(run({"--ro", dir / "opt/bin:/d"}).exit, 120) << "it may be read";
+  // A project may hold them, as a checkout does: what is there cannot be changed, what is made is set aside.
+  const std::string before = ReadFile(coffer).value_or("");
+  const RunResult made = RunProgram({coffer, "run", "--project", dir / "opt", "--", "sh", "-c",
+                                     "echo x > work/new; cp bin/coffer c; echo evil > bin/cofferd; "
+                                     "echo evil >> bin/coffer; mv c bin/coffer; mv bin b"},
+                                    options);
+  EXPECT_TRUE(Exists(dir / "opt/work/new")) << "NO-CONTROL: " << made.Describe();
+  EXPECT_FALSE(Exists(dir / "opt/bin/cofferd")) << made.Describe();
+  EXPECT_TRUE(Contains(made.err, "coffer on this host runs")) << made.Describe();
+  EXPECT_TRUE(ReadFile(coffer) == before) << made.Describe();
 }
 
 }  // namespace

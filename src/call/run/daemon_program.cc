@@ -14,4 +14,11 @@ Result<std::vector<std::string>> DaemonPlaces() {
                                   here + "/../lib/coffer/cofferd"};
 }
 
+Result<std::vector<std::string>> OwnPrograms() {
+  TRY_ASSIGN(std::vector<std::string> programs, DaemonPlaces());
+  TRY_ASSIGN(std::string self, sys::ReadLinkAt(AT_FDCWD, "/proc/self/exe"));
+  programs.insert(programs.begin(), std::move(self));
+  return programs;
+}
+
 }  // namespace coffer::call

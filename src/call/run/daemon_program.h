@@ -13,4 +13,7 @@ namespace coffer::call {
 // Beside this executable, or where `make install` puts it. The first that can be executed is the one.
 Result<std::vector<std::string>> DaemonPlaces();
 
+// These and this executable: no call may write them.
+Result<std::vector<std::string>> OwnPrograms();
+
 }  // namespace coffer::call

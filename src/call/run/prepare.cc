@@ -13,6 +13,7 @@
 #include "base/quantity.h"
 #include "base/sys.h"
 #include "call/run/cache_dirs.h"
+#include "call/run/daemon_program.h"
 #include "call/run/launch_tools.h"
 #include "call/run/program_places.h"
 #include "call/run/project_path.h"
@@ -176,6 +177,25 @@ std::vector<std::string> OwnPlaces(const RunRequest& request, const RunConfig& c
   return places;
 }
 
+// A mount that the call may write must not show what runs outside of a boundary, now or when the next call needs it.
+Status CheckShowsNoProgram(const isolation::HostPath& path) {
+  TRY_ASSIGN(const std::vector<std::string> programs, OwnPrograms());
+  return isolation::CheckShowsNone(path, policy::Access::kWrite, programs);
+}
+
+// A project may hold them, as the checkout of Cofferdam does. There they are read-only, like what else the host runs.
+Result<std::vector<std::string>> ReadOnlyInProject(const RunRequest& request) {
+  std::vector<std::string> paths = request.project_read_only;
+  TRY_ASSIGN(const std::vector<std::string> programs, OwnPrograms());
+  for (const std::string& program : programs) {
+    const std::string path = isolation::Normalize(program);
+    if (path != request.project && isolation::IsAtOrBelow(path, request.project)) {
+      paths.push_back(path.substr(request.project.size() + 1));
+    }
+  }
+  return paths;
+}
+
 Status OpenMounts(const RunRequest& request, const RunConfig& config, Prepared& prepared) {
   TRY(MakeOutDir(request.out_dir));
   for (const policy::Mount& mount : request.envelope.mounts) {
@@ -202,12 +222,17 @@ Status OpenMounts(const RunRequest& request, const RunConfig& config, Prepared& 
     if (opened.path.directory) {
       TRY_ASSIGN(opened.fifos, isolation::FindFifos(opened.path));
     }
+    const bool writes = mount.access == policy::Access::kWrite;
+    const bool project = writes && !request.project.empty() && mount.host == request.project;
+    if (writes && !project) {
+      TRY(CheckShowsNoProgram(opened.path));
+    }
     prepared.mounts.push_back(std::move(opened));
-    if (!request.project.empty() && mount.host == request.project &&
-        mount.access == policy::Access::kWrite) {
+    if (project) {
+      TRY_ASSIGN(const std::vector<std::string> read_only, ReadOnlyInProject(request));
       TRY_ASSIGN(prepared.project,
                  Project::Open(request.keep_planted ? PlantedRule::kKeep : PlantedRule::kSetAside,
-                               request.project_read_only, prepared.mounts));
+                               read_only, prepared.mounts));
     }
   }
   for (const isolation::OpenedMount& mount : prepared.mounts) {
@@ -382,6 +407,11 @@ Result<Prepared> Prepare(const RunRequest& request) {
   TRY(OpenProgramFiles(request, config, prepared));
   TRY(OpenMounts(request, config, prepared));
   TRY_ASSIGN(OpenedCaches caches, OpenCaches(request.project, request.caches));
+  for (const isolation::OpenedMount& cache : caches.mounts) {
+    if (prepared.project) {
+      prepared.project->AddCache(cache.path);
+    }
+  }
   std::move(caches.mounts.begin(), caches.mounts.end(), std::back_inserter(prepared.mounts));
   TRY(CheckReceipt(request, prepared));
   prepared.notes = std::move(caches.notes);

@@ -5,8 +5,10 @@
 #include <sys/stat.h>
 
 #include <optional>
+#include <set>
 
 #include "call/run/linked_settings.h"
+#include "call/run/set_aside.h"
 #include "isolation/fifo_search.h"
 #include "isolation/git_programs.h"
 #include "isolation/runtime/real_path.h"
@@ -36,10 +38,27 @@ mode_t KindOf(const HostPath& root, const char* name) {
                                                                          : 0;
 }
 
-// What a configuration outside of the project makes git run in it: the user's own, and that of a linked worktree.
-void AddPrograms(const HostPath& root, const std::string& config, std::vector<std::string>& more) {
-  const std::vector<std::string> files = isolation::FilesOfGitConfig(root, config, {root.path});
+// What a configuration makes git run in the project, of the user's own, or of a repository with this worktree. The
+// configuration itself may lie in the project too.
+void AddPrograms(const HostPath& root, const std::string& config, const std::string& worktree,
+                 std::vector<std::string>& more) {
+  const std::vector<std::string> files =
+      isolation::FilesOfGitConfig(root, config, {root.path, worktree});
   more.insert(more.end(), files.begin(), files.end());
+  if (config.size() > root.path.size() + 1 && isolation::IsAtOrBelow(config, root.path)) {
+    more.push_back(config.substr(root.path.size() + 1));
+  }
+}
+
+// Of repositories around the project, which git on the host finds. Nothing of them is shown inside.
+void AddProgramsAbove(const HostPath& root, std::vector<std::string>& more) {
+  std::string at = root.path;
+  while (at != "/") {
+    at = std::string(isolation::DirName(at));
+    for (const std::string& config : isolation::GitConfigsAt(at)) {
+      AddPrograms(root, config, at, more);
+    }
+  }
 }
 
 }  // namespace
@@ -80,6 +99,7 @@ Status Project::OpenGitDirectory(PlantedRule rule, const isolation::GitPointer& 
 Result<Project> Project::Open(PlantedRule rule, const std::vector<std::string>& read_only,
                               std::vector<isolation::OpenedMount>& mounts) {
   Project project;
+  project.rule_ = rule;
   mounts.back().project = true;
   project.root_ = Copy(mounts.back().path);
   const HostPath& root = project.root_;
@@ -88,8 +108,9 @@ Result<Project> Project::Open(PlantedRule rule, const std::vector<std::string>& 
   options.hold_names = true;
   options.more = read_only;
   for (const std::string& config : isolation::GlobalGitConfigs()) {
-    AddPrograms(root, config, options.more);
+    AddPrograms(root, config, root.path, options.more);
   }
+  AddProgramsAbove(root, options.more);
   const std::vector<std::string> settings = LinkedSettings(root);
   options.more.insert(options.more.end(), settings.begin(), settings.end());
   const mode_t git = KindOf(root, ".git");
@@ -98,8 +119,6 @@ Result<Project> Project::Open(PlantedRule rule, const std::vector<std::string>& 
     Result<isolation::GitPointer> followed = isolation::FollowGitFile(root);
     if (followed.ok()) {
       pointer = std::move(followed).value();
-      AddPrograms(root, pointer->common + "/config", options.more);
-      AddPrograms(root, pointer->directory + "/config.worktree", options.more);
     } else {
       project.notes_.push_back("the project's .git file is not followed: " +
                                followed.error().message);
@@ -118,6 +137,39 @@ Result<Project> Project::Open(PlantedRule rule, const std::vector<std::string>& 
   return project;
 }
 
+void Project::AddCache(const HostPath& cache) { caches_.push_back(Copy(cache)); }
+
+// No tool keeps a repository in its cache, so whatever git would take for one was planted.
+Status Project::SettleCache(const HostPath& cache, End& end) const {
+  const isolation::ProjectScan nothing;
+  TRY_ASSIGN(const isolation::ProjectScan found, isolation::ScanProject(cache, &nothing));
+  std::set<std::string> planted;  // from the outside in
+  for (const isolation::FoundName& git : found.git_directories) {
+    planted.insert(git.above ? git.path : git.path.empty() ? "HEAD" : git.path + "/HEAD");
+  }
+  for (const isolation::FoundName& name : found.names) {
+    if (name.run_by == "git" && !S_ISDIR(name.mode)) {
+      planted.insert(name.path);
+    }
+  }
+  SetAside aside(cache);
+  std::string moved;
+  for (const std::string& path : planted) {
+    if (!moved.empty() && isolation::IsAtOrBelow(path, moved)) {
+      continue;
+    }
+    moved = path;
+    Planted entry{cache.path + "/" + path, "git", "", false};
+    const Result<std::string> place =
+        rule_ == PlantedRule::kKeep ? Result<std::string>(std::string()) : aside.Move(path);
+    if (place.ok() && !place->empty()) {
+      entry.set_aside = cache.path + "/" + *place;
+    }
+    end.planted.push_back(std::move(entry));
+  }
+  return {};
+}
+
 Project::End Project::Settle() {
   End end;
   for (size_t i = 0; i < trees_.size(); ++i) {
@@ -134,6 +186,11 @@ Project::End Project::Settle() {
         entry.set_aside = (i == 0 ? root_.path : outside_[i - 1]) + "/" + entry.set_aside;
       }
       end.planted.push_back(std::move(entry));
+    }
+  }
+  for (const HostPath& cache : caches_) {
+    if (Status settled = SettleCache(cache, end); !settled.ok()) {
+      end.failed = std::move(settled.error());
     }
   }
   end.notes = told_.Find(root_);

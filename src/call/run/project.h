@@ -24,6 +24,9 @@ class Project {
   static Result<Project> Open(PlantedRule rule, const std::vector<std::string>& read_only,
                               std::vector<isolation::OpenedMount>& mounts);
 
+  // A cache of the project (cache_dirs.h). A link in the project can lead to what the call makes there.
+  void AddCache(const isolation::HostPath& cache);
+
   // What the caller should know before the call starts; one sentence each.
   const std::vector<std::string>& notes() const { return notes_; }
 
@@ -36,10 +39,13 @@ class Project {
   End Settle();
 
  private:
+  Status SettleCache(const isolation::HostPath& cache, End& end) const;
   Status OpenGitDirectory(PlantedRule rule, const isolation::GitPointer& pointer,
                           std::vector<isolation::OpenedMount>& mounts);
 
   isolation::HostPath root_;
+  PlantedRule rule_ = PlantedRule::kSetAside;
+  std::vector<isolation::HostPath> caches_;
   std::vector<ProtectedTree> trees_;  // the project, and perhaps its git directory
   std::vector<std::string> outside_;  // the paths of those but the first
   std::vector<std::string> notes_;

@@ -26,9 +26,10 @@
 namespace coffer::call {
 
 struct Planted {
-  std::string path;       // relative to the project, or absolute outside
-  std::string run_by;     // "VS Code"
-  std::string set_aside;  // where it is now; empty: it is where it was
+  std::string path;              // relative to the project, or absolute outside
+  std::string run_by;            // "VS Code"
+  std::string set_aside;         // where it is now; empty: it is where it was
+  bool written_through = false;  // a link: the program writes where it leads
 };
 
 enum class PlantedRule : uint8_t { kSetAside, kKeep };
@@ -71,7 +72,7 @@ class ProtectedTree {
   Status Hold(const std::string& directory, const std::string& name, const Placeholder::Kind& kind);
   Status Mount(const std::string& path, policy::Access access);
   bool IsReadOnly(const std::string& path) const;
-  bool IsFixed(const std::string& path) const;
+  bool IsFixed(const isolation::FoundName& found) const;
   std::vector<Planted> FindPlanted(const isolation::ProjectScan& after) const;
 
   isolation::HostPath root_;

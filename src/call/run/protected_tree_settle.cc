@@ -45,51 +45,59 @@ std::string NameBelow(const std::string& directory, std::string_view name) {
 
 // True if the payload could not have put anything else there: the name was a read-only mount or a mount point of its own,
 // and so was every directory above it. What is different now was changed on the host.
-bool ProtectedTree::IsFixed(const std::string& path) const {
+bool ProtectedTree::IsFixed(const FoundName& found) const {
+  const std::string& path = found.path;
   const size_t slash = path.rfind('/');
   const auto mounted = [&](const std::string& name) {
     return read_only_.contains(name) || pinned_.contains(name);
   };
-  return mounted(path) && (slash == std::string::npos || mounted(path.substr(0, slash)));
+  return !found.above && mounted(path) &&
+         (slash == std::string::npos || mounted(path.substr(0, slash)));
 }
 
 std::vector<Planted> ProtectedTree::FindPlanted(const isolation::ProjectScan& after) const {
   std::vector<Planted> planted;
   std::unordered_set<std::string> names;
-  const auto add = [&](const std::string& path, const std::string& run_by) {
+  const auto add = [&](const std::string& path, const std::string& run_by, bool link = false) {
     if (!LiesInOneOf(names, path)) {
-      planted.push_back({path, run_by, ""});
+      planted.push_back({path, run_by, "", link});
       names.insert(path);
     }
   };
   for (const FoundName& found : after.names) {
     const bool placeholder = found.path.find('/') == std::string::npos &&
                              Placeholder::IsOne(root_.fd.get(), found.path, {});
-    if (!placeholder && !IsFixed(found.path) && !Holds(before_.names, found)) {
+    if (!placeholder && !IsFixed(found) && !Holds(before_.names, found)) {
       add(found.path, found.run_by);
     }
   }
   for (const FoundName& git : after.git_directories) {
     // Without HEAD git does not take the directory for its own.
-    if (!IsFixed(git.path) && !Holds(before_.git_directories, git)) {
-      add(NameBelow(git.path, "HEAD"), "git");
+    if (!IsFixed(git) && !Holds(before_.git_directories, git)) {
+      add(git.above ? git.path : NameBelow(git.path, "HEAD"), "git");
     }
   }
   for (const FoundName& part : after.git_parts) {
     const size_t slash = part.path.rfind('/');
     const std::string head =
         NameBelow(slash == std::string::npos ? "" : part.path.substr(0, slash), "HEAD");
-    if (!IsFixed(part.path) && !Holds(before_.git_parts, part) && !LiesInOneOf(names, head)) {
+    if (!IsFixed(part) && !Holds(before_.git_parts, part) && !LiesInOneOf(names, head)) {
       add(part.path, "git");
+    }
+  }
+  for (const FoundName& link : after.git_links) {
+    if (!IsFixed(link) && !Holds(before_.git_links, link)) {
+      add(link.path, "git", !link.above);
     }
   }
   for (const std::string& path : watched_) {
     // Behind a link it is the link that was planted.
     const isolation::TreePath found = isolation::FollowInTree(root_, path);
+    const char* const run_by = path == "cofferd" || path.ends_with("/cofferd") ? "coffer" : "git";
     if (!found.links.empty()) {
-      add(found.links.front(), "git");
+      add(found.links.front(), run_by);
     } else if (found.end == isolation::TreePath::End::kInside) {
-      add(path, "git");
+      add(path, run_by);
     }
   }
   return planted;

@@ -111,8 +111,23 @@ Status ProtectedTree::ProtectPath(const std::string& path) {
   return Protect(found);
 }
 
-// What the configurations of the tree's repositories make git run, if it lies in the tree.
+// What the configurations of the tree's repositories make git run, if it lies in the tree. A `.git` that is a file or a
+// link leads to one that may lie elsewhere.
 Status ProtectedTree::ProtectPrograms() {
+  std::vector<std::string> pointers;
+  for (const FoundName& name : before_.names) {
+    if (isolation::BaseName(name.path) == ".git" && !S_ISDIR(name.mode)) {
+      pointers.push_back(std::string(isolation::DirName(root_.path + "/" + name.path)));
+    }
+  }
+  for (const std::string& worktree : pointers) {
+    for (const std::string& config : isolation::GitConfigsAt(worktree)) {
+      for (const std::string& path :
+           isolation::FilesOfGitConfig(root_, config, {root_.path, worktree})) {
+        TRY(ProtectNamed(path));
+      }
+    }
+  }
   for (const FoundName& git : before_.git_directories) {
     const std::string directory = git.path.empty() ? root_.path : root_.path + "/" + git.path;
     for (const char* name : {"config", "config.worktree"}) {

@@ -149,13 +149,17 @@ RunOutcome SettleProject(const RunRequest& request, Project& project, RunOutcome
       outcome.receipt.planted.push_back(planted.path);
     }
     if (outcome.warnings.size() < kMostWarnings) {
-      outcome.warnings.push_back(
-          fmt::format("{} was made by the command, and {} on this host runs what it says; {}",
-                      Printable(planted.path), planted.run_by,
-                      request.keep_planted ? "it was kept (--keep-planted)"
-                      : stays              ? "it could not be set aside"
-                              : "it was set aside as " + Printable(planted.set_aside)));
+      outcome.warnings.push_back(fmt::format(
+          "{} was made by the command, and {} on this host {}; {}", Printable(planted.path),
+          planted.run_by, planted.written_through ? "writes where it leads" : "runs what it says",
+          request.keep_planted ? "it was kept (--keep-planted)"
+          : stays              ? "it could not be set aside"
+                               : "it was set aside as " + Printable(planted.set_aside)));
     }
+  }
+  if (end.planted.size() > kMostPlanted) {
+    outcome.receipt.planted.back() =
+        fmt::format("and {} more", end.planted.size() - kMostPlanted + 1);
   }
   if (end.planted.size() > kMostWarnings) {
     outcome.warnings.push_back(fmt::format("{} such names were made in all", end.planted.size()));
@@ -169,6 +173,24 @@ RunOutcome SettleProject(const RunRequest& request, Project& project, RunOutcome
   }
   return end.failed.ok() ? std::move(outcome)
                          : Refuse(std::move(outcome), std::move(end.failed.error()));
+}
+
+// Package managers link what they install to their own stores, which other projects are linked to as well.
+void TellLinkedFiles(const std::vector<limits::DiskWatch>& disks, RunOutcome& outcome) {
+  uint64_t files = 0;
+  for (const limits::DiskWatch& disk : disks) {
+    files += disk.linked_outside();
+  }
+  if (files == 0) {
+    return;
+  }
+  outcome.receipt.blast_radius +=
+      fmt::format("; can change {} files under other names too, which are hard links", files);
+  outcome.notes.push_back(fmt::format(
+      "{} files that the command could change have names outside too (hard links, as uv and pnpm "
+      "make to their stores), and change there as well; install with copies: UV_LINK_MODE=copy, "
+      "package-import-method=copy",
+      files));
 }
 
 // From the resolved request to the end of its boundary.
@@ -243,6 +265,7 @@ RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, std::optio
   }
   outcome.receipt.started_at = launched->started_at;
   DescribeIsolation(request, *launched, outcome.receipt);
+  TellLinkedFiles(launched->disks, outcome);
   // Said now: the caller may have to know a number before the command ends.
   for (const RunRequest::Publish& port : launched->ports.published()) {
     if (!request.quiet) {

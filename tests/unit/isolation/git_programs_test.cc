@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <filesystem>
 
@@ -56,6 +57,35 @@ TEST_F(GitPrograms, NamesThatAreNoPrograms) {
   // A program of PATH, an argument that is a file.
   EXPECT_EQ(Find("[merge]\n\ttool = main\n[alias]\n\tx = log main\n"), Names());
   EXPECT_EQ(Find("[core]\n\tpager = less main\n"), (Names{"main"}));
+}
+
+// Git expands both forms of a home, and a reading that differs from git's would leave a program unprotected.
+TEST_F(GitPrograms, HomesAreExpandedAsGitDoes) {
+  const char* const home = ::getenv("HOME");
+  const std::string before = home == nullptr ? "" : home;
+  ::setenv("HOME", dir_.path().c_str(), 1);
+  EXPECT_EQ(Find("[core]\n\thooksPath = ~/tree/scripts\n"), (Names{"scripts"}));
+  EXPECT_EQ(Find("[core]\n\thooksPath = ~root" + root_.path + "/scripts\n"), Names());
+  EXPECT_EQ(Find("[core]\n\thooksPath = ~nobody-has-this-name/scripts\n"), Names());
+  ::setenv("HOME", before.c_str(), 1);
+}
+
+TEST_F(GitPrograms, ConfigurationsAreFoundWhereGitFindsThem) {
+  namespace fs = std::filesystem;
+  const std::string at = root_.path;
+  EXPECT_EQ(GitConfigsAt(at), Names()) << "without HEAD it is no repository";
+  dir_.Write("tree/.git/HEAD", "x");
+  EXPECT_EQ(GitConfigsAt(at), (Names{at + "/.git/config", at + "/.git/config.worktree"}));
+  const std::string record = dir_ / "main/worktrees/one";
+  fs::create_directories(record);
+  fs::create_directories(dir_ / "one");
+  dir_.Write("main/worktrees/one/HEAD", "x");
+  dir_.Write("main/worktrees/one/commondir", "../..\n");
+  dir_.Write("one/.git", "gitdir: ../main/worktrees/one\n");
+  EXPECT_EQ(GitConfigsAt(dir_ / "one"),
+            (Names{record + "/config", record + "/config.worktree", dir_ / "main/config"}));
+  dir_.Write("one/.git", "gitdir:\n");
+  EXPECT_EQ(GitConfigsAt(dir_ / "one"), Names());
 }
 
 }  // namespace

@@ -56,6 +56,11 @@ TEST(ScanDisk, CountsALinkedFileOnceAndFollowsNoSymlink) {
   ASSERT_TRUE(use.ok());
   EXPECT_EQ(use->inodes, 2U);
   EXPECT_LT(use->bytes, 2U << 20);
+  EXPECT_EQ(use->linked_outside, 0U) << "all its names are in the tree";
+  std::filesystem::create_hard_link(dir.path() + "/a", outside.path() + "/a");
+  const Result<DiskUse> linked = ScanDisk(OpenToRead(dir).get(), seconds(10));
+  ASSERT_TRUE(linked.ok());
+  EXPECT_EQ(linked->linked_outside, 1U);
 }
 
 // The layers of an overlay may lie on several file systems: a file then has the device of its layer.
