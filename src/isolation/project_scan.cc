@@ -70,8 +70,8 @@ class Scan {
   ProjectScan Take() { return std::move(scan_); }
 
  private:
-  // Which git directories the walk is in, and whether among the objects, refs or logs of one. It goes down before it goes
-  // on, so a directory that is no deeper has left them.
+  // Which git directories the walk is in, and whether among the refs or logs of one. It goes down before it goes on, so a
+  // directory that is no deeper has left them.
   void Place(const TreeWalk::Directory& directory) {
     const size_t depth = directory.walk.depth();
     while (!git_.empty() && git_.back() >= depth) {
@@ -80,8 +80,7 @@ class Scan {
     if (store_ && *store_ >= depth) {
       store_.reset();
     }
-    const bool store =
-        directory.name == "objects" || directory.name == "refs" || directory.name == "logs";
+    const bool store = directory.name == "refs" || directory.name == "logs";
     if (!store_ && store && !git_.empty() && git_.back() + 1 == depth) {
       store_ = depth;
     }
@@ -95,7 +94,9 @@ class Scan {
       return false;
     }
     const bool git = known->name == ".git";
-    if (!git && (store_ || IsBelowPackages(PathOf(directory, kLongestFound).first))) {
+    const bool branch =
+        store_ && !entry.name.starts_with('.');  // no part of a ref begins with a dot
+    if (!git && (branch || IsBelowPackages(PathOf(directory, kLongestFound).first))) {
       return false;
     }
     status_ = Add(directory, entry.name, known->run_by, scan_.names);
@@ -185,7 +186,7 @@ class Scan {
   const ProjectScan* before_;  // null: this is the scan before the call
   ProjectScan scan_;
   std::vector<size_t> git_;      // depths of the known git directories that the walk is in
-  std::optional<size_t> store_;  // depth of the objects, refs or logs that it is in
+  std::optional<size_t> store_;  // depth of the refs or logs that it is in
   Status status_;
 };
 

@@ -5,8 +5,8 @@
 //
 // A git directory is what git takes for one, by its content: HEAD with objects and refs, or with a commondir that says
 // where those are, as in the record of a linked worktree. So a bare repository that a payload builds in a directory with
-// a harmless name is found too, also among the objects, refs and logs of another one, where a link may lead to it. Other
-// names do not count there: a branch may be called mise.toml. The walk does not enter what is protected as a whole.
+// a harmless name is found too, also among the objects, refs and logs of another one, where a link may lead to it. Names that
+// a branch may have do not count among refs and logs: mise.toml is one, .envrc is not. The walk does not enter what is protected as a whole.
 //
 // Git writes its own files through links: a COMMIT_EDITMSG, FETCH_HEAD or logs/HEAD that is one makes it write where the
 // link leads. It makes no links in its directory itself, so those in git directories are found as well.

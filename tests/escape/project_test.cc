@@ -231,6 +231,9 @@ constexpr Attack kAttacks[] = {
     {"WorktreeAmongRefs",
      "d=.git/modules/lib/refs/a; mkdir -p $d; echo 'gitdir: /evil' > $d/.git; ln -s $d docs",
      "docs/.git"},
+    {"SettingsAmongLogs",
+     "d=.git/logs/a; mkdir -p $d/.vscode; echo evil > $d/.vscode/tasks.json; ln -s $d docs",
+     "docs/.vscode/tasks.json"},
     // Git writes the message of a commit, and the line of a log, where these lead.
     {"MessageThatIsALink", "echo evil > e; ln -s ../e .git/COMMIT_EDITMSG", ".git/COMMIT_EDITMSG"},
     {"LogThatIsALink", "echo evil > e; mkdir -p .git/logs; ln -s ../../e .git/logs/HEAD",

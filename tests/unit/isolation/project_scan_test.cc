@@ -54,10 +54,13 @@ using Names = std::vector<std::string>;
 TEST_F(ProjectScanTest, BranchesHaveAnyNameAndRepositoriesAreFoundAmongThem) {
   MakeGit(".git");
   Make(".git/refs/heads/mise.toml");
+  Make(".git/refs/heads/.envrc");  // a branch cannot
+  Make(".git/objects/ab/mise.toml");
   Make("pkg/mise.toml");
   MakeGit(".git/refs/heads/a");
   const ProjectScan scan = Scan();
-  EXPECT_EQ(Paths(scan.names), (Names{".git", "pkg/mise.toml"}));
+  EXPECT_EQ(Paths(scan.names), (Names{".git", ".git/objects/ab/mise.toml", ".git/refs/heads/.envrc",
+                                      "pkg/mise.toml"}));
   EXPECT_EQ(Paths(scan.git_directories), (Names{".git", ".git/refs/heads/a"}));
 }
 
