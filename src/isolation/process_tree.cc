@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/sys.h"
+#include "base/unique_fd.h"
 
 namespace coffer::isolation {
 namespace {
@@ -50,6 +51,44 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
   return children;
 }
 
+// The fourth field of stat, behind the name in brackets, which can hold anything. 0 if the process is gone.
+pid_t ParentOf(pid_t pid) {
+  const Result<std::string> text = sys::ReadFile(fmt::format("/proc/{}/stat", pid));
+  const size_t name_end = text.ok() ? text->rfind(") ") : std::string::npos;
+  pid_t parent = 0;
+  if (name_end != std::string::npos && text->size() > name_end + 4) {
+    std::from_chars(text->data() + name_end + 4, text->data() + text->size(), parent);
+  }
+  return parent;
+}
+
+struct Descendant {
+  pid_t pid = 0;
+  pid_t parent = 0;
+  bool operator==(const Descendant&) const = default;
+};
+
+void AddChildren(pid_t parent, const std::vector<pid_t>& children, std::vector<Descendant>& tree) {
+  for (const pid_t child : children) {
+    tree.push_back({child, parent});
+  }
+}
+
+// Kills a process, and adds its children to the tree. A child of another process may have ended since it was found, and its number
+// be a stranger's. A descriptor fixes who has it: who then has the same parent, or us, is the one that we mean. And if it can
+// still be sent a signal afterwards, the number was its own while the children were listed.
+void KillAndDescend(const Descendant& process, std::vector<Descendant>& tree) {
+  const UniqueFd fixed(static_cast<int>(std::max(Syscall(SYS_pidfd_open, process.pid, 0), -1L)));
+  const pid_t parent = ParentOf(process.pid);
+  if (!fixed || (parent != process.parent && parent != ::getpid())) {
+    return;
+  }
+  const std::vector<pid_t> children = ChildrenOf(process.pid);
+  if (Syscall(SYS_pidfd_send_signal, fixed.get(), SIGKILL, 0, 0) == 0) {
+    AddChildren(process.pid, children, tree);
+  }
+}
+
 }  // namespace
 
 Status AdoptOrphans() {
@@ -62,18 +101,17 @@ Status AdoptOrphans() {
 
 Status EndDescendants() {
   const Nanos give_up = BootTime() + kPatience;
-  std::vector<pid_t> before;
+  std::vector<Descendant> before;
   Nanos pause = kPause;
   for (;;) {
-    std::vector<pid_t> tree = ChildrenOf(::getpid());
+    std::vector<Descendant> tree;
+    AddChildren(::getpid(), ChildrenOf(::getpid()), tree);
     if (tree.empty()) {
       return {};
     }
     // Each is killed as soon as it is known: one that forks and exits is gone by the time the whole tree is known.
     for (size_t i = 0; i < tree.size(); ++i) {
-      const std::vector<pid_t> below = ChildrenOf(tree[i]);
-      (void)Syscall(SYS_kill, tree[i], SIGKILL);
-      tree.insert(tree.end(), below.begin(), below.end());
+      KillAndDescend(Descendant(tree[i]), tree);
     }
     int status = 0;
     while (Syscall(SYS_wait4, -1, Arg(&status), WNOHANG, 0) > 0) {
