@@ -72,6 +72,11 @@ def check(root: Path) -> list[str]:
     for folder in sorted({path.parent for top in ("src", "tests") for path in root.glob(f"{top}/**/*.cc")}):
         seen: dict[str, str] = {}
         known: dict[tuple[str, str], tuple[str, str]] = {}  # (namespace, name): file, meaning
+        types: dict[str, str] = {}  # and constants, of any file of the folder: a function may come before them
+        for source in sorted(folder.glob("*.cc")):
+            where = str(source.relative_to(root))
+            if TOGETHER.match(where) and not ALONE.search(where):
+                types |= dict.fromkeys(others(source.read_text(encoding="utf-8")), where)
         for source in sorted(folder.glob("*.cc")):
             where = str(source.relative_to(root))
             if not TOGETHER.match(where) or ALONE.search(where):
@@ -93,6 +98,8 @@ def check(root: Path) -> list[str]:
                 if name in seen:
                     problems.append(f"{where}: {name} is a function of {seen[name]} too")
                 seen[name] = where
+                if (other := types.get(name, where)) != where:
+                    problems.append(f"{where}: {name} is a constant or type of {other} too")
                 headers = set().union(*(declared.get((around, name), set()) for around in spaces))
                 if headers:
                     problems.append(f"{where}: {name} is declared by {', '.join(sorted(headers))} too")
@@ -125,6 +132,9 @@ def self_test() -> None:
             for file, name in ((one, "Mine"), (two, "Yours")):
                 file.write_text((source % name).replace("\n\n}", "\n" + more + "\n}"))
             assert len(check(root)) == 1, (more, check(root))
+        one.write_text(source % "Mine")
+        two.write_text((source % "Yours").replace("\n\n}", "\nstruct Mine {\n};\n}"))
+        assert len(check(root)) == 1, check(root)
         one.write_text((source % "Mine").replace("\n\n}", "\nconstexpr int kOne = 1;\n}"))
         two.write_text((source % "Yours").replace("{\n}", "{\n  static constexpr int kOne = 2;\n}"))
         assert len(check(root)) == 1, check(root)
