@@ -17,7 +17,7 @@ from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# As in cmake/unity.cmake, and the tests that could be compiled so.
+# As in cmake/unity.cmake and cmake/testing.cmake.
 TOGETHER = re.compile(r"^(src|tests/(unit|gateway|daemon))/")
 ALONE = re.compile(r"/main\.cc$|/toml_read\.cc$|^src/base/(clone|fault|format|sys)\.cc$")
 RAW_TEXT = re.compile(r'R"(\w*)\(.*?\)\1"', re.S)
