@@ -29,6 +29,11 @@ target_compile_options(coffer_options INTERFACE
   -Wall -Wextra -Werror -Wshadow -Wvla -Wno-missing-field-initializers
   $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual>)
 
+# g++ looks for garbage whenever its memory has doubled from 128 MB on, and finds little: 6 to 8 % of its time, more with a
+# precompiled header. Memory is that of a third more for the largest files, under a gigabyte.
+target_compile_options(coffer_options INTERFACE
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:--param=ggc-min-heapsize=524288>)
+
 # One build of the library serves the static executable, the tests and the sanitizers.
 target_compile_options(coffer_options INTERFACE -fPIE -ffunction-sections -fdata-sections)
 # A path of the machine that built it has no business in an executable; gcov alone needs it.

@@ -6,6 +6,7 @@ include_guard()
 option(BUILD_TESTING "Build the tests, the probes and coffer-faults" ON)
 option(COFFER_FUZZ "Build the fuzz targets of tests/fuzz (clang only)" OFF)
 option(COFFER_UNITY "Compile several sources of a folder at a time (cmake/unity.cmake)" OFF)
+set(COFFER_UNITY_FILES 16 CACHE STRING "So many sources at most: a change of one compiles all of its group")
 option(COFFER_COVERAGE "Instrument for gcov" OFF)
 set(COFFER_SANITIZE "" CACHE STRING "Comma-separated sanitizers, e.g. address,undefined; makes coffer dynamic")
 

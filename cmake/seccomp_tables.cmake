@@ -39,9 +39,14 @@ function(coffer_add_seccomp_tables target)
           "${folder}/gen/libseccomp_table.h" "${folder}/profile.h" "${folder}/role_profiles.h" "${folder}/argument_rules.h" "${folder}/identity_rules.h" "${folder}/compile.h"
           "${folder}/emitter.h" "${folder}/syscall_table.h" "${source}/policy/envelope.h" "${source}/policy/layer.h"
           "${source}/base/result.h" "${source}/base/error.h" "${source}/base/clock.h")
+      # One file of them all: everything else waits for the tables, and nine times the headers take three times as long.
+      set(together "${generated}/seccomp_gen.cc")
+      list(TRANSFORM generator_sources REPLACE "(.+)" "#include \"\\1\"" OUTPUT_VARIABLE lines)
+      list(JOIN lines "\n" text)
+      file(CONFIGURE OUTPUT "${together}" CONTENT "${text}\n")
       add_custom_command(
         OUTPUT "${generator}"
-        COMMAND "${COFFER_HOST_CXX}" -std=gnu++20 -O0 -D_GNU_SOURCE "-I${source}" ${generator_sources}
+        COMMAND "${COFFER_HOST_CXX}" -std=gnu++20 -O0 -D_GNU_SOURCE "-I${source}" "${together}"
                 -o "${generator}" -lseccomp
         DEPENDS ${generator_sources} ${generator_headers}
         COMMENT "Building the seccomp table generator"

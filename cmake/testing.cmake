@@ -89,7 +89,15 @@ add_library(test_support STATIC ${support_sources} ${CMAKE_BINARY_DIR}/test_supp
 target_link_libraries(test_support PUBLIC coffer_lib GTest::gmock)
 target_include_directories(test_support PUBLIC ${CMAKE_SOURCE_DIR})
 # Tests are compiled far more often than their code matters for speed. The last -O counts.
-target_compile_options(test_support PRIVATE -O1)
+set(COFFER_TEST_OPTIONS -O1)
+set(COFFER_TEST_LINK_OPTIONS)
+if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo" AND NOT COFFER_SANITIZE)
+  # Lines for a debugger are nine tenths of a test's bytes, and each uid that runs tests has a copy of them all
+  # (scripts/run_tests.sh). The preset dev has them.
+  list(APPEND COFFER_TEST_OPTIONS -g0)
+  set(COFFER_TEST_LINK_OPTIONS -Wl,--strip-debug)
+endif()
+target_compile_options(test_support PRIVATE ${COFFER_TEST_OPTIONS})
 target_precompile_headers(test_support PRIVATE <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
 
 # coffer_add_tests(NAME LABEL TIMEOUT SOURCE...)
@@ -100,8 +108,12 @@ function(coffer_add_tests name label timeout)
     # GCC 12 sees overflows in lists of strings that are not there (its bug 105651).
     target_compile_options(${name} PRIVATE -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow)
   endif()
-  target_compile_options(${name} PRIVATE -O1)
+  target_compile_options(${name} PRIVATE ${COFFER_TEST_OPTIONS})
+  target_link_options(${name} PRIVATE ${COFFER_TEST_LINK_OPTIONS})
   target_precompile_headers(${name} REUSE_FROM test_support)
+  if(label MATCHES "^(unit|gateway|daemon)$")
+    coffer_unity(${name})  # scripts/check_names.py looks at the names of these folders
+  endif()
   if(NOT TARGET ${label}_suite)
     add_custom_target(${label}_suite)  # make asan SUITES='unit gateway' builds no more than it runs
   endif()

@@ -35,6 +35,8 @@ step "layers, self-test" python3 scripts/check_layers.py --self-test
 step "layers" python3 scripts/check_layers.py
 step "names, self-test" python3 scripts/check_names.py --self-test
 step "names" python3 scripts/check_names.py
+step "includes, self-test" python3 scripts/check_includes.py --self-test
+step "includes" python3 scripts/check_includes.py
 step "text, self-test" python3 scripts/check_text.py --self-test
 step "text" python3 scripts/check_text.py
 step "shell scripts" shell_scripts

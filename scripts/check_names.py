@@ -17,7 +17,7 @@ from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# As in cmake/unity.cmake, and the tests that could be compiled so.
+# As in cmake/unity.cmake and cmake/testing.cmake.
 TOGETHER = re.compile(r"^(src|tests/(unit|gateway|daemon))/")
 ALONE = re.compile(r"/main\.cc$|/toml_read\.cc$|^src/base/(clone|fault|format|sys)\.cc$")
 RAW_TEXT = re.compile(r'R"(\w*)\(.*?\)\1"', re.S)
@@ -26,7 +26,9 @@ NAMESPACE = re.compile(r"^namespace (coffer[\w:]*) \{", re.M)
 FUNCTION = re.compile(r"^(?!TEST|INSTANTIATE|RC_|using|struct|class|enum|namespace|#|return)[A-Za-z\[][^=({;]*?[ &*>](\w+)\(")
 CONSTANT = re.compile(r"^(?:inline |static )?(?:constexpr|constinit|const)\b[^=({;]*?[ &*>](\w+)(?:\[[^\]]*\])*(?: =|\{|;|$)")
 LOCAL = re.compile(r"^ +(?:static )?(?:constexpr|const)\b[^=({;]*?[ &*>](k[A-Z]\w*)(?:\[[^\]]*\])*(?: =|\{|;|$)")
+LOCAL_TYPE = re.compile(r"^ +(?:struct|class|enum class|enum|union) (\w+)(?: \{|;|$)")
 TYPE = re.compile(r"^(?:struct|class|enum class|enum|union) (?:\[\[\w+\]\] )?(\w+)(?: |;|$)")
+ENUMERATORS = re.compile(r"^enum (?!class)[^{]*\{(.*)\};")
 ALIAS = re.compile(r"^(?:using|namespace) (\w+) = (.*);")
 
 
@@ -57,6 +59,8 @@ def others(text: str) -> dict[str, str]:
             found[match.group(1)] = match.group(2)
         elif unnamed and (match := CONSTANT.match(line) or TYPE.match(line)):
             found[match.group(1)] = ""
+        if unnamed and (match := ENUMERATORS.match(line)):
+            found |= dict.fromkeys(re.findall(r"k\w+", match.group(1)), "")
     return found
 
 
@@ -72,6 +76,11 @@ def check(root: Path) -> list[str]:
     for folder in sorted({path.parent for top in ("src", "tests") for path in root.glob(f"{top}/**/*.cc")}):
         seen: dict[str, str] = {}
         known: dict[tuple[str, str], tuple[str, str]] = {}  # (namespace, name): file, meaning
+        types: dict[str, str] = {}  # and constants, of any file of the folder: a function may come before them
+        for source in sorted(folder.glob("*.cc")):
+            where = str(source.relative_to(root))
+            if TOGETHER.match(where) and not ALONE.search(where):
+                types |= dict.fromkeys(others(source.read_text(encoding="utf-8")), where)
         for source in sorted(folder.glob("*.cc")):
             where = str(source.relative_to(root))
             if not TOGETHER.match(where) or ALONE.search(where):
@@ -84,15 +93,17 @@ def check(root: Path) -> list[str]:
                 file, before = known.setdefault(place, (where, meaning))
                 if file != where and (not meaning or meaning != before):
                     problems.append(f"{where}: {name} is a constant or type of {file} too")
-            # A constant of a function hides one of a file before; those of a class do not.
+            # A constant or type of a function hides one of a file before; those of a class do not.
             body = re.sub(r"(?ms)^(?:class|struct) .*?^};", "", RAW_TEXT.sub('""', text))
-            local = {match.group(1) for line in body.splitlines() if (match := LOCAL.match(line))}
-            problems += [f"{where}: {name} of a function is a constant of {file} too"
+            local = {match.group(1) for line in body.splitlines() if (match := LOCAL.match(line) or LOCAL_TYPE.match(line))}
+            problems += [f"{where}: {name} of a function is a constant or type of {file} too"
                          for (_, name), (file, _) in sorted(known.items()) if name in local and file != where]
             for name in sorted(functions(text, True)):
                 if name in seen:
                     problems.append(f"{where}: {name} is a function of {seen[name]} too")
                 seen[name] = where
+                if (other := types.get(name, where)) != where:
+                    problems.append(f"{where}: {name} is a constant or type of {other} too")
                 headers = set().union(*(declared.get((around, name), set()) for around in spaces))
                 if headers:
                     problems.append(f"{where}: {name} is declared by {', '.join(sorted(headers))} too")
@@ -121,12 +132,18 @@ def self_test() -> None:
         for more, expected in (("using A = int;", 0), ("using A = long;", 1)):
             one.write_text(source % "Mine" + more + "\n")
             assert len(check(root)) == expected, check(root)
-        for more in ("constexpr int kOne = 1;", "const char* const kOne[] = {", "struct One {", "enum class One { kA };"):
+        for more in ("constexpr int kOne = 1;", "const char* const kOne[] = {", "struct One {", "enum class One { kA };", "enum { kOne };"):
             for file, name in ((one, "Mine"), (two, "Yours")):
                 file.write_text((source % name).replace("\n\n}", "\n" + more + "\n}"))
             assert len(check(root)) == 1, (more, check(root))
+        one.write_text(source % "Mine")
+        two.write_text((source % "Yours").replace("\n\n}", "\nstruct Mine {\n};\n}"))
+        assert len(check(root)) == 1, check(root)
         one.write_text((source % "Mine").replace("\n\n}", "\nconstexpr int kOne = 1;\n}"))
         two.write_text((source % "Yours").replace("{\n}", "{\n  static constexpr int kOne = 2;\n}"))
+        assert len(check(root)) == 1, check(root)
+        one.write_text((source % "Mine").replace("\n\n}", "\nstruct One {\n};\n}"))
+        two.write_text((source % "Yours").replace("{\n}", "{\n  struct One {\n  };\n}"))
         assert len(check(root)) == 1, check(root)
     print("check_names: the self-test passed")
 

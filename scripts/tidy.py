@@ -35,6 +35,8 @@ ARGS = ["-Wno-unknown-warning-option", "-Wno-ignored-gch", "-Xclang", "-analyzer
 ASIO = re.compile(rb"^\s*#\s*include\s*<boost/asio/(awaitable|co_spawn)", re.M)
 NOISE = re.compile(r"^(\d+ (warnings?|errors?)[^\n]*(generated|treated as errors?)|Suppressed|Use -header-filter)[^\n]*\n?",
                    re.M)
+# What g++ gets for the sake of its own speed: precompiled headers, room for its garbage.
+ONLY_SPEED = re.compile(r" -Winvalid-pch -include \S+/cmake_pch\.hxx(?= )| --param=ggc-\S+")
 USERS_OF_A_HEADER = 3  # that --since looks at
 READS_WHAT_OTHERS_WROTE = re.compile(r"^src/(call/warden|egress|gateway|net|policy)/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
@@ -99,14 +101,15 @@ def touched_by(changed: list[str], sources: list[str]) -> list[str]:
 
 def commands_of(build: Path) -> dict[str, dict]:
     """How each file is compiled. Of sources that are compiled together (cmake/unity.cmake) CMake names only what includes
-    them; each is looked at alone, with the same flags."""
+    them; each is looked at alone, with the same flags but without precompiled headers, so that a missing include shows."""
     entries = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         parts = [entry["file"]]
         if "/Unity/unity_" in entry["file"]:
             parts = INCLUDE.findall(Path(entry["file"]).read_text(encoding="utf-8"))
         for part in parts:
-            entries[part] = {**entry, "file": part, "command": entry["command"].replace(entry["file"], part)}
+            command = ONLY_SPEED.sub("", entry["command"]).replace(entry["file"], part)
+            entries[part] = {**entry, "file": part, "command": command}
     return entries
 
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <openssl/x509v3.h>
 
+#include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 

@@ -37,7 +37,7 @@ long FromEnvironment(const char* name, long otherwise) {
 }
 
 constexpr RoleOf kRoles[] = {RoleOf::kGateway, RoleOf::kWarden, RoleOf::kMonitor, RoleOf::kEgress};
-constexpr unsigned kRunner = 4;
+constexpr unsigned kAnyRunner = 4;
 constexpr unsigned kKinds = 5;
 constexpr const char* kKindNames[] = {"gateway", "warden", "monitor", "egress", "runner"};
 
@@ -81,7 +81,7 @@ class Crash : public ::testing::Test {
 
   // Kills a role, or any runner that there is; nothing else, should its number have gone to somebody new.
   bool Kill(unsigned kind) const {
-    if (kind != kRunner) {
+    if (kind != kAnyRunner) {
       const pid_t role = daemon_.Find(kRoles[kind]);
       return role > 0 && ::kill(role, SIGKILL) == 0;
     }
@@ -146,7 +146,7 @@ class Crash : public ::testing::Test {
     seen_.insert(family.begin(), family.end());
     EXPECT_TRUE(Kill(kind));
     stop = true;
-    if (kind == kRunner) {
+    if (kind == kAnyRunner) {
       for (std::thread& client : clients) {
         client.join();
       }

@@ -20,12 +20,12 @@ using raw::Arg;
 using raw::Syscall;
 
 template <size_t kSize>
-void Put(const std::string& text, char (&place)[kSize]) {
+void PutText(const std::string& text, char (&place)[kSize]) {
   memcpy(place, text.data(), std::min(text.size(), kSize - 1));
 }
 
 template <size_t kSize>
-std::string Get(const char (&place)[kSize]) {
+std::string GetText(const char (&place)[kSize]) {
   return {place, strnlen(place, kSize)};
 }
 
@@ -43,8 +43,8 @@ AccessFrame FrameOf(const AccessNotice& notice) {
   frame.kind = static_cast<uint32_t>(notice.kind);
   frame.id = notice.id;
   frame.port = notice.port;
-  Put(notice.host, frame.host);
-  Put(notice.opens, frame.opens);
+  PutText(notice.host, frame.host);
+  PutText(notice.opens, frame.opens);
   return frame;
 }
 
@@ -57,8 +57,8 @@ std::optional<AccessNotice> NoticeOf(const AccessFrame& frame) {
   notice.kind = static_cast<AccessNotice::Kind>(frame.kind);
   notice.id = frame.id;
   notice.port = static_cast<uint16_t>(frame.port);
-  notice.host = Get(frame.host);
-  notice.opens = Get(frame.opens);
+  notice.host = GetText(frame.host);
+  notice.opens = GetText(frame.opens);
   return notice;
 }
 
@@ -67,7 +67,7 @@ bool SendAccessReply(int socket, const AccessAnswer& answer) {
   reply.id = answer.decision.id;
   reply.choice = static_cast<uint32_t>(answer.decision.choice);
   reply.minutes = answer.decision.minutes;
-  Put(answer.by, reply.by);
+  PutText(answer.by, reply.by);
   return SendWhole(socket, reply);
 }
 
@@ -97,7 +97,7 @@ std::optional<AccessAnswer> ChannelAccess::Read() {
     return std::nullopt;
   }
   return AccessAnswer{{reply.id, static_cast<AccessChoice>(reply.choice), reply.minutes},
-                      Get(reply.by)};
+                      GetText(reply.by)};
 }
 
 }  // namespace coffer::call

@@ -22,7 +22,7 @@ Result<std::vector<egress::Receiver>> Webhook(const std::string& url) {
 }
 
 TEST(DeliverReceiver, UrlsAreTakenApart) {
-  struct Case {
+  struct UrlCase {
     const char* url;
     bool tls;
     const char* host;
@@ -30,17 +30,17 @@ TEST(DeliverReceiver, UrlsAreTakenApart) {
     const char* target;
     bool this_host;
   };
-  for (const Case& one :
-       {Case{"https://hooks.example.com/a/b?c=d", true, "hooks.example.com", 443, "/a/b?c=d",
-             false},
-        Case{"https://hooks.example.com", true, "hooks.example.com", 443, "/", false},
-        Case{"https://hooks.example.com:8443?x", true, "hooks.example.com", 8443, "/?x", false},
-        Case{"http://127.0.0.1:80/x", false, "127.0.0.1", 80, "/x", true},
-        Case{"http://127.8.9.1:1/x", false, "127.8.9.1", 1, "/x", true},
-        Case{"http://localhost:4318/", false, "localhost", 4318, "/", true},
-        Case{"http://[::1]:99/x", false, "::1", 99, "/x", true},
-        Case{"https://[2001:db8::1]/x", true, "2001:db8::1", 443, "/x", false},
-        Case{"https://10.0.0.1/x", true, "10.0.0.1", 443, "/x", false}}) {
+  for (const UrlCase& one :
+       {UrlCase{"https://hooks.example.com/a/b?c=d", true, "hooks.example.com", 443, "/a/b?c=d",
+                false},
+        UrlCase{"https://hooks.example.com", true, "hooks.example.com", 443, "/", false},
+        UrlCase{"https://hooks.example.com:8443?x", true, "hooks.example.com", 8443, "/?x", false},
+        UrlCase{"http://127.0.0.1:80/x", false, "127.0.0.1", 80, "/x", true},
+        UrlCase{"http://127.8.9.1:1/x", false, "127.8.9.1", 1, "/x", true},
+        UrlCase{"http://localhost:4318/", false, "localhost", 4318, "/", true},
+        UrlCase{"http://[::1]:99/x", false, "::1", 99, "/x", true},
+        UrlCase{"https://[2001:db8::1]/x", true, "2001:db8::1", 443, "/x", false},
+        UrlCase{"https://10.0.0.1/x", true, "10.0.0.1", 443, "/x", false}}) {
     const Result<std::vector<egress::Receiver>> made = Webhook(one.url);
     ASSERT_TRUE(made.ok()) << one.url;
     const egress::Receiver& receiver = made->front();

@@ -13,7 +13,7 @@ using policy::AddressRange;
 using policy::HostName;
 using policy::IpAddress;
 
-IpAddress Address(const char* text) { return IpAddress::Parse(text).value(); }
+IpAddress Parsed(const char* text) { return IpAddress::Parse(text).value(); }
 HostName Host(const char* text) { return HostName::Parse(text).value(); }
 std::vector<AddressRange> Ranges(std::initializer_list<const char*> texts) {
   std::vector<AddressRange> ranges;
@@ -84,16 +84,16 @@ constexpr const char* kOpen[] = {
 TEST(AddressGuard, OnlyTheInternet) {
   const AddressGuard guard;
   for (const char* address : kClosed) {
-    EXPECT_TRUE(guard.Object(Host("api.test"), Address(address))) << address;
+    EXPECT_TRUE(guard.Object(Host("api.test"), Parsed(address))) << address;
   }
   for (const char* address : kOpen) {
-    EXPECT_FALSE(guard.Object(Host("api.test"), Address(address))) << address;
+    EXPECT_FALSE(guard.Object(Host("api.test"), Parsed(address))) << address;
   }
 }
 
 TEST(AddressGuard, ARangeOpensItsOwnBlock) {
   const auto open = [](std::initializer_list<const char*> ranges, const char* address) {
-    return !AddressGuard(Ranges(ranges)).Object(Host("api.test"), Address(address)).has_value();
+    return !AddressGuard(Ranges(ranges)).Object(Host("api.test"), Parsed(address)).has_value();
   };
   EXPECT_TRUE(open({"127.0.0.0/8"}, "127.0.0.1"));
   EXPECT_TRUE(open({"127.0.0.0/8"}, "::ffff:127.0.0.1"));
@@ -120,16 +120,16 @@ TEST(AddressGuard, ARangeOpensItsOwnBlock) {
 
 TEST(AddressGuard, OwnAddressesAndNumbersInsteadOfNames) {
   const AddressGuard guard(Ranges({"10.0.0.0/8", "127.0.0.0/8"}),
-                           {Address("10.0.0.5"), Address("8.8.4.4"), Address("127.0.0.1")});
-  EXPECT_TRUE(guard.Object(Host("api.test"), Address("10.0.0.5")));
-  EXPECT_TRUE(guard.Object(Host("api.test"), Address("::ffff:8.8.4.4")));
-  EXPECT_FALSE(guard.Object(Host("api.test"), Address("10.0.0.6")));
-  EXPECT_FALSE(guard.Object(Host("api.test"), Address("127.0.0.1")));
-  const AddressGuard named(Ranges({"10.0.0.5"}), {Address("10.0.0.5")});
-  EXPECT_FALSE(named.Object(Host("api.test"), Address("10.0.0.5")));
+                           {Parsed("10.0.0.5"), Parsed("8.8.4.4"), Parsed("127.0.0.1")});
+  EXPECT_TRUE(guard.Object(Host("api.test"), Parsed("10.0.0.5")));
+  EXPECT_TRUE(guard.Object(Host("api.test"), Parsed("::ffff:8.8.4.4")));
+  EXPECT_FALSE(guard.Object(Host("api.test"), Parsed("10.0.0.6")));
+  EXPECT_FALSE(guard.Object(Host("api.test"), Parsed("127.0.0.1")));
+  const AddressGuard named(Ranges({"10.0.0.5"}), {Parsed("10.0.0.5")});
+  EXPECT_FALSE(named.Object(Host("api.test"), Parsed("10.0.0.5")));
 
-  EXPECT_TRUE(AddressGuard().Object(Host("8.8.8.8"), Address("8.8.8.8")));
-  EXPECT_FALSE(AddressGuard(Ranges({"8.8.8.0/24"})).Object(Host("8.8.8.8"), Address("8.8.8.8")));
+  EXPECT_TRUE(AddressGuard().Object(Host("8.8.8.8"), Parsed("8.8.8.8")));
+  EXPECT_FALSE(AddressGuard(Ranges({"8.8.8.0/24"})).Object(Host("8.8.8.8"), Parsed("8.8.8.8")));
 }
 
 TEST(AddressGuard, NamesThatAreNeverResolved) {
@@ -145,24 +145,24 @@ TEST(AddressGuard, NamesThatAreNeverResolved) {
 // The list was made when the call began. An address that the host has got since is asked for.
 TEST(AddressGuard, AnAddressThatIsOwnByNowIsRefused) {
   const auto is_own = [](const IpAddress& address) { return address.text() == "8.8.4.8"; };
-  const AddressGuard guard({}, {Address("8.8.4.4")}, is_own);
-  EXPECT_EQ(guard.Object(Host("a.test"), Address("8.8.4.4")), "an address of this host");
-  EXPECT_EQ(guard.Object(Host("a.test"), Address("8.8.4.8")), "an address of this host");
-  EXPECT_EQ(guard.Object(Host("a.test"), Address("::ffff:8.8.4.8")), "an address of this host");
-  EXPECT_EQ(guard.Object(Host("a.test"), Address("8.8.4.9")), std::nullopt);
+  const AddressGuard guard({}, {Parsed("8.8.4.4")}, is_own);
+  EXPECT_EQ(guard.Object(Host("a.test"), Parsed("8.8.4.4")), "an address of this host");
+  EXPECT_EQ(guard.Object(Host("a.test"), Parsed("8.8.4.8")), "an address of this host");
+  EXPECT_EQ(guard.Object(Host("a.test"), Parsed("::ffff:8.8.4.8")), "an address of this host");
+  EXPECT_EQ(guard.Object(Host("a.test"), Parsed("8.8.4.9")), std::nullopt);
   EXPECT_EQ(
-      AddressGuard(Ranges({"8.8.4.8/32"}), {}, is_own).Object(Host("a.test"), Address("8.8.4.8")),
+      AddressGuard(Ranges({"8.8.4.8/32"}), {}, is_own).Object(Host("a.test"), Parsed("8.8.4.8")),
       std::nullopt);
   EXPECT_NE(
-      AddressGuard(Ranges({"8.8.4.0/24"}), {}, is_own).Object(Host("a.test"), Address("8.8.4.8")),
+      AddressGuard(Ranges({"8.8.4.0/24"}), {}, is_own).Object(Host("a.test"), Parsed("8.8.4.8")),
       std::nullopt)
       << "not by its number";
 }
 
 TEST(AddressGuard, TheKernelSaysWhichAddressesAreOwn) {
-  EXPECT_TRUE(IsOwnAddressNow(Address("127.0.0.1")));
-  EXPECT_FALSE(IsOwnAddressNow(Address("203.0.113.77")));
-  EXPECT_FALSE(IsOwnAddressNow(Address("2001:db8::77")));
+  EXPECT_TRUE(IsOwnAddressNow(Parsed("127.0.0.1")));
+  EXPECT_FALSE(IsOwnAddressNow(Parsed("203.0.113.77")));
+  EXPECT_FALSE(IsOwnAddressNow(Parsed("2001:db8::77")));
 }
 
 }  // namespace

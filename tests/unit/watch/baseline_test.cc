@@ -19,11 +19,11 @@ TEST(Baseline, SumsByHourAndBySample) {
   EXPECT_EQ(baseline.TotalOf(10), 6);
   EXPECT_EQ(baseline.TotalOf(11), 0);
   EXPECT_EQ(baseline.TotalOf(99), 0);
-  const Usual hours = baseline.OfHours(10, 13);
-  EXPECT_EQ(hours.samples, 4U);
-  EXPECT_EQ(hours.hours, 2U) << "an hour in which nobody used it says nothing";
-  EXPECT_EQ(hours.mean, 6);
-  EXPECT_EQ(hours.deviation, 0);
+  const Usual by_hour = baseline.OfHours(10, 13);
+  EXPECT_EQ(by_hour.samples, 4U);
+  EXPECT_EQ(by_hour.hours, 2U) << "an hour in which nobody used it says nothing";
+  EXPECT_EQ(by_hour.mean, 6);
+  EXPECT_EQ(by_hour.deviation, 0);
   const Usual samples = baseline.OfSamples(10, 13);
   EXPECT_EQ(samples.samples, 4U);
   EXPECT_EQ(samples.mean, 3);

@@ -42,37 +42,37 @@ CallView Call() {
 // The names of the public contract, in its order.
 TEST(Views, ACallHasTheNamesOfTheContract) {
   CallView call = Call();
-  const auto json = ordered_json::parse(JoinedView(FormatCallResult(call)));
-  EXPECT_EQ(KeysOf(json), "call_id outcome result error denials log ");
-  EXPECT_EQ(KeysOf(json["result"]), "stdout stderr truncated exit structured ");
-  EXPECT_EQ(KeysOf(json["error"]), "class message ");
-  EXPECT_EQ(KeysOf(json["log"]), "index size root ");
-  EXPECT_EQ(KeysOf(json["denials"][0]), "surface operation target rule reason fix count ");
-  EXPECT_EQ(json["result"]["stdout"], "out\xef\xbf\xbd");
-  EXPECT_EQ(json["result"]["exit"]["signal"], 9);
-  EXPECT_TRUE(json["result"]["exit"]["code"].is_null());
-  EXPECT_EQ(json["result"]["structured"]["a"], 1);
+  const auto parsed = ordered_json::parse(JoinedView(FormatCallResult(call)));
+  EXPECT_EQ(KeysOf(parsed), "call_id outcome result error denials log ");
+  EXPECT_EQ(KeysOf(parsed["result"]), "stdout stderr truncated exit structured ");
+  EXPECT_EQ(KeysOf(parsed["error"]), "class message ");
+  EXPECT_EQ(KeysOf(parsed["log"]), "index size root ");
+  EXPECT_EQ(KeysOf(parsed["denials"][0]), "surface operation target rule reason fix count ");
+  EXPECT_EQ(parsed["result"]["stdout"], "out\xef\xbf\xbd");
+  EXPECT_EQ(parsed["result"]["exit"]["signal"], 9);
+  EXPECT_TRUE(parsed["result"]["exit"]["code"].is_null());
+  EXPECT_EQ(parsed["result"]["structured"]["a"], 1);
 }
 
 TEST(Views, NothingIsNull) {
   CallView call;
   call.identity.call_id = "c";
-  const auto json = ordered_json::parse(JoinedView(FormatCallResult(call)));
-  EXPECT_TRUE(json["outcome"].is_null());
-  EXPECT_TRUE(json["result"].is_null());
-  EXPECT_TRUE(json["error"].is_null());
-  EXPECT_TRUE(json["log"].is_null());
-  EXPECT_EQ(json["denials"].size(), 0U);
+  const auto parsed = ordered_json::parse(JoinedView(FormatCallResult(call)));
+  EXPECT_TRUE(parsed["outcome"].is_null());
+  EXPECT_TRUE(parsed["result"].is_null());
+  EXPECT_TRUE(parsed["error"].is_null());
+  EXPECT_TRUE(parsed["log"].is_null());
+  EXPECT_EQ(parsed["denials"].size(), 0U);
 }
 
 TEST(Views, AGatedCall) {
   CallView call = Call();
   call.state = CallState::kGated;
   call.approval = ApprovalView{"a", "d", "u", std::chrono::seconds(1)};
-  const auto json = ordered_json::parse(FormatCallAccepted(call));
-  EXPECT_EQ(KeysOf(json), "call_id outcome approval ");
-  EXPECT_EQ(KeysOf(json["approval"]), "id digest url expires_at ");
-  EXPECT_EQ(json["outcome"], "gated");
+  const auto parsed = ordered_json::parse(FormatCallAccepted(call));
+  EXPECT_EQ(KeysOf(parsed), "call_id outcome approval ");
+  EXPECT_EQ(KeysOf(parsed["approval"]), "id digest url expires_at ");
+  EXPECT_EQ(parsed["outcome"], "gated");
 }
 
 TEST(Views, ABrokenSchemaOfTheServiceIsNull) {

@@ -52,11 +52,11 @@ TEST(SchemaNumber, ComparesAcrossTypesExactly) {
 }
 
 TEST(SchemaNumber, DividesDecimals) {
-  struct Case {
+  struct Division {
     Json value, divisor;
     bool multiple;
   };
-  const std::vector<Case> cases = {
+  const std::vector<Division> cases = {
       {0.3, 0.1, true},
       {0.30000000000000004, 0.1, false},
       {19.99, 0.01, true},
@@ -75,7 +75,7 @@ TEST(SchemaNumber, DividesDecimals) {
       {2.5, 1e-3, true},
       {1, 0.3, false},
   };
-  for (const Case& one : cases) {
+  for (const Division& one : cases) {
     EXPECT_EQ(Number(one.value).MultipleOf(Number(one.divisor)), one.multiple)
         << one.value.dump() << " by " << one.divisor.dump();
   }
