@@ -46,7 +46,7 @@ while time.monotonic() < end:
 ")";
 
 // 10,000 connections, while 16 others stay in the middle of their head. Three batches of four ask for a host that is not allowed and hear
-// so. The fourth begins TLS with one that is judged, which costs the proxy a handshake, and leaves. A proxy has 64 in its hands at
+// so. The fourth begins TLS with one that is judged, all at once, which costs the proxy a handshake each, and leaves. A proxy has 64 in its hands at
 // once, so of each batch some wait to be accepted. It says when it began and ended, and how many were answered.
 constexpr long kFlooding = 10000;
 constexpr const char* kWide = "GET https://*.wide.test/**";
@@ -57,7 +57,11 @@ def one():
     s.settimeout(60)
     return s
 def answer(s, expected):
-    if not s.recv(4096).startswith(expected): raise SystemExit('not answered')
+    got = b''
+    while expected not in got:
+        more = s.recv(4096)
+        if not more: raise SystemExit('not answered')
+        got += more
 out = ssl.MemoryBIO()
 client = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), out, server_hostname='n.wide.test')
 try: client.do_handshake()
@@ -69,10 +73,11 @@ begin, count, batches = time.monotonic(), 0, 0
 while count < 10000:
     tls = batches % 4 == 0
     batch = [one() for i in range(min(64, 10000 - count))]
-    for s in batch: s.sendall(b'CONNECT %s.test:443 HTTP/1.1\r\n\r\n' % (b'n.wide' if tls else b'n.evil'))
     for s in batch:
-        answer(s, b'HTTP/1.1 200' if tls else b'HTTP/1.1 403')
-        if tls: s.sendall(hello); answer(s, b'\x16\x03')
+        s.sendall(b'CONNECT n.wide.test:443 HTTP/1.1\r\n\r\n' + hello if tls else
+                  b'CONNECT n.evil.test:443 HTTP/1.1\r\n\r\n')
+    for s in batch:
+        answer(s, b'\r\n\r\n\x16\x03' if tls else b'HTTP/1.1 403')
         s.close()
     count += len(batch); batches += 1
 print('flooded %.6f %.6f %d' % (begin, time.monotonic(), count))
@@ -94,13 +99,14 @@ long Quantile(std::vector<long> values, double part) {
   return values[static_cast<size_t>(part * static_cast<double>(values.size() - 1))];
 }
 
-// Of medians and of the slowest tenths, on fresh and on kept connections: how many times longer, at worst.
-double TimesLonger(const Waits& some, const Waits& than) {
+// How much longer some of them take than others, on fresh or on kept connections: 1 is a median of twice as long, or a slowest tenth of
+// five times. That one is mostly about which process the kernel runs: a role that works much waits more for its turn.
+double TimesNoticed(const Waits& some, const Waits& than) {
   double worst = 0;
-  for (const double part : {0.5, 0.9}) {
+  for (const auto& [part, most] : {std::pair(0.5, 2.0), std::pair(0.9, 5.0)}) {
     for (std::vector<long> Waits::* const which : {&Waits::fresh, &Waits::kept}) {
       worst = std::max(worst, static_cast<double>(Quantile(some.*which, part)) /
-                                  static_cast<double>(Quantile(than.*which, part)));
+                                  static_cast<double>(Quantile(than.*which, part)) / most);
     }
   }
   return worst;
@@ -120,8 +126,6 @@ std::string Describe(const Waits& waits) {
 class DaemonEgressAbuse : public DaemonEgress {
  protected:
   static constexpr size_t kFewest = 50;  // requests that say something
-  // Times longer. What the two share is one thread's time and the processors.
-  static constexpr double kNoticed = 3;
 
   std::string WithPort(std::string text) const {
     for (size_t at = 0; (at = text.find("PORT", at)) != std::string::npos;) {
@@ -199,27 +203,27 @@ TEST_F(DaemonEgressAbuse, AFloodOfOneCallDoesNotSlowAnother) {
   const auto elsewhere = [&] { return Measure([&] { return FloodAnother(); }); };
   const auto here = [&] { return Measure([&] { return FloodTheRole(); }); };
   // Another test beside this one slows any part of it. A flood that slows requests does so each time.
-  double longer = 0;
+  double noticed = 0;
   Waits control;
   std::string figures;
-  for (int i = 0; i < 4 && (longer == 0 || longer >= kNoticed); ++i) {
+  for (int i = 0; i < 4 && (noticed == 0 || noticed >= 1); ++i) {
     const std::optional<Waits> before = elsewhere(), flooded = here(), after = elsewhere();
     if (before && flooded && after) {
       control = *before;
       control.Add(*after);
-      longer = TimesLonger(*flooded, control);
+      noticed = TimesNoticed(*flooded, control);
       figures += "elsewhere " + Describe(control) + "here " + Describe(*flooded);
     }
   }
-  ASSERT_GT(longer, 0) << "NO-CONTROL: not measured";
-  EXPECT_LT(longer, kNoticed) << "OPEN\n" << figures;
-  RecordProperty("times_longer", std::to_string(longer));
+  ASSERT_GT(noticed, 0) << "NO-CONTROL: not measured";
+  EXPECT_LT(noticed, 1) << "OPEN\n" << figures;
+  RecordProperty("noticed", std::to_string(noticed));
 
   // The control: the role stands still most of the time.
   std::atomic<bool> ended = false;
   const pid_t role = daemon_.Find(RoleOf::kProxy);
   ASSERT_GT(role, 0);
-  const auto pause = std::chrono::microseconds(2 * Quantile(control.fresh, 0.9));
+  const auto pause = std::chrono::microseconds(4 * Quantile(control.fresh, 0.9));
   std::thread holds([&] {
     while (!ended) {
       ::kill(role, SIGSTOP);
@@ -233,7 +237,7 @@ TEST_F(DaemonEgressAbuse, AFloodOfOneCallDoesNotSlowAnother) {
   ended = true;
   holds.join();
   ASSERT_TRUE(held) << "NO-CONTROL";
-  EXPECT_GE(TimesLonger(*held, control), kNoticed) << "NO-CONTROL";
+  EXPECT_GE(TimesNoticed(*held, control), 1) << "NO-CONTROL";
 }
 
 // `limits.connections` on live traffic: a third one is not served while two are open, by the proxy and without one, and is

@@ -240,6 +240,9 @@ TEST_F(EgressStart, TheCallersEnvironmentDoesNotConfigureItsOpenssl) {
 // The host's own openssl.cnf is broken: what OpenSSL makes nothing of changes nothing, and where it has no P-256 left, calls that need
 // one fail as the host's fault, with a hint. Others run.
 TEST_F(EgressStart, ABrokenConfigurationOfOpensslIsTheHostsFault) {
+  const RunResult control = CallWith(Real(), kJudged, "echo ran");
+  ASSERT_EQ(control.out, "ran\n") << "NO-CONTROL: it fails with a good one too\n"
+                                  << control.Describe();
   const std::string no_provider =
       "openssl_conf = init\n[init]\nproviders = list\n[list]\nno = no\n[no]\n"
       "module = /nonexistent/no.so\nactivate = 1\n";

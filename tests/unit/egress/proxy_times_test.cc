@@ -87,7 +87,7 @@ TEST_F(ProxyTimesTest, AJudgedConnectionThatEndedGivesItsPlaceBackAtOnce) {
 }
 
 // The first message of a client of TLS.
-std::string ClientHello() {
+std::string FirstMessageOfTls() {
   const std::shared_ptr<SSL_CTX> context(::SSL_CTX_new(::TLS_client_method()), ::SSL_CTX_free);
   const std::shared_ptr<SSL> ssl(::SSL_new(context.get()), ::SSL_free);
   BIO* const out = ::BIO_new(::BIO_s_mem());
@@ -104,7 +104,7 @@ std::string ClientHello() {
 TEST_F(ProxyTimesTest, AHandshakeThatEndedGivesItsPlaceBackAtOnce) {
   grants_.connections = 1;
   Start(policy::ParseAllow("GET https://api.test:1/**").value());
-  const std::string hello = ClientHello();
+  const std::string hello = FirstMessageOfTls();
   constexpr int kCount = 8;
   const auto began = steady_clock::now();
   for (int i = 0; i < kCount; ++i) {
