@@ -11,9 +11,11 @@
 
 namespace coffer {
 
+inline constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+
 // `mask` without them.
 inline sigset_t WithoutEndingSignals(sigset_t mask) {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+  for (const int signal : kEndingSignals) {
     sigdelset(&mask, signal);
   }
   return mask;

@@ -177,7 +177,10 @@ void ServedCall::Hear() {
   });
 }
 
-void ServedCall::Refuse(const Error& error) { (void)Say("E" + error.message + "\n" + error.hint); }
+void ServedCall::Refuse(const Error& error) {
+  const char* const word = error.kind == ErrorKind::kRefused ? "E" : "H";
+  (void)Say(word + error.message + "\n" + error.hint);
+}
 
 bool ServedCall::over() const { return said_end_ && proxy_->idle(); }
 

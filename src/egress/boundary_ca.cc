@@ -25,7 +25,9 @@ constexpr int kKeyIdBytes = 20;
 
 Error CaError(const char* what) {
   ::ERR_clear_error();
-  return Internal("egress.ca", what);
+  return HostFault(
+      "egress.ca", what,
+      "OpenSSL does not work on this host: see its openssl.cnf (`openssl version -d`)");
 }
 
 // Takes what a first key does not need out of OpenSSL's first use, which a boundary waits for. Texts of its errors are shown nowhere

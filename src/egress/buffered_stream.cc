@@ -57,7 +57,8 @@ void Watchdog::Start(std::chrono::nanoseconds time) {
   });
 }
 
-void Watchdog::Stop() { timer_.cancel(); }
+// Also what is due and has not run yet.
+void Watchdog::Stop() { timer_.expires_at(Clock::time_point::max()); }
 
 std::string BufferedStream::Take(size_t size) {
   if (size >= buffer_.size()) {

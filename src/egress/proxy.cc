@@ -58,21 +58,18 @@ class AsioProxy : public Proxy {
             std::shared_ptr<ServerTrust> trust, std::unique_ptr<BoundaryCa> ca, TrafficLog log,
             AccessNotifier notify, const ProxyTimes& times)
       : loop_(loop),
+        executor_(net::IoExecutor::InTurns(net::ContextOf(loop))),
         most_(grants.connections == 0
                   ? kMostProxyConnections
                   : std::min<size_t>(grants.connections, kMostProxyConnections)),
         trust_(std::move(trust)),
         ca_(std::move(ca)),
-        upstream_(loop, grants, std::move(guard), trust_.get()),
+        upstream_(executor_, grants, std::move(guard), trust_.get()),
         resolver_(grants.rules, log),
         meters_(grants.rules),
-        access_(net::ContextOf(loop).get_executor(), grants.hold_seconds, std::move(notify),
-                times.minute),
-        context_{times,          net::ContextOf(loop).get_executor(),
-                 grants,         upstream_,
-                 resolver_,      meters_,
-                 access_,        ca_.get(),
-                 std::move(log), open_} {}
+        access_(executor_, grants.hold_seconds, std::move(notify), times.minute),
+        context_{times,   executor_, grants,    upstream_,      resolver_,
+                 meters_, access_,   ca_.get(), std::move(log), open_} {}
 
   const std::string& ca_certificate() const override {
     static const std::string kNone;
@@ -126,7 +123,7 @@ class AsioProxy : public Proxy {
 
   void Open(UniqueFd socket, Listener& listener) {
     if (socket) {
-      listener.socket.emplace(net::ContextOf(loop_).get_executor(), socket.Release());
+      listener.socket.emplace(executor_, socket.Release());
       Accept(listener);
     }
   }
@@ -197,6 +194,7 @@ class AsioProxy : public Proxy {
   }
 
   net::Loop& loop_;
+  const net::IoExecutor executor_;  // in turns with the proxies of other boundaries
   const size_t most_;
   const std::shared_ptr<ServerTrust> trust_;
   const std::unique_ptr<BoundaryCa> ca_;

@@ -47,8 +47,10 @@ net::Task<bool> TlsStream::Flush() {
 }
 
 net::Task<bool> TlsStream::Fill() {
-  const size_t count = co_await below_->ReadSome(came_.data(), came_.size());
+  // The end of a socket is told once: another read would wait for an event that does not come.
+  const size_t count = ended_ ? 0 : co_await below_->ReadSome(came_.data(), came_.size());
   if (count == 0) {
+    ended_ = true;
     co_return false;
   }
   co_return ::BIO_write(in_, came_.data(), static_cast<int>(count)) == static_cast<int>(count);

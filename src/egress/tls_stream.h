@@ -54,6 +54,7 @@ class TlsStream : public net::Stream {
   std::string came_;    // from below
   std::string leaves_;  // for below, while sending_
   bool sending_ = false;
+  bool ended_ = false;  // nothing comes from below any more
 };
 
 }  // namespace coffer::egress

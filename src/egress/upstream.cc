@@ -61,13 +61,13 @@ UniqueSsl MakeClient(SSL_CTX* trust, const policy::HostName& host) {
 
 }  // namespace
 
-Upstream::Upstream(net::Loop& loop, const policy::ParsedGrants& grants, AddressGuard guard,
-                   ServerTrust* trust)
-    : context_(net::ContextOf(loop)),
+Upstream::Upstream(const net::IoExecutor& executor, const policy::ParsedGrants& grants,
+                   AddressGuard guard, ServerTrust* trust)
+    : executor_(executor),
       grants_(grants),
       guard_(std::move(guard)),
       trust_(trust),
-      names_(context_.get_executor()) {}
+      names_(executor_) {}
 
 Task<std::vector<IpAddress>> Upstream::Resolve(const policy::HostName& host) {
   if (host.address()) {
@@ -119,11 +119,11 @@ Task<Dialed> Upstream::Connect(const policy::HostAndPort& to, std::vector<IpAddr
   dialed.problem = addresses.empty() ? fmt::format("{} has no address", host.text()) : "";
   for (size_t i = 0; i < addresses.size() && i < kMostAddresses; ++i) {
     const tcp::endpoint endpoint = EndpointOf(addresses[i], port);
-    net::Socket socket(context_);
+    net::Socket socket(executor_);
     error_code error;
     socket.open(net::asio::generic::stream_protocol(endpoint.protocol()), error);
     if (!error) {
-      Watchdog watchdog(context_.get_executor(), [&socket] {
+      Watchdog watchdog(executor_, [&socket] {
         error_code ignored;
         socket.close(ignored);
       });
@@ -155,7 +155,7 @@ Task<Dialed> Upstream::DialThroughProxy(const policy::HostAndPort& to) {
     co_return dialed;
   }
   net::Stream& stream = *dialed.stream;
-  Watchdog watchdog(context_.get_executor(), [&stream] { stream.Close(); });
+  Watchdog watchdog(executor_, [&stream] { stream.Close(); });
   watchdog.Within(kHandshakeTime);
   const std::string where = to.text();
   const std::string request = fmt::format("CONNECT {} HTTP/1.1\r\nHost: {}\r\n\r\n", where, where);
@@ -193,7 +193,7 @@ Task<Dialed> Upstream::DialTls(const policy::HostName& host, uint16_t port) {
     co_return dialed;
   }
   auto tls = std::make_unique<TlsStream>(std::move(dialed.stream), std::move(ssl), "");
-  Watchdog watchdog(context_.get_executor(), [&tls] { tls->Close(); });
+  Watchdog watchdog(executor_, [&tls] { tls->Close(); });
   watchdog.Within(kHandshakeTime);
   const bool shaken = co_await tls->Handshake();
   watchdog.Stop();

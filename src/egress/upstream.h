@@ -31,7 +31,7 @@ struct Dialed {
 class Upstream {
  public:
   // Everything given outlives it. `trust` may be null: then nothing is dialled with TLS.
-  Upstream(net::Loop& loop, const policy::ParsedGrants& grants, AddressGuard guard,
+  Upstream(const net::IoExecutor& executor, const policy::ParsedGrants& grants, AddressGuard guard,
            ServerTrust* trust);
 
   net::Task<Dialed> Dial(const policy::HostName& host, uint16_t port);
@@ -44,7 +44,7 @@ class Upstream {
   net::Task<Dialed> DialThroughProxy(const policy::HostAndPort& to);
   net::Task<std::vector<policy::IpAddress>> Resolve(const policy::HostName& host);
 
-  net::asio::io_context& context_;
+  const net::IoExecutor executor_;
   const policy::ParsedGrants& grants_;
   const AddressGuard guard_;
   ServerTrust* const trust_;

@@ -102,6 +102,10 @@ Error NotReady() {
                    "the host is overloaded, or a file system hangs");
 }
 
+Error ToldToStop() {
+  return HostFault("isolation.init", "the call was told to end before the boundary was ready");
+}
+
 }  // namespace
 
 void Boundary::Unmap::operator()(Shared* shared) const { ::munmap(shared, sizeof(Shared)); }
@@ -305,15 +309,16 @@ Status Boundary::Admit(std::span<const int> tasks, std::span<const Rlimit> rlimi
 // Beside init, which has most of its way still before it. Nothing runs before we say so, and that is after this.
 Status Boundary::RaiseNetwork() {
   ChildReport& report = shared_->report;
-  pollfd life{pidfd_.get(), POLLIN, 0};
+  pollfd waits[2] = {{pidfd_.get(), POLLIN, 0}, {stop_fd_, POLLIN, 0}};
   const timespec now{};
   const Nanos until = BootTime() + std::chrono::seconds(kSetupSeconds);
   while (!NetworkMade(report)) {
     if (BootTime() > until) {
       return NotReady();
     }
-    if (Syscall(SYS_ppoll, Arg(&life), 1, Arg(&now), 0, 0) == 1) {
-      return {};  // it gave up: AwaitReady says why
+    if (Syscall(SYS_ppoll, Arg(waits), 2, Arg(&now), 0, 0) > 0) {
+      // If it gave up, AwaitReady says why.
+      return waits[0].revents != 0 ? Status() : Status(ToldToStop());
     }
   }
   if (report.network < 0) {
@@ -336,10 +341,10 @@ Status Boundary::RaiseNetwork() {
 }
 
 Status Boundary::AwaitReady() {
-  pollfd waits[2] = {{control_.get(), POLLIN, 0}, {pidfd_.get(), POLLIN, 0}};
+  pollfd waits[3] = {{control_.get(), POLLIN, 0}, {pidfd_.get(), POLLIN, 0}, {stop_fd_, POLLIN, 0}};
   for (;;) {
     const timespec patience{kSetupSeconds, 0};
-    const long answer = Syscall(SYS_ppoll, Arg(waits), 2, Arg(&patience), 0, 0);
+    const long answer = Syscall(SYS_ppoll, Arg(waits), 3, Arg(&patience), 0, 0);
     if (answer == -EINTR) {
       continue;
     }
@@ -363,7 +368,8 @@ Status Boundary::AwaitReady() {
       }
       return {};
     }
-    return ExplainSetup(shared_->report, *plan_);
+    const bool ended = waits[0].revents != 0 || waits[1].revents != 0;
+    return ended ? Status(ExplainSetup(shared_->report, *plan_)) : Status(ToldToStop());
   }
 }
 

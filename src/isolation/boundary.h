@@ -66,6 +66,8 @@ class Boundary {
   Boundary& operator=(Boundary&&) = delete;
   ~Boundary();  // kills and reaps what is still there
 
+  // While `fd` can be read, waiting for init fails at once. The caller owns it; -1: none.
+  void StopWaitingWhen(int fd) { stop_fd_ = fd; }
   // Gives the boundary its user: maps written, host_uid() final.
   Status Identify();
   // The plan is complete. `trees` are the detached mounts of its supervised binds, by the index of the bind.
@@ -140,6 +142,7 @@ class Boundary {
   std::array<UniqueFd, kNameSockets> name_sockets_;
   pid_t pid_ = -1;
   uint32_t host_uid_ = 0;
+  int stop_fd_ = -1;
   Nanos spawned_{0};
   const BoundaryPlan* plan_ = nullptr;  // outlives the boundary
   bool ready_ = false;

@@ -16,6 +16,7 @@
 #include <memory>
 #include <string_view>
 
+#include "net/io_executor.h"
 #include "net/loop.h"
 
 namespace coffer::net {
@@ -23,7 +24,6 @@ namespace coffer::net {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-using IoExecutor = asio::io_context::executor_type;
 template <typename T>
 using Task = asio::awaitable<T, IoExecutor>;
 using Socket = asio::basic_stream_socket<asio::generic::stream_protocol, IoExecutor>;

@@ -110,7 +110,8 @@ class AsioLoop : public Loop {
   }
 
   asio::io_context context_;
-  asio::executor_work_guard<IoExecutor> guard_;
+  // Of the context's own executor: an IoExecutor counts no work, and a loop without events would end.
+  asio::executor_work_guard<asio::io_context::executor_type> guard_;
 };
 
 }  // namespace

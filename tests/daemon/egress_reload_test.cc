@@ -34,6 +34,45 @@ class DaemonEgressReload : public DaemonEgress {
   }
 };
 
+// The same questions of a second call, and after a reload that changes nothing, have the same answers.
+TEST_F(DaemonEgressReload, NW_31_ASecondCallAndAReloadDecideTheSame) {
+  Declare("narrow", "[[network.allow]]\nhost = \"api.test\"\ntls = \"plain\"\nports = [" +
+                        std::to_string(plain_) + "]\nmethods = [\"GET\"]\npaths = [\"/v1/**\"]\n");
+  ASSERT_TRUE(Start());
+  std::string script;
+  const std::string port = " " + std::to_string(plain_) + " ";
+  const Strings questions = {
+      "GET api.test" + port + "/v1/x",         "GET api.test" + port + "/v2",
+      "POST api.test" + port + "/v1/x",        "GET api.test 22 /v1/x",
+      "GET other.test" + port + "/v1/x",       "GET api.test.evil.test" + port + "/v1/x",
+      "GET 127.0.0.1" + port + "/v1/x",        "GET 169.254.169.254 80 /v1/x",
+      "GET metadata.google.internal 80 /v1/x", "GET api.test" + port + "/v1/%2e%2e/v2"};
+  for (const std::string& question : questions) {
+    script += "ask " + question + " | grep -v ^Date:\n";
+  }
+  const std::string first = Out(Call("narrow", script));
+  const auto count = [&](const std::string& part) {
+    size_t found = 0;
+    for (const std::string& line : Lines(first)) {
+      found += line.starts_with(part) ? 1 : 0;
+    }
+    return found;
+  };
+  EXPECT_EQ(count("HTTP/1.1 200 "), 1U) << "NO-CONTROL, or OPEN\n" << first;
+  EXPECT_EQ(count("HTTP/1.1 4"), 9U) << first;
+  EXPECT_EQ(Out(Call("narrow", script)), first);
+  const std::vector<pid_t> before = Proxies();
+  ASSERT_EQ(before.size(), 1U);
+  ASSERT_EQ(::kill(daemon_.monitor(), SIGHUP), 0);
+  EXPECT_TRUE(WaitUntil(
+      [&] {
+        const std::vector<pid_t> now = Proxies();
+        return now.size() == 1 && now[0] != before[0];
+      },
+      Seconds(30)));
+  EXPECT_EQ(Out(Call("narrow", script)), first);
+}
+
 // Each earlier role has a call that waits. With four of them the next replacement waits too, says so, and is made when one
 // of them has ended.
 TEST_F(DaemonEgressReload, TooManyEarlierRolesDelayTheReplacementAndSaySo) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The start of a call with network, attacked from beside: an egress process that hangs, says the wrong thing or says it for ever, an
-// environment that tells OpenSSL what to load, and an address that the host gets while the call runs.
+// init that hangs, a start that is interrupted, an environment that tells OpenSSL what to load, and an address that the host gets
+// while the call runs.
 //
 // The egress process is whatever is called cofferd beside coffer, so these tests put a script there.
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <memory>
 
 #include "tests/support/run.h"
 #include "tests/support/verdicts.h"
@@ -20,8 +22,22 @@ namespace {
 
 constexpr const char* kSpliced = "api.test:443";
 constexpr const char* kJudged = "GET https://api.test/**";
-// A process that does not start had 20 s, whatever the wall time. A busy machine needs some of the difference.
-constexpr Seconds kInTime{15};
+// The process hangs.
+constexpr const char* kSilent = "exec sleep 1000";
+// The process stops init, once that waits for the certificate, and then says what a good one says.
+constexpr const char* kStopsInit = R"sh(
+init=; before=; now=-
+until [ "$init" ] && [ "$before" = "$now" ] && grep -q 'State:.S' /proc/$init/status; do
+  before=$now
+  for p in $(cat /proc/$PPID/task/$PPID/children); do [ $p = $$ ] || init=$p; done
+  sleep 0.1
+  now=$(cat /proc/$init/status)
+done
+kill -STOP $init
+echo $init >>"$0.init"
+printf 'K%s\n' "$(cat "$0.pem")" >&3
+printf R >&3
+exec sleep 1000)sh";
 
 class EgressStart : public ::testing::Test {
  protected:
@@ -31,24 +47,45 @@ class EgressStart : public ::testing::Test {
   }
 
   // A call whose egress process is this script of sh. Descriptor 3 leads to the supervisor; a write is one message.
+  std::unique_ptr<Background> Begin(const std::string& script, const char* rule,
+                                    const std::string& command, const char* wall = "60s") {
+    // Its number, by that of the call.
+    dir_.Write("cofferd", "#!/bin/sh\necho $$ >$0.$PPID\n" + script + "\n", 0755);
+    std::filesystem::remove(dir_ / "receipt");
+    return std::make_unique<Background>(
+        Strings{dir_ / "coffer", "run", "--quiet", "--receipt", dir_ / "receipt", "--wall", wall,
+                "--allow", rule, "--", "/bin/sh", "-c", command},
+        options_);
+  }
   RunResult CallWith(const std::string& script, const char* rule, const std::string& command,
                      const char* wall = "60s") {
-    dir_.Write("cofferd", "#!/bin/sh\necho $$ >" + dir_ / "pid" + "\n" + script + "\n", 0755);
-    RunOptions options = options_;
-    options.timeout = Seconds(60);
-    return RunProgram({dir_ / "coffer", "run", "--quiet", "--wall", wall, "--allow", rule, "--",
-                       "/bin/sh", "-c", command},
-                      options);
+    return Begin(script, rule, command, wall)->Wait();
+  }
+  pid_t ScriptOf(pid_t call) const {
+    const std::string name = "cofferd." + std::to_string(call);
+    return Exists(dir_ / name) ? ::atoi(dir_.Read(name).c_str()) : 0;
   }
   std::string Real() const {
     return "exec " + (std::filesystem::path(CofferPath()).parent_path() / "cofferd").string() +
            " egress-call";
   }
-  // Also if it was killed before it could write its number.
-  bool ScriptIsGone() const {
-    const pid_t pid = ::atoi(dir_.Read("pid").c_str());
-    return pid == 0 || (::kill(pid, 0) != 0 && errno == ESRCH);
+  // Its script has said all it says, and the call itself sleeps: not once did it run between twenty looks.
+  bool Hangs(const Background& call) const {
+    std::string before;
+    int same = 0;
+    return WaitUntil([&] {
+      const std::string script = std::to_string(ScriptOf(call.pid()));
+      const std::string status =
+          ReadFile("/proc/" + std::to_string(call.pid()) + "/status").value_or("");
+      const bool sleeps = Contains(status, "State:\tS") && status == before &&
+                          ReadFile("/proc/" + script + "/comm") == "sleep\n";
+      before = status;
+      same = sleeps ? same + 1 : 0;
+      return same >= 20;
+    });
   }
+  // 0: a process that was killed before it could write its number.
+  static bool IsGone(pid_t pid) { return pid == 0 || (::kill(pid, 0) != 0 && errno == ESRCH); }
 
   TempDir dir_;
   RunOptions options_;
@@ -72,14 +109,87 @@ TEST_F(EgressStart, AProcessThatHangsEndsTheCallInItsTime) {
   };
   for (const auto& one : cases) {
     SCOPED_TRACE(one.what);
-    std::filesystem::remove(dir_ / "pid");
-    const RunResult run = CallWith(one.script, one.rule, "echo ran", "1s");
+    // Its process begins earlier and has more time: it must still be waited for when the other is not.
+    const std::unique_ptr<Background> patient = Begin(one.script, one.rule, "echo ran");
+    ASSERT_TRUE(WaitUntil([&] { return ScriptOf(patient->pid()) > 0; }));
+    const std::unique_ptr<Background> call = Begin(one.script, one.rule, "echo ran", "1s");
+    const RunResult run = call->Wait();
+    EXPECT_FALSE(patient->ended()) << "OPEN: the wall time does not count";
     EXPECT_FALSE(run.timed_out) << "OPEN: the call hangs";
     EXPECT_EQ(run.exit, 125) << run.Describe();
     EXPECT_TRUE(Contains(run.err, "egress.start")) << run.Describe();
     EXPECT_EQ(run.out, "") << "OPEN: the command ran without its network";
-    EXPECT_LT(run.took, kInTime);
-    EXPECT_TRUE(ScriptIsGone()) << "OPEN: the process is left";
+    EXPECT_TRUE(IsGone(ScriptOf(call->pid()))) << "OPEN: the process is left";
+  }
+}
+
+// Ctrl-C, or a SIGTERM, while the call waits for its egress process or for init: it ends at once, as it would once its command runs, and
+// leaves nothing.
+TEST_F(EgressStart, ASignalEndsACallThatStillStarts) {
+  // What a user sees of a call that is interrupted later.
+  struct Seen {
+    int exit = 0;
+    std::string outcome, error_class, message;
+  };
+  const auto interrupt = [&](Background& call, int signal) {
+    call.Signal(signal);
+    const RunResult run = call.Wait();
+    EXPECT_FALSE(run.timed_out) << run.Describe();
+    const Json receipt =
+        Json::parse(ReadFile(dir_ / "receipt").value_or(""), nullptr, /*allow_exceptions=*/false);
+    const auto text = [&](const char* place) {
+      const Json::json_pointer at(place);
+      return receipt.is_object() && receipt.contains(at) && receipt[at].is_string()
+                 ? receipt[at].get<std::string>()
+                 : "missing in " + receipt.dump();
+    };
+    return Seen{run.exit, text("/outcome"), text("/error/class"), text("/error/message")};
+  };
+  // Any certificate does.
+  const RunResult made = RunProgram(
+      {"openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+       "-keyout", "/dev/null", "-out", dir_ / "cofferd.pem", "-days", "1", "-subj", "/CN=any"});
+  ASSERT_EQ(made.exit, 0) << made.Describe();
+
+  const struct {
+    const char* what;
+    const char* script;
+    const char* rule;
+    bool stops_init;
+  } cases[] = {
+      {"the process is silent", kSilent, kSpliced, false},
+      {"the process is silent, and its certificate is awaited", kSilent, kJudged, false},
+      {"init is stopped", kStopsInit, kJudged, true},
+  };
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const std::unique_ptr<Background> runs = Begin(Real(), kJudged, "echo runs; sleep 1000");
+    ASSERT_TRUE(runs->WaitForOutput("runs")) << "NO-CONTROL";
+    const Seen later = interrupt(*runs, signal);
+    EXPECT_EQ(later.exit, 128 + signal) << "NO-CONTROL";
+    EXPECT_EQ(later.error_class, "policy.cancelled") << "NO-CONTROL";
+    for (const auto& one : cases) {
+      SCOPED_TRACE(one.what);
+      std::filesystem::remove(dir_ / "cofferd.init");
+      // Begun earlier and not told to end: it must still hang when the other has ended.
+      const std::unique_ptr<Background> control = Begin(one.script, one.rule, "echo ran");
+      ASSERT_TRUE(Hangs(*control)) << "NO-CONTROL";
+      const std::unique_ptr<Background> call = Begin(one.script, one.rule, "echo ran");
+      ASSERT_TRUE(Hangs(*call)) << "NO-CONTROL";
+      const Seen now = interrupt(*call, signal);
+      EXPECT_FALSE(control->ended()) << "OPEN: the signal waited for the end of the start";
+      EXPECT_EQ(now.exit, later.exit);
+      EXPECT_EQ(now.outcome, later.outcome);
+      EXPECT_EQ(now.error_class, later.error_class);
+      EXPECT_EQ(now.message, later.message);
+      EXPECT_EQ(call->out(), "") << "OPEN: the command ran";
+      EXPECT_TRUE(IsGone(ScriptOf(call->pid()))) << "OPEN: the process is left";
+      if (one.stops_init) {
+        const Strings stopped = Lines(dir_.Read("cofferd.init"));
+        ASSERT_EQ(stopped.size(), 2U) << "NO-CONTROL";
+        EXPECT_FALSE(IsGone(::atoi(stopped[0].c_str()))) << "NO-CONTROL";
+        EXPECT_TRUE(IsGone(::atoi(stopped[1].c_str()))) << "OPEN: init is left";
+      }
+    }
   }
 }
 
@@ -125,6 +235,42 @@ TEST_F(EgressStart, TheCallersEnvironmentDoesNotConfigureItsOpenssl) {
   const RunResult run = CallWith(Real(), kJudged, "echo ran");
   EXPECT_EQ(run.out, "ran\n") << "OPEN: a variable of the caller reached the process\n"
                               << run.Describe();
+}
+
+// The host's own openssl.cnf is broken: what OpenSSL makes nothing of changes nothing, and where it has no P-256 left, calls that need
+// one fail as the host's fault, with a hint. Others run.
+TEST_F(EgressStart, ABrokenConfigurationOfOpensslIsTheHostsFault) {
+  const RunResult control = CallWith(Real(), kJudged, "echo ran");
+  ASSERT_EQ(control.out, "ran\n") << "NO-CONTROL: it fails with a good one too\n"
+                                  << control.Describe();
+  const std::string no_provider =
+      "openssl_conf = init\n[init]\nproviders = list\n[list]\nno = no\n[no]\n"
+      "module = /nonexistent/no.so\nactivate = 1\n";
+  const struct {
+    const char* what;
+    std::string text;
+    bool has_keys;
+  } cases[] = {
+      {"noise", std::string("\x7f\x45\0[\xff\n]\n===\n$(\n", 14), true},
+      {"syntax", "[broken\nno = = \n.include /nonexistent\n", true},
+      {"TLS settings that mean nothing",
+       "openssl_conf = init\n[init]\nssl_conf = s\n[s]\nsystem_default = d\n[d]\n"
+       "MinProtocol = TLSv9\nCipherString = NONSENSE\n",
+       true},
+      {"no provider", no_provider, false},
+      {"no provider, and errors count", "config_diagnostics = 1\n" + no_provider, false},
+  };
+  for (const auto& one : cases) {
+    SCOPED_TRACE(one.what);
+    const std::string script = "OPENSSL_CONF=" + dir_.Write("broken.cnf", one.text) + " " + Real();
+    const RunResult spliced = CallWith(script, kSpliced, "echo ran");
+    EXPECT_EQ(spliced.out, "ran\n") << spliced.Describe();
+    const RunResult judged = CallWith(script, kJudged, "echo ran");
+    EXPECT_EQ(judged.out, one.has_keys ? "ran\n" : "") << judged.Describe();
+    EXPECT_EQ(judged.exit, one.has_keys ? 0 : 125) << judged.Describe();
+    EXPECT_EQ(Contains(judged.err, "egress.start"), !one.has_keys) << judged.Describe();
+    EXPECT_EQ(Contains(judged.err, "openssl.cnf"), !one.has_keys) << judged.Describe();
+  }
 }
 
 TEST_F(EgressStart, AnAddressThatTheHostGetsLaterIsRefusedToo) {

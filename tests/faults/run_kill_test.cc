@@ -169,6 +169,53 @@ TEST(RunRefused, ASignalWhileTheCommandIsLookedUpEndsItAsUsual) {
   }
 }
 
+// With a network whose requests are judged: init waits for a certificate, and the egress process begins before it.
+TEST(RunStart, AnInitThatIsKilledEndsItsCall) {
+  TempDir dir;
+  long calls = 0;
+  const auto run = [&](long at) {
+    calls = 0;
+    return RunTraced(
+        {CofferPath(), "run", "--quiet", "--allow", "GET https://api.test/**", "--", "/bin/true"},
+        dir / "out", dir / "err", [&calls, at](const TracedProcess& caller, const auto&) -> pid_t {
+          const bool init = caller.depth == kInit && caller.ordinal == 1;
+          return init && ++calls == at ? caller.pid : 0;
+        });
+  };
+  const Traced clean = run(kNever);
+  if (!clean.started) {
+    GTEST_SKIP() << "this host lets nobody trace: " << clean.why;
+  }
+  ASSERT_EQ(clean.exit, 0) << ReadFile(dir / "err").value_or("");
+  const long all = calls;
+  ASSERT_GT(all, 100) << "NO-CONTROL: that was not init";
+  const std::vector<std::string> before = CofferTraces();
+  const long step = getenv("COFFER_FAULTS_ALL") != nullptr ? 1 : all / 24;
+  int not_started = 0;
+  for (long at = 1; at <= all; at += step) {
+    SCOPED_TRACE("init was killed before its call " + std::to_string(at) + " of " +
+                 std::to_string(all));
+    const Traced killed = run(at);
+    const std::string said = ReadFile(dir / "err").value_or("");
+    if (!killed.killed) {
+      continue;  // it made fewer calls this time
+    }
+    EXPECT_FALSE(killed.timed_out) << "OPEN: the call hangs";
+    const bool started = std::any_of(
+        killed.family.begin(), killed.family.end(),
+        [](const auto& one) { return one.second.depth > kInit && one.second.execs > 0; });
+    not_started += started ? 0 : 1;
+    EXPECT_TRUE(killed.exit == 125 || (started && killed.exit == 128 + SIGKILL))
+        << "exit " << killed.exit << "\n"
+        << said;
+    EXPECT_TRUE(started || Contains(said, "coffer: isolation.")) << said;
+  }
+  EXPECT_GT(not_started, 5) << "NO-CONTROL: it was killed too late";
+  for (const std::string& trace : StayingTraces(before)) {
+    ADD_FAILURE() << "left behind: " << trace;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Level, RunKill, ::testing::Values("container", "process"),
                          [](const auto& level) { return std::string(level.param); });
 

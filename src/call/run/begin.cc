@@ -3,8 +3,6 @@
 
 #include <utility>
 
-#include "call/run/caught_signals.h"
-
 namespace coffer::call {
 namespace {
 

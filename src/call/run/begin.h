@@ -12,7 +12,7 @@
 
 #include <optional>
 
-#include "base/unique_fd.h"
+#include "call/run/caught_signals.h"
 #include "call/run/launch.h"
 #include "call/run/launch_cgroups.h"
 
@@ -20,8 +20,8 @@ namespace coffer::call {
 
 // Destroying it ends init and removes the cgroup.
 struct Begun {
-  sigset_t mask{};   // of signals, as it was before
-  UniqueFd signals;  // caught since before the clone (caught_signals.h)
+  sigset_t mask{};        // of signals, as it was before
+  CaughtSignals signals;  // since before the clone
   Cgroups cgroups;
   Launched launched;  // its plan has the first half
 };

@@ -8,9 +8,10 @@
 // is hostile input to the supervisor, which may be root: its size is bounded before it is read, it is a list of values with
 // their lengths (base/wire_bytes.h), and what is not exactly an entry makes the whole log count as broken.
 //
-// Both kinds of process speak the same on one seqpacket socket of the call: 'K' and the CA (nothing
-// if no rule needs one), then 'R' once it is confined, or 'E' and a message out, 'L' and the listener in, then the supervisor's end of file, and at last 'F': everything is written down. In between, 'Q' and
-// a notice out about access that is asked for, and 'D' and a decision in.
+// Both kinds of process speak the same on one seqpacket socket of the call: 'K' and the CA (nothing if no rule needs one) out, then 'R'
+// once it is confined; or 'E' (refused) or 'H' (this host cannot) and a message instead of either. 'L' and the listeners in, then the
+// supervisor's end of file, and at last 'F' out: everything is written down. In between, 'Q' and a notice out about access that is
+// asked for, and 'D' and a decision in.
 #pragma once
 
 #include <cstdint>

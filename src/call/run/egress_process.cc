@@ -102,12 +102,14 @@ bool TakePlaces(int control, int grants, int log) {
 EgressProcess::EgressProcess(EgressProcess&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
       ready_by_(other.ready_by_),
+      stop_fd_(other.stop_fd_),
       control_(std::move(other.control_)),
       log_(std::move(other.log_)) {}
 
 EgressProcess& EgressProcess::operator=(EgressProcess&& other) noexcept {
   std::swap(pid_, other.pid_);
   std::swap(ready_by_, other.ready_by_);
+  std::swap(stop_fd_, other.stop_fd_);
   std::swap(control_, other.control_);
   std::swap(log_, other.log_);
   return *this;
@@ -201,27 +203,31 @@ Result<std::string> EgressProcess::Await(char word) {
   do {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(ready_by_ - BootTime()).count();
-    pollfd ready{control_.get(), POLLIN, 0};
-    if (left <= 0 || ::poll(&ready, 1, static_cast<int>(left)) == 0) {
+    pollfd waits[2] = {{control_.get(), POLLIN, 0}, {stop_fd_, POLLIN, 0}};
+    if (left <= 0 || ::poll(waits, 2, static_cast<int>(left)) == 0) {
       return HostFault("egress.start", "the egress process was not ready in time",
                        "the host is overloaded, or the process hangs: call once more");
+    }
+    if (waits[1].revents != 0) {
+      return HostFault("egress.start", "the call was told to end before its network was ready");
     }
     got = Syscall(SYS_recvfrom, control_.get(), Arg(message.data()), message.size(), MSG_DONTWAIT,
                   0, 0);
   } while (got > 0 && message[0] == 'K' && word == 'R');
-  if (got <= 0 || (message[0] != word && message[0] != 'E')) {
+  if (got <= 0 || (message[0] != word && message[0] != 'E' && message[0] != 'H')) {
     return HostFault("egress.start", "the egress process did not start",
                      pid_ > 0 ? "cofferd must be of the same version as coffer, with its libraries "
                                 "installed"
                               : "the daemon starts it again: call once more");
   }
   message.resize(static_cast<size_t>(got));
-  if (message[0] == 'E') {
-    const size_t end = message.find('\n');
-    return Refused("egress.start", Printable(message.substr(1, end - 1)),
-                   end == std::string::npos ? "" : Printable(message.substr(end + 1)));
+  if (message[0] == word) {
+    return message.substr(1);
   }
-  return message.substr(1);
+  const size_t end = message.find('\n');
+  return Error{message[0] == 'E' ? ErrorKind::kRefused : ErrorKind::kHost, "egress.start",
+               Printable(message.substr(1, end - 1)),
+               end == std::string::npos ? "" : Printable(message.substr(end + 1))};
 }
 
 Status EgressProcess::GiveListeners(const egress::Listeners& listeners) {

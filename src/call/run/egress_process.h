@@ -40,6 +40,8 @@ class EgressProcess {
   static Result<EgressProcess> Ask(int door, const EgressOrder& order,
                                    Nanos patience = kMostPatience);
 
+  // While `fd` can be read, waiting for the process fails at once. The caller owns it; -1: none.
+  void StopWaitingWhen(int fd) { stop_fd_ = fd; }
   // Waits for the certificate of the boundary's CA in PEM, or "" if no rule needs one. Not after AwaitReady.
   Result<std::string> AwaitAuthority() { return Await('K'); }
   // Waits until it is confined and ready.
@@ -75,6 +77,7 @@ class EgressProcess {
 
   pid_t pid_ = -1;  // of a process of its own
   Nanos ready_by_{0};
+  int stop_fd_ = -1;
   UniqueFd control_;
   UniqueFd log_;
 };

@@ -248,6 +248,8 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
 
   // What it gets from us.
   isolation::Boundary& boundary = *launched.boundary;
+  boundary.StopWaitingWhen(options.ending_fd);
+  launched.egress.StopWaitingWhen(options.ending_fd);
   std::vector<UniqueFd> trees;
   if (privileged && container) {
     TRY_ASSIGN(trees, CloneMounts(prepared, *launched.plan, boundary.host_uid()));

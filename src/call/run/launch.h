@@ -42,6 +42,7 @@ struct Begun;
 struct LaunchOptions {
   policy::Level level = policy::Level::kContainer;  // never kAuto
   bool probe = false;                               // a receipt or a floor needs the layers
+  int ending_fd = -1;  // while it can be read, nothing is waited for any more: the launch fails
 };
 
 // One order of steps, for root and users, for cgroup v1 and v2. Nothing runs if this fails, and nothing of the attempt is

@@ -61,13 +61,15 @@ std::optional<Error> AboveProcess(const policy::LayerSet& floor,
 
 }  // namespace
 
-Result<Launched> LaunchAtLevel(const RunRequest& request, const Prepared& prepared, bool probe,
-                               Begun* begun) {
+Result<Launched> LaunchAtLevel(const RunRequest& request, const Prepared& prepared,
+                               LaunchOptions options, Begun* begun) {
   const Level wanted = request.envelope.level;
   if (wanted == Level::kProcess) {
-    return Launch(request, prepared, {Level::kProcess, probe}, nullptr);
+    options.level = Level::kProcess;
+    return Launch(request, prepared, options, nullptr);
   }
-  Result<Launched> container = Launch(request, prepared, {Level::kContainer, probe}, begun);
+  options.level = Level::kContainer;
+  Result<Launched> container = Launch(request, prepared, options, begun);
   if (container.ok() || !MayBeForbidden(container.error())) {
     return container;
   }
@@ -85,7 +87,8 @@ Result<Launched> LaunchAtLevel(const RunRequest& request, const Prepared& prepar
   (void)sys::WriteAll(STDERR_FILENO,
                       fmt::format("coffer: note: running at level process: {}\n  hint: {}\n",
                                   host.cause, host.fix));
-  return Launch(request, prepared, {Level::kProcess, probe}, nullptr);
+  options.level = Level::kProcess;
+  return Launch(request, prepared, options, nullptr);
 }
 
 }  // namespace coffer::call

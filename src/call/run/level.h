@@ -9,8 +9,8 @@
 
 namespace coffer::call {
 
-// `begun` is a container that was begun early, or nothing.
-Result<Launched> LaunchAtLevel(const RunRequest& request, const Prepared& prepared, bool probe,
-                               Begun* begun);
+// `options` but for their level. `begun` is a container that was begun early, or nothing.
+Result<Launched> LaunchAtLevel(const RunRequest& request, const Prepared& prepared,
+                               LaunchOptions options, Begun* begun);
 
 }  // namespace coffer::call

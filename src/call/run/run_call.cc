@@ -60,6 +60,16 @@ RunOutcome Refuse(RunOutcome outcome, Error error) {
   return outcome;
 }
 
+// Told to end before there was a command to tell.
+RunOutcome InterruptStart(RunOutcome outcome, int signal) {
+  outcome.exit_status = kExitSignalled + signal;
+  outcome.interrupted_by = signal;
+  outcome.receipt.outcome = "terminated";
+  outcome.receipt.finished_at = WallTime();
+  outcome.receipt.duration = outcome.receipt.finished_at - outcome.receipt.requested_at;
+  return outcome;
+}
+
 Error ExecError(const Prepared& prepared, const isolation::BoundaryPlan& plan, int number) {
   const bool missing = number == ENOENT;
   const bool process = plan.level == policy::Level::kProcess;
@@ -247,7 +257,7 @@ namespace {
 RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, std::optional<Begun> begun,
                        RunOutcome outcome) {
   const bool wants_receipt = !request.receipt_path.empty() || request.record != nullptr;
-  const Result<UniqueFd> signals = begun ? std::move(begun->signals) : CatchSignals();
+  const Result<CaughtSignals> signals = begun ? std::move(begun->signals) : CatchSignals();
   if (!signals.ok()) {
     return Refuse(std::move(outcome), signals.error());
   }
@@ -259,8 +269,15 @@ RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, std::optio
   }
   // launch
   const bool probe = wants_receipt || !request.envelope.floor.empty();
-  Result<Launched> launched = LaunchAtLevel(request, prepared, probe, begun ? &*begun : nullptr);
+  LaunchOptions options;
+  options.probe = probe;
+  options.ending_fd = signals->ending.get();
+  Result<Launched> launched = LaunchAtLevel(request, prepared, options, begun ? &*begun : nullptr);
   if (!launched.ok()) {
+    const bool refused = launched.error().kind == ErrorKind::kRefused;
+    if (const int signal = refused ? 0 : TakeEndingSignal(*signals); signal != 0) {
+      return InterruptStart(std::move(outcome), signal);
+    }
     return Refuse(std::move(outcome), std::move(launched.error()));
   }
   outcome.receipt.started_at = launched->started_at;
@@ -279,7 +296,7 @@ RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, std::optio
   }
   // watch
   isolation::Boundary& boundary = *launched->boundary;
-  Watch watch(request.envelope, boundary, launched->cgroup, signals->get(), wants_receipt);
+  Watch watch(request.envelope, boundary, launched->cgroup, signals->all.get(), wants_receipt);
   watch.WatchDisks(std::move(launched->disks));
   watch.MarkCuts(request.marks_cut);
   if (launched->asks_for_threads) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What stands still is ended in its time, and what has ended gives its place back at once.
+#include <openssl/ssl.h>
+
 #include <atomic>
+#include <memory>
 
 #include "tests/unit/egress/one_rule_proxy.h"
 
@@ -81,6 +84,37 @@ TEST_F(ProxyTimesTest, AJudgedConnectionThatEndedGivesItsPlaceBackAtOnce) {
   }
   EXPECT_LT(steady_clock::now() - began, seconds(4));
   EXPECT_EQ(ReasonsAtEnd(), std::set<std::string>{""});
+}
+
+// The first message of a client of TLS.
+std::string FirstMessageOfTls() {
+  const std::shared_ptr<SSL_CTX> context(::SSL_CTX_new(::TLS_client_method()), ::SSL_CTX_free);
+  const std::shared_ptr<SSL> ssl(::SSL_new(context.get()), ::SSL_free);
+  BIO* const out = ::BIO_new(::BIO_s_mem());
+  ::SSL_set_bio(ssl.get(), ::BIO_new(::BIO_s_mem()), out);
+  ::SSL_set_tlsext_host_name(ssl.get(), "api.test");
+  ::SSL_set_connect_state(ssl.get());
+  ::SSL_do_handshake(ssl.get());
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(out, &data);
+  return {data, static_cast<size_t>(size)};
+}
+
+// One connection at a time. A proxy reads on for a second behind a refusal; behind the end of a handshake there is nothing to read.
+TEST_F(ProxyTimesTest, AHandshakeThatEndedGivesItsPlaceBackAtOnce) {
+  grants_.connections = 1;
+  Start(policy::ParseAllow("GET https://api.test:1/**").value());
+  const std::string hello = FirstMessageOfTls();
+  constexpr int kCount = 8;
+  const auto began = steady_clock::now();
+  for (int i = 0; i < kCount; ++i) {
+    const UniqueFd fd = Send("CONNECT " + Host() + " HTTP/1.1\r\n\r\n");
+    ASSERT_TRUE(ReadSome(fd.get(), 4096).starts_with("HTTP/1.1 200"));
+    ASSERT_EQ(::send(fd.get(), hello.data(), hello.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(hello.size()));
+    ASSERT_FALSE(ReadSome(fd.get(), 4096).empty()) << "NO-CONTROL: no handshake began";
+  }
+  EXPECT_LT(steady_clock::now() - began, kCount * seconds(1) / 2) << "each kept its place";
 }
 
 TEST_F(ProxyTimesTest, AServerThatDoesNotAnswerIsAnErrorInside) {
