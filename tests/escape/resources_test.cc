@@ -270,11 +270,12 @@ TEST_P(ResourceEscape, RS_04_LocksCountTogetherWithOtherMemory) {
   }
   const RunResult locks = RunProbe(flags, {"hold-locks", "32", "posix", "0"});
   EXPECT_EQ(locks.exit, 0) << "NO-CONTROL\n" << locks.Describe();
-  ExpectEnded(RunProbe(flags, {"hold-locks", "32", "posix", "40"}), "limit.memory");
+  ExpectEnded(RunProbe(flags, {"hold-locks", "32", "posix", "40", "20"}), "limit.memory");
 }
 
 TEST_P(ResourceEscape, RS_04_MemoryInQueuesThatCannotBeAsked) {
-  const Strings flags = Flags({"--memory", "64MiB", "--open-files", "400"});
+  const Strings flags =
+      Flags({"--memory", "64MiB", "--open-files", "400", "--cpu", "60s", "--wall", "60s"});
   const RunResult innocent = RunProbe(flags, {"hide-queued", "200", "drop"});
   EXPECT_EQ(innocent.exit, 0) << innocent.Describe();
   EXPECT_TRUE(Contains(innocent.out, "queue: OPEN")) << innocent.Describe();

@@ -125,7 +125,7 @@ bool TakeLocks(int files, long each, int command) {
   return true;
 }
 
-// `hold-locks MIB HOW [OTHER]`: locks of files, which are memory of the kernel (192 bytes each). In many files of many processes: the
+// `hold-locks MIB HOW [OTHER [SECONDS]]`: locks of files, which are memory of the kernel (192 bytes each). In many files of many processes: the
 // kernel compares a new lock with all others of its file.
 int HoldLocks(int argc, char** argv) {
   if (argc < 3) {
@@ -160,7 +160,8 @@ int HoldLocks(int argc, char** argv) {
     }
   }
   Open("locks", "%ld", each * kFiles * kProcesses);
-  sleep(3);  // a look comes every tenth of a second, but the machine may be busy
+  // A look comes every tenth of a second, but the machine may be busy, or emulated.
+  sleep(argc > 4 ? static_cast<unsigned>(atoi(argv[4])) : 3);
   return 0;
 }
 
@@ -366,7 +367,7 @@ int CloseDirs(int argc, char** argv) {
 
 constexpr Verb kVerbs[] = {
     {"hold-nameless", HoldNameless, "DIR MIB open|map|flight|queue|thread|drop"},
-    {"hold-locks", HoldLocks, "MIB posix|description [MIB of other memory]"},
+    {"hold-locks", HoldLocks, "MIB posix|description [MIB of other memory [SECONDS]]"},
     {"hide-memory", HideMemory, "MIB open|undumpable|map|flight|sockets|tables|thread|drop"},
     {"spin-forgotten", SpinForgotten, "MILLIS CHILDREN"},
     {"write-orphaned", WriteOrphaned, "DIR MIB"},
