@@ -135,7 +135,9 @@ uint64_t TreeUsage::KernelGrowth() const {
 }
 
 bool TreeUsage::LocksAreDue(Nanos cpu) const {
-  return cpu - cpu_at_lock_look_ >= kCpuOfLocks && BootTime() >= next_lock_look_;
+  const bool used =
+      cpu - cpu_at_lock_look_ >= kCpuOfLocks || cpu_.ran() - ran_at_lock_look_ >= kCpuOfLocks;
+  return used && BootTime() >= next_lock_look_;
 }
 
 // A look of its own, with as much time as a sample. The kernel prints all that a descriptor has beside its locks: 16,384 watches
@@ -154,6 +156,7 @@ void TreeUsage::LookAtLocks(Nanos cpu) {
     lock_bytes_ = std::max(lock_bytes_, KernelGrowth());
   }
   cpu_at_lock_look_ = cpu;
+  ran_at_lock_look_ = cpu_.ran();
   const Nanos now = ThreadCpuTime();
   const Nanos took = now - began;
   sample_began_ = now - before;

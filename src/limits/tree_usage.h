@@ -101,7 +101,7 @@ class TreeUsage {
   uint64_t start_shmem_ = 0;
   uint64_t start_kernel_ = 0;
   Nanos next_lock_look_{0};
-  Nanos cpu_at_lock_look_{0};
+  Nanos cpu_at_lock_look_{0}, ran_at_lock_look_{0};
   uint64_t lock_bytes_ = 0;
   Nanos next_netlink_look_{0};
   Nanos cpu_at_netlink_look_{0};

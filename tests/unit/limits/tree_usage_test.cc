@@ -10,6 +10,8 @@
 #include <thread>
 
 #include "base/sys.h"
+#include "limits/proc_tree.h"
+#include "limits/tree_cpu.h"
 #include "test_support.h"
 
 namespace coffer::limits {
@@ -147,6 +149,43 @@ TEST(TreeUsage, CountsCpuOfTheLivingAndOfTheReaped) {
   ASSERT_TRUE(usage.ok());
   EXPECT_GE(usage->cpu, std::chrono::milliseconds(110)) << "clock ticks are 10 ms";
   EXPECT_LT(usage->cpu, std::chrono::seconds(5));
+}
+
+// Each of them has used less than a clock tick, so that the kernel's sums show nothing of it: by a process and by its second thread.
+TEST(TreeCpu, KnowsWhatManyShortRunsAddUpTo) {
+  constexpr int kProcesses = 20;
+  const sys::Pipe spun = sys::MakePipe().value();
+  const Init init([&](const Init& self) {
+    for (int i = 0; i < kProcesses; ++i) {
+      if (::fork() == 0) {
+        const auto spin = [&] {
+          SpinCpu(5);
+          (void)!::write(spun.write_end.get(), "x", 1);
+          self.Wait();
+        };
+        if (i % 2 == 0) {
+          spin();
+        } else {
+          std::thread(spin).detach();
+        }
+        self.Wait();
+        ::_exit(0);
+      }
+    }
+    for (int i = 0; i < kProcesses; ++i) {
+      Ready(spun.read_end.get());
+    }
+  });
+  ProcTree tree(init.pid(), "/proc");
+  const std::vector<TreeProcess> processes = tree.Find([] { return false; });
+  ASSERT_EQ(processes.size(), kProcesses + 1U);
+  TreeCpu cpu;
+  (void)cpu.Add(tree, processes);
+  EXPECT_GE(cpu.ran(), std::chrono::milliseconds(5 * kProcesses));
+  const Nanos before = cpu.ran();
+  (void)cpu.Add(tree, processes);
+  EXPECT_GE(cpu.ran(), before);
+  EXPECT_LT(cpu.ran(), 2 * before) << "it is counted once";
 }
 
 TEST(TreeUsage, KeepsWhatItSawOfProcessesNobodyWaitedFor) {
