@@ -130,6 +130,7 @@ TEST_F(EgressStart, ASignalEndsACallThatStillStarts) {
   struct Seen {
     int exit = 0;
     std::string outcome, error_class, message;
+    Json cpu;  // that it used; null: not known
   };
   const auto interrupt = [&](Background& call, int signal) {
     call.Signal(signal);
@@ -143,7 +144,8 @@ TEST_F(EgressStart, ASignalEndsACallThatStillStarts) {
                  ? receipt[at].get<std::string>()
                  : "missing in " + receipt.dump();
     };
-    return Seen{run.exit, text("/outcome"), text("/error/class"), text("/error/message")};
+    return Seen{run.exit, text("/outcome"), text("/error/class"), text("/error/message"),
+                receipt.value("/limits/cpu/used"_json_pointer, Json())};
   };
   // Any certificate does.
   const RunResult made = RunProgram(
@@ -167,6 +169,7 @@ TEST_F(EgressStart, ASignalEndsACallThatStillStarts) {
     const Seen later = interrupt(*runs, signal);
     EXPECT_EQ(later.exit, 128 + signal) << "NO-CONTROL";
     EXPECT_EQ(later.error_class, "policy.cancelled") << "NO-CONTROL";
+    EXPECT_GT(later.cpu, 0) << "NO-CONTROL";
     for (const auto& one : cases) {
       SCOPED_TRACE(one.what);
       std::filesystem::remove(dir_ / "cofferd.init");
@@ -181,6 +184,7 @@ TEST_F(EgressStart, ASignalEndsACallThatStillStarts) {
       EXPECT_EQ(now.outcome, later.outcome);
       EXPECT_EQ(now.error_class, later.error_class);
       EXPECT_EQ(now.message, later.message);
+      EXPECT_EQ(now.cpu, 0) << "what is not known counts as all of it, in a call that makes calls";
       EXPECT_EQ(call->out(), "") << "OPEN: the command ran";
       EXPECT_TRUE(IsGone(ScriptOf(call->pid()))) << "OPEN: the process is left";
       if (one.stops_init) {

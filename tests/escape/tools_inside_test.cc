@@ -192,7 +192,8 @@ print(call("greet")["stdout"])
     EXPECT_TRUE(Contains(lines[bad], "\"error\"") || Contains(lines[bad], "jsonrpc"))
         << bad << ": " << lines[bad];
   }
-  EXPECT_EQ(lines[7], "hello") << "NO-CONTROL: a request among all that is answered";
+  EXPECT_EQ(lines[7], "hello") << "NO-CONTROL: a request among all that is answered\n"
+                               << result.Describe();
 }
 
 TEST_F(ToolsInsideEscape, AThousandConnectionsAndAClientThatDoesNotRead) {

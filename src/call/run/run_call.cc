@@ -61,10 +61,11 @@ RunOutcome Refuse(RunOutcome outcome, Error error) {
 }
 
 // Told to end before there was a command to tell.
-RunOutcome InterruptStart(RunOutcome outcome, int signal) {
+RunOutcome InterruptStart(const RunRequest& request, RunOutcome outcome, int signal) {
   outcome.exit_status = kExitSignalled + signal;
   outcome.interrupted_by = signal;
   outcome.receipt.outcome = "terminated";
+  DescribeNoStart(request, outcome.receipt);
   outcome.receipt.finished_at = WallTime();
   outcome.receipt.duration = outcome.receipt.finished_at - outcome.receipt.requested_at;
   return outcome;
@@ -276,7 +277,7 @@ RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, std::optio
   if (!launched.ok()) {
     const bool refused = launched.error().kind == ErrorKind::kRefused;
     if (const int signal = refused ? 0 : TakeEndingSignal(*signals); signal != 0) {
-      return InterruptStart(std::move(outcome), signal);
+      return InterruptStart(request, std::move(outcome), signal);
     }
     return Refuse(std::move(outcome), std::move(launched.error()));
   }

@@ -181,6 +181,23 @@ void DescribeIsolation(const RunRequest& /*request*/, const Launched& launched,
   }
 }
 
+void DescribeNoStart(const RunRequest& request, audit::Receipt& receipt) {
+  const policy::Limits& caps = request.envelope.limits;
+  const auto unused = [](uint64_t cap, const char* unit) {
+    return Use(cap, 0, unit, /*breached=*/false, /*enforced=*/true);
+  };
+  receipt.limits = {
+      {"cpu", unused(static_cast<uint64_t>(caps.cpu.count()), "ns")},
+      {"wall", unused(static_cast<uint64_t>(caps.wall.count()), "ns")},
+      {"memory", unused(caps.memory, "bytes")},
+      {"processes", unused(caps.processes, "count")},
+      {"open_files", unused(caps.open_files, "count")},
+      {"disk", unused(caps.disk, "bytes")},
+      {"io", unused(caps.io, "bytes")},
+      {"output", unused(caps.output, "bytes")},
+  };
+}
+
 void DescribeEnd(const RunRequest& request, const isolation::Boundary& boundary, Watch& watch,
                  const WatchResult& watched, audit::Receipt& receipt) {
   const policy::Limits& caps = request.envelope.limits;

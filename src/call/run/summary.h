@@ -15,6 +15,8 @@ void DescribeIsolation(const RunRequest& request, const Launched& launched,
                        audit::Receipt& receipt);
 // Whether the program looked for something outside, in a call without a network.
 bool LookedOutside(const RunRequest& request, const isolation::DenialRecorder& denials);
+// The limits of a call whose command was never started: nothing of them was used.
+void DescribeNoStart(const RunRequest& request, audit::Receipt& receipt);
 void DescribeEnd(const RunRequest& request, const isolation::Boundary& boundary, Watch& watch,
                  const WatchResult& watched, audit::Receipt& receipt);
 
