@@ -141,10 +141,13 @@ TEST_F(ToolsInsideEscape, ACallHasNoMoreTimeOrMemoryThanItsRun) {
   EXPECT_LT(timed.took.count(), 20) << timed.Describe();
   EXPECT_FALSE(Contains(timed.out, "woke")) << "OPEN";
 
-  Declare("eat", "head -c 100000000 /dev/zero | tail | wc -c", "[limits]\nmemory = \"512MiB\"\n");
-  const RunResult little = RunBash("eat", "coffer call eat", {"--memory", "64MiB"});
+  Declare("eat", "head -c 100000000 /dev/zero | tail | wc -c",
+          "[limits]\nmemory = \"512MiB\"\ncpu = \"60s\"\n");
+  const RunResult little =
+      RunBash("eat", "coffer call eat", {"--memory", "64MiB", "--cpu", "60s", "--wall", "60s"});
   EXPECT_FALSE(Contains(little.out, "100000000")) << "OPEN\n" << little.Describe();
-  const RunResult enough = RunBash("eat", "coffer call eat", {"--memory", "512MiB"});
+  const RunResult enough =
+      RunBash("eat", "coffer call eat", {"--memory", "512MiB", "--cpu", "60s", "--wall", "60s"});
   EXPECT_TRUE(Contains(enough.out, "100000000")) << "NO-CONTROL\n" << enough.Describe();
 
   Declare("burn", "while :; do :; done", "[limits]\nwall = \"60s\"\ncpu = \"60s\"\n");
