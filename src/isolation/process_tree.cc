@@ -74,17 +74,24 @@ void AddChildren(pid_t parent, const std::vector<pid_t>& children, std::vector<D
   }
 }
 
-// Kills a process, and adds its children to the tree. A child of another process may have ended since it was found, and its number
-// be a stranger's. A descriptor fixes who has it: who then has the same parent, or us, is the one that we mean. And if it can
-// still be sent a signal afterwards, the number was its own while the children were listed.
+// Kills a process, and adds its children to the tree. Our own child keeps its number until we have waited for it. A child of another
+// process may have ended since it was found, and its number be a stranger's. A descriptor fixes who has it: who then has the same
+// parent, or us, is the one that we mean. And if it can still be sent a signal afterwards, the number was its own while the
+// children were listed.
 void KillAndDescend(const Descendant& process, std::vector<Descendant>& tree) {
-  const UniqueFd fixed(static_cast<int>(std::max(Syscall(SYS_pidfd_open, process.pid, 0), -1L)));
-  const pid_t parent = ParentOf(process.pid);
-  if (!fixed || (parent != process.parent && parent != ::getpid())) {
-    return;
+  const bool own = process.parent == ::getpid();
+  UniqueFd fixed;
+  if (!own) {
+    fixed = UniqueFd(static_cast<int>(std::max(Syscall(SYS_pidfd_open, process.pid, 0), -1L)));
+    const pid_t parent = ParentOf(process.pid);
+    if (!fixed || (parent != process.parent && parent != ::getpid())) {
+      return;
+    }
   }
   const std::vector<pid_t> children = ChildrenOf(process.pid);
-  if (Syscall(SYS_pidfd_send_signal, fixed.get(), SIGKILL, 0, 0) == 0) {
+  const long sent = own ? Syscall(SYS_kill, process.pid, SIGKILL)
+                        : Syscall(SYS_pidfd_send_signal, fixed.get(), SIGKILL, 0, 0);
+  if (sent == 0) {
     AddChildren(process.pid, children, tree);
   }
 }
