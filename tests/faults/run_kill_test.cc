@@ -64,7 +64,7 @@ TEST_P(RunKill, NothingOutlivesTheSupervisor) {
   for (int round = 0; round < 3; ++round) {
     const Traced clean = Run(Counted::kSupervisor, kNever, "sleep 0; sleep 0; true");
     if (!clean.started) {
-      GTEST_SKIP() << "this host lets nobody trace: " << clean.why;
+      GTEST_SKIP() << "this host does not allow tracing: " << clean.why;
     }
     ASSERT_EQ(clean.exit, 0) << ReadFile(dir_ / "err").value_or("");
     ASSERT_TRUE(Lived(clean)) << "the control: a payload that is left alone comes to its end";
@@ -120,7 +120,7 @@ TEST(RunRefused, ABoundaryThatWasBegunEndsWithTheRefusal) {
   };
   const Traced clean = run("/bin/true");
   if (!clean.started) {
-    GTEST_SKIP() << "this host lets nobody trace: " << clean.why;
+    GTEST_SKIP() << "this host does not allow tracing: " << clean.why;
   }
   ASSERT_EQ(clean.exit, 0) << ReadFile(dir / "err").value_or("");
   EXPECT_EQ(execs(clean), 1) << "the control: a command that is there is seen to run";
@@ -155,7 +155,7 @@ TEST(RunRefused, ASignalWhileTheCommandIsLookedUpEndsItAsUsual) {
   };
   const Traced clean = run(kNever);
   if (!clean.started) {
-    GTEST_SKIP() << "this host lets nobody trace: " << clean.why;
+    GTEST_SKIP() << "this host does not allow tracing: " << clean.why;
   }
   EXPECT_EQ(clean.exit, 0) << ReadFile(dir / "err").value_or("");
   EXPECT_EQ(execs(clean), 1) << "the control: it runs if no signal comes";
@@ -184,7 +184,7 @@ TEST(RunStart, AnInitThatIsKilledEndsItsCall) {
   };
   const Traced clean = run(kNever);
   if (!clean.started) {
-    GTEST_SKIP() << "this host lets nobody trace: " << clean.why;
+    GTEST_SKIP() << "this host does not allow tracing: " << clean.why;
   }
   ASSERT_EQ(clean.exit, 0) << ReadFile(dir / "err").value_or("");
   const long all = calls;

@@ -276,7 +276,7 @@ TEST_F(Rungs, AKillOnEachLeavesEverythingTrue) {
   if (const Traced probe = RunTraced({"/bin/true"}, dir_ / "out", dir_ / "err",
                                      [](const auto&, const auto&) { return 0; });
       !probe.started) {
-    GTEST_SKIP() << "this host lets nobody trace: " << probe.why;
+    GTEST_SKIP() << "this host does not allow tracing: " << probe.why;
   }
   const long caller = CallsOf(Who::kCaller), runner = CallsOf(Who::kRunner),
              inside = CallsOf(Who::kInside);

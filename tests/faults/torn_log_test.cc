@@ -93,7 +93,7 @@ class TornLog : public ::testing::Test {
 TEST_F(TornLog, IsToldWhoeverDies) {
   const long all = Count();
   if (!why_.empty()) {
-    GTEST_SKIP() << "this host lets nobody trace: " << why_;
+    GTEST_SKIP() << "this host does not allow tracing: " << why_;
   }
   ASSERT_GT(all, 0);
   long first = 1;
