@@ -255,7 +255,7 @@ int FillAll(void* argument) {
   }
 }
 
-// `hide-queued MIB HOW`: queues of about 200 KiB each, in several processes.
+// `hide-queued MIB HOW [SECONDS]`: queues of about 200 KiB each, in several processes, held for so long.
 int HideQueued(int argc, char** argv) {
   int reports[2];
   if (argc < 3 || pipe(reports) != 0) {
@@ -294,14 +294,15 @@ int HideQueued(int argc, char** argv) {
     Refused("queue", answer);
   } else {
     Open("queue");
-    usleep(400000);
+    sleep(argc > 3 ? static_cast<unsigned>(atoi(argv[3])) : 0);
   }
   return 0;
 }
 
 constexpr Verb kVerbs[] = {
     {"hide-queued", HideQueued,
-     "MIB closed|empty|senders|backlog|tcp|udp|netlink|shadow|gift|table|table-pipes|drop"},
+     "MIB closed|empty|senders|backlog|tcp|udp|netlink|shadow|gift|table|table-pipes|drop "
+     "[SECONDS]"},
 };
 
 }  // namespace
