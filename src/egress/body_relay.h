@@ -5,6 +5,7 @@
 #pragma once
 
 #include "egress/buffered_stream.h"
+#include "egress/watchdog.h"
 #include "net/http_head.h"
 
 namespace coffer::egress {

@@ -1,64 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "egress/buffered_stream.h"
 
-#include <boost/asio/experimental/awaitable_operators.hpp>
-
-#include "egress/peer_watch.h"
-
 namespace coffer::egress {
 namespace {
 
 constexpr size_t kPiece = size_t{64} * 1024;
 
-// One direction. The end of the source becomes the end of the target; a target that takes nothing ends both. Once one
-// direction has ended, the other may stand still for less.
-net::Task<void> Carry(BufferedStream& from, BufferedStream& to, Watchdog& watchdog,
-                      std::chrono::seconds& idle) {
-  for (;;) {
-    if (!from.buffer().empty()) {
-      const std::string piece = std::exchange(from.buffer(), {});
-      watchdog.Within(idle);
-      const bool sent = co_await to.Write(piece);
-      if (!sent) {
-        from.stream().Close();
-        to.stream().Close();
-        co_return;
-      }
-    }
-    const bool more = co_await from.Fill();
-    if (!more) {
-      idle = std::min(idle, kHalfOpenTime);
-      watchdog.Within(idle);
-      co_await to.stream().FinishWriting();
-      co_return;
-    }
-    watchdog.Within(idle);
-  }
-}
-
 }  // namespace
-
-Watchdog::Watchdog(const net::IoExecutor& executor, std::function<void()> expired)
-    : timer_(executor), expired_(std::move(expired)) {}
-
-void Watchdog::Within(Nanos time) { Start(time); }
-
-void Watchdog::Until(Nanos moment) { Start(std::max(moment - BootTime(), Nanos(0))); }
-
-void Watchdog::Start(std::chrono::nanoseconds time) {
-  timer_.expires_after(time);
-  timer_.async_wait([this, flag = std::weak_ptr(expired_flag_)](net::error_code error) {
-    const std::shared_ptr<bool> alive = flag.lock();
-    // It may have been set anew after this was due and before it ran.
-    if (!error && alive != nullptr && timer_.expiry() <= Clock::now()) {
-      *alive = true;
-      expired_();
-    }
-  });
-}
-
-// Also what is due and has not run yet.
-void Watchdog::Stop() { timer_.expires_at(Clock::time_point::max()); }
 
 std::string BufferedStream::Take(size_t size) {
   if (size >= buffer_.size()) {
@@ -77,14 +25,26 @@ net::Task<bool> BufferedStream::Fill() {
   buffer_.resize(before + std::min(kPiece, kMostBuffered - before));
   const size_t count = co_await stream_->ReadSome(buffer_.data() + before, buffer_.size() - before);
   buffer_.resize(before + count);
-  received_ += count;
-  ended_ = count == 0;
-  if (budget_ != nullptr && !budget_->TakeIn(count)) {
+  if (!CountReceived(count)) {
     buffer_.resize(before);
-    stream_->Close();
     co_return false;
   }
   co_return count > 0;
+}
+
+bool BufferedStream::CountReceived(size_t count) {
+  received_ += count;
+  ended_ = count == 0;
+  if (budget_ != nullptr && !budget_->TakeIn(count)) {
+    stream_->Close();
+    return false;
+  }
+  return true;
+}
+
+net::Task<size_t> BufferedStream::FillPipe(net::SplicePipe& pipe) {
+  const size_t count = ended_ ? 0 : co_await pipe.FillFrom(*stream_->plain_socket());
+  co_return CountReceived(count) ? count : 0;
 }
 
 net::Task<std::optional<std::string>> BufferedStream::ReadHead(size_t most) {
@@ -117,11 +77,14 @@ net::Task<bool> BufferedStream::Write(std::string_view data) {
   co_return written;
 }
 
-net::Task<void> CarryBothWays(BufferedStream& a, BufferedStream& b, Watchdog& watchdog,
-                              std::chrono::seconds idle) {
-  using namespace net::asio::experimental::awaitable_operators;  // NOLINT
-  watchdog.Within(idle);
-  co_await (Carry(a, b, watchdog, idle) && Carry(b, a, watchdog, idle));
+net::Task<bool> BufferedStream::WritePipe(net::SplicePipe& pipe, size_t size) {
+  if (budget_ != nullptr && !budget_->TakeOut(size)) {
+    stream_->Close();
+    co_return false;
+  }
+  const bool written = co_await pipe.EmptyInto(*stream_->plain_socket());
+  sent_ += written ? size : 0;
+  co_return written;
 }
 
 }  // namespace coffer::egress

@@ -1,43 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One side of a proxied connection: a Stream with a bounded buffer in front, its bytes counted, and a clock that ends it.
-//
-// Every wait has an end. A peer that sends one byte now and then does not get more time for a head: Within sets a time
-// for the whole step, and only the carrying of bodies sets it anew.
+// One side of a proxied connection: a Stream with a bounded buffer in front, its bytes counted.
 #pragma once
 
-#include <boost/asio/steady_timer.hpp>
-#include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "base/clock.h"
 #include "egress/rule_meter.h"
-#include "net/asio.h"
+#include "net/splice_pipe.h"
 
 namespace coffer::egress {
-
-// Runs `expired` when the time that was set last is over. Dropped with its connection.
-class Watchdog {
- public:
-  Watchdog(const net::IoExecutor& executor, std::function<void()> expired);
-  void Within(Nanos time);
-  void Until(Nanos moment);  // of BootTime()
-  void Stop();
-  bool expired() const { return *expired_flag_; }
-
- private:
-  void Start(std::chrono::nanoseconds time);
-  using Clock = std::chrono::steady_clock;
-  using Timer =
-      net::asio::basic_waitable_timer<Clock, net::asio::wait_traits<Clock>, net::IoExecutor>;
-  Timer timer_;
-  std::function<void()> expired_;
-  std::shared_ptr<bool> expired_flag_ = std::make_shared<bool>(false);
-};
 
 class BufferedStream {
  public:
@@ -56,6 +30,15 @@ class BufferedStream {
   net::Task<std::optional<std::string>> ReadHead(size_t most);
   net::Task<bool> Write(std::string_view data);
 
+  // Whether bytes of one can go to the other inside the kernel.
+  static bool ArePlain(BufferedStream& a, BufferedStream& b) {
+    return a.stream_->plain_socket() != nullptr && b.stream_->plain_socket() != nullptr;
+  }
+  // Fill and Write for two that are plain; the buffer must have been taken. What was filled has to be written before
+  // more is.
+  net::Task<size_t> FillPipe(net::SplicePipe& pipe);
+  net::Task<bool> WritePipe(net::SplicePipe& pipe, size_t size);
+
   net::Stream& stream() { return *stream_; }
   // Another protocol on the same bytes (TLS): the buffer must have been taken.
   std::unique_ptr<net::Stream> TakeStream() { return std::move(stream_); }
@@ -63,6 +46,8 @@ class BufferedStream {
   uint64_t sent() const { return sent_; }
 
  private:
+  bool CountReceived(size_t count);
+
   std::unique_ptr<net::Stream> stream_;
   ByteBudget* budget_ = nullptr;
   std::string buffer_;
@@ -71,10 +56,5 @@ class BufferedStream {
   bool ended_ =
       false;  // it was read to its end: a socket tells that once, and who reads again waits
 };
-
-// Carries bytes both ways until both ends have ended, or none has moved for `idle`; for kHalfOpenTime if one end has. What
-// is in the buffers goes first.
-net::Task<void> CarryBothWays(BufferedStream& a, BufferedStream& b, Watchdog& watchdog,
-                              std::chrono::seconds idle);
 
 }  // namespace coffer::egress

@@ -10,7 +10,7 @@
 #include <chrono>
 #include <functional>
 
-#include "egress/buffered_stream.h"
+#include "egress/watchdog.h"
 
 namespace coffer::egress {
 

@@ -68,8 +68,8 @@ class AsioProxy : public Proxy {
         resolver_(grants.rules, log),
         meters_(grants.rules),
         access_(executor_, grants.hold_seconds, std::move(notify), times.minute),
-        context_{times,   executor_, grants,    upstream_,      resolver_,
-                 meters_, access_,   ca_.get(), std::move(log), open_} {}
+        context_{times,   executor_, grants,         upstream_, resolver_, meters_,
+                 access_, ca_.get(), std::move(log), open_,     pipes_} {}
 
   const std::string& ca_certificate() const override {
     static const std::string kNone;
@@ -203,6 +203,7 @@ class AsioProxy : public Proxy {
   RuleMeters meters_;
   AccessRequests access_;
   std::set<OpenTraffic*> open_;
+  net::PipeAllowance pipes_{kMostPipes};
   const ProxyContext context_;
   std::optional<ResolverSocket> resolver_socket_;
   Listener proxy_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "egress/boundary_ca.h"
+#include "egress/carry.h"
 #include "egress/client_hello.h"
 #include "egress/proxy_request.h"
 
@@ -239,7 +240,7 @@ Task<void> ProxyConnection::Splice(policy::HostAndPort to, const policy::EgressR
     ready = co_await ReadHello(to.host, open);
   }
   if (ready) {
-    co_await CarryBothWays(*client_, *upstream_, watchdog_, context_.times.idle);
+    co_await CarryBothWays(*client_, *upstream_, watchdog_, context_.times.idle, context_.pipes);
   }
   open.traffic().bytes_out = upstream_->sent();
   open.traffic().bytes_in = upstream_->received();

@@ -15,6 +15,7 @@
 #include "egress/buffered_stream.h"
 #include "egress/proxy_context.h"
 #include "egress/request_relay.h"
+#include "egress/watchdog.h"
 
 namespace coffer::egress {
 

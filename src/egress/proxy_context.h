@@ -15,6 +15,7 @@
 #include "egress/rule_meter.h"
 #include "egress/traffic.h"
 #include "egress/upstream.h"
+#include "net/splice_pipe.h"
 #include "policy/egress_grants.h"
 
 namespace coffer::egress {
@@ -23,6 +24,7 @@ class BoundaryCa;
 class OpenTraffic;
 
 inline constexpr size_t kMostProxyConnections = 64;   // at once; further ones wait to be accepted
+inline constexpr size_t kMostPipes = 16;              // at once; further directions are copied
 inline constexpr std::chrono::seconds kHeadTime{10};  // for a whole head, hello or SOCKS greeting
 inline constexpr std::chrono::seconds kBetweenTime{60};  // from one request to the next
 
@@ -37,6 +39,7 @@ struct ProxyContext {
   BoundaryCa* ca;  // null if no rule intercepts
   TrafficLog log;
   std::set<OpenTraffic*>& open;  // what is going on
+  net::PipeAllowance& pipes;
 };
 
 // Traffic that is going on. Written down once: by Close, or at the latest when it is dropped.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "egress/body_relay.h"
+#include "egress/carry.h"
 #include "egress/peer_watch.h"
 
 namespace coffer::egress {
@@ -259,7 +260,7 @@ Task<bool> RequestRelay::Answer(const ProxyRequest& request, OpenTraffic& open) 
       const std::string change = DownstreamHead(*head, head->body, /*keep_alive=*/true);
       const bool told = co_await client_.Write(change);
       if (told) {
-        co_await CarryBothWays(client_, *upstream_, watchdog_, context_.times.idle);
+        co_await CarryBothWays(client_, *upstream_, watchdog_, context_.times.idle, context_.pipes);
       }
       co_return false;
     }

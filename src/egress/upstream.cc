@@ -9,6 +9,7 @@
 #include <chrono>
 
 #include "egress/buffered_stream.h"
+#include "egress/watchdog.h"
 #include "net/http_head.h"
 
 namespace coffer::egress {

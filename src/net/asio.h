@@ -52,6 +52,8 @@ class Stream {
   virtual void CancelRead() = 0;
   // Ends whatever waits on it. Safe at any time.
   virtual void Close() = 0;
+  // The socket whose bytes are those of the stream; null with TLS.
+  virtual Socket* plain_socket() { return nullptr; }
 };
 
 // Without TLS; see net/tls.h for one with it.

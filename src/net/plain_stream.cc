@@ -36,6 +36,7 @@ class PlainStream : public Stream {
     error_code ignored;
     socket_.close(ignored);
   }
+  Socket* plain_socket() override { return &socket_; }
 
  private:
   Socket socket_;
