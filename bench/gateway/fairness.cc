@@ -224,6 +224,8 @@ std::vector<FairnessRow> MeasureFairness(const FairnessTarget& target, const Vic
     row.attacks = *sent;
     row.memory_kib = std::atol(StatusOf(target.gateway, "VmHWM").c_str());
     rows.push_back(row);
+    fmt::print(stderr, "  {}: p50 {:.2f} ms, p99 {:.2f} ms ({:.2f})\n", row.what, row.p50_ms,
+               row.p99_ms, row.ratio);
   }
   return rows;
 }
