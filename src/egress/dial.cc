@@ -2,56 +2,35 @@
 #include "egress/dial.h"
 
 #include <fmt/format.h>
-#include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <time.h>
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/connect.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/ssl/context.hpp>
-#include <boost/asio/ssl/host_name_verification.hpp>
-#include <boost/asio/ssl/stream.hpp>
-#include <boost/beast/core/basic_stream.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/http/empty_body.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
-#include <boost/beast/http/string_body.hpp>
-#include <boost/beast/http/write.hpp>
 #include <charconv>
-#include <cstdlib>
 #include <map>
 
 #include "base/clock.h"
-#include "base/sys.h"
-#include "base/trust_files.h"
+#include "egress/buffered_stream.h"
+#include "egress/connect.h"
+#include "egress/name_lookup.h"
+#include "egress/upstream_trust.h"
+#include "egress/watchdog.h"
 #include "net/asio.h"
+#include "net/http_head.h"
 #include "policy/address_class.h"
 
 namespace coffer::egress {
 namespace {
 
-namespace asio = boost::asio;
-namespace beast = boost::beast;
-namespace http = boost::beast::http;
-namespace ssl = boost::asio::ssl;
-using boost::system::error_code;
-using net::IoExecutor;
-using net::kAwaitTuple;
 using net::Task;
-using tcp = boost::asio::ip::tcp;
-
-using TcpStream = beast::basic_stream<tcp, IoExecutor>;
-using Resolver = asio::ip::basic_resolver<tcp, IoExecutor>;
-using Request = http::request<http::string_body>;
-using Endpoints = std::vector<tcp::endpoint>;
+using policy::IpAddress;
+using Addresses = std::vector<IpAddress>;
 
 constexpr std::chrono::seconds kWholeDelivery{10};
 constexpr Nanos kRemembered = std::chrono::seconds(30);
 constexpr size_t kMostAtOnce = 128;
-constexpr uint32_t kMostHead = 8 * 1024;
+constexpr size_t kMostHead = 8 * 1024;
 constexpr uint32_t kLongestRetry = 24 * 3600;
 
 struct Outcome {
@@ -60,104 +39,65 @@ struct Outcome {
   uint32_t retry_after = 0;
 };
 
-Outcome Failed(error_code error) {
-  return {error == beast::error::timeout ? DeliverResult::kTimeout : DeliverResult::kUnreachable, 0,
-          0};
+Outcome Failed(Nanos until) {
+  return {BootTime() >= until ? DeliverResult::kTimeout : DeliverResult::kUnreachable, 0, 0};
 }
 
-Status LoadTrust(ssl::context& context) {
-  SSL_CTX* const raw = context.native_handle();
-  ::SSL_CTX_set_min_proto_version(raw, TLS1_2_VERSION);
-  context.set_verify_mode(ssl::verify_peer);
-  const char* const named = ::getenv("SSL_CERT_FILE");
-  if (named != nullptr) {
-    if (::SSL_CTX_load_verify_file(raw, named) != 1) {
-      ::ERR_clear_error();
-      return HostFault("daemon.trust", std::string("no certificates in ") + named,
-                       "SSL_CERT_FILE names the file");
-    }
-    return {};
-  }
-  for (const char* const path : kTrustFiles) {
-    if (::SSL_CTX_load_verify_file(raw, path) == 1) {
-      return {};
-    }
-    ::ERR_clear_error();
-  }
-  return HostFault("daemon.trust", "this host has no list of trusted certificates",
-                   "install ca-certificates, or name a file in SSL_CERT_FILE");
-}
-
-Request RequestFor(const EgressReceiver& to, const DeliverHeader& header, std::string body) {
+// The head of the request, with the length of the body that follows it.
+std::string HeadOf(const EgressReceiver& to, const DeliverHeader& header, std::string_view body) {
   const Receiver& receiver = to.receiver;
-  Request request(http::verb::post, receiver.target, 11);
   const bool v6 = receiver.host.find(':') != std::string::npos;
-  std::string host = v6 ? "[" + receiver.host + "]" : receiver.host;
-  if (receiver.port != (receiver.tls ? 443 : 80)) {
-    host += fmt::format(":{}", receiver.port);
-  }
-  request.set(http::field::host, host);
-  request.set(http::field::user_agent, "cofferdam/" COFFER_VERSION);
-  request.set(http::field::connection, "close");
+  const bool usual_port = receiver.port == (receiver.tls ? 443 : 80);
+  std::string head = fmt::format("POST {} HTTP/1.1\r\nHost: {}{}{}{}\r\n", receiver.target,
+                                 v6 ? "[" : "", receiver.host, v6 ? "]" : "",
+                                 usual_port ? "" : fmt::format(":{}", receiver.port));
+  const auto add = [&head](std::string_view name, std::string_view value) {
+    head += fmt::format("{}: {}\r\n", name, value);
+  };
+  add("User-Agent", "cofferdam/" COFFER_VERSION);
+  add("Connection", "close");
   if (receiver.kind == Receiver::Kind::kOtlp) {
-    request.set(http::field::content_type, "application/json");
+    add("Content-Type", "application/json");
     for (const auto& [name, value] : to.headers) {
-      request.set(name, value);
+      add(name, value);
     }
   } else {
-    request.set(http::field::content_type, "application/cloudevents+json; charset=utf-8");
-    request.set("Webhook-Id", header.id);
-    request.set("Webhook-Timestamp", std::to_string(header.time));
+    add("Content-Type", "application/cloudevents+json; charset=utf-8");
+    add("Webhook-Id", header.id);
+    add("Webhook-Timestamp", std::to_string(header.time));
     if (!to.secret.empty()) {
-      request.set("Webhook-Signature", SignatureOf(to.secret, header.id, header.time, body));
+      add("Webhook-Signature", SignatureOf(to.secret, header.id, header.time, body));
     }
   }
-  request.body() = std::move(body);
-  request.prepare_payload();
-  return request;
+  add("Content-Length", std::to_string(body.size()));
+  return head + "\r\n";
 }
 
-// Sends, and reads the head of what comes back.
-template <typename Stream>
-Task<Outcome> Exchange(Stream& stream, const Request& request) {
-  const auto [write_error, written] = co_await http::async_write(stream, request, kAwaitTuple);
-  if (write_error) {
-    co_return Failed(write_error);
+// What the head of an answer says; nothing of the body is read, however much it announces.
+Outcome OutcomeOf(const net::HttpResponseHead& head) {
+  Outcome outcome{DeliverResult::kAnswered, static_cast<uint32_t>(head.status), 0};
+  if (const std::string* const said = head.fields.Find("Retry-After"); said != nullptr) {
+    outcome.retry_after = ParseRetryAfter(
+        *said, std::chrono::duration_cast<std::chrono::seconds>(WallTime()).count());
   }
-  beast::flat_buffer buffer(kMostHead);
-  http::response_parser<http::empty_body> parser;
-  parser.header_limit(kMostHead);
-  parser.body_limit(boost::none);  // however much it announces, none of it is read
-  const auto [read_error, read] =
-      co_await http::async_read_header(stream, buffer, parser, kAwaitTuple);
-  if (read_error) {
-    co_return Failed(read_error);
-  }
-  const auto& head = parser.get();
-  Outcome outcome{DeliverResult::kAnswered, head.result_int(), 0};
-  if (outcome.status < 100 || outcome.status > 599) {
-    co_return Outcome{};
-  }
-  const auto said = head[http::field::retry_after];
-  outcome.retry_after =
-      ParseRetryAfter({said.data(), said.size()},
-                      std::chrono::duration_cast<std::chrono::seconds>(WallTime()).count());
-  co_return outcome;
+  return outcome;
 }
 
-class BeastDialer : public Dialer {
+class ReceiverDialer : public Dialer {
  public:
-  BeastDialer(net::Loop& loop, const std::vector<EgressReceiver>& receivers,
-              const AddressGuard& guard)
+  ReceiverDialer(net::Loop& loop, const std::vector<EgressReceiver>& receivers,
+                 const AddressGuard& guard)
       : executor_(net::ContextOf(loop).get_executor()),
-        trust_(ssl::context::tls_client),
+        names_(executor_),
         receivers_(receivers),
         guard_(guard) {}
 
   Status Load() {
-    const bool tls = std::any_of(receivers_.begin(), receivers_.end(),
-                                 [](const EgressReceiver& one) { return one.receiver.tls; });
-    return tls ? LoadTrust(trust_) : Status();
+    if (std::any_of(receivers_.begin(), receivers_.end(),
+                    [](const EgressReceiver& one) { return one.receiver.tls; })) {
+      TRY_ASSIGN(trust_, UpstreamTrust::OfThisHost().With(""));
+    }
+    return {};
   }
 
   void Post(const DeliverHeader& header, std::string body,
@@ -174,97 +114,103 @@ class BeastDialer : public Dialer {
       return;
     }
     ++running_;
-    asio::co_spawn(executor_, Deliver(*found, header, std::move(body)),
-                   [this, number = header.number, done = std::move(done)](
-                       const std::exception_ptr& thrown, Outcome outcome) {
-                     --running_;
-                     if (thrown) {
-                       outcome = Outcome{};
-                     }
-                     DeliverAnswer answer;
-                     answer.number = number;
-                     answer.result = static_cast<uint32_t>(outcome.result);
-                     answer.status = outcome.status;
-                     answer.retry_after = outcome.retry_after;
-                     done(answer);
-                   });
+    net::asio::co_spawn(executor_, Deliver(*found, header, std::move(body)),
+                        [this, number = header.number, done = std::move(done)](
+                            const std::exception_ptr& thrown, Outcome outcome) {
+                          --running_;
+                          if (thrown) {
+                            outcome = Outcome{};
+                          }
+                          DeliverAnswer answer;
+                          answer.number = number;
+                          answer.result = static_cast<uint32_t>(outcome.result);
+                          answer.status = outcome.status;
+                          answer.retry_after = outcome.retry_after;
+                          done(answer);
+                        });
   }
 
  private:
   Task<Outcome> Deliver(const EgressReceiver& to, DeliverHeader header, std::string body) {
+    const Receiver& receiver = to.receiver;
     Outcome refused;
-    Endpoints endpoints;
-    const bool resolved = co_await Resolve(to.receiver, endpoints, refused);
-    if (!resolved) {
+    Addresses addresses = co_await Resolve(receiver, refused);
+    if (addresses.empty()) {
       co_return refused;
     }
-    const Request request = RequestFor(to, header, std::move(body));
-    TcpStream plain(executor_);
-    plain.expires_after(kWholeDelivery);
-    const auto [connect_error, endpoint] = co_await plain.async_connect(endpoints, kAwaitTuple);
-    if (connect_error) {
-      remembered_.erase(to.receiver.name);
-      co_return Failed(connect_error);
+    const Nanos until = BootTime() + kWholeDelivery;
+    Connected connected =
+        co_await ConnectToOneOf(executor_, std::move(addresses), receiver.port, until);
+    if (connected.stream == nullptr) {
+      remembered_.erase(receiver.name);
+      co_return Failed(until);
     }
-    if (!to.receiver.tls) {
-      const Outcome outcome = co_await Exchange(plain, request);
-      co_return outcome;
+    std::unique_ptr<net::Stream> stream = std::move(connected.stream);
+    net::Stream* open = stream.get();
+    Watchdog watchdog(executor_, [open] { open->Close(); });
+    watchdog.Until(until);
+    if (receiver.tls) {
+      UniqueSsl ssl = MakeTlsClient(trust_->context(), receiver.host);
+      if (ssl == nullptr) {
+        co_return Outcome{};
+      }
+      auto tls = std::make_unique<TlsStream>(std::move(stream), std::move(ssl), "");
+      const bool shaken = co_await tls->Handshake();
+      if (::SSL_get_verify_result(tls->ssl()) != X509_V_OK) {
+        co_return Outcome{DeliverResult::kUntrusted, 0, 0};
+      }
+      if (!shaken) {
+        co_return Failed(until);
+      }
+      stream = std::move(tls);
     }
-    ssl::stream<TcpStream> stream(std::move(plain), trust_);
-    stream.set_verify_callback(ssl::host_name_verification(to.receiver.host));
-    if (error_code not_numeric;
-        asio::ip::make_address(to.receiver.host, not_numeric), not_numeric) {
-      ::SSL_set_tlsext_host_name(stream.native_handle(), to.receiver.host.c_str());
+    BufferedStream server(std::move(stream));
+    const std::string head = HeadOf(to, header, body);
+    const bool sent = co_await server.stream().Write(head, body);
+    std::optional<std::string> answer;
+    if (sent) {
+      answer = co_await server.ReadHead(kMostHead);
     }
-    const auto [handshake_error] =
-        co_await stream.async_handshake(ssl::stream_base::client, kAwaitTuple);
-    if (handshake_error) {
-      const bool untrusted = ::SSL_get_verify_result(stream.native_handle()) != X509_V_OK;
-      co_return untrusted ? Outcome{DeliverResult::kUntrusted, 0, 0} : Failed(handshake_error);
+    if (!answer) {
+      co_return Failed(until);
     }
-    const Outcome outcome = co_await Exchange(stream, request);
-    co_return outcome;
+    const Result<net::HttpResponseHead> read = net::ParseResponseHead(*answer, "POST");
+    co_return read.ok() ? OutcomeOf(*read) : Outcome{};
   }
 
-  // The addresses that may be dialled.
-  Task<bool> Resolve(const Receiver& receiver, Endpoints& endpoints, Outcome& refused) {
+  // The addresses that may be dialled. None: `refused` says why.
+  Task<Addresses> Resolve(const Receiver& receiver, Outcome& refused) {
     const auto known = remembered_.find(receiver.name);
     if (known != remembered_.end() && known->second.until > BootTime()) {
-      endpoints = known->second.endpoints;
-      co_return true;
+      co_return known->second.addresses;
     }
-    error_code not_numeric;
-    const asio::ip::address written = asio::ip::make_address(receiver.host, not_numeric);
-    Endpoints found;
-    if (!not_numeric) {
-      found.emplace_back(written, receiver.port);
+    Addresses found;
+    if (const std::optional<IpAddress> written = IpAddress::Parse(receiver.host)) {
+      found.push_back(*written);
     } else {
-      Resolver resolver(executor_);
-      const auto [error, results] = co_await resolver.async_resolve(
-          receiver.host, std::to_string(receiver.port), kAwaitTuple);
-      for (const auto& result : results) {
-        found.push_back(result.endpoint());
+      found = co_await names_.Find(receiver.host);
+    }
+    Addresses good;
+    for (const IpAddress& address : found) {
+      if (MayDial(receiver, guard_, address.text())) {
+        good.push_back(address);
       }
     }
-    for (const tcp::endpoint& endpoint : found) {
-      if (MayDial(receiver, guard_, endpoint.address().to_string())) {
-        endpoints.push_back(endpoint);
-      }
-    }
-    if (endpoints.empty()) {
+    if (good.empty()) {
       refused.result = found.empty() ? DeliverResult::kUnreachable : DeliverResult::kForbidden;
-      co_return false;
+      co_return good;
     }
-    remembered_[receiver.name] = {endpoints, BootTime() + kRemembered};
-    co_return true;
+    remembered_[receiver.name] = {good, BootTime() + kRemembered};
+    co_return good;
   }
 
   struct Remembered {
-    Endpoints endpoints;
+    Addresses addresses;
     Nanos until{0};
   };
-  const IoExecutor executor_;
-  ssl::context trust_;
+  const net::IoExecutor executor_;
+  NameLookup names_;
+  std::shared_ptr<ServerTrust> trust_;  // null: no receiver has TLS
   const std::vector<EgressReceiver>& receivers_;
   const AddressGuard& guard_;
   std::map<std::string, Remembered> remembered_;
@@ -314,7 +260,7 @@ uint32_t ParseRetryAfter(std::string_view text, int64_t now) {
 Result<std::unique_ptr<Dialer>> MakeDialer(net::Loop& loop,
                                            const std::vector<EgressReceiver>& receivers,
                                            const AddressGuard& guard) {
-  auto made = std::make_unique<BeastDialer>(loop, receivers, guard);
+  auto made = std::make_unique<ReceiverDialer>(loop, receivers, guard);
   TRY(made->Load());
   return std::unique_ptr<Dialer>(std::move(made));
 }

@@ -2,63 +2,22 @@
 #include "egress/upstream.h"
 
 #include <fmt/format.h>
-#include <openssl/x509v3.h>
+#include <openssl/x509_vfy.h>
 
-#include <algorithm>
-#include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 
-#include "egress/buffered_stream.h"
+#include "egress/connect.h"
+#include "egress/tls_stream.h"
 #include "egress/watchdog.h"
 #include "net/http_head.h"
 
 namespace coffer::egress {
 namespace {
 
-using net::error_code;
-using net::kAwaitTuple;
 using net::Task;
 using policy::IpAddress;
-using tcp = boost::asio::ip::tcp;
-using Endpoint = net::asio::generic::stream_protocol::endpoint;
 
-constexpr std::chrono::seconds kConnectTime{5};  // for one address
 constexpr std::chrono::seconds kHandshakeTime{10};
-constexpr size_t kMostAddresses = 4;  // that are tried; all are looked at
-constexpr unsigned char kOfferedProtocols[] = "\x08http/1.1";
-
-tcp::endpoint EndpointOf(const IpAddress& address, uint16_t port) {
-  if (address.is_v6()) {
-    net::asio::ip::address_v6::bytes_type bytes;
-    std::copy_n(address.data(), bytes.size(), bytes.begin());
-    return {net::asio::ip::address_v6(bytes), port};
-  }
-  net::asio::ip::address_v4::bytes_type bytes;
-  std::copy_n(address.data(), bytes.size(), bytes.begin());
-  return {net::asio::ip::address_v4(bytes), port};
-}
-
-// Set to talk to exactly this host, whose certificate must say so.
-UniqueSsl MakeClient(SSL_CTX* trust, const policy::HostName& host) {
-  UniqueSsl ssl(trust == nullptr ? nullptr : ::SSL_new(trust));
-  if (ssl == nullptr) {
-    return nullptr;
-  }
-  ::SSL_set_connect_state(ssl.get());
-  X509_VERIFY_PARAM* const verify = ::SSL_get0_param(ssl.get());
-  ::X509_VERIFY_PARAM_set_hostflags(verify, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-  bool set =
-      ::SSL_set_alpn_protos(ssl.get(), kOfferedProtocols, sizeof(kOfferedProtocols) - 1) == 0;
-  if (host.address()) {
-    set = set &&
-          ::X509_VERIFY_PARAM_set1_ip(verify, host.address()->data(), host.address()->size()) == 1;
-  } else {
-    set = set &&
-          ::X509_VERIFY_PARAM_set1_host(verify, host.text().data(), host.text().size()) == 1 &&
-          ::SSL_set_tlsext_host_name(ssl.get(), host.text().c_str()) == 1;
-  }
-  return set ? std::move(ssl) : nullptr;
-}
 
 }  // namespace
 
@@ -108,41 +67,23 @@ Task<Dialed> Upstream::Dial(const policy::HostName& host, uint16_t port) {
       co_return dialed;
     }
   }
-  dialed = co_await Connect(to, std::move(addresses));
+  dialed = co_await ConnectTo(to, std::move(addresses));
   co_return dialed;
 }
 
 // One of these addresses, which the caller has looked at.
-Task<Dialed> Upstream::Connect(const policy::HostAndPort& to, std::vector<IpAddress> addresses) {
+Task<Dialed> Upstream::ConnectTo(const policy::HostAndPort& to, std::vector<IpAddress> addresses) {
   Dialed dialed;
-  const policy::HostName& host = to.host;
-  const uint16_t port = to.port;
-  dialed.problem = addresses.empty() ? fmt::format("{} has no address", host.text()) : "";
-  for (size_t i = 0; i < addresses.size() && i < kMostAddresses; ++i) {
-    const tcp::endpoint endpoint = EndpointOf(addresses[i], port);
-    net::Socket socket(executor_);
-    error_code error;
-    socket.open(net::asio::generic::stream_protocol(endpoint.protocol()), error);
-    if (!error) {
-      Watchdog watchdog(executor_, [&socket] {
-        error_code ignored;
-        socket.close(ignored);
-      });
-      watchdog.Within(kConnectTime);
-      const auto [failed] = co_await socket.async_connect(Endpoint(endpoint), kAwaitTuple);
-      error = failed;
-      watchdog.Stop();
-    }
-    if (!error) {
-      socket.set_option(tcp::no_delay(true), error);
-      dialed.problem.clear();
-      dialed.stream = net::MakePlainStream(std::move(socket));
-      co_return dialed;
-    }
-    dialed.problem =
-        fmt::format("{}:{} cannot be reached: {}", host.text(), port,
-                    error == net::asio::error::operation_aborted ? "no answer" : error.message());
+  if (addresses.empty()) {
+    dialed.problem = fmt::format("{} has no address", to.host.text());
+    co_return dialed;
   }
+  Connected connected = co_await ConnectToOneOf(executor_, std::move(addresses), to.port);
+  if (connected.stream == nullptr) {
+    dialed.problem =
+        fmt::format("{}:{} cannot be reached: {}", to.host.text(), to.port, connected.problem);
+  }
+  dialed.stream = std::move(connected.stream);
   co_return dialed;
 }
 
@@ -150,7 +91,7 @@ Task<Dialed> Upstream::Connect(const policy::HostAndPort& to, std::vector<IpAddr
 Task<Dialed> Upstream::DialThroughProxy(const policy::HostAndPort& to) {
   const policy::HostAndPort proxy = *grants_.upstream_proxy;
   std::vector<IpAddress> addresses = co_await Resolve(proxy.host);
-  Dialed dialed = co_await Connect(proxy, std::move(addresses));
+  Dialed dialed = co_await ConnectTo(proxy, std::move(addresses));
   if (dialed.stream == nullptr) {
     dialed.problem = fmt::format("the upstream proxy: {}", dialed.problem);
     co_return dialed;
@@ -187,7 +128,7 @@ Task<Dialed> Upstream::DialTls(const policy::HostName& host, uint16_t port) {
   if (dialed.stream == nullptr) {
     co_return dialed;
   }
-  UniqueSsl ssl = trust_ == nullptr ? nullptr : MakeClient(trust_->context(), host);
+  UniqueSsl ssl = trust_ == nullptr ? nullptr : MakeTlsClient(trust_->context(), host.text());
   if (ssl == nullptr) {
     dialed.stream.reset();
     dialed.problem = "TLS cannot be set up";

@@ -14,7 +14,6 @@
 #include "base/result.h"
 #include "egress/address_guard.h"
 #include "egress/name_lookup.h"
-#include "egress/tls_stream.h"
 #include "egress/upstream_trust.h"
 #include "net/asio.h"
 #include "policy/egress_grants.h"
@@ -39,8 +38,8 @@ class Upstream {
   net::Task<Dialed> DialTls(const policy::HostName& host, uint16_t port);
 
  private:
-  net::Task<Dialed> Connect(const policy::HostAndPort& to,
-                            std::vector<policy::IpAddress> addresses);
+  net::Task<Dialed> ConnectTo(const policy::HostAndPort& to,
+                              std::vector<policy::IpAddress> addresses);
   net::Task<Dialed> DialThroughProxy(const policy::HostAndPort& to);
   net::Task<std::vector<policy::IpAddress>> Resolve(const policy::HostName& host);
 
