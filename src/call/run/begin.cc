@@ -20,12 +20,8 @@ bool BeginsAhead(const RunRequest& request) {
 Status Begin(const RunRequest& request, Begun& begun) {
   ::sigprocmask(SIG_BLOCK, nullptr, &begun.mask);
   TRY_ASSIGN(begun.signals, CatchSignals());
-  Launched& launched = begun.launched;
-  launched.plan = std::make_unique<isolation::BoundaryPlan>(BeginPlan(request));
   const Prepared nothing;  // no mounts
-  TRY(ProbeCgroup(request, nothing, begun.cgroups, launched));
-  TRY(MakeCgroup(request, nothing, begun.cgroups, launched));
-  return SpawnInitAndEgress(request, launched);
+  return BeginBoundary(request, nothing, policy::Level::kContainer, begun.cgroups, begun.launched);
 }
 
 // As if it had never begun: signals that wait are delivered.

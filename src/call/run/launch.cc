@@ -17,6 +17,7 @@
 #include "call/run/launch_egress.h"
 #include "call/run/launch_filter.h"
 #include "call/run/launch_layers.h"
+#include "call/run/launch_terms.h"
 #include "call/run/launch_tools.h"
 #include "call/run/launch_trust.h"
 #include "call/run/process_paths.h"
@@ -116,14 +117,8 @@ Status CompletePlan(const RunRequest& request, const Prepared& prepared,
 
 // The whole plan at the process level, where the call works in a scratch directory of the host.
 Result<isolation::BoundaryPlan> ComposeInScratch(const RunRequest& request,
-                                                 const Prepared& prepared, Launched& launched,
-                                                 isolation::Call& call) {
-  if (request.envelope.tty) {
-    return Refused("policy.tty", "a terminal of its own needs --level container");
-  }
+                                                 const Prepared& prepared, Launched& launched) {
   TRY_ASSIGN(launched.scratch, Scratch::Make(prepared.inputs));
-  MoveToScratch(launched.scratch.path(), call);
-  UseHostPath(prepared.runtime.set, call);
   TRY(isolation::AdoptOrphans());
   TRY_ASSIGN(isolation::BoundaryPlan plan,
              isolation::ComposeProcess(request.envelope, prepared.runtime, prepared.mounts,
@@ -132,7 +127,6 @@ Result<isolation::BoundaryPlan> ComposeInScratch(const RunRequest& request,
   return plan;
 }
 
-// Looks at the parked boundary from outside: it has the layers it was given, and those that the floor demands.
 // True if the call may write something of the host where the kernel does not keep it to its caps.
 bool WritesWithoutQuota(const Prepared& prepared, const Launched& launched) {
   return std::any_of(prepared.mounts.begin(), prepared.mounts.end(),
@@ -143,6 +137,7 @@ bool WritesWithoutQuota(const Prepared& prepared, const Launched& launched) {
                      [](const limits::DiskWatch& disk) { return !disk.enforced(); });
 }
 
+// Looks at the parked boundary from outside: it has the layers it was given, and those that the floor demands.
 Status ProbeBoundary(const RunRequest& request, const Prepared& prepared, Launched& launched) {
   const isolation::ProbeExpectations expected{
       launched.cgroup.name(), launched.cgroup.layers(), request.envelope.limits.disk,
@@ -153,8 +148,7 @@ Status ProbeBoundary(const RunRequest& request, const Prepared& prepared, Launch
   return CheckFloor(request, launched);
 }
 
-}  // namespace
-
+// The first half of a container's plan.
 isolation::BoundaryPlan BeginPlan(const RunRequest& request) {
   isolation::BoundaryPlan plan = isolation::BeginContainer(request.envelope, ::geteuid() == 0);
   if (request.tools_server != nullptr) {
@@ -186,65 +180,53 @@ Status SpawnInitAndEgress(const RunRequest& request, Launched& launched) {
   return {};
 }
 
+}  // namespace
+
+// On v2 init is born in its cgroup, and this process may just have moved into a leaf, where a child from before would stand in
+// the way. So the cgroup comes first, then the server of tools, then init.
+Status BeginBoundary(const RunRequest& request, const Prepared& prepared, policy::Level level,
+                     Cgroups& cgroups, Launched& launched) {
+  if (level == policy::Level::kContainer) {
+    launched.plan = std::make_unique<isolation::BoundaryPlan>(BeginPlan(request));
+  } else {
+    TRY_ASSIGN(isolation::BoundaryPlan plan, ComposeInScratch(request, prepared, launched));
+    launched.plan = std::make_unique<isolation::BoundaryPlan>(std::move(plan));
+  }
+  TRY(ProbeCgroup(request, prepared, cgroups, launched));
+  TRY(MakeCgroup(request, prepared, cgroups, launched));
+  if (request.tools_server != nullptr) {
+    TRY(request.tools_server->Start());
+  }
+  return SpawnInitAndEgress(request, launched);
+}
+
 Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
                         const LaunchOptions& options, Begun* begun) {
+  TRY(CheckTerms(request, options.level));
   Launched launched = begun != nullptr ? std::move(begun->launched) : Launched();
   Cgroups cgroups = begun != nullptr ? std::move(begun->cgroups) : Cgroups();
   const bool privileged = ::geteuid() == 0;
   const bool container = options.level == policy::Level::kContainer;
-  isolation::Call call = prepared.call;
-  if (!container && !request.publish.empty()) {
-    return Refused("policy.publish", "--publish needs the container level",
-                   "leave out --level process; `coffer doctor` says what this host lacks");
-  }
   const bool has_egress = !request.egress.empty();
-  if (!container && has_egress) {
-    return Refused("policy.egress", "network needs the container level",
-                   "leave out --level process (in a manifest: isolation.level = \"container\"); "
-                   "`coffer doctor` says what this host lacks");
-  }
-  if (request.egress.hold && request.access == nullptr) {
-    return Refused("policy.egress", "--hold is for coffer run at a terminal",
-                   "name the hosts instead: --allow HOST");
-  }
-  if (PortSocketsOf(request) > isolation::kMostPortSockets) {
-    return Refused("policy.egress", "network beside that many ports of a session",
-                   "leave out --publish, or end processes of the session");
-  }
-  if (request.tools_server != nullptr) {
-    TRY(CheckTools(request, options.level));
-    SetToolsVariable(call);
-  }
-  if (!container && request.envelope.overlay) {
-    return Refused("policy.overlay", "--ro-overlay (files.overlay) needs the container level",
-                   "leave out --level process; `coffer doctor` says what this host lacks");
+  isolation::Call call = prepared.call;
+
+  // The first half of its plan, its cgroup, init and its user.
+  if (begun == nullptr) {
+    TRY(BeginBoundary(request, prepared, options.level, cgroups, launched));
   }
 
-  // The plan, complete.
-  if (!container) {
-    TRY_ASSIGN(isolation::BoundaryPlan plan, ComposeInScratch(request, prepared, launched, call));
-    launched.plan = std::make_unique<isolation::BoundaryPlan>(std::move(plan));
-  } else {
-    if (begun == nullptr) {
-      launched.plan = std::make_unique<isolation::BoundaryPlan>(BeginPlan(request));
-    }
+  // The rest of the plan.
+  if (container) {
     TRY(CompletePlan(request, prepared, *launched.plan));
+  } else {
+    MoveToScratch(launched.scratch.path(), call);
+    UseHostPath(prepared.runtime.set, call);
   }
-  if (begun == nullptr) {
-    TRY(ProbeCgroup(request, prepared, cgroups, launched));
+  if (request.tools_server != nullptr) {
+    SetToolsVariable(call);
   }
   TRY(ChooseFilter(request, prepared, options.level, launched));
   launched.promised = PromisedLayers(options.level, !prepared.mounts.empty());
-
-  // Its cgroup, before the clone: on v2 init is born in it. Then, because on v2 we may just have moved into a leaf, and a
-  // child from before would stand in its way, other processes of ours. Then init and its user.
-  if (begun == nullptr) {
-    TRY(MakeCgroup(request, prepared, cgroups, launched));
-    if (request.tools_server != nullptr) {
-      TRY(request.tools_server->Start());
-    }
-    TRY(SpawnInitAndEgress(request, launched));
-  }
 
   // What it gets from us.
   isolation::Boundary& boundary = *launched.boundary;

@@ -38,6 +38,7 @@ struct Launched {
 };
 
 struct Begun;
+struct Cgroups;
 
 struct LaunchOptions {
   policy::Level level = policy::Level::kContainer;  // never kAuto
@@ -50,9 +51,9 @@ struct LaunchOptions {
 Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
                         const LaunchOptions& options, Begun* begun);
 
-// The steps that can be taken before the command is known: the first half of a container's plan, and init with its user, and with the
-// egress process of a call that has network.
-isolation::BoundaryPlan BeginPlan(const RunRequest& request);
-Status SpawnInitAndEgress(const RunRequest& request, Launched& launched);
+// The steps that can be taken before a container's command is known: the first half of the plan (at the process level all of
+// it), the cgroup, and init with its user and the egress process of a call that has network.
+Status BeginBoundary(const RunRequest& request, const Prepared& prepared, policy::Level level,
+                     Cgroups& cgroups, Launched& launched);
 
 }  // namespace coffer::call
