@@ -167,7 +167,8 @@ if [ $write = yes ]; then
   { sed '/^<!-- programs -->$/q' docs/COMPATIBILITY.md
     echo
     echo "$passed of $total runs pass, and $excepted more fail for a reason that the table names; $missing entries need a program that"
-    echo "was not installed. As ${who[*]}, each without a mount and with one, in this order."
+    echo "was not installed. Host: $(uname -m). Each program runs as ${who[0]}${who[1]:+ and as an ordinary user}, each time without a mount and"
+    echo "with one. A cell with several words has one word for each of these runs: ${who[0]} without a mount, ${who[0]} with one${who[1]:+, user without, user with}."
     echo
     echo "| program | works | why not |"
     echo "|---|---|---|"

@@ -18,6 +18,7 @@ import argparse
 import json
 import os
 import pathlib
+import platform
 import re
 import subprocess
 import sys
@@ -182,7 +183,7 @@ def write_page(all_results):
     lines = []
     for who, result in all_results.items():
         outside, inside, classes, silent = summary(result)
-        lines += [f"As {who}: {inside} of {outside} tests that pass outside pass inside, **{percent(inside, outside):.2f} %** "
+        lines += [f"As {who}, on {platform.machine()}: {inside} of {outside} tests that pass outside pass inside, **{percent(inside, outside):.2f} %** "
                   f"({len(result['modules'])} of {result['listed']} modules of {result['python']}; "
                   f"{len(silent)} of them have no test that passes outside, offline).", ""]
         if NEEDS_ROOT in classes:

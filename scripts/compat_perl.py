@@ -15,6 +15,7 @@ import glob
 import json
 import os
 import pathlib
+import platform
 import re
 import shutil
 import subprocess
@@ -79,7 +80,7 @@ def write_page(results):
         inside = sum(record["inside"] for record in result.values())
         lost = sorted((record["outside"] - record["inside"], name) for name, record in result.items())
         names = ", ".join(f"`{name}` ({count})" for count, name in reversed(lost) if count)
-        lines += [f"As {who}: {inside} of {outside} tests in {len(result)} files that pass outside pass inside, "
+        lines += [f"As {who}, on {platform.machine()}: {inside} of {outside} tests in {len(result)} files that pass outside pass inside, "
                   f"**{percent(inside, outside):.2f} %**. Lost in: {names or 'none'}.", ""]
     put_into_page("perl", lines)
 
