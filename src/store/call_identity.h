@@ -24,7 +24,7 @@ struct CallIdentity {
   std::string tool;
   std::string trace_id;     // W3C trace context, 32 hexadecimal digits; empty: none
   std::string parent_span;  // of the same, 16; the store does not keep it
-  std::string reason;       // what the agent says it is for (policy/reason.h): believed by nothing
+  std::string reason;       // what the agent says it is for (policy/reason.h); it decides nothing
   bool operator==(const CallIdentity&) const = default;
 };
 
