@@ -104,7 +104,7 @@ class Ladder {
   std::string TranscriptOf(const ReadyCall& call, const Collected& collected) const;
   // What the parent of a call has, as far as it is known here.
   Result<policy::Envelope> ParentEnvelope(const ToolRequest& request);
-  // A call that a call makes has at most what its maker has.
+  // A call that a call makes has at most what the outer call has.
   Status NarrowToParent(const ToolRequest& request, RunRequest& run);
 
   Recorder& recorder_;

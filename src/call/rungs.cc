@@ -267,7 +267,7 @@ std::optional<ToolReply> Ladder::Decide(Asked& asked) {
   if (!call.run.tools.empty() && !options_.offers_tools) {
     return Refuse(
         Ending::kRefused, call.receipt, ToolRefusal::kDenied,
-        Refused("policy.calls", "nothing here serves the tools of [calls] inside a call"));
+        Refused("policy.calls", "this program does not serve the tools of [calls] inside a call"));
   }
   asked.envelope = policy::CanonicalForm(call.run.envelope);
   call.receipt.envelope_id = HashOf(asked.envelope);
@@ -349,7 +349,7 @@ Result<policy::Envelope> Ladder::ParentEnvelope(const ToolRequest& request) {
   const std::lock_guard lock(mutex_);
   const auto found = running_.find(call_id);
   if (found == running_.end()) {
-    return Refused("policy.parent", "the parent call does not run here");
+    return Refused("policy.parent", "the parent call is not running here");
   }
   return found->second;
 }
@@ -363,8 +363,8 @@ Status Ladder::NarrowToParent(const ToolRequest& request, RunRequest& run) {
                    fmt::format("the call that makes this one does not have what the tool mounts at "
                                "{}",
                                Printable(fmt::format("{}", fmt::join(lost, ", ")))),
-                   "a call from a call has at most what its maker has: give the directory to the "
-                   "maker too");
+                   "a call from a call has at most what the outer call has: mount the directory "
+                   "there too");
   }
   if (narrowed.network.empty() && !run.envelope.network.empty()) {
     return Refused("policy.narrow",

@@ -66,8 +66,8 @@ std::string KeyWords(const call::VerbFlags& flags, const std::string& directory,
     return fmt::format("      the key is {}, from {}\n", key_id, Printable(flags.Value("--key")));
   }
   return fmt::format(
-      "      the key is {}, from {}/key.pub, beside the log: who can change both can make any log "
-      "look good.\n      Keep a copy of the key elsewhere, and give it with --key FILE\n",
+      "      the key is {}, from {}/key.pub, beside the log: a user who can change both can make "
+      "any log look good.\n      Keep a copy of the key elsewhere, and give it with --key FILE\n",
       key_id, Printable(directory));
 }
 

@@ -216,7 +216,7 @@ void CallsInside::Start(Waiting taken) {
   if (!ways_.begin(std::move(call))) {
     running_.erase(frame.number);
     budget_.End(std::to_string(frame.number), Nanos(0));
-    Refuse(frame.number, "too much is asked of this host; send it again later");
+    Refuse(frame.number, "too many calls wait on this host; send it again later");
   }
 }
 

@@ -108,7 +108,7 @@ gateway::Refusal BrokenRecord(const std::string& call_id) {
   gateway::Refusal refusal;
   refusal.kind = RefusalKind::kInternal;
   refusal.code = call::kRecordBroken;
-  refusal.message = "what is stored of this call is not what was sealed, so nothing of it is told";
+  refusal.message = "the stored data of this call differs from what was sealed, so it is not shown";
   refusal.hint = "the operator can look with `coffer audit verify`";
   refusal.call_id = call_id;
   return refusal;

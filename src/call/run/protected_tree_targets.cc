@@ -35,7 +35,7 @@ Status ProtectedTree::ProtectTarget(const FoundName& link) {
   }
   if (target.path.empty()) {
     return Refused("policy.project.link",
-                   fmt::format("{} leads to the project itself, where all is writable",
+                   fmt::format("{} leads to the project itself, where every file is writable",
                                Printable(root_.path + "/" + link.path)),
                    "remove the link");
   }

@@ -65,7 +65,7 @@ Status Serve(const std::string& sessions, const WardenMessage& message) {
   }
   if (!IsSessionId(id) ||
       (open && (message.size < kSmallestVolume || message.size > kLargestVolume))) {
-    return Refused("policy.request", "this is no volume of a session");
+    return Refused("policy.request", "this is not a volume of a session");
   }
   TRY_ASSIGN(const UniqueFd images, OpenImages(sessions));
   TRY_ASSIGN(const UniqueFd mounts, sys::OpenNoLinks(AT_FDCWD, sessions, O_RDONLY | O_DIRECTORY));

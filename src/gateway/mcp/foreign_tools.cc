@@ -106,7 +106,7 @@ struct Reader {
     std::string text = fmt::format("A tool of the MCP server {}, which runs in a sandbox and {}",
                                    server.tool.name, boundary);
     if (said != given.end() && said->is_string()) {
-      text += "\nThe server describes it in these words, which nobody has checked:\n\n" +
+      text += "\nThe server describes it in these words, which Cofferdam has not checked:\n\n" +
               VisibleText(said->get_ref<const std::string&>(), kMostToolDescription);
     }
     return text;
