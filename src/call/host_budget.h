@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What all boundaries of this host may take together, and how much of it one tenant: number, memory, processors.
+// Bounds the number, memory and processors of all boundaries of this host together, and of each tenant's.
 //
 // A call counts with the memory that its envelope allows, not with what it uses, and as one of so many per processor,
 // from before it is admitted until its record is written. So the sum of what was promised never passes what the host has, and

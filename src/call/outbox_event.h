@@ -17,10 +17,10 @@
 
 namespace coffer::call {
 
-// Who is told of an event ("call.finished", "switch.on"), by their names in the outbox. Asked from any thread.
+// The receivers of an event ("call.finished", "switch.on"), by their names in the outbox. Called from any thread.
 using Receivers = std::function<std::vector<std::string>(std::string_view event)>;
 
-// Those whom the daemon of this state directory tells (store/receivers.h); none, where there never was one.
+// The receivers of this state directory's daemon (store/receivers.h); none if it never had a daemon.
 Result<Receivers> KnownReceivers(store::Store& store);
 
 // Details are words and numbers.

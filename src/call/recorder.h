@@ -60,9 +60,9 @@ class Recorder {
   store::Store& store() { return store_; }
   audit::Log& log() { return log_; }
 
-  // No receiver is told of anything, unless set before the first call.
+  // Without receivers the outbox gets no event. Set before the first call.
   void SetReceivers(Receivers receivers) { events_.Receive(std::move(receivers)); }
-  // Those whom the daemon of this state directory tells: it sends what is left for it here.
+  // The receivers of this state directory's daemon, which sends what this process leaves in the outbox.
   Status UseKnownReceivers();
 
   // What the call is allowed, in canonical form, so that it can be had by the receipt's hashes later.
@@ -80,10 +80,10 @@ class Recorder {
   // (kRateLimited) share theirs (refusal_flood.h), and an event `refusals.counted` of the log says how many did.
   Status Refuse(const store::AdmitRequest& request, audit::Receipt receipt, ToolReply& reply);
 
-  // What an operator is about to do, or did. Details are short words.
+  // An operator's action, before or after it. Details are short words.
   using Detail = std::map<std::string, std::string>;
   Status Event(const std::string& tenant, std::string_view name, const Detail& detail);
-  // What has happened already, whether it can be recorded or not: if not, it is kept for later.
+  // An event that has happened already. If it cannot be recorded now, it is kept for later.
   Status Happened(const std::string& tenant, std::string_view name, const Detail& detail);
 
   // Receipts of calls whose process died.
@@ -98,7 +98,7 @@ class Recorder {
   // once. The number of bodies.
   Result<uint64_t> PruneToSize(const store::TenantId& tenant, uint64_t bytes);
 
-  // What is still to be written; for a timer.
+  // Writes the receipts and events that are kept; for a timer.
   Status WritePending();
   size_t pending() const;
   // Receipts of calls that could not be written and were too many to be kept. The log says so when it can be written again;
@@ -133,7 +133,7 @@ class Recorder {
   store::Store& store_;
   audit::Log& log_;
   const size_t most_unwritten_;
-  const std::string fingerprint_key_;  // only who has the log's key can make it
+  const std::string fingerprint_key_;  // derived from the log's key
   Events events_;
   std::function<void(const audit::Receipt&)> told_;
   mutable std::mutex mutex_;  // of what follows

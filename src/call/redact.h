@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What was given with a request is taken out of the sentences that refuse it, before they are recorded or answered.
+// Removes arguments and paths of a request from the sentences that refuse it, before they are recorded or answered.
 //
 // A refusal names what it refuses ("../x leaves its directory"), and a path or an argument may be anything, a secret
 // included. The record shows arguments redacted (`args_redacted`), so it must not show them in the reason either. The

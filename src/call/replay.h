@@ -9,7 +9,7 @@
 
 namespace coffer::call {
 
-// The call is never run again: not if its end was not seen, and not if what is stored of it is not what was sealed.
+// The call is never run again, also if its end was not seen or its stored data differs from what was sealed.
 ToolReply Replay(Recorder& recorder, const ToolRequest& request, const store::Admission& admission);
 
 }  // namespace coffer::call

@@ -56,8 +56,8 @@ class RunRecord : public RunJournal {
   size_t reads() const override;
   void Streams(std::string in, std::string out, std::string err) override;
 
-  // Whatever came of it. The reply gets the sealed receipt. An Error: it could not be written, and the next process that opens the state
-  // directory next ends it as unknown if it had started.
+  // For every outcome. The reply gets the sealed receipt. An Error: the receipt could not be written. The next process
+  // that opens the state directory ends the call as unknown if it had started.
   Status End(const RunOutcome& outcome, ToolReply& reply);
 
  private:

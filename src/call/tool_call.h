@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A call of a declared tool: what was asked, by whom, and what is answered.
+// A call of a declared tool: the request, the identity of the caller, and the answer.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What becomes of the files in a call's workspace, before that is removed: exports go into the receipt and the report, and the
-// caller is told of files that were most likely meant for another place.
+// Handles the files in a call's workspace before it is removed: exports go into the receipt and the report, and a note
+// tells the caller of files that were most likely meant for another place.
 #pragma once
 
 #include "call/run/launch.h"

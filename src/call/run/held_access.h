@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Access that a call asks for while it runs: hears of it from the egress process, has it decided, says the decision, and
-// writes all of it down for the receipt.
+// Access that a call asks for while it runs. The supervisor reads the requests of the egress process, passes them to
+// the decider, sends the decision back, and lists requests and decisions in the receipt.
 //
 // The process that asks parses bytes of the payload, so what it says is hostile: names are printed only as printable text,
 // and no more is kept than kMostListed requests. A decision goes back for a request that is open; the process itself gives
@@ -24,12 +24,12 @@ struct AccessAnswer {
   std::string by;  // who decided, for the receipt
 };
 
-// Who decides: a person at the terminal, or the operators of a daemon. Nothing in it waits.
+// The decider: a person at the terminal, or the operators of a daemon. No method waits.
 class AccessDecider {
  public:
   virtual ~AccessDecider() = default;
   virtual void Ask(const egress::AccessNotice& asked) = 0;
-  // No answer is wanted any more.
+  // The call no longer waits for the answer.
   virtual void Withdraw(const egress::AccessNotice& over) = 0;
   // Readable when an answer may have come; -1: none can come.
   virtual int fd() const = 0;

@@ -16,7 +16,8 @@ struct Cgroups {
   std::vector<isolation::Rlimit> rlimits;  // what they are depends on what cgroups can do
 };
 
-// What the host offers, and the rlimits that follow. Tells `launched` why something is missing.
+// Finds the cgroup controllers of the host, and sets the rlimits that stand in for missing ones. `launched` gets the
+// reasons.
 Status ProbeCgroup(const RunRequest& request, const Prepared& prepared, Cgroups& cgroups,
                    Launched& launched);
 

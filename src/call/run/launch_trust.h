@@ -18,7 +18,7 @@
 
 namespace coffer::call {
 
-// What is not known when the rest is.
+// The CA, which is known later than the rest.
 struct TrustEnd {
   bool awaited = false;  // the certificate of the boundary's authority is put behind the others
   bool java = false;     // and in the store for Java

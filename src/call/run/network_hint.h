@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What to tell a caller whose program failed because it has no network. A program says "could not resolve host" then, or nothing.
+// The hint for a caller whose program failed because it has no network. Such a program prints "could not resolve host",
+// or nothing.
 //
-// A boundary without hosts to reach has no name server, so looking up a name leaves no trace. What the caller wrote tells more:
-// a URL in the command names the host that would have to be allowed. This decides about nothing but the words.
+// A boundary without hosts to reach has no name server, so looking up a name leaves no trace. What the caller wrote
+// tells more: a URL in the command names the host to allow. This changes the hint only, not the call.
 #pragma once
 
 #include <optional>

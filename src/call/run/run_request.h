@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `coffer run` was asked to do, after its flags were read and before anything was opened.
+// The request of `coffer run`, after its flags were read and before anything was opened.
 #pragma once
 
 #include <string>

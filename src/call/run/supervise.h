@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The watch rung: from the start of the payload until nothing of it is left.
+// The watch rung: from the start of the payload until its last process has ended.
 //
 // One loop, one thread: carries stdio, answers refused system calls, forwards signals, and kills at the first breach
-// of a cap. It returns only when init is reaped, so a kill is confirmed before anybody hears of it. Nothing in the
+// of a cap. It returns only when init is reaped, so a kill is confirmed before the caller hears of it. Nothing in the
 // loop blocks but poll, so no reader and no payload can keep it from its deadlines.
 #pragma once
 

@@ -2,14 +2,14 @@
 //
 // Whether the warden launches what the gateway asks for.
 //
-// The gateway may have been broken into, so its word counts for nothing but arguments. A request is launched only if a
+// The gateway may have been broken into, so the warden takes only arguments from it. A request is launched only if a
 // manifest allows it: it names an entry of the table, and its command, variables, mounts, runtimes, level, limits and
 // system calls are those of the entry or less. The ceilings of the operator hold beside that. What an earlier manifest
 // allowed does not count. Every mount is opened here once more, by the rules of the one door
 // (isolation/host_path.h), and must not show what Cofferdam itself relies on.
 //
-// Not checked: whether the arguments fit the tool's schema, and whose session or tenant it is. For these there is only
-// the gateway's word; the worst case is a call of a declared tool with arguments of the gateway's choice.
+// Not checked: whether the arguments fit the tool's schema, and whose session or tenant it is. The warden cannot know
+// these. The worst case is a call of a declared tool with arguments of the gateway's choice.
 #pragma once
 
 #include <string>

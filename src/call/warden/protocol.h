@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the gateway and the monitor send to the warden: fixed-size messages on seqpacket sockets that were made before any
-// role dropped a privilege. Descriptors travel with them; what varies in size is in a sealed memfd (call/warden/wire.h).
+// The messages of the gateway and the monitor to the warden. They have a fixed size and go over seqpacket sockets that
+// were made before any role dropped a privilege. Descriptors travel with them; data of variable size is in a sealed
+// memfd (call/warden/wire.h).
 //
 // Each launched call has a socket of its own for its report: one stream of bytes, then the end. Its runner writes it; the
 // warden does so for a call that gets no runner, without ever waiting. An end without a report means that the runner
@@ -30,7 +31,7 @@ enum class WardenVerb : uint32_t {
   kSignal = 6,  // `size` is the number of a signal for what the call runs
 };
 
-// Who may send what: the gateway launches, kills and asks for volumes, the monitor hands over tables.
+// The verbs of each peer: the gateway launches, kills and asks for volumes, the monitor hands over tables.
 enum class WardenPeer : uint8_t { kGateway, kMonitor };
 
 struct WardenMessage {

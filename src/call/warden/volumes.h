@@ -4,8 +4,8 @@
 //
 // The gateway names a session and a size. It chooses neither the image nor where it is mounted: that is `volumes`
 // beside the directory of sessions, which must be root's alone, and the session's directory, which must be a real
-// directory and not a link. What is mounted was made by mke2fs just before, or by an earlier request. A gateway that is broken into can so
-// fill the disk up to the ceilings below, and end sessions, which it owns anyway.
+// directory and not a link. The image was made by mke2fs just before, or by an earlier request. A gateway
+// that is broken into can fill the disk up to the ceilings below, and end sessions, which it owns anyway.
 #pragma once
 
 #include <cstdint>
