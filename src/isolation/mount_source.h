@@ -3,8 +3,8 @@
 // Detached mount trees of host paths, made by a privileged supervisor and moved into place by the child.
 //
 // Id-mapped (Linux 5.12): inside, what belongs to the directory's owner belongs to the boundary's user, and what the
-// boundary writes belongs to the directory's owner on disk; everybody else's files belong to nobody. An ordinary user
-// needs none of this: its boundary has its own uid.
+// boundary writes belongs to the directory's owner on disk; files of other users belong to the overflow uid. An
+// ordinary user needs none of this: its boundary has its own uid.
 #pragma once
 
 #include "base/result.h"

@@ -13,7 +13,7 @@ namespace coffer::isolation {
 // `answer` is clone's, below zero.
 Error ExplainClone(long answer);
 
-// The report is init's word and may make no sense.
+// The report comes from init, which may have been broken into, so every field may be wrong.
 Error ExplainSetup(const ChildReport& report, const BoundaryPlan& plan);
 
 }  // namespace coffer::isolation

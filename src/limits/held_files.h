@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the processes of a boundary keep alive without a name: files that were deleted, or never had a name (memfd,
-// O_TMPFILE), and bytes in the queues of pipes and sockets. No directory shows them, so the holders are asked:
+// Files that the processes of a boundary keep alive without a name: files that were deleted, or never had a name
+// (memfd, O_TMPFILE), and bytes in the queues of pipes and sockets. No directory shows them, so the holders are asked:
 //
 //   open        the descriptors of every thread: a thread may have a table of its own, and may outlive its leader
 //   mapped      /proc/PID/maps; the size is read through map_files as root, and is unknown to an ordinary user

@@ -48,10 +48,10 @@ long EnforceNoNewPrivs();
 // Plain personality, a name of its own, dies with the supervisor.
 long EnforceInitPosture();
 
-// 1 if the canary cannot be opened, 0 if it can: then Landlock is not there, whatever the calls said.
+// 1 if the canary cannot be opened. 0 if it can: Landlock is not active then, even if its system calls succeeded.
 long ProbeLandlock(const char* canary);
 
-// No ptrace, no core, and /proc/1 belongs to nobody inside. The last thing before the payload exists.
+// No ptrace, no core, and no user inside owns /proc/1. The last step before the payload is started.
 long EnforceNotDumpable();
 
 }  // namespace coffer::isolation

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What passes between init and its supervisor while they share a descriptor table: words over the control socket, the
-// boundary's terminal, and at the end the table itself. After clone: no heap, no locks. Each function returns a negative
-// errno where it failed.
+// Messages between init and its supervisor while they share a descriptor table: bytes over the control socket, the
+// boundary's terminal, and at the end the table itself. After clone: no heap, no locks. Each function returns a
+// negative errno where it failed.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,7 @@ namespace coffer::isolation {
 inline constexpr int kControlFd = 3;
 inline constexpr int kExtraFd = 4;
 
-// What becomes of the boundary when the supervisor dies.
+// How the boundary ends when the supervisor dies.
 enum class InitEnding {
   kDie,           // init dies, and the pid namespace with it
   kKillReach,     // init kills whatever kill(-1) reaches from inside
