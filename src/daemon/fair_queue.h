@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whose work is done next, and how much memory each tenant may hold: one queue for each key, served in turn.
+// Decides which tenant's work is done next, and how much memory each tenant may hold: one queue for each key, served in
+// turn.
 //
 // The tenant goes next whose tasks have used the least CPU time, and within a tenant its keys take turns. So a tenant that
 // asks ten thousand times, or for what is expensive, waits behind itself. A tenant that comes back after a pause starts where

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a role of the daemon gives up before it looks at anything from outside.
+// Drops the privileges of a role of the daemon before it reads anything from outside.
 //
 // The gateway, the egress role and the compiler of manifests lose every privilege: an unprivileged uid of their own (if we are root), no group, no
 // capability in any set, no_new_privs, not dumpable, and a filter that refuses new programs, listening, and everything

@@ -183,7 +183,7 @@ class DaemonService : public gateway::Service {
                 Nanos cpu_used);
   void End(const std::string& call_id);
   void KeepRecent(const std::string& call_id, const std::shared_ptr<EventLog>& log);
-  // Kills a call that runs. `why` is what its receipt says; the first reason stays.
+  // Kills a call that runs. `why` goes into its receipt; the first reason stays.
   void Stop(const std::string& call_id, const Error& why);
   void StopWhere(const std::function<bool(const call::ReadyCall&)>& stopped, const Error& why);
   void Tick();
@@ -223,7 +223,7 @@ class DaemonService : public gateway::Service {
   SessionProcesses processes_;
   std::map<uint64_t, std::shared_ptr<void>> followers_;  // clients that wait for more of a log
   uint64_t next_follower_ = 0;
-  // What recently ended calls said, for watchers that come late.
+  // Events of calls that ended recently, for watchers that come late.
   std::deque<std::pair<std::string, std::shared_ptr<EventLog>>> recent_;
   std::shared_ptr<EventRoom> event_room_ = std::make_shared<EventRoom>();
   // Of keys that were good before, by their hash: only for whose turn it is, never for what they may.

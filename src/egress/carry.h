@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bytes that nothing is looked for in: both ways between two sides, until they have ended.
+// Carries bytes between two sides without parsing them, both ways, until they have ended.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What servers are verified against: the certificates that this host trusts, and those of the operator or of --upstream-ca.
+// The certificates that servers are verified with: those that this host trusts, and those of the operator or
+// --upstream-ca.
 //
 // It holds no session and nothing of a call, so calls may share it. The host's list is read once; a process that keeps it
 // for long does not see that the host changed it. Most calls judge no request and need none of it.

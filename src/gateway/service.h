@@ -51,7 +51,8 @@ struct Identity {
       0};  // of a token, wall time; 0: an API key, whose expiry the service knows, or never
 };
 
-// What a client showed. Exactly one of the first three is set; a unix socket without a bearer token shows its peer.
+// The credential of a client. Exactly one of the first three is set; a unix socket without a bearer token shows its
+// peer.
 struct Credential {
   std::string bearer;  // an API key, as sent (not a JWT)
   std::optional<Identity>
@@ -287,7 +288,7 @@ struct KeyRequest {
   std::optional<std::chrono::seconds> expires_in;
 };
 
-// What becomes of the calls that a revoked key has made and that still run.
+// Whether calls that a revoked key has made go on or are killed.
 enum class RevokedCalls { kEnd, kKeepRunning };
 
 struct KeyView {
@@ -307,7 +308,7 @@ struct NewKey {
   std::string secret;  // shown once
 };
 
-// A kill switch: what it names does not run, and what runs of it is killed.
+// A kill switch: calls of the tool, agent, session or tenant that it names are refused, and running ones are killed.
 struct SwitchTarget {
   enum class Scope { kTool, kAgent, kSession, kTenant };
   Scope scope = Scope::kTool;
@@ -350,8 +351,8 @@ struct AuditView {
   Nanos requested_at{0};
   Nanos finished_at{0};               // 0: not yet
   std::optional<uint64_t> log_index;  // of its receipt
-  // "good": what stands here is what was sealed. "open": the call has not ended, and nothing is sealed. "broken": the store
-  // does not say what was sealed, and nothing is shown but that the call is there.
+  // "good": the view equals what was sealed. "open": the call has not ended, and nothing is sealed. "broken": the store
+  // differs from what was sealed, and only the call's existence is shown.
   std::string seal = "open";
 };
 

@@ -89,7 +89,7 @@ class AcceptThread {
   // Answers one request of `bytes`; false if that is for the loop.
   bool AnswerHealth(Place place, std::string_view bytes, bool* keep);
   void HandOverOldest();
-  // `bytes`: what it has sent so far, if that was looked at.
+  // `bytes`: the bytes that the client has sent so far, if they were read.
   void Pass(Place place, std::string_view bytes = {});
   void Enter(Newcomer newcomer);
   void TurnAway(const Newcomer& newcomer, std::string why);

@@ -3,10 +3,10 @@
 // How fast new connections of one peer reach the loop: a burst at once, the rest at a steady rate. A peer here is a known
 // tenant, wherever its clients are, or all others at an address (known_tenants.h).
 //
-// A connection costs the loop a tenth of a millisecond before anybody knows whose it is, so that no turn of a tenant can
-// account for it. A peer that opens thousands a second would have the loop, and a core, for itself. Here such a peer waits
-// behind itself: its connections are held, oldest first, and a held connection whose client leaves costs nothing more. A
-// client that keeps its connection open never notices. Not thread-safe: the accepting thread owns it.
+// A connection costs the loop a tenth of a millisecond before its tenant is known, so that cost counts in no tenant's
+// turn. A peer that opens thousands a second would take all of the loop, and a core. Here such a peer delays only its
+// own connections: its connections are held, oldest first, and a held connection whose client leaves costs nothing
+// more. A client that keeps its connection open never notices. Not thread-safe: the accepting thread owns it.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whose new connection it probably is, before the loop has seen it: the tenants of the tokens that were accepted before.
+// Guesses the tenant of a new connection before the loop reads it, from the tokens that were accepted before.
 //
 // Many clients come from one address: all agents on the daemon's own host, all clients of a proxy. If such clients shared
 // one pace (connection_pace.h), one tenant that opens thousands of connections would keep its neighbours out. So a

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of routes: method, path, who may, what kind of body, which handler.
+// The table of routes: method, path, allowed roles, kind of body, handler.
 //
-// Who may is a type without a default, so a route that does not say it does not compile. Matching is exact, segment by
+// Access is a type without a default, so a route without it does not compile. Matching is exact, segment by
 // segment, on the path as it was sent: nothing is normalised, so no two spellings of a path mean different things to us
 // and to a proxy. Values taken from a path are decoded and checked against the alphabet of their kind before a handler
 // sees them.
