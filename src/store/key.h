@@ -28,7 +28,7 @@ struct ApiKey {
   Role role = Role::kAgent;
   std::string agent;         // the name it acts under
   bool all_tenants = false;  // sees those of others too; acts for its own
-  std::string label;         // what it is for, in its maker's words
+  std::string label;         // its purpose, as written by the operator who made it
   Nanos created_at{0};
   std::optional<Nanos> expires_at;
   std::optional<Nanos> revoked_at;

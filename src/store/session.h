@@ -22,7 +22,7 @@ struct SessionRequest {
   std::string agent;
   Nanos lifetime = std::chrono::minutes(30);
   Budget budget;                  // of the whole session; budget.calls is the action budget
-  std::string label;              // what it is for, in its maker's words; at most 200 bytes
+  std::string label;              // its purpose, in the client's words; at most 200 bytes
   uint64_t bytes = 100ULL << 20;  // what its files may hold
   uint64_t tenant_bytes = 0;      // the open sessions of the tenant together; 0: not bounded
 };
