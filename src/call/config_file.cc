@@ -120,7 +120,7 @@ void ReadHost(TableReader& root, FileConfig& config, MistakeList& mistakes) {
       reader.Count("tenant_share", 1, 100).value_or(config.host.tenant_share);
 }
 
-// quotas, budgets, retention and storage of everybody, or of one tenant.
+// quotas, budgets, retention and storage of all tenants, or of one.
 void ReadRules(TableReader& root, const std::string& prefix, TenantRules& rules,
                MistakeList& mistakes) {
   if (const TomlNode* const quotas = root.Table("quotas")) {

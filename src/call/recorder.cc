@@ -67,7 +67,7 @@ Status SealReceipt(audit::Log& log, const audit::Receipt& receipt, bool ran, boo
   return {};
 }
 
-// Of a call whose process died. Only who asked for what is taken from the row; how it ended is what recovery says of every
+// For a call whose process died. Only its identity is taken from the row; how it ended is what recovery says of every
 // such call, whatever the row says by now.
 audit::Receipt ReceiptOf(const store::Call& call) {
   audit::Receipt receipt;
@@ -226,7 +226,7 @@ Status Recorder::End(Ending ending, const audit::Receipt& receipt, ToolReply& re
   end.reply.exports = std::move(exports);
   end.reply.admitted = true;
   Scrub(end.receipt);
-  // What a retry is told is stored too.
+  // The answer for a retry is stored too.
   end.reply.error_message = policy::ScrubText(end.reply.error_message);
   end.reply.hint = policy::ScrubText(end.reply.hint);
   end.reply.denials = end.receipt.denials;
@@ -316,7 +316,7 @@ Recorder::~Recorder() {
   // Of this second too: no thread will write them later. What fails here is lost with the process.
   try {
     SayCounts(Nanos::max());
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory, and nobody to tell
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory for a report
   }
 }
 

@@ -30,7 +30,7 @@
 namespace coffer::call {
 namespace {
 
-// Of the agent too: a key is the tenant's, but what one agent was answered is not told to another.
+// Of the agent too: a key belongs to the tenant, but one agent must not get the answer of another.
 std::string RequestHash(const ToolRequest& request, const std::string& args_hash) {
   const store::CallIdentity& by = request.identity;
   std::string text = fmt::format("{}\n{}\n{}\n{}\n{}\n{}", by.agent, by.tool, args_hash,
@@ -83,7 +83,7 @@ Ladder::Asked Ladder::Describe(const ToolRequest& request) const {
     admit.identity.tool = policy::ScrubText(request.identity.tool);  // it may be anything
   }
   admit.identity.reason = policy::ScrubText(request.identity.reason);
-  admit.args_hash = request.dry_run ? "" : exactly;  // what was not run has not failed
+  admit.args_hash = request.dry_run ? "" : exactly;  // a dry run cannot fail
   admit.idempotency_key = request.dry_run ? "" : request.idempotency_key;
   admit.request_hash = RequestHash(request, exactly);
   admit.max_depth = options_.max_depth;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a process closes that goes on when the shell that started it has gone.
+// Closes the descriptors that a process must not keep when it goes on after its shell has ended.
 #pragma once
 
 #include <initializer_list>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ladder of declared tools without a daemon: the state directory, the configuration and what a call is held against,
-// opened together. For `coffer call` and `coffer mcp`.
+// The ladder of declared tools without a daemon: the state directory, the configuration and the table that calls are
+// checked against, opened together. For `coffer call` and `coffer mcp`.
 #pragma once
 
 #include <memory>

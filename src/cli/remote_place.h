@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where an MCP server at a URL is, and what is sent to it as a credential: the first line of the bridge's stdin.
+// The URL of a remote MCP server and its credential headers: the first line of the bridge's stdin.
 #pragma once
 
 #include <string>

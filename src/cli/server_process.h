@@ -45,7 +45,7 @@ class ServerProcess {
   bool too_long() const { return too_long_; }
   // Asks it to end, then makes it; returns the exit status of `coffer run`.
   int Stop();
-  // One line of its words on our stderr, with its name in front, unless it has said too much.
+  // Prints one line of its stderr on ours, with its name in front, unless it has written too much.
   void Say(std::string_view line);
 
  private:

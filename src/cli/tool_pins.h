@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is known of the tools of wrapped MCP servers: the definitions that were accepted, and those that were seen last.
+// The definitions of tools of wrapped MCP servers: those that were accepted, and those that were seen last.
 //
 // All that a server lists when it is first wrapped is accepted. From then on a tool whose definition is another one, or that is
 // new, is blocked until a person has accepted it (`coffer mcp review`): a server that was harmless when it was reviewed cannot

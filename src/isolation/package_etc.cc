@@ -115,7 +115,7 @@ std::vector<std::string> FindPackageEtc() {
 }
 
 Result<std::vector<std::string>> FindNotPublic(const HostPath& directory) {
-  // As root the boundary's uid is nobody's, and the files' own modes keep it out.
+  // As root the boundary's uid belongs to no user, and the files' own modes keep it out.
   if (::geteuid() == 0 || std::find(std::begin(kLinksOnly), std::end(kLinksOnly), directory.path) !=
                               std::end(kLinksOnly)) {
     return std::vector<std::string>();

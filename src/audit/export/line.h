@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A receipt in the words of others: JSON lines, OCSF events for a SIEM, OTLP spans for a collector.
+// A receipt in other formats: JSON lines, OCSF events for a SIEM, OTLP spans for a collector.
 //
 // Pure: a receipt's text goes in, text comes out; nothing is read, sent or remembered, so the same receipt always gives
 // the same bytes, also its span and event ids. Arguments and output never leave: a receipt holds only hashes and redacted

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A checkpoint is the log's signed word for its first `size` records, on one line of the log:
+// A checkpoint is the log's signature over its first `size` records, on one line of the log:
 //
 //   = <size> <root, base64> <prev, hex> <base64 of key id and signature>
 //

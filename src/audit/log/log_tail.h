@@ -2,8 +2,8 @@
 //
 // Where a log ends: everything that is needed to append to it, and nothing else.
 //
-// It follows from the file alone. The cache `tree` holds one too, so that opening a long log does not read all of it; it
-// is believed only if the checkpoint that stands at its place in the file has the root that follows from its frontier.
+// It follows from the file alone. The cache `tree` holds one too, so that opening a long log does not read all of it;
+// it is used only if the checkpoint that stands at its place in the file has the root that follows from its frontier.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The half of a protected tree that comes after the call: what was planted, and where it goes.
+// The half of a protected tree that runs after the call: finds planted files and sets them aside.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>

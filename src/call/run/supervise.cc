@@ -163,7 +163,7 @@ limits::TreeUsage& Watch::Tree() {
   return *tree_;
 }
 
-// How full the private places got: their own limit made writes fail, here it is only told.
+// How full the private places got. Their own limit made writes fail; here it is only reported.
 void Watch::CheckPrivatePlaces() {
   bool first = true;
   for (const UniqueFd& place : boundary_.tmpfs()) {
