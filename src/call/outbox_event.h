@@ -26,8 +26,8 @@ Result<Receivers> KnownReceivers(store::Store& store);
 // Details are words and numbers.
 Status Tell(store::Store& store, const Receivers& receivers, const audit::EventRecord& event);
 
-// The log of a state directory, which tells the known receivers of what a crash left in it before it cuts that off. While
-// they cannot be told, it cannot be used. The store outlives it.
+// Opens the log of a state directory. If a crash left a torn batch, an event for the known receivers goes into the
+// outbox before the batch is cut off; while that fails, the log cannot be opened. The store outlives it.
 Result<audit::Log> OpenLog(store::Store& store, const std::string& directory,
                            audit::LogOptions options = {});
 

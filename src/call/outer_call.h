@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The call that makes a call through the socket of its tools: what it has left for that, how much a call counts, and what the
-// code inside is told. With a daemon (daemon/calls_inside.h) and without one (cli/inside_calls.h).
+// The call that makes a call through the socket of its tools: its remaining budget, how much a call counts, and the
+// errors that the code inside sees. With a daemon (daemon/calls_inside.h) and without one (cli/inside_calls.h).
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ bool CallsTools(const policy::Tool& tool);
 // counts twice.
 policy::Limits CountedLimits(policy::Limits limits, const policy::Tool& tool);
 
-// What a call used of its CPU time, as far as that is known: not what the calls of a call used.
+// The CPU time that a call used itself, as far as that is known, without the CPU time of the calls that it made.
 Nanos CountedCpu(const Collected& collected, const policy::Tool& tool,
                  const policy::Limits& granted);
 

@@ -65,7 +65,7 @@ class Recorder {
   // The receivers of this state directory's daemon, which sends what this process leaves in the outbox.
   Status UseKnownReceivers();
 
-  // What the call is allowed, in canonical form, so that it can be had by the receipt's hashes later.
+  // The manifest and the envelope in canonical form. They can be looked up by the hashes in the receipt later.
   struct Allowed {
     std::string manifest;  // empty: none
     std::string envelope;
@@ -109,7 +109,7 @@ class Recorder {
   // before the first call.
   void OnEnd(std::function<void(const audit::Receipt&)> told) { told_ = std::move(told); }
 
-  // A call as it may be shown: held against its sealed receipt.
+  // A call as it may be shown: compared with its sealed receipt.
   Result<audit::SealedCall> ReadSealed(const store::Call& row) const;
 
   // Tells two texts apart without saying anything about them to a reader without the key: arguments may be guessable.

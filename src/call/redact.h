@@ -4,7 +4,7 @@
 //
 // A refusal names what it refuses ("../x leaves its directory"), and a path or an argument may be anything, a secret
 // included. The record shows arguments redacted (`args_redacted`), so it must not show them in the reason either. The
-// person at the terminal is told the whole sentence; nothing of it is kept.
+// person at the terminal sees the whole sentence, and no copy of it is kept.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ namespace coffer::call {
 
 struct GivenWord {
   std::string text;
-  std::string shown;  // what stands in its place: as in args_redacted
+  std::string shown;  // its replacement, as in args_redacted
 };
 
 // Every string in the arguments of a tool; "<12 bytes>" stands in its place.

@@ -16,7 +16,7 @@ inline constexpr const char* kEndNotSeen =
     "the call was started and its end was not seen; look at what it was to change";
 
 ToolReply ReplyOf(ToolRefusal refusal, const Error& error);
-// The store or the host failed: the agent learns that, and nothing of the host.
+// The store or the host failed. The agent learns that, and no details of the host.
 ToolReply FailedReply(const Error& error);
 // The verdict of admission, with the time to wait.
 ToolReply ReplyOf(const store::Admission& admission);

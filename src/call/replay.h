@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The answer to a request whose idempotency key was used before: what the first call was answered, held against its seal.
+// The answer to a request whose idempotency key was used before: the stored answer of the first call, compared with its
+// seal.
 #pragma once
 
 #include "call/recorder.h"

@@ -6,7 +6,7 @@
 //   Start   the decision is on disk (call/recorder.h); if it cannot be written, nothing runs
 //   End     the receipt is in the log, sealed and in the store
 //
-// A run without a state directory has none of this, and pays for none of it.
+// A run without a state directory has no record, and does none of this work.
 #pragma once
 
 #include <functional>
@@ -34,7 +34,7 @@ class RunRecord : public RunJournal {
   // Refused: the reply is its answer, with a receipt.
   Result<bool> Admit(const RunRequest& request, ToolReply& reply);
 
-  // What is known of it before it is evaluated: its id, who asked, when.
+  // The part of its receipt that is known before it is evaluated: id, caller, time.
   const audit::Receipt& asked() const override { return asked_; }
 
   // Refused if something that is brought in shows the state directory: a run does not get at its own record.

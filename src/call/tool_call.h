@@ -42,12 +42,12 @@ void TakeTrace(std::string_view traceparent, store::CallIdentity& identity);
 // Without a session an id says nothing, and there is no key. What the client sent as a key goes first.
 void UseRequestId(std::string_view request_id, ToolRequest& request);
 
-// The error class of what was stored of a call and is not what was sealed.
+// The error class for a call whose stored data differs from what was sealed.
 inline constexpr const char* kRecordBroken = "record.broken";
-// The error class of what could not be recorded, because the store or the log is damaged, full or away.
+// The error class for a call that could not be recorded, because the store or the log is damaged, full or missing.
 inline constexpr const char* kRecordUnavailable = "record.unavailable";
 
-// Why there is no call, or none any more: in words that do not depend on a protocol.
+// The reason why a request does not become a call, or its call is no longer there. It does not depend on the protocol.
 enum class ToolRefusal : uint8_t {
   kNone,
   kInvalid,        // not JSON, not an object

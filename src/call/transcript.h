@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A transcript: what a call ran and what it printed, as the record keeps it, so that "what did it do?" has an answer.
+// A transcript: the commands, code, input and output of a call, as the record keeps them.
 //
 // Before anything is kept, secrets are taken out of every part: values of arguments and variables whose names say that
 // they are secrets (wherever they turn up, also in output), and what has the name or the shape of a secret

@@ -89,7 +89,7 @@ class Deliverer {
   void Drop(Lane& lane, std::span<const int64_t> rows, const std::string& why);
   void Remove(Lane& lane, std::span<const int64_t> rows);
   void Trim();
-  // What a receiver gets; nothing if it cannot be made any more. An error: not now.
+  // The body for a receiver. Nothing if it can no longer be made. An error: try again later.
   struct Message {
     std::string id, body;
   };
@@ -97,7 +97,7 @@ class Deliverer {
   Result<std::optional<std::string>> ReceiptOf(const store::OutboxRow& row);
   bool FillWebhook(Lane& lane, const std::vector<store::OutboxRow>& rows);
   bool FillCollector(Lane& lane, const std::vector<store::OutboxRow>& rows);
-  // The store does not answer: nothing is lost, and it is asked again after a while.
+  // The store does not answer. No event is lost, and the store is asked again later.
   void Note(const Status& status);
 
   store::Store& store_;

@@ -80,7 +80,7 @@ class FairQueue : public std::enable_shared_from_this<FairQueue> {
 
   // False if the key or its tenant has its share of places; then the task never runs.
   [[nodiscard]] bool Add(const Lane& lane, FairTask task);
-  // Never refused, never dropped, before everything else of its tenant.
+  // Never refused, never dropped, and done before all other tasks of its tenant.
   void AddAlways(const Lane& lane, std::function<void()> run);
 
   // Goes on with an answer that was begun, one step at a time: never refused, because what was begun is bounded elsewhere.

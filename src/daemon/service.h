@@ -178,7 +178,7 @@ class DaemonService : public gateway::Service {
   std::unique_ptr<CallsInside> ServeInside(const std::string& call_id, const call::ReadyCall& ready,
                                            RelayEnd relay);
   bool BeginInner(const gateway::Identity& who, const InnerCall& call);
-  // From a worker: what the program that made the call is told.
+  // From a worker: the answer for the program that made the call.
   void EndInner(const store::CallIdentity& inner, uint64_t number, const call::ToolReply& reply,
                 Nanos cpu_used);
   void End(const std::string& call_id);
@@ -212,7 +212,7 @@ class DaemonService : public gateway::Service {
   void FollowLog(const gateway::ProcessName& name, const gateway::LogRange& range, Nanos deadline,
                  const gateway::Reply<gateway::ProcessLogView>& reply);
   std::vector<gateway::AccessView> AccessOf(const gateway::Identity& who) const;
-  // In the log and to receivers of events, so that no operator has to look again and again.
+  // Goes to the log and to receivers of events, so that no operator has to poll.
   void TellAsked(const std::string& call_id, const egress::AccessNotice& notice);
   // A call of this tenant that runs here, or null.
   Flight* FindFlight(const gateway::Identity& who, const std::string& call_id);

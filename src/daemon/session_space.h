@@ -31,7 +31,7 @@ class SessionSpace {
     Part& operator=(const Part&) = delete;
     // False: there is no room for as many more bytes.
     bool Grow(uint64_t bytes);
-    // The file is in its place.
+    // Call it when the file is in its place.
     void Keep();
 
    private:

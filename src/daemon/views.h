@@ -22,7 +22,7 @@ gateway::CallView ViewOf(const store::Call& call, const std::optional<call::Tool
 gateway::SessionView ViewOf(const store::Session& session);
 gateway::KeyView ViewOf(const store::ApiKey& key);
 gateway::SwitchView ViewOf(const store::Switch& found);
-// With everything, or as in a list.
+// In full, or as an entry of a list.
 gateway::ToolView ViewOf(const call::ShelfEntry& entry, bool whole);
 
 gateway::Role RoleOf(store::Role role);

@@ -3,8 +3,8 @@
 // The certificates that servers are verified with: those that this host trusts, and those of the operator or
 // --upstream-ca.
 //
-// It holds no session and nothing of a call, so calls may share it. The host's list is read once; a process that keeps it
-// for long does not see that the host changed it. Most calls judge no request and need none of it.
+// It holds no session and no data of a call, so calls may share it. The host's list is read once; a process that keeps
+// it for long does not see that the host changed it. Most calls judge no request and need none of it.
 #pragma once
 
 #include <openssl/types.h>

@@ -23,7 +23,7 @@
 
 namespace coffer::gateway {
 
-// Why something was not done, in words that do not depend on a protocol. HTTP's status is in brackets.
+// Why a request was refused, independent of the protocol. HTTP's status is in brackets.
 enum class RefusalKind {
   kInvalid,          // [400] malformed in a way only the service can see
   kUnauthenticated,  // [401] no such key, expired, revoked

@@ -35,7 +35,7 @@
 
 namespace coffer::gateway {
 
-// ---- who ----
+// ---- identities ----
 
 enum class Role { kAgent, kApprover, kOperator, kAuditor };
 
@@ -229,7 +229,7 @@ struct ProcessLogView {
   bool ended = false;  // nothing comes after `next`
 };
 
-// Whose files: the workspace of a session, or what a call exported.
+// The owner of files: the workspace of a session, or the exports of a call.
 struct FileOwner {
   enum class Kind { kSession, kCall };
   Kind kind = Kind::kSession;

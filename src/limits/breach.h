@@ -30,7 +30,7 @@ struct Breach {
   std::string_view error_class() const { return CapClass(cap); }
 };
 
-// What the supervisor saw besides usage.
+// Events that the supervisor saw beside the usage figures.
 struct Events {
   Nanos wall{0};              // elapsed
   bool wall_spent = false;    // the deadline fired

@@ -32,7 +32,7 @@ class EgressProcess {
   EgressProcess& operator=(EgressProcess&& other) noexcept;
   ~EgressProcess();  // ends it, or what the role does for this call
 
-  // A loaded machine; a process that fails dies much earlier.
+  // Long enough for a loaded machine. A process that fails dies much earlier.
   static constexpr Nanos kMostPatience = std::chrono::seconds(20);
   // Does not wait for it. Fails if there is no cofferd. A process that is not ready when `patience` is over counts as failed.
   static Result<EgressProcess> Start(const EgressOrder& order, Nanos patience = kMostPatience);

@@ -21,7 +21,7 @@ namespace coffer::call {
 
 struct AccessAnswer {
   egress::AccessDecision decision;
-  std::string by;  // who decided, for the receipt
+  std::string by;  // the decider, for the receipt
 };
 
 // The decider: a person at the terminal, or the operators of a daemon. No method waits.
@@ -34,7 +34,7 @@ class AccessDecider {
   // Readable when an answer may have come; -1: none can come.
   virtual int fd() const = 0;
   virtual std::optional<AccessAnswer> Read() = 0;
-  // A question stands on the caller's terminal: what the command prints and reads has to wait.
+  // A question is shown on the caller's terminal, so the command's output and input must wait.
   virtual bool holds_terminal() const = 0;
 };
 
@@ -49,7 +49,7 @@ class HeldAccess {
   bool holds_terminal() const { return !gone_ && decider_.holds_terminal(); }
   void OnNotice();
   void OnAnswer();
-  // After the call's end: what is open ends with it.
+  // After the call's end, which ends open requests too.
   std::vector<audit::AccessRequest> Finish();
 
  private:

@@ -20,7 +20,7 @@ struct Launched {
   limits::Cgroup cgroup;
   std::vector<limits::DiskWatch> disks;  // of every writable host directory
   policy::LayerSet layers;               // probed, if `probed`
-  policy::LayerSet promised;             // what this level should have
+  policy::LayerSet promised;             // the layers that this level should have
   std::string cgroup_why;                // why a cgroup layer is missing
   std::string io_why;  // why block I/O is not counted by a cgroup, where it should be
   bool probed = false;

@@ -13,7 +13,7 @@ namespace coffer::call {
 
 struct Cgroups {
   limits::CgroupHost host;
-  std::vector<isolation::Rlimit> rlimits;  // what they are depends on what cgroups can do
+  std::vector<isolation::Rlimit> rlimits;  // they depend on the cgroup controllers
 };
 
 // Finds the cgroup controllers of the host, and sets the rlimits that stand in for missing ones. `launched` gets the

@@ -11,7 +11,7 @@
 //
 // `coffer run --publish` is the same with listeners of the host's loopback (published_ports.h).
 //
-// Whose channel a call gets is decided by the gateway, as it decides whose session a call belongs to.
+// The gateway decides which channels a call gets, as it decides which session a call belongs to.
 #pragma once
 
 #include <linux/filter.h>

@@ -34,7 +34,7 @@ struct RunRequest {
   bool marks_cut = true;         // output that is cut ends with a marker, for a model to read
   bool cut_is_breach = false;    // output that is cut ends the call with exit 122
   std::string session;           // --session: the id; its files are in envelope.workspace
-  std::string reason;            // --reason: what it is for, as the caller says
+  std::string reason;            // --reason: the purpose, in the caller's words
   std::string receipt_path;      // empty: none is written
   std::string state;             // --state: where it is recorded; empty: not named
   RunJournal* record = nullptr;  // the same, opened; null: it is not recorded

@@ -81,7 +81,7 @@ class Watch {
   output::Relay& out() { return out_; }
   output::Relay& err() { return err_; }
   const output::Feed& in() const { return in_; }
-  // The beginnings of what goes through are kept for the record. What is typed at a terminal is not.
+  // The beginnings of stdin, stdout and stderr are kept for the record. Input typed at a terminal is not.
   void Keep(size_t most, bool stdin_too) {
     out_.Keep(most);
     err_.Keep(most);

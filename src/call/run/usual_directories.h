@@ -20,7 +20,8 @@ Result<std::string> UsualToolDir();
 // Those of COFFER_TOOLS.
 std::vector<std::string> UsualToolDirs();
 
-// Refuses what the operator still has in the state directory and means to count: `name` is "tools" or "coffer.toml".
+// Refuses if the operator's file `name` ("tools" or "coffer.toml") still lies in the state directory, where it has no
+// effect.
 Status CheckNotInState(const std::string& state, const std::string& name);
 
 }  // namespace coffer::call

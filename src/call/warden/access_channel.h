@@ -30,11 +30,11 @@ struct AccessReply {
   uint32_t choice = 0;  // AccessChoice
   uint32_t minutes = 0;
   uint32_t reserved = 0;
-  char by[128] = {};  // who decided
+  char by[128] = {};  // the decider
 };
 
 AccessFrame FrameOf(const egress::AccessNotice& notice);
-// Nothing if it is none: a runner may have been broken into.
+// Nothing if it is malformed: a runner may have been broken into.
 std::optional<egress::AccessNotice> NoticeOf(const AccessFrame& frame);
 
 // In the gateway. False if the runner is gone or does not read; never waits.

@@ -29,7 +29,7 @@ struct TableEntry {
   policy::Envelope envelope;  // the most that a call may have; without workspace and variables
   policy::Workspace workspace = policy::Workspace::kFresh;
   std::optional<policy::BackgroundSpec> background;  // nothing: it never runs in the background
-  policy::CallsSpec calls;                           // no tools: it calls none
+  policy::CallsSpec calls;                           // without tools it calls none
   std::vector<policy::WordGroup> argv;
   std::vector<std::pair<std::string, policy::Word>> env;
   std::optional<policy::Word> stdin_word;  // nothing: there is nothing to read

@@ -18,7 +18,7 @@
 
 namespace coffer::gateway {
 
-// Who asks, and in which session.
+// The caller, and its session.
 struct McpClient {
   std::shared_ptr<const Api> api;
   Identity who;

@@ -26,7 +26,7 @@ namespace coffer::gateway {
 
 struct Exchange;
 
-// Who may use a route: every client without a credential, or identities with one of some roles.
+// The clients that may use a route: every client without a credential, or identities with one of some roles.
 class Access {
  public:
   static constexpr Access Public() { return Access(0); }
