@@ -134,11 +134,6 @@ Result<std::string> CanonicalReceipt(std::string_view text) {
   return Canonical(std::move(document));
 }
 
-Result<std::string> BodyHash(std::string_view text) {
-  TRY_ASSIGN(const std::string canonical, CanonicalReceipt(text));
-  return HashOf(canonical);
-}
-
 Result<ReceiptBody> MakeBody(std::string text) {
   ReceiptBody body;
   // Of what FormatReceipt writes, the fast way makes the same bytes (body_match.h).

@@ -20,14 +20,11 @@ namespace coffer::audit {
 // Refuses what is not one JSON object.
 Result<std::string> CanonicalReceipt(std::string_view text);
 
-// "sha256:<hex>" of the canonical form: ReceiptRecord::body.
-Result<std::string> BodyHash(std::string_view text);
-
 // A receipt on its way into the log.
 struct ReceiptBody {
   std::string text;       // as FormatReceipt wrote it
   std::string canonical;  // what is hashed and signed
-  std::string hash;       // ReceiptRecord::body
+  std::string hash;       // "sha256:<hex>" of the canonical form: ReceiptRecord::body
 };
 Result<ReceiptBody> MakeBody(std::string text);
 

@@ -20,7 +20,6 @@
 namespace coffer::limits {
 
 enum class Cap : uint8_t { kCpu, kWall, kMemory, kProcesses, kDisk, kIo, kOutput };
-std::string_view CapName(Cap cap);   // "cpu", as in the receipt's `limits`
 std::string_view CapClass(Cap cap);  // "limit.cpu", the receipt's error.class
 
 struct Breach {

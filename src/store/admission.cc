@@ -23,11 +23,6 @@
 namespace coffer::store {
 namespace {
 
-constexpr std::string_view kVerdicts[] = {
-    "admitted",       "replay",        "in-flight",   "key-conflict", "switched-off",
-    "no-session",     "session-ended", "no-parent",   "too-deep",     "cycle",
-    "retry-too-soon", "budget-spent",  "rate-limited"};
-
 Admission NotAdmitted(AdmitVerdict verdict, std::string_view error_class, std::string reason) {
   Admission admission;
   admission.verdict = verdict;
@@ -136,10 +131,6 @@ Result<Admission> Admit(Core& core, Connection& db, const AdmitRequest& request,
 }
 
 }  // namespace
-
-std::string_view AdmitVerdictName(AdmitVerdict verdict) {
-  return kVerdicts[static_cast<size_t>(verdict)];
-}
 
 int64_t Admission::RetryAfterSeconds() const {
   return (retry_after.count() + 999'999'999) / 1'000'000'000;

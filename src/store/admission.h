@@ -47,7 +47,6 @@ enum class AdmitVerdict : uint8_t {
   kBudgetSpent,
   kRateLimited,  // a rate, a burst or too many at the same time
 };
-std::string_view AdmitVerdictName(AdmitVerdict verdict);
 
 struct Admission {
   AdmitVerdict verdict = AdmitVerdict::kAdmitted;

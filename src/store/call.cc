@@ -233,11 +233,6 @@ Result<std::optional<std::string>> FindReceipt(Store& store, const TenantId& ten
   return ReadDocument(store, tenant, id, Document::kReceipt);
 }
 
-Result<std::optional<std::string>> FindResult(Store& store, const TenantId& tenant,
-                                              std::string_view id) {
-  return ReadDocument(store, tenant, id, Document::kResult);
-}
-
 Result<std::optional<std::string>> FindArgs(Store& store, const TenantId& tenant,
                                             std::string_view id) {
   return ReadDocument(store, tenant, id, Document::kArgs);

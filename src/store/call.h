@@ -143,8 +143,6 @@ Result<std::optional<Call>> FindCall(Store& store, const TenantId& tenant, std::
 // JSON, as given; nothing if there is none (yet, or any more).
 Result<std::optional<std::string>> FindReceipt(Store& store, const TenantId& tenant,
                                                std::string_view id);
-Result<std::optional<std::string>> FindResult(Store& store, const TenantId& tenant,
-                                              std::string_view id);
 Result<std::optional<std::string>> FindArgs(Store& store, const TenantId& tenant,
                                             std::string_view id);
 

@@ -14,7 +14,8 @@ namespace coffer::store {
 Status PutCallFile(Connection& db, const TenantId& tenant, std::string_view call_id,
                    std::string_view path, std::string_view bytes);
 Status RemoveCallFiles(Connection& db, const TenantId& tenant, std::string_view call_id);
-// As HashCallFiles. `tenant` is a name as it stands in a row.
+// In the order of their paths; none if there are none, or none any more. Reads and hashes every byte. `tenant` is a name
+// as it stands in a row.
 Result<std::vector<StoredFile>> HashCallFilesIn(Connection& db, std::string_view tenant,
                                                 std::string_view call_id);
 

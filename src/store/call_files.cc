@@ -65,12 +65,6 @@ Result<std::vector<StoredFile>> HashCallFilesIn(Connection& db, std::string_view
   return HashRows(query);
 }
 
-Result<std::vector<StoredFile>> HashCallFiles(Store& store, const TenantId& tenant,
-                                              std::string_view call_id) {
-  return store.core().Read(
-      [&](Connection& db) { return HashCallFilesIn(db, tenant.name(), call_id); });
-}
-
 Result<std::optional<StoredFile>> HashCallFile(Store& store, const TenantId& tenant,
                                                std::string_view call_id, std::string_view path) {
   return store.core().Read([&](Connection& db) -> Result<std::optional<StoredFile>> {

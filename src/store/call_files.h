@@ -29,10 +29,7 @@ struct StoredFile {
   bool operator==(const StoredFile&) const = default;
 };
 
-// In the order of their paths; none if there are none, or none any more. Reads and hashes every byte.
-Result<std::vector<StoredFile>> HashCallFiles(Store& store, const TenantId& tenant,
-                                              std::string_view call_id);
-// The same of one file.
+// Reads and hashes every byte. Nothing if there is no such file, or none any more.
 Result<std::optional<StoredFile>> HashCallFile(Store& store, const TenantId& tenant,
                                                std::string_view call_id, std::string_view path);
 // The paths alone, in order.

@@ -161,10 +161,6 @@ Result<std::vector<Call>> OpenCalls(Store& store, AllTenants /*tag*/) {
   });
 }
 
-Result<std::vector<Call>> CallChain(Store& store, const TenantId& tenant, std::string_view id) {
-  return store.core().Read([&](Connection& db) { return ChainIn(db, tenant, id); });
-}
-
 Result<StoredCall> ReadStored(Store& store, const Call& call) {
   return store.core().Read([&](Connection& db) -> Result<StoredCall> {
     StoredCall stored;

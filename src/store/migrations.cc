@@ -431,8 +431,6 @@ constexpr int kNewest = static_cast<int>(std::size(kSteps));
 
 }  // namespace
 
-int SchemaVersion() { return kNewest; }
-
 Status Migrate(Connection& db) {
   TRY_ASSIGN(const int64_t version, db.Number("PRAGMA user_version"));
   TRY_ASSIGN(const int64_t application, db.Number("PRAGMA application_id"));

@@ -13,7 +13,4 @@ namespace coffer::store {
 // Brings an empty database or an older schema up to date. Refuses another program's database and a newer schema.
 Status Migrate(Connection& db);
 
-// The number of steps this program knows.
-int SchemaVersion();
-
 }  // namespace coffer::store

@@ -120,11 +120,4 @@ Result<uint64_t> ForgetOtherReceivers(Store& store, AllTenants /*tag*/,
   });
 }
 
-Result<uint64_t> CountOutbox(Store& store, AllTenants /*tag*/) {
-  TRY_ASSIGN(const int64_t count, store.core().Read([](Connection& db) {
-    return db.Number("SELECT count(*) FROM outbox");
-  }));
-  return static_cast<uint64_t>(count);
-}
-
 }  // namespace coffer::store

@@ -51,6 +51,5 @@ Result<uint64_t> TrimOutbox(Store& store, AllTenants, uint64_t most);
 // Removes the rows of every receiver that is not among `receivers`; how many.
 Result<uint64_t> ForgetOtherReceivers(Store& store, AllTenants,
                                       std::span<const std::string> receivers);
-Result<uint64_t> CountOutbox(Store& store, AllTenants);
 
 }  // namespace coffer::store

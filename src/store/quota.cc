@@ -326,13 +326,4 @@ Status NoteProgress(Store& store, const TenantId& tenant, std::string_view agent
   });
 }
 
-Result<Spent> TenantSpent(Store& store, const TenantId& tenant) {
-  Core& core = store.core();
-  return core.Read([&](Connection& db) -> Result<Spent> {
-    TRY_ASSIGN(const std::optional<SpentRow> row, FindSpent(db, tenant, "tenant", ""));
-    const bool current = row.has_value() && !IsOver(*row, row->period, core.Now());
-    return current ? row->spent : Spent();
-  });
-}
-
 }  // namespace coffer::store

@@ -141,8 +141,4 @@ Status Store::Inspect() { return core_->Inspect(); }
 const std::string& Store::directory() const { return core_->directory; }
 Nanos Store::Now() const { return core_->Now(); }
 
-Status Store::CheckIntegrity() {
-  return core_->Read([](Connection& db) { return db.ReadAll("PRAGMA integrity_check(1)"); });
-}
-
 }  // namespace coffer::store

@@ -74,9 +74,6 @@ class Store {
   // damaged, and no call is taken until this has found it whole again.
   Status Inspect();
 
-  // A full check of the database, for `coffer doctor`: seconds for large ones. The error says what is wrong.
-  Status CheckIntegrity();
-
   const std::string& directory() const;
   Nanos Now() const;
 

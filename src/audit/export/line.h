@@ -20,7 +20,6 @@ enum class ExportFormat { kJsonLines, kOcsf, kOtlp };
 
 // "jsonl", "ocsf" or "otlp".
 std::optional<ExportFormat> FindExportFormat(std::string_view name);
-std::string_view ExportFormatName(ExportFormat format);
 
 // Where a call belongs in the caller's trace (W3C trace context), from the `traceparent` that came with it. Empty: the
 // receipt's own `trace_id` and `parent_span` if it has them, otherwise derived from the call's id. What is not hex of

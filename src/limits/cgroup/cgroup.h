@@ -81,9 +81,6 @@ class Cgroup {
   // Empties the event and says whether the kernel killed something for its memory.
   bool OomHappened();
 
-  // The processes inside, as our pid namespace numbers them.
-  Result<std::vector<pid_t>> Pids() const;
-
   // Kills everything inside and returns when nothing is left alive, or an error after two seconds (a process in an
   // uninterruptible call). v2: cgroup.kill. v1: no new process may start (pids.max 0, or frozen), then SIGKILL to each.
   Status Kill();
