@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/exit_codes.h"
 #include "base/passed_fds.h"
 #include "base/sys.h"
 #include "base/text.h"
@@ -94,7 +95,7 @@ bool TakePlaces(int control, int grants, int log) {
       ::execve(place.c_str(), argv, env);
     }
   }
-  ::_exit(127);
+  ::_exit(kExitNotFound);
 }
 
 }  // namespace

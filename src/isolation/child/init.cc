@@ -17,6 +17,7 @@
 #include <iterator>
 
 #include "base/clock.h"
+#include "base/exit_codes.h"
 #include "base/sys.h"
 #include "isolation/child/confine.h"
 
@@ -159,7 +160,7 @@ struct ExecContext {
                      Arg(given.vectors.envp));
   }
   report->exec_error = static_cast<int32_t>(-answer);
-  ::_exit(127);
+  ::_exit(kExitNotFound);
 }
 
 // Waits for the payload; everything else that dies meanwhile is reaped on the way. 0 and its status, or -errno.
