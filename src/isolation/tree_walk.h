@@ -55,7 +55,7 @@ class TreeWalk {
 
  private:
   // A directory on the way down.
-  struct Level {
+  struct WalkedDirectory {
     UniqueFd fd;
     dev_t dev = 0;
     ino_t ino = 0;
@@ -65,8 +65,8 @@ class TreeWalk {
   };
 
   Status Enter(int parent, const std::string& name);
-  Status Look(Level& level);
-  Status OpenToSearch(const Level& level) const;
+  Status Look(WalkedDirectory& level);
+  Status OpenToSearch(const WalkedDirectory& level) const;
   Status Leave();
   Result<UniqueFd> OpenDirectory(int parent, const std::string& name) const;
   Status CheckOutOfReach(int parent, const std::string& name, int number) const;
@@ -76,8 +76,8 @@ class TreeWalk {
   std::string_view purpose_;
   Visit visit_;
   Closed closed_;
-  std::vector<Level> levels_;  // from the root down
-  const Level* looked_at_ = nullptr;
+  std::vector<WalkedDirectory> levels_;  // from the root down
+  const WalkedDirectory* looked_at_ = nullptr;
   size_t scanned_ = 0;
 };
 
