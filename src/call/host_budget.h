@@ -30,6 +30,11 @@ struct HostLimits {
 // What this host has, with every 0 replaced.
 HostLimits CompleteLimits(HostLimits limits);
 
+// How much memory the relay of a call with [calls] may use, in the daemon. The relay starts before the boundary has a
+// cgroup, so the boundary's cap does not hold it. It bounds itself (cli/verb_inside_relay.h), and that bound counts here
+// together with its call's memory.
+inline constexpr uint64_t kRelayMemory = uint64_t{128} << 20;
+
 class HostBudget {
  public:
   // Held for as long as a call takes part; gives back when the last copy is gone. Outlives the budget safely.

@@ -13,7 +13,7 @@
 #include "base/ids.h"
 #include "base/json.h"
 #include "policy/scrub.h"
-#include "store/announced_refusal.h"
+#include "store/admission.h"
 #include "store/call.h"
 #include "store/call_list.h"
 #include "store/outbox.h"

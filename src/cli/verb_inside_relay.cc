@@ -16,7 +16,7 @@
 #include "base/exit_codes.h"
 #include "base/print.h"
 #include "base/sys.h"
-#include "call/relay_memory.h"
+#include "call/host_budget.h"
 #include "cli/inside_control.h"
 #include "cli/inside_server.h"
 #include "cli/relay_calls.h"

@@ -5,17 +5,13 @@
 
 #include "base/ids.h"
 #include "policy/reason.h"
-#include "store/announced_refusal.h"
 #include "store/call_row.h"
 #include "store/core.h"
 #include "store/idempotency.h"
 #include "store/lineage.h"
 #include "store/outbox.h"
-#include "store/outbox_row.h"
 #include "store/quota_take.h"
-#include "store/session_row.h"
-#include "store/switch_row.h"
-#include "store/tenant_row.h"
+#include "store/rows.h"
 
 // Open and to be cleaned up after: no other row is both.
 #define ONLY_ANNOUNCED "WHERE state = 'admitted' AND cleanup = 1"

@@ -75,5 +75,11 @@ Result<std::optional<Admission>> ChargeRefusal(Store& store, const AdmitRequest&
 // Ends the row that AnnounceRefusedCall made, or makes one. Committed when it returns, not flushed: its receipt is in the log.
 Status AddRefusedCall(Store& store, const AdmitRequest& request, std::string_view id,
                       const CallEnd& end);
+// The row of such a refusal, written before its receipt is in the log. A process that is killed between the log and
+// AddRefusedCall would otherwise leave a record that no longer verifies. The row is an open call that counts as no running one
+// and claims no key, and recovery ends it like every call of a dead process, with a receipt of its own. Committed, not flushed.
+Status AnnounceRefusedCall(Store& store, const AdmitRequest& request, std::string_view id);
+// Instead of AddRefusedCall, if the log did not take the receipt.
+Status DropAnnounced(Store& store, const TenantId& tenant, std::string_view id);
 
 }  // namespace coffer::store

@@ -4,13 +4,11 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "store/call_file_row.h"
 #include "store/call_row.h"
 #include "store/core.h"
-#include "store/object_row.h"
 #include "store/outbox.h"
-#include "store/outbox_row.h"
 #include "store/quota_take.h"
+#include "store/rows.h"
 
 namespace coffer::store {
 namespace {

@@ -2,8 +2,8 @@
 #include "store/call_files.h"
 
 #include "base/hash.h"
-#include "store/call_file_row.h"
 #include "store/core.h"
+#include "store/rows.h"
 
 namespace coffer::store {
 namespace {

@@ -5,10 +5,10 @@
 #include <iterator>
 
 #include "base/ids.h"
-#include "store/call_file_row.h"
 #include "store/call_row.h"
 #include "store/core.h"
 #include "store/lineage.h"
+#include "store/rows.h"
 
 namespace coffer::store {
 namespace {

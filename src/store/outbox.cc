@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "store/core.h"
-#include "store/outbox_row.h"
+#include "store/rows.h"
 
 namespace coffer::store {
 

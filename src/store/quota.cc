@@ -8,7 +8,7 @@
 #include "store/core.h"
 #include "store/quota_take.h"
 #include "store/rate_windows.h"
-#include "store/stored_bytes_row.h"
+#include "store/rows.h"
 
 namespace coffer::store {
 namespace {

@@ -18,6 +18,8 @@
 
 namespace coffer::store {
 
+struct Core;
+
 struct RecoveredCall {
   Call call;          // as it is now: refused or unknown
   CallState left_in;  // as it was found
@@ -32,6 +34,9 @@ inline constexpr const char* kKilledBefore =
 // The same for processes that died since this store was opened: a daemon beside which `coffer call` was killed. For a
 // timer; the usual answer, nothing, costs one read.
 Result<std::vector<RecoveredCall>> RecoverAgain(Store& store, AllTenants);
+
+// What Store::Open runs; for no other caller.
+Result<std::vector<RecoveredCall>> RecoverCalls(Core& core);
 
 // The caller has removed everything the call left. Committed when it returns: cleaning up twice does no harm.
 Status FinishCleanup(Store& store, const TenantId& tenant, std::string_view id);

@@ -11,7 +11,7 @@
 #include "base/sys.h"
 #include "store/core.h"
 #include "store/migrations.h"
-#include "store/recover_calls.h"
+#include "store/recovery.h"
 #include "store/state_part.h"
 
 namespace coffer::store {

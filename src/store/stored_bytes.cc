@@ -3,11 +3,9 @@
 
 #include <algorithm>
 
-#include "store/call_file_row.h"
 #include "store/call_row.h"
 #include "store/core.h"
-#include "store/object_row.h"
-#include "store/stored_bytes_row.h"
+#include "store/rows.h"
 
 namespace coffer::store {
 namespace {

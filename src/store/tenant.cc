@@ -2,7 +2,7 @@
 #include "store/tenant.h"
 
 #include "store/core.h"
-#include "store/tenant_row.h"
+#include "store/rows.h"
 
 namespace coffer::store {
 namespace {

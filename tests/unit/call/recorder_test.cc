@@ -15,7 +15,7 @@
 #include "audit/seal.h"
 #include "base/json.h"
 #include "call/ladder.h"
-#include "store/announced_refusal.h"
+#include "store/admission.h"
 #include "store/call_list.h"
 #include "store/outbox.h"
 #include "store/receivers.h"
