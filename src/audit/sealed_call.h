@@ -36,9 +36,9 @@ struct Differences {
   bool file_gone = false;  // a file is not there that was
   bool none() const { return columns.empty() && !result && !transcript && file.empty(); }
 };
-// `canonical` was found good (its hash is the log's, or its signature holds); `ran` and `index` are of the log's record.
-// A missing result, transcript or file is only told: retention removes them before the calls. Files are compared if they
-// were read.
+// `canonical` was found good (its hash is the log's, or its signature holds); `ran` and `index` are
+// of the log's record. A missing result, transcript or file is only told: retention removes them
+// before the calls. Files are compared if they were read.
 Differences FindDifferences(const store::StoredCall& stored, std::string_view canonical, bool ran,
                             uint64_t index);
 // "agent, outcome"

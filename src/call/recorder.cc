@@ -441,8 +441,8 @@ Result<uint64_t> Recorder::PruneToSize(const store::TenantId& tenant, uint64_t b
   if (stored <= bytes) {
     return uint64_t{0};
   }
-  // A little more than needed, so that not every call is followed by a record of its own; and little enough that others, who
-  // wait for the store meanwhile, do not notice.
+  // A little more than needed, so that not every call is followed by a record of its own; and
+  // little enough that others, who wait for the store meanwhile, do not notice.
   constexpr uint64_t kMostAtOnce = uint64_t{16} << 20;
   const uint64_t excess = std::min(stored - bytes + bytes / 16, kMostAtOnce);
   TRY_ASSIGN(store::OldBodies old, store::FindOldResults(store_, tenant, excess));

@@ -27,8 +27,8 @@ std::vector<GivenWord> WordsOf(const Json& args);
 // The paths and words of a command line, but for the program's name; a hash stands in the place of each.
 std::vector<GivenWord> WordsOf(const RunRequest& request);
 
-// In quotes a word is found whatever it is; without them if it is a path or has eight bytes or more, and is no part of a
-// longer word.
+// In quotes a word is found whatever it is; without them if it is a path or has eight bytes or
+// more, and is no part of a longer word.
 std::string TakeOut(const std::vector<GivenWord>& words, std::string text);
 
 // The receipt of a call that was not granted: nothing that was given stays in its sentences.

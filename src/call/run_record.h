@@ -40,8 +40,8 @@ class RunRecord : public RunJournal {
   // Refused if something that is brought in shows the state directory: a run does not get at its own record.
   Status Start(const audit::Receipt& receipt, const Prepared& prepared) override;
 
-  // `before_start` is asked with the call's id before anything happens, and its Error is the call's end. `launched` is called
-  // once the payload runs.
+  // `before_start` is asked with the call's id before anything happens, and its Error is the call's
+  // end. `launched` is called once the payload runs.
   void Observe(std::function<Status(const std::string&)> before_start,
                std::function<void()> launched) {
     before_start_ = std::move(before_start);

@@ -38,8 +38,9 @@ struct ToolRequest {
 // "00-<trace id>-<parent id>-<flags>" as the identity's trace; anything else is no trace.
 void TakeTrace(std::string_view traceparent, store::CallIdentity& identity);
 
-// For a protocol whose requests have ids and no idempotency keys (MCP): the id of a request within its session is its key.
-// Without a session an id says nothing, and there is no key. What the client sent as a key goes first.
+// For a protocol whose requests have ids and no idempotency keys (MCP): the id of a request within
+// its session is its key. Without a session an id says nothing, and there is no key. What the
+// client sent as a key goes first.
 void UseRequestId(std::string_view request_id, ToolRequest& request);
 
 // The error class for a call whose stored data differs from what was sealed.
@@ -86,8 +87,8 @@ struct ToolReply {
 
 // {"index", "size", "root"}, or null.
 Json LogJson(const std::optional<audit::LogPosition>& log);
-// What is kept for a retry with the same key, and back. The receipt has the hash of this text, so it is without the place in
-// the log, which is known only when the receipt is in it.
+// What is kept for a retry with the same key, and back. The receipt has the hash of this text, so
+// it is without the place in the log, which is known only when the receipt is in it.
 std::string FormatReply(const ToolReply& reply);
 Result<ToolReply> ParseReply(std::string_view text);
 

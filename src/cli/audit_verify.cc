@@ -44,8 +44,9 @@ std::string FindingText(const audit::LogFinding& finding) {
   return fmt::format("{}{} ({})\n", where, Printable(finding.message), finding.code);
 }
 
-// Calls of dead processes were just ended by opening the store: they get their receipts, as everywhere, or they would look
-// like calls that were hidden from the log. A log that cannot be opened is left to the verification.
+// Calls of dead processes were just ended by opening the store: they get their receipts, as
+// everywhere, or they would look like calls that were hidden from the log. A log that cannot be
+// opened is left to the verification.
 Status SettleDead(store::Store& store, const std::string& directory) {
   if (store.recovered().empty()) {
     return {};

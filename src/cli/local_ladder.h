@@ -17,7 +17,8 @@ namespace coffer::cli {
 
 class LocalLadder {
  public:
-  // `flags` outlives nothing: what is needed of it is taken. `project` stands in for the files of sessions; empty: none.
+  // `flags` outlives nothing: what is needed of it is taken. `project` stands in for the files of
+  // sessions; empty: none.
   static Result<std::unique_ptr<LocalLadder>> Open(const call::VerbFlags& flags,
                                                    const std::string& project = "");
   LocalLadder(const LocalLadder&) = delete;

@@ -24,8 +24,9 @@ struct RemotePlace {
   static Result<RemotePlace> Read(std::string_view line);
 };
 
-// What of the headers must not be seen: each value, and the credential behind its scheme. A server that wants to give it away can
-// change it so that nothing finds it; this is for one that repeats it.
+// What of the headers must not be seen: each value, and the credential behind its scheme. A server
+// that wants to give it away can change it so that nothing finds it; this is for one that repeats
+// it.
 class RemoteSecrets {
  public:
   explicit RemoteSecrets(const RemoteHeaders& headers);

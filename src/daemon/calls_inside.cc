@@ -134,7 +134,8 @@ void CallsInside::Take(Waiting taken) {
     Cancel(frame.number);
     return;
   }
-  // The relay of this build numbers its calls in order, sends nothing but names, and lets further calls wait in its own memory.
+  // The relay of this build numbers its calls in order, sends nothing but names, and lets further
+  // calls wait in its own memory.
   const bool too_many = running_.size() + waiting_.size() >= call::kInnerAtOnce;
   if (frame.number <= last_ || !policy::IsToolName(frame.tool) || frame.key.empty() || too_many) {
     Close();

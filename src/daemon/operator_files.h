@@ -35,8 +35,8 @@ Result<std::optional<std::string>> ReadConfigFile(const Config& config);
 void SendOperatorFiles(const Config& config, int to_gateway);
 // Monitor: only manifests changed. Likewise.
 void SendManifestsChanged(int to_gateway);
-// Gateway: one such message; nothing if only manifests changed. An error names the file that cannot be read; kMonitorGone:
-// none will come any more.
+// Gateway: one such message; nothing if only manifests changed. An error names the file that cannot
+// be read; kMonitorGone: none will come any more.
 inline constexpr std::string_view kMonitorGone = "daemon.monitor";
 Result<std::optional<OperatorFiles>> ReceiveOperatorFiles(const Config& config, int from_monitor);
 

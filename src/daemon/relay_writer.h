@@ -30,8 +30,8 @@ struct RelayFrame {
 
 class RelayWriter {
  public:
-  // `socket` stays open until Drop. `went` is called after the relay took some, and `lost`, once, when it is gone or too slow; neither
-  // is called inside Add.
+  // `socket` stays open until Drop. `went` is called after the relay took some, and `lost`, once,
+  // when it is gone or too slow; neither is called inside Add.
   RelayWriter(net::Loop& loop, int socket, RelayPace pace, std::function<void()> went,
               std::function<void()> lost);
 

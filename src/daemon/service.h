@@ -2,9 +2,10 @@
 //
 // The daemon's answer to every question a protocol can ask: gateway::Service over the ladder, the store and the warden.
 //
-// Lives on the gateway's loop; whatever touches the store or the disk happens on workers. A call belongs to the tenant of
-// the identity that made it, and every look-up is by tenant. A timer ends what must end: sessions whose time is over,
-// calls that a switch stopped, also when another process flipped it.
+// Lives on the gateway's loop; whatever touches the store or the disk happens on workers. A call
+// belongs to the tenant of the identity that made it, and every look-up is by tenant. A timer ends
+// what must end: sessions whose time is over, calls that a switch stopped, also when another
+// process flipped it.
 #pragma once
 
 #include <deque>

@@ -22,8 +22,8 @@
 
 namespace coffer::daemon {
 
-// Filled in two steps: listening needs privileges that are gone by the time the store is opened. Nothing is asked of the
-// service before the loop runs, and by then everything is there.
+// Filled in two steps: listening needs privileges that are gone by the time the store is opened.
+// Nothing is asked of the service before the loop runs, and by then everything is there.
 class ServiceContext {
  public:
   explicit ServiceContext(net::Loop& given_loop) : loop(given_loop) {}

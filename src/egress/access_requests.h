@@ -2,10 +2,12 @@
 //
 // Access that one boundary asks for: a connection that only a rule with `ask` covers waits until a person has decided.
 //
-// What is granted is that rule for exactly the host and port that were asked for, until a time or the call's end. Only a
-// request that is open here can be granted, and only a rule with `ask` opens one: the sender of decisions, also a gateway that was broken
-// into, cannot open anything else. Several connections to the same place are one request. A denial, and no answer in time, hold for the rest
-// of the call, and a call has kMostRequests of them: a program cannot ask until a person gives in.
+// What is granted is that rule for exactly the host and port that were asked for, until a time or
+// the call's end. Only a request that is open here can be granted, and only a rule with `ask` opens
+// one: the sender of decisions, also a gateway that was broken into, cannot open anything else.
+// Several connections to the same place are one request. A denial, and no answer in time, hold for
+// the rest of the call, and a call has kMostRequests of them: a program cannot ask until a person
+// gives in.
 #pragma once
 
 #include <list>

@@ -11,8 +11,9 @@
 
 namespace coffer::egress {
 
-// Until both ends have ended, or none has moved for `idle`; for kHalfOpenTime if one end has. What is in the buffers goes
-// first. A direction with much to carry has a pipe of `pipes` if there is one left; otherwise its bytes are copied.
+// Until both ends have ended, or none has moved for `idle`; for kHalfOpenTime if one end has. What
+// is in the buffers goes first. A direction with much to carry has a pipe of `pipes` if there is
+// one left; otherwise its bytes are copied.
 net::Task<void> CarryBothWays(BufferedStream& a, BufferedStream& b, Watchdog& watchdog,
                               std::chrono::seconds idle, net::PipeAllowance& pipes);
 

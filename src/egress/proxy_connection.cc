@@ -54,7 +54,8 @@ Task<void> ProxyConnection::Run() {
   } else {
     co_await Serve();
   }
-  // A socket that is closed with unread bytes takes back what was sent: a refusal would be lost behind a request's body.
+  // A socket that is closed with unread bytes takes back what was sent: a refusal would be lost
+  // behind a request's body.
   watchdog_.Within(kLingerTime);
   for (size_t left = kMostLinger; left > 0; --left) {
     client_->buffer().clear();
@@ -210,8 +211,9 @@ Task<void> ProxyConnection::Splice(policy::HostAndPort to, const policy::EgressR
   if (const Nanos end = meter.EndOf(BootTime()); end != Nanos(0)) {
     overtime.Until(end);
   }
-  // A redirected program waits for no answer of ours, so its hello is judged before anything is dialled. Others are first
-  // told whether the server can be reached: behind an answer that the tunnel stands, no reason could be given.
+  // A redirected program waits for no answer of ours, so its hello is judged before anything is
+  // dialled. Others are first told whether the server can be reached: behind an answer that the
+  // tunnel stands, no reason could be given.
   const bool hello_first = rule.tls == TlsMode::kSplice && dialect == Dialect::kSilent;
   if (hello_first) {
     const bool named = co_await ReadHello(to.host, open);

@@ -22,8 +22,8 @@ class ServerTrust {
   // Of PEM texts.
   ServerTrust(std::string upstream_ca, std::shared_ptr<const std::string> host)
       : upstream_ca_(std::move(upstream_ca)), host_(std::move(host)) {}
-  // Made at the first call: to parse 140 certificates takes longer than a whole call that asks no server. Null if this OpenSSL
-  // cannot make a client.
+  // Made at the first call: to parse 140 certificates takes longer than a whole call that asks no
+  // server. Null if this OpenSSL cannot make a client.
   SSL_CTX* context();
 
  private:
@@ -37,8 +37,8 @@ class UpstreamTrust {
   // $SSL_CERT_FILE, or the usual places. Reads files: make it while that is possible.
   static UpstreamTrust OfThisHost();
 
-  // With the PEM text beside them. Kept until another text is asked for. Reads this host's list if OfThisHost did not; where files can
-  // no longer be read, it is as if the host had none.
+  // With the PEM text beside them. Kept until another text is asked for. Reads this host's list if
+  // OfThisHost did not; where files can no longer be read, it is as if the host had none.
   Result<std::shared_ptr<ServerTrust>> With(const std::string& upstream_ca);
 
  private:

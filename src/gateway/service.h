@@ -3,14 +3,14 @@
 // What the protocols (HTTP, later MCP and the console) need from the rest of Cofferdam: plain values and one interface.
 //
 // The gateway parses bytes and checks roles; the Service decides and acts. It gets an Identity that came from the
-// channel (key, token, socket), and looks at nothing but that identity's tenant, and of an agent only at
-// its own: an object of another is kNotFound, the same words as one that does not exist (all_tenants sees more). The gateway never sees a path, a store or a process.
+// channel (key, token, socket), and sees that identity's tenant alone, of an agent only its own: what is another's is
+// kNotFound, as what does not exist (all_tenants sees more). The gateway never sees a path, a store or a process.
 //
-// Threads: every method is called on the loop's thread (net/loop.h) and must not block it; what takes longer than
-// about a millisecond goes to another thread. A Reply (gateway/answer.h) is invoked at most once, on the loop's thread,
-// possibly before the method returns; another thread hands over what its Prepare returned with Executor::Post. The client may
-// be gone by then, and the Server too: a Reply stays safe to invoke. A reading whose client is gone need not be done, and its
-// Reply not be invoked; what changes something is done all the same, and a call goes on.
+// Threads: every method is called on the loop's thread (net/loop.h) and must not block it; what takes longer than about
+// a millisecond goes to another thread. A Reply (gateway/answer.h) is invoked at most once, on the loop's thread,
+// possibly before the method returns; another thread hands over what its Prepare returned with Executor::Post. The
+// client may be gone by then, and the Server too: a Reply stays safe to invoke. A reading whose client is gone need not
+// be done, and its Reply not be invoked; what changes something is done all the same, and a call goes on.
 #pragma once
 
 #include <sys/types.h>
@@ -236,8 +236,8 @@ struct FileOwner {
   std::string id;
 };
 
-// `path` is relative, normal ("a/b": no empty, "." or ".." part), at most 1024 bytes. A file that a tool made may have any
-// name; one that is uploaded has valid UTF-8 without control characters. Links inside a workspace are the service's affair: it resolves beneath the workspace or refuses.
+// `path` is relative, normal ("a/b": no empty, "." or ".." part), at most 1024 bytes. A file that a tool made may have
+// any name; one that is uploaded has valid UTF-8 without control characters. Links never lead out of the workspace.
 struct FileView {
   std::string path;
   uint64_t size = 0;
@@ -391,14 +391,14 @@ class Service {
 
   // Why no new work is taken now (memory is past its budget), with a time to come back. Cheap: asked for each request.
   virtual std::optional<Refusal> CheckRoom() { return std::nullopt; }
-  // Memory that bodies and answers of the asker's tenant take until the handle is dropped. kIfThereIsRoom: nothing if the
-  // tenant has its share. From any thread.
+  // Memory that bodies and answers of the asker's tenant take until the handle is dropped. kIfThereIsRoom: nothing if
+  // the tenant has its share. From any thread.
   enum class Holding { kIfThereIsRoom, kAnyway };
   virtual std::shared_ptr<void> Hold(const Asker& /*asker*/, size_t /*bytes*/, Holding /*how*/) {
     return std::make_shared<int>();
   }
-  // Runs what takes long (making or parsing a large body) on another thread, in the turn of the asker's tenant. False if
-  // the tenant has its share of work waiting; then it never runs. Here: at once.
+  // Runs what takes long (making or parsing a large body) on another thread, in the turn of the asker's tenant. False
+  // if the tenant has its share of work waiting; then it never runs. Here: at once.
   [[nodiscard]] virtual bool Offload(const Asker& /*asker*/, std::function<void()> work) {
     work();
     return true;

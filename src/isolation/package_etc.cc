@@ -14,8 +14,8 @@
 namespace coffer::isolation {
 namespace {
 
-// Below /etc. A name that ends with "*" stands for all that begin like it. Each costs a mount in every call of a host that
-// has it, so what programs can do without is not here.
+// Below /etc. A name that ends with "*" stands for all that begin like it. Each costs a mount in
+// every call of a host that has it, so what programs can do without is not here.
 constexpr std::string_view kNames[] = {
     "alternatives", "ld.so.cache",  "ssl/openssl.cnf", "ssl/certs", "java-*", "ImageMagick-*",
     "fonts",        "matplotlibrc", "tcltk",           "texmf",     "R",      "python3.*",

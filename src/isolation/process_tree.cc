@@ -28,8 +28,8 @@ using raw::Syscall;
 constexpr Nanos kPause = std::chrono::milliseconds(1);
 constexpr Nanos kLongestPause = std::chrono::milliseconds(16);
 
-// A killed process first gives back its memory. Thirty of them with 20,000 mappings each take ten seconds and more on a busy
-// machine. One that waits for a dead device never ends.
+// A killed process first gives back its memory. Thirty of them with 20,000 mappings each take ten
+// seconds and more on a busy machine. One that waits for a dead device never ends.
 constexpr Nanos kPatience = std::chrono::minutes(1);
 
 std::vector<pid_t> ChildrenOf(pid_t pid) {

@@ -19,8 +19,8 @@ namespace coffer::isolation {
 Status CheckShowsNone(const HostPath& mount, policy::Access access,
                       std::span<const std::string> own);
 
-// `receipt` is the path of a receipt that is still to be written, as given. A call that can write to its directory could
-// keep it from being written.
+// `receipt` is the path of a receipt that is still to be written, as given. A call that can write
+// to its directory could keep it from being written.
 Status CheckReceiptOutside(const HostPath& mount, const std::string& receipt);
 
 }  // namespace coffer::isolation

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Why a boundary could not be made, in words: from what clone answered, and from what init wrote into its report before it
-// gave up.
+// Why a boundary could not be made, in words: from what clone answered, and from what init wrote
+// into its report before it gave up.
 #pragma once
 
 #include "base/result.h"

@@ -2,10 +2,12 @@
 //
 // The rlimits every boundary gets, cgroups or not: what is counted per process, and the net below the supervisor.
 //
-// The table is built before clone and applied after it (isolation/child/confine.h). Hard equals soft (but for CPU, where SIGXCPU
-// comes first, and the stack, which programs raise), and nothing inside has the capability to raise it. RLIMIT_NPROC counts per user namespace
-// since Linux 5.14; on older kernels it counts all processes of the uid, which is why the cgroup's pids.max is the
-// limit that is promised. RLIMIT_CPU counts one process, not the tree, so it only ends what a dead supervisor left.
+// The table is built before clone and applied after it (isolation/child/confine.h). Hard equals
+// soft (but for CPU, where SIGXCPU comes first, and the stack, which programs raise), and nothing
+// inside has the capability to raise it. RLIMIT_NPROC counts per user namespace since Linux 5.14;
+// on older kernels it counts all processes of the uid, which is why the cgroup's pids.max is the
+// limit that is promised. RLIMIT_CPU counts one process, not the tree, so it only ends what a dead
+// supervisor left.
 #pragma once
 
 #include <sys/resource.h>

@@ -3,8 +3,9 @@
 // The files that calls exported, kept as long as their results (store/retention.h) and counted among the bytes that
 // a tenant stores.
 //
-// A file is kept in pieces of kFilePiece bytes, so that neither a reader nor a verifier ever holds more than one. What is
-// stored is not trusted: the sealed receipt has each file's path, size and hash, and readers compare.
+// A file is kept in pieces of kFilePiece bytes, so that neither a reader nor a verifier ever holds
+// more than one. What is stored is not trusted: the sealed receipt has each file's path, size and
+// hash, and readers compare.
 #pragma once
 
 #include <cstdint>

@@ -2,10 +2,10 @@
 //
 // CallIdentity: who asked for what, under which ids. One value for the whole life of a call.
 //
-// The channel (a key, a socket's peer, the terminal) fills in tenant, agent and user; the request names the tool, session,
-// parent and trace; admission adds the call's id. From then on the value is copied as a whole: the request, the row in the
-// store, the receipt, the records of the log and the views hold it, and no part of it is merged back later. How a call
-// went is not here.
+// The channel (a key, a socket's peer, the terminal) fills in tenant, agent and user; the request
+// names the tool, session, parent and trace; admission adds the call's id. From then on the value
+// is copied as a whole: the request, the row in the store, the receipt, the records of the log and
+// the views hold it, and no part of it is merged back later. How a call went is not here.
 #pragma once
 
 #include <string>

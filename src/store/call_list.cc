@@ -13,8 +13,8 @@
 namespace coffer::store {
 namespace {
 
-// Empty and NULL parameters do not filter. Ids sort by time, so the time is also a range of ids, which is what the primary
-// key and every index end in.
+// Empty and NULL parameters do not filter. Ids sort by time, so the time is also a range of ids,
+// which is what the primary key and every index end in.
 #define FILTERS                                                                            \
   "AND id < ?2 AND id >= ?3 AND (?4 = '' OR session_id = ?4) AND (?5 = '' OR agent = ?5) " \
   "AND (?6 = '' OR tool = ?6) AND (?7 = '' OR error_class = ?7) "                          \

@@ -66,8 +66,8 @@ struct RecordPlace {
   std::string tenant;
   std::string id;
 };
-// Ended calls behind `after`, in the order of their receipts in the log; `after` moves on. At most `limit`, and fewer once they
-// are large together; none: that was all.
+// Ended calls behind `after`, in the order of their receipts in the log; `after` moves on. At most
+// `limit`, and fewer once they are large together; none: that was all.
 Result<std::vector<StoredCall>> ListByRecord(Store& store, AllTenants, RecordPlace& after,
                                              uint32_t limit);
 // Ended calls that have no place in the log; at most `limit`.

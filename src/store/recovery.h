@@ -2,10 +2,11 @@
 //
 // Recovery: what happens to the calls of a process that died.
 //
-// Store::Open does it, in one transaction. Not started: ends as refused, class internal, and its idempotency key is free again, because
-// nothing happened. Started: `unknown`, its key stays taken for good, and it is never run again. Calls of
-// processes that live are not touched. The process that opened gets the list, with where the call ran, and cleans up after it
-// (processes, cgroups, directories); a call is handed out again by later Opens until FinishCleanup was said for it.
+// Store::Open does it, in one transaction. Not started: ends as refused, class internal, and its
+// idempotency key is free again, because nothing happened. Started: `unknown`, its key stays taken
+// for good, and it is never run again. Calls of processes that live are not touched. The process
+// that opened gets the list, with where the call ran, and cleans up after it (processes, cgroups,
+// directories); a call is handed out again by later Opens until FinishCleanup was said for it.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows that are read and changed inside the caller's transaction, each by the source that owns its table. A call's own row
-// is in call_row.h. Only files of this folder include this header.
+// Rows that are read and changed inside the caller's transaction, each by the source that owns its
+// table. A call's own row is in call_row.h. Only files of this folder include this header.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +43,8 @@ Result<std::optional<Switch>> FindSwitchIn(Connection& db, const TenantId& tenan
 Status PutCallFile(Connection& db, const TenantId& tenant, std::string_view call_id,
                    std::string_view path, std::string_view bytes);
 Status RemoveCallFiles(Connection& db, const TenantId& tenant, std::string_view call_id);
-// In the order of their paths; none if there are none, or none any more. Reads and hashes every byte. `tenant` is a name
-// as it stands in a row.
+// In the order of their paths; none if there are none, or none any more. Reads and hashes every
+// byte. `tenant` is a name as it stands in a row.
 Result<std::vector<StoredFile>> HashCallFilesIn(Connection& db, std::string_view tenant,
                                                 std::string_view call_id);
 

@@ -66,8 +66,9 @@ Result<Page<Session>> ListSessions(Store& store, const TenantId& tenant, Session
 Result<Page<Session>> ListSessions(Store& store, AllTenants, SessionFilter filter,
                                    const PageRequest& page);
 
-// An open session ends `lifetime` from now instead, but not later than `oldest` after it began, and never earlier than it
-// would have. Nothing if this tenant has no such open session. On disk when it returns.
+// An open session ends `lifetime` from now instead, but not later than `oldest` after it began, and
+// never earlier than it would have. Nothing if this tenant has no such open session. On disk when
+// it returns.
 Result<std::optional<Session>> ExtendSession(Store& store, const TenantId& tenant,
                                              std::string_view id, Nanos lifetime, Nanos oldest);
 

@@ -103,7 +103,8 @@ Result<Store> Store::Open(const std::string& directory, StoreOptions options) {
   TRY(MakeFile(home.get(), "owners"));
   TRY_ASSIGN(core->owner, Owner::Open(home.get(), core->options.busy_timeout));
 
-  // SQLite is told the same, and opens what belongs to a database without links by itself; this says what to do about it.
+  // SQLite is told the same, and opens what belongs to a database without links by itself; this
+  // says what to do about it.
   for (const char* name : {kDatabase, "coffer.db-wal", "coffer.db-shm"}) {
     TRY(CheckStatePart(directory, name));
   }

@@ -2,10 +2,11 @@
 //
 // A receipt in other formats: JSON lines, OCSF events for a SIEM, OTLP spans for a collector.
 //
-// Pure: a receipt's text goes in, text comes out; nothing is read, sent or remembered, so the same receipt always gives
-// the same bytes, also its span and event ids. Arguments and output never leave: a receipt holds only hashes and redacted
-// forms of them, and not even the redacted forms are exported (JSON lines, which are the receipt itself, are the exception).
-// What a receipt does not know is left out. Nothing here checks a signature: see `coffer audit verify-receipt`.
+// Pure: a receipt's text goes in, text comes out; nothing is read, sent or remembered, so the same
+// receipt always gives the same bytes, also its span and event ids. Arguments and output never
+// leave: a receipt holds only hashes and redacted forms of them, and not even the redacted forms
+// are exported (JSON lines, which are the receipt itself, are the exception). What a receipt does
+// not know is left out. Nothing here checks a signature: see `coffer audit verify-receipt`.
 #pragma once
 
 #include <optional>

@@ -4,9 +4,10 @@
 //
 //   = <size> <root, base64> <prev, hex> <base64 of key id and signature>
 //
-// `prev` is the SHA-256 of the checkpoint line before it (of the header line, for the first), so the last signature holds
-// all checkpoints, and its root holds all records. The signature is over the text of a C2SP signed note, which is how a
-// checkpoint leaves the log: "<origin>\n<size>\n<root>\nprev <prev>\n".
+// `prev` is the SHA-256 of the checkpoint line before it (of the header line, for the first), so
+// the last signature holds all checkpoints, and its root holds all records. The signature is over
+// the text of a C2SP signed note, which is how a checkpoint leaves the log:
+// "<origin>\n<size>\n<root>\nprev <prev>\n".
 #pragma once
 
 #include <cstdint>

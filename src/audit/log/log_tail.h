@@ -34,8 +34,9 @@ struct FoundTails {
 };
 Result<FoundTails> ReadForward(int records, uint64_t file_size, LogTail from);
 
-// True if behind the tip stands a checkpoint of this key for a batch that is not the next one. A crash cannot leave that: a
-// batch is begun when the one before it is on disk. (Old ones may be there, if the disk gives back what it held before.)
+// True if behind the tip stands a checkpoint of this key for a batch that is not the next one. A
+// crash cannot leave that: a batch is begun when the one before it is on disk. (Old ones may be
+// there, if the disk gives back what it held before.)
 Result<bool> HasLaterBatch(int records, uint64_t file_size, const LogTail& tip,
                            const PublicKey& key, std::string_view origin);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The store against the log: every call that the store says has ended is in the log, every row, result and receipt is what
-// the log names, and every receipt of the log has its row or was pruned.
+// The store against the log: every call that the store says has ended is in the log, every row,
+// result and receipt is what the log names, and every receipt of the log has its row or was pruned.
 //
 // The log can be verified with nothing but its files (verify_log.h); this is what can be said beyond that where the
 // store is there too. Both are read side by side in the order of the log, so memory is a few pages, however many calls

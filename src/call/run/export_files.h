@@ -15,8 +15,9 @@ namespace coffer::call {
 void ExportFiles(const RunRequest& request, const Prepared& prepared, const Launched& launched,
                  RunOutcome& outcome);
 
-// `coffer run --rw . -- make`: the working directory is /workspace all the same, and what is written there is gone. One note if
-// there are files, and a writable mount shows the directory that the caller is in.
+// `coffer run --rw . -- make`: the working directory is /workspace all the same, and what is
+// written there is gone. One note if there are files, and a writable mount shows the directory that
+// the caller is in.
 void TellLostFiles(const RunRequest& request, const Prepared& prepared, const Launched& launched,
                    RunOutcome& outcome);
 

@@ -3,9 +3,10 @@
 // Access that a call asks for while it runs. The supervisor reads the requests of the egress process, passes them to
 // the decider, sends the decision back, and lists requests and decisions in the receipt.
 //
-// The process that asks parses bytes of the payload, so what it says is hostile: names are printed only as printable text,
-// and no more is kept than kMostListed requests. A decision goes back for a request that is open; the process itself gives
-// no more than its rules with `ask` cover (egress/access_requests.h).
+// The process that asks parses bytes of the payload, so what it says is hostile: names are printed
+// only as printable text, and no more is kept than kMostListed requests. A decision goes back for a
+// request that is open; the process itself gives no more than its rules with `ask` cover
+// (egress/access_requests.h).
 #pragma once
 
 #include <cstdint>

@@ -45,13 +45,14 @@ struct LaunchOptions {
   int ending_fd = -1;  // while it can be read, nothing is waited for any more: the launch fails
 };
 
-// One order of steps, for root and users, for cgroup v1 and v2. Nothing runs if this fails, and nothing of the attempt is
-// left. `begun`: a container's cgroup and init that are there already (begin.h); they are taken over. Or null.
+// One order of steps, for root and users, for cgroup v1 and v2. Nothing runs if this fails, and
+// nothing of the attempt is left. `begun`: a container's cgroup and init that are there already
+// (begin.h); they are taken over. Or null.
 Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
                         const LaunchOptions& options, Begun* begun);
 
-// The steps that can be taken before the command is known: the first half of a container's plan, and init with its user, and with the
-// egress process of a call that has network.
+// The steps that can be taken before the command is known: the first half of a container's plan,
+// and init with its user, and with the egress process of a call that has network.
 isolation::BoundaryPlan BeginPlan(const RunRequest& request);
 Status SpawnInitAndEgress(const RunRequest& request, Launched& launched);
 

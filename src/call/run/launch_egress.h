@@ -4,8 +4,8 @@
 // that lead programs to it. Afterwards it fills in the receipt. The certificates that programs trust are in
 // launch_trust.h.
 //
-// Variables and resolver are a convenience, not the wall: a program that ignores them reaches nothing, because the boundary's
-// network has a loopback and no route that leaves it.
+// Variables and resolver are a convenience, not the wall: a program that ignores them reaches
+// nothing, because the boundary's network has a loopback and no route that leaves it.
 #pragma once
 
 #include "base/result.h"

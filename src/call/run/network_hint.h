@@ -13,8 +13,8 @@
 
 namespace coffer::call {
 
-// The host, as --allow takes it, of the first URL in the command that leads outside. "HOST" for `pip install` and its like, whose
-// registry is a matter of settings.
+// The host, as --allow takes it, of the first URL in the command that leads outside. "HOST" for
+// `pip install` and its like, whose registry is a matter of settings.
 std::optional<std::string> HostOutside(std::span<const std::string> command);
 
 }  // namespace coffer::call

@@ -441,8 +441,8 @@ Result<WatchResult> Watch::Run(bool wanted_usage) {
     TRY(isolation::EndDescendants());
   }
   TRY_ASSIGN(result.end, std::move(end));
-  // Every writer is gone: what is left in the pipes is all there will be. A reader that does not read keeps us, until we are
-  // told to end.
+  // Every writer is gone: what is left in the pipes is all there will be. A reader that does not
+  // read keeps us, until we are told to end.
   const Nanos drop_at = BootTime() + kGrace;
   while (Draining()) {
     PollOnce(interrupted_by_ == 0 ? Nanos::max() : std::max(drop_at - BootTime(), Nanos(0)));

@@ -12,8 +12,9 @@ namespace coffer::call {
 
 // COFFER_STATE, /var/lib/coffer for root, or ~/.local/state/coffer; empty if there is no home either.
 std::string UsualStateDir();
-// Where the operator keeps coffer.toml and tools/: COFFER_CONFIG, /etc/coffer for root, or ~/.config/coffer. As root never
-// in the state directory, which belongs to the daemon's gateway. Empty if there is no home either.
+// Where the operator keeps coffer.toml and tools/: COFFER_CONFIG, /etc/coffer for root, or
+// ~/.config/coffer. As root never in the state directory, which belongs to the daemon's gateway.
+// Empty if there is no home either.
 std::string UsualConfigDir();
 // Its `tools`, which need not be there.
 Result<std::string> UsualToolDir();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a runner asks the gateway for access, and how the gateway answers: on the call's report socket, before the report.
+// How a runner asks the gateway for access, and how the gateway answers: on the call's report
+// socket, before the report.
 //
 // Both ways go messages of fixed size. The runner forwards what the egress role asks; the role itself holds a decision
 // against its own open requests, which only rules with `ask` make. So a gateway that was broken into can grant what a

@@ -31,17 +31,18 @@ struct WardenRules {
   uint32_t max_running = 256;       // more are refused, not queued
 };
 
-// The part of a request that is about processes in the background: whether the entry may run in one, how long, and on which
-// ports it is reached; and ports of other processes, which only a call that shares their session's files may reach.
-// Class policy.entry.background or policy.entry.ports.
+// The part of a request that is about processes in the background: whether the entry may run in
+// one, how long, and on which ports it is reached; and ports of other processes, which only a call
+// that shares their session's files may reach. Class policy.entry.background or policy.entry.ports.
 Status CheckBackground(const TableEntry& entry, const RunRequest& request);
 
-// The part that is about tools that the call may call: not others, and not more often, than the entry's [calls] say. Class
-// policy.entry.calls.
+// The part that is about tools that the call may call: not others, and not more often, than the
+// entry's [calls] say. Class policy.entry.calls.
 Status CheckCalls(const TableEntry& entry, const RunRequest& request);
 
-// A call that another one makes: `parent` runs, and its sealed request is `parent`'s. Refused, class policy.parent, unless its
-// entry names the child's tool, both are of one tenant, and the child's envelope is no wider than the parent's.
+// A call that another one makes: `parent` runs, and its sealed request is `parent`'s. Refused,
+// class policy.parent, unless its entry names the child's tool, both are of one tenant, and the
+// child's envelope is no wider than the parent's.
 Status CheckChild(const WardenTable& table, const RunRequest& parent, const RunRequest& child);
 
 // Refused with the class that says which part of the request is more than its entry: policy.entry, policy.entry.*,

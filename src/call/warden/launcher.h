@@ -21,7 +21,8 @@
 
 namespace coffer::call {
 
-// Our ends; each is readable until the runner is done with it. `report` holds an encoded RunReport (call/warden/wire.h), then its end.
+// Our ends; each is readable until the runner is done with it. `report` holds an encoded RunReport
+// (call/warden/wire.h), then its end.
 struct RunChannels {
   UniqueFd out;
   UniqueFd err;
@@ -50,8 +51,9 @@ struct Allowed {
 using MakeToolsServer = std::function<std::unique_ptr<ToolsServer>(const RunRequest& request,
                                                                    const std::string& call_id)>;
 
-// Runs every call in a child of this process, which must be single-threaded. The children die with it. As the warden does,
-// it refuses what is not allowed with a report, and gives the boundary a uid of its tenant.
+// Runs every call in a child of this process, which must be single-threaded. The children die with
+// it. As the warden does, it refuses what is not allowed with a report, and gives the boundary a
+// uid of its tenant.
 class LocalLauncher : public Launcher {
  public:
   // Without `allowed` every call is allowed. `allowed` outlives the launcher. Without `make_tools` a call that has

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of everything that the warden may launch: one entry for each tool that a manifest declares, and the ceilings
-// of the operator's configuration.
+// The table of everything that the warden may launch: one entry for each tool that a manifest
+// declares, and the ceilings of the operator's configuration.
 //
 // It is compiled from the manifests by a short-lived process without privilege (daemon/compile.h), which is neither the
 // gateway nor the warden, and the monitor hands it to the warden. So the warden knows what every manifest allows and

@@ -52,8 +52,8 @@ struct RunnerPlace {
   uint64_t parent_size = 0;
 };
 
-// In the runner: what the manifest fixes comes from the table. The gateway's descriptor could be another text, and could
-// be moved while it is read.
+// In the runner: what the manifest fixes comes from the table. The gateway's descriptor could be
+// another text, and could be moved while it is read.
 Status TakeFixedStdin(const TableEntry& entry) {
   const std::optional<std::string> text = entry.FixedStdin();
   if (!text) {

@@ -2,9 +2,9 @@
 //
 // A request to run a boundary, and its result, as the bytes that roles send to each other.
 //
-// The sender is another role of ours, but it may have been broken into: every length and every value is checked, and what
-// does not decode completely is refused. One layout, versioned; there is no negotiation, because both ends are one build.
-// So the warden never parses JSON, TOML or HTTP.
+// The sender is another role of ours, but it may have been broken into: every length and every
+// value is checked, and what does not decode completely is refused. One layout, versioned; there is
+// no negotiation, because both ends are one build. So the warden never parses JSON, TOML or HTTP.
 #pragma once
 
 #include <cstdint>

@@ -15,8 +15,9 @@ constexpr const char* kVersion = "2025-11-25";
 constexpr size_t kMostPages = 64;
 constexpr size_t kMostListBytes = size_t{4} << 20;
 constexpr size_t kMostItems = 10'000;
-// Messages that nothing asked for, between two answers: one that sends more does nothing else. Each second forgives a few, so that a
-// server that writes to its log while no client calls it is not ended for that. A long one counts as many.
+// Messages that nothing asked for, between two answers: one that sends more does nothing else. Each
+// second forgives a few, so that a server that writes to its log while no client calls it is not
+// ended for that. A long one counts as many.
 constexpr uint64_t kMostStrays = 1000;
 constexpr int64_t kForgivenEachSecond = 5;
 constexpr size_t kStrayBytes = size_t{64} << 10;

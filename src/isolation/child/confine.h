@@ -23,9 +23,10 @@ long RaiseLoopback(int socket);
 // `groups_allowed` is false where setgroups is denied in this user namespace.
 long EnforceIdentity(uint32_t uid, bool groups_allowed);
 
-// Bounds what this user namespace may take of the kernel's per-user counters: inotify, fanotify, and namespaces beyond the
-// ones that the boundary itself has. False if the host does not let us (a read-only /proc/sys); then only the host's own
-// limits hold. Needs the host's /proc and CAP_SYS_RESOURCE in the namespace.
+// Bounds what this user namespace may take of the kernel's per-user counters: inotify, fanotify,
+// and namespaces beyond the ones that the boundary itself has. False if the host does not let us (a
+// read-only /proc/sys); then only the host's own limits hold. Needs the host's /proc and
+// CAP_SYS_RESOURCE in the namespace.
 bool EnforceCounters();
 
 // Joins the cgroups whose `tasks` files the supervisor opened (v1; on v2 the child is born in its own).

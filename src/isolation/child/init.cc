@@ -92,8 +92,9 @@ void EndChildren(int /*signal*/) {
   }
 }
 
-// There is no pid namespace to die with us. Within our Landlock domain, or with a uid of our own, kill(-1) reaches the
-// boundary's processes and no others. Otherwise (an ordinary user before Linux 6.12) it would reach all of the caller's.
+// There is no pid namespace to die with us. Within our Landlock domain, or with a uid of our own,
+// kill(-1) reaches the boundary's processes and no others. Otherwise (an ordinary user before Linux
+// 6.12) it would reach all of the caller's.
 void EndAllWithSupervisor(InitEnding ending) {
   struct sigaction action{};
   action.sa_handler = ending == InitEnding::kKillReach ? EndEverything : EndChildren;

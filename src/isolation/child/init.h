@@ -10,8 +10,8 @@
 
 namespace coffer::isolation {
 
-// The descriptors of init: the payload's stdio at 0, 1 and 2 until it runs, the control socket, and one more if its duty
-// needs it.
+// The descriptors of init: the payload's stdio at 0, 1 and 2 until it runs, the control socket, and
+// one more if its duty needs it.
 inline constexpr int kControlFd = 3;
 inline constexpr int kExtraFd = 4;
 
