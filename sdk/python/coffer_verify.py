@@ -403,7 +403,7 @@ def run_log(arguments):
             print(f"line {finding['line']}{record}: {finding['code']}: {finding['message']}")
         print(f"{'good' if verdict['ok'] else 'BAD'}: {verdict['records']} records, {verdict['checkpoints']} checkpoints, "
               f"root {verdict['root']} of {verdict['origin']}, key {verdict['key_id']} "
-              f"({'given' if key else 'from beside the log: who can change both can make any log look good'})")
+              f"({'given' if key else 'from beside the log: a user who can change both can make any log look good'})")
     return 0 if verdict["ok"] else 1
 
 

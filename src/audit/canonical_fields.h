@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Members of a canonical receipt (seal.h) as the text they are, found without making the document into values: a verifier
-// asks for twenty of them in every receipt there is.
+// Members of a canonical receipt (seal.h) as the text they are, found without making the document
+// into values: a verifier asks for twenty of them in every receipt there is.
 //
-// The text must be one whose hash or signature was found good, or come from CanonicalReceipt: what is not well made gives
-// members that are not there, never a wrong one. Views point into the text.
+// The text must be one whose hash or signature was found good, or come from CanonicalReceipt: what
+// is not well made gives members that are not there, never a wrong one. Views point into the text.
 #pragma once
 
 #include <cstddef>

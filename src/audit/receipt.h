@@ -164,8 +164,8 @@ struct Receipt {
 // Not sealed: `log` and `signature` are empty until it is in the log (audit/seal.h).
 std::string FormatReceipt(const Receipt& receipt);
 
-// Reads back what FormatReceipt wrote; refuses anything else. Round trip: Format(Parse(Format(r))) == Format(r). The seal
-// of a sealed one is not looked at and not kept.
+// Reads back what FormatReceipt wrote; refuses anything else. Format(Parse(Format(r))) is Format(r).
+// The seal of a sealed one is not looked at and not kept.
 Result<Receipt> ParseReceipt(std::string_view text);
 
 }  // namespace coffer::audit

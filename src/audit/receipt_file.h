@@ -34,7 +34,8 @@ class ReceiptFile {
   // Whether `path` stands for a descriptor, and for no place in a directory.
   static bool NamesDescriptor(std::string_view path);
 
-  // May be called once. What a terminal would obey is escaped in `json`. After a failure an older receipt of that name is as it was.
+  // May be called once. What a terminal would obey is escaped in `json`. After a failure an older
+  // receipt of that name is as it was.
   Status Write(std::string_view json) const;
 
  private:

@@ -104,7 +104,7 @@ Result<Seal> ReadSeal(const Json& document) {
   }
   const std::optional<std::string> bytes = FromBase64(*value);
   if (!bytes || bytes->size() != kSignatureBytes) {
-    return Wrong("the receipt's signature is not one");
+    return Wrong("the receipt's signature is malformed");
   }
   seal.signature = *bytes;
   return seal;
@@ -115,7 +115,7 @@ Status CheckLeaf(const Json& document, const Seal& seal, const std::string& cano
   const Result<Json> leaf = ParseObject(seal.at.leaf);
   if (!leaf.ok() || TextOf(*leaf, "kind") != "receipt" ||
       NumberOf(*leaf, "seq") != seal.at.position.index) {
-    return Wrong("the log's line in the receipt is not one about a receipt");
+    return Wrong("the log's line in the receipt is not about a receipt");
   }
   if (TextOf(*leaf, "body") != HashOf(canonical)) {
     return Wrong("the receipt is not the one that the log recorded: its hash differs");
@@ -132,11 +132,6 @@ Status CheckLeaf(const Json& document, const Seal& seal, const std::string& cano
 Result<std::string> CanonicalReceipt(std::string_view text) {
   TRY_ASSIGN(Json document, ParseObject(text));
   return Canonical(std::move(document));
-}
-
-Result<std::string> BodyHash(std::string_view text) {
-  TRY_ASSIGN(const std::string canonical, CanonicalReceipt(text));
-  return HashOf(canonical);
 }
 
 Result<ReceiptBody> MakeBody(std::string text) {

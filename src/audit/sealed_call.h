@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the store says of a call, held against what was sealed: the row, its stored result and its arguments follow from the
-// receipt, and the receipt is in the log.
+// Compares the store's data of a call with its sealed receipt: the row, its stored result and its arguments follow from
+// the receipt, and the receipt is in the log.
 //
-// Rows are there to be searched and filtered; whoever can write the database can write anything into them. So nobody is
-// shown a row that was not held against its receipt here: `audit list` and `show`, the API and exports ask ReadSealedCall,
-// `audit verify` asks FindDifferences of every call. A call that has not ended has no receipt, and its row is not
-// sealed: readers say so. Not looked at, because nobody is shown them: the owner, the supervisor, the keyed hash of the
-// arguments (they decide retries), `depth` and `decided_at`.
+// Rows are there to be searched and filtered; a user who can write the database can write anything into them. So no
+// reader is shown a row that was not compared with its receipt here: `audit list` and `show`, the API and exports ask
+// ReadSealedCall, `audit verify` asks FindDifferences of every call. A call that has not ended has no receipt, and its
+// row is not sealed: readers say so. Not compared, because no reader is shown them: the owner, the supervisor, the
+// keyed hash of the arguments (they decide retries), `depth` and `decided_at`.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +36,9 @@ struct Differences {
   bool file_gone = false;  // a file is not there that was
   bool none() const { return columns.empty() && !result && !transcript && file.empty(); }
 };
-// `canonical` was found good (its hash is the log's, or its signature holds); `ran` and `index` are of the log's record.
-// A missing result, transcript or file is only told: retention removes them before the calls. Files are compared if they
-// were read.
+// `canonical` was found good (its hash is the log's, or its signature holds); `ran` and `index` are
+// of the log's record. A missing result, transcript or file is only told: retention removes them
+// before the calls. Files are compared if they were read.
 Differences FindDifferences(const store::StoredCall& stored, std::string_view canonical, bool ran,
                             uint64_t index);
 // "agent, outcome"

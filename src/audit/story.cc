@@ -148,8 +148,9 @@ void TellEnd(const Receipt& receipt, Teller& teller) {
   }
 }
 
-// Two clocks meet here: receipts have times of day in milliseconds, steps have microseconds since the boundary was made. The
-// command is started at one moment of both, which puts the steps in their place; rounding never turns the order round.
+// Two clocks meet here: receipts have times of day in milliseconds, steps have microseconds since
+// the boundary was made. The command is started at one moment of both, which puts the steps in
+// their place; rounding never turns the order round.
 void TellTimes(const Receipt& receipt, Teller& teller) {
   using Line = std::pair<Nanos, std::string>;
   std::vector<Line> lines;

@@ -2,8 +2,8 @@
 //
 // The one reader of JSON that comes from outside: one pass that builds the value and stops at the first bound it meets.
 //
-// Names of an object are looked up in a set while they are read, so that an object of ten thousand members takes no longer
-// than its text (the library alone compares each name with all before it).
+// Names of an object are looked up in a set while they are read, so that an object of ten thousand
+// members takes no longer than its text (the library alone compares each name with all before it).
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,8 @@ struct JsonBounds {
   bool exact_integers = false;
 };
 
-// Errors: json.syntax, json.number, json.too_deep, json.too_many, json.duplicate. Of the input only a key that appears twice is shown.
+// Errors: json.syntax, json.number, json.too_deep, json.too_many, json.duplicate. Of the input only
+// a key that appears twice is shown.
 Result<Json> ParseBoundedJson(std::string_view text, const JsonBounds& bounds);
 
 }  // namespace coffer

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread says that it waits for the disk. Meanwhile it uses no processor, which matters to code that shares processors out.
+// A thread says that it waits for the disk. Meanwhile it uses no processor, which matters to code
+// that shares processors out.
 #pragma once
 
 namespace coffer {

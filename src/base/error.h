@@ -21,8 +21,8 @@ enum class ErrorKind {
   kNotExecutable,  // the command exists and cannot be run: exit 126
 };
 
-// Everything here is out of line and cold: the compiler then moves what only failing calls run away from what every call
-// runs, and a call touches fewer pages of the program (cmake/text_order_*.ld).
+// Everything here is out of line and cold: the compiler then moves what only failing calls run away
+// from what every call runs, and a call touches fewer pages of the program (cmake/text_order_*.ld).
 struct Error {
   Error() = default;
   [[gnu::cold]] Error(ErrorKind kind_, std::string_view code_, std::string message_,

@@ -2,8 +2,8 @@
 //
 // The exit statuses of coffer and cofferd. They are a public contract: scripts and agents go by them (README.md).
 //
-// A command that ran has its own status, or 128 and the number of the signal that ended it. These are what Cofferdam says
-// itself; 126 and 127 are those of a shell.
+// A command that ran has its own status, or 128 and the number of the signal that ended it. These
+// are what Cofferdam says itself; 126 and 127 are those of a shell.
 #pragma once
 
 #include "base/error.h"

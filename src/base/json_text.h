@@ -2,8 +2,8 @@
 //
 // A text as a JSON string, byte for byte what PrintJson makes of it, and fast for any text.
 //
-// The library prints every control character with snprintf. A payload may print a megabyte of them, and then that was two
-// thirds of what its answer cost.
+// The library prints every control character with snprintf. A payload may print a megabyte of them,
+// and then that was two thirds of what its answer cost.
 #pragma once
 
 #include <string>

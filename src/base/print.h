@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the CLI says: results on stdout, errors on stderr as `coffer: <class>: <message>`, then a hint.
+// The output of the CLI: results on stdout, errors on stderr as `coffer: <class>: <message>`, then a hint.
 // A stderr that is not read loses the message after a while; it does not stop the program (base/patient_write.h).
 //
-// What a payload, a project or an agent wrote may be part of it: on stderr, and on a stdout that is a terminal, nothing is
-// printed that a terminal obeys (base/terminal_text.h).
+// What a payload, a project or an agent wrote may be part of it: on stderr, and on a stdout that is
+// a terminal, nothing is printed that a terminal obeys (base/terminal_text.h).
 #pragma once
 
 #include <string_view>

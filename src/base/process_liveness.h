@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether the process that made something, and wrote its number into the name, still lives.
+// Whether the process that made a file, directory or cgroup, and wrote its pid into the name, still lives.
 //
-// Numbers are used again, so the name also says when it was made, by CLOCK_BOOTTIME, which no operator can set: a process
-// that has the number and began later is not the maker. In doubt the maker lives, and what it made stays.
+// Pids are reused, so the name also holds the time when it was made, by CLOCK_BOOTTIME, which no operator can set. A
+// process with that pid that began later is another process. In doubt the answer is that it lives, and the file or
+// cgroup stays.
 #pragma once
 
 #include <sys/types.h>

@@ -26,8 +26,8 @@ namespace coffer::sys {
 Result<UniqueFd> OpenRegularAt(int dir, const std::string& path, int flags);
 Result<UniqueFd> OpenRegular(const std::string& path, int flags);
 
-// The same for a descriptor that was opened with O_PATH: what it stands for is opened, no name is looked up again. `path` is
-// for messages.
+// The same for a descriptor that was opened with O_PATH: what it stands for is opened, no name is
+// looked up again. `path` is for messages.
 Result<UniqueFd> ReopenRegular(int path_fd, const std::string& path, int flags);
 
 // The whole of such a file. One that is larger than `limit` is refused before anything is read.

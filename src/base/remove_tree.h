@@ -15,8 +15,8 @@
 
 namespace coffer {
 
-// Removes the file or tree `name` in `parent`. No error if it is not there. On error what is left stays where it is, and
-// may be tried again.
+// Removes the file or tree `name` in `parent`. No error if it is not there. On error what is left
+// stays where it is, and may be tried again.
 Status RemoveTree(int parent, const std::string& name);
 
 // The same for everything inside `dir`, which stays.

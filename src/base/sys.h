@@ -46,8 +46,9 @@ std::string ErrnoText(int error_number);
 Result<UniqueFd> OpenAt(int dir, const std::string& path, int flags, unsigned mode = 0);
 Result<UniqueFd> Open(const std::string& path, int flags, unsigned mode = 0);
 
-// openat2 with O_CLOEXEC, 0 mode and `resolve`: a descriptor or -errno. The kernel answers EAGAIN if anything on the host
-// was renamed or mounted while it looked at a "..": it is asked again, and says EAGAIN only after many such answers.
+// openat2 with O_CLOEXEC, 0 mode and `resolve`: a descriptor or -errno. The kernel answers EAGAIN
+// if anything on the host was renamed or mounted while it looked at a "..": it is asked again, and
+// says EAGAIN only after many such answers.
 long OpenAt2(int dir, const std::string& path, int flags, uint64_t resolve);
 
 // openat2 with RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS: no component of `path` may be a link.

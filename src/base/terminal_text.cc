@@ -20,16 +20,6 @@ constexpr std::array kObeyed = {Range{0x00, 0x1f},     Range{0x7f, 0x9f},
                                 Range{0x61c, 0x61c},   Range{0x200e, 0x200f},
                                 Range{0x2028, 0x202e}, Range{0x2066, 0x2069}};
 
-// Of one character that is known to be UTF-8.
-uint32_t CodePoint(std::string_view one) {
-  const auto first = static_cast<unsigned char>(one[0]);
-  uint32_t point = one.size() == 1 ? first : first & (0x7fU >> one.size());
-  for (const char next : one.substr(1)) {
-    point = point << 6 | (static_cast<unsigned char>(next) & 0x3fU);
-  }
-  return point;
-}
-
 // "\x" with two digits, or "\u" with four.
 void AppendEscape(char kind, int digits, uint32_t value, std::string& safe) {
   safe += '\\';
@@ -51,13 +41,13 @@ std::string TerminalText(std::string_view text, LineEnds ends) {
   std::string safe;
   safe.reserve(text.size());
   while (!text.empty()) {
-    const size_t length = Utf8Length(text);
+    const auto [point, length] = DecodeUtf8(text);
     const std::string_view one = text.substr(0, std::max<size_t>(length, 1));
     text.remove_prefix(one.size());
     const bool kept = ends == LineEnds::kKeep && (one == "\n" || one == "\t");
     if (length == 0) {
       AppendEscape('x', 2, static_cast<unsigned char>(one[0]), safe);
-    } else if (const uint32_t point = CodePoint(one); !kept && IsObeyed(point)) {
+    } else if (!kept && IsObeyed(point)) {
       AppendEscape('u', 4, point, safe);
     } else {
       safe += one;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the calling thread has cost: a busy machine makes work take longer, not cost more.
+// The CPU time of the calling thread. Unlike elapsed time it does not grow on a busy machine.
 #pragma once
 
 #include <time.h>

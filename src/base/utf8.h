@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether bytes are UTF-8 as RFC 3629 has it: the shortest form, no surrogates, nothing beyond U+10FFFF.
+// UTF-8 as RFC 3629 has it: the shortest form, no surrogates, nothing beyond U+10FFFF.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 namespace coffer {
@@ -42,6 +43,25 @@ inline size_t Utf8Length(std::string_view text) {
     }
   }
   return length;
+}
+
+struct Utf8Character {
+  uint32_t point = 0;
+  size_t length = 0;  // in bytes; 0: there is none
+};
+
+// The first character of `text`. Nothing if `text` is empty or does not begin with one.
+inline Utf8Character DecodeUtf8(std::string_view text) {
+  const size_t length = Utf8Length(text);
+  if (length == 0) {
+    return {};
+  }
+  const auto first = static_cast<unsigned char>(text[0]);
+  uint32_t point = length == 1 ? first : first & (0x7fU >> length);
+  for (size_t i = 1; i < length; ++i) {
+    point = point << 6 | (static_cast<unsigned char>(text[i]) & 0x3fU);
+  }
+  return {point, length};
 }
 
 inline bool IsUtf8(std::string_view text) {

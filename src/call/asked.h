@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A request on its way up the ladder: the call that it becomes, and what only the rungs need. For ladder.cc and rungs.cc.
+// A request on its way up the ladder: the call that it becomes, and what only the rungs need. For
+// ladder.cc and rungs.cc.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -120,7 +120,7 @@ void ReadHost(TableReader& root, FileConfig& config, MistakeList& mistakes) {
       reader.Count("tenant_share", 1, 100).value_or(config.host.tenant_share);
 }
 
-// quotas, budgets, retention and storage of everybody, or of one tenant.
+// quotas, budgets, retention and storage of all tenants, or of one.
 void ReadRules(TableReader& root, const std::string& prefix, TenantRules& rules,
                MistakeList& mistakes) {
   if (const TomlNode* const quotas = root.Table("quotas")) {
@@ -202,7 +202,8 @@ void ReadWebhooks(TableReader& root, FileConfig& config, MistakeList& mistakes) 
     config.webhooks.push_back(std::move(hook));
   }
   if (config.webhooks.size() > kMostWebhooks) {
-    root.Add("webhook", fmt::format("more than {}", kMostWebhooks), "send from one to the others");
+    root.Add("webhook", fmt::format("more than {}", kMostWebhooks),
+             "let one receiver send to the others");
   }
 }
 
@@ -244,8 +245,8 @@ void ReadPeers(TableReader& root, FileConfig& config, MistakeList& mistakes) {
     }
     peer.uid = static_cast<uint32_t>(uid.value_or(0));
     if (peer.uid == kOverflowUid) {
-      reader.Add("uid", "what everybody from another user namespace looks like",
-                 "let them use keys");
+      reader.Add("uid", "the uid that users of another user namespace appear with",
+                 "give those users keys");
     }
     if (uid && config.FindPeer(peer.uid) != nullptr) {
       reader.Add("uid", "twice in this file", "one entry for each uid");
@@ -272,7 +273,8 @@ void ReadPeers(TableReader& root, FileConfig& config, MistakeList& mistakes) {
     config.peers.push_back(std::move(peer));
   }
   if (config.peers.size() > kMostPeers) {
-    root.Add("peer", fmt::format("more than {}", kMostPeers), "give keys to the others");
+    root.Add("peer", fmt::format("more than {}", kMostPeers),
+             "give keys to the users of the other uids");
   }
 }
 
@@ -359,8 +361,9 @@ Result<FileConfig> LoadConfigFile(const std::string& file, bool may_be_missing) 
     if (may_be_missing && text.error().sys_errno == ENOENT) {
       return FileConfig{};
     }
-    return Refused("policy.config", text.error().message,
-                   "it must be readable to whoever calls, or its limits could not hold");
+    return Refused(
+        "policy.config", text.error().message,
+        "make it readable for the user who runs coffer: its limits hold for every caller");
   }
   return ReadConfigText(*text, file);
 }

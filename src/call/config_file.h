@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The configuration file: what tenants and agents may use up, how long things are kept, who may come by the unix socket,
-// where news are sent. One file for the daemon and for `coffer call` without it.
+// The configuration file: budgets of tenants and agents, retention, users of the unix socket, receivers of events.
+// One file for the daemon and for `coffer call` without it.
 //
 // TOML, strict like a manifest: an unknown key, a wrong type or a value out of range is a mistake with its place, all
 // are reported together, and a file with one mistake gives nothing. Everything has a default, so there need be no file.
@@ -54,7 +54,7 @@ struct TenantRules {
   bool keeps_transcripts = true;  // record = "full" | "hashes": what its calls run and print
 };
 
-// What is told as unusual: [anomaly].
+// When a measure counts as unusual: [anomaly].
 struct AnomalyConfig {
   bool enabled = true;
   Nanos window = std::chrono::hours(24 * 7);
@@ -62,7 +62,7 @@ struct AnomalyConfig {
   uint64_t rate_factor = 2;
 };
 
-// Who a user of this machine is on the unix socket, without a key: [[peer]].
+// The identity that a uid of this machine has on the unix socket without a key: [[peer]].
 struct PeerConfig {
   uint32_t uid = 0;
   store::TenantId tenant = store::TenantId::None();  // made if it is not there yet

@@ -8,8 +8,8 @@
 
 namespace coffer::call {
 
-// `before` says who asked for what and what was decided; `after` says how it went, and nothing else of it counts. `now` is the
-// store's time.
+// `before` says who asked for what and what was decided; `after` says how it went, and nothing else
+// of it counts. `now` is the store's time.
 audit::Receipt EndedReceipt(const audit::Receipt& before, audit::Receipt after, Nanos now);
 
 // No report came back: how far the call came is not known.

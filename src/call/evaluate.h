@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rung "evaluate": a tool and its arguments become the boundary and the command that would run, and words about both.
+// The rung "evaluate": a tool and its arguments become the boundary and the command that would run,
+// and words about both.
 #pragma once
 
 #include <string>

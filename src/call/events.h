@@ -2,8 +2,9 @@
 //
 // What an operator did, or what happened to Cofferdam itself, sent to the receivers of events and written to the log.
 //
-// In this order: a process that dies in between has told, and told again is better than never. Both work or it is not
-// said; what would not be said again is kept (SayOrKeep) and said as soon as that works. Thread-safe, but for Receive.
+// The outbox comes first, so a crash between the two still delivers the event: delivery is at least once. If one of the
+// two fails, Say fails; SayOrKeep keeps the event, and SayKept writes it as soon as both work. Thread-safe, but for
+// Receive.
 #pragma once
 
 #include <deque>
@@ -23,15 +24,15 @@ class Events {
   Events(store::Store& store, audit::Log& log, size_t most)
       : store_(store), log_(log), most_(most) {}
 
-  // No receiver is told of anything, unless set before the first event.
+  // Without receivers the outbox gets no event. Set before the first event.
   void Receive(Receivers receivers) { receivers_ = std::move(receivers); }
   std::vector<std::string> ReceiversOf(std::string_view event) const;
 
-  // An Error: it may have been told, and is not in the log.
+  // An Error: the event is not in the log. It may be in the outbox.
   Status Say(const audit::EventRecord& event);
-  // For what has happened already. An Error: not said yet.
+  // For an event that has happened already. An Error: it is kept, and SayKept tries again.
   Status SayOrKeep(audit::EventRecord event);
-  // What is kept.
+  // Writes the kept events.
   Status SayKept();
 
  private:

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What all boundaries of this host may take together, and how much of it one tenant: number, memory, processors.
+// Bounds the number, memory and processors of all boundaries of this host together, and of each tenant's.
 //
-// A call counts with the memory that its envelope allows, not with what it uses, and as one of so many per processor,
-// from before it is admitted until its record is written. So the sum of what was promised never passes what the host has, and
-// a tenant that takes all that it can leaves the rest to others. Without configuration: three quarters of the
-// host's memory (of the daemon's own cgroup, where that has less), 64 calls for each processor but at most 256, and of both one
-// half for a tenant. It shares out places, not cycles: within them the kernel's scheduler decides. Thread-safe.
+// A call counts with the memory that its envelope allows, not with what it uses, and as one of so
+// many per processor, from before it is admitted until its record is written. So the sum of what
+// was promised never passes what the host has, and a tenant that takes all that it can leaves the
+// rest to others. Without configuration: three quarters of the host's memory (of the daemon's own
+// cgroup, where that has less), 64 calls for each processor but at most 256, and of both one half
+// for a tenant. It shares out places, not cycles: within them the kernel's scheduler decides.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +31,11 @@ struct HostLimits {
 
 // What this host has, with every 0 replaced.
 HostLimits CompleteLimits(HostLimits limits);
+
+// How much memory the relay of a call with [calls] may use, in the daemon. The relay starts before
+// the boundary has a cgroup, so the boundary's cap does not hold it. It bounds itself
+// (cli/verb_inside_relay.h), and that bound counts here together with its call's memory.
+inline constexpr uint64_t kRelayMemory = uint64_t{128} << 20;
 
 class HostBudget {
  public:

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the relay of a call with [calls] (cli/relay_calls.h) and the gateway (daemon/calls_inside.h) send to each other: frames
-// with a head of fixed size, and a body whose length it says.
+// What the relay of a call with [calls] (cli/relay_calls.h) and the gateway (daemon/calls_inside.h)
+// send to each other: frames with a head of fixed size, and a body whose length it says.
 //
-// The relay reads what a payload writes, so it may have been broken into, and the gateway trusts no byte of it: a frame that is not
-// exactly as here ends the conversation. A frame does not say whose call it is. That follows from the socket. Both ends are one
-// build; there is no negotiation.
+// The relay reads what a payload writes, so it may have been broken into, and the gateway trusts no
+// byte of it: a frame that is not exactly as here ends the conversation. A frame does not say whose
+// call it is. That follows from the socket. Both ends are one build; there is no negotiation.
 #pragma once
 
 #include <cstdint>

@@ -71,7 +71,8 @@ ToolReply Ladder::Descend(const ReadyCall& call, Collected collected) {
     receipt = EndedReceipt(call.receipt, std::move(collected.report->receipt), store_.Now());
     reply.exports = std::move(collected.report->exports);
     reply.hint = collected.report->error ? collected.report->error->hint : "";
-    // The files of a session that ended are removed while its calls are killed, and a watch of the disk may see that first.
+    // The files of a session that ended are removed while its calls are killed, and a watch of the
+    // disk may see that first.
     const bool by_itself = !receipt.error_class.empty() && receipt.error_class != "limit.disk";
     if (collected.stopped && receipt.outcome == "terminated" && !by_itself) {
       receipt.error_class = collected.stopped->code;

@@ -7,12 +7,13 @@
 //             watch: the caller collects what the runner sends, with a sink of its own (call/warden/collect.h)
 //   Descend   [inspect], settle, seal: what came back becomes an answer and a receipt
 //
-// `coffer call` goes from top to bottom in one go, the gateway beside everything else; both only adapt. A rung in brackets
-// has no surface yet: a manifest that asks for it does not load. A new rung is a method here and a line in kRungs.
+// `coffer call` goes from top to bottom in one go, the gateway beside everything else; both only
+// adapt. A rung in brackets has no surface yet: a manifest that asks for it does not load. A new
+// rung is a method here and a line in kRungs.
 //
-// Arguments are evaluated before anything is taken from rates and budgets. Once a call is admitted it ends in the store,
-// whatever happens here; what the store and the log cannot write does not run. Every request that is not a repetition has
-// a receipt (call/recorder.h). Thread-safe.
+// Arguments are evaluated before anything is taken from rates and budgets. Once a call is admitted
+// it ends in the store, whatever happens here; what the store and the log cannot write does not
+// run. Every request that is not a repetition has a receipt (call/recorder.h). Thread-safe.
 #pragma once
 
 #include <functional>
@@ -49,13 +50,14 @@ struct ReadyCall {
 struct LadderOptions {
   std::string sessions;  // directory of session workspaces
   std::string project;   // the caller's, in place of every session's files; empty: none
-  // Of a tenant and its agents, asked at every admission, from any thread; a tool's own are in its manifest. Empty: none.
+  // Of a tenant and its agents, asked at every admission, from any thread; a tool's own are in its
+  // manifest. Empty: none.
   std::function<store::Quotas(const store::TenantId&)> quotas;
   uint32_t max_depth = 3;
   bool offers_tools =
       false;  // what launches calls serves the tools that a manifest's [calls] names
-  // What a call that runs elsewhere has left, for the calls that it makes: nothing if it is not known. An Error: it may make
-  // none now. Empty: only calls of this ladder make calls.
+  // What a call that runs elsewhere has left, for the calls that it makes: nothing if it is not
+  // known. An Error: it may make none now. Empty: only calls of this ladder make calls.
   std::function<std::optional<Result<policy::Envelope>>(const std::string& call_id)> outer_call;
   // Whether the record keeps what the tenant's calls run and print; from any thread. Empty: it does.
   std::function<bool(const store::TenantId&)> keeps_transcripts;
@@ -104,7 +106,7 @@ class Ladder {
   std::string TranscriptOf(const ReadyCall& call, const Collected& collected) const;
   // What the parent of a call has, as far as it is known here.
   Result<policy::Envelope> ParentEnvelope(const ToolRequest& request);
-  // A call that a call makes has at most what its maker has.
+  // A call that a call makes has at most what the outer call has.
   Status NarrowToParent(const ToolRequest& request, RunRequest& run);
 
   Recorder& recorder_;

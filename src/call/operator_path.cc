@@ -20,7 +20,7 @@ Error NotOperators(const std::string& path, std::string_view why, std::string hi
                  std::move(hint));
 }
 
-// Judged by the descriptor: what was opened is what was looked at.
+// Judged by the descriptor, so the checked file is the opened one.
 Status CheckOwned(int fd, const std::string& path, uid_t operator_uid) {
   struct stat info{};
   if (::fstat(fd, &info) != 0) {

@@ -17,17 +17,17 @@
 
 namespace coffer::call {
 
-// Who is told of an event ("call.finished", "switch.on"), by their names in the outbox. Asked from any thread.
+// The receivers of an event ("call.finished", "switch.on"), by their names in the outbox. Called from any thread.
 using Receivers = std::function<std::vector<std::string>(std::string_view event)>;
 
-// Those whom the daemon of this state directory tells (store/receivers.h); none, where there never was one.
+// The receivers of this state directory's daemon (store/receivers.h); none if it never had a daemon.
 Result<Receivers> KnownReceivers(store::Store& store);
 
 // Details are words and numbers.
 Status Tell(store::Store& store, const Receivers& receivers, const audit::EventRecord& event);
 
-// The log of a state directory, which tells the known receivers of what a crash left in it before it cuts that off. While
-// they cannot be told, it cannot be used. The store outlives it.
+// Opens the log of a state directory. If a crash left a torn batch, an event for the known receivers goes into the
+// outbox before the batch is cut off; while that fails, the log cannot be opened. The store outlives it.
 Result<audit::Log> OpenLog(store::Store& store, const std::string& directory,
                            audit::LogOptions options = {});
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The call that makes a call through the socket of its tools: what it has left for that, how much a call counts, and what the
-// code inside is told. With a daemon (daemon/calls_inside.h) and without one (cli/inside_calls.h).
+// The call that makes a call through the socket of its tools: its remaining budget, how much a call counts, and the
+// errors that the code inside sees. With a daemon (daemon/calls_inside.h) and without one (cli/inside_calls.h).
 #pragma once
 
 #include <cstdint>
@@ -30,21 +30,22 @@ inline constexpr uint64_t kMostInnerOutput = 4ULL << 20;  // of one call, whatev
 
 bool CallsTools(const policy::Tool& tool);
 
-// A tool that calls tools itself has its CPU time and memory once more for them. So it is given half of what is left, and
-// counts twice.
+// A tool that calls tools itself has its CPU time and memory once more for them. So it is given
+// half of what is left, and counts twice.
 policy::Limits CountedLimits(policy::Limits limits, const policy::Tool& tool);
 
-// What a call used of its CPU time, as far as that is known: not what the calls of a call used.
+// The CPU time that a call used itself, as far as that is known, without the CPU time of the calls that it made.
 Nanos CountedCpu(const Collected& collected, const policy::Tool& tool,
                  const policy::Limits& granted);
 
-// What a call with `outer` has left for one that begins now. `halves`: for a tool that calls tools itself. kRefused, class
-// limit.*: nothing.
+// What a call with `outer` has left for one that begins now. `halves`: for a tool that calls tools
+// itself. kRefused, class limit.*: nothing.
 Result<policy::Envelope> LeftForInner(const policy::Envelope& outer,
                                       const policy::CallBudget& budget, Nanos now, bool halves);
 
-// Why a mount or a boundary failed speaks of the host: where a link leads, whether a file is there. The record keeps that;
-// the code inside, which may have made the link, is told only that it failed.
+// Why a mount or a boundary failed speaks of the host: where a link leads, whether a file is there.
+// The record keeps that; the code inside, which may have made the link, is told only that it
+// failed.
 ToolReply WithoutHost(ToolReply reply);
 
 }  // namespace coffer::call

@@ -13,7 +13,7 @@
 #include "base/ids.h"
 #include "base/json.h"
 #include "policy/scrub.h"
-#include "store/announced_refusal.h"
+#include "store/admission.h"
 #include "store/call.h"
 #include "store/call_list.h"
 #include "store/outbox.h"
@@ -67,7 +67,7 @@ Status SealReceipt(audit::Log& log, const audit::Receipt& receipt, bool ran, boo
   return {};
 }
 
-// Of a call whose process died. Only who asked for what is taken from the row; how it ended is what recovery says of every
+// For a call whose process died. Only its identity is taken from the row; how it ended is what recovery says of every
 // such call, whatever the row says by now.
 audit::Receipt ReceiptOf(const store::Call& call) {
   audit::Receipt receipt;
@@ -226,7 +226,7 @@ Status Recorder::End(Ending ending, const audit::Receipt& receipt, ToolReply& re
   end.reply.exports = std::move(exports);
   end.reply.admitted = true;
   Scrub(end.receipt);
-  // What a retry is told is stored too.
+  // The answer for a retry is stored too.
   end.reply.error_message = policy::ScrubText(end.reply.error_message);
   end.reply.hint = policy::ScrubText(end.reply.hint);
   end.reply.denials = end.receipt.denials;
@@ -316,7 +316,7 @@ Recorder::~Recorder() {
   // Of this second too: no thread will write them later. What fails here is lost with the process.
   try {
     SayCounts(Nanos::max());
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory, and nobody to tell
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory for a report
   }
 }
 
@@ -441,8 +441,8 @@ Result<uint64_t> Recorder::PruneToSize(const store::TenantId& tenant, uint64_t b
   if (stored <= bytes) {
     return uint64_t{0};
   }
-  // A little more than needed, so that not every call is followed by a record of its own; and little enough that others, who
-  // wait for the store meanwhile, do not notice.
+  // A little more than needed, so that not every call is followed by a record of its own; and
+  // little enough that others, who wait for the store meanwhile, do not notice.
   constexpr uint64_t kMostAtOnce = uint64_t{16} << 20;
   const uint64_t excess = std::min(stored - bytes + bytes / 16, kMostAtOnce);
   TRY_ASSIGN(store::OldBodies old, store::FindOldResults(store_, tenant, excess));

@@ -3,11 +3,13 @@
 // The rungs "record" and "seal": the store and the audit log, written in the one order that keeps both true.
 //
 //   Start   the decision is on disk in the log, then in the store; only then may anything run
-//   End     the receipt's hash is on disk in the log, then the sealed receipt in the store; only then is it acknowledged
+//   End     the receipt's hash is on disk in the log, then the sealed receipt in the store; only
+//           then is it acknowledged
 //
-// What cannot be written at its end (a full disk) is kept and written again before the next call starts, and until that
-// has worked no call starts: nothing that ran is forgotten while this process lives, and if it dies, the store's recovery
-// ends those calls. Secrets are scrubbed from everything that is written here. Thread-safe.
+// What cannot be written at its end (a full disk) is kept and written again before the next call
+// starts, and until that has worked no call starts: nothing that ran is forgotten while this
+// process lives, and if it dies, the store's recovery ends those calls. Secrets are scrubbed from
+// everything that is written here. Thread-safe.
 #pragma once
 
 #include <deque>
@@ -60,12 +62,12 @@ class Recorder {
   store::Store& store() { return store_; }
   audit::Log& log() { return log_; }
 
-  // No receiver is told of anything, unless set before the first call.
+  // Without receivers the outbox gets no event. Set before the first call.
   void SetReceivers(Receivers receivers) { events_.Receive(std::move(receivers)); }
-  // Those whom the daemon of this state directory tells: it sends what is left for it here.
+  // The receivers of this state directory's daemon, which sends what this process leaves in the outbox.
   Status UseKnownReceivers();
 
-  // What the call is allowed, in canonical form, so that it can be had by the receipt's hashes later.
+  // The manifest and the envelope in canonical form. They can be looked up by the hashes in the receipt later.
   struct Allowed {
     std::string manifest;  // empty: none
     std::string envelope;
@@ -73,43 +75,45 @@ class Recorder {
   // Status: whether it may run.
   Status Start(const audit::Receipt& receipt, Allowed allowed);
 
-  // Seals: fills the reply's receipt and its place in the log; keeps the reply's transcript. An Error: not acknowledged, kept for later.
+  // Seals: fills the reply's receipt and its place in the log; keeps the reply's transcript. An
+  // Error: not acknowledged, kept for later.
   Status End(Ending ending, const audit::Receipt& receipt, ToolReply& reply);
 
-  // A request that was not admitted; gets an id and a receipt of its own. Only those of a flood that a rate limit refuses
-  // (kRateLimited) share theirs (refusal_flood.h), and an event `refusals.counted` of the log says how many did.
+  // A request that was not admitted; gets an id and a receipt of its own. Only those of a flood
+  // that a rate limit refuses (kRateLimited) share theirs (refusal_flood.h), and an event
+  // `refusals.counted` of the log says how many did.
   Status Refuse(const store::AdmitRequest& request, audit::Receipt receipt, ToolReply& reply);
 
-  // What an operator is about to do, or did. Details are short words.
+  // An operator's action, before or after it. Details are short words.
   using Detail = std::map<std::string, std::string>;
   Status Event(const std::string& tenant, std::string_view name, const Detail& detail);
-  // What has happened already, whether it can be recorded or not: if not, it is kept for later.
+  // An event that has happened already. If it cannot be recorded now, it is kept for later.
   Status Happened(const std::string& tenant, std::string_view name, const Detail& detail);
 
   // Receipts of calls whose process died.
   Status Settle(std::span<const store::RecoveredCall> calls);
 
-  // Forgets what is older than its time, for a timer or an operator. The log keeps the hashes, and an event `pruned` of it
-  // says up to when bodies may be missing, before they are.
+  // Forgets what is older than its time, for a timer or an operator. The log keeps the hashes, and
+  // an event `pruned` of it says up to when bodies may be missing, before they are.
   Result<store::Pruned> Prune(const store::TenantId& tenant, const store::Retention& retention);
 
-  // Removes the oldest bodies of a tenant that keeps more than `bytes`: results first, then whole calls. What goes is in the
-  // log before it is gone: `results.pruned` or `pruned`, with whose, how many and up to when. For a timer; a part of it at
-  // once. The number of bodies.
+  // Removes the oldest bodies of a tenant that keeps more than `bytes`: results first, then whole
+  // calls. What goes is in the log before it is gone: `results.pruned` or `pruned`, with whose, how
+  // many and up to when. For a timer; a part of it at once. The number of bodies.
   Result<uint64_t> PruneToSize(const store::TenantId& tenant, uint64_t bytes);
 
-  // What is still to be written; for a timer.
+  // Writes the receipts and events that are kept; for a timer.
   Status WritePending();
   size_t pending() const;
-  // Receipts of calls that could not be written and were too many to be kept. The log says so when it can be written again;
-  // the store's recovery ends those calls.
+  // Receipts of calls that could not be written and were too many to be kept. The log says so when
+  // it can be written again; the store's recovery ends those calls.
   uint64_t lost() const;
 
   // Called once for every receipt, also for those that are kept for later or share one; from any thread. Set
   // before the first call.
   void OnEnd(std::function<void(const audit::Receipt&)> told) { told_ = std::move(told); }
 
-  // A call as it may be shown: held against its sealed receipt.
+  // A call as it may be shown: compared with its sealed receipt.
   Result<audit::SealedCall> ReadSealed(const store::Call& row) const;
 
   // Tells two texts apart without saying anything about them to a reader without the key: arguments may be guessable.
@@ -133,7 +137,7 @@ class Recorder {
   store::Store& store_;
   audit::Log& log_;
   const size_t most_unwritten_;
-  const std::string fingerprint_key_;  // only who has the log's key can make it
+  const std::string fingerprint_key_;  // derived from the log's key
   Events events_;
   std::function<void(const audit::Receipt&)> told_;
   mutable std::mutex mutex_;  // of what follows

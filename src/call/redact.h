@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What was given with a request is taken out of the sentences that refuse it, before they are recorded or answered.
+// Removes arguments and paths of a request from the sentences that refuse it, before they are recorded or answered.
 //
 // A refusal names what it refuses ("../x leaves its directory"), and a path or an argument may be anything, a secret
 // included. The record shows arguments redacted (`args_redacted`), so it must not show them in the reason either. The
-// person at the terminal is told the whole sentence; nothing of it is kept.
+// person at the terminal sees the whole sentence, and no copy of it is kept.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ namespace coffer::call {
 
 struct GivenWord {
   std::string text;
-  std::string shown;  // what stands in its place: as in args_redacted
+  std::string shown;  // its replacement, as in args_redacted
 };
 
 // Every string in the arguments of a tool; "<12 bytes>" stands in its place.
@@ -27,8 +27,8 @@ std::vector<GivenWord> WordsOf(const Json& args);
 // The paths and words of a command line, but for the program's name; a hash stands in the place of each.
 std::vector<GivenWord> WordsOf(const RunRequest& request);
 
-// In quotes a word is found whatever it is; without them if it is a path or has eight bytes or more, and is no part of a
-// longer word.
+// In quotes a word is found whatever it is; without them if it is a path or has eight bytes or
+// more, and is no part of a longer word.
 std::string TakeOut(const std::vector<GivenWord>& words, std::string text);
 
 // The receipt of a call that was not granted: nothing that was given stays in its sentences.

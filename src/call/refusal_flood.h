@@ -3,11 +3,11 @@
 // Refusals by a limit (rates, budgets, retries), of which some have a receipt of their own and the others share one.
 //
 // A limit exists so that a flood costs little, so its refusals must cost less than what they refuse. Of one tenant and
-// second kPerSecond have receipts of their own. Of the further ones each agent, tool and class has one receipt that stands for
-// all of them, at most kMostShared different ones; beyond that one stands for all the others. How many a receipt stood for goes
-// into the log once the second is over. So every refusal has a receipt, and a tenant causes at most
-// kPerSecond + kMostShared + 1 of them a second, beside those that are being written at that moment. Refusals for any other
-// reason never come here. Not thread-safe.
+// second kPerSecond have receipts of their own. Beyond that, one receipt per agent, tool and class, at most kMostShared
+// of them. All further refusals share one more receipt. How many refusals a receipt stands for goes into the log once
+// the second is over. So every refusal has a receipt, and a tenant causes at most kPerSecond + kMostShared + 1 of them
+// a second, beside those that are being written at that moment. Refusals for any other reason never come here. Not
+// thread-safe.
 #pragma once
 
 #include <compare>

@@ -16,12 +16,12 @@ inline constexpr const char* kEndNotSeen =
     "the call was started and its end was not seen; look at what it was to change";
 
 ToolReply ReplyOf(ToolRefusal refusal, const Error& error);
-// The store or the host failed: the agent learns that, and nothing of the host.
+// The store or the host failed. The agent learns that, and no details of the host.
 ToolReply FailedReply(const Error& error);
-// What admission said, with the time to wait.
+// The verdict of admission, with the time to wait.
 ToolReply ReplyOf(const store::Admission& admission);
 
-// A refusal as its receipt and its answer tell it. `target` is what was asked for.
+// A refusal, as its receipt and its answer show it. `target` is the tool or host that the request named.
 void FillRefusal(const Error& error, Nanos now, const std::string& target, audit::Receipt& receipt,
                  ToolReply& reply);
 

@@ -6,7 +6,7 @@
 namespace coffer::call {
 namespace {
 
-// What is stored of a call is not what was sealed: nothing of it is told.
+// The stored data of a call differs from what was sealed: none of it goes into the answer.
 ToolReply Broken(const std::string& call_id) {
   ToolReply reply =
       ReplyOf(ToolRefusal::kFailed,

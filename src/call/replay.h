@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The answer to a request whose idempotency key was used before: what the first call was answered, held against its seal.
+// The answer to a request whose idempotency key was used before: the stored answer of the first call, compared with its
+// seal.
 #pragma once
 
 #include "call/recorder.h"
@@ -9,7 +10,7 @@
 
 namespace coffer::call {
 
-// The call is never run again: not if its end was not seen, and not if what is stored of it is not what was sealed.
+// The call is never run again, also if its end was not seen or its stored data differs from what was sealed.
 ToolReply Replay(Recorder& recorder, const ToolRequest& request, const store::Admission& admission);
 
 }  // namespace coffer::call

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a request asks for beside its arguments: smaller limits than the manifest's, no network, or to run in the background.
+// What a request asks for beside its arguments: smaller limits than the manifest's, no network, or
+// to run in the background.
 //
-// Nothing here widens a call. A limit above the manifest's is refused with the bound, never cut silently; a process in the
-// background has the time that [background] gives instead of limits.wall and limits.cpu.
+// Nothing here widens a call. A limit above the manifest's is refused with the bound, never cut
+// silently; a process in the background has the time that [background] gives instead of limits.wall
+// and limits.cpu.
 #pragma once
 
 #include <string>
@@ -20,7 +22,8 @@ namespace coffer::call {
 // policy.limits.
 Status ApplyTerms(const policy::Tool& tool, const ToolRequest& request, RunRequest& run);
 
-// {"memory": "64MiB", "wall": "5s", "processes": 4}: sizes, durations and counts as in a manifest. Every mistake is named.
+// {"memory": "64MiB", "wall": "5s", "processes": 4}: sizes, durations and counts as in a manifest.
+// Every mistake is named.
 Result<policy::Limits> NarrowLimits(const policy::Limits& most, std::string_view asked_json);
 
 }  // namespace coffer::call

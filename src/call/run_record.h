@@ -6,7 +6,7 @@
 //   Start   the decision is on disk (call/recorder.h); if it cannot be written, nothing runs
 //   End     the receipt is in the log, sealed and in the store
 //
-// A run without a state directory has none of this, and pays for none of it.
+// A run without a state directory has no record, and does none of this work.
 #pragma once
 
 #include <functional>
@@ -34,14 +34,14 @@ class RunRecord : public RunJournal {
   // Refused: the reply is its answer, with a receipt.
   Result<bool> Admit(const RunRequest& request, ToolReply& reply);
 
-  // What is known of it before it is evaluated: its id, who asked, when.
+  // The part of its receipt that is known before it is evaluated: id, caller, time.
   const audit::Receipt& asked() const override { return asked_; }
 
   // Refused if something that is brought in shows the state directory: a run does not get at its own record.
   Status Start(const audit::Receipt& receipt, const Prepared& prepared) override;
 
-  // `before_start` is asked with the call's id before anything happens, and its Error is the call's end. `launched` is called
-  // once the payload runs.
+  // `before_start` is asked with the call's id before anything happens, and its Error is the call's
+  // end. `launched` is called once the payload runs.
   void Observe(std::function<Status(const std::string&)> before_start,
                std::function<void()> launched) {
     before_start_ = std::move(before_start);
@@ -56,8 +56,8 @@ class RunRecord : public RunJournal {
   size_t reads() const override;
   void Streams(std::string in, std::string out, std::string err) override;
 
-  // Whatever came of it. The reply gets the sealed receipt. An Error: it could not be written, and the next process that opens the state
-  // directory next ends it as unknown if it had started.
+  // For every outcome. The reply gets the sealed receipt. An Error: the receipt could not be written. The next process
+  // that opens the state directory ends the call as unknown if it had started.
   Status End(const RunOutcome& outcome, ToolReply& reply);
 
  private:

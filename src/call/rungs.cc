@@ -11,11 +11,11 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "call/asked.h"
+#include "call/host_budget.h"
 #include "call/ladder.h"
 #include "call/outer_call.h"
 #include "call/redact.h"
 #include "call/refusals.h"
-#include "call/relay_memory.h"
 #include "call/replay.h"
 #include "call/request_terms.h"
 #include "call/run/run_profile.h"
@@ -30,7 +30,7 @@
 namespace coffer::call {
 namespace {
 
-// Of the agent too: a key is the tenant's, but what one agent was answered is not told to another.
+// Of the agent too: a key belongs to the tenant, but one agent must not get the answer of another.
 std::string RequestHash(const ToolRequest& request, const std::string& args_hash) {
   const store::CallIdentity& by = request.identity;
   std::string text = fmt::format("{}\n{}\n{}\n{}\n{}\n{}", by.agent, by.tool, args_hash,
@@ -83,7 +83,7 @@ Ladder::Asked Ladder::Describe(const ToolRequest& request) const {
     admit.identity.tool = policy::ScrubText(request.identity.tool);  // it may be anything
   }
   admit.identity.reason = policy::ScrubText(request.identity.reason);
-  admit.args_hash = request.dry_run ? "" : exactly;  // what was not run has not failed
+  admit.args_hash = request.dry_run ? "" : exactly;  // a dry run cannot fail
   admit.idempotency_key = request.dry_run ? "" : request.idempotency_key;
   admit.request_hash = RequestHash(request, exactly);
   admit.max_depth = options_.max_depth;
@@ -267,7 +267,7 @@ std::optional<ToolReply> Ladder::Decide(Asked& asked) {
   if (!call.run.tools.empty() && !options_.offers_tools) {
     return Refuse(
         Ending::kRefused, call.receipt, ToolRefusal::kDenied,
-        Refused("policy.calls", "nothing here serves the tools of [calls] inside a call"));
+        Refused("policy.calls", "this program does not serve the tools of [calls] inside a call"));
   }
   asked.envelope = policy::CanonicalForm(call.run.envelope);
   call.receipt.envelope_id = HashOf(asked.envelope);
@@ -349,7 +349,7 @@ Result<policy::Envelope> Ladder::ParentEnvelope(const ToolRequest& request) {
   const std::lock_guard lock(mutex_);
   const auto found = running_.find(call_id);
   if (found == running_.end()) {
-    return Refused("policy.parent", "the parent call does not run here");
+    return Refused("policy.parent", "the parent call is not running here");
   }
   return found->second;
 }
@@ -363,8 +363,8 @@ Status Ladder::NarrowToParent(const ToolRequest& request, RunRequest& run) {
                    fmt::format("the call that makes this one does not have what the tool mounts at "
                                "{}",
                                Printable(fmt::format("{}", fmt::join(lost, ", ")))),
-                   "a call from a call has at most what its maker has: give the directory to the "
-                   "maker too");
+                   "a call from a call has at most what the outer call has: mount the directory "
+                   "there too");
   }
   if (narrowed.network.empty() && !run.envelope.network.empty()) {
     return Refused("policy.narrow",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A call of a declared tool: what was asked, by whom, and what is answered.
+// A call of a declared tool: the request, the identity of the caller, and the answer.
 #pragma once
 
 #include <cstdint>
@@ -38,16 +38,17 @@ struct ToolRequest {
 // "00-<trace id>-<parent id>-<flags>" as the identity's trace; anything else is no trace.
 void TakeTrace(std::string_view traceparent, store::CallIdentity& identity);
 
-// For a protocol whose requests have ids and no idempotency keys (MCP): the id of a request within its session is its key.
-// Without a session an id says nothing, and there is no key. What the client sent as a key goes first.
+// For a protocol whose requests have ids and no idempotency keys (MCP): the id of a request within
+// its session is its key. Without a session an id says nothing, and there is no key. What the
+// client sent as a key goes first.
 void UseRequestId(std::string_view request_id, ToolRequest& request);
 
-// The error class of what was stored of a call and is not what was sealed.
+// The error class for a call whose stored data differs from what was sealed.
 inline constexpr const char* kRecordBroken = "record.broken";
-// The error class of what could not be recorded, because the store or the log is damaged, full or away.
+// The error class for a call that could not be recorded, because the store or the log is damaged, full or missing.
 inline constexpr const char* kRecordUnavailable = "record.unavailable";
 
-// Why there is no call, or none any more: in words that do not depend on a protocol.
+// The reason why a request does not become a call, or its call is no longer there. It does not depend on the protocol.
 enum class ToolRefusal : uint8_t {
   kNone,
   kInvalid,        // not JSON, not an object
@@ -86,8 +87,8 @@ struct ToolReply {
 
 // {"index", "size", "root"}, or null.
 Json LogJson(const std::optional<audit::LogPosition>& log);
-// What is kept for a retry with the same key, and back. The receipt has the hash of this text, so it is without the place in
-// the log, which is known only when the receipt is in it.
+// What is kept for a retry with the same key, and back. The receipt has the hash of this text, so
+// it is without the place in the log, which is known only when the receipt is in it.
 std::string FormatReply(const ToolReply& reply);
 Result<ToolReply> ParseReply(std::string_view text);
 

@@ -3,10 +3,11 @@
 // The tools that can be called: those that are shipped, and those of the operator's directories, which may replace them
 // by name. What is not on the shelf does not exist.
 //
-// A file that stops loading keeps its last good version on the shelf, marked as stale, with every mistake that was found;
-// a file that never loaded is listed and cannot be called. A reload swaps all tools at once. Beside the manifest's own
-// checks the host is looked at: a mount that is a link, is missing or is an alias of something broad is a mistake.
-// Thread-safe; a caller keeps the tool that it found, whatever happens to the shelf.
+// A file that stops loading keeps its last good version on the shelf, marked as stale, with every
+// mistake that was found; a file that never loaded is listed and cannot be called. A reload swaps
+// all tools at once. Beside the manifest's own checks the host is looked at: a mount that is a
+// link, is missing or is an alias of something broad is a mistake. Thread-safe; a caller keeps the
+// tool that it found, whatever happens to the shelf.
 #pragma once
 
 #include <functional>

@@ -45,8 +45,8 @@ void GatherSecrets(const Json& value, bool secret, int depth, std::vector<std::s
   }
 }
 
-// In one pass, the longest of those that begin at the same place: what was put in is not looked at again, or a secret such
-// as "reda" would make the text longer with each pass.
+// In one pass, the longest of those that begin at the same place: what was put in is not looked at
+// again, or a secret such as "reda" would make the text longer with each pass.
 std::string TakeOutValues(const std::vector<std::string>& secrets, std::string_view text) {
   if (secrets.size() > kMostSecrets) {
     return std::string(text.empty() ? text : kTooMany);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A transcript: what a call ran and what it printed, as the record keeps it, so that "what did it do?" has an answer.
+// A transcript: the commands, code, input and output of a call, as the record keeps them.
 //
-// Before anything is kept, secrets are taken out of every part: values of arguments and variables whose names say that
-// they are secrets (wherever they turn up, also in output), and what has the name or the shape of a secret
-// (policy/scrub.h). Each part is looked at as a whole, however many writes it came in. A secret without such a name and
-// without such a shape stays in, and so does one that the program prints in another encoding: a tool or tenant whose text
-// must not be kept says record = "hashes". Of each part the first kMostTranscriptPart bytes are kept. The hash of the text
-// is in the sealed receipt, so it cannot be edited, and can be forgotten before its call.
+// Before anything is kept, secrets are taken out of every part: values of arguments and variables
+// whose names say that they are secrets (wherever they turn up, also in output), and what has the
+// name or the shape of a secret (policy/scrub.h). Each part is looked at as a whole, however many
+// writes it came in. A secret without such a name and without such a shape stays in, and so does
+// one that the program prints in another encoding: a tool or tenant whose text must not be kept
+// says record = "hashes". Of each part the first kMostTranscriptPart bytes are kept. The hash of
+// the text is in the sealed receipt, so it cannot be edited, and can be forgotten before its call.
 #pragma once
 
 #include <string>

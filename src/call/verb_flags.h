@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Flags of the verbs beside `run`: `--name`, `--name VALUE`, `--name=VALUE`, and everything else by position. A flag that
-// the verb does not know is refused, with the nearest one it knows. --state, --tools and --json mean the same everywhere.
+// Flags of the verbs beside `run`: `--name`, `--name VALUE`, `--name=VALUE`, and everything else by
+// position. A flag that the verb does not know is refused, with the nearest one it knows. --state,
+// --tools and --json mean the same everywhere.
 #pragma once
 
 #include <map>

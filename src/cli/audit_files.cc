@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `coffer audit files` and `fetch`: the files that a call exported (files.exports of its manifest). Only what the call's
-// sealed receipt names is shown, and only bytes that are those that were sealed.
+// `coffer audit files` and `fetch`: the files that a call exported (files.exports of its manifest).
+// Only what the call's sealed receipt names is shown, and only bytes that are those that were
+// sealed.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>

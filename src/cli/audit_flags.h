@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `coffer audit` is asked for, and the filters of its lists.
+// The flags of `coffer audit`, and the filters of its lists.
 #pragma once
 
 #include <optional>

@@ -44,8 +44,9 @@ std::string FindingText(const audit::LogFinding& finding) {
   return fmt::format("{}{} ({})\n", where, Printable(finding.message), finding.code);
 }
 
-// Calls of dead processes were just ended by opening the store: they get their receipts, as everywhere, or they would look
-// like calls that were hidden from the log. A log that cannot be opened is left to the verification.
+// Calls of dead processes were just ended by opening the store: they get their receipts, as
+// everywhere, or they would look like calls that were hidden from the log. A log that cannot be
+// opened is left to the verification.
 Status SettleDead(store::Store& store, const std::string& directory) {
   if (store.recovered().empty()) {
     return {};
@@ -66,8 +67,8 @@ std::string KeyWords(const call::VerbFlags& flags, const std::string& directory,
     return fmt::format("      the key is {}, from {}\n", key_id, Printable(flags.Value("--key")));
   }
   return fmt::format(
-      "      the key is {}, from {}/key.pub, beside the log: who can change both can make any log "
-      "look good.\n      Keep a copy of the key elsewhere, and give it with --key FILE\n",
+      "      the key is {}, from {}/key.pub, beside the log: a user who can change both can make "
+      "any log look good.\n      Keep a copy of the key elsewhere, and give it with --key FILE\n",
       key_id, Printable(directory));
 }
 

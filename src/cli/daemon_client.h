@@ -11,7 +11,8 @@
 
 namespace coffer::cli {
 
-// The body of an answer that says it worked. kRefused with the daemon's own words otherwise, kHost if no daemon is there.
+// The body of an answer that says it worked. kRefused with the daemon's own words otherwise, kHost
+// if no daemon is there.
 Result<std::string> AskDaemon(const std::string& socket, std::string_view method,
                               std::string_view path, std::string_view json_body);
 

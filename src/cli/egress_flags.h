@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looks at --allow, --publish and the flags that belong to them, so that a mistake is found before anything starts. The egress process
-// reads the same texts with the same code.
+// Looks at --allow, --publish and the flags that belong to them, so that a mistake is found before
+// anything starts. The egress process reads the same texts with the same code.
 #pragma once
 
 #include <string_view>

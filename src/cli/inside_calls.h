@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calls that the command of a run makes (`coffer run --tools`), or the program of a tool with [calls], each as a child of it.
+// The calls that the command of a run makes (`coffer run --tools`), or the program of a tool with
+// [calls], each as a child of it.
 //
-// A call climbs the whole ladder: it has the intersection of its manifest's envelope and the run's, its parent is the run,
-// and its receipt is in the same log. All of them share the run's budgets (policy/call_budget.h). A call that does not fit
-// beside those that run waits for its turn, the oldest first. Only tools that the run names are there. A tool that calls tools
-// itself has a process like this one beside it, and what that may use is taken from here. Not thread-safe; the owner polls.
+// A call climbs the whole ladder: it has the intersection of its manifest's envelope and the run's,
+// its parent is the run, and its receipt is in the same log. All of them share the run's budgets
+// (policy/call_budget.h). A call that does not fit beside those that run waits for its turn, the
+// oldest first. Only tools that the run names are there. A tool that calls tools itself has a
+// process like this one beside it, and what that may use is taken from here. Not thread-safe; the
+// owner polls.
 #pragma once
 
 #include <list>
@@ -37,8 +40,8 @@ struct CallingRun {
 
 class InsideCalls : public InsideWork {
  public:
-  // Of `ladder`'s tools those that are named. kRefused if one is not there. The time of the run begins when it starts, so
-  // its budget does, too. `ladder` outlives this.
+  // Of `ladder`'s tools those that are named. kRefused if one is not there. The time of the run
+  // begins when it starts, so its budget does, too. `ladder` outlives this.
   static Result<std::unique_ptr<InsideCalls>> Open(LocalLadder& ladder, CallingRun run,
                                                    const std::vector<std::string>& tools);
   ~InsideCalls() override;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a process that serves tools inside a call and the supervisor that started it (serving_process.h) talk: on one seqpacket
-// socket. The process says 'R' when it is ready, or 'E' (refused) or 'F' (failed) with a class, a message and a hint, a line
-// each; then it gets the listener. When the channel ends, it ends.
+// How a process that serves tools inside a call and the supervisor that started it
+// (serving_process.h) talk: on one seqpacket socket. The process says 'R' when it is ready, or 'E'
+// (refused) or 'F' (failed) with a class, a message and a hint, a line each; then it gets the
+// listener. When the channel ends, it ends.
 #pragma once
 
 #include <cstddef>

@@ -2,10 +2,12 @@
 //
 // MCP on a socket inside a boundary: connections of hostile code, for the calls of inside_work.h.
 //
-// Bounded: connections, the length of a message, messages and bytes in a second, what a client has not read yet, calls at the
-// same time, waiting and in all. No read or write here waits. A client that does not read gets nothing more made for it, and
-// is cut off after a while; a connection that asks for nothing makes room for another. Beyond the rate clients are read
-// later; one that sends hundreds of messages at once is cut off. Descriptors that a client sends along are closed by the kernel, because nothing here asks for them.
+// Bounded: connections, the length of a message, messages and bytes in a second, what a client has
+// not read yet, calls at the same time, waiting and in all. No read or write here waits. A client
+// that does not read gets nothing more made for it, and is cut off after a while; a connection that
+// asks for nothing makes room for another. Beyond the rate clients are read later; one that sends
+// hundreds of messages at once is cut off. Descriptors that a client sends along are closed by the
+// kernel, because nothing here asks for them.
 #pragma once
 
 #include <chrono>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Requests of hostile code inside a boundary that wait for their turn: at most kMostInnerWaiting, the oldest first. One whose client
-// does not read what it was sent is passed over. A request that does not become a call is answered here.
+// Requests of hostile code inside a boundary that wait for their turn: at most kMostInnerWaiting,
+// the oldest first. One whose client does not read what it was sent is passed over. A request that
+// does not become a call is answered here.
 #pragma once
 
 #include <deque>

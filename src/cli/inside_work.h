@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the server of a socket inside a boundary (inside_server.h) has behind it: the calls themselves (inside_calls.h), or the way to
-// them (relay_calls.h).
+// The interface behind the server of a socket inside a boundary (inside_server.h). It makes the calls itself
+// (inside_calls.h), or forwards them to the gateway (relay_calls.h).
 #pragma once
 
 #include <poll.h>

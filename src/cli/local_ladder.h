@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ladder of declared tools without a daemon: the state directory, the configuration and what a call is held against,
-// opened together. For `coffer call` and `coffer mcp`.
+// The ladder of declared tools without a daemon: the state directory, the configuration and the table that calls are
+// checked against, opened together. For `coffer call` and `coffer mcp`.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,8 @@ namespace coffer::cli {
 
 class LocalLadder {
  public:
-  // `flags` outlives nothing: what is needed of it is taken. `project` stands in for the files of sessions; empty: none.
+  // `flags` outlives nothing: what is needed of it is taken. `project` stands in for the files of
+  // sessions; empty: none.
   static Result<std::unique_ptr<LocalLadder>> Open(const call::VerbFlags& flags,
                                                    const std::string& project = "");
   LocalLadder(const LocalLadder&) = delete;

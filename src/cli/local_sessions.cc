@@ -43,8 +43,8 @@ Error NoSession(const std::string& id) {
 
 bool Lock(int fd, int kind) { return Syscall(SYS_flock, fd, kind | LOCK_NB) == 0; }
 
-// A call may have closed its workspace to its owner. Nothing else can have been put in its place: the directory above is
-// never shown to a call.
+// A call may have closed its workspace to its owner. Nothing else can have been put in its place:
+// the directory above is never shown to a call.
 Result<UniqueFd> OpenWorkspace(int directory, const std::string& name) {
   (void)Syscall(SYS_fchmodat, directory, Arg(name.c_str()), 0700);
   return sys::OpenNoLinks(directory, name, O_RDONLY | O_DIRECTORY);

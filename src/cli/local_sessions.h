@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sessions of the command line: a workspace that `coffer call --session` and `coffer run --session` share, without a daemon.
+// Sessions of the command line: a workspace that `coffer call --session` and `coffer run --session`
+// share, without a daemon.
 //
-// A session is a row of the store and a directory below the state directory that only the caller may enter; the row says
-// how long it lives and how much it may hold, and a call in it is admitted like any other (store/admission.h). The
-// directory comes into a boundary as its /workspace, through the same door as every other path. A call holds a shared
-// lock on it while it runs. Files are removed under the exclusive lock, after the row says that the session has ended, so
-// no call ever starts on a workspace that is being removed. What could not be removed then is removed by the next sweep;
-// there is one whenever sessions are made, listed, used or ended. Sessions of a daemon's agents are left to the daemon.
+// A session is a row of the store and a directory below the state directory that only the caller
+// may enter; the row says how long it lives and how much it may hold, and a call in it is admitted
+// like any other (store/admission.h). The directory comes into a boundary as its /workspace,
+// through the same door as every other path. A call holds a shared lock on it while it runs. Files
+// are removed under the exclusive lock, after the row says that the session has ended, so no call
+// ever starts on a workspace that is being removed. What could not be removed then is removed by
+// the next sweep; there is one whenever sessions are made, listed, used or ended. Sessions of a
+// daemon's agents are left to the daemon.
 #pragma once
 
 #include <chrono>
@@ -57,8 +60,8 @@ class LocalSessions {
     uint64_t size = 0;
     Nanos modified_at{0};
   };
-  // Regular files whose paths begin with `prefix`, sorted, at most `most`; `more` says that there are others. Follows no
-  // link.
+  // Regular files whose paths begin with `prefix`, sorted, at most `most`; `more` says that there
+  // are others. Follows no link.
   struct Listing {
     std::vector<File> files;
     bool more = false;

@@ -49,7 +49,7 @@ Usage:
   coffer runtimes [--json]            what can be made executable inside a boundary
   coffer call TOOL [--args JSON]      call a declared tool through the whole ladder
   coffer mcp [flags]                  the declared tools over MCP on stdin and stdout, for an agent; no daemon
-  coffer mcp wrap [flags] -- CMD      the tools of an MCP server that somebody else wrote, in a boundary
+  coffer mcp wrap [flags] -- CMD      the tools of a third-party MCP server, in a boundary
   coffer serve [flags]                the daemon: tools over HTTP, for tenants, with keys
   coffer audit list|show|verify|..    what was decided and done, and the proof that it was not edited
   coffer key new|list|revoke          API keys of the daemon

@@ -187,7 +187,8 @@ void McpCalls::Cancel(const gateway::McpId& id, const std::string& reason) {
   waiting_.Cancel(id, why, server());
 }
 
-// Moves what the store's log has to where it belongs, so that the log is used again from its start. A failure is the next call's.
+// Moves what the store's log has to where it belongs, so that the log is used again from its start.
+// A failure is the next call's.
 void McpCalls::Rest() { (void)ladder_.state().store().Maintain().ok(); }
 
 void McpCalls::CancelAll(const std::string& reason) {

@@ -2,9 +2,10 @@
 //
 // The calls of an MCP client, each climbing the whole ladder in this process, several at the same time.
 //
-// All of them share one session, which is made for the client and ended with it, or is one that the user named. A call's
-// request id is its idempotency key within this process, so that a request that is sent twice runs once. More calls than
-// `kAtOnce` wait for their turn. Not thread-safe; the owner polls.
+// All of them share one session, which is made for the client and ended with it, or is one that the
+// user named. A call's request id is its idempotency key within this process, so that a request
+// that is sent twice runs once. More calls than `kAtOnce` wait for their turn. Not thread-safe; the
+// owner polls.
 #pragma once
 
 #include <chrono>

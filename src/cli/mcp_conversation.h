@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A conversation with an MCP client on stdin and stdout, until the client has left and everything that it asked for has ended.
+// A conversation with an MCP client on stdin and stdout, until the client has left and everything
+// that it asked for has ended.
 #pragma once
 
 #include <poll.h>
@@ -26,8 +27,8 @@ class McpWork : public gateway::McpHost {
   virtual void Rest() = 0;
 };
 
-// The signals that end a program, as a descriptor: as signals of ours they would leave calls without receipts and the session
-// without an end.
+// The signals that end a program, as a descriptor: as signals of ours they would leave calls
+// without receipts and the session without an end.
 UniqueFd CatchEndingSignals();
 
 // Returns when the client has left, or a signal came. `signals` is from CatchEndingSignals.

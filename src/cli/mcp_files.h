@@ -2,8 +2,8 @@
 //
 // The files of the client's session as MCP resources: listed in pages, and read one at a time.
 //
-// A file is looked up below the session's directory and nowhere else: no "..", no link, no device. Its URI names the session,
-// and one of another session is not there.
+// A file is looked up below the session's directory and nowhere else: no "..", no link, no device.
+// Its URI names the session, and one of another session is not there.
 #pragma once
 
 #include <optional>

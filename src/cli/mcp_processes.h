@@ -2,9 +2,10 @@
 //
 // The background processes of an MCP client: calls of a declared tool that go on after their answer.
 //
-// Each climbs the whole ladder and has a receipt of its own, with the limits of the manifest's [background]. Later calls reach
-// its ports through its channel (call/run/port_forwarder.h). They belong to this process: the kernel ends them with it, and
-// EndAll ends them with their receipts. What they print is kept, bounded by the tool's limit of output. Not thread-safe.
+// Each climbs the whole ladder and has a receipt of its own, with the limits of the manifest's
+// [background]. Later calls reach its ports through its channel (call/run/port_forwarder.h). They
+// belong to this process: the kernel ends them with it, and EndAll ends them with their receipts.
+// What they print is kept, bounded by the tool's limit of output. Not thread-safe.
 #pragma once
 
 #include <poll.h>

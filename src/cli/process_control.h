@@ -3,9 +3,10 @@
 // How a verb talks to the keeper of a background process (process_keeper.h): a socket called `control` in the process's
 // own directory.
 //
-// The socket is there and is listened on for as long as the process lives, so a connection is the proof that it does: no
-// pid is written down anywhere, and none can be mistaken for another. Both sides ask the kernel who the other is
-// (SO_PEERCRED) and answer their own user only. A keeper keeps the connection open until the process is gone.
+// The socket is there and is listened on for as long as the process lives, so a connection is the
+// proof that it does: no pid is written down anywhere, and none can be mistaken for another. Both
+// sides ask the kernel who the other is (SO_PEERCRED) and answer their own user only. A keeper
+// keeps the connection open until the process is gone.
 #pragma once
 
 #include <chrono>

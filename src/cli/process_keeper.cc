@@ -254,8 +254,9 @@ class Keeper {
     }
   }
 
-  // Not positive: it has ended. A store that cannot be read is asked again. All of the state is opened, because opening the
-  // store ends calls of dead processes, and the log must have their ends.
+  // Not positive: it has ended. A store that cannot be read is asked again. All of the state is
+  // opened, because opening the store ends calls of dead processes, and the log must have their
+  // ends.
   Nanos SessionTimeLeft() const {
     Result<State> state = State::OpenRecord(request_.state);
     if (!state.ok()) {

@@ -8,9 +8,10 @@
 //   control  the keeper's socket (process_control.h): what is connected to lives
 //   end      how it ended, in the keeper's words; a keeper that was killed leaves none, and the end is unknown
 //
-// No payload sees the state directory, so none can write here, but for the text of its own log. The directories are
-// the caller's own and closed to others, and what is not counts as tampered with: as root the state directory itself may
-// belong to the daemon's gateway, which has no privilege. Everything goes with its session.
+// No payload sees the state directory, so none can write here, but for the text of its own log. The
+// directories are the caller's own and closed to others, and what is not counts as tampered with:
+// as root the state directory itself may belong to the daemon's gateway, which has no privilege.
+// Everything goes with its session.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

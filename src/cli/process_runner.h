@@ -14,8 +14,8 @@
 
 namespace coffer::cli {
 
-// Why the process is being stopped: the keeper says it before it signals, the runner puts it into the receipt. Memory that
-// both share.
+// Why the process is being stopped: the keeper says it before it signals, the runner puts it into
+// the receipt. Memory that both share.
 class SharedStop {
  public:
   static Result<SharedStop> Make();

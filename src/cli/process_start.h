@@ -10,8 +10,8 @@
 
 namespace coffer::cli {
 
-// Starts `request` in the session that it names; request.state is set. Returns the process's id when the command runs. The
-// exit status if it does not: then the runner has said why on stderr.
+// Starts `request` in the session that it names; request.state is set. Returns the process's id
+// when the command runs. The exit status if it does not: then the runner has said why on stderr.
 struct Started {
   std::string id;
   int exit_status = 0;

@@ -3,8 +3,9 @@
 // The calls of a tool with [calls] in the daemon, in its relay: each request becomes a frame to the gateway
 // (call/inside_frames.h), and what comes back for it becomes an answer.
 //
-// The relay decides nothing. Names, budgets and limits are the gateway's to judge. Here requests wait whose client does not read,
-// and while as many are under way as run at the same time. Not thread-safe; the owner polls.
+// The relay decides nothing. Names, budgets and limits are the gateway's to judge. Here requests
+// wait whose client does not read, and while as many are under way as run at the same time. Not
+// thread-safe; the owner polls.
 #pragma once
 
 #include <map>

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bridge to an MCP server at a URL: messages are lines on stdin and stdout here, and requests of Streamable HTTP there.
+// The bridge to an MCP server at a URL: messages are lines on stdin and stdout here, and requests
+// of Streamable HTTP there.
 //
-// `coffer mcp wrap --url` runs it inside a boundary, as it would run a server of its own, so what reads the remote's bytes can
-// reach nothing but that remote. It has no TLS: the proxy of the boundary opens the connection, verifies the server, and judges
-// every request (docs/EGRESS.md). The first line of stdin says where the server is and has the credential, so neither is among
-// words or variables that others could see. What the server sends back of the credential is removed.
+// `coffer mcp wrap --url` runs it inside a boundary, as it would run a server of its own, so what
+// reads the remote's bytes can reach nothing but that remote. It has no TLS: the proxy of the
+// boundary opens the connection, verifies the server, and judges every request (docs/EGRESS.md).
+// The first line of stdin says where the server is and has the credential, so neither is among
+// words or variables that others could see. What the server sends back of the credential is
+// removed.
 //
-// A request whose exchange fails is answered with an error here, and the next one works. Nothing waits; not thread-safe.
+// A request whose exchange fails is answered with an error here, and the next one works. Nothing
+// waits; not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -28,8 +32,9 @@ namespace coffer::cli {
 
 inline constexpr const char* kBridgeVerb = "mcp-bridge";
 
-// How long to wait before a stream that ended is asked for again: what the server asked for, and twice the pause before the last
-// time if it said nothing since. A server decides when its streams end, and must not decide that we ask all the time.
+// How long to wait before a stream that ended is asked for again: what the server asked for, and
+// twice the pause before the last time if it said nothing since. A server decides when its streams
+// end, and must not decide that we ask all the time.
 std::chrono::milliseconds NextPause(std::chrono::milliseconds last,
                                     std::optional<std::chrono::milliseconds> asked, bool heard);
 

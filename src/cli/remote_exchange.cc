@@ -112,7 +112,7 @@ void RemoteExchange::TakeHead(const net::HttpResponseHead& head) {
     if (IsSessionId(*session) && head.fields.Count("Mcp-Session-Id") == 1) {
       session_ = *session;
     } else if (problem_.empty()) {
-      problem_ = "its Mcp-Session-Id is not one";
+      problem_ = "its Mcp-Session-Id is malformed";
     }
   }
   if (shape_ == Shape::kIgnored || (!problem_.empty() && shape_ == Shape::kEvents)) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One request to an MCP server at a URL (Streamable HTTP), and what comes back for it: one JSON text, a stream of events, or a
-// reason why there is neither.
+// One request to an MCP server at a URL (Streamable HTTP), and what comes back for it: one JSON
+// text, a stream of events, or a reason why there is neither.
 //
-// The server is hostile: one message has at most kMaxMcpLine bytes, redirects are not followed, and only the two content types
-// that MCP has are read. Not thread-safe; the owner polls the connection.
+// The server is hostile: one message has at most kMaxMcpLine bytes, redirects are not followed, and
+// only the two content types that MCP has are read. Not thread-safe; the owner polls the
+// connection.
 #pragma once
 
 #include <chrono>
@@ -19,7 +20,8 @@
 
 namespace coffer::cli {
 
-// The code of an error of ours: there is no answer. A server that uses it, too, is quoted without its name; nothing else follows.
+// The code of an error of ours: there is no answer. A server that uses it, too, is quoted without
+// its name; nothing else follows.
 inline constexpr int kNoRemoteAnswer = -32098;
 
 // A message for the server.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where an MCP server at a URL is, and what is sent to it as a credential: the first line of the bridge's stdin.
+// The URL of a remote MCP server and its credential headers: the first line of the bridge's stdin.
 #pragma once
 
 #include <string>
@@ -24,8 +24,9 @@ struct RemotePlace {
   static Result<RemotePlace> Read(std::string_view line);
 };
 
-// What of the headers must not be seen: each value, and the credential behind its scheme. A server that wants to give it away can
-// change it so that nothing finds it; this is for one that repeats it.
+// What of the headers must not be seen: each value, and the credential behind its scheme. A server
+// that wants to give it away can change it so that nothing finds it; this is for one that repeats
+// it.
 class RemoteSecrets {
  public:
   explicit RemoteSecrets(const RemoteHeaders& headers);

@@ -13,7 +13,7 @@
 #include "cli/foreign_flags.h"
 #include "cli/tool_flags.h"
 #include "egress/access.h"
-#include "policy/inodes.h"
+#include "policy/envelope.h"
 #include "policy/manifest/manifest.h"
 #include "policy/manifest/mistake.h"
 #include "policy/reason.h"

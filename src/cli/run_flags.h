@@ -2,9 +2,10 @@
 //
 // The flags of `coffer run`, from words to a RunRequest. Pure: nothing is opened, nothing is looked up on the host.
 //
-// Own parser, because it runs on every call before anything else: one pass, no tables built at start (ADR 2). A value
-// is accepted as the next word or after "="; a list flag (--in, --runtime, --floor) takes one word, or, in the form with
-// "--", every word up to the next flag. What is not understood is refused by name.
+// Own parser, because it runs on every call before anything else: one pass, no tables built at
+// start (ADR 2). A value is accepted as the next word or after "="; a list flag (--in, --runtime,
+// --floor) takes one word, or, in the form with "--", every word up to the next flag. What is not
+// understood is refused by name.
 #pragma once
 
 #include <span>

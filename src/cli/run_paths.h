@@ -12,12 +12,12 @@
 
 namespace coffer::cli {
 
-// Rewrites mounts, inputs, --out, --project and --receipt, and completes the working directory of a project. Says on stderr which
-// links were followed, unless the caller wants no notes.
+// Rewrites mounts, inputs, --out, --project and --receipt, and completes the working directory of a
+// project. Says on stderr which links were followed, unless the caller wants no notes.
 Status ResolvePaths(call::RunRequest& request);
 
-// Rewrites the directory of `path`, unless it names a descriptor (audit/receipt_file.h). What is there is replaced, so the
-// links on the way are judged as those of a writable mount are.
+// Rewrites the directory of `path`, unless it names a descriptor (audit/receipt_file.h). What is
+// there is replaced, so the links on the way are judged as those of a writable mount are.
 Status ResolveReceipt(std::string& path);
 
 }  // namespace coffer::cli

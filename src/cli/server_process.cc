@@ -134,7 +134,7 @@ void ServerProcess::Handle(const std::vector<pollfd>& polled,
 void ServerProcess::Say(std::string_view line) {
   if (said_ <= kMostSaid) {
     said_ += line.size() + 1;
-    PrintError(said_ > kMostSaid ? "[" + name_ + "] has said too much; the rest is not shown"
+    PrintError(said_ > kMostSaid ? "[" + name_ + "] has written too much; the rest is not shown"
                                  : "[" + name_ + "] " + std::string(line));
   }
 }

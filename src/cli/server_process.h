@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An MCP server of another author in a boundary: a child that is `coffer run`, with its stdin, stdout and stderr as lines.
+// An MCP server of another author in a boundary: a child that is `coffer run`, with its stdin,
+// stdout and stderr as lines.
 //
-// The boundary is that of `coffer run` and of nothing else, so what its flags promise holds here. Nothing here waits, but for
-// Stop. What the server writes to stderr is shown line by line on ours, with its name in front and bounded. Not thread-safe.
+// The boundary is that of `coffer run` and of nothing else, so what its flags promise holds here.
+// Nothing here waits, but for Stop. What the server writes to stderr is shown line by line on ours,
+// with its name in front and bounded. Not thread-safe.
 #pragma once
 
 #include <poll.h>
@@ -45,7 +47,7 @@ class ServerProcess {
   bool too_long() const { return too_long_; }
   // Asks it to end, then makes it; returns the exit status of `coffer run`.
   int Stop();
-  // One line of its words on our stderr, with its name in front, unless it has said too much.
+  // Prints one line of its stderr on ours, with its name in front, unless it has written too much.
   void Say(std::string_view line);
 
  private:

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/exit_codes.h"
 #include "base/passed_fds.h"
 #include "base/sys.h"
 #include "base/text.h"
@@ -49,7 +50,7 @@ Error ToolsFault(std::string message) {
       ::sigprocmask(SIG_SETMASK, &none, nullptr) == 0) {
     ::execve("/proc/self/exe", argv.data(), environ);
   }
-  ::_exit(127);
+  ::_exit(kExitNotFound);
 }
 
 }  // namespace

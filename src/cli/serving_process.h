@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A process beside a call that serves tools on a socket inside (inside_control.h), as the call's supervisor has it: started, given
-// its listener, ended.
+// A process beside a call that serves tools on a socket inside (inside_control.h), as the call's
+// supervisor has it: started, given its listener, ended.
 //
-// It is this program again. It lives in a process group of its own, so Ctrl-C is the command's. If the supervisor dies, its end
-// of the channel closes, and the process ends.
+// It is this program again. It lives in a process group of its own, so Ctrl-C is the command's. If
+// the supervisor dies, its end of the channel closes, and the process ends.
 #pragma once
 
 #include <sys/types.h>

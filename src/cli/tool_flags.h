@@ -11,8 +11,8 @@
 
 namespace coffer::cli {
 
-// kRefused with a hint for too much, or for a flag of --tools without it. `given` are all flags. Each tool is listed once
-// afterwards.
+// kRefused with a hint for too much, or for a flag of --tools without it. `given` are all flags.
+// Each tool is listed once afterwards.
 Status CheckToolFlags(const std::vector<std::string_view>& given, call::RunRequest& request);
 
 }  // namespace coffer::cli

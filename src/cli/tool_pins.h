@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is known of the tools of wrapped MCP servers: the definitions that were accepted, and those that were seen last.
+// The definitions of tools of wrapped MCP servers: those that were accepted, and those that were seen last.
 //
-// All that a server lists when it is first wrapped is accepted. From then on a tool whose definition is another one, or that is
-// new, is blocked until a person has accepted it (`coffer mcp review`): a server that was harmless when it was reviewed cannot
-// become another one. One file for each name of a server, in `mcp` of the state directory, which belongs to the caller alone.
+// All that a server lists when it is first wrapped is accepted. From then on a tool whose
+// definition is another one, or that is new, is blocked until a person has accepted it
+// (`coffer mcp review`): a server that was harmless when it was reviewed cannot become another one.
+// One file for each name of a server, in `mcp` of the state directory, which belongs to the caller
+// alone.
 #pragma once
 
 #include <map>

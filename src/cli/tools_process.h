@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The process beside a run with --tools, or beside a call whose manifest has [calls], that serves them (verb_inside_tools.h): started, given its listener, ended.
+// The process beside a run with --tools, or beside a call whose manifest has [calls], that serves
+// them (verb_inside_tools.h): started, given its listener, ended.
 //
-// It is this program again, because a store does not survive fork. If this process dies, the calls inside end, and their
-// receipts are sealed.
+// It is this program again, because a store does not survive fork. If this process dies, the calls
+// inside end, and their receipts are sealed.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `coffer access`: what calls of the daemon wait for, and the answer of an operator.
+// `coffer access`: lists the hosts that calls of the daemon wait for, and sends the answer of an operator.
 #pragma once
 
 #include <span>

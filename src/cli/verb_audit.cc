@@ -32,7 +32,7 @@ Usage:
   coffer audit tail [--tenant T] [--last N]   the log as it grows; Ctrl-C ends it
   coffer audit verify [--log DIR] [--key FILE] [--checkpoint FILE] [--log-only]
                                           the whole log, and every row, result and receipt of the store against it;
-                                          without --key the key beside the log is believed
+                                          without --key it trusts the key beside the log
   coffer audit verify-receipt FILE --key FILE   one receipt, with nothing but the public key
   coffer audit checkpoint                 the newest signed checkpoint: keep it elsewhere, and compare later
   coffer audit key                        the public key
@@ -52,7 +52,7 @@ Filters:
   --json        everything as JSON
   --state DIR   the state directory (default: COFFER_STATE, /var/lib/coffer, or ~/.local/state/coffer)
 
-What is shown of a call was held against its sealed receipt; what differs is not shown, and said.
+Every part of a call is compared with its sealed receipt before it is shown. A part that differs is not shown but named.
 Exit status: 0 good, 1 verification found something, 120 refused, 125 failed.
 )";
 
@@ -99,7 +99,7 @@ Result<std::string> ListCalls(const call::VerbFlags& flags, State& state) {
            "\n";
   } else if (broken > 0) {
     text += fmt::format(
-        "\nNOT GOOD: of {} calls the store does not say what was sealed; nothing of them is shown. "
+        "\nNOT GOOD: of {} calls the store differs from what was sealed; they are not shown. "
         "`coffer audit verify` looks at all of them\n",
         broken);
   }

@@ -42,7 +42,7 @@ JSON is the arguments, one object (default {}).
   --idempotency-key K the same key and request runs once, and gets the same answer again; irreversible and privileged
                       tools need one, unless their manifest says otherwise (--key K is the same)
   --traceparent TEXT  the W3C trace context it belongs to (default: $TRACEPARENT)
-  --reason TEXT       what it is for, in one line: recorded and shown to people, believed by nothing
+  --reason TEXT       what it is for, in one line: recorded and shown to people; it decides nothing
   --dry-run           decide, say the worst it could do, run nothing
   --fail-on-cut       exit 122 if output was cut; otherwise a warning on stderr says so
   --receipt FILE      write the receipt there (- is stderr)

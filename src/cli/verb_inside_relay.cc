@@ -16,7 +16,7 @@
 #include "base/exit_codes.h"
 #include "base/print.h"
 #include "base/sys.h"
-#include "call/relay_memory.h"
+#include "call/host_budget.h"
 #include "cli/inside_control.h"
 #include "cli/inside_server.h"
 #include "cli/relay_calls.h"
@@ -109,7 +109,8 @@ Status DropRights(uid_t uid) {
   __user_cap_data_struct none[2]{};
   TRY(MustDrop("cannot drop the capabilities", Syscall(SYS_capset, Arg(&header), Arg(none))));
   TRY(MustDrop("cannot stop being dumpable", Syscall(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0)));
-  // Also one that was broken into, or stopped, ends with its runner. The changes of uid before this would have cleared it.
+  // Also one that was broken into, or stopped, ends with its runner. The changes of uid before this
+  // would have cleared it.
   TRY(MustDrop("cannot end with the runner",
                Syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)));
   TRY(Bound(RLIMIT_NOFILE, kMostRelayFiles));

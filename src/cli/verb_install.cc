@@ -2,9 +2,10 @@
 //
 // `coffer mcp install`: the entry for `coffer mcp` in the configuration files of the agents that are there.
 //
-// Nothing is written before it was shown, and nothing that cannot be read as plain JSON is touched: the entry is printed then, to
-// be added by hand. A file that has changed since it was read is left alone: agents write theirs at any time. A file that is a link
-// is changed where it leads. Only the home directory of the user that runs this is written: root would follow the links of others.
+// Nothing is written before it was shown, and nothing that cannot be read as plain JSON is touched:
+// the entry is printed then, to be added by hand. A file that has changed since it was read is left
+// alone: agents write theirs at any time. A file that is a link is changed where it leads. Only the
+// home directory of the user that runs this is written: root would follow the links of others.
 #include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>

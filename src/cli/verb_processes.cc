@@ -81,8 +81,8 @@ Status CheckSession(const std::string& directory, const std::string& session) {
   return {};
 }
 
-// --json is not one of the flags of `coffer run`: it stands behind the session, or before the "--". What comes after the
-// program's name is the program's.
+// --json is not one of the flags of `coffer run`: it stands behind the session, or before the "--".
+// What comes after the program's name is the program's.
 bool TakeJson(std::vector<std::string_view>& words) {
   const auto separator = std::find(words.begin(), words.end(), "--");
   const auto end =

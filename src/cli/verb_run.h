@@ -13,8 +13,8 @@ namespace coffer::cli {
 
 int RunVerb(std::span<const std::string_view> words, isolation::OwnWords own);
 
-// The request that the words make, with everything read that they name but stdin and the receipt. `usual` are words that
-// count unless a profile or `words` says otherwise.
+// The request that the words make, with everything read that they name but stdin and the receipt.
+// `usual` are words that count unless a profile or `words` says otherwise.
 Result<call::RunRequest> ReadRunWords(std::span<const std::string_view> usual,
                                       std::span<const std::string_view> words,
                                       isolation::OwnWords own);

@@ -29,7 +29,7 @@ Usage:
   coffer sessions list [--tenant T] [--all] [--json]   the open ones; --all shows ended ones too
   coffer sessions files ID [PREFIX] [--json]           what is in the workspace of one of your own; with PREFIX only
                                                        paths that begin with it, such as src/
-  coffer sessions extend ID [--lifetime TIME]          it ends that much later from now, never sooner than before
+  coffer sessions extend ID [--lifetime TIME]          moves its end to that time from now, never to an earlier one
   coffer sessions end ID [--tenant T]                  nothing more is admitted, its processes are killed and its files
                                                        are removed; a daemon kills what runs in it
 

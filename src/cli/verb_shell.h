@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `coffer shell`: an interactive boundary for the project in the current directory. It is `coffer run --project . --tty`
-// with a shell and without limits of a script: words in, words for `coffer run` out, so there is one code path.
+// `coffer shell`: an interactive boundary for the project in the current directory. It is
+// `coffer run --project . --tty` with a shell and without limits of a script: words in, words for
+// `coffer run` out, so there is one code path.
 #pragma once
 
 #include <span>

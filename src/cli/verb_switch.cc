@@ -19,7 +19,7 @@ namespace coffer::cli {
 namespace {
 
 constexpr std::string_view kSwitchUsage =
-    R"(Kill switches: what they name does not run, and what runs of it is killed by the daemon within a second.
+    R"(Kill switches: calls of what they name are refused, and the daemon kills those that run within a second.
 
 Usage:
   coffer switch list [--tenant T] [--json]

@@ -48,7 +48,7 @@ Usage:
 
   --tools DIR   a directory of manifests (several; default: /etc/coffer/tools as root, else ~/.config/coffer/tools). They
                 replace shipped tools of the same name.
-  --config FILE the daemon's configuration: check says which rules for the network it denies altogether
+  --config FILE the daemon's configuration: `check` says which network rules its [egress] deny list covers
   --state DIR   the state directory (default: COFFER_STATE, /var/lib/coffer, or ~/.local/state/coffer)
 
 `coffer help manifest` describes every key of a manifest.

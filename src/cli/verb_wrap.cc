@@ -22,7 +22,7 @@ namespace coffer::cli {
 namespace {
 
 constexpr std::string_view kWrapUsage =
-    R"(Put an MCP server that somebody else wrote into a boundary, and serve its tools, prompts and resources on stdin and stdout.
+    R"(Put a third-party MCP server into a boundary, and serve its tools, prompts and resources on stdin and stdout.
 
 Usage: coffer mcp wrap [flags] [flags of coffer run] -- CMD ARG...
        coffer mcp wrap [flags] --url URL

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls of an MCP client that wait for their turn, the oldest first and a bounded number of them. None of them is a call of the
-// record yet.
+// Calls of an MCP client that wait for their turn, the oldest first and a bounded number of them.
+// None of them is a call of the record yet.
 #pragma once
 
 #include <algorithm>

@@ -99,7 +99,7 @@ Status AddHeader(std::string_view name, std::string_view value, std::string_view
   if (!net::IsToken(name) || value.empty() || value.size() > kLongestValue || !visible ||
       headers.size() >= kMostHeaders) {
     // Not what it says: that may be the credential.
-    return Refused("policy.usage", fmt::format("{} has a line that is no header", source),
+    return Refused("policy.usage", fmt::format("{} has a line that is not a header", source),
                    "write lines such as: Authorization: Bearer TOKEN");
   }
   if (IsOwnField(name)) {

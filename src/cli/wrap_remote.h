@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The flags of `coffer mcp wrap --url`: where a remote MCP server is, what is sent to it as a credential, and the words of
-// `coffer run` for the bridge to it (remote_bridge.h).
+// The flags of `coffer mcp wrap --url`: where a remote MCP server is, what is sent to it as a
+// credential, and the words of `coffer run` for the bridge to it (remote_bridge.h).
 //
-// The boundary of the bridge reaches that URL and nothing else. A credential comes from a file or a variable, never from a word
-// of the command line, and goes over TLS only.
+// The boundary of the bridge reaches that URL and nothing else. A credential comes from a file or a
+// variable, never from a word of the command line, and goes over TLS only.
 #pragma once
 
 #include <string>

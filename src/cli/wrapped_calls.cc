@@ -334,7 +334,8 @@ bool WrappedCalls::HandleOther(const gateway::McpRequest& request) {
   return true;
 }
 
-// Moves what the store's log has to where it belongs, so that the log is used again from its start. A failure is the next call's.
+// Moves what the store's log has to where it belongs, so that the log is used again from its start.
+// A failure is the next call's.
 void WrappedCalls::Rest() { (void)ladder_.state().store().Maintain().ok(); }
 
 void WrappedCalls::CancelAll(const std::string& reason) {

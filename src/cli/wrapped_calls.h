@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calls of an MCP client to a wrapped server of another author (wrapped_server.h), and its reads of prompts and resources
-// (wrapped_reads.h). Each climbs the ladder before the server hears of it, and has an answer and a receipt, whatever the server does.
+// The calls of an MCP client to a wrapped server of another author (wrapped_server.h), and its
+// reads of prompts and resources (wrapped_reads.h). Each climbs the ladder before the server hears
+// of it, and has an answer and a receipt, whatever the server does.
 //
-// Arguments are checked here, not by the server, and so is what it answers. A server that has ended is started again by the next
-// call. Not thread-safe; the owner polls.
+// Arguments are checked here, not by the server, and so is what it answers. A server that has ended
+// is started again by the next call. Not thread-safe; the owner polls.
 #pragma once
 
 #include <chrono>

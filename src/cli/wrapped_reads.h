@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a client asks of a wrapped server beside tools: prompts/get, resources/list and resources/read. Each is a call of the
-// ladder, and what the server answers is checked (gateway/mcp/foreign_offers.h).
+// What a client asks of a wrapped server beside tools: prompts/get, resources/list and
+// resources/read. Each is a call of the ladder, and what the server answers is checked
+// (gateway/mcp/foreign_offers.h).
 #pragma once
 
 #include <string>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A wrapped MCP server: its process in one boundary (server_process.h), the conversation with it, and those of its tools, prompts
-// and templates of resources that may be used (tool_pins.h).
+// A wrapped MCP server: its process in one boundary (server_process.h), the conversation with it,
+// and those of its tools, prompts and templates of resources that may be used (tool_pins.h).
 //
-// A server that ends, hangs, floods or speaks nonsense is ended, and its caller hears of it; Start starts it again, but not more
-// often than a few times a minute. What it was denied in all its lives is said by End. Not thread-safe; the owner polls.
+// A server that ends, hangs, floods or speaks nonsense is ended, and its caller hears of it; Start
+// starts it again, but not more often than a few times a minute. What it was denied in all its
+// lives is said by End. Not thread-safe; the owner polls.
 #pragma once
 
 #include <poll.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The files that a call exported, as an identity may have them: only what the call's sealed receipt names, and only while
-// the stored bytes are those that were sealed.
+// The files that a call exported, as an identity may have them: only what the call's sealed receipt
+// names, and only while the stored bytes are those that were sealed.
 #pragma once
 
 #include <string>

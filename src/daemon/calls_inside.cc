@@ -134,7 +134,8 @@ void CallsInside::Take(Waiting taken) {
     Cancel(frame.number);
     return;
   }
-  // The relay of this build numbers its calls in order, sends nothing but names, and lets further calls wait in its own memory.
+  // The relay of this build numbers its calls in order, sends nothing but names, and lets further
+  // calls wait in its own memory.
   const bool too_many = running_.size() + waiting_.size() >= call::kInnerAtOnce;
   if (frame.number <= last_ || !policy::IsToolName(frame.tool) || frame.key.empty() || too_many) {
     Close();
@@ -216,7 +217,7 @@ void CallsInside::Start(Waiting taken) {
   if (!ways_.begin(std::move(call))) {
     running_.erase(frame.number);
     budget_.End(std::to_string(frame.number), Nanos(0));
-    Refuse(frame.number, "too much is asked of this host; send it again later");
+    Refuse(frame.number, "too many calls wait on this host; send it again later");
   }
 }
 

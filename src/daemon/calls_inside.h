@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calls that the program of one call makes (its manifest's [calls]), in the gateway: what its relay asks for becomes calls with
-// that one as their parent.
+// The calls that the program of one call makes (its manifest's [calls]), in the gateway: what its
+// relay asks for becomes calls with that one as their parent.
 //
-// Whose calls they are follows from the socket, never from a frame: tenant, agent, user, session and parent are those of the call
-// that was launched with it. They share its budgets (policy/call_budget.h): a call that does not fit beside those that run waits,
-// the oldest first. Nothing here waits for the relay: one that sends more than a relay does, or reads less, is read later, and one
-// that reads too slowly is cut off (relay_writer.h). What it sends and is sent counts as its tenant's bytes (fair_queue.h). When the
-// relay is gone, or the outer call has ended, the calls end. Lives on the gateway's loop.
+// Whose calls they are follows from the socket, never from a frame: tenant, agent, user, session
+// and parent are those of the call that was launched with it. They share its budgets
+// (policy/call_budget.h): a call that does not fit beside those that run waits, the oldest first.
+// Nothing here waits for the relay: one that sends more than a relay does, or reads less, is read
+// later, and one that reads too slowly is cut off (relay_writer.h). What it sends and is sent
+// counts as its tenant's bytes (fair_queue.h). When the relay is gone, or the outer call has ended,
+// the calls end. Lives on the gateway's loop.
 #pragma once
 
 #include <atomic>
@@ -55,7 +57,8 @@ struct RelayBounds {
 
 class CallsInside {
  public:
-  // `relay` is the socket to it, and `tools` the answer of tools/list. `outer` is the call whose program calls; `shelf` outlives this.
+  // `relay` is the socket to it, and `tools` the answer of tools/list. `outer` is the call whose
+  // program calls; `shelf` outlives this.
   CallsInside(net::Loop& loop, const call::ToolShelf& shelf, const call::ReadyCall& outer,
               UniqueFd relay, std::string tools, InnerWays ways, RelayBounds bounds = {});
 

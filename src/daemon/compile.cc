@@ -34,8 +34,8 @@ constexpr std::chrono::milliseconds kLongest{20'000};
 constexpr int kInto = kFirstKept;
 constexpr int kBefore = kFirstKept + 1;
 
-// In the child, with `into` and the last table, if there is one, as its only descriptors. What only root may read is read
-// before the privilege is given up, and parsed after.
+// In the child, with `into` and the last table, if there is one, as its only descriptors. What only
+// root may read is read before the privilege is given up, and parsed after.
 Status Compile(const Config& config, uint64_t before_size, CompileScope scope) {
   std::optional<std::string> text;
   if (scope == CompileScope::kAll) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the daemon was started with. Everything has a default: `coffer serve` alone works.
+// The flags that the daemon was started with. Each has a default: `coffer serve` alone works.
 #pragma once
 
 #include <sys/types.h>

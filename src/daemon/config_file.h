@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The configuration file as the daemon calls it. It is read in call/, because `coffer call` is under the same limits with
-// and without a daemon.
+// The configuration file as the daemon calls it. It is read in call/, because `coffer call` is
+// under the same limits with and without a daemon.
 #pragma once
 
 #include "call/config_file.h"

@@ -92,7 +92,7 @@ Status Deliverer::Start() {
   TRY_ASSIGN(const uint64_t forgotten, store::ForgetOtherReceivers(store_, AllTenants{}, names));
   if (forgotten > 0) {
     dropped_ += forgotten;
-    Say(fmt::format("{} events were for receivers that are configured no more; dropped",
+    Say(fmt::format("{} events were for receivers that are no longer configured; dropped",
                     forgotten));
   }
   // Signals are for the gateway's loop.

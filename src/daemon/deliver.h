@@ -2,12 +2,14 @@
 //
 // The deliverer: a thread of the gateway that empties the outbox (store/outbox.h) into the egress role.
 //
-// No call ever waits for it: a call's end leaves a row, and everything else happens here. A row goes when its receiver
-// answered 2xx, so what was acknowledged to an agent is told at least once, also after a crash; the same event always has
-// the same id. Events of one receiver are sent in the order in which they are due, several at a time, so they may
-// arrive out of order. A receiver that fails is left alone for a while (a second, doubled up to an hour, or as long as its
-// Retry-After says) and then tried with a single event; the others go on. An event that is refused (4xx, a redirect) is
-// dropped after a few attempts, the oldest are dropped when too many wait, and both are counted and said.
+// No call ever waits for it: a call's end leaves a row, and everything else happens here. A row
+// goes when its receiver answered 2xx, so what was acknowledged to an agent is told at least once,
+// also after a crash; the same event always has the same id. Events of one receiver are sent in the
+// order in which they are due, several at a time, so they may arrive out of order. A receiver that
+// fails is left alone for a while (a second, doubled up to an hour, or as long as its Retry-After
+// says) and then tried with a single event; the others go on. An event that is refused (4xx, a
+// redirect) is dropped after a few attempts, the oldest are dropped when too many wait, and both
+// are counted and said.
 #pragma once
 
 #include <atomic>
@@ -89,7 +91,7 @@ class Deliverer {
   void Drop(Lane& lane, std::span<const int64_t> rows, const std::string& why);
   void Remove(Lane& lane, std::span<const int64_t> rows);
   void Trim();
-  // What a receiver gets; nothing if it cannot be made any more. An error: not now.
+  // The body for a receiver. Nothing if it can no longer be made. An error: try again later.
   struct Message {
     std::string id, body;
   };
@@ -97,7 +99,7 @@ class Deliverer {
   Result<std::optional<std::string>> ReceiptOf(const store::OutboxRow& row);
   bool FillWebhook(Lane& lane, const std::vector<store::OutboxRow>& rows);
   bool FillCollector(Lane& lane, const std::vector<store::OutboxRow>& rows);
-  // The store does not answer: nothing is lost, and it is asked again after a while.
+  // The store does not answer. No event is lost, and the store is asked again later.
   void Note(const Status& status);
 
   store::Store& store_;

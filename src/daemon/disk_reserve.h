@@ -2,9 +2,10 @@
 //
 // A reserve on the disk of the state directory, so that a full disk can be said and survived.
 //
-// A file of the state directory holds some space. When the disk runs low, nothing new begins (calls, sessions and uploads
-// hear 503), and the file gives its space back: the ends of calls that run, and the record of what is pruned, are
-// written into it. When enough is free again the reserve is filled again, and work goes on by itself. Thread-safe.
+// A file of the state directory holds some space. When the disk runs low, nothing new begins
+// (calls, sessions and uploads hear 503), and the file gives its space back: the ends of calls that
+// run, and the record of what is pruned, are written into it. When enough is free again the reserve
+// is filled again, and work goes on by itself. Thread-safe.
 #pragma once
 
 #include <atomic>

@@ -81,8 +81,9 @@ Status ServeOne(ServedCall& served, net::Loop& loop) {
 
 }  // namespace
 
-// Appends to the memory file that the supervisor reads. What does not fit is summed up at its beginning. Refusals cost a
-// program nothing: they get half of the room, so that they cannot crowd out what it did reach.
+// Appends to the memory file that the supervisor reads. What does not fit is summed up at its
+// beginning. Refusals cost a program nothing: they get half of the room, so that they cannot crowd
+// out what it did reach.
 class ServedCall::LogWriter {
  public:
   explicit LogWriter(UniqueFd file) : file_(std::move(file)) {}

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an egress process does for one call: it reads the grants, makes a proxy that knows nothing but them, says that it is
-// ready, serves the listeners that the supervisor sends, writes down what happened, and ends the proxy when the
-// supervisor's end of the call's socket is closed. The supervisor's side is call/run/egress_process.h.
+// What an egress process does for one call: it reads the grants, makes a proxy that knows nothing
+// but them, says that it is ready, serves the listeners that the supervisor sends, writes down what
+// happened, and ends the proxy when the supervisor's end of the call's socket is closed. The
+// supervisor's side is call/run/egress_process.h.
 //
-// Without a daemon the process is `cofferd egress-call`, for one call, started by `coffer run --allow` and `coffer call`
-// (ADR 38). In the daemon it is the role of call_egress_role.h, for all calls; there each has a ServedCall of its own, and
-// two of them share the trusted certificates of this host and nothing else.
+// Without a daemon the process is `cofferd egress-call`, for one call, started by
+// `coffer run --allow` and `coffer call` (ADR 38). In the daemon it is the role of
+// call_egress_role.h, for all calls; there each has a ServedCall of its own, and two of them share
+// the trusted certificates of this host and nothing else.
 #pragma once
 
 #include <functional>
@@ -37,7 +39,8 @@ class ServedCall {
   Status Serve(std::function<void()> ended);
   // Instead of Serve: says why not.
   void Refuse(const Error& error);
-  // It has ended, and nothing of it runs any more: it may be dropped. Something may wait for a resolver for some seconds.
+  // It has ended, and nothing of it runs any more: it may be dropped. Something may wait for a
+  // resolver for some seconds.
   bool over() const;
   bool ended() const { return said_end_; }
 
@@ -61,8 +64,8 @@ void LoadResolver();
 
 // The first word of the command line that means the process of one call.
 inline constexpr const char* kEgressCallWord = "egress-call";
-// The exit status. Gives up every file, capability and group, as root its uid too, and every system call that a proxy has
-// no use for (role.h), before it says that it is ready.
+// The exit status. Gives up every file, capability and group, as root its uid too, and every system
+// call that a proxy has no use for (role.h), before it says that it is ready.
 int RunEgressCall();
 
 }  // namespace coffer::daemon

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a call has said so far, in order, for its watchers: a bounded tail, because a watcher may be slow or absent.
+// The events of a call so far, in order, for its watchers: a bounded tail, because a watcher may be slow or absent.
 // Used on the gateway's loop only.
 #pragma once
 

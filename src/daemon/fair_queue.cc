@@ -107,8 +107,8 @@ bool FairQueue::IsPatient(const std::string& name, const Tenant& tenant, Time no
   return next != nullptr && next->patient && !stopping_ && OthersAreServed(name, now);
 }
 
-// One prompt thread is always left to a tenant that has none, as long as there is one. A tenant whose answers are not read
-// waits.
+// One prompt thread is always left to a tenant that has none, as long as there is one. A tenant
+// whose answers are not read waits.
 bool FairQueue::MayStart(Worker worker, const std::string& name, const Tenant& tenant,
                          Time now) const {
   if (worker == Worker::kPrompt && free_ <= tenant.running) {
@@ -284,7 +284,8 @@ void FairQueue::Work(Worker worker) {
       }
       continue;
     }
-    // Each thread that finds work wakes one more, if there is more: who comes back to nothing has been woken for nothing.
+    // Each thread that finds work wakes one more, if there is more: who comes back to nothing has
+    // been woken for nothing.
     const bool more = FindNext(worker) != turns_.end();
     lock.unlock();
     if (more) {

@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whose work is done next, and how much memory each tenant may hold: one queue for each key, served in turn.
+// Decides which tenant's work is done next, and how much memory each tenant may hold: one queue for each key, served in
+// turn.
 //
-// The tenant goes next whose tasks have used the least CPU time, and within a tenant its keys take turns. So a tenant that
-// asks ten thousand times, or for what is expensive, waits behind itself. A tenant that comes back after a pause starts where
-// the others are: it has saved nothing up. A tenant's share beside others is a quarter of the processors. The tenant that has
-// lately used most beyond its share starts nothing while a task of any client computes, so that the others' next request finds a
-// processor that is free; alone it may use all of them. A task that waits for the disk does not compute (base/disk_wait.h): a tenant
-// whose tasks mostly do that would otherwise have them done one by one, and never catch up with what it fell behind. Nor does it
-// wait for ever: beside others that always compute it gets a third of a processor. Tasks that only compute (read a large body, format a long answer) are
-// patient: beside others they are done by a thread of their own, which the kernel runs after the prompt ones (workers.h).
+// The tenant goes next whose tasks have used the least CPU time, and within a tenant its keys take
+// turns. So a tenant that asks ten thousand times, or for what is expensive, waits behind itself. A
+// tenant that comes back after a pause starts where the others are: it has saved nothing up. A
+// tenant's share beside others is a quarter of the processors. The tenant that has lately used most
+// beyond its share starts nothing while a task of any client computes, so that the others' next
+// request finds a processor that is free; alone it may use all of them. A task that waits for the
+// disk does not compute (base/disk_wait.h): a tenant whose tasks mostly do that would otherwise
+// have them done one by one, and never catch up with what it fell behind. Nor does it wait for
+// ever: beside others that always compute it gets a third of a processor. Tasks that only compute
+// (read a large body, format a long answer) are patient: beside others they are done by a thread of
+// their own, which the kernel runs after the prompt ones (workers.h).
 //
-// No tenant may take more of anything (places in the queue, threads, bytes) than it leaves free: one tenant alone gets a half,
-// two get a third each, and a newcomer finds room. Bytes are those of bodies that came in and of answers that have not been
-// sent. A tenant whose clients do not read their answers gets no new ones made: it waits until they are read, or their time is
-// over. Bodies make no tenant wait, because its tasks are what frees them. Nor does the rest of an answer that was begun, which goes
-// before the tenant's new tasks.
+// No tenant may take more of anything (places in the queue, threads, bytes) than it leaves free:
+// one tenant alone gets a half, two get a third each, and a newcomer finds room. Bytes are those of
+// bodies that came in and of answers that have not been sent. A tenant whose clients do not read
+// their answers gets no new ones made: it waits until they are read, or their time is over. Bodies
+// make no tenant wait, because its tasks are what frees them. Nor does the rest of an answer that
+// was begun, which goes before the tenant's new tasks.
 //
 // A task whose client is gone is dropped when its turn comes. What must happen (the end of a call) is never refused or
 // dropped. Thread-safe. Made with make_shared: a handle of Hold keeps it alive.
@@ -39,8 +44,8 @@
 
 namespace coffer::daemon {
 
-// The tenant of clients whose key is not known yet. No tenant counts them as another one: a client without a key must not
-// be able to cut the tenants down to their shares.
+// The tenant of clients whose key is not known yet. No tenant counts them as another one: a client
+// without a key must not be able to cut the tenants down to their shares.
 inline constexpr std::string_view kStrangers = "?";
 
 // Tenant "" is the daemon's own upkeep.
@@ -79,10 +84,11 @@ class FairQueue : public std::enable_shared_from_this<FairQueue> {
 
   // False if the key or its tenant has its share of places; then the task never runs.
   [[nodiscard]] bool Add(const Lane& lane, FairTask task);
-  // Never refused, never dropped, before everything else of its tenant.
+  // Never refused, never dropped, and done before all other tasks of its tenant.
   void AddAlways(const Lane& lane, std::function<void()> run);
 
-  // Goes on with an answer that was begun, one step at a time: never refused, because what was begun is bounded elsewhere.
+  // Goes on with an answer that was begun, one step at a time: never refused, because what was
+  // begun is bounded elsewhere.
   void AddRest(const Lane& lane, FairTask task);
 
   // Bytes of a body, which count as the tenant's until the handle is dropped. Nothing if the tenant has its share.

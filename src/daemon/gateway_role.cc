@@ -226,7 +226,7 @@ Status ServeGateway(const Config& config, const GatewaySockets& sockets) {
   Workers workers(kWorkers);
   context.Fill(&recorder, &shelf, &ladder, &launcher, &workers);
 
-  // No new requests; then the calls that run get the rest of the time, also those nobody waits for.
+  // No new requests; then the calls that run get the rest of the time, also those whose client has left.
   std::shared_ptr<void> waiting;
   Nanos deadline{0};
   std::function<void()> finish = [&] {

@@ -2,9 +2,10 @@
 //
 // How much memory the gateway may use. Past it no new work is taken; what was taken goes on, and memory comes back.
 //
-// The budget is a fixed size, or three quarters of the tightest limit of the cgroups around the gateway, if that is less:
-// the kernel would kill at the limit. What counts is the gateway's own anonymous memory. Page cache and the memory of
-// boundaries count elsewhere. If the use cannot be read, it counts as past.
+// The budget is a fixed size, or three quarters of the tightest limit of the cgroups around the
+// gateway, if that is less: the kernel would kill at the limit. What counts is the gateway's own
+// anonymous memory. Page cache and the memory of boundaries count elsewhere. If the use cannot be
+// read, it counts as past.
 #pragma once
 
 #include <atomic>

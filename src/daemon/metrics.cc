@@ -91,7 +91,7 @@ void Meter::CallEnded(const audit::Receipt& receipt) {
     metrics_.Happened(receipt.identity.tenant.name(), kind);
   }
   const std::shared_ptr<watch::Anomalies> watched = anomalies();
-  // A name that is no tool's would let whoever asks fill the store with baselines.
+  // Baselines for names that are not tools would let a client fill the store.
   if (watched != nullptr && shelf_->Find(receipt.identity.tool) != nullptr &&
       !audit::IsRehearsal(receipt)) {
     (void)watched->Observe(receipt.identity.tenant, receipt.identity.tool, MeasuresOf(receipt));

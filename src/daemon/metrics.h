@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The meter: where the daemon's parts say what happened, and where a scrape asks. Feeds the counters (audit/metrics/metrics.h)
-// and the baselines (watch/anomaly.h) from one place, so that both see the same calls.
+// The meter: the daemon's parts report events to it, and a scrape reads it. Feeds the counters
+// (audit/metrics/metrics.h) and the baselines (watch/anomaly.h) from one place, so that both see the same calls.
 //
 // It is there before the store is: requests are counted from the first one on, baselines once Begin was called. Nothing
 // here can make a call fail. Thread-safe; CallEnded and Tick may wait for the store, so they are for workers.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernel says about this process, for the metrics that every dashboard expects (process_*).
+// Figures of the kernel about this process, for the metrics that every dashboard expects (process_*).
 #pragma once
 
 #include "audit/metrics/metrics.h"

@@ -137,8 +137,8 @@ class ProxyKeeper {
       pid_ = Start([this] { BecomeCallEgress(door_.get()); });
     }
   }
-  // The next one reads what this host trusts again. This one takes no more calls, and ends when its last one has. With too
-  // many of those, the replacement waits until one of them has ended.
+  // The next one reads what this host trusts again. This one takes no more calls, and ends when its
+  // last one has. With too many of those, the replacement waits until one of them has ended.
   void Replace() {
     if (pid_ > 0 && retired_.size() >= kMostRetired) {
       if (!std::exchange(wanted_, true)) {
@@ -212,8 +212,9 @@ std::optional<int> WaitFor(pid_t role, std::chrono::milliseconds time) {
 
 // The first role that ended takes the others along. No role is left when it returns.
 int EndAll(const Roles& roles, pid_t ended, int how) {
-  // Warden and egress end by themselves, well, when the gateway's sockets are closed, which is a moment before the gateway
-  // can be waited for. Whatever else ends first was killed or is broken: then nothing goes on.
+  // Warden and egress end by themselves, well, when the gateway's sockets are closed, which is a
+  // moment before the gateway can be waited for. Whatever else ends first was killed or is broken:
+  // then nothing goes on.
   std::optional<int> gateway;
   if (ended == roles.gateway) {
     gateway = how;

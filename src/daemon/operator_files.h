@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The files an operator named at the start, and their way to the gateway when they change: the monitor opens them,
-// because a key may be readable to root alone, and the gateway, which has no privilege, reads and parses them.
+// The files that an operator named at the start. When they change, the monitor opens them, because a key may be
+// readable to root alone, and passes them to the gateway, which has no privilege and reads and parses them.
 //
-// The monitor never looks inside. The configuration decides what others may do, so it must be the operator's alone
+// The monitor does not parse them. The configuration decides what others may do, so it must be the operator's alone
 // (call/operator_path.h). A certificate or JWKS below the state directory is opened by the gateway itself: it may write
 // there, and a link of its making must not borrow the monitor's rights.
 #pragma once
@@ -35,8 +35,8 @@ Result<std::optional<std::string>> ReadConfigFile(const Config& config);
 void SendOperatorFiles(const Config& config, int to_gateway);
 // Monitor: only manifests changed. Likewise.
 void SendManifestsChanged(int to_gateway);
-// Gateway: one such message; nothing if only manifests changed. An error names the file that cannot be read; kMonitorGone:
-// none will come any more.
+// Gateway: one such message; nothing if only manifests changed. An error names the file that cannot
+// be read; kMonitorGone: none will come any more.
 inline constexpr std::string_view kMonitorGone = "daemon.monitor";
 Result<std::optional<OperatorFiles>> ReceiveOperatorFiles(const Config& config, int from_monitor);
 

@@ -2,10 +2,11 @@
 //
 // A mount namespace of the daemon's own.
 //
-// The file systems of sessions (limits/volume.h) are mounted in it and nowhere else. The kernel unmounts them when the last
-// process of the daemon has ended, in order or killed, and with the mounts go the loop devices. So there is nothing to
-// clean up, and nothing of the host sees them. What the host mounts later is seen here too, where its mounts are shared
-// (which systemd makes them).
+// The file systems of sessions (limits/volume.h) are mounted in it and nowhere else. The kernel
+// unmounts them when the last process of the daemon has ended, in order or killed, and with the
+// mounts go the loop devices. So there is nothing to clean up, and nothing of the host sees them.
+// What the host mounts later is seen here too, where its mounts are shared (which systemd makes
+// them).
 #pragma once
 
 #include "base/result.h"

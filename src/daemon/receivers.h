@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The receivers of the configuration file, for the egress role: read at its start, while it still has the operator's rights.
+// The receivers of the configuration file, for the egress role: read at its start, while it still
+// has the operator's rights.
 #pragma once
 
 #include <vector>

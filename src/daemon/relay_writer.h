@@ -2,8 +2,9 @@
 //
 // Frames on their way to a relay (calls_inside.h), as fast as it reads them.
 //
-// The relay may have been broken into. One that reads slower than any relay does is given up, so that what is held for it does not
-// stay. A frame is counted as its tenant's until it was sent, or dropped. Nothing here waits. Lives on the gateway's loop.
+// The relay may have been broken into. One that reads slower than any relay does is given up, and the frames that wait
+// for it are freed. A frame is counted as its tenant's until it was sent, or dropped. Nothing here waits. Lives on the
+// gateway's loop.
 #pragma once
 
 #include <deque>
@@ -29,8 +30,8 @@ struct RelayFrame {
 
 class RelayWriter {
  public:
-  // `socket` stays open until Drop. `went` is called after the relay took some, and `lost`, once, when it is gone or too slow; neither
-  // is called inside Add.
+  // `socket` stays open until Drop. `went` is called after the relay took some, and `lost`, once,
+  // when it is gone or too slow; neither is called inside Add.
   RelayWriter(net::Loop& loop, int socket, RelayPace pace, std::function<void()> went,
               std::function<void()> lost);
 

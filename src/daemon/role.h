@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a role of the daemon gives up before it looks at anything from outside.
+// Drops the privileges of a role of the daemon before it reads anything from outside.
 //
-// The gateway, the egress role and the compiler of manifests lose every privilege: an unprivileged uid of their own (if we are root), no group, no
-// capability in any set, no_new_privs, not dumpable, and a filter that refuses new programs, listening, and everything
-// an ordinary program has no use for. Only the egress role may make sockets, TCP and UDP, and connect them. The compiler reads files and changes none. The warden keeps its privilege, which is its task, and loses what it never needs.
+// The gateway, the egress role and the compiler of manifests lose every privilege: an unprivileged
+// uid of their own (if we are root), no group, no capability in any set, no_new_privs, not
+// dumpable, and a filter that refuses new programs, listening, and everything an ordinary program
+// has no use for. Only the egress role may make sockets, TCP and UDP, and connect them. The
+// compiler reads files and changes none. The warden keeps its privilege, which is its task, and
+// loses what it never needs.
 #pragma once
 
 #include <sys/types.h>

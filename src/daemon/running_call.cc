@@ -46,7 +46,7 @@ void RunningCall::Read(size_t channel) {
   }
 }
 
-// Numbers only grow, so one that was told is not told again.
+// Numbers only grow, so no number is sent twice.
 void RunningCall::TellAsked() {
   for (const egress::AccessNotice& notice : collector_.waiting()) {
     if (notice.id > last_asked_ && asked_ < kMostAsked && hooks_.asked) {

@@ -2,9 +2,10 @@
 //
 // The daemon's answer to every question a protocol can ask: gateway::Service over the ladder, the store and the warden.
 //
-// Lives on the gateway's loop; whatever touches the store or the disk happens on workers. A call belongs to the tenant of
-// the identity that made it, and every look-up is by tenant. A timer ends what must end: sessions whose time is over,
-// calls that a switch stopped, also when another process flipped it.
+// Lives on the gateway's loop; whatever touches the store or the disk happens on workers. A call
+// belongs to the tenant of the identity that made it, and every look-up is by tenant. A timer ends
+// what must end: sessions whose time is over, calls that a switch stopped, also when another
+// process flipped it.
 #pragma once
 
 #include <deque>
@@ -178,12 +179,12 @@ class DaemonService : public gateway::Service {
   std::unique_ptr<CallsInside> ServeInside(const std::string& call_id, const call::ReadyCall& ready,
                                            RelayEnd relay);
   bool BeginInner(const gateway::Identity& who, const InnerCall& call);
-  // From a worker: what the program that made the call is told.
+  // From a worker: the answer for the program that made the call.
   void EndInner(const store::CallIdentity& inner, uint64_t number, const call::ToolReply& reply,
                 Nanos cpu_used);
   void End(const std::string& call_id);
   void KeepRecent(const std::string& call_id, const std::shared_ptr<EventLog>& log);
-  // Kills a call that runs. `why` is what its receipt says; the first reason stays.
+  // Kills a call that runs. `why` goes into its receipt; the first reason stays.
   void Stop(const std::string& call_id, const Error& why);
   void StopWhere(const std::function<bool(const call::ReadyCall&)>& stopped, const Error& why);
   void Tick();
@@ -212,7 +213,7 @@ class DaemonService : public gateway::Service {
   void FollowLog(const gateway::ProcessName& name, const gateway::LogRange& range, Nanos deadline,
                  const gateway::Reply<gateway::ProcessLogView>& reply);
   std::vector<gateway::AccessView> AccessOf(const gateway::Identity& who) const;
-  // In the log and to receivers of events, so that no operator has to look again and again.
+  // Goes to the log and to receivers of events, so that no operator has to poll.
   void TellAsked(const std::string& call_id, const egress::AccessNotice& notice);
   // A call of this tenant that runs here, or null.
   Flight* FindFlight(const gateway::Identity& who, const std::string& call_id);
@@ -223,7 +224,7 @@ class DaemonService : public gateway::Service {
   SessionProcesses processes_;
   std::map<uint64_t, std::shared_ptr<void>> followers_;  // clients that wait for more of a log
   uint64_t next_follower_ = 0;
-  // What recently ended calls said, for watchers that come late.
+  // Events of calls that ended recently, for watchers that come late.
   std::deque<std::pair<std::string, std::shared_ptr<EventLog>>> recent_;
   std::shared_ptr<EventRoom> event_room_ = std::make_shared<EventRoom>();
   // Of keys that were good before, by their hash: only for whose turn it is, never for what they may.

@@ -53,7 +53,8 @@ Made<store::TenantId> TenantOf(store::Store& store, const gateway::Identity& who
       other ? store::TenantId::Parse(target.name) : Result<store::TenantId>(who.tenant);
   if (!tenant.ok() || (other && !who.all_tenants)) {
     return Unknown("switch.unknown", "there is no tenant of that name to stop",
-                   "an operator stops its own tenant; one who sees all tenants, any of them");
+                   "an operator can stop its own tenant; only an operator who sees all tenants can "
+                   "stop another");
   }
   const Result<std::optional<store::Tenant>> found = store::FindTenant(store, *tenant);
   if (!found.ok()) {

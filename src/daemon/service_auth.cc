@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of the service that says who is asking.
+// The part of the service that authenticates clients.
 #include <fmt/format.h>
 
 #include "daemon/service.h"
@@ -22,7 +22,7 @@ gateway::Refusal Nobody(std::string message) {
 void DaemonService::Authenticate(const gateway::Credential& credential,
                                  gateway::Reply<gateway::Identity> reply) {
   if (credential.verified) {
-    // An identity provider may know tenants that nobody made here.
+    // An identity provider may know tenants that do not exist here.
     Answer<gateway::Identity>(
         context_, std::move(reply),
         [this, who = *credential.verified]() -> gateway::Answer<gateway::Identity> {

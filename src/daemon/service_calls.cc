@@ -54,7 +54,7 @@ gateway::CallView RunningView(const call::ToolRequest& request) {
   return view;
 }
 
-// A call that this identity may see, as it was sealed. What is stored of it and is not what was sealed is not told.
+// A call that this identity may see, as it was sealed. Stored data that differs from what was sealed is not shown.
 gateway::Answer<audit::SealedCall> FindSealed(call::Recorder& recorder,
                                               const gateway::Identity& who,
                                               const std::string& call_id) {

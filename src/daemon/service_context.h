@@ -22,8 +22,8 @@
 
 namespace coffer::daemon {
 
-// Filled in two steps: listening needs privileges that are gone by the time the store is opened. Nothing is asked of the
-// service before the loop runs, and by then everything is there.
+// Filled in two steps: listening needs privileges that are gone by the time the store is opened.
+// Nothing is asked of the service before the loop runs, and by then everything is there.
 class ServiceContext {
  public:
   explicit ServiceContext(net::Loop& given_loop) : loop(given_loop) {}
@@ -35,7 +35,7 @@ class ServiceContext {
   DiskReserve reserve;      // of the state directory
   call::HostBudget budget;  // of all calls
   LiveConfig live_config;   // what the operator configured; replaced while it runs
-  Meter meter;              // what happened, for whoever scrapes it
+  Meter meter;              // counters and baselines, for the scraper of metrics
 
   store::Store& store() const { return recorder_->store(); }
   call::Recorder& recorder() const { return *recorder_; }
@@ -63,7 +63,7 @@ class ServiceContext {
   Workers* workers_ = nullptr;
 };
 
-// A failure of ours as the asker may hear it: nothing of the host.
+// A failure of Cofferdam as the client may see it: without details of the host.
 gateway::Refusal RefusalOf(const Error& error);
 gateway::Refusal Busy();
 // The disk has no room for anything new.
@@ -73,8 +73,8 @@ gateway::Refusal MemoryFull();
 // Whose turn work for this asker is. Clients that are not known yet share one tenant's turn, each address with its own.
 Lane LaneOf(const gateway::Asker* asker);
 
-// Runs `work` on a worker, in its lane's turn, makes what is sent of the answer there, and hands that to the client on the
-// loop. A full queue answers at once. Work that nobody wants any more is not done.
+// Runs `work` on a worker, in its lane's turn, makes what is sent of the answer there, and hands that to the client on
+// the loop. A full queue answers at once. Work whose client has left is dropped.
 template <typename T>
 void AnswerIn(ServiceContext& context, const Lane& lane, gateway::Reply<T> reply,
               std::function<gateway::Answer<T>()> work) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of the service that a timer drives: what must end is ended, what is old is forgotten, and what the store and the
-// log say of themselves is looked at.
+// The part of the service that a timer drives: what must end is ended, what is old is forgotten,
+// and what the store and the log say of themselves is looked at.
 #include <fmt/format.h>
 
 #include "base/print.h"

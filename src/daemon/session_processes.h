@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The background processes of sessions: which there are, what they printed, and how other calls of the session reach them.
+// The background processes of sessions: which there are, what they printed, and how other calls of
+// the session reach them.
 //
-// A process is a call like any other: it was admitted, it runs under the warden, and its receipt comes at its end. Here is
-// what only a process has. Its channel (call/run/port_forwarder.h) is given to later calls of the same session and to
-// no other call. What has ended is kept until its session ends, the newest few. Thread-safe.
+// A process is a call like any other: it was admitted, it runs under the warden, and its receipt
+// comes at its end. Here is what only a process has. Its channel (call/run/port_forwarder.h) is
+// given to later calls of the same session and to no other call. What has ended is kept until its
+// session ends, the newest few. Thread-safe.
 #pragma once
 
 #include <list>
@@ -29,8 +31,9 @@ class SessionProcesses {
   // Descriptors that a launch gives away; they may be closed once it was asked for.
   using Given = std::vector<UniqueFd>;
 
-  // For a call that is about to be launched: adds the ports of its session's processes to `call.run`, and if it is a process
-  // itself, makes its place here. Refused if the session has too many, or has a port already.
+  // For a call that is about to be launched: adds the ports of its session's processes to
+  // `call.run`, and if it is a process itself, makes its place here. Refused if the session has too
+  // many, or has a port already.
   Result<Given> Connect(call::ReadyCall& call);
   // What it printed, as it comes.
   void Print(const std::string& call_id, std::string_view text);

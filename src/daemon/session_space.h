@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What uploads have been promised in sessions that the kernel does not bound: all uploads into one session together stay
-// within its size, however many run at once.
+// What uploads have been promised in sessions that the kernel does not bound: all uploads into one
+// session together stay within its size, however many run at once.
 //
-// An upload takes room before it writes. Room counts as taken from then on until the file is in its place, and the files that
-// are there were summed when the last upload began; so the sum may be counted too high for a moment, never too low.
-// What calls write meanwhile is watched by their supervisors. Thread-safe.
+// An upload takes room before it writes. Room counts as taken from then on until the file is in its
+// place, and the files that are there were summed when the last upload began; so the sum may be
+// counted too high for a moment, never too low. What calls write meanwhile is watched by their
+// supervisors. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@ class SessionSpace {
     Part& operator=(const Part&) = delete;
     // False: there is no room for as many more bytes.
     bool Grow(uint64_t bytes);
-    // The file is in its place.
+    // Call it when the file is in its place.
     void Keep();
 
    private:

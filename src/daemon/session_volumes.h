@@ -2,9 +2,10 @@
 //
 // The file systems of sessions, mounted when they are used.
 //
-// They go away with the daemon (daemon/own_mounts.h), so after a restart an open session has its image and no mount. Every
-// use of a session's files asks for the mount first. Without it nothing is read or written: what a call wrote below it
-// would be bounded by nothing, and hidden when the mount comes.
+// They go away with the daemon (daemon/own_mounts.h), so after a restart an open session has its
+// image and no mount. Every use of a session's files asks for the mount first. Without it nothing
+// is read or written: what a call wrote below it would be bounded by nothing, and hidden when the
+// mount comes.
 #pragma once
 
 #include <condition_variable>

@@ -14,8 +14,9 @@ using gateway::RefusalKind;
 
 constexpr std::chrono::seconds kRecordRetry{5};
 
-// A denial is an answer like any other end of a call, whatever it was denied for: it has a receipt and a call_id of its own.
-// The two answers of Idempotency-Key are about another call, and Cofferdam's own failures are about none.
+// A denial is an answer like any other end of a call, whatever it was denied for: it has a receipt
+// and a call_id of its own. The two answers of Idempotency-Key are about another call, and
+// Cofferdam's own failures are about none.
 bool IsDenial(const call::ToolReply& reply) {
   return reply.outcome == "denied" && !reply.call_id.empty() &&
          reply.refusal != call::ToolRefusal::kInFlight &&
@@ -108,7 +109,7 @@ gateway::Refusal BrokenRecord(const std::string& call_id) {
   gateway::Refusal refusal;
   refusal.kind = RefusalKind::kInternal;
   refusal.code = call::kRecordBroken;
-  refusal.message = "what is stored of this call is not what was sealed, so nothing of it is told";
+  refusal.message = "the stored data of this call differs from what was sealed, so it is not shown";
   refusal.hint = "the operator can look with `coffer audit verify`";
   refusal.call_id = call_id;
   return refusal;

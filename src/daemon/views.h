@@ -16,13 +16,13 @@ namespace coffer::daemon {
 // A call that exists has a view, however it ended; one that was never admitted has a refusal.
 gateway::Answer<gateway::CallView> ViewOf(const call::ToolReply& reply,
                                           const call::ToolRequest& request);
-// Nothing may be told of a call whose record is not what was sealed.
+// The answer for a call whose record differs from what was sealed: none of its data is shown.
 gateway::Refusal BrokenRecord(const std::string& call_id);
 gateway::CallView ViewOf(const store::Call& call, const std::optional<call::ToolReply>& reply);
 gateway::SessionView ViewOf(const store::Session& session);
 gateway::KeyView ViewOf(const store::ApiKey& key);
 gateway::SwitchView ViewOf(const store::Switch& found);
-// With everything, or as in a list.
+// In full, or as an entry of a list.
 gateway::ToolView ViewOf(const call::ShelfEntry& entry, bool whole);
 
 gateway::Role RoleOf(store::Role role);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A few threads for what would make the gateway's loop wait: the store, the disk, and making answers. Whose turn it is, the
-// FairQueue decides. One thread more, of a lower priority, is the patient one.
+// A few threads for what would make the gateway's loop wait: the store, the disk, and making
+// answers. Whose turn it is, the FairQueue decides. One thread more, of a lower priority, is the
+// patient one.
 #pragma once
 
 #include <memory>

@@ -72,7 +72,7 @@ gateway::FileView WorkspaceFileView(const std::string& path, const struct stat& 
 
 constexpr mode_t kOurs = 0700;
 
-// A directory of the workspace, also one that a call has closed to everybody.
+// A directory of the workspace, also one that a call has closed to every user.
 Result<UniqueFd> OpenInner(int dir, const std::string& name) {
   Result<UniqueFd> inner = OpenBeneath(dir, name, O_RDONLY | O_DIRECTORY);
   if (inner.ok() || inner.error().sys_errno != EACCES) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The files of a session, on the host's side: made, read, written and removed without ever following a link that a call may
-// have left there.
+// The files of a session, on the host's side: made, read, written and removed without ever
+// following a link that a call may have left there.
 //
 // Everything below the workspace is hostile. Paths are opened beneath it (openat2, no links, no magic links, no other
 // mount), and only regular files are touched. What is written is bounded by the session's quota.
@@ -31,8 +31,9 @@ class Workspace {
   Status Remove() const;
 
   bool Exists() const;
-  // A page of its files, in the order of the directories: `skip` come before it. `more`: others come after it. Memory is that
-  // of one page and of one directory at each level. What lies deeper than a path of a request can name is left out.
+  // A page of its files, in the order of the directories: `skip` come before it. `more`: others
+  // come after it. Memory is that of one page and of one directory at each level. What lies deeper
+  // than a path of a request can name is left out.
   struct Listing {
     std::vector<gateway::FileView> files;
     bool more = false;

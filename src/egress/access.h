@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an egress process and the supervisor of its call say about access that is asked for (access_requests.h).
+// The messages of an egress process and its call's supervisor about access that a program asks for (access_requests.h).
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ inline constexpr uint32_t kMostHoldSeconds = 60 * 60;
 // How long a connection waits where nothing else is said.
 inline constexpr uint32_t kUsualHoldSeconds = 120;
 
-// False: it cannot be said, so there will be no answer.
+// False: the request could not be sent, so there will be no answer.
 using AccessNotifier = std::function<bool(const AccessNotice&)>;
 
 }  // namespace coffer::egress

@@ -23,8 +23,9 @@ std::string OpensText(const EgressRule& rule, const HostAndPort& to) {
   return narrow.text();
 }
 
-Admission RefusedBy(const policy::EgressVerdict& verdict, std::string reason, std::string message) {
-  Admission admission;
+AccessAnswer RefusedBy(const policy::EgressVerdict& verdict, std::string reason,
+                       std::string message) {
+  AccessAnswer admission;
   admission.reason = std::move(reason);
   admission.message = std::move(message);
   admission.fix = verdict.fix;
@@ -40,10 +41,10 @@ AccessRequests::AccessRequests(const net::IoExecutor& executor, uint32_t hold_se
       notify_(std::move(notify)),
       minute_(minute) {}
 
-net::Task<Admission> AccessRequests::Admit(policy::EgressVerdict verdict, HostAndPort to,
-                                           std::function<bool()> gone) {
+net::Task<AccessAnswer> AccessRequests::Admit(policy::EgressVerdict verdict, HostAndPort to,
+                                              std::function<bool()> gone) {
   if (verdict.allowed()) {
-    Admission admission;
+    AccessAnswer admission;
     admission.rule = verdict.rule;
     admission.rule_text = verdict.rule->text();
     co_return admission;
@@ -72,7 +73,7 @@ net::Task<Admission> AccessRequests::Admit(policy::EgressVerdict verdict, HostAn
     co_await Await(place, request, gone);
   }
   if (request->state == Request::State::kGranted) {
-    Admission admission;
+    AccessAnswer admission;
     admission.rule = verdict.asks;
     admission.until = request->until;
     admission.rule_text =

@@ -2,10 +2,12 @@
 //
 // Access that one boundary asks for: a connection that only a rule with `ask` covers waits until a person has decided.
 //
-// What is granted is that rule for exactly the host and port that were asked for, until a time or the call's end. Only a
-// request that is open here can be granted, and only a rule with `ask` opens one: the sender of decisions, also a gateway that was broken
-// into, cannot open anything else. Several connections to the same place are one request. A denial, and no answer in time, hold for the rest
-// of the call, and a call has kMostRequests of them: a program cannot ask until a person gives in.
+// What is granted is that rule for exactly the host and port that were asked for, until a time or
+// the call's end. Only a request that is open here can be granted, and only a rule with `ask` opens
+// one: the sender of decisions, also a gateway that was broken into, cannot open anything else.
+// Several connections to the same place are one request. A denial, and no answer in time, hold for
+// the rest of the call, and a call has kMostRequests of them: a program cannot ask until a person
+// gives in.
 #pragma once
 
 #include <list>
@@ -22,7 +24,7 @@
 namespace coffer::egress {
 
 // How a connection or request was judged, after a person was asked if that was needed.
-struct Admission {
+struct AccessAnswer {
   const policy::EgressRule* rule = nullptr;  // null: refused
   std::string rule_text;
   Nanos until{0};  // of BootTime(): when it has to end; 0: never
@@ -41,8 +43,8 @@ class AccessRequests {
                  Nanos minute = std::chrono::minutes(1));
 
   // `verdict` is about `to`. Waits only if a person is asked; `gone` says whether the program still waits.
-  net::Task<Admission> Admit(policy::EgressVerdict verdict, policy::HostAndPort to,
-                             std::function<bool()> gone);
+  net::Task<AccessAnswer> Admit(policy::EgressVerdict verdict, policy::HostAndPort to,
+                                std::function<bool()> gone);
   // For a request that is open; any other decision changes nothing.
   void Decide(const AccessDecision& decision);
   // No request waits any longer, and none is made.

@@ -16,7 +16,8 @@ enum class BodyEnd {
   kTargetGone,
 };
 
-// Ends if no byte moves for `idle`. `as` is how the target is told where it ends: kChunked, kLength for the same length, or kUntilClose for bare bytes.
+// Ends if no byte moves for `idle`. `as` is how the target is told where it ends: kChunked, kLength
+// for the same length, or kUntilClose for bare bytes.
 net::Task<BodyEnd> RelayBody(BufferedStream& from, const net::HttpBody& body, BufferedStream& to,
                              net::HttpBody::Kind as, Watchdog& watchdog, std::chrono::seconds idle);
 

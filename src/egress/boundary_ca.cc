@@ -30,9 +30,11 @@ Error CaError(const char* what) {
       "OpenSSL does not work on this host: see its openssl.cnf (`openssl version -d`)");
 }
 
-// Takes what a first key does not need out of OpenSSL's first use, which a boundary waits for. Texts of its errors are shown nowhere
-// here. The usual random generator works with AES, and for that OpenSSL makes a list of all ciphers; one over SHA-256 is as strong
-// (SP 800-90A), and signatures need that anyway. What the host's configuration of OpenSSL says comes after this, and counts.
+// Takes what a first key does not need out of OpenSSL's first use, which a boundary waits for.
+// Texts of its errors are shown nowhere here. The usual random generator works with AES, and for
+// that OpenSSL makes a list of all ciphers; one over SHA-256 is as strong (SP 800-90A), and
+// signatures need that anyway. What the host's configuration of OpenSSL says comes after this, and
+// counts.
 void BeginLightly() {
   static const bool begun = [] {
     const bool set = ::OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS, nullptr) == 1 &&
@@ -75,8 +77,9 @@ bool AddExtension(X509* certificate, X509* issuer, int kind, const std::string& 
   return added;
 }
 
-// The key and its identifier, the first 160 bits of SHA-256 (RFC 7093 section 2). X509_set_pubkey would look through all encoders and
-// decoders, which takes longer than making the key; a boundary waits for this certificate.
+// The key and its identifier, the first 160 bits of SHA-256 (RFC 7093 section 2). X509_set_pubkey
+// would look through all encoders and decoders, which takes longer than making the key; a boundary
+// waits for this certificate.
 bool SetAuthorityKey(X509* certificate, EVP_PKEY* key) {
   std::array<unsigned char, kPointBytes> point;
   size_t size = 0;
@@ -129,9 +132,10 @@ int SelectProtocol(SSL*, const unsigned char** chosen, unsigned char* chosen_siz
 
 }  // namespace
 
-// What the rules may cover. A constraint on a name covers what lies below it too; leaves are made for judged names only. A
-// kind of name without a constraint is free (RFC 5280 section 4.2.1.10), so there is one for each: without rules for names
-// none is permitted, without rules for addresses all are excluded.
+// What the rules may cover. A constraint on a name covers what lies below it too; leaves are made
+// for judged names only. A kind of name without a constraint is free (RFC 5280 section 4.2.1.10),
+// so there is one for each: without rules for names none is permitted, without rules for addresses
+// all are excluded.
 std::string BoundaryCa::Constraints(const std::vector<policy::EgressRule>& rules) {
   std::set<std::string> names;
   std::set<std::string> addresses;
@@ -203,8 +207,8 @@ BoundaryCa::UniqueCertificate BoundaryCa::MakeLeaf(const policy::HostName& host)
   }
   UniqueCertificate leaf(::X509_new());
   X509* const certificate = leaf.get();
-  // Clients read the alternative name. The common name has at most 64 characters, and OpenSSL holds one that looks like a
-  // DNS name to the constraints of those, so an address must not stand there.
+  // Clients read the alternative name. The common name has at most 64 characters, and OpenSSL holds
+  // one that looks like a DNS name to the constraints of those, so an address must not stand there.
   const bool shown = !host.address() && host.text().size() <= 64;
   const std::string name = shown ? host.text() : "host";
   const bool made =

@@ -2,11 +2,12 @@
 //
 // The certificate authority of one boundary, for connections that are looked into.
 //
-// Its key is made for one boundary, a little ahead of it at most (ca_stock.h), lives in the memory of the egress process
-// alone, and is gone with the boundary. Its
-// certificate is trusted inside that boundary and nowhere else, for a day at most. It is good for the names of the
-// intercepting rules only (name constraints, RFC 5280 section 4.2.1.10), so that even a thief of the key
-// could not speak for another host to a program inside. Leaves and their key are made when a host is first asked for, and kept.
+// Its key is made for one boundary, a little ahead of it at most (ca_stock.h), lives in the memory
+// of the egress process alone, and is gone with the boundary. Its certificate is trusted inside
+// that boundary and nowhere else, for a day at most. It is good for the names of the intercepting
+// rules only (name constraints, RFC 5280 section 4.2.1.10), so that even a thief of the key could
+// not speak for another host to a program inside. Leaves and their key are made when a host is
+// first asked for, and kept.
 #pragma once
 
 #include <openssl/evp.h>

@@ -2,9 +2,9 @@
 //
 // Certificate authorities that are made ahead of the calls they are for: making one takes about a millisecond.
 //
-// One spare is kept for each kind of rules that was asked for lately. Each is handed out once, so two boundaries never
-// share one, and lives in this process's memory alone. A spare that has stood for kMostAge is dropped, so that its certificate lasts
-// for the whole call.
+// One spare is kept for each kind of rules that was asked for lately. Each is handed out once, so
+// two boundaries never share one, and lives in this process's memory alone. A spare that has stood
+// for kMostAge is dropped, so that its certificate lasts for the whole call.
 #pragma once
 
 #include <list>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bytes that nothing is looked for in: both ways between two sides, until they have ended.
+// Carries bytes between two sides without parsing them, both ways, until they have ended.
 #pragma once
 
 #include <chrono>
@@ -11,8 +11,9 @@
 
 namespace coffer::egress {
 
-// Until both ends have ended, or none has moved for `idle`; for kHalfOpenTime if one end has. What is in the buffers goes
-// first. A direction with much to carry has a pipe of `pipes` if there is one left; otherwise its bytes are copied.
+// Until both ends have ended, or none has moved for `idle`; for kHalfOpenTime if one end has. What
+// is in the buffers goes first. A direction with much to carry has a pipe of `pipes` if there is
+// one left; otherwise its bytes are copied.
 net::Task<void> CarryBothWays(BufferedStream& a, BufferedStream& b, Watchdog& watchdog,
                               std::chrono::seconds idle, net::PipeAllowance& pipes);
 

@@ -2,10 +2,11 @@
 //
 // The first message of a TLS client, read as far as needed to know which server it asks for.
 //
-// A spliced tunnel was opened for one name; the server behind the address decides by the server name in this message
-// (SNI), so both must be equal. The message is in the clear and comes whole before anything is sent upstream. It is read
-// strictly: what does not parse, has a field twice or bytes left over is refused. An encrypted name (ECH) hides behind
-// the outer one, which is checked; clients that only pretend to use it (GREASE) look the same.
+// A spliced tunnel was opened for one name; the server behind the address decides by the server
+// name in this message (SNI), so both must be equal. The message is in the clear and comes whole
+// before anything is sent upstream. It is read strictly: what does not parse, has a field twice or
+// bytes left over is refused. An encrypted name (ECH) hides behind the outer one, which is checked;
+// clients that only pretend to use it (GREASE) look the same.
 #pragma once
 
 #include <cstddef>

@@ -26,7 +26,8 @@ net::Task<Connected> ConnectToOneOf(net::IoExecutor executor,
                                     std::vector<policy::IpAddress> addresses, uint16_t port,
                                     Nanos until = Nanos::max());
 
-// A client of `trust` whose handshake succeeds only if the certificate names `host`, a name or an address. Null if OpenSSL refuses.
+// A client of `trust` whose handshake succeeds only if the certificate names `host`, a name or an
+// address. Null if OpenSSL refuses.
 UniqueSsl MakeTlsClient(SSL_CTX* trust, const std::string& host);
 
 }  // namespace coffer::egress

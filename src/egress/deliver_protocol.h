@@ -2,9 +2,10 @@
 //
 // Between the gateway and the egress role: one seqpacket message for each thing to be sent, one for how it went.
 //
-// A request is a header of fixed size and at most 64 KiB of body in one message; it names a receiver of the configuration
-// and never a host, so a gateway that was broken into can send nonsense to those and reach no other host. An answer
-// is of fixed size. Both sides check every length, word and number again.
+// A request is a header of fixed size and at most 64 KiB of body in one message; it names a
+// receiver of the configuration and never a host, so a gateway that was broken into can send
+// nonsense to those and reach no other host. An answer is of fixed size. Both sides check every
+// length, word and number again.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +52,8 @@ struct DeliverAnswer {
 };
 static_assert(sizeof(DeliverAnswer) == 32);
 
-// False: the other side has not read enough yet; nothing was sent. An error if `body` is too large or the other side is gone.
+// False: the other side has not read enough yet; nothing was sent. An error if `body` is too large
+// or the other side is gone.
 Result<bool> SendDelivery(int socket, const DeliverHeader& header, std::string_view body);
 
 struct ReceivedDelivery {

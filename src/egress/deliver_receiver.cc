@@ -92,7 +92,7 @@ Result<Receiver> ReadUrl(const std::string& url, std::string_view what) {
     port.remove_prefix(1);
     const auto [last, error] = std::from_chars(port.data(), port.data() + port.size(), made.port);
     if (error != std::errc() || last != port.data() + port.size() || made.port == 0) {
-      return BadUrl(what, "has a port that is none");
+      return BadUrl(what, "has an invalid port");
     }
   }
   made.this_host = IsLoopback(made.host);

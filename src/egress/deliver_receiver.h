@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who is told what: the receivers of the configuration file ([[webhook]] and [otlp]), taken apart once.
+// The receivers of the configuration file ([[webhook]] and [otlp]), and the events that each gets. Parsed once.
 //
-// The list is the whole of what the daemon dials by itself: a host that is not in it is never reached, whatever the
-// gateway asks for. The gateway and the egress role each read it at the start, from the same file; a change takes effect
-// with the next start. Plain http goes only where no third party can listen in: to this host, or, for traces without a secret in
-// their headers, to a collector that the operator names. Nothing here opens the files that hold secrets.
+// The list is the whole of what the daemon dials by itself: a host that is not in it is never
+// reached, whatever the gateway asks for. The gateway and the egress role each read it at the
+// start, from the same file; a change takes effect with the next start. Plain http goes only where
+// no third party can listen in: to this host, or, for traces without a secret in their headers, to
+// a collector that the operator names. Nothing here opens the files that hold secrets.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +45,7 @@ struct Receiver {
 Result<std::vector<Receiver>> ReceiversOf(std::span<const WebhookConfig> webhooks,
                                           const OtlpConfig& otlp);
 
-// The names of those who are told of `event`.
+// The names of the receivers of `event`.
 std::vector<std::string> NamesOfWanting(std::span<const Receiver> receivers,
                                         std::string_view event);
 

@@ -17,8 +17,9 @@ enum class DeliverFate : uint8_t {
 };
 DeliverFate FateOf(const DeliverAnswer& answer);
 
-// How long to wait after `failures` of them in a row (at least 1): `first`, doubled each time, at most `most`, and of that
-// between a half and all, by chance, so that many senders do not come back together.
+// How long to wait after `failures` of them in a row (at least 1): `first`, doubled each time, at
+// most `most`, and of that between a half and all, by chance, so that many senders do not come back
+// together.
 Nanos Backoff(uint32_t failures, Nanos first, Nanos most, uint64_t chance);
 
 }  // namespace coffer::egress

@@ -2,11 +2,12 @@
 //
 // One POST to one receiver, from the name to the status: the only code of the daemon that dials.
 //
-// A delivery has ten seconds for everything. Names are resolved here, and the guard that stands before programs inside looks at
-// every address before it is dialled: a name leads to addresses of the internet, and to ranges that the operator opened. An
-// address that the operator wrote is dialled. What is dialled is the address that was looked at. Redirects are an answer
-// like any other. Of the answer only the head is read, at most 8 KiB; its body is never received. TLS is 1.2 or newer, the
-// certificate must be good for the host.
+// A delivery has ten seconds for everything. Names are resolved here, and the guard that stands
+// before programs inside looks at every address before it is dialled: a name leads to addresses of
+// the internet, and to ranges that the operator opened. An address that the operator wrote is
+// dialled. What is dialled is the address that was looked at. Redirects are an answer like any
+// other. Of the answer only the head is read, at most 8 KiB; its body is never received. TLS is 1.2
+// or newer, the certificate must be good for the host.
 #pragma once
 
 #include <functional>
@@ -29,8 +30,8 @@ class Dialer {
                     std::function<void(const DeliverAnswer&)> done) = 0;
 };
 
-// Reads the certificates that this host trusts ($SSL_CERT_FILE, or the usual places), so call it while that is possible.
-// Everything given outlives it.
+// Reads the certificates that this host trusts ($SSL_CERT_FILE, or the usual places), so call it
+// while that is possible. Everything given outlives it.
 Result<std::unique_ptr<Dialer>> MakeDialer(net::Loop& loop,
                                            const std::vector<EgressReceiver>& receivers,
                                            const AddressGuard& guard);

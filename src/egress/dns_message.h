@@ -2,10 +2,11 @@
 //
 // The question of a DNS query, and the answers that a resolver inside a boundary gives (RFC 1035).
 //
-// Only names and synthetic addresses leave this code: an allowed name is answered with an address that stands for it
-// inside the boundary, every other name does not exist, and every type but A and AAAA has no data. So no HTTPS record is
-// ever answered, and no query is sent on. A query has one question, no compression and nothing behind it but one OPT
-// record; what else comes is an error. Pure.
+// Only names and synthetic addresses leave this code: an allowed name is answered with an address
+// that stands for it inside the boundary, every other name does not exist, and every type but A and
+// AAAA has no data. So no HTTPS record is ever answered, and no query is sent on. A query has one
+// question, no compression and nothing behind it but one OPT record; what else comes is an error.
+// Pure.
 #pragma once
 
 #include <cstdint>

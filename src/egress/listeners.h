@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sockets of a boundary's network that its proxy serves. They are made in the boundary (isolation/child/helper.h), bound
-// by its supervisor, and passed to the process that serves them.
+// The sockets of a boundary's network that its proxy serves. They are made in the boundary
+// (isolation/child/helper.h), bound by its supervisor, and passed to the process that serves them.
 #pragma once
 
 #include "base/unique_fd.h"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The names of one boundary, looked up beside the loop. getaddrinfo(3) waits, for seconds if a server does not answer, so
-// each lookup has a thread. At most kMostLookups of a boundary run at once, the others of that boundary wait: a program
-// that asks for names of a dead name server holds up itself, and no other call in the same process.
+// The names of one boundary, looked up beside the loop. getaddrinfo(3) waits, for seconds if a
+// server does not answer, so each lookup has a thread. At most kMostLookups of a boundary run at
+// once, the others of that boundary wait: a program that asks for names of a dead name server holds
+// up itself, and no other call in the same process.
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>

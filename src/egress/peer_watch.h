@@ -19,8 +19,8 @@ inline constexpr std::chrono::seconds kHalfOpenTime{60};
 
 class PeerWatch {
  public:
-  // Runs `gone` once, when `peer` has been closed by the other side for `grace`, and `moved` has not changed for as long.
-  // `peer` outlives it.
+  // Runs `gone` once, when `peer` has been closed by the other side for `grace`, and `moved` has
+  // not changed for as long. `peer` outlives it.
   PeerWatch(
       const net::IoExecutor& executor, net::Stream& peer, Nanos grace, std::function<void()> gone,
       std::function<uint64_t()> moved = [] { return uint64_t{0}; });

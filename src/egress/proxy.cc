@@ -177,7 +177,8 @@ class AsioProxy : public Proxy {
       return;
     }
     (void)fd.Release();
-    // An answer goes to the program in several writes. Held back, each would wait for the acknowledgement of the one before.
+    // An answer goes to the program in several writes. Held back, each would wait for the
+    // acknowledgement of the one before.
     socket.set_option(net::asio::ip::tcp::no_delay(true), error);
     connections_.push_back(std::make_unique<ProxyConnection>(context_, std::move(socket), to));
     const auto place = std::prev(connections_.end());

@@ -40,7 +40,8 @@ class Proxy {
   virtual bool idle() const = 0;
 };
 
-// `notify` hears on the loop of access that is asked for. `trust` and `authorities` are asked only if a rule judges requests. `grants` and the loop outlive it.
+// `notify` hears on the loop of access that is asked for. `trust` and `authorities` are asked only
+// if a rule judges requests. `grants` and the loop outlive it.
 Result<std::unique_ptr<Proxy>> MakeProxy(net::Loop& loop, const policy::ParsedGrants& grants,
                                          UpstreamTrust& trust, const std::string& upstream_ca,
                                          CaStock& authorities, AddressGuard guard, TrafficLog log,

@@ -54,7 +54,8 @@ Task<void> ProxyConnection::Run() {
   } else {
     co_await Serve();
   }
-  // A socket that is closed with unread bytes takes back what was sent: a refusal would be lost behind a request's body.
+  // A socket that is closed with unread bytes takes back what was sent: a refusal would be lost
+  // behind a request's body.
   watchdog_.Within(kLingerTime);
   for (size_t left = kMostLinger; left > 0; --left) {
     client_->buffer().clear();
@@ -139,7 +140,7 @@ Task<void> ProxyConnection::Tunnel(policy::HostAndPort to, Dialect dialect) {
   if (verdict.asks != nullptr) {
     watchdog_.Stop();  // the request for access has a time of its own
   }
-  const Admission admission =
+  const AccessAnswer admission =
       co_await context_.access.Admit(verdict, to, [this] { return client_->stream().PeerGone(); });
   watchdog_.Within(kHeadTime);
   if (admission.rule == nullptr) {
@@ -210,8 +211,9 @@ Task<void> ProxyConnection::Splice(policy::HostAndPort to, const policy::EgressR
   if (const Nanos end = meter.EndOf(BootTime()); end != Nanos(0)) {
     overtime.Until(end);
   }
-  // A redirected program waits for no answer of ours, so its hello is judged before anything is dialled. Others are first
-  // told whether the server can be reached: behind an answer that the tunnel stands, no reason could be given.
+  // A redirected program waits for no answer of ours, so its hello is judged before anything is
+  // dialled. Others are first told whether the server can be reached: behind an answer that the
+  // tunnel stands, no reason could be given.
   const bool hello_first = rule.tls == TlsMode::kSplice && dialect == Dialect::kSilent;
   if (hello_first) {
     const bool named = co_await ReadHello(to.host, open);

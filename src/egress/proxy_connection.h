@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One connection of a program inside to the proxy: HTTP CONNECT, a forwarded HTTP request, or SOCKS5, on the same port; or
-// one that went to a synthetic address and was redirected, which says nothing to a proxy.
+// One connection of a program inside to the proxy: HTTP CONNECT, a forwarded HTTP request, or
+// SOCKS5, on the same port; or one that went to a synthetic address and was redirected, which says
+// nothing to a proxy.
 //
 // The host and port that are asked for become one value, and that value is judged, resolved, dialled, compared with the
 // server name of TLS and written down. A name that no rule allows is never resolved. A connection is opened only to an
@@ -37,7 +38,8 @@ class ProxyConnection {
   void End();
 
  private:
-  // How the program is told that its tunnel stands, or why not. A redirected one just finds itself connected, or closed.
+  // How the program is told that its tunnel stands, or why not. A redirected one just finds itself
+  // connected, or closed.
   enum class Dialect { kHttp, kSocks, kSilent };
 
   net::Task<void> Serve();

@@ -89,7 +89,7 @@ class OpenTraffic {
 
 // Of connections that were granted for a time.
 inline constexpr const char* kAccessEnded = "the time that access was granted for is over";
-// What a program inside is told: a status and a JSON body with one line for a person. The connection ends after it.
+// The answer to a program inside: a status and a JSON body with one line for a person. The connection ends after it.
 std::string RefusalAnswer(int status, std::string_view code, std::string_view message,
                           std::string_view fix);
 

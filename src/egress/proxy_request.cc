@@ -27,8 +27,8 @@ Error Mismatch(std::string message) {
                  "target, Host and tunnel must name the same host and port");
 }
 
-// Fields of one connection (RFC 9110 section 7.6.1), of the way to us, what we write ourselves, and those that make some
-// servers answer another request than the one that was judged.
+// Fields of one connection (RFC 9110 section 7.6.1), of the way to us, what we write ourselves, and
+// those that make some servers answer another request than the one that was judged.
 bool IsLeftOut(std::string_view name) {
   constexpr std::string_view kNames[] = {"Connection",
                                          "Keep-Alive",
@@ -133,8 +133,8 @@ Status ReadConnect(const net::HttpRequestHead& head, ProxyRequest& request) {
   if (request.to.port == 0) {
     return Malformed("CONNECT needs a port");
   }
-  // Python's client sends no Host with CONNECT; curl sends it with the port, others without. undici before 6 names the proxy
-  // itself, which is no second reading of where the tunnel leads.
+  // Python's client sends no Host with CONNECT; curl sends it with the port, others without. undici
+  // before 6 names the proxy itself, which is no second reading of where the tunnel leads.
   const bool names_proxy =
       head.fields.Count("Host") == 1 && *head.fields.Find("Host") == kProxyItself;
   if (head.fields.Count("Host") > 0 && !names_proxy) {

@@ -2,10 +2,12 @@
 //
 // One HTTP request of a program inside a boundary, and what is sent upstream for it.
 //
-// Three forms: CONNECT opens a tunnel; an absolute target ("GET http://host/", "GET https://host/") is forwarded, with TLS of
-// ours if it says https; a plain path comes through a tunnel that is looked into, and belongs to that tunnel's host. The authority is parsed once: target, Host and tunnel
-// must agree, and from then on only the parsed value exists. The head that goes upstream is written anew from values,
-// never copied: fields that speak to this proxy or about the way here are left out, and the body is framed by us.
+// Three forms: CONNECT opens a tunnel; an absolute target ("GET http://host/", "GET https://host/")
+// is forwarded, with TLS of ours if it says https; a plain path comes through a tunnel that is
+// looked into, and belongs to that tunnel's host. The authority is parsed once: target, Host and
+// tunnel must agree, and from then on only the parsed value exists. The head that goes upstream is
+// written anew from values, never copied: fields that speak to this proxy or about the way here are
+// left out, and the body is framed by us.
 #pragma once
 
 #include <string>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The HTTP requests of one connection, each judged by itself: forwarded ones ("GET http://host/", "GET https://host/"), and
-// those in a tunnel that is looked into.
+// The HTTP requests of one connection, each judged by itself: forwarded ones ("GET http://host/",
+// "GET https://host/"), and those in a tunnel that is looked into.
 //
-// A request that is refused is answered and ends the connection, so nothing after it is read in a doubtful state. The
-// upstream connection is kept for the next request only if it leads to the same host and port, both with TLS or both without. Redirects go back to the
-// program, whose next request is judged like any other.
+// A request that is refused is answered and ends the connection, so nothing after it is read in a
+// doubtful state. The upstream connection is kept for the next request only if it leads to the same
+// host and port, both with TLS or both without. Redirects go back to the program, whose next
+// request is judged like any other.
 #pragma once
 
 #include <memory>

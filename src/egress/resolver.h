@@ -2,10 +2,11 @@
 //
 // The resolver of one boundary: answers DNS queries by the rules and sends none.
 //
-// A name that a rule covers gets a synthetic address (name_table.h); which of its ports may be used is judged when a program
-// connects. Every other name does not exist, and is written down as a denial, each once and kMostDenials in all. AAAA and
-// every other type have no data: one address is enough to be led here. The real address of a name is looked up when it is
-// dialled (upstream.h), never here, so a query cannot carry anything out.
+// A name that a rule covers gets a synthetic address (name_table.h); which of its ports may be used
+// is judged when a program connects. Every other name does not exist, and is written down as a
+// denial, each once and kMostDenials in all. AAAA and every other type have no data: one address is
+// enough to be led here. The real address of a name is looked up when it is dialled (upstream.h),
+// never here, so a query cannot carry anything out.
 #pragma once
 
 #include <optional>

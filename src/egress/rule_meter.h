@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a rule limits beside names, counted for one boundary: how often, how many at once and how long, and the bytes of the
-// whole call.
+// Counts what the limits of a rule are about, for one boundary: connections per time, connections at once, their
+// duration, and the bytes of the whole call.
 //
-// What counts is a connection that is passed through, or one request where requests are judged; the rule that allowed it is
-// the one that is charged. Bytes that leave never exceed the limit. Of bytes that come in, what was read beyond the limit is
-// dropped and ends the connection.
+// What counts is a connection that is passed through, or one request where requests are judged; the
+// rule that allowed it is the one that is charged. Bytes that leave never exceed the limit. Of
+// bytes that come in, what was read beyond the limit is dropped and ends the connection.
 #pragma once
 
 #include <cstdint>

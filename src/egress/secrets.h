@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What only the egress role holds: the secrets that webhooks are signed with, and the headers of collectors.
+// The secrets that webhooks are signed with, and the headers of collectors. Only the egress role holds them.
 //
 // They are read by the process that becomes the egress role, before it gives up the right to do so; the monitor and the
 // gateway never have them. A secret lies in memory that is locked, not dumped, and wiped when it goes. As an ordinary

@@ -2,9 +2,10 @@
 //
 // TLS over another Stream, as client or as server, for a connection whose first bytes may have been read already.
 //
-// The library never touches a socket: records go through memory, so the same code serves both ends of an intercepted
-// connection. One coroutine may read while another writes. Reading can have to write too (an answer to a key update), so
-// one of them sends at a time, and what the other has for the peer goes with it.
+// The library never touches a socket: records go through memory, so the same code serves both ends
+// of an intercepted connection. One coroutine may read while another writes. Reading can have to
+// write too (an answer to a key update), so one of them sends at a time, and what the other has for
+// the peer goes with it.
 #pragma once
 
 #include <openssl/ssl.h>

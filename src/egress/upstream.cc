@@ -87,7 +87,8 @@ Task<Dialed> Upstream::ConnectTo(const policy::HostAndPort& to, std::vector<IpAd
   co_return dialed;
 }
 
-// The operator named the proxy, so its own address is not judged. It finds the host's address, and judges that or does not.
+// The operator named the proxy, so its own address is not judged. It finds the host's address, and
+// judges that or does not.
 Task<Dialed> Upstream::DialThroughProxy(const policy::HostAndPort& to) {
   const policy::HostAndPort proxy = *grants_.upstream_proxy;
   std::vector<IpAddress> addresses = co_await Resolve(proxy.host);

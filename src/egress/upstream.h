@@ -2,9 +2,10 @@
 //
 // The way to a server: resolve a name, look at every address, dial one that was looked at.
 //
-// The answer of the resolver is used once and never asked for again, so no second answer can lead elsewhere. If one of the
-// addresses may not be dialled, none is: a name with a public and a private address is how filters are passed. Upstream
-// TLS is always verified, against what this host trusts and --upstream-ca.
+// The answer of the resolver is used once and never asked for again, so no second answer can lead
+// elsewhere. If one of the addresses may not be dialled, none is: a name with a public and a
+// private address is how filters are passed. Upstream TLS is always verified, against what this
+// host trusts and --upstream-ca.
 #pragma once
 
 #include <memory>

@@ -2,9 +2,10 @@
 //
 // Answers of the service, and the way they take back to the client.
 //
-// A Reply has two steps. Prepare turns an answer into what is sent, which may take long: on any thread, preferably not the
-// loop's. The function that it returns hands that to the connection: on the loop's thread. Invoking a Reply does both.
-// A Reply knows its Asker: whose turn the work is, and whether the client still waits for it.
+// A Reply has two steps. Prepare turns an answer into what is sent, which may take long: on any
+// thread, preferably not the loop's. The function that it returns hands that to the connection: on
+// the loop's thread. Invoking a Reply does both. A Reply knows its Asker: whose turn the work is,
+// and whether the client still waits for it.
 #pragma once
 
 #include <atomic>
@@ -23,7 +24,7 @@
 
 namespace coffer::gateway {
 
-// Why something was not done, in words that do not depend on a protocol. HTTP's status is in brackets.
+// Why a request was refused, independent of the protocol. HTTP's status is in brackets.
 enum class RefusalKind {
   kInvalid,          // [400] malformed in a way only the service can see
   kUnauthenticated,  // [401] no such key, expired, revoked
@@ -84,7 +85,8 @@ class [[nodiscard]] Answer {
 
 struct Nothing {};
 
-// The client of one request, as its work sees it. Tenant and key are set on the loop's thread before work is given away.
+// The client of one request, as its work sees it. Tenant and key are set on the loop's thread
+// before work is given away.
 struct Asker {
   store::TenantId tenant = store::TenantId::None();  // until the client is known
   std::string key;         // the key, token id or uid; the address before the client is known

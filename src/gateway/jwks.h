@@ -2,9 +2,10 @@
 //
 // Public keys of an issuer, from a JWKS document (RFC 7517), and the check of one signature.
 //
-// A key has one algorithm, given by its type: RSA of 2048 to 8192 bits is RS256, P-256 is ES256, Ed25519 is EdDSA. A token's
-// header never chooses how a key is used. Keys of other types or for other uses are left out; a file that leaves none
-// is an error. Symmetric keys in the file are an error: they have no business there.
+// A key has one algorithm, given by its type: RSA of 2048 to 8192 bits is RS256, P-256 is ES256,
+// Ed25519 is EdDSA. A token's header never chooses how a key is used. Keys of other types or for
+// other uses are left out; a file that leaves none is an error. Symmetric keys in the file are an
+// error: they have no business there.
 #pragma once
 
 #include <memory>

@@ -163,7 +163,7 @@ Result<Identity> JwtVerifier::Verify(std::string_view token, Nanos now) const {
   }
   if (header->contains("crit")) {
     return NotAccepted(
-        "it demands extensions");  // RFC 7515 section 4.1.11: what is not understood is refused
+        "it demands extensions");  // RFC 7515 section 4.1.11: unknown extensions are refused
   }
   if (!keys_.Verify(*algorithm, TextClaim(*header, "kid"), token.substr(0, second), *signature)) {
     return NotAccepted("no key of the issuer made its signature");

@@ -2,9 +2,10 @@
 //
 // The HTTP server: listeners, connections, and the order in which they end.
 //
-// Everything runs on the Loop's thread, except accepting and /healthz (gateway/http/accept_thread.h). Opening can fail and needs privileges (ports, the socket's directory), so it
-// is apart from serving: Open, drop privileges, then Loop::Run. A Server must be destroyed on the loop's thread or
-// after Run has returned, before the Loop and the Service.
+// Everything runs on the Loop's thread, except accepting and /healthz
+// (gateway/http/accept_thread.h). Opening can fail and needs privileges (ports, the socket's
+// directory), so it is apart from serving: Open, drop privileges, then Loop::Run. A Server must be
+// destroyed on the loop's thread or after Run has returned, before the Loop and the Service.
 #pragma once
 
 #include <chrono>
@@ -67,8 +68,8 @@ class Server {
   virtual std::vector<uint16_t> health_ports() const = 0;  // of config.health
   virtual ServerStats stats() const = 0;
 
-  // For the handshakes and tokens that follow; connections keep what they began with. A pair that cannot be used changes
-  // nothing. Only a server that was opened with TLS can replace it.
+  // For the handshakes and tokens that follow; connections keep what they began with. A pair that
+  // cannot be used changes nothing. Only a server that was opened with TLS can replace it.
   virtual Status ReplaceTls(const TlsPair& pair) = 0;
   virtual void ReplaceJwt(std::shared_ptr<const JwtVerifier> jwt) = 0;
 

@@ -3,14 +3,14 @@
 // What the protocols (HTTP, later MCP and the console) need from the rest of Cofferdam: plain values and one interface.
 //
 // The gateway parses bytes and checks roles; the Service decides and acts. It gets an Identity that came from the
-// channel (key, token, socket), and looks at nothing but that identity's tenant, and of an agent only at
-// its own: an object of another is kNotFound, the same words as one that does not exist (all_tenants sees more). The gateway never sees a path, a store or a process.
+// channel (key, token, socket), and sees that identity's tenant alone, of an agent only its own: what is another's is
+// kNotFound, as what does not exist (all_tenants sees more). The gateway never sees a path, a store or a process.
 //
-// Threads: every method is called on the loop's thread (net/loop.h) and must not block it; what takes longer than
-// about a millisecond goes to another thread. A Reply (gateway/answer.h) is invoked at most once, on the loop's thread,
-// possibly before the method returns; another thread hands over what its Prepare returned with Executor::Post. The client may
-// be gone by then, and the Server too: a Reply stays safe to invoke. A reading whose client is gone need not be done, and its
-// Reply not be invoked; what changes something is done all the same, and a call goes on.
+// Threads: every method is called on the loop's thread (net/loop.h) and must not block it; what takes longer than about
+// a millisecond goes to another thread. A Reply (gateway/answer.h) is invoked at most once, on the loop's thread,
+// possibly before the method returns; another thread hands over what its Prepare returned with Executor::Post. The
+// client may be gone by then, and the Server too: a Reply stays safe to invoke. A reading whose client is gone need not
+// be done, and its Reply not be invoked; what changes something is done all the same, and a call goes on.
 #pragma once
 
 #include <sys/types.h>
@@ -35,7 +35,7 @@
 
 namespace coffer::gateway {
 
-// ---- who ----
+// ---- identities ----
 
 enum class Role { kAgent, kApprover, kOperator, kAuditor };
 
@@ -51,7 +51,8 @@ struct Identity {
       0};  // of a token, wall time; 0: an API key, whose expiry the service knows, or never
 };
 
-// What a client showed. Exactly one of the first three is set; a unix socket without a bearer token shows its peer.
+// The credential of a client. Exactly one of the first three is set; a unix socket without a bearer token shows its
+// peer.
 struct Credential {
   std::string bearer;  // an API key, as sent (not a JWT)
   std::optional<Identity>
@@ -228,15 +229,15 @@ struct ProcessLogView {
   bool ended = false;  // nothing comes after `next`
 };
 
-// Whose files: the workspace of a session, or what a call exported.
+// The owner of files: the workspace of a session, or the exports of a call.
 struct FileOwner {
   enum class Kind { kSession, kCall };
   Kind kind = Kind::kSession;
   std::string id;
 };
 
-// `path` is relative, normal ("a/b": no empty, "." or ".." part), at most 1024 bytes. A file that a tool made may have any
-// name; one that is uploaded has valid UTF-8 without control characters. Links inside a workspace are the service's affair: it resolves beneath the workspace or refuses.
+// `path` is relative, normal ("a/b": no empty, "." or ".." part), at most 1024 bytes. A file that a tool made may have
+// any name; one that is uploaded has valid UTF-8 without control characters. Links never lead out of the workspace.
 struct FileView {
   std::string path;
   uint64_t size = 0;
@@ -287,7 +288,7 @@ struct KeyRequest {
   std::optional<std::chrono::seconds> expires_in;
 };
 
-// What becomes of the calls that a revoked key has made and that still run.
+// Whether calls that a revoked key has made go on or are killed.
 enum class RevokedCalls { kEnd, kKeepRunning };
 
 struct KeyView {
@@ -307,7 +308,7 @@ struct NewKey {
   std::string secret;  // shown once
 };
 
-// A kill switch: what it names does not run, and what runs of it is killed.
+// A kill switch: calls of the tool, agent, session or tenant that it names are refused, and running ones are killed.
 struct SwitchTarget {
   enum class Scope { kTool, kAgent, kSession, kTenant };
   Scope scope = Scope::kTool;
@@ -350,8 +351,8 @@ struct AuditView {
   Nanos requested_at{0};
   Nanos finished_at{0};               // 0: not yet
   std::optional<uint64_t> log_index;  // of its receipt
-  // "good": what stands here is what was sealed. "open": the call has not ended, and nothing is sealed. "broken": the store
-  // does not say what was sealed, and nothing is shown but that the call is there.
+  // "good": the view equals what was sealed. "open": the call has not ended, and nothing is sealed. "broken": the store
+  // differs from what was sealed, and only the call's existence is shown.
   std::string seal = "open";
 };
 
@@ -390,14 +391,14 @@ class Service {
 
   // Why no new work is taken now (memory is past its budget), with a time to come back. Cheap: asked for each request.
   virtual std::optional<Refusal> CheckRoom() { return std::nullopt; }
-  // Memory that bodies and answers of the asker's tenant take until the handle is dropped. kIfThereIsRoom: nothing if the
-  // tenant has its share. From any thread.
+  // Memory that bodies and answers of the asker's tenant take until the handle is dropped. kIfThereIsRoom: nothing if
+  // the tenant has its share. From any thread.
   enum class Holding { kIfThereIsRoom, kAnyway };
   virtual std::shared_ptr<void> Hold(const Asker& /*asker*/, size_t /*bytes*/, Holding /*how*/) {
     return std::make_shared<int>();
   }
-  // Runs what takes long (making or parsing a large body) on another thread, in the turn of the asker's tenant. False if
-  // the tenant has its share of work waiting; then it never runs. Here: at once.
+  // Runs what takes long (making or parsing a large body) on another thread, in the turn of the asker's tenant. False
+  // if the tenant has its share of work waiting; then it never runs. Here: at once.
   [[nodiscard]] virtual bool Offload(const Asker& /*asker*/, std::function<void()> work) {
     work();
     return true;

@@ -60,8 +60,8 @@ class BorrowedUid {
     return 0;
   }
 
-  // Straight to the kernel, past the seam for faults: uid 0 is still our real one, so none of it can be refused, and there
-  // is no way on without it.
+  // Straight to the kernel, past the seam for faults: uid 0 is still our real one, so none of it
+  // can be refused, and there is no way on without it.
   void GiveBack() {
     if (!std::exchange(borrowed_, false)) {
       return;
@@ -182,8 +182,9 @@ Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, OwnWords own) {
     }
     boundary.spawned_ = BootTime();
     answer = Syscall(SYS_clone3, Arg(&args), sizeof(args));
-    // Docker's default filter hides clone3. Without namespaces and without a cgroup to be born in, clone(2) does the same:
-    // our signals are blocked here, and init drops our handlers before it takes any (HeedEverySignal).
+    // Docker's default filter hides clone3. Without namespaces and without a cgroup to be born in,
+    // clone(2) does the same: our signals are blocked here, and init drops our handlers before it
+    // takes any (HeedEverySignal).
     if (answer == -ENOSYS && plan.level == policy::Level::kProcess && plan.clone_into_cgroup < 0) {
       answer = Syscall(SYS_clone, CLONE_FILES | CLONE_PIDFD | SIGCHLD, 0, Arg(&pidfd), 0, 0);
     }

@@ -6,8 +6,8 @@
 //   Identify    gives it its user: it begins its private root
 //   Complete    hands over stdio, mounts, the plan's second half and the call: it makes its root and enters it
 //   EndFiles    only if private files have ends that come late: hands them over
-//   Admit       hands over cgroups: it ends its root, joins them and gives up every power; meanwhile we raise its loopback, and
-//               then have the sockets of its network
+//   Admit       hands over cgroups: it ends its root, joins them and gives up every power; meanwhile
+//               we raise its loopback, and then have the sockets of its network
 //   AwaitReady  it is confined and waits; layers can be probed now
 //   Start       it runs
 //   Kill, Reap  nothing of it is left
@@ -58,8 +58,9 @@ struct PayloadEnd {
 
 class Boundary {
  public:
-  // Needs the plan's first half only; the second is read by Complete. As root the user namespace is made by the boundary's
-  // own uid, so that the kernel charges that uid, not root, for whatever it counts per user.
+  // Needs the plan's first half only; the second is read by Complete. As root the user namespace is
+  // made by the boundary's own uid, so that the kernel charges that uid, not root, for whatever it
+  // counts per user.
   static Result<Boundary> Spawn(const BoundaryPlan& plan, OwnWords own);
 
   Boundary(Boundary&&) noexcept = default;
@@ -98,8 +99,8 @@ class Boundary {
   const BoundaryPlan& plan() const { return *plan_; }
   // The seccomp notification descriptor, once ready; given away once.
   UniqueFd TakeListener();
-  // The TCP sockets of its network that the plan asked for, once admitted: one, or all that are left. Each is given away once. There
-  // is none if init gave up; AwaitReady says why.
+  // The TCP sockets of its network that the plan asked for, once admitted: one, or all that are
+  // left. Each is given away once. There is none if init gave up; AwaitReady says why.
   UniqueFd TakePortSocket();
   std::vector<UniqueFd> TakePortSockets();
   // One of the sockets that lead names to the supervisor, likewise; not valid if the kernel has no such socket.

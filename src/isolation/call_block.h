@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The call that a boundary is given, and the block in which init reads it: the end of the plan's second half (pack_plan.h).
-// child/report.h says how it is laid out; init believes none of it before ValidCallBlock.
+// The call that a boundary is given, and the block in which init reads it: the end of the plan's
+// second half (pack_plan.h). child/report.h says how it is laid out; init believes none of it
+// before ValidCallBlock.
 #pragma once
 
 #include <cstddef>

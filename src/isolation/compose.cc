@@ -14,7 +14,7 @@
 #include "isolation/directory_list.h"
 #include "isolation/etc.h"
 #include "isolation/machine_files.h"
-#include "policy/inodes.h"
+#include "policy/envelope.h"
 
 namespace coffer::isolation {
 namespace {

@@ -48,8 +48,8 @@ Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& ru
 // uid of its own, and clones what is mounted itself.
 BoundaryPlan BeginContainer(const policy::Envelope& envelope, bool privileged);
 
-// The other half: what the command needs, and what was asked for. The descriptors in `runtime` and `mounts` must stay open
-// until the boundary is ready.
+// The other half: what the command needs, and what was asked for. The descriptors in `runtime` and
+// `mounts` must stay open until the boundary is ready.
 Status CompleteContainer(const policy::Envelope& envelope, const OpenedRuntime& runtime,
                          const std::vector<OpenedMount>& mounts, const std::vector<Input>& inputs,
                          BoundaryPlan& plan);

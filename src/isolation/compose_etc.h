@@ -13,8 +13,9 @@ namespace coffer::isolation {
 // A single program with its libraries needs none of them, and each costs every call some 10 us.
 std::vector<PrivateFile> RuntimeEtc(const RuntimeSet& runtime);
 
-// Public files of the host that most programs of a runtime look for: its certificates, and the locale C.UTF-8 where it is
-// kept as files. Added where the host has them; each is shown only if it is the system's own.
+// Public files of the host that most programs of a runtime look for: its certificates, and the
+// locale C.UTF-8 where it is kept as files. Added where the host has them; each is shown only if it
+// is the system's own.
 void AddPublicFiles(RuntimeSet& runtime);
 
 }  // namespace coffer::isolation

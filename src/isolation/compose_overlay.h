@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which read-only directories of the host lie behind an overlay (child/overlay.h), where the envelope asks for that: /usr,
-// directories of the caller's that a runtime brings, and read-only mounts. Single files and the system's own directories
-// of a listed runtime do not: an overlay needs a directory, and only root writes to the others.
+// Which read-only directories of the host lie behind an overlay (child/overlay.h), where the
+// envelope asks for that: /usr, directories of the caller's that a runtime brings, and read-only
+// mounts. Single files and the system's own directories of a listed runtime do not: an overlay
+// needs a directory, and only root writes to the others.
 #pragma once
 
 #include "base/result.h"

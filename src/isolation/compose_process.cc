@@ -110,7 +110,8 @@ Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const Open
     }
     const bool writable = mount.access == policy::Access::kWrite;
     if (privileged) {
-      // The boundary's uid is nobody's: what it wrote would belong to no user, and what it reads is a matter of luck.
+      // The boundary's uid belongs to no user: files it writes would have no owner, and modes decide by chance what it
+      // can read.
       return Refused("policy.mount.level",
                      "the process level cannot id-map mounts, so as root it takes none",
                      "use --level container, or run coffer as the owner of the directory");

@@ -15,8 +15,8 @@
 
 namespace coffer::isolation {
 
-// A directory with workspace/, tmp/ and in/ in it, which were opened when they were made: another process of the same user
-// may have put something else under their names since.
+// A directory with workspace/, tmp/ and in/ in it, which were opened when they were made: another
+// process of the same user may have put something else under their names since.
 struct ScratchPlace {
   std::string path;
   int workspace = -1;

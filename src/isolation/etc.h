@@ -11,8 +11,8 @@
 
 namespace coffer::isolation {
 
-// passwd and group with root, the boundary's user and nobody; hosts with localhost; nsswitch without a name service; the
-// usual services and protocols.
+// passwd and group with root, the boundary's user and nobody; hosts with localhost; nsswitch
+// without a name service; the usual services and protocols.
 std::vector<PrivateFile> SyntheticEtc(uint32_t uid, const std::string& hostname);
 // The nsswitch.conf of a boundary with a resolver.
 std::string SwitchWithNames();

@@ -3,10 +3,11 @@
 // Files of a project that a git configuration makes git run or read: hooks in a directory of the project, configuration
 // that is included, filters, drivers, pagers and monitors that are scripts of the project.
 //
-// The configuration itself is out of the payload's reach (call/run/protected_tree.h). What it names is not, unless it is
-// protected too. Which word of a value is a program is the shell's business, so every word that is a file of the project
-// counts, but for a first word without a slash, which the shell looks up on PATH. Sections that hold names of branches,
-// addresses and people are left out. A program that such a file starts in turn is not found (docs/HONEST_LIMITS.md).
+// The configuration itself is out of the payload's reach (call/run/protected_tree.h). What it names
+// is not, unless it is protected too. Which word of a value is a program is the shell's business,
+// so every word that is a file of the project counts, but for a first word without a slash, which
+// the shell looks up on PATH. Sections that hold names of branches, addresses and people are left
+// out. A program that such a file starts in turn is not found (docs/HONEST_LIMITS.md).
 #pragma once
 
 #include <string>
@@ -16,18 +17,19 @@
 
 namespace coffer::isolation {
 
-// Paths relative to `root`. Hooks and included files are listed also if they are not there yet. `config` is the absolute
-// path of the configuration, and `worktrees` are the absolute directories in which git runs what it names. A file that
-// cannot be read names nothing.
+// Paths relative to `root`. Hooks and included files are listed also if they are not there yet.
+// `config` is the absolute path of the configuration, and `worktrees` are the absolute directories
+// in which git runs what it names. A file that cannot be read names nothing.
 std::vector<std::string> FilesOfGitConfig(const HostPath& root, const std::string& config,
                                           const std::vector<std::string>& worktrees);
 
-// The configurations that git reads in every repository of this user, absolute: ~/.gitconfig and /etc/gitconfig, and those that
-// GIT_CONFIG_GLOBAL and GIT_CONFIG_SYSTEM name.
+// The configurations that git reads in every repository of this user, absolute: ~/.gitconfig and
+// /etc/gitconfig, and those that GIT_CONFIG_GLOBAL and GIT_CONFIG_SYSTEM name.
 std::vector<std::string> GlobalGitConfigs();
 
-// Those that git reads for a repository whose worktree, or which itself, is `directory`: through a `.git` that is a file or a
-// link too, wherever that leads. They say what is to be protected, never what is shown. Empty if there is no repository.
+// Those that git reads for a repository whose worktree, or which itself, is `directory`: through a
+// `.git` that is a file or a link too, wherever that leads. They say what is to be protected, never
+// what is shown. Empty if there is no repository.
 std::vector<std::string> GitConfigsAt(const std::string& directory);
 
 }  // namespace coffer::isolation

@@ -239,7 +239,7 @@ Result<HostPath> OpenHostPath(std::string_view given, policy::Access access, Bre
       static_cast<unsigned long>(file_system.f_type) == FUSE_SUPER_MAGIC) {
     return Refused(
         "policy.path.remote",
-        fmt::format("{} is on a FUSE file system, whose far end is unknown", opened.path),
+        fmt::format("{} is on a FUSE file system, and what serves it is unknown", opened.path),
         "write to a local directory and copy from there");
   }
   if (breadth != Breadth::kAny) {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A HostPath is something of the host that was opened once, without following any link, and found fit to be shown inside
-// a boundary. Everything that is bound goes through here: mounts, inputs, the program, its loader and libraries, the
-// trees of a runtime (opened_runtime.h).
+// A HostPath is something of the host that was opened once, without following any link, and found
+// fit to be shown inside a boundary. Everything that is bound goes through here: mounts, inputs,
+// the program, its loader and libraries, the trees of a runtime (opened_runtime.h).
 //
-// It is examined through an O_PATH descriptor, before anything is opened for reading: a fifo or device that a file names
-// is never opened. What is mounted later is this descriptor (with privilege) or the same device, inode and type
-// (without), so swapping the path for a link after the check changes nothing. The descriptor stays open until then, so
-// the inode cannot be reused. Refused: links anywhere in the path, "..", sockets, fifos and devices, pseudo file
-// systems, and, for the caller's own directories, paths that are too broad by name or under another name, and writing to
-// the system's directories.
+// It is examined through an O_PATH descriptor, before anything is opened for reading: a fifo or
+// device that a file names is never opened. What is mounted later is this descriptor (with
+// privilege) or the same device, inode and type (without), so swapping the path for a link after
+// the check changes nothing. The descriptor stays open until then, so the inode cannot be reused.
+// Refused: links anywhere in the path, "..", sockets, fifos and devices, pseudo file systems, and,
+// for the caller's own directories, paths that are too broad by name or under another name, and
+// writing to the system's directories.
 #pragma once
 
 #include <sys/types.h>
@@ -62,9 +63,10 @@ Result<std::string> CleanPath(std::string_view given);
 // callers', below and in opened_runtime.h. The errno is in the error if it cannot be opened.
 Result<HostPath> ExamineHostPath(std::string path, BindReason reason, SystemPaths& system);
 
-// What a path may be that the caller names. kNarrow: neither too broad nor, for writing, one of the system's directories.
-// kSystem: the second is allowed, by --dangerously-rw. kAny: both are, by a manifest's dangerously_host, and for a
-// session's workspace below our own state directory. Everything else still holds.
+// What a path may be that the caller names. kNarrow: neither too broad nor, for writing, one of the
+// system's directories. kSystem: the second is allowed, by --dangerously-rw. kAny: both are, by a
+// manifest's dangerously_host, and for a session's workspace below our own state directory.
+// Everything else still holds.
 enum class Breadth : uint8_t { kNarrow, kSystem, kAny };
 Breadth BreadthOf(const policy::Mount& mount);
 // A path that the caller named, for a mount, an input or a workspace.
@@ -75,8 +77,9 @@ Result<HostPath> OpenHostPath(std::string_view given, policy::Access access,
 // Refuses a directory that is too broad by name, or is such a directory under another name, or the caller's home.
 Status CheckNotBroad(const HostPath& path);
 
-// Refuses one of the system's directories (system_paths.h), or one below it, under whatever name. What a payload wrote there
-// would be root's, because mounts are mapped to their owner: the next step is the host.
+// Refuses one of the system's directories (system_paths.h), or one below it, under whatever name.
+// What a payload wrote there would be root's, because mounts are mapped to their owner: the next
+// step is the host.
 Status CheckNotSystem(const HostPath& path);
 
 // For a mount of a declared tool: a directory that root owns is writable only with the manifest's dangerously_host.

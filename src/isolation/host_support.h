@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this host lets us build boundaries from, tried rather than read off, and if not, which rule forbids it.
+// Finds out whether this host allows namespaces by making some, and which rule of the host forbids them if it does not.
 //
-// Used by `coffer doctor`, and by the launcher once a container could not be made: the hot path never probes.
+// Used by `coffer doctor`, and by the launcher after a container could not be made. An ordinary call never probes.
 #pragma once
 
 #include <string>

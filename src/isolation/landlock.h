@@ -51,15 +51,16 @@ struct LandlockRule {
       -1;  // what the rule is about, if it was opened and checked before; `path` then only names it
 };
 
-// The steps of EnforceLandlock: a ruleset's descriptor, or -errno; a rule more, by `fd` if there is one and otherwise by
-// `path`; and entering it, which closes the descriptor. `own_network`: TCP stays possible.
+// The steps of EnforceLandlock: a ruleset's descriptor, or -errno; a rule more, by `fd` if there is
+// one and otherwise by `path`; and entering it, which closes the descriptor. `own_network`: TCP
+// stays possible.
 long MakeLandlockRuleset(int abi, bool own_network);
 long AddLandlockRule(int abi, int ruleset, const char* path, int fd, uint64_t rights,
                      bool required);
 long EnterLandlock(int ruleset);
 
-// Makes the domain, without TCP, and enters it. Returns 0 or -errno; `failed_rule` then names the rule. Async-signal-safe.
-// Needs no_new_privs. With abi 0 it does nothing and returns -ENOSYS.
+// Makes the domain, without TCP, and enters it. Returns 0 or -errno; `failed_rule` then names the
+// rule. Async-signal-safe. Needs no_new_privs. With abi 0 it does nothing and returns -ENOSYS.
 long EnforceLandlock(int abi, std::span<const LandlockRule> rules, uint32_t* failed_rule);
 
 }  // namespace coffer::isolation

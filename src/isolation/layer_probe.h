@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which layers are active in a parked boundary, as seen from outside: from /proc/PID of its init, not from what we
-// meant to set up. Landlock is the exception, it shows nowhere: init opens a canary that no rule grants, and reports.
+// Finds the layers that are active in a boundary before its command runs, from /proc/PID of its init. The setup's own
+// report does not count. Landlock shows nowhere in /proc, so init tries to open a canary that no rule grants, and
+// reports.
 #pragma once
 
 #include <string>

@@ -2,9 +2,10 @@
 //
 // What a boundary shows of the machine: files of /proc and /sys, with its own limits instead of the host's.
 //
-// The JVM, Node, Go, glibc, ps, free and lscpu read them to size heaps and pools. Memory is the boundary's cap, the CPUs
-// are those it may run on, loads and times of the host are zero. They are made once, when the call begins; of the things
-// that change, only the uptime is live (child/clock.h). The model of the CPU is the host's: programs choose code by it.
+// The JVM, Node, Go, glibc, ps, free and lscpu read them to size heaps and pools. Memory is the
+// boundary's cap, the CPUs are those it may run on, loads and times of the host are zero. They are
+// made once, when the call begins; of the things that change, only the uptime is live
+// (child/clock.h). The model of the CPU is the host's: programs choose code by it.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +30,8 @@ Machine ReadMachine(uint64_t memory);
 // The text about the first CPU in /proc/cpuinfo.
 std::string FirstCpu(std::string_view cpuinfo);
 
-// What child/clock.h writes for clocks that begin now, or "" if this kernel cannot: before Linux 6.3 a child made by vfork
-// may not change its clocks.
+// What child/clock.h writes for clocks that begin now, or "" if this kernel cannot: before Linux
+// 6.3 a child made by vfork may not change its clocks.
 std::string ClockOffsets();
 
 // The files that lie over those of /proc, by name below /proc, and those below /sys, by path.

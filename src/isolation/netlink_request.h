@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Requests to the kernel over netlink(7), built by hand: messages one after the other, with attributes that may hold others.
+// Requests to the kernel over netlink(7), built by hand: messages one after the other, with
+// attributes that may hold others.
 //
 // The kernel has answered everything when send returns, so nothing here waits.
 #pragma once

@@ -27,8 +27,9 @@ Status CheckIsElf(const HostPath& path) {
   std::array<char, 4> head{};
   const long got = raw::Syscall(SYS_pread64, fd.get(), raw::Arg(head.data()), head.size(), 0);
   if (got != static_cast<long>(head.size()) || !LooksLikeElf({head.data(), head.size()})) {
-    return Refused("policy.runtime.library", fmt::format("{} is named as a {}, and is no ELF file",
-                                                         path.path, BindReasonName(path.reason)));
+    return Refused("policy.runtime.library",
+                   fmt::format("{} is named as a {}, and is not an ELF file", path.path,
+                               BindReasonName(path.reason)));
   }
   return {};
 }
@@ -109,7 +110,7 @@ Result<HostPath> OpenEntry(const RuntimeFile& file, const RuntimeSet& set,
   }
   if (path->path_class == PathClass::kCaller) {
     if (file.remembered) {
-      return Refused(kStaleRuntime, fmt::format("{} is not the system's any more", file.host));
+      return Refused(kStaleRuntime, fmt::format("{} no longer belongs to the system", file.host));
     }
     TRY(CheckCallers(file, *path, set, grounds));
   }

@@ -14,8 +14,8 @@
 namespace coffer::isolation {
 namespace {
 
-// Below /etc. A name that ends with "*" stands for all that begin like it. Each costs a mount in every call of a host that
-// has it, so what programs can do without is not here.
+// Below /etc. A name that ends with "*" stands for all that begin like it. Each costs a mount in
+// every call of a host that has it, so what programs can do without is not here.
 constexpr std::string_view kNames[] = {
     "alternatives", "ld.so.cache",  "ssl/openssl.cnf", "ssl/certs", "java-*", "ImageMagick-*",
     "fonts",        "matplotlibrc", "tcltk",           "texmf",     "R",      "python3.*",
@@ -115,7 +115,7 @@ std::vector<std::string> FindPackageEtc() {
 }
 
 Result<std::vector<std::string>> FindNotPublic(const HostPath& directory) {
-  // As root the boundary's uid is nobody's, and the files' own modes keep it out.
+  // As root the boundary's uid belongs to no user, and the files' own modes keep it out.
   if (::geteuid() == 0 || std::find(std::begin(kLinksOnly), std::end(kLinksOnly), directory.path) !=
                               std::end(kLinksOnly)) {
     return std::vector<std::string>();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A path walked part by part, as the kernel walks it, with whole paths in hand: what a link means is the caller's decision.
+// A path walked part by part, as the kernel walks it, with whole paths in hand: what a link means
+// is the caller's decision.
 //
 //   PathWalk walk("/");
 //   walk.Push("srv/data/../x");

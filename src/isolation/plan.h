@@ -132,8 +132,8 @@ struct BoundaryPlan : BoundaryStart {
   std::string landlock_canary;  // a file that no rule grants; opening it must fail
   std::span<const sock_filter> filter;
   std::vector<sock_filter> own_filter;  // where `filter` points unless it is a built-in one
-  // Instead of `filter` where another sandbox around us answers notifications: nothing is left to the supervisor. Empty if
-  // there is no such sandbox.
+  // Instead of `filter` where another sandbox around us answers notifications: nothing is left to
+  // the supervisor. Empty if there is no such sandbox.
   std::vector<sock_filter> unserved_filter;
   bool serve_connect = false;  // seccomp/connect_server.h
   bool serve_sysinfo = false;  // seccomp/sysinfo_server.h

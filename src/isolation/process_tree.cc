@@ -28,8 +28,8 @@ using raw::Syscall;
 constexpr Nanos kPause = std::chrono::milliseconds(1);
 constexpr Nanos kLongestPause = std::chrono::milliseconds(16);
 
-// A killed process first gives back its memory. Thirty of them with 20,000 mappings each take ten seconds and more on a busy
-// machine. One that waits for a dead device never ends.
+// A killed process first gives back its memory. Thirty of them with 20,000 mappings each take ten
+// seconds and more on a busy machine. One that waits for a dead device never ends.
 constexpr Nanos kPatience = std::chrono::minutes(1);
 
 std::vector<pid_t> ChildrenOf(pid_t pid) {
@@ -74,10 +74,10 @@ void AddChildren(pid_t parent, const std::vector<pid_t>& children, std::vector<D
   }
 }
 
-// Kills a process, and adds its children to the tree. Our own child keeps its number until we have waited for it. A child of another
-// process may have ended since it was found, and its number be a stranger's. A descriptor fixes who has it: who then has the same
-// parent, or us, is the one that we mean. And if it can still be sent a signal afterwards, the number was its own while the
-// children were listed.
+// Kills a process, and adds its children to the tree. Our own child keeps its number until we have waited for it. A
+// child of another process may have ended since it was found, and its number may be another process's. So a descriptor
+// is opened first: if the process behind it has the same parent, or us, it is the one that we mean. If it can still be
+// signalled afterwards, the number was its own while its children were listed.
 void KillAndDescend(const Descendant& process, std::vector<Descendant>& tree) {
   const bool own = process.parent == ::getpid();
   UniqueFd fixed;

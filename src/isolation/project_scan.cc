@@ -17,8 +17,8 @@ namespace coffer::isolation {
 namespace {
 
 constexpr size_t kMostFound = 4096;
-// After a call: of the path of a directory. A payload makes paths of megabytes and a million names. What lies deeper, and
-// what comes after so many, is named by a directory above it.
+// After a call: of the path of a directory. A payload makes paths of megabytes and a million names.
+// What lies deeper, and what comes after so many, is named by a directory above it.
 constexpr size_t kLongestFound = 1024;
 constexpr size_t kManyFound = 65536;
 constexpr size_t kLongestOfMany = 256;  // the longest name, and a slash
@@ -28,8 +28,8 @@ bool HasEntry(const std::vector<sys::DirEntry>& entries, std::string_view name) 
                      [&](const sys::DirEntry& entry) { return entry.name == name; });
 }
 
-// As git decides it: where there is a commondir, objects and refs are those of the directory that it names. Where case does
-// not count, the directory itself has to be asked.
+// As git decides it: where there is a commondir, objects and refs are those of the directory that
+// it names. Where case does not count, the directory itself has to be asked.
 bool LooksLikeGit(const TreeWalk::Directory& directory) {
   const bool head = std::any_of(
       directory.entries.begin(), directory.entries.end(), [](const sys::DirEntry& entry) {
@@ -70,8 +70,8 @@ class Scan {
   ProjectScan Take() { return std::move(scan_); }
 
  private:
-  // Which git directories the walk is in, and whether among the refs or logs of one. It goes down before it goes on, so a
-  // directory that is no deeper has left them.
+  // Which git directories the walk is in, and whether among the refs or logs of one. It goes down
+  // before it goes on, so a directory that is no deeper has left them.
   void Place(const TreeWalk::Directory& directory) {
     const size_t depth = directory.walk.depth();
     while (!git_.empty() && git_.back() >= depth) {

@@ -3,13 +3,16 @@
 // Finds in a tree what makes a program on the host run code later: protected names (policy/protected_names.h) and git
 // directories, wherever they are.
 //
-// A git directory is what git takes for one, by its content: HEAD with objects and refs, or with a commondir that says
-// where those are, as in the record of a linked worktree. So a bare repository that a payload builds in a directory with
-// a harmless name is found too, also among the objects, refs and logs of another one, where a link may lead to it. Names that
-// a branch may have do not count among refs and logs: mise.toml is one, .envrc is not. The walk does not enter what is protected as a whole.
+// A git directory is what git takes for one, by its content: HEAD with objects and refs, or with a
+// commondir that says where those are, as in the record of a linked worktree. So a bare repository
+// that a payload builds in a directory with a harmless name is found too, also among the objects,
+// refs and logs of another one, where a link may lead to it. Names that a branch may have do not
+// count among refs and logs: mise.toml is one, .envrc is not. The walk does not enter what is
+// protected as a whole.
 //
-// Git writes its own files through links: a COMMIT_EDITMSG, FETCH_HEAD or logs/HEAD that is one makes it write where the
-// link leads. It makes no links in its directory itself, so those in git directories are found as well.
+// Git writes its own files through links: a COMMIT_EDITMSG, FETCH_HEAD or logs/HEAD that is one
+// makes it write where the link leads. It makes no links in its directory itself, so those in git
+// directories are found as well.
 #pragma once
 
 #include <sys/stat.h>
@@ -42,8 +45,9 @@ struct ProjectScan {
   std::vector<FoundName> git_links;        // links in git directories that were there before
 };
 
-// Before a call (`before` is null) a tree that is too large, or that cannot be looked through, is refused. After it, with
-// what was found before, there is no bound but the call's own, and directories that the payload closed are opened.
+// Before a call (`before` is null) a tree that is too large, or that cannot be looked through, is
+// refused. After it, with what was found before, there is no bound but the call's own, and
+// directories that the payload closed are opened.
 Result<ProjectScan> ScanProject(const HostPath& root, const ProjectScan* before = nullptr);
 
 }  // namespace coffer::isolation

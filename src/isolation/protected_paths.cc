@@ -21,8 +21,8 @@ std::string DirectoryAbove(const std::string& path) {
   return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
 }
 
-// A path as the kernel walks it: every link on the way, by its own real path, and where it ends. What does not exist, be
-// it behind a link, is kept by name.
+// A path as the kernel walks it: every link on the way, by its own real path, and where it ends.
+// What does not exist, be it behind a link, is kept by name.
 struct Way {
   std::vector<std::string> links;
   std::string end;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Why a boundary could not be made, in words: from what clone answered, and from what init wrote into its report before it
-// gave up.
+// Why a boundary could not be made, in words: from what clone answered, and from what init wrote
+// into its report before it gave up.
 #pragma once
 
 #include "base/result.h"
@@ -13,7 +13,7 @@ namespace coffer::isolation {
 // `answer` is clone's, below zero.
 Error ExplainClone(long answer);
 
-// The report is init's word and may make no sense.
+// The report comes from init, which may have been broken into, so every field may be wrong.
 Error ExplainSetup(const ChildReport& report, const BoundaryPlan& plan);
 
 }  // namespace coffer::isolation

@@ -65,8 +65,8 @@ bool IsInSystemDirectory(std::string_view path) {
 
 constexpr gid_t kFirstUserGroup = 100;
 
-// True if /etc/group lists no member of this group of the system, and /etc/passwd no user whose group it is. Debian gives
-// directories below /usr/local to such a group, staff.
+// True if /etc/group lists no member of this group of the system, and /etc/passwd no user whose
+// group it is. Debian gives directories below /usr/local to such a group, staff.
 bool IsEmptyGroup(gid_t group) {
   const Result<std::string> groups = sys::ReadFile("/etc/group");
   const Result<std::string> users = sys::ReadFile("/etc/passwd");

@@ -23,8 +23,8 @@ class SystemPaths {
   // payload writes into a mount of theirs is root's, too.
   bool IsSystemLink(const std::string& directory, const std::string& name);
 
-  // True if only root can change `path`, whose lstat is `info`, and every user can read it. The directories above it are
-  // the caller's to judge.
+  // True if only root can change `path`, whose lstat is `info`, and every user can read it. The
+  // directories above it are the caller's to judge.
   bool IsPublic(const std::string& path, const struct stat& info);
   // True if only root can make names in `directory`, and every user can enter it.
   bool OnlyRootChanges(const std::string& directory);
@@ -42,12 +42,13 @@ bool IsAtOrBelow(std::string_view path, std::string_view directory);
 // True if that uid is root's as this process sees it: 0, or the overflow uid where the host's root is not mapped.
 bool IsRootOwner(uid_t owner);
 
-// The directories in which writing changes the host: its programs, libraries, settings and what packages keep. Below /var,
-// where users have data too, those that belong to root or an account of the system. /usr/src, /usr/local/src and
-// /var/tmp hold directories of users. True if `path`, with that owner, is one of them or lies in one.
+// The directories in which writing changes the host: its programs, libraries, settings and what
+// packages keep. Below /var, where users have data too, those that belong to root or an account of
+// the system. /usr/src, /usr/local/src and /var/tmp hold directories of users. True if `path`, with
+// that owner, is one of them or lies in one.
 bool IsSystemDirectory(std::string_view path, uid_t owner);
-// The same for an open directory, by the identity of what is above it: a bind mount may give it another name. True if it
-// cannot be told.
+// The same for an open directory, by the identity of what is above it: a bind mount may give it
+// another name. True if it cannot be told.
 bool IsSystemDirectory(int directory, uid_t owner);
 
 }  // namespace coffer::isolation

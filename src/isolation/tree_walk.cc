@@ -14,7 +14,7 @@ namespace coffer::isolation {
 Status TreeWalk::Run() {
   TRY(Enter(root_.fd.get(), "."));
   while (!levels_.empty()) {
-    Level& level = levels_.back();
+    WalkedDirectory& level = levels_.back();
     if (level.directories.empty()) {
       TRY(Leave());
       continue;
@@ -43,7 +43,7 @@ Result<UniqueFd> TreeWalk::OpenDirectory(int parent, const std::string& name) co
 
 // A directory that its owner may list and not search (mode 0444) has names about which nothing can be asked. If it is
 // another user's, the boundary cannot change that either.
-Status TreeWalk::OpenToSearch(const Level& level) const {
+Status TreeWalk::OpenToSearch(const WalkedDirectory& level) const {
   if (level.searchable || (closed_ == Closed::kOpen && ::fchmod(level.fd.get(), 0700) == 0)) {
     return {};
   }
@@ -55,7 +55,7 @@ Status TreeWalk::Enter(int parent, const std::string& name) {
   if (!fd.ok()) {
     return CheckOutOfReach(parent, name, fd.error().sys_errno);
   }
-  Level level;
+  WalkedDirectory level;
   level.fd = std::move(fd).value();
   level.name = name == "." ? "" : name;
   struct stat info{};
@@ -74,7 +74,7 @@ Status TreeWalk::Enter(int parent, const std::string& name) {
   return {};
 }
 
-Status TreeWalk::Look(Level& level) {
+Status TreeWalk::Look(WalkedDirectory& level) {
   TRY_ASSIGN(std::vector<sys::DirEntry> entries, sys::ListDir(level.fd.get()));
   if (!entries.empty()) {
     TRY(OpenToSearch(level));
@@ -103,7 +103,7 @@ Status TreeWalk::Look(Level& level) {
 
 std::string TreeWalk::Path() const {
   std::string path;
-  for (const Level& level : levels_) {
+  for (const WalkedDirectory& level : levels_) {
     path += level.name.empty() ? "" : level.name + "/";
   }
   return path + looked_at_->name;
@@ -119,7 +119,7 @@ bool TreeWalk::ShortPath(size_t most, std::string& path) const {
     path += name;
     return true;
   };
-  for (const Level& level : levels_) {
+  for (const WalkedDirectory& level : levels_) {
     if (!add(level.name)) {
       return false;
     }
@@ -129,12 +129,12 @@ bool TreeWalk::ShortPath(size_t most, std::string& path) const {
 
 // Goes up one level, whose descriptor may have been closed meanwhile.
 Status TreeWalk::Leave() {
-  const Level below = std::move(levels_.back());
+  const WalkedDirectory below = std::move(levels_.back());
   levels_.pop_back();
   if (levels_.empty() || levels_.back().fd) {
     return {};
   }
-  Level& above = levels_.back();
+  WalkedDirectory& above = levels_.back();
   TRY_ASSIGN(above.fd, sys::OpenAt(below.fd.get(), "..", O_RDONLY | O_DIRECTORY));
   struct stat info{};
   if (::fstat(above.fd.get(), &info) != 0 || info.st_dev != above.dev || info.st_ino != above.ino) {

@@ -3,9 +3,10 @@
 // Walks a directory tree that a payload may have built: any depth, names of any length, directories that are closed to
 // listing and open to those who know a name.
 //
-// The walk goes by descriptors, never by a path, follows no link, and holds at most kMaxOpen descriptors: directories far
-// above the deepest one are closed and found again by "..". What it cannot look into, and the boundary could enter, is
-// an error. It sees what is there at the time; the caller decides what a later change means.
+// The walk goes by descriptors, never by a path, follows no link, and holds at most kMaxOpen
+// descriptors: directories far above the deepest one are closed and found again by "..". What it
+// cannot look into, and the boundary could enter, is an error. It sees what is there at the time;
+// the caller decides what a later change means.
 #pragma once
 
 #include <functional>
@@ -24,9 +25,9 @@ class TreeWalk {
       2000000;  // entries; a larger tree is refused (Closed::kRefuse)
   static constexpr size_t kMaxOpen = 100;
 
-  // What a directory is that the walk's own user closed to itself: kRefuse is an error, kOpen gives it back to its owner
-  // (mode 0700). kOpen is for a tree in which nothing runs any more; there is no bound of its size then, because a payload
-  // must not be able to end the walk.
+  // What a directory is that the walk's own user closed to itself: kRefuse is an error, kOpen gives
+  // it back to its owner (mode 0700). kOpen is for a tree in which nothing runs any more; there is
+  // no bound of its size then, because a payload must not be able to end the walk.
   enum class Closed : uint8_t { kRefuse, kOpen };
 
   // One directory and what is in it. `entries` have their types; those that Visit takes out are not entered.
@@ -55,7 +56,7 @@ class TreeWalk {
 
  private:
   // A directory on the way down.
-  struct Level {
+  struct WalkedDirectory {
     UniqueFd fd;
     dev_t dev = 0;
     ino_t ino = 0;
@@ -65,8 +66,8 @@ class TreeWalk {
   };
 
   Status Enter(int parent, const std::string& name);
-  Status Look(Level& level);
-  Status OpenToSearch(const Level& level) const;
+  Status Look(WalkedDirectory& level);
+  Status OpenToSearch(const WalkedDirectory& level) const;
   Status Leave();
   Result<UniqueFd> OpenDirectory(int parent, const std::string& name) const;
   Status CheckOutOfReach(int parent, const std::string& name, int number) const;
@@ -76,8 +77,8 @@ class TreeWalk {
   std::string_view purpose_;
   Visit visit_;
   Closed closed_;
-  std::vector<Level> levels_;  // from the root down
-  const Level* looked_at_ = nullptr;
+  std::vector<WalkedDirectory> levels_;  // from the root down
+  const WalkedDirectory* looked_at_ = nullptr;
   size_t scanned_ = 0;
 };
 

@@ -12,20 +12,19 @@ namespace coffer::limits {
 namespace {
 
 struct CapText {
-  std::string_view name;
   std::string_view error_class;
   std::string_view flag;
 };
 
 // The set of error classes is closed; I/O is a use of the disk.
 constexpr std::array<CapText, 7> kTexts = {{
-    {"cpu", "limit.cpu", "--cpu"},
-    {"wall", "limit.wall", "--wall"},
-    {"memory", "limit.memory", "--memory"},
-    {"processes", "limit.processes", "--processes"},
-    {"disk", "limit.disk", "--disk"},
-    {"io", "limit.disk", "--io"},
-    {"output", "limit.output", "--output"},
+    {"limit.cpu", "--cpu"},
+    {"limit.wall", "--wall"},
+    {"limit.memory", "--memory"},
+    {"limit.processes", "--processes"},
+    {"limit.disk", "--disk"},
+    {"limit.disk", "--io"},
+    {"limit.output", "--output"},
 }};
 
 const CapText& TextOf(Cap cap) { return kTexts[static_cast<size_t>(cap)]; }
@@ -77,7 +76,6 @@ Breach CpuBreach(const policy::Limits& caps, const Usage& usage) {
 
 }  // namespace
 
-std::string_view CapName(Cap cap) { return TextOf(cap).name; }
 std::string_view CapClass(Cap cap) { return TextOf(cap).error_class; }
 
 std::optional<Breach> FindBreach(const policy::Limits& caps, const Usage& usage,

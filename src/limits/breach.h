@@ -2,11 +2,12 @@
 //
 // Which cap did a call breach? Pure: measurements and events in, at most one Breach out.
 //
-// A breach is exit 122. Most end the call at once. Three leave the program running, because the kernel answers it with
-// an error: a refused fork or thread (EAGAIN), a full place (ENOSPC) and truncated output. Refused forks and threads are
-// a breach however the program ends: what it did with fewer than it wanted is not what was asked for, and only the
-// program knows. A full place is one if the program then fails; truncated output if the caller says so. In the receipt
-// all of them are `breached`.
+// A breach is exit 122. Most end the call at once. Three leave the program running, because the
+// kernel answers it with an error: a refused fork or thread (EAGAIN), a full place (ENOSPC) and
+// truncated output. Refused forks and threads are a breach however the program ends: what it did
+// with fewer than it wanted is not what was asked for, and only the program knows. A full place is
+// one if the program then fails; truncated output if the caller says so. In the receipt all of them
+// are `breached`.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,6 @@
 namespace coffer::limits {
 
 enum class Cap : uint8_t { kCpu, kWall, kMemory, kProcesses, kDisk, kIo, kOutput };
-std::string_view CapName(Cap cap);   // "cpu", as in the receipt's `limits`
 std::string_view CapClass(Cap cap);  // "limit.cpu", the receipt's error.class
 
 struct Breach {
@@ -30,7 +30,7 @@ struct Breach {
   std::string_view error_class() const { return CapClass(cap); }
 };
 
-// What the supervisor saw besides usage.
+// Events that the supervisor saw beside the usage figures.
 struct Events {
   Nanos wall{0};              // elapsed
   bool wall_spent = false;    // the deadline fired
@@ -41,9 +41,9 @@ struct Events {
   std::string disk_unknown;  // why what is in a writable place cannot be told; empty: it can
   int exit_signal = 0;       // of the payload: SIGXCPU and SIGXFSZ are rlimits speaking
   bool failed = false;       // the payload ended with a non-zero status or a signal
-  // No cgroup counts refused forks (an ordinary user: RLIMIT_NPROC refuses them; threads are counted by
-  // isolation/seccomp/thread_gate.h). The rlimit then leaves room for kSpareTasks more than the cap, so that a tree that
-  // wanted more processes than its cap can be seen to be larger.
+  // No cgroup counts refused forks (an ordinary user: RLIMIT_NPROC refuses them; threads are
+  // counted by isolation/seccomp/thread_gate.h). The rlimit then leaves room for kSpareTasks more
+  // than the cap, so that a tree that wanted more processes than its cap can be seen to be larger.
   bool refusals_unseen = false;
 };
 inline constexpr uint64_t kSpareTasks = 1;

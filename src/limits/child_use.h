@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the children that this process has waited for have used, theirs included: exact, but only once they are gone.
+// The usage of the children that this process has waited for, with that of their children: exact, but only after they
+// end.
 //
-// Where there is no cgroup this is the last word on a call: its init has reaped every orphan by then. Children that were
+// Without a cgroup these are the final figures of a call: its init has reaped every orphan by then. Children that were
 // not reaped (their parent ignored SIGCHLD) are not in it.
 #pragma once
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a call has written into the host's directories, over all of them and over all looks.
+// How much a call has written into all of its writable host directories, over all scans.
 //
-// Each directory has a DiskWatch that says how much it has grown. DiskGrowth keeps the largest of each figure, and adds up
-// every growth between two looks: at least that much was written to the disk, also if it was removed again.
+// Each directory has a DiskWatch that says how much it has grown. DiskGrowth keeps the largest of each figure, and adds
+// up every growth between two scans: at least that much was written to the disk, also if it was removed again.
 #pragma once
 
 #include <algorithm>

@@ -15,8 +15,9 @@
 // system has lost since the start beyond what is seen: on a quiet disk that is exact, and on a busy one it errs against
 // the call. What cannot be read at all is over the cap.
 //
-// A project quota (project_quota.h) is a wall, and is taken where it can be had. The watch goes on beside it. The disk-quota
-// layer is claimed only if every writable host directory has one, or there is none.
+// A project quota (project_quota.h) is a wall, and is taken where it can be had. The watch goes on
+// beside it. The disk-quota layer is claimed only if every writable host directory has one, or
+// there is none.
 #pragma once
 
 #include <cstdint>

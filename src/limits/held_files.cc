@@ -184,7 +184,8 @@ class Walk {
     while (file.ok()) {
       const long got = Syscall(SYS_read, file->get(), Arg(buffer.data()), buffer.size());
       if (got <= 0 || lines > kMostLocks) {
-        // A descriptor that was closed since the file was opened reads as ENOENT, as it would have if it had been closed before.
+        // A descriptor that was closed since the file was opened reads as ENOENT, as it would have
+        // if it had been closed before.
         const bool whole = got == 0 || got == -ESRCH || got == -ENOENT;
         held_.all_locks = held_.all_locks && lines <= kMostLocks && whole;
         break;

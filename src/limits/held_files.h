@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the processes of a boundary keep alive without a name: files that were deleted, or never had a name (memfd,
-// O_TMPFILE), and bytes in the queues of pipes and sockets. No directory shows them, so the holders are asked:
+// Files that the processes of a boundary keep alive without a name: files that were deleted, or never had a name
+// (memfd, O_TMPFILE), and bytes in the queues of pipes and sockets. No directory shows them, so the holders are asked:
 //
 //   open        the descriptors of every thread: a thread may have a table of its own, and may outlive its leader
 //   mapped      /proc/PID/maps; the size is read through map_files as root, and is unknown to an ordinary user
 //   in flight   descriptors inside the queue of a UNIX socket: the queue is peeked at, and they are looked at here
 //   cwd         a directory that was removed keeps its blocks while a process stands in it
 //
-// Counted on the way, because they are memory of the kernel: mappings, and, if asked for, file locks. No cgroup counts locks
-// (Linux 6.18), and RLIMIT_LOCKS has no effect. Every lock shows in fdinfo of the descriptor that it was taken through.
+// Counted on the way, because they are memory of the kernel: mappings, and, if asked for, file
+// locks. No cgroup counts locks (Linux 6.18), and RLIMIT_LOCKS has no effect. Every lock shows in
+// fdinfo of the descriptor that it was taken through.
 //
-// It fails closed. A living process that cannot be looked at is named in `unreadable`. What is known to be there and
-// cannot be measured is counted in `unmeasured`: the caller charges it with whatever the file system has lost meanwhile.
-// All processes run on while they are looked at one by one, so a file can be handed on just ahead of the walk. `settled`
-// says that no process came or went meanwhile; the walk is repeated a few times until that is so. A file that is passed
-// between living processes can be missed by one walk, not by one after the other: to be seen once is enough.
+// It fails closed. A living process that cannot be looked at is named in `unreadable`. What is
+// known to be there and cannot be measured is counted in `unmeasured`: the caller charges it with
+// whatever the file system has lost meanwhile. All processes run on while they are looked at one by
+// one, so a file can be handed on just ahead of the walk. `settled` says that no process came or
+// went meanwhile; the walk is repeated a few times until that is so. A file that is passed between
+// living processes can be missed by one walk, not by one after the other: to be seen once is
+// enough.
 #pragma once
 
 #include <sys/types.h>
@@ -52,9 +55,9 @@ struct HeldFiles {
   uint64_t QueuedBytes() const;
 };
 
-// `list` gives the processes of the boundary, as of now. Processes that end meanwhile hold nothing. Once `out_of_time`
-// says so, what was found so far is the answer. To count locks costs one more file for each descriptor, so it is a walk of its own:
-// kOnly looks at nothing else.
+// `list` gives the processes of the boundary, as of now. Processes that end meanwhile hold nothing.
+// Once `out_of_time` says so, what was found so far is the answer. To count locks costs one more
+// file for each descriptor, so it is a walk of its own: kOnly looks at nothing else.
 enum class Locks : uint8_t { kIgnore, kOnly };
 HeldFiles FindHeldFiles(
     const std::function<std::vector<pid_t>()>& list, const std::string& proc = "/proc",

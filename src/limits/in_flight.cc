@@ -45,7 +45,8 @@ std::vector<UniqueFd> PeekAtFlights(int socket) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(fd));
       UniqueFd owned(fd);
-      // If the payload drops the message now, this copy is the last one, and closing it would wait for the socket's data.
+      // If the payload drops the message now, this copy is the last one, and closing it would wait
+      // for the socket's data.
       const linger none{};
       (void)Syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_LINGER, Arg(&none), sizeof(none));
       if (part->cmsg_type == SCM_RIGHTS) {

@@ -37,8 +37,8 @@ struct MappingWalk {
   int error = 0;         // an errno, if the file could not be read
 };
 
-// Calls `each` for the mappings in `maps`, piece by piece: a process may have tens of thousands, and the file takes as long
-// as the scheduler lets it.
+// Calls `each` for the mappings in `maps`, piece by piece: a process may have tens of thousands,
+// and the file takes as long as the scheduler lets it.
 MappingWalk WalkMappings(const std::string& maps, const std::function<bool()>& out_of_time,
                          const std::function<void(const Mapping&)>& each);
 

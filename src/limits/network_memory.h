@@ -5,8 +5,8 @@
 // whole namespace: /proc/PID/net/protocols counts every UNIX socket until its last message is gone, and
 // /proc/PID/net/tcp shows what each TCP connection has in its queues.
 //
-// Only for a namespace that belongs to one boundary. The text of /proc/PID/net/unix is not used: it holds names that the
-// payload chose, line feeds included.
+// Only for a namespace that belongs to one boundary. The text of /proc/PID/net/unix is not used: it
+// holds names that the payload chose, line feeds included.
 #pragma once
 
 #include <sys/types.h>
@@ -31,18 +31,20 @@ struct SocketsInUse {
 };
 std::optional<SocketsInUse> CountSockets(const std::string& proc, pid_t pid);
 
-// The most bytes that TCP sockets can have in their queues, by the kernel's own count. It keeps a part of that count for each
-// processor apart (since Linux 6.0), which is added.
+// The most bytes that TCP sockets can have in their queues, by the kernel's own count. It keeps a
+// part of that count for each processor apart (since Linux 6.0), which is added.
 uint64_t MostTcpBytes(const SocketsInUse& in_use, const std::string& proc);
 
-// Memory of TCP connections whose inode is not in `seen`. Nothing if it cannot be read. The tables say how many bytes are in a
-// queue, not in how many segments, so each byte counts as one: a thousand connections that wait with a short request each
-// seem to hold 100 MiB and hold one. MostTcpBytes bounds that.
+// Memory of TCP connections whose inode is not in `seen`. Nothing if it cannot be read. The tables
+// say how many bytes are in a queue, not in how many segments, so each byte counts as one: a
+// thousand connections that wait with a short request each seem to hold 100 MiB and hold one.
+// MostTcpBytes bounds that.
 std::optional<uint64_t> HiddenTcpBytes(const std::string& proc, pid_t pid,
                                        const std::set<uint64_t>& seen);
 
-// The same for a sampler. The kernel writes a line for every connection that ended within a minute, thousands after a
-// busy program. So a reading is followed by a pause of kPause times the CPU time that it took, and what was read last counts meanwhile.
+// The same for a sampler. The kernel writes a line for every connection that ended within a minute,
+// thousands after a busy program. So a reading is followed by a pause of kPause times the CPU time
+// that it took, and what was read last counts meanwhile.
 class HiddenTcp {
  public:
   static constexpr int kPause = 9;  // a tenth of a processor
@@ -59,7 +61,8 @@ class HiddenTcp {
   std::optional<uint64_t> last_ = 0;
 };
 
-// Answers that wait in netlink sockets. No cgroup counts them, with or without a descriptor. Nothing if they cannot be read.
+// Answers that wait in netlink sockets. No cgroup counts them, with or without a descriptor.
+// Nothing if they cannot be read.
 std::optional<uint64_t> NetlinkBytes(const std::string& proc, pid_t pid);
 
 // The three formats.

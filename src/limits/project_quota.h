@@ -2,10 +2,11 @@
 //
 // A project quota around a writable directory: the kernel itself refuses what goes beyond the caps of the call.
 //
-// It can be had as root, on ext4 (features quota and project, mounted with prjquota) and xfs (mounted with prjquota), for a
-// directory that is empty when the call begins. Everything that is made below belongs to the directory's project. Files
-// that were there before would not, and the kernel renames nothing from one project into another. A directory that is in
-// a project already is its administrator's business.
+// It can be had as root, on ext4 (features quota and project, mounted with prjquota) and xfs
+// (mounted with prjquota), for a directory that is empty when the call begins. Everything that is
+// made below belongs to the directory's project. Files that were there before would not, and the
+// kernel renames nothing from one project into another. A directory that is in a project already is
+// its administrator's business.
 //
 // The project's number follows from the directory's inode, so two directories do not share one, and what a killed
 // supervisor left behind is known again by the next call with the same directory, which takes it away. A lock on the

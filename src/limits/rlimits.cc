@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "limits/rlimits.h"
 
-#include <errno.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include <algorithm>
 #include <array>
@@ -67,30 +65,6 @@ RlimitTable BuildRlimits(const policy::Limits& caps, bool cgroup_memory, uint64_
     Add(table, RLIMIT_DATA, MemoryBackstop(caps.memory), MemoryBackstop(caps.memory));
   }
   return table;
-}
-
-long ApplyRlimits(const RlimitTable& table, int* failed) {
-  for (size_t i = 0; i < table.count; ++i) {
-    const RlimitEntry& entry = table.entries[i];
-    uint64_t value[2] = {entry.soft, entry.hard};  // struct rlimit64
-    long answer = raw::Syscall(SYS_prlimit64, 0, entry.resource, raw::Arg(value), 0);
-    if (answer == -EPERM) {
-      uint64_t inherited[2] = {0, 0};
-      answer = raw::Syscall(SYS_prlimit64, 0, entry.resource, 0, raw::Arg(inherited));
-      if (answer == 0) {
-        value[0] = std::min(entry.soft, inherited[1]);
-        value[1] = std::min(entry.hard, inherited[1]);
-        answer = raw::Syscall(SYS_prlimit64, 0, entry.resource, raw::Arg(value), 0);
-      }
-    }
-    if (answer < 0) {
-      if (failed != nullptr) {
-        *failed = entry.resource;
-      }
-      return answer;
-    }
-  }
-  return 0;
 }
 
 Result<uint64_t> CountTasksOf(uid_t uid) {

@@ -2,10 +2,12 @@
 //
 // The rlimits every boundary gets, cgroups or not: what is counted per process, and the net below the supervisor.
 //
-// The table is built before clone and applied after it, without heap. Hard equals soft (but for CPU, where SIGXCPU
-// comes first, and the stack, which programs raise), and nothing inside has the capability to raise it. RLIMIT_NPROC counts per user namespace
-// since Linux 5.14; on older kernels it counts all processes of the uid, which is why the cgroup's pids.max is the
-// limit that is promised. RLIMIT_CPU counts one process, not the tree, so it only ends what a dead supervisor left.
+// The table is built before clone and applied after it (isolation/child/confine.h). Hard equals
+// soft (but for CPU, where SIGXCPU comes first, and the stack, which programs raise), and nothing
+// inside has the capability to raise it. RLIMIT_NPROC counts per user namespace since Linux 5.14;
+// on older kernels it counts all processes of the uid, which is why the cgroup's pids.max is the
+// limit that is promised. RLIMIT_CPU counts one process, not the tree, so it only ends what a dead
+// supervisor left.
 #pragma once
 
 #include <sys/resource.h>
@@ -44,9 +46,5 @@ RlimitTable BuildRlimits(const policy::Limits& caps, bool cgroup_memory, uint64_
 
 // The processes and threads that `uid` runs now, from /proc. Milliseconds; only for the process level.
 Result<uint64_t> CountTasksOf(uid_t uid);
-
-// 0, or -errno of the first that failed (`failed`, if given, is its resource). Async-signal-safe. A cap above the hard
-// limit we inherited is lowered to it: less than was asked for is still within the cap.
-long ApplyRlimits(const RlimitTable& table, int* failed = nullptr);
 
 }  // namespace coffer::limits

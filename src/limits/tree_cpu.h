@@ -2,11 +2,13 @@
 //
 // The CPU time of a process tree, from samples of it.
 //
-// The kernel's sum is the time of the living plus that of children they reaped. A process that ignores SIGCHLD makes the
-// kernel forget its children's time. So what was seen while they lived is kept, and each process that was running when it
-// was last seen is charged one more interval when it is gone: a child that lives for a fraction of an interval is seen in
-// that fraction of the cases, so on average those that are seen pay for those that are not. That holds if the moments
-// cannot be foreseen, so the caller takes them at random. The larger of this and the kernel's sum counts.
+// The kernel's sum is the time of the living plus that of children they reaped. A process that
+// ignores SIGCHLD makes the kernel forget its children's time. So what was seen while they lived is
+// kept, and each process that was running when it was last seen is charged one more interval when
+// it is gone: a child that lives for a fraction of an interval is seen in that fraction of the
+// cases, so on average those that are seen pay for those that are not. That holds if the moments
+// cannot be foreseen, so the caller takes them at random. The larger of this and the kernel's sum
+// counts.
 #pragma once
 
 #include <sys/types.h>
@@ -28,8 +30,9 @@ class TreeCpu {
   // What the tree has used up to this sample of it. Never less than before.
   Nanos Add(const ProcTree& tree, const std::vector<TreeProcess>& processes);
 
-  // What the living were seen to run, to the nanosecond. The kernel's sums leave out what is less than a tick, in each process: a
-  // hundred of them can use a second that does not show there. Never less than before.
+  // What the living were seen to run, to the nanosecond. The kernel's sums leave out what is less
+  // than a tick, in each process: a hundred of them can use a second that does not show there.
+  // Never less than before.
   Nanos ran() const { return ran_; }
 
  private:

@@ -44,7 +44,7 @@ class Scanner {
   void Scan(UniqueFd root, uint64_t inode) {
     Push(std::move(root), inode);
     while (!levels_.empty() && use_.complete()) {
-      Level& here = levels_.back();
+      WalkedDirectory& here = levels_.back();
       if (here.pending.empty()) {
         Ascend();
         continue;
@@ -63,7 +63,7 @@ class Scanner {
   }
 
  private:
-  struct Level {
+  struct WalkedDirectory {
     UniqueFd fd;  // closed again where the tree is deep
     uint64_t inode = 0;
     std::vector<std::string> pending;  // subdirectories that were not entered yet
@@ -78,7 +78,7 @@ class Scanner {
   }
 
   // Counts every entry of a directory and keeps the names of the directories among them.
-  void List(Level& level) {
+  void List(WalkedDirectory& level) {
     const Result<std::vector<sys::DirEntry>> entries = sys::ListDir(level.fd.get());
     if (!entries.ok()) {
       // A directory that was removed after it was opened holds nothing.
@@ -195,7 +195,7 @@ class Scanner {
   Nanos end_;
   const VisitEntry& visit_;
   DiskUse use_;
-  std::vector<Level> levels_;
+  std::vector<WalkedDirectory> levels_;
   // By device and inode: how many names were not found yet.
   std::map<std::pair<uint64_t, uint64_t>, uint64_t> linked_;
 };

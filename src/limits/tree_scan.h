@@ -3,14 +3,15 @@
 // Sums what a directory tree holds, whatever a hostile program made of it: any depth, names of any length, entries that
 // move or vanish while they are counted.
 //
-// The walk keeps the topmost kTopLevels directories open, and the last kOpenLevels. Those between are closed. If there is
-// something left in one of them it is opened again on the way back, by ".." from below; if that is another directory by
-// then, the tree was moved, and the sum is not known. A tree that grows at its top, by moving it into a new directory,
-// is summed whatever the speed. No name is put together, no link is followed, no mount is crossed.
+// The walk keeps the topmost kTopLevels directories open, and the last kOpenLevels. Those between
+// are closed. If there is something left in one of them it is opened again on the way back, by ".."
+// from below; if that is another directory by then, the tree was moved, and the sum is not known. A
+// tree that grows at its top, by moving it into a new directory, is summed whatever the speed. No
+// name is put together, no link is followed, no mount is crossed.
 //
-// What cannot be read is not zero: the answer says so, and the caller treats it as too much. A directory that we may not
-// enter is left out only if it belongs to another user: then the payload, which has our uid or fewer rights, cannot
-// enter it either.
+// What cannot be read is not zero: the answer says so, and the caller treats it as too much. A
+// directory that we may not enter is left out only if it belongs to another user: then the payload,
+// which has our uid or fewer rights, cannot enter it either.
 #pragma once
 
 #include <cstddef>
@@ -42,13 +43,14 @@ struct DiskUse {
   bool complete() const { return end == ScanEnd::kComplete; }
 };
 
-// Sums the tree below `dir` until `budget` is spent. An error only if `dir` itself cannot be looked at. `visit` is told of
-// each file and directory that was counted, before anything below it: what it is called by then may be another.
+// Sums the tree below `dir` until `budget` is spent. An error only if `dir` itself cannot be looked
+// at. `visit` is told of each file and directory that was counted, before anything below it: what
+// it is called by then may be another.
 using VisitEntry = std::function<void(int parent, const std::string& name)>;
 Result<DiskUse> ScanDisk(int dir, Nanos budget, const VisitEntry& visit = {});
 
-// True if the blocks of a file also hold its extended attributes, so that a scan counts them. In a tmpfs and in btrfs they
-// do not: there any number of attributes takes no block.
+// True if the blocks of a file also hold its extended attributes, so that a scan counts them. In a
+// tmpfs and in btrfs they do not: there any number of attributes takes no block.
 bool CountsAttributes(int dir);
 
 }  // namespace coffer::limits

@@ -140,9 +140,9 @@ bool TreeUsage::LocksAreDue(Nanos cpu) const {
   return used && BootTime() >= next_lock_look_;
 }
 
-// A look of its own, with as much time as a sample. The kernel prints all that a descriptor has beside its locks: 16,384 watches
-// of inotify take half a second on a slow machine, and are no reason to end a call. A look that is cut short counts what the
-// kernel's memory has grown by.
+// A look of its own, with as much time as a sample. The kernel prints all that a descriptor has
+// beside its locks: 16,384 watches of inotify take half a second on a slow machine, and are no
+// reason to end a call. A look that is cut short counts what the kernel's memory has grown by.
 void TreeUsage::LookAtLocks(Nanos cpu) {
   if (!LocksAreDue(cpu)) {
     return;
@@ -161,8 +161,9 @@ void TreeUsage::LookAtLocks(Nanos cpu) {
   const Nanos took = now - began;
   sample_began_ = now - before;
   const bool many = lock_bytes_ >= memory_cap_ / kManyLocks;
-  // Looks that take long are still so frequent that what passes between two is not several times the cap. But a swarm, whose
-  // looks are the longest, has to be ended by a supervisor that has its time for that.
+  // Looks that take long are still so frequent that what passes between two is not several times
+  // the cap. But a swarm, whose looks are the longest, has to be ended by a supervisor that has its
+  // time for that.
   const Nanos seldom =
       pids_.size() > kSwarm
           ? took * kLookShare

@@ -2,19 +2,21 @@
 //
 // TreeUsage adds up what a process tree (proc_tree.h) uses, from /proc: the stand-in where no cgroup may be made.
 //
-// Processes: a dead one counts while its parent has not reaped it, as everywhere; unless the parent is init, which is about to
-// and may be slower than who makes them.
-// CPU: see tree_cpu.h.
-// Memory: resident pages first, which overstates (shared pages count once for each process); only if that exceeds the
-// cap are proportional sizes read, which are exact and slow. Page tables, queues of pipes and sockets, files in the given
-// tmpfs mounts and memfds that are held (held_files.h) are added; where they are mapped as well, the larger of both views
-// counts, so that nothing counts twice. Mappings and file locks are added with what each takes in the kernel. UNIX sockets that were closed while their messages are unread, or whose descriptor
-// is in flight out of sight, can only be counted: each is charged with the most it can hold. Shared memory of unknown size
-// is charged with what the host's has grown by.
-// I/O: what the living and those they reaped have moved; what vanishes from that sum stays counted.
+// Processes: a dead one counts while its parent has not reaped it, as everywhere; unless the parent
+// is init, which is about to and may be slower than who makes them. CPU: see tree_cpu.h. Memory:
+// resident pages first, which overstates (shared pages count once for each process); only if that
+// exceeds the cap are proportional sizes read, which are exact and slow. Page tables, queues of
+// pipes and sockets, files in the given tmpfs mounts and memfds that are held (held_files.h) are
+// added; where they are mapped as well, the larger of both views counts, so that nothing counts
+// twice. Mappings and file locks are added with what each takes in the kernel. UNIX sockets that
+// were closed while their messages are unread, or whose descriptor is in flight out of sight, can
+// only be counted: each is charged with the most it can hold. Shared memory of unknown size is
+// charged with what the host's has grown by. I/O: what the living and those they reaped have moved;
+// what vanishes from that sum stays counted.
 //
-// It fails closed: if a living process cannot be looked at, Usage::unreadable says which, and that is a breach. And it
-// samples: a burst between two samples is seen late, and other memory of the kernel (cached names, semaphores) is not seen. So the receipt calls these figures not enforced.
+// It fails closed: if a living process cannot be looked at, Usage::unreadable says which, and that
+// is a breach. And it samples: a burst between two samples is seen late, and other memory of the
+// kernel (cached names, semaphores) is not seen. So the receipt calls these figures not enforced.
 #pragma once
 
 #include <sys/types.h>
@@ -53,8 +55,9 @@ class TreeUsage {
   // One sample; peaks and CPU never shrink. An error only if init itself cannot be read (it is gone).
   Result<Usage> Measure();
 
-  // Bytes of file locks and of netlink queues, which no cgroup counts: for a boundary whose memory is measured otherwise. To
-  // take them costs CPU time, so a tree that has used little since the last look is not looked at again.
+  // Bytes of file locks and of netlink queues, which no cgroup counts: for a boundary whose memory
+  // is measured otherwise. To take them costs CPU time, so a tree that has used little since the
+  // last look is not looked at again.
   uint64_t MeasureUncounted(Nanos cpu);
 
   // Only how many processes and threads there are now, init included: a fraction of a sample. 0 if init is gone.

@@ -3,11 +3,12 @@
 // A Volume is a file system of fixed size in a file, mounted on a directory: what is written there is bounded by the
 // kernel, in bytes and in number of files, over all writers and all of its life.
 //
-// The image is a sparse ext4 file that only root can open, so its structures are written by this host's kernel and by
-// mke2fs alone; a payload writes files in it, never its blocks. Freed blocks are given back to the host (`discard`). It
-// is mounted without set-uid bits and without devices. The loop device goes away with the mount (LO_FLAGS_AUTOCLEAR), and
-// so does the lock on the image, which the device's descriptor holds: no image is ever mounted twice, also not by the next
-// daemon while the mounts of a killed one are still going away.
+// The image is a sparse ext4 file that only root can open, so its structures are written by this
+// host's kernel and by mke2fs alone; a payload writes files in it, never its blocks. Freed blocks
+// are given back to the host (`discard`). It is mounted without set-uid bits and without devices.
+// The loop device goes away with the mount (LO_FLAGS_AUTOCLEAR), and so does the lock on the image,
+// which the device's descriptor holds: no image is ever mounted twice, also not by the next daemon
+// while the mounts of a killed one are still going away.
 //
 // Needs root, loop devices and mke2fs. Where one of them is missing Open fails with code kNoVolumes, and the caller
 // watches the directory instead. It does not bound what the host's disk holds: images are sparse, and all of them

@@ -2,9 +2,11 @@
 //
 // Where handlers of the loop run: on its thread, as soon as they are ready, or in turns with those of others.
 //
-// A line holds the handlers of one party, for example of one boundary. Lines that have something to do take turns: one long handler or a
-// few short ones, then the next line, and the loop looks for new events in between. So a party with many connections holds up
-// another one by a few turns for each of the other's events, however much it has ready. Without a line an executor is the loop's own.
+// A line holds the handlers of one party, for example of one boundary. Lines that have something to
+// do take turns: one long handler or a few short ones, then the next line, and the loop looks for
+// new events in between. So a party with many connections holds up another one by a few turns for
+// each of the other's events, however much it has ready. Without a line an executor is the loop's
+// own.
 //
 // From any thread. A handler that is queued when the loop is destroyed is dropped.
 #pragma once

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bytes of one socket for another that stay in the kernel: a pipe takes them from the first and gives them to the second.
+// Bytes of one socket for another that stay in the kernel: a pipe takes them from the first and
+// gives them to the second.
 //
-// A pipe serves one direction of one connection and is never given to another: what a failure leaves in it goes with it.
+// A pipe serves one direction of one connection and is never given to another: what a failure
+// leaves in it goes with it.
 #pragma once
 
 #include <memory>

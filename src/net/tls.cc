@@ -15,9 +15,9 @@ namespace {
 
 namespace ssl = asio::ssl;
 
-class TlsStream : public Stream {
+class ServerTlsStream : public Stream {
  public:
-  TlsStream(Socket socket, ssl::context& context) : stream_(std::move(socket), context) {}
+  ServerTlsStream(Socket socket, ssl::context& context) : stream_(std::move(socket), context) {}
 
   Task<bool> Handshake() {
     const auto [error] = co_await stream_.async_handshake(ssl::stream_base::server, kAwaitTuple);
@@ -98,10 +98,10 @@ class Context : public TlsContext {
   }
 
   std::unique_ptr<Stream> Wrap(Socket socket) override {
-    return std::make_unique<TlsStream>(std::move(socket), context_);
+    return std::make_unique<ServerTlsStream>(std::move(socket), context_);
   }
   Task<bool> Handshake(Stream* stream) override {
-    return static_cast<TlsStream*>(stream)->Handshake();
+    return static_cast<ServerTlsStream*>(stream)->Handshake();
   }
 
  private:

@@ -2,9 +2,10 @@
 //
 // Carries a boundary's stdout or stderr to ours, up to a cap that both share.
 //
-// Past the cap a marker is written once, for text that a model reads, and everything further is read and dropped. So a flood costs the writer's time
-// and none of our memory: at most one buffer is held per stream. Nothing is read while our own reader is slow, and we
-// never block in write: a stalled reader cannot keep the supervisor from its deadlines.
+// Past the cap a marker is written once, for text that a model reads, and everything further is
+// read and dropped. So a flood costs the writer's time and none of our memory: at most one buffer
+// is held per stream. Nothing is read while our own reader is slow, and we never block in write: a
+// stalled reader cannot keep the supervisor from its deadlines.
 #pragma once
 
 #include <array>

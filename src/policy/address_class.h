@@ -2,8 +2,9 @@
 //
 // What an IP address is by its number alone: of the internet, or of a block that has another meaning (RFC 6890).
 //
-// The blocks are nested: the metadata service of a cloud is a block of one address inside link-local or private ones, and
-// the innermost block counts. An IPv4 address inside an IPv6 one (mapped) is judged as the IPv4 address that it is.
+// The blocks are nested: the metadata service of a cloud is a block of one address inside
+// link-local or private ones, and the innermost block counts. An IPv4 address inside an IPv6 one
+// (mapped) is judged as the IPv4 address that it is.
 #pragma once
 
 #include <cstdint>

@@ -2,9 +2,10 @@
 //
 // What the calls that one call makes may use together: no more than the limits of the call that makes them.
 //
-// Its wall time is theirs, so none outlives it. Their memory at the same time, and their CPU time in all, are bounded by its
-// own limits once more; what it uses itself is not counted here. Every other limit holds for each of them. A request counts
-// when it is made, whatever becomes of it, so the number of records is bounded too. Pure: the owner brings the time.
+// Its wall time is theirs, so none outlives it. Their memory at the same time, and their CPU time
+// in all, are bounded by its own limits once more; what it uses itself is not counted here. Every
+// other limit holds for each of them. A request counts when it is made, whatever becomes of it, so
+// the number of records is bounded too. Pure: the owner brings the time.
 #pragma once
 
 #include <cstdint>

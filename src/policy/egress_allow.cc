@@ -54,8 +54,9 @@ bool TakeScheme(std::string_view& rest, std::string_view scheme) {
   return true;
 }
 
-// Too broad for a rule on the command line, or nothing that can be reached. Of the hosts that a manifest calls dangerous, a
-// name without a dot and an address are the user's own to choose: the guard of addresses stands behind.
+// Too broad for a rule on the command line, or nothing that can be reached. Of the hosts that a
+// manifest calls dangerous, a name without a dot and an address are the user's own to choose: the
+// guard of addresses stands behind.
 Status CheckBreadth(const HostPattern& pattern) {
   const bool exact = pattern.kind() == HostPattern::Kind::kExact;
   if (exact && pattern.domain().address()) {

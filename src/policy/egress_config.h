@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the operator says about the network of every tool: [egress] of the configuration. A manifest says which hosts; this
-// says where names lead, which addresses are open beside the internet's, which certificates count as trusted too, which
-// hosts are behind a proxy, and what no manifest opens.
+// What the operator says about the network of every tool: [egress] of the configuration. A manifest
+// says which hosts; this says where names lead, which addresses are open beside the internet's,
+// which certificates count as trusted too, which hosts are behind a proxy, and what no manifest
+// opens.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,8 @@
 //
 // The grants of a call as values: rules, names with fixed addresses, and addresses that are open beside the internet's.
 //
-// `coffer` reads them to refuse a mistake before anything starts; the egress process reads the same texts with this code,
-// so what was checked is what holds.
+// `coffer` reads them to refuse a mistake before anything starts; the egress process reads the same
+// texts with this code, so what was checked is what holds.
 #pragma once
 
 #include <map>

@@ -106,10 +106,4 @@ Result<EgressRule> ParseEgressLine(std::string_view line) {
   }
 }
 
-std::string ShownEgressLine(const std::string& line) {
-  const Result<EgressRule> rule =
-      IsSetLine(line) ? Result<EgressRule>(Internal("policy.egress", "")) : ParseEgressLine(line);
-  return rule.ok() ? rule->text() : line;
-}
-
 }  // namespace coffer::policy

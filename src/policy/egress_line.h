@@ -27,7 +27,5 @@ bool IsSetName(std::string_view name);
 std::string EgressLine(const NetworkRule& rule);
 // Not a set. kInternal: another version wrote it, or no version did.
 Result<EgressRule> ParseEgressLine(std::string_view line);
-// For a person: "GET https://api.example.com/v1/**"; the line itself if it is a set or cannot be read.
-std::string ShownEgressLine(const std::string& line);
 
 }  // namespace coffer::policy

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which names a boundary's resolver knows (egress/resolver.h). What may be done with one is judged when a program connects.
+// Which names a boundary's resolver knows (egress/resolver.h). What may be done with one is judged
+// when a program connects.
 #pragma once
 
 #include <span>

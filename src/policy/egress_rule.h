@@ -17,11 +17,18 @@
 
 #include "base/result.h"
 #include "policy/host_name.h"
-#include "policy/port_range.h"
 #include "policy/rate.h"
 #include "policy/url_path.h"
 
 namespace coffer::policy {
+
+// Ports of one rule, from the first to the last; a single port is both.
+struct PortRange {
+  uint16_t first = 443;
+  uint16_t last = 443;
+  bool Contains(uint16_t port) const { return first <= port && port <= last; }
+  bool operator==(const PortRange&) const = default;
+};
 
 // What is inside a connection, and how far we look into it.
 enum class TlsMode : uint8_t {

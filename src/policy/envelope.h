@@ -7,6 +7,7 @@
 // where the path is opened (isolation/host_path.h), because only there is the answer free of races.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -36,6 +37,14 @@ struct Limits {
   uint64_t tmp = 16ULL << 20;             // size of /tmp
   bool operator==(const Limits&) const = default;
 };
+
+// How many files a writable place may hold if only its size was given: as many per byte as the defaults have, so that a
+// project that fits by size also fits by number. At least `least`.
+constexpr uint64_t InodesFor(uint64_t bytes, uint64_t least) {
+  constexpr uint64_t kBytesPerInode = 6400;
+  constexpr uint64_t kMostInodes = 1000000;
+  return std::max(least, std::min(bytes / kBytesPerInode, kMostInodes));
+}
 
 enum class Access : uint8_t { kRead, kWrite };
 

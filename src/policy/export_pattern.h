@@ -20,8 +20,9 @@ inline constexpr size_t kMostExportPatterns = 32;
 inline constexpr size_t kLongestExportPath = 512;
 inline constexpr size_t kDeepestExport = 16;  // parts
 
-// A path that a receipt, a URL and a row of the store can hold as it is: valid UTF-8 without control characters, relative,
-// no part that is empty, ".", ".." or longer than 255 bytes, and within the bounds above.
+// A path that a receipt, a URL and a row of the store can hold as it is: valid UTF-8 without
+// control characters, relative, no part that is empty, ".", ".." or longer than 255 bytes, and
+// within the bounds above.
 bool IsExportPath(std::string_view path);
 
 // Such a path, in which the last part may be `**`, and no other part has two stars in a row.

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/ascii.h"
+#include "base/utf8.h"
 
 namespace coffer::policy {
 namespace {
@@ -30,37 +31,14 @@ bool IsIgnorable(uint32_t point) {
   });
 }
 
-// The code point at the start of `text` and how many bytes it has; no bytes if it is not UTF-8.
-struct Decoded {
-  uint32_t point = 0;
-  size_t size = 0;
-};
-
-Decoded Decode(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text[0]);
-  const size_t size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc2 ? 2 : 0;
-  if (size == 0 || lead > 0xf4 || text.size() < size) {
-    return {};
-  }
-  uint32_t point = lead & (0xffU >> (size + 1));
-  for (size_t i = 1; i < size; ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if ((byte & 0xc0) != 0x80) {
-      return {};
-    }
-    point = point << 6 | (byte & 0x3fU);
-  }
-  return {point, size};
-}
-
 }  // namespace
 
 std::string FoldedName(std::string_view name) {
   std::string folded;
   folded.reserve(name.size());
   while (!name.empty()) {
-    const Decoded next = static_cast<unsigned char>(name[0]) < 0x80 ? Decoded{} : Decode(name);
-    if (next.size == 0) {
+    const Utf8Character next = DecodeUtf8(name);
+    if (next.length <= 1) {  // ASCII, or not text
       folded += LowerCase(name[0]);
       name.remove_prefix(1);
       continue;
@@ -70,9 +48,9 @@ std::string FoldedName(std::string_view name) {
     } else if (next.point == 0x212a) {  // the sign of Kelvin
       folded += 'k';
     } else if (!IsIgnorable(next.point)) {
-      folded += name.substr(0, next.size);
+      folded += name.substr(0, next.length);
     }
-    name.remove_prefix(next.size);
+    name.remove_prefix(next.length);
   }
   return folded;
 }

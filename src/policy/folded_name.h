@@ -2,9 +2,9 @@
 //
 // A file name as directories compare it in which case does not count (ext4 and f2fs with casefold, HFS+, APFS).
 //
-// There `.VSCODE`, `.v` U+017F `code` and `.g` U+200C `it` are `.vscode` and `.git`: letters are folded by Unicode's rules,
-// and characters that no font shows are left out. Only what can become an ASCII letter matters here, because protected
-// names are ASCII.
+// There `.VSCODE`, `.v` U+017F `code` and `.g` U+200C `it` are `.vscode` and `.git`: letters are
+// folded by Unicode's rules, and characters that no font shows are left out. Only what can become
+// an ASCII letter matters here, because protected names are ASCII.
 #pragma once
 
 #include <string>

@@ -104,7 +104,7 @@ Result<HostName> HostName::Parse(std::string_view text) {
   }
   for (const std::string_view label : labels) {
     if (!IsLabel(label)) {
-      return NotAHost(text, label.empty() ? "it has an empty label" : "it has a label that is none",
+      return NotAHost(text, label.empty() ? "it has an empty label" : "it has an invalid label",
                       "labels are 1 to 63 letters, digits and \"-\", with dots between them");
     }
   }

@@ -2,11 +2,12 @@
 //
 // The host of a connection as a value: a DNS name in lower case with A-labels, or an IP address.
 //
-// Bytes become a HostName once, where they arrive (a proxy request, a SOCKS name, a server name in TLS, a flag, a
-// manifest), and from then on only the value is matched, resolved, dialled, verified and written down. So no two parts of
-// the program can read one name differently. Refused are NUL and control characters, spaces, "%", "@", brackets around a
-// name, empty labels and final dots, names over 253 and labels over 63 bytes, last labels that are numbers (an address in
-// another form), and what IDNA2008 does not allow; a fullwidth dot is not a dot.
+// Bytes become a HostName once, where they arrive (a proxy request, a SOCKS name, a server name in
+// TLS, a flag, a manifest), and from then on only the value is matched, resolved, dialled, verified
+// and written down. So no two parts of the program can read one name differently. Refused are NUL
+// and control characters, spaces, "%", "@", brackets around a name, empty labels and final dots,
+// names over 253 and labels over 63 bytes, last labels that are numbers (an address in another
+// form), and what IDNA2008 does not allow; a fullwidth dot is not a dot.
 #pragma once
 
 #include <optional>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which hosts may be named in [[network.allow]]. Names are judged by their text alone: a wildcard over a domain where
-// strangers get names is as good as the whole internet. Which domains those are is the public suffix list's to say
-// (libpsl, as Debian built it in). The address a name resolves to is the egress proxy's business, at the time of the connection.
+// Which hosts may be named in [[network.allow]]. Names are judged by their text alone: a wildcard
+// over a domain where strangers get names is as good as the whole internet. Which domains those are
+// is the public suffix list's to say (libpsl, as Debian built it in). The address a name resolves
+// to is the egress proxy's business, at the time of the connection.
 #include <fmt/format.h>
 #include <libpsl.h>
 

@@ -2,9 +2,10 @@
 //
 // An IP address and a range of them, as numbers.
 //
-// Text becomes an address in one form only: four decimal numbers without leading zeros, or RFC 5952 for IPv6. The other
-// forms that C libraries read (127.1, 0x7f000001, 2130706433, 0177.0.0.1, fe80::1%eth0) are refused, because a filter and
-// a resolver that read them differently can be played against each other.
+// Text becomes an address in one form only: four decimal numbers without leading zeros, or RFC 5952
+// for IPv6. The other forms that C libraries read (127.1, 0x7f000001, 2130706433, 0177.0.0.1,
+// fe80::1%eth0) are refused, because a filter and a resolver that read them differently can be
+// played against each other.
 #pragma once
 
 #include <array>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A call that a call makes never has more than its maker: the effective envelope is the intersection along the chain.
+// A call inside a call never has more than the outer call: the effective envelope is the
+// intersection along the chain.
 //
-// Intersect is never wider than either side; Covers says so in terms of what can be touched: host paths, limits,
-// runtimes, hosts, system calls, layers. How things are arranged inside (working directory, variables, mount points) is the
-// child's own and is no permission. What two envelopes cannot have in common, such as a runtime, is a refusal, not an
-// empty grant.
+// Intersect is never wider than either side; Covers says so in terms of what can be touched: host
+// paths, limits, runtimes, hosts, system calls, layers. How things are arranged inside (working
+// directory, variables, mount points) is the child's own and is no permission. What two envelopes
+// cannot have in common, such as a runtime, is a refusal, not an empty grant.
 #pragma once
 
 #include <string>

@@ -3,10 +3,11 @@
 // Names in a project that make a program on the host run code later, without a person who says so: git's hooks and
 // configuration, settings of editors and agents, files that shells and hook managers read.
 //
-// In a boundary with --project they are read-only, and a new one is set aside when the call ends (call/run/project.h).
-// What people start by name, such as the scripts of package.json or a Makefile, is not in the list: a build that could
-// not change them would be of no use. The list is by name and by the name of the directory above, and pure; case does not
-// count, because it does not on some file systems (folded_name.h).
+// In a boundary with --project they are read-only, and a new one is set aside when the call ends
+// (call/run/project.h). What people start by name, such as the scripts of package.json or a
+// Makefile, is not in the list: a build that could not change them would be of no use. The list is
+// by name and by the name of the directory above, and pure; case does not count, because it does
+// not on some file systems (folded_name.h).
 #pragma once
 
 #include <span>
@@ -26,8 +27,9 @@ struct ProtectedName {
 // All of them but ".git", which has parts of its own (below).
 std::span<const ProtectedName> ProtectedNames();
 
-// ".git" too, and names of which there are families: lefthook-local.yml, mise.test.toml, x.code-workspace. `directory` is the
-// name of the directory that holds it. Null if the name is not one of them.
+// ".git" too, and names of which there are families: lefthook-local.yml, mise.test.toml,
+// x.code-workspace. `directory` is the name of the directory that holds it. Null if the name is not
+// one of them.
 const ProtectedName* FindProtectedName(std::string_view name, std::string_view directory = {});
 
 // What in a git directory decides which code git runs. Git reads `commondir` first: it says where configuration and

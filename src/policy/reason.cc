@@ -10,16 +10,6 @@
 namespace coffer::policy {
 namespace {
 
-uint32_t CodePoint(std::string_view character) {
-  const auto first = static_cast<unsigned char>(character[0]);
-  const size_t size = character.size();
-  uint32_t point = size == 1 ? first : first & (0x7fU >> size);
-  for (size_t i = 1; i < size; ++i) {
-    point = point << 6 | (static_cast<unsigned char>(character[i]) & 0x3fU);
-  }
-  return point;
-}
-
 // Ranges of Unicode 15: controls, then the format characters that are invisible or turn the text round.
 bool IsHidden(uint32_t point) {
   constexpr struct {
@@ -48,14 +38,14 @@ Status CheckReason(std::string_view reason) {
     return wrong(fmt::format("has {} bytes", reason.size()));
   }
   while (!reason.empty()) {
-    const size_t length = Utf8Length(reason);
-    if (length == 0) {
+    const Utf8Character next = DecodeUtf8(reason);
+    if (next.length == 0) {
       return wrong("is not UTF-8");
     }
-    if (IsHidden(CodePoint(reason.substr(0, length)))) {
+    if (IsHidden(next.point)) {
       return wrong("has a control character or an invisible one");
     }
-    reason.remove_prefix(length);
+    reason.remove_prefix(next.length);
   }
   return {};
 }

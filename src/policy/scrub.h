@@ -2,10 +2,11 @@
 //
 // Scrubbing: what looks like a secret is taken out of a text before it is hashed, stored or shown.
 //
-// A secret is known by the name it is given (a member "password" of a JSON object), or by its own shape: keys of well-known
-// services, bearer tokens, JSON Web Tokens, private keys, passwords in URLs, our own API keys. It is replaced by what
-// kind it was, so that the text still reads. A secret without a name and without a shape is not recognised: the record
-// therefore shows short plain values only, and sizes of everything else (call/evaluate.h).
+// A secret is known by the name it is given (a member "password" of a JSON object), or by its own
+// shape: keys of well-known services, bearer tokens, JSON Web Tokens, private keys, passwords in
+// URLs, our own API keys. It is replaced by what kind it was, so that the text still reads. A
+// secret without a name and without a shape is not recognised: the record therefore shows short
+// plain values only, and sizes of everything else (call/evaluate.h).
 #pragma once
 
 #include <span>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The addresses that stand for names inside a boundary with egress: 198.18.0.0/15 and 2001:2::/48, which RFC 2544 and RFC
-// 5180 set aside for tests of networks, so that no host on the internet has one. They mean something in one boundary only,
-// and only while it lives.
+// The addresses that stand for names inside a boundary with egress: 198.18.0.0/15 and 2001:2::/48,
+// which RFC 2544 and RFC 5180 set aside for tests of networks, so that no host on the internet has
+// one. They mean something in one boundary only, and only while it lives.
 #pragma once
 
 #include <array>

@@ -5,28 +5,19 @@
 
 #include "base/ids.h"
 #include "policy/reason.h"
-#include "store/announced_refusal.h"
 #include "store/call_row.h"
 #include "store/core.h"
 #include "store/idempotency.h"
 #include "store/lineage.h"
 #include "store/outbox.h"
-#include "store/outbox_row.h"
 #include "store/quota_take.h"
-#include "store/session_row.h"
-#include "store/switch_row.h"
-#include "store/tenant_row.h"
+#include "store/rows.h"
 
 // Open and to be cleaned up after: no other row is both.
 #define ONLY_ANNOUNCED "WHERE state = 'admitted' AND cleanup = 1"
 
 namespace coffer::store {
 namespace {
-
-constexpr std::string_view kVerdicts[] = {
-    "admitted",       "replay",        "in-flight",   "key-conflict", "switched-off",
-    "no-session",     "session-ended", "no-parent",   "too-deep",     "cycle",
-    "retry-too-soon", "budget-spent",  "rate-limited"};
 
 Admission NotAdmitted(AdmitVerdict verdict, std::string_view error_class, std::string reason) {
   Admission admission;
@@ -136,10 +127,6 @@ Result<Admission> Admit(Core& core, Connection& db, const AdmitRequest& request,
 }
 
 }  // namespace
-
-std::string_view AdmitVerdictName(AdmitVerdict verdict) {
-  return kVerdicts[static_cast<size_t>(verdict)];
-}
 
 int64_t Admission::RetryAfterSeconds() const {
   return (retry_after.count() + 999'999'999) / 1'000'000'000;

@@ -2,11 +2,13 @@
 //
 // Admission: the first rung. Everything that may stop a call before its content is looked at, in one transaction.
 //
-// In this order: tenant, kill switches, idempotency key, session, parent, identical retries, budgets, rates, calls at the same
-// time. Arguments were checked before (`invalid`): what does not fit takes nothing from budgets and rates of calls. The first that says no decides, nothing is written, and it is a value, not an Error. If nothing says
-// no, the key is claimed, the counters are taken and the call exists as `admitted`, all or nothing, so of any number
-// of processes that bring the same key exactly one admits. Committed when it returns, not flushed: after a loss of power
-// the call never was, and nothing had happened.
+// In this order: tenant, kill switches, idempotency key, session, parent, identical retries,
+// budgets, rates, calls at the same time. Arguments were checked before (`invalid`): what does not
+// fit takes nothing from budgets and rates of calls. The first that says no decides, nothing is
+// written, and it is a value, not an Error. If nothing says no, the key is claimed, the counters
+// are taken and the call exists as `admitted`, all or nothing, so of any number of processes that
+// bring the same key exactly one admits. Committed when it returns, not flushed: after a loss of
+// power the call never was, and nothing had happened.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +49,6 @@ enum class AdmitVerdict : uint8_t {
   kBudgetSpent,
   kRateLimited,  // a rate, a burst or too many at the same time
 };
-std::string_view AdmitVerdictName(AdmitVerdict verdict);
 
 struct Admission {
   AdmitVerdict verdict = AdmitVerdict::kAdmitted;
@@ -64,17 +65,27 @@ struct Admission {
 
 Result<Admission> AdmitCall(Store& store, const AdmitRequest& request);
 
-// kReplay, kInFlight or kKeyConflict if the request's idempotency key was used before; nothing otherwise. Takes nothing.
+// kReplay, kInFlight or kKeyConflict if the request's idempotency key was used before; nothing
+// otherwise. Takes nothing.
 Result<std::optional<Admission>> FindRepetition(Store& store, const AdmitRequest& request);
 
-// For a request that is refused before it comes to the rates: it takes from rates of its tenant and agent that are as large
-// as those of calls and apart from them. So an operator's limits bound how many refusals are written, and no refusal uses
-// up what calls have. The refusal if nothing is left.
+// For a request that is refused before it comes to the rates: it takes from rates of its tenant and
+// agent that are as large as those of calls and apart from them. So an operator's limits bound how
+// many refusals are written, and no refusal uses up what calls have. The refusal if nothing is
+// left.
 Result<std::optional<Admission>> ChargeRefusal(Store& store, const AdmitRequest& request);
 
-// A call that was never admitted, so that its refusal is on record too: it is `refused`, uses no budget and claims no key.
-// Ends the row that AnnounceRefusedCall made, or makes one. Committed when it returns, not flushed: its receipt is in the log.
+// A call that was never admitted, so that its refusal is on record too: it is `refused`, uses no
+// budget and claims no key. Ends the row that AnnounceRefusedCall made, or makes one. Committed
+// when it returns, not flushed: its receipt is in the log.
 Status AddRefusedCall(Store& store, const AdmitRequest& request, std::string_view id,
                       const CallEnd& end);
+// The row of such a refusal, written before its receipt is in the log. A process that is killed
+// between the log and AddRefusedCall would otherwise leave a record that no longer verifies. The
+// row is an open call that counts as no running one and claims no key, and recovery ends it like
+// every call of a dead process, with a receipt of its own. Committed, not flushed.
+Status AnnounceRefusedCall(Store& store, const AdmitRequest& request, std::string_view id);
+// Instead of AddRefusedCall, if the log did not take the receipt.
+Status DropAnnounced(Store& store, const TenantId& tenant, std::string_view id);
 
 }  // namespace coffer::store

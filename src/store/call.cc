@@ -4,13 +4,11 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "store/call_file_row.h"
 #include "store/call_row.h"
 #include "store/core.h"
-#include "store/object_row.h"
 #include "store/outbox.h"
-#include "store/outbox_row.h"
 #include "store/quota_take.h"
+#include "store/rows.h"
 
 namespace coffer::store {
 namespace {
@@ -231,11 +229,6 @@ Result<std::optional<Call>> FindCall(Store& store, const TenantId& tenant, std::
 Result<std::optional<std::string>> FindReceipt(Store& store, const TenantId& tenant,
                                                std::string_view id) {
   return ReadDocument(store, tenant, id, Document::kReceipt);
-}
-
-Result<std::optional<std::string>> FindResult(Store& store, const TenantId& tenant,
-                                              std::string_view id) {
-  return ReadDocument(store, tenant, id, Document::kResult);
 }
 
 Result<std::optional<std::string>> FindArgs(Store& store, const TenantId& tenant,

@@ -5,9 +5,10 @@
 //   admitted -> recorded -> started -> finished       refused: from admitted, gated or recorded; nothing ran
 //          \-> gated -/           \--> unknown        unknown: it was started, its end was not seen; never run again
 //
-// A transition is one transaction. One that is not in this picture, or of a call that another process owns, is an Error and changes
-// nothing. Record and start are on disk before they return unless the caller asks for kCommitted and calls
-// Store::Flush itself before anything runs; ends are on disk because they are acknowledged to the caller.
+// A transition is one transaction. One that is not in this picture, or of a call that another
+// process owns, is an Error and changes nothing. Record and start are on disk before they return
+// unless the caller asks for kCommitted and calls Store::Flush itself before anything runs; ends
+// are on disk because they are acknowledged to the caller.
 #pragma once
 
 #include <cstdint>
@@ -143,8 +144,6 @@ Result<std::optional<Call>> FindCall(Store& store, const TenantId& tenant, std::
 // JSON, as given; nothing if there is none (yet, or any more).
 Result<std::optional<std::string>> FindReceipt(Store& store, const TenantId& tenant,
                                                std::string_view id);
-Result<std::optional<std::string>> FindResult(Store& store, const TenantId& tenant,
-                                              std::string_view id);
 Result<std::optional<std::string>> FindArgs(Store& store, const TenantId& tenant,
                                             std::string_view id);
 

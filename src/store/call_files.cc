@@ -2,8 +2,8 @@
 #include "store/call_files.h"
 
 #include "base/hash.h"
-#include "store/call_file_row.h"
 #include "store/core.h"
+#include "store/rows.h"
 
 namespace coffer::store {
 namespace {
@@ -63,12 +63,6 @@ Result<std::vector<StoredFile>> HashCallFilesIn(Connection& db, std::string_view
                       "ORDER BY path, piece",
                       tenant, call_id));
   return HashRows(query);
-}
-
-Result<std::vector<StoredFile>> HashCallFiles(Store& store, const TenantId& tenant,
-                                              std::string_view call_id) {
-  return store.core().Read(
-      [&](Connection& db) { return HashCallFilesIn(db, tenant.name(), call_id); });
 }
 
 Result<std::optional<StoredFile>> HashCallFile(Store& store, const TenantId& tenant,

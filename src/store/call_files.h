@@ -3,8 +3,9 @@
 // The files that calls exported, kept as long as their results (store/retention.h) and counted among the bytes that
 // a tenant stores.
 //
-// A file is kept in pieces of kFilePiece bytes, so that neither a reader nor a verifier ever holds more than one. What is
-// stored is not trusted: the sealed receipt has each file's path, size and hash, and readers compare.
+// A file is kept in pieces of kFilePiece bytes, so that neither a reader nor a verifier ever holds
+// more than one. What is stored is not trusted: the sealed receipt has each file's path, size and
+// hash, and readers compare.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +30,7 @@ struct StoredFile {
   bool operator==(const StoredFile&) const = default;
 };
 
-// In the order of their paths; none if there are none, or none any more. Reads and hashes every byte.
-Result<std::vector<StoredFile>> HashCallFiles(Store& store, const TenantId& tenant,
-                                              std::string_view call_id);
-// The same of one file.
+// Reads and hashes every byte. Nothing if there is no such file, or none any more.
 Result<std::optional<StoredFile>> HashCallFile(Store& store, const TenantId& tenant,
                                                std::string_view call_id, std::string_view path);
 // The paths alone, in order.

@@ -5,16 +5,16 @@
 #include <iterator>
 
 #include "base/ids.h"
-#include "store/call_file_row.h"
 #include "store/call_row.h"
 #include "store/core.h"
 #include "store/lineage.h"
+#include "store/rows.h"
 
 namespace coffer::store {
 namespace {
 
-// Empty and NULL parameters do not filter. Ids sort by time, so the time is also a range of ids, which is what the primary
-// key and every index end in.
+// Empty and NULL parameters do not filter. Ids sort by time, so the time is also a range of ids,
+// which is what the primary key and every index end in.
 #define FILTERS                                                                            \
   "AND id < ?2 AND id >= ?3 AND (?4 = '' OR session_id = ?4) AND (?5 = '' OR agent = ?5) " \
   "AND (?6 = '' OR tool = ?6) AND (?7 = '' OR error_class = ?7) "                          \
@@ -159,10 +159,6 @@ Result<std::vector<Call>> OpenCalls(Store& store, AllTenants /*tag*/) {
                           "WHERE finished_at IS NULL ORDER BY id"));
     return ReadCalls(query);
   });
-}
-
-Result<std::vector<Call>> CallChain(Store& store, const TenantId& tenant, std::string_view id) {
-  return store.core().Read([&](Connection& db) { return ChainIn(db, tenant, id); });
 }
 
 Result<StoredCall> ReadStored(Store& store, const Call& call) {

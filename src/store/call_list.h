@@ -46,10 +46,6 @@ Result<std::vector<Call>> ChildCalls(Store& store, const TenantId& tenant, std::
 Result<std::vector<Call>> OpenCalls(Store& store, const TenantId& tenant);
 Result<std::vector<Call>> OpenCalls(Store& store, AllTenants);
 
-// The call, its parent, and so on to the one without a parent. Refused if this tenant has no such call, or if the chain is
-// longer than 64 or broken (a parent was pruned).
-Result<std::vector<Call>> CallChain(Store& store, const TenantId& tenant, std::string_view id);
-
 // A call with everything the store keeps of it: what a verifier wants to compare.
 struct StoredCall {
   Call call;
@@ -70,8 +66,8 @@ struct RecordPlace {
   std::string tenant;
   std::string id;
 };
-// Ended calls behind `after`, in the order of their receipts in the log; `after` moves on. At most `limit`, and fewer once they
-// are large together; none: that was all.
+// Ended calls behind `after`, in the order of their receipts in the log; `after` moves on. At most
+// `limit`, and fewer once they are large together; none: that was all.
 Result<std::vector<StoredCall>> ListByRecord(Store& store, AllTenants, RecordPlace& after,
                                              uint32_t limit);
 // Ended calls that have no place in the log; at most `limit`.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/call_row.h"
 
-#include "store/tenant_row.h"
+#include "store/rows.h"
 
 namespace coffer::store {
 namespace {

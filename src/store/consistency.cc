@@ -13,8 +13,9 @@
 namespace coffer::store {
 namespace {
 
-// Tables, indexes, triggers and views by kind and name, with the text that made them. Without those that SQLite makes for
-// itself, which are known by more than their names: who writes the schema directly can give any name to a trigger.
+// Tables, indexes, triggers and views by kind and name, with the text that made them. Without those
+// that SQLite makes for itself, which are known by more than their names: who writes the schema
+// directly can give any name to a trigger.
 using Schema = std::map<std::string, std::string>;
 
 Result<Schema> ReadSchema(Connection& db) {

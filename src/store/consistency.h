@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether the parts of the database fit each other. Lists search indexes and read the tenants first: a call that an index
-// leaves out, or whose tenant is not in its table, is in the database and in no list. A reader of the rows does not see
-// that, so `coffer audit verify` asks here too.
+// Whether the parts of the database fit each other. Lists search indexes and read the tenants
+// first: a call that an index leaves out, or whose tenant is not in its table, is in the database
+// and in no list. A reader of the rows does not see that, so `coffer audit verify` asks here too.
 #pragma once
 
 #include <string>

@@ -13,8 +13,8 @@
 namespace coffer::store {
 namespace {
 
-// Pages of 4 KiB in the write-ahead log. Below the first, moving them is not worth two fsyncs; beyond the second the log is
-// made to start anew, even if writers have to wait for it once.
+// Pages of 4 KiB in the write-ahead log. Below the first, moving them is not worth two fsyncs;
+// beyond the second the log is made to start anew, even if writers have to wait for it once.
 constexpr int kWorthMoving = 1000;
 constexpr int kLong = 8192;
 // The first process to open a store reads the log that the last one left: about a microsecond for each page.
@@ -26,8 +26,8 @@ constexpr int kHurriedShare = 10;
 
 Status ReadWhole(Connection& db) { return db.ReadAll("PRAGMA quick_check(1)"); }
 
-// A tenth of a second of one processor, or more. Calls that are served meanwhile do not wait for it: the thread holds no lock, and
-// gives way to theirs.
+// A tenth of a second of one processor, or more. Calls that are served meanwhile do not wait for
+// it: the thread holds no lock, and gives way to theirs.
 Status ReadWholePatiently(Connection& db) {
   Status whole;
   try {

@@ -2,15 +2,17 @@
 //
 // What is behind a Store: a connection with a lock around it, the owner's number, and fsyncs that are shared.
 //
-// Write runs a body in one transaction; Read runs one in a snapshot. Both hold the lock for as long as the body takes. The
-// fsync of a durable write happens after the lock is released: one thread calls fdatasync on the write-ahead log for all
-// that wait, which is what `synchronous=FULL` would do for each of them, one after the other. It is right because a
-// commit has written its frames to that file, and a checkpoint, which may move them to the database and start the file
-// anew, syncs both itself (`synchronous=NORMAL`).
+// Write runs a body in one transaction; Read runs one in a snapshot. Both hold the lock for as long
+// as the body takes. The fsync of a durable write happens after the lock is released: one thread
+// calls fdatasync on the write-ahead log for all that wait, which is what `synchronous=FULL` would
+// do for each of them, one after the other. It is right because a commit has written its frames to
+// that file, and a checkpoint, which may move them to the database and start the file anew, syncs
+// both itself (`synchronous=NORMAL`).
 //
-// A store that is damaged under a running process takes no further write, also not one that would succeed from memory: what is
-// seen (its files as a whole, an answer of SQLite, the check of Inspect) is kept until Inspect has read all of it and found it
-// whole. Only files of this folder include this header.
+// A store that is damaged under a running process takes no further write, also not one that would
+// succeed from memory: what is seen (its files as a whole, an answer of SQLite, the check of
+// Inspect) is kept until Inspect has read all of it and found it whole. Only files of this folder
+// include this header.
 #pragma once
 
 #include <condition_variable>

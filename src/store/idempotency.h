@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Idempotency keys inside the transaction of an admission: who has used this key, and for what.
+// Idempotency keys inside the transaction of an admission: the call that has used this key, and its request.
 //
 // A key belongs to its tenant for kIdempotencyTime after it was claimed, and longer while its call has not ended. The
 // state it is in is that of its call, so the two cannot disagree. Only files of this folder include this header.

@@ -14,7 +14,7 @@
 #include "base/sys.h"
 #include "store/core.h"
 #include "store/read_page.h"
-#include "store/tenant_row.h"
+#include "store/rows.h"
 
 namespace coffer::store {
 namespace {

@@ -2,10 +2,10 @@
 //
 // API keys: who is asking, for which tenant, in which role.
 //
-// A key is "coffer_ID_SECRET" with 256 random bits of secret. The store keeps a salted SHA-256 of it (fast is enough: such
-// a secret cannot be guessed) and the text is shown once. Secrets are compared in constant time. Expiry and revocation
-// take effect with the next CheckKey. A reader of the state directory cannot make a key from it; a user who can
-// write it can.
+// A key is "coffer_ID_SECRET" with 256 random bits of secret. The store keeps a salted SHA-256 of
+// it (fast is enough: such a secret cannot be guessed) and the text is shown once. Secrets are
+// compared in constant time. Expiry and revocation take effect with the next CheckKey. A reader of
+// the state directory cannot make a key from it; a user who can write it can.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct ApiKey {
   Role role = Role::kAgent;
   std::string agent;         // the name it acts under
   bool all_tenants = false;  // sees those of others too; acts for its own
-  std::string label;         // what it is for, in its maker's words
+  std::string label;         // its purpose, as written by the operator who made it
   Nanos created_at{0};
   std::optional<Nanos> expires_at;
   std::optional<Nanos> revoked_at;
@@ -52,7 +52,8 @@ struct NewKey {
 // On disk when it returns. The tenant must exist.
 Result<NewKey> CreateKey(Store& store, const TenantId& tenant, const KeyRequest& request);
 
-// On a store that never had a key: makes the tenant and its key, once, however many ask at the same time. Nothing otherwise.
+// On a store that never had a key: makes the tenant and its key, once, however many ask at the same
+// time. Nothing otherwise.
 Result<std::optional<NewKey>> CreateFirstKey(Store& store, const TenantId& tenant,
                                              const KeyRequest& request);
 
@@ -73,9 +74,9 @@ Result<std::optional<ApiKey>> FindKey(Store& store, AllTenants, std::string_view
 
 // What becomes of the calls that a revoked key has made and that still run.
 enum class RevokedCalls : uint8_t { kEnd, kKeepRunning };
-// On disk when it returns. Refused if the tenant has no such key; revoking twice keeps the first time. Ending calls is the
-// caller's, as with switches: SwitchGeneration (switches.h) changes, and then FindKey says what to do. Calls that were kept
-// can be ended by revoking again.
+// On disk when it returns. Refused if the tenant has no such key; revoking twice keeps the first
+// time. Ending calls is the caller's, as with switches: SwitchGeneration (switches.h) changes, and
+// then FindKey says what to do. Calls that were kept can be ended by revoking again.
 Status RevokeKey(Store& store, const TenantId& tenant, std::string_view id,
                  RevokedCalls calls = RevokedCalls::kEnd);
 

@@ -10,8 +10,9 @@ namespace {
 
 constexpr int64_t kApplicationId = 0x434f4652;  // "COFR"
 
-// Times are nanoseconds since 1970. Everything that belongs to a tenant has the tenant first in its key, so a query of one
-// tenant cannot reach the rows of another, and reads neighbouring pages. Calls and sessions sort by time, because their ids do.
+// Times are nanoseconds since 1970. Everything that belongs to a tenant has the tenant first in its
+// key, so a query of one tenant cannot reach the rows of another, and reads neighbouring pages.
+// Calls and sessions sort by time, because their ids do.
 constexpr const char* kSteps[] = {
     // 1
     R"sql(
@@ -340,8 +341,9 @@ CREATE TRIGGER call_file_removed AFTER DELETE ON call_files BEGIN
   UPDATE stored SET bytes = bytes - length(OLD.body) WHERE tenant = OLD.tenant;
 END;
 )sql",
-    // 11: bodies lie beside the keys, not in them. In a table WITHOUT ROWID a search reads the whole body of each row that it compares
-    // with, so that one tenant's large results slowed every other tenant's look-ups
+    // 11: bodies lie beside the keys, not in them. In a table WITHOUT ROWID a search reads the
+    // whole body of each row that it compares with, so that one tenant's large results slowed every
+    // other tenant's look-ups
     R"sql(
 CREATE TABLE results_with_rowid (
   tenant   TEXT NOT NULL,
@@ -430,8 +432,6 @@ END;
 constexpr int kNewest = static_cast<int>(std::size(kSteps));
 
 }  // namespace
-
-int SchemaVersion() { return kNewest; }
 
 Status Migrate(Connection& db) {
   TRY_ASSIGN(const int64_t version, db.Number("PRAGMA user_version"));

@@ -2,7 +2,7 @@
 #include "store/objects.h"
 
 #include "base/hash.h"
-#include "store/object_row.h"
+#include "store/rows.h"
 
 namespace coffer::store {
 namespace {

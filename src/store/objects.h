@@ -18,8 +18,8 @@
 
 namespace coffer::store {
 
-// Nothing if this tenant made no call with it, or if it was forgotten with its calls. An Error (record.broken) if what is
-// stored under the hash has another one.
+// Nothing if this tenant made no call with it, or if it was forgotten with its calls. An Error
+// (record.broken) if what is stored under the hash has another one.
 Result<std::optional<std::string>> FindObject(Store& store, const TenantId& tenant,
                                               std::string_view hash);
 Result<std::optional<std::string>> FindObject(Store& store, AllTenants, std::string_view hash);

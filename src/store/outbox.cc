@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "store/core.h"
-#include "store/outbox_row.h"
+#include "store/rows.h"
 
 namespace coffer::store {
 
@@ -118,13 +118,6 @@ Result<uint64_t> ForgetOtherReceivers(Store& store, AllTenants /*tag*/,
     }
     return removed;
   });
-}
-
-Result<uint64_t> CountOutbox(Store& store, AllTenants /*tag*/) {
-  TRY_ASSIGN(const int64_t count, store.core().Read([](Connection& db) {
-    return db.Number("SELECT count(*) FROM outbox");
-  }));
-  return static_cast<uint64_t>(count);
 }
 
 }  // namespace coffer::store

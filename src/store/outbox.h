@@ -2,11 +2,13 @@
 //
 // The outbox: pending notifications, one row per receiver, until the receiver has it.
 //
-// The row about a call's end is written in the transaction that ends the call (CallEnd::send_to), so it is exactly as
-// durable as the end itself: whatever was acknowledged will be sent, at least once, also after a kill or a loss of power. It
-// costs the call no fsync of its own. A row holds a reference ({"call": ID}) or a small event, never a receipt. Removing
-// and postponing are only committed: what a loss of power undoes is sent once more. The table is bounded by TrimOutbox,
-// which its reader calls; the oldest go first. One reader at a time is expected; two would send things twice.
+// The row about a call's end is written in the transaction that ends the call (CallEnd::send_to),
+// so it is exactly as durable as the end itself: whatever was acknowledged will be sent, at least
+// once, also after a kill or a loss of power. It costs the call no fsync of its own. A row holds a
+// reference ({"call": ID}) or a small event, never a receipt. Removing and postponing are only
+// committed: what a loss of power undoes is sent once more. The table is bounded by TrimOutbox,
+// which its reader calls; the oldest go first. One reader at a time is expected; two would send
+// things twice.
 #pragma once
 
 #include <cstdint>
@@ -51,6 +53,5 @@ Result<uint64_t> TrimOutbox(Store& store, AllTenants, uint64_t most);
 // Removes the rows of every receiver that is not among `receivers`; how many.
 Result<uint64_t> ForgetOtherReceivers(Store& store, AllTenants,
                                       std::span<const std::string> receivers);
-Result<uint64_t> CountOutbox(Store& store, AllTenants);
 
 }  // namespace coffer::store

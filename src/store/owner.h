@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who has the store open: a lock on one byte of the file `owners`, which the kernel takes back when a process dies.
+// The processes that have the store open. Each holds a lock on one byte of the file `owners`; the kernel releases it
+// when the process dies.
 //
-// The byte's offset is a random number and is what a call's row holds, so it says who owns the call, across pid namespaces and
-// restarts. The locks are of open file descriptions (fcntl(2), F_OFD_SETLK): two stores in one process are two owners. A
-// child that was forked and did not exec keeps its parent's lock; descriptors here are close-on-exec. Byte 0 is held
-// while a store is being opened, so that opening happens one at a time. The file's content says that there is a
-// database, so one that has vanished is noticed. Does not work on file systems without locks.
+// The byte's offset is a random number. A call's row holds it, so it names the process that owns the call, across pid
+// namespaces and restarts. The locks are of open file descriptions (fcntl(2), F_OFD_SETLK): two stores in one process
+// are two owners. A child that was forked and did not exec keeps its parent's lock; descriptors here are close-on-exec.
+// Byte 0 is held while a store is being opened, so that opening happens one at a time. The file's content says that
+// there is a database, so one that has vanished is noticed. Does not work on file systems without locks.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,9 @@
 //
 // Lists come in pages: at most `limit` rows after a cursor, newest first.
 //
-// A cursor is the id of the last row seen, so it stays right while rows are added, and it tells a tenant nothing about the
-// others. A cursor from outside may be passed on: a wrong one finds other rows of the same tenant, or none.
+// A cursor is the id of the last row seen, so it stays right while rows are added, and it tells a
+// tenant nothing about the others. A cursor from outside may be passed on: a wrong one finds other
+// rows of the same tenant, or none.
 #pragma once
 
 #include <algorithm>

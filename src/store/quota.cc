@@ -8,7 +8,7 @@
 #include "store/core.h"
 #include "store/quota_take.h"
 #include "store/rate_windows.h"
-#include "store/stored_bytes_row.h"
+#include "store/rows.h"
 
 namespace coffer::store {
 namespace {
@@ -323,15 +323,6 @@ Status NoteProgress(Store& store, const TenantId& tenant, std::string_view agent
   Core& core = store.core();
   return core.Write(Durability::kCommitted, [&](Connection& db) -> Status {
     return NoteProgressIn(db, tenant, agent, core.Now());
-  });
-}
-
-Result<Spent> TenantSpent(Store& store, const TenantId& tenant) {
-  Core& core = store.core();
-  return core.Read([&](Connection& db) -> Result<Spent> {
-    TRY_ASSIGN(const std::optional<SpentRow> row, FindSpent(db, tenant, "tenant", ""));
-    const bool current = row.has_value() && !IsOver(*row, row->period, core.Now());
-    return current ? row->spent : Spent();
   });
 }
 

@@ -53,7 +53,4 @@ struct Quotas {
 // Something of that agent succeeded that is not a call: a file was written. What failed before may be tried again.
 Status NoteProgress(Store& store, const TenantId& tenant, std::string_view agent);
 
-// Of the tenant's current period, or since ever.
-Result<Spent> TenantSpent(Store& store, const TenantId& tenant);
-
 }  // namespace coffer::store

@@ -25,10 +25,11 @@ class QuotaCheck {
   Result<std::optional<Admission>> Look();
   // After a Look that found nothing, in the same transaction.
   Status Take();
-  // Instead of both, for a request that is refused for another reason: looks at rates of the same size that only refusals
-  // take from, and takes from them.
+  // Instead of both, for a request that is refused for another reason: looks at rates of the same
+  // size that only refusals take from, and takes from them.
   Result<std::optional<Admission>> Charge();
-  // Instead of both, for a request whose arguments do not fit: an identical one that has just failed waits, as a call does.
+  // Instead of both, for a request whose arguments do not fit: an identical one that has just
+  // failed waits, as a call does.
   Result<std::optional<Admission>> ChargeInvalid();
 
  private:

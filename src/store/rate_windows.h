@@ -2,9 +2,9 @@
 //
 // Sliding windows as bytes in a row, so that rates hold across processes and restarts.
 //
-// They are kept as they are in memory: the file is read by the machine that wrote it. Whoever changes the layout of
-// policy::SlidingWindow changes the tag in rate_windows.cc; bytes with another tag or size, and rules that are not in them, start
-// from zero. Only files of this folder include this header.
+// They are kept as they are in memory: the file is read by the machine that wrote it. A new layout of
+// policy::SlidingWindow needs a new tag in rate_windows.cc. Bytes with another tag or size, and rules that are not in
+// them, start from zero. Only files of this folder include this header.
 #pragma once
 
 #include <string>

@@ -3,8 +3,9 @@
 // The receivers of events, as the daemon was last configured, so that other processes on the same state directory (the
 // command line) can leave in the outbox what the daemon has to send.
 //
-// The daemon replaces the list at every start; the others only read it. It holds names, never addresses or secrets. Where no
-// daemon with receivers ever ran, the list is empty and nothing is put anywhere.
+// The daemon replaces the list at every start; the others only read it. It holds names, never
+// addresses or secrets. Where no daemon with receivers ever ran, the list is empty and nothing is
+// put anywhere.
 #pragma once
 
 #include <span>

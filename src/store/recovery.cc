@@ -5,7 +5,6 @@
 
 #include "store/call_row.h"
 #include "store/core.h"
-#include "store/recover_calls.h"
 
 namespace coffer::store {
 namespace {

@@ -6,8 +6,7 @@
 #include "base/ids.h"
 #include "store/core.h"
 #include "store/read_page.h"
-#include "store/session_row.h"
-#include "store/tenant_row.h"
+#include "store/rows.h"
 
 namespace coffer::store {
 namespace {

@@ -22,7 +22,7 @@ struct SessionRequest {
   std::string agent;
   Nanos lifetime = std::chrono::minutes(30);
   Budget budget;                  // of the whole session; budget.calls is the action budget
-  std::string label;              // what it is for, in its maker's words; at most 200 bytes
+  std::string label;              // its purpose, in the client's words; at most 200 bytes
   uint64_t bytes = 100ULL << 20;  // what its files may hold
   uint64_t tenant_bytes = 0;      // the open sessions of the tenant together; 0: not bounded
 };
@@ -66,8 +66,9 @@ Result<Page<Session>> ListSessions(Store& store, const TenantId& tenant, Session
 Result<Page<Session>> ListSessions(Store& store, AllTenants, SessionFilter filter,
                                    const PageRequest& page);
 
-// An open session ends `lifetime` from now instead, but not later than `oldest` after it began, and never earlier than it
-// would have. Nothing if this tenant has no such open session. On disk when it returns.
+// An open session ends `lifetime` from now instead, but not later than `oldest` after it began, and
+// never earlier than it would have. Nothing if this tenant has no such open session. On disk when
+// it returns.
 Result<std::optional<Session>> ExtendSession(Store& store, const TenantId& tenant,
                                              std::string_view id, Nanos lifetime, Nanos oldest);
 

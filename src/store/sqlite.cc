@@ -63,8 +63,9 @@ Error Explain(sqlite3* db, int problem) {
   }
 }
 
-// SQLite counts what it allocates, under one lock for all connections. The count is not used, and a thread of low priority that
-// is interrupted while it has that lock would make every other wait. It can be set once, before the first connection.
+// SQLite counts what it allocates, under one lock for all connections. The count is not used, and a
+// thread of low priority that is interrupted while it has that lock would make every other wait. It
+// can be set once, before the first connection.
 void CountNoMemory() {
   static const int once = ::sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   (void)once;

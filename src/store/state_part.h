@@ -2,9 +2,10 @@
 //
 // The parts of the state directory are opened without following links: `log`, `sessions`, `coffer.db`, `owners`.
 //
-// As root the state directory belongs to the daemon's gateway, which has no privilege. A link in it would make a process that opens
-// it with more rights (`coffer call` as root, the monitor) write where the link leads. Where the state directory itself
-// is, its operator decides; that may be behind a link.
+// As root the state directory belongs to the daemon's gateway, which has no privilege. A link in it
+// would make a process that opens it with more rights (`coffer call` as root, the monitor) write
+// where the link leads. Where the state directory itself is, its operator decides; that may be
+// behind a link.
 #pragma once
 
 #include <string>

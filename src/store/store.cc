@@ -11,7 +11,7 @@
 #include "base/sys.h"
 #include "store/core.h"
 #include "store/migrations.h"
-#include "store/recover_calls.h"
+#include "store/recovery.h"
 #include "store/state_part.h"
 
 namespace coffer::store {
@@ -103,7 +103,8 @@ Result<Store> Store::Open(const std::string& directory, StoreOptions options) {
   TRY(MakeFile(home.get(), "owners"));
   TRY_ASSIGN(core->owner, Owner::Open(home.get(), core->options.busy_timeout));
 
-  // SQLite is told the same, and opens what belongs to a database without links by itself; this says what to do about it.
+  // SQLite is told the same, and opens what belongs to a database without links by itself; this
+  // says what to do about it.
   for (const char* name : {kDatabase, "coffer.db-wal", "coffer.db-shm"}) {
     TRY(CheckStatePart(directory, name));
   }
@@ -140,9 +141,5 @@ Status Store::Maintain() { return core_->Maintain(); }
 Status Store::Inspect() { return core_->Inspect(); }
 const std::string& Store::directory() const { return core_->directory; }
 Nanos Store::Now() const { return core_->Now(); }
-
-Status Store::CheckIntegrity() {
-  return core_->Read([](Connection& db) { return db.ReadAll("PRAGMA integrity_check(1)"); });
-}
 
 }  // namespace coffer::store

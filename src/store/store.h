@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The store: what must be known after a crash. SQLite under a state directory; the functions that use it are in the other
-// headers of this folder, one subject each.
+// The store: what must be known after a crash. SQLite under a state directory; the functions that
+// use it are in the other headers of this folder, one subject each.
 //
-// Several processes may have the same directory open: writers take turns (WAL, BEGIN IMMEDIATE, a bounded wait). A call
-// belongs to the process that admitted it, and that process is alive as long as the kernel holds its lock on one byte of
-// the file `owners`; so an Open can tell what a dead process left (recovery.h) from what a living one is doing.
+// Several processes may have the same directory open: writers take turns (WAL, BEGIN IMMEDIATE, a
+// bounded wait). A call belongs to the process that admitted it, and that process is alive as long
+// as the kernel holds its lock on one byte of the file `owners`; so an Open can tell what a dead
+// process left (recovery.h) from what a living one is doing.
 //
-// Two kinds of "written". Committed: survives the death of every process, at once. On disk: survives the loss of power,
-// after an fsync that takes as long as the disk takes; threads that wait at the same time share one. Functions say which
-// they promise; Flush turns the first into the second.
+// Two kinds of "written". Committed: survives the death of every process, at once. On disk:
+// survives the loss of power, after an fsync that takes as long as the disk takes; threads that
+// wait at the same time share one. Functions say which they promise; Flush turns the first into the
+// second.
 //
-// Thread-safe. The objects behind it are locked for a transaction, not for an fsync. Do not use it in a forked child.
-// It does not protect against a user who can write the state directory. A clock that is set while it runs changes nothing
-// that is counted here (store_clock.h).
+// Thread-safe. The objects behind it are locked for a transaction, not for an fsync. Do not use it
+// in a forked child. It does not protect against a user who can write the state directory. A clock
+// that is set while it runs changes nothing that is counted here (store_clock.h).
 #pragma once
 
 #include <functional>
@@ -66,16 +68,15 @@ class Store {
   // later Flush fails too, until the store is opened again.
   Status Flush();
 
-  // Moves what was written into the database file, so that the log beside it stays short. For a timer, once a second or so, on a
-  // thread of its own: no call waits for it. Without it, a commit does so itself when the log is long.
+  // Moves what was written into the database file, so that the log beside it stays short. For a
+  // timer, once a second or so, on a thread of its own: no call waits for it. Without it, a commit
+  // does so itself when the log is long.
   Status Maintain();
 
-  // Reads the whole database now and then unless it is large, for a timer as above; in between it says what is known. An Error: the store is
-  // damaged, and no call is taken until this has found it whole again.
+  // Reads the whole database now and then unless it is large, for a timer as above; in between it
+  // says what is known. An Error: the store is damaged, and no call is taken until this has found
+  // it whole again.
   Status Inspect();
-
-  // A full check of the database, for `coffer doctor`: seconds for large ones. The error says what is wrong.
-  Status CheckIntegrity();
 
   const std::string& directory() const;
   Nanos Now() const;

@@ -8,9 +8,9 @@
 // hundred: a day is caught up in a hundred days. A clock that was set by more than a year had never been right, and is
 // followed at once.
 //
-// After a restart of the host nothing but the wall clock knows how long it was off. It is believed, but time does not go
-// back: a clock that stands before the last kept time is taken as that time. A virtual machine that was paused goes on
-// where it was. Thread-safe.
+// After a restart of the host nothing but the wall clock knows how long it was off. It is believed,
+// but time does not go back: a clock that stands before the last kept time is taken as that time. A
+// virtual machine that was paused goes on where it was. Thread-safe.
 #pragma once
 
 #include <functional>

@@ -3,10 +3,10 @@
 // The database and its write-ahead log as files: whether they are still the ones that were opened, and still look like
 // what SQLite wrote.
 //
-// SQLite keeps pages in memory and trusts them, so a process goes on for a long time after its files were overwritten, cut
-// or replaced, and acknowledges what is lost. This look costs a few microseconds and finds the
-// files as a whole gone wrong; a page in the middle is found by reading it (Core::Inspect). Only files of this folder
-// include this header.
+// SQLite keeps pages in memory and trusts them, so a process goes on for a long time after its
+// files were overwritten, cut or replaced, and acknowledges what is lost. This look costs a few
+// microseconds and finds the files as a whole gone wrong; a page in the middle is found by reading
+// it (Core::Inspect). Only files of this folder include this header.
 #pragma once
 
 #include <string>

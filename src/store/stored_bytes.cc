@@ -3,11 +3,9 @@
 
 #include <algorithm>
 
-#include "store/call_file_row.h"
 #include "store/call_row.h"
 #include "store/core.h"
-#include "store/object_row.h"
-#include "store/stored_bytes_row.h"
+#include "store/rows.h"
 
 namespace coffer::store {
 namespace {
@@ -40,8 +38,9 @@ Result<uint64_t> StoredBytes(Store& store, const TenantId& tenant) {
   return store.core().Read([&](Connection& db) { return StoredBytesIn(db, tenant); });
 }
 
-// The length of a body is found by reading it, so the query must not look at more of them than it returns: it goes from call to
-// call, beginning with the first that has a body, and sorts and groups nothing.
+// The length of a body is found by reading it, so the query must not look at more of them than it
+// returns: it goes from call to call, beginning with the first that has a body, and sorts and
+// groups nothing.
 Result<OldBodies> FindOldResults(Store& store, const TenantId& tenant, uint64_t bytes) {
   return store.core().Read([&](Connection& db) -> Result<OldBodies> {
     TRY_ASSIGN(

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many bytes the store keeps for a tenant (results, transcripts, files, receipts, arguments, objects), and which go first when that is too much.
+// How many bytes the store keeps for a tenant (results, transcripts, files, receipts, arguments,
+// objects), and which go first when that is too much.
 //
-// The sum is kept by triggers of the database, so every statement that writes or removes is counted. What goes is found here and
-// removed in a second step: between the two the caller seals a record of it, so that a verifier knows that what is gone
-// was pruned. The oldest go first: results, transcripts and exported files, because they are large and their hashes
-// stay in the receipts; whole calls only if that was not enough. What has not ended stays.
+// The sum is kept by triggers of the database, so every statement that writes or removes is
+// counted. What goes is found here and removed in a second step: between the two the caller seals a
+// record of it, so that a verifier knows that what is gone was pruned. The oldest go first:
+// results, transcripts and exported files, because they are large and their hashes stay in the
+// receipts; whole calls only if that was not enough. What has not ended stays.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,8 @@ struct Stat {
   uint64_t start_time = 0;
 };
 
-// proc(5): "pid (name) state ppid ... starttime ..."; the name may hold anything, so everything is counted from its end.
+// proc(5): "pid (name) state ppid ... starttime ..."; the name may hold anything, so everything is
+// counted from its end.
 Result<Stat> ReadStat(int64_t pid) {
   TRY_ASSIGN(const std::string text, sys::ReadFile("/proc/" + std::to_string(pid) + "/stat"));
   const size_t name_end = text.rfind(") ");

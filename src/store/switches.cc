@@ -2,8 +2,7 @@
 #include "store/switches.h"
 
 #include "store/core.h"
-#include "store/switch_row.h"
-#include "store/tenant_row.h"
+#include "store/rows.h"
 
 namespace coffer::store {
 namespace {

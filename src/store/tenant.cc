@@ -2,7 +2,7 @@
 #include "store/tenant.h"
 
 #include "store/core.h"
-#include "store/tenant_row.h"
+#include "store/rows.h"
 
 namespace coffer::store {
 namespace {
@@ -39,17 +39,6 @@ Status CheckTenantIn(Connection& db, const TenantId& tenant) {
     return Refused("policy.tenant", "there is no tenant " + tenant.name(), "create it first");
   }
   return {};
-}
-
-Result<Tenant> CreateTenant(Store& store, const TenantId& tenant) {
-  Core& core = store.core();
-  return core.Write(Durability::kOnDisk, [&](Connection& db) -> Result<Tenant> {
-    TRY_ASSIGN(const std::optional<Tenant> found, Find(db, tenant));
-    if (found.has_value()) {
-      return Refused("policy.tenant", "tenant " + tenant.name() + " exists already");
-    }
-    return Insert(db, tenant, core.Now());
-  });
 }
 
 Result<Tenant> EnsureTenant(Store& store, const TenantId& tenant) {

@@ -23,8 +23,6 @@ struct Tenant {
   Nanos created_at{0};
 };
 
-// Refused if it exists.
-Result<Tenant> CreateTenant(Store& store, const TenantId& tenant);
 // The one that is there, or a new one.
 Result<Tenant> EnsureTenant(Store& store, const TenantId& tenant);
 Result<std::optional<Tenant>> FindTenant(Store& store, const TenantId& tenant);

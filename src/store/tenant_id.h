@@ -2,9 +2,10 @@
 //
 // TenantId: the one form of a tenant inside the program.
 //
-// It is a type of its own, so that no function that needs a tenant can be called without one by accident. The one exception
-// has to be written down: AllTenants, for the operator's views. A TenantId comes from the channel that authenticated the
-// caller (a key, a socket's peer), never from a request. Text stands for a tenant only where bytes come in or go out.
+// It is a type of its own, so that no function that needs a tenant can be called without one by
+// accident. The one exception has to be written down: AllTenants, for the operator's views. A
+// TenantId comes from the channel that authenticated the caller (a key, a socket's peer), never
+// from a request. Text stands for a tenant only where bytes come in or go out.
 #pragma once
 
 #include <compare>

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Notices when a tool does more than it usually does: more calls, slower ones, more denials, more CPU, memory or output.
+// Notices when a tool does more than it usually does: more calls, slower ones, more denials, more
+// CPU, memory or output.
 //
-// One baseline (baseline.h) per tenant, tool and measure, kept in the store, so a restart forgets nothing and nobody's
-// load counts for anybody else. A value more than some deviations above the mean, or a rate of twice the mean, raises
-// an alert: at most one per tool and measure in an hour, also across restarts. What raised an alert still becomes part
-// of the baseline: what goes on for days is the new usual.
+// One baseline (baseline.h) per tenant, tool and measure, kept in the store, so a restart forgets nothing and no
+// tenant's load counts for another. A value more than some deviations above the mean, or a rate of twice the mean,
+// raises an alert: at most one per tool and measure in an hour, also across restarts. What raised an alert still
+// becomes part of the baseline: what goes on for days is the new usual.
 //
-// It sees what is more than usual, never what is merely wrong: an attack as small as the daily noise does not show, and
-// one that grows slowly enough takes the baseline with it. Thread-safe; Observe may read the store, so it is for workers.
+// It sees what is more than usual, never what is merely wrong: an attack as small as the daily
+// noise does not show, and one that grows slowly enough takes the baseline with it. Thread-safe;
+// Observe may read the store, so it is for workers.
 #pragma once
 
 #include <array>
@@ -63,8 +65,8 @@ class Anomalies {
   // counted, and nothing else happens.
   Status Observe(const store::TenantId& tenant, std::string_view tool, const CallMeasures& call);
 
-  // Writes what came since the last time, and lets go of what nobody uses. For a timer, every few seconds, on a worker;
-  // what could not be written is kept for the next time.
+  // Writes what came since the last time, and drops baselines that are not in use. For a timer, every few seconds, on a
+  // worker; what could not be written is kept for the next time.
   Status Flush();
 
  private:

@@ -25,6 +25,7 @@
 #include "store/sqlite.h"
 #include "store/store.h"
 #include "tests/support/run.h"
+#include "tests/support/store_state.h"
 
 namespace coffer::store {
 namespace {
@@ -263,7 +264,7 @@ TEST_F(StoreKillTest, NothingAcknowledgedIsLost) {
     const Strings wrong = Check(*store, rounds, known);
     ASSERT_TRUE(wrong.empty()) << wrong.front() << " (and " << wrong.size() - 1 << " more)";
     if (rounds % 20 == 0) {
-      const Status whole = store->CheckIntegrity();
+      const Status whole = test::CheckIntegrity(*store);
       ASSERT_TRUE(whole.ok()) << whole.error().message;
     }
   }
@@ -281,7 +282,7 @@ TEST_F(StoreKillTest, NothingAcknowledgedIsLost) {
     calls += some->rows.size();
     page.cursor = some->next;
   } while (!page.cursor.empty());
-  const Result<Spent> spent = TenantSpent(*neighbour, Us());
+  const Result<Spent> spent = test::TenantSpent(*neighbour, Us());
   ASSERT_TRUE(spent.ok());
   EXPECT_EQ(spent->calls, calls);
   RecordProperty("killed", killed_);

@@ -10,17 +10,12 @@
 
 #include "tests/gateway/harness.h"
 #include "tests/support/gunzip.h"
+#include "tests/support/temp_dir.h"
 
 namespace coffer::gateway {
 namespace {
 
 using nlohmann::json;
-
-std::string TempDir() {
-  std::string path = ::testing::TempDir() + "/gatewayXXXXXX";
-  EXPECT_NE(::mkdtemp(path.data()), nullptr);
-  return path;
-}
 
 TEST(Server, AnswersAndKeepsTheConnection) {
   RunningServer server;
@@ -353,15 +348,15 @@ TEST(Server, LateRepliesFindNobodyAndDoNoHarm) {
 }
 
 TEST(Server, UnixSocketShowsThePeer) {
-  const std::string dir = TempDir();
+  const test::TempDir dir;
   ServerConfig config;
-  config.unix_sockets.push_back({dir + "/s", 0600});
+  config.unix_sockets.push_back({dir / "s", 0600});
   {
     RunningServer server(std::move(config));
     struct stat info{};
-    ASSERT_EQ(::stat((dir + "/s").c_str(), &info), 0);
+    ASSERT_EQ(::stat((dir / "s").c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 07777, 0600U);
-    RawClient client = RawClient::Unix(dir + "/s");
+    RawClient client = RawClient::Unix(dir / "s");
     client.Send(Request("GET", "/v1/tools"));
     EXPECT_EQ(client.Receive().status, 200);
     server.OnLoop([&] {
@@ -374,14 +369,13 @@ TEST(Server, UnixSocketShowsThePeer) {
     client.Send(Request("GET", "/v1/tools", "wrong"));
     EXPECT_EQ(client.Receive().status, 401);
   }
-  EXPECT_FALSE(std::filesystem::exists(dir + "/s"));
-  std::filesystem::remove_all(dir);
+  EXPECT_FALSE(std::filesystem::exists(dir / "s"));
 }
 
 TEST(Server, ReplacesALeftOverSocketAndNoOther) {
-  const std::string dir = TempDir();
+  const test::TempDir dir;
   ServerConfig config;
-  config.unix_sockets.push_back({dir + "/s", 0600});
+  config.unix_sockets.push_back({dir / "s", 0600});
   RunningServer first(config);
   auto loop = net::MakeLoop();
   FakeService service;
@@ -389,23 +383,22 @@ TEST(Server, ReplacesALeftOverSocketAndNoOther) {
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error().code, "gateway.listen.taken");
   // Left over: bound by somebody who is gone.
-  std::filesystem::rename(dir + "/s", dir + "/old");
+  std::filesystem::rename(dir / "s", dir / "old");
   first.OnLoop([&] { first.server().Drain(std::chrono::milliseconds(10), [] {}); });
-  config.unix_sockets[0].path = dir + "/old";
+  config.unix_sockets[0].path = dir / "old";
   auto third = Server::Open(*loop, service, config);
   EXPECT_TRUE(third.ok()) << third.error().message;
   // Not a socket at all.
   {
-    std::FILE* file = std::fopen((dir + "/file").c_str(), "w");
+    std::FILE* file = std::fopen((dir / "file").c_str(), "w");
     std::fclose(file);
   }
-  config.unix_sockets[0].path = dir + "/file";
+  config.unix_sockets[0].path = dir / "file";
   EXPECT_FALSE(Server::Open(*loop, service, config).ok());
-  EXPECT_TRUE(std::filesystem::is_regular_file(dir + "/file"));
+  EXPECT_TRUE(std::filesystem::is_regular_file(dir / "file"));
   if (third.ok()) {
     third->reset();
   }
-  std::filesystem::remove_all(dir);
 }
 
 TEST(Server, DrainLetsRequestsEndAndClosesTheIdle) {

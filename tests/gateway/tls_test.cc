@@ -12,11 +12,10 @@
 
 #include <array>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 
 #include "tests/gateway/harness.h"
+#include "tests/support/temp_dir.h"
 
 namespace coffer::gateway {
 namespace {
@@ -24,13 +23,10 @@ namespace {
 class Tls : public ::testing::Test {
  protected:
   void SetUp() override {
-    dir_ = ::testing::TempDir() + "/tlsXXXXXX";
-    ASSERT_NE(::mkdtemp(dir_.data()), nullptr);
     MakeCertificate("server");
     config_.tcp.emplace_back();
-    config_.tls = TlsPair{ReadText("server.crt"), ReadText("server.key")};
+    config_.tls = TlsPair{dir_.Read("server.crt"), dir_.Read("server.key")};
   }
-  void TearDown() override { std::filesystem::remove_all(dir_); }
 
   void MakeCertificate(const std::string& name) {
     EVP_PKEY* key = ::EVP_EC_gen("P-256");
@@ -45,22 +41,17 @@ class Tls : public ::testing::Test {
                                  reinterpret_cast<const unsigned char*>("localhost"), -1, -1, 0);
     ::X509_set_issuer_name(cert, subject);
     ASSERT_GT(::X509_sign(cert, key, ::EVP_sha256()), 0);
-    std::FILE* file = std::fopen((dir_ + "/" + name + ".crt").c_str(), "w");
+    std::FILE* file = std::fopen((dir_ / (name + ".crt")).c_str(), "w");
     ::PEM_write_X509(file, cert);
     std::fclose(file);
-    file = std::fopen((dir_ + "/" + name + ".key").c_str(), "w");
+    file = std::fopen((dir_ / (name + ".key")).c_str(), "w");
     ::PEM_write_PrivateKey(file, key, nullptr, nullptr, 0, nullptr, nullptr);
     std::fclose(file);
     ::X509_free(cert);
     ::EVP_PKEY_free(key);
   }
 
-  std::string ReadText(const std::string& name) const {
-    std::ifstream file(dir_ + "/" + name);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-
-  std::string dir_;
+  const test::TempDir dir_;
   ServerConfig config_;
 };
 
@@ -183,7 +174,7 @@ TEST_F(Tls, ANewCertificateIsForTheNextHandshake) {
   Client before(server.port(), TLS1_2_VERSION, TLS1_3_VERSION);
   ASSERT_TRUE(before.connected);
   MakeCertificate("other");
-  const TlsPair other{ReadText("other.crt"), ReadText("other.key")};
+  const TlsPair other{dir_.Read("other.crt"), dir_.Read("other.key")};
   server.OnLoop([&] {
     // What does not fit changes nothing.
     EXPECT_FALSE(server.server().ReplaceTls({other.certificate, config_.tls->key}).ok());
@@ -204,11 +195,11 @@ TEST_F(Tls, FilesThatDoNotFitAreRefused) {
   MakeCertificate("other");
   auto loop = net::MakeLoop();
   FakeService service;
-  config_.tls->key = ReadText("other.key");
+  config_.tls->key = dir_.Read("other.key");
   auto server = Server::Open(*loop, service, config_);
   ASSERT_FALSE(server.ok());
   EXPECT_EQ(server.error().code, "gateway.tls.key");
-  config_.tls->certificate = dir_ + "/missing";
+  config_.tls->certificate = dir_ / "missing";
   server = Server::Open(*loop, service, config_);
   ASSERT_FALSE(server.ok());
   EXPECT_EQ(server.error().code, "gateway.tls.certificate");

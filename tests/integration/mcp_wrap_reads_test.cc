@@ -160,7 +160,8 @@ TEST_F(McpWrapReads, APromptIsCheckedAndRecorded) {
   const Json& greet = listed[1];
   EXPECT_EQ(greet["name"], "other-greet");
   EXPECT_EQ(greet["title"], "other-greet");
-  EXPECT_TRUE(Contains(greet.value("description", ""), "which nobody has checked:\n\nGreets.[2J"))
+  EXPECT_TRUE(
+      Contains(greet.value("description", ""), "which Cofferdam has not checked:\n\nGreets.[2J"))
       << greet;
   EXPECT_EQ(greet["arguments"][0], Json({{"name", "who"}, {"required", true}}));
   const Json got = Get(*server, "greet", {{"who", "me"}});
@@ -212,7 +213,7 @@ TEST_F(McpWrapReads, AResourceHasAnAddressThatNoClientOpensItself) {
   EXPECT_EQ(link[0],
             Json({{"type", "resource_link"}, {"uri", "other+file:///etc/passwd"}, {"name", "ab"}}));
   EXPECT_EQ(link[1]["resource"]["uri"], "other+file:///etc/shadow");
-  EXPECT_TRUE(Contains(Text(Call(*server, "bad-link")), "a link that is no URI"));
+  EXPECT_TRUE(Contains(Text(Call(*server, "bad-link")), "a link that is not a URI"));
   Leave(*server);
   std::map<std::string, int> recorded = Recorded();
   EXPECT_EQ(recorded["other-resources-list success"], 2);

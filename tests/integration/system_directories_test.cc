@@ -3,7 +3,8 @@
 // `coffer run` writes below the system's directories only with a word of its own.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
+
+#include <optional>
 
 #include "tests/support/run.h"
 
@@ -20,17 +21,11 @@ class SystemDirectory : public ::testing::Test {
  protected:
   void SetUp() override {
     if (IsRoot()) {
-      std::string pattern = "/usr/local/lib/coffer-test-XXXXXX";
-      ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-      path_ = pattern;
+      path_ = made_.emplace("/usr/local/lib").path();
     }
   }
-  ~SystemDirectory() override {
-    if (IsRoot()) {
-      ::unlink((path_ + "/file").c_str());
-      ::rmdir(path_.c_str());
-    }
-  }
+
+  std::optional<TempDir> made_;
   std::string path_ = "/usr/local/lib";
 };
 

@@ -20,14 +20,12 @@ void MakeParents(const std::string& path) {
 
 }  // namespace
 
-TempDir::TempDir() {
-  char path[] = "/tmp/cofft.XXXXXX";
-  if (::mkdtemp(path) == nullptr) {
+TempDir::TempDir(const std::string& parent) : path_(parent + "/cofft.XXXXXX") {
+  if (::mkdtemp(path_.data()) == nullptr) {
     ADD_FAILURE() << "mkdtemp failed";
     ::abort();
   }
-  path_ = path;
-  ::chmod(path, 0755);
+  ::chmod(path_.c_str(), 0755);
 }
 
 TempDir::~TempDir() {

@@ -10,7 +10,8 @@ namespace coffer::test {
 
 class TempDir {
  public:
-  TempDir();
+  // Below `parent`: a test may need a directory of the system, or one in memory.
+  explicit TempDir(const std::string& parent = "/tmp");
   ~TempDir();
   TempDir(const TempDir&) = delete;
   TempDir& operator=(const TempDir&) = delete;

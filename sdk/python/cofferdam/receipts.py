@@ -103,7 +103,7 @@ def _check_place(document: Dict[str, Any], canonical: bytes, index: int, size: i
     except ValueError as problem:
         raise VerificationError(f"the log's line in the receipt cannot be read: {problem}") from None
     if leaf["kind"] != "receipt" or int(leaf["seq"]) != index:
-        raise VerificationError("the log's line in the receipt is not one about a receipt")
+        raise VerificationError("the log's line in the receipt is not about a receipt")
     if leaf["body"] != "sha256:" + sha256(canonical).hex():
         raise VerificationError("the receipt is not the one that the log recorded: its hash differs")
     if leaf["call"] != document.get("call_id") or leaf["tenant"] != document.get("tenant"):

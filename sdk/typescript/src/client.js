@@ -23,7 +23,7 @@ import { approvalOf, callOf, fileOf, sessionOf, toolOf } from "./values.js";
  * @property {string} [parentId]
  * @property {boolean} [dryRun] decide, and run nothing
  * @property {{ [name: string]: string | number }} [limits] less than the manifest allows: { memory: "64MiB", wall: "5s" }
- * @property {string} [reason] what it is for; recorded, believed by nothing
+ * @property {string} [reason] what it is for; it is recorded and decides nothing
  * @property {string} [idempotencyKey] made if not given; all retries of the call use the same
  * @property {number} [timeout] milliseconds
  * @property {boolean} [check] false: a call that was refused or killed is a result, not an error

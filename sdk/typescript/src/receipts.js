@@ -94,7 +94,7 @@ export function verifyReceipt(data, key, callId) {
   }
   const leaf = readLeaf(line);
   if (leaf.get("kind") !== "receipt" || integerOf(leaf.get("seq")) !== index) {
-    return refuse("the log's line in the receipt is not one about a receipt");
+    return refuse("the log's line in the receipt is not about a receipt");
   }
   if (leaf.get("body") !== `sha256:${sha256(canonical).toString("hex")}`) {
     return refuse("the receipt is not the one that the log recorded: its hash differs");

@@ -85,7 +85,7 @@ export type CallOptions = {
         [name: string]: string | number;
     };
     /**
-     * what it is for; recorded, believed by nothing
+     * what it is for; it is recorded and decides nothing
      */
     reason?: string;
     /**

@@ -2,8 +2,9 @@
 //
 // CloudEvents 1.0, structured JSON: what a webhook gets.
 //
-// An event's id says what happened, not when it was sent: sent again, it has the same id and the same bytes, and whoever
-// gets it twice can tell. No event is larger than 64 KiB; what is too large loses its details, never its id, type or call.
+// An event's id follows from what happened, not from when it was sent: a repeated delivery has the same id and the same
+// bytes, so a receiver that gets it twice can tell. No event is larger than 64 KiB; what is too large loses its
+// details, never its id, type or call.
 #pragma once
 
 #include <string>

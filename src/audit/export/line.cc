@@ -32,10 +32,6 @@ std::optional<ExportFormat> FindExportFormat(std::string_view name) {
   return std::nullopt;
 }
 
-std::string_view ExportFormatName(ExportFormat format) {
-  return kNames[static_cast<size_t>(format)];
-}
-
 Result<std::string> ExportLine(ExportFormat format, std::string_view receipt_json,
                                const TraceContext& trace) {
   TRY_ASSIGN(const Json receipt, ParseForExport(receipt_json));

@@ -130,8 +130,8 @@ Json Below(const TraceIds& ids, const char* name, Span span) {
           {"status", {{"code", kStatusUnset}}}};
 }
 
-// What is known of the inside: when the command began, and how long after its birth the boundary entered each stage. The
-// last stage is entered when the command begins.
+// What is known of the inside: when the command began, and how long after its birth the boundary
+// entered each stage. The last stage is entered when the command begins.
 void AddSteps(const Json& receipt, const TraceIds& ids, Span whole, std::vector<Json>& spans) {
   const std::optional<Nanos> started = TimeAt(receipt, {"started_at"});
   if (!started) {

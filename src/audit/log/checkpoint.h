@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A checkpoint is the log's signed word for its first `size` records, on one line of the log:
+// A checkpoint is the log's signature over its first `size` records, on one line of the log:
 //
 //   = <size> <root, base64> <prev, hex> <base64 of key id and signature>
 //
-// `prev` is the SHA-256 of the checkpoint line before it (of the header line, for the first), so the last signature holds
-// all checkpoints, and its root holds all records. The signature is over the text of a C2SP signed note, which is how a
-// checkpoint leaves the log: "<origin>\n<size>\n<root>\nprev <prev>\n".
+// `prev` is the SHA-256 of the checkpoint line before it (of the header line, for the first), so
+// the last signature holds all checkpoints, and its root holds all records. The signature is over
+// the text of a C2SP signed note, which is how a checkpoint leaves the log:
+// "<origin>\n<size>\n<root>\nprev <prev>\n".
 #pragma once
 
 #include <cstdint>

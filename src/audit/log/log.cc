@@ -27,7 +27,8 @@ struct Log::Impl {
   Impl(LogHome its_home, LogOptions its_options)
       : home(std::move(its_home)), options(std::move(its_options)) {}
 
-  // The first thread that finds the file free writes the leaves of all that wait; the others wait for their answer or turn.
+  // The first thread that finds the file free writes the leaves of all that wait; the others wait
+  // for their answer or turn.
   Result<Appended> Append(Result<LeafText> leaf, const std::string& tenant) {
     if (!leaf.ok()) {
       return leaf.error();

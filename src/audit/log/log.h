@@ -9,8 +9,8 @@
 // recorded; the log opens itself again with the next Append. A log that lost records, or that was edited, is
 // refused with `audit.log.damaged`.
 //
-// It does not protect against an attacker who has the key: keep checkpoints elsewhere (docs/AUDIT_LOG.md). Opening looks
-// at the end only; VerifyLog (verify_log.h) looks at everything.
+// It does not protect against an attacker who has the key: keep checkpoints elsewhere
+// (docs/AUDIT_LOG.md). Opening looks at the end only; VerifyLog (verify_log.h) looks at everything.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +44,9 @@ struct LogOptions {
   Nanos busy_timeout = std::chrono::seconds(10);  // for another process that has the lock
   // Told of every record that is on disk: whose, how long that took, and how many there are. From any thread.
   std::function<void(const std::string& tenant, Nanos took, uint64_t size)> appended = {};
-  // Asked before what a crash left is cut off, with the event that will say so in the log: the moment to tell others. If it
-  // fails, nothing is cut, and the log cannot be used until it is asked again and does not. From any thread.
+  // Asked before what a crash left is cut off, with the event that will say so in the log: the
+  // moment to tell others. If it fails, nothing is cut, and the log cannot be used until it is
+  // asked again and does not. From any thread.
   std::function<Status(const EventRecord& event)> recovering = {};
 };
 

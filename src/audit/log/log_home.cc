@@ -71,7 +71,7 @@ Result<UniqueFd> OpenDirectory(const std::string& path) {
   TRY_ASSIGN(const struct stat info, Look(directory.get()));
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return HostFault("audit.log", path + " can be written by others",
-                     "chmod go-w it: who writes there can damage the log");
+                     "chmod go-w it: a user who can write there can damage the log");
   }
   return directory;
 }

@@ -31,7 +31,7 @@ Status ReadAt(int fd, char* into, size_t size, uint64_t offset) {
   return {};
 }
 
-Result<std::optional<std::string_view>> LineReader::Next() {
+Result<std::optional<std::string_view>> RecordLines::Next() {
   constexpr size_t kChunk = 1 << 18;
   static_assert(kChunk > 2 * kMaxLeafBytes);
   size_t newline = buffer_.find('\n', at_);

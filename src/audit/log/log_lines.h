@@ -16,10 +16,10 @@ namespace coffer::audit {
 // All `size` bytes, or an error.
 Status ReadAt(int fd, char* into, size_t size, uint64_t offset);
 
-class LineReader {
+class RecordLines {
  public:
   // From `offset`, which is where a line begins, to `end`.
-  LineReader(int fd, uint64_t offset, uint64_t end) : fd_(fd), offset_(offset), end_(end) {}
+  RecordLines(int fd, uint64_t offset, uint64_t end) : fd_(fd), offset_(offset), end_(end) {}
 
   // Without the newline, valid until the next call. Nothing if there is no further complete line.
   Result<std::optional<std::string_view>> Next();

@@ -31,7 +31,7 @@ Result<FoundTails> ReadForward(int records, uint64_t file_size, LogTail from) {
   FoundTails found{from, std::move(from)};
   LogTail& tip = found.last;
   Frontier frontier = tip.frontier;
-  LineReader lines(records, tip.end, file_size);
+  RecordLines lines(records, tip.end, file_size);
   for (;;) {
     TRY_ASSIGN(const std::optional<std::string_view> line, lines.Next());
     if (!line) {

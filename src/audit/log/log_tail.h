@@ -2,8 +2,8 @@
 //
 // Where a log ends: everything that is needed to append to it, and nothing else.
 //
-// It follows from the file alone. The cache `tree` holds one too, so that opening a long log does not read all of it; it
-// is believed only if the checkpoint that stands at its place in the file has the root that follows from its frontier.
+// It follows from the file alone. The cache `tree` holds one too, so that opening a long log does not read all of it;
+// it is used only if the checkpoint that stands at its place in the file has the root that follows from its frontier.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,9 @@ struct FoundTails {
 };
 Result<FoundTails> ReadForward(int records, uint64_t file_size, LogTail from);
 
-// True if behind the tip stands a checkpoint of this key for a batch that is not the next one. A crash cannot leave that: a
-// batch is begun when the one before it is on disk. (Old ones may be there, if the disk gives back what it held before.)
+// True if behind the tip stands a checkpoint of this key for a batch that is not the next one. A
+// crash cannot leave that: a batch is begun when the one before it is on disk. (Old ones may be
+// there, if the disk gives back what it held before.)
 Result<bool> HasLaterBatch(int records, uint64_t file_size, const LogTail& tip,
                            const PublicKey& key, std::string_view origin);
 

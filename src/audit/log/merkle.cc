@@ -47,7 +47,7 @@ BatchTree::BatchTree(const Frontier& before, std::span<const Hash> leaves)
   size_t unused =
       before.nodes().size();  // the frontier's nodes, from the right: the smallest is the lowest
   for (size_t level = 0; level == 0 || (size_ - 1) >> (level - 1) != 0; ++level) {
-    Level here;
+    NodeRow here;
     const bool old = level < 64 && (before.size() >> level & 1) != 0;
     here.first = (before.size() >> level) - (old ? 1 : 0);
     if (old) {
@@ -73,7 +73,7 @@ BatchTree::BatchTree(const Frontier& before, std::span<const Hash> leaves)
 }
 
 const Hash& BatchTree::Node(size_t level, uint64_t index) const {
-  const Level& here = levels_[level];
+  const NodeRow& here = levels_[level];
   return here.nodes[index - here.first];
 }
 

@@ -49,12 +49,12 @@ class BatchTree {
  private:
   const Hash& Node(size_t level, uint64_t index) const;
 
-  struct Level {
+  struct NodeRow {
     uint64_t first = 0;       // index of nodes[0] in its level
     std::vector<Hash> nodes;  // complete subtrees
   };
   uint64_t size_ = 0;
-  std::vector<Level> levels_;
+  std::vector<NodeRow> levels_;
   std::vector<Hash> edge_;  // the last node of each level, complete or not; the last is the root
 };
 

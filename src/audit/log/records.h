@@ -40,7 +40,7 @@ struct ReceiptRecord {
   std::string outcome;
   std::string error_class;  // empty: no error
   bool ran = false;         // a boundary was launched
-  std::string body;         // BodyHash of seal.h
+  std::string body;         // ReceiptBody::hash of seal.h
   bool recovered = false;   // written for a call whose process died
 };
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which calls of a log have a decision and a receipt: nothing runs without a decision before it, and each call ends once.
+// Which calls of a log have a decision and a receipt: nothing runs without a decision before it,
+// and each call ends once.
 //
-// A call is kept as 128 bits of a keyed hash of tenant and id (24 bytes for each, not the text), so a million calls take
-// some 50 MB. Two different calls that look like one have a chance of about 2^-88 then.
+// A call is kept as 128 bits of a keyed hash of tenant and id (24 bytes for each, not the text), so
+// a million calls take some 50 MB. Two different calls that look like one have a chance of about
+// 2^-88 then.
 #pragma once
 
 #include <array>

@@ -61,8 +61,9 @@ constexpr std::pair<std::string_view, std::string_view> kDecided[] = {
     {"manifest", "manifest_hash"}};
 constexpr size_t kAsked = 6;  // of those are known at admission
 
-// Which of them a recovered receipt has otherwise: it was written from a row, which may have been edited. A call that was
-// killed between its decision and its start has a row that does not know the tool's part of it.
+// Which of them a recovered receipt has otherwise: it was written from a row, which may have been
+// edited. A call that was killed between its decision and its start has a row that does not know
+// the tool's part of it.
 std::string Contradictions(std::string_view decision, std::string_view canonical, bool ran) {
   const CanonicalFields said(decision);
   const CanonicalFields receipt(canonical);
@@ -291,8 +292,8 @@ void StoreCheck::Collect() {
   compared_now_.reset();
 }
 
-// Rows whose place is behind what was read of the log. The rows are read before the rest of the log is, so each of them that
-// is honest is in it.
+// Rows whose place is behind what was read of the log. The rows are read before the rest of the log
+// is, so each of them that is honest is in it.
 Status StoreCheck::CheckNewRows(uint64_t bytes) {
   constexpr size_t kMost = 10'000;
   std::map<std::string, store::StoredCall> rows;
@@ -383,8 +384,9 @@ Status StoreCheck::CheckOpenCalls(const std::vector<store::Call>& open) {
   return {};
 }
 
-// Records without a row that no pruning covers. A record that another one of the same call replaced (recovered after a crash)
-// has none of its own; that the later one is in the log was checked when it was read.
+// Records without a row that no pruning covers. A record that another one of the same call replaced
+// (recovered after a crash) has none of its own; that the later one is in the log was checked when
+// it was read.
 Status StoreCheck::CheckMissing() {
   std::vector<Leaf> uncovered;
   std::set<std::string> unfinished;  // their rows are there, and still run

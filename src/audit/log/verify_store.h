@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The store against the log: every call that the store says has ended is in the log, every row, result and receipt is what
-// the log names, and every receipt of the log has its row or was pruned.
+// The store against the log: every call that the store says has ended is in the log, every row,
+// result and receipt is what the log names, and every receipt of the log has its row or was pruned.
 //
 // The log can be verified with nothing but its files (verify_log.h); this is what can be said beyond that where the
-// store is there too. Both are read side by side in the order of the log, so memory is a few pages, however many calls there
-// are. Nothing that a row says is believed: a call is the log's if the record at its place names it, and what is gone is
-// covered only by an event `pruned` of the log. The signature inside a stored receipt is checked when a reader asks for that
+// store is there too. Both are read side by side in the order of the log, so memory is a few pages, however many calls
+// there are. No row is trusted: a call is the log's if the record at its place names it, and what is gone is covered
+// only by an event `pruned` of the log. The signature inside a stored receipt is checked when a reader asks for that
 // receipt (sealed_call.h), not here.
 //
 // It may run while calls end. The log is written before the store: a row is never older than its record, and a record

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of StoreCheck about results, files and transcripts that are not there: whether retention, or a pruning on record,
-// explains it.
+// The part of StoreCheck about results, files and transcripts that are not there: whether
+// retention, or a pruning on record, explains it.
 #include <fmt/format.h>
 
 #include <algorithm>

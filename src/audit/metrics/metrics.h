@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the daemon counts, in the words of calls: one method per thing that happens.
+// The counters of the daemon: one method per kind of event.
 //
 // Nothing here decides and nothing fails; the code that sees an event counts it once. Names that come from outside (a
 // tool that was asked for, a path) go through closed lists, see metrics_registry.h. Thread-safe.

@@ -6,9 +6,9 @@
 namespace coffer::call {
 namespace {
 
-// Mounts decide about cgroups and limits, and looking through them can take long: a signal must still end this process then.
-// A server of tools is started between the cgroup and init. Ports of a session and published ones are refused or made by the
-// launch rung.
+// Mounts decide about cgroups and limits, and looking through them can take long: a signal must
+// still end this process then. A server of tools is started between the cgroup and init. Ports of a
+// session and published ones are refused or made by the launch rung.
 bool BeginsAhead(const RunRequest& request) {
   const policy::Envelope& envelope = request.envelope;
   return envelope.level != policy::Level::kProcess && envelope.mounts.empty() &&

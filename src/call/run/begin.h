@@ -2,10 +2,11 @@
 //
 // Begins the boundary of a call while its command is still being looked up (ADR 54).
 //
-// Init needs the envelope alone to make its network and most of its root. So for a call that brings in nothing of the
-// caller's, init is cloned first and works beside Prepare; the launch rung then hands it the rest. Nothing of the command
-// runs before that, nor before a record is on disk. An attempt that fails is dropped: the launch rung makes its own, in the
-// usual order, and its errors are the ones that are reported.
+// Init needs the envelope alone to make its network and most of its root. So for a call that brings
+// in nothing of the caller's, init is cloned first and works beside Prepare; the launch rung then
+// hands it the rest. Nothing of the command runs before that, nor before a record is on disk. An
+// attempt that fails is dropped: the launch rung makes its own, in the usual order, and its errors
+// are the ones that are reported.
 #pragma once
 
 #include <signal.h>
@@ -29,8 +30,8 @@ struct Begun {
 // Nothing for calls that do not begin ahead, and if it failed.
 std::optional<Begun> BeginAhead(const RunRequest& request);
 
-// A signal that came since ends this process as usual, after the boundary is gone. If the signal is ignored, the call goes on
-// without what was begun.
+// A signal that came since ends this process as usual, after the boundary is gone. If the signal is
+// ignored, the call goes on without what was begun.
 void HeedSignals(std::optional<Begun>& begun);
 
 }  // namespace coffer::call

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What of the host a call was shown: the list in the receipt, and the worst case that follows from it.
+// The files of the host that a call was shown: the list in the receipt, and the worst case that follows from it.
 //
 // Both come from what was opened and examined, not from the flags, so a program or virtual environment of the caller's
 // shows up like a mount does.

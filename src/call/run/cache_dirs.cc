@@ -83,7 +83,8 @@ Result<std::string> IdentityOf(const std::string& project) {
 // The path in what IdentityOf has written.
 std::string PathIn(const std::string& identity) { return identity.substr(0, identity.find('\n')); }
 
-// Makes the directory of the project's caches if there is none, and empties it if it is another directory's. True if so.
+// Makes the directory of the project's caches if there is none, and empties it if it is another
+// directory's. True if so.
 Result<bool> OwnDirectory(const std::string& directory, const std::string& project) {
   TRY_ASSIGN(const std::string identity, IdentityOf(project));
   TRY(sys::MakeDirs(directory, 0700));

@@ -2,10 +2,10 @@
 //
 // --cache NAME: a directory that a package manager or compiler keeps between the calls of one project.
 //
-// Each project has its own, below coffer's cache directory, so what one project's payload puts there is seen by that
-// project alone. A project is its directory, not its path: if another directory has that path by now, the caches are
-// emptied. It is mounted at /cache/NAME, and a variable tells the program. A directory that has grown past its bound is
-// emptied before the call; during a call it may grow by the disk cap, like every writable mount.
+// Each project has its own, below coffer's cache directory, so only calls of the same project see the files that its
+// payloads put there. A project is its directory, not its path: if another directory has that path by now, the caches
+// are emptied. It is mounted at /cache/NAME, and a variable tells the program. A directory that has grown past its
+// bound is emptied before the call; during a call it may grow by the disk cap, like every writable mount.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The signals that the supervisor of a call takes from a descriptor: it forwards them to the command. Before there is one, those that
-// ask a program to end (base/ending_signals.h) end the start of the call.
+// The signals that the supervisor of a call takes from a descriptor and forwards to the command. Before the command
+// runs, the signals that ask a program to end (base/ending_signals.h) end the start of the call.
 #pragma once
 
 #include "base/result.h"

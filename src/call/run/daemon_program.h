@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where `cofferd` is, which has the libraries that `coffer` is too lean for.
+// Finds `cofferd`. It links the libraries that `coffer` leaves out to start fast.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the network of a boundary with --allow listens: the proxy on its loopback, and for programs that know of no proxy a
-// resolver and the addresses it answers with (isolation/name_redirect.h).
+// Where the network of a boundary with --allow listens: the proxy on its loopback, and for programs
+// that know of no proxy a resolver and the addresses it answers with (isolation/name_redirect.h).
 //
 // The second part needs more of the kernel than the first. Without it the call runs with the proxy alone, and says so.
 #pragma once
@@ -26,8 +26,9 @@ struct EgressListeners {
   std::string ipv4_only;        // why there is no redirect of IPv6; empty: there is, or none at all
 };
 
-// For a boundary that is admitted and has not started: beside its init, which has most of its way still before it. Nothing connects
-// before the boundary starts. Takes kEgressSockets of its TCP sockets. Fails too if init gave up; AwaitReady then says why.
+// For a boundary that is admitted and has not started: beside its init, which has most of its way
+// still before it. Nothing connects before the boundary starts. Takes kEgressSockets of its TCP
+// sockets. Fails too if init gave up; AwaitReady then says why.
 Result<EgressListeners> ListenForEgress(isolation::Boundary& boundary);
 
 // Binds to `port` of the boundary's loopback and listens.

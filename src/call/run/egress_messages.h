@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a supervisor and the egress process tell each other (egress_process.h, daemon/egress_call.h).
+// The messages between a supervisor and the egress process (egress_process.h, daemon/egress_call.h).
 //
-// The grants go there once, as JSON in a sealed memory file; a supervisor writes JSON and never reads it. What the process
-// did comes back in another memory file, the log, that it appends to while it runs: a process that is killed loses nothing
-// that it had written, and never waits for a reader. The process parses bytes of the payload and of strangers, so its log
-// is hostile input to the supervisor, which may be root: its size is bounded before it is read, it is a list of values with
-// their lengths (base/wire_bytes.h), and what is not exactly an entry makes the whole log count as broken.
+// The grants go there once, as JSON in a sealed memory file; a supervisor writes JSON and never
+// reads it. What the process did comes back in another memory file, the log, that it appends to
+// while it runs: a process that is killed loses nothing that it had written, and never waits for a
+// reader. The process parses bytes of the payload and of strangers, so its log is hostile input to
+// the supervisor, which may be root: its size is bounded before it is read, it is a list of values
+// with their lengths (base/wire_bytes.h), and what is not exactly an entry makes the whole log
+// count as broken.
 //
-// Both kinds of process speak the same on one seqpacket socket of the call: 'K' and the CA (nothing if no rule needs one) out, then 'R'
-// once it is confined; or 'E' (refused) or 'H' (this host cannot) and a message instead of either. 'L' and the listeners in, then the
-// supervisor's end of file, and at last 'F' out: everything is written down. In between, 'Q' and a notice out about access that is
-// asked for, and 'D' and a decision in.
+// Both kinds of process speak the same on one seqpacket socket of the call: 'K' and the CA (nothing
+// if no rule needs one) out, then 'R' once it is confined; or 'E' (refused) or 'H' (this host
+// cannot) and a message instead of either. 'L' and the listeners in, then the supervisor's end of
+// file, and at last 'F' out: everything is written down. In between, 'Q' and a notice out about
+// access that is asked for, and 'D' and a decision in.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +41,7 @@ inline constexpr size_t kMostLogBytes = 1 << 20;
 inline constexpr size_t kMostEntryBytes = 4096;
 inline constexpr size_t kMostCaBytes = 16 << 10;
 
-// What the process is told: the grants, and the addresses of this host, which nothing may lead to.
+// The order to the process: the grants, and the addresses of this host, which no name may lead to.
 struct EgressOrder {
   policy::EgressTexts grants;
   std::vector<std::string> own;
@@ -56,7 +59,7 @@ std::optional<egress::AccessDecision> DecodeDecision(std::string_view message);
 // One connection or request, when it is over.
 using EgressEntry = egress::Traffic;
 
-// At the start of the log, rewritten in place: the sums of what did not fit.
+// At the start of the log, rewritten in place: the sums of the entries that did not fit.
 struct EgressLogHead {
   uint64_t omitted = 0;
   uint64_t bytes_out = 0;

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/exit_codes.h"
 #include "base/passed_fds.h"
 #include "base/sys.h"
 #include "base/text.h"
@@ -94,7 +95,7 @@ bool TakePlaces(int control, int grants, int log) {
       ::execve(place.c_str(), argv, env);
     }
   }
-  ::_exit(127);
+  ::_exit(kExitNotFound);
 }
 
 }  // namespace
@@ -173,8 +174,9 @@ Result<EgressProcess> EgressProcess::Start(const EgressOrder& order, Nanos patie
   EgressProcess process;
   process.ready_by_ = BootTime() + patience;
   TRY_ASSIGN(const Given given, process.MakeChannel(order));
-  // Of the environment only what says which certificates this host trusts. No search list: a name that is not there must
-  // not become a query for another one. A resolver that does not answer has 8 s.
+  // Of the environment only what says which certificates this host trusts. No search list: a name
+  // that is not there must not become a query for another one. A resolver that does not answer has
+  // 8 s.
   std::string search = "LOCALDOMAIN=";
   std::string options = "RES_OPTIONS=timeout:2 attempts:2";
   std::string trust;
@@ -195,8 +197,8 @@ Result<EgressProcess> EgressProcess::Start(const EgressOrder& order, Nanos patie
   return process;
 }
 
-// A message that begins with `word`; what follows it. The CA may not have been waited for. However many messages come, the time until
-// the process is ready is one.
+// A message that begins with `word`; what follows it. The CA may not have been waited for. However
+// many messages come, the time until the process is ready is one.
 Result<std::string> EgressProcess::Await(char word) {
   std::string message(kMostCaBytes, '\0');
   long got = 0;

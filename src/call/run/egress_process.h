@@ -2,10 +2,11 @@
 //
 // The egress process of a call: the only thing that dials for it.
 //
-// Without a daemon it is a `cofferd` of the call's own (ADR 38): it starts beside the boundary, only for a call with rules,
-// and ends with the call. In the daemon it is the role that serves all calls (daemon/call_egress_role.h, ADR 49). Either
-// way the supervisor gives it the grants, and later the listeners in the boundary's network, and hears from it on a socket
-// of this call alone. Nothing else leads from the boundary to it, and the boundary has no other route: if the process
+// Without a daemon it is a `cofferd` of the call's own (ADR 38): it starts beside the boundary,
+// only for a call with rules, and ends with the call. In the daemon it is the role that serves all
+// calls (daemon/call_egress_role.h, ADR 49). Either way the supervisor gives it the grants, and
+// later the listeners in the boundary's network, and hears from it on a socket of this call alone.
+// Nothing else leads from the boundary to it, and the boundary has no other route: if the process
 // dies, connections inside are refused, and the call ends with egress.ended.
 #pragma once
 
@@ -32,9 +33,10 @@ class EgressProcess {
   EgressProcess& operator=(EgressProcess&& other) noexcept;
   ~EgressProcess();  // ends it, or what the role does for this call
 
-  // A loaded machine; a process that fails dies much earlier.
+  // Long enough for a loaded machine. A process that fails dies much earlier.
   static constexpr Nanos kMostPatience = std::chrono::seconds(20);
-  // Does not wait for it. Fails if there is no cofferd. A process that is not ready when `patience` is over counts as failed.
+  // Does not wait for it. Fails if there is no cofferd. A process that is not ready when `patience`
+  // is over counts as failed.
   static Result<EgressProcess> Start(const EgressOrder& order, Nanos patience = kMostPatience);
   // The role at the other end of `door`, which the caller owns, serves the call. Does not wait for it.
   static Result<EgressProcess> Ask(int door, const EgressOrder& order,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What becomes of the files in a call's workspace, before that is removed: exports go into the receipt and the report, and the
-// caller is told of files that were most likely meant for another place.
+// Handles the files in a call's workspace before it is removed: exports go into the receipt and the report, and a note
+// tells the caller of files that were most likely meant for another place.
 #pragma once
 
 #include "call/run/launch.h"
@@ -15,8 +15,9 @@ namespace coffer::call {
 void ExportFiles(const RunRequest& request, const Prepared& prepared, const Launched& launched,
                  RunOutcome& outcome);
 
-// `coffer run --rw . -- make`: the working directory is /workspace all the same, and what is written there is gone. One note if
-// there are files, and a writable mount shows the directory that the caller is in.
+// `coffer run --rw . -- make`: the working directory is /workspace all the same, and what is
+// written there is gone. One note if there are files, and a writable mount shows the directory that
+// the caller is in.
 void TellLostFiles(const RunRequest& request, const Prepared& prepared, const Launched& launched,
                    RunOutcome& outcome);
 

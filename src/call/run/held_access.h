@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Access that a call asks for while it runs: hears of it from the egress process, has it decided, says the decision, and
-// writes all of it down for the receipt.
+// Access that a call asks for while it runs. The supervisor reads the requests of the egress process, passes them to
+// the decider, sends the decision back, and lists requests and decisions in the receipt.
 //
-// The process that asks parses bytes of the payload, so what it says is hostile: names are printed only as printable text,
-// and no more is kept than kMostListed requests. A decision goes back for a request that is open; the process itself gives
-// no more than its rules with `ask` cover (egress/access_requests.h).
+// The process that asks parses bytes of the payload, so what it says is hostile: names are printed
+// only as printable text, and no more is kept than kMostListed requests. A decision goes back for a
+// request that is open; the process itself gives no more than its rules with `ask` cover
+// (egress/access_requests.h).
 #pragma once
 
 #include <cstdint>
@@ -21,20 +22,20 @@ namespace coffer::call {
 
 struct AccessAnswer {
   egress::AccessDecision decision;
-  std::string by;  // who decided, for the receipt
+  std::string by;  // the decider, for the receipt
 };
 
-// Who decides: a person at the terminal, or the operators of a daemon. Nothing in it waits.
+// The decider: a person at the terminal, or the operators of a daemon. No method waits.
 class AccessDecider {
  public:
   virtual ~AccessDecider() = default;
   virtual void Ask(const egress::AccessNotice& asked) = 0;
-  // No answer is wanted any more.
+  // The call no longer waits for the answer.
   virtual void Withdraw(const egress::AccessNotice& over) = 0;
   // Readable when an answer may have come; -1: none can come.
   virtual int fd() const = 0;
   virtual std::optional<AccessAnswer> Read() = 0;
-  // A question stands on the caller's terminal: what the command prints and reads has to wait.
+  // A question is shown on the caller's terminal, so the command's output and input must wait.
   virtual bool holds_terminal() const = 0;
 };
 
@@ -49,7 +50,7 @@ class HeldAccess {
   bool holds_terminal() const { return !gone_ && decider_.holds_terminal(); }
   void OnNotice();
   void OnAnswer();
-  // After the call's end: what is open ends with it.
+  // After the call's end, which ends open requests too.
   std::vector<audit::AccessRequest> Finish();
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Certificates as Java reads them. Its programs know no bundle of PEM files, only key stores; the oldest form of these (JKS) is
+// Certificates as Java reads them. Java programs read key stores and no PEM bundles; the oldest form of these (JKS) is
 // read by every version without a password.
 #pragma once
 

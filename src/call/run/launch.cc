@@ -31,8 +31,8 @@
 namespace coffer::call {
 namespace {
 
-// As root every mount is cloned here, by the descriptor that was examined: the caller's own mounts id-mapped, for the uid
-// that the boundary has.
+// As root every mount is cloned here, by the descriptor that was examined: the caller's own mounts
+// id-mapped, for the uid that the boundary has.
 Result<std::vector<UniqueFd>> CloneMounts(const Prepared& prepared,
                                           const isolation::BoundaryPlan& plan,
                                           uint32_t boundary_uid) {
@@ -160,8 +160,8 @@ isolation::BoundaryPlan BeginPlan(const RunRequest& request) {
   return plan;
 }
 
-// A process of the call's own takes longest, so it begins before init. The role of the daemon has answered long before its answer
-// is needed: it is asked while init works.
+// A process of the call's own takes longest, so it begins before init. The role of the daemon has
+// answered long before its answer is needed: it is asked while init works.
 Status SpawnInitAndEgress(const RunRequest& request, Launched& launched) {
   const bool has_egress = !request.egress.empty();
   const bool asks_role = has_egress && request.egress_door >= 0;

@@ -20,7 +20,7 @@ struct Launched {
   limits::Cgroup cgroup;
   std::vector<limits::DiskWatch> disks;  // of every writable host directory
   policy::LayerSet layers;               // probed, if `probed`
-  policy::LayerSet promised;             // what this level should have
+  policy::LayerSet promised;             // the layers that this level should have
   std::string cgroup_why;                // why a cgroup layer is missing
   std::string io_why;  // why block I/O is not counted by a cgroup, where it should be
   bool probed = false;
@@ -46,8 +46,9 @@ struct LaunchOptions {
   int ending_fd = -1;  // while it can be read, nothing is waited for any more: the launch fails
 };
 
-// One order of steps, for root and users, for cgroup v1 and v2. Nothing runs if this fails, and nothing of the attempt is
-// left. `begun`: a container's cgroup and init that are there already (begin.h); they are taken over. Or null.
+// One order of steps, for root and users, for cgroup v1 and v2. Nothing runs if this fails, and
+// nothing of the attempt is left. `begun`: a container's cgroup and init that are there already
+// (begin.h); they are taken over. Or null.
 Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
                         const LaunchOptions& options, Begun* begun);
 

@@ -13,10 +13,11 @@ namespace coffer::call {
 
 struct Cgroups {
   limits::CgroupHost host;
-  std::vector<isolation::Rlimit> rlimits;  // what they are depends on what cgroups can do
+  std::vector<isolation::Rlimit> rlimits;  // they depend on the cgroup controllers
 };
 
-// What the host offers, and the rlimits that follow. Tells `launched` why something is missing.
+// Finds the cgroup controllers of the host, and sets the rlimits that stand in for missing ones. `launched` gets the
+// reasons.
 Status ProbeCgroup(const RunRequest& request, const Prepared& prepared, Cgroups& cgroups,
                    Launched& launched);
 

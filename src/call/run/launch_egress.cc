@@ -127,7 +127,8 @@ void AddFailure(const EgressEntry& entry, RunOutcome& outcome) {
 
 }  // namespace
 
-// Programs ask the boundary's resolver, which is there if the kernel can lead its answers to us. There is no search list.
+// Programs ask the boundary's resolver, which is there if the kernel can lead its answers to us.
+// There is no search list.
 void AddResolver(isolation::BoundaryPlan& plan) {
   plan.call_root.files.push_back(
       {"/etc/resolv.conf", fmt::format("nameserver {}\n", policy::kResolverText), 0444});

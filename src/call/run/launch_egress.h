@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a call with network has beside its boundary: the egress process, and the variables and the resolver that lead programs to
-// it. And what the receipt says of it afterwards. The certificates that programs trust are in launch_trust.h.
+// Starts what a call with network needs beside its boundary: the egress process, and the variables and the resolver
+// that lead programs to it. Afterwards it fills in the receipt. The certificates that programs trust are in
+// launch_trust.h.
 //
-// Variables and resolver are a convenience, not the wall: a program that ignores them reaches nothing, because the boundary's
-// network has a loopback and no route that leaves it.
+// Variables and resolver are a convenience, not the wall: a program that ignores them reaches
+// nothing, because the boundary's network has a loopback and no route that leaves it.
 #pragma once
 
 #include "base/result.h"

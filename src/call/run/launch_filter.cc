@@ -84,8 +84,8 @@ void NarrowProfile(bool shared_host, bool on_disk, int landlock_abi, isolation::
     isolation::KeepToOwnProcess(landlock_abi, profile);
   }
   if (on_disk) {
-    // fallocate can take any amount of a disk in one call, past RLIMIT_FSIZE, before a watch could see it. Programs fall
-    // back to writing.
+    // fallocate can take any amount of a disk in one call, past RLIMIT_FSIZE, before a watch could
+    // see it. Programs fall back to writing.
     profile.rules.insert(profile.rules.begin(), {"fallocate", isolation::FailWith(EOPNOTSUPP), {}});
   }
 }
@@ -151,7 +151,8 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
     }
     TRY_ASSIGN(plan.unserved_filter, isolation::Compile(profile, isolation::NativeSyscalls()));
   }
-  // A profile of the caller's own may say something else about clone. Before Linux 5.19 a signal would interrupt the wait.
+  // A profile of the caller's own may say something else about clone. Before Linux 5.19 a signal
+  // would interrupt the wait.
   launched.asks_for_threads =
       launched.asks_for_threads && !imported && isolation::CanWaitKillable();
   const bool usual_id = plain.own_id == isolation::kUsualId;

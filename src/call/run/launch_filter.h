@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which filter a call gets, and which of its system calls the supervisor makes.
+// Chooses the seccomp filter of a call, and the system calls that the supervisor makes in its place.
 //
-// The profile is the envelope's. What the rest of the boundary makes safe widens it (a network and an IPC namespace of its
-// own); directories of the host narrow it (connect_server.h, fallocate); the process level narrows it most
-// (shared_host.h).
+// The profile is the envelope's. What the rest of the boundary makes safe widens it (a network and
+// an IPC namespace of its own); directories of the host narrow it (connect_server.h, fallocate);
+// the process level narrows it most (shared_host.h).
 #pragma once
 
 #include "base/result.h"

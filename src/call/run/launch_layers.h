@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a boundary promises, and whether it is seen to keep it: a layer counts when it was probed from outside.
+// Compares the layers that a boundary promises with those that are active. A layer counts only if a probe from outside
+// found it.
 #pragma once
 
 #include "base/result.h"
@@ -8,10 +9,11 @@
 
 namespace coffer::call {
 
-// What a boundary of this level should have. Block I/O is counted only where files of the host are shown.
+// The layers that a boundary of this level should have. Block I/O is counted only where files of the host are shown.
 policy::LayerSet PromisedLayers(policy::Level level, bool shows_host_files);
 
-// What setup claims to have done must be seen from outside; if not, something is wrong, and nothing runs.
+// Each layer that setup reports must be found by the probe from outside. If one is not, the call is refused and nothing
+// runs.
 Status CheckProbe(const Launched& launched);
 
 // The floor is what the request demands.

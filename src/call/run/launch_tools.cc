@@ -31,10 +31,11 @@ Error ToolsError(const char* what, long answer) {
   return sys::ErrnoError("isolation.tools", what, answer);
 }
 
-// As root the supervisor is no user of the boundary, and could make nothing in its file systems.
+// As root the supervisor is not a user of the boundary, and could not create files in its file systems.
 //
-// The kernel clears PR_SET_PDEATHSIG when one of these ids changes (commit_creds), and by it a runner ends with its warden. So it
-// is set again, and whether the parent has died meanwhile is looked at.
+// The kernel clears PR_SET_PDEATHSIG when one of these ids changes (commit_creds), and by it a
+// runner ends with its warden. So it is set again, and whether the parent has died meanwhile is
+// looked at.
 class FileIdentity {
  public:
   explicit FileIdentity(uint32_t id) : changes_(::geteuid() == 0), parent_(::getppid()) {

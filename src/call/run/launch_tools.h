@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a run with --tools has inside for calling them: a socket, this program, and the variable that names the socket.
+// Puts into a run with --tools the means to call them: a socket, this program, and the variable that names the socket.
 //
 //   /run/coffer/tools.sock     where the tools server listens (tools_server.h); a tmpfs of its own holds it
 //   /run/coffer/bin/coffer     this program, read-only, on PATH: `coffer call`

@@ -86,7 +86,8 @@ void AddLink(const std::string& at, const char* target, isolation::RootPart& roo
   root.links.push_back({at, target});
 }
 
-// The bundle is read at `at` too: over the host's file where the runtime shows that place, and in a free place by a link.
+// The bundle is read at `at` too: over the host's file where the runtime shows that place, and in a
+// free place by a link.
 void PutBundle(const std::string& at, isolation::RootPart& root) {
   if (IsShown(at, root)) {
     root.covers.push_back({kBundle, at});
@@ -95,8 +96,9 @@ void PutBundle(const std::string& at, isolation::RootPart& root) {
   }
 }
 
-// A program that was started without the variables looks in the places of its distribution. The first one is where most look,
-// also programs that bring their own libraries, so it is there on every host.
+// A program that was started without the variables looks in the places of its distribution. The
+// first one is where most look, also programs that bring their own libraries, so it is there on
+// every host.
 void PutBundleInUsualPlaces(isolation::RootPart& root) {
   for (const char* const place : kTrustFiles) {
     if (place == kTrustFiles.front() || ::access(place, F_OK) == 0) {
@@ -111,8 +113,8 @@ void PutBundleInUsualPlaces(isolation::RootPart& root) {
   }
 }
 
-// Whether a JVM may be inside. Making its store takes longer than the bundle itself, and a runtime of listed system files says by its names
-// whether it has one.
+// Whether a JVM may be inside. Making its store takes longer than the bundle itself, and a runtime
+// of listed system files says by its names whether it has one.
 bool MayHaveJava(const Prepared& prepared) {
   if (!prepared.mounts.empty() || prepared.runtime.ShowsCallerDirectory() ||
       prepared.runtime.ShowsAllOfUsr()) {

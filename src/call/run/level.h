@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which level a call runs at. `auto` takes the strongest the host offers. It falls to `process` only if the floor says
-// so: a floor that was written, and that demands nothing which only a container has. Without a floor the caller has not said that
-// less is enough, and the call is refused. The fall is said aloud. A level that was named is that level or nothing.
+// Which level a call runs at. `auto` takes the strongest the host offers. It falls to `process`
+// only if the caller wrote a floor, and that floor demands nothing which only a container has.
+// Without a floor the caller has not said that less is enough, and the call is refused. A note
+// tells the caller of the fall. A level that the caller named is used, or the call is refused.
 #pragma once
 
 #include "call/run/launch.h"

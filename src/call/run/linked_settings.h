@@ -2,10 +2,10 @@
 //
 // Files of a project that are the caller's own settings: a repository of dot files, linked from the home directory.
 //
-// The shell, git and desktops read ~/.bashrc, ~/.gitconfig or ~/.config/autostart by themselves. Where those are links into
-// the project, a payload that may write to the project would choose what the host runs next. Looked at are links in the
-// home directory whose names begin with a dot, and those in the directories of kPlaces, not deeper. A link to the project
-// as a whole says nothing about its files, and is left out.
+// The shell, git and desktops read ~/.bashrc, ~/.gitconfig or ~/.config/autostart by themselves. Where those are links
+// into the project, a payload that may write to the project would choose what the host runs next. The search covers
+// links in the home directory whose names begin with a dot, and those in the directories of kPlaces, not deeper. A link
+// to the project as a whole says nothing about its files, and is left out.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@
 
 namespace coffer::call {
 
-// Relative to `root`, as the links name them and as they end; what is not there yet by name.
+// Relative to `root`, as the links name them and as they resolve; files that do not exist yet by name only.
 std::vector<std::string> LinkedSettings(const isolation::HostPath& root);
 
 }  // namespace coffer::call

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What to tell a caller whose program failed because it has no network. A program says "could not resolve host" then, or nothing.
+// The hint for a caller whose program failed because it has no network. Such a program prints "could not resolve host",
+// or nothing.
 //
-// A boundary without hosts to reach has no name server, so looking up a name leaves no trace. What the caller wrote tells more:
-// a URL in the command names the host that would have to be allowed. This decides about nothing but the words.
+// A boundary without hosts to reach has no name server, so looking up a name leaves no trace. What the caller wrote
+// tells more: a URL in the command names the host to allow. This changes the hint only, not the call.
 #pragma once
 
 #include <optional>
@@ -12,8 +13,8 @@
 
 namespace coffer::call {
 
-// The host, as --allow takes it, of the first URL in the command that leads outside. "HOST" for `pip install` and its like, whose
-// registry is a matter of settings.
+// The host, as --allow takes it, of the first URL in the command that leads outside. "HOST" for
+// `pip install` and its like, whose registry is a matter of settings.
 std::optional<std::string> HostOutside(std::span<const std::string> command);
 
 }  // namespace coffer::call

@@ -152,8 +152,8 @@ AddressDump AskForAddresses(std::vector<std::string>& own) {
 
 }  // namespace
 
-// getifaddrs asks for the interfaces too, under a lock that every network namespace takes that is made or removed: beside other calls
-// that took milliseconds.
+// getifaddrs asks for the interfaces too, under a lock that every network namespace takes that is
+// made or removed: beside other calls that took milliseconds.
 Result<std::vector<std::string>> OwnAddresses() {
   for (int i = 0; i < kTries; ++i) {
     std::vector<std::string> own;

@@ -2,7 +2,8 @@
 //
 // The addresses of this host's interfaces: no name may lead a call back to them, whatever network they belong to.
 //
-// The supervisor looks, for each call: interfaces come and go, and the egress role may not ask the kernel about them.
+// The supervisor lists them for each call: interfaces come and go, and the egress role's filter forbids asking the
+// kernel.
 #pragma once
 
 #include <string>

@@ -19,7 +19,8 @@ namespace {
 
 constexpr mode_t kDirectoryMode = S_ISVTX | 0555;
 constexpr mode_t kFileMode = S_ISVTX | 0444;
-constexpr int kMostAttempts = 64;  // about a second: calls that come and go meet each other again and again
+// About a second: calls that come and go meet each other again and again.
+constexpr int kMostAttempts = 64;
 
 bool HasOurMode(const struct stat& info, const Placeholder::Kind& kind) {
   return kind.directory ? S_ISDIR(info.st_mode) && (info.st_mode & 07777) == kDirectoryMode
@@ -57,8 +58,8 @@ Status MakeAt(int parent, const std::string& name, const Placeholder::Kind& kind
   return {};
 }
 
-// Opens the placeholder of that name and holds it against its removal. No descriptor if there is none, or if another call is
-// removing it.
+// Opens the placeholder of that name and holds it against its removal. No descriptor if there is
+// none, or if another call is removing it.
 UniqueFd JoinPlaceholder(int parent, const std::string& name, const Placeholder::Kind& kind) {
   Result<UniqueFd> opened = sys::OpenAt(parent, name, OpenFlags(kind));
   struct stat ours{};

@@ -4,8 +4,9 @@
 //
 // The kernel can only mount on a name that exists. So a name that must stay free is made on the host before the call,
 // mounted read-only inside, and removed after it. It is an empty directory, which git does not list, or a file that git
-// reads as if it were not there. It has a mode that nothing else has. What a crash left is known by its mode and by what is
-// in it, which is nothing, and is removed by the next call. Calls in one project at the same time share it: each holds a lock, the last one removes it.
+// reads as if it were not there. It has a mode that no other file has. The next call knows one that a crash left by its
+// mode and because it is empty, and removes it. Calls in one project at the same time share a placeholder: each holds a
+// lock, and the last one removes it.
 #pragma once
 
 #include <string>

@@ -2,16 +2,17 @@
 //
 // How the calls of a session reach the ports of its background processes. Network namespaces are not shared.
 //
-// A socket belongs to the network it was made in, so a supervisor can use sockets of its boundary's network without
-// entering it (Boundary::TakePortSockets). The supervisor of a call lets one of them listen on each forwarded port of the
-// call's own loopback, before the command runs, and sends it through the process's channel. There the forwarder, an
-// unprivileged child of the process's supervisor, accepts, connects inside the process's network with one of the sockets it
-// holds, and carries bytes. Its filter lets it make no socket, open no file and start nothing: it reaches that loopback
-// and the listeners it was sent. The listeners of a call go when its supervisor does.
+// A socket belongs to the network it was made in, so a supervisor can use sockets of its boundary's
+// network without entering it (Boundary::TakePortSockets). The supervisor of a call lets one of
+// them listen on each forwarded port of the call's own loopback, before the command runs, and sends
+// it through the process's channel. There the forwarder, an unprivileged child of the process's
+// supervisor, accepts, connects inside the process's network with one of the sockets it holds, and
+// carries bytes. Its filter lets it make no socket, open no file and start nothing: it reaches that
+// loopback and the listeners it was sent. The listeners of a call go when its supervisor does.
 //
 // `coffer run --publish` is the same with listeners of the host's loopback (published_ports.h).
 //
-// Whose channel a call gets is decided by the gateway, as it decides whose session a call belongs to.
+// The gateway decides which channels a call gets, as it decides which session a call belongs to.
 #pragma once
 
 #include <linux/filter.h>
@@ -42,8 +43,8 @@ class SessionPorts {
   SessionPorts& operator=(SessionPorts&& other) noexcept;
   ~SessionPorts();  // ends the forwarder
 
-  // For a boundary that is ready and has not started. Those for egress are taken already. The payload finds every forwarded port
-  // listening.
+  // For a boundary that is ready and has not started. Those for egress are taken already. The
+  // payload finds every forwarded port listening.
   static Result<SessionPorts> Open(const RunRequest& request, isolation::Boundary& boundary);
 
   const std::vector<RunRequest::Publish>& published() const { return published_.ports(); }
@@ -54,9 +55,9 @@ class SessionPorts {
   pid_t forwarder_ = -1;
 };
 
-// The forwarder's own filter. Descriptors 1 to `pool` are the sockets that connect, and they stay that for life: they cannot
-// be closed, and there is no dup. Listeners and what they accept may be of the host's network: they can neither connect
-// nor name a receiver.
+// The forwarder's own filter. Descriptors 1 to `pool` are the sockets that connect, and they stay
+// that for life: they cannot be closed, and there is no dup. Listeners and what they accept may be
+// of the host's network: they can neither connect nor name a receiver.
 Result<std::vector<sock_filter>> ForwarderFilter(uint64_t pool);
 
 // In the forwarder: serves until its parent dies. `sockets` are of the process's network.
@@ -70,8 +71,9 @@ struct PortOffer {
   uint16_t reserved = 0;
 };
 
-// Bounds what one of the forwarder's sockets holds in the kernel, which is charged to no boundary, and how long it waits for
-// a server inside that accepts nothing. A listener hands the bounds on to what it accepts.
+// Bounds what one of the forwarder's sockets holds in the kernel, which is charged to no boundary,
+// and how long it waits for a server inside that accepts nothing. A listener hands the bounds on to
+// what it accepts.
 Status BoundSocket(int socket);
 
 // Sends `listener` and `life` for the port inside. Fails if the forwarder's end is closed or full.

@@ -153,8 +153,8 @@ Status OpenWorkspace(const policy::Envelope& envelope, Prepared& prepared) {
   return {};
 }
 
-// What no mount may show, because Cofferdam believes what is in it. Manifests, the configuration and toolchains may be
-// read.
+// Directories that no mount may show, because Cofferdam trusts their contents. Manifests, the configuration and
+// toolchains may be read.
 std::vector<std::string> OwnPlaces(const RunRequest& request, const RunConfig& config,
                                    policy::Access access) {
   std::vector<std::string> places;

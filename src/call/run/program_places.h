@@ -17,8 +17,9 @@ std::vector<isolation::MountedPlace> MountedPlaces(const policy::Envelope& envel
 // True if the set has files outside /usr and /etc: the caller's own.
 bool HoldsMoreThanUsr(const isolation::RuntimeSet& set);
 
-// Puts the directory of `program` first on PATH: what a program of the caller's own starts by name is looked for beside it,
-// as on the host. Nothing changes for a program of /usr, and a PATH that the caller gave stays as it is.
+// Puts the directory of `program` first on PATH: what a program of the caller's own starts by name
+// is looked for beside it, as on the host. Nothing changes for a program of /usr, and a PATH that
+// the caller gave stays as it is.
 void AddToPath(const std::string& program, const policy::Envelope& envelope,
                std::vector<std::string>& env);
 

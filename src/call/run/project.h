@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// --project DIR: a directory of the caller's at its own path, writable, in which the call cannot leave anything that the
-// host runs later (protected_tree.h).
+// --project DIR: a directory of the caller's at its own path, writable, in which the call cannot
+// leave anything that the host runs later (protected_tree.h).
 //
 // Where `.git` is a file, as in a linked worktree or a submodule, the git directory it names comes in as well, if that
 // points back (isolation/git_pointer.h), and is protected in the same way. A repository above the project does not come

@@ -2,10 +2,11 @@
 //
 // The caller's PATH, as far as a project has it: `coffer run --project . -- make test` in an activated environment.
 //
-// Directories of the caller's PATH that lie in the project (.venv/bin, node_modules/.bin) are on PATH inside. If the
-// caller's python3 or node is a version manager's, or the environment's in the project leads to one, it comes in as well.
-// It is judged as if a file had named it (opened_runtime.h): the system's own, or in a toolchain. What may not be shown is
-// left out, and the call has the interpreter of /usr.
+// Directories of the caller's PATH that lie in the project (.venv/bin, node_modules/.bin) are on
+// PATH inside. If the caller's python3 or node is a version manager's, or the environment's in the
+// project leads to one, it comes in as well. It is judged as if a file had named it
+// (opened_runtime.h): the system's own, or in a toolchain. What may not be shown is left out, and
+// the call has the interpreter of /usr.
 #pragma once
 
 #include <string>

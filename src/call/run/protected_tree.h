@@ -2,12 +2,14 @@
 //
 // A writable directory of the host in which a call cannot leave anything that runs code on the host later.
 //
-// Before the call: what is protected (isolation/project_scan.h) becomes a read-only mount of its own. A mount point can be
-// neither renamed nor replaced. A git directory and every directory above it become mount points too, writable ones, so
-// that no repository can be moved away and another one put in its place. A link is mounted on itself, as is every link that
-// it leads over, and the directories above them are mount points too. What a git configuration names in the tree is
-// protected likewise (isolation/git_programs.h). Names that do not exist yet have placeholders (placeholder.h). A protected file with a second name is refused: it could be written by
-// that name.
+// Before the call: what is protected (isolation/project_scan.h) becomes a read-only mount of its
+// own. A mount point can be neither renamed nor replaced. A git directory and every directory above
+// it become mount points too, writable ones, so that no repository can be moved away and another
+// one put in its place. A link is mounted on itself, as is every link that it leads over, and the
+// directories above them are mount points too. What a git configuration names in the tree is
+// protected likewise (isolation/git_programs.h). Names that do not exist yet have placeholders
+// (placeholder.h). A protected file with a second name is refused: it could be written by that
+// name.
 //
 // After the call: the tree is looked through again. A protected name or git directory that was not there before is
 // planted, and is set aside unless the caller keeps it. This is for what cannot be held: names deep in the tree, and
@@ -50,8 +52,9 @@ class ProtectedTree {
   static Result<ProtectedTree> Open(isolation::HostPath root, const Options& options,
                                     std::vector<isolation::OpenedMount>& mounts);
 
-  // Once nothing runs any more: removes placeholders, finds and sets aside what was planted. What cannot be set aside is
-  // in the list with an empty place. Fails if the tree cannot be looked through.
+  // Once nothing runs any more: removes placeholders, finds and sets aside what was planted. What
+  // cannot be set aside is in the list with an empty place. Fails if the tree cannot be looked
+  // through.
   Result<std::vector<Planted>> Settle();
 
  private:

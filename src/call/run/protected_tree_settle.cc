@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The half of a protected tree that comes after the call: what was planted, and where it goes.
+// The half of a protected tree that runs after the call: finds planted files and sets them aside.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -43,8 +43,9 @@ std::string NameBelow(const std::string& directory, std::string_view name) {
 
 }  // namespace
 
-// True if the payload could not have put anything else there: the name was a read-only mount or a mount point of its own,
-// and so was every directory above it. What is different now was changed on the host.
+// True if the payload could not have put anything else there: the name was a read-only mount or a
+// mount point of its own, and so was every directory above it. What is different now was changed on
+// the host.
 bool ProtectedTree::IsFixed(const FoundName& found) const {
   const std::string& path = found.path;
   const size_t slash = path.rfind('/');

@@ -35,7 +35,7 @@ Status ProtectedTree::ProtectTarget(const FoundName& link) {
   }
   if (target.path.empty()) {
     return Refused("policy.project.link",
-                   fmt::format("{} leads to the project itself, where all is writable",
+                   fmt::format("{} leads to the project itself, where every file is writable",
                                Printable(root_.path + "/" + link.path)),
                    "remove the link");
   }
@@ -50,8 +50,8 @@ bool ProtectedTree::LiesInReadOnly(const std::string& path) const {
   return !above.empty();
 }
 
-// A hook is often a link to a script of the project. What links in a protected directory lead to is protected as well, but
-// for those that lead to the tree's own top.
+// A hook is often a link to a script of the project. What links in a protected directory lead to is
+// protected as well, but for those that lead to the tree's own top.
 Status ProtectedTree::ProtectLinksIn(const std::string& directory) {
   isolation::SystemPaths system;
   TRY_ASSIGN(const isolation::HostPath opened,

@@ -38,7 +38,7 @@ Result<UniqueFd> ListenOnLoopback(uint16_t& port) {
   }
   UniqueFd listener(static_cast<int>(made));
   TRY(BoundSocket(listener.get()));
-  const int on = 1;  // connections of an earlier call that still linger are no reason to refuse
+  const int on = 1;  // lingering connections of an earlier call must not block the port
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);

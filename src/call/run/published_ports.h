@@ -2,10 +2,11 @@
 //
 // Ports of a call that the caller reaches on the host's loopback: `coffer run --publish PORT`.
 //
-// For a server inside that a browser of the desktop looks at, or that waits for a browser's callback. The caller declares
-// the ports; the payload cannot ask for one. The listeners are made after the boundary's init, so nothing inside ever
-// holds them, on 127.0.0.1 only. They go to the call's forwarder (port_forwarder.h) through a channel of its own. The
-// forwarder connects to the port inside for each connection that comes. The way leads inwards only: the payload reaches
+// For a server inside that a browser of the desktop looks at, or that waits for a browser's
+// callback. The caller declares the ports; the payload cannot ask for one. The listeners are made
+// after the boundary's init, so nothing inside ever holds them, on 127.0.0.1 only. They go to the
+// call's forwarder (port_forwarder.h) through a channel of its own. The forwarder connects to the
+// port inside for each connection that comes. The way leads inwards only: the payload reaches
 // nothing of the host by it. Every user of the host can connect, as to any server on its loopback.
 #pragma once
 

@@ -19,7 +19,7 @@ struct RunOutcome {
   audit::Receipt receipt;
   std::vector<std::string> exports;   // the bytes of receipt.exported, in its order
   std::vector<std::string> notes;     // what the caller should know; one sentence each
-  std::vector<std::string> warnings;  // the same, also said to a caller who wants no notes
+  std::vector<std::string> warnings;  // the same, printed with --quiet too
 };
 
 // Never fails: every way to end is an outcome with a receipt.

@@ -4,9 +4,10 @@
 //
 //   toolchains = ["~/.pyenv", "/srv/node-22"]
 //
-// Named profiles are tables of flags (run_profile.h). A toolchain is a directory of programs that the caller vouches for. A first line, an ELF header or a link may name
-// files there, which otherwise only the caller's own words may (isolation/opened_runtime.h). In return no toolchain, and
-// not this file, can be mounted writable. Declared tools and the daemon do not read it.
+// Named profiles are tables of flags (run_profile.h). A toolchain is a directory of programs that
+// the caller vouches for. A first line, an ELF header or a link may name files there, which
+// otherwise only the caller's own words may (isolation/opened_runtime.h). In return no toolchain,
+// and not this file, can be mounted writable. Declared tools and the daemon do not read it.
 #pragma once
 
 #include <map>
@@ -23,8 +24,8 @@ struct RunConfig {
   std::map<std::string, std::vector<std::string>> profiles;  // the words of each (run_profile.h)
 };
 
-// Without a file: no toolchains. A file that another user can change, is not a regular file, has an unknown key, or names
-// a directory that is missing or too broad is kRefused.
+// Without a file: no toolchains. A file that another user can change, is not a regular file, has an
+// unknown key, or names a directory that is missing or too broad is kRefused.
 Result<RunConfig> ReadRunConfig();
 
 // The words of a profile; kRefused if there is none of this name, with the nearest one.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a recorded run writes before its payload starts (call/run_record.h). A run that is not recorded has none.
+// The records that a run writes before its payload starts (call/run_record.h). A run without a state directory has
+// none.
 #pragma once
 
 #include <string>
@@ -14,7 +15,7 @@ namespace coffer::call {
 class RunJournal {
  public:
   virtual ~RunJournal() = default;
-  // What is known of it before it is evaluated: its id, who asked, when.
+  // The part of its receipt that is known before it is evaluated: id, caller, time.
   virtual const audit::Receipt& asked() const = 0;
   // The decision, on disk. Refused if something that is brought in shows the state directory.
   virtual Status Start(const audit::Receipt& receipt, const Prepared& prepared) = 0;

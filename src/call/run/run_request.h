@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `coffer run` was asked to do, after its flags were read and before anything was opened.
+// The request of `coffer run`, after its flags were read and before anything was opened.
 #pragma once
 
 #include <string>
@@ -34,7 +34,7 @@ struct RunRequest {
   bool marks_cut = true;         // output that is cut ends with a marker, for a model to read
   bool cut_is_breach = false;    // output that is cut ends the call with exit 122
   std::string session;           // --session: the id; its files are in envelope.workspace
-  std::string reason;            // --reason: what it is for, as the caller says
+  std::string reason;            // --reason: the purpose, in the caller's words
   std::string receipt_path;      // empty: none is written
   std::string state;             // --state: where it is recorded; empty: not named
   RunJournal* record = nullptr;  // the same, opened; null: it is not recorded
@@ -61,8 +61,8 @@ struct RunRequest {
     uint16_t inside = 0;
   };
   std::vector<Publish> publish;
-  // --allow and what belongs to it; for a declared tool, what envelope.network becomes (call/warden/grant_network.h). Never
-  // on the wire.
+  // --allow and what belongs to it; for a declared tool, what envelope.network becomes
+  // (call/warden/grant_network.h). Never on the wire.
   policy::EgressTexts egress;
   // Whether a rule judges requests, not only hosts. kPerhaps: the egress process will say.
   enum class Judging { kNone, kPerhaps, kSome };
@@ -77,7 +77,8 @@ struct RunRequest {
   // Never on the wire. In the daemon: the relay's socket to the gateway (cli/relay_process.h).
   int tools_channel = -1;
   ToolsServer* tools_server = nullptr;  // not null if there are tools
-  // In the daemon: the call that makes this one through the socket of its tools; empty: none. Beside the request on the wire.
+  // In the daemon: the call that makes this one through the socket of its tools; empty: none.
+  // Beside the request on the wire.
   std::string parent;
   uint32_t tenant = 0;  // its number in the store; 0: none
   isolation::UidRange

@@ -3,10 +3,11 @@
 // The scratch directory of a process-level call: workspace/, tmp/ and in/ on the host's own file system, removed with
 // everything in it when the call ends. The name carries our pid, so a later start removes what a crash left.
 //
-// Copies of inputs lie in it, whatever modes the originals have, so no other user may enter it: it is 0700 from the moment
-// it exists. As root the boundary has a uid of its own; then the directory stays root's and opens for that uid's group
-// alone, which no other process has. Its parts are held open from the moment they exist, and used by descriptor: another
-// process of the same user may write to TMPDIR.
+// Copies of inputs lie in it, whatever modes the originals have, so no other user may enter it: it
+// is 0700 from the moment it exists. As root the boundary has a uid of its own; then the directory
+// stays root's and opens for that uid's group alone, which no other process has. Its parts are held
+// open from the moment they exist, and used by descriptor: another process of the same user may
+// write to TMPDIR.
 #pragma once
 
 #include <string>

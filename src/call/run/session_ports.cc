@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/exit_codes.h"
 #include "base/sys.h"
 #include "call/run/egress_listeners.h"
 #include "call/run/port_forwarder.h"
@@ -99,7 +100,7 @@ Result<pid_t> StartForwarder(const RunRequest& request, uint32_t uid, int channe
   }
   if (!KeepOnly(kept) || !LeavePower(uid, parent, request.envelope.limits.cpu) ||
       isolation::InstallFilterUnrecorded(filter) < 0) {
-    ::_exit(125);
+    ::_exit(kExitFailed);
   }
   std::vector<UniqueFd> mine;
   for (size_t i = 1; i < kept.size(); ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Moves what a call planted in a project to where no program looks for it: a new directory of the project's own, so that
-// the move is one rename on one file system, whatever was planted.
+// Moves what a call planted in a project to where no program looks for it: a new directory of the
+// project's own, so that the move is one rename on one file system, whatever was planted.
 //
 // The payload has ended, but it chose the names and what is in them. So everything goes by descriptors without links,
 // and the directory is made, never found.

@@ -83,8 +83,8 @@ bool IsOutside(const isolation::DeniedCall& denied) {
   return denied.connect == Why::kNoRoute || denied.connect == Why::kNoNames;
 }
 
-// A name server is looked for before anything is said about the name. With hosts to reach there is one, which tells itself what it
-// refused.
+// A name server is looked for before anything is said about the name. With hosts to reach there is
+// one, which tells itself what it refused.
 void AddOutside(const RunRequest& request, const isolation::DeniedCall& denied,
                 audit::Receipt& receipt) {
   const bool names = denied.connect == Why::kNoNames;

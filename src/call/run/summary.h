@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fills the receipt from what the rungs know. Only this file translates between mechanisms and the receipt's words.
+// Fills the receipt from the results of the rungs. Only this file translates between mechanisms and the receipt's
+// words.
 #pragma once
 
 #include "audit/receipt.h"

@@ -163,7 +163,7 @@ limits::TreeUsage& Watch::Tree() {
   return *tree_;
 }
 
-// How full the private places got: their own limit made writes fail, here it is only told.
+// How full the private places got. Their own limit made writes fail; here it is only reported.
 void Watch::CheckPrivatePlaces() {
   bool first = true;
   for (const UniqueFd& place : boundary_.tmpfs()) {
@@ -441,8 +441,8 @@ Result<WatchResult> Watch::Run(bool wanted_usage) {
     TRY(isolation::EndDescendants());
   }
   TRY_ASSIGN(result.end, std::move(end));
-  // Every writer is gone: what is left in the pipes is all there will be. A reader that does not read keeps us, until we are
-  // told to end.
+  // Every writer is gone: what is left in the pipes is all there will be. A reader that does not
+  // read keeps us, until we are told to end.
   const Nanos drop_at = BootTime() + kGrace;
   while (Draining()) {
     PollOnce(interrupted_by_ == 0 ? Nanos::max() : std::max(drop_at - BootTime(), Nanos(0)));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The watch rung: from the start of the payload until nothing of it is left.
+// The watch rung: from the start of the payload until its last process has ended.
 //
 // One loop, one thread: carries stdio, answers refused system calls, forwards signals, and kills at the first breach
-// of a cap. It returns only when init is reaped, so a kill is confirmed before anybody hears of it. Nothing in the
+// of a cap. It returns only when init is reaped, so a kill is confirmed before the caller hears of it. Nothing in the
 // loop blocks but poll, so no reader and no payload can keep it from its deadlines.
 #pragma once
 
@@ -81,7 +81,7 @@ class Watch {
   output::Relay& out() { return out_; }
   output::Relay& err() { return err_; }
   const output::Feed& in() const { return in_; }
-  // The beginnings of what goes through are kept for the record. What is typed at a terminal is not.
+  // The beginnings of stdin, stdout and stderr are kept for the record. Input typed at a terminal is not.
   void Keep(size_t most, bool stdin_too) {
     out_.Keep(most);
     err_.Keep(most);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files of a project that a call may change and that decide what programs of the host do later, when a person starts them:
-// scripts of package.json, settings of package managers, instructions for agents, the list of a rebase. They are not
-// protected, because a call on a project has to be able to change them. The caller is told which ones have changed.
+// Files of a project that a call may change and that decide what programs of the host do later,
+// when a person starts them: scripts of package.json, settings of package managers, instructions
+// for agents, the list of a rebase. They are not protected, because a call on a project has to be
+// able to change them. The caller is told which ones have changed.
 #pragma once
 
 #include <map>

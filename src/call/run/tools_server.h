@@ -2,8 +2,9 @@
 //
 // What serves declared tools to the command of a run (`coffer run --tools`), as the run's supervisor sees it.
 //
-// It is another process (cli/tools_process.h): the supervisor carries none of its bytes. All that leads from the boundary
-// to it is one listening socket, which the supervisor binds inside before the command starts and gives away.
+// It is another process (cli/tools_process.h): the supervisor carries none of its bytes. All that
+// leads from the boundary to it is one listening socket, which the supervisor binds inside before
+// the command starts and gives away.
 #pragma once
 
 #include "base/result.h"

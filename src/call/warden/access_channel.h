@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a runner asks the gateway for access, and how the gateway answers: on the call's report socket, before the report.
+// How a runner asks the gateway for access, and how the gateway answers: on the call's report
+// socket, before the report.
 //
 // Both ways go messages of fixed size. The runner forwards what the egress role asks; the role itself holds a decision
 // against its own open requests, which only rules with `ask` make. So a gateway that was broken into can grant what a
@@ -30,11 +31,11 @@ struct AccessReply {
   uint32_t choice = 0;  // AccessChoice
   uint32_t minutes = 0;
   uint32_t reserved = 0;
-  char by[128] = {};  // who decided
+  char by[128] = {};  // the decider
 };
 
 AccessFrame FrameOf(const egress::AccessNotice& notice);
-// Nothing if it is none: a runner may have been broken into.
+// Nothing if it is malformed: a runner may have been broken into.
 std::optional<egress::AccessNotice> NoticeOf(const AccessFrame& frame);
 
 // In the gateway. False if the runner is gone or does not read; never waits.

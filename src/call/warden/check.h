@@ -2,14 +2,14 @@
 //
 // Whether the warden launches what the gateway asks for.
 //
-// The gateway may have been broken into, so its word counts for nothing but arguments. A request is launched only if a
+// The gateway may have been broken into, so the warden takes only arguments from it. A request is launched only if a
 // manifest allows it: it names an entry of the table, and its command, variables, mounts, runtimes, level, limits and
 // system calls are those of the entry or less. The ceilings of the operator hold beside that. What an earlier manifest
 // allowed does not count. Every mount is opened here once more, by the rules of the one door
 // (isolation/host_path.h), and must not show what Cofferdam itself relies on.
 //
-// Not checked: whether the arguments fit the tool's schema, and whose session or tenant it is. For these there is only
-// the gateway's word; the worst case is a call of a declared tool with arguments of the gateway's choice.
+// Not checked: whether the arguments fit the tool's schema, and whose session or tenant it is. The warden cannot know
+// these. The worst case is a call of a declared tool with arguments of the gateway's choice.
 #pragma once
 
 #include <string>
@@ -31,17 +31,18 @@ struct WardenRules {
   uint32_t max_running = 256;       // more are refused, not queued
 };
 
-// The part of a request that is about processes in the background: whether the entry may run in one, how long, and on which
-// ports it is reached; and ports of other processes, which only a call that shares their session's files may reach.
-// Class policy.entry.background or policy.entry.ports.
+// The part of a request that is about processes in the background: whether the entry may run in
+// one, how long, and on which ports it is reached; and ports of other processes, which only a call
+// that shares their session's files may reach. Class policy.entry.background or policy.entry.ports.
 Status CheckBackground(const TableEntry& entry, const RunRequest& request);
 
-// The part that is about tools that the call may call: not others, and not more often, than the entry's [calls] say. Class
-// policy.entry.calls.
+// The part that is about tools that the call may call: not others, and not more often, than the
+// entry's [calls] say. Class policy.entry.calls.
 Status CheckCalls(const TableEntry& entry, const RunRequest& request);
 
-// A call that another one makes: `parent` runs, and its sealed request is `parent`'s. Refused, class policy.parent, unless its
-// entry names the child's tool, both are of one tenant, and the child's envelope is no wider than the parent's.
+// A call that another one makes: `parent` runs, and its sealed request is `parent`'s. Refused,
+// class policy.parent, unless its entry names the child's tool, both are of one tenant, and the
+// child's envelope is no wider than the parent's.
 Status CheckChild(const WardenTable& table, const RunRequest& parent, const RunRequest& child);
 
 // Refused with the class that says which part of the request is more than its entry: policy.entry, policy.entry.*,

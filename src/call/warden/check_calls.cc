@@ -17,7 +17,7 @@ bool Names(const std::vector<std::string>& tools, const std::string& tool) {
 
 Error NotItsCall(std::string why) {
   return Refused("policy.parent", std::move(why),
-                 "a call from a call has at most what its maker has");
+                 "a call from a call has at most what the outer call has");
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Everything that comes back from a runner, gathered until it is done.
+// Collects the report and the output of a runner until its channels end.
 //
-// One Collector for both who wait: `coffer call` blocks in Collect, the gateway's loop calls Read when a channel is readable.
-// Output is bounded by the runner (the call's own cap); here it is bounded once more, because a runner may have been broken
-// into. Not thread-safe.
+// Both callers use it: `coffer call` blocks in Collect, the gateway's loop calls Read when a channel is readable.
+// Output is bounded by the runner (the call's own cap); here it is bounded once more, because a runner may have been
+// broken into. Not thread-safe.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@
 
 namespace coffer::call {
 
-// What was collected of a call that ended. No report: its runner died, and how far the call came is not known.
+// The report and output of a call that ended. No report: its runner died, and how far the call came is not known.
 struct Collected {
   std::string stdout_text;
   std::string stderr_text;

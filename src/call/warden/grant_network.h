@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the network of an envelope that was checked to what the egress process is told (policy/egress_texts.h).
+// Makes the grants of the egress process (policy/egress_texts.h) from the network of an envelope that was checked.
 //
-// Everything but the choice of rules comes from the table: the rules of a set, where names lead, which addresses are open,
-// which certificates are trusted. So a gateway that was broken into can leave rules out and do nothing else.
+// Everything but the choice of rules comes from the table: the rules of a set, where names lead,
+// which addresses are open, which certificates are trusted. So a gateway that was broken into can
+// leave rules out and do nothing else.
 #pragma once
 
 #include "base/result.h"

@@ -76,7 +76,7 @@ Result<RunChannels> LocalLauncher::Launch(const std::string& call_id, const RunR
   }
   TRY_ASSIGN(run.uids, UidsOfTenant(run.tenant));
   if (!run.tools.empty() && !make_tools_) {
-    return Internal("internal", "nothing here serves the tools of this call");
+    return Internal("internal", "no process serves the tools of this call");
   }
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
@@ -135,7 +135,7 @@ Result<RunChannels> WardenLauncher::Launch(const std::string& call_id, const Run
     return Internal("internal.wire", "the id of a call is too long");
   }
   if (!request.tools.empty() && request.tools_channel < 0) {
-    return Internal("internal", "nothing here serves the tools of this call");
+    return Internal("internal", "no process serves the tools of this call");
   }
   const std::string bytes = EncodeRun(request);
   if (bytes.size() > kMaxWireBytes) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a boundary is launched by a process that does not want to be its supervisor: by a runner, a process of its own,
-// started here (`coffer call`) or by the warden (the daemon). Either way the same bytes come back.
+// Launches a boundary through a runner, a process of its own that supervises it. The runner is started here
+// (`coffer call`) or by the warden (the daemon). Both send the same bytes back.
 #pragma once
 
 #include <sys/types.h>
@@ -21,7 +21,8 @@
 
 namespace coffer::call {
 
-// Our ends; each is readable until the runner is done with it. `report` holds an encoded RunReport (call/warden/wire.h), then its end.
+// Our ends; each is readable until the runner is done with it. `report` holds an encoded RunReport
+// (call/warden/wire.h), then its end.
 struct RunChannels {
   UniqueFd out;
   UniqueFd err;
@@ -40,21 +41,23 @@ class Launcher {
   virtual void Signal(const std::string& call_id, int signal) = 0;
 };
 
-// What a call is held against before it runs, with and without a daemon.
+// The rules and the table that a call is checked against before it runs, with and without a daemon.
 struct Allowed {
   WardenRules rules;
   WardenTable table;
 };
 
-// Makes what serves the tools of a call's [calls]; called in the call's runner. `request` outlives what it makes.
+// Makes the server for the tools of a call's [calls]. Called in the call's runner. `request` outlives the server.
 using MakeToolsServer = std::function<std::unique_ptr<ToolsServer>(const RunRequest& request,
                                                                    const std::string& call_id)>;
 
-// Runs every call in a child of this process, which must be single-threaded. The children die with it. As the warden does,
-// it refuses what is not allowed with a report, and gives the boundary a uid of its tenant.
+// Runs every call in a child of this process, which must be single-threaded. The children die with
+// it. As the warden does, it refuses what is not allowed with a report, and gives the boundary a
+// uid of its tenant.
 class LocalLauncher : public Launcher {
  public:
-  // Without `allowed` everything is. It outlives the launcher. Without `make_tools` a call that has tools is refused.
+  // Without `allowed` every call is allowed. `allowed` outlives the launcher. Without `make_tools` a call that has
+  // tools is refused.
   explicit LocalLauncher(const Allowed* allowed = nullptr, MakeToolsServer make_tools = {})
       : allowed_(allowed), make_tools_(std::move(make_tools)) {}
   ~LocalLauncher() override;  // kills and reaps what still runs

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the gateway and the monitor send to the warden: fixed-size messages on seqpacket sockets that were made before any
-// role dropped a privilege. Descriptors travel with them; what varies in size is in a sealed memfd (call/warden/wire.h).
+// The messages of the gateway and the monitor to the warden. They have a fixed size and go over seqpacket sockets that
+// were made before any role dropped a privilege. Descriptors travel with them; data of variable size is in a sealed
+// memfd (call/warden/wire.h).
 //
-// Each launched call has a socket of its own for its report: one stream of bytes, then the end. Its runner writes it; the
-// warden does so for a call that gets no runner, without ever waiting. An end without a report means that the runner
-// died, and how far the call came is unknown.
+// Each launched call has a socket of its own for its report: one stream of bytes, then the end. Its
+// runner writes it; the warden does so for a call that gets no runner, without ever waiting. An end
+// without a report means that the runner died, and how far the call came is unknown.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +20,20 @@
 namespace coffer::call {
 
 enum class WardenVerb : uint32_t {
-  // Descriptors: request, stdin, stdout, stderr, report, up to kMostPortChannels that lead to processes of the session, and the
-  // one to the gateway of a call that calls tools, if it does (HasToolsChannel).
+  // Descriptors: request, stdin, stdout, stderr, report, up to kMostPortChannels that lead to
+  // processes of the session, and the one to the gateway of a call that calls tools, if it does
+  // (HasToolsChannel).
   kLaunch = 1,
   kKill = 2,   // the call is killed at once
   kTable = 3,  // descriptors: the table (call/warden/table.h); from the monitor
-  // About the file system of a session (call/warden/volumes.h); the id is the session's. Descriptor: a pipe for the answer.
+  // About the file system of a session (call/warden/volumes.h); the id is the session's.
+  // Descriptor: a pipe for the answer.
   kOpenVolume = 4,
   kCloseVolume = 5,
   kSignal = 6,  // `size` is the number of a signal for what the call runs
 };
 
-// Who may send what: the gateway launches, kills and asks for volumes, the monitor hands over tables.
+// The verbs of each peer: the gateway launches, kills and asks for volumes, the monitor hands over tables.
 enum class WardenPeer : uint8_t { kGateway, kMonitor };
 
 struct WardenMessage {
@@ -69,8 +72,9 @@ Status SendMessage(int socket, const WardenMessage& message, std::span<const int
 // Never waits. A message that is not exactly as above is an error, and so are a verb that is not the peer's and
 // descriptors that do not belong to it.
 Result<ReceivedMessage> ReceiveMessage(int socket, WardenPeer peer);
-// True if a launch's descriptors are what they must be: a sealed memfd for stdin, pipes or sockets for stdout and stderr,
-// a unix stream socket for the report, and unix seqpacket sockets after it; the last may be a stream. Writing to anything else could wait, or act with the runner's rights.
+// True if a launch's descriptors are what they must be: a sealed memfd for stdin, pipes or sockets
+// for stdout and stderr, a unix stream socket for the report, and unix seqpacket sockets after it;
+// the last may be a stream. Writing to anything else could wait, or act with the runner's rights.
 bool AreLaunchDescriptors(const std::vector<UniqueFd>& descriptors);
 // Of such: the last one is the channel of a call that calls tools.
 bool HasToolsChannel(const std::vector<UniqueFd>& descriptors);

@@ -8,8 +8,8 @@
 
 namespace coffer::call {
 
-// In a fresh child of `parent`: dies with it, takes the three descriptors as stdio. False if it cannot, or if `parent` is
-// gone already.
+// In a fresh child of `parent`: dies with it, takes the three descriptors as stdio. False if it
+// cannot, or if `parent` is gone already.
 [[nodiscard]] bool BecomeRunner(int in, int out, int err, int parent);
 
 // Runs the call and writes its report.
@@ -18,9 +18,10 @@ namespace coffer::call {
 // For a call that never ran.
 RunReport RefusalReport(const Error& error);
 
-// How long a peer that does not read is waited for: not at all by the warden, some seconds by a runner.
+// How long the sender waits for a peer that does not read. The warden does not wait; a runner waits some seconds.
 enum class Patience : uint8_t { kNone, kSome };
-// `socket` is a unix stream socket. A peer that is gone, or does not read in time, loses the report. No signal is raised.
+// `socket` is a unix stream socket. A peer that is gone, or does not read in time, loses the
+// report. No signal is raised.
 void SendReport(int socket, const RunReport& report, Patience patience);
 
 }  // namespace coffer::call

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of everything that the warden may launch: one entry for each tool that a manifest declares, and the ceilings
-// of the operator's configuration.
+// The table of everything that the warden may launch: one entry for each tool that a manifest
+// declares, and the ceilings of the operator's configuration.
 //
 // It is compiled from the manifests by a short-lived process without privilege (daemon/compile.h), which is neither the
 // gateway nor the warden, and the monitor hands it to the warden. So the warden knows what every manifest allows and
@@ -29,7 +29,7 @@ struct TableEntry {
   policy::Envelope envelope;  // the most that a call may have; without workspace and variables
   policy::Workspace workspace = policy::Workspace::kFresh;
   std::optional<policy::BackgroundSpec> background;  // nothing: it never runs in the background
-  policy::CallsSpec calls;                           // no tools: it calls none
+  policy::CallsSpec calls;                           // without tools it calls none
   std::vector<policy::WordGroup> argv;
   std::vector<std::pair<std::string, policy::Word>> env;
   std::optional<policy::Word> stdin_word;  // nothing: there is nothing to read

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which host uids the boundaries of a tenant have, as root (ADR 4): a range for every tenant, made from its number, which
-// the store never gives twice, so that two tenants never have had the same uid.
+// Which host uids the boundaries of a tenant have, as root (ADR 4): a range for every tenant, made
+// from its number, which the store never gives twice, so that two tenants never have had the same
+// uid.
 //
-// Within a range the warden hands out its first part one by one, and `coffer call`, which knows no other call, takes one
-// of the rest by its pid: unique wherever pid_max is 31,744 or less, else nearly so, and within one tenant.
+// Within a range the warden hands out its first part one by one, and `coffer call`, which knows no
+// other call, takes one of the rest by its pid: unique wherever pid_max is 31,744 or less, else
+// nearly so, and within one tenant.
 #pragma once
 
 #include <cstdint>

@@ -40,8 +40,8 @@ bool IsSessionId(const std::string& id) {
   });
 }
 
-// `volumes` beside the directory of sessions. The directory above belongs to the gateway, which may have put something else
-// there: only a directory that is root's, and closed to everybody else, is used.
+// `volumes` beside the directory of sessions. The directory above belongs to the gateway, which may have put something
+// else there: only a directory that is root's, and closed to other users, is used.
 Result<UniqueFd> OpenImages(const std::string& sessions) {
   const std::string path = sessions.substr(0, sessions.rfind('/')) + "/volumes";
   const Status made = sys::MakeDirAt(AT_FDCWD, path, 0700);
@@ -65,7 +65,7 @@ Status Serve(const std::string& sessions, const WardenMessage& message) {
   }
   if (!IsSessionId(id) ||
       (open && (message.size < kSmallestVolume || message.size > kLargestVolume))) {
-    return Refused("policy.request", "this is no volume of a session");
+    return Refused("policy.request", "this is not a volume of a session");
   }
   TRY_ASSIGN(const UniqueFd images, OpenImages(sessions));
   TRY_ASSIGN(const UniqueFd mounts, sys::OpenNoLinks(AT_FDCWD, sessions, O_RDONLY | O_DIRECTORY));

@@ -4,8 +4,8 @@
 //
 // The gateway names a session and a size. It chooses neither the image nor where it is mounted: that is `volumes`
 // beside the directory of sessions, which must be root's alone, and the session's directory, which must be a real
-// directory and not a link. What is mounted was made by mke2fs just before, or by an earlier request. A gateway that is broken into can so
-// fill the disk up to the ceilings below, and end sessions, which it owns anyway.
+// directory and not a link. The image was made by mke2fs just before, or by an earlier request. A gateway
+// that is broken into can fill the disk up to the ceilings below, and end sessions, which it owns anyway.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ inline constexpr uint64_t kSmallestVolume = 1ULL << 20;
 inline constexpr uint64_t kLargestVolume = 64ULL << 30;
 inline constexpr size_t kMostVolumes = 4096;
 
-// In a child of the warden: does what the message asks and answers on `answer`, once, without waiting for a reader.
+// In a child of the warden: carries out the message and answers on `answer`, once, without waiting for a reader.
 [[noreturn]] void ServeVolume(const std::string& sessions, const WardenMessage& message,
                               int answer);
 

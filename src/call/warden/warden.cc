@@ -52,8 +52,8 @@ struct RunnerPlace {
   uint64_t parent_size = 0;
 };
 
-// In the runner: what the manifest fixes comes from the table. The gateway's descriptor could be another text, and could
-// be moved while it is read.
+// In the runner: what the manifest fixes comes from the table. The gateway's descriptor could be
+// another text, and could be moved while it is read.
 Status TakeFixedStdin(const TableEntry& entry) {
   const std::optional<std::string> text = entry.FixedStdin();
   if (!text) {
@@ -236,7 +236,7 @@ class Warden {
     const std::string parent_id = received.message.parent_id;
     const auto parent = runners_.find(parent_id);
     if (!parent_id.empty() && (parent == runners_.end() || !parent->second.request)) {
-      return refuse(Refused("policy.parent", "the call that makes this one does not run any more"));
+      return refuse(Refused("policy.parent", "the call that makes this one has ended"));
     }
     RunnerPlace place{::getpid(), FreeUidIndex(), sockets_.egress, !parent_id.empty()};
     const pid_t pid = ::fork();

@@ -3,10 +3,11 @@
 // The warden: the only privileged role of the daemon. It starts a runner process for every call that a manifest allows,
 // kills those it is asked to kill, and knows nothing else.
 //
-// It parses no JSON, no TOML and no HTTP, makes no connection and holds no secret. The gateway that asks may have been broken
-// into, so what it asks for is compared with the table that the monitor handed over (table.h, check.h); without a table
-// nothing is launched. It never waits for a peer: it talks over sockets only, and a peer that does not read loses its
-// answer. When the gateway is gone, so are all calls.
+// It parses no JSON, no TOML and no HTTP, makes no connection and holds no secret. The gateway that
+// asks may have been broken into, so what it asks for is compared with the table that the monitor
+// handed over (table.h, check.h); without a table nothing is launched. It never waits for a peer:
+// it talks over sockets only, and a peer that does not read loses its answer. When the gateway is
+// gone, so are all calls.
 #pragma once
 
 #include "base/result.h"

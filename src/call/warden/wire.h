@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What crosses between the roles: a request to run a boundary, and its result, as bytes.
+// A request to run a boundary, and its result, as the bytes that roles send to each other.
 //
-// The sender is another role of ours, but it may have been broken into: every length and every value is checked, and what
-// does not decode completely is refused. One layout, versioned; there is no negotiation, because both ends are one build.
-// So the warden never parses JSON, TOML or HTTP.
+// The sender is another role of ours, but it may have been broken into: every length and every
+// value is checked, and what does not decode completely is refused. One layout, versioned; there is
+// no negotiation, because both ends are one build. So the warden never parses JSON, TOML or HTTP.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@
 
 namespace coffer::call {
 
-// Everything of a RunRequest that a role may decide for another: not where a receipt goes, and no terminal.
+// The parts of a RunRequest that one role may choose for another: all but the place of the receipt and the terminal.
 std::string EncodeRun(const RunRequest& request);
 Result<RunRequest> DecodeRun(std::string_view bytes);
 
@@ -39,7 +39,7 @@ std::string EncodeReport(const RunReport& report);
 // Does not hash the exported bytes: CheckExports does, where there is time for it.
 Result<RunReport> DecodeReport(std::string_view bytes);
 
-// An Error: what is said to be exported is not what came, or could not be kept.
+// An Error: the bytes differ from the list of exported files, or could not be kept.
 Status CheckExports(const RunReport& report);
 
 }  // namespace coffer::call

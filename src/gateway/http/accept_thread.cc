@@ -71,9 +71,9 @@ struct SchedAttributes {
   uint64_t runtime, deadline, period;
 };
 
-// Asks the kernel to run this thread soon after it wakes, for short times (Linux 6.12): it needs microseconds, and a probe
-// should not wait behind all that is busy on the host. Takes no priority, so it needs no privilege; where the kernel
-// does not know it, nothing changes.
+// Asks the kernel to run this thread soon after it wakes, for short times (Linux 6.12): it needs
+// microseconds, and a probe should not wait behind all that is busy on the host. Takes no priority,
+// so it needs no privilege; where the kernel does not know it, nothing changes.
 void AskForShortSlices() {
   constexpr uint64_t kSlice = 100'000;  // ns, the shortest
   SchedAttributes wanted{};

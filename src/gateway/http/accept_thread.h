@@ -2,15 +2,17 @@
 //
 // The thread that accepts connections and answers GET /healthz. It serves nothing else.
 //
-// An answer from here waits neither for the loop nor for workers, and no limit of connections keeps a probe out. It says
-// 200 while the loop turns and 503 when its heartbeat is stale, so an orchestrator can tell a busy daemon from a stuck
-// one. Every other connection goes to the loop with its bytes unread: as soon as its first bytes differ from
-// "GET /healthz", or after a second of silence; the new connections of a tenant, and those of a peer that is not known, at
-// a pace of their own (connection_pace.h, known_tenants.h). A request for /healthz that is not plain and well-formed goes
-// there too, and the loop says what is wrong with it.
+// An answer from here waits neither for the loop nor for workers, and no limit of connections keeps
+// a probe out. It says 200 while the loop turns and 503 when its heartbeat is stale, so an
+// orchestrator can tell a busy daemon from a stuck one. Every other connection goes to the loop
+// with its bytes unread: as soon as its first bytes differ from "GET /healthz", or after a second
+// of silence; the new connections of a tenant, and those of a peer that is not known, at a pace of
+// their own (connection_pace.h, known_tenants.h). A request for /healthz that is not plain and
+// well-formed goes there too, and the loop says what is wrong with it.
 //
-// TLS cannot be read here: such a connection goes to the loop at once. A daemon with TLS has a listener for probes instead
-// (ServerConfig::health), which is plain and answers nothing but /healthz.
+// TLS cannot be read here: such a connection goes to the loop at once. A daemon with TLS has a
+// listener for probes instead (ServerConfig::health), which is plain and answers nothing but
+// /healthz.
 //
 // Made before privileges are dropped; Start comes after, because a thread keeps what it was born with.
 #pragma once
@@ -89,7 +91,7 @@ class AcceptThread {
   // Answers one request of `bytes`; false if that is for the loop.
   bool AnswerHealth(Place place, std::string_view bytes, bool* keep);
   void HandOverOldest();
-  // `bytes`: what it has sent so far, if that was looked at.
+  // `bytes`: the bytes that the client has sent so far, if they were read.
   void Pass(Place place, std::string_view bytes = {});
   void Enter(Newcomer newcomer);
   void TurnAway(const Newcomer& newcomer, std::string why);

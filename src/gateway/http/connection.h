@@ -36,9 +36,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Overdue: a client that is reading or writing too slowly is told so once, if it can be, and then cut.
   bool Overdue(Clock::time_point now) const { return now >= deadline_; }
   void Expire();
-  // Since when nothing would be lost with it: it waits for a request, has had its last answer, or its client left before it
-  // was known who that is. Then it may be cut to make room for another client. Nothing if it is in the middle of a
-  // request, or has just come.
+  // Since when nothing would be lost with it: it waits for a request, has had its last answer, or
+  // its client left before it was known who that is. Then it may be cut to make room for another
+  // client. Nothing if it is in the middle of a request, or has just come.
   std::optional<Clock::time_point> idle_since(Clock::time_point now) const;
   // While the service works: a client that hung up is noted, so that its work is dropped. One whose request changes
   // something keeps its connection until that is done.

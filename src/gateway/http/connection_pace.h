@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How fast new connections of one peer reach the loop: a burst at once, the rest at a steady rate. A peer here is a known
-// tenant, wherever its clients are, or all others at an address (known_tenants.h).
+// How fast new connections of one peer reach the loop: a burst at once, the rest at a steady rate.
+// A peer here is a known tenant, wherever its clients are, or all others at an address
+// (known_tenants.h).
 //
-// A connection costs the loop a tenth of a millisecond before anybody knows whose it is, so that no turn of a tenant can
-// account for it. A peer that opens thousands a second would have the loop, and a core, for itself. Here such a peer waits
-// behind itself: its connections are held, oldest first, and a held connection whose client leaves costs nothing more. A
-// client that keeps its connection open never notices. Not thread-safe: the accepting thread owns it.
+// A connection costs the loop a tenth of a millisecond before its tenant is known, so that cost counts in no tenant's
+// turn. A peer that opens thousands a second would take all of the loop, and a core. Here such a peer delays only its
+// own connections: its connections are held, oldest first, and a held connection whose client leaves costs nothing
+// more. A client that keeps its connection open never notices. Not thread-safe: the accepting thread owns it.
 #pragma once
 
 #include <chrono>
@@ -41,8 +42,8 @@ class ConnectionPace {
 
   explicit ConnectionPace(PaceLimits limits) : limits_(limits) {}
 
-  // kNow: go on with the newcomer, which has used up one of its peer's turns. kHeld: it was taken and comes back from Due.
-  // kTooMany: refuse it.
+  // kNow: go on with the newcomer, which has used up one of its peer's turns. kHeld: it was taken
+  // and comes back from Due. kTooMany: refuse it.
   Verdict Take(const std::string& peer, Newcomer* newcomer, Time now);
 
   // Those whose time has come. Those that `left` is true for are closed and use up nothing.

@@ -39,7 +39,7 @@ std::optional<Problem> FindIt(Exchange* exchange, Match* match, std::string* que
     return problem;
   }
   if (!target.has_value()) {
-    return MakeProblem(400, "http.target", "the request target is no path");
+    return MakeProblem(400, "http.target", "the request target is not a path");
   }
   *match = FindRoute(Routes(), exchange->head.method, target->path);
   if (match->route == nullptr) {

@@ -19,12 +19,13 @@ namespace coffer::gateway {
 // What is smaller is sent as it is: it fits into a few packets.
 inline constexpr size_t kCompressedBytes = 16 * 1024;
 
-// Whether the client takes gzip: it is named, or `*` is, with a weight that is not 0. A field that makes no sense counts as
-// not there, as the standard allows.
+// Whether the client takes gzip: it is named, or `*` is, with a weight that is not 0. A field that
+// makes no sense counts as not there, as the standard allows.
 bool AcceptsGzip(const Head& head);
 
-// Compresses the body of a large text if `accepted`, and says in the head what it is and that it depends on the client. Stops
-// early when `gone` says so. What zlib cannot do (no memory) leaves the answer as it is, if nothing was taken from it.
+// Compresses the body of a large text if `accepted`, and says in the head what it is and that it
+// depends on the client. Stops early when `gone` says so. What zlib cannot do (no memory) leaves
+// the answer as it is, if nothing was taken from it.
 void CompressBody(bool accepted, const std::function<bool()>& gone, Response* response);
 
 }  // namespace coffer::gateway

@@ -47,9 +47,10 @@ class FileStream : public BodyStream, public std::enable_shared_from_this<FileSt
 };
 
 // Takes the body piece by piece; keeps itself alive through the replies it waits for.
-class Receiver : public std::enable_shared_from_this<Receiver> {
+class UploadReceiver : public std::enable_shared_from_this<UploadReceiver> {
  public:
-  Receiver(std::shared_ptr<Exchange> exchange, std::shared_ptr<Upload> upload, Respond respond)
+  UploadReceiver(std::shared_ptr<Exchange> exchange, std::shared_ptr<Upload> upload,
+                 Respond respond)
       : exchange_(std::move(exchange)), upload_(std::move(upload)), respond_(std::move(respond)) {}
 
   void Pull() {
@@ -139,7 +140,8 @@ void PutFile(const std::shared_ptr<Exchange>& exchange, Respond respond) {
           respond(ProblemResponse(FromRefusal(answer.refusal())));
           return;
         }
-        std::make_shared<Receiver>(exchange, std::move(answer.value()), std::move(respond))->Pull();
+        std::make_shared<UploadReceiver>(exchange, std::move(answer.value()), std::move(respond))
+            ->Pull();
       };
   exchange->api->service.OpenUpload(exchange->who, OwnerOf(*exchange), exchange->Value("path"),
                                     exchange->head.content_length,

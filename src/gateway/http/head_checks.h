@@ -2,11 +2,12 @@
 //
 // What must be true of a request's head before anything else looks at it.
 //
-// CheckRawHead is stricter than the parser: whatever two implementations could read in two ways (folded lines, bare
-// line feeds, NUL, spaces before a colon) is refused, so that a proxy in front and we always agree where a request ends.
-// CheckSite is the guard against web pages: a page that rebinds its name to our address shows its own name in Host,
-// one that posts across sites shows its own in Origin. A client that is not a browser can send what it likes in both,
-// and still needs a credential.
+// CheckRawHead is stricter than the parser: whatever two implementations could read in two ways
+// (folded lines, bare line feeds, NUL, spaces before a colon) is refused, so that a proxy in front
+// and we always agree where a request ends. CheckSite is the guard against web pages: a page that
+// rebinds its name to our address shows its own name in Host, one that posts across sites shows its
+// own in Origin. A client that is not a browser can send what it likes in both, and still needs a
+// credential.
 #pragma once
 
 #include <optional>

@@ -347,7 +347,7 @@ Answer<std::string> ParseSwitchBody(std::string_view text, const HttpLimits& lim
   Members& members = read.value();
   std::string reason = ReadLabel(&members, "reason", 500);
   if (reason.empty()) {
-    members.Wrong("reason", "is needed: who reads the record will ask");
+    members.Wrong("reason", "is needed: the record shows it to its readers");
   }
   if (std::optional<Refusal> refusal = members.Finish(); refusal.has_value()) {
     return *refusal;

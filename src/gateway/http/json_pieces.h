@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A large JSON text that is made piece by piece while it is sent. Until then it is held as what it is made from: a byte of
-// output can take six in JSON, and a client may read slowly or leave.
+// A large JSON text that is made piece by piece while it is sent. Until then it is held as what it
+// is made from: a byte of output can take six in JSON, and a client may read slowly or leave.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,9 @@ class JsonPieces {
   void Value(const Json& value);
   // Any bytes, as a JSON string; what is not UTF-8 is replaced. Takes them: they are not copied.
   void Text(std::string bytes);
-  // The items of a list, with commas between them. `next` appends the JSON of one more item each time it is called, and returns
-  // false when there is none. Until then they are what it holds, about `source_bytes`.
+  // The items of a list, with commas between them. `next` appends the JSON of one more item each
+  // time it is called, and returns false when there is none. Until then they are what it holds,
+  // about `source_bytes`.
   using NextItem = std::function<bool(std::string*)>;
   void Items(NextItem next, size_t source_bytes);
 

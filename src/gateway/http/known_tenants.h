@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whose new connection it probably is, before the loop has seen it: the tenants of the tokens that were accepted before.
+// Guesses the tenant of a new connection before the loop reads it, from the tokens that were accepted before.
 //
-// Many clients come from one address: all agents on the daemon's own host, all clients of a proxy. If such clients shared
-// one pace (connection_pace.h), one tenant that opens thousands of connections would keep its neighbours out. So a
-// connection whose first bytes show a token that has been accepted goes at the pace of its tenant. A tenant has one pace
-// for all its addresses: two hundred machines would have the loop for themselves. Clients with other tokens, with none, or
+// Many clients come from one address: all agents on the daemon's own host, all clients of a proxy.
+// If such clients shared one pace (connection_pace.h), one tenant that opens thousands of
+// connections would keep its neighbours out. So a connection whose first bytes show a token that
+// has been accepted goes at the pace of its tenant. A tenant has one pace for all its addresses:
+// two hundred machines would have the loop for themselves. Clients with other tokens, with none, or
 // behind TLS, which cannot be read here, share the pace of their address.
 //
-// This decides when a connection is looked at and nothing else: each request is authenticated by itself. A token that is
-// no longer accepted is forgotten at its next request, so that its holder cannot use up the turns of the tenant.
-// Thread-safe.
+// This decides when a connection is looked at and nothing else: each request is authenticated by
+// itself. A token that is no longer accepted is forgotten at its next request, so that its holder
+// cannot use up the turns of the tenant. Thread-safe.
 #pragma once
 
 #include <cstddef>

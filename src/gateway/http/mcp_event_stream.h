@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages of MCP as server-sent events: each message is one event. A message is one line, so no byte of a tool can forge a
-// line of the stream. Used on the loop's thread.
+// Messages of MCP as server-sent events: each message is one event. A message is one line, so no
+// byte of a tool can forge a line of the stream. Used on the loop's thread.
 #pragma once
 
 #include <functional>

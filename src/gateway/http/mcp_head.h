@@ -2,9 +2,10 @@
 //
 // Which era of MCP a message over HTTP belongs to, and whether its header fields say the same as its body.
 //
-// In the modern era the method and the name of the tool stand in the head too, so that a proxy can route and police
-// without reading bodies. A head and a body that disagree are refused: otherwise the proxy would judge one request and the
-// server would run another. What is wrong here is answered with status 400.
+// In the modern era the method and the name of the tool stand in the head too, so that a proxy can
+// route and police without reading bodies. A head and a body that disagree are refused: otherwise
+// the proxy would judge one request and the server would run another. What is wrong here is
+// answered with status 400.
 #pragma once
 
 #include <string>

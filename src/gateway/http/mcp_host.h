@@ -2,8 +2,9 @@
 //
 // The tools and files of the service, for one request to /mcp: a question of MCP becomes one question to the service.
 //
-// It decides nothing. Calls climb the daemon's ladder in the turn of the caller's tenant; what a caller may list and read,
-// the service says. Results are written on the thread that has them, never on the loop's.
+// It decides nothing. Calls climb the daemon's ladder in the turn of the caller's tenant; what a
+// caller may list and read, the service says. Results are written on the thread that has them,
+// never on the loop's.
 #pragma once
 
 #include <chrono>
@@ -18,7 +19,7 @@
 
 namespace coffer::gateway {
 
-// Who asks, and in which session.
+// The caller, and its session.
 struct McpClient {
   std::shared_ptr<const Api> api;
   Identity who;

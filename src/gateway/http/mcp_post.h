@@ -2,11 +2,13 @@
 //
 // One POST to /mcp: one message of MCP, and its answer as one JSON object or as a stream of server-sent events.
 //
-// Modern requests stand for themselves; `?session=ID` names a session of POST /v1/sessions in which they work. A legacy
-// client begins with `initialize`, which makes a session; its id is the Mcp-Session-Id, so that a session of MCP is bound to
-// tenant and agent, expires, is seen and ended like every other, and outlives a restart of the daemon. A request in a
-// session moves its end. When a modern client leaves, its call is cancelled; a legacy one has to say so
-// (notifications/cancelled). Nothing of MCP is kept in memory between requests but the calls under way.
+// Modern requests stand for themselves; `?session=ID` names a session of POST /v1/sessions in which
+// they work. A legacy client begins with `initialize`, which makes a session; its id is the
+// Mcp-Session-Id, so that a session of MCP is bound to tenant and agent, expires, is seen and ended
+// like every other, and outlives a restart of the daemon. A request in a session moves its end.
+// When a modern client leaves, its call is cancelled; a legacy one has to say so
+// (notifications/cancelled). Nothing of MCP is kept in memory between requests but the calls under
+// way.
 //
 // It lives in Exchange::work, until the answer is sent. Used on the loop's thread.
 #pragma once

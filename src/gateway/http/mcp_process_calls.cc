@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of McpServiceHost that is about background processes: the tools of gateway/mcp/process_tools.h, for the processes of the
-// request's session. Whose session it is, and what may run, is the service's to say.
+// The part of McpServiceHost that is about background processes: the tools of
+// gateway/mcp/process_tools.h, for the processes of the request's session. Whose session it is, and
+// what may run, is the service's to say.
 #include <signal.h>
 
 #include <nlohmann/json.hpp>

@@ -26,8 +26,9 @@ bool IsHash(std::string_view text);
 // A page's cursor: [A-Za-z0-9._-], at most 128 characters.
 bool IsCursor(std::string_view text);
 
-// What a file that is there may be called: "a/b.txt", any bytes but NUL; at most 1024 bytes; no part empty, ".", ".." or
-// longer than 255 bytes. A tool may have made any such name, and it can be fetched and removed.
+// What a file that is there may be called: "a/b.txt", any bytes but NUL; at most 1024 bytes; no
+// part empty, ".", ".." or longer than 255 bytes. A tool may have made any such name, and it can be
+// fetched and removed.
 bool IsFilePath(std::string_view text);
 // What a file that is uploaded may be called: the same, at most 32 parts, and valid UTF-8 without control characters.
 bool IsNewFilePath(std::string_view text);

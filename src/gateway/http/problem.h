@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Problem details (RFC 9457): the one form in which the gateway says no.
+// Problem details (RFC 9457): the form of every refusal of the gateway.
 //
 // `code` is stable and dotted; clients switch on it, people read `detail` and `hint`. Nothing that came from the client
 // is repeated unless it was made printable, and nothing of the host is ever in it.

@@ -2,8 +2,9 @@
 //
 // Where a client gets a token for /mcp: protected-resource metadata (RFC 9728), and the challenge that points to it.
 //
-// The daemon checks tokens and issues none. `resource` is the audience that tokens must have, if it is a URL, and otherwise
-// the URL that the client has used; its name was checked against the configuration (head_checks.h).
+// The daemon checks tokens and issues none. `resource` is the audience that tokens must have, if it
+// is a URL, and otherwise the URL that the client has used; its name was checked against the
+// configuration (head_checks.h).
 #pragma once
 
 #include <string>

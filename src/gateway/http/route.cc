@@ -83,7 +83,7 @@ bool Listed(std::string_view list, std::string_view name) {
 
 }  // namespace
 
-std::string Access::Names() const {
+std::string RouteAccess::Names() const {
   std::string names;
   for (const Role role : {Role::kAgent, Role::kApprover, Role::kOperator, Role::kAuditor}) {
     if (Allows(role)) {

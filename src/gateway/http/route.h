@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of routes: method, path, who may, what kind of body, which handler.
+// The table of routes: method, path, allowed roles, kind of body, handler.
 //
-// Who may is a type without a default, so a route that does not say it does not compile. Matching is exact, segment by
+// RouteAccess is a type without a default, so a route without it does not compile. Matching is exact, segment by
 // segment, on the path as it was sent: nothing is normalised, so no two spellings of a path mean different things to us
 // and to a proxy. Values taken from a path are decoded and checked against the alphabet of their kind before a handler
 // sees them.
@@ -26,13 +26,13 @@ namespace coffer::gateway {
 
 struct Exchange;
 
-// Who may use a route: every client without a credential, or identities with one of some roles.
-class Access {
+// The clients that may use a route: every client without a credential, or identities with one of some roles.
+class RouteAccess {
  public:
-  static constexpr Access Public() { return Access(0); }
+  static constexpr RouteAccess Public() { return RouteAccess(0); }
   template <typename... Roles>
-  static constexpr Access Of(Role first, Roles... more) {
-    return Access(static_cast<uint8_t>((Bit(first) | ... | Bit(more))));
+  static constexpr RouteAccess Of(Role first, Roles... more) {
+    return RouteAccess(static_cast<uint8_t>((Bit(first) | ... | Bit(more))));
   }
   constexpr bool is_public() const { return roles_ == 0; }
   constexpr bool Allows(Role role) const { return (roles_ & Bit(role)) != 0; }
@@ -42,7 +42,7 @@ class Access {
   static constexpr uint8_t Bit(Role role) {
     return static_cast<uint8_t>(1U << static_cast<unsigned>(role));
   }
-  explicit constexpr Access(uint8_t roles) : roles_(roles) {}
+  explicit constexpr RouteAccess(uint8_t roles) : roles_(roles) {}
   uint8_t roles_;
 };
 
@@ -59,7 +59,7 @@ using Handler = void (*)(const std::shared_ptr<Exchange>& exchange, Respond resp
 struct Route {
   Method method;
   std::string_view path;  // "/v1/calls/{call_id}/files/{path*}": a star takes the rest
-  Access access;
+  RouteAccess access;
   BodyKind body;
   Handler handler;
   std::string_view query = {};  // names of the parameters it takes: "limit,cursor"

@@ -8,25 +8,25 @@ namespace coffer::gateway {
 namespace {
 
 // The roles of a route. An operator may do what an agent may; no other role calls tools.
-constexpr Access kWorks = Access::Of(Role::kAgent, Role::kOperator);
-constexpr Access kReads =
-    Access::Of(Role::kAgent, Role::kApprover, Role::kOperator, Role::kAuditor);
-constexpr Access kOperates = Access::Of(Role::kOperator);
-constexpr Access kOversees = Access::Of(Role::kOperator, Role::kAuditor);
+constexpr RouteAccess kWorks = RouteAccess::Of(Role::kAgent, Role::kOperator);
+constexpr RouteAccess kReads =
+    RouteAccess::Of(Role::kAgent, Role::kApprover, Role::kOperator, Role::kAuditor);
+constexpr RouteAccess kOperates = RouteAccess::Of(Role::kOperator);
+constexpr RouteAccess kOversees = RouteAccess::Of(Role::kOperator, Role::kAuditor);
 
 using enum BodyKind;
 
 constexpr std::array kRoutes = {
-    Route{Method::kGet, "/healthz", Access::Public(), kNone, GetHealth},
-    Route{Method::kGet, "/readyz", Access::Public(), kNone, GetReady},
-    Route{Method::kGet, "/openapi.json", Access::Public(), kNone, GetOpenApi},
+    Route{Method::kGet, "/healthz", RouteAccess::Public(), kNone, GetHealth},
+    Route{Method::kGet, "/readyz", RouteAccess::Public(), kNone, GetReady},
+    Route{Method::kGet, "/openapi.json", RouteAccess::Public(), kNone, GetOpenApi},
     Route{Method::kGet, "/metrics", kOversees, kNone, GetMetrics},
 
     Route{Method::kPost, "/mcp", kWorks, kJson, PostMcp, "session"},
     Route{Method::kDelete, "/mcp", kWorks, kNone, DeleteMcp},
-    Route{Method::kGet, "/.well-known/oauth-protected-resource", Access::Public(), kNone,
+    Route{Method::kGet, "/.well-known/oauth-protected-resource", RouteAccess::Public(), kNone,
           GetProtectedResource},
-    Route{Method::kGet, "/.well-known/oauth-protected-resource/mcp", Access::Public(), kNone,
+    Route{Method::kGet, "/.well-known/oauth-protected-resource/mcp", RouteAccess::Public(), kNone,
           GetProtectedResource},
 
     // Every role may ask: a call by a role that calls no tools is denied and recorded like any other denial.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the connections of a server share: the service and its configuration, counters, and how many requests each tenant
-// has in progress. Used on the loop's thread.
+// What the connections of a server share: the service and its configuration, counters, and how many
+// requests each tenant has in progress. Used on the loop's thread.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ struct ServerShared {
 
   std::string_view Date();  // of the Date field
 
-  // A request of the tenant in progress, until the handle is dropped. Nothing if the tenant has its share: of all requests
-  // it may not have more than it leaves connections free.
+  // A request of the tenant in progress, until the handle is dropped. Nothing if the tenant has its
+  // share: of all requests it may not have more than it leaves connections free.
   std::shared_ptr<void> Begin(const store::TenantId& tenant);
 
  private:

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A large text of an answer as a stream: each piece is made, and compressed where the client takes it, while the client reads the one
-// before. It happens on a worker in the turn of the answer's tenant, never on the loop. So an answer is held once, as
-// what it is made from, and a piece of it; and for a client that is gone nothing more is made.
+// A large text of an answer as a stream: each piece is made, and compressed where the client takes
+// it, while the client reads the one before. It happens on a worker in the turn of the answer's
+// tenant, never on the loop. So an answer is held once, as what it is made from, and a piece of it;
+// and for a client that is gone nothing more is made.
 #pragma once
 
 #include <memory>

@@ -15,8 +15,9 @@ constexpr const char* kVersion = "2025-11-25";
 constexpr size_t kMostPages = 64;
 constexpr size_t kMostListBytes = size_t{4} << 20;
 constexpr size_t kMostItems = 10'000;
-// Messages that nothing asked for, between two answers: one that sends more does nothing else. Each second forgives a few, so that a
-// server that writes to its log while no client calls it is not ended for that. A long one counts as many.
+// Messages that nothing asked for, between two answers: one that sends more does nothing else. Each
+// second forgives a few, so that a server that writes to its log while no client calls it is not
+// ended for that. A long one counts as many.
 constexpr uint64_t kMostStrays = 1000;
 constexpr int64_t kForgivenEachSecond = 5;
 constexpr size_t kStrayBytes = size_t{64} << 10;
@@ -84,7 +85,7 @@ void McpClient::Receive(std::string_view line) {
   weight_ = 1 + line.size() / kStrayBytes;
   const coffer::Result<Json> message = ParseJson(line);
   if (!message.ok() || !message->is_object()) {
-    Stray("what is no message of JSON-RPC");
+    Stray("lines that are not JSON-RPC");
     return;
   }
   const Json* const method = MemberOf(*message, "method");
@@ -92,7 +93,7 @@ void McpClient::Receive(std::string_view line) {
   if (method == nullptr) {
     ReceiveAnswer(*message);
   } else if (!method->is_string()) {
-    Stray("a method that is no text");
+    Stray("messages whose method is not a string");
   } else if (id == nullptr) {
     ReceiveNotification(method->get<std::string>(), *message);
   } else {
@@ -102,7 +103,7 @@ void McpClient::Receive(std::string_view line) {
 
 void McpClient::ReceiveRequest(const std::string& method, const Json& id) {
   if (!id.is_number_integer() && !id.is_string()) {
-    Stray("requests whose id is none");
+    Stray("requests whose id is not a number or string");
     return;
   }
   if (method == "ping") {
@@ -205,7 +206,7 @@ void McpClient::ReceiveList(Kind kind, const Json& result) {
   const Json* const items = MemberOf(result, list.member);
   const Json* const next = MemberOf(result, "nextCursor");
   if (items == nullptr || !items->is_array() || ++list.pages > kMostPages) {
-    Break(std::string("its answers to ") + list.method + " have no end, or are no list");
+    Break(std::string("its answers to ") + list.method + " have no end, or are not a list");
     return;
   }
   list.count += items->size();

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The client's side of MCP, for a server that we wrap: messages of the server come in, requests go out. Not thread-safe.
+// The client's side of MCP, for a server that we wrap: messages of the server come in, requests go
+// out. Not thread-safe.
 //
-// The server is hostile. Whatever it sends ends up as one of the calls of McpClientHost or is counted as a stray; it can ask for
-// nothing, so each of its own requests (sampling, roots, elicitation) is refused with an error that says so.
-// It speaks the legacy era, which every server of today understands. Tools, prompts and templates are listed when it begins,
-// and again when it says that they have changed.
+// The server is hostile. Whatever it sends ends up as one of the calls of McpClientHost or is
+// counted as a stray; it can ask for nothing, so each of its own requests (sampling, roots,
+// elicitation) is refused with an error that says so. It speaks the legacy era, which every server
+// of today understands. Tools, prompts and templates are listed when it begins, and again when it
+// says that they have changed.
 #pragma once
 
 #include <chrono>
@@ -24,8 +26,8 @@ namespace coffer::gateway {
 class McpClientHost {
  public:
   virtual ~McpClientHost() = default;
-  // All pages of each list, after the beginning and whenever the server says that one has changed. A list that the server does not
-  // offer is empty.
+  // All pages of each list, after the beginning and whenever the server says that one has changed.
+  // A list that the server does not offer is empty.
   virtual void Listed(const Json& tools, const Json& prompts, const Json& templates) = 0;
   virtual void Result(uint64_t ask, const Json& result) = 0;
   // `code` is that of its error, or 0.

@@ -2,8 +2,8 @@
 //
 // Server-sent events as Streamable HTTP has them: bytes in, the data of each event out.
 //
-// The bytes are hostile. One event has at most `most` bytes, with its lines of every kind; what is longer ends the reading.
-// Comments and events of a type other than "message" are skipped. Pure.
+// The bytes are hostile. One event has at most `most` bytes, with its lines of every kind; what is
+// longer ends the reading. Comments and events of a type other than "message" are skipped. Pure.
 #pragma once
 
 #include <chrono>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files as resources of MCP: coffer://sessions/ID/files/PATH for a file of a session, coffer://calls/ID/files/PATH for
-// one that a call exported. PATH is percent-encoded. A URI names a file and grants nothing: who may read it, the host says.
+// Files as resources of MCP: coffer://sessions/ID/files/PATH for a file of a session,
+// coffer://calls/ID/files/PATH for one that a call exported. PATH is percent-encoded. A URI names a
+// file and grants nothing: who may read it, the host says.
 #pragma once
 
 #include <cstdint>

@@ -61,7 +61,7 @@ Error BadResult(std::string why) { return Refused("tool.result", "the server's "
 std::string Words(const Json& given, const std::string& what, const policy::Manifest& server) {
   std::string text = fmt::format("{} of the MCP server {}.", what, server.tool.name);
   if (const std::string* const said = TextMember(given, "description")) {
-    text += "\nThe server describes it in these words, which nobody has checked:\n\n" +
+    text += "\nThe server describes it in these words, which Cofferdam has not checked:\n\n" +
             VisibleText(*said, kMostOfferDescription);
   }
   return text;
@@ -112,7 +112,7 @@ Result<ForeignPrompt> ReadPrompt(const Json& given, const std::string& exported,
                  {"additionalProperties", false}};
   const Json arguments = given.value("arguments", Json::array());
   if (!arguments.is_array() || arguments.size() > kMostArguments) {
-    return Refused("policy.schema", "its arguments are no list, or more than 64");
+    return Refused("policy.schema", "its arguments are not a list, or more than 64");
   }
   for (const Json& argument : arguments) {
     const std::string* const name = argument.is_object() ? TextMember(argument, "name") : nullptr;
@@ -194,7 +194,7 @@ Result<Json> CheckPicture(const Json& block, const std::string& type) {
   CopyType(block, made);
   const std::string* const data = TextMember(block, "data");
   if (data == nullptr || !IsBase64(*data) || !made.contains("mimeType")) {
-    return BadResult("answer has an image or a sound that is none");
+    return BadResult("answer has an invalid image or sound");
   }
   made["data"] = *data;
   return made;
@@ -315,7 +315,7 @@ Result<Json> CheckForeignBlock(const Json& block, const std::string& prefix) {
   if (type == "text") {
     const std::string* const text = TextMember(block, "text");
     if (text == nullptr) {
-      return BadResult("result has text that is none");
+      return BadResult("result has text that is not a string");
     }
     made = {{"type", type}, {"text", *text}};
   } else if (type == "image" || type == "audio") {
@@ -325,7 +325,7 @@ Result<Json> CheckForeignBlock(const Json& block, const std::string& prefix) {
     const std::optional<std::string> shown =
         uri == nullptr ? std::nullopt : ShowForeignUri(prefix, *uri);
     if (!shown) {
-      return BadResult("result has a link that is no URI");
+      return BadResult("result has a link that is not a URI");
     }
     made = {{"type", type}, {"uri", *shown}};
     CopyAbout(block, made);
@@ -350,7 +350,8 @@ Result<Json> CheckForeignPrompt(const Json& result, const std::string& prefix) {
   }
   Json made = {
       {"description",
-       fmt::format("A prompt of the MCP server {}, in words that nobody has checked.", prefix)},
+       fmt::format("A prompt of the MCP server {}, in words that Cofferdam has not checked.",
+                   prefix)},
       {"messages", Json::array()}};
   for (const Json& message : *messages) {
     const std::string* const role = message.is_object() ? TextMember(message, "role") : nullptr;
@@ -397,7 +398,7 @@ Result<Json> CheckForeignPage(const Json& result, const std::string& prefix) {
   const std::string* const next = TextMember(result, "nextCursor");
   if (next != nullptr && !next->empty()) {
     if (next->size() > kMostCursor || !IsVisibleText(*next)) {
-      return BadResult("list of resources goes on at a cursor that is none");
+      return BadResult("list of resources goes on at an invalid cursor");
     }
     made["nextCursor"] = *next;
   }

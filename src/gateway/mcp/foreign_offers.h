@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The prompts and resources of another MCP server: what it says of them, and what it answers when one is read, is hostile text.
+// The prompts and resources of another MCP server: what it says of them, and what it answers when
+// one is read, is hostile text.
 //
-// A prompt is "PREFIX-name", as a tool is. A URI has the prefix before its scheme, "PREFIX+file:///a": so a client never takes it
-// for a file or a page that it could open itself. Only members that MCP knows are passed on, in the shapes that it knows; words that
-// a person or a model reads have no characters that cannot be seen. The contents of a resource are data, and are not changed.
+// A prompt is "PREFIX-name", as a tool is. A URI has the prefix before its scheme,
+// "PREFIX+file:///a": so a client never takes it for a file or a page that it could open itself.
+// Only members that MCP knows are passed on, in the shapes that it knows; words that a person or a
+// model reads have no characters that cannot be seen. The contents of a resource are data, and are
+// not changed.
 //
-// Each read is a call of the ladder, so prompts and the two ways to read resources have tools, under names that no client calls.
+// Each read is a call of the ladder, so prompts and the two ways to read resources have tools,
+// under names that no client calls.
 #pragma once
 
 #include <map>

@@ -23,8 +23,9 @@ bool IsNote(std::string_view key) {
   return key == "description" || key == "title" || key == "$comment";
 }
 
-// The schema with notes that can be seen and without the dialect's name. A rule that hides something is an error: it cannot be
-// changed without changing what it allows. `rule` is false where the keys are names of properties, not of rules.
+// The schema with notes that can be seen and without the dialect's name. A rule that hides
+// something is an error: it cannot be changed without changing what it allows. `rule` is false
+// where the keys are names of properties, not of rules.
 Result<Json> CleanSchema(const Json& value, bool rule) {
   if (value.is_string() && !IsVisibleText(value.get_ref<const std::string&>())) {
     return Refused("policy.schema", "its schema has text that cannot be seen");
@@ -106,13 +107,14 @@ struct Reader {
     std::string text = fmt::format("A tool of the MCP server {}, which runs in a sandbox and {}",
                                    server.tool.name, boundary);
     if (said != given.end() && said->is_string()) {
-      text += "\nThe server describes it in these words, which nobody has checked:\n\n" +
+      text += "\nThe server describes it in these words, which Cofferdam has not checked:\n\n" +
               VisibleText(said->get_ref<const std::string&>(), kMostToolDescription);
     }
     return text;
   }
 
-  // A result that does not fit what was declared is an error of the server. Without a schema that we can check, none is promised.
+  // A result that does not fit what was declared is an error of the server. Without a schema that
+  // we can check, none is promised.
   static void AddOutput(const Json& given, ForeignTool& made, Json& shown) {
     const auto schema = given.find("outputSchema");
     if (schema == given.end() || !schema->is_object()) {

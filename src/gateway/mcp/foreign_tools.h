@@ -2,9 +2,10 @@
 //
 // The tools of another MCP server: what it says of them is hostile text, and becomes tools that climb the ladder.
 //
-// A tool keeps its schema, because its arguments must fit it, and loses everything that could loosen: its effect is
-// irreversible whatever its annotations say, and its words are shown as the server's own. A tool whose schema we cannot enforce
-// exactly, or whose names hide something, is left out, with the reason.
+// A tool keeps its schema, because its arguments must fit it, and loses everything that could
+// loosen: its effect is irreversible whatever its annotations say, and its words are shown as the
+// server's own. A tool whose schema we cannot enforce exactly, or whose names hide something, is
+// left out, with the reason.
 #pragma once
 
 #include <map>
@@ -33,10 +34,12 @@ struct ForeignTools {
 
 inline constexpr size_t kMostForeignTools = 256;
 
-// `list` is the list of tools as the server gave it. `server` is a manifest that says what its boundary is; its name is the prefix.
+// `list` is the list of tools as the server gave it. `server` is a manifest that says what its
+// boundary is; its name is the prefix.
 ForeignTools ReadForeignTools(const Json& list, const policy::Manifest& server);
 
-// What clients call it. Names may have capitals and underscores elsewhere; here two names that differ only in them are one.
+// What clients call it. Names may have capitals and underscores elsewhere; here two names that
+// differ only in them are one.
 std::string ForeignName(const std::string& prefix, std::string_view name);
 // A name as MCP has them.
 bool IsForeignName(std::string_view name);

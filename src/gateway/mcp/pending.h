@@ -2,13 +2,14 @@
 //
 // A call that waits for a person, as MCP says it: "pending, decide there" (ADR 0046).
 //
-// The person decides at a URL of ours, where they are asked who they are. The agent's own client is the party being policed, so
-// what it answers decides nothing: it only asks again. A modern client that takes questions at a URL gets `input_required` with
-// one such question and a request state; all others get an error result that names the URL. No gate calls this yet: a call that
-// would need a person is refused.
+// The person decides at a URL of ours, where they are asked who they are. The agent's own client is
+// the party being policed, so what it answers decides nothing: it only asks again. A modern client
+// that takes questions at a URL gets `input_required` with one such question and a request state;
+// all others get an error result that names the URL. No gate calls this yet: a call that would need
+// a person is refused.
 //
-// A request state is made by us and comes back with the same call. It is authenticated, bound to the caller, the tool, the
-// arguments and the approval, good until a time, and good once.
+// A request state is made by us and comes back with the same call. It is authenticated, bound to
+// the caller, the tool, the arguments and the approval, good until a time, and good once.
 #pragma once
 
 #include <array>

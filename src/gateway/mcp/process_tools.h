@@ -2,8 +2,9 @@
 //
 // Background processes as MCP tools: their definitions for a model, and the results of their calls.
 //
-// Four tools that are no manifests: they start, show and end calls of a declared tool that go on after their answer. What such
-// a process may do is the declared tool's manifest, with its [background].
+// Four tools that are no manifests: they start, show and end calls of a declared tool that go on
+// after their answer. What such a process may do is the declared tool's manifest, with its
+// [background].
 #pragma once
 
 #include <cstdint>

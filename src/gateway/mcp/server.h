@@ -2,11 +2,12 @@
 //
 // An MCP server, as far as it is protocol: messages come in, answers go out, and a host does the work.
 //
-// It speaks both eras of MCP at the same time. From 2026-07-28 on ("modern") each request says in _meta which version it is
-// written for and needs nothing that went before. Before that ("legacy") a client begins with `initialize`, which settles
-// the version: for the process on stdio, for the session over HTTP. A request belongs to the modern era if its _meta names a
-// version, and to the legacy one otherwise. `coffer mcp` has one server for its client; over HTTP each request has its own
-// (gateway/http/mcp_post.h). Not thread-safe.
+// It speaks both eras of MCP at the same time. From 2026-07-28 on ("modern") each request says in
+// _meta which version it is written for and needs nothing that went before. Before that ("legacy")
+// a client begins with `initialize`, which settles the version: for the process on stdio, for the
+// session over HTTP. A request belongs to the modern era if its _meta names a version, and to the
+// legacy one otherwise. `coffer mcp` has one server for its client; over HTTP each request has its
+// own (gateway/http/mcp_post.h). Not thread-safe.
 #pragma once
 
 #include <functional>

@@ -28,18 +28,6 @@ constexpr Range kUnseen[] = {
     {0x1d173, 0x1d17a}, {0xe0000, 0x10ffff},  // musical controls; tags, selectors, private use
 };
 
-uint32_t CharacterOf(std::string_view bytes) {
-  const auto at = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
-  if (bytes.size() == 1) {
-    return at(0);
-  }
-  uint32_t character = at(0) & (0x7fU >> bytes.size());
-  for (size_t i = 1; i < bytes.size(); ++i) {
-    character = character << 6 | (at(i) & 0x3fU);
-  }
-  return character;
-}
-
 bool IsSeen(uint32_t character) {
   for (const Range& range : kUnseen) {
     if (character >= range.first && character <= range.last) {
@@ -54,8 +42,8 @@ bool IsSeen(uint32_t character) {
 std::string VisibleText(std::string_view text, size_t most) {
   std::string seen;
   while (!text.empty()) {
-    const size_t length = Utf8Length(text);
-    if (length > 0 && IsSeen(CharacterOf(text.substr(0, length)))) {
+    const auto [character, length] = DecodeUtf8(text);
+    if (length > 0 && IsSeen(character)) {
       if (seen.size() + length > most) {
         return seen + "...";
       }

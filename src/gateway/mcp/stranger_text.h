@@ -2,9 +2,10 @@
 //
 // Text that a stranger wrote and a model or a person will read: names and descriptions of another MCP server's tools.
 //
-// A reader must see all of it. Characters that cannot be seen hide instructions from the person who reviews a description and
-// not from the model that reads it: control characters, marks of direction, joiners and spaces of no width, tags, variation
-// selectors beyond the common ones, private use. Letters of all languages stay.
+// A reader must see all of it. Characters that cannot be seen hide instructions from the person who
+// reviews a description and not from the model that reads it: control characters, marks of
+// direction, joiners and spaces of no width, tags, variation selectors beyond the common ones,
+// private use. Letters of all languages stay.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A declared tool as MCP describes tools, and the answer of a call as MCP describes results: the manifest decides, and the
-// text is written for a model that has to correct itself from it.
+// A declared tool as MCP describes tools, and the answer of a call as MCP describes results: the
+// manifest decides, and the text is written for a model that has to correct itself from it.
 #pragma once
 
 #include <span>
@@ -13,11 +13,12 @@
 
 namespace coffer::gateway {
 
-// name, title, description, inputSchema, outputSchema, annotations. `project` is the directory of the host that stands in for
-// the session's files; empty: none.
+// name, title, description, inputSchema, outputSchema, annotations. `project` is the directory of
+// the host that stands in for the session's files; empty: none.
 Json McpToolJson(const policy::Manifest& manifest, const std::string& project = "");
 
-// content (with a link for each file that the call exported), structuredContent (which fits the outputSchema above), isError.
+// content (with a link for each file that the call exported), structuredContent (which fits the
+// outputSchema above), isError.
 Json McpResultJson(const call::ToolReply& reply,
                    std::span<const audit::ExportedFile> exported = {});
 

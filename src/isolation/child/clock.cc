@@ -22,8 +22,8 @@ bool MakeClock(const std::string& offsets) {
   if (offsets.empty()) {
     return false;
   }
-  // Root's supervisor borrowed another uid before the clone, and so made us not dumpable: then our own files of /proc are
-  // not ours to write. Init is dumpable until the call starts anyway.
+  // Root's supervisor borrowed another uid before the clone, and so made us not dumpable: then our
+  // own files of /proc are not ours to write. Init is dumpable until the call starts anyway.
   Syscall(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
   const long file =
       Syscall(SYS_openat, AT_FDCWD, Arg("/proc/self/timens_offsets"), O_WRONLY | O_CLOEXEC);

@@ -23,9 +23,10 @@ long RaiseLoopback(int socket);
 // `groups_allowed` is false where setgroups is denied in this user namespace.
 long EnforceIdentity(uint32_t uid, bool groups_allowed);
 
-// Bounds what this user namespace may take of the kernel's per-user counters: inotify, fanotify, and namespaces beyond the
-// ones that the boundary itself has. False if the host does not let us (a read-only /proc/sys); then only the host's own
-// limits hold. Needs the host's /proc and CAP_SYS_RESOURCE in the namespace.
+// Bounds what this user namespace may take of the kernel's per-user counters: inotify, fanotify,
+// and namespaces beyond the ones that the boundary itself has. False if the host does not let us (a
+// read-only /proc/sys); then only the host's own limits hold. Needs the host's /proc and
+// CAP_SYS_RESOURCE in the namespace.
 bool EnforceCounters();
 
 // Joins the cgroups whose `tasks` files the supervisor opened (v1; on v2 the child is born in its own).
@@ -48,10 +49,10 @@ long EnforceNoNewPrivs();
 // Plain personality, a name of its own, dies with the supervisor.
 long EnforceInitPosture();
 
-// 1 if the canary cannot be opened, 0 if it can: then Landlock is not there, whatever the calls said.
+// 1 if the canary cannot be opened. 0 if it can: Landlock is not active then, even if its system calls succeeded.
 long ProbeLandlock(const char* canary);
 
-// No ptrace, no core, and /proc/1 belongs to nobody inside. The last thing before the payload exists.
+// No ptrace, no core, and no user inside owns /proc/1. The last step before the payload is started.
 long EnforceNotDumpable();
 
 }  // namespace coffer::isolation

@@ -152,8 +152,8 @@ void Entry::LeaveSession() {
   Enter(Stage::kKeyring);
   Must(DetachKeyring());
   Enter(Stage::kSession);
-  // A process group of its own, so that the terminal's Ctrl-C reaches init through the supervisor only. The payload gets
-  // a session of its own; a second one for init would cost an autogroup.
+  // A process group of its own, so that the terminal's Ctrl-C reaches init through the supervisor
+  // only. The payload gets a session of its own; a second one for init would cost an autogroup.
   Must(Syscall(SYS_setpgid, 0, 0));
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The steps of EnterBoundary (enter.cc, which has their order and the reasons for it), and what one hands to a later one. Each
-// enters its stages in the report first, so that a failure names itself, and ends the child if it cannot be done. After
-// clone: no heap, no locks, no formatting.
+// The steps of EnterBoundary (enter.cc, which has their order and the reasons for it), and what one
+// hands to a later one. Each enters its stages in the report first, so that a failure names itself,
+// and ends the child if it cannot be done. After clone: no heap, no locks, no formatting.
 #pragma once
 
 #include <cstdint>

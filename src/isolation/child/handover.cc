@@ -16,8 +16,8 @@ namespace coffer::isolation {
 using raw::Arg;
 using raw::Syscall;
 
-// While the descriptor table is shared, our copy of the supervisor's end keeps the control socket open, so its death does
-// not show there: its pidfd tells.
+// While the descriptor table is shared, our copy of the supervisor's end keeps the control socket
+// open, so its death does not show there: its pidfd tells.
 long AwaitWord(char expected, int control, int supervisor) {
   pollfd waits[2] = {{control, POLLIN, 0}, {supervisor, POLLIN, 0}};
   char word = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What passes between init and its supervisor while they share a descriptor table: words over the control socket, the
-// boundary's terminal, and at the end the table itself. After clone: no heap, no locks. Each function returns a negative
-// errno where it failed.
+// Messages between init and its supervisor while they share a descriptor table: bytes over the control socket, the
+// boundary's terminal, and at the end the table itself. After clone: no heap, no locks. Each function returns a
+// negative errno where it failed.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ long AwaitWord(char expected, int control, int supervisor);
 // A terminal on the boundary's own devpts. The master lands in the table that the supervisor still shares. The slave.
 long OpenPty(ChildReport* report);
 
-// Ends the sharing and keeps 0, 1, 2, the control socket and `extra`, unless that is -1. The supervisor guarantees that none
-// of them is below 3.
+// Ends the sharing and keeps 0, 1, 2, the control socket and `extra`, unless that is -1. The
+// supervisor guarantees that none of them is below 3.
 long KeepOnlyInitFds(const ChildContext& context, const int32_t (&stdio)[3], long extra);
 
 }  // namespace coffer::isolation

@@ -23,8 +23,9 @@ namespace {
 using raw::Arg;
 using raw::Syscall;
 
-// A socket belongs to the namespace it was made in, whichever process uses it later: the supervisor listens and connects
-// inside without ever entering. They land in the descriptor table that it still shares.
+// A socket belongs to the namespace it was made in, whichever process uses it later: the supervisor
+// listens and connects inside without ever entering. They land in the descriptor table that it
+// still shares.
 void MakePortSockets(const Helper& helper) {
   ChildReport& report = *helper.report;
   for (uint32_t i = 0; i < helper.port_sockets && i < kMostPortSockets && report.network >= 0;

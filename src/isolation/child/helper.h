@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Making the network namespace takes longest and waits for no other step: a helper that shares our memory and descriptors does it
-// beside us. We enter it by descriptor, and the supervisor raises its loopback (Boundary::Admit). Then the helper detaches
-// the old root, where the kernel waits for a grace period. Init is not ready before the helper is gone and has said that
-// the old root is too, so nothing ever runs beside either. Runs in the child after clone: no heap, no locks, no formatting.
+// Making the network namespace takes longest and waits for no other step: a helper that shares our
+// memory and descriptors does it beside us. We enter it by descriptor, and the supervisor raises
+// its loopback (Boundary::Admit). Then the helper detaches the old root, where the kernel waits for
+// a grace period. Init is not ready before the helper is gone and has said that the old root is
+// too, so nothing ever runs beside either. Runs in the child after clone: no heap, no locks, no
+// formatting.
 #pragma once
 
 #include <errno.h>

@@ -17,6 +17,7 @@
 #include <iterator>
 
 #include "base/clock.h"
+#include "base/exit_codes.h"
 #include "base/sys.h"
 #include "isolation/child/confine.h"
 
@@ -91,8 +92,9 @@ void EndChildren(int /*signal*/) {
   }
 }
 
-// There is no pid namespace to die with us. Within our Landlock domain, or with a uid of our own, kill(-1) reaches the
-// boundary's processes and no others. Otherwise (an ordinary user before Linux 6.12) it would reach all of the caller's.
+// There is no pid namespace to die with us. Within our Landlock domain, or with a uid of our own,
+// kill(-1) reaches the boundary's processes and no others. Otherwise (an ordinary user before Linux
+// 6.12) it would reach all of the caller's.
 void EndAllWithSupervisor(InitEnding ending) {
   struct sigaction action{};
   action.sa_handler = ending == InitEnding::kKillReach ? EndEverything : EndChildren;
@@ -159,7 +161,7 @@ struct ExecContext {
                      Arg(given.vectors.envp));
   }
   report->exec_error = static_cast<int32_t>(-answer);
-  ::_exit(127);
+  ::_exit(kExitNotFound);
 }
 
 // Waits for the payload; everything else that dies meanwhile is reaped on the way. 0 and its status, or -errno.

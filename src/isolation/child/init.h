@@ -10,12 +10,12 @@
 
 namespace coffer::isolation {
 
-// The descriptors of init: the payload's stdio at 0, 1 and 2 until it runs, the control socket, and one more if its duty
-// needs it.
+// The descriptors of init: the payload's stdio at 0, 1 and 2 until it runs, the control socket, and
+// one more if its duty needs it.
 inline constexpr int kControlFd = 3;
 inline constexpr int kExtraFd = 4;
 
-// What becomes of the boundary when the supervisor dies.
+// How the boundary ends when the supervisor dies.
 enum class InitEnding {
   kDie,           // init dies, and the pid namespace with it
   kKillReach,     // init kills whatever kill(-1) reaches from inside

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mount(2) below the current directory, which is the new root: one call instead of the six of the newer interface, and no
-// other process is there to change what a name means.
+// mount(2) below the current directory, which is the new root: one call instead of the six of the
+// newer interface, and no other process is there to change what a name means.
 #pragma once
 
 #include <sys/syscall.h>

@@ -2,10 +2,11 @@
 //
 // A plan in the form in which init reads it: one block of bytes without pointers.
 //
-// Init carries out a plan in two halves. The first is packed before the clone, and init reads it from its copy of the
-// memory. The second is packed when the call is known, which may be after the clone: it comes as a sealed memory file, which
-// neither side can change and the supervisor never reads back (pack_plan.h). Both halves have this layout. Offsets count
-// from the block's first byte. Init is given blocks by its own supervisor only; it still believes none of it before
+// Init carries out a plan in two halves. The first is packed before the clone, and init reads it
+// from its copy of the memory. The second is packed when the call is known, which may be after the
+// clone: it comes as a sealed memory file, which neither side can change and the supervisor never
+// reads back (pack_plan.h). Both halves have this layout. Offsets count from the block's first
+// byte. Init is given blocks by its own supervisor only; it still believes none of it before
 // ValidPlanBlock. The payload never has these pages: execve drops them.
 //
 // Read in the child after clone: no heap, no locks, no formatting.

@@ -2,10 +2,11 @@
 //
 // What crosses between the supervisor and init, with a fixed, versioned layout.
 //
-// ChildReport flows out, in shared memory: how far setup came, and how the payload ended. BoundaryAdmission flows in, in the
-// same memory. CallBlock flows in too: the call that a boundary is given, at the end of its plan (plan_block.h). Both ends
-// check bounds and versions; the supervisor treats every field of a report as hostile, because a boundary may have been
-// broken into by the time it is read. The payload never has these pages: execve drops them.
+// ChildReport flows out, in shared memory: how far setup came, and how the payload ended.
+// BoundaryAdmission flows in, in the same memory. CallBlock flows in too: the call that a boundary
+// is given, at the end of its plan (plan_block.h). Both ends check bounds and versions; the
+// supervisor treats every field of a report as hostile, because a boundary may have been broken
+// into by the time it is read. The payload never has these pages: execve drops them.
 #pragma once
 
 #include <atomic>
@@ -66,8 +67,9 @@ const char* StageName(Stage stage);
 // TCP sockets in the boundary's network namespace that the supervisor holds (BoundaryPlan::port_sockets).
 inline constexpr uint32_t kMostPortSockets = 32;
 
-// Sockets in the boundary's network namespace with which a supervisor leads names to itself (BoundaryPlan::name_sockets). The
-// two of netlink configure that network, which takes the powers that the helper has over it. A kernel may lack one.
+// Sockets in the boundary's network namespace with which a supervisor leads names to itself
+// (BoundaryPlan::name_sockets). The two of netlink configure that network, which takes the powers
+// that the helper has over it. A kernel may lack one.
 enum class NameSocket : uint32_t { kDatagram, kRoute, kNetfilter, kStream6 };
 inline constexpr uint32_t kNameSockets = 4;
 

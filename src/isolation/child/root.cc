@@ -108,8 +108,8 @@ long SetAttributes(int at, const char* path, unsigned flags, unsigned attributes
   return Syscall(SYS_mount_setattr, at, Arg(path), flags, Arg(&wanted), sizeof(wanted));
 }
 
-// A clone of a shared mount is its peer: what is mounted on it, a cover or a part of /usr that is hidden, would appear in
-// the host's tree too. So it becomes private before anything is put there.
+// A clone of a shared mount is its peer: what is mounted on it, a cover or a part of /usr that is
+// hidden, would appear in the host's tree too. So it becomes private before anything is put there.
 long MakePrivate(int tree) {
   mount_attr wanted{};
   wanted.propagation = MS_PRIVATE;

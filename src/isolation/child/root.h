@@ -19,15 +19,17 @@ long MountRoot();
 // Makes directories, with the tmpfs mounts that belong on them, then files and links. The first four tmpfs mounts stay
 // open; their descriptors are left in `kept`, if it is given.
 long Populate(const PlanBlock& plan, int root, int32_t (*kept)[4], uint32_t* item);
-// The sources of every bind, as detached mounts: those that the supervisor cloned (`given`, by the index of the bind) and
-// those that are opened here, by name, so the old root must still be there. Leaves them in `trees`.
+// The sources of every bind, as detached mounts: those that the supervisor cloned (`given`, by the
+// index of the bind) and those that are opened here, by name, so the old root must still be there.
+// Leaves them in `trees`.
 long OpenSources(const PlanBlock& plan, const int32_t* given, int32_t (&trees)[kMaxTrees],
                  uint32_t* item);
 // Puts them in their places and closes those that were opened here. Once the root is entered no link in a mounted
 // directory can lead such a place out of it.
 long AttachBinds(const PlanBlock& plan, const int32_t (&trees)[kMaxTrees], int root,
                  uint32_t* item);
-// A read-only mount of the file, directory or link `from` at `at`, both absolute inside. Neither is followed if it is a link.
+// A read-only mount of the file, directory or link `from` at `at`, both absolute inside. Neither is
+// followed if it is a link.
 long Cover(int root, const char* from, const char* at);
 // Pivots into the root. The old root then lies on top of "/" until DetachOldRoot; lookups already start below it.
 long PivotInto(int root);

@@ -37,8 +37,8 @@ bool ShowsWholeUsr(const std::vector<std::string>& runtimes, const ResolveOption
 // True if the file at `path` is shown by the set in its own place, whichever links lead there.
 bool IsShown(RealPaths& paths, const RuntimeSet& set, const std::string& path);
 
-// A program of the caller's own is called by its path inside: a virtual environment's Python looks for its parts by it, and
-// the path that a first line names may have moved (relocate.h).
+// A program of the caller's own is called by its path inside: a virtual environment's Python looks
+// for its parts by it, and the path that a first line names may have moved (relocate.h).
 void NameOwnProgram(Command& command);
 
 // All of /usr is the system's own on every ordinary host. Where it is not, a call has what its command needs.

@@ -2,8 +2,8 @@
 //
 // Recipes of programs that consist of many programs, or of a program and its data: git, gcc, java, npm, pandoc.
 //
-// They are for declared tools, which see listed files only. Each names what the program starts or reads by itself; what a
-// tool needs beyond that is another runtime beside it.
+// They are for declared tools, which see listed files only. Each names what the program starts or
+// reads by itself; what a tool needs beyond that is another runtime beside it.
 #pragma once
 
 #include "base/result.h"

@@ -2,8 +2,9 @@
 //
 // From a first line to the program that runs the script: interpreters that are scripts themselves, and env, included.
 //
-// A first line may have been written by an earlier payload. A name without a slash is looked up on the caller's PATH, and
-// what is found there counts as named by the caller; a path is what a file says (opened_runtime.h).
+// A first line may have been written by an earlier payload. A name without a slash is looked up on
+// the caller's PATH, and what is found there counts as named by the caller; a path is what a file
+// says (opened_runtime.h).
 #pragma once
 
 #include <string>

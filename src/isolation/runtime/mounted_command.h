@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A command that lies in a mount of the call is run where it is: nothing is brought in for it but the interpreter that its
-// link or its first line leads to.
+// A command that lies in a mount of the call is run where it is: nothing is brought in for it but
+// the interpreter that its link or its first line leads to.
 //
 //   coffer run --ro ~/proj/.venv:/venv -- /venv/bin/python
 //   coffer run --project . -- .venv/bin/pytest

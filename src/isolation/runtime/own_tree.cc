@@ -27,7 +27,8 @@ std::string OwnTree(const RealPaths::Place& place) {
   const std::string& directory = place.via_link() ? place.link_directory : place.directory;
   const std::string_view name = BaseName(directory);
   if (name == "bin" || name == "sbin" || name == "libexec") {
-    // A link in a bin may be all that a payload could write: then only a virtual environment's mark speaks for the rest.
+    // A link in a bin may be all that a payload could write: then only a virtual environment's mark
+    // speaks for the rest.
     std::string above(DirName(directory));
     if ((!place.via_link() || IsRegularFile(above + "/pyvenv.cfg")) && MayBeTree(above)) {
       return above;

@@ -13,9 +13,10 @@
 
 namespace coffer::isolation {
 
-// For /home/u/app/bin/tool it is /home/u/app; for /home/u/proj/tool, /home/u/proj. Where a link was followed that another
-// user than root could have made, it is the directory of that link, or the virtual environment around it, not the place
-// where the link leads. Empty if that would be too broad (/home/u/tool) or is the system's, which needs no such tree.
+// For /home/u/app/bin/tool it is /home/u/app; for /home/u/proj/tool, /home/u/proj. Where a link was
+// followed that another user than root could have made, it is the directory of that link, or the
+// virtual environment around it, not the place where the link leads. Empty if that would be too
+// broad (/home/u/tool) or is the system's, which needs no such tree.
 std::string OwnTree(const RealPaths::Place& place);
 
 }  // namespace coffer::isolation

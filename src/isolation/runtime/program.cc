@@ -172,7 +172,8 @@ Result<std::string> FindProgram(const std::string& name) {
   if (name.empty() || name.size() > 255) {
     return NotFound(name.empty() ? "''" : "a name of more than 255 bytes");
   }
-  // Behind a directory of PATH it would lead anywhere. A first line may hold one: env takes it as a path, not as a name.
+  // Behind a directory of PATH it would lead anywhere. A first line may hold one: env takes it as a
+  // path, not as a name.
   if (name.find('/') != std::string::npos) {
     return NotFound(name, "a path is not looked up on PATH");
   }

@@ -54,8 +54,8 @@ class RealPaths {
   // Follows `path` as the directory of a file would be; the links show up in followed(). Nothing if it is not there.
   void Follow(const std::string& path);
 
-  // True once more was looked up than any program needs: then nothing is found any more, so that a hostile file cannot keep
-  // a resolution going for ever. The resolver refuses the answer.
+  // True once more was looked up than any program needs: then nothing is found any more, so that a
+  // hostile file cannot keep a resolution going for ever. The resolver refuses the answer.
   bool exhausted() const { return lookups_ > kMaxLookups; }
   static constexpr size_t kMaxLookups = 100'000;
 

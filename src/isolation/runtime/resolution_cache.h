@@ -2,12 +2,13 @@
 //
 // Remembers resolved runtimes between calls: reading eighty ELF files each time would cost more than the boundary.
 //
-// One file per runtime in a directory that is ours alone (mode 0700, our uid, not a link); anything else is ignored,
-// never repaired and never trusted. An answer counts only while everything it was made from is unchanged: device,
-// inode, size, mtime, ctime and mode of the program, of /etc/ld.so.cache and of the directories listed. And an answer is
-// only kept, and only believed, where every entry is the system's own: each is opened and judged again like a fresh one
-// (opened_runtime.h), so what a cache says decides nothing about the caller's files. Failing to write is not an error: the
-// next call resolves again.
+// One file per runtime in a directory that is ours alone (mode 0700, our uid, not a link); anything
+// else is ignored, never repaired and never trusted. An answer counts only while everything it was
+// made from is unchanged: device, inode, size, mtime, ctime and mode of the program, of
+// /etc/ld.so.cache and of the directories listed. And an answer is only kept, and only believed,
+// where every entry is the system's own: each is opened and judged again like a fresh one
+// (opened_runtime.h), so what a cache says decides nothing about the caller's files. Failing to
+// write is not an error: the next call resolves again.
 #pragma once
 
 #include <cstdint>

@@ -94,7 +94,8 @@ Result<RuntimeSet> ResolveRecipe(const Recipe& recipe, const std::string& progra
   if (recipe.program.empty()) {
     return ResolveReal(recipe, program_path, named_by, options);
   }
-  // A name of the program that lies elsewhere has its own surroundings (a virtual environment); they are never remembered.
+  // A name of the program that lies elsewhere has its own surroundings (a virtual environment);
+  // they are never remembered.
   SetBuilder beside;
   TRY_ASSIGN(const RealPaths::Place place, beside.paths().Find(program_path));
   if (!place.is_link()) {

@@ -61,12 +61,13 @@ struct Command {
   std::string interpreter;  // inside: what env has to find for a script in a mount; mostly empty
 };
 
-// For `coffer run -- CMD ARG...`. `argv` is what the caller typed; it must not be empty.
-// `runtimes` empty: what CMD needs. Otherwise exactly those, and CMD (for a script: its interpreter) must be in them, or
-// in a mount, or may be the caller's own (ResolveOptions::own_programs, with host-usr).
-// A script is run as the kernel would run it: interpreter, its one argument, the script at its own path inside; only
-// what lies in a place that a boundary makes itself (/tmp, /workspace, ...) moves to /run/command (see relocate.h).
-// kNotFound (exit 127): no such command. kNotExecutable (126): a directory, no x bit, wrong architecture, setuid.
+// For `coffer run -- CMD ARG...`. `argv` is what the caller typed; it must not be empty. `runtimes`
+// empty: what CMD needs. Otherwise exactly those, and CMD (for a script: its interpreter) must be
+// in them, or in a mount, or may be the caller's own (ResolveOptions::own_programs, with host-usr).
+// A script is run as the kernel would run it: interpreter, its one argument, the script at its own
+// path inside; only what lies in a place that a boundary makes itself (/tmp, /workspace, ...) moves
+// to /run/command (see relocate.h). kNotFound (exit 127): no such command. kNotExecutable (126): a
+// directory, no x bit, wrong architecture, setuid.
 Result<Command> ResolveCommand(const std::vector<std::string>& argv,
                                const std::vector<std::string>& runtimes = {},
                                const ResolveOptions& options = {});

@@ -2,12 +2,12 @@
 //
 // A runtime set is the answer to "what of the host must be visible for this to run": files, trees and links.
 //
-// Everything in it is meant read-only, and nothing outside it is needed. `host` has no symlink in it, so it can be
-// opened with RESOLVE_NO_SYMLINKS; `inside` has none either once the links of the set exist, so mount points can be
-// made with plain mkdir. No entry lies inside a tree of the same set. Links are one hop, relative, never leave the set,
-// and none is the parent of an entry.
-// A set only proposes: the paths were true when they were looked up, and opened_runtime.h opens each of them once, judges
-// what it finds there, and refuses the rest.
+// Everything in it is meant read-only, and nothing outside it is needed. `host` has no symlink in
+// it, so it can be opened with RESOLVE_NO_SYMLINKS; `inside` has none either once the links of the
+// set exist, so mount points can be made with plain mkdir. No entry lies inside a tree of the same
+// set. Links are one hop, relative, never leave the set, and none is the parent of an entry. A set
+// only proposes: the paths were true when they were looked up, and opened_runtime.h opens each of
+// them once, judges what it finds there, and refuses the rest.
 #pragma once
 
 #include <string>

@@ -3,10 +3,11 @@
 // A version manager's shim is a script that looks for the program that is meant. Inside a boundary it would need the
 // manager and half of the home directory; so the program is looked for here, by the same rules.
 //
-// pyenv: $PYENV_VERSION, then .python-version in the working directory or above, then the manager's own `version` file.
-// These files choose among the versions that are installed below the manager's directory, and nothing else: a version is
-// one name without a slash. A .python-version that an earlier payload wrote can so choose another installed Python.
-// Shims of managers that are not known here are passed over, and the search goes on along PATH.
+// pyenv: $PYENV_VERSION, then .python-version in the working directory or above, then the manager's
+// own `version` file. These files choose among the versions that are installed below the manager's
+// directory, and nothing else: a version is one name without a slash. A .python-version that an
+// earlier payload wrote can so choose another installed Python. Shims of managers that are not
+// known here are passed over, and the search goes on along PATH.
 #pragma once
 
 #include <string>

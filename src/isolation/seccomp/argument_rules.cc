@@ -149,16 +149,17 @@ void NetworkSockets(Tier tier, FilterOptions options, Builder& rules) {
        {uint64_t{IPPROTO_SCTP}, uint64_t{IPPROTO_UDPLITE}, kProtocolMptcp}) {
     rules.Fail("socket", EPROTONOSUPPORT, {inet, Is(2, protocol)});
   }
-  // getifaddrs, Node, Go and ip(8); for netlink, raw and datagram are the same thing. Without capabilities it only reads,
-  // and what it reads is the boundary's own network.
+  // getifaddrs, Node, Go and ip(8); for netlink, raw and datagram are the same thing. Without
+  // capabilities it only reads, and what it reads is the boundary's own network.
   for (const uint64_t type : {SOCK_RAW, SOCK_DGRAM}) {
     rules.Allow("socket",
                 {Is(0, AF_NETLINK), Is(1, type, kSocketTypeMask), Is(2, 0 /* NETLINK_ROUTE */)});
   }
 }
 
-// Groups and their sources are kernel memory that no cgroup counts, a hundred kilobytes for a socket. A boundary has loopback alone, so
-// joining answers as where no device has a route for groups.
+// Groups and their sources are kernel memory that no cgroup counts, a hundred kilobytes for a
+// socket. A boundary has loopback alone, so joining answers as where no device has a route for
+// groups.
 void RefuseGroups(FilterOptions options, Profile* profile) {
   if (!options.inet_sockets) {
     return;
@@ -186,8 +187,9 @@ void RefuseGroups(FilterOptions options, Profile* profile) {
   profile->rules.insert(profile->rules.begin(), rules.begin(), rules.end());
 }
 
-// System V segments and sets live in kernel memory or outside every process, where sampling does not see them: without a
-// memory cgroup only their number (4,096 and 32,000) and these sizes bound them. Databases take a page and a few.
+// System V segments and sets live in kernel memory or outside every process, where sampling does
+// not see them: without a memory cgroup only their number (4,096 and 32,000) and these sizes bound
+// them. Databases take a page and a few.
 void SystemV(Tier tier, Builder& rules) {
   if (tier == Tier::kCompat) {
     rules.Allow("shmget", {HasNone(2, SHM_HUGETLB | kHugeSizeBits)});
@@ -268,9 +270,10 @@ void HugePages(Builder& rules) {
   rules.Allow("memfd_create", {HasNone(1, MFD_HUGETLB | kHugeSizeBits)});
 }
 
-// A list of what is allowed, because newer kernels add commands. Left out on purpose: leases and delegations, which make
-// the host's writers wait, also on a file that may only be read; F_NOTIFY, which is inotify by another name; and pipes
-// larger than the usual, whose pages are counted for the user.
+// A list of what is allowed, because newer kernels add commands. Left out on purpose: leases and
+// delegations, which make the host's writers wait, also on a file that may only be read; F_NOTIFY,
+// which is inotify by another name; and pipes larger than the usual, whose pages are counted for
+// the user.
 void Fcntl(Builder& rules) {
   rules.AllowValues("fcntl", 1, {F_DUPFD,      F_GETFD,     F_SETFD,         F_GETFL,
                                  F_SETFL,      F_GETLK,     F_SETLK,         F_SETLKW,

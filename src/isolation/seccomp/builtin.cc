@@ -8,7 +8,8 @@
 namespace coffer::isolation {
 namespace {
 
-// Defines kSyscallNames, kSyscallsByName, kSyscallsByNumber, kAuditArch, kHasX32, kProgramN, kPrograms and kRolePrograms.
+// Defines kSyscallNames, kSyscallsByName, kSyscallsByNumber, kAuditArch, kHasX32, kProgramN,
+// kPrograms and kRolePrograms.
 #include "isolation/seccomp/builtin.inc"
 
 constexpr SyscallTable kNativeSyscalls = {kAuditArch, kHasX32, kSyscallNames, kSyscallsByName,

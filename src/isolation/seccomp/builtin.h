@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The built-in profiles and those of the daemon's roles as finished programs for the target architecture, written at build time by gen/main.cc.
+// The built-in profiles and those of the daemon's roles as finished programs for the target
+// architecture, written at build time by gen/main.cc.
 #pragma once
 
 #include <linux/filter.h>

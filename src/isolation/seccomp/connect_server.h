@@ -6,8 +6,9 @@
 // network, and Landlock does not see it. So the filter hands every connect to this server. It takes a duplicate of the
 // payload's socket and a copy of the address, and connects the duplicate:
 //
-//   AF_INET, AF_INET6    to that address: the socket belongs to the boundary's own network. What has no route there, or looks
-//                        for a name server, is recorded: programs seldom say why they failed.
+//   AF_INET, AF_INET6    to that address: the socket belongs to the boundary's own network. What
+//                        has no route there, or looks for a name server, is recorded: programs
+//                        seldom say why they failed.
 //   AF_UNIX, abstract    likewise: abstract names belong to the network namespace
 //   AF_UNIX, a path      the path is opened below the payload's root, as the payload's user. If it leads to one of the
 //                        boundary's own tmpfs, the socket that was opened is connected to, by its descriptor.

@@ -2,16 +2,18 @@
 //
 // flock(2) with LOCK_EX beside files that may only be read, made by the supervisor.
 //
-// A process that may read a file may also lock it exclusively, and programs of the host that lock before they write would wait
-// until the call ends. A filter sees neither the file nor the mount behind a descriptor. So it hands every LOCK_EX to this
-// server; shared locks and unlocking go on as ever, and fcntl asks for write access by itself. Such a lock belongs to the open
-// file, so one that is taken on a duplicate of the payload's descriptor is the payload's.
+// A process that may read a file may also lock it exclusively, and programs of the host that lock
+// before they write would wait until the call ends. A filter sees neither the file nor the mount
+// behind a descriptor. So it hands every LOCK_EX to this server; shared locks and unlocking go on
+// as ever, and fcntl asks for write access by itself. Such a lock belongs to the open file, so one
+// that is taken on a duplicate of the payload's descriptor is the payload's.
 //
 //   a file that may be written    it is locked, or tried again until it is had, the caller is gone or a signal came
 //   any other                     EROFS, recorded
 //
-// The payload's own call never goes on, so a descriptor that is replaced meanwhile decides nothing. A thread does all of
-// it, because a file system can hang; a payload that makes it hang keeps its own further locks waiting.
+// The payload's own call never goes on, so a descriptor that is replaced meanwhile decides nothing.
+// A thread does all of it, because a file system can hang; a payload that makes it hang keeps its
+// own further locks waiting.
 #pragma once
 
 #include <linux/seccomp.h>

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The supervisor's side of a filter: a call that a server makes in the caller's place is answered with what came of it,
-// every other one is written down and answered EPERM.
+// The supervisor's side of a filter. Some system calls are made by a server in the caller's place, and the caller gets
+// their result. Every other one is recorded and answered with EPERM.
 //
-// To refuse, only registers are read. The caller's memory is not looked at (it can change between look and use), and no
-// call but the clone of a thread (thread_gate.h) is ever let through from here, so losing a race can make a record less
-// telling but never lets anything happen.
-// The servers: connect_server.h, lock_server.h and sysinfo_server.h, and at the process level attribute_server.h.
-// A flood cannot grow the record: after kMaxDistinct different calls the rest is one counter.
+// A refusal reads registers only. It does not read the caller's memory, which can change between check and use. No call
+// but the clone of a thread (thread_gate.h) is ever let through from here, so a lost race can make a record less exact,
+// but cannot allow a call. The servers: connect_server.h, lock_server.h and sysinfo_server.h, and at the process level
+// attribute_server.h. A flood cannot grow the record: after kMaxDistinct different calls the rest is one counter.
 #pragma once
 
 #include <linux/seccomp.h>

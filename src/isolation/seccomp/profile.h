@@ -80,8 +80,9 @@ struct FilterOptions {
   bool own_figures = false;
   // An exclusive flock goes to the supervisor, which refuses it on files that may only be read (lock_server.h).
   bool own_locks = false;
-  // The one user and group id that the boundary's user namespace has. Becoming another one is EPERM, as for every ordinary
-  // user; the kernel would say EINVAL. kEveryId where there is no such namespace.
+  // The one user and group id that the boundary's user namespace has. Becoming another one is
+  // EPERM, as for every ordinary user; the kernel would say EINVAL. kEveryId where there is no such
+  // namespace.
   uint32_t own_id = kUsualId;
   bool operator==(const FilterOptions&) const = default;
 };

@@ -113,12 +113,13 @@ constexpr Group kGroups[] = {
     // Moving pages between pipes, watching files: ordinary programs use them, computation does not.
     {Tier::kDefault, "splice tee inotify_init inotify_init1 inotify_add_watch inotify_rm_watch"},
 
-    // System V memory and semaphores, in an IPC namespace of its own; at the process level, without one, they are refused
-    // in every profile (shared_host.cc). shmget and semget are in argument_rules.cc.
+    // System V memory and semaphores, in an IPC namespace of its own; at the process level, without
+    // one, they are refused in every profile (shared_host.cc). shmget and semget are in
+    // argument_rules.cc.
     {Tier::kDefault, "shmat shmdt shmctl semop semtimedop semctl"},
 
-    // Older programs. Message queues are kernel memory that no rlimit and no sample counts. sched_setattr hides its policy
-    // behind a pointer.
+    // Older programs. Message queues are kernel memory that no rlimit and no sample counts.
+    // sched_setattr hides its policy behind a pointer.
     {Tier::kCompat,
      "msgget msgsnd msgrcv msgctl mq_open mq_unlink "
      "mq_timedsend mq_timedreceive mq_notify mq_getsetattr remap_file_pages sched_setattr "

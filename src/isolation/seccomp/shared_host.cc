@@ -14,7 +14,8 @@ namespace {
 
 constexpr uint64_t kWhoProcess = 1;  // IOPRIO_WHO_PROCESS, linux/ioprio.h
 constexpr int kTruncateAbi = 3;
-// linux/fs.h, which cannot be included beside sys/mount.h: FICLONE and FICLONERANGE write only where the descriptor may.
+// linux/fs.h, which cannot be included beside sys/mount.h: FICLONE and FICLONERANGE write only
+// where the descriptor may.
 constexpr unsigned kFileIoctls[] = {0x40049409 /* FICLONE */, 0x4020940d /* FICLONERANGE */,
                                     0x80086601 /* FS_IOC_GETFLAGS */};
 
@@ -26,13 +27,14 @@ constexpr const char* kMetadata[] = {
     "fremovexattr", "removexattrat", "file_setattr",
 };
 
-// Landlock does not govern these either, and their values are data. By descriptor they stay: that was opened for reading.
+// Landlock does not govern these either, and their values are data. By descriptor they stay: that
+// was opened for reading.
 constexpr const char* kReadAttributes[] = {
     "getxattr", "lgetxattr", "getxattrat", "listxattr", "llistxattr", "listxattrat",
 };
 
-// Watches on directories that cannot be read, IPC and sockets of the host's namespaces (netlink shows its network), memory
-// of a dying process.
+// Watches on directories that cannot be read, IPC and sockets of the host's namespaces (netlink
+// shows its network), memory of a dying process.
 constexpr const char* kWhole[] = {
     "inotify_init",  "inotify_init1",    "inotify_add_watch",
     "socket",        "shmget",           "shmat",

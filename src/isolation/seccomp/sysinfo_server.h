@@ -2,8 +2,9 @@
 //
 // sysinfo(2), answered with the boundary's own figures: its memory cap, its processes, the time since it began.
 //
-// The C library takes the machine's memory from this call, and so do the JVM and compilers: with the host's figures they
-// would plan for memory that the boundary does not have. The load is always zero and there is no swap.
+// The C library takes the machine's memory from this call, and so do the JVM and compilers: with
+// the host's figures they would plan for memory that the boundary does not have. The load is always
+// zero and there is no swap.
 #pragma once
 
 #include <linux/seccomp.h>

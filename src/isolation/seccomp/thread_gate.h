@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A ThreadGate counts the threads of a boundary where no pids cgroup does: each clone of a thread waits for its answer, and
-// one above the cap is refused with EAGAIN, as the kernel would, and counted.
+// A ThreadGate counts the threads of a boundary where no pids cgroup does: each clone of a thread
+// waits for its answer, and one above the cap is refused with EAGAIN, as the kernel would, and
+// counted.
 //
-// Without it nothing tells that a thread was refused: RLIMIT_NPROC leaves no trace, and a program that was refused a thread
-// has often ended before its processes can be looked at. A clone that is let through goes on in the kernel. That is safe
-// because the filter and the gate see all that it asks for: its flags are a register, which cannot change while its thread
-// waits. New processes are not asked for: a signal can interrupt the wait, and programs do not expect that of fork. While
+// Without it nothing tells that a thread was refused: RLIMIT_NPROC leaves no trace, and a program
+// that was refused a thread has often ended before its processes can be looked at. A clone that is
+// let through goes on in the kernel. That is safe because the filter and the gate see all that it
+// asks for: its flags are a register, which cannot change while its thread waits. New processes are
+// not asked for: a signal can interrupt the wait, and programs do not expect that of fork. While
 // they make a thread, glibc (2.32), musl and Go block all signals.
 #pragma once
 

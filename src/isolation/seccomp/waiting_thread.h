@@ -25,8 +25,8 @@ namespace coffer::isolation {
 // Answers a call that waits, with 0 or -errno. False if its thread is gone.
 bool AnswerCall(int notify_fd, uint64_t id, long answer);
 
-// True if the supervisor may duplicate descriptors of a payload's. Docker's own filter forbids the call that does it, and Yama
-// can forbid everything of the kind.
+// True if the supervisor may duplicate descriptors of a payload's. Docker's own filter forbids the
+// call that does it, and Yama can forbid everything of the kind.
 bool CanDuplicateDescriptors();
 inline constexpr std::string_view kNoDuplicates =
     "this host does not let the supervisor duplicate descriptors of a payload";

@@ -286,16 +286,6 @@ bool Cgroup::OomHappened() {
   return (v2_controllers_ & Bit(Controller::kMemory)) != 0 && ReadOomKillsV2(v2_.get()) > 0;
 }
 
-Result<std::vector<pid_t>> Cgroup::Pids() const {
-  if (v1_count_ > 0) {
-    return ReadProcs(v1_[0].path);
-  }
-  if (!v2_path_.empty()) {
-    return ReadProcs(v2_path_);
-  }
-  return std::vector<pid_t>();
-}
-
 Status Cgroup::Kill() {
   if (!v2_path_.empty()) {
     TRY(KillV2(v2_path_));

@@ -67,7 +67,8 @@ class Cgroup {
   // Everything but `memory` and `pids`, which only kLive reads: after the end they are of no interest.
   enum class Detail : uint8_t { kFinal, kLive };
   Result<Usage> ReadUsage(Detail detail = Detail::kFinal) const;
-  // What could not be reclaimed now, without caches: to be added to what no cgroup counts. 0 if there is no memory cgroup.
+  // What could not be reclaimed now, without caches: to be added to what no cgroup counts. 0 if
+  // there is no memory cgroup.
   uint64_t ReadHeldMemory() const;
   // Only the process cap: how many there were, and how many were refused. One file, unless the cap was reached.
   void ReadPids(Usage& usage) const;
@@ -80,9 +81,6 @@ class Cgroup {
   int oom_event_fd();
   // Empties the event and says whether the kernel killed something for its memory.
   bool OomHappened();
-
-  // The processes inside, as our pid namespace numbers them.
-  Result<std::vector<pid_t>> Pids() const;
 
   // Kills everything inside and returns when nothing is left alive, or an error after two seconds (a process in an
   // uninterruptible call). v2: cgroup.kill. v1: no new process may start (pids.max 0, or frozen), then SIGKILL to each.

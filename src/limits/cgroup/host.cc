@@ -84,7 +84,7 @@ Reason WhyNotWritable(const ControllerPlace& place, long negative_errno) {
   }
   if (negative_errno == -EACCES || negative_errno == -EPERM) {
     // One directory below, and only what its user needs to make cgroups in it: never the hierarchy, which holds the
-    // limits of everybody else.
+    // limits of all other processes.
     const std::string below = (place.dir == "/" ? "" : place.dir) + "/coffer-<user>";
     return {place.dir + " is not writable for this user",
             "run as root, or let an administrator make a cgroup of this user's own and start the "

@@ -3,7 +3,7 @@
 // Killing what is in a cgroup directory, and removing the directory. Shared by Cgroup and the sweep.
 //
 // A pid read from cgroup.procs may belong to another process by the time it is signalled. So each is first pinned by a
-// pidfd, the list is read again, and only who is in both is signalled: the pidfd of a stranger is never used.
+// pidfd, then the list is read again, and only processes in both lists are signalled. So no other process is killed.
 #pragma once
 
 #include <sys/types.h>

@@ -2,9 +2,10 @@
 //
 // The name of a boundary's cgroup says who answers for it: "coffer-<pid>-<pid namespace>-<made>-<random>".
 //
-// `pid` is the supervisor's. Numbers of different pid namespaces must not be compared, so the namespace's inode is
-// part of the name. `made` is when the name was made, in milliseconds of CLOCK_BOOTTIME (hexadecimal): a process that
-// started later and has that pid got it second hand. "coffer-supervisor-<pid>-<pid namespace>" is the leaf a supervisor moved itself to (v2).
+// `pid` is the supervisor's. Numbers of different pid namespaces must not be compared, so the namespace's inode is part
+// of the name. `made` is when the name was made, in milliseconds of CLOCK_BOOTTIME (hexadecimal): a process that
+// started later and has that pid is a reused pid. "coffer-supervisor-<pid>-<pid namespace>" is the leaf a supervisor
+// moved itself to (v2).
 #pragma once
 
 #include <sys/types.h>

@@ -365,18 +365,6 @@ class Differ {
 
 }  // namespace
 
-std::string_view ChangeKindName(ChangeKind kind) {
-  switch (kind) {
-    case ChangeKind::kWidened:
-      return "widened";
-    case ChangeKind::kNarrowed:
-      return "narrowed";
-    case ChangeKind::kChanged:
-      break;
-  }
-  return "changed";
-}
-
 std::vector<ManifestChange> DiffManifests(const Manifest& before, const Manifest& after) {
   return Differ(before, after).Diff();
 }

@@ -15,7 +15,6 @@
 namespace coffer::policy {
 
 enum class ChangeKind : uint8_t { kWidened, kNarrowed, kChanged };
-std::string_view ChangeKindName(ChangeKind kind);
 
 struct ManifestChange {
   ChangeKind kind = ChangeKind::kChanged;

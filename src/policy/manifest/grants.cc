@@ -27,7 +27,8 @@ void ReadMount(const TomlNode& table, Manifest& manifest, MistakeList& mistakes)
   FileMount mount;
   const auto mode = reader.Choice("mode", {"read", "staged", "write"});
   mount.mode = static_cast<MountMode>(mode.value_or(0));
-  // Whether a directory is the system's or root's is seen where it is opened. So a writable one may be called dangerous.
+  // Whether a directory is the system's or root's is seen where it is opened. So a writable one may
+  // be called dangerous.
   const auto judge = [&](std::string_view path) {
     std::optional<Objection> objection = ObjectToHostPath(path);
     if (!objection && mount.mode != MountMode::kRead &&

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/manifest/keys.h"
 
+#include <span>
+
 namespace coffer::policy {
 namespace {
 
@@ -44,6 +46,11 @@ constexpr std::string_view kCalls[] = {"tools", "most"};
 constexpr std::string_view kExamples[] = {"allow", "deny"};
 constexpr std::string_view kExample[] = {"args", "why"};
 
+struct KeyTable {
+  std::string_view path;
+  std::span<const std::string_view> keys;
+};
+
 // run.env has the names of variables as keys, and run.paths those of parameters: kPath is what each of the latter
 // holds.
 constexpr KeyTable kTables[] = {
@@ -70,8 +77,6 @@ constexpr KeyTable kTables[] = {
 };
 
 }  // namespace
-
-std::span<const KeyTable> ManifestKeys() { return kTables; }
 
 std::vector<std::string_view> KeysOf(std::string_view path) {
   for (const KeyTable& table : kTables) {

@@ -121,8 +121,9 @@ struct ApprovalSpec {
   Position position;
 };
 
-// [background]: the tool may run as a process that lives as long as its session. Its own time instead of limits.wall and
-// limits.cpu, and the ports on which the session's later calls may reach it.
+// [background]: the tool may run as a process that lives as long as its session. Its own time
+// instead of limits.wall and limits.cpu, and the ports on which the session's later calls may reach
+// it.
 struct BackgroundSpec {
   Nanos wall{0};
   Nanos cpu{0};
@@ -193,7 +194,8 @@ struct Manifest {
   std::vector<std::pair<std::string, Position>> host_paths() const;
   // True if a person must be asked before a call with this effect.
   bool AsksForApproval() const;
-  // True if a call is refused that has no idempotency key. Unless the manifest says otherwise: one that cannot be taken back.
+  // True if a call is refused that has no idempotency key. Unless the manifest says otherwise: one
+  // that cannot be taken back.
   bool NeedsIdempotencyKey() const;
 };
 

@@ -8,7 +8,7 @@
 
 #include "base/quantity.h"
 #include "base/text.h"
-#include "policy/inodes.h"
+#include "policy/envelope.h"
 #include "policy/manifest/sections.h"
 
 namespace coffer::policy {

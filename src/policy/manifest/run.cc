@@ -52,7 +52,7 @@ void ReadArgv(TableReader& reader, TemplateChecker& checker, RunSpec& run, Mista
   const WordGroup& first = run.argv.front();
   if (first.group || (!first.words.empty() && (first.words.front().kind != WordKind::kLiteral ||
                                                first.words.front().text.empty()))) {
-    mistakes.Add(entry->value.items.front().at, "run.argv: the program itself is no parameter",
+    mistakes.Add(entry->value.items.front().at, "run.argv: the program cannot be a parameter",
                  "write the program's name first, such as \"python3\"");
   }
   // "-n" "{lines}" without lines would leave a lonely "-n".
@@ -232,7 +232,7 @@ void CheckCwd(TableReader& reader, const Manifest& manifest) {
   const bool in_mount = std::any_of(manifest.mounts.begin(), manifest.mounts.end(),
                                     [&](const FileMount& mount) { return below(mount.at); });
   if (!IsCleanPath(cwd) || (!below("/workspace") && !below("/tmp") && !in_mount)) {
-    reader.Add("cwd", fmt::format("\"{}\" is no directory of this tool", Printable(cwd)),
+    reader.Add("cwd", fmt::format("\"{}\" is not a directory of this tool", Printable(cwd)),
                "write /workspace, or the `at` of a mount");
   }
 }

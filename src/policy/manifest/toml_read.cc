@@ -3,9 +3,10 @@
 // The only file that includes toml++ (five seconds of compiling). Built without its exceptions and its printers, so
 // that it brings no streams and no locale into the executable.
 //
-// toml++ 3.3 asserts what a hostile text can break ("[{") and tells clang to assume it in release builds; the code
-// behind these asserts handles the case well. So both are switched off, in every build. And its test for white space has
-// no end for most letters that are not ASCII ("a = 1 \u00fc" ends in __builtin_unreachable): there it says no.
+// toml++ 3.3 asserts what a hostile text can break ("[{") and tells clang to assume it in release
+// builds; the code behind these asserts handles the case well. So both are switched off, in every
+// build. And its test for white space has no end for most letters that are not ASCII ("a = 1
+// \u00fc" ends in __builtin_unreachable): there it says no.
 #undef NDEBUG
 #define TOML_ASSERT(expr) static_assert(true)
 #define TOML_EXCEPTIONS 0

@@ -154,7 +154,7 @@ void ReadType(const Use& use) {
     const auto* const found =
         std::find_if(kTypes.begin(), kTypes.end(), [&](const auto& t) { return t.first == name; });
     if (found == kTypes.end()) {
-      use.Problem(fmt::format("\"{}\" is no type", Printable(name)),
+      use.Problem(fmt::format("\"{}\" is not a type", Printable(name)),
                   "one or more of null, boolean, integer, number, string, array, object");
       return;
     }

@@ -15,17 +15,13 @@ namespace {
 constexpr char32_t kEnd = 0xFFFFFFFF;
 constexpr std::u32string_view kSyntaxCharacters = U"^$\\.*+?()[]{}|/";
 
+// Of text that is known to be UTF-8.
 std::u32string Decode(std::string_view text) {
   std::u32string out;
-  for (size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const size_t length = lead < 0x80 ? 1 : (lead < 0xE0 ? 2 : (lead < 0xF0 ? 3 : 4));
-    char32_t c = length == 1 ? lead : lead & (0x7FU >> length);
-    for (size_t k = 1; k < length; ++k) {
-      c = (c << 6) | (static_cast<unsigned char>(text[i + k]) & 0x3FU);
-    }
-    out.push_back(c);
-    i += length;
+  while (!text.empty()) {
+    const Utf8Character next = DecodeUtf8(text);
+    out.push_back(next.point);
+    text.remove_prefix(next.length);
   }
   return out;
 }

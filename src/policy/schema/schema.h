@@ -2,12 +2,14 @@
 //
 // A Schema decides whether a JSON value has the shape a tool declared: JSON Schema 2020-12, our own validator.
 //
-// What it does not implement, it refuses to load: an unknown keyword, another dialect, a remote $ref, a pattern or a
-// format we cannot check exactly. A rule in a schema is enforced or is an error, never ignored. Both sides are
-// bounded (the constants below), so a hostile schema or value costs time and memory that are known beforehand.
-// Pure: no I/O, no mutable globals; a loaded Schema may be used from several threads at once. Messages of Validate
-// never quote what the value holds, only names of its properties. It says nothing about the meaning of a value: a
-// string that passes `format: ipv4` may still be an address that a tool must not reach. docs/SCHEMA.md lists the keywords.
+// What it does not implement, it refuses to load: an unknown keyword, another dialect, a remote
+// $ref, a pattern or a format we cannot check exactly. A rule in a schema is enforced or is an
+// error, never ignored. Both sides are bounded (the constants below), so a hostile schema or value
+// costs time and memory that are known beforehand. Pure: no I/O, no mutable globals; a loaded
+// Schema may be used from several threads at once. Messages of Validate never quote what the value
+// holds, only names of its properties. It says nothing about the meaning of a value: a string that
+// passes `format: ipv4` may still be an address that a tool must not reach. docs/SCHEMA.md lists
+// the keywords.
 #pragma once
 
 #include <cstddef>

@@ -94,10 +94,10 @@ void OneCall(Log& log, std::mt19937& random, int number, const std::string& rece
   const std::string text = FormatReceipt(SomeReceipt(random, call));
   ReceiptRecord record = ForgedLog::Receipt(call, ran);
   record.error_class = SomeText(random);
-  record.body = Must(BodyHash(text));
+  const ReceiptBody body = Must(MakeBody(text));
+  record.body = body.hash;
   const Appended at = Must(log.Append(record));
-  Write(receipts + "/" + std::to_string(number) + ".json",
-        Must(SealReceipt(Must(MakeBody(text)), at, log)));
+  Write(receipts + "/" + std::to_string(number) + ".json", Must(SealReceipt(body, at, log)));
 }
 
 int Make(const std::string& directory, unsigned seed) {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "audit/receipt.h"
+#include "base/hash.h"
 #include "tests/support/run.h"
 
 namespace coffer::audit {
@@ -37,7 +38,7 @@ class SealTest : public ::testing::Test {
     record.identity.tenant = receipt.identity.tenant;
     record.outcome = receipt.outcome;
     record.ran = true;
-    record.body = *BodyHash(text_);
+    record.body = MakeBody(text_)->hash;
     at_ = *log->Append(record);
     log_.emplace(std::move(log).value());
     sealed_ = *SealReceipt(*MakeBody(text_), at_, *log_);
@@ -55,7 +56,8 @@ TEST_F(SealTest, VerifiesAsItIsAndHoweverItIsLaidOut) {
   EXPECT_TRUE(Verifies(sealed_));
   EXPECT_TRUE(Verifies(Json::parse(sealed_).dump())) << "without white space";
   EXPECT_TRUE(Verifies(nlohmann::json::parse(sealed_).dump(1))) << "members in another order";
-  EXPECT_EQ(*BodyHash(sealed_), *BodyHash(text_)) << "sealing does not change what was hashed";
+  EXPECT_EQ(HashOf(*CanonicalReceipt(sealed_)), MakeBody(text_)->hash)
+      << "sealing does not change what was hashed";
   EXPECT_EQ(Json::parse(sealed_)["log"]["index"], 1);
   EXPECT_EQ(Json::parse(sealed_)["signature"]["key_id"], log_->key_id());
 }
@@ -71,7 +73,7 @@ TEST_F(SealTest, TheSealIsPrintedAsAMemberWouldBe) {
   for (const std::string& text : {text_, FormatReceipt(odd)}) {
     const ReceiptBody body = *MakeBody(text);
     EXPECT_EQ(body.canonical, *CanonicalReceipt(text));
-    EXPECT_EQ(body.hash, *BodyHash(text));
+    EXPECT_EQ(body.hash, HashOf(*CanonicalReceipt(text)));
     const std::string sealed = *SealReceipt(body, at_, *log_);
     EXPECT_EQ(sealed, Json::parse(sealed).dump(2) + "\n");
     const ReceiptBody one_line = *MakeBody(Json::parse(text).dump());
@@ -144,12 +146,12 @@ TEST_F(SealTest, ASealMustBeAboutThisReceipt) {
   record.identity.call_id = "another call";
   record.identity.tenant = *store::TenantId::Parse("acme");
   record.outcome = "success";
-  record.body = *BodyHash(text_);
+  record.body = MakeBody(text_)->hash;
   EXPECT_FALSE(Verifies(*SealReceipt(*MakeBody(text_), *log_->Append(record), *log_)));
   record.identity.call_id = "0192f0c4";
   record.body = "sha256:" + std::string(64, '0');
   EXPECT_FALSE(Verifies(*SealReceipt(*MakeBody(text_), *log_->Append(record), *log_)));
-  record.body = *BodyHash(text_);
+  record.body = MakeBody(text_)->hash;
   record.identity.tenant = *store::TenantId::Parse("other");
   EXPECT_FALSE(Verifies(*SealReceipt(*MakeBody(text_), *log_->Append(record), *log_)));
   record.identity.tenant = *store::TenantId::Parse("acme");

@@ -29,18 +29,8 @@ void MakeDeep(int parent, const std::string& name, int levels, const std::string
   ASSERT_EQ(::renameat(parent, "chain", parent, name.c_str()), 0);
 }
 
-// On a file system in memory: a disk may take milliseconds for each directory.
-class MemoryDir {
- public:
-  MemoryDir() { EXPECT_NE(::mkdtemp(path_.data()), nullptr); }
-  ~MemoryDir() { ::rmdir(path_.c_str()); }
-  MemoryDir(const MemoryDir&) = delete;
-  MemoryDir& operator=(const MemoryDir&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_ = "/dev/shm/tree-deep-XXXXXX";
-};
+// A file system in memory: a disk may take milliseconds for each directory.
+constexpr const char* kMemory = "/dev/shm";
 
 UniqueFd OpenDir(const std::string& path) {
   return UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -63,13 +53,13 @@ TEST(RemoveTree, AnyDepthWithFewDescriptors) {
   const test::TempDir disk;
   ExpectRemoved(disk.path(), 1);
   ExpectRemoved(disk.path(), 80);
-  const MemoryDir memory;
+  const test::TempDir memory(kMemory);
   ExpectRemoved(memory.path(), 3000);
   ExpectRemoved(memory.path(), 10000);
 }
 
 TEST(RemoveTree, NoPathReachesTheBottomOfSuchATree) {
-  const MemoryDir dir;
+  const test::TempDir dir(kMemory);
   const UniqueFd parent = OpenDir(dir.path());
   MakeDeep(parent.get(), "tree", 100, std::string(255, 'd'));
   std::string path = dir.path() + "/tree";

@@ -5,7 +5,6 @@
 #include <sqlite3.h>
 
 #include "call/host_budget.h"
-#include "call/relay_memory.h"
 #include "call/warden/collect.h"
 #include "call/warden/launcher.h"
 #include "policy/manifest/starter.h"

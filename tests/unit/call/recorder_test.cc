@@ -15,12 +15,13 @@
 #include "audit/seal.h"
 #include "base/json.h"
 #include "call/ladder.h"
-#include "store/announced_refusal.h"
+#include "store/admission.h"
 #include "store/call_list.h"
 #include "store/outbox.h"
 #include "store/receivers.h"
 #include "store/switches.h"
 #include "tests/support/run.h"
+#include "tests/support/store_state.h"
 
 namespace coffer::call {
 namespace {
@@ -221,7 +222,7 @@ TEST_F(RecorderTest, WhatDoesNotFitTakesNothingFromTheRates) {
     refused += reply.error_class == "policy.args.schema" ? 1 : 0;
   }
   EXPECT_EQ(refused, 3);
-  EXPECT_EQ(store::TenantSpent(*store_, store::TenantId::Local()).value().calls, 0U);
+  EXPECT_EQ(test::TenantSpent(*store_, store::TenantId::Local()).value().calls, 0U);
   // Refusals have a rate of their own, as large.
   EXPECT_EQ(Refused(Asking("python", R"({"code":99})")).error_class, "policy.rate");
   for (int i = 0; i < 3; ++i) {
@@ -242,7 +243,7 @@ TEST_F(RecorderTest, ARefusedPathIsNotInTheRecord) {
         << reply.error_message;
     EXPECT_FALSE(test::Contains(reply.error_message, path));
     EXPECT_FALSE(test::Contains(reply.receipt, path)) << reply.receipt;
-    const auto stored = store::FindResult(*store_, store::TenantId::Local(), reply.call_id);
+    const auto stored = test::FindResult(*store_, store::TenantId::Local(), reply.call_id);
     ASSERT_TRUE(stored.ok() && *stored);
     EXPECT_FALSE(test::Contains(**stored, path));
   }
@@ -262,7 +263,7 @@ TEST_F(RecorderTest, AKillInTheMiddleOfARefusalIsNoFinding) {
     record.identity.tool = "python";
     record.outcome = "denied";
     record.error_class = "policy.retry";
-    record.body = audit::BodyHash(audit::FormatReceipt({})).value();
+    record.body = audit::MakeBody(audit::FormatReceipt({})).value().hash;
     EXPECT_TRUE(log_->Append(record).ok());
   };
   store::AdmitRequest request;

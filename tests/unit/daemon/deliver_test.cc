@@ -18,6 +18,7 @@
 #include "store/outbox.h"
 #include "tests/support/export_rules.h"
 #include "tests/support/run.h"
+#include "tests/support/store_state.h"
 
 namespace coffer::daemon {
 namespace {
@@ -202,7 +203,7 @@ class DelivererTest : public ::testing::Test {
     answer.retry_after = retry_after;
     EXPECT_TRUE(egress::SendAnswer(egress_.get(), answer).ok());
   }
-  uint64_t Left() { return store::CountOutbox(store_, store::AllTenants{}).value(); }
+  uint64_t Left() { return test::CountOutbox(store_).value(); }
 
   test::TempDir dir_;
   store::Store store_;

@@ -78,14 +78,9 @@ TEST(SystemPaths, ModesDecide) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "only root can make files below /usr";
   }
-  std::string pattern = "/usr/local/lib/coffer-test-XXXXXX";
-  ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-  const std::string directory = pattern;
-  const std::string file = directory + "/file";
-  ASSERT_EQ(::chmod(directory.c_str(), 0755), 0);
-  FILE* const made = ::fopen(file.c_str(), "w");
-  ASSERT_NE(made, nullptr);
-  ::fclose(made);
+  const test::TempDir made("/usr/local/lib");
+  const std::string& directory = made.path();
+  const std::string file = made.Write("file", "");
   const auto judged = [&](mode_t directory_mode, mode_t mode, uid_t owner, gid_t group) {
     EXPECT_EQ(::chown(file.c_str(), owner, group), 0);
     EXPECT_EQ(::chmod(file.c_str(), mode), 0);
@@ -102,8 +97,6 @@ TEST(SystemPaths, ModesDecide) {
   EXPECT_FALSE(judged(01777, 0644, 0, 0));
   EXPECT_FALSE(judged(0755, 0644, 4321, 0)) << "a directory of another owner";
   EXPECT_FALSE(judged(0775, 0644, 0, 4321)) << "a group that is no system group";
-  EXPECT_EQ(::unlink(file.c_str()), 0);
-  EXPECT_EQ(::rmdir(directory.c_str()), 0);
 }
 
 TEST(SystemPaths, BelowIsByComponent) {

@@ -169,7 +169,7 @@ TEST(Reached, ReportsEachCapByItself) {
   EXPECT_TRUE(Reached(Cap::kProcesses, {}, usage, events));
   EXPECT_TRUE(Reached(Cap::kOutput, {}, usage, events));
   for (const Cap cap : {Cap::kCpu, Cap::kWall, Cap::kMemory, Cap::kDisk, Cap::kIo}) {
-    EXPECT_FALSE(Reached(cap, {}, usage, events)) << CapName(cap);
+    EXPECT_FALSE(Reached(cap, {}, usage, events)) << CapClass(cap);
   }
   events.output_bytes = 1ULL << 20;
   EXPECT_FALSE(Reached(Cap::kOutput, {}, usage, events));

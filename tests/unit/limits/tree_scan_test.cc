@@ -127,9 +127,8 @@ TEST(ScanDisk, SaysWhenItDidNotFinish) {
 // for each directory that is removed afterwards.
 TEST(ScanDisk, SumsTreesOfAnyDepth) {
   for (const int levels : {80, 3000, 10000}) {
-    std::string path = "/dev/shm/tree-deep-XXXXXX";
-    ASSERT_NE(::mkdtemp(path.data()), nullptr);
-    const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const TempDir dir("/dev/shm");
+    const UniqueFd fd = OpenToRead(dir);
     ::mkdirat(fd.get(), "chain", 0700);
     for (int i = 1; i < levels; ++i) {
       ::mkdirat(fd.get(), "next", 0700);
@@ -143,16 +142,14 @@ TEST(ScanDisk, SumsTreesOfAnyDepth) {
     EXPECT_TRUE(use->complete()) << levels;
     EXPECT_EQ(use->inodes, 2U * static_cast<unsigned>(levels) - 1);
     EXPECT_TRUE(EmptyTree(fd.get()).ok());
-    ::rmdir(path.c_str());
   }
 }
 
 // While it is summed the tree grows at its top, by moving it into a new directory, again and again: both names are there
 // for a moment, so that something is left to enter at the top when the walk comes back from the bottom.
 TEST(ScanDisk, ATreeThatGrowsAtItsTopIsSummed) {
-  std::string path = "/dev/shm/tree-grows-XXXXXX";
-  ASSERT_NE(::mkdtemp(path.data()), nullptr);
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const TempDir dir("/dev/shm");
+  const UniqueFd fd = OpenToRead(dir);
   const auto grow = [&] {
     return ::mkdirat(fd.get(), "next", 0700) == 0 &&
            ::renameat(fd.get(), "chain", fd.get(), "next/chain") == 0 &&
@@ -175,7 +172,6 @@ TEST(ScanDisk, ATreeThatGrowsAtItsTopIsSummed) {
   over = true;
   mover.join();
   EXPECT_TRUE(EmptyTree(fd.get()).ok());
-  ::rmdir(path.c_str());
 }
 
 // Programs remove directories while they are summed.

@@ -21,6 +21,7 @@ TEST(FoldedName, WhatIsNotTextStaysAsItIs) {
   EXPECT_EQ(FoldedName("\xff.GIT\xc3"), "\xff.git\xc3");
   EXPECT_EQ(FoldedName("\xe2\x80"), "\xe2\x80");
   EXPECT_EQ(FoldedName("\xe2\x80z"), "\xe2\x80z");
+  EXPECT_EQ(FoldedName(".g\xe0\x82\xadit"), ".g\xe0\x82\xadit") << "a longer form of U+00AD";
   EXPECT_EQ(FoldedName(""), "");
 }
 

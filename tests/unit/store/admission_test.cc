@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/admission.h"
 
+#include "tests/support/store_state.h"
 #include "tests/unit/store/store_fixture.h"
 
 namespace coffer::store {
@@ -15,7 +16,11 @@ class AdmissionTest : public StoreTest {
     return request;
   }
   std::string Verdict(const AdmitRequest& request) {
-    return std::string(AdmitVerdictName(Admit(request).verdict));
+    constexpr const char* kNames[] = {
+        "admitted",       "replay",        "in-flight",   "key-conflict", "switched-off",
+        "no-session",     "session-ended", "no-parent",   "too-deep",     "cycle",
+        "retry-too-soon", "budget-spent",  "rate-limited"};
+    return kNames[static_cast<size_t>(Admit(request).verdict)];
   }
   std::string NewSession(const SessionRequest& request) {
     return Must(CreateSession(store(), a_, request)).id;
@@ -171,8 +176,10 @@ TEST_F(AdmissionTest, ChainsAreBoundedAndHaveNoCycles) {
   deeper.max_depth = 4;
   EXPECT_EQ(Verdict(deeper), "admitted");
   std::vector<std::string> tools;
-  for (const Call& call : Must(CallChain(store(), a_, last))) {
+  for (std::string id = last; !id.empty();) {
+    const Call call = Found(id);
     tools.push_back(call.identity.tool);
+    id = call.identity.parent_id;
   }
   EXPECT_EQ(tools, (std::vector<std::string>{"t3", "t2", "t1", "t0"}));
 }
@@ -186,7 +193,7 @@ TEST_F(AdmissionTest, ARefusalWritesNothing) {
   Run(In(session));
   ASSERT_EQ(Verdict(request), "budget-spent");
   EXPECT_EQ(Must(ListCalls(store(), a_, {}, {})).rows.size(), 1u);
-  EXPECT_EQ(Must(TenantSpent(store(), a_)).calls, 1u);
+  EXPECT_EQ(Must(test::TenantSpent(store(), a_)).calls, 1u);
   request.identity.session_id.clear();
   EXPECT_EQ(Verdict(request), "admitted") << "the key was not claimed by the refusal";
 }

@@ -107,9 +107,5 @@ TEST_F(CallListTest, OpenCallsAreThoseThatHaveNotEnded) {
   EXPECT_EQ(Must(OpenCalls(store(), AllTenants())).size(), 2u);
 }
 
-TEST_F(CallListTest, AChainOfNobodyIsRefused) {
-  EXPECT_EQ(Code(CallChain(store(), a_, "nobody")), "store.chain");
-}
-
 }  // namespace
 }  // namespace coffer::store

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "tests/support/store_state.h"
 #include "tests/unit/store/store_fixture.h"
 
 namespace coffer::store {
@@ -137,7 +138,7 @@ TEST_F(CallTest, KeepsEverythingItWasTold) {
   EXPECT_LE(*call.decided_at, *call.started_at);
   EXPECT_LE(*call.started_at, *call.finished_at);
   EXPECT_EQ(Must(FindReceipt(store(), a_, id)), end.receipt);
-  EXPECT_EQ(Must(FindResult(store(), a_, id)), end.result);
+  EXPECT_EQ(Must(test::FindResult(store(), a_, id)), end.result);
   EXPECT_EQ(Must(FindArgs(store(), a_, id)), decision.args_redacted);
 }
 

@@ -10,6 +10,7 @@
 #include <functional>
 #include <thread>
 
+#include "tests/support/store_state.h"
 #include "tests/unit/store/store_fixture.h"
 
 namespace coffer::store {
@@ -60,7 +61,7 @@ class Damage : public StoreTest {
   void ExpectNothingLost() {
     EXPECT_EQ(AdmitCode(), "");
     EXPECT_EQ(Found(last_).state, CallState::kFinished);
-    Must(store().CheckIntegrity());
+    Must(test::CheckIntegrity(store()));
     Reopen();
     EXPECT_EQ(Found(last_).state, CallState::kFinished);
   }

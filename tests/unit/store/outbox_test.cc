@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/outbox.h"
 
+#include "tests/support/store_state.h"
 #include "tests/unit/store/store_fixture.h"
 
 namespace coffer::store {
@@ -22,7 +23,7 @@ class OutboxTest : public StoreTest {
     const std::string to[] = {receiver};
     Must(AddToOutbox(store(), to, a_.name(), body));
   }
-  uint64_t Count() { return Must(CountOutbox(store(), AllTenants{})); }
+  uint64_t Count() { return Must(test::CountOutbox(store())); }
 };
 
 using Strings = std::vector<std::string>;

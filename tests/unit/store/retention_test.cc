@@ -5,6 +5,7 @@
 #include "store/call_list.h"
 #include "store/objects.h"
 #include "store/stored_bytes.h"
+#include "tests/support/store_state.h"
 #include "tests/unit/store/store_fixture.h"
 
 namespace coffer::store {
@@ -35,14 +36,14 @@ TEST_F(RetentionTest, RemovesByAgeAndOnlyWhatEnded) {
   const std::string old = RunKeyed("k");
   const std::string open = Admitted(Request());
   PruneAll();
-  EXPECT_EQ(Must(FindResult(store(), a_, old)), "r") << "nothing is old yet";
+  EXPECT_EQ(Must(test::FindResult(store(), a_, old)), "r") << "nothing is old yet";
 
   Pass(hours(25));
   const Pruned first = PruneAll();
   EXPECT_EQ(first.idempotency_keys, 1u);
   EXPECT_EQ(first.results, 1u);
   EXPECT_EQ(first.calls, 0u);
-  EXPECT_EQ(Must(FindResult(store(), a_, old)), std::nullopt);
+  EXPECT_EQ(Must(test::FindResult(store(), a_, old)), std::nullopt);
   EXPECT_EQ(Must(FindReceipt(store(), a_, old)), "{}");
 
   Pass(hours(24 * 90));

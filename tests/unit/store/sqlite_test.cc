@@ -7,6 +7,7 @@
 
 #include <limits>
 
+#include "tests/support/store_state.h"
 #include "tests/unit/store/store_fixture.h"
 
 namespace coffer::store {
@@ -151,7 +152,7 @@ TEST_F(FullDiskTest, NothingAcknowledgedIsLostAndNothingElseIsClaimed) {
     if (acknowledged.has_value()) {
       EXPECT_EQ(Found(id).state, *acknowledged) << "after " << writes << " writes";
     }
-    Must(store().CheckIntegrity());
+    Must(test::CheckIntegrity(store()));
     Reopen();
     if (acknowledged.has_value()) {
       const CallState after = Found(id).state;

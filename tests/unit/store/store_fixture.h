@@ -86,7 +86,7 @@ class StoreTest : public ::testing::Test {
   Admission Admit(const AdmitRequest& request) { return Must(AdmitCall(store(), request)); }
   std::string Admitted(const AdmitRequest& request) {
     const Admission admission = Admit(request);
-    EXPECT_EQ(AdmitVerdictName(admission.verdict), "admitted") << admission.reason;
+    EXPECT_EQ(admission.verdict, AdmitVerdict::kAdmitted) << admission.reason;
     return admission.call_id;
   }
   void Record(const std::string& id) { Must(RecordCall(store(), a_, id, {})); }

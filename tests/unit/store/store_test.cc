@@ -11,6 +11,7 @@
 
 #include "store/migrations.h"
 #include "store/sqlite.h"
+#include "tests/support/store_state.h"
 #include "tests/unit/store/store_fixture.h"
 
 namespace coffer::store {
@@ -54,12 +55,14 @@ TEST_F(OpenTest, NeedsAParentDirectory) {
 }
 
 TEST_F(OpenTest, RefusesANewerSchema) {
+  const int64_t newest =
+      Must(store().core().Read([](Connection& db) { return db.Number("PRAGMA user_version"); }));
   Close();
   Sql("PRAGMA user_version = 99");
   const Result<Store> open = Store::Open(Path(), Options());
   ASSERT_EQ(Code(open), "store.newer");
   EXPECT_NE(open.error().message.find("99"), std::string::npos) << open.error().message;
-  Sql("PRAGMA user_version = " + std::to_string(SchemaVersion()));
+  Sql("PRAGMA user_version = " + std::to_string(newest));
   EXPECT_EQ(OpenCode(), "");
 }
 
@@ -98,7 +101,7 @@ TEST_F(OpenTest, DamageInTheMiddleIsFoundAndSaid) {
   for (int i = 0; i < 200; ++i) {
     Run(Request());
   }
-  EXPECT_TRUE(store().CheckIntegrity().ok());
+  EXPECT_TRUE(test::CheckIntegrity(store()).ok());
   Settle();
   const auto size = fs::file_size(File("coffer.db"));
   ASSERT_GT(size, 16u * 4096);
@@ -193,7 +196,7 @@ TEST_F(OpenTest, ManyThreadsShareOneStore) {
     thread.join();
   }
   EXPECT_EQ(failures, 0);
-  EXPECT_EQ(Must(TenantSpent(shared, a_)).calls, 40u);
+  EXPECT_EQ(Must(test::TenantSpent(shared, a_)).calls, 40u);
 }
 
 TEST_F(OpenTest, TheLastToCloseLeavesAShortLog) {

@@ -4,6 +4,7 @@
 #include "store/stored_bytes.h"
 
 #include "base/sys.h"
+#include "tests/support/store_state.h"
 #include "tests/unit/store/store_fixture.h"
 
 namespace coffer::store {
@@ -83,8 +84,8 @@ TEST_F(StoredBytesTest, TheOldestResultsGoFirst) {
   Must(RemoveResults(store(), a_, old));
   EXPECT_EQ(Bytes(a_), 1300U);
   EXPECT_EQ(Bytes(b_), 1100U);
-  EXPECT_FALSE(Must(FindResult(store(), a_, first)).has_value());
-  EXPECT_TRUE(Must(FindResult(store(), a_, third)).has_value());
+  EXPECT_FALSE(Must(test::FindResult(store(), a_, first)).has_value());
+  EXPECT_TRUE(Must(test::FindResult(store(), a_, third)).has_value());
   EXPECT_TRUE(Must(FindReceipt(store(), a_, first)).has_value());
 }
 
@@ -109,7 +110,7 @@ TEST_F(StoredBytesTest, LookingForTheOldestReadsNoMoreThanItFinds) {
   // Nor does a look at what another tenant keeps beside it.
   const std::string neighbour = Ended(100, 10, b_);
   before = BytesRead();
-  EXPECT_TRUE(Must(FindResult(store(), b_, neighbour)).has_value());
+  EXPECT_TRUE(Must(test::FindResult(store(), b_, neighbour)).has_value());
   EXPECT_TRUE(Must(FindReceipt(store(), b_, neighbour)).has_value());
   EXPECT_LT(BytesRead() - before, kBody);
   // The control: all of them are read if all of them are wanted.

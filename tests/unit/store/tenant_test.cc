@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "store/objects.h"
+#include "tests/support/store_state.h"
 #include "tests/unit/store/store_fixture.h"
 
 namespace coffer::store {
@@ -29,8 +30,7 @@ TEST(TenantIdTest, Names) {
 class TenantTest : public StoreTest {};
 
 TEST_F(TenantTest, HaveNumbersThatAreNotReused) {
-  const Tenant first = Must(CreateTenant(store(), Id("x")));
-  EXPECT_EQ(Code(CreateTenant(store(), Id("x"))), "policy.tenant");
+  const Tenant first = Must(EnsureTenant(store(), Id("x")));
   EXPECT_EQ(Must(EnsureTenant(store(), Id("x"))).number, first.number);
   const Tenant second = Must(EnsureTenant(store(), Id("y")));
   EXPECT_EQ(second.number, first.number + 1);
@@ -108,7 +108,9 @@ TEST_F(IsolationTest, NoFunctionCrossesTenants) {
       {"FindReceipt",
        [&](const TenantId& t) { return Must(FindReceipt(store(), t, finished_)).has_value(); }},
       {"FindResult",
-       [&](const TenantId& t) { return Must(FindResult(store(), t, finished_)).has_value(); }},
+       [&](const TenantId& t) {
+         return Must(test::FindResult(store(), t, finished_)).has_value();
+       }},
       {"FindArgs",
        [&](const TenantId& t) { return Must(FindArgs(store(), t, finished_)).has_value(); }},
       {"FindObject",
@@ -134,7 +136,6 @@ TEST_F(IsolationTest, NoFunctionCrossesTenants) {
          NewCall(CallState::kAdmitted);
          return !Must(OpenCalls(store(), t)).empty();
        }},
-      {"CallChain", [&](const TenantId& t) { return CallChain(store(), t, finished_).ok(); }},
       {"GateCall",
        [&](const TenantId& t) {
          return GateCall(store(), t, NewCall(CallState::kAdmitted), {}).ok();
@@ -240,7 +241,7 @@ TEST_F(IsolationTest, NoFunctionCrossesTenants) {
        [&](const TenantId& t) {
          return admits(t, [&](AdmitRequest& r) {
                   r.identity.tool = "python";
-                  r.quotas.tenant_budget.calls = Must(TenantSpent(store(), a_)).calls;
+                  r.quotas.tenant_budget.calls = Must(test::TenantSpent(store(), a_)).calls;
                 }).verdict == AdmitVerdict::kBudgetSpent;
        }},
       {"AdmitCall: switch",
@@ -302,7 +303,7 @@ TEST_F(IsolationTest, NoFunctionCrossesTenants) {
     }
     EXPECT_TRUE(sees(a_)) << name << ": the control saw nothing, so the line above shows nothing";
   }
-  EXPECT_EQ(Must(TenantSpent(store(), Id("tenant-b"))).cpu, Nanos(0));
+  EXPECT_EQ(Must(test::TenantSpent(store(), Id("tenant-b"))).cpu, Nanos(0));
 }
 
 }  // namespace

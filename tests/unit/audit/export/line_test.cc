@@ -17,9 +17,9 @@ constexpr ExportFormat kFormats[] = {ExportFormat::kJsonLines, ExportFormat::kOc
                                      ExportFormat::kOtlp};
 
 TEST(ExportLine, KnowsItsFormatsByName) {
-  for (const ExportFormat format : kFormats) {
-    EXPECT_EQ(FindExportFormat(ExportFormatName(format)), format);
-  }
+  EXPECT_EQ(FindExportFormat("jsonl"), ExportFormat::kJsonLines);
+  EXPECT_EQ(FindExportFormat("ocsf"), ExportFormat::kOcsf);
+  EXPECT_EQ(FindExportFormat("otlp"), ExportFormat::kOtlp);
   EXPECT_FALSE(FindExportFormat("csv").has_value());
   EXPECT_FALSE(FindExportFormat("").has_value());
 }
@@ -53,7 +53,7 @@ TEST(ExportLine, ArgumentsDoNotLeave) {
   EXPECT_TRUE(test::Contains(receipt, kSecretWord)) << "the control";
   for (const ExportFormat format : {ExportFormat::kOcsf, ExportFormat::kOtlp}) {
     EXPECT_FALSE(test::Contains(*ExportLine(format, receipt), kSecretWord))
-        << ExportFormatName(format);
+        << static_cast<int>(format);
   }
 }
 

@@ -9,10 +9,17 @@
 
 #include "audit/receipt.h"
 #include "audit/seal.h"
+#include "base/hash.h"
 #include "base/json.h"
 
 namespace coffer::audit {
 namespace {
+
+// The proper way.
+Result<std::string> BodyHash(const std::string& text) {
+  TRY_ASSIGN(const std::string canonical, CanonicalReceipt(text));
+  return HashOf(canonical);
+}
 
 std::string Sample() {
   Receipt receipt;

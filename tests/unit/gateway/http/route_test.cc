@@ -10,12 +10,12 @@ namespace coffer::gateway {
 namespace {
 
 // A route that does not say who may use it does not compile.
-static_assert(!std::is_default_constructible_v<Access>);
+static_assert(!std::is_default_constructible_v<RouteAccess>);
 static_assert(!std::is_default_constructible_v<Route>);
-static_assert(Access::Public().is_public() && !Access::Public().Allows(Role::kOperator));
-static_assert(!Access::Of(Role::kAgent).is_public());
-static_assert(Access::Of(Role::kAgent, Role::kAuditor).Allows(Role::kAuditor));
-static_assert(!Access::Of(Role::kAgent, Role::kAuditor).Allows(Role::kOperator));
+static_assert(RouteAccess::Public().is_public() && !RouteAccess::Public().Allows(Role::kOperator));
+static_assert(!RouteAccess::Of(Role::kAgent).is_public());
+static_assert(RouteAccess::Of(Role::kAgent, Role::kAuditor).Allows(Role::kAuditor));
+static_assert(!RouteAccess::Of(Role::kAgent, Role::kAuditor).Allows(Role::kOperator));
 
 TEST(Route, OnlyTheProbesAndTheDocumentArePublic) {
   std::set<std::string_view> open;

@@ -14,15 +14,21 @@
 namespace coffer::policy {
 namespace {
 
+// Those of the table, and of every table that one of them leads to.
+void AddKeys(const std::string& table, std::set<std::string>& keys) {
+  for (const std::string_view key : KeysOf(table)) {
+    const std::string path = table.empty() ? std::string(key) : table + "." + std::string(key);
+    if (!table.empty()) {
+      keys.insert(path);
+    }
+    AddKeys(path, keys);
+    AddKeys(path + ".*", keys);
+  }
+}
+
 std::set<std::string> KnownKeys() {
   std::set<std::string> keys;
-  for (const KeyTable& table : ManifestKeys()) {
-    for (const std::string_view key : table.keys) {
-      if (!table.path.empty()) {
-        keys.insert(std::string(table.path) + "." + std::string(key));
-      }
-    }
-  }
+  AddKeys("", keys);
   return keys;
 }
 

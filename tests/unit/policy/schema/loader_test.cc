@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::ValuesIn(std::vector<Refusal>{
         {"3", "", "an object, true or false"},
         {R"({"not": null})", "/not", "an object, true or false"},
-        {R"({"type": "text"})", "/type", "\"text\" is no type"},
+        {R"({"type": "text"})", "/type", "\"text\" is not a type"},
         {R"({"type": []})", "/type", "no type"},
         {R"({"type": ["string", "string"]})", "/type", "twice"},
         {R"({"type": 1})", "/type", "list of strings"},
@@ -128,7 +128,7 @@ TEST(SchemaLoader, TellsAllProblemsAtOnce) {
   ASSERT_FALSE(schema.ok());
   EXPECT_EQ(schema.error().code, "schema.load");
   EXPECT_EQ(schema.error().kind, ErrorKind::kRefused);
-  EXPECT_EQ(schema.error().message, "schema, at \"/type\": \"objekt\" is no type (and 3 more)");
+  EXPECT_EQ(schema.error().message, "schema, at \"/type\": \"objekt\" is not a type (and 3 more)");
   EXPECT_THAT(schema.error().hint, HasSubstr("object"));
 }
 
