@@ -70,6 +70,14 @@ Breach DiskBreach(const policy::Limits& caps, const Events& events) {
   return Make(Cap::kDisk, fmt::format("wrote a file beyond the cap of {}", FormatSize(caps.disk)));
 }
 
+// A program that was refused threads may wait for them for ever.
+std::string WallHint(const Usage& usage) {
+  return usage.pids_denied == 0
+             ? fmt::format("raise the cap with {} if the call needs it", TextOf(Cap::kWall).flag)
+             : fmt::format("{} processes or threads were refused meanwhile: raise {}",
+                           usage.pids_denied, TextOf(Cap::kProcesses).flag);
+}
+
 Breach CpuBreach(const policy::Limits& caps, const Usage& usage) {
   return Make(Cap::kCpu, fmt::format("used {} of CPU, the cap is {}", Seconds(usage.cpu),
                                      FormatDuration(caps.cpu)));
@@ -99,8 +107,10 @@ std::optional<Breach> FindBreach(const policy::Limits& caps, const Usage& usage,
     return CpuBreach(caps, usage);
   }
   if (events.wall_spent || events.wall >= caps.wall) {
-    return Make(Cap::kWall, fmt::format("ran for {}, the cap is {}", Seconds(events.wall),
-                                        FormatDuration(caps.wall)));
+    return Breach{Cap::kWall,
+                  fmt::format("ran for {}, the cap is {}", Seconds(events.wall),
+                              FormatDuration(caps.wall)),
+                  WallHint(usage)};
   }
   if (!events.disk_unknown.empty()) {
     return Breach{Cap::kDisk, events.disk_unknown,
@@ -119,6 +129,12 @@ std::optional<Breach> FindBreach(const policy::Limits& caps, const Usage& usage,
                                              usage.pids - 1, caps.processes));
   }
   return std::nullopt;
+}
+
+void ExplainWall(const Usage& usage, Breach& breach) {
+  if (breach.cap == Cap::kWall) {
+    breach.hint = WallHint(usage);
+  }
 }
 
 std::optional<Breach> FindRefusedTasks(const policy::Limits& caps, const Usage& usage,

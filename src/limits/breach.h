@@ -52,6 +52,9 @@ inline constexpr uint64_t kSpareTasks = 1;
 std::optional<Breach> FindBreach(const policy::Limits& caps, const Usage& usage,
                                  const Events& events);
 
+// Gives a breach of the wall time its hint again, once all is counted: what was refused meanwhile may be the reason.
+void ExplainWall(const Usage& usage, Breach& breach);
+
 // When it has ended by itself, whatever its status: were processes or threads refused?
 std::optional<Breach> FindRefusedTasks(const policy::Limits& caps, const Usage& usage,
                                        const Events& events);

@@ -151,6 +151,25 @@ TEST(Cli, SizesOfTmpAndWorkspace) {
   EXPECT_TRUE(Contains(result.out, "disk 0")) << result.Describe();
 }
 
+// A program that was refused a thread may wait for it for ever: its wall time is not the reason.
+TEST(Cli, TheWallNamesWhatWasRefusedMeanwhile) {
+  const std::string threads =
+      "import threading, time\n"
+      "for i in range(9):\n"
+      "  try: threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+      "  except RuntimeError: pass\n"
+      "time.sleep(60)";
+  const RunResult result =
+      RunCoffer({"--processes", "5", "--wall", "2s"}, {"python3", "-c", threads});
+  EXPECT_EQ(result.ErrorClass(), "limit.wall") << result.Describe();
+  EXPECT_TRUE(Contains(result.err, "processes or threads were refused meanwhile: raise --processes"))
+      << result.err;
+  const RunResult enough =
+      RunCoffer({"--processes", "20", "--wall", "2s"}, {"python3", "-c", threads});
+  EXPECT_EQ(enough.ErrorClass(), "limit.wall") << enough.Describe();
+  EXPECT_TRUE(Contains(enough.err, "raise the cap with --wall")) << "the control\n" << enough.err;
+}
+
 TEST(Cli, Runtimes) {
   const RunResult only =
       RunCoffer({"--runtime", "sh"}, {"sh", "-c", "echo runs; python3 -c 'print(1)'; node -e 1"});

@@ -371,7 +371,8 @@ RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, std::optio
                   ExecError(prepared, *launched->plan, watched->end.exec_error));
   }
   ConcludeEnd(*watched, outcome);
-  if (outcome.receipt.outcome == "error") {
+  // Programs that try again and again without a network end at their wall time.
+  if (outcome.receipt.outcome == "error" || outcome.receipt.error_class == "limit.wall") {
     AddNetworkHint(request, watch.denials(), outcome);
   }
   if (watch.budget().truncated()) {

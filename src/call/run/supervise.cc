@@ -385,6 +385,9 @@ void Watch::FinalUsage(bool wanted, WatchResult& result) {
     // All of the cap was in use then, also if no sample saw it.
     usage_.pids_peak = std::max<uint64_t>(usage_.pids_peak, envelope_.limits.processes + 1);
   }
+  if (breach_) {
+    limits::ExplainWall(usage_, *breach_);
+  }
   AddWhatChildrenUsed();
   if (!disks_.empty()) {
     CheckDisk();
