@@ -151,6 +151,25 @@ TEST(Cli, SizesOfTmpAndWorkspace) {
   EXPECT_TRUE(Contains(result.out, "disk 0")) << result.Describe();
 }
 
+TEST(Cli, AFullTmpIsTheReasonOfAFailure) {
+  for (const std::string place : {"/tmp", "/dev/shm"}) {
+    const std::string fill = "head -c 3000000 /dev/zero > " + place + "/f";
+    const RunResult full = RunCoffer({"--level", "container", "--tmp", "2MiB"}, {"sh", "-c", fill});
+    EXPECT_EQ(full.exit, 122) << full.Describe();
+    EXPECT_EQ(full.ErrorClass(), "limit.disk");
+    EXPECT_TRUE(Contains(full.err, "/tmp (also /dev/shm) is full")) << full.err;
+    EXPECT_TRUE(Contains(full.err, "--tmp SIZE")) << full.err;
+    EXPECT_EQ(full.receipt["limits"]["disk"]["used"], 2 << 20) << full.Describe();
+    EXPECT_EQ(full.receipt["limits"]["disk"]["breached"], true);
+    const RunResult made_do =
+        RunCoffer({"--level", "container", "--tmp", "2MiB"}, {"sh", "-c", fill + "; true"});
+    EXPECT_EQ(made_do.exit, 0) << made_do.Describe();
+    const RunResult other =
+        RunCoffer({"--level", "container", "--tmp", "4MiB"}, {"sh", "-c", fill + "; exit 3"});
+    EXPECT_EQ(other.exit, 3) << "the control\n" << other.Describe();
+  }
+}
+
 // A program that was refused a thread may wait for it for ever: its wall time is not the reason.
 TEST(Cli, TheWallNamesWhatWasRefusedMeanwhile) {
   const std::string threads =
@@ -162,7 +181,8 @@ TEST(Cli, TheWallNamesWhatWasRefusedMeanwhile) {
   const RunResult result =
       RunCoffer({"--processes", "5", "--wall", "2s"}, {"python3", "-c", threads});
   EXPECT_EQ(result.ErrorClass(), "limit.wall") << result.Describe();
-  EXPECT_TRUE(Contains(result.err, "processes or threads were refused meanwhile: raise --processes"))
+  EXPECT_TRUE(
+      Contains(result.err, "processes or threads were refused meanwhile: raise --processes"))
       << result.err;
   const RunResult enough =
       RunCoffer({"--processes", "20", "--wall", "2s"}, {"python3", "-c", threads});

@@ -178,6 +178,22 @@ TEST(ExplainFailure, AFullPlaceExplainsAFailure) {
   EXPECT_EQ(ExplainFailure({}, {}, events)->cap, Cap::kDisk);
 }
 
+TEST(ExplainFailure, AFullPrivatePlaceIsNamed) {
+  Events events;
+  events.full_place = {"/tmp (also /dev/shm)", "--tmp", 16ULL << 20, 2, false};
+  EXPECT_FALSE(ExplainFailure({}, {}, events).has_value()) << "the program made do with it";
+  EXPECT_TRUE(Reached(Cap::kDisk, {}, {}, events));
+  events.failed = true;
+  EXPECT_EQ(ExplainFailure({}, {}, events)->error_class(), "limit.disk");
+  EXPECT_EQ(ExplainFailure({}, {}, events)->message,
+            "/tmp (also /dev/shm) is full: it holds 16.0MiB");
+  EXPECT_EQ(ExplainFailure({}, {}, events)->hint,
+            "give it more room with --tmp SIZE if the call needs it");
+  events.full_place->of_files = true;
+  EXPECT_EQ(ExplainFailure({}, {}, events)->message,
+            "/tmp (also /dev/shm) is full: it holds 2 files");
+}
+
 TEST(Reached, ReportsEachCapByItself) {
   Usage usage;
   usage.pids_denied = 1;
