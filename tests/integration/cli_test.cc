@@ -151,6 +151,26 @@ TEST(Cli, SizesOfTmpAndWorkspace) {
   EXPECT_TRUE(Contains(result.out, "disk 0")) << result.Describe();
 }
 
+// As root the boundary's uid stands for one owner: what belongs to others cannot be changed by anyone inside.
+TEST(Cli, FilesOfOtherOwnersAreTold) {
+  const TempDir dir;
+  dir.Write("shared/a", "x");
+  const Strings flags = {"--level", "container", "--rw", (dir / "shared") + ":/data"};
+  const RunResult own = RunCoffer(flags, {"sh", "-c", "echo y > /data/a"});
+  EXPECT_EQ(own.exit, 0) << own.Describe();
+  EXPECT_FALSE(Contains(own.err, "belong to another user")) << "the control\n" << own.err;
+  if (!IsRoot()) {
+    return;  // there is no mapping, and no file of others to make
+  }
+  ASSERT_EQ(chown((dir / "shared/a").c_str(), 0, 4871), 0);
+  const RunResult others = RunCoffer(flags, {"sh", "-c", "echo y > /data/a"});
+  EXPECT_NE(others.exit, 0) << others.Describe();
+  EXPECT_TRUE(Contains(others.err, "note: 1 files in " + (dir / "shared") +
+                                       " belong to another user or group than "))
+      << others.err;
+  EXPECT_TRUE(Contains(others.err, "chown -R, or run as their owner")) << others.err;
+}
+
 TEST(Cli, AFullTmpIsTheReasonOfAFailure) {
   for (const std::string place : {"/tmp", "/dev/shm"}) {
     const std::string fill = "head -c 3000000 /dev/zero > " + place + "/f";

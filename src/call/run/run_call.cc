@@ -287,6 +287,7 @@ RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, std::optio
   // Said now: the caller may have to know a number before the command ends.
   for (const RunRequest::Publish& port : launched->ports.published()) {
     if (!request.quiet) {
+  outcome.notes.insert(outcome.notes.end(), launched->notes.begin(), launched->notes.end());
       (void)sys::WriteAll(STDERR_FILENO,
                           fmt::format("coffer: note: 127.0.0.1:{} leads to port {} inside\n",
                                       port.host, port.inside));
