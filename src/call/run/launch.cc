@@ -114,6 +114,11 @@ Status CompletePlan(const RunRequest& request, const Prepared& prepared,
                     isolation::BoundaryPlan& plan) {
   TRY(isolation::CompleteContainer(request.envelope, prepared.runtime, prepared.mounts,
                                    prepared.inputs, plan));
+  if (prepared.project) {
+    for (isolation::PrivateFile& file : prepared.project->GitFiles()) {
+      plan.call_root.files.push_back(std::move(file));
+    }
+  }
   plan.landlock_abi = isolation::LandlockAbi();
   if (plan.landlock_abi < 0) {
     return sys::ErrnoError("isolation.landlock", "the kernel does not say which Landlock it has",

@@ -19,7 +19,8 @@ namespace {
 
 constexpr mode_t kDirectoryMode = S_ISVTX | 0555;
 constexpr mode_t kFileMode = S_ISVTX | 0444;
-constexpr int kMostAttempts = 64;  // about a second: calls that come and go meet each other again and again
+constexpr int kMostAttempts =
+    64;  // about a second: calls that come and go meet each other again and again
 
 bool HasOurMode(const struct stat& info, const Placeholder::Kind& kind) {
   return kind.directory ? S_ISDIR(info.st_mode) && (info.st_mode & 07777) == kDirectoryMode
