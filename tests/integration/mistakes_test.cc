@@ -89,6 +89,11 @@ const std::vector<Mistake>& Mistakes() {
       {"AMountThatIsNotThere",
        RunTrue({"--ro", "DIR/missing"}),
        120,
+      {"AScriptWithoutAFirstLine",
+       {"run", "--ro", "DIR/scripts:/scripts", "--", "/scripts/plain"},
+       126,
+       {"Exec format error", "#!/bin/sh"}},
+      {"AVariableBeforeTheCommand", {"run", "--", "FOO=1", "env"}, 127, {"--env FOO=1"}},
        {"missing", "does not exist"}},
       {"AWholeSystem", RunTrue({"--ro", "/"}), 120, {"too broad"}},
       {"AReceiptInPlaceOfAnotherFile",
@@ -316,6 +321,8 @@ TEST_P(MistakeTest, IsNamedWithWhatToWrite) {
     EXPECT_TRUE(lines.back().starts_with("  hint: ")) << result.err;
   }
   for (const std::string& part : mistake.must_name) {
+  dir.Write("scripts/plain", "echo hello\n", 0755);
+  dir.Write("taken.toml", "");
     EXPECT_TRUE(Contains(result.err, part)) << part << "\n" << result.err;
   }
 }
