@@ -43,9 +43,9 @@ TEST(NoNetwork, AUrlInTheCommandNamesTheHostToAllow) {
 TEST(NoNetwork, AProgramThatTriesUntilTheWallIsTold) {
   const std::string waits = "import time; time.sleep(60)";
   const RunResult tries = RunCoffer(
-      {"--wall", "2s"}, {"python3", "-c", waits, "https://registry.example.com/left-pad"});
+      {"--wall", "2s"}, {"python3", "-c", waits, "https://packages.example.com/left-pad"});
   EXPECT_EQ(tries.ErrorClass(), "limit.wall") << tries.Describe();
-  EXPECT_TRUE(Contains(tries.err, kHint + std::string("registry.example.com"))) << tries.err;
+  EXPECT_TRUE(Contains(tries.err, kHint + std::string("packages.example.com"))) << tries.err;
   const RunResult waited = RunCoffer({"--wall", "2s"}, {"python3", "-c", waits});
   EXPECT_EQ(waited.ErrorClass(), "limit.wall") << waited.Describe();
   EXPECT_FALSE(Contains(waited.err, kHint)) << "the control\n" << waited.err;

@@ -25,7 +25,7 @@ struct Launched {
   std::vector<std::string> notes;        // what the caller should know, one sentence each
   policy::LayerSet layers;               // probed, if `probed`
   policy::LayerSet promised;             // what this level should have
-  std::string cgroup_why;                // why a cgroup layer is missing
+  std::map<policy::Layer, std::string> cgroup_why;  // why a cgroup layer is missing
   std::string io_why;  // why block I/O is not counted by a cgroup, where it should be
   bool probed = false;
   bool locks_unchecked = false;   // exclusive locks on what may only be read are not refused
