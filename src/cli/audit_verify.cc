@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `coffer audit verify` and `verify-receipt`.
+#include <errno.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -21,8 +22,19 @@
 namespace coffer::cli {
 namespace {
 
+// A file that the caller named. A name that is wrong is the caller's mistake, not the host's.
+Result<std::string> ReadNamed(const std::string& path, size_t limit, std::string hint) {
+  Result<std::string> text = sys::ReadRegular(path, limit);
+  const int number = text.ok() ? 0 : text.error().sys_errno;
+  if (number == ENOENT || number == ENOTDIR || number == EACCES || number == ELOOP) {
+    return Refused("policy.path", text.error().message, std::move(hint));
+  }
+  return text;
+}
+
 Result<audit::PublicKey> ReadKey(const std::string& path) {
-  TRY_ASSIGN(const std::string text, sys::ReadRegular(path, 4096));
+  TRY_ASSIGN(const std::string text,
+             ReadNamed(path, 4096, "`coffer audit key` prints the public key"));
   return audit::PublicKey::Parse(text);
 }
 
@@ -99,7 +111,9 @@ Result<std::string> AuditVerify(const call::VerbFlags& flags) {
     TRY_ASSIGN(options.key, ReadKey(flags.Value("--key")));
   }
   if (flags.Has("--checkpoint")) {
-    TRY_ASSIGN(options.kept_checkpoint, sys::ReadRegular(flags.Value("--checkpoint"), 65536));
+    TRY_ASSIGN(options.kept_checkpoint,
+               ReadNamed(flags.Value("--checkpoint"), 65536,
+                         "`coffer audit checkpoint` prints the newest one"));
   }
   std::optional<audit::StoreCheck> check;
   if (store) {
@@ -167,8 +181,11 @@ Result<std::string> AuditVerifyReceipt(const call::VerbFlags& flags) {
     return Refused("policy.usage", "verify-receipt needs --key FILE",
                    "`coffer audit key` prints the public key");
   }
+  TRY_ASSIGN(const std::string receipt,
+             ReadNamed(flags.words()[1], 64 << 20,
+                       "`coffer run --receipt FILE` writes one, `coffer audit show CALL --json` "
+                       "prints one"));
   TRY_ASSIGN(const audit::PublicKey key, ReadKey(flags.Value("--key")));
-  TRY_ASSIGN(const std::string receipt, sys::ReadRegular(flags.words()[1], 64 << 20));
   const Status verified = audit::VerifyReceipt(receipt, key);
   if (!verified.ok()) {
     if (flags.json()) {

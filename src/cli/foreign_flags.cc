@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/foreign_flags.h"
 
+#include <fmt/format.h>
+
 namespace coffer::cli {
 namespace {
 
@@ -18,6 +20,8 @@ constexpr Foreign kForeign[] = {
     {"--bind", kMount},
     {"--ro-bind", kMount},
     {"--dir", kMount},
+    {"--readonly", "--ro PATH[:AT]"},
+    {"--read-only", "--ro PATH[:AT]"},
     {"--network", "--allow HOST"},
     {"--net", "--allow HOST"},
     {"--allow-net", "--allow HOST"},
@@ -39,14 +43,36 @@ constexpr Foreign kForeign[] = {
     {"-q", "--quiet"},
     {"--silent", "--quiet"},
     {"--verbose", "--trace"},
+    {"--shell", "-- sh -c 'LINE', or coffer shell"},
+};
+
+// What needs no flag, or does not exist.
+struct Needless {
+  std::string_view flag;
+  std::string_view hint;
+};
+constexpr std::string_view kNoNetwork =
+    "leave it out: no network is the default; --allow HOST opens one host";
+constexpr Needless kNeedless[] = {
+    {"--rm", "leave it out: nothing of a call stays but what it wrote to --rw, --out or --project"},
+    {"--no-network", kNoNetwork},
+    {"--no-net", kNoNetwork},
+    {"--unshare-net", kNoNetwork},
+    {"--image", "there are no images: the programs of this host are shown; --runtime narrows them"},
+    {"--dry-run", "there is none; `coffer doctor` looks at this host, --trace shows each step"},
 };
 
 }  // namespace
 
-std::string_view OwnFlagFor(std::string_view flag) {
+std::string HintForForeignFlag(std::string_view flag) {
   for (const Foreign& foreign : kForeign) {
     if (foreign.flag == flag) {
-      return foreign.own;
+      return fmt::format("did you mean {}?", foreign.own);
+    }
+  }
+  for (const Needless& needless : kNeedless) {
+    if (needless.flag == flag) {
+      return std::string(needless.hint);
     }
   }
   return {};

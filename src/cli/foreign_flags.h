@@ -3,11 +3,12 @@
 // Flags that people know from other programs (timeout, docker, bubblewrap) and what `coffer run` has instead.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace coffer::cli {
 
-// "--wall TIME" for "--timeout"; empty if there is nothing like it.
-std::string_view OwnFlagFor(std::string_view flag);
+// "did you mean --wall TIME?" for "--timeout", or why "--rm" is not needed; empty for a flag that nobody knows.
+std::string HintForForeignFlag(std::string_view flag);
 
 }  // namespace coffer::cli

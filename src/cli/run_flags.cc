@@ -470,11 +470,13 @@ class Parser {
   static Error UnknownFlag(std::string_view flag) {
     std::vector<std::string_view> known = RunFlagNames();
     known.push_back("--port");  // of `coffer sessions start`
-    const std::string_view own = OwnFlagFor(flag);
-    const std::string_view nearest = own.empty() ? policy::NearestWord(flag, known) : own;
+    const std::string foreign = HintForForeignFlag(flag);
+    const std::string_view nearest =
+        foreign.empty() ? policy::NearestWord(flag, known) : std::string_view();
     return Refused(
         "policy.usage", fmt::format("there is no flag called {}", Printable(flag)),
-        nearest.empty()
+        !foreign.empty() ? foreign
+        : nearest.empty()
             ? "`coffer run --help` lists the flags; the command's own go after the file or after --"
             : fmt::format("did you mean {}?", nearest));
   }

@@ -83,7 +83,7 @@ What you are told:
   --state DIR         record it in this state directory: the decision before it runs, a sealed receipt after it; what
                       cannot be recorded does not run (default: $COFFER_STATE; neither: it is not recorded)
   --trace             print each setup step with its time, and every refused system call
-  --quiet             no notes of coffer's own on stderr, only errors
+  --quiet             no notes of coffer's own on stderr; warnings and errors stay
 
 Exit status: the command's own; 120 refused, 122 a limit was breached, 125 Cofferdam failed, 126 the command cannot be
 run, 127 it does not exist, 128+N it died of signal N.

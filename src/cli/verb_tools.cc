@@ -335,7 +335,9 @@ int NewTool(const std::string& name) {
   const std::string path = name + ".toml";
   Result<UniqueFd> file = sys::Open(path, O_WRONLY | O_CREAT | O_EXCL, 0644);
   if (!file.ok()) {
-    PrintError(file.error());
+    PrintError(file.error().sys_errno == EEXIST
+                   ? Refused("policy.tool", path + " is there already", "choose another name")
+                   : file.error());
     return kExitRefused;
   }
   if (const Status wrote = sys::WriteAll(file->get(), policy::StarterManifest(name)); !wrote.ok()) {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -46,6 +47,10 @@ std::string CpuText(const Machine& machine, unsigned cpu) {
     const std::string_view key = line.substr(0, line.find_last_not_of(" \t", colon - 1) + 1);
     if (colon == std::string_view::npos) {
       text += line;
+    } else if (key == "microcode" || key == "bugs") {
+      continue;  // how well the host is patched
+    } else if (key == "physical id") {
+      text += fmt::format("{}: 0\n", line.substr(0, colon));
     } else if (key == "processor" || key == "core id" || key == "apicid" ||
                key == "initial apicid") {
       text += fmt::format("{}: {}\n", line.substr(0, colon), cpu);
@@ -115,7 +120,9 @@ std::string FirstCpu(std::string_view cpuinfo) {
 
 Machine ReadMachine(uint64_t memory) {
   Machine machine;
-  machine.memory = memory;
+  struct sysinfo host{};
+  const uint64_t all = ::sysinfo(&host) == 0 ? uint64_t{host.totalram} * host.mem_unit : memory;
+  machine.memory = std::min(memory, all);
   machine.began = std::chrono::duration_cast<std::chrono::seconds>(WallTime()).count();
   // As many as the kernel can have: 8,192.
   unsigned long sets[8192 / (8 * sizeof(unsigned long))] = {};

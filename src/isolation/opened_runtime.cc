@@ -103,7 +103,10 @@ Result<HostPath> OpenEntry(const RuntimeFile& file, const RuntimeSet& set,
     return Refused("policy.path.kind",
                    fmt::format("{} is {}, and the runtime needs {} there", file.host,
                                path->directory ? "a directory" : "a file",
-                               file.directory ? "a directory" : "a file"));
+                               file.directory ? "a directory" : "a file"),
+                   path->directory && path->path_class == PathClass::kCaller
+                       ? "to run a command in it: coffer run --project . -- CMD"
+                       : "");
   }
   if (file.via_link && !LiesInOneOf(path->path, grounds.toolchains)) {
     TRY(CheckLink(file, *path, set));

@@ -69,6 +69,21 @@ Breach DiskBreach(const policy::Limits& caps, const Events& events) {
   return Make(Cap::kDisk, fmt::format("wrote a file beyond the cap of {}", FormatSize(caps.disk)));
 }
 
+Breach PlaceBreach(const Events::FullPlace& place) {
+  return {Cap::kDisk,
+          place.of_files ? fmt::format("{} is full: it holds {} files", place.name, place.inodes)
+                         : fmt::format("{} is full: it holds {}", place.name, Size(place.bytes)),
+          fmt::format("give it more room with {} SIZE if the call needs it", place.flag)};
+}
+
+// A program that was refused threads may wait for them for ever.
+std::string WallHint(const Usage& usage) {
+  return usage.pids_denied == 0
+             ? fmt::format("raise the cap with {} if the call needs it", TextOf(Cap::kWall).flag)
+             : fmt::format("{} processes or threads were refused meanwhile: raise {}",
+                           usage.pids_denied, TextOf(Cap::kProcesses).flag);
+}
+
 Breach CpuBreach(const policy::Limits& caps, const Usage& usage) {
   return Make(Cap::kCpu, fmt::format("used {} of CPU, the cap is {}", Seconds(usage.cpu),
                                      FormatDuration(caps.cpu)));
@@ -97,8 +112,10 @@ std::optional<Breach> FindBreach(const policy::Limits& caps, const Usage& usage,
     return CpuBreach(caps, usage);
   }
   if (events.wall_spent || events.wall >= caps.wall) {
-    return Make(Cap::kWall, fmt::format("ran for {}, the cap is {}", Seconds(events.wall),
-                                        FormatDuration(caps.wall)));
+    return Breach{
+        Cap::kWall,
+        fmt::format("ran for {}, the cap is {}", Seconds(events.wall), FormatDuration(caps.wall)),
+        WallHint(usage)};
   }
   if (!events.disk_unknown.empty()) {
     return Breach{Cap::kDisk, events.disk_unknown,
@@ -117,6 +134,12 @@ std::optional<Breach> FindBreach(const policy::Limits& caps, const Usage& usage,
                                              usage.pids - 1, caps.processes));
   }
   return std::nullopt;
+}
+
+void ExplainWall(const Usage& usage, Breach& breach) {
+  if (breach.cap == Cap::kWall) {
+    breach.hint = WallHint(usage);
+  }
 }
 
 std::optional<Breach> FindRefusedTasks(const policy::Limits& caps, const Usage& usage,
@@ -147,6 +170,9 @@ std::optional<Breach> ExplainFailure(const policy::Limits& caps, const Usage& us
   if (DiskReached(caps, events)) {
     return DiskBreach(caps, events);
   }
+  if (events.full_place) {
+    return PlaceBreach(*events.full_place);
+  }
   return FindRefusedTasks(caps, usage, events);
 }
 
@@ -162,7 +188,7 @@ bool Reached(Cap cap, const policy::Limits& caps, const Usage& usage, const Even
       return usage.pids > caps.processes + 1 + kSpareTasks ||
              FindRefusedTasks(caps, usage, events).has_value();
     case Cap::kDisk:
-      return DiskReached(caps, events);
+      return DiskReached(caps, events) || events.full_place.has_value();
     case Cap::kIo:
       return usage.io_bytes > caps.io;
     case Cap::kOutput:

@@ -39,11 +39,20 @@ struct Events {
       0;  // in the writable place that holds the most, beyond what was there before
   uint64_t disk_inodes = 0;
   std::string disk_unknown;  // why what is in a writable place cannot be told; empty: it can
-  int exit_signal = 0;       // of the payload: SIGXCPU and SIGXFSZ are rlimits speaking
-  bool failed = false;       // the payload ended with a non-zero status or a signal
-  // No cgroup counts refused forks (an ordinary user: RLIMIT_NPROC refuses them; threads are
-  // counted by isolation/seccomp/thread_gate.h). The rlimit then leaves room for kSpareTasks more
-  // than the cap, so that a tree that wanted more processes than its cap can be seen to be larger.
+  // A private place that ended full: writes to it failed.
+  struct FullPlace {
+    std::string name;       // "/tmp (also /dev/shm)"
+    std::string_view flag;  // "--tmp"
+    uint64_t bytes = 0;     // what it holds
+    uint64_t inodes = 0;
+    bool of_files = false;  // there is room for bytes, but not for another file
+  };
+  std::optional<FullPlace> full_place;
+  int exit_signal = 0;  // of the payload: SIGXCPU and SIGXFSZ are rlimits speaking
+  bool failed = false;  // the payload ended with a non-zero status or a signal
+  // No cgroup counts refused forks (an ordinary user: RLIMIT_NPROC refuses them; threads are counted by
+  // isolation/seccomp/thread_gate.h). The rlimit then leaves room for kSpareTasks more than the cap, so that a tree that
+  // wanted more processes than its cap can be seen to be larger.
   bool refusals_unseen = false;
 };
 inline constexpr uint64_t kSpareTasks = 1;
@@ -51,6 +60,9 @@ inline constexpr uint64_t kSpareTasks = 1;
 // While the call runs: must it be killed now? CPU, wall, memory (an OOM kill, or the sum without a cgroup), disk, I/O.
 std::optional<Breach> FindBreach(const policy::Limits& caps, const Usage& usage,
                                  const Events& events);
+
+// Gives a breach of the wall time its hint again, once all is counted: what was refused meanwhile may be the reason.
+void ExplainWall(const Usage& usage, Breach& breach);
 
 // When it has ended by itself, whatever its status: were processes or threads refused?
 std::optional<Breach> FindRefusedTasks(const policy::Limits& caps, const Usage& usage,

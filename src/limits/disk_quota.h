@@ -64,6 +64,9 @@ class DiskWatch {
   // How many files had a name outside of the directory at the start: what changes them changes those too.
   uint64_t linked_outside() const { return start_.linked_outside; }
 
+  // How many files and directories had another user or group than the directory at the start.
+  uint64_t other_owners() const { return start_.other_owners; }
+
   // The kernel enforces the caps.
   bool enforced() const { return quota_.has_value(); }
   // It has refused something, or is about to.

@@ -36,13 +36,19 @@ long Look(int dir, const char* name, int flags, struct statx& info) {
   return Syscall(SYS_statx, dir, Arg(name), flags, STATX_BASIC_STATS | STATX_MNT_ID, Arg(&info));
 }
 
+// A placeholder of ours (call/run/placeholder.h), known by its mode.
+bool KeepsANameFree(const struct statx& info) {
+  const unsigned mode = info.stx_mode & 07777;
+  return S_ISDIR(info.stx_mode) ? mode == (S_ISVTX | 0555) : mode == (S_ISVTX | 0444);
+}
+
 class Scanner {
  public:
-  Scanner(uint64_t place, Nanos budget, const VisitEntry& visit)
-      : place_(place), end_(BootTime() + budget), visit_(visit) {}
+  Scanner(const struct statx& top, Nanos budget, const VisitEntry& visit)
+      : place_(PlaceOf(top)), top_(top), end_(BootTime() + budget), visit_(visit) {}
 
-  void Scan(UniqueFd root, uint64_t inode) {
-    Push(std::move(root), inode);
+  void Scan(UniqueFd root) {
+    Push(std::move(root), top_.stx_ino);
     while (!levels_.empty() && use_.complete()) {
       WalkedDirectory& here = levels_.back();
       if (here.pending.empty()) {
@@ -110,6 +116,8 @@ class Scanner {
       }
       ++use_.inodes;
       use_.bytes += info.stx_blocks * 512;
+      const bool same = info.stx_uid == top_.stx_uid && info.stx_gid == top_.stx_gid;
+      use_.other_owners += same || KeepsANameFree(info) ? 0 : 1;
       if (visit_) {
         visit_(level.fd.get(), entry.name);
       }
@@ -192,6 +200,7 @@ class Scanner {
   }
 
   uint64_t place_;
+  struct statx top_;
   Nanos end_;
   const VisitEntry& visit_;
   DiskUse use_;
@@ -209,8 +218,8 @@ Result<DiskUse> ScanDisk(int dir, Nanos budget, const VisitEntry& visit) {
   if (const long answer = Look(root.get(), "", AT_EMPTY_PATH, info); answer < 0) {
     return sys::ErrnoError("limits.disk", "cannot look at a writable directory", answer);
   }
-  Scanner scanner(PlaceOf(info), budget, visit);
-  scanner.Scan(std::move(root), info.stx_ino);
+  Scanner scanner(info, budget, visit);
+  scanner.Scan(std::move(root));
   return scanner.use();
 }
 

@@ -40,6 +40,7 @@ struct DiskUse {
   ScanEnd end = ScanEnd::kComplete;  // anything else: the real numbers are larger
   bool mount_below = false;          // something else is mounted in the tree, and was not counted
   uint64_t linked_outside = 0;       // files that have a further name, which is not in the tree
+  uint64_t other_owners = 0;         // entries of another user or group than the tree's top
   bool complete() const { return end == ScanEnd::kComplete; }
 };
 

@@ -220,6 +220,9 @@ TEST_P(SyscallEscape, SC_09_TheOtherInstructionSet) {
   EXPECT_TRUE(result.exit == 120 || result.exit == 126 || result.exit == 127 ||
               result.exit == 128 + SIGSYS || result.exit == 128 + SIGKILL)
       << result.Describe();
+  if (result.exit == 128 + SIGSYS) {
+    EXPECT_TRUE(Contains(result.err, "32-bit programs do not run here")) << result.Describe();
+  }
 }
 
 TEST_P(SyscallEscape, SC_10_TerminalInjectionOnItsOwnTerminal) {

@@ -151,6 +151,65 @@ TEST(Cli, SizesOfTmpAndWorkspace) {
   EXPECT_TRUE(Contains(result.out, "disk 0")) << result.Describe();
 }
 
+// As root the boundary's uid stands for one owner: what belongs to others cannot be changed by anyone inside.
+TEST(Cli, FilesOfOtherOwnersAreTold) {
+  const TempDir dir;
+  dir.Write("shared/a", "x");
+  const Strings flags = {"--level", "container", "--rw", (dir / "shared") + ":/data"};
+  const RunResult own = RunCoffer(flags, {"sh", "-c", "echo y > /data/a"});
+  EXPECT_EQ(own.exit, 0) << own.Describe();
+  EXPECT_FALSE(Contains(own.err, "belong to another user")) << "the control\n" << own.err;
+  if (!IsRoot()) {
+    return;  // there is no mapping, and no file of others to make
+  }
+  ASSERT_EQ(chown((dir / "shared/a").c_str(), 0, 4871), 0);
+  const RunResult others = RunCoffer(flags, {"sh", "-c", "echo y > /data/a"});
+  EXPECT_NE(others.exit, 0) << others.Describe();
+  EXPECT_TRUE(Contains(others.err, "note: 1 files in " + (dir / "shared") +
+                                       " belong to another user or group than "))
+      << others.err;
+  EXPECT_TRUE(Contains(others.err, "chown -R, or run as their owner")) << others.err;
+}
+
+TEST(Cli, AFullTmpIsTheReasonOfAFailure) {
+  for (const std::string place : {"/tmp", "/dev/shm"}) {
+    const std::string fill = "head -c 3000000 /dev/zero > " + place + "/f";
+    const RunResult full = RunCoffer({"--level", "container", "--tmp", "2MiB"}, {"sh", "-c", fill});
+    EXPECT_EQ(full.exit, 122) << full.Describe();
+    EXPECT_EQ(full.ErrorClass(), "limit.disk");
+    EXPECT_TRUE(Contains(full.err, "/tmp (also /dev/shm) is full")) << full.err;
+    EXPECT_TRUE(Contains(full.err, "--tmp SIZE")) << full.err;
+    EXPECT_EQ(full.receipt["limits"]["disk"]["used"], 2 << 20) << full.Describe();
+    EXPECT_EQ(full.receipt["limits"]["disk"]["breached"], true);
+    const RunResult made_do =
+        RunCoffer({"--level", "container", "--tmp", "2MiB"}, {"sh", "-c", fill + "; true"});
+    EXPECT_EQ(made_do.exit, 0) << made_do.Describe();
+    const RunResult other =
+        RunCoffer({"--level", "container", "--tmp", "4MiB"}, {"sh", "-c", fill + "; exit 3"});
+    EXPECT_EQ(other.exit, 3) << "the control\n" << other.Describe();
+  }
+}
+
+// A program that was refused a thread may wait for it for ever: its wall time is not the reason.
+TEST(Cli, TheWallNamesWhatWasRefusedMeanwhile) {
+  const std::string threads =
+      "import threading, time\n"
+      "for i in range(9):\n"
+      "  try: threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+      "  except RuntimeError: pass\n"
+      "time.sleep(60)";
+  const RunResult result =
+      RunCoffer({"--processes", "5", "--wall", "2s"}, {"python3", "-c", threads});
+  EXPECT_EQ(result.ErrorClass(), "limit.wall") << result.Describe();
+  EXPECT_TRUE(
+      Contains(result.err, "processes or threads were refused meanwhile: raise --processes"))
+      << result.err;
+  const RunResult enough =
+      RunCoffer({"--processes", "20", "--wall", "2s"}, {"python3", "-c", threads});
+  EXPECT_EQ(enough.ErrorClass(), "limit.wall") << enough.Describe();
+  EXPECT_TRUE(Contains(enough.err, "raise the cap with --wall")) << "the control\n" << enough.err;
+}
+
 TEST(Cli, Runtimes) {
   const RunResult only =
       RunCoffer({"--runtime", "sh"}, {"sh", "-c", "echo runs; python3 -c 'print(1)'; node -e 1"});

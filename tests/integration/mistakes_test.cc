@@ -52,6 +52,13 @@ const std::vector<Mistake>& Mistakes() {
        120,
        {"--volume", "--ro PATH[:AT] or --rw PATH[:AT]"}},
       {"ATimeFromAnotherProgram", RunTrue({"--timeout", "5s"}), 120, {"--timeout", "--wall TIME"}},
+      {"AReadOnlyPlaceFromAnotherProgram",
+       RunTrue({"--readonly", "x"}),
+       120,
+       {"--readonly", "did you mean --ro PATH[:AT]?"}},
+      {"RemovalFromAnotherProgram", RunTrue({"--rm"}), 120, {"--rm", "nothing of a call stays"}},
+      {"ADryRun", RunTrue({"--dry-run"}), 120, {"--dry-run", "coffer doctor"}},
+      {"NoNetworkAsElsewhere", RunTrue({"--no-network"}), 120, {"--no-network", "the default"}},
       {"AVerbThatIsMisspelt", {"rnu"}, 120, {"rnu", "did you mean coffer run?"}},
       {"AnotherVerb", {"toosl", "list"}, 120, {"did you mean coffer tools?"}},
       {"AVerbThatIsNone", {"frobnicate"}, 120, {"frobnicate", "coffer --help"}},
@@ -82,8 +89,16 @@ const std::vector<Mistake>& Mistakes() {
        {"run", "--", "DIR/windows"},
        126,
        {"carriage return", "sed -i 's/\\r$//' "}},
+      {"AScriptWithoutAFirstLine",
+       {"run", "--ro", "DIR/scripts:/scripts", "--", "/scripts/plain"},
+       126,
+       {"Exec format error", "#!/bin/sh"}},
+      {"AVariableBeforeTheCommand", {"run", "--", "FOO=1", "env"}, 127, {"--env FOO=1"}},
       {"AScriptFromWindowsAsAFile", {"run", "DIR/windows"}, 126, {"carriage return", "sed -i"}},
-      {"ADirectoryInsteadOfAScript", {"run", "DIR/project"}, 120, {"project", "directory"}},
+      {"ADirectoryInsteadOfAScript",
+       {"run", "DIR/project"},
+       120,
+       {"project", "directory", "coffer run --project . -- CMD"}},
       {"AScriptOnStdinThatNothingRuns", {"run", "-"}, 120, {"stdin", "--runtime python3 -"}},
       // Paths.
       {"AMountThatIsNotThere",
@@ -146,6 +161,10 @@ const std::vector<Mistake>& Mistakes() {
        {"network needs the container level"}},
       // Projects.
       {"AProjectThatIsNotThere", RunTrue({"--project", "DIR/missing"}), 120, {"missing"}},
+      {"AProjectThatIsAFile",
+       RunTrue({"--project", "DIR/notes.txt"}),
+       120,
+       {"not a directory", "--project takes a directory"}},
       {"TwoProjects",
        RunTrue({"--project", "DIR/project", "--project", "DIR/other"}),
        120,
@@ -177,6 +196,15 @@ const std::vector<Mistake>& Mistakes() {
        {"tools", "shwo", "python"},
        120,
        {"did you mean coffer tools show?"}},
+      {"AToolThatIsThereAlready", {"tools", "new", "taken"}, 120, {"already", "another name"}},
+      {"AKeyThatIsNotThere",
+       {"audit", "verify", "--key", "DIR/missing", "--state", "DIR/state"},
+       120,
+       {"missing", "coffer audit key"}},
+      {"AReceiptToVerifyThatIsNotThere",
+       {"audit", "verify-receipt", "DIR/missing", "--key", "DIR/notes.txt"},
+       120,
+       {"missing", "--receipt FILE"}},
       {"ARecordThatIsMisspelt",
        {"audit", "lst", "--state", "DIR/state"},
        120,
@@ -293,6 +321,8 @@ TEST_P(MistakeTest, IsNamedWithWhatToWrite) {
   dir.MakeDir("home");
   dir.Write("notes.txt", "nothing to run\n");
   dir.Write("windows", "#!/bin/sh\r\necho hello\r\n", 0755);
+  dir.Write("scripts/plain", "echo hello\n", 0755);
+  dir.Write("taken.toml", "");
   dir.Write("wide/.coffer.toml", "network = true\n");
   dir.Write("unknown.toml", "[quotas.tenant]\nconccurrency = 3\n");
   dir.Write("unit.toml", "[ceilings]\ncpu = \"30\"\n");
@@ -304,6 +334,7 @@ TEST_P(MistakeTest, IsNamedWithWhatToWrite) {
     words.push_back(std::move(word));
   }
   RunOptions options;
+  options.cwd = dir.path();
   options.environment = {{"HOME=" + (dir / "home"), "PATH=/usr/bin:/bin"}};
   const RunResult result = RunProgram(words, options);
   EXPECT_EQ(result.exit, mistake.exit) << result.Describe();

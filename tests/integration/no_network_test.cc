@@ -39,6 +39,18 @@ TEST(NoNetwork, AUrlInTheCommandNamesTheHostToAllow) {
   EXPECT_TRUE(Contains(run.err, kHint + std::string("api.example.com"))) << run.err;
 }
 
+// Clients that try again until their time is spent say nothing themselves.
+TEST(NoNetwork, AProgramThatTriesUntilTheWallIsTold) {
+  const std::string waits = "import time; time.sleep(60)";
+  const RunResult tries = RunCoffer(
+      {"--wall", "2s"}, {"python3", "-c", waits, "https://packages.example.com/left-pad"});
+  EXPECT_EQ(tries.ErrorClass(), "limit.wall") << tries.Describe();
+  EXPECT_TRUE(Contains(tries.err, kHint + std::string("packages.example.com"))) << tries.err;
+  const RunResult waited = RunCoffer({"--wall", "2s"}, {"python3", "-c", waits});
+  EXPECT_EQ(waited.ErrorClass(), "limit.wall") << waited.Describe();
+  EXPECT_FALSE(Contains(waited.err, kHint)) << "the control\n" << waited.err;
+}
+
 // A name server is looked for by programs that ask it themselves.
 TEST(NoNetwork, ALookForANameIsADenial) {
   const RunResult run = RunCoffer({"--level", "container"},

@@ -76,6 +76,37 @@ TEST_F(ProjectPrograms, NpmTest) {
   EXPECT_EQ(failed.exit, 1) << failed.Describe();
 }
 
+// Names that the call must not make are empty directories meanwhile, which git can neither remove nor stash.
+TEST_F(ProjectPrograms, GitStashesAndCleans) {
+  NEEDS("git");
+  dir_.Write("project/a", "one\n");
+  RunOptions options;
+  options.cwd = project_;
+  options.environment = {{"HOME=" + (dir_ / "home"), "PATH=/usr/local/bin:/usr/bin:/bin"}};
+  const std::string git = "git -c user.name=a -c user.email=a@example.com ";
+  ASSERT_EQ(
+      RunProgram({"/bin/sh", "-ec", "git init -q; git add a; " + git + "commit -qm one"}, options)
+          .exit,
+      0);
+  dir_.Write("project/new/b", "two\n");
+  const RunResult stashed =
+      InProject({}, git + "stash -u; ls new 2>&1 || true; " + git + "stash pop; cat new/b");
+  EXPECT_EQ(stashed.exit, 0) << stashed.Describe();
+  EXPECT_TRUE(Contains(stashed.out, "cannot access") && Contains(stashed.out, "two"))
+      << stashed.Describe();
+  // A repository in the project has names of its own, which are no placeholders.
+  const RunResult cleaned = InProject(
+      {},
+      "git clean -fd; ls new 2>&1 || true; git status --short --ignored | grep -v '^!!' || true; "
+      "mkdir inner; cd inner; git init -q; mkdir .claude; touch .claude/x; git status --short "
+      "-uall; "
+      "rm -rf .claude");
+  EXPECT_EQ(cleaned.exit, 0) << cleaned.Describe();
+  EXPECT_TRUE(Contains(cleaned.out, "cannot access")) << cleaned.Describe();
+  EXPECT_TRUE(Contains(cleaned.out, "?? .claude/x")) << "hidden in another repository\n"
+                                                     << cleaned.Describe();
+}
+
 TEST_F(ProjectPrograms, CcacheHitsInTheNextCall) {
   NEEDS("ccache");
   NEEDS("gcc");

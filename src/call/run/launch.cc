@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "base/sys.h"
+#include "base/text.h"
 #include "call/run/begin.h"
 #include "call/run/egress_listeners.h"
 #include "call/run/launch_cgroups.h"
@@ -69,6 +71,15 @@ Status StartDiskWatches(const RunRequest& request, const Prepared& prepared, Lau
     if (mount.access == policy::Access::kWrite && mount.path.directory && !mount.within) {
       TRY_ASSIGN(limits::DiskWatch watch,
                  limits::DiskWatch::Start(mount.path.fd.get(), request.envelope.limits, below));
+      // The boundary's own uid stands for the one owner of the directory (isolation/mount_source.h).
+      const bool mapped =
+          launched.plan->own_uid && launched.plan->level == policy::Level::kContainer;
+      if (mapped && !mount.workspace && watch.other_owners() > 0) {
+        launched.notes.push_back(fmt::format(
+            "{} files in {} belong to another user or group than {}; this call cannot change them; "
+            "chown -R, or run as their owner",
+            watch.other_owners(), Printable(mount.path.path), Printable(mount.path.path)));
+      }
       launched.disks.push_back(std::move(watch));
     }
   }
@@ -103,6 +114,11 @@ Status CompletePlan(const RunRequest& request, const Prepared& prepared,
                     isolation::BoundaryPlan& plan) {
   TRY(isolation::CompleteContainer(request.envelope, prepared.runtime, prepared.mounts,
                                    prepared.inputs, plan));
+  if (prepared.project) {
+    for (isolation::PrivateFile& file : prepared.project->GitFiles()) {
+      plan.call_root.files.push_back(std::move(file));
+    }
+  }
   plan.landlock_abi = isolation::LandlockAbi();
   if (plan.landlock_abi < 0) {
     return sys::ErrnoError("isolation.landlock", "the kernel does not say which Landlock it has",

@@ -3,7 +3,10 @@
 // The launch rung: a fresh boundary with the envelope applied, its layers compared with the floor.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "call/run/egress_process.h"
@@ -19,9 +22,10 @@ struct Launched {
   Scratch scratch;  // process level only
   limits::Cgroup cgroup;
   std::vector<limits::DiskWatch> disks;  // of every writable host directory
+  std::vector<std::string> notes;        // what the caller should know, one sentence each
   policy::LayerSet layers;               // probed, if `probed`
-  policy::LayerSet promised;             // the layers that this level should have
-  std::string cgroup_why;                // why a cgroup layer is missing
+  policy::LayerSet promised;             // what this level should have
+  std::map<policy::Layer, std::string> cgroup_why;  // why a cgroup layer is missing
   std::string io_why;  // why block I/O is not counted by a cgroup, where it should be
   bool probed = false;
   bool locks_unchecked = false;   // exclusive locks on what may only be read are not refused

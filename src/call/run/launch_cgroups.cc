@@ -4,6 +4,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "call/run/launch_filter.h"
 #include "limits/breach.h"
 #include "limits/rlimits.h"
@@ -45,7 +47,11 @@ std::string WhyNot(const limits::ControllerPlace& place) {
   return place.fix.empty() ? place.why_not : place.why_not + "; " + place.fix;
 }
 
-std::string WhyNoCgroup(const limits::CgroupHost& host) {
+// Its own reason: on v1 each controller has a place of its own.
+std::string WhyNoCgroup(const limits::CgroupHost& host, limits::Controller controller) {
+  if (std::string why = WhyNot(host.at(controller)); !why.empty()) {
+    return why;
+  }
   for (const limits::ControllerPlace& place : host.places) {
     if (std::string why = WhyNot(place); !why.empty()) {
       return why;
@@ -67,9 +73,13 @@ Status ProbeCgroup(const RunRequest& request, const Prepared& prepared, Cgroups&
       prepared.mounts.empty() ? limits::ProbeDepth::kCall : limits::ProbeDepth::kAll;
   TRY_ASSIGN(cgroups.host, limits::ProbeCgroups("", depth));
   const policy::LayerSet offered = cgroups.host.layers();
-  if (!offered.Has(Layer::kCgroupMemory) || !offered.Has(Layer::kCgroupPids) ||
-      !offered.Has(Layer::kCgroupCpu)) {
-    launched.cgroup_why = WhyNoCgroup(cgroups.host);
+  for (const auto& [layer, controller] :
+       {std::pair(Layer::kCgroupMemory, limits::Controller::kMemory),
+        std::pair(Layer::kCgroupPids, limits::Controller::kPids),
+        std::pair(Layer::kCgroupCpu, limits::Controller::kCpu)}) {
+    if (!offered.Has(layer)) {
+      launched.cgroup_why[layer] = WhyNoCgroup(cgroups.host, controller);
+    }
   }
   launched.asks_for_threads = !offered.Has(Layer::kCgroupPids);
   if (!prepared.mounts.empty() && !offered.Has(Layer::kCgroupIo)) {

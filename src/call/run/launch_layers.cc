@@ -57,10 +57,11 @@ Status CheckFloor(const RunRequest& request, const Launched& launched) {
   for (const Layer layer : lacking.list()) {
     names += (names.empty() ? "" : ", ") + std::string(policy::LayerName(layer));
   }
+  const auto why = launched.cgroup_why.find(lacking.list().front());
   return Refused("isolation.floor",
                  fmt::format("this host cannot provide what the floor demands: {}", names),
-                 launched.cgroup_why.empty() ? "`coffer doctor` says why, and what would help"
-                                             : launched.cgroup_why);
+                 why == launched.cgroup_why.end() ? "`coffer doctor` says why, and what would help"
+                                                  : why->second);
 }
 
 }  // namespace coffer::call

@@ -62,7 +62,10 @@ std::optional<std::string> HostOutside(std::span<const std::string> command) {
       return host;
     }
   }
-  if (command.size() < 2) {
+  const auto is_offline = [](const std::string& word) {
+    return word == "--offline" || word == "--no-index";
+  };
+  if (command.size() < 2 || std::any_of(command.begin(), command.end(), is_offline)) {
     return std::nullopt;
   }
   const std::string_view program = std::string_view(command[0]).substr(command[0].rfind('/') + 1);

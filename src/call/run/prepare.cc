@@ -217,7 +217,9 @@ Status OpenMounts(const RunRequest& request, const RunConfig& config, Prepared& 
     opened.access = mount.access;
     if (mount.access == policy::Access::kWrite && !opened.path.directory) {
       return Refused("policy.path.kind", fmt::format("{} is not a directory", opened.path.path),
-                     "--rw and --out take directories; --ro and --in take files");
+                     !request.project.empty() && mount.host == request.project
+                         ? "--project takes a directory: --project . is the current one"
+                         : "--rw and --out take directories; --ro and --in take files");
     }
     if (opened.path.directory) {
       TRY_ASSIGN(opened.fifos, isolation::FindFifos(opened.path));

@@ -2,6 +2,7 @@
 #include "call/run/project.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <optional>
@@ -17,6 +18,9 @@ namespace coffer::call {
 namespace {
 
 using isolation::HostPath;
+
+constexpr const char* kGitConfig = "/etc/gitconfig.project";
+constexpr const char* kGitIgnore = "/etc/gitignore.project";
 
 HostPath Copy(const HostPath& path) {
   HostPath copy;
@@ -124,9 +128,10 @@ Result<Project> Project::Open(PlantedRule rule, const std::vector<std::string>& 
                                followed.error().message);
     }
   }
-  project.told_ = ToldChanges(root, pointer          ? pointer->directory
-                                    : git == S_IFDIR ? root.path + "/.git"
-                                                     : std::string());
+  project.git_directory_ = pointer          ? pointer->directory
+                           : git == S_IFDIR ? root.path + "/.git"
+                                            : std::string();
+  project.told_ = ToldChanges(root, project.git_directory_);
   TRY_ASSIGN(ProtectedTree tree, ProtectedTree::Open(Copy(root), options, mounts));
   project.trees_.push_back(std::move(tree));
   if (pointer) {
@@ -135,6 +140,24 @@ Result<Project> Project::Open(PlantedRule rule, const std::vector<std::string>& 
     project.notes_.emplace_back("the project's .git is a link, which is not followed");
   }
   return project;
+}
+
+std::vector<isolation::PrivateFile> Project::GitFiles() const {
+  const std::vector<std::string>& held = trees_.front().held_names();
+  // A pattern to git, and a quoted word.
+  const bool plain = git_directory_.find_first_of("*?[]\\\"\n") == std::string::npos;
+  if (git_directory_.empty() || held.empty() || !plain) {
+    return {};
+  }
+  std::string ignored = "# made by coffer run --project: empty directories that keep names free\n";
+  for (const std::string& name : held) {
+    ignored += fmt::format("/{}/\n", name);
+  }
+  return {
+      {"/etc/gitconfig",
+       fmt::format("[includeIf \"gitdir:{}\"]\n\tpath = {}\n", git_directory_, kGitConfig), 0444},
+      {kGitConfig, fmt::format("[core]\n\texcludesFile = {}\n", kGitIgnore), 0444},
+      {kGitIgnore, std::move(ignored), 0444}};
 }
 
 void Project::AddCache(const HostPath& cache) { caches_.push_back(Copy(cache)); }

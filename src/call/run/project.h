@@ -30,6 +30,10 @@ class Project {
   // What the caller should know before the call starts; one sentence each.
   const std::vector<std::string>& notes() const { return notes_; }
 
+  // What tells git inside to pass over the placeholders: `git clean -d` and `git stash -u` would remove them, and fail. It
+  // holds for the project's own repository alone, where these names are ours.
+  std::vector<isolation::PrivateFile> GitFiles() const;
+
   struct End {
     std::vector<Planted> planted;
     std::vector<std::string> notes;
@@ -44,6 +48,7 @@ class Project {
                           std::vector<isolation::OpenedMount>& mounts);
 
   isolation::HostPath root_;
+  std::string git_directory_;  // of the project's repository; empty if it has none
   PlantedRule rule_ = PlantedRule::kSetAside;
   std::vector<isolation::HostPath> caches_;
   std::vector<ProtectedTree> trees_;  // the project, and perhaps its git directory

@@ -213,6 +213,9 @@ Status ProtectedTree::HoldNames() {
                                    [&](const FoundName& found) { return found.path == name; });
     if (!there) {
       TRY(Hold("", name, {}));
+      if (!watched_.contains(name)) {
+        held_names_.push_back(name);
+      }
     }
   }
   return {};

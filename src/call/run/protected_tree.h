@@ -52,9 +52,11 @@ class ProtectedTree {
   static Result<ProtectedTree> Open(isolation::HostPath root, const Options& options,
                                     std::vector<isolation::OpenedMount>& mounts);
 
-  // Once nothing runs any more: removes placeholders, finds and sets aside what was planted. What
-  // cannot be set aside is in the list with an empty place. Fails if the tree cannot be looked
-  // through.
+  // The names at the top that a placeholder keeps free, each an empty directory.
+  const std::vector<std::string>& held_names() const { return held_names_; }
+
+  // Once nothing runs any more: removes placeholders, finds and sets aside what was planted. What cannot be set aside is
+  // in the list with an empty place. Fails if the tree cannot be looked through.
   Result<std::vector<Planted>> Settle();
 
  private:
@@ -86,6 +88,7 @@ class ProtectedTree {
   std::set<std::string> pinned_;                // directories that cannot be renamed
   std::set<std::string> watched_;               // paths that must not come into being
   std::vector<Placeholder> placeholders_;
+  std::vector<std::string> held_names_;
 };
 
 }  // namespace coffer::call

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <memory>
@@ -77,7 +78,9 @@ Error ExecError(const Prepared& prepared, const isolation::BoundaryPlan& plan, i
   std::string hint =
       "only the declared runtimes are executable, and what lies in mounts unless --no-exec (in a "
       "manifest: files.exec = true); see `coffer runtimes`";
-  if (missing) {
+  if (number == ENOEXEC) {
+    hint = "its first line names no interpreter; start it with #!/bin/sh";
+  } else if (missing) {
     hint = "the program, its interpreter or the working directory is not visible inside";
   } else if (process && plan.own_uid && number == EACCES) {
     // The host's paths, and a uid that is not root's.
@@ -284,6 +287,7 @@ RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, std::optio
   outcome.receipt.started_at = launched->started_at;
   DescribeIsolation(request, *launched, outcome.receipt);
   TellLinkedFiles(launched->disks, outcome);
+  outcome.notes.insert(outcome.notes.end(), launched->notes.begin(), launched->notes.end());
   // Said now: the caller may have to know a number before the command ends.
   for (const RunRequest::Publish& port : launched->ports.published()) {
     if (!request.quiet) {
@@ -371,8 +375,16 @@ RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, std::optio
                   ExecError(prepared, *launched->plan, watched->end.exec_error));
   }
   ConcludeEnd(*watched, outcome);
-  if (outcome.receipt.outcome == "error") {
+  // Programs that try again and again without a network end at their wall time.
+  if (outcome.receipt.outcome == "error" || outcome.receipt.error_class == "limit.wall") {
     AddNetworkHint(request, watch.denials(), outcome);
+  }
+  const bool bad_call =
+      watched->end.signal == SIGSYS || watched->end.exit_code == kExitSignalled + SIGSYS;
+  if (bad_call && watch.denials().denials().empty()) {
+    outcome.notes.emplace_back(
+        "a program was ended by SIGSYS for a system call of another machine: 32-bit programs do "
+        "not run here");
   }
   if (watch.budget().truncated()) {
     ConcludeCut(request, watch.budget(), outcome);

@@ -36,12 +36,18 @@ std::string StandIn(Layer layer) {
   }
 }
 
+std::string FindOr(const std::map<Layer, std::string>& reasons, Layer layer,
+                   std::string otherwise) {
+  const auto found = reasons.find(layer);
+  return found == reasons.end() ? std::move(otherwise) : found->second;
+}
+
 std::string ReasonFor(Layer layer, const Launched& launched) {
   switch (layer) {
     case Layer::kCgroupMemory:
     case Layer::kCgroupPids:
     case Layer::kCgroupCpu:
-      return launched.cgroup_why;
+      return FindOr(launched.cgroup_why, layer, "not found active when probed");
     case Layer::kCgroupIo:
       return launched.io_why;
     case Layer::kLandlock:
@@ -220,8 +226,9 @@ void DescribeEnd(const RunRequest& request, const isolation::Boundary& boundary,
       {"processes",
        Use(caps.processes, usage.pids_peak, "count", reached(Cap::kProcesses), enforced.processes)},
       {"open_files", Use(caps.open_files, std::nullopt, "count", false, kAlways)},
-      {"disk", Use(caps.disk, events.disk_bytes, "bytes",
-                   watched.places_full || reached(Cap::kDisk), enforced.disk)},
+      {"disk",
+       Use(caps.disk, std::max(events.disk_bytes, events.full_place ? events.full_place->bytes : 0),
+           "bytes", watched.quota_full || reached(Cap::kDisk), enforced.disk)},
       {"io", Use(caps.io, usage.io_bytes, "bytes", reached(Cap::kIo), enforced.io)},
       {"output",
        Use(caps.output, events.output_bytes, "bytes", watch.budget().truncated(), kAlways)},

@@ -96,6 +96,7 @@ limits::Events Watch::EventsNow() const {
   events.disk_bytes = disks_.bytes();
   events.disk_inodes = disks_.inodes();
   events.disk_unknown = disks_.unknown();
+  events.full_place = full_place_;
   return events;
 }
 
@@ -165,21 +166,25 @@ limits::TreeUsage& Watch::Tree() {
 
 // How full the private places got. Their own limit made writes fail; here it is only reported.
 void Watch::CheckPrivatePlaces() {
-  bool first = true;
+  // In the order of isolation/compose.cc: /workspace, unless it is a directory of the host, and /tmp.
+  bool workspace = envelope_.workspace.empty();
   for (const UniqueFd& place : boundary_.tmpfs()) {
     struct statfs info;
     if (::fstatfs(place.get(), &info) == 0) {
       const auto block = static_cast<uint64_t>(info.f_bsize);
       const uint64_t used = (info.f_blocks - info.f_bfree) * block;
-      const bool full = info.f_bfree == 0 || info.f_ffree == 0;
-      if (first && envelope_.workspace.empty()) {  // /workspace, whose size is the cap
+      if (workspace) {  // its size is the cap
         disks_.AtLeast(used);
       }
-      places_full_ = places_full_ || full;
+      if (info.f_bfree == 0 || info.f_ffree == 0) {
+        full_place_ = {workspace ? "/workspace" : "/tmp (also /dev/shm)",
+                       workspace ? "--disk" : "--tmp", used, info.f_files - info.f_ffree,
+                       info.f_bfree != 0};
+      }
     }
-    first = false;
+    workspace = false;
   }
-  places_full_ = places_full_ || disks_.Full();
+  quota_full_ = quota_full_ || disks_.Full();
 }
 
 // A moment between half of `around` and one and a half from now: what is sampled must not foresee the samples.
@@ -385,6 +390,9 @@ void Watch::FinalUsage(bool wanted, WatchResult& result) {
     // All of the cap was in use then, also if no sample saw it.
     usage_.pids_peak = std::max<uint64_t>(usage_.pids_peak, envelope_.limits.processes + 1);
   }
+  if (breach_) {
+    limits::ExplainWall(usage_, *breach_);
+  }
   AddWhatChildrenUsed();
   if (!disks_.empty()) {
     CheckDisk();
@@ -397,7 +405,7 @@ void Watch::FinalUsage(bool wanted, WatchResult& result) {
     breach_ = limits::FindBreach(envelope_.limits, io, EventsNow());
   }
   result.enforced = WhatIsEnforced();
-  result.places_full = places_full_;
+  result.quota_full = quota_full_;
   result.usage = usage_;
   result.events = EventsNow();
   result.events.exit_signal = result.end.signal;

@@ -49,8 +49,8 @@ struct WatchResult {
   limits::Usage usage;
   limits::Events events;
   Enforced enforced;
-  bool places_full = false;  // a private place ended full: writes failed
-  int interrupted_by = 0;    // the signal that we were told to end with
+  bool quota_full = false;  // a writable directory of the host ended at its quota: writes failed
+  int interrupted_by = 0;   // the signal that we were told to end with
 };
 
 class HeldAccess;
@@ -125,7 +125,8 @@ class Watch {
   limits::Usage usage_;
   std::unique_ptr<limits::TreeUsage> tree_;
   limits::DiskGrowth disks_;
-  bool places_full_ = false;
+  bool quota_full_ = false;
+  std::optional<limits::Events::FullPlace> full_place_;
   limits::ChildUse children_at_start_;
   Nanos next_tick_{0};
   Nanos kill_at_{0};

@@ -34,8 +34,11 @@ constexpr size_t kMaxNames = 512;
 constexpr size_t kMaxName = 4096;
 constexpr uint64_t kMaxSymbolNames = 256 << 10;  // a program with more is taken to unwind
 
-Error Bad(std::string_view code, std::string message) {
-  return {ErrorKind::kNotExecutable, "runtime.elf." + std::string(code), std::move(message), {}, 0};
+constexpr const char* kNo32Bit = "32-bit programs do not run here; build it for 64 bits";
+
+Error Bad(std::string_view code, std::string message, std::string hint = {}) {
+  return {ErrorKind::kNotExecutable, "runtime.elf." + std::string(code), std::move(message),
+          std::move(hint), 0};
 }
 
 // Two readers could read it in two ways, and only the kernel's and the loader's reading count.
@@ -147,7 +150,7 @@ std::string MachineName(uint16_t machine) {
 
 Status CheckHeader(const Elf64_Ehdr& header) {
   if (header.e_ident[EI_CLASS] == ELFCLASS32) {
-    return Bad("class", "a 32-bit program");
+    return Bad("class", "a 32-bit program", kNo32Bit);
   }
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_VERSION] != EV_CURRENT) {
     return Damaged();
@@ -341,7 +344,7 @@ Result<ElfInfo> ReadElf(int fd, ElfDetail detail) {
   }
   // A 32-bit header is shorter, so the class is judged before the whole header is asked for.
   if (const auto start = file.Get(0, EI_NIDENT); start && (*start)[EI_CLASS] == ELFCLASS32) {
-    return Bad("class", "a 32-bit program");
+    return Bad("class", "a 32-bit program", kNo32Bit);
   }
   const auto header = file.Value<Elf64_Ehdr>(0);
   if (!header) {

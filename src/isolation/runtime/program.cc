@@ -208,6 +208,10 @@ Result<std::string> FindProgram(const std::string& name) {
     return NotFound(name, "a command and its arguments are words of their own: coffer run -- " +
                               name + "; for a line of the shell: coffer run -- sh -c '...'");
   }
+  if (const size_t sign = name.find('='); sign != std::string::npos && sign > 0) {
+    return NotFound(name,
+                    "a variable of the command is a flag: coffer run --env " + name + " -- CMD");
+  }
   return NotFound(
       name,
       "it is searched for on your PATH, then in /usr/local/bin, /usr/bin, /bin and their sbin");

@@ -2,6 +2,7 @@
 #include "isolation/machine_files.h"
 
 #include <gtest/gtest.h>
+#include <sys/sysinfo.h>
 
 #include <map>
 
@@ -22,8 +23,9 @@ constexpr const char* kArm =
     "processor\t: 0\nBogoMIPS\t: 2100.00\nFeatures\t: fp asimd\n\nprocessor\t: 1\nBogoMIPS\t: "
     "2100.00\n\n";
 constexpr const char* kIntel =
-    "processor\t: 5\nmodel name\t: A: CPU\nphysical id\t: 0\nsiblings\t: 64\ncore id\t\t: 9\ncpu "
-    "cores\t: 32\napicid\t\t: 18\nflags\t\t: fpu vme\n\n";
+    "processor\t: 5\nmodel name\t: A: CPU\nmicrocode\t: 0xd0\nphysical id\t: 1\nsiblings\t: "
+    "64\ncore id\t\t: 9\ncpu "
+    "cores\t: 32\napicid\t\t: 18\nflags\t\t: fpu vme\nbugs\t\t: spectre_v1 mds\n\n";
 
 TEST(MachineFiles, NumbersAreThoseTheBoundaryMayRunOn) {
   Machine machine{{0, 1, 2, 7, 9}, 64ULL << 20, FirstCpu(kArm), 1000};
@@ -38,6 +40,7 @@ TEST(MachineFiles, NumbersAreThoseTheBoundaryMayRunOn) {
   EXPECT_TRUE(files["meminfo"].starts_with("MemTotal:          65536 kB\n"));
 }
 
+// One socket, and nothing that says how well the host is patched.
 TEST(MachineFiles, CoresAreCountedAsTheBoundaryHasThem) {
   const Machine machine{{3, 4}, 1 << 20, FirstCpu(kIntel), 0};
   EXPECT_EQ(MachineFilesOf(machine)["cpuinfo"],
@@ -59,6 +62,11 @@ TEST(MachineFiles, ThisMachineCanBeRead) {
   const Machine machine = ReadMachine(1 << 20);
   EXPECT_FALSE(machine.cpus.empty());
   EXPECT_TRUE(machine.cpu_model.starts_with("processor"));
+  EXPECT_EQ(machine.memory, 1U << 20);
+  struct sysinfo host{};
+  ASSERT_EQ(::sysinfo(&host), 0);
+  EXPECT_EQ(ReadMachine(uint64_t{1} << 50).memory, uint64_t{host.totalram} * host.mem_unit)
+      << "a cap above the host's memory";
 }
 
 }  // namespace

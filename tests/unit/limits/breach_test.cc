@@ -46,6 +46,23 @@ TEST(FindBreach, Wall) {
   EXPECT_EQ(breach->message, "ran for 1.00s, the cap is 1s");
 }
 
+// A program that was refused a thread may wait for it until its time is spent.
+TEST(FindBreach, TheWallNamesWhatWasRefusedMeanwhile) {
+  Events events;
+  events.wall_spent = true;
+  Usage usage;
+  EXPECT_EQ(FindBreach({}, usage, events)->hint, "raise the cap with --wall if the call needs it");
+  std::optional<Breach> breach = FindBreach({}, usage, events);
+  usage.pids_denied = 4;
+  const std::string refused = "4 processes or threads were refused meanwhile: raise --processes";
+  EXPECT_EQ(FindBreach({}, usage, events)->hint, refused);
+  ExplainWall(usage, *breach);
+  EXPECT_EQ(breach->hint, refused) << "counted after the breach";
+  Breach other{Cap::kMemory, "m", "h"};
+  ExplainWall(usage, other);
+  EXPECT_EQ(other.hint, "h");
+}
+
 TEST(FindBreach, WhatCannotBeReadIsTooMuchUntilTheWallTimeIsSpent) {
   Usage usage;
   usage.unreadable = "it cannot be counted";
@@ -159,6 +176,22 @@ TEST(ExplainFailure, AFullPlaceExplainsAFailure) {
   EXPECT_FALSE(ExplainFailure({}, {}, events).has_value());
   events.failed = true;
   EXPECT_EQ(ExplainFailure({}, {}, events)->cap, Cap::kDisk);
+}
+
+TEST(ExplainFailure, AFullPrivatePlaceIsNamed) {
+  Events events;
+  events.full_place = {"/tmp (also /dev/shm)", "--tmp", 16ULL << 20, 2, false};
+  EXPECT_FALSE(ExplainFailure({}, {}, events).has_value()) << "the program made do with it";
+  EXPECT_TRUE(Reached(Cap::kDisk, {}, {}, events));
+  events.failed = true;
+  EXPECT_EQ(ExplainFailure({}, {}, events)->error_class(), "limit.disk");
+  EXPECT_EQ(ExplainFailure({}, {}, events)->message,
+            "/tmp (also /dev/shm) is full: it holds 16.0MiB");
+  EXPECT_EQ(ExplainFailure({}, {}, events)->hint,
+            "give it more room with --tmp SIZE if the call needs it");
+  events.full_place->of_files = true;
+  EXPECT_EQ(ExplainFailure({}, {}, events)->message,
+            "/tmp (also /dev/shm) is full: it holds 2 files");
 }
 
 TEST(Reached, ReportsEachCapByItself) {

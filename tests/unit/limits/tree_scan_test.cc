@@ -63,6 +63,28 @@ TEST(ScanDisk, CountsALinkedFileOnceAndFollowsNoSymlink) {
   EXPECT_EQ(linked->linked_outside, 1U);
 }
 
+TEST(ScanDisk, CountsWhatBelongsToOthersThanTheTop) {
+  TempDir dir;
+  dir.Write("own", "x");
+  dir.Write("below/group", "x");
+  dir.Write("below/user", "x");
+  const Result<DiskUse> own = ScanDisk(OpenToRead(dir).get(), seconds(10));
+  ASSERT_TRUE(own.ok());
+  EXPECT_EQ(own->other_owners, 0U) << "the control";
+  if (::geteuid() != 0) {
+    return;  // gives nothing away
+  }
+  ASSERT_EQ(::chown((dir.path() + "/below/group").c_str(), 0, 4871), 0);
+  ASSERT_EQ(::chown((dir.path() + "/below/user").c_str(), 4871, 0), 0);
+  const std::string kept = dir.path() + "/kept";
+  ASSERT_EQ(::mkdir(kept.c_str(), 0700), 0);
+  ASSERT_EQ(::chown(kept.c_str(), 4871, 4871), 0);
+  EXPECT_EQ(ScanDisk(OpenToRead(dir).get(), seconds(10))->other_owners, 3U);
+  ASSERT_EQ(::chmod(kept.c_str(), S_ISVTX | 0555), 0);
+  EXPECT_EQ(ScanDisk(OpenToRead(dir).get(), seconds(10))->other_owners, 2U)
+      << "not a placeholder of a project";
+}
+
 // The layers of an overlay may lie on several file systems: a file then has the device of its layer.
 TEST(ScanDisk, CountsAnOverlayWhoseLayersLieOnSeveralFileSystems) {
   TempDir dir;

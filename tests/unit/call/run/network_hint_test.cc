@@ -30,6 +30,7 @@ TEST(NetworkHint, NamesTheHostOfAUrl) {
 TEST(NetworkHint, SaysNothingOfOtherWords) {
   for (const Words& command :
        {Words{}, Words{"make"}, Words{"pip"}, Words{"pip", "list"}, Words{"npm", "test"},
+        Words{"npm", "install", "--offline", "x"}, Words{"pip", "install", "--no-index", "x"},
         Words{"x", "https://"}, Words{"x", "://a.example"}, Words{"x", "file://a.example/"},
         Words{"x", "https://localhost"}, Words{"x", "https://a.\x1b[31mexample/"},
         Words{"x", "https://[2001:db8::1]/"},
