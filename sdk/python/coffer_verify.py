@@ -331,9 +331,17 @@ def verify_store(state, key=None):
                                   (row["tenant"], row["id"])).fetchone()
             return found["body"] if found else None
 
+        def note_objects(row):
+            at = row["decided_at"] if row["started_at"] is None else row["started_at"]
+            for name in ("manifest_hash", "envelope_id"):
+                key = (row["tenant"], row[name])
+                if row[name] and at is not None and at >= named.get(key, (at,))[0]:
+                    named[key] = (at, row["id"])
+
         # From the table itself: an index may leave rows out. In a join SQLite would take one all the same.
         rows = store.execute("SELECT * FROM calls NOT INDEXED ORDER BY log_index")
         compared, seen, last = 0, set(), {}
+        named = {}  # manifests and envelopes, each by the latest call that was allowed by it
         for row in rows:
             row = dict(row, receipt=body_of("documents", row, " AND kind = 'receipt'"),
                        args=body_of("documents", row, " AND kind = 'args'"), result=body_of("results", row))
@@ -341,6 +349,7 @@ def verify_store(state, key=None):
             if row["finished_at"] is None:
                 if row["state"] in ("recorded", "started") and (row["tenant"], call) not in decided:
                     find("store.undecided", call, "it runs in the store, and the log has no decision of it")
+                note_objects(row)
                 continue
             last[(row["tenant"], call)] = -1 if row["log_index"] is None else row["log_index"]
             leaf = receipts.get(row["log_index"])
@@ -360,12 +369,22 @@ def verify_store(state, key=None):
             columns = row_differences(row, document, leaf)
             if columns:
                 find("store.row", call, "the row is not what was sealed: " + ", ".join(columns), int(leaf["seq"]))
+            else:
+                note_objects(row)
             sealed = document["output"].get("result_sha256")
             young = int(leaf["at"]) > time.time_ns() - RESULTS_ARE_KEPT + 60 * 10**9
             if row["result"] is not None and sealed != "sha256:" + sha256(row["result"].encode()).hex():
                 find("store.result", call, "the stored result is not the one that was sealed", int(leaf["seq"]))
             elif row["result"] is None and sealed is not None and young:
                 find("store.result", call, "the stored result is gone", int(leaf["seq"]))
+        for tenant, name, body in store.execute("SELECT tenant, hash, body FROM objects"):
+            named.pop((tenant, name), None)
+            if "sha256:" + sha256(body.encode()).hex() != name:
+                verdict["findings"].append({"line": 0, "seq": None, "code": "store.object",
+                                            "message": f"the manifest or envelope {name} has another hash"})
+        for (tenant, name), (at, call) in named.items():
+            if at + 60 * 10**9 >= max(pruned.get(tenant, 0), pruned.get(None, 0)):
+                find("store.object", call, f"its manifest or envelope {name} is gone, and no pruning covers it")
         # Lists search indexes and read the tenants first: what these leave out is in no list.
         wrong = [line for (line,) in store.execute("PRAGMA integrity_check(100)") if line != "ok"]
         if wrong:

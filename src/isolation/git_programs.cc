@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "base/regular_file.h"
 #include "base/sys.h"
@@ -24,6 +25,35 @@ constexpr size_t kMostConfigs = 32;  // one and what it includes; git itself sto
 constexpr std::string_view kNoPrograms[] = {"advice", "author", "branch", "color", "committer",
                                             "fetch",  "log",    "pack",   "pull",  "push",
                                             "safe",   "status", "url",    "user"};
+// Values that name files which git does not run, and which it does not take programs from.
+constexpr std::string_view kNoProgramKeys[] = {"allowedsignersfile",
+                                               "attributesfile",
+                                               "cookiefile",
+                                               "excludesfile",
+                                               "fetch",
+                                               "file",
+                                               "gitdir",
+                                               "ignorerevsfile",
+                                               "merge",
+                                               "pushurl",
+                                               "revocationfile",
+                                               "signingkey",
+                                               "sslcainfo",
+                                               "sslcapath",
+                                               "sslcert",
+                                               "sslkey",
+                                               "template",
+                                               "url",
+                                               "worktree"};
+// Their first argument is a file that they run.
+constexpr std::string_view kInterpreters[] = {
+    "sh",  "bash", "dash", "zsh",  "ksh",  "perl", "node", "bun",     "deno", "ruby",
+    "php", "lua",  "env",  "exec", "nice", "time", "sudo", "command", "xargs"};
+// A command follows them.
+constexpr std::string_view kShellWords[] = {"{",  "!",    "if",    "then", "else",
+                                            "do", "elif", "while", "until"};
+constexpr size_t kLongestName = 4096;  // PATH_MAX
+constexpr int kDeepestQuotes = 3;      // sh -c "sh -c '...'"
 // What can stand around a path in a line for the shell.
 constexpr std::string_view kBetweenWords = " \t\n;|&()<>'\"`=,";
 
@@ -49,6 +79,53 @@ std::string LineOf(const std::string& file) {
   return text.ok() ? text->substr(0, text->find_last_not_of(" \t\r\n") + 1) : std::string();
 }
 
+template <size_t N>
+bool IsListed(const std::string_view (&list)[N], std::string_view word) {
+  return std::find(std::begin(list), std::end(list), word) != std::end(list);
+}
+
+bool IsInterpreter(std::string_view word) {
+  const std::string_view name = BaseName(word);
+  return name.starts_with("python") || IsListed(kInterpreters, name);
+}
+
+// True if the shell takes the next word for a program as well: NAME=VALUE, "then".
+bool PrecedesCommand(std::string_view word) {
+  return IsListed(kShellWords, word) || word.find('=') < word.find('/');
+}
+
+// The words that the shell makes of a line: quotes and backslashes are taken away, blanks and operators outside of them end
+// a word. An operator is an empty word. Quotes that are not closed end with the line.
+std::vector<std::string> ShellWords(std::string_view line) {
+  std::vector<std::string> words;
+  std::string word;
+  const auto end_word = [&] {
+    if (!word.empty()) {
+      words.push_back(std::exchange(word, std::string()));
+    }
+  };
+  char quote = 0;
+  for (size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (quote == 0 && (c == ' ' || c == '\t')) {
+      end_word();
+    } else if (quote == 0 && std::string_view("\n;|&()<>").find(c) != std::string_view::npos) {
+      end_word();
+      words.emplace_back();
+    } else if (c == quote) {
+      quote = 0;
+    } else if (quote == 0 && (c == '\'' || c == '"')) {
+      quote = c;
+    } else if (c == '\\' && quote != '\'' && i + 1 < line.size()) {
+      word += line[++i];
+    } else {
+      word += c;
+    }
+  }
+  end_word();
+  return words;
+}
+
 class Search {
  public:
   Search(const HostPath& root, std::vector<std::string> worktrees)
@@ -71,12 +148,15 @@ class Search {
     }
   }
 
-  std::vector<std::string> Take() { return {found_.begin(), found_.end()}; }
+  GitNames Take() { return {{found_.begin(), found_.end()}, {to_come_.begin(), to_come_.end()}}; }
 
  private:
+  // What a name has to be to count. kFileToCome: a file, or none yet. kCommandToCome: none yet only where the shell takes
+  // a word for a program; the other words of an alias are often what a project is built to.
+  enum class Demand : uint8_t { kNothing, kFile, kFileToCome, kCommandToCome };
+
   void Look(const GitSetting& setting, const std::string& directory) {
-    if (std::find(std::begin(kNoPrograms), std::end(kNoPrograms), setting.section) !=
-        std::end(kNoPrograms)) {
+    if (IsListed(kNoPrograms, setting.section)) {
       return;
     }
     if ((setting.section == "include" || setting.section == "includeif") && setting.key == "path") {
@@ -90,35 +170,83 @@ class Search {
         (setting.section == "init" && setting.key == "templatedir")) {
       AddIn(setting.value, Demand::kNothing);  // hooks of new repositories come from a template
     } else if ((setting.section != "alias" && setting.section != "submodule") || command) {
-      if (setting.value.find('/') != std::string::npos) {
-        AddIn(setting.value, Demand::kFile);  // its spaces may be part of a name
+      const Demand demand = IsListed(kNoProgramKeys, setting.key) ? Demand::kFile
+                            : setting.section == "alias"          ? Demand::kCommandToCome
+                                                                  : Demand::kFileToCome;
+      std::string_view value = setting.value;
+      value.remove_prefix(command ? 1 : 0);
+      if (value.find('/') != std::string_view::npos) {
+        AddIn(value, demand);  // its spaces may be part of a name
       }
-      LookAtWords(setting.value);
+      LookBetween(kBetweenWords, value, demand);
+      LookAtShellWords(value, demand, 0);
     }
   }
 
-  // The first word is a program: without a slash it is looked up on PATH, not in the project.
-  void LookAtWords(std::string_view value) {
-    bool first = true;
+  // Quotes count as ends of words here, so that a line inside a line is split too.
+  void LookBetween(std::string_view ends, std::string_view value, Demand demand) {
+    std::vector<std::string> words;
     for (size_t at = 0; at < value.size();) {
-      const size_t end = std::min(value.find_first_of(kBetweenWords, at), value.size());
+      const size_t end = std::min(value.find_first_of(ends, at), value.size());
       std::string_view word = value.substr(at, end - at);
-      at = end + 1;
-      if (word.starts_with('!')) {
-        word.remove_prefix(1);  // an alias that is a command
+      word.remove_prefix(word.starts_with('!') ? 1 : 0);
+      if (!word.empty()) {
+        words.emplace_back(word);
       }
+      at = end + 1;
+    }
+    LookAt(words, demand);
+  }
+
+  void LookAtShellWords(std::string_view line, Demand demand, int depth) {
+    const std::vector<std::string> words = ShellWords(line);
+    LookAt(words, demand);
+    for (const std::string& word : words) {
+      // --option=FILE, VARIABLE=FILE
+      const size_t equals = word.find('=');
+      if (equals != std::string::npos && word.find('/', equals) != std::string::npos) {
+        AddIn(word.substr(equals + 1), demand);
+      }
+      if (depth < kDeepestQuotes && word != line &&
+          word.find_first_of(kBetweenWords) != std::string::npos) {
+        LookAtShellWords(word, demand, depth + 1);  // sh -c 'COMMAND'
+      }
+    }
+  }
+
+  // A program without a slash is looked up on PATH, not in the project.
+  void LookAt(const std::vector<std::string>& words, Demand demand) {
+    bool program = true;    // the next word is one
+    bool argument = false;  // it is the first argument of an interpreter
+    bool first = true;
+    for (const std::string& word : words) {
       if (word.empty()) {
+        program = true;
+        argument = false;
         continue;
       }
-      if (!first || word.find('/') != std::string_view::npos) {
+      const bool path = word.find('/') != std::string::npos;
+      const bool run = argument && !word.starts_with('-');
+      if (path || run) {
+        AddIn(word,
+              program || run || demand != Demand::kCommandToCome ? Command(demand) : Demand::kFile);
+      } else if (!first) {
         AddIn(word, Demand::kFile);
       }
       first = false;
+      argument = IsInterpreter(word) || (argument && !run);
+      program = program && PrecedesCommand(word);
     }
   }
 
-  enum class Demand : uint8_t { kNothing, kFile };
+  static Demand Command(Demand demand) {
+    return demand == Demand::kCommandToCome ? Demand::kFileToCome : demand;
+  }
+
   void AddIn(std::string_view path, Demand demand) {
+    if (path.starts_with("refs/")) {
+      demand = Demand::kFile;  // a branch, which git itself makes
+    }
     for (const std::string& base : worktrees_) {
       Add(Expanded(base, path), demand);
     }
@@ -133,6 +261,8 @@ class Search {
     const bool there = ::fstatat(root_.fd.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0;
     if (demand == Demand::kNothing || (there && (S_ISREG(info.st_mode) || S_ISLNK(info.st_mode)))) {
       found_.insert(name);
+    } else if (demand == Demand::kFileToCome && name.size() < kLongestName) {
+      to_come_.insert(name);
     }
   }
 
@@ -140,12 +270,13 @@ class Search {
   std::vector<std::string> worktrees_;
   std::set<std::string> read_;
   std::set<std::string> found_;
+  std::set<std::string> to_come_;
 };
 
 }  // namespace
 
-std::vector<std::string> FilesOfGitConfig(const HostPath& root, const std::string& config,
-                                          const std::vector<std::string>& worktrees) {
+GitNames NamesInGitConfig(const HostPath& root, const std::string& config,
+                          const std::vector<std::string>& worktrees) {
   Search search(root, worktrees);
   search.Read(config);
   return search.Take();

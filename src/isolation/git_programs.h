@@ -3,11 +3,14 @@
 // Files of a project that a git configuration makes git run or read: hooks in a directory of the project, configuration
 // that is included, filters, drivers, pagers and monitors that are scripts of the project.
 //
-// The configuration itself is out of the payload's reach (call/run/protected_tree.h). What it names
-// is not, unless it is protected too. Which word of a value is a program is the shell's business,
-// so every word that is a file of the project counts, but for a first word without a slash, which
-// the shell looks up on PATH. Sections that hold names of branches, addresses and people are left
-// out. A program that such a file starts in turn is not found (docs/HONEST_LIMITS.md).
+// The configuration itself is out of the payload's reach (call/run/protected_tree.h). What it names is not, unless it is
+// protected too. Which word of a value is a program is the shell's business, so every word that is a file of the project
+// counts, but for a first word without a slash, which the shell looks up on PATH. Words are those that the shell makes of
+// quotes and backslashes, and those between all blanks and quotes. Sections that hold names of branches, addresses and
+// people are left out. A program that such a file starts in turn is not found (docs/HONEST_LIMITS.md).
+//
+// A word that is no file yet is one that a call can make. It counts if it has a slash, or if it is the first argument of
+// an interpreter; other words are subcommands and options.
 #pragma once
 
 #include <string>
@@ -17,11 +20,17 @@
 
 namespace coffer::isolation {
 
-// Paths relative to `root`. Hooks and included files are listed also if they are not there yet.
-// `config` is the absolute path of the configuration, and `worktrees` are the absolute directories
-// in which git runs what it names. A file that cannot be read names nothing.
-std::vector<std::string> FilesOfGitConfig(const HostPath& root, const std::string& config,
-                                          const std::vector<std::string>& worktrees);
+// Paths relative to `root`.
+struct GitNames {
+  std::vector<std::string>
+      files;  // to be protected; hooks and included files also if they are not there yet
+  std::vector<std::string> to_come;  // no files yet; git runs or reads what is made there
+};
+
+// `config` is the absolute path of the configuration, and `worktrees` are the absolute directories in which git runs what
+// it names. A file that cannot be read names nothing.
+GitNames NamesInGitConfig(const HostPath& root, const std::string& config,
+                          const std::vector<std::string>& worktrees);
 
 // The configurations that git reads in every repository of this user, absolute: ~/.gitconfig and
 // /etc/gitconfig, and those that GIT_CONFIG_GLOBAL and GIT_CONFIG_SYSTEM name.

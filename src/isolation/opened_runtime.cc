@@ -34,6 +34,14 @@ Status CheckIsElf(const HostPath& path) {
   return {};
 }
 
+// A recipe goes by the name of a file, and an earlier payload may have written that file. The parts of a runtime lie in
+// an own tree; none of them is all of it.
+bool IsPartOfOwnTree(const HostPath& path, const std::vector<std::string>& own_trees) {
+  return std::any_of(own_trees.begin(), own_trees.end(), [&](const std::string& tree) {
+    return IsAtOrBelow(path.path, tree) && (!path.directory || path.path != tree);
+  });
+}
+
 constexpr const char* kDeclare =
     "if you trust it, name the real path on the command line, or declare its directory in "
     "~/.config/coffer/run.toml: toolchains = [\"DIRECTORY\"]";
@@ -43,6 +51,14 @@ Error NotNamed(const RuntimeFile& file) {
       "policy.runtime.foreign",
       fmt::format("a file of the command names {} ({}), which lies outside its own directory and "
                   "is not the system's",
+                  file.host, BindReasonName(file.why)),
+      kDeclare);
+}
+
+Error AllOfIt(const RuntimeFile& file) {
+  return Refused(
+      "policy.runtime.whole",
+      fmt::format("a file of the command asks for all of {} ({}), by nothing but its name",
                   file.host, BindReasonName(file.why)),
       kDeclare);
 }
@@ -74,8 +90,8 @@ Status CheckLink(const RuntimeFile& file, const HostPath& path, const RuntimeSet
 Status CheckCallers(const RuntimeFile& file, const HostPath& path, const RuntimeSet& set,
                     const RuntimeGrounds& grounds) {
   if (!file.named_by_caller) {
-    if (!LiesInOneOf(path.path, set.own_trees) && !LiesInOneOf(path.path, grounds.toolchains)) {
-      return NotNamed(file);
+    if (!IsPartOfOwnTree(path, set.own_trees) && !LiesInOneOf(path.path, grounds.toolchains)) {
+      return LiesInOneOf(path.path, set.own_trees) ? AllOfIt(file) : NotNamed(file);
     }
     TRY(CheckNotBroad(path));
   } else if (path.directory) {

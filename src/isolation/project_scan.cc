@@ -64,7 +64,7 @@ class Scan {
     if (LooksLikeGit(directory)) {
       TRY(AddGitDirectory(directory));
     }
-    return git_.empty() ? Status() : AddLinks(directory);
+    return git_.empty() ? Status() : AddLinksAndLocks(directory);
   }
 
   ProjectScan Take() { return std::move(scan_); }
@@ -119,10 +119,12 @@ class Scan {
     return {};
   }
 
-  Status AddLinks(const TreeWalk::Directory& directory) {
+  Status AddLinksAndLocks(const TreeWalk::Directory& directory) {
     for (const sys::DirEntry& entry : directory.entries) {
       if (entry.type == DT_LNK) {
         TRY(Add(directory, entry.name, "git", scan_.git_links));
+      } else if (entry.name.ends_with(".lock")) {
+        TRY(Add(directory, entry.name, "git", scan_.git_locks));
       }
     }
     return {};

@@ -10,9 +10,9 @@
 // count among refs and logs: mise.toml is one, .envrc is not. The walk does not enter what is
 // protected as a whole.
 //
-// Git writes its own files through links: a COMMIT_EDITMSG, FETCH_HEAD or logs/HEAD that is one
-// makes it write where the link leads. It makes no links in its directory itself, so those in git
-// directories are found as well.
+// Git writes its own files through links: a COMMIT_EDITMSG, FETCH_HEAD or logs/HEAD that is one makes it write where the
+// link leads. It makes no links in its directory itself, so those in git directories are found as well. While a file
+// `NAME.lock` is there, git does not write NAME; no branch has such a name.
 #pragma once
 
 #include <sys/stat.h>
@@ -43,6 +43,7 @@ struct ProjectScan {
   std::vector<FoundName> git_directories;  // "" is the root itself
   std::vector<FoundName> git_parts;        // of those (policy::GitParts), where they exist
   std::vector<FoundName> git_links;        // links in git directories that were there before
+  std::vector<FoundName> git_locks;        // names in those by which git keeps others out
 };
 
 // Before a call (`before` is null) a tree that is too large, or that cannot be looked through, is

@@ -19,6 +19,42 @@ Result<std::optional<std::string>> ReadBody(Statement& query, std::string_view h
   return std::optional<std::string>(std::move(body));
 }
 
+// The latest call of each manifest and envelope that is not there. When a call started is sealed in its receipt; when it
+// was decided is not.
+constexpr const char* kNamedAndGone =
+    "SELECT tenant, hash, id, max(at) FROM (SELECT tenant, id, manifest_hash AS hash, "
+    "coalesce(started_at, decided_at) AS at FROM calls NOT INDEXED UNION ALL SELECT tenant, id, "
+    "envelope_id, coalesce(started_at, decided_at) FROM calls NOT INDEXED) AS named WHERE hash <> "
+    "'' "
+    "AND at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM objects o WHERE o.tenant = named.tenant AND "
+    "o.hash = named.hash) GROUP BY tenant, hash ORDER BY max(at) DESC LIMIT ?";
+
+Status FindGone(Connection& db, uint32_t most, std::vector<ObjectFault>& faults) {
+  TRY_ASSIGN(Statement query, db.Query(kNamedAndGone, int64_t{most}));
+  for (;;) {
+    TRY_ASSIGN(const bool row, query.Step());
+    if (!row) {
+      return {};
+    }
+    faults.push_back({query.Text(0), query.Text(1), query.Text(2), Nanos(query.Int(3))});
+  }
+}
+
+Status FindChanged(Connection& db, uint32_t most, std::vector<ObjectFault>& faults) {
+  TRY_ASSIGN(Statement query, db.Query("SELECT tenant, hash, body FROM objects"));
+  for (uint32_t found = 0; found < most;) {
+    TRY_ASSIGN(const bool row, query.Step());
+    if (!row) {
+      break;
+    }
+    if (std::string hash = query.Text(1); HashOf(query.Text(2)) != hash) {
+      faults.push_back({query.Text(0), std::move(hash), "", Nanos(0)});
+      ++found;
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Status KeepObject(const Core& core, Connection& db, const TenantId& tenant, std::string_view hash,
@@ -58,6 +94,15 @@ Result<std::optional<std::string>> FindObject(Store& store, AllTenants /*tag*/,
                         "AND hash = ? LIMIT 1",
                         hash));
     return ReadBody(query, hash);
+  });
+}
+
+Result<std::vector<ObjectFault>> FindObjectFaults(Store& store, AllTenants /*tag*/, uint32_t most) {
+  return store.core().Read([&](Connection& db) -> Result<std::vector<ObjectFault>> {
+    std::vector<ObjectFault> faults;
+    TRY(FindGone(db, most, faults));
+    TRY(FindChanged(db, most, faults));
+    return faults;
   });
 }
 

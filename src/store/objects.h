@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "store/store.h"
@@ -23,5 +24,15 @@ namespace coffer::store {
 Result<std::optional<std::string>> FindObject(Store& store, const TenantId& tenant,
                                               std::string_view hash);
 Result<std::optional<std::string>> FindObject(Store& store, AllTenants, std::string_view hash);
+
+// An object that is not what calls name.
+struct ObjectFault {
+  std::string tenant;
+  std::string hash;
+  std::string call;    // the latest that names it; empty: the object is there, with another hash
+  Nanos decided_at{};  // of that call
+};
+// At most `most` of each kind. Reads every object once: seconds for a large database.
+Result<std::vector<ObjectFault>> FindObjectFaults(Store& store, AllTenants, uint32_t most);
 
 }  // namespace coffer::store

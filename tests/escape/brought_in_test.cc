@@ -440,6 +440,116 @@ TEST_P(BroughtIn, ALinkInABinDoesNotSpeakForWhatIsBesideIt) {
   }
 }
 
+// Where a file below /tmp is shown, whose own place inside is private.
+std::string Moved(const std::string& path) { return "/run/command" + path; }
+
+// A payload could write `app/bin` and nothing else. A file there that is called like a program of a known runtime speaks for
+// nothing of what is beside it, whatever a recipe for such a program would bring in.
+TEST_P(BroughtIn, ANameInABinBringsInNoDataBesideIt) {
+  fs::create_directories(project_ / "app/bin");
+  fs::create_directories(project_ / "app/conf");
+  fs::create_directories(project_ / "app/lib/python3.11");
+  const std::string secret = dir_.Write("proj/app/conf/.env", token_);
+  const std::string package = dir_.Write("proj/app/lib/python3.11/key", token_);
+  for (const char* const name :
+       {"java", "python3", "python3.11", "python3.", "perl", "node", "nodejs", "git", "pandoc",
+        "npm", "npx", "busybox", "bash", "sh", "dash"}) {
+    SCOPED_TRACE(name);
+    const std::string program = (project_ / "app/bin" / name).string();
+    fs::copy_file("/bin/cat", program);
+    for (const std::string& file : {secret, package}) {
+      const auto script = [&](const std::string& named) {
+        return dir_.Write("proj/app/bin/tool", "#!" + program + " " + named + "\n", 0755);
+      };
+      EXPECT_TRUE(Contains(RunProgram({script(file)}).out, token_)) << "NO-CONTROL";
+      ExpectNothing(Run({script(file)}));
+      ExpectNothing(Run({script(Moved(file))}));
+    }
+    // The caller names the program itself, and it the file.
+    EXPECT_TRUE(Contains(RunProgram({program, secret}).out, token_)) << "NO-CONTROL";
+    ExpectNothing(Run({program, secret, Moved(secret)}));
+    // By the name of a link.
+    fs::rename(program, project_ / "app/bin/.program");
+    fs::create_symlink(".program", program);
+    EXPECT_TRUE(Contains(RunProgram({program, secret}).out, token_)) << "NO-CONTROL";
+    ExpectNothing(Run({program, secret, Moved(secret)}));
+    fs::remove(program);
+  }
+}
+
+class JavaHome : public BroughtIn {
+ protected:
+  // What a home is known by, with cat for its program: it shows what can be read of the home.
+  void MakeHome(const std::string& home) {
+    for (const char* const part : {"bin", "lib", "conf"}) {
+      dir_.MakeDir(home + "/" + part);
+    }
+    dir_.Write(home + "/release", "JAVA_VERSION=\"99\"\n");
+    dir_.Write(home + "/lib/modules", "modules\n");
+    dir_.Write(home + "/conf/net.properties", "java=mine\n");
+    dir_.Write(home + "/.env", token_);
+    fs::copy_file("/bin/cat", fs::path(dir_ / home) / "bin/java");
+  }
+};
+
+TEST_P(JavaHome, OfAHomeTheDirectoriesOfJavaAreShown) {
+  MakeHome("home/jdk");
+  const std::string home = home_ / "jdk";
+  const std::string config = home + "/conf/net.properties";
+  const std::string secret = home + "/.env";
+  const Strings command = {home + "/bin/java", config, Moved(config), secret, Moved(secret)};
+  EXPECT_TRUE(Contains(RunProgram(command).out, token_)) << "NO-CONTROL";
+  const RunResult result = Run(command);
+  EXPECT_TRUE(Contains(result.out, "java=mine")) << result.Describe();
+  ExpectNothing(result);
+}
+
+// Without one of these the directory is no home. A link does not make it one, nor is one followed out of it.
+TEST_P(JavaHome, WhatALinkMakesAHomeIsNone) {
+  MakeHome("proj/app");
+  const std::string app = project_ / "app";
+  const std::string config = app + "/conf/net.properties";
+  const Strings command = {app + "/bin/java", config, Moved(config), app + "/.env",
+                           Moved(app + "/.env")};
+  for (const char* const mark : {"release", "lib/modules"}) {
+    SCOPED_TRACE(mark);
+    const std::string file = app + "/" + mark;
+    EXPECT_TRUE(Contains(Run(command).out, "java=mine")) << "NO-CONTROL";
+    ReplaceByLink(file, file + ".away");
+    for (const bool link : {true, false}) {
+      const RunResult result = Run(command);
+      EXPECT_TRUE(Contains(result.err, "no Java home")) << link << result.Describe();
+      EXPECT_EQ(result.out, "") << result.Describe();
+      fs::remove(file);
+    }
+    fs::rename(file + ".away", file);
+  }
+  // One that lies in the bin and leads out of it.
+  const std::string planted = app + "/bin/jdk";
+  MakeHome("proj/app/bin/jdk");
+  const Strings other = {planted + "/bin/java", planted + "/conf/key",
+                         Moved(planted + "/conf/key")};
+  dir_.Write("proj/app/secrets/key", token_);
+  ReplaceByLink(planted + "/conf", app + "/secrets");
+  EXPECT_TRUE(Contains(RunProgram(other).out, token_)) << "NO-CONTROL";
+  ExpectRefused(Run(other));
+}
+
+// A real one in a directory of the caller's.
+TEST_P(JavaHome, AnOwnJavaRuns) {
+  NothingIsAttacked("the honest home, which the attacks above imitate");
+  if (!container() || !fs::exists("/usr/bin/jlink")) {
+    return;
+  }
+  const std::string home = home_ / "jdk";
+  const RunResult made = RunProgram(
+      {"/usr/bin/jlink", "--add-modules", "java.base", "--strip-debug", "--output", home});
+  ASSERT_EQ(made.exit, 0) << made.Describe();
+  const RunResult result = Run({home + "/bin/java", "-Xmx64m", "-version"});
+  EXPECT_EQ(result.exit, 0) << result.Describe();
+  EXPECT_TRUE(Contains(result.err, "Runtime Environment")) << result.Describe();
+}
+
 // The directories of the system are shown where a recipe names them, not where a link leads to them.
 TEST_P(VirtualEnvironment, PackagesThatLeadIntoTheSystemAreRefused) {
   ASSERT_TRUE(Contains(RunPython().out, "my own package"));
@@ -734,6 +844,7 @@ TEST_P(BroughtIn, ANeighbourWhoSwapsAllTheTimeGetsNothing) {
 
 INSTANTIATE_TEST_SUITE_P(Level, BroughtIn, ::testing::Values("container", "process"),
                          LevelTestName);
+INSTANTIATE_TEST_SUITE_P(Level, JavaHome, ::testing::Values("container", "process"), LevelTestName);
 INSTANTIATE_TEST_SUITE_P(Level, VirtualEnvironment, ::testing::Values("container", "process"),
                          LevelTestName);
 INSTANTIATE_TEST_SUITE_P(Level, SwappedAfterTheLook, ::testing::Values("container", "process"),

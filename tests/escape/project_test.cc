@@ -529,6 +529,93 @@ TEST_F(ProjectEscape, ProgramsOfARepositoryThatIsNotShownAreReadOnly) {
   EXPECT_FALSE(IsPlanted(own + "/gitconfig"));
 }
 
+// The file is not there when the call begins, as in a fresh checkout, so it cannot be read-only.
+TEST_F(ProjectEscape, ProgramsOfGitThatAreNotThereYetAreSetAside) {
+  struct Case {
+    const char* setting;
+    const char* file;
+  };
+  int number = 0;
+  for (const Case& program : {
+           Case{"[core]\n\tfsmonitor = ./tools/mon\n", "tools/mon"},
+           Case{"[core]\n\tfsmonitor = \"'ROOT/my tools/mon' -x\"\n", "my tools/mon"},
+           Case{"[core]\n\tsshCommand = tools/ssh -v\n", "tools/ssh"},
+           Case{"[diff]\n\texternal = tools/diff.sh\n", "tools/diff.sh"},
+           Case{"[filter \"n\"]\n\tclean = \"\\\"ROOT/.venv/bin/python\\\" -m nbstripout\"\n",
+                ".venv/bin/python"},
+           Case{"[merge \"m\"]\n\tdriver = python3 merge.py %O %A\n", "merge.py"},
+           Case{"[alias]\n\tx = !sh scripts/x.sh\n", "scripts/x.sh"},
+       }) {
+    SCOPED_TRACE(program.setting);
+    const std::string root = dir_ / ("project" + std::to_string(++number));
+    MakeGit(root + "/.git");
+    const std::string file = root + "/" + program.file;
+    const std::string script = "mkdir -p \"$(dirname '" + file + "')\"; echo evil > '" + file +
+                               "'; echo kept > '" + file + ".txt'";
+    InProject(root, script);
+    EXPECT_TRUE(IsPlanted(file)) << "NO-CONTROL: git names nothing yet";
+    fs::remove(file);
+    std::string setting = program.setting;
+    if (const size_t at = setting.find("ROOT"); at != std::string::npos) {
+      setting.replace(at, 4, root);
+    }
+    Put(root + "/.git/config", setting);
+    const RunResult result = InProject(root, script);
+    EXPECT_EQ(result.exit, 0) << result.Describe();
+    EXPECT_FALSE(Exists(file)) << result.Describe();
+    EXPECT_TRUE(Exists(file + ".txt")) << "nothing else goes: " << result.Describe();
+    EXPECT_EQ(result.receipt["files"]["planted"], Json::array({program.file})) << result.Describe();
+    EXPECT_TRUE(Contains(result.err, "a git configuration names it")) << result.Describe();
+    // By a link, as a virtual environment has its Python.
+    InProject(root, "ln -s /bin/true '" + file + "'");
+    EXPECT_FALSE(fs::is_symlink(file));
+    const RunResult kept = InProject(root, script, {"--keep-planted"});
+    EXPECT_TRUE(IsPlanted(file)) << "NO-CONTROL: " << kept.Describe();
+    EXPECT_EQ(kept.receipt["files"]["planted"], Json::array({program.file})) << kept.Describe();
+    // Now it is there, and so it is read-only.
+    Put(file, "true\n");
+    InProject(root, script);
+    EXPECT_TRUE(Exists(file));
+    EXPECT_FALSE(IsPlanted(file));
+  }
+}
+
+TEST_F(ProjectEscape, ProgramsOfGitWithSpacesInTheirNamesAreReadOnly) {
+  const std::string root = dir_ / "project";
+  MakeGit(root + "/.git");
+  const auto planted = [&] {
+    Put(root + "/my tools/mon", "true\n");
+    InProject(root, "echo evil > 'my tools/mon'");
+    return IsPlanted(root + "/my tools/mon");
+  };
+  EXPECT_TRUE(planted()) << "NO-CONTROL";
+  for (const std::string& value :
+       {"'" + root + "/my tools/mon' -x", std::string(R"(\"my tools/mon\" -x)"),
+        std::string(R"(my\\ tools/mon -x)"), std::string(R"(sh -c '\"my tools/mon\" %f')")}) {
+    Put(root + "/.git/config", "[core]\n\tfsmonitor = \"" + value + "\"\n");
+    EXPECT_FALSE(planted()) << value;
+  }
+}
+
+// While such a file is there, git on the host does not write.
+TEST_F(ProjectEscape, LocksThatAreLeftInGitDirectoriesAreTold) {
+  const std::string root = MakeProject("project");
+  const RunResult control = InProject(root, "echo x > .git/file; echo x > yarn.lock");
+  EXPECT_FALSE(Contains(control.err, "left in a git directory"))
+      << "NO-CONTROL: " << control.Describe();
+  const char* const script =
+      "echo x > .git/config.lock; mkdir .git/index.lock; mkdir -p .git/refs/heads; "
+      "echo x > .git/refs/heads/main.lock";
+  const RunResult result = InProject(root, script);
+  for (const char* const lock : {".git/config.lock", ".git/index.lock", "heads/main.lock"}) {
+    EXPECT_TRUE(Contains(result.err, std::string(lock) + " was left in a git directory"))
+        << result.Describe();
+  }
+  EXPECT_TRUE(Exists(root + "/.git/config.lock")) << "a git of the host may hold it";
+  const RunResult next = InProject(root, "true");
+  EXPECT_FALSE(Contains(next.err, "left in a git directory")) << "not of this call";
+}
+
 // A cache lies outside of the project, and a link leads there.
 TEST_F(ProjectEscape, NoRepositoryIsLeftInACache) {
   const std::string root = MakeProject("project");

@@ -221,6 +221,12 @@ TEST_F(AuditTest, BothVerifiersSayTheSameOfAStore) {
                  denied + "'"),
             Strings{"store.receipt"});
   EXPECT_EQ(both("UPDATE documents SET body = '[]' WHERE kind = 'args'"), Strings{"store.row"});
+  for (const char* column : {"manifest_hash", "envelope_id"}) {
+    const std::string object =
+        std::string(" WHERE hash = (SELECT ") + column + " FROM calls" + of_ran + ")";
+    EXPECT_EQ(both("DELETE FROM objects" + object), Strings{"store.object"});
+    EXPECT_EQ(both("UPDATE objects SET body = body || ' '" + object), Strings{"store.object"});
+  }
   EXPECT_EQ(both("ATTACH ':memory:' AS aside;"
                  "CREATE TABLE aside.hidden AS SELECT * FROM calls" +
                  of_denied +

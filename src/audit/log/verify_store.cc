@@ -32,13 +32,6 @@ constexpr Nanos kMoment = std::chrono::seconds(10);
 constexpr int kLooks = 10;
 constexpr timespec kBetweenLooks{0, 100'000'000};
 
-// No name of a tenant has a newline.
-std::string KeyOf(std::string_view tenant, std::string_view call) {
-  std::string key;
-  key.reserve(tenant.size() + 1 + call.size());
-  return key.append(tenant).append("\n").append(call);
-}
-
 size_t SizeOf(const store::StoredCall& row) {
   size_t bytes = 0;
   for (const auto* part : {&row.receipt, &row.result, &row.args, &row.transcript}) {
@@ -79,6 +72,13 @@ std::string Contradictions(std::string_view decision, std::string_view canonical
 }
 
 }  // namespace
+
+// No name of a tenant has a newline.
+std::string StoreCheck::KeyOf(std::string_view tenant, std::string_view call) {
+  std::string key;
+  key.reserve(tenant.size() + 1 + call.size());
+  return key.append(tenant).append("\n").append(call);
+}
 
 struct StoreCheck::Work {
   struct Pair {
@@ -129,6 +129,7 @@ void StoreCheck::Find(std::optional<uint64_t> seq, std::string code, std::string
 }
 
 void StoreCheck::Unlogged(const store::Call& call) {
+  NotSealed(KeyOf(call.identity.tenant.name(), call.identity.call_id));
   Find(std::nullopt, "store.unlogged",
        fmt::format("call {} has ended in the store and is not in the log: it was made up, or "
                    "it is of another log",
@@ -255,6 +256,7 @@ void StoreCheck::Collect() {
       continue;
     }
     if (!pair.differences.columns.empty()) {
+      NotSealed(KeyOf(pair.leaf.tenant, id));
       Find(pair.leaf.seq, "store.row",
            fmt::format("the row of call {} is not what was sealed: {}", id,
                        NamesOf(pair.differences)));
@@ -455,6 +457,7 @@ Status StoreCheck::Finish(LogVerdict& verdict) {
   CheckGoneResults();
   TRY(CheckMissing());
   TRY(CheckOpenCalls(open));
+  TRY(CheckObjects());
   // Calls of a process that died get their receipts a moment after they are ended.
   std::vector<store::Call> unlogged;
   for (int look = 0; look < kLooks; ++look) {

@@ -63,6 +63,12 @@ class StoreCheck {
   using Missing = std::priority_queue<Leaf, std::vector<Leaf>, LaterFirst>;
   struct Work;  // calls to be compared, by as many threads as want to
 
+  void NotSealed(std::string call) {
+    if (!more_findings_) {
+      not_sealed_.insert(std::move(call));
+    }
+  }
+  static std::string KeyOf(std::string_view tenant, std::string_view call);
   void NoteReceipt(const LeafFacts& facts);
   void NoteEvent(const LeafFacts& facts);
   void CheckGoneResults();
@@ -76,6 +82,7 @@ class StoreCheck {
   Status CheckNewRows(uint64_t bytes);
   Status CheckOpenCalls(const std::vector<store::Call>& open);
   Status CheckMissing();
+  Status CheckObjects();
 
   store::Store& store_;
   const std::string directory_;
@@ -100,6 +107,7 @@ class StoreCheck {
   std::vector<Leaf> gone_results_;      // too young for retention: of these the log must say more
   std::vector<Leaf> gone_files_;        // the same
   std::set<std::string> ended_in_log_;  // and run in the store; by tenant and call
+  std::set<std::string> not_sealed_;    // calls whose row is a finding
   std::vector<LogFinding> findings_;
   bool more_findings_ = false;
   uint64_t compared_ = 0;

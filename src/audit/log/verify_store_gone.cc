@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of StoreCheck about results, files and transcripts that are not there: whether
+// The part of StoreCheck about what is not there, of results, files, transcripts, manifests and envelopes: whether
 // retention, or a pruning on record, explains it.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "audit/log/verify_store.h"
+#include "base/text.h"
+#include "store/objects.h"
 #include "store/retention.h"
 
 namespace coffer::audit {
@@ -50,6 +52,37 @@ void StoreCheck::CheckGoneResults() {
                        leaf.call));
     }
   }
+}
+
+// What a call was allowed, by the hashes in its row, which were compared with its receipt. An object goes with the last call
+// that names it; a call that ran for long may outlive it.
+Status StoreCheck::CheckObjects() {
+  constexpr uint32_t kMostOfAKind = 1000;
+  TRY_ASSIGN(const std::vector<store::ObjectFault> faults,
+             store::FindObjectFaults(store_, store::AllTenants{}, kMostOfAKind));
+  for (const store::ObjectFault& fault : faults) {
+    const std::string hash = Printable(fault.hash);
+    if (fault.call.empty()) {
+      Find(std::nullopt, "store.object",
+           fmt::format("the manifest or envelope {} in the store has another hash", hash));
+      continue;
+    }
+    if (not_sealed_.contains(KeyOf(fault.tenant, fault.call))) {
+      continue;  // whatever that row names
+    }
+    int64_t until = 0;
+    for (const std::string& tenant : {fault.tenant, std::string()}) {
+      const auto found = pruned_before_.find(tenant);
+      until = std::max(until, found == pruned_before_.end() ? 0 : found->second);
+    }
+    if (fault.decided_at + std::chrono::minutes(1) >= Nanos(until)) {
+      Find(std::nullopt, "store.object",
+           fmt::format("the manifest or envelope {} of call {} is gone from the store, and no "
+                       "pruning covers it",
+                       hash, Printable(fault.call)));
+    }
+  }
+  return {};
 }
 
 }  // namespace coffer::audit

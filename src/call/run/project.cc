@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "base/text.h"
 #include "call/run/linked_settings.h"
 #include "call/run/set_aside.h"
 #include "isolation/fifo_search.h"
@@ -45,22 +46,24 @@ mode_t KindOf(const HostPath& root, const char* name) {
 // What a configuration makes git run in the project, of the user's own, or of a repository with this worktree. The
 // configuration itself may lie in the project too.
 void AddPrograms(const HostPath& root, const std::string& config, const std::string& worktree,
-                 std::vector<std::string>& more) {
-  const std::vector<std::string> files =
-      isolation::FilesOfGitConfig(root, config, {root.path, worktree});
-  more.insert(more.end(), files.begin(), files.end());
+                 ProtectedTree::Options& options) {
+  const isolation::GitNames names =
+      isolation::NamesInGitConfig(root, config, {root.path, worktree});
+  std::vector<std::string>& more = options.more;
+  more.insert(more.end(), names.files.begin(), names.files.end());
+  options.programs.insert(options.programs.end(), names.to_come.begin(), names.to_come.end());
   if (config.size() > root.path.size() + 1 && isolation::IsAtOrBelow(config, root.path)) {
     more.push_back(config.substr(root.path.size() + 1));
   }
 }
 
 // Of repositories around the project, which git on the host finds. Nothing of them is shown inside.
-void AddProgramsAbove(const HostPath& root, std::vector<std::string>& more) {
+void AddProgramsAbove(const HostPath& root, ProtectedTree::Options& options) {
   std::string at = root.path;
   while (at != "/") {
     at = std::string(isolation::DirName(at));
     for (const std::string& config : isolation::GitConfigsAt(at)) {
-      AddPrograms(root, config, at, more);
+      AddPrograms(root, config, at, options);
     }
   }
 }
@@ -112,9 +115,9 @@ Result<Project> Project::Open(PlantedRule rule, const std::vector<std::string>& 
   options.hold_names = true;
   options.more = read_only;
   for (const std::string& config : isolation::GlobalGitConfigs()) {
-    AddPrograms(root, config, root.path, options.more);
+    AddPrograms(root, config, root.path, options);
   }
-  AddProgramsAbove(root, options.more);
+  AddProgramsAbove(root, options);
   const std::vector<std::string> settings = LinkedSettings(root);
   options.more.insert(options.more.end(), settings.begin(), settings.end());
   const mode_t git = KindOf(root, ".git");
@@ -182,7 +185,7 @@ Status Project::SettleCache(const HostPath& cache, End& end) const {
       continue;
     }
     moved = path;
-    Planted entry{cache.path + "/" + path, "git", "", false};
+    Planted entry{cache.path + "/" + path, "git", "", false, false};
     const Result<std::string> place =
         rule_ == PlantedRule::kKeep ? Result<std::string>(std::string()) : aside.Move(path);
     if (place.ok() && !place->empty()) {
@@ -191,6 +194,24 @@ Status Project::SettleCache(const HostPath& cache, End& end) const {
     end.planted.push_back(std::move(entry));
   }
   return {};
+}
+
+void Project::TellLocks(End& end) const {
+  constexpr size_t kMostTold = 5;
+  size_t found = 0;
+  for (size_t i = 0; i < trees_.size(); ++i) {
+    for (const std::string& path : trees_[i].left_locks()) {
+      if (++found <= kMostTold) {
+        end.notes.push_back(
+            fmt::format("{} was left in a git directory: git on this host refuses to write there "
+                        "until it is removed; remove it if no git is at work",
+                        Printable(i == 0 ? path : outside_[i - 1] + "/" + path)));
+      }
+    }
+  }
+  if (found > kMostTold) {
+    end.notes.push_back(fmt::format("{} such locks were left in all", found));
+  }
 }
 
 Project::End Project::Settle() {
@@ -217,6 +238,7 @@ Project::End Project::Settle() {
     }
   }
   end.notes = told_.Find(root_);
+  TellLocks(end);
   return end;
 }
 

@@ -43,6 +43,7 @@ class Project {
   End Settle();
 
  private:
+  void TellLocks(End& end) const;
   Status SettleCache(const isolation::HostPath& cache, End& end) const;
   Status OpenGitDirectory(PlantedRule rule, const isolation::GitPointer& pointer,
                           std::vector<isolation::OpenedMount>& mounts);

@@ -12,9 +12,9 @@
 // name.
 //
 // After the call: the tree is looked through again. A protected name or git directory that was not there before is
-// planted, and is set aside unless the caller keeps it. This is for what cannot be held: names deep in the tree, and
-// what stands behind a directory that the payload moved. Between making such a name and the end of the call a program
-// on the host can see it (docs/HONEST_LIMITS.md).
+// planted, and is set aside unless the caller keeps it. So is a program that a git configuration named before there was
+// one. This is for what cannot be held: names deep in the tree, and what stands behind a directory that the payload
+// moved. Between making such a name and the end of the call a program on the host can see it (docs/HONEST_LIMITS.md).
 #pragma once
 
 #include <set>
@@ -23,7 +23,9 @@
 
 #include "call/run/placeholder.h"
 #include "isolation/compose.h"
+#include "isolation/git_programs.h"
 #include "isolation/project_scan.h"
+#include "isolation/tree_path.h"
 
 namespace coffer::call {
 
@@ -32,6 +34,7 @@ struct Planted {
   std::string run_by;            // "VS Code"
   std::string set_aside;         // where it is now; empty: it is where it was
   bool written_through = false;  // a link: the program writes where it leads
+  bool program = false;          // what a git configuration makes git run
 };
 
 enum class PlantedRule : uint8_t { kSetAside, kKeep };
@@ -40,8 +43,9 @@ class ProtectedTree {
  public:
   struct Options {
     PlantedRule rule = PlantedRule::kSetAside;
-    bool hold_names = false;        // at the top: policy::ProtectedName::held
-    std::vector<std::string> more;  // further relative paths to protect
+    bool hold_names = false;            // at the top: policy::ProtectedName::held
+    std::vector<std::string> more;      // further relative paths to protect
+    std::vector<std::string> programs;  // further ones that git runs if files are made there
     std::vector<std::string>
         read_only;  // directories that are read-only, though nothing there is protected
     std::vector<std::string> writable;  // directories inside those that are not
@@ -58,6 +62,8 @@ class ProtectedTree {
   // Once nothing runs any more: removes placeholders, finds and sets aside what was planted. What cannot be set aside is
   // in the list with an empty place. Fails if the tree cannot be looked through.
   Result<std::vector<Planted>> Settle();
+  // Then: lock files that the call left in git directories. They stay, because a git of the host may hold one.
+  const std::vector<std::string>& left_locks() const { return left_locks_; }
 
  private:
   Status ProtectNames();
@@ -67,7 +73,10 @@ class ProtectedTree {
   Status Protect(const isolation::FoundName& found);
   Status ProtectPath(const std::string& path);
   Status ProtectNamed(const std::string& path);
+  Status ProtectGitNames(const isolation::GitNames& names);
   Status ProtectTarget(const isolation::FoundName& link);
+  Status ProtectLinksTo(const isolation::TreePath& target);
+  Status WatchProgram(const std::string& path);
   Status ProtectLinksIn(const std::string& directory);
   bool LiesInReadOnly(const std::string& path) const;
   Status Watch(const std::string& path);
@@ -87,6 +96,8 @@ class ProtectedTree {
   std::set<std::string> read_only_;             // paths that are mounted read-only
   std::set<std::string> pinned_;                // directories that cannot be renamed
   std::set<std::string> watched_;               // paths that must not come into being
+  std::set<std::string> programs_;              // where no file may come into being
+  std::vector<std::string> left_locks_;
   std::vector<Placeholder> placeholders_;
   std::vector<std::string> held_names_;
 };

@@ -12,7 +12,6 @@
 #include "call/run/protected_tree.h"
 #include "call/run/set_aside.h"
 #include "isolation/system_paths.h"
-#include "isolation/tree_path.h"
 #include "policy/protected_names.h"
 
 namespace coffer::call {
@@ -61,7 +60,7 @@ std::vector<Planted> ProtectedTree::FindPlanted(const isolation::ProjectScan& af
   std::unordered_set<std::string> names;
   const auto add = [&](const std::string& path, const std::string& run_by, bool link = false) {
     if (!LiesInOneOf(names, path)) {
-      planted.push_back({path, run_by, "", link});
+      planted.push_back({path, run_by, "", link, false});
       names.insert(path);
     }
   };
@@ -101,6 +100,21 @@ std::vector<Planted> ProtectedTree::FindPlanted(const isolation::ProjectScan& af
       add(path, run_by);
     }
   }
+  for (const std::string& path : programs_) {
+    const isolation::TreePath found = isolation::FollowInTree(root_, path);
+    struct stat info{};
+    const bool file = found.end == isolation::TreePath::End::kInside &&
+                      ::fstatat(root_.fd.get(), path.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+                      S_ISREG(info.st_mode);
+    if (!file && found.links.empty()) {
+      continue;
+    }
+    const size_t known = planted.size();
+    add(found.links.empty() ? path : found.links.front(), "git");
+    if (planted.size() > known) {
+      planted.back().program = true;
+    }
+  }
   return planted;
 }
 
@@ -111,6 +125,11 @@ Result<std::vector<Planted>> ProtectedTree::Settle() {
     return HostFault("isolation.project",
                      "what the command left cannot be checked: " + after.error().message,
                      "look for new files such as .git, .vscode or .envrc before you use it");
+  }
+  for (const FoundName& lock : after->git_locks) {
+    if (!Holds(before_.git_locks, lock)) {
+      left_locks_.push_back(lock.path);
+    }
   }
   std::vector<Planted> planted = FindPlanted(*after);
   if (options_.rule == PlantedRule::kKeep) {

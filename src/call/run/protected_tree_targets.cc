@@ -8,23 +8,26 @@
 
 #include "base/text.h"
 #include "call/run/protected_tree.h"
-#include "isolation/git_programs.h"
 #include "isolation/runtime/real_path.h"
-#include "isolation/tree_path.h"
 
 namespace coffer::call {
 
 using isolation::FoundName;
 
-// Where a link leads is protected if it lies in the tree, and so is every link on the way. Elsewhere it is not shown.
-Status ProtectedTree::ProtectTarget(const FoundName& link) {
-  const isolation::TreePath target = isolation::FollowInTree(root_, link.path);
+Status ProtectedTree::ProtectLinksTo(const isolation::TreePath& target) {
   for (const std::string& on_the_way : target.links) {
     if (!LiesInReadOnly(on_the_way)) {
       TRY(Pin(Above(on_the_way)));
       TRY(Mount(on_the_way, policy::Access::kRead));
     }
   }
+  return {};
+}
+
+// Where a link leads is protected if it lies in the tree, and so is every link on the way. Elsewhere it is not shown.
+Status ProtectedTree::ProtectTarget(const FoundName& link) {
+  const isolation::TreePath target = isolation::FollowInTree(root_, link.path);
+  TRY(ProtectLinksTo(target));
   switch (target.end) {
     case isolation::TreePath::End::kOutside:
       return {};
@@ -122,22 +125,37 @@ Status ProtectedTree::ProtectPrograms() {
   }
   for (const std::string& worktree : pointers) {
     for (const std::string& config : isolation::GitConfigsAt(worktree)) {
-      for (const std::string& path :
-           isolation::FilesOfGitConfig(root_, config, {root_.path, worktree})) {
-        TRY(ProtectNamed(path));
-      }
+      TRY(ProtectGitNames(isolation::NamesInGitConfig(root_, config, {root_.path, worktree})));
     }
   }
   for (const FoundName& git : before_.git_directories) {
     const std::string directory = git.path.empty() ? root_.path : root_.path + "/" + git.path;
     for (const char* name : {"config", "config.worktree"}) {
-      const std::string config = directory + "/" + name;
-      for (const std::string& path : isolation::FilesOfGitConfig(
-               root_, config,
-               {root_.path, std::string(isolation::DirName(directory)), directory})) {
-        TRY(ProtectNamed(path));
-      }
+      TRY(ProtectGitNames(isolation::NamesInGitConfig(
+          root_, directory + "/" + name,
+          {root_.path, std::string(isolation::DirName(directory)), directory})));
     }
+  }
+  return ProtectGitNames({{}, options_.programs});
+}
+
+Status ProtectedTree::ProtectGitNames(const isolation::GitNames& names) {
+  for (const std::string& path : names.files) {
+    TRY(ProtectNamed(path));
+  }
+  for (const std::string& path : names.to_come) {
+    TRY(WatchProgram(path));
+  }
+  return {};
+}
+
+// A program that is not there yet. Nothing is mounted for it: whatever the payload moves, a file that is there in the end
+// was made there.
+Status ProtectedTree::WatchProgram(const std::string& path) {
+  const isolation::TreePath target = isolation::FollowInTree(root_, path);
+  TRY(ProtectLinksTo(target));
+  if (target.end != isolation::TreePath::End::kOutside && !target.path.empty()) {
+    programs_.insert(target.path);
   }
   return {};
 }

@@ -163,12 +163,16 @@ RunOutcome SettleProject(const RunRequest& request, Project& project, RunOutcome
       outcome.receipt.planted.push_back(planted.path);
     }
     if (outcome.warnings.size() < kMostWarnings) {
-      outcome.warnings.push_back(fmt::format(
-          "{} was made by the command, and {} on this host {}; {}", Printable(planted.path),
-          planted.run_by, planted.written_through ? "writes where it leads" : "runs what it says",
-          request.keep_planted ? "it was kept (--keep-planted)"
-          : stays              ? "it could not be set aside"
-                               : "it was set aside as " + Printable(planted.set_aside)));
+      outcome.warnings.push_back(
+          fmt::format("{} was made by the command, and {} on this host {}; {}",
+                      Printable(planted.path), planted.run_by,
+                      planted.program           ? "runs it, because a git configuration names it"
+                      : planted.written_through ? "writes where it leads"
+                                                : "runs what it says",
+                      request.keep_planted ? "it was kept (--keep-planted)"
+                      : stays              ? "it could not be set aside"
+                                           : "it was set aside as " + Printable(planted.set_aside) +
+                                    (planted.program ? " (--keep-planted leaves it)" : "")));
     }
   }
   if (end.planted.size() > kMostPlanted) {

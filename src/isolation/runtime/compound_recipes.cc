@@ -3,8 +3,10 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "base/sys.h"
+#include "isolation/host_path.h"
 #include "isolation/package_etc.h"
 #include "isolation/runtime/recipes.h"
 
@@ -44,6 +46,39 @@ bool AddProgramTree(SetBuilder& set, const std::string& directory) {
   return true;
 }
 
+// A link does not count, neither as the file nor on the way to it.
+bool IsFileOfJava(const std::string& path) {
+  const Result<UniqueFd> file = sys::OpenNoLinks(AT_FDCWD, path, O_PATH);
+  struct stat info{};
+  return file.ok() && ::fstat(file->get(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+bool IsSystems(const std::string& directory) {
+  SystemPaths system;
+  const Result<HostPath> path = ExamineHostPath(directory, BindReason::kRuntime, system);
+  return path.ok() && path->path_class == PathClass::kSystem;
+}
+
+// A payload that may write to `app/bin` can put any file there and call it java. So `app` counts as a Java home only by
+// files that lie outside of the bin, and what comes in of a home that is not the system's are the directories that
+// every Java has.
+bool AddJavaHome(SetBuilder& set, const std::string& home) {
+  const bool has_jre = IsFileOfJava(home + "/jre/lib/rt.jar");  // Java 8
+  if (!has_jre && !IsFileOfJava(home + "/lib/modules") && !IsFileOfJava(home + "/lib/rt.jar")) {
+    return false;
+  }
+  if (IsSystems(home)) {
+    return set.AddTree(home, SetBuilder::Exec::kYes);
+  }
+  if (!IsFileOfJava(home + "/release") || !set.AddFile(home + "/release")) {
+    return false;
+  }
+  for (const char* const part : {"/bin", "/lib", "/conf"}) {
+    set.AddTree(home + part, SetBuilder::Exec::kYes);
+  }
+  return !has_jre || set.AddTree(home + "/jre", SetBuilder::Exec::kYes);
+}
+
 }  // namespace
 
 Status AddNothing(SetBuilder& /*set*/, const Program& /*program*/) { return {}; }
@@ -72,10 +107,12 @@ Status AddGcc(SetBuilder& set, const Program& program) {
 Status AddJava(SetBuilder& set, const Program& program) {
   // /usr/lib/jvm/java-17-openjdk-arm64/bin/java: its home is two directories up.
   const std::string home(DirName(DirName(program.place.real)));
-  if (home == "/usr" || !set.AddTree(home, SetBuilder::Exec::kYes)) {
+  if (home == "/usr" || !AddJavaHome(set, home)) {
     return Error{ErrorKind::kHost, "runtime.java.home",
                  program.place.real + " has no Java home around it",
-                 "its home is the directory above its bin", 0};
+                 "the directory above its bin is one if it holds the files release, and "
+                 "lib/modules or lib/rt.jar",
+                 0};
   }
   set.Watch(home);
   set.AddModules(home + "/lib", 1);

@@ -47,7 +47,7 @@ std::string PythonName(const Program& program, const std::string& prefix) {
   const std::string_view stem = "python";
   if (file.starts_with(stem) && file.find('.') != std::string_view::npos) {
     std::string name(file);
-    while (!name.empty() && !IsVersion(name.substr(stem.size()))) {
+    while (name.size() > stem.size() && !IsVersion(name.substr(stem.size()))) {
       name.pop_back();  // the "d" of a debug build
     }
     return name;
@@ -119,11 +119,16 @@ void AddVirtualEnvironment(SetBuilder& set, const RealPaths::Place& link) {
 Status AddPython(SetBuilder& set, const Program& program) {
   const std::string prefix = Prefix(program);
   const std::string python = PythonName(program, prefix);
-  bool has_library = false;
+  // The name of the file alone does not make its surroundings a Python: they have its standard library.
+  const auto has_standard_library = [&](const char* lib) {
+    struct stat status{};
+    return Stat(prefix + lib + python + "/os.py", status) && S_ISREG(status.st_mode);
+  };
+  const bool has_library =
+      !python.empty() && (has_standard_library("/lib/") || has_standard_library("/lib64/"));
   for (const char* const lib : {"/lib/", "/lib64/"}) {
     const std::string library = prefix + lib + python;
-    if (!python.empty() && set.AddTree(library)) {
-      has_library = true;
+    if (has_library && set.AddTree(library)) {
       set.Watch(library);
       set.Watch(library + "/lib-dynload");
       set.AddModules(library + "/lib-dynload", 0, UnusedPythonModules());

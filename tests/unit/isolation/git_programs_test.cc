@@ -23,10 +23,12 @@ class GitPrograms : public ::testing::Test {
     dir_.Write("tree/scripts/b.sh", "x");
     dir_.Write("tree/main", "x");
   }
-  std::vector<std::string> Find(const std::string& text) {
+  GitNames Read(const std::string& text) {
     dir_.Write("tree/.git/config", text);
-    return FilesOfGitConfig(root_, root_.path + "/.git/config", {root_.path});
+    return NamesInGitConfig(root_, root_.path + "/.git/config", {root_.path});
   }
+  std::vector<std::string> Find(const std::string& text) { return Read(text).files; }
+  std::vector<std::string> FindToCome(const std::string& text) { return Read(text).to_come; }
 
   test::TempDir dir_;
   HostPath root_;
@@ -48,6 +50,35 @@ TEST_F(GitPrograms, HooksAndIncludesAlsoBeforeTheyExist) {
   dir_.Write("tree/team", "[diff \"x\"]\n\ttextconv = scripts/b.sh\n[include]\n\tpath = team\n");
   EXPECT_EQ(Find("[includeIf \"onbranch:main\"]\n\tpath = ../team\n"),
             (Names{"scripts/b.sh", "team"}));
+}
+
+TEST_F(GitPrograms, WordsAreThoseOfTheShell) {
+  std::filesystem::create_directories(dir_ / "tree/my tools");
+  dir_.Write("tree/my tools/a b", "x");
+  const std::string file = root_.path + "/my tools/a b";
+  for (const std::string& value :
+       Names{R"('my tools/a b' -x)", R"(\"./my tools/a b\" %f)", R"(my\\ tools/a\\ b %f)",
+             "\\\"" + file + "\\\"", R"(sh -c '\"my tools/a b\" %f')", R"(X=1 my' tools/a 'b)",
+             R"(true; my\\ tools/\"a b\"&)", R"(cat --x='my tools/a b')", "my tools/a b"}) {
+    EXPECT_EQ(Find("[filter \"x\"]\n\tclean = \"" + value + "\"\n"), (Names{"my tools/a b"}))
+        << value;
+  }
+}
+
+TEST_F(GitPrograms, ProgramsBeforeTheyExist) {
+  EXPECT_EQ(FindToCome("[core]\n\tfsmonitor = ./tools/mon\n"), (Names{"tools/mon"}));
+  EXPECT_EQ(FindToCome("[core]\n\tsshCommand = tools/ssh -v\n"),
+            (Names{"tools/ssh", "tools/ssh -v"}));
+  EXPECT_EQ(FindToCome("[diff]\n\texternal = python3 -B diff.py\n"), (Names{"diff.py"}));
+  EXPECT_EQ(FindToCome("[alias]\n\tx = !true && X=1 ./x.sh a/b\n"), (Names{"x.sh"}));
+  EXPECT_EQ(FindToCome("[alias]\n\tx = \"!f() { exec tools/x a/b; }; f\"\n"), (Names{"tools/x"}));
+  EXPECT_EQ(FindToCome("[core]\n\tfsmonitor = scripts/a.sh\n"), Names()) << "it is there";
+  // Subcommands, results, branches, and what git neither runs nor takes programs from.
+  EXPECT_EQ(FindToCome("[alias]\n\tx = !make test && cp dist/a dist/b\n"), Names());
+  EXPECT_EQ(FindToCome("[alias]\n\tx = log a/b\n[remote \"o\"]\n\tpush = refs/heads/x\n"), Names());
+  EXPECT_EQ(FindToCome("[filter \"lfs\"]\n\tclean = git-lfs clean -- %f\n"), Names());
+  EXPECT_EQ(FindToCome("[core]\n\texcludesFile = conf/ignore\n[remote \"o\"]\n\turl = a/b\n"),
+            Names());
 }
 
 TEST_F(GitPrograms, NamesThatAreNoPrograms) {

@@ -59,6 +59,17 @@ TEST_F(OpenRuntimeTest, AFileNamesOnlyItsOwnTreeAndToolchains) {
   EXPECT_EQ(CodeFor(Entry(inside_)), "policy.runtime.foreign");
 }
 
+TEST_F(OpenRuntimeTest, AFileNamesNoWholeOwnTree) {
+  const std::string part = dir_.MakeDir("proj/lib");
+  EXPECT_EQ(CodeFor(Entry(part)), "");
+  EXPECT_EQ(CodeFor(Entry(project_)), "policy.runtime.whole");
+  own_trees_.push_back(dir_.path());  // the tree of another program around it
+  EXPECT_EQ(CodeFor(Entry(project_)), "");
+  own_trees_.pop_back();
+  grounds_.toolchains = {project_};
+  EXPECT_EQ(CodeFor(Entry(project_)), "");
+}
+
 TEST_F(OpenRuntimeTest, LinksFifosAndDevicesAreNeverShown) {
   std::filesystem::create_symlink(inside_, dir_ / "proj/link");
   ASSERT_EQ(::mkfifo((dir_ / "proj/fifo").c_str(), 0600), 0);

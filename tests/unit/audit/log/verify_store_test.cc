@@ -433,6 +433,29 @@ TEST_F(VerifyStore, ARowWithoutItsRecordIsFound) {
   EXPECT_EQ(verdict.findings.size(), 1U) << Said(verdict);
 }
 
+// What a call was allowed is looked up by the hashes in its receipt.
+TEST_F(VerifyStore, ManifestsAndEnvelopesAreThoseThatCallsName) {
+  {
+    Opened opened = Open(Original());
+    EXPECT_TRUE(Verify(opened).ok()) << "NO-CONTROL: " << Said(Verify(opened));
+  }
+  for (const char* const column : {"manifest_hash", "envelope_id"}) {
+    const std::string object =
+        std::string(" WHERE hash = (SELECT ") + column + " FROM calls WHERE id = '" + ran_ + "')";
+    for (const std::string& sql :
+         {"DELETE FROM objects" + object, "UPDATE objects SET body = body || ' '" + object,
+          "UPDATE objects SET hash = 'sha256:00'" + object,
+          "UPDATE objects SET tenant = 'other'" + object}) {
+      const LogVerdict verdict = VerifyEdited(sql);
+      bool found = false;
+      for (const LogFinding& finding : verdict.findings) {
+        found = found || finding.code == "store.object";
+      }
+      EXPECT_TRUE(found) << sql << ": " << Said(verdict);
+    }
+  }
+}
+
 // What retention removed is covered by an event of the log, and by nothing else.
 TEST_F(VerifyStore, OnlyWhatWasPrunedMayBeGone) {
   {
