@@ -100,15 +100,37 @@ uint64_t TreeUsage::FilesInMemory() const {
                static_cast<uint64_t>(info.f_bsize);
     }
   }
+  const uint64_t shared = SharedAnonymous();
   const bool unmeasured =
       held_.unmeasured_flights > 0 ||
       std::any_of(held_.mapped.begin(), held_.mapped.end(),
                   [this](const auto& entry) { return entry.first.device == memfd_device_; });
-  if (unmeasured) {
+  if (unmeasured || shared > 0) {
+    // The host's figure has what is in `bytes` as well.
     const uint64_t shmem = SharedMemoryOfHost(proc_);
-    bytes = std::max(bytes, shmem - std::min(shmem, start_shmem_));
+    const uint64_t growth = shmem - std::min(shmem, start_shmem_);
+    const uint64_t unknown = growth - std::min(growth, bytes);
+    bytes += unmeasured ? unknown : std::min(unknown, shared);
   }
   return bytes;
+}
+
+uint64_t TreeUsage::SharedAnonymous() const {
+  uint64_t sum = 0;
+  for (const auto& [file, end] : most_shared_) {
+    sum += end;
+  }
+  return sum;
+}
+
+// A program may unmap the end of it, and the pages stay.
+void TreeUsage::RememberShared() {
+  std::map<FileId, uint64_t> most;
+  for (const auto& [file, end] : held_.shared) {
+    const auto before = most_shared_.find(file);
+    most[file] = before == most_shared_.end() ? end : std::max(end, before->second);
+  }
+  most_shared_ = std::move(most);
 }
 
 uint64_t TreeUsage::PageTables() const {
@@ -321,6 +343,7 @@ Result<Usage> TreeUsage::Measure() {
   if (BootTime() >= stop_at_) {
     return last_;  // cut short: sockets of processes that were not looked at would seem hidden
   }
+  RememberShared();
   usage.unreadable = held_.unreadable;
   usage.memory = MemoryNow(Queues(sockets, usage.unreadable));
   usage.io_bytes = IoNow();

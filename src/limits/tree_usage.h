@@ -10,7 +10,7 @@
 // tmpfs mounts and memfds that are held (held_files.h) are added; where they are mapped as well, the larger of both views
 // counts, so that nothing counts twice. Mappings and file locks are added with what each takes in the kernel. UNIX sockets that were closed while their messages are unread, or whose descriptor
 // is in flight out of sight, can only be counted: each is charged with the most it can hold. Shared memory of unknown size
-// is charged with what the host's has grown by.
+// is charged with what the host's has grown by; shared anonymous memory with no more than the most that was seen mapped of it.
 // I/O: what the living and those they reaped have moved; what vanishes from that sum stays counted.
 //
 // It fails closed: if a living process cannot be looked at, Usage::unreadable says which, and that is a breach. And it
@@ -20,6 +20,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -79,6 +80,9 @@ class TreeUsage {
   std::vector<pid_t> Payload();
   uint64_t MemoryNow(uint64_t queues) const;
   uint64_t FilesInMemory() const;
+  // The most that shared anonymous memory without a known size can be.
+  uint64_t SharedAnonymous() const;
+  void RememberShared();
   uint64_t PageTables() const;
   // By how much the kernel's own memory has grown on this host since the start; locks cannot be more.
   uint64_t KernelGrowth() const;
@@ -107,6 +111,7 @@ class TreeUsage {
   Nanos cpu_at_netlink_look_{0};
   uint64_t netlink_bytes_ = 0;
   HeldFiles held_;
+  std::map<FileId, uint64_t> most_shared_;  // as held_.shared: the highest offset of any sample
   bool own_network_ = false;
   HiddenTcp hidden_tcp_;
   Nanos stop_at_ = Nanos::max();

@@ -266,7 +266,12 @@ TEST_P(ResourceEscape, RS_04_MemoryOutsideAnyProcess) {
   const Strings flags = Flags({"--memory", "64MiB", "--open-files", "400"});
   const RunResult innocent = RunProbe(flags, {"hide-memory", "200", "drop"});
   EXPECT_EQ(innocent.exit, 0) << innocent.Describe();
-  for (const char* how : {"open", "undumpable", "map", "flight", "sockets", "tables", "thread"}) {
+  // As much is mapped, and hardly a page is there.
+  const RunResult untouched = RunProbe(flags, {"hide-memory", "200", "shared-drop"});
+  EXPECT_EQ(untouched.exit, 0) << untouched.Describe();
+  EXPECT_TRUE(Contains(untouched.out, "hide: OPEN")) << untouched.Describe();
+  for (const char* how : {"open", "undumpable", "map", "flight", "sockets", "tables", "thread",
+                          "shared", "shared-named"}) {
     EXPECT_TRUE(Contains(RunOutside({"hide-memory", "200", how}).out, "hide: OPEN"))
         << "NO-CONTROL " << how;
     const RunResult result = RunProbe(flags, {"hide-memory", "200", how});
@@ -326,6 +331,7 @@ TEST_P(ResourceEscape, RS_04_MemoryInQueuesThatCannotBeAsked) {
                          {"senders", true},
                          {"backlog", true},
                          {"udp", true},
+                         {"events", true},
                          {"netlink", true},
                          {"tcp", true}}) {
     SCOPED_TRACE(way.how);
