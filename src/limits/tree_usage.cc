@@ -55,6 +55,7 @@ TreeUsage::TreeUsage(pid_t init, uint64_t memory_cap, std::string proc)
       page_size_(static_cast<uint64_t>(::sysconf(_SC_PAGESIZE))),
       memfd_device_(MemfdDevice()),
       start_shmem_(SharedMemoryOfHost(proc_)),
+      lowest_shmem_(start_shmem_),
       start_kernel_(KernelMemoryOfHost(proc_)) {}
 
 std::string_view TreeUsage::ReadMemory(pid_t pid, const char* name, std::span<char> buffer) const {
@@ -91,7 +92,7 @@ std::vector<uint64_t> TreeUsage::MemoryDevices() const {
   return devices;
 }
 
-uint64_t TreeUsage::FilesInMemory() const {
+uint64_t TreeUsage::FilesInMemory() {
   uint64_t bytes = held_.BytesOn(memfd_device_);
   for (const int fd : tmpfs_) {
     struct statfs info{};
@@ -108,9 +109,12 @@ uint64_t TreeUsage::FilesInMemory() const {
   if (unmeasured || shared > 0) {
     // The host's figure has what is in `bytes` as well.
     const uint64_t shmem = SharedMemoryOfHost(proc_);
+    // What others free meanwhile must not hide it: `shared` bounds what they can be charged for, so the lowest figure serves.
+    lowest_shmem_ = std::min(lowest_shmem_, shmem);
     const uint64_t growth = shmem - std::min(shmem, start_shmem_);
-    const uint64_t unknown = growth - std::min(growth, bytes);
-    bytes += unmeasured ? unknown : std::min(unknown, shared);
+    const uint64_t since_lowest = shmem - lowest_shmem_;
+    const uint64_t of_shared = std::min(since_lowest - std::min(since_lowest, bytes), shared);
+    bytes += std::max(unmeasured ? growth - std::min(growth, bytes) : 0, of_shared);
   }
   return bytes;
 }
@@ -238,7 +242,7 @@ uint64_t TreeUsage::Queues(const std::optional<SocketsInUse>& before, std::strin
   return held_.QueuedBytes() + tcp + (hidden + held_.unmeasured_flights) * MostOfAQueue();
 }
 
-uint64_t TreeUsage::MemoryNow(uint64_t queues) const {
+uint64_t TreeUsage::MemoryNow(uint64_t queues) {
   uint64_t resident = 0;
   uint64_t unshared = 0;
   for (const pid_t pid : pids_) {

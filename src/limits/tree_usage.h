@@ -78,8 +78,8 @@ class TreeUsage {
   std::vector<TreeProcess> FindProcesses();
   uint64_t TasksOf(const std::vector<TreeProcess>& processes) const;
   std::vector<pid_t> Payload();
-  uint64_t MemoryNow(uint64_t queues) const;
-  uint64_t FilesInMemory() const;
+  uint64_t MemoryNow(uint64_t queues);
+  uint64_t FilesInMemory();
   // The most that shared anonymous memory without a known size can be.
   uint64_t SharedAnonymous() const;
   void RememberShared();
@@ -103,6 +103,7 @@ class TreeUsage {
   std::vector<pid_t> pids_;
   uint64_t memfd_device_ = 0;
   uint64_t start_shmem_ = 0;
+  uint64_t lowest_shmem_ = 0;  // since there is shared memory of unknown size
   uint64_t start_kernel_ = 0;
   Nanos next_lock_look_{0};
   Nanos cpu_at_lock_look_{0}, ran_at_lock_look_{0};
