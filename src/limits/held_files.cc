@@ -32,6 +32,8 @@ constexpr int kWalks = 4;                  // until nothing comes or goes meanwh
 constexpr int kDeepestFlight = 8;          // sockets in flight inside sockets in flight
 constexpr unsigned kPidfdThread = O_EXCL;  // PIDFD_THREAD, Linux 6.9
 
+constexpr std::string_view kInotify = "anon_inode:inotify";
+
 constexpr uint64_t kMostLocks =
     200'000;  // on one descriptor; the kernel writes all lines for a reader of one
 
@@ -159,6 +161,9 @@ class Walk {
         continue;  // closed meanwhile
       }
       Note(info);
+      if (MayBeInotify(info, dir->get(), entry.name)) {
+        LookAtEvents(tid, number);
+      }
       if ((S_ISSOCK(info.st_mode) || S_ISFIFO(info.st_mode)) &&
           !held_.queues.contains({info.st_dev, info.st_ino})) {
         const long answer = CopyNumber(number);
@@ -211,6 +216,50 @@ class Walk {
     }
   }
 
+  // An inode of the kernel's own, without a type, that is not known to be something else: where the link cannot be read, the
+  // descriptor itself is asked.
+  static bool MayBeInotify(const struct stat& info, int dir, const std::string& name) {
+    if ((info.st_mode & S_IFMT) != 0) {
+      return false;
+    }
+    std::array<char, 64> target;
+    const long size =
+        Syscall(SYS_readlinkat, dir, Arg(name.c_str()), Arg(target.data()), target.size());
+    return size <= 0 || std::string_view(target.data(), static_cast<size_t>(size)) == kInotify;
+  }
+
+  // All instances have the same inode, so kcmp tells which descriptors are the same one. Our copy is closed at once: if the
+  // payload closes its own meanwhile, ours is the last, and the kernel takes its time to remove the watches.
+  void LookAtEvents(pid_t tid, int number) {
+    const Descriptor own{tid, number};
+    const auto at = std::lower_bound(
+        instances_.begin(), instances_.end(), own,
+        [](const Descriptor& a, const Descriptor& b) { return CompareFiles(a, b) == 1; });
+    if (at != instances_.end() && CompareFiles(*at, own) == 0) {
+      return;
+    }
+    const long answer = CopyNumber(number);
+    if (answer < 0) {
+      const bool gone = (answer == -EBADF && pidfd_) || answer == -ESRCH;
+      held_.unread_events += gone ? 0 : MostOfAQueue();
+      return;
+    }
+    const UniqueFd copy(static_cast<int>(answer));
+    if (const uint64_t bytes = MeasureEvents(copy.get()); bytes > 0) {
+      held_.unread_events += bytes;
+      instances_.insert(at, own);
+    }
+  }
+
+  struct Descriptor {
+    pid_t tid;
+    int number;
+  };
+  // 0 if both are one open file, 1 if `a` comes first in the kernel's order.
+  static long CompareFiles(const Descriptor& a, const Descriptor& b) {
+    return Syscall(SYS_kcmp, a.tid, b.tid, KCMP_FILE, a.number, b.number);
+  }
+
   // `fd` is ours, or -1 if we could not get one.
   void LookAtQueue(int fd, const struct stat& info, const std::string& fdinfo, int depth) {
     const bool socket = S_ISSOCK(info.st_mode);
@@ -249,6 +298,9 @@ class Walk {
         continue;
       }
       Note(inner);
+      if (locks_ != Locks::kOnly && MayBeInotify(inner, -1, "")) {
+        held_.unread_events += MeasureEvents(fd.get());
+      }
       const uint64_t deeper = CountLocks("/proc/self/fdinfo/" + std::to_string(fd.get()));
       if (locks_ == Locks::kOnly) {
         if (deeper > 0) {
@@ -275,7 +327,10 @@ class Walk {
     const MappingWalk walk =
         WalkMappings(task + "maps", out_of_time_, [this](const Mapping& mapping) {
           ++held_.mappings;
-          if (!mapping.deleted || (mapping.anonymous && mapping.file.device == memfd_device_)) {
+          // A name that the process gives to shared anonymous memory (PR_SET_VMA) takes the place of "(deleted)".
+          const bool shared = mapping.file.device == memfd_device_ && memfd_device_ != 0 &&
+                              (mapping.anonymous || !mapping.deleted);
+          if (!mapping.deleted && !shared) {
             return;
           }
           struct stat info{};
@@ -283,7 +338,7 @@ class Walk {
           if (Syscall(SYS_newfstatat, AT_FDCWD, Arg(entry.c_str()), Arg(&info), 0) == 0) {
             Note(info);
           } else {
-            uint64_t& end = held_.mapped[mapping.file];
+            uint64_t& end = (shared ? held_.shared : held_.mapped)[mapping.file];
             end = std::max(end, mapping.end_offset);
           }
         });
@@ -302,6 +357,7 @@ class Walk {
   pid_t pid_ = 0;
   std::string dir_;
   UniqueFd pidfd_;
+  std::vector<Descriptor> instances_;  // of inotify with unread events, in the order of kcmp
 };
 
 }  // namespace
@@ -323,7 +379,7 @@ uint64_t HeldFiles::BytesElsewhere(std::span<const uint64_t> devices) const {
 }
 
 uint64_t HeldFiles::QueuedBytes() const {
-  uint64_t sum = 0;
+  uint64_t sum = unread_events;
   for (const auto& [inode, bytes] : queues) {
     sum += bytes;
   }
@@ -349,6 +405,7 @@ HeldFiles FindHeldFiles(const std::function<std::vector<pid_t>()>& list, const s
     // What was seen in any of the walks counts: the peak is what matters.
     found.files.merge(held.files);
     found.mapped.merge(held.mapped);
+    found.shared.merge(held.shared);
     held = std::move(found);
     if ((held.settled && held.unmeasured_flights == 0) || !held.unreadable.empty() ||
         out_of_time()) {
@@ -357,7 +414,9 @@ HeldFiles FindHeldFiles(const std::function<std::vector<pid_t>()>& list, const s
   }
   held.all_locks = held.all_locks && !out_of_time();
   // A size that was read for one holder is the size for all.
-  std::erase_if(held.mapped, [&](const auto& entry) { return held.files.contains(entry.first); });
+  const auto measured = [&](const auto& entry) { return held.files.contains(entry.first); };
+  std::erase_if(held.mapped, measured);
+  std::erase_if(held.shared, measured);
   return held;
 }
 

@@ -4,9 +4,11 @@
 // (memfd, O_TMPFILE), and bytes in the queues of pipes and sockets. No directory shows them, so the holders are asked:
 //
 //   open        the descriptors of every thread: a thread may have a table of its own, and may outlive its leader
-//   mapped      /proc/PID/maps; the size is read through map_files as root, and is unknown to an ordinary user
+//   mapped      /proc/PID/maps; the size is read through map_files as root, and is unknown to an ordinary user. Shared anonymous
+//               memory is such a file too: its pages stay when those who touched them are gone
 //   in flight   descriptors inside the queue of a UNIX socket: the queue is peeked at, and they are looked at here
 //   cwd         a directory that was removed keeps its blocks while a process stands in it
+//   watched     instances of inotify keep events until they are read
 //
 // Counted on the way, because they are memory of the kernel: mappings, and, if asked for, file
 // locks. No cgroup counts locks (Linux 6.18), and RLIMIT_LOCKS has no effect. Every lock shows in
@@ -39,7 +41,9 @@ struct HeldFiles {
   std::map<FileId, uint64_t> files;  // without a name: allocated bytes
   std::map<FileId, uint64_t>
       mapped;  // the same, of unknown size: the highest offset that is mapped
+  std::map<FileId, uint64_t> shared;  // shared anonymous memory of unknown size, likewise
   std::map<FileId, uint64_t> queues;  // pipes and sockets: bytes of kernel memory
+  uint64_t unread_events = 0;         // of inotify: the same
   std::set<uint64_t> sockets;         // inodes of those that could be asked
   uint64_t unix_sockets = 0;          // of these
   uint64_t closed_senders = 0;      // senders of unread messages that were closed (queue_memory.h)

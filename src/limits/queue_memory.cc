@@ -73,6 +73,16 @@ QueueMemory MeasureSocket(int fd) {
   return memory;
 }
 
+uint64_t MeasureEvents(int fd) {
+  // What a reader would get: 16 bytes for each event, and its name, rounded up. The kernel has 64 for an event without a name,
+  // and with the longest twice of what is read.
+  constexpr uint64_t kOfWhatIsRead = 4;
+  int queued = 0;
+  return Syscall(SYS_ioctl, fd, FIONREAD, Arg(&queued)) == 0 && queued > 0
+             ? kOfWhatIsRead * static_cast<uint64_t>(queued)
+             : 0;
+}
+
 uint64_t MostOfAQueue() {
   static const uint64_t most = [] {
     // SO_SNDBUF is at most twice wmem_max, and the last message may be as long as all before it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernel memory in the queue of one pipe or socket.
+// Kernel memory in the queue of one pipe, socket or instance of inotify.
 //
 // A pipe that is not empty counts as full, because a page may hold one byte. A socket says itself what it holds
 // (SO_MEMINFO). For UNIX sockets that is what it has sent and its peer has not read: the message is charged to its
@@ -24,6 +24,9 @@ struct QueueMemory {
 // `fd` is a descriptor of our own, or -1 if we could not get one.
 QueueMemory MeasurePipe(int fd);
 QueueMemory MeasureSocket(int fd);
+
+// Bytes of unread events; 0 if `fd` is not an instance of inotify.
+uint64_t MeasureEvents(int fd);
 
 // By the host's pipe-max-size and wmem_max; a megabyte where these are the kernel's own.
 uint64_t MostOfAQueue();

@@ -55,6 +55,7 @@ TreeUsage::TreeUsage(pid_t init, uint64_t memory_cap, std::string proc)
       page_size_(static_cast<uint64_t>(::sysconf(_SC_PAGESIZE))),
       memfd_device_(MemfdDevice()),
       start_shmem_(SharedMemoryOfHost(proc_)),
+      lowest_shmem_(start_shmem_),
       start_kernel_(KernelMemoryOfHost(proc_)) {}
 
 std::string_view TreeUsage::ReadMemory(pid_t pid, const char* name, std::span<char> buffer) const {
@@ -91,7 +92,7 @@ std::vector<uint64_t> TreeUsage::MemoryDevices() const {
   return devices;
 }
 
-uint64_t TreeUsage::FilesInMemory() const {
+uint64_t TreeUsage::FilesInMemory() {
   uint64_t bytes = held_.BytesOn(memfd_device_);
   for (const int fd : tmpfs_) {
     struct statfs info{};
@@ -100,15 +101,40 @@ uint64_t TreeUsage::FilesInMemory() const {
                static_cast<uint64_t>(info.f_bsize);
     }
   }
+  const uint64_t shared = SharedAnonymous();
   const bool unmeasured =
       held_.unmeasured_flights > 0 ||
       std::any_of(held_.mapped.begin(), held_.mapped.end(),
                   [this](const auto& entry) { return entry.first.device == memfd_device_; });
-  if (unmeasured) {
+  if (unmeasured || shared > 0) {
+    // The host's figure has what is in `bytes` as well.
     const uint64_t shmem = SharedMemoryOfHost(proc_);
-    bytes = std::max(bytes, shmem - std::min(shmem, start_shmem_));
+    // What others free meanwhile must not hide it: `shared` bounds what they can be charged for, so the lowest figure serves.
+    lowest_shmem_ = std::min(lowest_shmem_, shmem);
+    const uint64_t growth = shmem - std::min(shmem, start_shmem_);
+    const uint64_t since_lowest = shmem - lowest_shmem_;
+    const uint64_t of_shared = std::min(since_lowest - std::min(since_lowest, bytes), shared);
+    bytes += std::max(unmeasured ? growth - std::min(growth, bytes) : 0, of_shared);
   }
   return bytes;
+}
+
+uint64_t TreeUsage::SharedAnonymous() const {
+  uint64_t sum = 0;
+  for (const auto& [file, end] : most_shared_) {
+    sum += end;
+  }
+  return sum;
+}
+
+// A program may unmap the end of it, and the pages stay.
+void TreeUsage::RememberShared() {
+  std::map<FileId, uint64_t> most;
+  for (const auto& [file, end] : held_.shared) {
+    const auto before = most_shared_.find(file);
+    most[file] = before == most_shared_.end() ? end : std::max(end, before->second);
+  }
+  most_shared_ = std::move(most);
 }
 
 uint64_t TreeUsage::PageTables() const {
@@ -217,7 +243,7 @@ uint64_t TreeUsage::Queues(const std::optional<SocketsInUse>& before, std::strin
   return held_.QueuedBytes() + tcp + (hidden + held_.unmeasured_flights) * MostOfAQueue();
 }
 
-uint64_t TreeUsage::MemoryNow(uint64_t queues) const {
+uint64_t TreeUsage::MemoryNow(uint64_t queues) {
   uint64_t resident = 0;
   uint64_t unshared = 0;
   for (const pid_t pid : pids_) {
@@ -322,6 +348,7 @@ Result<Usage> TreeUsage::Measure() {
   if (BootTime() >= stop_at_) {
     return last_;  // cut short: sockets of processes that were not looked at would seem hidden
   }
+  RememberShared();
   usage.unreadable = held_.unreadable;
   usage.memory = MemoryNow(Queues(sockets, usage.unreadable));
   usage.io_bytes = IoNow();

@@ -2,17 +2,16 @@
 //
 // TreeUsage adds up what a process tree (proc_tree.h) uses, from /proc: the stand-in where no cgroup may be made.
 //
-// Processes: a dead one counts while its parent has not reaped it, as everywhere; unless the parent
-// is init, which is about to and may be slower than who makes them. CPU: see tree_cpu.h. Memory:
-// resident pages first, which overstates (shared pages count once for each process); only if that
-// exceeds the cap are proportional sizes read, which are exact and slow. Page tables, queues of
-// pipes and sockets, files in the given tmpfs mounts and memfds that are held (held_files.h) are
-// added; where they are mapped as well, the larger of both views counts, so that nothing counts
-// twice. Mappings and file locks are added with what each takes in the kernel. UNIX sockets that
-// were closed while their messages are unread, or whose descriptor is in flight out of sight, can
-// only be counted: each is charged with the most it can hold. Shared memory of unknown size is
-// charged with what the host's has grown by. I/O: what the living and those they reaped have moved;
-// what vanishes from that sum stays counted.
+// Processes: a dead one counts while its parent has not reaped it, as everywhere; unless the parent is init, which is about to
+// and may be slower than who makes them.
+// CPU: see tree_cpu.h.
+// Memory: resident pages first, which overstates (shared pages count once for each process); only if that exceeds the
+// cap are proportional sizes read, which are exact and slow. Page tables, queues of pipes and sockets, files in the given
+// tmpfs mounts and memfds that are held (held_files.h) are added; where they are mapped as well, the larger of both views
+// counts, so that nothing counts twice. Mappings and file locks are added with what each takes in the kernel. UNIX sockets that were closed while their messages are unread, or whose descriptor
+// is in flight out of sight, can only be counted: each is charged with the most it can hold. Shared memory of unknown size
+// is charged with what the host's has grown by; shared anonymous memory with no more than the most that was seen mapped of it.
+// I/O: what the living and those they reaped have moved; what vanishes from that sum stays counted.
 //
 // It fails closed: if a living process cannot be looked at, Usage::unreadable says which, and that
 // is a breach. And it samples: a burst between two samples is seen late, and other memory of the
@@ -22,6 +21,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -80,8 +80,11 @@ class TreeUsage {
   std::vector<TreeProcess> FindProcesses();
   uint64_t TasksOf(const std::vector<TreeProcess>& processes) const;
   std::vector<pid_t> Payload();
-  uint64_t MemoryNow(uint64_t queues) const;
-  uint64_t FilesInMemory() const;
+  uint64_t MemoryNow(uint64_t queues);
+  uint64_t FilesInMemory();
+  // The most that shared anonymous memory without a known size can be.
+  uint64_t SharedAnonymous() const;
+  void RememberShared();
   uint64_t PageTables() const;
   // By how much the kernel's own memory has grown on this host since the start; locks cannot be more.
   uint64_t KernelGrowth() const;
@@ -102,6 +105,7 @@ class TreeUsage {
   std::vector<pid_t> pids_;
   uint64_t memfd_device_ = 0;
   uint64_t start_shmem_ = 0;
+  uint64_t lowest_shmem_ = 0;  // since there is shared memory of unknown size
   uint64_t start_kernel_ = 0;
   Nanos next_lock_look_{0};
   Nanos cpu_at_lock_look_{0}, ran_at_lock_look_{0};
@@ -110,6 +114,7 @@ class TreeUsage {
   Nanos cpu_at_netlink_look_{0};
   uint64_t netlink_bytes_ = 0;
   HeldFiles held_;
+  std::map<FileId, uint64_t> most_shared_;  // as held_.shared: the highest offset of any sample
   bool own_network_ = false;
   HiddenTcp hidden_tcp_;
   Nanos stop_at_ = Nanos::max();

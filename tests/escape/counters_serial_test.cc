@@ -136,6 +136,26 @@ TEST_F(CounterEscape, InotifyWatchesOfTheHostStayTheHosts) {
   EXPECT_EQ(inside.Wait().exit, 0) << inside.err();
 }
 
+// Labels of IPv6 flows come out of one table of the host's, whatever network namespace asks.
+TEST_F(CounterEscape, FlowLabelsOfTheHostStayTheHosts) {
+  constexpr char kTakeLabel[] =
+      "import errno, socket, struct\n"
+      "s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)\n"
+      "request = struct.pack('=16sIBBHHHI', socket.inet_pton(socket.AF_INET6, '::1'), 0, 0, 1, 1,"
+      " 6, 6, 0)\n"
+      "try:\n"
+      "  s.setsockopt(41, 32, request)\n"
+      "  print('label OPEN')\n"
+      "except OSError as e:\n"
+      "  print('label', errno.errorcode[e.errno])\n";
+  const RunResult control = RunProgram(Python({}, kTakeLabel));
+  EXPECT_EQ(control.out, "label OPEN\n") << "NO-CONTROL\n" << control.Describe();
+  for (const char* profile : {"default", "compat"}) {
+    const RunResult inside = RunCoffer({"--seccomp", profile}, Python({}, kTakeLabel));
+    EXPECT_EQ(inside.out, "label ENOPROTOOPT\n") << profile << "\n" << inside.Describe();
+  }
+}
+
 // Not only the filter refuses them: the boundary's own user namespace has none to give.
 TEST_F(CounterEscape, TheBoundarysNamespaceGivesNoFanotifyAndNoNamespaces) {
   const std::string plain =

@@ -234,6 +234,31 @@ ask("v6 source group", socket.AF_INET6, 41, 46, group("ff01::7", "::9"))
   }
 }
 
+// Filters of sockets are programs in the kernel's memory, which nothing counts where there is no memory cgroup.
+TEST_P(NetworkEscape, RS_04_NoFilterOnASocket) {
+  constexpr char kAttach[] = R"(
+import ctypes, errno, socket, struct
+code = ctypes.create_string_buffer(struct.pack("=HBBI", 6, 0, 0, 0xffff))
+filters = struct.pack("HP", 1, ctypes.addressof(code))
+for option, value in ((26, filters), (50, struct.pack("=i", 0)), (51, filters), (52, struct.pack("=i", 0)), (27, struct.pack("=i", 0))):
+    try:
+        socket.socketpair()[0].setsockopt(socket.SOL_SOCKET, option, value)
+        print(option, "OPEN")
+    except OSError as e:
+        print(option, errno.errorcode[e.errno])
+)";
+  const RunResult control = RunProgram({"python3", "-c", kAttach});
+  EXPECT_TRUE(Contains(control.out, "26 OPEN")) << "NO-CONTROL\n" << control.Describe();
+  EXPECT_FALSE(Contains(control.out, "ENOPROTOOPT")) << "NO-CONTROL\n" << control.Describe();
+  for (const char* profile : {"default", "compat"}) {
+    const RunResult attack = RunCoffer(Flags({"--seccomp", profile}), {"python3", "-c", kAttach});
+    EXPECT_EQ(attack.out,
+              "26 ENOPROTOOPT\n50 ENOPROTOOPT\n51 ENOPROTOOPT\n52 ENOPROTOOPT\n27 ENOENT\n")
+        << profile << "\n"
+        << attack.Describe();
+  }
+}
+
 TEST_P(NetworkEscape, NW_03_FastOpenDoesNotReachTheHost) {
   const Canary canary(SOCK_STREAM);
   for (const std::string& address : OwnAddresses()) {

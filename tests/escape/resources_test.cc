@@ -202,6 +202,41 @@ TEST_P(ResourceEscape, RS_06_DiskInASharedDirectory) {
   }
 }
 
+// fallocate by another name: an ioctl that takes any amount of a disk in one call, past RLIMIT_FSIZE.
+TEST_P(ResourceEscape, RS_06_NoSpaceIsReservedAheadOfTheWatch) {
+  TempDir dir;
+  const std::string shared = dir.MakeDir("shared", 0777);
+  EXPECT_TRUE(Contains(RunOutside({"fill-reserve", shared + "/control", "200"}).out, "OPEN"))
+      << "NO-CONTROL";
+  std::filesystem::remove(shared + "/control");
+  struct Place {
+    Strings flags;
+    std::string at;
+  };
+  std::vector<Place> places = {{{}, "."}};
+  if (container()) {
+    places.push_back({{"--rw", shared + ":/data"}, "/data"});
+    places.push_back({{"--out", shared}, "/out"});
+    places.push_back({{"--rw", shared + ":/data", "--seccomp", "compat"}, "/data"});
+  } else if (!IsRoot()) {
+    places.push_back({{"--rw", shared}, shared});
+  }
+  for (Place& place : places) {
+    place.flags.insert(place.flags.end(), {"--disk", "16MiB"});
+    const RunResult result =
+        RunProbe(Flags(place.flags), {"fill-reserve", place.at + "/file", "200"});
+    EXPECT_TRUE(Contains(result.out, container() ? "REFUSED errno=EOPNOTSUPP" : "REFUSED"))
+        << place.at << "\n"
+        << result.Describe();
+    for (const auto& entry : std::filesystem::directory_iterator(shared)) {
+      struct stat info = {};
+      stat(entry.path().c_str(), &info);
+      EXPECT_LE(info.st_blocks * 512, 1 << 20) << place.at;
+      std::filesystem::remove(entry.path());
+    }
+  }
+}
+
 TEST_P(ResourceEscape, RS_06_FilesWithoutANameCount) {
   TempDir dir;
   const std::string shared = dir.MakeDir("shared", 0777);
@@ -231,7 +266,12 @@ TEST_P(ResourceEscape, RS_04_MemoryOutsideAnyProcess) {
   const Strings flags = Flags({"--memory", "64MiB", "--open-files", "400"});
   const RunResult innocent = RunProbe(flags, {"hide-memory", "200", "drop"});
   EXPECT_EQ(innocent.exit, 0) << innocent.Describe();
-  for (const char* how : {"open", "undumpable", "map", "flight", "sockets", "tables", "thread"}) {
+  // As much is mapped, and hardly a page is there.
+  const RunResult untouched = RunProbe(flags, {"hide-memory", "200", "shared-drop"});
+  EXPECT_EQ(untouched.exit, 0) << untouched.Describe();
+  EXPECT_TRUE(Contains(untouched.out, "hide: OPEN")) << untouched.Describe();
+  for (const char* how : {"open", "undumpable", "map", "flight", "sockets", "tables", "thread",
+                          "shared", "shared-named"}) {
     EXPECT_TRUE(Contains(RunOutside({"hide-memory", "200", how}).out, "hide: OPEN"))
         << "NO-CONTROL " << how;
     const RunResult result = RunProbe(flags, {"hide-memory", "200", how});
@@ -291,6 +331,7 @@ TEST_P(ResourceEscape, RS_04_MemoryInQueuesThatCannotBeAsked) {
                          {"senders", true},
                          {"backlog", true},
                          {"udp", true},
+                         {"events", true},
                          {"netlink", true},
                          {"tcp", true}}) {
     SCOPED_TRACE(way.how);

@@ -165,6 +165,32 @@ int HoldLocks(int argc, char** argv) {
   return 0;
 }
 
+// Shared memory without a descriptor: children touch it piece by piece, and no process that lives has a page of it. With
+// "drop" there is as much of it, and hardly a page is touched. It may have a name.
+void ShareMemory(int most, const char* how) {
+  const size_t size = static_cast<size_t>(most) * kMiB;
+  char* memory = static_cast<char*>(
+      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  if (memory == MAP_FAILED) {
+    Refused("hide", errno);
+    return;
+  }
+  if (strcmp(how, "shared-named") == 0) {
+    prctl(0x53564d61 /* PR_SET_VMA */, 0, memory, size, "own");  // Linux 5.17
+  }
+  const size_t touched = strcmp(how, "shared-drop") == 0 ? 4096 : 4 * kMiB;
+  for (size_t at = 0; at < size; at += 4 * kMiB) {
+    const pid_t child = fork();
+    if (child == 0) {
+      memset(memory + at, 1, touched);
+      _exit(0);
+    }
+    waitpid(child, nullptr, 0);
+  }
+  Open("hide", "%d MiB", most);
+  usleep(400000);
+}
+
 // `hide-memory MIB HOW`: memory that is in no process's pages.
 int HideMemory(int argc, char** argv) {
   if (argc < 3) {
@@ -175,6 +201,10 @@ int HideMemory(int argc, char** argv) {
   if (strcmp(how, "undumpable") == 0) {
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     how = "open";
+  }
+  if (strncmp(how, "shared", 6) == 0) {
+    ShareMemory(most, how);
+    return 0;
   }
   if (strcmp(how, "tables") == 0) {
     // One page read in every 2 MiB: a page table each, and nothing in them but the page of zeros.
@@ -368,7 +398,8 @@ int CloseDirs(int argc, char** argv) {
 constexpr Verb kVerbs[] = {
     {"hold-nameless", HoldNameless, "DIR MIB open|map|flight|queue|thread|drop"},
     {"hold-locks", HoldLocks, "MIB posix|description [MIB of other memory [SECONDS]]"},
-    {"hide-memory", HideMemory, "MIB open|undumpable|map|flight|sockets|tables|thread|drop"},
+    {"hide-memory", HideMemory,
+     "MIB open|undumpable|map|flight|sockets|tables|thread|shared|shared-named|shared-drop|drop"},
     {"spin-forgotten", SpinForgotten, "MILLIS CHILDREN"},
     {"write-orphaned", WriteOrphaned, "DIR MIB"},
     {"dig", Dig, "DIR LEVELS NAME_LENGTH"},

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -35,7 +36,7 @@ long WriteOut(int fd, long most) {
   return written;
 }
 
-// `fill FILE MIB`, `fill-tmpfile DIR MIB`, `fill-sparse FILE MIB`, `fill-allocate FILE MIB`
+// `fill FILE MIB`, `fill-tmpfile DIR MIB`, `fill-sparse FILE MIB`, `fill-allocate FILE MIB`, `fill-reserve FILE MIB`
 int Fill(int argc, char** argv) {
   if (argc < 3) {
     return 2;
@@ -67,6 +68,16 @@ int Fill(int argc, char** argv) {
         break;
       }
     }
+  } else if (strcmp(argv[0], "fill-reserve") == 0) {
+    struct {
+      short type, whence;
+      int64_t start, length;
+      int system;
+      unsigned process;
+      int pad[4];
+    } space = {0, SEEK_SET, 0, most, 0, 0, {}};
+    written =
+        ioctl(fd, _IOW('X', 42, decltype(space)) /* FS_IOC_RESVSP64 */, &space) == 0 ? most : 0;
   } else {
     written = WriteOut(fd, most);
   }
@@ -221,6 +232,7 @@ constexpr Verb kVerbs[] = {
     {"fill-tmpfile", Fill, "DIR MIB"},
     {"fill-sparse", Fill, "FILE MIB"},
     {"fill-allocate", Fill, "FILE MIB"},
+    {"fill-reserve", Fill, "FILE MIB"},
     {"fill-many", FillMany, "DIR MIB FILES"},
     {"many-files", ManyFiles, "DIR N"},
     {"dirty-pipe-shape", DirtyPipeShape, "FILE"},

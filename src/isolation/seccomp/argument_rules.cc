@@ -33,11 +33,26 @@ constexpr uint64_t kTmpfileBit = 020000000;
 constexpr uint64_t kSpecialModes = S_ISUID | S_ISGID;
 constexpr uint64_t kSocketTypeMask = 0xf;  // the rest of the type is SOCK_NONBLOCK and SOCK_CLOEXEC
 constexpr uint64_t kProtocolMptcp = 262;   // IPPROTO_MPTCP, Linux 5.6
+constexpr uint64_t kIpv6FlowlabelMgr =
+    32;  // linux/in6.h, which cannot be included beside netinet/in.h
 // MFD_HUGETLB and SHM_HUGETLB differ; the size of the pages is in the same upper six bits of the flags.
 constexpr uint64_t kHugeSizeBits = uint64_t{MAP_HUGE_MASK} << MAP_HUGE_SHIFT;
 constexpr uint64_t kOrdinaryPipe = 64UL * 1024;
 constexpr uint64_t kSmallSegment = 16UL * 1024;  // bytes
 constexpr uint64_t kSmallSet = 32;               // semaphores
+
+// The second byte of an ioctl command says whom it is for. These two are terminals (with FIONREAD and its kin, which every
+// descriptor answers) and sockets; no file system has them.
+constexpr uint64_t kIoctlType = 0xff00;
+constexpr uint64_t kOfTerminals = 'T' << 8;
+constexpr uint64_t kOfSockets = 0x8900;
+// linux/fs.h and linux/random.h: what programs ask of files. Cloning writes only where the descriptor may.
+constexpr unsigned kKnownFileIoctls[] = {
+    0x40049409 /* FICLONE */, 0x4020940d /* FICLONERANGE */, 0x80086601 /* FS_IOC_GETFLAGS */,
+    0x80087601 /* FS_IOC_GETVERSION */, 0x80045200 /* RNDGETENTCNT */};
+// linux/falloc.h: FS_IOC_RESVSP, RESVSP64, UNRESVSP, UNRESVSP64, ZERO_RANGE: fallocate by another name.
+constexpr unsigned kAllocatingIoctls[] = {0x40305828, 0x4030582a, 0x40305829, 0x4030582b,
+                                          0x40305839};
 
 constexpr unsigned kHarmlessIoctls[] = {
     TCGETS,  TIOCGWINSZ, FIONREAD,  FIONBIO,   FIOCLEX,    FIONCLEX, TCSETS,    TCSETSW,
@@ -157,13 +172,9 @@ void NetworkSockets(Tier tier, FilterOptions options, Builder& rules) {
   }
 }
 
-// Groups and their sources are kernel memory that no cgroup counts, a hundred kilobytes for a
-// socket. A boundary has loopback alone, so joining answers as where no device has a route for
-// groups.
-void RefuseGroups(FilterOptions options, Profile* profile) {
-  if (!options.inet_sockets) {
-    return;
-  }
+// Groups and their sources are kernel memory that no cgroup counts, a hundred kilobytes for a socket. A boundary has loopback alone, so
+// joining answers as where no device has a route for groups.
+void RefuseGroups(std::vector<Rule>& rules) {
   constexpr uint64_t kOfIp[] = {IP_ADD_MEMBERSHIP,
                                 IP_BLOCK_SOURCE,
                                 IP_UNBLOCK_SOURCE,
@@ -177,12 +188,36 @@ void RefuseGroups(FilterOptions options, Profile* profile) {
   constexpr uint64_t kOfIpv6[] = {IPV6_JOIN_GROUP,    IPV6_JOIN_ANYCAST,    MCAST_JOIN_GROUP,
                                   MCAST_BLOCK_SOURCE, MCAST_UNBLOCK_SOURCE, MCAST_JOIN_SOURCE_GROUP,
                                   MCAST_MSFILTER};
-  std::vector<Rule> rules;
   for (const uint64_t option : kOfIp) {
     rules.push_back({"setsockopt", FailWith(ENODEV), {Is(1, IPPROTO_IP), Is(2, option)}});
   }
   for (const uint64_t option : kOfIpv6) {
     rules.push_back({"setsockopt", FailWith(ENODEV), {Is(1, IPPROTO_IPV6), Is(2, option)}});
+  }
+}
+
+// A filter of a socket is a program in the kernel's memory, up to 32 KiB before it is compiled, which RLIMIT_MEMLOCK and
+// sampling do not see. Without such options a kernel answers that there is none of that name. Detaching may stay.
+void RefuseSocketFilters(std::vector<Rule>& rules) {
+  for (const uint64_t option :
+       {SO_ATTACH_FILTER, SO_ATTACH_BPF, SO_ATTACH_REUSEPORT_CBPF, SO_ATTACH_REUSEPORT_EBPF}) {
+    rules.push_back({"setsockopt", FailWith(ENOPROTOOPT), {Is(1, SOL_SOCKET), Is(2, option)}});
+  }
+}
+
+// Labels of IPv6 flows come out of one table of 4,096 for all network namespaces of the host, and a boundary's user namespace
+// does not own it.
+void RefuseFlowLabels(std::vector<Rule>& rules) {
+  rules.push_back(
+      {"setsockopt", FailWith(ENOPROTOOPT), {Is(1, IPPROTO_IPV6), Is(2, kIpv6FlowlabelMgr)}});
+}
+
+void RefuseSocketOptions(FilterOptions options, Profile* profile) {
+  std::vector<Rule> rules;
+  RefuseSocketFilters(rules);
+  if (options.inet_sockets) {
+    RefuseFlowLabels(rules);
+    RefuseGroups(rules);
   }
   profile->rules.insert(profile->rules.begin(), rules.begin(), rules.end());
 }
@@ -202,7 +237,9 @@ void SystemV(Tier tier, Builder& rules) {
 }
 
 // TIOCSTI types into the caller's terminal, TIOCLINUX pastes into a console, TIOCSETD loads line disciplines, TIOCCONS
-// takes over the console's output. strict turns it round.
+// takes over the console's output. Of files there is a list of what is allowed: each file system has commands of its own, that
+// take space past every limit, change flags of the caller's files or tell of the host's disk. The rest is answered as by a
+// file that does not know the command. strict has a list for everything.
 void Ioctls(Tier tier, Builder& rules) {
   if (tier == Tier::kStrict) {
     rules.AllowValues("ioctl", 1, kHarmlessIoctls);
@@ -211,7 +248,14 @@ void Ioctls(Tier tier, Builder& rules) {
   for (const uint64_t command : {TIOCSTI, TIOCLINUX, TIOCSETD, TIOCCONS}) {
     rules.Refuse("ioctl", {Is(1, command)});
   }
-  rules.Allow("ioctl");
+  for (const uint64_t type : {kOfTerminals, kOfSockets}) {
+    rules.Allow("ioctl", {Is(1, type, kIoctlType)});
+  }
+  rules.AllowValues("ioctl", 1, kKnownFileIoctls);
+  for (const unsigned command : kAllocatingIoctls) {
+    rules.Fail("ioctl", EOPNOTSUPP, {Is(1, command)});
+  }
+  rules.Fail("ioctl", ENOTTY);
 }
 
 // Options that read something, or change only the caller in ways that cannot widen anything. Left out on purpose:
@@ -316,7 +360,7 @@ void AddArgumentRules(Tier tier, FilterOptions options, Profile* profile) {
   Files(rules);
   UnixSockets(tier, options, rules);
   NetworkSockets(tier, options, rules);
-  RefuseGroups(options, profile);
+  RefuseSocketOptions(options, profile);
   if (!options.own_figures) {
     rules.Allow("sysinfo");  // otherwise the supervisor answers
   }

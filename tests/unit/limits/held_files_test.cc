@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -136,6 +137,58 @@ TEST_F(HeldFilesTest, MappedAndClosed) {
   } else {
     EXPECT_EQ(held.mapped.size(), 1U) << "a user knows that there is one";
   }
+}
+
+// The pages stay while one process has a part of it mapped, whoever touched them.
+TEST_F(HeldFilesTest, SharedAnonymousMemory) {
+  for (const bool named : {false, true}) {
+    const Holder holder([named](const Holder&) {
+      void* memory =
+          ::mmap(nullptr, kHeldSize, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+      if (named) {
+        ::prctl(0x53564d61 /* PR_SET_VMA */, 0, memory, kHeldSize, "own");
+      }
+      ::memset(memory, 1, kHeldSize);
+      ::madvise(memory, kHeldSize, MADV_DONTNEED);
+    });
+    const HeldFiles held = holder.Look();
+    EXPECT_TRUE(held.mapped.empty());
+    if (::geteuid() == 0) {
+      EXPECT_GE(held.BytesOn(MemfdDevice()), kHeldSize);
+      EXPECT_TRUE(held.shared.empty());
+    } else {
+      ASSERT_EQ(held.shared.size(), 1U) << named;
+      EXPECT_EQ(held.shared.begin()->second, kHeldSize);
+    }
+  }
+}
+
+TEST_F(HeldFilesTest, UnreadEventsCountOnceForEachInstance) {
+  const auto hold = [this](int instances, int copies) {
+    return Holder([&](const Holder&) {
+             std::vector<int> all;
+             for (int i = 0; i < instances; ++i) {
+               all.push_back(::inotify_init1(IN_CLOEXEC));
+               ::inotify_add_watch(all.back(), dir_.path().c_str(), IN_CREATE | IN_DELETE);
+               for (int copy = 0; copy < copies; ++copy) {
+                 all.push_back(::dup(all.back()));
+               }
+             }
+             for (int i = 0; i < 100; ++i) {
+               const std::string name = dir_.path() + "/" + std::string(200, 'n');
+               ::close(::open(name.c_str(), O_WRONLY | O_CREAT, 0600));
+               ::unlink(name.c_str());
+             }
+           })
+        .Look()
+        .unread_events;
+  };
+  EXPECT_EQ(hold(0, 0), 0U);
+  const uint64_t one = hold(1, 0);
+  EXPECT_GE(one, 200U * 256);
+  EXPECT_LE(one, 200U * 1024);
+  EXPECT_EQ(hold(1, 5), one);
+  EXPECT_EQ(hold(3, 2), 3 * one);
 }
 
 TEST_F(HeldFilesTest, InFlight) {

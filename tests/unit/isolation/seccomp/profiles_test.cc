@@ -372,6 +372,55 @@ TEST(Profiles, TerminalInjection) {
   EXPECT_EQ(Three("ioctl", {0, 0x8004'5430 /* TIOCGPTN */}), "notify, allow, allow");
 }
 
+TEST(Profiles, IoctlsOfFilesByAList) {
+  constexpr const char* kUnknown = "notify, errno 25, errno 25";      // ENOTTY
+  constexpr const char* kUnsupported = "notify, errno 95, errno 95";  // EOPNOTSUPP
+  constexpr const char* kFromDefaultOn = "notify, allow, allow";
+  for (const uint64_t command : std::initializer_list<uint64_t>{
+           0x40305828 /* FS_IOC_RESVSP */, 0x4030582a /* FS_IOC_RESVSP64 */,
+           0x40305829 /* FS_IOC_UNRESVSP */, 0x4030582b /* FS_IOC_UNRESVSP64 */,
+           0x40305839 /* FS_IOC_ZERO_RANGE */}) {
+    EXPECT_EQ(Three("ioctl", {3, command}), kUnsupported) << std::hex << command;
+    EXPECT_EQ(Three("ioctl", {3, kUpperHalf | command}), kUnsupported) << std::hex << command;
+  }
+  for (const uint64_t command : std::initializer_list<uint64_t>{
+           0x40086602 /* FS_IOC_SETFLAGS */, 0x401c5820 /* FS_IOC_FSSETXATTR */,
+           0xc0189436 /* FIDEDUPERANGE */, 0xc020660b /* FS_IOC_FIEMAP */,
+           0x80111500 /* FS_IOC_GETFSUUID */, 0x5000940e /* BTRFS_IOC_SUBVOL_CREATE */,
+           0xc028660f /* EXT4_IOC_MOVE_EXT */, 0x6611 /* EXT4_IOC_SWAP_BOOT */,
+           0x40047211 /* FAT_IOCTL_SET_ATTRIBUTES */, 0xf501 /* F2FS_IOC_START_ATOMIC_WRITE */,
+           0x1}) {
+    EXPECT_EQ(Three("ioctl", {3, command}), kUnknown) << std::hex << command;
+    EXPECT_EQ(Three("ioctl", {3, kUpperHalf | command}), kUnknown) << std::hex << command;
+  }
+  for (const uint64_t command : std::initializer_list<uint64_t>{
+           0x40049409 /* FICLONE */, 0x4020940d /* FICLONERANGE */,
+           0x80086601 /* FS_IOC_GETFLAGS */, 0x8901 /* FIOSETOWN */, 0x8912 /* SIOCGIFCONF */,
+           0x8933 /* SIOCGIFINDEX */, FIOASYNC, TIOCGPTPEER, 0x40045431 /* TIOCSPTLCK */,
+           0x802c542a /* TCGETS2 */, TIOCOUTQ}) {
+    EXPECT_EQ(Three("ioctl", {3, command}), kFromDefaultOn) << std::hex << command;
+  }
+}
+
+TEST(Profiles, NoKernelMemoryByOptionsOfSockets) {
+  constexpr const char* kNoSuchOption = "errno 92, errno 92, errno 92";
+  constexpr FilterOptions kInet = {.inet_sockets = true};
+  for (const uint64_t option :
+       {SO_ATTACH_FILTER, SO_ATTACH_BPF, SO_ATTACH_REUSEPORT_CBPF, SO_ATTACH_REUSEPORT_EBPF}) {
+    for (const FilterOptions options : {kNothing, kInet}) {
+      EXPECT_EQ(Three("setsockopt", {3, SOL_SOCKET, option}, options), kNoSuchOption) << option;
+      EXPECT_EQ(Three("setsockopt", {3, kUpperHalf | SOL_SOCKET, kUpperHalf | option}, options),
+                kNoSuchOption)
+          << option;
+    }
+  }
+  EXPECT_EQ(Three("setsockopt", {3, IPPROTO_IPV6, 32 /* IPV6_FLOWLABEL_MGR */}, kInet),
+            kNoSuchOption);
+  EXPECT_EQ(Three("setsockopt", {3, SOL_SOCKET, SO_DETACH_FILTER}, kInet), kAllowed);
+  EXPECT_EQ(Three("setsockopt", {3, SOL_SOCKET, 32 /* SO_SNDBUFFORCE */}, kInet), kAllowed);
+  EXPECT_EQ(Three("setsockopt", {3, IPPROTO_IPV6, IPV6_V6ONLY}, kInet), kAllowed);
+}
+
 TEST(Profiles, Prctl) {
   for (const uint64_t option : {PR_SET_NAME, PR_GET_NAME, PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS,
                                 PR_SET_VMA, PR_CAPBSET_READ, PR_SET_CHILD_SUBREAPER}) {

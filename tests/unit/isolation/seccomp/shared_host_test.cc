@@ -108,8 +108,9 @@ TEST(SharedHost, IoctlsByAList) {
   EXPECT_EQ(Narrowing("ioctl", {0, TCGETS}), kStays);
   EXPECT_EQ(Narrowing("ioctl", {0, kUpperHalf | FIONREAD}), kStays);
   EXPECT_EQ(Narrowing("ioctl", {0, 0x40049409 /* FICLONE */}), kStays);
-  EXPECT_EQ(Narrowing("ioctl", {0, 0x40086602 /* FS_IOC_SETFLAGS */}), kNarrowed);
-  EXPECT_EQ(Narrowing("ioctl", {0, 0x401c5820 /* FS_IOC_FSSETXATTR */}), kNarrowed);
+  EXPECT_EQ(Narrowing("ioctl", {0, 0x40086602 /* FS_IOC_SETFLAGS */}), "errno 25 -> notify");
+  EXPECT_EQ(Narrowing("ioctl", {0, 0x401c5820 /* FS_IOC_FSSETXATTR */}), "errno 25 -> notify");
+  EXPECT_EQ(Narrowing("ioctl", {0, 0x4030582a /* FS_IOC_RESVSP64 */}), "errno 95 -> notify");
   EXPECT_EQ(Narrowing("ioctl", {0, FIOASYNC}), kNarrowed);
   EXPECT_EQ(Narrowing("ioctl", {0, 0x8901 /* FIOSETOWN */}), kNarrowed);
 }
