@@ -240,7 +240,9 @@ Task<void> ProxyConnection::Splice(policy::HostAndPort to, const policy::EgressR
     ready = co_await ReadHello(to.host, open);
   }
   if (ready) {
-    co_await CarryBothWays(*client_, *upstream_, watchdog_, context_.times.idle, context_.pipes);
+    const std::string ended = co_await CarryBothWays(*client_, *upstream_, watchdog_,
+                                                     context_.times.idle, context_.pipes);
+    open.Fail(ended);
   }
   open.traffic().bytes_out = upstream_->sent();
   open.traffic().bytes_in = upstream_->received();

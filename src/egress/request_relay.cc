@@ -260,7 +260,9 @@ Task<bool> RequestRelay::Answer(const ProxyRequest& request, OpenTraffic& open) 
       const std::string change = DownstreamHead(*head, head->body, /*keep_alive=*/true);
       const bool told = co_await client_.Write(change);
       if (told) {
-        co_await CarryBothWays(client_, *upstream_, watchdog_, context_.times.idle, context_.pipes);
+        const std::string ended = co_await CarryBothWays(client_, *upstream_, watchdog_,
+                                                         context_.times.idle, context_.pipes);
+        open.Fail(ended);
       }
       co_return false;
     }
