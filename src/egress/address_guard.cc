@@ -105,7 +105,7 @@ bool IsOwnAddressNow(const IpAddress& address) {
 }
 
 std::optional<std::string> ObjectToHostName(const HostName& host) {
-  if (host.text() == "localhost" || host.text().ends_with(".localhost")) {
+  if (policy::IsLocalName(host.text())) {
     return "the host itself";
   }
   if (policy::IsMetadataName(host.text())) {

@@ -42,9 +42,9 @@ bool BufferedStream::CountReceived(size_t count) {
   return true;
 }
 
-net::Task<size_t> BufferedStream::FillPipe(net::SplicePipe& pipe) {
+net::Task<bool> BufferedStream::FillPipe(net::SplicePipe& pipe) {
   const size_t count = ended_ ? 0 : co_await pipe.FillFrom(*stream_->plain_socket());
-  co_return CountReceived(count) ? count : 0;
+  co_return count > 0 && CountReceived(count);
 }
 
 net::Task<std::optional<std::string>> BufferedStream::ReadHead(size_t most) {
@@ -77,14 +77,21 @@ net::Task<bool> BufferedStream::Write(std::string_view data) {
   co_return written;
 }
 
-net::Task<bool> BufferedStream::WritePipe(net::SplicePipe& pipe, size_t size) {
-  if (budget_ != nullptr && !budget_->TakeOut(size)) {
+net::Task<bool> BufferedStream::WritePipe(net::SplicePipe& pipe,
+                                          const std::function<void()>& moved) {
+  if (budget_ != nullptr && !budget_->TakeOut(pipe.inside())) {
     stream_->Close();
     co_return false;
   }
-  const bool written = co_await pipe.EmptyInto(*stream_->plain_socket());
-  sent_ += written ? size : 0;
-  co_return written;
+  while (pipe.inside() > 0) {
+    const size_t count = co_await pipe.EmptySomeInto(*stream_->plain_socket());
+    if (count == 0) {
+      co_return false;
+    }
+    sent_ += count;
+    moved();
+  }
+  co_return true;
 }
 
 }  // namespace coffer::egress

@@ -3,6 +3,7 @@
 // One side of a proxied connection: a Stream with a bounded buffer in front, its bytes counted.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,9 +36,9 @@ class BufferedStream {
     return a.stream_->plain_socket() != nullptr && b.stream_->plain_socket() != nullptr;
   }
   // Fill and Write for two that are plain; the buffer must have been taken. What was filled has to be written before
-  // more is.
-  net::Task<size_t> FillPipe(net::SplicePipe& pipe);
-  net::Task<bool> WritePipe(net::SplicePipe& pipe, size_t size);
+  // more is. False of FillPipe: nothing more comes through a pipe, and Fill tells why. `moved` runs after each part.
+  net::Task<bool> FillPipe(net::SplicePipe& pipe);
+  net::Task<bool> WritePipe(net::SplicePipe& pipe, const std::function<void()>& moved);
 
   net::Stream& stream() { return *stream_; }
   // Another protocol on the same bytes (TLS): the buffer must have been taken.

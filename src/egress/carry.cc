@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "egress/carry.h"
 
+#include <fmt/format.h>
+
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/post.hpp>
 
@@ -21,7 +23,7 @@ class Direction {
   // The end of the source becomes the end of the target; a target that takes nothing ends both. Once one direction has
   // ended, the other may stand still for less.
   net::Task<void> Run() {
-    for (;;) {
+    for (bool pipes = true;;) {
       if (!from_.buffer().empty()) {
         const std::string piece = std::exchange(from_.buffer(), {});
         carried_ += piece.size();
@@ -30,10 +32,13 @@ class Direction {
           co_return;
         }
       }
-      if (carried_ >= kMuch && BufferedStream::ArePlain(from_, to_)) {
+      if (pipes && carried_ >= kMuch && BufferedStream::ArePlain(from_, to_)) {
         if (const std::unique_ptr<net::SplicePipe> pipe = net::SplicePipe::Make(pipes_)) {
-          co_await RunThrough(*pipe);
-          co_return;
+          const bool whole = co_await RunThrough(*pipe);
+          if (!whole) {
+            co_return;
+          }
+          pipes = false;  // its end, or urgent data: what follows is read and copied
         }
       }
       const bool more = co_await from_.Fill();
@@ -46,19 +51,19 @@ class Direction {
   }
 
  private:
-  net::Task<void> RunThrough(net::SplicePipe& pipe) {
+  // Until nothing more comes through a pipe. False: what came could not be written.
+  net::Task<bool> RunThrough(net::SplicePipe& pipe) {
     const net::IoExecutor executor = co_await net::asio::this_coro::executor;
+    const std::function<void()> moved = [this] { watchdog_.Within(idle_); };
     for (;;) {
-      const size_t size = co_await from_.FillPipe(pipe);
-      if (size == 0) {
-        co_await Finish();
-        co_return;
+      const bool more = co_await from_.FillPipe(pipe);
+      if (!more) {
+        co_return true;
       }
-      watchdog_.Within(idle_);
-      if (!Sent(co_await to_.WritePipe(pipe, size))) {
-        co_return;
+      moved();
+      if (!Sent(co_await to_.WritePipe(pipe, moved))) {
+        co_return false;
       }
-      watchdog_.Within(idle_);
       // Both may have been done at once. Others have their turn.
       co_await net::asio::post(executor, net::kAwait);
     }
@@ -88,13 +93,15 @@ class Direction {
 
 }  // namespace
 
-net::Task<void> CarryBothWays(BufferedStream& a, BufferedStream& b, Watchdog& watchdog,
-                              std::chrono::seconds idle, net::PipeAllowance& pipes) {
+net::Task<std::string> CarryBothWays(BufferedStream& a, BufferedStream& b, Watchdog& watchdog,
+                                     std::chrono::seconds idle, net::PipeAllowance& pipes) {
   using namespace net::asio::experimental::awaitable_operators;  // NOLINT
   watchdog.Within(idle);
   Direction there(a, b, watchdog, idle, pipes);
   Direction back(b, a, watchdog, idle, pipes);
   co_await (there.Run() && back.Run());
+  co_return watchdog.expired() ? fmt::format("no byte moved for {} s", idle.count())
+                               : std::string();
 }
 
 }  // namespace coffer::egress

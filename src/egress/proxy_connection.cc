@@ -16,17 +16,11 @@ using policy::TlsMode;
 
 constexpr std::chrono::seconds kLingerTime{1};
 constexpr size_t kMostLinger = 16;  // reads of at most 64 KiB
+constexpr char kSocks4 = 4;
 constexpr char kSocks5 = 5;
 constexpr char kTlsRecord = 0x16;
 // A TLS alert, so that clients say more than "connection reset": fatal, unrecognized_name.
 constexpr std::string_view kWrongName("\x15\x03\x01\x00\x02\x02\x70", 7);
-
-// What would let bytes other than TLS through.
-std::string AnyBytesFix(bool of_tool, const Traffic& to) {
-  return of_tool ? fmt::format("[[network.allow]] host = \"{}\", ports = [{}], tls = \"none\"",
-                               to.host, to.port)
-                 : fmt::format("--allow tcp://{}:{}", to.host, to.port);
-}
 
 }  // namespace
 
@@ -77,11 +71,17 @@ Task<void> ProxyConnection::Serve() {
     co_await Socks();
     co_return;
   }
+  if (client_->buffer().front() == kSocks4) {
+    DenyUnread("this is SOCKS 4, and the proxy speaks HTTP and SOCKS 5");
+    co_return;
+  }
   std::optional<std::string> head = co_await client_->ReadHead(net::kMostHeadBytes);
   if (!head) {
     if (client_->buffer().size() >= net::kMostHeadBytes) {
       co_await TellRefused(Dialect::kHttp, 431, "head_too_long",
                            "the head of the request is too long", "");
+    } else {
+      DenyUnread(kNoHead);
     }
     co_return;
   }
@@ -91,6 +91,11 @@ Task<void> ProxyConnection::Serve() {
   } else {
     co_await Relay(std::nullopt, /*tls=*/false, std::move(*head));
   }
+}
+
+void ProxyConnection::DenyUnread(std::string reason) {
+  OpenTraffic open(context_, {});
+  open.Deny(std::move(reason), "");
 }
 
 Task<void> ProxyConnection::Relay(std::optional<policy::HostAndPort> tunnel, bool tls,
@@ -242,7 +247,9 @@ Task<void> ProxyConnection::Splice(policy::HostAndPort to, const policy::EgressR
     ready = co_await ReadHello(to.host, open);
   }
   if (ready) {
-    co_await CarryBothWays(*client_, *upstream_, watchdog_, context_.times.idle, context_.pipes);
+    const std::string ended = co_await CarryBothWays(*client_, *upstream_, watchdog_,
+                                                     context_.times.idle, context_.pipes);
+    open.Fail(ended);
   }
   open.traffic().bytes_out = upstream_->sent();
   open.traffic().bytes_in = upstream_->received();

@@ -46,6 +46,8 @@ class ProxyConnection {
   net::Task<void> Redirected();
   net::Task<void> Resolve();
   net::Task<void> Socks();
+  // Bytes came that name no host.
+  void DenyUnread(std::string reason);
   net::Task<void> Tunnel(policy::HostAndPort to, Dialect dialect);
   net::Task<void> Splice(policy::HostAndPort to, const policy::EgressRule& rule, Dialect dialect,
                          OpenTraffic& open);

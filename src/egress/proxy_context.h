@@ -89,7 +89,13 @@ class OpenTraffic {
 
 // Of connections that were granted for a time.
 inline constexpr const char* kAccessEnded = "the time that access was granted for is over";
-// The answer to a program inside: a status and a JSON body with one line for a person. The connection ends after it.
+// The flag or rule that would let bytes other than TLS or HTTP through.
+std::string AnyBytesFix(bool of_tool, const Traffic& to);
+// Of connections that sent something and ended, or did not go on in time, before a request could be read.
+inline constexpr const char* kNoHead =
+    "no request came: what was sent is not a whole head of HTTP, which ends with an empty line "
+    "(CR LF)";
+// What a program inside is told: a status and a JSON body with one line for a person. The connection ends after it.
 std::string RefusalAnswer(int status, std::string_view code, std::string_view message,
                           std::string_view fix);
 

@@ -33,6 +33,12 @@ const char* StatusText(int status) {
 
 }  // namespace
 
+std::string AnyBytesFix(bool of_tool, const Traffic& to) {
+  return of_tool ? fmt::format("[[network.allow]] host = \"{}\", ports = [{}], tls = \"none\"",
+                               to.host, to.port)
+                 : fmt::format("--allow tcp://{}:{}", to.host, to.port);
+}
+
 std::string RefusalAnswer(int status, std::string_view code, std::string_view message,
                           std::string_view fix) {
   Json json = {{"error", code}, {"message", Printable(message)}};

@@ -32,6 +32,8 @@ Task<void> RequestRelay::Run(std::string head) {
       if (!read) {
         if (client_.buffer().size() >= net::kMostHeadBytes) {
           co_await Refuse(431, "head_too_long", "the head of the request is too long", "");
+        } else if (!client_.buffer().empty()) {
+          DenyUnread();
         }
         co_return;
       }
@@ -40,6 +42,17 @@ Task<void> RequestRelay::Run(std::string head) {
     more = co_await Exchange(std::exchange(head, {}));
   }
   co_await client_.stream().FinishWriting();
+}
+
+// Bytes came and no head.
+void RequestRelay::DenyUnread() {
+  Traffic traffic;
+  if (tunnel_) {
+    traffic.host = tunnel_->host.text();
+    traffic.port = tunnel_->port;
+  }
+  OpenTraffic open(context_, std::move(traffic));
+  open.Deny(kNoHead, tunnel_ && !tls_ ? AnyBytesFix(context_.grants.of_tool, open.traffic()) : "");
 }
 
 // The time of what was granted, or that the rule allows, is over.
@@ -260,7 +273,9 @@ Task<bool> RequestRelay::Answer(const ProxyRequest& request, OpenTraffic& open) 
       const std::string change = DownstreamHead(*head, head->body, /*keep_alive=*/true);
       const bool told = co_await client_.Write(change);
       if (told) {
-        co_await CarryBothWays(client_, *upstream_, watchdog_, context_.times.idle, context_.pipes);
+        const std::string ended = co_await CarryBothWays(client_, *upstream_, watchdog_,
+                                                         context_.times.idle, context_.pipes);
+        open.Fail(ended);
       }
       co_return false;
     }

@@ -39,6 +39,7 @@ class RequestRelay {
 
  private:
   void EndBoth();
+  void DenyUnread();
   net::Task<bool> Exchange(const std::string& head);
   net::Task<bool> Reach(const ProxyRequest& request, OpenTraffic& open);
   net::Task<bool> SendRequest(const ProxyRequest& request, OpenTraffic& open);

@@ -148,6 +148,10 @@ std::optional<IpAddress> AddressInside(const IpAddress& address) {
   return IsIn(address, "2002::", 16) ? std::optional(FourAt(address, 2)) : std::nullopt;
 }
 
+bool IsLocalName(std::string_view name) {
+  return name == "localhost" || name.ends_with(".localhost");
+}
+
 bool IsMetadataName(std::string_view name) {
   return std::find(std::begin(kMetadataNames), std::end(kMetadataNames), name) !=
          std::end(kMetadataNames);

@@ -45,6 +45,8 @@ bool IsOfOneKind(const AddressRange& range);
 // For NAT64 and 6to4 the IPv4 address that a packet would reach in the end.
 std::optional<IpAddress> AddressInside(const IpAddress& address);
 
+// localhost and every name below it.
+bool IsLocalName(std::string_view name);
 // Names by which clouds offer their metadata service.
 bool IsMetadataName(std::string_view name);
 

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "policy/address_class.h"
 
 namespace coffer::policy {
 namespace {
@@ -34,7 +35,18 @@ bool HasScheme(const EgressRule& rule, bool tls) {
   return rule.tls == TlsMode::kNone || (rule.tls == TlsMode::kPlain) != tls;
 }
 
-// Which of two rules that allow the same is the one that counts, whatever their order: the wider one.
+// How often in a day a rule lets through. None is the most; of two that come to the same, the longer window lets more
+// through at once.
+std::tuple<bool, uint64_t, Nanos> RateRank(const std::optional<RateRule>& rate) {
+  if (!rate) {
+    return {true, 0, Nanos(0)};
+  }
+  const Nanos window = std::max(rate->window, Nanos(1));
+  return {false, rate->count * static_cast<uint64_t>(std::chrono::hours(24) / window), window};
+}
+
+// Which of two rules that allow the same is the one that counts, whatever their order: the wider one. Only equal rules
+// are not ordered.
 bool IsWider(const EgressRule& a, const EgressRule& b) {
   const auto mode = [](TlsMode tls) {
     switch (tls) {
@@ -52,11 +64,18 @@ bool IsWider(const EgressRule& a, const EgressRule& b) {
   // 0 is no limit: as an unsigned number, one less is the largest.
   const auto rank = [&](const EgressRule& rule) {
     return std::tuple(mode(rule.tls), rule.bytes_out - 1, rule.bytes_in - 1, rule.connections - 1,
-                      static_cast<uint64_t>(rule.time.count()) - 1);
+                      static_cast<uint64_t>(rule.time.count()) - 1, RateRank(rule.rate));
   };
   const auto left = rank(a);
   const auto right = rank(b);
-  return left != right ? left > right : a.text() < b.text();
+  if (left != right) {
+    return left > right;
+  }
+  // The text does not show all of them.
+  const auto rest = [](const EgressRule& rule) {
+    return std::tuple(rule.text(), rule.methods, rule.paths, rule.of_tool);
+  };
+  return rest(a) < rest(b);
 }
 
 std::string DefaultPortText(const HostName& host, uint16_t port, uint16_t usual) {
@@ -88,24 +107,63 @@ std::string PortsKey(uint16_t port, uint16_t usual) {
   return port == usual ? "" : fmt::format(", ports = [{}]", port);
 }
 
-std::string FixFor(std::span<const EgressRule> rules, const EgressConnect& connect) {
-  if (InManifest(rules)) {
-    return fmt::format("[[network.allow]] host = \"{}\"{}, tls = \"splice\"", connect.host.text(),
-                       PortsKey(connect.port, 443));
+// What the guard refuses whatever is written (egress/address_guard.h), and of addresses what no manifest can name.
+bool NothingOpens(std::span<const EgressRule> rules, const HostName& host) {
+  if (!host.address()) {
+    return IsLocalName(host.text()) || IsMetadataName(host.text());
   }
-  return "--allow " + DefaultPortText(connect.host, connect.port, 443);
+  const std::optional<AddressBlock> block = BlockOf(Unmapped(*host.address()));
+  if (!block) {
+    return false;
+  }
+  const AddressClass kind = block->kind;
+  return kind == AddressClass::kUnspecified || kind == AddressClass::kMulticast ||
+         (InManifest(rules) && kind != AddressClass::kPrivate && kind != AddressClass::kShared);
+}
+
+// An address is also refused behind a rule that names it. This opens it.
+std::string AddressFix(std::span<const EgressRule> rules, const HostName& host) {
+  if (!host.address()) {
+    return "";
+  }
+  const IpAddress plain = Unmapped(*host.address());
+  const std::string range = fmt::format("{}/{}", plain.text(), plain.size() * 8);
+  return InManifest(rules)
+             ? fmt::format(", and [egress] dangerously_addresses = [\"{}\"] in the configuration",
+                           range)
+             : " --dangerously-allow-address " + range;
+}
+
+std::string HostKey(const HostName& host) {
+  return fmt::format("[[network.allow]] {} = \"{}\"", host.address() ? "dangerously_host" : "host",
+                     host.text());
+}
+
+std::string FixFor(std::span<const EgressRule> rules, const EgressConnect& connect) {
+  if (NothingOpens(rules, connect.host)) {
+    return "";
+  }
+  const std::string fix = InManifest(rules)
+                              ? fmt::format("{}{}, tls = \"splice\"", HostKey(connect.host),
+                                            PortsKey(connect.port, 443))
+                              : "--allow " + DefaultPortText(connect.host, connect.port, 443);
+  return fix + AddressFix(rules, connect.host);
 }
 
 std::string FixFor(std::span<const EgressRule> rules, const EgressRequest& request) {
-  const uint16_t usual = request.tls ? 443 : 80;
-  if (InManifest(rules)) {
-    return fmt::format("[[network.allow]] host = \"{}\"{}{}, methods = [\"{}\"], paths = [\"{}\"]",
-                       request.host.text(), PortsKey(request.port, usual),
-                       request.tls ? "" : ", tls = \"plain\"", request.method,
-                       PatternFor(request.path));
+  if (NothingOpens(rules, request.host)) {
+    return "";
   }
-  return fmt::format("--allow '{} {}://{}{}'", request.method, request.tls ? "https" : "http",
-                     DefaultPortText(request.host, request.port, usual), PatternFor(request.path));
+  const uint16_t usual = request.tls ? 443 : 80;
+  const std::string fix =
+      InManifest(rules)
+          ? fmt::format("{}{}{}, methods = [\"{}\"], paths = [\"{}\"]", HostKey(request.host),
+                        PortsKey(request.port, usual), request.tls ? "" : ", tls = \"plain\"",
+                        request.method, PatternFor(request.path))
+          : fmt::format("--allow '{} {}://{}{}'", request.method, request.tls ? "https" : "http",
+                        DefaultPortText(request.host, request.port, usual),
+                        PatternFor(request.path));
+  return fix + AddressFix(rules, request.host);
 }
 
 EgressVerdict Denied(std::string_view reason, std::string message, std::string fix) {

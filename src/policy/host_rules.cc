@@ -52,7 +52,7 @@ std::optional<Objection> ObjectToAddress(std::string_view host, const IpAddress&
 std::optional<Objection> ObjectToName(std::string_view host, const HostPattern& pattern) {
   const std::string& name = pattern.domain().text();
   const bool wildcard = pattern.kind() != HostPattern::Kind::kExact;
-  if (name == "localhost" || name.ends_with(".localhost")) {
+  if (IsLocalName(name)) {
     return Objection{"localhost is the host itself, which no tool may reach", "name a host outside",
                      true};
   }

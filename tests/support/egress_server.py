@@ -36,9 +36,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         note(f"request {self.command} {self.path} host={self.headers.get('Host')} body={len(body)}")
         if egress_pages.serve(self, note):
             return
-        if self.path.startswith("/redirect/"):
+        if self.path.startswith("/v1/redirect?to="):
             self.send_response(302)
-            self.send_header("Location", self.path[len("/redirect/"):])
+            self.send_header("Location", self.path[len("/v1/redirect?to="):])
             self.send_header("Content-Length", "0")
             self.end_headers()
             return

@@ -4,9 +4,12 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <boost/asio/co_spawn.hpp>
@@ -78,6 +81,13 @@ std::string ReadToEnd(int fd) {
   }
 }
 
+// `text` with one byte of urgent data in its middle, which a reader that does not ask for it never sees.
+void SendWithMark(int fd, std::string_view text) {
+  SendAll(fd, text.substr(0, text.size() / 2));
+  EXPECT_EQ(::send(fd, "!", 1, MSG_OOB | MSG_NOSIGNAL), 1);
+  SendAll(fd, text.substr(text.size() / 2));
+}
+
 // A program and a server with the proxy between them, which carries on a thread of its own.
 class CarryTest : public ::testing::Test {
  protected:
@@ -114,14 +124,18 @@ class CarryTest : public ::testing::Test {
     Join();
   }
 
+  // As the roles do: splice has no MSG_NOSIGNAL.
+  void SetUp() override { ::signal(SIGPIPE, SIG_IGN); }
+
   // What each of the two got from the other, if both send `text` and end.
-  std::pair<std::string, std::string> Exchange(const std::string& text) {
+  std::pair<std::string, std::string> Exchange(const std::string& text,
+                                               void (*send)(int, std::string_view) = SendAll) {
     std::thread asking([&] {
-      SendAll(program_.peers.get(), text);
+      send(program_.peers.get(), text);
       ::shutdown(program_.peers.get(), SHUT_WR);
     });
     std::thread answering([&] {
-      SendAll(server_.peers.get(), text);
+      send(server_.peers.get(), text);
       ::shutdown(server_.peers.get(), SHUT_WR);
     });
     std::string by_server;
@@ -132,6 +146,21 @@ class CarryTest : public ::testing::Test {
     answering.join();
     Join();
     return {by_program, by_server};
+  }
+
+  // Of the thread that carries.
+  std::chrono::nanoseconds CpuTime() {
+    clockid_t clock{};
+    timespec time{};
+    EXPECT_EQ(::pthread_getcpuclockid(carrying_.native_handle(), &clock), 0);
+    EXPECT_EQ(::clock_gettime(clock, &time), 0);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  }
+  // On the loop.
+  size_t PipesLeft() {
+    std::promise<size_t> left;
+    net::asio::post(executor_, [&] { left.set_value(pipes_.left); });
+    return left.get_future().get();
   }
 
   Pair program_ = Connect();
@@ -190,14 +219,7 @@ TEST_F(CarryTest, ADirectionWithMuchHasAPipe) {
   ASSERT_EQ(::recv(program_.peers.get(), got.data(), got.size(), MSG_WAITALL),
             static_cast<ssize_t>(kBulk));
   sending.join();
-  size_t left = 0;
-  std::promise<void> asked;
-  net::asio::post(executor_, [&] {
-    left = pipes_.left;
-    asked.set_value();
-  });
-  asked.get_future().wait();
-  EXPECT_EQ(left, 15U) << "the answer has one, the question has none";
+  EXPECT_EQ(PipesLeft(), 15U) << "the answer has one, the question has none";
 }
 
 // Bytes that leave never exceed the limit, also if they come in large pieces.
@@ -261,7 +283,10 @@ TEST_F(CarryTest, ABulkTransferLetsOthersRun) {
     seen = b_->sent();
     net::asio::post(executor_, again);
   };
-  net::asio::post(executor_, again);
+  net::asio::post(executor_, [&] {
+    seen = b_->sent();  // what went before this thread was ready
+    net::asio::post(executor_, again);
+  });
   std::thread reading([&] {
     EXPECT_EQ(ReadToEnd(server_.peers.get()).size(), kBulk);
     ::shutdown(server_.peers.get(), SHUT_WR);
@@ -271,6 +296,97 @@ TEST_F(CarryTest, ABulkTransferLetsOthersRun) {
   Join();
   ASSERT_TRUE(seen.has_value());
   EXPECT_LE(most, uint64_t{1} << 20);
+}
+
+// splice stops at the mark of urgent data. Its direction is copied from there on, and nothing else is lost.
+TEST_F(CarryTest, EveryByteBehindUrgentDataArrivesBothWays) {
+  const std::string text = Pattern(kBulk);
+  Start();
+  const auto [by_program, by_server] = Exchange(text, SendWithMark);
+  EXPECT_TRUE(by_program == text) << by_program.size();
+  EXPECT_TRUE(by_server == text) << by_server.size();
+  EXPECT_EQ(b_->sent(), kBulk);
+  EXPECT_EQ(b_->received(), kBulk);
+  EXPECT_EQ(pipes_.left, 16U);
+}
+
+// The same on a connection that stays open: the direction gives its pipe back and waits as any other.
+TEST_F(CarryTest, UrgentDataCostsNoTime) {
+  using std::chrono::milliseconds;
+  const std::string text = Pattern(kBulk / 8);
+  Start();
+  SendAll(program_.peers.get(), text);
+  std::string got(text.size(), '\0');
+  const auto take = [&] {
+    return ::recv(server_.peers.get(), got.data(), got.size(), MSG_WAITALL);
+  };
+  ASSERT_EQ(take(), static_cast<ssize_t>(got.size()));
+  ASSERT_EQ(PipesLeft(), 15U) << "NO-CONTROL";
+  const timeval limit{10, 0};
+  ASSERT_EQ(::setsockopt(server_.peers.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), 0);
+  SendWithMark(program_.peers.get(), text);
+  EXPECT_EQ(take(), static_cast<ssize_t>(got.size()));
+  EXPECT_TRUE(got == text);
+  const auto before = CpuTime();
+  std::this_thread::sleep_for(milliseconds(400));
+  EXPECT_LT(CpuTime() - before, milliseconds(100)) << "it turns round and round";
+  EXPECT_EQ(PipesLeft(), 16U);
+}
+
+// A mark behind which nothing has come yet is waited at, and costs no time either.
+TEST_F(CarryTest, AMarkWithNothingBehindItIsWaitedAt) {
+  using std::chrono::milliseconds;
+  const std::string text = Pattern(kBulk / 8);
+  Start();
+  SendAll(program_.peers.get(), text);
+  std::string got(text.size(), '\0');
+  const auto take = [&] {
+    return ::recv(server_.peers.get(), got.data(), got.size(), MSG_WAITALL);
+  };
+  ASSERT_EQ(take(), static_cast<ssize_t>(got.size()));
+  ASSERT_EQ(::send(program_.peers.get(), "!", 1, MSG_OOB), 1);
+  const auto before = CpuTime();
+  std::this_thread::sleep_for(milliseconds(400));
+  EXPECT_LT(CpuTime() - before, milliseconds(100)) << "it turns round and round";
+  SendAll(program_.peers.get(), text);
+  EXPECT_EQ(take(), static_cast<ssize_t>(got.size()));
+  EXPECT_TRUE(got == text);
+}
+
+// What was written of a piece whose target takes no more is counted: all that is in the buffers of the two sockets.
+TEST_F(CarryTest, WhatIsWrittenOfATornPieceIsCounted) {
+  Start();
+  const std::string text = Pattern(kBulk);
+  std::thread sending([&] {
+    for (int i = 0; i < 4; ++i) {
+      SendAll(program_.peers.get(), text);
+    }
+  });
+  struct Counts {
+    uint64_t sent = 0, received = 0;
+    int queued = 0;  // by the proxy's socket
+  };
+  const auto look = [&] {
+    std::promise<Counts> now;
+    net::asio::post(executor_, [&] {
+      Counts counts{b_->sent(), a_->received()};
+      EXPECT_EQ(::ioctl(b_->stream().plain_socket()->native_handle(), TIOCOUTQ, &counts.queued), 0);
+      now.set_value(counts);
+    });
+    return now.get_future().get();
+  };
+  Counts last;
+  for (uint64_t before = 1; last.received == 0 || last.received != before;) {
+    before = last.received;
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    last = look();
+  }
+  int arrived = 0;
+  EXPECT_EQ(::ioctl(server_.peers.get(), FIONREAD, &arrived), 0);
+  EXPECT_LT(last.sent, last.received) << "NO-CONTROL: no piece is torn";
+  EXPECT_EQ(last.sent, static_cast<uint64_t>(last.queued) + static_cast<uint64_t>(arrived));
+  server_.peers.Reset();
+  sending.join();
 }
 
 }  // namespace

@@ -67,6 +67,24 @@ TEST(ClientHello, OfARealClient) {
   EXPECT_EQ(ReadClientHello(RealHello(nullptr, "\x02h2")).hello.server_name, std::nullopt);
 }
 
+// Reserved values (GREASE, RFC 8701) and an encrypted hello (ECH, 0xfe0d): the outer name counts, and nothing else is a name.
+TEST(ClientHello, GreaseAndAnEncryptedHelloNameNothing) {
+  const auto field = [](const std::string& type, std::string_view value) {
+    return type + Sized(value, 2);
+  };
+  const std::string encrypted = field("\xfe\x0d", NameField("other.test") + std::string(200, 'e'));
+  const ClientHelloStep step = ReadClientHello(
+      Hello(field("\x0a\x0a", "") + NameField("api.test") + encrypted + field("\xfa\xfa", "\0"s)));
+  ASSERT_EQ(step.state, HelloState::kDone) << step.problem;
+  EXPECT_EQ(step.hello.server_name, "api.test");
+  EXPECT_FALSE(CheckServerName(step.hello, HelloHost("api.test")));
+  EXPECT_TRUE(CheckServerName(step.hello, HelloHost("other.test")));
+  const ClientHelloStep alone = ReadClientHello(Hello(field("\x0a\x0a", "") + encrypted));
+  ASSERT_EQ(alone.state, HelloState::kDone) << alone.problem;
+  EXPECT_EQ(alone.hello.server_name, std::nullopt);
+  EXPECT_TRUE(CheckServerName(alone.hello, HelloHost("api.test"))) << "OPEN";
+}
+
 TEST(ClientHello, InSeveralRecords) {
   const std::string message = Message(NameField("api.test"));
   std::string bytes;

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
 #include <string>
 
 namespace coffer::policy {
@@ -162,8 +164,41 @@ TEST(EgressRule, TheFixAllowsWhatWasDenied) {
     EXPECT_EQ(std::count(verdict.fix.begin(), verdict.fix.end(), '\''), 2) << verdict.fix;
     EXPECT_THAT(verdict.fix, testing::Not(HasSubstr("$"))) << "pasted into a shell";
   }
-  const EgressRule rule = Allow(value(Judge({}, Connect("2001:db8::1", 25)).fix));
+  // A number needs the address too.
+  const std::string both = value(Judge({}, Connect("2001:db8::1", 25)).fix);
+  const size_t second = both.find(" --dangerously-allow-address 2001:db8::1/128");
+  ASSERT_NE(second, std::string::npos) << both;
+  const EgressRule rule = Allow(both.substr(0, second));
   EXPECT_TRUE(Judge(std::span(&rule, 1), Connect("2001:db8::1", 25)).allowed());
+}
+
+TEST(EgressRule, NoFixIsNamedThatWouldBeRefused) {
+  for (const char* host : {"localhost", "a.localhost", "metadata.google.internal", "0.0.0.0",
+                           "::", "224.0.0.1", "255.255.255.255", "ff02::1"}) {
+    EXPECT_EQ(Judge({}, Connect(host, 80)).fix, "") << host;
+    EXPECT_EQ(Judge({}, Request("GET", false, host, 80, "/")).fix, "") << host;
+    EXPECT_EQ(ConnectFix({}, Connect(host, 80)), "") << host;
+  }
+  EXPECT_EQ(Judge({}, Connect("api.test", 80)).fix, "--allow api.test:80") << "the control";
+  EXPECT_EQ(Judge({}, Connect("169.254.169.254", 80)).fix,
+            "--allow 169.254.169.254:80 --dangerously-allow-address 169.254.169.254/32");
+  EXPECT_EQ(Judge({}, Request("GET", false, "192.168.1.1", 80, "/x")).fix,
+            "--allow 'GET http://192.168.1.1/x' --dangerously-allow-address 192.168.1.1/32");
+  EXPECT_EQ(Judge({}, Connect("::ffff:10.0.0.1", 443)).fix.find("::ffff:10.0.0.1/"),
+            std::string::npos)
+      << "the guard compares the IPv4 address";
+
+  EgressRule rule = Allow("api.test");
+  rule.of_tool = true;
+  const auto fix = [&](const char* host) {
+    return Judge(std::span(&rule, 1), Connect(host, 443)).fix;
+  };
+  EXPECT_EQ(fix("other.test"), "[[network.allow]] host = \"other.test\", tls = \"splice\"");
+  EXPECT_EQ(fix("192.168.1.1"),
+            "[[network.allow]] dangerously_host = \"192.168.1.1\", tls = \"splice\", and [egress] "
+            "dangerously_addresses = [\"192.168.1.1/32\"] in the configuration");
+  EXPECT_EQ(fix("127.0.0.1"), "") << "no manifest can name it";
+  EXPECT_EQ(fix("localhost"), "");
 }
 
 TEST(EgressRule, OrderDoesNotMatterAndDenyWins) {
@@ -177,6 +212,43 @@ TEST(EgressRule, OrderDoesNotMatterAndDenyWins) {
     EXPECT_EQ(Judge(rules, Connect("api.test", 443)).rule->text(), "**.api.test:443");
     EXPECT_EQ(Judge(rules, Connect("b.api.test", 443)).rule->tls, TlsMode::kNone);
   } while (std::next_permutation(rules.begin(), rules.end(), by));
+
+  // Rules that show the same text and differ in one limit, and in what the text leaves out.
+  const auto limited = [](auto change) {
+    EgressRule rule = Allow("GET https://api.test");
+    change(rule);
+    return rule;
+  };
+  const auto rate = [&](const char* text) {
+    return limited([&](EgressRule& rule) { rule.rate = ParseRate(text).value(); });
+  };
+  const std::vector<EgressRule> narrower[] = {
+      {limited([](EgressRule&) {}), rate("1000/s"), rate("1/d")},
+      {rate("2/s"), rate("100/m"), rate("5000/h")},
+      {rate("60/m"), rate("1/s"), rate("10/h")},
+      {limited([](EgressRule& rule) { rule.connections = 2; }),
+       limited([](EgressRule& rule) { rule.connections = 1; }),
+       limited([](EgressRule& rule) { rule.time = std::chrono::seconds(1); }), rate("1/d")},
+      {limited([](EgressRule&) {}), limited([](EgressRule& rule) { rule.paths = {"/**"}; }),
+       limited([](EgressRule& rule) { rule.of_tool = true; })},
+  };
+  for (const std::vector<EgressRule>& given : narrower) {
+    std::vector<size_t> order(given.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::optional<EgressRule> first;
+    do {
+      std::vector<EgressRule> some;
+      for (const size_t at : order) {
+        some.push_back(given[at]);
+      }
+      const EgressRule winner = *Judge(some, Request("GET", true, "api.test", 443, "/x")).rule;
+      EXPECT_TRUE(!first || winner == *first) << "the order decides";
+      first = winner;
+    } while (std::next_permutation(order.begin(), order.end()));
+    if (given[0].rate || given[1].rate) {
+      EXPECT_EQ(first->rate, given[0].rate) << "the wider one";
+    }
+  }
 
   EgressRule deny = Allow("GET https://b.api.test/v1/**");
   deny.deny = true;
