@@ -47,6 +47,8 @@ class DaemonService : public gateway::Service {
   gateway::WaitHandle WaitEvents(const gateway::Identity& who, const std::string& call_id,
                                  uint64_t after, size_t max_bytes,
                                  gateway::Reply<gateway::EventBatch> reply) override;
+  void CheckWatcher(const gateway::Identity& who, gateway::Watched what,
+                    gateway::Reply<gateway::Nothing> reply) override;
 
   void CreateSession(const gateway::Identity& who, gateway::SessionRequest request,
                      gateway::Reply<gateway::SessionView> reply) override;

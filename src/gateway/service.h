@@ -157,6 +157,9 @@ struct EventBatch {
   bool finished = false;  // nothing will follow these
 };
 
+// A call that has ended is part of the record, which a stopped agent may read.
+enum class Watched { kRunning, kEnded };
+
 // ---- sessions, files, tools ----
 
 template <typename T>
@@ -422,6 +425,10 @@ class Service {
   [[nodiscard]] virtual WaitHandle WaitEvents(const Identity& who, const std::string& call_id,
                                               uint64_t after, size_t max_bytes,
                                               Reply<EventBatch> reply) = 0;
+  // Whether the identity may still watch a call that runs, or get the last words of one that has ended. An answer that
+  // goes on asks again and again: its key is revoked or expires, or a switch stops its agent, long after the request was
+  // let in. The refusal says which.
+  virtual void CheckWatcher(const Identity& who, Watched what, Reply<Nothing> reply) = 0;
 
   virtual void CreateSession(const Identity& who, SessionRequest request,
                              Reply<SessionView> reply) = 0;

@@ -292,6 +292,15 @@ WaitHandle FakeService::WaitEvents(const Identity& who, const std::string& call_
           }};
 }
 
+void FakeService::CheckWatcher(const Identity&, Watched, Reply<Nothing> reply) {
+  ++watchers_checked;
+  if (watcher_refused) {
+    reply(*watcher_refused);
+  } else {
+    reply(Nothing{});
+  }
+}
+
 void FakeService::WakeWaiters() {
   std::vector<int> ids;
   for (const auto& [id, waiter] : waiters_) {
