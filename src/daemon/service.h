@@ -99,8 +99,8 @@ class DaemonService : public gateway::Service {
                  gateway::Reply<gateway::NewKey> reply) override;
   void ListKeys(const gateway::Identity& who,
                 gateway::Reply<std::vector<gateway::KeyView>> reply) override;
-  void RevokeKey(const gateway::Identity& who, const std::string& key_id,
-                 gateway::RevokedCalls calls, gateway::Reply<gateway::KeyView> reply) override;
+  void RevokeKey(const gateway::Identity& who, const std::string& key_id, gateway::Revocation how,
+                 gateway::Reply<gateway::KeyView> reply) override;
   void ListAccess(const gateway::Identity& who,
                   gateway::Reply<std::vector<gateway::AccessView>> reply) override;
   void DecideAccess(const gateway::Identity& who, const std::string& access_id,

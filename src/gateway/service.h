@@ -292,6 +292,12 @@ struct KeyRequest {
 
 // What becomes of the calls that a revoked key has made and that still run.
 enum class RevokedCalls { kEnd, kKeepRunning };
+// Which keys are revoked: the one that is named, or also those that it has made, and those that they have made.
+enum class RevokedKeys { kNamed, kAndMade };
+struct Revocation {
+  RevokedCalls calls = RevokedCalls::kEnd;
+  RevokedKeys keys = RevokedKeys::kNamed;
+};
 
 struct KeyView {
   std::string key_id;
@@ -299,6 +305,7 @@ struct KeyView {
   store::TenantId tenant = store::TenantId::None();
   std::string agent;
   std::string label;
+  std::string made_by;  // the key, token or uid that asked for it; "": made before this was kept
   bool all_tenants = false;
   Nanos created_at{0};
   Nanos expires_at{0};  // 0: never
@@ -474,7 +481,7 @@ class Service {
   // Of the identity's own tenant.
   virtual void CreateKey(const Identity& who, KeyRequest request, Reply<NewKey> reply) = 0;
   virtual void ListKeys(const Identity& who, Reply<std::vector<KeyView>> reply) = 0;
-  virtual void RevokeKey(const Identity& who, const std::string& key_id, RevokedCalls calls,
+  virtual void RevokeKey(const Identity& who, const std::string& key_id, Revocation how,
                          Reply<KeyView> reply) = 0;
 
   // Of calls that run now. The decision answers with the request that it was about.

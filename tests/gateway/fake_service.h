@@ -75,7 +75,7 @@ class FakeService : public Service {
   void ListToolDefinitions(const Identity& who, Reply<std::shared_ptr<const Json>> reply) override;
   void CreateKey(const Identity& who, KeyRequest request, Reply<NewKey> reply) override;
   void ListKeys(const Identity& who, Reply<std::vector<KeyView>> reply) override;
-  void RevokeKey(const Identity& who, const std::string& key_id, RevokedCalls calls,
+  void RevokeKey(const Identity& who, const std::string& key_id, Revocation how,
                  Reply<KeyView> reply) override;
   void ListAudit(const Identity& who, AuditQuery query, Reply<Page<AuditView>> reply) override;
   void GetCheckpoint(const Identity& who, Reply<CheckpointView> reply) override;
